@@ -30,6 +30,7 @@
 #include "daemon/leader_driver.h"
 #include "daemon/loop_lag.h"
 #include "daemon/metrics/metrics_output.h"
+#include "daemon/node/lock_owners.h"
 #include "daemon/node/node.h"
 #include "daemon/process/descriptor_store.h"
 #include "daemon/store/store.h"
@@ -57,6 +58,7 @@
 const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS] = {
 	cw_agent_probe_child,
 	cw_conn_closer_child,
+	cw_lock_owner_child,
 };
 
 struct cw_service {

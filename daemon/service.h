@@ -35,7 +35,7 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 		      struct cw_err *err);
 
 /* What the service asks the fork server for. */
-#define CW_SERVICE_JOBS 2u
+#define CW_SERVICE_JOBS 3u
 extern const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS];
 
 /* To be called after each turn of the loop. */

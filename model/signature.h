@@ -61,6 +61,10 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *    job. A stack that is taken for another of its stacks is given that one's patience;
  *  - whether evidence reads the same twice (analysis/stall/patience.c): own job, and time passes
  *    between the two readings in any case;
+ *  - in which order a group's calls are launched (analysis/culprit/launch_order.c): own job, and
+ *    never proof;
+ *  - whether any thread of a rank that waits for a lock has run (daemon/process/headway.c): own
+ *    rank. What its user gains by a collision is a page about his own job;
  *  - whether components must be found anew (leader/route.c): own job, which keeps its old ones;
  *  - of which ranks stacks are taken closely (leader/incident/survey.c), ranks and
  *    communicators that are drawn alike (report/rank_sets.c, report/comm_family.c): own job, in its

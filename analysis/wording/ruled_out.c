@@ -123,11 +123,12 @@ int ruled_out_list(struct diagnosis *diag)
 			     seen);
 	if (r == 0 && !cycles)
 		r = rule_out(diag, "no deadlock: there is no cycle of waits");
-	if (r == 0 && !silent && snap->n_nodes)
+	if (r == 0 && !silent && snap->n_nodes == 2)
+		r = rule_out(diag, "no lost node: both nodes report");
+	else if (r == 0 && !silent && snap->n_nodes)
 		r = rule_out(diag,
-			     snap->n_nodes == 1   ? "no lost node: the only node reports"
-			     : snap->n_nodes == 2 ? "no lost node: both nodes report"
-						  : "no lost node: all %" PRIu32 " nodes report",
+			     snap->n_nodes == 1 ? "no lost node: the only node reports"
+						: "no lost node: all %" PRIu32 " nodes report",
 			     snap->n_nodes);
 	return r;
 }

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The child is the fork server's: any user can have ranks that wait for mutexes, as many as he has
+ * places, and a fork of the daemon would copy its page tables for each. It is sent the question
+ * once it can be killed, and answers with the owner or ends without a word.
+ */
 #include "daemon/node/lock_owners.h"
 
 #include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "daemon/kernel/procstat.h"
 #include "daemon/process/lock_wait.h"
 #include "daemon/process/process.h"
-#include "daemon/system/children.h"
 
 struct question {
 	pid_t pid;
@@ -20,38 +28,17 @@ struct question {
 };
 
 struct cw_lock_owners {
-	struct cw_children *children;
+	struct event_base *base;
+	struct cw_fork_server *forks;
 	struct cw_process **table;
-	struct cw_child *child; /* NULL = nobody is asked about */
+	struct cw_fork_request *request;
+	int fd, pidfd;           /* of the child; -1 = none */
+	struct event *answer;    /* with the deadline */
+	struct event *has_ended; /* of one that was killed: it may hang in a process's memory */
 	struct question question;
 };
 
-int cw_lock_owners_new(struct event_base *base, struct cw_process **table,
-		       struct cw_lock_owners **ret)
-{
-	struct cw_lock_owners *o = calloc(1, sizeof(*o));
-	int r;
-
-	if (!o)
-		return -ENOMEM;
-	o->table = table;
-	r = cw_children_new(base, &o->children);
-	if (r < 0) {
-		free(o);
-		return r;
-	}
-	*ret = o;
-	return 0;
-}
-
-struct cw_lock_owners *cw_lock_owners_free(struct cw_lock_owners *o)
-{
-	if (!o)
-		return NULL;
-	cw_children_free(o->children);
-	free(o);
-	return NULL;
-}
+/* ---- in the child ---- */
 
 static bool is_there(const struct question *q)
 {
@@ -61,50 +48,123 @@ static bool is_there(const struct question *q)
 	return fd >= 0 && cw_procstat_read(fd, &st) == 0 && st.start_ticks == q->start_ticks;
 }
 
-/* In the child. It is the same process before and after, so it was in between. */
-static int read_owner(int out_fd, const void *arg)
+/* It is the same process before and after, so it was in between. */
+int cw_lock_owner_child(int fd)
 {
-	const struct question *q = arg;
-	pid_t owner = is_there(q) ? cw_lock_wait_read(q->pid, q->address, q->is_inherited) : 0;
+	struct question q;
+	pid_t owner;
 
-	if (!owner || !is_there(q))
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a dead server's child is nobody's */
+	if (recv(fd, &q, sizeof(q), 0) != sizeof(q))
 		return 0;
-	return write(out_fd, &owner, sizeof(owner)) == (ssize_t)sizeof(owner) ? 0 : 1;
+	owner = is_there(&q) ? cw_lock_wait_read(q.pid, q.address, q.is_inherited) : 0;
+	if (!owner || !is_there(&q))
+		return 0;
+	return send(fd, &owner, sizeof(owner), MSG_NOSIGNAL) == sizeof(owner) ? 0 : 1;
 }
 
-static void on_answer(enum cw_child_end end, const char *output, size_t len, void *user)
+/* ---- in the daemon ---- */
+
+static void event_freep(struct event **ev)
+{
+	if (*ev)
+		event_free(*ev);
+	*ev = NULL;
+}
+
+static void forget_child(struct cw_lock_owners *o)
+{
+	event_freep(&o->answer);
+	event_freep(&o->has_ended);
+	closep(&o->fd);
+	closep(&o->pidfd);
+	o->fd = o->pidfd = -1;
+}
+
+static void on_ended(evutil_socket_t fd, short what, void *user)
+{
+	forget_child(user);
+}
+
+/* No other goes after it until it has ended. */
+static void kill_child(struct cw_lock_owners *o)
+{
+	event_freep(&o->answer);
+	(void)syscall(SYS_pidfd_send_signal, o->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
+	o->has_ended = event_new(o->base, o->pidfd, EV_READ, on_ended, o);
+	if (!o->has_ended || event_add(o->has_ended, NULL) < 0)
+		forget_child(o);
+}
+
+static void on_answer(evutil_socket_t fd, short what, void *user)
 {
 	struct cw_lock_owners *o = user;
 	struct cw_process *p =
 		cw_processes_find(*o->table, o->question.pid, o->question.start_ticks);
 	pid_t owner;
 
-	o->child = NULL;
-	if (!p || end != CW_CHILD_EXITED || len != sizeof(owner))
+	if (!(what & EV_READ)) {
+		kill_child(o);
 		return;
-	memcpy(&owner, output, sizeof(owner));
-	cw_lock_wait_answer(&p->headway.lock, o->question.address, owner);
+	}
+	if (recv(o->fd, &owner, sizeof(owner), 0) == sizeof(owner) && p)
+		cw_lock_wait_answer(&p->headway.lock, o->question.address, owner);
+	forget_child(o);
+}
+
+static void on_forked(int r, int fd, int pidfd, void *user)
+{
+	const struct timeval within = { .tv_sec = CW_LOCK_OWNERS_MS / 1000 };
+	struct cw_lock_owners *o = user;
+
+	o->request = NULL;
+	if (r < 0)
+		return; /* or in ten seconds */
+	o->fd = fd;
+	o->pidfd = pidfd;
+	o->answer = event_new(o->base, fd, EV_READ, on_answer, o);
+	if (!o->answer || event_add(o->answer, &within) < 0 ||
+	    send(fd, &o->question, sizeof(o->question), MSG_NOSIGNAL) != sizeof(o->question))
+		forget_child(o); /* it ends without its socket */
 }
 
 void cw_lock_owners_look(struct cw_lock_owners *o, struct cw_process *p, int64_t awake_ns)
 {
 	struct cw_lock_wait *w = &p->headway.lock;
-	const struct cw_child_config config = {
-		.main = read_owner,
-		.arg = &o->question,
-		.deadline_ms = CW_LOCK_OWNERS_MS,
-		.max_output = 2 * sizeof(pid_t), /* a full buffer is an overflow */
-		.fn = on_answer,
-		.user = o,
-	};
 
-	/* One that hangs in a process's memory is abandoned; no other goes after it. */
-	if (o->child || cw_children_abandoned(o->children) || !cw_lock_wait_must_ask(w, awake_ns))
+	if (o->request || o->fd >= 0 || !cw_lock_wait_must_ask(w, awake_ns))
 		return;
 	o->question = (struct question){ .pid = p->key.pid,
 					 .start_ticks = p->key.start_ticks,
 					 .address = w->address,
 					 .is_inherited = w->is_inherited };
 	w->asked_ns = awake_ns;
-	(void)cw_child_start(o->children, &config, &o->child); /* or in ten seconds */
+	(void)cw_fork_server_ask(o->forks, cw_lock_owner_child, on_forked, o,
+				 &o->request); /* or in ten seconds */
+}
+
+int cw_lock_owners_new(struct event_base *base, struct cw_fork_server *forks,
+		       struct cw_process **table, struct cw_lock_owners **ret)
+{
+	struct cw_lock_owners *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return -ENOMEM;
+	*o = (struct cw_lock_owners){
+		.base = base, .forks = forks, .table = table, .fd = -1, .pidfd = -1
+	};
+	*ret = o;
+	return 0;
+}
+
+struct cw_lock_owners *cw_lock_owners_free(struct cw_lock_owners *o)
+{
+	if (!o)
+		return NULL;
+	(void)cw_fork_request_cancel(o->request); /* always NULL */
+	if (o->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, o->pidfd, SIGKILL, NULL, 0u);
+	forget_child(o);
+	free(o);
+	return NULL;
 }

@@ -696,7 +696,8 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	if (r < 0 || cw_registrar_new(&registrar, &node->registrar) < 0 ||
 	    cw_python_requests_new(node->config.base, &node->python) < 0 ||
 	    cw_absent_new(&absent, &node->absent) < 0 ||
-	    cw_lock_owners_new(node->config.base, &node->table, &node->locks) < 0 ||
+	    cw_lock_owners_new(node->config.base, node->config.forks, &node->table, &node->locks) <
+		    0 ||
 	    cw_untracked_new(&untracked, &node->untracked) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = open_socket(node, &agents.listen_fd, err);

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "daemon/agents/agent_probe.h"
 #include "daemon/kernel/procstat.h"
+#include "daemon/node/lock_owners.h"
 #include "daemon/system/conn_closer.h"
 
 #define DEADLINE_S 120
@@ -134,10 +135,11 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 
 void fixture_start(struct node_fixture *f, uint32_t max_processes, uint32_t max_per_uid)
 {
-	static const cw_fork_child_fn jobs[] = { cw_agent_probe_child, cw_conn_closer_child };
+	static const cw_fork_child_fn jobs[] = { cw_agent_probe_child, cw_conn_closer_child,
+						 cw_lock_owner_child };
 	struct cw_fork_server_config forks = { .clock = &cw_clock_system,
 					       .jobs = jobs,
-					       .n_jobs = 2 };
+					       .n_jobs = sizeof(jobs) / sizeof(*jobs) };
 	struct cw_err err;
 
 	*f = (struct node_fixture){ .base = event_base_new() };
