@@ -377,7 +377,7 @@ def knows_the_last_ops_of_a_rank_that_died_while_no_daemon_was_there():
     text = call(World.collwatch, "report", doc["id"])
     # How it ended is known from Linux 6.15 on; it was killed in a call of NCCL or between two.
     expect(re.search(r"(killed by SIGKILL|ended)[^;]*;\s+"
-                     r"(its\s+last\s+call\s+there,|it\s+was\s+inside)\s+\w+\s+#\d+", text), text)
+                     r"(its\s+last\s+call\s+on\s+\w+,|it\s+was\s+inside)\s+\w+\s+#\d+", text), text)
     job.close()
 
 
