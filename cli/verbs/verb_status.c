@@ -97,7 +97,8 @@ static int watch(const struct status_args *args)
 			cw_render_status_lines(stdout, status, cw_text_wants_color(stdout),
 					       size.ws_row, size.ws_col);
 		json_decref(status);
-		if (fflush(stdout) != 0)
+		/* A terminal's lines were written, or not, before. */
+		if (fflush(stdout) != 0 || ferror(stdout))
 			return CW_EXIT_ERROR;
 		(void)sleep(WATCH_EVERY_S);
 	}

@@ -2,14 +2,17 @@
 """collwatch run, status and report against a daemon of their own."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import tty
 
@@ -347,6 +350,26 @@ def test_documents_of_strangers_are_ascii_on_a_terminal_and_as_they_are_elsewher
         assert shown.isascii() and json.loads(shown)["summary"] == summary, shown
         piped = run("report", "--json", directory)
         assert summary in piped.stdout and json.loads(piped.stdout) == json.loads(shown), piped
+
+
+def test_watching_shows_it_again_and_again_until_nobody_reads(daemon):
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    with subprocess.Popen([COLLWATCH, "status", "--watch", "--control", daemon.control], stdout=theirs,
+                          stdin=subprocess.DEVNULL, env=dict(os.environ, NO_COLOR="1")) as process:
+        os.close(theirs)
+        said = b""
+        while said.count(b"\033[H\033[J") < 2:
+            said += os.read(ours, 65536)
+        os.close(ours)
+        assert process.wait(60) == 1, "what cannot be written ends it"
+    first = said.split(b"\033[H\033[J")[1].splitlines()
+    assert first[0].startswith(b"here: collwatchd") and max(map(len, first[1:])) <= 60, first
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([COLLWATCH, "status", "--watch", "--control", "/nowhere"], stdout=full,
+                              stdin=subprocess.DEVNULL, timeout=120, check=False)
+    assert done.returncode == 1, done
 
 
 def test_usage_errors_are_errors():
