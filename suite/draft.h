@@ -62,6 +62,14 @@ void draw_differs_in_setup(struct draw *d);
 void draw_all_in_making(struct draw *d);
 /* A line: something differs, and that is no trouble. */
 void draw_difference(struct draw *d);
+/*
+ * draw_end.c; the last lines of a scenario in which nothing more is drawn: the job ends by itself.
+ * A rank has failed, and its launcher ends the others; false: this one has none, nothing is put.
+ */
+bool draw_ended_by_launcher(struct draw *d, const char *answer);
+/* Ranks wait, and some or all of them abort; page_s: when a page is due that comes sooner. */
+#define DRAW_NO_PAGE UINT32_MAX
+bool draw_ended_by_watchdog(struct draw *d, uint32_t page_s, const char *answer);
 /* draw_control.c */
 void draw_control(struct draw *d);
 /* draw_cluster.c; lines beside whatever else the scenario has, where there are several nodes. */

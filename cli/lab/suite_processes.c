@@ -143,7 +143,7 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 		return "another NCCL, or what ranks are told";
 	if (suite_expects_notice(s) || s->may_be_silent || s->job_timeout_ns)
 		return "a notice, or a watchdog of its own";
-	if (suite_expects_epitaph(s) || s->watchdog_ns || s->launcher.is_there)
+	if (suite_expects_epitaph(s) || s->n_watchdogs || s->launcher.is_there)
 		return "a job that ends itself";
 	if (suite_n_incidents(s) > 1 || s->is_alone)
 		return "more than one alert to wait for";

@@ -17,22 +17,34 @@
 
 void end_schedule(struct cluster *c)
 {
-	for (uint32_t i = 0; c->s->watchdog_ns && i < c->s->n_ranks; i++)
+	for (uint32_t i = 0; c->s->n_watchdogs && i < c->s->n_ranks; i++)
 		cluster_at(c, c->now_ns + (int64_t)cluster_random(c, 1000) * MS, EVENT_WATCHDOG,
 			   &c->ranks[i], NULL, 0);
 }
 
-static bool has_waited_too_long(const struct rank *r)
+static bool has_waited_too_long(const struct rank *r, const struct suite_watchdog *w)
 {
 	const struct cluster *c = r->c;
 
 	for (uint32_t f = 0; f < c->s->n_families; f++) {
 		struct member *m = r->members[f];
 
-		if (m && m->op_index && m->first_open <= m->op_index &&
-		    c->now_ns - member_op(m, m->first_open)->enter_ns >= c->s->watchdog_ns)
+		if (m && (w->family == SUITE_NONE || w->family == f) && m->op_index &&
+		    m->first_open <= m->op_index &&
+		    c->now_ns - member_op(m, m->first_open)->enter_ns >= w->after_ns)
 			return true;
 	}
+	return false;
+}
+
+static bool is_barked_at(const struct rank *r)
+{
+	const struct suite_scenario *s = r->c->s;
+
+	for (uint32_t i = 0; i < s->n_watchdogs; i++)
+		if (cw_suite_set_has(&s->watchdogs[i].set, r->index) &&
+		    has_waited_too_long(r, &s->watchdogs[i]))
+			return true;
 	return false;
 }
 
@@ -40,7 +52,7 @@ void end_on_watchdog(struct rank *r)
 {
 	if (r->ended_ns)
 		return;
-	if (!r->is_frozen && has_waited_too_long(r))
+	if (!r->is_frozen && is_barked_at(r))
 		host_die(r, CW_LIVE_KILLED, SIGABRT);
 	else
 		cluster_at(r->c, r->c->now_ns + WATCHDOG_EVERY_NS, EVENT_WATCHDOG, r, NULL, 0);

@@ -238,13 +238,23 @@ static int read_job_timeout(struct reader *r)
 	return read_end(r);
 }
 
-/* watchdog TIME */
+/* watchdog TIME [of RANKS] [on COMM] */
 static int read_watchdog(struct reader *r)
 {
-	if (read_time(r, &r->s->watchdog_ns) < 0)
+	struct suite_watchdog *w = &r->s->watchdogs[r->s->n_watchdogs];
+
+	if (r->s->n_watchdogs == SUITE_MAX_WATCHDOGS)
+		return read_fail(r, "too many watchdogs", NULL);
+	*w = (struct suite_watchdog){ .family = SUITE_NONE };
+	if (read_time(r, &w->after_ns) < 0)
 		return -EINVAL;
-	if (r->s->watchdog_ns <= 0 || r->s->watchdog_ns > MAX_RUN_NS)
+	if (w->after_ns <= 0 || w->after_ns > MAX_RUN_NS)
 		return read_fail(r, "not between 1 s and 14 days", NULL);
+	if (read_is(r, "of") && read_set(r, &w->set) < 0)
+		return -EINVAL;
+	if (read_is(r, "on") && read_family(r, &w->family) < 0)
+		return -EINVAL;
+	r->s->n_watchdogs++;
 	return read_end(r);
 }
 

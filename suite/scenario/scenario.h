@@ -261,6 +261,15 @@ struct suite_answer {
 	struct suite_set culprits;
 };
 
+#define SUITE_MAX_WATCHDOGS 4u
+
+/* A rank of the set aborts once a call of its on the comm has been open for so long. */
+struct suite_watchdog {
+	struct suite_set set;
+	uint32_t family; /* SUITE_NONE = any */
+	int64_t after_ns;
+};
+
 /* Who started the ranks, and ends those that are left once one has failed. */
 struct suite_launcher {
 	bool is_there;
@@ -304,7 +313,8 @@ struct suite_scenario {
 	struct suite_answer epitaphs[SUITE_MAX_ANSWERS];
 	bool has_no_epitaph; /* … nothing */
 	/* How jobs end that nobody ends from outside; all 0 = they do not. */
-	int64_t watchdog_ns; /* a rank aborts once a call of its has been open for so long */
+	uint32_t n_watchdogs;
+	struct suite_watchdog watchdogs[SUITE_MAX_WATCHDOGS];
 	struct suite_launcher launcher;
 };
 

@@ -233,7 +233,8 @@ Test(suite_read, silence_or_a_page)
 Test(suite_read, what_a_job_dies_of)
 {
 	cr_assert_eq(read_lines(HEAD PROGRAM
-				"watchdog 60s\nlauncher grace 5s apart 20s saves 3s\n"
+				"watchdog 60s\nwatchdog 30s of 0-1 on world\n"
+				"launcher grace 5s apart 20s saves 3s\n"
 				"expect epitaph process_dead exited 3 or in_collective nobody\n"
 				"expect silence or process_dead 3\nend\n",
 				1000),
@@ -243,7 +244,12 @@ Test(suite_read, what_a_job_dies_of)
 	cr_expect(cw_suite_set_has(&got[0].epitaphs[0].culprits, 3));
 	cr_expect(got[0].epitaphs[1].is_nobody);
 	cr_expect_eq(got[0].n_answers, 1);
-	cr_expect_eq(got[0].watchdog_ns, INT64_C(60000000000));
+	cr_expect_eq(got[0].n_watchdogs, 2);
+	cr_expect_eq(got[0].watchdogs[0].after_ns, INT64_C(60000000000));
+	cr_expect_eq(got[0].watchdogs[0].family, SUITE_NONE);
+	cr_expect(cw_suite_set_has(&got[0].watchdogs[0].set, 3));
+	cr_expect_eq(got[0].watchdogs[1].family, 0);
+	cr_expect(!cw_suite_set_has(&got[0].watchdogs[1].set, 3));
 	cr_expect(got[0].launcher.is_there);
 	cr_expect_eq(got[0].launcher.grace_ns, INT64_C(5000000000));
 	cr_expect_eq(got[0].launcher.apart_ns, INT64_C(20000000000));
@@ -259,6 +265,9 @@ Test(suite_read, what_a_job_dies_of)
 		     "f.scn:11: ", "one epitaph");
 	expect_error(HEAD PROGRAM "launcher patience 3s\n", "f.scn:10: ", "patience");
 	expect_error(HEAD PROGRAM "watchdog 0s\n", "f.scn:10: ", "14 days");
+	expect_error(HEAD PROGRAM
+		     "watchdog 9s\nwatchdog 9s\nwatchdog 9s\nwatchdog 9s\nwatchdog 9s\n",
+		     "f.scn:14: ", "too many");
 }
 
 /* ---- what befalls daemons ---- */
