@@ -11,6 +11,7 @@
 #include "analysis/culprit/culprit.h"
 
 #include <errno.h>
+#include <signal.h>
 
 #include "analysis/align/position.h"
 #include "analysis/culprit/shut_gate.h"
@@ -19,6 +20,8 @@
 
 /* Within this time several deaths are one event; a second one later does not explain the first. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
+/* No watchdog of a job ends it so soon; leader/epitaph.h has the same. */
+#define GIVES_UP_AFTER_NS (INT64_C(5) * 1000000000)
 /* What differed so long ago and held up nobody since is not why a call does not open now. */
 #define DISPLACES_FOR_NS (INT64_C(60) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
@@ -37,6 +40,41 @@ static void count_ended(struct scene *s)
 		if (r->ended_ns > s->last_end_ns)
 			s->last_end_ns = r->ended_ns;
 	}
+}
+
+static bool has_aborted(const struct cw_snap_rank *r)
+{
+	return r->liveness == CW_LIVE_KILLED && r->term_signal == SIGABRT &&
+	       (r->end_by == CW_END_BY_UNKNOWN || r->end_by == CW_END_BY_ITSELF);
+}
+
+/*
+ * Those that aborted in a call that they had long waited in. That is what a job's own watchdog does
+ * to whoever waits, never to whom it waits for: others that miss them wait for the same.
+ */
+static int find_who_gave_up(struct scene *s)
+{
+	const struct cw_snapshot *snap = s->snap;
+	bool has_some = false;
+
+	for (uint32_t i = 0; i < snap->n_ranks && !has_some; i++)
+		has_some = has_aborted(&snap->ranks[i]);
+	if (!has_some)
+		return 0;
+	s->has_given_up = cw_arena_new_array(&s->arena, bool, snap->n_ranks);
+	if (!s->has_given_up)
+		return -ENOMEM;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[c].members[m];
+			const struct cw_snap_rank *r =
+				member->rank == CW_SNAP_NONE ? NULL : &snap->ranks[member->rank];
+
+			if (r && member->pending && member->pending->enter_ns && has_aborted(r) &&
+			    r->ended_ns - member->pending->enter_ns >= GIVES_UP_AFTER_NS)
+				s->has_given_up[member->rank] = true;
+		}
+	return 0;
 }
 
 /* ---- a rank that is missing and waits nowhere ---- */
@@ -86,7 +124,7 @@ static bool had_not_completed(const struct scene *s, uint32_t rank, const struct
 static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
-	bool was_asked = r->flags & CW_RANKF_SHUTDOWN;
+	bool was_asked = r->flags & CW_RANKF_SHUTDOWN || (s->has_given_up && s->has_given_up[rank]);
 
 	if ((was_asked && scene_may_be_ending(s)) || scene_is_ending(s))
 		return false;
@@ -570,6 +608,8 @@ int culprit_find_all(struct scene *s)
 	if (!s->findings || !oldest || !cycles)
 		return -ENOMEM;
 	count_ended(s);
+	if (find_who_gave_up(s) < 0)
+		return -ENOMEM;
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
 		if (s->alignments[c].seq) {
 			if (oldest[c] != CW_SNAP_NONE && all_completed(s, c, s->alignments[c].seq))

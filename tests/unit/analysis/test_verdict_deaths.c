@@ -92,6 +92,26 @@ Test(verdict_deaths, takes_an_orderly_stop_for_no_incident)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
+/* Its own watchdog ended it: the others wait for whom it waited for, and while that lasts it is no
+ * answer. */
+Test(verdict_deaths, does_not_blame_who_aborted_after_it_had_waited)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 40 * SB_S);
+	c->members[5].returned = 41;
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = 6;
+	b->ranks[5].ended_ns = SB_NOW - 3 * SB_S;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+	b->ranks[5].ended_ns = SB_NOW - 37 * SB_S; /* it had waited for 3 s only */
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect(v.is_proof);
+	b->ranks[5].ended_ns = SB_NOW - 3 * SB_S;
+	b->ranks[5].end_by = CW_END_BY_PROCESS;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+}
+
 Test(verdict_deaths, takes_the_end_of_most_ranks_for_the_end_of_the_job)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
