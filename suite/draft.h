@@ -70,6 +70,8 @@ bool draw_ended_by_launcher(struct draw *d, const char *answer);
 /* Ranks wait, and some or all of them abort; page_s: when a page is due that comes sooner. */
 #define DRAW_NO_PAGE UINT32_MAX
 bool draw_ended_by_watchdog(struct draw *d, uint32_t page_s, const char *answer);
+/* … because the network gives up on their connections. */
+bool draw_ended_by_errors(struct draw *d, uint32_t page_s, const char *answer);
 /* draw_control.c */
 void draw_control(struct draw *d);
 /* draw_cluster.c; lines beside whatever else the scenario has, where there are several nodes. */

@@ -36,6 +36,19 @@ bool draw_ended_by_launcher(struct draw *d, const char *answer)
 	return true;
 }
 
+/* after_s: when the first of them aborts. */
+static void put_expected(struct draw *d, uint32_t after_s, uint32_t lives_s, uint32_t page_s,
+			 const char *answer)
+{
+	draw_put(d, "run %us\n", d->at_s + after_s + lives_s + AFTERWARDS_S);
+	if (page_s == DRAW_NO_PAGE)
+		draw_put(d, "expect silence\n");
+	else
+		draw_put(d, "expect %s%s\n", after_s < page_s + CLEARLY_S ? "silence or " : "",
+			 answer);
+	draw_put(d, "expect epitaph %s\n", answer);
+}
+
 bool draw_ended_by_watchdog(struct draw *d, uint32_t page_s, const char *answer)
 {
 	static const uint32_t after[] = { 15, 30, 45, 60, 90, 120, 180, 300, 600 };
@@ -52,12 +65,26 @@ bool draw_ended_by_watchdog(struct draw *d, uint32_t page_s, const char *answer)
 	if (is_known)
 		draw_put(d, "job-timeout %us\n", after_s);
 	lives_s = put_launcher(d); /* whoever is waited for has nothing to abort for */
-	draw_put(d, "run %us\n", d->at_s + after_s + lives_s + AFTERWARDS_S);
-	if (page_s == DRAW_NO_PAGE)
-		draw_put(d, "expect silence\n");
-	else
-		draw_put(d, "expect %s%s\n", after_s < page_s + CLEARLY_S ? "silence or " : "",
-			 answer);
-	draw_put(d, "expect epitaph %s\n", answer);
+	put_expected(d, after_s, lives_s, page_s, answer);
+	return true;
+}
+
+bool draw_ended_by_errors(struct draw *d, uint32_t page_s, const char *answer)
+{
+	static const char *const who[] = { "all", "odd", "even" };
+	uint32_t after_s = draw_chance(d, 50) ? draw_pick(d, 20, 40) : draw_pick(d, 40, 240);
+	uint32_t lives_s;
+
+	if (d->is_noisy || !draw_chance(d, 15))
+		return false;
+	draw_put(d, "fault %s at %us on main errors\n", DRAW_ONE(d, who), d->at_s + after_s);
+	if (draw_chance(d, 30)) {
+		/* Nobody asks for them. */
+		draw_put(d, "run %us\nwhole\nexpect %s\n", d->at_s + after_s + page_s, answer);
+		return true;
+	}
+	draw_put(d, "watchdog 3600s\n");
+	lives_s = put_launcher(d);
+	put_expected(d, after_s, lives_s, page_s, answer);
 	return true;
 }

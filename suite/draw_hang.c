@@ -36,6 +36,9 @@ static void never_entered(struct draw *d)
 	how = is_busy ? DRAW_ONE(d, busy) : DRAW_ONE(d, idle);
 	if (!is_busy && may_be_source(d))
 		how = "block in lock";
+	/* A call that fails, and what its rank does then ends as badly. */
+	if (!strcmp(how, "block") && !may_be_source(d) && draw_chance(d, 15))
+		how = "fails block";
 	draw_fault(d, "%s", how);
 	/* Its neighbours in a pipeline or ring may be the first to wait for it. */
 	(void)snprintf(answer, sizeof(answer), "never_entered %u or p2p_unmatched %u", d->culprit,
@@ -58,7 +61,8 @@ static void process_dead(struct draw *d)
 	how = DRAW_ONE(d, ends);
 	draw_job(d, "dies", strcmp(how, "exit 0") ? 60 : 130);
 	if (draw_chance(d, 50))
-		draw_fault(d, "%s", how);
+		draw_fault(d, "%s%s", !strcmp(how, "exit 1") && draw_chance(d, 40) ? "fails " : "",
+			   how);
 	else
 		draw_put(d, "fault %u at %us %s\n", d->culprit, d->at_s, how);
 	if (!strcmp(how, "exit 0") || !draw_ended_by_launcher(d, "process_dead"))
@@ -115,7 +119,10 @@ static void mismatch(struct draw *d)
 		draw_fault(d, "change count %u", draw_pick(d, 70000, 9000000));
 		break;
 	default:
-		draw_fault(d, "%s", draw_chance(d, 50) ? "skip" : "add");
+		draw_fault(d, "%s",
+			   draw_chance(d, 50)   ? "add"
+			   : draw_chance(d, 30) ? "fails"
+						: "skip");
 		break;
 	}
 	draw_put(d, "expect mismatch %u\n", d->culprit);
@@ -222,7 +229,8 @@ static void in_collective(struct draw *d)
 {
 	draw_job(d, "does not complete", 120);
 	draw_fault(d, "wedge");
-	if (!draw_ended_by_watchdog(d, INSIDE_PAGE_S, "in_collective nobody"))
+	if (!draw_ended_by_errors(d, INSIDE_PAGE_S, "in_collective nobody") &&
+	    !draw_ended_by_watchdog(d, INSIDE_PAGE_S, "in_collective nobody"))
 		draw_put(d, "expect in_collective nobody\n");
 }
 

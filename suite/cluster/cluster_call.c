@@ -7,6 +7,8 @@
 #include "model/signature.h"
 #include "suite/cluster/cluster_state.h"
 
+#define NCCL_SYSTEM_ERROR 2
+
 static void fail(struct cluster *c, int error)
 {
 	if (!c->error)
@@ -256,6 +258,35 @@ static uint32_t note_call(struct rank *r, struct member *m, const struct suite_c
 static bool is_usable(const struct member *m)
 {
 	return m && m->state == CW_COMM_READY;
+}
+
+void call_fail(struct rank *r, const struct suite_call *call)
+{
+	struct member *m = member_of(r, call->family);
+	int32_t peer = cw_op_is_p2p(call->kind) && m ? peer_of(m, call) : CW_PEER_NONE;
+	struct peer_count before = { 0 };
+	struct cw_op *op;
+
+	if (!is_usable(m) || (cw_op_is_p2p(call->kind) && peer < 0))
+		return;
+	if (m->peers && peer >= 0)
+		before = m->peers[peer];
+	op = note_op(r, m, call, peer, 0);
+	if (!op)
+		return;
+	op->flags |= CW_OPF_RETURNED | CW_OPF_DROPPED;
+	op->progress = CW_PROGRESS_UNKNOWN;
+	op->return_ns = op->enter_ns + CALL_NS;
+	if (op->coll_seq)
+		m->entered--;
+	if (peer >= 0) {
+		m->sends -= call->kind == CW_OP_SEND;
+		m->recvs -= call->kind == CW_OP_RECV;
+		m->peers[peer] = before;
+	}
+	m->last_result = NCCL_SYSTEM_ERROR;
+	member_advance(m);
+	record_failed(r, NCCL_SYSTEM_ERROR);
 }
 
 /* The ops of a group on one comm are one launch, on the stream of the first of them. */

@@ -29,7 +29,8 @@ static bool is_closed(const struct cw_op *op)
 {
 	if (cw_op_blocks_host(op->kind))
 		return op->flags & CW_OPF_RETURNED;
-	return op->progress == CW_PROGRESS_COMPLETED || (op->flags & CW_OPF_NO_COUNT);
+	return op->progress == CW_PROGRESS_COMPLETED ||
+	       (op->flags & (CW_OPF_NO_COUNT | CW_OPF_DROPPED));
 }
 
 void member_advance(struct member *m)

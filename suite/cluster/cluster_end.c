@@ -22,15 +22,18 @@ void end_schedule(struct cluster *c)
 			   &c->ranks[i], NULL, 0);
 }
 
-static bool has_waited_too_long(const struct rank *r, const struct suite_watchdog *w)
+static bool must_abort(const struct rank *r, const struct suite_watchdog *w)
 {
 	const struct cluster *c = r->c;
 
 	for (uint32_t f = 0; f < c->s->n_families; f++) {
 		struct member *m = r->members[f];
 
-		if (m && (w->family == SUITE_NONE || w->family == f) && m->op_index &&
-		    m->first_open <= m->op_index &&
+		if (!m || (w->family != SUITE_NONE && w->family != f))
+			continue;
+		if (m->async_error)
+			return true;
+		if (m->op_index && m->first_open <= m->op_index &&
 		    c->now_ns - member_op(m, m->first_open)->enter_ns >= w->after_ns)
 			return true;
 	}
@@ -43,7 +46,7 @@ static bool is_barked_at(const struct rank *r)
 
 	for (uint32_t i = 0; i < s->n_watchdogs; i++)
 		if (cw_suite_set_has(&s->watchdogs[i].set, r->index) &&
-		    has_waited_too_long(r, &s->watchdogs[i]))
+		    must_abort(r, &s->watchdogs[i]))
 			return true;
 	return false;
 }

@@ -10,6 +10,7 @@
 
 #define CANCEL_SPREAD_MS 400
 #define RESTART_AFTER_NS (8 * S)
+#define NCCL_REMOTE_ERROR 6
 
 static bool *done_of(struct cluster *c, uint32_t rank, uint32_t fault)
 {
@@ -33,6 +34,8 @@ static void note_hit(struct cluster *c, uint32_t fault)
 /* Happens to the rank whatever it is doing. */
 static bool is_from_outside(const struct suite_fault *f)
 {
+	if (f->action == SUITE_ERRORS)
+		return true;
 	return f->family == SUITE_NONE && f->op_kind == CW_OP_NONE &&
 	       (f->action == SUITE_KILL || f->action == SUITE_OOM || f->action == SUITE_STOP ||
 		f->action == SUITE_TRACE || f->action == SUITE_EXIT_NOW);
@@ -87,8 +90,26 @@ void fault_thaw(struct rank *r)
 	r->missed_wake = false;
 }
 
+/* ncclRemoteError: a connection was lost, or tried again too often. */
+static void note_async_error(struct rank *r, const struct suite_fault *f)
+{
+	for (uint32_t i = 0; i < r->c->s->n_families; i++) {
+		struct member *m = r->members[i];
+
+		if (!m || m->state != CW_COMM_READY || r->ended_ns ||
+		    (f->family != SUITE_NONE && f->family != i))
+			continue;
+		m->async_error = NCCL_REMOTE_ERROR;
+		record_error(m);
+	}
+}
+
 static void hit_rank(struct rank *r, const struct suite_fault *f)
 {
+	if (f->action == SUITE_ERRORS) {
+		note_async_error(r, f);
+		return;
+	}
 	if (f->action != SUITE_BLIND)
 		r->hit_ns = r->c->now_ns;
 	switch (f->action) {
@@ -260,6 +281,9 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 		r->is_wedging = f->for_ns == SUITE_FOREVER;
 		r->wedge_ns = f->for_ns == SUITE_FOREVER ? 0 : f->for_ns;
 		return FAULT_GOES_ON;
+	case SUITE_FAILS:
+		r->failing = f;
+		return FAULT_FAILS;
 	case SUITE_CHANGE:
 		suite_fault_change(f, call);
 		return FAULT_GOES_ON;

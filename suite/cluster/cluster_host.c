@@ -69,6 +69,21 @@ static void give_call(struct rank *r, const struct suite_call *call)
 	}
 }
 
+/* A call of a group is left out of it. */
+static void fail_call(struct rank *r, const struct suite_call *call)
+{
+	const struct suite_fault *f = r->failing;
+
+	if (!r->in_group && !r->in_graph && !cw_op_blocks_host(call->kind))
+		call_fail(r, call);
+	if (f->field == SUITE_FAILED_EXITS) {
+		host_die(r, CW_LIVE_EXITED, (uint32_t)f->value);
+	} else if (f->field == SUITE_FAILED_STANDS) {
+		r->wait = CW_HOST_WAIT_QUEUE;
+		be_busy(r, SUITE_FOREVER, NULL);
+	}
+}
+
 /* True: the host goes on at once. */
 static bool do_call(struct rank *r)
 {
@@ -89,6 +104,10 @@ static bool do_call(struct rank *r)
 	r->pc++;
 	if (effect == FAULT_SKIPS)
 		return true;
+	if (effect == FAULT_FAILS) {
+		fail_call(r, &call);
+		return r->host == HOST_READY;
+	}
 	give_call(r, &call);
 	if (effect == FAULT_TWICE && r->host == HOST_READY)
 		give_call(r, &call);

@@ -193,10 +193,15 @@ void record_launch(struct rank *r)
 		recorder_group_launch(r->drawn->recorder, r->c->now_ns);
 }
 
+static int64_t later_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 void record_return(struct rank *r)
 {
 	struct drawn *d = r->drawn;
-	int64_t now_ns = (r->c->now_ns > r->call_ns ? r->c->now_ns : r->call_ns) + CALL_NS;
+	int64_t now_ns = later_ns(r->c->now_ns, r->call_ns) + CALL_NS;
 
 	if (!d)
 		return;
@@ -205,6 +210,23 @@ void record_return(struct rank *r)
 	else if (d->open == OPEN_LONE)
 		recorder_leave(d->recorder, now_ns);
 	d->open = OPEN_NONE;
+}
+
+void record_failed(struct rank *r, int result)
+{
+	struct drawn *d = r->drawn;
+
+	if (!d)
+		return;
+	recorder_fail(d->recorder, result, later_ns(r->c->now_ns, r->call_ns) + CALL_NS);
+	d->open = OPEN_NONE;
+}
+
+void record_error(struct member *m)
+{
+	if (m->rank->drawn)
+		recorder_error(m->rank->drawn->recorder, m->entry, m->async_error,
+			       m->rank->c->now_ns);
 }
 
 void record_block(struct member *m, unsigned kind)

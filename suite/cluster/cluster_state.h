@@ -102,9 +102,10 @@ struct member {
 	uint64_t hash;
 	struct cw_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
 	uint64_t sends, recvs;
-	struct peer_count *peers; /* by comm rank; NULL = no p2p yet */
-	struct noted *ring;       /* RING; NULL = no op yet */
-	uint64_t calls, launch;   /* what agents count: a graph's launch once; the last one */
+	int32_t async_error, last_result; /* ncclResult_t; 0 = none */
+	struct peer_count *peers;         /* by comm rank; NULL = no p2p yet */
+	struct noted *ring;               /* RING; NULL = no op yet */
+	uint64_t calls, launch; /* what agents count: a graph's launch once; the last one */
 	struct item *in_flight;
 	/* With SUITE_NCCL: the collective whose data move, and how far. */
 	uint64_t flow_op; /* op_index; 0 = none */
@@ -185,6 +186,7 @@ struct rank {
 	struct suite_call barrier_call;
 	struct suite_call held; /* SUITE_SWAP */
 	bool has_held, was_slowed;
+	const struct suite_fault *failing; /* of FAULT_FAILS */
 	int64_t slow_ns, slow_until_ns, wedge_ns;
 	uint32_t sync_stream; /* of HOST_SYNC; SUITE_NONE = all */
 	int64_t sample_phase_ns;
@@ -275,6 +277,8 @@ void end_on_ask(struct rank *r);
 /* Makes the calls of a group, or a lone one; sets the host's state. */
 void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool is_group);
 void call_block_host(struct rank *r, const struct suite_call *call);
+/* NCCL returns an error; nothing is launched, and the call has no number. */
+void call_fail(struct rank *r, const struct suite_call *call);
 /* A launch that waited for room. */
 void call_resume(struct rank *r);
 void call_leave_barrier(struct rank *r);
@@ -309,7 +313,7 @@ uint32_t trait_size(const struct member *m);
 bool trait_sizes_differ(const struct comm *comm);
 
 /* ---- faults (cluster_fault.c) ---- */
-enum fault_effect { FAULT_GOES_ON, FAULT_SKIPS, FAULT_WAITS, FAULT_TWICE };
+enum fault_effect { FAULT_GOES_ON, FAULT_SKIPS, FAULT_WAITS, FAULT_TWICE, FAULT_FAILS };
 /* Before a call of the host; may change it. */
 enum fault_effect fault_before_call(struct rank *r, struct suite_call *call);
 int fault_schedule(struct cluster *c);
@@ -349,6 +353,9 @@ void record_group(struct rank *r);
 void record_op(struct member *m, const struct cw_op *op);
 void record_launch(struct rank *r);
 void record_return(struct rank *r);
+/* It has come back with this ncclResult_t. */
+void record_failed(struct rank *r, int result);
+void record_error(struct member *m);
 /* A call that waits for all members. */
 void record_block(struct member *m, unsigned kind);
 void record_unblock(struct member *m, unsigned kind);

@@ -104,13 +104,16 @@ static json_t *rank_doc(const struct rank *r)
 		r->thawed_ns ? seconds_since(c, r->thawed_ns) : -1.0);
 }
 
-/* As an array: it is long enough. */
+/* As an array: it is long enough. Of a call that failed NCCL knows nothing: it has no number. */
 static json_t *op_doc(const struct cluster *c, const struct cw_op *op)
 {
+	bool has_number = !(op->flags & CW_OPF_DROPPED);
+
 	return json_pack("[I, s, s, s, i, i, I, I, I, s, b, b, f, f]", (json_int_t)op->op_index,
 			 cw_op_kind_name(op->kind), cw_dtype_name(op->dtype),
 			 cw_redop_name(op->redop), (int)op->root, (int)op->peer,
-			 (json_int_t)op->count, (json_int_t)op->coll_seq, (json_int_t)op->p2p_seq,
+			 (json_int_t)op->count, has_number ? (json_int_t)op->coll_seq : 0,
+			 has_number ? (json_int_t)op->p2p_seq : 0,
 			 op->progress == CW_PROGRESS_COMPLETED ? "completed"
 			 : op->progress == CW_PROGRESS_REACHED ? "reached"
 							       : "enqueued",

@@ -142,6 +142,8 @@ static int sample_member(struct member *m)
 		.p2p = p2p,
 		.progress_ns = remembered_ns(r, noticed_ns(r, m->moved_ns)),
 		.interval_ns = median_interval(v),
+		.async_error = m->async_error,
+		.last_result = m->last_result,
 		.sends = m->sends,
 		.recvs = m->recvs,
 	};

@@ -295,6 +295,19 @@ void recorder_leave(struct recorder *r, int64_t now_ns)
 	write_words(r);
 }
 
+void recorder_fail(struct recorder *r, int result, int64_t now_ns)
+{
+	begin(r, now_ns);
+	cw_op_leave(&r->call, (ncclResult_t)result);
+	write_words(r);
+}
+
+void recorder_error(struct recorder *r, int c, int32_t result, int64_t now_ns)
+{
+	begin(r, now_ns);
+	CW_STORE(cw_record.comms[c].async_error, result);
+}
+
 void recorder_group_begin(struct recorder *r, int64_t now_ns)
 {
 	begin(r, now_ns);

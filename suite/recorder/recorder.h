@@ -67,6 +67,9 @@ struct recorder_op {
 
 void recorder_enter(struct recorder *r, int c, const struct recorder_op *op, int64_t now_ns);
 void recorder_leave(struct recorder *r, int64_t now_ns);
+/* A lone call comes back with an error, an ncclResult_t; a communicator has an asynchronous one. */
+void recorder_fail(struct recorder *r, int result, int64_t now_ns);
+void recorder_error(struct recorder *r, int c, int32_t result, int64_t now_ns);
 
 /* Ops in between are entered and come back queued: recorder_enter() does both. */
 void recorder_group_begin(struct recorder *r, int64_t now_ns);

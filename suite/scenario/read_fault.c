@@ -16,7 +16,8 @@ static const struct {
 	{ "oom", SUITE_OOM },          { "stop", SUITE_STOP },     { "trace", SUITE_TRACE },
 	{ "skip", SUITE_SKIP },        { "add", SUITE_ADD },       { "change", SUITE_CHANGE },
 	{ "swap", SUITE_SWAP },        { "slow", SUITE_SLOW },     { "stuck", SUITE_STUCK },
-	{ "wedge", SUITE_WEDGE },      { "blind", SUITE_BLIND },
+	{ "wedge", SUITE_WEDGE },      { "blind", SUITE_BLIND },   { "fails", SUITE_FAILS },
+	{ "errors", SUITE_ERRORS },
 };
 
 struct suite_fault *read_new_fault(struct reader *r)
@@ -97,6 +98,20 @@ static int read_change(struct reader *r, struct suite_fault *f)
 	}
 }
 
+/* fails [exit [CODE]|block] */
+static int read_failure(struct reader *r, struct suite_fault *f)
+{
+	if (read_is(r, "block")) {
+		f->field = SUITE_FAILED_STANDS;
+		return 0;
+	}
+	if (!read_is(r, "exit"))
+		return 0;
+	f->field = SUITE_FAILED_EXITS;
+	f->value = 1;
+	return r->at < r->words->n ? read_u64(r, 255, &f->value) : 0;
+}
+
 static int read_action(struct reader *r, struct suite_fault *f)
 {
 	const char *w = read_word(r);
@@ -111,6 +126,8 @@ static int read_action(struct reader *r, struct suite_fault *f)
 	f->action = rank_actions[i].action;
 	if (f->action == SUITE_CHANGE)
 		return read_change(r, f);
+	if (f->action == SUITE_FAILS)
+		return read_failure(r, f);
 	if (f->action == SUITE_SLOW) {
 		int64_t ns;
 

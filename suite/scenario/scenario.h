@@ -145,11 +145,13 @@ enum suite_action {
 	SUITE_SKIP,
 	SUITE_ADD,
 	SUITE_CHANGE,
-	SUITE_SWAP,  /* this call and the next change places */
-	SUITE_SLOW,  /* each call comes this much later */
-	SUITE_STUCK, /* a kernel that never ends, on the call's stream */
-	SUITE_WEDGE, /* the collective does not complete though everybody has come */
-	SUITE_BLIND, /* no data of the rank */
+	SUITE_SWAP,   /* this call and the next change places */
+	SUITE_SLOW,   /* each call comes this much later */
+	SUITE_STUCK,  /* a kernel that never ends, on the call's stream */
+	SUITE_WEDGE,  /* the collective does not complete though everybody has come */
+	SUITE_BLIND,  /* no data of the rank */
+	SUITE_FAILS,  /* the call returns an error; field: enum suite_failed, value: exit code */
+	SUITE_ERRORS, /* its comm has an asynchronous error, from that time on */
 	SUITE_NODE_LOST,
 	SUITE_NODE_SILENT,
 	SUITE_NODE_GOODBYE,
@@ -201,6 +203,13 @@ enum suite_field {
 	SUITE_FIELD_KIND,
 	SUITE_FIELD_COMM,
 	SUITE_FIELD_PEER,
+};
+
+/* What a host does whose call has failed. */
+enum suite_failed {
+	SUITE_FAILED_GOES_ON,
+	SUITE_FAILED_EXITS,
+	SUITE_FAILED_STANDS, /* it does not come out of what it does then */
 };
 
 /* Of them a leader has no place for more than a third. */
