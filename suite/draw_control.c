@@ -51,8 +51,10 @@ static void daemon_restarts(struct draw *d)
 
 static void node_quiet(struct draw *d)
 {
-	draw_put(d, "node %u at %us silent for %us\n", draw_pick(d, 0, 1), d->at_s,
-		 draw_pick(d, 1, 60));
+	uint32_t node = draw_pick(d, 0, 1), lasts_s = draw_pick(d, 1, 60);
+
+	draw_put(d, "node %u at %us %s for %us\n", node, d->at_s,
+		 draw_chance(d, 40) ? "suspended" : "silent", lasts_s);
 }
 
 static void all_daemons(struct draw *d)
@@ -160,6 +162,18 @@ static void evaluates(struct draw *d)
 		 draw_pick(d, 20, 150), d->culprit, DRAW_ONE(d, by), draw_pick(d, 5, 150), d->kind);
 }
 
+/* Some processes are minutes late, and the others wait for them in the making of a communicator. */
+static void comes_up_slowly(struct draw *d)
+{
+	begin_own(d, "comes up slowly", 700);
+	draw_put(d,
+		 "comm late all by init\nstarts all within %us\nstarts %u after 0s\nprogram\n"
+		 "init late\nloop\n",
+		 draw_pick(d, 5, 500), d->culprit);
+	draw_step(d);
+	draw_put(d, "end\nend\n");
+}
+
 /* A receive stands on a stream of its own until its sender has something to say. */
 static void mailbox(struct draw *d)
 {
@@ -187,7 +201,8 @@ static void policy(struct draw *d)
 void draw_control(struct draw *d)
 {
 	static void (*const shapes[])(struct draw *) = {
-		epoch_end, waits_for_rollouts, evaluates, mailbox, policy, draw_late_apart,
+		epoch_end, waits_for_rollouts, evaluates,       mailbox,
+		policy,    draw_late_apart,    comes_up_slowly,
 	};
 
 	if (draw_chance(d, 8)) {

@@ -109,6 +109,7 @@ static void set(struct watch_faults *w, struct cluster *c, uint32_t i, bool begi
 		set_links(w->net, f, begins ? NETWORK_CUT : NETWORK_JOINED);
 		break;
 	case SUITE_NODE_STALLED:
+	case SUITE_NODE_SUSPENDED: /* its kernel answers nobody */
 		set_links(w->net, f, begins ? NETWORK_STALLED : NETWORK_JOINED);
 		break;
 	case SUITE_DIGESTS:
@@ -154,7 +155,8 @@ void watch_faults_run(struct watch_faults *w, struct cluster *cluster, int64_t n
 	for (uint32_t i = 0; i < w->s->n_faults; i++) {
 		const struct suite_fault *f = &w->s->faults[i];
 
-		if (!suite_fault_is_between_daemons(f) || w->of[i].is_over || now_ns < f->at_ns)
+		if ((!suite_fault_is_between_daemons(f) && f->action != SUITE_NODE_SUSPENDED) ||
+		    w->of[i].is_over || now_ns < f->at_ns)
 			continue;
 		if (!w->of[i].has_begun) {
 			if (!begin(w, cluster, i))

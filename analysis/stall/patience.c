@@ -484,9 +484,21 @@ static int64_t source_notice(const struct matter *m)
 	return after_ns[m->notices < 2 ? m->notices : 2];
 }
 
+/* Nobody is named who has not come up: nothing is known of it, not even its rank. */
+static bool is_somebody_absent(const struct matter *m)
+{
+	const struct cw_snap_comm *c =
+		m->v->comm < m->snap->n_comms ? &m->snap->comms[m->v->comm] : NULL;
+
+	for (uint32_t i = 0; c && i < c->nranks; i++)
+		if (c->members[i].rank == CW_SNAP_NONE)
+			return true;
+	return m->v->n_culprits != 0;
+}
+
 static int64_t init_page(const struct matter *m)
 {
-	int64_t ns = m->v->n_culprits ? 600 * S : 300 * S;
+	int64_t ns = is_somebody_absent(m) ? 600 * S : 300 * S;
 
 	return max_ns(m->limit_ns, max_ns(scaled(m, ns), 3 * m->longest_ns));
 }

@@ -299,8 +299,9 @@ static int make_nodes(struct cluster *c)
 		for (uint32_t r = i * c->s->per_node;
 		     r < (i + 1) * c->s->per_node && r < c->s->n_ranks; r++) {
 			c->ranks[r].sample_phase_ns = phase + (int64_t)cluster_random(c, 250) * MS;
+			c->ranks[r].started_ns = c->now_ns + trait_start_ns(c, r);
 			host_wake_at(&c->ranks[r],
-				     c->now_ns + (int64_t)cluster_random(c, 100) * MS);
+				     c->ranks[r].started_ns + (int64_t)cluster_random(c, 100) * MS);
 		}
 	}
 	return 0;

@@ -157,17 +157,28 @@ void fault_daemon_anew(struct cluster *c, uint32_t node)
 	view_forget_node(c, node);
 }
 
+/* They are not stopped, and nobody is there who could see that they stand. */
+static void suspend_ranks(struct cluster *c, uint32_t node, int64_t for_ns)
+{
+	for (uint32_t i = 0; i < c->s->n_ranks; i++)
+		if (c->ranks[i].node == node && !c->ranks[i].ended_ns)
+			freeze(&c->ranks[i], CW_LIVE_ALIVE, for_ns);
+}
+
 static void quiet_nodes(struct cluster *c, const struct suite_fault *f)
 {
-	enum cluster_daemon daemon = f->action == SUITE_NODE_LOST     ? CLUSTER_DAEMON_LOST
-				     : f->action == SUITE_NODE_SILENT ? CLUSTER_DAEMON_HELD
-				     : f->action == SUITE_NODE_KILLED ? CLUSTER_DAEMON_KILLED
-								      : CLUSTER_DAEMON_GOODBYE;
+	enum cluster_daemon daemon = f->action == SUITE_NODE_LOST        ? CLUSTER_DAEMON_LOST
+				     : f->action == SUITE_NODE_SILENT    ? CLUSTER_DAEMON_HELD
+				     : f->action == SUITE_NODE_SUSPENDED ? CLUSTER_DAEMON_HELD
+				     : f->action == SUITE_NODE_KILLED    ? CLUSTER_DAEMON_KILLED
+									 : CLUSTER_DAEMON_GOODBYE;
 
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		if (!cw_suite_set_has(&f->set, i))
 			continue;
 		cluster_quieten(c, i, daemon, f->for_ns);
+		if (f->action == SUITE_NODE_SUSPENDED)
+			suspend_ranks(c, i, f->for_ns);
 		if (f->action != SUITE_NODE_LOST)
 			continue;
 		/* The machine is gone, and the processes on it. */

@@ -166,6 +166,7 @@ struct rank {
 	int64_t call_ns;   /* of its last call: no two are made at one instant */
 	uint64_t wake_id;  /* wake-ups of another id are void */
 	uint32_t liveness, flags, exit_code, term_signal;
+	int64_t started_ns; /* nobody has seen it before */
 	int64_t ended_ns;
 	int64_t hit_ns; /* when a fault befell it last; 0 = never */
 	bool is_blind;
@@ -311,6 +312,8 @@ uint64_t trait_environment(const struct suite_scenario *s, uint32_t rank);
 /* Members that this one was told its comm has. */
 uint32_t trait_size(const struct member *m);
 bool trait_sizes_differ(const struct comm *comm);
+/* How much later than the job's first process it comes up; drawn at each call. */
+int64_t trait_start_ns(struct cluster *c, uint32_t rank);
 
 /* ---- faults (cluster_fault.c) ---- */
 enum fault_effect { FAULT_GOES_ON, FAULT_SKIPS, FAULT_WAITS, FAULT_TWICE, FAULT_FAILS };

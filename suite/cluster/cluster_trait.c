@@ -43,6 +43,22 @@ uint32_t trait_size(const struct member *m)
 	return t ? (uint32_t)t->value : m->comm->nranks;
 }
 
+int64_t trait_start_ns(struct cluster *c, uint32_t rank)
+{
+	const struct suite_scenario *s = c->s;
+
+	for (uint32_t i = s->n_traits; i-- > 0;) {
+		const struct suite_trait *t = &s->traits[i];
+
+		if ((t->kind != SUITE_STARTS && t->kind != SUITE_STARTS_AT) ||
+		    !cw_suite_set_has(&t->set, rank))
+			continue;
+		return t->kind == SUITE_STARTS ? (int64_t)cluster_random(c, t->value)
+					       : (int64_t)t->value;
+	}
+	return 0;
+}
+
 bool trait_sizes_differ(const struct comm *comm)
 {
 	for (uint32_t i = 0; i < comm->nranks; i++)

@@ -179,6 +179,8 @@ void view_sample(struct rank *r)
 	struct view_rank *v = &r->view;
 	const struct suite_scenario *s = r->c->s;
 
+	if (r->c->now_ns < r->started_ns)
+		return;
 	for (uint32_t f = 0; f < s->n_families; f++) {
 		struct member *m = r->members[f];
 

@@ -357,6 +357,8 @@ static int read_head(struct reader *r, const char *w)
 		return read_environment(r);
 	if (strcmp(w, "told") == 0)
 		return read_told(r);
+	if (strcmp(w, "starts") == 0)
+		return read_starts(r);
 	if (strcmp(w, "no-progress") == 0) {
 		r->s->has_no_progress = true;
 		return read_end(r);

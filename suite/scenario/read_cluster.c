@@ -20,25 +20,27 @@ static int read_one_of(struct reader *r, const char *const *names, unsigned n)
 	return -1;
 }
 
-/* node NODES at TIME lost|silent|goodbye|killed|cut [from NODES]|stalled [from NODES] [for TIME] */
+/* node NODES at TIME lost|silent|goodbye|killed|suspended|cut [from NODES]|stalled [from NODES]
+ * [for TIME] */
 int read_node_fault(struct reader *r)
 {
-	static const char *const names[] = {
-		"lost", "silent", "goodbye", "killed", "cut", "stalled"
-	};
-	static const uint8_t actions[] = {
-		SUITE_NODE_LOST,   SUITE_NODE_SILENT, SUITE_NODE_GOODBYE,
-		SUITE_NODE_KILLED, SUITE_NODE_CUT,    SUITE_NODE_STALLED
-	};
+	static const char *const names[] = { "lost",      "silent", "goodbye", "killed",
+					     "suspended", "cut",    "stalled" };
+	static const uint8_t actions[] = { SUITE_NODE_LOST,      SUITE_NODE_SILENT,
+					   SUITE_NODE_GOODBYE,   SUITE_NODE_KILLED,
+					   SUITE_NODE_SUSPENDED, SUITE_NODE_CUT,
+					   SUITE_NODE_STALLED };
 	struct suite_fault *f = read_new_fault(r);
 	int i;
 
 	if (!f || read_set(r, &f->set) < 0 || read_fault_time(r, f) < 0)
 		return -EINVAL;
-	i = read_one_of(r, names, 6);
+	i = read_one_of(r, names, 7);
 	if (i < 0)
-		return read_fail(r, "a node is lost, silent, killed, cut, stalled, or says goodbye",
-				 NULL);
+		return read_fail(
+			r,
+			"a node is lost, silent, killed, suspended, cut, stalled, or says goodbye",
+			NULL);
 	f->action = actions[i];
 	if (suite_fault_is_between_daemons(f) && read_is(r, "from") && read_set(r, &f->others) < 0)
 		return -EINVAL;

@@ -55,6 +55,24 @@ int read_environment(struct reader *r)
 	return finish_trait(r);
 }
 
+/* starts RANKS after|within TIME */
+int read_starts(struct reader *r)
+{
+	struct suite_trait *t = new_trait(r, SUITE_STARTS);
+	int64_t ns;
+
+	if (!t)
+		return -EINVAL;
+	if (read_is(r, "after"))
+		t->kind = SUITE_STARTS_AT;
+	else if (!read_is(r, "within"))
+		return read_fail(r, "after what time, or within which?", NULL);
+	if (read_time(r, &ns) < 0)
+		return -EINVAL;
+	t->value = (uint64_t)ns;
+	return finish_trait(r);
+}
+
 /* told RANKS COMM NUMBER */
 int read_told(struct reader *r)
 {

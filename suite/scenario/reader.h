@@ -67,10 +67,11 @@ int read_fault(struct reader *r);
 int read_expect(struct reader *r);
 int read_also(struct reader *r);
 
-/* Lines "nccl …", "environment …" and "told …", from their second word on. */
+/* Lines "nccl …", "environment …", "told …" and "starts …", from their second word on. */
 int read_version(struct reader *r);
 int read_environment(struct reader *r);
 int read_told(struct reader *r);
+int read_starts(struct reader *r);
 
 /*
  * [in lock|gil|queue|socket|tty|sync|storage still|storage moving]: what a host that does nothing

@@ -156,6 +156,7 @@ enum suite_action {
 	SUITE_NODE_SILENT,
 	SUITE_NODE_GOODBYE,
 	SUITE_NODE_KILLED,     /* its daemon, which begins again afterwards */
+	SUITE_NODE_SUSPENDED,  /* the machine with all on it, as while it is moved */
 	SUITE_DAEMONS_RESTART, /* all of them, the leader too: what they remembered is gone */
 	SUITE_DAEMONS_STOP,    /* all stand still and go on with what they knew */
 	SUITE_CLOCK,           /* the wall clock is set; value: ns, as int64_t */
@@ -250,6 +251,8 @@ enum suite_trait_kind {
 	SUITE_VERSION,     /* of NCCL, as it numbers itself */
 	SUITE_ENVIRONMENT, /* a number for the values of NCCL_* variables; SUITE_OWN = no other's */
 	SUITE_SIZE,        /* how many members they are told that a comm has */
+	SUITE_STARTS,      /* ns after the others, at most; */
+	SUITE_STARTS_AT,   /* … exactly */
 };
 #define SUITE_OWN UINT64_MAX
 
