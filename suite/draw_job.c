@@ -48,6 +48,8 @@ void draw_comms(struct draw *d)
 		draw_put(d, "comm main all\ncomm outer all\n");
 	else
 		draw_put(d, "comms main size %u\n", d->main_size);
+	if (draw_chance(d, 10))
+		draw_put(d, "lazy main\n");
 	if (d->layout == SUITE_3D)
 		draw_put(d, "comms outer size 2 stride 4\ncomms pipe size rest stride 8\n");
 	else if (!is_flat(d))

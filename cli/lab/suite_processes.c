@@ -147,9 +147,12 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 		return "a job that ends itself";
 	if (suite_n_incidents(s) > 1 || s->is_alone)
 		return "more than one alert to wait for";
-	for (uint32_t f = 0; f < s->n_families; f++)
+	for (uint32_t f = 0; f < s->n_families; f++) {
 		if (!cw_suite_family_comms(s, f))
 			return "ranks that cannot be cut like that";
+		if (s->families[f].is_lazy)
+			return "connections that the first call makes";
+	}
 	for (uint32_t i = 0; i < s->n_faults && !obstacle; i++)
 		obstacle = obstacle_of_fault(&s->faults[i]);
 	for (uint32_t p = 0; p < s->n_programs && !obstacle; p++)

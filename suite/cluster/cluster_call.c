@@ -189,6 +189,10 @@ static void launch_ops(struct rank *r, struct member *m, uint64_t first_op, uint
 			       .is_wedged = r->is_wedging };
 	r->is_wedging = false;
 	r->wedge_ns = 0;
+	if (!r->waiting && !r->launch && connect_is_needed(item)) {
+		connect_wait(r, item);
+		return;
+	}
 	if (r->n_items < OPEN_MAX || r->waiting || r->launch) {
 		launch(r, item);
 		return;

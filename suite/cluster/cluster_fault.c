@@ -88,6 +88,8 @@ void fault_thaw(struct rank *r)
 	if (r->missed_wake)
 		host_wake_at(r, r->c->now_ns);
 	r->missed_wake = false;
+	if (r->connecting)
+		connect_step(r->connecting->comm);
 }
 
 /* ncclRemoteError: a connection was lost, or tried again too often. */

@@ -315,7 +315,7 @@ void host_on_device(struct rank *r)
 {
 	if (r->host == HOST_SYNC && is_idle(r)) {
 		host_wake_at(r, r->c->now_ns + CALL_NS);
-	} else if (r->host == HOST_LAUNCH && r->n_items < OPEN_MAX) {
+	} else if (r->host == HOST_LAUNCH && !r->connecting && r->n_items < OPEN_MAX) {
 		call_resume(r);
 		host_wake_at(r, r->c->now_ns + CALL_NS);
 	}

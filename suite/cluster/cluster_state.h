@@ -102,6 +102,7 @@ struct member {
 	uint64_t hash;
 	struct cw_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
 	uint64_t sends, recvs;
+	bool is_connected;                /* for collectives, where that is done late */
 	int32_t async_error, last_result; /* ncclResult_t; 0 = none */
 	struct peer_count *peers;         /* by comm rank; NULL = no p2p yet */
 	struct noted *ring;               /* RING; NULL = no op yet */
@@ -181,7 +182,8 @@ struct rank {
 	uint32_t n_graph, n_graph_groups;
 	uint64_t launch, n_launches; /* of graphs; launch 0 = none at the moment */
 	bool in_graph;
-	struct item *waiting; /* of HOST_LAUNCH, not yet on a stream; NULL: a graph */
+	struct item *waiting;      /* of HOST_LAUNCH, not yet on a stream; NULL: a graph */
+	struct member *connecting; /* … until its peers have come; NULL: until there is room */
 	struct member *barrier_member;
 	uint32_t barrier_kind;
 	struct suite_call barrier_call;
@@ -283,6 +285,13 @@ void call_fail(struct rank *r, const struct suite_call *call);
 /* A launch that waited for room. */
 void call_resume(struct rank *r);
 void call_leave_barrier(struct rank *r);
+
+/* ---- connections that the first call makes (cluster_connect.c) ---- */
+/* The item's call waits for its peers, and the host with it; others may be through then. */
+bool connect_is_needed(const struct item *item);
+void connect_wait(struct rank *r, struct item *item);
+/* Somebody has come, or goes on. */
+void connect_step(struct comm *comm);
 
 /* ---- device (cluster_device.c) ---- */
 void device_kernel(struct rank *r, uint32_t stream, int64_t ns);

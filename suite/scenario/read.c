@@ -161,6 +161,17 @@ static int read_comm(struct reader *r, bool is_partition)
 	return read_end(r);
 }
 
+/* lazy COMM */
+static int read_lazy(struct reader *r)
+{
+	uint32_t family;
+
+	if (read_family(r, &family) < 0)
+		return -EINVAL;
+	r->s->families[family].is_lazy = true;
+	return read_end(r);
+}
+
 static int read_layout(struct reader *r)
 {
 	const char *w = read_word(r);
@@ -317,6 +328,8 @@ static int read_head(struct reader *r, const char *w)
 		return read_ranks(r);
 	if (strcmp(w, "comm") == 0 || strcmp(w, "comms") == 0)
 		return read_comm(r, w[4] == 's');
+	if (strcmp(w, "lazy") == 0)
+		return read_lazy(r);
 	if (strcmp(w, "policy") == 0)
 		return read_policy(r);
 	if (strcmp(w, "completion") == 0)

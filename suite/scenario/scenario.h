@@ -70,6 +70,7 @@ struct suite_family {
 	uint32_t size,
 		stride; /* of a partition; size 0 = as many as there are (n_ranks / stride) */
 	enum suite_made made;
+	bool is_lazy; /* connections are made by the first call that needs them, which waits */
 };
 
 enum suite_peer {

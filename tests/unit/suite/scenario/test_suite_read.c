@@ -270,6 +270,34 @@ Test(suite_read, what_a_job_dies_of)
 		     "f.scn:14: ", "too many");
 }
 
+Test(suite_read, calls_that_fail_and_processes_that_are_late)
+{
+	cr_assert_eq(
+		read_lines(HEAD PROGRAM
+			   "lazy world\nstarts 3 after 5s\nstarts not 3 within 2min\n"
+			   "fault 1 at 5s on world all_reduce fails\n"
+			   "fault 1 at 5s on world fails exit 7\n"
+			   "fault 1 at 5s on world fails block\nfault 2 at 9s on world errors\n"
+			   "node 0 at 5s suspended for 6s\nexpect silence\nend\n",
+			   1000),
+		0, "%s", err.text);
+	cr_expect(got[0].families[0].is_lazy);
+	cr_expect_eq(got[0].traits[0].kind, SUITE_STARTS_AT);
+	cr_expect_eq(got[0].traits[1].kind, SUITE_STARTS);
+	cr_expect_eq(got[0].traits[1].value, UINT64_C(120000000000));
+	cr_expect_eq(got[0].faults[0].action, SUITE_FAILS);
+	cr_expect_eq(got[0].faults[0].field, SUITE_FAILED_GOES_ON);
+	cr_expect_eq(got[0].faults[1].field, SUITE_FAILED_EXITS);
+	cr_expect_eq(got[0].faults[1].value, 7);
+	cr_expect_eq(got[0].faults[2].field, SUITE_FAILED_STANDS);
+	cr_expect_eq(got[0].faults[3].action, SUITE_ERRORS);
+	cr_expect_eq(got[0].faults[4].action, SUITE_NODE_SUSPENDED);
+	cr_expect(!suite_fault_is_between_daemons(&got[0].faults[4]));
+	expect_error(HEAD PROGRAM "lazy nowhere\n", "f.scn:10: ", "nowhere");
+	expect_error(HEAD PROGRAM "starts 3 before 5s\n", "f.scn:10: ", "after what time");
+	expect_error(HEAD PROGRAM "fault 1 at 5s on world fails often\n", "f.scn:10: ", "often");
+}
+
 /* ---- what befalls daemons ---- */
 
 #define EXPECT "expect silence\nend\n"
