@@ -36,13 +36,18 @@ struct position {
 
 struct position position_of(const struct cw_snapshot *snap, const struct cw_snap_member *m);
 
+/* 0 is ncclSuccess, 7 ncclInProgress: anything else launched nothing. */
+static inline bool position_has_failed(const struct cw_op *op)
+{
+	return (op->flags & CW_OPF_RETURNED) && op->result != 0 && op->result != 7;
+}
+
 /* The op was or will be launched, takes part in its comm's order and is not a graph's template. */
 static inline bool position_op_counts(const struct cw_op *op)
 {
 	if (op->flags & (CW_OPF_QUEUED | CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_NO_COUNT))
 		return false;
-	/* 0 is ncclSuccess, 7 ncclInProgress: anything else launched nothing. */
-	return !(op->flags & CW_OPF_RETURNED) || op->result == 0 || op->result == 7;
+	return !position_has_failed(op);
 }
 
 /*

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/align/position.h"
 #include "analysis/wording/phrase.h"
 #include "model/death.h"
 
@@ -54,7 +55,8 @@ static bool is_behind_on_device(const struct diagnosis *diag, const struct cw_sn
 	       m->coll_completed < diag->v->coll_seq;
 }
 
-/* "; its last call on tp, all_reduce #41, returned 12 s ago" */
+/* "; its last call on tp, all_reduce #41, returned 12 s ago", or "…, all_reduce, failed 12 s ago"
+ */
 static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_member *m = member_at(diag, rank);
@@ -63,7 +65,12 @@ static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf
 	if (!m || !m->last)
 		return;
 	(void)phrase_comm(diag->s->snap, diag->v->comm, &comm);
-	if (m->last->flags & CW_OPF_RETURNED) {
+	if (position_has_failed(m->last)) {
+		/* NCCL knows nothing of it: it has no number, and no device does any of it. */
+		phrase_say(buf, len, "; its last call on %s, %s, failed %s ago", comm.text,
+			   cw_op_kind_name(m->last->kind),
+			   phrase_since(diag->s->snap, m->last->return_ns, &time));
+	} else if (m->last->flags & CW_OPF_RETURNED) {
 		phrase_say(buf, len, "; its last call on %s, %s, returned %s ago", comm.text,
 			   phrase_call(m->last, &call),
 			   phrase_since(diag->s->snap, m->last->return_ns, &time));

@@ -280,6 +280,7 @@ void call_fail(struct rank *r, const struct suite_call *call)
 		return;
 	op->flags |= CW_OPF_RETURNED | CW_OPF_DROPPED;
 	op->progress = CW_PROGRESS_UNKNOWN;
+	op->result = NCCL_SYSTEM_ERROR;
 	op->return_ns = op->enter_ns + CALL_NS;
 	if (op->coll_seq)
 		m->entered--;

@@ -109,7 +109,7 @@ static json_t *op_doc(const struct cluster *c, const struct cw_op *op)
 {
 	bool has_number = !(op->flags & CW_OPF_DROPPED);
 
-	return json_pack("[I, s, s, s, i, i, I, I, I, s, b, b, f, f]", (json_int_t)op->op_index,
+	return json_pack("[I, s, s, s, i, i, I, I, I, s, b, b, f, f, i]", (json_int_t)op->op_index,
 			 cw_op_kind_name(op->kind), cw_dtype_name(op->dtype),
 			 cw_redop_name(op->redop), (int)op->root, (int)op->peer,
 			 (json_int_t)op->count, has_number ? (json_int_t)op->coll_seq : 0,
@@ -119,7 +119,8 @@ static json_t *op_doc(const struct cluster *c, const struct cw_op *op)
 							       : "enqueued",
 			 op->flags & CW_OPF_RETURNED ? 1 : 0, op->flags & CW_OPF_NO_COUNT ? 1 : 0,
 			 seconds_since(c, op->enter_ns),
-			 op->flags & CW_OPF_RETURNED ? seconds_since(c, op->return_ns) : -1.0);
+			 op->flags & CW_OPF_RETURNED ? seconds_since(c, op->return_ns) : -1.0,
+			 (int)op->result);
 }
 
 static json_t *ops_doc(const struct member *m)

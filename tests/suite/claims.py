@@ -74,13 +74,17 @@ class Op:
 
     def __init__(self, fields):
         (self.index, self.kind, self.dtype, self.redop, self.root, self.peer, self.count, self.seq, self.p2p,
-         self.progress, self.is_returned, self.is_no_call, self.age, self.returned_ago) = fields
+         self.progress, self.is_returned, self.is_no_call, self.age, self.returned_ago,
+         self.result) = fields
         self.bytes = self.count * BYTES.get(self.dtype, 1)
 
     def is_open(self, member):
         if self.kind.startswith("comm_"):
             return not self.is_returned
-        return self.index >= member["first_open"] and self.progress != "completed" and not self.is_no_call
+        return self.index >= member["first_open"] and self.progress != "completed" and not self.is_no_call and not self.has_failed()
+
+    def has_failed(self):
+        return self.is_returned and self.result not in (0, 7)
 
     def is_called(self, text):
         """ "all_reduce #3", "send #4 to comm rank 1", "ncclCommSplit"."""
@@ -772,7 +776,7 @@ def reason(pattern):
 
 # A call of no elements has no number.
 LAST = (
-    rf"(?:; its last call on {COMM}, (?P<last>{CALL}|[a-z_]+), returned (?P<ago>{TIME}) ago(?:, but its device had only done #(?P<done>\d+))?"
+    rf"(?:; its last call on {COMM}, (?P<last>{CALL}|[a-z_]+), (?P<end>returned|failed) (?P<ago>{TIME}) ago(?:, but its device had only done #(?P<done>\d+))?"
     rf"|; it (?:is|was) inside (?P<inside>{CALL}|[a-z_]+) on {COMM})?"
 )
 HEADWAY = (
@@ -788,6 +792,7 @@ def last_call(t, rank, m):
         ops = [op for op in member["ops"] if op.is_called(m["last"])]
         expect(ops and ops[-1] is member["ops"][-1], f"its last call is {member['ops'][-1] if member['ops'] else None}")
         expect(ops[-1].is_returned, f"{m['last']} has not returned")
+        expect((m["end"] == "failed") == ops[-1].has_failed(), f"its result is {ops[-1].result}")
         t.time(m["ago"], ops[-1].returned_ago, "it returned")
         expect(m["done"] is None or member["completed"] == int(m["done"]), f"it has done #{member['completed']}")
     if m["inside"] and comm:
