@@ -76,8 +76,11 @@ static void put_muted(const struct cw_text *t, const json_t *muted)
 	fputc('\n', t->out);
 }
 
-static void put_withheld(const struct cw_text *t, const char *why)
+/* A daemon of the version before has the old name only. */
+static void put_suppressed(const struct cw_text *t, const json_t *job)
 {
+	const char *why = cw_json_str(job, "suppressed", cw_json_str(job, "withheld", ""));
+
 	if (!*why)
 		return;
 	fprintf(t->out, "%12swould have alerted (", "");
@@ -167,7 +170,7 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 	put_duration(t, json_object_get(job, "since_s"));
 	fputc('\n', t->out);
 	put_muted(t, json_object_get(job, "muted"));
-	put_withheld(t, cw_json_str(job, "withheld", ""));
+	put_suppressed(t, job);
 	put_pods(t, json_object_get(job, "pods"));
 	if (*summary) {
 		fprintf(t->out, "%*s", 12, "");

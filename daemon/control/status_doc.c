@@ -31,6 +31,9 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 	(void)json_object_set_new(job, "muted",
 				  cw_control_mute_doc(c->source->mutes, uid, label,
 						      cw_transport_self(c->source->transport)));
+	(void)json_object_set_new(job, "suppressed",
+				  withheld ? json_string(withheld) : json_null());
+	/* Its old name, for one release. */
 	(void)json_object_set_new(job, "withheld", withheld ? json_string(withheld) : json_null());
 	(void)json_object_set_new(job, "severity",
 				  inc ? json_string(cw_severity_name(cw_incident_severity(inc)))

@@ -312,6 +312,16 @@ static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 	return 0;
 }
 
+/* Under its old name, too, for one release. */
+static int add_suppressed(const struct cw_incident *inc, json_t *doc)
+{
+	if (!inc->withheld)
+		return 0;
+	if (json_object_set_new(doc, "suppressed", json_string(inc->withheld)) < 0)
+		return -1;
+	return json_object_set_new(doc, "withheld", json_string(inc->withheld));
+}
+
 static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 {
 	char command[64];
@@ -319,7 +329,7 @@ static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 	(void)snprintf(command, sizeof(command), "collwatch report %s", inc->id);
 	if (json_object_set_new(doc, "command", json_string(command)) < 0)
 		return -1;
-	if (inc->withheld && json_object_set_new(doc, "withheld", json_string(inc->withheld)) < 0)
+	if (add_suppressed(inc, doc) < 0)
 		return -1;
 	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
 }
@@ -679,7 +689,7 @@ static void tell(struct cw_incident *inc)
 	if (inc->withheld) {
 		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->withheld);
 		/* Out of memory: the bundle does not say that nobody was told. */
-		(void)json_object_set_new(inc->doc, "withheld", json_string(inc->withheld));
+		(void)add_suppressed(inc, inc->doc);
 	}
 	if (inc->is_kept && !inc->was_closed) {
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: it goes on",

@@ -222,8 +222,8 @@ def test_muted_and_shadowed_jobs_alert_nobody(daemon, receiver):
     daemon.wait_for_all()
     jobs["shadowed"].kill(1)
     shadowed = daemon.wait_for_incident("shadowed")["id"]
-    expect(daemon.document(shadowed)["withheld"] == "shadow", daemon.document(shadowed))
-    wait_until(lambda: daemon.job("shadowed")["withheld"] == "shadow", "in status")
+    expect(daemon.document(shadowed)["suppressed"] == "shadow", daemon.document(shadowed))
+    wait_until(lambda: daemon.job("shadowed")["suppressed"] == "shadow", "in status")
     expect("would have alerted (shadow)" in daemon.log(), daemon.log())
     reload_is_all_or_nothing(daemon, receiver)
 

@@ -79,7 +79,7 @@ INCIDENT = {
     "job_timeout?": {"seconds": (int, float), "assumed": bool},
     "summary": text, "leader": str, "bundle": (None, text),
     "objections?": [{"node": text, "reason": text}],
-    "uid?": number, "user?": text, "command?": text, "withheld?": ("shadow", "muted"),
+    "uid?": number, "user?": text, "command?": text, "suppressed?": ("shadow", "muted"), "withheld?": ("shadow", "muted"),
     "closed_as?": ("slow", "job_ended", "unseen"), "lasted_s?": (int, float),
 }
 

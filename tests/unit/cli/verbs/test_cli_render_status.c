@@ -114,12 +114,13 @@ Test(cli_render_status, names_whose_jobs_and_ranks_have_no_place)
 
 Test(cli_render_status, says_why_nobody_is_told)
 {
-	char *text = text_of(cw_render_status,
-			     "{\"jobs\":[{\"job\":\"j\",\"state\":\"hang\",\"withheld\":\"shadow\","
-			     "\"muted\":{\"until\":\"2026-11-21T07:53:33.000Z\",\"node\":\"n1\"}},"
-			     "{\"job\":\"k\",\"state\":\"healthy\",\"withheld\":null,"
-			     "\"muted\":{\"until\":null,\"node\":\"n2\"}},"
-			     "{\"job\":\"l\",\"state\":\"healthy\",\"muted\":null}]}");
+	char *text =
+		text_of(cw_render_status,
+			"{\"jobs\":[{\"job\":\"j\",\"state\":\"hang\",\"suppressed\":\"shadow\","
+			"\"muted\":{\"until\":\"2026-11-21T07:53:33.000Z\",\"node\":\"n1\"}},"
+			"{\"job\":\"k\",\"state\":\"healthy\",\"withheld\":null,"
+			"\"muted\":{\"until\":null,\"node\":\"n2\"}},"
+			"{\"job\":\"l\",\"state\":\"healthy\",\"muted\":null}]}");
 
 	cr_assert_not_null(strstr(text, "muted on n1 until 2026-11-21T07:53:33.000Z\n"));
 	cr_assert_not_null(strstr(text, "would have alerted (shadow)\n"));

@@ -48,7 +48,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	bundles++;
 	copy_field(last_class, sizeof(last_class), bundle->incident, "class");
 	copy_field(last_severity, sizeof(last_severity), bundle->incident, "severity");
-	copy_field(last_withheld, sizeof(last_withheld), bundle->incident, "withheld");
+	copy_field(last_withheld, sizeof(last_withheld), bundle->incident, "suppressed");
 	copy_field(last_closed_as, sizeof(last_closed_as), bundle->incident, "closed_as");
 	last_objections = json_array_size(json_object_get(bundle->incident, "objections"));
 	copy_field(last_objector, sizeof(last_objector),
