@@ -27,6 +27,59 @@
 /* After this time every record of a dead rank has been read once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
 
+/* Deaths that are closer to each other may be known in another order than they came in: then the
+ * cause decides. */
+#define SURELY_BEFORE_NS (INT64_C(100) * 1000000)
+#define SURELY_BEFORE_ELSEWHERE_NS (INT64_C(1) * 1000000000)
+
+/* Nobody who ends a job makes its ranks end like that: it is the kernel's word. */
+static bool has_failed(const struct cw_snap_rank *r)
+{
+	if (r->flags & CW_RANKF_OOM_KILLED)
+		return true;
+	if (r->liveness == CW_LIVE_EXITED)
+		return r->exit_code > 0 && r->exit_code <= 128 && r->end_by == CW_END_BY_NOBODY;
+	if (r->liveness != CW_LIVE_KILLED || r->end_by == CW_END_BY_PROCESS ||
+	    r->end_by == CW_END_BY_OUTSIDE)
+		return false;
+	return r->term_signal == SIGSEGV || r->term_signal == SIGBUS || r->term_signal == SIGFPE ||
+	       r->term_signal == SIGILL || r->term_signal == SIGSYS;
+}
+
+static bool ended_before(const struct cw_snap_rank *r, const struct cw_snap_rank *first)
+{
+	return first->ended_ns - r->ended_ns >=
+	       (r->node == first->node ? SURELY_BEFORE_NS : SURELY_BEFORE_ELSEWHERE_NS);
+}
+
+/*
+ * One rank fails, and its launcher ends the others of its node: that is no shutdown, for those on
+ * other nodes hear of it late, or never.
+ */
+static uint32_t find_failed_first(const struct cw_snapshot *snap)
+{
+	uint32_t first = CW_SNAP_NONE;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[i];
+
+		if (cw_liveness_is_dead(r->liveness) && r->ended_ns && has_failed(r) &&
+		    (first == CW_SNAP_NONE || r->ended_ns < snap->ranks[first].ended_ns))
+			first = i;
+	}
+	for (uint32_t i = 0; first != CW_SNAP_NONE && i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[i];
+
+		if (i == first || !cw_liveness_is_dead(r->liveness))
+			continue;
+		/* Of two failures at once neither is the first. */
+		if (has_failed(r) ? !ended_before(&snap->ranks[first], r)
+				  : ended_before(r, &snap->ranks[first]))
+			return CW_SNAP_NONE;
+	}
+	return first;
+}
+
 static void count_ended(struct scene *s)
 {
 	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
@@ -124,13 +177,14 @@ static bool had_not_completed(const struct scene *s, uint32_t rank, const struct
 static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	bool is_first = rank == s->failed_first;
 	bool was_asked = r->flags & CW_RANKF_SHUTDOWN || (s->has_given_up && s->has_given_up[rank]);
 
-	if ((was_asked && scene_may_be_ending(s)) || scene_is_ending(s))
+	if (!is_first && ((was_asked && scene_may_be_ending(s)) || scene_is_ending(s)))
 		return false;
 	f->klass = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
-	f->is_proof = !was_asked && died_alone(s) && record_is_final(s, r) &&
+	f->is_proof = (is_first || (!was_asked && died_alone(s))) && record_is_final(s, r) &&
 		      had_not_completed(s, rank, &s->g.gates[f->gate]);
 	return true;
 }
@@ -608,6 +662,7 @@ int culprit_find_all(struct scene *s)
 	if (!s->findings || !oldest || !cycles)
 		return -ENOMEM;
 	count_ended(s);
+	s->failed_first = find_failed_first(s->snap);
 	if (find_who_gave_up(s) < 0)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)

@@ -175,6 +175,58 @@ Test(verdict_deaths, gives_two_deaths_at_once_time_to_become_a_shutdown)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
+/* Rank 5 by itself, at `crash_ns` before now; its launcher ends 4, 6 and 7; the other node waits.
+ */
+static void crash_on_a_node(int64_t crash_ns, int64_t asked_ns)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		if (m < 4) {
+			sb_waits(c, m, 7 * SB_S);
+			continue;
+		}
+		b->ranks[m].liveness = CW_LIVE_KILLED;
+		b->ranks[m].term_signal = m == 5 ? 11 : 15;
+		b->ranks[m].flags |= CW_RANKF_SHUTDOWN;
+		b->ranks[m].ended_ns = SB_NOW - (m == 5 ? crash_ns : asked_ns);
+	}
+}
+
+Test(verdict_deaths, names_who_crashed_though_its_launcher_ended_its_node)
+{
+	crash_on_a_node(6 * SB_S, 5 * SB_S);
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-3");
+	cr_expect(v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(verdict_deaths, names_who_exited_with_an_error_by_itself_as_the_first)
+{
+	crash_on_a_node(6 * SB_S, 5 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_EXITED;
+	b->ranks[5].exit_code = 1;
+	b->ranks[5].term_signal = 0;
+	b->ranks[5].end_by = CW_END_BY_NOBODY;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-3");
+	/* Without the kernel's word it may have been asked to. */
+	b->ranks[5].end_by = CW_END_BY_UNKNOWN;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+Test(verdict_deaths, takes_a_crash_after_the_others_were_ended_for_part_of_that)
+{
+	crash_on_a_node(5 * SB_S, 6 * SB_S);
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+Test(verdict_deaths, takes_nobody_for_the_first_whom_somebody_killed)
+{
+	crash_on_a_node(6 * SB_S, 5 * SB_S);
+	b->ranks[5].end_by = CW_END_BY_PROCESS;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
 /*
  * Two leaders have the same digests, by different ways: by which of two calls that stand since the
  * same moment the death is known must not hang on who of them asks.
