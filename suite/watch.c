@@ -449,6 +449,10 @@ static int show(const struct watch *w, const json_t *doc)
 	truth = cluster_truth(living(w));
 	if (!truth)
 		return -ENOMEM;
+	/* It is told now, and may be older: a leader that was held up tells late. */
+	(void)json_object_set_new(
+		truth, "wall_s",
+		json_real((double)(NETWORK_WALL_NS + w->net->now_ns) / (double)CW_NS_PER_S));
 	w->eyes->on_incident(w->eyes->user, w->s, doc, truth);
 	json_decref(truth);
 	return 0;

@@ -19,7 +19,6 @@
 #include "suite/network/old_version.h"
 
 #define START_NS (1000 * CW_NS_PER_S)
-#define WALL_NS (INT64_C(1700000000) * CW_NS_PER_S) /* some day of 2023 */
 /* Nodes publish at different moments of the second, as real ones do. */
 #define DIGEST_PHASE 7u
 
@@ -402,7 +401,7 @@ static int64_t machine_wall_ns(void *user)
 {
 	const struct network_node *n = user;
 
-	return WALL_NS + machine_ns(user) + n->time.wall_ahead_ns;
+	return NETWORK_WALL_NS + machine_ns(user) + n->time.wall_ahead_ns;
 }
 
 static int start_leader(struct network_node *n)

@@ -47,6 +47,9 @@
 #define NETWORK_LEADER_EVERY_NS (250 * CW_NS_PER_MS)
 #define NETWORK_NAME 24
 
+/* What clocks on the wall show at virtual time 0, but for those that are wrong: a day of 2023. */
+#define NETWORK_WALL_NS (INT64_C(1700000000) * CW_NS_PER_S)
+
 struct network;
 struct network_frame;
 struct network_node;
