@@ -184,7 +184,8 @@ void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
 	} else if (detail == CW_DETAIL_ENVIRONMENT) {
 		phrase_say(text, len, "started with other NCCL_* variables than the rest");
 	} else if (detail == CW_DETAIL_ORDER) {
-		phrase_say(text, len, "made the calls of this group in another order than the rest");
+		phrase_say(text, len,
+			   "made the calls of this group in another order than the rest");
 	} else {
 		while (m + 1 < c->nranks && c->members[m].rank != rank)
 			m++;

@@ -83,6 +83,9 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 }
 
 static void io_log(void *user, int level, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
+static void io_log(void *user, int level, const char *fmt, va_list ap)
 {
 	char line[1024];
 
