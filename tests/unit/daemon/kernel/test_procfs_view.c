@@ -68,7 +68,7 @@ Test(procfs_view, ends_with_the_process)
 }
 
 /* The loop asks this before it has the kernel's side read. */
-Test(procfs_view, question_does_not_wait_for_a_process_in_the_middle_of_execve, .timeout = 60)
+Test(procfs_view, question_does_not_wait_for_a_process_in_the_middle_of_execve)
 {
 	struct slow_exec s;
 	int fd;
