@@ -23,6 +23,7 @@
 #include "leader/incident/incident_id.h"
 #include "leader/incident/leader_effects.h"
 #include "leader/route.h"
+#include "model/death.h"
 #include "model/verdict_types.h"
 
 #define CW_EPITAPH_SETTLE_NS (3 * CW_NS_PER_S)
@@ -30,7 +31,7 @@
 /* A leader that has just begun says nothing of jobs that ended before: another one did. */
 #define CW_EPITAPH_OLD_NS (60 * CW_NS_PER_S)
 /* Who died while it waited for less may have died of anything. */
-#define CW_EPITAPH_WAIT_NS (5 * CW_NS_PER_S)
+#define CW_EPITAPH_WAIT_NS CW_GIVES_UP_AFTER_NS
 /* Looks come once a second: what was seen longer before the first death may have passed since. */
 #define CW_EPITAPH_BLIND_NS (5 * CW_NS_PER_S)
 /* Of a route at once; as many as it has jobs. */

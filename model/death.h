@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Who aborts in a call that it has been in for so long gave up waiting: no watchdog of a job ends
+ * it sooner. */
+#define CW_GIVES_UP_AFTER_NS INT64_C(5000000000)
+
 struct cw_ending {
 	uint32_t liveness; /* enum cw_liveness: EXITED, KILLED or GONE */
 	int exit_code, term_signal;

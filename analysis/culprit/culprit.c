@@ -16,12 +16,11 @@
 #include "analysis/align/position.h"
 #include "analysis/culprit/shut_gate.h"
 #include "analysis/culprit/wait_cycle.h"
+#include "model/death.h"
 #include "record/record_layout.h"
 
 /* Within this time several deaths are one event; a second one later does not explain the first. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
-/* No watchdog of a job ends it so soon; leader/epitaph.h has the same. */
-#define GIVES_UP_AFTER_NS (INT64_C(5) * 1000000000)
 /* What differed so long ago and held up nobody since is not why a call does not open now. */
 #define DISPLACES_FOR_NS (INT64_C(60) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
@@ -124,7 +123,7 @@ static int find_who_gave_up(struct scene *s)
 				member->rank == CW_SNAP_NONE ? NULL : &snap->ranks[member->rank];
 
 			if (r && member->pending && member->pending->enter_ns && has_aborted(r) &&
-			    r->ended_ns - member->pending->enter_ns >= GIVES_UP_AFTER_NS)
+			    r->ended_ns - member->pending->enter_ns >= CW_GIVES_UP_AFTER_NS)
 				s->has_given_up[member->rank] = true;
 		}
 	return 0;
