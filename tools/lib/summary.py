@@ -48,11 +48,12 @@ def outcomes(test):
 
 
 def diagnostics(test):
-    """What a test that failed wrote beside its results: the lines that begin with "#"."""
+    """What a test that failed wrote beside its results: lines that begin with "#", and those that TAP
+    sets in below a result (a failed assertion of Criterion's)."""
     if test["result"] in GOOD | {"SKIP"}:
         return []
     stdout = test.get("stdout") or ""
-    lines = [line for line in stdout.splitlines() if line.startswith("#")]
+    lines = [line for line in stdout.splitlines() if line.startswith(("#", "  "))]
     if len(lines) > MAX_LINES:  # the first name the seed, the last tell what went wrong
         half = MAX_LINES // 2
         lines[half:-half] = [f"# [… {len(lines) - 2 * half} lines …]"]

@@ -216,16 +216,24 @@ void fixture_run_until(struct node_fixture *f, bool (*done)(struct node_fixture 
 	event_free(deadline);
 }
 
-static bool digests_reach(struct node_fixture *f, void *arg)
+struct reached {
+	unsigned digests;
+	uint64_t rounds;
+};
+
+static bool has_reached(struct node_fixture *f, void *arg)
 {
-	return f->digests >= *(unsigned *)arg;
+	const struct reached *wanted = arg;
+
+	return f->digests >= wanted->digests && fixture_stats(f).digests_total >= wanted->rounds;
 }
 
+/* Rounds, too: a round makes a digest of each job, so two digests may be of one. */
 void fixture_next_digest(struct node_fixture *f)
 {
-	unsigned wanted = f->digests + 2;
+	struct reached wanted = { f->digests + 2, fixture_stats(f).digests_total + 2 };
 
-	fixture_run_until(f, digests_reach, &wanted, "a digest");
+	fixture_run_until(f, has_reached, &wanted, "a digest");
 }
 
 const struct seen_rank *fixture_seen(const struct node_fixture *f, const struct agent *a)

@@ -70,7 +70,10 @@ void fixture_hold_clock(bool is_held);
 /* Runs the loop until done(f, arg); fails the test after 20 s. */
 void fixture_run_until(struct node_fixture *f, bool (*done)(struct node_fixture *f, void *arg),
 		       void *arg, const char *what);
-/* Runs the loop until two more digests came: what happened before is in the second. */
+/*
+ * Runs the loop until two more rounds of digests came: what the node could see before is in the
+ * second. The end of a process that was told to end may come later: wait for it.
+ */
 void fixture_next_digest(struct node_fixture *f);
 
 /* Forks an agent; it waits for commands. */

@@ -130,13 +130,18 @@ static bool is_nothing_noted(struct node_fixture *fixture, void *arg)
 	return cw_untracked_count(cw_node_untracked(fixture->node)) == 0;
 }
 
+static bool is_one_dead(struct node_fixture *fixture, void *arg)
+{
+	return fixture_stats(fixture).dead == 1;
+}
+
 Test(node_shares, an_end_makes_a_place_and_who_comes_back_is_watched)
 {
 	add_agent("late", fork_late, 'W');
 	cr_assert_eq(noted_now().n, 1);
 	/* The late one leaves, and its dead record is the first to go. */
 	(void)agent_do(&f, &agents[PLACES], '0');
-	fixture_next_digest(&f);
+	fixture_run_until(&f, is_one_dead, NULL, "the late one's end");
 	(void)agent_do(&f, &agents[PLACES - 1], 'd');
 	cr_expect_eq(agent_do(&f, &agents[PLACES - 1], 'c'), 'R', "a dead rank keeps its place");
 	fixture_skip_ns(CW_PROCESS_KEEP_DEAD_NS);
