@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <event2/event.h>
+#include <utlist.h>
 
 #include "common/cleanup.h"
 #include "common/unixsock.h"
@@ -41,7 +42,6 @@
  * in all. Fewer, and a flood of the socket would be let in more often than those who wait.
  */
 #define PACKETS_PER_TURN 12
-#define MAX_ABANDONED_USERS 32
 
 struct cw_agent_probe {
 	struct event_base *base;
@@ -61,6 +61,7 @@ struct cw_agent_probe {
 	cw_agent_probe_fn fn;     /* NULL = cancelled or abandoned */
 	cw_agent_probe_done_fn done;
 	void *user;
+	struct cw_agent_probe *next_abandoned, *prev_abandoned;
 };
 
 enum packet_type {
@@ -94,11 +95,8 @@ union descriptors {
 /* At work, without those that were abandoned. */
 static unsigned n_probes;
 
-/* Of this process, as its probes are. More users than entries: then all count as one. */
-static struct {
-	uid_t uid;
-	unsigned n;
-} abandoned[MAX_ABANDONED_USERS];
+/* Of this process. Whoever starts probes sees to it that a user has few of them. */
+static struct cw_agent_probe *abandoned;
 
 /* ---- in the child ---- */
 
@@ -263,34 +261,18 @@ int cw_agent_probe_child(int fd)
 
 unsigned cw_agent_probe_abandoned(uid_t uid)
 {
-	for (size_t i = 0; i < MAX_ABANDONED_USERS; i++)
-		if (abandoned[i].n && abandoned[i].uid == uid)
-			return abandoned[i].n;
-	return 0;
-}
+	const struct cw_agent_probe *probe;
+	unsigned n = 0;
 
-static void count_abandoned(uid_t uid, int change)
-{
-	size_t place = 0; /* when all are taken, the first user's bill grows */
-
-	for (size_t i = 0; i < MAX_ABANDONED_USERS; i++) {
-		if (abandoned[i].n && abandoned[i].uid == uid) {
-			place = i;
-			break;
-		}
-		if (!abandoned[i].n && abandoned[place].n)
-			place = i;
-	}
-	if (change > 0 && !abandoned[place].n)
-		abandoned[place].uid = uid;
-	if (change > 0 || abandoned[place].n)
-		abandoned[place].n += (unsigned)change;
+	DL_FOREACH2 (abandoned, probe, next_abandoned)
+		n += probe->uid == uid;
+	return n;
 }
 
 static void probe_free(struct cw_agent_probe *probe)
 {
 	if (probe->is_abandoned)
-		count_abandoned(probe->uid, -1);
+		DL_DELETE2(abandoned, probe, prev_abandoned, next_abandoned);
 	else
 		n_probes--;
 	if (probe->event)
@@ -324,7 +306,7 @@ static void abandon(struct cw_agent_probe *probe)
 	probe->fn = NULL;
 	probe->is_abandoned = true;
 	n_probes--;
-	count_abandoned(probe->uid, 1);
+	DL_APPEND2(abandoned, probe, prev_abandoned, next_abandoned);
 	(void)event_del(probe->pair_event); /* it is set up */
 	closep(&probe->pair_fd);
 	probe->pair_fd = -1;
