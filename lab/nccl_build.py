@@ -130,8 +130,8 @@ def make_ninja(tree, out, gen, includes, cuda, device):
              '  depfile = $out.d', '  deps = gcc', '  description = ours: $name',
              'rule link',
              '  command = $cxx -shared -Wl,-soname,libnccl.so.2 -Wl,--no-undefined '
-             '-Wl,--wrap=recv -Wl,--version-script=%s -o $out @$out.rsp -L%s -l:libcudart.so.13 '
-             '-lpthread -lrt -ldl'
+             '-Wl,--wrap=accept,--wrap=recv -Wl,--version-script=%s -o $out @$out.rsp -L%s '
+             '-l:libcudart.so.13 -lpthread -lrt -ldl'
              % (os.path.join(gen, 'exports.map'), device[0]),
              '  rspfile = $out.rsp', '  rspfile_content = $in_newline',
              '  description = linking $out', '']
