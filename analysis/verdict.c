@@ -56,15 +56,15 @@ static bool outranks(const struct scene *s, const struct finding *a, const struc
 	/* Where all have come nothing is seen to be wrong; of whom nothing is seen, anything may
 	 * be.
 	 */
-	if (a->klass == CW_CLASS_UNKNOWN && b->klass == CW_CLASS_UNKNOWN &&
+	if (a->verdict_class == CW_CLASS_UNKNOWN && b->verdict_class == CW_CLASS_UNKNOWN &&
 	    a->detail != b->detail &&
 	    (a->detail == CW_DETAIL_PROGRESS_UNKNOWN || b->detail == CW_DETAIL_PROGRESS_UNKNOWN))
 		return b->detail == CW_DETAIL_PROGRESS_UNKNOWN;
 	/* 0 means unknown, and may be anything. */
 	if (a->since_ns != b->since_ns)
 		return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
-	if (a->klass != b->klass)
-		return a->klass < b->klass;
+	if (a->verdict_class != b->verdict_class)
+		return a->verdict_class < b->verdict_class;
 	if (a->rank != b->rank && a->rank != CW_SNAP_NONE && b->rank != CW_SNAP_NONE)
 		return s->snap->ranks[a->rank].rank < s->snap->ranks[b->rank].rank;
 	return false;
@@ -93,7 +93,7 @@ static bool is_worth_telling(const struct telling *t, const struct finding *f)
 /* Seen to be stopped, and waited for: not by a loss of another node, whatever follows from one. */
 static bool is_seen_stopped(const struct finding *f)
 {
-	return f->rank != CW_SNAP_NONE && f->klass != CW_CLASS_IN_COLLECTIVE &&
+	return f->rank != CW_SNAP_NONE && f->verdict_class != CW_CLASS_IN_COLLECTIVE &&
 	       f->detail == CW_DETAIL_STOPPED;
 }
 
@@ -109,7 +109,7 @@ static const struct finding *seen_instead(const struct telling *t, const struct 
 	uint32_t part = apart_of(&t->apart, &s->g, lost);
 	const struct finding *best = NULL;
 
-	if (lost->klass != CW_CLASS_NODE_UNREACHABLE || part == CW_SNAP_NONE)
+	if (lost->verdict_class != CW_CLASS_NODE_UNREACHABLE || part == CW_SNAP_NONE)
 		return lost;
 	for (uint32_t i = 0; i < s->n_findings; i++) {
 		const struct finding *f = &s->findings[i];
@@ -186,7 +186,7 @@ static int describe(struct telling *t, const struct finding *f, struct cw_arena 
 /* Appends the verdict on f (NULL: all is well), unless its culprits have been named. */
 static int tell(struct telling *t, const struct finding *f)
 {
-	struct cw_verdict v = { .klass = CW_CLASS_HEALTHY,
+	struct cw_verdict v = { .verdict_class = CW_CLASS_HEALTHY,
 				.confidence = CW_CONFIDENCE_CERTAIN,
 				.comm = CW_SNAP_NONE };
 	int r;

@@ -232,8 +232,8 @@ static int class_of(const struct cw_snapshot *snap, enum cw_class *ret_class, bo
 
 	if (cw_verdict_compute(snap, &v) < 0)
 		return -ENOMEM;
-	*ret_class = v.klass;
-	*ret_all_in = v.klass == CW_CLASS_UNKNOWN && v.detail == CW_DETAIL_PROGRESS_UNKNOWN;
+	*ret_class = v.verdict_class;
+	*ret_all_in = v.verdict_class == CW_CLASS_UNKNOWN && v.detail == CW_DETAIL_PROGRESS_UNKNOWN;
 	cw_verdict_fini(&v);
 	return 0;
 }
@@ -241,21 +241,21 @@ static int class_of(const struct cw_snapshot *snap, enum cw_class *ret_class, bo
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
 {
 	struct cw_snapshot *plain, *ordered, *best;
-	enum cw_class klass;
+	enum cw_class verdict_class;
 	bool all_in;
 	int r = cw_fr_snapshot(set, false, &plain);
 
 	if (r < 0)
 		return r;
 	best = plain;
-	r = class_of(plain, &klass, &all_in);
+	r = class_of(plain, &verdict_class, &all_in);
 	if (r == 0 && all_in) {
 		r = cw_fr_snapshot(set, true, &ordered);
 		if (r == 0)
-			r = class_of(ordered, &klass, &all_in);
+			r = class_of(ordered, &verdict_class, &all_in);
 		else
 			ordered = NULL;
-		if (r == 0 && klass == CW_CLASS_DEADLOCK) {
+		if (r == 0 && verdict_class == CW_CLASS_DEADLOCK) {
 			best = ordered;
 			ordered = plain;
 		}

@@ -41,7 +41,7 @@ struct cw_epitaph {
 	json_t *doc; /* as of the last look; NULL = none, or none is due */
 	char cancelled[256];
 	char job[256];
-	uint32_t uid, klass;
+	uint32_t uid, verdict_class;
 };
 
 /* ---- a living job ---- */
@@ -60,7 +60,7 @@ static void note_wait(struct cw_epitaph_wait *w, const struct cw_snapshot *snap,
 {
 	*w = (struct cw_epitaph_wait){
 		.since_ns = v->waiting_since_ns,
-		.klass = v->klass,
+		.verdict_class = v->verdict_class,
 		.detail = v->detail,
 		.confidence = v->confidence,
 		.n_culprits = v->n_culprits,
@@ -81,7 +81,7 @@ void cw_epitaph_remember(struct cw_epitaph_memory *m, const struct cw_snapshot *
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct cw_verdict *v = &list->v[i];
 
-		if (v->klass == CW_CLASS_HEALTHY || v->waiting_since_ns <= 0)
+		if (v->verdict_class == CW_CLASS_HEALTHY || v->waiting_since_ns <= 0)
 			continue;
 		note_wait(&m->before, snap, v);
 		return;
@@ -306,7 +306,7 @@ static const struct cw_epitaph_wait *blamed(const struct cw_epitaph *e,
 	uint32_t i = 0;
 
 	if (!is_remembered(e, v) || !w->since_ns || !e->first.n_first ||
-	    w->klass == CW_CLASS_UNKNOWN || w->klass == CW_CLASS_PROCESS_DEAD ||
+	    w->verdict_class == CW_CLASS_UNKNOWN || w->verdict_class == CW_CLASS_PROCESS_DEAD ||
 	    v[e->first.earliest].ended_ns - w->since_ns < CW_EPITAPH_WAIT_NS)
 		return NULL;
 	while (!is_first[i])
@@ -327,8 +327,8 @@ static void log_epitaph(const struct cw_epitaph *ep, const struct cw_leader_effe
 {
 	const char *summary = json_string_value(json_object_get(ep->doc, "summary"));
 	const char *id_text = json_string_value(json_object_get(ep->doc, "id"));
-	char text[1536], id[128], job[288], klass[64], uid[64];
-	const char *fields[] = { id, job, klass, uid, NULL };
+	char text[1536], id[128], job[288], verdict_class[64], uid[64];
+	const char *fields[] = { id, job, verdict_class, uid, NULL };
 
 	if (!e->event)
 		return;
@@ -336,7 +336,8 @@ static void log_epitaph(const struct cw_epitaph *ep, const struct cw_leader_effe
 		       ep->job, id_text, summary, id_text);
 	(void)snprintf(id, sizeof(id), "COLLWATCH_INCIDENT=%s", id_text);
 	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", ep->job);
-	(void)snprintf(klass, sizeof(klass), "COLLWATCH_CLASS=%s", cw_class_name(ep->klass));
+	(void)snprintf(verdict_class, sizeof(verdict_class), "COLLWATCH_CLASS=%s",
+		       cw_class_name(ep->verdict_class));
 	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%u", ep->uid);
 	e->event(e->user, CW_LOG_NOTICE, CW_MESSAGE_ID_EPITAPH, text, fields);
 }
@@ -347,7 +348,7 @@ static void bury(struct cw_epitaph *ep, const struct cw_leader_effects *e)
 		.id = json_string_value(json_object_get(ep->doc, "id")),
 		.job = ep->job,
 		.uid = ep->uid,
-		.klass = ep->klass,
+		.verdict_class = ep->verdict_class,
 	};
 	int r = 0;
 
@@ -446,7 +447,7 @@ static int make_doc(struct cw_epitaph *e, const struct cw_epitaph_scene *s,
 	take_over(doc, e->doc);
 	json_decref(e->doc);
 	e->doc = doc;
-	e->klass = (uint32_t)cw_class_from_name(
+	e->verdict_class = (uint32_t)cw_class_from_name(
 		json_string_value(json_object_get(doc, "class"))); /* one of ours */
 	return 0;
 }

@@ -41,7 +41,7 @@
 /* What a look at the job showed: for whom it waited. */
 struct cw_epitaph_wait {
 	int64_t since_ns; /* when the wait began; 0 = nobody waited */
-	uint32_t klass, detail, confidence;
+	uint32_t verdict_class, detail, confidence;
 	uint32_t n_culprits; /* in all: the first CW_EPITAPH_MAX_CULPRITS are here */
 	int32_t culprits[CW_EPITAPH_MAX_CULPRITS];
 	char summary[512];
@@ -82,7 +82,7 @@ struct cw_epitaph_scene {
 /* Calls or messages that did not fit, whether or not anybody waited for them. */
 static inline bool cw_epitaph_is_wrong_data(const struct cw_verdict *v)
 {
-	return v->klass == CW_CLASS_MISMATCH || v->is_left_behind;
+	return v->verdict_class == CW_CLASS_MISMATCH || v->is_left_behind;
 }
 
 /* The ranks that can be heard of are dead, and one at least is. */

@@ -272,7 +272,7 @@ static json_t *wait_doc(const struct cw_epitaph_facts *f)
 	ranks = json_array();
 	for (uint32_t i = 0; i < w->n_culprits && i < CW_EPITAPH_MAX_CULPRITS; i++)
 		bad |= json_array_append_new(ranks, json_integer(w->culprits[i]));
-	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(w->klass)));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(w->verdict_class)));
 	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(w->detail)));
 	bad |= json_object_set_new(doc, "confidence",
 				   json_string(cw_confidence_name(w->confidence)));
@@ -582,11 +582,11 @@ static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
 static enum cw_class class_of(const struct cw_epitaph_facts *f)
 {
 	if (f->blamed)
-		return (enum cw_class)f->blamed->klass;
+		return (enum cw_class)f->blamed->verdict_class;
 	if (f->first->n_first)
 		return CW_CLASS_PROCESS_DEAD;
 	for (uint32_t i = 0; f->scene->list && i < f->scene->list->n; i++)
-		if (f->scene->list->v[i].klass == CW_CLASS_MISMATCH)
+		if (f->scene->list->v[i].verdict_class == CW_CLASS_MISMATCH)
 			return CW_CLASS_MISMATCH;
 	return CW_CLASS_P2P_UNMATCHED;
 }

@@ -56,7 +56,7 @@ struct cw_job_window {
 
 /* What the last look at the job showed; for status. */
 struct cw_job_view {
-	uint32_t ranks, ranks_expected, comms, nodes, phase, klass;
+	uint32_t ranks, ranks_expected, comms, nodes, phase, verdict_class;
 	uint64_t collectives;
 	int64_t since_ns;       /* when `phase` began */
 	int64_t job_timeout_ns; /* of its own watchdog; 0 = none is known */

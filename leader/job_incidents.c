@@ -72,7 +72,7 @@ static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *
  */
 static bool is_about_unseen(const struct cw_verdict *v)
 {
-	return v->klass == CW_CLASS_UNKNOWN && v->detail == CW_DETAIL_NOT_VISIBLE;
+	return v->verdict_class == CW_CLASS_UNKNOWN && v->detail == CW_DETAIL_NOT_VISIBLE;
 }
 
 /*

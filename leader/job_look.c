@@ -150,7 +150,7 @@ static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw
 				 .uid = k->lr->route.uid },
 	};
 
-	if (v->klass != CW_CLASS_INIT_STUCK || !v->waiting_since_ns ||
+	if (v->verdict_class != CW_CLASS_INIT_STUCK || !v->waiting_since_ns ||
 	    k->now_ns - v->waiting_since_ns < CW_LEADER_SEARCH_AFTER_NS || !lacks_records(snap) ||
 	    (job->searched_ns && k->now_ns - job->searched_ns < CW_LEADER_SEARCH_EVERY_NS))
 		return;
@@ -230,7 +230,7 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 	if (view->phase != d->phase)
 		view->since_ns = snap->now_ns;
 	view->phase = d->phase;
-	view->klass = v->klass;
+	view->verdict_class = v->verdict_class;
 	(void)snprintf(view->summary, sizeof(view->summary), "%s",
 		       d->phase == CW_STALL_QUIET ? "" : v->summary);
 }
@@ -409,7 +409,7 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 static void log_look(const struct look *k, const struct cw_verdict *v,
 		     const struct cw_stall_decision *d)
 {
-	if (v->klass != CW_CLASS_HEALTHY)
+	if (v->verdict_class != CW_CLASS_HEALTHY)
 		leader_log(k->l->config->effects, CW_LOG_DEBUG, "job=%s: phase %u: %s: %s [%s]",
 			   k->lr->route.label, (unsigned)d->phase,
 			   cw_confidence_name(v->confidence), v->summary, d->why);

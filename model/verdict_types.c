@@ -94,9 +94,9 @@ static int find_name(const char *const *names, size_t n, const char *name)
 	return -1;
 }
 
-const char *cw_class_name(unsigned klass)
+const char *cw_class_name(unsigned verdict_class)
 {
-	return klass < CW_CLASS__MAX ? class_names[klass] : "unknown";
+	return verdict_class < CW_CLASS__MAX ? class_names[verdict_class] : "unknown";
 }
 
 const char *cw_detail_name(unsigned detail)
@@ -165,7 +165,7 @@ void cw_verdict_fini(struct cw_verdict *v)
  */
 bool cw_verdict_is_silent(const struct cw_verdict *v)
 {
-	return v->is_left_behind || (v->klass == CW_CLASS_MISMATCH && !v->waiting_since_ns);
+	return v->is_left_behind || (v->verdict_class == CW_CLASS_MISMATCH && !v->waiting_since_ns);
 }
 
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v)
@@ -174,7 +174,7 @@ struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struc
 	struct cw_verdict_key key = { 0 };
 	const struct cw_snap_comm *c;
 
-	if (v->klass == CW_CLASS_HEALTHY || v->comm >= snap->n_comms)
+	if (v->verdict_class == CW_CLASS_HEALTHY || v->comm >= snap->n_comms)
 		return key;
 	c = &snap->comms[v->comm];
 	key.is_set = true;

@@ -124,7 +124,7 @@ struct cw_wait {
 };
 
 struct cw_alternative {
-	enum cw_class klass;
+	enum cw_class verdict_class;
 	uint32_t *culprits;
 	uint32_t n_culprits;
 	double probability;
@@ -132,7 +132,7 @@ struct cw_alternative {
 };
 
 struct cw_verdict {
-	enum cw_class klass;
+	enum cw_class verdict_class;
 	enum cw_detail detail;
 	enum cw_confidence confidence;
 	/*
@@ -197,7 +197,7 @@ void cw_verdict_list_fini(struct cw_verdict_list *list);
  * "never_entered" …, "outside_nccl" … ("" = none), "certain" …, "proven" …, "page" …; never NULL.
  * From names: -1 when unknown, as those of a newer version's incidents may be.
  */
-const char *cw_class_name(unsigned klass);
+const char *cw_class_name(unsigned verdict_class);
 const char *cw_detail_name(unsigned detail);
 const char *cw_confidence_name(unsigned confidence);
 const char *cw_hang_name(unsigned hang);

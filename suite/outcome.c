@@ -52,7 +52,7 @@ int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap)
 	if (!o->culprits)
 		return -ENOMEM;
 	o->is_slow = true;
-	o->klass = CW_CLASS_SLOW;
+	o->verdict_class = CW_CLASS_SLOW;
 	o->confidence = list.v[0].confidence;
 	for (uint32_t i = 0; i < list.n; i++)
 		o->culprits[o->n_culprits++] = snap->ranks[list.v[i].rank].rank;

@@ -17,12 +17,12 @@ struct outcome_wait {
 
 /* What it points to is handed between processes by cli/lab/suite_workers.c, line by line. */
 struct outcome {
-	bool is_alert;       /* a page; false: silence */
-	bool is_notice;      /* one of `notices` */
-	bool is_slow;        /* silence, and somebody is late at the end */
-	bool is_well;        /* silence, and at the end everybody gets on */
-	bool went_on;        /* a page, and those who waited got on afterwards */
-	enum cw_class klass; /* of either */
+	bool is_alert;               /* a page; false: silence */
+	bool is_notice;              /* one of `notices` */
+	bool is_slow;                /* silence, and somebody is late at the end */
+	bool is_well;                /* silence, and at the end everybody gets on */
+	bool went_on;                /* a page, and those who waited got on afterwards */
+	enum cw_class verdict_class; /* of either */
 	enum cw_detail detail;
 	enum cw_confidence confidence;
 	enum cw_hang hang; /* how sure it is that anything hangs */

@@ -37,7 +37,8 @@ static bool is_class_right(const struct suite_answer *a, const struct outcome *o
 {
 	bool says = a->is_notice ? o->is_notice : cw_outcome_says(o);
 
-	return says && o->klass == a->klass && (!a->detail || a->detail == o->detail);
+	return says && o->verdict_class == a->verdict_class &&
+	       (!a->detail || a->detail == o->detail);
 }
 
 /* Some rank that a fault keeps from finishing a collective. */
@@ -72,16 +73,17 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 	 * Where members complete one by one, whoever did not finish may be named: one who is the
 	 * reason among them, and never as certain.
 	 */
-	if (a->is_nobody && a->klass == CW_CLASS_IN_COLLECTIVE && s->completion == SUITE_NCCL &&
-	    o->confidence != CW_CONFIDENCE_CERTAIN && names_a_wedged(s, o))
+	if (a->is_nobody && a->verdict_class == CW_CLASS_IN_COLLECTIVE &&
+	    s->completion == SUITE_NCCL && o->confidence != CW_CONFIDENCE_CERTAIN &&
+	    names_a_wedged(s, o))
 		return true;
 	/*
 	 * Beside another answer it is one only where some are through: what they do not have in
 	 * common did not keep those from it, and whoever is left is named.
 	 */
 	first = first_answer(s, a->incident);
-	if (a->is_nobody && a->klass == CW_CLASS_IN_COLLECTIVE && s->completion == SUITE_NCCL &&
-	    first && first->klass == CW_CLASS_MISMATCH)
+	if (a->is_nobody && a->verdict_class == CW_CLASS_IN_COLLECTIVE &&
+	    s->completion == SUITE_NCCL && first && first->verdict_class == CW_CLASS_MISMATCH)
 		return false;
 	if (a->is_nobody)
 		return o->n_culprits == 0;
@@ -228,7 +230,7 @@ static int judge_silence(struct score *score, const struct suite_scenario *s,
 
 	if (o->is_fault_missing && !o->is_alert)
 		return add_miss(score, s, FAULT_MISSING);
-	return add_miss(score, s, "silence, not %s %s", cw_class_name(first->klass),
+	return add_miss(score, s, "silence, not %s %s", cw_class_name(first->verdict_class),
 			expected_culprits(s, first, want, sizeof(want)));
 }
 
@@ -242,19 +244,22 @@ static int judge(struct score *score, const struct suite_scenario *s, const stru
 	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
 	if (!match)
 		return add_miss(score, s, "%s/%s %s (%s), not %s/%s %s: %s",
-				cw_class_name(o->klass), cw_detail_name(o->detail), got,
-				cw_confidence_name(o->confidence), cw_class_name(first->klass),
-				cw_detail_name(first->detail), want, o->summary);
+				cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
+				cw_confidence_name(o->confidence),
+				cw_class_name(first->verdict_class), cw_detail_name(first->detail),
+				want, o->summary);
 	if (!are_culprits_right(s, match, o))
-		return add_miss(score, s, "%s of %s (%s), not of %s: %s", cw_class_name(o->klass),
-				got, cw_confidence_name(o->confidence), want, o->summary);
+		return add_miss(score, s, "%s of %s (%s), not of %s: %s",
+				cw_class_name(o->verdict_class), got,
+				cw_confidence_name(o->confidence), want, o->summary);
 	return 0;
 }
 
 /* ---- counting ---- */
 
 /* The kinds of op that fail: those the faults name, else all that the programs call. */
-static void note_coverage(struct score *score, const struct suite_scenario *s, uint32_t klass)
+static void note_coverage(struct score *score, const struct suite_scenario *s,
+			  uint32_t verdict_class)
 {
 	bool kinds[CW_OP__MAX] = { false };
 	bool any = false;
@@ -266,9 +271,9 @@ static void note_coverage(struct score *score, const struct suite_scenario *s, u
 		for (uint32_t i = 0; i < s->programs[p].n_insns; i++)
 			if (s->programs[p].insns[i].kind == SUITE_CALL)
 				kinds[s->programs[p].insns[i].call.kind] = true;
-	score->class_layout[klass][s->layout]++;
+	score->class_layout[verdict_class][s->layout]++;
 	for (unsigned k = 0; k < CW_OP__MAX; k++) {
-		score->class_kind[klass][k] += kinds[k];
+		score->class_kind[verdict_class][k] += kinds[k];
 		score->kind_layout[k][s->layout] += kinds[k];
 	}
 }
@@ -325,8 +330,8 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 		     const struct suite_answer *first)
 {
 	const struct suite_answer *match = first ? matching(s, first->incident, o) : NULL;
-	uint32_t want = first ? first->klass : CW_CLASS_HEALTHY;
-	uint32_t got = o ? o->klass : CW_CLASS_HEALTHY;
+	uint32_t want = first ? first->verdict_class : CW_CLASS_HEALTHY;
+	uint32_t got = o ? o->verdict_class : CW_CLASS_HEALTHY;
 	bool right = match && are_culprits_right(s, match, o);
 
 	score->confusion[want][match ? want : got]++;
@@ -359,7 +364,7 @@ static int count_went_on(struct score *score, const struct suite_scenario *s, ui
 {
 	score->n_went_on++;
 	score->n_false_alerts++;
-	score->classes[o->klass].given_rightly -= matching(s, incident, o) != NULL;
+	score->classes[o->verdict_class].given_rightly -= matching(s, incident, o) != NULL;
 	return add_miss(score, s, "a page, and it went on: %s", o->summary);
 }
 
@@ -411,11 +416,11 @@ static int judge_notice(struct score *score, const struct suite_scenario *s,
 	(void)expected_culprits(s, first, want, sizeof(want));
 	if (!n)
 		return add_miss(score, s, "silence, not a notice of %s %s",
-				cw_class_name(first->klass), want);
+				cw_class_name(first->verdict_class), want);
 	(void)cw_rankset_format(n->culprits, n->n_culprits, got, sizeof(got));
 	return add_miss(score, s, "a notice of %s/%s %s, not of %s/%s %s: %s",
-			cw_class_name(n->klass), cw_detail_name(n->detail), got,
-			cw_class_name(first->klass), cw_detail_name(first->detail), want,
+			cw_class_name(n->verdict_class), cw_detail_name(n->detail), got,
+			cw_class_name(first->verdict_class), cw_detail_name(first->detail), want,
 			n->summary);
 }
 
@@ -463,7 +468,7 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 		score->n_pages += also->is_alert;
 	for (const struct outcome *n = o->notices; n; n = n->also)
 		score->n_notices++;
-	note_coverage(score, s, s->n_answers ? s->answers[0].klass : CW_CLASS_HEALTHY);
+	note_coverage(score, s, s->n_answers ? s->answers[0].verdict_class : CW_CLASS_HEALTHY);
 	if (note_place(score, s) < 0)
 		return -ENOMEM;
 	score->n_hangs += !is_control;
@@ -475,7 +480,7 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 	 */
 	if (!is_control && suite_n_incidents(s) == 1 && !said && o->is_well &&
 	    !o->is_fault_missing && s->completion == SUITE_NCCL &&
-	    s->answers[0].klass != CW_CLASS_SLOW)
+	    s->answers[0].verdict_class != CW_CLASS_SLOW)
 		return count_one(score, s, NULL, NULL);
 	if (!is_control)
 		return count_incidents(score, s, o);
@@ -494,8 +499,8 @@ static bool is_epitaph_right(const struct suite_scenario *s, const struct outcom
 	for (uint32_t i = 0; i < s->n_epitaphs; i++) {
 		const struct suite_answer *a = &s->epitaphs[i];
 
-		if (o->klass == a->klass && (!a->detail || a->detail == o->detail) &&
-		    are_culprits_right(s, a, o))
+		if (o->verdict_class == a->verdict_class &&
+		    (!a->detail || a->detail == o->detail) && are_culprits_right(s, a, o))
 			return true;
 	}
 	return false;
@@ -511,8 +516,8 @@ static int judge_epitaph(struct score *score, const struct suite_scenario *s,
 		return add_miss(score, s, "an epitaph: %s", o->summary);
 	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
 	return add_miss(score, s, "an epitaph of %s/%s %s, not of %s/%s %s: %s",
-			cw_class_name(o->klass), cw_detail_name(o->detail), got,
-			cw_class_name(want->klass), cw_detail_name(want->detail),
+			cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
+			cw_class_name(want->verdict_class), cw_detail_name(want->detail),
 			expected_culprits(s, want, wanted, sizeof(wanted)), o->summary);
 }
 
@@ -534,7 +539,7 @@ static int count_epitaphs(struct score *score, const struct suite_scenario *s,
 	}
 	if (r == 0 && s->n_epitaphs && !o->epitaphs)
 		r = add_miss(score, s, "no epitaph, not one of %s %s",
-			     cw_class_name(s->epitaphs[0].klass),
+			     cw_class_name(s->epitaphs[0].verdict_class),
 			     expected_culprits(s, &s->epitaphs[0], want, sizeof(want)));
 	score->n_epitaphs++;
 	score->n_right_epitaphs += is_right;

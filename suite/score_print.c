@@ -3,9 +3,9 @@
 
 #include "suite/score.h"
 
-static const char *label(unsigned klass)
+static const char *label(unsigned verdict_class)
 {
-	return klass == CW_CLASS_HEALTHY ? "silence" : cw_class_name(klass);
+	return verdict_class == CW_CLASS_HEALTHY ? "silence" : cw_class_name(verdict_class);
 }
 
 static void print_matrix(const struct score *score, FILE *out)
@@ -161,13 +161,13 @@ static bool is_covered_kind(unsigned kind)
 }
 
 /* Can this class happen to this kind of op at all? */
-static bool is_valid_kind(unsigned klass, unsigned kind)
+static bool is_valid_kind(unsigned verdict_class, unsigned kind)
 {
 	if (!is_covered_kind(kind))
-		return klass == CW_CLASS_INIT_STUCK &&
+		return verdict_class == CW_CLASS_INIT_STUCK &&
 		       (kind == CW_OP_COMM_INIT || kind == CW_OP_COMM_SPLIT ||
 			kind == CW_OP_COMM_FINALIZE);
-	switch (klass) {
+	switch (verdict_class) {
 	case CW_CLASS_INIT_STUCK:
 		return false;
 	case CW_CLASS_P2P_UNMATCHED:
@@ -183,9 +183,9 @@ static bool is_valid_kind(unsigned klass, unsigned kind)
 	}
 }
 
-static bool is_valid_layout(unsigned klass, unsigned layout)
+static bool is_valid_layout(unsigned verdict_class, unsigned layout)
 {
-	(void)klass;
+	(void)verdict_class;
 	return layout != SUITE_OTHER;
 }
 

@@ -20,8 +20,8 @@ static bool fails(const struct suite_scenario *s, const struct suite_answer *a)
 
 static bool can_be_proven(const struct suite_scenario *s, const struct suite_answer *a)
 {
-	return a->klass == CW_CLASS_MISMATCH || a->klass == CW_CLASS_DEADLOCK ||
-	       (a->klass == CW_CLASS_PROCESS_DEAD && fails(s, a));
+	return a->verdict_class == CW_CLASS_MISMATCH || a->verdict_class == CW_CLASS_DEADLOCK ||
+	       (a->verdict_class == CW_CLASS_PROCESS_DEAD && fails(s, a));
 }
 
 void cw_score_proofs_add(struct score_proofs *p, const struct suite_scenario *s,

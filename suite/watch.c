@@ -61,7 +61,7 @@ static bool expects_slow(const struct suite_scenario *s)
 	if (s->nobody_is_slow)
 		return true;
 	for (uint32_t i = 0; i < s->n_answers; i++)
-		if (s->answers[i].klass == CW_CLASS_SLOW)
+		if (s->answers[i].verdict_class == CW_CLASS_SLOW)
 			return true;
 	return false;
 }
@@ -380,12 +380,12 @@ static int read_alert(const json_t *doc, struct outcome *o)
 {
 	const json_t *culprits = json_object_get(doc, "culprits");
 	size_t n = json_array_size(culprits);
-	int klass = cw_class_from_name(cw_json_str(doc, "class", ""));
+	int verdict_class = cw_class_from_name(cw_json_str(doc, "class", ""));
 	int detail = cw_detail_from_name(cw_json_str(doc, "detail", ""));
 	int confidence = cw_confidence_from_name(cw_json_str(doc, "confidence", ""));
 	int hang = cw_hang_from_name(cw_json_str(doc, "hang", ""));
 
-	o->klass = klass < 0 ? CW_CLASS_UNKNOWN : (enum cw_class)klass;
+	o->verdict_class = verdict_class < 0 ? CW_CLASS_UNKNOWN : (enum cw_class)verdict_class;
 	o->detail = detail < 0 ? CW_DETAIL_NONE : (enum cw_detail)detail;
 	o->confidence = confidence < 0 ? CW_CONFIDENCE_POSSIBLE : (enum cw_confidence)confidence;
 	o->hang = hang < 0 ? CW_HANG_NONE : (enum cw_hang)hang;
@@ -531,7 +531,7 @@ static void note_went_on(const struct watch *w, const struct waiters *waiters)
 {
 	uint32_t n_alive = 0;
 
-	if (!waiters->n || waiters->page->klass == CW_CLASS_MISMATCH ||
+	if (!waiters->n || waiters->page->verdict_class == CW_CLASS_MISMATCH ||
 	    waiters->restart != w->n_restarts)
 		return;
 	for (size_t i = 0; i < waiters->n; i++) {

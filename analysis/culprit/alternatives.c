@@ -19,12 +19,13 @@ static bool is_alternative(const struct diagnosis *diag, const struct finding *f
 {
 	const struct finding *m = diag->main;
 
-	if (f->klass == m->klass || f->klass == CW_CLASS_UNKNOWN || scene_explains(diag->s, m, f))
+	if (f->verdict_class == m->verdict_class || f->verdict_class == CW_CLASS_UNKNOWN ||
+	    scene_explains(diag->s, m, f))
 		return false;
 	if (f->rank != CW_SNAP_NONE && diag->is_culprit[f->rank])
 		return false;
 	/* The gate at which the odd calls meet does not open because of them. */
-	if (m->klass == CW_CLASS_MISMATCH && f->comm == m->comm)
+	if (m->verdict_class == CW_CLASS_MISMATCH && f->comm == m->comm)
 		return false;
 	return alternatives_same_event(diag->s->snap, m, f);
 }
@@ -37,7 +38,7 @@ static bool may_be_extra(const struct diagnosis *diag)
 {
 	const struct gate *gate;
 
-	if (diag->main->klass != CW_CLASS_NEVER_ENTERED)
+	if (diag->main->verdict_class != CW_CLASS_NEVER_ENTERED)
 		return false;
 	gate = &diag->s->g.gates[diag->main->gate];
 	return gate->kind == GATE_COLLECTIVE &&
@@ -50,7 +51,7 @@ static int add_extra(struct diagnosis *diag)
 	struct cw_alternative *alt = &diag->v->alternatives[diag->v->n_alternatives];
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 
-	alt->klass = CW_CLASS_MISMATCH;
+	alt->verdict_class = CW_CLASS_MISMATCH;
 	alt->culprits = cw_arena_memdup(diag->arena, gate->waiters, gate->n_waiters,
 					sizeof(*gate->waiters));
 	if (!alt->culprits)
@@ -66,7 +67,7 @@ static int add_setup(struct diagnosis *diag)
 	struct cw_alternative *alt = &diag->v->alternatives[diag->v->n_alternatives];
 	const struct alignment *al = diag->main->setup;
 
-	alt->klass = CW_CLASS_MISMATCH;
+	alt->verdict_class = CW_CLASS_MISMATCH;
 	alt->culprits = cw_arena_new_array(diag->arena, uint32_t, al->n_compared);
 	if (!alt->culprits)
 		return -ENOMEM;
@@ -94,11 +95,11 @@ int alternatives_list(struct diagnosis *diag)
 		if (!is_alternative(diag, f))
 			continue;
 		for (uint32_t k = 0; k < v->n_alternatives; k++)
-			if (v->alternatives[k].klass == f->klass)
+			if (v->alternatives[k].verdict_class == f->verdict_class)
 				alt = &v->alternatives[k];
 		if (!alt) {
 			alt = &v->alternatives[v->n_alternatives++];
-			alt->klass = f->klass;
+			alt->verdict_class = f->verdict_class;
 			alt->culprits = cw_arena_new_array(diag->arena, uint32_t, n);
 			if (!alt->culprits)
 				return -ENOMEM;
@@ -109,7 +110,7 @@ int alternatives_list(struct diagnosis *diag)
 	}
 	if (may_be_extra(diag) && add_extra(diag) < 0)
 		return -ENOMEM;
-	if (diag->main->setup && v->klass != CW_CLASS_MISMATCH && add_setup(diag) < 0)
+	if (diag->main->setup && v->verdict_class != CW_CLASS_MISMATCH && add_setup(diag) < 0)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < v->n_alternatives; k++) {
 		struct cw_alternative *alt = &v->alternatives[k];

@@ -45,7 +45,7 @@ static enum cw_confidence gate_allows(const struct diagnosis *diag)
 {
 	const struct gate *gate;
 
-	if (diag->main->gate == CW_SNAP_NONE || diag->main->klass == CW_CLASS_MISMATCH)
+	if (diag->main->gate == CW_SNAP_NONE || diag->main->verdict_class == CW_CLASS_MISMATCH)
 		return CW_CONFIDENCE_CERTAIN;
 	gate = &diag->s->g.gates[diag->main->gate];
 	if (gate->n_soft == gate->n_waiters)
@@ -134,7 +134,7 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 {
 	const struct finding *f = diag->main;
 
-	switch (f->klass) {
+	switch (f->verdict_class) {
 	case CW_CLASS_DEADLOCK:
 		return f->is_proof && call_order_is_posted(diag->s, diag->s->g.component[f->node])
 			       ? diag->order_allows
@@ -165,7 +165,7 @@ static enum cw_confidence company_allows(const struct diagnosis *diag)
 	if (diag->v->n_alternatives)
 		return CW_CONFIDENCE_LIKELY;
 	for (uint32_t i = 0; i < diag->n_related; i++)
-		if (diag->related[i]->klass == CW_CLASS_UNKNOWN && !diag->main->is_proof)
+		if (diag->related[i]->verdict_class == CW_CLASS_UNKNOWN && !diag->main->is_proof)
 			return CW_CONFIDENCE_LIKELY;
 	return CW_CONFIDENCE_CERTAIN;
 }

@@ -160,7 +160,7 @@ int chain_describe(struct diagnosis *diag)
 	const struct upstream *up = &diag->s->up;
 	uint32_t furthest = CW_SNAP_NONE;
 
-	if (diag->main->klass == CW_CLASS_DEADLOCK)
+	if (diag->main->verdict_class == CW_CLASS_DEADLOCK)
 		return go_around(diag);
 	for (uint32_t i = 0; i < diag->v->n_victims; i++) {
 		uint32_t rank = diag->v->victims[i];

@@ -181,7 +181,7 @@ static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *
 
 	if (!is_first && ((was_asked && scene_may_be_ending(s)) || scene_is_ending(s)))
 		return false;
-	f->klass = CW_CLASS_PROCESS_DEAD;
+	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
 	f->is_proof = (is_first || (!was_asked && died_alone(s))) && record_is_final(s, r) &&
 		      had_not_completed(s, rank, &s->g.gates[f->gate]);
@@ -256,24 +256,24 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	const struct gate *gate = &s->g.gates[f->gate];
 
-	f->klass = CW_CLASS_NEVER_ENTERED;
+	f->verdict_class = CW_CLASS_NEVER_ENTERED;
 	if (gate->kind == GATE_P2P)
-		f->klass = CW_CLASS_P2P_UNMATCHED;
+		f->verdict_class = CW_CLASS_P2P_UNMATCHED;
 	else if (gate->kind == GATE_HOST || gate->kind == GATE_INIT)
-		f->klass = CW_CLASS_INIT_STUCK;
+		f->verdict_class = CW_CLASS_INIT_STUCK;
 	if (r->liveness == CW_LIVE_STOPPED) {
 		f->detail = CW_DETAIL_STOPPED;
 	} else if (r->liveness == CW_LIVE_TRACED) {
 		f->detail = CW_DETAIL_TRACED;
 	} else if (left_comm(s, rank, gate, &f->detail)) {
 		;
-	} else if (f->klass == CW_CLASS_INIT_STUCK) {
+	} else if (f->verdict_class == CW_CLASS_INIT_STUCK) {
 		f->detail = shut_gate_host_detail(gate->op_kind);
 	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate) ||
 		   is_held_by_device(s, rank)) {
 		gate = &s->g.gates[f->gate];
 		note_held(s, rank, f);
-		f->klass = CW_CLASS_DEVICE_STALLED;
+		f->verdict_class = CW_CLASS_DEVICE_STALLED;
 		f->detail = CW_DETAIL_NONE;
 		f->comm = gate->comm;
 		f->seq = gate->kind == GATE_P2P ? 0 : gate->seq;
@@ -290,7 +290,8 @@ static bool may_be_held_unseen(const struct scene *s, const struct finding *f)
 {
 	uint32_t veil = scene_veil(s, f->rank);
 
-	return veil != CW_SNAP_NONE && (f->klass == CW_CLASS_DEVICE_STALLED || veil != f->comm);
+	return veil != CW_SNAP_NONE &&
+	       (f->verdict_class == CW_CLASS_DEVICE_STALLED || veil != f->comm);
 }
 
 /*
@@ -347,24 +348,24 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 		return false;
 	switch (node_state) {
 	case CW_NODE_UNREACHABLE:
-		f->klass = CW_CLASS_NODE_UNREACHABLE;
+		f->verdict_class = CW_CLASS_NODE_UNREACHABLE;
 		if (!has_outlived_its_daemon(s, f))
 			return true;
-		f->klass = CW_CLASS_UNKNOWN;
+		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_NODE_SILENT;
 		return true;
 	case CW_NODE_SILENT:
-		f->klass = CW_CLASS_UNKNOWN;
+		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_NODE_SILENT;
 		return true;
 	case CW_NODE_SAID_GOODBYE:
-		f->klass = CW_CLASS_UNKNOWN;
+		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_DAEMON_RESTARTING;
 		return true;
 	default:
 		classify_alive(s, rank, f);
 		if (may_be_held_unseen(s, f)) {
-			f->klass = CW_CLASS_UNKNOWN;
+			f->verdict_class = CW_CLASS_UNKNOWN;
 			f->detail = CW_DETAIL_LEFT_OUT;
 		}
 		return true;
@@ -540,7 +541,7 @@ static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gat
 {
 	const struct alignment *al = &s->alignments[comm];
 
-	*f = (struct finding){ .klass = CW_CLASS_MISMATCH,
+	*f = (struct finding){ .verdict_class = CW_CLASS_MISMATCH,
 			       .detail = al->detail,
 			       .is_proof = al->is_proof,
 			       .node = CW_SNAP_NONE,
@@ -566,7 +567,7 @@ static int find_messages(struct scene *s, uint32_t comm, struct finding *f, bool
 	*ret_found = r == 0 && fault->detail != CW_DETAIL_NONE;
 	if (!*ret_found)
 		return r;
-	*f = (struct finding){ .klass = CW_CLASS_P2P_UNMATCHED,
+	*f = (struct finding){ .verdict_class = CW_CLASS_P2P_UNMATCHED,
 			       .detail = fault->detail,
 			       .is_proof = fault->detail == CW_DETAIL_SIZE,
 			       .node = CW_SNAP_NONE,
@@ -618,10 +619,10 @@ static bool is_stuck(const struct scene *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
 
-	if (f->klass == CW_CLASS_UNKNOWN || f->detail == CW_DETAIL_TRACED)
+	if (f->verdict_class == CW_CLASS_UNKNOWN || f->detail == CW_DETAIL_TRACED)
 		return false;
-	if (f->rank == CW_SNAP_NONE || f->klass == CW_CLASS_PROCESS_DEAD ||
-	    f->klass == CW_CLASS_NODE_UNREACHABLE)
+	if (f->rank == CW_SNAP_NONE || f->verdict_class == CW_CLASS_PROCESS_DEAD ||
+	    f->verdict_class == CW_CLASS_NODE_UNREACHABLE)
 		return true;
 	return snap->now_ns - max_ns(snap->ranks[f->rank].headway_ns, f->since_ns) >=
 	       snap->thresholds.no_headway_ns;
@@ -630,8 +631,9 @@ static bool is_stuck(const struct scene *s, const struct finding *f)
 static uint32_t tier_of(const struct scene *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
-	int64_t patience = f->klass == CW_CLASS_IN_COLLECTIVE ? snap->thresholds.in_collective_ns
-							      : snap->thresholds.stall_min_ns;
+	int64_t patience = f->verdict_class == CW_CLASS_IN_COLLECTIVE
+				   ? snap->thresholds.in_collective_ns
+				   : snap->thresholds.stall_min_ns;
 	bool is_old = f->since_ns && snap->now_ns - f->since_ns >= patience;
 
 	if (f->messages)

@@ -40,14 +40,14 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 		return -ENOMEM;
 	if (f->messages) {
 		; /* nobody waits for one */
-	} else if (f->klass == CW_CLASS_MISMATCH && !f->setup) {
+	} else if (f->verdict_class == CW_CLASS_MISMATCH && !f->setup) {
 		const struct alignment *al = &diag->s->alignments[f->comm];
 
 		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)
 			if (g->gates[i].comm == f->comm && g->gates[i].seq >= al->from_seq &&
 			    (g->gates[i].kind == GATE_COLLECTIVE || g->gates[i].kind == GATE_ROOT))
 				nodes[n++] = waitgraph_gate_node(g, i);
-	} else if (f->klass == CW_CLASS_DEADLOCK) {
+	} else if (f->verdict_class == CW_CLASS_DEADLOCK) {
 		for (uint32_t i = 0; i < total; i++)
 			if (g->component[i] == g->component[f->node])
 				nodes[n++] = i;
@@ -287,7 +287,7 @@ static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 	const struct finding *m = diag->main;
 	int64_t slack = (diag->s->snap->now_ns - m->since_ns) / 2;
 
-	if (f->klass != m->klass || f->rank == CW_SNAP_NONE)
+	if (f->verdict_class != m->verdict_class || f->rank == CW_SNAP_NONE)
 		return false;
 	if (slack < SAME_EVENT_NS)
 		slack = SAME_EVENT_NS;
@@ -320,7 +320,7 @@ static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *
 		const struct gate *gate;
 		uint32_t common = 0;
 
-		if (*n < 2 || f->klass != CW_CLASS_IN_COLLECTIVE ||
+		if (*n < 2 || f->verdict_class != CW_CLASS_IN_COLLECTIVE ||
 		    f->detail != CW_DETAIL_UNFINISHED || f->comm == diag->main->comm)
 			continue;
 		gate = &s->g.gates[f->gate];
@@ -370,7 +370,8 @@ static int blame_missing(struct diagnosis *diag)
 
 	if (!ranks)
 		return -ENOMEM;
-	if (diag->main->klass == CW_CLASS_P2P_UNMATCHED && diag->main->detail == CW_DETAIL_SIZE) {
+	if (diag->main->verdict_class == CW_CLASS_P2P_UNMATCHED &&
+	    diag->main->detail == CW_DETAIL_SIZE) {
 		common = shut_gate_common_party(diag->s, diag->main->comm);
 		if (common != CW_SNAP_NONE)
 			return set_culprits(diag, &common, 1);
@@ -438,7 +439,7 @@ static int name_culprits(struct diagnosis *diag)
 {
 	if (diag->main->messages)
 		return blame_messages(diag);
-	switch (diag->main->klass) {
+	switch (diag->main->verdict_class) {
 	case CW_CLASS_MISMATCH:
 		return blame_minority(diag);
 	case CW_CLASS_DEADLOCK:
@@ -584,8 +585,8 @@ static int name_sides(struct diagnosis *diag)
 {
 	if (diag->main->messages)
 		return sides_of_messages(diag);
-	return diag->main->klass == CW_CLASS_MISMATCH ? sides_of_mismatch(diag)
-						      : sides_of_gate(diag);
+	return diag->main->verdict_class == CW_CLASS_MISMATCH ? sides_of_mismatch(diag)
+							      : sides_of_gate(diag);
 }
 
 static void note_times(struct diagnosis *diag)
@@ -607,7 +608,7 @@ int diagnosis_describe(struct diagnosis *diag)
 	struct cw_verdict *v = diag->v;
 	int r;
 
-	v->klass = f->klass;
+	v->verdict_class = f->verdict_class;
 	v->detail = f->detail;
 	v->is_proof = f->is_proof;
 	v->is_left_behind = f->messages != NULL;

@@ -25,7 +25,7 @@ enum finding_tier {
 
 /* The matter at one end of the waiting. */
 struct finding {
-	enum cw_class klass;
+	enum cw_class verdict_class;
 	enum cw_detail detail;
 	bool is_proof;
 	enum finding_tier tier;
@@ -81,7 +81,7 @@ uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank);
 static inline bool scene_explains(const struct scene *s, const struct finding *a,
 				  const struct finding *b)
 {
-	return a->klass == CW_CLASS_MISMATCH && b->klass == CW_CLASS_DEADLOCK &&
+	return a->verdict_class == CW_CLASS_MISMATCH && b->verdict_class == CW_CLASS_DEADLOCK &&
 	       a->gate != CW_SNAP_NONE &&
 	       s->g.component[waitgraph_gate_node(&s->g, a->gate)] == s->g.component[b->node];
 }

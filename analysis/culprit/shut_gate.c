@@ -122,11 +122,11 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 	if ((gate->n_soft && !is_seen_unfinished(s, gate)) ||
 	    (gate->n_veiled && gate->kind != GATE_P2P)) {
 		/* Who says that all of them got there? Nobody: the class needs progress words. */
-		f->klass = CW_CLASS_UNKNOWN;
+		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_PROGRESS_UNKNOWN;
 	} else if (scene_n_completed(s, gate)) {
 		/* They did not finish; whether one of them is why, is another question. */
-		f->klass = CW_CLASS_IN_COLLECTIVE;
+		f->verdict_class = CW_CLASS_IN_COLLECTIVE;
 		f->detail = CW_DETAIL_UNFINISHED;
 		f->since_ns = moved_ns(s, gate);
 		if (stopped_member(s, gate) != CW_SNAP_NONE) {
@@ -135,7 +135,7 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		}
 	} else if (only != CW_SNAP_NONE && waitgraph_is_missing(&s->g, only)) {
 		/* It waits for nobody in there, and others wait for it elsewhere. */
-		f->klass = CW_CLASS_NEVER_ENTERED;
+		f->verdict_class = CW_CLASS_NEVER_ENTERED;
 		f->detail = CW_DETAIL_INSIDE_OTHER_CALL;
 		f->rank = only;
 		f->gate = scene_gate_of(s, only);
@@ -143,7 +143,7 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		f->seq = s->g.gates[f->gate].seq;
 		f->since_ns = s->g.gates[f->gate].since_ns;
 	} else {
-		f->klass = CW_CLASS_IN_COLLECTIVE;
+		f->verdict_class = CW_CLASS_IN_COLLECTIVE;
 		f->since_ns = moved_ns(s, gate);
 		f->rank = stopped_member(s, gate);
 		if (f->rank != CW_SNAP_NONE)
@@ -240,15 +240,15 @@ void shut_gate_classify(const struct scene *s, uint32_t g, struct finding *f)
 			       .seq = collective ? gate->seq : 0,
 			       .since_ns = gate->since_ns };
 	if (gate->kind == GATE_HOST || gate->kind == GATE_INIT) {
-		f->klass =
+		f->verdict_class =
 			gate->op_kind == CW_OP_GROUP_END ? CW_CLASS_UNKNOWN : CW_CLASS_INIT_STUCK;
 		f->detail = shut_gate_host_detail(gate->op_kind);
 	} else if (gate->n_unseen) {
-		f->klass = CW_CLASS_UNKNOWN;
+		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_NOT_VISIBLE;
 	} else if (gate->kind == GATE_P2P &&
 		   next_difference(s, gate, &(uint32_t){ 0 }, &f->partner)) {
-		f->klass = CW_CLASS_P2P_UNMATCHED;
+		f->verdict_class = CW_CLASS_P2P_UNMATCHED;
 		f->detail = CW_DETAIL_SIZE;
 		f->is_proof = true;
 		f->rank = gate->oldest;
@@ -260,8 +260,9 @@ void shut_gate_classify(const struct scene *s, uint32_t g, struct finding *f)
 static bool is_unexplained(const struct finding *f)
 {
 	return f->rank == CW_SNAP_NONE &&
-	       (f->klass == CW_CLASS_IN_COLLECTIVE || f->klass == CW_CLASS_INIT_STUCK ||
-		(f->klass == CW_CLASS_UNKNOWN && f->detail == CW_DETAIL_PROGRESS_UNKNOWN));
+	       (f->verdict_class == CW_CLASS_IN_COLLECTIVE ||
+		f->verdict_class == CW_CLASS_INIT_STUCK ||
+		(f->verdict_class == CW_CLASS_UNKNOWN && f->detail == CW_DETAIL_PROGRESS_UNKNOWN));
 }
 
 int shut_gate_compare_setup(struct scene *s, uint32_t g, struct finding *f)
@@ -282,7 +283,7 @@ int shut_gate_compare_setup(struct scene *s, uint32_t g, struct finding *f)
 	f->setup = al;
 	/* It has worked so far with the same versions and variables, but not with this order. */
 	if (is_first || al->detail == CW_DETAIL_ORDER) {
-		f->klass = CW_CLASS_MISMATCH;
+		f->verdict_class = CW_CLASS_MISMATCH;
 		f->detail = al->detail;
 		f->is_proof = al->is_proof;
 	}

@@ -313,7 +313,7 @@ static void classify_left_out(const struct scene *s, uint32_t g, struct finding 
 {
 	const struct gate *gate = &s->g.gates[g];
 
-	f->klass = CW_CLASS_P2P_UNMATCHED;
+	f->verdict_class = CW_CLASS_P2P_UNMATCHED;
 	f->detail = CW_DETAIL_NOT_POSTED;
 	f->node = f->rank = gate->missing[0];
 	f->gate = g;
@@ -327,7 +327,7 @@ void wait_cycle_classify(const struct scene *s, uint32_t name, bool is_real, str
 	uint32_t left_out;
 	const struct gate *gate = &s->g.gates[name];
 
-	*f = (struct finding){ .klass = CW_CLASS_DEADLOCK,
+	*f = (struct finding){ .verdict_class = CW_CLASS_DEADLOCK,
 			       .detail = CW_DETAIL_ORDER,
 			       .node = waitgraph_gate_node(&s->g, name),
 			       .rank = CW_SNAP_NONE,

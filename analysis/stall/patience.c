@@ -116,7 +116,7 @@ static bool is_traced(const struct cw_snapshot *snap, const struct cw_verdict *v
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		if (snap->ranks[v->culprits[i].rank].liveness == CW_LIVE_TRACED)
 			return true;
-	return v->klass == CW_CLASS_IN_COLLECTIVE &&
+	return v->verdict_class == CW_CLASS_IN_COLLECTIVE &&
 	       some_member(snap, v->comm, is_held_by_debugger);
 }
 
@@ -125,7 +125,8 @@ static bool is_frozen(const struct cw_snapshot *snap, const struct cw_verdict *v
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		if (snap->ranks[v->culprits[i].rank].flags & CW_RANKF_FROZEN)
 			return true;
-	return v->klass == CW_CLASS_IN_COLLECTIVE && some_member(snap, v->comm, is_frozen_rank);
+	return v->verdict_class == CW_CLASS_IN_COLLECTIVE &&
+	       some_member(snap, v->comm, is_frozen_rank);
 }
 
 /* Marks the ranks that moved on another comm at this time or later; owned. NULL = out of memory. */
@@ -200,13 +201,14 @@ static bool is_quiet(const struct matter *m)
 
 static bool is_outside(const struct matter *m)
 {
-	return m->v->klass == CW_CLASS_NEVER_ENTERED || m->v->klass == CW_CLASS_INIT_STUCK ||
-	       (m->v->klass == CW_CLASS_P2P_UNMATCHED && m->v->detail != CW_DETAIL_SIZE);
+	return m->v->verdict_class == CW_CLASS_NEVER_ENTERED ||
+	       m->v->verdict_class == CW_CLASS_INIT_STUCK ||
+	       (m->v->verdict_class == CW_CLASS_P2P_UNMATCHED && m->v->detail != CW_DETAIL_SIZE);
 }
 
 static bool all_ended_cleanly(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	if (v->klass != CW_CLASS_PROCESS_DEAD || !v->n_culprits)
+	if (v->verdict_class != CW_CLASS_PROCESS_DEAD || !v->n_culprits)
 		return false;
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		const struct cw_snap_rank *r = &snap->ranks[v->culprits[i].rank];
@@ -230,7 +232,7 @@ static int64_t last_come(const struct cw_snapshot *snap, const struct cw_verdict
 {
 	int64_t last = 0;
 
-	if (v->klass != CW_CLASS_NEVER_ENTERED || v->comm >= snap->n_comms)
+	if (v->verdict_class != CW_CLASS_NEVER_ENTERED || v->comm >= snap->n_comms)
 		return 0;
 	for (uint32_t i = 0; i < snap->comms[v->comm].nranks; i++) {
 		const struct cw_snap_member *m = &snap->comms[v->comm].members[i];
@@ -265,13 +267,14 @@ static bool fits_closed_wait(const struct matter *m)
 
 static bool fits_all_inside(const struct matter *m)
 {
-	return m->v->klass == CW_CLASS_IN_COLLECTIVE || m->v->klass == CW_CLASS_MISMATCH ||
-	       (m->v->klass == CW_CLASS_P2P_UNMATCHED && m->v->detail == CW_DETAIL_SIZE);
+	return m->v->verdict_class == CW_CLASS_IN_COLLECTIVE ||
+	       m->v->verdict_class == CW_CLASS_MISMATCH ||
+	       (m->v->verdict_class == CW_CLASS_P2P_UNMATCHED && m->v->detail == CW_DETAIL_SIZE);
 }
 
 static bool fits_device(const struct matter *m)
 {
-	return m->v->klass == CW_CLASS_DEVICE_STALLED;
+	return m->v->verdict_class == CW_CLASS_DEVICE_STALLED;
 }
 
 static bool fits_busy(const struct matter *m)
@@ -338,7 +341,7 @@ static bool is_missed_elsewhere(const struct matter *m)
 /* Who sits at a terminal gives work, too. */
 static bool fits_source(const struct matter *m)
 {
-	if (m->v->klass != CW_CLASS_NEVER_ENTERED || m->v->n_culprits != 1 || !m->w ||
+	if (m->v->verdict_class != CW_CLASS_NEVER_ENTERED || m->v->n_culprits != 1 || !m->w ||
 	    m->v->comm >= m->snap->n_comms)
 		return false;
 	return m->w->host_wait == CW_HOST_WAIT_TTY ||
@@ -347,7 +350,7 @@ static bool fits_source(const struct matter *m)
 
 static bool fits_init(const struct matter *m)
 {
-	return m->v->klass == CW_CLASS_INIT_STUCK;
+	return m->v->verdict_class == CW_CLASS_INIT_STUCK;
 }
 
 static bool fits_outside(const struct matter *m)
@@ -357,12 +360,13 @@ static bool fits_outside(const struct matter *m)
 
 static bool fits_restarting(const struct matter *m)
 {
-	return m->v->klass == CW_CLASS_UNKNOWN && m->v->detail == CW_DETAIL_DAEMON_RESTARTING;
+	return m->v->verdict_class == CW_CLASS_UNKNOWN &&
+	       m->v->detail == CW_DETAIL_DAEMON_RESTARTING;
 }
 
 static bool fits_unknown(const struct matter *m)
 {
-	return m->v->klass == CW_CLASS_UNKNOWN;
+	return m->v->verdict_class == CW_CLASS_UNKNOWN;
 }
 
 /* Within one digest and the time that it may take. */
@@ -382,7 +386,7 @@ static bool fits_unheard_cycle(const struct matter *m)
 {
 	const struct cw_verdict *v = m->v;
 
-	if (v->klass != CW_CLASS_DEADLOCK || v->is_proof)
+	if (v->verdict_class != CW_CLASS_DEADLOCK || v->is_proof)
 		return false;
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		if (!is_heard(m->snap, v->culprits[i].rank))
@@ -402,7 +406,7 @@ static bool fits_left_behind(const struct matter *m)
 
 static bool fits_slow(const struct matter *m)
 {
-	return m->v->klass == CW_CLASS_SLOW || !m->v->waiting_since_ns;
+	return m->v->verdict_class == CW_CLASS_SLOW || !m->v->waiting_since_ns;
 }
 
 static bool fits_anything(const struct matter *m)
@@ -788,7 +792,7 @@ struct patience cw_patience(const struct cw_snapshot *snap, const struct cw_verd
 					  .page_ns = PATIENCE_NEVER,
 					  .confidence = CW_CONFIDENCE_CERTAIN };
 	note_members(&m);
-	if (v->klass == CW_CLASS_NODE_UNREACHABLE && !fits_held(&m))
+	if (v->verdict_class == CW_CLASS_NODE_UNREACHABLE && !fits_held(&m))
 		return patience_with_node(&m);
 	if (!v->n_culprits)
 		best = patience_of(&m);
@@ -842,14 +846,14 @@ static uint64_t hash_culprits(uint64_t h, const struct cw_snapshot *snap,
 
 uint64_t stall_evidence_hash(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	uint64_t h = cw_hash_step(CW_HASH_INIT, v->klass);
+	uint64_t h = cw_hash_step(CW_HASH_INIT, v->verdict_class);
 
 	h = cw_hash_step(hash_culprits(h, snap, v), v->coll_seq);
 	if (v->comm >= snap->n_comms)
 		return h;
 	h = cw_hash_step(h, snap->comms[v->comm].id);
-	if (v->klass == CW_CLASS_IN_COLLECTIVE || v->klass == CW_CLASS_UNKNOWN ||
-	    v->klass == CW_CLASS_MISMATCH)
+	if (v->verdict_class == CW_CLASS_IN_COLLECTIVE || v->verdict_class == CW_CLASS_UNKNOWN ||
+	    v->verdict_class == CW_CLASS_MISMATCH)
 		for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++)
 			h = hash_progress(h, &snap->comms[v->comm].members[m]);
 	return h;

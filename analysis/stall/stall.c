@@ -253,7 +253,7 @@ static void close_resolved(struct cw_stall *s, const struct cw_snapshot *snap,
 			   const struct cw_verdict *v, const struct cw_verdict_key *keys,
 			   uint32_t n)
 {
-	bool is_healthy = v->klass == CW_CLASS_HEALTHY;
+	bool is_healthy = v->verdict_class == CW_CLASS_HEALTHY;
 
 	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
 		struct entry *e = &s->entries[i];
@@ -434,7 +434,7 @@ static void note_proof(struct entry *e, const struct cw_snapshot *snap, bool is_
  */
 static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	bool call_awaited = v->klass == CW_CLASS_MISMATCH && v->histories_differ &&
+	bool call_awaited = v->verdict_class == CW_CLASS_MISMATCH && v->histories_differ &&
 			    v->detail == CW_DETAIL_UNKNOWN_CALL;
 
 	return snap->thresholds.proof_ns + (call_awaited ? CALL_AWAITED_NS : 0);
@@ -567,11 +567,11 @@ static void say_why(const struct entry *e, const struct cw_snapshot *snap,
 {
 	const char *name = snap->comms[v->comm].name;
 
-	(void)snprintf(ret->why, sizeof(ret->why),
-		       "%s: pending %" PRId64 " ms on %.32s%s%s; %.48s%s", cw_class_name(v->klass),
-		       (snap->now_ns - e->since_ns) / 1000000, name ? name : "a comm",
-		       e->proof_ns ? ", proof" : "", e->reading_ns ? ", read again" : "", p->name,
-		       e->confirmed_ns ? ", confirmed" : "");
+	(void)snprintf(
+		ret->why, sizeof(ret->why), "%s: pending %" PRId64 " ms on %.32s%s%s; %.48s%s",
+		cw_class_name(v->verdict_class), (snap->now_ns - e->since_ns) / 1000000,
+		name ? name : "a comm", e->proof_ns ? ", proof" : "",
+		e->reading_ns ? ", read again" : "", p->name, e->confirmed_ns ? ", confirmed" : "");
 }
 
 /* p: of the same verdict; is_page: its time has come. */

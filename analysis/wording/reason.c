@@ -338,7 +338,7 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 	char *buf = c->reason;
 	size_t len = sizeof(c->reason);
 
-	switch (diag->v->klass) {
+	switch (diag->v->verdict_class) {
 	case CW_CLASS_PROCESS_DEAD:
 		say_death(diag, c->rank, buf, len);
 		break;

@@ -68,7 +68,8 @@ static int rule_out_setup(struct diagnosis *diag)
 	struct phrase what = { "" };
 
 	if (diag->main->setup || diag->v->n_culprits ||
-	    (diag->v->klass != CW_CLASS_IN_COLLECTIVE && diag->v->klass != CW_CLASS_INIT_STUCK))
+	    (diag->v->verdict_class != CW_CLASS_IN_COLLECTIVE &&
+	     diag->v->verdict_class != CW_CLASS_INIT_STUCK))
 		return 0;
 	for (uint32_t m = 0; m < c->nranks; m++) {
 		const struct cw_snap_rank *r;
@@ -112,7 +113,7 @@ int ruled_out_list(struct diagnosis *diag)
 		cycles += diag->s->g.ranks_in[i] > 1;
 	for (uint32_t i = 0; i < snap->n_nodes; i++)
 		silent += snap->nodes[i].state != CW_NODE_REPORTING;
-	if (diag->v->klass != CW_CLASS_MISMATCH && diag->v->coll_seq)
+	if (diag->v->verdict_class != CW_CLASS_MISMATCH && diag->v->coll_seq)
 		r = rule_out_mismatch(diag);
 	if (r == 0 && diag->v->comm != CW_SNAP_NONE)
 		r = rule_out_setup(diag);

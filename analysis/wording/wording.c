@@ -737,7 +737,7 @@ static void sum_up(const struct diagnosis *diag)
 	struct words w = { 0 };
 
 	find_words(diag, &w);
-	switch (v->klass) {
+	switch (v->verdict_class) {
 	case CW_CLASS_PROCESS_DEAD:
 		sum_up_dead(diag, &w);
 		break;
@@ -799,12 +799,13 @@ static void wording_of_alternative(const struct diagnosis *diag, struct cw_alter
 {
 	struct phrase who;
 
-	if (alt->klass == CW_CLASS_MISMATCH && diag->main->setup) {
+	if (alt->verdict_class == CW_CLASS_MISMATCH && diag->main->setup) {
 		phrase_say(alt->reason, sizeof(alt->reason), "%s ",
 			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
 		phrase_trait(diag->s->snap, diag->v->comm, alt->culprits[0],
 			     diag->main->setup->detail, alt->reason, sizeof(alt->reason));
-	} else if (alt->klass == CW_CLASS_MISMATCH && diag->v->klass == CW_CLASS_NEVER_ENTERED)
+	} else if (alt->verdict_class == CW_CLASS_MISMATCH &&
+		   diag->v->verdict_class == CW_CLASS_NEVER_ENTERED)
 		phrase_say(alt->reason, sizeof(alt->reason),
 			   "%s may have made a call that no other rank makes",
 			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));

@@ -170,7 +170,7 @@ static void say(const struct outcome *o, char *buf, size_t len)
 {
 	size_t used;
 
-	(void)snprintf(buf, len, "%s", o->is_alert ? cw_class_name(o->klass) : "silence");
+	(void)snprintf(buf, len, "%s", o->is_alert ? cw_class_name(o->verdict_class) : "silence");
 	for (uint32_t i = 0; i < o->n_culprits; i++) {
 		used = strlen(buf);
 		(void)snprintf(buf + used, len - used, "%s%" PRId32, i ? "," : " ", o->culprits[i]);
@@ -198,7 +198,7 @@ static int outcome_of(const struct demo *demo, struct outcome *ret)
 	o.culprits = calloc(n + 1, sizeof(*o.culprits));
 	if (!o.culprits)
 		return -ENOMEM;
-	o.klass = (uint32_t)cw_class_from_name(cw_json_str(demo->incident, "class", ""));
+	o.verdict_class = (uint32_t)cw_class_from_name(cw_json_str(demo->incident, "class", ""));
 	o.confidence =
 		(uint32_t)cw_confidence_from_name(cw_json_str(demo->incident, "confidence", ""));
 	o.after_ns = demo->alert_ns - fault_ns;
@@ -231,7 +231,7 @@ static int run_processes(const struct suite_scenario *s, uint64_t nth, struct ou
 		.name = s->name,
 		.fault = s->n_faults ? "scenario" : NULL,
 		.happens = "goes wrong",
-		.expected_class = s->n_answers ? s->answers[0].klass : CW_CLASS_HEALTHY,
+		.expected_class = s->n_answers ? s->answers[0].verdict_class : CW_CLASS_HEALTHY,
 		.program = DEMO_SUITE,
 		.options = { s->file, number },
 	};

@@ -247,7 +247,7 @@ static void print_alert(const struct suite_scenario *s, const struct outcome *o)
 {
 	printf("%s:%u %s: %.3f %s%s %s %s ", s->file, s->line, s->name,
 	       (double)o->after_ns / CW_NS_PER_S, o->is_notice ? "notice " : "",
-	       cw_class_name(o->klass), o->detail ? cw_detail_name(o->detail) : "-",
+	       cw_class_name(o->verdict_class), o->detail ? cw_detail_name(o->detail) : "-",
 	       cw_confidence_name(o->confidence));
 	for (uint32_t i = 0; i < o->n_culprits; i++)
 		printf("%s%d", i ? "," : "", o->culprits[i]);

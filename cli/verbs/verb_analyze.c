@@ -105,7 +105,7 @@ static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot
 {
 	struct patience p;
 
-	if (v->klass == CW_CLASS_HEALTHY)
+	if (v->verdict_class == CW_CLASS_HEALTHY)
 		return true;
 	if (v->is_proof)
 		return false;
@@ -276,8 +276,8 @@ static int report(const struct analyze_args *args, const struct cw_snapshot *sna
 	status = report_incident(args, &bundle);
 	if (status != CW_EXIT_OK)
 		return status;
-	return v->klass == CW_CLASS_UNKNOWN && sees_too_little(snap) ? CW_EXIT_NO_DATA
-								     : CW_EXIT_HANG;
+	return v->verdict_class == CW_CLASS_UNKNOWN && sees_too_little(snap) ? CW_EXIT_NO_DATA
+									     : CW_EXIT_HANG;
 }
 
 /* On standard error what was written: standard output holds the verdict and nothing else. */
@@ -424,7 +424,7 @@ static int replay(const struct analyze_args *args, const struct cw_bundle *bundl
 		return out_of_memory();
 	}
 	compare(bundle->incident, incident);
-	if (v->klass == CW_CLASS_HEALTHY) {
+	if (v->verdict_class == CW_CLASS_HEALTHY) {
 		json_decref(incident);
 		return report_healthy(args, snap);
 	}

@@ -186,17 +186,17 @@ static json_t *fields(const json_t *incident)
 	const json_t *victims = json_object_get(incident, "victims");
 	const json_t *times = json_object_get(incident, "times");
 	json_int_t n = cw_json_int(victims, "count", 0);
-	char waiting[64], klass[128], user[CW_DOC_USER_BYTES];
+	char waiting[64], verdict_class[128], user[CW_DOC_USER_BYTES];
 
 	(void)snprintf(waiting, sizeof(waiting), "%" JSON_INTEGER_FORMAT " rank%s", n,
 		       n == 1 ? "" : "s");
 	if (n == 0)
 		(void)snprintf(waiting, sizeof(waiting), "nobody");
-	(void)cw_doc_class(incident, klass, sizeof(klass));
+	(void)cw_doc_class(incident, verdict_class, sizeof(verdict_class));
 	(void)cw_doc_user(incident, user, sizeof(user));
 	return json_pack("{s:s, s:[o, o, o, o, o*]}", "type", "section", "fields",
 			 culprits_field(incident),
-			 field("Class", klass, cw_json_str(incident, "confidence", "")),
+			 field("Class", verdict_class, cw_json_str(incident, "confidence", "")),
 			 field("Waiting", waiting, cw_json_str(victims, "ranks", "")),
 			 time_field("Last progress", cw_json_str(times, "last_progress", "")),
 			 *user ? field("User", user, "") : NULL);

@@ -129,7 +129,8 @@ const char *cw_alerts_withhold(struct cw_alerts *a, const struct cw_incident_due
 	const char *how = settled(a, due);
 	unsigned why = CW_WITHHELD__MAX;
 
-	a->stats.incidents[due->klass < CW_CLASS__MAX ? due->klass : CW_CLASS_UNKNOWN]++;
+	a->stats.incidents[due->verdict_class < CW_CLASS__MAX ? due->verdict_class
+							      : CW_CLASS_UNKNOWN]++;
 	if (how)
 		return decided_before(how);
 	if (a->is_shadow)
@@ -362,7 +363,8 @@ void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, cons
 {
 	json_t *copy;
 
-	a->stats.notices[due->klass < CW_CLASS__MAX ? due->klass : CW_CLASS_UNKNOWN]++;
+	a->stats.notices[due->verdict_class < CW_CLASS__MAX ? due->verdict_class
+							    : CW_CLASS_UNKNOWN]++;
 	if (!a->notices || a->is_shadow ||
 	    (a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job)) ||
 	    !make_room(a, due->uid))

@@ -48,7 +48,7 @@ struct cw_incident {
 	char old_id[CW_INCIDENT_OLD_ID_LEN];
 	json_t *doc, *snapshot;        /* of the decision, or its refinement; snapshot: as text */
 	struct cw_snapshot_text *text; /* of a snapshot that is not yet whole; else NULL */
-	uint32_t klass;
+	uint32_t verdict_class;
 	enum cw_severity severity; /* of the documents */
 	bool is_proof;
 	bool lacks_call;      /* a mismatch, but not of which call */
@@ -249,7 +249,7 @@ static int take_told_id(struct cw_incident *inc, const struct cw_incident_matter
 
 static bool is_wrong_size(const struct cw_verdict *v)
 {
-	return v->klass == CW_CLASS_P2P_UNMATCHED && v->detail == CW_DETAIL_SIZE;
+	return v->verdict_class == CW_CLASS_P2P_UNMATCHED && v->detail == CW_DETAIL_SIZE;
 }
 
 /*
@@ -269,12 +269,12 @@ static int find_told_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		other.key = cw_verdict_key_left_behind(&by_call->key);
 		return take_told_id(inc, &other);
 	}
-	if (v->klass == CW_CLASS_MISMATCH && cw_verdict_is_silent(v) && v->coll_seq) {
+	if (v->verdict_class == CW_CLASS_MISMATCH && cw_verdict_is_silent(v) && v->coll_seq) {
 		other.key.seq = v->coll_seq;
 		other.key.is_waited = true;
 		return take_told_id(inc, &other);
 	}
-	if (v->klass != CW_CLASS_PROCESS_DEAD)
+	if (v->verdict_class != CW_CLASS_PROCESS_DEAD)
 		return 0;
 	for (uint32_t i = 0; r == 0 && i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++) {
 		other = death_of(inc, snap, v->culprits[i].rank);
@@ -296,9 +296,9 @@ static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 	int r;
 
 	cw_incident_id_make_old(&matter, inc->old_id);
-	if (v->klass == CW_CLASS_NEVER_ENTERED && key->seq)
+	if (v->verdict_class == CW_CLASS_NEVER_ENTERED && key->seq)
 		matter.key.seq = first_missed(snap, v);
-	if (v->klass == CW_CLASS_PROCESS_DEAD && v->n_culprits) {
+	if (v->verdict_class == CW_CLASS_PROCESS_DEAD && v->n_culprits) {
 		death = death_of(inc, snap, v->culprits[0].rank);
 		r = cw_incident_id_make(&death, inc->id);
 	} else {
@@ -473,11 +473,12 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 	const struct cw_leader_effects *e = inc->config.effects;
 	bool is_whole = false;
 	json_t *doc = e->before ? e->before(e->user, &due, &is_whole) : NULL;
-	int klass = cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
+	int verdict_class =
+		cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
 	bool was_notice = !strcmp(json_string_value(json_object_get(doc, "severity")) ?: "",
 				  cw_severity_name(CW_SEVERITY_NOTICE));
 
-	if (!doc || klass < 0 || !is_the_same(doc)) {
+	if (!doc || verdict_class < 0 || !is_the_same(doc)) {
 		json_decref(doc);
 		return false;
 	}
@@ -490,11 +491,11 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 	inc->doc = doc;
 	inc->severity = was_notice ? CW_SEVERITY_NOTICE : CW_SEVERITY_PAGE;
 	inc->is_kept = true;
-	inc->klass = (uint32_t)klass;
+	inc->verdict_class = (uint32_t)verdict_class;
 	/* What was decided then stands, unless it was that nothing is known. */
 	inc->is_proof = true;
 	inc->is_tie = false;
-	inc->lacks_call = klass == CW_CLASS_MISMATCH &&
+	inc->lacks_call = verdict_class == CW_CLASS_MISMATCH &&
 			  !json_array_size(json_object_get(json_object_get(doc, "where"), "sides"));
 	return true;
 }
@@ -543,10 +544,11 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	inc->is_kept = false;
 	(void)cw_snapshot_text_free(inc->text); /* of the decision before; always NULL */
 	inc->text = text;
-	inc->klass = v->klass;
+	inc->verdict_class = v->verdict_class;
 	inc->is_proof = v->is_proof;
-	inc->lacks_call = v->klass == CW_CLASS_MISMATCH && v->n_sides == 0;
-	inc->is_tie = v->klass == CW_CLASS_MISMATCH && v->confidence == CW_CONFIDENCE_POSSIBLE;
+	inc->lacks_call = v->verdict_class == CW_CLASS_MISMATCH && v->n_sides == 0;
+	inc->is_tie =
+		v->verdict_class == CW_CLASS_MISMATCH && v->confidence == CW_CONFIDENCE_POSSIBLE;
 	inc->is_waited = v->waiting_since_ns != 0;
 	inc->coll_seq = v->coll_seq;
 	if (cw_snapshot_text_left(text) <= turn_pieces(inc))
@@ -565,8 +567,8 @@ static const char *summary_of(const struct cw_incident *inc)
 static void log_alert(const struct cw_incident *inc, const char *message_id, int level,
 		      const char *what)
 {
-	char text[1024], id[64], job[256], klass[64], uid[64];
-	const char *fields[] = { id, job, klass, uid, NULL };
+	char text[1024], id[64], job[256], verdict_class[64], uid[64];
+	const char *fields[] = { id, job, verdict_class, uid, NULL };
 	const struct cw_leader_effects *e = inc->config.effects;
 
 	if (!e->event)
@@ -575,7 +577,8 @@ static void log_alert(const struct cw_incident *inc, const char *message_id, int
 		       inc->config.job, inc->id, what, summary_of(inc), inc->id);
 	(void)snprintf(id, sizeof(id), "COLLWATCH_INCIDENT=%s", inc->id);
 	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", inc->config.job);
-	(void)snprintf(klass, sizeof(klass), "COLLWATCH_CLASS=%s", cw_class_name(inc->klass));
+	(void)snprintf(verdict_class, sizeof(verdict_class), "COLLWATCH_CLASS=%s",
+		       cw_class_name(inc->verdict_class));
 	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%" PRIu32, inc->config.uid);
 	e->event(e->user, level, message_id, text, fields);
 }
@@ -643,7 +646,7 @@ static struct cw_incident_due due_of(const struct cw_incident *inc)
 		.job = inc->config.job,
 		.old_id = inc->old_id,
 		.uid = inc->config.uid,
-		.klass = inc->klass,
+		.verdict_class = inc->verdict_class,
 	};
 }
 
@@ -696,7 +699,7 @@ static void tell(struct cw_incident *inc)
 			   inc->id); /* the journal has it from before */
 	} else {
 		write_bundle(inc);
-		log_alert(inc, cw_incident_journal_id(inc->klass), CW_LOG_WARN, what);
+		log_alert(inc, cw_incident_journal_id(inc->verdict_class), CW_LOG_WARN, what);
 	}
 	send_alert(inc);
 }
@@ -804,30 +807,31 @@ static void handle(struct cw_incident *inc, unsigned event)
 static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
 {
-	if (v->klass == CW_CLASS_HEALTHY || v->klass == CW_CLASS_UNKNOWN)
+	if (v->verdict_class == CW_CLASS_HEALTHY || v->verdict_class == CW_CLASS_UNKNOWN)
 		return false;
-	for (uint32_t i = 0; v->klass == CW_CLASS_PROCESS_DEAD && i < v->n_culprits; i++)
+	for (uint32_t i = 0; v->verdict_class == CW_CLASS_PROCESS_DEAD && i < v->n_culprits; i++)
 		if (snap->ranks[v->culprits[i].rank].ended_ns > inc->confirmed_ns)
 			return false;
-	if (inc->lacks_call && v->klass == CW_CLASS_MISMATCH)
+	if (inc->lacks_call && v->verdict_class == CW_CLASS_MISMATCH)
 		return v->n_sides > 0;
 	/* Two sides of one size, and the calls of the others have come since: now one is the odd.
 	 */
-	if (inc->is_tie && v->klass == inc->klass && v->confidence > CW_CONFIDENCE_POSSIBLE)
+	if (inc->is_tie && v->verdict_class == inc->verdict_class &&
+	    v->confidence > CW_CONFIDENCE_POSSIBLE)
 		return true;
-	return inc->klass == CW_CLASS_UNKNOWN || (v->is_proof && !inc->is_proof);
+	return inc->verdict_class == CW_CLASS_UNKNOWN || (v->is_proof && !inc->is_proof);
 }
 
 static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
-	uint32_t old = inc->klass;
+	uint32_t old = inc->verdict_class;
 
 	if (!cw_verdict_key_is_same(&d->key, &inc->key) || !knows_more(inc, snap, v))
 		return;
 	remember(inc, snap, v, d);
 	leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: refined from %s to %s", inc->id,
-		   cw_class_name(old), cw_class_name(inc->klass));
+		   cw_class_name(old), cw_class_name(inc->verdict_class));
 	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
 		request_evidence(inc, snap, v);
 	if (may_write(inc))
@@ -872,12 +876,13 @@ void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *sna
 bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict *v,
 			       const struct cw_verdict_key *key)
 {
-	if (!cw_incident_is_open(inc) || inc->klass != v->klass || inc->key.is_waited ||
-	    inc->key.comm_id != key->comm_id || inc->key.instance != key->instance)
+	if (!cw_incident_is_open(inc) || inc->verdict_class != v->verdict_class ||
+	    inc->key.is_waited || inc->key.comm_id != key->comm_id ||
+	    inc->key.instance != key->instance)
 		return false;
-	if (v->klass == CW_CLASS_MISMATCH)
+	if (v->verdict_class == CW_CLASS_MISMATCH)
 		return v->coll_seq && inc->coll_seq == v->coll_seq;
-	return v->klass == CW_CLASS_P2P_UNMATCHED && v->detail == CW_DETAIL_SIZE;
+	return v->verdict_class == CW_CLASS_P2P_UNMATCHED && v->detail == CW_DETAIL_SIZE;
 }
 
 bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_snapshot *snap,
@@ -885,9 +890,9 @@ bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_sn
 {
 	int64_t apart_ns = v->waiting_since_ns - inc->confirmed_ns;
 
-	return v->klass == CW_CLASS_IN_COLLECTIVE && v->waiting_since_ns &&
+	return v->verdict_class == CW_CLASS_IN_COLLECTIVE && v->waiting_since_ns &&
 	       v->comm < snap->n_comms && cw_incident_is_open(inc) &&
-	       inc->klass == CW_CLASS_MISMATCH && !inc->key.is_waited &&
+	       inc->verdict_class == CW_CLASS_MISMATCH && !inc->key.is_waited &&
 	       inc->key.comm_id == snap->comms[v->comm].id &&
 	       inc->key.instance == snap->comms[v->comm].instance &&
 	       apart_ns < WRONG_DATA_HOLDS_NS && apart_ns > -WRONG_DATA_HOLDS_NS;

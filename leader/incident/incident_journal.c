@@ -3,7 +3,7 @@
 
 #include "model/verdict_types.h"
 
-const char *cw_incident_journal_id(unsigned klass)
+const char *cw_incident_journal_id(unsigned verdict_class)
 {
 	static const char *const ids[CW_CLASS__MAX] = {
 		[CW_CLASS_PROCESS_DEAD] = "11880e379ace4525ac7bf896176ebc15",
@@ -20,5 +20,6 @@ const char *cw_incident_journal_id(unsigned klass)
 	};
 
 	/* What a newer engine calls by another name is at least an incident. */
-	return klass < CW_CLASS__MAX && ids[klass] ? ids[klass] : ids[CW_CLASS_UNKNOWN];
+	return verdict_class < CW_CLASS__MAX && ids[verdict_class] ? ids[verdict_class]
+								   : ids[CW_CLASS_UNKNOWN];
 }

@@ -11,4 +11,4 @@
 #define CW_MESSAGE_ID_RESOLVED "b2a4c1d97e634f58a0c35de9174f86ab"
 
 /* For an enum cw_class; 32 hex digits. */
-const char *cw_incident_journal_id(unsigned klass);
+const char *cw_incident_journal_id(unsigned verdict_class);

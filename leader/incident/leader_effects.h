@@ -29,7 +29,7 @@ struct cw_message;
 struct cw_incident_due {
 	const char *id, *job;
 	const char *old_id; /* as versions before uids made it; NULL = not known */
-	uint32_t uid, klass;
+	uint32_t uid, verdict_class;
 };
 
 /*

@@ -34,7 +34,7 @@ enum when { ALWAYS, NAMED, NOT_NAMED, SEEN, NOT_SEEN, CRASHED, SENT, NOT_SENT };
 #define ANY_CLASS CW_CLASS_HEALTHY /* needs no advice of its own */
 #define ANY_DETAIL CW_DETAIL_NONE
 struct row {
-	enum cw_class klass;
+	enum cw_class verdict_class;
 	enum cw_detail detail;
 	const char *text, *command;
 	uint8_t when; /* enum when */
@@ -353,8 +353,8 @@ static enum when how_killed(const json_t *incident)
 
 static bool applies(const struct row *row, const json_t *incident)
 {
-	if (row->klass != ANY_CLASS &&
-	    cw_class_from_name(cw_json_str(incident, "class", "")) != (int)row->klass)
+	if (row->verdict_class != ANY_CLASS &&
+	    cw_class_from_name(cw_json_str(incident, "class", "")) != (int)row->verdict_class)
 		return false;
 	if (row->detail != ANY_DETAIL &&
 	    cw_detail_from_name(cw_json_str(incident, "detail", "")) != (int)row->detail)

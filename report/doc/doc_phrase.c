@@ -114,9 +114,9 @@ bool phrase_is_many(const char *rank_set)
 	return strpbrk(rank_set, ",-");
 }
 
-static bool is_class(const json_t *incident, const char *klass)
+static bool is_class(const json_t *incident, const char *verdict_class)
 {
-	return strcmp(cw_json_str(incident, "class", ""), klass) == 0;
+	return strcmp(cw_json_str(incident, "class", ""), verdict_class) == 0;
 }
 
 char *phrase_doc_seq(const json_t *where, char *buf, size_t len)

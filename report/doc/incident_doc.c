@@ -121,7 +121,7 @@ static json_t *where_doc(const struct cw_snapshot *snap, const struct cw_verdict
 	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
 	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name));
 	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(v->coll_seq));
-	if (v->klass == CW_CLASS_MISMATCH && !v->n_sides)
+	if (v->verdict_class == CW_CLASS_MISMATCH && !v->n_sides)
 		bad |= json_object_set_new(doc, "after_seq", cw_json_u64(v->after_seq));
 	bad |= json_object_set_new(doc, "sides", sides);
 	return cw_json_finish(doc, bad);
@@ -152,7 +152,7 @@ static json_t *waits_doc(const struct cw_snapshot *snap, const struct cw_verdict
 	json_t *list = json_array();
 	int bad = 0;
 
-	if (cycle == (v->klass == CW_CLASS_DEADLOCK))
+	if (cycle == (v->verdict_class == CW_CLASS_DEADLOCK))
 		for (uint32_t i = 0; i < v->n_chain; i++)
 			bad |= json_array_append_new(list,
 						     wait_doc(snap, &v->chain[i], i < STACKS_MAX));
@@ -169,7 +169,7 @@ static json_t *alternative_doc(const struct cw_snapshot *snap, const struct cw_a
 
 		bad |= json_array_append_new(culprits, culprit_doc(snap, &culprit));
 	}
-	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(alt->klass)));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(alt->verdict_class)));
 	bad |= json_object_set_new(doc, "culprits", culprits);
 	bad |= json_object_set_new(doc, "probability", json_real(alt->probability));
 	bad |= json_object_set_new(doc, "reason", cw_json_text(alt->reason));
@@ -334,7 +334,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "id", cw_json_text(or_empty(info->id)));
 	bad |= json_object_set_new(doc, "job", cw_json_text(or_empty(snap->job)));
 	bad |= json_object_set_new(doc, "group", cw_json_text(or_empty(snap->group)));
-	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(v->klass)));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(v->verdict_class)));
 	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(v->detail)));
 	bad |= json_object_set_new(doc, "confidence",
 				   json_string(cw_confidence_name(info->confidence)));

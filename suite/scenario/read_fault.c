@@ -200,15 +200,15 @@ static int read_answer(struct reader *r, uint32_t incident, struct suite_answer 
 	struct suite_answer *a = &v[*n];
 	bool is_notice = v == r->s->answers && read_is(r, "notice");
 	const char *w = read_word(r);
-	int klass = w ? cw_class_from_name(w) : -1, detail;
+	int verdict_class = w ? cw_class_from_name(w) : -1, detail;
 
 	if (*n == SUITE_MAX_ANSWERS)
 		return read_fail(r, "too many answers", NULL);
-	if (klass <= 0)
+	if (verdict_class <= 0)
 		return read_fail(r, "not a class:", w);
-	if (is_notice && (klass == CW_CLASS_SLOW || incident))
+	if (is_notice && (verdict_class == CW_CLASS_SLOW || incident))
 		return read_fail(r, "no notice is expected of", w);
-	*a = (struct suite_answer){ .klass = (uint8_t)klass,
+	*a = (struct suite_answer){ .verdict_class = (uint8_t)verdict_class,
 				    .incident = (uint8_t)incident,
 				    .is_notice = is_notice };
 	if (!is_set_next(r) && r->at < r->words->n && strcmp(r->words->w[r->at], "or") != 0 &&
@@ -244,7 +244,7 @@ static int read_epitaph(struct reader *r)
 	do {
 		if (read_answer(r, 0, s->epitaphs, &s->n_epitaphs) < 0)
 			return -EINVAL;
-		if (s->epitaphs[s->n_epitaphs - 1].klass == CW_CLASS_SLOW)
+		if (s->epitaphs[s->n_epitaphs - 1].verdict_class == CW_CLASS_SLOW)
 			return read_fail(r, "nobody dies of coming late", NULL);
 	} while (read_is(r, "or"));
 	return read_end(r);
@@ -276,7 +276,7 @@ int read_expect(struct reader *r)
 	do {
 		if (read_answer(r, 0, r->s->answers, &r->s->n_answers) < 0)
 			return -EINVAL;
-		if (r->s->answers[0].klass == CW_CLASS_SLOW && r->s->answers[0].is_nobody)
+		if (r->s->answers[0].verdict_class == CW_CLASS_SLOW && r->s->answers[0].is_nobody)
 			return read_nobody_slow(r);
 	} while (read_is(r, "or"));
 	return read_end(r);
@@ -287,7 +287,7 @@ int read_also(struct reader *r)
 {
 	uint32_t nth = suite_n_incidents(r->s);
 
-	if (!nth || r->s->is_alone || r->s->answers[0].klass == CW_CLASS_SLOW ||
+	if (!nth || r->s->is_alone || r->s->answers[0].verdict_class == CW_CLASS_SLOW ||
 	    r->s->may_be_silent || suite_expects_notice(r->s))
 		return read_fail(r, "also, beside what?", NULL);
 	if (nth == 1 && read_is(r, "nothing")) {
@@ -297,7 +297,7 @@ int read_also(struct reader *r)
 	do {
 		if (read_answer(r, nth, r->s->answers, &r->s->n_answers) < 0)
 			return -EINVAL;
-		if (r->s->answers[r->s->n_answers - 1].klass == CW_CLASS_SLOW)
+		if (r->s->answers[r->s->n_answers - 1].verdict_class == CW_CLASS_SLOW)
 			return read_fail(r, "who comes late is asked of jobs that get on", NULL);
 	} while (read_is(r, "or"));
 	return read_end(r);

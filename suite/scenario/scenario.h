@@ -265,12 +265,12 @@ struct suite_trait {
 };
 
 struct suite_answer {
-	uint8_t klass;     /* enum cw_class */
-	uint8_t incident;  /* which of those expected; answers are in this order */
-	uint8_t detail;    /* enum cw_detail; CW_DETAIL_NONE = any */
-	bool is_notice;    /* a notice is expected, and no page */
-	bool has_culprits; /* false: any */
-	bool is_nobody;    /* culprits: none */
+	uint8_t verdict_class; /* enum cw_class */
+	uint8_t incident;      /* which of those expected; answers are in this order */
+	uint8_t detail;        /* enum cw_detail; CW_DETAIL_NONE = any */
+	bool is_notice;        /* a notice is expected, and no page */
+	bool has_culprits;     /* false: any */
+	bool is_nobody;        /* culprits: none */
 	struct suite_set culprits;
 };
 

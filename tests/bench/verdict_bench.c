@@ -177,7 +177,8 @@ static int report(const struct bench *b, int64_t load_ns, int64_t verdict_ns,
 		     ",\"scenario\":\"%s\",\"load_ms\":%.1f,\"verdict_ms\":%.1f,"
 		     "\"peak_rss_mib\":%ld,\"class\":\"%s\",\"culprits\":[",
 		     b->n_ranks, b->n_comms, scenario_names[b->scenario], (double)load_ns / 1e6,
-		     (double)verdict_ns / 1e6, usage.ru_maxrss / 1024, cw_class_name(v->klass));
+		     (double)verdict_ns / 1e6, usage.ru_maxrss / 1024,
+		     cw_class_name(v->verdict_class));
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		(void)printf("%s%" PRId32, i ? "," : "", b->snap->ranks[v->culprits[i].rank].rank);
 	(void)printf("]}\n");
@@ -192,11 +193,11 @@ static bool is_real(const struct bench *b, const struct cw_verdict *v, int64_t v
 
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		has_culprit |= v->culprits[i].rank == b->culprit;
-	if (v->klass == classes[b->scenario] && has_culprit && verdict_ns > 0 &&
+	if (v->verdict_class == classes[b->scenario] && has_culprit && verdict_ns > 0 &&
 	    verdict_ns < ABSURD_NS)
 		return true;
 	(void)fprintf(stderr, "verdict-bench: %s in %" PRId64 " ns is not what was asked for\n",
-		      cw_class_name(v->klass), verdict_ns);
+		      cw_class_name(v->verdict_class), verdict_ns);
 	return false;
 }
 

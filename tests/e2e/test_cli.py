@@ -170,11 +170,11 @@ def test_status_of_an_idle_daemon(daemon):
     expect(run("report", "0123456789abcdef", "--control", daemon.control), 3, "")
 
 
-def incident_of(number, hours_ago, klass, node, job):
+def incident_of(number, hours_ago, verdict_class, node, job):
     confirmed = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 3600 * hours_ago))
     return {"schema": "collwatch.incident/1", "id": f"{number:016x}", "uid": 0, "job": job,
-            "class": klass, "culprits": [{"rank": 0, "host": node, "pid": 1, "reason": "r"}],
-            "summary": f"number {number}", "times": {"confirmed": confirmed}}
+            "class": verdict_class, "summary": f"number {number}", "times": {"confirmed": confirmed},
+            "culprits": [{"rank": 0, "host": node, "pid": 1, "reason": "r"}]}
 
 
 def test_report_lists_only_what_was_asked_for():

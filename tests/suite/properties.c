@@ -277,8 +277,8 @@ static bool same_culprits(const struct outcome *base, const struct outcome *othe
  */
 static bool is_less_sure(const struct outcome *base, const struct outcome *other)
 {
-	return base->klass == CW_CLASS_INIT_STUCK && other->is_alert &&
-	       other->klass == CW_CLASS_INIT_STUCK && other->n_culprits == 0 &&
+	return base->verdict_class == CW_CLASS_INIT_STUCK && other->is_alert &&
+	       other->verdict_class == CW_CLASS_INIT_STUCK && other->n_culprits == 0 &&
 	       other->confidence < base->confidence;
 }
 
@@ -294,9 +294,10 @@ static int check_same(struct tally *t, const struct suite_scenario *s, const str
 	if (view->has_company && is_less_sure(base, &o))
 		t->n_less_sure++;
 	else if (o.is_alert != base->is_alert ||
-		 (o.is_alert && (o.klass != base->klass || o.detail != base->detail ||
-				 o.confidence != base->confidence || o.after_ns != base->after_ns ||
-				 !same_culprits(base, &o, view->label))))
+		 (o.is_alert &&
+		  (o.verdict_class != base->verdict_class || o.detail != base->detail ||
+		   o.confidence != base->confidence || o.after_ns != base->after_ns ||
+		   !same_culprits(base, &o, view->label))))
 		fail(t, s, property, base, &o);
 	cw_outcome_fini(&o);
 	return 0;
@@ -319,7 +320,7 @@ static int check_hidden(struct tally *t, const struct suite_scenario *s, const s
 		return r;
 	if (o.is_alert && o.confidence == CW_CONFIDENCE_CERTAIN && !cw_score_is_right(s, &o))
 		fail(t, s, "one rank is not seen, and the verdict is certain and wrong", base, &o);
-	if (o.is_alert && base->is_alert && o.klass == base->klass &&
+	if (o.is_alert && base->is_alert && o.verdict_class == base->verdict_class &&
 	    o.confidence > base->confidence)
 		fail(t, s, "one rank is not seen, and the verdict is surer", base, &o);
 	if (view.n_unnamed)

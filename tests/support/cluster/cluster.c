@@ -61,7 +61,7 @@ static int on_alert(void *user, struct network_node *n, const struct cw_incident
 	a->node = n->index;
 	a->at_ns = c->now_ns;
 	(void)snprintf(a->id, sizeof(a->id), "%s", due->id);
-	(void)snprintf(a->klass, sizeof(a->klass), "%s",
+	(void)snprintf(a->verdict_class, sizeof(a->verdict_class), "%s",
 		       json_string_value(json_object_get(doc, "class")));
 	a->culprit = -1;
 	if (json_array_size(culprits) == 1)

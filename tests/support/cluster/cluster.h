@@ -35,7 +35,7 @@ struct cluster_alert {
 	unsigned node; /* who sent it */
 	int64_t at_ns;
 	char id[CW_INCIDENT_ID_LEN];
-	char klass[32];
+	char verdict_class[32];
 	int culprit; /* rank; -1 = none or several */
 	json_t *doc;
 };

@@ -57,7 +57,7 @@ static int write_bundle(const struct job *job, struct cw_snapshot *snap, const s
 	if (r < 0)
 		fprintf(stderr, "make_bundle: %s\n", err.text);
 	else
-		printf("%s %s\n", cw_class_name(v->klass), v->summary);
+		printf("%s %s\n", cw_class_name(v->verdict_class), v->summary);
 	return r;
 }
 

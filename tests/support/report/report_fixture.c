@@ -145,7 +145,7 @@ void fixture_verdict(struct cw_verdict *ret)
 	chain[0] = (struct cw_wait){ .rank = 0, .op = waiting_op, .waits_for = 2 };
 	chain[1] = (struct cw_wait){ .rank = 2, .op = waiting_op, .waits_for = FIXTURE_CULPRIT };
 	*ret = (struct cw_verdict){
-		.klass = CW_CLASS_NEVER_ENTERED,
+		.verdict_class = CW_CLASS_NEVER_ENTERED,
 		.detail = CW_DETAIL_OUTSIDE_NCCL,
 		.confidence = CW_CONFIDENCE_CERTAIN,
 		.culprits = &culprit,

@@ -89,7 +89,7 @@ void stall_job_look(struct sb *b, struct cw_snapshot *snap)
 
 	shift_times(snap, j.now_ns - SB_NOW);
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
-	j.klass = v.klass;
+	j.verdict_class = v.verdict_class;
 	cw_stall_step(j.tracker, snap, &v, &j.d);
 	cw_verdict_fini(&v);
 	(void)cw_snapshot_free(snap);

@@ -30,7 +30,7 @@ struct stall_job {
 	uint32_t n_movers;    /* ranks that get on with another comm all the time */
 	/* What came of the last look. */
 	struct cw_stall_decision d;
-	uint32_t klass; /* of the verdict */
+	uint32_t verdict_class; /* of the verdict */
 };
 
 /* Fresh for each test: eight ranks, nobody waits, rank 3 is the one to be at fault. */

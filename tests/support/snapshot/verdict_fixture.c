@@ -28,11 +28,12 @@ void judge(void)
 	v = sb_verdict(b, &snap);
 }
 
-void expect(unsigned klass, const char *detail, const char *culprits, const char *victims)
+void expect(unsigned verdict_class, const char *detail, const char *culprits, const char *victims)
 {
 	judge();
-	cr_expect_eq(v.klass, klass, "class %s (%s), not %s: %s", cw_class_name(v.klass),
-		     cw_detail_name(v.detail), cw_class_name(klass), v.summary);
+	cr_expect_eq(v.verdict_class, verdict_class, "class %s (%s), not %s: %s",
+		     cw_class_name(v.verdict_class), cw_detail_name(v.detail),
+		     cw_class_name(verdict_class), v.summary);
 	cr_expect_str_eq(cw_detail_name(v.detail), detail, "%s: %s", cw_detail_name(v.detail),
 			 v.summary);
 	cr_expect_str_eq(sb_culprits(snap, &v), culprits, "culprits %s: %s", sb_culprits(snap, &v),
@@ -40,7 +41,7 @@ void expect(unsigned klass, const char *detail, const char *culprits, const char
 	cr_expect_str_eq(sb_victims(snap, &v), victims, "victims %s: %s", sb_victims(snap, &v),
 			 v.summary);
 	if (getenv("SHOW")) {
-		fprintf(stderr, "# %s/%s %s: %s\n", cw_class_name(v.klass),
+		fprintf(stderr, "# %s/%s %s: %s\n", cw_class_name(v.verdict_class),
 			cw_detail_name(v.detail), cw_confidence_name(v.confidence), v.summary);
 		for (uint32_t i = 0; i < v.n_culprits; i++)
 			fprintf(stderr, "#   %s\n", v.culprits[i].reason);

@@ -16,4 +16,4 @@ void verdict_teardown(void);
 void judge(void);
 
 /* The same, and says what must come out; culprits and victims as rank sets. */
-void expect(unsigned klass, const char *detail, const char *culprits, const char *victims);
+void expect(unsigned verdict_class, const char *detail, const char *culprits, const char *victims);

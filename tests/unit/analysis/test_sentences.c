@@ -9,9 +9,10 @@
 
 TestSuite(sentences, .init = verdict_setup, .fini = verdict_teardown);
 
-static void says(unsigned klass, const char *sentence)
+static void says(unsigned verdict_class, const char *sentence)
 {
-	cr_expect_eq(v.klass, klass, "%s: %s", cw_class_name(v.klass), v.summary);
+	cr_expect_eq(v.verdict_class, verdict_class, "%s: %s", cw_class_name(v.verdict_class),
+		     v.summary);
 	cr_expect_str_eq(v.summary, sentence);
 	for_people(v.summary);
 	cr_expect(v.summary[strlen(v.summary) - 1] == '.', "%s", v.summary);
@@ -338,7 +339,7 @@ Test(sentences, of_a_group_with_a_receive_without_its_send)
 	m->newest.op_index++;
 	m->p2p[m->n_p2p++] = (struct cw_p2p_peer){ .peer = 3, .recvs = 31 };
 	judge();
-	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED);
+	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED);
 	cr_expect_not_null(strstr(v.summary, "rank 2 has been receiving from rank 3 "), "%s",
 			   v.summary);
 	for_people(v.summary);
@@ -419,6 +420,6 @@ Test(sentences, of_a_job_that_is_well)
 {
 	(void)sb_comm(b, "world", 0, 8, 1, 41);
 	judge();
-	cr_expect_eq(v.klass, CW_CLASS_HEALTHY);
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY);
 	cr_expect_str_eq(v.summary, "no rank is blocked on a call that cannot complete");
 }

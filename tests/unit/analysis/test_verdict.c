@@ -223,7 +223,7 @@ Test(verdict, does_not_only_blame_the_majority)
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0-2,4-7", "3");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_assert_eq(v.n_alternatives, 1);
-	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.alternatives[0].verdict_class, CW_CLASS_MISMATCH);
 	cr_assert_eq(v.alternatives[0].n_culprits, 1);
 	cr_expect_eq(v.alternatives[0].culprits[0], 3);
 	cr_expect(v.alternatives[0].probability > 0 && v.alternatives[0].probability < 0.5);
@@ -327,7 +327,7 @@ Test(verdict, does_not_believe_old_waits_of_a_rank_its_daemon_has_not_found_agai
 	snap->nodes[1].last_digest_ns = SB_NOW;
 	snap->ranks[7].sampled_ns = SB_NOW - 20 * SB_S;
 	cr_assert_eq(cw_verdict_compute(snap, &again), 0);
-	cr_expect_eq(again.klass, CW_CLASS_HEALTHY);
+	cr_expect_eq(again.verdict_class, CW_CLASS_HEALTHY);
 	cw_verdict_fini(&again);
 }
 

@@ -21,11 +21,12 @@ static void judge_all(void)
 	cr_assert_eq(cw_verdict_compute_all(snap, &list), 0);
 }
 
-static void expect_nth(uint32_t i, unsigned klass, const char *culprits, const char *victims)
+static void expect_nth(uint32_t i, unsigned verdict_class, const char *culprits,
+		       const char *victims)
 {
 	cr_assert_lt(i, list.n);
-	cr_expect_eq(list.v[i].klass, klass, "%s: %s", cw_class_name(list.v[i].klass),
-		     list.v[i].summary);
+	cr_expect_eq(list.v[i].verdict_class, verdict_class, "%s: %s",
+		     cw_class_name(list.v[i].verdict_class), list.v[i].summary);
 	cr_expect_str_eq(sb_culprits(snap, &list.v[i]), culprits, "%s", list.v[i].summary);
 	cr_expect_str_eq(sb_victims(snap, &list.v[i]), victims, "%s", list.v[i].summary);
 }

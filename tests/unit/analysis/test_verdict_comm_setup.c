@@ -60,7 +60,7 @@ Test(verdict_comm_setup, another_version_is_an_alternative_in_a_later_call)
 	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_assert_eq(v.n_alternatives, 1);
-	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.alternatives[0].verdict_class, CW_CLASS_MISMATCH);
 	cr_assert_eq(v.alternatives[0].n_culprits, 1);
 	cr_expect_eq(v.alternatives[0].culprits[0], 5);
 	cr_expect_not_null(strstr(v.alternatives[0].reason, "2.21.5"), "%s",
@@ -176,7 +176,7 @@ Test(verdict_comm_setup, rank_that_was_told_another_size_is_a_proof)
 	for (uint32_t m = 0; m < 8; m++)
 		snap->comms[0].members[m].nranks = m == 6 ? 7 : 8;
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
-	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_eq(v.detail, CW_DETAIL_MEMBERSHIP);
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);

@@ -63,11 +63,11 @@ Test(verdict_left_out, says_nothing_where_all_have_entered_and_nobody_sees_how_f
 	for (uint32_t m = 0; m < 8; m++)
 		sb_leave_out(c, m, 41, 41, 100 * SB_S);
 	judge();
-	cr_expect_eq(v.klass, CW_CLASS_HEALTHY);
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY);
 	for (uint32_t m = 0; m < 8; m++)
 		sb_leave_out(c, m, 47, 300, 100 * SB_S);
 	judge();
-	cr_expect_eq(v.klass, CW_CLASS_HEALTHY);
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY);
 }
 
 /* All are in 41: of rank 5 it is seen, of the others not, and the host of 4 waits elsewhere. */

@@ -91,7 +91,7 @@ static void judge_with_windows(void)
 static void expect_quiet(void)
 {
 	judge();
-	cr_expect_eq(v.klass, CW_CLASS_HEALTHY, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY, "%s", v.summary);
 }
 
 Test(verdict_messages, tells_of_sizes_that_differ_by_the_histories_alone)
@@ -159,7 +159,7 @@ Test(verdict_messages, finds_the_message_that_took_the_place_of_one_left_out)
 	set_window(1, CW_OP_SEND, 2, sent, 4, 4);
 	set_window(2, CW_OP_RECV, 1, taken, 3, 3);
 	judge_with_windows();
-	cr_assert_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_assert_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
 	cr_expect(v.is_proof);
 	cr_expect_str_eq(sb_culprits(snap, &v), "1-2");
 	cr_expect_str_eq(v.summary,
@@ -189,7 +189,7 @@ Test(verdict_messages, takes_no_call_of_a_group_that_was_given_up)
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, ops, 2, 0, SB_NOW), 0);
 	set_window(2, CW_OP_RECV, 1, taken, 1, 4);
 	judge_with_windows();
-	cr_expect_eq(v.klass, CW_CLASS_HEALTHY, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY, "%s", v.summary);
 }
 
 Test(verdict_messages, names_the_one_whose_sizes_differ_from_those_of_several)
@@ -286,7 +286,7 @@ Test(verdict_messages, says_nothing_of_what_a_failure_left_under_way)
 	b->ranks[3].liveness = CW_LIVE_KILLED;
 	b->ranks[3].term_signal = 9;
 	judge();
-	cr_expect_neq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_neq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
 }
 
 Test(verdict_messages, says_nothing_of_what_was_given_up)

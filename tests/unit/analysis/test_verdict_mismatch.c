@@ -153,7 +153,7 @@ Test(verdict_mismatch, blames_what_differed_long_ago_for_no_hang_of_today)
 	waits_later(other_kind, 20 * SB_S, 40 * SB_S);
 	judge();
 	cr_expect_neq(v.waiting_since_ns, 0);
-	cr_expect_eq(v.klass, CW_CLASS_IN_COLLECTIVE);
+	cr_expect_eq(v.verdict_class, CW_CLASS_IN_COLLECTIVE);
 }
 
 /* The same bytes went the same way: nothing of it is left that could hold anybody up. */
@@ -161,7 +161,7 @@ Test(verdict_mismatch, blames_wrong_data_of_the_same_size_for_no_later_hang)
 {
 	waits_later(other_redop, 20 * SB_S, 0);
 	judge();
-	cr_expect_eq(v.klass, CW_CLASS_IN_COLLECTIVE);
+	cr_expect_eq(v.verdict_class, CW_CLASS_IN_COLLECTIVE);
 }
 
 Test(verdict_mismatch, asks_for_windows_when_histories_differ)

@@ -6,10 +6,10 @@
 
 TestSuite(verdict_order, .init = verdict_setup, .fini = verdict_teardown);
 
-static void expect_proof(unsigned klass, const char *detail, const char *culprits,
+static void expect_proof(unsigned verdict_class, const char *detail, const char *culprits,
 			 const char *victims)
 {
-	expect(klass, detail, culprits, victims);
+	expect(verdict_class, detail, culprits, victims);
 	cr_expect(v.is_proof);
 }
 

@@ -201,7 +201,7 @@ static struct sb *simulate(const struct scenario *s)
 }
 
 struct answer {
-	unsigned klass, confidence;
+	unsigned verdict_class, confidence;
 	enum cw_detail detail;
 	uint32_t n_culprits, culprit, n_victims;
 	bool is_proof;
@@ -213,7 +213,7 @@ static struct answer ask(const struct scenario *s)
 	struct sb *b = simulate(s);
 	struct cw_snapshot *snap;
 	struct cw_verdict v = sb_verdict(b, &snap);
-	struct answer a = { .klass = v.klass,
+	struct answer a = { .verdict_class = v.verdict_class,
 			    .confidence = v.confidence,
 			    .detail = v.detail,
 			    .n_culprits = v.n_culprits,
@@ -257,7 +257,7 @@ static bool is_right(const struct scenario *s, const struct answer *a)
 		return false;
 	if (s->fault == WRONG_KIND && a->detail != CW_DETAIL_KIND)
 		return false;
-	return a->klass == true_class(s) && a->n_culprits == 1 &&
+	return a->verdict_class == true_class(s) && a->n_culprits == 1 &&
 	       a->culprit == s->number[s->culprit];
 }
 
@@ -268,8 +268,8 @@ Test(verdict_properties, finds_every_simulated_culprit)
 		struct answer a = ask(&s);
 
 		cr_expect(is_right(&s, &a), "case %lu, fault %d of rank %u at %u: %s (%s) %s",
-			  (unsigned long)i, s.fault, s.culprit, s.at, cw_class_name(a.klass),
-			  cw_detail_name(a.detail), a.summary);
+			  (unsigned long)i, s.fault, s.culprit, s.at,
+			  cw_class_name(a.verdict_class), cw_detail_name(a.detail), a.summary);
 	}
 }
 
@@ -286,7 +286,7 @@ Test(verdict_properties, permuted_numbers_permute_the_culprits_and_nothing_else)
 			s.number[k] = kept;
 		}
 		p = ask(&s);
-		cr_expect_eq(p.klass, a.klass);
+		cr_expect_eq(p.verdict_class, a.verdict_class);
 		cr_expect_eq(p.detail, a.detail);
 		cr_expect_eq(p.confidence, a.confidence);
 		cr_expect_eq(p.is_proof, a.is_proof);
@@ -304,7 +304,7 @@ Test(verdict_properties, healthy_company_changes_nothing)
 
 		s.with_company = true;
 		c = ask(&s);
-		cr_expect_eq(c.klass, a.klass);
+		cr_expect_eq(c.verdict_class, a.verdict_class);
 		cr_expect_eq(c.culprit, a.culprit);
 		cr_expect_eq(c.n_culprits, a.n_culprits);
 		cr_expect_eq(c.n_victims, a.n_victims);
@@ -448,7 +448,7 @@ static struct cw_snapshot *random_snapshot(void)
 /* All indices point at something; nobody is both to blame and to be pitied. */
 static void check_consistency(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	cr_assert_lt(v->klass, CW_CLASS__MAX);
+	cr_assert_lt(v->verdict_class, CW_CLASS__MAX);
 	cr_assert(v->comm == CW_SNAP_NONE || v->comm < snap->n_comms);
 	cr_assert(v->detail < CW_DETAIL__MAX && v->summary[0]);
 	for (uint32_t i = 0; i < v->n_culprits; i++) {

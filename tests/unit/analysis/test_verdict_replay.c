@@ -23,10 +23,11 @@ static struct cw_snap_comm *draft(void)
 	return &snap->comms[0];
 }
 
-static void judge_draft(unsigned klass, const char *culprits, const char *victims)
+static void judge_draft(unsigned verdict_class, const char *culprits, const char *victims)
 {
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
-	cr_expect_eq(v.klass, klass, "%s: %s", cw_class_name(v.klass), v.summary);
+	cr_expect_eq(v.verdict_class, verdict_class, "%s: %s", cw_class_name(v.verdict_class),
+		     v.summary);
 	cr_expect_str_eq(sb_culprits(snap, &v), culprits, "%s", v.summary);
 	cr_expect_str_eq(sb_victims(snap, &v), victims, "%s", v.summary);
 }

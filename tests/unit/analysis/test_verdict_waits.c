@@ -321,7 +321,7 @@ Test(verdict_waits, follows_a_receive_to_a_send_that_stands_behind_another_op)
 	snap->comms[0].members[2].pending->enter_ns -= SB_S; /* it has waited longer */
 	snap->comms[0].members[1].pending_count = 2;
 	judge_again();
-	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
 	cr_expect_str_eq(sb_culprits(snap, &v), "0", "%s", v.summary);
 	cr_expect_str_eq(sb_victims(snap, &v), "1-2", "%s", v.summary);
 	/* A send of long ago is behind nothing. */
@@ -367,7 +367,7 @@ Test(verdict_waits, knows_that_sends_to_one_peer_come_in_order)
 	judge();
 	snap->comms[0].members[1].pending_count = 3;
 	judge_again();
-	cr_expect_neq(v.klass, CW_CLASS_DEADLOCK, "%s", v.summary);
+	cr_expect_neq(v.verdict_class, CW_CLASS_DEADLOCK, "%s", v.summary);
 }
 
 Test(verdict_waits, finds_different_sizes_within_a_group)
@@ -398,7 +398,7 @@ Test(verdict_waits, finds_different_sizes_within_a_group)
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 0, &sent, 1, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
 	cr_expect_eq(v.detail, CW_DETAIL_SIZE);
 	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
 }
@@ -421,7 +421,7 @@ Test(verdict_waits, a_receive_that_is_over_by_the_counters_holds_up_nobody)
 	judge();
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 2, &received, 1, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect_neq(v.klass, CW_CLASS_DEADLOCK, "%s", v.summary);
+	cr_expect_neq(v.verdict_class, CW_CLASS_DEADLOCK, "%s", v.summary);
 }
 
 /* 1 sends to 2 and receives from it at once: one rank that is not seen, not two. */
@@ -468,7 +468,7 @@ static void exchange(struct sb_comm *c, uint64_t to_0, uint64_t to_2)
 	judge();
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect_eq(v.klass, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
 	cr_expect_eq(v.detail, CW_DETAIL_SIZE, "%s", v.summary);
 }
 
@@ -497,7 +497,7 @@ Test(verdict_waits, finds_the_stuck_device_behind_a_host_that_waits_for_it)
 	sb_waits(side, 2, 20 * SB_S);
 	side->members[3].entered = side->members[3].returned = 21;
 	judge();
-	cr_expect_eq(v.klass, CW_CLASS_DEVICE_STALLED, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_DEVICE_STALLED, "%s", v.summary);
 	cr_expect_str_eq(sb_culprits(snap, &v), "3", "%s", v.summary);
 	cr_expect_str_eq(snap->comms[v.comm].name, "side");
 }
@@ -538,7 +538,7 @@ Test(verdict_waits, does_not_blame_a_node_whose_ranks_outlived_its_daemon)
 	snap->ranks[2].headway_ns = SB_NOW - 12 * SB_S;
 	snap->thresholds.no_headway_ns = 5 * SB_S;
 	judge_again();
-	cr_expect_eq(v.klass, CW_CLASS_NEVER_ENTERED, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", v.summary);
 	cr_expect_str_eq(sb_culprits(snap, &v), "2", "%s", v.summary);
 }
 
@@ -555,7 +555,7 @@ Test(verdict_waits, blames_a_lost_node_whose_ranks_did_nothing_since)
 	for (uint32_t m = 0; m < 4; m++)
 		snap->comms[0].members[m].progress_ns = SB_NOW - 12 * SB_S;
 	judge_again();
-	cr_expect_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
 	cr_expect_str_eq(sb_culprits(snap, &v), "4-7", "%s", v.summary);
 }
 
@@ -571,7 +571,7 @@ Test(verdict_waits, blames_the_stopped_rank_it_sees_not_the_node_it_does_not)
 	b->ranks[3].liveness = CW_LIVE_STOPPED;
 	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2");
 	cr_assert_eq(v.n_alternatives, 1);
-	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_NODE_UNREACHABLE);
+	cr_expect_eq(v.alternatives[0].verdict_class, CW_CLASS_NODE_UNREACHABLE);
 	cr_expect_eq(v.alternatives[0].n_culprits, 4);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
@@ -591,7 +591,7 @@ Test(verdict_waits, blames_the_stopped_rank_though_the_node_was_waited_for_first
 	b->ranks[3].liveness = CW_LIVE_STOPPED;
 	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2");
 	cr_assert_eq(v.n_alternatives, 1);
-	cr_expect_eq(v.alternatives[0].klass, CW_CLASS_NODE_UNREACHABLE);
+	cr_expect_eq(v.alternatives[0].verdict_class, CW_CLASS_NODE_UNREACHABLE);
 }
 
 /* It was stopped long after the node was lost, where somebody came later: another matter. */
@@ -605,7 +605,7 @@ Test(verdict_waits, blames_the_lost_node_where_a_rank_is_stopped_much_later)
 	b->node_state[1] = CW_NODE_UNREACHABLE;
 	b->ranks[3].liveness = CW_LIVE_STOPPED;
 	judge();
-	cr_expect_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
 }
 
 /* The alert on a node needs no patience of its own: what is within reach is looked at first. */
@@ -620,7 +620,7 @@ Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
 	b->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
 	judge();
 	snap->nodes[1].last_digest_ns = SB_NOW - 13 * SB_S;
-	cr_assert_eq(v.klass, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_assert_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
 	cr_expect_not(cw_patience(snap, &v, NULL).may_page);
 	snap->ranks[3].sampled_ns = SB_NOW - 3 * SB_S;
 	cr_expect(cw_patience(snap, &v, NULL).may_page);

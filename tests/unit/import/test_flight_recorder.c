@@ -80,9 +80,9 @@ static bool has_note(const char *text)
 	return false;
 }
 
-static void assert_culprit(unsigned klass, const char *detail, int rank)
+static void assert_culprit(unsigned verdict_class, const char *detail, int rank)
 {
-	cr_assert_eq(verdict.klass, klass, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, verdict_class, "%s", verdict.summary);
 	cr_assert_str_eq(cw_detail_name(verdict.detail), detail);
 	cr_assert_eq(verdict.n_culprits, 1, "%s", verdict.summary);
 	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, rank, "%s", verdict.summary);
@@ -115,7 +115,7 @@ Test(flight_recorder, follows_point_to_point_through_groups_of_one_name)
 Test(flight_recorder, odd_but_complete_dumps_are_healthy)
 {
 	judge_directory("all_well");
-	cr_assert_eq(verdict.klass, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
 	cr_assert(has_note("\"all_shuffle\""));
 	cr_assert(has_note("\"moon\""));
 }
@@ -287,7 +287,7 @@ Test(flight_recorder, a_coalesced_batch_has_the_state_of_its_end)
 			 "true") "," ENTRY("coalesced", "3", "1", "completed", "true"));
 	add_rank(1, "\"[0, 1]\"", "");
 	judge();
-	cr_assert_eq(verdict.klass, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
 	fini();
 
 	add_rank(0, "\"[0, 1]\"",
@@ -305,7 +305,7 @@ Test(flight_recorder, sends_meet_receives_whatever_their_numbers)
 	add_rank(0, "\"[0, 1]\"", ENTRY("send 0->1", "3", "7", "scheduled", "true"));
 	add_rank(1, "\"[0, 1]\"", ENTRY("recv 1<-0", "3", "12", "scheduled", "true"));
 	judge();
-	cr_assert_neq(verdict.klass, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
+	cr_assert_neq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
 	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
 }
 
@@ -331,7 +331,7 @@ Test(flight_recorder, two_communicators_in_different_order_are_a_deadlock)
 	add_two_calls("r0.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
 	add_two_calls("r1.json", IN_GROUP("5", "1") "," IN_GROUP("4", "2"));
 	judge();
-	cr_assert_eq(verdict.klass, CW_CLASS_DEADLOCK, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_DEADLOCK, "%s", verdict.summary);
 	cr_assert_neq(verdict.confidence, CW_CONFIDENCE_CERTAIN);
 	cr_assert(has_note("the order in which a rank made its calls"));
 	fini();
@@ -339,7 +339,7 @@ Test(flight_recorder, two_communicators_in_different_order_are_a_deadlock)
 	add_two_calls("r0.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
 	add_two_calls("r1.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
 	judge();
-	cr_assert_eq(verdict.klass, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
 	cr_assert_not(has_note("the order in which a rank made its calls"));
 }
 
@@ -360,7 +360,7 @@ Test(flight_recorder, sizes_of_a_pair_are_compared_if_the_whole_history_is_there
 		 SIZED("recv 1<-0", "1", "completed", "8") "," SIZED("recv 1<-0", "2", "started",
 								     "32"));
 	judge();
-	cr_assert_eq(verdict.klass, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
 	cr_assert_eq(verdict.detail, CW_DETAIL_SIZE);
 	fini();
 
@@ -394,7 +394,7 @@ Test(flight_recorder, members_that_are_not_listed_can_be_found_again)
 	judge();
 	cr_assert_eq(snap->n_comms, 1);
 	cr_assert_eq(snap->comms[0].nranks, 2);
-	cr_assert_eq(verdict.klass, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
 	for (uint32_t i = 0; i < set.n_sources; i++)
 		cr_assert_null(set.sources[i].dump.groups[0].ranks);
 }
@@ -494,7 +494,7 @@ Test(flight_recorder, an_inversion_of_order_is_seen_without_times)
 	add_two_calls("r1.json", BARE("5", "all_reduce", "7",
 				      "scheduled") "," BARE("4", "all_reduce", "7", "scheduled"));
 	judge();
-	cr_assert_eq(verdict.klass, CW_CLASS_DEADLOCK, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_DEADLOCK, "%s", verdict.summary);
 	cr_assert_eq(verdict.n_culprits, 2, "one against one names both: %s", verdict.summary);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 }
@@ -517,7 +517,7 @@ Test(flight_recorder, of_a_type_nobody_knows_the_kind_of_call_counts)
 	add_rank(0, "[0,1]", ODD_TYPE("all_reduce"));
 	add_rank(1, "[0,1]", BARE("4", "all_reduce", "8", "started"));
 	judge();
-	cr_assert_neq(verdict.klass, CW_CLASS_MISMATCH, "%s", verdict.summary);
+	cr_assert_neq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
 }
 
 Test(flight_recorder, a_receive_from_anybody_waits_for_nobody_in_particular)
@@ -525,7 +525,7 @@ Test(flight_recorder, a_receive_from_anybody_waits_for_nobody_in_particular)
 	add_rank(0, "[0,1]", ENTRY("recvAnySource", "3", "7", "started", "true"));
 	add_rank(1, "[0,1]", ENTRY("all_reduce", "3", "0", "completed", "false"));
 	judge();
-	cr_assert_eq(verdict.klass, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
 	cr_assert_eq(verdict.n_culprits, 0);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 }
@@ -557,7 +557,7 @@ Test(flight_recorder, who_has_never_used_a_group_is_not_in_its_calls)
 	add_rank(0, "\"[0, 1]\"", ENTRY("broadcast", "1", "0", "scheduled", "false"));
 	add_text("r1.json", "{\"version\":\"2.9\",\"entries\":[]}");
 	judge();
-	cr_assert_eq(verdict.klass, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
 }
 
 /* Where others have completed it, all had come to it. */
@@ -609,7 +609,7 @@ Test(flight_recorder, sides_of_one_size_are_a_tie)
 	add_rank(0, "[0,1]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
 	add_rank(1, "[0,1]", ENTRY("broadcast", "1", "0", "scheduled", "false"));
 	judge();
-	cr_assert_eq(verdict.klass, CW_CLASS_MISMATCH, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
 	cr_assert_eq(verdict.n_culprits, 2);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 }
@@ -633,5 +633,5 @@ Test(flight_recorder, an_unknown_dtype_is_compared_with_its_like)
 	add_rank(1, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "9"));
 	add_rank(2, "[0,1,2]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
 	judge();
-	cr_assert_neq(verdict.klass, CW_CLASS_MISMATCH, "%s", verdict.summary);
+	cr_assert_neq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
 }

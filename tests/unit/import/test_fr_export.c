@@ -78,7 +78,7 @@ static void say(const struct cw_snapshot *snap, char *buf, size_t len)
 	struct cw_verdict v;
 
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
-	(void)snprintf(buf, len, "%s", cw_class_name(v.klass));
+	(void)snprintf(buf, len, "%s", cw_class_name(v.verdict_class));
 	for (uint32_t i = 0; i < v.n_culprits; i++)
 		(void)snprintf(buf + strlen(buf), len - strlen(buf), " %d",
 			       snap->ranks[v.culprits[i].rank].rank);

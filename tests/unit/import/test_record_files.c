@@ -242,7 +242,7 @@ static void forget_source(json_t *doc)
 	(void)json_object_del(json_object_get(doc, "coverage"), "notes");
 }
 
-static void assert_both_say(const char *klass)
+static void assert_both_say(const char *verdict_class)
 {
 	json_t *live = incident_of_daemons(), *past = incident_of_files();
 	char *live_text, *past_text;
@@ -251,7 +251,8 @@ static void assert_both_say(const char *klass)
 	forget_source(past);
 	live_text = json_dumps(live, JSON_INDENT(1) | JSON_SORT_KEYS);
 	past_text = json_dumps(past, JSON_INDENT(1) | JSON_SORT_KEYS);
-	cr_assert_str_eq(json_string_value(json_object_get(live, "class")), klass, "%s", live_text);
+	cr_assert_str_eq(json_string_value(json_object_get(live, "class")), verdict_class, "%s",
+			 live_text);
 	cr_assert_str_eq(live_text, past_text);
 	free(live_text);
 	free(past_text);

@@ -40,7 +40,7 @@ Test(history, mismatch_is_told_without_knowing_the_call)
 		set(&m[i], 1, 192, 3);
 	}
 	judge_draft();
-	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_eq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
@@ -60,7 +60,7 @@ Test(history, all_sides_are_named_when_none_is_larger)
 	for (uint32_t i = 0; i < 8; i++)
 		set(&m[i], 0, 256, i < 4);
 	judge_draft();
-	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_str_eq(sb_culprits(snap, &v), "0-7");
 }
 
@@ -76,7 +76,7 @@ Test(history, sides_are_joined_over_points_that_only_some_share)
 		set(&m[i], 1, newest - 8, (newest - 8) * (i == 3 ? 5 : 7));
 	}
 	judge_draft();
-	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_str_eq(sb_culprits(snap, &v), "3");
 	cr_expect_eq(v.after_seq, 0);
 }
@@ -89,7 +89,7 @@ Test(history, rank_that_shares_no_point_is_on_no_side)
 		set(&m[i], 0, 256, i == 6 ? 1 : 2);
 	set(&m[1], 0, 1000, 9);
 	judge_draft();
-	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_str_eq(sb_culprits(snap, &v), "6");
 }
 
@@ -102,7 +102,7 @@ Test(history, same_histories_at_different_points_are_healthy)
 		set(&m[i], 1, 192, 3);
 	}
 	judge_draft();
-	cr_expect_eq(v.klass, CW_CLASS_HEALTHY);
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY);
 }
 
 /* The window begins behind the difference: what differs first in it is a later one. */
@@ -121,7 +121,7 @@ Test(history, windows_that_begin_too_late_do_not_name_the_call)
 		set(&m[i], 0, 256, i == 2 ? 1 : 2);
 	}
 	judge_draft();
-	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_eq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect_str_eq(sb_culprits(snap, &v), "2");
 }
@@ -152,7 +152,7 @@ Test(history, another_grouping_explains_another_hash)
 		}
 	}
 	judge_draft();
-	cr_expect_eq(v.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_neq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect(!v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE, "%s %s: %s",
@@ -251,7 +251,7 @@ Test(history_leader, compares_the_hashes_after_last_calls)
 	cr_expect_eq(range.from_seq, 5);
 	cr_expect_eq(range.to_seq, 5);
 	judge_draft();
-	cr_expect_eq(v.klass, CW_CLASS_HEALTHY, "no side has a point in common now");
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY, "no side has a point in common now");
 }
 
 Test(history_leader, asks_for_a_long_range_part_by_part)

@@ -29,7 +29,7 @@ Test(leader, rank_that_never_enters_is_named_once_within_15_s)
 {
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cr_assert(cluster_run_until_alert(&c, 20));
-	cr_assert_str_eq(c.alerts[0].klass, "never_entered");
+	cr_assert_str_eq(c.alerts[0].verdict_class, "never_entered");
 	cr_assert_eq(c.alerts[0].culprit, 4);
 	cr_assert_leq(leader_alert_delay_s(&c.alerts[0]), 15.0, "%f",
 		      leader_alert_delay_s(&c.alerts[0]));
@@ -42,7 +42,7 @@ Test(leader, mismatching_count_is_named_within_8_s)
 {
 	cluster_fault(&c, FAULT_MISMATCH, 7);
 	cr_assert(cluster_run_until_alert(&c, 20));
-	cr_assert_str_eq(c.alerts[0].klass, "mismatch");
+	cr_assert_str_eq(c.alerts[0].verdict_class, "mismatch");
 	cr_assert_eq(c.alerts[0].culprit, 7);
 	cr_assert_leq(leader_alert_delay_s(&c.alerts[0]), 8.0, "%f",
 		      leader_alert_delay_s(&c.alerts[0]));
@@ -59,7 +59,7 @@ Test(leader, wrong_operator_that_hangs_nobody_is_named_within_8_s)
 {
 	cluster_fault(&c, FAULT_WRONG_REDOP, 7);
 	cr_assert(cluster_run_until_alert(&c, 20));
-	cr_expect_str_eq(c.alerts[0].klass, "mismatch");
+	cr_expect_str_eq(c.alerts[0].verdict_class, "mismatch");
 	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "detail")), "redop");
 	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "confidence")),
 			 "certain");
@@ -89,7 +89,7 @@ Test(leader, wrong_operator_that_has_left_all_records_is_told_by_hash_alone)
 	cluster_run(&c, 20);
 	cluster_fault(&c, FAULT_WRONG_REDOP, 2);
 	cr_assert(cluster_run_until_alert(&c, 20));
-	cr_expect_str_eq(c.alerts[0].klass, "mismatch");
+	cr_expect_str_eq(c.alerts[0].verdict_class, "mismatch");
 	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "detail")),
 			 "unknown_call");
 	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "confidence")),
@@ -110,7 +110,7 @@ Test(leader, job_with_wrong_data_can_still_hang)
 	cluster_run(&c, 10);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 6);
 	cr_assert(cluster_run_until_alert(&c, 30));
-	cr_expect_str_eq(c.alerts[1].klass, "never_entered");
+	cr_expect_str_eq(c.alerts[1].verdict_class, "never_entered");
 	cr_expect_eq(c.alerts[1].culprit, 6);
 	cr_expect_str_neq(c.alerts[0].id, c.alerts[1].id);
 	cr_expect_leq(leader_alert_delay_s(&c.alerts[1]), 18.0, "%f",
@@ -124,7 +124,7 @@ Test(leader, killed_rank_is_named_within_8_s)
 {
 	cluster_fault(&c, FAULT_KILLED, 2);
 	cr_assert(cluster_run_until_alert(&c, 20));
-	cr_assert_str_eq(c.alerts[0].klass, "process_dead");
+	cr_assert_str_eq(c.alerts[0].verdict_class, "process_dead");
 	cr_assert_eq(c.alerts[0].culprit, 2);
 	cr_assert_leq(leader_alert_delay_s(&c.alerts[0]), 8.0, "%f",
 		      leader_alert_delay_s(&c.alerts[0]));
@@ -186,7 +186,7 @@ Test(leader, rank_that_never_called_nccl_is_looked_for_on_its_node_and_named)
 	cr_assert_eq(c.nodes[1].searches, 0, "too early");
 	cr_assert(cluster_run_until_alert(&c, 300));
 	cr_assert_gt(c.nodes[1].searches, 1, "again and again");
-	cr_assert_str_eq(c.alerts[0].klass, "init_stuck");
+	cr_assert_str_eq(c.alerts[0].verdict_class, "init_stuck");
 	cr_assert_eq(c.alerts[0].culprit, 4);
 	cr_assert_eq(c.nodes[1].evidence_asked, 1);
 	cluster_run(&c, 60);

@@ -63,7 +63,7 @@ static void expect_lost_and_named(unsigned lost)
 {
 	lose_node(lost);
 	cr_assert(cluster_run_until_alert(&c, 60));
-	cr_assert_str_eq(c.alerts[0].klass, "node_unreachable");
+	cr_assert_str_eq(c.alerts[0].verdict_class, "node_unreachable");
 	cr_assert(blames_all_ranks_of(&c.alerts[0], lost));
 	cr_assert_leq(leader_alert_delay_s(&c.alerts[0]), 25.0, "%f",
 		      leader_alert_delay_s(&c.alerts[0]));

@@ -188,7 +188,7 @@ static void walk_for(double seconds)
 	is_walked = false;
 }
 
-static void expect_alert(const char *klass)
+static void expect_alert(const char *verdict_class)
 {
 	const struct network_bundle *bundle;
 	double waited_s = 0;
@@ -196,13 +196,14 @@ static void expect_alert(const char *klass)
 	while (c.n_alerts == 0 && waited_s++ < 60)
 		cluster_run(&c, 1);
 	cr_assert_eq(c.n_alerts, 1);
-	cr_assert_str_eq(c.alerts[0].klass, klass);
+	cr_assert_str_eq(c.alerts[0].verdict_class, verdict_class);
 	/* It may not have heard of half of the ranks. */
 	cr_assert(c.alerts[0].culprit == (int)CULPRIT ||
 		  (c.alerts[0].culprit == -1 && no_memory_happened()));
 	bundle = cluster_bundle(&c, c.alerts[0].node, c.alerts[0].id);
 	cr_assert_not_null(bundle);
-	cr_assert_str_eq(json_string_value(json_object_get(bundle->incident, "class")), klass);
+	cr_assert_str_eq(json_string_value(json_object_get(bundle->incident, "class")),
+			 verdict_class);
 }
 
 /* ---- scenarios ---- */

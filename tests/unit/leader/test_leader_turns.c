@@ -70,7 +70,7 @@ static void expect_same_alert(enum cluster_fault fault)
 	(void)run_until_put_off();
 	parted = alert_of(&c, fault);
 	whole = alert_of(&other, fault);
-	cr_expect_str_eq(parted->klass, whole->klass);
+	cr_expect_str_eq(parted->verdict_class, whole->verdict_class);
 	cr_expect_eq(parted->culprit, whole->culprit);
 	cr_expect_str_eq(text(parted, "detail"), text(whole, "detail"));
 	cr_expect_str_eq(text(parted, "confidence"), text(whole, "confidence"));
@@ -156,10 +156,10 @@ Test(leader_turns, digest_that_comes_between_the_turns_counts_from_the_next_look
 	cluster_job_publish(&c, n);
 	cw_transport_run(n->transport);
 	cr_assert(cw_leader_continue(n->leader), "the death is another reason to look");
-	cr_expect_eq(job->view.klass, CW_CLASS_HEALTHY);
+	cr_expect_eq(job->view.verdict_class, CW_CLASS_HEALTHY);
 	for (unsigned i = 0; i < MANY_TURNS && cw_leader_continue(n->leader); i++)
 		;
-	cr_expect_eq(job->view.klass, CW_CLASS_PROCESS_DEAD);
+	cr_expect_eq(job->view.verdict_class, CW_CLASS_PROCESS_DEAD);
 }
 
 Test(leader_turns, leader_may_be_freed_between_the_turns)

@@ -73,7 +73,7 @@ Test(upgrade, a_proof_needs_no_windows_of_nodes_that_refuse_them)
 		cluster_run(&c, 5);
 		cluster_fault(&c, FAULT_MISMATCH, 2);
 		cr_assert(cluster_run_until_alert(&c, 30), "old: %#x", old_nodes);
-		cr_assert_str_eq(c.alerts[0].klass, "mismatch", "old: %#x", old_nodes);
+		cr_assert_str_eq(c.alerts[0].verdict_class, "mismatch", "old: %#x", old_nodes);
 		cr_assert_eq(c.alerts[0].culprit, 2, "old: %#x", old_nodes);
 		cluster_run(&c, 30);
 		cr_assert_eq(c.n_alerts, 1, "old: %#x", old_nodes);

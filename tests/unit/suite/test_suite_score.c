@@ -11,15 +11,15 @@ static void add(uint32_t want, uint32_t want_rank, uint32_t got, int32_t got_ran
 {
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8 };
 	struct outcome o = { .is_alert = got != CW_CLASS_HEALTHY,
-			     .klass = got,
+			     .verdict_class = got,
 			     .culprits = &got_rank,
 			     .n_culprits = 1,
 			     .confidence = confidence };
 
 	if (want != CW_CLASS_HEALTHY) {
 		s.n_answers = 1;
-		s.answers[0] =
-			(struct suite_answer){ .klass = (uint8_t)want, .has_culprits = true };
+		s.answers[0] = (struct suite_answer){ .verdict_class = (uint8_t)want,
+						      .has_culprits = true };
 		s.answers[0].culprits.n = 1;
 		s.answers[0].culprits.ranges[0] = (struct suite_range){ want_rank, want_rank };
 	}
@@ -77,10 +77,10 @@ Test(suite_score, a_page_after_which_it_went_on_is_a_false_one)
 {
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
 	struct outcome o = { .is_alert = true,
-			     .klass = CW_CLASS_NEVER_ENTERED,
+			     .verdict_class = CW_CLASS_NEVER_ENTERED,
 			     .confidence = CW_CONFIDENCE_LIKELY };
 
-	s.answers[0].klass = CW_CLASS_NEVER_ENTERED;
+	s.answers[0].verdict_class = CW_CLASS_NEVER_ENTERED;
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 	cr_expect_eq(score.n_false_alerts, 0);
 	o.went_on = true;
@@ -131,15 +131,15 @@ Test(suite_score, who_did_not_finish_is_an_answer_beside_a_difference_where_some
 				    .completion = SUITE_NCCL };
 	int32_t wedged = 2, other = 4;
 	struct outcome o = { .is_alert = true,
-			     .klass = CW_CLASS_IN_COLLECTIVE,
+			     .verdict_class = CW_CLASS_IN_COLLECTIVE,
 			     .confidence = CW_CONFIDENCE_LIKELY,
 			     .culprits = &wedged,
 			     .n_culprits = 1 };
 
 	s.faults[0] = (struct suite_fault){ .action = SUITE_WEDGE,
 					    .set = { .n = 1, .ranges = { { 2, 2 } } } };
-	s.answers[0].klass = CW_CLASS_MISMATCH;
-	s.answers[1] = (struct suite_answer){ .klass = CW_CLASS_IN_COLLECTIVE,
+	s.answers[0].verdict_class = CW_CLASS_MISMATCH;
+	s.answers[1] = (struct suite_answer){ .verdict_class = CW_CLASS_IN_COLLECTIVE,
 					      .has_culprits = true,
 					      .is_nobody = true };
 	cr_expect(cw_score_is_right(&s, &o));
@@ -168,7 +168,7 @@ static void add_two(const struct outcome *o)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		s.answers[i] = (struct suite_answer){
-			.klass = i ? CW_CLASS_DEADLOCK : CW_CLASS_MISMATCH,
+			.verdict_class = i ? CW_CLASS_DEADLOCK : CW_CLASS_MISMATCH,
 			.incident = (uint8_t)i,
 			.has_culprits = true,
 		};
@@ -178,10 +178,10 @@ static void add_two(const struct outcome *o)
 	cr_assert_eq(cw_score_add(&score, &s, o), 0);
 }
 
-static struct outcome alert(uint32_t klass, int32_t *rank, struct outcome *also)
+static struct outcome alert(uint32_t verdict_class, int32_t *rank, struct outcome *also)
 {
 	return (struct outcome){ .is_alert = true,
-				 .klass = klass,
+				 .verdict_class = verdict_class,
 				 .culprits = rank,
 				 .n_culprits = 1,
 				 .confidence = CW_CONFIDENCE_CERTAIN,
@@ -226,7 +226,7 @@ Test(suite_score, a_proof_is_wrong_where_nobody_hung)
 	cr_assert_eq(cw_score_add(&score, &control,
 				  &(struct outcome){
 					  .is_alert = true,
-					  .klass = CW_CLASS_MISMATCH,
+					  .verdict_class = CW_CLASS_MISMATCH,
 					  .hang = CW_HANG_PROVEN,
 				  }),
 		     0);
@@ -286,7 +286,7 @@ Test(suite_score, counts_what_was_written_not_what_it_is_repeated_over)
 		for (unsigned i = 0; i < 3; i++)
 			cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 	s.n_answers = 1;
-	s.answers[0] = (struct suite_answer){ .klass = CW_CLASS_UNKNOWN };
+	s.answers[0] = (struct suite_answer){ .verdict_class = CW_CLASS_UNKNOWN };
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 	cw_score_count_written(&score, &hangs, &controls);
 	cr_expect_eq(hangs, 1);
@@ -297,14 +297,15 @@ static struct suite_scenario with_notice(void)
 {
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
 
-	s.answers[0] = (struct suite_answer){ .klass = CW_CLASS_NEVER_ENTERED, .is_notice = true };
+	s.answers[0] =
+		(struct suite_answer){ .verdict_class = CW_CLASS_NEVER_ENTERED, .is_notice = true };
 	return s;
 }
 
 Test(suite_score, a_notice_is_an_answer_where_one_is_expected)
 {
 	struct suite_scenario s = with_notice();
-	struct outcome n = { .is_notice = true, .klass = CW_CLASS_NEVER_ENTERED };
+	struct outcome n = { .is_notice = true, .verdict_class = CW_CLASS_NEVER_ENTERED };
 	struct outcome o = { .notices = &n };
 
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
@@ -312,7 +313,7 @@ Test(suite_score, a_notice_is_an_answer_where_one_is_expected)
 	cr_expect_eq(score.n_notices, 1);
 	cr_expect_eq(score.n_pages, 0);
 	cr_expect_eq(score.n_controls, 1);
-	n.klass = CW_CLASS_MISMATCH;
+	n.verdict_class = CW_CLASS_MISMATCH;
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 	cr_expect_eq(score.n_missed, 1);
 	cr_expect(strstr(score.misses[0].reason, "a notice of mismatch"), "%s",
@@ -328,7 +329,7 @@ Test(suite_score, a_notice_is_an_answer_where_one_is_expected)
 Test(suite_score, a_page_where_a_notice_is_expected_is_false)
 {
 	struct suite_scenario s = with_notice();
-	struct outcome o = { .is_alert = true, .klass = CW_CLASS_NEVER_ENTERED };
+	struct outcome o = { .is_alert = true, .verdict_class = CW_CLASS_NEVER_ENTERED };
 
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 	cr_expect_eq(score.n_missed, 1);
@@ -340,14 +341,15 @@ Test(suite_score, a_page_where_a_notice_is_expected_is_false)
 Test(suite_score, silence_or_a_page_takes_either)
 {
 	struct suite_scenario s = with_notice();
-	struct outcome page = { .is_alert = true, .klass = CW_CLASS_NEVER_ENTERED }, none = { 0 };
+	struct outcome page = { .is_alert = true, .verdict_class = CW_CLASS_NEVER_ENTERED },
+		       none = { 0 };
 
 	s.answers[0].is_notice = false;
 	s.may_be_silent = true;
 	cr_assert_eq(cw_score_add(&score, &s, &page), 0);
 	cr_assert_eq(cw_score_add(&score, &s, &none), 0);
 	cr_expect(cw_score_is_perfect(&score));
-	page.klass = CW_CLASS_MISMATCH;
+	page.verdict_class = CW_CLASS_MISMATCH;
 	cr_assert_eq(cw_score_add(&score, &s, &page), 0);
 	cr_expect_eq(score.n_missed, 1);
 	cr_expect_eq(score.n_false_alerts, 1);
@@ -357,7 +359,7 @@ static void add_with_fault(uint8_t action, uint32_t first, uint32_t last, uint32
 {
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .per_node = 2 };
 	struct outcome o = { .is_alert = got != CW_CLASS_HEALTHY,
-			     .klass = got,
+			     .verdict_class = got,
 			     .confidence = CW_CONFIDENCE_LIKELY };
 
 	s.n_faults = 1;
@@ -397,11 +399,11 @@ static void add_death(uint8_t action, uint64_t value, struct outcome *o)
 	s.faults[0] = (struct suite_fault){ .action = action,
 					    .value = value,
 					    .set = { .n = 1, .ranges = { { 1, 1 } } } };
-	s.answers[0] = (struct suite_answer){ .klass = CW_CLASS_PROCESS_DEAD,
+	s.answers[0] = (struct suite_answer){ .verdict_class = CW_CLASS_PROCESS_DEAD,
 					      .has_culprits = true,
 					      .culprits = s.faults[0].set };
 	o->is_alert = true;
-	o->klass = CW_CLASS_PROCESS_DEAD;
+	o->verdict_class = CW_CLASS_PROCESS_DEAD;
 	o->culprits = &one;
 	o->n_culprits = 1;
 	cr_assert_eq(cw_score_add(&score, &s, o), 0);
@@ -441,7 +443,7 @@ Test(suite_score, what_is_missed_was_not_proven)
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
 	struct outcome o = { .holds_up = true };
 
-	s.answers[0].klass = CW_CLASS_DEADLOCK;
+	s.answers[0].verdict_class = CW_CLASS_DEADLOCK;
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 	cr_expect_eq(score.proofs.n, 1);
 	cr_expect_eq(score.proofs.n_soon, 0);
@@ -490,7 +492,7 @@ static uint64_t missed_with(struct outcome *epitaphs, bool is_none_due)
 	struct outcome o = { .epitaphs = epitaphs };
 	uint64_t before = score.n_missed;
 
-	s.epitaphs[0] = (struct suite_answer){ .klass = CW_CLASS_PROCESS_DEAD,
+	s.epitaphs[0] = (struct suite_answer){ .verdict_class = CW_CLASS_PROCESS_DEAD,
 					       .detail = CW_DETAIL_EXITED,
 					       .has_culprits = true };
 	s.epitaphs[0].culprits = (struct suite_set){ .n = 1, .ranges = { { 1, 1 } } };
@@ -501,7 +503,7 @@ static uint64_t missed_with(struct outcome *epitaphs, bool is_none_due)
 Test(suite_score, an_epitaph_is_right_in_class_detail_and_ranks)
 {
 	int32_t one = 1, two = 2;
-	struct outcome right = { .klass = CW_CLASS_PROCESS_DEAD,
+	struct outcome right = { .verdict_class = CW_CLASS_PROCESS_DEAD,
 				 .detail = CW_DETAIL_EXITED,
 				 .culprits = &one,
 				 .n_culprits = 1 };
@@ -513,7 +515,7 @@ Test(suite_score, an_epitaph_is_right_in_class_detail_and_ranks)
 	wrong.culprits = &two;
 	cr_expect_eq(missed_with(&wrong, false), 1, "of another rank");
 	wrong = right;
-	wrong.klass = CW_CLASS_NEVER_ENTERED;
+	wrong.verdict_class = CW_CLASS_NEVER_ENTERED;
 	cr_expect_eq(missed_with(&wrong, false), 1, "of another class");
 	wrong = right;
 	wrong.detail = CW_DETAIL_KILLED;

@@ -46,10 +46,10 @@ static void fini(void)
 
 TestSuite(watch, .fini = fini);
 
-static void is_told(enum cw_class klass, int32_t first, uint32_t n)
+static void is_told(enum cw_class verdict_class, int32_t first, uint32_t n)
 {
 	cr_assert(said.is_alert);
-	cr_expect_eq(said.klass, klass, "%s", said.summary);
+	cr_expect_eq(said.verdict_class, verdict_class, "%s", said.summary);
 	cr_assert_eq(said.n_culprits, n, "%s", said.summary);
 	for (uint32_t i = 0; i < n; i++)
 		cr_expect_eq(said.culprits[i], first + (int32_t)i);
@@ -119,7 +119,7 @@ Test(watch, who_cannot_be_seen_is_one_trouble_however_many_wait)
 		 "expect notice unknown not_visible nobody\nend\n");
 	cr_assert_not(said.is_alert);
 	cr_assert_not_null(said.notices);
-	cr_expect_eq(said.notices->klass, CW_CLASS_UNKNOWN);
+	cr_expect_eq(said.notices->verdict_class, CW_CLASS_UNKNOWN);
 	cr_expect_eq(said.notices->n_culprits, 0);
 	cr_expect_null(said.notices->also, "also said: %s", said.notices->also->summary);
 }
@@ -274,12 +274,12 @@ static const struct outcome *epitaph_of(const char *how)
 	return said.epitaphs;
 }
 
-static void is_buried(enum cw_class klass, int32_t rank)
+static void is_buried(enum cw_class verdict_class, int32_t rank)
 {
 	const struct outcome *e = said.epitaphs;
 
 	cr_assert_not_null(e);
-	cr_expect_eq(e->klass, klass, "%s", e->summary);
+	cr_expect_eq(e->verdict_class, verdict_class, "%s", e->summary);
 	cr_assert_eq(e->n_culprits, 1, "%s", e->summary);
 	cr_expect_eq(e->culprits[0], rank, "%s", e->summary);
 	cr_expect_null(e->also, "also said: %s", e->also->summary);
@@ -427,7 +427,7 @@ Test(watch, what_agents_record_tells_of_a_call_that_does_not_end)
 	run_recorded("completion nccl\n" LOOP, "fault 5 at 20s on world all_reduce wedge",
 		     "in_collective");
 	cr_assert(said.is_alert);
-	cr_expect_eq(said.klass, CW_CLASS_IN_COLLECTIVE, "%s", said.summary);
+	cr_expect_eq(said.verdict_class, CW_CLASS_IN_COLLECTIVE, "%s", said.summary);
 }
 
 Test(watch, what_agents_record_is_found_in_windows)

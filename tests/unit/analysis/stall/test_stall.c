@@ -174,7 +174,7 @@ Test(stall, alerts_on_unchanged_progress_inside_a_collective)
 	stall_job_fault();
 	j.culprit = SB_MAX_RANKS;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), 15 * SB_S);
-	cr_expect_eq(j.klass, CW_CLASS_IN_COLLECTIVE);
+	cr_expect_eq(j.verdict_class, CW_CLASS_IN_COLLECTIVE);
 }
 
 Test(stall, is_at_most_possible_without_progress_words)
@@ -350,7 +350,7 @@ Test(stall, pages_for_an_exit_without_fault_after_a_minute)
 	j.ended_ns = j.now_ns;
 	after = page_after(75 * SB_S);
 	cr_expect_geq(after, 60 * SB_S, "%ld", (long)(after / SB_S));
-	cr_expect_eq(j.klass, CW_CLASS_PROCESS_DEAD);
+	cr_expect_eq(j.verdict_class, CW_CLASS_PROCESS_DEAD);
 	cr_expect_eq(j.d.hang, CW_HANG_LIKELY);
 }
 

@@ -12,7 +12,7 @@ Test(stall_proofs, alerts_on_a_proof_after_three_seconds)
 	stall_job_fault();
 	j.wrong_count = 7;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), 3 * SB_S);
-	cr_expect_eq(j.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(j.verdict_class, CW_CLASS_MISMATCH);
 }
 
 Test(stall_proofs, are_told_when_serving_and_who_is_idle_is_not)
@@ -38,7 +38,7 @@ Test(stall_proofs, wants_windows_of_differing_histories_at_once)
 			(struct cw_checkpoint){ .coll_seq = 64, .hash = m == 5 ? 1 : 2 };
 	}
 	stall_job_look(b, snap);
-	cr_expect_eq(j.klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(j.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT, "phase %u", j.d.phase);
 	cr_expect(j.d.want_windows);
 }
@@ -76,7 +76,7 @@ Test(stall_proofs, alerts_3_s_after_histories_were_first_seen_to_differ)
 	/* Points to compare are not there at every look. */
 	j.now_ns += SB_S;
 	look_at_histories(128, false, false);
-	cr_expect_eq(j.klass, CW_CLASS_HEALTHY);
+	cr_expect_eq(j.verdict_class, CW_CLASS_HEALTHY);
 	j.now_ns += SB_S;
 	look_at_histories(192, true, true);
 	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT);
@@ -136,7 +136,7 @@ Test(stall_proofs, pages_for_a_message_of_another_size_after_three_seconds)
 	}
 	look_at_messages(8, 9, CW_COMM_READY);
 	cr_expect_eq(j.d.phase, CW_STALL_HANG);
-	cr_expect_eq(j.klass, CW_CLASS_P2P_UNMATCHED);
+	cr_expect_eq(j.verdict_class, CW_CLASS_P2P_UNMATCHED);
 	cr_expect_eq(j.d.hang, CW_HANG_NONE);
 }
 
@@ -203,7 +203,7 @@ Test(stall_proofs, another_grouping_that_nobody_waits_for_never_alerts)
 {
 	for (unsigned i = 0; i < 600; i++) {
 		look_at_grouping();
-		cr_assert_eq(j.klass, CW_CLASS_MISMATCH);
+		cr_assert_eq(j.verdict_class, CW_CLASS_MISMATCH);
 		cr_assert_neq(j.d.phase, CW_STALL_HANG, "after %u s", i);
 		j.now_ns += SB_S;
 	}

@@ -149,7 +149,7 @@ Test(analyze, json_is_one_document)
 
 /* ---- bundles ---- */
 
-static void write_bundle(const char *klass)
+static void write_bundle(const char *verdict_class)
 {
 	struct cw_incident_info info = { .id = "20231114-1", .confidence = CW_CONFIDENCE_LIKELY };
 	struct cw_bundle bundle = { 0 };
@@ -161,8 +161,8 @@ static void write_bundle(const char *klass)
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
 	bundle.incident = cw_incident_doc(snap, &v, &info);
 	bundle.snapshot = cw_snapshot_doc(snap);
-	if (klass)
-		json_object_set_new(bundle.incident, "class", json_string(klass));
+	if (verdict_class)
+		json_object_set_new(bundle.incident, "class", json_string(verdict_class));
 	cr_assert_eq(cw_bundle_write(fd, "bundle", &bundle, NULL), 0);
 	close(fd);
 	cw_bundle_fini(&bundle);

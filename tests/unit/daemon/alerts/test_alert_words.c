@@ -54,24 +54,26 @@ static json_t *culprits(unsigned n)
 	return list;
 }
 
-static json_t *incident(unsigned klass, unsigned detail, unsigned n)
+static json_t *incident(unsigned verdict_class, unsigned detail, unsigned n)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:{s:i, s:s}, s:{s:s}, s:s, s:s}",
-			 "job", jobs[(klass + detail) % N_JOBS], "summary",
+			 "job", jobs[(verdict_class + detail) % N_JOBS], "summary",
 			 "rank 3 never reached all_reduce #31 on tp.", "class",
-			 cw_class_name(klass), "detail", cw_detail_name(detail), "confidence",
-			 cw_confidence_name(n % 3), "leader", "node-b", "culprits", culprits(n),
-			 "victims", "count", (int)n, "ranks", n == 1 ? "4" : "4-9", "times",
-			 "last_progress", "2026-11-21T09:12:46.464Z", "command",
+			 cw_class_name(verdict_class), "detail", cw_detail_name(detail),
+			 "confidence", cw_confidence_name(n % 3), "leader", "node-b", "culprits",
+			 culprits(n), "victims", "count", (int)n, "ranks", n == 1 ? "4" : "4-9",
+			 "times", "last_progress", "2026-11-21T09:12:46.464Z", "command",
 			 "collwatch report 14ebe229cdc6a26f", "severity",
 			 cw_severity_name(n % 2 ? CW_SEVERITY_NOTICE : CW_SEVERITY_PAGE));
 }
 
 Test(alert_words, of_incidents_of_every_class_are_for_people)
 {
-	for (unsigned klass = CW_CLASS_HEALTHY + 1; klass < CW_CLASS__MAX; klass++)
+	for (unsigned verdict_class = CW_CLASS_HEALTHY + 1; verdict_class < CW_CLASS__MAX;
+	     verdict_class++)
 		for (unsigned detail = 0; detail < CW_DETAIL__MAX; detail++) {
-			json_t *doc = incident(klass, detail, (klass + detail) % CULPRITS_MAX);
+			json_t *doc = incident(verdict_class, detail,
+					       (verdict_class + detail) % CULPRITS_MAX);
 
 			is_for_people(cw_alert_slack(doc));
 			json_decref(doc);

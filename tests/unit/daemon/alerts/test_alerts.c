@@ -140,7 +140,7 @@ TestSuite(alerts, .init = setup, .fini = teardown);
 static const char *withhold(const char *id)
 {
 	struct cw_incident_due due = {
-		.id = id, .job = "name:j", .uid = 7, .klass = CW_CLASS_MISMATCH
+		.id = id, .job = "name:j", .uid = 7, .verdict_class = CW_CLASS_MISMATCH
 	};
 
 	return cw_alerts_withhold(alerts, &due);
@@ -268,7 +268,7 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 static void note(const char *id)
 {
 	const struct cw_incident_due due = {
-		.id = id, .job = "name:j", .uid = 7, .klass = CW_CLASS_NEVER_ENTERED
+		.id = id, .job = "name:j", .uid = 7, .verdict_class = CW_CLASS_NEVER_ENTERED
 	};
 	struct cw_bundle b = {
 		.incident =

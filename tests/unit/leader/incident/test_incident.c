@@ -181,9 +181,9 @@ static void teardown(void)
 static struct cw_culprit culprit = { .rank = 1, .reason = "outside" };
 static uint32_t victim = 0;
 
-static struct cw_verdict verdict(uint32_t klass)
+static struct cw_verdict verdict(uint32_t verdict_class)
 {
-	struct cw_verdict v = { .klass = klass,
+	struct cw_verdict v = { .verdict_class = verdict_class,
 				.confidence = CW_CONFIDENCE_LIKELY,
 				.culprits = &culprit,
 				.n_culprits = 1,
@@ -200,16 +200,16 @@ static struct cw_verdict_key matter(uint64_t n)
 	return (struct cw_verdict_key){ .comm_id = 5, .seq = n, .is_set = n != 0 };
 }
 
-static void look(uint32_t klass, uint32_t phase, uint64_t key, uint64_t resolved)
+static void look(uint32_t verdict_class, uint32_t phase, uint64_t key, uint64_t resolved)
 {
-	struct cw_verdict v = verdict(klass);
+	struct cw_verdict v = verdict(verdict_class);
 	struct cw_stall_decision d = { .phase = phase,
 				       .key = matter(key),
 				       .resolved_key = matter(resolved),
 				       .confidence = CW_CONFIDENCE_LIKELY };
 
 	snap->now_ns = now;
-	if (klass == CW_CLASS_MISMATCH) {
+	if (verdict_class == CW_CLASS_MISMATCH) {
 		v.is_proof = true;
 		v.confidence = CW_CONFIDENCE_CERTAIN;
 	}

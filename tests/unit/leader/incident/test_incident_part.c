@@ -24,7 +24,7 @@ static void draft_hang(void)
 	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, 41), 3, 60 * SB_S);
 	(void)sb_comm(b, "tp", 0, 4, 1, 100);
 	judge();
-	cr_assert_eq(v.klass, CW_CLASS_NEVER_ENTERED);
+	cr_assert_eq(v.verdict_class, CW_CLASS_NEVER_ENTERED);
 }
 
 static struct cw_snapshot *part_of(void)
@@ -81,7 +81,7 @@ Test(incident_part, what_the_verdict_is_about_is_kept_and_gives_the_same_verdict
 	cr_expect_eq(cw_snapshot_find_comm(part, snap->comms[left_out].id, 0), CW_SNAP_NONE);
 	cr_expect(has_note(part));
 	cr_assert_eq(cw_verdict_compute(part, &again), 0);
-	cr_expect_eq(again.klass, v.klass);
+	cr_expect_eq(again.verdict_class, v.verdict_class);
 	cr_expect_str_eq(again.summary, v.summary);
 	cr_expect_str_eq(sb_culprits(part, &again), "3");
 	cw_verdict_fini(&again);

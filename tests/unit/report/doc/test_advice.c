@@ -9,11 +9,11 @@
 
 static struct advice advice;
 
-static void ask(const char *klass, const char *detail, const char *host)
+static void ask(const char *verdict_class, const char *detail, const char *host)
 {
 	json_t *incident =
 		json_pack("{s:s,s:s,s:s,s:s,s:s,s:[{s:i,s:s,s:i}]}", "id", "0123456789abcdef",
-			  "job", "name:4711", "class", klass, "detail", detail, "bundle",
+			  "job", "name:4711", "class", verdict_class, "detail", detail, "bundle",
 			  "/var/lib/b", "culprits", "rank", 3, "host", host, "pid", 812);
 
 	cr_assert_not_null(incident);
@@ -31,9 +31,10 @@ static bool has_command(const char *part)
 
 Test(advice, there_is_some_for_every_class_but_healthy)
 {
-	for (unsigned klass = CW_CLASS_HEALTHY + 1; klass < CW_CLASS__MAX; klass++) {
-		ask(cw_class_name(klass), "", "node-a");
-		cr_assert_gt(advice.n, 0, "%s", cw_class_name(klass));
+	for (unsigned verdict_class = CW_CLASS_HEALTHY + 1; verdict_class < CW_CLASS__MAX;
+	     verdict_class++) {
+		ask(cw_class_name(verdict_class), "", "node-a");
+		cr_assert_gt(advice.n, 0, "%s", cw_class_name(verdict_class));
 		for (unsigned i = 0; i < advice.n; i++)
 			cr_assert_gt(strlen(advice.steps[i].text), 0);
 	}

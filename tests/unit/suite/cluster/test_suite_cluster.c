@@ -292,7 +292,7 @@ Test(suite_cluster, a_leap_leaves_out_what_is_well_and_nothing_else)
 	cr_expect(watched.is_alert);
 	cr_expect_lt(watched.after_ns, 250 * S);
 	watch_text(LONG, "fault 2 at 30h on world add\nexpect mismatch 2\nend\n");
-	cr_expect_eq(watched.klass, CW_CLASS_MISMATCH, "%s", watched.summary);
+	cr_expect_eq(watched.verdict_class, CW_CLASS_MISMATCH, "%s", watched.summary);
 	cw_outcome_fini(&watched);
 }
 

@@ -165,9 +165,9 @@ Test(suite_graph, watcher_hears_of_each_trouble_and_no_consequence)
 	hear(TWO_GROUPS "fault 1 at 9s on main block in lock\nfault 6 at 9s kill 9\n"
 			"expect process_dead 6\nalso never_entered 1\nend\n");
 	cr_assert(said.is_alert);
-	cr_expect_eq(said.klass, CW_CLASS_PROCESS_DEAD);
+	cr_expect_eq(said.verdict_class, CW_CLASS_PROCESS_DEAD);
 	cr_assert_not_null(said.also);
-	cr_expect_eq(said.also->klass, CW_CLASS_NEVER_ENTERED);
+	cr_expect_eq(said.also->verdict_class, CW_CLASS_NEVER_ENTERED);
 	cr_assert_eq(said.also->n_culprits, 1);
 	cr_expect_eq(said.also->culprits[0], 1);
 	cr_expect_gt(said.also->after_ns, said.after_ns);

@@ -50,7 +50,7 @@ Test(suite_read, reads_a_scenario)
 	cr_expect_eq(got[0].faults[0].value, 7);
 	cr_expect_eq(got[0].faults[0].at_ns, INT64_C(8000000000));
 	cr_expect_eq(got[0].n_answers, 2);
-	cr_expect_eq(got[0].answers[0].klass, CW_CLASS_MISMATCH);
+	cr_expect_eq(got[0].answers[0].verdict_class, CW_CLASS_MISMATCH);
 	cr_expect(got[0].answers[0].has_culprits);
 	cr_expect(!got[0].answers[1].has_culprits);
 }
