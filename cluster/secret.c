@@ -136,10 +136,20 @@ void *cw_secret_realloc(void *p, size_t size)
 	return larger;
 }
 
+/*
+ * Byte by byte: what strlen() and memcpy() leave in the vector registers lies on the stack as soon
+ * as the loader looks up the next function, or a signal comes, and children inherit that.
+ */
 char *cw_secret_strdup(const char *text)
 {
-	size_t bytes = strlen(text) + 1;
-	char *copy = cw_secret_malloc(bytes);
+	const volatile char *from = text;
+	size_t len = 0;
+	char *copy;
 
-	return copy ? memcpy(copy, text, bytes) : NULL;
+	while (from[len])
+		len++;
+	copy = cw_secret_malloc(len + 1);
+	for (volatile char *to = copy; to && len; len--)
+		*to++ = *from++;
+	return copy; /* all memory here is zero */
 }
