@@ -508,22 +508,41 @@ void cw_alerts_resend(struct cw_alerts *a)
 
 /* ---- configuration ---- */
 
-/* header_file: "" = none */
-static int open_webhook(const struct cw_alerts *a, const char *url, const char *header_file,
-			struct cw_webhook **ret, struct cw_err *err)
+static struct cw_webhook_config webhook_config(const struct cw_alerts *a, const char *url)
 {
-	struct cw_webhook_config config = {
+	return (struct cw_webhook_config){
 		.base = a->config.base,
 		.clock = a->config.clock,
 		.url = url,
-		.header_file = *header_file ? header_file : NULL,
 		.timeout_ms = WEBHOOK_TIMEOUT_MS,
 		.max_attempts = WEBHOOK_ATTEMPTS,
 		.max_pending = WEBHOOK_PENDING,
 	};
+}
+
+static int open_webhook(const struct cw_alerts *a, const struct cw_config *from,
+			struct cw_webhook **ret, struct cw_err *err)
+{
+	struct cw_webhook_config config = webhook_config(a, from->webhook_url);
 
 	*ret = NULL;
-	return *url ? cw_webhook_new(&config, ret, err) : 0;
+	if (!*from->webhook_url)
+		return 0;
+	if (*from->webhook_header_file && !from->webhook_headers.text)
+		return cw_err_set(err, -from->webhook_headers.r, "%s",
+				  from->webhook_headers.err.text);
+	config.headers = from->webhook_headers.text;
+	config.header_file = from->webhook_header_file;
+	return cw_webhook_new(&config, ret, err);
+}
+
+static int open_notices(const struct cw_alerts *a, const struct cw_config *from,
+			struct cw_webhook **ret, struct cw_err *err)
+{
+	struct cw_webhook_config config = webhook_config(a, from->notice_webhook_url);
+
+	*ret = NULL;
+	return *from->notice_webhook_url ? cw_webhook_new(&config, ret, err) : 0;
 }
 
 static void add_webhook_stats(struct cw_webhook_stats *to, const struct cw_webhook *w)
@@ -564,9 +583,9 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 	int r = 0;
 
 	if (!is_same)
-		r = open_webhook(a, from->webhook_url, from->webhook_header_file, &webhook, err);
+		r = open_webhook(a, from, &webhook, err);
 	if (r == 0 && !is_same_notices)
-		r = open_webhook(a, from->notice_webhook_url, "", &notices, err);
+		r = open_notices(a, from, &notices, err);
 	if (r < 0) {
 		cw_webhook_free(webhook);
 		return r;
@@ -602,10 +621,9 @@ int cw_alerts_new(const struct cw_alerts_config *config, const struct cw_config 
 	r = cw_alert_fold_new((uint32_t)from->alert_burst, from->alert_fold_ns, &a->fold) < 0 ||
 			    cw_bundle_sync_new(config->base, dir, &a->sync) < 0
 		    ? cw_err_set(err, ENOMEM, "out of memory")
-		    : open_webhook(a, from->webhook_url, from->webhook_header_file, &a->webhook,
-				   err);
+		    : open_webhook(a, from, &a->webhook, err);
 	if (r == 0)
-		r = open_webhook(a, from->notice_webhook_url, "", &a->notices, err);
+		r = open_notices(a, from, &a->notices, err);
 	if (r < 0) {
 		(void)cw_alerts_free(a); /* always NULL */
 		return r;

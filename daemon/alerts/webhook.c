@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "cluster/secret.h"
-#include "cluster/secret_file.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/alerts/curl_loop.h"
@@ -33,7 +32,6 @@
 #define RETRY_MAX_MS (5u * 60 * 1000)
 /* What a server says back does not interest us; one that never stops talking is cut off. */
 #define MAX_RESPONSE_BYTES (64u << 10)
-#define MAX_HEADER_FILE (64u << 10)
 
 struct alert {
 	struct cw_webhook *owner;
@@ -386,44 +384,21 @@ static bool is_header(const char *line)
 	return true;
 }
 
-static int read_file(const char *path, char *buf, size_t len, struct cw_err *err)
-{
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	ssize_t n = -1;
-	int r;
-
-	if (fd < 0)
-		return cw_err_set(err, errno, "webhook_header_file %s: %m", path);
-	r = cw_secret_file_check(fd, path, CW_SECRET_FILE_HEADER, err);
-	if (r < 0)
-		return r;
-	n = read(fd, buf, len);
-	if (n < 0)
-		return cw_err_set(err, errno, "webhook_header_file %s: %m", path);
-	if ((size_t)n == len)
-		return cw_err_set(err, EFBIG, "webhook_header_file %s: larger than %zu KiB", path,
-				  len >> 10);
-	buf[n] = '\0';
-	return 0;
-}
-
 static void secret_freep(char **p)
 {
 	cw_secret_free(*p);
 }
 
-static int load_headers(struct cw_webhook *w, const char *path, struct cw_err *err)
+/* from: as in the file of this path */
+static int take_headers(struct cw_webhook *w, const char *from, const char *path,
+			struct cw_err *err)
 {
-	_cleanup_(secret_freep) char *text = cw_secret_malloc(MAX_HEADER_FILE);
+	_cleanup_(secret_freep) char *text = cw_secret_strdup(from);
 	char *rest = text, *line;
 	unsigned number = 0;
-	int r;
 
 	if (!text)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	r = read_file(path, text, MAX_HEADER_FILE, err);
-	if (r < 0)
-		return r;
 	while ((line = strsep(&rest, "\n"))) {
 		number++;
 		line = trim(line);
@@ -458,8 +433,8 @@ int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **r
 		r = cw_webhook_hosts_new(config->base, config->url, &w->hosts, err);
 	if (r == 0)
 		w->host = cw_webhook_hosts_server(w->hosts);
-	if (r == 0 && config->header_file)
-		r = load_headers(w, config->header_file, err);
+	if (r == 0 && config->headers)
+		r = take_headers(w, config->headers, config->header_file, err);
 	if (r < 0) {
 		cw_webhook_free(w);
 		return r;

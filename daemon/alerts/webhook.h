@@ -23,7 +23,8 @@ struct cw_webhook_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
 	const char *url;         /* https://…, http://… */
-	const char *header_file; /* extra headers ("Authorization: …"), one per line; NULL = none */
+	const char *headers;     /* more of them ("Authorization: …"), one a line; NULL = none */
+	const char *header_file; /* that they come from, for what is said of them */
 	uint32_t timeout_ms;     /* of one attempt */
 	uint32_t max_attempts;
 	uint32_t max_pending;

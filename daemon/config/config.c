@@ -541,6 +541,24 @@ void cw_config_parse(const char *path, struct cw_config_values *v)
 	v->is_done = true;
 }
 
+/* The file with the webhook's headers may be wrong without the configuration being so. */
+static int take_headers(struct cw_config *c, const struct cw_config_value_file *from,
+			struct cw_err *err)
+{
+	struct cw_config_text *to = &c->webhook_headers;
+
+	if (!from->is_done || from->r < 0) {
+		to->err = from->err;
+		to->r = from->is_done
+				? from->r
+				: cw_err_set(&to->err, ENODATA, "webhook_header_file %s: not read",
+					     c->webhook_header_file);
+		return 0;
+	}
+	to->text = cw_secret_strdup(from->text);
+	return to->text ? 0 : cw_err_set(err, ENOMEM, "out of memory");
+}
+
 int cw_config_make(const char *path, const struct cw_config_values *v, struct cw_config **ret,
 		   struct cw_err *err)
 {
@@ -554,6 +572,8 @@ int cw_config_make(const char *path, const struct cw_config_values *v, struct cw
 		r = take_values(c, v, &own);
 	if (r >= 0)
 		r = finish(c, path ? path : "defaults", &own);
+	if (r >= 0)
+		r = take_headers(c, &v->headers, &own);
 	if (r < 0) {
 		if (err)
 			*err = own;
@@ -590,6 +610,7 @@ struct cw_config *cw_config_free(struct cw_config *c)
 		free(c->peers[i].address);
 	}
 	free(c->peers);
+	cw_secret_free(c->webhook_headers.text);
 	free(c);
 	return NULL;
 }

@@ -4,7 +4,8 @@
  * the parser, --help-config, the manual page and the test, so they cannot disagree.
  *
  * An unknown key, a missing unit or a value out of range refuses the whole file, with file:line.
- * Main thread only (the lexer below is not reentrant); reads one file, else does not block.
+ * Main thread only (the lexer below is not reentrant); reads that file and the one with the
+ * webhook's headers, which may not come either, else does not block.
  */
 #pragma once
 
@@ -25,6 +26,13 @@
 struct cw_config_peer {
 	char *name;
 	char *address; /* "127.0.0.1:7411", "node-b.example.org:7411" */
+};
+
+/* What a file says that the configuration names. */
+struct cw_config_text {
+	char *text;        /* in memory that children do not see; NULL = it could not be had */
+	int r;             /* then -errno: why */
+	struct cw_err err; /* the same in words */
 };
 
 struct cw_config {
@@ -57,6 +65,7 @@ struct cw_config {
 	int64_t first_op_after_ns;
 	struct cw_config_peer *peers; /* without this node */
 	unsigned n_peers;
+	struct cw_config_text webhook_headers; /* of webhook_header_file, with a webhook_url */
 };
 
 enum cw_config_type {
@@ -99,7 +108,8 @@ int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err)
 /* The same; where there is no such file it may be the defaults. */
 int cw_config_load_from(const char *path, bool may_be_missing, struct cw_config **ret,
 			struct cw_err *err);
-/* The same without a child: where memory holds no secrets, or nobody inherits it. */
+/* The same without a child: where memory holds no secrets, or nobody inherits it. Does not read
+ * what the configuration names: webhook_headers has none. */
 int cw_config_load_here(const char *path, struct cw_config **ret, struct cw_err *err);
 /* For the strings among the values. */
 void cw_config_free_string(const struct cw_config_key *key, char **field);

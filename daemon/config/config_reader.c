@@ -44,6 +44,23 @@ static void unmap_values(struct cw_config_reader *r)
 	r->values = NULL;
 }
 
+/* No configuration, no headers: what is wrong with it the daemon finds out, too. */
+static void read_headers(const char *path, struct cw_config_values *v)
+{
+	struct cw_config_value_file *to = &v->headers;
+	struct cw_config *c = NULL;
+
+	if (cw_config_make(path, v, &c, NULL) < 0)
+		return;
+	if (*c->webhook_url && *c->webhook_header_file) {
+		to->is_begun = true;
+		to->r = cw_header_file_read(c->webhook_header_file, to->text, sizeof(to->text),
+					    &to->err);
+		to->is_done = true;
+	}
+	(void)cw_config_free(c); /* always NULL */
+}
+
 static int child_main(int out_fd, const void *arg)
 {
 	const struct cw_config_reader *r = arg;
@@ -53,14 +70,17 @@ static int child_main(int out_fd, const void *arg)
 	if (r->source.may_be_missing && access(path, F_OK) < 0)
 		path = NULL;
 	cw_config_parse(path, r->values);
+	read_headers(path, r->values);
 	return 0;
 }
 
 static int explain(const struct cw_config_reader *r, enum cw_child_end end, struct cw_err *err)
 {
 	if (end == CW_CHILD_TIMED_OUT || end == CW_CHILD_ABANDONED)
-		return cw_err_set(err, ETIMEDOUT, "%s: reading it takes longer than %u s",
-				  r->source.path, r->source.within_ms / 1000);
+		return cw_err_set(err, ETIMEDOUT, "%s: reading %s takes longer than %u s",
+				  r->source.path,
+				  r->values->headers.is_begun ? "the webhook_header_file" : "it",
+				  r->source.within_ms / 1000);
 	return cw_err_set(err, EINVAL, "%s: reading it crashes", r->source.path);
 }
 

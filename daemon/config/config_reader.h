@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a configuration file without waiting for it: a child does, which has nothing open but its
- * pipe and a deadline, because a file may lie on a server that does not answer. What its parser
- * leaves behind in memory, parts of webhook_url too, ends with it.
+ * Reads a configuration file, and the one with the webhook's headers that it names, without waiting
+ * for them: a child does, which has nothing open but its pipe and a deadline, because a file may
+ * lie on a server that does not answer. What its parser leaves behind in memory, parts of
+ * webhook_url too, ends with it.
  *
  * Loop thread only; nothing blocks but cw_config_reader_free(), for 200 ms.
  */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/secret.h"
 #include "common/cleanup.h"
 #include "daemon/config/config.h"
 
@@ -58,4 +59,7 @@ void cw_config_take_reloadable(struct cw_config *to, struct cw_config *from)
 			*(char **)ft = steal_ptr((char **)ff);
 		}
 	}
+	cw_secret_free(to->webhook_headers.text);
+	to->webhook_headers = from->webhook_headers;
+	from->webhook_headers.text = NULL;
 }

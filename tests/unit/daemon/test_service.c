@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "daemon/service.h"
+#include "tests/support/node/hung_fs.h"
 
 static char dir[] = "/tmp/cw-service-XXXXXX";
 static struct event_base *base;
@@ -144,4 +145,39 @@ Test(service, reload_that_fails_changes_nothing)
 	cr_assert_eq(cw_service_reload(s, config_with(""), &restart, &err), 0);
 	cr_assert_null(restart);
 	cw_service_free(s);
+}
+
+/* What the configuration names was read with it, by a child with a deadline. */
+Test(service, reload_looks_at_no_file_itself, .timeout = 60)
+{
+	char where[64], path[96], lines[256];
+	struct cw_service *s = NULL;
+	const char *restart = NULL;
+	struct cw_err err = { "" };
+	struct cw_config *c;
+	bool is_mounted;
+	FILE *f;
+
+	(void)snprintf(where, sizeof(where), "%s/headers.d", dir);
+	(void)snprintf(path, sizeof(path), "%s/headers", where);
+	(void)snprintf(lines, sizeof(lines),
+		       "webhook_url = \"http://127.0.0.1:9/\"\nwebhook_header_file = \"%s\"\n",
+		       path);
+	(void)umask(077);
+	cr_assert_eq(mkdir(where, 0700), 0);
+	f = fopen(path, "w");
+	cr_assert(f && fputs("X-A: 1\n", f) >= 0 && fclose(f) == 0);
+	cr_assert_eq(cw_service_new(base, &cw_clock_system, forks, config_with(""), &s, &err), 0,
+		     "%s", err.text);
+	c = config_with(lines);
+	is_mounted = hung_fs_mount(where);
+	if (is_mounted) {
+		cr_assert_eq(cw_service_reload(s, c, &restart, &err), 0, "%s", err.text);
+		hung_fs_unmount(where);
+	} else {
+		(void)cw_config_free(c);
+	}
+	cw_service_free(s);
+	if (!is_mounted)
+		cr_skip_test("needs root and FUSE");
 }

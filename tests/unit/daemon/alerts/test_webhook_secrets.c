@@ -190,6 +190,7 @@ static struct cw_webhook *make(const struct cw_config *c)
 		.base = base,
 		.clock = &cw_clock_system,
 		.url = c->webhook_url,
+		.headers = c->webhook_headers.text,
 		.header_file = c->webhook_header_file,
 		.timeout_ms = 600000,
 		.max_attempts = 1,

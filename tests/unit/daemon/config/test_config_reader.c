@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that does not come: a FIFO into which nobody writes. */
+/* A file that does not come: a FIFO into which nobody writes, or a file system that is silent. */
 #include "daemon/config/config_reader.h"
 
 #include <criterion/criterion.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/support/node/hung_fs.h"
 
 static char dir[] = "/tmp/cw-reader-XXXXXX";
 static char path[64];
@@ -100,6 +101,69 @@ Test(config_reader, a_file_that_does_not_come_keeps_nobody_waiting)
 	wait_for_answer();
 	cr_assert_eq(result, 0, "%s", err.text);
 	cr_expect_str_eq(config->node_name, "n");
+}
+
+/* With a header file in directory `where`. */
+static void write_with_headers(const char *where)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+		       "node_name = n\nwebhook_url = \"http://127.0.0.1:9/\"\n"
+		       "webhook_header_file = \"%s/headers\"\n",
+		       where);
+	write_file(text);
+}
+
+Test(config_reader, headers_that_do_not_come_keep_nobody_waiting)
+{
+	char hung[] = "/tmp/cw-hung-XXXXXX";
+	bool is_mounted;
+
+	cr_assert_not_null(mkdtemp(hung));
+	is_mounted = hung_fs_mount(hung);
+	if (is_mounted) {
+		write_with_headers(hung);
+		cr_assert_eq(start(1000), 0);
+		wait_for_answer();
+		hung_fs_unmount(hung);
+	}
+	cr_assert_eq(rmdir(hung), 0);
+	if (!is_mounted)
+		cr_skip_test("needs root and FUSE");
+	cr_assert_eq(result, -ETIMEDOUT);
+	cr_assert_null(config);
+	cr_expect_not_null(
+		strstr(err.text, "conf: reading the webhook_header_file takes longer than 1 s"),
+		"%s", err.text);
+	cr_expect_gt(turns, 3, "the loop turned meanwhile");
+}
+
+Test(config_reader, headers_come_with_the_configuration)
+{
+	char headers[80];
+	FILE *f;
+
+	(void)snprintf(headers, sizeof(headers), "%s/headers", dir);
+	write_with_headers(dir);
+	cr_assert_eq(start(60000), 0);
+	wait_for_answer();
+	cr_assert_eq(result, 0, "the rest of it is good: %s", err.text);
+	cr_expect_null(config->webhook_headers.text);
+	cr_expect_eq(config->webhook_headers.r, -ENOENT);
+	cr_expect_not_null(strstr(config->webhook_headers.err.text, headers), "%s",
+			   config->webhook_headers.err.text);
+	config = cw_config_free(config);
+	answers = 0;
+
+	(void)umask(077);
+	f = fopen(headers, "w");
+	cr_assert(f && fputs("X-A: 1\n", f) >= 0 && fclose(f) == 0);
+	cr_assert_eq(start(60000), 0);
+	wait_for_answer();
+	(void)unlink(headers);
+	cr_assert_eq(result, 0, "%s", err.text);
+	cr_assert_str_eq(config->webhook_headers.text, "X-A: 1\n");
 }
 
 Test(config_reader, one_at_a_time_and_none_after_the_end)
