@@ -76,8 +76,10 @@ int cw_numerics_judge(struct cw_numerics_job *job, struct cw_numerics_report *re
 		r = numerics_find_headroom(&parts, &report);
 	if (r == 0)
 		r = numerics_find_divergences(&parts, &report);
-	if (r == 0)
+	if (r == 0) {
+		numerics_find_ranges(&parts, &report);
 		numerics_find_imbalances(&parts, &report);
+	}
 	numerics_parts_fini(&parts);
 	if (r < 0) {
 		cw_numerics_report_fini(&report);
@@ -100,5 +102,5 @@ void cw_numerics_report_fini(struct cw_numerics_report *report)
 bool cw_numerics_is_alarming(const struct cw_numerics_report *report)
 {
 	return (report->n_bad && !report->is_all_scaling) || report->n_headroom ||
-	       report->n_divergences || report->n_imbalances;
+	       report->n_ranges || report->n_divergences || report->n_imbalances;
 }

@@ -89,6 +89,20 @@ struct cw_numerics_headroom {
 	uint64_t warned_step; /* the first step at which that could be said */
 };
 
+enum cw_numerics_end {
+	CW_NUMERICS_UPPER, /* cut off at the largest number of the type */
+	CW_NUMERICS_LOWER, /* among its denormal ones */
+};
+
+/* Too many numbers at one end of what their type holds, step after step. */
+struct cw_numerics_range {
+	uint32_t look; /* the newest of the rank with the largest share */
+	uint32_t n_steps;
+	enum cw_numerics_end end;
+	double share; /* of what was looked at; at the lower end of what is not zero */
+	double room;  /* by what factor all could be larger and finite still */
+};
+
 /* Copies that should be equal, bit for bit, and are not. */
 struct cw_numerics_divergence {
 	uint32_t comm, n_groups, n_members; /* members whose copies could be compared */
@@ -126,6 +140,8 @@ struct cw_numerics_report {
 	bool is_all_scaling; /* there are bad ones, and loss scaling explains each */
 	struct cw_numerics_headroom headroom[CW_NUMERICS_MAX];
 	uint32_t n_headroom, n_headroom_left_out;
+	struct cw_numerics_range ranges[CW_NUMERICS_MAX];
+	uint32_t n_ranges, n_ranges_left_out;
 	struct cw_numerics_divergence divergences[CW_NUMERICS_MAX];
 	uint32_t n_divergences, n_divergences_left_out;
 	uint32_t *divergent; /* looks, as the divergences say */

@@ -35,5 +35,6 @@ double numerics_median(double *v, size_t n);
 int numerics_find_first(const struct numerics_parts *p, struct cw_numerics_report *ret);
 int numerics_find_rows(const struct numerics_parts *p, struct cw_numerics_report *ret);
 int numerics_find_headroom(const struct numerics_parts *p, struct cw_numerics_report *ret);
+void numerics_find_ranges(const struct numerics_parts *p, struct cw_numerics_report *ret);
 int numerics_find_divergences(const struct numerics_parts *p, struct cw_numerics_report *ret);
 void numerics_find_imbalances(const struct numerics_parts *p, struct cw_numerics_report *ret);

@@ -156,6 +156,29 @@ static json_t *headroom_doc(const struct cw_numerics_job *job,
 	return cw_json_finish(list, bad);
 }
 
+static json_t *ranges_doc(const struct cw_numerics_job *job, const struct cw_numerics_report *said)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < said->n_ranges; i++) {
+		const struct cw_numerics_range *r = &said->ranges[i];
+		json_t *doc = look_doc(job, r->look);
+
+		bad |= json_object_set_new(
+			doc, "end",
+			json_string(r->end == CW_NUMERICS_UPPER ? "at_limit" : "denormal"));
+		bad |= json_object_set_new(doc, "share", number(r->share));
+		bad |= json_object_set_new(doc, "room", number(r->room));
+		bad |= json_object_set_new(doc, "steps", json_integer(r->n_steps));
+		bad |= json_object_set_new(
+			doc, "text", cw_json_text(numerics_text_range(job, r, text, sizeof(text))));
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
 static json_t *groups_doc(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n)
 {
 	json_t *list = json_array();
@@ -261,6 +284,7 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(doc, "firsts", firsts_doc(job, said));
 	bad |= json_object_set_new(doc, "rows", rows_doc(job, said));
 	bad |= json_object_set_new(doc, "headroom", headroom_doc(job, said));
+	bad |= json_object_set_new(doc, "ranges", ranges_doc(job, said));
 	bad |= json_object_set_new(doc, "divergences", divergences_doc(job, said));
 	bad |= json_object_set_new(doc, "suspects", suspects_doc(job, said));
 	bad |= json_object_set_new(doc, "imbalances", imbalances_doc(job, said));
@@ -270,6 +294,7 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(doc, "checked", checked);
 	bad |= json_object_set_new(left_out, "rows", json_integer(said->n_rows_left_out));
 	bad |= json_object_set_new(left_out, "headroom", json_integer(said->n_headroom_left_out));
+	bad |= json_object_set_new(left_out, "ranges", json_integer(said->n_ranges_left_out));
 	bad |= json_object_set_new(left_out, "divergences",
 				   json_integer(said->n_divergences_left_out));
 	bad |= json_object_set_new(left_out, "imbalances",

@@ -199,6 +199,32 @@ char *numerics_text_headroom(const struct cw_numerics_job *job,
 	return end(&l);
 }
 
+char *numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
+			  char *buf, size_t len)
+{
+	const struct cw_numerics_look *k = &job->looks[r->look];
+	struct line l = { .buf = buf, .len = len };
+
+	add_call(&l, job, r->look);
+	if (r->end == CW_NUMERICS_UPPER)
+		add(&l,
+		    " is cut off at the largest number of %s: %.3g %% of the elements of its %s "
+		    "are %.6g, on ",
+		    cw_dtype_name(k->dtype), r->share * 100, k->is_output ? "output" : "input",
+		    k->abs_max);
+	else
+		add(&l,
+		    " loses digits at the lower end of %s: %.3g %% of what is not zero in its %s "
+		    "is denormal, though all could be %.4g times as large, on ",
+		    cw_dtype_name(k->dtype), r->share * 100, k->is_output ? "output" : "input",
+		    r->room);
+	add_rank(&l, job, k->rank);
+	add(&l, ", in %u steps in a row", r->n_steps);
+	if (k->site)
+		add(&l, ", from %s", k->site);
+	return end(&l);
+}
+
 char *numerics_text_divergence(const struct cw_numerics_job *job,
 			       const struct cw_numerics_report *said,
 			       const struct cw_numerics_divergence *d, char *buf, size_t len)

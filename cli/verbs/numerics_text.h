@@ -15,6 +15,8 @@ char *numerics_text_row(const struct cw_numerics_job *job, const struct cw_numer
 			char *buf, size_t len);
 char *numerics_text_headroom(const struct cw_numerics_job *job,
 			     const struct cw_numerics_headroom *h, char *buf, size_t len);
+char *numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
+			  char *buf, size_t len);
 char *numerics_text_divergence(const struct cw_numerics_job *job,
 			       const struct cw_numerics_report *said,
 			       const struct cw_numerics_divergence *d, char *buf, size_t len);

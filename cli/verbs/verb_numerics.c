@@ -144,6 +144,9 @@ static void show_text(const struct numerics_args *args, const struct cw_numerics
 	for (uint32_t i = 0; i < said->n_headroom; i++)
 		printf("%s\n", numerics_text_headroom(job, &said->headroom[i], text, sizeof(text)));
 	left_out(said->n_headroom_left_out, "calls near their type's limit");
+	for (uint32_t i = 0; i < said->n_ranges; i++)
+		printf("%s\n", numerics_text_range(job, &said->ranges[i], text, sizeof(text)));
+	left_out(said->n_ranges_left_out, "calls with too many numbers at an end of their type");
 	for (uint32_t i = 0; i < said->n_divergences; i++)
 		printf("%s\n", numerics_text_divergence(job, said, &said->divergences[i], text,
 							sizeof(text)));

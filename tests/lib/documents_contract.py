@@ -175,6 +175,7 @@ NUMERICS = {
               "loss_scaling": bool, "text": text}],
     "headroom": [{**TENSOR, "value": REAL, "limit": REAL, "summed": bool, "growth": REAL, "steps_left": REAL,
                   "since_step": count, "text": text}],
+    "ranges": [{**TENSOR, "end": ("at_limit", "denormal"), "share": REAL, "room": REAL, "steps": number, "text": text}],
     "divergences": [{**TENSOR, "groups": [{"checksum": ID, "ranks": [(None, number)]}], "has_majority": bool,
                      "text": text}],
     "suspects": [{"rank": (None, number), "divergences": number, "communicators": number, "text": text}],
@@ -182,7 +183,8 @@ NUMERICS = {
     "ranks": [{"rank": (None, number), "record": (None, str), "calls": count, "tensors": count, "kept": count,
                "left_out": count, "nonfinite": number, "first?": TENSOR, "before": [TENSOR]}],
     "checked": {"replicas": count, "sums": count},
-    "left_out": {"rows": number, "headroom": number, "divergences": number, "imbalances": number},
+    "left_out": {"rows": number, "headroom": number, "ranges": number, "divergences": number,
+                 "imbalances": number},
 }
 
 CONTRACTS = {

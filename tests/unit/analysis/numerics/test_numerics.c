@@ -414,6 +414,102 @@ Test(numerics, noise_is_no_growth)
 	cr_assert_eq(said.n_headroom, 0);
 }
 
+/* ---- the ends of a type ---- */
+
+/* So many steps of an all_gather, all looks with those shares. */
+static void steps_at_ends(unsigned n, unsigned dtype, double most, double at_limit, double denormal)
+{
+	for (unsigned s = 0; s < n; s++)
+		call(0, job.n_looks / (2 * RANKS) + 1, s, 1);
+	for (uint32_t i = 0; i < job.n_looks; i++) {
+		looks[i].kind = CW_OP_ALL_GATHER;
+		looks[i].dtype = (uint8_t)dtype;
+		looks[i].redop = CW_REDOP_NONE;
+		looks[i].abs_max = most;
+		looks[i].abs_min = most / 1e6;
+		looks[i].at_limit = (float)at_limit;
+		looks[i].denormal = (float)denormal;
+	}
+}
+
+Test(numerics, eight_bits_that_are_cut_off_are_told)
+{
+	steps_at_ends(3, CW_DTYPE_FP8_E4M3, 448, 0.03, 0);
+	looks[2 * 2 * RANKS + 2].at_limit = 0.07F; /* rank 2's newest input */
+	judge();
+	cr_assert_eq(said.n_ranges, 1);
+	cr_assert(cw_numerics_is_alarming(&said));
+	cr_assert_eq(said.ranges[0].end, CW_NUMERICS_UPPER);
+	cr_assert_eq(looks[said.ranges[0].look].rank, 2);
+	cr_assert_eq(said.ranges[0].n_steps, 3);
+	cr_assert_float_eq(said.ranges[0].share, 0.07, 1e-6);
+}
+
+Test(numerics, what_a_scale_leaves_at_the_limit_is_healthy)
+{
+	steps_at_ends(9, CW_DTYPE_FP8_E4M3, 448, 0.009, 0);
+	judge();
+	cr_assert_eq(said.n_ranges, 0, "below the share");
+	setup();
+	steps_at_ends(2, CW_DTYPE_FP8_E4M3, 448, 0.5, 0);
+	judge();
+	cr_assert_eq(said.n_ranges, 0, "two steps");
+	setup();
+	steps_at_ends(9, CW_DTYPE_FP8_E4M3, 448, 1, 0);
+	for (uint32_t i = 0; i < job.n_looks; i++)
+		looks[i].abs_min = 448;
+	judge();
+	cr_assert_eq(said.n_ranges, 0, "a constant");
+	setup();
+	steps_at_ends(9, CW_DTYPE_FP32, 0x1.fffffep127, 0.9, 0);
+	judge();
+	cr_assert_eq(said.n_ranges, 0, "a mask's value");
+}
+
+Test(numerics, a_share_at_the_limit_must_last_until_now)
+{
+	steps_at_ends(9, CW_DTYPE_FP8_E4M3, 448, 0.5, 0);
+	for (uint32_t i = 8 * 2 * RANKS; i < job.n_looks; i++)
+		looks[i].at_limit = 0;
+	judge();
+	cr_assert_eq(said.n_ranges, 0);
+}
+
+Test(numerics, numbers_among_the_denormal_ones_are_told)
+{
+	steps_at_ends(5, CW_DTYPE_FP16, 0x1p-10, 0, 0.3);
+	for (uint32_t i = 0; i < job.n_looks; i++)
+		looks[i].zeros = 400; /* of a thousand: too few are left to say */
+	judge();
+	cr_assert_eq(said.n_ranges, 0);
+	for (uint32_t i = 0; i < job.n_looks; i++) {
+		looks[i].elements = looks[i].offered = 10000;
+		looks[i].zeros = 4500;
+	}
+	judge();
+	cr_assert_eq(said.n_ranges, 1);
+	cr_assert_eq(said.ranges[0].end, CW_NUMERICS_LOWER);
+	cr_assert_float_eq(said.ranges[0].share, 0.3 / 0.55, 1e-6, "of what is not zero");
+	cr_assert_float_eq(said.ranges[0].room, 65504 * 0x1p10, 1);
+}
+
+Test(numerics, where_no_scale_helps_nothing_is_said_of_denormal_ones)
+{
+	steps_at_ends(5, CW_DTYPE_FP16, 4095, 0, 0.9);
+	judge();
+	cr_assert_eq(said.n_ranges, 0, "a factor of 15.996 is none");
+	setup();
+	steps_at_ends(5, CW_DTYPE_FP16, 2000, 0, 0.9);
+	judge();
+	cr_assert_eq(said.n_ranges, 1);
+	for (uint32_t i = 0; i < job.n_looks; i++) {
+		looks[i].kind = CW_OP_ALL_REDUCE;
+		looks[i].redop = CW_REDOP_SUM;
+	}
+	judge();
+	cr_assert_eq(said.n_ranges, 0, "four members' sum");
+}
+
 /* ---- replicas ---- */
 
 Test(numerics, says_which_members_agree)

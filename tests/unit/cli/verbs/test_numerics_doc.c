@@ -94,6 +94,27 @@ Test(numerics_doc, of_a_value_that_comes_near_its_types_limit)
 	cr_expect_eq(cw_json_int(json_object_get(doc, "left_out"), "headroom", -1), 3);
 }
 
+Test(numerics_doc, of_the_ends_of_a_type)
+{
+	const json_t *it;
+
+	said.ranges[0] = (struct cw_numerics_range){
+		.look = 1, .n_steps = 3, .share = 0.25, .end = CW_NUMERICS_LOWER, .room = INFINITY
+	};
+	said.n_ranges = 1;
+	said.n_ranges_left_out = 2;
+	it = only("ranges");
+	cr_expect_str_eq(cw_json_str(it, "end", ""), "denormal");
+	cr_expect_eq(real(it, "share"), 0.25);
+	cr_expect(json_is_null(json_object_get(it, "room")));
+	cr_expect_eq(cw_json_int(it, "steps", -1), 3);
+	cr_expect_eq(cw_json_int(it, "rank", -1), 5);
+	cr_expect_eq(cw_json_int(json_object_get(doc, "left_out"), "ranges", -1), 2);
+	json_decref(doc);
+	said.ranges[0].end = CW_NUMERICS_UPPER;
+	cr_expect_str_eq(cw_json_str(only("ranges"), "end", ""), "at_limit");
+}
+
 /* Ranks by what they have: who has the same stands together. */
 Test(numerics_doc, of_copies_that_differ)
 {

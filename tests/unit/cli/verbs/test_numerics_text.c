@@ -126,6 +126,28 @@ Test(numerics_text, of_numbers_that_grow)
 		"(a.py:1)");
 }
 
+Test(numerics_text, of_the_ends_of_a_type)
+{
+	struct cw_numerics_range r = {
+		.look = 1, .n_steps = 3, .share = 0.0321, .end = CW_NUMERICS_UPPER, .room = 1
+	};
+
+	looks[1].dtype = CW_DTYPE_FP8_E4M3;
+	looks[1].abs_max = 448;
+	cr_expect_str_eq(numerics_text_range(&job, &r, buf, sizeof(buf)),
+			 "all_reduce #31 on dp is cut off at the largest number of fp8_e4m3: 3.21 % "
+			 "of the elements of its input are 448, on rank 1, in 3 steps in a row");
+	r = (struct cw_numerics_range){
+		.look = 2, .n_steps = 5, .share = 0.7, .end = CW_NUMERICS_LOWER, .room = 4096
+	};
+	looks[2].is_output = true;
+	looks[2].site = "step (a.py:1)";
+	cr_expect_str_eq(numerics_text_range(&job, &r, buf, sizeof(buf)),
+			 "all_reduce #31 on dp loses digits at the lower end of fp16: 70 % of what "
+			 "is not zero in its output is denormal, though all could be 4096 times "
+			 "as large, on rank 2, in 5 steps in a row, from step (a.py:1)");
+}
+
 Test(numerics_text, of_copies_that_differ)
 {
 	uint32_t divergent[] = { 1, 0, 2 };
