@@ -6,10 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/job_env.h"
+#include "common/parse.h"
+#include "identity/job_label.h"
 #include "leader/route.h"
 #include "model/op.h"
+#include "record/record_process.h"
 #include "record/record_reader.h"
 
 #define MAX_FILES CW_ROUTE_MAX_RANKS
@@ -282,6 +287,7 @@ static int read_file(struct file *f, const char *path)
 		.path = path,
 		.rank = h->rank_label,
 		.pid = (int32_t)h->pid,
+		.world_size = h->world_size_label,
 		.has_summaries = h->has & CW_REC_HAS_SUMMARIES,
 		.n_ops = h->ring_ticket,
 		.n_looks = newest,
@@ -291,20 +297,126 @@ static int read_file(struct file *f, const char *path)
 	return r < 0 ? r : keep(f, newest);
 }
 
-static int load(struct loader *l, uint32_t rank, const char *path, struct cw_err *err)
+/* Takes fd. */
+static int load(struct loader *l, uint32_t rank, const char *path, int fd, struct cw_err *err)
 {
 	_cleanup_(file_fini) struct file f = { .l = l, .rank = rank };
 	struct cw_err why = { "" };
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
+	int r;
 
-	if (fd < 0)
-		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
 	r = cw_record_open(fd, false, &f.record, &why);
 	if (r == 0)
 		r = read_file(&f, path);
 	if (r < 0)
 		return cw_err_set(err, -r, "%s: %s", path, why.text[0] ? why.text : strerror(-r));
 	return 0;
+}
+
+/* ---- where records are ---- */
+
+struct found {
+	const char *path;
+	int fd; /* -1 = taken */
+};
+
+struct finder {
+	struct cw_arena *arena;
+	struct found *v;
+	uint32_t n, room;
+	const char *job; /* the one that processes are looked for of */
+};
+
+static int find(struct finder *f, const char *path, int fd)
+{
+	int r = f->n < MAX_FILES ? grow((void **)&f->v, &f->room, f->n + 1, sizeof(*f->v)) : -E2BIG;
+
+	if (r == 0 && !path)
+		r = -ENOMEM;
+	if (r < 0) {
+		(void)close(fd);
+		return r;
+	}
+	f->v[f->n++] = (struct found){ .path = path, .fd = fd };
+	return 0;
+}
+
+static void finder_fini(struct finder *f)
+{
+	for (uint32_t i = 0; i < f->n; i++)
+		if (f->v[i].fd >= 0)
+			(void)close(f->v[i].fd);
+	free(f->v);
+}
+
+static int find_process(struct finder *f, pid_t pid, int fd)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "process %d", (int)pid);
+	return find(f, cw_arena_strdup(f->arena, text), fd);
+}
+
+static bool is_of_job(int fd, const char *job)
+{
+	char label[CW_JOB_LABEL_BYTES];
+	const struct cw_record_comm *comms;
+	struct cw_record *rec;
+	size_t n;
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	bool is_it;
+
+	if (own < 0 || cw_record_open(own, false, &rec, NULL) < 0)
+		return false;
+	comms = cw_record_comms(rec, &n);
+	is_it = cw_job_label(cw_record_header(rec), comms, n, label) &&
+		(strcmp(label, job) == 0 || strcmp(cw_job_env_shown(label), job) == 0);
+	(void)cw_record_close(rec);
+	return is_it;
+}
+
+static int on_process(pid_t pid, int fd, void *user)
+{
+	struct finder *f = user;
+
+	if (is_of_job(fd, f->job))
+		return find_process(f, pid, fd);
+	(void)close(fd);
+	return 0;
+}
+
+static int find_all_of_job(struct finder *f, const char *job, struct cw_err *err)
+{
+	uint32_t before = f->n;
+	int r;
+
+	f->job = job;
+	r = cw_record_process_each(on_process, f);
+	if (r == 0 && f->n == before)
+		return cw_err_set(
+			err, ENOENT,
+			"%s: no such file, and no process of a job of that name that this "
+			"user may look at",
+			job);
+	return r;
+}
+
+static int find_what(struct finder *f, const char *what, struct cw_err *err)
+{
+	int fd = open(what, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	uint64_t pid;
+
+	if (fd >= 0)
+		return find(f, what, fd);
+	if (errno != ENOENT || strchr(what, '/'))
+		return cw_err_set(err, errno, "%s: %s", what, strerror(errno));
+	if (cw_parse_u64(what, 1, INT32_MAX, &pid) == 0) {
+		fd = cw_record_process_open((pid_t)pid, err);
+		if (fd >= 0)
+			return find_process(f, (pid_t)pid, fd);
+		if (fd != -ENOENT)
+			return fd;
+	}
+	return find_all_of_job(f, what, err);
 }
 
 /* ---- the whole ---- */
@@ -336,26 +448,41 @@ static int adopt(struct loader *l, uint32_t n)
 	return (in->job.looks || !l->n_looks) && (in->job.comms || !l->n_comms) ? 0 : -ENOMEM;
 }
 
-int cw_numerics_files_read(char *const *paths, uint32_t n, struct cw_numerics_input *ret,
+static int load_all(struct loader *l, struct finder *f, struct cw_err *err)
+{
+	struct cw_numerics_input *in = l->input;
+	int r = 0;
+
+	l->ranks = cw_arena_new_array(&in->arena, struct cw_numerics_rank, f->n);
+	in->sources = cw_arena_new_array(&in->arena, struct cw_numerics_source, f->n);
+	if (!l->ranks || !in->sources)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->n && r == 0; i++) {
+		int fd = f->v[i].fd;
+
+		f->v[i].fd = -1;
+		r = load(l, i, f->v[i].path, fd, err);
+	}
+	if (r == 0)
+		r = refuse_doubles(l, f->n, err);
+	return r < 0 ? r : adopt(l, f->n);
+}
+
+int cw_numerics_files_read(char *const *what, uint32_t n, struct cw_numerics_input *ret,
 			   struct cw_err *err)
 {
 	struct cw_numerics_input input = { .arena = { 0 } };
+	_cleanup_(finder_fini) struct finder f = { .arena = &input.arena };
 	struct loader l = { .input = &input };
 	int r = 0;
 
 	err->text[0] = '\0';
 	if (n == 0 || n > MAX_FILES)
 		return cw_err_set(err, n ? E2BIG : EINVAL, "%u records", n);
-	l.ranks = cw_arena_new_array(&input.arena, struct cw_numerics_rank, n);
-	input.sources = cw_arena_new_array(&input.arena, struct cw_numerics_source, n);
-	if (!l.ranks || !input.sources)
-		r = -ENOMEM;
 	for (uint32_t i = 0; i < n && r == 0; i++)
-		r = load(&l, i, paths[i], err);
+		r = find_what(&f, what[i], err);
 	if (r == 0)
-		r = refuse_doubles(&l, n, err);
-	if (r == 0)
-		r = adopt(&l, n);
+		r = load_all(&l, &f, err);
 	free(l.looks);
 	free(l.comms);
 	free(l.instances);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tensor summaries that flight records in files hold, as the judge of a job's numbers wants
- * them (analysis/numerics/numerics.h): one file per rank of one job.
+ * The tensor summaries that flight records hold, as the judge of a job's numbers wants them
+ * (analysis/numerics/numerics.h): one record per rank of one job, in files or of living processes.
  *
  * A record keeps the last summaries of its rank and, for each device, the first tensor with NaN or
  * infinity. What the calls they belong to were (operator, time, call site) is known as long as the
- * record has the calls. Reading files blocks.
+ * record has the calls. Records of living processes move on while they are read: each is of its
+ * own moment. Reading files blocks.
  */
 #pragma once
 
@@ -16,8 +17,9 @@
 #include "model/arena.h"
 
 struct cw_numerics_source {
-	const char *path;
+	const char *path; /* "process 812" of a living one */
 	int32_t rank, pid;
+	int32_t world_size; /* -1 = the rank does not say */
 	bool has_summaries; /* the agent looked at tensors at all */
 	uint64_t n_ops;     /* calls of the rank */
 	uint64_t n_looks;   /* tensors that it looked at */
@@ -32,10 +34,13 @@ struct cw_numerics_input {
 };
 
 /*
+ * what: files; else the number of a process that has a record; else jobs, as `status` names them:
+ * all processes of such a job on this host that the caller may look at.
+ *
  * err names the file: -EBADMSG no record, -ENOTSUP, -ENOENT …; -E2BIG too many files; -EEXIST two
  * records of one rank, which cannot be of one job.
  */
-int cw_numerics_files_read(char *const *paths, uint32_t n, struct cw_numerics_input *ret,
+int cw_numerics_files_read(char *const *what, uint32_t n, struct cw_numerics_input *ret,
 			   struct cw_err *err);
 /* Takes one that is zeroed. */
 void cw_numerics_input_fini(struct cw_numerics_input *input);

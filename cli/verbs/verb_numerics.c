@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `numerics`: what the tensor summaries in flight records say of a job's numbers. Who fed the first
- * NaN or infinity, what comes near infinity, which results differ that must be equal.
+ * `numerics`: what the tensor summaries in flight records, of files or of living processes, say of
+ * a job's numbers. Who fed the first NaN or infinity, what comes near infinity, which results
+ * differ that must be equal.
  */
 #include <argp.h>
 #include <errno.h>
@@ -50,7 +51,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!args->n_paths)
-			argp_error(state, "give flight records, one of each rank");
+			argp_error(state, "give flight records, one of each rank, or a job's name");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -66,10 +67,11 @@ const struct argp cw_argp_numerics = {
 			{ 0 },
 		},
 	.parser = parse_opt,
-	.args_doc = "RECORD...",
+	.args_doc = "RECORD...\nPID...\nJOB",
 	.doc = "Say what the tensor summaries in a job's flight records show: the first NaN or "
 	       "infinity, numbers near infinity, results that differ between ranks.\v"
-	       "Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
+	       "Of a JOB that is running, the processes on this host are looked at which the caller "
+	       "may look at. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
 	       "status: 0 nothing to look at, 2 something is, 3 no summaries.",
 };
 

@@ -4,12 +4,10 @@
  * is one of its descriptors. Shows what is there; decides nothing.
  */
 #include <argp.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,12 +19,12 @@
 #include "common/clock.h"
 #include "common/job_env.h"
 #include "common/parse.h"
+#include "record/record_process.h"
 #include "record/record_reader.h"
 #include "report/doc/nccl_errors.h"
 #include "report/json_util.h"
 
 #define MAX_OPS 1024u
-#define MEMFD_NAME "/memfd:" CW_RECORD_NAME
 
 enum { OPT_JSON = 256 };
 
@@ -79,52 +77,19 @@ const struct argp cw_argp_record = {
 
 /* ---- finding it ---- */
 
-static void close_dir(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
-
 static void close_record(struct cw_record **rec)
 {
 	(void)cw_record_close(*rec);
 }
 
-/* The descriptor of a live process that is its record; -ENOENT when it has none. */
-static int open_of_process(const char *pid, struct cw_err *err)
-{
-	_cleanup_(close_dir) DIR *dir = NULL;
-	char path[64], target[PATH_MAX];
-	struct dirent *entry;
-
-	(void)snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
-	dir = opendir(path);
-	if (!dir)
-		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
-	while ((entry = readdir(dir))) {
-		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
-		int fd;
-
-		if (n < 0)
-			continue;
-		target[n] = '\0';
-		if (strncmp(target, MEMFD_NAME, strlen(MEMFD_NAME)) != 0)
-			continue;
-		fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		return fd >= 0 ? fd
-			       : cw_err_set(err, errno, "%s/%s: %s", path, entry->d_name,
-					    strerror(errno));
-	}
-	return cw_err_set(err, ENOENT, "process %s has no flight record", pid);
-}
-
 static int open_record(const char *what, struct cw_record **ret, struct cw_err *err)
 {
 	struct cw_err why = { "" };
+	uint64_t pid;
 	int fd, r;
 
-	if (strspn(what, "0123456789") == strlen(what))
-		fd = open_of_process(what, err);
+	if (cw_parse_u64(what, 1, INT32_MAX, &pid) == 0)
+		fd = cw_record_process_open((pid_t)pid, err);
 	else
 		fd = open(what, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 && err->text[0])

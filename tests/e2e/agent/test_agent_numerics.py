@@ -2,9 +2,11 @@
 """What the agents of a job write down of its tensors, as `collwatch numerics` reads it."""
 import glob
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 from agent_lib import *
@@ -62,6 +64,32 @@ def test_names_who_fed_the_first_nan():
         status, out, _ = said(*records)
         check(status == 2 and "rank 2 was the first to feed 1 NaN and 0 Inf among 256 fp32 into all_reduce #" in out,
               out)
+
+
+def test_looks_at_a_job_that_runs():
+    with tempfile.TemporaryDirectory() as at:
+        if said(*trained(at, steps=2, COLLWATCH_SUMMARY="full"))[0] == 3:
+            pytest.skip("built without nvcc and clang: there is no kernel")
+    port, job = unused_port(), "numerics-%d" % os.getpid()
+    ps = [start([sys.executable, TRAIN_LOOP_PY, "--steps", "1000000", "--tp", "2", "--log-every", "0",
+                 "--fault", "feed-nan", "--fault-rank", "1", "--fault-step", "3"],
+                environment(RANK=str(r), WORLD_SIZE=str(RANKS), LOCAL_RANK=str(r), MASTER_ADDR="127.0.0.1",
+                            MASTER_PORT=str(port), COLLWATCH_JOB=job, COLLWATCH_SUMMARY="full"),
+                stdout=subprocess.DEVNULL) for r in range(RANKS)]
+    try:
+        until = time.monotonic() + 60
+        doc = {"firsts": []}
+        while not doc["firsts"] and time.monotonic() < until:
+            status, out, _ = said("--json", job)
+            doc = json.loads(out) if out else doc
+        check([f["rank"] for f in doc["firsts"]] == [1] and doc["alarm"], doc)
+        check(len(doc["ranks"]) == RANKS and doc["coverage"].startswith("4 ranks, "), doc["coverage"])
+        status, out, err = said(str(ps[1].pid))
+        check(status == 2 and "1 of 4 ranks, " in out, (out, err))
+    finally:
+        for p in ps:
+            p.kill()
+            p.wait()
 
 
 def test_says_nothing_of_a_healthy_job():

@@ -5,9 +5,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "model/op.h"
@@ -158,4 +160,63 @@ Test(numerics_files, names_what_is_no_record)
 	unlink(paths[1]);
 	cr_assert_eq(cw_numerics_files_read(argv, RANKS, &in, &err), -ENOENT);
 	cr_assert_not_null(strstr(err.text, paths[1]), "%s", err.text);
+}
+
+/* ---- of living processes: this one has the records of all ranks ---- */
+
+static int read_one(const char *what)
+{
+	char *args[] = { (char *)what };
+
+	cw_numerics_input_fini(&in);
+	return cw_numerics_files_read(args, 1, &in, &err);
+}
+
+Test(numerics_files, finds_the_record_of_a_process)
+{
+	char pid[16];
+
+	look(0, CW_REC_SUMMARY_FIRSTS, 1);
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	cr_assert_eq(read_one(pid), 0, "%s", err.text);
+	cr_assert_eq(in.job.n_ranks, 1);
+	cr_assert_eq(in.job.n_looks, 1);
+	cr_assert_not_null(strstr(in.sources[0].path, pid), "%s", in.sources[0].path);
+}
+
+Test(numerics_files, finds_all_records_of_a_job_once)
+{
+	char job[48];
+	pid_t child;
+	int status;
+
+	for (int i = 0; i < RANKS; i++) {
+		look(i, CW_REC_SUMMARY_FIRSTS, 1);
+		snprintf(writers[i]->header->job_label, sizeof(writers[i]->header->job_label),
+			 "name:numerics-%d", getpid());
+	}
+	snprintf(job, sizeof(job), "numerics-%d", getpid());
+	/* A child that has the same descriptors. */
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	cr_expect_eq(read_one(job), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, RANKS);
+	cr_expect_eq(in.job.n_looks, RANKS);
+	cr_assert_eq(kill(child, SIGKILL), 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(read_one(writers[0]->header->job_label), 0, "by the whole label, too");
+}
+
+Test(numerics_files, says_what_it_looked_for)
+{
+	cr_assert_eq(read_one("no-such-job"), -ENOENT);
+	cr_assert_not_null(strstr(err.text, "no-such-job: no such file"), "%s", err.text);
+	cr_assert_eq(read_one("2147483647"), -ENOENT);
+	cr_assert_not_null(strstr(err.text, "no process"), "%s", err.text);
+	cr_assert_eq(read_one("/no/such/file"), -ENOENT);
+	cr_assert_not_null(strstr(err.text, "No such file"), "%s", err.text);
 }

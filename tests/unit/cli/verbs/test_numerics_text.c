@@ -200,6 +200,11 @@ Test(numerics_text, of_how_much_was_looked_at)
 		numerics_text_coverage(&in, &said, buf, sizeof(buf)),
 		"1 rank, 1 call, 1 tensor looked at, of which the last 1 is here; copies compared in "
 		"1 call, sums in 1; 1 tensor was left out, for the device lagged behind");
+	sources[0].world_size = 8;
+	cr_expect_eq(strncmp(numerics_text_coverage(&in, &said, buf, sizeof(buf)),
+			     "1 of 8 ranks, 1 call, ", 22),
+		     0, "%s", buf);
+	sources[0].world_size = 2;
 	in.job.n_ranks = 2;
 	sources[0].n_dropped = 0;
 	said.n_replicas_checked = 41;

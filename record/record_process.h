@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flight records of living processes, as their descriptors in /proc show them: with the caller's
+ * own rights. Children inherit a record that is not theirs; of such processes each has the same
+ * one.
+ *
+ * Not thread-safe. Reads /proc; does not wait for the processes.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+
+/*
+ * A descriptor of the process's record, the caller's. -ENOENT when it has none, or is not there;
+ * -EACCES, -EPERM …; err says which.
+ */
+int cw_record_process_open(pid_t pid, struct cw_err *err);
+
+/*
+ * Calls fn for each record that can be opened, once however many processes have it, in the order of
+ * /proc; fn takes fd, returns 0, or -errno, which ends it and is returned. 0 or -errno.
+ */
+typedef int (*cw_record_process_fn)(pid_t pid, int fd, void *user);
+int cw_record_process_each(cw_record_process_fn fn, void *user);
