@@ -5,6 +5,7 @@
  * its number was the same before and after.
  */
 #include <math.h>
+#include <string.h>
 
 #include "record/record_internal.h"
 
@@ -14,8 +15,9 @@
 #define MAX_DEVICE_NS (86400ull * 1000000000u)
 _Static_assert(CW_RECORD_CHUNK >= CW_REC_COMM_OPS, "a chunk holds a comm's ring");
 
-int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
-			    cw_record_op_fn fn, void *user)
+/* Those with all the flags that are wanted and none of those that are not. */
+static int each_op(const struct cw_record *rec, unsigned wanted, unsigned unwanted,
+		   uint64_t *cursor, uint64_t *ret_lost, cw_record_op_fn fn, void *user)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_RING];
 	struct cw_rec_op chunk[CW_RECORD_CHUNK];
@@ -43,7 +45,7 @@ int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint6
 		for (uint64_t i = 0; r == 0 && i < n; i++, ++*cursor) {
 			bool is_there = chunk[i].publish == *cursor + 1;
 
-			if (is_there && (chunk[i].flags & CW_OPF_RETURNED))
+			if (is_there && (chunk[i].flags & (wanted | unwanted)) == wanted)
 				fn(&chunk[i], user);
 			else if (end - *cursor > PATIENCE_OPS)
 				lost++;
@@ -56,6 +58,18 @@ int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint6
 out:
 	*ret_lost = lost;
 	return r;
+}
+
+int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
+			    cw_record_op_fn fn, void *user)
+{
+	return each_op(rec, CW_OPF_RETURNED, 0, cursor, ret_lost, fn, user);
+}
+
+int cw_record_each_settled(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
+			   cw_record_op_fn fn, void *user)
+{
+	return each_op(rec, CW_OPF_RETURNED, CW_OPF_QUEUED, cursor, ret_lost, fn, user);
 }
 
 bool cw_record_read_published(const struct cw_record *rec, uint64_t offset, void *copy, size_t len)
@@ -106,23 +120,40 @@ static bool is_sound(const struct cw_rec_summary *s)
 	       s->zeros <= s->elements && s->nans + s->infs + s->zeros <= s->elements;
 }
 
+static void take_summary(const unsigned char *before, const unsigned char *after,
+			 struct cw_rec_summary *to, size_t *n)
+{
+	memcpy(to, before, sizeof(*to));
+	/* A device that writes sets the number to 0 first, and to another one last. */
+	if (!to->publish || memcmp(before, after, sizeof(*to)) != 0 || !is_sound(to))
+		return;
+	to->abs_max = magnitude_or_zero(to->abs_max);
+	to->abs_min_nonzero = magnitude_or_zero(to->abs_min_nonzero);
+	++*n;
+}
+
+/* Many at a time, twice: who polls a running process for them has little time. */
 size_t cw_record_summaries(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_SUMMARIES];
+	unsigned char before[CW_REC_SUMMARIES * sizeof(*ret)], after[sizeof(before)];
+	uint32_t stride = s->entry_bytes, at_once;
 	size_t n = 0;
 
-	if (!(rec->header.has & CW_REC_HAS_SUMMARIES))
+	if (!(rec->header.has & CW_REC_HAS_SUMMARIES) || s->count == 0 || stride > sizeof(before))
 		return 0;
-	for (uint32_t i = 0; i < s->count && n < max; i++) {
-		struct cw_rec_summary *to = &ret[n];
+	at_once = (uint32_t)sizeof(before) / stride;
+	for (uint32_t first = 0; first < s->count && n < max; first += at_once) {
+		uint32_t left = s->count - first, here = left < at_once ? left : at_once;
+		uint64_t offset = s->offset + (uint64_t)first * stride;
+		size_t len = (size_t)here * stride;
 
-		if (!cw_record_read_published(rec, s->offset + (uint64_t)i * s->entry_bytes, to,
-					      sizeof(*to)) ||
-		    !is_sound(to))
-			continue;
-		to->abs_max = magnitude_or_zero(to->abs_max);
-		to->abs_min_nonzero = magnitude_or_zero(to->abs_min_nonzero);
-		n++;
+		if (cw_record_pread(rec, before, len, offset) < 0 ||
+		    cw_record_pread(rec, after, len, offset) < 0)
+			break;
+		for (uint32_t i = 0; i < here && n < max; i++)
+			take_summary(before + (size_t)i * stride, after + (size_t)i * stride,
+				     &ret[n], &n);
 	}
 	return n;
 }

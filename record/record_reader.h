@@ -160,6 +160,13 @@ typedef void (*cw_record_op_fn)(const struct cw_rec_op *op, void *user);
 int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
 			    cw_record_op_fn fn, void *user);
 
+/*
+ * The same for those of which all is known: up to the first that is in a group which has not
+ * reached its end, and gets its number there.
+ */
+int cw_record_each_settled(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
+			   cw_record_op_fn fn, void *user);
+
 /* The first tensor with NaN or infinity that each device was fed; how many. */
 size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max);
 

@@ -11,8 +11,8 @@
 
 #include "analysis/baseline/pairing.h"
 
-/* Lost ops that a lane may have; with more it is not compared. */
-#define LOST_MAX CW_BASELINE_ROWS
+/* Lost ops that a run may have in all; lanes that have more of them are not compared. */
+#define LOST_MAX (1u << 20)
 
 /* What sorts ops into lanes. */
 struct lane {
@@ -29,7 +29,8 @@ struct sorted {
 	uint32_t next;   /* the first of the lane that is to come */
 	uint32_t *lane;  /* the current lane, lost ops among it */
 	uint32_t n_lane, room_lane;
-	bool is_lossy;
+	uint64_t lost;
+	bool is_lossy; /* … the lane */
 };
 
 struct comparison {
@@ -200,21 +201,21 @@ static int put(struct sorted *s, uint32_t row)
 /* The rows of that lane, with places for what was lost. */
 static int take_lane(struct sorted *s, const struct lane *lane)
 {
-	uint64_t lost = 0;
 	int r = 0;
 
 	s->n_lane = 0;
 	s->is_lossy = false;
 	for (; s->next < s->run->n_rows && r == 0; s->next++) {
 		struct lane own = lane_of(s, s->order[s->next]);
-		uint32_t seq = s->run->rows[s->order[s->next]].seq;
+		uint32_t seq = s->run->rows[s->order[s->next]].seq, gap;
 
 		if (compare_lanes(&own, lane) != 0)
 			break;
-		if (seq > s->n_lane + 1u)
-			lost += seq - s->n_lane - 1u;
-		if (lost > LOST_MAX)
+		gap = seq > s->n_lane + 1u ? seq - s->n_lane - 1u : 0;
+		if (s->lost + gap > LOST_MAX)
 			s->is_lossy = true;
+		if (!s->is_lossy)
+			s->lost += gap;
 		while (!s->is_lossy && s->n_lane + 1u < seq && r == 0)
 			r = put(s, CW_BASELINE_NONE);
 		/* Two ops of one number are of a record that is not sound: the first counts. */

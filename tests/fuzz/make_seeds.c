@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the seeds of the binary targets into the directories DIR/wire, DIR/record and DIR/leader:
- * one frame of each message, records small enough for a fuzzer to get through, and what two nodes
- * say to the leader of a job that hangs.
+ * Writes the seeds of the binary targets into the directories DIR/wire, DIR/record, DIR/baseline
+ * and DIR/leader: one frame of each message, records small enough for a fuzzer to get through, and
+ * what two nodes say to the leader of a job that hangs.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "baseline/baseline_file.h"
 #include "model/facts.h"
 #include "model/op.h"
 #include "proto/codec.h"
@@ -136,6 +138,43 @@ static bool write_records(const char *dir)
 		cw_test_record_free(rec);
 	}
 	return ok;
+}
+
+/* ---- baselines ---- */
+
+static bool write_baseline(const char *dir, const char *name, unsigned steps, bool is_finished)
+{
+	static const uint64_t counters[CW_BASELINE_COUNTERS] = { 1, 2, 3 };
+	struct cw_baseline_head head = { .rank = 1, .world_size = 4, .pid = 77 };
+	struct cw_baseline_comm comm = { .id = 7, .nranks = 4, .comm_rank = 1, .name = "dp" };
+	struct cw_baseline_writer *w;
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/baseline/%s", dir, name);
+	(void)unlink(path);
+	if (cw_baseline_writer_new(path, &head, &w) < 0 || cw_baseline_writer_comm(w, &comm) < 0)
+		return false;
+	for (unsigned i = 0; i < steps * 3; i++) {
+		struct cw_baseline_row row = { .unit = CW_BASELINE_UNIT_ROW | CW_BASELINE_HAS_IN,
+					       .kind = i % 3 == 2 ? CW_OP_SEND : CW_OP_ALL_REDUCE,
+					       .dtype = CW_DTYPE_BF16,
+					       .seq = i % 3 == 2 ? i / 3 + 1 : i - i / 3 + 1,
+					       .step_plus_1 = steps > 9 ? i / 3 + 1 : 0,
+					       .root_or_peer = i % 3 == 2 ? 0 : -1 };
+
+		row.site = (uint16_t)cw_baseline_writer_site(w, i % 3 ? "a.py:1 in f" : "x");
+		cw_baseline_row_set_count(&row, 100);
+		for (enum cw_baseline_value v = 0; v < CW_BASELINE_VALUES; v++)
+			cw_baseline_row_set_value(&row, CW_BASELINE_IN, v, 0.5 + i * 0.01);
+		(void)cw_baseline_writer_row(w, &row);
+	}
+	return cw_baseline_writer_free(w, is_finished ? counters : NULL) == 0;
+}
+
+static bool write_baselines(const char *dir)
+{
+	return write_baseline(dir, "empty", 0, true) && write_baseline(dir, "steps", 12, true) &&
+	       write_baseline(dir, "unfinished", 4, false);
 }
 
 /* ---- the leader: [who, seconds, frame]… as fuzz_leader.c reads it ---- */
@@ -297,5 +336,8 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "usage: make_seeds DIR\n");
 		return 1;
 	}
-	return write_messages(argv[1]) && write_records(argv[1]) && write_scripts(argv[1]) ? 0 : 1;
+	return write_messages(argv[1]) && write_records(argv[1]) && write_baselines(argv[1]) &&
+			       write_scripts(argv[1])
+		       ? 0
+		       : 1;
 }
