@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -324,6 +325,8 @@ struct finder {
 	struct found *v;
 	uint32_t n, room;
 	const char *job; /* the one that processes are looked for of */
+	int64_t uid;     /* whose, -1 = not known yet */
+	int64_t other;   /* another one's who has a job of that name, -1 = nobody */
 };
 
 static int find(struct finder *f, const char *path, int fd)
@@ -377,9 +380,18 @@ static bool is_of_job(int fd, const char *job)
 static int on_process(pid_t pid, int fd, void *user)
 {
 	struct finder *f = user;
+	struct stat st;
 
-	if (is_of_job(fd, f->job))
+	/* The owner of the file made it, whoever has it open. */
+	if (!is_of_job(fd, f->job) || fstat(fd, &st) < 0) {
+		(void)close(fd);
+		return 0;
+	}
+	if (f->uid < 0)
+		f->uid = st.st_uid;
+	if (f->uid == st.st_uid)
 		return find_process(f, pid, fd);
+	f->other = st.st_uid;
 	(void)close(fd);
 	return 0;
 }
@@ -387,10 +399,16 @@ static int on_process(pid_t pid, int fd, void *user)
 static int find_all_of_job(struct finder *f, const char *job, struct cw_err *err)
 {
 	uint32_t before = f->n;
+	bool is_any = f->uid < 0;
 	int r;
 
 	f->job = job;
+	f->other = -1;
 	r = cw_record_process_each(on_process, f);
+	if (r == 0 && is_any && f->other >= 0)
+		return cw_err_set(err, ENOTUNIQ,
+				  "%s: users %u and %u have a job of that name: --uid says whose",
+				  job, (unsigned)f->uid, (unsigned)f->other);
 	if (r == 0 && f->n == before)
 		return cw_err_set(
 			err, ENOENT,
@@ -468,11 +486,11 @@ static int load_all(struct loader *l, struct finder *f, struct cw_err *err)
 	return r < 0 ? r : adopt(l, f->n);
 }
 
-int cw_numerics_files_read(char *const *what, uint32_t n, struct cw_numerics_input *ret,
-			   struct cw_err *err)
+int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
+			   struct cw_numerics_input *ret, struct cw_err *err)
 {
 	struct cw_numerics_input input = { .arena = { 0 } };
-	_cleanup_(finder_fini) struct finder f = { .arena = &input.arena };
+	_cleanup_(finder_fini) struct finder f = { .arena = &input.arena, .uid = uid };
 	struct loader l = { .input = &input };
 	int r = 0;
 

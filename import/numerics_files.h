@@ -35,12 +35,13 @@ struct cw_numerics_input {
 
 /*
  * what: files; else the number of a process that has a record; else jobs, as `status` names them:
- * all processes of such a job on this host that the caller may look at.
+ * all processes of such a job on this host that the caller may look at. A job is its name and its
+ * user's, whoever takes its name: uid says whose, -1 where only one user has one.
  *
  * err names the file: -EBADMSG no record, -ENOTSUP, -ENOENT …; -E2BIG too many files; -EEXIST two
- * records of one rank, which cannot be of one job.
+ * records of one rank, which cannot be of one job; -ENOTUNIQ several users' jobs.
  */
-int cw_numerics_files_read(char *const *what, uint32_t n, struct cw_numerics_input *ret,
-			   struct cw_err *err);
+int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
+			   struct cw_numerics_input *ret, struct cw_err *err);
 /* Takes one that is zeroed. */
 void cw_numerics_input_fini(struct cw_numerics_input *input);

@@ -24,18 +24,20 @@
 #define LAST_MAX 1024u
 #define LAST_DEFAULT 8u
 
-enum { OPT_JSON = 256 };
+enum { OPT_JSON = 256, OPT_UID };
 
 struct numerics_args {
 	char **paths;
 	uint32_t n_paths;
 	uint64_t last;
+	int64_t uid; /* -1 = whoever has that job */
 	bool json;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct numerics_args *args = state->input;
+	uint64_t uid = 0;
 
 	switch (key) {
 	case OPT_JSON:
@@ -44,6 +46,11 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 'n':
 		if (cw_parse_u64(arg, 0, LAST_MAX, &args->last) < 0)
 			argp_error(state, "--last: 0 to %u", LAST_MAX);
+		return 0;
+	case OPT_UID:
+		if (cw_parse_u64(arg, 0, UINT32_MAX, &uid) < 0)
+			argp_error(state, "--uid: \"%s\" is no number of a user", arg);
+		args->uid = (int64_t)uid;
 		return 0;
 	case ARGP_KEY_ARGS:
 		args->paths = state->argv + state->next;
@@ -63,6 +70,8 @@ const struct argp cw_argp_numerics = {
 		(const struct argp_option[]){
 			{ "last", 'n', "N", 0,
 			  "Tensors shown before a rank's first NaN or infinity (default: 8)", 0 },
+			{ "uid", OPT_UID, "UID", 0,
+			  "The job of this user, where several have one of that name", 0 },
 			{ "json", OPT_JSON, NULL, 0, "Print a document", 0 },
 			{ 0 },
 		},
@@ -197,11 +206,11 @@ int cw_verb_numerics(int argc, char **argv)
 {
 	_cleanup_(cw_numerics_input_fini) struct cw_numerics_input in = { .sources = NULL };
 	_cleanup_(free_report) struct cw_numerics_report said = { .ranks = NULL };
-	struct numerics_args args = { .last = LAST_DEFAULT };
+	struct numerics_args args = { .last = LAST_DEFAULT, .uid = -1 };
 	struct cw_err err = { "" };
 
 	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
-	if (cw_numerics_files_read(args.paths, args.n_paths, &in, &err) < 0) {
+	if (cw_numerics_files_read(args.paths, args.n_paths, args.uid, &in, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;
 	}

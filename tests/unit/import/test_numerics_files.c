@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "model/op.h"
+#include "record/record_process.h"
 #include "tests/support/record/record_writer.h"
 
 #define RANKS 2
@@ -82,7 +84,7 @@ static int read_all(void)
 		fclose(f);
 	}
 	cw_numerics_input_fini(&in);
-	return cw_numerics_files_read(argv, RANKS, &in, &err);
+	return cw_numerics_files_read(argv, RANKS, -1, &in, &err);
 }
 
 Test(numerics_files, joins_the_communicators_of_ranks)
@@ -158,18 +160,23 @@ Test(numerics_files, names_what_is_no_record)
 {
 	cr_assert_eq(read_all(), 0);
 	unlink(paths[1]);
-	cr_assert_eq(cw_numerics_files_read(argv, RANKS, &in, &err), -ENOENT);
+	cr_assert_eq(cw_numerics_files_read(argv, RANKS, -1, &in, &err), -ENOENT);
 	cr_assert_not_null(strstr(err.text, paths[1]), "%s", err.text);
 }
 
 /* ---- of living processes: this one has the records of all ranks ---- */
 
-static int read_one(const char *what)
+static int read_of(int64_t uid, const char *what)
 {
 	char *args[] = { (char *)what };
 
 	cw_numerics_input_fini(&in);
-	return cw_numerics_files_read(args, 1, &in, &err);
+	return cw_numerics_files_read(args, 1, uid, &in, &err);
+}
+
+static int read_one(const char *what)
+{
+	return read_of(-1, what);
 }
 
 Test(numerics_files, finds_the_record_of_a_process)
@@ -209,6 +216,35 @@ Test(numerics_files, finds_all_records_of_a_job_once)
 	cr_assert_eq(kill(child, SIGKILL), 0);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(read_one(writers[0]->header->job_label), 0, "by the whole label, too");
+}
+
+/* Who takes the name of another user's job gets no rank into it. */
+Test(numerics_files, a_job_is_its_name_and_its_users)
+{
+	char job[48], uid[16];
+	struct stat st;
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs to be several users");
+	for (int i = 0; i < RANKS; i++)
+		snprintf(writers[i]->header->job_label, sizeof(writers[i]->header->job_label),
+			 "name:numerics-%d", getpid());
+	snprintf(job, sizeof(job), "numerics-%d", getpid());
+	fd = cw_record_process_open(getpid(), &err);
+	cr_assert_geq(fd, 0, "%s", err.text);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_assert_eq(fchown(fd, 4711, (gid_t)-1), 0);
+	close(fd);
+
+	cr_assert_eq(read_one(job), -ENOTUNIQ);
+	snprintf(uid, sizeof(uid), "%u", (unsigned)st.st_uid);
+	cr_expect(strstr(err.text, "4711") && strstr(err.text, uid), "%s", err.text);
+	cr_assert_eq(read_of(st.st_uid, job), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, RANKS - 1);
+	cr_assert_eq(read_of(4711, job), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, 1);
+	cr_assert_eq(read_of(4712, job), -ENOENT);
 }
 
 Test(numerics_files, says_what_it_looked_for)
