@@ -6,13 +6,14 @@ import subprocess
 import sys
 import tempfile
 
-from agent_lib import GROUPED, QUEUED, RETURNED, check, copies, environment, start, wait_until
+from agent_lib import CAPTURED, GROUPED, QUEUED, RETURNED, check, copies, environment, start, wait_until
 from built import TRAIN_LOOP as TRAIN
 
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e/agent/agent_rank.py")
 FIRST_HOST_OP = 32  # making and ending communicators, which the profiler interface does not tell
 # Of launches only, with what they move in bytes.
 LAUNCHES = 4
+UNCOUNTED = 0x10  # of a communicator: its numbers are worth nothing
 
 
 def records_of(directory, ranks):
@@ -71,7 +72,7 @@ def must_tell_the_same(wrapped, plugged, version, untold=()):
               "the header: %r" % (vars(there)))
 
 
-SENDS = """
+MEET = """
 import ctypes, os, sys
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
 import agent_rank
@@ -85,6 +86,9 @@ else:
 r = agent_rank.Rank("cdll", 2, rank, unique)
 at = ctypes.c_void_p(r.buffer.value)
 move = lambda f, n: agent_rank.check(f(at, ctypes.c_size_t(n), 7, 1 - rank, r.comm, r.stream), "p2p")
+"""
+
+SENDS = MEET + """
 for i in range(20):
     agent_rank.check(r.nccl.ncclGroupStart(), "start")
     move(r.nccl.ncclSend, 1 + i)
@@ -96,15 +100,20 @@ r.reduce(1)
 """
 
 
-def sent(each=lambda rank: {}, **extra):
-    """The records of two ranks that send to each other in groups, and one to the other outside."""
+def two(program, each, extra):
+    """The records of two ranks of it."""
     with tempfile.TemporaryDirectory() as at, tempfile.TemporaryDirectory() as meeting:
         ranks, uid = [], meeting + "/uid"
         for r in range(2):
-            ranks.append(start([sys.executable, "-c", SENDS, RANK, uid, str(r)],
+            ranks.append(start([sys.executable, "-c", program, RANK, uid, str(r)],
                                environment(RANK=str(r), COLLWATCH_RECORD=at, **extra, **each(r))))
             wait_until(lambda: os.path.exists(uid), "the unique id")
         return records_of(at, ranks)
+
+
+def sent(each=lambda rank: {}, **extra):
+    """The records of two ranks that send to each other in groups, and one to the other outside."""
+    return two(SENDS, each, extra)
 
 
 def must_tell_the_same_sends(wrapped, plugged, version):
@@ -118,3 +127,52 @@ def must_tell_the_same_sends(wrapped, plugged, version):
         (a,), (b,) = told(here, True), told(there, True)
         check(a[:-1] == b[:-1], "version %d: %r\nwrappers: %r" % (version, b[:-1], a[:-1]))
         check(sorted(a[-1]) == sorted(b[-1]), "version %d: %r" % (version, set(a[-1]) ^ set(b[-1])))
+
+
+REPLAYS = MEET + """
+launches = 3
+capture, graph, exe = ctypes.c_int(1), ctypes.c_void_p(), ctypes.c_void_p()
+r.reduce(1)
+agent_rank.check(r.cuda.cuStreamBeginCapture_v2(r.stream, capture), "capture")
+agent_rank.check(r.nccl.ncclAllReduce(at, at, ctypes.c_size_t(8), 7, 0, r.comm, r.stream), "all_reduce")
+agent_rank.check(r.nccl.ncclGroupStart(), "start")
+move(r.nccl.ncclSend, 3)
+move(r.nccl.ncclRecv, 3)
+agent_rank.check(r.nccl.ncclGroupEnd(), "end")
+agent_rank.check(r.cuda.cuStreamEndCapture(r.stream, ctypes.byref(graph)), "end of capture")
+agent_rank.check(r.cuda.cuGraphInstantiateWithFlags(ctypes.byref(exe), graph, ctypes.c_ulonglong(0)), "graph")
+for _ in range(launches):
+    agent_rank.check(r.cuda.cuGraphLaunch(exe, r.stream), "launch")
+    agent_rank.check(r.cuda.cuStreamSynchronize(r.stream), "its end")
+    r.reduce(1)
+agent_rank.check(r.cuda.cuStreamSynchronize(r.stream), "the end")
+"""
+
+
+def replayed(each=lambda rank: {}, **extra):
+    """The records of two ranks that launch a graph three times, with a reduction before, between and
+    after; in the graph there are a reduction, a send and a receive."""
+    return two(REPLAYS, each, extra)
+
+
+def must_tell_of_replays(wrapped, plugged, version):
+    """Records of both ranks of replayed(). The profiler interface tells of what is captured but for
+    sends, which it tells of when they are launched, and of no launch that needs no proxy. Version 4
+    cannot tell one from the other, and must not count on what it is told."""
+    def calls(record):
+        return [(o.name, o.count, bool(o.flags & CAPTURED)) for o in record.ring()
+                if o.kind < FIRST_HOST_OP and o.name == "all_reduce"]
+
+    for here, there in zip(wrapped, plugged):
+        (a,), (b,) = here.comms(), there.comms()
+        (sends, recvs, *_), = here.p2p(a).values()
+        check((a.entered, sends, recvs) == (4 + 3, 3, 3), "wrappers: %r" % ((a.entered, sends, recvs),))
+        check(calls(here) == [("all_reduce", 64, False), ("all_reduce", 8, True)] +
+              3 * [("all_reduce", 64, False)], "wrappers: %r" % calls(here))
+        check(not a.flags & UNCOUNTED, "wrappers count replays")
+        if version == LAUNCHES:
+            check(b.flags & UNCOUNTED, "version 4 counts a communicator that replays")
+            continue
+        check(calls(there) == calls(here), "version %d: %r" % (version, calls(there)))
+        check((b.entered, b.flags & UNCOUNTED) == (5, 0), "version %d: %r" % (version, vars(b)))
+        check(not there.p2p(b), "version %d: %r" % (version, there.p2p(b)))

@@ -20,8 +20,8 @@ from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
 from job import labels  # noqa: E402 pylint: disable=wrong-import-position
 import nccl_place  # noqa: E402 pylint: disable=wrong-import-position
 import nccl_run  # noqa: E402 pylint: disable=wrong-import-position
-from two_ways import (must_tell_the_same,  # noqa: E402 pylint: disable=wrong-import-position
-                      must_tell_the_same_sends, sent, trained)
+from two_ways import (must_tell_of_replays,  # noqa: E402 pylint: disable=wrong-import-position
+                      must_tell_the_same, must_tell_the_same_sends, replayed, sent, trained)
 
 BUILD, SWEEP, *CHOSEN = sys.argv[1:]
 AGENT = os.environ["CW_AGENT"]
@@ -115,6 +115,10 @@ def the_plugin_tells_of_sends_what_the_wrappers_tell():
     the_plugin_tells_what_the_wrappers_tell(sent, must_tell_the_same_sends, 2)
 
 
+def the_plugin_tells_of_replays_what_it_is_told():
+    the_plugin_tells_what_the_wrappers_tell(replayed, must_tell_of_replays, 2)
+
+
 # What train_loop can do, and what is right then.
 FAULTS = {"block-in-data-loader": "never_entered", "wrong-count": "mismatch",
           "kill-self": "process_dead"}
@@ -164,5 +168,6 @@ TESTS = [build_real_nccl, two_ranks_compute_right_over_shared_memory,
          ranks_compute_right_through_each_others_memory, small_buffers_go_round,
          the_plugin_tells_of_collectives_what_the_wrappers_tell,
          the_plugin_tells_of_sends_what_the_wrappers_tell,
+         the_plugin_tells_of_replays_what_it_is_told,
          hangs_over_shared_memory_are_told, hangs_over_sockets_are_told, say_how_many_ran]
 tap.run([t for t in TESTS if not CHOSEN or t is build_real_nccl or t.__name__ in CHOSEN])
