@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/text.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,4 +90,14 @@ char *cw_text_command(const char *command, const char *path)
 	char *line;
 
 	return argument && asprintf(&line, "%s %s", command, argument) >= 0 ? line : NULL;
+}
+
+void cw_text_append(char *text, size_t len, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text + used, len - used, format, args);
+	va_end(args);
 }

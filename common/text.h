@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text from other processes, made safe to print: terminals, logs, JSON, shells. Pure functions.
+ * Text from other processes, made safe to print: terminals, logs, JSON, shells; and text that is
+ * put together. Pure functions.
  */
 #pragma once
 
@@ -38,3 +39,7 @@ char *cw_text_argument(const char *path);
 
 /* "command ARGUMENT". NULL: out of memory. */
 char *cw_text_command(const char *command, const char *path);
+
+/* Appends to a text that ends with NUL, in len bytes; what does not fit is cut off. */
+void cw_text_append(char *text, size_t len, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));

@@ -6,13 +6,13 @@
  */
 #include "leader/epitaph_doc.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/text.h"
 #include "model/rankset.h"
 #include "report/cause.h"
 #include "report/json_util.h"
@@ -57,16 +57,6 @@ static int64_t wall_ns(const struct cw_epitaph_facts *f, int64_t ns)
 static json_t *wall(const struct cw_epitaph_facts *f, int64_t ns)
 {
 	return cw_json_wall(wall_ns(f, ns));
-}
-
-__attribute__((format(printf, 3, 4))) static void add(char *buf, size_t len, const char *fmt, ...)
-{
-	size_t used = strlen(buf);
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(buf + used, len - used, fmt, ap); /* shortened */
-	va_end(ap);
 }
 
 /* ---- sets of ranks ---- */
@@ -510,7 +500,7 @@ static void add_how(const struct cw_epitaph_facts *f, uint32_t i, char *buf, siz
 	char how[96];
 
 	cw_epitaph_say_end(&f->deaths[i], how, sizeof(how));
-	add(buf, len, "it %s%s", cw_cause_verb(cause), cause && *cause ? cause : how);
+	cw_text_append(buf, len, "it %s%s", cw_cause_verb(cause), cause && *cause ? cause : how);
 }
 
 static uint32_t n_dead(const struct cw_epitaph_facts *f)
@@ -538,8 +528,8 @@ static void add_others(const struct cw_epitaph_facts *f, char *buf, size_t len)
 	int64_t within = last_ns(f) - first_ns(f);
 
 	if (others)
-		add(buf, len, "; %u other%s ended within %.1f s", others, others == 1 ? "" : "s",
-		    seconds(within > 0 ? within : 0));
+		cw_text_append(buf, len, "; %u other%s ended within %.1f s", others,
+			       others == 1 ? "" : "s", seconds(within > 0 ? within : 0));
 }
 
 static void say_blamed(const struct cw_epitaph_facts *f, char *buf, size_t len)
@@ -551,8 +541,10 @@ static void say_blamed(const struct cw_epitaph_facts *f, char *buf, size_t len)
 	/* A sentence among others: without its full stop. */
 	if (n && w->summary[n - 1] == '.')
 		n--;
-	add(buf, len, "the job ended after %.0f s of waiting: %.*s; rank %d on %s ended first: ",
-	    seconds(first_ns(f) - w->since_ns), n, w->summary, rank_of(f, i)->rank, node_of(f, i));
+	cw_text_append(buf, len,
+		       "the job ended after %.0f s of waiting: %.*s; rank %d on %s ended first: ",
+		       seconds(first_ns(f) - w->since_ns), n, w->summary, rank_of(f, i)->rank,
+		       node_of(f, i));
 	add_how(f, i, buf, len);
 }
 
@@ -566,17 +558,20 @@ static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
 		i++;
 	say_ranks(p.v, p.n, ranks, sizeof(ranks));
 	if (f->first->reason == CW_EPITAPH_TIE) {
-		add(buf, len,
-		    "%s ended too close together to tell who was first; of rank %d on %s: ", ranks,
-		    rank_of(f, i)->rank, node_of(f, i));
+		cw_text_append(
+			buf, len,
+			"%s ended too close together to tell who was first; of rank %d on %s: ",
+			ranks, rank_of(f, i)->rank, node_of(f, i));
 	} else {
-		add(buf, len, "%s on %s %s: ", ranks, node_of(f, i),
-		    f->first->reason == CW_EPITAPH_ONLY ? "alone failed" : "was the first to fail");
+		cw_text_append(buf, len, "%s on %s %s: ", ranks, node_of(f, i),
+			       f->first->reason == CW_EPITAPH_ONLY ? "alone failed"
+								   : "was the first to fail");
 	}
 	add_how(f, i, buf, len);
 	if (f->first->reason == CW_EPITAPH_BY_CAUSE)
-		add(buf, len, ", what %u other%s ended of at the same time can follow from that",
-		    f->first->n_together - 1, f->first->n_together == 2 ? "" : "s");
+		cw_text_append(buf, len,
+			       ", what %u other%s ended of at the same time can follow from that",
+			       f->first->n_together - 1, f->first->n_together == 2 ? "" : "s");
 }
 
 static enum cw_class class_of(const struct cw_epitaph_facts *f)
@@ -599,13 +594,15 @@ static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, cha
 	else if (f->first->n_first)
 		say_first(f, buf, len);
 	else
-		add(buf, len, "all ranks ended well, but %s",
-		    class_of(f) == CW_CLASS_MISMATCH ? "data were wrong"
-						     : "sends and receives did not match");
+		cw_text_append(buf, len, "all ranks ended well, but %s",
+			       class_of(f) == CW_CLASS_MISMATCH
+				       ? "data were wrong"
+				       : "sends and receives did not match");
 	if (f->first->n_first)
 		add_others(f, buf, len);
 	if (json_array_size(wrong))
-		add(buf, len, "; not told before: %s", json_string_value(json_array_get(wrong, 0)));
+		cw_text_append(buf, len, "; not told before: %s",
+			       json_string_value(json_array_get(wrong, 0)));
 }
 
 /* ---- all of it ---- */

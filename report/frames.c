@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/frames.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "report/json_util.h"
 
 /* Callers named in the one-line summary of a stack. */
@@ -153,29 +153,19 @@ char *cw_evidence_position(const json_t *evidence, char *buf, size_t len)
 	return buf;
 }
 
-__attribute__((format(printf, 3, 4))) static void append(char *buf, size_t len, const char *format,
-							 ...)
-{
-	size_t used = strlen(buf);
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(buf + used, len - used, format, ap); /* shortened */
-	va_end(ap);
-}
-
 static void append_waits_for(char *buf, size_t len, const json_t *waits_for)
 {
 	const char *device = cw_json_str(waits_for, "device", "");
 	const char *source = cw_json_str(waits_for, "source", "");
 	const char *path = cw_json_str(waits_for, "path", "");
 
-	append(buf, len, "%swaits for ", *buf ? "; " : "");
+	cw_text_append(buf, len, "%swaits for ", *buf ? "; " : "");
 	if (*device)
-		append(buf, len, "%s on device %s", cw_json_str(waits_for, "fs", "I/O"), device);
+		cw_text_append(buf, len, "%s on device %s", cw_json_str(waits_for, "fs", "I/O"),
+			       device);
 	if (*device && *source)
-		append(buf, len, " (%s)", source);
-	append(buf, len, "%s%s", *device ? ": " : "", path);
+		cw_text_append(buf, len, " (%s)", source);
+	cw_text_append(buf, len, "%s%s", *device ? ": " : "", path);
 }
 
 /* "folio_wait_bit ← ext4_sync_file": the stack, else where it waits. */
@@ -188,12 +178,12 @@ static void append_place(char *buf, size_t len, const json_t *thread)
 
 	/* Elsewhere wchan stands with the thread's own stack, which a stuck one does not have. */
 	if (json_array_size(stack) == 0 && is_stuck && *wchan)
-		append(buf, len, "%sin the kernel in %s", *buf ? "; " : "", wchan);
+		cw_text_append(buf, len, "%sin the kernel in %s", *buf ? "; " : "", wchan);
 	json_array_foreach (stack, i, name) {
 		if (i == MAX_KERNEL_CALLERS || !json_is_string(name))
 			break;
-		append(buf, len, "%s%s%s", i || !*buf ? "" : "; ", i ? " ← " : "in the kernel in ",
-		       json_string_value(name));
+		cw_text_append(buf, len, "%s%s%s", i || !*buf ? "" : "; ",
+			       i ? " ← " : "in the kernel in ", json_string_value(name));
 	}
 }
 
@@ -205,10 +195,10 @@ char *cw_evidence_kernel(const json_t *evidence, char *buf, size_t len)
 
 	buf[0] = '\0';
 	if (strcmp(cw_json_str(thread, "state", ""), "D") == 0)
-		append(buf, len, "sleeps uninterruptibly (state D)%s%s%s", *syscall ? " in " : "",
-		       syscall, *syscall ? "()" : "");
+		cw_text_append(buf, len, "sleeps uninterruptibly (state D)%s%s%s",
+			       *syscall ? " in " : "", syscall, *syscall ? "()" : "");
 	if (off_cpu_s >= 1)
-		append(buf, len, "%shas not run for %.0f s", *buf ? "; " : "", off_cpu_s);
+		cw_text_append(buf, len, "%shas not run for %.0f s", *buf ? "; " : "", off_cpu_s);
 	append_place(buf, len, thread);
 	if (json_is_object(json_object_get(thread, "waits_for")))
 		append_waits_for(buf, len, json_object_get(thread, "waits_for"));

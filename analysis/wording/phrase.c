@@ -2,11 +2,11 @@
 #include "analysis/wording/phrase.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "model/rankset.h"
 
 #define MS INT64_C(1000000)
@@ -151,26 +151,16 @@ const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct
 	return p->text;
 }
 
-void phrase_say(char *text, size_t len, const char *format, ...)
-{
-	size_t used = strlen(text);
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text + used, len - used, format, args);
-	va_end(args);
-}
-
 /* ncclGetVersion: 2804 is 2.8.4, 22809 is 2.28.9. */
 static void say_version(uint32_t v, char *text, size_t len)
 {
 	uint32_t unit = v < 10000 ? 1000 : 10000;
 
 	if (!v)
-		phrase_say(text, len, "loaded an unknown NCCL");
+		cw_text_append(text, len, "loaded an unknown NCCL");
 	else
-		phrase_say(text, len, "loaded NCCL %" PRIu32 ".%" PRIu32 ".%" PRIu32, v / unit,
-			   v % unit / 100, v % 100);
+		cw_text_append(text, len, "loaded NCCL %" PRIu32 ".%" PRIu32 ".%" PRIu32, v / unit,
+			       v % unit / 100, v % 100);
 }
 
 void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
@@ -182,14 +172,14 @@ void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
 	if (detail == CW_DETAIL_VERSION) {
 		say_version(snap->ranks[rank].nccl_version, text, len);
 	} else if (detail == CW_DETAIL_ENVIRONMENT) {
-		phrase_say(text, len, "started with other NCCL_* variables than the rest");
+		cw_text_append(text, len, "started with other NCCL_* variables than the rest");
 	} else if (detail == CW_DETAIL_ORDER) {
-		phrase_say(text, len,
-			   "made the calls of this group in another order than the rest");
+		cw_text_append(text, len,
+			       "made the calls of this group in another order than the rest");
 	} else {
 		while (m + 1 < c->nranks && c->members[m].rank != rank)
 			m++;
-		phrase_say(text, len, "made it with %" PRIu32 " rank%s", c->members[m].nranks,
-			   c->members[m].nranks == 1 ? "" : "s");
+		cw_text_append(text, len, "made it with %" PRIu32 " rank%s", c->members[m].nranks,
+			       c->members[m].nranks == 1 ? "" : "s");
 	}
 }

@@ -44,7 +44,3 @@ const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct
  */
 void phrase_trait(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank,
 		  enum cw_detail detail, char *text, size_t len);
-
-/* Appends to a NUL-terminated text of at most len bytes; what does not fit is cut off. */
-void phrase_say(char *text, size_t len, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));

@@ -7,6 +7,7 @@
 
 #include "analysis/align/position.h"
 #include "analysis/wording/phrase.h"
+#include "common/text.h"
 #include "model/death.h"
 
 /* Nobody cares for the milliseconds between two looks at a process. */
@@ -67,20 +68,21 @@ static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf
 	(void)phrase_comm(diag->s->snap, diag->v->comm, &comm);
 	if (position_has_failed(m->last)) {
 		/* NCCL knows nothing of it: it has no number, and no device does any of it. */
-		phrase_say(buf, len, "; its last call on %s, %s, failed %s ago", comm.text,
-			   cw_op_kind_name(m->last->kind),
-			   phrase_since(diag->s->snap, m->last->return_ns, &time));
+		cw_text_append(buf, len, "; its last call on %s, %s, failed %s ago", comm.text,
+			       cw_op_kind_name(m->last->kind),
+			       phrase_since(diag->s->snap, m->last->return_ns, &time));
 	} else if (m->last->flags & CW_OPF_RETURNED) {
-		phrase_say(buf, len, "; its last call on %s, %s, returned %s ago", comm.text,
-			   phrase_call(m->last, &call),
-			   phrase_since(diag->s->snap, m->last->return_ns, &time));
+		cw_text_append(buf, len, "; its last call on %s, %s, returned %s ago", comm.text,
+			       phrase_call(m->last, &call),
+			       phrase_since(diag->s->snap, m->last->return_ns, &time));
 		/* Else it reads as if it had done what the others wait for. */
 		if (m->last->coll_seq >= diag->v->coll_seq && is_behind_on_device(diag, m))
-			phrase_say(buf, len, ", but its device had only done #%" PRIu64,
-				   m->coll_completed);
+			cw_text_append(buf, len, ", but its device had only done #%" PRIu64,
+				       m->coll_completed);
 	} else {
-		phrase_say(buf, len, "; it %s inside %s on %s", is_dead(diag, rank) ? "was" : "is",
-			   phrase_call(m->last, &call), comm.text);
+		cw_text_append(buf, len, "; it %s inside %s on %s",
+			       is_dead(diag, rank) ? "was" : "is", phrase_call(m->last, &call),
+			       comm.text);
 	}
 }
 
@@ -96,17 +98,17 @@ static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, 
 	if (diag->s->snap->now_ns - r->headway_ns < JUST_NOW_NS)
 		(void)snprintf(time.text, sizeof(time.text), "less than 1 s");
 	if (strcmp(by, "cpu") == 0)
-		phrase_say(buf, len, "; last used CPU %s ago", time.text);
+		cw_text_append(buf, len, "; last used CPU %s ago", time.text);
 	else if (strcmp(by, "io") == 0)
-		phrase_say(buf, len, "; last did I/O %s ago", time.text);
+		cw_text_append(buf, len, "; last did I/O %s ago", time.text);
 	else if (strcmp(by, "child") == 0)
-		phrase_say(buf, len, "; a child of it last worked %s ago", time.text);
+		cw_text_append(buf, len, "; a child of it last worked %s ago", time.text);
 	else if (strcmp(by, "nccl") == 0)
-		phrase_say(buf, len, "; last called NCCL %s ago", time.text);
+		cw_text_append(buf, len, "; last called NCCL %s ago", time.text);
 	else if (*by)
-		phrase_say(buf, len, "; last worked %s ago", time.text);
+		cw_text_append(buf, len, "; last worked %s ago", time.text);
 	else /* it counts from when it was first looked at: when it worked before is not known */
-		phrase_say(buf, len, "; has not worked for %s", time.text);
+		cw_text_append(buf, len, "; has not worked for %s", time.text);
 }
 
 const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
@@ -140,10 +142,10 @@ static void say_death(const struct diagnosis *diag, uint32_t rank, char *buf, si
 	else if (needs_comma)
 		strcat(how, ","); /* there is room for one more */
 	if (r->ended_ns)
-		phrase_say(buf, len, "%s %s ago", how,
-			   phrase_since(diag->s->snap, r->ended_ns, &time));
+		cw_text_append(buf, len, "%s %s ago", how,
+			       phrase_since(diag->s->snap, r->ended_ns, &time));
 	else
-		phrase_say(buf, len, "%s", how);
+		cw_text_append(buf, len, "%s", how);
 	add_last_call(diag, rank, buf, len);
 }
 
@@ -157,11 +159,11 @@ static void say_other_call(const struct diagnosis *diag, uint32_t rank, char *bu
 	if (waitgraph_waits(g, rank)) {
 		const struct gate *gate = &g->gates[g->waits[g->wait_start[rank]]];
 
-		phrase_say(buf, len, "inside %s on %s, which waits for no other rank",
-			   gate->op ? phrase_call(gate->op, &call) : "a call",
-			   phrase_comm(diag->s->snap, gate->comm, &comm));
+		cw_text_append(buf, len, "inside %s on %s, which waits for no other rank",
+			       gate->op ? phrase_call(gate->op, &call) : "a call",
+			       phrase_comm(diag->s->snap, gate->comm, &comm));
 	} else {
-		phrase_say(buf, len, "inside %s", phrase_call(&r->host_call, &call));
+		cw_text_append(buf, len, "inside %s", phrase_call(&r->host_call, &call));
 	}
 }
 
@@ -186,16 +188,16 @@ static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, si
 	const char *alive = diag->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
 
 	if (*reason_of_halt(diag, rank, halt, sizeof(halt)))
-		phrase_say(buf, len, "%s", halt);
+		cw_text_append(buf, len, "%s", halt);
 	else if (detail == CW_DETAIL_INSIDE_OTHER_CALL)
 		say_other_call(diag, rank, buf, len);
 	else if (detail == CW_DETAIL_ABORTED || detail == CW_DETAIL_DESTROYED)
-		phrase_say(buf, len, "%sit has %s the communicator", *alive ? "alive; " : "",
-			   cw_detail_name(detail));
+		cw_text_append(buf, len, "%sit has %s the communicator", *alive ? "alive; " : "",
+			       cw_detail_name(detail));
 	else
-		phrase_say(buf, len, "%soutside NCCL", alive);
+		cw_text_append(buf, len, "%soutside NCCL", alive);
 	if (diag->s->snap->ranks[rank].flags & CW_RANKF_D_STATE)
-		phrase_say(buf, len, ", in uninterruptible sleep (state D)");
+		cw_text_append(buf, len, ", in uninterruptible sleep (state D)");
 	add_last_call(diag, rank, buf, len);
 	add_headway(diag, rank, buf, len);
 }
@@ -240,10 +242,11 @@ static void add_colour(const struct diagnosis *diag, char *buf, size_t len)
 		return;
 	even = evenly_split_size(snap, diag->v->comm);
 	if (even && nranks - even == diag->v->n_culprits)
-		phrase_say(buf, len,
-			   "; the group has %u members, an even split of its parent would give it "
-			   "%u: check the colour it passed to the split",
-			   nranks, even);
+		cw_text_append(
+			buf, len,
+			"; the group has %u members, an even split of its parent would give it "
+			"%u: check the colour it passed to the split",
+			nranks, even);
 }
 
 static void say_own_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
@@ -256,17 +259,18 @@ static void say_own_call(const struct diagnosis *diag, uint32_t rank, char *buf,
 		return;
 	}
 	if (!diag->s->alignments[diag->main->comm].knows_call) {
-		phrase_say(buf, len, "its calls differ from those of the others at #%" PRIu64,
-			   v->coll_seq);
+		cw_text_append(buf, len, "its calls differ from those of the others at #%" PRIu64,
+			       v->coll_seq);
 		if (v->after_seq)
-			phrase_say(buf, len, " and were the same until #%" PRIu64, v->after_seq);
+			cw_text_append(buf, len, " and were the same until #%" PRIu64,
+				       v->after_seq);
 		return;
 	}
 	for (uint32_t i = 0; i < v->n_sides; i++)
 		for (uint32_t k = 0; v->sides[i].has_op && k < v->sides[i].n_ranks; k++)
 			if (v->sides[i].ranks[k] == rank) {
-				phrase_say(buf, len, "called %s",
-					   cw_op_format(&v->sides[i].op, op, sizeof(op)));
+				cw_text_append(buf, len, "called %s",
+					       cw_op_format(&v->sides[i].op, op, sizeof(op)));
 				add_colour(diag, buf, len);
 				return;
 			}
@@ -278,10 +282,10 @@ static void say_pending(const struct diagnosis *diag, uint32_t rank, char *buf, 
 	char op[96];
 
 	if (m && m->pending)
-		phrase_say(buf, len, "%sinside %s", is_dead(diag, rank) ? "was " : "",
-			   cw_op_format(m->pending, op, sizeof(op)));
+		cw_text_append(buf, len, "%sinside %s", is_dead(diag, rank) ? "was " : "",
+			       cw_op_format(m->pending, op, sizeof(op)));
 	else
-		phrase_say(buf, len, "has posted a call of another size");
+		cw_text_append(buf, len, "has posted a call of another size");
 }
 
 static void say_wait(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
@@ -293,9 +297,9 @@ static void say_wait(const struct diagnosis *diag, uint32_t rank, char *buf, siz
 	if (!waitgraph_waits(g, rank))
 		return;
 	gate = &g->gates[g->waits[g->wait_start[rank]]];
-	phrase_say(buf, len, "waits in %s on %s while the others wait for it elsewhere",
-		   gate->op ? phrase_call(gate->op, &call) : "a call",
-		   phrase_comm(diag->s->snap, gate->comm, &comm));
+	cw_text_append(buf, len, "waits in %s on %s while the others wait for it elsewhere",
+		       gate->op ? phrase_call(gate->op, &call) : "a call",
+		       phrase_comm(diag->s->snap, gate->comm, &comm));
 }
 
 /* That is all that is known: it may as well wait for data of another that did not finish. */
@@ -304,8 +308,8 @@ static void say_unfinished(const struct diagnosis *diag, uint32_t rank, char *bu
 	const struct cw_snap_member *m = member_at(diag, rank);
 	struct phrase call;
 
-	phrase_say(buf, len, "did not finish %s, which others have completed",
-		   m && m->pending ? phrase_call(m->pending, &call) : "the call");
+	cw_text_append(buf, len, "did not finish %s, which others have completed",
+		       m && m->pending ? phrase_call(m->pending, &call) : "the call");
 	add_headway(diag, rank, buf, len);
 }
 
@@ -318,16 +322,16 @@ static void say_messages(const struct diagnosis *diag, uint32_t rank, char *buf,
 	bool is_of_pair = is_sender || c->members[f->receiver].rank == rank;
 
 	if (f->detail == CW_DETAIL_NOT_POSTED)
-		phrase_say(buf, len, "left out %s that others posted the counterpart of",
-			   !is_of_pair ? "calls"
-			   : is_sender ? "sends"
-				       : "receives");
+		cw_text_append(buf, len, "left out %s that others posted the counterpart of",
+			       !is_of_pair ? "calls"
+			       : is_sender ? "sends"
+					   : "receives");
 	else if (f->send && is_of_pair)
-		phrase_say(buf, len, "%s %" PRIu64 " bytes as message #%" PRIu64,
-			   is_sender ? "sent" : "received",
-			   is_sender ? f->send->bytes : f->recv->bytes, f->send->p2p_seq);
+		cw_text_append(buf, len, "%s %" PRIu64 " bytes as message #%" PRIu64,
+			       is_sender ? "sent" : "received",
+			       is_sender ? f->send->bytes : f->recv->bytes, f->send->p2p_seq);
 	else
-		phrase_say(buf, len, "sends or receives messages of other sizes than its peer");
+		cw_text_append(buf, len, "sends or receives messages of other sizes than its peer");
 }
 
 void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
@@ -343,7 +347,7 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 		say_death(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
-		phrase_say(buf, len, "its node %.64s has stopped reporting", node ? node : "");
+		cw_text_append(buf, len, "its node %.64s has stopped reporting", node ? node : "");
 		break;
 	case CW_CLASS_MISMATCH:
 		say_own_call(diag, c->rank, buf, len);
@@ -359,7 +363,8 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 			say_alive(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_UNKNOWN:
-		phrase_say(buf, len, "left no recording, and others wait in a call of its group");
+		cw_text_append(buf, len,
+			       "left no recording, and others wait in a call of its group");
 		break;
 	case CW_CLASS_DEADLOCK:
 		say_wait(diag, c->rank, buf, len);
@@ -371,7 +376,8 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 			say_alive(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_DEVICE_STALLED:
-		phrase_say(buf, len, "enqueued the call, but its stream is stuck in earlier work");
+		cw_text_append(buf, len,
+			       "enqueued the call, but its stream is stuck in earlier work");
 		add_headway(diag, c->rank, buf, len);
 		break;
 	default:

@@ -2,12 +2,12 @@
 #include "analysis/wording/wording.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analysis/wording/phrase.h"
 #include "analysis/wording/reason.h"
 #include "analysis/wording/ruled_out.h"
+#include "common/text.h"
 
 /* ---- what an alert says: sentences, the first of which names the culprit ---- */
 
@@ -33,9 +33,9 @@ static void say_others(const struct cw_snapshot *snap, const uint32_t *ranks, ui
 	if (!n_named || n + n_named != n_all)
 		(void)phrase_ranks(snap, ranks, n, p);
 	else if (n == 1)
-		phrase_say(p->text, sizeof(p->text), "the other rank");
+		cw_text_append(p->text, sizeof(p->text), "the other rank");
 	else
-		phrase_say(p->text, sizeof(p->text), "the other %" PRIu32 " ranks", n);
+		cw_text_append(p->text, sizeof(p->text), "the other %" PRIu32 " ranks", n);
 }
 
 /* A sentence of its own begins with a capital. */
@@ -43,7 +43,7 @@ static void say_sentence(char *text, size_t len, const char *sentence)
 {
 	size_t at = strlen(text);
 
-	phrase_say(text, len, "%s", sentence);
+	cw_text_append(text, len, "%s", sentence);
 	if (text[at] >= 'a' && text[at] <= 'z')
 		text[at] = (char)(text[at] - 'a' + 'A');
 }
@@ -54,11 +54,11 @@ static const char *say_waiting(const struct cw_verdict *v, const struct words *w
 {
 	p->text[0] = '\0';
 	if (v->waiting_since_ns)
-		phrase_say(p->text, sizeof(p->text), "%s been waiting%s for %s",
-			   v->n_victims == 1 ? "has" : "have", what, w->since.text);
+		cw_text_append(p->text, sizeof(p->text), "%s been waiting%s for %s",
+			       v->n_victims == 1 ? "has" : "have", what, w->since.text);
 	else
-		phrase_say(p->text, sizeof(p->text), "%s waiting%s",
-			   v->n_victims == 1 ? "is" : "are", what);
+		cw_text_append(p->text, sizeof(p->text), "%s waiting%s",
+			       v->n_victims == 1 ? "is" : "are", what);
 	return p->text;
 }
 
@@ -80,8 +80,8 @@ static bool all_wait_in(const struct diagnosis *diag)
 /* " in all_reduce #133 on world", and " or behind it" where some wait elsewhere for those. */
 static void say_where(const struct diagnosis *diag, const struct words *w, char *text, size_t len)
 {
-	phrase_say(text, len, " in %s on %s%s", w->call.text, w->comm.text,
-		   all_wait_in(diag) ? "" : " or behind it");
+	cw_text_append(text, len, " in %s on %s%s", w->call.text, w->comm.text,
+		       all_wait_in(diag) ? "" : " or behind it");
 }
 
 /* Ends the first sentence, and tells for whom others wait, and since when. */
@@ -93,14 +93,14 @@ static void find_waiting(const struct diagnosis *diag, struct words *w, const ch
 
 	w->waiting[0] = '\0';
 	if (!v->n_victims) {
-		phrase_say(w->waiting, sizeof(w->waiting), ".");
+		cw_text_append(w->waiting, sizeof(w->waiting), ".");
 		return;
 	}
 	say_others(diag->s->snap, v->victims, v->n_victims, v->n_culprits, job_size(diag->s->snap),
 		   &others);
-	phrase_say(sentence, sizeof(sentence), "%s %s.", others.text,
-		   say_waiting(v, w, what, &since));
-	phrase_say(w->waiting, sizeof(w->waiting), ". ");
+	cw_text_append(sentence, sizeof(sentence), "%s %s.", others.text,
+		       say_waiting(v, w, what, &since));
+	cw_text_append(w->waiting, sizeof(w->waiting), ". ");
 	say_sentence(w->waiting, sizeof(w->waiting), sentence);
 }
 
@@ -124,10 +124,10 @@ static void find_words(const struct diagnosis *diag, struct words *w)
 	if (v->n_sides && v->sides[0].has_op)
 		(void)phrase_call(&v->sides[0].op, &w->call);
 	else
-		phrase_say(w->call.text, sizeof(w->call.text), "%s",
-			   diag->main->gate == CW_SNAP_NONE
-				   ? "a call"
-				   : phrase_kind(diag->s->g.gates[diag->main->gate].op_kind));
+		cw_text_append(w->call.text, sizeof(w->call.text), "%s",
+			       diag->main->gate == CW_SNAP_NONE
+				       ? "a call"
+				       : phrase_kind(diag->s->g.gates[diag->main->gate].op_kind));
 	(void)phrase_comm(snap, v->comm, &w->comm);
 	(void)phrase_since(snap, v->waiting_since_ns, &w->since);
 	find_waiting(diag, w, v->n_culprits == 1 ? " for it" : v->n_culprits ? " for them" : "");
@@ -138,11 +138,12 @@ static const char *say_between(const struct cw_verdict *v, struct phrase *p)
 {
 	p->text[0] = '\0';
 	if (v->after_seq)
-		phrase_say(p->text, sizeof(p->text),
-			   "between collective #%" PRIu64 " and #%" PRIu64, v->after_seq,
-			   v->coll_seq);
+		cw_text_append(p->text, sizeof(p->text),
+			       "between collective #%" PRIu64 " and #%" PRIu64, v->after_seq,
+			       v->coll_seq);
 	else
-		phrase_say(p->text, sizeof(p->text), "before collective #%" PRIu64, v->coll_seq);
+		cw_text_append(p->text, sizeof(p->text), "before collective #%" PRIu64,
+			       v->coll_seq);
 	return p->text;
 }
 
@@ -158,18 +159,20 @@ static void sum_up_histories(const struct diagnosis *diag, struct words *w)
 	if (al->majority != ALIGN_NO_SIDE) {
 		say_others(diag->s->snap, al->sides[0].ranks, al->sides[0].n_ranks, v->n_culprits,
 			   diag->s->snap->comms[v->comm].nranks, &most);
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s made another call than %s on %s, %s; the call itself is no longer "
-			   "recorded%s",
-			   w->who.text, most.text, w->comm.text, where.text, w->waiting);
+		cw_text_append(
+			v->summary, sizeof(v->summary),
+			"%s made another call than %s on %s, %s; the call itself is no longer "
+			"recorded%s",
+			w->who.text, most.text, w->comm.text, where.text, w->waiting);
 		return;
 	}
 	(void)phrase_ranks(diag->s->snap, al->sides[0].ranks, al->sides[0].n_ranks, &most);
 	(void)phrase_ranks(diag->s->snap, al->sides[1].ranks, al->sides[1].n_ranks, &other);
-	phrase_say(v->summary, sizeof(v->summary),
-		   "%s and %s made different calls on %s, %s; the calls themselves are no longer "
-		   "recorded%s",
-		   most.text, other.text, w->comm.text, where.text, w->waiting);
+	cw_text_append(
+		v->summary, sizeof(v->summary),
+		"%s and %s made different calls on %s, %s; the calls themselves are no longer "
+		"recorded%s",
+		most.text, other.text, w->comm.text, where.text, w->waiting);
 }
 
 /* "rank 3 loaded NCCL 2.21.5, ranks 0-2 loaded NCCL 2.28.9; …" */
@@ -183,17 +186,17 @@ static void sum_up_setup(const struct diagnosis *diag, const struct words *w)
 	size_t len = sizeof(v->summary);
 	struct phrase ranks;
 
-	phrase_say(text, len, "%s ", phrase_ranks(snap, odd->ranks, odd->n_ranks, &ranks));
+	cw_text_append(text, len, "%s ", phrase_ranks(snap, odd->ranks, odd->n_ranks, &ranks));
 	phrase_trait(snap, v->comm, odd->ranks[0], v->detail, text, len);
 	(void)phrase_ranks(snap, usual->ranks, usual->n_ranks, &ranks);
 	if (v->detail == CW_DETAIL_ENVIRONMENT || v->detail == CW_DETAIL_ORDER) {
-		phrase_say(text, len, ", %s", ranks.text);
+		cw_text_append(text, len, ", %s", ranks.text);
 	} else {
-		phrase_say(text, len, ", %s ", ranks.text);
+		cw_text_append(text, len, ", %s ", ranks.text);
 		phrase_trait(snap, v->comm, usual->ranks[0], v->detail, text, len);
 	}
-	phrase_say(text, len, "; %s of %s has not finished for %s.", w->call.text, w->comm.text,
-		   w->since.text);
+	cw_text_append(text, len, "; %s of %s has not finished for %s.", w->call.text, w->comm.text,
+		       w->since.text);
 }
 
 /* The one argument that differs: "count 512"; false where it reads the same on both sides. */
@@ -201,13 +204,13 @@ static bool say_argument(enum cw_detail detail, const struct cw_op *op, struct p
 {
 	p->text[0] = '\0';
 	if (detail == CW_DETAIL_COUNT)
-		phrase_say(p->text, sizeof(p->text), "count %" PRIu64, op->count);
+		cw_text_append(p->text, sizeof(p->text), "count %" PRIu64, op->count);
 	else if (detail == CW_DETAIL_DTYPE)
-		phrase_say(p->text, sizeof(p->text), "type %s", cw_dtype_name(op->dtype));
+		cw_text_append(p->text, sizeof(p->text), "type %s", cw_dtype_name(op->dtype));
 	else if (detail == CW_DETAIL_REDOP)
-		phrase_say(p->text, sizeof(p->text), "operator %s", cw_redop_name(op->redop));
+		cw_text_append(p->text, sizeof(p->text), "operator %s", cw_redop_name(op->redop));
 	else if (detail == CW_DETAIL_ROOT)
-		phrase_say(p->text, sizeof(p->text), "root %" PRId32, op->root);
+		cw_text_append(p->text, sizeof(p->text), "root %" PRId32, op->root);
 	else
 		return false;
 	return true;
@@ -222,22 +225,22 @@ static void sum_up_sides(const struct diagnosis *diag, const struct words *w,
 	char text[96];
 
 	if (v->detail == CW_DETAIL_KIND && odd->kind != usual->kind) {
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s called %s as #%" PRIu64 " on %s; %s called %s.", w->who.text,
-			   phrase_kind(odd->kind), v->coll_seq, w->comm.text, most->text,
-			   phrase_kind(usual->kind));
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s called %s as #%" PRIu64 " on %s; %s called %s.", w->who.text,
+			       phrase_kind(odd->kind), v->coll_seq, w->comm.text, most->text,
+			       phrase_kind(usual->kind));
 	} else if (odd->kind == usual->kind && say_argument(v->detail, odd, &its) &&
 		   say_argument(v->detail, usual, &theirs) && strcmp(its.text, theirs.text) != 0) {
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s called %s #%" PRIu64 " on %s with %s; %s called it with %s.",
-			   w->who.text, phrase_kind(odd->kind), v->coll_seq, w->comm.text, its.text,
-			   most->text, theirs.text);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s called %s #%" PRIu64 " on %s with %s; %s called it with %s.",
+			       w->who.text, phrase_kind(odd->kind), v->coll_seq, w->comm.text,
+			       its.text, most->text, theirs.text);
 	} else {
-		phrase_say(v->summary, sizeof(v->summary), "%s called %s on %s", w->who.text,
-			   cw_op_format(odd, text, sizeof(text)), w->comm.text);
-		phrase_say(v->summary, sizeof(v->summary), "; %s called %s (%s differs).",
-			   most->text, cw_op_format(usual, text, sizeof(text)),
-			   cw_detail_name(v->detail));
+		cw_text_append(v->summary, sizeof(v->summary), "%s called %s on %s", w->who.text,
+			       cw_op_format(odd, text, sizeof(text)), w->comm.text);
+		cw_text_append(v->summary, sizeof(v->summary), "; %s called %s (%s differs).",
+			       most->text, cw_op_format(usual, text, sizeof(text)),
+			       cw_detail_name(v->detail));
 	}
 }
 
@@ -258,7 +261,7 @@ static void sum_up_mismatch(const struct diagnosis *diag, struct words *w)
 	}
 	find_waiting(diag, w, "");
 	if (al->majority == ALIGN_NO_SIDE) {
-		phrase_say(
+		cw_text_append(
 			diag->v->summary, sizeof(diag->v->summary),
 			"the ranks of %s disagree on call #%" PRIu64 ": %s called %s, %s called "
 			"%s (%s differs).",
@@ -272,16 +275,17 @@ static void sum_up_mismatch(const struct diagnosis *diag, struct words *w)
 	say_others(diag->s->snap, v->sides[0].ranks, v->sides[0].n_ranks, v->n_culprits,
 		   diag->s->snap->comms[v->comm].nranks, &most);
 	if (v->detail == CW_DETAIL_MISSING)
-		phrase_say(diag->v->summary, sizeof(diag->v->summary),
-			   "%s skipped %s on %s, which %s called, and went on with %s%s",
-			   w->who.text, cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
-			   w->comm.text, most.text, cw_op_format(&v->sides[1].op, odd, sizeof(odd)),
-			   w->waiting);
+		cw_text_append(diag->v->summary, sizeof(diag->v->summary),
+			       "%s skipped %s on %s, which %s called, and went on with %s%s",
+			       w->who.text, cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
+			       w->comm.text, most.text,
+			       cw_op_format(&v->sides[1].op, odd, sizeof(odd)), w->waiting);
 	else if (v->detail == CW_DETAIL_EXTRA)
-		phrase_say(diag->v->summary, sizeof(diag->v->summary),
-			   "%s made an extra call on %s: %s, where %s called %s%s", w->who.text,
-			   w->comm.text, cw_op_format(&v->sides[1].op, odd, sizeof(odd)), most.text,
-			   cw_op_format(&v->sides[0].op, usual, sizeof(usual)), w->waiting);
+		cw_text_append(diag->v->summary, sizeof(diag->v->summary),
+			       "%s made an extra call on %s: %s, where %s called %s%s", w->who.text,
+			       w->comm.text, cw_op_format(&v->sides[1].op, odd, sizeof(odd)),
+			       most.text, cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
+			       w->waiting);
 	else
 		sum_up_sides(diag, w, &most);
 }
@@ -290,7 +294,7 @@ static void sum_up_cycle(const struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
 
-	phrase_say(v->summary, sizeof(v->summary), "deadlock: ");
+	cw_text_append(v->summary, sizeof(v->summary), "deadlock: ");
 	for (uint32_t i = 0; i < v->n_chain; i++) {
 		struct phrase who, call, comm;
 		uint32_t rank = v->chain[i].rank;
@@ -298,18 +302,19 @@ static void sum_up_cycle(const struct diagnosis *diag)
 
 		/* Past four the circle is told by its numbers. */
 		if (i == 4) {
-			phrase_say(v->summary, sizeof(v->summary),
-				   ", and so on around a cycle of %" PRIu32 " ranks.", v->n_chain);
+			cw_text_append(v->summary, sizeof(v->summary),
+				       ", and so on around a cycle of %" PRIu32 " ranks.",
+				       v->n_chain);
 			return;
 		}
-		phrase_say(v->summary, sizeof(v->summary), "%s waits in %s on %s",
-			   i ? ", which" : phrase_ranks(diag->s->snap, &rank, 1, &who),
-			   phrase_call(&v->chain[i].op, &call),
-			   phrase_comm(diag->s->snap, v->chain[i].comm, &comm));
-		phrase_say(v->summary, sizeof(v->summary), " for %s",
-			   phrase_ranks(diag->s->snap, &next, 1, &who));
+		cw_text_append(v->summary, sizeof(v->summary), "%s waits in %s on %s",
+			       i ? ", which" : phrase_ranks(diag->s->snap, &rank, 1, &who),
+			       phrase_call(&v->chain[i].op, &call),
+			       phrase_comm(diag->s->snap, v->chain[i].comm, &comm));
+		cw_text_append(v->summary, sizeof(v->summary), " for %s",
+			       phrase_ranks(diag->s->snap, &next, 1, &who));
 	}
-	phrase_say(v->summary, sizeof(v->summary), ".");
+	cw_text_append(v->summary, sizeof(v->summary), ".");
 }
 
 /* " on node-a (ranks 1,3) and node-b (ranks 5,7)", or " on 12 nodes" */
@@ -332,7 +337,7 @@ static void add_nodes(const struct diagnosis *diag, const struct gate *gate, cha
 			nodes[n_nodes++] = node;
 	}
 	if (n_nodes > NODES_LISTED) {
-		phrase_say(text, len, " on their nodes");
+		cw_text_append(text, len, " on their nodes");
 		return;
 	}
 	for (uint32_t k = 0; k < n_nodes; k++) {
@@ -342,11 +347,11 @@ static void add_nodes(const struct diagnosis *diag, const struct gate *gate, cha
 		for (uint32_t i = 0; i < gate->n_waiters; i++)
 			if (snap->ranks[gate->waiters[i]].node == nodes[k])
 				ranks[n++] = gate->waiters[i];
-		phrase_say(text, len, "%s%.64s (%s)",
-			   k == 0             ? " on "
-			   : k + 1 == n_nodes ? " and "
-					      : ", ",
-			   snap->nodes[nodes[k]].name, phrase_ranks(snap, ranks, n, &who));
+		cw_text_append(text, len, "%s%.64s (%s)",
+			       k == 0             ? " on "
+			       : k + 1 == n_nodes ? " and "
+						  : ", ",
+			       snap->nodes[nodes[k]].name, phrase_ranks(snap, ranks, n, &who));
 	}
 }
 
@@ -368,18 +373,19 @@ static void sum_up_halted(const struct diagnosis *diag, struct words *w, const c
 
 	if (is_inside(gate, v->culprits[0].rank)) {
 		find_waiting(diag, w, "");
-		phrase_say(v->summary, sizeof(v->summary), "%s is %s inside %s on %s%s",
-			   w->who.text, how, w->call.text, w->comm.text, w->waiting);
+		cw_text_append(v->summary, sizeof(v->summary), "%s is %s inside %s on %s%s",
+			       w->who.text, how, w->call.text, w->comm.text, w->waiting);
 		return;
 	}
-	phrase_say(v->summary, sizeof(v->summary),
-		   "%s is %s, with its own part of %s on %s done; %s %s been inside it for %s, and "
-		   "its threads may have their data to hand on.",
-		   w->who.text, how, w->call.text, w->comm.text, inside->text,
-		   gate->n_waiters == 1 ? "has" : "have", w->since.text);
+	cw_text_append(
+		v->summary, sizeof(v->summary),
+		"%s is %s, with its own part of %s on %s done; %s %s been inside it for %s, and "
+		"its threads may have their data to hand on.",
+		w->who.text, how, w->call.text, w->comm.text, inside->text,
+		gate->n_waiters == 1 ? "has" : "have", w->since.text);
 	if (v->n_victims > gate->n_waiters)
-		phrase_say(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind them.",
-			   n_behind, n_behind == 1 ? "rank waits" : "ranks wait");
+		cw_text_append(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind them.",
+			       n_behind, n_behind == 1 ? "rank waits" : "ranks wait");
 }
 
 static void sum_up_full_call(const struct diagnosis *diag, struct words *w)
@@ -397,29 +403,30 @@ static void sum_up_full_call(const struct diagnosis *diag, struct words *w)
 		return;
 	}
 	if (n_completed)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s %s not finished %s on %s, which %" PRIu32 " of its %" PRIu32
-			   " members have completed; nothing has moved there for %s.",
-			   inside.text, gate->n_waiters == 1 ? "has" : "have", w->call.text,
-			   w->comm.text, n_completed, nranks, w->since.text);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s %s not finished %s on %s, which %" PRIu32 " of its %" PRIu32
+			       " members have completed; nothing has moved there for %s.",
+			       inside.text, gate->n_waiters == 1 ? "has" : "have", w->call.text,
+			       w->comm.text, n_completed, nranks, w->since.text);
 	else if (gate->n_waiters == nranks && nranks > 1)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "all %" PRIu32 " ranks of %s entered %s and none has finished for %s.",
-			   nranks, w->comm.text, w->call.text, w->since.text);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "all %" PRIu32
+			       " ranks of %s entered %s and none has finished for %s.",
+			       nranks, w->comm.text, w->call.text, w->since.text);
 	else
-		phrase_say(
+		cw_text_append(
 			v->summary, sizeof(v->summary),
 			"%s entered %s on %s, nobody is missing, and it has not finished for %s.",
 			inside.text, w->call.text, w->comm.text, w->since.text);
-	phrase_say(v->summary, sizeof(v->summary),
-		   " Not the program: check network, GPUs and NCCL");
+	cw_text_append(v->summary, sizeof(v->summary),
+		       " Not the program: check network, GPUs and NCCL");
 	add_nodes(diag, gate, v->summary, sizeof(v->summary));
-	phrase_say(v->summary, sizeof(v->summary), ".");
+	cw_text_append(v->summary, sizeof(v->summary), ".");
 	if (v->n_victims + v->n_culprits > gate->n_waiters)
-		phrase_say(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind it.",
-			   v->n_victims + v->n_culprits - gate->n_waiters,
-			   v->n_victims + v->n_culprits - gate->n_waiters == 1 ? "rank waits"
-									       : "ranks wait");
+		cw_text_append(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind it.",
+			       v->n_victims + v->n_culprits - gate->n_waiters,
+			       v->n_victims + v->n_culprits - gate->n_waiters == 1 ? "rank waits"
+										   : "ranks wait");
 }
 
 static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
@@ -431,14 +438,15 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 
 	say_where(diag, w, where, sizeof(where));
 	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN && scene_n_completed(diag->s, gate)) {
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s entered %s on %s %s ago, and others have completed it; the progress "
-			   "of their devices is not known.",
-			   w->victims.text, w->call.text, w->comm.text, w->since.text);
+		cw_text_append(
+			v->summary, sizeof(v->summary),
+			"%s entered %s on %s %s ago, and others have completed it; the progress "
+			"of their devices is not known.",
+			w->victims.text, w->call.text, w->comm.text, w->since.text);
 		return;
 	}
 	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN) {
-		phrase_say(
+		cw_text_append(
 			v->summary, sizeof(v->summary),
 			"all ranks of %s entered %s, and %s %s not returned for %s; the progress "
 			"of their devices is not known.",
@@ -446,24 +454,24 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 			v->n_victims == 1 ? "has" : "have", w->since.text);
 		return;
 	}
-	phrase_say(v->summary, sizeof(v->summary), "%s %s", w->victims.text,
-		   say_waiting(v, w, where, &since));
+	cw_text_append(v->summary, sizeof(v->summary), "%s %s", w->victims.text,
+		       say_waiting(v, w, where, &since));
 	if (v->detail == CW_DETAIL_NOT_VISIBLE && v->n_culprits)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "; %s left no recording: dead, or unable to write one (a held "
-			   "interpreter lock, for example).",
-			   w->who.text);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "; %s left no recording: dead, or unable to write one (a held "
+			       "interpreter lock, for example).",
+			       w->who.text);
 	else if (v->detail == CW_DETAIL_NOT_VISIBLE)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "; %" PRIu32 " of its ranks %s not visible and may be missing.",
-			   gate->n_unseen, gate->n_unseen == 1 ? "is" : "are");
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "; %" PRIu32 " of its ranks %s not visible and may be missing.",
+			       gate->n_unseen, gate->n_unseen == 1 ? "is" : "are");
 	else if (v->detail == CW_DETAIL_LEFT_OUT)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "; the missing rank may be stuck in an earlier call whose device "
-			   "progress was not recorded.");
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "; the missing rank may be stuck in an earlier call whose device "
+			       "progress was not recorded.");
 	else
-		phrase_say(v->summary, sizeof(v->summary),
-			   "; the node of the rank they wait for does not report.");
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "; the node of the rank they wait for does not report.");
 }
 
 static void sum_up_init(const struct diagnosis *diag, struct words *w)
@@ -474,21 +482,21 @@ static void sum_up_init(const struct diagnosis *diag, struct words *w)
 
 	if (v->n_culprits) {
 		find_waiting(diag, w, all_wait_in(diag) ? " in it" : " in it or behind it");
-		phrase_say(v->summary, sizeof(v->summary), "%s %s not called %s for %s%s",
-			   w->who.text, v->n_culprits == 1 ? "has" : "have", w->call.text,
-			   w->comm.text, w->waiting);
+		cw_text_append(v->summary, sizeof(v->summary), "%s %s not called %s for %s%s",
+			       w->who.text, v->n_culprits == 1 ? "has" : "have", w->call.text,
+			       w->comm.text, w->waiting);
 	} else if (gate->n_unseen) {
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%" PRIu32 " of the %" PRIu32
-			   " ranks of %s %s not been seen in %s; %s %s.",
-			   gate->n_unseen, diag->s->snap->comms[v->comm].nranks, w->comm.text,
-			   gate->n_unseen == 1 ? "has" : "have", w->call.text, w->victims.text,
-			   say_waiting(v, w, all_wait_in(diag) ? " in it" : " in it or behind it",
-				       &since));
+		cw_text_append(
+			v->summary, sizeof(v->summary),
+			"%" PRIu32 " of the %" PRIu32 " ranks of %s %s not been seen in %s; %s %s.",
+			gate->n_unseen, diag->s->snap->comms[v->comm].nranks, w->comm.text,
+			gate->n_unseen == 1 ? "has" : "have", w->call.text, w->victims.text,
+			say_waiting(v, w, all_wait_in(diag) ? " in it" : " in it or behind it",
+				    &since));
 	} else {
-		phrase_say(v->summary, sizeof(v->summary),
-			   "all ranks of %s are inside %s, which has not finished for %s.",
-			   w->comm.text, w->call.text, w->since.text);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "all ranks of %s are inside %s, which has not finished for %s.",
+			       w->comm.text, w->call.text, w->since.text);
 	}
 }
 
@@ -545,15 +553,15 @@ static void sum_up_dead(const struct diagnosis *diag, const struct words *w)
 	struct cw_verdict *v = diag->v;
 	char how[192];
 
-	phrase_say(v->summary, sizeof(v->summary), "%s %s ", w->who.text,
-		   how_they_ended(diag, how, sizeof(how)));
+	cw_text_append(v->summary, sizeof(v->summary), "%s %s ", w->who.text,
+		       how_they_ended(diag, how, sizeof(how)));
 	if (ended_inside(diag))
-		phrase_say(v->summary, sizeof(v->summary), "inside ");
+		cw_text_append(v->summary, sizeof(v->summary), "inside ");
 	else
-		phrase_say(v->summary, sizeof(v->summary), "before %s could %s ", w->they,
-			   what_they_could_not(diag));
-	phrase_say(v->summary, sizeof(v->summary), "%s on %s%s", w->call.text, w->comm.text,
-		   w->waiting);
+		cw_text_append(v->summary, sizeof(v->summary), "before %s could %s ", w->they,
+			       what_they_could_not(diag));
+	cw_text_append(v->summary, sizeof(v->summary), "%s on %s%s", w->call.text, w->comm.text,
+		       w->waiting);
 }
 
 /* Somebody waits for them in another comm, too. */
@@ -593,22 +601,23 @@ static void sum_up_nodes(const struct diagnosis *diag, struct words *w)
 	}
 	(void)phrase_ranks(snap, ranks, ranks ? v->n_culprits : 0, &who);
 	if (node < snap->n_nodes && snap->nodes[node].last_digest_ns)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%.64s (%s) has not been heard from for %s", snap->nodes[node].name,
-			   who.text, phrase_since(snap, snap->nodes[node].last_digest_ns, &silent));
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%.64s (%s) has not been heard from for %s", snap->nodes[node].name,
+			       who.text,
+			       phrase_since(snap, snap->nodes[node].last_digest_ns, &silent));
 	else if (node < snap->n_nodes)
-		phrase_say(v->summary, sizeof(v->summary), "%.64s (%s) has stopped reporting",
-			   snap->nodes[node].name, who.text);
+		cw_text_append(v->summary, sizeof(v->summary), "%.64s (%s) has stopped reporting",
+			       snap->nodes[node].name, who.text);
 	else
-		phrase_say(v->summary, sizeof(v->summary), "the nodes of %s have stopped reporting",
-			   who.text);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "the nodes of %s have stopped reporting", who.text);
 	if (all_wait_in(diag) || !is_waited_for_elsewhere(diag))
 		say_where(diag, w, where, sizeof(where));
 	else
-		phrase_say(where, sizeof(where), " in %s on %s or elsewhere", w->call.text,
-			   w->comm.text);
+		cw_text_append(where, sizeof(where), " in %s on %s or elsewhere", w->call.text,
+			       w->comm.text);
 	find_waiting(diag, w, where);
-	phrase_say(v->summary, sizeof(v->summary), "%s", w->waiting);
+	cw_text_append(v->summary, sizeof(v->summary), "%s", w->waiting);
 }
 
 /* What the device does not come to is not the call that the others wait in. */
@@ -620,11 +629,11 @@ static void sum_up_held(const struct diagnosis *diag, struct words *w)
 
 	say_where(diag, w, where, sizeof(where));
 	find_waiting(diag, w, where);
-	phrase_say(v->summary, sizeof(v->summary),
-		   "%s enqueued %s on %s, but %s device is stuck in earlier work%s", w->who.text,
-		   phrase_call(diag->main->held, &call),
-		   phrase_comm(diag->s->snap, diag->main->held_comm, &comm),
-		   v->n_culprits == 1 ? "its" : "their", w->waiting);
+	cw_text_append(v->summary, sizeof(v->summary),
+		       "%s enqueued %s on %s, but %s device is stuck in earlier work%s",
+		       w->who.text, phrase_call(diag->main->held, &call),
+		       phrase_comm(diag->s->snap, diag->main->held_comm, &comm),
+		       v->n_culprits == 1 ? "its" : "their", w->waiting);
 }
 
 /* "rank 2 has been sending to rank 3 on pp (#31) for 2 s, but rank 3 never posted the recv." */
@@ -640,39 +649,39 @@ static void sum_up_unposted(const struct diagnosis *diag, const struct words *w)
 
 	if (!side || !side->has_op || side->n_ranks != 1 || v->n_culprits != 1 ||
 	    !cw_op_is_p2p(side->op.kind) || !v->waiting_since_ns) {
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s never posted the counterpart of %s on %s%s", w->who.text,
-			   w->call.text, w->comm.text, w->waiting);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s never posted the counterpart of %s on %s%s", w->who.text,
+			       w->call.text, w->comm.text, w->waiting);
 		return;
 	}
 	op = scene_call_with(diag->s, diag->v->comm, side, v->culprits[0].rank);
 	if (!op) {
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s never posted the counterpart of a call on %s%s", w->who.text,
-			   w->comm.text, w->waiting);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s never posted the counterpart of a call on %s%s", w->who.text,
+			       w->comm.text, w->waiting);
 		return;
 	}
 	sends = op->kind == CW_OP_SEND;
 	(void)phrase_ranks(snap, &v->culprits[0].rank, 1, &it);
-	phrase_say(v->summary, sizeof(v->summary),
-		   "%s has been %s %s on %s (#%" PRIu64
-		   ") for %s, but %s never posted the matching "
-		   "%s",
-		   phrase_ranks(snap, side->ranks, 1, &one),
-		   sends ? "sending to" : "receiving from", w->who.text, w->comm.text, op->p2p_seq,
-		   w->since.text, it.text, sends ? "recv" : "send");
+	cw_text_append(v->summary, sizeof(v->summary),
+		       "%s has been %s %s on %s (#%" PRIu64
+		       ") for %s, but %s never posted the matching "
+		       "%s",
+		       phrase_ranks(snap, side->ranks, 1, &one),
+		       sends ? "sending to" : "receiving from", w->who.text, w->comm.text,
+		       op->p2p_seq, w->since.text, it.text, sends ? "recv" : "send");
 	if (waitgraph_waits(g, v->culprits[0].rank)) {
 		const struct gate *gate = &g->gates[g->waits[g->wait_start[v->culprits[0].rank]]];
 
 		if (gate->op)
-			phrase_say(v->summary, sizeof(v->summary), "; it is already in %s on %s",
-				   phrase_call(gate->op, &call),
-				   phrase_comm(snap, gate->comm, &comm));
+			cw_text_append(v->summary, sizeof(v->summary),
+				       "; it is already in %s on %s", phrase_call(gate->op, &call),
+				       phrase_comm(snap, gate->comm, &comm));
 	}
-	phrase_say(v->summary, sizeof(v->summary), ".");
+	cw_text_append(v->summary, sizeof(v->summary), ".");
 	if (v->n_victims > 1)
-		phrase_say(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind them.",
-			   v->n_victims - 1, v->n_victims == 2 ? "rank waits" : "ranks wait");
+		cw_text_append(v->summary, sizeof(v->summary), " %" PRIu32 " more %s behind them.",
+			       v->n_victims - 1, v->n_victims == 2 ? "rank waits" : "ranks wait");
 }
 
 /*
@@ -690,32 +699,32 @@ static void sum_up_messages(const struct diagnosis *diag, const struct words *w)
 	const char *to = phrase_ranks(snap, &c->members[f->receiver].rank, 1, &other);
 
 	if (f->send)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s sent %" PRIu64 " bytes to %s on %s as message #%" PRIu64
-			   ", and %s received %" PRIu64 " as that",
-			   from, f->send->bytes, to, w->comm.text, f->send->p2p_seq, to,
-			   f->recv->bytes);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s sent %" PRIu64 " bytes to %s on %s as message #%" PRIu64
+			       ", and %s received %" PRIu64 " as that",
+			       from, f->send->bytes, to, w->comm.text, f->send->p2p_seq, to,
+			       f->recv->bytes);
 	else if (f->detail == CW_DETAIL_SIZE)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "the sizes that %s sent to %s on %s are not those that %s received "
-			   "(%" PRIu64 " message%s)",
-			   from, to, w->comm.text, to, f->sends, f->sends == 1 ? "" : "s");
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "the sizes that %s sent to %s on %s are not those that %s received "
+			       "(%" PRIu64 " message%s)",
+			       from, to, w->comm.text, to, f->sends, f->sends == 1 ? "" : "s");
 	else if (f->sends > f->recvs)
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s sent to %s on %s what %s never received (%" PRIu64
-			   " message%s sent, %" PRIu64 " received)",
-			   from, to, w->comm.text, to, f->sends, f->sends == 1 ? "" : "s",
-			   f->recvs);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s sent to %s on %s what %s never received (%" PRIu64
+			       " message%s sent, %" PRIu64 " received)",
+			       from, to, w->comm.text, to, f->sends, f->sends == 1 ? "" : "s",
+			       f->recvs);
 	else
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s posted receives from %s on %s for what %s never sent (%" PRIu64
-			   " posted, %" PRIu64 " message%s sent)",
-			   to, from, w->comm.text, from, f->recvs, f->sends,
-			   f->sends == 1 ? "" : "s");
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s posted receives from %s on %s for what %s never sent (%" PRIu64
+			       " posted, %" PRIu64 " message%s sent)",
+			       to, from, w->comm.text, from, f->recvs, f->sends,
+			       f->sends == 1 ? "" : "s");
 	if (f->n_pairs > 1)
-		phrase_say(v->summary, sizeof(v->summary), "; likewise %" PRIu32 " more %s",
-			   f->n_pairs - 1, f->n_pairs == 2 ? "pair" : "pairs");
-	phrase_say(v->summary, sizeof(v->summary), ". No rank waits for it.");
+		cw_text_append(v->summary, sizeof(v->summary), "; likewise %" PRIu32 " more %s",
+			       f->n_pairs - 1, f->n_pairs == 2 ? "pair" : "pairs");
+	cw_text_append(v->summary, sizeof(v->summary), ". No rank waits for it.");
 }
 
 /* What holds a rank up is worth more than that it is missing. */
@@ -724,11 +733,11 @@ static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
 	struct cw_verdict *v = diag->v;
 	char how[192];
 
-	phrase_say(v->summary, sizeof(v->summary), "%s ", w->who.text);
+	cw_text_append(v->summary, sizeof(v->summary), "%s ", w->who.text);
 	if (v->n_culprits == 1 && *reason_of_halt(diag, v->culprits[0].rank, how, sizeof(how)))
-		phrase_say(v->summary, sizeof(v->summary), "is %s and ", how);
-	phrase_say(v->summary, sizeof(v->summary), "never reached %s on %s%s", w->call.text,
-		   w->comm.text, w->waiting);
+		cw_text_append(v->summary, sizeof(v->summary), "is %s and ", how);
+	cw_text_append(v->summary, sizeof(v->summary), "never reached %s on %s%s", w->call.text,
+		       w->comm.text, w->waiting);
 }
 
 static void sum_up(const struct diagnosis *diag)
@@ -764,14 +773,15 @@ static void sum_up(const struct diagnosis *diag)
 		}
 		find_waiting(diag, &w, "");
 		if (v->n_culprits == 1) {
-			phrase_say(v->summary, sizeof(v->summary),
-				   "%s disagrees with several ranks on the size of what they "
-				   "exchange on %s%s",
-				   w.who.text, w.comm.text, w.waiting);
+			cw_text_append(v->summary, sizeof(v->summary),
+				       "%s disagrees with several ranks on the size of what they "
+				       "exchange on %s%s",
+				       w.who.text, w.comm.text, w.waiting);
 			break;
 		}
-		phrase_say(v->summary, sizeof(v->summary), "%s disagree on the size of %s on %s%s",
-			   w.who.text, w.call.text, w.comm.text, w.waiting);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s disagree on the size of %s on %s%s", w.who.text, w.call.text,
+			       w.comm.text, w.waiting);
 		break;
 	case CW_CLASS_INIT_STUCK:
 		sum_up_init(diag, &w);
@@ -781,10 +791,10 @@ static void sum_up(const struct diagnosis *diag)
 			sum_up_held(diag, &w);
 			break;
 		}
-		phrase_say(v->summary, sizeof(v->summary),
-			   "%s enqueued %s on %s, but %s device is stuck in earlier work%s",
-			   w.who.text, w.call.text, w.comm.text,
-			   v->n_culprits == 1 ? "its" : "their", w.waiting);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s enqueued %s on %s, but %s device is stuck in earlier work%s",
+			       w.who.text, w.call.text, w.comm.text,
+			       v->n_culprits == 1 ? "its" : "their", w.waiting);
 		break;
 	case CW_CLASS_IN_COLLECTIVE:
 		sum_up_full_call(diag, &w);
@@ -800,22 +810,23 @@ static void wording_of_alternative(const struct diagnosis *diag, struct cw_alter
 	struct phrase who;
 
 	if (alt->verdict_class == CW_CLASS_MISMATCH && diag->main->setup) {
-		phrase_say(alt->reason, sizeof(alt->reason), "%s ",
-			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
+		cw_text_append(alt->reason, sizeof(alt->reason), "%s ",
+			       phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
 		phrase_trait(diag->s->snap, diag->v->comm, alt->culprits[0],
 			     diag->main->setup->detail, alt->reason, sizeof(alt->reason));
 	} else if (alt->verdict_class == CW_CLASS_MISMATCH &&
 		   diag->v->verdict_class == CW_CLASS_NEVER_ENTERED)
-		phrase_say(alt->reason, sizeof(alt->reason),
-			   "%s may have made a call that no other rank makes",
-			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
+		cw_text_append(alt->reason, sizeof(alt->reason),
+			       "%s may have made a call that no other rank makes",
+			       phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
 	else if (alt->n_culprits)
-		phrase_say(alt->reason, sizeof(alt->reason),
-			   "some of the waiting ranks also wait for %s",
-			   phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
+		cw_text_append(alt->reason, sizeof(alt->reason),
+			       "some of the waiting ranks also wait for %s",
+			       phrase_ranks(diag->s->snap, alt->culprits, alt->n_culprits, &who));
 	else
-		phrase_say(alt->reason, sizeof(alt->reason),
-			   "some of the waiting ranks wait in a call that all its members entered");
+		cw_text_append(
+			alt->reason, sizeof(alt->reason),
+			"some of the waiting ranks wait in a call that all its members entered");
 }
 
 int wording_of_verdict(struct diagnosis *diag)
@@ -823,8 +834,8 @@ int wording_of_verdict(struct diagnosis *diag)
 	struct cw_verdict *v = diag->v;
 
 	if (!diag->main) {
-		phrase_say(v->summary, sizeof(v->summary),
-			   "no rank is blocked on a call that cannot complete");
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "no rank is blocked on a call that cannot complete");
 		return 0;
 	}
 	for (uint32_t i = 0; i < v->n_culprits; i++)

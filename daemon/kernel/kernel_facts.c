@@ -8,27 +8,16 @@
 
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/text.h"
 #include "model/death.h"
 #include "model/snapshot.h"
 
 /* A request to end that is older than this is not why it exited. */
 #define ASKED_NS (60 * (uint64_t)CW_NS_PER_S)
-
-__attribute__((format(printf, 3, 4))) static void add(char *buf, size_t len, const char *format,
-						      ...)
-{
-	size_t used = strlen(buf);
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(buf + used, len - used, format, ap); /* shortened */
-	va_end(ap);
-}
 
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret)
 {
@@ -43,9 +32,9 @@ static void add_signal_name(char *buf, size_t len, int sig)
 	const char *name = cw_signal_name(sig);
 
 	if (name)
-		add(buf, len, "SIG%s", name);
+		cw_text_append(buf, len, "SIG%s", name);
 	else
-		add(buf, len, "signal %d", sig);
+		cw_text_append(buf, len, "signal %d", sig);
 }
 
 /* "python3 (pid 4242, uid 1000)"; a name is whatever the process calls itself. */
@@ -61,10 +50,11 @@ static void add_process(char *buf, size_t len, const struct cw_facts_signal *s)
 	if (s->sender_uid)
 		(void)snprintf(user, sizeof(user), "uid %" PRIu32, s->sender_uid);
 	if (s->sender_pid)
-		add(buf, len, "%s (pid %" PRIu32 ", %s)", *name ? name : "a process", s->sender_pid,
-		    user);
+		cw_text_append(buf, len, "%s (pid %" PRIu32 ", %s)", *name ? name : "a process",
+			       s->sender_pid, user);
 	else
-		add(buf, len, "a process outside the daemon's container (%s, %s)", name, user);
+		cw_text_append(buf, len, "a process outside the daemon's container (%s, %s)", name,
+			       user);
 }
 
 static void add_sender(char *buf, size_t len, const struct cw_facts_signal *s)
@@ -72,18 +62,18 @@ static void add_sender(char *buf, size_t len, const struct cw_facts_signal *s)
 	bool sender_exits = s->flags & CW_FACTS_SENDER_EXITS;
 
 	if (s->flags & CW_FACTS_SENDER_IS_INIT) {
-		add(buf, len, " as pid 1 of its container ended: ");
+		cw_text_append(buf, len, " as pid 1 of its container ended: ");
 		add_process(buf, len, s);
 	} else if (sender_exits && !(s->flags & CW_FACTS_BY_SELF)) {
 		/* PR_SET_PDEATHSIG, or the hang-up of a session whose leader ends */
-		add(buf, len, " as its parent or session leader ended: ");
+		cw_text_append(buf, len, " as its parent or session leader ended: ");
 		add_process(buf, len, s);
 	} else if (s->flags & CW_FACTS_BY_KERNEL) {
-		add(buf, len, " from the kernel");
+		cw_text_append(buf, len, " from the kernel");
 	} else if (s->flags & CW_FACTS_BY_SELF) {
-		add(buf, len, " sent by its own pid");
+		cw_text_append(buf, len, " sent by its own pid");
 	} else {
-		add(buf, len, " sent by ");
+		cw_text_append(buf, len, " sent by ");
 		add_process(buf, len, s);
 	}
 }
@@ -129,9 +119,9 @@ static void add_pages(char *buf, size_t len, uint64_t pages, int64_t page_bytes)
 	double mib = (double)pages * (double)page_bytes / (1 << 20);
 
 	if (mib < 1024)
-		add(buf, len, "%.0f MiB", mib);
+		cw_text_append(buf, len, "%.0f MiB", mib);
 	else
-		add(buf, len, "%.2f GiB", mib / 1024);
+		cw_text_append(buf, len, "%.2f GiB", mib / 1024);
 }
 
 /* The kernel kills when it could not get the last pages: within a hundredth is at the limit. */
@@ -143,24 +133,24 @@ static bool is_at_limit(const struct cw_facts_process *f)
 
 static void say_oom(const struct cw_facts_process *f, int64_t page_bytes, char *buf, size_t len)
 {
-	add(buf, len, "OOM-killed");
+	cw_text_append(buf, len, "OOM-killed");
 	if (f->rss_pages <= 0)
 		return;
-	add(buf, len, " (");
+	cw_text_append(buf, len, " (");
 	if (is_at_limit(f)) {
-		add(buf, len, "cgroup limit of ");
+		cw_text_append(buf, len, "cgroup limit of ");
 		add_pages(buf, len, f->group_limit_pages, page_bytes);
-		add(buf, len, " reached, ");
+		cw_text_append(buf, len, " reached, ");
 	}
 	add_pages(buf, len, (uint64_t)f->rss_pages, page_bytes);
-	add(buf, len, " resident");
+	cw_text_append(buf, len, " resident");
 	if (f->group_limit_pages && !is_at_limit(f)) {
-		add(buf, len, ", its cgroup at ");
+		cw_text_append(buf, len, ", its cgroup at ");
 		add_pages(buf, len, f->group_usage_pages, page_bytes);
-		add(buf, len, " of ");
+		cw_text_append(buf, len, " of ");
 		add_pages(buf, len, f->group_limit_pages, page_bytes);
 	}
-	add(buf, len, ")");
+	cw_text_append(buf, len, ")");
 }
 
 static bool by_itself(const struct cw_facts_process *f, int sig)
@@ -178,17 +168,18 @@ static void say_end(const struct cw_facts_process *f, int64_t page_bytes, char *
 			say_oom(f, page_bytes, buf, len);
 			return;
 		}
-		add(buf, len, by_itself(f, end.term_signal) ? "killed itself (" : "killed by ");
+		cw_text_append(buf, len,
+			       by_itself(f, end.term_signal) ? "killed itself (" : "killed by ");
 		add_signal_name(buf, len, end.term_signal);
 		if (f->fatal.sig == end.term_signal)
 			add_sender(buf, len, &f->fatal);
 		if (by_itself(f, end.term_signal))
-			add(buf, len, ")");
+			cw_text_append(buf, len, ")");
 		return;
 	}
-	add(buf, len, "exited with status %d", end.exit_code);
+	cw_text_append(buf, len, "exited with status %d", end.exit_code);
 	if (was_asked(f)) {
-		add(buf, len, " after ");
+		cw_text_append(buf, len, " after ");
 		add_signal_name(buf, len, f->asked.sig);
 		add_sender(buf, len, &f->asked);
 	}
@@ -201,7 +192,7 @@ void cw_kernel_facts_say(const struct cw_facts_process *facts, bool is_stopped, 
 	if (facts->ended_ns) {
 		say_end(facts, page_bytes, buf, len);
 	} else if (is_stopped && facts->stop.sig) {
-		add(buf, len, "stopped by ");
+		cw_text_append(buf, len, "stopped by ");
 		add_signal_name(buf, len, facts->stop.sig);
 		add_sender(buf, len, &facts->stop);
 	}

@@ -2,12 +2,12 @@
 #include "report/doc/doc_phrase.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/job_env.h"
 #include "common/parse.h"
+#include "common/text.h"
 #include "model/rankset.h"
 #include "report/doc/incident_doc.h"
 #include "report/frames.h"
@@ -22,16 +22,6 @@
 /* Of a call stack: helpers that all calls go through, and who called them. */
 #define FRAMES_MAX 3u
 
-__attribute__((format(printf, 3, 4))) static void add(char *buf, size_t len, const char *fmt, ...)
-{
-	size_t used = strlen(buf);
-	va_list args;
-
-	va_start(args, fmt);
-	(void)vsnprintf(buf + used, len - used, fmt, args);
-	va_end(args);
-}
-
 char *phrase_doc_op(const json_t *op, char *buf, size_t len)
 {
 	const char *dtype = cw_json_str(op, "dtype", "none");
@@ -41,16 +31,16 @@ char *phrase_doc_op(const json_t *op, char *buf, size_t len)
 	(void)snprintf(buf, len, "%s", cw_json_str(op, "kind", "?"));
 	if (strcmp(dtype, "none") != 0) {
 		(void)cw_json_read_u64(json_object_get(op, "count"), &count); /* stays 0 */
-		add(buf, len, " %s x %llu", dtype, (unsigned long long)count);
+		cw_text_append(buf, len, " %s x %llu", dtype, (unsigned long long)count);
 	}
 	if (strcmp(redop, "none") != 0)
-		add(buf, len, " %s", redop);
+		cw_text_append(buf, len, " %s", redop);
 	if (json_is_integer(json_object_get(op, "root")))
-		add(buf, len, " root %" JSON_INTEGER_FORMAT, cw_json_int(op, "root", 0));
+		cw_text_append(buf, len, " root %" JSON_INTEGER_FORMAT, cw_json_int(op, "root", 0));
 	if (json_is_integer(json_object_get(op, "peer")))
-		add(buf, len, " %s comm rank %" JSON_INTEGER_FORMAT,
-		    strcmp(cw_json_str(op, "kind", ""), "recv") == 0 ? "from" : "to",
-		    cw_json_int(op, "peer", 0));
+		cw_text_append(buf, len, " %s comm rank %" JSON_INTEGER_FORMAT,
+			       strcmp(cw_json_str(op, "kind", ""), "recv") == 0 ? "from" : "to",
+			       cw_json_int(op, "peer", 0));
 	return buf;
 }
 
@@ -62,7 +52,7 @@ static void add_frame(char *buf, size_t len, const char *frame)
 	for (const char *p = frame; *p && p != in; p++)
 		if (*p == '/')
 			file = p + 1;
-	add(buf, len, "%s%s", *buf ? " ← " : "issued at ", file);
+	cw_text_append(buf, len, "%s%s", *buf ? " ← " : "issued at ", file);
 }
 
 /* Python's frames come after the native ones that they called. */
@@ -127,12 +117,13 @@ char *phrase_doc_seq(const json_t *where, char *buf, size_t len)
 	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &seq); /* stays 0 */
 	*buf = '\0';
 	if (is_between && after)
-		add(buf, len, ", a collective after #%" PRIu64 ", #%" PRIu64 " at the latest",
-		    after, seq);
+		cw_text_append(buf, len,
+			       ", a collective after #%" PRIu64 ", #%" PRIu64 " at the latest",
+			       after, seq);
 	else if (is_between)
-		add(buf, len, ", a collective up to #%" PRIu64, seq);
+		cw_text_append(buf, len, ", a collective up to #%" PRIu64, seq);
 	else if (seq)
-		add(buf, len, ", collective #%" PRIu64, seq);
+		cw_text_append(buf, len, ", collective #%" PRIu64, seq);
 	return buf;
 }
 
@@ -160,7 +151,7 @@ static void add_words(char *buf, size_t len, const char *name)
 	char *at = buf + strlen(buf);
 	bool begins = true; /* a word: there is an "oom" in "room", too */
 
-	add(buf, len, "%s", name);
+	cw_text_append(buf, len, "%s", name);
 	for (; *at; at++) {
 		if (*at == '_')
 			*at = ' ';
@@ -186,7 +177,7 @@ char *cw_doc_class(const json_t *incident, char *buf, size_t len)
 	buf[0] = '\0';
 	add_words(buf, len, cw_json_str(incident, "class", "?"));
 	if (*detail) {
-		add(buf, len, ": ");
+		cw_text_append(buf, len, ": ");
 		add_words(buf, len, detail);
 	}
 	return buf;
@@ -206,10 +197,12 @@ char *cw_doc_user(const json_t *doc, char *buf, size_t len)
 
 	buf[0] = '\0';
 	if (*name)
-		add(buf, len, "%s", name);
+		cw_text_append(buf, len, "%s", name);
 	if (uid >= 0)
-		add(buf, len,
-		    *name ? " (uid %" JSON_INTEGER_FORMAT ")" : "uid %" JSON_INTEGER_FORMAT, uid);
+		cw_text_append(buf, len,
+			       *name ? " (uid %" JSON_INTEGER_FORMAT ")"
+				     : "uid %" JSON_INTEGER_FORMAT,
+			       uid);
 	return buf;
 }
 
@@ -222,11 +215,11 @@ char *phrase_doc_summary(const json_t *incident, char *buf, size_t len)
 
 	buf[0] = '\0';
 	if (strcmp(cw_json_str(incident, "closed_as", ""), "job_ended") == 0)
-		add(buf, len, "as the job ended: ");
+		cw_text_append(buf, len, "as the job ended: ");
 	else if (is_over && lasted_s > 0 && lasted_s < MAX_LASTED_S)
-		add(buf, len, "after %s: ",
-		    cw_format_duration((int64_t)(lasted_s * 1e9), span, sizeof(span)));
-	add(buf, len, "%s", cw_json_str(incident, "summary", ""));
+		cw_text_append(buf, len, "after %s: ",
+			       cw_format_duration((int64_t)(lasted_s * 1e9), span, sizeof(span)));
+	cw_text_append(buf, len, "%s", cw_json_str(incident, "summary", ""));
 	return buf;
 }
 
@@ -256,15 +249,15 @@ static void add_awaited(const json_t *incident, const json_t *wait, char *buf, s
 	json_int_t rank = cw_json_int(wait, "waits_for", -1);
 
 	if (rank >= 0)
-		add(buf, len, " for rank %" JSON_INTEGER_FORMAT, rank);
+		cw_text_append(buf, len, " for rank %" JSON_INTEGER_FORMAT, rank);
 	else if (is_class(incident, "mismatch"))
-		add(buf, len, ", where the calls differ");
+		cw_text_append(buf, len, ", where the calls differ");
 	else if (is_class(incident, "in_collective"))
-		add(buf, len, ", which all its members entered");
+		cw_text_append(buf, len, ", which all its members entered");
 	else if (is_class(incident, "p2p_unmatched"))
-		add(buf, len, ", whose counterpart has another size");
+		cw_text_append(buf, len, ", whose counterpart has another size");
 	else
-		add(buf, len, " for a rank that is not visible");
+		cw_text_append(buf, len, " for a rank that is not visible");
 }
 
 char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len)
@@ -274,7 +267,7 @@ char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, siz
 	(void)snprintf(buf, len, "rank %" JSON_INTEGER_FORMAT " waits in %s",
 		       cw_json_int(wait, "rank", -1),
 		       phrase_doc_op(json_object_get(wait, "op"), text, sizeof(text)));
-	add(buf, len, " on %s", phrase_doc_comm(wait, text, sizeof(text)));
+	cw_text_append(buf, len, " on %s", phrase_doc_comm(wait, text, sizeof(text)));
 	add_awaited(incident, wait, buf, len);
 	return buf;
 }
@@ -332,11 +325,11 @@ char *cw_doc_pod(const json_t *who, char *buf, size_t len)
 	buf[0] = '\0';
 	if (!*pod)
 		return buf;
-	add(buf, len, ", pod %s%s%s", ns, *ns ? "/" : "", pod);
+	cw_text_append(buf, len, ", pod %s%s%s", ns, *ns ? "/" : "", pod);
 	if (*container)
-		add(buf, len, ", container %s", container);
+		cw_text_append(buf, len, ", container %s", container);
 	if (pid > 0)
-		add(buf, len, ", pid %" JSON_INTEGER_FORMAT " there", pid);
+		cw_text_append(buf, len, ", pid %" JSON_INTEGER_FORMAT " there", pid);
 	return buf;
 }
 

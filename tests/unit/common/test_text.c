@@ -92,3 +92,17 @@ Test(text, a_path_is_one_argument_of_a_command)
 	expect_argument("=ls", "'=ls'", "=ls|"); /* zsh would look it up */
 	expect_argument("", "''", "|");
 }
+
+Test(text, appends_what_fits_and_cuts_the_rest)
+{
+	char text[8] = "";
+
+	cw_text_append(text, sizeof(text), "%s", "");
+	cr_assert_str_eq(text, "");
+	cw_text_append(text, sizeof(text), "rank %d", 3);
+	cr_assert_str_eq(text, "rank 3");
+	cw_text_append(text, sizeof(text), "%d", 456);
+	cr_assert_str_eq(text, "rank 34", "only the NUL has room behind it");
+	cw_text_append(text, sizeof(text), "7");
+	cr_assert_str_eq(text, "rank 34");
+}
