@@ -82,3 +82,12 @@ ncclResult_t sim_cuda_current(CUcontext *ret_ctx, int *ret_dev)
 	*ret_ctx = ctx;
 	return ncclSuccess;
 }
+
+bool sim_cuda_is_captured(CUstream stream)
+{
+	const struct sim_cuda *cuda = sim_cuda();
+	CUstreamCaptureStatus status;
+
+	return cuda && cuda->is_capturing(stream, &status) == CUDA_SUCCESS &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}

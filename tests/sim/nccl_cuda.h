@@ -2,6 +2,8 @@
 /* The CUDA driver as the simulated NCCL sees it: public functions, looked up at first use. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <cuda.h>
 #include <nccl.h>
 
@@ -29,3 +31,5 @@ struct sim_cuda {
 const struct sim_cuda *sim_cuda(void);
 /* The current context and its device; without one, device 0's primary context is made current. */
 ncclResult_t sim_cuda_current(CUcontext *ret_ctx, int *ret_dev);
+/* Whether what is put onto it becomes part of a graph. */
+bool sim_cuda_is_captured(CUstream stream);

@@ -83,7 +83,7 @@ ncclResult_t sim_group_add(const struct sim_task *task)
 		return sim_fail(ncclSystemError, "out of memory");
 	*t = *task;
 	t->next = NULL;
-	sim_profiler_call(t, depth, false);
+	sim_profiler_call(t, depth);
 	if (!group.tasks)
 		group.tasks_end = &group.tasks;
 	*group.tasks_end = t;

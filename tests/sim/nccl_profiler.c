@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/nccl_cuda.h"
 #include "tests/sim/nccl_reduce.h"
 #include "tests/sim/nccl_sim.h"
 
@@ -206,14 +207,16 @@ static void start_group(ncclComm_t comm, int depth, bool is_captured)
 		(void)plugin->record_event_state(group_handle, STATE_GROUP_START_API_STOP, NULL);
 }
 
-void sim_profiler_call(const struct sim_task *t, int depth, bool is_captured)
+void sim_profiler_call(const struct sim_task *t, int depth)
 {
 	struct event_v5 event = { 0 };
+	bool is_captured;
 	void *handle;
 
 	if (!plugin || plugin_version < 5 || (t->comm->nranks == 1 && !sim_is_p2p(t)) ||
 	    !(event_mask & EVENTS_OF_GROUP_API))
 		return;
+	is_captured = sim_cuda_is_captured(t->stream);
 	if (!is_group_open)
 		start_group(t->comm, depth, is_captured);
 	event.parent = group_handle;
@@ -265,7 +268,10 @@ static void launch_coll(ncclComm_t comm, const struct sim_task *t, void *group)
 	void *handle;
 
 	event.parent = plugin_version == 4 ? group : t->profiler;
-	event.coll.number = comm->profiler_numbers[t->kind]++;
+	/* What a graph holds is not counted: ncclProfilerStartTaskEvents() of 2.29.7. */
+	event.coll.number = comm->profiler_numbers[t->kind];
+	if (!sim_cuda_is_captured(t->stream))
+		comm->profiler_numbers[t->kind]++;
 	event.coll.func = func_name(t->kind);
 	event.coll.send = t->send;
 	event.coll.recv = t->recv;

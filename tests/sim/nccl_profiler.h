@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include <nccl.h>
 
 struct ncclComm;
@@ -18,11 +16,15 @@ void sim_profiler_init(struct ncclComm *comm);
 void sim_profiler_finalize(struct ncclComm *comm);
 
 /* A call was added to the thread's group; depth: open groups, 1 = only the one around the call. */
-void sim_profiler_call(const struct sim_task *task, int depth, bool is_captured);
+void sim_profiler_call(const struct sim_task *task, int depth);
 
 /* The outermost end of the thread's group begins, and is over. */
 void sim_profiler_end_begins(void);
 void sim_profiler_end_is_over(void);
 
-/* One launch: a collective, or a batch of sends and receives. Any thread. */
+/*
+ * One launch: a collective, or a batch of sends and receives. Any thread. Of what is captured it is
+ * told at the capture, and of no replay, as where the real one needs no proxy (hostStreamPlanTask()
+ * of src/enqueue.cc, 2.29.7).
+ */
 void sim_profiler_launch(struct ncclComm *comm, const struct sim_task *tasks);

@@ -12,7 +12,8 @@ import pytest
 from agent_lib import *
 from built import COLLWATCH, OWN_THREADS, PROGRAM, SECOND, SECOND_HOOK, SOURCE, STATIC, WAYS
 from sanitized import build_sanitized
-from two_ways import must_tell_the_same, must_tell_the_same_sends, sent, trained
+from two_ways import (must_tell_of_replays, must_tell_the_same, must_tell_the_same_sends, replayed, sent,
+                      trained)
 
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_rank.py")
 INIT, PROGRAMS_WORK, REDUCES = 1, 22, 20
@@ -219,6 +220,12 @@ def test_plugin_tells_of_sends_what_the_wrappers_tell():
     wrapped = sent()
     for version in 4, 5, 6, 7:
         must_tell_the_same_sends(wrapped, sent(**plugin(version)), version)
+
+
+def test_plugin_tells_of_replays_what_it_is_told():
+    wrapped = replayed()
+    for version in 4, 5, 6, 7:
+        must_tell_of_replays(wrapped, replayed(**plugin(version)), version)
 
 
 def test_plugin_and_preloaded_count_once():
