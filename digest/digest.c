@@ -315,6 +315,12 @@ static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_
 	return add_host_call(m, p, out);
 }
 
+static bool is_own_end(const struct cw_digest_rank *p)
+{
+	return p->is_oom_killed || p->end_by == CW_END_BY_NOBODY || p->end_by == CW_END_BY_ITSELF ||
+	       p->end_by == CW_END_BY_KERNEL;
+}
+
 /* Deaths are judged together: who went with whom. */
 static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source,
 			  struct cw_msg_rank *ranks)
@@ -323,8 +329,10 @@ static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source
 
 	if (!deaths)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < source->n_ranks; i++)
+	for (uint32_t i = 0; i < source->n_ranks; i++) {
 		deaths[i] = source->ranks[i].death;
+		deaths[i].is_own = is_own_end(&source->ranks[i]);
+	}
 	for (uint32_t i = 0; i < source->n_ranks; i++)
 		if (cw_death_is_shutdown(&deaths[i], deaths, source->n_ranks))
 			ranks[i].flags |= CW_RANKF_SHUTDOWN;

@@ -39,6 +39,23 @@ bool cw_ending_is_asked(const struct cw_ending *end)
 	return sig == SIGTERM || sig == SIGINT;
 }
 
+bool cw_ending_is_fault(const struct cw_ending *end)
+{
+	if (end->liveness != CW_LIVE_KILLED)
+		return false;
+	switch (end->term_signal) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL:
+	case SIGSYS:
+	case SIGABRT:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int64_t distance_ns(int64_t a, int64_t b)
 {
 	return a > b ? a - b : b - a;
@@ -63,5 +80,5 @@ bool cw_death_is_shutdown(const struct cw_death *self, const struct cw_death *al
 			return true;
 		together++;
 	}
-	return together >= 2 && !alive;
+	return together >= 2 && !alive && !self->is_own && !cw_ending_is_fault(&self->end);
 }

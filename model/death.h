@@ -22,6 +22,9 @@ const char *cw_signal_name(int sig);
  * either. */
 bool cw_ending_is_asked(const struct cw_ending *end);
 
+/* Ended by a signal that a program gets for what it does itself: a fault, or abort(). */
+bool cw_ending_is_fault(const struct cw_ending *end);
+
 /*
  * Was the death of one rank part of an orderly stop of its job on its node?
  *
@@ -29,12 +32,14 @@ bool cw_ending_is_asked(const struct cw_ending *end);
  * with it (an older loss is a job that was left running on purpose: nohup, disown); when another
  * rank of the job on this node was asked to end within 2 s of it (whatever this one made of it:
  * handlers exit(1), launchers send SIGKILL last); or when nobody of the job is left on this node
- * and at least two ended within 2 s of each other (a job manager's SIGKILL to the step).
+ * and at least two ended within 2 s of each other (a job manager's SIGKILL to the step), unless
+ * this one failed by itself: a fault, an abort, or what the kernel knows that nobody sent.
  *
  * Two ranks that crash by themselves at the same time, with others alive, are not a shutdown.
  */
 struct cw_death {
 	struct cw_ending end;
+	bool is_own; /* the kernel knows that nobody's signal ended it, or that memory ran out */
 	int64_t ended_ns;         /* 0 = alive */
 	int64_t launcher_gone_ns; /* 0 = never seen to go */
 };

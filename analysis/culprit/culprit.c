@@ -173,13 +173,22 @@ static bool had_not_completed(const struct scene *s, uint32_t rank, const struct
 	return (member->known & CW_KNOWN_ENTERED) && member->coll_entered < gate->seq;
 }
 
+/* However many ended with it: nobody who takes a job down makes its ranks end like that. */
+static bool ended_by_itself(const struct scene *s, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+
+	return has_failed(r) || (has_aborted(r) && !s->has_given_up[rank]);
+}
+
 static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	bool is_first = rank == s->failed_first;
 	bool was_asked = r->flags & CW_RANKF_SHUTDOWN || (s->has_given_up && s->has_given_up[rank]);
 
-	if (!is_first && ((was_asked && scene_may_be_ending(s)) || scene_is_ending(s)))
+	if (!is_first && ((was_asked && scene_may_be_ending(s)) ||
+			  (!ended_by_itself(s, rank) && scene_is_ending(s))))
 		return false;
 	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/death.h"
 #include "model/facts.h"
 #include "suite/cluster/cluster_state.h"
 
@@ -235,10 +236,42 @@ void view_forget_node(struct cluster *c, uint32_t node)
 
 /* ---- how ranks end ---- */
 
+uint32_t view_end_by(const struct rank *r)
+{
+	if (r->liveness == CW_LIVE_EXITED)
+		return CW_END_BY_NOBODY;
+	if (r->liveness != CW_LIVE_KILLED)
+		return CW_END_BY_UNKNOWN;
+	if (r->flags & CW_RANKF_OOM_KILLED)
+		return CW_END_BY_KERNEL;
+	switch (r->term_signal) {
+	case SIGABRT:
+		return CW_END_BY_ITSELF;
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL:
+		return CW_END_BY_KERNEL;
+	default:
+		return CW_END_BY_PROCESS;
+	}
+}
+
 static bool is_asked(const struct rank *r)
 {
 	return r->liveness == CW_LIVE_KILLED &&
 	       (r->term_signal == SIGTERM || r->term_signal == SIGINT);
+}
+
+static bool is_own(const struct rank *r)
+{
+	struct cw_ending end = { .liveness = r->liveness,
+				 .exit_code = (int)r->exit_code,
+				 .term_signal = (int)r->term_signal };
+	uint32_t by = view_end_by(r);
+
+	return cw_ending_is_fault(&end) || by == CW_END_BY_NOBODY || by == CW_END_BY_ITSELF ||
+	       by == CW_END_BY_KERNEL;
 }
 
 /* As cw_death_is_shutdown() of the daemon, among the ranks of one node. */
@@ -262,28 +295,7 @@ bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 			return true;
 		together++;
 	}
-	return together >= 2 && !alive;
-}
-
-uint32_t view_end_by(const struct rank *r)
-{
-	if (r->liveness == CW_LIVE_EXITED)
-		return CW_END_BY_NOBODY;
-	if (r->liveness != CW_LIVE_KILLED)
-		return CW_END_BY_UNKNOWN;
-	if (r->flags & CW_RANKF_OOM_KILLED)
-		return CW_END_BY_KERNEL;
-	switch (r->term_signal) {
-	case SIGABRT:
-		return CW_END_BY_ITSELF;
-	case SIGSEGV:
-	case SIGBUS:
-	case SIGFPE:
-	case SIGILL:
-		return CW_END_BY_KERNEL;
-	default:
-		return CW_END_BY_PROCESS;
-	}
+	return together >= 2 && !alive && !is_own(r);
 }
 
 /* ---- what there is to see ---- */

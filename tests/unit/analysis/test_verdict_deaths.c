@@ -128,6 +128,32 @@ Test(verdict_deaths, takes_the_end_of_most_ranks_for_the_end_of_the_job)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
+/* Nobody who ends a job makes half of its ranks fault, or abort before they have waited. */
+Test(verdict_deaths, names_the_half_that_failed_while_the_other_half_waits)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 4; m++)
+		sb_waits(c, m, 4 * SB_S);
+	for (uint32_t m = 4; m < 8; m++) {
+		b->ranks[m].liveness = CW_LIVE_KILLED;
+		b->ranks[m].term_signal = 6;
+		b->ranks[m].ended_ns = SB_NOW - 4 * SB_S;
+	}
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
+	cr_expect(!v.is_proof, "who was first is not known");
+	for (uint32_t m = 4; m < 8; m++) {
+		b->ranks[m].liveness = CW_LIVE_EXITED;
+		b->ranks[m].exit_code = 1;
+		b->ranks[m].term_signal = 0;
+		b->ranks[m].end_by = CW_END_BY_NOBODY;
+	}
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "4-7", "0-3");
+	for (uint32_t m = 4; m < 8; m++)
+		b->ranks[m].end_by = CW_END_BY_UNKNOWN;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
 /* One rank was terminated, nobody else was, and the others wait for it for ever. */
 Test(verdict_deaths, believes_in_an_orderly_stop_for_two_minutes)
 {

@@ -341,6 +341,22 @@ Test(digest, flags_the_dead_and_whoever_went_in_a_shutdown)
 	cr_assert(digest.msg.ranks[1].flags & CW_RANKF_SHUTDOWN);
 	cr_assert_not(digest.msg.ranks[0].flags & CW_RANKF_SHUTDOWN);
 	cw_digest_fini(&digest);
+	/* Both ended at once: a job manager may have done that, unless the kernel knows better. */
+	for (unsigned i = 0; i < 2; i++) {
+		f[i].rank.liveness = f[i].rank.death.end.liveness = CW_LIVE_EXITED;
+		f[i].rank.death.end.exit_code = 1;
+		f[i].rank.death.end.term_signal = 0;
+		f[i].rank.death.ended_ns = NOW_NS - 3 * CW_NS_PER_S;
+	}
+	make(f, 2, &digest);
+	cr_assert(digest.msg.ranks[0].flags & CW_RANKF_SHUTDOWN);
+	cw_digest_fini(&digest);
+	f[0].rank.end_by = CW_END_BY_NOBODY;
+	f[1].rank.is_oom_killed = true;
+	make(f, 2, &digest);
+	cr_assert_not(digest.msg.ranks[0].flags & CW_RANKF_SHUTDOWN);
+	cr_assert_not(digest.msg.ranks[1].flags & CW_RANKF_SHUTDOWN);
+	cw_digest_fini(&digest);
 	fake_stop(&f[0]);
 	fake_stop(&f[1]);
 }

@@ -148,6 +148,16 @@ static const struct stop_case stop_cases[] = {
 	{ "SIGKILL for all",
 	  { KILLED(SIGKILL, 100), KILLED(SIGKILL, 100), KILLED(SIGKILL, 101) },
 	  true },
+	{ "SIGSEGV for all",
+	  { KILLED(SIGSEGV, 100), KILLED(SIGSEGV, 100), KILLED(SIGSEGV, 101) },
+	  false },
+	{ "all abort",
+	  { KILLED(SIGABRT, 100), KILLED(SIGABRT, 100), KILLED(SIGABRT, 101) },
+	  false },
+	{ "an abort with a SIGTERM beside",
+	  { KILLED(SIGABRT, 100), KILLED(SIGTERM, 101), ALIVE },
+	  true },
+	{ "exit 1 for all", { EXITED(1, 100), EXITED(1, 100), EXITED(1, 101) }, true },
 	{ "last one, the others long gone",
 	  { KILLED(SIGKILL, 100), EXITED(0, 10), EXITED(0, 10) },
 	  false },
@@ -161,6 +171,17 @@ Test(liveness, tells_a_shutdown_from_a_crash)
 		cr_assert_eq(cw_death_is_shutdown(&c->deaths[0], c->deaths, 3), c->is_shutdown,
 			     "%s", c->name);
 	}
+}
+
+Test(liveness, knows_a_crash_of_a_whole_node_by_the_kernels_word)
+{
+	struct cw_death d[2] = { EXITED(1, 100), EXITED(1, 100) };
+
+	cr_assert(cw_death_is_shutdown(&d[0], d, 2), "a handler may have done that");
+	d[0].is_own = true;
+	cr_assert_not(cw_death_is_shutdown(&d[0], d, 2));
+	d[1].end = (struct cw_ending){ .liveness = CW_LIVE_KILLED, .term_signal = SIGTERM };
+	cr_assert(cw_death_is_shutdown(&d[0], d, 2), "its neighbour was asked to end");
 }
 
 Test(liveness, blames_no_rank_that_goes_with_its_launcher)
