@@ -111,6 +111,24 @@ static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, 
 		cw_text_append(buf, len, "; has not worked for %s", time.text);
 }
 
+/* In what it sleeps decides who is called at night: whoever is called is told, too. */
+static void add_host_wait(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+{
+	static const char *const waits[CW_HOST_WAIT__MAX] = {
+		[CW_HOST_WAIT_LOCK] = "a lock that another of its threads holds",
+		[CW_HOST_WAIT_GIL] = "Python's interpreter lock",
+		[CW_HOST_WAIT_QUEUE] = "a pipe, a condition or a timer",
+		[CW_HOST_WAIT_SOCKET] = "a socket",
+		[CW_HOST_WAIT_TTY] = "somebody to type",
+		[CW_HOST_WAIT_STORAGE] = "storage, and no byte moves",
+	};
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
+
+	if (r->liveness == CW_LIVE_ALIVE && r->host_wait < CW_HOST_WAIT__MAX &&
+	    waits[r->host_wait] && diag->s->snap->now_ns - r->headway_ns >= JUST_NOW_NS)
+		cw_text_append(buf, len, "; it waits for %s", waits[r->host_wait]);
+}
+
 const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
 {
 	const char *signal = cw_signal_name(r->term_signal);
@@ -200,6 +218,8 @@ static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, si
 		cw_text_append(buf, len, ", in uninterruptible sleep (state D)");
 	add_last_call(diag, rank, buf, len);
 	add_headway(diag, rank, buf, len);
+	if (detail == CW_DETAIL_OUTSIDE_NCCL)
+		add_host_wait(diag, rank, buf, len);
 }
 
 /*

@@ -500,12 +500,31 @@ static void sum_up_init(const struct diagnosis *diag, struct words *w)
 	}
 }
 
-/* "was killed by SIGKILL sent by …", as far as it is known; else "ended". */
+/* All of them ended in one way, of which the kernel tells nothing that is one rank's alone. */
+static bool have_ended_alike(const struct diagnosis *diag)
+{
+	const struct cw_verdict *v = diag->v;
+	const struct cw_snap_rank *ranks = diag->s->snap->ranks;
+	const struct cw_snap_rank *first = &ranks[v->culprits[0].rank];
+
+	for (uint32_t i = 0; i < v->n_culprits; i++) {
+		const struct cw_snap_rank *r = &ranks[v->culprits[i].rank];
+
+		if (r->cause || r->liveness != first->liveness ||
+		    r->exit_code != first->exit_code || r->term_signal != first->term_signal ||
+		    (r->flags ^ first->flags) & CW_RANKF_OOM_KILLED)
+			return false;
+	}
+	return true;
+}
+
+/* "was killed by SIGKILL sent by …", as far as it is known and the same for all; else "ended". */
 static const char *how_they_ended(const struct diagnosis *diag, char *buf, size_t len)
 {
+	const char *were = diag->v->n_culprits == 1 ? "was " : "were ";
 	const struct cw_snap_rank *r;
 
-	if (diag->v->n_culprits != 1)
+	if (!diag->v->n_culprits || (diag->v->n_culprits > 1 && !have_ended_alike(diag)))
 		return "ended";
 	r = &diag->s->snap->ranks[diag->v->culprits[0].rank];
 	*buf = '\0';
@@ -513,8 +532,8 @@ static const char *how_they_ended(const struct diagnosis *diag, char *buf, size_
 		return "ended";
 	/* "killed itself" and "exited" have a subject. */
 	if (r->liveness == CW_LIVE_KILLED && strncmp(buf, "killed itself", 13) != 0) {
-		memmove(buf + 4, buf, len - 4);
-		memcpy(buf, "was ", 4);
+		memmove(buf + strlen(were), buf, len - strlen(were));
+		memcpy(buf, were, strlen(were));
 		buf[len - 1] = '\0';
 	}
 	return buf;

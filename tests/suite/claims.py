@@ -30,7 +30,7 @@ TRAIT = (
     r"(?:loaded NCCL [\d.]+|loaded an unknown NCCL|started with other NCCL_\* variables than the rest"
     r"|made it with \d+ ranks)"
 )
-DEATH = r"(?:ended|exited with status \d+|was killed by SIG\w+|was killed by signal \d+|was OOM-killed)"
+DEATH = r"(?:ended|exited with status \d+|(?:was|were) (?:killed by SIG\w+|killed by signal \d+|OOM-killed))"
 HALT = r"(?:stopped by a signal|held by a debugger)"
 ARGUMENT = r"(?:count \d+|type \w+|operator \w+|root -?\d+)"
 
@@ -797,6 +797,12 @@ HEADWAY = (
     rf"(?:; last (?P<did>used CPU|did I/O|called NCCL|worked) (?P<when>less than 1 s|{TIME}) ago"
     rf"|; a child of it last worked (?P<child>less than 1 s|{TIME}) ago|; has not worked for (?P<idle>less than 1 s|{TIME}))?"
 )
+# In the order of enum cw_host_wait, from 1.
+WAITS = (
+    "a lock that another of its threads holds", "Python's interpreter lock", "a pipe, a condition or a timer",
+    "a socket", "somebody to type", "storage, and no byte moves",
+)
+WAIT = rf"(?:; it waits for (?P<wait>{'|'.join(WAITS)}))?"
 
 
 def last_call(t, rank, m):
@@ -834,7 +840,7 @@ def reason_dead(t, rank, m):
     last_call(t, rank, m)
 
 
-@reason(rf"(?P<state>alive, outside NCCL|outside NCCL|stopped by a signal|held by a debugger)(?P<d>, in uninterruptible sleep \(state D\))?{LAST}{HEADWAY}")
+@reason(rf"(?P<state>alive, outside NCCL|outside NCCL|stopped by a signal|held by a debugger)(?P<d>, in uninterruptible sleep \(state D\))?{LAST}{HEADWAY}{WAIT}")
 def reason_outside(t, rank, m):
     halted(t, rank, m["state"])
     expect(not t.is_dead(rank), f"it is {t.ranks[rank]['life']}")
@@ -842,6 +848,9 @@ def reason_outside(t, rank, m):
         expect(t.ranks[rank]["host"] not in ("launch", "barrier"), f"it is inside NCCL: {t.ranks[rank]['host']}")
     last_call(t, rank, m)
     headway(t, rank, m)
+    if m["wait"]:
+        expect(t.ranks[rank]["host"] == "busy" and not t.ranks[rank]["by"], f"it is {t.ranks[rank]['host']}")
+        expect(t.ranks[rank]["wait"] == 1 + WAITS.index(m["wait"]), f"it waits in {t.ranks[rank]['wait']}")
 
 
 @reason(rf"inside (?P<call>{CALL}) on (?P<comm>{COMM}), which waits for no other rank{LAST}{HEADWAY}")

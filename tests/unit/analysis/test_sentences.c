@@ -92,6 +92,40 @@ Test(sentences, of_a_rank_that_was_never_seen_at_work)
 	for_people(v.culprits[0].reason);
 }
 
+/* What it sleeps in decides when somebody is called: that one is told. */
+Test(sentences, of_what_a_rank_sleeps_in)
+{
+	static const struct {
+		unsigned wait;
+		const char *says;
+	} cases[] = {
+		{ CW_HOST_WAIT_LOCK, "; it waits for a lock that another of its threads holds" },
+		{ CW_HOST_WAIT_GIL, "; it waits for Python's interpreter lock" },
+		{ CW_HOST_WAIT_QUEUE, "; it waits for a pipe, a condition or a timer" },
+		{ CW_HOST_WAIT_SOCKET, "; it waits for a socket" },
+		{ CW_HOST_WAIT_TTY, "; it waits for somebody to type" },
+		{ CW_HOST_WAIT_STORAGE, "; it waits for storage, and no byte moves" },
+	};
+
+	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 84 * SB_S);
+	b->ranks[3].headway_ns = SB_NOW - 60 * SB_S;
+	b->ranks[3].headway_by = "";
+	judge();
+	cr_expect_null(strstr(v.culprits[0].reason, "waits for"), "%s", v.culprits[0].reason);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		b->ranks[3].host_wait = cases[i].wait;
+		judge();
+		cr_expect_not_null(strstr(v.culprits[0].reason, cases[i].says), "%s",
+				   v.culprits[0].reason);
+		for_people(v.culprits[0].reason);
+	}
+	b->ranks[3].headway_ns = SB_NOW;
+	b->ranks[3].headway_by = "cpu";
+	judge();
+	cr_expect_null(strstr(v.culprits[0].reason, "waits for"), "it works: %s",
+		       v.culprits[0].reason);
+}
+
 Test(sentences, of_a_dead_rank)
 {
 	sb_all_wait_but(sb_comm(b, "dp", 0, 8, 1, 120), 3, 4 * SB_S);
@@ -128,7 +162,7 @@ Test(sentences, of_several_dead_ranks)
 	b->ranks[3].term_signal = b->ranks[5].term_signal = 9;
 	judge();
 	says(CW_CLASS_PROCESS_DEAD,
-	     "ranks 3,5 ended before they could enter all_reduce #121 on dp. The other 6 ranks have "
+	     "ranks 3,5 were killed by SIGKILL before they could enter all_reduce #121 on dp. The other 6 ranks have "
 	     "been waiting for them for 4.0 s.");
 }
 

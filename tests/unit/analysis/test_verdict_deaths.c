@@ -142,6 +142,11 @@ Test(verdict_deaths, names_the_half_that_failed_while_the_other_half_waits)
 	}
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
 	cr_expect(!v.is_proof, "who was first is not known");
+	cr_expect_not_null(strstr(v.summary, "ranks 4-7 were killed by SIGABRT before"), "%s",
+			   v.summary);
+	b->ranks[5].term_signal = 11;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
+	cr_expect_not_null(strstr(v.summary, "ranks 4-7 ended before"), "%s", v.summary);
 	for (uint32_t m = 4; m < 8; m++) {
 		b->ranks[m].liveness = CW_LIVE_EXITED;
 		b->ranks[m].exit_code = 1;
