@@ -195,15 +195,35 @@ static const struct comm *comm_of(struct cw_baseline_collector *c, const struct 
 	return comm->number >= 0 ? comm : NULL;
 }
 
-/* The innermost frame of its stack, else the code that made the call; as `numerics` says it. */
+static bool is_python(const char *frame)
+{
+	return strstr(frame, " in ");
+}
+
+/*
+ * The innermost lines of Python of its stack, as many as a site may have, else the code that made
+ * the call. Code between lines is left out: which library it is of, is not known from the start.
+ */
 static bool site_text(const struct cw_record *rec, const struct cw_rec_op *op, char *text,
 		      size_t len)
 {
-	if (op->stack_id && cw_record_stack(rec, op->stack_id, text, len) == 0) {
-		text[strcspn(text, "\n")] = '\0';
-		return text[0];
+	char stack[CW_RECORD_STACK_BYTES], *frame, *rest = stack;
+	size_t used = 0;
+
+	if (!op->stack_id || cw_record_stack(rec, op->stack_id, stack, sizeof(stack)) < 0)
+		stack[0] = '\0';
+	while ((frame = strsep(&rest, "\n"))) {
+		int n = 0;
+
+		if (is_python(frame))
+			n = snprintf(text + used, len - used, "%s%s", used ? " < " : "", frame);
+		if (n < 0 || (size_t)n >= len - used) {
+			text[used] = '\0';
+			break;
+		}
+		used += (size_t)n;
 	}
-	return cw_record_site(rec, op, text, len) == 0;
+	return used > 0 || cw_record_site(rec, op, text, len) == 0;
 }
 
 static uint16_t site_of(struct cw_baseline_collector *c, const struct cw_rec_op *op)
@@ -211,7 +231,7 @@ static uint16_t site_of(struct cw_baseline_collector *c, const struct cw_rec_op 
 	uint64_t key = op->stack_id
 			       ? op->stack_id
 			       : UINT64_C(1) << 63 | (uint64_t)op->module << 32 | op->call_offset;
-	char text[CW_RECORD_STACK_BYTES];
+	char text[CW_BASELINE_SITE_BYTES + 1];
 	struct site *site;
 	int number;
 

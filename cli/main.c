@@ -26,6 +26,8 @@ static const struct cw_verb verbs[] = {
 	  NULL, NULL },
 	{ "numerics", cw_verb_numerics, "say what tensor summaries show: NaN, overflow, divergence",
 	  &cw_argp_numerics, NULL, NULL },
+	{ "baseline", cw_verb_baseline, "keep a run's numbers, and check another run against them",
+	  &cw_argp_baseline, NULL, NULL },
 	{ "record", cw_verb_record, "show what one rank's flight record holds", &cw_argp_record,
 	  NULL, NULL },
 	{ "init-cluster", cw_verb_init_cluster, "make a key and configurations for several nodes",

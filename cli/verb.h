@@ -22,6 +22,7 @@ int cw_verb_report(int argc, char **argv);
 int cw_verb_analyze(int argc, char **argv);
 int cw_verb_record(int argc, char **argv);
 int cw_verb_numerics(int argc, char **argv);
+int cw_verb_baseline(int argc, char **argv);
 int cw_verb_init_cluster(int argc, char **argv);
 int cw_verb_doctor(int argc, char **argv);
 /* demo and suite: becomes collwatch-lab, or says what to install. */
@@ -31,6 +32,7 @@ int cw_verb_lab_complete(int argc, char **argv);
 
 /* Their options. */
 extern const struct argp cw_argp_run, cw_argp_stacks, cw_argp_status, cw_argp_mute, cw_argp_report,
-	cw_argp_analyze, cw_argp_record, cw_argp_numerics, cw_argp_init_cluster, cw_argp_doctor;
+	cw_argp_analyze, cw_argp_record, cw_argp_numerics, cw_argp_baseline, cw_argp_init_cluster,
+	cw_argp_doctor;
 /* Classes, as struct cw_verb (cli/dispatch.h) has them. */
 const char *cw_report_value(const char *name, unsigned i);

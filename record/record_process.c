@@ -23,12 +23,7 @@ static void close_dir(DIR **dir)
 		(void)closedir(*dir);
 }
 
-/*
- * Calls fn, which takes fd, for each record among the descriptors of a process; a child that has
- * one of its own still has its parent's. Ends with what fn returns unless that is 0. -errno: there
- * are no descriptors to look at, or a record cannot be opened.
- */
-static int each_record(pid_t pid, cw_record_process_fn fn, void *user)
+int cw_record_process_each_of(pid_t pid, cw_record_process_fn fn, void *user)
 {
 	_cleanup_(close_dir) DIR *dir = NULL;
 	char path[64], target[PATH_MAX];
@@ -62,7 +57,7 @@ static int take(pid_t pid, int fd, void *user)
 
 int cw_record_process_open(pid_t pid, struct cw_err *err)
 {
-	int fd, r = each_record(pid, take, &fd);
+	int fd, r = cw_record_process_each_of(pid, take, &fd);
 
 	if (r == 0)
 		return cw_err_set(err, ENOENT, "process %d has no flight record", (int)pid);
@@ -128,7 +123,7 @@ int cw_record_process_each(cw_record_process_fn fn, void *user)
 		if (cw_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0)
 			continue;
 		/* It may have ended meanwhile, or be another user's. */
-		(void)each_record((pid_t)pid, on_record, &seen);
+		(void)cw_record_process_each_of((pid_t)pid, on_record, &seen);
 	}
 	free(seen.files);
 	return seen.r;

@@ -20,8 +20,15 @@
 int cw_record_process_open(pid_t pid, struct cw_err *err);
 
 /*
+ * Calls fn, which takes fd, for each record among the descriptors of a process; a child that has
+ * one of its own still has its parent's. Ends with what fn returns unless that is 0. -errno: there
+ * are no descriptors to look at, or a record cannot be opened.
+ */
+typedef int (*cw_record_process_fn)(pid_t pid, int fd, void *user);
+int cw_record_process_each_of(pid_t pid, cw_record_process_fn fn, void *user);
+
+/*
  * Calls fn for each record that can be opened, once however many processes have it, in the order of
  * /proc; fn takes fd, returns 0, or -errno, which ends it and is returned. 0 or -errno.
  */
-typedef int (*cw_record_process_fn)(pid_t pid, int fd, void *user);
 int cw_record_process_each(cw_record_process_fn fn, void *user);

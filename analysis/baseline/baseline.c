@@ -109,8 +109,8 @@ static int match_sites(struct sorted *a, struct sorted *b)
 	qsort(all, (size_t)n + m, sizeof(*all), compare_named);
 	for (uint32_t i = 0; i < n + m; i++) {
 		if (i == 0 || strcmp(all[i - 1].text, all[i].text) != 0)
-			number++;
-		(all[i].run ? b : a)->sites[all[i].number] = number;
+			number += 2;
+		(all[i].run ? b : a)->sites[all[i].number] = number + !strstr(all[i].text, " in ");
 	}
 	free(all);
 	return 0;
@@ -272,6 +272,8 @@ static enum cw_baseline_what called_otherwise(const struct comparison *c, enum c
 					      const struct cw_baseline_row *x,
 					      const struct cw_baseline_row *y)
 {
+	struct pairing_ops p = { .sites = c->a.sites }, q = { .sites = c->b.sites };
+
 	if (x->dtype != y->dtype)
 		return CW_BASELINE_DTYPE;
 	if (memcmp(x->count, y->count, sizeof(x->count)) != 0)
@@ -280,8 +282,7 @@ static enum cw_baseline_what called_otherwise(const struct comparison *c, enum c
 		return CW_BASELINE_REDOP;
 	if (x->root_or_peer != y->root_or_peer)
 		return CW_BASELINE_ROOT;
-	if (way != CW_BASELINE_BY_KIND && x->site && y->site &&
-	    c->a.sites[x->site] != c->b.sites[y->site])
+	if (way != CW_BASELINE_BY_KIND && pairing_is_other_site(&p, x, &q, y))
 		return CW_BASELINE_SITE;
 	return CW_BASELINE_EQUAL;
 }

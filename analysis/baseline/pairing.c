@@ -34,6 +34,14 @@ const struct cw_baseline_row *pairing_at(const struct pairing_ops *ops, uint32_t
 
 /* ---- is it the same op? ---- */
 
+bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline_row *x,
+			   const struct pairing_ops *b, const struct cw_baseline_row *y)
+{
+	uint32_t of_x = a->sites[x->site], of_y = b->sites[y->site];
+
+	return x->site && y->site && of_x != of_y && (of_x & 1) == (of_y & 1);
+}
+
 static bool is_same(const struct search *s, uint32_t i, uint32_t j)
 {
 	const struct cw_baseline_row *x = pairing_at(s->a, i), *y = pairing_at(s->b, j);
@@ -44,7 +52,7 @@ static bool is_same(const struct search *s, uint32_t i, uint32_t j)
 		return false;
 	if (s->way == CW_BASELINE_BY_KIND)
 		return true;
-	if (x->site && y->site && s->a->sites[x->site] != s->b->sites[y->site])
+	if (pairing_is_other_site(s->a, x, s->b, y))
 		return false;
 	if (s->way == CW_BASELINE_BY_SITE)
 		return true;

@@ -7,7 +7,8 @@
  *
  * By what ops are recognised is tried from the strictest way on (enum cw_baseline_way), until the
  * two have at least half of the shorter one in common. A call site that one run does not know is
- * taken for any.
+ * taken for any, and so is code where the other run has a line of Python: a rank's first calls come
+ * before the agent can read its stack.
  *
  * A loop makes every sequence periodic, and a run without the warm-up is a piece of the other from
  * many places on. Where the program marks its steps these decide. Where it does not, the numbers
@@ -29,8 +30,13 @@ struct pairing_ops {
 	const struct cw_baseline_row *rows;
 	const uint32_t *order;
 	uint32_t n;
-	const uint32_t *sites; /* of each site's number, one that means the same in both runs */
+	/* Of each site's number, one that means the same in both runs; odd: code, not a line. */
+	const uint32_t *sites;
 };
+
+/* Known of both, of one sort, and not the same. */
+bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline_row *x,
+			   const struct pairing_ops *b, const struct cw_baseline_row *y);
 
 /* Ops [a, a + n) of one are ops [b, b + n) of the other. */
 struct pairing_run {

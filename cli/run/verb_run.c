@@ -15,13 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/asan.h"
 #include "cli/options.h"
-#include "cli/paths.h"
+#include "cli/run/run_agent.h"
 #include "cli/run/run_child.h"
 #include "cli/run/run_peers.h"
 #include "cli/run/run_standalone.h"
-#include "cli/test_load.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/unixsock.h"
@@ -143,42 +141,6 @@ const struct argp cw_argp_run = {
 	       "library.",
 };
 
-/* [libasan:]existing:agent, in fresh memory */
-static char *preload_list(const char *agent, const char *program)
-{
-	const char *existing = getenv("LD_PRELOAD");
-	char asan[NAME_MAX], *list;
-	int n;
-
-	if (existing && !*existing)
-		existing = NULL;
-	if (!cw_asan_needed(program, asan, sizeof(asan)) || (existing && strstr(existing, asan)))
-		asan[0] = '\0';
-	n = asprintf(&list, "%s%s%s%s%s", asan, *asan ? ":" : "", existing ? existing : "",
-		     existing ? ":" : "", agent);
-	return n < 0 ? NULL : list;
-}
-
-/* Fills agent; says why not in err. The loader splits its list at blanks and colons. */
-static int find_agent(const struct run_args *args, char agent[PATH_MAX], struct cw_err *err)
-{
-	if (!args->agent) {
-		int r = cw_paths_find(CW_PART_AGENT, agent, err);
-
-		if (r < 0)
-			return r;
-	} else if (!realpath(args->agent, agent)) {
-		return cw_err_set(err, errno, "agent %s: %s", args->agent, strerror(errno));
-	}
-	if (access(agent, R_OK) < 0)
-		return cw_err_set(err, errno, "agent %s: %s", agent, strerror(errno));
-	if (strpbrk(agent, " :"))
-		return cw_err_set(err, EINVAL,
-				  "agent %s: a path with blanks or colons cannot be preloaded",
-				  agent);
-	return 0;
-}
-
 static void say_what_is_there(const char *agent, const char *socket)
 {
 	_cleanup_(closep) int fd = cw_unix_connect(socket, CONNECT_TIMEOUT_MS);
@@ -258,21 +220,11 @@ static bool start_own_daemon(struct run_standalone *own, const struct run_args *
 
 static void load_agent(const struct run_args *args, const char *socket)
 {
-	_cleanup_(freep) char *list = NULL;
-	char agent[PATH_MAX], why[CW_TEST_LOAD_WHY];
-	struct cw_err err;
+	char agent[PATH_MAX];
+	struct cw_err err = { "" };
 
-	if (find_agent(args, agent, &err) < 0) {
+	if (run_agent_load(args->agent, args->command[0], agent, &err) < 0)
 		fprintf(stderr, "collwatch: %s; running without\n", err.text);
-		return;
-	}
-	list = preload_list(agent, args->command[0]);
-	if (list && cw_test_load(args->command[0], list, agent, why) < 0)
-		fprintf(stderr,
-			"collwatch: agent %s cannot be loaded into %s: %s; running without\n",
-			agent, args->command[0], why);
-	else if (!list || setenv("LD_PRELOAD", list, 1) < 0)
-		fputs("collwatch: out of memory; running without agent\n", stderr);
 	else
 		say_what_is_there(agent, socket);
 }

@@ -187,10 +187,40 @@ NUMERICS = {
                  "imbalances": number},
 }
 
+BASELINE_SIDE = (None, {"absmax": REAL, "mean": REAL, "l2": REAL, "nonfinite": number})
+BASELINE_OP = {
+    "comm": ID, "comm_name": str, "kind": text, "seq": number, "step": (None, number), "dtype": text,
+    "redop": text, "root": (None, number), "count": count, "site": (None, str), "input": BASELINE_SIDE,
+    "output": BASELINE_SIDE,
+}
+BASELINE_FIRST = (None, {
+    "rank": number,
+    "what": ("missing", "extra", "unlike", "dtype", "count", "redop", "root", "site", "nonfinite", "numbers"),
+    "side": (None, "input", "output"), "value": (None, "absmax", "mean", "l2"), "allowed": REAL,
+    "baseline": (None, BASELINE_OP), "check": (None, BASELINE_OP), "text": text,
+})
+BASELINE_PART = (None, {
+    "finished": bool, "lost_ops": count, "lost_tensors": count, "partial": count, "unseen": count,
+    "refused": count, "left_out": count, "tensors": count,
+})
+BASELINE_COUNTS = {
+    "ops_baseline": count, "ops_check": count, "paired": count, "checked": count, "left_out": count,
+    "skipped_baseline": count, "skipped_check": count, "unrecorded_baseline": count, "unrecorded_check": count,
+    "missing": count, "extra": count, "unlike": count, "called_otherwise": count, "numbers": count,
+    "paired_by": ("step", "call", "site", "kind"),
+}
+BASELINE_CHECK = {
+    "schema": ("collwatch.baseline_check/1",), "outcome": ("equal", "differs", "incomparable"), "why": (None, text),
+    "coverage": text, **BASELINE_COUNTS, "first": BASELINE_FIRST, "ranks_compared": number,
+    "ranks_that_differ": number, "tolerances": [{"dtype": text, "rtol": REAL, "atol": REAL}],
+    "ranks": [{"rank": number, **BASELINE_COUNTS, "first": BASELINE_FIRST, "baseline": BASELINE_PART,
+               "check": BASELINE_PART}],
+}
 CONTRACTS = {
     "incident": INCIDENT, "epitaph": EPITAPH, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,
     "evidence": EVIDENCE, "stacks": STACKS, "status": STATUS, "ops": OPS, "mute": MUTE, "incidents": INCIDENTS,
     "doctor": DOCTOR, "record": RECORD, "numerics": NUMERICS,
+    "baseline_check": BASELINE_CHECK,
 }
 
 

@@ -29,6 +29,7 @@ libexec/collwatch/sim/libcuda.so.1
 libexec/collwatch/sim/libnccl.so.2
 share/bash-completion/completions/collwatch.bash
 share/bash-completion/completions/collwatch-lab.bash
+share/collwatch/schemas/baseline_check.json
 share/collwatch/schemas/doctor.json
 share/collwatch/schemas/epitaph.json
 share/collwatch/schemas/evidence.json

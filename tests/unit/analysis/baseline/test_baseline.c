@@ -337,7 +337,7 @@ Test(baseline, names_the_first_op_of_runs_that_have_nothing_in_common)
 
 Test(baseline, does_without_call_sites_where_programs_were_built_anew)
 {
-	static char other[3][32] = { "x+0x1", "x+0x2", "x+0x3" };
+	static char other[3][32] = { "x.py:1 in f", "x.py:2 in f", "x.py:3 in f" };
 
 	train(&a, 0, 20, false);
 	train(&b, 0, 20, false);
@@ -353,10 +353,14 @@ Test(baseline, does_without_call_sites_where_programs_were_built_anew)
 /* Before the agent has found all libraries, it is not known from which a call came. */
 Test(baseline, takes_a_site_that_is_not_known_for_any)
 {
+	static char code[] = "libffi.so.8+0x6f7a";
+
 	train(&a, 0, 20, false);
 	train(&b, 0, 20, false);
 	b.rows[0].site = 0;
 	a.rows[4].site = 0;
+	b.sites[2] = code;
+	b.rows[2].site = 3; /* before it could read the stack */
 	compare();
 	cr_expect_eq(said.first.what, CW_BASELINE_EQUAL);
 	cr_expect_eq(said.way, CW_BASELINE_BY_CALL);

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/baseline/baseline_job.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "baseline/baseline_collect.h"
+#include "common/cleanup.h"
+#include "model/op.h"
+
+#define RANKS_MAX 65536u
+
+/* ---- what is left out ---- */
+
+int baseline_request_filter(struct baseline_request *request, const char *text, bool skips)
+{
+	static const char *const keys[BASELINE_KEYS] = { "kind=", "comm=", "site=" };
+
+	if (request->n_filters == BASELINE_FILTERS)
+		return -E2BIG;
+	for (enum baseline_key key = 0; key < BASELINE_KEYS; key++) {
+		size_t len = strlen(keys[key]);
+
+		if (strncmp(text, keys[key], len) != 0 || !text[len])
+			continue;
+		request->filters[request->n_filters++] =
+			(struct baseline_filter){ key, skips, text + len };
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static bool is_denied(const struct baseline_request *request, enum baseline_key key,
+		      const char *text)
+{
+	bool has_allowed = false, is_allowed = false;
+
+	for (uint32_t i = 0; i < request->n_filters; i++) {
+		const struct baseline_filter *f = &request->filters[i];
+		bool matches = f->key == key && fnmatch(f->pattern, text, 0) == 0;
+
+		if (f->key != key)
+			continue;
+		if (f->skips && matches)
+			return true;
+		has_allowed = has_allowed || !f->skips;
+		is_allowed = is_allowed || (!f->skips && matches);
+	}
+	return has_allowed && !is_allowed;
+}
+
+/* Texts a stranger chose are asked once each, not once for every op. */
+static int deny(const struct baseline_request *request, struct cw_baseline_run *run)
+{
+	bool *comms = calloc((size_t)run->n_comms + 1, sizeof(*comms));
+	bool *sites = calloc((size_t)run->n_sites + 1, sizeof(*sites));
+
+	for (uint32_t i = 0; comms && i < run->n_comms; i++)
+		comms[i] = is_denied(request, BASELINE_COMM, run->comms[i].name);
+	for (uint32_t i = 0; sites && i < run->n_sites; i++)
+		sites[i] = is_denied(request, BASELINE_SITE, run->sites[i]);
+	run->is_comm_denied = comms;
+	run->is_site_denied = sites;
+	return comms && sites ? 0 : -ENOMEM;
+}
+
+static void undo_deny(struct cw_baseline_run *run)
+{
+	free((bool *)run->is_comm_denied);
+	free((bool *)run->is_site_denied);
+	run->is_comm_denied = run->is_site_denied = NULL;
+}
+
+/* ---- directories ---- */
+
+struct listed {
+	int32_t rank, world_size;
+	char path[PATH_MAX];
+};
+
+struct listing {
+	struct listed *files;
+	uint32_t n;
+};
+
+static bool is_baseline(const char *name)
+{
+	size_t len = strlen(name), suffix = strlen(CW_BASELINE_SUFFIX);
+
+	return len > suffix && strcmp(name + len - suffix, CW_BASELINE_SUFFIX) == 0;
+}
+
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+bool baseline_job_is(const char *dir)
+{
+	_cleanup_(close_dir) DIR *d = opendir(dir);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d)))
+		if (is_baseline(entry->d_name))
+			return true;
+	return false;
+}
+
+void baseline_job_remove(const char *dir)
+{
+	_cleanup_(close_dir) DIR *d = opendir(dir);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d)))
+		if (is_baseline(entry->d_name))
+			(void)unlinkat(dirfd(d), entry->d_name, 0);
+	(void)rmdir(dir);
+}
+
+static int compare_listed(const void *x, const void *y)
+{
+	const struct listed *a = x, *b = y;
+
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static int list_one(struct listing *l, const char *dir, const char *name, struct cw_err *err)
+{
+	struct listed *to, *grown;
+	struct cw_baseline_head head;
+	_cleanup_(closep) int fd = -1;
+	struct cw_err why;
+
+	if (l->n == RANKS_MAX)
+		return cw_err_set(err, E2BIG, "%s: more than %u baselines", dir, RANKS_MAX);
+	if (!(l->n & (l->n - 1))) {
+		grown = realloc(l->files, (l->n ? 2 * (size_t)l->n : 1) * sizeof(*grown));
+		if (!grown)
+			return cw_err_set(err, ENOMEM, "out of memory");
+		l->files = grown;
+	}
+	to = &l->files[l->n];
+	if (snprintf(to->path, sizeof(to->path), "%s/%s", dir, name) >= (int)sizeof(to->path))
+		return cw_err_set(err, ENAMETOOLONG, "%s/%s: %s", dir, name,
+				  strerror(ENAMETOOLONG));
+	fd = open(to->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return cw_err_set(err, errno, "%s: %s", to->path, strerror(errno));
+	if (cw_baseline_file_head(fd, &head, &why) < 0)
+		return cw_err_set(err, EBADMSG, "%s %s", to->path, why.text);
+	to->rank = head.rank;
+	to->world_size = head.world_size;
+	l->n++;
+	return 0;
+}
+
+static int list(const char *dir, struct listing *l, struct cw_err *err)
+{
+	_cleanup_(close_dir) DIR *d = opendir(dir);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!d)
+		return cw_err_set(err, errno, "%s: %s", dir, strerror(errno));
+	while (r == 0 && (entry = readdir(d)))
+		if (is_baseline(entry->d_name))
+			r = list_one(l, dir, entry->d_name, err);
+	if (r < 0)
+		return r;
+	if (l->n == 0)
+		return cw_err_set(err, ENOENT, "%s: no baselines in it", dir);
+	qsort(l->files, l->n, sizeof(*l->files), compare_listed);
+	for (uint32_t i = 1; i < l->n; i++)
+		if (l->files[i - 1].rank == l->files[i].rank)
+			return cw_err_set(err, EEXIST, "%s and %s are both of rank %d",
+					  l->files[i - 1].path, l->files[i].path, l->files[i].rank);
+	return 0;
+}
+
+static void free_listing(struct listing *l)
+{
+	free(l->files);
+}
+
+/* ---- one rank ---- */
+
+static int load(const struct listed *from, const struct baseline_request *request,
+		struct cw_baseline_file *ret, struct baseline_part *part, struct cw_err *err)
+{
+	_cleanup_(closep) int fd = open(from->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct cw_err why = { "" };
+	int r;
+
+	if (fd < 0)
+		return cw_err_set(err, errno, "%s: %s", from->path, strerror(errno));
+	r = cw_baseline_file_read(fd, ret, &why);
+	if (r < 0)
+		return cw_err_set(err, -r, "%s %s", from->path, why.text);
+	part->is_there = true;
+	part->is_finished = ret->is_finished;
+	memcpy(part->counters, ret->counters, sizeof(part->counters));
+	if (deny(request, &ret->run) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static void keep_op(const struct cw_baseline_run *run, uint32_t row, struct baseline_op *to)
+{
+	if (row == CW_BASELINE_NONE)
+		return;
+	to->is_there = true;
+	to->row = run->rows[row];
+	to->comm = run->comms[to->row.comm];
+	if (to->row.site)
+		(void)snprintf(to->site, sizeof(to->site), "%s", run->sites[to->row.site - 1]);
+}
+
+static void unload(struct cw_baseline_file *file)
+{
+	undo_deny(&file->run);
+	cw_baseline_file_fini(file);
+}
+
+static int compare_rank(const struct listed *x, const struct listed *y,
+			const struct baseline_request *request, struct baseline_rank *to,
+			struct cw_err *err)
+{
+	_cleanup_(unload) struct cw_baseline_file a = { .rows = NULL };
+	_cleanup_(unload) struct cw_baseline_file b = { .rows = NULL };
+	int r = load(x, request, &a, &to->a, err);
+
+	if (r == 0)
+		r = load(y, request, &b, &to->b, err);
+	if (r < 0)
+		return r;
+	if (cw_baseline_compare(&a.run, &b.run, &request->options, &to->said) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	if (to->said.first.what != CW_BASELINE_EQUAL) {
+		keep_op(&a.run, to->said.first.row_a, &to->op_a);
+		keep_op(&b.run, to->said.first.row_b, &to->op_b);
+	}
+	return 0;
+}
+
+/* ---- the job ---- */
+
+static void add_up(struct cw_baseline_said *sum, const struct cw_baseline_said *s)
+{
+	sum->way = s->way > sum->way ? s->way : sum->way;
+	sum->n_a += s->n_a;
+	sum->n_b += s->n_b;
+	sum->n_paired += s->n_paired;
+	sum->n_checked += s->n_checked;
+	sum->n_denied += s->n_denied;
+	sum->n_skipped_a += s->n_skipped_a;
+	sum->n_skipped_b += s->n_skipped_b;
+	sum->n_unrecorded_a += s->n_unrecorded_a;
+	sum->n_unrecorded_b += s->n_unrecorded_b;
+	sum->n_missing += s->n_missing;
+	sum->n_extra += s->n_extra;
+	sum->n_unlike += s->n_unlike;
+	sum->n_called_otherwise += s->n_called_otherwise;
+	sum->n_numbers += s->n_numbers;
+}
+
+static struct cw_baseline_first first_of(const struct baseline_rank *r)
+{
+	return (struct cw_baseline_first){
+		.rank = r->rank,
+		/* The baseline's and the check's ids are never the same: side by side they order.
+		 */
+		.comm = r->op_a.is_there ? r->op_a.comm.id : r->op_b.comm.id,
+		.difference = r->said.first,
+		.a = r->op_a.row,
+		.b = r->op_b.row,
+	};
+}
+
+static void add_rank(struct baseline_job *job, uint32_t i)
+{
+	struct baseline_rank *r = &job->ranks[i];
+	struct cw_baseline_first own, first;
+
+	if (!r->a.is_there || !r->b.is_there)
+		return;
+	job->n_compared++;
+	add_up(&job->sum, &r->said);
+	if (r->said.first.what == CW_BASELINE_EQUAL)
+		return;
+	own = first_of(r);
+	first = first_of(&job->ranks[job->first]);
+	if (job->n_differ++ == 0 || cw_baseline_is_before(&own, &first))
+		job->first = i;
+}
+
+static void judge(struct baseline_job *job)
+{
+	const struct baseline_rank *alone = NULL;
+
+	for (uint32_t i = 0; i < job->n_ranks && !alone; i++)
+		if (!job->ranks[i].a.is_there || !job->ranks[i].b.is_there)
+			alone = &job->ranks[i];
+	job->outcome = BASELINE_OUTCOME_NONE;
+	if (job->n_differ)
+		job->outcome = BASELINE_OUTCOME_DIFFERS;
+	else if (alone)
+		(void)snprintf(job->why, sizeof(job->why), "rank %d is in %s only", alone->rank,
+			       alone->a.is_there ? "the baseline" : "what was checked");
+	else if (job->sum.n_checked == 0)
+		(void)snprintf(
+			job->why, sizeof(job->why),
+			"no op has numbers in both; the baseline has %llu, of which %llu were "
+			"found again",
+			(unsigned long long)job->sum.n_a, (unsigned long long)job->sum.n_paired);
+	else
+		job->outcome = BASELINE_OUTCOME_EQUAL;
+}
+
+/* Whose numbers of ranks are known and differ, has other work on each of them. */
+static bool are_other_worlds(const struct listing *a, const struct listing *b,
+			     struct baseline_job *job)
+{
+	int32_t x = a->files[0].world_size, y = b->files[0].world_size;
+
+	if (x <= 0 || y <= 0 || x == y)
+		return false;
+	(void)snprintf(job->why, sizeof(job->why),
+		       "the baseline is of a job of %d, what was checked of %d", x, y);
+	job->outcome = BASELINE_OUTCOME_NONE;
+	return true;
+}
+
+static int compare_listings(const struct listing *a, const struct listing *b,
+			    const struct baseline_request *request, struct baseline_job *job,
+			    struct cw_err *err)
+{
+	uint32_t i = 0, k = 0;
+	int r = 0;
+
+	while (r == 0 && (i < a->n || k < b->n)) {
+		struct baseline_rank *to = &job->ranks[job->n_ranks];
+		bool has_a = i < a->n && (k == b->n || a->files[i].rank <= b->files[k].rank);
+		bool has_b = k < b->n && (i == a->n || b->files[k].rank <= a->files[i].rank);
+
+		to->rank = has_a ? a->files[i].rank : b->files[k].rank;
+		to->a.is_there = has_a;
+		to->b.is_there = has_b;
+		if (has_a && has_b)
+			r = compare_rank(&a->files[i], &b->files[k], request, to, err);
+		if (r == 0)
+			add_rank(job, job->n_ranks++);
+		i += has_a;
+		k += has_b;
+	}
+	return r;
+}
+
+int baseline_job_compare(const char *a, const char *b, const struct baseline_request *request,
+			 struct baseline_job *ret, struct cw_err *err)
+{
+	_cleanup_(free_listing) struct listing x = { NULL, 0 };
+	_cleanup_(free_listing) struct listing y = { NULL, 0 };
+	struct baseline_request own = *request;
+	int r = list(a, &x, err);
+
+	*ret = (struct baseline_job){ .ranks = NULL };
+	if (r == 0)
+		r = list(b, &y, err);
+	if (r < 0)
+		return r;
+	for (unsigned kind = 0; kind < CW_OP__MAX; kind++)
+		own.options.is_kind_denied[kind] =
+			is_denied(request, BASELINE_KIND, cw_op_kind_name(kind));
+	ret->ranks = calloc((size_t)x.n + y.n, sizeof(*ret->ranks));
+	if (!ret->ranks)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	if (are_other_worlds(&x, &y, ret))
+		return 0;
+	r = compare_listings(&x, &y, &own, ret, err);
+	if (r < 0)
+		baseline_job_fini(ret);
+	else
+		judge(ret);
+	return r;
+}
+
+void baseline_job_fini(struct baseline_job *job)
+{
+	free(job->ranks);
+	*job = (struct baseline_job){ .ranks = NULL };
+}

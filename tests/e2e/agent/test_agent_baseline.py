@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of a job on the simulated device, kept by `collwatch baseline record` and held against others."""
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+from agent_lib import *
+from built import AGENT, COLLWATCH
+from documents_contract import deviations
+
+JOB = [sys.executable, os.path.join(os.path.dirname(__file__), "../programs/numbers_job.py")]
+RANKS, STEPS = 3, 12
+OPS = RANKS * STEPS * 3
+
+pytestmark = pytest.mark.skipif(not has_kernels(), reason="built without nvcc and clang: there is no kernel")
+
+
+def collwatch(*arguments, **variables):
+    p = subprocess.run([COLLWATCH, "baseline", *arguments], env=environment(preload=None, **variables),
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    return p.returncode, p.stdout, p.stderr
+
+
+def record(at, *job):
+    status, _, err = collwatch("record", "-o", at, "--agent", AGENT, "--", *JOB, *job)
+    check(status == 0, (status, err))
+    return at
+
+
+def check_run(at, *job, options=()):
+    """The document, and what stands at the end of standard output as text."""
+    status, out, err = collwatch("check", at, "--json", "--agent", AGENT, *options, "--", *JOB, *job)
+    check(status in (0, 1, 3), (status, err))
+    doc = json.loads(out)
+    check(not deviations(doc), deviations(doc))
+    check(doc["outcome"] == {0: "equal", 1: "differs", 3: "incomparable"}[status], (status, doc["outcome"]))
+    return doc
+
+
+@pytest.fixture(name="baseline", scope="module")
+def fixture_baseline():
+    with tempfile.TemporaryDirectory() as at:
+        yield record(at + "/a")
+
+
+@pytest.fixture(name="room")
+def fixture_room():
+    with tempfile.TemporaryDirectory() as at:
+        yield at
+
+
+def call(doc, side="check"):
+    op = doc["first"][side]
+    return doc["first"]["rank"], op["kind"], op["seq"]
+
+
+def test_the_same_program_twice_is_equal(baseline):
+    doc = check_run(baseline)
+    check(doc["outcome"] == "equal" and doc["first"] is None, doc["first"])
+    check(doc["checked"] == doc["ops_baseline"] == doc["ops_check"] == OPS, doc["coverage"])
+    check([r["rank"] for r in doc["ranks"]] == [0, 1, 2], doc["ranks"])
+    for r in doc["ranks"]:
+        for part in (r["baseline"], r["check"]):
+            check(part["finished"] and part["tensors"] == 2 * OPS // RANKS, part)
+            check(part["lost_ops"] == part["lost_tensors"] == part["partial"] == 0, part)
+    status, out, _ = collwatch("check", baseline, baseline)
+    check(status == 0 and out.startswith(f"equal\nchecked {OPS} of {OPS} ops of 3 of 3 ranks"), out)
+
+
+def test_another_seed_differs_from_the_first_op_on(baseline):
+    doc = check_run(baseline, "--seed", "1")
+    check(doc["outcome"] == "differs" and doc["ranks_that_differ"] == 3, doc["coverage"])
+    check(call(doc)[1:] == ("all_reduce", 1), doc["first"])
+    check(doc["first"]["what"] == "numbers" and doc["first"]["side"] == "input", doc["first"])
+    check(doc["skipped_check"] == doc["skipped_baseline"] == 0, doc["coverage"])
+
+
+def test_another_scale_on_one_rank_is_that_ranks(baseline):
+    doc = check_run(baseline, "--scale", "1.001", "--scale-rank", "2", "--scale-step", "5")
+    # Of that call, what rank 2 fed comes before what all got.
+    check(call(doc) == (2, "all_reduce", 5 * 3 + 1), doc["first"])
+    check((doc["first"]["side"], doc["first"]["value"]) == ("input", "absmax"), doc["first"])
+    a, b = (doc["first"][side]["input"]["absmax"] for side in ("baseline", "check"))
+    check(abs(b / a - 1.001) < 1e-6, (a, b))
+    # Of its first calls, the agent may not be able to read the stack yet.
+    site = doc["first"]["check"]["site"]
+    check("train_loop.py:" in site or "+0x" in site, site)
+    doc = check_run(baseline, "--scale", "1.001", "--scale-rank", "2", "--scale-step", "5",
+                    options=["--rtol", "0.01"])
+    check(doc["outcome"] == "equal", doc["first"])
+
+
+def test_one_op_more_is_named_and_the_rest_compared(baseline):
+    doc = check_run(baseline, "--more-in-step", "6")
+    check(doc["first"]["what"] == "extra" and doc["first"]["baseline"] is None, doc["first"])
+    check(call(doc)[1:] == ("all_reduce", 6 * 3 + 3), doc["first"])
+    check(doc["extra"] == RANKS and doc["missing"] == doc["numbers"] == 0, doc["coverage"])
+    check(doc["checked"] == OPS, doc["coverage"])
+
+
+def test_one_type_is_named(baseline):
+    doc = check_run(baseline, "--other-type-in-step", "7")
+    check(doc["first"]["what"] == "dtype" and call(doc)[1:] == ("all_reduce", 7 * 3 + 2), doc["first"])
+    check(doc["first"]["baseline"]["dtype"] == "fp32" and doc["first"]["check"]["dtype"] == "int32", doc["first"])
+    check(doc["called_otherwise"] == RANKS and doc["numbers"] == 0, doc["coverage"])
+
+
+def test_a_skipped_warm_up_is_no_difference(baseline, room):
+    doc = check_run(baseline, "--from-step", "4")
+    check(doc["outcome"] == "equal" and doc["paired_by"] == "call", doc["first"])
+    check(doc["skipped_baseline"] == RANKS * 4 * 3 and doc["checked"] == RANKS * 8 * 3, doc["coverage"])
+    marked = record(room + "/marked", "--mark")
+    # What numbers would not tell: all are others.
+    doc = check_run(marked, "--from-step", "4", "--mark", "--scale", "3", "--scale-rank", "1")
+    check(doc["paired_by"] == "step" and doc["skipped_baseline"] == RANKS * 4 * 3, doc["coverage"])
+    check(call(doc) == (1, "all_reduce", 1) and doc["first"]["check"]["step"] == 4, doc["first"])
+    check(doc["first"]["baseline"]["step"] == 4 and doc["first"]["baseline"]["seq"] == 4 * 3 + 1, doc["first"])
+
+
+def test_leaves_out_what_is_asked(baseline):
+    doc = check_run(baseline, "--more-in-step", "6", options=["--skip", "kind=all_reduce"])
+    check(doc["outcome"] == "equal" and doc["checked"] == OPS // 3, doc["coverage"])
+    doc = check_run(baseline, "--seed", "1", options=["--only", "comm=another"])
+    check(doc["outcome"] == "incomparable" and "no op has numbers in both" in doc["why"], doc["why"])
+
+
+def test_says_what_cannot_be_compared(baseline, room):
+    doc = check_run(baseline, "--ranks", "2")
+    check(doc["outcome"] == "incomparable" and doc["why"] == "the baseline is of a job of 3, what was checked of 2",
+          doc["why"])
+    doc = check_run(baseline, "--fail")
+    check(doc["outcome"] == "incomparable" and "the program failed" in doc["why"], doc["why"])
+    # A program that fails after it differed, differs.
+    check(check_run(baseline, "--fail", "--seed", "1")["outcome"] == "differs", "it differs")
+    os.mkdir(room + "/part")
+    shutil.copy(baseline + "/rank-1.baseline", room + "/part")
+    status, out, _ = collwatch("check", baseline, room + "/part")
+    check(status == 3 and "cannot be compared: rank 0 is in the baseline only" in out, (status, out))
+    status, _, err = collwatch("record", "-o", room + "/none", "--agent", AGENT, "--", "/bin/true")
+    check(status == 3 and "no rank with NCCL calls was seen" in err, (status, err))
+
+
+def test_reads_flight_records(baseline, room):
+    kept = room + "/records"
+    os.mkdir(kept)
+    p = start([*JOB, "--scale", "2", "--scale-rank", "0", "--scale-step", "11"],
+              environment(COLLWATCH_RECORD=kept, COLLWATCH_SUMMARY="full", COLLWATCH_CALL_STACKS="on"))
+    check(p.wait(60) == 0, p.returncode)
+    records = glob.glob(kept + "/*.record")
+    at = room + "/kept"
+    status, out, err = collwatch("check", baseline, "--keep", at, *records)
+    check(status == 1, (status, out, err))
+    check(out.startswith(f"rank 0: all_reduce #{11 * 3 + 1} on world ("), out)
+    status, again, _ = collwatch("check", baseline, at)
+    check(status == 1 and again == out, again)
+    status, _, err = collwatch("record", "-o", at, *records)
+    check(status == 2 and "has baselines already" in err, err)
+
+
+def test_refuses_what_it_does_not_understand(baseline):
+    for words, why in [((), "expected: record"), (("check",), "which baseline"), (("record", "-o", "x"), "give either"),
+                       (("record", "--", "true"), "-o DIRECTORY"), (("check", baseline), "give either"),
+                       (("check", baseline, baseline, "--rtol", "-1"), "a tolerance is"),
+                       (("check", baseline, baseline, "--skip", "colour=red"), "kind=PATTERN"),
+                       (("check", "/nowhere", baseline), "no baselines in it"),
+                       (("record", "-o", "/nowhere/x", "--", "true"), "/nowhere/x")]:
+        status, out, err = collwatch(*words)
+        check(status == 2 and why in err and not out, (words, status, err))
