@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/control.h"
+#include "cli/terminal/pager.h"
 #include "cli/verb.h"
 
 enum { OPT_JSON = 512, OPT_CONTROL };
@@ -38,6 +39,9 @@ static const struct argp argp = {
 };
 
 const struct argp_child cw_ask_children[] = { { &argp, 0, NULL, 0 }, { 0 } };
+const struct argp_child cw_ask_paged_children[] = { { &argp, 0, NULL, 0 },
+						    { &cw_pager_argp, 0, NULL, 0 },
+						    { 0 } };
 
 void cw_print_json(const json_t *doc)
 {

@@ -18,6 +18,8 @@ struct cw_ask_options {
 
 /* A child of the verb's parser; its input, set at ARGP_KEY_INIT, is a struct cw_ask_options. */
 extern const struct argp_child cw_ask_children[];
+/* Where text may be long: also --no-pager (cli/terminal/pager.h), the second child, for a bool. */
+extern const struct argp_child cw_ask_paged_children[];
 
 /*
  * The document on standard output; main() tells when that cannot be written. To a terminal only

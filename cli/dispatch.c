@@ -9,6 +9,7 @@
 
 #include "cli/completion.h"
 #include "cli/nearest.h"
+#include "cli/terminal/pager.h"
 #include "cli/verb.h"
 
 static void print_usage(const struct cw_command *command, FILE *out)
@@ -27,10 +28,12 @@ static void print_usage(const struct cw_command *command, FILE *out)
 /* Results are of no use to anybody when they could not be written. */
 static int finish(const struct cw_command *command, int status)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	int r = cw_pager_close();
+
+	if (r == 0 && fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	fprintf(stderr, "%s: cannot write to standard output: %s\n", command->name,
-		strerror(errno));
+		strerror(r < 0 ? -r : errno));
 	return CW_EXIT_ERROR;
 }
 

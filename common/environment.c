@@ -54,6 +54,9 @@ const struct cw_variable cw_environment[] = {
 	  "The agent writes a copy of its record to _DIRECTORY_/_HOST_-_PID_.record, an absolute "
 	  "path on a local disk: once a second and when the process ends by itself. For *record "
 	  "show* and *analyze*, also without a daemon. About 2 MiB for each rank." },
+	{ "COLLWATCH_PAGER", "=_COMMAND_",
+	  "By what *collwatch* shows text that is longer than the terminal, instead of *PAGER*; "
+	  "empty or _cat_: by nothing." },
 	{ "NO_COLOR", "=_ANYTHING_", "*collwatch* prints no colours to a terminal." },
 };
 

@@ -208,20 +208,36 @@ static void close_dir(DIR **dir)
 		(void)closedir(*dir);
 }
 
-static int add_directory(struct cw_fr_set *set, const char *path, struct cw_err *err)
+static uint32_t count_files(DIR *dir)
+{
+	struct dirent *entry;
+	uint32_t n = 0;
+
+	while ((entry = readdir(dir)))
+		n += entry->d_name[0] != '.';
+	rewinddir(dir);
+	return n;
+}
+
+static int add_directory(struct cw_fr_set *set, const char *path,
+			 const struct cw_import_watch *watch, struct cw_err *err)
 {
 	_cleanup_(close_dir) DIR *dir = opendir(path);
+	uint32_t done = 0, total;
 	struct dirent *entry;
 	int r;
 
 	if (!dir)
 		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
+	total = count_files(dir);
 	while ((errno = 0, entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;
 		r = add_file(set, dirfd(dir), entry->d_name);
 		if (r < 0)
 			return cw_err_set(err, -r, "%s/%s: %s", path, entry->d_name, strerror(-r));
+		done++;
+		cw_import_tell(watch, done, total > done ? total : done);
 	}
 	return errno ? cw_err_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
 }
@@ -269,10 +285,11 @@ int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
 	return 0;
 }
 
-int cw_flight_recorder_read(const char *dir, struct cw_snapshot **ret, struct cw_err *err)
+int cw_flight_recorder_read(const char *dir, const struct cw_import_watch *watch,
+			    struct cw_snapshot **ret, struct cw_err *err)
 {
 	_cleanup_(cw_fr_set_fini) struct cw_fr_set set = { 0 };
-	int r = add_directory(&set, dir, err);
+	int r = add_directory(&set, dir, watch, err);
 
 	if (r < 0)
 		return r;

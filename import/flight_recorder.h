@@ -15,6 +15,7 @@
 
 #include "common/err.h"
 #include "import/fr_dump.h"
+#include "import/import_watch.h"
 #include "model/snapshot.h"
 
 /*
@@ -61,5 +62,7 @@ int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **re
  */
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret);
 
-/* All of it, for the files of a directory. -ENODATA no dump there, -ENOENT …; err says more. */
-int cw_flight_recorder_read(const char *dir, struct cw_snapshot **ret, struct cw_err *err);
+/* All of it, for the files of a directory; watch NULL: nobody. -ENODATA no dump there, -ENOENT …;
+ * err says more. */
+int cw_flight_recorder_read(const char *dir, const struct cw_import_watch *watch,
+			    struct cw_snapshot **ret, struct cw_err *err);

@@ -466,7 +466,8 @@ static int adopt(struct loader *l, uint32_t n)
 	return (in->job.looks || !l->n_looks) && (in->job.comms || !l->n_comms) ? 0 : -ENOMEM;
 }
 
-static int load_all(struct loader *l, struct finder *f, struct cw_err *err)
+static int load_all(struct loader *l, struct finder *f, const struct cw_import_watch *watch,
+		    struct cw_err *err)
 {
 	struct cw_numerics_input *in = l->input;
 	int r = 0;
@@ -480,6 +481,7 @@ static int load_all(struct loader *l, struct finder *f, struct cw_err *err)
 
 		f->v[i].fd = -1;
 		r = load(l, i, f->v[i].path, fd, err);
+		cw_import_tell(watch, i + 1, f->n);
 	}
 	if (r == 0)
 		r = refuse_doubles(l, f->n, err);
@@ -487,7 +489,8 @@ static int load_all(struct loader *l, struct finder *f, struct cw_err *err)
 }
 
 int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
-			   struct cw_numerics_input *ret, struct cw_err *err)
+			   const struct cw_import_watch *watch, struct cw_numerics_input *ret,
+			   struct cw_err *err)
 {
 	struct cw_numerics_input input = { .arena = { 0 } };
 	_cleanup_(finder_fini) struct finder f = { .arena = &input.arena, .uid = uid };
@@ -500,7 +503,7 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = find_what(&f, what[i], err);
 	if (r == 0)
-		r = load_all(&l, &f, err);
+		r = load_all(&l, &f, watch, err);
 	free(l.looks);
 	free(l.comms);
 	free(l.instances);

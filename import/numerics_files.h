@@ -14,6 +14,7 @@
 
 #include "analysis/numerics/numerics.h"
 #include "common/err.h"
+#include "import/import_watch.h"
 #include "model/arena.h"
 
 struct cw_numerics_source {
@@ -39,9 +40,11 @@ struct cw_numerics_input {
  * user's, whoever takes its name: uid says whose, -1 where only one user has one.
  *
  * err names the file: -EBADMSG no record, -ENOTSUP, -ENOENT …; -E2BIG too many files; -EEXIST two
- * records of one rank, which cannot be of one job; -ENOTUNIQ several users' jobs.
+ * records of one rank, which cannot be of one job; -ENOTUNIQ several users' jobs. watch NULL:
+ * nobody.
  */
 int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
-			   struct cw_numerics_input *ret, struct cw_err *err);
+			   const struct cw_import_watch *watch, struct cw_numerics_input *ret,
+			   struct cw_err *err);
 /* Takes one that is zeroed. */
 void cw_numerics_input_fini(struct cw_numerics_input *input);

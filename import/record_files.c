@@ -33,6 +33,8 @@
 struct loader {
 	char *const *paths;
 	uint32_t n;
+	const struct cw_import_watch *watch;
+	uint32_t n_opened; /* in all passes */
 	struct cw_err *err;
 
 	int64_t now_ns; /* wall */
@@ -114,6 +116,8 @@ static struct cw_digest_rank file_rank(const struct loader *l, const struct file
 
 /* ---- the passes ---- */
 
+#define N_PASSES 3u
+
 static int each_file(struct loader *l, int (*fn)(struct loader *l, uint32_t i, struct file *f))
 {
 	int r = 0;
@@ -127,6 +131,8 @@ static int each_file(struct loader *l, int (*fn)(struct loader *l, uint32_t i, s
 		r = fn(l, i, &f);
 		if (r < 0)
 			(void)cw_err_set(l->err, -r, "%s: %s", l->paths[i], strerror(-r));
+		l->n_opened++;
+		cw_import_tell(l->watch, l->n_opened / N_PASSES, l->n);
 	}
 	return r;
 }
@@ -325,10 +331,10 @@ static int load(struct loader *l)
 	return r < 0 ? r : add_notes(l);
 }
 
-int cw_record_files_read(char *const *paths, uint32_t n, struct cw_snapshot **ret,
-			 struct cw_err *err)
+int cw_record_files_read(char *const *paths, uint32_t n, const struct cw_import_watch *watch,
+			 struct cw_snapshot **ret, struct cw_err *err)
 {
-	struct loader l = { .paths = paths, .n = n, .err = err };
+	struct loader l = { .paths = paths, .n = n, .watch = watch, .err = err };
 	int r;
 
 	err->text[0] = '\0';

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "import/import_watch.h"
 #include "model/snapshot.h"
 
 /* Ops per communicator: its own ring and some of the bulk ring. */
@@ -22,7 +23,7 @@
 
 /*
  * A file that is no record is an error: -EBADMSG, -ENOTSUP, -ENOENT …, err naming it; -E2BIG too
- * many ranks.
+ * many ranks. watch NULL: nobody.
  */
-int cw_record_files_read(char *const *paths, uint32_t n, struct cw_snapshot **ret,
-			 struct cw_err *err);
+int cw_record_files_read(char *const *paths, uint32_t n, const struct cw_import_watch *watch,
+			 struct cw_snapshot **ret, struct cw_err *err);

@@ -4,12 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/doctor/doctor.h"
 #include "cli/options.h"
+#include "cli/terminal/pager.h"
 #include "cli/verb.h"
 #include "common/parse.h"
 #include "report/json_util.h"
@@ -23,6 +23,7 @@ struct doctor_args {
 	struct cw_ask_options ask;
 	const char *socket, *config, *program;
 	uint64_t pid; /* 0 = none */
+	bool no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -32,6 +33,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &args->ask;
+		state->child_inputs[1] = &args->no_pager;
 		return 0;
 	case OPT_SOCKET:
 		args->socket = arg;
@@ -63,7 +65,7 @@ const struct argp cw_argp_doctor = {
 			{ 0 },
 		},
 	.parser = parse_opt,
-	.children = cw_ask_children,
+	.children = cw_ask_paged_children,
 	.args_doc = "[--] [PROGRAM [ARGUMENT…]]",
 	.doc = "Find out why collwatch sees nothing, or less than it could, on this node.\v"
 	       "With PROGRAM, also whether the agent can be loaded into it; it is not run. Each "
@@ -90,12 +92,13 @@ void doctor_checked(struct doctor *d, const char *name)
 	(void)json_array_append_new(d->checked, json_string(name));
 }
 
-static void show(const struct doctor *d)
+static void show(const struct doctor_args *args, const struct doctor *d)
 {
-	struct cw_text t = { .out = stdout, .color = isatty(STDOUT_FILENO), .width = 100 };
+	struct cw_text t = { .out = stdout, .color = cw_text_wants_color(stdout), .width = 100 };
 	size_t i, n = json_array_size(d->findings);
 	const json_t *finding;
 
+	cw_pager_open(args->no_pager);
 	json_array_foreach (d->findings, i, finding) {
 		const char *fix = cw_json_str(finding, "fix", NULL);
 
@@ -142,7 +145,7 @@ int cw_verb_doctor(int argc, char **argv)
 		cw_print_json(doc);
 		json_decref(doc);
 	} else {
-		show(&d);
+		show(&args, &d);
 	}
 	json_decref(d.findings);
 	json_decref(d.checked);

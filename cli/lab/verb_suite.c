@@ -13,6 +13,7 @@
 #include "cli/lab/suite_workers.h"
 #include "cli/lab/verb_lab.h"
 #include "cli/options.h"
+#include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -23,7 +24,6 @@
 #include "suite/watch.h"
 
 #define PROGRESS_EVERY_NS (5 * CW_NS_PER_S)
-#define PROGRESS_TERMINAL_NS (CW_NS_PER_S / 5)
 
 enum {
 	OPT_SCALE = 256,
@@ -69,8 +69,8 @@ struct run {
 	struct score score;
 	struct cw_err err;
 	uint64_t n_unscaled;
-	int64_t told_ns;
-	bool is_terminal, has_line;
+	struct cw_progress_bar bar; /* on a terminal */
+	int64_t told_ns;            /* elsewhere */
 };
 
 static const struct argp_option options[] = {
@@ -216,16 +216,19 @@ const struct argp cw_argp_suite = {
 static void tell_progress(struct run *run)
 {
 	int64_t now = cw_clock_now_ns(&cw_clock_system);
+	char missed[32];
 
+	(void)snprintf(missed, sizeof(missed), "%" PRIu64 " missed", run->score.n_missed);
+	cw_progress_bar_at(&run->bar, run->score.n + run->n_unscaled, missed);
+	if (isatty(STDERR_FILENO))
+		return;
 	if (!run->told_ns)
 		run->told_ns = now;
-	if (now - run->told_ns < (run->is_terminal ? PROGRESS_TERMINAL_NS : PROGRESS_EVERY_NS))
+	if (now - run->told_ns < PROGRESS_EVERY_NS)
 		return;
 	run->told_ns = now;
-	fprintf(stderr, "%scollwatch: %" PRIu64 " scenario%s, %" PRIu64 " missed%s",
-		run->is_terminal ? "\r" : "", run->score.n, run->score.n == 1 ? "" : "s",
-		run->score.n_missed, run->is_terminal ? "" : "\n");
-	run->has_line = run->is_terminal;
+	fprintf(stderr, "collwatch: %" PRIu64 " scenario%s, %s\n", run->score.n,
+		run->score.n == 1 ? "" : "s", missed);
 }
 
 static void tell_outcome(const struct suite_scenario *s, const struct outcome *o)
@@ -583,10 +586,31 @@ static int print_drawn(const struct options *opts)
 	return fwrite(text, 1, n, stdout) == n ? CW_EXIT_OK : CW_EXIT_ERROR;
 }
 
+static int count_one(void *user, const struct suite_scenario *s)
+{
+	struct run *run = user;
+
+	run->nth += !run->opts->only || strstr(s->name, run->opts->only);
+	return 0;
+}
+
+/* How many there will be; 0 = not known before. What is wrong with files is said when they are run.
+ */
+static uint64_t count_all(const struct options *opts)
+{
+	struct run run = { .opts = opts };
+
+	if (opts->waits || (opts->generate && opts->only))
+		return 0; /* drawn until there are enough */
+	if (opts->path && cw_suite_read_path(opts->path, count_one, &run, &run.err) < 0)
+		return 0;
+	return run.nth + opts->generate;
+}
+
 int cw_verb_suite(int argc, char **argv)
 {
 	struct options opts = { .completion = -1, .scale = 1, .seed = 1 };
-	struct run run = { .opts = &opts, .is_terminal = isatty(STDERR_FILENO) };
+	struct run run = { .opts = &opts };
 	int r, status;
 
 	(void)cw_options_parse(&cw_argp_suite, argc, argv, 0, &opts);
@@ -595,6 +619,9 @@ int cw_verb_suite(int argc, char **argv)
 	if (opts.print)
 		return print_drawn(&opts);
 	cw_log_set_level(CW_LOG_ERR); /* what leaders log is told by the tables */
+	cw_progress_bar_begin(&run.bar, "scenarios", 0, opts.json || opts.verbose);
+	if (run.bar.is_on)
+		run.bar.total = count_all(&opts);
 	r = opts.jobs > 1 ? suite_workers_start(&run.workers, opts.jobs) : 0;
 	if (r == 0 && opts.path)
 		r = cw_suite_read_path(opts.path, on_scenario, &run, &run.err);
@@ -603,8 +630,7 @@ int cw_verb_suite(int argc, char **argv)
 	if (r == 0)
 		r = cw_suite_generate_waits(opts.waits, opts.seed, on_scenario, &run, &run.err);
 	suite_workers_end(&run.workers);
-	if (run.has_line)
-		fputc('\n', stderr);
+	cw_progress_bar_end(&run.bar);
 	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", run.err.text[0] ? run.err.text : strerror(-r));
 		cw_score_fini(&run.score);

@@ -17,6 +17,8 @@
 #include "analysis/verdict.h"
 #include "cli/ask_options.h"
 #include "cli/options.h"
+#include "cli/terminal/pager.h"
+#include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "import/flight_recorder.h"
@@ -37,7 +39,7 @@ struct analyze_args {
 	const char *export_to;       /* directory for dumps; NULL = none */
 	char **paths;                /* a bundle's directory, or records */
 	uint32_t n_paths;
-	bool json, all_frames;
+	bool json, all_frames, no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -45,6 +47,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	struct analyze_args *args = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->no_pager;
+		return 0;
 	case OPT_JSON:
 		args->json = true;
 		return 0;
@@ -85,6 +90,7 @@ const struct argp cw_argp_analyze = {
 			{ 0 },
 		},
 	.parser = parse_opt,
+	.children = cw_pager_children,
 	.args_doc = "BUNDLE\nRECORD...\n--flight-recorder DIR",
 	.doc = "Decide from recordings who hangs a job.\v"
 	       "Exit status: 0 nothing is wrong, 2 a hang, 3 not enough data to say. With "
@@ -208,6 +214,7 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 	if (args->json) {
 		status = print_json(doc);
 	} else {
+		cw_pager_open(args->no_pager);
 		if (is_open)
 			printf("%s\n", open_text);
 		else
@@ -237,6 +244,7 @@ static int report_incident(const struct analyze_args *args, const struct cw_bund
 
 	if (args->json)
 		return print_json(bundle->incident);
+	cw_pager_open(args->no_pager);
 	if (cw_render_text(stdout, bundle, &opts) < 0) {
 		fprintf(stderr, "collwatch: the verdict cannot be shown\n");
 		return CW_EXIT_ERROR;
@@ -316,13 +324,25 @@ static int analyze_recordings(const struct analyze_args *args, const struct cw_s
 	return report(args, snap, &v, incident_of(snap, &v, "analysis"), NULL);
 }
 
+static void on_file(void *user, uint32_t done, uint32_t total)
+{
+	struct cw_progress_bar *bar = user;
+
+	bar->total = total;
+	cw_progress_bar_at(bar, done, NULL);
+}
+
 static int analyze_flight_recorder(const struct analyze_args *args)
 {
+	struct cw_progress_bar bar;
+	const struct cw_import_watch watch = { on_file, &bar };
 	_cleanup_(free_snapshot) struct cw_snapshot *snap = NULL;
 	struct cw_err err = { "" };
 	int r;
 
-	r = cw_flight_recorder_read(args->flight_recorder, &snap, &err);
+	cw_progress_bar_begin(&bar, "files", 0, args->json);
+	r = cw_flight_recorder_read(args->flight_recorder, &watch, &snap, &err);
+	cw_progress_bar_end(&bar);
 	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return r == -ENODATA ? CW_EXIT_NO_DATA : CW_EXIT_ERROR;
@@ -332,10 +352,16 @@ static int analyze_flight_recorder(const struct analyze_args *args)
 
 static int analyze_records(const struct analyze_args *args)
 {
+	struct cw_progress_bar bar;
+	const struct cw_import_watch watch = { on_file, &bar };
 	_cleanup_(free_snapshot) struct cw_snapshot *snap = NULL;
 	struct cw_err err = { "" };
+	int r;
 
-	if (cw_record_files_read(args->paths, args->n_paths, &snap, &err) < 0) {
+	cw_progress_bar_begin(&bar, "files", args->n_paths, args->json);
+	r = cw_record_files_read(args->paths, args->n_paths, &watch, &snap, &err);
+	cw_progress_bar_end(&bar);
+	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;
 	}

@@ -18,6 +18,7 @@
 #include "cli/cluster_key.h"
 #include "cli/hostlist.h"
 #include "cli/options.h"
+#include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
 #include "common/address.h"
 #include "common/cleanup.h"
@@ -390,17 +391,38 @@ static int write_config(const struct init_args *args, int dir_fd, const char *no
 	return put_file(args->dir, dir_fd, name, 0644, text);
 }
 
+static int write_configs(const struct init_args *args, int dir_fd)
+{
+	struct cw_progress_bar bar;
+	int r = 0;
+
+	if (has_one_config(args))
+		return write_config(args, dir_fd, NULL);
+	cw_progress_bar_begin(&bar, "configurations", args->n_nodes, false);
+	for (unsigned i = 0; i < args->n_nodes && r == 0; i++) {
+		r = write_config(args, dir_fd, args->nodes[i]);
+		cw_progress_bar_at(&bar, i + 1, NULL);
+	}
+	cw_progress_bar_end(&bar);
+	return r;
+}
+
 static int issue_to_all(const struct init_args *args, const struct cw_cluster_ca *ca, int dir_fd)
 {
-	for (unsigned i = 0; i < args->n_nodes; i++) {
+	struct cw_progress_bar bar;
+	int r = 0;
+
+	cw_progress_bar_begin(&bar, "certificates", args->n_nodes, false);
+	for (unsigned i = 0; i < args->n_nodes && r == 0; i++) {
 		char name[CW_NODE_NAME_MAX];
 
 		(void)snprintf(name, sizeof(name), "%.*s", (int)name_len(args->nodes[i]),
 			       args->nodes[i]);
-		if (cw_cluster_ca_issue(ca, args->dir, dir_fd, name, (int)args->days) < 0)
-			return -1;
+		r = cw_cluster_ca_issue(ca, args->dir, dir_fd, name, (int)args->days);
+		cw_progress_bar_at(&bar, i + 1, NULL);
 	}
-	return 0;
+	cw_progress_bar_end(&bar);
+	return r;
 }
 
 static int write_certificates(const struct init_args *args, int dir_fd)
@@ -484,10 +506,7 @@ int cw_verb_init_cluster(int argc, char **argv)
 	}
 	if (!args.has_certificates && write_key(args.dir, dir_fd) < 0)
 		return CW_EXIT_ERROR;
-	for (unsigned i = 0; i < args.n_nodes && !has_one_config(&args); i++)
-		if (write_config(&args, dir_fd, args.nodes[i]) < 0)
-			return CW_EXIT_ERROR;
-	if (has_one_config(&args) && write_config(&args, dir_fd, NULL) < 0)
+	if (write_configs(&args, dir_fd) < 0)
 		return CW_EXIT_ERROR;
 	if (args.has_certificates && write_certificates(&args, dir_fd) < 0)
 		return CW_EXIT_ERROR;

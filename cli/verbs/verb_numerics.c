@@ -12,6 +12,8 @@
 
 #include "cli/ask_options.h"
 #include "cli/options.h"
+#include "cli/terminal/pager.h"
+#include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
 #include "cli/verbs/numerics_doc.h"
 #include "cli/verbs/numerics_text.h"
@@ -31,7 +33,7 @@ struct numerics_args {
 	uint32_t n_paths;
 	uint64_t last;
 	int64_t uid; /* -1 = whoever has that job */
-	bool json;
+	bool json, no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -40,6 +42,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	uint64_t uid = 0;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->no_pager;
+		return 0;
 	case OPT_JSON:
 		args->json = true;
 		return 0;
@@ -76,6 +81,7 @@ const struct argp cw_argp_numerics = {
 			{ 0 },
 		},
 	.parser = parse_opt,
+	.children = cw_pager_children,
 	.args_doc = "RECORD...\nPID...\nJOB",
 	.doc = "Say what the tensor summaries in a job's flight records show: the first NaN or "
 	       "infinity, numbers near infinity, results that differ between ranks.\v"
@@ -149,6 +155,7 @@ static void show_text(const struct numerics_args *args, const struct cw_numerics
 	const struct cw_numerics_job *job = &in->job;
 	char text[TEXT_BYTES];
 
+	cw_pager_open(args->no_pager);
 	if (said->n_bad)
 		show_firsts(args, job, said);
 	left_out(said->n_rows_left_out, "rows of such steps");
@@ -202,6 +209,27 @@ static int print_json(const struct numerics_args *args, const struct cw_numerics
 	return CW_EXIT_OK;
 }
 
+static void on_file(void *user, uint32_t done, uint32_t total)
+{
+	struct cw_progress_bar *bar = user;
+
+	bar->total = total; /* a job has several */
+	cw_progress_bar_at(bar, done, NULL);
+}
+
+static int read_all(const struct numerics_args *args, struct cw_numerics_input *in,
+		    struct cw_err *err)
+{
+	struct cw_progress_bar bar;
+	const struct cw_import_watch watch = { on_file, &bar };
+	int r;
+
+	cw_progress_bar_begin(&bar, "files", args->n_paths, args->json);
+	r = cw_numerics_files_read(args->paths, args->n_paths, args->uid, &watch, in, err);
+	cw_progress_bar_end(&bar);
+	return r;
+}
+
 int cw_verb_numerics(int argc, char **argv)
 {
 	_cleanup_(cw_numerics_input_fini) struct cw_numerics_input in = { .sources = NULL };
@@ -210,7 +238,7 @@ int cw_verb_numerics(int argc, char **argv)
 	struct cw_err err = { "" };
 
 	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
-	if (cw_numerics_files_read(args.paths, args.n_paths, args.uid, &in, &err) < 0) {
+	if (read_all(&args, &in, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;
 	}

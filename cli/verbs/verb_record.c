@@ -14,6 +14,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/options.h"
+#include "cli/terminal/pager.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -30,7 +31,7 @@ enum { OPT_JSON = 256 };
 
 struct record_args {
 	const char *verb, *what; /* "show"; a file or a process id */
-	bool json;
+	bool json, no_pager;
 	uint64_t ops; /* last ops per communicator */
 };
 
@@ -39,6 +40,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	struct record_args *args = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &args->no_pager;
+		return 0;
 	case OPT_JSON:
 		args->json = true;
 		return 0;
@@ -71,6 +75,7 @@ const struct argp cw_argp_record = {
 			{ 0 },
 		},
 	.parser = parse_opt,
+	.children = cw_pager_children,
 	.args_doc = "show FILE\nshow PID",
 	.doc = "Show what the flight record of one rank holds.",
 };
@@ -355,5 +360,8 @@ int cw_verb_record(int argc, char **argv)
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;
 	}
-	return args.json ? show_json(rec, args.ops) : show_text(rec, args.ops);
+	if (args.json)
+		return show_json(rec, args.ops);
+	cw_pager_open(args.no_pager);
+	return show_text(rec, args.ops);
 }

@@ -16,6 +16,7 @@
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/since.h"
+#include "cli/terminal/pager.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_status.h"
 #include "common/cleanup.h"
@@ -49,7 +50,7 @@ struct report_args {
 	const char *what;   /* id, path, or NULL */
 	const char *output; /* file of the page; NULL = standard output */
 	const char *copy;   /* directory of the bundle's copy; NULL = none */
-	bool all_frames, html, anonymise;
+	bool all_frames, html, anonymise, no_pager;
 	struct cw_incident_filter filter;
 };
 
@@ -114,6 +115,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &args->ask;
+		state->child_inputs[1] = &args->no_pager;
 		return 0;
 	case OPT_ALL_FRAMES:
 		args->all_frames = true;
@@ -185,7 +187,7 @@ const struct argp cw_argp_report = {
 			{ 0 },
 		},
 	.parser = parse_opt,
-	.children = cw_ask_children,
+	.children = cw_ask_paged_children,
 	.args_doc = "[ID | DIRECTORY]",
 	.doc = "List the incidents of all nodes that can be reached, or show one.\v"
 	       "A bundle directory can be shown on any machine, with no daemon running.",
@@ -205,6 +207,16 @@ static void filter_list(const struct cw_incident_filter *filter, json_t *list)
 			(void)json_array_remove(list, i - 1); /* it is there */
 }
 
+static void show_list(const struct report_args *args, const json_t *incidents)
+{
+	bool has_color = cw_text_wants_color(stdout);
+
+	cw_pager_open(args->no_pager);
+	if (is_filtered(&args->filter) && !json_array_size(json_object_get(incidents, "incidents")))
+		fputs("of those asked for: ", stdout);
+	cw_render_incidents(stdout, incidents, has_color);
+}
+
 static int list(const struct report_args *args)
 {
 	json_t *incidents = NULL, *request = cw_incident_filter_write(&args->filter);
@@ -222,14 +234,10 @@ static int list(const struct report_args *args)
 		json_decref(incidents);
 		return out_of_memory();
 	}
-	if (args->ask.json) {
+	if (args->ask.json)
 		cw_print_json(incidents);
-	} else {
-		if (is_filtered(&args->filter) &&
-		    !json_array_size(json_object_get(incidents, "incidents")))
-			fputs("of those asked for: ", stdout);
-		cw_render_incidents(stdout, incidents, cw_text_wants_color(stdout));
-	}
+	else
+		show_list(args, incidents);
 	json_decref(incidents);
 	return CW_EXIT_OK;
 }
@@ -370,6 +378,7 @@ static int show(const struct report_args *args)
 	}
 	if (args->html)
 		return show_page(args, &bundle);
+	cw_pager_open(args->no_pager);
 	if (cw_render_text(stdout, &bundle, &opts) < 0) {
 		fprintf(stderr, "collwatch: %s: the incident lacks fields a report needs\n",
 			args->what);

@@ -8,6 +8,7 @@
 #include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/options.h"
+#include "cli/terminal/pager.h"
 #include "cli/verb.h"
 #include "common/parse.h"
 #include "report/doc/doc_phrase.h"
@@ -26,7 +27,7 @@ struct stacks_args {
 	struct cw_ask_options ask;
 	const char *what[2]; /* JOB, RANK */
 	unsigned n_what;
-	bool all_frames;
+	bool all_frames, no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -36,6 +37,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &args->ask;
+		state->child_inputs[1] = &args->no_pager;
 		return 0;
 	case OPT_ALL_FRAMES:
 		args->all_frames = true;
@@ -58,7 +60,7 @@ const struct argp cw_argp_stacks = {
 			{ 0 },
 		},
 	.parser = parse_opt,
-	.children = cw_ask_children,
+	.children = cw_ask_paged_children,
 	.args_doc = "[JOB | RANK | JOB RANK]",
 	.doc = "Show where the ranks of a job are, or one of them, right now.\v"
 	       "Without JOB, the only job that you may see. A name of digits is a rank where there "
@@ -104,12 +106,13 @@ static int ask_for(const struct stacks_args *args, json_t **ret, uint32_t *ret_c
 	return r;
 }
 
-static void show(const json_t *doc, bool all_frames)
+static void show(const struct stacks_args *args, const json_t *doc)
 {
 	struct cw_text t = { .out = stdout, .color = cw_text_wants_color(stdout), .width = WIDTH };
 	const json_t *evidence = json_object_get(doc, "evidence"), *one;
 	const char *note = cw_json_str(doc, "note", "");
 
+	cw_pager_open(args->no_pager);
 	fputs("job ", stdout);
 	cw_text_put(&t, CW_TEXT_BOLD, cw_doc_job(doc, "?"));
 	putchar('\n');
@@ -120,7 +123,7 @@ static void show(const json_t *doc, bool all_frames)
 	/* One rank is shown as it is; of many, what they have in common. */
 	one = json_array_get(evidence, 0);
 	if (cw_json_int(doc, "processes", 0) != 1 || !one) {
-		cw_render_stack_tree(&t, doc, all_frames);
+		cw_render_stack_tree(&t, doc, args->all_frames);
 		return;
 	}
 	fputs("rank ", stdout);
@@ -128,7 +131,7 @@ static void show(const json_t *doc, bool all_frames)
 	fputs(" on ", stdout);
 	cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(one, "host", "?"));
 	printf(", pid %" JSON_INTEGER_FORMAT "\n", cw_json_int(one, "pid", 0));
-	cw_render_evidence(&t, one, all_frames);
+	cw_render_evidence(&t, one, args->all_frames);
 }
 
 int cw_verb_stacks(int argc, char **argv)
@@ -146,7 +149,7 @@ int cw_verb_stacks(int argc, char **argv)
 	if (args.ask.json)
 		cw_print_json(doc);
 	else
-		show(doc, args.all_frames);
+		show(&args, doc);
 	json_decref(doc);
 	return (int)code;
 }

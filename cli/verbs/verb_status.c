@@ -7,6 +7,7 @@
 #include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/options.h"
+#include "cli/terminal/pager.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_ops.h"
 #include "cli/verbs/render_status.h"
@@ -19,7 +20,7 @@ enum { OPT_WATCH = 256, OPT_OPS };
 
 struct status_args {
 	struct cw_ask_options ask;
-	bool watch, ops;
+	bool watch, ops, no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -29,6 +30,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &args->ask;
+		state->child_inputs[1] = &args->no_pager;
 		return 0;
 	case OPT_OPS:
 		args->ops = true;
@@ -57,7 +59,7 @@ const struct argp cw_argp_status = {
 			{ 0 },
 		},
 	.parser = parse_opt,
-	.children = cw_ask_children,
+	.children = cw_ask_paged_children,
 	.doc = "Show the jobs that this node's daemon watches.\v"
 	       "Exit status: 0 healthy, 1 no answer, 2 a job hangs, 3 not enough data.",
 };
@@ -104,6 +106,17 @@ static int watch(const struct status_args *args)
 	}
 }
 
+static void show(const struct status_args *args, const json_t *status)
+{
+	bool has_color = cw_text_wants_color(stdout);
+
+	cw_pager_open(args->no_pager);
+	if (args->ops)
+		cw_render_ops(stdout, status, has_color);
+	else
+		cw_render_status(stdout, status, has_color);
+}
+
 int cw_verb_status(int argc, char **argv)
 {
 	struct status_args args = { 0 };
@@ -121,10 +134,8 @@ int cw_verb_status(int argc, char **argv)
 		return cw_ask_fail(r, &err);
 	if (args.ask.json)
 		cw_print_json(status);
-	else if (args.ops)
-		cw_render_ops(stdout, status, cw_text_wants_color(stdout));
 	else
-		cw_render_status(stdout, status, cw_text_wants_color(stdout));
+		show(&args, status);
 	json_decref(status);
 	return (int)code;
 }

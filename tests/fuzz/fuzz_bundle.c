@@ -141,7 +141,7 @@ static void export_dumps(const struct cw_snapshot *snap)
 		return;
 	(void)snprintf(path, sizeof(path), "%s/dumps", dir);
 	if (cw_flight_recorder_write(snap, path, &done, &err) == 0 && done.n_dumps)
-		FUZZ_CHECK(cw_flight_recorder_read(path, &again, &err) == 0);
+		FUZZ_CHECK(cw_flight_recorder_read(path, NULL, &again, &err) == 0);
 	else
 		FUZZ_CHECK(!done.n_dumps || err.text[0]);
 	if (again)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a daemon, it lets a test set that daemon's wall clock and nobody else's: file
- * CW_STEP_CLOCK holds the seconds to be added, and is read each time.
+ * CW_STEP_CLOCK holds the seconds to be added, and is read each time. Preloaded into a command with
+ * CW_CLOCK_STRIDE, each look at the monotonic clock finds it so many seconds later than the one
+ * before, and what is quick looks as if it took long.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,12 +25,26 @@ static long step_s(void)
 	return strtol(text, NULL, 10);
 }
 
+/* One thread looks. */
+static void stride(struct timespec *t)
+{
+	const char *text = getenv("CW_CLOCK_STRIDE");
+	static long passed_s;
+
+	if (!text)
+		return;
+	passed_s += strtol(text, NULL, 10);
+	t->tv_sec += passed_s;
+}
+
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
 	int r = (int)syscall(SYS_clock_gettime, clock, t);
 
 	if (r == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
 		t->tv_sec += step_s();
+	if (r == 0 && clock == CLOCK_MONOTONIC)
+		stride(t);
 	return r;
 }
 

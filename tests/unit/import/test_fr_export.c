@@ -121,7 +121,7 @@ ParameterizedTest(struct round *p, fr_export, the_verdict_survives_the_format)
 	cr_assert_eq(cw_flight_recorder_write(snap, dir, &done, &err), 0, "%s", err.text);
 	cr_expect_eq(done.n_dumps, 8);
 	cr_expect_eq(done.n_unnamed + done.n_unnumbered, 0);
-	cr_assert_eq(cw_flight_recorder_read(dir, &again, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_flight_recorder_read(dir, NULL, &again, &err), 0, "%s", err.text);
 	say(again, text, sizeof(text));
 	cr_expect_str_eq(text, *p->again ? p->again : p->verdict, "%s: %s", p->fault, text);
 	cr_expect_eq(again->now_ns, WALL_NS, "the file's time is the snapshot's");
@@ -172,7 +172,7 @@ Test(fr_export, a_number_beyond_what_readers_take_is_none)
 	cr_assert_eq(cw_flight_recorder_write(snap, dir, &done, &err), 0, "%s", err.text);
 	cr_expect_eq(done.n_dumps, 6);
 	cr_expect_eq(done.n_unnumbered, 2);
-	cr_assert_eq(cw_flight_recorder_read(dir, &again, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_flight_recorder_read(dir, NULL, &again, &err), 0, "%s", err.text);
 	for (uint32_t i = 0; i < again->n_ranks; i++)
 		n_dumps += !!(again->ranks[i].flags & CW_RANKF_HAS_RECORD);
 	cr_expect_eq(n_dumps, done.n_dumps, "%u", n_dumps);

@@ -37,13 +37,13 @@ static void read_dumps(void *userdata)
 	int r;
 
 	no_memory_begin();
-	r = cw_flight_recorder_read(x->dir, &snap, &err);
+	r = cw_flight_recorder_read(x->dir, NULL, &snap, &err);
 	no_memory_end();
 	if (r != 0) {
 		cr_assert(no_memory_happened(), "%d: %s", r, err.text);
 		cr_assert_eq(r, -ENOMEM, "%d: %s", r, err.text);
 		cr_assert_null(snap);
-		cr_assert_eq(cw_flight_recorder_read(x->dir, &snap, &err), 0, "%s", err.text);
+		cr_assert_eq(cw_flight_recorder_read(x->dir, NULL, &snap, &err), 0, "%s", err.text);
 	}
 	doc = doc_of(snap);
 	cr_assert(json_equal(doc, x->right), "%s is not read whole", x->dir);
@@ -58,7 +58,7 @@ static void expect_read(const char *name)
 	struct import x;
 
 	(void)snprintf(x.dir, sizeof(x.dir), "%s/flight_recorder/%s", CW_TEST_DATA, name);
-	cr_assert_eq(cw_flight_recorder_read(x.dir, &snap, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_flight_recorder_read(x.dir, NULL, &snap, &err), 0, "%s", err.text);
 	x.right = doc_of(snap);
 	cw_snapshot_free(snap);
 	no_memory_walk(name, read_dumps, &x);
@@ -123,7 +123,7 @@ Test(import_no_memory, dumps_are_written_or_said_not_to_be)
 	char dir[512];
 
 	(void)snprintf(dir, sizeof(dir), "%s/flight_recorder/never_entered", CW_TEST_DATA);
-	cr_assert_eq(cw_flight_recorder_read(dir, &snap, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_flight_recorder_read(dir, NULL, &snap, &err), 0, "%s", err.text);
 	cr_assert_not_null(mkdtemp(out));
 	cr_assert_eq(rmdir(out), 0);
 	no_memory_walk("writing dumps", write_dumps, snap);

@@ -84,7 +84,7 @@ static int read_all(void)
 		fclose(f);
 	}
 	cw_numerics_input_fini(&in);
-	return cw_numerics_files_read(argv, RANKS, -1, &in, &err);
+	return cw_numerics_files_read(argv, RANKS, -1, NULL, &in, &err);
 }
 
 Test(numerics_files, joins_the_communicators_of_ranks)
@@ -160,7 +160,7 @@ Test(numerics_files, names_what_is_no_record)
 {
 	cr_assert_eq(read_all(), 0);
 	unlink(paths[1]);
-	cr_assert_eq(cw_numerics_files_read(argv, RANKS, -1, &in, &err), -ENOENT);
+	cr_assert_eq(cw_numerics_files_read(argv, RANKS, -1, NULL, &in, &err), -ENOENT);
 	cr_assert_not_null(strstr(err.text, paths[1]), "%s", err.text);
 }
 
@@ -171,7 +171,7 @@ static int read_of(int64_t uid, const char *what)
 	char *args[] = { (char *)what };
 
 	cw_numerics_input_fini(&in);
-	return cw_numerics_files_read(args, 1, uid, &in, &err);
+	return cw_numerics_files_read(args, 1, uid, NULL, &in, &err);
 }
 
 static int read_one(const char *what)

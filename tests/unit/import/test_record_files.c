@@ -221,7 +221,7 @@ static struct cw_snapshot *snapshot_of_files(void)
 		(void)snprintf(text[i], sizeof(text[i]), "/proc/self/fd/%d", ranks[i].writer->fd);
 		paths[i] = text[i];
 	}
-	cr_assert_eq(cw_record_files_read(paths, RANKS, &snap, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_record_files_read(paths, RANKS, NULL, &snap, &err), 0, "%s", err.text);
 	return snap;
 }
 
@@ -334,7 +334,7 @@ Test(record_files, one_of_many_is_worth_reading)
 
 	step(0, comm, 10);
 	(void)snprintf(text, sizeof(text), "/proc/self/fd/%d", ranks[0].writer->fd);
-	cr_assert_eq(cw_record_files_read(paths, 1, &snap, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_record_files_read(paths, 1, NULL, &snap, &err), 0, "%s", err.text);
 	cr_assert_neq(cw_snapshot_find_comm(snap, 0x99, 0), CW_SNAP_NONE);
 	cr_assert_eq(snap->n_ranks, 1);
 	cr_assert_str_eq(snap->job, "test:job");

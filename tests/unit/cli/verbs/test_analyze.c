@@ -157,7 +157,7 @@ static void write_bundle(const char *verdict_class)
 	struct cw_verdict v;
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	cr_assert_eq(cw_flight_recorder_read(FR("never_entered"), &snap, NULL), 0);
+	cr_assert_eq(cw_flight_recorder_read(FR("never_entered"), NULL, &snap, NULL), 0);
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
 	bundle.incident = cw_incident_doc(snap, &v, &info);
 	bundle.snapshot = cw_snapshot_doc(snap);
