@@ -16,6 +16,7 @@
 #include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
 #include "cli/verbs/numerics_doc.h"
+#include "cli/verbs/numerics_modules.h"
 #include "cli/verbs/numerics_text.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
@@ -63,7 +64,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!args->n_paths)
-			argp_error(state, "give flight records, one of each rank, or a job's name");
+			argp_error(
+				state,
+				"give flight records or files of collwatch.torch, one of each rank, or a job's name");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -82,11 +85,12 @@ const struct argp cw_argp_numerics = {
 		},
 	.parser = parse_opt,
 	.children = cw_pager_children,
-	.args_doc = "RECORD...\nPID...\nJOB",
+	.args_doc = "RECORD...\nPID...\nJOB\nFILE...",
 	.doc = "Say what the tensor summaries in a job's flight records show: the first NaN or "
 	       "infinity, numbers near infinity, results that differ between ranks.\v"
 	       "Of a JOB that is running, the processes on this host are looked at which the caller "
-	       "may look at. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
+	       "may look at. FILEs are those that collwatch.torch wrote "
+	       "of modules and operators. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
 	       "status: 0 nothing to look at, 2 something is, 3 no summaries.",
 };
 
@@ -230,6 +234,34 @@ static int read_all(const struct numerics_args *args, struct cw_numerics_input *
 	return r;
 }
 
+/* Files of collwatch.torch. */
+static int say_of_modules(const struct numerics_args *args)
+{
+	_cleanup_(cw_tensor_lines_fini) struct cw_tensor_lines in = { .n = 0 };
+	struct cw_modules_report said;
+	struct cw_err err = { "" };
+
+	if (cw_tensor_lines_read(args->paths, args->n_paths, &in, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	cw_modules_judge(in.ranks, in.n, &said);
+	if (args->json) {
+		json_t *doc = numerics_modules_doc(&in, &said, args->last);
+
+		if (!doc) {
+			fprintf(stderr, "collwatch: out of memory\n");
+			return CW_EXIT_ERROR;
+		}
+		cw_print_json(doc);
+		json_decref(doc);
+	} else {
+		cw_pager_open(args->no_pager);
+		numerics_modules_show(stdout, &in, &said, args->last);
+	}
+	return numerics_modules_is_alarming(&in, &said) ? CW_EXIT_HANG : CW_EXIT_OK;
+}
+
 int cw_verb_numerics(int argc, char **argv)
 {
 	_cleanup_(cw_numerics_input_fini) struct cw_numerics_input in = { .sources = NULL };
@@ -238,6 +270,8 @@ int cw_verb_numerics(int argc, char **argv)
 	struct cw_err err = { "" };
 
 	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
+	if (cw_tensor_lines_is(args.paths[0]))
+		return say_of_modules(&args);
 	if (read_all(&args, &in, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;

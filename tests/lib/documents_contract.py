@@ -216,11 +216,45 @@ BASELINE_CHECK = {
     "ranks": [{"rank": number, **BASELINE_COUNTS, "first": BASELINE_FIRST, "baseline": BASELINE_PART,
                "check": BASELINE_PART}],
 }
+
+# What collwatch.torch writes, a line each, and what `numerics` makes of it.
+REAL_OR_NOT = (int, float, "NaN", "Inf", "-Inf")
+FRAME = {
+    "at": TIME, "frame": number, "step": number, "phase": ("forward", "backward", "recomputed"), "module": str,
+    "class": str, "op": str, "call": number, "site": [text],
+    "tensors": [{"side": ("weight", "input", "output"), "what": text, "dtype": text, "shape": [number],
+                 "absmax": REAL_OR_NOT, "absmin": REAL_OR_NOT, "mean": REAL_OR_NOT}],
+}
+BAD = {"tensor": number, "number": ("NaN", "Inf", "-Inf"), "inputs_finite": bool}
+DIFFERENT = {"tensor": text, "groups": [[number]]}
+TENSORS = {
+    "line": ("head", "frame", "bad", "step", "replicas", "note", "end"),
+    **{key if key == "at" else key + "?": kind for key, kind in {**FRAME, **BAD}.items()},
+    "schema?": ("collwatch.tensors/1",), "rank?": (None, number), "world_size?": (None, number), "host?": text,
+    "pid?": number, "torch?": text, "every?": number, "frames?": number, "ops?": bool, "denied?": [text],
+    "nonfinite?": number, "nonfinite_gradients?": number, "loss_scale?": REAL,
+    "members?": number, "different?": [DIFFERENT], "left_out?": number, "text?": text,
+    "dropped?": number, "unread?": number,
+}
+# In a comparison of replicas it is how many there are.
+TENSORS["tensors?"] = (number, FRAME["tensors"])
+MODULES = {
+    "schema": ("collwatch.modules/1",), "alarm": bool, "coverage": text,
+    "first": (None, {**FRAME, **BAD, "rank": (None, number), "by_clock": bool, "text": text}), "before": [FRAME],
+    "bad_steps": count, "scaling_steps": count,
+    "rows": [{"rank": (None, number), "step": number, "steps": number, "scale_before": REAL, "scale_after": REAL,
+              "text": text}],
+    "rows_left_out": number, "replicas": [{**DIFFERENT, "step": number, "text": text}],
+    "ranks": [{"rank": (None, number), "file": text, "steps": count, "frames": count, "bad_steps": count,
+               "bad_gradient_steps": count, "dropped": count, "unread": count, "ended": bool,
+               "replicas_compared": count, "notes": [text]}],
+}
+
 CONTRACTS = {
     "incident": INCIDENT, "epitaph": EPITAPH, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,
     "evidence": EVIDENCE, "stacks": STACKS, "status": STATUS, "ops": OPS, "mute": MUTE, "incidents": INCIDENTS,
     "doctor": DOCTOR, "record": RECORD, "numerics": NUMERICS,
-    "baseline_check": BASELINE_CHECK,
+    "baseline_check": BASELINE_CHECK, "tensors": TENSORS, "modules": MODULES,
 }
 
 

@@ -6,6 +6,7 @@ usage: pack_wheel.py --tag PLATFORM --source DIR --build DIR --agent FILE --libr
 
 import argparse
 import base64
+import glob
 import hashlib
 import json
 import os
@@ -82,8 +83,9 @@ def contents(args, version):
         with open(path, "rb") as f:
             return f.read()
 
-    for name in "__init__.py", "__main__.py":
-        yield "collwatch/" + name, read(f"{args.source}/python/collwatch/{name}"), False
+    modules = f"{args.source}/python/collwatch/"
+    for path in sorted(glob.glob(modules + "**/*.py", recursive=True)):
+        yield "collwatch/" + path[len(modules):], read(path), False
     yield "collwatch/agent/libcollwatch.so", read(args.agent), True
     yield "collwatch/include/collwatch.h", read(args.source + "/agent/collwatch.h"), False
     for name in sorted(os.listdir(args.source + "/docs/schemas")):

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `numerics` says of modules and operators: sentences, text and the collwatch.modules/1
+ * document. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "analysis/numerics/modules.h"
+#include "import/tensors/tensor_lines.h"
+
+/* "rank 2 was the first …"; each writes one line into buf. said has a first. */
+char *numerics_modules_first(const struct cw_tensor_lines *in, const struct cw_modules_report *said,
+			     char *buf, size_t len);
+char *numerics_modules_row(const struct cw_tensor_lines *in, const struct cw_modules_row *row,
+			   char *buf, size_t len);
+/* line: of a comparison of replicas; i: which of what differs in it */
+char *numerics_modules_replica(const json_t *line, size_t i, char *buf, size_t len);
+char *numerics_modules_coverage(const struct cw_tensor_lines *in, char *buf, size_t len);
+
+bool numerics_modules_is_alarming(const struct cw_tensor_lines *in,
+				  const struct cw_modules_report *said);
+/* last: how many frames before the first bad one. */
+void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
+			   const struct cw_modules_report *said, size_t last);
+/* New reference; NULL = out of memory. */
+json_t *numerics_modules_doc(const struct cw_tensor_lines *in, const struct cw_modules_report *said,
+			     size_t last);

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where numbers of a model stop being finite: by module, or by operator of torch.
+
+    import collwatch.torch
+    collwatch.torch.watch(model)                  # one line in the training program
+    collwatch.torch.watch(model, ops=True, every=50, scaler=scaler)
+    collwatch.torch.check(tensor, "attention scores")
+
+    with collwatch.torch.record():                # where a framework builds the model
+        trainer.fit()
+
+    python -m collwatch.torch PROGRAM…            # the same, without a change
+    collwatch numerics collwatch-tensors-rank*.jsonl
+
+What is seen goes to a file of each rank (docs/schemas.md: collwatch.tensors/1); docs/numerics.md says
+what it means. Needs nothing but torch, and imports it when something is to be watched.
+"""
+
+__all__ = ["check", "record", "watch"]
+
+_WATCHES = []
+
+
+def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50, optimizer=None,
+          scaler=None, deny=(), path=None):
+    """Watches a model from now on; returns an object with step(n) and close().
+
+    ops        also each operator of ATen, in forward and backward
+    every      of so many steps one is looked at
+    frames     so many calls before the first number that is none are told
+    replicas   a process group (or True: the default one) whose members should have equal weights,
+               and state of the optimizer where one is given: held against each other every
+               replicas_every steps
+    scaler     torch's GradScaler: its overflows are told apart
+    deny       names of operators that are not looked at, besides those that allocate, view, copy
+               or draw
+    path       of the file; else collwatch-tensors-rankN.jsonl in the working directory
+    """
+    from collwatch.torch.watcher import Watch
+    it = Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny)
+    it.attach(model)
+    if replicas is not None:
+        it.compare(model, optimizer, replicas, replicas_every)
+    _WATCHES.append(it)
+    return it
+
+
+def check(tensor, name):
+    """Looks at a tensor between modules, under that name. Returns the tensor."""
+    for it in _WATCHES:
+        it.check(tensor, name)
+    return tensor
+
+
+def record(ops=False, every=1, frames=21, scaler=None, deny=(), path=None):
+    """A context in which all models are watched that are called."""
+    from collwatch.torch.watcher import Watch
+    return _Recording(Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny))
+
+
+class _Recording:
+    def __init__(self, it):
+        self.it = it
+
+    def __enter__(self):
+        self.it.attach_all()
+        _WATCHES.append(self.it)
+        return self.it
+
+    def __exit__(self, *_):
+        self.it.close()

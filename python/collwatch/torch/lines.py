@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file of a rank: one JSON object a line (docs/schemas.md: collwatch.tensors/1)."""
+
+import datetime
+import json
+import math
+import os
+import socket
+
+SCHEMA = "collwatch.tensors/1"
+
+
+def _number(name):
+    value = os.environ.get(name, "")
+    return int(value) if value.isdigit() else None
+
+
+def now():
+    at = datetime.datetime.now(datetime.timezone.utc)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + "%03dZ" % (at.microsecond // 1000)
+
+
+def number(value):
+    """JSON has no NaN and no infinity: their names."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    return value
+
+
+class Lines:
+    def __init__(self, path, **more):
+        self.rank = _number("RANK")
+        if self.rank is None:
+            self.rank = _number("SLURM_PROCID")
+        world = _number("WORLD_SIZE")
+        self.path = path or "collwatch-tensors-rank%d.jsonl" % (self.rank or 0)
+        self._file = open(self.path, "w", encoding="utf-8")
+        self.write("head", schema=SCHEMA, rank=self.rank, world_size=world, host=socket.gethostname(),
+                   pid=os.getpid(), **more)
+
+    def write(self, kind, **fields):
+        """Whole lines, at once: who reads them meanwhile, or after a crash, finds them."""
+        if self._file:
+            self._file.write(json.dumps({"line": kind, "at": now(), **fields}, allow_nan=False) + "\n")
+            self._file.flush()
+
+    def close(self):
+        if self._file:
+            self._file.close()
+        self._file = None

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each operator of ATen as it is dispatched: inputs before, outputs and changed arguments after."""
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# Numbers of these say nothing new, or are nobody's: memory that is not written yet, views, copies,
+# random draws.
+DENY = frozenset("""
+ones_like zeros_like empty empty_like empty_strided new_empty new_empty_strided empty_permuted resize_ set_
+view _unsafe_view reshape _reshape_alias t transpose permute expand slice select detach detach_ alias
+as_strided unsqueeze squeeze split split_with_sizes chunk unbind narrow diagonal unfold view_as_real
+view_as_complex movedim flatten
+copy_ clone _to_copy contiguous lift_fresh lift_fresh_copy _local_scalar_dense
+rand rand_like randn randn_like randint randint_like randperm normal normal_ uniform_ bernoulli
+bernoulli_ multinomial exponential_ random_
+""".split())
+
+# Infinities that these make are meant: masks, and where a search for a minimum begins.
+MAKES_MASKS = frozenset("""
+masked_fill masked_fill_ where full full_like new_full fill fill_ triu triu_ tril tril_ scalar_tensor
+index_fill index_fill_ constant_pad_nd masked_scatter
+""".split())
+
+
+def name_of(func):
+    """"mm" of aten.mm.default"""
+    packet = getattr(func, "overloadpacket", func)
+    return getattr(packet, "__name__", str(func))
+
+
+def tensors_in(value, found, where=""):
+    """(place, tensor) of all tensors in nested lists, tuples and dictionaries, and in dataclasses."""
+    if isinstance(value, torch.Tensor):
+        found.append((where, value))
+    elif isinstance(value, (list, tuple)):
+        for i, each in enumerate(value):
+            tensors_in(each, found, "%s[%d]" % (where, i))
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            tensors_in(each, found, "%s[%s]" % (where, key))
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        for key in value.__dataclass_fields__:
+            tensors_in(getattr(value, key, None), found, "%s.%s" % (where, key))
+    return found
+
+
+def arguments(func, args, kwargs):
+    """(name, tensor) of what the operator is called with."""
+    schema, found = getattr(func, "_schema", None), []
+    names = [a.name for a in schema.arguments] if schema else []
+    for i, each in enumerate(args):
+        tensors_in(each, found, names[i] if i < len(names) else "[%d]" % i)
+    for name, each in kwargs.items():
+        tensors_in(each, found, name)
+    return found
+
+
+def written_arguments(func, args, kwargs):
+    """The arguments that the operator changes, as its schema says."""
+    found = []
+    schema = getattr(func, "_schema", None)
+    for i, argument in enumerate(schema.arguments if schema else ()):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        if i < len(args):
+            tensors_in(args[i], found, argument.name)
+        elif argument.name in kwargs:
+            tensors_in(kwargs[argument.name], found, argument.name)
+    return found
+
+
+class Ops(TorchDispatchMode):
+    def __init__(self, watch, deny):
+        super().__init__()
+        self.watch = watch
+        self.deny = DENY | {d.split("::")[-1].split(".")[0] for d in deny}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = name_of(func)
+        if not self.watch.is_looking() or name in self.deny:
+            return func(*args, **kwargs)
+        before = self.watch.look(arguments(func, args, kwargs), "input")
+        result = func(*args, **kwargs)
+        after = tensors_in(result, [])
+        seen = {id(t) for _, t in after}
+        after += [(n, t) for n, t in written_arguments(func, args, kwargs) if id(t) not in seen]
+        self.watch.add_op(name, before, self.watch.look(after, "output"), name in MAKES_MASKS)
+        return result

@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Calls of modules, their gradients, and operators, as frames: what was called, where from, and the
+numbers of its tensors. Numbers stay on the device: those of a step are copied when the next one
+begins, and read when the copy has come, at the earliest a step later. The last frames are kept, and
+written when a number is none.
+
+What is bad. NaN, wherever it is seen; an infinity that comes out of a call into which no infinity of
+that sign went. Masks are made of infinities, so negative ones that a module gives back are taken for
+one, and those that operators make which fill and select are meant. What becomes of either in a sum or
+softmax is NaN, and seen then.
+"""
+
+import atexit
+import collections
+import contextlib
+import math
+import os
+import sys
+import threading
+import weakref
+
+import torch
+
+import collwatch
+from collwatch.torch import lines, ops as operators, stats
+
+# So many frames of one step, so many first bad ones of a file: the rest is counted.
+FRAMES_MAX = 100000
+TOLD_MAX = 8
+# Steps whose numbers have not come from the device yet; beyond it they are left out, and counted.
+BATCHES_MAX = 4
+SITE_FRAMES = 6
+_OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.dirname(torch.__file__) + os.sep)
+
+
+def _site():
+    """["train.py:88 in forward", …]: innermost first, without torch and this."""
+    found, frame = [], sys._getframe(2)
+    while frame is not None and len(found) < SITE_FRAMES:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OURS) and not code.co_filename.startswith("<"):
+            found.append("%s:%d in %s" % (code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return found
+
+
+def _is_compiling():
+    compiler = getattr(torch, "compiler", None)
+    return bool(compiler and getattr(compiler, "is_compiling", lambda: False)())
+
+
+class _Nobody:
+    """What a model that was saved while it was watched has instead of the watch."""
+
+    def before_call(self, *_):
+        pass
+
+    def after_call(self, *_):
+        pass
+
+
+class _Frame:
+    __slots__ = ("number", "step", "phase", "module", "kind", "op", "call", "site", "tensors", "makes_masks", "row")
+
+    def line(self):
+        shown = {"frame": self.number, "step": self.step, "phase": self.phase, "module": self.module,
+                 "class": self.kind, "op": self.op, "call": self.call, "site": self.site, "tensors": []}
+        for t in self.tensors:
+            low, high, least, mean = t["numbers"]
+            most = max(abs(low), abs(high)) if low == low and high == high else math.nan
+            shown["tensors"].append({
+                "side": t["side"], "what": t["what"], "dtype": t["dtype"], "shape": t["shape"],
+                "absmax": lines.number(most), "absmin": lines.number(0.0 if math.isinf(least) else least),
+                "mean": lines.number(mean)})
+        return shown
+
+
+def _kinds(numbers):
+    """Which of NaN, Inf and -Inf are there; behind NaN the others are not seen."""
+    low, high = numbers[0], numbers[1]
+    if math.isnan(low) or math.isnan(high):
+        return {"NaN"}
+    return {name for name, there in (("Inf", high == math.inf), ("-Inf", low == -math.inf)) if there}
+
+
+def _bad_tensor(frame):
+    """(index of the tensor, what is bad in it, were the inputs finite), or None."""
+    came = set()
+    for t in frame.tensors:
+        if t["side"] in ("input", "weight"):
+            came |= _kinds(t["numbers"])
+    for i, t in enumerate(frame.tensors):
+        kinds = _kinds(t["numbers"])
+        if t["side"] == "input" and not frame.op:
+            kinds -= {"-Inf"}
+        elif t["side"] == "output":
+            kinds -= came - {"NaN"}
+            if frame.makes_masks:
+                kinds -= {"Inf", "-Inf"}
+            elif not frame.op:
+                kinds -= {"-Inf"}
+        elif t["side"] == "input":
+            kinds &= {"NaN"}
+        if kinds:
+            return i, sorted(kinds)[-1], not came
+    return None
+
+
+class Watch:
+    def __init__(self, path=None, every=1, frames=21, scaler=None, ops=False, deny=()):
+        if every < 1 or frames < 1:
+            raise ValueError("every and frames are 1 or more")
+        self.every, self.scaler = every, scaler
+        self._last = collections.deque(maxlen=frames)
+        self._frames, self._pending, self._batches = [], [], collections.deque()
+        self._names, self._roots, self._handles = weakref.WeakKeyDictionary(), weakref.WeakSet(), []
+        self._is_of_all = False
+        self._here, self._calls = threading.local(), {}
+        self._step, self._n_frames, self._told, self._marked = -1, 0, 0, False
+        self._dropped = self._unread = 0
+        self._ops, self._is_in_ops, self._backward, self._n_backward = None, False, None, 0
+        self._was_bad = {"forward": False, "backward": False}
+        self._replicas, self._scale = [], None
+        self._lines = lines.Lines(path, torch=torch.__version__, every=every, frames=frames, ops=bool(ops),
+                                  denied=sorted(deny) if ops else [])
+        if ops:
+            self._ops = operators.Ops(self, deny)
+        atexit.register(self.close)
+
+    # A copy of the model has the same hooks, and a file cannot be copied.
+    def __deepcopy__(self, _):
+        return self
+
+    def __reduce__(self):
+        return _Nobody, ()
+
+    # ---- what is watched ----
+
+    def _learn(self, root):
+        self._roots.add(root)
+        self._names.update({m: n or type(root).__name__ for n, m in root.named_modules()})
+        if any(type(m).__name__ == "OptimizedModule" for m in root.modules()):
+            self._lines.write("note", text="compiled modules are seen as wholes: what torch.compile joins, "
+                              "no hook sees")
+
+    def attach(self, model):
+        self._learn(model)
+        for m in model.modules():
+            self._handles.append(m.register_forward_pre_hook(self.before_call))
+            self._handles.append(self._after(m.register_forward_hook, m is model))
+        self._watch_backward()
+
+    def attach_all(self):
+        """Every module that is called from now on; those that no other calls are models."""
+        self._is_of_all = True
+        every = torch.nn.modules.module
+        self._handles.append(every.register_module_forward_pre_hook(self.before_call))
+        self._handles.append(every.register_module_forward_hook(self.after_call))
+        if self._ops:
+            self._ops.__enter__()
+            self._is_in_ops = None  # till the context ends
+
+    def _after(self, register, is_root):
+        if is_root:
+            try:  # told of a call that raised, too, since torch 2.0
+                return register(self.after_call, always_call=True)
+            except TypeError:
+                pass
+        return register(self.after_call)
+
+    def _is_in_backward(self):
+        task = getattr(torch._C, "_current_graph_task_id", None)  # since torch 2.0
+        return self._n_backward > 0 or (task is not None and task() != -1)
+
+    def _watch_backward(self):
+        if not self._ops or self._backward:
+            return
+        original = self._backward = torch.autograd.backward
+
+        def backward(*args, **kwargs):
+            if self._is_in_ops or not self.is_looking():
+                return original(*args, **kwargs)
+            self._n_backward += 1
+            try:
+                with self._ops:
+                    return original(*args, **kwargs)
+            finally:
+                self._n_backward -= 1
+        self._ours = torch.autograd.backward = backward
+
+    def compare(self, model, optimizer, group, every):
+        from collwatch.torch.replicas import Replicas
+        self._replicas.append(Replicas(model, optimizer, group, every))
+
+    def close(self):
+        """Writes what is still to be read; waits for the device."""
+        if self._lines is None:
+            return
+        with self._unseen():
+            self._end_step()
+            self._read(wait=True)
+        if self._is_in_ops is None:
+            self._ops.__exit__(None, None, None)
+        for h in self._handles:
+            h.remove()
+        if self._backward and torch.autograd.backward is self._ours:
+            torch.autograd.backward = self._backward
+        self._lines.write("end", step=self._step, frames=self._n_frames, dropped=self._dropped,
+                          unread=self._unread)
+        self._lines.close()
+        self._lines = None
+        atexit.unregister(self.close)
+        from collwatch.torch import _WATCHES
+        if self in _WATCHES:
+            _WATCHES.remove(self)
+
+    # ---- steps ----
+
+    @contextlib.contextmanager
+    def _unseen(self):
+        """What this does with tensors is no operator of the program's."""
+        before = getattr(self._here, "is_quiet", False)
+        self._here.is_quiet = True
+        try:
+            yield
+        finally:
+            self._here.is_quiet = before
+
+    def is_looking(self):
+        return (self._lines is not None and self._step >= 0 and self._step % self.every == 0 and
+                not getattr(self._here, "is_quiet", False))
+
+    def step(self, number=None):
+        """A step begins. Whoever calls this says so; else each call of the model is one."""
+        self._marked = True
+        self._begin_step(self._step + 1 if number is None else int(number))
+
+    def _begin_step(self, number):
+        with self._unseen():
+            self._end_step()
+            self._read()
+            self._scale = self._loss_scale()
+        self._step = number
+        self._calls = {}
+        collwatch.mark_step(number)
+
+    def _loss_scale(self):
+        """Of the step that begins: a number of the device's, which is read later, or a float, or None."""
+        if self.scaler is None or not self.scaler.is_enabled():
+            return None
+        scale = getattr(self.scaler, "_scale", None)  # None before the first loss
+        return scale.detach().clone() if isinstance(scale, torch.Tensor) else float(self.scaler.get_scale())
+
+    def _end_step(self):
+        if self._step < 0:
+            return
+        if self._frames or self._step % self.every == 0:
+            if len(self._batches) >= BATCHES_MAX:
+                self._dropped += len(self._frames)
+            else:
+                self._batches.append(self._copy())
+            self._frames, self._pending = [], []
+        for r in self._replicas:
+            said = r.finish()
+            if said:
+                self._lines.write("replicas", **said)
+            if self._step % r.every == 0:
+                r.start(self._step)
+
+    def _copy(self):
+        """Numbers of this step on their way; (frames, what is copied, what tells that it has come, scale)."""
+        scale, by_device = self._scale, {}
+        for row, numbers in enumerate(self._pending):
+            by_device.setdefault((numbers.device, numbers.dtype), []).append((row, numbers))
+        if isinstance(scale, torch.Tensor):
+            by_device.setdefault((scale.device, scale.dtype), []).append((-1, scale.expand(len(stats.FIELDS))))
+        copies, events = [], []
+        for (device, _), rows in by_device.items():
+            copies.append(([r for r, _ in rows], torch.stack([n for _, n in rows]).to("cpu", non_blocking=True)))
+            if device.type == "cuda":
+                events.append(torch.cuda.Event())
+                events[-1].record(torch.cuda.current_stream(device))
+        return self._step, self._frames, copies, events, scale if isinstance(scale, float) else None
+
+    def _read(self, wait=False):
+        while self._batches:
+            step, frames, copies, events, scale = self._batches[0]
+            if wait:
+                for e in events:
+                    e.synchronize()
+            elif not all(e.query() for e in events):
+                return
+            self._batches.popleft()
+            numbers = {}
+            for rows, values in copies:
+                numbers.update(zip(rows, values.tolist()))
+            if -1 in numbers:
+                scale = numbers[-1][0]
+            self._judge(step, frames, numbers, scale)
+
+    def _judge(self, step, frames, numbers, scale):
+        n_bad = {"forward": 0, "backward": 0}
+        for frame in frames:
+            for t in frame.tensors:
+                t["numbers"] = numbers[t["row"]]
+            self._last.append(frame)
+            bad = _bad_tensor(frame)
+            if not bad:
+                continue
+            phase = "backward" if frame.phase == "backward" else "forward"
+            n_bad[phase] += 1
+            # The first after a step without: what follows from it is no news.
+            if n_bad[phase] == 1 and not self._was_bad[phase] and self._told < TOLD_MAX:
+                self._told += 1
+                self._tell(frame, *bad)
+        self._was_bad = {phase: n > 0 for phase, n in n_bad.items()}
+        self._lines.write("step", step=step, frames=len(frames), nonfinite=n_bad["forward"],
+                          nonfinite_gradients=n_bad["backward"], loss_scale=scale)
+
+    def _tell(self, frame, tensor, kind, was_finite):
+        for each in self._last:
+            if each is not frame:
+                self._lines.write("frame", **each.line())
+        self._last.clear()
+        self._lines.write("bad", tensor=tensor, number=kind, inputs_finite=was_finite, **frame.line())
+
+    # ---- frames ----
+
+    def look(self, tensors, side):
+        """Numbers of tensors, on their device. A tensor that cannot be looked at is counted."""
+        found = []
+        with self._unseen(), torch.no_grad():
+            for what, x in tensors:
+                if not isinstance(x, torch.Tensor):
+                    continue
+                try:
+                    p = stats.plain(x)
+                    numbers = None if p is None else stats.of(p)
+                except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+                    self._unread += 1
+                    continue
+                if numbers is None:
+                    continue
+                found.append({"side": side, "what": what or side, "dtype": str(x.dtype).replace("torch.", ""),
+                              "shape": list(x.shape), "numbers": numbers})
+        return found
+
+    def _add(self, phase, module, kind, op, tensors, site, makes_masks=False):
+        if len(self._frames) >= FRAMES_MAX:
+            self._dropped += 1
+            return
+        if not tensors:
+            return
+        self._n_frames += 1
+        key = (phase, module, op)
+        self._calls[key] = self._calls.get(key, 0) + 1
+        f = _Frame()
+        f.number, f.step, f.phase, f.module, f.kind, f.op = self._n_frames, self._step, phase, module, kind, op
+        f.call, f.site, f.tensors, f.makes_masks = self._calls[key], site, tensors, makes_masks
+        for t in tensors:
+            t["row"] = len(self._pending)
+            self._pending.append(t.pop("numbers"))
+        self._frames.append(f)
+
+    def _stack(self):
+        if not hasattr(self._here, "modules"):
+            self._here.modules = []
+        return self._here.modules
+
+    def _module(self):
+        stack = self._stack()
+        return (self._names.get(stack[-1], type(stack[-1]).__name__), type(stack[-1]).__name__) if stack \
+            else ("", "")
+
+    def add_op(self, name, before, after, makes_masks):
+        module, kind = self._module()
+        phase = "backward" if self._is_in_backward() else "forward"
+        self._add(phase, module, kind, name, before + after, _site(), makes_masks)
+
+    def check(self, tensor, name):
+        if self.is_looking():
+            module, kind = self._module()
+            self._add("forward", module, kind, "", self.look([(name, tensor)], "output"), _site())
+
+    def before_call(self, module, _):
+        if self._lines is None or _is_compiling():
+            return
+        stack = self._stack()
+        if module in self._roots:
+            del stack[:]  # a call before may have raised
+        if not stack and module not in self._roots and self._is_of_all:
+            self._learn(module)
+        if module not in self._names:
+            return  # a copy of the model has its hooks, too
+        if not stack and not self._is_in_backward() and not self._marked:
+            self._begin_step(self._step + 1)
+        if not stack and self._ops and self._is_in_ops is False and self.is_looking():
+            self._is_in_ops = True
+            self._ops.__enter__()
+        stack.append(module)
+
+    def after_call(self, module, inputs, output):
+        name, kind = self._names.get(module), type(module).__name__
+        if self._lines is None or name is None or _is_compiling():
+            return
+        stack = self._stack()
+        while stack and stack.pop() is not module:
+            pass
+        if not stack and self._is_in_ops is True:
+            self._is_in_ops = False
+            self._ops.__exit__(None, None, None)
+        if output is None or not self.is_looking():
+            return
+        site = _site()
+        tensors = self.look(list(module.named_parameters(recurse=False)), "weight")
+        tensors += self.look(operators.tensors_in(inputs, []), "input")
+        tensors += self.look(operators.tensors_in(output, []), "output")
+        self._add("recomputed" if self._is_in_backward() else "forward", name, kind, "", tensors, site)
+        self._follow_gradients(name, kind, inputs, output, site, not stack)
+
+    def _follow_gradients(self, name, kind, inputs, output, site, is_root):
+        """Of its inputs, which its backward makes; of a model also of its outputs, which the loss makes."""
+        for where, x in operators.tensors_in(inputs, []):
+            if x.requires_grad and not x.is_leaf:
+                x.register_hook(self._on_gradient(name, kind, "gradient of input" + where, site))
+        for where, x in operators.tensors_in(output, []) if is_root else ():
+            if x.requires_grad and not x.is_leaf:
+                x.register_hook(self._on_gradient(name, kind, "gradient of output" + where, site))
+
+    def _on_gradient(self, name, kind, what, site):
+        step = self._step
+
+        def on_gradient(gradient):
+            if self.is_looking() and step == self._step:
+                self._add("backward", name, kind, "", self.look([(what, gradient)], "output"), site)
+        return on_gradient
