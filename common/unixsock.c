@@ -136,6 +136,18 @@ int cw_unix_connect(const char *path, int timeout_ms)
 	return steal_fd(&fd);
 }
 
+int cw_unix_peer_user(int fd, uid_t *ret_uid, gid_t *ret_gid)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return -errno;
+	*ret_uid = cred.uid;
+	*ret_gid = cred.gid;
+	return 0;
+}
+
 int cw_unix_peer_ids(int fd, struct cw_peer_cred *ret)
 {
 	struct ucred cred;
@@ -161,15 +173,6 @@ void cw_unix_peer_pidfd(int fd, struct cw_peer_cred *cred)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &cred->pidfd, &len) < 0)
 		cred->pidfd =
 			(int)syscall(SYS_pidfd_open, cred->pid, 0); /* CLOEXEC by definition */
-}
-
-int cw_unix_peer(int fd, struct cw_peer_cred *ret)
-{
-	int r = cw_unix_peer_ids(fd, ret);
-
-	if (r == 0)
-		cw_unix_peer_pidfd(fd, ret);
-	return r;
 }
 
 /* Keeps the first descriptor of the message, closes all others. */

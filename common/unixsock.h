@@ -27,10 +27,12 @@ struct cw_peer_cred {
 		    */
 };
 
-/* Identity of the connected peer from the kernel. The caller closes pidfd. 0 or -errno. */
-int cw_unix_peer(int fd, struct cw_peer_cred *ret);
-/* The same without its pidfd, and the pidfd alone: that costs as much as the connection. */
+/* Identity of the connected peer from the kernel: its user alone, whatever process that is. 0 or
+ * -errno. */
+int cw_unix_peer_user(int fd, uid_t *ret_uid, gid_t *ret_gid);
+/* Its process, too: -ESRCH of one in a pid namespace that this process cannot see into. */
 int cw_unix_peer_ids(int fd, struct cw_peer_cred *ret);
+/* And its pidfd, which costs as much as the connection; the caller closes it. */
 void cw_unix_peer_pidfd(int fd, struct cw_peer_cred *cred);
 
 /*

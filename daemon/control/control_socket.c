@@ -121,16 +121,15 @@ static bool is_in_group(int fd, gid_t primary, gid_t group)
 
 static int identify(const struct cw_control_socket *s, int fd, struct cw_caller *ret)
 {
-	struct cw_peer_cred cred;
-	int r = cw_unix_peer(fd, &cred);
+	uid_t uid;
+	gid_t gid;
+	int r = cw_unix_peer_user(fd, &uid, &gid);
 
 	if (r < 0)
 		return r;
-	closep(&cred.pidfd);
 	*ret = (struct cw_caller){
-		.uid = cred.uid,
-		.sees_all = cred.uid == 0 || cred.uid == geteuid() ||
-			    is_in_group(fd, cred.gid, s->group),
+		.uid = uid,
+		.sees_all = uid == 0 || uid == geteuid() || is_in_group(fd, gid, s->group),
 	};
 	return 0;
 }

@@ -133,9 +133,15 @@ Test(unixsock, tells_who_the_peer_is)
 	_cleanup_(closep) int server = accept(listener, NULL, NULL);
 	struct cw_peer_cred cred;
 	struct pollfd p;
+	uid_t uid = (uid_t)-1;
+	gid_t gid = (gid_t)-1;
 
 	cr_assert_geq(client, 0);
-	cr_assert_eq(cw_unix_peer(server, &cred), 0);
+	cr_assert_eq(cw_unix_peer_user(server, &uid, &gid), 0);
+	cr_expect(uid == getuid() && gid == getgid());
+	cr_expect_lt(cw_unix_peer_user(STDIN_FILENO, &uid, &gid), 0);
+	cr_assert_eq(cw_unix_peer_ids(server, &cred), 0);
+	cw_unix_peer_pidfd(server, &cred);
 	cr_expect_eq(cred.pid, getpid());
 	cr_expect_eq(cred.uid, getuid());
 	cr_assert_geq(cred.pidfd, 0);
@@ -143,7 +149,7 @@ Test(unixsock, tells_who_the_peer_is)
 	cr_expect_eq(poll(&p, 1, 0), 0, "the process behind it lives");
 	cr_expect(fcntl(cred.pidfd, F_GETFD) & FD_CLOEXEC);
 	close(cred.pidfd);
-	cr_expect_lt(cw_unix_peer(STDIN_FILENO, &cred), 0);
+	cr_expect_lt(cw_unix_peer_ids(STDIN_FILENO, &cred), 0);
 }
 
 Test(unixsock, passes_one_descriptor_with_the_bytes)
