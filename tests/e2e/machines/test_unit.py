@@ -37,6 +37,7 @@ share/collwatch/schemas/folded.json
 share/collwatch/schemas/healthy.json
 share/collwatch/schemas/incident.json
 share/collwatch/schemas/incidents.json
+share/collwatch/schemas/modules.json
 share/collwatch/schemas/mute.json
 share/collwatch/schemas/numerics.json
 share/collwatch/schemas/ops.json
@@ -44,6 +45,7 @@ share/collwatch/schemas/record.json
 share/collwatch/schemas/snapshot.json
 share/collwatch/schemas/stacks.json
 share/collwatch/schemas/status.json
+share/collwatch/schemas/tensors.json
 share/collwatch/slurm/Makefile
 share/collwatch/slurm/spank_collwatch.c
 share/collwatch/slurm/task-prolog
