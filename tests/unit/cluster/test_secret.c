@@ -123,8 +123,8 @@ Test(secret, its_pages_are_left_out_of_core_dumps)
 /* ---- registers ---- */
 
 #define TOKEN_LEN 24u
-#define STACK_BYTES ((size_t)64 << 10) /* of the handler; all registers take 2.6 KiB with AVX-512  \
-					*/
+/* Of the handler; all registers take 2.6 KiB with AVX-512. */
+#define STACK_BYTES ((size_t)64 << 10)
 
 static unsigned char handler_stack[STACK_BYTES];
 static volatile sig_atomic_t handled;

@@ -134,9 +134,10 @@ Test(numerics_text, of_the_ends_of_a_type)
 
 	looks[1].dtype = CW_DTYPE_FP8_E4M3;
 	looks[1].abs_max = 448;
-	cr_expect_str_eq(numerics_text_range(&job, &r, buf, sizeof(buf)),
-			 "all_reduce #31 on dp is cut off at the largest number of fp8_e4m3: 3.21 % "
-			 "of the elements of its input are 448, on rank 1, in 3 steps in a row");
+	cr_expect_str_eq(
+		numerics_text_range(&job, &r, buf, sizeof(buf)),
+		"all_reduce #31 on dp is cut off at the largest number of fp8_e4m3: 3.21 % "
+		"of the elements of its input are 448, on rank 1, in 3 steps in a row");
 	r = (struct cw_numerics_range){
 		.look = 2, .n_steps = 5, .share = 0.7, .end = CW_NUMERICS_LOWER, .room = 4096
 	};
