@@ -123,11 +123,6 @@ size_t cw_dtype_bytes(unsigned dtype)
 	return dtype < CW_DTYPE__MAX ? dtypes[dtype].bytes : 0;
 }
 
-static bool has_redop(unsigned kind)
-{
-	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER;
-}
-
 static bool moves_data(unsigned kind)
 {
 	return cw_op_is_collective(kind) || cw_op_is_p2p(kind) || kind == CW_OP_PUT_SIGNAL;
@@ -148,7 +143,7 @@ char *cw_op_format(const struct cw_op *op, char *buf, size_t len)
 	if (moves_data(op->kind))
 		(void)snprintf(data, sizeof(data), " %s x %" PRIu64, cw_dtype_name(op->dtype),
 			       op->count);
-	if (has_redop(op->kind) && op->redop != CW_REDOP_NONE)
+	if (cw_op_has_redop(op->kind) && op->redop != CW_REDOP_NONE)
 		(void)snprintf(redop, sizeof(redop), " %s", cw_redop_name(op->redop));
 	if (op->root != CW_PEER_NONE)
 		(void)snprintf(root, sizeof(root), " root %" PRId32, op->root);

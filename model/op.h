@@ -141,6 +141,18 @@ static inline bool cw_op_is_p2p(unsigned kind)
 	return kind == CW_OP_SEND || kind == CW_OP_RECV;
 }
 
+/* Collectives with a rank that all others send to, or receive from. */
+static inline bool cw_op_has_root(unsigned kind)
+{
+	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
+	       kind == CW_OP_SCATTER;
+}
+
+static inline bool cw_op_has_redop(unsigned kind)
+{
+	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER;
+}
+
 /* Init, split, finalize and the like: the host waits for other ranks. */
 static inline bool cw_op_blocks_host(unsigned kind)
 {

@@ -164,12 +164,6 @@ static int32_t peer_or_none(const struct cw_rec_op *op, bool wanted)
 	return wanted && op->root_or_peer >= 0 ? op->root_or_peer : CW_PEER_NONE;
 }
 
-static bool kind_has_root(unsigned kind)
-{
-	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
-	       kind == CW_OP_SCATTER;
-}
-
 static bool kind_has_peer(unsigned kind)
 {
 	return cw_op_is_p2p(kind) || (kind >= CW_OP_PUT_SIGNAL && kind <= CW_OP_WAIT_SIGNAL);
@@ -192,7 +186,7 @@ void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm 
 		.progress = (uint8_t)progress,
 		.flags = from->flags,
 		.result = returned ? from->result : 0,
-		.root = peer_or_none(from, kind_has_root(from->kind)),
+		.root = peer_or_none(from, cw_op_has_root(from->kind)),
 		.peer = peer_or_none(from, kind_has_peer(from->kind)),
 		.count = from->count,
 		.bytes = from->bytes,

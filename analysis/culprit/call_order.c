@@ -95,14 +95,10 @@ int call_order_ask(struct scene *s, uint32_t a, uint32_t b, struct call_order_vo
 
 bool call_order_is_rooted(const struct scene *s, uint32_t component)
 {
-	for (uint32_t i = 0; i < s->g.n_gates; i++) {
-		uint32_t kind = s->g.gates[i].op_kind;
-
+	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
-		    (kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
-		     kind == CW_OP_SCATTER))
+		    cw_op_has_root(s->g.gates[i].op_kind))
 			return true;
-	}
 	return false;
 }
 

@@ -346,8 +346,7 @@ static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *
 static int blame_unfinished(struct diagnosis *diag)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
-	bool is_rooted = gate->op_kind == CW_OP_BROADCAST || gate->op_kind == CW_OP_REDUCE ||
-			 gate->op_kind == CW_OP_GATHER || gate->op_kind == CW_OP_SCATTER;
+	bool is_rooted = cw_op_has_root(gate->op_kind);
 	uint32_t *ranks = cw_arena_memdup(&diag->s->arena, gate->waiters, gate->n_waiters,
 					  sizeof(*gate->waiters));
 	uint32_t n;

@@ -76,12 +76,6 @@ static int64_t since_of(const struct scene *s, uint32_t component)
 	return since;
 }
 
-static bool waits_for_some(unsigned kind)
-{
-	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
-	       kind == CW_OP_SCATTER;
-}
-
 /* Somebody who has not come to the gate, or to one below it, is not of the cycle. */
 static bool misses_others(const struct scene *s, uint32_t gate, uint32_t component)
 {
@@ -96,7 +90,7 @@ static bool is_closed(const struct scene *s, uint32_t component)
 {
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
-		    waits_for_some(s->g.gates[i].op_kind) && misses_others(s, i, component))
+		    cw_op_has_root(s->g.gates[i].op_kind) && misses_others(s, i, component))
 			return false;
 	return true;
 }

@@ -73,12 +73,9 @@ static double wraps_at(unsigned dtype)
 
 static bool is_summed(const struct cw_numerics_look *l)
 {
-	bool adds = l->kind == CW_OP_ALL_REDUCE || l->kind == CW_OP_REDUCE ||
-		    l->kind == CW_OP_REDUCE_SCATTER;
-
 	if (l->kind == CW_OP_ALL_GATHER)
 		return true;
-	return adds &&
+	return cw_op_has_redop(l->kind) &&
 	       (l->redop == CW_REDOP_SUM || (l->redop == CW_REDOP_AVG && !is_integer(l->dtype)));
 }
 

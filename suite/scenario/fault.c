@@ -12,14 +12,9 @@ bool suite_fault_is_for(const struct suite_fault *f, const struct suite_call *ca
 
 static void change_kind(struct suite_call *call, uint8_t kind)
 {
-	bool has_root = kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
-			kind == CW_OP_SCATTER;
-	bool reduces =
-		kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER;
-
 	call->kind = kind;
-	call->root = has_root ? 0 : CW_PEER_NONE;
-	call->redop = reduces ? CW_REDOP_SUM : CW_REDOP_NONE;
+	call->root = cw_op_has_root(kind) ? 0 : CW_PEER_NONE;
+	call->redop = cw_op_has_redop(kind) ? CW_REDOP_SUM : CW_REDOP_NONE;
 }
 
 void suite_fault_change(const struct suite_fault *f, struct suite_call *call)

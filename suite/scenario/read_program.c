@@ -16,17 +16,6 @@ void read_free_program(struct suite_program *p)
 	*p = (struct suite_program){ 0 };
 }
 
-static bool has_root(unsigned kind)
-{
-	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
-	       kind == CW_OP_SCATTER;
-}
-
-static bool has_redop(unsigned kind)
-{
-	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER;
-}
-
 static int read_peer(struct reader *r, struct suite_call *c)
 {
 	static const char *const names[] = { "next",      "prev", "ring-next",
@@ -51,7 +40,7 @@ static int read_option(struct reader *r, struct suite_call *c)
 	uint64_t n;
 	int v;
 
-	if (has_root(c->kind) && read_is(r, "root")) {
+	if (cw_op_has_root(c->kind) && read_is(r, "root")) {
 		if (read_u64(r, SUITE_MAX_RANKS - 1, &n) < 0)
 			return -EINVAL;
 		c->root = (int32_t)n;
@@ -78,7 +67,7 @@ static int read_option(struct reader *r, struct suite_call *c)
 		return 0;
 	}
 	v = cw_redop_from_name(w);
-	if (v < 0 || !has_redop(c->kind))
+	if (v < 0 || !cw_op_has_redop(c->kind))
 		return read_fail(r, "what is", w);
 	c->redop = (uint8_t)v;
 	return 0;
@@ -89,8 +78,8 @@ int read_call(struct reader *r, unsigned kind, struct suite_call *ret)
 	struct suite_call c = {
 		.kind = (uint8_t)kind,
 		.dtype = cw_op_blocks_host(kind) ? CW_DTYPE_NONE : CW_DTYPE_BF16,
-		.redop = has_redop(kind) ? CW_REDOP_SUM : CW_REDOP_NONE,
-		.root = has_root(kind) ? 0 : CW_PEER_NONE,
+		.redop = cw_op_has_redop(kind) ? CW_REDOP_SUM : CW_REDOP_NONE,
+		.root = cw_op_has_root(kind) ? 0 : CW_PEER_NONE,
 		.peer = CW_PEER_NONE,
 		.count = cw_op_blocks_host(kind) ? 0 : 4096,
 		.child = SUITE_NONE,

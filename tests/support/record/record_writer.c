@@ -290,10 +290,9 @@ uint64_t cw_test_record_collective(struct cw_test_record *rec, int comm, unsigne
 {
 	struct cw_rec_op op = op_of(rec, comm, kind, count);
 
-	if (kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER)
+	if (cw_op_has_redop(kind))
 		op.redop = CW_REDOP_SUM;
-	if (kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
-	    kind == CW_OP_SCATTER)
+	if (cw_op_has_root(kind))
 		op.root_or_peer = 0;
 	return cw_test_record_enter(rec, comm, &op);
 }
