@@ -23,6 +23,7 @@
 #include "common/address.h"
 #include "common/cleanup.h"
 #include "common/close_from.h"
+#include "daemon/system/events.h"
 
 /* Of one host: it has two families, and perhaps two ways in. */
 #define MAX_ADDRESSES 4u
@@ -243,10 +244,8 @@ struct cw_resolve *cw_resolve_free(struct cw_resolve *r)
 {
 	if (!r)
 		return NULL;
-	if (r->event)
-		event_free(r->event);
-	if (r->timer)
-		event_free(r->timer);
+	event_freep(&r->event);
+	event_freep(&r->timer);
 	end_child(r);
 	if (r->fd >= 0)
 		(void)close(r->fd);

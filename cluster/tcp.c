@@ -23,6 +23,7 @@
 #include "cluster/tls.h"
 #include "common/log.h"
 #include "daemon/system/accept_pause.h"
+#include "daemon/system/events.h"
 
 /* ---- who comes ---- */
 
@@ -214,8 +215,7 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)
 	cw_accept_pause_free(tcp->pause);
 	if (tcp->listener)
 		evconnlistener_free(tcp->listener);
-	if (tcp->timer)
-		event_free(tcp->timer);
+	event_freep(&tcp->timer);
 	cw_tls_free(tcp->tls);
 	free(tcp->links);
 	free(tcp);

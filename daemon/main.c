@@ -19,6 +19,7 @@
 #include "daemon/metrics/metrics.h"
 #include "daemon/self_check.h"
 #include "daemon/service.h"
+#include "daemon/system/events.h"
 #include "daemon/system/fork_server.h"
 #include "daemon/system/journal.h"
 #include "daemon/system/sd_notify.h"
@@ -237,11 +238,10 @@ static int add_events(struct daemon *d, struct events *e)
 
 static void free_events(struct events *e)
 {
-	struct event *all[] = { e->term, e->intr, e->hup, e->watchdog };
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i])
-			event_free(all[i]);
+	event_freep(&e->term);
+	event_freep(&e->intr);
+	event_freep(&e->hup);
+	event_freep(&e->watchdog);
 }
 
 static int turn_until_told(struct daemon *d)

@@ -35,6 +35,7 @@
 #include "daemon/process/descriptor_store.h"
 #include "daemon/store/store.h"
 #include "daemon/system/conn_closer.h"
+#include "daemon/system/events.h"
 #include "daemon/system/sd_notify.h"
 #include "daemon/system/user_names.h"
 #include "leader/election.h"
@@ -611,11 +612,8 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	if (!s)
 		return NULL;
 	/* First whoever calls others, last what they call. */
-	if (s->tick)
-		event_free(s->tick);
-	if (s->wake)
-		event_free(s->wake);
-	s->wake = NULL;
+	event_freep(&s->tick);
+	event_freep(&s->wake);
 	cw_metrics_output_free(s->metrics);
 	cw_control_socket_free(s->control);
 	cw_tcp_free(s->tcp);

@@ -27,6 +27,7 @@
 #include "common/cleanup.h"
 #include "common/unixsock.h"
 #include "daemon/kernel/procstat.h"
+#include "daemon/system/events.h"
 #include "daemon/system/fork_server.h"
 #include "record/record_layout.h"
 
@@ -275,10 +276,8 @@ static void probe_free(struct cw_agent_probe *probe)
 		DL_DELETE2(abandoned, probe, prev_abandoned, next_abandoned);
 	else
 		n_probes--;
-	if (probe->event)
-		event_free(probe->event);
-	if (probe->pair_event)
-		event_free(probe->pair_event);
+	event_freep(&probe->event);
+	event_freep(&probe->pair_event);
 	for (unsigned i = 0; i < probe->n; i++)
 		closep(&probe->agents[i].record_fd);
 	closep(&probe->pidfd);

@@ -29,6 +29,7 @@
 #include "common/log.h"
 #include "daemon/system/accept_pause.h"
 #include "daemon/system/conn_closer.h"
+#include "daemon/system/events.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -168,12 +169,9 @@ static void leave_lists(struct cw_agent_conn *conn)
 
 static void conn_free(struct cw_agent_conn *conn)
 {
-	if (conn->read_event)
-		event_free(conn->read_event);
-	if (conn->write_event)
-		event_free(conn->write_event);
-	if (conn->deadline_event)
-		event_free(conn->deadline_event);
+	event_freep(&conn->read_event);
+	event_freep(&conn->write_event);
+	event_freep(&conn->deadline_event);
 	if (conn->in)
 		evbuffer_free(conn->in);
 	if (conn->out)
@@ -729,8 +727,7 @@ struct cw_agents *cw_agents_free(struct cw_agents *agents)
 		return NULL;
 	while (agents->conns)
 		cw_agent_conn_close(agents->conns);
-	if (agents->listen_event)
-		event_free(agents->listen_event);
+	event_freep(&agents->listen_event);
 	cw_accept_pause_free(agents->pause);
 	closep(&agents->config.listen_fd);
 	free(agents);

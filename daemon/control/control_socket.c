@@ -27,6 +27,7 @@
 #include "daemon/control/control_nodes.h"
 #include "daemon/system/accept_pause.h"
 #include "daemon/system/conn_closer.h"
+#include "daemon/system/events.h"
 #include "identity/shares.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
@@ -80,10 +81,8 @@ static void client_free(struct client *c)
 {
 	int fd = c->bev ? bufferevent_getfd(c->bev) : -1;
 
-	if (c->turn)
-		event_free(c->turn);
-	if (c->readable)
-		event_free(c->readable);
+	event_freep(&c->turn);
+	event_freep(&c->readable);
 	if (c->in)
 		evbuffer_free(c->in);
 	if (c->bev)
@@ -557,8 +556,7 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 	cw_accept_pause_free(s->pause);
 	if (s->listener)
 		evconnlistener_free(s->listener);
-	if (s->poll)
-		event_free(s->poll);
+	event_freep(&s->poll);
 	cw_control_nodes_free(s->nodes);
 	cw_stacks_request_free(s->stacks);
 	s->closer = cw_conn_closer_free(s->closer);

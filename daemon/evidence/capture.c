@@ -33,6 +33,7 @@
 #include "daemon/kernel/procstat.h"
 #include "daemon/node/node.h"
 #include "daemon/system/children.h"
+#include "daemon/system/events.h"
 #include "identity/shares.h"
 #include "leader/incident/evidence_brief.h"
 
@@ -111,8 +112,7 @@ static void job_free(struct cw_capture_job *job)
 		cw_child_cancel(job->child);
 	if (job->is_asking_python)
 		cw_node_python_cancel(c->config.node, job->python_handle);
-	if (job->timer)
-		event_free(job->timer);
+	event_freep(&job->timer);
 	if (job->link) {
 		*job->link = job->next;
 		if (job->next)
@@ -636,8 +636,7 @@ struct cw_capture *cw_capture_free(struct cw_capture *c)
 	c->children = cw_children_free(c->children);
 	(void)cw_kernel_threads_free(c->kernel); /* always NULL */
 	free(c->kernel_text);
-	if (c->pump)
-		event_free(c->pump);
+	event_freep(&c->pump);
 	free(c);
 	return NULL;
 }

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/unixsock.h"
 #include "daemon/system/accept_pause.h"
+#include "daemon/system/events.h"
 
 #define IDLE_S 5
 #define MAX_HEADERS 8192
@@ -187,8 +188,7 @@ struct cw_metrics_output *cw_metrics_output_free(struct cw_metrics_output *o)
 {
 	if (!o)
 		return NULL;
-	if (o->timer)
-		event_free(o->timer);
+	event_freep(&o->timer);
 	cw_accept_pause_free(o->pause);
 	if (o->http)
 		evhttp_free(o->http);

@@ -19,6 +19,7 @@
 #include "daemon/kernel/procstat.h"
 #include "daemon/process/lock_wait.h"
 #include "daemon/process/process.h"
+#include "daemon/system/events.h"
 
 struct question {
 	pid_t pid;
@@ -64,13 +65,6 @@ int cw_lock_owner_child(int fd)
 }
 
 /* ---- in the daemon ---- */
-
-static void event_freep(struct event **ev)
-{
-	if (*ev)
-		event_free(*ev);
-	*ev = NULL;
-}
 
 static void forget_child(struct cw_lock_owners *o)
 {

@@ -31,6 +31,7 @@
 #include "daemon/process/process_memory.h"
 #include "daemon/process/restore.h"
 #include "daemon/system/conn_closer.h"
+#include "daemon/system/events.h"
 #include "daemon/system/sample_throttle.h"
 #include "digest/window.h"
 #include "identity/untracked.h"
@@ -785,10 +786,8 @@ struct cw_node *cw_node_free(struct cw_node *node)
 		HASH_DEL(node->table, p);
 		(void)cw_process_free(p); /* always NULL */
 	}
-	if (node->tick)
-		event_free(node->tick);
-	if (node->urgent)
-		event_free(node->urgent);
+	event_freep(&node->tick);
+	event_freep(&node->urgent);
 	cw_kept_free(node->config.kept, node->config.n_kept);
 	free(node->socket_path);
 	free(node->node_name);

@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 #include "daemon/agents/agents.h"
+#include "daemon/system/events.h"
 
 struct request {
 	struct cw_python_requests *reqs;
@@ -34,8 +35,7 @@ static void request_free(struct request *req)
 {
 	DL_DELETE(req->reqs->open, req);
 	req->reqs->n--;
-	if (req->timer)
-		event_free(req->timer);
+	event_freep(&req->timer);
 	free(req);
 }
 

@@ -21,6 +21,7 @@
 #include "common/clock.h"
 #include "common/pidfd.h"
 #include "daemon/kernel/kernel_events.h"
+#include "daemon/system/events.h"
 #include "identity/shares.h"
 #include "model/snapshot.h"
 
@@ -170,8 +171,7 @@ struct cw_process *cw_process_free(struct cw_process *p)
 {
 	if (!p)
 		return NULL;
-	if (p->end_event)
-		event_free(p->end_event);
+	event_freep(&p->end_event);
 	closep(&p->pidfd);
 	closep(&p->proc_fd);
 	closep(&p->launcher_pidfd);
@@ -360,9 +360,7 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	p->headway.is_d_state = p->headway.is_child_busy = p->headway.is_frozen = false;
 	p->headway.host_wait = CW_HOST_WAIT_UNKNOWN;
 	p->headway.lock = (struct cw_lock_wait){ 0 };
-	if (p->end_event)
-		event_free(p->end_event);
-	p->end_event = NULL;
+	event_freep(&p->end_event);
 	closep(&p->pidfd);
 	closep(&p->proc_fd);
 	p->pidfd = p->proc_fd = -1;

@@ -21,6 +21,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/system/children.h"
+#include "daemon/system/events.h"
 
 /* It says nothing: its exit status does. */
 #define MAX_OUTPUT 1
@@ -93,8 +94,7 @@ static int child_main(int out_fd, const void *arg)
 
 static void item_free(struct sync_item *item)
 {
-	if (item->timer)
-		event_free(item->timer);
+	event_freep(&item->timer);
 	for (size_t i = 0; item->ids && i < item->n; i++)
 		free(item->ids[i]);
 	free(item->ids);

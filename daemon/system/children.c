@@ -21,6 +21,7 @@
 #include "common/cleanup.h"
 #include "common/close_from.h"
 #include "common/log.h"
+#include "daemon/system/events.h"
 
 /* SIGKILL takes effect within a scheduling round unless the child sleeps uninterruptibly. */
 #define KILL_GRACE_MS 500u
@@ -47,13 +48,6 @@ struct cw_children {
 	struct cw_child *list;
 	uint32_t abandoned;
 };
-
-static void event_freep(struct event **ev)
-{
-	if (*ev)
-		event_free(*ev);
-	*ev = NULL;
-}
 
 static void child_free(struct cw_child *c)
 {

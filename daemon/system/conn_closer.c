@@ -23,6 +23,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/unixsock.h"
+#include "daemon/system/events.h"
 #include "daemon/system/fork_server.h"
 
 #define FREE_WAIT_MS 200
@@ -123,9 +124,7 @@ static void end_giving(struct child *child)
 		wait_for_child(c, child->fds[child->n - 1]);
 	closep(&child->fd);
 	child->fd = -1;
-	if (child->taken)
-		event_free(child->taken);
-	child->taken = NULL;
+	event_freep(&child->taken);
 	c->giving = NULL;
 	start_timer(c);
 }
@@ -134,8 +133,7 @@ static void free_place(struct child *child)
 {
 	if (child->closer->giving == child)
 		end_giving(child);
-	if (child->ended)
-		event_free(child->ended);
+	event_freep(&child->ended);
 	closep(&child->pidfd);
 	*child = (struct child){ .closer = child->closer, .fd = -1, .pidfd = -1 };
 }

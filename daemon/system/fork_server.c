@@ -31,6 +31,7 @@
 #include "common/close_from.h"
 #include "common/log.h"
 #include "common/unixsock.h"
+#include "daemon/system/events.h"
 
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x1000 /* Linux 5.2 */
@@ -287,13 +288,6 @@ static pid_t fork_server(struct cw_fork_server *s, int fd)
 		run_server(fd, s->config.jobs, s->config.n_jobs);
 	}
 	return pid < 0 ? -errno : pid;
-}
-
-static void event_freep(struct event **ev)
-{
-	if (*ev)
-		event_free(*ev);
-	*ev = NULL;
 }
 
 static void kill_process(const struct process *p)
