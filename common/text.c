@@ -101,3 +101,10 @@ void cw_text_append(char *text, size_t len, const char *format, ...)
 	(void)vsnprintf(text + used, len - used, format, args);
 	va_end(args);
 }
+
+const char *cw_text_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

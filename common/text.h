@@ -43,3 +43,6 @@ char *cw_text_command(const char *command, const char *path);
 /* Appends to a text that ends with NUL, in len bytes; what does not fit is cut off. */
 void cw_text_append(char *text, size_t len, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* The part of a path after its last slash; borrowed. */
+const char *cw_text_base_name(const char *path);

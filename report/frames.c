@@ -12,13 +12,6 @@
 /* Of a kernel stack: the wait itself, and on whose behalf. */
 #define MAX_KERNEL_CALLERS 5
 
-const char *frame_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool starts_with(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -26,7 +19,7 @@ static bool starts_with(const char *text, const char *prefix)
 
 bool frame_is_interpreter(const json_t *frame)
 {
-	const char *module = frame_base_name(cw_json_str(frame, "module", ""));
+	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
 
 	return starts_with(module, "python3") || starts_with(module, "libpython");
 }
@@ -59,7 +52,7 @@ bool frame_is_library_python(const json_t *frame)
 /* Where a thread waits when it waits in the C library says less than who called it. */
 static bool is_c_library(const json_t *frame)
 {
-	const char *module = frame_base_name(cw_json_str(frame, "module", ""));
+	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
 
 	return starts_with(module, "libc.so") || starts_with(module, "libc-") ||
 	       starts_with(module, "libpthread") || starts_with(module, "ld-linux") ||
@@ -140,7 +133,7 @@ static bool describe(const json_t *frames, const char *name_key, bool (*is_folde
 	}
 	if (*file && used < len)
 		snprintf(buf + used, len - used, " (%s:%" JSON_INTEGER_FORMAT ")",
-			 frame_base_name(file), line);
+			 cw_text_base_name(file), line);
 	return named > 0;
 }
 

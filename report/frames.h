@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The part of a path after its last slash; borrowed. */
-const char *frame_base_name(const char *path);
-
 /* Native frames. */
 bool frame_is_interpreter(const json_t *frame);
 bool frame_is_startup(const json_t *frame);

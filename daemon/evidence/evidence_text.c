@@ -69,6 +69,11 @@ json_t *cw_evidence_text(const char *text, size_t len, size_t max_bytes)
 	return json_stringn(buf, used);
 }
 
+json_t *cw_evidence_text_or_null(const char *text, size_t max_bytes)
+{
+	return text ? cw_evidence_text(text, strlen(text), max_bytes) : json_null();
+}
+
 json_t *cw_evidence_clean(const json_t *value, size_t max_bytes)
 {
 	if (!json_is_string(value))

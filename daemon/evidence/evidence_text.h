@@ -15,6 +15,9 @@
  */
 json_t *cw_evidence_text(const char *text, size_t len, size_t max_bytes);
 
+/* The same for a whole text; JSON null for NULL. */
+json_t *cw_evidence_text_or_null(const char *text, size_t max_bytes);
+
 /* The same for a JSON value from a child: JSON null when it is not a string. */
 json_t *cw_evidence_clean(const json_t *value, size_t max_bytes);
 

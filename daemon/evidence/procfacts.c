@@ -24,11 +24,6 @@
 #define MAX_CGROUP_BYTES 256u
 #define MAX_NAME_BYTES 64u
 
-static json_t *text_or_null(const char *text, size_t max)
-{
-	return text ? cw_evidence_text(text, strlen(text), max) : json_null();
-}
-
 static double cpu_seconds(const struct cw_procfs_stat *st)
 {
 	long hz = sysconf(_SC_CLK_TCK);
@@ -64,7 +59,7 @@ static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
 		return json_null();
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)sc.number);
 	(void)snprintf(number, sizeof(number), "syscall-%" PRId64, sc.number);
-	json = text_or_null(name ? name : number, MAX_NAME_BYTES);
+	json = cw_evidence_text_or_null(name ? name : number, MAX_NAME_BYTES);
 	free(name);
 	return json;
 }
@@ -77,7 +72,7 @@ static json_t *wchan_name(pid_t pid, pid_t tid)
 
 	if (n <= 0 || strcmp(text, "0") == 0)
 		return json_null();
-	return text_or_null(text, MAX_NAME_BYTES);
+	return cw_evidence_text_or_null(text, MAX_NAME_BYTES);
 }
 
 static json_t *or_null(json_t *value)
@@ -103,9 +98,9 @@ static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel
 static json_t *public_facts(pid_t tid, const struct cw_procfs_stat *st)
 {
 	return json_pack("{s:i, s:o, s:o, s:n, s:n, s:f, s:n, s:n, s:n}", "tid", (int)tid, "name",
-			 text_or_null(st->name, MAX_NAME_BYTES), "state", state_text(st->state),
-			 "wchan", "syscall", "cpu_s", cpu_seconds(st), "off_cpu_s", "kernel_stack",
-			 "waits_for");
+			 cw_evidence_text_or_null(st->name, MAX_NAME_BYTES), "state",
+			 state_text(st->state), "wchan", "syscall", "cpu_s", cpu_seconds(st),
+			 "off_cpu_s", "kernel_stack", "waits_for");
 }
 
 static json_t *thread_facts(struct subject *s, pid_t tid)
@@ -128,9 +123,9 @@ static json_t *thread_facts(struct subject *s, pid_t tid)
 	}
 	return json_pack(
 		"{s:i, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "tid", (int)tid, "name",
-		text_or_null(st.name, MAX_NAME_BYTES), "state", state_text(st.state), "wchan",
-		wchan_name(pid, tid), "syscall", syscall_name(pid, tid, &s->is_partial), "cpu_s",
-		cpu_seconds(&st), "off_cpu_s",
+		cw_evidence_text_or_null(st.name, MAX_NAME_BYTES), "state", state_text(st.state),
+		"wchan", wchan_name(pid, tid), "syscall", syscall_name(pid, tid, &s->is_partial),
+		"cpu_s", cpu_seconds(&st), "off_cpu_s",
 		off_cpu_ns < 0 ? json_null() : json_real((double)(off_cpu_ns / 1000000) / 1e3),
 		"kernel_stack", or_null(stack), "waits_for",
 		st.state == 'D' ? or_null(cw_blocked_on(pid, tid)) : json_null());
@@ -158,7 +153,7 @@ static json_t *command_line(pid_t pid, const char *name)
 	ssize_t n = cw_procfs_read(pid, "cmdline", text, sizeof(text));
 
 	if (n <= 0)
-		return text_or_null(name, MAX_NAME_BYTES);
+		return cw_evidence_text_or_null(name, MAX_NAME_BYTES);
 	while (n > 0 && text[n - 1] == '\0')
 		n--;
 	for (ssize_t i = 0; i < n; i++) {

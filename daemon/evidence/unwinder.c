@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "daemon/evidence/evidence_text.h"
 
 #define MAX_SYMBOL_BYTES 256u
@@ -151,23 +152,11 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 
 /* ---- frames ---- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static json_t *text_or_null(const char *text, size_t max)
-{
-	return text ? cw_evidence_text(text, strlen(text), max) : json_null();
-}
-
 /* "name@@VERSION" of a versioned symbol: the version says nothing about where a rank hangs. */
 static json_t *symbol_text(const char *symbol)
 {
 	if (!symbol || *symbol == '@')
-		return text_or_null(symbol, MAX_SYMBOL_BYTES);
+		return cw_evidence_text_or_null(symbol, MAX_SYMBOL_BYTES);
 	return cw_evidence_text(symbol, strcspn(symbol, "@"), MAX_SYMBOL_BYTES);
 }
 
@@ -189,14 +178,15 @@ static json_t *describe_frame(struct cw_unwinder *u, Dwarf_Addr pc, Dwarf_Addr a
 		file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
 		(void)dwfl_module_info(mod, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
 		if (*userdata)
-			module = base_name(((struct cw_stack_module *)*userdata)->path);
+			module = cw_text_base_name(((struct cw_stack_module *)*userdata)->path);
 	}
 	(void)snprintf(text, sizeof(text), "0x%" PRIx64, (uint64_t)pc);
-	return json_pack(
-		"{s:s, s:o, s:I, s:o, s:o, s:o}", "pc", text, "symbol", symbol_text(symbol),
-		"offset", (json_int_t)(symbol ? offset + (pc - at) : 0), "module",
-		text_or_null(module, MAX_MODULE_BYTES), "file", text_or_null(file, MAX_FILE_BYTES),
-		"line", file && number > 0 ? json_integer(number) : json_null());
+	return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "pc", text, "symbol",
+			 symbol_text(symbol), "offset",
+			 (json_int_t)(symbol ? offset + (pc - at) : 0), "module",
+			 cw_evidence_text_or_null(module, MAX_MODULE_BYTES), "file",
+			 cw_evidence_text_or_null(file, MAX_FILE_BYTES), "line",
+			 file && number > 0 ? json_integer(number) : json_null());
 }
 
 struct walk {

@@ -22,7 +22,6 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "report/bundle.h"
-#include "report/frames.h"
 #include "report/json_util.h"
 
 #include "own_words.h"
@@ -359,7 +358,7 @@ static bool is_public_module(const char *module)
 		"libcollwatch", "libgomp.",  "libmpi.",     "libmlx5",    "libfabric.",
 		"libucp.",      "libuct.",   "[vdso]",      "[kernel]",   "libibverbs."
 	};
-	const char *base = frame_base_name(module);
+	const char *base = cw_text_base_name(module);
 
 	if (strncmp(base, "python3", 7) == 0)
 		return !base[7 + strspn(base + 7, "0123456789.")];
@@ -371,7 +370,7 @@ static bool is_public_module(const char *module)
 
 static void put_path(struct anonymiser *a, const char *path, FILE *out)
 {
-	const char *shared = public_part(path), *base = frame_base_name(path);
+	const char *shared = public_part(path), *base = cw_text_base_name(path);
 	_cleanup_(freep) char *dir = strndup(path, (size_t)(base - path));
 
 	if (!dir) {
@@ -401,8 +400,8 @@ static void read_frame(struct anonymiser *a, const json_t *object)
 		return;
 	if (is_public_module(module) || (!*module && public_part(file))) {
 		keep_words(a, name);
-		keep_words(a, frame_base_name(file));
-		keep_words(a, frame_base_name(module));
+		keep_words(a, cw_text_base_name(file));
+		keep_words(a, cw_text_base_name(module));
 	} else if (strlen(name) < 512 && !is_known(a, name)) {
 		(void)placeholder(a, "function", name, "");
 	}

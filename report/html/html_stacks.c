@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "report/frames.h"
 #include "report/html/html.h"
 #include "report/json_util.h"
@@ -27,7 +28,7 @@ static void put_location(FILE *out, const json_t *frame)
 	json_int_t line = cw_json_int(frame, "line", 0);
 
 	if (!*file) {
-		html_put(out, frame_base_name(cw_json_str(frame, "module", "")));
+		html_put(out, cw_text_base_name(cw_json_str(frame, "module", "")));
 		return;
 	}
 	html_put(out, file);
@@ -245,7 +246,7 @@ static void put_node_frame(FILE *out, const json_t *node)
 	if (!*file && !*module)
 		return;
 	fputs(" <span class=\"dim\">", out);
-	html_put(out, frame_base_name(*file ? file : module));
+	html_put(out, cw_text_base_name(*file ? file : module));
 	if (*file && line > 0)
 		fprintf(out, ":%" JSON_INTEGER_FORMAT, line);
 	fputs("</span>", out);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "report/frames.h"
 #include "report/json_util.h"
 
@@ -24,7 +25,7 @@
 /* A long path's last two components: enough to know the file by. */
 static const char *short_path(const char *path)
 {
-	const char *from = frame_base_name(path);
+	const char *from = cw_text_base_name(path);
 
 	if (strlen(path) <= MAX_PATH_COLUMNS || from - path < 2)
 		return path;
@@ -94,7 +95,7 @@ static void put_native_frame(const struct cw_text *t, const json_t *frame, bool 
 	fprintf(t->out, "%*s", INDENT, "");
 	cw_text_put(t, CW_TEXT_PLAIN, name);
 	pad_after(t, name);
-	cw_text_put(t, CW_TEXT_PLAIN, frame_base_name(cw_json_str(frame, "module", "")));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_text_base_name(cw_json_str(frame, "module", "")));
 	if (json_is_string(json_object_get(frame, "file"))) {
 		fputs("  ", t->out);
 		put_location(t, frame, all);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "report/frames.h"
+#include "common/text.h"
 #include "report/json_util.h"
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
@@ -62,9 +62,9 @@ static void write_frame(FILE *out, const json_t *node)
 
 	fputs(*name ? name : "?", out);
 	if (*file && line > 0)
-		fprintf(out, " (%s:%" JSON_INTEGER_FORMAT ")", frame_base_name(file), line);
+		fprintf(out, " (%s:%" JSON_INTEGER_FORMAT ")", cw_text_base_name(file), line);
 	else if (*file || *module)
-		fprintf(out, " (%s)", frame_base_name(*file ? file : module));
+		fprintf(out, " (%s)", cw_text_base_name(*file ? file : module));
 }
 
 /* The one thing all stacks of the node go on with; NULL when they part or end here. */

@@ -106,3 +106,11 @@ Test(text, appends_what_fits_and_cuts_the_rest)
 	cw_text_append(text, sizeof(text), "7");
 	cr_assert_str_eq(text, "rank 34");
 }
+
+Test(text, takes_what_is_behind_the_last_slash)
+{
+	cr_expect_str_eq(cw_text_base_name("/usr/lib/libc.so.6"), "libc.so.6");
+	cr_expect_str_eq(cw_text_base_name("train.py"), "train.py");
+	cr_expect_str_eq(cw_text_base_name("lib/"), "");
+	cr_expect_str_eq(cw_text_base_name(""), "");
+}
