@@ -139,11 +139,6 @@ int cw_hang_from_name(const char *name)
 	return find_name(hang_names, N_HANGS, name);
 }
 
-int cw_severity_from_name(const char *name)
-{
-	return find_name(severity_names, N_SEVERITIES, name);
-}
-
 void cw_verdict_list_fini(struct cw_verdict_list *list)
 {
 	for (uint32_t i = 0; i < list->n; i++)

@@ -206,7 +206,6 @@ int cw_class_from_name(const char *name);
 int cw_detail_from_name(const char *name);
 int cw_confidence_from_name(const char *name);
 int cw_hang_from_name(const char *name);
-int cw_severity_from_name(const char *name);
 
 /*
  * What a verdict is about, within its job: never culprits or class, so that it stays the same while

@@ -7,7 +7,8 @@
  * that one hang. So what is left out is bounded and learnt:
  *
  * - Each progress slot earns 0.3 % of the time that passes and pays for each pair, with a second's
- *   earnings in hand: only a stream that keeps up more than CW_THIN_PAIRS_PER_S leaves any out.
+ *   earnings in hand: only a stream that keeps up more than a pair each CW_THIN_PAIR_EARNED_NS
+ *   leaves any out.
  * - The last op before the host went quiet is the one that matters. The place of an op after which
  *   once nothing followed for CW_THIN_QUIET_NS is remembered: its kind, count and call site, and
  *   these with its position in the burst. It is written from then on.
@@ -33,7 +34,6 @@
 /* Of 1,000 ns that pass, 3 are for writes. */
 #define CW_THIN_EARNED_IN_1000 3u
 #define CW_THIN_PAIR_EARNED_NS (CW_THIN_PAIR_NS * UINT64_C(1000) / CW_THIN_EARNED_IN_1000)
-#define CW_THIN_PAIRS_PER_S (UINT64_C(1000000000) / CW_THIN_PAIR_EARNED_NS)
 /* The burst of an ordinary training step goes through. */
 #define CW_THIN_IN_HAND_NS UINT64_C(1000000000)
 /* Longer than between two ops of any stream that leaves some out. */

@@ -98,7 +98,7 @@ struct demo {
 	char cgroup[PATH_MAX / 4];  /* of the culprit, where its memory is limited; "" = none */
 	struct demo_freeze *freeze; /* NULL = none */
 
-	bool site_is_up, job_is_running, fault_is_announced;
+	bool site_is_up, job_is_running;
 	int64_t fault_ns;    /* monotonic; 0 = not yet */
 	int64_t watching_ns; /* since when the job runs */
 

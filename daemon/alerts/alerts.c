@@ -654,11 +654,6 @@ bool cw_alerts_is_shadow(const struct cw_alerts *a)
 	return a->is_shadow;
 }
 
-bool cw_alerts_has_webhook(const struct cw_alerts *a)
-{
-	return a->webhook != NULL;
-}
-
 void cw_alerts_stats(const struct cw_alerts *a, struct cw_alerts_stats *ret)
 {
 	*ret = a->stats;

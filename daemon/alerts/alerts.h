@@ -112,5 +112,4 @@ void cw_alerts_learn(struct cw_alerts *a, const char *from,
 void cw_alerts_resend(struct cw_alerts *a);
 
 bool cw_alerts_is_shadow(const struct cw_alerts *a);
-bool cw_alerts_has_webhook(const struct cw_alerts *a);
 void cw_alerts_stats(const struct cw_alerts *a, struct cw_alerts_stats *ret);
