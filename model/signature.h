@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/op.h"
@@ -26,6 +27,9 @@
 #define CW_CHECKPOINT_EVERY 8
 #define CW_CHECKPOINT_LEVELS 4
 #define CW_CHECKPOINTS_PER_LEVEL 4
+#define CW_CHECKPOINTS_KEPT (CW_CHECKPOINT_LEVELS * CW_CHECKPOINTS_PER_LEVEL)
+
+struct cw_checkpoint;
 
 /* splitmix64's finaliser: a bijection with full avalanche (Steele, Lea, Flood, OOPSLA 2014). */
 static inline uint64_t cw_hash_mix64(uint64_t x)
@@ -115,6 +119,13 @@ static inline int cw_checkpoint_slot(uint64_t old, uint64_t now)
 	}
 	return -1;
 }
+
+/*
+ * Of all CW_CHECKPOINTS_KEPT, by cw_checkpoint_slot(), the newest two of each level and those above
+ * it, each once: at most 2 * CW_CHECKPOINT_LEVELS. Slots with coll_seq 0 are empty. Returns how
+ * many.
+ */
+size_t cw_checkpoints_newest(const struct cw_checkpoint *kept, struct cw_checkpoint *ret);
 
 /*
  * A group is one step: its signatures are added up (so their order inside the group does not

@@ -305,30 +305,13 @@ static bool is_whole(const struct cw_rec_checkpoint *a, const struct cw_rec_chec
 	return a->coll_seq && a->coll_seq == b->coll_seq && a->hash == b->hash;
 }
 
-static void keep_newest(struct cw_checkpoint two[2], const struct cw_checkpoint *c)
-{
-	if (c->coll_seq > two[0].coll_seq) {
-		two[1] = two[0];
-		two[0] = *c;
-	} else if (c->coll_seq > two[1].coll_seq && c->coll_seq < two[0].coll_seq) {
-		two[1] = *c;
-	}
-}
-
-static void add_once(struct cw_checkpoint *v, size_t *n, const struct cw_checkpoint *c)
-{
-	for (size_t i = 0; i < *n; i++)
-		if (v[i].coll_seq == c->coll_seq)
-			return;
-	if (c->coll_seq)
-		v[(*n)++] = *c;
-}
+_Static_assert(CW_REC_CHECKPOINTS == CW_CHECKPOINTS_KEPT, "a slot for each");
 
 int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
 			  struct cw_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n)
 {
+	struct cw_checkpoint whole[CW_CHECKPOINTS_KEPT] = { 0 };
 	struct cw_rec_comm first, second;
-	size_t n = 0;
 	int r;
 
 	r = read_entry(rec, comm, &first);
@@ -336,19 +319,13 @@ int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_co
 		r = read_entry(rec, comm, &second);
 	if (r < 0)
 		return r;
-	for (size_t level = 0; level < CW_CHECKPOINT_LEVELS; level++) {
-		struct cw_checkpoint two[2] = { 0 };
+	for (size_t i = 0; i < CW_REC_CHECKPOINTS; i++) {
+		const struct cw_rec_checkpoint *c = &first.checkpoints[i];
 
-		for (size_t i = level * CW_CHECKPOINTS_PER_LEVEL; i < CW_REC_CHECKPOINTS; i++) {
-			const struct cw_rec_checkpoint *c = &first.checkpoints[i];
-
-			if (is_whole(c, &second.checkpoints[i]))
-				keep_newest(two, &(struct cw_checkpoint){ c->coll_seq, c->hash });
-		}
-		add_once(ret, &n, &two[0]);
-		add_once(ret, &n, &two[1]);
+		if (is_whole(c, &second.checkpoints[i]))
+			whole[i] = (struct cw_checkpoint){ c->coll_seq, c->hash };
 	}
-	*ret_n = n;
+	*ret_n = cw_checkpoints_newest(whole, ret);
 	return 0;
 }
 

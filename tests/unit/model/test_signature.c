@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "model/signature.h"
+#include "model/snapshot.h"
 
 Test(signature, differs_in_everything_a_reduction_is_made_of)
 {
@@ -60,4 +61,26 @@ Test(signature, values_are_frozen)
 	cr_expect_eq(s, UINT64_C(0x204ee04d7643ea7c), "%#lx", s);
 	cr_expect_eq(cw_hash_commit(CW_HASH_INIT, s), UINT64_C(0x6d23f98d6fbd830c), "%#lx",
 		     cw_hash_commit(CW_HASH_INIT, s));
+}
+
+Test(signature, newest_checkpoints_are_told_once_and_reach_far_back)
+{
+	static const uint64_t told[] = { 9000, 8992, 8960, 8896, 8704, 8192, 4096 };
+	struct cw_checkpoint kept[CW_CHECKPOINTS_KEPT] = { 0 };
+	struct cw_checkpoint ret[2 * CW_CHECKPOINT_LEVELS];
+	size_t n;
+
+	cr_assert_eq(cw_checkpoints_newest(kept, ret), 0, "none is kept yet");
+	for (uint64_t seq = 1; seq <= 9005; seq++) {
+		int slot = cw_checkpoint_slot(seq - 1, seq);
+
+		if (slot >= 0)
+			kept[slot] = (struct cw_checkpoint){ .coll_seq = seq, .hash = ~seq };
+	}
+	n = cw_checkpoints_newest(kept, ret);
+	cr_assert_eq(n, sizeof(told) / sizeof(*told), "%zu", n);
+	for (size_t i = 0; i < n; i++) {
+		cr_expect_eq(ret[i].coll_seq, told[i]);
+		cr_expect_eq(ret[i].hash, ~told[i]);
+	}
 }
