@@ -11,6 +11,7 @@
 #include "model/facts.h"
 #include "model/signature.h"
 #include "suite/cluster/cluster_state.h"
+#include "suite/cluster/seat.h"
 
 uint64_t cluster_random(struct cluster *c, uint64_t n)
 {
@@ -144,17 +145,6 @@ int cluster_run(struct cluster *c, int64_t until_ns)
 
 /* ---- making one ---- */
 
-static uint32_t family_size(const struct suite_scenario *s, const struct suite_family *f)
-{
-	uint32_t n = 0;
-
-	if (f->is_partition)
-		return f->size ? f->size : s->n_ranks / f->stride;
-	for (uint32_t i = 0; i < s->n_ranks; i++)
-		n += cw_suite_set_has(&f->set, i);
-	return n;
-}
-
 /*
  * The rank's comm of a family, counted within the family, and its place; false: in none. Ranks come
  * in order; *seated: how many of them a lone comm has.
@@ -181,16 +171,14 @@ static int count_comms(struct cluster *c, struct cw_err *err, uint32_t *first)
 	const struct suite_scenario *s = c->s;
 
 	for (uint32_t i = 0; i < s->n_families; i++) {
-		const struct suite_family *f = &s->families[i];
-		uint32_t size = family_size(s, f);
-		uint64_t block = (uint64_t)size * (f->is_partition ? f->stride : 1);
+		uint32_t n = cw_suite_family_comms(s, i);
 
-		if (size == 0 || (f->is_partition && s->n_ranks % block))
+		if (n == 0)
 			return cw_err_set(err, EINVAL,
 					  "%s:%u: %u ranks cannot be cut into comms \"%s\"",
-					  s->file, s->line, s->n_ranks, f->name);
+					  s->file, s->line, s->n_ranks, s->families[i].name);
 		first[i] = c->n_comms;
-		c->n_comms += f->is_partition ? s->n_ranks / size : 1;
+		c->n_comms += n;
 	}
 	return 0;
 }
@@ -201,7 +189,7 @@ static int make_comm(struct cluster *c, uint32_t index, uint32_t family, uint32_
 	struct comm *comm = &c->comms[index];
 
 	comm->family = family;
-	comm->nranks = nth ? c->comms[index - 1].nranks : family_size(c->s, f);
+	comm->nranks = nth ? c->comms[index - 1].nranks : cw_suite_family_size(c->s, family);
 	comm->id = cw_hash_mix64((uint64_t)c->start_ns ^ ((uint64_t)family << 32 | nth));
 	comm->members = calloc(comm->nranks, sizeof(*comm->members));
 	if (!comm->members)

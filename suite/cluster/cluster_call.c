@@ -6,6 +6,7 @@
 
 #include "model/signature.h"
 #include "suite/cluster/cluster_state.h"
+#include "suite/cluster/seat.h"
 
 #define NCCL_SYSTEM_ERROR 2
 
@@ -214,32 +215,9 @@ void call_resume(struct rank *r)
 /* The comm rank a send or receive is for; -1 = nobody: not called. */
 static int32_t peer_of(const struct member *m, const struct suite_call *call)
 {
-	uint32_t me = m->comm_rank, n = m->comm->nranks;
-	int64_t peer = -1;
+	const struct suite_seat seat = { .place = m->comm_rank, .nranks = m->comm->nranks };
 
-	switch (call->peer_kind) {
-	case SUITE_PEER_NUMBER:
-		peer = call->peer;
-		break;
-	case SUITE_PEER_NEXT:
-		peer = (int64_t)me + 1;
-		break;
-	case SUITE_PEER_PREV:
-		peer = (int64_t)me - 1;
-		break;
-	case SUITE_PEER_RING_NEXT:
-		peer = (me + 1) % n;
-		break;
-	case SUITE_PEER_RING_PREV:
-		peer = (me + n - 1) % n;
-		break;
-	case SUITE_PEER_PAIR:
-		peer = me ^ 1;
-		break;
-	default:
-		break;
-	}
-	return peer < 0 || peer >= (int64_t)n || peer == (int64_t)me ? -1 : (int32_t)peer;
+	return (int32_t)suite_peer(call, &seat);
 }
 
 /* Notes the op or ops of one call; returns how many. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "suite/cluster/seat.h"
 
-static uint32_t family_size(const struct suite_scenario *s, const struct suite_family *f)
+uint32_t cw_suite_family_size(const struct suite_scenario *s, uint32_t family)
 {
+	const struct suite_family *f = &s->families[family];
 	uint32_t n = 0;
 
 	if (f->is_partition)
@@ -15,7 +16,7 @@ static uint32_t family_size(const struct suite_scenario *s, const struct suite_f
 uint32_t cw_suite_family_comms(const struct suite_scenario *s, uint32_t family)
 {
 	const struct suite_family *f = &s->families[family];
-	uint32_t size = family_size(s, f);
+	uint32_t size = cw_suite_family_size(s, family);
 	uint64_t block = (uint64_t)size * (f->is_partition ? f->stride : 1);
 
 	if (size == 0 || (f->is_partition && s->n_ranks % block))
@@ -27,7 +28,8 @@ bool suite_seat(const struct suite_scenario *s, uint32_t family, uint32_t rank,
 		struct suite_seat *ret)
 {
 	const struct suite_family *f = &s->families[family];
-	uint32_t size = family_size(s, f), block = f->is_partition ? size * f->stride : 0;
+	uint32_t size = cw_suite_family_size(s, family),
+		 block = f->is_partition ? size * f->stride : 0;
 
 	*ret = (struct suite_seat){ .nranks = size };
 	if (f->is_partition) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a rank sits in a scenario's families of comms: for programs that are one of its ranks. */
+/* Where a rank sits in a scenario's families of comms. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +12,9 @@ struct suite_seat {
 	uint32_t place;  /* comm rank */
 	uint32_t nranks; /* members of it */
 };
+
+/* Members of each of the family's comms. */
+uint32_t cw_suite_family_size(const struct suite_scenario *s, uint32_t family);
 
 /* Comms of the family; 0 = the job cannot be cut like that. */
 uint32_t cw_suite_family_comms(const struct suite_scenario *s, uint32_t family);
