@@ -14,6 +14,7 @@
 #include "model/verdict_types.h"
 #include "report/doc/advice.h"
 #include "report/doc/doc_phrase.h"
+#include "report/doc/incident_doc.h"
 #include "report/json_util.h"
 
 /*
@@ -250,18 +251,13 @@ static void put_job_and_summary(struct text *t, const json_t *doc)
 	put_escaped(t, cw_json_str(doc, "summary", "?"));
 }
 
-static bool is_notice(const json_t *doc)
-{
-	return !strcmp(cw_json_str(doc, "severity", ""), cw_severity_name(CW_SEVERITY_NOTICE));
-}
-
 /* The text is what a notification shows. Takes blocks. */
 static json_t *message(const json_t *doc, json_t *blocks)
 {
 	char buf[MAX_TEXT];
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
-	put(&t, is_notice(doc) ? "Notice: " : "");
+	put(&t, cw_incident_doc_is_notice(doc) ? "Notice: " : "");
 	put_job_and_summary(&t, doc);
 	return json_pack("{s:s, s:o}", "text", buf, "blocks", blocks);
 }
@@ -270,7 +266,7 @@ static const char *headline(const json_t *incident)
 {
 	const json_t *victims = json_object_get(incident, "victims");
 
-	if (is_notice(incident))
+	if (cw_incident_doc_is_notice(incident))
 		return "Notice, nobody is called: ";
 	if (cw_json_int(victims, "count", 1) == 0 &&
 	    !strcmp(cw_json_str(incident, "class", ""), cw_class_name(CW_CLASS_MISMATCH)))

@@ -23,6 +23,7 @@
 #include "daemon/store/store.h"
 #include "identity/shares.h"
 #include "leader/incident/incident_id.h"
+#include "report/doc/incident_doc.h"
 #include "report/json_util.h"
 
 #define WEBHOOK_TIMEOUT_MS 10000u
@@ -235,11 +236,6 @@ static json_t *slack_body(const json_t *doc, size_t n)
 		       : cw_alert_slack(doc);
 }
 
-static bool is_notice(const json_t *doc)
-{
-	return !strcmp(cw_json_str(doc, "severity", ""), cw_severity_name(CW_SEVERITY_NOTICE));
-}
-
 /* Of one alert, or of several folded into one: when their bundles are on disk. */
 static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_t n, json_t *doc,
 		cw_webhook_fn fn)
@@ -249,9 +245,10 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 	int r = -ENOMEM;
 
 	if (o) {
-		*o = (struct outgoing){
-			.owner = a, .uid = uid, .is_notice = is_notice(doc), .fn = fn
-		};
+		*o = (struct outgoing){ .owner = a,
+					.uid = uid,
+					.is_notice = cw_incident_doc_is_notice(doc),
+					.fn = fn };
 		o->id = strdup(ids[0]);
 		o->text = cw_json_write(body, JSON_COMPACT);
 	}
@@ -493,7 +490,7 @@ static void resend_one(struct cw_alerts *a)
 	};
 
 	/* What was noted and never became worse was never meant for the webhook. */
-	if (due.id && !is_notice(doc) && cw_alerts_send(a, &due, doc) < 0)
+	if (due.id && !cw_incident_doc_is_notice(doc) && cw_alerts_send(a, &due, doc) < 0)
 		log_info("inc=%s: its alert waits for its turn", due.id);
 	json_decref(doc);
 }

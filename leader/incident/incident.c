@@ -475,8 +475,7 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 	json_t *doc = e->before ? e->before(e->user, &due, &is_whole) : NULL;
 	int verdict_class =
 		cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
-	bool was_notice = !strcmp(json_string_value(json_object_get(doc, "severity")) ?: "",
-				  cw_severity_name(CW_SEVERITY_NOTICE));
+	bool was_notice = cw_incident_doc_is_notice(doc);
 
 	if (!doc || verdict_class < 0 || !is_the_same(doc)) {
 		json_decref(doc);

@@ -507,6 +507,11 @@ static uint64_t collectives_done(const struct cw_snapshot *snap)
 	return total;
 }
 
+bool cw_incident_doc_is_notice(const json_t *incident)
+{
+	return !strcmp(cw_json_str(incident, "severity", ""), cw_severity_name(CW_SEVERITY_NOTICE));
+}
+
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns)
 {
 	uint64_t collectives = collectives_done(snap);

@@ -39,5 +39,8 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence);
 /* The evidence about one culprit, by host and pid; borrowed, NULL = none. */
 const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence);
 
+/* Whether nobody is to be called for it. */
+bool cw_incident_doc_is_notice(const json_t *incident);
+
 /* collwatch.healthy/1: what was watched and for how long. */
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns);
