@@ -53,3 +53,22 @@ struct cw_body {
 
 /* Index: enum cw_message_type; CW_MSG_NONE has no map. */
 extern const struct cw_body cw_bodies[CW_MSG__MAX];
+
+/* Stores the low bytes; two's complement makes this right for signed numbers as well. */
+static inline void cw_field_store(void *p, size_t bytes, uint64_t v)
+{
+	switch (bytes) {
+	case 1:
+		*(uint8_t *)p = (uint8_t)v;
+		break;
+	case 2:
+		*(uint16_t *)p = (uint16_t)v;
+		break;
+	case 4:
+		*(uint32_t *)p = (uint32_t)v;
+		break;
+	default:
+		*(uint64_t *)p = v;
+		break;
+	}
+}

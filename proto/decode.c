@@ -140,25 +140,6 @@ static inline __attribute__((always_inline)) bool take_part(struct cursor *c, st
 
 /* ---- numbers ---- */
 
-/* Stores the low bytes; two's complement makes this right for signed numbers as well. */
-static void store(void *p, size_t bytes, uint64_t v)
-{
-	switch (bytes) {
-	case 1:
-		*(uint8_t *)p = (uint8_t)v;
-		break;
-	case 2:
-		*(uint16_t *)p = (uint16_t)v;
-		break;
-	case 4:
-		*(uint32_t *)p = (uint32_t)v;
-		break;
-	default:
-		*(uint64_t *)p = v;
-		break;
-	}
-}
-
 static bool fits_uint(uint64_t v, size_t bytes)
 {
 	return bytes >= 8 || v >> (8 * bytes) == 0;
@@ -180,7 +161,7 @@ static int decode_uint(const struct cw_field *f, ProtobufCType type, const struc
 		v = 0;
 	if (!fits_uint(v, f->c_bytes))
 		return -EBADMSG;
-	store(c + f->c_offset, f->c_bytes, v);
+	cw_field_store(c + f->c_offset, f->c_bytes, v);
 	return 0;
 }
 
@@ -193,7 +174,7 @@ static int decode_int(const struct cw_field *f, ProtobufCType type, const struct
 		v = cw_bounded_ns(v);
 	if (p->type != WIRE_VARINT || !fits_int(v, f->c_bytes))
 		return -EBADMSG;
-	store(c + f->c_offset, f->c_bytes, (uint64_t)v);
+	cw_field_store(c + f->c_offset, f->c_bytes, (uint64_t)v);
 	return 0;
 }
 

@@ -68,25 +68,6 @@ static int64_t load_int(const void *p, size_t bytes)
 	}
 }
 
-/* Stores the low bytes; two's complement makes this right for signed numbers as well. */
-static void store(void *p, size_t bytes, uint64_t v)
-{
-	switch (bytes) {
-	case 1:
-		*(uint8_t *)p = (uint8_t)v;
-		break;
-	case 2:
-		*(uint16_t *)p = (uint16_t)v;
-		break;
-	case 4:
-		*(uint32_t *)p = (uint32_t)v;
-		break;
-	default:
-		*(uint64_t *)p = v;
-		break;
-	}
-}
-
 /* ---- encoding ---- */
 
 static int encode_struct(struct encoder *e, const struct cw_map *map, const void *c,
@@ -187,10 +168,10 @@ static int encode_field(struct encoder *e, const struct cw_field *f, const char 
 
 	switch (f->kind) {
 	case CW_FIELD_UINT:
-		store(to, f->pb_bytes, load_uint(from, f->c_bytes));
+		cw_field_store(to, f->pb_bytes, load_uint(from, f->c_bytes));
 		return 0;
 	case CW_FIELD_INT:
-		store(to, f->pb_bytes, (uint64_t)load_int(from, f->c_bytes));
+		cw_field_store(to, f->pb_bytes, (uint64_t)load_int(from, f->c_bytes));
 		return 0;
 	case CW_FIELD_STRING:
 		return encode_string(e, f, *(const char *const *)from, to);
