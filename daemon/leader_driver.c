@@ -95,11 +95,11 @@ static bool was_sent_here(void *user, const struct cw_incident_due *due)
 	return cw_alerts_was_sent_here(d->alerts, due);
 }
 
-static const char *withhold(void *user, const struct cw_incident_due *due)
+static const char *suppress_reason(void *user, const struct cw_incident_due *due)
 {
 	const struct cw_leader_driver *d = user;
 
-	return cw_alerts_withhold(d->alerts, due);
+	return cw_alerts_suppress_reason(d->alerts, due);
 }
 
 static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
@@ -180,7 +180,7 @@ void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *tran
 			.amend = amend,
 			.was_sent = was_sent,
 			.was_sent_here = was_sent_here,
-			.withhold = withhold,
+			.suppress_reason = suppress_reason,
 			.alert = alert,
 			.muted = muted,
 			.wants_notices = wants_notices,

@@ -346,7 +346,8 @@ static int deliver(void *user, struct network_node *n, const struct cw_incident_
 	return w->faults.are_undelivered ? NETWORK_NOT_DELIVERED : 0;
 }
 
-static const char *withhold(void *user, struct network_node *n, const struct cw_incident_due *due)
+static const char *suppress_reason(void *user, struct network_node *n,
+				   const struct cw_incident_due *due)
 {
 	const struct watch *w = user;
 
@@ -358,7 +359,7 @@ static const struct network_ranks ranks = { .advance = advance,
 					    .windows = answer_windows,
 					    .job_of_route = job_of_route,
 					    .alert = deliver,
-					    .withhold = withhold };
+					    .suppress_reason = suppress_reason };
 
 /* ---- alerts ---- */
 

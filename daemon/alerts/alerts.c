@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of an alert: withheld, or not; sent before, or not; folded, or alone; its bundles synced,
- * then posted. The word it was settled with is written beside its id, and everything here asks that
- * file first. What was neither posted nor settled is found in the store and tried again.
+ * The way of an alert: suppressed, or not; sent before, or not; folded, or alone; its bundles
+ * synced, then posted. The word it was settled with is written beside its id, and everything here
+ * asks that file first. What was neither posted nor settled is found in the store and tried again.
  */
 #include "daemon/alerts/alerts.h"
 
@@ -62,14 +62,14 @@ struct cw_alerts {
 	struct cw_alerts_stats stats;
 };
 
-const char *cw_alerts_withheld_name(unsigned why)
+const char *cw_alerts_suppressed_name(unsigned why)
 {
-	static const char *const names[CW_WITHHELD__MAX] = {
-		[CW_WITHHELD_SHADOW] = "shadow",
-		[CW_WITHHELD_MUTED] = "muted",
+	static const char *const names[CW_SUPPRESSED__MAX] = {
+		[CW_SUPPRESSED_SHADOW] = "shadow",
+		[CW_SUPPRESSED_MUTED] = "muted",
 	};
 
-	return why < CW_WITHHELD__MAX ? names[why] : "?";
+	return why < CW_SUPPRESSED__MAX ? names[why] : "?";
 }
 
 static void settle(struct cw_alerts *a, uint32_t uid, const char *id, const char *how)
@@ -119,30 +119,30 @@ bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident
 /* The word that was decided on before a restart, as the static one of today. */
 static const char *decided_before(const char *how)
 {
-	for (unsigned why = 0; why < CW_WITHHELD__MAX; why++)
-		if (!strcmp(how, cw_alerts_withheld_name(why)))
-			return cw_alerts_withheld_name(why);
+	for (unsigned why = 0; why < CW_SUPPRESSED__MAX; why++)
+		if (!strcmp(how, cw_alerts_suppressed_name(why)))
+			return cw_alerts_suppressed_name(why);
 	return NULL;
 }
 
-const char *cw_alerts_withhold(struct cw_alerts *a, const struct cw_incident_due *due)
+const char *cw_alerts_suppress_reason(struct cw_alerts *a, const struct cw_incident_due *due)
 {
 	const char *how = settled(a, due);
-	unsigned why = CW_WITHHELD__MAX;
+	unsigned why = CW_SUPPRESSED__MAX;
 
 	a->stats.incidents[due->verdict_class < CW_CLASS__MAX ? due->verdict_class
 							      : CW_CLASS_UNKNOWN]++;
 	if (how)
 		return decided_before(how);
 	if (a->is_shadow)
-		why = CW_WITHHELD_SHADOW;
+		why = CW_SUPPRESSED_SHADOW;
 	else if (a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job))
-		why = CW_WITHHELD_MUTED;
-	if (why == CW_WITHHELD__MAX)
+		why = CW_SUPPRESSED_MUTED;
+	if (why == CW_SUPPRESSED__MAX)
 		return NULL;
-	a->stats.withheld[why]++;
-	settle(a, due->uid, due->id, cw_alerts_withheld_name(why));
-	return cw_alerts_withheld_name(why);
+	a->stats.suppressed[why]++;
+	settle(a, due->uid, due->id, cw_alerts_suppressed_name(why));
+	return cw_alerts_suppressed_name(why);
 }
 
 void cw_alerts_muted(struct cw_alerts *a, const char *node, uint32_t uid, const char *label,

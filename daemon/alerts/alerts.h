@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of an incident's alert: posted to the webhook, or withheld (mode = shadow, a muted
+ * What becomes of an incident's alert: posted to the webhook, or suppressed (mode = shadow, a muted
  * job), or left to the journal where no webhook is configured. Decided once for an id, and
  * remembered on disk beside the bundles, so that a restart decides nothing anew.
  *
@@ -39,21 +39,21 @@ struct cw_alerts_config {
 };
 
 /* Why nobody was told. */
-enum cw_withheld {
-	CW_WITHHELD_SHADOW = 0,
-	CW_WITHHELD_MUTED,
-	CW_WITHHELD__MAX,
+enum cw_suppressed {
+	CW_SUPPRESSED_SHADOW = 0,
+	CW_SUPPRESSED_MUTED,
+	CW_SUPPRESSED__MAX,
 };
 
 /* As it stands in bundles, status and metrics: "shadow". */
-const char *cw_alerts_withheld_name(unsigned why);
+const char *cw_alerts_suppressed_name(unsigned why);
 
 /* What happened to alerts since the start. */
 struct cw_alerts_stats {
 	struct cw_webhook_stats webhook;
 	uint64_t incidents[CW_CLASS__MAX]; /* confirmed, once per id, alerted or not */
 	uint64_t notices[CW_CLASS__MAX];   /* told of to those who look */
-	uint64_t withheld[CW_WITHHELD__MAX];
+	uint64_t suppressed[CW_SUPPRESSED__MAX];
 	uint64_t epitaphs;  /* jobs that failed and left one */
 	uint64_t unsynced;  /* went out before their bundle was on disk */
 	uint64_t unlearned; /* cw_alerts_learn() beyond its limit */
@@ -83,7 +83,7 @@ json_t *cw_alerts_before(const struct cw_alerts *a, const struct cw_incident_due
 int cw_alerts_amend(struct cw_alerts *a, json_t *incident);
 bool cw_alerts_was_sent(const struct cw_alerts *a, const struct cw_incident_due *due);
 bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident_due *due);
-const char *cw_alerts_withhold(struct cw_alerts *a, const struct cw_incident_due *due);
+const char *cw_alerts_suppress_reason(struct cw_alerts *a, const struct cw_incident_due *due);
 void cw_alerts_muted(struct cw_alerts *a, const char *node, uint32_t uid, const char *label,
 		     uint64_t until_wall_ns);
 bool cw_alerts_wants_notices(const struct cw_alerts *a);

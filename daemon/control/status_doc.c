@@ -26,15 +26,16 @@ static double seconds(int64_t ns)
 static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
 		       const struct cw_incident *inc)
 {
-	const char *withheld = inc ? cw_incident_withheld(inc) : NULL;
+	const char *suppressed = inc ? cw_incident_suppressed(inc) : NULL;
 
 	(void)json_object_set_new(job, "muted",
 				  cw_control_mute_doc(c->source->mutes, uid, label,
 						      cw_transport_self(c->source->transport)));
 	(void)json_object_set_new(job, "suppressed",
-				  withheld ? json_string(withheld) : json_null());
+				  suppressed ? json_string(suppressed) : json_null());
 	/* Its old name, for one release. */
-	(void)json_object_set_new(job, "withheld", withheld ? json_string(withheld) : json_null());
+	(void)json_object_set_new(job, "withheld",
+				  suppressed ? json_string(suppressed) : json_null());
 	(void)json_object_set_new(job, "severity",
 				  inc ? json_string(cw_severity_name(cw_incident_severity(inc)))
 				      : json_null());

@@ -51,15 +51,15 @@ struct cw_incident {
 	uint32_t verdict_class;
 	enum cw_severity severity; /* of the documents */
 	bool is_proof;
-	bool lacks_call;      /* a mismatch, but not of which call */
-	bool is_tie;          /* a mismatch, but not whose call is the odd one */
-	bool is_waited;       /* somebody waits because of it */
-	uint64_t coll_seq;    /* of the documents; key has none where nobody waits */
-	int64_t lasted_ns;    /* from the first wait until it went on; 0 = it has not */
-	const char *withheld; /* static; NULL = not */
-	json_t *times;        /* as they were found first; NULL = not yet */
-	bool is_kept;         /* its bundle is there from before: only its incident is changed */
-	bool was_closed;      /* … and said that it is over */
+	bool lacks_call;        /* a mismatch, but not of which call */
+	bool is_tie;            /* a mismatch, but not whose call is the odd one */
+	bool is_waited;         /* somebody waits because of it */
+	uint64_t coll_seq;      /* of the documents; key has none where nobody waits */
+	int64_t lasted_ns;      /* from the first wait until it went on; 0 = it has not */
+	const char *suppressed; /* static; NULL = not */
+	json_t *times;          /* as they were found first; NULL = not yet */
+	bool is_kept;           /* its bundle is there from before: only its incident is changed */
+	bool was_closed;        /* … and said that it is over */
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines, awake; 0 = not running */
 	int64_t announced_held_ns; /* how long this daemon had been held up when it announced it */
@@ -103,7 +103,7 @@ static void forget(struct cw_incident *inc)
 	inc->is_kept = inc->was_closed = false;
 	inc->text = cw_snapshot_text_free(inc->text);
 	inc->id[0] = inc->old_id[0] = '\0';
-	inc->withheld = NULL;
+	inc->suppressed = NULL;
 	inc->key = (struct cw_verdict_key){ 0 };
 	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
 	inc->lasted_ns = 0;
@@ -130,9 +130,9 @@ enum cw_severity cw_incident_severity(const struct cw_incident *inc)
 	return inc->severity;
 }
 
-const char *cw_incident_withheld(const struct cw_incident *inc)
+const char *cw_incident_suppressed(const struct cw_incident *inc)
 {
-	return inc->withheld;
+	return inc->suppressed;
 }
 
 const char *cw_incident_id(const struct cw_incident *inc)
@@ -315,11 +315,11 @@ static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 /* Under its old name, too, for one release. */
 static int add_suppressed(const struct cw_incident *inc, json_t *doc)
 {
-	if (!inc->withheld)
+	if (!inc->suppressed)
 		return 0;
-	if (json_object_set_new(doc, "suppressed", json_string(inc->withheld)) < 0)
+	if (json_object_set_new(doc, "suppressed", json_string(inc->suppressed)) < 0)
 		return -1;
-	return json_object_set_new(doc, "withheld", json_string(inc->withheld));
+	return json_object_set_new(doc, "withheld", json_string(inc->suppressed));
 }
 
 static int add_own_fields(const struct cw_incident *inc, json_t *doc)
@@ -655,7 +655,7 @@ static void send_alert(struct cw_incident *inc)
 	const struct cw_leader_effects *e = inc->config.effects;
 
 	inc->retry_ns = 0;
-	if (inc->withheld)
+	if (inc->suppressed)
 		return;
 	if (e->was_sent(e->user, &due)) {
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: the alert went out before",
@@ -687,9 +687,9 @@ static void tell(struct cw_incident *inc)
 	char what[64] = "";
 
 	add_objectors(inc);
-	inc->withheld = inc->config.effects->withhold(inc->config.effects->user, &due);
-	if (inc->withheld) {
-		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->withheld);
+	inc->suppressed = inc->config.effects->suppress_reason(inc->config.effects->user, &due);
+	if (inc->suppressed) {
+		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->suppressed);
 		/* Out of memory: the bundle does not say that nobody was told. */
 		(void)add_suppressed(inc, inc->doc);
 	}

@@ -131,7 +131,7 @@ void cw_incident_move(struct cw_incident *inc, const struct cw_verdict_key *key)
 unsigned cw_incident_state(const struct cw_incident *inc);
 enum cw_severity cw_incident_severity(const struct cw_incident *inc);
 /* Why nobody was told of it, one word; NULL = they were, or will be. */
-const char *cw_incident_withheld(const struct cw_incident *inc);
+const char *cw_incident_suppressed(const struct cw_incident *inc);
 /* "" before confirmation. */
 const char *cw_incident_id(const struct cw_incident *inc);
 /* As older versions make it. */

@@ -90,7 +90,7 @@ struct cw_leader_effects {
 	 * Asked when the alert is due: NULL = tell people; else one static word for why not, which
 	 * goes into bundle, journal and status. The bundle is written in any case.
 	 */
-	const char *(*withhold)(void *user, const struct cw_incident_due *due);
+	const char *(*suppress_reason)(void *user, const struct cw_incident_due *due);
 	/*
 	 * Delivers the alert: doc is collwatch.incident/1. 0: under way or done; later
 	 * cw_leader_posted() may report that it failed. <0: try again later.

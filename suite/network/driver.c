@@ -100,12 +100,13 @@ static bool was_sent(void *user, const struct cw_incident_due *due)
 	       network_shelf_was_told(&((struct network_node *)user)->shelf, due->id);
 }
 
-static const char *withhold(void *user, const struct cw_incident_due *due)
+static const char *suppress_reason(void *user, const struct cw_incident_due *due)
 {
 	struct network_node *n = user;
 	const struct network_config *c = &n->network->config;
 
-	return c->ranks && c->ranks->withhold ? c->ranks->withhold(c->user, n, due) : NULL;
+	return c->ranks && c->ranks->suppress_reason ? c->ranks->suppress_reason(c->user, n, due)
+						     : NULL;
 }
 
 static int add(struct network_node *n, const struct cw_incident_due *due, const json_t *doc,
@@ -261,7 +262,7 @@ struct cw_leader_effects network_driver_effects(struct network_node *n)
 		.amend = amend,
 		.was_sent = was_sent,
 		.was_sent_here = was_sent_here,
-		.withhold = withhold,
+		.suppress_reason = suppress_reason,
 		.alert = alert,
 		.wants_notices = wants_notices,
 		.notice = notice,

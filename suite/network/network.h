@@ -87,9 +87,9 @@ struct network_ranks {
 	 */
 	int (*alert)(void *user, struct network_node *n, const struct cw_incident_due *due,
 		     const json_t *doc);
-	/* Why an alert is withheld, a static word; NULL = it is not. */
-	const char *(*withhold)(void *user, struct network_node *n,
-				const struct cw_incident_due *due);
+	/* Why an alert is suppressed, a static word; NULL = it is not. */
+	const char *(*suppress_reason)(void *user, struct network_node *n,
+				       const struct cw_incident_due *due);
 };
 
 #define NETWORK_NOT_DELIVERED 1

@@ -68,7 +68,7 @@ static bool io_was_sent(void *user, const struct cw_incident_due *due)
 	return false;
 }
 
-static const char *io_withhold(void *user, const struct cw_incident_due *due)
+static const char *io_suppress_reason(void *user, const struct cw_incident_due *due)
 {
 	return NULL;
 }
@@ -97,7 +97,7 @@ static struct cw_leader_effects effects = {
 	.put = io_put,
 	.was_sent = io_was_sent,
 	.was_sent_here = io_was_sent,
-	.withhold = io_withhold,
+	.suppress_reason = io_suppress_reason,
 	.alert = io_alert,
 	.log = io_log,
 };

@@ -409,7 +409,7 @@ STORY(digests_out_of_order, 3, 9)
 
 STORY(muted, 3, 9)
 {
-	c.withhold = "muted";
+	c.suppress_reason = "muted";
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
 	cluster_run(&c, 60);

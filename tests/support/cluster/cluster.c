@@ -71,9 +71,10 @@ static int on_alert(void *user, struct network_node *n, const struct cw_incident
 	return 0;
 }
 
-static const char *withhold(void *user, struct network_node *n, const struct cw_incident_due *due)
+static const char *suppress_reason(void *user, struct network_node *n,
+				   const struct cw_incident_due *due)
 {
-	return ((struct cluster *)user)->withhold;
+	return ((struct cluster *)user)->suppress_reason;
 }
 
 /* Asked before and after each look, or each part of one. */
@@ -114,7 +115,7 @@ void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 					  .windows = answer_windows,
 					  .job_of_route = job_of_route,
 					  .alert = on_alert,
-					  .withhold = withhold },
+					  .suppress_reason = suppress_reason },
 			       .uid = CLUSTER_UID,
 			       .step_every_ns = STEP_NS,
 			       .seq = 100,

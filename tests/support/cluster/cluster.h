@@ -65,9 +65,9 @@ struct cluster {
 	bool is_gone;                 /* the job has ended */
 	/* Ranks that end, beside the fault: sets what their node tells of it. NULL = none do. */
 	void (*end)(const struct cluster *c, unsigned rank, struct cw_msg_rank *r);
-	bool alerts_fail;     /* nobody takes them */
-	bool evidence_mute;   /* nodes do not answer evidence requests */
-	const char *withhold; /* why alerts are withheld; NULL = they are not */
+	bool alerts_fail;            /* nobody takes them */
+	bool evidence_mute;          /* nodes do not answer evidence requests */
+	const char *suppress_reason; /* why alerts are suppressed; NULL = they are not */
 	/* what came out, over the life of all leaders; as a store on disk would */
 	struct cluster_alert alerts[CLUSTER_MAX_ALERTS];
 	unsigned n_alerts;

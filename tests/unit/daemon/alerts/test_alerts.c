@@ -137,13 +137,13 @@ static void teardown(void)
 
 TestSuite(alerts, .init = setup, .fini = teardown);
 
-static const char *withhold(const char *id)
+static const char *suppress_reason(const char *id)
 {
 	struct cw_incident_due due = {
 		.id = id, .job = "name:j", .uid = 7, .verdict_class = CW_CLASS_MISMATCH
 	};
 
-	return cw_alerts_withhold(alerts, &due);
+	return cw_alerts_suppress_reason(alerts, &due);
 }
 
 static void put_bundle(const char *id)
@@ -176,7 +176,7 @@ static void wait_for_posts(unsigned n)
 Test(alerts, what_a_former_life_did_not_deliver_goes_out_once)
 {
 	open_all("alert", "generic");
-	cr_assert_null(withhold("a1"));
+	cr_assert_null(suppress_reason("a1"));
 	put_bundle("a1");
 	close_all(); /* before it was posted */
 	open_all("alert", "generic");
@@ -187,7 +187,7 @@ Test(alerts, what_a_former_life_did_not_deliver_goes_out_once)
 	close_all();
 	open_all("alert", "generic");
 	cw_alerts_resend(alerts);
-	cr_assert_null(withhold("a1"));
+	cr_assert_null(suppress_reason("a1"));
 	(void)event_base_loop(base, EVLOOP_NONBLOCK);
 	cr_assert_eq(requests, 1);
 }
@@ -199,22 +199,22 @@ Test(alerts, shadow_is_decided_once_and_outlives_restart_and_reload)
 
 	open_all("shadow", "generic");
 	cr_assert(cw_alerts_is_shadow(alerts));
-	cr_assert_str_eq(withhold("a1"), "shadow");
+	cr_assert_str_eq(suppress_reason("a1"), "shadow");
 	put_bundle("a1");
 	loud = config_with("alert", "generic");
 	cr_assert_eq(cw_alerts_reload(alerts, config, loud, NULL), 0);
 	cw_config_free(loud);
 	cr_assert_not(cw_alerts_is_shadow(alerts));
-	cr_assert_str_eq(withhold("a1"), "shadow"); /* no news any more */
+	cr_assert_str_eq(suppress_reason("a1"), "shadow"); /* no news any more */
 	cw_alerts_resend(alerts);
 	cw_alerts_stats(alerts, &stats);
 	cr_assert_eq(stats.incidents[CW_CLASS_MISMATCH], 2);
-	cr_assert_eq(stats.withheld[CW_WITHHELD_SHADOW], 1);
+	cr_assert_eq(stats.suppressed[CW_SUPPRESSED_SHADOW], 1);
 	close_all();
 	open_all("alert", "generic");
-	cr_assert_str_eq(withhold("a1"), "shadow");
+	cr_assert_str_eq(suppress_reason("a1"), "shadow");
 	cw_alerts_resend(alerts);
-	cr_assert_null(withhold("a2")); /* the next one is */
+	cr_assert_null(suppress_reason("a2")); /* the next one is */
 	put_bundle("a2");
 	cw_alerts_resend(alerts);
 	wait_for_posts(1);
@@ -246,7 +246,7 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 	cr_assert(cw_alerts_was_sent(alerts, &a1));
 	cr_assert_not(cw_alerts_was_sent_here(alerts, &a1), "another leader may speak");
 	cr_assert_not(cw_alerts_was_sent(alerts, &b1));
-	cr_assert_null(withhold("a1"), "its bundle does not say that nobody was told");
+	cr_assert_null(suppress_reason("a1"), "its bundle does not say that nobody was told");
 	put_bundle("a1");
 	cw_alerts_resend(alerts);
 	(void)event_base_loop(base, EVLOOP_NONBLOCK);
@@ -341,7 +341,7 @@ Test(alerts, without_a_webhook_of_their_own_notices_are_posted_nowhere)
 	cr_expect_eq(stats.notices[CW_CLASS_NEVER_ENTERED], 1);
 }
 
-Test(alerts, shadow_withholds_notices_too)
+Test(alerts, shadow_suppresses_notices_too)
 {
 	quiet = "/quiet";
 	open_all("shadow", "generic");

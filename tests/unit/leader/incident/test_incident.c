@@ -15,8 +15,8 @@ static unsigned alerts, bundles, evidence_requests;
 static char sent_id[CW_INCIDENT_ID_LEN];
 static size_t last_objections;
 static char last_objector[16];
-static char last_class[32], last_closed_as[32], last_severity[16], last_withheld[16];
-static const char *withheld;
+static char last_class[32], last_closed_as[32], last_severity[16], last_suppressed[16];
+static const char *suppressed;
 static bool was_sent, answers_evidence;
 static const char *user_name; /* NULL = not known yet */
 static unsigned names_asked;
@@ -48,7 +48,7 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	bundles++;
 	copy_field(last_class, sizeof(last_class), bundle->incident, "class");
 	copy_field(last_severity, sizeof(last_severity), bundle->incident, "severity");
-	copy_field(last_withheld, sizeof(last_withheld), bundle->incident, "suppressed");
+	copy_field(last_suppressed, sizeof(last_suppressed), bundle->incident, "suppressed");
 	copy_field(last_closed_as, sizeof(last_closed_as), bundle->incident, "closed_as");
 	last_objections = json_array_size(json_object_get(bundle->incident, "objections"));
 	copy_field(last_objector, sizeof(last_objector),
@@ -62,12 +62,12 @@ static bool io_was_sent(void *user, const struct cw_incident_due *due)
 	return was_sent;
 }
 
-static const char *io_withhold(void *user, const struct cw_incident_due *due)
+static const char *io_suppress_reason(void *user, const struct cw_incident_due *due)
 {
 	cr_assert_eq(due->uid, 7);
 	cr_assert_str_eq(due->job, "job");
 	cr_assert_eq(strlen(due->id), CW_INCIDENT_ID_LEN - 1);
-	return withheld;
+	return suppressed;
 }
 
 static unsigned notices;
@@ -150,7 +150,7 @@ static void setup(void)
 	static struct cw_leader_effects effects = { .path = io_path,
 						    .put = io_put,
 						    .was_sent = io_was_sent,
-						    .withhold = io_withhold,
+						    .suppress_reason = io_suppress_reason,
 						    .alert = io_alert,
 						    .wants_notices = io_wants_notices,
 						    .notice = io_notice,
@@ -486,28 +486,28 @@ Test(incident, undelivered_alert_is_repeated_until_it_is_known_as_sent)
 	cr_assert_eq(alerts, 2);
 }
 
-Test(incident, withheld_alert_is_in_the_bundle_and_nowhere_else)
+Test(incident, suppressed_alert_is_in_the_bundle_and_nowhere_else)
 {
-	withheld = "shadow";
+	suppressed = "shadow";
 	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
 	pass(5);
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
-	cr_assert_str_eq(cw_incident_withheld(inc), "shadow");
-	cr_assert_str_eq(last_withheld, "shadow");
+	cr_assert_str_eq(cw_incident_suppressed(inc), "shadow");
+	cr_assert_str_eq(last_suppressed, "shadow");
 	/* A refinement makes the documents anew. */
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	cr_assert_str_eq(last_class, "never_entered");
-	cr_assert_str_eq(last_withheld, "shadow");
+	cr_assert_str_eq(last_suppressed, "shadow");
 	cw_incident_undelivered(inc); /* as after a reload */
 	pass(40);
 	cr_assert_eq(alerts, 0);
 	/* The next matter is asked about anew. */
-	withheld = NULL;
+	suppressed = NULL;
 	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 12, 0);
 	pass(5);
-	cr_assert_null(cw_incident_withheld(inc));
-	cr_assert_str_eq(last_withheld, "");
+	cr_assert_null(cw_incident_suppressed(inc));
+	cr_assert_str_eq(last_suppressed, "");
 	cr_assert_eq(alerts, 1);
 }
 
