@@ -26,7 +26,7 @@
  * Programs count on the lowest numbers: where the limit is low, as high as it goes. One that closes
  * all descriptors in just this moment has the number again for a file of its own, which stays open.
  */
-int cw_fd_move_up(int fd)
+int cw_fd_dup_high(int fd)
 {
 	struct cw_fd_identity id = { 0 };
 	struct rlimit limit;
@@ -57,7 +57,7 @@ int cw_memfd(const char *name)
 
 	if (fd < 0 && errno == EINVAL)
 		fd = syscall(SYS_memfd_create, name, flags);
-	return fd < 0 ? -errno : cw_fd_move_up((int)fd);
+	return fd < 0 ? -errno : cw_fd_dup_high((int)fd);
 }
 
 /* The system call itself: fstat@GLIBC_2.33 would be the newest symbol of the library. */
@@ -100,18 +100,18 @@ static bool leads_to(int fd, const struct cw_fd_identity *id)
 	       st.st_ino == id->ino;
 }
 
-bool cw_fd_can_leave_table(int needed, const struct cw_fd_identity *id)
+bool cw_fd_table_can_unshare(int needed, const struct cw_fd_identity *id)
 {
 	return leads_to(needed, id);
 }
 
-void cw_fd_leave_table(void)
+void cw_fd_table_unshare(void)
 {
 	/* Unshares with nothing below the first number closed: with nothing at all. */
 	is_own = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE_BIT) == 0;
 }
 
-int cw_fd_reach(int fd, const struct cw_fd_identity *id, int flags)
+int cw_fd_reopen(int fd, const struct cw_fd_identity *id, int flags)
 {
 	char path[32];
 	int reached;
@@ -130,7 +130,7 @@ int cw_fd_reach(int fd, const struct cw_fd_identity *id, int flags)
 	return -EBADF;
 }
 
-void cw_fd_let_go(int reached)
+void cw_fd_release(int reached)
 {
 	if (is_own && reached >= 0)
 		(void)close(reached);

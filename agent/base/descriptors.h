@@ -11,7 +11,7 @@
  * program's through /proc.
  *
  * Where that cannot be (Linux before 5.9, a filter of system calls, no /proc) the thread stays, and
- * takes care as well as it can: cw_fd_move_up().
+ * takes care as well as it can: cw_fd_dup_high().
  */
 #pragma once
 
@@ -34,7 +34,7 @@ bool cw_fd_is(int fd, const struct cw_fd_identity *id);
  * Moves fd to a number >= 1000 where the limit allows, out of the way of programs that count
  * descriptors. Takes fd. Return: a descriptor with CLOEXEC.
  */
-int cw_fd_move_up(int fd);
+int cw_fd_dup_high(int fd);
 
 /* A memfd that may be sealed, as little executable as the kernel knows; -errno. */
 int cw_memfd(const char *name);
@@ -46,15 +46,15 @@ int cw_memfd(const char *name);
  * program may have closed everything or changed its root before the thread gets to run, and must
  * not share its table with it for that.
  */
-bool cw_fd_can_leave_table(int needed, const struct cw_fd_identity *id);
+bool cw_fd_table_can_unshare(int needed, const struct cw_fd_identity *id);
 
 /* The helper thread's first act, once. */
-void cw_fd_leave_table(void);
+void cw_fd_table_unshare(void);
 
 /*
  * The helper thread's way to a descriptor of the program's table that still is the object it was:
- * the same number, or one opened anew with these flags of open(), which cw_fd_let_go() closes.
+ * the same number, or one opened anew with these flags of open(), which cw_fd_release() closes.
  * -EBADF when it is something else by now.
  */
-int cw_fd_reach(int fd, const struct cw_fd_identity *id, int flags);
-void cw_fd_let_go(int reached);
+int cw_fd_reopen(int fd, const struct cw_fd_identity *id, int flags);
+void cw_fd_release(int reached);

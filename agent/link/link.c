@@ -122,7 +122,7 @@ static bool send_hello(void)
 			      .msg_control = control.bytes,
 			      .msg_controllen = sizeof(control.bytes) };
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-	int record = cw_fd_reach(cw_record.fd, &cw_record.id, O_RDONLY);
+	int record = cw_fd_reopen(cw_record.fd, &cw_record.id, O_RDONLY);
 	ssize_t sent;
 
 	if (record < 0) /* closed by the application: the daemon finds the mapping by itself */
@@ -132,7 +132,7 @@ static bool send_hello(void)
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(cmsg), &record, sizeof(record));
 	sent = sendmsg(lk.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	cw_fd_let_go(record);
+	cw_fd_release(record);
 	return sent == (ssize_t)len;
 }
 
@@ -145,7 +145,7 @@ static void try_connect(void)
 		return;
 	}
 	/* From here on owns_fd() guards against an application that closes what it did not open. */
-	lk.fd = cw_fd_move_up(fd);
+	lk.fd = cw_fd_dup_high(fd);
 	errno = 0;
 	if (!owns_fd() || connect(lk.fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0) {
 		/* EAGAIN: the daemon's queue is full. It is not waited for. */
@@ -282,7 +282,7 @@ static void step(void)
 static void *run(void *arg)
 {
 	if (arg)
-		cw_fd_leave_table();
+		cw_fd_table_unshare();
 	(void)prctl(PR_SET_NAME, "collwatch");
 	lk.random = (uint32_t)cw_now_ns() | 1;
 	lk.random ^= (uint32_t)syscall(SYS_gettid) << 8;
@@ -311,7 +311,7 @@ void cw_link_start(void)
 	} else {
 		cw_log("COLLWATCH_SOCKET is too long");
 	}
-	r = cw_thread_start(run, cw_fd_can_leave_table(cw_record.fd, &cw_record.id) ? &lk : NULL);
+	r = cw_thread_start(run, cw_fd_table_can_unshare(cw_record.fd, &cw_record.id) ? &lk : NULL);
 	if (r < 0)
 		cw_log("no helper thread: %s", strerror(-r));
 }

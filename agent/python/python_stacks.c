@@ -403,11 +403,11 @@ enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void)
 		return CW_PYTHON_FAILED;
 	}
 	/* faulthandler writes to the number, whatever it is by now. */
-	fd = cw_fd_reach(text_fd, &text_id, O_RDWR);
+	fd = cw_fd_reopen(text_fd, &text_id, O_RDWR);
 	if (fd < 0)
 		return CW_PYTHON_NOT_ARMED;
 	status = dump(fd, idle);
-	cw_fd_let_go(fd);
+	cw_fd_release(fd);
 	if (status == CW_PYTHON_OK)
 		*ret_text = text;
 	return status;

@@ -403,7 +403,7 @@ const char *__tsan_default_suppressions(void);
 /* It takes the descriptors of the agent's thread, whose table is its own, for the program's. */
 const char *__tsan_default_suppressions(void)
 {
-	return "race:^drop$\nrace:^cw_fd_let_go$\n";
+	return "race:^drop$\nrace:^cw_fd_release$\n";
 }
 
 static int usage(void)

@@ -37,9 +37,9 @@ static int next_descriptor(void)
 static void *helper(void *arg)
 {
 	(void)pthread_barrier_wait(&t.step); /* as late as it likes */
-	cw_fd_leave_table();
+	cw_fd_table_unshare();
 	t.in_thread = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	t.reached = cw_fd_reach(t.needed, &t.id, O_RDONLY);
+	t.reached = cw_fd_reopen(t.needed, &t.id, O_RDONLY);
 	(void)pthread_barrier_wait(&t.step); /* the program looks */
 	(void)pthread_barrier_wait(&t.step);
 	return NULL;
@@ -55,7 +55,7 @@ static void run_helper(bool close_first, int *ret_seen, int before)
 {
 	pthread_t thread;
 
-	cr_assert(cw_fd_can_leave_table(t.needed, &t.id));
+	cr_assert(cw_fd_table_can_unshare(t.needed, &t.id));
 	cr_assert_eq(pthread_create(&thread, NULL, helper, NULL), 0);
 	if (close_first)
 		cr_assert_eq(close(t.needed), 0);
@@ -96,6 +96,6 @@ Test(agent_descriptors, stay_where_nothing_leads_back)
 {
 	set_up();
 	cr_assert_eq(close(t.needed), 0);
-	cr_assert_not(cw_fd_can_leave_table(t.needed, &t.id));
-	cr_assert_eq(cw_fd_reach(t.needed, &t.id, O_RDONLY), -EBADF);
+	cr_assert_not(cw_fd_table_can_unshare(t.needed, &t.id));
+	cr_assert_eq(cw_fd_reopen(t.needed, &t.id, O_RDONLY), -EBADF);
 }
