@@ -86,7 +86,7 @@ static void publish(const struct cw_clock_point *now)
 	__atomic_store_n(&cw_clock.turn, turn, __ATOMIC_RELEASE);
 }
 
-bool cw_clock_meet(struct cw_clock_point now)
+bool cw_clock_calibrate(struct cw_clock_point now)
 {
 	bool is_first = !last.ns;
 
@@ -108,6 +108,6 @@ void cw_clock_step(void)
 {
 	if (state == NOT_ASKED)
 		state = CW_CLOCK_TICKS() && kernel_trusts_ticks() ? WATCHING : GIVEN_UP;
-	if (state == WATCHING && !cw_clock_meet(look()))
+	if (state == WATCHING && !cw_clock_calibrate(look()))
 		cw_log("the processor's clock left the kernel's: not used any more");
 }

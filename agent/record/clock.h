@@ -70,4 +70,4 @@ struct cw_clock_point {
  * What a comparison comes to, for whoever does it: both clocks read now. Return: false when they
  * have parted; nothing is published from then on.
  */
-bool cw_clock_meet(struct cw_clock_point now);
+bool cw_clock_calibrate(struct cw_clock_point now);

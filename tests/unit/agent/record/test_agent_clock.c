@@ -11,7 +11,7 @@
 
 static bool meet(uint64_t ticks, uint64_t ns)
 {
-	return cw_clock_meet((struct cw_clock_point){ .ticks = ticks, .ns = ns });
+	return cw_clock_calibrate((struct cw_clock_point){ .ticks = ticks, .ns = ns });
 }
 
 #ifdef __x86_64__
