@@ -220,7 +220,7 @@ static void limit_memory(struct cw_node *node)
 {
 	struct cw_process *p;
 
-	while ((p = cw_processes_greediest(node->table, CW_PROCESSES_MAX_BYTES))) {
+	while ((p = cw_processes_largest_memory_user(node->table, CW_PROCESSES_MAX_BYTES))) {
 		log_warn("rank process pid=%d uid=%u is not watched: its record takes %zu MiB of "
 			 "memory",
 			 (int)cw_process_pid(p), (unsigned)p->uid, cw_process_memory(p) >> 20);

@@ -47,7 +47,7 @@ static struct cw_process *choose(struct cost *costs, size_t n)
 	return found;
 }
 
-struct cw_process *cw_processes_greediest(struct cw_process *table, size_t max_bytes)
+struct cw_process *cw_processes_largest_memory_user(struct cw_process *table, size_t max_bytes)
 {
 	_cleanup_(freep) struct cost *costs = NULL;
 	size_t total = 0, n = 0;

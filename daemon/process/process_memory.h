@@ -19,4 +19,4 @@ size_t cw_process_memory(const struct cw_process *p);
  * While all together take more than max_bytes: the costliest process of the user whose processes
  * take the most. NULL: they do not, or there is no memory to find out.
  */
-struct cw_process *cw_processes_greediest(struct cw_process *table, size_t max_bytes);
+struct cw_process *cw_processes_largest_memory_user(struct cw_process *table, size_t max_bytes);

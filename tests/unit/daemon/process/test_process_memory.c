@@ -32,10 +32,10 @@ TestSuite(process_memory, .fini = tear_down);
 
 Test(process_memory, nobody_goes_while_there_is_room)
 {
-	cr_assert_null(cw_processes_greediest(table, 0));
+	cr_assert_null(cw_processes_largest_memory_user(table, 0));
 	add(1, 1000, 1000);
 	add(2, 1001, 1000);
-	cr_assert_null(cw_processes_greediest(table, 2 * cw_process_memory(table)));
+	cr_assert_null(cw_processes_largest_memory_user(table, 2 * cw_process_memory(table)));
 }
 
 Test(process_memory, the_user_who_takes_most_gives_up_its_costliest)
@@ -47,5 +47,5 @@ Test(process_memory, the_user_who_takes_most_gives_up_its_costliest)
 		add(pid, 1001, 100);
 	costliest = add(12, 1001, 101);
 	add(13, 1002, 300);
-	cr_assert_eq(cw_processes_greediest(table, 1000), costliest);
+	cr_assert_eq(cw_processes_largest_memory_user(table, 1000), costliest);
 }
