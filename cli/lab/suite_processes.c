@@ -16,7 +16,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "report/json_util.h"
-#include "suite/cluster/seat.h"
+#include "suite/cluster/comm_slot.h"
 #include "suite/score.h"
 #include "suite/watch.h"
 

@@ -11,7 +11,7 @@
 #include "model/facts.h"
 #include "model/signature.h"
 #include "suite/cluster/cluster_state.h"
-#include "suite/cluster/seat.h"
+#include "suite/cluster/comm_slot.h"
 
 uint64_t cluster_random(struct cluster *c, uint64_t n)
 {
@@ -147,9 +147,9 @@ int cluster_run(struct cluster *c, int64_t until_ns)
 
 /*
  * The rank's comm of a family, counted within the family, and its place; false: in none. Ranks come
- * in order; *seated: how many of them a lone comm has.
+ * in order; *filled: how many of them a lone comm has.
  */
-static bool place_of(const struct suite_family *f, uint32_t size, uint32_t rank, uint32_t *seated,
+static bool place_of(const struct suite_family *f, uint32_t size, uint32_t rank, uint32_t *filled,
 		     uint32_t *ret_comm, uint32_t *ret_place)
 {
 	uint64_t block = (uint64_t)size * f->stride;
@@ -162,7 +162,7 @@ static bool place_of(const struct suite_family *f, uint32_t size, uint32_t rank,
 	*ret_comm = 0;
 	if (!cw_suite_set_has(&f->set, rank))
 		return false;
-	*ret_place = (*seated)++;
+	*ret_place = (*filled)++;
 	return true;
 }
 
@@ -215,7 +215,7 @@ static int make_comms(struct cluster *c, const uint32_t *first)
 	return 0;
 }
 
-static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first, uint32_t *seated)
+static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first, uint32_t *filled)
 {
 	const struct suite_scenario *s = c->s;
 
@@ -226,7 +226,7 @@ static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first, 
 		uint32_t size = c->comms[first[f]].nranks, nth, place;
 		struct member *m;
 
-		if (!place_of(&s->families[f], size, r->index, &seated[f], &nth, &place))
+		if (!place_of(&s->families[f], size, r->index, &filled[f], &nth, &place))
 			continue;
 		m = &c->comms[first[f] + nth].members[place];
 		*m = (struct member){ .comm = &c->comms[first[f] + nth],
@@ -245,7 +245,7 @@ static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first, 
 
 static int make_ranks(struct cluster *c, const uint32_t *first)
 {
-	uint32_t seated[SUITE_MAX_FAMILIES] = { 0 };
+	uint32_t filled[SUITE_MAX_FAMILIES] = { 0 };
 	const struct suite_scenario *s = c->s;
 
 	c->ranks = calloc(s->n_ranks, sizeof(*c->ranks));
@@ -262,7 +262,7 @@ static int make_ranks(struct cluster *c, const uint32_t *first)
 		for (uint32_t p = 0; p < s->n_programs && !r->program; p++)
 			if (cw_suite_set_has(&s->programs[p].set, i))
 				r->program = &s->programs[p];
-		if (join_comms(c, r, first, seated) < 0)
+		if (join_comms(c, r, first, filled) < 0)
 			return -ENOMEM;
 	}
 	return 0;

@@ -6,7 +6,7 @@
 
 #include "model/signature.h"
 #include "suite/cluster/cluster_state.h"
-#include "suite/cluster/seat.h"
+#include "suite/cluster/comm_slot.h"
 
 #define NCCL_SYSTEM_ERROR 2
 
@@ -215,9 +215,9 @@ void call_resume(struct rank *r)
 /* The comm rank a send or receive is for; -1 = nobody: not called. */
 static int32_t peer_of(const struct member *m, const struct suite_call *call)
 {
-	const struct suite_seat seat = { .place = m->comm_rank, .nranks = m->comm->nranks };
+	const struct suite_comm_slot slot = { .place = m->comm_rank, .nranks = m->comm->nranks };
 
-	return (int32_t)suite_peer(call, &seat);
+	return (int32_t)suite_peer(call, &slot);
 }
 
 /* Notes the op or ops of one call; returns how many. */

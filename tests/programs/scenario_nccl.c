@@ -175,7 +175,7 @@ static void name_comm(const struct rank *r, uint32_t family, char *buf, size_t l
 	const struct suite_family *f = &r->s->families[family];
 
 	if (f->is_partition)
-		(void)snprintf(buf, len, "%s_%u", f->name, r->members[family].seat.comm);
+		(void)snprintf(buf, len, "%s_%u", f->name, r->members[family].slot.comm);
 	else
 		(void)snprintf(buf, len, "%s", f->name);
 }
@@ -190,9 +190,9 @@ static void init_comm(struct rank *r, uint32_t family)
 		return;
 	name_comm(r, family, name, sizeof(name));
 	config.commName = name;
-	CHECK_NCCL(ncclCommInitRankConfig(&m->comm, (int)m->seat.nranks,
-					  ids[first_id(r->s, family) + m->seat.comm],
-					  (int)m->seat.place, &config));
+	CHECK_NCCL(ncclCommInitRankConfig(&m->comm, (int)m->slot.nranks,
+					  ids[first_id(r->s, family) + m->slot.comm],
+					  (int)m->slot.place, &config));
 	m->is_ready = true;
 }
 
@@ -208,8 +208,8 @@ static void split_comm(struct rank *r, const struct suite_call *call)
 		name_comm(r, call->child, name, sizeof(name));
 	config.commName = name;
 	CHECK_NCCL(ncclCommSplit(
-		m->comm, child && child->is_member ? (int)child->seat.comm : NCCL_SPLIT_NOCOLOR,
-		child ? (int)child->seat.place : 0, &made, &config));
+		m->comm, child && child->is_member ? (int)child->slot.comm : NCCL_SPLIT_NOCOLOR,
+		child ? (int)child->slot.place : 0, &made, &config));
 	if (!made)
 		return;
 	child->comm = made;
@@ -219,7 +219,7 @@ static void split_comm(struct rank *r, const struct suite_call *call)
 void rank_connect(struct rank *r)
 {
 	for (uint32_t f = 0; f < r->s->n_families; f++)
-		r->members[f].is_member = suite_seat(r->s, f, r->index, &r->members[f].seat);
+		r->members[f].is_member = suite_comm_slot(r->s, f, r->index, &r->members[f].slot);
 	open_device(r);
 	exchange_ids(r);
 	for (uint32_t f = 0; f < r->s->n_families; f++)
@@ -291,12 +291,12 @@ static void send_or_receive(struct rank *r, const struct suite_call *call, ncclC
 static void point_to_point(struct rank *r, const struct suite_call *call, const struct member *m)
 {
 	if (call->peer_kind != SUITE_PEER_EACH) {
-		send_or_receive(r, call, m->comm, suite_peer(call, &m->seat));
+		send_or_receive(r, call, m->comm, suite_peer(call, &m->slot));
 		return;
 	}
 	CHECK_NCCL(ncclGroupStart());
-	for (uint32_t p = 0; p < m->seat.nranks; p++)
-		if (p != m->seat.place)
+	for (uint32_t p = 0; p < m->slot.nranks; p++)
+		if (p != m->slot.place)
 			send_or_receive(r, call, m->comm, p);
 	CHECK_NCCL(ncclGroupEnd());
 }

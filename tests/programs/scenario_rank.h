@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "suite/cluster/seat.h"
+#include "suite/cluster/comm_slot.h"
 #include "suite/scenario/scenario.h"
 
 #define N_STREAMS 4u
 
 struct member {
 	bool is_member, is_ready;
-	struct suite_seat seat;
+	struct suite_comm_slot slot;
 	ncclComm_t comm;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "suite/cluster/seat.h"
+#include "suite/cluster/comm_slot.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -8,7 +8,7 @@ static const char text[] = "scenario s\nranks 12 per-node 4\ncomms tp size 3\n"
 			   "comms dp size rest stride 3\ncomm odd odd\ncomms bad size 5\n"
 			   "program\nall_reduce tp\nend\nexpect silence\nend\n";
 
-static struct suite_seat seat;
+static struct suite_comm_slot slot;
 
 static void look(const struct suite_scenario *s)
 {
@@ -17,13 +17,13 @@ static void look(const struct suite_scenario *s)
 	cr_expect_eq(cw_suite_family_comms(s, 2), 1);
 	cr_expect_eq(cw_suite_family_comms(s, 3), 0, "12 ranks in fives");
 
-	cr_assert(suite_seat(s, 0, 7, &seat));
-	cr_expect(seat.comm == 2 && seat.place == 1 && seat.nranks == 3);
-	cr_assert(suite_seat(s, 1, 7, &seat));
-	cr_expect(seat.comm == 1 && seat.place == 2 && seat.nranks == 4);
-	cr_assert(suite_seat(s, 2, 7, &seat));
-	cr_expect(seat.comm == 0 && seat.place == 3 && seat.nranks == 6);
-	cr_expect_not(suite_seat(s, 2, 6, &seat));
+	cr_assert(suite_comm_slot(s, 0, 7, &slot));
+	cr_expect(slot.comm == 2 && slot.place == 1 && slot.nranks == 3);
+	cr_assert(suite_comm_slot(s, 1, 7, &slot));
+	cr_expect(slot.comm == 1 && slot.place == 2 && slot.nranks == 4);
+	cr_assert(suite_comm_slot(s, 2, 7, &slot));
+	cr_expect(slot.comm == 0 && slot.place == 3 && slot.nranks == 6);
+	cr_expect_not(suite_comm_slot(s, 2, 6, &slot));
 }
 
 static int on_scenario(void *user, const struct suite_scenario *s)
@@ -33,7 +33,7 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 	return 0;
 }
 
-Test(suite_seat, ranks_sit_where_families_put_them)
+Test(suite_comm_slot, ranks_are_where_families_put_them)
 {
 	struct cw_err err = { "" };
 	int n = 0;
@@ -43,7 +43,7 @@ Test(suite_seat, ranks_sit_where_families_put_them)
 	cr_assert_eq(n, 1);
 }
 
-Test(suite_seat, peers_are_named_from_the_seat)
+Test(suite_comm_slot, peers_are_named_from_the_slot)
 {
 	static const struct {
 		uint8_t kind;
@@ -61,7 +61,7 @@ Test(suite_seat, peers_are_named_from_the_seat)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct suite_call call = { .peer_kind = cases[i].kind, .peer = cases[i].number };
 
-		seat = (struct suite_seat){ .place = cases[i].place, .nranks = 4 };
-		cr_expect_eq(suite_peer(&call, &seat), cases[i].peer, "case %zu", i);
+		slot = (struct suite_comm_slot){ .place = cases[i].place, .nranks = 4 };
+		cr_expect_eq(suite_peer(&call, &slot), cases[i].peer, "case %zu", i);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "suite/cluster/seat.h"
+#include "suite/cluster/comm_slot.h"
 
 uint32_t cw_suite_family_size(const struct suite_scenario *s, uint32_t family)
 {
@@ -24,14 +24,14 @@ uint32_t cw_suite_family_comms(const struct suite_scenario *s, uint32_t family)
 	return f->is_partition ? s->n_ranks / size : 1;
 }
 
-bool suite_seat(const struct suite_scenario *s, uint32_t family, uint32_t rank,
-		struct suite_seat *ret)
+bool suite_comm_slot(const struct suite_scenario *s, uint32_t family, uint32_t rank,
+		     struct suite_comm_slot *ret)
 {
 	const struct suite_family *f = &s->families[family];
 	uint32_t size = cw_suite_family_size(s, family),
 		 block = f->is_partition ? size * f->stride : 0;
 
-	*ret = (struct suite_seat){ .nranks = size };
+	*ret = (struct suite_comm_slot){ .nranks = size };
 	if (f->is_partition) {
 		ret->comm = rank / block * f->stride + rank % f->stride;
 		ret->place = rank % block / f->stride;
@@ -42,9 +42,9 @@ bool suite_seat(const struct suite_scenario *s, uint32_t family, uint32_t rank,
 	return cw_suite_set_has(&f->set, rank);
 }
 
-int64_t suite_peer(const struct suite_call *call, const struct suite_seat *seat)
+int64_t suite_peer(const struct suite_call *call, const struct suite_comm_slot *slot)
 {
-	int64_t me = seat->place, n = seat->nranks, peer = -1;
+	int64_t me = slot->place, n = slot->nranks, peer = -1;
 
 	switch (call->peer_kind) {
 	case SUITE_PEER_NUMBER:
