@@ -32,7 +32,7 @@
 #include "daemon/metrics/metrics_output.h"
 #include "daemon/node/lock_owners.h"
 #include "daemon/node/node.h"
-#include "daemon/process/descriptor_store.h"
+#include "daemon/process/fdstore.h"
 #include "daemon/store/store.h"
 #include "daemon/system/conn_closer.h"
 #include "daemon/system/events.h"
@@ -435,7 +435,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.max_running = MAX_CAPTURES,
 		.max_queued = MAX_CAPTURES_QUEUED,
 	};
-	int r = cw_descriptor_store_take(&s->awake.clock, &node.kept, &node.n_kept);
+	int r = cw_fdstore_take(&s->awake.clock, &node.fdstore, &node.n_fdstore);
 
 	r = r < 0 ? cw_err_set(err, -r, "out of memory") : cw_node_new(&node, &s->node, err);
 	if (r < 0)

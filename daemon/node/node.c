@@ -27,9 +27,9 @@
 #include "daemon/node/digest_round.h"
 #include "daemon/node/lock_owners.h"
 #include "daemon/node/python_requests.h"
+#include "daemon/process/fdstore_restore.h"
 #include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
-#include "daemon/process/restore.h"
 #include "daemon/system/conn_closer.h"
 #include "daemon/system/events.h"
 #include "daemon/system/sample_throttle.h"
@@ -161,7 +161,7 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 	if (p->conn)
 		cw_agent_conn_close(p->conn);
 	cw_python_requests_agent_gone(node->python, p);
-	cw_descriptor_store_remove(p, node->config.clock);
+	cw_fdstore_remove(p, node->config.clock);
 	if (node->next_look == p)
 		node->next_look = p->hh.next;
 	HASH_DEL(node->table, p);
@@ -171,8 +171,7 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 static void keep(struct cw_node *node, struct cw_process *p)
 {
 	if (node->config.keeps_descriptors)
-		(void)cw_descriptor_store_put(p,
-					      node->config.clock); /* tried again with all others */
+		(void)cw_fdstore_put(p, node->config.clock); /* tried again with all others */
 }
 
 /* Whoever the manager was too busy for; while it still is, it is asked once, not for thousands. */
@@ -181,7 +180,7 @@ static void keep_all(struct cw_node *node)
 	if (!node->config.keeps_descriptors)
 		return;
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
-		if (cw_descriptor_store_put(p, node->config.clock) < 0)
+		if (cw_fdstore_put(p, node->config.clock) < 0)
 			return;
 }
 
@@ -381,7 +380,7 @@ static void on_returned(struct cw_process *p, void *user)
 	keep(user, p); /* it may have made a new record */
 }
 
-static void on_kept_dead(struct cw_process *p, const struct cw_ending *end, void *user)
+static void on_restored_dead(struct cw_process *p, const struct cw_ending *end, void *user)
 {
 	p->node = user;
 	end_process(user, p, end);
@@ -712,18 +711,19 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 
 static void restore(struct cw_node *node)
 {
-	struct cw_restore_config config = {
+	struct cw_fdstore_restore_config config = {
 		.table = &node->table,
 		.places = places_of(node),
 		.clock = node->config.clock,
 		.on_living = on_registered,
-		.on_dead = on_kept_dead,
+		.on_dead = on_restored_dead,
 		.user = node,
 	};
 
-	node->stats.restored = cw_restore(&config, node->config.kept, node->config.n_kept);
-	node->config.kept = NULL;
-	node->config.n_kept = 0;
+	node->stats.restored =
+		cw_fdstore_restore(&config, node->config.fdstore, node->config.n_fdstore);
+	node->config.fdstore = NULL;
+	node->config.n_fdstore = 0;
 }
 
 static int start_timers(struct cw_node *node)
@@ -744,7 +744,7 @@ int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struc
 	int r;
 
 	if (!node) {
-		cw_kept_free(config->kept, config->n_kept);
+		cw_fdstore_free(config->fdstore, config->n_fdstore);
 		return cw_err_set(err, ENOMEM, "out of memory");
 	}
 	node->config = *config;
@@ -788,7 +788,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	}
 	event_freep(&node->tick);
 	event_freep(&node->urgent);
-	cw_kept_free(node->config.kept, node->config.n_kept);
+	cw_fdstore_free(node->config.fdstore, node->config.n_fdstore);
 	free(node->socket_path);
 	free(node->node_name);
 	free(node);

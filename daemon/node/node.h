@@ -23,7 +23,7 @@
 #include "proto/messages.h"
 
 struct cw_job_id;
-struct cw_kept;
+struct cw_fdstore_entry;
 struct cw_fork_server;
 struct cw_kernel_events;
 struct event_base;
@@ -44,10 +44,9 @@ struct cw_node_config {
 	uint32_t sample_ms; /* 250 */
 	uint32_t digest_ms; /* 1000 */
 	uint32_t max_processes, max_processes_per_uid;
-	bool keeps_descriptors; /* with the service manager, see daemon/process/descriptor_store.h
-				 */
-	struct cw_kept *kept;   /* what came back from there; taken, also on failure */
-	size_t n_kept;
+	bool keeps_descriptors;           /* with the service manager: daemon/process/fdstore.h */
+	struct cw_fdstore_entry *fdstore; /* what came back from there; taken, also on failure */
+	size_t n_fdstore;
 	struct cw_kernel_events *kernel; /* borrowed for the node's life; NULL = none */
 	/* Whether a job's leader has an open incident of it; NULL = nobody knows. */
 	bool (*has_incident)(const struct cw_job_id *job, void *user);

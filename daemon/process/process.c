@@ -109,60 +109,61 @@ int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process *
 }
 
 /* It has ended: what is known of it is what was kept. */
-static void identify_by_name(struct cw_process *p, struct cw_kept *kept)
+static void identify_by_name(struct cw_process *p, struct cw_fdstore_entry *entry)
 {
 	closep(&p->proc_fd); /* who has its pid now */
 	closep(&p->launcher_pidfd);
 	p->proc_fd = p->launcher_pidfd = -1;
-	p->key.pid = (uint64_t)kept->pid;
-	p->key.start_ticks = kept->start_ticks;
-	p->uid = kept->uid;
-	p->gid = kept->gid;
-	p->liveness = CW_LIVE_ALIVE; /* until its pidfd, or kept->end, says more */
+	p->key.pid = (uint64_t)entry->pid;
+	p->key.start_ticks = entry->start_ticks;
+	p->uid = entry->uid;
+	p->gid = entry->gid;
+	p->liveness = CW_LIVE_ALIVE; /* until its pidfd, or entry->end, says more */
 	if (p->pidfd < 0)
-		p->pidfd = steal_fd(&kept->pidfd);
+		p->pidfd = steal_fd(&entry->pidfd);
 }
 
-static int identify_kept(struct cw_process *p, struct cw_kept *kept, struct cw_err *err)
+static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entry,
+			     struct cw_err *err)
 {
-	struct cw_peer_cred cred = { kept->pid, kept->uid, kept->gid, kept->pidfd };
+	struct cw_peer_cred cred = { entry->pid, entry->uid, entry->gid, entry->pidfd };
 	int r;
 
-	if (kept->is_dead) {
-		identify_by_name(p, kept);
+	if (entry->is_dead) {
+		identify_by_name(p, entry);
 		return 0;
 	}
-	if (kept->pidfd < 0)
+	if (entry->pidfd < 0)
 		return cw_err_set(err, EBADMSG, "nothing came that tells how it ends");
 	r = identify(p, &cred, err); /* its last look is at the pidfd */
 	if (r == 0) {
-		kept->pidfd = -1;
-		return p->key.start_ticks == kept->start_ticks
+		entry->pidfd = -1;
+		return p->key.start_ticks == entry->start_ticks
 			       ? 0
 			       : cw_err_set(err, EBADMSG, "it is another process");
 	}
-	if (!cw_pidfd_has_ended(kept->pidfd))
+	if (!cw_pidfd_has_ended(entry->pidfd))
 		return r; /* its agent comes back */
-	identify_by_name(p, kept);
+	identify_by_name(p, entry);
 	return 0;
 }
 
-int cw_process_restore(struct cw_kept *kept, struct cw_process **ret, struct cw_err *err)
+int cw_process_restore(struct cw_fdstore_entry *entry, struct cw_process **ret, struct cw_err *err)
 {
 	_cleanup_(process_freep) struct cw_process *p = process_alloc();
 	int r;
 
 	if (!p)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	if (kept->record_fd < 0)
+	if (entry->record_fd < 0)
 		return cw_err_set(err, EBADMSG, "no record came");
-	r = adopt_record(p, steal_fd(&kept->record_fd), err);
+	r = adopt_record(p, steal_fd(&entry->record_fd), err);
 	if (r == 0)
-		r = identify_kept(p, kept, err);
+		r = identify_restored(p, entry, err);
 	if (r < 0)
 		return r;
-	strcpy(p->kept_as, kept->name);
-	p->kept_ino = p->record_ino;
+	strcpy(p->fdstore_name, entry->name);
+	p->fdstore_ino = p->record_ino;
 	*ret = steal_ptr(&p);
 	return 0;
 }

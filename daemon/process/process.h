@@ -22,7 +22,7 @@
 #include "daemon/kernel/kernel_facts.h"
 #include "daemon/kernel/liveness.h"
 #include "daemon/kernel/oom.h"
-#include "daemon/process/descriptor_store.h"
+#include "daemon/process/fdstore.h"
 #include "daemon/process/headway.h"
 #include "daemon/process/op_stats.h"
 #include "daemon/process/proc_pod.h"
@@ -87,8 +87,8 @@ struct cw_process {
 	int32_t end_sender;
 	struct cw_headway headway;
 
-	char kept_as[CW_KEPT_NAME_BYTES]; /* by the service manager; empty = not */
-	ino_t kept_ino;
+	char fdstore_name[CW_FDSTORE_NAME_BYTES]; /* by the service manager; empty = not */
+	ino_t fdstore_ino;
 
 	uint64_t digest_round; /* last round whose digest it was in */
 	bool is_urgent;        /* something happened that must not wait for the next second */
@@ -105,9 +105,9 @@ int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process *
 /*
  * The same for a process that the daemon before this one knew. Takes the descriptors on success.
  * Its record is judged like a stranger's. One that has ended is as one whose end was not seen yet,
- * or, kept->is_dead, the caller ends it. -EBADMSG: descriptors are missing, or not that process's.
+ * or, entry->is_dead, the caller ends it. -EBADMSG: descriptors are missing, or not that process's.
  */
-int cw_process_restore(struct cw_kept *kept, struct cw_process **ret, struct cw_err *err);
+int cw_process_restore(struct cw_fdstore_entry *entry, struct cw_process **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. Must not be in a table. */
 struct cw_process *cw_process_free(struct cw_process *p);
 

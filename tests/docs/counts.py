@@ -41,7 +41,7 @@ NEVER_ONE = {
     ("daemon/alerts/alerts.c", "%zu alerts"): "one goes out as itself",
     ("daemon/alerts/mutes.c", "%u lines"): LIMIT,
     ("daemon/evidence/stack.c", "%u threads"): "more than what could be looked at",
-    ("daemon/process/restore.c", "%zu rank processes"): "so many of all",
+    ("daemon/process/fdstore_restore.c", "%zu rank processes"): "so many of all",
     ("daemon/service.c", "%llu descriptors"): LIMIT,
     ("daemon/service.c", "%u rank processes"): LIMIT,
     ("daemon/store/sent_ids.c", "%u lines"): LIMIT,

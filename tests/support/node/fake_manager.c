@@ -104,7 +104,7 @@ void fake_manager_read(struct fake_manager *m)
 		;
 }
 
-void fake_manager_pass(struct fake_manager *m, struct cw_kept **ret, size_t *ret_n)
+void fake_manager_pass(struct fake_manager *m, struct cw_fdstore_entry **ret, size_t *ret_n)
 {
 	struct cw_passed_fd *passed;
 
@@ -113,5 +113,5 @@ void fake_manager_pass(struct fake_manager *m, struct cw_kept **ret, size_t *ret
 	for (size_t i = 0; i < m->n; i++)
 		passed[i] = (struct cw_passed_fd){ fcntl(m->kept[i].fd, F_DUPFD_CLOEXEC, 3),
 						   strdup(m->kept[i].name) };
-	cr_assert_eq(cw_kept_group(passed, m->n, &cw_clock_system, ret, ret_n), 0);
+	cr_assert_eq(cw_fdstore_group(passed, m->n, &cw_clock_system, ret, ret_n), 0);
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/process/descriptor_store.h"
+#include "daemon/process/fdstore.h"
 
 #define FAKE_MANAGER_MAX 32
 
@@ -17,7 +17,7 @@ struct fake_manager {
 	char path[64];
 	struct {
 		int fd;
-		char name[CW_KEPT_NAME_BYTES];
+		char name[CW_FDSTORE_NAME_BYTES];
 	} kept[FAKE_MANAGER_MAX];
 	size_t n;
 	unsigned stored, removed; /* messages */
@@ -28,5 +28,5 @@ void fake_manager_start(struct fake_manager *m);
 void fake_manager_stop(struct fake_manager *m);
 /* Takes in what was sent. */
 void fake_manager_read(struct fake_manager *m);
-/* As the next daemon gets it at its start: what systemd passes goes through cw_kept_group(). */
-void fake_manager_pass(struct fake_manager *m, struct cw_kept **ret, size_t *ret_n);
+/* As the next daemon gets it at its start: what systemd passes goes through cw_fdstore_group(). */
+void fake_manager_pass(struct fake_manager *m, struct cw_fdstore_entry **ret, size_t *ret_n);

@@ -25,11 +25,11 @@ struct cw_clock;
 struct cw_passed_fd;
 struct cw_process;
 
-#define CW_KEPT_NAME_BYTES 160
+#define CW_FDSTORE_NAME_BYTES 160
 
 /* One process as it came back. */
-struct cw_kept {
-	char name[CW_KEPT_NAME_BYTES];
+struct cw_fdstore_entry {
+	char name[CW_FDSTORE_NAME_BYTES];
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
@@ -41,25 +41,25 @@ struct cw_kept {
 };
 
 /* Strict. 0, -EINVAL or -ERANGE; the descriptors are set to -1. */
-int cw_kept_parse(const char *name, struct cw_kept *ret);
+int cw_fdstore_parse(const char *name, struct cw_fdstore_entry *ret);
 /* Closes the descriptors and frees the list. */
-void cw_kept_free(struct cw_kept *list, size_t n);
+void cw_fdstore_free(struct cw_fdstore_entry *list, size_t n);
 
 /*
  * Takes what the service manager passed at start; once. What is not of these kinds is closed, and
- * given up where its name says nothing. 0 or -ENOMEM; cw_kept_free().
+ * given up where its name says nothing. 0 or -ENOMEM; cw_fdstore_free().
  */
-int cw_descriptor_store_take(const struct cw_clock *clock, struct cw_kept **ret, size_t *ret_n);
+int cw_fdstore_take(const struct cw_clock *clock, struct cw_fdstore_entry **ret, size_t *ret_n);
 /* The same from a list, which it takes with all that is in it. */
-int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, const struct cw_clock *clock,
-		  struct cw_kept **ret, size_t *ret_n);
+int cw_fdstore_group(struct cw_passed_fd *passed, size_t n_passed, const struct cw_clock *clock,
+		     struct cw_fdstore_entry **ret, size_t *ret_n);
 
 /*
  * Has p kept as it is now, instead of how it was kept before. Cheap when nothing changed; a manager
  * that was busy is asked again when this is called again. 0, or -errno: it was not to be had.
  */
-int cw_descriptor_store_put(struct cw_process *p, const struct cw_clock *clock);
+int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock);
 /* p is needed no more. */
-void cw_descriptor_store_remove(struct cw_process *p, const struct cw_clock *clock);
+void cw_fdstore_remove(struct cw_process *p, const struct cw_clock *clock);
 /* What came under that name is of no use. */
-void cw_descriptor_store_give_up(const struct cw_kept *kept, const struct cw_clock *clock);
+void cw_fdstore_give_up(const struct cw_fdstore_entry *entry, const struct cw_clock *clock);

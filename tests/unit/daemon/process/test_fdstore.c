@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/process/descriptor_store.h"
+#include "daemon/process/fdstore.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -53,10 +53,10 @@ static void daemon_start(struct world *w)
 {
 	struct cw_err err;
 
-	fake_manager_pass(&w->m, &w->f.config.kept, &w->f.config.n_kept);
+	fake_manager_pass(&w->m, &w->f.config.fdstore, &w->f.config.n_fdstore);
 	cr_assert_eq(cw_node_new(&w->f.config, &w->f.node, &err), 0, "%s", err.text);
-	w->f.config.kept = NULL;
-	w->f.config.n_kept = 0;
+	w->f.config.fdstore = NULL;
+	w->f.config.n_fdstore = 0;
 }
 
 static bool is_dead(struct node_fixture *f, void *arg)
@@ -66,7 +66,7 @@ static bool is_dead(struct node_fixture *f, void *arg)
 	return seen && cw_liveness_is_dead(seen->rank.liveness);
 }
 
-Test(descriptor_store, keeps_the_last_ops_of_a_rank_that_dies_during_a_restart)
+Test(fdstore, keeps_the_last_ops_of_a_rank_that_dies_during_a_restart)
 {
 	const struct seen_rank *seen;
 	struct world w;
@@ -93,7 +93,7 @@ Test(descriptor_store, keeps_the_last_ops_of_a_rank_that_dies_during_a_restart)
 	world_stop(&w);
 }
 
-Test(descriptor_store, watches_a_rank_that_cannot_come_back)
+Test(fdstore, watches_a_rank_that_cannot_come_back)
 {
 	const struct seen_rank *seen;
 	struct world w;
@@ -120,7 +120,7 @@ Test(descriptor_store, watches_a_rank_that_cannot_come_back)
 	world_stop(&w);
 }
 
-Test(descriptor_store, remembers_an_end_it_has_seen)
+Test(fdstore, remembers_an_end_it_has_seen)
 {
 	const struct seen_rank *seen;
 	struct world w;
@@ -148,7 +148,7 @@ static bool has_none(struct node_fixture *f, void *arg)
 	return fixture_stats(f).processes == 0;
 }
 
-Test(descriptor_store, forgets_the_long_dead_at_a_restart_and_without_one)
+Test(fdstore, forgets_the_long_dead_at_a_restart_and_without_one)
 {
 	struct world w;
 	struct agent a, b;
@@ -176,7 +176,7 @@ Test(descriptor_store, forgets_the_long_dead_at_a_restart_and_without_one)
 	world_stop(&w);
 }
 
-Test(descriptor_store, keeps_the_new_record_of_a_process_and_nothing_twice)
+Test(fdstore, keeps_the_new_record_of_a_process_and_nothing_twice)
 {
 	struct world w;
 	struct agent a;
@@ -209,7 +209,7 @@ static int64_t fake_now(void *user)
 }
 
 /* The queue of its socket is full: nobody waits for it, and what was missed is made up for. */
-Test(descriptor_store, does_not_hang_on_a_manager_that_does_not_read)
+Test(fdstore, does_not_hang_on_a_manager_that_does_not_read)
 {
 	int fds[] = { memfd_create("x", MFD_CLOEXEC) };
 	int64_t now_ns = 1;
@@ -242,7 +242,7 @@ static bool is_kept(struct node_fixture *f, void *arg)
 	return m->n == 2;
 }
 
-Test(descriptor_store, stores_later_what_it_could_not_store_at_once)
+Test(fdstore, stores_later_what_it_could_not_store_at_once)
 {
 	struct world w;
 	struct agent a;
@@ -279,7 +279,7 @@ static int own_pidfd(void)
 	return (int)syscall(SYS_pidfd_open, getpid(), 0);
 }
 
-Test(descriptor_store, is_not_taken_in_by_foreign_descriptors)
+Test(fdstore, is_not_taken_in_by_foreign_descriptors)
 {
 	struct cw_passed_fd *list = calloc(16, sizeof(*list));
 	char own[64], dead[64];
@@ -299,9 +299,10 @@ Test(descriptor_store, is_not_taken_in_by_foreign_descriptors)
 	list[n++] = passed(own_pidfd(), "rank.1.78.5.0.0"); /* no record */
 	list[n++] = passed(unsealed_memfd(), "rank.2.79.5.0.0");
 	list[n++] = passed(unsealed_memfd(), "rank.");
-	cr_assert_eq(cw_kept_group(list, n, w.f.config.clock, &w.f.config.kept, &w.f.config.n_kept),
+	cr_assert_eq(cw_fdstore_group(list, n, w.f.config.clock, &w.f.config.fdstore,
+				      &w.f.config.n_fdstore),
 		     0);
-	cr_assert_eq(w.f.config.n_kept, 4);
+	cr_assert_eq(w.f.config.n_fdstore, 4);
 	cr_assert_eq(cw_node_new(&w.f.config, &w.f.node, &err), 0);
 	cr_assert_eq(fixture_stats(&w.f).restored, 0);
 	cr_assert_eq(fixture_stats(&w.f).processes, 0);
@@ -311,9 +312,9 @@ Test(descriptor_store, is_not_taken_in_by_foreign_descriptors)
 }
 
 /* The name says another start time: the pid was given to somebody else. */
-Test(descriptor_store, does_not_take_one_process_for_another)
+Test(fdstore, does_not_take_one_process_for_another)
 {
-	char name[CW_KEPT_NAME_BYTES];
+	char name[CW_FDSTORE_NAME_BYTES];
 	struct world w;
 	struct agent a;
 
@@ -332,7 +333,7 @@ Test(descriptor_store, does_not_take_one_process_for_another)
 	world_stop(&w);
 }
 
-Test(descriptor_store, reads_only_names_it_writes)
+Test(fdstore, reads_only_names_it_writes)
 {
 	static const char *const bad[] = {
 		"",
@@ -353,26 +354,26 @@ Test(descriptor_store, reads_only_names_it_writes)
 		"rank.1.2.3.4.5 ",
 		"Rank.1.2.3.4.5",
 	};
-	struct cw_kept kept;
+	struct cw_fdstore_entry kept;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_assert_lt(cw_kept_parse(bad[i], &kept), 0, "%s", bad[i]);
-	cr_assert_eq(cw_kept_parse("rank.1.2.3.4.5", &kept), 0);
+		cr_assert_lt(cw_fdstore_parse(bad[i], &kept), 0, "%s", bad[i]);
+	cr_assert_eq(cw_fdstore_parse("rank.1.2.3.4.5", &kept), 0);
 	cr_assert(!kept.is_dead && kept.pid == 2 && kept.start_ticks == 3 && kept.uid == 4 &&
 		  kept.gid == 5);
-	cr_assert_eq(cw_kept_parse("rank.1.2.3.4.5.5.0.9.77", &kept), 0);
+	cr_assert_eq(cw_fdstore_parse("rank.1.2.3.4.5.5.0.9.77", &kept), 0);
 	cr_assert(kept.is_dead && kept.end.liveness == CW_LIVE_KILLED &&
 		  kept.end.term_signal == 9 && kept.ended_ns == 77);
 }
 
 /* As systemd passes them: from descriptor 3 on, named in the environment of this very process. */
-Test(descriptor_store, takes_what_the_manager_passes)
+Test(fdstore, takes_what_the_manager_passes)
 {
 	pid_t child = fork();
 	int status;
 
 	if (child == 0) {
-		struct cw_kept *list;
+		struct cw_fdstore_entry *list;
 		char pid[16];
 		size_t n;
 		int a = fcntl(unsealed_memfd(), F_DUPFD, 100);
@@ -384,7 +385,7 @@ Test(descriptor_store, takes_what_the_manager_passes)
 		setenv("LISTEN_FDNAMES", "agent:rank.1.2.3.4.5:rank.1.2.3.4.5", 1);
 		if (dup2(open("/dev/null", O_RDONLY), 3) < 0 || dup2(a, 4) < 0 || dup2(b, 5) < 0)
 			_exit(1);
-		if (cw_descriptor_store_take(&cw_clock_system, &list, &n) < 0 || n != 1)
+		if (cw_fdstore_take(&cw_clock_system, &list, &n) < 0 || n != 1)
 			_exit(2);
 		_exit(list[0].record_fd == 4 && list[0].pidfd == 5 ? 0 : 3);
 	}

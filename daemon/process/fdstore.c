@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/process/descriptor_store.h"
+#include "daemon/process/fdstore.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,12 +27,12 @@
 
 static void name_of(const struct cw_process *p, char *buf)
 {
-	int n = snprintf(buf, CW_KEPT_NAME_BYTES, PREFIX "%u.%d.%" PRIu64 ".%u.%u", VERSION,
+	int n = snprintf(buf, CW_FDSTORE_NAME_BYTES, PREFIX "%u.%d.%" PRIu64 ".%u.%u", VERSION,
 			 (int)cw_process_pid(p), p->key.start_ticks, (unsigned)p->uid,
 			 (unsigned)p->gid);
 
 	if (cw_process_is_dead(p))
-		(void)snprintf(buf + n, (size_t)(CW_KEPT_NAME_BYTES - n), ".%u.%d.%d.%" PRId64,
+		(void)snprintf(buf + n, (size_t)(CW_FDSTORE_NAME_BYTES - n), ".%u.%d.%d.%" PRId64,
 			       (unsigned)p->end.liveness, p->end.exit_code, p->end.term_signal,
 			       p->ended_ns);
 }
@@ -40,7 +40,7 @@ static void name_of(const struct cw_process *p, char *buf)
 /* Numbers between dots, at most max. How many, or -EINVAL, -ERANGE. */
 static int parse_numbers(const char *text, uint64_t *numbers, unsigned max)
 {
-	char copy[CW_KEPT_NAME_BYTES], *rest = copy, *word;
+	char copy[CW_FDSTORE_NAME_BYTES], *rest = copy, *word;
 	unsigned n = 0;
 	int r;
 
@@ -58,7 +58,7 @@ static int parse_numbers(const char *text, uint64_t *numbers, unsigned max)
 	return (int)n;
 }
 
-int cw_kept_parse(const char *name, struct cw_kept *ret)
+int cw_fdstore_parse(const char *name, struct cw_fdstore_entry *ret)
 {
 	uint64_t v[N_NUMBERS_DEAD] = { 0 };
 	int n;
@@ -75,7 +75,7 @@ int cw_kept_parse(const char *name, struct cw_kept *ret)
 		return -ERANGE;
 	if (n == N_NUMBERS_DEAD && !cw_liveness_is_dead((uint32_t)v[5]))
 		return -EINVAL;
-	*ret = (struct cw_kept){
+	*ret = (struct cw_fdstore_entry){
 		.pid = (pid_t)v[1],
 		.start_ticks = v[2],
 		.uid = (uid_t)v[3],
@@ -92,7 +92,7 @@ int cw_kept_parse(const char *name, struct cw_kept *ret)
 
 /* ---- coming back ---- */
 
-void cw_kept_free(struct cw_kept *list, size_t n)
+void cw_fdstore_free(struct cw_fdstore_entry *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		closep(&list[i].record_fd);
@@ -114,18 +114,19 @@ static bool is_pidfd(int fd)
 }
 
 /* The manager passes what it was given together one after the other. */
-static struct cw_kept *entry_for(struct cw_kept *list, size_t *n, const char *name)
+static struct cw_fdstore_entry *entry_for(struct cw_fdstore_entry *list, size_t *n,
+					  const char *name)
 {
-	struct cw_kept *last = *n ? &list[*n - 1] : NULL;
+	struct cw_fdstore_entry *last = *n ? &list[*n - 1] : NULL;
 
 	if (last && strcmp(last->name, name) == 0)
 		return last;
-	if (cw_kept_parse(name, &list[*n]) < 0)
+	if (cw_fdstore_parse(name, &list[*n]) < 0)
 		return NULL;
 	return &list[(*n)++];
 }
 
-static bool put_into(struct cw_kept *to, int fd)
+static bool put_into(struct cw_fdstore_entry *to, int fd)
 {
 	int *place = is_memfd(fd) ? &to->record_fd : is_pidfd(fd) ? &to->pidfd : NULL;
 
@@ -135,14 +136,14 @@ static bool put_into(struct cw_kept *to, int fd)
 	return true;
 }
 
-int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, const struct cw_clock *clock,
-		  struct cw_kept **ret, size_t *ret_n)
+int cw_fdstore_group(struct cw_passed_fd *passed, size_t n_passed, const struct cw_clock *clock,
+		     struct cw_fdstore_entry **ret, size_t *ret_n)
 {
-	struct cw_kept *list = calloc(n_passed + 1, sizeof(*list));
+	struct cw_fdstore_entry *list = calloc(n_passed + 1, sizeof(*list));
 	size_t n = 0;
 
 	for (size_t i = 0; i < n_passed; i++) {
-		struct cw_kept *to = list ? entry_for(list, &n, passed[i].name) : NULL;
+		struct cw_fdstore_entry *to = list ? entry_for(list, &n, passed[i].name) : NULL;
 
 		if (!to || !put_into(to, passed[i].fd))
 			(void)close(passed[i].fd); /* nobody's */
@@ -159,44 +160,44 @@ int cw_kept_group(struct cw_passed_fd *passed, size_t n_passed, const struct cw_
 	return 0;
 }
 
-int cw_descriptor_store_take(const struct cw_clock *clock, struct cw_kept **ret, size_t *ret_n)
+int cw_fdstore_take(const struct cw_clock *clock, struct cw_fdstore_entry **ret, size_t *ret_n)
 {
 	struct cw_passed_fd *passed;
 	size_t n;
 	int r = cw_notify_passed_fds(PREFIX, &passed, &n);
 
-	return r < 0 ? r : cw_kept_group(passed, n, clock, ret, ret_n);
+	return r < 0 ? r : cw_fdstore_group(passed, n, clock, ret, ret_n);
 }
 
-void cw_descriptor_store_give_up(const struct cw_kept *kept, const struct cw_clock *clock)
+void cw_fdstore_give_up(const struct cw_fdstore_entry *entry, const struct cw_clock *clock)
 {
-	(void)cw_notify_remove_fds(clock, kept->name); /* or at the next start */
+	(void)cw_notify_remove_fds(clock, entry->name); /* or at the next start */
 }
 
 /* ---- being kept ---- */
 
-int cw_descriptor_store_put(struct cw_process *p, const struct cw_clock *clock)
+int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock)
 {
 	int fds[] = { cw_record_fd(p->record), p->pidfd };
-	char name[CW_KEPT_NAME_BYTES];
+	char name[CW_FDSTORE_NAME_BYTES];
 	int r;
 
 	name_of(p, name);
-	if (p->kept_ino == p->record_ino && strcmp(name, p->kept_as) == 0)
+	if (p->fdstore_ino == p->record_ino && strcmp(name, p->fdstore_name) == 0)
 		return 0;
-	cw_descriptor_store_remove(p, clock); /* first: the new name may be the old one */
+	cw_fdstore_remove(p, clock); /* first: the new name may be the old one */
 	r = cw_notify_store_fds(clock, name, fds, p->pidfd >= 0 ? 2 : 1);
 	if (r < 0)
 		return r;
-	strcpy(p->kept_as, name);
-	p->kept_ino = p->record_ino;
+	strcpy(p->fdstore_name, name);
+	p->fdstore_ino = p->record_ino;
 	return 0;
 }
 
-void cw_descriptor_store_remove(struct cw_process *p, const struct cw_clock *clock)
+void cw_fdstore_remove(struct cw_process *p, const struct cw_clock *clock)
 {
 	/* What it cannot be told to forget it passes at the next start, where it is judged anew. */
-	if (p->kept_as[0])
-		(void)cw_notify_remove_fds(clock, p->kept_as);
-	p->kept_as[0] = '\0';
+	if (p->fdstore_name[0])
+		(void)cw_notify_remove_fds(clock, p->fdstore_name);
+	p->fdstore_name[0] = '\0';
 }

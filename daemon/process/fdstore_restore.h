@@ -10,7 +10,7 @@
 
 #include "daemon/process/process.h"
 
-struct cw_restore_config {
+struct cw_fdstore_restore_config {
 	struct cw_process **table;
 	struct cw_process_places places;
 	const struct cw_clock *clock;
@@ -21,4 +21,5 @@ struct cw_restore_config {
 };
 
 /* Takes the list. How many came back; the others are given up. */
-unsigned cw_restore(const struct cw_restore_config *config, struct cw_kept *list, size_t n);
+unsigned cw_fdstore_restore(const struct cw_fdstore_restore_config *config,
+			    struct cw_fdstore_entry *list, size_t n);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/process/restore.h"
+#include "daemon/process/fdstore_restore.h"
 
 #include <errno.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 
-static int enter_table(const struct cw_restore_config *config, struct cw_process *p)
+static int enter_table(const struct cw_fdstore_restore_config *config, struct cw_process *p)
 {
 	struct cw_process *displaced;
 	int r;
@@ -20,18 +20,18 @@ static int enter_table(const struct cw_restore_config *config, struct cw_process
 	return cw_htable_added(p) ? 0 : -ENOMEM;
 }
 
-static int restore_one(const struct cw_restore_config *config, struct cw_kept *kept,
-		       struct cw_err *err)
+static int restore_one(const struct cw_fdstore_restore_config *config,
+		       struct cw_fdstore_entry *entry, struct cw_err *err)
 {
 	int64_t now_ns = cw_clock_now_ns(config->clock);
 	struct cw_process *p;
 	int r;
 
 	/* A clock that is behind is not that of this boot. */
-	if (kept->is_dead &&
-	    (kept->ended_ns > now_ns || now_ns - kept->ended_ns > CW_PROCESS_KEEP_DEAD_NS))
+	if (entry->is_dead &&
+	    (entry->ended_ns > now_ns || now_ns - entry->ended_ns > CW_PROCESS_KEEP_DEAD_NS))
 		return cw_err_set(err, ETIME, "it ended too long ago");
-	r = cw_process_restore(kept, &p, err);
+	r = cw_process_restore(entry, &p, err);
 	if (r < 0)
 		return r;
 	r = enter_table(config, p);
@@ -39,9 +39,9 @@ static int restore_one(const struct cw_restore_config *config, struct cw_kept *k
 		(void)cw_process_free(p); /* always NULL */
 		return cw_err_set(err, -r, "no place for it");
 	}
-	if (kept->is_dead) {
-		p->ending_ns = kept->ended_ns;
-		config->on_dead(p, &kept->end, config->user);
+	if (entry->is_dead) {
+		p->ending_ns = entry->ended_ns;
+		config->on_dead(p, &entry->end, config->user);
 		return 0;
 	}
 	r = config->on_living(p, config->user);
@@ -53,7 +53,8 @@ static int restore_one(const struct cw_restore_config *config, struct cw_kept *k
 	return 0;
 }
 
-unsigned cw_restore(const struct cw_restore_config *config, struct cw_kept *list, size_t n)
+unsigned cw_fdstore_restore(const struct cw_fdstore_restore_config *config,
+			    struct cw_fdstore_entry *list, size_t n)
 {
 	unsigned restored = 0;
 	struct cw_err err;
@@ -65,9 +66,9 @@ unsigned cw_restore(const struct cw_restore_config *config, struct cw_kept *list
 		}
 		log_debug("rank process pid=%d uid=%u was kept over the restart in vain: %s",
 			  (int)list[i].pid, (unsigned)list[i].uid, err.text);
-		cw_descriptor_store_give_up(&list[i], config->clock);
+		cw_fdstore_give_up(&list[i], config->clock);
 	}
-	cw_kept_free(list, n);
+	cw_fdstore_free(list, n);
 	if (n)
 		log_notice("%u of %zu rank processes kept over the restart are known again",
 			   restored, n);
