@@ -26,7 +26,7 @@ enum cw_peer_ask {
 	CW_PEER_ASK_MUTE,
 	/* For each incident, and again every 30 s. */
 	CW_PEER_ASK_ANNOUNCE,
-	/* For people: incidents, reports, stacks. CW_ASK_NODES_MAX of a node at once. */
+	/* For people: incidents, reports, stacks. CW_PEER_QUERY_MAX of a node at once. */
 	CW_PEER_ASK_QUESTION,
 	CW_PEER_ASK__MAX,
 };

@@ -46,9 +46,9 @@ static bool has_member_of(const struct cw_route_node *node, const uint64_t *ids,
 	return false;
 }
 
-static unsigned ask_nodes(const struct cw_leader_effects *e, const struct cw_route *route,
-			  struct cw_job *job, struct cw_msg_window_request *request,
-			  cw_leader_answer_fn on_reply)
+static unsigned query_peers(const struct cw_leader_effects *e, const struct cw_route *route,
+			    struct cw_job *job, struct cw_msg_window_request *request,
+			    cw_leader_answer_fn on_reply)
 {
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
 	unsigned n_asked = 0;
@@ -111,7 +111,7 @@ static unsigned ask_for_past(const struct cw_leader_effects *e, const struct cw_
 	request.max_ops = max_calls;
 	request.from_seq = range.from_seq;
 	request.to_seq = range.to_seq;
-	return ask_nodes(e, route, job, &request, on_past_windows);
+	return query_peers(e, route, job, &request, on_past_windows);
 }
 
 /* Somebody waits there now; else only what happened long ago is of interest. */
@@ -149,6 +149,6 @@ unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_rout
 			ids[request.n_comm_ids++] = comm->id;
 	}
 	if (request.n_comm_ids)
-		n_asked += ask_nodes(e, route, job, &request, on_last_windows);
+		n_asked += query_peers(e, route, job, &request, on_last_windows);
 	return n_asked;
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "cluster/ask_nodes.h"
+#include "cluster/peer_query.h"
 #include "common/address.h"
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
@@ -43,7 +43,7 @@ struct question {
 	void *user;
 	struct plan plan;
 	struct cw_merge merge;
-	struct cw_ask_nodes *ask; /* NULL = waits for a place */
+	struct cw_peer_query *ask; /* NULL = waits for a place */
 	int64_t asked_ns;
 };
 
@@ -80,7 +80,7 @@ static void drop_question(struct question *q)
 	struct cw_control_answer unused;
 
 	DL_DELETE(q->owner->questions, q);
-	cw_ask_nodes_free(q->ask);
+	cw_peer_query_free(q->ask);
 	cw_control_merge_end(&q->merge, &unused);
 	cw_control_answer_fini(&unused);
 	json_decref(q->plan.arguments);
@@ -175,7 +175,7 @@ static bool may_ask(const struct question *q)
 		if (other->ask && other->caller.uid == q->caller.uid && !q->caller.sees_all)
 			return false;
 	}
-	return count < CW_ASK_NODES_MAX;
+	return count < CW_PEER_QUERY_MAX;
 }
 
 static unsigned count_peers(const struct cw_control_nodes *n)
@@ -258,7 +258,7 @@ static int start(struct question *q)
 	const struct cw_control_nodes *n = q->owner;
 	const struct plan *p = &q->plan;
 	_cleanup_(freep) char *json = cw_json_write(p->arguments, JSON_COMPACT);
-	struct cw_ask_nodes_config ask = {
+	struct cw_peer_query_config ask = {
 		.clock = n->config.clock,
 		.transport = n->config.transport,
 		.node = p->is_for_one ? p->node : NULL,
@@ -273,7 +273,7 @@ static int start(struct question *q)
 		.user = q,
 	};
 
-	if (!json || cw_ask_nodes_new(&ask, &q->ask) < 0)
+	if (!json || cw_peer_query_new(&ask, &q->ask) < 0)
 		return -ENOMEM;
 	if (!p->is_for_one)
 		note_unreachable(q);
@@ -428,6 +428,6 @@ void cw_control_nodes_tick(struct cw_control_nodes *n)
 		    (!q->ask && now - q->asked_ns >= CW_CONTROL_NODES_PLACE_MS * CW_NS_PER_MS))
 			give_up(q);
 		else if (q->ask)
-			cw_ask_nodes_tick(q->ask);
+			cw_peer_query_tick(q->ask);
 	}
 }

@@ -10,7 +10,7 @@
  *	           to lead it
  *	stacks     the job's leader; where nobody here knows the job, all living peers
  *
- * At most CW_ASK_NODES_MAX questions are under way, one of a user (of who sees all, any number of
+ * At most CW_PEER_QUERY_MAX questions are under way, one of a user (of who sees all, any number of
  * them). Others wait for CW_CONTROL_NODES_PLACE_MS; then the answer is this node's, and says that
  * the others were not asked.
  *

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/ask_nodes.h"
+#include "cluster/peer_query.h"
 #include "report/json_util.h"
 #include "tests/support/cluster/cluster.h"
 
@@ -102,7 +102,7 @@ static void pass(double seconds)
 /* Eight users, whose questions nobody answers. */
 static void fill(void)
 {
-	for (unsigned i = 0; i < CW_ASK_NODES_MAX; i++)
+	for (unsigned i = 0; i < CW_PEER_QUERY_MAX; i++)
 		cr_assert(ask(i, "incidents"));
 	pass(0.25);
 }
@@ -117,7 +117,7 @@ Test(control_nodes, who_finds_no_place_is_told_that_nobody_was_asked)
 	cr_expect_eq(cw_json_int(got[8].doc, "not_asked", 0), 2);
 	cr_expect_eq(cw_json_int(got[8].doc, "silent_count", -1), 0, "nobody was silent");
 	pass(2);
-	for (unsigned i = 0; i < CW_ASK_NODES_MAX; i++) {
+	for (unsigned i = 0; i < CW_PEER_QUERY_MAX; i++) {
 		cr_assert_eq(got[i].n, 1);
 		cr_expect_null(json_object_get(got[i].doc, "not_asked"));
 		cr_expect_eq(cw_json_int(got[i].doc, "silent_count", 0), 2);

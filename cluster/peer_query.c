@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/ask_nodes.h"
+#include "cluster/peer_query.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct cw_ask_nodes {
-	struct cw_ask_nodes_config config;
+struct cw_peer_query {
+	struct cw_peer_query_config config;
 	char *verb, *json;
 	char **nodes;
 	unsigned n_nodes, next, in_flight;
@@ -14,13 +14,13 @@ struct cw_ask_nodes {
 	bool has_enough;
 };
 
-static int add_node(struct cw_ask_nodes *a, const char *name)
+static int add_node(struct cw_peer_query *a, const char *name)
 {
 	a->nodes[a->n_nodes] = strdup(name);
 	return a->nodes[a->n_nodes++] ? 0 : -1;
 }
 
-static int list_nodes(struct cw_ask_nodes *a)
+static int list_nodes(struct cw_peer_query *a)
 {
 	struct cw_transport *t = a->config.transport;
 	const struct cw_peer *peers;
@@ -39,9 +39,9 @@ static int list_nodes(struct cw_ask_nodes *a)
 	return r;
 }
 
-int cw_ask_nodes_new(const struct cw_ask_nodes_config *config, struct cw_ask_nodes **ret)
+int cw_peer_query_new(const struct cw_peer_query_config *config, struct cw_peer_query **ret)
 {
-	struct cw_ask_nodes *a = calloc(1, sizeof(*a));
+	struct cw_peer_query *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return -ENOMEM;
@@ -50,7 +50,7 @@ int cw_ask_nodes_new(const struct cw_ask_nodes_config *config, struct cw_ask_nod
 	a->json = strdup(config->json);
 	a->end_ns = cw_clock_awake_ns(config->clock) + config->within_ms * CW_NS_PER_MS;
 	if (!a->verb || !a->json || list_nodes(a) < 0) {
-		(void)cw_ask_nodes_free(a); /* always NULL */
+		(void)cw_peer_query_free(a); /* always NULL */
 		return -ENOMEM;
 	}
 	a->config.node = NULL; /* was borrowed */
@@ -58,7 +58,7 @@ int cw_ask_nodes_new(const struct cw_ask_nodes_config *config, struct cw_ask_nod
 	return 0;
 }
 
-struct cw_ask_nodes *cw_ask_nodes_free(struct cw_ask_nodes *a)
+struct cw_peer_query *cw_peer_query_free(struct cw_peer_query *a)
 {
 	if (!a)
 		return NULL;
@@ -72,7 +72,7 @@ struct cw_ask_nodes *cw_ask_nodes_free(struct cw_ask_nodes *a)
 	return NULL;
 }
 
-static void take(struct cw_ask_nodes *a, const char *node, const struct cw_msg_node_reply *answer)
+static void take(struct cw_peer_query *a, const char *node, const struct cw_msg_node_reply *answer)
 {
 	if (!a->has_enough)
 		a->has_enough = a->config.on_answer(node, answer, a->config.user);
@@ -81,13 +81,13 @@ static void take(struct cw_ask_nodes *a, const char *node, const struct cw_msg_n
 /* The next tick ends it, so that nobody frees the question from inside the transport. */
 static void on_reply(const char *node, const struct cw_message *reply, void *user)
 {
-	struct cw_ask_nodes *a = user;
+	struct cw_peer_query *a = user;
 
 	a->in_flight--;
 	take(a, node, reply ? &reply->node_reply : NULL);
 }
 
-static void ask(struct cw_ask_nodes *a, const char *node, int64_t left_ns)
+static void ask(struct cw_peer_query *a, const char *node, int64_t left_ns)
 {
 	struct cw_message msg = { .type = CW_MSG_NODE_REQUEST,
 				  .node_request = { .verb = a->verb,
@@ -102,12 +102,12 @@ static void ask(struct cw_ask_nodes *a, const char *node, int64_t left_ns)
 		a->in_flight++;
 }
 
-void cw_ask_nodes_tick(struct cw_ask_nodes *a)
+void cw_peer_query_tick(struct cw_peer_query *a)
 {
 	int64_t left_ns = a->end_ns - cw_clock_awake_ns(a->config.clock);
 
 	while (!a->has_enough && left_ns > 0 && a->next < a->n_nodes &&
-	       a->in_flight < CW_ASK_NODES_IN_FLIGHT)
+	       a->in_flight < CW_PEER_QUERY_IN_FLIGHT)
 		ask(a, a->nodes[a->next++], left_ns);
 	while (!a->has_enough && left_ns <= 0 && a->next < a->n_nodes)
 		take(a, a->nodes[a->next++], NULL); /* the time was up before their turn */

@@ -14,21 +14,21 @@
 #include "cluster/transport.h"
 #include "common/clock.h"
 
-struct cw_ask_nodes;
+struct cw_peer_query;
 
 /* Of one question at once: beside those, evidence and windows have to find room on the way. */
-#define CW_ASK_NODES_IN_FLIGHT 32u
+#define CW_PEER_QUERY_IN_FLIGHT 32u
 /* Questions at once. */
-#define CW_ASK_NODES_MAX 8u
+#define CW_PEER_QUERY_MAX 8u
 
 /* answer NULL: none came. Returns true when no further answer is wanted. */
-typedef bool (*cw_ask_nodes_fn)(const char *node, const struct cw_msg_node_reply *answer,
-				void *user);
+typedef bool (*cw_peer_query_fn)(const char *node, const struct cw_msg_node_reply *answer,
+				 void *user);
 /* No answer comes any more; the question may be freed, and is by its owner. Never from inside
- * cw_ask_nodes_new(). */
-typedef void (*cw_ask_nodes_done_fn)(void *user);
+ * cw_peer_query_new(). */
+typedef void (*cw_peer_query_done_fn)(void *user);
 
-struct cw_ask_nodes_config {
+struct cw_peer_query_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
 	const char *node; /* NULL = all living peers */
@@ -36,14 +36,14 @@ struct cw_ask_nodes_config {
 	uint32_t uid;
 	bool sees_all;
 	uint32_t within_ms;
-	cw_ask_nodes_fn on_answer;
-	cw_ask_nodes_done_fn on_done;
+	cw_peer_query_fn on_answer;
+	cw_peer_query_done_fn on_done;
 	void *user;
 };
 
-/* Copies what it needs; nothing is sent before cw_ask_nodes_tick(). 0 or -ENOMEM. */
-int cw_ask_nodes_new(const struct cw_ask_nodes_config *config, struct cw_ask_nodes **ret);
+/* Copies what it needs; nothing is sent before cw_peer_query_tick(). 0 or -ENOMEM. */
+int cw_peer_query_new(const struct cw_peer_query_config *config, struct cw_peer_query **ret);
 /* Takes NULL; returns NULL. Nobody is called back any more. */
-struct cw_ask_nodes *cw_ask_nodes_free(struct cw_ask_nodes *a);
+struct cw_peer_query *cw_peer_query_free(struct cw_peer_query *a);
 /* Call it several times a second. May call on_done. */
-void cw_ask_nodes_tick(struct cw_ask_nodes *a);
+void cw_peer_query_tick(struct cw_peer_query *a);
