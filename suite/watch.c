@@ -81,11 +81,11 @@ struct waiters {
 
 struct watch {
 	const struct suite_scenario *s;
-	const struct watch_eyes *eyes;
+	const struct watch_observer *observer;
 	struct cluster *attempts[MAX_ATTEMPTS]; /* the last one lives */
 	unsigned n_attempts, n_restarts;
 	struct network *net;
-	struct network_observer observer;
+	struct network_observer network_observer;
 	struct node_state *nodes;
 	struct network_time *times;
 	struct watch_faults faults;
@@ -207,7 +207,8 @@ static void publish(void *user, struct network_node *n)
 	cw_arena_reset(&w->arena);
 	w->nodes[n->index].n_ended = cluster_n_ended(living(w), n->index);
 	if (tell_ranks(w, n->index, &d) < 0 ||
-	    (w->eyes->change && w->eyes->change(w->eyes->user, n->index, &w->arena, &d) < 0)) {
+	    (w->observer->change &&
+	     w->observer->change(w->observer->user, n->index, &w->arena, &d) < 0)) {
 		note_error(w, -ENOMEM);
 		return;
 	}
@@ -445,7 +446,7 @@ static int show(const struct watch *w, const json_t *doc)
 {
 	json_t *truth;
 
-	if (!w->eyes->on_incident)
+	if (!w->observer->on_incident)
 		return 0;
 	truth = cluster_truth(living(w));
 	if (!truth)
@@ -454,7 +455,7 @@ static int show(const struct watch *w, const json_t *doc)
 	(void)json_object_set_new(
 		truth, "wall_s",
 		json_real((double)(NETWORK_WALL_NS + w->net->now_ns) / (double)CW_NS_PER_S));
-	w->eyes->on_incident(w->eyes->user, w->s, doc, truth);
+	w->observer->on_incident(w->observer->user, w->s, doc, truth);
 	json_decref(truth);
 	return 0;
 }
@@ -771,17 +772,17 @@ static bool is_stalled(const struct watch *w)
 
 static void show_look(const struct watch *w)
 {
-	const struct cw_job_view *view = w->eyes->on_second ? last_look(w) : NULL;
+	const struct cw_job_view *view = w->observer->on_second ? last_look(w) : NULL;
 
 	if (view)
-		w->eyes->on_second(w->eyes->user, now_ns(w), view);
+		w->observer->on_second(w->observer->user, now_ns(w), view);
 }
 
 static void on_log(void *user, const struct network_node *n, const char *text)
 {
 	const struct watch *w = user;
 
-	w->eyes->on_log(w->eyes->user, now_ns(w) - CLUSTER_ORIGIN_NS, n->name, text);
+	w->observer->on_log(w->observer->user, now_ns(w) - CLUSTER_ORIGIN_NS, n->name, text);
 }
 
 static bool is_over(const struct watch *w)
@@ -855,8 +856,8 @@ static int begin(struct watch *w)
 		return -ENOMEM;
 	watch_faults_machines(w->s, config.n_nodes, w->times);
 	config.times = w->times;
-	w->observer = (struct network_observer){ .user = w, .on_log = on_log };
-	config.observer = w->eyes->on_log ? &w->observer : NULL;
+	w->network_observer = (struct network_observer){ .user = w, .on_log = on_log };
+	config.observer = w->observer->on_log ? &w->network_observer : NULL;
 	r = cw_job_id_make(CLUSTER_UID, "suite", &w->job);
 	if (r == 0)
 		r = network_new(&config, &w->net);
@@ -886,14 +887,14 @@ static bool somebody_stands(const struct watch *w)
 
 int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
-	return cw_watch_with(s, &(struct watch_eyes){ 0 }, err, ret);
+	return cw_watch_with(s, &(struct watch_observer){ 0 }, err, ret);
 }
 
-int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
-		  struct outcome *ret)
+int cw_watch_with(const struct suite_scenario *s, const struct watch_observer *observer,
+		  struct cw_err *err, struct outcome *ret)
 {
 	struct outcome out = { .is_fault_missing = s->n_faults > 0 };
-	struct watch w = { .s = s, .eyes = eyes, .out = &out, .err = err };
+	struct watch w = { .s = s, .observer = observer, .out = &out, .err = err };
 	int r = begin(&w);
 
 	if (r == 0)
@@ -916,9 +917,9 @@ int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes,
 int cw_watch_snapshot(const struct suite_scenario *s, int64_t after_ns, struct cw_err *err,
 		      struct cw_snapshot **ret)
 {
-	const struct watch_eyes eyes = { 0 };
+	const struct watch_observer observer = { 0 };
 	struct outcome out = { 0 };
-	struct watch w = { .s = s, .eyes = &eyes, .out = &out, .err = err };
+	struct watch w = { .s = s, .observer = &observer, .out = &out, .err = err };
 	int r = begin(&w);
 
 	if (r == 0)

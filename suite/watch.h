@@ -16,7 +16,7 @@ struct cw_msg_digest;
 struct json_t;
 
 /* Somebody who looks on. What is handed over is borrowed; a function that is NULL is not called. */
-struct watch_eyes {
+struct watch_observer {
 	void *user;
 	/*
 	 * May change what a node is about to tell; memory that it needs comes from the arena. 0 or
@@ -37,8 +37,8 @@ struct watch_eyes {
 
 /* 0; -EINVAL with a sentence in err: the scenario makes no sense; -ENOMEM. */
 int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret);
-int cw_watch_with(const struct suite_scenario *s, const struct watch_eyes *eyes, struct cw_err *err,
-		  struct outcome *ret);
+int cw_watch_with(const struct suite_scenario *s, const struct watch_observer *observer,
+		  struct cw_err *err, struct outcome *ret);
 /*
  * What the job's leader knows after so long, with the windows of all communicators; *ret is the
  * caller's. As cw_watch(); -ENOENT: nobody leads it then.

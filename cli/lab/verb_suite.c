@@ -327,7 +327,7 @@ static void print_incident(void *user, const struct suite_scenario *s, const jso
 /* By whoever runs it. */
 static int obtain(struct run *run, const struct suite_scenario *s, struct outcome *ret)
 {
-	const struct watch_eyes eyes = {
+	const struct watch_observer observer = {
 		.user = run,
 		.on_incident = run->opts->incidents ? print_incident : NULL,
 		.on_log = run->opts->trace ? tell_log : NULL,
@@ -335,7 +335,7 @@ static int obtain(struct run *run, const struct suite_scenario *s, struct outcom
 
 	if (run->workers.n && !suite_workers_is_one(&run->workers))
 		return suite_workers_get(&run->workers, &run->err, ret);
-	return cw_watch_with(s, &eyes, &run->err, ret);
+	return cw_watch_with(s, &observer, &run->err, ret);
 }
 
 static int on_scenario(void *user, const struct suite_scenario *s)

@@ -285,9 +285,9 @@ static bool is_less_sure(const struct outcome *base, const struct outcome *other
 static int check_same(struct tally *t, const struct suite_scenario *s, const struct outcome *base,
 		      struct view *view, const char *property)
 {
-	const struct watch_eyes eyes = { .user = view, .change = change };
+	const struct watch_observer observer = { .user = view, .change = change };
 	struct outcome o = { 0 };
-	int r = cw_watch_with(s, &eyes, &t->err, &o);
+	int r = cw_watch_with(s, &observer, &t->err, &o);
 
 	if (r < 0)
 		return r;
@@ -307,15 +307,15 @@ static int check_hidden(struct tally *t, const struct suite_scenario *s, const s
 			int64_t hidden)
 {
 	struct view view = { .n = s->n_ranks, .hidden = hidden };
-	const struct watch_eyes eyes = { .user = &view,
-					 .change = change,
-					 .on_incident = note_coverage };
+	const struct watch_observer observer = { .user = &view,
+						 .change = change,
+						 .on_incident = note_coverage };
 	struct suite_scenario seen = *s;
 	struct outcome o = { 0 };
 	int r;
 
 	seen.may_be_silent = true; /* who is not seen may keep it from ever becoming a page */
-	r = cw_watch_with(&seen, &eyes, &t->err, &o);
+	r = cw_watch_with(&seen, &observer, &t->err, &o);
 	if (r < 0)
 		return r;
 	if (o.is_alert && o.confidence == CW_CONFIDENCE_CERTAIN && !cw_score_is_right(s, &o))

@@ -333,11 +333,11 @@ static void on_incident(void *user, const struct suite_scenario *s, const struct
 
 static int watch_incidents(void *user, const struct suite_scenario *s)
 {
-	const struct watch_eyes eyes = { .on_incident = on_incident };
+	const struct watch_observer observer = { .on_incident = on_incident };
 	struct cw_err err = { "" };
 
 	(void)user;
-	cr_assert_eq(cw_watch_with(s, &eyes, &err, &said), 0, "%s", err.text);
+	cr_assert_eq(cw_watch_with(s, &observer, &err, &said), 0, "%s", err.text);
 	return 0;
 }
 
@@ -368,11 +368,11 @@ static void on_log(void *user, int64_t ns, const char *node, const char *text)
 
 static int watch_log(void *user, const struct suite_scenario *s)
 {
-	const struct watch_eyes eyes = { .on_log = on_log };
+	const struct watch_observer observer = { .on_log = on_log };
 	struct cw_err err = { "" };
 
 	(void)user;
-	cr_assert_eq(cw_watch_with(s, &eyes, &err, &said), 0, "%s", err.text);
+	cr_assert_eq(cw_watch_with(s, &observer, &err, &said), 0, "%s", err.text);
 	return 0;
 }
 
