@@ -98,30 +98,13 @@ void connect_step(struct comm *comm)
 	}
 }
 
-/* On an idle stream the device comes to what stands before the call at once. */
-static void reach(struct rank *r, const struct item *item)
-{
-	struct member *m = item->m;
-
-	if (r->streams[item->stream])
-		return;
-	for (uint32_t i = 0; i < item->n_ops; i++) {
-		struct cw_op *op = member_op(m, item->first_op + i);
-
-		if (op->flags & CW_OPF_NO_COUNT)
-			continue;
-		op->progress = CW_PROGRESS_REACHED;
-		if (op->coll_seq > m->reached)
-			m->reached = op->coll_seq;
-	}
-	record_device(m, item->first_op + item->n_ops - 1, 0);
-}
-
 void connect_wait(struct rank *r, struct item *item)
 {
 	r->waiting = item;
 	r->connecting = item->m;
 	r->host = HOST_LAUNCH;
-	reach(r, item);
+	/* On an idle stream the device comes to what stands before the call at once. */
+	if (!r->streams[item->stream])
+		device_note_reached(item);
 	connect_step(item->m->comm);
 }

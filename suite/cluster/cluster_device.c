@@ -178,14 +178,10 @@ static void arrive_p2p(struct item *item, const struct cw_op *op)
 
 /* ---- streams ---- */
 
-static void reach_ops(struct item *item)
+void device_note_reached(const struct item *item)
 {
 	struct member *m = item->m;
-	int64_t now = item->rank->c->now_ns;
 
-	m->in_flight = item;
-	m->moved_ns = now;
-	/* All of them first: an op of the group may complete another. */
 	for (uint32_t i = 0; i < item->n_ops; i++) {
 		struct cw_op *op = member_op(m, item->first_op + i);
 
@@ -196,6 +192,16 @@ static void reach_ops(struct item *item)
 			m->reached = op->coll_seq;
 	}
 	record_device(m, item->first_op + item->n_ops - 1, 0);
+}
+
+static void reach_ops(struct item *item)
+{
+	struct member *m = item->m;
+	int64_t now = item->rank->c->now_ns;
+
+	m->in_flight = item;
+	m->moved_ns = now;
+	device_note_reached(item); /* all of them first: an op of the group may complete another */
 	if (item->rank->c->s->completion == SUITE_NCCL) {
 		flow_begin(item);
 		return;

@@ -297,6 +297,8 @@ void connect_step(struct comm *comm);
 void device_kernel(struct rank *r, uint32_t stream, int64_t ns);
 void device_enqueue(struct item *item);
 void device_on_item(struct item *item);
+/* Its ops are reached: their progress, and the member's, say so. */
+void device_note_reached(const struct item *item);
 /* A part of the item is done: all ops of it complete when all parts are. */
 void device_part_done(struct item *item);
 struct cw_op *member_op(struct member *m, uint64_t op_index);
