@@ -15,8 +15,8 @@
 #include "agent/base/state.h"
 #include "agent/cuda/cuda_driver.h"
 #include "agent/cuda/device_times.h"
+#include "agent/cuda/progress_budget.h"
 #include "agent/cuda/summary.h"
-#include "agent/cuda/thin.h"
 #include "agent/record/clock.h"
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
@@ -38,7 +38,7 @@ static bool is_wanted(void)
 		value = getenv("COLLWATCH_PROGRESS");
 		known = value && strcmp(value, "off") == 0 ? 1 : 2;
 		if (value && strcmp(value, "auto") == 0)
-			CW_STORE(cw_thin_is_on, true);
+			CW_STORE(cw_progress_budget_is_on, true);
 		CW_STORE(answer, known);
 	}
 	return known == 2;
@@ -158,8 +158,8 @@ static uint16_t new_slot(int c, cudaStream_t stream, uint64_t op_index)
 		if (!claim(info, c))
 			continue;
 		__atomic_store_n(&slots_used, i + 1, __ATOMIC_RELAXED);
-		if (CW_LOAD(cw_thin_is_on))
-			cw_thin_reset((uint16_t)i);
+		if (CW_LOAD(cw_progress_budget_is_on))
+			cw_progress_budget_reset((uint16_t)i);
 		CW_STORE(info->comm_generation, cw_record.comms[c].generation);
 		CW_STORE(info->context, (uint64_t)(uintptr_t)cw_comms[c].context);
 		CW_STORE(info->stream, (uint64_t)(uintptr_t)stream);
@@ -285,8 +285,8 @@ out:
 
 bool cw_progress_reached(int c, uint16_t slot, cudaStream_t stream, uint64_t op_index)
 {
-	if (cw_unlikely(cw_thin_is_on))
-		cw_thin_open(cw_thin_of(slot), op_index, cw_op_ns());
+	if (cw_unlikely(cw_progress_budget_is_on))
+		cw_progress_budget_open(cw_progress_budget_of(slot), op_index, cw_op_ns());
 	return write_word(c, slot * sizeof(struct cw_rec_progress), stream, (uint32_t)op_index);
 }
 
@@ -297,7 +297,7 @@ bool cw_progress_completed(int c, uint16_t slot, cudaStream_t stream, uint64_t o
 				     offsetof(struct cw_rec_progress, completed),
 			     stream, (uint32_t)op_index);
 
-	if (cw_unlikely(cw_thin_is_on) && ok)
-		cw_thin_close(cw_thin_of(slot), op_index, cw_op_ns());
+	if (cw_unlikely(cw_progress_budget_is_on) && ok)
+		cw_progress_budget_close(cw_progress_budget_of(slot), op_index, cw_op_ns());
 	return ok;
 }

@@ -6,7 +6,7 @@
  * caller's thread. Nothing here waits, polls or synchronises, and no thread of the agent ever calls
  * CUDA.
  *
- * Of a busy stream some ops get no writes if the user wants it so (agent/cuda/thin.h).
+ * Of a busy stream some ops get no writes if the user wants it so (agent/cuda/progress_budget.h).
  *
  * Whatever cannot be done (no driver, slots used up, a stream being captured, an error) leaves the
  * op's completion unknown; it is never wrong.

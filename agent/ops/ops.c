@@ -11,8 +11,8 @@
 #include "agent/base/state.h"
 #include "agent/cuda/device_times.h"
 #include "agent/cuda/progress.h"
+#include "agent/cuda/progress_budget.h"
 #include "agent/cuda/summary.h"
-#include "agent/cuda/thin.h"
 #include "agent/ops/graph.h"
 #include "agent/ops/group.h"
 #include "agent/ops/hot.h"
@@ -189,9 +189,10 @@ static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const v
 	default:
 		return;
 	}
-	since = cw_thin_leave_out(cw_thin_of(call->slot),
-				  cw_thin_spot(call->kind, call->desc->count, caller),
-				  call->op_index, call->enter_ns);
+	since = cw_progress_budget_leave_out(
+		cw_progress_budget_of(call->slot),
+		cw_progress_budget_spot(call->kind, call->desc->count, caller), call->op_index,
+		call->enter_ns);
 	if (!since)
 		return;
 	call->slot = cw_rec_slot_left_out(call->slot, since);
@@ -306,7 +307,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	call->enter_ns = cw_op_ns();
 	if (cw_unlikely(cw_summary_is_on))
 		call->summary_id = cw_summary_take(call, desc, false);
-	if (cw_unlikely(cw_thin_is_on) && !group)
+	if (cw_unlikely(cw_progress_budget_is_on) && !group)
 		leave_out(call, caller);
 	put(call, desc, group ? (uint32_t)group->id : 0, caller);
 	if (!group && cw_rec_slot_is_written(call->slot))
@@ -343,7 +344,7 @@ static inline bool is_told_by_later(const struct cw_op_call *call, ncclResult_t 
 {
 	if (cw_likely(!(call->flags & CW_OPF_LEFT_OUT)))
 		return false;
-	cw_thin_return(cw_thin_of(cw_rec_slot_of(call->slot)), now);
+	cw_progress_budget_return(cw_progress_budget_of(cw_rec_slot_of(call->slot)), now);
 	return result == ncclSuccess;
 }
 

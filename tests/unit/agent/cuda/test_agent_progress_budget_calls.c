@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/cuda/thin.h"
+#include "agent/cuda/progress_budget.h"
 #include "agent/hooks/wrap.h"
 #include "agent/record/clock.h"
 #include "agent/record/comms.h"
@@ -120,7 +120,7 @@ static uint64_t left_out(void)
 	return cw_record.header->progress_left_out;
 }
 
-Test(agent_thin_calls, writes_every_pair_when_on)
+Test(agent_progress_budget_calls, writes_every_pair_when_on)
 {
 	begin("on");
 	calls(100000, 10 * US);
@@ -128,21 +128,24 @@ Test(agent_thin_calls, writes_every_pair_when_on)
 	cr_expect_eq(left_out(), 0);
 }
 
-Test(agent_thin_calls, spends_what_the_stream_has_earned)
+Test(agent_progress_budget_calls, spends_what_the_stream_has_earned)
 {
 	uint64_t begin_ns, allowed;
 
 	begin("auto");
 	begin_ns = cw_op_ns();
 	calls(100000, 100 * US);
-	allowed = (cw_op_ns() - begin_ns + CW_THIN_IN_HAND_NS) * CW_THIN_EARNED_IN_1000 / 1000;
-	cr_expect_leq((fake_cuda.writes / 2 - CW_THIN_FIRST_OPS) * CW_THIN_PAIR_NS, allowed);
+	allowed = (cw_op_ns() - begin_ns + CW_PROGRESS_BUDGET_IN_HAND_NS) *
+		  CW_PROGRESS_BUDGET_EARNED_IN_1000 / 1000;
+	cr_expect_leq((fake_cuda.writes / 2 - CW_PROGRESS_BUDGET_FIRST_OPS) *
+			      CW_PROGRESS_BUDGET_PAIR_NS,
+		      allowed);
 	cr_expect_eq(left_out(), 100000 - fake_cuda.writes / 2);
 	cr_expect_gt(left_out(), 80000);
 	cr_expect_eq(cw_record.comms[0].coll_returned, 100000, "all are counted");
 }
 
-Test(agent_thin_calls, writes_the_last_call_of_a_step_from_the_second_on)
+Test(agent_progress_budget_calls, writes_the_last_call_of_a_step_from_the_second_on)
 {
 	begin("auto");
 	(void)step();
@@ -174,19 +177,19 @@ static void hang_at_the_end_of_a_step(const char *progress)
 	cr_expect_eq(s.pending_count, 1);
 }
 
-Test(agent_thin_calls, a_hang_at_the_end_of_a_step_is_seen_when_on)
+Test(agent_progress_budget_calls, a_hang_at_the_end_of_a_step_is_seen_when_on)
 {
 	hang_at_the_end_of_a_step("on");
 	cr_expect_eq(left_out(), 0);
 }
 
-Test(agent_thin_calls, a_hang_at_the_end_of_a_step_is_seen_as_when_on)
+Test(agent_progress_budget_calls, a_hang_at_the_end_of_a_step_is_seen_as_when_on)
 {
 	hang_at_the_end_of_a_step("auto");
 	cr_expect_gt(left_out(), 0);
 }
 
-Test(agent_thin_calls, a_call_that_is_left_out_is_unknown_until_a_later_one_is_reached)
+Test(agent_progress_budget_calls, a_call_that_is_left_out_is_unknown_until_a_later_one_is_reached)
 {
 	struct cw_record_state s;
 	uint64_t seq;
@@ -207,7 +210,7 @@ Test(agent_thin_calls, a_call_that_is_left_out_is_unknown_until_a_later_one_is_r
 	cr_expect_eq(s.pending.coll_seq, seq + 1);
 }
 
-Test(agent_thin_calls, leaves_out_no_group_no_send_and_nothing_that_may_end_early)
+Test(agent_progress_budget_calls, leaves_out_no_group_no_send_and_nothing_that_may_end_early)
 {
 	begin("auto");
 	call_until_one_is_left_out();
@@ -226,7 +229,7 @@ Test(agent_thin_calls, leaves_out_no_group_no_send_and_nothing_that_may_end_earl
 }
 
 /* One handle, a stream for each thread: a later op of another thread's says nothing. */
-Test(agent_thin_calls, leaves_nothing_out_on_the_per_thread_stream)
+Test(agent_progress_budget_calls, leaves_nothing_out_on_the_per_thread_stream)
 {
 	begin("auto");
 	for (unsigned i = 0; i < 10000; i++) {
@@ -235,7 +238,7 @@ Test(agent_thin_calls, leaves_nothing_out_on_the_per_thread_stream)
 	}
 }
 
-Test(agent_thin_calls, writes_the_call_after_one_that_failed)
+Test(agent_progress_budget_calls, writes_the_call_after_one_that_failed)
 {
 	begin("auto");
 	for (unsigned i = 0; i < 20; i++) {
@@ -247,7 +250,7 @@ Test(agent_thin_calls, writes_the_call_after_one_that_failed)
 	}
 }
 
-Test(agent_thin_calls, a_call_that_is_left_out_and_fails_is_as_any_that_fails)
+Test(agent_progress_budget_calls, a_call_that_is_left_out_and_fails_is_as_any_that_fails)
 {
 	begin("auto");
 	call_until_one_is_left_out();
@@ -257,7 +260,7 @@ Test(agent_thin_calls, a_call_that_is_left_out_and_fails_is_as_any_that_fails)
 	cr_expect_eq(cw_record.comms[0].coll_entered, cw_record.comms[0].coll_returned);
 }
 
-Test(agent_thin_calls, every_stream_earns_for_itself)
+Test(agent_progress_budget_calls, every_stream_earns_for_itself)
 {
 	begin("auto");
 	call_until_one_is_left_out();

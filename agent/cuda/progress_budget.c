@@ -1,57 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/cuda/thin.h"
+#include "agent/cuda/progress_budget.h"
 
 #include <string.h>
 
 #include "agent/base/state.h"
 #include "agent/record/record.h"
 
-CW_HOT_DATA bool cw_thin_is_on;
+CW_HOT_DATA bool cw_progress_budget_is_on;
 
-static struct cw_thin slots[CW_REC_PROGRESS_SLOTS];
+static struct cw_progress_budget slots[CW_REC_PROGRESS_SLOTS];
 
-struct cw_thin *cw_thin_of(uint16_t slot)
+struct cw_progress_budget *cw_progress_budget_of(uint16_t slot)
 {
 	return &slots[slot % CW_REC_PROGRESS_SLOTS];
 }
 
-void cw_thin_reset(uint16_t slot)
+void cw_progress_budget_reset(uint16_t slot)
 {
-	memset(cw_thin_of(slot), 0, sizeof(struct cw_thin));
+	memset(cw_progress_budget_of(slot), 0, sizeof(struct cw_progress_budget));
 }
 
 /* ---- marks ---- */
 
-static uint64_t *word_of(struct cw_thin_marks *m, uint32_t hash)
+static uint64_t *word_of(struct cw_progress_budget_marks *m, uint32_t hash)
 {
-	return &m->bits[hash / 64 % (CW_THIN_MARK_BITS / 64)];
+	return &m->bits[hash / 64 % (CW_PROGRESS_BUDGET_MARK_BITS / 64)];
 }
 
-static bool has_mark(struct cw_thin_marks *m, uint32_t hash)
+static bool has_mark(struct cw_progress_budget_marks *m, uint32_t hash)
 {
 	return CW_LOAD(*word_of(m, hash)) >> hash % 64 & 1;
 }
 
-static void forget_marks(struct cw_thin_marks *m)
+static void forget_marks(struct cw_progress_budget_marks *m)
 {
-	for (unsigned i = 0; i < CW_THIN_MARK_BITS / 64; i++)
+	for (unsigned i = 0; i < CW_PROGRESS_BUDGET_MARK_BITS / 64; i++)
 		CW_STORE(m->bits[i], UINT64_C(0));
 	CW_STORE(m->count, 0u);
 }
 
-static void set_mark(struct cw_thin_marks *m, uint32_t hash)
+static void set_mark(struct cw_progress_budget_marks *m, uint32_t hash)
 {
 	uint64_t *word = word_of(m, hash);
 
 	if (has_mark(m, hash))
 		return;
-	if (CW_LOAD(m->count) >= CW_THIN_MARKS)
+	if (CW_LOAD(m->count) >= CW_PROGRESS_BUDGET_MARKS)
 		forget_marks(m);
 	CW_STORE(*word, CW_LOAD(*word) | UINT64_C(1) << hash % 64);
 	CW_STORE(m->count, CW_LOAD(m->count) + 1);
 }
 
-static void clear_mark(struct cw_thin_marks *m, uint32_t hash)
+static void clear_mark(struct cw_progress_budget_marks *m, uint32_t hash)
 {
 	uint64_t *word = word_of(m, hash);
 
@@ -65,7 +65,7 @@ static uint32_t place_of(uint32_t spot, uint32_t burst)
 }
 
 /* The host went quiet after the newest op. */
-static void learn(struct cw_thin *t)
+static void learn(struct cw_progress_budget *t)
 {
 	uint32_t spot = CW_LOAD(t->spot);
 
@@ -75,7 +75,7 @@ static void learn(struct cw_thin *t)
 }
 
 /* Marks that are hit so often would make the budget useless. */
-static void forget(struct cw_thin *t, uint32_t spot, bool by_spot)
+static void forget(struct cw_progress_budget *t, uint32_t spot, bool by_spot)
 {
 	CW_STORE(t->looks, 0u);
 	CW_STORE(t->hits, 0u);
@@ -91,7 +91,7 @@ static void forget(struct cw_thin *t, uint32_t spot, bool by_spot)
  * A rare spot that is hit when the limit is passed is not what the hits went to: of those it is
  * seldom one of the last.
  */
-static bool has_too_many_hits(struct cw_thin *t, uint32_t by)
+static bool has_too_many_hits(struct cw_progress_budget *t, uint32_t by)
 {
 	bool is_frequent = by == CW_LOAD(t->hit_by[0]) || by == CW_LOAD(t->hit_by[1]);
 	uint32_t hits = CW_LOAD(t->hits) + 1;
@@ -99,15 +99,15 @@ static bool has_too_many_hits(struct cw_thin *t, uint32_t by)
 	CW_STORE(t->hits, hits);
 	CW_STORE(t->hit_by[1], CW_LOAD(t->hit_by[0]));
 	CW_STORE(t->hit_by[0], by);
-	return hits > (is_frequent ? CW_THIN_HITS : 4 * CW_THIN_HITS);
+	return hits > (is_frequent ? CW_PROGRESS_BUDGET_HITS : 4 * CW_PROGRESS_BUDGET_HITS);
 }
 
 /* Of an op that cannot be paid for. */
-static bool is_marked(struct cw_thin *t, uint32_t spot, uint32_t place)
+static bool is_marked(struct cw_progress_budget *t, uint32_t spot, uint32_t place)
 {
 	bool by_spot = has_mark(&t->spots, spot);
 
-	if (CW_LOAD(t->looks) == CW_THIN_LOOKS) {
+	if (CW_LOAD(t->looks) == CW_PROGRESS_BUDGET_LOOKS) {
 		CW_STORE(t->looks, 0u);
 		CW_STORE(t->hits, 0u);
 	}
@@ -122,14 +122,15 @@ static bool is_marked(struct cw_thin *t, uint32_t spot, uint32_t place)
 /* ---- one op ---- */
 
 /* Nothing came back to the host, or was launched, for long. */
-static bool is_after_pause(const struct cw_thin *t, uint64_t now_ns)
+static bool is_after_pause(const struct cw_progress_budget *t, uint64_t now_ns)
 {
 	uint64_t returned = CW_LOAD(t->returned_ns);
 
-	return now_ns > returned && now_ns - returned > CW_THIN_QUIET_NS;
+	return now_ns > returned && now_ns - returned > CW_PROGRESS_BUDGET_QUIET_NS;
 }
 
-unsigned cw_thin_leave_out(struct cw_thin *t, uint32_t spot, uint64_t op_index, uint64_t now_ns)
+unsigned cw_progress_budget_leave_out(struct cw_progress_budget *t, uint32_t spot,
+				      uint64_t op_index, uint64_t now_ns)
 {
 	bool after_pause = is_after_pause(t, now_ns);
 	uint32_t burst = after_pause ? 1 : CW_LOAD(t->burst) + 1;
@@ -143,7 +144,7 @@ unsigned cw_thin_leave_out(struct cw_thin *t, uint32_t spot, uint64_t op_index, 
 	CW_STORE(t->spot, spot);
 	CW_STORE(t->place, place);
 	CW_STORE(t->burst, burst);
-	if (ops < CW_THIN_FIRST_OPS) {
+	if (ops < CW_PROGRESS_BUDGET_FIRST_OPS) {
 		CW_STORE(t->ops, ops + 1);
 		return 0;
 	}
@@ -155,26 +156,27 @@ unsigned cw_thin_leave_out(struct cw_thin *t, uint32_t spot, uint64_t op_index, 
 	return (unsigned)(op_index - closed);
 }
 
-void cw_thin_open(struct cw_thin *t, uint64_t op_index, uint64_t now_ns)
+void cw_progress_budget_open(struct cw_progress_budget *t, uint64_t op_index, uint64_t now_ns)
 {
 	uint64_t paid = CW_LOAD(t->paid_until_ns);
-	uint64_t first = now_ns > CW_THIN_IN_HAND_NS ? now_ns - CW_THIN_IN_HAND_NS : 0;
-	uint64_t last = now_ns + CW_THIN_IN_HAND_NS;
+	uint64_t first =
+		now_ns > CW_PROGRESS_BUDGET_IN_HAND_NS ? now_ns - CW_PROGRESS_BUDGET_IN_HAND_NS : 0;
+	uint64_t last = now_ns + CW_PROGRESS_BUDGET_IN_HAND_NS;
 
-	paid = (paid > first ? paid : first) + CW_THIN_PAIR_EARNED_NS;
+	paid = (paid > first ? paid : first) + CW_PROGRESS_BUDGET_PAIR_EARNED_NS;
 	CW_STORE(t->paid_until_ns, paid < last ? paid : last);
 	if (op_index != CW_LOAD(t->chosen) && is_after_pause(t, now_ns))
 		CW_STORE(t->burst, 0u);
 	CW_STORE(t->opened, op_index);
 }
 
-void cw_thin_close(struct cw_thin *t, uint64_t op_index, uint64_t now_ns)
+void cw_progress_budget_close(struct cw_progress_budget *t, uint64_t op_index, uint64_t now_ns)
 {
 	CW_STORE(t->closed, op_index);
 	CW_STORE(t->returned_ns, now_ns);
 }
 
-void cw_thin_return(struct cw_thin *t, uint64_t now_ns)
+void cw_progress_budget_return(struct cw_progress_budget *t, uint64_t now_ns)
 {
 	CW_STORE(t->returned_ns, now_ns);
 }
