@@ -95,11 +95,11 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
  * is known to have completed had no writes (COLLWATCH_PROGRESS=auto). In which of all these it is
  * nobody knows; if a member is missing in the pending one, it waits for that member.
  */
-static void lift_veil(const struct cw_snap_member *m, struct position *p)
+static void guess_from_unobserved(const struct cw_snap_member *m, struct position *p)
 {
 	if ((m->known & CW_KNOWN_COMPLETED) || !(p->flags & POS_BEHIND))
 		return;
-	p->flags |= POS_VEILED;
+	p->flags |= POS_UNOBSERVED;
 	if (!cw_op_is_p2p(p->op->kind))
 		p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
 }
@@ -117,7 +117,7 @@ static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 	p->op = m->last;
 	p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
 	if (m->last->flags & CW_OPF_LEFT_OUT)
-		p->flags |= POS_VEILED;
+		p->flags |= POS_UNOBSERVED;
 }
 
 /* A comm's calls run one after the other: it is not beyond the oldest that has not completed. */
@@ -167,7 +167,7 @@ struct position position_of(const struct cw_snapshot *snap, const struct cw_snap
 		p.op = m->pending;
 	} else if (m->pending) {
 		read_pending(m, &p);
-		lift_veil(m, &p);
+		guess_from_unobserved(m, &p);
 	} else {
 		guess_from_last(m, &p);
 	}

@@ -24,7 +24,7 @@ enum {
 	POS_BEHIND = 1 << 7,  /* `op` is enqueued, its stream has not got to it */
 	POS_INIT = 1 << 8,    /* the comm is still being made */
 	/* Its newest ops, or those before `op`, got no progress writes: it may be inside one. */
-	POS_VEILED = 1 << 9,
+	POS_UNOBSERVED = 1 << 9,
 };
 
 struct position {

@@ -171,12 +171,12 @@ static enum cw_confidence company_allows(const struct diagnosis *diag)
 }
 
 /* A culprit may be held up on its device, in a call of which nobody sees how far it is. */
-static enum cw_confidence veil_allows(const struct diagnosis *diag)
+static enum cw_confidence unobserved_allows(const struct diagnosis *diag)
 {
 	if (diag->main->is_proof)
 		return CW_CONFIDENCE_CERTAIN;
 	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
-		if (scene_veil(diag->s, diag->v->culprits[i].rank) != CW_SNAP_NONE)
+		if (scene_unobserved(diag->s, diag->v->culprits[i].rank) != CW_SNAP_NONE)
 			return CW_CONFIDENCE_POSSIBLE;
 	return CW_CONFIDENCE_CERTAIN;
 }
@@ -187,7 +187,7 @@ void certainty_judge(struct diagnosis *diag)
 
 	most = lower(most, class_allows(diag));
 	most = lower(most, gate_allows(diag));
-	most = lower(most, veil_allows(diag));
+	most = lower(most, unobserved_allows(diag));
 	diag->v->confidence = lower(most, records_allow(diag));
 }
 

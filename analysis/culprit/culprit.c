@@ -297,10 +297,10 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 /* That would be why the host has not come, or the stream not got there. */
 static bool may_be_held_unseen(const struct scene *s, const struct finding *f)
 {
-	uint32_t veil = scene_veil(s, f->rank);
+	uint32_t unobserved = scene_unobserved(s, f->rank);
 
-	return veil != CW_SNAP_NONE &&
-	       (f->verdict_class == CW_CLASS_DEVICE_STALLED || veil != f->comm);
+	return unobserved != CW_SNAP_NONE &&
+	       (f->verdict_class == CW_CLASS_DEVICE_STALLED || unobserved != f->comm);
 }
 
 /*

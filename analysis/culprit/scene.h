@@ -90,12 +90,12 @@ static inline bool scene_explains(const struct scene *s, const struct finding *a
  * The comm in which the device of a rank may be held up in a call of which nobody sees how far it
  * is; CW_SNAP_NONE = none, or the rank itself is stopped, which explains more.
  */
-static inline uint32_t scene_veil(const struct scene *s, uint32_t rank)
+static inline uint32_t scene_unobserved(const struct scene *s, uint32_t rank)
 {
 	uint32_t liveness = s->snap->ranks[rank].liveness;
 
 	return liveness == CW_LIVE_STOPPED || liveness == CW_LIVE_TRACED ? CW_SNAP_NONE
-									 : s->g.veil[rank];
+									 : s->g.unobserved[rank];
 }
 
 /* Of a mismatch: who stands on which side. */

@@ -120,7 +120,7 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 	uint32_t only = gate->n_waiters == 1 ? gate->waiters[0] : CW_SNAP_NONE;
 
 	if ((gate->n_soft && !is_seen_unfinished(s, gate)) ||
-	    (gate->n_veiled && gate->kind != GATE_P2P)) {
+	    (gate->n_unobserved && gate->kind != GATE_P2P)) {
 		/* Who says that all of them got there? Nobody: the class needs progress words. */
 		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_PROGRESS_UNKNOWN;

@@ -39,7 +39,7 @@ struct gate *builder_add_gate(struct builder *b, enum gate_kind kind, uint64_t s
 			       .kind = kind,
 			       .seq = seq,
 			       .op_kind = op_kind,
-			       .n_veiled = b->n_veiled,
+			       .n_unobserved = b->n_unobserved,
 			       .lower = CW_SNAP_NONE,
 			       .upper = CW_SNAP_NONE,
 			       .oldest = CW_SNAP_NONE };
@@ -287,20 +287,20 @@ static uint64_t furthest_completed(const struct cw_snap_comm *c)
 	return furthest;
 }
 
-static void note_veiled(struct builder *b)
+static void note_unobserved(struct builder *b)
 {
 	uint64_t furthest = furthest_completed(b->c);
 
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		const struct position *p = &b->positions[m];
-		/* Of the op it is behind, only those before it are veiled. */
+		/* Of the op it is behind, only those before it are unobserved. */
 		bool behind = p->flags & POS_BEHIND;
 
-		if (!(p->flags & POS_VEILED) ||
+		if (!(p->flags & POS_UNOBSERVED) ||
 		    (p->op->coll_seq && furthest + behind >= p->op->coll_seq))
 			continue;
-		b->g->veil[b->c->members[m].rank] = b->comm;
-		b->n_veiled++;
+		b->g->unobserved[b->c->members[m].rank] = b->comm;
+		b->n_unobserved++;
 	}
 }
 
@@ -324,12 +324,12 @@ static void note_behind(struct builder *b, uint32_t member)
 
 static int add_comm(struct builder *b, uint32_t comm)
 {
-	bool anybody_waits = false, anybody_veiled = false;
+	bool anybody_waits = false, anybody_unobserved = false;
 	int r;
 
 	b->comm = comm;
 	b->c = &b->snap->comms[comm];
-	b->n_unseen = b->n_veiled = 0;
+	b->n_unseen = b->n_unobserved = 0;
 	if (b->c->nranks < 2)
 		return 0; /* nobody to wait for */
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
@@ -338,10 +338,10 @@ static int add_comm(struct builder *b, uint32_t comm)
 			b->n_unseen++;
 		note_behind(b, m);
 		anybody_waits = anybody_waits || (b->positions[m].flags & POS_WAITS);
-		anybody_veiled = anybody_veiled || (b->positions[m].flags & POS_VEILED);
+		anybody_unobserved = anybody_unobserved || (b->positions[m].flags & POS_UNOBSERVED);
 	}
-	if (anybody_veiled)
-		note_veiled(b);
+	if (anybody_unobserved)
+		note_unobserved(b);
 	if (!anybody_waits)
 		return 0;
 	r = add_collectives(b);
@@ -425,13 +425,13 @@ static int builder_init(struct builder *b)
 	/* A member waits at one gate at most. */
 	b->entries = cw_arena_new_array(b->arena, struct entry, members);
 	b->by_label = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
-	b->g->veil = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
+	b->g->unobserved = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
 	b->g->behind = cw_arena_new_array(b->arena, const struct cw_op *, b->snap->n_ranks);
 	b->g->behind_comm = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
 	if (!b->positions || !b->waiters || !b->late || !b->unseen_at || !b->entries ||
-	    !b->by_label || !b->g->veil || !b->g->behind || !b->g->behind_comm)
+	    !b->by_label || !b->g->unobserved || !b->g->behind || !b->g->behind_comm)
 		return -ENOMEM;
-	memset(b->g->veil, 0xff, b->snap->n_ranks * sizeof(*b->g->veil));
+	memset(b->g->unobserved, 0xff, b->snap->n_ranks * sizeof(*b->g->unobserved));
 	memset(b->by_label, 0xff, b->snap->n_ranks * sizeof(*b->by_label));
 	for (uint32_t i = 0; i < b->snap->n_ranks; i++)
 		if (b->snap->ranks[i].rank >= 0 &&

@@ -46,7 +46,7 @@ struct gate {
 	uint32_t n_missing_all; /* with those of the lower gates */
 	uint32_t lower, upper;  /* neighbouring gates of the same comm, or CW_SNAP_NONE */
 	uint32_t n_soft;        /* waiters whose device progress is not known */
-	uint32_t n_veiled;      /* members of its comm that may be inside an op unseen */
+	uint32_t n_unobserved;  /* members of its comm that may be inside an op unseen */
 	int64_t since_ns;       /* enter time of its oldest waiter; 0 = unknown */
 	uint32_t oldest;        /* that waiter's rank index */
 	const struct cw_op *op; /* and its op; NULL where the record does not hold it */
@@ -67,7 +67,7 @@ struct waitgraph {
 	 * Per rank: the comm in which it may be inside an op that got no progress writes and that
 	 * nobody is known to have completed; CW_SNAP_NONE = in none.
 	 */
-	uint32_t *veil;
+	uint32_t *unobserved;
 	/*
 	 * Per rank: its oldest op, of all comms, that is enqueued and that its device has not come
 	 * to, and the comm; NULL = none is known.

@@ -33,7 +33,7 @@ struct builder {
 	uint32_t comm;
 	const struct cw_snap_comm *c;
 	uint32_t n_unseen;
-	uint32_t n_veiled;
+	uint32_t n_unobserved;
 	/* Scratch, as long as the largest comm has members. */
 	struct position *positions;
 	struct waiter *waiters;
