@@ -461,7 +461,7 @@ static bool must_wait(struct look *k)
 	struct cw_job_looks *l = k->l;
 
 	if (l->turn_members >= cw_job_look_turn_members(l))
-		l->has_put_off = true;
+		l->has_deferred = true;
 	else if (!l->half.snap || count_members(k) <= cw_job_look_turn_members(l))
 		return false;
 	k->lr->is_partly_looked_at = true;
@@ -469,7 +469,7 @@ static bool must_wait(struct look *k)
 }
 
 /* Takes *snap when the look is so large that judging it must wait for the next turn. */
-static bool put_off(struct look *k, struct cw_job *job, struct cw_snapshot **snap)
+static bool defer(struct look *k, struct cw_job *job, struct cw_snapshot **snap)
 {
 	struct cw_job_looks *l = k->l;
 	uint64_t n = count_members(k);
@@ -640,7 +640,7 @@ static void look_at_component(struct look *k)
 			   k->lr->route.label, strerror(-r));
 		return;
 	}
-	if (put_off(k, job, &snap))
+	if (defer(k, job, &snap))
 		return;
 	look_at(k, job, snap);
 	end_look(k->l, &(struct cw_half_look){ .snap = snap, .lr = k->lr, .job = job });

@@ -39,7 +39,7 @@ struct cw_job_looks {
 	struct cw_half_look half;
 	uint64_t turn_members; /* looked at in this turn of the loop */
 	int64_t held_ns;       /* how long this daemon was held up so far */
-	bool has_put_off;
+	bool has_deferred;
 	uint64_t next_job;
 };
 

@@ -530,11 +530,11 @@ static unsigned believed_times(const struct cw_leader *l, const char *from,
 	struct cw_job_id job;
 
 	if (!*o->label || cw_job_id_make(o->uid, o->label, &job) < 0)
-		return CW_INCIDENT_MAX_PUT_OFF;
+		return CW_INCIDENT_MAX_DEFERRED;
 	if (strcmp(o->reason, ANNOUNCED_FIRST) != 0 && is_party(l, &job, from))
 		return 0;
-	return cw_election_is_stand_in(l->config.members, &job) ? CW_INCIDENT_MAX_PUT_OFF_APART
-								: CW_INCIDENT_MAX_PUT_OFF;
+	return cw_election_is_stand_in(l->config.members, &job) ? CW_INCIDENT_MAX_DEFERRED_APART
+								: CW_INCIDENT_MAX_DEFERRED;
 }
 
 static void take_objection(struct cw_leader *l, const char *from,
@@ -722,7 +722,7 @@ static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t no
 		return;
 	if (l->looks.turn_members >= cw_job_look_turn_members(&l->looks) ||
 	    !cw_route_read(&lr->route, CW_LEADER_TURN_COPIES))
-		l->looks.has_put_off = true;
+		l->looks.has_deferred = true;
 	else
 		look(l, lr, now);
 }
@@ -752,7 +752,7 @@ bool cw_leader_tick(struct cw_leader *l)
 	struct cw_job *job;
 
 	l->looks.turn_members = 0;
-	l->looks.has_put_off = false;
+	l->looks.has_deferred = false;
 	if (now - l->untracked_ns >= CW_NS_PER_S) {
 		l->untracked_ns = now;
 		cw_untracked_tick(l->untracked, now);
@@ -773,13 +773,13 @@ bool cw_leader_tick(struct cw_leader *l)
 		DL_FOREACH (lr->jobs, job)
 			cw_job_incidents_tick(&job->incidents);
 	}
-	l->looks.has_put_off = l->looks.has_put_off || may_finish(l, now);
-	return l->looks.has_put_off;
+	l->looks.has_deferred = l->looks.has_deferred || may_finish(l, now);
+	return l->looks.has_deferred;
 }
 
 bool cw_leader_continue(struct cw_leader *l)
 {
-	return l->looks.has_put_off && cw_leader_tick(l);
+	return l->looks.has_deferred && cw_leader_tick(l);
 }
 
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds)

@@ -63,7 +63,7 @@ struct cw_incident {
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines, awake; 0 = not running */
 	int64_t announced_held_ns; /* how long this daemon had been held up when it announced it */
-	unsigned put_off; /* times, because of nodes that have no part in leading the job */
+	unsigned n_deferred; /* times, because of nodes that have no part in leading the job */
 	bool is_overruling;
 	struct cw_objector objectors[CW_INCIDENT_MAX_OBJECTORS];
 	unsigned n_objectors;
@@ -107,7 +107,7 @@ static void forget(struct cw_incident *inc)
 	inc->key = (struct cw_verdict_key){ 0 };
 	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
 	inc->lasted_ns = 0;
-	inc->put_off = inc->n_objectors = 0;
+	inc->n_deferred = inc->n_objectors = 0;
 	inc->is_overruling = false;
 }
 
@@ -670,7 +670,7 @@ static void send_alert(struct cw_incident *inc)
 /* Who kept the alert back, for whoever wonders why it came late. */
 static void add_objectors(struct cw_incident *inc)
 {
-	json_t *list = inc->put_off ? json_array() : NULL;
+	json_t *list = inc->n_deferred ? json_array() : NULL;
 
 	for (unsigned i = 0; list && i < inc->n_objectors; i++)
 		(void)json_array_append_new(list,
@@ -1081,21 +1081,21 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 			   node, reason);
 	} else {
 		note_objector(inc, node, reason);
-		if (inc->put_off >= most) {
+		if (inc->n_deferred >= most) {
 			if (!inc->is_overruling)
 				leader_log(
 					inc->config.effects, CW_LOG_WARN,
 					"inc=%s: %s objects again (%s): it was put off %u time%s "
 					"for that, the alert goes out",
-					inc->id, node, reason, inc->put_off,
-					inc->put_off == 1 ? "" : "s");
+					inc->id, node, reason, inc->n_deferred,
+					inc->n_deferred == 1 ? "" : "s");
 			inc->is_overruling = true;
 			return false;
 		}
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
 			   node, reason);
 		/* Several at once put it off once. */
-		inc->put_off +=
+		inc->n_deferred +=
 			inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_PREPARED;
 	}
 	handle(inc, CW_INCIDENT_EV_OBJECTION);

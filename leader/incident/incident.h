@@ -54,8 +54,8 @@ struct cw_incident;
  * it does not reach the one that should, others may know what that one has told people: ten
  * minutes.
  */
-#define CW_INCIDENT_MAX_PUT_OFF 3u
-#define CW_INCIDENT_MAX_PUT_OFF_APART 20u
+#define CW_INCIDENT_MAX_DEFERRED 3u
+#define CW_INCIDENT_MAX_DEFERRED_APART 20u
 /* Objectors that its documents name. */
 #define CW_INCIDENT_MAX_OBJECTORS 4u
 /* Held up for so long before its alert was out, a leader announces it again: others lead after

@@ -36,7 +36,7 @@ static uint64_t n_parted(const struct network_node *n)
 }
 
 /* Until the leader has made a snapshot that it has not judged. */
-static struct network_node *run_until_put_off(void)
+static struct network_node *run_until_deferred(void)
 {
 	struct network_node *n = leading();
 	uint64_t before = n_parted(n);
@@ -67,7 +67,7 @@ static void expect_same_alert(enum cluster_fault fault)
 
 	cluster_init(&other, 3, 9);
 	cluster_run(&other, 5);
-	(void)run_until_put_off();
+	(void)run_until_deferred();
 	parted = alert_of(&c, fault);
 	whole = alert_of(&other, fault);
 	cr_expect_str_eq(parted->verdict_class, whole->verdict_class);
@@ -149,7 +149,7 @@ static unsigned rank_on(const struct network_node *n)
 
 Test(leader_turns, digest_that_comes_between_the_turns_counts_from_the_next_look_on)
 {
-	struct network_node *n = run_until_put_off();
+	struct network_node *n = run_until_deferred();
 	const struct cw_job *job = cluster_job(&c, n->index);
 
 	cluster_fault(&c, FAULT_KILLED, rank_on(n));
@@ -164,7 +164,7 @@ Test(leader_turns, digest_that_comes_between_the_turns_counts_from_the_next_look
 
 Test(leader_turns, leader_may_be_freed_between_the_turns)
 {
-	struct network_node *n = run_until_put_off();
+	struct network_node *n = run_until_deferred();
 
 	n->leader = cw_leader_free(n->leader);
 }
@@ -212,7 +212,7 @@ static void count_seen(const struct cw_route *route, const struct cw_job *job, v
 
 Test(leader_turns, jobs_beyond_the_share_of_a_turn_are_looked_at_in_the_next_ones)
 {
-	struct network_node *n = run_until_put_off();
+	struct network_node *n = run_until_deferred();
 	struct cw_leader_stats before, after;
 	unsigned n_turns = 0, n_seen = 0;
 
@@ -271,7 +271,7 @@ static void tell_of_jobs(struct network_node *n)
 /* Each has one membership, which is a turn's share. */
 Test(leader_turns, jobs_of_one_route_are_looked_at_one_a_turn)
 {
-	struct network_node *n = run_until_put_off();
+	struct network_node *n = run_until_deferred();
 	struct cw_leader_stats last, stats;
 	unsigned n_turns = 0, n_seen = 0;
 	bool has_more;

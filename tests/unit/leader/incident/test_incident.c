@@ -450,12 +450,12 @@ Test(incident, a_node_without_a_part_in_the_job_keeps_an_alert_back_three_times)
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	for (unsigned i = 0; i < 3 * 120; i++) { /* 30 s each */
 		(void)cw_incident_object(inc, "liar", "I know better",
-					 CW_INCIDENT_MAX_PUT_OFF); /* or not */
+					 CW_INCIDENT_MAX_DEFERRED); /* or not */
 		pass(0.25);
 		cr_assert_eq(alerts, 0, "%u", i);
 	}
-	cr_assert_not(cw_incident_object(inc, "liar", "I know better", CW_INCIDENT_MAX_PUT_OFF));
-	cr_assert_not(cw_incident_object(inc, "its friend", "so do I", CW_INCIDENT_MAX_PUT_OFF));
+	cr_assert_not(cw_incident_object(inc, "liar", "I know better", CW_INCIDENT_MAX_DEFERRED));
+	cr_assert_not(cw_incident_object(inc, "its friend", "so do I", CW_INCIDENT_MAX_DEFERRED));
 	pass(5);
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(last_objections, 2);
