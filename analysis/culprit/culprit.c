@@ -192,8 +192,10 @@ static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *
 		return false;
 	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
-	f->is_proof = (is_first || (!was_asked && died_alone(s))) && record_is_final(s, r) &&
-		      had_not_completed(s, rank, &s->g.gates[f->gate]);
+	f->is_first = is_first || (!was_asked && died_alone(s));
+	/* That several failed is no less a failure: only who was first is not known. */
+	f->is_proof = (f->is_first || (!was_asked && ended_by_itself(s, rank))) &&
+		      record_is_final(s, r) && had_not_completed(s, rank, &s->g.gates[f->gate]);
 	return true;
 }
 

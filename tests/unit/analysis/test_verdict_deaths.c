@@ -141,7 +141,8 @@ Test(verdict_deaths, names_the_half_that_failed_while_the_other_half_waits)
 		b->ranks[m].ended_ns = SB_NOW - 4 * SB_S;
 	}
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
-	cr_expect(!v.is_proof, "who was first is not known");
+	cr_expect(v.is_proof, "they will not come");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY, "who was first is not known");
 	cr_expect_not_null(strstr(v.summary, "ranks 4-7 were killed by SIGABRT before"), "%s",
 			   v.summary);
 	b->ranks[5].term_signal = 11;
@@ -202,7 +203,13 @@ Test(verdict_deaths, gives_two_deaths_at_once_time_to_become_a_shutdown)
 	b->ranks[5].flags |= CW_RANKF_OOM_KILLED;
 	b->ranks[2].ended_ns = b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
 	expect(CW_CLASS_PROCESS_DEAD, "oom_killed", "2,5", "0-1,3-4,6-7");
-	cr_expect(!v.is_proof);
+	cr_expect(v.is_proof, "nobody asked them to end");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY, "who was first is not known");
+	b->ranks[2].flags &= ~(uint32_t)CW_RANKF_OOM_KILLED;
+	b->ranks[5].flags &= ~(uint32_t)CW_RANKF_OOM_KILLED;
+	b->ranks[2].term_signal = b->ranks[5].term_signal = 9;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "2,5", "0-1,3-4,6-7");
+	cr_expect(!v.is_proof, "somebody may be killing them all");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
