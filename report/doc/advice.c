@@ -23,9 +23,23 @@
 
 /*
  * A culprit is named; it is known where one sits; of a signal that ended it: it is one that
- * programs raise by what they do, somebody is known to have sent it, or neither.
+ * programs raise by what they do, somebody is known to have sent it, or neither; what it sleeps in:
+ * MAYBE_STORAGE unless it is something else.
  */
-enum when { ALWAYS, NAMED, NOT_NAMED, SEEN, NOT_SEEN, CRASHED, SENT, NOT_SENT };
+enum when {
+	ALWAYS,
+	NAMED,
+	NOT_NAMED,
+	SEEN,
+	NOT_SEEN,
+	CRASHED,
+	SENT,
+	NOT_SENT,
+	IN_LOCK,
+	IN_SOCKET,
+	AT_PROMPT,
+	MAYBE_STORAGE,
+};
 
 /*
  * In commands: {host}, {pid} and {rank} of the first culprit, {job}, {bundle} where the incident
@@ -106,8 +120,18 @@ static const struct row rows[] = {
 	  ALL_FRAMES_COMMAND, SEEN },
 	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
 	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
+	  "Another thread of the same process holds what it waits for: look at all of its threads.",
+	  ALL_FRAMES_COMMAND, IN_LOCK },
+	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
+	  "Somebody is asked for something on its terminal, or has it at a breakpoint: find out who.",
+	  "ssh {host} ls -l /proc/{pid}/fd/0", AT_PROMPT },
+	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
+	  "Find out who it is connected to, and whether that one answers: a store, a server of data, "
+	  "an object store.",
+	  "ssh {host} 'ss -tnp | grep pid={pid},'", IN_SOCKET },
+	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "If it waits for storage, check the file system and the kernel log of its machine.",
-	  KERNEL_LOG_COMMAND },
+	  KERNEL_LOG_COMMAND, MAYBE_STORAGE },
 	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL,
 	  "It is inside another call, which waits for no rank. A host call that does not return "
 	  "points at the machine or at NCCL.",
@@ -333,6 +357,32 @@ static bool is_seen(const json_t *incident)
 	return false;
 }
 
+static const char *first_reason(const json_t *incident)
+{
+	return cw_json_str(json_array_get(json_object_get(incident, "culprits"), 0), "reason", "");
+}
+
+/* By the words of the first culprit's reason: "; it waits for a socket". */
+static enum when what_it_sleeps_in(const json_t *incident)
+{
+	static const struct {
+		const char *words;
+		enum when when;
+	} waits[] = {
+		{ "it waits for a lock", IN_LOCK },
+		{ "it waits for Python's interpreter lock", IN_LOCK },
+		{ "it waits for a socket", IN_SOCKET },
+		{ "it waits for somebody to type", AT_PROMPT },
+		{ "it waits for a pipe", ALWAYS },
+	};
+	const char *reason = first_reason(incident);
+
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
+		if (strstr(reason, waits[i].words))
+			return waits[i].when;
+	return MAYBE_STORAGE;
+}
+
 /* By the words of the first culprit's reason: "killed by SIGKILL sent by bash (pid 31224, root)".
  */
 static enum when how_killed(const json_t *incident)
@@ -340,8 +390,7 @@ static enum when how_killed(const json_t *incident)
 	/* Those whose default is a core file, but SIGQUIT, which is sent. */
 	static const char *const crashes[] = { "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE",
 					       "SIGILL",  "SIGSYS", "SIGTRAP" };
-	const char *reason =
-		cw_json_str(json_array_get(json_object_get(incident, "culprits"), 0), "reason", "");
+	const char *reason = first_reason(incident);
 
 	if (strstr(reason, " sent by "))
 		return SENT;
@@ -370,6 +419,11 @@ static bool applies(const struct row *row, const json_t *incident)
 	case SENT:
 	case NOT_SENT:
 		return how_killed(incident) == row->when;
+	case IN_LOCK:
+	case IN_SOCKET:
+	case AT_PROMPT:
+	case MAYBE_STORAGE:
+		return what_it_sleeps_in(incident) == row->when;
 	default:
 		return true;
 	}

@@ -141,8 +141,14 @@ const char *phrase_doc_flag(const json_t *incident)
 		return "RESOLVED";
 	if (phrase_doc_is_unseen(incident))
 		return "UNSEEN";
-	return is_class(incident, "mismatch") && cw_json_int(victims, "count", 1) == 0 ? "MISMATCH"
-										       : "HANG";
+	if (is_class(incident, "mismatch") && cw_json_int(victims, "count", 1) == 0)
+		return "MISMATCH";
+	/* It may go on by itself: whoever reads it is not to think that it cannot. Of recordings
+	 * only how it stood is known. */
+	return strcmp(cw_json_str(incident, "severity", ""), "notice") == 0 &&
+			       strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) != 0
+		       ? "NOTICE"
+		       : "HANG";
 }
 
 /* Names of classes and details are for programs: people read words. */

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/stall/stall.h"
 #include "analysis/verdict.h"
 #include "common/clock.h"
 #include "common/parse.h"
@@ -45,6 +46,7 @@ static int write_bundle(const struct job *job, struct cw_snapshot *snap, const s
 	struct cw_err err = { "" };
 	int fd, r;
 
+	info.severity = cw_stall_severity(snap, v, &info.hang);
 	snap->wall_ns = WALL_NS;
 	bundle.incident = cw_incident_doc(snap, v, &info);
 	bundle.snapshot = cw_snapshot_doc(snap);

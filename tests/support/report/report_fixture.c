@@ -29,6 +29,7 @@ static const struct cw_op waiting_op = {
 const struct cw_incident_info fixture_info = {
 	.id = "0123456789abcdef",
 	.confidence = CW_CONFIDENCE_CERTAIN,
+	.severity = CW_SEVERITY_PAGE,
 	.last_progress_wall_ns = INT64_C(1795247613000000000),
 	.stall_wall_ns = INT64_C(1795247623000000000),
 	.confirmed_wall_ns = INT64_C(1795247625500000000),

@@ -53,6 +53,41 @@ Test(advice, commands_name_the_culprit)
 	cr_assert(!has_command("kill -CONT"), "of another detail");
 }
 
+Test(advice, follows_what_a_rank_sleeps_in)
+{
+	static const struct {
+		const char *reason, *has, *has_not;
+	} cases[] = {
+		{ "alive, outside NCCL; it waits for a lock that another of its threads holds",
+		  "--all-frames", "journalctl" },
+		{ "alive, outside NCCL; it waits for Python's interpreter lock", "--all-frames",
+		  "journalctl" },
+		{ "alive, outside NCCL; it waits for a socket", "ss -tnp | grep pid=812,",
+		  "journalctl" },
+		{ "alive, outside NCCL; it waits for somebody to type", "/proc/812/fd/0",
+		  "journalctl" },
+		{ "alive, outside NCCL; it waits for a pipe, a condition or a timer", "stacks",
+		  "journalctl" },
+		{ "alive, outside NCCL; it waits for storage, and no byte moves", "journalctl",
+		  "ss -tnp" },
+		{ "alive, outside NCCL; has not worked for 60 s", "journalctl", "ss -tnp" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		json_t *incident =
+			json_pack("{s:s,s:s,s:s,s:s,s:[{s:i,s:s,s:i,s:s}]}", "class",
+				  "never_entered", "detail", "outside_nccl", "bundle", "/var/lib/b",
+				  "job", "name:4711", "culprits", "rank", 3, "host", "node-a",
+				  "pid", 812, "reason", cases[i].reason);
+
+		cr_assert_not_null(incident);
+		cw_advice(incident, &advice);
+		json_decref(incident);
+		cr_expect(has_command(cases[i].has), "%s", cases[i].reason);
+		cr_expect_not(has_command(cases[i].has_not), "%s", cases[i].reason);
+	}
+}
+
 Test(advice, what_holds_a_rank_up_is_told_whatever_the_others_wait_in)
 {
 	ask("p2p_unmatched", "stopped", "node-a");

@@ -251,6 +251,27 @@ Test(render_text, what_differs_and_holds_nobody_up_is_called_no_hang)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_text, what_may_go_on_by_itself_is_called_a_notice)
+{
+	struct cw_bundle bundle = sample();
+	struct cw_render_opts opts = { .color = false };
+	char *text;
+
+	(void)json_object_set_new(bundle.incident, "severity", json_string("page"));
+	text = render(&bundle, &opts);
+	cr_assert_eq(strncmp(text, "HANG  ", 6), 0, "%.20s", text);
+	free(text);
+	(void)json_object_set_new(bundle.incident, "severity", json_string("notice"));
+	text = render(&bundle, &opts);
+	cr_assert_eq(strncmp(text, "NOTICE  ", 8), 0, "%.20s", text);
+	free(text);
+	(void)json_object_set_new(bundle.incident, "leader", json_string("collwatch analyze"));
+	text = render(&bundle, &opts);
+	cr_assert_eq(strncmp(text, "HANG  ", 6), 0, "%.20s", text);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 Test(render_text, what_nobody_has_open_any_more_is_called_unseen)
 {
 	static const char *const pieces[] = { "UNSEEN  rank 3", "\nWhen\n",
