@@ -42,9 +42,10 @@ bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline
 	return x->site && y->site && of_x != of_y && (of_x & 1) == (of_y & 1);
 }
 
-static bool is_same(const struct search *s, uint32_t i, uint32_t j)
+static bool is_same_op(const struct search *s, const struct pairing_ops *a, uint32_t i,
+		       const struct pairing_ops *b, uint32_t j)
 {
-	const struct cw_baseline_row *x = pairing_at(s->a, i), *y = pairing_at(s->b, j);
+	const struct cw_baseline_row *x = pairing_at(a, i), *y = pairing_at(b, j);
 
 	if (!x || !y)
 		return true;
@@ -52,7 +53,7 @@ static bool is_same(const struct search *s, uint32_t i, uint32_t j)
 		return false;
 	if (s->way == CW_BASELINE_BY_KIND)
 		return true;
-	if (pairing_is_other_site(s->a, x, s->b, y))
+	if (pairing_is_other_site(a, x, b, y))
 		return false;
 	if (s->way == CW_BASELINE_BY_SITE)
 		return true;
@@ -60,6 +61,11 @@ static bool is_same(const struct search *s, uint32_t i, uint32_t j)
 	    memcmp(x->count, y->count, sizeof(x->count)) != 0)
 		return false;
 	return s->way == CW_BASELINE_BY_CALL || x->step_plus_1 == y->step_plus_1;
+}
+
+static bool is_same(const struct search *s, uint32_t i, uint32_t j)
+{
+	return is_same_op(s, s->a, i, s->b, j);
 }
 
 /* ---- runs ---- */
@@ -254,8 +260,8 @@ static uint64_t paired(const struct pairing *p)
 
 /* ---- where the other one begins ---- */
 
-/* Of the stretch from there on: 1 = it agrees, 0 = its calls do and its numbers do not, or have
- * none, -1 = other calls. */
+/* Of the stretch from there on: 1 = it agrees, 0 = its calls do and its numbers do not, -1 = other
+ * calls, or hardly any numbers. */
 static int agrees(const struct search *s, uint32_t a, uint32_t b)
 {
 	uint32_t n = s->a->n - a < s->b->n - b ? s->a->n - a : s->b->n - b, compared = 0, close = 0;
@@ -264,7 +270,7 @@ static int agrees(const struct search *s, uint32_t a, uint32_t b)
 	/* A few at the end agree by chance. */
 	if (n < STRETCH && n < shorter / 2)
 		return -1;
-	for (uint32_t i = 0; i < n && compared < STRETCH; i++) {
+	for (uint32_t i = 0; i < n && i < 4 * STRETCH && compared < STRETCH; i++) {
 		const struct cw_baseline_row *x = pairing_at(s->a, a + i);
 		const struct cw_baseline_row *y = pairing_at(s->b, b + i);
 		struct cw_baseline_difference d;
@@ -277,10 +283,22 @@ static int agrees(const struct search *s, uint32_t a, uint32_t b)
 			continue;
 		compared++;
 		close += cw_baseline_close(x, y, s->nranks, s->options, &d);
+		/* A place is not moved to where the first of them is another op. */
+		if (close == 0)
+			return 0;
 		if (compared - close > STRETCH / 10)
 			return 0; /* not worth the rest */
 	}
-	return compared >= STRETCH_LEAST && close * 10 >= compared * 9;
+	return compared < STRETCH_LEAST ? -1 : close * 10 >= compared * 9;
+}
+
+/* So many ops are whole turns of a loop: what follows them is called as they are. */
+static bool is_turns(const struct search *s, const struct pairing_ops *ops, uint32_t skip)
+{
+	for (uint32_t i = 0; i < STRETCH && i + skip < ops->n; i++)
+		if (!is_same_op(s, ops, i, ops, i + skip))
+			return false;
+	return true;
 }
 
 /* Without marks of steps: the least number of ops to skip, on one side, so that numbers agree. */
@@ -291,11 +309,11 @@ static void find_beginning(struct search *s)
 	if (agrees(s, 0, 0) != 0)
 		return;
 	for (uint32_t skip = 1; skip < most && skip <= SKIPPED_MAX; skip++) {
-		if (skip < s->a->n && agrees(s, skip, 0) == 1) {
+		if (skip < s->a->n && agrees(s, skip, 0) == 1 && is_turns(s, s->a, skip)) {
 			s->found->skipped_a = skip;
 			return;
 		}
-		if (skip < s->b->n && agrees(s, 0, skip) == 1) {
+		if (skip < s->b->n && agrees(s, 0, skip) == 1 && is_turns(s, s->b, skip)) {
 			s->found->skipped_b = skip;
 			return;
 		}
