@@ -500,6 +500,15 @@ static void sum_up_init(const struct diagnosis *diag, struct words *w)
 	}
 }
 
+/* What is known of the end by no code or signal, the same for both; nobody is "itself" of several.
+ */
+static bool have_one_cause(const char *a, const char *b)
+{
+	if (!a || !b)
+		return a == b;
+	return strcmp(a, b) == 0 && strncmp(a, "killed itself", 13) != 0;
+}
+
 /* All of them ended in one way, of which the kernel tells nothing that is one rank's alone. */
 static bool have_ended_alike(const struct diagnosis *diag)
 {
@@ -510,7 +519,7 @@ static bool have_ended_alike(const struct diagnosis *diag)
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		const struct cw_snap_rank *r = &ranks[v->culprits[i].rank];
 
-		if (r->cause || r->liveness != first->liveness ||
+		if (!have_one_cause(r->cause, first->cause) || r->liveness != first->liveness ||
 		    r->exit_code != first->exit_code || r->term_signal != first->term_signal ||
 		    (r->flags ^ first->flags) & CW_RANKF_OOM_KILLED)
 			return false;

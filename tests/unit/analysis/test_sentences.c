@@ -164,6 +164,18 @@ Test(sentences, of_several_dead_ranks)
 	says(CW_CLASS_PROCESS_DEAD,
 	     "ranks 3,5 were killed by SIGKILL before they could enter all_reduce #121 on dp. The other 6 ranks have "
 	     "been waiting for them for 4.0 s.");
+	b->ranks[3].cause = b->ranks[5].cause =
+		"killed by SIGKILL sent by slurmstepd (pid 7, root)";
+	judge();
+	cr_expect_not_null(strstr(v.summary, "ranks 3,5 were killed by SIGKILL sent by slurmstepd "
+					     "(pid 7, root) before they could"),
+			   "%s", v.summary);
+	b->ranks[5].cause = "killed by SIGKILL sent by bash (pid 8, root)";
+	judge();
+	cr_expect_not_null(strstr(v.summary, "ranks 3,5 ended before they could"), "%s", v.summary);
+	b->ranks[3].cause = b->ranks[5].cause = "killed itself (SIGABRT sent by its own pid)";
+	judge();
+	cr_expect_not_null(strstr(v.summary, "ranks 3,5 ended before they could"), "%s", v.summary);
 }
 
 Test(sentences, of_a_lost_node)
