@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/verb.h"
 #include "common/account.h"
 #include "common/clock.h"
 #include "common/parse.h"
@@ -441,4 +442,21 @@ void cw_render_mute(FILE *out, const json_t *mute, bool color)
 	fputc('\n', out);
 	show_silent(&t, mute, "it is not muted there");
 	show_not_asked(&t, mute, "it is not muted there");
+}
+
+int cw_render_status_exit(const json_t *status)
+{
+	int worst = CW_EXIT_OK;
+	const json_t *job;
+	size_t i;
+
+	json_array_foreach (json_object_get(status, "jobs"), i, job) {
+		const char *state = cw_json_str(job, "state", "");
+
+		if (strcmp(state, "hang") == 0)
+			return CW_EXIT_HANG;
+		if (strcmp(state, "untracked") == 0)
+			worst = CW_EXIT_NO_DATA;
+	}
+	return worst;
 }

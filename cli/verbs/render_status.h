@@ -19,3 +19,9 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color);
 /* collwatch.mute/1 */
 void cw_render_mute(FILE *out, const json_t *mute, bool color);
+
+/*
+ * The exit status (enum cw_exit) that the jobs come to: 2 where one hangs, else 3 where one is not
+ * watched, else 0. What others lead, they know.
+ */
+int cw_render_status_exit(const json_t *status);

@@ -61,7 +61,8 @@ const struct argp cw_argp_status = {
 	.parser = parse_opt,
 	.children = cw_ask_paged_children,
 	.doc = "Show the jobs that this node's daemon watches.\v"
-	       "Exit status: 0 healthy, 1 no answer, 2 a job hangs, 3 not enough data.",
+	       "Exit status: 0 healthy, 1 no answer, 2 a job that this node leads hangs, 3 one is not "
+	       "watched.",
 };
 
 /* What fits; a file gets all of it. */
@@ -136,6 +137,7 @@ int cw_verb_status(int argc, char **argv)
 		cw_print_json(status);
 	else
 		show(&args, status);
+	r = args.ops || code ? (int)code : cw_render_status_exit(status);
 	json_decref(status);
-	return (int)code;
+	return r;
 }

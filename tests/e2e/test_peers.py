@@ -159,7 +159,10 @@ def test_a_hang_is_found_across_two_hosts_and_its_key_stays_with_the_user():
         for h in job.hosts:
             own = os.path.dirname(glob.glob(h.tmp + "/collwatch-*/key")[0])
             # Asked from outside of the namespace, whose processes the daemon cannot see.
-            status = json.loads(call(COLLWATCH, "status", "--json", "--control", own + "/control.sock"))
+            done = subprocess.run([COLLWATCH, "status", "--json", "--control", own + "/control.sock"],
+                                  stdout=subprocess.PIPE, check=False)
+            status = json.loads(done.stdout)
+            expect(done.returncode == (2 if status["jobs"][0]["led_here"] else 0), "its leader knows that it hangs")
             expect([(p["node"], p["state"]) for p in status["peers"]] ==
                    [(o.name, "connected") for o in job.hosts if o is not h], status["peers"])
         mine, others = job.seen_by(USER), job.seen_by(STRANGER)

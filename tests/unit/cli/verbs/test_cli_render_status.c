@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verb.h"
 #include "cli/verbs/render_status.h"
 
 #include <criterion/criterion.h>
@@ -287,4 +288,27 @@ Test(cli_render_status, does_not_wait_for_a_directory_of_users_that_is_silent)
 	cr_assert_not_null(strstr(text, "healthy   k of uid 5000002"), "%s", text);
 	cr_assert_eq(asked_here, 0, "who asks in this process waits for as long as it takes");
 	free(text);
+}
+
+static int exit_of(const char *states)
+{
+	json_t *doc = json_loads(states, 0, NULL);
+	int status = cw_render_status_exit(doc);
+
+	cr_assert_not_null(doc);
+	json_decref(doc);
+	return status;
+}
+
+Test(cli_render_status, exits_with_what_the_worst_job_comes_to)
+{
+	cr_expect_eq(exit_of("{\"jobs\":[]}"), CW_EXIT_OK);
+	cr_expect_eq(exit_of("{\"jobs\":[{\"state\":\"healthy\"},{\"state\":\"suspect\"},"
+			     "{\"state\":\"stalled\"},{\"state\":\"led_elsewhere\"}]}"),
+		     CW_EXIT_OK);
+	cr_expect_eq(exit_of("{\"jobs\":[{\"state\":\"untracked\"},{\"state\":\"healthy\"}]}"),
+		     CW_EXIT_NO_DATA);
+	cr_expect_eq(exit_of("{\"jobs\":[{\"state\":\"untracked\"},{\"state\":\"hang\"},"
+			     "{\"state\":\"untracked\"}]}"),
+		     CW_EXIT_HANG);
 }
