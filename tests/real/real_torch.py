@@ -171,7 +171,7 @@ def named(name, function, *arguments):
 
 
 def tests():
-    healthy = ["ddp", "fsdp", "tensor", "pipeline", "ring", "moe", "gloo", "loader"]
+    healthy = ["ddp", "fsdp", "tensor", "pipeline", "ring", "moe", "gloo", "graph", "loader"]
     faults = list(LABELS)
     if ARGS.times:
         return [named(f"healthy_{program}_{ARGS.times}_times", is_left_in_peace, program, UNHURRIED,

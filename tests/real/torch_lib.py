@@ -79,6 +79,8 @@ LABELS = {
     ("loader", "worker-dies"): ("process_dead", (CULPRIT,), None),
     ("loader", "worker-blocks"): ("never_entered", (CULPRIT,), "fit"),
     ("checkpoint", "block-in-checkpoint"): ("never_entered", (0,), "save"),
+    ("graph", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
+    ("graph", "branch"): ("mismatch", (CULPRIT,), "check_norm"),
     ("gloo", "wrong-shape"): ("mismatch", (CULPRIT,), "average"),
     # Laid down as deadlock, rank 1: lost. All others wait for it in a barrier of gloo's, which is not
     # seen, and it for them in NCCL; told is where they wait, and in which line.

@@ -97,16 +97,18 @@ def check_norm(loss):
     dist.all_reduce(loss.detach().clone(), op=dist.ReduceOp.MAX)
 
 
-def fit(net, samples, device):
-    """Trains on all samples; yields after each step."""
+def fit(net, samples, device, before_step=lambda: None, keeps_gradients=False):
+    """Trains on all samples; yields after each step. before_step: called when gradients are there.
+    keeps_gradients: their memory, from step to step."""
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
     for step, batch in samples:
         batch = batch.to(device)
         loss = torch.nn.functional.mse_loss(net(batch), batch)
         if samples.goes_wrong('branch', step):
             check_norm(loss)
-        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=not keeps_gradients)
         loss.backward()
+        before_step()
         optimizer.step()
         say(samples.rank, 'step %d loss %.6f' % (step, loss.item()))
         yield step, loss.detach()
