@@ -34,11 +34,12 @@ from lab_lib import must_be_equal  # noqa: E402 pylint: disable=wrong-import-pos
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 from torch_lib import (ALERT_S, BUILD_S, CROWD, CULPRIT, JOB_S,  # noqa: E402 pylint: disable=wrong-import-position
                        LABELS, PATIENT, RANKS, Job, ask_for_dumps, fault_rank,
-                       names_line, told, torch)
+                       names_line, told, told_of_ends, torch)
 # After torch_lib, which says where the build is.
 from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
 from built import COLLWATCH  # noqa: E402 pylint: disable=wrong-import-position
 from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
+from elastic_lib import ElasticJob, two_nodes  # noqa: E402 pylint: disable=wrong-import-position
 import torch_build  # noqa: E402 pylint: disable=wrong-import-position
 from waiting import said  # noqa: E402 pylint: disable=wrong-import-position
 
@@ -111,26 +112,67 @@ def checkpoint_longer_than_patience_is_left_in_peace():
     is_left_in_peace("checkpoint", PATIENT, {"CHECKPOINT_S": "45"})
 
 
-def goes_wrong(program, fault):
+def wait_until_told(job, program, fault, told):
+    """told(): what has been."""
     verdict, culprits, function = LABELS[program, fault]
+
+    def is_told():
+        time.sleep(0.5)  # a report is a process
+        return any(v == verdict and ranks == culprits and names_line(report, program, function)
+                   for v, ranks, report in told())
+    try:
+        wait_until(is_told, f"{verdict}, ranks {culprits}, {function}", ALERT_S)
+    except AssertionError as e:
+        raise tap.Failure("%s; told: %s\n%s" % (
+            e, "\n".join(r for _, _, r in told()) or "nothing",
+            [job.output(i, "err")[-1500:].decode() for i in range(len(job.ranks))])) from None
+
+
+def goes_wrong(program, fault):
+    if program == "elastic":
+        elastic_goes_wrong(fault)
+        return
     with Daemon(patience=PATIENT) as daemon:
         daemon.start()
         job = Job(daemon.dir, program, "--steps", "1000000", "--fault", fault, "--fault-rank",
                   str(fault_rank(fault)), daemon=daemon, ranks=CROWD)
-
-        def is_told():
-            time.sleep(0.5)  # a report is a process
-            return any(v == verdict and ranks == culprits and
-                       names_line(report, program, function)
-                       for v, ranks, report in told(daemon, program))
         try:
-            wait_until(is_told, f"{verdict}, ranks {culprits}, {function}", ALERT_S)
-        except AssertionError as e:
-            raise tap.Failure("%s; told: %s\n%s" % (
-                e, "\n".join(r for _, _, r in told(daemon, program)) or "nothing",
-                [job.output(i, "err")[-1500:].decode() for i in range(CROWD)])) from None
+            wait_until_told(job, program, fault, lambda: told(daemon, program))
         finally:
             job.close()
+
+
+def elastic_is_left_in_peace(times=1):
+    """Two nodes, each with a launcher, a rank and a daemon."""
+    with two_nodes(UNHURRIED) as cluster:
+        with ElasticJob(cluster, is_watched=False) as job:
+            expected = job.results()
+    for _ in range(times):
+        with two_nodes(UNHURRIED) as cluster, ElasticJob(cluster, "--until", cluster.dir + "/end") as job:
+            def is_seen():
+                check(job.is_running(), "a launcher ended before its time")
+                known = [j for j in (n.job("elastic") for n in cluster.nodes) if j]
+                return any(j["ranks"] == RANKS for j in known) and job.has_computed()
+            wait_until(is_seen, "all ranks are seen", JOB_S)
+            with open(cluster.dir + "/end", "wb"):
+                pass
+            must_be_equal(expected, job.results(), "with the agent")
+            check(not told(cluster.nodes, "elastic"), told(cluster.nodes, "elastic"))
+
+
+def elastic_goes_wrong(fault):
+    """After the rank that failed is told, the job that was started again is one that runs."""
+    def all_told():
+        return told(cluster.nodes, "elastic") | told_of_ends(cluster.nodes, "elastic")
+    with two_nodes(PATIENT) as cluster:
+        last = [] if fault == "exception" else ["--steps", "1000000"]
+        with ElasticJob(cluster, "--fault", fault, "--fault-rank", str(CULPRIT), *last) as job:
+            wait_until_told(job, "elastic", fault, all_told)
+            if fault == "exception":
+                check(len([r for r in job.results() if " result " in r]) == RANKS, "it goes on")
+            # Those that died with it are its cascade, not culprits.
+            check(all(ranks == (CULPRIT,) for _, ranks, _ in all_told()),
+                  [report for _, _, report in all_told()])
 
 
 def torchs_own_dump_is_read_right():
@@ -175,12 +217,15 @@ def tests():
     faults = list(LABELS)
     if ARGS.times:
         return [named(f"healthy_{program}_{ARGS.times}_times", is_left_in_peace, program, UNHURRIED,
-                      None, ARGS.times) for program in healthy + ["checkpoint"]]
+                      None, ARGS.times) for program in healthy + ["checkpoint"]] + [
+            named(f"healthy_elastic_{ARGS.times}_times", elastic_is_left_in_peace, ARGS.times)]
     if ARGS.brief:
         healthy, faults = ["ddp"], [("ddp", "block-in-data-loader"), ("ddp", "branch")]
     return ([named(f"healthy_{program}_is_left_in_peace", is_left_in_peace, program)
              for program in healthy] +
-            ([] if ARGS.brief else [checkpoint_longer_than_patience_is_left_in_peace]) +
+            ([] if ARGS.brief else [checkpoint_longer_than_patience_is_left_in_peace,
+                                    named("healthy_elastic_is_left_in_peace",
+                                          elastic_is_left_in_peace)]) +
             [named(f"{program}_{fault}_is_told", goes_wrong, program, fault)
              for program, fault in faults] +
             ([] if ARGS.brief else [torchs_own_dump_is_read_right]))

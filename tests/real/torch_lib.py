@@ -3,6 +3,7 @@
 tests and the comparison with other tools share. The build is CW_BUILD."""
 import os
 import re
+import signal
 import sys
 
 from lab_lib import SOURCE, Tool
@@ -26,20 +27,43 @@ BUILD_S, JOB_S, ALERT_S = 5400, 1800, 900
 torch = Tool("real-torch", BUILD, JOB_S)
 
 
+def descendants(pid):
+    """Its children and theirs."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            children = [int(c) for c in f.read().split()]
+    except OSError:
+        return []
+    return children + [d for c in children for d in descendants(c)]
+
+
 class Job(jobs.Job):
     """Ranks of a PyTorch program; with the agent when there is a daemon."""
 
     def __init__(self, directory, program, *arguments, daemon=None, ranks=RANKS,
-                 variables=None):
+                 variables=None, argv=None):
+        """argv: as of jobs.Job, of a launcher that starts the program; ranks: the variables of each
+        launcher then. daemon: or those of the nodes."""
         torch.needed()
-        env = torch_run.job_environment(default_cache(), BUILD, ranks, "shm")
+        env = torch_run.job_environment(default_cache(), BUILD, len(ranks) if argv else ranks, "shm")
         # A call that differs is named by the line that made it.
         env["COLLWATCH_CALL_STACKS"] = "on"
         mine = {k: v for k, v in env.items() if os.environ.get(k) != v and k != "WORLD_SIZE"}
         mine.update(variables or {})
-        super().__init__(program, ranks, [os.path.join(PROGRAMS, program + ".py"), *arguments],
-                         [daemon] if daemon else [], program=sys.executable, variables=mine, meets=False,
-                         at=directory)
+        path = os.path.join(PROGRAMS, program + ".py")
+        super().__init__(program, ranks, list(arguments) if argv else [path, *arguments],
+                         [] if daemon is None else daemon, program=argv or sys.executable,
+                         variables=mine, meets=False, at=directory)
+
+    def close(self):
+        """They may have started others: data loaders' workers, a server."""
+        started = {c for r in self.ranks for c in descendants(r.pid)}
+        super().close()
+        for pid in started:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
     def has_computed(self):
         """All ranks, to the end of what they were told to."""
@@ -81,6 +105,8 @@ LABELS = {
     ("checkpoint", "block-in-checkpoint"): ("never_entered", (0,), "save"),
     ("graph", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
     ("graph", "branch"): ("mismatch", (CULPRIT,), "check_norm"),
+    ("elastic", "exception"): ("process_dead", (CULPRIT,), None),
+    ("elastic", "block-after-restart"): ("never_entered", (CULPRIT,), "read_sample"),
     ("gloo", "wrong-shape"): ("mismatch", (CULPRIT,), "average"),
     # Laid down as deadlock, rank 1: lost. All others wait for it in a barrier of gloo's, which is not
     # seen, and it for them in NCCL; told is where they wait, and in which line.
@@ -104,10 +130,16 @@ def names_line(report, program, function):
 
 
 def told(daemon, program):
-    """{(class, ranks, report)} of the job's incidents so far."""
+    """{(class, ranks, report)} of the job's incidents so far. daemon: or those of the nodes."""
     return {(i["class"], tuple(c["rank"] for c in i["culprits"]),
-             said(COLLWATCH, "report", daemon.bundles()[i["id"]]))
-            for i in daemon.documents(program)}
+             said(COLLWATCH, "report", d.bundles()[i["id"]]))
+            for d in (daemon if isinstance(daemon, list) else [daemon]) for i in d.documents(program)}
+
+
+def told_of_ends(nodes, program):
+    """As told(), of the job's epitaphs: of one that ended before anybody was to be called."""
+    return {(d["class"], tuple(d["culprits"]), said(COLLWATCH, "report", n.bundles()[d["id"]]))
+            for n in nodes for d in n.documents(program, "epitaph")}
 
 
 def ask_for_dumps(at):

@@ -7,6 +7,7 @@ knows who may be watching.
 
 import argparse
 import ctypes
+import datetime
 import hashlib
 import os
 import signal
@@ -19,6 +20,8 @@ import torch.distributed as dist
 FAULTS = {
     'none': 'nothing',
     'block-in-data-loader': 'reading a sample never ends',
+    'block-everywhere': 'reading a sample never ends, on all ranks',
+    'block-after-restart': 'a sample is damaged; started again, reading it never ends (elastic)',
     'lock-in-c': 'reading a sample waits for a lock of a C library, with the interpreter held',
     'stop': 'the process is stopped',
     'kill': 'the process is killed',
@@ -40,6 +43,8 @@ def options(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument('--steps', type=int, default=12)
     parser.add_argument('--until', metavar='FILE', help='do not end before it is there')
+    parser.add_argument('--timeout', type=float, metavar='S', help='of collectives, for torch\'s watchdog')
+    parser.add_argument('--debug-server', type=int, metavar='PORT', help='start torch\'s, there')
     parser.add_argument('--fault', choices=FAULTS, default='none', metavar='FAULT',
                         help='; '.join('%s: %s' % f for f in FAULTS.items()))
     parser.add_argument('--fault-rank', type=int, default=1)
@@ -64,15 +69,20 @@ class Samples:
 
     def __init__(self, args, rank):
         self.args, self.rank = args, rank
-        self.is_wrong = args.fault != 'none' and rank == args.fault_rank
+        self.is_wrong = args.fault == 'block-everywhere' or \
+            args.fault != 'none' and rank == args.fault_rank
         self.generator = torch.Generator().manual_seed(1000 + rank)
 
     def goes_wrong(self, fault, step):
         """Whether this rank does that now."""
-        return self.is_wrong and self.args.fault == fault and step == self.args.fault_step
+        if not (self.is_wrong and self.args.fault == fault and step == self.args.fault_step):
+            return False
+        say(self.rank, 'fault at %.3f' % time.time())
+        return True
 
     def read_sample(self, step):
-        if self.goes_wrong('block-in-data-loader', step):
+        if self.goes_wrong('block-in-data-loader', step) or \
+                self.goes_wrong('block-everywhere', step):
             wait_for_ever()  # a worker that never answers
         if self.goes_wrong('lock-in-c', step):
             lock_in_c()
@@ -132,12 +142,16 @@ def model():
         torch.nn.Linear(4 * WIDTH, WIDTH))
 
 
-def start():
+def start(args):
     """Returns rank and device."""
     rank = int(os.environ['RANK'])
     device = torch.device('cuda', int(os.environ['LOCAL_RANK']))
     torch.cuda.set_device(device)
-    dist.init_process_group('nccl', device_id=device)
+    timeout = datetime.timedelta(seconds=args.timeout) if args.timeout else None
+    dist.init_process_group('nccl', device_id=device, timeout=timeout)
+    if args.debug_server:
+        from torch.distributed import debug  # imports torch's profiler, which takes a second
+        debug.start_debug_server(args.debug_server, start_method='spawn')
     return rank, device
 
 
@@ -155,7 +169,7 @@ def digest(tensors):
 
 def run(main, description):
     args = options(description)
-    rank, device = start()
+    rank, device = start(args)
     tensors = main(args, rank, device)
     say(rank, 'result ' + digest(tensors))
     while args.until and not os.path.exists(args.until):
