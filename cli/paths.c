@@ -28,6 +28,7 @@ static const struct part parts[CW_PART__MAX] = {
 			       CW_DEMO_DIR "/scenario_rank" },
 	[CW_PART_LAB] = { "the laboratory", { "collwatch-lab" }, CW_LAB_PATH },
 	[CW_PART_TORCH] = { "real PyTorch", { "../../lab/real-torch" }, NULL },
+	[CW_PART_COMPARE] = { "the comparison", { "../../tests/compare/run" }, NULL },
 };
 
 /* Directory of this executable, without the last slash. */

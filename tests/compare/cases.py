@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hangs that are compared, laid down before they were run. What is right is in
+tests/real/torch_lib.py, but for the cases here whose label is more than what that asks for."""
+import dataclasses
+
+from torch_lib import LABELS
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """loss: what collwatch is expected to lose, and why. label: (rank or None, function)."""
+    name: str
+    label: tuple = None
+    loss: str = ""
+    has_call_stacks: bool = True
+
+    @property
+    def program(self):
+        return self.name.split("/")[0]
+
+    @property
+    def fault(self):
+        return self.name.split("/")[1]
+
+    @property
+    def rank(self):
+        return self.label[0] if self.label else LABELS[self.program, self.fault][1][0]
+
+    @property
+    def function(self):
+        return self.label[1] if self.label else LABELS[self.program, self.fault][2]
+
+
+CASES = [
+    Case("ddp/block-in-data-loader"),
+    Case("ddp/lock-in-c"),
+    Case("ddp/branch"),
+    Case("graph/block-in-data-loader"),
+    Case("ring/missing-send"),
+    Case("moe/wrong-splits"),
+    Case("ddp/branch/defaults", has_call_stacks=False,
+         loss="the line: collwatch notes no call stacks unless it is told to, torch's recorder does"),
+    Case("ddp/stop", label=(1, "read_sample"),
+         loss="the line: collwatch has a rank read its own stack, and a stopped one cannot"),
+    Case("ddp/exception", label=(1, "read_sample"),
+         loss="the line: collwatch tells that the rank ended; the program prints its traceback"),
+    Case("gloo/skipped-barrier", label=(1, "check_in"),
+         loss="the rank: the barrier is gloo's, which collwatch does not see"),
+    Case("ddp/block-everywhere", label=(None, "read_sample"),
+         loss="all of it: no rank waits in NCCL"),
+]
+
+# Healthy jobs, and variables of theirs: nobody is to be called, and nobody to be named.
+HEALTHY = {"ddp": {}, "moe": {}, "gloo": {}, "graph": {}, "checkpoint": {"CHECKPOINT_S": "45"}}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/compare.md, of what tests/compare/run has measured."""
+from tools import ABOUT, COLLWATCH_SAYS, DUMPS_READ, TOOLS, WATCHDOG
+
+HEAD = """# collwatch and what else there is
+
+Made by `tests/compare/run --page docs/compare.md`; do not edit. The same hangs at the same time for
+collwatch, for PyTorch's own tools, for NCCL's RAS and for py-spy: real PyTorch on real NCCL and the
+simulated device ([real-torch.md](real-torch.md)). Cases, labels and expected losses were laid down in
+`tests/compare/cases.py` and `tests/real/torch_lib.py` before the first run. How the others' answers are read
+(`tests/compare/tools.py`) was widened after it, in their favour: what each says in its own words counts.
+
+"""
+
+
+def cell(found, rank):
+    """What a tool said of a case."""
+    if found is None:
+        return "not asked"
+    ranks = found["ranks"]
+    if not ranks:
+        text = "right: none" if rank is None and found["is_right"] else "names none"
+    elif found["is_right"]:
+        text = "right"
+    else:
+        text = "names " + ", ".join(map(str, ranks))
+    return text + (", line" if found["has_line"] else "")
+
+
+def table(heads, rows):
+    lines = ["| %s |" % " | ".join(heads), "|---" * len(heads) + "|"]
+    return "\n".join(lines + ["| %s |" % " | ".join(map(str, r)) for r in rows]) + "\n"
+
+
+def versions(result):
+    return "\n".join("- %s: %s" % pair for pair in result["versions"].items()) + "\n"
+
+
+def about():
+    return "\n".join("- **%s**: %s." % pair for pair in ABOUT.items()) + "\n"
+
+
+def verdicts(result):
+    return table(["case", "rank", *TOOLS],
+                 [[name, "none" if c["rank"] is None else c["rank"],
+                   *(cell(c["tools"].get(t), c["rank"]) for t in TOOLS)]
+                  for name, c in result["cases"].items()])
+
+
+def classes(result):
+    return table(["case", COLLWATCH_SAYS, DUMPS_READ],
+                 [[name, *(("%s" % ((c["tools"].get(t) or {}).get("class") or "–") for t in
+                            (COLLWATCH_SAYS, DUMPS_READ)))] for name, c in result["cases"].items()])
+
+
+def seconds(value):
+    return "–" if value is None else "under 1" if value < 1 else "%.0f" % value
+
+
+def times(result):
+    return table(["case", *TOOLS[:-1]],
+                 [[name, *(seconds((c["tools"].get(t) or {}).get("first_word_s")) for t in TOOLS[:-1])]
+                  for name, c in result["cases"].items()])
+
+
+def count(result, tool):
+    found = [c["tools"].get(tool) for c in result["cases"].values()]
+    there = [f for f in found if f]
+    return [tool, "%d of %d" % (sum(f["is_right"] for f in there), len(there)),
+            "%d of %d" % (sum(f["has_line"] for f in there), len(there)),
+            "%d of %d" % (sum(f["is_left"] for f in there), len(there))]
+
+
+def losses(result):
+    """Where another one did better, expected or not."""
+    lines = []
+    for name, case in result["cases"].items():
+        ours = case["tools"][COLLWATCH_SAYS]
+        better = ["%s (%s)" % (t, " and ".join(w for w, k in (("rank", "is_right"), ("line", "has_line"))
+                                               if f[k] and not ours[k]))
+                  for t, f in case["tools"].items()
+                  if f and t != COLLWATCH_SAYS and any(f[k] and not ours[k] for k in ("is_right",
+                                                                                     "has_line"))]
+        if case["loss"]:
+            lines.append("- **%s**, expected: %s. %s" % (
+                name, case["loss"], "Lost to " + ", ".join(better) + "." if better else
+                "No other tool did better." if not (ours["is_right"] and ours["has_line"]) else
+                "It was not lost."))
+        elif better:
+            lines.append("- **%s**, not expected: lost to %s." % (name, ", ".join(better)))
+        elif not (ours["is_right"] and ours["has_line"]):
+            lines.append("- **%s**, not expected: collwatch missed the %s, as all did." % (
+                name, "line" if ours["is_right"] else "rank"))
+    return "\n".join(lines or ["None."]) + "\n"
+
+
+def healthy(result):
+    return table(["job", *TOOLS],
+                 [[name, *("not asked" if t not in said else
+                           "names %s" % ", ".join(map(str, said[t])) if said[t] else "–"
+                           for t in TOOLS)] for name, said in result["healthy"].items()])
+
+
+def costs(result):
+    return table(["with", "least, µs", "median, µs"],
+                 [[c["with"], "%.2f" % c["least_us"], "%.2f" % c["median_us"]] for c in result["costs"]])
+
+
+def write(result, path):
+    text = HEAD + versions(result) + "\n## Who names what\n\n" + verdicts(result) + """
+"right": the rank of the label and no other. "line": the function of the label, with its file and line,
+is in the tool's words; of a tool that prints the stacks of all ranks, somebody has to find it.
+
+""" + about() + "\n## Sums\n\n" + table(["tool", "rank", "line", "left after the job's death"],
+                                       [count(result, t) for t in TOOLS]) + """
+"left": asked again once the job has been killed, the tool still has something to say.
+
+## collwatch's classes
+
+""" + classes(result) + """
+## Losses
+
+""" + losses(result) + "\n## Seconds to the first useful word\n\n" + times(result) + """
+"Useful": it names the right rank, or the line. collwatch's count from the fault, and nobody asked; so do
+those of %s, whose time-out was %g s instead of torch's 600 s. The others' count from when they were asked.
+
+## Healthy jobs
+
+What was told of a job while it was healthy; collwatch by itself, the others when they were asked. Dumps of
+a job that runs are not of one instant, and its ranks are not at one call: who asks has to know that it hangs.
+
+""" % (WATCHDOG, result["watchdog_s"]) + (healthy(result) if result["healthy"] else "Not run.\n") + """
+## CPU time of a call
+
+Of the thread that calls a small all_reduce, torch's own work included; this machine, %s.
+
+""" % result["machine"] + (costs(result) if result["costs"] else "Not run.\n")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return text

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people use on a job that hangs, each asked as its manual says, and how its answer is read."""
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from lab_lib import ask_ras
+from torch_lib import (COLLWATCH, CROWD, ask_for_dumps, default_cache, names_line, torch_run)
+from agent_lib import wait_until
+from waiting import said
+
+DUMPS_S, TOOL_S = 60, 90
+# collwatch speaks first, then the others are asked; those that stand below are read afterwards.
+COLLWATCH_SAYS, TRACE, SERVER, RAS, PY_SPY = "collwatch", "torchfrtrace", "debug server", "RAS", "py-spy"
+WATCHDOG, DUMPS_READ = "torch's log", "collwatch analyze"
+
+TOOLS = (COLLWATCH_SAYS, TRACE, SERVER, RAS, PY_SPY, WATCHDOG, DUMPS_READ)
+ABOUT = {
+    COLLWATCH_SAYS: "the incidents that the daemon wrote by itself, default patience",
+    TRACE: "torch's analyser, on Flight Recorders dumped through their pipes",
+    SERVER: "torch.distributed.debug: /fr_trace_nccl, /stacks and /pyspy_dump",
+    RAS: "NCCL's VERBOSE STATUS",
+    PY_SPY: "py-spy dump of each rank",
+    WATCHDOG: "what the job itself printed after the watchdog's time-out, TORCH_NCCL_DESYNC_DEBUG=1; "
+              "no collwatch there",
+    DUMPS_READ: "collwatch analyze --flight-recorder on the dumps that this watchdog left",
+}
+# What singles ranks out, in the words of each tool that does; of several the first that is there.
+NAMED = {
+    TRACE: [r"Culprit rank (\d+)", r"missing ranks: \{([\d, ]+)\}"],
+    SERVER: [r"Culprit rank (\d+)", r"missing ranks: \{([\d, ]+)\}", r"^  Rank (\d+): "],
+    RAS: [r"^ *Ranks? ([\d,-]+) ha(?:s|ve) launched", r"^ *Rank (\d+) -- GPU"],
+    PY_SPY: [],
+    # Of its report of the desync; else who printed a traceback first.
+    WATCHDOG: [r"^\s+(?:- )?\[([\d, ]+)\] (?:finished collective|joined but)",
+               r"^Traceback of rank (\d+)$"],
+}
+
+
+def output_of(command, env=None):
+    """What it prints, or why it does not."""
+    try:
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env=env, timeout=TOOL_S, check=False, errors="replace").stdout
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return str(e)
+
+
+class Fetched:
+    """What is not in the cache of PyTorch's: py-spy, and what its tools import."""
+
+    WANTED = ("py-spy", "tabulate", "requests")
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.said = output_of([sys.executable, "-m", "pip", "install", "--quiet", "--target", directory,
+                               *self.WANTED])
+        self.py_spy = os.path.join(directory, "bin", "py-spy")
+        if not os.path.exists(self.py_spy):
+            print("py-spy could not be fetched: " + self.said.strip()[-200:], file=sys.stderr)
+            self.py_spy = None
+
+    def environment(self, build):
+        env = torch_run.job_environment(default_cache(), build, 1, "shm")
+        env["PYTHONPATH"] += ":" + self.directory
+        return env
+
+    def paths(self, build):
+        """For a job whose debug server imports that and runs py-spy."""
+        return {"PYTHONPATH": self.environment(build)["PYTHONPATH"],
+                "PATH": os.path.join(self.directory, "bin") + ":" + os.environ["PATH"]}
+
+    def version(self):
+        return output_of([self.py_spy, "--version"]).strip() if self.py_spy else "py-spy: none"
+
+
+def ask_torch(at, dumps, fetched, build):
+    def is_dumped():
+        ask_for_dumps(at)
+        time.sleep(1)
+        return len(os.listdir(dumps)) == CROWD
+    note = ""
+    try:
+        wait_until(is_dumped, "the dumps", DUMPS_S)
+    except AssertionError as e:
+        note = "%s: %s\n" % (e, sorted(os.listdir(dumps)))
+    return note + trace(dumps, fetched, build, len(os.listdir(dumps)) < CROWD)
+
+
+def trace(dumps, fetched, build, is_partial):
+    """What torch's analyser says of them."""
+    options = ["--allow-incomplete-ranks"] if is_partial else []
+    return output_of([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", dumps,
+                      "-p", "rank_", "--print_stack_trace", *options], fetched.environment(build))
+
+
+def ask_server(port):
+    """All of its pages that can tell of a hang."""
+    pages = []
+    for page in "fr_trace_nccl", "stacks", "pyspy_dump":
+        try:
+            with urllib.request.urlopen("http://localhost:%d/%s" % (port, page), timeout=TOOL_S) as f:
+                text = f.read().decode(errors="replace")
+        except urllib.error.HTTPError as e:
+            text = "%s: %s" % (e, e.read().decode(errors="replace"))
+        except (OSError, socket.timeout) as e:
+            text = str(e)
+        pages.append("%s\n%s" % (page, re.sub(r"(?s)<style>.*?</style>|<[^>]*>", " ", text)))
+    return "\n".join(pages)
+
+
+def ask_py_spy(path, job):
+    if not path:
+        return None
+    return "\n".join("rank %d\n%s" % (i, output_of([path, "dump", "--pid", str(p.pid)]))
+                     for i, p in enumerate(job.ranks))
+
+
+def read_dumps(dumps):
+    """The class, the ranks, and the report."""
+    try:
+        document = json.loads(said(COLLWATCH, "analyze", "--flight-recorder", dumps, "--json"))
+    except ValueError:
+        return None, [], said(COLLWATCH, "analyze", "--flight-recorder", dumps)
+    return (document["class"], [c["rank"] for c in document["culprits"]],
+            said(COLLWATCH, "analyze", "--flight-recorder", dumps))
+
+
+def ranks_in(tool, text):
+    """Those that it singles out."""
+    hits = [re.findall(p, text or "", re.M) for p in NAMED[tool]]
+    return {int(n) for n in re.findall(r"\d+", " ".join(next(filter(None, hits), [])))}
+
+
+def has_line(text, case):
+    """As stacks are written, or as Python writes a traceback."""
+    return text is not None and bool(
+        names_line(text, case.program, case.function) or
+        re.search(r'/(?:job|%s)\.py", line \d+, in %s\b' % (case.program, case.function), text))
+
+
+def timed(ask, *arguments):
+    start = time.time()
+    return ask(*arguments), time.time() - start
+
+
+def ask_live(at, dumps, ports, fetched, build, job):
+    """{tool: (its answer, seconds after it was asked)}"""
+    return {TRACE: timed(ask_torch, at, dumps, fetched, build),
+            SERVER: timed(ask_server, ports["server"]),
+            RAS: timed(ask_ras, ports["ras"], TOOL_S),
+            PY_SPY: timed(ask_py_spy, fetched.py_spy, job)}
+
+
+def ask_dead(ports, fetched, job):
+    """Those that are asked in the same way of a job that has been killed."""
+    return {SERVER: ask_server(ports["server"]), RAS: ask_ras(ports["ras"], TOOL_S),
+            PY_SPY: ask_py_spy(fetched.py_spy, job)}
