@@ -162,14 +162,16 @@ def test_runs_programs_that_know_nothing_of_it(at, options):
 
 
 @needs_torch
-@pytest.mark.parametrize("fault", ["drift", ""])
-def test_compares_replicas(at, fault):
+@pytest.mark.parametrize("fault,steps", [("drift", "8"), ("", "7")], ids=["drift", "healthy"])
+def test_compares_replicas(at, fault, steps):
     port = str(unused_port())
-    ps = [subprocess.Popen([sys.executable, PROGRAM, "--watch", "--replicas", "--fault", fault],
+    ps = [subprocess.Popen([sys.executable, PROGRAM, "--watch", "--replicas", "--fault", fault, "--steps", steps],
                            env={**os.environ, "PYTHONPATH": ROOT + "/python", "RANK": str(r), "WORLD_SIZE": "3",
-                                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}, cwd=at) for r in range(3)]
+                                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}, cwd=at, stderr=subprocess.PIPE, text=True)
+          for r in range(3)]
     for p in ps:
-        expect(p.wait(120) == 0, p.args)
+        words = p.communicate(timeout=120)[1]
+        expect(p.returncode == 0 and "Error" not in words, words)
     paths = sorted(glob.glob(at + "/collwatch-tensors-rank*.jsonl"))
     expect(len(paths) == 3, paths)
     doc, text = said(*paths)
@@ -182,8 +184,39 @@ def test_compares_replicas(at, fault):
     expect("step 2: head.bias differs between members of the group" in text, text)
 
 
+# One bit of one of four copies flips, or two of its numbers change places: 1,000 times.
+FLIPS = """
+import random, torch
+from collwatch.torch.replicas import checksum, groups_of
+rng, missed = random.Random(20), 0
+for draw in range(1000):
+    dtype = rng.choice([torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.uint8])
+    n = rng.randint(2, 5000)
+    whole = torch.randint(-100, 100, (n,), generator=torch.Generator().manual_seed(draw)).to(dtype)
+    copies = [whole.clone() for _ in range(4)]
+    odd = rng.randrange(4)
+    if draw % 4:
+        memory = copies[odd].view(torch.uint8)
+        memory[rng.randrange(memory.numel())] ^= 1 << rng.randrange(8)
+    else:
+        copies[odd][0], copies[odd][1] = 5, 7
+        for i in range(4):
+            if i != odd:
+                copies[i][0], copies[i][1] = 7, 5
+    groups = groups_of([int(checksum(c)) for c in copies])
+    missed += groups != [[i for i in range(4) if i != odd], [odd]]
+print("missed", missed)
+"""
+
+
+@needs_torch
+def test_checksums_see_each_flip():
+    expect(python("-c", FLIPS) == "missed 0\n", "a copy that differs")
+
+
 def test_is_imported_without_torch():
-    out = python("-c", "import sys\nsys.modules['torch'] = None\nimport collwatch.torch\nprint(collwatch.torch.__all__)")
+    out = python("-c", "import sys\nsys.modules['torch'] = None\nimport collwatch.torch\n"
+                 "print(collwatch.torch.__all__)")
     expect("watch" in out, out)
 
 

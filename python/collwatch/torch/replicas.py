@@ -73,12 +73,14 @@ class Replicas:
         work = dist.all_gather(rows, mine, group=self.group, async_op=True)
         self._under_way = (step, [n for n, _ in state], slots, rows, work)
 
-    def finish(self):
-        """What a line says, or None: nothing was started."""
+    def finish(self, is_last=False):
+        """What a line says, or None: nothing was started. At the end nobody is waited for."""
         if not self._under_way:
             return None
         step, names, slots, rows, work = self._under_way
         self._under_way = None
+        if is_last and not work.is_completed():
+            raise RuntimeError("a member has not answered")
         work.wait()
         table = torch.stack(rows).cpu()
         different = []

@@ -198,7 +198,7 @@ class Watch:
         if self._lines is None:
             return
         with self._unseen():
-            self._end_step()
+            self._end_step(is_last=True)
             self._read(wait=True)
         if self._is_in_ops is None:
             self._ops.__exit__(None, None, None)
@@ -252,7 +252,7 @@ class Watch:
         scale = getattr(self.scaler, "_scale", None)  # None before the first loss
         return scale.detach().clone() if isinstance(scale, torch.Tensor) else float(self.scaler.get_scale())
 
-    def _end_step(self):
+    def _end_step(self, is_last=False):
         if self._step < 0:
             return
         if self._frames or self._step % self.every == 0:
@@ -262,11 +262,18 @@ class Watch:
                 self._batches.append(self._copy())
             self._frames, self._pending = [], []
         for r in self._replicas:
-            said = r.finish()
+            self._compare(r, is_last)
+
+    def _compare(self, replicas, is_last):
+        """Nothing is started at the end: the group may be gone, and nobody would read it."""
+        try:
+            said = replicas.finish(is_last)
             if said:
                 self._lines.write("replicas", **said)
-            if self._step % r.every == 0:
-                r.start(self._step)
+            if not is_last and self._step % replicas.every == 0:
+                replicas.start(self._step)
+        except RuntimeError as error:  # the group was destroyed, or a member has died
+            self._lines.write("note", text="replicas were not compared at step %d: %s" % (self._step, error))
 
     def _copy(self):
         """Numbers of this step on their way; (frames, what is copied, what tells that it has come, scale)."""

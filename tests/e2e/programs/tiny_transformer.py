@@ -151,6 +151,8 @@ def main():
         (scaler.step if scaler else type(optimizer).step)(optimizer)
     print(loss.item().hex())
     sys.stdout.flush()
+    if args.replicas:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":
