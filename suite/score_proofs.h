@@ -11,7 +11,10 @@
 /* Paged within so long of when it could be known. */
 #define SCORE_SOON_NS INT64_C(5000000000)
 
-/* Mismatches, cycles and deaths by failure that were expected, and for which somebody waits. */
+/*
+ * Mismatches of calls and memberships, cycles and deaths by failure that were expected, and for
+ * which somebody waits.
+ */
 struct score_proofs {
 	uint64_t n;
 	uint64_t n_soon;    /* proven, and paged within SCORE_SOON_NS */

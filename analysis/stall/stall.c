@@ -38,6 +38,9 @@
 #define CALL_AWAITED_NS (1 * S)
 #define LOOK_EVERY_NS (1 * S)
 #define LOOK_SOONEST_NS (S / 10)
+/* How often samples come: for a cycle to be proven, some more of its ranks are waited for. */
+#define SAMPLE_EVERY_NS (S / 4)
+#define UNPROVEN_FOR_NS (5 * S)
 /* Looks may come so much later than they should. */
 #define READ_AGAIN_NS (10 * S)
 /* A proof that nobody waits for is not seen at every look: points to compare come and go. */
@@ -541,6 +544,18 @@ static void sooner(int64_t *next_ns, int64_t since_ns, int64_t after_ns, int64_t
 		*next_ns = since_ns + after_ns;
 }
 
+/*
+ * The circle is there, and with the next digest of each of its nodes it may be a proof: that is to
+ * be seen when the last of them has come, not up to a second later. For a while only; who does not
+ * tell within that time is not about to.
+ */
+static bool awaits_proof(const struct entry *e, const struct cw_snapshot *snap,
+			 const struct cw_verdict *v)
+{
+	return v->verdict_class == CW_CLASS_DEADLOCK && !v->is_proof && !e->confirmed_ns &&
+	       snap->now_ns - e->since_ns < UNPROVEN_FOR_NS;
+}
+
 static int64_t next_look(const struct cw_stall *s, const struct entry *e,
 			 const struct cw_snapshot *snap, const struct cw_verdict *v,
 			 const struct patience *p)
@@ -558,6 +573,8 @@ static int64_t next_look(const struct cw_stall *s, const struct entry *e,
 		sooner(&next, looked_since(s, e->reading_ns), t->confirm_ns, now);
 	if (e->proof_ns)
 		sooner(&next, looked_since(s, e->proof_ns), proof_patience(snap, v), now);
+	if (awaits_proof(e, snap, v))
+		next = now + SAMPLE_EVERY_NS;
 	return next > now + LOOK_SOONEST_NS ? next : now + LOOK_SOONEST_NS;
 }
 

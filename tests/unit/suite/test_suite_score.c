@@ -438,6 +438,21 @@ Test(suite_score, proofs_are_counted_where_somebody_waits)
 	cr_expect_eq(score.proofs.n, 3, "nobody waits");
 }
 
+Test(suite_score, other_versions_and_variables_are_no_proof)
+{
+	static const enum cw_detail details[] = { CW_DETAIL_VERSION, CW_DETAIL_ENVIRONMENT,
+						  CW_DETAIL_MEMBERSHIP, CW_DETAIL_COUNT };
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
+	struct outcome o = { .holds_up = true };
+
+	s.answers[0].verdict_class = CW_CLASS_MISMATCH;
+	for (unsigned i = 0; i < 4; i++) {
+		s.answers[0].detail = details[i];
+		cr_assert_eq(cw_score_add(&score, &s, &o), 0);
+		cr_expect_eq(score.proofs.n, i < 2 ? 0 : i - 1);
+	}
+}
+
 Test(suite_score, what_is_missed_was_not_proven)
 {
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };

@@ -208,3 +208,41 @@ Test(stall_proofs, another_grouping_that_nobody_waits_for_never_alerts)
 		j.now_ns += SB_S;
 	}
 }
+
+/*
+ * Rank 3 waits for the others on another communicator, they for it: a cycle, once all have been
+ * seen in it at the same time. Returns when the next look is due, from this one.
+ */
+static int64_t look_at_cycle(bool is_seen_at_once)
+{
+	struct sb *b = stall_job_draft();
+	struct sb_comm *side = sb_comm(b, "side", 0, j.n_ranks, 1, 10);
+	struct cw_snapshot *snap;
+
+	sb_waits(side, 3, j.now_ns - j.fault_ns);
+	snap = sb_snapshot(b);
+	if (!is_seen_at_once)
+		snap->ranks[3].sampled_ns = SB_NOW - (j.now_ns - j.fault_ns);
+	stall_job_look(b, snap);
+	cr_assert_eq(j.verdict_class, CW_CLASS_DEADLOCK);
+	return j.d.next_ns - j.now_ns;
+}
+
+Test(stall_proofs, looks_for_the_digest_that_proves_a_cycle)
+{
+	stall_job_fault();
+	j.now_ns += SB_S;
+	cr_expect_leq(look_at_cycle(false), SB_S / 4);
+	j.now_ns += SB_S / 4;
+	cr_expect_gt(look_at_cycle(true), SB_S / 4, "it is a proof, and stands for a while");
+	j.now_ns += 3 * SB_S;
+	(void)look_at_cycle(true);
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+}
+
+Test(stall_proofs, looks_no_more_often_for_a_digest_that_does_not_come)
+{
+	stall_job_fault();
+	j.now_ns += 6 * SB_S;
+	cr_expect_gt(look_at_cycle(false), SB_S / 4);
+}
