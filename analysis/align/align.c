@@ -28,6 +28,7 @@ struct dispute {
 	struct align_scratch *scratch;
 	uint64_t seq;         /* lowest proven difference; 0 = none */
 	uint64_t grouped_seq; /* lowest that may be due to grouping alone */
+	uint64_t extent_seq;  /* lowest of the same call, in a group of other extent */
 };
 
 static int scratch_grow(struct align_scratch *s)
@@ -58,6 +59,12 @@ static uint64_t lower_seq(uint64_t a, uint64_t b)
 	return !a || b < a ? b : a;
 }
 
+static void note_extent(struct dispute *d, const struct call_step *a, const struct call_step *b)
+{
+	if (a->first_seq != b->first_seq || a->last_seq != b->last_seq)
+		d->extent_seq = lower_seq(d->extent_seq, a->seq);
+}
+
 static int note_step(void *userdata, uint32_t member, const struct call_step *step)
 {
 	struct dispute *d = userdata;
@@ -70,8 +77,10 @@ static int note_step(void *userdata, uint32_t member, const struct call_step *st
 	i = (uint32_t)cw_hash_mix64(step->seq) & (s->n_slots - 1);
 	while (s->slots[i].epoch == s->epoch) {
 		if (s->slots[i].step.seq == step->seq) {
-			if (s->slots[i].step.signature == step->signature)
+			if (s->slots[i].step.signature == step->signature) {
+				note_extent(d, &s->slots[i].step, step);
 				return 0; /* nearly all of them */
+			}
 			switch (call_step_compare(&s->slots[i].step, step)) {
 			case CALL_STEP_AGREES:
 				break;
@@ -406,8 +415,12 @@ static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struc
  */
 static bool began_earlier(const struct dispute *d, const struct call_hashes *h)
 {
-	uint64_t first = lower_seq(d->seq, d->grouped_seq ? d->grouped_seq : d->seq);
+	const uint64_t seen[] = { d->seq, d->grouped_seq, d->extent_seq };
+	uint64_t first = 0;
 
+	for (unsigned i = 0; i < sizeof(seen) / sizeof(*seen); i++)
+		if (seen[i])
+			first = lower_seq(first, seen[i]);
 	return h->differs && (!first || first > h->differ_seq);
 }
 

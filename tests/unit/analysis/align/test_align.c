@@ -256,6 +256,40 @@ Test(align, takes_a_call_that_a_longer_group_lacks_for_a_proof)
 	cr_expect_eq(al.sides[1].ranks[0], 2);
 }
 
+/*
+ * Others have 18 and 19 in a group, it has them one by one, and their histories differ after 19;
+ * what is wrong is 20.
+ */
+static void group_otherwise_before_a_difference(uint64_t differ_seq)
+{
+	sb_odd(c, 2, 20)->count = 7;
+	snap = sb_snapshot(b);
+	for (uint32_t m = 0; m < 5; m++) {
+		struct cw_snap_member *member = &snap->comms[0].members[m];
+
+		make_group(m, 5, 5);
+		for (uint32_t i = 0; m == 2 && i < member->n_window; i++)
+			member->window[i].flags &= ~(unsigned)CW_OPF_GROUPED;
+		member->checkpoints[0] = (struct cw_checkpoint){ differ_seq, 8 + (m == 2) };
+	}
+	align();
+}
+
+Test(align, finds_the_call_behind_the_same_calls_grouped_otherwise)
+{
+	group_otherwise_before_a_difference(19);
+	cr_expect_eq(al.seq, 20, "differs at %lu", (unsigned long)al.seq);
+	cr_expect(al.knows_call);
+	cr_expect(al.is_proof);
+}
+
+Test(align, explains_no_earlier_difference_by_another_grouping)
+{
+	group_otherwise_before_a_difference(17);
+	cr_expect_not(al.knows_call);
+	cr_expect_eq(al.seq, 17);
+}
+
 Test(align, leaves_ops_out_that_were_never_launched)
 {
 	snap = sb_snapshot(b);
