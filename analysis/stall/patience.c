@@ -398,6 +398,26 @@ static bool fits_unheard_cycle(const struct matter *m)
 	return false;
 }
 
+/*
+ * A cycle that is none by proof, and the calls of some who wait are not at hand: that a message
+ * is behind what they wait in is inferred from their counters, and need not be so. A leader of the
+ * version before is refused the calls of newer nodes for as long as an upgrade takes.
+ */
+static bool fits_guessed_cycle(const struct matter *m)
+{
+	const struct cw_verdict *v = m->v;
+
+	if (v->verdict_class != CW_CLASS_DEADLOCK || v->is_proof || v->comm >= m->snap->n_comms)
+		return false;
+	for (uint32_t i = 0; i < m->snap->comms[v->comm].nranks; i++) {
+		const struct cw_snap_member *member = &m->snap->comms[v->comm].members[i];
+
+		if (member->rank != CW_SNAP_NONE && member->pending && !member->n_window)
+			return true;
+	}
+	return false;
+}
+
 /* Found in the record, and nobody has waited for it. */
 static bool fits_left_behind(const struct matter *m)
 {
@@ -602,6 +622,10 @@ static const struct row rows[] = {
 	/* Its node is heard again, or counts as lost soon. */
 	{ "a cycle with a node that is not heard", fits_unheard_cycle, SINCE_WAITING,
 	  CW_HANG_POSSIBLE, CW_HANG_POSSIBLE, CW_CONFIDENCE_POSSIBLE },
+	/* If it is one, nothing will move in it. */
+	{ "a cycle of which not all calls are seen", fits_guessed_cycle, SINCE_WAITING,
+	  CW_HANG_POSSIBLE, CW_HANG_LIKELY, CW_CONFIDENCE_LIKELY, .notice = still_notice,
+	  .page = still_page },
 	/* A death among several, a cycle that is none by proof. */
 	{ "waiting", fits_anything, SINCE_WAITING, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = at_limit },

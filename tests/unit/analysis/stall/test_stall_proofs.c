@@ -213,14 +213,24 @@ Test(stall_proofs, another_grouping_that_nobody_waits_for_never_alerts)
  * Rank 3 waits for the others on another communicator, they for it: a cycle, once all have been
  * seen in it at the same time. Returns when the next look is due, from this one.
  */
+static bool are_calls_at_hand;
+
 static int64_t look_at_cycle(bool is_seen_at_once)
 {
 	struct sb *b = stall_job_draft();
 	struct sb_comm *side = sb_comm(b, "side", 0, j.n_ranks, 1, 10);
 	struct cw_snapshot *snap;
 
+	for (uint32_t m = 0; m < j.n_ranks; m++)
+		b->comms[0]->members[m].has_window = side->members[m].has_window =
+			are_calls_at_hand;
+
 	sb_waits(side, 3, j.now_ns - j.fault_ns);
 	snap = sb_snapshot(b);
+	for (uint32_t i = 0; i < snap->n_nodes; i++)
+		snap->nodes[i].last_digest_ns = j.now_ns;
+	for (uint32_t m = 0; m < j.n_ranks; m++)
+		snap->comms[1].members[m].progress_ns = SB_NOW - (j.now_ns - j.fault_ns);
 	if (!is_seen_at_once)
 		snap->ranks[3].sampled_ns = SB_NOW - (j.now_ns - j.fault_ns);
 	stall_job_look(b, snap);
@@ -245,4 +255,32 @@ Test(stall_proofs, looks_no_more_often_for_a_digest_that_does_not_come)
 	stall_job_fault();
 	j.now_ns += 6 * SB_S;
 	cr_expect_gt(look_at_cycle(false), SB_S / 4);
+}
+
+static int64_t unproven_cycle_pages_after(void)
+{
+	for (int64_t ns = 0; ns < 600 * SB_S; ns += SB_S) {
+		(void)look_at_cycle(false);
+		if (j.d.phase == CW_STALL_HANG)
+			return ns;
+		j.now_ns += SB_S;
+	}
+	return -1;
+}
+
+Test(stall_proofs, gives_a_cycle_of_guesses_as_long_as_words_that_do_not_move)
+{
+	int64_t seen_ns;
+
+	are_calls_at_hand = true;
+	stall_job_fault();
+	seen_ns = unproven_cycle_pages_after();
+	cr_expect_gt(seen_ns, 0);
+	cr_expect_lt(seen_ns, 30 * SB_S);
+	stall_job_teardown();
+	stall_job_setup();
+	are_calls_at_hand = false;
+	stall_job_fault();
+	seen_ns = unproven_cycle_pages_after();
+	cr_expect_eq(seen_ns, 60 * SB_S, "after %ld s: %s", (long)(seen_ns / SB_S), j.d.why);
 }
