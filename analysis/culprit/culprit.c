@@ -26,6 +26,9 @@
 /* After this time every record of a dead rank has been read once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
 
+/* No launcher grants more to those whom it asked to end. */
+#define GRACE_NS (INT64_C(60) * 1000000000)
+
 /* Deaths that are closer to each other may be known in another order than they came in: then the
  * cause decides. */
 #define SURELY_BEFORE_NS (INT64_C(100) * 1000000)
@@ -181,11 +184,35 @@ static bool ended_by_itself(const struct scene *s, uint32_t rank)
 	return has_failed(r) || (has_aborted(r) && !s->has_given_up[rank]);
 }
 
+/*
+ * Another of its node had given up before: its launcher asks the others to end, and kills who has
+ * not within a time that it grants them, to save what they have.
+ */
+static bool ended_after_who_gave_up(const struct scene *s, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+
+	if (!s->has_given_up || r->liveness != CW_LIVE_KILLED || r->term_signal != SIGKILL ||
+	    r->flags & CW_RANKF_OOM_KILLED || r->end_by == CW_END_BY_ITSELF ||
+	    r->end_by == CW_END_BY_KERNEL)
+		return false;
+	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
+		const struct cw_snap_rank *o = &s->snap->ranks[i];
+
+		if (s->has_given_up[i] && o->node == r->node && o->ended_ns <= r->ended_ns &&
+		    r->ended_ns - o->ended_ns <= GRACE_NS)
+			return true;
+	}
+	return false;
+}
+
 static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	bool is_first = rank == s->failed_first;
-	bool was_asked = r->flags & CW_RANKF_SHUTDOWN || (s->has_given_up && s->has_given_up[rank]);
+	bool was_asked = r->flags & CW_RANKF_SHUTDOWN ||
+			 (s->has_given_up && s->has_given_up[rank]) ||
+			 ended_after_who_gave_up(s, rank);
 
 	if (!is_first && ((was_asked && scene_may_be_ending(s)) ||
 			  (!ended_by_itself(s, rank) && scene_is_ending(s))))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ended processes: whom others wait for, and what is only the end of a job. */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <string.h>
 
 #include "tests/support/snapshot/verdict_fixture.h"
@@ -256,6 +257,33 @@ Test(verdict_deaths, takes_a_crash_after_the_others_were_ended_for_part_of_that)
 {
 	crash_on_a_node(5 * SB_S, 6 * SB_S);
 	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+/* All wait; rank 4 gives up, and its launcher kills rank 5, which was given some time to end. */
+static void kill_after_somebody_gave_up(int64_t grace_ns)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 100 * SB_S);
+	for (uint32_t m = 4; m < 6; m++) {
+		c->members[m].returned = 41;
+		b->ranks[m].liveness = CW_LIVE_KILLED;
+		b->ranks[m].term_signal = m == 4 ? SIGABRT : SIGKILL;
+		b->ranks[m].end_by = m == 4 ? CW_END_BY_ITSELF : CW_END_BY_PROCESS;
+		b->ranks[m].ended_ns = SB_NOW - 5 * SB_S - (m == 4 ? grace_ns : 0);
+	}
+}
+
+Test(verdict_deaths, does_not_blame_whom_the_launcher_killed_after_another_had_given_up)
+{
+	kill_after_somebody_gave_up(10 * SB_S);
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+Test(verdict_deaths, blames_who_was_killed_long_after_another_had_given_up)
+{
+	kill_after_somebody_gave_up(61 * SB_S);
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-3,6-7");
 }
 
 Test(verdict_deaths, takes_nobody_for_the_first_whom_somebody_killed)
