@@ -508,6 +508,8 @@ void cw_epitaph_look(struct cw_epitaphs *all, const struct cw_leader_effects *ef
 		finish(e);
 		return;
 	}
+	if (!e->has_memory && s->is_apart)
+		return;
 	if (update(e, s) < 0) {
 		leader_log(effects, CW_LOG_ERR, "job=%s: out of memory for its epitaph", e->job);
 		return; /* it stays as it was */

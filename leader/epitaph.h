@@ -74,6 +74,9 @@ struct cw_epitaph_scene {
 	uint32_t told; /* a bit for each verdict of the list of which an alert is out */
 	/* NULL = this leader has not watched the job while it lived. */
 	const struct cw_epitaph_memory *memory;
+	/* It is out of reach of others of the job's nodes: one that has watched it may tell more.
+	 */
+	bool is_apart;
 	const char *incident; /* an alert of this job that is out; "" = none */
 	const char *self;
 	uint32_t uid;

@@ -576,6 +576,12 @@ static uint32_t told_of(const struct cw_job *job, const struct cw_snapshot *snap
 	return told;
 }
 
+/* Another one may have led it, and know more of it. */
+static bool is_apart(const struct look *k)
+{
+	return 2 * nodes_in_touch(k) < k->lr->route.n_nodes || may_be_told_by(k);
+}
+
 /* Its ranks are dead, or nobody hears of them: what is said of that is made of what is known. */
 static void look_back(struct look *k)
 {
@@ -598,6 +604,7 @@ static void look_back(struct look *k)
 	}
 	scene.snap = snap;
 	scene.memory = job ? &job->memory : NULL;
+	scene.is_apart = is_apart(k);
 	scene.incident = job ? cw_job_incidents_alerted_id(&job->incidents) : "";
 	if ((!job || cw_history_update(&job->history, snap) >= 0) &&
 	    cw_verdict_compute_all(snap, &list) >= 0) {

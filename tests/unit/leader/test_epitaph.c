@@ -202,6 +202,21 @@ Test(epitaph, watchdog_of_the_job_does_not_make_silence)
 	cr_expect_eq(c.n_alerts, 0);
 }
 
+/* It sees only itself, and leads: what the ranks waited for it does not know. */
+Test(epitaph, is_not_written_anew_by_who_is_cut_off_when_all_is_over)
+{
+	unsigned apart = network_leader(c.net) == 0 ? 1 : 0;
+
+	cascade();
+	cluster_run(&c, 20);
+	(void)only_epitaph();
+	for (unsigned other = 0; other < 3; other++)
+		if (other != apart)
+			cluster_cut(&c, apart, other);
+	cluster_run(&c, 30);
+	(void)only_epitaph();
+}
+
 /* Daemons that get no processor for long: how the job stood then may have passed. */
 Test(epitaph, what_was_seen_long_before_is_not_what_it_died_of)
 {
