@@ -188,6 +188,7 @@ static void become_pager(int from, pid_t parent)
 
 	/* It has the terminal in its hands: it gives it back when nobody waits for it any more. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	(void)signal(SIGINT, SIG_DFL);
 	if (getppid() != parent || dup2(from, STDIN_FILENO) < 0 ||
 	    fcntl(STDIN_FILENO, F_SETFD, 0) < 0) /* where it was closed, this may be it */
 		_exit(1);
@@ -207,12 +208,12 @@ static int show(int fd)
 
 	if (fits(fd, STDOUT_FILENO))
 		return copy(fd, STDOUT_FILENO);
+	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C is for the pager, from its first moment on */
 	pid = fork();
 	if (pid == 0)
 		become_pager(fd, self);
 	if (pid < 0)
 		return copy(fd, STDOUT_FILENO);
-	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C is for the pager */
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;
