@@ -289,6 +289,7 @@ static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_
 		.pid = p->pid,
 		.own_pid = p->own_pid,
 		.start_ticks = p->start_ticks,
+		.started_age_ns = p->started_age_ns,
 		.device = device_of(p),
 		.uid = p->uid,
 		.liveness = p->liveness,

@@ -32,6 +32,7 @@ struct cw_digest_rank {
 	int32_t own_pid;          /* in its own pid namespace; 0 = the same, or not known */
 	const struct cw_pod *pod; /* by its control group; NULL = nobody looked */
 	uint64_t start_ticks;
+	uint64_t started_age_ns; /* how long ago it began; 0 = unknown */
 	uint32_t uid;
 	uint32_t liveness;     /* enum cw_liveness */
 	struct cw_death death; /* ended_ns 0 = it lives, or that is not known */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Components by union-find over ranks: two ranks are joined when they name the same communicator.
- * What has no communicator yet goes with the only component there is.
+ * What has no communicator yet goes with the only component that it can be of: not with one that
+ * had ended when it began, for a launcher starts all ranks again under the same label.
  */
 #include "leader/job.h"
 
@@ -115,22 +116,105 @@ static void fill_refs(const struct cw_route *route, struct cw_rank_ref *refs)
 			refs[n++] = (struct cw_rank_ref){ .node = i, .rank = k };
 }
 
-/* Ranks that have not got as far as a communicator belong to the only job their label has. */
-static void adopt_the_unborn(const struct cw_route *route, const struct cw_rank_ref *refs,
-			     unsigned n, uint32_t *parent)
+/* 0 = it lives. */
+static int64_t ended_ns(const struct cw_route *route, const struct cw_rank_ref *ref)
 {
-	uint32_t only = UINT32_MAX;
+	const struct cw_msg_rank *r = cw_route_rank(route, ref);
+	int64_t end_ns;
 
+	if (!cw_liveness_is_dead(r->liveness))
+		return 0;
+	end_ns = route->nodes[ref->node].received_ns - cw_bounded_ns(r->ended_age_ns);
+	return end_ns > 0 ? end_ns : 1;
+}
+
+/* Daemons of the version before do not tell when a process began: it is taken to be old. */
+static bool began_after(const struct cw_route *route, const struct cw_rank_ref *ref, int64_t end_ns)
+{
+	uint64_t told_ns = cw_route_rank(route, ref)->started_age_ns;
+	int64_t age_ns = told_ns > (uint64_t)CW_BOUND_NS ? CW_BOUND_NS : (int64_t)told_ns;
+
+	return end_ns && age_ns > 0 && route->nodes[ref->node].received_ns - age_ns > end_ns;
+}
+
+/* Components of ranks with communicators, as far as it matters to those without. */
+struct tries {
+	uint32_t n_living, living; /* how many, and the root of the last that was seen */
+	/* Of those that have ended: the two that did so last; 0 = there is none. */
+	uint32_t last;
+	int64_t last_ns, before_ns;
+};
+
+static void add_ended(struct tries *t, uint32_t root, int64_t ended_ns)
+{
+	if (ended_ns > t->last_ns) {
+		t->before_ns = t->last_ns;
+		t->last_ns = ended_ns;
+		t->last = root;
+	} else if (ended_ns > t->before_ns) {
+		t->before_ns = ended_ns;
+	}
+}
+
+/* last_ns: for each root. */
+static void find_tries(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
+		       uint32_t *parent, int64_t *last_ns, struct tries *ret)
+{
 	for (unsigned i = 0; i < n; i++) {
+		int64_t end_ns = ended_ns(route, &refs[i]);
+		int64_t *last = &last_ns[find_root(parent, i)];
+
 		if (cw_route_rank(route, &refs[i])->n_members == 0)
 			continue;
-		if (only != UINT32_MAX && find_root(parent, i) != find_root(parent, only))
-			return;
-		only = i;
+		if (!end_ns)
+			*last = INT64_MAX;
+		else if (end_ns > *last)
+			*last = end_ns;
 	}
-	for (unsigned i = 0; i < n && only != UINT32_MAX; i++)
-		if (cw_route_rank(route, &refs[i])->n_members == 0)
-			join(parent, i, only);
+	for (uint32_t i = 0; i < n; i++) {
+		if (last_ns[i] == INT64_MAX) {
+			ret->n_living++;
+			ret->living = i;
+		} else if (last_ns[i]) {
+			add_ended(ret, i, last_ns[i]);
+		}
+	}
+}
+
+/* The one component that it can be of; UINT32_MAX = none, or several. */
+static uint32_t only_try_of(const struct tries *t, const struct cw_route *route,
+			    const struct cw_rank_ref *ref)
+{
+	bool may_be_last = t->last_ns && !began_after(route, ref, t->last_ns);
+
+	if (t->n_living == 1 && !may_be_last)
+		return t->living;
+	if (t->n_living == 0 && may_be_last &&
+	    (!t->before_ns || began_after(route, ref, t->before_ns)))
+		return t->last;
+	return UINT32_MAX;
+}
+
+/* Ranks that have not got as far as a communicator belong to the only job their label has. */
+static int adopt_the_unborn(const struct cw_route *route, const struct cw_rank_ref *refs,
+			    unsigned n, uint32_t *parent)
+{
+	_cleanup_(freep) int64_t *last_ns = calloc((size_t)n + 1, sizeof(*last_ns));
+	struct tries tries = { 0 };
+
+	if (!last_ns)
+		return -ENOMEM;
+	find_tries(route, refs, n, parent, last_ns, &tries);
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t root;
+
+		if (cw_route_rank(route, &refs[i])->n_members)
+			continue;
+		root = only_try_of(&tries, route, &refs[i]);
+		if (root != UINT32_MAX)
+			join(parent, i, root);
+	}
+	return 0;
 }
 
 static int by_component(const void *pa, const void *pb)
@@ -160,7 +244,9 @@ int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_ref
 	r = join_all(route, refs, n, parent);
 	if (r < 0)
 		return r;
-	adopt_the_unborn(route, refs, n, parent);
+	r = adopt_the_unborn(route, refs, n, parent);
+	if (r < 0)
+		return r;
 	/* A root is the smallest index of its component, so it is numbered before its members. */
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t root = find_root(parent, i);

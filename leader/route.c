@@ -105,6 +105,8 @@ static uint64_t shape_of(const struct cw_msg_digest *d)
 		const struct cw_msg_rank *rank = &d->ranks[i];
 
 		h = cw_hash_step(h, rank->n_members);
+		h = cw_hash_step(h, rank->start_ticks);
+		h = cw_hash_step(h, cw_liveness_is_dead(rank->liveness));
 		h = cw_hash_step(h, rank->host_call ? rank->host_call_comm_id : 0);
 		for (uint32_t m = 0; m < rank->n_members; m++) {
 			h = cw_hash_step(h, rank->members[m].comm_id);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -18,6 +19,19 @@
 #define CHILDREN_FILE_BYTES 4096
 #define STATUS_FILE_BYTES 4096
 #define MAX_THREADS_SCANNED 256
+
+int64_t cw_procstat_age_ns(uint64_t start_ticks)
+{
+	const uint64_t tick_ns = (uint64_t)CW_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	struct timespec t;
+	int64_t now_ns, age_ns;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &t) < 0 || start_ticks > (uint64_t)CW_BOUND_NS / tick_ns)
+		return 1;
+	now_ns = t.tv_sec * CW_NS_PER_S + t.tv_nsec;
+	age_ns = now_ns - (int64_t)(start_ticks * tick_ns);
+	return age_ns > 0 ? age_ns : 1;
+}
 
 static int read_small(int dir_fd, const char *name, char *buf, size_t len)
 {

@@ -41,6 +41,9 @@ int cw_procstat_open(pid_t pid);
 int cw_procstat_read(int proc_fd, struct cw_procstat *ret);
 int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret);
 
+/* How long ago a process with these start_ticks began, by the clock that they are of. > 0 */
+int64_t cw_procstat_age_ns(uint64_t start_ticks);
+
 /* What the scheduler has counted of the main thread alone. */
 struct cw_procsched {
 	uint64_t cpu_ns;

@@ -368,6 +368,7 @@ static int fill_rank(const struct search *s, const struct absent_rank *r, int64_
 		.pid = r->found.pid,
 		.own_pid = r->own_pid,
 		.start_ticks = r->found.start_ticks,
+		.started_age_ns = (uint64_t)cw_procstat_age_ns(r->found.start_ticks),
 		.device = -1,
 		.uid = s->query.uid,
 		.liveness = r->liveness,

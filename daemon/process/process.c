@@ -211,6 +211,7 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 		.own_pid = p->pod.own_pid,
 		.pod = &p->pod.ids,
 		.start_ticks = p->key.start_ticks,
+		.started_age_ns = (uint64_t)cw_procstat_age_ns(p->key.start_ticks),
 		.uid = p->uid,
 		.liveness = p->liveness,
 		.death = { .end = p->end,

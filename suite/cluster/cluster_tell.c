@@ -143,6 +143,7 @@ static int tell_rank(const struct cluster *c, const struct rank *r, struct cw_ar
 		.rank_source = "RANK",
 		.pid = (int32_t)(1000 + r->index),
 		.start_ticks = (uint64_t)(c->start_ns / MS) + 7,
+		.started_age_ns = (uint64_t)age_ns(c, c->start_ns),
 		.device = (int32_t)(r->index % c->s->per_node),
 		.uid = CLUSTER_UID,
 		.liveness = v->liveness,

@@ -190,7 +190,15 @@ Test(job, a_route_has_another_shape_when_ranks_or_their_communicators_are_others
 	cr_assert_eq(put(&route, "y", 4, unborn, 2, &urgent), 0);
 	cr_expect_neq(route.shape, shape, "no communicator");
 	shape = route.shape;
-	cr_assert_eq(put(&route, "y", 5, unborn, 1, &urgent), 0);
+	unborn[1].start_ticks++;
+	cr_assert_eq(put(&route, "y", 5, unborn, 2, &urgent), 0);
+	cr_expect_neq(route.shape, shape, "another process");
+	shape = route.shape;
+	unborn[0].liveness = CW_LIVE_KILLED;
+	cr_assert_eq(put(&route, "y", 6, unborn, 2, &urgent), 0);
+	cr_expect_neq(route.shape, shape, "a death");
+	shape = route.shape;
+	cr_assert_eq(put(&route, "y", 7, unborn, 1, &urgent), 0);
 	cr_expect_neq(route.shape, shape, "a rank less");
 	shape = route.shape;
 	cr_assert_eq(put(&route, "x", 1, same, 2, &urgent), 0);
@@ -307,6 +315,79 @@ Test(job, rank_without_communicator_goes_with_the_only_job_there_is)
 	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
 	cr_assert_eq(n_components, 3);
 	free(refs);
+	cw_route_fini(&route);
+}
+
+/* A launcher starts all ranks again under the same label; some fail before their first call. */
+Test(job, rank_that_began_after_all_had_ended_is_of_a_later_try)
+{
+	struct cw_msg_member a = member(10, 2, 0);
+	struct cw_msg_rank ranks[] = { rank_of(0, &a, 1), rank_of(1, NULL, 0) };
+	static const struct {
+		uint32_t liveness;
+		int64_t ended_s, began_s; /* ago */
+		unsigned wanted;
+	} cases[] = {
+		{ CW_LIVE_KILLED, 80, 20, 2 }, { CW_LIVE_KILLED, 80, 81, 1 },
+		{ CW_LIVE_KILLED, 80, 0, 1 },  { CW_LIVE_ALIVE, 0, 20, 1 },
+		{ CW_LIVE_EXITED, 20, 19, 2 },
+	};
+	struct cw_rank_ref *refs = NULL;
+	struct cw_route route = { 0 };
+	unsigned n, n_components;
+	bool urgent;
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		ranks[0].liveness = cases[i].liveness;
+		ranks[0].ended_age_ns = cases[i].ended_s * CW_NS_PER_S;
+		ranks[1].started_age_ns = (uint64_t)(cases[i].began_s * CW_NS_PER_S);
+		cr_assert_eq(put(&route, "x", i + 1, ranks, 2, &urgent), 0);
+		cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+		cr_expect_eq(n_components, cases[i].wanted, "case %u: %u", i, n_components);
+		free(refs);
+	}
+	cw_route_fini(&route);
+}
+
+/* Three tries, of which one lives; and the one without a communicator is of the second or third. */
+Test(job, rank_without_communicator_is_of_the_try_that_it_lived_in)
+{
+	struct cw_msg_member a = member(10, 2, 0), b = member(11, 2, 0), c = member(12, 2, 0);
+	struct cw_msg_rank ranks[] = { rank_of(0, &a, 1), rank_of(1, &b, 1), rank_of(2, &c, 1),
+				       rank_of(3, NULL, 0) };
+	static const struct {
+		int64_t ended_s[3], began_s; /* ago; 0 = alive, not known */
+		int with;                    /* -1 = none */
+	} cases[] = {
+		{ { 90, 50, 0 }, 20, 2 },  { { 90, 50, 0 }, 60, -1 }, { { 90, 50, 10 }, 60, -1 },
+		{ { 90, 50, 10 }, 40, 2 }, { { 90, 50, 10 }, 5, -1 }, { { 90, 50, 0 }, 0, -1 },
+		{ { 10, 50, 90 }, 40, 0 },
+	};
+	struct cw_rank_ref *refs = NULL;
+	struct cw_route route = { 0 };
+	unsigned n, n_components;
+	bool urgent;
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int with = -1;
+		unsigned of = UINT32_MAX;
+
+		for (unsigned k = 0; k < 3; k++) {
+			ranks[k].liveness = cases[i].ended_s[k] ? CW_LIVE_KILLED : CW_LIVE_ALIVE;
+			ranks[k].ended_age_ns = cases[i].ended_s[k] * CW_NS_PER_S;
+		}
+		ranks[3].started_age_ns = (uint64_t)(cases[i].began_s * CW_NS_PER_S);
+		cr_assert_eq(put(&route, "x", i + 1, ranks, 4, &urgent), 0);
+		cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+		for (unsigned k = 0; k < n; k++)
+			if (refs[k].rank == 3)
+				of = refs[k].component;
+		for (unsigned k = 0; k < n; k++)
+			if (refs[k].rank != 3 && refs[k].component == of)
+				with = (int)refs[k].rank;
+		cr_expect_eq(with, cases[i].with, "case %u: %d", i, with);
+		free(refs);
+	}
 	cw_route_fini(&route);
 }
 
