@@ -71,8 +71,9 @@ void fixture_hold_clock(bool is_held);
 void fixture_run_until(struct node_fixture *f, bool (*done)(struct node_fixture *f, void *arg),
 		       void *arg, const char *what);
 /*
- * Runs the loop until two more rounds of digests came: what the node could see before is in the
- * second. The end of a process that was told to end may come later: wait for it.
+ * Runs the loop until two more digests came. Of one job, what the node could see before is in the
+ * second; a round makes one of each job, so with several wait for what is to be seen. The end of a
+ * process that was told to end may come later in any case.
  */
 void fixture_next_digest(struct node_fixture *f);
 
