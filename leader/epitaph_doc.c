@@ -622,6 +622,15 @@ static enum cw_detail detail_of(const struct cw_epitaph_facts *f)
 	return f->deaths[i].liveness == CW_LIVE_EXITED ? CW_DETAIL_EXITED : CW_DETAIL_KILLED;
 }
 
+/* Whoever asked it to end had a reason, which may be an end that nobody has seen. */
+static bool was_first_asked(const struct cw_epitaph_facts *f)
+{
+	for (uint32_t i = 0; i < f->scene->snap->n_ranks; i++)
+		if (f->is_first[i] && cw_epitaph_kind(&f->deaths[i]) == CW_EPITAPH_ASKED)
+			return true;
+	return false;
+}
+
 /* By time, with all ends known, nobody doubts it; a cause is a rule, and a tie none. */
 static enum cw_confidence confidence_of(const struct cw_epitaph_facts *f)
 {
@@ -635,7 +644,8 @@ static enum cw_confidence confidence_of(const struct cw_epitaph_facts *f)
 	switch (f->first->reason) {
 	case CW_EPITAPH_ONLY:
 	case CW_EPITAPH_BY_TIME:
-		return is_all_known ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
+		return is_all_known && !was_first_asked(f) ? CW_CONFIDENCE_CERTAIN
+							   : CW_CONFIDENCE_LIKELY;
 	case CW_EPITAPH_BY_CAUSE:
 		return CW_CONFIDENCE_LIKELY;
 	default:

@@ -154,6 +154,19 @@ Test(epitaph, cascade_names_who_was_first)
 	cr_expect_eq(c.net->n_epitaphs, 1, "and is written once");
 }
 
+/* Its launcher did that for a reason, as one does to the rest of a try that has failed unseen. */
+Test(epitaph, who_was_asked_to_end_is_no_certain_cause)
+{
+	const json_t *doc;
+
+	all_end(exits(40000 * MS, 1));
+	ends[0] = gets(0, SIGTERM, 900);
+	cluster_run(&c, 120);
+	doc = only_epitaph();
+	expect_culprits(doc, "0");
+	cr_expect_str_eq(text(doc, "confidence"), "likely", "%s", text(doc, "summary"));
+}
+
 Test(epitaph, failures_a_second_apart_are_ordered_across_nodes)
 {
 	const json_t *doc;
