@@ -5,23 +5,10 @@
  */
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "analysis/baseline/baseline.h"
 #include "baseline/baseline_file.h"
 #include "tests/fuzz/fuzz.h"
-
-static int make_file(const uint8_t *data, size_t size)
-{
-	static int fd = -1;
-
-	if (fd < 0)
-		fd = memfd_create("fuzz", MFD_CLOEXEC);
-	FUZZ_CHECK(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
-	FUZZ_CHECK(pwrite(fd, data, size, 0) == (ssize_t)size);
-	return fd;
-}
 
 static void check_file(const struct cw_baseline_file *f)
 {
@@ -62,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cw_baseline_run part;
 	struct cw_err err;
 
-	if (cw_baseline_file_read(make_file(data, size), &file, &err) < 0)
+	if (cw_baseline_file_read(fuzz_file(data, size), &file, &err) < 0)
 		return 0;
 	check_file(&file);
 	cw_baseline_options_init(&options);

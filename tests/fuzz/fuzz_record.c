@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "record/record_reader.h"
@@ -82,18 +81,6 @@ static void read_everything(struct cw_record *rec)
 	FUZZ_CHECK(cw_record_fed_bad(rec, bad, CW_REC_SUMMARY_FIRSTS) <= CW_REC_SUMMARY_FIRSTS);
 }
 
-/* One memfd serves all runs. */
-static int make_file(const uint8_t *data, size_t size)
-{
-	static int fd = -1;
-
-	if (fd < 0)
-		fd = memfd_create("fuzz", MFD_CLOEXEC);
-	FUZZ_CHECK(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
-	FUZZ_CHECK(pwrite(fd, data, size, 0) == (ssize_t)size);
-	return fd;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cw_record *rec = NULL;
@@ -102,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 4096)
 		return 0;
-	fd = make_file(data, size);
+	fd = fuzz_file(data, size);
 	if (cw_record_open(dup(fd), false, &rec, NULL) < 0)
 		return 0;
 	read_everything(rec);
