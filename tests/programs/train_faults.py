@@ -14,6 +14,8 @@ import time
 
 # Those that go on from their step to the end: nothing hangs, the results are wrong.
 SPOILING = ("wrong-redop", "feed-nan")
+# Where NCCL may let differing calls pass, with numbers that are nobody's.
+DIFFERING = ("wrong-count", "wrong-op", "wrong-root", "wrong-dtype", "skip-op", "extra-op")
 KINDS = ("block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
          "extra-op", "stop-self", "hold-gil", "block-stream", "wrong-dtype",
          "skip-recv", "swap-comms", "wait-for-child", "debug", "long-kernel",
@@ -150,6 +152,10 @@ class Fault:
     def spoils_norms(self, step):
         """Whether some rank makes the norms wrong."""
         return self.kind in SPOILING and step >= self.step
+
+    def spoils_all(self, step):
+        """Whether no number can be relied on any more. Most programs would not notice."""
+        return self.kind in DIFFERING and step >= self.step
 
     def before_step(self, step):
         """Where the stream is idle and the rank is outside NCCL."""
