@@ -11,7 +11,8 @@
 int cw_header_file_read(const char *path, char *buf, size_t len, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	ssize_t n = -1;
+	size_t have = 0;
+	ssize_t n;
 	int r;
 
 	if (fd < 0)
@@ -19,12 +20,16 @@ int cw_header_file_read(const char *path, char *buf, size_t len, struct cw_err *
 	r = cw_secret_file_check(fd, path, CW_SECRET_FILE_HEADER, err);
 	if (r < 0)
 		return r;
-	n = read(fd, buf, len);
-	if (n < 0)
-		return cw_err_set(err, errno, "webhook_header_file %s: %m", path);
-	if ((size_t)n == len)
+	/* A file system in user space, or over a network, may give less than it was asked for. */
+	do {
+		n = read(fd, buf + have, len - have);
+		if (n < 0 && errno != EINTR)
+			return cw_err_set(err, errno, "webhook_header_file %s: %m", path);
+		have += n > 0 ? (size_t)n : 0;
+	} while (n && have < len);
+	if (have == len)
 		return cw_err_set(err, EFBIG, "webhook_header_file %s: larger than %zu KiB", path,
 				  len >> 10);
-	buf[n] = '\0';
+	buf[have] = '\0';
 	return 0;
 }
