@@ -7,7 +7,7 @@
 #include "report/json_util.h"
 #include "report/text.h"
 
-#define WIDTH 100
+#define WIDTH 140
 
 /* "1.5 GB"; decimal, as bandwidths are. */
 static void put_bytes(FILE *out, double v)
@@ -31,6 +31,9 @@ static void put_number(FILE *out, const json_t *v, int width, int digits)
 		fprintf(out, " %*s", width, "-");
 }
 
+/* Of the calls on the host. */
+static const char *const quantiles[] = { "p50", "p90", "p99", "max" };
+
 static void put_row(const struct cw_text *t, const json_t *row)
 {
 	const char *name = cw_json_str(row, "comm_name", "");
@@ -46,9 +49,12 @@ static void put_row(const struct cw_text *t, const json_t *row)
 	cw_text_put(t, CW_TEXT_DIM, size);
 	fprintf(t->out, " %9" JSON_INTEGER_FORMAT, cw_json_int(row, "ops", 0));
 	put_bytes(t->out, (double)cw_json_int(row, "bytes", 0));
-	put_number(t->out, json_object_get(row, "call_us"), 9, 1);
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+		put_number(t->out, json_object_get(json_object_get(row, "calls_us"), quantiles[i]),
+			   8, 1);
 	put_number(t->out, json_object_get(row, "device_us"), 9, 1);
-	put_number(t->out, json_object_get(row, "algbw_gbs"), 7, 2);
+	put_number(t->out, json_object_get(row, "algbw_gbs"), 8, 2);
+	put_number(t->out, json_object_get(row, "busbw_gbs"), 8, 2);
 	fputc('\n', t->out);
 }
 
@@ -67,8 +73,9 @@ void cw_render_ops(FILE *out, const json_t *ops, bool color)
 			job = cw_json_str(row, "job", "");
 			fputs(i ? "\n" : "", out);
 			cw_text_put(&t, CW_TEXT_BOLD, cw_doc_job(row, "(no job yet)"));
-			fprintf(out, "\n  %-14s %-18s %-10s %9s %10s %9s %9s %7s\n", "kind", "comm",
-				"size", "ops", "bytes", "call us", "device us", "GB/s");
+			fprintf(out, "\n  %-14s %-18s %-10s %9s %10s %8s %8s %8s %8s %9s %8s %8s\n",
+				"kind", "comm", "size", "ops", "bytes", "p50 us", "p90 us",
+				"p99 us", "max us", "device us", "alg GB/s", "bus GB/s");
 		}
 		put_row(&t, row);
 	}

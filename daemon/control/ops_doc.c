@@ -62,6 +62,7 @@ static void add(struct cw_op_sums *to, const struct cw_op_sums *from)
 	to->ops += from->ops;
 	to->bytes += from->bytes;
 	to->call_ns += from->call_ns;
+	cw_durations_join(&to->calls, &from->calls);
 	to->timed += from->timed;
 	to->timed_bytes += from->timed_bytes;
 	to->device_ns += from->device_ns;
@@ -118,32 +119,69 @@ static unsigned parts(const struct cw_op_row *row)
 	}
 }
 
+/* What nccl-tests multiplies algbw by (doc/PERFORMANCE.md; gather.cu and scatter.cu). */
+static double bus_factor(const struct cw_op_row *row)
+{
+	double n = row->nranks ? row->nranks : 1;
+
+	switch (row->kind) {
+	case CW_OP_ALL_REDUCE:
+		return 2 * (n - 1) / n;
+	case CW_OP_ALL_GATHER:
+	case CW_OP_REDUCE_SCATTER:
+	case CW_OP_ALL_TO_ALL:
+	case CW_OP_GATHER:
+	case CW_OP_SCATTER:
+		return (n - 1) / n;
+	default:
+		return 1;
+	}
+}
+
 static json_t *mean_us(uint64_t ns, uint64_t n)
 {
 	return n ? json_real((double)ns / (double)n / 1000.0) : json_null();
 }
 
+static double quantile_us(const struct cw_durations *d, unsigned percent)
+{
+	return (double)cw_durations_quantile_ns(d, percent) / 1000.0;
+}
+
+/* Half of the calls were as quick, nine of ten, 99 of a hundred; all. */
+static json_t *calls_doc(const struct cw_durations *d)
+{
+	if (!d->n)
+		return json_null();
+	return json_pack("{s:f, s:f, s:f, s:f, s:f}", "p50", quantile_us(d, 50), "p90",
+			 quantile_us(d, 90), "p99", quantile_us(d, 99), "max",
+			 (double)d->max_ns / 1000.0, "jitter",
+			 quantile_us(d, 90) - quantile_us(d, 10));
+}
+
 static json_t *row_doc(const struct joined *j)
 {
 	const struct cw_op_sums *s = &j->row.sums;
-	json_t *bandwidth = json_null();
+	double algbw = 0;
 	char comm[24] = "";
 
 	if (j->row.comm_id)
 		(void)snprintf(comm, sizeof(comm), "0x%" PRIx64, j->row.comm_id);
 	if (s->device_ns) /* bytes a nanosecond are GB a second */
-		bandwidth =
-			json_real((double)s->timed_bytes * parts(&j->row) / (double)s->device_ns);
+		algbw = (double)s->timed_bytes * parts(&j->row) / (double)s->device_ns;
 	return json_pack(
-		"{s:s, s:I, s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:o}",
+		"{s:s, s:I, s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
 		"job", j->job, "uid", (json_int_t)j->uid, "kind",
 		j->row.comm_id ? cw_op_kind_name(j->row.kind) : "others", "comm", comm, "comm_name",
 		j->row.comm_name, "nranks", (json_int_t)j->row.nranks, "size",
 		j->row.comm_id ? cw_op_stats_size_name(j->row.size_class) : "any", "processes",
 		(json_int_t)j->processes, "ops", (json_int_t)s->ops, "bytes", (json_int_t)s->bytes,
-		"call_us", mean_us(s->call_ns, s->ops), "timed", (json_int_t)s->timed, "device_us",
-		mean_us(s->device_ns, s->timed), "device_max_us",
-		mean_us(s->device_max_ns, s->timed ? 1 : 0), "algbw_gbs", bandwidth);
+		"call_us", mean_us(s->call_ns, s->ops), "calls_us", calls_doc(&s->calls), "timed",
+		(json_int_t)s->timed, "device_us", mean_us(s->device_ns, s->timed), "device_max_us",
+		mean_us(s->device_max_ns, s->timed ? 1 : 0), "algbw_gbs",
+		s->device_ns ? json_real(algbw) : json_null(), "busbw_gbs",
+		s->device_ns && j->row.comm_id ? json_real(algbw * bus_factor(&j->row))
+					       : json_null());
 }
 
 json_t *cw_ops_doc(const struct cw_node *node, const char *node_name,

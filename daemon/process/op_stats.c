@@ -91,6 +91,7 @@ static void add_op(struct cw_op_sums *to, const struct cw_rec_op *op, uint64_t c
 	to->ops++;
 	to->bytes += op->bytes;
 	to->call_ns += call_ns;
+	cw_durations_add(&to->calls, call_ns);
 }
 
 static void on_op(const struct cw_rec_op *op, void *user)

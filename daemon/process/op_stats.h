@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/durations.h"
 #include "model/op.h"
 #include "record/record_reader.h"
 
@@ -26,6 +27,7 @@ const char *cw_op_stats_size_name(unsigned size_class);
 struct cw_op_sums {
 	uint64_t ops, bytes, call_ns;
 	uint64_t timed, timed_bytes, device_ns, device_max_ns;
+	struct cw_durations calls;
 };
 
 struct cw_op_row {

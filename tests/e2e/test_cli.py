@@ -263,6 +263,10 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
         sums[row["kind"]] = sums.get(row["kind"], 0) + row["ops"]
     # Each step: two buckets, norms and loss; a broadcast now and then.
     assert sums["all_reduce"] == 2 * 40 * 4, rows
+    for row in rows:
+        calls = row["calls_us"]
+        assert 0 <= calls["p50"] <= calls["p90"] <= calls["p99"] <= calls["max"], row
+        assert calls["jitter"] >= 0, row
     assert sums["reduce_scatter"] == sums["all_gather"] == 2 * 40, rows
     expect(run("status", "--ops", "--control", daemon.control), 0, "all_reduce")
     document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
@@ -273,6 +277,10 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
         assert not kernel, document
         pytest.skip("built without nvcc and clang: there is no kernel")
     assert any(r["timed"] and r["device_us"] > 0 and r["algbw_gbs"] > 0 for r in rows), rows
+    for row in rows:
+        if row["timed"] and row["kind"] == "all_reduce":
+            n = row["nranks"]
+            assert row["busbw_gbs"] == pytest.approx(row["algbw_gbs"] * 2 * (n - 1) / n), row
     tensor, = document["tensors"]
     assert (tensor["rank"], tensor["kind"], tensor["nans"], tensor["elements"]) == (
         1, "all_reduce", 1, 256), tensor

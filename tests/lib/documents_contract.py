@@ -126,8 +126,11 @@ OPS = {
     "schema": ("collwatch.ops/1",), "node": str, "left_out": number, "lost": number,
     "rows": [{"job": str, "uid": number, "kind": str, "comm": matches("(0x[0-9a-f]+)?"), "comm_name": str,
               "nranks": number, "size": str, "processes": number, "ops": number, "bytes": number,
-              "call_us": (None, int, float), "timed": number, "device_us": (None, int, float),
-              "device_max_us": (None, int, float), "algbw_gbs": (None, int, float)}],
+              "call_us": (None, int, float),
+              "calls_us": (None, {"p50": SECONDS, "p90": SECONDS, "p99": SECONDS, "max": SECONDS, "jitter": SECONDS}),
+              "timed": number, "device_us": (None, int, float),
+              "device_max_us": (None, int, float), "algbw_gbs": (None, int, float),
+              "busbw_gbs": (None, int, float)}],
 }
 
 MUTE = {

@@ -92,6 +92,22 @@ Test(op_stats, each_op_counts_once_by_kind_comm_and_size)
 	cr_assert_eq(stats.lost, 0);
 }
 
+/* One slow call of a hundred moves neither the median nor nine tenths. */
+Test(op_stats, calls_have_quantiles)
+{
+	const struct cw_durations *calls;
+
+	for (unsigned i = 0; i < 100; i++)
+		op(CW_OP_ALL_REDUCE, 100, i == 50 ? 80000000 : i % 10 == 0 ? 400000 : 20000);
+	sample();
+	calls = &row(CW_OP_ALL_REDUCE, 0)->sums.calls;
+	cr_assert_eq(calls->n, 100);
+	cr_assert_float_eq((double)cw_durations_quantile_ns(calls, 50), 20000, 2500);
+	cr_assert_float_eq((double)cw_durations_quantile_ns(calls, 90), 20000, 2500);
+	cr_assert_float_eq((double)cw_durations_quantile_ns(calls, 99), 400000, 50000);
+	cr_assert_geq(calls->max_ns, 80000000);
+}
+
 Test(op_stats, op_that_has_not_returned_is_waited_for)
 {
 	uint64_t index = cw_test_record_collective(rec, comm, CW_OP_ALL_REDUCE, 8);
