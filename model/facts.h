@@ -56,7 +56,7 @@ enum {                               /* flags of a rank */
  */
 enum cw_host_wait {
 	CW_HOST_WAIT_UNKNOWN = 0,
-	CW_HOST_WAIT_LOCK,    /* closed: a lock that another thread holds */
+	CW_HOST_WAIT_LOCK,    /* closed: another thread of its own, and none runs */
 	CW_HOST_WAIT_GIL,     /* closed: Python's interpreter lock */
 	CW_HOST_WAIT_QUEUE,   /* open: a queue, a condition, or a time */
 	CW_HOST_WAIT_SOCKET,  /* open */

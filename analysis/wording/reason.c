@@ -115,7 +115,7 @@ static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, 
 static void add_host_wait(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	static const char *const waits[CW_HOST_WAIT__MAX] = {
-		[CW_HOST_WAIT_LOCK] = "a lock that another of its threads holds",
+		[CW_HOST_WAIT_LOCK] = "another of its threads, and none of them runs",
 		[CW_HOST_WAIT_GIL] = "Python's interpreter lock",
 		[CW_HOST_WAIT_QUEUE] = "a pipe, a condition or a timer",
 		[CW_HOST_WAIT_SOCKET] = "a socket",

@@ -449,66 +449,97 @@ static const char *close_look(struct cw_headway *h, const struct cw_headway_proc
 	return by;
 }
 
-/* ---- a lock that its first thread waits for ---- */
+/* ---- who could end its wait ---- */
 
-/*
- * What all threads but helpers have run, as one number, and whether the owner sleeps. A thread that
- * cannot be read is one that has ended: then the number is another, as it should be.
- */
-static void look_at_runners(struct cw_headway *h, const struct cw_headway_process *process,
-			    int64_t now_ns, bool *ret_sleeps)
+/* All threads but helpers, together. */
+struct runners {
+	uint64_t runs;     /* what they have run, as one number */
+	bool owner_sleeps; /* who has the lock that the first thread waits for */
+	bool may_be_woken; /* somebody sleeps in what others, or time, may end */
+};
+
+/* Who waits for a word of this process alone, without a time, is woken by its threads or not. */
+static bool may_be_woken(const struct cw_headway_process *process, pid_t tid)
 {
-	pid_t tids[MAX_THREADS];
-	uint64_t runs = 0;
-	size_t n;
+	struct cw_host_futex futex;
 
-	*ret_sleeps = false;
-	if (cw_procstat_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0 || n == MAX_THREADS) {
-		cw_lock_wait_note_runs(&h->lock, (uint64_t)now_ns, now_ns);
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		struct cw_procsched sched;
-		struct cw_headway_cpu *e;
-		struct cw_procstat st;
-		struct scan used;
-		pid_t tid;
-
-		if (cw_procstat_read_thread(process->proc_fd, tids[i], &st) < 0)
-			continue;
-		e = table_update(&h->runners, tids[i], &st, 0, &used);
-		if (!e) {
-			runs += (uint64_t)now_ns; /* out of memory: they may have run */
-			continue;
-		}
-		tid = tids[i] == process->pid ? own_first_tid(process) : own_tid(process, e);
-		if (tid > 0 && tid == h->lock.owner)
-			*ret_sleeps = st.state == 'S' || st.state == 'D';
-		if (cw_headway_is_helper(st.comm) || is_named_helper(process, tid))
-			continue;
-		if (cw_procstat_thread_sched(process->proc_fd, tids[i], &sched) == 0)
-			runs = cw_hash_step(cw_hash_step(runs, (uint64_t)tids[i]), sched.runs);
-		else
-			runs += (uint64_t)now_ns; /* nobody can tell */
-	}
-	table_end(&h->runners);
-	cw_lock_wait_note_runs(&h->lock, runs, now_ns);
+	return cw_host_wait_thread(process->proc_fd, tid, &futex) < 0 || !futex.address ||
+	       !futex.is_private || futex.has_timeout;
 }
 
+static void look_at_runner(struct cw_headway *h, const struct cw_headway_process *process, pid_t id,
+			   int64_t now_ns, struct runners *r)
+{
+	struct cw_procsched sched;
+	struct cw_headway_cpu *e;
+	struct cw_procstat st;
+	struct scan used;
+	pid_t tid;
+
+	if (cw_procstat_read_thread(process->proc_fd, id, &st) < 0)
+		return;
+	e = table_update(&h->runners, id, &st, 0, &used);
+	if (!e) {
+		r->runs += (uint64_t)now_ns; /* out of memory: they may have run */
+		return;
+	}
+	tid = id == process->pid ? own_first_tid(process) : own_tid(process, e);
+	if (tid > 0 && tid == h->lock.owner)
+		r->owner_sleeps = st.state == 'S' || st.state == 'D';
+	if (cw_headway_is_helper(st.comm) || is_named_helper(process, tid))
+		return;
+	if (cw_procstat_thread_sched(process->proc_fd, id, &sched) == 0)
+		r->runs = cw_hash_step(cw_hash_step(r->runs, (uint64_t)id), sched.runs);
+	else
+		r->runs += (uint64_t)now_ns; /* nobody can tell */
+	r->may_be_woken = r->may_be_woken || may_be_woken(process, id);
+}
+
+/*
+ * A thread that cannot be read is one that has ended: then their number is another, as it should
+ * be. Where the first thread waits for no mutex, one that may be woken ends the look: most
+ * processes have one, and need none of the rest.
+ */
+static struct runners look_at_runners(struct cw_headway *h,
+				      const struct cw_headway_process *process, int64_t now_ns)
+{
+	struct runners r = { 0 };
+	pid_t tids[MAX_THREADS];
+	size_t n;
+
+	if (cw_procstat_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0 || n == MAX_THREADS)
+		return (struct runners){ .runs = (uint64_t)now_ns, .may_be_woken = true };
+	for (size_t i = 0; i < n && (h->lock.address || !r.may_be_woken); i++)
+		look_at_runner(h, process, tids[i], now_ns, &r);
+	table_end(&h->runners);
+	return r;
+}
+
+/*
+ * Its threads wait for each other: for a mutex whose owner sleeps, or each of them for something
+ * that no other process, no descriptor and no time can give. And none has run for long.
+ */
 static unsigned look_at_wait(struct cw_headway *h, const struct cw_headway_process *process,
 			     int64_t now_ns)
 {
 	struct cw_host_lock lock;
 	unsigned wait = cw_host_wait_look(process->proc_fd, h->host_wait, &lock);
-	bool sleeps;
+	struct runners r;
 
+	if (wait == CW_HOST_WAIT_LOCK)
+		wait = CW_HOST_WAIT_UNKNOWN; /* what was seen last: to be seen anew */
 	cw_lock_wait_note(&h->lock, lock.address, lock.is_inherited, now_ns);
-	if (!h->lock.address) {
+	if (!lock.address && now_ns - h->headway_ns < CW_LOCK_WAIT_ASK_NS) {
 		table_drop(&h->runners);
-		return wait == CW_HOST_WAIT_LOCK ? CW_HOST_WAIT_UNKNOWN : wait;
+		return wait;
 	}
-	look_at_runners(h, process, now_ns, &sleeps);
-	return sleeps && cw_lock_wait_stands(&h->lock, now_ns) ? CW_HOST_WAIT_LOCK : wait;
+	r = look_at_runners(h, process, now_ns);
+	cw_lock_wait_note_runs(&h->lock,
+			       r.may_be_woken && !lock.address ? (uint64_t)now_ns : r.runs, now_ns);
+	if (r.owner_sleeps ? cw_lock_wait_stands(&h->lock, now_ns)
+			   : !r.may_be_woken && cw_lock_wait_is_still(&h->lock, now_ns))
+		return CW_HOST_WAIT_LOCK;
+	return wait;
 }
 
 static void start_window(struct cw_headway *h, int proc_fd, const struct cw_procstat *st,

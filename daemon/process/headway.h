@@ -28,6 +28,9 @@
  * the process used CPU that is not the main thread's; descendants only when it was quiet itself,
  * and no more than CW_HEADWAY_MAX_FILES of their files.
  *
+ * Once it has been quiet for ten seconds, its threads are looked at in every window up to the first
+ * that somebody else may wake.
+ *
  * Loop thread only; no blocking.
  */
 #pragma once

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/process/host_wait.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -98,6 +99,23 @@ struct cw_host_lock cw_host_wait_lock(const char *line)
 	}
 }
 
+struct cw_host_futex cw_host_wait_futex(const char *line)
+{
+	unsigned long address, op, timeout;
+	long call;
+
+	if (strncmp(line, "running", 7) == 0)
+		return (struct cw_host_futex){ .is_unsettled = true };
+	if (sscanf(line, "%ld %lx %lx %*x %lx", &call, &address, &op, &timeout) != 4 ||
+	    call != SYS_futex ||
+	    (FUTEX_OF((int)op) != FUTEX_WAIT && FUTEX_OF((int)op) != FUTEX_WAIT_BITSET &&
+	     FUTEX_OF((int)op) != FUTEX_LOCK_PI))
+		return (struct cw_host_futex){ 0 };
+	return (struct cw_host_futex){ .address = address,
+				       .is_private = op & FUTEX_PRIVATE_FLAG,
+				       .has_timeout = timeout != 0 };
+}
+
 unsigned cw_host_wait_of(const char *link)
 {
 	if (strncmp(link, "socket:", 7) == 0)
@@ -109,13 +127,13 @@ unsigned cw_host_wait_of(const char *link)
 	return CW_HOST_WAIT_UNKNOWN;
 }
 
-static int read_line(int proc_fd, char line[LINE_BYTES])
+static int read_line(int proc_fd, const char *name, char line[LINE_BYTES])
 {
-	_cleanup_(closep) int fd = openat(proc_fd, "syscall", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_(closep) int fd = openat(proc_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	ssize_t n = fd < 0 ? -1 : read(fd, line, LINE_BYTES - 1);
 
 	if (n <= 0)
-		return -1;
+		return n < 0 ? -errno : -ENODATA;
 	line[n] = '\0';
 	return 0;
 }
@@ -140,7 +158,7 @@ unsigned cw_host_wait_look(int proc_fd, unsigned last, struct cw_host_lock *ret_
 	int fd;
 
 	*ret_lock = (struct cw_host_lock){ 0 };
-	if (read_line(proc_fd, line) < 0)
+	if (read_line(proc_fd, "syscall", line) < 0)
 		return CW_HOST_WAIT_UNKNOWN;
 	*ret_lock = cw_host_wait_lock(line);
 	if (strncmp(line, "running", 7) == 0)
@@ -151,4 +169,17 @@ unsigned cw_host_wait_look(int proc_fd, unsigned last, struct cw_host_lock *ret_
 	if (of_fd == CW_HOST_WAIT_UNKNOWN && cw_host_wait_is_for_any(line))
 		return CW_HOST_WAIT_QUEUE;
 	return of_fd;
+}
+
+int cw_host_wait_thread(int proc_fd, pid_t tid, struct cw_host_futex *ret)
+{
+	char name[48], line[LINE_BYTES];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "task/%d/syscall", (int)tid); /* fits */
+	r = read_line(proc_fd, name, line);
+	if (r < 0)
+		return r;
+	*ret = cw_host_wait_futex(line);
+	return 0;
 }

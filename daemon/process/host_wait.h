@@ -10,7 +10,9 @@
  * how a rank without work looks, of a server as of an interactive session. An interpreter's own
  * locks wait on semaphores, too, so that who waits for one of these is not told from who waits for
  * a queue. A mutex is none of them: who waits for one waits for another thread of the process, and
- * whether that is so for good is found out elsewhere (daemon/process/lock_wait.h).
+ * whether that is so for good is found out elsewhere (daemon/process/lock_wait.h). Nor can anybody
+ * from outside wake a process all of whose threads wait for words of its own, without a time
+ * (daemon/process/headway.c).
  *
  * Any thread; the reads do not block, and take no lock of the process's memory.
  */
@@ -19,11 +21,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* As mutexes wait: without a time, for one word. */
 struct cw_host_lock {
 	uint64_t address;  /* of the word; 0 = it waits for none */
 	bool is_inherited; /* the kernel knows the owner by the word: priority inheritance */
+};
+
+/* A word that a thread waits for, of whatever glibc makes of it. */
+struct cw_host_futex {
+	uint64_t address;  /* 0 = it waits for none */
+	bool is_private;   /* no other process can wake it */
+	bool has_timeout;  /* it wakes up by itself */
+	bool is_unsettled; /* it ran when it was looked at: in what it waits next is not known */
 };
 
 /*
@@ -33,6 +44,9 @@ struct cw_host_lock {
  */
 unsigned cw_host_wait_look(int proc_fd, unsigned last, struct cw_host_lock *ret_lock);
 
+/* In what one of its threads waits. 0 or -errno: not to be known. */
+int cw_host_wait_thread(int proc_fd, pid_t tid, struct cw_host_futex *ret);
+
 /* Pure: the descriptor that the line of /proc/PID/syscall waits on; -1 = on none, or not known. */
 int cw_host_wait_fd(const char *line);
 /* Pure: whether that line is a call that waits for several things, for a time or for a condition.
@@ -40,5 +54,7 @@ int cw_host_wait_fd(const char *line);
 bool cw_host_wait_is_for_any(const char *line);
 /* Pure: the mutex that a line of it waits for. */
 struct cw_host_lock cw_host_wait_lock(const char *line);
+/* Pure: the word that it waits for, whatever that is. */
+struct cw_host_futex cw_host_wait_futex(const char *line);
 /* Pure: what a link of /proc/PID/fd says of it. */
 unsigned cw_host_wait_of(const char *link);

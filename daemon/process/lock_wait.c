@@ -46,8 +46,12 @@ void cw_lock_wait_answer(struct cw_lock_wait *w, uint64_t address, pid_t owner)
 
 bool cw_lock_wait_stands(const struct cw_lock_wait *w, int64_t now_ns)
 {
-	return w->address && w->owner && w->still_ns &&
-	       now_ns - w->still_ns >= CW_LOCK_WAIT_STILL_NS;
+	return w->address && w->owner && cw_lock_wait_is_still(w, now_ns);
+}
+
+bool cw_lock_wait_is_still(const struct cw_lock_wait *w, int64_t now_ns)
+{
+	return w->still_ns && now_ns - w->still_ns >= CW_LOCK_WAIT_STILL_NS;
 }
 
 pid_t cw_lock_wait_owner(const uint32_t words[4], bool is_inherited)

@@ -4,6 +4,7 @@
  * wait that nobody from outside can end. It is known for one once the mutex's owner is known and
  * asleep, and no thread but helpers (daemon/process/headway.h) has run for a while: who holds it
  * waits for something that does not come, or for the first thread.
+ * Other waits have no owner: there all threads are looked at (daemon/process/headway.c).
  *
  * Who the owner is stands in the process's memory, which is not read by a loop: a child does
  * (cw_lock_wait_read()), at most once in CW_LOCK_WAIT_ASK_NS of a wait. Facts only. Loop thread
@@ -40,6 +41,8 @@ bool cw_lock_wait_must_ask(const struct cw_lock_wait *w, int64_t now_ns);
 void cw_lock_wait_answer(struct cw_lock_wait *w, uint64_t address, pid_t owner);
 /* It has stood for long, and nobody has run; whether the owner sleeps, the caller looks. */
 bool cw_lock_wait_stands(const struct cw_lock_wait *w, int64_t now_ns);
+/* Nobody has run, whether there is a mutex or not. */
+bool cw_lock_wait_is_still(const struct cw_lock_wait *w, int64_t now_ns);
 
 /* Pure: who has the mutex with these first words, as glibc lays it out; 0 = none, or no mutex. */
 pid_t cw_lock_wait_owner(const uint32_t words[4], bool is_inherited);

@@ -369,7 +369,7 @@ static enum when what_it_sleeps_in(const json_t *incident)
 		const char *words;
 		enum when when;
 	} waits[] = {
-		{ "it waits for a lock", IN_LOCK },
+		{ "it waits for another of its threads", IN_LOCK },
 		{ "it waits for Python's interpreter lock", IN_LOCK },
 		{ "it waits for a socket", IN_SOCKET },
 		{ "it waits for somebody to type", AT_PROMPT },

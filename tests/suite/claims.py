@@ -799,7 +799,7 @@ HEADWAY = (
 )
 # In the order of enum cw_host_wait, from 1.
 WAITS = (
-    "a lock that another of its threads holds", "Python's interpreter lock", "a pipe, a condition or a timer",
+    "another of its threads, and none of them runs", "Python's interpreter lock", "a pipe, a condition or a timer",
     "a socket", "somebody to type", "storage, and no byte moves",
 )
 WAIT = rf"(?:; it waits for (?P<wait>{'|'.join(WAITS)}))?"

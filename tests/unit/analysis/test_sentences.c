@@ -99,7 +99,8 @@ Test(sentences, of_what_a_rank_sleeps_in)
 		unsigned wait;
 		const char *says;
 	} cases[] = {
-		{ CW_HOST_WAIT_LOCK, "; it waits for a lock that another of its threads holds" },
+		{ CW_HOST_WAIT_LOCK,
+		  "; it waits for another of its threads, and none of them runs" },
 		{ CW_HOST_WAIT_GIL, "; it waits for Python's interpreter lock" },
 		{ CW_HOST_WAIT_QUEUE, "; it waits for a pipe, a condition or a timer" },
 		{ CW_HOST_WAIT_SOCKET, "; it waits for a socket" },

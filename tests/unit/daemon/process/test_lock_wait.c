@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real processes whose first thread waits for a mutex, and a made-up clock. */
+/* Real processes whose threads wait for each other, and a made-up clock. */
 #include "daemon/process/lock_wait.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,6 +71,74 @@ static void wait_for_own_lock(bool is_helper)
 	_exit(0);
 }
 
+/* ---- what all threads of a process wait for ---- */
+
+static sem_t *words;
+
+static void make_words(int is_shared)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	words = mmap(NULL, sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	if (words == MAP_FAILED || sem_init(words, is_shared, 0))
+		_exit(1);
+}
+
+static void *wait_for_word(void *arg)
+{
+	(void)arg;
+	(void)sem_wait(words);
+	return NULL;
+}
+
+static void wait_all(void *(*other)(void *arg), void *arg)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, other, arg))
+		_exit(1);
+	(void)!write(ready[1], "w", 1);
+	(void)sem_wait(words);
+	_exit(0);
+}
+
+static void wait_for_each_other(bool is_helper)
+{
+	(void)is_helper;
+	make_words(0);
+	wait_all(wait_for_word, NULL);
+}
+
+/* Another of its threads, or a helper, waits for what comes from outside. */
+static void wait_beside_reader(bool is_helper)
+{
+	make_words(0);
+	wait_all(run_now_and_then, is_helper ? &lock : NULL);
+}
+
+static void wait_for_other_process(bool is_helper)
+{
+	(void)is_helper;
+	make_words(1);
+	wait_all(wait_for_word, NULL);
+}
+
+static void *wait_for_time(void *arg)
+{
+	const struct timespec until = { .tv_sec = INT32_MAX };
+
+	(void)arg;
+	(void)sem_timedwait(words, &until);
+	return NULL;
+}
+
+static void wait_beside_timer(bool is_helper)
+{
+	(void)is_helper;
+	make_words(0);
+	wait_all(wait_for_time, NULL);
+}
+
 struct rank {
 	pid_t pid;
 	int proc_fd;
@@ -106,7 +176,7 @@ static void let_settle(const struct rank *r)
 		(void)usleep(1000);
 }
 
-static void begin(struct rank *r, void (*main)(bool is_helper), bool is_helper)
+static void start(struct rank *r, void (*main)(bool is_helper), bool is_helper)
 {
 	char c;
 
@@ -120,6 +190,12 @@ static void begin(struct rank *r, void (*main)(bool is_helper), bool is_helper)
 	r->proc_fd = cw_procstat_open(r->pid);
 	cr_assert(r->proc_fd >= 0);
 	cw_headway_init(&r->headway);
+	let_settle(r);
+}
+
+static void begin(struct rank *r, void (*main)(bool is_helper), bool is_helper)
+{
+	start(r, main, is_helper);
 	for (int i = 0; i < TRIES && !r->headway.lock.address; i++) {
 		window(r);
 		(void)usleep(1000);
@@ -221,6 +297,61 @@ Test(lock_wait, one_may_wait_for_itself, .timeout = 300)
 	find_owner(&r);
 	cr_expect_eq(r.headway.lock.owner, r.pid);
 	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	end(&r);
+}
+
+/* The first look is the base; then it is quiet, and then nobody has run for long. */
+static bool is_closed(void (*main)(bool is_helper), bool is_helper)
+{
+	struct rank r;
+	bool is_early, is_closed;
+
+	start(&r, main, is_helper);
+	if (is_helper)
+		let_run(&r); /* it has its name by now */
+	windows(&r, CW_LOCK_WAIT_ASK_NS + CW_LOCK_WAIT_STILL_NS);
+	is_early = r.headway.host_wait == CW_HOST_WAIT_LOCK;
+	windows(&r, 3 * WINDOW_NS);
+	is_closed = r.headway.host_wait == CW_HOST_WAIT_LOCK;
+	cr_expect_not(is_early);
+	end(&r);
+	return is_closed;
+}
+
+Test(lock_wait, threads_that_only_each_other_can_wake_are_closed, .timeout = 300)
+{
+	if (!may_look())
+		cr_skip_test("the kernel does not tell in which call a process is");
+	cr_expect(is_closed(wait_for_each_other, false));
+	cr_expect(is_closed(wait_beside_reader, true), "a helper gives the program nothing");
+}
+
+Test(lock_wait, whom_something_else_may_wake_is_not_closed, .timeout = 300)
+{
+	if (!may_look())
+		cr_skip_test("the kernel does not tell in which call a process is");
+	cr_expect_not(is_closed(wait_beside_reader, false), "a message may come");
+	cr_expect_not(is_closed(wait_for_other_process, false), "its word is shared");
+	cr_expect_not(is_closed(wait_beside_timer, false), "it wakes up by itself");
+}
+
+Test(lock_wait, who_runs_now_and_then_is_not_closed, .timeout = 300)
+{
+	struct rank r;
+
+	if (!may_look())
+		cr_skip_test("the kernel does not tell in which call a process is");
+	start(&r, wait_for_each_other, false);
+	windows(&r, CW_LOCK_WAIT_ASK_NS + CW_LOCK_WAIT_STILL_NS + 3 * WINDOW_NS);
+	cr_assert_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	/* A signal that nobody minds lets its first thread run. */
+	cr_assert_eq(kill(r.pid, SIGSTOP), 0);
+	cr_assert_eq(kill(r.pid, SIGCONT), 0);
+	let_settle(&r);
+	window(&r);
+	cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	windows(&r, CW_LOCK_WAIT_STILL_NS);
 	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
 	end(&r);
 }

@@ -58,7 +58,7 @@ Test(advice, follows_what_a_rank_sleeps_in)
 	static const struct {
 		const char *reason, *has, *has_not;
 	} cases[] = {
-		{ "alive, outside NCCL; it waits for a lock that another of its threads holds",
+		{ "alive, outside NCCL; it waits for another of its threads, and none of them runs",
 		  "--all-frames", "journalctl" },
 		{ "alive, outside NCCL; it waits for Python's interpreter lock", "--all-frames",
 		  "journalctl" },
