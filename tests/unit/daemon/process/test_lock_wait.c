@@ -7,6 +7,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -137,6 +138,39 @@ static void wait_beside_timer(bool is_helper)
 	(void)is_helper;
 	make_words(0);
 	wait_all(wait_for_time, NULL);
+}
+
+/* CPython's own locks; beside them, maybe, a thread that waits for a message, as loaders have. */
+static void wait_in_python(const char *beside)
+{
+	char program[512];
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)snprintf(program, sizeof(program),
+		       "import os, threading\n"
+		       "a, b, both = threading.Lock(), threading.Lock(), threading.Barrier(2)\n"
+		       "def other():\n"
+		       "    b.acquire(); both.wait(); a.acquire()\n"
+		       "threading.Thread(target=other, daemon=True).start()\n"
+		       "%s\n"
+		       "a.acquire(); both.wait(); os.write(%d, b'w'); b.acquire()\n",
+		       beside, ready[1]);
+	(void)execlp("python3", "python3", "-S", "-c", program, NULL);
+	(void)!write(ready[1], "x", 1);
+	_exit(1);
+}
+
+static void wait_for_python_locks(bool is_helper)
+{
+	(void)is_helper;
+	wait_in_python("");
+}
+
+static void wait_beside_python_reader(bool is_helper)
+{
+	(void)is_helper;
+	wait_in_python("r, w = os.pipe(); threading.Thread(target=os.read, args=(r, 1), "
+		       "daemon=True).start()");
 }
 
 struct rank {
@@ -334,6 +368,14 @@ Test(lock_wait, whom_something_else_may_wake_is_not_closed, .timeout = 300)
 	cr_expect_not(is_closed(wait_beside_reader, false), "a message may come");
 	cr_expect_not(is_closed(wait_for_other_process, false), "its word is shared");
 	cr_expect_not(is_closed(wait_beside_timer, false), "it wakes up by itself");
+}
+
+Test(lock_wait, python_threads_in_each_others_locks_are_closed, .timeout = 300)
+{
+	if (!may_look() || system("python3 -c pass") != 0)
+		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
+	cr_expect(is_closed(wait_for_python_locks, false));
+	cr_expect_not(is_closed(wait_beside_python_reader, false), "a message may come");
 }
 
 Test(lock_wait, who_runs_now_and_then_is_not_closed, .timeout = 300)
