@@ -24,26 +24,32 @@
 /* Prefixes: the kernel cuts names at 15 bytes, and their owners append numbers. */
 static const struct {
 	const char *prefix, *reason;
+	bool wakes; /* the program's threads: when the device comes to something */
 } helper_threads[] = {
 	{ "collwatch", "our own: beats every second" },
-	{ "cuda-EvtHandlr", "CUDA driver: polls for device events" },
-	{ "cuda0", "CUDA driver: per-context workers" },
+	{ "cuda-EvtHandlr", "CUDA driver: polls for device events", true },
+	{ "cuda0", "CUDA driver: per-context workers", true },
 	{ "NCCL ", "NCCL with NCCL_SET_THREAD_NAME=1: proxies, services, socket helpers" },
 	{ "pt_nccl_", "PyTorch: NCCL watchdog, heartbeat monitor, GIL check" },
 	{ "pt_watchdog", "PyTorch" },
 	{ "pt_tcpstore", "PyTorch: serves the store to other ranks" },
 	{ "jemalloc_bg_thd", "jemalloc: returns memory" },
 };
+#define N_HELPERS (sizeof(helper_threads) / sizeof(helper_threads[0]))
+
+static size_t find_helper(const char *comm)
+{
+	size_t i = 0;
+
+	while (i < N_HELPERS &&
+	       strncmp(comm, helper_threads[i].prefix, strlen(helper_threads[i].prefix)) != 0)
+		i++;
+	return i;
+}
 
 bool cw_headway_is_helper(const char *comm)
 {
-	for (size_t i = 0; i < sizeof(helper_threads) / sizeof(helper_threads[0]); i++) {
-		const char *prefix = helper_threads[i].prefix;
-
-		if (!strncmp(comm, prefix, strlen(prefix)))
-			return true;
-	}
-	return false;
+	return find_helper(comm) < N_HELPERS;
 }
 
 void cw_headway_init(struct cw_headway *h)
@@ -474,6 +480,7 @@ static void look_at_runner(struct cw_headway *h, const struct cw_headway_process
 	struct cw_headway_cpu *e;
 	struct cw_procstat st;
 	struct scan used;
+	size_t helper;
 	pid_t tid;
 
 	if (cw_procstat_read_thread(process->proc_fd, id, &st) < 0)
@@ -486,7 +493,10 @@ static void look_at_runner(struct cw_headway *h, const struct cw_headway_process
 	tid = id == process->pid ? own_first_tid(process) : own_tid(process, e);
 	if (tid > 0 && tid == h->lock.owner)
 		r->owner_sleeps = st.state == 'S' || st.state == 'D';
-	if (cw_headway_is_helper(st.comm) || is_named_helper(process, tid))
+	helper = find_helper(st.comm);
+	if (helper < N_HELPERS)
+		r->may_be_woken = r->may_be_woken || helper_threads[helper].wakes;
+	if (helper < N_HELPERS || is_named_helper(process, tid))
 		return;
 	if (cw_procstat_thread_sched(process->proc_fd, id, &sched) == 0)
 		r->runs = cw_hash_step(cw_hash_step(r->runs, (uint64_t)id), sched.runs);

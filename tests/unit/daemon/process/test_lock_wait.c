@@ -36,12 +36,14 @@ static void *hold(void *arg)
 }
 
 /* Runs whenever it is told to. */
+static const char *helper_name = "pt_nccl_watchdg";
+
 static void *run_now_and_then(void *arg)
 {
 	char c;
 
 	if (arg)
-		(void)prctl(PR_SET_NAME, "pt_nccl_watchdg");
+		(void)prctl(PR_SET_NAME, helper_name);
 	while (read(awake[0], &c, 1) == 1)
 		(void)!write(ready[1], "r", 1);
 	return NULL;
@@ -366,6 +368,9 @@ Test(lock_wait, whom_something_else_may_wake_is_not_closed, .timeout = 300)
 	if (!may_look())
 		cr_skip_test("the kernel does not tell in which call a process is");
 	cr_expect_not(is_closed(wait_beside_reader, false), "a message may come");
+	helper_name = "cuda-EvtHandlr";
+	cr_expect_not(is_closed(wait_beside_reader, true),
+		      "the device may come to what it waits for");
 	cr_expect_not(is_closed(wait_for_other_process, false), "its word is shared");
 	cr_expect_not(is_closed(wait_beside_timer, false), "it wakes up by itself");
 }
