@@ -23,6 +23,9 @@
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
 /* What differed so long ago and held up nobody since is not why a call does not open now. */
 #define DISPLACES_FOR_NS (INT64_C(60) * 1000000000)
+/* A call that does not open shows that after so long at the earliest: of shorter ones two looks may
+ * see the same. */
+#define DISPLACED_SEEN_NS (INT64_C(2) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
 
@@ -533,6 +536,29 @@ static int64_t differed_ns(const struct alignment *al)
 }
 
 /*
+ * After what time a call to which all have come does not open, where something was displaced
+ * before: after several times of what calls of the communicator take, as far as they have a rhythm.
+ */
+static int64_t displaced_after_ns(const struct cw_snapshot *snap, uint32_t comm)
+{
+	const struct cw_snap_comm *c = &snap->comms[comm];
+	const struct cw_thresholds *t = &snap->thresholds;
+	int64_t ns = DISPLACED_SEEN_NS;
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		int64_t interval_ns = c->members[m].interval_ns;
+
+		/* Divided, not multiplied: the interval is untrusted and may be enormous. */
+		if (interval_ns <= 0 || !t->stall_factor ||
+		    interval_ns > t->stall_min_ns / t->stall_factor)
+			return t->stall_min_ns;
+		if (interval_ns * t->stall_factor > ns)
+			ns = interval_ns * t->stall_factor;
+	}
+	return ns < t->stall_min_ns ? ns : t->stall_min_ns;
+}
+
+/*
  * What one member sent there and another did not take is still in the communicator's buffers, and
  * each later call takes what belongs to the one before, until one gets nothing: so a call that does
  * not open though everybody has come is held up by the one that differed, which all have completed.
@@ -545,6 +571,7 @@ static uint32_t displaced_gate(const struct scene *s, uint32_t comm)
 	int64_t differed = differed_ns(al);
 	int64_t within_ns =
 		differed > INT64_MAX - DISPLACES_FOR_NS ? INT64_MAX : differed + DISPLACES_FOR_NS;
+	int64_t after_ns = displaced_after_ns(s->snap, comm);
 	uint32_t oldest = CW_SNAP_NONE;
 	bool is_displaced = false;
 
@@ -557,8 +584,7 @@ static uint32_t displaced_gate(const struct scene *s, uint32_t comm)
 		if (gate->comm != comm || gate->n_missing_all || gate->n_unseen ||
 		    (gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT) ||
 		    gate->seq <= al->seq || !gate->since_ns ||
-		    s->snap->now_ns - gate->since_ns < s->snap->thresholds.stall_min_ns ||
-		    gate->since_ns > within_ns)
+		    s->snap->now_ns - gate->since_ns < after_ns || gate->since_ns > within_ns)
 			continue;
 		if (oldest == CW_SNAP_NONE || gate->since_ns < s->g.gates[oldest].since_ns)
 			oldest = i;

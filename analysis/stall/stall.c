@@ -386,6 +386,26 @@ static bool is_another(const struct entry *e, const struct cw_verdict *v)
 	return !e->coll_seq && v->waiting_since_ns > e->since_ns + 1 * S;
 }
 
+/*
+ * Since when it is proven that the calls differ and somebody waits because of it: that they differ
+ * may have been known before. 0 = it was not.
+ */
+static int64_t proven_before_ns(const struct cw_stall *s, const struct cw_snapshot *snap,
+				const struct cw_verdict *v, const struct cw_verdict_key *key)
+{
+	for (unsigned i = 0; i < MAX_ENTRIES; i++) {
+		const struct entry *e = &s->entries[i];
+
+		if (v->is_proof && key->is_waited && e->key.is_set && e->is_silent && !e->is_over &&
+		    e->proof_ns && e->coll_seq && e->coll_seq == v->coll_seq &&
+		    e->comm_id == snap->comms[v->comm].id &&
+		    e->comm_instance == snap->comms[v->comm].instance)
+			return e->proof_ns > v->waiting_since_ns ? e->proof_ns
+								 : v->waiting_since_ns;
+	}
+	return 0;
+}
+
 static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *snap,
 			       const struct cw_verdict *v, const struct cw_verdict_key *key)
 {
@@ -396,8 +416,11 @@ static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *sna
 		e = NULL;
 	}
 	if (!e) {
+		int64_t proof_ns = proven_before_ns(s, snap, v, key);
+
 		e = take_entry(s);
 		open_entry(e, snap, v, key);
+		e->proof_ns = proof_ns;
 	}
 	if (v->waiting_since_ns && v->waiting_since_ns < e->since_ns)
 		e->since_ns = v->waiting_since_ns;

@@ -205,6 +205,7 @@ static void add_member(const struct sb_comm *c, uint32_t m, uint32_t comm, struc
 		.hash_seq = draft->returned,
 		.hash = hash_at(c, m, draft->returned),
 		.progress_ns = moved_ns(draft),
+		.interval_ns = draft->interval_ns,
 		.p2p = draft->n_p2p ? (struct cw_p2p_peer *)draft->p2p : NULL,
 		.n_p2p = draft->n_p2p,
 		.sends = draft->sends,

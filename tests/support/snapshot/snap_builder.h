@@ -21,6 +21,7 @@ struct sb_member {
 	uint64_t entered, returned, reached, completed;
 	uint64_t left_out_to; /* those between completed and this one got no writes; 0 = none */
 	int64_t age_ns;       /* since the oldest op that has not completed was entered */
+	int64_t interval_ns;  /* its rhythm; 0 = unknown */
 	bool has_window;
 	struct cw_op odd[SB_MAX_ODD]; /* ops that differ from the comm's usual one, by coll_seq */
 	uint32_t n_odd;

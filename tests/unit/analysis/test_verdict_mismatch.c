@@ -139,6 +139,35 @@ Test(verdict_mismatch, blames_displaced_data_for_a_later_call_that_does_not_open
 	cr_expect_eq(v.waiting_since_ns, SB_NOW - 20 * SB_S);
 }
 
+/* Calls of a communicator that has a rhythm: what stands for long beyond it does not open. */
+Test(verdict_mismatch, sees_by_the_rhythm_that_a_later_call_does_not_open)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	other_kind(sb_odd(c, 4, 40));
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].has_window = true;
+		c->members[m].interval_ns = SB_S / 10;
+	}
+	sb_all_wait_but(c, SB_MAX_RANKS, 5 * SB_S / 2);
+	expect(CW_CLASS_MISMATCH, "kind", "4", "0-3,5-7");
+	cr_expect_eq(v.waiting_since_ns, SB_NOW - 5 * SB_S / 2);
+}
+
+Test(verdict_mismatch, does_not_take_the_rhythm_itself_for_a_wait)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	other_kind(sb_odd(c, 4, 40));
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].has_window = true;
+		c->members[m].interval_ns = m == 7 ? 3 * SB_S / 5 : SB_S / 10;
+	}
+	sb_all_wait_but(c, SB_MAX_RANKS, 5 * SB_S / 2);
+	expect(CW_CLASS_MISMATCH, "kind", "4", "");
+	cr_expect_eq(v.waiting_since_ns, 0);
+}
+
 /* In a job that goes on with wrong data all are in some call at most looks. */
 Test(verdict_mismatch, blames_displaced_data_for_no_call_that_has_only_just_begun)
 {

@@ -99,6 +99,40 @@ Test(stall_proofs, waits_a_moment_for_the_call_that_differs)
 	cr_expect_eq(j.d.phase, CW_STALL_HANG);
 }
 
+/* Rank 5 called something else two calls ago; all stand in the newest one for so long, 0 = do not.
+ */
+static void look_at_displaced(int64_t for_ns)
+{
+	struct sb *b = stall_job_draft();
+	struct sb_comm *c = b->comms[0];
+
+	sb_odd(c, 5, j.done - 2)->kind = CW_OP_BROADCAST;
+	for (uint32_t m = 0; m < j.n_ranks; m++) {
+		c->members[m].has_window = true;
+		c->members[m].interval_ns = SB_S / 10;
+	}
+	if (for_ns)
+		sb_all_wait_but(c, SB_MAX_RANKS, for_ns);
+	stall_job_look(b, sb_snapshot(b));
+}
+
+Test(stall_proofs, a_wait_because_of_known_wrong_data_is_proven_three_seconds_after_it_began)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		look_at_displaced(0);
+		j.now_ns += SB_S;
+	}
+	cr_assert_eq(j.d.phase, CW_STALL_HANG);
+	cr_expect(!j.d.key.is_waited);
+	look_at_displaced(5 * SB_S / 2);
+	cr_expect(j.d.key.is_waited);
+	cr_expect_neq(j.d.phase, CW_STALL_HANG, "it has only just begun");
+	j.now_ns += SB_S / 2;
+	look_at_displaced(3 * SB_S);
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+	cr_expect_eq(j.d.hang, CW_HANG_PROVEN);
+}
+
 Test(stall_proofs, wrong_data_does_not_resolve)
 {
 	for (unsigned i = 0; i < 5; i++) {
