@@ -26,6 +26,7 @@ void cw_outcome_fini(struct outcome *o)
 	free_outcomes(o->epitaphs);
 	free(o->culprits);
 	free(o->healthy_waits);
+	free(o->ranks);
 	*o = (struct outcome){ 0 };
 }
 

@@ -15,6 +15,14 @@ struct outcome_wait {
 	uint32_t pages, notices;
 };
 
+/* What befell a rank, by the cluster's own account; times on its clock, 0 = never. */
+struct outcome_rank {
+	int64_t hit_ns; /* when a fault did last */
+	/* It stood in a call from then on, until it ended or was watched no more. */
+	int64_t stood_ns, until_ns;
+	uint32_t group; /* the same of all that communicators join */
+};
+
 /* What it points to is handed between processes by cli/lab/suite_workers.c, line by line. */
 struct outcome {
 	bool is_alert;               /* a page; false: silence */
@@ -31,15 +39,20 @@ struct outcome {
 	int64_t after_ns; /* from the first fault (or the start) to the alert */
 	/* … from when it could be known: its culprits' fault, or the first wait because of it. */
 	int64_t known_for_ns;
+	/* On the cluster's clock: of a page, when it was told, and when its incident first said
+	 * that it is proven to hang; 0 = it never did. */
+	int64_t told_ns, proven_ns;
 	char summary[512];
 	bool is_fault_missing; /* some fault of the scenario never happened: it is not a test */
 	bool is_recorded;      /* what was told of ops came out of flight records */
-	bool holds_up;         /* of the first: at the end somebody has stood for long */
 	uint32_t looks;
 	int64_t leapt_ns; /* left out of a scenario that leaps */
 	/* Of the first: waits that came to an end by themselves; owned. */
 	struct outcome_wait *healthy_waits;
 	uint32_t n_healthy_waits;
+	/* Of the first: all ranks of the job; owned. */
+	struct outcome_rank *ranks;
+	uint32_t n_ranks;
 	/* The alert after this one, where more than the first are waited for; owned. */
 	struct outcome *also;
 	/* Of the first: the notices, one for each incident that had one first; owned. */

@@ -441,8 +441,8 @@ static int count_incidents(struct score *score, const struct suite_scenario *s,
 		r = count_one(score, s, of[i], first_answer(s, i));
 		if (r == 0 && !of[i])
 			r = judge_silence(score, s, first, first_answer(s, i));
-		cw_score_proofs_add(&score->proofs, s, first_answer(s, i), of[i],
-				    of[i] && fitness(s, i, of[i]) == 2, first->holds_up);
+		cw_score_proofs_add(&score->proofs, s, first_answer(s, i), of[i], first,
+				    of[i] && fitness(s, i, of[i]) == 2);
 	}
 	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++)
 		if (of[i] && of[i]->went_on)

@@ -8,7 +8,7 @@
 #include "suite/outcome.h"
 #include "suite/scenario/scenario.h"
 
-/* Paged within so long of when it could be known. */
+/* Proven within so long of when both are so: the fault can be seen, and a rank waits. */
 #define SCORE_SOON_NS INT64_C(5000000000)
 
 /*
@@ -17,12 +17,20 @@
  */
 struct score_proofs {
 	uint64_t n;
-	uint64_t n_soon;    /* proven, and paged within SCORE_SOON_NS */
+	uint64_t n_soon;    /* proven within SCORE_SOON_NS, and paged by then */
 	uint64_t n_right;   /* class and culprits */
 	uint64_t n_certain; /* … and called certain */
+	/*
+	 * Mismatches for which nobody waited when they were told, or ever, and those told within
+	 * SCORE_SOON_NS of the call that differs. Who waits later counts above, too.
+	 */
+	uint64_t n_wrong_data, n_wrong_data_soon;
 };
 
-/* o: what was said of it, right or not; NULL = nothing. holds_up: somebody waits for it. */
+/*
+ * o: what was said of it, right or not; NULL = nothing. truth: the scenario's first outcome, which
+ * has what befell its ranks.
+ */
 void cw_score_proofs_add(struct score_proofs *p, const struct suite_scenario *s,
-			 const struct suite_answer *first, const struct outcome *o, bool is_right,
-			 bool holds_up);
+			 const struct suite_answer *first, const struct outcome *o,
+			 const struct outcome *truth, bool is_right);

@@ -34,6 +34,8 @@
 #define WAIT_SHOWN_NS (90 * S)
 #define WAIT_END_SHOWN_NS (30 * S)
 #define WAIT_GLIMPSE_NS (12 * S)
+/* Incidents of which it is remembered when they were proven; a scenario has few. */
+#define PROOFS_MAX (2u * CW_VERDICT_LIST_MAX)
 /* Who still gets on so long before the end, after a page, did not hang. */
 #define STILL_MOVES_NS (30 * S)
 /* A wait that people would look at. */
@@ -79,6 +81,12 @@ struct waiters {
 	unsigned restart; /* … and after how many restarts of the job */
 };
 
+/* When an incident's document first said that it is proven to hang; cluster's clock. */
+struct proof {
+	char id[CW_INCIDENT_ID_LEN];
+	int64_t at_ns;
+};
+
 struct watch {
 	const struct suite_scenario *s;
 	const struct watch_observer *observer;
@@ -96,7 +104,9 @@ struct watch {
 	int64_t alert_ns; /* the last */
 	unsigned n_alerts, n_notices, n_epitaphs;
 	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
-	int64_t long_since_ns;                       /* of the long wait there is; 0 = none */
+	struct proof proofs[PROOFS_MAX];
+	unsigned n_proofs;
+	int64_t long_since_ns;  /* of the long wait there is; 0 = none */
 	int64_t long_leapt_ns;  /* … what had been leapt over when it began */
 	int64_t shown_until_ns; /* … it is not leapt in before */
 	uint32_t n_ended;       /* … when it became one */
@@ -442,6 +452,80 @@ static int64_t known_for_ns(const struct watch *w, const struct outcome *page,
 	return known_ns && known_ns < w->alert_ns ? w->alert_ns - known_ns : 0;
 }
 
+static const struct proof *find_proof(const struct watch *w, const char *id)
+{
+	for (unsigned i = 0; i < w->n_proofs; i++)
+		if (!strcmp(w->proofs[i].id, id))
+			return &w->proofs[i];
+	return NULL;
+}
+
+/* What people can read of an incident now: its document is new. */
+static void note_proof(struct watch *w, const json_t *doc)
+{
+	const char *id = cw_json_str(doc, "id", "");
+	struct proof *p = &w->proofs[w->n_proofs];
+
+	if (strcmp(cw_json_str(doc, "hang", ""), cw_hang_name(CW_HANG_PROVEN)) != 0 ||
+	    find_proof(w, id) || w->n_proofs == PROOFS_MAX)
+		return;
+	(void)snprintf(p->id, sizeof(p->id), "%s", id);
+	p->at_ns = now_ns(w);
+	w->n_proofs++;
+}
+
+static void on_put(void *user, const struct network_node *n, const struct cw_bundle *bundle)
+{
+	(void)n;
+	if (bundle->incident)
+		note_proof(user, bundle->incident);
+}
+
+static void on_amend(void *user, const struct network_node *n, const json_t *incident)
+{
+	(void)n;
+	note_proof(user, incident);
+}
+
+/* Pages may have been told before they were proven. */
+static void note_proofs(struct watch *w)
+{
+	struct outcome *o = w->out;
+
+	for (unsigned i = 0; i < w->n_alerts && o; i++, o = o->also) {
+		const struct proof *p = find_proof(w, w->net->alerts[i].id);
+
+		/* Neither before anybody could read it. */
+		if (p)
+			o->proven_ns = p->at_ns > o->told_ns ? p->at_ns : o->told_ns;
+	}
+}
+
+static int note_ranks(struct watch *w)
+{
+	uint32_t n = w->s->n_ranks, *groups = calloc(n, sizeof(*groups));
+
+	w->out->ranks = calloc(n, sizeof(*w->out->ranks));
+	if (!groups || !w->out->ranks) {
+		free(groups);
+		return -ENOMEM;
+	}
+	cluster_groups(living(w), groups);
+	for (w->out->n_ranks = 0; w->out->n_ranks < n; w->out->n_ranks++) {
+		uint32_t i = w->out->n_ranks;
+		struct outcome_rank *r = &w->out->ranks[i];
+
+		*r = (struct outcome_rank){ .hit_ns = cluster_hit_ns(living(w), i),
+					    .group = groups[i] };
+		r->stood_ns = cluster_stands_since_ns(living(w), i, &r->until_ns);
+		/* Nobody knows what becomes of a wait that has only begun. */
+		if (r->until_ns == now_ns(w) && now_ns(w) - r->stood_ns <= STILL_MOVES_NS)
+			r->stood_ns = 0;
+	}
+	free(groups);
+	return 0;
+}
+
 static int show(const struct watch *w, const json_t *doc)
 {
 	json_t *truth;
@@ -470,7 +554,7 @@ static int note_alerts(struct watch *w)
 		    show(w, a->doc) < 0)
 			return -ENOMEM;
 		o->is_alert = true;
-		w->alert_ns = a->at_ns + w->leapt_ns;
+		w->alert_ns = o->told_ns = a->at_ns + w->leapt_ns;
 		o->after_ns = w->alert_ns - (w->fault_ns ? w->fault_ns : CLUSTER_ORIGIN_NS);
 		if (w->n_alerts < CW_VERDICT_LIST_MAX)
 			o->known_for_ns = known_for_ns(w, o, &w->waiters[w->n_alerts]);
@@ -856,8 +940,12 @@ static int begin(struct watch *w)
 		return -ENOMEM;
 	watch_faults_machines(w->s, config.n_nodes, w->times);
 	config.times = w->times;
-	w->network_observer = (struct network_observer){ .user = w, .on_log = on_log };
-	config.observer = w->observer->on_log ? &w->network_observer : NULL;
+	w->network_observer =
+		(struct network_observer){ .user = w,
+					   .on_put = on_put,
+					   .on_amend = on_amend,
+					   .on_log = w->observer->on_log ? on_log : NULL };
+	config.observer = &w->network_observer;
 	r = cw_job_id_make(CLUSTER_UID, "suite", &w->job);
 	if (r == 0)
 		r = network_new(&config, &w->net);
@@ -878,13 +966,6 @@ static void end(struct watch *w)
 	free(w->times);
 }
 
-static bool somebody_stands(const struct watch *w)
-{
-	int64_t since_ns = cluster_waiting_since_ns(living(w));
-
-	return since_ns != SUITE_FOREVER && now_ns(w) - since_ns > STILL_MOVES_NS;
-}
-
 int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
 {
 	return cw_watch_with(s, &(struct watch_observer){ 0 }, err, ret);
@@ -902,7 +983,9 @@ int cw_watch_with(const struct suite_scenario *s, const struct watch_observer *o
 	if (r == 0 && !out.is_alert && expects_slow(s))
 		r = look_for_slow(&w);
 	out.is_well = r == 0 && !out.is_alert && cluster_is_well(living(&w));
-	out.holds_up = r == 0 && somebody_stands(&w);
+	if (r == 0)
+		r = note_ranks(&w);
+	note_proofs(&w);
 	for (unsigned i = 0; r == 0 && i < CW_VERDICT_LIST_MAX; i++)
 		note_went_on(&w, &w.waiters[i]);
 	end(&w);

@@ -20,6 +20,8 @@ static void put_outcome(FILE *f, const struct outcome *o)
 		(void)fwrite(o->culprits, sizeof(*o->culprits), o->n_culprits, f);
 	if (o->healthy_waits)
 		(void)fwrite(o->healthy_waits, sizeof(*o->healthy_waits), o->n_healthy_waits, f);
+	if (o->ranks)
+		(void)fwrite(o->ranks, sizeof(*o->ranks), o->n_ranks, f);
 	if (o->also)
 		put_outcome(f, o->also);
 	if (o->notices)
@@ -49,6 +51,7 @@ static int get_outcome(FILE *f, struct outcome *ret)
 	*ret = o;
 	ret->culprits = NULL;
 	ret->healthy_waits = NULL;
+	ret->ranks = NULL;
 	ret->also = ret->notices = ret->epitaphs = NULL;
 	if (o.culprits) {
 		ret->culprits = calloc((size_t)o.n_culprits + 1, sizeof(*ret->culprits));
@@ -63,6 +66,13 @@ static int get_outcome(FILE *f, struct outcome *ret)
 			return -ENOMEM;
 		if (fread(ret->healthy_waits, sizeof(*ret->healthy_waits), o.n_healthy_waits, f) !=
 		    o.n_healthy_waits)
+			return -EIO;
+	}
+	if (o.ranks) {
+		ret->ranks = calloc(o.n_ranks, sizeof(*ret->ranks));
+		if (!ret->ranks)
+			return -ENOMEM;
+		if (fread(ret->ranks, sizeof(*ret->ranks), o.n_ranks, f) != o.n_ranks)
 			return -EIO;
 	}
 	r = get_next(f, o.also != NULL, &ret->also);

@@ -499,9 +499,11 @@ static json_t *cluster_doc(const struct score *score)
 
 static json_t *proofs_doc(const struct score_proofs *p)
 {
-	return json_pack("{s:I, s:I, s:I, s:I}", "n", (json_int_t)p->n, "proven_within_5s",
-			 (json_int_t)p->n_soon, "right", (json_int_t)p->n_right, "certain",
-			 (json_int_t)p->n_certain);
+	return json_pack("{s:I, s:I, s:I, s:I, s:{s:I, s:I}}", "n", (json_int_t)p->n,
+			 "proven_within_5s", (json_int_t)p->n_soon, "right", (json_int_t)p->n_right,
+			 "certain", (json_int_t)p->n_certain, "wrong_data", "n",
+			 (json_int_t)p->n_wrong_data, "paged_within_5s",
+			 (json_int_t)p->n_wrong_data_soon);
 }
 
 static int print_json(struct score *score)

@@ -103,6 +103,15 @@ int64_t cluster_moved_ns(const struct cluster *c, uint32_t rank);
  */
 int64_t cluster_waiting_since_ns(const struct cluster *c);
 /*
+ * Since when the rank has stood in a call: when its calls, or what its device has done of them,
+ * last moved; of one that has ended: before it ended. 0 = it does not. *ret_until_ns: now, or when
+ * it ended.
+ */
+int64_t cluster_stands_since_ns(const struct cluster *c, uint32_t rank, int64_t *ret_until_ns);
+/* Ranks that communicators join, whoever else lies between, have the same number in ret[n_ranks].
+ */
+void cluster_groups(const struct cluster *c, uint32_t *ret);
+/*
  * All that is so at this moment, for those who check what is said of it (cluster_truth.c); the
  * caller's. NULL: out of memory.
  */

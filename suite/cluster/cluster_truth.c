@@ -42,6 +42,49 @@ int64_t cluster_waiting_since_ns(const struct cluster *c)
 	return since_ns;
 }
 
+int64_t cluster_stands_since_ns(const struct cluster *c, uint32_t rank, int64_t *ret_until_ns)
+{
+	const struct rank *r = &c->ranks[rank];
+	bool stands = false;
+	int64_t ns = 0;
+
+	*ret_until_ns = r->ended_ns ? r->ended_ns : c->now_ns;
+	for (uint32_t f = 0; f < c->s->n_families; f++) {
+		const struct member *m = r->members[f];
+
+		if (!m)
+			continue;
+		stands |= m->op_index && m->first_open <= m->op_index;
+		ns = m->moved_ns > ns ? m->moved_ns : ns;
+	}
+	return stands ? ns : 0;
+}
+
+void cluster_groups(const struct cluster *c, uint32_t *ret)
+{
+	bool changed = true;
+
+	for (uint32_t i = 0; i < c->s->n_ranks; i++)
+		ret[i] = i;
+	while (changed) {
+		changed = false;
+		for (uint32_t k = 0; k < c->n_comms; k++) {
+			const struct comm *comm = &c->comms[k];
+			uint32_t least = UINT32_MAX;
+
+			for (uint32_t i = 0; i < comm->nranks; i++)
+				if (ret[comm->members[i].rank->index] < least)
+					least = ret[comm->members[i].rank->index];
+			for (uint32_t i = 0; i < comm->nranks; i++) {
+				uint32_t *of = &ret[comm->members[i].rank->index];
+
+				changed |= *of != least;
+				*of = least;
+			}
+		}
+	}
+}
+
 static double seconds_since(const struct cluster *c, int64_t then_ns)
 {
 	return (double)(c->now_ns - then_ns) / (double)S;

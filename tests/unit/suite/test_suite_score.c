@@ -409,33 +409,110 @@ static void add_death(uint8_t action, uint64_t value, struct outcome *o)
 	cr_assert_eq(cw_score_add(&score, &s, o), 0);
 }
 
+/* Rank 1 is the culprit, hit at 10 s; rank 2 stands from waits_s on for so long. 0 = never. */
+static struct outcome_rank *what_befell(int64_t waits_s, int64_t for_s)
+{
+	static struct outcome_rank ranks[8];
+
+	memset(ranks, 0, sizeof(ranks));
+	ranks[1] = (struct outcome_rank){ .hit_ns = 10 * SECOND, .until_ns = 10 * SECOND };
+	ranks[2] = (struct outcome_rank){ .stood_ns = waits_s * SECOND,
+					  .until_ns = (waits_s + for_s) * SECOND };
+	return ranks;
+}
+
 Test(suite_score, proofs_are_counted_where_somebody_waits)
 {
-	struct outcome o = { .holds_up = true,
-			     .hang = CW_HANG_PROVEN,
+	struct outcome o = { .hang = CW_HANG_PROVEN,
 			     .confidence = CW_CONFIDENCE_CERTAIN,
-			     .known_for_ns = 5 * SECOND };
+			     .told_ns = 17 * SECOND,
+			     .proven_ns = 17 * SECOND,
+			     .ranks = what_befell(12, 60),
+			     .n_ranks = 8 };
 
 	add_death(SUITE_KILL, 9, &o);
 	cr_expect_eq(score.proofs.n, 1);
-	cr_expect_eq(score.proofs.n_soon, 1);
+	cr_expect_eq(score.proofs.n_soon, 1, "the wait began after the fault");
 	cr_expect_eq(score.proofs.n_certain, 1);
-	o.known_for_ns = 5 * SECOND + 1;
+	o.proven_ns = 17 * SECOND + 1;
 	o.confidence = CW_CONFIDENCE_LIKELY;
 	add_death(SUITE_EXIT_NOW, 1, &o);
 	cr_expect_eq(score.proofs.n, 2);
 	cr_expect_eq(score.proofs.n_soon, 1, "too late");
 	cr_expect_eq(score.proofs.n_right, 2);
 	cr_expect_eq(score.proofs.n_certain, 1, "not sure");
-	o.known_for_ns = SECOND;
-	o.hang = CW_HANG_LIKELY;
+	o.proven_ns = 0;
 	add_death(SUITE_OOM, 0, &o);
 	cr_expect_eq(score.proofs.n_soon, 1, "not proven");
 	add_death(SUITE_EXIT_NOW, 0, &o);
 	cr_expect_eq(score.proofs.n, 3, "it may have had nothing to do");
-	o.holds_up = false;
+}
+
+Test(suite_score, a_wait_is_one_that_lasts_longer_than_a_page_takes)
+{
+	struct outcome o = { .told_ns = 12 * SECOND, .proven_ns = 12 * SECOND, .n_ranks = 8 };
+
+	o.ranks = what_befell(11, 5);
 	add_death(SUITE_KILL, 9, &o);
-	cr_expect_eq(score.proofs.n, 3, "nobody waits");
+	cr_expect_eq(score.proofs.n, 0, "its launcher ended it");
+	o.ranks = what_befell(0, 0);
+	add_death(SUITE_KILL, 9, &o);
+	cr_expect_eq(score.proofs.n, 0, "nobody waits");
+	cr_expect_eq(score.proofs.n_wrong_data, 0, "a death is none");
+	o.ranks = what_befell(11, 6);
+	o.ranks[2].group = 7;
+	add_death(SUITE_KILL, 9, &o);
+	cr_expect_eq(score.proofs.n, 0, "no communicator joins them");
+	o.ranks[1].group = 7;
+	add_death(SUITE_KILL, 9, &o);
+	cr_expect_eq(score.proofs.n, 1);
+}
+
+static void add_mismatch(const struct outcome *o)
+{
+	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
+
+	s.answers[0] = (struct suite_answer){ .verdict_class = CW_CLASS_MISMATCH,
+					      .has_culprits = true,
+					      .culprits = { .n = 1, .ranges = { { 1, 1 } } } };
+	cr_assert_eq(cw_score_add(&score, &s, o), 0);
+}
+
+Test(suite_score, wrong_data_is_told_of_before_anybody_waits_and_proven_once_somebody_does)
+{
+	static int32_t one = 1;
+	struct outcome o = { .is_alert = true,
+			     .verdict_class = CW_CLASS_MISMATCH,
+			     .culprits = &one,
+			     .n_culprits = 1,
+			     .told_ns = 14 * SECOND,
+			     .ranks = what_befell(0, 0),
+			     .n_ranks = 8 };
+
+	add_mismatch(&o);
+	cr_expect_eq(score.proofs.n, 0);
+	cr_expect_eq(score.proofs.n_wrong_data, 1);
+	cr_expect_eq(score.proofs.n_wrong_data_soon, 1);
+	o.told_ns = 15 * SECOND + 1;
+	add_mismatch(&o);
+	cr_expect_eq(score.proofs.n_wrong_data, 2);
+	cr_expect_eq(score.proofs.n_wrong_data_soon, 1, "too late");
+	/* Told of at 14 s; from 30 s on a rank waits because of it. */
+	o.told_ns = 14 * SECOND;
+	o.ranks = what_befell(30, 60);
+	add_mismatch(&o);
+	cr_expect_eq(score.proofs.n_wrong_data_soon, 2);
+	cr_expect_eq(score.proofs.n, 1);
+	cr_expect_eq(score.proofs.n_soon, 0, "its incident never became a hang");
+	o.proven_ns = 35 * SECOND;
+	add_mismatch(&o);
+	cr_expect_eq(score.proofs.n, 2);
+	cr_expect_eq(score.proofs.n_soon, 1);
+	/* A rank waits from the start: the page is of a hang, and late where it is not proven. */
+	o.ranks = what_befell(11, 60);
+	add_mismatch(&o);
+	cr_expect_eq(score.proofs.n_wrong_data, 4);
+	cr_expect_eq(score.proofs.n_soon, 1);
 }
 
 Test(suite_score, other_versions_and_variables_are_no_proof)
@@ -443,7 +520,7 @@ Test(suite_score, other_versions_and_variables_are_no_proof)
 	static const enum cw_detail details[] = { CW_DETAIL_VERSION, CW_DETAIL_ENVIRONMENT,
 						  CW_DETAIL_MEMBERSHIP, CW_DETAIL_COUNT };
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
-	struct outcome o = { .holds_up = true };
+	struct outcome o = { .ranks = what_befell(12, 60), .n_ranks = 8 };
 
 	s.answers[0].verdict_class = CW_CLASS_MISMATCH;
 	for (unsigned i = 0; i < 4; i++) {
@@ -456,7 +533,7 @@ Test(suite_score, other_versions_and_variables_are_no_proof)
 Test(suite_score, what_is_missed_was_not_proven)
 {
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
-	struct outcome o = { .holds_up = true };
+	struct outcome o = { .ranks = what_befell(12, 60), .n_ranks = 8 };
 
 	s.answers[0].verdict_class = CW_CLASS_DEADLOCK;
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
