@@ -341,11 +341,12 @@ static bool is_missed_elsewhere(const struct matter *m)
 /* Who sits at a terminal gives work, too. */
 static bool fits_source(const struct matter *m)
 {
-	if (m->v->verdict_class != CW_CLASS_NEVER_ENTERED || m->v->n_culprits != 1 || !m->w ||
-	    m->v->comm >= m->snap->n_comms)
+	if (!is_outside(m) || m->v->n_culprits != 1 || !m->w || m->v->comm >= m->snap->n_comms)
 		return false;
+	/* A person types as slowly whatever the call is that the others wait in. */
 	return m->w->host_wait == CW_HOST_WAIT_TTY ||
-	       (cw_host_wait_is_open(m->w->host_wait) && is_root(m) && !is_missed_elsewhere(m));
+	       (m->v->verdict_class == CW_CLASS_NEVER_ENTERED &&
+		cw_host_wait_is_open(m->w->host_wait) && is_root(m) && !is_missed_elsewhere(m));
 }
 
 static bool fits_init(const struct matter *m)
