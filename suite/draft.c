@@ -31,6 +31,24 @@ const char *draw_kind(struct draw *d)
 	return DRAW_ONE(d, kinds);
 }
 
+const struct draw_wait *draw_wait(struct draw *d)
+{
+	static const struct draw_wait waits[] = {
+		{ "block", "sleep", " in lock", .page_s = DRAW_IDLE_PAGE_S },
+		{ "block", "sleep", " in gil", .page_s = DRAW_IDLE_PAGE_S },
+		{ "block", "sleep", " in sync", .page_s = DRAW_IDLE_PAGE_S },
+		{ "block", "sleep", " in socket", .is_open = true, .page_s = DRAW_IDLE_PAGE_S },
+		{ "block", "sleep", " in queue", .is_open = true, .page_s = DRAW_IDLE_PAGE_S },
+		{ "block", "sleep", " in tty", .is_person = true, .page_s = DRAW_NO_PAGE },
+		{ "io", "io", " in storage still", .page_s = DRAW_STORAGE_PAGE_S },
+		{ "io", "io", " in storage moving", .is_working = true, .page_s = DRAW_NO_PAGE },
+		{ "spin", "work", "", .is_working = true, .page_s = DRAW_NO_PAGE },
+		{ "child", "child", "", .is_working = true, .page_s = DRAW_NO_PAGE },
+	};
+
+	return &waits[draw_pick(d, 0, sizeof(waits) / sizeof(*waits) - 1)];
+}
+
 __attribute__((format(printf, 2, 0))) static void put_list(struct draw *d, const char *fmt,
 							   va_list ap)
 {

@@ -9,6 +9,12 @@
 
 #include "suite/generate.h"
 
+/* Nobody is paged, however long it takes. */
+#define DRAW_NO_PAGE UINT32_MAX
+/* When a page is due at the latest (docs/design/hang.md#patience). */
+#define DRAW_IDLE_PAGE_S 245u
+#define DRAW_STORAGE_PAGE_S 305u
+
 struct draw {
 	uint64_t state;
 	char *text; /* SUITE_DRAWN_BYTES */
@@ -32,6 +38,21 @@ const char *draw_kind(struct draw *d);
 void draw_put(struct draw *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define DRAW_ONE(d, array) ((array)[draw_pick(d, 0, sizeof(array) / sizeof(*(array)) - 1)])
+
+/*
+ * How a rank keeps the others waiting, and in what it sleeps: drawn alike whether the wait ends or
+ * not, so that neither the one nor the other tells them apart.
+ */
+struct draw_wait {
+	const char *fault, *statement; /* of a fault; of a program, "%s 10h%s" with `in` */
+	const char *in;                /* " in lock", …, or "" */
+	bool is_working;               /* it makes headway */
+	bool is_open;    /* it may be given work from outside, as who gives others theirs */
+	bool is_person;  /* … by a person, who takes the time that it takes */
+	uint32_t page_s; /* when a page is due at the latest; DRAW_NO_PAGE */
+};
+
+const struct draw_wait *draw_wait(struct draw *d);
 
 /* ---- jobs (draw_job.c) ---- */
 
@@ -68,7 +89,6 @@ void draw_difference(struct draw *d);
  */
 bool draw_ended_by_launcher(struct draw *d, const char *answer);
 /* Ranks wait, and some or all of them abort; page_s: when a page is due that comes sooner. */
-#define DRAW_NO_PAGE UINT32_MAX
 bool draw_ended_by_watchdog(struct draw *d, uint32_t page_s, const char *answer);
 /* … because the network gives up on their connections. */
 bool draw_ended_by_errors(struct draw *d, uint32_t page_s, const char *answer);

@@ -11,21 +11,18 @@ static void nothing(struct draw *d)
 	(void)d;
 }
 
+/* Asleep, no longer than anybody would let it be. */
 static void late(struct draw *d)
 {
-	static const char *const by[] = { "io", "child", "spin" };
+	const struct draw_wait *w = draw_wait(d);
 
-	draw_fault(d, "%s for %us", DRAW_ONE(d, by), draw_pick(d, 5, 200));
+	draw_fault(d, "%s%s for %us", w->fault, w->in,
+		   w->is_working ? draw_pick(d, 5, 200) : draw_pick(d, 2, 45));
 }
 
 static void all_late(struct draw *d)
 {
 	draw_put(d, "fault all at %us on main io for %us\n", d->at_s, draw_pick(d, 5, 90));
-}
-
-static void asleep(struct draw *d)
-{
-	draw_fault(d, "block for %us", draw_pick(d, 2, 45));
 }
 
 static void straggler(struct draw *d)
@@ -99,7 +96,7 @@ static void (*const things[])(struct draw *) = {
 	nothing,
 	late,
 	all_late,
-	asleep,
+	late,
 	straggler,
 	debugged,
 	stopped_shortly,
@@ -111,7 +108,7 @@ static void (*const things[])(struct draw *) = {
 	daemon_restarts,
 	one_blind,
 	late,
-	asleep,
+	late,
 	network_stutters,
 	cancelled_while_late,
 };

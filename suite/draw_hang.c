@@ -7,16 +7,48 @@
 
 #include "suite/draft.h"
 
-/* When a page is due at the latest (docs/design/hang.md#patience). */
-#define IDLE_PAGE_S 245u
+/* As DRAW_IDLE_PAGE_S. */
 #define DEVICE_PAGE_S 305u
 #define INSIDE_PAGE_S 130u
+
+/* Of waits that do not end, so many of 100 are drawn as those are that do. */
+#define USUAL_PERCENT 50u
 
 /* Others may wait for what it broadcasts: idle, it could have nothing to do. */
 static bool may_be_source(const struct draw *d)
 {
 	return !strcmp(d->kind, "broadcast") || !strcmp(d->kind, "scatter") ||
 	       d->culprit % d->main_size < 2;
+}
+
+/* Two answers, of which a page of the first or the second is due, or a notice, or either. */
+static void put_missed(struct draw *d, const struct draw_wait *w, const char *one,
+		       const char *other)
+{
+	if (w->page_s == DRAW_NO_PAGE || (w->is_open && may_be_source(d)))
+		draw_put(d, "expect notice %s %u or notice %s %u", one, d->culprit, other,
+			 d->culprit);
+	else
+		draw_put(d, "expect %s %u or %s %u", one, d->culprit, other, d->culprit);
+	/* Whether it is the one that gives them work depends on the call they wait in. */
+	if (w->is_open && may_be_source(d))
+		draw_put(d, " or %s %u or %s %u", one, d->culprit, other, d->culprit);
+	draw_put(d, "\n");
+}
+
+static void never_entered_as_usual(struct draw *d)
+{
+	const struct draw_wait *w = draw_wait(d);
+	uint32_t page_s = w->is_open && may_be_source(d) ? DRAW_NO_PAGE : w->page_s;
+	char answer[64];
+
+	draw_job(d, "stays outside", w->is_working ? 760 : 440);
+	draw_put(d, "usual-wait\n");
+	draw_fault(d, "%s%s", w->fault, w->in);
+	(void)snprintf(answer, sizeof(answer), "never_entered %u or p2p_unmatched %u", d->culprit,
+		       d->culprit);
+	if (!draw_ended_by_watchdog(d, page_s, answer))
+		put_missed(d, w, "never_entered", "p2p_unmatched");
 }
 
 static void never_entered(struct draw *d)
@@ -32,6 +64,10 @@ static void never_entered(struct draw *d)
 		draw_several(d);
 		return;
 	}
+	if (draw_chance(d, USUAL_PERCENT)) {
+		never_entered_as_usual(d);
+		return;
+	}
 	draw_job(d, "stays outside", is_busy ? 760 : 400);
 	how = is_busy ? DRAW_ONE(d, busy) : DRAW_ONE(d, idle);
 	if (!is_busy && may_be_source(d))
@@ -43,7 +79,7 @@ static void never_entered(struct draw *d)
 	/* Its neighbours in a pipeline or ring may be the first to wait for it. */
 	(void)snprintf(answer, sizeof(answer), "never_entered %u or p2p_unmatched %u", d->culprit,
 		       d->culprit);
-	if (draw_ended_by_watchdog(d, is_busy ? DRAW_NO_PAGE : IDLE_PAGE_S, answer))
+	if (draw_ended_by_watchdog(d, is_busy ? DRAW_NO_PAGE : DRAW_IDLE_PAGE_S, answer))
 		return;
 	if (is_busy)
 		draw_put(d, "expect notice never_entered %u or notice p2p_unmatched %u\n",
@@ -150,12 +186,12 @@ static void deadlock(struct draw *d)
 			 d->at_s, d->culprit);
 }
 
-static void put_pipeline(struct draw *d)
+static void put_pipeline(struct draw *d, uint32_t run_s)
 {
 	d->n_ranks = 4 * draw_pick(d, 1, 5);
 	d->culprit = 4 * draw_pick(d, 0, d->n_ranks / 4 - 1) + draw_pick(d, 1, 2);
 	d->per_node = draw_chance(d, 50) ? 4 : 2;
-	draw_head(d, "pipeline", 400);
+	draw_head(d, "pipeline", run_s);
 	draw_put(d,
 		 "comms pipe size 4\ncomm main all\nprogram\nloop\nrecv pipe 4096 from prev\n"
 		 "compute %ums\nsend pipe 4096 to next\nrecv pipe 512 from next\ncompute %ums\n"
@@ -163,9 +199,9 @@ static void put_pipeline(struct draw *d)
 		 draw_pick(d, 10, 150), draw_pick(d, 10, 150), d->kind);
 }
 
-static void put_ring(struct draw *d)
+static void put_ring(struct draw *d, uint32_t run_s)
 {
-	draw_head(d, "ring", 400);
+	draw_head(d, "ring", run_s);
 	draw_put(d,
 		 "comm pipe all\ncomm main all\nprogram\nloop\nwork %ums\ngroup\n"
 		 "send pipe 512 to ring-next\nrecv pipe 512 from ring-prev\nend\n%s main 64\n"
@@ -176,15 +212,23 @@ static void put_ring(struct draw *d)
 static void p2p_unmatched(struct draw *d)
 {
 	const char *half = draw_chance(d, 50) ? "send" : "recv";
+	const struct draw_wait *w = draw_chance(d, USUAL_PERCENT) ? draw_wait(d) : NULL;
+	uint32_t run_s = w && w->is_working ? 760 : 440;
 
 	if (draw_chance(d, 50))
-		put_pipeline(d);
+		put_pipeline(d, run_s);
 	else
-		put_ring(d);
+		put_ring(d, run_s);
 	if (draw_chance(d, 20)) {
 		draw_put(d, "fault %u at %us on pipe recv change count 100000\n", d->culprit,
 			 d->at_s);
 		draw_put(d, "expect p2p_unmatched size\n");
+		return;
+	}
+	if (w) {
+		draw_put(d, "usual-wait\nfault %u at %us on pipe %s %s%s\n", d->culprit, d->at_s,
+			 half, w->fault, w->in);
+		put_missed(d, w, "p2p_unmatched", "never_entered");
 		return;
 	}
 	draw_put(d, "fault %u at %us on pipe %s block%s\n", d->culprit, d->at_s, half,
@@ -198,10 +242,19 @@ static void init_stuck(struct draw *d)
 	static const char *const calls[] = { "init late", "split main into half", "finalize main" };
 	static const char *const outside[] = { "sleep 10h", "io 10h", "work 10h" };
 	const char *how = DRAW_ONE(d, outside);
+	bool is_noticed = how != outside[0];
+	const struct draw_wait *w;
+	char usual[48];
 
 	if (draw_chance(d, 15)) {
 		draw_all_in_making(d);
 		return;
+	}
+	if (draw_chance(d, USUAL_PERCENT)) {
+		w = draw_wait(d);
+		is_noticed = w->page_s == DRAW_NO_PAGE;
+		(void)snprintf(usual, sizeof(usual), "%s 10h%s", w->statement, w->in);
+		how = usual;
 	}
 	d->n_ranks += d->n_ranks % 2;
 	draw_head(d, "making comms", 800);
@@ -210,8 +263,8 @@ static void init_stuck(struct draw *d)
 	draw_put(d, "loop %u\nwork %ums\n%s main\nsync\nend\nonly %u\n%s\nend\n%s\n",
 		 draw_pick(d, 10, 200), draw_pick(d, 10, 60), d->kind, d->culprit, how,
 		 DRAW_ONE(d, calls));
-	draw_put(d, "loop\nsleep 1s\nend\nend\nexpect %sinit_stuck %u\n",
-		 how == outside[0] ? "" : "notice ", d->culprit);
+	draw_put(d, "loop\nsleep 1s\nend\nend\n%sexpect %sinit_stuck %u\n",
+		 how == usual ? "usual-wait\n" : "", is_noticed ? "notice " : "", d->culprit);
 }
 
 static void device_stalled(struct draw *d)

@@ -462,6 +462,8 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 	/* Nothing was said that is an answer, and nothing need be. */
 	is_control = suite_is_control(s) && !(said && matching(s, ANY_INCIDENT, said));
 	score->n++;
+	score->n_hanging_waits += suite_is_hanging_wait(s);
+	score->n_usual_waits += suite_is_hanging_wait(s) && s->is_usual_wait;
 	for (uint32_t i = 0; i < o->n_healthy_waits; i++)
 		cw_waits_add(&score->healthy_waits, s->job_timeout_ns, &o->healthy_waits[i]);
 	for (const struct outcome *also = said; also; also = also->also)

@@ -135,6 +135,11 @@ void cw_score_print(struct score *score, FILE *out)
 	(void)fprintf(out, "called proven: %" PRIu64 ", wrong: %" PRIu64 "\n", score->n_proven,
 		      score->n_proven_wrong);
 	print_proofs(&score->proofs, out);
+	if (score->n_usual_waits)
+		(void)fprintf(out,
+			      "hanging waits: %" PRIu64
+			      ", of a kind and place drawn as healthy ones': %" PRIu64 "\n",
+			      score->n_hanging_waits, score->n_usual_waits);
 	(void)fprintf(out, "controls: %" PRIu64 ", alerts on them: %" PRIu64 "\n",
 		      score->n_controls, score->n_control_alerts);
 	(void)fprintf(out, "alerts beyond those expected: %" PRIu64 "\n", score->n_false_alerts);

@@ -530,6 +530,10 @@ static int print_json(struct score *score)
 	    json_object_set_new(doc, "proofs", proofs_doc(&score->proofs)) < 0 ||
 	    json_object_set_new(doc, "second_alerts", json_integer((json_int_t)score->n_second)) <
 		    0 ||
+	    json_object_set_new(doc, "hanging_waits",
+				json_pack("{s:I, s:I}", "n", (json_int_t)score->n_hanging_waits,
+					  "drawn_as_healthy", (json_int_t)score->n_usual_waits)) <
+		    0 ||
 	    json_object_set_new(doc, "epitaphs",
 				json_pack("{s:I, s:I}", "n", (json_int_t)score->n_epitaphs, "right",
 					  (json_int_t)score->n_right_epitaphs)) < 0) {

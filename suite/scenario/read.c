@@ -392,6 +392,10 @@ static int read_head(struct reader *r, const char *w)
 		r->s->is_whole = true;
 		return read_end(r);
 	}
+	if (strcmp(w, "usual-wait") == 0) {
+		r->s->is_usual_wait = true;
+		return read_end(r);
+	}
 	if (strcmp(w, "recorded") == 0) {
 		r->s->is_recorded = true;
 		return read_end(r);

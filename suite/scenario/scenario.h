@@ -300,6 +300,7 @@ struct suite_scenario {
 	uint32_t policy;       /* enum cw_policy */
 	bool has_no_progress;  /* no progress words */
 	bool is_recorded;      /* by agents' own code, where the pipeline goes through digests */
+	bool is_usual_wait;    /* its rank waits as those of healthy jobs may; counted only */
 	bool is_whole;         /* watched to its end, whatever is told meanwhile */
 	bool is_leaping;       /* stretches in which all is well are shown in part, then left out */
 	bool is_leaping_waits; /* … and those of a wait in which nothing happens */
@@ -340,6 +341,18 @@ static inline bool suite_expects_epitaph(const struct suite_scenario *s)
 static inline uint32_t suite_n_incidents(const struct suite_scenario *s)
 {
 	return s->n_answers ? s->answers[s->n_answers - 1].incident + 1u : 0;
+}
+
+/* A rank keeps others waiting for ever, by itself: it is alive, and does not come. */
+static inline bool suite_is_hanging_wait(const struct suite_scenario *s)
+{
+	const struct suite_answer *a = s->n_answers    ? s->answers
+				       : s->n_epitaphs ? s->epitaphs
+						       : NULL;
+
+	return a && (a->verdict_class == CW_CLASS_NEVER_ENTERED ||
+		     (a->verdict_class == CW_CLASS_P2P_UNMATCHED && a->detail != CW_DETAIL_SIZE) ||
+		     (a->verdict_class == CW_CLASS_INIT_STUCK && !a->is_nobody));
 }
 
 /* What is told of an incident before all is a notice: nobody may be paged for it. */
