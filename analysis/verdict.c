@@ -27,6 +27,7 @@
 #include "analysis/culprit/apart.h"
 #include "analysis/culprit/certainty.h"
 #include "analysis/culprit/culprit.h"
+#include "analysis/culprit/death_order.h"
 #include "analysis/culprit/diagnosis.h"
 #include "analysis/culprit/scene.h"
 #include "analysis/wording/wording.h"
@@ -60,6 +61,13 @@ static bool outranks(const struct scene *s, const struct finding *a, const struc
 	    a->detail != b->detail &&
 	    (a->detail == CW_DETAIL_PROGRESS_UNKNOWN || b->detail == CW_DETAIL_PROGRESS_UNKNOWN))
 		return b->detail == CW_DETAIL_PROGRESS_UNKNOWN;
+	if (a->verdict_class == CW_CLASS_PROCESS_DEAD &&
+	    b->verdict_class == CW_CLASS_PROCESS_DEAD) {
+		if (a->is_late != b->is_late)
+			return b->is_late;
+		if (a->is_first != b->is_first)
+			return a->is_first;
+	}
 	/* 0 means unknown, and may be anything. */
 	if (a->since_ns != b->since_ns)
 		return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
@@ -225,6 +233,8 @@ static int investigate(struct telling *t, uint32_t most)
 	r = look_around(s);
 	if (r == 0)
 		r = apart_init(&s->g, &s->arena, &t->apart);
+	if (r == 0)
+		r = death_order_mark(s, &t->apart);
 	if (r < 0)
 		return r;
 	t->is_part_told = cw_arena_new_array(&s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);

@@ -140,7 +140,10 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 			       ? diag->order_allows
 			       : lower(diag->order_allows, CW_CONFIDENCE_LIKELY);
 	case CW_CLASS_PROCESS_DEAD:
-		return f->is_proof && f->is_first ? CW_CONFIDENCE_CERTAIN : CW_CONFIDENCE_LIKELY;
+		/* Of several that time does not tell apart, nobody knows who was first. */
+		return f->is_proof && f->is_first && diag->v->n_culprits == 1
+			       ? CW_CONFIDENCE_CERTAIN
+			       : CW_CONFIDENCE_LIKELY;
 	case CW_CLASS_MISMATCH:
 		return mismatch_allows(diag);
 	case CW_CLASS_NEVER_ENTERED:

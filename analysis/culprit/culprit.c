@@ -14,6 +14,7 @@
 #include <signal.h>
 
 #include "analysis/align/position.h"
+#include "analysis/culprit/death_order.h"
 #include "analysis/culprit/shut_gate.h"
 #include "analysis/culprit/wait_cycle.h"
 #include "model/death.h"
@@ -32,11 +33,6 @@
 /* No launcher grants more to those whom it asked to end. */
 #define GRACE_NS (INT64_C(60) * 1000000000)
 
-/* Deaths that are closer to each other may be known in another order than they came in: then the
- * cause decides. */
-#define SURELY_BEFORE_NS (INT64_C(100) * 1000000)
-#define SURELY_BEFORE_ELSEWHERE_NS (INT64_C(1) * 1000000000)
-
 /* Nobody who ends a job makes its ranks end like that: it is the kernel's word. */
 static bool has_failed(const struct cw_snap_rank *r)
 {
@@ -49,12 +45,6 @@ static bool has_failed(const struct cw_snap_rank *r)
 		return false;
 	return r->term_signal == SIGSEGV || r->term_signal == SIGBUS || r->term_signal == SIGFPE ||
 	       r->term_signal == SIGILL || r->term_signal == SIGSYS;
-}
-
-static bool ended_before(const struct cw_snap_rank *r, const struct cw_snap_rank *first)
-{
-	return first->ended_ns - r->ended_ns >=
-	       (r->node == first->node ? SURELY_BEFORE_NS : SURELY_BEFORE_ELSEWHERE_NS);
 }
 
 /*
@@ -78,8 +68,8 @@ static uint32_t find_failed_first(const struct cw_snapshot *snap)
 		if (i == first || !cw_liveness_is_dead(r->liveness))
 			continue;
 		/* Of two failures at once neither is the first. */
-		if (has_failed(r) ? !ended_before(&snap->ranks[first], r)
-				  : ended_before(r, &snap->ranks[first]))
+		if (has_failed(r) ? !death_order_is_before(&snap->ranks[first], r)
+				  : death_order_is_before(r, &snap->ranks[first]))
 			return CW_SNAP_NONE;
 	}
 	return first;

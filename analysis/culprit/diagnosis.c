@@ -289,6 +289,8 @@ static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 
 	if (f->verdict_class != m->verdict_class || f->rank == CW_SNAP_NONE)
 		return false;
+	if (f->is_late && !m->is_late)
+		return false;
 	if (slack < SAME_EVENT_NS)
 		slack = SAME_EVENT_NS;
 	return f->since_ns <= m->since_ns + slack;

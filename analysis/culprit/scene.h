@@ -29,6 +29,7 @@ struct finding {
 	enum cw_detail detail;
 	bool is_proof;
 	bool is_first; /* of a death: no other explains it */
+	bool is_late;  /* of a death: another that the same wait for surely came before */
 	enum finding_tier tier;
 	uint32_t node;    /* of the graph: a rank, a gate, or CW_SNAP_NONE (mismatch) */
 	uint32_t rank;    /* the culprit; CW_SNAP_NONE = none, or several */

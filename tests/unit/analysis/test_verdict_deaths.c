@@ -214,6 +214,69 @@ Test(verdict_deaths, gives_two_deaths_at_once_time_to_become_a_shutdown)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
+/* As when both are out of memory, or fail at the same assertion, one after the other. */
+static void two_fail(int64_t apart_ns, bool on_two_nodes)
+{
+	uint32_t second = on_two_nodes ? 1 : 6;
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++)
+		if (m != 5 && m != second)
+			sb_waits(c, m, 4 * SB_S);
+	for (uint32_t m = 0; m < 8; m++)
+		if (m == 5 || m == second) {
+			b->ranks[m].liveness = CW_LIVE_KILLED;
+			b->ranks[m].term_signal = SIGSEGV;
+			b->ranks[m].ended_ns = SB_NOW - 5 * SB_S + (m == 5 ? 0 : apart_ns);
+		}
+}
+
+Test(verdict_deaths, names_the_first_of_two_that_failed_two_seconds_apart)
+{
+	two_fail(2 * SB_S, false);
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,7");
+	cr_expect(v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+/* The other has the lower number, and what waits for it has waited as long. */
+Test(verdict_deaths, names_the_first_of_two_that_failed_on_two_nodes)
+{
+	two_fail(2 * SB_S, true);
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0,2-4,6-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+/* Between nodes half a second says nothing. */
+Test(verdict_deaths, is_certain_of_nobody_where_two_failed_at_one_time)
+{
+	two_fail(SB_S / 2, true);
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "1,5", "0,2-4,6-7");
+	cr_expect(v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* Long after: neither was asked to end, and the second follows from nothing but the first. */
+Test(verdict_deaths, names_the_first_of_two_that_were_killed_a_minute_apart)
+{
+	two_fail(0, false);
+	b->ranks[5].term_signal = b->ranks[6].term_signal = SIGKILL;
+	b->ranks[5].ended_ns = SB_NOW - 64 * SB_S;
+	b->ranks[6].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,7");
+}
+
+/* A launcher of its own: who sends a signal and ends of it is to blame before whom it ended. */
+Test(verdict_deaths, blames_the_sender_before_the_receiver)
+{
+	two_fail(SB_S / 50, false);
+	b->ranks[5].pid = 4242;
+	b->ranks[6].term_signal = SIGKILL;
+	b->ranks[6].end_by = CW_END_BY_PROCESS;
+	b->ranks[6].end_sender = 4242;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,7");
+}
+
 /* Rank 5 by itself, at `crash_ns` before now; its launcher ends 4, 6 and 7; the other node waits.
  */
 static void crash_on_a_node(int64_t crash_ns, int64_t asked_ns)
