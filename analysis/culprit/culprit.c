@@ -47,34 +47,6 @@ static bool has_failed(const struct cw_snap_rank *r)
 	       r->term_signal == SIGILL || r->term_signal == SIGSYS;
 }
 
-/*
- * One rank fails, and its launcher ends the others of its node: that is no shutdown, for those on
- * other nodes hear of it late, or never.
- */
-static uint32_t find_failed_first(const struct cw_snapshot *snap)
-{
-	uint32_t first = CW_SNAP_NONE;
-
-	for (uint32_t i = 0; i < snap->n_ranks; i++) {
-		const struct cw_snap_rank *r = &snap->ranks[i];
-
-		if (cw_liveness_is_dead(r->liveness) && r->ended_ns && has_failed(r) &&
-		    (first == CW_SNAP_NONE || r->ended_ns < snap->ranks[first].ended_ns))
-			first = i;
-	}
-	for (uint32_t i = 0; first != CW_SNAP_NONE && i < snap->n_ranks; i++) {
-		const struct cw_snap_rank *r = &snap->ranks[i];
-
-		if (i == first || !cw_liveness_is_dead(r->liveness))
-			continue;
-		/* Of two failures at once neither is the first. */
-		if (has_failed(r) ? !death_order_is_before(&snap->ranks[first], r)
-				  : death_order_is_before(r, &snap->ranks[first]))
-			return CW_SNAP_NONE;
-	}
-	return first;
-}
-
 static void count_ended(struct scene *s)
 {
 	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
@@ -123,6 +95,97 @@ static int find_who_gave_up(struct scene *s)
 				s->has_given_up[member->rank] = true;
 		}
 	return 0;
+}
+
+/* Of several failures at once any may be the first. */
+static bool failed_with_first(const struct scene *s, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+
+	if (rank == s->failed_first || s->failed_first == CW_SNAP_NONE)
+		return s->failed_first != CW_SNAP_NONE;
+	return cw_liveness_is_dead(r->liveness) && r->ended_ns && has_failed(r) &&
+	       !death_order_is_before(&s->snap->ranks[s->failed_first], r);
+}
+
+/*
+ * It seems to have failed by itself, and nobody has seen that nothing asked it to: an exit with an
+ * error without the kernel's word, or an abort, which a job that is cancelled may end with as well.
+ */
+static bool seems_failed(const struct scene *s, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	const struct cw_ending end = { .liveness = r->liveness,
+				       .exit_code = r->exit_code,
+				       .term_signal = r->term_signal };
+
+	if (has_aborted(r))
+		return !s->has_given_up[rank];
+	return r->liveness == CW_LIVE_EXITED && r->exit_code > 0 && r->exit_code != 128 + SIGKILL &&
+	       r->end_by == CW_END_BY_UNKNOWN && !cw_ending_is_asked(&end);
+}
+
+static uint32_t find_earliest(const struct scene *s, bool is_known)
+{
+	const struct cw_snapshot *snap = s->snap;
+	uint32_t first = CW_SNAP_NONE;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[i];
+
+		if (cw_liveness_is_dead(r->liveness) && r->ended_ns &&
+		    (has_failed(r) || (!is_known && seems_failed(s, i))) &&
+		    (first == CW_SNAP_NONE || r->ended_ns < snap->ranks[first].ended_ns))
+			first = i;
+	}
+	return first;
+}
+
+/* Nobody ended surely before it; of those that failed with it, it need not be the first. */
+static bool is_failure_first(const struct scene *s, uint32_t first)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (cw_liveness_is_dead(snap->ranks[i].liveness) &&
+		    death_order_is_before(&snap->ranks[i], &snap->ranks[first]))
+			return false;
+	return true;
+}
+
+/* It ended alone before all others, and no launcher is gone: nobody was asking for an end. */
+static bool is_surely_first(const struct scene *s, uint32_t first)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[i];
+
+		if (i == first)
+			continue;
+		if (cw_liveness_is_dead(r->liveness)
+			    ? !death_order_is_before(&snap->ranks[first], r)
+			    : r->flags & CW_RANKF_SHUTDOWN)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * One rank fails, and its launcher ends the others of its node: that is no shutdown, for those on
+ * other nodes hear of it late, or never.
+ */
+static void find_failed_first(struct scene *s)
+{
+	uint32_t known = find_earliest(s, true), seeming = find_earliest(s, false);
+
+	s->failed_first = CW_SNAP_NONE;
+	if (known != CW_SNAP_NONE && is_failure_first(s, known))
+		s->failed_first = known;
+	else if (seeming != CW_SNAP_NONE && is_surely_first(s, seeming))
+		s->failed_first = seeming;
+	for (uint32_t i = 0; s->failed_first != CW_SNAP_NONE && i < s->snap->n_ranks; i++)
+		s->n_failed_first += failed_with_first(s, i);
 }
 
 /* ---- a rank that is missing and waits nowhere ---- */
@@ -202,7 +265,7 @@ static bool ended_after_who_gave_up(const struct scene *s, uint32_t rank)
 static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
-	bool is_first = rank == s->failed_first;
+	bool is_first = failed_with_first(s, rank);
 	bool was_asked = r->flags & CW_RANKF_SHUTDOWN ||
 			 (s->has_given_up && s->has_given_up[rank]) ||
 			 ended_after_who_gave_up(s, rank);
@@ -212,9 +275,10 @@ static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *
 		return false;
 	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
-	f->is_first = is_first || (!was_asked && died_alone(s));
+	f->is_first = (is_first && s->n_failed_first == 1) || (!was_asked && died_alone(s));
 	/* That several failed is no less a failure: only who was first is not known. */
-	f->is_proof = (f->is_first || (!was_asked && ended_by_itself(s, rank))) &&
+	f->is_proof = ((is_first && has_failed(r)) ||
+		       (!was_asked && (f->is_first || ended_by_itself(s, rank)))) &&
 		      record_is_final(s, r) && had_not_completed(s, rank, &s->g.gates[f->gate]);
 	return true;
 }
@@ -717,9 +781,9 @@ int culprit_find_all(struct scene *s)
 	if (!s->findings || !oldest || !cycles)
 		return -ENOMEM;
 	count_ended(s);
-	s->failed_first = find_failed_first(s->snap);
 	if (find_who_gave_up(s) < 0)
 		return -ENOMEM;
+	find_failed_first(s);
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
 		if (s->alignments[c].seq) {
 			if (oldest[c] != CW_SNAP_NONE && all_completed(s, c, s->alignments[c].seq))

@@ -65,9 +65,10 @@ struct scene {
 	uint32_t n_findings;
 	uint32_t n_ended; /* ranks that ended, other than in an orderly stop */
 	int64_t first_end_ns, last_end_ns;
-	uint32_t failed_first; /* a rank that ended by its own fault before all others; CW_SNAP_NONE
-				*/
-	bool *has_given_up;    /* by rank: it aborted because it had waited; NULL = nobody has */
+	/* A rank that ended by its own fault before all others; CW_SNAP_NONE = none. */
+	uint32_t failed_first;
+	uint32_t n_failed_first; /* with those that failed at the same time */
+	bool *has_given_up;      /* by rank: it aborted because it had waited; NULL = nobody has */
 };
 
 /* Before any question; the scene must stay where it is. 0 or -ENOMEM. */

@@ -250,6 +250,13 @@ static bool fits_clean_exit(const struct matter *m)
 	return m->is_clean_exit;
 }
 
+/* Its node was ended with it: it may have been the reason, or one of many that were asked to. */
+static bool fits_ended_with_node(const struct matter *m)
+{
+	return m->v->verdict_class == CW_CLASS_PROCESS_DEAD && !m->v->is_proof && m->w &&
+	       m->w->flags & CW_RANKF_SHUTDOWN;
+}
+
 static bool fits_held(const struct matter *m)
 {
 	return m->is_held;
@@ -580,6 +587,9 @@ static const struct row rows[] = {
 	/* It ended as it meant to; maybe the others still have something to do. */
 	{ "ended without fault", fits_clean_exit, SINCE_ENDED, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 10 * S, .page_ns = 60 * S, .is_no_proof = true },
+	/* Those who end a job that is cancelled give it half a minute. */
+	{ "ended with others of its node", fits_ended_with_node, SINCE_ENDED, CW_HANG_LIKELY,
+	  CW_HANG_LIKELY, CW_CONFIDENCE_LIKELY, .notice_ns = 10 * S, .page_ns = 60 * S },
 	/* Somebody holds it, and knows it. */
 	{ "held by a debugger or freezer", fits_held, SINCE_WAITING, CW_HANG_POSSIBLE,
 	  CW_HANG_POSSIBLE, CW_CONFIDENCE_CERTAIN, .notice_ns = 75 * S, .is_held = true },

@@ -44,6 +44,7 @@ struct sb *stall_job_draft(void)
 		struct cw_snap_rank *r = &b->ranks[j.culprit];
 
 		r->liveness = j.liveness;
+		r->exit_code = j.exit_code;
 		r->host_wait = j.host_wait;
 		r->flags |= j.flags;
 		r->job_timeout_ns = j.job_timeout_ns;

@@ -24,6 +24,7 @@ struct stall_job {
 	uint32_t flags;           /* and more of its CW_RANKF_* */
 	int64_t job_timeout_ns;
 	int64_t ended_ns;
+	int32_t exit_code;
 	uint32_t known;
 	uint32_t culprit_node_state;
 	uint64_t wrong_count; /* the culprit's count; 0 = the usual one */

@@ -311,8 +311,61 @@ Test(verdict_deaths, names_who_exited_with_an_error_by_itself_as_the_first)
 	b->ranks[5].term_signal = 0;
 	b->ranks[5].end_by = CW_END_BY_NOBODY;
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-3");
-	/* Without the kernel's word it may have been asked to. */
+	/* Without the kernel's word it may have been asked to: no proof. */
 	b->ranks[5].end_by = CW_END_BY_UNKNOWN;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-3");
+	cr_expect(!v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* NVIDIA/nccl#1409 without the watchdog: an assertion of the program's own. */
+Test(verdict_deaths, names_who_aborted_though_its_launcher_ended_its_node)
+{
+	crash_on_a_node(6 * SB_S, 5 * SB_S);
+	b->ranks[5].term_signal = SIGABRT;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-3");
+	cr_expect(!v.is_proof, "who cleans up after Ctrl-C may abort as well");
+}
+
+/* Two of a node run into the same fault, and its launcher ends the rest. */
+Test(verdict_deaths, names_two_that_crashed_at_once_though_their_launcher_ended_their_node)
+{
+	crash_on_a_node(6 * SB_S, 5 * SB_S);
+	b->ranks[6].term_signal = SIGSEGV;
+	b->ranks[6].ended_ns = SB_NOW - 6 * SB_S + SB_S / 50;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5-6", "0-3");
+	cr_expect(v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+}
+
+/* scancel: SIGTERM to all, and the handlers of some end them with an error of their own. */
+Test(verdict_deaths, takes_handlers_that_exit_with_an_error_for_a_cancelled_job)
+{
+	static const int codes[] = { 1, 143, 130, 137 };
+
+	crash_on_a_node(5 * SB_S, 5 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_EXITED;
+	b->ranks[5].term_signal = 0;
+	for (unsigned i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		b->ranks[5].exit_code = codes[i];
+		expect(CW_CLASS_HEALTHY, "", "", "");
+	}
+	/* One saves, and ends before those that wait for it: asked to, by the kernel's word. */
+	b->ranks[5].exit_code = 1;
+	b->ranks[5].end_by = CW_END_BY_PROCESS;
+	b->ranks[5].ended_ns = SB_NOW - 6 * SB_S;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+	b->ranks[5].exit_code = 143;
+	b->ranks[5].end_by = CW_END_BY_UNKNOWN;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+/* The launcher is gone after the user's Ctrl-C, and one rank aborts before the others end. */
+Test(verdict_deaths, takes_an_abort_for_part_of_an_end_while_launchers_are_gone)
+{
+	crash_on_a_node(6 * SB_S, 5 * SB_S);
+	b->ranks[5].term_signal = SIGABRT;
+	b->ranks[0].flags |= CW_RANKF_SHUTDOWN;
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 

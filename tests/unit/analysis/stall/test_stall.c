@@ -354,6 +354,21 @@ Test(stall, pages_for_an_exit_without_fault_after_a_minute)
 	cr_expect_eq(j.d.hang, CW_HANG_LIKELY);
 }
 
+/* Not at once: it may have been asked to, as the others of its node were. */
+Test(stall, pages_for_an_error_before_the_end_of_its_node_after_a_minute)
+{
+	int64_t after;
+
+	j.liveness = CW_LIVE_EXITED;
+	j.exit_code = 1;
+	j.flags = CW_RANKF_SHUTDOWN;
+	j.ended_ns = j.now_ns;
+	after = page_after(75 * SB_S);
+	cr_expect_geq(after, 60 * SB_S, "%ld", (long)(after / SB_S));
+	cr_expect_eq(j.verdict_class, CW_CLASS_PROCESS_DEAD);
+	cr_expect_eq(j.d.hang, CW_HANG_LIKELY);
+}
+
 Test(stall, never_pages_for_what_somebody_has_frozen)
 {
 	j.flags = CW_RANKF_FROZEN;
