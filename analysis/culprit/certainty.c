@@ -229,11 +229,9 @@ static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
 	return false;
 }
 
-/*
- * Some member's calls between the last point at which the histories agreed and the first at which
- * they did not could be fetched and have not been: an earlier window may hold others.
- */
-static bool lacks_calls(const struct cw_snapshot *snap, uint32_t comm, const struct call_hashes *h)
+/* An earlier window may hold others. */
+bool certainty_lacks_calls(const struct cw_snapshot *snap, uint32_t comm,
+			   const struct call_hashes *h)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 
@@ -332,7 +330,7 @@ int certainty_list_wanted(struct diagnosis *diag)
 		const struct alignment *al = &diag->s->alignments[c];
 
 		wanted[c] = al->hashes.differs && (!al->seq || !al->knows_call) &&
-			    lacks_calls(snap, c, &al->hashes);
+			    certainty_lacks_calls(snap, c, &al->hashes);
 		v->histories_differ = v->histories_differ || wanted[c];
 	}
 	for (uint32_t i = 0; i < v->n_chain; i++)

@@ -13,3 +13,10 @@ void certainty_judge(struct diagnosis *diag);
  * Returns 0 or -ENOMEM.
  */
 int certainty_list_wanted(struct diagnosis *diag);
+
+/*
+ * Some member's calls between the last point at which the histories agreed and the first at which
+ * they did not could be fetched and have not been.
+ */
+bool certainty_lacks_calls(const struct cw_snapshot *snap, uint32_t comm,
+			   const struct call_hashes *h);

@@ -14,6 +14,7 @@
 #include <signal.h>
 
 #include "analysis/align/position.h"
+#include "analysis/culprit/aftermath.h"
 #include "analysis/culprit/death_order.h"
 #include "analysis/culprit/shut_gate.h"
 #include "analysis/culprit/wait_cycle.h"
@@ -820,5 +821,5 @@ int culprit_find_all(struct scene *s)
 		if (found)
 			keep(s, &f);
 	}
-	return 0;
+	return aftermath_join(s);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analysis/align/position.h"
+#include "analysis/culprit/aftermath.h"
 #include "analysis/culprit/alternatives.h"
 #include "analysis/culprit/call_order.h"
 #include "analysis/culprit/chain.h"
@@ -43,10 +44,13 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 	} else if (f->verdict_class == CW_CLASS_MISMATCH && !f->setup) {
 		const struct alignment *al = &diag->s->alignments[f->comm];
 
-		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && i < g->n_gates; i++)
+		for (uint32_t i = 0; f->gate != CW_SNAP_NONE && !f->ended && i < g->n_gates; i++)
 			if (g->gates[i].comm == f->comm && g->gates[i].seq >= al->from_seq &&
 			    (g->gates[i].kind == GATE_COLLECTIVE || g->gates[i].kind == GATE_ROOT))
 				nodes[n++] = waitgraph_gate_node(g, i);
+		for (uint32_t r = 0; f->ended && r < g->n_ranks; r++)
+			if (aftermath_is_of(diag->s, f, r))
+				nodes[n++] = r;
 	} else if (f->verdict_class == CW_CLASS_DEADLOCK) {
 		for (uint32_t i = 0; i < total; i++)
 			if (g->component[i] == g->component[f->node])

@@ -46,6 +46,8 @@ struct finding {
 	/* Of messages that do not fit, though nobody waits for one; NULL = it is not about those.
 	 */
 	const struct message_fault *messages;
+	/* Of calls that differ: who ended first after them, where that is why others wait; NULL. */
+	const struct cw_snap_rank *ended;
 };
 
 /* Where the ranks of a comm stand in it, found when first asked for. */
@@ -69,6 +71,8 @@ struct scene {
 	uint32_t failed_first;
 	uint32_t n_failed_first; /* with those that failed at the same time */
 	bool *has_given_up;      /* by rank: it aborted because it had waited; NULL = nobody has */
+	/* By rank: 1 + the comm after whose differing call it ended; 0 = none; NULL = nobody. */
+	uint32_t *ended_after;
 };
 
 /* Before any question; the scene must stay where it is. 0 or -ENOMEM. */

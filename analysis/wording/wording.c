@@ -92,7 +92,7 @@ static void find_waiting(const struct diagnosis *diag, struct words *w, const ch
 	char sentence[400] = "";
 
 	w->waiting[0] = '\0';
-	if (!v->n_victims) {
+	if (!v->n_victims || diag->main->ended) { /* of whom: say_ended() */
 		cw_text_append(w->waiting, sizeof(w->waiting), ".");
 		return;
 	}
@@ -242,6 +242,41 @@ static void sum_up_sides(const struct diagnosis *diag, const struct words *w,
 			       most->text, cw_op_format(usual, text, sizeof(text)),
 			       cw_detail_name(v->detail));
 	}
+}
+
+/* "was killed by SIGKILL sent by …", with were: "was " or "were "; "ended" where it is not known.
+ */
+static const char *how_it_ended(const struct cw_snap_rank *r, const char *were, char *buf,
+				size_t len)
+{
+	*buf = '\0';
+	if (!*reason_of_death(r, buf, len))
+		return "ended";
+	/* "killed itself" and "exited" have a subject. */
+	if (r->liveness == CW_LIVE_KILLED && strncmp(buf, "killed itself", 13) != 0) {
+		memmove(buf + strlen(were), buf, len - strlen(were));
+		memcpy(buf, were, strlen(were));
+		buf[len - 1] = '\0';
+	}
+	return buf;
+}
+
+/* " After that rank 3 exited with status 1, and ranks 0-1 have been waiting for 12 s." */
+static void say_ended(const struct diagnosis *diag, const struct words *w)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+	const struct cw_snap_rank *r = diag->main->ended;
+	struct cw_verdict *v = diag->v;
+	uint32_t rank = (uint32_t)(r - snap->ranks);
+	struct phrase who, since;
+	char how[192];
+
+	cw_text_append(v->summary, sizeof(v->summary), " After that %s %s",
+		       phrase_rank(snap, rank, &who), how_it_ended(r, "was ", how, sizeof(how)));
+	if (v->n_victims)
+		cw_text_append(v->summary, sizeof(v->summary), ", and %s %s", w->victims.text,
+			       say_waiting(v, w, "", &since));
+	cw_text_append(v->summary, sizeof(v->summary), ".");
 }
 
 static void sum_up_mismatch(const struct diagnosis *diag, struct words *w)
@@ -527,25 +562,15 @@ static bool have_ended_alike(const struct diagnosis *diag)
 	return true;
 }
 
-/* "was killed by SIGKILL sent by …", as far as it is known and the same for all; else "ended". */
+/* As far as it is known and the same for all; else "ended". */
 static const char *how_they_ended(const struct diagnosis *diag, char *buf, size_t len)
 {
-	const char *were = diag->v->n_culprits == 1 ? "was " : "were ";
-	const struct cw_snap_rank *r;
+	const struct cw_verdict *v = diag->v;
 
-	if (!diag->v->n_culprits || (diag->v->n_culprits > 1 && !have_ended_alike(diag)))
+	if (!v->n_culprits || (v->n_culprits > 1 && !have_ended_alike(diag)))
 		return "ended";
-	r = &diag->s->snap->ranks[diag->v->culprits[0].rank];
-	*buf = '\0';
-	if (!*reason_of_death(r, buf, len))
-		return "ended";
-	/* "killed itself" and "exited" have a subject. */
-	if (r->liveness == CW_LIVE_KILLED && strncmp(buf, "killed itself", 13) != 0) {
-		memmove(buf + strlen(were), buf, len - strlen(were));
-		memcpy(buf, were, strlen(were));
-		buf[len - 1] = '\0';
-	}
-	return buf;
+	return how_it_ended(&diag->s->snap->ranks[v->culprits[0].rank],
+			    v->n_culprits == 1 ? "was " : "were ", buf, len);
 }
 
 /* Where: before the call the others wait in, or inside it. */
@@ -786,6 +811,8 @@ static void sum_up(const struct diagnosis *diag)
 		break;
 	case CW_CLASS_MISMATCH:
 		sum_up_mismatch(diag, &w);
+		if (diag->main->ended)
+			say_ended(diag, &w);
 		break;
 	case CW_CLASS_DEADLOCK:
 		sum_up_cycle(diag);

@@ -450,3 +450,153 @@ Test(verdict_deaths, knows_a_death_by_the_wait_that_is_older)
 	judge();
 	cr_expect_eq(snap->comms[v.comm].id, d->id);
 }
+
+/* ---- a death after calls that differed ---- */
+
+/* Rank 2 called #40 otherwise, all are through it; rank 5 did not come to #42, and has ended. */
+static struct sb_comm *ends_after_odd_call(void (*change)(struct cw_op *op))
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	change(sb_odd(c, 2, 40));
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].has_window = true;
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	c->members[5].age_ns = 4 * SB_S;
+	b->ranks[5].liveness = CW_LIVE_EXITED;
+	b->ranks[5].exit_code = 1;
+	b->ranks[5].end_by = CW_END_BY_NOBODY;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	return c;
+}
+
+static void other_root(struct cw_op *op)
+{
+	op->kind = CW_OP_BROADCAST;
+	op->root = 2;
+}
+
+static void other_operator(struct cw_op *op)
+{
+	op->redop = CW_REDOP_MAX;
+}
+
+Test(verdict_deaths, blames_the_call_that_differed_for_a_death_after_it)
+{
+	(void)ends_after_odd_call(other_root);
+	expect(CW_CLASS_MISMATCH, "kind", "2", "0-1,3-4,6-7");
+	cr_expect(v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+	cr_expect_eq(v.coll_seq, 40);
+	cr_expect_eq(v.waiting_since_ns, SB_NOW - 4 * SB_S);
+	cr_expect(
+		strstr(v.summary,
+		       " After that rank 5 (node-b, pid 805) exited with status 1, and ranks 0-1,3-4,6-7 "
+		       "have been waiting for 4.0 s."),
+		"%s", v.summary);
+	cr_assert_geq(v.n_chain, 1);
+	cr_expect_eq(v.chain[v.n_chain - 1].waits_for, 5);
+}
+
+Test(verdict_deaths, tells_a_death_after_a_differing_call_only_once)
+{
+	struct cw_verdict_list list;
+
+	(void)ends_after_odd_call(other_operator);
+	snap = sb_snapshot(b);
+	cr_assert_eq(cw_verdict_compute_all(snap, &list), 0);
+	cr_expect_eq(list.n, 1);
+	cr_expect_eq(list.v[0].verdict_class, CW_CLASS_MISMATCH);
+	cw_verdict_list_fini(&list);
+}
+
+Test(verdict_deaths, blames_who_called_otherwise_and_then_ended)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	other_root(sb_odd(c, 5, 41));
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].has_window = true;
+	sb_all_wait_but(c, 5, 4 * SB_S);
+	c->members[5].age_ns = 4 * SB_S;
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = SIGABRT;
+	b->ranks[5].end_by = CW_END_BY_ITSELF;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_MISMATCH, "kind", "5", "0-4,6-7");
+	cr_expect_not_null(
+		strstr(v.summary, " After that rank 5 (node-b, pid 805) was killed by SIGABRT"),
+		"%s", v.summary);
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	b->ranks[5].term_signal = SIGSEGV; /* an index out of wrong data */
+	b->ranks[5].end_by = CW_END_BY_KERNEL;
+	expect(CW_CLASS_MISMATCH, "kind", "5", "0-4,6-7");
+}
+
+/* Which call it was is on its way; until then the death would be told as its own. */
+Test(verdict_deaths, awaits_the_calls_of_histories_that_differ)
+{
+	struct sb_comm *c = ends_after_odd_call(other_root);
+
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].has_window = false;
+	expect(CW_CLASS_MISMATCH, "unknown_call", "2", "0-1,3-4,6-7");
+	cr_expect(v.histories_differ);
+	cr_expect(v.wants_windows);
+}
+
+Test(verdict_deaths, blames_no_differing_call_of_long_before_a_death)
+{
+	struct sb_comm *c = ends_after_odd_call(other_operator);
+
+	c->every_ns = 70 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	c->every_ns = SB_S;
+	for (uint32_t m = 0; m < 8; m++) { /* hundreds of calls went well since */
+		c->members[m].entered += 300;
+		c->members[m].returned += 300;
+		c->members[m].reached += 300;
+		c->members[m].completed += 300;
+	}
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
+}
+
+/* Those that go on without it make other calls because of the death. */
+Test(verdict_deaths, blames_no_call_that_differs_after_a_death)
+{
+	(void)ends_after_odd_call(other_operator);
+	b->ranks[5].ended_ns = SB_NOW - 20 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
+}
+
+Test(verdict_deaths, blames_no_differing_call_for_a_death_that_others_caused)
+{
+	(void)ends_after_odd_call(other_operator);
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].term_signal = SIGKILL;
+	b->ranks[5].end_by = CW_END_BY_PROCESS;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cw_verdict_fini(&v);
+	snap = cw_snapshot_free(snap);
+	b->ranks[5].end_by = CW_END_BY_KERNEL;
+	b->ranks[5].flags |= CW_RANKF_OOM_KILLED;
+	expect(CW_CLASS_PROCESS_DEAD, "oom_killed", "5", "0-4,6-7");
+}
+
+Test(verdict_deaths, blames_no_differing_call_for_a_death_of_another_comm)
+{
+	struct sb_comm *low = sb_comm(b, "low", 0, 4, 1, 41),
+		       *high = sb_comm(b, "high", 4, 4, 1, 41);
+
+	other_operator(sb_odd(low, 2, 41));
+	for (uint32_t m = 0; m < 4; m++)
+		low->members[m].has_window = high->members[m].has_window = true;
+	sb_all_wait_but(high, 1, 4 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_EXITED;
+	b->ranks[5].exit_code = 1;
+	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "4,6-7");
+}
