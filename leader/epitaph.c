@@ -36,6 +36,8 @@ struct cw_epitaph {
 	int64_t over_ns, changed_ns; /* when it was first seen, and when the last death was */
 	unsigned n_dead;
 	struct cw_epitaph_memory memory;
+	struct cw_epitaph_wait
+		odd_call; /* for which nobody waited: what the first end came after */
 	char incident[CW_INCIDENT_ID_MAX + 1];
 	struct cw_epitaph_first first;
 	json_t *doc; /* as of the last look; NULL = none, or none is due */
@@ -298,8 +300,23 @@ static bool is_remembered(const struct cw_epitaph *e, const struct cw_epitaph_de
 		v[e->first.earliest].ended_ns - e->memory.seen_ns <= CW_EPITAPH_BLIND_NS);
 }
 
-static const struct cw_epitaph_wait *blamed(const struct cw_epitaph *e,
-					    const struct cw_epitaph_scene *s,
+/* The first to end had wrong data of a call that differed: as the alert has it. NULL = no. */
+static const struct cw_epitaph_wait *
+blamed_call(struct cw_epitaph *e, const struct cw_epitaph_scene *s, const bool *is_first)
+{
+	for (uint32_t i = 0; s->list && i < s->list->n; i++) {
+		const struct cw_verdict *v = &s->list->v[i];
+
+		if (!v->has_ended || !is_first[v->ended])
+			continue;
+		note_wait(&e->odd_call, s->snap, v);
+		e->odd_call.since_ns = 0;
+		return &e->odd_call;
+	}
+	return NULL;
+}
+
+static const struct cw_epitaph_wait *blamed(struct cw_epitaph *e, const struct cw_epitaph_scene *s,
 					    const struct cw_epitaph_death *v, const bool *is_first)
 {
 	const struct cw_epitaph_wait *w = &e->memory.before;
@@ -308,10 +325,11 @@ static const struct cw_epitaph_wait *blamed(const struct cw_epitaph *e,
 	if (!is_remembered(e, v) || !w->since_ns || !e->first.n_first ||
 	    w->verdict_class == CW_CLASS_UNKNOWN || w->verdict_class == CW_CLASS_PROCESS_DEAD ||
 	    v[e->first.earliest].ended_ns - w->since_ns < CW_EPITAPH_WAIT_NS)
-		return NULL;
+		return blamed_call(e, s, is_first);
 	while (!is_first[i])
 		i++;
-	return was_ended_by_waiting(w, &v[i], s->snap->ranks[i].rank) ? w : NULL;
+	return was_ended_by_waiting(w, &v[i], s->snap->ranks[i].rank) ? w
+								      : blamed_call(e, s, is_first);
 }
 
 /* ---- telling ---- */

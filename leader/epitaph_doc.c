@@ -541,10 +541,11 @@ static void say_blamed(const struct cw_epitaph_facts *f, char *buf, size_t len)
 	/* A sentence among others: without its full stop. */
 	if (n && w->summary[n - 1] == '.')
 		n--;
-	cw_text_append(buf, len,
-		       "the job ended after %.0f s of waiting: %.*s; rank %d on %s ended first: ",
-		       seconds(first_ns(f) - w->since_ns), n, w->summary, rank_of(f, i)->rank,
-		       node_of(f, i));
+	if (w->since_ns)
+		cw_text_append(buf, len, "the job ended after %.0f s of waiting: ",
+			       seconds(first_ns(f) - w->since_ns));
+	cw_text_append(buf, len, "%.*s; rank %d on %s ended first: ", n, w->summary,
+		       rank_of(f, i)->rank, node_of(f, i));
 	add_how(f, i, buf, len);
 }
 
@@ -586,6 +587,12 @@ static enum cw_class class_of(const struct cw_epitaph_facts *f)
 	return CW_CLASS_P2P_UNMATCHED;
 }
 
+/* The calls that differed are in the summary already. */
+static bool is_of_calls(const struct cw_epitaph_facts *f)
+{
+	return f->blamed && f->blamed->verdict_class == CW_CLASS_MISMATCH && !f->blamed->since_ns;
+}
+
 static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, char *buf, size_t len)
 {
 	buf[0] = '\0';
@@ -600,7 +607,7 @@ static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, cha
 				       : "sends and receives did not match");
 	if (f->first->n_first)
 		add_others(f, buf, len);
-	if (json_array_size(wrong))
+	if (json_array_size(wrong) && !is_of_calls(f))
 		cw_text_append(buf, len, "; not told before: %s",
 			       json_string_value(json_array_get(wrong, 0)));
 }

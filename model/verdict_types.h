@@ -146,6 +146,9 @@ struct cw_verdict {
 	bool histories_differ;
 	/* True of a p2p_unmatched that was seen in the record: nobody waits for it. */
 	bool is_left_behind;
+	/* Of a mismatch: `ended` (a rank index) was the first to end, by itself, soon after it. */
+	bool has_ended;
+	uint32_t ended;
 	/* True where one has sent more than another received, or less: windows may tell why. */
 	bool messages_are_uneven;
 

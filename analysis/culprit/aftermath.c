@@ -21,7 +21,9 @@ static bool ended_by_itself(const struct scene *s, uint32_t rank)
 				       .exit_code = r->exit_code,
 				       .term_signal = r->term_signal };
 
-	if (r->flags & (CW_RANKF_OOM_KILLED | CW_RANKF_SHUTDOWN) ||
+	/* Others that its launcher asked to end do not make it one of them. */
+	if (r->flags & CW_RANKF_OOM_KILLED ||
+	    (r->flags & CW_RANKF_SHUTDOWN && rank != s->failed_first) ||
 	    (s->has_given_up && s->has_given_up[rank]))
 		return false;
 	if (r->end_by == CW_END_BY_PROCESS || r->end_by == CW_END_BY_OUTSIDE ||
@@ -33,10 +35,13 @@ static bool ended_by_itself(const struct scene *s, uint32_t rank)
 }
 
 /* The first of all; CW_SNAP_NONE = nobody has ended. */
-static uint32_t find_first(const struct cw_snapshot *snap)
+static uint32_t find_first(const struct scene *s)
 {
+	const struct cw_snapshot *snap = s->snap;
 	uint32_t first = CW_SNAP_NONE;
 
+	if (s->failed_first != CW_SNAP_NONE)
+		return s->failed_first;
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
 		if (cw_liveness_is_dead(snap->ranks[i].liveness) && snap->ranks[i].ended_ns &&
 		    (first == CW_SNAP_NONE ||
@@ -148,7 +153,7 @@ static void drop_deaths(struct scene *s)
 
 int aftermath_join(struct scene *s)
 {
-	uint32_t first = find_first(s->snap), gate = CW_SNAP_NONE;
+	uint32_t first = find_first(s), gate = CW_SNAP_NONE;
 
 	if (first == CW_SNAP_NONE || !ended_by_itself(s, first))
 		return 0;
@@ -160,13 +165,13 @@ int aftermath_join(struct scene *s)
 
 		if (!comes_of(s, f, first))
 			continue;
+		f->ended = &s->snap->ranks[first];
 		gate = mark_ended(s, f);
-		if (gate == CW_SNAP_NONE)
+		if (gate == CW_SNAP_NONE) /* nobody is left to wait */
 			continue;
 		f->gate = gate;
 		f->since_ns = s->g.gates[gate].since_ns;
 		f->tier = TIER_PROOF;
-		f->ended = &s->snap->ranks[first];
 	}
 	drop_deaths(s);
 	return 0;

@@ -617,6 +617,9 @@ int diagnosis_describe(struct diagnosis *diag)
 	v->detail = f->detail;
 	v->is_proof = f->is_proof;
 	v->is_left_behind = f->messages != NULL;
+	v->has_ended = f->ended != NULL;
+	if (f->ended)
+		v->ended = (uint32_t)(f->ended - diag->s->snap->ranks);
 	v->comm = f->comm;
 	v->coll_seq = f->seq;
 	diag->is_culprit = cw_arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);

@@ -379,6 +379,26 @@ Test(epitaph, wrong_data_in_the_last_call_is_not_lost)
 	cr_expect_eq(json_array_size(json_object_get(doc, "wrong_data")), 1);
 }
 
+/* As the alert would have it, had anybody been left to wait. */
+Test(epitaph, first_that_ended_of_wrong_data_is_not_to_blame_for_them)
+{
+	const json_t *doc;
+
+	cluster_fault(&c, FAULT_WRONG_REDOP, 7);
+	cluster_run(&c, 1.2);
+	all_end(gets(500 * MS, SIGTERM, 900));
+	ends[3] = exits(0, 1);
+	cluster_run(&c, 30);
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "class"), "mismatch");
+	cr_expect_str_eq(text(doc, "confidence"), "likely");
+	expect_culprits(doc, "7");
+	cr_expect(strstr(text(doc, "summary"), "After that rank 3 (node-b, pid 1003) exited with "
+					       "status 1; rank 3 on node-b ended first: "),
+		  "%s", text(doc, "summary"));
+	cr_expect_null(strstr(text(doc, "summary"), "not told before"), "%s", text(doc, "summary"));
+}
+
 Test(epitaph, message_that_was_never_received_is_not_lost)
 {
 	const json_t *doc;
