@@ -318,6 +318,7 @@ static int read_entries(struct reader *r)
 	const struct cw_value *entries = cw_value_get(r->root, "entries");
 	struct cw_fr_dump *dump = r->dump;
 	uint32_t n = cw_value_count(entries);
+	int e;
 
 	if (n > MAX_ENTRIES)
 		return cw_err_set(r->err, E2BIG, "%u entries", n);
@@ -341,6 +342,10 @@ static int read_entries(struct reader *r)
 		dump->has_completed = dump->has_completed || op->state == CW_FR_COMPLETED;
 		op->group = (uint32_t)(g - dump->groups);
 		op->order = i;
+		e = fr_frames_read(&dump->stacks, cw_value_get(entries->items[i], "frames"),
+				   &dump->arena, &op->stack);
+		if (e < 0)
+			return e;
 		g->has_p2p = g->has_p2p || op->flags & CW_FR_P2P || op->p2p_seq;
 		if (op->coll_seq > g->highest_coll)
 			g->highest_coll = op->coll_seq;
@@ -519,6 +524,7 @@ int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struc
 			e = interpret(&r);
 	}
 	cw_arena_fini(&values);
+	fr_frames_read_all(&dump.stacks);
 	if (e == -ENOMEM)
 		(void)cw_err_set(err, ENOMEM, "out of memory");
 	if (e < 0) {

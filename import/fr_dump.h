@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "import/fr_frames.h"
 #include "import/value.h"
 #include "model/arena.h"
 
@@ -55,6 +56,7 @@ struct cw_fr_op {
 	uint64_t coll_seq, p2p_seq;
 	int64_t created_ns, completed_ns; /* wall time; 0 = unknown */
 	int64_t timeout_ns;
+	uint32_t stack; /* index + 1 into the dump's; 0 = none */
 	uint32_t order; /* of its entry among those of the dump, whatever the group */
 };
 
@@ -89,7 +91,8 @@ struct cw_fr_dump {
 	uint32_t n_bad_entries, n_unknown_ops, n_unknown_backends;
 	char unknown_op[48], unknown_backend[24]; /* the first ones */
 	int64_t newest_ns;                        /* of all times; 0 = none */
-	struct cw_arena arena;                    /* owner of all of the above */
+	struct cw_fr_stacks stacks;
+	struct cw_arena arena; /* owner of all of the above */
 };
 
 /*
@@ -103,7 +106,8 @@ void cw_fr_dump_fini(struct cw_fr_dump *dump);
 /* fr_entry.c: c10::toString(ScalarType) of an enum cw_dtype; "Byte" where there is none. */
 const char *cw_fr_dtype_name(unsigned dtype);
 
-/* fr_entry.c: reads one entry of the dump into *op (group left alone). False: not an entry. */
+/* fr_entry.c: reads one entry of the dump into *op (group and stack left alone). False: not an
+ * entry. */
 bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, struct cw_fr_op *op);
 /*
  * fr_entry.c: gives coalesced groups the state of their last entry, and makes one op of each group

@@ -163,6 +163,7 @@ static struct cw_op make_op(const struct cw_fr_dump *dump, const struct cw_fr_op
 			       .peer = CW_PEER_NONE,
 			       .count = op->count,
 			       .bytes = op->bytes,
+			       .stack = op->stack ? dump->stacks.numbers[op->stack - 1] : 0,
 			       .enter_ns = op->created_ns,
 			       .return_ns = op->created_ns };
 }

@@ -543,6 +543,40 @@ static int drop_doubles(struct merger *m)
 	return r;
 }
 
+static int mark_open_stacks(struct merger *m, struct cw_fr_dump *dump)
+{
+	struct cw_fr_stacks *stacks = &dump->stacks;
+
+	stacks->numbers = cw_arena_new_array(&m->arena, uint32_t, stacks->n);
+	stacks->is_open = cw_arena_new_array(&m->arena, bool, stacks->n);
+	if (!stacks->numbers || !stacks->is_open)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < dump->n_ops; i++)
+		if (dump->ops[i].stack && dump->ops[i].state != CW_FR_COMPLETED)
+			stacks->is_open[dump->ops[i].stack - 1] = true;
+	return 0;
+}
+
+/* The snapshot has fewer places than all dumps may need: first come those of calls that are open.
+ */
+static int number_stacks(struct merger *m)
+{
+	int r = 0;
+
+	for (uint32_t s = 0; s < m->set->n_sources && r == 0; s++)
+		r = mark_open_stacks(m, &m->set->sources[s].dump);
+	for (int is_open = 1; is_open >= 0; is_open--)
+		for (uint32_t s = 0; s < m->set->n_sources; s++) {
+			struct cw_fr_stacks *stacks = &m->set->sources[s].dump.stacks;
+
+			for (uint32_t i = 0; i < stacks->n && r == 0; i++)
+				if (stacks->is_open[i] == is_open)
+					r = cw_snapshot_add_stack(m->snap, stacks->texts[i],
+								  &stacks->numbers[i]);
+		}
+	return r;
+}
+
 /* Times are taken on all ranks or on none: one that has come to no call may show none. */
 static void note_timing(struct cw_fr_set *set)
 {
@@ -565,6 +599,8 @@ static int merge(struct merger *m)
 	note_timing(m->set);
 	m->is_time_guessed = fr_find_now(m->set, m->snap);
 	r = add_ranks(m);
+	if (r == 0)
+		r = number_stacks(m);
 	if (r == 0)
 		r = collect_comms(m);
 	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)

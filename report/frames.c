@@ -41,7 +41,8 @@ bool frame_is_startup(const json_t *frame)
 bool frame_is_library_file(const char *file)
 {
 	return strstr(file, "/lib/python3") || strstr(file, "/site-packages/") ||
-	       strstr(file, "/dist-packages/") || starts_with(file, "<frozen ");
+	       strstr(file, "/dist-packages/") || starts_with(file, "<frozen ") ||
+	       strstr(file, "/torch/distributed/"); /* of a tree that was built in place */
 }
 
 bool frame_is_library_python(const json_t *frame)

@@ -41,9 +41,10 @@ static char *read_file(const char *dir, const char *name, size_t *ret_size)
 static const char *file_of(const char *dir, int rank)
 {
 	static char name[64];
+	bool is_torchs = strncmp(dir, "torch/", 6) == 0, is_json = strcmp(dir, "quiet_rank") == 0;
 
-	snprintf(name, sizeof(name),
-		 strcmp(dir, "quiet_rank") == 0 ? "rank_%d.json" : "nccl_trace_rank_%d", rank);
+	snprintf(name, sizeof(name), "%srank_%d%s", is_torchs || is_json ? "" : "nccl_trace_", rank,
+		 is_json ? ".json" : "");
 	return name;
 }
 
@@ -634,4 +635,69 @@ Test(flight_recorder, an_unknown_dtype_is_compared_with_its_like)
 	add_rank(2, "[0,1,2]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
 	judge();
 	cr_assert_neq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
+}
+
+#define FRAME(file, line, function)                                                                \
+	"{\"name\":\"" function "\",\"filename\":\"" file "\",\"line\":" line "}"
+#define MADE_AT(op, frames)                                                                        \
+	"{\"process_group\":[\"4\",\"x\"],\"profiling_name\":\"nccl:" op                           \
+	"\",\"collective_seq_id\":8,\"state\":\"scheduled\",\"input_sizes\":[[8]],"                \
+	"\"input_dtypes\":[\"Float\"],\"output_sizes\":[[8]],\"output_dtypes\":[\"Float\"],"       \
+	"\"frames\":[" frames "]}"
+
+static const char *stack_of(uint32_t member)
+{
+	return cw_snapshot_stack(snap, snap->comms[0].members[member].pending);
+}
+
+Test(flight_recorder, a_call_has_the_lines_it_was_made_from)
+{
+	add_rank(0, "[0,1,2]", MADE_AT("all_reduce", FRAME("/t/train.py", "41", "step")));
+	add_rank(1, "[0,1,2]", MADE_AT("all_reduce", FRAME("/t/train.py", "41", "step")));
+	add_rank(2, "[0,1,2]",
+		 MADE_AT("broadcast",
+			 FRAME("/t/norm.py", "7", "check") "," FRAME("/t/train.py", "39", "step")));
+	judge();
+	assert_culprit(CW_CLASS_MISMATCH, "kind", 2);
+	cr_assert_str_eq(stack_of(0), "/t/train.py:41 in step");
+	cr_assert_str_eq(stack_of(2), "/t/norm.py:7 in check\n/t/train.py:39 in step");
+	cr_assert_eq(snap->n_stacks, 2, "the same is there once: %u", snap->n_stacks);
+}
+
+Test(flight_recorder, frames_that_are_none_are_left_out)
+{
+	add_rank(0, "[0,1]",
+		 MADE_AT("all_reduce", "7,{},{\"name\":\"a\",\"filename\":\"b\"},"
+				       "{\"filename\":\"b\",\"line\":3},\"x\""));
+	add_rank(1, "[0,1]",
+		 MADE_AT("all_reduce",
+			 "{}," FRAME("evil\\n.py", "3", "f\\u001b[2J") "," FRAME("b", "2", "g")));
+	judge();
+	cr_assert_null(stack_of(0));
+	cr_assert_str_eq(stack_of(1), "evil?.py:3 in f?[2J\nb:2 in g");
+}
+
+Test(flight_recorder, stacks_of_open_calls_come_before_those_of_others)
+{
+	enum { MOST = 2 * CW_SNAP_MAX_STACKS };
+	char *text = malloc(512 * MOST);
+	int n = sprintf(text, "{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0,1]}},"
+			      "\"entries\":[");
+
+	for (unsigned i = 1; i < CW_SNAP_MAX_STACKS; i++)
+		n += sprintf(text + n,
+			     "{\"process_group\":[\"4\",\"x\"],\"profiling_name\":"
+			     "\"nccl:all_reduce\",\"collective_seq_id\":%u,\"state\":\"%s\","
+			     "\"frames\":[" FRAME("train.py", "%u", "step") "]},",
+			     i, i == CW_SNAP_MAX_STACKS - 1 ? "scheduled" : "completed", i);
+	sprintf(text + n - 1, "]}");
+	add_text("r0.json", text);
+	for (char *line = text; (line = strstr(line, "train.py")); line++)
+		memcpy(line, "other.py", 8);
+	add_text("r1.json", text);
+	free(text);
+	judge();
+	cr_assert_eq(snap->n_stacks, CW_SNAP_MAX_STACKS);
+	cr_assert_str_eq(stack_of(0), "train.py:1023 in step");
+	cr_assert_str_eq(stack_of(1), "other.py:1023 in step");
 }
