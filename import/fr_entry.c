@@ -314,6 +314,17 @@ static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
 	member->group = UINT32_MAX;
 }
 
+/*
+ * Of a batch of sends and receives, torch 2.4 to 2.13 notes in the entry that ends it that it is
+ * no point-to-point call; like its members it has either number, and no collective has both.
+ */
+static bool is_member(const struct cw_fr_op *op, const struct cw_fr_op *end)
+{
+	return is_same_launch(op, end) ||
+	       (op->group == end->group && op->flags & CW_FR_P2P && !(end->flags & CW_FR_P2P) &&
+		op->coll_seq == end->coll_seq && op->p2p_seq == end->p2p_seq);
+}
+
 /* ops[end] ends a coalesced group; its members are the entries of the same number before it. */
 static void settle(struct cw_fr_dump *dump, uint32_t end)
 {
@@ -324,8 +335,9 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 
 		if (op->group != last->group)
 			continue;
-		if (!is_same_launch(op, last))
+		if (!is_member(op, last))
 			break;
+		last->flags |= op->flags & CW_FR_P2P;
 		op->flags |= CW_FR_COALESCED;
 		op->state = last->state;
 		op->completed_ns = last->completed_ns;

@@ -93,7 +93,7 @@ class Rank:
             g["op"] += 1
             self.entry(name, "nccl:" + op, "scheduled", [[64, 8]], is_p2p=True)
         if with_end:
-            self.entry(name, "nccl:coalesced", state, [], is_p2p=True)
+            self.entry(name, "nccl:coalesced", state, [])  # torch does not call it p2p
         self.status(name, g["p2p"], state)
 
     def coalesced(self, name, op, sizes, state="completed"):

@@ -327,7 +327,8 @@ class Job:
                 "time_discovered_completed_ns": completed,
                 "retired": completed is not None,
                 "timeout_ms": self.timeout_s * 1000,
-                "is_p2p": launch.is_p2p,
+                # torch says so of a batch's halves alone, not of the entry that ends it.
+                "is_p2p": op.is_p2p,
             }
             if minor >= 5:
                 e["thread_name"], e["thread_id"] = "python3", "139872"

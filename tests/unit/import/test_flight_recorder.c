@@ -73,6 +73,14 @@ static void judge_directory(const char *dir)
 	judge();
 }
 
+/* What torch 2.13 itself left of a hang of three ranks: tests/compare/run --dumps. */
+static void judge_dumps_of_torch(const char *dir)
+{
+	for (int rank = 0; rank < 3; rank++)
+		add(dir, rank, -1);
+	judge();
+}
+
 static bool has_note(const char *text)
 {
 	for (uint32_t i = 0; i < snap->n_notes; i++)
@@ -298,6 +306,27 @@ Test(flight_recorder, a_coalesced_batch_has_the_state_of_its_end)
 	add_rank(1, "\"[0, 1]\"", "");
 	judge();
 	assert_culprit(CW_CLASS_P2P_UNMATCHED, "outside_nccl", 1);
+}
+
+/* As torch has it: the entry that ends a batch does not say that it is a point-to-point call. */
+Test(flight_recorder, a_batch_ends_with_the_entry_of_its_numbers)
+{
+	add_rank(0, "\"[0, 1]\"",
+		 ENTRY("all_reduce", "3", "0", "completed",
+		       "false") "," ENTRY("send 0->1", "3", "1", "scheduled",
+					  "true") "," ENTRY("recv 0<-1", "3", "1", "scheduled",
+							    "true") "," ENTRY("coalesced", "3", "1",
+									      "started", "false"));
+	add_rank(1, "\"[0, 1]\"",
+		 ENTRY("all_reduce", "3", "0", "completed", "false") "," ENTRY(
+			 "send 1->0", "3", "1", "scheduled",
+			 "true") "," ENTRY("coalesced", "3", "1", "completed", "false"));
+	judge();
+	assert_culprit(CW_CLASS_P2P_UNMATCHED, "outside_nccl", 1);
+	fini();
+
+	judge_dumps_of_torch("torch/ring.missing-send");
+	assert_culprit(CW_CLASS_P2P_UNMATCHED, "not_posted", 1);
 }
 
 /* Pairs are matched by order, not by p2p_seq_id: that one counts all peers and both directions. */
