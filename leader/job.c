@@ -272,6 +272,7 @@ int cw_job_new(uint64_t number, int64_t now_ns, struct cw_job **ret)
 	job->stacks.max = CW_SNAP_MAX_STACKS;
 	job->stacks.max_bytes = CW_JOB_MAX_STACK_BYTES;
 	job->started_ns = now_ns;
+	job->late.asked_ns = now_ns;
 	job->view.since_ns = now_ns;
 	job->stall = cw_stall_new();
 	if (!job->stall) {

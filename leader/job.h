@@ -19,6 +19,7 @@
 #include "leader/epitaph.h"
 #include "leader/history.h"
 #include "leader/job_incidents.h"
+#include "leader/late_ranks.h"
 #include "leader/route.h"
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
@@ -81,6 +82,7 @@ struct cw_job {
 	struct cw_text_set stacks;         /* from where their ops were issued */
 	struct cw_history history;
 	struct cw_epitaph_memory memory;
+	struct cw_late_ranks late;
 	uint64_t *left_out_windows; /* counts them; NULL = nobody does */
 	unsigned windows_awaited;   /* requests in flight */
 	int64_t windows_asked_ns;

@@ -13,6 +13,7 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "leader/incident/incident_journal.h"
 #include "leader/snapshot_build.h"
 #include "leader/window_fetch.h"
 
@@ -386,6 +387,76 @@ static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
 	return best;
 }
 
+/* ---- who comes late ---- */
+
+static void tell_late(const struct look *k, const struct cw_late_rank *late, const char *what)
+{
+	const struct cw_leader_effects *e = k->l->config->effects;
+	char text[768], job[288], rank[32], uid[32];
+	const char *fields[] = { job, rank, uid, NULL };
+
+	k->l->stats->late_notices++;
+	if (!e->event)
+		return;
+	(void)snprintf(text, sizeof(text), "job=%s: %s", k->lr->route.label, what);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", k->lr->route.label);
+	(void)snprintf(rank, sizeof(rank), "COLLWATCH_RANK=%d", late->rank);
+	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%u", k->lr->route.uid);
+	e->event(e->user, CW_LOG_NOTICE, CW_MESSAGE_ID_LATE_RANK, text, fields);
+}
+
+/* The windows that were asked for are here, or will not come. */
+static void look_for_late(const struct look *k, struct cw_job *job, const struct cw_snapshot *snap)
+{
+	struct cw_late_rank over[CW_SLOW_MAX];
+	const struct cw_late_rank *late;
+	struct cw_slow_list list;
+	char what[512];
+	uint32_t n_over;
+
+	if (cw_slow_find(snap, &list) < 0)
+		return; /* out of memory: at the next look */
+	n_over = late_ranks_look(&job->late, snap, &list, over);
+	for (uint32_t i = 0; i < n_over; i++)
+		leader_log(k->l->config->effects, CW_LOG_INFO,
+			   "job=%s: rank %d comes late no more, after %lld s", k->lr->route.label,
+			   over[i].rank, (long long)((k->now_ns - over[i].since_ns) / CW_NS_PER_S));
+	late = late_ranks_tell(&job->late, k->now_ns);
+	if (!late)
+		return;
+	late_ranks_format(&job->late, late, what, sizeof(what));
+	tell_late(k, late, what);
+}
+
+static bool is_quiet(const struct cw_stall_decision *d, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (d[i].phase != CW_STALL_QUIET)
+			return false;
+	return true;
+}
+
+/* In a job in which nobody may hang: who hangs is not late. */
+static void watch_late(const struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
+		       bool quiet)
+{
+	struct cw_late_ranks *late = &job->late;
+	unsigned n_asked;
+
+	if (late->is_asked && job->windows_awaited)
+		return;
+	if (late->is_asked && quiet)
+		look_for_late(k, job, snap);
+	late->is_asked = false;
+	if (!quiet || !late_ranks_is_due(late, k->now_ns, job->view.collectives))
+		return;
+	n_asked = cw_window_fetch_all(k->l->config->effects, &k->lr->route, job, snap);
+	k->l->stats->window_requests += n_asked;
+	late->is_asked = n_asked > 0;
+	late->asked_ns = k->now_ns;
+	late->calls = job->view.collectives;
+}
+
 static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
 		   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
 {
@@ -403,6 +474,7 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 			k->l->stats->window_requests += cw_window_fetch(
 				k->l->config->effects, &k->lr->route, job, snap, &list->v[i]);
 	cw_job_incidents_step(&job->incidents, snap, list, d);
+	watch_late(k, job, snap, is_quiet(d, list->n));
 }
 
 /* What is thought at a look at which somebody waits. */

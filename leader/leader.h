@@ -145,9 +145,10 @@ struct cw_leader_stats {
 	uint64_t refused_jobs, left_out_comms, left_out_windows;
 	uint64_t displaced; /* routes that gave their place to another user's */
 	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
-	uint64_t overruled; /* objections of nodes that had objected often enough */
-	uint64_t doubted;   /* deliveries told of by nodes that can have no part in it */
-	uint64_t unnamed;   /* announcements that did not say of which job */
+	uint64_t overruled;    /* objections of nodes that had objected often enough */
+	uint64_t doubted;      /* deliveries told of by nodes that can have no part in it */
+	uint64_t late_notices; /* of ranks that come late, though nobody hangs */
+	uint64_t unnamed;      /* announcements that did not say of which job */
 	uint32_t routes, jobs;
 	uint32_t untracked; /* routes that have no place now */
 };

@@ -125,6 +125,17 @@ static bool is_waited_on(const struct cw_verdict *v, uint32_t comm)
 	return v->comm == comm;
 }
 
+static bool may_ask(const struct cw_job *job, int64_t now)
+{
+	return !job->windows_awaited &&
+	       (!job->windows_asked_ns || now - job->windows_asked_ns >= CW_WINDOW_FETCH_EVERY_NS);
+}
+
+static uint32_t ops_of(const struct cw_snapshot *snap)
+{
+	return snap->n_ranks <= 64 ? CW_WINDOW_FETCH_OPS_SMALL : CW_WINDOW_FETCH_OPS;
+}
+
 unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_route *route,
 			 struct cw_job *job, const struct cw_snapshot *snap,
 			 const struct cw_verdict *v)
@@ -133,12 +144,11 @@ unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_rout
 	uint64_t ids[CW_WINDOW_FETCH_MAX_COMMS];
 	struct cw_msg_window_request request = {
 		.comm_ids = ids,
-		.max_ops = snap->n_ranks <= 64 ? CW_WINDOW_FETCH_OPS_SMALL : CW_WINDOW_FETCH_OPS,
+		.max_ops = ops_of(snap),
 	};
 	unsigned n_asked = 0;
 
-	if (job->windows_awaited ||
-	    (job->windows_asked_ns && now - job->windows_asked_ns < CW_WINDOW_FETCH_EVERY_NS))
+	if (!may_ask(job, now))
 		return 0;
 	for (uint32_t i = 0; i < v->n_wanted && i < CW_WINDOW_FETCH_MAX_COMMS; i++) {
 		const struct cw_snap_comm *comm = &snap->comms[v->wanted[i]];
@@ -151,4 +161,42 @@ unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_rout
 	if (request.n_comm_ids)
 		n_asked += query_peers(e, route, job, &request, on_last_windows);
 	return n_asked;
+}
+
+/* What a late rank has itself waited for may be in any of its communicators: all, or none. */
+static bool are_few_enough(const struct cw_route *route, const struct cw_snapshot *snap,
+			   uint32_t max_ops)
+{
+	uint64_t n_ops = 0;
+
+	if (snap->n_comms > CW_WINDOW_FETCH_MAX_COMMS)
+		return false;
+	for (uint32_t i = 0; i < snap->n_comms; i++)
+		n_ops += (uint64_t)snap->comms[i].nranks * max_ops;
+	for (unsigned i = 0; i < route->n_nodes; i++) {
+		const struct cw_msg_digest *d = &route->nodes[i].digest->digest;
+		uint64_t n = 0;
+
+		for (uint32_t r = 0; r < d->n_ranks; r++)
+			n += d->ranks[r].n_members;
+		if (n * CW_WINDOW_FETCH_OPS > CW_MSG_MAX_REPLY_OPS)
+			return false;
+	}
+	return n_ops <= CW_JOB_MAX_WINDOW_OPS - CW_JOB_MAX_PAST_OPS;
+}
+
+unsigned cw_window_fetch_all(const struct cw_leader_effects *e, const struct cw_route *route,
+			     struct cw_job *job, const struct cw_snapshot *snap)
+{
+	uint64_t ids[CW_WINDOW_FETCH_MAX_COMMS];
+	struct cw_msg_window_request request = { .comm_ids = ids, .max_ops = ops_of(snap) };
+
+	if (!may_ask(job, snap->now_ns) || !are_few_enough(route, snap, request.max_ops))
+		return 0;
+	for (uint32_t i = 0; i < snap->n_comms; i++)
+		ids[request.n_comm_ids++] = snap->comms[i].id;
+	if (!request.n_comm_ids)
+		return 0;
+	job->windows_asked_ns = snap->now_ns;
+	return query_peers(e, route, job, &request, on_last_windows);
 }

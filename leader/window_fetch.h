@@ -30,3 +30,9 @@
 unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_route *route,
 			 struct cw_job *job, const struct cw_snapshot *snap,
 			 const struct cw_verdict *v);
+/*
+ * The last ops of all communicators of a job in which nobody waits, to see who comes late. The same
+ * limits; 0 also where they are more than a job may keep or a node may answer with.
+ */
+unsigned cw_window_fetch_all(const struct cw_leader_effects *e, const struct cw_route *route,
+			     struct cw_job *job, const struct cw_snapshot *snap);

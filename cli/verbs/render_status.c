@@ -117,6 +117,34 @@ static void put_slow(const struct cw_text *t, const json_t *slow)
 	cw_text_wrap(t, 12, 12, cw_json_str(slow, "summary", ""));
 }
 
+static void put_late(const struct cw_text *t, const json_t *list)
+{
+	const json_t *late;
+	char line[512];
+	size_t i;
+
+	json_array_foreach (list, i, late) {
+		json_int_t n = cw_json_int(late, "collectives", 0);
+		const char *comm = cw_json_str(late, "comm_name", "");
+
+		(void)snprintf(
+			line, sizeof(line),
+			"rank %" JSON_INTEGER_FORMAT " (%s, pid %" JSON_INTEGER_FORMAT
+			") comes late: %.0f ms on average in %" JSON_INTEGER_FORMAT
+			" %% of the collectives on %s; the others wait for it %.0f %% of the "
+			"time (%s)",
+			cw_json_int(late, "rank", -1), cw_json_str(late, "host", "?"),
+			cw_json_int(late, "pid", 0),
+			1000 * json_number_value(json_object_get(late, "late_s")),
+			n > 0 ? 100 * cw_json_int(late, "waited_for", 0) / n : 0,
+			*comm ? comm : cw_json_str(late, "comm", "?"),
+			100 * json_number_value(json_object_get(late, "share")),
+			cw_json_str(late, "confidence", "?"));
+		fprintf(t->out, "%12s", "");
+		cw_text_wrap(t, 12, 12, line);
+	}
+}
+
 /* Jobs of more than one user: only to those who may see all. */
 static bool has_several_users(const json_t *jobs)
 {
@@ -178,6 +206,7 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 		cw_text_wrap(t, 12, 12, summary);
 	}
 	put_slow(t, json_object_get(job, "slow"));
+	put_late(t, json_object_get(job, "late"));
 	if (*incident) {
 		fprintf(t->out, "%*scollwatch report ", 12, "");
 		cw_text_put(t, CW_TEXT_BOLD, incident);

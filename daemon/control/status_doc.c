@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/control/status_doc.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "daemon/control/control_mute.h"
 #include "daemon/control/ops_doc.h"
 #include "identity/untracked.h"
+#include "model/verdict_types.h"
 #include "report/json_util.h"
 
 struct collector {
@@ -51,6 +53,32 @@ static void add_slow(const struct collector *c, json_t *job, const struct cw_job
 				 seconds(c->now_ns - view->slow_until_ns), "summary",
 				 view->slow_what);
 	(void)json_object_set_new(job, "slow", slow);
+}
+
+/* Who comes late while it gets on. */
+static json_t *late_doc(const struct cw_late_rank *late, int64_t now_ns)
+{
+	const struct cw_slow *s = &late->said;
+	char comm[24];
+
+	(void)snprintf(comm, sizeof(comm), "0x%" PRIx64, late->comm);
+	return json_pack("{s:i, s:s, s:i, s:s, s:s, s:I, s:I, s:f, s:f, s:s, s:f}", "rank",
+			 (int)late->rank, "host", late->host, "pid", (int)late->pid, "comm", comm,
+			 "comm_name", late->comm_name, "collectives", (json_int_t)s->n_ops,
+			 "waited_for", (json_int_t)s->n_late, "late_s", (double)s->late_ns / 1e9,
+			 "share", s->percent / 100.0, "confidence",
+			 cw_confidence_name(s->confidence), "since_s",
+			 seconds(cw_age_ns(now_ns, late->since_ns)));
+}
+
+static void add_late(const struct collector *c, json_t *job, const struct cw_late_ranks *late)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < late->n; i++)
+		if (cw_late_rank_is_confirmed(&late->v[i]))
+			(void)json_array_append_new(list, late_doc(&late->v[i], c->now_ns));
+	(void)json_object_set_new(job, "late", list);
 }
 
 /* When the job's own watchdog ends it. */
@@ -133,6 +161,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 		    : NULL;
 	add_alerts(c, doc, route->uid, route->label, inc);
 	add_slow(c, doc, view);
+	add_late(c, doc, &job->late);
 	add_timeout(doc, view);
 	add_pods(doc, view->pods);
 	append(c, doc);

@@ -130,6 +130,9 @@ static const struct metric metrics[] = {
 	SAMPLE(jobs[CW_STALL_HANG], "state", "hang"),
 	GAUGE("ranks", ranks, "Ranks seen of the jobs that this daemon leads."),
 	GAUGE("ranks_expected", ranks_expected, "Ranks these jobs should have."),
+	GAUGE("late_ranks", late_ranks,
+	      "Ranks of these jobs that come late again and again though the job gets on."),
+	COUNTER("late_notices_total", leader.late_notices, "Times that was told in the journal."),
 	COUNTER("looks_total", leader.looks, "Looks at jobs, each with a verdict."),
 
 	{ PREFIX "incidents_total", "counter", "Confirmed hangs, by class, alerted or not.",

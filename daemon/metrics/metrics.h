@@ -62,7 +62,7 @@ struct cw_metrics {
 	double start_time_s, cpu_s, held_up_max_s;
 	uint64_t rss_bytes, fds;
 	uint64_t is_shadow;
-	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected;
+	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected, late_ranks;
 	uint64_t processes_unconnected;
 	uint64_t fork_servers_lost;
 	uint64_t peers, peers_connected;

@@ -58,6 +58,8 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	m->jobs[phase]++;
 	m->ranks += job->view.ranks;
 	m->ranks_expected += job->view.ranks_expected;
+	for (uint32_t i = 0; i < job->late.n; i++)
+		m->late_ranks += cw_late_rank_is_confirmed(&job->late.v[i]);
 }
 
 static void count_peers(const struct cw_transport *t, struct cw_metrics *m)

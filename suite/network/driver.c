@@ -243,6 +243,11 @@ __attribute__((format(printf, 3, 0))) static void log_line(void *user, int level
 static void log_event(void *user, int level, const char *message_id, const char *text,
 		      const char *const *fields)
 {
+	const struct network_node *n = user;
+	const struct network_observer *o = n->network->observer;
+
+	if (o && o->on_log)
+		o->on_log(o->user, n, text);
 	cw_log_event(level, message_id, text, fields);
 }
 

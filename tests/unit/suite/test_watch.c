@@ -389,6 +389,53 @@ Test(watch, shows_what_leaders_think_at_each_look)
 	cr_expect_gt(last_look_ns, 100 * INT64_C(1000000000));
 }
 
+static unsigned n_late_notices;
+
+static void on_late_log(void *user, int64_t ns, const char *node, const char *text)
+{
+	/* The job's name, then what the notice begins with. */
+	n_late_notices += strstr(text, "comes late: ") != NULL;
+	if (strstr(text, "comes late: "))
+		cr_expect_not_null(strstr(text, ": rank 5 (node-"), "%s", text);
+}
+
+static int watch_late_log(void *user, const struct suite_scenario *s)
+{
+	const struct watch_observer observer = { .on_log = on_late_log };
+	struct cw_err err = { "" };
+
+	(void)user;
+	cr_assert_eq(cw_watch_with(s, &observer, &err, &said), 0, "%s", err.text);
+	cr_expect_not(said.is_alert, "%s", said.summary);
+	return 0;
+}
+
+static void run_late(const char *body)
+{
+	char text[1024];
+	struct cw_err err = { "" };
+
+	cw_log_set_level(CW_LOG_ERR);
+	(void)snprintf(text, sizeof(text),
+		       "scenario s\nranks 8 per-node 4\ncomm world all\nrun 300s\n%s\nend\n", body);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, watch_late_log, NULL, &err),
+		     0, "%s", err.text);
+}
+
+#define LATE_LOOP "program\nloop\nwork 100ms\nall_reduce world 4096\nsync\nend\nend\n"
+
+Test(watch, rank_that_comes_late_is_told_once_and_pages_nobody)
+{
+	run_late(LATE_LOOP "fault 5 at 60s on world slow 120ms\nexpect slow 5");
+	cr_expect_eq(n_late_notices, 1, "%u", n_late_notices);
+}
+
+Test(watch, nobody_is_told_of_ranks_that_jitter)
+{
+	run_late(LATE_LOOP "expect slow nobody");
+	cr_expect_eq(n_late_notices, 0, "%u", n_late_notices);
+}
+
 /* ---- through flight records ---- */
 
 static void run_recorded(const char *job, const char *fault, const char *expect)

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leader/late_ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "model/verdict_types.h"
+
+/* In a row. */
+#define CONFIRMED_LOOKS 2u
+
+bool cw_late_rank_is_confirmed(const struct cw_late_rank *late)
+{
+	return late->is_told || late->n_found >= CONFIRMED_LOOKS;
+}
+
+bool late_ranks_is_due(const struct cw_late_ranks *l, int64_t now_ns, uint64_t calls)
+{
+	/* Fewer than before: communicators are gone. */
+	return (calls < l->calls || calls - l->calls >= LATE_RANKS_CALLS_MIN) &&
+	       now_ns - l->asked_ns >= LATE_RANKS_EVERY_NS;
+}
+
+static const char *host_of(const struct cw_snapshot *snap, uint32_t rank)
+{
+	uint32_t node = snap->ranks[rank].node;
+
+	return node < snap->n_nodes && snap->nodes[node].name ? snap->nodes[node].name : "";
+}
+
+static bool is_same(const struct cw_late_rank *late, const struct cw_snapshot *snap, uint32_t rank)
+{
+	return late->rank == snap->ranks[rank].rank && late->pid == snap->ranks[rank].pid &&
+	       !strncmp(late->host, host_of(snap, rank), sizeof(late->host) - 1);
+}
+
+static struct cw_late_rank *find(struct cw_late_ranks *l, const struct cw_snapshot *snap,
+				 uint32_t rank)
+{
+	struct cw_late_rank *late;
+
+	for (uint32_t i = 0; i < l->n; i++)
+		if (is_same(&l->v[i], snap, rank))
+			return &l->v[i];
+	if (l->n == CW_SLOW_MAX)
+		return NULL;
+	late = &l->v[l->n++];
+	*late = (struct cw_late_rank){
+		.rank = snap->ranks[rank].rank,
+		.pid = snap->ranks[rank].pid,
+		.since_ns = snap->now_ns,
+		.since_wall_ns = snap->wall_ns,
+	};
+	(void)snprintf(late->host, sizeof(late->host), "%s", host_of(snap, rank));
+	return late;
+}
+
+static void note(struct cw_late_rank *late, const struct cw_snapshot *snap,
+		 const struct cw_slow *said)
+{
+	const struct cw_snap_comm *c = &snap->comms[said->comm];
+
+	late->said = *said;
+	late->comm = c->id;
+	(void)snprintf(late->comm_name, sizeof(late->comm_name), "%s", c->name ? c->name : "");
+	late->n_found++;
+	late->n_missed = 0;
+}
+
+static bool is_in(const struct cw_slow_list *list, const struct cw_snapshot *snap,
+		  const struct cw_late_rank *late)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (is_same(late, snap, list->v[i].rank))
+			return true;
+	return false;
+}
+
+uint32_t late_ranks_look(struct cw_late_ranks *l, const struct cw_snapshot *snap,
+			 const struct cw_slow_list *list, struct cw_late_rank *ret_over)
+{
+	uint32_t left = 0, n_over = 0;
+
+	for (uint32_t i = 0; i < l->n; i++) {
+		struct cw_late_rank *late = &l->v[i];
+
+		if (!is_in(list, snap, late)) {
+			late->n_found = 0;
+			late->n_missed++;
+		}
+		/* Whoever was found once only, by chance, is forgotten at once. */
+		if (late->n_missed < (late->is_told ? CONFIRMED_LOOKS : 1))
+			l->v[left++] = *late;
+		else if (late->is_told)
+			ret_over[n_over++] = *late;
+	}
+	l->n = left;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct cw_late_rank *late = find(l, snap, list->v[i].rank);
+
+		if (late)
+			note(late, snap, &list->v[i]);
+	}
+	return n_over;
+}
+
+const struct cw_late_rank *late_ranks_tell(struct cw_late_ranks *l, int64_t now_ns)
+{
+	const struct cw_late_rank *worst = NULL;
+
+	if (l->told_ns && now_ns - l->told_ns < LATE_RANKS_TELL_EVERY_NS)
+		return NULL;
+	for (uint32_t i = 0; i < l->n; i++) {
+		struct cw_late_rank *late = &l->v[i];
+
+		if (late->is_told || !cw_late_rank_is_confirmed(late))
+			continue;
+		late->is_told = true;
+		if (!worst || late->said.percent > worst->said.percent)
+			worst = late;
+	}
+	if (worst)
+		l->told_ns = now_ns;
+	return worst;
+}
+
+/* "14:02 UTC" */
+static const char *since(int64_t wall_ns, char buf[32])
+{
+	char whole[32];
+
+	(void)snprintf(buf, 32, "%.5s UTC", cw_wall_format(wall_ns, whole) + strlen("2026-11-21T"));
+	return buf;
+}
+
+void late_ranks_format(const struct cw_late_ranks *l, const struct cw_late_rank *late, char *buf,
+		       size_t len)
+{
+	const struct cw_slow *s = &late->said;
+	uint32_t n_others = 0;
+	char time[32], others[48] = "";
+
+	for (uint32_t i = 0; i < l->n; i++)
+		n_others += &l->v[i] != late && cw_late_rank_is_confirmed(&l->v[i]);
+	if (n_others)
+		(void)snprintf(others, sizeof(others), "; %u other rank%s late, too", n_others,
+			       n_others == 1 ? " is" : "s are");
+	(void)snprintf(
+		buf, len,
+		"rank %d (%s, pid %d) comes late: %.0f ms on average in %u %% of the "
+		"collectives on %s since %s; the others wait for it %u %% of the time (%s)%s",
+		late->rank, late->host, late->pid, (double)s->late_ns / 1e6,
+		s->n_ops ? 100 * s->n_late / s->n_ops : 0,
+		*late->comm_name ? late->comm_name : "a communicator",
+		since(late->since_wall_ns, time), s->percent, cw_confidence_name(s->confidence),
+		others);
+}
