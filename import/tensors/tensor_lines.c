@@ -130,6 +130,17 @@ static int on_replicas(struct reader *r, json_t *line)
 	return json_array_append(r->to->replicas, line) < 0 ? -ENOMEM : 0;
 }
 
+static int on_note(struct reader *r, const json_t *line)
+{
+	json_t *text = json_object_get(line, "text");
+
+	if (!json_is_string(text))
+		return -EBADMSG;
+	if (json_array_size(r->to->notes) == EVENTS_MAX)
+		return 0;
+	return json_array_append(r->to->notes, text) < 0 ? -ENOMEM : 0;
+}
+
 static int on_line(struct reader *r, json_t *line)
 {
 	const char *kind = text_of(line, "line");
@@ -144,9 +155,8 @@ static int on_line(struct reader *r, json_t *line)
 		return on_bad(r, line);
 	if (strcmp(kind, "replicas") == 0)
 		return on_replicas(r, line);
-	if (strcmp(kind, "note") == 0 && json_array_size(r->to->notes) < EVENTS_MAX)
-		return json_array_append(r->to->notes, json_object_get(line, "text")) < 0 ? -EBADMSG
-											  : 0;
+	if (strcmp(kind, "note") == 0)
+		return on_note(r, line);
 	if (strcmp(kind, "end") == 0) {
 		r->to->dropped = count_of(line, "dropped");
 		r->to->unread = count_of(line, "unread");

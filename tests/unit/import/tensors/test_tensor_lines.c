@@ -169,3 +169,13 @@ Test(tensor_lines, two_files_of_one_rank_are_of_no_job)
 	cr_expect_eq(cw_tensor_lines_read(args, 2, &in, &err), -EEXIST);
 	cr_expect_not_null(strstr(err.text, "both of rank 2"), "%s", err.text);
 }
+
+/* The document that is made of it has texts there, and nothing else. */
+Test(tensor_lines, notes_that_are_no_text_are_refused)
+{
+	cr_assert_eq(read_text(HEAD "{\"line\":\"note\",\"text\":\"compiled\"}\n"), 0);
+	cr_assert_eq(json_array_size(in.files[0].notes), 1);
+	cr_assert_eq(read_text(HEAD "{\"line\":\"note\",\"text\":5}\n"), -EBADMSG);
+	cr_assert_eq(read_text(HEAD "{\"line\":\"note\",\"text\":[\"a\"]}\n"), -EBADMSG);
+	cr_assert_eq(read_text(HEAD "{\"line\":\"note\"}\n"), -EBADMSG);
+}
