@@ -16,8 +16,6 @@
 #include "common/err.h"
 #include "record/record_reader.h"
 
-#define CW_BASELINE_SUFFIX ".baseline"
-
 struct cw_baseline_collector;
 
 /* Owns record from then on, in any case; copies dir, where the file will lie. */

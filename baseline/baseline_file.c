@@ -17,7 +17,9 @@
 
 #define UNIT sizeof(struct cw_baseline_row)
 /* Of all sorts: rows, communicators, four pieces of each call site, head and end. */
-#define UNITS_MAX (CW_BASELINE_ROWS + CW_BASELINE_COMMS + 4 * CW_BASELINE_SITES + 2)
+#define UNITS_MAX                                                                                  \
+	(CW_BASELINE_ROWS + CW_BASELINE_COMMS + 4 * CW_BASELINE_SITES + CW_BASELINE_DENIED_BYTES + \
+	 2)
 
 static int refuse(struct cw_err *err, const char *why)
 {
@@ -57,7 +59,10 @@ int cw_baseline_file_head(int fd, struct cw_baseline_head *ret, struct cw_err *e
 				  BASELINE_VERSION);
 	if (head.rank < -1 || head.world_size < -1)
 		return refuse(err, "is of no rank that can be");
-	*ret = (struct cw_baseline_head){ .rank = head.rank,
+	if (head.part >= CW_BASELINE_PARTS)
+		return refuse(err, "is of a part that is not known");
+	*ret = (struct cw_baseline_head){ .part = head.part,
+					  .rank = head.rank,
 					  .world_size = head.world_size,
 					  .pid = head.pid,
 					  .created_wall_ns = head.created_wall_ns };
@@ -130,6 +135,20 @@ static int take_text(struct cw_baseline_file *f, const struct baseline_text_unit
 	return 0;
 }
 
+static int take_denied(struct cw_baseline_file *f, const struct baseline_text_unit *unit,
+		       struct cw_err *err)
+{
+	size_t old = strlen(f->denied);
+
+	if (unit->n_bytes == 0 || unit->n_bytes > BASELINE_TEXT_BYTES ||
+	    memchr(unit->text, '\0', unit->n_bytes))
+		return refuse(err, "has names without a text");
+	if (old + unit->n_bytes > CW_BASELINE_DENIED_BYTES)
+		return refuse(err, "has too many names that are left out");
+	memcpy(f->denied + old, unit->text, unit->n_bytes);
+	return 0;
+}
+
 static int check_row(const struct cw_baseline_file *f, const struct cw_baseline_row *row,
 		     struct cw_err *err)
 {
@@ -163,6 +182,9 @@ static int take_unit(struct cw_baseline_file *f, const struct cw_baseline_row *u
 	case BASELINE_TEXT:
 		memcpy(&text, unit, sizeof(text));
 		return take_text(f, &text, err);
+	case BASELINE_DENIED:
+		memcpy(&text, unit, sizeof(text));
+		return take_denied(f, &text, err);
 	case BASELINE_END:
 		memcpy(&end, unit, sizeof(end));
 		memcpy(f->counters, end.counters, sizeof(f->counters));
@@ -187,6 +209,7 @@ static int take_units(struct cw_baseline_file *f, size_t n, struct cw_err *err)
 	}
 	for (uint32_t i = 0; i < f->run.n_sites; i++)
 		cw_text_sanitise_line(f->sites[i]);
+	cw_text_sanitise_line(f->denied);
 	return r;
 }
 

@@ -6,6 +6,7 @@
  *
  *	head, then in any order:
  *	communicator   before the first row that names it; numbered as they come, from 0
+ *	denied         a piece of the names of operators that were not looked at
  *	text           a piece of a call site, before the first row that names it; from 1
  *	row            one op (analysis/baseline/baseline_row.h)
  *	end            what was counted; once, the last one. Not there: it was not finished
@@ -25,6 +26,11 @@
 #define CW_BASELINE_COMMS 4096u
 #define CW_BASELINE_SITES 65535u
 #define CW_BASELINE_SITE_BYTES 240u
+#define CW_BASELINE_DENIED_BYTES 4095u
+#define CW_BASELINE_SUFFIX ".baseline"
+
+/* A rank's collectives and its operators are files of their own: other processes make them. */
+enum cw_baseline_file_part { CW_BASELINE_COLLECTIVES, CW_BASELINE_OPERATORS, CW_BASELINE_PARTS };
 
 enum cw_baseline_counter {
 	CW_BASELINE_N_LOST_OPS,     /* overwritten before they were read */
@@ -38,6 +44,7 @@ enum cw_baseline_counter {
 };
 
 struct cw_baseline_head {
+	enum cw_baseline_file_part part;
 	int32_t rank, world_size; /* -1 = not known */
 	uint32_t pid;
 	uint64_t created_wall_ns;
@@ -53,6 +60,8 @@ int cw_baseline_writer_new(const char *path, const struct cw_baseline_head *head
 /* Numbers for rows; -ENOSPC: there are too many, or -ENOMEM. Texts beyond their limit are cut. */
 int cw_baseline_writer_comm(struct cw_baseline_writer *w, const struct cw_baseline_comm *comm);
 int cw_baseline_writer_site(struct cw_baseline_writer *w, const char *text);
+/* Names of operators that were not looked at; cut at their limit. Once, or never. 0. */
+int cw_baseline_writer_denied(struct cw_baseline_writer *w, const char *names);
 /* -ENOSPC: there are too many. What goes wrong with the disk is said at the end. */
 int cw_baseline_writer_row(struct cw_baseline_writer *w, const struct cw_baseline_row *row);
 /* counters NULL: it is left without an end. Takes NULL; 0 or -errno of the first that failed. */
@@ -69,6 +78,7 @@ struct cw_baseline_file {
 	struct cw_baseline_row *rows;
 	struct cw_baseline_comm *comms;
 	char **sites;
+	char denied[CW_BASELINE_DENIED_BYTES + 1]; /* "" = nothing is */
 };
 
 /* Reads from the beginning of fd. -EBADMSG: no baseline, or a broken one; err has no path. */

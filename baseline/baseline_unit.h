@@ -16,6 +16,7 @@ enum baseline_unit {
 	BASELINE_COMM = 2,
 	BASELINE_TEXT = 3,
 	BASELINE_END = 4,
+	BASELINE_DENIED = 5,
 };
 
 #define BASELINE_TEXT_BYTES 60u
@@ -24,7 +25,7 @@ struct baseline_head_unit {
 	uint64_t magic;
 	uint32_t version, unit_bytes;
 	int32_t rank, world_size;
-	uint32_t pid, reserved0;
+	uint32_t pid, part;
 	uint64_t created_wall_ns;
 	uint64_t reserved[3];
 };
@@ -39,7 +40,7 @@ struct baseline_comm_unit {
 	uint64_t reserved;
 };
 
-/* The pieces of one text follow each other. */
+/* The pieces of one text follow each other. Of what is denied, index is 0. */
 struct baseline_text_unit {
 	uint8_t unit, n_bytes;
 	uint16_t index; /* from 1 */

@@ -42,6 +42,7 @@ int cw_baseline_writer_new(const char *path, const struct cw_baseline_head *head
 		.rank = head->rank,
 		.world_size = head->world_size,
 		.pid = head->pid,
+		.part = head->part,
 		.created_wall_ns = head->created_wall_ns,
 	};
 	struct cw_baseline_writer *w = calloc(1, sizeof(*w));
@@ -85,17 +86,18 @@ int cw_baseline_writer_comm(struct cw_baseline_writer *w, const struct cw_baseli
 	return w->n_comms++;
 }
 
-static void write_text(struct cw_baseline_writer *w, const struct site *site, size_t len)
+static void write_text(struct cw_baseline_writer *w, enum baseline_unit sort, int index,
+		       const char *text, size_t len)
 {
 	for (size_t at = 0; at < len; at += BASELINE_TEXT_BYTES) {
 		size_t n = len - at < BASELINE_TEXT_BYTES ? len - at : BASELINE_TEXT_BYTES;
 		struct baseline_text_unit unit = {
-			.unit = BASELINE_TEXT,
+			.unit = sort,
 			.n_bytes = (uint8_t)n,
-			.index = (uint16_t)site->number,
+			.index = (uint16_t)index,
 		};
 
-		memcpy(unit.text, site->text + at, n);
+		memcpy(unit.text, text + at, n);
 		write_unit(w, &unit);
 	}
 }
@@ -122,8 +124,14 @@ int cw_baseline_writer_site(struct cw_baseline_writer *w, const char *text)
 		free(site);
 		return -ENOMEM;
 	}
-	write_text(w, site, len);
+	write_text(w, BASELINE_TEXT, site->number, site->text, len);
 	return ++w->n_sites;
+}
+
+int cw_baseline_writer_denied(struct cw_baseline_writer *w, const char *names)
+{
+	write_text(w, BASELINE_DENIED, 0, names, strnlen(names, CW_BASELINE_DENIED_BYTES));
+	return 0;
 }
 
 int cw_baseline_writer_row(struct cw_baseline_writer *w, const struct cw_baseline_row *row)

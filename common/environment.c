@@ -31,6 +31,9 @@ const struct cw_variable cw_environment[] = {
 	{ "COLLWATCH_SUMMARY", "=*off*|*sampled*|*full*",
 	  "Whether the agent has the device look at the numbers before and after a call: not at "
 	  "all (the default), within a budget, or each time." },
+	{ "COLLWATCH_TENSORS", "=_DIRECTORY_",
+	  "*collwatch.torch* writes its file there, with each call of an operator that it looks "
+	  "at: what *baseline* sets for the program that it runs." },
 	{ "COLLWATCH_CALL_STACKS", "=*on*",
 	  "The agent notes from where each call was issued: the lines of Python (3.11 to 3.14), "
 	  "and "

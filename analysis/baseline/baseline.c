@@ -122,7 +122,7 @@ static struct lane lane_of(const struct sorted *s, uint32_t row)
 {
 	const struct cw_baseline_row *r = &s->run->rows[row];
 
-	if (cw_op_is_collective(r->kind))
+	if (cw_op_is_collective(r->kind) || cw_baseline_row_is_operator(r))
 		return (struct lane){ .comm = s->comms[r->comm] };
 	return (struct lane){ s->comms[r->comm], r->kind, r->root_or_peer };
 }
@@ -281,7 +281,7 @@ static enum cw_baseline_what called_otherwise(const struct comparison *c, enum c
 	if (x->redop != y->redop)
 		return CW_BASELINE_REDOP;
 	if (x->root_or_peer != y->root_or_peer)
-		return CW_BASELINE_ROOT;
+		return cw_baseline_row_is_operator(x) ? CW_BASELINE_COUNT : CW_BASELINE_ROOT;
 	if (way != CW_BASELINE_BY_KIND && pairing_is_other_site(&p, x, &q, y))
 		return CW_BASELINE_SITE;
 	return CW_BASELINE_EQUAL;
@@ -342,6 +342,7 @@ static uint32_t count_rows(const struct sorted *s, uint32_t from, uint32_t to)
 static void hunk(struct comparison *c, enum cw_baseline_way way, const struct pairing_run *from,
 		 uint32_t a_end, uint32_t b_end)
 {
+	struct pairing_ops x = { .sites = c->a.sites }, y = { .sites = c->b.sites };
 	uint32_t i = from->a, k = from->b;
 
 	while (i < a_end || k < b_end) {
@@ -351,7 +352,7 @@ static void hunk(struct comparison *c, enum cw_baseline_way way, const struct pa
 		i += i < a_end;
 		k += k < b_end;
 		if (a != CW_BASELINE_NONE && b != CW_BASELINE_NONE &&
-		    c->a.run->rows[a].kind == c->b.run->rows[b].kind) {
+		    pairing_is_same_kind(&x, &c->a.run->rows[a], &y, &c->b.run->rows[b])) {
 			pair(c, way, a, b);
 			continue;
 		}
@@ -382,6 +383,54 @@ static void unlike(struct comparison *c, uint32_t i, uint32_t k)
 			lonely(c, &c->b, c->b.lane[k], CW_BASELINE_UNLIKE);
 }
 
+/* Of the last op before at, and of the last one of another step before that; 0 = there is none. */
+static uint32_t step_before(const struct sorted *s, uint32_t at, uint32_t *ret_earlier)
+{
+	uint32_t step = 0;
+
+	*ret_earlier = 0;
+	while (at-- > 0 && !*ret_earlier) {
+		uint32_t own = s->lane[at] == CW_BASELINE_NONE
+				       ? step
+				       : s->run->rows[s->lane[at]].step_plus_1;
+
+		if (step && own != step)
+			*ret_earlier = own;
+		step = step ? step : own;
+	}
+	return step;
+}
+
+/*
+ * Of operators one step in so many is looked at: [from, to) of one run are of steps between two
+ * that the other looked at, or before the next that it would have.
+ */
+static bool is_unseen(const struct sorted *s, uint32_t from, uint32_t to,
+		      const struct sorted *other, uint32_t at)
+{
+	uint32_t before, earlier, next, first = 0, last = 0;
+
+	if (from == to || at == 0)
+		return false;
+	before = step_before(other, at, &earlier);
+	next = before && earlier ? 2 * before - earlier : 0;
+	for (; at < other->n_lane; at++)
+		if (other->lane[at] != CW_BASELINE_NONE) {
+			next = other->run->rows[other->lane[at]].step_plus_1;
+			break;
+		}
+	for (; from < to; from++)
+		if (s->lane[from] != CW_BASELINE_NONE) {
+			const struct cw_baseline_row *row = &s->run->rows[s->lane[from]];
+
+			if (!cw_baseline_row_is_operator(row))
+				return false;
+			last = row->step_plus_1;
+			first = first ? first : last;
+		}
+	return before && first > before && last < next;
+}
+
 static void walk(struct comparison *c, const struct pairing *p)
 {
 	struct pairing_run at = { p->skipped_a, p->skipped_b, 0 };
@@ -403,6 +452,13 @@ static void walk(struct comparison *c, const struct pairing *p)
 			c->said.n_skipped_a += count_rows(&c->a, at.a, next.a);
 			at.a = next.a;
 		} else if (!a_began && at.a == next.a && next.a < c->a.n_lane) {
+			c->said.n_skipped_b += count_rows(&c->b, at.b, next.b);
+			at.b = next.b;
+		}
+		if (at.b == next.b && is_unseen(&c->a, at.a, next.a, &c->b, at.b)) {
+			c->said.n_skipped_a += count_rows(&c->a, at.a, next.a);
+			at.a = next.a;
+		} else if (at.a == next.a && is_unseen(&c->b, at.b, next.b, &c->a, at.a)) {
 			c->said.n_skipped_b += count_rows(&c->b, at.b, next.b);
 			at.b = next.b;
 		}
@@ -496,6 +552,13 @@ static const struct cw_baseline_row *row_of(const struct cw_baseline_first *f)
 	return f->difference.row_a != CW_BASELINE_NONE ? &f->a : &f->b;
 }
 
+/* What went in is the same: what came out was not made by this rank's operators. */
+static bool is_only_out(const struct cw_baseline_first *f)
+{
+	return f->difference.what == CW_BASELINE_NUMBERS && f->difference.side == CW_BASELINE_OUT &&
+	       cw_baseline_row_has(&f->a, CW_BASELINE_IN);
+}
+
 bool cw_baseline_is_before(const struct cw_baseline_first *x, const struct cw_baseline_first *y)
 {
 	const struct cw_baseline_row *p = row_of(x), *q = row_of(y);
@@ -505,6 +568,9 @@ bool cw_baseline_is_before(const struct cw_baseline_first *x, const struct cw_ba
 		return p->seq < q->seq;
 	if (p->step_plus_1 && q->step_plus_1 && p->step_plus_1 != q->step_plus_1)
 		return p->step_plus_1 < q->step_plus_1;
+	if (cw_baseline_row_is_operator(p) != cw_baseline_row_is_operator(q))
+		return cw_baseline_row_is_operator(p) !=
+		       (x->rank == y->rank && is_only_out(cw_baseline_row_is_operator(p) ? y : x));
 	if (x->comm != y->comm && x->difference.place != y->difference.place)
 		return x->difference.place < y->difference.place;
 	if (x->difference.side != y->difference.side)

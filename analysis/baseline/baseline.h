@@ -129,6 +129,8 @@ struct cw_baseline_first {
 /*
  * Whether x was before y: by their numbers on the same communicator, in one op what went in before
  * what came out; on different communicators by the step, and then by how many ops the rank had made
- * before. The latter says nothing where ranks have different work.
+ * before. The latter says nothing where ranks have different work. In one step operators are before
+ * collectives, which get their numbers from them, but for one of the same rank into which went what
+ * went in before.
  */
 bool cw_baseline_is_before(const struct cw_baseline_first *x, const struct cw_baseline_first *y);

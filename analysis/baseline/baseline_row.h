@@ -30,6 +30,14 @@ enum cw_baseline_value {
 #define CW_BASELINE_HAS_IN 0x10u
 #define CW_BASELINE_HAS_OUT 0x20u
 
+/*
+ * A call of an operator of torch, which no enum cw_op_kind is: its call site is the module and the
+ * operator, its root what went in, in elements and at most INT32_MAX, its count what came out. Its
+ * numbers are of all tensors of a side together, of which nonfinite have one that is none: these
+ * are in no other number.
+ */
+#define CW_BASELINE_KIND_OPERATOR 0u
+
 #define CW_BASELINE_NONFINITE_MAX 255u /* that many, or more */
 #define CW_BASELINE_COUNT_MAX ((UINT64_C(1) << 48) - 1)
 
@@ -51,6 +59,11 @@ static inline bool cw_baseline_row_has(const struct cw_baseline_row *row,
 				       enum cw_baseline_side side)
 {
 	return row->unit & (side == CW_BASELINE_IN ? CW_BASELINE_HAS_IN : CW_BASELINE_HAS_OUT);
+}
+
+static inline bool cw_baseline_row_is_operator(const struct cw_baseline_row *row)
+{
+	return row->kind == CW_BASELINE_KIND_OPERATOR;
 }
 
 static inline uint64_t cw_baseline_row_count(const struct cw_baseline_row *row)

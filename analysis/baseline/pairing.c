@@ -42,6 +42,13 @@ bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline
 	return x->site && y->site && of_x != of_y && (of_x & 1) == (of_y & 1);
 }
 
+bool pairing_is_same_kind(const struct pairing_ops *a, const struct cw_baseline_row *x,
+			  const struct pairing_ops *b, const struct cw_baseline_row *y)
+{
+	return x->kind == y->kind &&
+	       (!cw_baseline_row_is_operator(x) || a->sites[x->site] == b->sites[y->site]);
+}
+
 static bool is_same_op(const struct search *s, const struct pairing_ops *a, uint32_t i,
 		       const struct pairing_ops *b, uint32_t j)
 {
@@ -49,7 +56,7 @@ static bool is_same_op(const struct search *s, const struct pairing_ops *a, uint
 
 	if (!x || !y)
 		return true;
-	if (x->kind != y->kind)
+	if (!pairing_is_same_kind(a, x, b, y))
 		return false;
 	if (s->way == CW_BASELINE_BY_KIND)
 		return true;
@@ -225,6 +232,28 @@ static bool pass_steps(const struct search *s, uint32_t *a, uint32_t *b)
 	return *b > from_b;
 }
 
+/* [a, a_end) and [b, b_end): what they begin and end with, and the middle; 0, 1 or -ENOMEM. */
+static int pair_between(struct search *s, uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end)
+{
+	uint32_t a0 = a, b0 = b, end = 0;
+	int r, differ = 0;
+
+	while (a < a_end && b < b_end && is_same(s, a, b)) {
+		a++;
+		b++;
+	}
+	r = add_run(s, a0, b0, a - a0);
+	while (a_end - end > a && b_end - end > b && is_same(s, a_end - end - 1, b_end - end - 1))
+		end++;
+	if (r == 0 && a < a_end - end && b < b_end - end)
+		differ = difference(s, a, b, a_end - end - a, b_end - end - b);
+	if (differ < 0)
+		return differ;
+	if (r == 0)
+		r = add_run(s, a_end - end, b_end - end, end);
+	return r < 0 ? r : differ;
+}
+
 /* 0, 1 = too far apart, or -ENOMEM */
 static int pair_from(struct search *s, uint32_t a, uint32_t b)
 {
@@ -331,9 +360,58 @@ static bool has_steps(const struct pairing_ops *ops)
 	return false;
 }
 
+/* ---- operators ---- */
+
+/* Behind the ops of the step that begins there. */
+static uint32_t step_end(const struct pairing_ops *ops, uint32_t from, uint32_t *ret_step)
+{
+	const struct cw_baseline_row *row = NULL;
+
+	*ret_step = 0;
+	for (; from < ops->n; from++) {
+		row = pairing_at(ops, from);
+		if (row && *ret_step && row->step_plus_1 != *ret_step)
+			break;
+		if (row)
+			*ret_step = row->step_plus_1;
+	}
+	return from;
+}
+
+/*
+ * Thousands of operators have a step, and another kernel differs in each: step by step there is
+ * no end of what two runs may have in common. One that is too unlike has its beginning and its end.
+ */
+static int pair_steps(struct search *s)
+{
+	uint32_t a = 0, b = 0;
+	int r = 0;
+
+	while (r >= 0 && a < s->a->n && b < s->b->n) {
+		uint32_t x, y, a_end = step_end(s->a, a, &x), b_end = step_end(s->b, b, &y);
+
+		if (x == y)
+			r = pair_between(s, a, a_end, b, b_end);
+		a = x <= y ? a_end : a;
+		b = y <= x ? b_end : b;
+	}
+	return r < 0 ? r : 0;
+}
+
+static bool is_of_operators(const struct pairing_ops *ops)
+{
+	const struct cw_baseline_row *row = NULL;
+
+	for (uint32_t i = 0; i < ops->n && !row; i++)
+		row = pairing_at(ops, i);
+	return row && cw_baseline_row_is_operator(row);
+}
+
 static int try(struct search *s, enum cw_baseline_way way)
 {
 	begin(s, way);
+	if (way == CW_BASELINE_BY_STEP && is_of_operators(s->a))
+		return pair_steps(s);
 	if (way != CW_BASELINE_BY_STEP)
 		find_beginning(s);
 	return pair_from(s, s->found->skipped_a, s->found->skipped_b);
@@ -351,6 +429,9 @@ int pairing_find(const struct pairing_ops *a, const struct pairing_ops *b, uint3
 	*ret = (struct pairing){ .runs = NULL };
 	for (; way <= CW_BASELINE_BY_KIND; way++) {
 		r = try(&s, way);
+		/* Of operators a hunk has the same module's, and steps without any are few. */
+		if (r == 0 && way == CW_BASELINE_BY_STEP && is_of_operators(a))
+			break;
 		if (r < 0 || (r == 0 && paired(ret) >= least))
 			break;
 		if (way == CW_BASELINE_BY_KIND)

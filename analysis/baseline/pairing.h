@@ -34,6 +34,10 @@ struct pairing_ops {
 	const uint32_t *sites;
 };
 
+/* Two of which one may be the other called otherwise: of operators, that of the same module. */
+bool pairing_is_same_kind(const struct pairing_ops *a, const struct cw_baseline_row *x,
+			  const struct pairing_ops *b, const struct cw_baseline_row *y);
+
 /* Known of both, of one sort, and not the same. */
 bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline_row *x,
 			   const struct pairing_ops *b, const struct cw_baseline_row *y);

@@ -40,6 +40,8 @@ static double elements(const struct cw_baseline_row *row, enum cw_baseline_side 
 	double n = (double)cw_baseline_row_count(row), parts = nranks > 0 ? nranks : 1;
 
 	switch (row->kind) {
+	case CW_BASELINE_KIND_OPERATOR:
+		return side == CW_BASELINE_IN ? (double)row->root_or_peer : n;
 	case CW_OP_ALL_TO_ALL:
 		return n * parts;
 	case CW_OP_REDUCE_SCATTER:

@@ -30,6 +30,7 @@ static json_t *side_doc(const struct cw_baseline_row *row, enum cw_baseline_side
 static json_t *op_doc(const struct baseline_op *op)
 {
 	const struct cw_baseline_row *row = &op->row;
+	bool is_operator = cw_baseline_row_is_operator(row);
 	json_t *doc;
 	int bad = 0;
 
@@ -38,7 +39,7 @@ static json_t *op_doc(const struct baseline_op *op)
 	doc = json_object();
 	bad |= json_object_set_new(doc, "comm", cw_json_hex(op->comm.id));
 	bad |= json_object_set_new(doc, "comm_name", cw_json_text(op->comm.name));
-	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(row->kind)));
+	bad |= json_object_set_new(doc, "kind", json_string(baseline_kind_name(row->kind)));
 	bad |= json_object_set_new(doc, "seq", json_integer(row->seq));
 	bad |= json_object_set_new(doc, "step",
 				   row->step_plus_1 ? json_integer((json_int_t)row->step_plus_1 - 1)
@@ -46,8 +47,12 @@ static json_t *op_doc(const struct baseline_op *op)
 	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(row->dtype)));
 	bad |= json_object_set_new(doc, "redop", json_string(cw_redop_name(row->redop)));
 	bad |= json_object_set_new(doc, "root",
-				   row->root_or_peer >= 0 ? json_integer(row->root_or_peer)
-							  : json_null());
+				   row->root_or_peer >= 0 && !is_operator
+					   ? json_integer(row->root_or_peer)
+					   : json_null());
+	bad |= json_object_set_new(doc, "call", is_operator ? json_integer(op->call) : json_null());
+	bad |= json_object_set_new(doc, "elements_in",
+				   is_operator ? json_integer(row->root_or_peer) : json_null());
 	bad |= json_object_set_new(doc, "count", cw_json_u64(cw_baseline_row_count(row)));
 	bad |= json_object_set_new(doc, "site", op->site[0] ? cw_json_text(op->site) : json_null());
 	bad |= json_object_set_new(doc, "input", side_doc(row, CW_BASELINE_IN));
@@ -134,11 +139,15 @@ static json_t *ranks_doc(const struct baseline_job *job)
 	json_t *list = json_array();
 	int bad = 0;
 
-	for (uint32_t i = 0; i < job->n_ranks; i++) {
-		const struct baseline_rank *r = &job->ranks[i];
+	for (uint32_t i = 0; i < job->n_parts; i++) {
+		const struct baseline_rank *r = &job->parts[i];
 		json_t *doc = json_object();
 
 		bad |= json_object_set_new(doc, "rank", json_integer(r->rank));
+		bad |= json_object_set_new(doc, "part",
+					   json_string(r->part == CW_BASELINE_OPERATORS
+							       ? "operators"
+							       : "collectives"));
 		bad |= set_counts(doc, &r->said);
 		bad |= json_object_set_new(doc, "first", difference_doc(r));
 		bad |= json_object_set_new(doc, "baseline", part_doc(&r->a));
@@ -181,11 +190,15 @@ json_t *baseline_doc(const struct baseline_job *job, const struct baseline_reque
 				   cw_json_text(baseline_text_coverage(job, text, sizeof(text))));
 	bad |= set_counts(doc, &job->sum);
 	bad |= json_object_set_new(doc, "first",
-				   job->n_differ ? difference_doc(&job->ranks[job->first])
+				   job->n_differ ? difference_doc(&job->parts[job->first])
 						 : json_null());
 	bad |= json_object_set_new(doc, "ranks_compared", json_integer(job->n_compared));
 	bad |= json_object_set_new(doc, "ranks_that_differ", json_integer(job->n_differ));
 	bad |= json_object_set_new(doc, "tolerances", tolerances_doc(request));
+	bad |= json_object_set_new(doc, "denied_baseline",
+				   cw_json_text(baseline_text_denied(job, false)));
+	bad |= json_object_set_new(doc, "denied_check",
+				   cw_json_text(baseline_text_denied(job, true)));
 	bad |= json_object_set_new(doc, "ranks", ranks_doc(job));
 	return cw_json_finish(doc, bad);
 }

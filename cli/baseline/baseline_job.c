@@ -82,6 +82,7 @@ static void undo_deny(struct cw_baseline_run *run)
 
 struct listed {
 	int32_t rank, world_size;
+	enum cw_baseline_file_part part;
 	char path[PATH_MAX];
 };
 
@@ -129,7 +130,9 @@ static int compare_listed(const void *x, const void *y)
 {
 	const struct listed *a = x, *b = y;
 
-	return a->rank < b->rank ? -1 : a->rank > b->rank;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->part < b->part ? -1 : a->part > b->part;
 }
 
 static int list_one(struct listing *l, const char *dir, const char *name, struct cw_err *err)
@@ -158,6 +161,7 @@ static int list_one(struct listing *l, const char *dir, const char *name, struct
 		return cw_err_set(err, EBADMSG, "%s %s", to->path, why.text);
 	to->rank = head.rank;
 	to->world_size = head.world_size;
+	to->part = head.part;
 	l->n++;
 	return 0;
 }
@@ -179,7 +183,7 @@ static int list(const char *dir, struct listing *l, struct cw_err *err)
 		return cw_err_set(err, ENOENT, "%s: no baselines in it", dir);
 	qsort(l->files, l->n, sizeof(*l->files), compare_listed);
 	for (uint32_t i = 1; i < l->n; i++)
-		if (l->files[i - 1].rank == l->files[i].rank)
+		if (compare_listed(&l->files[i - 1], &l->files[i]) == 0)
 			return cw_err_set(err, EEXIST, "%s and %s are both of rank %d",
 					  l->files[i - 1].path, l->files[i].path, l->files[i].rank);
 	return 0;
@@ -207,6 +211,9 @@ static int load(const struct listed *from, const struct baseline_request *reques
 	part->is_there = true;
 	part->is_finished = ret->is_finished;
 	memcpy(part->counters, ret->counters, sizeof(part->counters));
+	part->denied = strdup(ret->denied);
+	if (!part->denied)
+		return cw_err_set(err, ENOMEM, "out of memory");
 	if (deny(request, &ret->run) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	return 0;
@@ -221,6 +228,9 @@ static void keep_op(const struct cw_baseline_run *run, uint32_t row, struct base
 	to->comm = run->comms[to->row.comm];
 	if (to->row.site)
 		(void)snprintf(to->site, sizeof(to->site), "%s", run->sites[to->row.site - 1]);
+	to->call = 1;
+	while (row-- > 0 && run->rows[row].step_plus_1 == to->row.step_plus_1)
+		to->call += run->rows[row].site == to->row.site;
 }
 
 static void unload(struct cw_baseline_file *file)
@@ -248,6 +258,11 @@ static int compare_rank(const struct listed *x, const struct listed *y,
 		keep_op(&b.run, to->said.first.row_b, &to->op_b);
 	}
 	return 0;
+}
+
+const char *baseline_kind_name(unsigned kind)
+{
+	return kind == CW_BASELINE_KIND_OPERATOR ? "operator" : cw_op_kind_name(kind);
 }
 
 /* ---- the job ---- */
@@ -284,35 +299,71 @@ static struct cw_baseline_first first_of(const struct baseline_rank *r)
 	};
 }
 
-static void add_rank(struct baseline_job *job, uint32_t i)
+static bool is_compared(const struct baseline_rank *r)
 {
-	struct baseline_rank *r = &job->ranks[i];
-	struct cw_baseline_first own, first;
+	return r->a.is_there && r->b.is_there;
+}
 
-	if (!r->a.is_there || !r->b.is_there)
-		return;
-	job->n_compared++;
-	add_up(&job->sum, &r->said);
-	if (r->said.first.what == CW_BASELINE_EQUAL)
-		return;
-	own = first_of(r);
-	first = first_of(&job->ranks[job->first]);
-	if (job->n_differ++ == 0 || cw_baseline_is_before(&own, &first))
-		job->first = i;
+/* Parts of one rank follow each other. */
+static void count_ranks(struct baseline_job *job)
+{
+	bool is_compared_one = false, differs = false;
+
+	for (uint32_t i = 0; i < job->n_parts; i++) {
+		const struct baseline_rank *r = &job->parts[i];
+
+		is_compared_one = is_compared_one || is_compared(r);
+		differs = differs || r->said.first.what != CW_BASELINE_EQUAL;
+		if (i + 1 < job->n_parts && r[1].rank == r->rank)
+			continue;
+		job->n_ranks++;
+		job->n_compared += is_compared_one;
+		job->n_differ += differs;
+		is_compared_one = differs = false;
+	}
+}
+
+static void find_first(struct baseline_job *job)
+{
+	bool has_first = false;
+
+	for (uint32_t i = 0; i < job->n_parts; i++) {
+		struct cw_baseline_first own = first_of(&job->parts[i]), first;
+
+		if (own.difference.what == CW_BASELINE_EQUAL)
+			continue;
+		first = first_of(&job->parts[job->first]);
+		if (!has_first || cw_baseline_is_before(&own, &first))
+			job->first = i;
+		has_first = true;
+	}
+}
+
+static const char *name_of_part(enum cw_baseline_file_part part)
+{
+	return part == CW_BASELINE_OPERATORS ? "the operators of " : "";
 }
 
 static void judge(struct baseline_job *job)
 {
 	const struct baseline_rank *alone = NULL;
+	bool has_other_part = false;
 
-	for (uint32_t i = 0; i < job->n_ranks && !alone; i++)
-		if (!job->ranks[i].a.is_there || !job->ranks[i].b.is_there)
-			alone = &job->ranks[i];
+	for (uint32_t i = 0; i < job->n_parts && !alone; i++)
+		if (!is_compared(&job->parts[i]))
+			alone = &job->parts[i];
+	for (uint32_t i = 0; i < job->n_parts && alone; i++)
+		has_other_part = has_other_part ||
+				 (&job->parts[i] != alone && job->parts[i].rank == alone->rank);
+	count_ranks(job);
+	find_first(job);
 	job->outcome = BASELINE_OUTCOME_NONE;
 	if (job->n_differ)
 		job->outcome = BASELINE_OUTCOME_DIFFERS;
 	else if (alone)
-		(void)snprintf(job->why, sizeof(job->why), "rank %d is in %s only", alone->rank,
+		(void)snprintf(job->why, sizeof(job->why), "%srank %d %s in %s only",
+			       has_other_part || alone->part ? name_of_part(alone->part) : "",
+			       alone->rank, alone->part ? "are" : "is",
 			       alone->a.is_there ? "the baseline" : "what was checked");
 	else if (job->sum.n_checked == 0)
 		(void)snprintf(
@@ -346,17 +397,21 @@ static int compare_listings(const struct listing *a, const struct listing *b,
 	int r = 0;
 
 	while (r == 0 && (i < a->n || k < b->n)) {
-		struct baseline_rank *to = &job->ranks[job->n_ranks];
-		bool has_a = i < a->n && (k == b->n || a->files[i].rank <= b->files[k].rank);
-		bool has_b = k < b->n && (i == a->n || b->files[k].rank <= a->files[i].rank);
+		struct baseline_rank *to = &job->parts[job->n_parts];
+		int order = i == a->n   ? 1
+			    : k == b->n ? -1
+					: compare_listed(&a->files[i], &b->files[k]);
+		bool has_a = order <= 0, has_b = order >= 0;
 
 		to->rank = has_a ? a->files[i].rank : b->files[k].rank;
+		to->part = has_a ? a->files[i].part : b->files[k].part;
 		to->a.is_there = has_a;
 		to->b.is_there = has_b;
 		if (has_a && has_b)
 			r = compare_rank(&a->files[i], &b->files[k], request, to, err);
-		if (r == 0)
-			add_rank(job, job->n_ranks++);
+		job->n_parts++;
+		if (r == 0 && has_a && has_b)
+			add_up(&job->sum, &to->said);
 		i += has_a;
 		k += has_b;
 	}
@@ -371,16 +426,16 @@ int baseline_job_compare(const char *a, const char *b, const struct baseline_req
 	struct baseline_request own = *request;
 	int r = list(a, &x, err);
 
-	*ret = (struct baseline_job){ .ranks = NULL };
+	*ret = (struct baseline_job){ .parts = NULL };
 	if (r == 0)
 		r = list(b, &y, err);
 	if (r < 0)
 		return r;
 	for (unsigned kind = 0; kind < CW_OP__MAX; kind++)
 		own.options.is_kind_denied[kind] =
-			is_denied(request, BASELINE_KIND, cw_op_kind_name(kind));
-	ret->ranks = calloc((size_t)x.n + y.n, sizeof(*ret->ranks));
-	if (!ret->ranks)
+			is_denied(request, BASELINE_KIND, baseline_kind_name(kind));
+	ret->parts = calloc((size_t)x.n + y.n, sizeof(*ret->parts));
+	if (!ret->parts)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	if (are_other_worlds(&x, &y, ret))
 		return 0;
@@ -394,6 +449,10 @@ int baseline_job_compare(const char *a, const char *b, const struct baseline_req
 
 void baseline_job_fini(struct baseline_job *job)
 {
-	free(job->ranks);
-	*job = (struct baseline_job){ .ranks = NULL };
+	for (uint32_t i = 0; i < job->n_parts; i++) {
+		free(job->parts[i].a.denied);
+		free(job->parts[i].b.denied);
+	}
+	free(job->parts);
+	*job = (struct baseline_job){ .parts = NULL };
 }

@@ -33,6 +33,7 @@ struct baseline_request {
 /* What there is of a rank in one directory. */
 struct baseline_part {
 	bool is_there, is_finished;
+	char *denied; /* operators that were not looked at; NULL or "" = none */
 	uint64_t counters[CW_BASELINE_COUNTERS];
 };
 
@@ -42,10 +43,13 @@ struct baseline_op {
 	struct cw_baseline_row row;
 	struct cw_baseline_comm comm;
 	char site[CW_BASELINE_SITE_BYTES + 1];
+	uint32_t call; /* of an operator: which of its module's calls of it in the step, from 1 */
 };
 
+/* A rank's collectives, or its operators. */
 struct baseline_rank {
 	int32_t rank;
+	enum cw_baseline_file_part part;
 	struct baseline_part a, b;
 	struct cw_baseline_said said;  /* where both are there */
 	struct baseline_op op_a, op_b; /* of its first difference */
@@ -54,16 +58,21 @@ struct baseline_rank {
 enum baseline_outcome { BASELINE_OUTCOME_EQUAL, BASELINE_OUTCOME_DIFFERS, BASELINE_OUTCOME_NONE };
 
 struct baseline_job {
-	struct baseline_rank *ranks; /* by number */
+	struct baseline_rank *parts; /* by rank, collectives first */
+	uint32_t n_parts;
+	/* Ranks in all; with something that both runs have; with something that differs. */
 	uint32_t n_ranks, n_compared, n_differ;
-	uint32_t first;              /* index of the rank that differs first */
-	struct cw_baseline_said sum; /* of all ranks; first is not filled */
+	uint32_t first;              /* index of the part that differs first */
+	struct cw_baseline_said sum; /* of all parts; first is not filled */
 	enum baseline_outcome outcome;
 	char why[256]; /* it cannot be compared, or is not known to be equal */
 };
 
 /* The pattern is borrowed. -EINVAL: not KEY=PATTERN; -E2BIG: too many. */
 int baseline_request_filter(struct baseline_request *request, const char *text, bool skips);
+
+/* "all_reduce", or "operator" */
+const char *baseline_kind_name(unsigned kind);
 
 /* A directory holds baselines. */
 bool baseline_job_is(const char *dir);

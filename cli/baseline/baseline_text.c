@@ -25,6 +25,10 @@ static const char *plural(uint64_t n)
 
 static void add_call(struct line *l, const struct baseline_op *op)
 {
+	if (cw_baseline_row_is_operator(&op->row)) {
+		cw_text_append(l->buf, l->len, "%s, call %" PRIu32, op->site, op->call);
+		return;
+	}
 	cw_text_append(l->buf, l->len, "%s #%" PRIu32, cw_op_kind_name(op->row.kind), op->row.seq);
 	if (cw_op_is_p2p(op->row.kind))
 		cw_text_append(l->buf, l->len, " %s rank %d",
@@ -38,12 +42,12 @@ static void add_call(struct line *l, const struct baseline_op *op)
 
 static void add_place(struct line *l, const struct baseline_op *op)
 {
-	if (op->row.step_plus_1 && op->site[0])
+	if (op->row.step_plus_1 && op->site[0] && !cw_baseline_row_is_operator(&op->row))
 		cw_text_append(l->buf, l->len, " (step %" PRIu32 ", %s)", op->row.step_plus_1 - 1,
 			       op->site);
 	else if (op->row.step_plus_1)
 		cw_text_append(l->buf, l->len, " (step %" PRIu32 ")", op->row.step_plus_1 - 1);
-	else if (op->site[0])
+	else if (op->site[0] && !cw_baseline_row_is_operator(&op->row))
 		cw_text_append(l->buf, l->len, " (%s)", op->site);
 }
 
@@ -57,6 +61,14 @@ static void add_otherwise(struct line *l, const struct baseline_rank *r)
 			       cw_dtype_name(a->dtype), cw_dtype_name(b->dtype));
 		return;
 	case CW_BASELINE_COUNT:
+		if (cw_baseline_row_is_operator(a)) {
+			cw_text_append(l->buf, l->len,
+				       "%d elements went in and %" PRIu64
+				       " came out in the baseline, %d and %" PRIu64 " here",
+				       a->root_or_peer, cw_baseline_row_count(a), b->root_or_peer,
+				       cw_baseline_row_count(b));
+			return;
+		}
 		cw_text_append(l->buf, l->len,
 			       "%" PRIu64 " elements in the baseline, %" PRIu64 " here",
 			       cw_baseline_row_count(a), cw_baseline_row_count(b));
@@ -76,11 +88,15 @@ static void add_otherwise(struct line *l, const struct baseline_rank *r)
 	}
 }
 
-static void add_numbers(struct line *l, const struct cw_baseline_difference *d)
+static void add_numbers(struct line *l, const struct cw_baseline_difference *d, bool is_operator)
 {
 	const char *side = d->side == CW_BASELINE_IN ? "input" : "output";
 
-	if (d->what == CW_BASELINE_NONFINITE)
+	if (d->what == CW_BASELINE_NONFINITE && is_operator)
+		cw_text_append(l->buf, l->len,
+			       "tensors of the %s with NaN or Inf: %.0f in the baseline, %.0f here",
+			       side, d->a, d->b);
+	else if (d->what == CW_BASELINE_NONFINITE)
 		cw_text_append(l->buf, l->len, "%s has %.0f NaN or Inf in the baseline, %.0f here",
 			       side, d->a, d->b);
 	else
@@ -112,7 +128,7 @@ char *baseline_text_first(const struct baseline_rank *rank, char *buf, size_t le
 	default:
 		cw_text_append(buf, len, ": ");
 		if (d->what == CW_BASELINE_NUMBERS || d->what == CW_BASELINE_NONFINITE)
-			add_numbers(&l, d);
+			add_numbers(&l, d, cw_baseline_row_is_operator(&rank->op_a.row));
 		else
 			add_otherwise(&l, rank);
 	}
@@ -130,7 +146,10 @@ static void add_side(struct line *l, const struct cw_baseline_row *row, enum cw_
 		       cw_baseline_row_value(row, side, CW_BASELINE_ABSMAX),
 		       cw_baseline_row_value(row, side, CW_BASELINE_MEAN),
 		       cw_baseline_row_value(row, side, CW_BASELINE_L2));
-	if (row->nonfinite[side])
+	if (row->nonfinite[side] && cw_baseline_row_is_operator(row))
+		cw_text_append(l->buf, l->len, ", of those without NaN and Inf: %u more have one",
+			       row->nonfinite[side]);
+	else if (row->nonfinite[side])
 		cw_text_append(l->buf, l->len, ", %s%u NaN or Inf",
 			       row->nonfinite[side] == CW_BASELINE_NONFINITE_MAX ? "at least " : "",
 			       row->nonfinite[side]);
@@ -192,15 +211,15 @@ char *baseline_text_lost(const struct baseline_job *job, bool is_check, char *bu
 		[CW_BASELINE_N_PARTIAL] = "tensors looked at in part, which no two runs share",
 		[CW_BASELINE_N_UNSEEN] = "launches of graphs or calls without a number",
 		[CW_BASELINE_N_REFUSED] = "calls beyond what a baseline holds",
-		[CW_BASELINE_N_LEFT_OUT] = "tensors that the agent had no place for",
+		[CW_BASELINE_N_LEFT_OUT] = "tensors that had no place, or could not be looked at",
 	};
 	uint64_t sums[CW_BASELINE_COUNTERS] = { 0 };
 	uint32_t n_unfinished = 0;
 	struct line l = { buf, len };
 
 	buf[0] = '\0';
-	for (uint32_t i = 0; i < job->n_ranks; i++) {
-		const struct baseline_part *p = is_check ? &job->ranks[i].b : &job->ranks[i].a;
+	for (uint32_t i = 0; i < job->n_parts; i++) {
+		const struct baseline_part *p = is_check ? &job->parts[i].b : &job->parts[i].a;
 
 		n_unfinished += p->is_there && !p->is_finished;
 		for (unsigned n = 0; n < CW_BASELINE_COUNTERS; n++)
@@ -214,4 +233,15 @@ char *baseline_text_lost(const struct baseline_job *job, bool is_check, char *bu
 		cw_text_append(buf, len, "%s%u file%s without an end", buf[0] ? "; " : "",
 			       n_unfinished, plural(n_unfinished));
 	return end(&l);
+}
+
+const char *baseline_text_denied(const struct baseline_job *job, bool is_check)
+{
+	for (uint32_t i = 0; i < job->n_parts; i++) {
+		const struct baseline_part *p = is_check ? &job->parts[i].b : &job->parts[i].a;
+
+		if (p->denied && p->denied[0])
+			return p->denied;
+	}
+	return "";
 }

@@ -6,6 +6,7 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <glob.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
@@ -26,6 +27,8 @@
 #include "cli/run/run_child.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
+#include "import/tensors/tensor_baseline.h"
+#include "import/tensors/tensor_lines.h"
 
 /* As diff(1) and cmp(1) have them. */
 enum { EXIT_EQUAL = 0, EXIT_DIFFERS = 1, EXIT_USAGE = 2, EXIT_INCOMPARABLE = 3 };
@@ -176,7 +179,8 @@ const struct argp cw_argp_baseline = {
 		    "check DIRECTORY RECORD…\n"
 		    "check DIRECTORY DIRECTORY",
 	.doc = "Keep what went into each collective of a run and what came out, and hold another "
-	       "run against it.\v"
+	       "run against it. A RECORD is a flight record, or a file of collwatch.torch with a "
+	       "rank's calls of operators.\v"
 	       "Exit status of check: 0 equal, 1 differs, 2 usage or I/O error, 3 cannot be "
 	       "compared; of record: 0, 1 the program failed, 2, 3 no tensors were looked at.",
 };
@@ -234,9 +238,9 @@ static int say_end(const struct baseline_rank_end *end)
 }
 
 /* Of all ranks. What a disk refused is worse than what was not looked at. */
-static int say_ends(const struct baseline_rank_end *ends, uint32_t n)
+static int say_ends(const struct baseline_rank_end *ends, uint32_t n, uint64_t n_operators)
 {
-	uint64_t tensors = 0;
+	uint64_t tensors = n_operators;
 	int status = EXIT_EQUAL;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -252,6 +256,49 @@ static int say_ends(const struct baseline_rank_end *ends, uint32_t n)
 	return status;
 }
 
+/* What collwatch.torch wrote of a rank's operators. */
+static int read_lines(const char *path, const char *dir, uint64_t *n_operators)
+{
+	struct cw_tensor_baseline_said said;
+	struct cw_err err = { "" };
+	int r = cw_tensor_baseline_make(path, dir, &said, &err);
+
+	if (r < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return r;
+	}
+	fprintf(stderr, "collwatch: rank %d: calls of operators %llu", said.rank,
+		(unsigned long long)said.n_calls);
+	if (said.n_lost)
+		fprintf(stderr, "; lost calls %llu", (unsigned long long)said.n_lost);
+	if (said.n_unread)
+		fprintf(stderr, "; tensors that could not be looked at %llu",
+			(unsigned long long)said.n_unread);
+	fputc('\n', stderr);
+	*n_operators += said.n_calls;
+	return 0;
+}
+
+/* What the program's ranks left in the directory: they become baselines, which are read faster. */
+static int read_left(const char *dir, uint64_t *n_operators)
+{
+	char pattern[PATH_MAX];
+	glob_t found;
+	int r = 0;
+
+	if (snprintf(pattern, sizeof(pattern), "%s/collwatch-tensors-rank*.jsonl", dir) >=
+		    (int)sizeof(pattern) ||
+	    glob(pattern, 0, NULL, &found) != 0)
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc && r == 0; i++) {
+		r = read_lines(found.gl_pathv[i], dir, n_operators);
+		if (r == 0)
+			(void)unlink(found.gl_pathv[i]);
+	}
+	globfree(&found);
+	return r;
+}
+
 /* Exit status; *ret_program is 0 where the program ended well. */
 static int run_program(const struct args *args, const char *dir, int *ret_program)
 {
@@ -260,9 +307,11 @@ static int run_program(const struct args *args, const char *dir, int *ret_progra
 	struct baseline_ranks *ranks;
 	char agent[PATH_MAX];
 	struct cw_err err = { "" };
+	uint64_t n_operators = 0;
 	uint32_t n = 0;
-	int wait_status, r;
+	int wait_status, status, r;
 
+	(void)setenv("COLLWATCH_TENSORS", dir, 1);
 	(void)setenv("COLLWATCH_SUMMARY", args->summary ? args->summary : "full", 1);
 	set_unless_set("COLLWATCH_CALL_STACKS", "on");
 	r = run_agent_load(args->agent, args->program[0], agent, &err);
@@ -285,24 +334,33 @@ static int run_program(const struct args *args, const char *dir, int *ret_progra
 	else if (WIFSIGNALED(wait_status))
 		fprintf(stderr, "collwatch: the program was killed by signal %d\n",
 			WTERMSIG(wait_status));
-	return say_ends(ends, n);
+	r = read_left(dir, &n_operators);
+	status = say_ends(ends, n, n_operators);
+	return r < 0 ? EXIT_USAGE : status;
 }
 
 static int read_records(const struct args *args, const char *dir)
 {
 	_cleanup_(freep) struct baseline_rank_end *ends = calloc(args->n_paths, sizeof(*ends));
+	uint64_t n_operators = 0;
+	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < args->n_paths; i++) {
 		struct cw_err err = { "" };
 
+		if (ends && cw_tensor_lines_is(args->paths[i])) {
+			if (read_lines(args->paths[i], dir, &n_operators) < 0)
+				return EXIT_USAGE;
+			continue;
+		}
 		if (!ends ||
-		    cw_baseline_collect_file(args->paths[i], dir, &ends[i].said, &err) < 0) {
+		    cw_baseline_collect_file(args->paths[i], dir, &ends[n++].said, &err) < 0) {
 			fprintf(stderr, "collwatch: %s: %s\n", args->paths[i],
 				ends ? err.text : "out of memory");
 			return EXIT_USAGE;
 		}
 	}
-	return say_ends(ends, args->n_paths);
+	return say_ends(ends, n, n_operators);
 }
 
 static int make_baseline(const struct args *args, const char *dir, int *ret_program)
@@ -326,6 +384,16 @@ static int record(const struct args *args)
 
 /* ---- checking ---- */
 
+static void show_denied(const struct baseline_job *job)
+{
+	const char *a = baseline_text_denied(job, false), *b = baseline_text_denied(job, true);
+
+	if (*a)
+		printf("operators not looked at: %s\n", a);
+	if (strcmp(a, b) != 0)
+		printf("operators not looked at in what was checked: %s\n", *b ? b : "none");
+}
+
 static void show_text(const struct baseline_job *job)
 {
 	static const char *const names[] = { "the baseline", "what was checked" };
@@ -333,7 +401,7 @@ static void show_text(const struct baseline_job *job)
 	uint32_t shown = 0;
 
 	if (job->n_differ) {
-		const struct baseline_rank *first = &job->ranks[job->first];
+		const struct baseline_rank *first = &job->parts[job->first];
 
 		printf("%s\n", baseline_text_first(first, text, sizeof(text)));
 		printf("  baseline  %s\n", baseline_text_op(&first->op_a, text, sizeof(text)));
@@ -341,8 +409,8 @@ static void show_text(const struct baseline_job *job)
 	}
 	if (job->n_differ > 1)
 		printf("ranks that differ: %u; the others first in\n", job->n_differ);
-	for (uint32_t i = 0; i < job->n_ranks && shown < RANKS_SHOWN; i++) {
-		const struct baseline_rank *r = &job->ranks[i];
+	for (uint32_t i = 0; i < job->n_parts && shown < RANKS_SHOWN; i++) {
+		const struct baseline_rank *r = &job->parts[i];
 
 		if (i == job->first || r->said.first.what == CW_BASELINE_EQUAL)
 			continue;
@@ -359,6 +427,7 @@ static void show_text(const struct baseline_job *job)
 	for (int side = 0; side < 2; side++)
 		if (*baseline_text_lost(job, side, text, sizeof(text)))
 			printf("%s lacks: %s\n", names[side], text);
+	show_denied(job);
 }
 
 static int show(const struct args *args, const struct baseline_job *job)
@@ -382,7 +451,7 @@ static int compare(const struct args *args, const char *dir, int program)
 	static const int statuses[] = { [BASELINE_OUTCOME_EQUAL] = EXIT_EQUAL,
 					[BASELINE_OUTCOME_DIFFERS] = EXIT_DIFFERS,
 					[BASELINE_OUTCOME_NONE] = EXIT_INCOMPARABLE };
-	_cleanup_(baseline_job_fini) struct baseline_job job = { .ranks = NULL };
+	_cleanup_(baseline_job_fini) struct baseline_job job = { .parts = NULL };
 	struct cw_err err = { "" };
 
 	if (baseline_job_compare(args->dir, dir, &args->request, &job, &err) < 0) {

@@ -8,11 +8,8 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "common/json/json_whole.h"
+#include "import/tensors/tensor_file.h"
 
-#define SCHEMA "collwatch.tensors/1"
-/* A frame of a module with a hundred tensors has 30 KiB. */
-#define LINE_MAX_BYTES (1u << 20)
 #define STEPS_MAX 10000000u
 /* Of the writer there are at most 8 events of 21 frames. */
 #define EVENTS_MAX 64u
@@ -22,37 +19,12 @@
 struct reader {
 	struct cw_tensor_lines_file *to;
 	json_t *frames; /* since the last event */
-	bool has_head;
 };
-
-static const char *text_of(const json_t *line, const char *key)
-{
-	const char *text = json_string_value(json_object_get(line, key));
-
-	return text ? text : "";
-}
-
-static int64_t whole_of(const json_t *line, const char *key, int64_t fallback)
-{
-	const json_t *v = json_object_get(line, key);
-
-	return json_is_integer(v) ? json_integer_value(v) : fallback;
-}
-
-static uint64_t count_of(const json_t *line, const char *key)
-{
-	int64_t v = whole_of(line, key, 0);
-
-	return v > 0 ? (uint64_t)v : 0;
-}
 
 static int on_head(struct reader *r, const json_t *line)
 {
-	if (strcmp(text_of(line, "schema"), SCHEMA) != 0)
-		return -ENOTSUP;
-	r->to->rank = whole_of(line, "rank", -1);
-	r->to->world_size = whole_of(line, "world_size", -1);
-	r->has_head = true;
+	r->to->rank = cw_tensor_line_number(line, "rank", -1);
+	r->to->world_size = cw_tensor_line_number(line, "world_size", -1);
 	return 0;
 }
 
@@ -75,12 +47,12 @@ static int on_step(struct reader *r, const json_t *line)
 		to->room_steps = room;
 	}
 	to->steps[to->n_steps++] = (struct cw_modules_step){
-		.step = whole_of(line, "step", -1),
-		.n_bad = count_of(line, "nonfinite"),
-		.n_bad_gradients = count_of(line, "nonfinite_gradients"),
+		.step = cw_tensor_line_number(line, "step", -1),
+		.n_bad = cw_tensor_line_count(line, "nonfinite"),
+		.n_bad_gradients = cw_tensor_line_count(line, "nonfinite_gradients"),
 		.scale = json_is_number(scale) ? json_number_value(scale) : NAN,
 	};
-	to->n_frames += count_of(line, "frames");
+	to->n_frames += cw_tensor_line_count(line, "frames");
 	return 0;
 }
 
@@ -97,7 +69,7 @@ static int on_bad(struct reader *r, json_t *line)
 {
 	const json_t *tensors = json_object_get(line, "tensors");
 	struct cw_tensor_lines_file *to = r->to;
-	int64_t tensor = whole_of(line, "tensor", -1);
+	int64_t tensor = cw_tensor_line_number(line, "tensor", -1);
 	struct cw_modules_event *grown;
 
 	if (tensor < 0 || (uint64_t)tensor >= json_array_size(tensors))
@@ -111,9 +83,9 @@ static int on_bad(struct reader *r, json_t *line)
 	if (json_array_append(to->bad, line) < 0 || json_array_append(to->before, r->frames) < 0)
 		return -ENOMEM;
 	to->events[to->n_events++] = (struct cw_modules_event){
-		.step = whole_of(line, "step", -1),
-		.is_backward = strcmp(text_of(line, "phase"), "backward") == 0,
-		.at = text_of(line, "at"), /* which is among the bad ones now */
+		.step = cw_tensor_line_number(line, "step", -1),
+		.is_backward = strcmp(cw_tensor_line_text(line, "phase"), "backward") == 0,
+		.at = cw_tensor_line_text(line, "at"), /* which is among the bad ones now */
 	};
 	json_decref(r->frames);
 	r->frames = json_array();
@@ -141,12 +113,12 @@ static int on_note(struct reader *r, const json_t *line)
 	return json_array_append(r->to->notes, text) < 0 ? -ENOMEM : 0;
 }
 
-static int on_line(struct reader *r, json_t *line)
+static int on_line(const char *kind, json_t *line, void *user)
 {
-	const char *kind = text_of(line, "line");
+	struct reader *r = user;
 
-	if (!r->has_head)
-		return strcmp(kind, "head") == 0 ? on_head(r, line) : -EBADMSG;
+	if (strcmp(kind, "head") == 0)
+		return on_head(r, line);
 	if (strcmp(kind, "step") == 0)
 		return on_step(r, line);
 	if (strcmp(kind, "frame") == 0)
@@ -158,34 +130,28 @@ static int on_line(struct reader *r, json_t *line)
 	if (strcmp(kind, "note") == 0)
 		return on_note(r, line);
 	if (strcmp(kind, "end") == 0) {
-		r->to->dropped = count_of(line, "dropped");
-		r->to->unread = count_of(line, "unread");
+		r->to->dropped = cw_tensor_line_count(line, "dropped");
+		r->to->unread = cw_tensor_line_count(line, "unread");
 		r->to->is_ended = true;
 	}
 	return 0; /* of a later version */
 }
 
-static int read_lines(struct reader *r, FILE *f, uint64_t *ret_line)
+static int read_file(struct cw_tensor_lines_file *to, const char *path, struct cw_err *err)
 {
-	_cleanup_(freep) char *text = malloc(LINE_MAX_BYTES);
-	int result = text ? 0 : -ENOMEM;
+	struct reader r = { .to = to, .frames = json_array() };
+	int result;
 
-	for (*ret_line = 1; result == 0; (*ret_line)++) {
-		json_t *line;
-		size_t n;
-
-		if (!fgets(text, LINE_MAX_BYTES, f))
-			return ferror(f) ? -EIO : r->has_head ? 0 : -EBADMSG;
-		n = strlen(text);
-		/* Half a line: of one that is written, or with NUL, or longer than there are. */
-		if (n == 0 || text[n - 1] != '\n')
-			return feof(f) && r->has_head ? 0 : -EBADMSG;
-		line = cw_json_parse(text, n, JSON_REJECT_DUPLICATES, NULL);
-		result = json_is_object(line) ? on_line(r, line) : -EBADMSG;
-		json_decref(line);
-		if (result < 0)
-			return result;
-	}
+	to->path = path;
+	to->bad = json_array();
+	to->before = json_array();
+	to->replicas = json_array();
+	to->notes = json_array();
+	if (to->bad && to->before && to->replicas && to->notes && r.frames)
+		result = cw_tensor_file_each(path, on_line, &r, err);
+	else
+		result = cw_err_set(err, ENOMEM, "%s: %s", path, strerror(ENOMEM));
+	json_decref(r.frames);
 	return result;
 }
 
@@ -193,32 +159,6 @@ static void file_close(FILE **f)
 {
 	if (*f)
 		(void)fclose(*f);
-}
-
-static int read_file(struct cw_tensor_lines_file *to, const char *path, struct cw_err *err)
-{
-	_cleanup_(file_close) FILE *f = fopen(path, "re");
-	struct reader r = { .to = to, .frames = json_array() };
-	uint64_t line = 0;
-	int result;
-
-	if (!f) {
-		json_decref(r.frames);
-		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
-	}
-	to->path = path;
-	to->bad = json_array();
-	to->before = json_array();
-	to->replicas = json_array();
-	to->notes = json_array();
-	result = to->bad && to->before && to->replicas && to->notes && r.frames ? 0 : -ENOMEM;
-	if (result == 0)
-		result = read_lines(&r, f, &line);
-	json_decref(r.frames);
-	if (result == -EBADMSG)
-		return cw_err_set(err, EBADMSG, "%s:%llu: no line of %s", path,
-				  (unsigned long long)line, SCHEMA);
-	return result < 0 ? cw_err_set(err, -result, "%s: %s", path, strerror(-result)) : 0;
 }
 
 bool cw_tensor_lines_is(const char *path)

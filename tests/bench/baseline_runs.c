@@ -2,14 +2,17 @@
 /*
  * Writes the baselines of a job that never ran, for tests/bench/baseline-check:
  *
- *	baseline_runs DIRECTORY RANKS STEPS CALLS NOISE RANK STEP
+ *	baseline_runs DIRECTORY RANKS STEPS CALLS NOISE RANK STEP [operators]
  *
  * Each step has CALLS collectives on three communicators, of which each rank's numbers follow from
  * rank, step and call alone, times 1 + NOISE u with u drawn in [-1, 1]. From STEP on what RANK
- *feeds is twice that; RANK -1: nobody's.
+ * feeds is twice that; RANK -1: nobody's. With "operators" CALLS are calls of operators of torch in
+ *a step, each of a module of its own, and the files are those that collwatch.torch would have
+ *written.
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +24,7 @@
 #define ELEMENTS 1048576u
 #define SITES 12u
 #define GROUP 8u
+#define CALLS_A_LINE 256u
 
 struct job {
 	const char *dir;
@@ -124,13 +128,62 @@ static int write_rank(const struct job *job, uint32_t rank)
 	return r < 0 ? r : end;
 }
 
+/* ---- operators ---- */
+
+static void print_side(const struct job *job, FILE *f, double value)
+{
+	(void)fprintf(f, ",0,%.13g,%.13g,%.13g", value * noise(job->noise),
+		      value / 1000 * noise(job->noise), value * 300 * noise(job->noise));
+}
+
+static void print_step(const struct job *job, uint32_t rank, uint32_t step, FILE *f)
+{
+	for (uint32_t call = 0; call < job->calls; call++) {
+		uint64_t bits = cw_hash_mix64((uint64_t)rank << 48 | (uint64_t)step << 16 | call);
+		bool is_odd = (int32_t)rank == job->odd_rank && step >= job->odd_step;
+
+		if (call % CALLS_A_LINE == 0)
+			(void)fprintf(f, "{\"line\":\"calls\",\"step\":%u,\"calls\":[", step);
+		(void)fprintf(f, "%s[%u", call % CALLS_A_LINE ? "," : "", call);
+		print_side(job, f, (1 + uniform(bits)) * (is_odd ? 2 : 1));
+		print_side(job, f, 4 + uniform(bits));
+		(void)fprintf(f, "]%s",
+			      (call + 1) % CALLS_A_LINE && call + 1 < job->calls ? "" : "]}\n");
+	}
+}
+
+static int write_lines(const struct job *job, uint32_t rank)
+{
+	char path[PATH_MAX];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/collwatch-tensors-rank%u.jsonl", job->dir, rank);
+	f = fopen(path, "we");
+	if (!f)
+		return -errno;
+	(void)fprintf(f,
+		      "{\"line\":\"head\",\"schema\":\"collwatch.tensors/1\",\"rank\":%u,"
+		      "\"world_size\":%u,\"denied\":[\"view\"]}\n",
+		      rank, job->ranks);
+	for (uint32_t call = 0; call < job->calls; call++)
+		(void)fprintf(
+			f,
+			"{\"line\":\"operator\",\"operator\":%u,\"phase\":\"forward\",\"module\":"
+			"\"blocks.%u.ffn.up\",\"class\":\"Linear\",\"op\":\"addmm\",\"dtype\":"
+			"\"bfloat16\",\"inputs\":%u,\"outputs\":%u}\n",
+			call, call, 2 * ELEMENTS, ELEMENTS);
+	for (uint32_t step = 0; step < job->steps; step++)
+		print_step(job, rank, step, f);
+	return fclose(f) == 0 ? 0 : -errno;
+}
+
 int main(int argc, char **argv)
 {
 	struct job job = { .dir = argv[1] };
 
-	if (argc != 8) {
-		(void)fprintf(stderr,
-			      "usage: baseline_runs DIR RANKS STEPS CALLS NOISE RANK STEP\n");
+	if (argc != 8 && (argc != 9 || strcmp(argv[8], "operators") != 0)) {
+		(void)fprintf(stderr, "usage: baseline_runs DIR RANKS STEPS CALLS NOISE RANK STEP "
+				      "[operators]\n");
 		return 2;
 	}
 	job.ranks = (uint32_t)strtoul(argv[2], NULL, 10);
@@ -141,7 +194,7 @@ int main(int argc, char **argv)
 	job.odd_step = (uint32_t)strtoul(argv[7], NULL, 10);
 	noise_state += strlen(job.dir) + (uint64_t)argv[1][strlen(argv[1]) - 1];
 	for (uint32_t rank = 0; rank < job.ranks; rank++) {
-		int r = write_rank(&job, rank);
+		int r = argc == 9 ? write_lines(&job, rank) : write_rank(&job, rank);
 
 		if (r < 0) {
 			(void)fprintf(stderr, "baseline_runs: rank %u: %s\n", rank, strerror(-r));

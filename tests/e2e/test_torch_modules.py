@@ -226,3 +226,95 @@ def test_refuses_what_it_cannot_read(at):
         f.write('{"line": "head", "schema": "collwatch.tensors/1"}\nnonsense\n')
     status, out = numerics(path)
     expect(status == 1 and "a.jsonl:2" in out, out)
+
+
+# ---- baseline: each operator of a run held against another's ----
+
+def baseline(*words):
+    p = subprocess.run([COLLWATCH, "baseline", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                       timeout=60)
+    return p.returncode, p.stdout, p.stderr
+
+
+def checked(at, *paths):
+    status, out, err = baseline("check", "--json", at, *paths)
+    expect(status in (0, 1, 3), (status, err))
+    doc = json.loads(out)
+    expect(not deviations(doc), deviations(doc))
+    expect(status == {"equal": 0, "differs": 1, "incomparable": 3}[doc["outcome"]], doc["outcome"])
+    return doc
+
+
+def calls_of(path, rank, steps=6, op="sdpa", value=None, denied=("view",)):
+    """A file as collwatch.torch writes it: four modules, one operator each, and a mask in front of each."""
+    with open(path, "w", encoding="utf-8") as f:
+        def line(kind, **fields):
+            f.write(json.dumps({"line": kind, "at": "2026-11-24T18:41:54.908Z", **fields}) + "\n")
+        line("head", schema="collwatch.tensors/1", rank=rank, world_size=2, host="h", pid=7, torch="2.13.0", every=1,
+             frames=21, ops=True, denied=list(denied))
+        for module in range(4):
+            for i, name in enumerate(("masked_fill", op)):
+                line("operator", operator=2 * module + i, phase="forward", module="blocks.%d" % module,
+                     **{"class": "Block"}, op=name, dtype="float32", inputs=64, outputs=64)
+        for step in range(steps):
+            calls = []
+            for module in range(4):
+                v = value(step, module) if value else 1 + step / 8 + module
+                calls += [[2 * module, 0, v, v / 2, 8 * v, 1, 0, 0, 0],
+                          [2 * module + 1, 0, v, v / 2, 8 * v, 0, v, v / 2, 8 * v]]
+            line("calls", step=step, calls=calls)
+        line("end", step=steps, frames=0, dropped=0, unread=0)
+    return path
+
+
+@pytest.fixture
+def kept(at):
+    status, _, err = baseline("record", "-o", at + "/kept", calls_of(at + "/0", 0), calls_of(at + "/1", 1))
+    expect(status == 0 and "rank 1: calls of operators 48" in err, err)
+    return at + "/kept"
+
+
+def test_finds_operators_of_the_same_run_equal_and_says_what_was_left_out(at, kept):
+    doc = checked(kept, at + "/0", at + "/1")
+    expect((doc["outcome"], doc["checked"], doc["ranks_compared"]) == ("equal", 96, 2), doc)
+    expect(doc["denied_baseline"] == doc["denied_check"] == "view", doc)
+    status, out, _ = baseline("check", kept, at + "/0", at + "/1")
+    expect(status == 0 and "operators not looked at: view" in out, out)
+    calls_of(at + "/0", 0, denied=("view", "mul"))
+    out = baseline("check", kept, at + "/0", at + "/1")[1]
+    expect("operators not looked at in what was checked: view mul" in out, out)
+
+
+def test_names_the_first_operator_that_differs_of_any_rank(at, kept):
+    calls_of(at + "/1", 1, value=lambda step, module: 1 + step / 8 + module + 1e-3 * ((step, module) >= (4, 2)))
+    doc = checked(kept, at + "/0", at + "/1")
+    first = doc["first"]
+    expect((first["rank"], first["check"]["step"], first["check"]["kind"]) == (1, 4, "operator"), first)
+    expect(first["check"]["site"] == "blocks.2 (Block): masked_fill, forward" and first["side"] == "input", first)
+    expect(doc["ranks_that_differ"] == 1 and first["text"].startswith("rank 1: blocks.2 (Block): masked_fill"), first)
+
+
+def test_answers_where_another_kernel_is_called(at, kept):
+    doc = checked(kept, calls_of(at + "/0", 0, op="flash"), calls_of(at + "/1", 1, op="flash"))
+    expect(doc["first"]["baseline"]["site"] == "blocks.0 (Block): sdpa, forward", doc["first"])
+    expect((doc["missing"], doc["extra"], doc["unlike"], doc["checked"]) == (48, 48, 0, 48), doc)
+
+
+def test_does_not_take_operators_of_one_run_alone_for_equal(at, kept):
+    expect(checked(kept, at + "/0")["why"] == "the operators of rank 1 are in the baseline only",
+           checked(kept, at + "/0"))
+
+
+@needs_torch
+def test_holds_each_operator_of_a_real_run_against_another(at):
+    def calls(name, *options):
+        return watched(at, "--calls", *options)[0] and os.rename(at + "/rank.jsonl", at + name) or at + name
+
+    status, _, err = baseline("record", "-o", at + "/kept", calls("/a", "--steps", "5"))
+    expect(status == 0, err)
+    doc = checked(at + "/kept", calls("/b", "--steps", "5"))
+    expect(doc["outcome"] == "equal" and doc["checked"] > 1000, doc)
+    doc = checked(at + "/kept", calls("/c", "--steps", "5", "--fault", "log"))
+    first = doc["first"]
+    expect((first["what"], first["check"]["step"]) == ("extra", 3), first)
+    expect(first["check"]["site"] == "blocks.0 (Block): abs, forward", first)

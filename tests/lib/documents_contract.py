@@ -196,7 +196,8 @@ NUMERICS = {
 BASELINE_SIDE = (None, {"absmax": REAL, "mean": REAL, "l2": REAL, "nonfinite": number})
 BASELINE_OP = {
     "comm": ID, "comm_name": str, "kind": text, "seq": number, "step": (None, number), "dtype": text,
-    "redop": text, "root": (None, number), "count": count, "site": (None, str), "input": BASELINE_SIDE,
+    "redop": text, "root": (None, number), "call": (None, number), "elements_in": (None, number), "count": count,
+    "site": (None, str), "input": BASELINE_SIDE,
     "output": BASELINE_SIDE,
 }
 BASELINE_FIRST = (None, {
@@ -219,7 +220,8 @@ BASELINE_CHECK = {
     "schema": ("collwatch.baseline_check/1",), "outcome": ("equal", "differs", "incomparable"), "why": (None, text),
     "coverage": text, **BASELINE_COUNTS, "first": BASELINE_FIRST, "ranks_compared": number,
     "ranks_that_differ": number, "tolerances": [{"dtype": text, "rtol": REAL, "atol": REAL}],
-    "ranks": [{"rank": number, **BASELINE_COUNTS, "first": BASELINE_FIRST, "baseline": BASELINE_PART,
+    "denied_baseline": str, "denied_check": str,
+    "ranks": [{"rank": number, "part": ("collectives", "operators"), **BASELINE_COUNTS, "first": BASELINE_FIRST, "baseline": BASELINE_PART,
                "check": BASELINE_PART}],
 }
 
@@ -234,13 +236,14 @@ FRAME = {
 BAD = {"tensor": number, "number": ("NaN", "Inf", "-Inf"), "inputs_finite": bool}
 DIFFERENT = {"tensor": text, "groups": [[number]]}
 TENSORS = {
-    "line": ("head", "frame", "bad", "step", "replicas", "note", "end"),
+    "line": ("head", "frame", "bad", "step", "operator", "calls", "replicas", "note", "end"),
     **{key if key == "at" else key + "?": kind for key, kind in {**FRAME, **BAD}.items()},
     "schema?": ("collwatch.tensors/1",), "rank?": (None, number), "world_size?": (None, number), "host?": text,
     "pid?": number, "torch?": text, "every?": number, "frames?": number, "ops?": bool, "denied?": [text],
     "nonfinite?": number, "nonfinite_gradients?": number, "loss_scale?": REAL,
     "members?": number, "different?": [DIFFERENT], "left_out?": number, "text?": text,
     "dropped?": number, "unread?": number,
+    "operator?": number, "dtype?": text, "inputs?": number, "outputs?": number, "calls?": [[REAL]], "lost?": number,
 }
 # In a comparison of replicas it is how many there are.
 TENSORS["tensors?"] = (number, FRAME["tensors"])

@@ -22,7 +22,7 @@ _WATCHES = []
 
 
 def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50, optimizer=None,
-          scaler=None, deny=(), path=None):
+          scaler=None, deny=(), path=None, calls=False):
     """Watches a model from now on; returns an object with step(n) and close().
 
     ops        also each operator of ATen, in forward and backward
@@ -35,9 +35,10 @@ def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50
     deny       names of operators that are not looked at, besides those that allocate, view, copy
                or draw
     path       of the file; else collwatch-tensors-rankN.jsonl in the working directory
+    calls      each operator's call goes to the file, for `collwatch baseline`; ops is True then
     """
     from collwatch.torch.watcher import Watch
-    it = Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny)
+    it = Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny, calls=calls)
     it.attach(model)
     if replicas is not None:
         it.compare(model, optimizer, replicas, replicas_every)
@@ -52,10 +53,11 @@ def check(tensor, name):
     return tensor
 
 
-def record(ops=False, every=1, frames=21, scaler=None, deny=(), path=None):
+def record(ops=False, every=1, frames=21, scaler=None, deny=(), path=None, calls=False):
     """A context in which all models are watched that are called."""
     from collwatch.torch.watcher import Watch
-    return _Recording(Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny))
+    return _Recording(Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny,
+                            calls=calls))
 
 
 class _Recording:

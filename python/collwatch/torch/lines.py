@@ -15,6 +15,11 @@ def _number(name):
     return int(value) if value.isdigit() else None
 
 
+def directory():
+    """Where `collwatch baseline` wants the file of the program that it runs, or None."""
+    return os.environ.get("COLLWATCH_TENSORS") or None
+
+
 def now():
     at = datetime.datetime.now(datetime.timezone.utc)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + "%03dZ" % (at.microsecond // 1000)
@@ -35,7 +40,7 @@ class Lines:
         if self.rank is None:
             self.rank = _number("SLURM_PROCID")
         world = _number("WORLD_SIZE")
-        self.path = path or "collwatch-tensors-rank%d.jsonl" % (self.rank or 0)
+        self.path = path or os.path.join(directory() or "", "collwatch-tensors-rank%d.jsonl" % (self.rank or 0))
         self._file = open(self.path, "w", encoding="utf-8")
         self.write("head", schema=SCHEMA, rank=self.rank, world_size=world, host=socket.gethostname(),
                    pid=os.getpid(), **more)

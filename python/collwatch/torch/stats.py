@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of one tensor: three reductions, all on its device, read by nobody here."""
+"""Numbers of one tensor: four reductions, all on its device, read by nobody here."""
 
 import torch
 
 #: What a row of of() holds.
-FIELDS = ("min", "max", "absmin", "mean")
+FIELDS = ("min", "max", "absmin", "mean", "l2")
 _WIDE = (torch.float32, torch.float64)
 
 
@@ -23,7 +23,7 @@ def plain(x):
 
 
 def of(x):
-    """[min, max, smallest absolute but zero (inf: all are zero), mean]; NaN in x makes the first two NaN.
+    """[min, max, smallest absolute but zero (inf: all are zero), mean, norm]; NaN in x makes the first two NaN.
 
     x: what plain() gave.
     """
@@ -34,4 +34,5 @@ def of(x):
     least = torch.where(size > 0, size, torch.full((), float("inf"), dtype=size.dtype, device=size.device)).amin()
     wide = torch.float64 if x.device.type in ("cpu", "cuda") else torch.float32
     total = x.sum(dtype=wide)
-    return torch.stack([low.to(wide), high.to(wide), least.to(wide), total / x.numel()])
+    norm = torch.linalg.vector_norm(x, dtype=wide)
+    return torch.stack([low.to(wide), high.to(wide), least.to(wide), total / x.numel(), norm])

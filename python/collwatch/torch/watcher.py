@@ -14,6 +14,7 @@ softmax is NaN, and seen then.
 import atexit
 import collections
 import contextlib
+import itertools
 import math
 import os
 import sys
@@ -31,6 +32,8 @@ TOLD_MAX = 8
 # Steps whose numbers have not come from the device yet; beyond it they are left out, and counted.
 BATCHES_MAX = 4
 SITE_FRAMES = 6
+# So many calls of operators in a line of the file.
+CALLS_A_LINE = 256
 _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.dirname(torch.__file__) + os.sep)
 
 
@@ -67,13 +70,34 @@ class _Frame:
         shown = {"frame": self.number, "step": self.step, "phase": self.phase, "module": self.module,
                  "class": self.kind, "op": self.op, "call": self.call, "site": self.site, "tensors": []}
         for t in self.tensors:
-            low, high, least, mean = t["numbers"]
+            low, high, least, mean = t["numbers"][:4]
             most = max(abs(low), abs(high)) if low == low and high == high else math.nan
             shown["tensors"].append({
                 "side": t["side"], "what": t["what"], "dtype": t["dtype"], "shape": t["shape"],
                 "absmax": lines.number(most), "absmin": lines.number(0.0 if math.isinf(least) else least),
                 "mean": lines.number(mean)})
         return shown
+
+
+def _side(tensors):
+    """[how many have a number that is none, largest magnitude, mean, norm] of all others together, for
+    `baseline`, which keeps less than 13 digits; -1 where there are none."""
+    if not tensors:
+        return [-1, None, None, None]
+    bad = most = total = count = squares = 0
+    for t in tensors:
+        low, high, _, mean, norm = t["numbers"]
+        if not math.isfinite(low) or not math.isfinite(high):
+            bad += 1
+            continue
+        n = math.prod(t["shape"])
+        most, total, count, squares = max(most, abs(low), abs(high)), total + mean * n, count + n, squares + norm * norm
+    found = [most, total / count if count else 0, math.sqrt(squares)]
+    return [bad] + [float("%.13g" % v) if math.isfinite(v) else None for v in found]
+
+
+def _elements(tensors):
+    return sum(math.prod(t["shape"]) for t in tensors)
 
 
 def _kinds(numbers):
@@ -108,7 +132,8 @@ def _bad_tensor(frame):
 
 
 class Watch:
-    def __init__(self, path=None, every=1, frames=21, scaler=None, ops=False, deny=()):
+    def __init__(self, path=None, every=1, frames=21, scaler=None, ops=False, deny=(), calls=False):
+        ops = ops or calls
         if every < 1 or frames < 1:
             raise ValueError("every and frames are 1 or more")
         self.every, self.scaler = every, scaler
@@ -122,10 +147,13 @@ class Watch:
         self._ops, self._is_in_ops, self._backward, self._n_backward = None, False, None, 0
         self._was_bad = {"forward": False, "backward": False}
         self._replicas, self._scale = [], None
-        self._lines = lines.Lines(path, torch=torch.__version__, every=every, frames=frames, ops=bool(ops),
-                                  denied=sorted(deny) if ops else [])
+        # Each call of an operator goes to the file, too; operators by what is told of them once.
+        self._declared = {} if ops and (calls or lines.directory()) else None
+        self._n_lost = 0
         if ops:
             self._ops = operators.Ops(self, deny)
+        self._lines = lines.Lines(path, torch=torch.__version__, every=every, frames=frames, ops=bool(ops),
+                                  denied=sorted(self._ops.deny) if ops else [])
         atexit.register(self.close)
 
     # A copy of the model has the same hooks, and a file cannot be copied.
@@ -257,12 +285,17 @@ class Watch:
             return
         if self._frames or self._step % self.every == 0:
             if len(self._batches) >= BATCHES_MAX:
-                self._dropped += len(self._frames)
+                self._lose(len(self._frames))
             else:
                 self._batches.append(self._copy())
             self._frames, self._pending = [], []
         for r in self._replicas:
             self._compare(r, is_last)
+
+    def _lose(self, n):
+        """So many frames are not looked at; of calls that are kept it is said where."""
+        self._dropped += n
+        self._n_lost += n
 
     def _compare(self, replicas, is_last):
         """Nothing is started at the end: the group may be gone, and nobody would read it."""
@@ -311,6 +344,9 @@ class Watch:
         for frame in frames:
             for t in frame.tensors:
                 t["numbers"] = numbers[t["row"]]
+        if self._declared is not None:
+            self._write_calls(step, [f for f in frames if f.op])
+        for frame in frames:
             self._last.append(frame)
             bad = _bad_tensor(frame)
             if not bad:
@@ -324,6 +360,28 @@ class Watch:
         self._was_bad = {phase: n > 0 for phase, n in n_bad.items()}
         self._lines.write("step", step=step, frames=len(frames), nonfinite=n_bad["forward"],
                           nonfinite_gradients=n_bad["backward"], loss_scale=scale)
+
+    def _declare(self, frame, inputs, outputs):
+        """The number of an operator as it is called there; told when it is called first."""
+        key = (frame.phase, frame.module, frame.kind, frame.op, (outputs or inputs)[0]["dtype"], _elements(inputs),
+               _elements(outputs))
+        if key not in self._declared:
+            self._declared[key] = len(self._declared)
+            self._lines.write("operator", operator=self._declared[key],
+                              **dict(zip(("phase", "module", "class", "op", "dtype", "inputs", "outputs"), key)))
+        return self._declared[key]
+
+    def _write_calls(self, step, frames):
+        found = []
+        for f in frames:
+            inputs = [t for t in f.tensors if t["side"] == "input"]
+            outputs = [t for t in f.tensors if t["side"] == "output"]
+            found.append([self._declare(f, inputs, outputs)] + _side(inputs) + _side(outputs))
+        lost, self._n_lost, found = self._n_lost, 0, iter(found)
+        for part in iter(lambda: list(itertools.islice(found, CALLS_A_LINE)), []):
+            self._lines.write("calls", step=step, calls=part)
+        if lost:
+            self._lines.write("calls", step=step, calls=[], lost=lost)
 
     def _tell(self, frame, tensor, kind, was_finite):
         for each in self._last:
@@ -355,7 +413,7 @@ class Watch:
 
     def _add(self, phase, module, kind, op, tensors, site, makes_masks=False):
         if len(self._frames) >= FRAMES_MAX:
-            self._dropped += 1
+            self._lose(1)
             return
         if not tensors:
             return

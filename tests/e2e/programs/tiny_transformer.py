@@ -113,6 +113,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--watch", action="store_true")
     parser.add_argument("--ops", action="store_true")
+    parser.add_argument("--calls", action="store_true")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--fault", default="")
@@ -132,7 +133,7 @@ def main():
         dist.init_process_group("gloo")
     if args.watch:
         import collwatch.torch
-        collwatch.torch.watch(model, ops=args.ops, every=args.every, path=args.output,
+        collwatch.torch.watch(model, ops=args.ops, every=args.every, path=args.output, calls=args.calls,
                               scaler=scaler if args.scaler else None,
                               replicas=True if args.replicas else None, replicas_every=2,
                               optimizer=optimizer)

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_ROWS 20000u
@@ -466,4 +467,174 @@ Test(baseline, orders_first_differences_of_ranks)
 	cr_expect(cw_baseline_is_before(&x, &y), "the lower step");
 	y.a.step_plus_1 = 4;
 	cr_expect(cw_baseline_is_before(&y, &x), "after fewer ops");
+}
+
+/* ---- operators ---- */
+
+#define LAYERS 20u
+
+/* Call sites: of the layers, three each. */
+enum { EMBED, HEAD, ATTEND, SCALE, MULTIPLY, BEHIND = ATTEND + 3 * LAYERS };
+
+static char *operators[BEHIND], texts[BEHIND][32];
+
+/* Everything is on a communicator of its own, and has the call site of its module. */
+static void init_operators(struct run *r)
+{
+	for (unsigned i = 0; i < BEHIND; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "layer %u: op %u, forward", i / 3, i);
+		operators[i] = texts[i];
+	}
+	r->comms[2] = (struct cw_baseline_comm){ .id = 0, .nranks = 1, .name = "operators" };
+	r->run.sites = operators;
+	r->run.n_sites = BEHIND;
+}
+
+static struct cw_baseline_row *call(struct run *r, unsigned site, unsigned step)
+{
+	struct cw_baseline_row *row =
+		op(r, 2, CW_BASELINE_KIND_OPERATOR, site + 1, drawn(step, site));
+
+	row->step_plus_1 = step + 1;
+	row->redop = CW_REDOP_NONE;
+	row->root_or_peer = N;
+	return row;
+}
+
+/* Twenty layers, whose attention is one operator, or two. */
+static void forward_step(struct run *r, unsigned step, bool is_manual)
+{
+	call(r, EMBED, step);
+	for (unsigned layer = 0; layer < LAYERS; layer++) {
+		if (!is_manual)
+			call(r, ATTEND + 3 * layer, step);
+		for (unsigned site = SCALE; is_manual && site <= MULTIPLY; site++)
+			call(r, site + 3 * layer, step);
+	}
+	call(r, HEAD, step);
+}
+
+static void init_both(void)
+{
+	init_operators(&a);
+	init_operators(&b);
+}
+
+/* 3 x 20 a step differ: of all steps together more than any search goes through. */
+Test(baseline, names_the_first_operator_of_another_kernel_in_each_step)
+{
+	init_both();
+	for (unsigned step = 0; step < 50; step++) {
+		forward_step(&a, step, false);
+		forward_step(&b, step, true);
+	}
+	compare();
+	cr_assert_eq(said.first.what, CW_BASELINE_MISSING);
+	cr_assert_eq(said.first.row_a, 1);
+	cr_assert_eq(said.n_missing, 50 * 20);
+	cr_assert_eq(said.n_extra, 50 * 40);
+	cr_assert_eq(said.n_checked, 50 * 2);
+	cr_assert_eq(said.n_unlike + said.n_numbers + said.n_called_otherwise, 0);
+	cr_assert_eq(said.way, CW_BASELINE_BY_STEP);
+}
+
+Test(baseline, tells_an_operator_of_another_type_and_size_from_another_operator)
+{
+	init_both();
+	forward_step(&a, 0, false);
+	forward_step(&b, 0, false);
+	b.rows[3].dtype = CW_DTYPE_BF16;
+	b.rows[5].root_or_peer = N / 2;
+	compare();
+	cr_assert_eq(said.first.what, CW_BASELINE_DTYPE);
+	cr_assert_eq(said.first.row_b, 3);
+	cr_assert_eq(said.n_called_otherwise, 2);
+	b.rows[3].dtype = CW_DTYPE_FP32;
+	compare();
+	cr_assert_eq(said.first.what, CW_BASELINE_COUNT);
+	cr_assert_eq(said.first.row_b, 5);
+}
+
+/* One run looks at every fifth step, the other at each; nothing of it differs. */
+Test(baseline, leaves_out_steps_of_operators_that_the_other_run_did_not_look_at)
+{
+	init_both();
+	for (unsigned step = 0; step < 23; step++) {
+		forward_step(&a, step, false);
+		if (step % 5 == 0)
+			forward_step(&b, step, false);
+	}
+	compare();
+	cr_assert_eq(said.first.what, CW_BASELINE_EQUAL, "%s",
+		     cw_baseline_what_name(said.first.what));
+	cr_assert_eq(said.n_checked, 5 * 22);
+	cr_assert_eq(said.n_skipped_a, 18 * 22);
+}
+
+Test(baseline, misses_the_last_step_of_operators_when_it_was_due)
+{
+	init_both();
+	for (unsigned step = 0; step < 10; step++) {
+		forward_step(&a, step, false);
+		if (step < 9)
+			forward_step(&b, step, false);
+	}
+	compare();
+	cr_assert_eq(said.first.what, CW_BASELINE_MISSING);
+	cr_assert_eq(said.n_missing, 22);
+}
+
+/* The mean of few elements is held against these, not against as many as came out. */
+Test(baseline, allows_a_mean_what_its_own_side_has_elements_for)
+{
+	struct cw_baseline_difference d;
+	struct cw_baseline_row *x, *y;
+
+	init_both();
+	x = call(&a, HEAD, 0);
+	y = call(&b, HEAD, 0);
+	x->root_or_peer = y->root_or_peer = 4;
+	cw_baseline_row_set_value(x, CW_BASELINE_IN, CW_BASELINE_L2, 2);
+	cw_baseline_row_set_value(y, CW_BASELINE_IN, CW_BASELINE_L2, 2);
+	cw_baseline_row_set_value(x, CW_BASELINE_IN, CW_BASELINE_MEAN, 0.5);
+	cw_baseline_row_set_value(y, CW_BASELINE_IN, CW_BASELINE_MEAN, 0.5 + 1e-6);
+	cr_assert(cw_baseline_close(x, y, 1, &options, &d));
+	x->root_or_peer = y->root_or_peer = 400;
+	cr_assert_not(cw_baseline_close(x, y, 1, &options, &d));
+	cr_assert_eq(d.side, CW_BASELINE_IN);
+	cr_assert_eq(d.value, CW_BASELINE_MEAN);
+}
+
+static struct cw_baseline_first first_of(int32_t rank, const struct cw_baseline_row *row,
+					 enum cw_baseline_side side)
+{
+	return (struct cw_baseline_first){
+		.rank = rank,
+		.comm = cw_baseline_row_is_operator(row) ? 0 : 7,
+		.a = *row,
+		.b = *row,
+		.difference = { .what = CW_BASELINE_NUMBERS, .side = side },
+	};
+}
+
+Test(baseline, has_operators_before_the_collectives_that_they_feed)
+{
+	struct cw_baseline_row *reduce = op(&a, 1, CW_OP_ALL_REDUCE, 1, 1);
+	struct cw_baseline_row *gelu = call(&a, ATTEND, 3);
+	struct cw_baseline_first in, out, other, operator;
+
+	reduce->step_plus_1 = 4;
+	in = first_of(0, reduce, CW_BASELINE_IN);
+	out = first_of(0, reduce, CW_BASELINE_OUT);
+	other = first_of(1, reduce, CW_BASELINE_OUT);
+	operator= first_of(0, gelu, CW_BASELINE_OUT);
+	cr_assert(cw_baseline_is_before(&operator, & in));
+	cr_assert_not(cw_baseline_is_before(&in, &operator));
+	/* Its own went in as before: the operators have it from the collective. */
+	cr_assert(cw_baseline_is_before(&out, &operator));
+	cr_assert_not(cw_baseline_is_before(&operator, & out));
+	cr_assert(cw_baseline_is_before(&operator, & other));
+	reduce->step_plus_1 = 3;
+	in = first_of(0, reduce, CW_BASELINE_IN);
+	cr_assert(cw_baseline_is_before(&in, &operator));
 }

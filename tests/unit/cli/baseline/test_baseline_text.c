@@ -92,7 +92,7 @@ Test(baseline_text, says_what_a_call_moved)
 
 Test(baseline_text, says_how_much_was_checked_and_lost)
 {
-	struct baseline_job job = { .ranks = &rank, .n_ranks = 1, .n_compared = 1 };
+	struct baseline_job job = { .parts = &rank, .n_parts = 1, .n_ranks = 1, .n_compared = 1 };
 
 	job.sum.n_a = 400;
 	job.sum.n_checked = 398;
