@@ -14,6 +14,8 @@ static const struct cw_verb verbs[] = {
 	{ "run", cw_verb_run, "run a program with the agent loaded", &cw_argp_run, NULL, NULL },
 	{ "status", cw_verb_status, "jobs this node's daemon watches, and how they are",
 	  &cw_argp_status, NULL, NULL },
+	{ "top", cw_verb_top, "what this node's ranks call right now, and who comes late",
+	  &cw_argp_top, NULL, NULL },
 	{ "report", cw_verb_report, "list incidents, or show one", &cw_argp_report, cw_report_value,
 	  NULL },
 	{ "stacks", cw_verb_stacks, "where a job's ranks are right now", &cw_argp_stacks, NULL,

@@ -17,6 +17,7 @@ enum cw_exit {
 int cw_verb_run(int argc, char **argv);
 int cw_verb_stacks(int argc, char **argv);
 int cw_verb_status(int argc, char **argv);
+int cw_verb_top(int argc, char **argv);
 int cw_verb_mute(int argc, char **argv);
 int cw_verb_report(int argc, char **argv);
 int cw_verb_analyze(int argc, char **argv);
@@ -33,6 +34,6 @@ int cw_verb_lab_complete(int argc, char **argv);
 /* Their options. */
 extern const struct argp cw_argp_run, cw_argp_stacks, cw_argp_status, cw_argp_mute, cw_argp_report,
 	cw_argp_analyze, cw_argp_record, cw_argp_numerics, cw_argp_baseline, cw_argp_init_cluster,
-	cw_argp_doctor;
+	cw_argp_doctor, cw_argp_top;
 /* Classes, as struct cw_verb (cli/dispatch.h) has them. */
 const char *cw_report_value(const char *name, unsigned i);

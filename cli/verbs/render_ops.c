@@ -55,6 +55,10 @@ static void put_row(const struct cw_text *t, const json_t *row)
 	put_number(t->out, json_object_get(row, "device_us"), 9, 1);
 	put_number(t->out, json_object_get(row, "algbw_gbs"), 8, 2);
 	put_number(t->out, json_object_get(row, "busbw_gbs"), 8, 2);
+	if (json_object_get(row, "ops_per_s")) {
+		put_number(t->out, json_object_get(row, "ops_per_s"), 9, 1);
+		put_bytes(t->out, json_number_value(json_object_get(row, "bytes_per_s")));
+	}
 	fputc('\n', t->out);
 }
 
@@ -73,9 +77,11 @@ void cw_render_ops(FILE *out, const json_t *ops, bool color)
 			job = cw_json_str(row, "job", "");
 			fputs(i ? "\n" : "", out);
 			cw_text_put(&t, CW_TEXT_BOLD, cw_doc_job(row, "(no job yet)"));
-			fprintf(out, "\n  %-14s %-18s %-10s %9s %10s %8s %8s %8s %8s %9s %8s %8s\n",
+			fprintf(out,
+				"\n  %-14s %-18s %-10s %9s %10s %8s %8s %8s %8s %9s %8s %8s%s\n",
 				"kind", "comm", "size", "ops", "bytes", "p50 us", "p90 us",
-				"p99 us", "max us", "device us", "alg GB/s", "bus GB/s");
+				"p99 us", "max us", "device us", "alg GB/s", "bus GB/s",
+				json_object_get(row, "ops_per_s") ? "     op/s    bytes/s" : "");
 		}
 		put_row(&t, row);
 	}

@@ -15,6 +15,8 @@ void cw_render_status(FILE *out, const json_t *status, bool color);
  */
 void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigned lines,
 			    unsigned columns);
+/* Of the same, a line for each rank that comes late. */
+void cw_render_late(FILE *out, const json_t *status);
 /* collwatch.incidents/1 */
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color);
 /* collwatch.mute/1 */

@@ -380,6 +380,60 @@ def test_watching_shows_it_again_and_again_until_nobody_reads(daemon):
     assert done.returncode == 1, done
 
 
+def documents(process, most):
+    """What it prints one behind the other, each as it comes."""
+    text = ""
+    for line in process.stdout:
+        text += line
+        if line == "}\n":
+            yield json.loads(text)
+            text, most = "", most - 1
+        if most == 0:
+            return
+
+
+def test_top_shows_what_is_called_now(daemon):
+    with subprocess.Popen([COLLWATCH, "top", "--json", "--control", daemon.control], stdout=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, text=True) as top:
+        try:
+            with train_with_nan(daemon, 2):
+                for document in documents(top, 60):
+                    called = [r for r in document["rows"] if r["ops_per_s"] > 0]
+                    if called:
+                        break
+            assert called, "sixty documents, and nobody called"
+            for row in called:
+                # Two seconds or more from one document to the next.
+                assert row["ops_per_s"] <= row["ops"] / 2 and row["bytes_per_s"] <= row["bytes"] / 2, row
+        finally:
+            top.kill()
+    rows_of(daemon, 2 * 40 * 4)
+    done = run("top", "--once", "--control", daemon.control).stdout.splitlines()
+    assert "\033" not in "".join(done) and any("op/s" in line for line in done), done
+    assert all(float(line.split()[-3]) == 0 for line in done if "all_reduce" in line), done
+    expect(run("top", "--once", "--control", "/nowhere"), 1, err="no daemon answers")
+
+
+def test_top_fits_its_terminal(daemon):
+    with train_with_nan(daemon, 2):
+        rows_of(daemon, 1)
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 4, 60, 0, 0))
+    with subprocess.Popen([COLLWATCH, "top", "--once", "--control", daemon.control], stdout=theirs,
+                          stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 65536):
+                said += part
+        os.close(ours)
+        assert process.wait(60) == 0
+    before, screen = said.split(b"\033[H\033[J")
+    lines = screen.splitlines()
+    assert not before and len(lines) == 3 and max(map(len, lines)) <= 60, said
+
+
 def test_usage_errors_are_errors():
     expect(run(), 1, err="Usage")
     expect(run("no-such-verb"), 1, err='no verb "no-such-verb"')

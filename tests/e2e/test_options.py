@@ -113,6 +113,7 @@ def test_every_verb_of_a_product_without_the_laboratory_works(product):
         os.mkdir(records)
         daemon.wait_for(daemon.train("quiet", variables={"LD_PRELOAD": agent}))
         works("status", *control, says="quiet")
+        works("top", "--once", *control, says="op/s")
         works("report", *control)
         works("stacks", *control, says="train")
         works("mute", "quiet", *control)

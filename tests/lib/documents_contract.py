@@ -133,7 +133,7 @@ OPS = {
               "calls_us": (None, {"p50": SECONDS, "p90": SECONDS, "p99": SECONDS, "max": SECONDS, "jitter": SECONDS}),
               "timed": number, "device_us": (None, int, float),
               "device_max_us": (None, int, float), "algbw_gbs": (None, int, float),
-              "busbw_gbs": (None, int, float)}],
+              "busbw_gbs": (None, int, float), "ops_per_s?": (int, float), "bytes_per_s?": (int, float)}],
 }
 
 MUTE = {
