@@ -13,7 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 
 #define MAX_GROUPS 65536u
 /* PyTorch keeps 2,000 unless told otherwise. */

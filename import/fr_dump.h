@@ -26,7 +26,7 @@
 
 #include "common/err.h"
 #include "import/fr_frames.h"
-#include "import/value.h"
+#include "import/pickle/value.h"
 #include "model/arena.h"
 
 #define CW_FR_NONE (-1)

@@ -8,7 +8,7 @@
 
 #include "common/cleanup.h"
 #include "import/fr_dump.h"
-#include "import/pickle_write.h"
+#include "import/pickle/pickle_write.h"
 
 #define VERSION "2.10"
 /* PyTorch's own default. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "import/value.h"
+#include "import/pickle/value.h"
 #include "model/arena.h"
 
 struct fr_stack;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Shared values make walking all of it exponential: only so many are looked at. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "import/value.h"
+#include "import/pickle/value.h"
 
 static int convert(const json_t *doc, struct cw_arena *arena, unsigned depth,
 		   struct cw_value **ret);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetches instructions and their arguments; one table says what each of them does. */
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "import/pickle_machine.h"
+#include "import/pickle/pickle_machine.h"
 
 static int read_number(struct machine *m, unsigned bytes, uint64_t *ret)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opcodes are those of Python's pickletools, which documents each of them. */
-#include "import/pickle_write.h"
+#include "import/pickle/pickle_write.h"
 
 #include <string.h>
 

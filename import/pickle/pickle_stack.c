@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "import/pickle_machine.h"
+#include "import/pickle/pickle_machine.h"
 
 int pickle_fail(const struct machine *m, int errno_value, const char *what)
 {

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "import/value.h"
+#include "import/pickle/value.h"
 #include "model/arena.h"
 
 /* A dump of 2,000 entries with stacks is a few MiB, and takes about ten times that as values. */

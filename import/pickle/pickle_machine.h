@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 
 /* What follows an opcode. */
 enum argument {

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "import/pickle_machine.h"
+#include "import/pickle/pickle_machine.h"
 
 /* ---- scalars ---- */
 

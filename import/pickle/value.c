@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import/value.h"
+#include "import/pickle/value.h"
 
 #include <errno.h>
 #include <string.h>
