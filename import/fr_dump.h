@@ -37,12 +37,13 @@ enum cw_fr_state { CW_FR_SCHEDULED, CW_FR_STARTED, CW_FR_COMPLETED };
 
 enum { /* flags of an op */
        CW_FR_P2P = 1 << 0,
-       CW_FR_COALESCED = 1 << 1, /* stands for, or is part of, a coalesced group */
-       CW_FR_NO_SHAPE = 1 << 2,  /* name or sizes are not known: compare with nothing */
-       CW_FR_TIMED_OUT = 1 << 3, /* retired without having completed */
-       CW_FR_GROUP_END = 1 << 4, /* the entry that ends a coalesced group; gone after reading */
-       CW_FR_ODD_DTYPE = 1 << 5, /* one that is not known here: compare with its like only */
-       CW_FR_ORPHAN = 1 << 6,    /* of a coalesced group whose end is not there; as above */
+       CW_FR_COALESCED = 1 << 1,  /* stands for, or is part of, a coalesced group */
+       CW_FR_NO_SHAPE = 1 << 2,   /* name or sizes are not known: compare with nothing */
+       CW_FR_TIMED_OUT = 1 << 3,  /* retired without having completed */
+       CW_FR_GROUP_END = 1 << 4,  /* the entry that ends a coalesced group; gone after reading */
+       CW_FR_ODD_DTYPE = 1 << 5,  /* one that is not known here: compare with its like only */
+       CW_FR_BOTH_SIZES = 1 << 7, /* sent and taken are known */
+       CW_FR_ORPHAN = 1 << 6,     /* of a coalesced group whose end is not there; as above */
 };
 
 struct cw_fr_op {
@@ -53,6 +54,7 @@ struct cw_fr_op {
 	uint8_t flags;
 	int32_t peer; /* place in the group; CW_FR_NONE = no peer */
 	uint64_t count, bytes;
+	uint64_t sent, taken; /* of all_to_all, elements: in all from it, and to it */
 	uint64_t coll_seq, p2p_seq;
 	int64_t created_ns, completed_ns; /* wall time; 0 = unknown */
 	int64_t timeout_ns;

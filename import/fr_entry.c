@@ -205,6 +205,16 @@ const char *cw_fr_dtype_name(unsigned dtype)
 	return "Byte";
 }
 
+static void read_exchange(const struct cw_value *entry, struct cw_fr_op *op)
+{
+	const struct cw_value *sent = cw_value_get(entry, "input_sizes");
+	const struct cw_value *taken = cw_value_get(entry, "output_sizes");
+
+	if (cw_value_count(sent) && cw_value_count(taken) && count_elements(sent, &op->sent) &&
+	    count_elements(taken, &op->taken))
+		op->flags |= CW_FR_BOTH_SIZES;
+}
+
 static void read_sizes(const struct cw_value *entry, enum sizes_of which, struct cw_fr_op *op)
 {
 	bool output = which == SIZES_OUTPUT;
@@ -224,6 +234,8 @@ static void read_sizes(const struct cw_value *entry, enum sizes_of which, struct
 		op->flags |= CW_FR_ODD_DTYPE;
 	else
 		op->dtype = dtype->dtype;
+	if (op->kind == CW_OP_ALL_TO_ALL)
+		read_exchange(entry, op);
 	if (which == SIZES_DIFFER) {
 		if (!cw_signature_is_bytewise(op->kind))
 			op->count = 0;

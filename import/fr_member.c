@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import/fr_exchange.h"
 #include "record/record_layout.h"
 
 /* Completed calls kept per member: enough to see where two histories part. */
@@ -119,7 +120,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 			comm->is_p2p_whole = false;
 	if (comm->n_calls > 1)
 		qsort(comm->calls, comm->n_calls, sizeof(*comm->calls), compare_calls);
-	return 0;
+	return fr_exchange_compare(comm, arena);
 }
 
 /* The best known call of that number: there is one, `op` itself being among them. */

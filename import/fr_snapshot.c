@@ -383,12 +383,13 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 	char label[2 * 64 + 4];
 	struct cw_snap_comm comm = { .id = e->id, .nranks = e->comm.n_ranks, .name = label };
 	uint32_t index;
-	int r;
+	int r = fr_comm_prepare(&e->comm, &m->arena);
 
 	say_label(&e->comm, label, sizeof(label));
-	r = cw_snapshot_add_comm(m->snap, &comm, &index);
+	comm.uneven_seq = e->comm.uneven_seq;
+	comm.uneven_member = e->comm.uneven_member;
 	if (r == 0)
-		r = fr_comm_prepare(&e->comm, &m->arena);
+		r = cw_snapshot_add_comm(m->snap, &comm, &index);
 	m->n_unnamed_ops += e->comm.n_unnamed_ops;
 	for (uint32_t i = 0; i < e->comm.n_ranks && r == 0; i++) {
 		struct cw_snap_member member;

@@ -72,6 +72,8 @@
 	X(KEPT, uint32_t, nranks, 0, none, U32, 0, "ranks", "0.1.0", "the largest that a member was told; so many places it has") \
 	X(KEPT, uint64_t, agreed_seq, 0, none, U64, 0, "coll_seq", "0.1.0", "the members' calls were the same up to it, by hashes compared earlier; 0 = not known") \
 	X(KEPT, uint64_t, differ_seq, 0, none, U64, 0, "coll_seq", "0.1.0", "and no longer at this one; 0 = no difference was seen") \
+	X(KEPT, uint64_t, uneven_seq, 0, none, U64, 0, "coll_seq", "0.2.0", "of an exchange whose members expect in all more than they send, or less; 0 = none is known") \
+	X(KEPT, int32_t, uneven_member, 0, none, I32, 0, "comm rank", "0.2.0", "with uneven_seq: whose size is at odds with those of the others; -1 = it is not known") \
 	X(TEXT, const char *, name, 6, string, TEXT, 0, "", "0.1.0", "ncclConfig_t.commName")
 
 #define CW_MEMBER_FACTS(X) \

@@ -157,6 +157,9 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 		return diag->v->n_culprits ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_POSSIBLE;
 	case CW_CLASS_UNKNOWN:
 		return CW_CONFIDENCE_POSSIBLE;
+	case CW_CLASS_P2P_UNMATCHED:
+		return f->is_uneven && !diag->v->n_culprits ? CW_CONFIDENCE_POSSIBLE
+							    : CW_CONFIDENCE_LIKELY;
 	default:
 		return CW_CONFIDENCE_LIKELY;
 	}

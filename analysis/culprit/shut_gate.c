@@ -230,6 +230,7 @@ uint32_t shut_gate_common_party(const struct scene *s, uint32_t comm)
 void shut_gate_classify(const struct scene *s, uint32_t g, struct finding *f)
 {
 	const struct gate *gate = &s->g.gates[g];
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
 	bool collective = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT;
 
 	*f = (struct finding){ .node = waitgraph_gate_node(&s->g, g),
@@ -252,6 +253,12 @@ void shut_gate_classify(const struct scene *s, uint32_t g, struct finding *f)
 		f->detail = CW_DETAIL_SIZE;
 		f->is_proof = true;
 		f->rank = gate->oldest;
+	} else if (collective && gate->seq && gate->seq == c->uneven_seq) {
+		f->verdict_class = CW_CLASS_P2P_UNMATCHED;
+		f->detail = CW_DETAIL_SIZE;
+		f->is_uneven = true;
+		if (c->uneven_member >= 0 && (uint32_t)c->uneven_member < c->nranks)
+			f->rank = c->members[c->uneven_member].rank;
 	} else {
 		classify_full_collective(s, gate, f);
 	}

@@ -375,6 +375,10 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 	case CW_CLASS_P2P_UNMATCHED:
 		if (diag->main->messages)
 			say_messages(diag, c->rank, buf, len);
+		else if (diag->main->is_uneven)
+			cw_text_append(buf, len,
+				       "its size is at odds with those of the others by what is "
+				       "missing or left over");
 		else if (diag->main->partner != CW_SNAP_NONE)
 			say_pending(diag, c->rank, buf, len);
 		else if (diag->v->detail == CW_DETAIL_NOT_POSTED)

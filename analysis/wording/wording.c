@@ -780,6 +780,24 @@ static void sum_up_messages(const struct diagnosis *diag, const struct words *w)
 	cw_text_append(v->summary, sizeof(v->summary), ". No rank waits for it.");
 }
 
+/*
+ * "rank 1 and the others disagree on the size of all_to_all #22 on experts: what they send and what
+ * they expect do not add up. Ranks 0,2 have been waiting in it for 90 s."
+ */
+static void sum_up_uneven(const struct diagnosis *diag, struct words *w)
+{
+	struct cw_verdict *v = diag->v;
+
+	find_waiting(diag, w, "");
+	cw_text_append(v->summary, sizeof(v->summary),
+		       "%s disagree%s on the size of %s on %s: what all of them send and what they "
+		       "expect do not add up%s%s",
+		       v->n_culprits ? w->who.text : "the ranks",
+		       v->n_culprits == 1 ? "s with the others" : "", w->call.text, w->comm.text,
+		       v->n_culprits ? "" : ", and whose size is wrong is not recorded",
+		       w->waiting);
+}
+
 /* What holds a rank up is worth more than that it is missing. */
 static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
 {
@@ -820,6 +838,10 @@ static void sum_up(const struct diagnosis *diag)
 	case CW_CLASS_P2P_UNMATCHED:
 		if (diag->main->messages) {
 			sum_up_messages(diag, &w);
+			break;
+		}
+		if (diag->main->is_uneven) {
+			sum_up_uneven(diag, &w);
 			break;
 		}
 		if (diag->main->partner == CW_SNAP_NONE) {

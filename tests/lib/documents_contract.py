@@ -57,7 +57,8 @@ SNAPSHOT = {
         ("headway_by command cause fed pod pod_namespace container", str)) for name in names.split()},
         "host_call?": SNAPSHOT_OP}],
     "comms": [{**{name + "?": kind for names, kind in (
-        ("instance split_ordinal split_color nranks", number), ("agreed_seq differ_seq", count),
+        ("instance split_ordinal split_color nranks uneven_member", number),
+        ("agreed_seq differ_seq uneven_seq", count),
         ("id parent_id nccl_hash", ID), ("name", str)) for name in names.split()}, "members": [MEMBER]}],
     "notes": [str], "stacks?": [str],
 }

@@ -730,3 +730,82 @@ Test(flight_recorder, stacks_of_open_calls_come_before_those_of_others)
 	cr_assert_str_eq(stack_of(0), "train.py:1023 in step");
 	cr_assert_str_eq(stack_of(1), "other.py:1023 in step");
 }
+
+#define EXCHANGE(state, in, out)                                                                   \
+	"{\"process_group\":[\"4\",\"x\"],\"profiling_name\":\"nccl:all_to_all\","                 \
+	"\"collective_seq_id\":8,\"state\":\"" state "\",\"input_sizes\":[[" in ",4]],"            \
+	"\"input_dtypes\":[\"Float\"],\"output_sizes\":[[" out ",4]],"                             \
+	"\"output_dtypes\":[\"Float\"]}"
+
+static void exchange(const char *a, const char *b, const char *c)
+{
+	add_rank(0, "[0,1,2]", a);
+	add_rank(1, "[0,1,2]", b);
+	add_rank(2, "[0,1,2]", c);
+	judge();
+}
+
+/* 2 are missing in all, and rank 1 sends 2 fewer than either of the others. */
+Test(flight_recorder, who_sends_less_in_an_exchange_is_named_by_what_is_missing)
+{
+	exchange(EXCHANGE("started", "8", "15"), EXCHANGE("completed", "6", "0"),
+		 EXCHANGE("started", "8", "9"));
+	assert_culprit(CW_CLASS_P2P_UNMATCHED, "size", 1);
+	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
+	fini();
+
+	judge_dumps_of_torch("torch/moe.wrong-splits");
+	assert_culprit(CW_CLASS_P2P_UNMATCHED, "size", 1);
+}
+
+/* On the way back all expect what they had sent. */
+Test(flight_recorder, who_expects_more_in_an_exchange_is_named_by_what_is_missing)
+{
+	exchange(EXCHANGE("completed", "3", "8"), EXCHANGE("completed", "12", "8"),
+		 EXCHANGE("started", "9", "11"));
+	assert_culprit(CW_CLASS_P2P_UNMATCHED, "size", 2);
+}
+
+Test(flight_recorder, one_that_is_done_has_left_several_short)
+{
+	exchange(EXCHANGE("started", "7", "10"), EXCHANGE("started", "5", "9"),
+		 EXCHANGE("completed", "6", "2"));
+	assert_culprit(CW_CLASS_P2P_UNMATCHED, "size", 2);
+}
+
+/* It may expect too much, or any of the others have sent it too little. */
+Test(flight_recorder, of_an_exchange_that_does_not_add_up_nobody_is_named_where_several_may_be_why)
+{
+	exchange(EXCHANGE("started", "7", "10"), EXCHANGE("completed", "5", "9"),
+		 EXCHANGE("completed", "6", "2"));
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
+	fini();
+
+	/* Had rank 0 sent 3 more, or rank 2 expected 3 less, it would add up. */
+	exchange(EXCHANGE("started", "5", "7"), EXCHANGE("completed", "8", "7"),
+		 EXCHANGE("started", "8", "10"));
+	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+}
+
+Test(flight_recorder, an_exchange_that_adds_up_has_no_sizes_to_blame)
+{
+	exchange(EXCHANGE("started", "8", "15"), EXCHANGE("completed", "8", "0"),
+		 EXCHANGE("started", "8", "9"));
+	cr_assert_neq(verdict.detail, CW_DETAIL_SIZE, "%s", verdict.summary);
+}
+
+/* Two that leave a dump each, or none: of a stopped rank and of one that is dead the same is left.
+ */
+Test(flight_recorder, names_the_ranks_of_torchs_own_dumps)
+{
+	judge_dumps_of_torch("torch/ddp.branch");
+	assert_culprit(CW_CLASS_MISMATCH, "count", 1);
+	fini();
+
+	add("torch/ddp.stop", 0, -1);
+	add("torch/ddp.stop", 2, -1);
+	judge();
+	assert_culprit(CW_CLASS_UNKNOWN, "not_visible", 1);
+}
