@@ -95,7 +95,10 @@ LABELS = {
     ("fsdp", "branch"): ("mismatch", (CULPRIT,), "check_norm"),
     # Laid down as never_entered, which is for collectives: this one waits for a message.
     ("pipeline", "block-in-data-loader"): ("p2p_unmatched", (CULPRIT,), "read_sample"),
+    # It waits for the others, which wait for its messages.
+    ("pipeline", "branch"): ("deadlock", (CULPRIT,), "check_norm"),
     ("tensor", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
+    ("tensor", "branch"): ("mismatch", (CULPRIT,), "check_norm"),
     ("ring", "missing-send"): ("p2p_unmatched", (CULPRIT,), "train"),
     ("ring", "wrong-shape"): ("mismatch", (CULPRIT,), "average"),
     ("moe", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
@@ -103,6 +106,9 @@ LABELS = {
     ("loader", "worker-dies"): ("process_dead", (CULPRIT,), None),
     ("loader", "worker-blocks"): ("never_entered", (CULPRIT,), "fit"),
     ("checkpoint", "block-in-checkpoint"): ("never_entered", (0,), "save"),
+    ("checkpoint", "full-disk"): ("process_dead", (0,), None),
+    # What it calls there is DistributedDataParallel's, from a thread without Python.
+    ("checkpoint", "skipped-barrier"): ("mismatch", (CULPRIT,), None),
     ("graph", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
     ("graph", "branch"): ("mismatch", (CULPRIT,), "check_norm"),
     ("elastic", "exception"): ("process_dead", (CULPRIT,), None),
@@ -115,7 +121,7 @@ LABELS = {
 
 
 def fault_rank(fault):
-    return 0 if fault == "block-in-checkpoint" else CULPRIT
+    return 0 if fault in ("block-in-checkpoint", "full-disk") else CULPRIT
 
 
 PATIENT = 'no_headway_after = "20s"\nfirst_op_after = "1h"\n'

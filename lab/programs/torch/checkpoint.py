@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data-parallel training whose rank 0 writes checkpoints, slowly, while all others wait for it."""
 
+import errno
 import os
 import tempfile
 import time
@@ -25,6 +26,8 @@ def save(net, directory, samples, step):
             os.fsync(f.fileno())
         if samples.goes_wrong('block-in-checkpoint', step):
             job.wait_for_ever()  # the store does not answer
+        if samples.goes_wrong('full-disk', step):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if time.monotonic() > end:
             break
 
@@ -37,7 +40,8 @@ def train(args, rank, device):
             if step % EVERY == EVERY - 1:
                 if rank == 0:
                     save(net, directory, samples, step)
-                dist.barrier()
+                if not samples.goes_wrong('skipped-barrier', step):
+                    dist.barrier()
     return list(net.parameters())
 
 

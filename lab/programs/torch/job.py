@@ -32,9 +32,10 @@ FAULTS = {
     'worker-dies': 'a worker of its data loader dies (loader)',
     'worker-blocks': 'a worker of its data loader never answers (loader)',
     'block-in-checkpoint': 'writing its checkpoint never ends (checkpoint)',
+    'full-disk': 'its checkpoint does not fit on the disk (checkpoint)',
     'wrong-splits': 'it sends fewer tokens than it has announced (moe)',
     'missing-send': 'it leaves out a message (ring)',
-    'skipped-barrier': 'it does not come to a barrier of the CPU (gloo)',
+    'skipped-barrier': 'it does not come to a barrier: of the CPU (gloo), after a checkpoint (checkpoint)',
 }
 WIDTH, BATCH = 32, 8
 

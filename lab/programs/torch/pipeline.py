@@ -18,7 +18,8 @@ def train(args, rank, device):
     stage = PipelineStage(net, rank, ranks, device)
     schedule = Schedule1F1B(stage, MICROBATCHES, loss_fn=torch.nn.functional.mse_loss)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
-    for step, batch in job.Samples(args, rank):
+    samples = job.Samples(args, rank)
+    for step, batch in samples:
         # All stages draw from the same samples: the first one's input is the last one's target.
         torch.manual_seed(step)
         batch = torch.randn_like(batch).to(device)
@@ -29,6 +30,8 @@ def train(args, rank, device):
             schedule.step(target=batch)
         else:
             schedule.step()
+        if samples.goes_wrong('branch', step):
+            job.check_norm(next(net.parameters()).norm())
         optimizer.step()
         job.say(rank, 'step %d' % step)
     dist.barrier()

@@ -17,11 +17,14 @@ def train(args, rank, device):
                               torch.nn.Linear(3 * job.WIDTH, job.WIDTH)).to(device)
     net = parallelize_module(net, mesh, {'0': ColwiseParallel(), '2': RowwiseParallel()})
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
-    for step, batch in job.Samples(args, rank):
+    samples = job.Samples(args, rank)
+    for step, batch in samples:
         # The ranks of a tensor-parallel group work on the same samples.
         torch.manual_seed(step)
         batch = torch.randn_like(batch).to(device)
         loss = torch.nn.functional.mse_loss(net(batch), batch)
+        if samples.goes_wrong('branch', step):
+            job.check_norm(loss)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
