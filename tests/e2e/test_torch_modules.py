@@ -318,3 +318,31 @@ def test_holds_each_operator_of_a_real_run_against_another(at):
     first = doc["first"]
     expect((first["what"], first["check"]["step"]) == ("extra", 3), first)
     expect(first["check"]["site"] == "blocks.0 (Block): abs, forward", first)
+
+
+LOOKED = """
+import torch
+from collwatch.torch import looked
+known, looks = looked.Looked(), []
+def look(x, is_written=False):
+    return known.get(x, lambda t: looks.append(1) or t.sum(), is_written).item()
+a = torch.randn(4, 6)
+look(a), look(a.t()), look(a.detach())
+assert len(looks) == 1
+a.add_(1)
+assert look(a) == a.sum().item() and len(looks) == 2
+look(a[1:])
+look(a, is_written=True)
+assert len(looks) == 4
+with torch.inference_mode():
+    b = torch.ones(3)
+    look(b), look(b)
+assert len(looks) == 6
+for i in range(50):  # memory is given out again, and has other numbers
+    assert look(torch.full((100000,), float(i))) == i * 100000.0
+"""
+
+
+@needs_torch
+def test_looks_once_at_a_tensor_that_is_not_written():
+    python("-c", LOOKED)

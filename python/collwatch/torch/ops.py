@@ -23,6 +23,10 @@ index_fill index_fill_ constant_pad_nd masked_scatter
 """.split())
 
 
+# Libraries of operators whose writes torch counts; collectives write where it does not see it.
+_COUNTED = ("aten", "prims")
+
+
 def name_of(func):
     """"mm" of aten.mm.default"""
     packet = getattr(func, "overloadpacket", func)
@@ -79,6 +83,8 @@ class Ops(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = name_of(func)
+        if getattr(func, "namespace", "aten") not in _COUNTED:
+            self.watch.forget()
         if not self.watch.is_looking() or name in self.deny:
             return func(*args, **kwargs)
         before = self.watch.look(arguments(func, args, kwargs), "input")
@@ -86,5 +92,5 @@ class Ops(TorchDispatchMode):
         after = tensors_in(result, [])
         seen = {id(t) for _, t in after}
         after += [(n, t) for n, t in written_arguments(func, args, kwargs) if id(t) not in seen]
-        self.watch.add_op(name, before, self.watch.look(after, "output"), name in MAKES_MASKS)
+        self.watch.add_op(name, before, self.watch.look(after, "output", is_written=True), name in MAKES_MASKS)
         return result

@@ -22,17 +22,17 @@ def plain(x):
     return x
 
 
-def of(x):
+def of(x, has_norm):
     """[min, max, smallest absolute but zero (inf: all are zero), mean, norm]; NaN in x makes the first two NaN.
 
-    x: what plain() gave.
+    x: what plain() gave. Without has_norm the norm is 0.
     """
     if x.dtype not in _WIDE and (x.device.type == "cpu" or x.element_size() == 1):
         x = x.float()  # not all processors' reductions know the small formats
     low, high = torch.aminmax(x)
     size = x.abs()
-    least = torch.where(size > 0, size, torch.full((), float("inf"), dtype=size.dtype, device=size.device)).amin()
+    least = size.masked_fill_(~(size > 0), float("inf")).amin()
     wide = torch.float64 if x.device.type in ("cpu", "cuda") else torch.float32
     total = x.sum(dtype=wide)
-    norm = torch.linalg.vector_norm(x, dtype=wide)
+    norm = torch.linalg.vector_norm(x, dtype=wide) if has_norm else torch.zeros_like(total)
     return torch.stack([low.to(wide), high.to(wide), least.to(wide), total / x.numel(), norm])

@@ -24,7 +24,7 @@ import weakref
 import torch
 
 import collwatch
-from collwatch.torch import lines, ops as operators, stats
+from collwatch.torch import lines, looked, ops as operators, stats
 
 # So many frames of one step, so many first bad ones of a file: the rest is counted.
 FRAMES_MAX = 100000
@@ -144,6 +144,7 @@ class Watch:
         self._here, self._calls = threading.local(), {}
         self._step, self._n_frames, self._told, self._marked = -1, 0, 0, False
         self._dropped = self._unread = 0
+        self._looked = looked.Looked()
         self._ops, self._is_in_ops, self._backward, self._n_backward = None, False, None, 0
         self._was_bad = {"forward": False, "backward": False}
         self._replicas, self._scale = [], None
@@ -270,6 +271,7 @@ class Watch:
             self._read()
             self._scale = self._loss_scale()
         self._step = number
+        self._looked.forget()
         self._calls = {}
         collwatch.mark_step(number)
 
@@ -392,8 +394,17 @@ class Watch:
 
     # ---- frames ----
 
-    def look(self, tensors, side):
-        """Numbers of tensors, on their device. A tensor that cannot be looked at is counted."""
+    def forget(self):
+        """Something may have been written that nobody counts."""
+        self._looked.forget()
+
+    def _numbers(self, p):
+        return stats.of(p, self._declared is not None)
+
+    def look(self, tensors, side, is_written=False):
+        """Numbers of tensors, on their device. A tensor that cannot be looked at is counted.
+
+        is_written: by the call that has just ended."""
         found = []
         with self._unseen(), torch.no_grad():
             for what, x in tensors:
@@ -401,7 +412,7 @@ class Watch:
                     continue
                 try:
                     p = stats.plain(x)
-                    numbers = None if p is None else stats.of(p)
+                    numbers = None if p is None else self._looked.get(p, self._numbers, is_written)
                 except (RuntimeError, NotImplementedError, TypeError, AttributeError):
                     self._unread += 1
                     continue
