@@ -113,7 +113,9 @@ const struct cw_late_rank *late_ranks_tell(struct cw_late_ranks *l, int64_t now_
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct cw_late_rank *late = &l->v[i];
 
-		if (late->is_told || !cw_late_rank_is_confirmed(late))
+		/* What the nodes' clocks may have made is for who asks. */
+		if (late->is_told || !cw_late_rank_is_confirmed(late) ||
+		    late->said.confidence < CW_CONFIDENCE_LIKELY)
 			continue;
 		late->is_told = true;
 		if (!worst || late->said.percent > worst->said.percent)

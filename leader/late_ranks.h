@@ -52,8 +52,8 @@ bool late_ranks_is_due(const struct cw_late_ranks *l, int64_t now_ns, uint64_t c
 uint32_t late_ranks_look(struct cw_late_ranks *l, const struct cw_snapshot *snap,
 			 const struct cw_slow_list *list, struct cw_late_rank *ret_over);
 /*
- * The costliest of whom people are to be told now, and marks all that are confirmed as told; NULL =
- * nobody new, or too soon. Borrowed until the next look.
+ * The costliest of whom people are to be told now, and marks all that are confirmed, and likely, as
+ * told; NULL = nobody new, or too soon. Borrowed until the next look.
  */
 const struct cw_late_rank *late_ranks_tell(struct cw_late_ranks *l, int64_t now_ns);
 /* "rank 5 (node-b, pid 71) comes late: …", for people. */

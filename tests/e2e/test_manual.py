@@ -17,7 +17,7 @@ FOREIGN = {("run", "--list"): "of a program's loader"}
 # In bold and with an underscore, and no key: variables of others.
 NO_KEYS = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 # Of the journal.
-FIELDS = {"COLLWATCH_CLASS", "COLLWATCH_INCIDENT", "COLLWATCH_UID"}
+FIELDS = {"COLLWATCH_CLASS", "COLLWATCH_INCIDENT", "COLLWATCH_UID", "COLLWATCH_RANK"}
 
 
 def printed(*command):

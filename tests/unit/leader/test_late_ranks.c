@@ -11,6 +11,7 @@
 static struct cw_snapshot *snap;
 static struct cw_late_ranks late;
 static struct cw_late_rank over[CW_SLOW_MAX];
+static uint32_t confidence = CW_CONFIDENCE_LIKELY;
 
 static void set_up(void)
 {
@@ -47,7 +48,7 @@ static const struct cw_late_rank *look(uint32_t n, const uint32_t *ranks, uint32
 
 	for (uint32_t i = 0; i < n; i++)
 		list.v[i] = (struct cw_slow){ .rank = ranks[i],
-					      .confidence = CW_CONFIDENCE_LIKELY,
+					      .confidence = confidence,
 					      .n_ops = 50,
 					      .n_late = 48,
 					      .late_ns = 140 * CW_NS_PER_MS,
@@ -55,6 +56,20 @@ static const struct cw_late_rank *look(uint32_t n, const uint32_t *ranks, uint32
 	snap->now_ns += LATE_RANKS_EVERY_NS;
 	*ret_n_over = late_ranks_look(&late, snap, &list, over);
 	return late_ranks_tell(&late, snap->now_ns);
+}
+
+/* On another host, whose clock may be the reason. */
+Test(late_ranks, who_is_only_possibly_late_is_shown_and_not_told_of)
+{
+	static const uint32_t two = 2;
+	uint32_t n_over;
+
+	confidence = CW_CONFIDENCE_POSSIBLE;
+	for (unsigned i = 0; i < 4; i++)
+		cr_expect_null(look(1, &two, &n_over));
+	cr_expect(cw_late_rank_is_confirmed(&late.v[0]));
+	confidence = CW_CONFIDENCE_LIKELY;
+	cr_expect_not_null(look(1, &two, &n_over));
 }
 
 Test(late_ranks, is_told_once_after_the_second_look)
