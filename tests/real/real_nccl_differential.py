@@ -25,13 +25,15 @@ WITNESSES = {"NCCL_DEBUG": "WARN"}
 RAS_NAMES = re.compile(r"(?m)^ *Ranks? [\d,-]+ ha(?:s|ve) launched up to operation \d+"
                        r".*?managed by process (\d+)")
 # Of a rank that does not answer, RAS has no calls to compare.
-CANNOT_ANSWER = {"kill-self", "stop-self"}
+CANNOT_ANSWER = {"kill-self", "stop-self", "wrong-root-noticed"}
 # NVIDIA's buffers between two ranks take small messages whose receive is not there: the simulated
 # ones, too, here.
 AS_NVIDIAS = {"SIM_NCCL_BUFFERED": str(4 << 20)}
 FAULTS = ["block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
           "extra-op", "stop-self", "block-stream", "wrong-dtype", "wrong-redop", "skip-recv",
-          "swap-comms", "never-init"]
+          "swap-comms", "never-init", "wrong-root-noticed"]
+# A program that checks its numbers: some rank ends, which often only got them from another.
+NOTICED = "-noticed"
 
 # Where NVIDIA's goes another way than ours, and is told so: the class there. The rank is the same.
 OTHERWISE = {
@@ -82,8 +84,10 @@ def build():
 
 def start_job(daemon, name, fault, is_real):
     arguments = ["--steps", "0", "--step-ms", "20", "--elements", "256", "--tp", "2", "--fault",
-                 fault, "--fault-rank", str(CULPRIT), "--fault-step", str(STEP),
+                 fault.removesuffix(NOTICED), "--fault-rank", str(CULPRIT), "--fault-step", str(STEP),
                  "--fault-file", f"{daemon.dir}/{name}.struck"]
+    if fault.endswith(NOTICED):
+        arguments.append("--strict")
     if fault in RING:
         arguments.append("--ring")
     if not is_real:
