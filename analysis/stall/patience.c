@@ -174,11 +174,12 @@ struct matter {
 	const struct cw_verdict *v;
 	const struct cw_snap_rank *w; /* who is waited for: one of the culprits; NULL = nobody */
 	uint32_t w_index;
-	int64_t limit_ns;   /* T */
-	int64_t longest_ns; /* L; 0 = none */
-	int64_t timeout_ns; /* J; 0 = none */
-	int64_t retry_ns;   /* of the network */
-	uint32_t notices;   /* at this place, of a source of work */
+	int64_t limit_ns;    /* T */
+	int64_t longest_ns;  /* L; 0 = none */
+	int64_t timeout_ns;  /* J; 0 = none */
+	int64_t retry_ns;    /* of the network */
+	uint32_t notices;    /* at this place, of a source of work */
+	bool is_like_server; /* at this place, and nobody was told yet */
 	/* Of all culprits together: found once, because each of thousands may ask. */
 	bool is_held;          /* some are, by a debugger or freezer */
 	bool is_clean_exit;    /* all have ended without fault */
@@ -345,15 +346,20 @@ static bool is_missed_elsewhere(const struct matter *m)
 	return false;
 }
 
+/* It gives the others work by the very call that they wait in, and has none. */
+static bool has_no_work(const struct matter *m)
+{
+	return m->v->verdict_class == CW_CLASS_NEVER_ENTERED &&
+	       cw_host_wait_is_open(m->w->host_wait) && is_root(m) && !is_missed_elsewhere(m);
+}
+
 /* Who sits at a terminal gives work, too. */
 static bool fits_source(const struct matter *m)
 {
 	if (!is_outside(m) || m->v->n_culprits != 1 || !m->w || m->v->comm >= m->snap->n_comms)
 		return false;
 	/* A person types as slowly whatever the call is that the others wait in. */
-	return m->w->host_wait == CW_HOST_WAIT_TTY ||
-	       (m->v->verdict_class == CW_CLASS_NEVER_ENTERED &&
-		cw_host_wait_is_open(m->w->host_wait) && is_root(m) && !is_missed_elsewhere(m));
+	return m->w->host_wait == CW_HOST_WAIT_TTY || has_no_work(m);
 }
 
 static bool fits_init(const struct matter *m)
@@ -508,11 +514,16 @@ static int64_t storage_page(const struct matter *m)
 	return max_ns(300 * S, 3 * m->longest_ns);
 }
 
-/* Once soon; who waits for work again and again is told of ever more rarely. */
+/*
+ * Once soon; who waits for work again and again is told of ever more rarely, but once more soon,
+ * when there is something to say about that.
+ */
 static int64_t source_notice(const struct matter *m)
 {
 	static const int64_t after_ns[] = { 75 * S, 1800 * S, 4 * 3600 * S };
 
+	if (m->is_like_server && has_no_work(m))
+		return after_ns[0];
 	return after_ns[m->notices < 2 ? m->notices : 2];
 }
 
@@ -705,6 +716,9 @@ static struct patience patience_of(const struct matter *m)
 	};
 
 	p.may_page = is_served && p.page_ns != PATIENCE_NEVER;
+	/* A person at a debugger's prompt is a source, and the job no server. */
+	p.gives_work = row->is_source && has_no_work(m);
+	p.proposes_serving = p.gives_work && m->is_like_server;
 	return p;
 }
 
@@ -811,6 +825,8 @@ struct patience cw_patience(const struct cw_snapshot *snap, const struct cw_verd
 			    .limit_ns = limit_of(snap, v),
 			    .longest_ns = site ? site->longest_ns : 0,
 			    .notices = site ? site->notices : 0,
+			    .is_like_server = snap->policy == CW_POLICY_TRAINING && sites &&
+					      wait_sites_should_propose(sites, site),
 			    .is_held = is_traced(snap, v) || is_frozen(snap, v),
 			    .is_clean_exit = all_ended_cleanly(snap, v),
 			    .last_come_ns = last_come(snap, v),

@@ -28,8 +28,10 @@ struct patience {
 	bool may_page;
 	bool is_no_proof; /* whatever the verdict calls it */
 	bool is_source;   /* somebody who gives the others work, and waits for it */
-	bool is_held;     /* by a person: nothing is learnt from it */
-	bool is_pause;    /* ages of other rows count from when this one fits no more */
+	/* … by the very call they wait in; it looks like a server, which nobody was told yet. */
+	bool gives_work, proposes_serving;
+	bool is_held;  /* by a person: nothing is learnt from it */
+	bool is_pause; /* ages of other rows count from when this one fits no more */
 };
 
 /* sites: what the job has got over; NULL = nothing. */

@@ -87,6 +87,8 @@ struct entry {
 	bool is_over;            /* resolved, to be reported */
 	bool is_held;            /* somebody held who was waited for: no habit of the job's */
 	int64_t paused_ns;       /* … seen so last; 0 = never */
+	bool is_idle;            /* who gives the work had none for WAIT_SITES_IDLE_NS */
+	bool proposes_serving;   /* its notice does */
 	struct who who[MAX_WHO]; /* they are waited for, as of the last look */
 	uint32_t n_who;
 	int64_t left_ns; /* since when nobody is seen in it any more; 0 = somebody is */
@@ -206,13 +208,17 @@ static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
 /* is_learnt: it ended because it went on, not because its communicator is gone. */
 static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns, bool is_learnt)
 {
+	bool is_habit = is_learnt && !e->is_held;
+
+	if (is_habit && e->is_idle)
+		wait_sites_idle(&s->sites, &e->site, now_ns);
 	if (e->is_silent || (!e->stall_ns && !e->confirmed_ns)) {
 		*e = (struct entry){ 0 };
 		return;
 	}
 	e->is_over = true;
 	e->over_after_ns = now_ns - e->since_ns;
-	if (is_learnt && !e->is_held)
+	if (is_habit)
 		wait_sites_learn(&s->sites, &e->site, e->over_after_ns, now_ns);
 }
 
@@ -497,6 +503,8 @@ static void notice(struct cw_stall *s, struct entry *e, const struct patience *p
 		e->stall_ns = s->now_ns;
 	if (p->is_source)
 		wait_sites_note(&s->sites, &e->site, s->now_ns);
+	e->proposes_serving = p->proposes_serving;
+	s->sites.has_proposed |= p->proposes_serving;
 }
 
 /* The phase of an entry, and why. */
@@ -514,6 +522,7 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 	if (p->is_pause)
 		e->paused_ns = snap->now_ns;
 	age = age_of(s, e, p);
+	e->is_idle |= p->gives_work && age >= WAIT_SITES_IDLE_NS;
 	note_proof(e, snap, is_proof(v, p));
 	if (age >= p->read_after_ns)
 		confirmed = read_evidence(s, e, snap, v);
@@ -624,6 +633,11 @@ static enum cw_hang hang_of(const struct cw_verdict *v, const struct patience *p
 	return is_page ? p->hang_at_page : p->hang;
 }
 
+bool cw_stall_has_proposed_serving(const struct cw_stall *s)
+{
+	return s->sites.has_proposed;
+}
+
 enum cw_severity cw_stall_severity(const struct cw_snapshot *snap, const struct cw_verdict *v,
 				   enum cw_hang *ret_hang)
 {
@@ -650,6 +664,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->confidence = e->confirmed_ns ? e->confidence : v->confidence;
 	ret->noticed_ns = e->noticed_ns;
 	ret->is_noticed = e->noticed_ns != 0;
+	ret->proposes_serving = e->proposes_serving && !e->confirmed_ns;
 	ret->hang = hang_of(v, &p, e->confirmed_ns != 0);
 	ret->next_ns = next_look(s, e, snap, v, &p);
 	if (ret->phase == CW_STALL_QUIET) {

@@ -35,6 +35,8 @@ struct cw_stall_decision {
 	/* A stall that is told of already, but not to people who sleep: see enum cw_severity. */
 	bool is_noticed;
 	int64_t noticed_ns; /* 0 = not yet */
+	/* Its notice tells that the job looks like a server: COLLWATCH_POLICY=serving. */
+	bool proposes_serving;
 	/* With a stall or more. What it says of a page was known when it was confirmed. */
 	enum cw_hang hang;
 	/* Confidence after patience: may be lower than the verdict's. */
@@ -62,6 +64,9 @@ void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const str
  */
 void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v, uint32_t n, struct cw_stall_decision *ret);
+
+/* Some notice on this job has proposed COLLWATCH_POLICY=serving. */
+bool cw_stall_has_proposed_serving(const struct cw_stall *s);
 
 /* What it is by this one snapshot alone: as if it had read the same for long enough. */
 enum cw_severity cw_stall_severity(const struct cw_snapshot *snap, const struct cw_verdict *v,

@@ -74,3 +74,13 @@ void wait_sites_note(struct wait_sites *s, const struct wait_site *like, int64_t
 {
 	meet(s, like, now_ns)->notices++;
 }
+
+void wait_sites_idle(struct wait_sites *s, const struct wait_site *like, int64_t now_ns)
+{
+	meet(s, like, now_ns)->idle++;
+}
+
+bool wait_sites_should_propose(const struct wait_sites *s, const struct wait_site *site)
+{
+	return site && site->idle >= WAIT_SITES_IDLE_MIN && !s->has_proposed;
+}

@@ -89,6 +89,17 @@ static void put_suppressed(const struct cw_text *t, const json_t *job)
 	fputs(")\n", t->out);
 }
 
+static void put_proposal(const struct cw_text *t, const json_t *job)
+{
+	if (strcmp(cw_json_str(job, "proposed_policy", ""), "serving") != 0)
+		return;
+	fprintf(t->out, "%12s", "");
+	cw_text_wrap(
+		t, 12, 12,
+		"looks like a server that waits for requests: set COLLWATCH_POLICY=serving in its "
+		"environment");
+}
+
 static void put_pods(const struct cw_text *t, const json_t *pods)
 {
 	size_t n = json_array_size(pods);
@@ -229,6 +240,7 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 	}
 	put_slow(t, json_object_get(job, "slow"));
 	put_late(t, json_object_get(job, "late"));
+	put_proposal(t, job);
 	if (*incident) {
 		fprintf(t->out, "%*scollwatch report ", 12, "");
 		cw_text_put(t, CW_TEXT_BOLD, incident);

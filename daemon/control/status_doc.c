@@ -92,6 +92,13 @@ static void add_timeout(json_t *job, const struct cw_job_view *view)
 	(void)json_object_set_new(job, "job_timeout", timeout);
 }
 
+/* Only where it is: a proposal is made once. */
+static void add_proposal(json_t *doc, const struct cw_job *job)
+{
+	if (cw_stall_has_proposed_serving(job->stall))
+		(void)json_object_set_new(doc, "proposed_policy", json_string("serving"));
+}
+
 /* */
 static void add_pods(json_t *job, const char *pods)
 {
@@ -163,6 +170,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	add_slow(c, doc, view);
 	add_late(c, doc, &job->late);
 	add_timeout(doc, view);
+	add_proposal(doc, job);
 	add_pods(doc, view->pods);
 	append(c, doc);
 }

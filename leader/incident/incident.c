@@ -515,6 +515,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		.confidence = v->is_proof ? v->confidence : d->confidence,
 		.hang = d->hang,
 		.severity = inc->severity,
+		.proposes_serving = d->proposes_serving,
 		.last_progress_wall_ns = wall_of(snap, v->last_progress_ns),
 		.stall_wall_ns = wall_of(
 			snap, stall_ns > v->last_progress_ns ? stall_ns : v->last_progress_ns),

@@ -24,7 +24,7 @@
 /*
  * A culprit is named; it is known where one sits; of a signal that ended it: it is one that
  * programs raise by what they do, somebody is known to have sent it, or neither; what it sleeps in:
- * MAYBE_STORAGE unless it is something else.
+ * MAYBE_STORAGE unless it is something else; the job looks like a server.
  */
 enum when {
 	ALWAYS,
@@ -39,6 +39,7 @@ enum when {
 	IN_SOCKET,
 	AT_PROMPT,
 	MAYBE_STORAGE,
+	LIKE_SERVER,
 };
 
 /*
@@ -77,6 +78,11 @@ struct row {
 	"NCCL_DEBUG_FILE=/tmp/nccl.%h.%p"
 
 static const struct row rows[] = {
+	{ ANY_CLASS, ANY_DETAIL,
+	  "Several times it had nothing to give the others until there was some, as it is with a "
+	  "server between requests. If it is one, say so where its ranks are started: nobody is "
+	  "called then for a server that is idle, only for what is broken.",
+	  "export COLLWATCH_POLICY=serving   # before the job is started again", LIKE_SERVER },
 	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_OOM_KILLED,
 	  "The kernel killed it for lack of memory. Look at what else ran there, and at the limit "
 	  "of "
@@ -424,6 +430,8 @@ static bool applies(const struct row *row, const json_t *incident)
 	case AT_PROMPT:
 	case MAYBE_STORAGE:
 		return what_it_sleeps_in(incident) == row->when;
+	case LIKE_SERVER:
+		return strcmp(cw_json_str(incident, "proposed_policy", ""), "serving") == 0;
 	default:
 		return true;
 	}

@@ -309,6 +309,29 @@ static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
 		json_pack("{s:f, s:b}", "seconds", (double)ns / 1e9, "assumed", is_assumed));
 }
 
+/* The sentence that follows the others; a summary without its full stop gets one. */
+static int add_sentence(json_t *incident, const char *sentence)
+{
+	const char *before = cw_json_str(incident, "summary", "");
+	size_t len = strlen(before);
+	char summary[1024];
+
+	snprintf(summary, sizeof(summary), "%s%s %s", before,
+		 len && before[len - 1] != '.' ? "." : "", sentence);
+	return json_object_set_new(incident, "summary", cw_json_text(summary));
+}
+
+/* What to do about it is advice; whoever reads only the summary is told of it, too. */
+static int add_proposal(json_t *doc, const struct cw_incident_info *info)
+{
+	if (!info->proposes_serving)
+		return 0;
+	if (json_object_set_new(doc, "proposed_policy", json_string("serving")) < 0)
+		return -1;
+	return add_sentence(doc, "The job looks like a server that waits for requests: set "
+				 "COLLWATCH_POLICY=serving in its environment.");
+}
+
 static json_t *victims_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	json_t *doc = json_object();
@@ -354,6 +377,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "times", times_doc(info));
 	bad |= add_timeout(doc, snap);
 	bad |= json_object_set_new(doc, "summary", cw_json_text(v->summary));
+	bad |= add_proposal(doc, info);
 	bad |= json_object_set_new(doc, "leader", cw_json_text(or_empty(info->leader)));
 	bad |= json_object_set_new(doc, "bundle", cw_json_text(info->bundle));
 	return cw_json_finish(doc, bad);
@@ -369,18 +393,6 @@ const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *e
 		    strcmp(cw_json_str(one, "host", ""), cw_json_str(culprit, "host", "")) == 0)
 			return one;
 	return NULL;
-}
-
-/* The sentence that follows the others; a summary without its full stop gets one. */
-static int add_sentence(json_t *incident, const char *sentence)
-{
-	const char *before = cw_json_str(incident, "summary", "");
-	size_t len = strlen(before);
-	char summary[1024];
-
-	snprintf(summary, sizeof(summary), "%s%s %s", before,
-		 len && before[len - 1] != '.' ? "." : "", sentence);
-	return json_object_set_new(incident, "summary", cw_json_text(summary));
 }
 
 /* Whatever it is in, that is why it does not move: a signal continues it. */

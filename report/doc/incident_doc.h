@@ -6,6 +6,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/snapshot.h"
@@ -19,6 +20,7 @@ struct cw_incident_info {
 	enum cw_confidence confidence; /* after patience, may be below the verdict's */
 	enum cw_hang hang;
 	enum cw_severity severity;
+	bool proposes_serving; /* the job looks like a server, and is watched as training is */
 	/* Wall time, ns; 0 = unknown (null in the document). */
 	int64_t last_progress_wall_ns, stall_wall_ns, confirmed_wall_ns, resolved_wall_ns;
 	const char *leader; /* node that decided */

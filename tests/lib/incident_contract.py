@@ -77,6 +77,7 @@ INCIDENT = {
     "times": {"last_progress": (None, TIME), "stall": (None, TIME), "confirmed": (None, TIME),
               "resolved": (None, TIME)},
     "job_timeout?": {"seconds": (int, float), "assumed": bool},
+    "proposed_policy?": ("serving",),
     "summary": text, "leader": str, "bundle": (None, text),
     "objections?": [{"node": text, "reason": text}],
     "uid?": number, "user?": text, "command?": text, "suppressed?": ("shadow", "muted"), "withheld?": ("shadow", "muted"),

@@ -549,3 +549,168 @@ Test(stall, does_not_follow_where_it_has_come)
 	cr_expect_not(j.d.moved_from.is_set);
 	cr_expect(j.d.resolved_key.is_set);
 }
+
+/* ---- a server that nobody called one ---- */
+
+/* What the job calls, and what the culprit waits in, as long as the others wait for it. */
+static struct cw_op call;
+
+static void step_in_call(void)
+{
+	struct sb *b = stall_job_draft();
+	struct cw_snapshot *snap;
+
+	b->comms[0]->usual.kind = call.kind;
+	b->comms[0]->usual.root = call.root;
+	snap = sb_snapshot(b);
+	snap->thresholds = j.t;
+	snap->policy = j.policy;
+	stall_job_look(b, snap);
+}
+
+/* They wait for it so long; then it comes, and they get on for a while. Returns proposals. */
+static unsigned wait_and_go_on(int64_t ns)
+{
+	bool was_proposed = cw_stall_has_proposed_serving(j.tracker);
+	unsigned proposals = 0;
+
+	stall_job_fault();
+	j.now_ns += SB_S / 2; /* no age is that of the draft's own clock: its times would be 0 */
+	for (; j.now_ns - j.fault_ns < ns; j.now_ns += SB_S) {
+		bool had = j.d.proposes_serving;
+
+		step_in_call();
+		cr_assert_neq(j.d.phase, CW_STALL_HANG);
+		cr_assert(!j.d.proposes_serving || j.d.is_noticed);
+		proposals += j.d.proposes_serving && !had;
+	}
+	j.fault_ns = 0;
+	j.done += 50;
+	for (unsigned i = 0; i < 10; i++, j.now_ns += SB_S)
+		step_in_call();
+	cr_assert_not(j.d.proposes_serving, "of a wait that is over");
+	cr_assert_eq(cw_stall_has_proposed_serving(j.tracker), was_proposed || proposals);
+	return proposals;
+}
+
+/*
+ * Megatron's server of text: rank 0 has Flask, and all others wait in the broadcast of what to do
+ * next (send_do_generate()).
+ */
+static void serve(void)
+{
+	j.t.no_headway_ns = 60 * SB_S;
+	j.culprit = 0;
+	j.host_wait = CW_HOST_WAIT_SOCKET;
+	call = (struct cw_op){ .kind = CW_OP_BROADCAST, .root = 0 };
+}
+
+static unsigned proposals_of(unsigned waits, int64_t ns)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < waits; i++)
+		n += wait_and_go_on(ns);
+	return n;
+}
+
+Test(stall, proposes_once_that_an_idle_server_is_told_to_be_one)
+{
+	serve();
+	cr_expect_eq(proposals_of(3, 7 * 3600 * SB_S), 0, "too early");
+	cr_expect_eq(wait_and_go_on(7 * 3600 * SB_S), 1);
+	cr_expect_eq(proposals_of(6, 7 * 3600 * SB_S), 0, "said again");
+}
+
+/* Its second notice would come after half an hour only, and such waits have none. */
+Test(stall, proposes_to_a_server_that_waits_for_minutes)
+{
+	serve();
+	cr_expect_eq(proposals_of(3, 200 * SB_S), 0);
+	cr_expect_eq(proposals_of(4, 200 * SB_S), 1);
+}
+
+Test(stall, takes_pauses_of_less_than_a_minute_for_none)
+{
+	serve();
+	cr_expect_eq(proposals_of(8, 58 * SB_S), 0);
+	cr_expect_eq(wait_and_go_on(200 * SB_S), 0);
+}
+
+Test(stall, proposes_nothing_to_who_was_told_to_be_a_server)
+{
+	serve();
+	j.policy = CW_POLICY_SERVING;
+	cr_expect_eq(proposals_of(6, 3600 * SB_S), 0);
+}
+
+/* The root waits for storage, whether bytes move or, as here, none does for minutes. */
+Test(stall, proposes_nothing_to_a_job_that_saves_every_hour)
+{
+	serve();
+	j.host_wait = CW_HOST_WAIT_STORAGE;
+	for (unsigned i = 0; i < 6; i++) {
+		cr_expect_eq(wait_and_go_on(10 * SB_S), 0);
+		j.now_ns += 3600 * SB_S;
+		cr_expect_eq(wait_and_go_on(280 * SB_S), 0);
+	}
+}
+
+Test(stall, proposes_nothing_to_a_job_whose_root_evaluates)
+{
+	serve();
+	for (unsigned i = 0; i < 6; i++) {
+		stall_job_fault();
+		j.headway_until_ns = INT64_MAX;
+		for (; j.now_ns - j.fault_ns < 900 * SB_S; j.now_ns += SB_S) {
+			step_in_call();
+			cr_assert_not(j.d.proposes_serving);
+		}
+		j.fault_ns = 0;
+		j.done += 50;
+		step_in_call();
+		j.now_ns += SB_S;
+	}
+	cr_expect_eq(wait_and_go_on(200 * SB_S), 0);
+}
+
+/* It waits for data in a socket, too, but what the others wait in is no way to give them any. */
+Test(stall, proposes_nothing_to_a_job_whose_data_loader_is_slow)
+{
+	serve();
+	call = (struct cw_op){ .kind = CW_OP_ALL_REDUCE, .root = -1 };
+	cr_expect_eq(proposals_of(8, 200 * SB_S), 0);
+}
+
+/* A breakpoint in a training loop: somebody types, and it is no server. */
+Test(stall, proposes_nothing_to_who_sits_at_a_debugger_s_prompt)
+{
+	serve();
+	j.host_wait = CW_HOST_WAIT_TTY;
+	call = (struct cw_op){ .kind = CW_OP_ALL_REDUCE, .root = -1 };
+	cr_expect_eq(proposals_of(5, 5 * 3600 * SB_S), 0);
+}
+
+/* Whoever was held by a debugger says nothing of what the job does by itself. */
+Test(stall, proposes_nothing_because_of_waits_that_a_debugger_made)
+{
+	serve();
+	j.liveness = CW_LIVE_TRACED;
+	cr_expect_eq(proposals_of(4, 200 * SB_S), 0);
+	j.liveness = CW_LIVE_ALIVE;
+	cr_expect_eq(wait_and_go_on(200 * SB_S), 0);
+}
+
+/* A proof is told as one, whatever its job looks like. */
+Test(stall, pages_for_a_death_in_a_job_that_looks_like_a_server)
+{
+	serve();
+	cr_expect_eq(proposals_of(4, 200 * SB_S), 1);
+	stall_job_fault();
+	j.liveness = CW_LIVE_KILLED;
+	j.ended_ns = j.now_ns;
+	for (; j.now_ns - j.fault_ns < 30 * SB_S && j.d.phase != CW_STALL_HANG; j.now_ns += SB_S)
+		step_in_call();
+	cr_expect_eq(j.d.phase, CW_STALL_HANG);
+	cr_expect_not(j.d.proposes_serving);
+}

@@ -312,3 +312,18 @@ Test(cli_render_status, exits_with_what_the_worst_job_comes_to)
 			     "{\"state\":\"untracked\"}]}"),
 		     CW_EXIT_HANG);
 }
+
+Test(cli_render_status, says_that_a_job_looks_like_a_server)
+{
+	char *text = text_of(cw_render_status,
+			     "{\"node\":\"a\",\"jobs\":[{\"job\":\"chat\",\"state\":\"healthy\","
+			     "\"proposed_policy\":\"serving\"}]}");
+
+	cr_expect_not_null(strstr(text, "looks like a server that waits for requests"), "%s", text);
+	cr_expect_not_null(strstr(text, "COLLWATCH_POLICY=serving"), "%s", text);
+	free(text);
+	text = text_of(cw_render_status,
+		       "{\"node\":\"a\",\"jobs\":[{\"job\":\"chat\",\"state\":\"healthy\"}]}");
+	cr_expect_null(strstr(text, "serving"), "%s", text);
+	free(text);
+}

@@ -71,6 +71,7 @@ static const char *io_suppress_reason(void *user, const struct cw_incident_due *
 }
 
 static unsigned notices;
+static char last_notice[1024];
 static bool has_notices;
 
 static bool io_wants_notices(void *user)
@@ -81,6 +82,7 @@ static bool io_wants_notices(void *user)
 static void io_notice(void *user, const struct cw_incident_due *due, const json_t *doc)
 {
 	notices++;
+	copy_field(last_notice, sizeof(last_notice), doc, "summary");
 	(void)snprintf(sent_id, sizeof(sent_id), "%s", due->id);
 	cr_assert_str_eq(json_string_value(json_object_get(doc, "severity")), "notice");
 }
@@ -562,6 +564,23 @@ Test(incident, a_notice_has_a_bundle_and_calls_nobody)
 	cr_assert_not(cw_incident_is_open(inc));
 	cr_assert_eq(alerts, 0);
 	cr_assert_str_eq(last_closed_as, "slow");
+}
+
+Test(incident, a_notice_proposes_what_its_decision_does)
+{
+	struct cw_verdict v = verdict(CW_CLASS_NEVER_ENTERED);
+	struct cw_stall_decision d = { .phase = CW_STALL_STALLED,
+				       .is_noticed = true,
+				       .proposes_serving = true,
+				       .key = matter(11),
+				       .hang = CW_HANG_POSSIBLE };
+
+	snap->now_ns = now;
+	cw_incident_step(inc, snap, &v, &d);
+	pass(10);
+	cr_assert_eq(notices, 1);
+	cr_assert_eq(alerts, 0);
+	cr_expect_not_null(strstr(last_notice, "COLLWATCH_POLICY=serving"), "%s", last_notice);
 }
 
 Test(incident, what_was_noted_becomes_one_page_under_the_same_id)

@@ -190,3 +190,18 @@ Test(advice, a_document_without_anything_is_survived)
 	cr_assert(has_command("ssh <host>"));
 	json_decref(incident);
 }
+
+Test(advice, names_the_setting_to_a_job_that_looks_like_a_server)
+{
+	json_t *incident = json_pack("{s:s,s:s,s:s}", "class", "never_entered", "detail",
+				     "outside_nccl", "proposed_policy", "serving");
+
+	cr_assert_not_null(incident);
+	cw_advice(incident, &advice);
+	cr_expect_str_eq(advice.steps[0].command,
+			 "export COLLWATCH_POLICY=serving   # before the job is started again");
+	cr_assert_eq(json_object_del(incident, "proposed_policy"), 0);
+	cw_advice(incident, &advice);
+	cr_expect(!has_command("COLLWATCH_POLICY"));
+	json_decref(incident);
+}

@@ -190,6 +190,27 @@ Test(incident_doc, has_the_smallest_time_out_of_the_ranks_where_one_is_known)
 	cw_snapshot_free(snap);
 }
 
+Test(incident_doc, proposes_the_policy_of_a_server_in_its_summary_too)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_incident_info info = fixture_info;
+	struct cw_verdict v;
+	json_t *doc;
+
+	fixture_verdict(&v);
+	doc = cw_incident_doc(snap, &v, &info);
+	cr_expect_null(json_object_get(doc, "proposed_policy"));
+	cr_expect_str_eq(text_at(doc, "summary"), v.summary);
+	json_decref(doc);
+	info.proposes_serving = true;
+	doc = cw_incident_doc(snap, &v, &info);
+	cr_expect_str_eq(text_at(doc, "proposed_policy"), "serving");
+	cr_expect_eq(strncmp(text_at(doc, "summary"), v.summary, strlen(v.summary)), 0);
+	cr_expect_not_null(strstr(text_at(doc, "summary"), " set COLLWATCH_POLICY=serving in "));
+	json_decref(doc);
+	cw_snapshot_free(snap);
+}
+
 Test(incident_doc, says_in_which_pod_a_culprit_is_where_that_is_known)
 {
 	struct cw_snapshot *snap = fixture_snapshot();
