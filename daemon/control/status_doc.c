@@ -99,7 +99,7 @@ static void add_proposal(json_t *doc, const struct cw_job *job)
 		(void)json_object_set_new(doc, "proposed_policy", json_string("serving"));
 }
 
-/* */
+/* pods: one a line; "" = it runs in none. */
 static void add_pods(json_t *job, const char *pods)
 {
 	json_t *list = *pods ? json_array() : json_null();
