@@ -254,8 +254,9 @@ static enum fault_effect wait_a_while(struct rank *r, const struct suite_fault *
 {
 	r->host = HOST_BUSY;
 	r->busy_by = by;
-	if (f->for_ns != SUITE_FOREVER)
-		host_wake_at(r, r->c->now_ns + f->for_ns);
+	r->wait_end_ns = f->for_ns == SUITE_FOREVER ? 0 : r->c->now_ns + f->for_ns;
+	if (r->wait_end_ns)
+		host_wake_at(r, r->wait_end_ns);
 	return FAULT_WAITS;
 }
 

@@ -163,9 +163,10 @@ struct rank {
 	uint32_t wait;       /* with nothing: enum cw_host_wait */
 	int64_t active_ns;   /* last sign of work */
 	bool is_frozen, missed_wake;
-	int64_t thawed_ns; /* when it was let go last; 0 = never */
-	int64_t call_ns;   /* of its last call: no two are made at one instant */
-	uint64_t wake_id;  /* wake-ups of another id are void */
+	int64_t thawed_ns;   /* when it was let go last; 0 = never */
+	int64_t wait_end_ns; /* of a fault that makes it wait, the last; 0 = none, or for ever */
+	int64_t call_ns;     /* of its last call: no two are made at one instant */
+	uint64_t wake_id;    /* wake-ups of another id are void */
 	uint32_t liveness, flags, exit_code, term_signal;
 	int64_t started_ns; /* nobody has seen it before */
 	int64_t ended_ns;

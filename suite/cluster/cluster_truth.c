@@ -124,6 +124,13 @@ static bool has_stuck_stream(const struct rank *r)
 	return false;
 }
 
+/* When it went on last after a debugger, a signal or a wait of a fault; 0 = never. */
+static int64_t let_go_ns(const struct rank *r)
+{
+	return r->wait_end_ns <= r->c->now_ns && r->wait_end_ns > r->thawed_ns ? r->wait_end_ns
+									       : r->thawed_ns;
+}
+
 static json_t *rank_doc(const struct rank *r)
 {
 	const struct cluster *c = r->c;
@@ -144,7 +151,7 @@ static json_t *rank_doc(const struct rank *r)
 		seconds_since(c, r->active_ns), "stuck", has_stuck_stream(r) ? 1 : 0, "version",
 		(int)trait_version(c->s, r->index), "environment",
 		(json_int_t)trait_environment(c->s, r->index), "let_go_ago",
-		r->thawed_ns ? seconds_since(c, r->thawed_ns) : -1.0);
+		let_go_ns(r) ? seconds_since(c, let_go_ns(r)) : -1.0);
 }
 
 /* As an array: it is long enough. Of a call that failed NCCL knows nothing: it has no number. */
