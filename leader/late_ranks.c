@@ -135,25 +135,32 @@ static const char *since(int64_t wall_ns, char buf[32])
 	return buf;
 }
 
+void cw_late_rank_format(const struct cw_late_rank *late, char *buf, size_t len)
+{
+	const struct cw_slow *s = &late->said;
+	char time[32];
+
+	(void)snprintf(buf, len,
+		       "rank %d (%s, pid %d) comes late: %.0f ms on average in %u %% of the "
+		       "collectives on %s since %s; the others wait for it %u %% of the time (%s)",
+		       late->rank, late->host, late->pid, (double)s->late_ns / 1e6,
+		       s->n_ops ? 100 * s->n_late / s->n_ops : 0,
+		       *late->comm_name ? late->comm_name : "a communicator",
+		       since(late->since_wall_ns, time), s->percent,
+		       cw_confidence_name(s->confidence));
+}
+
 void late_ranks_format(const struct cw_late_ranks *l, const struct cw_late_rank *late, char *buf,
 		       size_t len)
 {
-	const struct cw_slow *s = &late->said;
 	uint32_t n_others = 0;
-	char time[32], others[48] = "";
+	size_t n;
 
 	for (uint32_t i = 0; i < l->n; i++)
 		n_others += &l->v[i] != late && cw_late_rank_is_confirmed(&l->v[i]);
+	cw_late_rank_format(late, buf, len);
+	n = strlen(buf);
 	if (n_others)
-		(void)snprintf(others, sizeof(others), "; %u other rank%s late, too", n_others,
+		(void)snprintf(buf + n, len - n, "; %u other rank%s late, too", n_others,
 			       n_others == 1 ? " is" : "s are");
-	(void)snprintf(
-		buf, len,
-		"rank %d (%s, pid %d) comes late: %.0f ms on average in %u %% of the "
-		"collectives on %s since %s; the others wait for it %u %% of the time (%s)%s",
-		late->rank, late->host, late->pid, (double)s->late_ns / 1e6,
-		s->n_ops ? 100 * s->n_late / s->n_ops : 0,
-		*late->comm_name ? late->comm_name : "a communicator",
-		since(late->since_wall_ns, time), s->percent, cw_confidence_name(s->confidence),
-		others);
 }

@@ -56,6 +56,8 @@ uint32_t late_ranks_look(struct cw_late_ranks *l, const struct cw_snapshot *snap
  * told; NULL = nobody new, or too soon. Borrowed until the next look.
  */
 const struct cw_late_rank *late_ranks_tell(struct cw_late_ranks *l, int64_t now_ns);
-/* "rank 5 (node-b, pid 71) comes late: …", for people. */
+/* "rank 5 (node-b, pid 71) comes late: …", for people; len is 1 or more. */
+void cw_late_rank_format(const struct cw_late_rank *late, char *buf, size_t len);
+/* … and how many others are. */
 void late_ranks_format(const struct cw_late_ranks *l, const struct cw_late_rank *late, char *buf,
 		       size_t len);

@@ -128,35 +128,14 @@ static void put_slow(const struct cw_text *t, const json_t *slow)
 	cw_text_wrap(t, 12, 12, cw_json_str(slow, "summary", ""));
 }
 
-static void format_late(const json_t *late, char *line, size_t len)
-{
-	json_int_t n = cw_json_int(late, "collectives", 0);
-	const char *comm = cw_json_str(late, "comm_name", "");
-
-	(void)snprintf(line, len,
-		       "rank %" JSON_INTEGER_FORMAT " (%s, pid %" JSON_INTEGER_FORMAT
-		       ") comes late: %.0f ms on average in %" JSON_INTEGER_FORMAT
-		       " %% of the collectives on %s; the others wait for it %.0f %% of the time "
-		       "(%s)",
-		       cw_json_int(late, "rank", -1), cw_json_str(late, "host", "?"),
-		       cw_json_int(late, "pid", 0),
-		       1000 * json_number_value(json_object_get(late, "late_s")),
-		       n > 0 ? 100 * cw_json_int(late, "waited_for", 0) / n : 0,
-		       *comm ? comm : cw_json_str(late, "comm", "?"),
-		       100 * json_number_value(json_object_get(late, "share")),
-		       cw_json_str(late, "confidence", "?"));
-}
-
 static void put_late(const struct cw_text *t, const json_t *list)
 {
 	const json_t *late;
-	char line[512];
 	size_t i;
 
 	json_array_foreach (list, i, late) {
-		format_late(late, line, sizeof(line));
 		fprintf(t->out, "%12s", "");
-		cw_text_wrap(t, 12, 12, line);
+		cw_text_wrap(t, 12, 12, cw_json_str(late, "summary", ""));
 	}
 }
 
@@ -164,15 +143,13 @@ void cw_render_late(FILE *out, const json_t *status)
 {
 	struct cw_text t = { .out = out };
 	const json_t *job, *late;
-	char line[512];
 	size_t i, k;
 
 	json_array_foreach (json_object_get(status, "jobs"), i, job) {
 		json_array_foreach (json_object_get(job, "late"), k, late) {
-			format_late(late, line, sizeof(line));
 			cw_text_put(&t, CW_TEXT_PLAIN, cw_doc_job(job, "?"));
 			fputs(": ", out);
-			cw_text_put(&t, CW_TEXT_PLAIN, line);
+			cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(late, "summary", ""));
 			fputc('\n', out);
 		}
 	}

@@ -59,14 +59,15 @@ static void add_slow(const struct collector *c, json_t *job, const struct cw_job
 static json_t *late_doc(const struct cw_late_rank *late, int64_t now_ns)
 {
 	const struct cw_slow *s = &late->said;
-	char comm[24];
+	char comm[24], summary[512];
 
 	(void)snprintf(comm, sizeof(comm), "0x%" PRIx64, late->comm);
-	return json_pack("{s:i, s:s, s:i, s:s, s:s, s:I, s:I, s:f, s:f, s:s, s:f}", "rank",
-			 (int)late->rank, "host", late->host, "pid", (int)late->pid, "comm", comm,
-			 "comm_name", late->comm_name, "collectives", (json_int_t)s->n_ops,
-			 "waited_for", (json_int_t)s->n_late, "late_s", (double)s->late_ns / 1e9,
-			 "share", s->percent / 100.0, "confidence",
+	cw_late_rank_format(late, summary, sizeof(summary));
+	return json_pack("{s:o, s:i, s:s, s:i, s:s, s:s, s:I, s:I, s:f, s:f, s:s, s:f}", "summary",
+			 cw_json_text(summary), "rank", (int)late->rank, "host", late->host, "pid",
+			 (int)late->pid, "comm", comm, "comm_name", late->comm_name, "collectives",
+			 (json_int_t)s->n_ops, "waited_for", (json_int_t)s->n_late, "late_s",
+			 (double)s->late_ns / 1e9, "share", s->percent / 100.0, "confidence",
 			 cw_confidence_name(s->confidence), "since_s",
 			 seconds(cw_age_ns(now_ns, late->since_ns)));
 }

@@ -116,7 +116,7 @@ STATUS = {
               "watched_s": SECONDS, "muted": MUTED, "suppressed": (None, "shadow", "muted"), "withheld": (None, "shadow", "muted"),
               "severity": (None, "page", "notice"),
               "slow?": (None, {"lasted_s": SECONDS, "ago_s": SECONDS, "summary": str}),
-              "late?": [{"rank": number, "host": str, "pid": number, "comm": ID, "comm_name": str,
+              "late?": [{"summary": str, "rank": number, "host": str, "pid": number, "comm": ID, "comm_name": str,
                          "collectives": number, "waited_for": number, "late_s": SECONDS, "share": (int, float),
                          "confidence": ("possible", "likely"), "since_s": SECONDS}],
               "job_timeout?": (None, {"seconds": SECONDS, "assumed": bool}),

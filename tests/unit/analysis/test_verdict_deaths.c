@@ -453,16 +453,24 @@ Test(verdict_deaths, knows_a_death_by_the_wait_that_is_older)
 
 /* ---- a death after calls that differed ---- */
 
-/* Rank 2 called #40 otherwise, all are through it; rank 5 did not come to #42, and has ended. */
-static struct sb_comm *ends_after_odd_call(void (*change)(struct cw_op *op))
+/* That rank called it otherwise, and all are through it; rank 5 did not come to #42. */
+static struct sb_comm *odd_call(uint32_t member, uint64_t seq, void (*change)(struct cw_op *op))
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
 
-	change(sb_odd(c, 2, 40));
+	change(sb_odd(c, member, seq));
 	for (uint32_t m = 0; m < 8; m++)
 		c->members[m].has_window = true;
 	sb_all_wait_but(c, 5, 4 * SB_S);
 	c->members[5].age_ns = 4 * SB_S;
+	return c;
+}
+
+/* … and has ended. */
+static struct sb_comm *ends_after_odd_call(void (*change)(struct cw_op *op))
+{
+	struct sb_comm *c = odd_call(2, 40, change);
+
 	b->ranks[5].liveness = CW_LIVE_EXITED;
 	b->ranks[5].exit_code = 1;
 	b->ranks[5].end_by = CW_END_BY_NOBODY;
@@ -512,13 +520,7 @@ Test(verdict_deaths, tells_a_death_after_a_differing_call_only_once)
 
 Test(verdict_deaths, blames_who_called_otherwise_and_then_ended)
 {
-	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
-
-	other_root(sb_odd(c, 5, 41));
-	for (uint32_t m = 0; m < 8; m++)
-		c->members[m].has_window = true;
-	sb_all_wait_but(c, 5, 4 * SB_S);
-	c->members[5].age_ns = 4 * SB_S;
+	(void)odd_call(5, 41, other_root);
 	b->ranks[5].liveness = CW_LIVE_KILLED;
 	b->ranks[5].term_signal = SIGABRT;
 	b->ranks[5].end_by = CW_END_BY_ITSELF;
