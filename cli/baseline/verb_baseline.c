@@ -5,8 +5,9 @@
  * goes to standard error.
  */
 #include <argp.h>
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
+#include <fnmatch.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
@@ -279,23 +280,32 @@ static int read_lines(const char *path, const char *dir, uint64_t *n_operators)
 	return 0;
 }
 
+static int is_of_lines(const struct dirent *entry)
+{
+	return fnmatch("collwatch-tensors-rank*.jsonl", entry->d_name, 0) == 0;
+}
+
 /* What the program's ranks left in the directory: they become baselines, which are read faster. */
 static int read_left(const char *dir, uint64_t *n_operators)
 {
-	char pattern[PATH_MAX];
-	glob_t found;
-	int r = 0;
+	struct dirent **found = NULL;
+	int n = scandir(dir, &found, is_of_lines, alphasort), r = 0;
+	char path[PATH_MAX];
 
-	if (snprintf(pattern, sizeof(pattern), "%s/collwatch-tensors-rank*.jsonl", dir) >=
-		    (int)sizeof(pattern) ||
-	    glob(pattern, 0, NULL, &found) != 0)
-		return 0;
-	for (size_t i = 0; i < found.gl_pathc && r == 0; i++) {
-		r = read_lines(found.gl_pathv[i], dir, n_operators);
-		if (r == 0)
-			(void)unlink(found.gl_pathv[i]);
+	for (int i = 0; i < n; i++) {
+		if (r == 0 && snprintf(path, sizeof(path), "%s/%s", dir, found[i]->d_name) <
+				      (int)sizeof(path)) {
+			r = read_lines(path, dir, n_operators);
+			if (r == 0)
+				(void)unlink(path);
+		}
+		free(found[i]);
 	}
-	globfree(&found);
+	free(found);
+	if (n < 0) {
+		r = -errno;
+		fprintf(stderr, "collwatch: %s: %m\n", dir);
+	}
 	return r;
 }
 
@@ -305,13 +315,18 @@ static int run_program(const struct args *args, const char *dir, int *ret_progra
 	struct run_child child = { .command = args->program };
 	_cleanup_(freep) struct baseline_rank_end *ends = NULL;
 	struct baseline_ranks *ranks;
-	char agent[PATH_MAX];
+	char agent[PATH_MAX], lines[PATH_MAX];
 	struct cw_err err = { "" };
 	uint64_t n_operators = 0;
 	uint32_t n = 0;
 	int wait_status, status, r;
 
-	(void)setenv("COLLWATCH_TENSORS", dir, 1);
+	/* The program may change its directory. */
+	if (!realpath(dir, lines)) {
+		fprintf(stderr, "collwatch: %s: %m\n", dir);
+		return EXIT_USAGE;
+	}
+	(void)setenv("COLLWATCH_TENSORS", lines, 1);
 	(void)setenv("COLLWATCH_SUMMARY", args->summary ? args->summary : "full", 1);
 	set_unless_set("COLLWATCH_CALL_STACKS", "on");
 	r = run_agent_load(args->agent, args->program[0], agent, &err);

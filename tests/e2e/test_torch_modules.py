@@ -305,6 +305,16 @@ def test_does_not_take_operators_of_one_run_alone_for_equal(at, kept):
            checked(kept, at + "/0"))
 
 
+def test_finds_what_a_program_left_that_went_elsewhere(at):
+    """The directory is given from here, is a pattern besides, and the program works in another."""
+    lines = calls_of(at + "/lines", 0)
+    program = f"cd / && cp {lines} \"$COLLWATCH_TENSORS/collwatch-tensors-rank0.jsonl\""
+    p = subprocess.run([COLLWATCH, "baseline", "record", "-o", "run[1]", "--", "/bin/sh", "-c", program], cwd=at,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    expect("rank 0: calls of operators 48" in p.stderr, p.stderr)
+    expect(sorted(os.listdir(at + "/run[1]")) == ["rank-0.operators.baseline"], os.listdir(at + "/run[1]"))
+
+
 @needs_torch
 def test_holds_each_operator_of_a_real_run_against_another(at):
     def calls(name, *options):
