@@ -411,10 +411,12 @@ static json_t *classes_doc(struct score *score)
 			continue;
 		json_object_set_new(
 			doc, cw_class_name(k),
-			json_pack("{s:o, s:o, s:I, s:o, s:o, s:{s:o, s:o, s:o}}", "precision",
-				  share(c->given_rightly, c->given), "recall",
+			json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:{s:o, s:o, s:o}}",
+				  "precision", share(c->given_rightly, c->given), "recall",
 				  share(c->right, c->expected), "n", (json_int_t)c->expected,
-				  "precision_95", interval(c->given_rightly, c->given), "recall_95",
+				  "right", (json_int_t)c->right, "given", (json_int_t)c->given,
+				  "given_rightly", (json_int_t)c->given_rightly, "precision_95",
+				  interval(c->given_rightly, c->given), "recall_95",
 				  interval(c->right, c->expected), "page_s", "median",
 				  seconds_at(&c->pages, 50), "p95", seconds_at(&c->pages, 95),
 				  "longest", seconds_at(&c->pages, 100)));
