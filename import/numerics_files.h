@@ -3,10 +3,8 @@
  * The tensor summaries that flight records hold, as the judge of a job's numbers wants them
  * (analysis/numerics/numerics.h): one record per rank of one job, in files or of living processes.
  *
- * A record keeps the last summaries of its rank and, for each device, the first tensor with NaN or
- * infinity. What the calls they belong to were (operator, time, call site) is known as long as the
- * record has the calls. Records of living processes move on while they are read: each is of its
- * own moment. Reading files blocks.
+ * Records of living processes move on while they are read: each is of its own moment
+ * (digest/looks.h). Reading files blocks.
  */
 #pragma once
 
@@ -14,6 +12,7 @@
 
 #include "analysis/numerics/numerics.h"
 #include "common/err.h"
+#include "digest/looks.h"
 #include "import/import_watch.h"
 #include "model/arena.h"
 
@@ -31,7 +30,8 @@ struct cw_numerics_source {
 struct cw_numerics_input {
 	struct cw_numerics_job job;
 	struct cw_numerics_source *sources; /* n_ranks of the job */
-	struct cw_arena arena;              /* all of it */
+	struct cw_looks looks;              /* what the job points to */
+	struct cw_arena arena;              /* the rest */
 };
 
 /*

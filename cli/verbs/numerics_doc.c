@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#include "cli/verbs/numerics_text.h"
+#include "cli/verbs/numerics_coverage.h"
+#include "digest/numerics_text.h"
 #include "model/op.h"
 #include "report/json_util.h"
 
@@ -67,7 +68,7 @@ static json_t *firsts_doc(const struct cw_numerics_job *job, const struct cw_num
 					   json_string(names[said->firsts[i].origin]));
 		bad |= json_object_set_new(
 			doc, "text",
-			cw_json_text(numerics_text_first(job, said, i, text, sizeof(text))));
+			cw_json_text(cw_numerics_text_first(job, said, i, text, sizeof(text))));
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -125,7 +126,8 @@ static json_t *rows_doc(const struct cw_numerics_job *job, const struct cw_numer
 					   row->ratio > 0 ? number(row->ratio) : json_null());
 		bad |= json_object_set_new(doc, "loss_scaling", json_boolean(row->is_scaling));
 		bad |= json_object_set_new(
-			doc, "text", cw_json_text(numerics_text_row(job, row, text, sizeof(text))));
+			doc, "text",
+			cw_json_text(cw_numerics_text_row(job, row, text, sizeof(text))));
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -150,7 +152,7 @@ static json_t *headroom_doc(const struct cw_numerics_job *job,
 		bad |= json_object_set_new(doc, "since_step", cw_json_u64(h->warned_step));
 		bad |= json_object_set_new(
 			doc, "text",
-			cw_json_text(numerics_text_headroom(job, h, text, sizeof(text))));
+			cw_json_text(cw_numerics_text_headroom(job, h, text, sizeof(text))));
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -173,7 +175,8 @@ static json_t *ranges_doc(const struct cw_numerics_job *job, const struct cw_num
 		bad |= json_object_set_new(doc, "room", number(r->room));
 		bad |= json_object_set_new(doc, "steps", json_integer(r->n_steps));
 		bad |= json_object_set_new(
-			doc, "text", cw_json_text(numerics_text_range(job, r, text, sizeof(text))));
+			doc, "text",
+			cw_json_text(cw_numerics_text_range(job, r, text, sizeof(text))));
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -212,9 +215,9 @@ static json_t *divergences_doc(const struct cw_numerics_job *job,
 		bad |= json_object_set_new(doc, "groups",
 					   groups_doc(job, &said->divergent[d->first], d->count));
 		bad |= json_object_set_new(doc, "has_majority", json_boolean(d->has_majority));
-		bad |= json_object_set_new(
-			doc, "text",
-			cw_json_text(numerics_text_divergence(job, said, d, text, sizeof(text))));
+		bad |= json_object_set_new(doc, "text",
+					   cw_json_text(cw_numerics_text_divergence(
+						   job, said, d, text, sizeof(text))));
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -236,7 +239,7 @@ static json_t *imbalances_doc(const struct cw_numerics_job *job,
 		bad |= json_object_set_new(doc, "bound", number(m->bound));
 		bad |= json_object_set_new(
 			doc, "text",
-			cw_json_text(numerics_text_imbalance(job, m, text, sizeof(text))));
+			cw_json_text(cw_numerics_text_imbalance(job, m, text, sizeof(text))));
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -258,7 +261,7 @@ static json_t *suspects_doc(const struct cw_numerics_job *job,
 		bad |= json_object_set_new(doc, "communicators", json_integer(s->n_comms));
 		bad |= json_object_set_new(
 			doc, "text",
-			cw_json_text(numerics_text_suspect(job, s, text, sizeof(text))));
+			cw_json_text(cw_numerics_text_suspect(job, s, text, sizeof(text))));
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -276,7 +279,7 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(doc, "alarm", json_boolean(cw_numerics_is_alarming(said)));
 	bad |= json_object_set_new(
 		doc, "coverage",
-		cw_json_text(numerics_text_coverage(in, said, text, sizeof(text))));
+		cw_json_text(numerics_coverage_text(in, said, text, sizeof(text))));
 	bad |= json_object_set_new(doc, "nonfinite", cw_json_u64(said->n_bad));
 	bad |= json_object_set_new(doc, "loss_scaling_explains_all",
 				   json_boolean(said->is_all_scaling));

@@ -15,11 +15,12 @@
 #include "cli/terminal/pager.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
+#include "cli/verbs/numerics_coverage.h"
 #include "cli/verbs/numerics_doc.h"
 #include "cli/verbs/numerics_modules.h"
-#include "cli/verbs/numerics_text.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
+#include "digest/numerics_text.h"
 #include "import/numerics_files.h"
 #include "model/op.h"
 
@@ -105,7 +106,7 @@ static void show_look(const struct cw_numerics_job *job, uint32_t look)
 		(void)snprintf(size, sizeof(size), "%llu of %llu", (unsigned long long)l->elements,
 			       (unsigned long long)l->offered);
 	printf("    %-3s %-28s %s x %s  absmin %.3g  absmax %.3g  mean %.3g",
-	       l->is_output ? "out" : "in", numerics_text_call(job, look, call, sizeof(call)),
+	       l->is_output ? "out" : "in", cw_numerics_text_call(job, look, call, sizeof(call)),
 	       cw_dtype_name(l->dtype), size, l->abs_min, l->abs_max, l->mean);
 	if (cw_numerics_is_bad(l))
 		printf("  NaN %llu  Inf %llu", (unsigned long long)l->nans,
@@ -135,14 +136,14 @@ static void show_firsts(const struct numerics_args *args, const struct cw_numeri
 	char text[TEXT_BYTES];
 
 	for (uint32_t i = 0; i < said->n_firsts; i++)
-		printf("%s\n", numerics_text_first(job, said, i, text, sizeof(text)));
+		printf("%s\n", cw_numerics_text_first(job, said, i, text, sizeof(text)));
 	if (said->n_firsts > 1)
 		printf("  (which of these was first is not known: their calls are on different "
 		       "communicators, or in the same)\n");
 	else if (said->is_first_by_clock)
 		printf("  (by the clocks of their hosts)\n");
 	for (uint32_t i = 0; i < said->n_rows; i++)
-		printf("%s\n", numerics_text_row(job, &said->rows[i], text, sizeof(text)));
+		printf("%s\n", cw_numerics_text_row(job, &said->rows[i], text, sizeof(text)));
 	for (uint32_t i = 0; i < said->n_firsts; i++)
 		show_before(args, job, said, job->looks[said->firsts[i].look].rank);
 }
@@ -164,25 +165,27 @@ static void show_text(const struct numerics_args *args, const struct cw_numerics
 		show_firsts(args, job, said);
 	left_out(said->n_rows_left_out, "rows of such steps");
 	for (uint32_t i = 0; i < said->n_headroom; i++)
-		printf("%s\n", numerics_text_headroom(job, &said->headroom[i], text, sizeof(text)));
+		printf("%s\n",
+		       cw_numerics_text_headroom(job, &said->headroom[i], text, sizeof(text)));
 	left_out(said->n_headroom_left_out, "calls near their type's limit");
 	for (uint32_t i = 0; i < said->n_ranges; i++)
-		printf("%s\n", numerics_text_range(job, &said->ranges[i], text, sizeof(text)));
+		printf("%s\n", cw_numerics_text_range(job, &said->ranges[i], text, sizeof(text)));
 	left_out(said->n_ranges_left_out, "calls with too many numbers at an end of their type");
 	for (uint32_t i = 0; i < said->n_divergences; i++)
-		printf("%s\n", numerics_text_divergence(job, said, &said->divergences[i], text,
-							sizeof(text)));
+		printf("%s\n", cw_numerics_text_divergence(job, said, &said->divergences[i], text,
+							   sizeof(text)));
 	left_out(said->n_divergences_left_out, "calls with different results");
 	for (uint32_t i = 0; i < said->n_suspects; i++)
-		printf("%s\n", numerics_text_suspect(job, &said->suspects[i], text, sizeof(text)));
+		printf("%s\n",
+		       cw_numerics_text_suspect(job, &said->suspects[i], text, sizeof(text)));
 	for (uint32_t i = 0; i < said->n_imbalances; i++)
 		printf("%s\n",
-		       numerics_text_imbalance(job, &said->imbalances[i], text, sizeof(text)));
+		       cw_numerics_text_imbalance(job, &said->imbalances[i], text, sizeof(text)));
 	left_out(said->n_imbalances_left_out, "sums that do not add up");
 	if (!said->n_bad && !cw_numerics_is_alarming(said))
 		printf("nothing to look at: no NaN, no infinity, no growth towards it, and copies "
 		       "that must be equal are\n");
-	printf("%s\n", numerics_text_coverage(in, said, text, sizeof(text)));
+	printf("%s\n", numerics_coverage_text(in, said, text, sizeof(text)));
 }
 
 static bool has_summaries(const struct cw_numerics_input *in)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/verbs/numerics_text.h"
+#include "digest/numerics_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -98,7 +98,7 @@ static void add_ranks(struct line *l, const struct cw_numerics_job *job, const u
 	add(l, "%s %s", n == 1 ? "rank" : "ranks", cw_rankset_format(ranks, n, text, sizeof(text)));
 }
 
-char *numerics_text_call(const struct cw_numerics_job *job, uint32_t look, char *buf, size_t len)
+char *cw_numerics_text_call(const struct cw_numerics_job *job, uint32_t look, char *buf, size_t len)
 {
 	struct line l = { .buf = buf, .len = len };
 
@@ -116,8 +116,9 @@ static void add_first_fed(struct line *l, const struct cw_numerics_job *job,
 	add_call(l, job, look);
 }
 
-char *numerics_text_first(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
-			  uint32_t i, char *buf, size_t len)
+char *cw_numerics_text_first(const struct cw_numerics_job *job,
+			     const struct cw_numerics_report *said, uint32_t i, char *buf,
+			     size_t len)
 {
 	const struct cw_numerics_first *f = &said->firsts[i];
 	const struct cw_numerics_look *k = &job->looks[f->look];
@@ -149,8 +150,8 @@ char *numerics_text_first(const struct cw_numerics_job *job, const struct cw_num
 	return end(&l);
 }
 
-char *numerics_text_row(const struct cw_numerics_job *job, const struct cw_numerics_row *row,
-			char *buf, size_t len)
+char *cw_numerics_text_row(const struct cw_numerics_job *job, const struct cw_numerics_row *row,
+			   char *buf, size_t len)
 {
 	struct line l = { .buf = buf, .len = len };
 
@@ -173,8 +174,8 @@ char *numerics_text_row(const struct cw_numerics_job *job, const struct cw_numer
 	return end(&l);
 }
 
-char *numerics_text_headroom(const struct cw_numerics_job *job,
-			     const struct cw_numerics_headroom *h, char *buf, size_t len)
+char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
+				const struct cw_numerics_headroom *h, char *buf, size_t len)
 {
 	const struct cw_numerics_look *k = &job->looks[h->look];
 	struct line l = { .buf = buf, .len = len };
@@ -199,8 +200,8 @@ char *numerics_text_headroom(const struct cw_numerics_job *job,
 	return end(&l);
 }
 
-char *numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
-			  char *buf, size_t len)
+char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
+			     char *buf, size_t len)
 {
 	const struct cw_numerics_look *k = &job->looks[r->look];
 	struct line l = { .buf = buf, .len = len };
@@ -225,9 +226,9 @@ char *numerics_text_range(const struct cw_numerics_job *job, const struct cw_num
 	return end(&l);
 }
 
-char *numerics_text_divergence(const struct cw_numerics_job *job,
-			       const struct cw_numerics_report *said,
-			       const struct cw_numerics_divergence *d, char *buf, size_t len)
+char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
+				  const struct cw_numerics_report *said,
+				  const struct cw_numerics_divergence *d, char *buf, size_t len)
 {
 	const uint32_t *looks = &said->divergent[d->first];
 	struct line l = { .buf = buf, .len = len };
@@ -246,8 +247,8 @@ char *numerics_text_divergence(const struct cw_numerics_job *job,
 	return end(&l);
 }
 
-char *numerics_text_imbalance(const struct cw_numerics_job *job,
-			      const struct cw_numerics_imbalance *m, char *buf, size_t len)
+char *cw_numerics_text_imbalance(const struct cw_numerics_job *job,
+				 const struct cw_numerics_imbalance *m, char *buf, size_t len)
 {
 	struct line l = { .buf = buf, .len = len };
 
@@ -259,8 +260,8 @@ char *numerics_text_imbalance(const struct cw_numerics_job *job,
 	return end(&l);
 }
 
-char *numerics_text_suspect(const struct cw_numerics_job *job, const struct cw_numerics_suspect *s,
-			    char *buf, size_t len)
+char *cw_numerics_text_suspect(const struct cw_numerics_job *job,
+			       const struct cw_numerics_suspect *s, char *buf, size_t len)
 {
 	struct line l = { .buf = buf, .len = len };
 
@@ -269,36 +270,5 @@ char *numerics_text_suspect(const struct cw_numerics_job *job, const struct cw_n
 	    " has another result than most in %u call%s on %u communicator%s: suspect its device "
 	    "and links first",
 	    s->n_divergences, plural(s->n_divergences), s->n_comms, plural(s->n_comms));
-	return end(&l);
-}
-
-char *numerics_text_coverage(const struct cw_numerics_input *in,
-			     const struct cw_numerics_report *said, char *buf, size_t len)
-{
-	struct line l = { .buf = buf, .len = len };
-	uint64_t n_ops = 0, n_looks = 0, n_kept = 0, n_dropped = 0;
-	int32_t world_size = -1;
-
-	for (uint32_t i = 0; i < in->job.n_ranks; i++) {
-		n_ops += in->sources[i].n_ops;
-		n_looks += in->sources[i].n_looks;
-		n_kept += in->sources[i].n_kept;
-		n_dropped += in->sources[i].n_dropped;
-		if (in->sources[i].world_size > world_size)
-			world_size = in->sources[i].world_size;
-	}
-	add(&l, "%u", in->job.n_ranks);
-	if (world_size > 0 && (uint32_t)world_size > in->job.n_ranks)
-		add(&l, " of %d ranks", world_size);
-	else
-		add(&l, " rank%s", plural(in->job.n_ranks));
-	add(&l,
-	    ", %" PRIu64 " call%s, %" PRIu64 " tensor%s looked at, of which the last %" PRIu64
-	    " %s here; copies compared in %" PRIu64 " call%s, sums in %" PRIu64,
-	    n_ops, plural(n_ops), n_looks, plural(n_looks), n_kept, n_kept == 1 ? "is" : "are",
-	    said->n_replicas_checked, plural(said->n_replicas_checked), said->n_sums_checked);
-	if (n_dropped)
-		add(&l, "; %" PRIu64 " tensor%s left out, for the device lagged behind", n_dropped,
-		    n_dropped == 1 ? " was" : "s were");
 	return end(&l);
 }

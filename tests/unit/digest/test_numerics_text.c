@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `numerics` says, sentence by sentence, as people read it. */
-#include "cli/verbs/numerics_text.h"
+#include "digest/numerics_text.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -45,7 +45,7 @@ Test(numerics_text, of_who_was_first)
 	looks[1].infs = 1;
 	said.firsts[0] = (struct cw_numerics_first){ 1, CW_NUMERICS_FED };
 	cr_expect_str_eq(
-		numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
+		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 		"rank 1 was the first to feed 2 NaN and 1 Inf among 4096 fp16 into all_reduce "
 		"#31 on dp");
 	looks[1].step = 812;
@@ -53,7 +53,7 @@ Test(numerics_text, of_who_was_first)
 	said.n_firsts = 2;
 	said_of[1].is_first_seen = false;
 	cr_expect_str_eq(
-		numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
+		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 		"rank 1 was among the first to feed 2 NaN and 1 Inf among 4096 fp16 into "
 		"all_reduce #31 on dp, step 812, from backward (train.py:97) (what this rank got "
 		"before is not all known)");
@@ -65,11 +65,11 @@ Test(numerics_text, of_a_call_that_made_it)
 	looks[2].comm = 1;
 	said.firsts[0] = (struct cw_numerics_first){ 2, CW_NUMERICS_SUM };
 	cr_expect_str_eq(
-		numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
+		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 		"all_reduce #31 on 0xdef itself made 0 NaN and 1 Inf among 4096 fp16: all members "
 		"fed finite numbers, whose sum the type does not hold");
 	looks[2].redop = CW_REDOP_NONE;
-	cr_expect_not_null(strstr(numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
+	cr_expect_not_null(strstr(cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 				  "whose result the type does not hold"));
 }
 
@@ -78,7 +78,7 @@ Test(numerics_text, of_a_rank_that_got_it)
 	looks[3].nans = 1;
 	said.firsts[0] = (struct cw_numerics_first){ 3, CW_NUMERICS_RECEIVED };
 	cr_expect_str_eq(
-		numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
+		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 		"a rank without number got 1 NaN and 0 Inf among 4096 fp16 out of all_reduce #31 "
 		"on dp; who fed them is not known, for not all that went in was looked at");
 }
@@ -90,19 +90,19 @@ Test(numerics_text, of_a_row_of_steps)
 	};
 
 	cr_expect_str_eq(
-		numerics_text_row(&job, &row, buf, sizeof(buf)),
+		cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
 		"1 step with NaN or Inf on dp (from step 7, 1 tensor): loss scaling, harmless: "
 		"gradients are finite again, 0.50 times as large");
 	row = (struct cw_numerics_row){ .step = 7, .n_steps = 2, .n_looks = 9, .ratio = 2 };
 	cr_expect_str_eq(
-		numerics_text_row(&job, &row, buf, sizeof(buf)),
+		cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
 		"2 steps with NaN or Inf on dp (from step 7, 9 tensors): no loss scaling: gradients "
 		"are 2.00 times as large afterwards");
 	row.n_steps = 3;
-	cr_expect_not_null(strstr(numerics_text_row(&job, &row, buf, sizeof(buf)),
+	cr_expect_not_null(strstr(cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
 				  ": no loss scaling, which leaves no three steps in a row out"));
 	row = (struct cw_numerics_row){ .step = 7, .n_steps = 1, .n_looks = 2 };
-	cr_expect_not_null(strstr(numerics_text_row(&job, &row, buf, sizeof(buf)),
+	cr_expect_not_null(strstr(cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
 				  ": whether that is loss scaling cannot be told"));
 }
 
@@ -113,14 +113,14 @@ Test(numerics_text, of_numbers_that_grow)
 	};
 
 	cr_expect_str_eq(
-		numerics_text_headroom(&job, &h, buf, sizeof(buf)),
+		cw_numerics_text_headroom(&job, &h, buf, sizeof(buf)),
 		"all_reduce #31 on dp comes near what fp16 holds: 60000 of 65504 on rank 1, "
 		"growing 5 % a step, there in 2");
 	h.is_sum = true;
 	h.steps_left = 0.5;
 	looks[1].site = "step (a.py:1)";
 	cr_expect_str_eq(
-		numerics_text_headroom(&job, &h, buf, sizeof(buf)),
+		cw_numerics_text_headroom(&job, &h, buf, sizeof(buf)),
 		"all_reduce #31 on dp comes near what fp16 holds: 60000 of 65504 summed up over its "
 		"members, most of it on rank 1, growing 5 % a step, there in the next, from step "
 		"(a.py:1)");
@@ -135,7 +135,7 @@ Test(numerics_text, of_the_ends_of_a_type)
 	looks[1].dtype = CW_DTYPE_FP8_E4M3;
 	looks[1].abs_max = 448;
 	cr_expect_str_eq(
-		numerics_text_range(&job, &r, buf, sizeof(buf)),
+		cw_numerics_text_range(&job, &r, buf, sizeof(buf)),
 		"all_reduce #31 on dp is cut off at the largest number of fp8_e4m3: 3.21 % "
 		"of the elements of its input are 448, on rank 1, in 3 steps in a row");
 	r = (struct cw_numerics_range){
@@ -143,7 +143,7 @@ Test(numerics_text, of_the_ends_of_a_type)
 	};
 	looks[2].is_output = true;
 	looks[2].site = "step (a.py:1)";
-	cr_expect_str_eq(numerics_text_range(&job, &r, buf, sizeof(buf)),
+	cr_expect_str_eq(cw_numerics_text_range(&job, &r, buf, sizeof(buf)),
 			 "all_reduce #31 on dp loses digits at the lower end of fp16: 70 % of what "
 			 "is not zero in its output is denormal, though all could be 4096 times "
 			 "as large, on rank 2, in 5 steps in a row, from step (a.py:1)");
@@ -157,7 +157,7 @@ Test(numerics_text, of_copies_that_differ)
 	looks[1].checksum = 7;
 	said.divergent = divergent;
 	cr_expect_str_eq(
-		numerics_text_divergence(&job, &said, &d, buf, sizeof(buf)),
+		cw_numerics_text_divergence(&job, &said, &d, buf, sizeof(buf)),
 		"all_reduce #31 on dp left different results on its members, which should be equal "
 		"bit for bit: rank 1 | ranks 0,2. Silent corruption, or a result written over on "
 		"some");
@@ -168,12 +168,12 @@ Test(numerics_text, of_one_device_that_is_suspect)
 	struct cw_numerics_suspect s = { .rank = 2, .n_divergences = 1, .n_comms = 1 };
 
 	cr_expect_str_eq(
-		numerics_text_suspect(&job, &s, buf, sizeof(buf)),
+		cw_numerics_text_suspect(&job, &s, buf, sizeof(buf)),
 		"rank 2 has another result than most in 1 call on 1 communicator: suspect its "
 		"device and links first");
 	s.n_divergences = 9;
 	s.n_comms = 2;
-	cr_expect_not_null(strstr(numerics_text_suspect(&job, &s, buf, sizeof(buf)),
+	cr_expect_not_null(strstr(cw_numerics_text_suspect(&job, &s, buf, sizeof(buf)),
 				  " in 9 calls on 2 communicators: "));
 }
 
@@ -182,35 +182,7 @@ Test(numerics_text, of_a_sum_that_is_none)
 	struct cw_numerics_imbalance m = { .look = 0, .in = 8, .out = 9.5, .bound = 0.25 };
 
 	cr_expect_str_eq(
-		numerics_text_imbalance(&job, &m, buf, sizeof(buf)),
+		cw_numerics_text_imbalance(&job, &m, buf, sizeof(buf)),
 		"all_reduce #31 on dp did not give what went in: its inputs add up to 8, its result "
 		"to 9.5, which rounding explains up to 0.25");
-}
-
-Test(numerics_text, of_how_much_was_looked_at)
-{
-	struct cw_numerics_source sources[] = {
-		{ .n_ops = 1, .n_looks = 1, .n_kept = 1, .n_dropped = 1 },
-		{ .n_ops = 5, .n_looks = 4, .n_kept = 3 }
-	};
-	struct cw_numerics_input in = { .job = job, .sources = sources };
-
-	in.job.n_ranks = 1;
-	said.n_replicas_checked = said.n_sums_checked = 1;
-	cr_expect_str_eq(
-		numerics_text_coverage(&in, &said, buf, sizeof(buf)),
-		"1 rank, 1 call, 1 tensor looked at, of which the last 1 is here; copies compared in "
-		"1 call, sums in 1; 1 tensor was left out, for the device lagged behind");
-	sources[0].world_size = 8;
-	cr_expect_eq(strncmp(numerics_text_coverage(&in, &said, buf, sizeof(buf)),
-			     "1 of 8 ranks, 1 call, ", 22),
-		     0, "%s", buf);
-	sources[0].world_size = 2;
-	in.job.n_ranks = 2;
-	sources[0].n_dropped = 0;
-	said.n_replicas_checked = 41;
-	cr_expect_str_eq(
-		numerics_text_coverage(&in, &said, buf, sizeof(buf)),
-		"2 ranks, 6 calls, 5 tensors looked at, of which the last 4 are here; copies compared "
-		"in 41 calls, sums in 1");
 }
