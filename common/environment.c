@@ -20,8 +20,12 @@ const struct cw_variable cw_environment[] = {
 	  "only noted (*serving*); and *off*: none is looked for." },
 	{ "COLLWATCH_JOB_TIMEOUT", "=_TIME_",
 	  "After how long in one call the job's own watchdog ends it, as in *30min*: what "
-	  "*init_process_group()* was given as _timeout_. A rank that works is not paged for then. "
-	  "Without it 10 minutes are assumed where PyTorch makes the calls." },
+	  "*init_process_group()* was given as _timeout_; *0*: it has none. A rank that works is not "
+	  "paged for then. Without it the process's arguments count where they leave one reading: "
+	  "*--distributed-timeout-minutes* of Megatron-LM, and *--ddp_timeout* beside "
+	  "*--per_device_train_batch_size* of Transformers. Where neither says any, 10 minutes are "
+	  "assumed where PyTorch makes the calls; of more than a day, and of another *--ddp_timeout* or "
+	  "of *DEEPSPEED_TIMEOUT*, nothing is." },
 	{ "COLLWATCH_DISABLE", "=1", "The agent does nothing at all." },
 	{ "COLLWATCH_PROGRESS", "=*auto*|*off*|*timed*",
 	  "*auto*: the agent leaves out what the device writes before and after some of the calls "

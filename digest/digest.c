@@ -274,6 +274,16 @@ static int add_pod(struct maker *m, const struct cw_digest_rank *p, struct cw_ms
 	return 0;
 }
 
+static int add_timeout_source(struct maker *m, const struct cw_rec_header *h,
+			      struct cw_msg_rank *out)
+{
+	const char *source = cw_record_job_timeout_source(h);
+
+	out->job_timeout_source = cw_arena_strdup(m->arena, source);
+	(void)takes(m, strlen(source)); /* told like the rank itself */
+	return out->job_timeout_source ? 0 : -ENOMEM;
+}
+
 static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
 	const struct cw_rec_header *h = cw_record_header(p->record);
@@ -310,7 +320,8 @@ static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_
 		.end_sender = is_dead ? p->end_sender : 0,
 		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
-	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0 || add_pod(m, p, out) < 0)
+	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0 ||
+	    add_pod(m, p, out) < 0 || add_timeout_source(m, h, out) < 0)
 		return -ENOMEM;
 	add_headway(p, out);
 	return add_host_call(m, p, out);

@@ -59,8 +59,9 @@ struct cw_job_window {
 struct cw_job_view {
 	uint32_t ranks, ranks_expected, comms, nodes, phase, verdict_class;
 	uint64_t collectives;
-	int64_t since_ns;       /* when `phase` began */
-	int64_t job_timeout_ns; /* of its own watchdog; 0 = none is known */
+	int64_t since_ns;            /* when `phase` began */
+	int64_t job_timeout_ns;      /* of its own watchdog; 0 = none is known */
+	char job_timeout_source[64]; /* what says so, for people; "" = not known */
 	bool is_timeout_assumed;
 	bool is_cut_off;
 	char summary[512];

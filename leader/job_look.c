@@ -216,6 +216,14 @@ static void list_pods(const struct cw_snapshot *snap, char *pods, size_t len)
 	}
 }
 
+static void view_timeout(struct cw_job_view *view, const struct cw_snap_rank *of)
+{
+	view->job_timeout_ns = of ? of->job_timeout_ns : 0;
+	view->is_timeout_assumed = of && (of->flags & CW_RANKF_TIMEOUT_ASSUMED);
+	(void)snprintf(view->job_timeout_source, sizeof(view->job_timeout_source), "%s",
+		       of && of->job_timeout_source ? of->job_timeout_source : "");
+}
+
 static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 			const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
@@ -227,7 +235,7 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 	view->nodes = snap->n_nodes;
 	view->collectives = count_collectives(snap);
 	list_pods(snap, view->pods, sizeof(view->pods));
-	view->job_timeout_ns = cw_snapshot_job_timeout_ns(snap, &view->is_timeout_assumed);
+	view_timeout(view, cw_snapshot_job_timeout(snap));
 	if (view->phase != d->phase)
 		view->since_ns = snap->now_ns;
 	view->phase = d->phase;

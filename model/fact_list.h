@@ -143,6 +143,7 @@
 	X(TEXT, const char *, container, 34, string, TEXT, 0, "", "0.2.0", "its container there; the first digits of its id, where only a control group says it") \
 	X(SAME, int32_t, own_pid, 35, sint32, I32, 0, "", "0.2.0", "its pid as its own pid namespace has it; 0 = the same, or not known") \
 	X(SENT, uint64_t, started_age_ns, 36, uint64, none, 0, "ns", "0.2.0", "how long ago the process began; 0 = unknown") \
+	X(TEXT, const char *, job_timeout_source, 37, string, TEXT, 0, "", "0.2.0", "what says job_timeout_ns: an argument or a variable, for people") \
 	X(SAME, uint64_t, host_call_comm_id, 22, fixed64, ID, 0, "", "0.1.0", "comm that host_call is about") \
 	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
 	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "its view of each communicator")

@@ -194,7 +194,7 @@ const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op
 	return op->stack && op->stack <= snap->n_stacks ? snap->stacks[op->stack - 1] : NULL;
 }
 
-int64_t cw_snapshot_job_timeout_ns(const struct cw_snapshot *snap, bool *ret_assumed)
+const struct cw_snap_rank *cw_snapshot_job_timeout(const struct cw_snapshot *snap)
 {
 	const struct cw_snap_rank *of = NULL;
 
@@ -204,8 +204,7 @@ int64_t cw_snapshot_job_timeout_ns(const struct cw_snapshot *snap, bool *ret_ass
 		if (r->job_timeout_ns > 0 && (!of || r->job_timeout_ns < of->job_timeout_ns))
 			of = r;
 	}
-	*ret_assumed = of && (of->flags & CW_RANKF_TIMEOUT_ASSUMED);
-	return of ? of->job_timeout_ns : 0;
+	return of;
 }
 
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index)

@@ -187,10 +187,10 @@ int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op *op);
 
 /*
- * The time-out of the job's own watchdog, the smallest of its ranks'; 0 = none is known.
- * *ret_assumed: nobody has set it.
+ * The rank with the smallest time-out of the job's own watchdog: its job_timeout_ns, and where that
+ * is from, are the job's. NULL = none is known.
  */
-int64_t cw_snapshot_job_timeout_ns(const struct cw_snapshot *snap, bool *ret_assumed);
+const struct cw_snap_rank *cw_snapshot_job_timeout(const struct cw_snapshot *snap);
 
 /* Look-up by (id, instance); CW_SNAP_NONE = not there. O(1). */
 uint32_t cw_snapshot_find_comm(const struct cw_snapshot *snap, uint64_t id, uint32_t instance);

@@ -71,6 +71,17 @@ int64_t cw_record_job_timeout_ns(const struct cw_rec_header *h)
 	return h->job_timeout_ns <= MAX_JOB_TIMEOUT_NS ? (int64_t)h->job_timeout_ns : 0;
 }
 
+const char *cw_record_job_timeout_source(const struct cw_rec_header *h)
+{
+	size_t n = strnlen(h->job_timeout_source, sizeof(h->job_timeout_source));
+	bool is_plain = n < sizeof(h->job_timeout_source);
+
+	for (size_t i = 0; i < n; i++)
+		is_plain = is_plain && h->job_timeout_source[i] >= ' ' &&
+			   h->job_timeout_source[i] <= '~';
+	return is_plain && cw_record_job_timeout_ns(h) ? h->job_timeout_source : "";
+}
+
 int64_t cw_record_net_retry_ns(const struct cw_rec_header *h)
 {
 	return h->net_retry_ns <= MAX_NET_RETRY_NS ? (int64_t)h->net_retry_ns : 0;

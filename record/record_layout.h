@@ -200,7 +200,13 @@ struct cw_rec_header {
 	char pod[256];
 	char pod_namespace[64];
 	char container[64];
-	uint8_t reserved[1760];
+	/*
+	 * What says job_timeout_ns, for people ("COLLWATCH_JOB_TIMEOUT in its environment"), or
+	 * says something of which no time follows: then nothing is assumed. Empty = nothing said
+	 * any, or an agent from before this field was there. Version 7.
+	 */
+	char job_timeout_source[64];
+	uint8_t reserved[1696];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 

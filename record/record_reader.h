@@ -108,6 +108,8 @@ struct cw_comm_facts cw_record_comm_facts(const struct cw_record_comm *comm);
 uint64_t cw_record_dropped(const struct cw_rec_header *h);
 /* 0 = none is known, or the record says what cannot be. */
 int64_t cw_record_job_timeout_ns(const struct cw_rec_header *h);
+/* What says so, for people; "" where that is not known or no plain text. Borrowed from h. */
+const char *cw_record_job_timeout_source(const struct cw_rec_header *h);
 int64_t cw_record_net_retry_ns(const struct cw_rec_header *h);
 /* What is no name is left out. */
 struct cw_pod cw_record_pod(const struct cw_rec_header *h);

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/base/log.h"
+#include "agent/record/job_timeout.h"
 #include "common/job_env.h"
 #include "common/parse.h"
 #include "model/signature.h"
@@ -134,14 +134,13 @@ static uint64_t wall_ns(void)
 
 /* ---- how long the job and its network wait by themselves ---- */
 
-static uint64_t job_timeout_ns(void)
+static void read_job_timeout(struct cw_rec_header *h)
 {
-	const char *text = env("COLLWATCH_JOB_TIMEOUT");
-	int64_t ns = 0;
+	struct cw_job_timeout timeout;
 
-	if (text && cw_parse_duration_ns(text, &ns) < 0)
-		cw_log("COLLWATCH_JOB_TIMEOUT is no time like 30min, ignoring it");
-	return (uint64_t)ns;
+	cw_job_timeout_read(&own, &timeout);
+	h->job_timeout_ns = timeout.ns;
+	(void)snprintf(h->job_timeout_source, sizeof(h->job_timeout_source), "%s", timeout.source);
 }
 
 /*
@@ -194,7 +193,7 @@ void cw_labels_read(struct cw_rec_header *h)
 		(void)snprintf(h->job_policy, sizeof(h->job_policy), "%s", policy);
 	read_pod(h);
 	h->env_hash = env_hash();
-	h->job_timeout_ns = job_timeout_ns();
+	read_job_timeout(h);
 	h->net_retry_ns = net_retry_ns();
 	h->process_start_ticks = start_ticks();
 	h->created_wall_ns = wall_ns();

@@ -80,7 +80,7 @@ static void assume_timeout(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	if (cw_record.header->job_timeout_ns ||
+	if (cw_record.header->job_timeout_ns || cw_record.header->job_timeout_source[0] ||
 	    strncmp(slash ? slash + 1 : path, "libtorch_cuda", strlen("libtorch_cuda")) != 0)
 		return;
 	CW_STORE(cw_record.header->is_timeout_assumed, 1);

@@ -90,6 +90,8 @@ static void add_timeout(json_t *job, const struct cw_job_view *view)
 	if (view->job_timeout_ns)
 		timeout = json_pack("{s:f, s:b}", "seconds", seconds(view->job_timeout_ns),
 				    "assumed", view->is_timeout_assumed);
+	if (*view->job_timeout_source)
+		(void)json_object_set_new(timeout, "set_by", json_string(view->job_timeout_source));
 	(void)json_object_set_new(job, "job_timeout", timeout);
 }
 

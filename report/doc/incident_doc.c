@@ -299,14 +299,18 @@ static json_t *times_doc(const struct cw_incident_info *info)
 /* When the job's own watchdog ends it; left out where that is not known. */
 static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
 {
-	bool is_assumed;
-	int64_t ns = cw_snapshot_job_timeout_ns(snap, &is_assumed);
+	const struct cw_snap_rank *of = cw_snapshot_job_timeout(snap);
 
-	if (!ns)
+	json_t *timeout;
+	int bad = 0;
+
+	if (!of)
 		return 0;
-	return json_object_set_new(
-		doc, "job_timeout",
-		json_pack("{s:f, s:b}", "seconds", (double)ns / 1e9, "assumed", is_assumed));
+	timeout = json_pack("{s:f, s:b}", "seconds", (double)of->job_timeout_ns / 1e9, "assumed",
+			    (of->flags & CW_RANKF_TIMEOUT_ASSUMED) != 0);
+	if (of->job_timeout_source)
+		bad = json_object_set_new(timeout, "set_by", cw_json_text(of->job_timeout_source));
+	return json_object_set_new(doc, "job_timeout", cw_json_finish(timeout, bad));
 }
 
 /* The sentence that follows the others; a summary without its full stop gets one. */

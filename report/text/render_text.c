@@ -339,6 +339,7 @@ static void put_local(const struct cw_text *t, const char *text)
 static void put_timeout(const struct cw_text *t, const json_t *timeout)
 {
 	double seconds = json_number_value(json_object_get(timeout, "seconds"));
+	const char *source = cw_json_str(timeout, "set_by", "");
 	char buf[64];
 
 	if (!(seconds > 0 && seconds < 1e9))
@@ -346,8 +347,13 @@ static void put_timeout(const struct cw_text *t, const json_t *timeout)
 	put_label(t, "time-out");
 	fprintf(t->out, "the job's own watchdog ends it after %s in one call",
 		cw_format_duration((int64_t)(seconds * CW_NS_PER_S), buf, sizeof(buf)));
-	if (json_is_true(json_object_get(timeout, "assumed")))
+	if (json_is_true(json_object_get(timeout, "assumed"))) {
 		fputs(" (PyTorch's default, assumed)", t->out);
+	} else if (*source) {
+		fputs(" (", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, source);
+		fputc(')', t->out);
+	}
 	fputc('\n', t->out);
 }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""COLLWATCH_POLICY and COLLWATCH_JOB_TIMEOUT, from a rank's environment to what a daemon makes of
-the same faults. One daemon, a job for each policy, all at once."""
+"""COLLWATCH_POLICY, COLLWATCH_JOB_TIMEOUT and arguments, from a rank to what a daemon makes of the
+same faults. One daemon, a job for each policy, all at once."""
 import pytest
+from built import TRAIN_LOOP
 from daemon import Daemon
 from demo_driver import may_look
 from job import FOREVER
@@ -17,7 +18,8 @@ SCENES = {  # job: policy, fault
     "differs-served": ("serving", "wrong-count"),
     "differs-off": ("off", "wrong-count"),
 }
-TIMED = "waits"
+TIMED, ARGUED = "waits", "differs-served"
+ARGUMENT = "--distributed-timeout-minutes=45"
 
 
 @pytest.fixture(scope="module", name="daemon")
@@ -28,8 +30,11 @@ def daemon_of_all():
             variables = {"COLLWATCH_POLICY": policy} if policy else {}
             if name == TIMED:
                 variables["COLLWATCH_JOB_TIMEOUT"] = "30min"
+            # The program knows no such option: it is its name.
+            named = ["bash", "-c", f'exec -a {ARGUMENT} "$0" "$@"', TRAIN_LOOP]
             daemon.train(name, RANKS, [*FOREVER, "--fault", fault, "--fault-rank", str(FAULTY),
-                                       "--fault-step", "30"], variables=variables)
+                                       "--fault-step", "30"], variables=variables,
+                         program=named if name == ARGUED else TRAIN_LOOP)
         yield daemon
 
 
@@ -66,8 +71,16 @@ def test_nothing_is_looked_for_where_it_is_off(daemon):
 
 
 def test_what_is_told_says_when_the_job_ends_by_itself(daemon):
-    timeout = {"seconds": 1800.0, "assumed": False}
+    timeout = {"seconds": 1800.0, "assumed": False,
+               "set_by": "COLLWATCH_JOB_TIMEOUT in its environment"}
     check(found(daemon, TIMED)["job_timeout"] == timeout, repr(found(daemon, TIMED)))
     check(daemon.job(TIMED)["job_timeout"] == timeout, repr(daemon.job(TIMED)))
     check("job_timeout" not in found(daemon, "differs"), "nobody said so")
     check(daemon.job("differs")["job_timeout"] is None, repr(daemon.job("differs")))
+
+
+def test_what_is_told_says_which_argument_ends_the_job(daemon):
+    timeout = {"seconds": 2700.0, "assumed": False,
+               "set_by": "--distributed-timeout-minutes 45 in its arguments"}
+    check(found(daemon, ARGUED)["job_timeout"] == timeout, repr(found(daemon, ARGUED)))
+    check(daemon.job(ARGUED)["job_timeout"] == timeout, repr(daemon.job(ARGUED)))

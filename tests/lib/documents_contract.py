@@ -54,7 +54,7 @@ SNAPSHOT = {
         ("rank node pid device liveness flags exit_code term_signal ended_ns sampled_ns headway_ns nccl_version "
          "end_by end_sender fed_ns host_wait job_timeout_ns net_retry_ns own_pid", number),
         ("start_ticks dropped", count), ("env_hash host_call_comm_id", ID),
-        ("headway_by command cause fed pod pod_namespace container", str)) for name in names.split()},
+        ("headway_by command cause fed pod pod_namespace container job_timeout_source", str)) for name in names.split()},
         "host_call?": SNAPSHOT_OP}],
     "comms": [{**{name + "?": kind for names, kind in (
         ("instance split_ordinal split_color nranks uneven_member", number),
@@ -119,7 +119,7 @@ STATUS = {
               "late?": [{"summary": str, "rank": number, "host": str, "pid": number, "comm": ID, "comm_name": str,
                          "collectives": number, "waited_for": number, "late_s": SECONDS, "share": (int, float),
                          "confidence": ("possible", "likely"), "since_s": SECONDS}],
-              "job_timeout?": (None, {"seconds": SECONDS, "assumed": bool}),
+              "job_timeout?": (None, {"seconds": SECONDS, "assumed": bool, "set_by?": text}),
               "proposed_policy?": ("serving",), "pods": (None, [text])}],
     "tensors": [{"job": str, "uid": number, "pid": number, "rank": number, "kind": str, "dtype": str, "comm": ID,
                  "summary": str, "seq": number, "op_index": number, "nans": number, "infs": number,

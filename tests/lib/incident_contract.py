@@ -76,7 +76,7 @@ INCIDENT = {
                  "missing": SET, "notes": [text]},
     "times": {"last_progress": (None, TIME), "stall": (None, TIME), "confirmed": (None, TIME),
               "resolved": (None, TIME)},
-    "job_timeout?": {"seconds": (int, float), "assumed": bool},
+    "job_timeout?": {"seconds": (int, float), "assumed": bool, "set_by?": text},
     "proposed_policy?": ("serving",),
     "summary": text, "leader": str, "bundle": (None, text),
     "objections?": [{"node": text, "reason": text}],

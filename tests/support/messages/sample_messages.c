@@ -131,6 +131,7 @@ static struct cw_msg_rank ranks[] = {
 		.host_wait = 4,
 		.job_timeout_ns = 600000000000,
 		.net_retry_ns = 34359738368,
+		.job_timeout_source = "--distributed-timeout-minutes 10 in its arguments",
 		.pod = "train-0",
 		.pod_namespace = "ml",
 		.container = "trainer",

@@ -176,6 +176,9 @@ Test(digest, says_when_the_jobs_own_watchdog_and_its_network_give_up)
 		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
 	}
 	f[0].writer->header->job_timeout_ns = 1800 * CW_NS_PER_S;
+	strcpy(f[0].writer->header->job_timeout_source,
+	       "--distributed-timeout-minutes 30 in its arguments");
+	strcpy(f[2].writer->header->job_timeout_source, "COLLWATCH_JOB_TIMEOUT in its environment");
 	f[0].writer->header->net_retry_ns = 34 * CW_NS_PER_S;
 	f[1].writer->header->job_timeout_ns = 600 * CW_NS_PER_S;
 	f[1].writer->header->is_timeout_assumed = 1;
@@ -185,6 +188,10 @@ Test(digest, says_when_the_jobs_own_watchdog_and_its_network_give_up)
 		fake_sample(&f[i]);
 	make(f, 3, &digest);
 	cr_expect_eq(digest.msg.ranks[0].job_timeout_ns, 1800 * CW_NS_PER_S);
+	cr_expect_str_eq(digest.msg.ranks[0].job_timeout_source,
+			 "--distributed-timeout-minutes 30 in its arguments");
+	cr_expect_str_eq(digest.msg.ranks[1].job_timeout_source, "");
+	cr_expect_str_eq(digest.msg.ranks[2].job_timeout_source, "", "of no time");
 	cr_expect_eq(digest.msg.ranks[0].net_retry_ns, 34 * CW_NS_PER_S);
 	cr_expect_eq(digest.msg.ranks[0].flags & CW_RANKF_TIMEOUT_ASSUMED, 0);
 	cr_expect_eq(digest.msg.ranks[1].job_timeout_ns, 600 * CW_NS_PER_S);
@@ -194,6 +201,31 @@ Test(digest, says_when_the_jobs_own_watchdog_and_its_network_give_up)
 	cr_expect_eq(digest.msg.ranks[2].flags & CW_RANKF_TIMEOUT_ASSUMED, 0);
 	cw_digest_fini(&digest);
 	for (int i = 0; i < 3; i++)
+		fake_stop(&f[i]);
+}
+
+Test(digest, passes_on_no_text_that_is_none)
+{
+	static const char *const texts[] = { "two\nlines", "\x1b[2J", "\xff\xfe" };
+	struct cw_digest digest;
+	struct fake f[4];
+
+	for (int i = 0; i < 4; i++) {
+		fake_start(&f[i], i);
+		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
+		f[i].writer->header->job_timeout_ns = 600 * CW_NS_PER_S;
+		if (i < 3)
+			strcpy(f[i].writer->header->job_timeout_source, texts[i]);
+	}
+	memset(f[3].writer->header->job_timeout_source, 'x',
+	       sizeof(f[3].writer->header->job_timeout_source));
+	for (int i = 0; i < 4; i++)
+		fake_sample(&f[i]);
+	make(f, 4, &digest);
+	for (int i = 0; i < 4; i++)
+		cr_expect_str_eq(digest.msg.ranks[i].job_timeout_source, "", "rank %d", i);
+	cw_digest_fini(&digest);
+	for (int i = 0; i < 4; i++)
 		fake_stop(&f[i]);
 }
 

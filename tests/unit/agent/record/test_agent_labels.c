@@ -106,6 +106,7 @@ Test(agent_labels, takes_the_jobs_time_out_where_it_is_a_time)
 	read_with((const char *[]){ "COLLWATCH_JOB_TIMEOUT", "30min", NULL });
 	cr_expect_eq(h.job_timeout_ns, UINT64_C(1800) * 1000000000);
 	cr_expect_eq(h.is_timeout_assumed, 0);
+	cr_expect_str_eq(h.job_timeout_source, "COLLWATCH_JOB_TIMEOUT in its environment");
 	read_with((const char *[]){ "COLLWATCH_JOB_TIMEOUT", "1800", NULL });
 	cr_expect_eq(h.job_timeout_ns, 0, "of what?");
 	read_with((const char *[]){ "COLLWATCH_JOB_TIMEOUT", "-3s", NULL });

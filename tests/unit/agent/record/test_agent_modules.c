@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -60,5 +61,13 @@ Test(agent_modules, assumes_no_time_out_where_one_was_given)
 	cw_record.header->job_timeout_ns = 1800 * S;
 	call_from("libtorch_cuda.so");
 	cr_expect_eq(cw_record.header->job_timeout_ns, 1800 * S);
+	cr_expect_eq(cw_record.header->is_timeout_assumed, 0);
+}
+
+Test(agent_modules, assumes_no_time_out_where_what_was_given_says_none)
+{
+	strcpy(cw_record.header->job_timeout_source, "--ddp_timeout 60 in its arguments");
+	call_from("libtorch_cuda.so");
+	cr_expect_eq(cw_record.header->job_timeout_ns, 0);
 	cr_expect_eq(cw_record.header->is_timeout_assumed, 0);
 }

@@ -186,6 +186,14 @@ Test(incident_doc, has_the_smallest_time_out_of_the_ranks_where_one_is_known)
 	timeout = json_object_get(doc, "job_timeout");
 	cr_expect_eq(json_number_value(json_object_get(timeout, "seconds")), 600);
 	cr_expect(json_is_true(json_object_get(timeout, "assumed")));
+	cr_expect_null(json_object_get(timeout, "set_by"));
+	json_decref(doc);
+	snap->ranks[1].job_timeout_ns = INT64_C(300000000000);
+	snap->ranks[1].job_timeout_source = "--distributed-timeout-minutes 5 in its arguments";
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	timeout = json_object_get(doc, "job_timeout");
+	cr_expect_eq(json_number_value(json_object_get(timeout, "seconds")), 300);
+	cr_expect_str_eq(text_at(timeout, "set_by"), snap->ranks[1].job_timeout_source);
 	json_decref(doc);
 	cw_snapshot_free(snap);
 }

@@ -146,6 +146,7 @@ static struct cw_snapshot *random_snapshot(void)
 		rank.headway_by = any_text();
 		rank.command = any_text();
 		rank.cause = any_text();
+		rank.job_timeout_source = any_text();
 		rank.pod = any_text();
 		rank.pod_namespace = any_text();
 		rank.container = any_text();
@@ -241,6 +242,7 @@ static void assert_same_rank(const struct cw_snap_rank *a, const struct cw_snap_
 	assert_same_text(a->command, b->command, "command");
 	assert_same_text(a->cause, b->cause, "cause");
 	assert_same_text(a->fed, b->fed, "fed");
+	assert_same_text(a->job_timeout_source, b->job_timeout_source, "job_timeout_source");
 	assert_same_text(a->pod, b->pod, "pod");
 	assert_same_text(a->pod_namespace, b->pod_namespace, "pod_namespace");
 	assert_same_text(a->container, b->container, "container");

@@ -305,6 +305,11 @@ Test(render_text, says_when_the_job_ends_by_itself_and_whether_anybody_said_so)
 	text = render(&bundle, &opts);
 	cr_expect_not_null(strstr(text, "ends it after 10 min in one call\n"), "%s", text);
 	free(text);
+	(void)json_object_set_new(timeout, "set_by", json_string("--ddp_timeout\x1b 600"));
+	text = render(&bundle, &opts);
+	cr_expect_not_null(strstr(text, "after 10 min in one call (--ddp_timeout? 600)\n"), "%s",
+			   text);
+	free(text);
 	(void)json_object_set_new(timeout, "seconds", json_real(1e300));
 	text = render(&bundle, &opts);
 	cr_expect_null(strstr(text, "watchdog ends it"), "%s", text);
