@@ -246,6 +246,27 @@ static void put_tensors(const struct cw_text *t, const json_t *tensors, bool wit
 	}
 }
 
+/* What the numbers of jobs showed: who was first to feed NaN or Inf, and what grows. */
+static void put_numbers(const struct cw_text *t, const json_t *numbers, bool with_user)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (numbers, i, entry) {
+		fputs("  ", t->out);
+		cw_text_put(t, CW_TEXT_YELLOW, "numbers");
+		fputs("   ", t->out);
+		cw_text_put(t, CW_TEXT_BOLD, cw_doc_job(entry, "?"));
+		if (with_user)
+			put_user(t, entry);
+		fputs("  ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(entry, "summary", "?"));
+		fputs(" (", t->out);
+		put_duration(t, json_object_get(entry, "ago_s"));
+		fputs(" ago)\n", t->out);
+	}
+}
+
 /* Those that are well are counted, the others named: a fleet has hundreds. Returns lines. */
 static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 {
@@ -369,8 +390,10 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 	if (!json_array_size(jobs))
 		fputs("  no job here uses NCCL under the agent\n", out);
 	put_jobs(&t, jobs, lines, used);
-	if (!lines)
+	if (!lines) {
 		put_tensors(&t, json_object_get(status, "tensors"), has_several_users(jobs));
+		put_numbers(&t, json_object_get(status, "numbers"), has_several_users(jobs));
+	}
 }
 
 void cw_render_status(FILE *out, const json_t *status, bool color)

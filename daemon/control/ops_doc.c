@@ -244,3 +244,35 @@ json_t *cw_ops_doc_tensors(const struct cw_node *node, int64_t now_ns,
 		cw_node_each_ops(node, on_tensor, &c);
 	return c.tensors;
 }
+
+static void add_told(struct collector *c, const struct cw_job_id *job, const char *what,
+		     const struct cw_numbers_told *told)
+{
+	if (!told->seen_ns || json_array_size(c->tensors) >= MAX_TENSORS)
+		return;
+	(void)json_array_append_new(
+		c->tensors,
+		json_pack("{s:s, s:I, s:s, s:s, s:f}", "job", job->label, "uid",
+			  (json_int_t)job->uid, "what", what, "summary", told->text, "ago_s",
+			  (double)(cw_age_ns(c->now_ns, told->seen_ns) / CW_NS_PER_MS) / 1000.0));
+}
+
+static void on_numbers(const struct cw_job_id *job, const struct cw_numbers *numbers, void *user)
+{
+	struct collector *c = user;
+
+	if (!cw_caller_may_see(c->caller, job->uid))
+		return;
+	add_told(c, job, "nonfinite", &numbers->first);
+	add_told(c, job, "headroom", &numbers->headroom);
+}
+
+json_t *cw_ops_doc_numbers(const struct cw_node *node, int64_t now_ns,
+			   const struct cw_caller *caller)
+{
+	struct collector c = { .caller = caller, .tensors = json_array(), .now_ns = now_ns };
+
+	if (node && c.tensors)
+		cw_job_numbers_each(cw_node_numbers(node), on_numbers, &c);
+	return c.tensors;
+}

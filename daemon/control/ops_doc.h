@@ -16,5 +16,8 @@
 /* New references; NULL = out of memory. node NULL: as of a node without ranks. */
 json_t *cw_ops_doc(const struct cw_node *node, const char *node_name,
 		   const struct cw_caller *caller);
+/* What was told of the numbers of jobs. */
+json_t *cw_ops_doc_numbers(const struct cw_node *node, int64_t now_ns,
+			   const struct cw_caller *caller);
 json_t *cw_ops_doc_tensors(const struct cw_node *node, int64_t now_ns,
 			   const struct cw_caller *caller);

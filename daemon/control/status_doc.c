@@ -354,22 +354,24 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
 	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s);
 	json_t *tensors = cw_ops_doc_tensors(s->ranks, cw_clock_now_ns(s->clock), caller);
+	json_t *numbers = cw_ops_doc_numbers(s->ranks, cw_clock_now_ns(s->clock), caller);
 	json_t *untracked = untracked_doc(s, caller);
 
 	c.now_ns = cw_clock_now_ns(s->clock);
 	cw_leader_jobs(s->leader, on_job, &c);
 	cw_election_each(s->members, on_route, &c);
-	if (!c.jobs || !peers || !notes || !tensors || !untracked) {
+	if (!c.jobs || !peers || !notes || !tensors || !numbers || !untracked) {
 		json_decref(c.jobs);
 		json_decref(peers);
 		json_decref(notes);
 		json_decref(tensors);
+		json_decref(numbers);
 		json_decref(untracked);
 		return NULL;
 	}
 	return json_pack("{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
 			 "s:I, s:I}, "
-			 "s:I, s:o, s:o, s:o}",
+			 "s:I, s:o, s:o, s:o, s:o}",
 			 "schema", "collwatch.status/1", "node", cw_transport_self(s->transport),
 			 "version", CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns),
 			 "peers", peers, "notes", notes, "loop_max_s", seconds(s->loop_max_ns),
@@ -380,5 +382,5 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 			 "bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
 			 (json_int_t)s->node.record_errors_total, "messages_without_job",
 			 (json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors,
-			 "untracked", untracked);
+			 "numbers", numbers, "untracked", untracked);
 }

@@ -122,6 +122,11 @@ static const struct metric metrics[] = {
 	  VALUE_KIND_SECONDS, SUM(device_ns), "kind", NULL },
 	COUNTER("bad_tensors_total", node.fed_tensors_total,
 		"Rank processes that fed NaN or infinity into an op, each once."),
+	COUNTER("nonfinite_jobs_total", node.numbers.nonfinite_total,
+		"Jobs whose numbers stopped being finite, as far as their ranks here show it and "
+		"loss scaling does not explain it, each once."),
+	COUNTER("headroom_warnings_total", node.numbers.headroom_total,
+		"Times that numbers of a job were seen to grow towards the end of their type."),
 
 	FAMILY("jobs", "gauge", "Jobs that this daemon leads."),
 	SAMPLE(jobs[CW_STALL_QUIET], "state", "healthy"),

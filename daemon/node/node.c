@@ -25,6 +25,7 @@
 #include "daemon/agents/registrar.h"
 #include "daemon/node/absent.h"
 #include "daemon/node/digest_round.h"
+#include "daemon/node/job_numbers.h"
 #include "daemon/node/lock_owners.h"
 #include "daemon/node/python_requests.h"
 #include "daemon/process/fdstore_restore.h"
@@ -71,6 +72,7 @@ struct cw_node {
 	struct cw_digest_rounds rounds;
 	struct cw_absent *absent;
 	struct cw_lock_owners *locks;
+	struct cw_job_numbers *numbers;
 	struct cw_untracked *untracked;
 	int64_t digest_ns; /* last full round */
 	struct cw_node_stats stats;
@@ -305,6 +307,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 	look_at_processes(node, budget_ns, now_ns);
 	expire_dead(node);
+	if (!cw_registrar_waiting(node->registrar))
+		cw_job_numbers_tick(node->numbers, now_ns);
 	if (is_digest_due) {
 		node->digest_ns = now_ns;
 		limit_memory(node);
@@ -585,6 +589,11 @@ void cw_node_python_cancel(struct cw_node *node, uint64_t handle)
 	cw_python_requests_cancel(node->python, handle);
 }
 
+const struct cw_job_numbers *cw_node_numbers(const struct cw_node *node)
+{
+	return node->numbers;
+}
+
 const struct cw_untracked *cw_node_untracked(const struct cw_node *node)
 {
 	return node->untracked;
@@ -605,6 +614,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->unreadable_total = cw_registrar_unreadable(node->registrar);
 	ret->bad_messages_total = agents.bad_messages;
 	ret->untracked = cw_untracked_count(node->untracked);
+	cw_job_numbers_stats(node->numbers, &ret->numbers);
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
 		ret->processes++;
 		ret->connected += p->conn != NULL;
@@ -698,6 +708,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	    cw_absent_new(&absent, &node->absent) < 0 ||
 	    cw_lock_owners_new(node->config.base, node->config.forks, &node->table, &node->locks) <
 		    0 ||
+	    cw_job_numbers_new(&node->table, &node->numbers) < 0 ||
 	    cw_untracked_new(&untracked, &node->untracked) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = open_socket(node, &agents.listen_fd, err);
@@ -781,6 +792,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	node->python = cw_python_requests_free(node->python);
 	node->absent = cw_absent_free(node->absent);
 	node->locks = cw_lock_owners_free(node->locks);
+	node->numbers = cw_job_numbers_free(node->numbers);
 	node->untracked = cw_untracked_free(node->untracked);
 	HASH_ITER (hh, node->table, p, tmp) {
 		HASH_DEL(node->table, p);

@@ -18,6 +18,7 @@
 
 #include "common/clock.h"
 #include "common/err.h"
+#include "daemon/node/job_numbers.h"
 #include "daemon/process/op_stats.h"
 #include "digest/fed_tensor.h"
 #include "proto/messages.h"
@@ -142,6 +143,9 @@ void cw_node_python_cancel(struct cw_node *node, uint64_t handle);
  * second, so that a death is reported within one sampling period.
  */
 
+/* What was told of the numbers of jobs. Borrowed. */
+const struct cw_job_numbers *cw_node_numbers(const struct cw_node *node);
+
 /* Rank processes that this node has no place for. Borrowed. */
 const struct cw_untracked *cw_node_untracked(const struct cw_node *node);
 
@@ -156,9 +160,10 @@ struct cw_node_stats {
 	uint64_t too_costly_total;  /* processes dropped for the memory their records took */
 	uint64_t unreadable_total;  /* records of versions this daemon does not know */
 	uint64_t fed_tensors_total; /* processes that fed NaN or infinity, the first time */
-	uint32_t restored;          /* at start, out of what was kept */
-	uint64_t displaced_total;   /* living processes that gave their place to another user's */
-	uint64_t no_place_total;    /* registrations there was no place for */
-	uint32_t untracked;         /* rank processes that have no place now */
+	struct cw_job_numbers_stats numbers;
+	uint32_t restored;        /* at start, out of what was kept */
+	uint64_t displaced_total; /* living processes that gave their place to another user's */
+	uint64_t no_place_total;  /* registrations there was no place for */
+	uint32_t untracked;       /* rank processes that have no place now */
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

@@ -212,18 +212,18 @@ def test_report_lists_only_what_was_asked_for():
 
 
 PATIENT_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/patient_rank.py")
+NUMBERS_JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/numbers_job.py")
 
 
 @contextlib.contextmanager
-def train_with_nan(daemon, ranks):
-    """Ranks of the training loop that feed NaN from step 3 on (rank 1), timed. They end with the
-    block, and not before: they might be done before the daemon has seen them."""
+def train_badly(daemon, ranks, *options):
+    """Ranks of the training loop whose numbers go wrong from step 3 on (rank 1), timed. They end with
+    the block, and not before: they might be done before the daemon has seen them."""
     with open(os.path.join(daemon.dir, "train-log"), "wb") as log:
         loops = [subprocess.Popen(
             [COLLWATCH, "run", "--socket", daemon.path, "--", sys.executable, PATIENT_RANK,
-             TRAIN_LOOP_PY, "--steps", "40", "--step-ms", "5", "--log-every", "0",
-             "--uid-file", daemon.dir + "/uid", "--fault", "feed-nan", "--fault-rank", "1",
-             "--fault-step", "3"],
+             TRAIN_LOOP_PY, "--log-every", "0", "--uid-file", daemon.dir + "/uid",
+             "--fault-rank", "1", "--fault-step", "3", *options],
             stdin=subprocess.PIPE, stdout=log, stderr=log,
             env=dict(os.environ, LD_LIBRARY_PATH=SIM_DIR, RANK=str(r),
                      WORLD_SIZE=str(ranks), LOCAL_RANK=str(r), COLLWATCH_JOB="nan",
@@ -240,6 +240,11 @@ def train_with_nan(daemon, ranks):
                 loop.communicate()
 
 
+def has_kernel():
+    return any(os.path.exists(os.path.join(os.path.dirname(AGENT), "cuda/summary_kernel." + end))
+               for end in ("fatbin", "ptx"))
+
+
 def rows_of(daemon, enough):
     """What its ops add up to, once there are enough of them."""
     rows, end = [], time.monotonic() + 120
@@ -253,7 +258,7 @@ def rows_of(daemon, enough):
 
 
 def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
-    with train_with_nan(daemon, 2):
+    with train_badly(daemon, 2, "--steps", "40", "--step-ms", "5", "--fault", "feed-nan"):
         rows_of(daemon, 1)
     # What it saw of a rank that has ended stays; the last look is at its end.
     rows = rows_of(daemon, 2 * 40 * 4)
@@ -271,10 +276,7 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
     expect(run("status", "--ops", "--control", daemon.control), 0, "all_reduce")
     document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
     if not document["tensors"]:
-        kernel = any(os.path.exists(os.path.join(os.path.dirname(AGENT),
-                                                 "cuda/summary_kernel." + end))
-                     for end in ("fatbin", "ptx"))
-        assert not kernel, document
+        assert not has_kernel(), document
         pytest.skip("built without nvcc and clang: there is no kernel")
     assert any(r["timed"] and r["device_us"] > 0 and r["algbw_gbs"] > 0 for r in rows), rows
     for row in rows:
@@ -288,6 +290,52 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
     with open(daemon.log_path, encoding="utf-8") as log:
         said = [line for line in log if "fed 1 NaN" in line]
     assert len(said) == 1, said
+    number, = numbers_of(daemon, 1)
+    assert (number["job"], number["what"]) == ("name:nan", "nonfinite"), number
+    assert number["summary"].startswith("rank 1 was the first to feed 1 NaN and 0 Inf among 256 fp32 into "
+                                        "all_reduce #"), number
+    expect(run("status", "--control", daemon.control), 0, number["summary"])
+    with open(daemon.log_path, encoding="utf-8") as log:
+        said = [line for line in log if number["summary"] in line]
+    assert len(said) == 1, said
+
+
+def numbers_of(daemon, enough):
+    """What was told of the numbers of jobs, once there is enough of it."""
+    numbers, end = [], time.monotonic() + 60
+    while len(numbers) < enough and time.monotonic() < end:
+        done = run("status", "--json", "--control", daemon.control)
+        numbers = json.loads(done.stdout)["numbers"] if done.stdout else []
+        time.sleep(0.05)
+    return numbers
+
+
+def test_status_tells_of_growth_before_it_overflows(daemon):
+    """What one rank feeds grows 64-fold with each step from step 3 on: a single ends 21 steps later."""
+    job = subprocess.Popen([COLLWATCH, "run", "--socket", daemon.path, "--", sys.executable, NUMBERS_JOB, "--mark",
+                            "--ranks", "2", "--steps", "30", "--step-ms", "300", "--scale-rank", "1",
+                            "--scale-step", "3", "--grow", "64"],
+                           env=dict(os.environ, LD_LIBRARY_PATH=SIM_DIR, COLLWATCH_JOB="grows",
+                                    COLLWATCH_SUMMARY="full"))
+    try:
+        numbers = numbers_of(daemon, 1)
+        document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
+        if not numbers and not has_kernel():
+            pytest.skip("built without nvcc and clang: there is no kernel")
+        assert not document["tensors"], "something was infinite by then: %s" % document["tensors"]
+        number, = numbers
+        assert (number["job"], number["what"]) == ("name:grows", "headroom"), number
+        assert "all_reduce #" in number["summary"] and "comes near what fp32 holds" in number["summary"], number
+        assert job.wait(120) == 0
+    finally:
+        job.kill()
+        job.wait()
+    summaries = {n["what"]: n["summary"] for n in numbers_of(daemon, 2)}
+    assert set(summaries) == {"headroom", "nonfinite"}, summaries
+    assert "all_reduce #" in summaries["nonfinite"], summaries
+    with open(daemon.log_path, encoding="utf-8") as log:
+        said = log.read()
+    assert [said.count(summary) for summary in summaries.values()] == [1, 1], said
 
 
 def test_without_a_daemon_it_says_so():

@@ -124,6 +124,7 @@ STATUS = {
     "tensors": [{"job": str, "uid": number, "pid": number, "rank": number, "kind": str, "dtype": str, "comm": ID,
                  "summary": str, "seq": number, "op_index": number, "nans": number, "infs": number,
                  "elements": number, "ago_s": SECONDS}],
+    "numbers?": [{"job": str, "uid": number, "what": ("nonfinite", "headroom"), "summary": str, "ago_s": SECONDS}],
     "untracked": [{"what": ("rank_processes", "jobs"), "uid": number, "count": number, "summary": str}],
 }
 

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../programs"))
 from train_loop import NCCL_SUM, Communicator, Device, Nccl, Tensor, UniqueId  # pylint: disable=wrong-import-position
@@ -25,6 +26,8 @@ def options():
     parser.add_argument("--scale", type=float, default=1, help="of what one rank feeds …")
     parser.add_argument("--scale-rank", type=int, default=-1)
     parser.add_argument("--scale-step", type=int, default=-1, help="… from that step on")
+    parser.add_argument("--grow", type=float, default=1, help="… and so much more in each step")
+    parser.add_argument("--step-ms", type=int, default=0)
     parser.add_argument("--more-in-step", type=int, default=-1, help="one call more")
     parser.add_argument("--other-type-in-step", type=int, default=-1)
     parser.add_argument("--mark", action="store_true", help="tell the steps")
@@ -48,7 +51,8 @@ class Rank:
     def draw(self, tensor, step, i):
         numbers = random.Random(f"{self.arg.seed}/{step}/{i}/{self.arg.rank}")
         scaled = self.arg.rank == self.arg.scale_rank and step >= self.arg.scale_step
-        tensor.upload((self.arg.scale if scaled else 1) * numbers.gauss(0, 1) for _ in range(ELEMENTS))
+        scale = self.arg.scale * self.arg.grow ** (step - self.arg.scale_step) if scaled else 1
+        tensor.upload(scale * numbers.gauss(0, 1) for _ in range(ELEMENTS))
 
     def reduce(self, tensor, dtype=NCCL_FLOAT):
         world = self.world
@@ -66,6 +70,7 @@ class Rank:
         self.draw(self.part, step, 2)
         self.world.all_gather(self.part, self.all)
         self.device.synchronize()
+        time.sleep(self.arg.step_ms / 1000)
 
 
 def main():

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/job_numbers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/htable.h"
+#include "common/log.h"
+#include "daemon/process/process.h"
+#include "daemon/system/sample_throttle.h"
+
+#define MESSAGE_ID_FIRST "5b0d4c1fb0a84c5e8f5d2c9b7a3e6f10"
+#define MESSAGE_ID_HEADROOM "c7e2a9d86f1b4f33a4b8d05e91c6472f"
+
+struct entry {
+	struct cw_job_id job;
+	struct cw_numbers numbers;
+	int64_t next_ns;
+	bool is_here; /* a process of it was met in this tick */
+	bool is_over; /* at its last look none of them lived */
+	UT_hash_handle hh;
+};
+
+struct cw_job_numbers {
+	struct cw_process **table;
+	struct entry *entries;
+	struct cw_job_numbers_stats stats;
+};
+
+static bool has_summaries(const struct cw_process *p)
+{
+	return p->record && cw_process_has_job(p) &&
+	       cw_record_header(p->record)->has & CW_REC_HAS_SUMMARIES;
+}
+
+/* NULL: out of memory, which a later tick may have. */
+static struct entry *find(struct cw_job_numbers *n, const struct cw_process *p)
+{
+	struct cw_job_id job = cw_process_job_id(p);
+	struct entry *e;
+
+	HASH_FIND_BYHASHVALUE(hh, n->entries, &job, sizeof(job), cw_job_id_bucket(&job), e);
+	if (e)
+		return e;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->job = job;
+	HASH_ADD_BYHASHVALUE(hh, n->entries, job, sizeof(e->job), cw_job_id_bucket(&job), e);
+	if (cw_htable_added(e))
+		return e;
+	free(e);
+	return NULL;
+}
+
+static void find_all(struct cw_job_numbers *n)
+{
+	struct entry *e, *tmp;
+
+	for (e = n->entries; e; e = e->hh.next)
+		e->is_here = false;
+	for (const struct cw_process *p = *n->table; p; p = p->hh.next) {
+		e = has_summaries(p) ? find(n, p) : NULL;
+		if (e)
+			e->is_here = true;
+	}
+	HASH_ITER (hh, n->entries, e, tmp) {
+		if (e->is_here)
+			continue;
+		HASH_DEL(n->entries, e);
+		free(e);
+	}
+}
+
+/* A process that took the rank over makes the record of the dead one an earlier run's. */
+static bool is_replaced(const struct cw_process *dead, struct cw_record *const *living, uint32_t n)
+{
+	int32_t rank = cw_record_header(dead->record)->rank_label;
+
+	for (uint32_t i = 0; i < n && rank >= 0; i++)
+		if (cw_record_header(living[i])->rank_label == rank)
+			return true;
+	return false;
+}
+
+/* The living first. Sets *ret_living to how many these are. */
+static uint32_t records_of(const struct cw_job_numbers *n, const struct entry *e,
+			   struct cw_record *v[static CW_JOB_NUMBERS_RANKS], uint32_t *ret_living)
+{
+	uint32_t n_living = 0, all;
+
+	for (const struct cw_process *p = *n->table; p && n_living < CW_JOB_NUMBERS_RANKS;
+	     p = p->hh.next)
+		if (!cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, &e->job))
+			v[n_living++] = p->record;
+	all = n_living;
+	for (const struct cw_process *p = *n->table; p && all < CW_JOB_NUMBERS_RANKS;
+	     p = p->hh.next)
+		if (cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, &e->job) &&
+		    !is_replaced(p, v, n_living))
+			v[all++] = p->record;
+	*ret_living = n_living;
+	return all;
+}
+
+static void say(const struct entry *e, const char *message_id, const struct cw_numbers_told *told)
+{
+	char text[sizeof(told->text) + CW_JOB_LABEL_BYTES + 16], job[192];
+	const char *fields[] = { job, NULL };
+
+	(void)snprintf(text, sizeof(text), "job=%s: %s", e->job.label, told->text);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", e->job.label);
+	cw_log_event(CW_LOG_WARN, message_id, text, fields);
+}
+
+static void look(struct cw_job_numbers *n, struct entry *e, int64_t now_ns)
+{
+	struct cw_record *records[CW_JOB_NUMBERS_RANKS];
+	uint32_t n_living, n_records = records_of(n, e, records, &n_living);
+	int news;
+
+	if (e->is_over && n_living)
+		e->numbers = (struct cw_numbers){ .n_ops = 0 }; /* it was started again */
+	e->is_over = n_living == 0;
+	news = cw_numbers_look(&e->numbers, records, n_records, now_ns);
+	if (news < 0)
+		return; /* out of memory: the next look may have it */
+	if (news & CW_NUMBERS_NEWS_FIRST) {
+		n->stats.nonfinite_total++;
+		say(e, MESSAGE_ID_FIRST, &e->numbers.first);
+	}
+	if (news & CW_NUMBERS_NEWS_HEADROOM) {
+		n->stats.headroom_total++;
+		say(e, MESSAGE_ID_HEADROOM, &e->numbers.headroom);
+	}
+}
+
+void cw_job_numbers_tick(struct cw_job_numbers *n, int64_t now_ns)
+{
+	struct entry *due = NULL;
+	int64_t start_ns = cw_clock_cpu_ns(), rest_ns;
+
+	find_all(n);
+	for (struct entry *e = n->entries; e; e = e->hh.next)
+		if (e->next_ns <= now_ns && (!due || e->next_ns < due->next_ns))
+			due = e;
+	if (!due)
+		return;
+	look(n, due, now_ns);
+	rest_ns = cw_sample_throttle_next_ns(now_ns, cw_clock_cpu_ns() - start_ns, 1);
+	due->next_ns = rest_ns > now_ns + CW_JOB_NUMBERS_NS ? rest_ns : now_ns + CW_JOB_NUMBERS_NS;
+}
+
+void cw_job_numbers_stats(const struct cw_job_numbers *n, struct cw_job_numbers_stats *ret)
+{
+	*ret = n->stats;
+}
+
+void cw_job_numbers_each(const struct cw_job_numbers *n, cw_job_numbers_fn fn, void *user)
+{
+	for (const struct entry *e = n->entries; e; e = e->hh.next)
+		fn(&e->job, &e->numbers, user);
+}
+
+int cw_job_numbers_new(struct cw_process **table, struct cw_job_numbers **ret)
+{
+	struct cw_job_numbers *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->table = table;
+	*ret = n;
+	return 0;
+}
+
+struct cw_job_numbers *cw_job_numbers_free(struct cw_job_numbers *n)
+{
+	struct entry *e, *tmp;
+
+	if (!n)
+		return NULL;
+	HASH_ITER (hh, n->entries, e, tmp) {
+		HASH_DEL(n->entries, e);
+		free(e);
+	}
+	free(n);
+	return NULL;
+}
