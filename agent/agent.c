@@ -15,6 +15,7 @@
 #include "agent/link/link.h"
 #include "agent/ops/graph.h"
 #include "agent/python/call_stack.h"
+#include "agent/python/interpreter.h"
 #include "agent/python/python_stacks.h"
 #include "agent/record/clock.h"
 #include "agent/record/helper_threads.h"
@@ -36,6 +37,7 @@ static const struct cw_feature features[] = {
 	{ .start = cw_save_start, .beat = cw_save_step },
 	{ .comm_ready = cw_graph_comm_ready },
 	{ .comm_ready = cw_progress_comm_ready, .comm_forget = cw_progress_comm_forget },
+	{ .armed = cw_interpreter_note },
 	{ .armed = cw_python_arm },
 	{ .start = cw_call_stacks_start, .armed = cw_call_stacks_arm },
 };

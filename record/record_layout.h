@@ -206,7 +206,12 @@ struct cw_rec_header {
 	 * any, or an agent from before this field was there. Version 7.
 	 */
 	char job_timeout_source[64];
-	uint8_t reserved[1696];
+	/*
+	 * Where Python's interpreter keeps its lock: who sleeps on a word in there waits for it.
+	 * The address is written last; no bytes = not known, or there is none. Version 7.
+	 */
+	uint64_t interpreter_address, interpreter_bytes;
+	uint8_t reserved[1680];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 

@@ -130,8 +130,8 @@ void cw_lock_owners_look(struct cw_lock_owners *o, struct cw_process *p, int64_t
 		return;
 	o->question = (struct question){ .pid = p->key.pid,
 					 .start_ticks = p->key.start_ticks,
-					 .address = w->address,
-					 .is_inherited = w->is_inherited };
+					 .address = w->on.address,
+					 .is_inherited = w->on.is_inherited };
 	w->asked_ns = awake_ns;
 	(void)cw_fork_server_ask(o->forks, cw_lock_owner_child, on_forked, o,
 				 &o->request); /* or in ten seconds */

@@ -70,6 +70,15 @@ void cw_headway_fini(struct cw_headway *h)
 	table_drop(&h->runners);
 }
 
+/* Ticks that make 1 % of a core over dt, never less than over a whole window. */
+static bool is_work(uint64_t ticks, int64_t dt_ns)
+{
+	int64_t window_ns = dt_ns > WINDOW_NS ? dt_ns : WINDOW_NS;
+	uint64_t need_ns = (uint64_t)window_ns * MIN_CPU_PERCENT / 100;
+
+	return ticks * (uint64_t)cw_procstat_tick_ns() >= need_ns;
+}
+
 /* ---- what one scan adds up ---- */
 
 struct scan {
@@ -180,12 +189,29 @@ static bool is_named_helper(const struct cw_headway_process *process, pid_t tid)
 	return false;
 }
 
+/* A thread that happens to run while it is looked at has woken to ask for it again. */
+static bool wants_interpreter(const struct cw_headway_process *process, struct cw_headway_cpu *e)
+{
+	struct cw_host_futex futex;
+
+	if (!process->interpreter.bytes || cw_host_wait_thread(process->proc_fd, e->id, &futex) < 0)
+		return false;
+	if (!futex.is_unsettled) {
+		e->has_slept = true;
+		e->wants_interpreter = cw_host_wait_is_interpreter(&process->interpreter, &futex);
+	}
+	return e->wants_interpreter;
+}
+
+/* ticks: of its own in the window. */
 static bool is_idle_whatever_it_uses(const struct cw_headway *h,
 				     const struct cw_headway_process *process,
-				     struct cw_headway_cpu *e)
+				     struct cw_headway_cpu *e, uint64_t ticks)
 {
 	pid_t tid;
 
+	if (!is_work(ticks, WINDOW_NS) && wants_interpreter(process, e))
+		return true;
 	if (e->id == process->pid)
 		return is_main_waiting(h, process);
 	if (!process->n_helpers && !process->n_waits)
@@ -210,7 +236,7 @@ static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_pr
 		    (tids[i] != process->pid && cw_headway_is_helper(st.comm)))
 			continue;
 		e = table_update(&h->threads, tids[i], &st, 0, &used);
-		if (e && used.ticks && is_idle_whatever_it_uses(h, process, e))
+		if (e && used.ticks && is_idle_whatever_it_uses(h, process, e, used.ticks))
 			continue;
 		scan.ticks += used.ticks;
 	}
@@ -346,15 +372,6 @@ static void mark(struct cw_headway *h, int64_t now_ns, const char *by)
 	h->by = by;
 }
 
-/* Ticks that make 1 % of a core over dt, never less than over a whole window. */
-static bool is_work(uint64_t ticks, int64_t dt_ns)
-{
-	int64_t window_ns = dt_ns > WINDOW_NS ? dt_ns : WINDOW_NS;
-	uint64_t need_ns = (uint64_t)window_ns * MIN_CPU_PERCENT / 100;
-
-	return ticks * (uint64_t)cw_procstat_tick_ns() >= need_ns;
-}
-
 static bool main_thread_works(struct cw_headway *h, int proc_fd, int64_t dt_ns)
 {
 	struct cw_procsched sched;
@@ -460,6 +477,7 @@ static const char *close_look(struct cw_headway *h, const struct cw_headway_proc
 /* All threads but helpers, together. */
 struct runners {
 	uint64_t runs;     /* what they have run, as one number */
+	unsigned n;        /* but for those that wait for the interpreter */
 	bool owner_sleeps; /* who has the lock that the first thread waits for */
 	bool may_be_woken; /* somebody sleeps in what others, or time, may end */
 };
@@ -481,6 +499,7 @@ static void look_at_runner(struct cw_headway *h, const struct cw_headway_process
 	struct cw_procstat st;
 	struct scan used;
 	size_t helper;
+	bool wants;
 	pid_t tid;
 
 	if (cw_procstat_read_thread(process->proc_fd, id, &st) < 0)
@@ -491,13 +510,19 @@ static void look_at_runner(struct cw_headway *h, const struct cw_headway_process
 		return;
 	}
 	tid = id == process->pid ? own_first_tid(process) : own_tid(process, e);
+	wants = wants_interpreter(process, e);
 	if (tid > 0 && tid == h->lock.owner)
-		r->owner_sleeps = st.state == 'S' || st.state == 'D';
+		r->owner_sleeps = wants || st.state == 'S' || st.state == 'D';
 	helper = find_helper(st.comm);
 	if (helper < N_HELPERS)
 		r->may_be_woken = r->may_be_woken || helper_threads[helper].wakes;
-	if (helper < N_HELPERS || is_named_helper(process, tid))
+	if (helper < N_HELPERS || is_named_helper(process, tid) || wants)
 		return;
+	/* Whoever is only ever seen awake may want it; if not, it is new once it sleeps elsewhere.
+	 */
+	if (process->interpreter.bytes && !e->has_slept)
+		return;
+	r->n++;
 	if (cw_procstat_thread_sched(process->proc_fd, id, &sched) == 0)
 		r->runs = cw_hash_step(cw_hash_step(r->runs, (uint64_t)id), sched.runs);
 	else
@@ -519,33 +544,39 @@ static struct runners look_at_runners(struct cw_headway *h,
 
 	if (cw_procstat_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0 || n == MAX_THREADS)
 		return (struct runners){ .runs = (uint64_t)now_ns, .may_be_woken = true };
-	for (size_t i = 0; i < n && (h->lock.address || !r.may_be_woken); i++)
+	for (size_t i = 0; i < n && (h->lock.on.address || !r.may_be_woken); i++)
 		look_at_runner(h, process, tids[i], now_ns, &r);
 	table_end(&h->runners);
 	return r;
 }
 
 /*
- * Its threads wait for each other: for a mutex whose owner sleeps, or each of them for something
- * that no other process, no descriptor and no time can give. And none has run for long.
+ * Its threads wait for each other: for a mutex whose owner sleeps, for the interpreter, which one
+ * of those must have that do not wait for it, or each of them for something that no other process,
+ * no descriptor and no time can give. And none has run for long.
  */
 static unsigned look_at_wait(struct cw_headway *h, const struct cw_headway_process *process,
 			     int64_t now_ns)
 {
 	struct cw_host_lock lock;
-	unsigned wait = cw_host_wait_look(process->proc_fd, h->host_wait, &lock);
+	unsigned wait =
+		cw_host_wait_look(process->proc_fd, &process->interpreter, h->host_wait, &lock);
+	bool has_lock;
 	struct runners r;
 
-	if (wait == CW_HOST_WAIT_LOCK)
+	if (cw_host_wait_is_closed(wait))
 		wait = CW_HOST_WAIT_UNKNOWN; /* what was seen last: to be seen anew */
-	cw_lock_wait_note(&h->lock, lock.address, lock.is_inherited, now_ns);
-	if (!lock.address && now_ns - h->headway_ns < CW_LOCK_WAIT_ASK_NS) {
+	cw_lock_wait_note(&h->lock, lock, now_ns);
+	has_lock = h->lock.on.address;
+	if (!has_lock && now_ns - h->headway_ns < CW_LOCK_WAIT_ASK_NS) {
 		table_drop(&h->runners);
 		return wait;
 	}
 	r = look_at_runners(h, process, now_ns);
-	cw_lock_wait_note_runs(&h->lock,
-			       r.may_be_woken && !lock.address ? (uint64_t)now_ns : r.runs, now_ns);
+	cw_lock_wait_note_runs(&h->lock, r.may_be_woken && !has_lock ? (uint64_t)now_ns : r.runs,
+			       now_ns);
+	if (h->lock.on.is_interpreter)
+		return r.n && cw_lock_wait_is_still(&h->lock, now_ns) ? CW_HOST_WAIT_GIL : wait;
 	if (r.owner_sleeps ? cw_lock_wait_stands(&h->lock, now_ns)
 			   : !r.may_be_woken && cw_lock_wait_is_still(&h->lock, now_ns))
 		return CW_HOST_WAIT_LOCK;
@@ -593,7 +624,7 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 		return;
 	}
 	if (by)
-		cw_lock_wait_note(&h->lock, 0, false, now_ns);
+		cw_lock_wait_note(&h->lock, (struct cw_host_lock){ 0 }, now_ns);
 	h->host_wait = by ? CW_HOST_WAIT_UNKNOWN : look_at_wait(h, process, now_ns);
 	h->is_frozen = !by && cw_cgroup_is_frozen(process->proc_fd);
 	if (by)

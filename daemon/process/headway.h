@@ -11,6 +11,8 @@
  *    headway.c). Of whom nothing is known, counts, which errs towards patience.
  *  - A thread that has been inside of a waiting call of the driver since before the window is left
  *    out, too, the main thread as well: the driver polls (agent/cuda/driver_waits.h).
+ *  - Who waits for Python's interpreter lock asks for it 200 times a second: some 0.2 % of a core
+ * for each thread, which is not work however many there are.
  *  - Less than 1 % of one core is not work. A watchdog polling every 100 ms takes about 0.1 %, a
  *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
  *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.
@@ -52,6 +54,8 @@ struct cw_headway_cpu { /* one thread or one descendant, as of the last scan */
 	uint64_t cpu_ticks;
 	uint64_t io_bytes;
 	uint64_t runs; /* of a descendant's main thread, or of a thread */
+	/* Of a thread, where there is an interpreter: it was seen asleep, and wanted that then. */
+	bool has_slept, wants_interpreter;
 };
 
 struct cw_headway_table {
@@ -107,6 +111,7 @@ struct cw_headway_process {
 	const struct cw_rec_wait *waits;
 	size_t n_waits;
 	pid_t own_pid; /* pid by which the process knows itself; 0 = pid */
+	struct cw_host_interpreter interpreter;
 };
 
 void cw_headway_init(struct cw_headway *h);

@@ -116,6 +116,26 @@ struct cw_host_futex cw_host_wait_futex(const char *line)
 				       .has_timeout = timeout != 0 };
 }
 
+bool cw_host_wait_is_interpreter(const struct cw_host_interpreter *interpreter,
+				 const struct cw_host_futex *futex)
+{
+	return futex->is_private && futex->address >= interpreter->address &&
+	       futex->address - interpreter->address < interpreter->bytes;
+}
+
+static struct cw_host_lock lock_of(const char *line, const struct cw_host_interpreter *interpreter)
+{
+	struct cw_host_futex futex = cw_host_wait_futex(line);
+
+	/* Of a condition's words now one is waited for, now the other. */
+	if (cw_host_wait_is_interpreter(interpreter, &futex))
+		return (struct cw_host_lock){ .address = interpreter->address,
+					      .is_interpreter = true };
+	if (futex.is_unsettled)
+		return (struct cw_host_lock){ .is_unsettled = true };
+	return cw_host_wait_lock(line);
+}
+
 unsigned cw_host_wait_of(const char *link)
 {
 	if (strncmp(link, "socket:", 7) == 0)
@@ -151,7 +171,8 @@ static unsigned of_descriptor(int proc_fd, int fd)
 	return cw_host_wait_of(link);
 }
 
-unsigned cw_host_wait_look(int proc_fd, unsigned last, struct cw_host_lock *ret_lock)
+unsigned cw_host_wait_look(int proc_fd, const struct cw_host_interpreter *interpreter,
+			   unsigned last, struct cw_host_lock *ret_lock)
 {
 	unsigned of_fd = CW_HOST_WAIT_UNKNOWN;
 	char line[LINE_BYTES];
@@ -160,9 +181,11 @@ unsigned cw_host_wait_look(int proc_fd, unsigned last, struct cw_host_lock *ret_
 	*ret_lock = (struct cw_host_lock){ 0 };
 	if (read_line(proc_fd, "syscall", line) < 0)
 		return CW_HOST_WAIT_UNKNOWN;
-	*ret_lock = cw_host_wait_lock(line);
-	if (strncmp(line, "running", 7) == 0)
+	*ret_lock = lock_of(line, interpreter);
+	if (ret_lock->is_unsettled)
 		return last;
+	if (ret_lock->is_interpreter)
+		return CW_HOST_WAIT_UNKNOWN;
 	fd = cw_host_wait_fd(line);
 	if (fd >= 0)
 		of_fd = of_descriptor(proc_fd, fd);

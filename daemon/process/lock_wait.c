@@ -15,13 +15,14 @@
 #define MAX_USERS 65536u
 #define MAX_TID (1 << 22)
 
-void cw_lock_wait_note(struct cw_lock_wait *w, uint64_t address, bool is_inherited, int64_t now_ns)
+void cw_lock_wait_note(struct cw_lock_wait *w, struct cw_host_lock lock, int64_t now_ns)
 {
-	if (address == w->address && is_inherited == w->is_inherited)
+	if (lock.is_unsettled && w->on.is_interpreter)
 		return;
-	*w = (struct cw_lock_wait){ .address = address,
-				    .is_inherited = is_inherited,
-				    .since_ns = now_ns };
+	if (lock.address == w->on.address && lock.is_inherited == w->on.is_inherited &&
+	    lock.is_interpreter == w->on.is_interpreter)
+		return;
+	*w = (struct cw_lock_wait){ .on = lock, .since_ns = now_ns };
 }
 
 void cw_lock_wait_note_runs(struct cw_lock_wait *w, uint64_t runs, int64_t now_ns)
@@ -34,19 +35,20 @@ void cw_lock_wait_note_runs(struct cw_lock_wait *w, uint64_t runs, int64_t now_n
 
 bool cw_lock_wait_must_ask(const struct cw_lock_wait *w, int64_t now_ns)
 {
-	return w->address && !w->owner && now_ns - w->since_ns >= CW_LOCK_WAIT_ASK_NS &&
+	return w->on.address && !w->on.is_interpreter && !w->owner &&
+	       now_ns - w->since_ns >= CW_LOCK_WAIT_ASK_NS &&
 	       (!w->asked_ns || now_ns - w->asked_ns >= CW_LOCK_WAIT_ASK_NS);
 }
 
 void cw_lock_wait_answer(struct cw_lock_wait *w, uint64_t address, pid_t owner)
 {
-	if (address && address == w->address)
+	if (address && address == w->on.address)
 		w->owner = owner;
 }
 
 bool cw_lock_wait_stands(const struct cw_lock_wait *w, int64_t now_ns)
 {
-	return w->address && w->owner && cw_lock_wait_is_still(w, now_ns);
+	return w->on.address && w->owner && cw_lock_wait_is_still(w, now_ns);
 }
 
 bool cw_lock_wait_is_still(const struct cw_lock_wait *w, int64_t now_ns)

@@ -304,6 +304,18 @@ static void say_stop(struct cw_process *p)
 				    sizeof(p->cause));
 }
 
+#define MAX_INTERPRETER_BYTES (UINT64_C(16) << 20)
+
+/* What is larger than any interpreter's is not believed. */
+static struct cw_host_interpreter interpreter_of(const struct cw_rec_header *h)
+{
+	struct cw_host_interpreter interpreter = { .address = h->interpreter_address,
+						   .bytes = h->interpreter_bytes };
+
+	return interpreter.bytes <= MAX_INTERPRETER_BYTES ? interpreter
+							  : (struct cw_host_interpreter){ 0 };
+}
+
 bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
 		     const struct cw_clock *clock)
 {
@@ -319,6 +331,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 		.waits = header->waits,
 		.n_waits = CW_REC_WAITS,
 		.own_pid = (pid_t)header->pid,
+		.interpreter = interpreter_of(header),
 	};
 	struct cw_procstat st;
 	uint32_t liveness;

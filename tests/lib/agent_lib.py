@@ -212,6 +212,7 @@ class Record:
         text = lambda at, n: h[at:at + n].split(b"\0")[0].decode()
         self.job, self.rank_source = text(320, 128), text(448, 32)
         self.master, self.policy = text(480, 128), text(608, 16)
+        self.interpreter = struct.unpack_from("=2Q", h, 2400)  # address, bytes
         self.sections = {}
         for i in range(16):
             kind, entry, count, _, offset, _ = struct.unpack_from("=4I2Q", h, 624 + 32 * i)

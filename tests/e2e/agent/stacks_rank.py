@@ -8,17 +8,21 @@ HOW: "lines" (two kinds of calls, from two lines), "deep" (a call below a thousa
 "threads" (a thread with a small stack, and one that Python knows nothing of, which destroys the
 communicator), "lazy" (from a coroutine, below a generator that C code goes on with), "many"
 (from more places than there is room for), "leave" (a thread goes on while the interpreter is
-taken down).
+taken down), "want" (says where the word lies that a thread sleeps on which wants the interpreter
+lock).
 Says "ready" when it is done, and ends with its input.
 """
 import asyncio
 import ctypes
+import os
+import subprocess
 import sys
 import threading
 
 from agent_rank import COUNT, FLOAT, SUM, Rank, check
 
 MANY = 300
+SYS_FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
 
 
 def reduce(rank):
@@ -98,6 +102,31 @@ def leave(rank):
     sys.exit(0)
 
 
+# Of a thread that waits for a word: which.
+SAY_WORD = """
+while True:
+    call = open("/proc/%d/task/%d/syscall").read().split()
+    if call[0] == "%d":
+        break
+print(call[1], flush=True)
+"""
+
+
+def want(rank):
+    """Another thread keeps the interpreter until somebody has seen this one wait for it."""
+    reduce(rank)
+    program = SAY_WORD % (os.getpid(), threading.get_native_id(), SYS_FUTEX)
+
+    def keep():
+        with subprocess.Popen([sys.executable, "-S", "-c", program]) as other:
+            ctypes.PyDLL(None).waitpid(other.pid, None, 0)
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    while thread.is_alive():
+        pass
+
+
 def many(rank):
     places = {"reduce": reduce}
     for i in range(MANY):
@@ -110,6 +139,6 @@ if __name__ == "__main__":
     a_rank = Rank("cdll")
     # The interpreter is asked between two instructions, once the communicator is made.
     {"lines": lines, "deep": deep, "threads": threads, "lazy": lazy,
-     "many": many, "leave": leave}[sys.argv[1]](a_rank)
+     "many": many, "leave": leave, "want": want}[sys.argv[1]](a_rank)
     print("ready", flush=True)
     sys.stdin.read()

@@ -46,6 +46,7 @@ class Ran:
             out, err = p.communicate(timeout=120)
             check(p.returncode == 0, "%r ended with %d: %s" % (argv, p.returncode, err.decode()))
             check(not err, "it says %r" % err)
+            self.said = out.decode().split()
             with open(log) as f:
                 self.log = f.read()
             self.ops = [op for comm in shown(at)["comms"] for op in comm["ops"]]
@@ -126,6 +127,20 @@ def test_does_no_harm_to_an_interpreter_that_is_taken_down():
     for python in PYTHONS:
         for _ in range(5):
             check(rank(python, "leave").stacks("all_reduce"), "calls")
+
+
+def test_says_where_the_interpreter_keeps_its_lock():
+    for python in PYTHONS:
+        ran = Ran([python, RANK, "want"])
+        at, n_bytes = ran.record.interpreter
+        check(at <= int(ran.said[0], 16) < at + n_bytes < at + (1 << 24),
+              "waited for %s, of %x and %d bytes" % (ran.said[0], at, n_bytes))
+    with tempfile.TemporaryDirectory(prefix="cw-stacks-") as at:
+        p = start([TRAIN_LOOP, "--steps", "3"], environment(COLLWATCH_RECORD=at))
+        check(p.wait(timeout=120) == 0, "a program in C")
+        (name,) = [name for name in os.listdir(at) if name.endswith(".record")]
+        with open(os.path.join(at, name), "rb") as f:
+            check(Record(f.fileno()).interpreter == (0, 0), "it has no interpreter")
 
 
 def test_counts_stacks_that_find_no_place():

@@ -123,6 +123,7 @@ Test(host_wait, knows_a_prompt_by_its_only_descriptor)
 /* Until a child sleeps in what it was started for: before, it is nowhere. */
 static unsigned look_at(void (*sleep_in)(int fd), int fd, unsigned last, unsigned wanted)
 {
+	const struct cw_host_interpreter none = { 0 };
 	unsigned seen = CW_HOST_WAIT_UNKNOWN;
 	pid_t pid = fork();
 	struct cw_host_lock lock;
@@ -136,13 +137,13 @@ static unsigned look_at(void (*sleep_in)(int fd), int fd, unsigned last, unsigne
 	proc_fd = cw_procstat_open(pid);
 	cr_assert(proc_fd >= 0);
 	for (int i = 0; i < 120000 && seen != wanted; i++) {
-		seen = cw_host_wait_look(proc_fd, last, &lock);
+		seen = cw_host_wait_look(proc_fd, &none, last, &lock);
 		(void)usleep(1000);
 	}
 	cr_assert_eq(kill(pid, SIGKILL), 0);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
-	cr_expect_eq(cw_host_wait_look(proc_fd, CW_HOST_WAIT_TTY, &lock), CW_HOST_WAIT_UNKNOWN,
-		     "nobody is there");
+	cr_expect_eq(cw_host_wait_look(proc_fd, &none, CW_HOST_WAIT_TTY, &lock),
+		     CW_HOST_WAIT_UNKNOWN, "nobody is there");
 	(void)close(proc_fd);
 	return seen;
 }
@@ -259,4 +260,23 @@ Test(host_wait, keeps_what_was_seen_while_the_thread_runs, .timeout = 300)
 	cr_expect_eq(look_at(in_a_loop, -1, CW_HOST_WAIT_SOCKET, CW_HOST_WAIT_SOCKET),
 		     CW_HOST_WAIT_SOCKET);
 	cr_expect_eq(look_at(in_a_loop, -1, CW_HOST_WAIT_TTY, CW_HOST_WAIT_TTY), CW_HOST_WAIT_TTY);
+}
+
+Test(host_wait, words_of_the_interpreter_are_its_own)
+{
+	const struct cw_host_interpreter interpreter = { .address = 4096, .bytes = 64 },
+					 none = { 0 };
+	struct cw_host_futex futex = { .address = 4096, .is_private = true, .has_timeout = true };
+
+	cr_expect(cw_host_wait_is_interpreter(&interpreter, &futex));
+	cr_expect_not(cw_host_wait_is_interpreter(&none, &futex));
+	futex.address = 4096 + 63;
+	cr_expect(cw_host_wait_is_interpreter(&interpreter, &futex));
+	futex.address = 4096 + 64;
+	cr_expect_not(cw_host_wait_is_interpreter(&interpreter, &futex));
+	futex.address = 4095;
+	cr_expect_not(cw_host_wait_is_interpreter(&interpreter, &futex));
+	futex = (struct cw_host_futex){ .address = 4096 };
+	cr_expect_not(cw_host_wait_is_interpreter(&interpreter, &futex), "another process's, too");
+	cr_expect_not(cw_host_wait_is_interpreter(&none, &(struct cw_host_futex){ 0 }));
 }

@@ -175,16 +175,92 @@ static void wait_beside_python_reader(bool is_helper)
 		       "daemon=True).start()");
 }
 
+/*
+ * A thread of Python's keeps the interpreter, as an extension does that forgets to let it go, while
+ * "keep" runs; the first one and others want it, each of them 200 times a second. Before, it writes
+ * where the interpreter keeps its lock.
+ */
+static void want_interpreter(const char *keep)
+{
+	char program[1024];
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)snprintf(
+		program, sizeof(program),
+		"import ctypes, os, threading, time\n"
+		"lib, go = ctypes.PyDLL(None), threading.Event()\n"
+		"at = ctypes.c_char.in_dll(ctypes.pythonapi, '_PyRuntime')\n"
+		"def keep():\n"
+		"    go.wait()\n"
+		"    os.write(%d, b'p' + ctypes.addressof(at).to_bytes(8, 'little'))\n"
+		"    %s\n"
+		"threads = [threading.Thread(target=keep, daemon=True)]\n"
+		"threads += [threading.Thread(target=go.wait, daemon=True) for _ in range(9)]\n"
+		"[thread.start() for thread in threads]\n"
+		"go.set()\n"
+		"while True: pass\n",
+		ready[1], keep);
+	(void)execlp("python3", "python3", "-S", "-c", program, NULL);
+	_exit(1);
+}
+
+static void want_kept_interpreter(bool is_helper)
+{
+	(void)is_helper;
+	want_interpreter("lib.pause()");
+}
+
+/* It comes to something, however rarely: whoever waits may get it. */
+static void want_used_interpreter(bool is_helper)
+{
+	char keep[128];
+
+	(void)is_helper;
+	(void)snprintf(keep, sizeof(keep),
+		       "b = ctypes.create_string_buffer(1)\n"
+		       "    [lib.write(%d, b'r', lib.read(%d, b, 1)) for _ in iter(int, 1)]",
+		       ready[1], awake[0]);
+	want_interpreter(keep);
+}
+
+/* The first thread has the interpreter and waits for a mutex; who has that wants the interpreter.
+ */
+static void wait_crosswise(bool is_helper)
+{
+	char program[1024];
+
+	(void)is_helper;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)snprintf(program, sizeof(program),
+		       "import ctypes, os, threading\n"
+		       "at = ctypes.c_char.in_dll(ctypes.pythonapi, '_PyRuntime')\n"
+		       "mutex, r, w = ctypes.create_string_buffer(64), *os.pipe()\n"
+		       "free, kept = ctypes.CDLL(None), ctypes.PyDLL(None)\n"
+		       "def other():\n"
+		       "    free.pthread_mutex_lock(mutex); os.write(w, b'x')\n"
+		       "    while True: pass\n"
+		       "threading.Thread(target=other, daemon=True).start()\n"
+		       "os.read(r, 1)\n"
+		       "os.write(%d, b'p' + ctypes.addressof(at).to_bytes(8, 'little'))\n"
+		       "kept.pthread_mutex_lock(mutex)\n",
+		       ready[1]);
+	(void)execlp("python3", "python3", "-S", "-c", program, NULL);
+	_exit(1);
+}
+
 struct rank {
 	pid_t pid;
 	int proc_fd;
 	int64_t now_ns;
+	struct cw_host_interpreter interpreter;
 	struct cw_headway headway;
 };
 
 static void window(struct rank *r)
 {
-	struct cw_headway_process process = { .proc_fd = r->proc_fd, .pid = r->pid };
+	struct cw_headway_process process = { .proc_fd = r->proc_fd,
+					      .pid = r->pid,
+					      .interpreter = r->interpreter };
 	struct cw_procstat st;
 
 	r->now_ns += WINDOW_NS;
@@ -223,6 +299,10 @@ static void start(struct rank *r, void (*main)(bool is_helper), bool is_helper)
 	if (r->pid == 0)
 		main(is_helper);
 	cr_assert_eq(read(ready[0], &c, 1), 1);
+	if (c == 'p') {
+		cr_assert_eq(read(ready[0], &r->interpreter.address, 8), 8);
+		r->interpreter.bytes = 1u << 20; /* more than any has: 672 to 460,000 bytes */
+	}
 	r->proc_fd = cw_procstat_open(r->pid);
 	cr_assert(r->proc_fd >= 0);
 	cw_headway_init(&r->headway);
@@ -232,7 +312,7 @@ static void start(struct rank *r, void (*main)(bool is_helper), bool is_helper)
 static void begin(struct rank *r, void (*main)(bool is_helper), bool is_helper)
 {
 	start(r, main, is_helper);
-	for (int i = 0; i < TRIES && !r->headway.lock.address; i++) {
+	for (int i = 0; i < TRIES && !r->headway.lock.on.address; i++) {
 		window(r);
 		(void)usleep(1000);
 	}
@@ -255,7 +335,8 @@ static void find_owner(struct rank *r)
 
 	cr_assert_not(cw_lock_wait_must_ask(w, w->since_ns + CW_LOCK_WAIT_ASK_NS - 1));
 	cr_assert(cw_lock_wait_must_ask(w, w->since_ns + CW_LOCK_WAIT_ASK_NS));
-	cw_lock_wait_answer(w, w->address, cw_lock_wait_read(r->pid, w->address, w->is_inherited));
+	cw_lock_wait_answer(w, w->on.address,
+			    cw_lock_wait_read(r->pid, w->on.address, w->on.is_inherited));
 	cr_assert_not(cw_lock_wait_must_ask(w, w->since_ns + CW_LOCK_WAIT_ASK_NS));
 }
 
@@ -291,7 +372,7 @@ Test(lock_wait, a_lock_whose_owner_sleeps_is_closed_once_nobody_has_run, .timeou
 	if (!may_look())
 		cr_skip_test("the kernel does not tell in which call a process is");
 	begin(&r, wait_for_lock, false);
-	cr_assert_neq(r.headway.lock.address, 0);
+	cr_assert_neq(r.headway.lock.on.address, 0);
 	windows(&r, 2 * CW_LOCK_WAIT_STILL_NS);
 	cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_LOCK, "nobody knows who has it");
 	find_owner(&r);
@@ -381,6 +462,100 @@ Test(lock_wait, python_threads_in_each_others_locks_are_closed, .timeout = 300)
 		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
 	cr_expect(is_closed(wait_for_python_locks, false));
 	cr_expect_not(is_closed(wait_beside_python_reader, false), "a message may come");
+}
+
+/* All threads but the one that keeps the interpreter ask for it by now. */
+static void let_all_want_it(const struct rank *r)
+{
+	unsigned n_others = 2;
+
+	for (int i = 0; i < TRIES && n_others > 1; i++) {
+		pid_t tids[16];
+		size_t n;
+
+		cr_assert_eq(cw_procstat_threads(r->proc_fd, tids, 16, &n), 0);
+		n_others = 0;
+		for (size_t k = 0; k < n; k++) {
+			struct cw_host_futex futex = { 0 };
+
+			(void)cw_host_wait_thread(r->proc_fd, tids[k], &futex);
+			n_others += !futex.is_unsettled &&
+				    !cw_host_wait_is_interpreter(&r->interpreter, &futex);
+		}
+		(void)usleep(1000);
+	}
+	cr_assert_eq(n_others, 1);
+}
+
+/* … and it was seen at the end of a window: a busy machine shows it awake for some. */
+static void until_it_wants(struct rank *r)
+{
+	let_all_want_it(r);
+	for (int i = 0; i < TRIES && !r->headway.lock.on.is_interpreter; i++) {
+		window(r);
+		(void)usleep(1000);
+	}
+}
+
+Test(lock_wait, who_wants_a_kept_interpreter_is_closed, .timeout = 300)
+{
+	struct rank r;
+
+	if (!may_look() || system("python3 -c 'import ctypes'") != 0)
+		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
+	start(&r, want_kept_interpreter, false);
+	until_it_wants(&r);
+	windows(&r, CW_LOCK_WAIT_STILL_NS - WINDOW_NS);
+	cr_expect(r.headway.lock.on.is_interpreter);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_UNKNOWN, "not a queue, and not for long");
+	cr_expect_not(cw_lock_wait_must_ask(&r.headway.lock, r.now_ns), "no word says who has it");
+	windows(&r, 3 * WINDOW_NS);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_GIL);
+	/* Nobody knows where the interpreter is: then it is a wait with a time. */
+	r.interpreter.bytes = 0;
+	for (int i = 0; i < TRIES && r.headway.host_wait != CW_HOST_WAIT_QUEUE; i++)
+		window(&r);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_QUEUE);
+	end(&r);
+}
+
+Test(lock_wait, who_wants_an_interpreter_that_is_used_is_not_closed, .timeout = 300)
+{
+	struct rank r;
+
+	if (!may_look() || system("python3 -c 'import ctypes'") != 0)
+		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
+	start(&r, want_used_interpreter, false);
+	until_it_wants(&r);
+	for (unsigned i = 0; i < 3; i++) {
+		char c;
+
+		windows(&r, CW_LOCK_WAIT_STILL_NS - 2 * WINDOW_NS);
+		cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_GIL);
+		cr_assert_eq(write(awake[1], "x", 1), 1);
+		cr_assert_eq(read(ready[0], &c, 1), 1);
+		let_all_want_it(&r);
+	}
+	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_GIL);
+	end(&r);
+}
+
+Test(lock_wait, a_lock_whose_owner_wants_the_interpreter_is_closed, .timeout = 300)
+{
+	struct rank r;
+
+	if (!may_look() || system("python3 -c 'import ctypes'") != 0)
+		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
+	start(&r, wait_crosswise, false);
+	let_all_want_it(&r);
+	windows(&r, 2 * WINDOW_NS);
+	find_owner(&r);
+	cr_expect_neq(r.headway.lock.owner, 0);
+	cr_expect_neq(r.headway.lock.owner, r.pid);
+	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
+	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	end(&r);
 }
 
 Test(lock_wait, who_runs_now_and_then_is_not_closed, .timeout = 300)
