@@ -469,7 +469,7 @@ static void let_all_want_it(const struct rank *r)
 {
 	unsigned n_others = 2;
 
-	for (int i = 0; i < TRIES && n_others > 1; i++) {
+	for (int i = 0; i < TRIES && n_others != 1; i++) {
 		pid_t tids[16];
 		size_t n;
 
