@@ -9,6 +9,7 @@
 
 #include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/base/features.h"
@@ -117,6 +118,32 @@ static void free_p2p(int c)
 	memset(&cw_record.p2p[block - 1], 0, sizeof(cw_record.p2p[0]));
 }
 
+/* torch calls groups without a number by a hash of their ranks: 40 digits that nobody reads. */
+#define HASH_DIGITS 40u
+#define SHOWN_DIGITS 8u
+
+/*
+ * torch's process groups pass "DESCRIPTION:NAME" (pytorch/pytorch#192487). A name is a number or
+ * such a hash, and "undefined" is torch's word for no description. They are told like groups of its
+ * dumps (import/fr_snapshot.c), "DESCRIPTION (NAME)" or "NAME"; all other names as they are.
+ */
+static void say_name(const char *name, char *ret, size_t len)
+{
+	const char *colon = strrchr(name, ':'), *group = colon ? colon + 1 : "";
+	size_t digits = strlen(group), said = digits < SHOWN_DIGITS ? digits : SHOWN_DIGITS;
+	bool is_number = digits && strspn(group, "0123456789") == digits;
+	bool is_hash = digits == HASH_DIGITS && strspn(group, "0123456789abcdef") == digits;
+	int desc = (int)(colon - name), room = (int)(len - said) - (int)sizeof(" ()");
+
+	if (!is_number && !is_hash)
+		(void)snprintf(ret, len, "%s", name);
+	else if (!desc || (desc == 9 && memcmp(name, "undefined", 9) == 0))
+		(void)snprintf(ret, len, "%s%.*s", is_hash ? "group " : "", (int)said, group);
+	else
+		(void)snprintf(ret, len, "%.*s (%.*s)", desc < room ? desc : room, name, (int)said,
+			       group);
+}
+
 /* commName lies behind fields that older callers' structs do not have. */
 static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 {
@@ -128,7 +155,7 @@ static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 		return;
 	name = config->commName;
 	if (name)
-		strncpy(rc->name, name, sizeof(rc->name) - 1);
+		say_name(name, rc->name, sizeof(rc->name));
 }
 
 static void fill_entry(int c, const struct cw_comm_birth *birth)
