@@ -17,12 +17,14 @@
 #include "common/cleanup.h"
 #include "daemon/evidence/blocked_on.h"
 #include "daemon/evidence/evidence_text.h"
+#include "daemon/evidence/torch_settings.h"
 #include "daemon/kernel/kernel_threads.h"
 #include "daemon/kernel/procfs.h"
 
 #define MAX_COMMAND_BYTES 256u
 #define MAX_CGROUP_BYTES 256u
 #define MAX_NAME_BYTES 64u
+#define MAX_ENVIRONMENT_BYTES (256u << 10)
 
 static double cpu_seconds(const struct cw_procfs_stat *st)
 {
@@ -192,6 +194,15 @@ static json_t *cgroup_path(pid_t pid)
 	return path ? cw_evidence_text(path, strcspn(path, "\n"), MAX_CGROUP_BYTES) : json_null();
 }
 
+/* As it was when the process began: what a program sets for itself later is not there. */
+static json_t *torch_settings(const struct subject *s)
+{
+	_cleanup_(freep) char *text = s->view ? malloc(MAX_ENVIRONMENT_BYTES) : NULL;
+	ssize_t n = text ? cw_procfs_read(s->pid, "environ", text, MAX_ENVIRONMENT_BYTES) : -1;
+
+	return n < 0 ? json_null() : cw_torch_settings(text, (size_t)n);
+}
+
 static json_t *status_only(const char *status, const char *reason)
 {
 	return json_pack("{s:s, s:s, s:n, s:n, s:n, s:[]}", "status", status, "reason", reason,
@@ -210,14 +221,15 @@ static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 		s->is_partial = true;
 	threads = threads_facts(s, &total);
 	why = s->view ? "not allowed to read all of /proc" : CW_PROCFS_NOT_VISIBLE;
-	return json_pack("{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
-			 s->is_partial ? "partial" : "ok", "reason", s->is_partial ? why : "",
-			 "state", state_text(st->state), "command", command_line(s->pid, st->name),
-			 "cpu_s", cpu_seconds(st), "rss_kib", number_after(status, "VmRSS:"),
-			 "tracer", number_after(status, "TracerPid:"), "read_bytes",
-			 number_after(io, "read_bytes:"), "write_bytes",
-			 number_after(io, "write_bytes:"), "cgroup", cgroup_path(s->pid),
-			 "thread_count", (int)total, "threads", threads);
+	return json_pack(
+		"{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
+		s->is_partial ? "partial" : "ok", "reason", s->is_partial ? why : "", "state",
+		state_text(st->state), "command", command_line(s->pid, st->name), "cpu_s",
+		cpu_seconds(st), "rss_kib", number_after(status, "VmRSS:"), "tracer",
+		number_after(status, "TracerPid:"), "read_bytes", number_after(io, "read_bytes:"),
+		"write_bytes", number_after(io, "write_bytes:"), "cgroup", cgroup_path(s->pid),
+		"torch_settings", torch_settings(s), "thread_count", (int)total, "threads",
+		threads);
 }
 
 /* The same process, whatever it runs. */

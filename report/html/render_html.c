@@ -22,6 +22,7 @@
 #include "report/doc/incident_doc.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/snapshot_doc.h"
+#include "report/doc/torch_settings.h"
 #include "report/fed_tensors.h"
 #include "report/frames.h"
 #include "report/html/html.h"
@@ -415,6 +416,15 @@ static int put_nccl_errors(FILE *out, const json_t *incident)
 	return sentences ? 0 : -ENOMEM;
 }
 
+static int put_torch_settings(FILE *out, const json_t *evidence)
+{
+	json_t *sentences = cw_torch_setting_sentences(evidence);
+
+	html_put_list(out, "torch-settings", "What PyTorch was told", sentences);
+	json_decref(sentences);
+	return sentences ? 0 : -ENOMEM;
+}
+
 static int put_fed_tensors(FILE *out, const json_t *incident)
 {
 	json_t *sentences = cw_fed_tensor_sentences(incident);
@@ -440,6 +450,7 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *
 	put_timeline(out, d);
 	r |= put_stacks(out, b);
 	r |= put_nccl_errors(out, b->incident);
+	r |= put_torch_settings(out, b->evidence);
 	r |= put_fed_tensors(out, b->incident);
 	html_put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
 	put_alternatives(out, b->incident);

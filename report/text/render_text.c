@@ -17,6 +17,7 @@
 #include "report/doc/doc_phrase.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/nccl_errors.h"
+#include "report/doc/torch_settings.h"
 #include "report/fed_tensors.h"
 #include "report/frames.h"
 #include "report/json_util.h"
@@ -252,6 +253,16 @@ static void put_nccl_errors(const struct cw_text *t, const json_t *incident)
 	json_decref(sentences);
 }
 
+static void put_torch_settings(const struct cw_text *t, const json_t *evidence)
+{
+	json_t *sentences = cw_torch_setting_sentences(evidence);
+
+	if (!sentences)
+		cw_text_set_short(t);
+	put_sentences(t, sentences, "What PyTorch was told");
+	json_decref(sentences);
+}
+
 static void put_fed_tensors(const struct cw_text *t, const json_t *incident)
 {
 	json_t *sentences = cw_fed_tensor_sentences(incident);
@@ -437,6 +448,7 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	put_witnesses(&t, bundle);
 	cw_render_stack_tree(&t, bundle->stacks, opts->all_frames);
 	put_nccl_errors(&t, incident);
+	put_torch_settings(&t, bundle->evidence);
 	put_fed_tensors(&t, incident);
 	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
 	put_alternatives(&t, incident);

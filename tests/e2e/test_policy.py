@@ -29,7 +29,7 @@ def daemon_of_all():
         for name, (policy, fault) in SCENES.items():
             variables = {"COLLWATCH_POLICY": policy} if policy else {}
             if name == TIMED:
-                variables["COLLWATCH_JOB_TIMEOUT"] = "30min"
+                variables.update(COLLWATCH_JOB_TIMEOUT="30min", TORCH_NCCL_DUMP_ON_TIMEOUT="0")
             # The program knows no such option: it is its name.
             named = ["bash", "-c", f'exec -a {ARGUMENT} "$0" "$@"', TRAIN_LOOP]
             daemon.train(name, RANKS, [*FOREVER, "--fault", fault, "--fault-rank", str(FAULTY),
@@ -84,3 +84,10 @@ def test_what_is_told_says_which_argument_ends_the_job(daemon):
                "set_by": "--distributed-timeout-minutes 45 in its arguments"}
     check(found(daemon, ARGUED)["job_timeout"] == timeout, repr(found(daemon, ARGUED)))
     check(daemon.job(ARGUED)["job_timeout"] == timeout, repr(daemon.job(ARGUED)))
+
+
+def test_a_report_says_what_torch_was_told_and_what_that_costs(daemon):
+    incident = found(daemon, TIMED)
+    said = "TORCH_NCCL_DUMP_ON_TIMEOUT=0 (ranks 0-1): PyTorch writes no dump of its Flight Recorder"
+    check(said in " ".join(daemon.said("report", incident["id"]).split()), daemon.said("report", incident["id"]))
+    check("What PyTorch was told" not in daemon.said("report", found(daemon, "differs")["id"]), "nothing")

@@ -71,7 +71,7 @@ EVIDENCE = {
         "status": STATUS_OF_PART, "reason": str, "state?": (None, str), "command?": (None, str),
         "cpu_s?": (None, int, float), "thread_count?": (None, number), "rss_kib?": (None, number),
         "tracer?": (None, number), "read_bytes?": (None, number), "write_bytes?": (None, number),
-        "cgroup?": (None, str),
+        "cgroup?": (None, str), "torch_settings?": (None, [str]),
         "threads?": [{"tid": number, "name": (None, str), "state": (None, str), "wchan": (None, str),
                       "syscall": (None, str), "cpu_s": (None, int, float), "off_cpu_s": (None, int, float),
                       "kernel_stack": (None, [str]),

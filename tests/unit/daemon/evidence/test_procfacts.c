@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #include "common/clock.h"
 #include "daemon/evidence/evidence_text.h"
+#include "daemon/evidence/torch_settings.h"
 #include "daemon/kernel/procfs.h"
 
 static pid_t target;
@@ -182,4 +184,67 @@ Test(procfacts, make_text_printable_and_bounded)
 				 json_string_value(json));
 		json_decref(json);
 	}
+}
+
+static const char *setting(const json_t *list, size_t i)
+{
+	const char *text = json_string_value(json_array_get(list, i));
+
+	return text ? text : "";
+}
+
+Test(procfacts, pick_what_pytorch_is_told_out_of_any_environment)
+{
+	static const char environment[] = "PATH=/bin\0"
+					  "TORCH_NCCL_BLOCKING_WAIT=1\0"
+					  "MY_TORCH_NCCL_X=1\0"
+					  "NCCL_BLOCKING_WAIT=0\0"
+					  "NCCL_BLOCKING_WAITS=0\0"
+					  "TORCH_FR_DUMP_TEMP_FILE=/tmp/\x1b[2J\xff\0"
+					  "TORCH_NCCL_NO_VALUE\0"
+					  "\0"
+					  "TORCH_NCCL_DUMP_ON_TIMEOUT=10"; /* perhaps of 1000 */
+	char many[CW_TORCH_SETTINGS_MAX * 32 * 2] = "";
+	json_t *list = cw_torch_settings(environment, sizeof(environment) - 1);
+
+	cr_assert_eq(json_array_size(list), 3);
+	cr_expect_str_eq(setting(list, 0), "TORCH_NCCL_BLOCKING_WAIT=1");
+	cr_expect_str_eq(setting(list, 1), "NCCL_BLOCKING_WAIT=0");
+	cr_expect_str_eq(setting(list, 2), "TORCH_FR_DUMP_TEMP_FILE=/tmp/?[2J?");
+	json_decref(list);
+	for (size_t at = 0; at < sizeof(many); at += 32)
+		memcpy(many + at, "TORCH_NCCL_X=1", 15);
+	list = cw_torch_settings(many, sizeof(many));
+	cr_expect_eq(json_array_size(list), CW_TORCH_SETTINGS_MAX);
+	json_decref(list);
+	list = cw_torch_settings("", 0);
+	cr_expect_eq(json_array_size(list), 0);
+	json_decref(list);
+}
+
+Test(procfacts, tell_what_a_process_tells_pytorch)
+{
+	char lang[] = "LANG=C", dumps[] = "TORCH_NCCL_DUMP_ON_TIMEOUT=0";
+	char *const environment[] = { lang, dumps, NULL };
+	struct cw_procfs_stat st;
+	json_t *facts, *list;
+	int fds[2];
+	char byte;
+
+	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+	target = fork();
+	if (target == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execle("/bin/sleep", "sleep", "300", (char *)NULL, environment);
+		_exit(127);
+	}
+	(void)close(fds[1]);
+	cr_assert_eq(read(fds[0], &byte, 1), 0, "it runs another program now");
+	(void)close(fds[0]);
+	cr_assert_eq(cw_procfs_stat(target, 0, &st), 0);
+	facts = cw_procfacts(target, st.start_ticks, geteuid(), NULL);
+	list = json_object_get(facts, "torch_settings");
+	cr_assert_eq(json_array_size(list), 1);
+	cr_expect_str_eq(setting(list, 0), dumps);
+	json_decref(facts);
 }

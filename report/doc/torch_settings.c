@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Only of what is set: what holds where nothing is set differs between versions of PyTorch. What
+ * each means is in ProcessGroupNCCL.hpp and FlightRecorder.hpp (pytorch/pytorch); a value that
+ * turns something off is read as getCvarBool() and getCvarInt() there read it.
+ */
+#include "report/doc/torch_settings.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/cleanup.h"
+#include "model/rankset.h"
+#include "report/doc/doc_phrase.h"
+#include "report/json_util.h"
+
+static bool is_one_of(const char *value, const char *const *words)
+{
+	for (; *words; words++)
+		if (strcasecmp(value, *words) == 0)
+			return true;
+	return false;
+}
+
+static bool is_off(const char *value)
+{
+	static const char *const words[] = { "0", "n", "no", "f", "false", NULL };
+
+	return is_one_of(value, words);
+}
+
+static bool is_on(const char *value)
+{
+	static const char *const words[] = { "1", "y", "yes", "t", "true", NULL };
+
+	return is_one_of(value, words);
+}
+
+#define NO_RECORDER                                                                                \
+	"PyTorch keeps no Flight Recorder, so that no dump can say which calls were made; with "   \
+	"2000 it keeps the last 2,000"
+#define NO_END                                                                                     \
+	"PyTorch's watchdog is told not to end the job when a call takes longer than its time-out"
+#define HOST_WAITS                                                                                 \
+	"each wait for a collective holds up its thread until the call is done, and a time-out "   \
+	"is raised there"
+
+static const struct meaning {
+	const char *name;
+	bool (*applies)(const char *value);
+	const char *what;
+} meanings[] = {
+	{ "TORCH_FR_BUFFER_SIZE", is_off, NO_RECORDER },
+	{ "TORCH_NCCL_TRACE_BUFFER_SIZE", is_off, NO_RECORDER },
+	{ "TORCH_NCCL_DUMP_ON_TIMEOUT", is_off,
+	  "PyTorch writes no dump of its Flight Recorder when a call takes too long; with 1 it "
+	  "does" },
+	{ "TORCH_NCCL_ASYNC_ERROR_HANDLING", is_off, NO_END },
+	{ "NCCL_ASYNC_ERROR_HANDLING", is_off, NO_END },
+	{ "TORCH_NCCL_ENABLE_MONITORING", is_off,
+	  "a rank whose watchdog is stuck itself is not ended" },
+	{ "TORCH_NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
+	{ "NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
+};
+
+/* What it costs; NULL = nothing that is known here. */
+static const char *meaning_of(const char *setting)
+{
+	size_t len = strcspn(setting, "=");
+
+	for (size_t i = 0; setting[len] && i < sizeof(meanings) / sizeof(meanings[0]); i++)
+		if (strlen(meanings[i].name) == len &&
+		    memcmp(meanings[i].name, setting, len) == 0 &&
+		    meanings[i].applies(setting + len + 1))
+			return meanings[i].what;
+	return NULL;
+}
+
+/* A setting, and who has it. */
+struct told {
+	const char *setting; /* borrowed from the evidence */
+	int32_t *ranks;
+	size_t n_ranks;
+};
+
+struct all_told {
+	struct told v[CW_TORCH_SETTINGS_TOLD];
+	size_t n;
+};
+
+static void all_told_fini(struct all_told *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		free(all->v[i].ranks);
+}
+
+/* Of n_ranks at most. Beyond the limit it is left out. 0 or -1: out of memory. */
+static int add(struct all_told *all, const char *setting, int32_t rank, size_t n_ranks)
+{
+	size_t i = 0;
+
+	while (i < all->n && strcmp(all->v[i].setting, setting) != 0)
+		i++;
+	if (i == CW_TORCH_SETTINGS_TOLD)
+		return 0;
+	if (i == all->n) {
+		all->v[i] = (struct told){ .setting = setting };
+		all->v[i].ranks = calloc(n_ranks, sizeof(int32_t));
+		if (!all->v[i].ranks)
+			return -1;
+		all->n++;
+	}
+	/* A document may name one twice. */
+	if (all->v[i].n_ranks < n_ranks)
+		all->v[i].ranks[all->v[i].n_ranks++] = rank;
+	return 0;
+}
+
+static int collect(const json_t *evidence, struct all_told *all)
+{
+	json_t *process, *setting;
+	size_t i, k;
+
+	json_array_foreach (evidence, i, process) {
+		json_int_t rank = cw_json_int(process, "rank", -1);
+		const json_t *list =
+			json_object_get(json_object_get(process, "proc"), "torch_settings");
+
+		json_array_foreach (list, k, setting)
+			if (json_is_string(setting) && rank >= 0 && rank <= INT32_MAX &&
+			    add(all, json_string_value(setting), (int32_t)rank,
+				json_array_size(evidence)) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static json_t *sentence(const struct told *told)
+{
+	_cleanup_(freep) char *set = cw_rankset_format_alloc(told->ranks, told->n_ranks);
+	const char *what = meaning_of(told->setting);
+	char text[1024];
+
+	if (!set)
+		return NULL;
+	(void)snprintf(text, sizeof(text), "%.200s (%s %.400s)%s%s", told->setting,
+		       phrase_is_many(set) ? "ranks" : "rank", set, what ? ": " : "",
+		       what ? what : "");
+	return cw_json_text(text);
+}
+
+json_t *cw_torch_setting_sentences(const json_t *evidence)
+{
+	_cleanup_(all_told_fini) struct all_told all = { 0 };
+	json_t *list = json_array();
+	int bad = collect(evidence, &all);
+
+	for (int with = 1; with >= 0; with--)
+		for (size_t i = 0; i < all.n; i++)
+			if ((meaning_of(all.v[i].setting) != NULL) == with)
+				bad |= json_array_append_new(list, sentence(&all.v[i]));
+	return cw_json_finish(list, bad);
+}
