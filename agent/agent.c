@@ -12,6 +12,7 @@
 #include "agent/base/features.h"
 #include "agent/base/log.h"
 #include "agent/cuda/progress.h"
+#include "agent/cuda/stop_at.h"
 #include "agent/link/link.h"
 #include "agent/ops/graph.h"
 #include "agent/python/call_stack.h"
@@ -40,6 +41,7 @@ static const struct cw_feature features[] = {
 	{ .armed = cw_interpreter_note },
 	{ .armed = cw_python_arm },
 	{ .start = cw_call_stacks_start, .armed = cw_call_stacks_arm },
+	{ .start = cw_stop_at_start, .armed = cw_stop_at_arm },
 };
 
 static atomic_int start_state;

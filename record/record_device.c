@@ -5,6 +5,7 @@
  * its number was the same before and after.
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "record/record_internal.h"
@@ -107,6 +108,25 @@ size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[
 		n++;
 	}
 	return n;
+}
+
+enum cw_rec_stop cw_record_stopped(const struct cw_record *rec, struct cw_rec_summary *ret)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_SUMMARIES];
+	uint32_t why = 0, by = 0;
+
+	*ret = (struct cw_rec_summary){ .publish = 0 };
+	if (cw_record_pread(rec, &why, sizeof(why), offsetof(struct cw_rec_header, stopped_at)) <
+		    0 ||
+	    why == CW_REC_STOP_NONE || why >= CW_REC_STOP__MAX)
+		return CW_REC_STOP_NONE;
+	if (cw_record_pread(rec, &by, sizeof(by), offsetof(struct cw_rec_header, stopped_by)) ==
+		    0 &&
+	    by > 0 && by <= s->count &&
+	    !cw_record_read_published(rec, s->offset + (uint64_t)(by - 1) * s->entry_bytes, ret,
+				      sizeof(*ret)))
+		*ret = (struct cw_rec_summary){ .publish = 0 };
+	return (enum cw_rec_stop)why;
 }
 
 static double magnitude_or_zero(double v)

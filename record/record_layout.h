@@ -29,7 +29,7 @@
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
-#define CW_RECORD_VERSION 7u
+#define CW_RECORD_VERSION 8u
 #endif
 /* Readers take records from this version on. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -106,6 +106,14 @@ enum { /* cw_rec_header.has */
 enum {                             /* cw_rec_header.clock */
        CW_REC_CLOCK_MONOTONIC = 1, /* clock_gettime(CLOCK_MONOTONIC) in ns */
        CW_REC_CLOCK_TSC = 2,       /* ns = base_ns + ((tsc - tsc_base) * tsc_mult >> tsc_shift) */
+};
+
+/* Why the agent has stopped its rank, because its user asked for that. */
+enum cw_rec_stop {
+	CW_REC_STOP_NONE = 0,
+	CW_REC_STOP_NONFINITE = 1, /* a tensor had NaN or infinity */
+	CW_REC_STOP_HEADROOM = 2,  /* one is about to leave its type */
+	CW_REC_STOP__MAX,
 };
 
 enum cw_rec_drop {                           /* index into cw_rec_header.drops */
@@ -185,7 +193,7 @@ struct cw_rec_header {
 	 */
 	uint32_t helper_tids[CW_REC_HELPERS];
 	uint32_t helpers_left_out; /* how many more there are */
-	uint32_t reserved1;
+	uint32_t stopped_at; /* enum cw_rec_stop, while the agent has stopped the rank. Version 8 */
 	struct cw_rec_wait waits[CW_REC_WAITS];
 	/* The job's own watchdog ends it when a call takes so long; 0 = none is known. Version 5.
 	 */
@@ -194,7 +202,7 @@ struct cw_rec_header {
 	uint64_t net_retry_ns;
 	/* Nobody set job_timeout_ns: it is what PyTorch does where nobody does. Version 5. */
 	uint32_t is_timeout_assumed;
-	uint32_t reserved2;
+	uint32_t stopped_by; /* entry + 1 of the summary that showed it. Version 8 */
 	/* Names of its Kubernetes pod, that pod's namespace and its container, or empty. Version 6.
 	 */
 	char pod[256];

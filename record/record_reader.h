@@ -181,6 +181,12 @@ size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[
 size_t cw_record_summaries(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max);
 
 /*
+ * Why the rank's agent has stopped it, as of now; the summary that showed it, zeroed where it
+ * cannot be read. CW_REC_STOP_NONE: it has not.
+ */
+enum cw_rec_stop cw_record_stopped(const struct cw_record *rec, struct cw_rec_summary *ret);
+
+/*
  * Calls fn for each op that the rings still hold, returned or not, as of the last refresh; one that
  * lies in two rings comes twice. 0 or -errno.
  */

@@ -35,11 +35,12 @@ enum {
 	OPT_PEERS,
 	OPT_HTML,
 	OPT_OPEN,
-	OPT_TAG
+	OPT_TAG,
+	OPT_STOP_AT
 };
 
 struct run_args {
-	const char *socket, *agent, *peers;
+	const char *socket, *agent, *peers, *stop_at;
 	bool standalone, tag;
 	struct run_standalone_options own;
 	char **command;
@@ -63,6 +64,18 @@ static void check_all(const struct run_args *args, struct argp_state *state)
 		argp_error(state, "what shall be run?");
 	if (!args->standalone && (args->own.n_settings || args->own.has_pages || args->own.opens))
 		argp_error(state, "--set, --html and --open go with --standalone");
+}
+
+static const char *stop_at_of(const char *arg, struct argp_state *state)
+{
+	static const char *const known[] = { "nonfinite", "headroom", "nonfinite,headroom",
+					     "headroom,nonfinite" };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(arg, known[i]) == 0)
+			return arg;
+	argp_error(state, "--stop-at: nonfinite, headroom, or both with a comma");
+	return NULL;
 }
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -90,6 +103,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TAG:
 		args->tag = true;
+		return 0;
+	case OPT_STOP_AT:
+		args->stop_at = stop_at_of(arg, state);
 		return 0;
 	case OPT_AGENT:
 		args->agent = arg;
@@ -127,6 +143,10 @@ const struct argp cw_argp_run = {
 			{ "html", OPT_HTML, NULL, 0,
 			  "With --standalone: at the end, write a page of each hang, too", 0 },
 			{ "open", OPT_OPEN, NULL, 0, "The same, and open the first (xdg-open)", 0 },
+			{ "stop-at", OPT_STOP_AT, "WHAT", 0,
+			  "Stop a rank (SIGSTOP) whose numbers are none (nonfinite) or are about to "
+			  "leave their type (headroom); summarises tensors",
+			  0 },
 			{ "tag-output", OPT_TAG, NULL, 0,
 			  "Put host:rank before each line of output", 0 },
 			{ 0 },
@@ -242,6 +262,10 @@ int cw_verb_run(int argc, char **argv)
 		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* else the default is tried */
 	if (args.peers && run_peers_hand_on(args.peers, &err) < 0)
 		fprintf(stderr, "collwatch: --peers: %s; each node is alone\n", err.text);
+	if (args.stop_at) {
+		(void)setenv("COLLWATCH_STOP_AT", args.stop_at, 1);
+		(void)setenv("COLLWATCH_SUMMARY", "full", 0);
+	}
 	has_own = args.standalone && start_own_daemon(&own, &args);
 	socket = getenv("COLLWATCH_SOCKET");
 	load_agent(&args, socket && *socket ? socket : AGENT_SOCKET);

@@ -270,6 +270,14 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 	event_active(node->urgent, EV_TIMEOUT, 0);
 }
 
+/* So that nobody has to wait for what others make of it. */
+static void say_stopped(const struct cw_process *p)
+{
+	if (p->liveness == CW_LIVE_STOPPED && *p->cause)
+		log_notice("job=%s pid=%d rank=%d: %s", p->label, (int)cw_process_pid(p),
+			   (int)cw_record_header(p->record)->rank_label, p->cause);
+}
+
 /* As many as a tick has time for; the next one goes on behind them. */
 static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t now_ns)
 {
@@ -286,8 +294,10 @@ static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t n
 		cut = p->headway.cut;
 		sample_in_turn(node, p);
 		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
-		    cw_process_look(p, is_rank, node, node->config.clock))
+		    cw_process_look(p, is_rank, node, node->config.clock)) {
+			say_stopped(p);
 			hurry(node, p);
+		}
 		node->stats.looks_cut_total += p->headway.cut - cut;
 		cw_lock_owners_look(node->locks, p, cw_clock_awake_ns(node->config.clock));
 		p = p->hh.next;

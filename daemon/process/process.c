@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,11 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/pidfd.h"
+#include "common/text.h"
 #include "daemon/kernel/kernel_events.h"
 #include "daemon/system/events.h"
 #include "identity/shares.h"
+#include "model/op.h"
 #include "model/snapshot.h"
 
 static void process_freep(struct cw_process **p)
@@ -293,12 +296,32 @@ int cw_process_ending(struct cw_process *p, struct cw_ending *ret)
 	return 0;
 }
 
+/* Its agent did, because its user asked for that. False: not its agent. */
+static bool say_own_stop(struct cw_process *p)
+{
+	static const char *const what[CW_REC_STOP__MAX] = {
+		[CW_REC_STOP_NONFINITE] = "NaN or Inf",
+		[CW_REC_STOP_HEADROOM] = "numbers about to leave their type",
+	};
+	struct cw_rec_summary s;
+	enum cw_rec_stop why = cw_record_stopped(p->record, &s);
+
+	if (why == CW_REC_STOP_NONE)
+		return false;
+	cw_text_append(p->cause, sizeof(p->cause), "stopped by collwatch at %s (COLLWATCH_STOP_AT)",
+		       what[why]);
+	if (s.publish)
+		cw_text_append(p->cause, sizeof(p->cause), ", %s %s #%" PRIu64,
+			       s.is_output ? "out of" : "fed into", cw_op_kind_name(s.kind), s.seq);
+	return true;
+}
+
 static void say_stop(struct cw_process *p)
 {
 	struct cw_facts_process facts;
 
 	p->cause[0] = '\0';
-	if (p->liveness == CW_LIVE_STOPPED &&
+	if (p->liveness == CW_LIVE_STOPPED && !say_own_stop(p) &&
 	    cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0)
 		cw_kernel_facts_say(&facts, true, sysconf(_SC_PAGESIZE), p->cause,
 				    sizeof(p->cause));

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -310,14 +311,36 @@ def numbers_of(daemon, enough):
     return numbers
 
 
-def test_status_tells_of_growth_before_it_overflows(daemon):
+@contextlib.contextmanager
+def job_that_grows(daemon, *options, **more):
     """What one rank feeds grows 64-fold with each step from step 3 on: a single ends 21 steps later."""
-    job = subprocess.Popen([COLLWATCH, "run", "--socket", daemon.path, "--", sys.executable, NUMBERS_JOB, "--mark",
-                            "--ranks", "2", "--steps", "30", "--step-ms", "300", "--scale-rank", "1",
+    job = subprocess.Popen([COLLWATCH, "run", "--socket", daemon.path, *options, "--", sys.executable, NUMBERS_JOB,
+                            "--mark", "--ranks", "2", "--steps", "30", "--step-ms", "300", "--scale-rank", "1",
                             "--scale-step", "3", "--grow", "64"],
-                           env=dict(os.environ, LD_LIBRARY_PATH=SIM_DIR, COLLWATCH_JOB="grows",
-                                    COLLWATCH_SUMMARY="full"))
+                           env=dict(os.environ, LD_LIBRARY_PATH=SIM_DIR, COLLWATCH_JOB="grows", **more))
     try:
+        yield job
+    finally:
+        for pid in (*children_of(job.pid), job.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        job.wait()
+
+
+def children_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(child) for child in f.read().split()]
+    return []
+
+
+def state_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+    return ""
+
+
+def test_status_tells_of_growth_before_it_overflows(daemon):
+    with job_that_grows(daemon, COLLWATCH_SUMMARY="full") as job:
         numbers = numbers_of(daemon, 1)
         document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
         if not numbers and not has_kernel():
@@ -327,15 +350,42 @@ def test_status_tells_of_growth_before_it_overflows(daemon):
         assert (number["job"], number["what"]) == ("name:grows", "headroom"), number
         assert "all_reduce #" in number["summary"] and "comes near what fp32 holds" in number["summary"], number
         assert job.wait(120) == 0
-    finally:
-        job.kill()
-        job.wait()
     summaries = {n["what"]: n["summary"] for n in numbers_of(daemon, 2)}
     assert set(summaries) == {"headroom", "nonfinite"}, summaries
     assert "all_reduce #" in summaries["nonfinite"], summaries
     with open(daemon.log_path, encoding="utf-8") as log:
         said = log.read()
     assert [said.count(summary) for summary in summaries.values()] == [1, 1], said
+
+
+@pytest.mark.parametrize("what, cause", [
+    ("headroom", "stopped by collwatch at numbers about to leave their type (COLLWATCH_STOP_AT), "),
+    ("nonfinite", "stopped by collwatch at NaN or Inf (COLLWATCH_STOP_AT), ")])
+def test_a_rank_is_stopped_where_its_user_asks_for_it(daemon, what, cause):
+    if not has_kernel():
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    with job_that_grows(daemon, "--stop-at", what) as job:
+        end = time.monotonic() + 60
+        while "T" not in [state_of(pid) for pid in children_of(job.pid)]:
+            assert job.poll() is None and time.monotonic() < end, "no rank was stopped"
+            time.sleep(0.02)
+        says = lambda: re.findall(re.escape(cause) + r"(?:fed into|out of) all_reduce #\d+", daemon.log())
+        while not says():
+            assert time.monotonic() < end, daemon.log()
+            time.sleep(0.05)
+        document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
+        assert bool(document["tensors"]) == (what == "nonfinite"), document["tensors"]
+        while job.poll() is None:  # each rank stops when its own summaries show it, and once
+            assert time.monotonic() < end + 60, "the job does not go on"
+            for pid in children_of(job.pid):
+                if state_of(pid) == "T":
+                    os.kill(pid, signal.SIGCONT)
+            time.sleep(0.05)
+        assert job.returncode == 0
+
+
+def test_stop_at_takes_what_it_knows():
+    expect(run("run", "--stop-at", "nan", "--", "/bin/true"), 1, err="nonfinite, headroom, or both")
 
 
 def test_without_a_daemon_it_says_so():
