@@ -24,7 +24,8 @@
 /*
  * A culprit is named; it is known where one sits; of a signal that ended it: it is one that
  * programs raise by what they do, somebody is known to have sent it, or neither; what it sleeps in:
- * MAYBE_STORAGE unless it is something else; the job looks like a server.
+ * MAYBE_STORAGE unless it is something else; the job looks like a server; more ranks are missing
+ * than wait, or not.
  */
 enum when {
 	ALWAYS,
@@ -40,6 +41,8 @@ enum when {
 	AT_PROMPT,
 	MAYBE_STORAGE,
 	LIKE_SERVER,
+	MANY_MISSING,
+	FEW_MISSING,
 };
 
 /*
@@ -64,9 +67,8 @@ struct row {
 #define CALLS_TEXT                                                                                 \
 	"A restart alone does not fix it. To catch it where it is made, run once with every "      \
 	"call compared beforehand (PyTorch; slow) or logged by NCCL; do not leave it set."
-#define WAIT_OR_RESTART_TEXT                                                                        \
-	"If it does not continue, restart the job from its last checkpoint; nothing is wrong with " \
-	"the ranks that wait."
+#define IF_NOT_RESTART_TEXT "If it does not continue, restart the job from its last checkpoint"
+#define WAIT_OR_RESTART_TEXT IF_NOT_RESTART_TEXT "; nothing is wrong with the ranks that wait."
 #define ALL_FRAMES_COMMAND "collwatch report --all-frames {bundle}"
 #define STACKS_TEXT                                                                                     \
 	"If this report has no stacks of it, take them while it still hangs: the line it is in blocks " \
@@ -152,7 +154,13 @@ static const struct row rows[] = {
 	  "leave its "
 	  "loop earlier (uneven data, an early stop).",
 	  NULL },
-	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL },
+	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL,
+	  "More ranks are missing than wait: those that wait may have left out what the others are "
+	  "in (a barrier of gloo or MPI, a key of a store), which is not seen here. Compare the "
+	  "lines of both.",
+	  "collwatch stacks {job}", MANY_MISSING },
+	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL, MANY_MISSING },
+	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL, FEW_MISSING },
 
 	{ CW_CLASS_MISMATCH, CW_DETAIL_COUNT,
 	  "Ranks disagree on how much to send: look for what sizes depend on (the last batch, "
@@ -363,6 +371,14 @@ static bool is_seen(const json_t *incident)
 	return false;
 }
 
+static bool has_many_missing(const json_t *incident)
+{
+	const json_t *victims = json_object_get(incident, "victims");
+
+	return (json_int_t)json_array_size(json_object_get(incident, "culprits")) >
+	       cw_json_int(victims, "count", INT64_MAX);
+}
+
 static const char *first_reason(const json_t *incident)
 {
 	return cw_json_str(json_array_get(json_object_get(incident, "culprits"), 0), "reason", "");
@@ -432,6 +448,9 @@ static bool applies(const struct row *row, const json_t *incident)
 		return what_it_sleeps_in(incident) == row->when;
 	case LIKE_SERVER:
 		return strcmp(cw_json_str(incident, "proposed_policy", ""), "serving") == 0;
+	case MANY_MISSING:
+	case FEW_MISSING:
+		return has_many_missing(incident) == (row->when == MANY_MISSING);
 	default:
 		return true;
 	}

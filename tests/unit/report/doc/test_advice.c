@@ -128,6 +128,33 @@ Test(advice, the_network_is_looked_at_where_nobody_is_missing_in_the_making_of_a
 	cr_assert(!has_command("NCCL_SOCKET_IFNAME"), "somebody is missing");
 }
 
+static bool says(const char *part)
+{
+	for (unsigned i = 0; i < advice.n; i++)
+		if (strstr(advice.steps[i].text, part))
+			return true;
+	return false;
+}
+
+/* Two of three ranks are in a barrier of gloo that the third left out. */
+Test(advice, where_most_are_missing_the_few_that_wait_are_not_called_right)
+{
+	json_t *incident = json_pack("{s:s,s:s,s:s,s:[{s:i},{s:i}],s:{s:i}}", "class",
+				     "never_entered", "detail", "outside_nccl", "job", "name:4711",
+				     "culprits", "rank", 0, "rank", 2, "victims", "count", 1);
+
+	cr_assert_not_null(incident);
+	cw_advice(incident, &advice);
+	cr_assert(says("a barrier of gloo"));
+	cr_assert(!says("nothing is wrong with the ranks that wait"));
+
+	json_object_set_new(json_object_get(incident, "victims"), "count", json_integer(2));
+	cw_advice(incident, &advice);
+	cr_assert(!says("a barrier of gloo"));
+	cr_assert(says("nothing is wrong with the ranks that wait"));
+	json_decref(incident);
+}
+
 Test(advice, a_recording_names_no_machine)
 {
 	json_t *incident = json_pack("{s:s,s:s,s:s,s:[{s:i,s:s,s:i}]}", "class", "never_entered",
