@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/htable.h"
 #include "import/flight_recorder.h"
 #include "import/fr_member.h"
@@ -476,10 +477,38 @@ static int note_dumps(struct merger *m)
 	return r;
 }
 
+/*
+ * A job whose dumps are asked for is one that somebody believes to hang. Where its recorders hold
+ * no open call, that is no sign of health: the hang may be where they do not look.
+ */
+static int note_silence(struct merger *m)
+{
+	const struct cw_fr_set *set = m->set;
+	int64_t newest_ns = 0, silent_ns;
+
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		const struct cw_fr_dump *d = &set->sources[s].dump;
+
+		for (uint32_t i = 0; i < d->n_ops; i++)
+			if (d->ops[i].state != CW_FR_COMPLETED)
+				return 0;
+		if (d->newest_ns > newest_ns)
+			newest_ns = d->newest_ns;
+	}
+	silent_ns = m->snap->now_ns - newest_ns;
+	if (!newest_ns || silent_ns < m->snap->thresholds.stall_min_ns)
+		return 0;
+	return note(m,
+		    "all calls had completed %lld s before the dumps were written: should the job "
+		    "hang, it hangs where this recorder sees nothing (a replayed CUDA graph, "
+		    "another backend, the program itself)",
+		    (long long)(silent_ns / CW_NS_PER_S));
+}
+
 static int add_notes(struct merger *m)
 {
 	int r = note(m, "from Flight Recorder dumps: no stacks of now, no liveness, no reduction "
-			"operators and roots");
+			"operators and roots, no calls of any backend but their own (gloo)");
 
 	for (uint32_t i = 0; i < m->set->n_notes && r == 0; i++)
 		r = cw_snapshot_add_note(m->snap, m->set->notes[i]);
@@ -487,6 +516,8 @@ static int add_notes(struct merger *m)
 		r = note_missing(m);
 	if (r == 0)
 		r = note_dumps(m);
+	if (r == 0)
+		r = note_silence(m);
 	if (r == 0 && m->by_order)
 		r = note(m, "the order in which a rank made its calls is taken for that in which "
 			    "its device gets to them");

@@ -129,6 +129,50 @@ Test(flight_recorder, odd_but_complete_dumps_are_healthy)
 	cr_assert(has_note("\"moon\""));
 }
 
+/* Written that long after the last thing they hold. */
+static void judge_written_after(const char *dir, int ranks, int64_t after_ns)
+{
+	int64_t newest_ns = 0;
+
+	for (int rank = 0; rank < ranks; rank++)
+		add(dir, rank, -1);
+	for (uint32_t i = 0; i < set.n_sources; i++)
+		if (set.sources[i].dump.newest_ns > newest_ns)
+			newest_ns = set.sources[i].dump.newest_ns;
+	for (uint32_t i = 0; i < set.n_sources; i++)
+		set.sources[i].file_ns = newest_ns + after_ns;
+	judge();
+}
+
+/* What torch 2.13 leaves of a hang in a replayed graph, and of one in which no rank waits in NCCL.
+ */
+Test(flight_recorder, says_how_long_recorders_without_an_open_call_were_silent)
+{
+	static const char *const dirs[] = { "torch/graph.block-in-data-loader",
+					    "torch/ddp.block-everywhere" };
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++) {
+		judge_written_after(dirs[i], 3, 92 * SECOND);
+		cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
+		cr_assert(has_note("had completed 92 s before the dumps were written"));
+		cr_assert(has_note("a replayed CUDA graph"));
+		fini();
+	}
+}
+
+Test(flight_recorder, a_running_jobs_dumps_are_not_called_silent)
+{
+	judge_written_after("all_well", 4, 2 * SECOND);
+	cr_assert(!has_note("before the dumps were written"));
+}
+
+Test(flight_recorder, an_open_call_is_no_silence)
+{
+	judge_written_after("never_entered", 4, 92 * SECOND);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", verdict.summary);
+	cr_assert(!has_note("before the dumps were written"));
+}
+
 Test(flight_recorder, a_rank_that_lists_nothing_is_not_in_the_call)
 {
 	judge_directory("quiet_rank");
@@ -804,8 +848,24 @@ Test(flight_recorder, names_the_ranks_of_torchs_own_dumps)
 	assert_culprit(CW_CLASS_MISMATCH, "count", 1);
 	fini();
 
+	judge_dumps_of_torch("torch/ddp.lock-in-c");
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
+	fini();
+
 	add("torch/ddp.stop", 0, -1);
 	add("torch/ddp.stop", 2, -1);
 	judge();
 	assert_culprit(CW_CLASS_UNKNOWN, "not_visible", 1);
+}
+
+/* The two that are missing wait in gloo for the one that waits here: no dump has that barrier. */
+Test(flight_recorder, is_not_sure_of_many_who_may_wait_in_another_backend)
+{
+	judge_dumps_of_torch("torch/gloo.skipped-barrier");
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 2, "%s", verdict.summary);
+	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
+	cr_assert_eq(verdict.n_alternatives, 1);
+	cr_assert_eq(verdict.alternatives[0].verdict_class, CW_CLASS_MISMATCH);
+	cr_assert(has_note("no calls of any backend but their own (gloo)"));
 }
