@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "digest/process_ranks.h"
 #include "model/snapshot.h"
 #include "proto/ages.h"
 #include "proto/frame.h"
@@ -149,15 +150,18 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 	return r < 0 ? r : add_p2p(m, out, p->record, comm);
 }
 
-static int add_members(struct maker *m, const struct cw_digest_rank *p, bool want_pending,
-		       struct cw_msg_rank *rank)
+static int add_members(struct maker *m, const struct process_ranks *of, bool want_pending,
+		       struct cw_msg_rank *ranks)
 {
+	const struct cw_digest_rank *p = of->process;
 	const struct cw_record_comm *comms;
 	size_t n;
 
 	comms = cw_record_comms(p->record, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct cw_track *t = cw_sampler_find(p->sampler, &comms[i]);
+		struct cw_msg_rank *rank =
+			&ranks[of->first + process_ranks_with(of, &comms[i].entry)];
 		int r;
 
 		if (!t || !t->has_state || t->state.has_pending != want_pending)
@@ -245,12 +249,29 @@ static void add_headway(const struct cw_digest_rank *p, struct cw_msg_rank *out)
 	out->headway_age_ns = age_ns;
 }
 
-static int add_fed(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
+/* Which of the process's ranks did. */
+static uint32_t fed_by(const struct process_ranks *of)
 {
+	const struct cw_fed_tensor *fed = of->process->fed;
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	comms = cw_record_comms(of->process->record, &n);
+	for (size_t i = 0; i < n; i++)
+		if (comms[i].index == fed->numbers.comm &&
+		    comms[i].entry.generation == fed->numbers.comm_generation)
+			return process_ranks_with(of, &comms[i].entry);
+	return 0;
+}
+
+static int add_fed(struct maker *m, const struct process_ranks *of, uint32_t nth,
+		   struct cw_msg_rank *out)
+{
+	const struct cw_digest_rank *p = of->process;
 	char text[FED_BYTES];
 
 	out->fed = "";
-	if (!p->fed || !p->fed->seen_ns)
+	if (!p->fed || !p->fed->seen_ns || fed_by(of) != nth)
 		return 0;
 	cw_fed_tensor_format(p->fed, out->rank, text, sizeof(text));
 	out->fed_age_ns = cw_age_ns(p->now_ns, p->fed->seen_ns);
@@ -284,23 +305,25 @@ static int add_timeout_source(struct maker *m, const struct cw_rec_header *h,
 	return out->job_timeout_source ? 0 : -ENOMEM;
 }
 
-static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
+static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t nth,
+		     struct cw_msg_rank *out)
 {
+	const struct cw_digest_rank *p = of->process;
 	const struct cw_rec_header *h = cw_record_header(p->record);
 	bool is_dead = cw_digest_rank_is_dead(p);
 	size_t n_comms;
 
 	(void)cw_record_comms(p->record, &n_comms); /* for its number */
 	*out = (struct cw_msg_rank){
-		.rank = h->rank_label,
-		.world_size = h->world_size_label,
-		.local_rank = h->local_rank_label,
+		.rank = process_ranks_number(of, nth, h->rank_label, h->world_size_label),
+		.world_size = process_ranks_count(of, h->world_size_label),
+		.local_rank = process_ranks_number(of, nth, h->local_rank_label, 0),
 		.rank_source = cw_arena_strdup(m->arena, h->rank_label_source),
 		.pid = p->pid,
 		.own_pid = p->own_pid,
 		.start_ticks = p->start_ticks,
 		.started_age_ns = p->started_age_ns,
-		.device = device_of(p),
+		.device = of->n > 1 ? of->places[nth].device : device_of(p),
 		.uid = p->uid,
 		.liveness = p->liveness,
 		.exit_code = p->death.end.exit_code,
@@ -320,7 +343,7 @@ static int make_rank(struct maker *m, const struct cw_digest_rank *p, struct cw_
 		.end_sender = is_dead ? p->end_sender : 0,
 		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
-	if (!out->rank_source || !out->members || add_fed(m, p, out) < 0 ||
+	if (!out->rank_source || !out->members || add_fed(m, of, nth, out) < 0 ||
 	    add_pod(m, p, out) < 0 || add_timeout_source(m, h, out) < 0)
 		return -ENOMEM;
 	add_headway(p, out);
@@ -335,7 +358,7 @@ static bool is_own_end(const struct cw_digest_rank *p)
 
 /* Deaths are judged together: who went with whom. */
 static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source,
-			  struct cw_msg_rank *ranks)
+			  const struct process_ranks *of, struct cw_msg_rank *ranks)
 {
 	struct cw_death *deaths = cw_arena_new_array(m->arena, struct cw_death, source->n_ranks);
 
@@ -345,32 +368,64 @@ static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source
 		deaths[i] = source->ranks[i].death;
 		deaths[i].is_own = is_own_end(&source->ranks[i]);
 	}
-	for (uint32_t i = 0; i < source->n_ranks; i++)
-		if (cw_death_is_shutdown(&deaths[i], deaths, source->n_ranks))
-			ranks[i].flags |= CW_RANKF_SHUTDOWN;
+	for (uint32_t i = 0; i < source->n_ranks; i++) {
+		if (!cw_death_is_shutdown(&deaths[i], deaths, source->n_ranks))
+			continue;
+		for (uint32_t k = 0; k < of[i].n; k++)
+			ranks[of[i].first + k].flags |= CW_RANKF_SHUTDOWN;
+	}
 	return 0;
+}
+
+/* More than a digest may have would be refused: then a process is told of as one rank. */
+static uint32_t share_out(const struct cw_digest_source *source, struct process_ranks *of)
+{
+	uint32_t n = source->n_ranks, first = 0;
+
+	for (uint32_t i = 0; i < source->n_ranks; i++) {
+		process_ranks_find(&source->ranks[i], &of[i]);
+		if (n + source->n_absent + of[i].n - 1 > CW_MSG_MAX_RANKS)
+			of[i].n = 1;
+		n += of[i].n - 1;
+		of[i].first = first;
+		first += of[i].n;
+	}
+	return n;
+}
+
+static int make_ranks_of(struct maker *m, const struct process_ranks *of, struct cw_msg_rank *ranks)
+{
+	int r = 0;
+
+	for (uint32_t k = 0; k < of->n && r == 0; k++) {
+		(void)takes(m, RANK_BYTES); /* ranks are never left out: 4,096 of them fit not */
+		r = make_rank(m, of, k, &ranks[of->first + k]);
+	}
+	return r;
 }
 
 static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 		      struct cw_msg_digest *msg)
 {
-	const struct cw_digest_rank *v = source->ranks;
-	uint32_t n = source->n_ranks;
+	struct process_ranks *of =
+		cw_arena_new_array(m->arena, struct process_ranks, source->n_ranks);
+	uint32_t n;
 	int r = 0;
 
+	if (!of)
+		return -ENOMEM;
+	n = share_out(source, of);
 	msg->ranks = cw_arena_new_array(m->arena, struct cw_msg_rank, n + source->n_absent);
 	if (!msg->ranks)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n && r == 0; i++) {
-		(void)takes(m, RANK_BYTES); /* ranks are never left out: 4,096 of them fit not */
-		r = make_rank(m, &v[i], &msg->ranks[i]);
-	}
-	for (uint32_t i = 0; i < n && r == 0; i++)
-		r = add_members(m, &v[i], true, &msg->ranks[i]);
-	for (uint32_t i = 0; i < n && r == 0; i++)
-		r = add_members(m, &v[i], false, &msg->ranks[i]);
+	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)
+		r = make_ranks_of(m, &of[i], msg->ranks);
+	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)
+		r = add_members(m, &of[i], true, msg->ranks);
+	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)
+		r = add_members(m, &of[i], false, msg->ranks);
 	if (r == 0)
-		r = mark_shutdowns(m, source, msg->ranks);
+		r = mark_shutdowns(m, source, of, msg->ranks);
 	/* Ranks that have not called NCCL: they are in no communicator. */
 	for (uint32_t i = 0; i < source->n_absent; i++)
 		msg->ranks[n + i] = source->absent[i];

@@ -43,7 +43,7 @@ struct cw_job_window {
 	uint32_t kind; /* enum cw_window_kind */
 	uint64_t comm_id;
 	uint32_t instance;
-	int32_t pid;
+	int32_t pid, comm_rank;
 	uint64_t start_ticks;
 	char *node;
 	struct cw_op *ops; /* on this daemon's timeline */

@@ -20,11 +20,19 @@ static void drop(struct cw_job *job, struct cw_job_window *w)
 	free(w);
 }
 
-static bool is_of(const struct cw_job_window *w, uint32_t kind, const char *node, int32_t pid,
-		  uint64_t start_ticks, uint64_t comm_id, uint32_t instance)
+/* Whose window it is: a process has several places in a comm, where it drives several devices. */
+struct whose {
+	const char *node;
+	int32_t pid, comm_rank;
+	uint64_t start_ticks, comm_id;
+	uint32_t instance;
+};
+
+static bool is_of(const struct cw_job_window *w, uint32_t kind, const struct whose *whose)
 {
-	return w->kind == kind && w->pid == pid && w->start_ticks == start_ticks &&
-	       w->comm_id == comm_id && w->instance == instance && !strcmp(w->node, node);
+	return w->kind == kind && w->pid == whose->pid && w->start_ticks == whose->start_ticks &&
+	       w->comm_id == whose->comm_id && w->instance == whose->instance &&
+	       w->comm_rank == whose->comm_rank && !strcmp(w->node, whose->node);
 }
 
 static uint32_t number(const uint32_t *numbers, uint32_t n, uint32_t of_reply)
@@ -60,6 +68,7 @@ static int add(struct cw_job *job, const char *node, const struct cw_msg_window 
 	w->kind = kind;
 	w->comm_id = from->comm_id;
 	w->instance = from->instance;
+	w->comm_rank = from->comm_rank;
 	w->pid = from->pid;
 	w->start_ticks = from->start_ticks;
 	w->lost = from->lost;
@@ -99,10 +108,15 @@ int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_
 
 	for (uint32_t i = 0; i < reply->n_windows && r >= 0; i++) {
 		const struct cw_msg_window *from = &reply->windows[i];
+		const struct whose whose = { .node = node,
+					     .pid = from->pid,
+					     .comm_rank = from->comm_rank,
+					     .start_ticks = from->start_ticks,
+					     .comm_id = from->comm_id,
+					     .instance = from->instance };
 
 		DL_FOREACH_SAFE (job->windows, w, tmp)
-			if (is_of(w, kind, node, from->pid, from->start_ticks, from->comm_id,
-				  from->instance))
+			if (is_of(w, kind, &whose))
 				drop(job, w);
 		if (has_room(job, kind, from->n_ops))
 			r = add(job, node, from, numbers, reply->n_stacks, kind, now_ns);
@@ -123,11 +137,16 @@ const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
 					  const struct cw_msg_member *member,
 					  enum cw_window_kind kind, int64_t now_ns)
 {
+	const struct whose whose = { .node = node,
+				     .pid = rank->pid,
+				     .comm_rank = member->comm_rank,
+				     .start_ticks = rank->start_ticks,
+				     .comm_id = member->comm_id,
+				     .instance = member->instance };
 	struct cw_job_window *w;
 
 	DL_FOREACH (job->windows, w) {
-		if (!is_of(w, kind, node, rank->pid, rank->start_ticks, member->comm_id,
-			   member->instance))
+		if (!is_of(w, kind, &whose))
 			continue;
 		if (kind == CW_WINDOW_PAST)
 			return w;

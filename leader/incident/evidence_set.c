@@ -25,14 +25,27 @@ void cw_evidence_set_fini(struct cw_evidence_set *set)
 	*set = (struct cw_evidence_set){ 0 };
 }
 
+/* A process that is several ranks is asked once. */
+static bool is_target(const struct cw_evidence_set *set, const char *node,
+		      const struct cw_snap_rank *r)
+{
+	for (unsigned i = 0; i < set->n_slots; i++)
+		if (set->slots[i].pid == r->pid && set->slots[i].start_ticks == r->start_ticks &&
+		    !strcmp(set->slots[i].node, node))
+			return true;
+	return false;
+}
+
 static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *snap, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &snap->ranks[rank];
 	struct cw_evidence_slot *slot = &set->slots[set->n_slots];
+	const char *node = snap->nodes[r->node].name;
 
-	if (set->n_slots == CW_EVIDENCE_MAX_TARGETS || cw_liveness_is_dead(r->liveness))
+	if (set->n_slots == CW_EVIDENCE_MAX_TARGETS || cw_liveness_is_dead(r->liveness) ||
+	    is_target(set, node, r))
 		return;
-	slot->node = strdup(snap->nodes[r->node].name);
+	slot->node = strdup(node);
 	if (!slot->node)
 		return; /* one target less is better than none */
 	slot->pid = r->pid;

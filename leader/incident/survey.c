@@ -265,19 +265,22 @@ static void member_done(struct cw_survey *s, struct member *m, const json_t *doc
 		(void)cw_stack_tree_leave_out(s->tree, m->rank, why);
 }
 
+/* For all ranks that the process is. */
 static void take(struct cw_survey *s, const char *node, int32_t pid, uint64_t start_ticks,
 		 const json_t *doc, bool is_foreign)
 {
+	bool is_kept = false;
+
 	for (uint32_t i = 0; i < s->n_members; i++) {
 		struct member *m = &s->members[i];
 
 		if (m->pid != pid || m->start_ticks != start_ticks || m->is_foreign != is_foreign ||
 		    m->is_done || strcmp(s->nodes[m->node].name, node) != 0)
 			continue;
-		if (doc && m->is_close)
+		if (doc && m->is_close && !is_kept)
 			(void)json_array_append(s->close_docs, (json_t *)doc); /* or one less */
+		is_kept = is_kept || m->is_close;
 		member_done(s, m, doc, "its node did not answer");
-		return;
 	}
 }
 
@@ -327,6 +330,19 @@ static void on_reply(const char *name, const struct cw_message *reply, void *use
 
 /* ---- asking ---- */
 
+/* A process that is several ranks is asked once, for as much as one of them needs. */
+static bool is_asked(struct cw_msg_evidence_target *targets, uint32_t n, const struct member *m)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (targets[i].pid != m->pid || targets[i].start_ticks != m->start_ticks)
+			continue;
+		if (m->is_close)
+			targets[i].what &= ~CW_EVIDENCE_BRIEF;
+		return true;
+	}
+	return false;
+}
+
 static int ask(struct cw_survey *s, uint32_t node)
 {
 	struct cw_msg_evidence_target targets[CW_SURVEY_MAX_PER_NODE];
@@ -336,7 +352,7 @@ static int ask(struct cw_survey *s, uint32_t node)
 	for (uint32_t i = 0; i < s->n_members && n < CW_SURVEY_MAX_PER_NODE; i++) {
 		const struct member *m = &s->members[i];
 
-		if (m->node != node || m->is_foreign || m->is_done)
+		if (m->node != node || m->is_foreign || m->is_done || is_asked(targets, n, m))
 			continue;
 		targets[n++] = (struct cw_msg_evidence_target){
 			.pid = m->pid,

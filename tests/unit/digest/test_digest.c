@@ -393,6 +393,107 @@ Test(digest, flags_the_dead_and_whoever_went_in_a_shutdown)
 	fake_stop(&f[1]);
 }
 
+/* The places of a process in one communicator, each on a device of its own, and one in another. */
+static void start_with_devices(struct fake *f, int rank, const int32_t *places, uint32_t n)
+{
+	fake_start(f, rank);
+	for (uint32_t i = 0; i < n; i++) {
+		int comm = cw_test_record_comm(f->writer, 0x11, 8, places[i]);
+
+		f->writer->comms[comm].device = (int32_t)i;
+		if (i != 2)
+			(void)cw_test_record_collective(f->writer, comm, CW_OP_ALL_REDUCE, 64);
+	}
+	f->writer->comms[cw_test_record_comm(f->writer, 0x22, 2, 1)].device = 3;
+	fake_sample(f);
+}
+
+/* JAX has a process for each host, nccl-tests one for `-g` devices. */
+Test(digest, tells_of_a_process_with_several_devices_as_of_so_many_ranks)
+{
+	static const int32_t places[] = { 4, 5, 6, 7 };
+	struct cw_digest digest;
+	struct fake f;
+
+	start_with_devices(&f, 1, places, 4);
+	f.writer->header->world_size_label = 2;
+	fake_sample(&f);
+	f.rank.liveness = f.rank.death.end.liveness = CW_LIVE_KILLED;
+	f.rank.death.end.term_signal = 15;
+	f.rank.death.ended_ns = NOW_NS - 3 * CW_NS_PER_S;
+	make(&f, 1, &digest);
+	cr_assert_eq(digest.msg.n_ranks, 4);
+	for (int32_t i = 0; i < 4; i++) {
+		const struct cw_msg_rank *r = &digest.msg.ranks[i];
+
+		cr_expect_eq(r->rank, 4 + i);
+		cr_expect_eq(r->world_size, 8);
+		cr_expect_eq(r->device, i);
+		cr_expect_eq(r->pid, 101);
+		cr_expect_eq(r->term_signal, 15);
+		cr_expect(r->flags & CW_RANKF_SHUTDOWN);
+		cr_assert_eq(r->n_members, i == 3 ? 2 : 1);
+		cr_expect_eq(r->members[0].comm_rank, 4 + i);
+		cr_expect_eq(r->members[0].pending != NULL, i != 2);
+	}
+	cr_expect_eq(digest.msg.ranks[3].members[1].comm_id, 0x22);
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
+/* In an order of their own, the communicator says which is which; a part of the job does not. */
+Test(digest, numbers_the_ranks_of_a_process_by_its_number_or_their_places)
+{
+	static const int32_t places[] = { 6, 4, 7, 5 };
+	struct cw_digest digest;
+	struct fake f;
+
+	start_with_devices(&f, 5, places, 4);
+	f.writer->header->world_size_label = 2;
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	for (int32_t i = 0; i < 4; i++) {
+		cr_expect_eq(digest.msg.ranks[i].rank, digest.msg.ranks[i].members[0].comm_rank);
+		cr_expect_eq(digest.msg.ranks[i].rank, 4 + i);
+	}
+	cw_digest_fini(&digest);
+	f.writer->header->world_size_label = 8;
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	for (int32_t i = 0; i < 4; i++)
+		cr_expect_eq(digest.msg.ranks[i].rank, 5 * 4 + i);
+	cr_expect_eq(digest.msg.ranks[0].world_size, 32);
+	cw_digest_fini(&digest);
+	f.writer->header->rank_label = -1;
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	cr_expect_eq(digest.msg.ranks[3].rank, -1, "the leader goes by the largest communicator");
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
+/* Another device for another communicator, or one device twice, is still one rank. */
+Test(digest, takes_a_rank_that_uses_two_devices_for_one)
+{
+	struct cw_digest digest;
+	struct fake f;
+
+	fake_start(&f, 1);
+	for (int i = 0; i < 2; i++) {
+		int comm = cw_test_record_comm(f.writer, 0x11 + (uint64_t)i, 8, 1);
+
+		f.writer->comms[comm].device = i;
+	}
+	f.writer->comms[cw_test_record_comm(f.writer, 0x12, 8, 2)].device = 1;
+	fake_sample(&f);
+	make(&f, 1, &digest);
+	cr_assert_eq(digest.msg.n_ranks, 1);
+	cr_expect_eq(digest.msg.ranks[0].rank, 1);
+	cr_expect_eq(digest.msg.ranks[0].n_members, 3);
+	cw_digest_fini(&digest);
+	fake_stop(&f);
+}
+
 #define MANY_RANKS 24
 
 /* More than a frame holds: 24 ranks with 96 comms each, all text full, all numbers large. */

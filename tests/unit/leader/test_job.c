@@ -578,6 +578,35 @@ Test(job, window_counts_while_its_member_stands_still)
 	cw_job_free(job);
 }
 
+/* Of one process, which drives two devices. */
+Test(job, windows_of_two_members_of_a_process_do_not_replace_each_other)
+{
+	struct cw_msg_op ops[2] = { { .coll_seq = 4 }, { .coll_seq = 5 } };
+	struct cw_msg_window w[2] = {
+		{ .comm_id = 10, .pid = 1, .start_ticks = 1, .ops = &ops[0], .n_ops = 1 },
+		{ .comm_id = 10,
+		  .pid = 1,
+		  .start_ticks = 1,
+		  .comm_rank = 1,
+		  .ops = &ops[1],
+		  .n_ops = 1 },
+	};
+	struct cw_msg_window_reply reply = { .windows = w, .n_windows = 2 };
+	struct cw_msg_member m[2] = { member(10, 2, 0), member(10, 2, 1) };
+	struct cw_msg_rank rank = rank_of(1, m, 2);
+	struct cw_job *job = new_job();
+
+	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct cw_job_window *got =
+			cw_job_window(job, "x", &rank, &m[i], CW_WINDOW_LAST, NOW);
+
+		cr_assert_not_null(got);
+		cr_expect_eq(got->ops[0].coll_seq, 4 + i);
+	}
+	cw_job_free(job);
+}
+
 Test(job, call_stacks_of_windows_become_the_snapshots)
 {
 	struct cw_msg_op ops[2] = { { .coll_seq = 4, .op_index = 4, .stack = 2 },

@@ -249,6 +249,37 @@ Test(survey, looks_closely_at_one_rank_of_each_state)
 	cw_survey_free(s);
 }
 
+/* One of them is in a state of its own: then all is asked for. */
+Test(survey, asks_a_process_once_that_is_several_ranks)
+{
+	struct cw_op other = { .kind = CW_OP_BROADCAST, .coll_seq = 9 };
+	struct cw_survey *s;
+	json_t *doc;
+
+	make_job(2, 8);
+	for (unsigned i = 0; i < 16; i++)
+		snap->ranks[i].pid = i < 2 ? 1000 : i < 8 ? 1002 : 1008;
+	*snap->comms[0].members[15].pending = other;
+	take_elsewhere(0,
+		       "{\"schema\":\"collwatch.evidence/1\",\"pid\":1000,\"native\":{\"threads\":"
+		       "[{\"tid\":1000,\"frames\":[{\"symbol\":\"load\",\"module\":\"prog\"}]}]}}");
+	s = make_survey();
+	cw_survey_start(s);
+	for (unsigned n = 0; n < 2; n++) {
+		cr_assert_eq(asked[n].n, 1);
+		cr_expect_eq(asked[n].targets[0].pid, n ? 1008 : 1002);
+		cr_expect_eq(!(asked[n].targets[0].what & CW_EVIDENCE_BRIEF), n == 1);
+		answer(n);
+	}
+	cw_survey_take(s, &taken);
+	cr_assert(cw_survey_is_complete(s));
+	doc = cw_survey_doc(s);
+	cr_expect_eq(cw_json_int(doc, "seen", 0), 16);
+	cr_expect_str_eq(cw_json_str(doc, "ranks", ""), "0-15");
+	json_decref(doc);
+	cw_survey_free(s);
+}
+
 Test(survey, asks_64_nodes_at_a_time)
 {
 	struct cw_survey *s;
