@@ -232,7 +232,7 @@ static int investigate(struct telling *t, uint32_t most)
 
 	r = look_around(s);
 	if (r == 0)
-		r = apart_init(&s->g, &s->arena, &t->apart);
+		r = apart_init(s->snap, &s->g, &s->arena, &t->apart);
 	if (r == 0)
 		r = death_order_mark(s, &t->apart);
 	if (r < 0)

@@ -261,12 +261,33 @@ static struct cw_epitaph_death death_of(const struct cw_epitaph_scene *s, uint32
 	return d;
 }
 
+/* What one rank of a process was in, its process was in. They are told of one after the other. */
+static void share_facts(const struct cw_epitaph_scene *s, struct cw_epitaph_death *v)
+{
+	for (uint32_t i = 0, end; i < s->snap->n_ranks; i = end) {
+		bool is_inside_call = false, has_lost_peer = false;
+
+		for (end = i; end < s->snap->n_ranks &&
+			      cw_snap_rank_shares_process(&s->snap->ranks[i], &s->snap->ranks[end]);
+		     end++) {
+			is_inside_call = is_inside_call || v[end].is_inside_call;
+			has_lost_peer = has_lost_peer || v[end].has_lost_peer;
+		}
+		for (uint32_t k = i; k < end; k++) {
+			v[k].is_inside_call = is_inside_call;
+			v[k].has_lost_peer = has_lost_peer;
+		}
+	}
+}
+
 static struct cw_epitaph_death *deaths_of(const struct cw_epitaph_scene *s)
 {
 	struct cw_epitaph_death *v = calloc((size_t)s->snap->n_ranks + 1, sizeof(*v));
 
 	for (uint32_t i = 0; v && i < s->snap->n_ranks; i++)
 		v[i] = death_of(s, i);
+	if (v)
+		share_facts(s, v);
 	return v;
 }
 
@@ -419,7 +440,10 @@ static bool has_untold_wrong_data(const struct cw_epitaph_scene *s)
 /* One process is no job: whoever started it sees how it ended. */
 static bool is_a_job(const struct cw_snapshot *snap)
 {
-	return snap->n_ranks > 1 || snap->ranks_expected > 1;
+	for (uint32_t i = 1; i < snap->n_ranks; i++)
+		if (!cw_snap_rank_shares_process(&snap->ranks[0], &snap->ranks[i]))
+			return true;
+	return snap->ranks_expected > 1 && snap->ranks_expected > snap->n_ranks;
 }
 
 /* What only the first look knows, and this one does not contradict. */

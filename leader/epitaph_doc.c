@@ -564,7 +564,8 @@ static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
 			"%s ended too close together to tell who was first; of rank %d on %s: ",
 			ranks, rank_of(f, i)->rank, node_of(f, i));
 	} else {
-		cw_text_append(buf, len, "%s on %s %s: ", ranks, node_of(f, i),
+		cw_text_append(buf, len, "%s%s on %s %s: ", p.n > 1 ? "the process of " : "", ranks,
+			       node_of(f, i),
 			       f->first->reason == CW_EPITAPH_ONLY ? "alone failed"
 								   : "was the first to fail");
 	}
@@ -572,7 +573,8 @@ static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
 	if (f->first->reason == CW_EPITAPH_BY_CAUSE)
 		cw_text_append(buf, len,
 			       ", what %u other%s ended of at the same time can follow from that",
-			       f->first->n_together - 1, f->first->n_together == 2 ? "" : "s");
+			       f->first->n_together - f->first->n_first,
+			       f->first->n_together - f->first->n_first == 1 ? "" : "s");
 }
 
 static enum cw_class class_of(const struct cw_epitaph_facts *f)

@@ -102,6 +102,27 @@ static bool is_together(const struct cw_epitaph_death *a, const struct cw_epitap
 	return apart <= a->unsure_ns + b->unsure_ns;
 }
 
+/* Ranks of one process end with it, at one instant and of one cause. */
+static bool is_one_process(const struct cw_epitaph_death *a, const struct cw_epitaph_death *b)
+{
+	return a->node == b->node && a->pid > 0 && a->pid == b->pid && a->ended_ns == b->ended_ns;
+}
+
+/* Of those marked, all are one process with the first of them. */
+static bool are_one_process(const struct cw_epitaph_death *v, uint32_t n, const bool *marked)
+{
+	const struct cw_epitaph_death *one = NULL;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!marked[i])
+			continue;
+		if (one && !is_one_process(one, &v[i]))
+			return false;
+		one = one ? one : &v[i];
+	}
+	return true;
+}
+
 /* Somebody among those marked sent it the signal. */
 static bool was_sent_by_one_of(const struct cw_epitaph_death *v, uint32_t n, const bool *marked,
 			       uint32_t i)
@@ -211,6 +232,7 @@ void cw_epitaph_order(const struct cw_epitaph_death *v, uint32_t n, bool *is_fir
 		      struct cw_epitaph_first *ret)
 {
 	struct cw_epitaph_first f = { 0 };
+	bool is_one;
 
 	for (uint32_t i = 0; i < n; i++)
 		is_first[i] = false;
@@ -224,12 +246,15 @@ void cw_epitaph_order(const struct cw_epitaph_death *v, uint32_t n, bool *is_fir
 		f.n_together += is_first[i];
 	}
 	f.margin_ns = margin(v, n, f.earliest);
-	if (f.n_failed > 1)
-		f.reason = f.n_together > 1 ? CW_EPITAPH_BY_CAUSE : CW_EPITAPH_BY_TIME;
+	is_one = are_one_process(v, n, is_first);
+	if (f.n_failed > 1 && !is_one)
+		f.reason = CW_EPITAPH_BY_CAUSE;
+	else if (f.n_failed > f.n_together)
+		f.reason = CW_EPITAPH_BY_TIME;
 	drop_receivers(v, n, is_first, &f);
 	keep_strongest(v, n, is_first);
 	f.n_first = count(is_first, n);
-	if (f.n_first > 1)
+	if (f.n_first > 1 && !are_one_process(v, n, is_first))
 		f.reason = CW_EPITAPH_TIE;
 	f.outcome = is_cancelled(v, n, is_first, &f) ? CW_EPITAPH_CANCELLED : CW_EPITAPH_FAILED;
 	*ret = f;

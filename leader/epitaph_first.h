@@ -65,7 +65,7 @@ struct cw_epitaph_first {
 	enum cw_epitaph_outcome outcome;
 	enum cw_epitaph_reason reason;
 	uint32_t earliest;    /* of those that failed; its instant is that of the failure */
-	uint32_t n_first;     /* more than one: a tie */
+	uint32_t n_first;     /* more than one: a tie, or the ranks of one process */
 	uint32_t n_failed;    /* of all */
 	uint32_t n_together;  /* whose instants are too close to the earliest to be told apart */
 	int64_t margin_ns;    /* from the first to the next that is told apart by time; 0 = none */

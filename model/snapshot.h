@@ -55,6 +55,14 @@ struct cw_snap_rank {
 	struct cw_op host_call; /* kind CW_OP_NONE = none */
 };
 
+/* A process that drives several devices is as many ranks, which live and die together. */
+static inline bool cw_snap_rank_shares_process(const struct cw_snap_rank *a,
+					       const struct cw_snap_rank *b)
+{
+	return a == b || (a->pid > 0 && a->pid == b->pid && a->start_ticks &&
+			  a->start_ticks == b->start_ticks && a->node == b->node);
+}
+
 /* Two of each level of cw_checkpoint_slot(). */
 #define CW_SNAP_CHECKPOINTS 8
 #define CW_SNAP_MAX_LAST_HASHES 8u

@@ -2,6 +2,7 @@
 #include "analysis/culprit/apart.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static uint32_t find(const struct apart *p, uint32_t node)
 {
@@ -22,7 +23,39 @@ static void join(struct apart *p, uint32_t x, uint32_t y)
 		p->parent[x] = y;
 }
 
-int apart_init(const struct waitgraph *g, struct cw_arena *a, struct apart *ret)
+static int by_process(const void *pa, const void *pb)
+{
+	const struct cw_snap_rank *a = *(const struct cw_snap_rank *const *)pa;
+	const struct cw_snap_rank *b = *(const struct cw_snap_rank *const *)pb;
+
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->start_ticks != b->start_ticks)
+		return a->start_ticks < b->start_ticks ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+static int join_processes(const struct cw_snapshot *snap, struct cw_arena *a, struct apart *p)
+{
+	const struct cw_snap_rank **ranks =
+		cw_arena_new_array(a, const struct cw_snap_rank *, snap->n_ranks);
+
+	if (!ranks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		ranks[i] = &snap->ranks[i];
+	qsort(ranks, snap->n_ranks, sizeof(*ranks), by_process);
+	for (uint32_t i = 1; i < snap->n_ranks; i++)
+		if (cw_snap_rank_shares_process(ranks[i - 1], ranks[i]))
+			join(p, (uint32_t)(ranks[i - 1] - snap->ranks),
+			     (uint32_t)(ranks[i] - snap->ranks));
+	return 0;
+}
+
+int apart_init(const struct cw_snapshot *snap, const struct waitgraph *g, struct cw_arena *a,
+	       struct apart *ret)
 {
 	uint32_t n = g->n_ranks + g->n_gates;
 
@@ -42,7 +75,7 @@ int apart_init(const struct waitgraph *g, struct cw_arena *a, struct apart *ret)
 		if (gate->lower != CW_SNAP_NONE)
 			join(ret, node, waitgraph_gate_node(g, gate->lower));
 	}
-	return 0;
+	return join_processes(snap, a, ret);
 }
 
 uint32_t apart_of(const struct apart *p, const struct waitgraph *g, const struct finding *f)

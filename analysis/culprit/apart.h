@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which troubles of one job have nothing to do with each other. Whoever waits for somebody, or is
- * waited for, belongs with them, whatever the direction; what is left apart then is another
- * trouble, with victims and culprits of its own. A wait that reaches all ranks (a collective of the
- * whole job) makes one of all.
+ * waited for, belongs with them, whatever the direction; so do the ranks of one process, which end
+ * and stop together. What is left apart then is another trouble, with victims and culprits of its
+ * own. A wait that reaches all ranks (a collective of the whole job) makes one of all.
  *
- * Pure; O(edges of the graph).
+ * Pure; O(edges of the graph), and ranks sorted by process where one has several.
  */
 #pragma once
 
@@ -18,7 +18,8 @@ struct apart {
 };
 
 /* Returns 0 or -ENOMEM. */
-int apart_init(const struct waitgraph *g, struct cw_arena *a, struct apart *ret);
+int apart_init(const struct cw_snapshot *snap, const struct waitgraph *g, struct cw_arena *a,
+	       struct apart *ret);
 
 /* The part the finding is of, as one of its nodes; CW_SNAP_NONE: nobody waits because of it. */
 uint32_t apart_of(const struct apart *p, const struct waitgraph *g, const struct finding *f);

@@ -130,6 +130,19 @@ static enum cw_confidence full_call_allows(const struct diagnosis *diag)
 		       : CW_CONFIDENCE_LIKELY;
 }
 
+/* There is somebody to blame, and no two of them can have come one after the other. */
+static bool is_one_process(const struct diagnosis *diag)
+{
+	const struct cw_snap_rank *ranks = diag->s->snap->ranks;
+	const struct cw_verdict *v = diag->v;
+
+	for (uint32_t i = 1; i < v->n_culprits; i++)
+		if (!cw_snap_rank_shares_process(&ranks[v->culprits[0].rank],
+						 &ranks[v->culprits[i].rank]))
+			return false;
+	return v->n_culprits > 0;
+}
+
 static enum cw_confidence class_allows(const struct diagnosis *diag)
 {
 	const struct finding *f = diag->main;
@@ -141,9 +154,8 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 			       : lower(diag->order_allows, CW_CONFIDENCE_LIKELY);
 	case CW_CLASS_PROCESS_DEAD:
 		/* Of several that time does not tell apart, nobody knows who was first. */
-		return f->is_proof && f->is_first && diag->v->n_culprits == 1
-			       ? CW_CONFIDENCE_CERTAIN
-			       : CW_CONFIDENCE_LIKELY;
+		return f->is_proof && f->is_first && is_one_process(diag) ? CW_CONFIDENCE_CERTAIN
+									  : CW_CONFIDENCE_LIKELY;
 	case CW_CLASS_MISMATCH:
 		return mismatch_allows(diag);
 	case CW_CLASS_NEVER_ENTERED:

@@ -50,12 +50,18 @@ static bool has_failed(const struct cw_snap_rank *r)
 
 static void count_ended(struct scene *s)
 {
+	const struct cw_snap_rank *one = NULL;
+
+	s->has_one_ended = true;
 	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
 		const struct cw_snap_rank *r = &s->snap->ranks[i];
 
 		if (!cw_liveness_is_dead(r->liveness))
 			continue;
 		s->n_ended++;
+		if (!one)
+			one = r;
+		s->has_one_ended = s->has_one_ended && cw_snap_rank_shares_process(one, r);
 		if (!s->first_end_ns || r->ended_ns < s->first_end_ns)
 			s->first_end_ns = r->ended_ns;
 		if (r->ended_ns > s->last_end_ns)
@@ -162,7 +168,7 @@ static bool is_surely_first(const struct scene *s, uint32_t first)
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
 		const struct cw_snap_rank *r = &snap->ranks[i];
 
-		if (i == first)
+		if (cw_snap_rank_shares_process(&snap->ranks[first], r))
 			continue;
 		if (cw_liveness_is_dead(r->liveness)
 			    ? !death_order_is_before(&snap->ranks[first], r)
@@ -186,7 +192,10 @@ static void find_failed_first(struct scene *s)
 	else if (seeming != CW_SNAP_NONE && is_surely_first(s, seeming))
 		s->failed_first = seeming;
 	for (uint32_t i = 0; s->failed_first != CW_SNAP_NONE && i < s->snap->n_ranks; i++)
-		s->n_failed_first += failed_with_first(s, i);
+		s->n_failed_first += i == s->failed_first ||
+				     (failed_with_first(s, i) &&
+				      !cw_snap_rank_shares_process(&s->snap->ranks[s->failed_first],
+								   &s->snap->ranks[i]));
 }
 
 /* ---- a rank that is missing and waits nowhere ---- */
@@ -208,7 +217,7 @@ static enum cw_detail how_it_ended(const struct cw_snap_rank *r)
 /* A second death within half a minute may be a shutdown: then time must tell. */
 static bool died_alone(const struct scene *s)
 {
-	return s->n_ended == 1 || s->last_end_ns - s->first_end_ns > ENDING_TOGETHER_NS;
+	return s->has_one_ended || s->last_end_ns - s->first_end_ns > ENDING_TOGETHER_NS;
 }
 
 /* Its record was read after its death, so nothing can have been added to it. */

@@ -367,10 +367,43 @@ static int blame_unfinished(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
+/* What ends or stops a process, ends or stops all ranks that it is. */
+static bool is_of_process(const struct finding *f)
+{
+	return f->verdict_class == CW_CLASS_PROCESS_DEAD || f->detail == CW_DETAIL_STOPPED ||
+	       f->detail == CW_DETAIL_TRACED;
+}
+
+/*
+ * Other ranks of the culprit's process: all of them, or those that do not come either, as where one
+ * thread issues the calls of all devices. Whoever waits for them may wait for nobody else.
+ */
+static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *ranks)
+{
+	const struct scene *s = diag->s;
+	const struct cw_snap_rank *culprit = &s->snap->ranks[diag->main->rank];
+	bool is_whole = is_of_process(diag->main);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; is_whole && i < s->snap->n_ranks; i++)
+		if (cw_snap_rank_shares_process(culprit, &s->snap->ranks[i]))
+			ranks[n++] = i;
+	for (uint32_t i = 0; !is_whole && i < s->n_findings; i++) {
+		const struct finding *f = &s->findings[i];
+
+		if (is_accomplice(diag, f) &&
+		    cw_snap_rank_shares_process(culprit, &s->snap->ranks[f->rank]))
+			ranks[n++] = f->rank;
+	}
+	return n;
+}
+
 static int blame_missing(struct diagnosis *diag)
 {
+	const struct scene *s = diag->s;
 	uint32_t *ranks =
-		cw_arena_new_array(&diag->s->arena, uint32_t, (size_t)diag->n_related + 2);
+		cw_arena_new_array(&diag->s->arena, uint32_t,
+				   (size_t)diag->n_related + s->snap->n_ranks + s->n_findings + 2);
 	uint32_t n = 0, common;
 
 	if (!ranks)
@@ -388,6 +421,8 @@ static int blame_missing(struct diagnosis *diag)
 	for (uint32_t i = 0; n && i < diag->n_related; i++)
 		if (is_accomplice(diag, diag->related[i]))
 			ranks[n++] = diag->related[i]->rank;
+	if (n)
+		n += list_others_of_process(diag, &ranks[n]);
 	return set_culprits(diag, ranks, n);
 }
 

@@ -105,7 +105,7 @@ bool scene_may_be_ending(const struct scene *s)
 
 bool scene_is_ending(const struct scene *s)
 {
-	return s->n_ended >= 2 && s->n_ended >= s->snap->n_ranks - s->n_ended &&
+	return !s->has_one_ended && s->n_ended >= s->snap->n_ranks - s->n_ended &&
 	       scene_may_be_ending(s);
 }
 

@@ -66,11 +66,12 @@ struct scene {
 	struct scene_places *places;
 	struct finding *findings;
 	uint32_t n_findings;
-	uint32_t n_ended; /* ranks that ended, other than in an orderly stop */
+	uint32_t n_ended;   /* ranks that ended, other than in an orderly stop */
+	bool has_one_ended; /* all of these are one process */
 	int64_t first_end_ns, last_end_ns;
 	/* A rank that ended by its own fault before all others; CW_SNAP_NONE = none. */
 	uint32_t failed_first;
-	uint32_t n_failed_first; /* with those that failed at the same time */
+	uint32_t n_failed_first; /* with those of other processes that failed at the same time */
 	bool *has_given_up;      /* by rank: it aborted because it had waited; NULL = nobody has */
 	/* By rank: 1 + the comm after whose differing call it ended; 0 = none; NULL = nobody. */
 	uint32_t *ended_after;

@@ -172,3 +172,42 @@ Test(verdict_apart, more_troubles_than_fit_are_cut_off)
 	judge_all();
 	cr_expect_eq(list.n, CW_VERDICT_LIST_MAX);
 }
+
+/* Ranks 4 to 7 are one process; each is waited for by one rank that meets nobody else. */
+static void share_a_process(uint32_t liveness)
+{
+	for (uint32_t m = 0; m < 4; m++)
+		sb_all_wait_but(sb_comm(b, "pair", m, 2, 4, 41), 1, 90 * SB_S);
+	for (uint32_t m = 4; m < 8; m++) {
+		b->ranks[m].node = b->ranks[4].node;
+		b->ranks[m].pid = b->ranks[4].pid;
+		b->ranks[m].start_ticks = 7;
+		b->ranks[m].liveness = liveness;
+		b->ranks[m].ended_ns = liveness == CW_LIVE_KILLED ? SB_NOW - 80 * SB_S : 0;
+	}
+}
+
+Test(verdict_apart, a_process_that_is_several_ranks_ends_once)
+{
+	share_a_process(CW_LIVE_KILLED);
+	judge_all();
+	cr_assert_eq(list.n, 1);
+	expect_nth(0, CW_CLASS_PROCESS_DEAD, "4-7", "0-3");
+}
+
+Test(verdict_apart, a_process_that_is_several_ranks_is_stopped_once)
+{
+	share_a_process(CW_LIVE_STOPPED);
+	judge_all();
+	cr_assert_eq(list.n, 1);
+	expect_nth(0, CW_CLASS_NEVER_ENTERED, "4-7", "0-3");
+}
+
+/* As where one thread issues the calls of all its devices. */
+Test(verdict_apart, a_process_none_of_whose_ranks_comes_is_told_once)
+{
+	share_a_process(CW_LIVE_ALIVE);
+	judge_all();
+	cr_assert_eq(list.n, 1);
+	expect_nth(0, CW_CLASS_NEVER_ENTERED, "4-7", "0-3");
+}

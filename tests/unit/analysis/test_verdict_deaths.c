@@ -256,6 +256,41 @@ Test(verdict_deaths, is_certain_of_nobody_where_two_failed_at_one_time)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
+/* Ranks 4 to 7 are one process, which drives four devices. */
+static void share_a_process(void)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		b->ranks[m].start_ticks = 7;
+		if (m < 4) {
+			sb_waits(c, m, 4 * SB_S);
+			continue;
+		}
+		b->ranks[m].node = b->ranks[4].node;
+		b->ranks[m].pid = b->ranks[4].pid;
+		b->ranks[m].liveness = CW_LIVE_KILLED;
+		b->ranks[m].term_signal = SIGKILL;
+		b->ranks[m].ended_ns = SB_NOW - 5 * SB_S;
+	}
+}
+
+/* Half of the ranks have ended, and no job ends: it is one death. */
+Test(verdict_deaths, is_certain_of_a_process_with_all_its_ranks)
+{
+	share_a_process();
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
+	cr_expect(v.is_proof);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+Test(verdict_deaths, is_certain_of_no_process_where_another_one_ended_with_it)
+{
+	share_a_process();
+	b->ranks[7].pid++;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
 /* Long after: neither was asked to end, and the second follows from nothing but the first. */
 Test(verdict_deaths, names_the_first_of_two_that_were_killed_a_minute_apart)
 {
