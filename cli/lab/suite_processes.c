@@ -137,6 +137,8 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 
 	if (s->n_ranks > MAX_RANKS || s->per_node * MAX_NODES < s->n_ranks)
 		return "too many ranks or nodes";
+	if (s->per_process > 1)
+		return "several devices in a process";
 	if (s->policy != CW_POLICY_TRAINING || s->has_no_progress)
 		return "another policy, or no progress";
 	if (s->n_traits)

@@ -70,12 +70,22 @@ int fault_schedule(struct cluster *c)
 
 /* ---- from outside ---- */
 
-static void freeze(struct rank *r, uint32_t liveness, int64_t for_ns)
+static void freeze_rank(struct rank *r, uint32_t liveness, int64_t for_ns)
 {
 	r->is_frozen = true;
 	r->liveness = liveness;
 	if (for_ns != SUITE_FOREVER)
 		cluster_at(r->c, r->c->now_ns + for_ns, EVENT_THAW, r, NULL, 0);
+}
+
+/* With its process. */
+static void freeze(struct rank *r, uint32_t liveness, int64_t for_ns)
+{
+	uint32_t n;
+	struct rank *all = process_ranks(r, &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		freeze_rank(&all[i], liveness, for_ns);
 }
 
 void fault_thaw(struct rank *r)
@@ -108,12 +118,16 @@ static void note_async_error(struct rank *r, const struct suite_fault *f)
 
 static void hit_rank(struct rank *r, const struct suite_fault *f)
 {
+	struct rank *all;
+	uint32_t n;
+
 	if (f->action == SUITE_ERRORS) {
 		note_async_error(r, f);
 		return;
 	}
-	if (f->action != SUITE_BLIND)
-		r->hit_ns = r->c->now_ns;
+	all = process_ranks(r, &n);
+	for (uint32_t i = 0; f->action != SUITE_BLIND && i < n; i++)
+		all[i].hit_ns = r->c->now_ns;
 	switch (f->action) {
 	case SUITE_OOM:
 		r->flags |= CW_RANKF_OOM_KILLED;
@@ -132,7 +146,8 @@ static void hit_rank(struct rank *r, const struct suite_fault *f)
 		freeze(r, CW_LIVE_TRACED, f->for_ns);
 		break;
 	case SUITE_BLIND:
-		r->is_blind = true;
+		for (uint32_t i = 0; i < n; i++)
+			all[i].is_blind = true;
 		break;
 	default:
 		break;
@@ -164,7 +179,7 @@ static void suspend_ranks(struct cluster *c, uint32_t node, int64_t for_ns)
 {
 	for (uint32_t i = 0; i < c->s->n_ranks; i++)
 		if (c->ranks[i].node == node && !c->ranks[i].ended_ns)
-			freeze(&c->ranks[i], CW_LIVE_ALIVE, for_ns);
+			freeze_rank(&c->ranks[i], CW_LIVE_ALIVE, for_ns);
 }
 
 static void quiet_nodes(struct cluster *c, const struct suite_fault *f)

@@ -21,10 +21,8 @@ static void be_busy(struct rank *r, int64_t ns, const char *by)
 		host_wake_at(r, r->c->now_ns + ns);
 }
 
-void host_die(struct rank *r, uint32_t liveness, uint32_t number)
+static void end_rank(struct rank *r, uint32_t liveness, uint32_t number)
 {
-	if (r->ended_ns)
-		return;
 	r->host = HOST_ENDED;
 	r->liveness = liveness;
 	r->ended_ns = r->c->now_ns;
@@ -37,7 +35,39 @@ void host_die(struct rank *r, uint32_t liveness, uint32_t number)
 		r->barrier_member->comm->inside[r->barrier_kind]--;
 		r->barrier_member = NULL;
 	}
+}
+
+void host_die(struct rank *r, uint32_t liveness, uint32_t number)
+{
+	struct rank *all;
+	uint32_t n;
+
+	if (r->ended_ns)
+		return;
+	all = process_ranks(r, &n);
+	for (uint32_t i = 0; i < n; i++) {
+		all[i].flags |= r->flags & CW_RANKF_OOM_KILLED;
+		end_rank(&all[i], liveness, number);
+	}
 	end_on_death(r);
+}
+
+/* Each rank of a process has a thread; the first one waits for the others, then returns. */
+static void end_program(struct rank *r)
+{
+	struct rank *all;
+	uint32_t n, n_through = 0;
+
+	r->is_through = true;
+	all = process_ranks(r, &n);
+	for (uint32_t i = 0; i < n; i++)
+		n_through += all[i].is_through;
+	if (n_through == n) {
+		host_die(r, CW_LIVE_EXITED, 0);
+		return;
+	}
+	r->wait = CW_HOST_WAIT_LOCK;
+	be_busy(r, SUITE_FOREVER, NULL);
 }
 
 /* ---- calls ---- */
@@ -305,7 +335,7 @@ void host_step(struct rank *r)
 			return;
 		}
 		if (!r->program || r->pc >= r->program->n_insns)
-			host_die(r, CW_LIVE_EXITED, 0);
+			end_program(r);
 		else
 			do_statement(r);
 	}

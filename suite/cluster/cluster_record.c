@@ -56,7 +56,8 @@ static bool has_graph(const struct suite_scenario *s)
 
 static bool is_possible(const struct suite_scenario *s)
 {
-	return s->is_recorded && !s->is_leaping && s->n_ranks <= MAX_RANKS && !has_graph(s);
+	return s->is_recorded && !s->is_leaping && s->n_ranks <= MAX_RANKS && !has_graph(s) &&
+	       s->per_process == 1;
 }
 
 static int make_recorder(struct rank *r)

@@ -163,6 +163,7 @@ struct rank {
 	uint32_t wait;       /* with nothing: enum cw_host_wait */
 	int64_t active_ns;   /* last sign of work */
 	bool is_frozen, missed_wake;
+	bool is_through;     /* its program has ended; its process ends with the last of it */
 	int64_t thawed_ns;   /* when it was let go last; 0 = never */
 	int64_t wait_end_ns; /* of a fault that makes it wait, the last; 0 = none, or for ever */
 	int64_t call_ns;     /* of its last call: no two are made at one instant */
@@ -253,6 +254,20 @@ struct cluster {
 };
 
 uint64_t cluster_random(struct cluster *c, uint64_t n);
+
+/* The first of the n ranks that one process is, this one among them. */
+static inline struct rank *process_ranks(const struct rank *r, uint32_t *ret_n)
+{
+	const struct suite_scenario *s = r->c->s;
+
+	*ret_n = s->per_process;
+	return &r->c->ranks[r->index - r->index % s->per_process];
+}
+
+static inline int32_t process_pid(const struct rank *r)
+{
+	return (int32_t)(1000 + r->index - r->index % r->c->s->per_process);
+}
 
 /* Its daemon says nothing at the moment. */
 bool node_is_quiet(const struct cluster *c, const struct node *n);

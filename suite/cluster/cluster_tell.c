@@ -141,7 +141,7 @@ static int tell_rank(const struct cluster *c, const struct rank *r, struct cw_ar
 		.world_size = (int32_t)c->s->n_ranks,
 		.local_rank = (int32_t)(r->index % c->s->per_node),
 		.rank_source = "RANK",
-		.pid = (int32_t)(1000 + r->index),
+		.pid = process_pid(r),
 		.start_ticks = (uint64_t)(c->start_ns / MS) + 7,
 		.started_age_ns = (uint64_t)age_ns(c, c->start_ns),
 		.device = (int32_t)(r->index % c->s->per_node),
@@ -239,7 +239,7 @@ static int read_window(const struct cluster *c, struct member *m,
 		ops[i] = ages_of_op(c, &op);
 	}
 	*out = (struct cw_msg_window){ .comm_id = m->comm->id,
-				       .pid = (int32_t)(1000 + m->rank->index),
+				       .pid = process_pid(m->rank),
 				       .start_ticks = (uint64_t)(c->start_ns / MS) + 7,
 				       .comm_rank = (int32_t)m->comm_rank,
 				       .ops = ops,

@@ -166,13 +166,47 @@ static bool is_active(const struct rank *r)
 	return r->host == HOST_READY || r->host == HOST_LAUNCH;
 }
 
+/* A process's record has a place for one of them, whichever of its devices it is about. */
 static void sample_host_call(struct rank *r, struct view_rank *v)
 {
+	uint32_t n;
+	struct rank *all = process_ranks(r, &n);
+
 	v->host_call = (struct cw_op){ .kind = CW_OP_NONE };
-	if (r->host != HOST_BARRIER || !r->barrier_member)
+	for (uint32_t i = 0; i < n; i++) {
+		struct member *m = all[i].barrier_member;
+
+		if (all[i].host != HOST_BARRIER || !m)
+			continue;
+		v->host_call = view_op(m, m->op_index);
+		v->host_call_comm_id = m->comm->id;
 		return;
-	v->host_call = view_op(r->barrier_member, r->barrier_member->op_index);
-	v->host_call_comm_id = r->barrier_member->comm->id;
+	}
+}
+
+/* What is known of the process: any of its threads may work; in what the first one sleeps. */
+static void sample_process(struct rank *r, struct view_rank *v)
+{
+	const struct rank *newest = r;
+	uint32_t n;
+	struct rank *all = process_ranks(r, &n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (is_active(&all[i]))
+			all[i].active_ns = r->c->now_ns;
+		if (all[i].active_ns > newest->active_ns)
+			newest = &all[i];
+	}
+	v->headway_ns = remembered_ns(r, newest->active_ns);
+	v->headway_by = v->headway_ns == newest->active_ns ? newest->busy_by : NULL;
+	v->host_wait =
+		all[0].host == HOST_BUSY && !all[0].busy_by ? all[0].wait : CW_HOST_WAIT_UNKNOWN;
+	if (v->host_wait == CW_HOST_WAIT_STORAGE)
+		v->flags |= CW_RANKF_D_STATE;
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i].host == HOST_BUSY && all[i].busy_by &&
+		    strcmp(all[i].busy_by, "child") == 0)
+			v->flags |= CW_RANKF_BUSY_CHILD;
 }
 
 void view_sample(struct rank *r)
@@ -191,18 +225,10 @@ void view_sample(struct rank *r)
 		if (sample_member(m) < 0)
 			r->c->error = -ENOMEM;
 	}
-	if (is_active(r))
-		r->active_ns = r->c->now_ns;
 	v->liveness = r->liveness;
 	v->flags = r->flags | CW_RANKF_HAS_RECORD | (r->is_frozen ? 0 : CW_RANKF_BEATING);
 	v->sampled_ns = r->c->now_ns;
-	v->headway_ns = remembered_ns(r, r->active_ns);
-	v->headway_by = v->headway_ns == r->active_ns ? r->busy_by : NULL;
-	v->host_wait = r->host == HOST_BUSY && !r->busy_by ? r->wait : CW_HOST_WAIT_UNKNOWN;
-	if (v->host_wait == CW_HOST_WAIT_STORAGE)
-		v->flags |= CW_RANKF_D_STATE;
-	if (r->host == HOST_BUSY && r->busy_by && strcmp(r->busy_by, "child") == 0)
-		v->flags |= CW_RANKF_BUSY_CHILD;
+	sample_process(r, v);
 	sample_host_call(r, v);
 }
 
@@ -274,7 +300,7 @@ static bool is_own(const struct rank *r)
 	       by == CW_END_BY_KERNEL;
 }
 
-/* As cw_death_is_shutdown() of the daemon, among the ranks of one node. */
+/* As cw_death_is_shutdown() of the daemon, among the processes of one node. */
 bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 {
 	uint32_t together = 0, alive = 0;
@@ -286,7 +312,8 @@ bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
 		const struct rank *o = &c->ranks[i];
 
-		if (o->node != r->node)
+		/* One of each process stands for all of it. */
+		if (o->node != r->node || i % c->s->per_process)
 			continue;
 		alive += !o->ended_ns;
 		if (!o->ended_ns || llabs(o->ended_ns - r->ended_ns) > TOGETHER_NS)

@@ -108,17 +108,22 @@ static int finish_scenario(struct reader *r)
 
 static int read_ranks(struct reader *r)
 {
-	uint64_t n, per;
+	uint64_t n, per, together = 1;
 
 	if (read_u64(r, SUITE_MAX_RANKS, &n) < 0)
 		return -EINVAL;
 	per = n;
 	if (read_is(r, "per-node") && read_u64(r, SUITE_MAX_RANKS, &per) < 0)
 		return -EINVAL;
+	if (read_is(r, "per-process") && read_u64(r, SUITE_MAX_RANKS, &together) < 0)
+		return -EINVAL;
 	if (n < 2 || per == 0)
 		return read_fail(r, "too few ranks", NULL);
+	if (together == 0 || per % together || n % together)
+		return read_fail(r, "processes that cannot have as many ranks each", NULL);
 	r->s->n_ranks = (uint32_t)n;
 	r->s->per_node = (uint32_t)per;
+	r->s->per_process = (uint32_t)together;
 	r->has_ranks = true;
 	return read_end(r);
 }

@@ -297,6 +297,7 @@ struct suite_scenario {
 	unsigned line;
 	uint32_t layout; /* enum suite_layout */
 	uint32_t n_ranks, per_node;
+	uint32_t per_process;  /* ranks that a process is: one for each device that it drives */
 	uint32_t policy;       /* enum cw_policy */
 	bool has_no_progress;  /* no progress words */
 	bool is_recorded;      /* by agents' own code, where the pipeline goes through digests */

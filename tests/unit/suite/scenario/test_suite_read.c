@@ -55,6 +55,20 @@ Test(suite_read, reads_a_scenario)
 	cr_expect(!got[0].answers[1].has_culprits);
 }
 
+Test(suite_read, shares_ranks_out_among_processes)
+{
+	cr_assert_eq(
+		read_lines("scenario s\nranks 8 per-node 4 per-process 2\ncomm world all\n" PROGRAM
+			   "expect silence\nend\n" HEAD PROGRAM "expect silence\nend\n",
+			   1000),
+		0, "%s", err.text);
+	cr_expect_eq(got[0].per_process, 2);
+	cr_expect_eq(got[1].per_process, 1);
+	expect_error("scenario s\nranks 8 per-node 4 per-process 3\n", "f.scn:2:", "processes");
+	expect_error("scenario s\nranks 8 per-node 2 per-process 4\n", "f.scn:2:", "processes");
+	expect_error("scenario s\nranks 8 per-node 2 per-process 0\n", "f.scn:2:", "processes");
+}
+
 Test(suite_read, repeats_and_definitions_expand)
 {
 	cr_assert_eq(read_lines("define job\nranks $N\ncomm world all\nenddef\n"
