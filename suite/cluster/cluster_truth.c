@@ -141,7 +141,7 @@ static json_t *rank_doc(const struct rank *r)
 	return json_pack(
 		"{s:i, s:s, s:i, s:s, s:i, s:i, s:b, s:f, s:b, s:s, s:s, s:i, s:i, s:s, s:f, s:b, "
 		"s:i, s:I, s:f}",
-		"rank", (int)r->index, "node", n->name, "pid", 1000 + (int)r->index, "life",
+		"rank", (int)r->index, "node", n->name, "pid", (int)process_pid(r), "life",
 		life_of(r), "code", (int)r->exit_code, "signal", (int)r->term_signal, "oom",
 		r->flags & CW_RANKF_OOM_KILLED ? 1 : 0, "ended_ago",
 		r->ended_ns ? seconds_since(c, r->ended_ns) : -1.0, "blind", r->is_blind ? 1 : 0,
