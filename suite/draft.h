@@ -21,6 +21,8 @@ struct draw {
 	size_t n;
 	uint32_t layout; /* enum suite_layout */
 	uint32_t n_ranks, per_node;
+	bool has_devices; /* its processes drive several, if its sizes and its sort allow that */
+	uint32_t per_process; /* ranks that a process is; set by draw_head() */
 	uint32_t main_size;
 	uint32_t culprit, at_s;
 	const char *kind; /* of the call on `main` that goes wrong, if one does */
@@ -65,6 +67,8 @@ void draw_job(struct draw *d, const char *what, uint32_t run_s);
 /* Head and comms only, and the body of a step without its loop. */
 void draw_comms(struct draw *d);
 void draw_step(struct draw *d);
+/* What befalls the culprit's process: "4" or "4-7", in a static buffer. */
+const char *draw_process(const struct draw *d);
 /* fault CULPRIT at TIME on main KIND ACTION */
 void draw_fault(struct draw *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

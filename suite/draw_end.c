@@ -28,11 +28,14 @@ bool draw_ended_by_launcher(struct draw *d, const char *answer)
 {
 	uint32_t lives_s;
 
-	if (!draw_chance(d, 25))
+	/* Of the processes that a launcher ends, each is several ranks, and may seem to be the
+	 * first. */
+	if (!draw_chance(d, 25) || d->per_process > 1)
 		return false;
 	lives_s = put_launcher(d);
-	draw_put(d, "run %us\nexpect silence or %s %u\nexpect epitaph %s %u\n",
-		 d->at_s + lives_s + AFTERWARDS_S, answer, d->culprit, answer, d->culprit);
+	draw_put(d, "run %us\nexpect silence or %s %s\n", d->at_s + lives_s + AFTERWARDS_S, answer,
+		 draw_process(d));
+	draw_put(d, "expect epitaph %s %s\n", answer, draw_process(d));
 	return true;
 }
 

@@ -42,6 +42,7 @@ static void never_entered_as_usual(struct draw *d)
 	uint32_t page_s = w->is_open && may_be_source(d) ? DRAW_NO_PAGE : w->page_s;
 	char answer[64];
 
+	d->has_devices = false; /* what threads of other devices do, is seen of its process, too */
 	draw_job(d, "stays outside", w->is_working ? 760 : 440);
 	draw_put(d, "usual-wait\n");
 	draw_fault(d, "%s%s", w->fault, w->in);
@@ -49,6 +50,15 @@ static void never_entered_as_usual(struct draw *d)
 		       d->culprit);
 	if (!draw_ended_by_watchdog(d, page_s, answer))
 		put_missed(d, w, "never_entered", "p2p_unmatched");
+}
+
+/* One thread issues the calls of all its devices, and stands. */
+static void process_stands(struct draw *d)
+{
+	draw_put(d, "fault %s at %us on main %s block in lock\n", draw_process(d), d->at_s,
+		 d->kind);
+	draw_put(d, "expect never_entered %s or", draw_process(d));
+	draw_put(d, " p2p_unmatched %s\n", draw_process(d));
 }
 
 static void never_entered(struct draw *d)
@@ -69,6 +79,10 @@ static void never_entered(struct draw *d)
 		return;
 	}
 	draw_job(d, "stays outside", is_busy ? 760 : 400);
+	if (d->per_process > 1) {
+		process_stands(d);
+		return;
+	}
 	how = is_busy ? DRAW_ONE(d, busy) : DRAW_ONE(d, idle);
 	if (!is_busy && may_be_source(d))
 		how = "block in lock";
@@ -102,7 +116,7 @@ static void process_dead(struct draw *d)
 	else
 		draw_put(d, "fault %u at %us %s\n", d->culprit, d->at_s, how);
 	if (!strcmp(how, "exit 0") || !draw_ended_by_launcher(d, "process_dead"))
-		draw_put(d, "expect process_dead %u\n", d->culprit);
+		draw_put(d, "expect process_dead %s\n", draw_process(d));
 }
 
 static void node_unreachable(struct draw *d)
@@ -215,6 +229,7 @@ static void p2p_unmatched(struct draw *d)
 	const struct draw_wait *w = draw_chance(d, USUAL_PERCENT) ? draw_wait(d) : NULL;
 	uint32_t run_s = w && w->is_working ? 760 : 440;
 
+	d->has_devices = false;
 	if (draw_chance(d, 50))
 		put_pipeline(d, run_s);
 	else
@@ -257,6 +272,7 @@ static void init_stuck(struct draw *d)
 		how = usual;
 	}
 	d->n_ranks += d->n_ranks % 2;
+	d->has_devices = false;
 	draw_head(d, "making comms", 800);
 	draw_put(d, "comm main all\ncomm late all by init\ncomms half size %u by split\nprogram\n",
 		 d->n_ranks / 2);
@@ -289,6 +305,7 @@ static void in_collective(struct draw *d)
 
 static void unknown(struct draw *d)
 {
+	d->has_devices = false; /* nobody sees the others of its process, either */
 	draw_job(d, "cannot be seen", 420);
 	draw_fault(d, "block");
 	draw_put(d, "fault %u at 0s blind\nexpect notice unknown nobody\n", d->culprit);

@@ -3,6 +3,7 @@
  * Jobs: sizes, comms and a training step. Each comm has a stream of its own or they share one; all
  * ranks call alike, so that without a fault nothing can hang.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "suite/draft.h"
@@ -34,11 +35,37 @@ void draw_sizes(struct draw *d)
 	d->at_s = d->is_noisy ? draw_pick(d, 75, 95) : draw_pick(d, 5, 20);
 }
 
+/* Three processes at least; nodes have whole ones. */
+static uint32_t most_devices(const struct draw *d)
+{
+	uint32_t n = d->has_devices ? 8 : 1;
+
+	while (d->n_ranks % n || d->per_node % n || d->n_ranks / n < 3)
+		n--;
+	return n;
+}
+
+const char *draw_process(const struct draw *d)
+{
+	static char ranks[24];
+	uint32_t first = d->culprit - d->culprit % d->per_process;
+
+	if (d->per_process == 1)
+		(void)snprintf(ranks, sizeof(ranks), "%u", d->culprit);
+	else
+		(void)snprintf(ranks, sizeof(ranks), "%u-%u", first, first + d->per_process - 1);
+	return ranks;
+}
+
 void draw_head(struct draw *d, const char *what, uint32_t run_s)
 {
-	draw_put(d, "scenario \"%s: %s, %s\"\nlayout %s\nranks %u per-node %u\nseed %u\nrun %us\n",
+	d->per_process = most_devices(d);
+	draw_put(d, "scenario \"%s: %s, %s\"\nlayout %s\nranks %u per-node %u",
 		 suite_layout_name(d->layout), what, d->kind, suite_layout_name(d->layout),
-		 d->n_ranks, d->per_node, draw_pick(d, 0, 1u << 30),
+		 d->n_ranks, d->per_node);
+	if (d->per_process > 1)
+		draw_put(d, " per-process %u", d->per_process);
+	draw_put(d, "\nseed %u\nrun %us\n", draw_pick(d, 0, 1u << 30),
 		 run_s + (d->is_noisy ? 90 : 0));
 }
 

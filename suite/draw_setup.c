@@ -32,6 +32,7 @@ void draw_difference(struct draw *d)
 static void begin(struct draw *d, const char *what)
 {
 	d->is_noisy = false;
+	d->has_devices = false;       /* those of a process have all that in common */
 	d->n_ranks += d->n_ranks % 2; /* only flat jobs have odd sizes: then main is all */
 	if (d->layout == SUITE_DP || d->layout == SUITE_ZERO)
 		d->main_size = d->n_ranks;

@@ -21,6 +21,7 @@ static const struct trouble {
 static void put_groups(struct draw *d, uint32_t n_groups, const char *what)
 {
 	d->is_noisy = false;
+	d->has_devices = false; /* ranks of one process are no troubles apart */
 	d->main_size = draw_pick(d, 3, 6);
 	d->n_ranks = d->main_size * n_groups;
 	d->per_node = draw_pick(d, 2, d->main_size);

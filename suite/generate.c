@@ -12,11 +12,15 @@
 /* … and one of so many has something happen to its daemons. */
 #define CLUSTER_OF 6u
 
+/* … and in one of so many processes drive several devices, where sizes and sort allow that. */
+#define DEVICES_OF 8u
+
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 {
 	struct draw d = draw_begin(seed, index, ret);
 
 	draw_sizes(&d);
+	d.has_devices = cw_hash_mix64(index ^ seed) % DEVICES_OF == 2;
 	if (index % 2)
 		draw_control(&d);
 	else

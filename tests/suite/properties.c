@@ -36,7 +36,7 @@
 struct view {
 	uint32_t n;       /* ranks of the job */
 	uint32_t *label;  /* by old label: the new one; NULL = the same */
-	int64_t hidden;   /* label of the rank not seen; -1 = none */
+	int64_t hidden;   /* label of a rank not seen; -1 = none */
 	bool has_company; /* healthy ranks beside it … */
 	unsigned company_node;
 	uint64_t n_told;    /* … which has spoken so often */
@@ -89,12 +89,17 @@ static int permute_digest(const struct view *view, struct cw_arena *arena, struc
 	return r;
 }
 
+/* With its process: of one that drives several devices all is seen, or nothing. */
 static void hide(const struct view *view, struct cw_msg_digest *d)
 {
+	int32_t pid = 0;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < d->n_ranks; i++)
-		if (d->ranks[i].rank != view->hidden)
+		if (d->ranks[i].rank == view->hidden)
+			pid = d->ranks[i].pid;
+	for (uint32_t i = 0; i < d->n_ranks; i++)
+		if (d->ranks[i].pid != pid)
 			d->ranks[n++] = d->ranks[i];
 	d->n_ranks = n;
 }
