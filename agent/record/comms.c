@@ -133,7 +133,7 @@ static void say_name(const char *name, char *ret, size_t len)
 	size_t digits = strlen(group), said = digits < SHOWN_DIGITS ? digits : SHOWN_DIGITS;
 	bool is_number = digits && strspn(group, "0123456789") == digits;
 	bool is_hash = digits == HASH_DIGITS && strspn(group, "0123456789abcdef") == digits;
-	int desc = (int)(colon - name), room = (int)(len - said) - (int)sizeof(" ()");
+	int desc = colon ? (int)(colon - name) : 0, room = (int)(len - said) - (int)sizeof(" ()");
 
 	if (!is_number && !is_hash)
 		(void)snprintf(ret, len, "%s", name);
