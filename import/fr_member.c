@@ -89,6 +89,70 @@ static bool has_all_p2p(const struct fr_place *place)
 	return highest || ops[0].coll_seq == 1 || ops[place->group->n_ops - 1].p2p_seq == 0;
 }
 
+/*
+ * What has completed of the calls before the oldest listed that has not, the buffer may not hold
+ * any more: then it says nothing of them, and pg_status tells, where it counts collectives alone.
+ */
+static uint64_t completed_before(const struct fr_comm *comm, const struct fr_place *place,
+				 uint64_t lowest_pending)
+{
+	const struct cw_fr_group *g = place->group;
+	const struct cw_fr_op *ops = &place->dump->ops[g->first_op];
+	bool is_counted = g->has_status && !comm->has_p2p && g->last_enqueued > 0 &&
+			  (uint64_t)g->last_enqueued >= lowest_pending;
+
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		if (is_collective(&ops[i]) && ops[i].coll_seq == lowest_pending - 1)
+			return lowest_pending - 1;
+	if (is_counted && g->last_completed < (int64_t)lowest_pending - 1)
+		return g->last_completed > 0 ? (uint64_t)g->last_completed : 0;
+	return lowest_pending - 1;
+}
+
+static uint64_t last_completed(const struct fr_comm *comm, const struct fr_place *place)
+{
+	uint64_t lowest_pending = 0, highest = 0;
+
+	for (uint32_t i = 0; place->group && i < place->group->n_ops; i++) {
+		const struct cw_fr_op *op = &place->dump->ops[place->group->first_op + i];
+
+		if (!is_collective(op))
+			continue;
+		if (op->coll_seq > highest)
+			highest = op->coll_seq;
+		if (op->state != CW_FR_COMPLETED &&
+		    (!lowest_pending || op->coll_seq < lowest_pending))
+			lowest_pending = op->coll_seq;
+	}
+	return lowest_pending ? completed_before(comm, place, lowest_pending) : highest;
+}
+
+/*
+ * One member's part of it ends only once all have come. Of an all_to_all, those who have nothing
+ * for it may be missing.
+ */
+static bool needs_all(const struct cw_fr_op *op)
+{
+	return !(op->flags & CW_FR_COALESCED) &&
+	       (op->kind == CW_OP_ALL_REDUCE || op->kind == CW_OP_ALL_GATHER ||
+		op->kind == CW_OP_REDUCE_SCATTER);
+}
+
+/* The calls are sorted. */
+static void find_what_all_came_to(struct fr_comm *comm)
+{
+	uint64_t completed = 0;
+
+	for (uint32_t p = 0; p < comm->n_ranks; p++) {
+		uint64_t n = last_completed(comm, &comm->places[p]);
+
+		completed = n > completed ? n : completed;
+	}
+	for (uint32_t i = comm->n_calls; i-- > 0 && !comm->had_all;)
+		if (comm->calls[i]->coll_seq <= completed && needs_all(comm->calls[i]))
+			comm->had_all = comm->calls[i]->coll_seq;
+}
+
 int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 {
 	size_t n = 0;
@@ -120,6 +184,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 			comm->is_p2p_whole = false;
 	if (comm->n_calls > 1)
 		qsort(comm->calls, comm->n_calls, sizeof(*comm->calls), compare_calls);
+	find_what_all_came_to(comm);
 	return fr_exchange_compare(comm, arena);
 }
 
@@ -270,26 +335,6 @@ static void forget_progress(struct cw_snap_member *m)
 			m->window[i].progress = CW_PROGRESS_UNKNOWN;
 }
 
-/*
- * What has completed of the calls before the oldest listed that has not, the buffer may not hold
- * any more: then it says nothing of them, and pg_status tells, where it counts collectives alone.
- */
-static uint64_t completed_before(const struct fr_comm *comm, const struct fr_place *place,
-				 uint64_t lowest_pending)
-{
-	const struct cw_fr_group *g = place->group;
-	const struct cw_fr_op *ops = &place->dump->ops[g->first_op];
-	bool is_counted = g->has_status && !comm->has_p2p && g->last_enqueued > 0 &&
-			  (uint64_t)g->last_enqueued >= lowest_pending;
-
-	for (uint32_t i = 0; i < g->n_ops; i++)
-		if (is_collective(&ops[i]) && ops[i].coll_seq == lowest_pending - 1)
-			return lowest_pending - 1;
-	if (is_counted && g->last_completed < (int64_t)lowest_pending - 1)
-		return g->last_completed > 0 ? (uint64_t)g->last_completed : 0;
-	return lowest_pending - 1;
-}
-
 /* Counters and window from the member's own calls. */
 static void read_calls(struct fr_comm *comm, const struct fr_place *place, struct cw_snap_member *m)
 {
@@ -402,6 +447,16 @@ static void choose_ops(struct cw_snap_member *m)
 		m->window = NULL;
 }
 
+/*
+ * Others have completed calls to which it must have come since. A call of margin: calls that differ
+ * may let some out that needed all.
+ */
+static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_member *m)
+{
+	return (m->known & CW_KNOWN_ENTERED && m->coll_entered + 1 < comm->had_all) ||
+	       (m->known & CW_KNOWN_COMPLETED && m->coll_completed + 2 < comm->had_all);
+}
+
 int fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
 		   struct cw_snap_member *ret)
 {
@@ -422,6 +477,10 @@ int fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
 		infer_position(comm, place, &m);
 	if (place->is_behind)
 		put_behind(&m);
+	if (was_dumped_earlier(comm, &m)) {
+		comm->n_earlier++;
+		return 0;
+	}
 	choose_ops(&m);
 	*ret = m;
 	return 0;

@@ -25,14 +25,17 @@ struct fr_comm {
 	uint64_t lowest_pending; /* coll_seq; 0 = none */
 	uint64_t highest;        /* coll_seq anybody has come to */
 	uint8_t pending_kind;    /* at lowest_pending */
+	uint64_t had_all;        /* the last coll_seq of which it is known that all had come */
 	bool has_p2p;
 	bool is_p2p_whole;             /* the dumps hold every send and receive ever made on it */
 	const struct cw_fr_op **calls; /* collectives by coll_seq, the best known first */
 	uint32_t n_calls;
 	/* An exchange that is open and whose sizes do not add up; 0 = there is none. */
 	uint64_t uneven_seq;
-	int32_t uneven_member;  /* whose size it is, most likely; -1 = that is open */
-	uint32_t n_unnamed_ops; /* counted while members are made */
+	int32_t uneven_member; /* whose size it is, most likely; -1 = that is open */
+	/* Counted while members are made. */
+	uint32_t n_unnamed_ops;
+	uint32_t n_earlier; /* dumped before others went on: where they stand is not known */
 };
 
 /* 0 or -ENOMEM. */

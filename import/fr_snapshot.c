@@ -50,7 +50,7 @@ struct merger {
 	uint32_t n_ranks;
 	struct comm_entry *comms; /* hash table, in order of appearance */
 	uint64_t places, places_max;
-	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
+	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops, n_earlier;
 	bool by_order, is_time_guessed, has_noted_op, has_noted_backend, has_noted_version;
 };
 
@@ -409,6 +409,7 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 		if (r == 0)
 			r = cw_snapshot_set_member(m->snap, index, i, &member);
 	}
+	m->n_earlier += e->comm.n_earlier;
 	return r;
 }
 
@@ -535,6 +536,12 @@ static int add_notes(struct merger *m)
 	if (r == 0 && m->n_too_many)
 		r = note(m, "%u group%s beyond a limit", m->n_too_many,
 			 m->n_too_many == 1 ? " is" : "s are");
+	if (r == 0 && m->n_earlier)
+		r = note(m,
+			 "dumps of different moments: of %u member%s of groups it is not known "
+			 "where %s, others having completed later calls that need all",
+			 m->n_earlier, m->n_earlier == 1 ? "" : "s",
+			 m->n_earlier == 1 ? "it stands" : "they stand");
 	if (r == 0 && m->n_unnamed_ops)
 		r = note(m, "%u call%s that no rank names: shown as all_reduce", m->n_unnamed_ops,
 			 m->n_unnamed_ops == 1 ? "" : "s");

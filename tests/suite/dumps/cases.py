@@ -746,6 +746,18 @@ def gather_completed_with_other_sizes():
     return job
 
 
+@case(OPEN)
+def asked_at_other_moments():
+    """A healthy job, whose ranks are asked one after the other: what they write does not fit."""
+    job = Job(4)
+    for r in job:
+        for k in range(30):
+            r.coll(job.world, "all_reduce", (1 << k % 5,))
+            r.wait()
+        r.dumps_in((20, 23, 25, 28)[r.rank])
+    return job
+
+
 @case(HEALTHY)
 def pipeline_completed():
     job = Job(4, form="json", version="2.10")

@@ -81,6 +81,7 @@ class Rank:
         self.groups = []   # in the order of their first use
         self.is_dead = self.is_blocked = False
         self.has_dump = True
+        self.kept = None  # calls in its dump, which was written before others went on
 
     # ---- the program ----
 
@@ -135,6 +136,10 @@ class Rank:
     def kernel_hangs(self):
         """The device does not come to the next call: a kernel of the program before it."""
         self.program.append("hangs")
+
+    def dumps_in(self, n):
+        """Its dump is written while it is in its n-th call; the job goes on."""
+        self.kept = n
 
     def no_dump(self):
         self.has_dump = False
@@ -288,6 +293,10 @@ class Job:
             for op in done:
                 op.completed = self.now + 200_000
                 moved = True
+        for rank in self.ranks:
+            if rank.kept:
+                del rank.issued[rank.kept:]
+                rank.issued[-1].completed = None
         self.end = self.now + (self.asked_after_s or self.timeout_s + 3) * SECOND_NS
         return self
 
