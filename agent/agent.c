@@ -19,6 +19,7 @@
 #include "agent/python/interpreter.h"
 #include "agent/python/python_stacks.h"
 #include "agent/record/clock.h"
+#include "agent/record/comms.h"
 #include "agent/record/helper_threads.h"
 #include "agent/record/labels.h"
 #include "agent/record/modules.h"
@@ -128,4 +129,20 @@ CW_EXPORT void collwatch_mark_step(int64_t step)
 		return;
 	CW_STORE(cw_record.header->step_mark_ns, cw_now_ns());
 	CW_STORE(cw_record.header->step_mark, step);
+}
+
+CW_EXPORT bool collwatch_name_comm(const void *comm, const char *name)
+{
+	int saved_errno = errno;
+	bool is_named = cw_agent_is_armed() && comm && name &&
+			cw_comm_name((ncclComm_t)(uintptr_t)comm, name);
+
+	errno = saved_errno;
+	return is_named;
+}
+
+CW_EXPORT void collwatch_tell_timeout(int64_t timeout_ns)
+{
+	if (cw_agent_is_armed() && timeout_ns > 0)
+		cw_labels_tell_timeout((uint64_t)timeout_ns);
 }

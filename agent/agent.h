@@ -27,3 +27,16 @@ static inline bool cw_agent_live(void)
 
 /* Exported, for whoever wants the step number in reports. */
 CW_EXPORT void collwatch_mark_step(int64_t step);
+
+/*
+ * Exported, for a framework that knows what people call a communicator, where NCCL is not given its
+ * name: as torch has it, "DESCRIPTION:NAME", or any other. A name that NCCL was given stays. False:
+ * the communicator is none that is recorded. Any thread; keeps errno.
+ */
+CW_EXPORT bool collwatch_name_comm(const void *comm, const char *name);
+
+/*
+ * Exported, likewise: after how long in one call its watchdog ends the job, the smallest of its
+ * groups'; more than a day is never. What COLLWATCH_JOB_TIMEOUT says stays. Any thread.
+ */
+CW_EXPORT void collwatch_tell_timeout(int64_t timeout_ns);

@@ -352,6 +352,23 @@ void cw_comm_note_error(int c)
 	unlock();
 }
 
+bool cw_comm_name(ncclComm_t comm, const char *name)
+{
+	struct cw_rec_comm *rc;
+	int c;
+
+	lock();
+	c = cw_comm_find(comm);
+	rc = c < 0 ? NULL : &cw_record.comms[c];
+	if (rc && !rc->name[0]) {
+		write_begin(rc);
+		say_name(name, rc->name, sizeof(rc->name));
+		write_end(rc);
+	}
+	unlock();
+	return rc != NULL;
+}
+
 void cw_comm_failed(int c, ncclResult_t result)
 {
 	CW_STORE(cw_record.comms[c].last_result, (int32_t)result);

@@ -103,6 +103,12 @@ int cw_comm_settle_deferred(int parent, ncclComm_t handle);
 /* Ends the entry's handle and sets a final or intermediate state. Any thread, takes the lock. */
 void cw_comm_set_state(int c, enum cw_comm_state state, bool forget_handle);
 
+/*
+ * What people call it, where NCCL was given no name. False: it is none that is known. Any thread,
+ * takes the lock.
+ */
+bool cw_comm_name(ncclComm_t comm, const char *name);
+
 /* Notes NCCL's own words for what is wrong with the comm. */
 void cw_comm_note_error(int c);
 

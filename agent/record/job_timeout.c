@@ -28,8 +28,7 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-/* Whoever gives more wants none: --ddp_timeout 180000000 is in many examples. */
-#define LONGEST_S 86400u
+#define LONGEST_S (CW_JOB_TIMEOUT_LONGEST_NS / NS_PER_S)
 
 /* A command line may have 128 KiB an argument, and megabytes in all; options are not so far in. */
 #define ARGUMENTS_BYTES (256u * 1024)

@@ -11,6 +11,9 @@
 
 #include "common/job_env.h"
 
+/* Whoever gives more wants none: --ddp_timeout 180000000 is in many examples. */
+#define CW_JOB_TIMEOUT_LONGEST_NS (UINT64_C(86400) * 1000000000)
+
 struct cw_job_timeout {
 	uint64_t ns; /* 0 = not known, or there is none */
 	/*

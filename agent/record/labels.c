@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/record/job_timeout.h"
+#include "agent/record/record.h"
 #include "common/job_env.h"
 #include "common/parse.h"
 #include "model/signature.h"
@@ -17,6 +18,7 @@
 
 static bool comm_id_is_constant;
 static uint64_t job_key;
+static bool is_timeout_final; /* a person said it to collwatch itself */
 
 static const char *own_variable(const char *name, const void *user)
 {
@@ -141,6 +143,25 @@ static void read_job_timeout(struct cw_rec_header *h)
 	cw_job_timeout_read(&own, &timeout);
 	h->job_timeout_ns = timeout.ns;
 	(void)snprintf(h->job_timeout_source, sizeof(h->job_timeout_source), "%s", timeout.source);
+	is_timeout_final = strncmp(timeout.source, "COLLWATCH_", strlen("COLLWATCH_")) == 0;
+}
+
+void cw_labels_tell_timeout(uint64_t timeout_ns)
+{
+	static const char source[] = "timeout of its process groups";
+	struct cw_rec_header *h = cw_record.header;
+
+	if (is_timeout_final)
+		return;
+	if (strcmp(h->job_timeout_source, source) != 0) {
+		/* A reader sees no time while it may see half of the text. */
+		CW_STORE(h->job_timeout_ns, 0);
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		memcpy(h->job_timeout_source, source, sizeof(source));
+		CW_STORE(h->is_timeout_assumed, 0);
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+	}
+	CW_STORE(h->job_timeout_ns, timeout_ns <= CW_JOB_TIMEOUT_LONGEST_NS ? timeout_ns : 0);
 }
 
 /*

@@ -13,6 +13,12 @@
 /* Fills the labels of a record's header. Once, before the header is valid. */
 void cw_labels_read(struct cw_rec_header *header);
 
+/*
+ * The job's own time-out as its framework has it; taken for what the environment and arguments say,
+ * but for COLLWATCH_JOB_TIMEOUT. Any thread, once there is a record.
+ */
+void cw_labels_tell_timeout(uint64_t timeout_ns);
+
 /* NCCL_COMM_ID is set: unique ids are not unique. Any thread after cw_labels_read(). */
 bool cw_labels_comm_id_is_constant(void);
 

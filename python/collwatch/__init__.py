@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command says, as Python's own objects, and the agent's marker of steps.
+"""What the command says, as Python's own objects, and what the agent takes of a program.
 
     import collwatch
     collwatch.status()["jobs"]                     # docs/schemas.md: collwatch.status/1
     collwatch.incidents(since="2h", job="…")       # collwatch.incidents/1
     collwatch.mark_step(step)                      # in a training loop, on each rank
+    collwatch.name_comm(address, "tp")             # what reports call an ncclComm_t
 """
 
 import ctypes
@@ -14,7 +15,8 @@ import os
 import shutil
 import subprocess
 
-__all__ = ["Error", "command", "include", "incidents", "mark_step", "status"]
+__all__ = ["Error", "command", "has_agent", "include", "incidents", "mark_step", "name_comm", "status",
+           "tell_timeout"]
 
 
 def __getattr__(name):
@@ -63,16 +65,42 @@ def incidents(since=None, job=None, node=None, control=None, **more):
     return _ask("report", *_options(since=since, job=job, node=node, control=control, **more))
 
 
-_MARK = None
+_AGENT = {}
+
+
+def _agent(name, result, *arguments):
+    """A function of the agent's, or None: this process has no agent, or one of before."""
+    if name not in _AGENT:
+        function = getattr(ctypes.PyDLL(None), name, None)
+        if function:
+            function.argtypes, function.restype = arguments, result
+        _AGENT[name] = function
+    return _AGENT[name]
 
 
 def mark_step(step):
     """Tells the agent in which step this rank is; nothing, and False, without an agent."""
-    global _MARK  # pylint: disable=global-statement
-    if _MARK is None:
-        _MARK = getattr(ctypes.PyDLL(None), "collwatch_mark_step", False)
-        if _MARK:
-            _MARK.argtypes, _MARK.restype = [ctypes.c_int64], None
-    if _MARK:
-        _MARK(step)
-    return bool(_MARK)
+    mark = _agent("collwatch_mark_step", None, ctypes.c_int64)
+    if mark:
+        mark(step)
+    return bool(mark)
+
+
+def has_agent():
+    """Whether the agent of this process takes names of communicators."""
+    return bool(_agent("collwatch_name_comm", ctypes.c_bool, ctypes.c_void_p, ctypes.c_char_p))
+
+
+def name_comm(comm, name):
+    """What people call a communicator, `comm` its address (an ncclComm_t); a name that NCCL was given stays.
+    False where it is none that the agent records."""
+    take = _agent("collwatch_name_comm", ctypes.c_bool, ctypes.c_void_p, ctypes.c_char_p)
+    return bool(take and comm and take(comm, name.encode("utf-8", "replace").replace(b"\0", b"?")))
+
+
+def tell_timeout(nanoseconds):
+    """After how long in one call the job's own watchdog ends it; COLLWATCH_JOB_TIMEOUT stays."""
+    take = _agent("collwatch_tell_timeout", None, ctypes.c_int64)
+    if take:
+        take(min(nanoseconds, 2**63 - 1))
+    return bool(take)

@@ -176,6 +176,27 @@ def elastic_goes_wrong(fault):
                   [report for _, _, report in all_told()])
 
 
+def groups_have_torchs_names_and_times_where_it_is_watched():
+    """The program as it is, run by collwatch.torch."""
+    with Daemon(patience=UNHURRIED) as daemon:
+        daemon.start()
+        job = Job(daemon.dir, "moe", "--steps", "1000000", "--timeout", "1500", daemon=daemon, by_watch=True)
+
+        def is_named():
+            check(job.is_running(), "a rank ended before its time")
+            time.sleep(0.5)
+            known = daemon.job("moe") or {}
+            rows = daemon.answer("status", "--ops")["rows"]
+            names = {row["comm_name"].split(" (")[0] for row in rows}
+            # The second group was given no time, and has torch's own.
+            return {"default_pg", "experts"} <= names and known["job_timeout"] == {
+                "seconds": 600.0, "assumed": False, "set_by": "timeout of its process groups"}
+        try:
+            wait_until(is_named, "its groups have names and the shorter time", JOB_S)
+        finally:
+            job.close()
+
+
 def torchs_own_dump_is_read_right():
     """The same hang without an agent: torch's recorder, by the same label."""
     verdict = LABELS["ddp", "block-in-data-loader"][0].replace("_", " ")
@@ -229,7 +250,8 @@ def tests():
                                           elastic_is_left_in_peace)]) +
             [named(f"{program}_{fault}_is_told", goes_wrong, program, fault)
              for program, fault in faults] +
-            ([] if ARGS.brief else [torchs_own_dump_is_read_right]))
+            ([] if ARGS.brief else [groups_have_torchs_names_and_times_where_it_is_watched,
+                                    torchs_own_dump_is_read_right]))
 
 
 tap.run([build] + [t for t in tests() if not ARGS.chosen or t.__name__ in ARGS.chosen] +

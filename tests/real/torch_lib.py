@@ -41,9 +41,9 @@ class Job(jobs.Job):
     """Ranks of a PyTorch program; with the agent when there is a daemon."""
 
     def __init__(self, directory, program, *arguments, daemon=None, ranks=RANKS,
-                 variables=None, argv=None):
+                 variables=None, argv=None, by_watch=False):
         """argv: as of jobs.Job, of a launcher that starts the program; ranks: the variables of each
-        launcher then. daemon: or those of the nodes."""
+        launcher then. daemon: or those of the nodes. by_watch: run by collwatch.torch."""
         torch.needed()
         env = torch_run.job_environment(default_cache(), BUILD, len(ranks) if argv else ranks, "shm")
         # A call that differs is named by the line that made it.
@@ -51,7 +51,10 @@ class Job(jobs.Job):
         mine = {k: v for k, v in env.items() if os.environ.get(k) != v and k != "WORLD_SIZE"}
         mine.update(variables or {})
         path = os.path.join(PROGRAMS, program + ".py")
-        super().__init__(program, ranks, list(arguments) if argv else [path, *arguments],
+        watch = ["-m", "collwatch.torch", "-o", "/dev/null"] if by_watch else []
+        if by_watch:
+            mine["PYTHONPATH"] = env["PYTHONPATH"] + ":" + os.path.join(SOURCE, "python")
+        super().__init__(program, ranks, list(arguments) if argv else [*watch, path, *arguments],
                          [] if daemon is None else daemon, program=argv or sys.executable,
                          variables=mine, meets=False, at=directory)
 

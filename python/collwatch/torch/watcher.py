@@ -25,6 +25,7 @@ import torch
 
 import collwatch
 from collwatch.torch import lines, looked, ops as operators, stats
+from collwatch.torch.groups import Groups
 
 # So many frames of one step, so many first bad ones of a file: the rest is counted.
 FRAMES_MAX = 100000
@@ -147,7 +148,7 @@ class Watch:
         self._looked = looked.Looked()
         self._ops, self._is_in_ops, self._backward, self._n_backward = None, False, None, 0
         self._was_bad = {"forward": False, "backward": False}
-        self._replicas, self._scale = [], None
+        self._replicas, self._scale, self._groups = [], None, Groups()
         # Each call of an operator goes to the file, too; operators by what is told of them once.
         self._declared = {} if ops and (calls or lines.directory()) else None
         self._n_lost = 0
@@ -274,6 +275,7 @@ class Watch:
         self._looked.forget()
         self._calls = {}
         collwatch.mark_step(number)
+        self._groups.tell()
 
     def _loss_scale(self):
         """Of the step that begins: a number of the device's, which is read later, or a float, or None."""

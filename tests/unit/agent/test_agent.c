@@ -119,6 +119,51 @@ Test(agent, notes_a_step_only_when_there_is_a_record)
 	cr_assert_gt(cw_record.header->step_mark_ns, 0);
 }
 
+Test(agent, takes_a_name_for_a_communicator_that_nccl_was_given_none_for)
+{
+	ncclComm_t comm;
+
+	errno = 4711;
+	cr_expect_not(collwatch_name_comm(&errno, "mesh_tp:3"), "there is no record yet");
+	comm = init(1);
+	cr_expect_not(collwatch_name_comm(NULL, "mesh_tp:3"));
+	cr_expect_not(collwatch_name_comm(&errno, "mesh_tp:3"), "no communicator");
+	cr_expect(collwatch_name_comm(comm, "mesh_tp:3"));
+	cr_expect_str_eq(entry(comm)->name, "mesh_tp (3)");
+	cr_expect(collwatch_name_comm(comm, "another"));
+	cr_expect_str_eq(entry(comm)->name, "mesh_tp (3)", "it has one");
+	cr_expect_eq(entry(comm)->seqlock % 2, 0);
+	cr_expect_eq(errno, 4711);
+}
+
+Test(agent, takes_the_time_out_of_the_frameworks_groups)
+{
+	const struct cw_rec_header *h;
+
+	collwatch_tell_timeout(1); /* nothing to write to yet */
+	(void)init(1);
+	h = cw_record.header;
+	cr_expect_eq(h->job_timeout_ns, 0);
+	collwatch_tell_timeout(-1);
+	cr_expect_str_eq(h->job_timeout_source, "");
+	collwatch_tell_timeout(INT64_C(1800000000000));
+	cr_expect_eq(h->job_timeout_ns, UINT64_C(1800000000000));
+	cr_expect_str_eq(h->job_timeout_source, "timeout of its process groups");
+	collwatch_tell_timeout(INT64_C(60000000000));
+	cr_expect_eq(h->job_timeout_ns, UINT64_C(60000000000), "set anew");
+	collwatch_tell_timeout(INT64_MAX);
+	cr_expect_eq(h->job_timeout_ns, 0, "never");
+	cr_expect_str_neq(h->job_timeout_source, "", "and none is assumed");
+}
+
+Test(agent, leaves_the_time_out_that_a_person_gave_collwatch)
+{
+	(void)setenv("COLLWATCH_JOB_TIMEOUT", "10min", 1);
+	(void)init(1);
+	collwatch_tell_timeout(INT64_C(60000000000));
+	cr_expect_eq(cw_record.header->job_timeout_ns, UINT64_C(600000000000));
+}
+
 /* ---- history ---- */
 
 Test(agent, stores_a_checkpoint_at_the_first_commit_past_each_multiple_of_8)
