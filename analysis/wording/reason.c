@@ -86,6 +86,15 @@ static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf
 	}
 }
 
+/* What is known is the process's: of which of its ranks, is not. */
+static bool is_one_of_several(const struct cw_snapshot *snap, uint32_t rank)
+{
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (i != rank && cw_snap_rank_shares_process(&snap->ranks[i], &snap->ranks[rank]))
+			return true;
+	return false;
+}
+
 static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
@@ -97,18 +106,19 @@ static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, 
 	(void)phrase_since(diag->s->snap, r->headway_ns, &time);
 	if (diag->s->snap->now_ns - r->headway_ns < JUST_NOW_NS)
 		(void)snprintf(time.text, sizeof(time.text), "less than 1 s");
+	cw_text_append(buf, len, is_one_of_several(diag->s->snap, rank) ? "; its process " : "; ");
 	if (strcmp(by, "cpu") == 0)
-		cw_text_append(buf, len, "; last used CPU %s ago", time.text);
+		cw_text_append(buf, len, "last used CPU %s ago", time.text);
 	else if (strcmp(by, "io") == 0)
-		cw_text_append(buf, len, "; last did I/O %s ago", time.text);
+		cw_text_append(buf, len, "last did I/O %s ago", time.text);
 	else if (strcmp(by, "child") == 0)
-		cw_text_append(buf, len, "; a child of it last worked %s ago", time.text);
+		cw_text_append(buf, len, "last had a child that worked %s ago", time.text);
 	else if (strcmp(by, "nccl") == 0)
-		cw_text_append(buf, len, "; last called NCCL %s ago", time.text);
+		cw_text_append(buf, len, "last called NCCL %s ago", time.text);
 	else if (*by)
-		cw_text_append(buf, len, "; last worked %s ago", time.text);
+		cw_text_append(buf, len, "last worked %s ago", time.text);
 	else /* it counts from when it was first looked at: when it worked before is not known */
-		cw_text_append(buf, len, "; has not worked for %s", time.text);
+		cw_text_append(buf, len, "has not worked for %s", time.text);
 }
 
 /* In what it sleeps decides who is called at night: whoever is called is told, too. */

@@ -16,7 +16,10 @@
 
 struct words {
 	struct phrase who, victims, call, comm, since;
-	const char *they;  /* the culprits, once they are named */
+	const char *they; /* the culprits, once they are named */
+	/* Those of them that are in the comm: others may only be of the same process. */
+	struct phrase there;
+	uint32_t n_there, one_there;
 	char waiting[448]; /* ". Ranks 0-2 have been waiting for it for 12 s.", or "." */
 };
 
@@ -84,6 +87,12 @@ static void say_where(const struct diagnosis *diag, const struct words *w, char 
 		       all_wait_in(diag) ? "" : " or behind it");
 }
 
+/* Culprits that the sentence before is about. */
+static uint32_t n_named(const struct cw_verdict *v, const struct words *w)
+{
+	return v->verdict_class == CW_CLASS_NEVER_ENTERED ? w->n_there : v->n_culprits;
+}
+
 /* Ends the first sentence, and tells for whom others wait, and since when. */
 static void find_waiting(const struct diagnosis *diag, struct words *w, const char *what)
 {
@@ -96,7 +105,7 @@ static void find_waiting(const struct diagnosis *diag, struct words *w, const ch
 		cw_text_append(w->waiting, sizeof(w->waiting), ".");
 		return;
 	}
-	say_others(diag->s->snap, v->victims, v->n_victims, v->n_culprits, job_size(diag->s->snap),
+	say_others(diag->s->snap, v->victims, v->n_victims, n_named(v, w), job_size(diag->s->snap),
 		   &others);
 	cw_text_append(sentence, sizeof(sentence), "%s %s.", others.text,
 		       say_waiting(v, w, what, &since));
@@ -104,20 +113,54 @@ static void find_waiting(const struct diagnosis *diag, struct words *w, const ch
 	say_sentence(w->waiting, sizeof(w->waiting), sentence);
 }
 
+static void say_culprits(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n,
+			 struct phrase *p)
+{
+	if (n == 1)
+		(void)phrase_rank(snap, ranks[0], p);
+	else
+		(void)phrase_ranks(snap, ranks, n, p);
+}
+
+static bool is_member(const struct cw_snapshot *snap, uint32_t comm, uint32_t rank)
+{
+	const struct cw_snap_comm *c = comm < snap->n_comms ? &snap->comms[comm] : NULL;
+
+	for (uint32_t i = 0; c && i < c->nranks; i++)
+		if (c->members[i].rank == rank)
+			return true;
+	return false;
+}
+
+static void find_culprits(const struct diagnosis *diag, struct words *w)
+{
+	const struct cw_verdict *v = diag->v;
+	const struct cw_snapshot *snap = diag->s->snap;
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
+	uint32_t n = ranks ? v->n_culprits : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		ranks[i] = v->culprits[i].rank;
+	say_culprits(snap, ranks, n, &w->who);
+	for (uint32_t i = 0; i < n; i++)
+		if (is_member(snap, v->comm, v->culprits[i].rank))
+			ranks[w->n_there++] = v->culprits[i].rank;
+	if (!w->n_there || w->n_there == n) {
+		w->n_there = n;
+		w->there = w->who;
+	} else {
+		say_culprits(snap, ranks, w->n_there, &w->there);
+	}
+	w->one_there = w->n_there == 1 ? ranks[0] : CW_SNAP_NONE;
+}
+
 static void find_words(const struct diagnosis *diag, struct words *w)
 {
 	const struct cw_verdict *v = diag->v;
 	const struct cw_snapshot *snap = diag->s->snap;
+	uint32_t n;
 
-	if (v->n_culprits == 1) {
-		(void)phrase_rank(snap, v->culprits[0].rank, &w->who);
-	} else {
-		uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, v->n_culprits);
-
-		for (uint32_t i = 0; ranks && i < v->n_culprits; i++)
-			ranks[i] = v->culprits[i].rank;
-		(void)phrase_ranks(snap, ranks, ranks ? v->n_culprits : 0, &w->who);
-	}
+	find_culprits(diag, w);
 	w->they = v->n_culprits == 1 ? "it" : "they";
 	(void)phrase_ranks(snap, v->victims, v->n_victims, &w->victims);
 	w->call.text[0] = '\0';
@@ -130,7 +173,8 @@ static void find_words(const struct diagnosis *diag, struct words *w)
 				       : phrase_kind(diag->s->g.gates[diag->main->gate].op_kind));
 	(void)phrase_comm(snap, v->comm, &w->comm);
 	(void)phrase_since(snap, v->waiting_since_ns, &w->since);
-	find_waiting(diag, w, v->n_culprits == 1 ? " for it" : v->n_culprits ? " for them" : "");
+	n = n_named(v, w);
+	find_waiting(diag, w, n == 1 ? " for it" : n ? " for them" : "");
 }
 
 /* "between collective #128 and #192", or as far as that is known */
@@ -611,7 +655,8 @@ static void sum_up_dead(const struct diagnosis *diag, const struct words *w)
 	if (ended_inside(diag))
 		cw_text_append(v->summary, sizeof(v->summary), "inside ");
 	else
-		cw_text_append(v->summary, sizeof(v->summary), "before %s could %s ", w->they,
+		cw_text_append(v->summary, sizeof(v->summary), "before %s could %s ",
+			       w->n_there == v->n_culprits ? w->they : w->there.text,
 			       what_they_could_not(diag));
 	cw_text_append(v->summary, sizeof(v->summary), "%s on %s%s", w->call.text, w->comm.text,
 		       w->waiting);
@@ -804,8 +849,8 @@ static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
 	struct cw_verdict *v = diag->v;
 	char how[192];
 
-	cw_text_append(v->summary, sizeof(v->summary), "%s ", w->who.text);
-	if (v->n_culprits == 1 && *reason_of_halt(diag, v->culprits[0].rank, how, sizeof(how)))
+	cw_text_append(v->summary, sizeof(v->summary), "%s ", w->there.text);
+	if (w->one_there != CW_SNAP_NONE && *reason_of_halt(diag, w->one_there, how, sizeof(how)))
 		cw_text_append(v->summary, sizeof(v->summary), "is %s and ", how);
 	cw_text_append(v->summary, sizeof(v->summary), "never reached %s on %s%s", w->call.text,
 		       w->comm.text, w->waiting);

@@ -485,11 +485,14 @@ def died(t, rank, how):
     expect("OOM" in how or not r["oom"] or how == "ended", f"rank {rank} was killed for memory")
 
 
-@sentence(rf"({WHO}) ({DEATH}) (inside|before (?:it|they) could (?:enter|finish|post the counterpart of)) ({CALL}) on ({COMM})")
-def dead(t, said, who, how, place, call, comm):
+@sentence(rf"({WHO}) ({DEATH}) (inside|before (it|they|{WHO}) could (?:enter|finish|post the counterpart of)) ({CALL}) on ({COMM})")
+def dead(t, said, who, how, place, there, call, comm):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
     for r in said["who"]:
         died(t, r, how)
+    there = said["who"] if there in (None, "it", "they") else t.named(there)
+    expect(set(there) <= set(said["who"]), f"{there} are not among {said['who']}")
+    for r in there:
         made = t.has_made(comm, r, call)
         if place == "inside":
             expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
@@ -499,7 +502,7 @@ def dead(t, said, who, how, place, call, comm):
             member, seq = t.member(comm, r), number_of(call)
             expect(member["completed"] < seq, f"rank {r} has completed {call}")
     if place.endswith("finish"):
-        expect(any(t.has_made(comm, r, call) for r in said["who"]), f"none has made {call}")
+        expect(any(t.has_made(comm, r, call) for r in there), f"none has made {call}")
 
 
 @sentence(rf"([\w.\-]+) \(({RANKS})\) (?:has not been heard from for {TIME}|has stopped reporting)")
@@ -794,8 +797,8 @@ LAST = (
     rf"|; it (?:is|was) inside (?P<inside>{CALL}|[a-z_]+) on {COMM})?"
 )
 HEADWAY = (
-    rf"(?:; last (?P<did>used CPU|did I/O|called NCCL|worked) (?P<when>less than 1 s|{TIME}) ago"
-    rf"|; a child of it last worked (?P<child>less than 1 s|{TIME}) ago|; has not worked for (?P<idle>less than 1 s|{TIME}))?"
+    rf"(?:; (?P<shared>its process )?(?:last (?P<did>used CPU|did I/O|called NCCL|worked|had a child that worked)"
+    rf" (?P<when>less than 1 s|{TIME}) ago|has not worked for (?P<idle>less than 1 s|{TIME})))?"
 )
 # In the order of enum cw_host_wait, from 1.
 WAITS = (
@@ -822,14 +825,14 @@ def last_call(t, rank, m):
 
 
 def headway(t, rank, m):
+    pid = (t.ranks[rank]["node"], t.ranks[rank]["pid"])
+    of = [r["active_ago"] for r in t.ranks if (r["node"], r["pid"]) == pid]
+    expect((len(of) > 1) == bool(m["shared"]) or not (m["idle"] or m["when"]), f"{len(of)} ranks are its process")
     if m["idle"]:
-        t.time(m["idle"], t.ranks[rank]["active_ago"], "it worked", at_least=True)
-    when = m["when"] or m["child"]
-    if when:
-        # Times of a rank whose daemon was away count from when that was back.
-        t.time(when, t.ranks[rank]["active_ago"], "it worked") if not t.was_away else None
-    if m["did"] == "used CPU" or m["did"] == "did I/O" or m["child"]:
-        return
+        t.time(m["idle"], min(of), "it worked", at_least=True)
+    # Times of a rank whose daemon was away count from when that was back.
+    if m["when"] and not t.was_away:
+        t.time(m["when"], min(of), "it worked")
 
 
 @reason(rf"(?P<how>its process has ended|exited with status \d+,?|killed by SIG\w+|killed by signal \d+|OOM-killed)(?: (?P<since>{TIME}) ago)?{LAST}")
