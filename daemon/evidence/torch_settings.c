@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * By the beginning of their names: each version of PyTorch has some more (ProcessGroupNCCL.hpp,
- * FlightRecorder.hpp). The others are the names that some of them had before.
+ * FlightRecorder.hpp). The others are names that some of them had before, and names that people set
+ * though nobody reads them.
  */
 #include "daemon/evidence/torch_settings.h"
 
@@ -15,8 +16,14 @@
 static bool is_setting(const char *text)
 {
 	static const char *const beginnings[] = {
-		"TORCH_NCCL_",         "TORCH_FR_",          "NCCL_ASYNC_ERROR_HANDLING=",
-		"NCCL_BLOCKING_WAIT=", "NCCL_DESYNC_DEBUG=", "TORCH_DISTRIBUTED_DEBUG=",
+		"TORCH_NCCL_",
+		"TORCH_FR_",
+		"NCCL_ASYNC_ERROR_HANDLING=",
+		"NCCL_BLOCKING_WAIT=",
+		"NCCL_DESYNC_DEBUG=",
+		"NCCL_TIMEOUT=",
+		"TORCH_DISTRIBUTED_TIMEOUT=",
+		"TORCH_DISTRIBUTED_DEBUG=",
 	};
 
 	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)

@@ -40,6 +40,11 @@ static bool is_on(const char *value)
 	return is_one_of(value, words);
 }
 
+static bool is_any(const char *value)
+{
+	return *value != '\0';
+}
+
 #define NO_RECORDER                                                                                \
 	"PyTorch keeps no Flight Recorder, so that no dump can say which calls were made; with "   \
 	"2000 it keeps the last 2,000"
@@ -48,7 +53,14 @@ static bool is_on(const char *value)
 #define HOST_WAITS                                                                                 \
 	"each wait for a collective holds up its thread until the call is done, and a time-out "   \
 	"is raised there"
+#define DUMPS_TO                                                                                   \
+	"dumps of the Flight Recorder are files whose names begin so; \"collwatch analyze "        \
+	"--flight-recorder\" reads them"
+#define NOT_READ                                                                                   \
+	"neither PyTorch nor NCCL reads a variable of this name; the time-out is the one that "    \
+	"the program gave its process groups"
 
+/* Of these values only; other settings are told as they are. */
 static const struct meaning {
 	const char *name;
 	bool (*applies)(const char *value);
@@ -65,9 +77,19 @@ static const struct meaning {
 	  "a rank whose watchdog is stuck itself is not ended" },
 	{ "TORCH_NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
 	{ "NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
+	/* Set in many public scripts, whose jobs the watchdog ends after 600 s all the same. */
+	{ "NCCL_TIMEOUT", is_any, NOT_READ },
+	{ "TORCH_DISTRIBUTED_TIMEOUT", is_any, NOT_READ },
+	{ "TORCH_NCCL_TIMEOUT", is_any, NOT_READ },
+	{ "TORCH_NCCL_TIMEOUT_S", is_any, NOT_READ },
+	{ "TORCH_NCCL_TIMEOUT_SEC", is_any, NOT_READ },
+	{ "TORCH_FR_DUMP_TEMP_FILE", is_any, DUMPS_TO },
+	{ "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", is_any, DUMPS_TO },
+	{ "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", is_any,
+	  "for so many seconds a watchdog may be stuck before its rank is ended" },
 };
 
-/* What it costs; NULL = nothing that is known here. */
+/* NULL = none that is known here. */
 static const char *meaning_of(const char *setting)
 {
 	size_t len = strcspn(setting, "=");

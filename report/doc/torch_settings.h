@@ -12,7 +12,7 @@
 
 /*
  * evidence: an array of collwatch.evidence/1, or anything. New reference: an array of sentences,
- * "TORCH_NCCL_BLOCKING_WAIT=1 (ranks 0-3): …", those that cost something first; NULL = out of
+ * "TORCH_NCCL_BLOCKING_WAIT=1 (ranks 0-3): …", those whose meaning is known first; NULL = out of
  * memory.
  */
 json_t *cw_torch_setting_sentences(const json_t *evidence);

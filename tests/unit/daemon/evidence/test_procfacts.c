@@ -200,6 +200,7 @@ Test(procfacts, pick_what_pytorch_is_told_out_of_any_environment)
 					  "MY_TORCH_NCCL_X=1\0"
 					  "NCCL_BLOCKING_WAIT=0\0"
 					  "NCCL_BLOCKING_WAITS=0\0"
+					  "NCCL_TIMEOUT=3600\0"
 					  "TORCH_FR_DUMP_TEMP_FILE=/tmp/\x1b[2J\xff\0"
 					  "TORCH_NCCL_NO_VALUE\0"
 					  "\0"
@@ -207,10 +208,11 @@ Test(procfacts, pick_what_pytorch_is_told_out_of_any_environment)
 	char many[CW_TORCH_SETTINGS_MAX * 32 * 2] = "";
 	json_t *list = cw_torch_settings(environment, sizeof(environment) - 1);
 
-	cr_assert_eq(json_array_size(list), 3);
+	cr_assert_eq(json_array_size(list), 4);
 	cr_expect_str_eq(setting(list, 0), "TORCH_NCCL_BLOCKING_WAIT=1");
 	cr_expect_str_eq(setting(list, 1), "NCCL_BLOCKING_WAIT=0");
-	cr_expect_str_eq(setting(list, 2), "TORCH_FR_DUMP_TEMP_FILE=/tmp/?[2J?");
+	cr_expect_str_eq(setting(list, 2), "NCCL_TIMEOUT=3600");
+	cr_expect_str_eq(setting(list, 3), "TORCH_FR_DUMP_TEMP_FILE=/tmp/?[2J?");
 	json_decref(list);
 	for (size_t at = 0; at < sizeof(many); at += 32)
 		memcpy(many + at, "TORCH_NCCL_X=1", 15);

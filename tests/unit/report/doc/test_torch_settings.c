@@ -25,7 +25,7 @@ static void expect(const json_t *sentences, size_t i, const char *text)
 	cr_expect_str_eq(is, text, "%s", is);
 }
 
-Test(torch_settings, tells_who_has_them_and_first_those_that_take_evidence_away)
+Test(torch_settings, tells_who_has_them_and_first_those_whose_meaning_is_known)
 {
 	json_t *evidence = json_array(), *sentences;
 
@@ -34,10 +34,12 @@ Test(torch_settings, tells_who_has_them_and_first_those_that_take_evidence_away)
 	add(evidence, 3, "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=1800", NULL);
 	sentences = cw_torch_setting_sentences(evidence);
 	cr_assert_eq(json_array_size(sentences), 3);
-	expect(sentences, 0,
+	expect(sentences, 1,
 	       "TORCH_FR_BUFFER_SIZE=0 (rank 0): PyTorch keeps no Flight Recorder, so that no dump "
 	       "can say which calls were made; with 2000 it keeps the last 2,000");
-	expect(sentences, 1, "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=1800 (ranks 0-1,3)");
+	expect(sentences, 0,
+	       "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=1800 (ranks 0-1,3): for so many seconds a watchdog "
+	       "may be stuck before its rank is ended");
 	expect(sentences, 2, "TORCH_FR_BUFFER_SIZE=2000 (rank 1)");
 	json_decref(sentences);
 	json_decref(evidence);
@@ -60,6 +62,9 @@ Test(torch_settings, reads_values_as_pytorch_does)
 		{ "TORCH_NCCL_ASYNC_ERROR_HANDLING=3", false },
 		{ "TORCH_NCCL_ENABLE_MONITORING=n", true },
 		{ "TORCH_NCCL_TRACE_BUFFER_SIZE=", false },
+		{ "NCCL_TIMEOUT=3600", true },
+		{ "TORCH_NCCL_TIMEOUT_SEC=3600", true },
+		{ "TORCH_NCCL_TIMEOUT=", false },
 		{ "TORCH_NCCL_TRACE_BUFFER_SIZE", false },
 		{ "TORCH_NCCL_TRACE_BUFFER_SIZE_MB=0", false },
 	};
