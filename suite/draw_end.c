@@ -28,9 +28,7 @@ bool draw_ended_by_launcher(struct draw *d, const char *answer)
 {
 	uint32_t lives_s;
 
-	/* Of the processes that a launcher ends, each is several ranks, and may seem to be the
-	 * first. */
-	if (!draw_chance(d, 25) || d->per_process > 1)
+	if (!draw_chance(d, 25))
 		return false;
 	lives_s = put_launcher(d);
 	draw_put(d, "run %us\nexpect silence or %s %s\n", d->at_s + lives_s + AFTERWARDS_S, answer,
@@ -47,7 +45,9 @@ static void put_expected(struct draw *d, uint32_t after_s, uint32_t lives_s, uin
 	if (page_s == DRAW_NO_PAGE)
 		draw_put(d, "expect silence\n");
 	else
-		draw_put(d, "expect %s%s\n", after_s < page_s + CLEARLY_S ? "silence or " : "",
+		draw_put(d, "expect %s%s\n",
+			 page_s == DRAW_MAY_PAGE || after_s < page_s + CLEARLY_S ? "silence or "
+										 : "",
 			 answer);
 	draw_put(d, "expect epitaph %s\n", answer);
 }

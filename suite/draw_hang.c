@@ -39,7 +39,8 @@ static void put_missed(struct draw *d, const struct draw_wait *w, const char *on
 static void never_entered_as_usual(struct draw *d)
 {
 	const struct draw_wait *w = draw_wait(d);
-	uint32_t page_s = w->is_open && may_be_source(d) ? DRAW_NO_PAGE : w->page_s;
+	bool may_page = w->is_open && w->page_s != DRAW_NO_PAGE && may_be_source(d);
+	uint32_t page_s = may_page ? DRAW_MAY_PAGE : w->page_s;
 	char answer[64];
 
 	d->has_devices = false; /* what threads of other devices do, is seen of its process, too */

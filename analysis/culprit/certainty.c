@@ -11,6 +11,7 @@
 
 #include "analysis/align/position.h"
 #include "analysis/culprit/call_order.h"
+#include "model/death.h"
 
 /* One communicator is asked about for so long; stall.c asks once in it. */
 #define MESSAGES_EVERY_NS (INT64_C(10) * 1000000000)
@@ -143,6 +144,32 @@ static bool is_one_process(const struct diagnosis *diag)
 	return v->n_culprits > 0;
 }
 
+/* Somebody's doing, or it may be: nobody saw who sent it. */
+static bool may_have_been_ended(const struct cw_snap_rank *r)
+{
+	const struct cw_ending end = { .liveness = r->liveness, .term_signal = r->term_signal };
+
+	if (r->liveness != CW_LIVE_KILLED || cw_ending_is_fault(&end) ||
+	    (r->flags & CW_RANKF_OOM_KILLED))
+		return false;
+	return r->end_by == CW_END_BY_UNKNOWN || r->end_by == CW_END_BY_PROCESS ||
+	       r->end_by == CW_END_BY_OUTSIDE;
+}
+
+/* A rank that nobody sees may have failed before, and a launcher have ended those that are named.
+ */
+static bool may_follow_unseen(const struct diagnosis *diag)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+
+	if (snap->n_ranks >= snap->ranks_expected)
+		return false;
+	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
+		if (may_have_been_ended(&snap->ranks[diag->v->culprits[i].rank]))
+			return true;
+	return false;
+}
+
 static enum cw_confidence class_allows(const struct diagnosis *diag)
 {
 	const struct finding *f = diag->main;
@@ -154,8 +181,10 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 			       : lower(diag->order_allows, CW_CONFIDENCE_LIKELY);
 	case CW_CLASS_PROCESS_DEAD:
 		/* Of several that time does not tell apart, nobody knows who was first. */
-		return f->is_proof && f->is_first && is_one_process(diag) ? CW_CONFIDENCE_CERTAIN
-									  : CW_CONFIDENCE_LIKELY;
+		return f->is_proof && f->is_first && is_one_process(diag) &&
+				       !may_follow_unseen(diag)
+			       ? CW_CONFIDENCE_CERTAIN
+			       : CW_CONFIDENCE_LIKELY;
 	case CW_CLASS_MISMATCH:
 		return mismatch_allows(diag);
 	case CW_CLASS_NEVER_ENTERED:
