@@ -228,6 +228,82 @@ def test_refuses_what_it_cannot_read(at):
     expect(status == 1 and "a.jsonl:2" in out, out)
 
 
+# ---- communication ----
+
+COMMS_PROGRAM = HERE + "/programs/torch_comms.py"
+COMMS = ("all_reduce", "reduce", "reduce_scatter", "all_gather", "gather", "scatter", "broadcast", "all_to_all",
+         "all_to_all_single", "send", "recv", "isend", "irecv", "batch_isend_irecv")
+
+
+def communicated(at, *options):
+    """The lines of two ranks that make each call of torch.distributed once a step, on gloo."""
+    port = str(unused_port())
+    ps = [subprocess.Popen([sys.executable, COMMS_PROGRAM, "-o", at + "/c", *options],
+                           env={**os.environ, "PYTHONPATH": ROOT + "/python", "RANK": str(r), "WORLD_SIZE": "2",
+                                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"},
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for r in range(2)]
+    out = [p.communicate(timeout=240)[0] for p in ps]
+    expect([p.returncode for p in ps] == [0, 0], out)
+    found = []
+    with open(ROOT + "/docs/schemas/tensors.json", encoding="utf-8") as f:
+        schema = jsonschema.Draft202012Validator(json.load(f))
+    for rank in range(2):
+        with open(at + "/c.rank%d" % rank, encoding="utf-8") as f:
+            found.append([json.loads(line) for line in f])
+        for line in found[-1]:
+            wrong = list(differences(line, TENSORS, "")) + [e.message for e in schema.iter_errors(line)]
+            expect(not wrong, (wrong, line))
+    return found, "".join(out)
+
+
+@needs_torch
+def test_tells_what_each_call_of_torch_distributed_sends_and_receives(at):
+    (mine, others), out = communicated(at)
+    lines = [line for line in mine if line["line"] == "comms"]
+    expect([line["step"] for line in lines] == [0, 1, 2], lines)
+    for line in lines:
+        step, counts = line["step"], {c["op"]: (c["calls"], c["launched"]) for c in line["counts"]}
+        expect(set(counts) >= set(COMMS), counts)
+        # One by itself, and two that torch makes one of.
+        expect(counts["all_reduce"] == (3, 2) and counts["batch_isend_irecv"][0] == 2, counts)
+        expect(all(n == (1, 1) for op, n in counts.items() if op not in ("all_reduce", "batch_isend_irecv")), counts)
+        told = {}
+        for call in line["comms"]:
+            told.setdefault(call["op"], [[t["side"], t["shape"], t["mean"]] for t in call["tensors"]])
+        expect(told["all_reduce"] == [["input", [4], 0], ["output", [4], 1]], told)
+        expect(told["reduce"] == [["input", [4], 1], ["output", [4], 3]], told)
+        expect(told["broadcast"] == [["output", [4], 6]], told)
+        expect(told["all_gather"] == [["input", [2], 0], ["output", [2], 0], ["output", [2], 1]], told)
+        expect(told["gather"] == told["all_gather"], told)
+        expect(told["scatter"] == [["input", [2], 1], ["input", [2], 3], ["output", [2], 1]], told)
+        expect(told["all_to_all_single"] == [["input", [2], 0.5], ["output", [2], 5]], told)
+        expect(told["send"] == told["isend"] == [["input", [3], step]], told)
+        expect(told["recv"] == told["irecv"] == [["output", [3], step + 1]], told)
+        expect(told["batch_isend_irecv"] == [["input", [3], step], ["output", [3], step + 1]], told)
+        if "left out" not in out:
+            expect(told["all_to_all"] == [["input", [1], 1]] * 2 + [["output", [1], 1]] * 2, told)
+            expect(told["reduce_scatter"] == [["input", [1], 1]] * 2 + [["output", [1], 2]], told)
+    # Only the root reads what is reduced, and sends what is broadcast.
+    other = {call["op"]: [t["side"] for t in call["tensors"]] for call in
+             [line for line in others if line["line"] == "comms"][0]["comms"]}
+    expect((other["reduce"], other["broadcast"], other["gather"]) == (["input"], ["input"], ["input"]), other)
+
+
+@needs_torch
+def test_names_the_call_that_carried_the_first_nan(at):
+    communicated(at, "--nan", "--every", "1")
+    doc, text = said(at + "/c.rank0", at + "/c.rank1")
+    first = doc["first"]
+    expect((first["rank"], first["op"], first["step"], first["number"]) == (1, "all_reduce", 1, "NaN"), first)
+    expect(not first["inputs_finite"] and "rank 1 was the first with NaN" in text, (first, text))
+
+
+@needs_torch
+def test_looks_at_communication_in_one_step_of_so_many_and_leaves_nothing_behind(at):
+    (mine, _), _ = communicated(at, "--every", "2")
+    expect([line["step"] for line in mine if line["line"] == "comms"] == [0, 2], mine)
+
+
 # ---- baseline: each operator of a run held against another's ----
 
 def baseline(*words):

@@ -237,9 +237,12 @@ FRAME = {
                  "absmax": REAL_OR_NOT, "absmin": REAL_OR_NOT, "mean": REAL_OR_NOT}],
 }
 BAD = {"tensor": number, "number": ("NaN", "Inf", "-Inf"), "inputs_finite": bool}
+COMM = ("all_reduce", "reduce", "reduce_scatter", "all_gather", "gather", "scatter", "broadcast", "all_to_all",
+        "all_to_all_single", "send", "recv", "isend", "irecv", "batch_isend_irecv", "all_gather_into_tensor",
+        "reduce_scatter_tensor")
 DIFFERENT = {"tensor": text, "groups": [[number]]}
 TENSORS = {
-    "line": ("head", "frame", "bad", "step", "operator", "calls", "replicas", "note", "end"),
+    "line": ("head", "frame", "bad", "step", "operator", "calls", "comms", "replicas", "note", "end"),
     **{key if key == "at" else key + "?": kind for key, kind in {**FRAME, **BAD}.items()},
     "schema?": ("collwatch.tensors/1",), "rank?": (None, number), "world_size?": (None, number), "host?": text,
     "pid?": number, "torch?": text, "every?": number, "frames?": number, "ops?": bool, "denied?": [text],
@@ -247,6 +250,10 @@ TENSORS = {
     "members?": number, "different?": [DIFFERENT], "left_out?": number, "text?": text,
     "dropped?": number, "unread?": number,
     "operator?": number, "dtype?": text, "inputs?": number, "outputs?": number, "calls?": [[REAL]], "lost?": number,
+    "counts?": [{"op": COMM, "calls": number, "launched": number}],
+    "comms?": [{"op": COMM, "phase": ("forward", "backward"), "module": str,
+                "tensors": [{"side": ("input", "output"), "what": text, "dtype": text, "shape": [number],
+                             "mean": REAL_OR_NOT}]}],
 }
 # In a comparison of replicas it is how many there are.
 TENSORS["tensors?"] = (number, FRAME["tensors"])

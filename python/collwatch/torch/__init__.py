@@ -22,7 +22,7 @@ _WATCHES = []
 
 
 def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50, optimizer=None,
-          scaler=None, deny=(), path=None, calls=False):
+          scaler=None, deny=(), path=None, calls=False, comms=False):
     """Watches a model from now on; returns an object with step(n) and close().
 
     ops        also each operator of ATen, in forward and backward
@@ -36,9 +36,12 @@ def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50
                or draw
     path       of the file; else collwatch-tensors-rankN.jsonl in the working directory
     calls      each operator's call goes to the file, for `collwatch baseline`; ops is True then
+    comms      also the calls of torch.distributed: shape and mean of what goes in and comes out, and
+               how many there are, before and after they are coalesced
     """
     from collwatch.torch.watcher import Watch
-    it = Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny, calls=calls)
+    it = Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny, calls=calls,
+               comms=comms)
     it.attach(model)
     if replicas is not None:
         it.compare(model, optimizer, replicas, replicas_every)
@@ -53,11 +56,11 @@ def check(tensor, name):
     return tensor
 
 
-def record(ops=False, every=1, frames=21, scaler=None, deny=(), path=None, calls=False):
+def record(ops=False, every=1, frames=21, scaler=None, deny=(), path=None, calls=False, comms=False):
     """A context in which all models are watched that are called."""
     from collwatch.torch.watcher import Watch
     return _Recording(Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny,
-                            calls=calls))
+                            calls=calls, comms=comms))
 
 
 class _Recording:

@@ -13,6 +13,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m collwatch.torch", description=__doc__)
     parser.add_argument("--ops", action="store_true", help="each operator of ATen, too")
     parser.add_argument("--calls", action="store_true", help='each call of one goes to the file, for "baseline"')
+    parser.add_argument("--comms", action="store_true", help="the calls of torch.distributed, too")
     parser.add_argument("--every", type=int, default=1, help="one step of so many (1)")
     parser.add_argument("--frames", type=int, default=21, help="calls told before the first bad one (21)")
     parser.add_argument("--deny", action="append", default=[], help="an operator that is not looked at")
@@ -23,7 +24,7 @@ def main():
     sys.argv = [args.program] + args.arguments
     sys.path[0] = os.path.dirname(os.path.abspath(args.program))
     with collwatch.torch.record(ops=args.ops, every=args.every, frames=args.frames, deny=args.deny,
-                                path=args.output, calls=args.calls):
+                                path=args.output, calls=args.calls, comms=args.comms):
         runpy.run_path(args.program, run_name="__main__")
 
 

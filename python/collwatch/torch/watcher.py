@@ -65,7 +65,8 @@ class _Nobody:
 
 
 class _Frame:
-    __slots__ = ("number", "step", "phase", "module", "kind", "op", "call", "site", "tensors", "makes_masks", "row")
+    __slots__ = ("number", "step", "phase", "module", "kind", "op", "call", "site", "tensors", "makes_masks", "row",
+                 "is_comm")
 
     def line(self):
         shown = {"frame": self.number, "step": self.step, "phase": self.phase, "module": self.module,
@@ -127,13 +128,16 @@ def _bad_tensor(frame):
                 kinds -= {"-Inf"}
         elif t["side"] == "input":
             kinds &= {"NaN"}
+        if frame.is_comm:
+            kinds &= {"NaN"}  # others fed it, too: an infinity may be a mask of theirs
         if kinds:
-            return i, sorted(kinds)[-1], not came
+            return i, sorted(kinds)[-1], not came and not frame.is_comm
     return None
 
 
 class Watch:
-    def __init__(self, path=None, every=1, frames=21, scaler=None, ops=False, deny=(), calls=False):
+    def __init__(self, path=None, every=1, frames=21, scaler=None, ops=False, deny=(), calls=False,
+                 comms=False):
         ops = ops or calls
         if every < 1 or frames < 1:
             raise ValueError("every and frames are 1 or more")
@@ -156,6 +160,10 @@ class Watch:
             self._ops = operators.Ops(self, deny)
         self._lines = lines.Lines(path, torch=torch.__version__, every=every, frames=frames, ops=bool(ops),
                                   denied=sorted(self._ops.deny) if ops else [])
+        self._comms = None
+        if comms:
+            from collwatch.torch.comms import Comms
+            self._comms = Comms(self)
         atexit.register(self.close)
 
     # A copy of the model has the same hooks, and a file cannot be copied.
@@ -234,6 +242,8 @@ class Watch:
             self._ops.__exit__(None, None, None)
         for h in self._handles:
             h.remove()
+        if self._comms:
+            self._comms.close()
         if self._backward and torch.autograd.backward is self._ours:
             torch.autograd.backward = self._backward
         self._lines.write("end", step=self._step, frames=self._n_frames, dropped=self._dropped,
@@ -325,11 +335,12 @@ class Watch:
             if device.type == "cuda":
                 events.append(torch.cuda.Event())
                 events[-1].record(torch.cuda.current_stream(device))
-        return self._step, self._frames, copies, events, scale if isinstance(scale, float) else None
+        counts = self._comms.take_counts() if self._comms else None
+        return self._step, self._frames, copies, events, scale if isinstance(scale, float) else None, counts
 
     def _read(self, wait=False):
         while self._batches:
-            step, frames, copies, events, scale = self._batches[0]
+            step, frames, copies, events, scale, counts = self._batches[0]
             if wait:
                 for e in events:
                     e.synchronize()
@@ -341,15 +352,17 @@ class Watch:
                 numbers.update(zip(rows, values.tolist()))
             if -1 in numbers:
                 scale = numbers[-1][0]
-            self._judge(step, frames, numbers, scale)
+            self._judge(step, frames, numbers, scale, counts)
 
-    def _judge(self, step, frames, numbers, scale):
+    def _judge(self, step, frames, numbers, scale, counts):
         n_bad = {"forward": 0, "backward": 0}
         for frame in frames:
             for t in frame.tensors:
                 t["numbers"] = numbers[t["row"]]
         if self._declared is not None:
-            self._write_calls(step, [f for f in frames if f.op])
+            self._write_calls(step, [f for f in frames if f.op and not f.is_comm])
+        if counts:
+            self._write_comms(step, [f for f in frames if f.is_comm], counts)
         for frame in frames:
             self._last.append(frame)
             bad = _bad_tensor(frame)
@@ -364,6 +377,12 @@ class Watch:
         self._was_bad = {phase: n > 0 for phase, n in n_bad.items()}
         self._lines.write("step", step=step, frames=len(frames), nonfinite=n_bad["forward"],
                           nonfinite_gradients=n_bad["backward"], loss_scale=scale)
+
+    def _write_comms(self, step, frames, counts):
+        found = [{"op": f.op, "phase": f.phase, "module": f.module, "tensors": [
+            {"side": t["side"], "what": t["what"], "dtype": t["dtype"], "shape": t["shape"],
+             "mean": lines.number(t["numbers"][3])} for t in f.tensors]} for f in frames]
+        self._lines.write("comms", step=step, counts=counts, comms=found)
 
     def _declare(self, frame, inputs, outputs):
         """The number of an operator as it is called there; told when it is called first."""
@@ -424,22 +443,26 @@ class Watch:
                               "shape": list(x.shape), "numbers": numbers})
         return found
 
-    def _add(self, phase, module, kind, op, tensors, site, makes_masks=False):
+    def _add(self, phase, module, kind, op, tensors, site, makes_masks=False, is_comm=False):
         if len(self._frames) >= FRAMES_MAX:
             self._lose(1)
-            return
-        if not tensors:
-            return
+            return None
+        if not tensors and not is_comm:
+            return None
         self._n_frames += 1
         key = (phase, module, op)
         self._calls[key] = self._calls.get(key, 0) + 1
         f = _Frame()
         f.number, f.step, f.phase, f.module, f.kind, f.op = self._n_frames, self._step, phase, module, kind, op
-        f.call, f.site, f.tensors, f.makes_masks = self._calls[key], site, tensors, makes_masks
+        f.call, f.site, f.tensors, f.makes_masks, f.is_comm = self._calls[key], site, tensors, makes_masks, is_comm
+        self._take_rows(tensors)
+        self._frames.append(f)
+        return f
+
+    def _take_rows(self, tensors):
         for t in tensors:
             t["row"] = len(self._pending)
             self._pending.append(t.pop("numbers"))
-        self._frames.append(f)
 
     def _stack(self):
         if not hasattr(self._here, "modules"):
@@ -455,6 +478,21 @@ class Watch:
         module, kind = self._module()
         phase = "backward" if self._is_in_backward() else "forward"
         self._add(phase, module, kind, name, before + after, _site(), makes_masks)
+
+    def add_comm(self, name, tensors):
+        """A call of torch.distributed begins; what went in. For extend_comm(), else None."""
+        module, kind = self._module()
+        phase = "backward" if self._is_in_backward() else "forward"
+        return self._add(phase, module, kind, name, self.look(tensors, "input"), _site(), is_comm=True)
+
+    def extend_comm(self, frame, tensors):
+        """What came out of it, where its step is not over."""
+        self.forget()  # nobody has counted that it was written
+        if frame is None or self._lines is None or frame.step != self._step or not self.is_looking():
+            return
+        found = self.look(tensors, "output")
+        self._take_rows(found)
+        frame.tensors = frame.tensors + found
 
     def check(self, tensor, name):
         if self.is_looking():
