@@ -41,8 +41,9 @@ static int judge_first(struct cw_numbers *n, const struct look *k,
 	told->seen_ns = k->now_ns;
 	(void)cw_numerics_text_first(job, said, 0, told->text, sizeof(told->text));
 	if (is_partial(k))
-		cw_text_append(told->text, sizeof(told->text), " (%u of %d ranks are on this node)",
-			       k->looks.n_ranks, k->world_size);
+		cw_text_append(told->text, sizeof(told->text),
+			       " (this node has %u of its %d ranks)", k->looks.n_ranks,
+			       k->world_size);
 	return CW_NUMBERS_NEWS_FIRST;
 }
 

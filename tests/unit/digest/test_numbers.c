@@ -196,6 +196,6 @@ Test(numbers, what_is_a_part_of_the_job_says_so)
 	cr_assert_eq(look(), 0);
 	now_ns += CW_NUMBERS_SETTLE_NS;
 	cr_assert_eq(look(), CW_NUMBERS_NEWS_FIRST);
-	cr_assert_not_null(strstr(numbers.first.text, " (2 of 4 ranks are on this node)"), "%s",
+	cr_assert_not_null(strstr(numbers.first.text, " (this node has 2 of its 4 ranks)"), "%s",
 			   numbers.first.text);
 }
