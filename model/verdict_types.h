@@ -149,6 +149,11 @@ struct cw_verdict {
 	/* Of a mismatch: `ended` (a rank index) was the first to end, by itself, soon after it. */
 	bool has_ended;
 	uint32_t ended;
+	/*
+	 * Of init_stuck: in how many makings all ranks of the job wait, to none of which all have
+	 * come or can come; 0 = somebody may.
+	 */
+	uint32_t n_crossed;
 	/* True where one has sent more than another received, or less: windows may tell why. */
 	bool messages_are_uneven;
 

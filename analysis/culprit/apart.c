@@ -54,6 +54,22 @@ static int join_processes(const struct cw_snapshot *snap, struct cw_arena *a, st
 	return 0;
 }
 
+/* Ranks that wait in makings to which nobody can come any more wait for each other, all of them. */
+static void join_makings(const struct cw_snapshot *snap, const struct waitgraph *g, struct apart *p)
+{
+	uint32_t first = CW_SNAP_NONE;
+
+	if (!waitgraph_crossed_makings(snap, g))
+		return;
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		if (g->gates[i].kind != GATE_INIT)
+			continue;
+		if (first == CW_SNAP_NONE)
+			first = waitgraph_gate_node(g, i);
+		join(p, first, waitgraph_gate_node(g, i));
+	}
+}
+
 int apart_init(const struct cw_snapshot *snap, const struct waitgraph *g, struct cw_arena *a,
 	       struct apart *ret)
 {
@@ -75,6 +91,7 @@ int apart_init(const struct cw_snapshot *snap, const struct waitgraph *g, struct
 		if (gate->lower != CW_SNAP_NONE)
 			join(ret, node, waitgraph_gate_node(g, gate->lower));
 	}
+	join_makings(snap, g, ret);
 	return join_processes(snap, a, ret);
 }
 

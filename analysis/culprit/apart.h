@@ -2,8 +2,9 @@
 /*
  * Which troubles of one job have nothing to do with each other. Whoever waits for somebody, or is
  * waited for, belongs with them, whatever the direction; so do the ranks of one process, which end
- * and stop together. What is left apart then is another trouble, with victims and culprits of its
- * own. A wait that reaches all ranks (a collective of the whole job) makes one of all.
+ * and stop together, and all that wait in makings of communicators to which nobody can come. What
+ * is left apart then is another trouble, with victims and culprits of its own. A wait that reaches
+ * all ranks (a collective of the whole job) makes one of all.
  *
  * Pure; O(edges of the graph), and ranks sorted by process where one has several.
  */

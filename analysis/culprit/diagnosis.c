@@ -657,6 +657,8 @@ int diagnosis_describe(struct diagnosis *diag)
 		v->ended = (uint32_t)(f->ended - diag->s->snap->ranks);
 	v->comm = f->comm;
 	v->coll_seq = f->seq;
+	if (f->verdict_class == CW_CLASS_INIT_STUCK)
+		v->n_crossed = waitgraph_crossed_makings(diag->s->snap, &diag->s->g);
 	diag->is_culprit = cw_arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);
 	if (!diag->is_culprit)
 		return -ENOMEM;

@@ -539,9 +539,13 @@ static bool is_somebody_absent(const struct matter *m)
 	return m->v->n_culprits != 0;
 }
 
+/* Where nobody is left to come, nothing is to be waited for beyond what a making may take. */
 static int64_t init_page(const struct matter *m)
 {
 	int64_t ns = is_somebody_absent(m) ? 600 * S : 300 * S;
+
+	if (m->v->n_crossed)
+		return m->limit_ns;
 
 	return max_ns(m->limit_ns, max_ns(scaled(m, ns), 3 * m->longest_ns));
 }

@@ -95,6 +95,14 @@ static inline bool waitgraph_is_missing(const struct waitgraph *g, uint32_t rank
 /* Builds the graph in `a`. Returns 0 or -ENOMEM. */
 int cw_waitgraph_build(const struct cw_snapshot *snap, struct cw_arena *a, struct waitgraph *ret);
 
+/*
+ * In how many makings of communicators all ranks of the job wait, to none of which all have come;
+ * 0 = that is not so, or there is but one. Who is to come is mostly not known of a communicator
+ * before it is made; but a rank that waits in one making comes to no other, so that nobody is left
+ * who could come to any. (A rank with a thread for each could.)
+ */
+uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct waitgraph *g);
+
 /* The i-th node that `node` waits for; CW_SNAP_NONE past the last. */
 uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t i);
 

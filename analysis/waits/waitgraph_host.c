@@ -182,3 +182,30 @@ int waitgraph_add_host(struct builder *b)
 
 	return r < 0 ? r : add_init(b);
 }
+
+uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct waitgraph *g)
+{
+	uint32_t n = 0;
+
+	/* A rank of which nothing is known may come to any. */
+	if (snap->n_ranks < 2 || snap->ranks_expected != snap->n_ranks)
+		return 0;
+	for (uint32_t i = 0; i < g->n_gates; i++) {
+		const struct gate *gate = &g->gates[i];
+
+		if (gate->kind != GATE_INIT)
+			continue;
+		if (!gate->n_unseen && !gate->n_missing) /* all are inside: it may end */
+			return 0;
+		n++;
+	}
+	for (uint32_t r = 0; n && r < snap->n_ranks; r++) {
+		bool waits = false;
+
+		for (uint32_t i = g->wait_start[r]; i < g->wait_start[r + 1] && !waits; i++)
+			waits = g->gates[g->waits[i]].kind == GATE_INIT;
+		if (!waits)
+			return 0;
+	}
+	return n > 1 ? n : 0;
+}

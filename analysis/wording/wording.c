@@ -572,6 +572,11 @@ static void sum_up_init(const struct diagnosis *diag, struct words *w)
 			gate->n_unseen == 1 ? "has" : "have", w->call.text, w->victims.text,
 			say_waiting(v, w, all_wait_in(diag) ? " in it" : " in it or behind it",
 				    &since));
+		if (v->n_crossed)
+			cw_text_append(v->summary, sizeof(v->summary),
+				       " All %" PRIu32 " ranks of the job wait in one of %" PRIu32
+				       " such calls, and nobody is left to come to any.",
+				       diag->s->snap->n_ranks, v->n_crossed);
 	} else {
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "all ranks of %s are inside %s, which has not finished for %s.",

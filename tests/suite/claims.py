@@ -401,7 +401,13 @@ def inside_all(t, said, size, comm, call, time):
     said["inside"] = {m["rank"] for m in members}
     for r in said["inside"]:
         expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
-    t.time(time, t.longest_wait(said["inside"]), "the longest wait")
+    # Since the last one came, or since the first one waits.
+    last = min(op.age for m in members for op in m["ops"] if op.is_open(m) and op.is_called(call))
+    longest = t.longest_wait(said["inside"])
+    if last < longest - LATE_S:
+        t.time(time, last, "since all are in it", at_least=True)
+    else:
+        t.time(time, longest, "the longest wait")
     number = re.search(r"#(\d+)", call)
     if number and not re.match("send|recv", call):
         same_calls(t, comm, int(number[1]))
@@ -465,6 +471,14 @@ def not_made(t, said, who, call, comm):
 def not_seen_in(t, said, n, size, comm, call, others, time):
     expect(len(t.comm(comm)["of"]) == int(size), f"{comm} has {len(t.comm(comm)['of'])}")
     expect_waiting(t, t.named(others), time)
+
+
+@sentence(r"All (\d+) ranks of the job wait in one of (\d+) such calls, and nobody is left to come to any")
+def crossed(t, said, ranks, makings):
+    expect(len(t.ranks) == int(ranks), f"there are {len(t.ranks)} ranks")
+    for r in range(len(t.ranks)):
+        expect(any(op.kind == "comm_init" for _, op in t.open_ops(r)), f"rank {r} is in no making")
+    expect(int(makings) > 1, "there is but one")
 
 
 @sentence(rf"all ranks of ({COMM}) are inside (ncclComm\w+), which has not finished for ({TIME})")
