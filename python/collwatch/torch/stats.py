@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of one tensor: four reductions, all on its device, read by nobody here."""
+"""Numbers of one tensor: reductions, all on its device."""
+
+import math
+import threading
 
 import torch
 
@@ -22,6 +25,62 @@ def plain(x):
     return x
 
 
+# By size of an element: the integers that its bits are, all bits but the sign, and those of infinity.
+_BITS = {4: (torch.int32, 0x7fffffff, 0x7f800000), 8: (torch.int64, (1 << 63) - 1, 0x7ff << 52)}
+
+
+# So many elements at a time: memory that is kept, for new pages cost more than what is done with them.
+_PIECE = 1 << 19
+_here = threading.local()
+
+
+def _scratch(integers):
+    found = getattr(_here, "scratch", None)
+    if found is None:
+        found = _here.scratch = {}
+    if integers not in found:
+        with torch.inference_mode(False):  # else nobody may write to it outside of that
+            found[integers] = torch.empty(_PIECE, dtype=integers, device="cpu")
+    return found[integers]
+
+
+def _flat(x):
+    """Its elements in the order of memory: what is asked of them knows none."""
+    expected = 1
+    for stride, size in sorted(zip(x.stride(), x.shape)):
+        if size != 1 and stride != expected:
+            return x.reshape(-1)
+        expected *= size
+    return x.as_strided((x.numel(),), (1,), x.storage_offset())
+
+
+def _least(flat):
+    """Smallest absolute but zero, of float32 or float64 of the processor's; inf where there is none.
+
+    Magnitudes without sign are ordered as the integers that their bits are. One less, zeros of either
+    sign become the largest of all: two passes, where a mask takes four.
+    """
+    integers, magnitude, infinity = _BITS[flat.element_size()]
+    scratch, least = _scratch(integers), magnitude
+    for piece in flat.view(integers).split(_PIECE):
+        bits = scratch[:piece.numel()]
+        torch.sub(piece, 1, out=bits)
+        least = min(least, int(bits.bitwise_and_(magnitude).amin()))
+    if least + 1 >= infinity:
+        return math.inf
+    return float(torch.tensor(least + 1, dtype=integers, device="cpu").view(flat.dtype))
+
+
+def _on_processor(x):
+    """As of(), without norm. Numbers are at hand there, so nothing is made of them but one row."""
+    flat = _flat(x)
+    low, high = (float(v) for v in torch.aminmax(flat))
+    total = float(flat.sum())
+    if not math.isfinite(total) and math.isfinite(low) and math.isfinite(high):
+        total = float(flat.sum(dtype=torch.float64))
+    return torch.tensor([low, high, _least(flat), total / x.numel(), 0.0], dtype=torch.float64, device="cpu")
+
+
 def of(x, has_norm):
     """[min, max, smallest absolute but zero (inf: all are zero), mean, norm]; NaN in x makes the first two NaN.
 
@@ -29,6 +88,8 @@ def of(x, has_norm):
     """
     if x.dtype not in _WIDE and (x.device.type == "cpu" or x.element_size() == 1):
         x = x.float()  # not all processors' reductions know the small formats
+    if x.device.type == "cpu" and not has_norm:
+        return _on_processor(x)
     low, high = torch.aminmax(x)
     size = x.abs()
     least = size.masked_fill_(~(size > 0), float("inf")).amin()
