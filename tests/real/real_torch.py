@@ -127,6 +127,9 @@ def wait_until_told(job, program, fault, told):
         raise tap.Failure("%s; told: %s\n%s" % (
             e, "\n".join(r for _, _, r in told()) or "nothing",
             [job.output(i, "err")[-1500:].decode() for i in range(len(job.ranks))])) from None
+    # Neither before nor beside it somebody else: those that die with a rank are its cascade.
+    wrong = [report for _, ranks, report in told() if ranks != culprits]
+    check(not wrong, "others are named, too: " + "\n".join(wrong))
 
 
 def goes_wrong(program, fault):
@@ -171,7 +174,6 @@ def elastic_goes_wrong(fault):
             wait_until_told(job, "elastic", fault, all_told)
             if fault == "exception":
                 check(len([r for r in job.results() if " result " in r]) == RANKS, "it goes on")
-            # Those that died with it are its cascade, not culprits.
             check(all(ranks == (CULPRIT,) for _, ranks, _ in all_told()),
                   [report for _, _, report in all_told()])
 
