@@ -494,7 +494,7 @@ def test_top_shows_what_is_called_now(daemon):
     with subprocess.Popen([COLLWATCH, "top", "--json", "--control", daemon.control], stdout=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, text=True) as top:
         try:
-            with train_with_nan(daemon, 2):
+            with train_badly(daemon, 2):
                 for document in documents(top, 60):
                     called = [r for r in document["rows"] if r["ops_per_s"] > 0]
                     if called:
@@ -513,7 +513,7 @@ def test_top_shows_what_is_called_now(daemon):
 
 
 def test_top_fits_its_terminal(daemon):
-    with train_with_nan(daemon, 2):
+    with train_badly(daemon, 2):
         rows_of(daemon, 1)
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
