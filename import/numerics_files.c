@@ -97,6 +97,7 @@ struct finder {
 	const char *job; /* the one that processes are looked for of */
 	int64_t uid;     /* whose, -1 = not known yet */
 	int64_t other;   /* another one's who has a job of that name, -1 = nobody */
+	bool is_living;
 };
 
 static int find(struct finder *f, const char *path, int fd)
@@ -125,6 +126,7 @@ static int find_process(struct finder *f, pid_t pid, int fd)
 {
 	char text[32];
 
+	f->is_living = true;
 	(void)snprintf(text, sizeof(text), "process %d", (int)pid);
 	return find(f, cw_arena_strdup(f->arena, text), fd);
 }
@@ -264,6 +266,7 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 		cw_arena_fini(&input.arena);
 		return err->text[0] ? r : cw_err_set(err, -r, "%s", strerror(-r));
 	}
+	input.is_living = f.is_living;
 	input.looks = l.looks;
 	input.job = cw_looks_job(&input.looks);
 	*ret = input;

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/numerics/numerics.h"
@@ -30,6 +31,7 @@ struct cw_numerics_source {
 struct cw_numerics_input {
 	struct cw_numerics_job job;
 	struct cw_numerics_source *sources; /* n_ranks of the job */
+	bool is_living;                     /* some are of processes, which go on meanwhile */
 	struct cw_looks looks;              /* what the job points to */
 	struct cw_arena arena;              /* the rest */
 };

@@ -20,6 +20,7 @@
 #include "cli/verbs/numerics_modules.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
+#include "common/text.h"
 #include "digest/numerics_text.h"
 #include "import/numerics_files.h"
 #include "model/op.h"
@@ -27,6 +28,8 @@
 #define TEXT_BYTES 1024
 #define LAST_MAX 1024u
 #define LAST_DEFAULT 8u
+/* Of a job that runs. */
+#define MOST_READINGS 5u
 
 enum { OPT_JSON = 256, OPT_UID };
 
@@ -265,29 +268,76 @@ static int say_of_modules(const struct numerics_args *args)
 	return numerics_modules_is_alarming(&in, &said) ? CW_EXIT_HANG : CW_EXIT_OK;
 }
 
+/* Who was first, as one line. */
+static void name_firsts(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
+			char *buf, size_t len)
+{
+	char text[TEXT_BYTES];
+
+	buf[0] = '\0';
+	for (uint32_t i = 0; i < said->n_firsts; i++)
+		cw_text_append(buf, len, "%s;",
+			       cw_numerics_text_first(job, said, i, text, sizeof(text)));
+}
+
+static int read_once(const struct numerics_args *args, struct cw_numerics_input *in,
+		     struct cw_numerics_report *said)
+{
+	struct cw_err err = { "" };
+
+	if (read_all(args, in, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	if (!has_summaries(in)) {
+		fprintf(stderr, "collwatch: no tensor summaries in these records: the job ran "
+				"without COLLWATCH_SUMMARY\n");
+		return CW_EXIT_NO_DATA;
+	}
+	if (cw_numerics_judge(&in->job, said) < 0) {
+		fprintf(stderr, "collwatch: out of memory\n");
+		return CW_EXIT_ERROR;
+	}
+	return CW_EXIT_OK;
+}
+
+/*
+ * Ranks that run are read one after the other: one that is read later may show what came of a NaN
+ * that another was not seen to feed. Once two readings name the same, all of the second have been
+ * read after that.
+ */
+static int read_until_settled(const struct numerics_args *args, struct cw_numerics_input *in,
+			      struct cw_numerics_report *said)
+{
+	char before[4 * TEXT_BYTES] = "", now[4 * TEXT_BYTES];
+	int r = read_once(args, in, said);
+
+	for (unsigned i = 1; r == CW_EXIT_OK && in->is_living && i < MOST_READINGS; i++) {
+		name_firsts(&in->job, said, now, sizeof(now));
+		if (strcmp(now, before) == 0)
+			break;
+		memcpy(before, now, sizeof(before));
+		cw_numerics_report_fini(said);
+		cw_numerics_input_fini(in);
+		*said = (struct cw_numerics_report){ .ranks = NULL };
+		r = read_once(args, in, said);
+	}
+	return r;
+}
+
 int cw_verb_numerics(int argc, char **argv)
 {
 	_cleanup_(cw_numerics_input_fini) struct cw_numerics_input in = { .sources = NULL };
 	_cleanup_(free_report) struct cw_numerics_report said = { .ranks = NULL };
 	struct numerics_args args = { .last = LAST_DEFAULT, .uid = -1 };
-	struct cw_err err = { "" };
+	int r;
 
 	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
 	if (cw_tensor_lines_is(args.paths[0]))
 		return say_of_modules(&args);
-	if (read_all(&args, &in, &err) < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
-		return CW_EXIT_ERROR;
-	}
-	if (!has_summaries(&in)) {
-		fprintf(stderr, "collwatch: no tensor summaries in these records: the job ran "
-				"without COLLWATCH_SUMMARY\n");
-		return CW_EXIT_NO_DATA;
-	}
-	if (cw_numerics_judge(&in.job, &said) < 0) {
-		fprintf(stderr, "collwatch: out of memory\n");
-		return CW_EXIT_ERROR;
-	}
+	r = read_until_settled(&args, &in, &said);
+	if (r != CW_EXIT_OK)
+		return r;
 	if (args.json && print_json(&args, &in, &said) != CW_EXIT_OK)
 		return CW_EXIT_ERROR;
 	if (!args.json)
