@@ -25,23 +25,6 @@ struct loader {
 	struct cw_looks looks;
 };
 
-static int grow(void **array, uint32_t *room, uint32_t wanted, size_t size)
-{
-	uint32_t more = *room ? *room : 64;
-	void *grown;
-
-	while (more < wanted)
-		more *= 2;
-	if (more == *room)
-		return 0;
-	grown = realloc(*array, (size_t)more * size);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*room = more;
-	return 0;
-}
-
 /* ---- one file ---- */
 
 static int read_record(struct loader *l, uint32_t rank, const char *path, struct cw_record *record)
@@ -92,8 +75,8 @@ struct found {
 
 struct finder {
 	struct cw_arena *arena;
-	struct found *v;
-	uint32_t n, room;
+	struct found *v; /* MAX_FILES of them */
+	uint32_t n;
 	const char *job; /* the one that processes are looked for of */
 	int64_t uid;     /* whose, -1 = not known yet */
 	int64_t other;   /* another one's who has a job of that name, -1 = nobody */
@@ -102,13 +85,9 @@ struct finder {
 
 static int find(struct finder *f, const char *path, int fd)
 {
-	int r = f->n < MAX_FILES ? grow((void **)&f->v, &f->room, f->n + 1, sizeof(*f->v)) : -E2BIG;
-
-	if (r == 0 && !path)
-		r = -ENOMEM;
-	if (r < 0) {
+	if (!path || f->n == MAX_FILES) {
 		(void)close(fd);
-		return r;
+		return path ? -E2BIG : -ENOMEM;
 	}
 	f->v[f->n++] = (struct found){ .path = path, .fd = fd };
 	return 0;
@@ -257,6 +236,9 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 	err->text[0] = '\0';
 	if (n == 0 || n > MAX_FILES)
 		return cw_err_set(err, n ? E2BIG : EINVAL, "%u records", n);
+	f.v = calloc(MAX_FILES, sizeof(*f.v)); /* pages that are not used are not there */
+	if (!f.v)
+		return cw_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = find_what(&f, what[i], err);
 	if (r == 0)

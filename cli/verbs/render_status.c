@@ -225,43 +225,30 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 	}
 }
 
-/* What ranks of this node fed that is no number: one for each, the first. */
-static void put_tensors(const struct cw_text *t, const json_t *tensors, bool with_user)
+/*
+ * What numbers showed: "tensor", what a rank of this node fed that is none, the first of each; or
+ * "numbers", who of a job was first to, and what grows.
+ */
+static void put_numbers(const struct cw_text *t, const char *what, const json_t *told,
+			bool with_user)
 {
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (tensors, i, entry) {
-		fputs("  ", t->out);
-		cw_text_put(t, CW_TEXT_YELLOW, "tensor");
-		fputs("    ", t->out);
-		cw_text_put(t, CW_TEXT_BOLD, cw_doc_job(entry, "?"));
-		if (with_user)
-			put_user(t, entry);
-		fputs("  ", t->out);
-		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(entry, "summary", "?"));
-		fprintf(t->out, " (pid %" JSON_INTEGER_FORMAT ", ", cw_json_int(entry, "pid", 0));
-		put_duration(t, json_object_get(entry, "ago_s"));
-		fputs(" ago)\n", t->out);
-	}
-}
+	json_array_foreach (told, i, entry) {
+		json_int_t pid = cw_json_int(entry, "pid", 0);
 
-/* What the numbers of jobs showed: who was first to feed NaN or Inf, and what grows. */
-static void put_numbers(const struct cw_text *t, const json_t *numbers, bool with_user)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (numbers, i, entry) {
 		fputs("  ", t->out);
-		cw_text_put(t, CW_TEXT_YELLOW, "numbers");
-		fputs("   ", t->out);
+		cw_text_put(t, CW_TEXT_YELLOW, what);
+		fprintf(t->out, "%*s", 10 - (int)strlen(what), "");
 		cw_text_put(t, CW_TEXT_BOLD, cw_doc_job(entry, "?"));
 		if (with_user)
 			put_user(t, entry);
 		fputs("  ", t->out);
 		cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(entry, "summary", "?"));
 		fputs(" (", t->out);
+		if (pid)
+			fprintf(t->out, "pid %" JSON_INTEGER_FORMAT ", ", pid);
 		put_duration(t, json_object_get(entry, "ago_s"));
 		fputs(" ago)\n", t->out);
 	}
@@ -391,8 +378,10 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 		fputs("  no job here uses NCCL under the agent\n", out);
 	put_jobs(&t, jobs, lines, used);
 	if (!lines) {
-		put_tensors(&t, json_object_get(status, "tensors"), has_several_users(jobs));
-		put_numbers(&t, json_object_get(status, "numbers"), has_several_users(jobs));
+		put_numbers(&t, "tensor", json_object_get(status, "tensors"),
+			    has_several_users(jobs));
+		put_numbers(&t, "numbers", json_object_get(status, "numbers"),
+			    has_several_users(jobs));
 	}
 }
 
