@@ -8,6 +8,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -181,12 +182,15 @@ Test(node_no_memory, digests_go_on)
 static void death(void *userdata)
 {
 	struct agent agent;
+	siginfo_t end;
 
 	start();
 	agent = agent_start(&f, &options);
 	register_agent(&agent, tell(&agent, 'c'));
 	run_until(is_alive, NULL, "a digest with the rank");
 	cr_assert_eq(write(agent.to, "1", 1), 1);
+	/* Turns are counted below: none of them may pass before there is a death to see. */
+	cr_assert_eq(waitid(P_PID, (id_t)agent.pid, &end, WEXITED | WNOWAIT), 0);
 	is_walked = true;
 	for (int i = 0; i < 12; i++)
 		turn();
