@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hangs that are compared, laid down before they were run. What is right is in
-tests/real/torch_lib.py, but for the cases here whose label is more than what that asks for."""
+tests/real/torch_labels.py, but for the cases here whose label is more than what that asks for."""
 import dataclasses
 
-from torch_lib import LABELS
+from torch_labels import LABELS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ HEAD = """# collwatch and what else there is
 Made by `tests/compare/run --page docs/compare.md`; do not edit. The same hangs at the same time for
 collwatch, for PyTorch's own tools, for NCCL's RAS and for py-spy: real PyTorch on real NCCL and the
 simulated device ([real-torch.md](real-torch.md)). Cases, labels and expected losses were laid down in
-`tests/compare/cases.py` and `tests/real/torch_lib.py` before the first run. How the answers are read
+`tests/compare/cases.py` and `tests/real/torch_labels.py` before the first run. How the answers are read
 (`tests/compare/tools.py`) was changed after trial runs of three cases, mostly in the others' favour (what each says
 in its own words counts), once against torch's log: a pattern more has it name ranks 0 and 2 where it named none.
 

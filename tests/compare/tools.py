@@ -11,7 +11,8 @@ import urllib.error
 import urllib.request
 
 from lab_lib import ask_ras
-from torch_lib import (COLLWATCH, CROWD, ask_for_dumps, default_cache, names_line, torch_run)
+from torch_labels import CROWD, names_line
+from torch_lib import COLLWATCH, ask_for_dumps, default_cache, torch_run
 from agent_lib import wait_until
 from waiting import said
 

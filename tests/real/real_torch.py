@@ -32,9 +32,10 @@ os.environ["CW_BUILD"] = os.path.realpath(ARGS.build)
 
 from lab_lib import must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
 import tap  # noqa: E402 pylint: disable=wrong-import-position
-from torch_lib import (ALERT_S, BUILD_S, CROWD, CULPRIT, JOB_S,  # noqa: E402 pylint: disable=wrong-import-position
-                       LABELS, PATIENT, RANKS, Job, ask_for_dumps, fault_rank,
-                       names_line, told, told_of_ends, torch)
+from torch_labels import (CROWD, CULPRIT, LABELS, fault_rank,  # noqa: E402 pylint: disable=wrong-import-position
+                          names_line)
+from torch_lib import (ALERT_S, BUILD_S, JOB_S, PATIENT, RANKS,  # noqa: E402 pylint: disable=wrong-import-position
+                       Job, ask_for_dumps, told, told_of_ends, torch)
 # After torch_lib, which says where the build is.
 from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
 from built import COLLWATCH  # noqa: E402 pylint: disable=wrong-import-position
