@@ -66,6 +66,27 @@ bool frame_is_folded_native(const json_t *frame)
 	       frame_is_startup(frame) || frame_is_interpreter(frame);
 }
 
+/* NCCL, the driver or its runtime, or our wrappers of them. */
+static bool is_below_calls(const json_t *frame)
+{
+	static const char *const modules[] = { "libcollwatch", "libcuda.so", "libcudart",
+					       "libnccl.so" };
+	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
+
+	for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++)
+		if (starts_with(module, modules[i]))
+			return true;
+	return false;
+}
+
+/* What they do in a call of the program's is theirs: of all their frames the call itself is told.
+ */
+static bool is_inside_call(const json_t *frames, size_t i)
+{
+	return is_below_calls(json_array_get(frames, i)) &&
+	       is_below_calls(json_array_get(frames, i + 1));
+}
+
 const json_t *cw_frame_python_thread(const json_t *evidence)
 {
 	const json_t *threads = json_object_get(json_object_get(evidence, "python"), "threads");
@@ -121,7 +142,8 @@ static bool describe(const json_t *frames, const char *name_key, bool (*is_folde
 		const char *name = cw_json_str(frame, name_key, "?");
 		int n;
 
-		if (is_folded(frame) || named == MAX_CALLERS || used >= len)
+		if (is_folded(frame) || is_inside_call(frames, i) || named == MAX_CALLERS ||
+		    used >= len)
 			continue;
 		if (!*file && *cw_json_str(frame, "file", "")) {
 			file = cw_json_str(frame, "file", "");

@@ -35,7 +35,8 @@ const json_t *frame_proc_thread(const json_t *evidence, json_int_t tid);
 /*
  * The one line that says most about where a process is, "read_sample ← __next__
  * (train_loop.py:88)": the innermost Python frames of the program itself, else the innermost native
- * ones outside the C library; "" without any. Returns buf.
+ * ones outside the C library, and of those inside NCCL and the driver the call itself; "" without
+ * any. Returns buf.
  */
 char *cw_evidence_position(const json_t *evidence, char *buf, size_t len);
 

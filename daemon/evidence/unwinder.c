@@ -19,6 +19,7 @@
 
 #include "common/cleanup.h"
 #include "common/text.h"
+#include "daemon/evidence/demangle.h"
 #include "daemon/evidence/evidence_text.h"
 
 #define MAX_SYMBOL_BYTES 256u
@@ -155,6 +156,10 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 /* "name@@VERSION" of a versioned symbol: the version says nothing about where a rank hangs. */
 static json_t *symbol_text(const char *symbol)
 {
+	_cleanup_(freep) char *name = symbol ? cw_demangle(symbol) : NULL;
+
+	if (name)
+		return cw_evidence_text_or_null(name, MAX_SYMBOL_BYTES);
 	if (!symbol || *symbol == '@')
 		return cw_evidence_text_or_null(symbol, MAX_SYMBOL_BYTES);
 	return cw_evidence_text(symbol, strcspn(symbol, "@"), MAX_SYMBOL_BYTES);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call of NCCL costs who makes it, and its stream: an all_reduce of a communicator of one rank,
- * which NCCL makes a copy. An ordinary NCCL program, which does not know who may be watching; tests/gpu/jobs
- * runs it with the agent and without and compares.
+ * What a call of NCCL costs who makes it, and its stream: an all_reduce of a communicator of one
+ * rank, which NCCL makes a copy. An ordinary NCCL program, which does not know who may be watching;
+ * tests/gpu/jobs runs it with the agent and without and compares.
  *
  * usage: call_cost [ELEMENTS [BATCHES]]      prints one line of JSON, times in nanoseconds a call
  *
- * On the host: batches of few calls on a stream that has nothing to do. On the device: many calls that
- * are all there before the first of them starts, between two events.
+ * On the host: batches of few calls on a stream that has nothing to do. On the device: many calls
+ * that are all there before the first of them starts, between two events.
  */
 #include <cuda.h>
 #include <nccl.h>
@@ -51,8 +51,8 @@ static int64_t now_ns(void)
 
 static void call(const struct rig *rig)
 {
-	CHECK(ncclAllReduce((const void *)rig->in, (void *)rig->out, rig->elements, ncclFloat, ncclSum,
-			    rig->comm, rig->stream));
+	CHECK(ncclAllReduce((const void *)rig->in, (void *)rig->out, rig->elements, ncclFloat,
+			    ncclSum, rig->comm, rig->stream));
 }
 
 static double host_batch(const struct rig *rig)
@@ -133,8 +133,8 @@ int main(int argc, char **argv)
 	CHECK(ncclCommInitRank(&rig.comm, 1, id, 0));
 	host_ns = median_of(host_batch, &rig, batches);
 	device_ns = median_of(device_batch, &rig, batches < 20 ? batches : 20);
-	printf("{\"elements\": %zu, \"host_ns\": %.0f, \"device_ns\": %.0f}\n", rig.elements, host_ns,
-	       device_ns);
+	printf("{\"elements\": %zu, \"host_ns\": %.0f, \"device_ns\": %.0f}\n", rig.elements,
+	       host_ns, device_ns);
 	CHECK(ncclCommDestroy(rig.comm));
 	return 0;
 }

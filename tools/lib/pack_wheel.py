@@ -21,7 +21,7 @@ PARTS = [
     "tests/programs/train_workloads.py", "tests/programs/scenario_rank",
 ]
 # In the link of daemon and command; of the others only headers, or nothing, are used.
-LINKED = ["openssl", "libevent", "libconfuse", "jansson", "elfutils", "libseccomp", "libcap-ng",
+LINKED = ["openssl", "libevent", "libconfuse", "jansson", "elfutils", "libiberty", "libseccomp", "libcap-ng",
           "protobuf-c", "zlib", "bzip2", "xz-utils", "uthash", "curl"]
 METADATA = '''Metadata-Version: 2.4
 Name: collwatch

@@ -128,14 +128,14 @@ toolbox_curl() (
 
 # What a root has: all that a build needs and its release has, under any of its releases' names.
 root_packages=gcc,g++,libc6-dev,meson,ninja-build,pkg-config,protobuf-c-compiler,libprotobuf-c-dev,libevent-dev
-root_packages=$root_packages,libssl-dev,libconfuse-dev,libjansson-dev,libcurl4-openssl-dev,libdw-dev,libelf-dev
+root_packages=$root_packages,libssl-dev,libconfuse-dev,libjansson-dev,libcurl4-openssl-dev,libdw-dev,libelf-dev,libiberty-dev
 root_packages=$root_packages,libseccomp-dev,libcap-ng-dev,uthash-dev,python3,python3-venv,binutils,iproute2
 root_packages=$root_packages,ca-certificates
 
 # To build the Debian packages, and to boot with them.
 debian_packages=build-essential,debhelper,fakeroot,bpftool,clang,libbpf-dev,libcap-ng-dev,libconfuse-dev
 debian_packages=$debian_packages,libcurl4-openssl-dev,libdw-dev,libelf-dev,libevent-dev,libjansson-dev
-debian_packages=$debian_packages,libprotobuf-c-dev,libseccomp-dev,libslurm-dev,libssl-dev,meson,pkg-config,protobuf-c-compiler
+debian_packages=$debian_packages,libiberty-dev,libprotobuf-c-dev,libseccomp-dev,libslurm-dev,libssl-dev,meson,pkg-config,protobuf-c-compiler
 debian_packages=$debian_packages,python3,scdoc,systemd-dev,uthash-dev,systemd-sysv,dbus,iproute2
 # The daemon's package makes a user; the container has no network to get what does.
 debian_packages=$debian_packages,passwd
