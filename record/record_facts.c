@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a record says about its rank, in the words of model/fact_list.h. */
+#include "record/record_internal.h"
 #include "record/record_reader.h"
 
 #include <string.h>
@@ -106,6 +107,21 @@ struct cw_pod cw_record_pod(const struct cw_rec_header *h)
 	take_name(h->pod_namespace, sizeof(h->pod_namespace), pod.ns, sizeof(pod.ns));
 	take_name(h->container, sizeof(h->container), pod.container, sizeof(pod.container));
 	return pod;
+}
+
+bool cw_record_own_io(const struct cw_record *rec, uint64_t *ret_begun, uint64_t *ret_done)
+{
+	uint64_t both[2];
+
+	_Static_assert(offsetof(struct cw_rec_header, own_io_done) ==
+			       offsetof(struct cw_rec_header, own_io_begun) + sizeof(*both),
+		       "side by side");
+	if (cw_record_pread(rec, both, sizeof(both), offsetof(struct cw_rec_header, own_io_begun)) <
+	    0)
+		return false;
+	*ret_begun = both[0];
+	*ret_done = both[1];
+	return true;
 }
 
 struct cw_record_op cw_record_host_call(const struct cw_record *rec)

@@ -219,7 +219,12 @@ struct cw_rec_header {
 	 * The address is written last; no bytes = not known, or there is none. Version 7.
 	 */
 	uint64_t interpreter_address, interpreter_bytes;
-	uint8_t reserved[1680];
+	/*
+	 * Bytes that the agent itself reads and writes in files, which the kernel counts as the
+	 * process's: such as it has begun with, and such as are done. Version 8.
+	 */
+	uint64_t own_io_begun, own_io_done;
+	uint8_t reserved[1664];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 

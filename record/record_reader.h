@@ -113,6 +113,9 @@ const char *cw_record_job_timeout_source(const struct cw_rec_header *h);
 int64_t cw_record_net_retry_ns(const struct cw_rec_header *h);
 /* What is no name is left out. */
 struct cw_pod cw_record_pod(const struct cw_rec_header *h);
+/* header's own_io_*, as they are now: between two refreshes they move, too. False: cannot be read.
+ */
+bool cw_record_own_io(const struct cw_record *rec, uint64_t *ret_begun, uint64_t *ret_done);
 /* The host-blocking call in progress outside any known comm; its kind CW_OP_NONE = none. */
 struct cw_record_op cw_record_host_call(const struct cw_record *rec);
 

@@ -406,7 +406,10 @@ enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void)
 	fd = cw_fd_reopen(text_fd, &text_id, O_RDWR);
 	if (fd < 0)
 		return CW_PYTHON_NOT_ARMED;
+	/* Written by the interpreter, and read here. */
+	cw_record_io_begin(2 * (uint64_t)CW_PYTHON_TEXT_MAX);
 	status = dump(fd, idle);
+	cw_record_io_end(2 * (uint64_t)CW_PYTHON_TEXT_MAX);
 	cw_fd_release(fd);
 	if (status == CW_PYTHON_OK)
 		*ret_text = text;

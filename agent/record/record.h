@@ -53,6 +53,20 @@ int cw_record_create(bool with_stacks);
  */
 size_t cw_record_take(void *memory, size_t bytes);
 
+/*
+ * Around what the agent itself reads or writes in files, as many bytes at most: it is no sign that
+ * the program goes on. Any thread, lock-free.
+ */
+static inline void cw_record_io_begin(uint64_t bytes)
+{
+	(void)__atomic_fetch_add(&cw_record.header->own_io_begun, bytes, __ATOMIC_SEQ_CST);
+}
+
+static inline void cw_record_io_end(uint64_t bytes)
+{
+	(void)__atomic_fetch_add(&cw_record.header->own_io_done, bytes, __ATOMIC_SEQ_CST);
+}
+
 /* Counts a loss. Any thread, lock-free. */
 static inline void cw_record_drop(enum cw_rec_drop what)
 {

@@ -144,7 +144,11 @@ static void write_copy(void)
 {
 	static bool has_failed;
 	int fd = create(save.temporary);
-	bool ok = fd >= 0 && write_all(fd, save.copy, cw_record.total_bytes);
+	bool ok;
+
+	cw_record_io_begin(cw_record.total_bytes);
+	ok = fd >= 0 && write_all(fd, save.copy, cw_record.total_bytes);
+	cw_record_io_end(cw_record.total_bytes);
 
 	if (fd >= 0 && close(fd) < 0)
 		ok = false;

@@ -397,19 +397,33 @@ static bool main_thread_waits_and_runs(struct cw_headway *h, int proc_fd)
 	return sched.runs != h->base_sched.runs;
 }
 
+/*
+ * What the process has read and written since the window began, but for what its agent has. That
+ * counts from before it does it, so that of what is under way nothing is taken for the program's.
+ */
+static uint64_t io_of_program(const struct cw_headway *h, const struct cw_headway_process *process)
+{
+	uint64_t bytes, begun = 0, done, own;
+
+	if (!h->has_base_io || cw_procstat_io_bytes(process->proc_fd, &bytes) < 0)
+		return 0;
+	if (process->record && !cw_record_own_io(process->record, &begun, &done))
+		return 0;
+	bytes -= h->base_io;
+	own = begun - h->base_own_io;
+	return own <= begun && own < bytes ? bytes - own : 0;
+}
+
 /* Cheap evidence, looked at on every step. */
 static const char *quick_look(struct cw_headway *h, const struct cw_headway_process *process,
 			      const struct cw_procstat *st, int64_t dt_ns)
 {
-	uint64_t io_bytes;
-
 	if (main_thread_waits_and_runs(h, process->proc_fd))
 		return "storage";
 	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) && !is_main_waiting(h, process) &&
 	    main_thread_works(h, process->proc_fd, dt_ns))
 		return "cpu";
-	if (h->has_base_io && cw_procstat_io_bytes(process->proc_fd, &io_bytes) == 0 &&
-	    io_bytes - h->base_io >= MIN_IO_BYTES)
+	if (io_of_program(h, process) >= MIN_IO_BYTES)
 		return "io";
 	if (is_work(st->child_cpu_ticks - h->base_child_ticks, dt_ns)) {
 		h->is_child_busy = true;
@@ -583,15 +597,22 @@ static unsigned look_at_wait(struct cw_headway *h, const struct cw_headway_proce
 	return wait;
 }
 
-static void start_window(struct cw_headway *h, int proc_fd, const struct cw_procstat *st,
-			 int64_t now_ns)
+static void start_window(struct cw_headway *h, const struct cw_headway_process *process,
+			 const struct cw_procstat *st, int64_t now_ns)
 {
+	int proc_fd = process->proc_fd;
+	uint64_t begun;
+
 	h->has_base = true;
 	h->base_ns = now_ns;
 	h->base_ticks = st->cpu_ticks;
 	h->base_child_ticks = st->child_cpu_ticks;
 	/* Without schedstat the scan of all threads decides. */
 	h->has_base_sched = cw_procstat_main_sched(proc_fd, &h->base_sched) == 0;
+	/* Before the kernel's: what is done then is in that, too. */
+	h->base_own_io = 0;
+	if (process->record)
+		(void)cw_record_own_io(process->record, &begun, &h->base_own_io);
 	h->has_base_io = cw_procstat_io_bytes(proc_fd, &h->base_io) == 0;
 }
 
@@ -606,7 +627,7 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 		note_cpu_change(h, st, now_ns);
 		/* It has just registered or connected again, so it was moving. */
 		h->headway_ns = now_ns;
-		start_window(h, process->proc_fd, st, now_ns);
+		start_window(h, process, st, now_ns);
 		return;
 	}
 	by = quick_look(h, process, st, dt_ns);
@@ -629,5 +650,5 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	h->is_frozen = !by && cw_cgroup_is_frozen(process->proc_fd);
 	if (by)
 		mark(h, now_ns, by);
-	start_window(h, process->proc_fd, st, now_ns);
+	start_window(h, process, st, now_ns);
 }

@@ -45,6 +45,7 @@
 #include "daemon/kernel/procstat.h"
 #include "daemon/process/lock_wait.h"
 #include "record/record_layout.h"
+#include "record/record_reader.h"
 
 struct cw_headway_cpu { /* one thread or one descendant, as of the last scan */
 	pid_t id;
@@ -80,7 +81,7 @@ struct cw_headway {
 
 	bool has_base, has_base_io, has_base_sched;
 	int64_t base_ns;
-	uint64_t base_ticks, base_child_ticks, base_io;
+	uint64_t base_ticks, base_child_ticks, base_io, base_own_io;
 	struct cw_procsched base_sched;
 	uint64_t quiet_ticks; /* as of cpu_change_ns, or a scan since that told whose they were */
 	uint64_t busy_ticks;  /* of other threads than helpers, in those scans */
@@ -112,6 +113,7 @@ struct cw_headway_process {
 	size_t n_waits;
 	pid_t own_pid; /* pid by which the process knows itself; 0 = pid */
 	struct cw_host_interpreter interpreter;
+	const struct cw_record *record; /* NULL = its agent writes no files. Borrowed */
 };
 
 void cw_headway_init(struct cw_headway *h);

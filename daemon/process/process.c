@@ -355,6 +355,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 		.n_waits = CW_REC_WAITS,
 		.own_pid = (pid_t)header->pid,
 		.interpreter = interpreter_of(header),
+		.record = header->own_io_begun ? p->record : NULL,
 	};
 	struct cw_procstat st;
 	uint32_t liveness;

@@ -12,13 +12,14 @@ from waiting import wait_until
 RANKS, FAULTY = 2, 1
 SCENES = {  # job: policy, fault
     "waits": ("training", "block-in-data-loader"),
+    "waits-recorded": ("training", "block-in-data-loader"),
     "waits-served": ("serving", "block-in-data-loader"),
     "locked-served": ("serving", "wait-for-lock"),
     "differs": (None, "wrong-count"),
     "differs-served": ("serving", "wrong-count"),
     "differs-off": ("off", "wrong-count"),
 }
-TIMED, ARGUED = "waits", "differs-served"
+TIMED, ARGUED, RECORDED = "waits", "differs-served", "waits-recorded"
 ARGUMENT = "--distributed-timeout-minutes=45"
 
 
@@ -30,6 +31,8 @@ def daemon_of_all():
             variables = {"COLLWATCH_POLICY": policy} if policy else {}
             if name == TIMED:
                 variables.update(COLLWATCH_JOB_TIMEOUT="30min", TORCH_NCCL_DUMP_ON_TIMEOUT="0")
+            if name == RECORDED:
+                variables["COLLWATCH_RECORD"] = daemon.dir
             # The program knows no such option: it is its name.
             named = ["bash", "-c", f'exec -a {ARGUMENT} "$0" "$@"', TRAIN_LOOP]
             daemon.train(name, RANKS, [*FOREVER, "--fault", fault, "--fault-rank", str(FAULTY),
@@ -52,6 +55,10 @@ def test_patience_alerts_only_whoever_trains(daemon):
     wait_until(lambda: (daemon.job("waits-served") or {}).get("state") == "stalled",
                "it is noted")
     check(not daemon.incident_of("waits-served"), "and nobody is told")
+
+
+def test_an_agent_that_writes_its_record_into_a_file_is_no_sign_of_life(daemon):
+    check(found(daemon, RECORDED)["class"] == "never_entered", "two MiB a second are not the program's")
 
 
 @pytest.mark.skipif(not may_look(), reason="the kernel does not tell in which call a process is")

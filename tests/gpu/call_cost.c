@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call of NCCL costs who makes it, and its stream: an all_reduce of a communicator of one
- * rank, which NCCL makes a copy. An ordinary NCCL program, which does not know who may be watching;
- * tests/gpu/jobs runs it with the agent and without and compares.
+ * What a call of NCCL costs who makes it, and its stream. An ordinary NCCL program, which does not
+ * know who may be watching; tests/gpu/jobs runs it with the agent and without and compares.
  *
  * usage: call_cost [ELEMENTS [BATCHES]]      prints one line of JSON, times in nanoseconds a call
+ *
+ * A rank alone sends to itself, in a group, for which NCCL launches a kernel. Several ranks (RANK,
+ * WORLD_SIZE, MASTER_ADDR, MASTER_PORT) call all_reduce; where they share a device, how long that
+ * takes there says nothing, and is left out.
  *
  * On the host: batches of few calls on a stream that has nothing to do. On the device: many calls
  * that are all there before the first of them starts, between two events.
@@ -17,6 +20,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/programs/train_store.h"
+
 #define CHECK(call)                                                                                \
 	do {                                                                                       \
 		int check_r_ = (int)(call);                                                        \
@@ -28,9 +33,9 @@
 
 #define NS_PER_S 1000000000LL
 #define NS_PER_MS 1e6f
-/* Of a batch. A driver's queue holds a thousand, and each call brings up to five. */
+/* Of a batch. A driver's queue holds a thousand, and each call brings up to ten. */
 #define CALLS_HOST 32
-#define CALLS_DEVICE 128
+#define CALLS_DEVICE 64
 #define BATCHES_MAX 4096
 
 struct rig {
@@ -39,6 +44,7 @@ struct rig {
 	CUevent from, to;
 	CUdeviceptr in, out;
 	size_t elements;
+	int rank, world;
 };
 
 static int64_t now_ns(void)
@@ -51,8 +57,33 @@ static int64_t now_ns(void)
 
 static void call(const struct rig *rig)
 {
-	CHECK(ncclAllReduce((const void *)rig->in, (void *)rig->out, rig->elements, ncclFloat,
-			    ncclSum, rig->comm, rig->stream));
+	if (rig->world > 1) {
+		CHECK(ncclAllReduce((const void *)rig->in, (void *)rig->out, rig->elements,
+				    ncclFloat, ncclSum, rig->comm, rig->stream));
+		return;
+	}
+	CHECK(ncclGroupStart());
+	CHECK(ncclSend((const void *)rig->in, rig->elements, ncclFloat, 0, rig->comm, rig->stream));
+	CHECK(ncclRecv((void *)rig->out, rig->elements, ncclFloat, 0, rig->comm, rig->stream));
+	CHECK(ncclGroupEnd());
+}
+
+static void find_others(const struct rig *rig, ncclUniqueId *id)
+{
+	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+
+	if (rig->rank == 0)
+		CHECK(ncclGetUniqueId(id));
+	if (rig->world > 1)
+		CHECK(rig->rank == 0 ? train_store_serve(host, port, rig->world, id, sizeof(*id))
+				     : train_store_fetch(host, port, id, sizeof(*id)));
+}
+
+static int number_of(const char *name, int otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? atoi(text) : otherwise;
 }
 
 static double host_batch(const struct rig *rig)
@@ -110,9 +141,11 @@ static double median_of(double (*batch)(const struct rig *rig), const struct rig
 
 int main(int argc, char **argv)
 {
-	struct rig rig = { .elements = argc > 1 ? strtoul(argv[1], NULL, 10) : 256 };
+	struct rig rig = { .elements = argc > 1 ? strtoul(argv[1], NULL, 10) : 256,
+			   .rank = number_of("RANK", 0),
+			   .world = number_of("WORLD_SIZE", 1) };
 	int batches = argc > 2 ? atoi(argv[2]) : 200;
-	double host_ns, device_ns;
+	double host_ns, device_ns = 0;
 	ncclUniqueId id;
 	CUcontext ctx;
 
@@ -129,12 +162,14 @@ int main(int argc, char **argv)
 	CHECK(cuMemAlloc(&rig.in, rig.elements * sizeof(float)));
 	CHECK(cuMemAlloc(&rig.out, rig.elements * sizeof(float)));
 	CHECK(cuMemsetD32Async(rig.in, 0x3f800000, rig.elements, rig.stream));
-	CHECK(ncclGetUniqueId(&id));
-	CHECK(ncclCommInitRank(&rig.comm, 1, id, 0));
+	find_others(&rig, &id);
+	CHECK(ncclCommInitRank(&rig.comm, rig.world, id, rig.rank));
 	host_ns = median_of(host_batch, &rig, batches);
-	device_ns = median_of(device_batch, &rig, batches < 20 ? batches : 20);
-	printf("{\"elements\": %zu, \"host_ns\": %.0f, \"device_ns\": %.0f}\n", rig.elements,
-	       host_ns, device_ns);
+	if (rig.world == 1)
+		device_ns = median_of(device_batch, &rig, batches < 20 ? batches : 20);
+	if (rig.rank == 0)
+		printf("{\"elements\": %zu, \"host_ns\": %.0f, \"device_ns\": %.0f}\n",
+		       rig.elements, host_ns, device_ns);
 	CHECK(ncclCommDestroy(rig.comm));
 	return 0;
 }

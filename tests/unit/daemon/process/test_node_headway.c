@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/support/record/record_writer.h"
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
 #define BURN_NS (100 * CW_NS_PER_MS) /* well above 1 % of a window and the tick of 10 ms */
@@ -32,6 +33,7 @@ struct rank {
 	uint32_t helpers[2]; /* what the agent names; 0 = none */
 	pid_t own_pid;
 	struct cw_rec_wait wait; /* inside of the driver */
+	const struct cw_record *record;
 };
 
 static void burn(clockid_t clock)
@@ -169,6 +171,7 @@ static bool step(struct rank *rank, void *excluded)
 		.own_pid = rank->own_pid,
 		.waits = &rank->wait,
 		.n_waits = 1,
+		.record = rank->record,
 	};
 	struct cw_procstat st;
 
@@ -269,6 +272,39 @@ Test(headway, sees_io)
 	cr_assert_str_eq(rank.headway.by, "io");
 	cr_assert_not(step(&rank, NULL));
 	stop(&rank);
+}
+
+/* 'w' writes a quarter of a MiB. */
+Test(headway, what_the_agent_writes_is_not_the_program_s)
+{
+	struct cw_test_record *rec = cw_test_record_new();
+	struct rank rank = start();
+	struct cw_record *record;
+
+	cr_assert_eq(cw_record_open_memory(rec->header, rec->bytes, &record, NULL), 0);
+	rank.record = record;
+	rec->header->own_io_begun = rec->header->own_io_done = 1 << 20; /* before the window */
+	(void)step(&rank, NULL);
+	rec->header->own_io_begun += 256 << 10;
+	command(&rank, 'w');
+	cr_assert_not(step(&rank, NULL));
+	rec->header->own_io_done = rec->header->own_io_begun;
+	cr_assert_not(step(&rank, NULL));
+	/* Both write. */
+	rec->header->own_io_begun += 256 << 10;
+	command(&rank, 'w');
+	rec->header->own_io_done = rec->header->own_io_begun;
+	command(&rank, 'w');
+	cr_assert(step(&rank, NULL));
+	cr_assert_str_eq(rank.headway.by, "io");
+	/* It has begun, and nothing of it is written yet: what is written is the program's. */
+	rec->header->own_io_begun = UINT64_MAX;
+	rec->header->own_io_done = 0; /* and a liar hides but itself */
+	(void)step(&rank, NULL);
+	cr_assert_not(step(&rank, NULL));
+	stop(&rank);
+	cw_record_close(record);
+	cw_test_record_free(rec);
 }
 
 Test(headway, sees_a_busy_child_of_a_waiting_parent)
