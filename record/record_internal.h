@@ -6,6 +6,7 @@
  *	record_ops.c	copying op slots that their writer may be overwriting; windows
  *	record_bulk.c	index over the bulk ring: which ops of a comm came before its own ring
  *	record_commits.c	the rolling hash after each of the last calls
+ *	record_inside.c	threads that are inside a call
  *	record_replay.c	launches of CUDA graphs: which ops they stand for, how far they are
  *	record_state.c	what is pending, how far collectives have come
  *	record_stack.c	call stacks as text

@@ -120,6 +120,14 @@ bool cw_record_own_io(const struct cw_record *rec, uint64_t *ret_begun, uint64_t
 struct cw_record_op cw_record_host_call(const struct cw_record *rec);
 
 /*
+ * Threads that are inside an NCCL call (record/inside.h), one entry each and at most max: as
+ * cw_rec_header.waits, since_ns on CLOCK_MONOTONIC. Not those that make a communicator for which
+ * the record has no entry: who they are is not noted. Reads the ops only of communicators on which
+ * a call had not returned at the last refresh. Returns how many.
+ */
+size_t cw_record_inside(const struct cw_record *rec, struct cw_rec_wait *ret, size_t max);
+
+/*
  * Checkpoints of a comm's rolling hash as they are now: of each level of cw_checkpoint_slot() and
  * those above it the two newest, so that ranks which stand a few calls apart and ranks which stand
  * thousands apart have some in common. Each pair is one the agent stored, never half of two. 0 or
