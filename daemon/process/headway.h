@@ -10,7 +10,8 @@
  *    network on a whole core, under its maker's name), and some by their name (helper_threads in
  *    headway.c). Of whom nothing is known, counts, which errs towards patience.
  *  - A thread that has been inside of a waiting call of the driver since before the window is left
- *    out, too, the main thread as well: the driver polls (agent/cuda/driver_waits.h).
+ *    out, too, the main thread as well: the driver polls (agent/cuda/driver_waits.h). So is one
+ *    inside of an NCCL call: NCCL spins while it connects to its peers (record/inside.h).
  *  - Who waits for Python's interpreter lock asks for it 200 times a second: some 0.2 % of a core
  * for each thread, which is not work however many there are.
  *  - Less than 1 % of one core is not work. A watchdog polling every 100 ms takes about 0.1 %, a
@@ -23,8 +24,8 @@
  * Calls of NCCL count as well, but they are in the record, not here (digest/digest.c joins
  * both).
  *
- * Facts only: a rank that waits inside an NCCL call may spin, and "makes headway" here. The engine
- * asks about headway only at the end of the wait chain.
+ * Facts only: a rank that waits inside an NCCL call of which its record does not tell may spin, and
+ * "makes headway" here. The engine asks about headway only at the end of the wait chain.
  *
  * Cost: two small reads per second for a busy or fully idle process. Threads are listed only when
  * the process used CPU that is not the main thread's; descendants only when it was quiet itself,
@@ -107,8 +108,8 @@ struct cw_headway_process {
 	/* Threads that do no work of the rank's, by their number there; 0 = none. May be NULL. */
 	const uint32_t *helpers;
 	size_t n_helpers;
-	/* Those inside of the driver, which polls: no work either, once it is so for all the
-	 * window. */
+	/* Those inside of the driver or of an NCCL call, which poll: no work either, once it is so
+	 * for all the window. */
 	const struct cw_rec_wait *waits;
 	size_t n_waits;
 	pid_t own_pid; /* pid by which the process knows itself; 0 = pid */

@@ -327,6 +327,9 @@ static void say_stop(struct cw_process *p)
 				    sizeof(p->cause));
 }
 
+/* Threads inside of NCCL calls that are looked for: a rank calls from one or two. */
+#define MAX_INSIDE 16u
+
 #define MAX_INTERPRETER_BYTES (UINT64_C(16) << 20)
 
 /* What is larger than any interpreter's is not believed. */
@@ -343,6 +346,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 		     const struct cw_clock *clock)
 {
 	const struct cw_rec_header *header = cw_record_header(p->record);
+	struct cw_rec_wait waits[CW_REC_WAITS + MAX_INSIDE];
 	int64_t now_ns = cw_clock_now_ns(clock);
 	struct cw_headway_process hp = {
 		.proc_fd = p->proc_fd,
@@ -351,7 +355,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 		.user = user,
 		.helpers = header->helper_tids,
 		.n_helpers = CW_REC_HELPERS,
-		.waits = header->waits,
+		.waits = waits,
 		.n_waits = CW_REC_WAITS,
 		.own_pid = (pid_t)header->pid,
 		.interpreter = interpreter_of(header),
@@ -361,6 +365,8 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	uint32_t liveness;
 	bool has_changed;
 
+	memcpy(waits, header->waits, sizeof(header->waits));
+	hp.n_waits += cw_record_inside(p->record, waits + CW_REC_WAITS, MAX_INSIDE);
 	p->stat_ns = now_ns;
 	cw_process_look_at_launcher(p, now_ns);
 	cw_oom_look(&p->oom, now_ns);

@@ -123,6 +123,7 @@ static void enter_op(struct fake *fake)
 		.progress_slot = CW_REC_NO_SLOT,
 		.module = CW_REC_NO_SLOT,
 		.comm_generation = 1,
+		.tid = (uint32_t)getpid(),
 	};
 	__atomic_store_n(&op->publish, c->ring_ticket + 1, __ATOMIC_RELEASE);
 	c->ring_ticket++;

@@ -331,6 +331,37 @@ Test(node, headway_ages_while_a_rank_only_blocks)
 	fixture_stop(&f);
 }
 
+static void work_once(struct node_fixture *f, struct agent *a)
+{
+	fixture_hold_clock(true);
+	agent_do(f, a, 'b');
+	fixture_hold_clock(false);
+	fixture_next_digest(f);
+}
+
+/* NCCL spins on the host while it connects to peers that do not come. */
+Test(node, cpu_that_nccl_uses_inside_of_a_call_is_no_headway)
+{
+	struct cw_node_process facts;
+	struct node_fixture f;
+	struct agent a;
+
+	fixture_start(&f, 8, 8);
+	a = agent_register(&f, &rank0, 'W');
+	agent_do(&f, &a, 'o');
+	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
+	do {
+		work_once(&f, &a);
+		cr_assert(headway_is_older_than_10_s(&f, &a));
+		cr_assert(cw_node_find(f.node, a.pid, a.start_ticks, &facts));
+	} while (facts.idle_ns < 3 * CW_NS_PER_S); /* until Python may be asked */
+	agent_do(&f, &a, 'r');
+	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
+	work_until_seen(&f, &a, 'b', "cpu");
+	agent_stop(&a);
+	fixture_stop(&f);
+}
+
 /* ---- agents of other versions ---- */
 
 Test(node, watches_a_rank_whose_agent_is_of_the_next_version)

@@ -32,7 +32,7 @@ struct rank {
 	struct cw_headway headway;
 	uint32_t helpers[2]; /* what the agent names; 0 = none */
 	pid_t own_pid;
-	struct cw_rec_wait wait; /* inside of the driver */
+	struct cw_rec_wait wait; /* inside of the driver, or of an NCCL call */
 	const struct cw_record *record;
 };
 
