@@ -45,6 +45,7 @@ struct ncclComm {
 	struct sim_link *coll;     /* one per rank, connected at init */
 	struct sim_link *p2p;      /* one per rank, connected at first use */
 	uint32_t splits;
+	uint32_t connected; /* kinds of collectives that have been, a bit each: SIM_NCCL_SPIN */
 	struct sim_redop *redops;
 	int next_redop;
 	char name[64];                /* of its configuration, "" for none */

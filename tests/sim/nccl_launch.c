@@ -217,10 +217,40 @@ static ncclResult_t submit_all(const struct sim_cuda *cuda, struct sim_launch *l
 	return result;
 }
 
+/*
+ * Real NCCL connects for the first collective of a kind inside of the call, and polls meanwhile, on
+ * the host and for as long as a peer does not come. Here: under SIM_NCCL_SPIN, until that
+ * collective has run. Whether it was the first of its kind.
+ */
+static bool begins_kind(ncclComm_t comm, const struct sim_task *task)
+{
+	uint32_t kind = 1u << task->kind;
+	bool is_first;
+
+	if (sim_is_p2p(task) || !getenv("SIM_NCCL_SPIN"))
+		return false;
+	pthread_mutex_lock(&comm->lock);
+	is_first = !(comm->connected & kind);
+	comm->connected |= kind;
+	pthread_mutex_unlock(&comm->lock);
+	return is_first;
+}
+
+static bool has_run(ncclComm_t comm)
+{
+	bool has_run;
+
+	pthread_mutex_lock(&comm->lock);
+	has_run = comm->is_aborted || comm->launches_done >= comm->launches;
+	pthread_mutex_unlock(&comm->lock);
+	return has_run;
+}
+
 ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks)
 {
 	const struct sim_cuda *cuda = sim_cuda();
 	struct sim_launch *l = cuda ? malloc(sizeof(*l)) : NULL;
+	bool spins = begins_kind(comm, tasks);
 	ncclResult_t result;
 	CUcontext old;
 
@@ -239,6 +269,8 @@ ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks)
 		sim_tasks_free(tasks);
 		free(l);
 	}
+	while (spins && result == ncclSuccess && !has_run(comm))
+		continue;
 	return result;
 }
 

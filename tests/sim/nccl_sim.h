@@ -97,7 +97,8 @@ ncclResult_t sim_group_note(ncclResult_t result);
 
 /* ---- nccl_launch.c ---- */
 
-/* Queues the tasks (one collective, or a batch of p2p; taken) on their stream. Does not block. */
+/* Queues the tasks (one collective, or a batch of p2p; taken) on their stream. Does not block but
+ * under SIM_NCCL_SPIN. */
 ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks);
 /* Blocks until everything launched on the communicator has run. */
 void sim_launch_drain(ncclComm_t comm);
