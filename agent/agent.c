@@ -23,6 +23,7 @@
 #include "agent/record/helper_threads.h"
 #include "agent/record/labels.h"
 #include "agent/record/modules.h"
+#include "agent/record/open_calls.h"
 #include "agent/record/record.h"
 #include "agent/record/save.h"
 
@@ -40,7 +41,7 @@ static const struct cw_feature features[] = {
 	{ .comm_ready = cw_graph_comm_ready },
 	{ .comm_ready = cw_progress_comm_ready, .comm_forget = cw_progress_comm_forget },
 	{ .armed = cw_interpreter_note },
-	{ .armed = cw_python_arm },
+	{ .armed = cw_python_arm, .beat = cw_open_calls_step },
 	{ .start = cw_call_stacks_start, .armed = cw_call_stacks_arm },
 	{ .start = cw_stop_at_start, .armed = cw_stop_at_arm },
 };

@@ -30,6 +30,7 @@
 #include "agent/base/thread.h"
 #include "agent/cuda/driver_waits.h"
 #include "agent/record/helper_threads.h"
+#include "agent/record/open_calls.h"
 #include "agent/record/record.h"
 #include "common/parse.h"
 
@@ -301,9 +302,21 @@ static bool is_on_cpu(uint32_t tid)
 static struct {
 	uint32_t tids[MAX_THREADS];
 	uint64_t cpu_ns[MAX_THREADS];
-	uint64_t waits_since[MAX_THREADS]; /* in the driver, which may poll; 0 = not there */
+	uint64_t still_in[MAX_THREADS]; /* as holds_still() says */
 	unsigned n;
 } others; /* the threads that may run Python code, as of the last look; the helper thread's alone */
+
+/*
+ * Which call of NCCL, else which wait in the driver, the thread is inside of, where both may poll;
+ * 0 = none. While the number stays the same, so do the thread's frames. A call of NCCL waits in the
+ * driver now and then.
+ */
+static uint64_t holds_still(uint32_t tid)
+{
+	uint64_t call = cw_open_calls_has(tid);
+
+	return call ? call : cw_driver_wait_since(tid);
+}
 
 static void add_threads(const char *entries, long len)
 {
@@ -331,8 +344,9 @@ static bool list_threads(void)
 	while ((n = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
 		add_threads((const char *)entries, n);
 	(void)close(fd);
+	cw_open_calls_step();
 	for (unsigned i = 0; i < others.n; i++) {
-		others.waits_since[i] = cw_driver_wait_since(others.tids[i]);
+		others.still_in[i] = holds_still(others.tids[i]);
 		others.cpu_ns[i] = cpu_ns(others.tids[i]);
 	}
 	return n == 0;
@@ -343,12 +357,12 @@ static uint64_t used_ns(void)
 {
 	uint64_t sum = 0;
 
+	cw_open_calls_step();
 	for (unsigned i = 0; i < others.n; i++) {
 		uint64_t now = cpu_ns(others.tids[i]);
 
-		/* The same wait as before: its frames have held still. */
-		if (others.waits_since[i] &&
-		    others.waits_since[i] == cw_driver_wait_since(others.tids[i]))
+		/* The same as before: its frames have held still. */
+		if (others.still_in[i] && others.still_in[i] == holds_still(others.tids[i]))
 			continue;
 		if (now != UINT64_MAX && now > others.cpu_ns[i])
 			sum += now - others.cpu_ns[i];
@@ -359,7 +373,8 @@ static uint64_t used_ns(void)
 /*
  * The walker reads what running Python code changes, and has crashed interpreters that were not
  * standing still, shutting down among them. The daemon asks only after two quiet seconds; this is
- * the second line. Threads of NCCL and the driver run no Python code: they may poll.
+ * the second line. Threads of NCCL and the driver run no Python code: they may poll, and so may
+ * those of the program that are inside of either.
  */
 static bool is_quiet(void (*idle)(void))
 {
@@ -369,7 +384,7 @@ static bool is_quiet(void (*idle)(void))
 		return false;
 	(void)futex(&answered, FUTEX_WAIT, atomic_load(&answered), &slice);
 	idle();
-	return used_ns() < QUIET_CPU_NS && (cw_driver_wait_since(main_tid) || !is_on_cpu(main_tid));
+	return used_ns() < QUIET_CPU_NS && (holds_still(main_tid) || !is_on_cpu(main_tid));
 }
 
 /* fd: of the text, open in this thread. */
