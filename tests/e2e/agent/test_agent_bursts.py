@@ -14,7 +14,7 @@ STEPS, BURST = 40, 300  # of agent_program
 STEP = BURST + 1
 LEFT_OUT = 1 << 8
 # agent/cuda/progress_budget.h
-PAIRS_PER_S, IN_HAND_S, FIRST_OPS = 1500, 1, 64
+PAIRS_PER_S, IN_HAND_S, FIRST_OPS = 652, 1, 64
 
 
 def shown(path):

@@ -71,7 +71,7 @@ Test(agent_progress_budget, writes_one_in_sixteen_however_busy)
 
 Test(agent_progress_budget, leaves_nothing_out_of_ordinary_steps)
 {
-	for (unsigned step = 0; step < 50; step++, now += 250 * MS)
+	for (unsigned step = 0; step < 50; step++, now += 500 * MS)
 		many(300, spot_of(step % 7), 10 * US);
 	cr_expect_eq(written, 50 * 300);
 }

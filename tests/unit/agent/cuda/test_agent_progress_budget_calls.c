@@ -264,7 +264,7 @@ Test(agent_progress_budget_calls, every_stream_earns_for_itself)
 {
 	begin("auto");
 	call_until_one_is_left_out();
-	for (unsigned i = 0; i < 1000; i++) {
+	for (unsigned i = 0; i < 500; i++) {
 		pass(10 * US);
 		cr_assert(call(8, 3));
 	}

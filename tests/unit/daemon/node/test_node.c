@@ -356,6 +356,7 @@ Test(node, cpu_that_nccl_uses_inside_of_a_call_is_no_headway)
 		cr_assert(cw_node_find(f.node, a.pid, a.start_ticks, &facts));
 	} while (facts.idle_ns < 3 * CW_NS_PER_S); /* until Python may be asked */
 	agent_do(&f, &a, 'r');
+	fixture_run_until(&f, headway_is_fresh, &a, "the return to be seen");
 	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
 	work_until_seen(&f, &a, 'b', "cpu");
 	agent_stop(&a);
