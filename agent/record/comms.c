@@ -158,6 +158,27 @@ static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 		say_name(name, rc->name, sizeof(rc->name));
 }
 
+/* The helper thread looks at entries meanwhile: what it may read is written as atomics. */
+static void clear_entry(struct cw_rec_comm *rc)
+{
+	uint64_t *words = (uint64_t *)rc;
+
+	_Static_assert(offsetof(struct cw_rec_comm, seqlock) == 0 &&
+			       sizeof(rc->seqlock) == sizeof(*words) &&
+			       sizeof(*rc) % sizeof(*words) == 0,
+		       "all but the first word");
+	for (size_t i = 1; i < sizeof(*rc) / sizeof(*words); i++)
+		CW_STORE(words[i], 0);
+}
+
+static uint32_t flags_of(const struct cw_comm_birth *birth)
+{
+	bool is_nonblocking = birth->config && birth->config->magic == NCCL_CONFIG_MAGIC &&
+			      birth->config->blocking == 0;
+
+	return birth->flags | (is_nonblocking ? CW_REC_COMM_NONBLOCKING : 0);
+}
+
 static void fill_entry(int c, const struct cw_comm_birth *birth)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[c];
@@ -168,24 +189,21 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 	write_begin(rc);
 	free_p2p(c);
 	cw_features_comm_forget(c);
-	memset((char *)rc + sizeof(rc->seqlock), 0, sizeof(*rc) - sizeof(rc->seqlock));
+	clear_entry(rc);
 	rc->seqlock = seqlock | 1;
 	rc->comm_id = birth->comm_id;
 	rc->parent_id = birth->parent_id;
 	rc->instance = instance;
-	rc->generation = generation + 1;
+	CW_STORE(rc->generation, generation + 1);
 	rc->nranks = (uint32_t)birth->nranks;
 	rc->comm_rank = birth->rank;
 	rc->device = -1;
 	rc->split_ordinal = birth->ordinal;
 	rc->split_color = birth->color;
 	rc->hash = CW_HASH_INIT;
-	rc->flags = birth->flags;
+	CW_STORE(rc->flags, flags_of(birth));
 	rc->created_ns = cw_now_ns();
 	copy_name(rc, birth->config);
-	if (birth->config && birth->config->magic == NCCL_CONFIG_MAGIC &&
-	    birth->config->blocking == 0)
-		rc->flags |= CW_REC_COMM_NONBLOCKING;
 	CW_STORE(rc->state, CW_COMM_INIT);
 	write_end(rc);
 	/* All but the handle, which is 0 and may be looked at. */
