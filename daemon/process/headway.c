@@ -466,16 +466,17 @@ static const char *close_look(struct cw_headway *h, const struct cw_headway_proc
 
 	if (has_used_cpu(h, st) || is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
 		bool had_threads = h->threads.is_valid;
+		/* An older scan says whose it was, not whether it was in this window. */
+		bool was_of_base = had_threads && h->threads_ns == h->base_ns;
 
 		scan = scan_threads(h, process);
-		if (had_threads && is_work(scan.ticks, dt_ns))
+		h->threads_ns = now_ns;
+		if (was_of_base && is_work(scan.ticks, dt_ns))
 			by = "cpu";
 		if (had_threads)
 			note_cpu_of_others(h, st, scan.ticks, now_ns);
 		else
 			note_cpu_change(h, st, now_ns); /* whose it was is not known */
-	} else {
-		table_drop(&h->threads);
 	}
 	scan = scan_family(h, process);
 	h->is_child_busy =

@@ -88,6 +88,7 @@ struct cw_headway {
 	uint64_t busy_ticks;  /* of other threads than helpers, in those scans */
 	uint64_t cut;         /* looks that ended at CW_HEADWAY_MAX_FILES */
 	struct cw_headway_table threads, family;
+	int64_t threads_ns;              /* when threads were scanned last */
 	struct cw_headway_table runners; /* while it waits for a lock: who may end that */
 };
 

@@ -251,6 +251,31 @@ Test(headway, forgives_a_tick_now_and_then)
 	stop(&rank);
 }
 
+/* What they use adds up over minutes in which nobody looks at threads: it is theirs all the same.
+ */
+Test(headway, what_helpers_use_now_and_then_is_theirs_however_long_ago_threads_were_looked_at)
+{
+	struct rank rank = start();
+	int64_t quiet_since_ns;
+
+	/* Once whose it was is known. */
+	command(&rank, 't');
+	(void)step(&rank, NULL);
+	(void)step(&rank, NULL);
+	quiet_since_ns = rank.headway.cpu_change_ns;
+	for (int i = 0; i < 3; i++) {
+		for (int quiet = 0; quiet < 4; quiet++)
+			cr_assert_not(step(&rank, NULL));
+		command(&rank, 'h');
+		cr_assert_not(step(&rank, NULL));
+		cr_expect_eq(rank.headway.cpu_change_ns, quiet_since_ns, "after %d", i);
+	}
+	command(&rank, 't');
+	(void)step(&rank, NULL);
+	cr_expect_eq(rank.headway.cpu_change_ns, rank.now_ns);
+	stop(&rank);
+}
+
 Test(headway, sees_cpu_of_the_main_thread)
 {
 	struct rank rank = start();
