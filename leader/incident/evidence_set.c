@@ -69,7 +69,12 @@ static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot
 	}
 }
 
-static int request_from(struct cw_evidence_set *set, unsigned first,
+static bool is_asked_for(const struct cw_evidence_slot *slot, uint32_t what)
+{
+	return what != CW_EVIDENCE_PYTHON || slot->wants_python;
+}
+
+static int request_from(struct cw_evidence_set *set, unsigned first, uint32_t what,
 			const struct cw_leader_effects *e, const struct cw_job_id *job,
 			uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user)
 {
@@ -82,12 +87,12 @@ static int request_from(struct cw_evidence_set *set, unsigned first,
 	for (unsigned i = first; i < set->n_slots; i++) {
 		struct cw_evidence_slot *slot = &set->slots[i];
 
-		if (strcmp(slot->node, node) != 0)
+		if (strcmp(slot->node, node) != 0 || !is_asked_for(slot, what))
 			continue;
 		targets[n++] = (struct cw_msg_evidence_target){
 			.pid = slot->pid,
 			.start_ticks = slot->start_ticks,
-			.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON,
+			.what = what,
 		};
 		slot->is_awaited = true;
 	}
@@ -107,24 +112,51 @@ static int request_from(struct cw_evidence_set *set, unsigned first,
 	return r;
 }
 
+/* One request for each node. */
+static int request_all(struct cw_evidence_set *set, uint32_t what,
+		       const struct cw_leader_effects *e, const struct cw_job_id *job,
+		       uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < set->n_slots; i++) {
+		bool is_asked = !is_asked_for(&set->slots[i], what);
+
+		for (unsigned k = 0; k < i; k++)
+			is_asked |= is_asked_for(&set->slots[k], what) &&
+				    !strcmp(set->slots[k].node, set->slots[i].node);
+		if (!is_asked && request_from(set, i, what, e, job, deadline_ms, fn, fn_user) < 0)
+			r = -EIO;
+	}
+	return r;
+}
+
 int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *e,
 			    const struct cw_job_id *job, const struct cw_snapshot *snap,
 			    const struct cw_verdict *v, uint32_t deadline_ms,
 			    cw_leader_answer_fn fn, void *fn_user)
 {
-	int r = 0;
-
 	cw_evidence_set_fini(set);
 	choose_targets(set, snap, v);
-	for (unsigned i = 0; i < set->n_slots; i++) {
-		bool is_asked = false;
+	return request_all(set, CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON, e, job,
+			   deadline_ms, fn, fn_user);
+}
 
-		for (unsigned k = 0; k < i; k++)
-			is_asked |= !strcmp(set->slots[k].node, set->slots[i].node);
-		if (!is_asked && request_from(set, i, e, job, deadline_ms, fn, fn_user) < 0)
-			r = -EIO;
-	}
-	return r;
+static const char *python_status(const json_t *doc)
+{
+	const char *status =
+		json_string_value(json_object_get(json_object_get(doc, "python"), "status"));
+
+	return status ? status : "";
+}
+
+void cw_evidence_set_ask_python(struct cw_evidence_set *set, const struct cw_leader_effects *e,
+				const struct cw_job_id *job, uint32_t deadline_ms,
+				cw_leader_answer_fn fn, void *fn_user)
+{
+	for (unsigned i = 0; i < set->n_slots; i++)
+		set->slots[i].wants_python = !strcmp(python_status(set->slots[i].doc), "refused");
+	(void)request_all(set, CW_EVIDENCE_PYTHON, e, job, deadline_ms, fn, fn_user);
 }
 
 json_t *cw_evidence_set_parse(const char *text)
@@ -138,6 +170,16 @@ json_t *cw_evidence_set_parse(const char *text)
 	return NULL;
 }
 
+/* What else the answer says is of another moment than the rest of the document. */
+static void take_python(struct cw_evidence_slot *slot, const char *text)
+{
+	json_t *doc = cw_evidence_set_parse(text);
+
+	if (!strcmp(python_status(doc), "ok")) /* out of memory: it stays refused */
+		(void)json_object_set(slot->doc, "python", json_object_get(doc, "python"));
+	json_decref(doc);
+}
+
 void cw_evidence_set_take(struct cw_evidence_set *set, const char *node,
 			  const struct cw_message *reply)
 {
@@ -148,14 +190,17 @@ void cw_evidence_set_take(struct cw_evidence_set *set, const char *node,
 		if (strcmp(slot->node, node) != 0)
 			continue;
 		if (!reply) {
-			slot->is_awaited = false;
+			slot->is_awaited = slot->wants_python = false;
 			continue;
 		}
 		e = &reply->evidence_reply;
-		if (e->pid != slot->pid || e->start_ticks != slot->start_ticks || slot->doc)
+		if (e->pid != slot->pid || e->start_ticks != slot->start_ticks)
 			continue;
-		slot->doc = cw_evidence_set_parse(e->json);
-		slot->is_awaited = false;
+		if (!slot->doc)
+			slot->doc = cw_evidence_set_parse(e->json);
+		else if (slot->wants_python)
+			take_python(slot, e->json);
+		slot->is_awaited = slot->wants_python = false;
 	}
 }
 

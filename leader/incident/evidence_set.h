@@ -21,7 +21,8 @@ struct cw_evidence_slot {
 	int32_t pid;
 	uint64_t start_ticks;
 	bool is_awaited;
-	json_t *doc; /* collwatch.evidence/1; NULL = has not come */
+	bool wants_python; /* asked for that alone: it had been refused */
+	json_t *doc;       /* collwatch.evidence/1; NULL = has not come */
 };
 
 struct cw_evidence_set {
@@ -37,6 +38,14 @@ int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_
 			    const struct cw_job_id *job, const struct cw_snapshot *snap,
 			    const struct cw_verdict *v, uint32_t deadline_ms,
 			    cw_leader_answer_fn fn, void *fn_user);
+
+/*
+ * Asks those once more for their Python stacks whose interpreter seemed to run then: one that
+ * stands in a hang rests by now. Callbacks as above; nothing is asked where nothing was refused.
+ */
+void cw_evidence_set_ask_python(struct cw_evidence_set *set, const struct cw_leader_effects *e,
+				const struct cw_job_id *job, uint32_t deadline_ms,
+				cw_leader_answer_fn fn, void *fn_user);
 
 /* Takes in one reply (NULL: nothing more comes from the node). */
 void cw_evidence_set_take(struct cw_evidence_set *set, const char *node,

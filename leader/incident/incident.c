@@ -61,7 +61,7 @@ struct cw_incident {
 	bool is_kept;           /* its bundle is there from before: only its incident is changed */
 	bool was_closed;        /* … and said that it is over */
 	int64_t confirmed_ns;
-	int64_t clear_ns, evidence_ns, retry_ns; /* deadlines, awake; 0 = not running */
+	int64_t clear_ns, evidence_ns, retry_ns, python_ns; /* deadlines, awake; 0 = not running */
 	int64_t announced_held_ns; /* how long this daemon had been held up when it announced it */
 	unsigned n_deferred; /* times, because of nodes that have no part in leading the job */
 	bool is_overruling;
@@ -105,7 +105,7 @@ static void forget(struct cw_incident *inc)
 	inc->id[0] = inc->old_id[0] = '\0';
 	inc->suppressed = NULL;
 	inc->key = (struct cw_verdict_key){ 0 };
-	inc->clear_ns = inc->evidence_ns = inc->retry_ns = 0;
+	inc->clear_ns = inc->evidence_ns = inc->retry_ns = inc->python_ns = 0;
 	inc->lasted_ns = 0;
 	inc->n_deferred = inc->n_objectors = 0;
 	inc->is_overruling = false;
@@ -757,6 +757,7 @@ static void enter(struct cw_incident *inc, unsigned from)
 		break;
 	case CW_INCIDENT_ALERTED:
 		tell(inc);
+		inc->python_ns = cw_clock_awake_ns(inc->config.clock) + CW_INCIDENT_PYTHON_AGAIN_NS;
 		break;
 	case CW_INCIDENT_OBJECTED:
 		inc->clear_ns = 0;
@@ -1044,6 +1045,9 @@ void cw_incident_tick(struct cw_incident *inc)
 	if (is_due(&inc->clear_ns, now))
 		handle(inc, CW_INCIDENT_EV_CLEAR);
 	survey(inc, now);
+	if (is_due(&inc->python_ns, now) && inc->state == CW_INCIDENT_ALERTED)
+		cw_evidence_set_ask_python(&inc->evidence, inc->config.effects, &inc->job,
+					   CW_INCIDENT_EVIDENCE_MS, on_evidence, inc);
 	if (!is_due(&inc->retry_ns, now))
 		return;
 	if (inc->state == CW_INCIDENT_ALERTED)

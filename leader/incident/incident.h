@@ -44,6 +44,11 @@ struct cw_incident;
 #define CW_INCIDENT_EVIDENCE_NS (4500 * CW_NS_PER_MS)
 /* A proof stands without it: the time for objections, and no more. */
 #define CW_INCIDENT_PROOF_EVIDENCE_NS CW_INCIDENT_OBJECTION_NS
+/*
+ * A proof may be told before anybody knows that the interpreters of its ranks rest, and their
+ * Python stacks are refused. So long after the alert they are asked for once more, for the report.
+ */
+#define CW_INCIDENT_PYTHON_AGAIN_NS (5 * CW_NS_PER_S)
 /* Culprits looked at, plus one representative of those that wait. */
 #define CW_INCIDENT_MAX_CULPRITS 8u
 /* An alert that was not delivered, or was objected to, is tried again after this long. */

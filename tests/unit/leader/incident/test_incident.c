@@ -18,6 +18,9 @@ static char last_objector[16];
 static char last_class[32], last_closed_as[32], last_severity[16], last_suppressed[16];
 static const char *suppressed;
 static bool was_sent, answers_evidence;
+static const char *evidence_answer;
+static uint32_t evidence_asked; /* bits, of the last request */
+static char bundle_python[16];
 static const char *user_name; /* NULL = not known yet */
 static unsigned names_asked;
 static char last_user[32], alerted_user[32];
@@ -54,6 +57,8 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 	copy_field(last_objector, sizeof(last_objector),
 		   json_array_get(json_object_get(bundle->incident, "objections"), 0), "node");
 	copy_field(last_user, sizeof(last_user), bundle->incident, "user");
+	copy_field(bundle_python, sizeof(bundle_python),
+		   json_object_get(json_array_get(bundle->evidence, 0), "python"), "status");
 	return bundles == 1 ? -ENOSPC : 0; /* a full disk stops nothing */
 }
 
@@ -108,13 +113,14 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 
 	cr_assert_eq((*msg)->type, CW_MSG_EVIDENCE_REQUEST);
 	evidence_requests++;
+	evidence_asked = q->targets[0].what;
 	for (uint32_t i = 0; i < q->n_targets && answers_evidence; i++) {
 		struct cw_message reply = {
 			.type = CW_MSG_EVIDENCE_REPLY,
 			.evidence_reply = { .id = q->id,
 					    .pid = q->targets[i].pid,
 					    .start_ticks = q->targets[i].start_ticks,
-					    .json = "{\"schema\":\"collwatch.evidence/1\"}",
+					    .json = evidence_answer,
 					    .remaining = q->n_targets - i - 1 },
 		};
 
@@ -170,6 +176,7 @@ static void setup(void)
 	cr_assert_eq(cw_incident_new(&config, &inc), 0);
 	make_snapshot();
 	answers_evidence = true;
+	evidence_answer = "{\"schema\":\"collwatch.evidence/1\"}";
 	has_notices = true;
 }
 
@@ -324,6 +331,48 @@ Test(incident, missing_evidence_holds_the_alert_until_its_deadline)
 	cr_assert_eq(alerts, 0);
 	pass(2);
 	cr_assert_eq(alerts, 1);
+}
+
+#define EVIDENCE(status)                                                                                       \
+	"{\"schema\":\"collwatch.evidence/1\",\"native\":{\"status\":\"ok\"},\"python\":{\"status\":\"" status \
+	"\"}}"
+
+Test(incident, python_stacks_that_were_refused_are_asked_for_once_more)
+{
+	evidence_answer = EVIDENCE("refused");
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cr_assert_eq(alerts, 1);
+	cr_assert_str_eq(bundle_python, "refused");
+	evidence_answer = "{\"schema\":\"collwatch.evidence/1\",\"python\":{\"status\":\"ok\"}}";
+	pass(4);
+	cr_assert_eq(evidence_requests, 1);
+	pass(2);
+	cr_assert_eq(evidence_requests, 2);
+	cr_assert_eq(evidence_asked, CW_EVIDENCE_PYTHON);
+	cr_assert_str_eq(bundle_python, "ok");
+	pass(60);
+	cr_assert_eq(evidence_requests, 2);
+	cr_assert_eq(alerts, 1);
+}
+
+Test(incident, what_was_refused_twice_stays_so)
+{
+	evidence_answer = EVIDENCE("refused");
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(60);
+	cr_assert_eq(evidence_requests, 2);
+	cr_assert_str_eq(bundle_python, "refused");
+	cr_assert_eq(alerts, 1);
+}
+
+Test(incident, python_stacks_that_came_are_not_asked_for_again)
+{
+	evidence_answer = EVIDENCE("ok");
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(60);
+	cr_assert_eq(evidence_requests, 1);
+	cr_assert_str_eq(bundle_python, "ok");
 }
 
 Test(incident, proof_waits_for_evidence_no_longer_than_for_objections)
