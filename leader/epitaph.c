@@ -313,12 +313,32 @@ static bool was_ended_by_waiting(const struct cw_epitaph_wait *w, const struct c
 	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->is_inside_call;
 }
 
-/* It was looked at until shortly before the first death: then it is known what was waited for. */
-static bool is_remembered(const struct cw_epitaph *e, const struct cw_epitaph_death *v)
+/* Somebody died in the very call that was the oldest which that look saw to be waited in. */
+static bool lasted_until_the_end(const struct cw_epitaph_wait *w, const struct cw_snapshot *snap)
+{
+	for (uint32_t c = 0; w->since_ns && c < snap->n_comms; c++)
+		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[c].members[m];
+
+			if (member->rank != CW_SNAP_NONE && member->pending &&
+			    member->pending->enter_ns &&
+			    llabs(member->pending->enter_ns - w->since_ns) <= CW_EPITAPH_SAME_NS)
+				return true;
+		}
+	return false;
+}
+
+/*
+ * It was looked at until shortly before the first death, or that wait was not over then: so it is
+ * known what was waited for.
+ */
+static bool is_remembered(const struct cw_epitaph *e, const struct cw_epitaph_scene *s,
+			  const struct cw_epitaph_death *v)
 {
 	return e->has_memory &&
 	       (!e->first.n_failed ||
-		v[e->first.earliest].ended_ns - e->memory.seen_ns <= CW_EPITAPH_BLIND_NS);
+		v[e->first.earliest].ended_ns - e->memory.seen_ns <= CW_EPITAPH_BLIND_NS ||
+		lasted_until_the_end(&e->memory.before, s->snap));
 }
 
 /* The first to end had wrong data of a call that differed: as the alert has it. NULL = no. */
@@ -343,7 +363,7 @@ static const struct cw_epitaph_wait *blamed(struct cw_epitaph *e, const struct c
 	const struct cw_epitaph_wait *w = &e->memory.before;
 	uint32_t i = 0;
 
-	if (!is_remembered(e, v) || !w->since_ns || !e->first.n_first ||
+	if (!is_remembered(e, s, v) || !w->since_ns || !e->first.n_first ||
 	    w->verdict_class == CW_CLASS_UNKNOWN || w->verdict_class == CW_CLASS_PROCESS_DEAD ||
 	    v[e->first.earliest].ended_ns - w->since_ns < CW_EPITAPH_WAIT_NS)
 		return blamed_call(e, s, is_first);
@@ -480,7 +500,7 @@ static int make_doc(struct cw_epitaph *e, const struct cw_epitaph_scene *s,
 
 	if (cw_incident_id_make(&matter, id) < 0)
 		return -ENOMEM;
-	scene.memory = is_remembered(e, v) ? &e->memory : NULL;
+	scene.memory = is_remembered(e, s, v) ? &e->memory : NULL;
 	scene.incident = e->incident;
 	f.id = *e->incident ? e->incident : id;
 	doc = cw_epitaph_doc(&f);

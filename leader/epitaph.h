@@ -32,8 +32,14 @@
 #define CW_EPITAPH_OLD_NS (60 * CW_NS_PER_S)
 /* Who died while it waited for less may have died of anything. */
 #define CW_EPITAPH_WAIT_NS CW_GIVES_UP_AFTER_NS
-/* Looks come once a second: what was seen longer before the first death may have passed since. */
+/*
+ * Looks come once a second, and less often where the daemon gets no processor: what was seen longer
+ * before the first death may have passed since. A wait whose call was still open at the end has
+ * not.
+ */
 #define CW_EPITAPH_BLIND_NS (5 * CW_NS_PER_S)
+/* Two readings of the instant at which a call was entered, by the clocks of its node. */
+#define CW_EPITAPH_SAME_NS (100 * CW_NS_PER_MS)
 /* Of a route at once; as many as it has jobs. */
 #define CW_EPITAPH_MAX_PER_ROUTE 256u
 #define CW_EPITAPH_MAX_CULPRITS 32u

@@ -230,29 +230,58 @@ Test(epitaph, is_not_written_anew_by_who_is_cut_off_when_all_is_over)
 	(void)only_epitaph();
 }
 
-/* Daemons that get no processor for long: how the job stood then may have passed. */
-Test(epitaph, what_was_seen_long_before_is_not_what_it_died_of)
+/* Daemons that get no processor for long, up to the end of the job. */
+static void end_unseen(bool is_over_before)
 {
-	const json_t *doc, *note;
-	bool says_so = false;
-	size_t i;
-
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cluster_run(&c, 2);
 	for (unsigned n = 0; n < 3; n++)
 		cluster_freeze(&c, n);
-	cluster_run(&c, 9);
+	cluster_run(&c, 4);
+	if (is_over_before)
+		cluster_heal(&c);
+	cluster_run(&c, 5);
 	all_end(aborts(0));
+	ends[4] = gets(700 * MS, SIGTERM, 900);
 	cluster_run(&c, 1);
 	for (unsigned n = 0; n < 3; n++)
 		cluster_thaw(&c, n);
 	cluster_run(&c, 20);
+}
+
+static bool has_note(const json_t *doc, const char *part)
+{
+	const json_t *note;
+	size_t i;
+
+	json_array_foreach (json_object_get(doc, "notes"), i, note)
+		if (strstr(json_string_value(note), part))
+			return true;
+	return false;
+}
+
+/* How the job stood then has passed. */
+Test(epitaph, what_was_seen_long_before_is_not_what_it_died_of)
+{
+	const json_t *doc;
+
+	end_unseen(true);
 	doc = only_epitaph();
 	cr_expect_str_eq(text(doc, "class"), "process_dead", "%s", text(doc, "summary"));
 	cr_expect(json_is_null(json_object_get(doc, "waited_for")));
-	json_array_foreach (json_object_get(doc, "notes"), i, note)
-		says_so |= strstr(json_string_value(note), "did not see the job just before") != 0;
-	cr_expect(says_so);
+	cr_expect(has_note(doc, "did not see the job just before"));
+}
+
+/* The calls that were waited in then were open when all died: nothing has passed. */
+Test(epitaph, wait_that_was_not_over_at_the_end_is_what_it_died_of)
+{
+	const json_t *doc;
+
+	end_unseen(false);
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "class"), "never_entered", "%s", text(doc, "summary"));
+	expect_culprits(doc, "4");
+	cr_expect(json_is_object(json_object_get(doc, "waited_for")));
 }
 
 Test(epitaph, fault_after_a_short_wait_is_the_rank_s_own)
