@@ -42,7 +42,8 @@ static int take_line(const char *text, size_t n, bool *has_head, cw_tensor_line_
 	const char *kind = cw_tensor_line_text(line, "line");
 	int r = 0;
 
-	if (!json_is_object(line) || (!*has_head && strcmp(kind, "head") != 0))
+	/* By its first byte such a file is told from a record: JSON alone would allow a space. */
+	if (!json_is_object(line) || (!*has_head && (text[0] != '{' || strcmp(kind, "head") != 0)))
 		r = -EBADMSG;
 	else if (!*has_head && strcmp(cw_tensor_line_text(line, "schema"), SCHEMA) != 0)
 		r = -ENOTSUP;

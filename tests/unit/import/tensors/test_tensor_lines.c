@@ -112,6 +112,7 @@ Test(tensor_lines, refuses_what_is_no_such_file)
 		BAD,
 		HEAD "{\n",
 		HEAD "1\n",
+		" " HEAD, /* of its first byte it is told what it is */
 		HEAD "\n",
 		HEAD "{\"line\":\"frame\"}\n",
 		HEAD "{\"line\":\"bad\",\"tensor\":1,\"tensors\":[{}]}\n",
