@@ -57,8 +57,9 @@ static bool arm_deadline(struct demo *demo)
 }
 
 /*
- * The daemon has begun to look closer at a call that is late, as any may be on a busy machine, or
- * what passes has not passed yet. That is no finding: the next seconds tell.
+ * The daemon has begun to look closer at a call that is late, or has not heard of all ranks yet,
+ * both as on a busy machine, or what passes has not passed yet. That is no finding: the next
+ * seconds tell.
  */
 static bool is_undecided(struct demo *demo)
 {
@@ -71,6 +72,7 @@ static bool is_undecided(struct demo *demo)
 	state = cw_json_str(demo->status, "state", "");
 	return demo->n_extended < MAX_EXTENDED &&
 	       (strcmp(state, "suspect") == 0 ||
+		cw_json_int(demo->status, "ranks", 0) < demo->opts.run.ranks ||
 		(demo->opts.scenario->lasts_s && strcmp(state, "healthy") != 0));
 }
 
