@@ -17,13 +17,11 @@
 #include "common/cleanup.h"
 #include "leader/epitaph_doc.h"
 #include "leader/incident/incident_journal.h"
+#include "model/death.h"
 #include "report/cause.h"
 
 /* In the id, in the place of a number of calls: none counts so far. */
 #define EPITAPH_SEQ UINT64_MAX
-/* ncclResult_t: what a rank is told whose peer has gone. */
-#define NCCL_SYSTEM_ERROR 2
-#define NCCL_REMOTE_ERROR 6
 
 struct cw_epitaph {
 	struct cw_epitaph *next, *prev;
@@ -224,11 +222,10 @@ static void note_members(struct cw_epitaph_death *d, const struct cw_msg_rank *r
 {
 	for (uint32_t k = 0; k < r->n_members; k++) {
 		const struct cw_msg_member *m = &r->members[k];
-		int error = m->async_error ? m->async_error : m->last_result;
 
 		if (m->pending)
 			d->is_inside_call = true;
-		if (error == NCCL_SYSTEM_ERROR || error == NCCL_REMOTE_ERROR)
+		if (cw_result_is_lost_peer(m->async_error ? m->async_error : m->last_result))
 			d->has_lost_peer = true;
 	}
 	if (r->host_call)

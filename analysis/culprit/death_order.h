@@ -3,7 +3,8 @@
  * Which of several deaths came first, as far as their instants tell: on one node the kernel gives
  * them one clock, between nodes what is left of two clocks and of the way of a digest remains. What
  * comes surely after another death follows from it; what does not is a tie, unless its cause
- * decides. leader/epitaph_first.h does the same for a whole job that is over.
+ * decides: who sent the signal, and whom NCCL had told that a peer is gone. leader/epitaph_first.h
+ * does the same for a whole job that is over.
  */
 #pragma once
 

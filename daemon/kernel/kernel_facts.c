@@ -18,6 +18,8 @@
 
 /* A request to end that is older than this is not why it exited. */
 #define ASKED_NS (60 * (uint64_t)CW_NS_PER_S)
+/* Daemons are restarted within less. */
+#define ENDS_WITHIN_NS (600 * CW_NS_PER_S)
 
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret)
 {
@@ -92,6 +94,13 @@ static enum cw_end_by sender_kind(const struct cw_facts_signal *s, int32_t *ret_
 		return CW_END_BY_ITSELF;
 	*ret_sender = (int32_t)s->sender_pid;
 	return s->sender_pid ? CW_END_BY_PROCESS : CW_END_BY_OUTSIDE;
+}
+
+int64_t cw_kernel_facts_ended_age_ns(const struct cw_facts_process *facts, int64_t monotonic_ns)
+{
+	int64_t age_ns = monotonic_ns - (int64_t)facts->ended_ns;
+
+	return facts->ended_ns && age_ns >= 0 && age_ns <= ENDS_WITHIN_NS ? age_ns : -1;
 }
 
 static bool was_asked(const struct cw_facts_process *f)

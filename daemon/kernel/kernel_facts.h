@@ -20,6 +20,13 @@
 /* How it ended; CW_LIVENESS_AGAIN when the kernel has not seen it end. */
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret);
 
+/*
+ * How long ago it began to end, at monotonic_ns (CLOCK_MONOTONIC): before anybody else could
+ * notice, for its sockets and memory are given up after that. -1 = it lives, or the numbers make no
+ * sense, as in another time namespace.
+ */
+int64_t cw_kernel_facts_ended_age_ns(const struct cw_facts_process *facts, int64_t monotonic_ns);
+
 /* Whose doing its end was. *ret_sender: a pid, or 0. */
 enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int32_t *ret_sender);
 

@@ -354,7 +354,9 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 
 	if (!p->ending_ns)
 		p->ending_ns = now_of(node);
-	if (cw_process_ending(p, &end) == CW_LIVENESS_AGAIN && ++p->end_attempts <= END_ATTEMPTS) {
+	if (cw_process_ending(p, now_of(node), cw_clock_now_ns(&cw_clock_system), &end) ==
+		    CW_LIVENESS_AGAIN &&
+	    ++p->end_attempts <= END_ATTEMPTS) {
 		/* The pidfd stays readable: from now on, time alone wakes us. */
 		if (p->end_attempts == 1) {
 			event_free(p->end_event);

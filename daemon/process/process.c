@@ -282,14 +282,19 @@ void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
 		cw_process_watch(p, NULL);
 }
 
-int cw_process_ending(struct cw_process *p, struct cw_ending *ret)
+int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns,
+		      struct cw_ending *ret)
 {
 	struct cw_facts_process facts;
+	int64_t age_ns;
 
 	if (cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) < 0 ||
 	    cw_kernel_facts_ending(&facts, ret) != 0)
 		return cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, ret);
 	p->has_kernel_end = true;
+	age_ns = cw_kernel_facts_ended_age_ns(&facts, monotonic_ns);
+	if (age_ns >= 0 && now_ns - age_ns < p->ending_ns)
+		p->ending_ns = now_ns - age_ns;
 	p->end_by = cw_kernel_facts_end_by(&facts, &p->end_sender);
 	p->is_oom_killed = facts.is_oom_victim && ret->term_signal == SIGKILL;
 	cw_kernel_facts_say(&facts, false, sysconf(_SC_PAGESIZE), p->cause, sizeof(p->cause));

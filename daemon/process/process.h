@@ -75,7 +75,7 @@ struct cw_process {
 
 	uint32_t liveness; /* enum cw_liveness */
 	int64_t stat_ns;   /* last look at /proc; 0 = none */
-	int64_t ending_ns; /* pidfd became readable */
+	int64_t ending_ns; /* pidfd became readable, or, by the kernel's notes, it began to end */
 	int64_t ended_ns;  /* how it ended is known (or given up); 0 = alive */
 	struct cw_ending end;
 	bool is_oom_killed;
@@ -156,8 +156,13 @@ void cw_process_look_at_launcher(struct cw_process *p, int64_t now_ns);
 /* Has its end and stops noted by the kernel. kernel: NULL = no such thing here; outlives p. */
 void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel);
 
-/* How did it end? As cw_liveness_end(), but asks the kernel's notes first. */
-int cw_process_ending(struct cw_process *p, struct cw_ending *ret);
+/*
+ * How did it end, and when, as far as the kernel's notes tell it: as cw_liveness_end(), but asks
+ * these first. Comes once ending_ns is set; monotonic_ns: CLOCK_MONOTONIC, now_ns: the node's
+ * clock.
+ */
+int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns,
+		      struct cw_ending *ret);
 
 /* Records the end: closes what only a living process needs. */
 void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t now_ns);

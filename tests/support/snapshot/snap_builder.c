@@ -210,6 +210,7 @@ static void add_member(const struct sb_comm *c, uint32_t m, uint32_t comm, struc
 		.n_p2p = draft->n_p2p,
 		.sends = draft->sends,
 		.recvs = draft->recvs,
+		.last_result = draft->last_result,
 	};
 
 	if (draft->rank == CW_SNAP_NONE)

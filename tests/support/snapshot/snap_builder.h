@@ -31,6 +31,7 @@ struct sb_member {
 	struct cw_p2p_peer p2p[SB_MAX_RANKS];
 	uint32_t n_p2p;
 	uint64_t sends, recvs; /* all it has ever posted */
+	int32_t last_result;   /* ncclResult_t of the last call that failed; 0 = none */
 };
 
 struct sb_comm {

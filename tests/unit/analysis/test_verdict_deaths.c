@@ -256,6 +256,49 @@ Test(verdict_deaths, is_certain_of_nobody_where_two_failed_at_one_time)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
+/*
+ * Rank 1 had been told by NCCL that a peer is gone, and ended of that: at one time with rank 5, as
+ * far as clocks tell, and by them before it.
+ */
+static void one_loses_a_peer(int64_t apart_ns, bool on_two_nodes, uint32_t who)
+{
+	struct sb_comm *c;
+
+	two_fail(apart_ns, on_two_nodes);
+	c = b->comms[0];
+	b->ranks[on_two_nodes ? 1 : 6].liveness = CW_LIVE_EXITED;
+	b->ranks[on_two_nodes ? 1 : 6].exit_code = 1;
+	b->ranks[on_two_nodes ? 1 : 6].term_signal = 0;
+	c->members[who].last_result = 6;
+}
+
+Test(verdict_deaths, who_had_lost_a_peer_is_not_the_first)
+{
+	one_loses_a_peer(-SB_S / 2, true, 1);
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0,2-4,6-7");
+	cr_expect(v.is_proof);
+}
+
+Test(verdict_deaths, who_had_lost_a_peer_on_the_same_node_is_not_the_first)
+{
+	one_loses_a_peer(-SB_S / 20, false, 6);
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,7");
+}
+
+/* It was told of another loss, or had it from who is not named: time tells. */
+Test(verdict_deaths, who_had_lost_a_peer_long_before_is_the_first)
+{
+	one_loses_a_peer(-2 * SB_S, true, 1);
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "1", "0,2-4,6-7");
+}
+
+Test(verdict_deaths, two_that_had_lost_a_peer_stay_a_tie)
+{
+	one_loses_a_peer(-SB_S / 2, true, 1);
+	b->comms[0]->members[5].last_result = 2;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "1,5", "0,2-4,6-7");
+}
+
 /* Ranks 4 to 7 are one process, which drives four devices. */
 static void share_a_process(void)
 {

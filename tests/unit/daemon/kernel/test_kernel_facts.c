@@ -99,6 +99,24 @@ static const struct row rows[] = {
 					'd', 'e', 'f', 'g', 'h', 'i' } } } },
 };
 
+/* In another time namespace its clock shows anything. */
+Test(kernel_facts, tells_how_long_ago_it_ended)
+{
+	static const struct {
+		int64_t at_ns, now_ns, age_ns;
+	} cases[] = {
+		{ 0, 5 * S, -1 },         { 3 * S, 5 * S, 2 * S },     { 5 * S, 5 * S, 0 },
+		{ 5 * S + 1, 5 * S, -1 }, { 1, 600 * S + 1, 600 * S }, { 1, 600 * S + 2, -1 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cw_facts_process f = { .ended_ns = (uint64_t)cases[i].at_ns };
+
+		cr_expect_eq(cw_kernel_facts_ended_age_ns(&f, cases[i].now_ns), cases[i].age_ns,
+			     "%zu", i);
+	}
+}
+
 Test(kernel_facts, sentence_says_what_was_noted_and_no_more)
 {
 	char text[CW_CAUSE_BYTES];
