@@ -17,9 +17,10 @@
 struct words {
 	struct phrase who, victims, call, comm, since;
 	const char *they; /* the culprits, once they are named */
-	/* Those of them that are in the comm: others may only be of the same process. */
-	struct phrase there;
-	uint32_t n_there, one_there;
+	/* Those of them that are in the comm, and those for whom some wait in another one: the rest
+	 * are only of the same process. */
+	struct phrase there, elsewhere;
+	uint32_t n_there, one_there, n_elsewhere;
 	char waiting[448]; /* ". Ranks 0-2 have been waiting for it for 12 s.", or "." */
 };
 
@@ -90,7 +91,8 @@ static void say_where(const struct diagnosis *diag, const struct words *w, char 
 /* Culprits that the sentence before is about. */
 static uint32_t n_named(const struct cw_verdict *v, const struct words *w)
 {
-	return v->verdict_class == CW_CLASS_NEVER_ENTERED ? w->n_there : v->n_culprits;
+	return v->verdict_class == CW_CLASS_NEVER_ENTERED ? w->n_there + w->n_elsewhere
+							  : v->n_culprits;
 }
 
 /* Ends the first sentence, and tells for whom others wait, and since when. */
@@ -132,6 +134,17 @@ static bool is_member(const struct cw_snapshot *snap, uint32_t comm, uint32_t ra
 	return false;
 }
 
+static void find_culprits_elsewhere(const struct diagnosis *diag, uint32_t *ranks, struct words *w)
+{
+	const struct cw_verdict *v = diag->v;
+
+	for (uint32_t i = 0; i < v->n_culprits; i++)
+		if (!is_member(diag->s->snap, v->comm, v->culprits[i].rank) &&
+		    waitgraph_is_missing(&diag->s->g, v->culprits[i].rank))
+			ranks[w->n_elsewhere++] = v->culprits[i].rank;
+	(void)phrase_ranks(diag->s->snap, ranks, w->n_elsewhere, &w->elsewhere);
+}
+
 static void find_culprits(const struct diagnosis *diag, struct words *w)
 {
 	const struct cw_verdict *v = diag->v;
@@ -148,10 +161,12 @@ static void find_culprits(const struct diagnosis *diag, struct words *w)
 	if (!w->n_there || w->n_there == n) {
 		w->n_there = n;
 		w->there = w->who;
-	} else {
-		say_culprits(snap, ranks, w->n_there, &w->there);
+		w->one_there = n == 1 ? ranks[0] : CW_SNAP_NONE;
+		return;
 	}
+	say_culprits(snap, ranks, w->n_there, &w->there);
 	w->one_there = w->n_there == 1 ? ranks[0] : CW_SNAP_NONE;
+	find_culprits_elsewhere(diag, ranks, w);
 }
 
 static void find_words(const struct diagnosis *diag, struct words *w)
@@ -857,8 +872,12 @@ static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
 	cw_text_append(v->summary, sizeof(v->summary), "%s ", w->there.text);
 	if (w->one_there != CW_SNAP_NONE && *reason_of_halt(diag, w->one_there, how, sizeof(how)))
 		cw_text_append(v->summary, sizeof(v->summary), "is %s and ", how);
-	cw_text_append(v->summary, sizeof(v->summary), "never reached %s on %s%s", w->call.text,
-		       w->comm.text, w->waiting);
+	cw_text_append(v->summary, sizeof(v->summary), "never reached %s on %s", w->call.text,
+		       w->comm.text);
+	if (w->n_elsewhere)
+		cw_text_append(v->summary, sizeof(v->summary), "; %s %s missing elsewhere",
+			       w->elsewhere.text, w->n_elsewhere == 1 ? "is" : "are");
+	cw_text_append(v->summary, sizeof(v->summary), "%s", w->waiting);
 }
 
 static void sum_up(const struct diagnosis *diag)

@@ -305,14 +305,23 @@ def expect_waiting(t, ranks, time):
     t.time(time, t.longest_wait(ranks), "the longest wait")
 
 
-@sentence(rf"({WHO}) (?:is ({HALT}) and )?never reached ({CALL}) on ({COMM})")
-def never_reached(t, said, who, halt, call, comm):
+@sentence(
+    rf"({WHO}) (?:is ({HALT}) and )?never reached ({CALL}) on ({COMM})(?:; ({RANKS}) (?:is|are) missing elsewhere)?"
+)
+def never_reached(t, said, who, halt, call, comm, elsewhere):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
     for r in said["who"]:
         expect(not t.is_dead(r), f"rank {r} is {t.ranks[r]['life']}")
         expect(not t.has_made(comm, r, call), f"rank {r} has made {call} on {comm}")
         halted(t, r, halt)
     expect(any(t.has_made(comm, m, call) for m in t.comm(comm)["of"]), f"nobody has made {call}")
+    if elsewhere:
+        others = t.named(elsewhere)
+        expect(not others & set(t.comm(comm)["of"]), f"{elsewhere} are members of {comm}")
+        for r in others:
+            peers = {m for c in t.all_comms if r in c["of"] for m in c["of"]} - said["who"] - others
+            expect(any(t.waits(m) for m in peers), f"nobody waits where rank {r} is a member")
+        said["who"] = said["who"] | others
 
 
 def halted(t, rank, halt):

@@ -57,6 +57,24 @@ Test(sentences, of_a_rank_that_some_wait_for)
 				     "Rank 2 has been waiting for it for 10 s.");
 }
 
+static void share_a_process(uint32_t rank, uint32_t other)
+{
+	b->ranks[other].pid = b->ranks[rank].pid;
+	b->ranks[other].start_ticks = b->ranks[rank].start_ticks = 7;
+}
+
+/* Two devices of one process that does not go on: each is waited for in a comm of its own. */
+Test(sentences, of_ranks_of_a_process_that_are_missing_in_several_comms)
+{
+	sb_all_wait_but(sb_comm(b, "tp0", 0, 2, 2, 30), 1, 10 * SB_S);
+	sb_all_wait_but(sb_comm(b, "tp1", 1, 2, 2, 30), 1, 10 * SB_S);
+	share_a_process(2, 3);
+	judge();
+	says(CW_CLASS_NEVER_ENTERED,
+	     "rank 2 (node-a, pid 802) never reached all_reduce #31 on tp0; rank 3 is missing "
+	     "elsewhere. Ranks 0-1 have been waiting for them for 10 s.");
+}
+
 Test(sentences, of_a_stopped_rank)
 {
 	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 10 * SB_S);
