@@ -1107,14 +1107,30 @@ def check_incident(line):
     return found, n
 
 
+# Whoever makes a communicator for longer waits for others in it.
+WAIT_S = 5.0
+
+
+def is_made_since(line, since):
+    """Whether the communicator that it is about was made within that time, after a wait."""
+    name = (line["incident"]["where"] or {}).get("comm_name")
+    ops = [Op(o) for c in line["truth"]["comms"] if c["name"] == name for m in c["members"] for o in m["ops"]]
+    return any(
+        op.kind.startswith("comm_") and op.is_returned and op.returned_ago <= since and op.age - op.returned_ago > WAIT_S
+        for op in ops
+    )
+
+
 def is_old_news(line):
-    """Whether somebody ended, or one who is named went on after a wait, after it was last looked at: nodes tell once a
-    second."""
+    """Whether somebody ended, one who is named went on after a wait, or the communicator was made, after it was last
+    looked at: nodes tell once a second."""
     ranks = {r["rank"]: r for r in line["truth"]["ranks"]}
     since = LATENCY_S + told_after(line["truth"], line["incident"])
-    return any(0 <= r["ended_ago"] <= since for r in ranks.values()) or any(
-        0 <= ranks[culprit["rank"]]["let_go_ago"] <= since
-        for culprit in line["incident"]["culprits"])
+    return (
+        any(0 <= r["ended_ago"] <= since for r in ranks.values())
+        or any(0 <= ranks[culprit["rank"]]["let_go_ago"] <= since for culprit in line["incident"]["culprits"])
+        or is_made_since(line, since)
+    )
 
 
 def main():
