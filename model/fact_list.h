@@ -102,6 +102,7 @@
 	X(SAME, int32_t, last_result, 24, sint32, I32, 0, "ncclResult_t", "0.1.0", "last of a call that failed; 0 = none") \
 	X(TEXT, const char *, last_error, 25, string, TEXT, 0, "", "0.1.0", "NCCL's text for the last failure") \
 	X(SAME, uint32_t, by_profiler, 32, uint32, U32, 0, "", "0.2.0", "not 0: its calls are known from NCCL's profiler interface, which carries neither operators nor progress") \
+	X(SAME, uint64_t, making_ns, 34, uint64, U64, 0, "ns", "0.2.0", "how long the communicator was being made on this rank; 0 = it still is, or it is not known") \
 	X(PART, , checkpoints, 18, Checkpoint, none, CW_MSG_MAX_CHECKPOINTS, "", "0.1.0", "of the rolling hash, newest first") \
 	X(PART, , last_hashes, 33, Checkpoint, none, CW_MSG_MAX_LAST_HASHES, "", "0.2.0", "the rolling hash after its last calls, oldest first, where eight calls take longer than a second") \
 	X(PART, , pending, 19, Op, none, 0, "", "0.1.0", "oldest op that has not completed, or, unknown, not returned") \

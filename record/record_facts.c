@@ -23,6 +23,14 @@ static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_sta
 	return known;
 }
 
+/* NCCL's profiler is told of a communicator once it is made. */
+static uint64_t making_ns(const struct cw_rec_comm *e)
+{
+	return e->flags & CW_REC_COMM_PROFILER || e->ready_ns < e->created_ns
+		       ? 0
+		       : e->ready_ns - e->created_ns;
+}
+
 struct cw_member_facts cw_record_member_facts(const struct cw_record_comm *comm,
 					      const struct cw_record_state *state)
 {
@@ -43,6 +51,7 @@ struct cw_member_facts cw_record_member_facts(const struct cw_record_comm *comm,
 		.async_error = e->async_error,
 		.last_result = e->last_result,
 		.by_profiler = !!(e->flags & CW_REC_COMM_PROFILER),
+		.making_ns = making_ns(e),
 	};
 }
 

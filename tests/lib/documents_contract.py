@@ -37,7 +37,8 @@ MEMBER = {
     **{name + "?": kind for names, kind in (
         ("state known pending_count nranks window_ns progress_ns interval_ns async_error last_result "
          "by_profiler", number),
-        ("coll_entered coll_returned coll_reached coll_completed op_index hash_seq window_lost sends recvs", count),
+        ("coll_entered coll_returned coll_reached coll_completed op_index hash_seq window_lost sends recvs making_ns",
+         count),
         ("hash", ID), ("last_error", str)) for name in names.split()},
     "last_hashes?": [{"coll_seq?": count, "hash?": ID}],
     "pending?": SNAPSHOT_OP, "last?": SNAPSHOT_OP, "window?": [SNAPSHOT_OP],

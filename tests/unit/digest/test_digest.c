@@ -310,12 +310,15 @@ Test(digest, tells_the_hash_after_each_call_where_checkpoints_are_seldom)
 
 Test(digest, says_whose_calls_only_the_profiler_tells)
 {
+	struct cw_rec_comm *profiled;
 	struct cw_digest digest;
 	struct fake f;
 
 	fake_start(&f, 0);
-	(void)cw_test_record_comm(f.writer, 0x11, 8, 0);
-	f.writer->comms[cw_test_record_comm(f.writer, 0x22, 8, 3)].flags |= CW_REC_COMM_PROFILER;
+	f.writer->comms[cw_test_record_comm(f.writer, 0x11, 8, 0)].ready_ns += 43;
+	profiled = &f.writer->comms[cw_test_record_comm(f.writer, 0x22, 8, 3)];
+	profiled->flags |= CW_REC_COMM_PROFILER;
+	profiled->ready_ns += 1;
 	fake_sample(&f);
 	make(&f, 1, &digest);
 	cr_assert_eq(digest.msg.ranks[0].n_members, 2);
@@ -323,6 +326,7 @@ Test(digest, says_whose_calls_only_the_profiler_tells)
 		const struct cw_msg_member *m = &digest.msg.ranks[0].members[i];
 
 		cr_expect_eq(m->by_profiler, m->comm_id == 0x22);
+		cr_expect_eq(m->making_ns, m->comm_id == 0x22 ? 0 : 43);
 	}
 	cw_digest_fini(&digest);
 	fake_stop(&f);
