@@ -155,15 +155,24 @@ static void notice(void *user, const struct cw_incident_due *due, const json_t *
 		net->error = -ENOMEM;
 }
 
+/* Those of an older version know it by the id that they would have given it. */
+static void announce_delivered(struct network_node *n, const struct cw_incident_due *due)
+{
+	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
+				  .incident_delivered = {
+					  .id = due->id, .uid = due->uid, .label = due->job } };
+
+	(void)cw_transport_announce(n->transport, &msg);
+	msg.incident_delivered.id = cw_leader_old_id(n->leader, due->uid, due->id);
+	if (*msg.incident_delivered.id && *due->job)
+		(void)cw_transport_announce(n->transport, &msg);
+}
+
 static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 {
 	struct network_node *n = user;
 	struct network *net = n->network;
 	const struct network_config *c = &net->config;
-	const struct cw_message delivered = {
-		.type = CW_MSG_INCIDENT_DELIVERED,
-		.incident_delivered = { .id = due->id, .uid = due->uid, .label = due->job }
-	};
 	int r = c->ranks && c->ranks->alert ? c->ranks->alert(c->user, n, due, doc) : 0;
 
 	if (net->observer && net->observer->on_alert)
@@ -178,7 +187,7 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	r = add(n, due, doc, &net->alerts, &net->n_alerts, &net->cap_alerts);
 	if (r < 0)
 		return r;
-	(void)cw_transport_announce(n->transport, &delivered);
+	announce_delivered(n, due);
 	return 0;
 }
 

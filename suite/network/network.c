@@ -325,7 +325,8 @@ static void on_search(struct network_node *n, const struct cw_msg_rank_search *q
 static void on_delivered(struct network_node *n, const char *from,
 			 const struct cw_msg_incident_delivered *d)
 {
-	if (*d->label && cw_leader_doubts(n->leader, from, d->uid, d->label, d->id))
+	if (*d->label && (cw_incident_id_is_old(d->id) ||
+			  cw_leader_doubts(n->leader, from, d->uid, d->label, d->id)))
 		return;
 	if (network_shelf_learn(&n->shelf, d->id) < 0)
 		note_error(n->network, -ENOMEM);
