@@ -100,8 +100,9 @@ static inline uint64_t cw_signature(unsigned kind, unsigned dtype, unsigned redo
 {
 	bool bytewise = cw_signature_is_bytewise(kind);
 	uint64_t shape = bytewise ? bytes : count;
+	/* CW_REDOP_NONE becomes 0: it must not reach into the bits of the data type. */
 	uint64_t what = (uint64_t)kind << 56 | (uint64_t)(bytewise ? 0 : (dtype & 0xff) + 1) << 40 |
-			(uint64_t)(bytewise ? 0 : (redop & 0xff) + 1) << 32 |
+			(uint64_t)(bytewise ? 0 : (redop + 1) & 0xff) << 32 |
 			(uint64_t)(uint32_t)root;
 
 	return cw_hash_step(cw_hash_mix64(what), shape);

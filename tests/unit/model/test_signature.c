@@ -51,6 +51,18 @@ Test(signature, history_depends_on_order_between_commits_but_not_inside_one)
 	cr_expect_neq(cw_hash_commit(CW_HASH_INIT, a + b), ab, "a grouping is another step");
 }
 
+/* As in what NCCL's profiler and torch's Flight Recorder tell. */
+Test(signature, tells_all_types_apart_where_no_operator_is_known)
+{
+	for (unsigned a = 0; a < CW_DTYPE__MAX; a++)
+		for (unsigned b = 0; b < a; b++)
+			cr_expect_neq(cw_signature(CW_OP_ALL_REDUCE, a, CW_REDOP_NONE, CW_PEER_NONE,
+						   100, 400),
+				      cw_signature(CW_OP_ALL_REDUCE, b, CW_REDOP_NONE, CW_PEER_NONE,
+						   100, 400),
+				      "%u and %u", a, b);
+}
+
 /* Agents of different versions compare hashes: the function is part of the wire format. */
 Test(signature, values_are_frozen)
 {
