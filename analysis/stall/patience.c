@@ -464,6 +464,10 @@ static int64_t before_timeout(const struct matter *m)
 #define BUSY_PAGE_NS (WAIT_SITES_LONGEST_NS + 900 * S)
 /* Of a longer time-out the end is too late to be told first. */
 #define SHORT_TIMEOUT_NS (3600 * S)
+/* A longer one is meant to be none. */
+#define LONGEST_TIMEOUT_NS (24 * 3600 * S)
+/* It looks once in a while, writes what it knows, and aborts; all of it may take minutes. */
+#define TIMEOUT_LATE_NS (900 * S)
 
 /* Its own watchdog will end the job. */
 static bool has_watchdog(const struct matter *m)
@@ -503,10 +507,17 @@ static int64_t busy_notice(const struct matter *m)
 	return has_watchdog(m) && m->timeout_ns <= SHORT_TIMEOUT_NS ? before_timeout(m) : 600 * S;
 }
 
-/* That it works says nothing of whether it will end; who knows how long it may take is the job. */
+/*
+ * That it works says nothing of whether it will end; who knows how long it may take is the job. Its
+ * watchdog ends it in time, and where it has not, there is none for this call.
+ */
 static int64_t busy_page(const struct matter *m)
 {
-	return has_watchdog(m) ? PATIENCE_NEVER : max_ns(BUSY_PAGE_NS, 3 * m->longest_ns);
+	int64_t ns = max_ns(BUSY_PAGE_NS, 3 * m->longest_ns);
+
+	return has_watchdog(m) && m->timeout_ns <= LONGEST_TIMEOUT_NS
+		       ? max_ns(ns, m->timeout_ns + TIMEOUT_LATE_NS)
+		       : ns;
 }
 
 static int64_t storage_page(const struct matter *m)
@@ -668,11 +679,13 @@ static const struct row *row_for(const struct matter *m)
 
 /*
  * It sleeps and looks again: while others are at work that have not come either, or have come long
- * after the first, they may take turns, as with a file that only one may write.
+ * after the first, they may take turns, as with a file that only one may write, or stand in a
+ * barrier of a store that all of them come to.
  */
 static bool may_wait_its_turn(const struct matter *m, const struct row *row)
 {
-	return row->is_idle && m->w && m->w->host_wait == CW_HOST_WAIT_QUEUE;
+	return row->is_idle && m->w &&
+	       (m->w->host_wait == CW_HOST_WAIT_QUEUE || m->w->host_wait == CW_HOST_WAIT_SOCKET);
 }
 
 static int64_t since_of(const struct matter *m, const struct row *row)

@@ -507,6 +507,12 @@ static void notice(struct cw_stall *s, struct entry *e, const struct patience *p
 	s->sites.has_proposed |= p->proposes_serving;
 }
 
+/* What will be said at the page is not said with more confidence before. */
+static enum cw_confidence confidence_of(const struct cw_verdict *v, const struct patience *p)
+{
+	return is_proof(v, p) || v->confidence < p->confidence ? v->confidence : p->confidence;
+}
+
 /* The phase of an entry, and why. */
 static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
 		      const struct cw_verdict *v, struct patience *p)
@@ -537,7 +543,7 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 		return CW_STALL_HANG;
 	}
 	if (p->may_page && confirmed && age >= p->page_ns) {
-		confirm(e, snap, v->confidence < p->confidence ? v->confidence : p->confidence);
+		confirm(e, snap, confidence_of(v, p));
 		return CW_STALL_HANG;
 	}
 	if (!e->noticed_ns && !e->proof_ns && confirmed && age >= p->notice_ns)
@@ -661,7 +667,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->since_ns = e->since_ns;
 	ret->stall_ns = e->stall_ns;
 	ret->confirmed_ns = e->confirmed_ns;
-	ret->confidence = e->confirmed_ns ? e->confidence : v->confidence;
+	ret->confidence = e->confirmed_ns ? e->confidence : confidence_of(v, &p);
 	ret->noticed_ns = e->noticed_ns;
 	ret->is_noticed = e->noticed_ns != 0;
 	ret->proposes_serving = e->proposes_serving && !e->confirmed_ns;

@@ -403,6 +403,17 @@ Test(stall, leaves_who_is_busy_to_the_job_s_own_watchdog)
 	cr_expect(j.d.is_noticed);
 	cr_expect_geq(j.d.noticed_ns - j.fault_ns, 570 * SB_S);
 	cr_expect_leq(j.d.noticed_ns - j.fault_ns, 573 * SB_S);
+	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_LIKELY, "no more than the page would say");
+}
+
+/* It is not this call's, or does not end the job: then that is as if there were none. */
+Test(stall, pages_for_who_is_busy_where_the_watchdog_has_not_ended_the_job)
+{
+	j.job_timeout_ns = 600 * SB_S;
+	stall_job_fault();
+	j.headway_until_ns = INT64_MAX;
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 5 * 3600 * SB_S), -1);
+	cr_expect_geq(j.now_ns - j.fault_ns, 4 * 3600 * SB_S);
 }
 
 /* Somebody set hours, because something takes hours. */
@@ -414,6 +425,7 @@ Test(stall, leaves_who_is_busy_to_a_watchdog_of_hours_too)
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 6 * 3600 * SB_S), -1);
 	cr_expect(j.d.is_noticed);
 	cr_expect_leq(j.d.noticed_ns - j.fault_ns, 603 * SB_S);
+	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 1000 * SB_S), -1);
 }
 
 /* It got over an hour, three of which are more than the job gives itself. */
