@@ -39,6 +39,7 @@ struct gate {
 	uint64_t seq;      /* coll_seq of a collective, p2p_seq, else 0 */
 	uint32_t op_kind;  /* enum cw_op_kind of the call */
 	uint32_t n_unseen; /* members that are not visible: they may be missing */
+	int32_t *unseen; /* their labels, where members are numbered like the job; NULL = unknown */
 	uint32_t *waiters; /* rank indices */
 	uint32_t n_waiters;
 	uint32_t *missing; /* rank indices; those of `lower` are missing here too */
@@ -96,12 +97,16 @@ static inline bool waitgraph_is_missing(const struct waitgraph *g, uint32_t rank
 int cw_waitgraph_build(const struct cw_snapshot *snap, struct cw_arena *a, struct waitgraph *ret);
 
 /*
- * In how many makings of communicators all ranks of the job wait, to none of which all have come;
- * 0 = that is not so, or there is but one. Who is to come is mostly not known of a communicator
- * before it is made; but a rank that waits in one making comes to no other, so that nobody is left
- * who could come to any. (A rank with a thread for each could.)
+ * In how many makings of communicators, or for somebody behind them, all ranks of the job wait, to
+ * none of which all have come; 0 = that is not so, or there is but one. Who is to come is mostly
+ * not known of a communicator before it is made; but a rank that waits in one making, or in a call
+ * that not all have come to, comes to no other, so that nobody is left who could come to any. (A
+ * rank with a thread for each could.)
  */
 uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct waitgraph *g);
+
+/* The rank waits in the making of a communicator. */
+bool waitgraph_is_making(const struct waitgraph *g, uint32_t rank);
 
 /* The i-th node that `node` waits for; CW_SNAP_NONE past the last. */
 uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t i);

@@ -135,10 +135,11 @@ static int list_all_others(struct builder *b, struct gate *gate)
 static int list_absent(struct builder *b, struct gate *gate)
 {
 	bool by_label = is_numbered_like_job(b);
-	uint32_t n = 0;
+	int32_t *unseen = cw_arena_new_array(b->arena, int32_t, b->c->nranks);
+	uint32_t n = 0, n_unseen = 0;
 
 	gate->missing = cw_arena_new_array(b->arena, uint32_t, b->c->nranks);
-	if (!gate->missing)
+	if (!gate->missing || !unseen)
 		return -ENOMEM;
 	gate->n_unseen = b->n_unseen;
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
@@ -150,9 +151,12 @@ static int list_absent(struct builder *b, struct gate *gate)
 			   m < b->snap->n_ranks && b->by_label[m] != CW_SNAP_NONE) {
 			gate->missing[n++] = b->by_label[m];
 			gate->n_unseen--;
+		} else if (by_label && b->c->members[m].rank == CW_SNAP_NONE) {
+			unseen[n_unseen++] = (int32_t)m;
 		}
 	}
 	gate->n_missing = gate->n_missing_all = n;
+	gate->unseen = n_unseen && n_unseen == gate->n_unseen ? unseen : NULL;
 	return gate->n_unseen ? list_all_others(b, gate) : 0;
 }
 
@@ -183,6 +187,14 @@ int waitgraph_add_host(struct builder *b)
 	return r < 0 ? r : add_init(b);
 }
 
+bool waitgraph_is_making(const struct waitgraph *g, uint32_t rank)
+{
+	for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
+		if (g->gates[g->waits[i]].kind == GATE_INIT)
+			return true;
+	return false;
+}
+
 uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct waitgraph *g)
 {
 	uint32_t n = 0;
@@ -193,19 +205,12 @@ uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct 
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		const struct gate *gate = &g->gates[i];
 
-		if (gate->kind != GATE_INIT)
-			continue;
-		if (!gate->n_unseen && !gate->n_missing) /* all are inside: it may end */
+		if (!gate->n_unseen && !gate->n_missing_all) /* all are inside: it may end */
 			return 0;
-		n++;
+		n += gate->kind == GATE_INIT;
 	}
-	for (uint32_t r = 0; n && r < snap->n_ranks; r++) {
-		bool waits = false;
-
-		for (uint32_t i = g->wait_start[r]; i < g->wait_start[r + 1] && !waits; i++)
-			waits = g->gates[g->waits[i]].kind == GATE_INIT;
-		if (!waits)
+	for (uint32_t r = 0; n > 1 && r < snap->n_ranks; r++)
+		if (!waitgraph_waits(g, r))
 			return 0;
-	}
 	return n > 1 ? n : 0;
 }

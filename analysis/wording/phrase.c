@@ -53,11 +53,19 @@ const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct ph
 	return p->text;
 }
 
+const char *phrase_labels(const int32_t *labels, uint32_t n, struct phrase *p)
+{
+	char set[160];
+
+	(void)snprintf(p->text, sizeof(p->text), "rank%s %s", n == 1 ? "" : "s",
+		       cw_rankset_format(labels, n, set, sizeof(set)));
+	return p->text;
+}
+
 const char *phrase_ranks(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n,
 			 struct phrase *p)
 {
 	int32_t *labels = calloc(n ? n : 1, sizeof(*labels));
-	char set[160];
 
 	/* Out of memory: their number is still worth saying. */
 	if (!labels || !n) {
@@ -68,8 +76,7 @@ const char *phrase_ranks(const struct cw_snapshot *snap, const uint32_t *ranks, 
 	}
 	for (uint32_t i = 0; i < n; i++)
 		labels[i] = snap->ranks[ranks[i]].rank;
-	(void)snprintf(p->text, sizeof(p->text), "rank%s %s", n == 1 ? "" : "s",
-		       cw_rankset_format(labels, n, set, sizeof(set)));
+	(void)phrase_labels(labels, n, p);
 	free(labels);
 	return p->text;
 }

@@ -22,6 +22,9 @@ const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct ph
 const char *phrase_ranks(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n,
 			 struct phrase *p);
 
+/* The same by labels, of which there is at least one. */
+const char *phrase_labels(const int32_t *labels, uint32_t n, struct phrase *p);
+
 /* "tp_group", "comm 4" of a name that is a number, or "comm 0x1f2e…" */
 const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct phrase *p);
 

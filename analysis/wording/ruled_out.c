@@ -111,6 +111,9 @@ int ruled_out_list(struct diagnosis *diag)
 	}
 	for (uint32_t i = 0; i < diag->s->g.n_components; i++)
 		cycles += diag->s->g.ranks_in[i] > 1;
+	/* Who is not seen may be one of those that wait. */
+	for (uint32_t i = 0; i < diag->s->g.n_gates; i++)
+		cycles += diag->s->g.gates[i].n_unseen != 0;
 	for (uint32_t i = 0; i < snap->n_nodes; i++)
 		silent += snap->nodes[i].state != CW_NODE_REPORTING;
 	if (diag->v->verdict_class != CW_CLASS_MISMATCH && diag->v->coll_seq)

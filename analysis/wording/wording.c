@@ -568,11 +568,45 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 			       "; the node of the rank they wait for does not report.");
 }
 
+static bool are_all_making(const struct diagnosis *diag)
+{
+	for (uint32_t r = 0; r < diag->s->snap->n_ranks; r++)
+		if (!waitgraph_is_making(&diag->s->g, r))
+			return false;
+	return true;
+}
+
+/* Members that nobody has seen: by name, where their numbers are the job's. */
+static void sum_up_unseen(const struct diagnosis *diag, const struct words *w,
+			  const struct gate *gate)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+	struct cw_verdict *v = diag->v;
+	struct phrase absent, since;
+
+	if (gate->unseen)
+		cw_text_append(v->summary, sizeof(v->summary), "%s of",
+			       phrase_labels(gate->unseen, gate->n_unseen, &absent));
+	else
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%" PRIu32 " of the %" PRIu32 " ranks of", gate->n_unseen,
+			       snap->comms[v->comm].nranks);
+	cw_text_append(
+		v->summary, sizeof(v->summary), " %s %s not been seen in %s; %s %s.", w->comm.text,
+		gate->n_unseen == 1 ? "has" : "have", w->call.text, w->victims.text,
+		say_waiting(v, w, all_wait_in(diag) ? " in it" : " in it or behind it", &since));
+	if (v->n_crossed)
+		cw_text_append(v->summary, sizeof(v->summary),
+			       " All %" PRIu32 " ranks of the job wait in one of %" PRIu32
+			       " such calls%s, and nobody is left to come to any.",
+			       snap->n_ranks, v->n_crossed,
+			       are_all_making(diag) ? "" : " or behind them");
+}
+
 static void sum_up_init(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
-	struct phrase since;
 
 	if (v->n_culprits) {
 		find_waiting(diag, w, all_wait_in(diag) ? " in it" : " in it or behind it");
@@ -580,18 +614,7 @@ static void sum_up_init(const struct diagnosis *diag, struct words *w)
 			       w->who.text, v->n_culprits == 1 ? "has" : "have", w->call.text,
 			       w->comm.text, w->waiting);
 	} else if (gate->n_unseen) {
-		cw_text_append(
-			v->summary, sizeof(v->summary),
-			"%" PRIu32 " of the %" PRIu32 " ranks of %s %s not been seen in %s; %s %s.",
-			gate->n_unseen, diag->s->snap->comms[v->comm].nranks, w->comm.text,
-			gate->n_unseen == 1 ? "has" : "have", w->call.text, w->victims.text,
-			say_waiting(v, w, all_wait_in(diag) ? " in it" : " in it or behind it",
-				    &since));
-		if (v->n_crossed)
-			cw_text_append(v->summary, sizeof(v->summary),
-				       " All %" PRIu32 " ranks of the job wait in one of %" PRIu32
-				       " such calls, and nobody is left to come to any.",
-				       diag->s->snap->n_ranks, v->n_crossed);
+		sum_up_unseen(diag, w, gate);
 	} else {
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "all ranks of %s are inside %s, which has not finished for %s.",

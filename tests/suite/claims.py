@@ -482,11 +482,21 @@ def not_seen_in(t, said, n, size, comm, call, others, time):
     expect_waiting(t, t.named(others), time)
 
 
-@sentence(r"All (\d+) ranks of the job wait in one of (\d+) such calls, and nobody is left to come to any")
-def crossed(t, said, ranks, makings):
+@sentence(rf"({RANKS}) of ({COMM}) (?:has|have) not been seen in (ncclComm\w+); ({OTHERS}) (?:has|have) been waiting in it(?: or behind it)? for ({TIME})")
+def absent_from(t, said, who, comm, call, others, time):
+    for r in t.named(who):
+        expect(r in t.comm(comm)["of"], f"rank {r} is no member of {comm}")
+        expect(not t.is_in(comm, r, call), f"rank {r} is in {call}")
+    expect_waiting(t, t.named(others), time)
+
+
+@sentence(r"All (\d+) ranks of the job wait in one of (\d+) such calls( or behind them)?, and nobody is left to come to any")
+def crossed(t, said, ranks, makings, behind):
     expect(len(t.ranks) == int(ranks), f"there are {len(t.ranks)} ranks")
+    making = [r for r in range(len(t.ranks)) if any(op.kind == "comm_init" for _, op in t.open_ops(r))]
+    expect((len(making) < len(t.ranks)) == bool(behind), f"in makings: {making}")
     for r in range(len(t.ranks)):
-        expect(any(op.kind == "comm_init" for _, op in t.open_ops(r)), f"rank {r} is in no making")
+        expect(t.waits(r), f"rank {r} waits for nothing")
     expect(int(makings) > 1, "there is but one")
 
 

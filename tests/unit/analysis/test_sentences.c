@@ -451,6 +451,41 @@ Test(sentences, of_a_rank_that_does_not_join)
 				  "world. The other 7 ranks have been waiting in it for 130 s.");
 }
 
+/* No process of it has been seen at all: its number is known, for the communicator is the job's. */
+Test(sentences, of_a_rank_that_nobody_has_seen)
+{
+	making(130 * SB_S)->members[7].rank = CW_SNAP_NONE;
+	b->n_ranks = 7;
+	judge();
+	snap->ranks_expected = 8;
+	again();
+	says(CW_CLASS_INIT_STUCK,
+	     "rank 7 of world has not been seen in ncclCommInitRank; ranks 0-6 "
+	     "have been waiting in it for 130 s.");
+}
+
+/* Ranks 0 and 1 make two communicators in two orders, and all others wait for them. */
+Test(sentences, of_makings_in_two_orders_that_others_wait_behind)
+{
+	struct sb_comm *world = sb_comm(b, "world", 0, 8, 1, 41), *made;
+
+	for (uint32_t m = 0; m < 2; m++) {
+		made = sb_comm(b, m ? "b" : "a", 0, 2, 1, 0);
+		made->members[m].state = CW_COMM_INIT;
+		(void)sb_call(made, m, CW_OP_COMM_INIT, 130 * SB_S);
+		made->members[!m].rank = CW_SNAP_NONE;
+	}
+	for (uint32_t m = 2; m < 8; m++)
+		sb_waits(world, m, 129 * SB_S);
+	judge();
+	cr_expect_not_null(strstr(v.summary,
+				  "All 8 ranks of the job wait in one of 2 such calls or "
+				  "behind them, and nobody is left to come to any."),
+			   "%s", v.summary);
+	for (uint32_t i = 0; i < v.n_ruled_out; i++)
+		cr_expect_null(strstr(v.ruled_out[i], "no deadlock"), "%s", v.ruled_out[i]);
+}
+
 Test(sentences, of_an_init_that_all_are_in)
 {
 	(void)making(130 * SB_S);
