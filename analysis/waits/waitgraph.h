@@ -106,7 +106,13 @@ int cw_waitgraph_build(const struct cw_snapshot *snap, struct cw_arena *a, struc
 uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct waitgraph *g);
 
 /* The rank waits in the making of a communicator. */
-bool waitgraph_is_making(const struct waitgraph *g, uint32_t rank);
+static inline bool waitgraph_is_making(const struct waitgraph *g, uint32_t rank)
+{
+	for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
+		if (g->gates[g->waits[i]].kind == GATE_INIT)
+			return true;
+	return false;
+}
 
 /* The i-th node that `node` waits for; CW_SNAP_NONE past the last. */
 uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t i);

@@ -187,14 +187,6 @@ int waitgraph_add_host(struct builder *b)
 	return r < 0 ? r : add_init(b);
 }
 
-bool waitgraph_is_making(const struct waitgraph *g, uint32_t rank)
-{
-	for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
-		if (g->gates[g->waits[i]].kind == GATE_INIT)
-			return true;
-	return false;
-}
-
 uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct waitgraph *g)
 {
 	uint32_t n = 0;
