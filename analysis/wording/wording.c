@@ -886,6 +886,29 @@ static void sum_up_uneven(const struct diagnosis *diag, struct words *w)
 		       w->waiting);
 }
 
+/* Two ranks whose halves are of two sizes, or the one that several others do not fit. */
+static void sum_up_sizes(const struct diagnosis *diag, struct words *w)
+{
+	const struct finding *f = diag->main;
+	struct cw_verdict *v = diag->v;
+	struct phrase other;
+
+	find_waiting(diag, w, "");
+	if (v->n_culprits == 1)
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s disagrees with several ranks, %s among them, on the size of "
+			       "what they exchange on %s%s",
+			       w->who.text,
+			       phrase_ranks(diag->s->snap,
+					    v->culprits[0].rank == f->rank ? &f->partner : &f->rank,
+					    1, &other),
+			       w->comm.text, w->waiting);
+	else
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s disagree on the size of %s on %s%s", w->who.text, w->call.text,
+			       w->comm.text, w->waiting);
+}
+
 /* What holds a rank up is worth more than that it is missing. */
 static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
 {
@@ -940,17 +963,7 @@ static void sum_up(const struct diagnosis *diag)
 			sum_up_unposted(diag, &w);
 			break;
 		}
-		find_waiting(diag, &w, "");
-		if (v->n_culprits == 1) {
-			cw_text_append(v->summary, sizeof(v->summary),
-				       "%s disagrees with several ranks on the size of what they "
-				       "exchange on %s%s",
-				       w.who.text, w.comm.text, w.waiting);
-			break;
-		}
-		cw_text_append(v->summary, sizeof(v->summary),
-			       "%s disagree on the size of %s on %s%s", w.who.text, w.call.text,
-			       w.comm.text, w.waiting);
+		sum_up_sizes(diag, &w);
 		break;
 	case CW_CLASS_INIT_STUCK:
 		sum_up_init(diag, &w);

@@ -600,6 +600,25 @@ def sizes(t, said, who, call, comm):
     expect(len(counts) > 1, f"their counts are {counts}")
 
 
+@sentence(rf"({WHO}) disagrees with several ranks, ({RANKS}) among them, on the size of what they exchange on ({COMM})")
+def sizes_with_several(t, said, who, one, comm):
+    said["who"], said["all"] = t.named(who), range(len(t.ranks))
+    (me,), (other,) = t.named(who), t.named(one)
+    places = [m["rank"] for m in t.comm(comm)["members"]]
+
+    def between(a, b, kind):
+        """By number, the bytes of what a sends to b, or receives."""
+        return {o.p2p: o.bytes for o in t.member(comm, a)["ops"] if o.kind == kind and places[o.peer] == b}
+
+    pairs = [(between(me, other, "send"), between(other, me, "recv")), (between(me, other, "recv"), between(other, me, "send"))]
+    expect(any(a[n] != b[n] for a, b in pairs for n in a.keys() & b.keys()), f"ranks {me} and {other} agree")
+
+
+@sentence(r"The job looks like a server that waits for requests: set COLLWATCH_POLICY=serving in its environment")
+def proposal(t, said):
+    pass  # advice
+
+
 # -- messages that do not fit --
 
 PAIRS = r"(?:; likewise \d+ more pairs?)?"

@@ -476,8 +476,8 @@ Test(verdict_waits, names_the_one_whose_sizes_fit_nobody)
 {
 	exchange(sb_comm(b, "experts", 0, 3, 1, 0), 4096, 4096);
 	cr_expect_str_eq(sb_culprits(snap, &v), "1", "%s", v.summary);
-	cr_expect_not_null(strstr(v.summary, "disagrees with several ranks on the size of what "
-					     "they exchange on experts"),
+	cr_expect_not_null(strstr(v.summary, "disagrees with several ranks, rank 0 among them, "
+					     "on the size of what they exchange on experts"),
 			   "%s", v.summary);
 }
 
