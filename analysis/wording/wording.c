@@ -568,12 +568,33 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 			       "; the node of the rank they wait for does not report.");
 }
 
-static bool are_all_making(const struct diagnosis *diag)
+/* All ranks of the job wait, some in makings that nobody is left to come to. */
+static void say_crossed(const struct diagnosis *diag)
 {
-	for (uint32_t r = 0; r < diag->s->snap->n_ranks; r++)
-		if (!waitgraph_is_making(&diag->s->g, r))
-			return false;
-	return true;
+	const struct cw_snapshot *snap = diag->s->snap;
+	uint32_t *making = cw_arena_new_array(&diag->s->arena, uint32_t, snap->n_ranks);
+	struct cw_verdict *v = diag->v;
+	struct phrase who;
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; making && r < snap->n_ranks; r++)
+		if (waitgraph_is_making(&diag->s->g, r))
+			making[n++] = r;
+	if (n && n < snap->n_ranks) {
+		cw_text_append(v->summary, sizeof(v->summary), " ");
+		(void)phrase_ranks(snap, making, n, &who);
+		say_sentence(v->summary, sizeof(v->summary), who.text);
+		cw_text_append(v->summary, sizeof(v->summary),
+			       " wait in one of %" PRIu32 " such calls, all other ranks of the "
+			       "job behind them,",
+			       v->n_crossed);
+	} else {
+		cw_text_append(v->summary, sizeof(v->summary),
+			       " All %" PRIu32 " ranks of the job wait in one of %" PRIu32
+			       " such calls,",
+			       snap->n_ranks, v->n_crossed);
+	}
+	cw_text_append(v->summary, sizeof(v->summary), " and nobody is left to come to any.");
 }
 
 /* Members that nobody has seen: by name, where their numbers are the job's. */
@@ -596,11 +617,7 @@ static void sum_up_unseen(const struct diagnosis *diag, const struct words *w,
 		gate->n_unseen == 1 ? "has" : "have", w->call.text, w->victims.text,
 		say_waiting(v, w, all_wait_in(diag) ? " in it" : " in it or behind it", &since));
 	if (v->n_crossed)
-		cw_text_append(v->summary, sizeof(v->summary),
-			       " All %" PRIu32 " ranks of the job wait in one of %" PRIu32
-			       " such calls%s, and nobody is left to come to any.",
-			       snap->n_ranks, v->n_crossed,
-			       are_all_making(diag) ? "" : " or behind them");
+		say_crossed(diag);
 }
 
 static void sum_up_init(const struct diagnosis *diag, struct words *w)

@@ -490,11 +490,20 @@ def absent_from(t, said, who, comm, call, others, time):
     expect_waiting(t, t.named(others), time)
 
 
-@sentence(r"All (\d+) ranks of the job wait in one of (\d+) such calls( or behind them)?, and nobody is left to come to any")
-def crossed(t, said, ranks, makings, behind):
+def in_making(t):
+    return {r for r in range(len(t.ranks)) if any(op.kind == "comm_init" for _, op in t.open_ops(r))}
+
+
+@sentence(r"All (\d+) ranks of the job wait in one of (\d+) such calls, and nobody is left to come to any")
+def crossed(t, said, ranks, makings):
     expect(len(t.ranks) == int(ranks), f"there are {len(t.ranks)} ranks")
-    making = [r for r in range(len(t.ranks)) if any(op.kind == "comm_init" for _, op in t.open_ops(r))]
-    expect((len(making) < len(t.ranks)) == bool(behind), f"in makings: {making}")
+    expect(in_making(t) == set(range(len(t.ranks))), f"in makings: {in_making(t)}")
+    expect(int(makings) > 1, "there is but one")
+
+
+@sentence(rf"({RANKS}) wait in one of (\d+) such calls, all other ranks of the job behind them, and nobody is left to come to any")
+def crossed_behind(t, said, who, makings):
+    expect(in_making(t) == t.named(who), f"in makings: {in_making(t)}")
     for r in range(len(t.ranks)):
         expect(t.waits(r), f"rank {r} waits for nothing")
     expect(int(makings) > 1, "there is but one")
