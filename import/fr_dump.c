@@ -369,6 +369,9 @@ static int read_version(struct reader *r)
 		return cw_err_set(r->err, EBADMSG, "not a Flight Recorder dump: no version");
 	if (r->dump->major != 2)
 		return cw_err_set(r->err, ENOTSUP, "dump version %s: only 2.x is known", text);
+	if (r->dump->minor < CW_FR_OLDEST_MINOR)
+		return cw_err_set(r->err, ENOTSUP, "dump version %s: older than 2.%u", text,
+				  CW_FR_OLDEST_MINOR);
 	return 0;
 }
 

@@ -30,6 +30,9 @@
 #include "model/arena.h"
 
 #define CW_FR_NONE (-1)
+/* Dump versions 2.x: older ones number calls in another way, newer ones may. */
+#define CW_FR_OLDEST_MINOR 2u
+#define CW_FR_NEWEST_MINOR 10u
 /* Rank numbers are below this, those of a group no more: what a snapshot could hold at most. */
 #define CW_FR_MAX_RANKS (1u << 20)
 
@@ -100,7 +103,7 @@ struct cw_fr_dump {
 /*
  * Reads what one file holds: a pickle, or JSON. *ret is zeroed first; cw_fr_dump_fini() it after
  * success. -ENODATA empty or cut short, -EBADMSG not a dump, -EPERM a pickle that wants to run
- * something, -ENOTSUP a major version other than 2, -E2BIG, -ENOMEM.
+ * something, -ENOTSUP a version that is not known, -E2BIG, -ENOMEM.
  */
 int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struct cw_err *err);
 void cw_fr_dump_fini(struct cw_fr_dump *dump);

@@ -298,6 +298,9 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 		op->timeout_ns = timeout_ms * 1000000;
 	if (int_at(entry, "is_p2p", cw_op_is_p2p(op->kind)))
 		op->flags |= CW_FR_P2P;
+	/* Its number is of which kind of call? */
+	if (op->flags & CW_FR_P2P && cw_op_is_collective(op->kind))
+		return false;
 	if (int_at(entry, "retired", 0) && op->state != CW_FR_COMPLETED)
 		op->flags |= CW_FR_TIMED_OUT;
 	started_ns = time_at(entry, "time_discovered_started_ns");
@@ -366,27 +369,49 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 }
 
 /*
- * Dumps of active entries only leave out the last entry of a coalesced group that has completed,
- * but list its members, which have no state of their own: more than one of a number, and no end.
+ * What two calls of one number are that no end has made one. Dumps of active entries only leave out
+ * the last entry of a coalesced group that has completed, but list its members, which have no state
+ * of their own. A dump that lists completed calls holds the end too, unless the launch is still
+ * being made; and a member that has completed by itself is none: which number it has is not known.
  */
+static void look_at_pair(const struct cw_fr_dump *dump, struct cw_fr_op *before,
+			 struct cw_fr_op *op, bool *before_is_bad, bool *is_bad)
+{
+	if (!is_same_launch(before, op) || (before->flags | op->flags) & CW_FR_COALESCED)
+		return;
+	if (!dump->has_completed) {
+		before->flags |= CW_FR_ORPHAN;
+		op->flags |= CW_FR_ORPHAN;
+	} else if (!(op->flags & CW_FR_P2P) &&
+		   (before->state == CW_FR_COMPLETED || op->state == CW_FR_COMPLETED)) {
+		*before_is_bad = *is_bad = true;
+	}
+}
+
 static int mark_orphans(struct cw_fr_dump *dump)
 {
 	uint32_t *last = cw_arena_new_array(&dump->arena, uint32_t, dump->n_groups);
+	bool *is_bad = cw_arena_new_array(&dump->arena, bool, dump->n_ops);
 
-	if (!last)
+	if (!last || !is_bad)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < dump->n_ops; i++) {
-		struct cw_fr_op *op = &dump->ops[i], *before;
+		struct cw_fr_op *op = &dump->ops[i];
+		uint32_t before;
 
 		if (op->group == UINT32_MAX)
 			continue;
-		before = last[op->group] ? &dump->ops[last[op->group] - 1] : NULL;
+		before = last[op->group];
 		last[op->group] = i + 1;
-		if (!before || !is_same_launch(before, op) ||
-		    (before->flags | op->flags) & CW_FR_COALESCED)
+		if (before)
+			look_at_pair(dump, &dump->ops[before - 1], op, &is_bad[before - 1],
+				     &is_bad[i]);
+	}
+	for (uint32_t i = 0; i < dump->n_ops; i++) {
+		if (!is_bad[i])
 			continue;
-		before->flags |= CW_FR_ORPHAN;
-		op->flags |= CW_FR_ORPHAN;
+		dump->ops[i].group = UINT32_MAX;
+		dump->n_bad_entries++;
 	}
 	return 0;
 }

@@ -51,7 +51,8 @@ struct merger {
 	struct comm_entry *comms; /* hash table, in order of appearance */
 	uint64_t places, places_max;
 	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops, n_earlier;
-	bool by_order, is_time_guessed, has_noted_op, has_noted_backend, has_noted_version;
+	bool by_order, is_time_guessed;
+	bool has_noted_op, has_noted_backend, has_noted_version, has_noted_newer;
 };
 
 /* ---- ranks ---- */
@@ -469,6 +470,11 @@ static int note_dumps(struct merger *m)
 				 m->set->sources[0].rank, first->major, first->minor,
 				 m->set->sources[s].rank, d->major, d->minor);
 		}
+		if (d->minor > CW_FR_NEWEST_MINOR && !m->has_noted_newer && r == 0) {
+			m->has_noted_newer = true;
+			r = note(m, "dump version %u.%u is newer than 2.%u, the newest known here",
+				 d->major, d->minor, CW_FR_NEWEST_MINOR);
+		}
 		if (!d->has_entries && r == 0)
 			r = note(m, "the dump of rank %d holds no calls", m->set->sources[s].rank);
 	}
@@ -616,6 +622,20 @@ static int number_stacks(struct merger *m)
 	return r;
 }
 
+/*
+ * All of them, whether or not a member comes to show it: a dump with an open call is no sign of
+ * health, even where nothing is known of its member, its name or its group.
+ */
+static uint32_t count_open(const struct cw_fr_set *set)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < set->n_sources; s++)
+		for (uint32_t i = 0; i < set->sources[s].dump.n_ops; i++)
+			n += set->sources[s].dump.ops[i].state != CW_FR_COMPLETED;
+	return n;
+}
+
 /* Times are taken on all ranks or on none: one that has come to no call may show none. */
 static void note_timing(struct cw_fr_set *set)
 {
@@ -637,6 +657,7 @@ static int merge(struct merger *m)
 		return r;
 	note_timing(m->set);
 	m->is_time_guessed = fr_find_now(m->set, m->snap);
+	m->snap->open_calls = count_open(m->set);
 	r = add_ranks(m);
 	if (r == 0)
 		r = number_stacks(m);

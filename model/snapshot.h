@@ -120,6 +120,8 @@ struct cw_snapshot {
 	uint32_t policy;         /* enum cw_policy */
 	uint32_t ranks_expected; /* 0 = unknown */
 	uint32_t untracked;      /* rank processes there is no place for: they are not in `ranks` */
+	/* Of imported dumps: calls that had not completed, shown by a member or not. Not kept. */
+	uint32_t open_calls;
 	struct cw_thresholds thresholds;
 	struct cw_snap_node *nodes;
 	struct cw_snap_rank *ranks;

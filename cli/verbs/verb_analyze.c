@@ -94,7 +94,7 @@ const struct argp cw_argp_analyze = {
 	.args_doc = "BUNDLE\nRECORD...\n--flight-recorder DIR",
 	.doc = "Decide from recordings who hangs a job.\v"
 	       "Exit status: 0 nothing is wrong, 2 a hang, 3 not enough data to say. With "
-	       "--flight-recorder, 0 only where no call is left open.",
+	       "--flight-recorder, 0 only where no call is left open and every entry could be read.",
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
@@ -121,7 +121,7 @@ static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot
 	return snap->now_ns - v->waiting_since_ns < p.stall_ns;
 }
 
-/* Calls that had not completed when the recordings were made. */
+/* Members with a call that had not completed when the recordings were made. */
 static uint32_t n_pending(const struct cw_snapshot *snap)
 {
 	uint32_t n = 0;
@@ -129,6 +129,27 @@ static uint32_t n_pending(const struct cw_snapshot *snap)
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		for (uint32_t m = 0; m < snap->comms[c].nranks; m++)
 			n += snap->comms[c].members[m].pending != NULL;
+	return n;
+}
+
+/*
+ * Calls of dumps that had not completed: also those that no member shows, since where it stands is
+ * not known.
+ */
+static uint32_t n_open(const struct cw_snapshot *snap)
+{
+	uint32_t n = n_pending(snap);
+
+	return snap->open_calls > n ? snap->open_calls : n;
+}
+
+/* Entries of dumps that could not be read: any of them may be of an open call. */
+static uint64_t n_unread(const struct cw_snapshot *snap)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		n += snap->ranks[i].dropped;
 	return n;
 }
 
@@ -182,22 +203,29 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 	return doc;
 }
 
-/* What is said of dumps in which calls have not completed, and nobody is seen to be the reason. */
+/* What is said of dumps in which a call is open, or may be, and nobody is seen to be the reason. */
 static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t len)
 {
-	unsigned n = n_pending(snap);
+	unsigned long long unread = n_unread(snap);
+	unsigned n = n_open(snap);
+	char what[112];
 
-	(void)snprintf(text, len,
-		       "%u call%s had not completed, and nobody is seen to hold %s up: %u rank%s, "
-		       "%u communicator%s",
-		       n, n == 1 ? "" : "s", n == 1 ? "it" : "them", snap->n_ranks,
+	if (n)
+		(void)snprintf(what, sizeof(what),
+			       "%u call%s had not completed, and nobody is seen to hold %s up", n,
+			       n == 1 ? "" : "s", n == 1 ? "it" : "them");
+	else
+		(void)snprintf(what, sizeof(what),
+			       "%llu entr%s could not be read, so a call may be open", unread,
+			       unread == 1 ? "y" : "ies");
+	(void)snprintf(text, len, "%s: %u rank%s, %u communicator%s", what, snap->n_ranks,
 		       snap->n_ranks == 1 ? "" : "s", snap->n_comms, snap->n_comms == 1 ? "" : "s");
 }
 
 static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	const struct cw_text t = { .out = stdout };
-	bool is_open = args->flight_recorder && n_pending(snap);
+	bool is_open = args->flight_recorder && (n_open(snap) || n_unread(snap));
 	struct cw_slow_list slow;
 	int status = CW_EXIT_OK;
 	char open_text[160];

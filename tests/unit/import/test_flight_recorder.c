@@ -301,6 +301,15 @@ Test(flight_recorder, json_that_would_take_gigabytes_is_refused_before_it_is_rea
 	cr_assert_not_null(strstr(set.notes[0], "too much memory"), "%s", set.notes[0]);
 }
 
+Test(flight_recorder, a_version_older_than_those_known_is_refused_and_a_newer_one_is_said)
+{
+	add_text("r0.json", "{\"version\": \"2.1\", \"entries\": []}");
+	add_text("r1.json", "{\"version\": \"2.11\", \"entries\": []}");
+	judge();
+	cr_assert(has_note("r0.json cannot be used: dump version 2.1: older than 2.2"));
+	cr_assert(has_note("dump version 2.11 is newer than 2.10, the newest known here"));
+}
+
 Test(flight_recorder, versions_that_differ_are_said)
 {
 	add_text("r0.json", "{\"version\": \"2.3\", \"entries\": []}");
@@ -617,6 +626,27 @@ Test(flight_recorder, members_of_a_launch_without_its_end_have_completed)
 	judge();
 	cr_assert_eq(snap->comms[0].members[0].coll_completed, 3);
 	cr_assert_eq(snap->comms[0].members[0].pending->coll_seq, 4);
+}
+
+Test(flight_recorder, a_number_that_several_calls_have_is_none)
+{
+	for (int rank = 0; rank < 2; rank++)
+		add_rank(rank, "[0,1]",
+			 ENTRY("all_reduce", "1", "0", "completed",
+			       "false") "," ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	judge();
+	cr_assert_eq(set.sources[0].dump.n_bad_entries, 2);
+	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+}
+
+/* Rank 0's dump is the older one: where it stands now is not known, but it was in a call. */
+Test(flight_recorder, an_open_call_counts_where_no_member_shows_it)
+{
+	add_rank(0, "[0,1]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	add_rank(1, "[0,1]", ENTRY("all_reduce", "5", "0", "completed", "false"));
+	judge();
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert_eq(snap->open_calls, 1);
 }
 
 Test(flight_recorder, who_has_never_used_a_group_is_not_in_its_calls)

@@ -119,6 +119,55 @@ static void copy(const char *from, const char *to, size_t most)
 	fclose(t);
 }
 
+/* Two ranks of one group; the entries of rank 0 are given, rank 1 has completed the first five. */
+static int analyze_entries(const char *entries)
+{
+	static const char done[] =
+		"{\"process_group\":[\"4\",\"\"],\"profiling_name\":\"nccl:all_reduce\","
+		"\"collective_seq_id\":5,\"state\":\"completed\"}";
+
+	for (int rank = 0; rank < 2; rank++) {
+		char name[8];
+		FILE *f;
+
+		snprintf(name, sizeof(name), "rank_%d", rank);
+		f = fopen(path_of(name), "w");
+		cr_assert_not_null(f);
+		fprintf(f,
+			"{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0,1]}},"
+			"\"entries\":[%s]}",
+			rank == 0 ? entries : done);
+		fclose(f);
+	}
+	return ANALYZE("--flight-recorder", dir);
+}
+
+#define CALL(name, seq, more)                                                                      \
+	"{\"process_group\":[\"4\",\"\"],\"profiling_name\":\"nccl:" name                          \
+	"\",\"collective_seq_id\":" seq ",\"p2p_seq_id\":0" more "}"
+
+Test(analyze, dumps_exit_0_only_where_no_call_is_open_or_may_be)
+{
+	static const struct {
+		const char *entries, *says;
+	} rows[] = {
+		/* dumped before rank 1 went on */
+		{ CALL("all_reduce", "1", ""), "1 call had not completed" },
+		{ CALL("swap 0->1", "5", ",\"is_p2p\":true"), "1 call had not completed" },
+		{ CALL("all_reduce", "6", ",\"is_p2p\":true"), "1 entry could not be read" },
+		{ CALL("all_reduce", "null", ""), "1 entry could not be read" },
+		{ "{\"process_group\":null,\"collective_seq_id\":6},{}",
+		  "2 entries could not be read, so a call may be open" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		cr_assert_eq(analyze_entries(rows[i].entries), CW_EXIT_NO_DATA, "%zu: %s", i, out);
+		assert_says(rows[i].says);
+	}
+	cr_assert_eq(analyze_entries(CALL("all_reduce", "5", ",\"state\":\"completed\"")),
+		     CW_EXIT_OK, "%s", out);
+}
+
 /* One dump of four: too little to speak of a job. */
 Test(analyze, a_quarter_of_a_job_is_not_enough_data)
 {
