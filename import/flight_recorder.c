@@ -17,6 +17,8 @@
 #include "common/text.h"
 
 #define MAX_SOURCES 65536u
+/* No job has more ranks; times of day have six digits. */
+#define LAST_RANK_AT_END 99999
 /* What a person would still read. */
 #define MAX_NOTES 64u
 
@@ -59,32 +61,54 @@ static const char *extension_of(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 
-	/* ".json" is an extension, ".rank_3" is not. */
-	if (dot && strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz") == strlen(dot + 1))
+	/* ".json" and ".pt2" are extensions, ".rank_3" is not. */
+	if (dot && (strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz") == strlen(dot + 1) ||
+		    strcmp(dot, ".pt2") == 0))
 		return dot;
 	return name + strlen(name);
 }
 
-/*
- * "_dump_12", "nccl_trace_rank_12", "rank12_1763770000.pt2": 12. The number behind "rank", else the
- * one at the end. CW_FR_NONE: neither.
- */
-static int32_t rank_of_name(const char *name)
+/* "trace_12.json": 12. */
+static int32_t number_at_end(const char *name)
 {
-	const char *word = strstr(name, "rank");
 	size_t end = (size_t)(extension_of(name) - name), start = end;
-	int32_t rank;
 
-	for (; word; word = strstr(word + 4, "rank")) {
-		const char *digits = word + 4 + strspn(word + 4, "_-");
-
-		rank = number_of(digits, strspn(digits, "0123456789"));
-		if (rank != CW_FR_NONE)
-			return rank;
-	}
 	while (start > 0 && name[start - 1] >= '0' && name[start - 1] <= '9')
 		start--;
 	return number_of(name + start, end - start);
+}
+
+/* "rank_12_of_day_3": 12. */
+static int32_t number_behind(const char *name, const char *what)
+{
+	const char *word = strstr(name, what);
+	size_t len = strlen(what);
+
+	for (; word; word = strstr(word + len, what)) {
+		const char *digits = word + len + strspn(word + len, "_-");
+		int32_t number = number_of(digits, strspn(digits, "0123456789"));
+
+		if (number != CW_FR_NONE)
+			return number;
+	}
+	return CW_FR_NONE;
+}
+
+/*
+ * PyTorch appends the rank to TORCH_FR_DUMP_TEMP_FILE, whatever that is, so the number at the end
+ * comes first: what stands behind "rank" before it may be a node's. Longer ones at the end are
+ * times of day: "rank_3_142501". CW_FR_NONE: the name holds no rank.
+ */
+static int32_t rank_of_name(const char *name)
+{
+	int32_t global = number_behind(name, "global_rank"), last = number_at_end(name);
+	int32_t rank = number_behind(name, "rank");
+
+	if (global != CW_FR_NONE)
+		return global;
+	if (last != CW_FR_NONE && (last <= LAST_RANK_AT_END || rank == CW_FR_NONE))
+		return last;
+	return rank;
 }
 
 static int keep(struct cw_fr_set *set, int32_t rank, int64_t file_ns, const struct cw_fr_dump *dump)
@@ -119,6 +143,23 @@ static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, 
 	return rank != CW_FR_NONE;
 }
 
+/*
+ * *rank is that of the name. It is believed: PyTorch (2.4 to 2.10) writes the rank into the name
+ * and nowhere in the dump, so one in there was added by somebody else, who may have meant another.
+ */
+static int settle_rank(struct cw_fr_set *set, const char *file_name, const struct cw_fr_dump *dump,
+		       int32_t *rank)
+{
+	if (*rank == CW_FR_NONE && dump->rank == CW_FR_NONE)
+		return add_note(set, "%s: neither the dump nor its name tells a rank", file_name);
+	if (*rank == CW_FR_NONE)
+		*rank = dump->rank;
+	else if (dump->rank != CW_FR_NONE && dump->rank != *rank)
+		return add_note(set, "%s: the dump says it is of rank %d: taken for rank %d's",
+				file_name, dump->rank, *rank);
+	return 0;
+}
+
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
 		  int64_t file_ns)
 {
@@ -135,11 +176,9 @@ int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data
 			return add_note(set, "%s cannot be used: %s", file_name, err.text);
 		return 0; /* something else that lies there */
 	}
-	if (dump.rank != CW_FR_NONE)
-		rank = dump.rank;
-	r = rank == CW_FR_NONE
-		    ? add_note(set, "%s: neither the dump nor its name tells a rank", file_name)
-		    : keep(set, rank, file_ns, &dump);
+	r = settle_rank(set, file_name, &dump, &rank);
+	if (r == 0 && rank != CW_FR_NONE)
+		r = keep(set, rank, file_ns, &dump);
 	if (r < 0 || rank == CW_FR_NONE)
 		cw_fr_dump_fini(&dump);
 	return r;

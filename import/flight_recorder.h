@@ -40,9 +40,9 @@ struct cw_fr_set {
 };
 
 /*
- * Takes the contents of one file. The rank is the dump's own, else the number behind "rank" in the
- * name, else the one at its end without extension. Damage becomes a note, not an error: 0, -ENOMEM
- * or -E2BIG (too many).
+ * Takes the contents of one file. The rank is the number behind "global_rank" in the name, else the
+ * one at its end without extension, else that behind "rank", else the dump's own. Damage becomes a
+ * note, not an error: 0, -ENOMEM or -E2BIG (too many).
  */
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
 		  int64_t file_ns);

@@ -81,7 +81,7 @@ struct cw_fr_group {
 };
 
 struct cw_fr_dump {
-	int32_t rank; /* as the dump itself says; CW_FR_NONE = it does not */
+	int32_t rank; /* as the dump itself says; CW_FR_NONE = it does not, as PyTorch's do not */
 	uint32_t major, minor;
 	uint32_t nccl_version; /* as ncclGetVersion(); 0 = unknown */
 	bool has_entries;

@@ -562,9 +562,10 @@ static int compare_sources(const void *a, const void *b)
 
 	if (sa->rank != sb->rank)
 		return sa->rank > sb->rank ? 1 : -1;
-	/* Of two dumps of one rank the newer one counts. */
-	return (sa->dump.newest_ns < sb->dump.newest_ns) -
-	       (sa->dump.newest_ns > sb->dump.newest_ns);
+	/* Of two dumps of one rank the newer one counts; files tell where calls do not. */
+	if (sa->dump.newest_ns != sb->dump.newest_ns)
+		return sa->dump.newest_ns < sb->dump.newest_ns ? 1 : -1;
+	return (sa->file_ns < sb->file_ns) - (sa->file_ns > sb->file_ns);
 }
 
 static int drop_doubles(struct merger *m)

@@ -252,10 +252,11 @@ Test(flight_recorder, the_dump_itself_may_tell_the_rank)
 Test(flight_recorder, the_name_of_the_file_tells_the_rank)
 {
 	static const char *const names[] = {
-		"_dump_3",         "nccl_trace_rank_3",     "3",
-		"rank3.json",      "trace_3.pickle",        "job7_rank-3.pt2",
-		"rank_3_20260102", "rank_3_1763770000.pkl", "frank_rank_3",
-		"dump.rank_3",
+		"_dump_3",         "nccl_trace_rank_3",        "3",
+		"rank3.json",      "trace_3.pickle",           "job7_rank-3.pt2",
+		"rank_3_20260102", "rank_3_1763770000.pkl",    "frank_rank_3",
+		"dump.rank_3",     "fr_noderank0_3",           "local_rank1_global_rank3",
+		"rank_3_142501",   "global_rank3_local_rank1",
 	};
 	static const char dump[] = "{\"version\":\"2.9\",\"entries\":[]}";
 
@@ -266,6 +267,38 @@ Test(flight_recorder, the_name_of_the_file_tells_the_rank)
 	}
 	cr_assert_eq(cw_fr_set_add(&set, "rank_of_nobody.json", dump, sizeof(dump) - 1, 0), 0);
 	cr_assert_eq(set.n_notes, 1);
+}
+
+static const char dump_of_rank_2[] = "{\"version\":\"2.9\",\"rank\":2,\"entries\":[]}";
+
+Test(flight_recorder, a_dump_that_contradicts_its_name_is_said_and_the_name_believed)
+{
+	add_text("rank_3", dump_of_rank_2);
+	add_text("nccl_trace_rank_2", dump_of_rank_2);
+	judge();
+	cr_assert_eq(snap->n_ranks, 2);
+	cr_assert_eq(snap->ranks[1].rank, 3);
+	cr_assert(has_note("rank_3: the dump says it is of rank 2: taken for rank 3's"));
+	cr_assert_not(has_note("nccl_trace_rank_2"));
+}
+
+/* Of dumps whose calls have no times, and in either order. */
+Test(flight_recorder, of_two_dumps_of_a_rank_the_newer_file_counts)
+{
+	static const char empty[] = "{\"version\":\"2.9\",\"entries\":[]}";
+
+	for (int is_first = 0; is_first < 2; is_first++) {
+		const char *a = is_first ? empty : dump_of_rank_2;
+		const char *b = is_first ? dump_of_rank_2 : empty;
+
+		cr_assert_eq(cw_fr_set_add(&set, "a_2", a, strlen(a), 1 + is_first), 0);
+		cr_assert_eq(cw_fr_set_add(&set, "b_2", b, strlen(b), 2 - is_first), 0);
+		judge();
+		cr_assert_eq(set.n_sources, 1);
+		cr_assert_eq(set.sources[0].dump.rank, CW_FR_NONE, "%d", is_first);
+		cr_assert(has_note("more than one dump of rank 2: the newest is used"));
+		fini();
+	}
 }
 
 Test(flight_recorder, what_should_be_a_dump_and_is_none_is_named_but_no_log)
