@@ -104,7 +104,9 @@ static int read_group(struct reader *r, const struct cw_value *key, const struct
 
 	if (key->type != CW_VALUE_STR)
 		return 0;
-	*g = (struct cw_fr_group){ .key = key, .id = CW_FR_NONE, .has_config = true };
+	*g = (struct cw_fr_group){
+		.key = key, .id = CW_FR_NONE, .older_id = CW_FR_NONE, .has_config = true
+	};
 	g->name = copy_name(r->dump, key);
 	g->desc = copy_name(r->dump, cw_value_get(info, "desc"));
 	if (!g->name || !g->desc)
@@ -176,7 +178,7 @@ static struct cw_fr_group *find_group(struct reader *r, const struct cw_value *e
 	if (dump->n_groups - r->n_config >= 256)
 		return NULL;
 	g = &dump->groups[dump->n_groups];
-	*g = (struct cw_fr_group){ .key = pg, .id = CW_FR_NONE };
+	*g = (struct cw_fr_group){ .key = pg, .id = CW_FR_NONE, .older_id = CW_FR_NONE };
 	g->name = copy_name(dump, pg);
 	g->desc = copy_name(dump, desc);
 	if (!g->name || !g->desc)
@@ -313,6 +315,39 @@ static void note_time(struct cw_fr_dump *dump, int64_t t_ns)
 		dump->newest_ns = t_ns;
 }
 
+/*
+ * The group was made anew under its name where an entry has a higher id than those before it.
+ * False: a lower one after a higher one, which is of neither.
+ */
+static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_t order)
+{
+	int64_t id;
+
+	if (!cw_value_int(cw_value_get(entry, "pg_id"), &id) || id < 0 || id == g->id)
+		return true;
+	if (id < g->id)
+		return false;
+	if (g->id != CW_FR_NONE) {
+		g->older_id = g->id;
+		g->since = order;
+		g->has_p2p = false;
+		g->highest_coll = 0;
+	}
+	g->id = id;
+	return true;
+}
+
+/* Calls on groups that were destroyed are of the past, open or not. */
+static void drop_past(struct cw_fr_dump *dump)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < dump->n_ops; i++)
+		if (dump->ops[i].order >= dump->groups[dump->ops[i].group].since)
+			dump->ops[n++] = dump->ops[i];
+	dump->n_ops = n;
+}
+
 static int read_entries(struct reader *r)
 {
 	const struct cw_value *entries = cw_value_get(r->root, "entries");
@@ -331,12 +366,11 @@ static int read_entries(struct reader *r)
 		struct cw_fr_group *g = find_group(r, entries->items[i]);
 		int64_t id;
 
-		if (!g || !cw_fr_entry_read(dump, entries->items[i], op)) {
+		if (!g || !cw_fr_entry_read(dump, entries->items[i], op) ||
+		    !take_id(g, entries->items[i], i)) {
 			dump->n_bad_entries++;
 			continue;
 		}
-		if (cw_value_int(cw_value_get(entries->items[i], "pg_id"), &id) && id >= 0)
-			g->id = id;
 		if (i == 0 && cw_value_int(cw_value_get(entries->items[0], "record_id"), &id))
 			dump->is_cut = id > 0;
 		dump->has_completed = dump->has_completed || op->state == CW_FR_COMPLETED;
@@ -353,6 +387,7 @@ static int read_entries(struct reader *r)
 		note_time(dump, op->completed_ns);
 		dump->n_ops++;
 	}
+	drop_past(dump);
 	return 0;
 }
 

@@ -13,6 +13,9 @@
  *   the peer: it is not comparable between ranks.
  * - pg_status holds numbers of either kind, whatever came last, under an id (pg_id) that only this
  *   process knows; only entries say which group an id belongs to.
+ * - a group that was destroyed may be made anew under its name, as the default group always is,
+ *   with another pg_id and numbers from 1 again. Ids grow, so of several under one name the highest
+ *   is that of the group of now. Between ranks ids of one group differ.
  * - "scheduled" means "not started" only where PyTorch takes times (TORCH_NCCL_ENABLE_TIMING);
  *   calls inside a coalesced group stay so for ever, and the state is in the group's last entry,
  *   "coalesced".
@@ -70,7 +73,9 @@ struct cw_fr_group {
 	const struct cw_value *key; /* while reading only */
 	int32_t *ranks;             /* members in order; none = not recorded */
 	uint32_t n_ranks;
-	int64_t id; /* pg_id; CW_FR_NONE = no entry tells it */
+	int64_t id;       /* pg_id; CW_FR_NONE = no entry tells it */
+	int64_t older_id; /* of one of that name that entries tell of too; CW_FR_NONE = none */
+	uint32_t since;   /* while reading only: the order of the first entry of this id */
 	bool has_config;
 	bool has_borrowed_ranks;  /* ranks are somebody else's, for the time of a merge */
 	uint32_t first_op, n_ops; /* its ops in the dump's, in the order they were recorded */

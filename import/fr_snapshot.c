@@ -50,7 +50,7 @@ struct merger {
 	uint32_t n_ranks;
 	struct comm_entry *comms; /* hash table, in order of appearance */
 	uint64_t places, places_max;
-	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops, n_earlier;
+	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops, n_earlier, n_of_old;
 	bool by_order, is_time_guessed;
 	bool has_noted_op, has_noted_backend, has_noted_version, has_noted_newer;
 };
@@ -243,6 +243,11 @@ static void return_ranks(struct cw_fr_set *set)
 	}
 }
 
+static bool is_default_group(const char *name, const char *desc)
+{
+	return strcmp(name, "0") == 0 || strcmp(desc, "default_pg") == 0;
+}
+
 /*
  * Members of a group whose own dump does not list them: the default group has all ranks; of another
  * one the dumps of fellow members tell, if just one group of that name has this rank.
@@ -251,7 +256,7 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 {
 	const struct comm_entry *found = NULL;
 
-	if (strcmp(g->name, "0") == 0 || strcmp(g->desc, "default_pg") == 0) {
+	if (is_default_group(g->name, g->desc)) {
 		borrow_ranks(g, m->ranks, m->n_ranks);
 		return true;
 	}
@@ -323,6 +328,44 @@ static void place_unused(const struct merger *m, struct comm_entry *e)
 
 		if (!e->comm.places[i].dump && dump && dump->has_config && !dump->n_bad_entries)
 			e->comm.places[i].dump = dump;
+	}
+}
+
+static bool was_made_anew(const struct fr_place *place)
+{
+	return place->group && place->group->older_id != CW_FR_NONE;
+}
+
+/*
+ * Of a group that was made anew, calls of before and after have the same numbers and are not to be
+ * compared. Some dump tells of both groups; one that tells of one group may mean either. Of the
+ * default group ids are mostly alike between ranks, and one of the same id means the new one.
+ */
+static void leave_out_old(struct merger *m, struct comm_entry *e)
+{
+	bool is_default = is_default_group(e->comm.name, e->comm.desc);
+	int64_t newest_id = CW_FR_NONE, older_id = CW_FR_NONE;
+
+	for (uint32_t i = 0; i < e->comm.n_ranks; i++) {
+		const struct cw_fr_group *g = e->comm.places[i].group;
+
+		if (!was_made_anew(&e->comm.places[i]))
+			continue;
+		newest_id = g->id > newest_id ? g->id : newest_id;
+		older_id = g->older_id > older_id ? g->older_id : older_id;
+	}
+	if (newest_id == CW_FR_NONE)
+		return;
+	for (uint32_t i = 0; i < e->comm.n_ranks; i++) {
+		struct fr_place *place = &e->comm.places[i];
+
+		if (!place->group || !place->group->n_ops)
+			continue;
+		if (was_made_anew(place) ? !is_default || place->group->id > older_id
+					 : is_default && place->group->id == newest_id)
+			continue;
+		*place = (struct fr_place){ 0 };
+		m->n_of_old++;
 	}
 }
 
@@ -548,6 +591,13 @@ static int add_notes(struct merger *m)
 			 "where %s, others having completed later calls that need all",
 			 m->n_earlier, m->n_earlier == 1 ? "" : "s",
 			 m->n_earlier == 1 ? "it stands" : "they stand");
+	if (r == 0 && m->n_of_old)
+		r = note(
+			m,
+			"groups were made anew: of %u member%s it is not known whether %s calls are "
+			"of before or after",
+			m->n_of_old, m->n_of_old == 1 ? "" : "s",
+			m->n_of_old == 1 ? "its" : "their");
 	if (r == 0 && m->n_unnamed_ops)
 		r = note(m, "%u call%s that no rank names: shown as all_reduce", m->n_unnamed_ops,
 			 m->n_unnamed_ops == 1 ? "" : "s");
@@ -666,6 +716,8 @@ static int merge(struct merger *m)
 		r = collect_comms(m);
 	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
 		place_unused(m, e);
+	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
+		leave_out_old(m, e);
 	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
 		r = add_comm(m, e);
 	if (r == 0)

@@ -515,6 +515,87 @@ Test(flight_recorder, members_that_are_not_listed_can_be_found_again)
 		cr_assert_null(set.sources[i].dump.groups[0].ranks);
 }
 
+#define OF_ID(id, name, coll, state)                                                               \
+	"{\"process_group\":[\"0\",\"default_pg\"],\"pg_id\":" id                                  \
+	",\"profiling_name\":\"nccl:" name "\",\"collective_seq_id\":" coll ",\"state\":\"" state  \
+	"\",\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"],\"output_sizes\":[[8]],"            \
+	"\"output_dtypes\":[\"Float\"]}"
+
+static void add_default_group(int rank, const char *entries)
+{
+	char text[4096], name[16];
+
+	snprintf(name, sizeof(name), "r%d.json", rank);
+	snprintf(text, sizeof(text), "{\"version\":\"2.9\",\"entries\":[%s]}", entries);
+	add_text(name, text);
+}
+
+#define OF_OLD_GROUP                                                                               \
+	OF_ID("0", "broadcast", "1", "completed")                                                  \
+	"," OF_ID("0", "all_gather", "2", "completed") "," OF_ID("0", "all_reduce", "3", "started")
+#define OF_NEW_GROUP(state)                                                                        \
+	OF_ID("1", "all_reduce", "1", "completed") "," OF_ID("1", "all_reduce", "2", state)
+
+/* An abort has left a call open on the old one for ever. */
+Test(flight_recorder, a_default_group_that_was_made_anew_is_another_one)
+{
+	for (int rank = 0; rank < 3; rank++)
+		add_default_group(rank, OF_OLD_GROUP "," OF_NEW_GROUP("completed"));
+	judge();
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert_eq(snap->open_calls, 0);
+	cr_assert_eq(set.sources[0].dump.n_bad_entries, 0);
+	fini();
+
+	add_default_group(0, OF_OLD_GROUP "," OF_NEW_GROUP("started"));
+	add_default_group(1, OF_OLD_GROUP "," OF_ID("1", "all_reduce", "1", "completed"));
+	add_default_group(2, OF_OLD_GROUP "," OF_NEW_GROUP("started"));
+	judge();
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
+	cr_assert_eq(verdict.coll_seq, 2);
+}
+
+/* The buffer of rank 2 has lost its calls on the old group. */
+Test(flight_recorder, calls_before_and_after_a_group_was_made_anew_are_not_compared)
+{
+	add_default_group(0, OF_OLD_GROUP "," OF_NEW_GROUP("started"));
+	add_default_group(1, OF_OLD_GROUP "," OF_NEW_GROUP("started"));
+	add_default_group(2, OF_NEW_GROUP("started"));
+	judge();
+	cr_assert_neq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(snap->comms[0].members[2].pending->coll_seq, 2);
+}
+
+/* Rank 2 may still be in the old group, or in the new one as a process that has made no other. */
+Test(flight_recorder, which_of_two_groups_a_rank_means_may_be_unknown)
+{
+	add_default_group(0, OF_OLD_GROUP "," OF_NEW_GROUP("started"));
+	add_default_group(1, OF_OLD_GROUP "," OF_NEW_GROUP("started"));
+	add_default_group(2, OF_ID("0", "all_reduce", "1", "completed"));
+	judge();
+	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(snap->open_calls, 2);
+	cr_assert(has_note("groups were made anew: of 1 member"));
+}
+
+Test(flight_recorder, ids_of_one_group_differ_between_ranks)
+{
+	add_default_group(0, OF_ID("3", "all_reduce", "7", "started"));
+	add_default_group(1, OF_ID("8", "all_reduce", "7", "started"));
+	add_default_group(2, OF_ID("2", "all_reduce", "6", "completed"));
+	judge();
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 2);
+}
+
+Test(flight_recorder, a_call_on_an_older_group_after_one_on_a_newer_is_of_neither)
+{
+	add_default_group(0,
+			  OF_NEW_GROUP("completed") "," OF_ID("0", "all_reduce", "3", "started"));
+	judge();
+	cr_assert_eq(set.sources[0].dump.n_bad_entries, 1);
+}
+
 #define HASH "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 
 static void expect_label(const char *name, const char *desc, const char *label)
