@@ -539,6 +539,9 @@ static int note_silence(struct merger *m)
 	for (uint32_t s = 0; s < set->n_sources; s++) {
 		const struct cw_fr_dump *d = &set->sources[s].dump;
 
+		/* An entry that could not be read may be of an open call. */
+		if (d->n_bad_entries)
+			return 0;
 		for (uint32_t i = 0; i < d->n_ops; i++)
 			if (d->ops[i].state != CW_FR_COMPLETED)
 				return 0;

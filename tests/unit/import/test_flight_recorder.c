@@ -173,6 +173,21 @@ Test(flight_recorder, an_open_call_is_no_silence)
 	cr_assert(!has_note("before the dumps were written"));
 }
 
+Test(flight_recorder, of_an_entry_that_cannot_be_read_it_is_not_said_that_it_has_completed)
+{
+	static const char text[] =
+		"{\"version\":\"2.9\",\"entries\":[{},{\"process_group\":[\"0\",\"\"],"
+		"\"profiling_name\":\"nccl:all_reduce\",\"collective_seq_id\":1,"
+		"\"state\":\"completed\",\"time_created_ns\":1700000000000000000}]}";
+
+	cr_assert_eq(
+		cw_fr_set_add(&set, "rank_0", text, sizeof(text) - 1, INT64_C(1700000060) * SECOND),
+		0);
+	judge();
+	cr_assert(has_note("1 entry could not be read"));
+	cr_assert(!has_note("before the dumps were written"));
+}
+
 Test(flight_recorder, a_rank_that_lists_nothing_is_not_in_the_call)
 {
 	judge_directory("quiet_rank");
