@@ -101,6 +101,10 @@ struct cw_fr_dump {
 	uint32_t n_bad_entries, n_unknown_ops, n_unknown_backends;
 	char unknown_op[48], unknown_backend[24]; /* the first ones */
 	int64_t newest_ns;                        /* of all times; 0 = none */
+	/* cw_fr_snapshot()'s own. */
+	int64_t taken_ns; /* by the clock of its times; 0 = not known */
+	int64_t shift_ns; /* from its times to those of the snapshot */
+	bool is_undated;  /* how old its calls were is not known, for it or for another dump */
 	struct cw_fr_stacks stacks;
 	struct cw_arena arena; /* owner of all of the above */
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "import/fr_exchange.h"
+#include "import/fr_time.h"
 #include "record/record_layout.h"
 
 /* Completed calls kept per member: enough to see where two histories part. */
@@ -54,6 +55,12 @@ static int compare_calls(const void *a, const void *b)
 	return va - vb;
 }
 
+static void note_first(int64_t *first_ns, int64_t time_ns)
+{
+	if (time_ns && (!*first_ns || time_ns < *first_ns))
+		*first_ns = time_ns;
+}
+
 static void look_at_call(struct fr_comm *comm, const struct cw_fr_op *op)
 {
 	comm->calls[comm->n_calls++] = op;
@@ -62,7 +69,16 @@ static void look_at_call(struct fr_comm *comm, const struct cw_fr_op *op)
 	if (!comm->lowest_pending || op->coll_seq < comm->lowest_pending) {
 		comm->lowest_pending = op->coll_seq;
 		comm->pending_kind = op->kind;
+		comm->pending_ns = 0;
 	}
+	if (op->coll_seq == comm->lowest_pending)
+		note_first(&comm->pending_ns, op->created_ns);
+}
+
+static void look_at_p2p(struct fr_comm *comm, const struct cw_fr_op *op)
+{
+	if (op->state != CW_FR_COMPLETED && op->peer >= 0 && (uint32_t)op->peer < comm->n_ranks)
+		note_first(&comm->asked_ns[op->peer], op->created_ns);
 }
 
 /* The member's calls on the group are there from the first one. */
@@ -161,7 +177,8 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 		if (comm->places[p].group)
 			n += comm->places[p].group->n_ops;
 	comm->calls = cw_arena_new_array(arena, const struct cw_fr_op *, n);
-	if (!comm->calls)
+	comm->asked_ns = cw_arena_new_array(arena, int64_t, comm->n_ranks);
+	if (!comm->calls || !comm->asked_ns)
 		return -ENOMEM;
 	for (uint32_t p = 0; p < comm->n_ranks; p++) {
 		const struct fr_place *place = &comm->places[p];
@@ -171,6 +188,8 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 
 			if (is_collective(op))
 				look_at_call(comm, op);
+			else
+				look_at_p2p(comm, op);
 			/* It may have been made, and not be listed any more. */
 			if (!is_collective(op) || op->p2p_seq)
 				comm->has_p2p = true;
@@ -212,7 +231,8 @@ static uint8_t progress_of(const struct cw_fr_dump *dump, const struct cw_fr_op 
 	case CW_FR_COMPLETED:
 		return CW_PROGRESS_COMPLETED;
 	case CW_FR_STARTED:
-		return CW_PROGRESS_REACHED;
+		/* It may have been there for a moment only, as a healthy job's calls are. */
+		return dump->is_undated ? CW_PROGRESS_UNKNOWN : CW_PROGRESS_REACHED;
 	default:
 		return dump->is_timed ? CW_PROGRESS_ENQUEUED : CW_PROGRESS_UNKNOWN;
 	}
@@ -230,8 +250,8 @@ static struct cw_op make_op(const struct cw_fr_dump *dump, const struct cw_fr_op
 			       .count = op->count,
 			       .bytes = op->bytes,
 			       .stack = op->stack ? dump->stacks.numbers[op->stack - 1] : 0,
-			       .enter_ns = op->created_ns,
-			       .return_ns = op->created_ns };
+			       .enter_ns = fr_common_time(dump, op->created_ns),
+			       .return_ns = fr_common_time(dump, op->created_ns) };
 }
 
 static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dump *dump,
@@ -320,12 +340,14 @@ static int make_room(const struct fr_comm *comm, const struct fr_place *place,
 	return m->window && m->p2p ? 0 : -ENOMEM;
 }
 
-static void note_progress(struct cw_snap_member *m, const struct cw_fr_op *op)
+static void note_progress(struct cw_snap_member *m, const struct cw_fr_dump *dump,
+			  const struct cw_fr_op *op)
 {
-	if (op->created_ns > m->progress_ns)
-		m->progress_ns = op->created_ns;
-	if (op->completed_ns > m->progress_ns)
-		m->progress_ns = op->completed_ns;
+	int64_t newest_ns = op->completed_ns > op->created_ns ? op->completed_ns : op->created_ns;
+
+	newest_ns = fr_common_time(dump, newest_ns);
+	if (newest_ns > m->progress_ns)
+		m->progress_ns = newest_ns;
 }
 
 static void forget_progress(struct cw_snap_member *m)
@@ -348,7 +370,7 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 		const struct cw_fr_op *op = &ops[i];
 		struct cw_op out;
 
-		note_progress(m, op);
+		note_progress(m, place->dump, op);
 		if (op->coll_seq > m->coll_entered)
 			m->coll_entered = op->coll_seq;
 		if (is_collective(op)) {
@@ -376,7 +398,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 	if (m->coll_reached < m->coll_completed)
 		m->coll_reached = m->coll_completed;
 	m->known |= CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_COMPLETED;
-	if (place->dump->is_timed && lowest_pending <= m->coll_completed + 1)
+	if (place->dump->is_timed && !place->dump->is_undated &&
+	    lowest_pending <= m->coll_completed + 1)
 		m->known |= CW_KNOWN_REACHED;
 }
 
@@ -457,6 +480,19 @@ static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_
 	       (m->known & CW_KNOWN_COMPLETED && m->coll_completed + 2 < comm->had_all);
 }
 
+/* It may have made the call that others wait in since; all clocks taken to agree. */
+static bool was_dumped_before(const struct fr_comm *comm, uint32_t at,
+			      const struct cw_snap_member *m)
+{
+	int64_t taken_ns = comm->places[at].dump->taken_ns;
+
+	if (!taken_ns)
+		return false;
+	return comm->asked_ns[at] > taken_ns ||
+	       (comm->pending_ns > taken_ns && m->known & CW_KNOWN_ENTERED &&
+		m->coll_entered < comm->lowest_pending);
+}
+
 int fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
 		   struct cw_snap_member *ret)
 {
@@ -479,6 +515,10 @@ int fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
 		put_behind(&m);
 	if (was_dumped_earlier(comm, &m)) {
 		comm->n_earlier++;
+		return 0;
+	}
+	if (was_dumped_before(comm, at, &m)) {
+		comm->n_before++;
 		return 0;
 	}
 	choose_ops(&m);

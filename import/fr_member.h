@@ -25,6 +25,8 @@ struct fr_comm {
 	uint64_t lowest_pending; /* coll_seq; 0 = none */
 	uint64_t highest;        /* coll_seq anybody has come to */
 	uint8_t pending_kind;    /* at lowest_pending */
+	int64_t pending_ns;      /* when the first of its members made it; 0 = not known */
+	int64_t *asked_ns;       /* of each place: the first open send to it or receive from it */
 	uint64_t had_all;        /* the last coll_seq of which it is known that all had come */
 	bool has_p2p;
 	bool is_p2p_whole;             /* the dumps hold every send and receive ever made on it */
@@ -36,6 +38,7 @@ struct fr_comm {
 	/* Counted while members are made. */
 	uint32_t n_unnamed_ops;
 	uint32_t n_earlier; /* dumped before others went on: where they stand is not known */
+	uint32_t n_before;  /* … before others made the call they wait in */
 };
 
 /* 0 or -ENOMEM. */

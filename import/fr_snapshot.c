@@ -50,7 +50,8 @@ struct merger {
 	uint32_t n_ranks;
 	struct comm_entry *comms; /* hash table, in order of appearance */
 	uint64_t places, places_max;
-	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops, n_earlier, n_of_old;
+	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
+	uint32_t n_earlier, n_before, n_of_old;
 	bool by_order, is_time_guessed;
 	bool has_noted_op, has_noted_backend, has_noted_version, has_noted_newer;
 };
@@ -454,6 +455,7 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 			r = cw_snapshot_set_member(m->snap, index, i, &member);
 	}
 	m->n_earlier += e->comm.n_earlier;
+	m->n_before += e->comm.n_before;
 	return r;
 }
 
@@ -545,8 +547,8 @@ static int note_silence(struct merger *m)
 		for (uint32_t i = 0; i < d->n_ops; i++)
 			if (d->ops[i].state != CW_FR_COMPLETED)
 				return 0;
-		if (d->newest_ns > newest_ns)
-			newest_ns = d->newest_ns;
+		if (fr_common_time(d, d->newest_ns) > newest_ns)
+			newest_ns = fr_common_time(d, d->newest_ns);
 	}
 	silent_ns = m->snap->now_ns - newest_ns;
 	if (!newest_ns || silent_ns < m->snap->thresholds.stall_min_ns)
@@ -601,6 +603,12 @@ static int add_notes(struct merger *m)
 			"of before or after",
 			m->n_of_old, m->n_of_old == 1 ? "" : "s",
 			m->n_of_old == 1 ? "its" : "their");
+	if (r == 0 && m->n_before)
+		r = note(m,
+			 "dumps of different moments: %u member%s of groups %s dumped before "
+			 "others made the call they wait in, and may have made it since",
+			 m->n_before, m->n_before == 1 ? "" : "s",
+			 m->n_before == 1 ? "was" : "were");
 	if (r == 0 && m->n_unnamed_ops)
 		r = note(m, "%u call%s that no rank names: shown as all_reduce", m->n_unnamed_ops,
 			 m->n_unnamed_ops == 1 ? "" : "s");

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dumps are not taken at one instant, and nodes' clocks differ. How long a call had been open, only
+ * its own dump tells: from the call to the time of the file, which a call made a moment before does
+ * not outgrow because another rank's dump is a minute younger. So each dump is moved on the clock
+ * until all of them end now.
+ */
 #include "import/fr_time.h"
 
 #include "common/clock.h"
@@ -7,48 +13,128 @@
 #define FILE_TIME_LIMIT_NS (24 * 3600 * CW_NS_PER_S)
 /* PyTorch's own default. */
 #define DEFAULT_TIMEOUT_NS (600 * CW_NS_PER_S)
+/*
+ * PyTorch ends a process whose call has timed out, and writes its dump before: at the latest when
+ * the watchdog itself has been silent for 8 minutes. A call that is older by more was copied, too.
+ */
+#define TIMEOUT_SLACK_NS (600 * CW_NS_PER_S)
+
+/* Of a file server's clock, which need not be the node's. */
+#define CLOCK_SLACK_NS (60 * CW_NS_PER_S)
+
 struct pending {
 	bool is_any;
 	int64_t expires_ns;  /* when the first of them times out */
+	int64_t latest_ns;   /* when the last of them does, as its job allows or by default */
 	int64_t shortest_ns; /* timeout */
 };
 
 static void look_at_op(const struct cw_fr_op *op, struct pending *p)
 {
 	int64_t timeout_ns = op->timeout_ns ? op->timeout_ns : DEFAULT_TIMEOUT_NS;
+	int64_t long_ns = timeout_ns > DEFAULT_TIMEOUT_NS ? timeout_ns : DEFAULT_TIMEOUT_NS;
 
 	if (op->state == CW_FR_COMPLETED || op->created_ns <= 0 ||
-	    op->created_ns > INT64_MAX - timeout_ns)
+	    op->created_ns > INT64_MAX - long_ns)
 		return;
 	if (!p->is_any || op->created_ns + timeout_ns < p->expires_ns)
 		p->expires_ns = op->created_ns + timeout_ns;
+	if (!p->is_any || op->created_ns + long_ns > p->latest_ns)
+		p->latest_ns = op->created_ns + long_ns;
 	if (!p->is_any || timeout_ns < p->shortest_ns)
 		p->shortest_ns = timeout_ns;
 	p->is_any = true;
 }
 
-bool fr_find_now(const struct cw_fr_set *set, struct cw_snapshot *snap)
+static struct pending pending_of(const struct cw_fr_dump *dump)
 {
-	struct cw_thresholds *t = &snap->thresholds;
-	int64_t newest_ns = 0, file_ns = 0;
 	struct pending p = { 0 };
-	bool is_guessed = false;
+
+	for (uint32_t i = 0; i < dump->n_ops; i++)
+		look_at_op(&dump->ops[i], &p);
+	return p;
+}
+
+static void add_pending(struct pending *all, const struct pending *p)
+{
+	if (!p->is_any)
+		return;
+	if (!all->is_any || p->expires_ns < all->expires_ns)
+		all->expires_ns = p->expires_ns;
+	if (!all->is_any || p->shortest_ns < all->shortest_ns)
+		all->shortest_ns = p->shortest_ns;
+	all->is_any = true;
+}
+
+/* The file's time may be when the dump was taken. */
+static bool is_plausible(const struct cw_fr_source *src, const struct pending *p)
+{
+	return src->file_ns > 0 && src->file_ns + CLOCK_SLACK_NS >= src->dump.newest_ns &&
+	       src->file_ns - src->dump.newest_ns <= FILE_TIME_LIMIT_NS &&
+	       (!p->is_any || src->file_ns - TIMEOUT_SLACK_NS <= p->latest_ns);
+}
+
+static int64_t taken_ns(const struct cw_fr_source *src)
+{
+	return src->file_ns > src->dump.newest_ns ? src->file_ns : src->dump.newest_ns;
+}
+
+/* Dumps without a time have nothing to be moved. */
+static void move_to(struct cw_fr_set *set, int64_t now_ns)
+{
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		struct cw_fr_dump *dump = &set->sources[s].dump;
+
+		if (!dump->newest_ns)
+			continue;
+		dump->taken_ns = taken_ns(&set->sources[s]);
+		dump->shift_ns = now_ns - dump->taken_ns;
+	}
+}
+
+static void mark_undated(struct cw_fr_set *set)
+{
+	for (uint32_t s = 0; s < set->n_sources; s++)
+		set->sources[s].dump.is_undated = true;
+}
+
+/* Finds what all dumps together tell. False: the time of a file cannot be that of its dump. */
+static bool look_at_set(const struct cw_fr_set *set, struct pending *ret_all,
+			int64_t *ret_newest_ns, int64_t *ret_taken_ns)
+{
+	bool are_plausible = true;
 
 	for (uint32_t s = 0; s < set->n_sources; s++) {
 		const struct cw_fr_source *src = &set->sources[s];
+		struct pending p = pending_of(&src->dump);
 
-		if (src->dump.newest_ns > newest_ns)
-			newest_ns = src->dump.newest_ns;
-		if (src->file_ns > file_ns)
-			file_ns = src->file_ns;
-		for (uint32_t i = 0; i < src->dump.n_ops; i++)
-			look_at_op(&src->dump.ops[i], &p);
+		add_pending(ret_all, &p);
+		if (src->dump.newest_ns > *ret_newest_ns)
+			*ret_newest_ns = src->dump.newest_ns;
+		if (!src->dump.newest_ns)
+			continue;
+		if (taken_ns(src) > *ret_taken_ns)
+			*ret_taken_ns = taken_ns(src);
+		are_plausible = are_plausible && is_plausible(src, &p);
 	}
-	if (file_ns >= newest_ns && file_ns - newest_ns <= FILE_TIME_LIMIT_NS) {
-		snap->now_ns = file_ns;
+	return are_plausible;
+}
+
+bool fr_find_now(struct cw_fr_set *set, struct cw_snapshot *snap)
+{
+	struct cw_thresholds *t = &snap->thresholds;
+	int64_t newest_ns = 0, last_ns = 0;
+	struct pending p = { 0 };
+	bool is_guessed = false;
+
+	if (look_at_set(set, &p, &newest_ns, &last_ns) && last_ns) {
+		snap->now_ns = last_ns;
+		move_to(set, last_ns);
 	} else {
 		snap->now_ns = p.is_any && p.expires_ns > newest_ns ? p.expires_ns : newest_ns;
 		is_guessed = p.is_any;
+		if (is_guessed)
+			mark_undated(set);
 	}
 	snap->wall_ns = snap->now_ns;
 	/* A first call may take long, but not longer than the job itself allows. */
@@ -57,4 +143,9 @@ bool fr_find_now(const struct cw_fr_set *set, struct cw_snapshot *snap)
 		t->first_op_per_rank_ns = 0;
 	}
 	return is_guessed;
+}
+
+int64_t fr_common_time(const struct cw_fr_dump *dump, int64_t time_ns)
+{
+	return time_ns ? time_ns + dump->shift_ns : 0;
 }
