@@ -267,11 +267,24 @@ static int64_t time_at(const struct cw_value *entry, const char *key)
 	return t > 0 && t < INT64_MAX / 2 ? t : 0;
 }
 
+/*
+ * ProcessGroupGloo records calls without events, so that none is ever seen to start or complete,
+ * and retires each once its work is done. NCCL's watchdog also retires those it gives up.
+ */
+static bool is_done_by_gloo(const struct cw_value *entry)
+{
+	static const char prefix[] = "gloo:";
+	const struct cw_value *name = cw_value_get(entry, "profiling_name");
+
+	return name && name->type == CW_VALUE_STR && name->len >= sizeof(prefix) - 1 &&
+	       memcmp(name->text, prefix, sizeof(prefix) - 1) == 0 && int_at(entry, "retired", 0);
+}
+
 static uint8_t state_of(const struct cw_value *entry)
 {
 	const struct cw_value *state = cw_value_get(entry, "state");
 
-	if (cw_value_is_text(state, "completed"))
+	if (cw_value_is_text(state, "completed") || is_done_by_gloo(entry))
 		return CW_FR_COMPLETED;
 	return cw_value_is_text(state, "started") ? CW_FR_STARTED : CW_FR_SCHEDULED;
 }

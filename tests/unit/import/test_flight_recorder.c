@@ -817,6 +817,32 @@ Test(flight_recorder, a_receive_from_anybody_waits_for_nobody_in_particular)
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 }
 
+#define BY_GLOO(backend, coll, retired)                                                            \
+	"{\"process_group\":[\"4\",\"x\"],\"profiling_name\":\"" backend                           \
+	":all_reduce\",\"collective_seq_id\":" coll                                                \
+	",\"state\":\"scheduled\",\"retired\":" retired                                            \
+	",\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"]}"
+
+/* Gloo's calls have no events: that they are retired is all that tells that they have ended. */
+Test(flight_recorder, calls_that_gloo_retired_have_completed)
+{
+	for (int rank = 0; rank < 3; rank++)
+		add_rank(rank, "[0,1,2]",
+			 rank == 2
+				 ? BY_GLOO("gloo", "5", "true")
+				 : BY_GLOO("gloo", "5", "true") "," BY_GLOO("gloo", "6", "false"));
+	judge();
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 2);
+	cr_assert_eq(verdict.coll_seq, 6);
+	fini();
+
+	/* One that NCCL's watchdog retired may have timed out. */
+	for (int rank = 0; rank < 3; rank++)
+		add_rank(rank, "[0,1,2]", BY_GLOO("nccl", "5", "true"));
+	judge();
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+}
+
 /* ---- what dumps leave out ---- */
 
 /* Dumps of active entries only list members of a launch that has completed, and not its end. */
