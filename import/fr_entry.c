@@ -353,17 +353,29 @@ static bool is_member(const struct cw_fr_op *op, const struct cw_fr_op *end)
 		op->coll_seq == end->coll_seq && op->p2p_seq == end->p2p_seq);
 }
 
+/*
+ * Whether the buffer may have lost members of a launch before the first that is listed, which is
+ * the first entry of its group. Dumps of active entries leave out others for another reason. A
+ * recorder that was reset counts its entries from 0 again, but the group's numbers go on.
+ */
+static bool may_be_rest(const struct cw_fr_dump *dump, const struct cw_fr_op *first)
+{
+	return dump->is_cut ? dump->has_completed : first->coll_seq > 1;
+}
+
 /* ops[end] ends a coalesced group; its members are the entries of the same number before it. */
 static void settle(struct cw_fr_dump *dump, uint32_t end)
 {
 	struct cw_fr_op *last = &dump->ops[end], *first = NULL;
+	bool has_earlier = false;
 
 	for (uint32_t i = end; i-- > 0 && end - i <= MAX_COALESCED;) {
 		struct cw_fr_op *op = &dump->ops[i];
 
 		if (op->group != last->group)
 			continue;
-		if (!is_member(op, last))
+		has_earlier = !is_member(op, last);
+		if (has_earlier)
 			break;
 		last->flags |= op->flags & CW_FR_P2P;
 		op->flags |= CW_FR_COALESCED;
@@ -374,7 +386,7 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 		first = op;
 	}
 	/* Of members that the buffer has lost, sizes are not known. */
-	if (first && first->order == 0 && dump->is_cut && dump->has_completed)
+	if (first && !has_earlier && may_be_rest(dump, first))
 		first->flags |= CW_FR_NO_SHAPE;
 	/* Alone, an end of collectives is all that is known of them; one of p2p says nothing. */
 	if (first || (last->flags & CW_FR_P2P))

@@ -877,6 +877,47 @@ Test(flight_recorder, an_open_call_counts_where_no_member_shows_it)
 	judge();
 	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
 	cr_assert_eq(snap->open_calls, 1);
+#define MEMBER(id, coll)                                                                           \
+	"{\"record_id\":" id ",\"process_group\":[\"4\",\"x\"],\"profiling_name\":"                \
+	"\"nccl:all_gather_into_tensor_coalesced\",\"collective_seq_id\":" coll                    \
+	",\"state\":\"scheduled\",\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"]}"
+#define END(coll) BARE("4", "coalesced", coll, "scheduled")
+
+/* Of three members of a launch, rank 1 lists two: the buffer may have lost the first. */
+Test(flight_recorder, a_launch_that_may_have_lost_members_differs_from_no_other)
+{
+	static const struct {
+		const char *whole, *rest;
+	} cases[] = {
+		/* a call of another group came between them */
+		{ MEMBER("0", "1") "," MEMBER("2", "1") "," MEMBER("3", "1") "," END("1"),
+		  "{\"record_id\":1,\"process_group\":[\"5\",\"x\"],\"profiling_name\":"
+		  "\"nccl:broadcast\",\"collective_seq_id\":1,\"state\":\"completed\"}," MEMBER(
+			  "2", "1") "," MEMBER("3", "1") "," END("1") },
+		/* the recorder was reset, and counts its entries anew */
+		{ BARE("4", "all_reduce", "2", "completed") "," MEMBER("1", "3") "," MEMBER(
+			  "2", "3") "," MEMBER("3", "3") "," END("3"),
+		  MEMBER("0", "3") "," MEMBER("1", "3") "," END("3") },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		add_rank(0, "[0,1,2]", cases[i].whole);
+		add_rank(1, "[0,1,2]", cases[i].rest);
+		add_rank(2, "[0,1,2]", cases[i].whole);
+		judge();
+		cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+		cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+		fini();
+	}
+
+	/* Nothing is missing here. */
+	add_rank(0, "[0,1,2]", cases[1].whole);
+	add_rank(1, "[0,1,2]",
+		 BARE("4", "all_reduce", "2",
+		      "completed") "," MEMBER("1", "3") "," MEMBER("2", "3") "," END("3"));
+	add_rank(2, "[0,1,2]", cases[1].whole);
+	judge();
+	assert_culprit(CW_CLASS_MISMATCH, "count", 1);
 }
 
 Test(flight_recorder, who_has_never_used_a_group_is_not_in_its_calls)
