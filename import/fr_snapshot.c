@@ -25,6 +25,7 @@
 #include "common/htable.h"
 #include "import/flight_recorder.h"
 #include "import/fr_member.h"
+#include "import/fr_stale.h"
 #include "import/fr_time.h"
 #include "model/rankset.h"
 #include "model/signature.h"
@@ -713,6 +714,8 @@ static int merge(struct merger *m)
 {
 	int r = drop_doubles(m);
 
+	if (r == 0)
+		r = fr_drop_stale(m->set);
 	if (r == 0)
 		r = collect_ranks(m);
 	if (r < 0)

@@ -729,12 +729,40 @@ Test(flight_recorder, who_was_dumped_before_others_made_the_call_is_not_missing)
 
 	/* The same with a receive, for which a rank's send may have come since. */
 	add_written(0, ENTRY("recv 0<-1", "3", "1", "started", "true"), 600000);
-	add_written(1, CALL("3", "completed", "000000"), -900000);
-	set.sources[1].dump.ops[0].created_ns -= 900 * SECOND;
-	set.sources[1].dump.newest_ns -= 900 * SECOND;
+	add_written(1, CALL("3", "completed", "000000"), -300000);
+	set.sources[1].dump.ops[0].created_ns -= 300 * SECOND;
+	set.sources[1].dump.newest_ns -= 300 * SECOND;
 	add_written(2, CALL("3", "completed", "000000"), 600000);
 	judge();
 	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+}
+
+/* Rank 0 left none this time: yesterday's file lies there, of the same numbers. */
+Test(flight_recorder, a_dump_of_an_earlier_run_is_compared_with_nothing)
+{
+	static const char other[] =
+		"{\"process_group\":[\"4\",\"\"],\"profiling_name\":\"nccl:all_reduce\","
+		"\"collective_seq_id\":5,\"state\":\"started\",\"time_created_ns\":"
+		"1699913600000000000,\"input_sizes\":[[7]],\"input_dtypes\":[\"Float\"]}";
+
+	add_written(0, other, -86400000 + 600000);
+	add_written(1, CALL("5", "started", "000000"), 600000);
+	add_written(2, CALL("5", "started", "000000"), 600000);
+	judge();
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_leq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
+	cr_assert(has_note("the dump of rank 0 was written 23 hours before the oldest call"));
+	cr_assert(has_note("no usable dump of rank 0"));
+	fini();
+
+	/* Another one's clock that is years ahead makes no dump an old one. */
+	add_written(0, CALL("5", "started", "000000"), 600000);
+	add_written(1, CALL("4", "completed", "000000"), 600000);
+	add_written(2, CALL("5", "started", "000000"), 600000);
+	set.sources[2].dump.ops[0].created_ns += 10000 * 86400 * SECOND;
+	set.sources[2].dump.newest_ns += 10000 * 86400 * SECOND;
+	judge();
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
 }
 
 /* The calls of a healthy job look like this, too, once its dumps were copied. */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A run that hangs leaves a file per rank, and the next one overwrites them: all but those of ranks
+ * that leave none this time, or that are no more. What such a file holds would be compared with
+ * calls of the same numbers. It is told by its time: it had been written before any call that a
+ * younger dump lists was made.
+ */
+#include "import/fr_stale.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "model/rankset.h"
+
+/* More than the clocks of a job's nodes differ by. */
+#define STALE_NS (600 * CW_NS_PER_S)
+
+struct span {
+	int64_t file_ns;
+	int64_t oldest_ns; /* of its calls */
+	uint32_t source;
+};
+
+static int64_t oldest_call(const struct cw_fr_dump *dump)
+{
+	int64_t oldest_ns = 0;
+
+	for (uint32_t i = 0; i < dump->n_ops; i++) {
+		int64_t t_ns = dump->ops[i].created_ns;
+
+		if (t_ns && (!oldest_ns || t_ns < oldest_ns))
+			oldest_ns = t_ns;
+	}
+	return oldest_ns;
+}
+
+/* The youngest file first. */
+static int compare_spans(const void *a, const void *b)
+{
+	const struct span *sa = a, *sb = b;
+
+	return (sa->file_ns < sb->file_ns) - (sa->file_ns > sb->file_ns);
+}
+
+/* Of those dumps alone whose calls and file fit together: others' clocks say nothing. */
+static uint32_t find_spans(const struct cw_fr_set *set, struct span *spans)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		const struct cw_fr_source *src = &set->sources[s];
+		int64_t oldest_ns = oldest_call(&src->dump);
+
+		if (oldest_ns && src->file_ns > 0 && src->file_ns + STALE_NS > src->dump.newest_ns)
+			spans[n++] = (struct span){ src->file_ns, oldest_ns, s };
+	}
+	if (n > 1)
+		qsort(spans, n, sizeof(*spans), compare_spans);
+	return n;
+}
+
+/* Marks the sources, and gives how far the youngest of them is from the calls of the others. */
+static uint32_t mark_stale(const struct span *spans, uint32_t n, bool *is_stale, int64_t *ret_ns)
+{
+	int64_t oldest_ns = INT64_MAX;
+	uint32_t younger = 0, n_stale = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		for (; younger < i && spans[younger].file_ns > spans[i].file_ns + STALE_NS;
+		     younger++)
+			if (spans[younger].oldest_ns < oldest_ns)
+				oldest_ns = spans[younger].oldest_ns;
+		if (!younger || oldest_ns <= spans[i].file_ns + STALE_NS)
+			continue;
+		if (!n_stale++)
+			*ret_ns = oldest_ns - spans[i].file_ns;
+		is_stale[spans[i].source] = true;
+	}
+	return n_stale;
+}
+
+static int add_note(struct cw_fr_set *set, int32_t *ranks, uint32_t n, int64_t before_ns)
+{
+	long long minutes = before_ns / (60 * CW_NS_PER_S);
+	char list[160], text[320], **notes;
+
+	(void)snprintf(
+		text, sizeof(text),
+		"the dump%s of rank%s %s %s written %lld %s before the oldest call of the other "
+		"dumps, probably by an earlier run: %s not compared",
+		n == 1 ? "" : "s", n == 1 ? "" : "s",
+		cw_rankset_format(ranks, n, list, sizeof(list)), n == 1 ? "was" : "were",
+		minutes < 120 ? minutes : minutes / 60, minutes < 120 ? "minutes" : "hours",
+		n == 1 ? "it is" : "they are");
+	notes = realloc(set->notes, (set->n_notes + 1) * sizeof(*notes));
+	if (!notes)
+		return -ENOMEM;
+	set->notes = notes;
+	notes[set->n_notes] = strdup(text);
+	if (!notes[set->n_notes])
+		return -ENOMEM;
+	set->n_notes++;
+	return 0;
+}
+
+static void take_out(struct cw_fr_set *set, const bool *is_stale, int32_t *ret_ranks)
+{
+	uint32_t n = 0, n_stale = 0;
+
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		if (!is_stale[s]) {
+			set->sources[n++] = set->sources[s];
+			continue;
+		}
+		ret_ranks[n_stale++] = set->sources[s].rank;
+		cw_fr_dump_fini(&set->sources[s].dump);
+	}
+	set->n_sources = n;
+}
+
+int fr_drop_stale(struct cw_fr_set *set)
+{
+	_cleanup_(freep) struct span *spans = calloc(set->n_sources + 1u, sizeof(*spans));
+	_cleanup_(freep) bool *is_stale = calloc(set->n_sources + 1u, sizeof(*is_stale));
+	_cleanup_(freep) int32_t *ranks = calloc(set->n_sources + 1u, sizeof(*ranks));
+	int64_t before_ns = 0;
+	uint32_t n;
+
+	if (!spans || !is_stale || !ranks)
+		return -ENOMEM;
+	n = mark_stale(spans, find_spans(set, spans), is_stale, &before_ns);
+	if (!n)
+		return 0;
+	take_out(set, is_stale, ranks);
+	return add_note(set, ranks, n, before_ns);
+}
