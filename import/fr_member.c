@@ -183,6 +183,8 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	for (uint32_t p = 0; p < comm->n_ranks; p++) {
 		const struct fr_place *place = &comm->places[p];
 
+		if (place->dump && place->dump->has_completed)
+			comm->has_completed = true;
 		for (uint32_t i = 0; place->group && i < place->group->n_ops; i++) {
 			const struct cw_fr_op *op = &place->dump->ops[place->group->first_op + i];
 
@@ -409,6 +411,15 @@ static bool all_take_part(unsigned kind)
 	       kind == CW_OP_REDUCE_SCATTER || kind == CW_OP_ALL_TO_ALL;
 }
 
+/*
+ * It lists no call on the group. Where dumps list open calls alone, it is in none; else the buffer
+ * may have lost the one it is in, or the recorder was reset, if it must have made calls before.
+ */
+static bool may_have_lost_calls(const struct fr_comm *comm, const struct fr_place *place)
+{
+	return comm->has_completed && (place->dump->is_cut || comm->lowest_pending > 1);
+}
+
 /* It lists no call on the group: how far has it come? */
 static void infer_position(const struct fr_comm *comm, const struct fr_place *place,
 			   struct cw_snap_member *m)
@@ -424,7 +435,7 @@ static void infer_position(const struct fr_comm *comm, const struct fr_place *pl
 		m->coll_entered = 0;
 	else if (has_status && !comm->has_p2p && enqueued <= comm->highest + STATUS_AHEAD)
 		m->coll_entered = enqueued;
-	else if (all_take_part(comm->pending_kind))
+	else if (all_take_part(comm->pending_kind) && !may_have_lost_calls(comm, place))
 		m->coll_entered = comm->lowest_pending - 1;
 	else
 		return;

@@ -992,6 +992,36 @@ Test(flight_recorder, an_open_call_that_the_buffer_lost_is_not_complete)
 	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
 }
 
+#define OF_OTHER_GROUP(id)                                                                         \
+	"{\"record_id\":" id                                                                       \
+	",\"process_group\":[\"5\",\"\"],\"profiling_name\":\"nccl:broadcast\","                   \
+	"\"collective_seq_id\":1,\"state\":\"completed\"}"
+
+/* Rank 1's calls on the group are gone: it may be in the one in which the others wait. */
+Test(flight_recorder, whose_calls_the_buffer_lost_is_not_missing)
+{
+	static const char *const rests[] = { OF_OTHER_GROUP("40"), "" };
+
+	for (size_t i = 0; i < sizeof(rests) / sizeof(*rests); i++) {
+		for (int rank = 0; rank < 3; rank++)
+			add_rank(rank, "[0,1,2]",
+				 rank == 1 ? rests[i]
+					   : BARE("4", "all_reduce", "5", "completed") "," BARE(
+						     "4", "all_reduce", "6", "started"));
+		judge();
+		cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+		cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+		fini();
+	}
+
+	/* Nothing is lost, and there was no call before. */
+	for (int rank = 0; rank < 3; rank++)
+		add_rank(rank, "[0,1,2]",
+			 rank == 1 ? OF_OTHER_GROUP("0") : BARE("4", "all_reduce", "1", "started"));
+	judge();
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
+}
+
 Test(flight_recorder, json_without_a_list_is_an_empty_one_where_nothing_is_open)
 {
 	static const char dump[] = "{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0]}},"
