@@ -104,6 +104,7 @@ struct cw_fr_dump {
 	/* cw_fr_snapshot()'s own. */
 	int64_t taken_ns; /* by the clock of its times; 0 = not known */
 	int64_t shift_ns; /* from its times to those of the snapshot */
+	bool is_early;    /* another dump with open calls was taken much later */
 	bool is_undated;  /* how old its calls were is not known, for it or for another dump */
 	struct cw_fr_stacks stacks;
 	struct cw_arena arena; /* owner of all of the above */

@@ -160,7 +160,8 @@ static int add_ranks(struct merger *m)
 			.node = node,
 			.device = -1,
 			.flags = dump->has_entries ? CW_RANKF_HAS_RECORD : 0,
-			.dropped = dump->n_bad_entries,
+			/* What it has done since counts as lost, too. */
+			.dropped = dump->n_bad_entries + dump->is_early,
 			.nccl_version = dump->nccl_version,
 			.sampled_ns = m->snap->now_ns,
 		};
@@ -490,6 +491,28 @@ static int note_missing(struct merger *m)
 		    cw_rankset_format(missing, n, list, sizeof(list)), n == 1 ? "it" : "they");
 }
 
+static int note_early(struct merger *m)
+{
+	_cleanup_(freep) int32_t *early = calloc(m->set->n_sources + 1u, sizeof(*early));
+	char list[160];
+	uint32_t n = 0;
+
+	if (!early)
+		return -ENOMEM;
+	for (uint32_t s = 0; s < m->set->n_sources; s++)
+		if (m->set->sources[s].dump.is_early)
+			early[n++] = m->set->sources[s].rank;
+	if (!n)
+		return 0;
+	return note(
+		m,
+		"the dump%s of rank%s %s %s more than a minute older than that of the last rank "
+		"with an open call: what %s did since is not visible",
+		n == 1 ? "" : "s", n == 1 ? "" : "s",
+		cw_rankset_format(early, n, list, sizeof(list)), n == 1 ? "is" : "are",
+		n == 1 ? "it" : "they");
+}
+
 static int note_dumps(struct merger *m)
 {
 	const struct cw_fr_dump *first = &m->set->sources[0].dump;
@@ -570,6 +593,8 @@ static int add_notes(struct merger *m)
 		r = cw_snapshot_add_note(m->snap, m->set->notes[i]);
 	if (r == 0)
 		r = note_missing(m);
+	if (r == 0)
+		r = note_early(m);
 	if (r == 0)
 		r = note_dumps(m);
 	if (r == 0)

@@ -22,6 +22,12 @@
 /* Of a file server's clock, which need not be the node's. */
 #define CLOCK_SLACK_NS (60 * CW_NS_PER_S)
 
+/*
+ * Dumps of a hang are taken within seconds: the rank that times out first has all others write
+ * theirs. Of one that is older by more, nobody knows what its rank has done since.
+ */
+#define EARLY_NS (60 * CW_NS_PER_S)
+
 struct pending {
 	bool is_any;
 	int64_t expires_ns;  /* when the first of them times out */
@@ -79,9 +85,20 @@ static int64_t taken_ns(const struct cw_fr_source *src)
 	return src->file_ns > src->dump.newest_ns ? src->file_ns : src->dump.newest_ns;
 }
 
+static void mark_early(struct cw_fr_set *set, int64_t last_waiting_ns)
+{
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		struct cw_fr_dump *dump = &set->sources[s].dump;
+
+		dump->is_early = dump->taken_ns && dump->taken_ns < last_waiting_ns - EARLY_NS;
+	}
+}
+
 /* Dumps without a time have nothing to be moved. */
 static void move_to(struct cw_fr_set *set, int64_t now_ns)
 {
+	int64_t last_waiting_ns = 0;
+
 	for (uint32_t s = 0; s < set->n_sources; s++) {
 		struct cw_fr_dump *dump = &set->sources[s].dump;
 
@@ -89,7 +106,10 @@ static void move_to(struct cw_fr_set *set, int64_t now_ns)
 			continue;
 		dump->taken_ns = taken_ns(&set->sources[s]);
 		dump->shift_ns = now_ns - dump->taken_ns;
+		if (dump->taken_ns > last_waiting_ns && pending_of(dump).is_any)
+			last_waiting_ns = dump->taken_ns;
 	}
+	mark_early(set, last_waiting_ns);
 }
 
 static void mark_undated(struct cw_fr_set *set)

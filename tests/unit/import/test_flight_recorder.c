@@ -737,6 +737,18 @@ Test(flight_recorder, who_was_dumped_before_others_made_the_call_is_not_missing)
 	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
 }
 
+/* It was missing then; what has held the others up since, nobody has seen. */
+Test(flight_recorder, is_not_certain_of_a_rank_that_was_dumped_minutes_before)
+{
+	add_written(0, CALL("5", "started", "000010"), 500000);
+	add_written(1, CALL("4", "completed", "000000"), 100000);
+	add_written(2, CALL("5", "started", "000010"), 500000);
+	judge();
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
+	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
+	cr_assert(has_note("the dump of rank 1 is more than a minute older"));
+}
+
 /* Rank 0 left none this time: yesterday's file lies there, of the same numbers. */
 Test(flight_recorder, a_dump_of_an_earlier_run_is_compared_with_nothing)
 {
