@@ -55,7 +55,7 @@ static uint32_t find_spans(const struct cw_fr_set *set, struct span *spans)
 		const struct cw_fr_source *src = &set->sources[s];
 		int64_t oldest_ns = oldest_call(&src->dump);
 
-		if (oldest_ns && src->file_ns > 0 && src->file_ns + STALE_NS > src->dump.newest_ns)
+		if (oldest_ns && src->file_ns > 0 && src->dump.newest_ns - src->file_ns < STALE_NS)
 			spans[n++] = (struct span){ src->file_ns, oldest_ns, s };
 	}
 	if (n > 1)
@@ -70,11 +70,11 @@ static uint32_t mark_stale(const struct span *spans, uint32_t n, bool *is_stale,
 	uint32_t younger = 0, n_stale = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		for (; younger < i && spans[younger].file_ns > spans[i].file_ns + STALE_NS;
+		for (; younger < i && spans[younger].file_ns - spans[i].file_ns > STALE_NS;
 		     younger++)
 			if (spans[younger].oldest_ns < oldest_ns)
 				oldest_ns = spans[younger].oldest_ns;
-		if (!younger || oldest_ns <= spans[i].file_ns + STALE_NS)
+		if (!younger || oldest_ns - spans[i].file_ns <= STALE_NS)
 			continue;
 		if (!n_stale++)
 			*ret_ns = oldest_ns - spans[i].file_ns;

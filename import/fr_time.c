@@ -15,7 +15,7 @@
 #define DEFAULT_TIMEOUT_NS (600 * CW_NS_PER_S)
 /*
  * PyTorch ends a process whose call has timed out, and writes its dump before: at the latest when
- * the watchdog itself has been silent for 8 minutes. A call that is older by more was copied, too.
+ * the watchdog itself has been silent for 8 minutes. One that is older by more was copied, too.
  */
 #define TIMEOUT_SLACK_NS (600 * CW_NS_PER_S)
 
@@ -31,24 +31,23 @@
 struct pending {
 	bool is_any;
 	int64_t expires_ns;  /* when the first of them times out */
-	int64_t latest_ns;   /* when the last of them does, as its job allows or by default */
 	int64_t shortest_ns; /* timeout */
+	int64_t longest_ns;
 };
 
 static void look_at_op(const struct cw_fr_op *op, struct pending *p)
 {
 	int64_t timeout_ns = op->timeout_ns ? op->timeout_ns : DEFAULT_TIMEOUT_NS;
-	int64_t long_ns = timeout_ns > DEFAULT_TIMEOUT_NS ? timeout_ns : DEFAULT_TIMEOUT_NS;
 
 	if (op->state == CW_FR_COMPLETED || op->created_ns <= 0 ||
-	    op->created_ns > INT64_MAX - long_ns)
+	    op->created_ns > INT64_MAX - timeout_ns)
 		return;
 	if (!p->is_any || op->created_ns + timeout_ns < p->expires_ns)
 		p->expires_ns = op->created_ns + timeout_ns;
-	if (!p->is_any || op->created_ns + long_ns > p->latest_ns)
-		p->latest_ns = op->created_ns + long_ns;
 	if (!p->is_any || timeout_ns < p->shortest_ns)
 		p->shortest_ns = timeout_ns;
+	if (timeout_ns > p->longest_ns)
+		p->longest_ns = timeout_ns;
 	p->is_any = true;
 }
 
@@ -75,9 +74,16 @@ static void add_pending(struct pending *all, const struct pending *p)
 /* The file's time may be when the dump was taken. */
 static bool is_plausible(const struct cw_fr_source *src, const struct pending *p)
 {
-	return src->file_ns > 0 && src->file_ns + CLOCK_SLACK_NS >= src->dump.newest_ns &&
-	       src->file_ns - src->dump.newest_ns <= FILE_TIME_LIMIT_NS &&
-	       (!p->is_any || src->file_ns - TIMEOUT_SLACK_NS <= p->latest_ns);
+	int64_t timeout_ns =
+		p->longest_ns > DEFAULT_TIMEOUT_NS ? p->longest_ns : DEFAULT_TIMEOUT_NS;
+	int64_t after_ns;
+
+	if (src->file_ns <= 0)
+		return false;
+	after_ns = src->file_ns - src->dump.newest_ns;
+	if (after_ns < -CLOCK_SLACK_NS || after_ns > FILE_TIME_LIMIT_NS)
+		return false;
+	return !p->is_any || after_ns - TIMEOUT_SLACK_NS <= timeout_ns;
 }
 
 static int64_t taken_ns(const struct cw_fr_source *src)
