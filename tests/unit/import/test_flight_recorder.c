@@ -917,6 +917,8 @@ Test(flight_recorder, an_open_call_counts_where_no_member_shows_it)
 	judge();
 	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
 	cr_assert_eq(snap->open_calls, 1);
+}
+
 #define MEMBER(id, coll)                                                                           \
 	"{\"record_id\":" id ",\"process_group\":[\"4\",\"x\"],\"profiling_name\":"                \
 	"\"nccl:all_gather_into_tensor_coalesced\",\"collective_seq_id\":" coll                    \
