@@ -233,8 +233,7 @@ static uint8_t progress_of(const struct cw_fr_dump *dump, const struct cw_fr_op 
 	case CW_FR_COMPLETED:
 		return CW_PROGRESS_COMPLETED;
 	case CW_FR_STARTED:
-		/* It may have been there for a moment only, as a healthy job's calls are. */
-		return dump->is_undated ? CW_PROGRESS_UNKNOWN : CW_PROGRESS_REACHED;
+		return CW_PROGRESS_REACHED;
 	default:
 		return dump->is_timed ? CW_PROGRESS_ENQUEUED : CW_PROGRESS_UNKNOWN;
 	}
@@ -400,8 +399,7 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 	if (m->coll_reached < m->coll_completed)
 		m->coll_reached = m->coll_completed;
 	m->known |= CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_COMPLETED;
-	if (place->dump->is_timed && !place->dump->is_undated &&
-	    lowest_pending <= m->coll_completed + 1)
+	if (place->dump->is_timed && lowest_pending <= m->coll_completed + 1)
 		m->known |= CW_KNOWN_REACHED;
 }
 

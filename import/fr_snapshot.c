@@ -160,8 +160,12 @@ static int add_ranks(struct merger *m)
 			.node = node,
 			.device = -1,
 			.flags = dump->has_entries ? CW_RANKF_HAS_RECORD : 0,
-			/* What it has done since counts as lost, too. */
-			.dropped = dump->n_bad_entries + dump->is_early,
+			/*
+			 * What it has done since counts as lost, too; and where nobody knows when
+			 * dumps were taken, the calls of a healthy job look as if they had been
+			 * open for long.
+			 */
+			.dropped = dump->n_bad_entries + dump->is_early + dump->is_undated,
 			.nccl_version = dump->nccl_version,
 			.sampled_ns = m->snap->now_ns,
 		};

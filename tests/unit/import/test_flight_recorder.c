@@ -785,7 +785,7 @@ Test(flight_recorder, is_not_sure_of_dumps_whose_files_do_not_tell_when_they_wer
 	for (size_t i = 0; i < sizeof(ages_ns) / sizeof(*ages_ns); i++) {
 		judge_written_after("never_entered", 4, ages_ns[i]);
 		assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 2);
-		cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
+		cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
 		cr_assert(has_note("when the dumps were taken"));
 		fini();
 	}
