@@ -111,7 +111,8 @@ static int32_t rank_of_name(const char *name)
 	return rank;
 }
 
-static int keep(struct cw_fr_set *set, int32_t rank, int64_t file_ns, const struct cw_fr_dump *dump)
+static int keep(struct cw_fr_set *set, int32_t rank, const char *file_name, int64_t file_ns,
+		const struct cw_fr_dump *dump)
 {
 	if (set->n_sources == MAX_SOURCES)
 		return -E2BIG;
@@ -125,7 +126,10 @@ static int keep(struct cw_fr_set *set, int32_t rank, int64_t file_ns, const stru
 		set->room = room;
 	}
 	set->sources[set->n_sources++] =
-		(struct cw_fr_source){ .rank = rank, .file_ns = file_ns, .dump = *dump };
+		(struct cw_fr_source){ .rank = rank,
+				       .named_rank = number_behind(file_name, "rank"),
+				       .file_ns = file_ns,
+				       .dump = *dump };
 	return 0;
 }
 
@@ -178,7 +182,7 @@ int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data
 	}
 	r = settle_rank(set, file_name, &dump, &rank);
 	if (r == 0 && rank != CW_FR_NONE)
-		r = keep(set, rank, file_ns, &dump);
+		r = keep(set, rank, file_name, file_ns, &dump);
 	if (r < 0 || rank == CW_FR_NONE)
 		cw_fr_dump_fini(&dump);
 	return r;
@@ -215,6 +219,14 @@ static int read_all(int fd, uint8_t *data, size_t size)
 	return 0;
 }
 
+/* 0 = none that could be: whoever writes files gives them any time. */
+static int64_t file_time_ns(const struct stat *st)
+{
+	if (st->st_mtim.tv_sec < 0 || st->st_mtim.tv_sec >= INT64_MAX / CW_NS_PER_S)
+		return 0;
+	return st->st_mtim.tv_sec * CW_NS_PER_S + st->st_mtim.tv_nsec;
+}
+
 static int add_file(struct cw_fr_set *set, int dirfd, const char *name)
 {
 	_cleanup_(closep) int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -237,8 +249,7 @@ static int add_file(struct cw_fr_set *set, int dirfd, const char *name)
 	r = read_all(fd, data, (size_t)st.st_size);
 	if (r < 0)
 		return add_note(set, "%s cannot be read: %s", name, strerror(-r));
-	return cw_fr_set_add(set, name, data, (size_t)st.st_size,
-			     st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
+	return cw_fr_set_add(set, name, data, (size_t)st.st_size, file_time_ns(&st));
 }
 
 static void close_dir(DIR **dir)

@@ -26,7 +26,8 @@
 
 struct cw_fr_source {
 	int32_t rank;
-	int64_t file_ns; /* when the file was last written, wall time; 0 = unknown */
+	int32_t named_rank; /* the number behind "rank" in its name; CW_FR_NONE = there is none */
+	int64_t file_ns;    /* when the file was last written, wall time; 0 = unknown */
 	struct cw_fr_dump dump;
 	const struct cw_fr_group *front; /* cw_fr_snapshot()'s own */
 };
@@ -43,6 +44,9 @@ struct cw_fr_set {
  * Takes the contents of one file. The rank is the number behind "global_rank" in the name, else the
  * one at its end without extension, else that behind "rank", else the dump's own. Damage becomes a
  * note, not an error: 0, -ENOMEM or -E2BIG (too many).
+ *
+ * Where several files end with one number and those behind "rank" are all different, these are the
+ * ranks: cw_fr_snapshot() settles that.
  */
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
 		  int64_t file_ns);

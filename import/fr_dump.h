@@ -49,6 +49,7 @@ enum { /* flags of an op */
        CW_FR_GROUP_END = 1 << 4,  /* the entry that ends a coalesced group; gone after reading */
        CW_FR_ODD_DTYPE = 1 << 5,  /* one that is not known here: compare with its like only */
        CW_FR_BOTH_SIZES = 1 << 7, /* sent and taken are known */
+       CW_FR_ENDED = 1 << 8,      /* taken for completed: it may have failed as well */
        CW_FR_ORPHAN = 1 << 6,     /* of a coalesced group whose end is not there; as above */
 };
 
@@ -57,7 +58,7 @@ struct cw_fr_op {
 	uint8_t kind;   /* enum cw_op_kind; CW_OP_NONE = a name that is not known */
 	uint8_t dtype;  /* enum cw_dtype */
 	uint8_t state;  /* enum cw_fr_state */
-	uint8_t flags;
+	uint16_t flags;
 	int32_t peer; /* place in the group; CW_FR_NONE = no peer */
 	uint64_t count, bytes;
 	uint64_t sent, taken; /* of all_to_all, elements: in all from it, and to it */

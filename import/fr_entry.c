@@ -269,9 +269,10 @@ static int64_t time_at(const struct cw_value *entry, const char *key)
 
 /*
  * ProcessGroupGloo records calls without events, so that none is ever seen to start or complete,
- * and retires each once its work is done. NCCL's watchdog also retires those it gives up.
+ * and retires each once its work is over (runLoop() in ProcessGroupGloo.cpp): done, or failed, of
+ * which CW_FR_ENDED keeps the doubt. NCCL's watchdog also retires those it gives up.
  */
-static bool is_done_by_gloo(const struct cw_value *entry)
+static bool is_retired_by_gloo(const struct cw_value *entry)
 {
 	static const char prefix[] = "gloo:";
 	const struct cw_value *name = cw_value_get(entry, "profiling_name");
@@ -284,7 +285,7 @@ static uint8_t state_of(const struct cw_value *entry)
 {
 	const struct cw_value *state = cw_value_get(entry, "state");
 
-	if (cw_value_is_text(state, "completed") || is_done_by_gloo(entry))
+	if (cw_value_is_text(state, "completed") || is_retired_by_gloo(entry))
 		return CW_FR_COMPLETED;
 	return cw_value_is_text(state, "started") ? CW_FR_STARTED : CW_FR_SCHEDULED;
 }
@@ -314,6 +315,8 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 	/* Its number is of which kind of call? */
 	if (op->flags & CW_FR_P2P && cw_op_is_collective(op->kind))
 		return false;
+	if (is_retired_by_gloo(entry))
+		op->flags |= CW_FR_ENDED;
 	if (int_at(entry, "retired", 0) && op->state != CW_FR_COMPLETED)
 		op->flags |= CW_FR_TIMED_OUT;
 	started_ns = time_at(entry, "time_discovered_started_ns");

@@ -154,9 +154,47 @@ static bool needs_all(const struct cw_fr_op *op)
 		op->kind == CW_OP_REDUCE_SCATTER);
 }
 
+/* Who has come least far of the members whose calls are there. */
+struct last {
+	uint64_t coll_seq;
+	int64_t taken_ns; /* the youngest dump of one that has come so far; INT64_MAX = not known */
+};
+
+static struct last find_last(const struct fr_comm *comm)
+{
+	struct last last = { .coll_seq = UINT64_MAX };
+
+	for (uint32_t p = 0; p < comm->n_ranks; p++) {
+		const struct fr_place *place = &comm->places[p];
+		uint64_t highest = 0;
+		int64_t taken_ns;
+
+		for (uint32_t i = 0; place->group && i < place->group->n_ops; i++)
+			if (place->dump->ops[place->group->first_op + i].coll_seq > highest)
+				highest = place->dump->ops[place->group->first_op + i].coll_seq;
+		if (!highest || highest > last.coll_seq)
+			continue;
+		taken_ns = place->dump->taken_ns ? place->dump->taken_ns : INT64_MAX;
+		if (highest < last.coll_seq || taken_ns > last.taken_ns)
+			last = (struct last){ highest, taken_ns };
+	}
+	return last;
+}
+
+/*
+ * It needs all, and not all had come when they were dumped: what ended it may have been its
+ * time-out.
+ */
+static bool may_have_failed(const struct cw_fr_op *op, const struct last *last)
+{
+	return op->flags & CW_FR_ENDED && op->coll_seq > last->coll_seq &&
+	       op->created_ns <= last->taken_ns && needs_all(op);
+}
+
 /* The calls are sorted. */
 static void find_what_all_came_to(struct fr_comm *comm)
 {
+	struct last last = find_last(comm);
 	uint64_t completed = 0;
 
 	for (uint32_t p = 0; p < comm->n_ranks; p++) {
@@ -164,9 +202,14 @@ static void find_what_all_came_to(struct fr_comm *comm)
 
 		completed = n > completed ? n : completed;
 	}
-	for (uint32_t i = comm->n_calls; i-- > 0 && !comm->had_all;)
-		if (comm->calls[i]->coll_seq <= completed && needs_all(comm->calls[i]))
-			comm->had_all = comm->calls[i]->coll_seq;
+	for (uint32_t i = comm->n_calls; i-- > 0;) {
+		const struct cw_fr_op *op = comm->calls[i];
+
+		if (may_have_failed(op, &last))
+			comm->n_in_doubt++;
+		else if (!comm->had_all && op->coll_seq <= completed && needs_all(op))
+			comm->had_all = op->coll_seq;
+	}
 }
 
 int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)

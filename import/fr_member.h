@@ -29,6 +29,7 @@ struct fr_comm {
 	int64_t *asked_ns;       /* of each place: the first open send to it or receive from it */
 	uint64_t had_all;        /* the last coll_seq of which it is known that all had come */
 	bool has_completed;      /* its members' dumps list calls that are not open, too */
+	uint32_t n_in_doubt;     /* calls that are taken for completed, and may have failed */
 	bool has_p2p;
 	bool is_p2p_whole;             /* the dumps hold every send and receive ever made on it */
 	const struct cw_fr_op **calls; /* collectives by coll_seq, the best known first */

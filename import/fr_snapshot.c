@@ -460,6 +460,7 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 		if (r == 0)
 			r = cw_snapshot_set_member(m->snap, index, i, &member);
 	}
+	m->snap->open_calls += e->comm.n_in_doubt;
 	m->n_earlier += e->comm.n_earlier;
 	m->n_before += e->comm.n_before;
 	return r;
@@ -659,12 +660,42 @@ static int compare_sources(const void *a, const void *b)
 	return (sa->file_ns < sb->file_ns) - (sa->file_ns > sb->file_ns);
 }
 
+static int compare_named(const void *a, const void *b)
+{
+	const struct cw_fr_source *sa = a, *sb = b;
+
+	return (sa->named_rank > sb->named_rank) - (sa->named_rank < sb->named_rank);
+}
+
+/*
+ * Whoever names files by himself may put something else behind the rank: "rank_3_attempt_1.json".
+ * Then all end alike, and what stands behind "rank" tells them apart.
+ */
+static void settle_names(struct cw_fr_set *set)
+{
+	bool has_double = false;
+
+	qsort(set->sources, set->n_sources, sizeof(*set->sources), compare_sources);
+	for (uint32_t i = 1; i < set->n_sources; i++)
+		has_double = has_double || set->sources[i].rank == set->sources[i - 1].rank;
+	if (!has_double)
+		return;
+	qsort(set->sources, set->n_sources, sizeof(*set->sources), compare_named);
+	for (uint32_t i = 0; i < set->n_sources; i++)
+		if (set->sources[i].named_rank == CW_FR_NONE ||
+		    (i && set->sources[i].named_rank == set->sources[i - 1].named_rank))
+			return;
+	for (uint32_t i = 0; i < set->n_sources; i++)
+		set->sources[i].rank = set->sources[i].named_rank;
+}
+
 static int drop_doubles(struct merger *m)
 {
 	struct cw_fr_set *set = m->set;
 	uint32_t n = 0;
 	int r = 0;
 
+	settle_names(set);
 	qsort(set->sources, set->n_sources, sizeof(*set->sources), compare_sources);
 	for (uint32_t i = 0; i < set->n_sources; i++) {
 		if (n && set->sources[n - 1].rank == set->sources[i].rank) {

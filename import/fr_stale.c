@@ -72,9 +72,10 @@ static uint32_t mark_stale(const struct span *spans, uint32_t n, bool *is_stale,
 	for (uint32_t i = 0; i < n; i++) {
 		for (; younger < i && spans[younger].file_ns - spans[i].file_ns > STALE_NS;
 		     younger++)
-			if (spans[younger].oldest_ns < oldest_ns)
+			if (!is_stale[spans[younger].source] &&
+			    spans[younger].oldest_ns < oldest_ns)
 				oldest_ns = spans[younger].oldest_ns;
-		if (!younger || oldest_ns - spans[i].file_ns <= STALE_NS)
+		if (oldest_ns == INT64_MAX || oldest_ns - spans[i].file_ns <= STALE_NS)
 			continue;
 		if (!n_stale++)
 			*ret_ns = oldest_ns - spans[i].file_ns;

@@ -100,8 +100,11 @@ static void mark_early(struct cw_fr_set *set, int64_t last_waiting_ns)
 	}
 }
 
-/* Dumps without a time have nothing to be moved. */
-static void move_to(struct cw_fr_set *set, int64_t now_ns)
+/*
+ * Dumps without a time have nothing to be moved. Where no call is open, none is: then times tell
+ * who came late, on clocks that agree better than files' times.
+ */
+static void move_to(struct cw_fr_set *set, int64_t now_ns, bool has_open)
 {
 	int64_t last_waiting_ns = 0;
 
@@ -111,7 +114,7 @@ static void move_to(struct cw_fr_set *set, int64_t now_ns)
 		if (!dump->newest_ns)
 			continue;
 		dump->taken_ns = taken_ns(&set->sources[s]);
-		dump->shift_ns = now_ns - dump->taken_ns;
+		dump->shift_ns = has_open ? now_ns - dump->taken_ns : 0;
 		if (dump->taken_ns > last_waiting_ns && pending_of(dump).is_any)
 			last_waiting_ns = dump->taken_ns;
 	}
@@ -155,7 +158,7 @@ bool fr_find_now(struct cw_fr_set *set, struct cw_snapshot *snap)
 
 	if (look_at_set(set, &p, &newest_ns, &last_ns) && last_ns) {
 		snap->now_ns = last_ns;
-		move_to(set, last_ns);
+		move_to(set, last_ns, p.is_any);
 	} else {
 		snap->now_ns = p.is_any && p.expires_ns > newest_ns ? p.expires_ns : newest_ns;
 		is_guessed = p.is_any;

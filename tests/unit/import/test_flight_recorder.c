@@ -883,6 +883,49 @@ Test(flight_recorder, calls_that_gloo_retired_have_completed)
 	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
 }
 
+/* It retires what has failed as well: those that not all have come to may have timed out. */
+Test(flight_recorder, calls_that_gloo_retired_and_not_all_came_to_may_have_failed)
+{
+	for (int rank = 0; rank < 3; rank++)
+		add_rank(rank, "[0,1,2,3]", BY_GLOO("gloo", "5", "true"));
+	add_rank(3, "[0,1,2,3]", BY_GLOO("gloo", "4", "true"));
+	judge();
+	cr_assert_eq(snap->open_calls, 3);
+	fini();
+
+	/* They gave up two, and wait in the next: the one that came to none is the one. */
+	for (int rank = 0; rank < 3; rank++)
+		add_rank(rank, "[0,1,2,3]",
+			 BY_GLOO("gloo", "5", "true") "," BY_GLOO("gloo", "6", "true") "," BY_GLOO(
+				 "gloo", "7", "false"));
+	add_rank(3, "[0,1,2,3]", BY_GLOO("gloo", "4", "true"));
+	judge();
+	cr_assert_eq(verdict.n_culprits, 1, "%s", verdict.summary);
+	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 3, "%s", verdict.summary);
+}
+
+/* Whoever names files by himself puts other numbers at their end. */
+Test(flight_recorder, names_that_all_end_alike_are_told_apart_by_what_stands_behind_rank)
+{
+	static const char *const names[] = { "rank_0_attempt_1.json", "rank_1_attempt_1.json",
+					     "rank_2_attempt_1.json" };
+
+	char text[1024];
+
+	for (int rank = 0; rank < 3; rank++) {
+		snprintf(text, sizeof(text),
+			 "{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0,1,2]}},"
+			 "\"entries\":[%s]}",
+			 rank == 1 ? ENTRY("all_reduce", "4", "0", "completed", "false")
+				   : ENTRY("all_reduce", "5", "0", "scheduled", "false"));
+		add_text(names[rank], text);
+	}
+	judge();
+	cr_assert_eq(snap->n_ranks, 3);
+	cr_assert_eq(verdict.n_culprits, 1, "%s", verdict.summary);
+	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 1, "%s", verdict.summary);
+}
+
 /* ---- what dumps leave out ---- */
 
 /* Dumps of active entries only list members of a launch that has completed, and not its end. */
