@@ -64,7 +64,12 @@ static void note_wait(struct cw_epitaph_wait *w, const struct cw_snapshot *snap,
 		.detail = v->detail,
 		.confidence = v->confidence,
 		.n_culprits = v->n_culprits,
+		.coll_seq = v->coll_seq,
 	};
+	if (v->comm < snap->n_comms) {
+		w->comm_id = snap->comms[v->comm].id;
+		w->instance = snap->comms[v->comm].instance;
+	}
 	for (uint32_t i = 0; i < v->n_culprits && i < CW_EPITAPH_MAX_CULPRITS; i++)
 		w->culprits[i] = snap->ranks[v->culprits[i].rank].rank;
 	(void)snprintf(w->summary, sizeof(w->summary), "%s", v->summary);
@@ -310,18 +315,23 @@ static bool was_ended_by_waiting(const struct cw_epitaph_wait *w, const struct c
 	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->is_inside_call;
 }
 
-/* Somebody died in the very call that was the oldest which that look saw to be waited in. */
+/* Somebody died in the very call of which that look saw that it was waited in. */
 static bool lasted_until_the_end(const struct cw_epitaph_wait *w, const struct cw_snapshot *snap)
 {
-	for (uint32_t c = 0; w->since_ns && c < snap->n_comms; c++)
-		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
-			const struct cw_snap_member *member = &snap->comms[c].members[m];
+	for (uint32_t c = 0; w->since_ns && c < snap->n_comms; c++) {
+		const struct cw_snap_comm *comm = &snap->comms[c];
 
-			if (member->rank != CW_SNAP_NONE && member->pending &&
-			    member->pending->enter_ns &&
-			    llabs(member->pending->enter_ns - w->since_ns) <= CW_EPITAPH_SAME_NS)
+		if (comm->id != w->comm_id || comm->instance != w->instance)
+			continue;
+		for (uint32_t m = 0; m < comm->nranks; m++) {
+			const struct cw_op *op = comm->members[m].pending;
+
+			if (comm->members[m].rank != CW_SNAP_NONE && op && op->enter_ns &&
+			    op->coll_seq == w->coll_seq &&
+			    op->enter_ns <= w->since_ns + CW_EPITAPH_SAME_NS)
 				return true;
 		}
+	}
 	return false;
 }
 

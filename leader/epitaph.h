@@ -48,6 +48,8 @@
 struct cw_epitaph_wait {
 	int64_t since_ns; /* when the wait began; 0 = nobody waited */
 	uint32_t verdict_class, detail, confidence;
+	uint64_t comm_id, coll_seq; /* of the call that was waited in; 0 = none in particular */
+	uint32_t instance;
 	uint32_t n_culprits; /* in all: the first CW_EPITAPH_MAX_CULPRITS are here */
 	int32_t culprits[CW_EPITAPH_MAX_CULPRITS];
 	char summary[512];

@@ -30,9 +30,12 @@ bool cw_ending_is_fault(const struct cw_ending *end);
  * ncclRemoteError, what a rank is told whose peer has gone (nccl.h.in, src/misc/socket.cc;
  * NCCL 2.18 to 2.29).
  */
+#define CW_NCCL_SYSTEM_ERROR 2
+#define CW_NCCL_REMOTE_ERROR 6
+
 static inline bool cw_result_is_lost_peer(int result)
 {
-	return result == 2 || result == 6;
+	return result == CW_NCCL_SYSTEM_ERROR || result == CW_NCCL_REMOTE_ERROR;
 }
 
 /*

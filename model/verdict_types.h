@@ -154,6 +154,8 @@ struct cw_verdict {
 	 * come or can come; 0 = somebody may.
 	 */
 	uint32_t n_crossed;
+	/* Some wait in other calls, behind these: their hosts may still do something. */
+	bool is_crossed_behind;
 	/* True where one has sent more than another received, or less: windows may tell why. */
 	bool messages_are_uneven;
 

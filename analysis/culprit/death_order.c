@@ -2,16 +2,26 @@
 #include "analysis/culprit/death_order.h"
 
 #include <errno.h>
+#include <signal.h>
 
 #include "model/death.h"
+#include "record/record_layout.h"
 
 #define SURELY_BEFORE_NS (INT64_C(100) * 1000000)
 #define SURELY_BEFORE_ELSEWHERE_NS (INT64_C(1) * 1000000000)
+/*
+ * The kernel's word is of the moment at which an end begins, a pidfd's of that at which it is over:
+ * with gigabytes of memory and a GPU to be given back, seconds later.
+ */
+#define SURELY_BEFORE_UNALIKE_NS (INT64_C(5) * 1000000000)
 
 bool death_order_is_before(const struct cw_snap_rank *a, const struct cw_snap_rank *b)
 {
-	return b->ended_ns - a->ended_ns >=
-	       (a->node == b->node ? SURELY_BEFORE_NS : SURELY_BEFORE_ELSEWHERE_NS);
+	int64_t surely_ns = a->node == b->node ? SURELY_BEFORE_NS : SURELY_BEFORE_ELSEWHERE_NS;
+
+	if ((a->end_by == CW_END_BY_UNKNOWN) != (b->end_by == CW_END_BY_UNKNOWN))
+		surely_ns = SURELY_BEFORE_UNALIKE_NS;
+	return b->ended_ns - a->ended_ns >= surely_ns;
 }
 
 /* The part of the job that the death matters to; CW_SNAP_NONE = it is none, or its instant is not
@@ -44,7 +54,43 @@ static bool has_sender_among(const struct scene *s, const struct apart *apart,
 	return false;
 }
 
-/* Had NCCL told it that a peer is gone? Then it need not have ended by its own fault. */
+/*
+ * NCCL had told it that a peer is gone, on a communicator that it still had. A system error of a
+ * call may be its own: no descriptor, no shared memory.
+ */
+static bool is_told_of_loss(const struct cw_snap_member *m)
+{
+	if (m->state == CW_COMM_ABORTED || m->state == CW_COMM_DESTROYED ||
+	    m->state == CW_COMM_REVOKED || m->state == CW_COMM_FAILED)
+		return false;
+	return cw_result_is_lost_peer(m->async_error) || m->last_result == CW_NCCL_REMOTE_ERROR;
+}
+
+/* A fault, or memory that ran out, follows from nobody's loss. */
+static bool is_own_fault(const struct cw_snap_rank *r)
+{
+	const struct cw_ending end = { .liveness = r->liveness,
+				       .exit_code = r->exit_code,
+				       .term_signal = r->term_signal };
+
+	return r->flags & CW_RANKF_OOM_KILLED ||
+	       (cw_ending_is_fault(&end) && r->term_signal != SIGABRT);
+}
+
+/* What one rank of a process is told, its process is. */
+static void share_losses(const struct cw_snapshot *snap, bool *has_lost_peer)
+{
+	for (uint32_t i = 1; i < snap->n_ranks; i++)
+		if (has_lost_peer[i - 1] &&
+		    cw_snap_rank_shares_process(&snap->ranks[i - 1], &snap->ranks[i]))
+			has_lost_peer[i] = true;
+	for (uint32_t i = snap->n_ranks; i-- > 1;)
+		if (has_lost_peer[i] &&
+		    cw_snap_rank_shares_process(&snap->ranks[i - 1], &snap->ranks[i]))
+			has_lost_peer[i - 1] = true;
+}
+
+/* Who had lost a peer need not have ended by its own fault. */
 static void note_lost_peers(const struct scene *s, bool *has_lost_peer)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -53,11 +99,11 @@ static void note_lost_peers(const struct scene *s, bool *has_lost_peer)
 		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
 			const struct cw_snap_member *member = &snap->comms[c].members[m];
 
-			if (member->rank != CW_SNAP_NONE &&
-			    cw_result_is_lost_peer(member->async_error ? member->async_error
-								       : member->last_result))
+			if (member->rank != CW_SNAP_NONE && is_told_of_loss(member) &&
+			    !is_own_fault(&snap->ranks[member->rank]))
 				has_lost_peer[member->rank] = true;
 		}
+	share_losses(snap, has_lost_peer);
 }
 
 /*

@@ -659,6 +659,8 @@ int diagnosis_describe(struct diagnosis *diag)
 	v->coll_seq = f->seq;
 	if (f->verdict_class == CW_CLASS_INIT_STUCK)
 		v->n_crossed = waitgraph_crossed_makings(diag->s->snap, &diag->s->g);
+	for (uint32_t i = 0; v->n_crossed && i < diag->s->g.n_ranks; i++)
+		v->is_crossed_behind |= !waitgraph_is_making(&diag->s->g, i);
 	diag->is_culprit = cw_arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);
 	if (!diag->is_culprit)
 		return -ENOMEM;

@@ -299,9 +299,10 @@ static bool fits_storage(const struct matter *m)
 /* The root that others wait for: its is what they are to do next. */
 static bool is_root(const struct matter *m)
 {
-	const struct cw_snap_comm *c = &m->snap->comms[m->v->comm];
+	const struct cw_snap_comm *c =
+		m->v->comm < m->snap->n_comms ? &m->snap->comms[m->v->comm] : NULL;
 
-	for (uint32_t i = 0; i < m->v->n_sides; i++) {
+	for (uint32_t i = 0; c && i < m->v->n_sides; i++) {
 		const struct cw_op *op = &m->v->sides[i].op;
 
 		if (m->v->sides[i].has_op &&
@@ -515,6 +516,10 @@ static int64_t busy_page(const struct matter *m)
 {
 	int64_t ns = max_ns(BUSY_PAGE_NS, 3 * m->longest_ns);
 
+	/* A server's time-out is set in its code to more than is assumed, and its nights are long.
+	 */
+	if (has_watchdog(m) && is_root(m))
+		return PATIENCE_NEVER;
 	return has_watchdog(m) && m->timeout_ns <= LONGEST_TIMEOUT_NS
 		       ? max_ns(ns, m->timeout_ns + TIMEOUT_LATE_NS)
 		       : ns;
@@ -556,7 +561,7 @@ static int64_t init_page(const struct matter *m)
 	int64_t ns = is_somebody_absent(m) ? 600 * S : 300 * S;
 
 	if (m->v->n_crossed)
-		return m->limit_ns;
+		return m->v->is_crossed_behind ? max_ns(m->limit_ns, 300 * S) : m->limit_ns;
 
 	return max_ns(m->limit_ns, max_ns(scaled(m, ns), 3 * m->longest_ns));
 }

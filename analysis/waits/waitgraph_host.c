@@ -131,6 +131,15 @@ static int list_all_others(struct builder *b, struct gate *gate)
 	return 0;
 }
 
+/* One that is seen, but not found by its label: `by_label` ends before it. */
+static bool has_high_label(const struct cw_snapshot *snap)
+{
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (snap->ranks[i].rank >= 0 && (uint32_t)snap->ranks[i].rank >= snap->n_ranks)
+			return true;
+	return false;
+}
+
 /* The members that have not come, as far as they can be named. */
 static int list_absent(struct builder *b, struct gate *gate)
 {
@@ -156,7 +165,8 @@ static int list_absent(struct builder *b, struct gate *gate)
 		}
 	}
 	gate->n_missing = gate->n_missing_all = n;
-	gate->unseen = n_unseen && n_unseen == gate->n_unseen ? unseen : NULL;
+	gate->unseen =
+		n_unseen && n_unseen == gate->n_unseen && !has_high_label(b->snap) ? unseen : NULL;
 	return gate->n_unseen ? list_all_others(b, gate) : 0;
 }
 

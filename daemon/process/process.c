@@ -282,6 +282,9 @@ void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
 		cw_process_watch(p, NULL);
 }
 
+/* It may have been dying already when it was looked at: of all its memory and files it lets go. */
+#define ENDS_UNSEEN_NS (10 * CW_NS_PER_S)
+
 int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns,
 		      struct cw_ending *ret)
 {
@@ -293,7 +296,9 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 		return cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, ret);
 	p->has_kernel_end = true;
 	age_ns = cw_kernel_facts_ended_age_ns(&facts, monotonic_ns);
-	if (age_ns >= 0 && now_ns - age_ns < p->ending_ns)
+	/* A time namespace's clock may say anything: it was alive when it was last looked at. */
+	if (age_ns >= 0 && now_ns - age_ns < p->ending_ns &&
+	    now_ns - age_ns >= p->stat_ns - ENDS_UNSEEN_NS)
 		p->ending_ns = now_ns - age_ns;
 	p->end_by = cw_kernel_facts_end_by(&facts, &p->end_sender);
 	p->is_oom_killed = facts.is_oom_victim && ret->term_signal == SIGKILL;

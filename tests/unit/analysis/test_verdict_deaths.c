@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "record/record_layout.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_deaths, .init = verdict_setup, .fini = verdict_teardown);
@@ -265,7 +266,7 @@ static void one_loses_a_peer(int64_t apart_ns, bool on_two_nodes, uint32_t who)
 	struct sb_comm *c;
 
 	two_fail(apart_ns, on_two_nodes);
-	c = b->comms[0];
+	c = b->comms[b->n_comms - 1];
 	b->ranks[on_two_nodes ? 1 : 6].liveness = CW_LIVE_EXITED;
 	b->ranks[on_two_nodes ? 1 : 6].exit_code = 1;
 	b->ranks[on_two_nodes ? 1 : 6].term_signal = 0;
@@ -292,10 +293,58 @@ Test(verdict_deaths, who_had_lost_a_peer_long_before_is_the_first)
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "1", "0,2-4,6-7");
 }
 
+static void exits(uint32_t rank)
+{
+	b->ranks[rank].liveness = CW_LIVE_EXITED;
+	b->ranks[rank].exit_code = 1;
+	b->ranks[rank].term_signal = 0;
+}
+
 Test(verdict_deaths, two_that_had_lost_a_peer_stay_a_tie)
 {
 	one_loses_a_peer(-SB_S / 2, true, 1);
-	b->comms[0]->members[5].last_result = 2;
+	exits(5);
+	b->comms[0]->members[5].last_result = 6;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "1,5", "0,2-4,6-7");
+}
+
+/* No descriptor is left, or no shared memory: that is its own. */
+Test(verdict_deaths, a_system_error_of_a_call_is_no_lost_peer)
+{
+	one_loses_a_peer(-SB_S / 2, true, 1);
+	exits(5);
+	b->comms[0]->members[1].last_result = 2;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "1,5", "0,2-4,6-7");
+}
+
+/* It lost one long ago, with a communicator that was aborted for it. */
+Test(verdict_deaths, a_peer_that_an_aborted_communicator_lost_is_long_gone)
+{
+	struct sb_comm *old = sb_comm(b, "old", 0, 8, 1, 7);
+
+	one_loses_a_peer(-SB_S / 2, true, 1);
+	exits(5);
+	for (uint32_t m = 0; m < 8; m++) {
+		old->members[m].state = CW_COMM_ABORTED;
+		old->members[m].last_result = 6;
+		b->comms[1]->members[m].last_result = 0;
+	}
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "1,5", "0,2-4,6-7");
+}
+
+/* What it died of follows from nobody's loss. */
+Test(verdict_deaths, a_fault_is_its_own_whoever_was_lost_before)
+{
+	two_fail(-SB_S / 2, true);
+	b->comms[0]->members[1].last_result = 6;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "1,5", "0,2-4,6-7");
+}
+
+/* The kernel tells when an end begins, a pidfd when it is over. */
+Test(verdict_deaths, instants_of_two_kinds_are_seconds_apart)
+{
+	two_fail(-3 * SB_S, true);
+	b->ranks[1].end_by = CW_END_BY_KERNEL;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "1,5", "0,2-4,6-7");
 }
 
