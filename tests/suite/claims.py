@@ -486,7 +486,8 @@ def not_seen_in(t, said, n, size, comm, call, others, time):
 def absent_from(t, said, who, comm, call, others, time):
     for r in t.named(who):
         expect(r in t.comm(comm)["of"], f"rank {r} is no member of {comm}")
-        expect(not t.is_in(comm, r, call), f"rank {r} is in {call}")
+        came = [op.age for op in t.member(comm, r)["ops"] if op.is_called(call)]
+        expect(not came or came[-1] <= t.late_s, f"rank {r} came to {call} {came[-1:]} s ago")
     expect_waiting(t, t.named(others), time)
 
 
