@@ -22,10 +22,9 @@
 /* What a person would still read. */
 #define MAX_NOTES 64u
 
-__attribute__((format(printf, 2, 3))) static int add_note(struct cw_fr_set *set, const char *fmt,
-							  ...)
+int cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
 {
-	char text[256], **notes;
+	char text[320], **notes;
 	va_list args;
 
 	if (set->n_notes == MAX_NOTES)
@@ -155,12 +154,14 @@ static int settle_rank(struct cw_fr_set *set, const char *file_name, const struc
 		       int32_t *rank)
 {
 	if (*rank == CW_FR_NONE && dump->rank == CW_FR_NONE)
-		return add_note(set, "%s: neither the dump nor its name tells a rank", file_name);
+		return cw_fr_set_note(set, "%s: neither the dump nor its name tells a rank",
+				      file_name);
 	if (*rank == CW_FR_NONE)
 		*rank = dump->rank;
 	else if (dump->rank != CW_FR_NONE && dump->rank != *rank)
-		return add_note(set, "%s: the dump says it is of rank %d: taken for rank %d's",
-				file_name, dump->rank, *rank);
+		return cw_fr_set_note(set,
+				      "%s: the dump says it is of rank %d: taken for rank %d's",
+				      file_name, dump->rank, *rank);
 	return 0;
 }
 
@@ -177,7 +178,7 @@ int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data
 		return r;
 	if (r < 0) {
 		if (looks_like_dump(file_name, data, size, rank))
-			return add_note(set, "%s cannot be used: %s", file_name, err.text);
+			return cw_fr_set_note(set, "%s cannot be used: %s", file_name, err.text);
 		return 0; /* something else that lies there */
 	}
 	r = settle_rank(set, file_name, &dump, &rank);
@@ -235,20 +236,20 @@ static int add_file(struct cw_fr_set *set, int dirfd, const char *name)
 	int r;
 
 	if (fd < 0)
-		return add_note(set, "%s cannot be read: %s", name, strerror(errno));
+		return cw_fr_set_note(set, "%s cannot be read: %s", name, strerror(errno));
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	if (st.st_size > (off_t)CW_FR_MAX_FILE)
-		return add_note(set, "%s is larger than %u MiB: left out", name,
-				CW_FR_MAX_FILE >> 20);
+		return cw_fr_set_note(set, "%s is larger than %u MiB: left out", name,
+				      CW_FR_MAX_FILE >> 20);
 	data = malloc((size_t)st.st_size + 1);
 	if (!data)
 		return -ENOMEM;
 	r = read_all(fd, data, (size_t)st.st_size);
 	if (r < 0)
-		return add_note(set, "%s cannot be read: %s", name, strerror(-r));
+		return cw_fr_set_note(set, "%s cannot be read: %s", name, strerror(-r));
 	return cw_fr_set_add(set, name, data, (size_t)st.st_size, file_time_ns(&st));
 }
 

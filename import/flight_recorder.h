@@ -51,6 +51,9 @@ struct cw_fr_set {
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
 		  int64_t file_ns);
 void cw_fr_set_fini(struct cw_fr_set *set);
+/* A line for the report, made printable; beyond 64 they are left out. 0 or -ENOMEM. */
+__attribute__((format(printf, 2, 3))) int cw_fr_set_note(struct cw_fr_set *set, const char *fmt,
+							 ...);
 
 /*
  * by_order: where dumps do not tell which calls a device has got to, take each rank's oldest

@@ -8,9 +8,7 @@
 #include "import/fr_stale.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -84,28 +82,19 @@ static uint32_t mark_stale(const struct span *spans, uint32_t n, bool *is_stale,
 	return n_stale;
 }
 
-static int add_note(struct cw_fr_set *set, int32_t *ranks, uint32_t n, int64_t before_ns)
+static int say_stale(struct cw_fr_set *set, int32_t *ranks, uint32_t n, int64_t before_ns)
 {
 	long long minutes = before_ns / (60 * CW_NS_PER_S);
-	char list[160], text[320], **notes;
+	char list[160];
 
-	(void)snprintf(
-		text, sizeof(text),
+	return cw_fr_set_note(
+		set,
 		"the dump%s of rank%s %s %s written %lld %s before the oldest call of the other "
 		"dumps, probably by an earlier run: %s not compared",
 		n == 1 ? "" : "s", n == 1 ? "" : "s",
 		cw_rankset_format(ranks, n, list, sizeof(list)), n == 1 ? "was" : "were",
 		minutes < 120 ? minutes : minutes / 60, minutes < 120 ? "minutes" : "hours",
 		n == 1 ? "it is" : "they are");
-	notes = realloc(set->notes, (set->n_notes + 1) * sizeof(*notes));
-	if (!notes)
-		return -ENOMEM;
-	set->notes = notes;
-	notes[set->n_notes] = strdup(text);
-	if (!notes[set->n_notes])
-		return -ENOMEM;
-	set->n_notes++;
-	return 0;
 }
 
 static void take_out(struct cw_fr_set *set, const bool *is_stale, int32_t *ret_ranks)
@@ -137,5 +126,5 @@ int fr_drop_stale(struct cw_fr_set *set)
 	if (!n)
 		return 0;
 	take_out(set, is_stale, ranks);
-	return add_note(set, ranks, n, before_ns);
+	return say_stale(set, ranks, n, before_ns);
 }
