@@ -22,7 +22,7 @@ int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_endin
 
 /*
  * How long ago it began to end, at monotonic_ns (CLOCK_MONOTONIC): before its peers could
- * notice, for its sockets are closed after that (do_exit(), Linux 5.8 and later). -1 = it lives, or
+ * notice, for its sockets are closed after that (do_exit() in kernel/exit.c). -1 = it lives, or
  * the numbers make no sense, as in another time namespace.
  */
 int64_t cw_kernel_facts_ended_age_ns(const struct cw_facts_process *facts, int64_t monotonic_ns);
