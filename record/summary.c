@@ -50,10 +50,10 @@ void cw_summary_compute(const struct cw_summary_args *args, struct cw_rec_summar
 	ret->nans = s.nans;
 	ret->infs = s.infs;
 	ret->zeros = s.zeros;
-	ret->abs_max = s.abs_max;
-	ret->abs_min_nonzero = s.abs_min;
+	ret->abs_max = cw_sum_of_magnitude(s.most, args->dtype);
+	ret->abs_min_nonzero = cw_sum_of_magnitude(s.least, args->dtype);
 	ret->mean = cw_sum_mean(&s);
-	ret->l2 = sqrt(cw_sum_squares(&s));
+	ret->l2 = sqrt(cw_sum_squares(&s, args->dtype));
 	ret->checksum = s.checksum;
 	ret->at_limit = cw_sum_share(s.at_limit, s.elements);
 	ret->denormal = cw_sum_share(s.denormals, s.elements);

@@ -18,13 +18,19 @@
 #define CW_SUMMARY_FN static inline
 #endif
 
+/* How many threads a launch has in each block, a power of two, and how many blocks at most. */
+#define CW_SUM_THREADS 256
+#define CW_SUM_BLOCKS 512
+
+#define CW_SUM_CHUNK_WORDS 512u /* 4 KiB: what is left out between them costs no bandwidth */
+
 /* What one launch is asked for; passed to the kernel by value. */
 struct cw_summary_args {
 	uint64_t data;         /* address on the device */
 	uint64_t elements;     /* from there on */
 	uint64_t offered;      /* elements of the whole tensor: only told on */
-	uint64_t chunk_words;  /* looks at so many words … */
-	uint64_t stride_words; /* … of so many, a multiple of that … */
+	uint64_t stride_words; /* of so many, a multiple of CW_SUM_CHUNK_WORDS, looks at one chunk …
+				*/
 	uint64_t first_word;   /* … from here on: such a multiple, below stride_words */
 	uint64_t out;          /* struct cw_rec_summary */
 	uint64_t first_out;    /* the same, for the first with NaN or infinity; 0 = not wanted */
@@ -37,13 +43,14 @@ struct cw_summary_args {
 	uint32_t reserved;
 };
 
+/* Magnitudes are numbers without their sign, as the type has them: of floating point the bits, of
+ * integers the value. */
 struct cw_summary_sum {
 	uint64_t elements, nans, infs, zeros, checksum;
 	uint64_t at_limit, denormals;
-	double abs_max, abs_min, total, squares; /* abs_min: 0 = none yet */
+	uint64_t most, least; /* magnitudes; least: 0 = none yet */
+	double total, squares;
 };
-
-enum cw_number_class { CW_NUMBER_FINITE, CW_NUMBER_NAN, CW_NUMBER_INF };
 
 /* The numbers of enum cw_dtype (model/op.h), which kernels cannot include. */
 enum {
@@ -113,180 +120,224 @@ CW_SUMMARY_FN double cw_sum_double(uint64_t bits)
 	return u.f;
 }
 
-/* IEEE single; *ret_abs is the absolute value. */
-CW_SUMMARY_FN enum cw_number_class cw_sum_fp32(uint32_t bits, double *ret)
-{
-	if ((bits & 0x7f800000u) == 0x7f800000u)
-		return bits & 0x7fffffu ? CW_NUMBER_NAN : CW_NUMBER_INF;
-	*ret = (double)cw_sum_float(bits);
-	return CW_NUMBER_FINITE;
-}
-
-CW_SUMMARY_FN enum cw_number_class cw_sum_fp64(uint64_t bits, double *ret)
-{
-	const uint64_t exponent = UINT64_C(0x7ff0000000000000);
-
-	if ((bits & exponent) == exponent)
-		return bits << 12 ? CW_NUMBER_NAN : CW_NUMBER_INF;
-	*ret = cw_sum_double(bits);
-	return CW_NUMBER_FINITE;
-}
-
-/* A small IEEE format, by its widths: value = mantissa * 2^scale, exact in double. */
-CW_SUMMARY_FN double cw_sum_small(uint32_t magnitude, unsigned mantissa_bits, unsigned bias,
-				  uint32_t negative)
-{
-	uint32_t exponent = magnitude >> mantissa_bits;
-	uint32_t mantissa = magnitude & ((1u << mantissa_bits) - 1);
-	double v;
-
-	if (exponent)
-		mantissa |= 1u << mantissa_bits;
-	else
-		exponent = 1;
-	/* 2^(exponent - bias - mantissa_bits), put together as the bits of a double */
-	v = cw_sum_double((uint64_t)(1023 + exponent - bias - mantissa_bits) << 52) *
-	    (double)mantissa;
-	return negative ? -v : v;
-}
-
-CW_SUMMARY_FN enum cw_number_class cw_sum_fp16(uint32_t bits, double *ret)
-{
-	uint32_t magnitude = bits & 0x7fffu;
-
-	if (magnitude >= 0x7c00u)
-		return magnitude > 0x7c00u ? CW_NUMBER_NAN : CW_NUMBER_INF;
-	*ret = cw_sum_small(magnitude, 10, 15, bits & 0x8000u);
-	return CW_NUMBER_FINITE;
-}
-
-/* E4M3 as NCCL and PyTorch have it ("fn"): no infinity, one NaN of each sign. */
-CW_SUMMARY_FN enum cw_number_class cw_sum_e4m3(uint32_t bits, double *ret)
-{
-	uint32_t magnitude = bits & 0x7fu;
-
-	if (magnitude == 0x7fu)
-		return CW_NUMBER_NAN;
-	*ret = cw_sum_small(magnitude, 3, 7, bits & 0x80u);
-	return CW_NUMBER_FINITE;
-}
-
-/* One element, in the lowest bits of word. E5M2 is the upper half of an fp16. */
-CW_SUMMARY_FN enum cw_number_class cw_sum_number(uint64_t word, unsigned dtype, double *ret)
+CW_SUMMARY_FN unsigned cw_sum_mantissa_bits(unsigned dtype)
 {
 	switch (dtype) {
 	case CW_SUM_FP16:
-		return cw_sum_fp16((uint32_t)word & 0xffffu, ret);
-	case CW_SUM_E5M2:
-		return cw_sum_fp16(((uint32_t)word & 0xffu) << 8, ret);
-	case CW_SUM_E4M3:
-		return cw_sum_e4m3((uint32_t)word & 0xffu, ret);
-	case CW_SUM_BF16:
-		return cw_sum_fp32((uint32_t)word << 16, ret);
+		return 10;
 	case CW_SUM_FP32:
-		return cw_sum_fp32((uint32_t)word, ret);
+		return 23;
 	case CW_SUM_FP64:
-		return cw_sum_fp64(word, ret);
+		return 52;
+	case CW_SUM_BF16:
+		return 7;
+	case CW_SUM_E4M3:
+		return 3;
+	case CW_SUM_E5M2:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * The smallest magnitude that is no finite number: infinity, NaN above it. E4M3 as NCCL and PyTorch
+ * have it ("fn") has no infinity, and one NaN of each sign. 0 = of integers, where all are finite.
+ */
+CW_SUMMARY_FN uint64_t cw_sum_special(unsigned dtype)
+{
+	switch (dtype) {
+	case CW_SUM_FP16:
+		return 0x7c00;
+	case CW_SUM_FP32:
+		return 0x7f800000;
+	case CW_SUM_FP64:
+		return UINT64_C(0x7ff0000000000000);
+	case CW_SUM_BF16:
+		return 0x7f80;
+	case CW_SUM_E4M3:
+		return 0x7f;
+	case CW_SUM_E5M2:
+		return 0x7c;
+	default:
+		return 0;
+	}
+}
+
+/* What the exponent of 1 is: 127 of fp32 and bf16. */
+CW_SUMMARY_FN unsigned cw_sum_bias(unsigned dtype)
+{
+	switch (dtype) {
+	case CW_SUM_FP16:
+	case CW_SUM_E5M2:
+		return 15;
+	case CW_SUM_E4M3:
+		return 7;
+	default:
+		return 127;
+	}
+}
+
+/* Of an element of four bytes or less, which bits has above zeros. */
+CW_SUMMARY_FN uint32_t cw_sum_magnitude(uint32_t bits, unsigned dtype)
+{
+	switch (dtype) {
 	case CW_SUM_INT8:
-		*ret = (double)(int8_t)word;
-		return CW_NUMBER_FINITE;
-	case CW_SUM_UINT8:
-		*ret = (double)(uint8_t)word;
-		return CW_NUMBER_FINITE;
+		return bits & 0x80u ? 0x100u - bits : bits;
 	case CW_SUM_INT32:
-		*ret = (double)(int32_t)word;
-		return CW_NUMBER_FINITE;
+		return bits & 0x80000000u ? 0 - bits : bits;
+	case CW_SUM_UINT8:
 	case CW_SUM_UINT32:
-		*ret = (double)(uint32_t)word;
-		return CW_NUMBER_FINITE;
-	case CW_SUM_INT64:
-		*ret = (double)(int64_t)word;
-		return CW_NUMBER_FINITE;
+		return bits;
 	default:
-		*ret = (double)word;
-		return CW_NUMBER_FINITE;
+		return bits & ~(1u << (cw_sum_bytes(dtype) * 8 - 1));
 	}
 }
 
-/* The largest finite magnitude; 0 = of integers, which have no infinity to come near to. */
-CW_SUMMARY_FN double cw_sum_limit(unsigned dtype)
+/* What an element is worth that is finite and, of floating point, not denormal: a double has its
+ * bits, further up. */
+CW_SUMMARY_FN double cw_sum_normal(uint32_t bits, uint32_t magnitude, unsigned dtype)
 {
-	switch (dtype) {
-	case CW_SUM_FP16:
-		return 65504;
-	case CW_SUM_FP32:
-		return 0x1.fffffep127;
-	case CW_SUM_FP64:
-		return 0x1.fffffffffffffp1023;
-	case CW_SUM_BF16:
-		return 0x1.fep127;
-	case CW_SUM_E4M3:
-		return 448;
-	case CW_SUM_E5M2:
-		return 57344;
-	default:
+	unsigned width = cw_sum_bytes(dtype) * 8, mantissa = cw_sum_mantissa_bits(dtype);
+	uint64_t exponent = (uint64_t)(1023 - cw_sum_bias(dtype)) << 52;
+
+	if (dtype == CW_SUM_INT8)
+		return (double)(int8_t)bits;
+	if (dtype == CW_SUM_INT32)
+		return (double)(int32_t)bits;
+	if (!mantissa)
+		return (double)bits;
+	return cw_sum_double((((uint64_t)magnitude << (52 - mantissa)) + exponent) |
+			     (uint64_t)(bits >> (width - 1)) << 63);
+}
+
+/* The same of any finite one. */
+CW_SUMMARY_FN double cw_sum_value(uint32_t bits, uint32_t magnitude, unsigned dtype)
+{
+	unsigned mantissa = cw_sum_mantissa_bits(dtype);
+	double unit, v;
+
+	if (!mantissa || magnitude >> mantissa)
+		return cw_sum_normal(bits, magnitude, dtype);
+	unit = cw_sum_double((uint64_t)(1024 - cw_sum_bias(dtype) - mantissa) << 52);
+	v = unit * (double)magnitude;
+	return bits == magnitude ? v : -v;
+}
+
+/* Of fp64 and the integers of its size. */
+CW_SUMMARY_FN uint64_t cw_sum_magnitude64(uint64_t bits, unsigned dtype)
+{
+	if (dtype == CW_SUM_FP64)
+		return bits << 1 >> 1;
+	return dtype == CW_SUM_INT64 && bits >> 63 ? 0 - bits : bits;
+}
+
+CW_SUMMARY_FN double cw_sum_value64(uint64_t bits, unsigned dtype)
+{
+	if (dtype == CW_SUM_FP64)
+		return cw_sum_double(bits);
+	return dtype == CW_SUM_INT64 ? (double)(int64_t)bits : (double)bits;
+}
+
+CW_SUMMARY_FN double cw_sum_of_magnitude(uint64_t magnitude, unsigned dtype)
+{
+	if (!cw_sum_mantissa_bits(dtype))
+		return (double)magnitude;
+	return dtype == CW_SUM_FP64 ? cw_sum_double(magnitude)
+				    : cw_sum_value((uint32_t)magnitude, (uint32_t)magnitude, dtype);
+}
+
+/* Counts one that is not ordinary; whether it is finite. */
+CW_SUMMARY_FN int cw_sum_note(struct cw_summary_sum *s, uint64_t magnitude, unsigned dtype)
+{
+	uint64_t special = cw_sum_special(dtype);
+
+	s->zeros += magnitude == 0;
+	if (!special)
+		return 1;
+	if (magnitude >= special) {
+		if (magnitude == special && dtype != CW_SUM_E4M3)
+			s->infs++;
+		else
+			s->nans++;
 		return 0;
 	}
+	s->at_limit += magnitude == special - 1;
+	s->denormals += magnitude != 0 && magnitude >> cw_sum_mantissa_bits(dtype) == 0;
+	return 1;
 }
 
-/* The smallest number that is not denormal; 0 = of integers. */
-CW_SUMMARY_FN double cw_sum_least_normal(unsigned dtype)
+/*
+ * Nearly all numbers are ordinary: not zero, denormal, the largest, infinite or NaN. One comparison
+ * tells, since a difference below zero is a large number.
+ */
+CW_SUMMARY_FN int cw_sum_is_ordinary(uint32_t magnitude, unsigned dtype)
 {
-	switch (dtype) {
-	case CW_SUM_FP16:
-	case CW_SUM_E5M2:
-		return 0x1p-14;
-	case CW_SUM_FP32:
-	case CW_SUM_BF16:
-		return 0x1p-126;
-	case CW_SUM_FP64:
-		return 0x1p-1022;
-	case CW_SUM_E4M3:
-		return 0x1p-6;
-	default:
-		return 0;
-	}
+	uint32_t normal = 1u << (cw_sum_mantissa_bits(dtype) % 32);
+	uint32_t special = (uint32_t)cw_sum_special(dtype);
+
+	return special ? magnitude - normal < special - 1 - normal : magnitude != 0;
 }
 
-CW_SUMMARY_FN void cw_sum_add_number(struct cw_summary_sum *s, uint64_t bits, unsigned dtype)
+/* Magnitudes; before_least: one less, so that none, 0, is the largest. */
+CW_SUMMARY_FN void cw_sum_add_range(struct cw_summary_sum *s, uint64_t most, uint64_t before_least)
 {
-	double v = 0, a;
+	if (most > s->most)
+		s->most = most;
+	if (before_least < s->least - 1)
+		s->least = before_least + 1;
+}
 
-	switch (cw_sum_number(bits, dtype, &v)) {
-	case CW_NUMBER_NAN:
-		s->nans++;
+CW_SUMMARY_FN void cw_sum_add_number64(struct cw_summary_sum *s, uint64_t bits, unsigned dtype)
+{
+	uint64_t magnitude = cw_sum_magnitude64(bits, dtype);
+	double v = cw_sum_value64(bits, dtype);
+
+	if (!cw_sum_note(s, magnitude, dtype))
 		return;
-	case CW_NUMBER_INF:
-		s->infs++;
-		return;
-	case CW_NUMBER_FINITE:
-		break;
-	}
-	if (v == 0) {
-		s->zeros++;
-		return;
-	}
-	a = v < 0 ? -v : v;
-	if (a > s->abs_max)
-		s->abs_max = a;
-	if (s->abs_min == 0 || a < s->abs_min)
-		s->abs_min = a;
-	s->at_limit += a == cw_sum_limit(dtype);
-	s->denormals += a < cw_sum_least_normal(dtype);
+	cw_sum_add_range(s, magnitude, magnitude - 1);
 	s->total += v;
-	s->squares += a * a;
+	s->squares += v * v;
+}
+
+/* n elements of four bytes or less. */
+CW_SUMMARY_FN void cw_sum_add_numbers(struct cw_summary_sum *s, uint64_t word, unsigned dtype,
+				      unsigned n)
+{
+	unsigned width = cw_sum_bytes(dtype) * 8;
+	uint32_t most = 0, before_least = UINT32_MAX;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t bits = (uint32_t)(word >> (i * width)) & UINT32_MAX >> (32 - width);
+		uint32_t magnitude = cw_sum_magnitude(bits, dtype);
+		double v;
+
+		if (cw_sum_is_ordinary(magnitude, dtype))
+			v = cw_sum_normal(bits, magnitude, dtype);
+		else if (cw_sum_note(s, magnitude, dtype))
+			v = cw_sum_value(bits, magnitude, dtype);
+		else
+			continue;
+		if (magnitude > most)
+			most = magnitude;
+		if (magnitude - 1 < before_least)
+			before_least = magnitude - 1;
+		s->total += v;
+		s->squares += v * v;
+	}
+	cw_sum_add_range(s, most, before_least == UINT32_MAX ? UINT64_MAX : before_least);
 }
 
 /* A word of the buffer that holds n elements; its unused bytes are 0. */
 CW_SUMMARY_FN void cw_sum_add_word(struct cw_summary_sum *s, uint64_t word, uint64_t position,
 				   unsigned dtype, unsigned n)
 {
-	unsigned bits = cw_sum_bytes(dtype) * 8;
-
 	s->checksum += cw_sum_mix(word, position);
 	s->elements += n;
-	for (unsigned i = 0; i < n; i++)
-		cw_sum_add_number(s, word >> (i * bits), dtype);
+	if (cw_sum_bytes(dtype) == 8)
+		cw_sum_add_number64(s, word, dtype);
+	else
+		cw_sum_add_numbers(s, word, dtype, n);
 }
 
 CW_SUMMARY_FN void cw_sum_join(struct cw_summary_sum *to, const struct cw_summary_sum *from)
@@ -298,10 +349,7 @@ CW_SUMMARY_FN void cw_sum_join(struct cw_summary_sum *to, const struct cw_summar
 	to->checksum += from->checksum;
 	to->at_limit += from->at_limit;
 	to->denormals += from->denormals;
-	if (from->abs_max > to->abs_max)
-		to->abs_max = from->abs_max;
-	if (from->abs_min != 0 && (to->abs_min == 0 || from->abs_min < to->abs_min))
-		to->abs_min = from->abs_min;
+	cw_sum_add_range(to, from->most, from->least - 1);
 	to->total += from->total;
 	to->squares += from->squares;
 }
@@ -324,9 +372,9 @@ CW_SUMMARY_FN double cw_sum_mean(const struct cw_summary_sum *s)
 }
 
 /* The square of the L2 norm; NaN, with fp64 alone, where that is too large or too small. */
-CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s)
+CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dtype)
 {
-	if (s->abs_max != 0 && s->abs_max < CW_SUM_SQUARES_FROM)
+	if (dtype == CW_SUM_FP64 && s->most && cw_sum_double(s->most) < CW_SUM_SQUARES_FROM)
 		return cw_sum_double(UINT64_C(0x7ff8000000000000));
 	return cw_sum_in_range(s->squares);
 }
@@ -358,17 +406,17 @@ CW_SUMMARY_FN uint64_t cw_sum_chosen(const struct cw_summary_args *args)
 
 	rest = words % args->stride_words;
 	rest = rest > args->first_word ? rest - args->first_word : 0;
-	if (rest > args->chunk_words)
-		rest = args->chunk_words;
-	return words / args->stride_words * args->chunk_words + rest;
+	if (rest > CW_SUM_CHUNK_WORDS)
+		rest = CW_SUM_CHUNK_WORDS;
+	return words / args->stride_words * CW_SUM_CHUNK_WORDS + rest;
 }
 
 CW_SUMMARY_FN uint64_t cw_sum_position(const struct cw_summary_args *args, uint64_t i)
 {
-	if (args->chunk_words == args->stride_words)
+	if (args->stride_words == CW_SUM_CHUNK_WORDS)
 		return i;
-	return i / args->chunk_words * args->stride_words + args->first_word +
-	       i % args->chunk_words;
+	return i / CW_SUM_CHUNK_WORDS * args->stride_words + args->first_word +
+	       i % CW_SUM_CHUNK_WORDS;
 }
 
 /* Elements in the word at a position. */

@@ -23,9 +23,8 @@
 #include "model/signature.h"
 #include "record/summary_math.h"
 
-#define THREADS 512 /* as in the kernel */
-#define BLOCKS_MAX 128
-#define WORDS_PER_THREAD 4 /* fewer are not worth a thread */
+#define WORDS_PER_THREAD 4   /* fewer are not worth a thread */
+#define ONE_BLOCK_WORDS 4096 /* blocks that have to find each other cost more (H200: 2.5 us) */
 #define RANGES_MAX 8
 #define PROBES 8 /* entries that are looked at for one that is free */
 
@@ -191,9 +190,11 @@ static bool choose(const struct cw_op_call *call, struct cw_tensor *tensor, bool
 static uint32_t blocks_for(const struct cw_summary_args *args)
 {
 	uint64_t words = cw_sum_chosen(args);
-	uint64_t blocks = words / (THREADS * WORDS_PER_THREAD) + 1;
+	uint64_t blocks = words / (CW_SUM_THREADS * WORDS_PER_THREAD) + 1;
 
-	return blocks < BLOCKS_MAX ? (uint32_t)blocks : BLOCKS_MAX;
+	if (words <= ONE_BLOCK_WORDS)
+		return 1;
+	return blocks < CW_SUM_BLOCKS ? (uint32_t)blocks : CW_SUM_BLOCKS;
 }
 
 static uint64_t entry_address(const struct cw_kernels *k, uint32_t index)
@@ -228,7 +229,8 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 	if (!is_output)
 		args.first_out = entry_address(k, k->ordinal);
 	/* On an error the entry stays taken: whether the kernel runs is not known. */
-	if (!cw_kernels_launch(k, k->summary, blocks_for(&args), THREADS, desc->stream, &args))
+	if (!cw_kernels_launch(k, k->summary, blocks_for(&args), CW_SUM_THREADS, desc->stream,
+			       &args))
 		return 0;
 	return CW_REC_SUMMARY_FIRSTS + args.slot + 1;
 }

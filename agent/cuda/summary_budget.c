@@ -12,7 +12,6 @@
 /* Looking at less than this of a tensor says too little for a launch. */
 #define MIN_BYTES (64u << 10)
 #define MIN_SHARE 64
-#define CHUNK_WORDS 512 /* 4 KiB: what is left out between them costs no bandwidth */
 #define STRIDE_LOG2_MAX 30
 /* With credit for less than PLENTY of its like, one op in so many is looked at, for ops in a fixed
  * rhythm would otherwise always find it spent by the same other ones. */
@@ -93,8 +92,7 @@ void cw_summary_budget_place(uint64_t draw, uint64_t bytes, uint64_t granted,
 
 	while (log2 < STRIDE_LOG2_MAX && bytes >> log2 > granted)
 		log2++;
-	args->chunk_words = CHUNK_WORDS;
-	args->stride_words = (uint64_t)CHUNK_WORDS << log2;
+	args->stride_words = (uint64_t)CW_SUM_CHUNK_WORDS << log2;
 	args->stride_log2_plus_1 = (uint8_t)(log2 + 1);
-	args->first_word = CHUNK_WORDS * (first & ((UINT64_C(1) << log2) - 1));
+	args->first_word = CW_SUM_CHUNK_WORDS * (first & ((UINT64_C(1) << log2) - 1));
 }

@@ -19,15 +19,16 @@
 #include "record/record_layout.h"
 #include "record/summary_math.h"
 
-#define THREADS 512 /* a power of two */
-#define BLOCKS_MAX 128
+/* A thread asks for so many words before it adds up the first: memory answers after 700 ns. */
+#define WORDS_AT_ONCE 4
 
 struct partial {
 	struct cw_summary_sum sum;
 	uint64_t begin_ns;
+	uint64_t aside; /* so that the threads of a warp meet in different banks of shared memory */
 };
 
-static __device__ struct partial scratch[CW_REC_SUMMARY_RING][BLOCKS_MAX];
+static __device__ struct partial scratch[CW_REC_SUMMARY_RING][CW_SUM_BLOCKS];
 static __device__ uint32_t finished[CW_REC_SUMMARY_RING];
 static __device__ uint32_t has_first;
 
@@ -51,14 +52,32 @@ static __device__ inline uint64_t load_word(const struct cw_summary_args *args, 
 static __device__ __attribute__((always_inline)) inline void
 scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct cw_summary_sum *sum)
 {
-	uint64_t step = (uint64_t)nctaid_get() * THREADS;
-	unsigned per_word = 8 / cw_sum_bytes(dtype);
+	uint64_t step = (uint64_t)nctaid_get() * CW_SUM_THREADS;
+	uint64_t i = (uint64_t)ctaid_get() * CW_SUM_THREADS + tid_get();
+	unsigned per_word = 8 / cw_sum_bytes(dtype), at_once = args->data % 8 ? 1 : WORDS_AT_ONCE;
+	uint64_t at[WORDS_AT_ONCE] = {}, word[WORDS_AT_ONCE] = {};
 
 #pragma unroll 1
-	for (uint64_t i = (uint64_t)ctaid_get() * THREADS + tid_get(); i < words; i += step) {
-		uint64_t at = cw_sum_position(args, i);
-
-		cw_sum_add_word(sum, load_word(args, at, 8), at, dtype, per_word);
+	while (i < words) {
+		at[0] = cw_sum_position(args, i);
+		word[0] = load_word(args, at[0], 8);
+#pragma unroll
+		for (unsigned n = 1; n < WORDS_AT_ONCE; n++) {
+			if (n >= at_once || i + n * step >= words)
+				continue;
+			at[n] = cw_sum_position(args, i + n * step);
+			word[n] = load64(args->data + at[n] * 8);
+		}
+		/* A loop, in which words move up: unrolled, the code is so many times as long. */
+#pragma unroll 1
+		for (unsigned n = 0; n < at_once && i < words; n++, i += step) {
+			cw_sum_add_word(sum, word[0], at[0], dtype, per_word);
+#pragma unroll
+			for (unsigned k = 0; k + 1 < WORDS_AT_ONCE; k++) {
+				at[k] = at[k + 1];
+				word[k] = word[k + 1];
+			}
+		}
 	}
 }
 
@@ -68,13 +87,8 @@ static __device__ inline void scan_tail(const struct cw_summary_args *args, uint
 {
 	uint64_t at = cw_sum_position(args, index);
 	unsigned n = cw_sum_in_word(args, at), size = cw_sum_bytes(args->dtype);
-	uint64_t word = load_word(args, at, n * size);
 
-	sum->checksum += cw_sum_mix(word, at);
-	sum->elements += n;
-#pragma unroll 1
-	for (unsigned i = 0; i < n; i++)
-		cw_sum_add_number(sum, word >> (i * size * 8), args->dtype);
+	cw_sum_add_word(sum, load_word(args, at, n * size), at, args->dtype, n);
 }
 
 static __device__ inline void scan_any(const struct cw_summary_args *args,
@@ -144,10 +158,10 @@ static __device__ inline void conclude(const struct cw_summary_args *args,
 	s.nans = sum->nans;
 	s.infs = sum->infs;
 	s.zeros = sum->zeros;
-	s.abs_max = sum->abs_max;
-	s.abs_min_nonzero = sum->abs_min;
+	s.abs_max = cw_sum_of_magnitude(sum->most, args->dtype);
+	s.abs_min_nonzero = cw_sum_of_magnitude(sum->least, args->dtype);
 	s.mean = cw_sum_mean(sum);
-	s.l2 = square_root(cw_sum_squares(sum));
+	s.l2 = square_root(cw_sum_squares(sum, args->dtype));
 	s.checksum = sum->checksum;
 	s.at_limit = cw_sum_share(sum->at_limit, sum->elements);
 	s.denormal = cw_sum_share(sum->denormals, sum->elements);
@@ -156,65 +170,72 @@ static __device__ inline void conclude(const struct cw_summary_args *args,
 	write_out(args->out, &s);
 }
 
+static __device__ inline void join(struct partial *to, const struct partial *from)
+{
+	cw_sum_join(&to->sum, &from->sum);
+	if (from->begin_ns < to->begin_ns)
+		to->begin_ns = from->begin_ns;
+}
+
 /* Adds up what the threads of a block hold; thread 0 has the sum afterwards. */
-static __device__ inline void join_block(struct cw_summary_sum *shared,
-					 const struct cw_summary_sum *mine)
+static __device__ inline void join_block(struct partial *shared, const struct partial *mine)
 {
 	shared[tid_get()] = *mine;
 	wait_for_block();
 #pragma unroll 1
-	for (unsigned half = THREADS / 2; half; half /= 2) {
+	for (unsigned half = CW_SUM_THREADS / 2; half; half /= 2) {
 		if (tid_get() < half)
-			cw_sum_join(&shared[tid_get()], &shared[tid_get() + half]);
+			join(&shared[tid_get()], &shared[tid_get() + half]);
 		wait_for_block();
 	}
 }
 
-KERNEL __launch_bounds__(THREADS) void cw_summary(struct cw_summary_args args)
+/* What another block has written, not what was read there before. */
+static __device__ inline void read_partial(struct partial *to, const volatile struct partial *from)
 {
-	static __shared__ struct cw_summary_sum shared[THREADS];
+	to->sum.elements = from->sum.elements;
+	to->sum.nans = from->sum.nans;
+	to->sum.infs = from->sum.infs;
+	to->sum.zeros = from->sum.zeros;
+	to->sum.checksum = from->sum.checksum;
+	to->sum.at_limit = from->sum.at_limit;
+	to->sum.denormals = from->sum.denormals;
+	to->sum.most = from->sum.most;
+	to->sum.least = from->sum.least;
+	to->sum.total = from->sum.total;
+	to->sum.squares = from->sum.squares;
+	to->begin_ns = from->begin_ns;
+}
+
+KERNEL __launch_bounds__(CW_SUM_THREADS) void cw_summary(struct cw_summary_args args)
+{
+	static __shared__ struct partial shared[CW_SUM_THREADS];
 	static __shared__ uint32_t is_last;
-	struct partial *mine = &scratch[args.slot][ctaid_get()];
-	struct cw_summary_sum sum = {};
-	uint64_t begin_ns = device_clock();
 	unsigned blocks = nctaid_get();
+	struct partial mine = {}, all = {}, other;
 
-	scan_any(&args, &sum);
-	join_block(shared, &sum);
-	if (tid_get() == 0) {
-		mine->sum = shared[0];
-		mine->begin_ns = begin_ns;
-		fence_device();
-		is_last = count_up(&finished[args.slot], blocks - 1) == blocks - 1;
-		fence_device();
-	}
-	wait_for_block();
-	if (!is_last || tid_get() != 0)
-		return;
-	sum = shared[0];
+	all.begin_ns = mine.begin_ns = device_clock();
+	scan_any(&args, &mine.sum);
+	join_block(shared, &mine);
+	if (blocks > 1) {
+		if (tid_get() == 0) {
+			scratch[args.slot][ctaid_get()] = shared[0];
+			fence_device();
+			is_last = count_up(&finished[args.slot], blocks - 1) == blocks - 1;
+			fence_device();
+		}
+		wait_for_block();
+		if (!is_last)
+			return;
 #pragma unroll 1
-	for (unsigned i = 0; i < blocks; i++) {
-		const volatile struct partial *p = &scratch[args.slot][i];
-		struct cw_summary_sum other;
-
-		if (i == ctaid_get())
-			continue;
-		other.elements = p->sum.elements;
-		other.nans = p->sum.nans;
-		other.infs = p->sum.infs;
-		other.zeros = p->sum.zeros;
-		other.checksum = p->sum.checksum;
-		other.at_limit = p->sum.at_limit;
-		other.denormals = p->sum.denormals;
-		other.abs_max = p->sum.abs_max;
-		other.abs_min = p->sum.abs_min;
-		other.total = p->sum.total;
-		other.squares = p->sum.squares;
-		cw_sum_join(&sum, &other);
-		if (p->begin_ns < begin_ns)
-			begin_ns = p->begin_ns;
+		for (unsigned i = tid_get(); i < blocks; i += CW_SUM_THREADS) {
+			read_partial(&other, &scratch[args.slot][i]);
+			join(&all, &other);
+		}
+		join_block(shared, &all);
 	}
-	conclude(&args, &sum, begin_ns);
+	if (tid_get() == 0)
+		conclude(&args, &shared[0].sum, shared[0].begin_ns);
 }
 
 /* One thread: when the stream came here. */

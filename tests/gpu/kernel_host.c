@@ -8,14 +8,13 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#define THREADS_OF_HOST 512 /* as the kernel's THREADS, which is defined below */
 #define STACK_BYTES (128u << 10)
 
 enum state { RUNS, WAITS, ENDED };
 
 static struct {
-	ucontext_t host, fibers[THREADS_OF_HOST];
-	enum state states[THREADS_OF_HOST];
+	ucontext_t host, fibers[CW_SUM_THREADS];
+	enum state states[CW_SUM_THREADS];
 	char *stacks;
 	uint32_t tid, block, blocks;
 	bool is_backwards;
@@ -113,8 +112,6 @@ void cw_summary(struct cw_summary_args args);
 void cw_stamp(uint64_t where);
 #include "agent/cuda/summary_kernel.cu"
 
-_Static_assert(THREADS == THREADS_OF_HOST, "a fiber for each thread");
-
 /* ---- launching ---- */
 
 static void fiber(void)
@@ -141,8 +138,8 @@ static bool run_round(void)
 {
 	uint32_t waiting = 0;
 
-	for (uint32_t i = 0; i < THREADS; i++) {
-		uint32_t tid = machine.is_backwards ? THREADS - 1 - i : i;
+	for (uint32_t i = 0; i < CW_SUM_THREADS; i++) {
+		uint32_t tid = machine.is_backwards ? CW_SUM_THREADS - 1 - i : i;
 
 		machine.tid = tid;
 		machine.states[tid] = RUNS;
@@ -150,7 +147,7 @@ static bool run_round(void)
 			refuse("swapcontext failed");
 		waiting += machine.states[tid] == WAITS;
 	}
-	if (waiting && waiting != THREADS)
+	if (waiting && waiting != CW_SUM_THREADS)
 		refuse("some threads wait at a barrier, and others have ended");
 	return waiting != 0;
 }
@@ -158,19 +155,20 @@ static bool run_round(void)
 void kernel_host_run(const struct cw_summary_args *args, uint32_t blocks, bool is_backwards)
 {
 	if (!machine.stacks) {
-		machine.stacks = mmap(NULL, (size_t)THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		machine.stacks =
+			mmap(NULL, (size_t)CW_SUM_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (machine.stacks == MAP_FAILED)
 			refuse("no memory for the stacks");
 	}
-	if (!blocks || blocks > BLOCKS_MAX)
+	if (!blocks || blocks > CW_SUM_BLOCKS)
 		refuse("more blocks than the kernel has room for");
 	machine.args = args;
 	machine.blocks = blocks;
 	machine.is_backwards = is_backwards;
 	for (uint32_t n = 0; n < blocks; n++) {
 		machine.block = is_backwards ? blocks - 1 - n : n;
-		for (uint32_t i = 0; i < THREADS; i++)
+		for (uint32_t i = 0; i < CW_SUM_THREADS; i++)
 			make_fiber(i);
 		while (run_round())
 			;

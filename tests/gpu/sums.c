@@ -79,7 +79,6 @@ static int run_case(const struct sums_case *c, const void *data, const sums_engi
 			.data = (uint64_t)(uintptr_t)m.tensor,
 			.elements = c->elements,
 			.offered = c->elements,
-			.chunk_words = c->chunk_words,
 			.stride_words = c->stride_words,
 			.first_word = c->first_word,
 			.publish = number,

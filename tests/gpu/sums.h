@@ -13,7 +13,7 @@
 
 struct sums_case {
 	uint64_t elements;
-	uint64_t chunk_words, stride_words, first_word;
+	uint64_t stride_words, first_word;
 	uint64_t data_bytes; /* that follow; the tensor is them again and again */
 	uint64_t offset;     /* of the tensor's first byte from a page's; SUMS_AT_END */
 	uint32_t blocks;

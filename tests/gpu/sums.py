@@ -19,7 +19,7 @@ FLOATS = {FP16: (5, 10, True), FP32: (8, 23, True), FP64: (11, 52, True), BF16: 
           E4M3: (4, 3, False), E5M2: (5, 2, True)}
 AT_END = 2**64 - 1
 CHUNK = 512
-CASE = struct.Struct("=QQQQQQII")
+CASE = struct.Struct("=QQQQQII")
 SUMMARY = struct.Struct("=QQQIIBBBBIQQQQQddddQIHH")
 FIELDS = ["publish", "op_index", "seq", "comm", "comm_generation", "kind", "dtype", "is_output", "stride",
           "device_ns", "elements", "offered", "nans", "infs", "zeros", "abs_max", "abs_min", "mean", "l2",
@@ -31,14 +31,14 @@ MASK = 2**64 - 1
 class Case:
     """data is the tensor, or, where it has fewer bytes, comes again and again."""
 
-    def __init__(self, dtype, data, *, elements=None, stride=1, chunk=CHUNK, first=0, offset=0, blocks=1, what=""):
+    def __init__(self, dtype, data, *, elements=None, stride=1, first=0, offset=0, blocks=1, what=""):
         self.dtype, self.data, self.offset, self.blocks = dtype, bytes(data), offset, blocks
         self.elements = len(data) // BYTES[dtype] if elements is None else elements
-        self.chunk, self.stride, self.first = chunk, chunk * stride, chunk * first
+        self.stride, self.first = CHUNK * stride, CHUNK * first
         self.name = f"{NAMES[dtype]} x {self.elements} {what}".strip()
 
     def bytes(self):
-        return CASE.pack(self.elements, self.chunk, self.stride, self.first, len(self.data), self.offset, self.blocks,
+        return CASE.pack(self.elements, self.stride, self.first, len(self.data), self.offset, self.blocks,
                          self.dtype) + self.data
 
 
@@ -118,7 +118,7 @@ def chosen(case):
     """Positions of the words that are looked at, by the definition: one chunk of each stride."""
     words = -(-case.elements * BYTES[case.dtype] // 8)
     for begin in range(case.first, words, case.stride):
-        yield from range(begin, min(begin + case.chunk, words))
+        yield from range(begin, min(begin + CHUNK, words))
 
 
 def exact(case):
@@ -296,7 +296,7 @@ def sizes(draw):
 
 
 def launches(draw):
-    for blocks in (1, 2, 3, 17, 128):
+    for blocks in (1, 2, 3, 17, 129, 257, 512):
         data = ordinary(draw, BF16, 9001)
         yield Case(BF16, data, blocks=blocks, offset=AT_END, what=f"in {blocks} blocks")
     for stride in (2, 3, 7):

@@ -17,7 +17,6 @@
 
 #define NO_GPU 77
 #define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
-#define THREADS 512     /* as in the kernel */
 #define PIECE (UINT64_C(64) << 20)
 
 /* clang-format off */
@@ -113,7 +112,8 @@ static int copy_in(CUdeviceptr to, const char *from, uint64_t bytes)
 static int run(struct cw_summary_args *args, uint32_t blocks)
 {
 	void *params[] = { args };
-	int r = device.launch(device.summary, blocks, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL);
+	int r = device.launch(device.summary, blocks, 1, 1, CW_SUM_THREADS, 1, 1, 0, NULL, params,
+			      NULL);
 
 	return r ? r : device.synchronize();
 }

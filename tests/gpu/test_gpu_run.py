@@ -58,7 +58,7 @@ if sys.argv[1] == "--about":
     sys.exit(0)
 for n in range({answers}):
     head = sys.stdin.buffer.read({case})
-    sys.stdin.buffer.read(int.from_bytes(head[32:40], sys.byteorder))
+    sys.stdin.buffer.read(int.from_bytes(head[24:32], sys.byteorder))
     sys.stdout.buffer.write(bytes({answer}) if head else b"")
     sys.stdout.buffer.flush()
 sys.exit({status})

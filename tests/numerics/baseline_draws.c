@@ -125,8 +125,7 @@ static void look(const double *values, uint32_t n, unsigned dtype, struct cw_bas
 	struct cw_summary_args args = { .data = (uint64_t)(uintptr_t)&data,
 					.elements = n,
 					.dtype = (uint8_t)dtype,
-					.chunk_words = 512,
-					.stride_words = 512 };
+					.stride_words = CW_SUM_CHUNK_WORDS };
 
 	for (uint32_t i = 0; i < n; i++)
 		store(&data, i, values[i], dtype);

@@ -14,8 +14,7 @@ static struct cw_rec_summary sum_of(const void *data, uint64_t n, unsigned dtype
 		.data = (uint64_t)(uintptr_t)data,
 		.elements = n,
 		.dtype = (uint8_t)dtype,
-		.chunk_words = 512,
-		.stride_words = 512,
+		.stride_words = CW_SUM_CHUNK_WORDS,
 	};
 	struct cw_rec_summary s = { 0 };
 
@@ -143,8 +142,7 @@ Test(tensor_summary, share_looks_at_chunks_over_the_whole_tensor)
 		.data = (uint64_t)(uintptr_t)data,
 		.elements = n,
 		.dtype = CW_DTYPE_BF16,
-		.chunk_words = 512,
-		.stride_words = 512 * 5,
+		.stride_words = CW_SUM_CHUNK_WORDS * 5,
 	};
 	struct cw_rec_summary s;
 
@@ -182,9 +180,8 @@ Test(tensor_summary, shares_from_all_places_make_the_whole)
 					.data = (uint64_t)(uintptr_t)data,
 					.elements = sizes[n],
 					.dtype = CW_DTYPE_UINT64,
-					.chunk_words = 512,
-					.stride_words = 512ull * strides[k],
-					.first_word = 512 * first,
+					.stride_words = CW_SUM_CHUNK_WORDS * strides[k],
+					.first_word = CW_SUM_CHUNK_WORDS * first,
 				};
 				struct cw_rec_summary s = { 0 };
 
@@ -209,8 +206,7 @@ Test(tensor_summary, keeps_the_first_with_nan_or_infinity)
 		.elements = 3,
 		.offered = 3,
 		.dtype = CW_DTYPE_FP32,
-		.chunk_words = 512,
-		.stride_words = 512,
+		.stride_words = CW_SUM_CHUNK_WORDS,
 		.out = (uint64_t)(uintptr_t)&out,
 		.first_out = (uint64_t)(uintptr_t)&first,
 		.publish = 1,

@@ -113,11 +113,11 @@ Test(agent_summary_budget, every_place_of_a_tensor_has_its_turn)
 
 		cw_summary_budget_place(i * UINT64_C(0x9e3779b97f4a7c15), bytes, bytes / 50, &args);
 		cr_assert_eq(args.stride_log2_plus_1, 7, "the next power of two");
-		cr_assert_eq(args.stride_words, 64 * args.chunk_words);
+		cr_assert_eq(args.stride_words, 64 * CW_SUM_CHUNK_WORDS);
 		cr_assert_lt(args.first_word, args.stride_words);
-		cr_assert_eq(args.first_word % args.chunk_words, 0);
+		cr_assert_eq(args.first_word % CW_SUM_CHUNK_WORDS, 0);
 		cr_assert_leq(cw_sum_chosen(&args) * 8, bytes / 50);
-		seen |= UINT64_C(1) << args.first_word / args.chunk_words;
+		seen |= UINT64_C(1) << args.first_word / CW_SUM_CHUNK_WORDS;
 	}
 	cr_assert_eq(seen, UINT64_MAX);
 }
@@ -127,7 +127,7 @@ Test(agent_summary_budget, what_is_granted_whole_is_looked_at_whole)
 	struct cw_summary_args args = { .dtype = CW_SUM_FP32, .elements = 1000 };
 
 	cw_summary_budget_place(UINT64_MAX, 4000, 4000, &args);
-	cr_assert_eq(args.stride_words, args.chunk_words);
+	cr_assert_eq(args.stride_words, CW_SUM_CHUNK_WORDS);
 	cr_assert_eq(args.first_word, 0);
 	cr_assert_eq(args.stride_log2_plus_1, 1);
 }
