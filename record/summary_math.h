@@ -22,6 +22,9 @@
 #define CW_SUM_THREADS 256
 #define CW_SUM_BLOCKS 512
 
+/* Scratch areas behind those of the ring's entries, for streams that programs ask on. */
+#define CW_SUM_STREAMS 16
+
 #define CW_SUM_CHUNK_WORDS 512u /* 4 KiB: what is left out between them costs no bandwidth */
 
 /* What one launch is asked for; passed to the kernel by value. */
@@ -34,6 +37,7 @@ struct cw_summary_args {
 	uint64_t first_word;   /* … from here on: such a multiple, below stride_words */
 	uint64_t out;          /* struct cw_rec_summary */
 	uint64_t first_out;    /* the same, for the first with NaN or infinity; 0 = not wanted */
+	uint64_t numbers;      /* struct cw_sum_numbers, and neither of these; 0 = not wanted */
 	uint64_t publish;
 	uint64_t op_index, seq;
 	uint32_t comm, comm_generation;
@@ -43,10 +47,20 @@ struct cw_summary_args {
 	uint32_t reserved;
 };
 
+/*
+ * What a program is told of a tensor (agent/cuda/numbers.h). low, high: NaN = it has NaN; else
+ * where infinities lie; else the largest magnitude, below zero and above. least: of the finite
+ * numbers but zero, infinity = there are none.
+ */
+struct cw_sum_numbers {
+	double low, high, least, mean, norm;
+};
+
 /* Magnitudes are numbers without their sign, as the type has them: of floating point the bits, of
  * integers the value. */
 struct cw_summary_sum {
 	uint64_t elements, nans, infs, zeros, checksum;
+	uint64_t negative_infs; /* of infs */
 	uint64_t at_limit, denormals;
 	uint64_t most, least; /* magnitudes; least: 0 = none yet */
 	double total, squares;
@@ -248,7 +262,8 @@ CW_SUMMARY_FN double cw_sum_of_magnitude(uint64_t magnitude, unsigned dtype)
 }
 
 /* Counts one that is not ordinary; whether it is finite. */
-CW_SUMMARY_FN int cw_sum_note(struct cw_summary_sum *s, uint64_t magnitude, unsigned dtype)
+CW_SUMMARY_FN int cw_sum_note(struct cw_summary_sum *s, uint64_t bits, uint64_t magnitude,
+			      unsigned dtype)
 {
 	uint64_t special = cw_sum_special(dtype);
 
@@ -256,10 +271,12 @@ CW_SUMMARY_FN int cw_sum_note(struct cw_summary_sum *s, uint64_t magnitude, unsi
 	if (!special)
 		return 1;
 	if (magnitude >= special) {
-		if (magnitude == special && dtype != CW_SUM_E4M3)
+		if (magnitude == special && dtype != CW_SUM_E4M3) {
 			s->infs++;
-		else
+			s->negative_infs += bits != magnitude;
+		} else {
 			s->nans++;
+		}
 		return 0;
 	}
 	s->at_limit += magnitude == special - 1;
@@ -293,7 +310,7 @@ CW_SUMMARY_FN void cw_sum_add_number64(struct cw_summary_sum *s, uint64_t bits, 
 	uint64_t magnitude = cw_sum_magnitude64(bits, dtype);
 	double v = cw_sum_value64(bits, dtype);
 
-	if (!cw_sum_note(s, magnitude, dtype))
+	if (!cw_sum_note(s, bits, magnitude, dtype))
 		return;
 	cw_sum_add_range(s, magnitude, magnitude - 1);
 	s->total += v;
@@ -314,7 +331,7 @@ CW_SUMMARY_FN void cw_sum_add_numbers(struct cw_summary_sum *s, uint64_t word, u
 
 		if (cw_sum_is_ordinary(magnitude, dtype))
 			v = cw_sum_normal(bits, magnitude, dtype);
-		else if (cw_sum_note(s, magnitude, dtype))
+		else if (cw_sum_note(s, bits, magnitude, dtype))
 			v = cw_sum_value(bits, magnitude, dtype);
 		else
 			continue;
@@ -345,6 +362,7 @@ CW_SUMMARY_FN void cw_sum_join(struct cw_summary_sum *to, const struct cw_summar
 	to->elements += from->elements;
 	to->nans += from->nans;
 	to->infs += from->infs;
+	to->negative_infs += from->negative_infs;
 	to->zeros += from->zeros;
 	to->checksum += from->checksum;
 	to->at_limit += from->at_limit;
@@ -377,6 +395,28 @@ CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dty
 	if (dtype == CW_SUM_FP64 && s->most && cw_sum_double(s->most) < CW_SUM_SQUARES_FROM)
 		return cw_sum_double(UINT64_C(0x7ff8000000000000));
 	return cw_sum_in_range(s->squares);
+}
+
+/* norm: the square root of cw_sum_squares(), which is taken differently here and there. */
+CW_SUMMARY_FN void cw_sum_tell(const struct cw_summary_sum *s, unsigned dtype, double norm,
+			       struct cw_sum_numbers *ret)
+{
+	double infinity = cw_sum_double(UINT64_C(0x7ff0000000000000));
+	double nan = cw_sum_double(UINT64_C(0x7ff8000000000000));
+	double most = cw_sum_of_magnitude(s->most, dtype);
+	uint64_t above = s->infs - s->negative_infs;
+
+	ret->low = s->nans ? nan : s->negative_infs ? -infinity : -most;
+	ret->high = s->nans ? nan : above ? infinity : most;
+	ret->least = s->least ? cw_sum_of_magnitude(s->least, dtype) : infinity;
+	ret->mean = cw_sum_mean(s);
+	if (s->infs)
+		ret->mean = above ? infinity : -infinity;
+	ret->norm = s->infs ? infinity : norm;
+	if (s->nans || (above && s->negative_infs))
+		ret->mean = nan;
+	if (s->nans)
+		ret->norm = nan;
 }
 
 /* n of so many, as cw_rec_summary has shares. */

@@ -4,6 +4,10 @@
 #include "agent/base/log.h"
 #include "agent/cuda/cuda_driver.h"
 #include "agent/record/record.h"
+#include "record/summary_math.h"
+
+#define WORDS_PER_THREAD 4   /* fewer are not worth a thread */
+#define ONE_BLOCK_WORDS 4096 /* blocks that have to find each other cost more (H200: 2.5 us) */
 
 static struct cw_kernels table[CW_REC_SUMMARY_FIRSTS];
 static uint32_t used;
@@ -52,8 +56,14 @@ void cw_kernels_load(CUcontext context, uint64_t pages)
 	struct cw_kernels *k;
 	uint32_t i;
 
-	if (!has_functions() || cw_kernels_of(context))
+	if (!has_functions())
 		return;
+	k = cw_kernels_of(context);
+	if (k) {
+		if (pages)
+			k->pages = pages;
+		return;
+	}
 	i = __atomic_fetch_add(&used, 1, __ATOMIC_ACQ_REL);
 	if (i >= CW_REC_SUMMARY_FIRSTS) {
 		__atomic_store_n(&used, CW_REC_SUMMARY_FIRSTS, __ATOMIC_RELEASE);
@@ -85,4 +95,21 @@ bool cw_kernels_launch(struct cw_kernels *k, CUfunction fn, uint32_t blocks, uin
 		return true;
 	__atomic_store_n(&k->is_ready, 0, __ATOMIC_RELEASE);
 	return false;
+}
+
+static uint32_t blocks_for(const struct cw_summary_args *args)
+{
+	uint64_t words = cw_sum_chosen(args);
+	uint64_t blocks = words / (CW_SUM_THREADS * WORDS_PER_THREAD) + 1;
+
+	if (words <= ONE_BLOCK_WORDS)
+		return 1;
+	return blocks < CW_SUM_BLOCKS ? (uint32_t)blocks : CW_SUM_BLOCKS;
+}
+
+bool cw_kernels_sum(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args,
+		    bool is_alone)
+{
+	return cw_kernels_launch(k, k->summary, is_alone ? 1 : blocks_for(args), CW_SUM_THREADS,
+				 stream, args);
 }

@@ -25,7 +25,7 @@ struct cw_kernels {
 
 /*
  * Loads the kernels into a context that is current, once; pages: address there of the record's
- * device pages. Calls CUDA; any thread, does not wait for another.
+ * device pages, 0 = not known yet. Calls CUDA; any thread, does not wait for another.
  */
 void cw_kernels_load(CUcontext context, uint64_t pages);
 
@@ -37,6 +37,14 @@ struct cw_kernels *cw_kernels_of(const void *context);
  * be told. The stream's context is current.
  */
 bool cw_kernels_may_launch(CUstream stream);
+
+/*
+ * Launches the summary of a tensor, in as many blocks as it is worth, or one: alone, which needs no
+ * scratch area. False as below.
+ */
+struct cw_summary_args;
+bool cw_kernels_sum(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args,
+		    bool is_alone);
 
 /* Launches fn with one parameter. On an error nothing is launched in that context any more. */
 bool cw_kernels_launch(struct cw_kernels *k, CUfunction fn, uint32_t blocks, uint32_t threads,

@@ -15,6 +15,7 @@
 #include "agent/base/state.h"
 #include "agent/cuda/cuda_driver.h"
 #include "agent/cuda/kernels.h"
+#include "agent/cuda/numbers.h"
 #include "agent/cuda/summary_budget.h"
 #include "agent/cuda/tensor.h"
 #include "agent/record/clock.h"
@@ -23,8 +24,6 @@
 #include "model/signature.h"
 #include "record/summary_math.h"
 
-#define WORDS_PER_THREAD 4   /* fewer are not worth a thread */
-#define ONE_BLOCK_WORDS 4096 /* blocks that have to find each other cost more (H200: 2.5 us) */
 #define RANGES_MAX 8
 #define PROBES 8 /* entries that are looked at for one that is free */
 
@@ -71,10 +70,9 @@ void cw_summary_comm_ready(void *context, uint64_t pages)
 		if (wanted_policy != POLICY_OFF && !cw_kernel_image_bytes)
 			cw_log("built without kernels: no tensor summaries");
 	}
-	if (wanted_policy == POLICY_OFF)
-		return;
-	cw_kernels_load(context, pages);
-	if (!cw_kernels_of(context))
+	if (wanted_policy != POLICY_OFF || cw_numbers_are_wanted())
+		cw_kernels_load(context, pages);
+	if (wanted_policy == POLICY_OFF || !cw_kernels_of(context))
 		return;
 	(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_SUMMARIES, __ATOMIC_RELAXED);
 	__atomic_store_n(&cw_summary_is_on, true, __ATOMIC_RELEASE);
@@ -187,16 +185,6 @@ static bool choose(const struct cw_op_call *call, struct cw_tensor *tensor, bool
 	return true;
 }
 
-static uint32_t blocks_for(const struct cw_summary_args *args)
-{
-	uint64_t words = cw_sum_chosen(args);
-	uint64_t blocks = words / (CW_SUM_THREADS * WORDS_PER_THREAD) + 1;
-
-	if (words <= ONE_BLOCK_WORDS)
-		return 1;
-	return blocks < CW_SUM_BLOCKS ? (uint32_t)blocks : CW_SUM_BLOCKS;
-}
-
 static uint64_t entry_address(const struct cw_kernels *k, uint32_t index)
 {
 	return k->pages + (uint64_t)((const char *)&cw_record.summaries[index] -
@@ -229,8 +217,7 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 	if (!is_output)
 		args.first_out = entry_address(k, k->ordinal);
 	/* On an error the entry stays taken: whether the kernel runs is not known. */
-	if (!cw_kernels_launch(k, k->summary, blocks_for(&args), CW_SUM_THREADS, desc->stream,
-			       &args))
+	if (!cw_kernels_sum(k, desc->stream, &args, false))
 		return 0;
 	return CW_REC_SUMMARY_FIRSTS + args.slot + 1;
 }

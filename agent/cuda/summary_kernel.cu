@@ -22,14 +22,15 @@
 /* A thread asks for so many words before it adds up the first: memory answers after 700 ns. */
 #define WORDS_AT_ONCE 4
 
+/* Of a size by which the threads of a warp meet in different banks of shared memory: an odd number of eight bytes. */
 struct partial {
 	struct cw_summary_sum sum;
 	uint64_t begin_ns;
-	uint64_t aside; /* so that the threads of a warp meet in different banks of shared memory */
 };
+_Static_assert(sizeof(struct partial) % 16 == 8, "no conflicts of banks");
 
-static __device__ struct partial scratch[CW_REC_SUMMARY_RING][CW_SUM_BLOCKS];
-static __device__ uint32_t finished[CW_REC_SUMMARY_RING];
+static __device__ struct partial scratch[CW_REC_SUMMARY_RING + CW_SUM_STREAMS][CW_SUM_BLOCKS];
+static __device__ uint32_t finished[CW_REC_SUMMARY_RING + CW_SUM_STREAMS];
 static __device__ uint32_t has_first;
 
 static __device__ inline uint64_t load_word(const struct cw_summary_args *args, uint64_t position,
@@ -136,6 +137,14 @@ static __device__ inline void write_out(uint64_t address, const struct cw_rec_su
 	to[0] = s->publish;
 }
 
+/* In the order of the stream: who reads it comes behind the launch. */
+static __device__ inline void tell(const struct cw_summary_args *args,
+				   const struct cw_summary_sum *sum)
+{
+	cw_sum_tell(sum, args->dtype, square_root(cw_sum_squares(sum, args->dtype)),
+		    (struct cw_sum_numbers *)args->numbers);
+}
+
 static __device__ inline void conclude(const struct cw_summary_args *args,
 				       const struct cw_summary_sum *sum, uint64_t begin_ns)
 {
@@ -196,6 +205,7 @@ static __device__ inline void read_partial(struct partial *to, const volatile st
 	to->sum.elements = from->sum.elements;
 	to->sum.nans = from->sum.nans;
 	to->sum.infs = from->sum.infs;
+	to->sum.negative_infs = from->sum.negative_infs;
 	to->sum.zeros = from->sum.zeros;
 	to->sum.checksum = from->sum.checksum;
 	to->sum.at_limit = from->sum.at_limit;
@@ -234,7 +244,11 @@ KERNEL __launch_bounds__(CW_SUM_THREADS) void cw_summary(struct cw_summary_args 
 		}
 		join_block(shared, &all);
 	}
-	if (tid_get() == 0)
+	if (tid_get() != 0)
+		return;
+	if (args.numbers)
+		tell(&args, &shared[0].sum);
+	else
 		conclude(&args, &shared[0].sum, shared[0].begin_ns);
 }
 

@@ -26,6 +26,7 @@ struct sums_case {
 struct sums_result {
 	/* first.publish 0 = nothing was not finite; out.publish UINT64_MAX = left out. */
 	struct cw_rec_summary out, first;
+	struct cw_sum_numbers numbers; /* of a second launch */
 };
 
 /* An engine that has no room for the tensor. */

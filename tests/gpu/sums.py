@@ -21,6 +21,9 @@ AT_END = 2**64 - 1
 CHUNK = 512
 CASE = struct.Struct("=QQQQQII")
 SUMMARY = struct.Struct("=QQQIIBBBBIQQQQQddddQIHH")
+TOLD = struct.Struct("=ddddd")
+TOLD_FIELDS = ["low", "high", "least", "mean", "norm"]
+RESULT_BYTES = 2 * SUMMARY.size + TOLD.size
 FIELDS = ["publish", "op_index", "seq", "comm", "comm_generation", "kind", "dtype", "is_output", "stride",
           "device_ns", "elements", "offered", "nans", "infs", "zeros", "abs_max", "abs_min", "mean", "l2",
           "checksum", "step", "at_limit", "denormal"]
@@ -82,7 +85,7 @@ class Numbers:
     def __init__(self, dtype):
         self.dtype, self.scale = dtype, scale_of(dtype)
         self.elements = self.nans = self.infs = self.zeros = self.checksum = 0
-        self.at_limit = self.denormals = 0
+        self.at_limit = self.denormals = self.negative_infs = 0
         if dtype in FLOATS:
             exponent_bits, mantissa_bits, has_inf = FLOATS[dtype]
             # all bits of a magnitude are ones in the last NaN; below it the largest number lies
@@ -97,6 +100,7 @@ class Numbers:
             self.nans += times
         elif value == "inf":
             self.infs += times
+            self.negative_infs += times * (bits >> (8 * BYTES[self.dtype] - 1))
         elif value == 0:
             self.zeros += times
         else:
@@ -185,9 +189,26 @@ def judge(case, want, got):
         yield f"offered is {got['offered']}, not {case.elements}"
 
 
-def faults(case, want, number, out, first):
+def judge_told(want, out, told):
+    """What a program is told, beside the summary of the same tensor; mean and norm of finite numbers are the same."""
+    nan, above = want.nans > 0, want.infs - want.negative_infs
+    most, least = float(want.real(want.max)), float(want.real(want.min))
+    both = above and want.negative_infs
+    for field, value in (
+            ("low", math.nan if nan else -math.inf if want.negative_infs else -most),
+            ("high", math.nan if nan else math.inf if above else most),
+            ("least", least or math.inf),
+            ("mean", math.nan if nan or both else math.inf if above else -math.inf if want.infs else out["mean"]),
+            ("norm", math.nan if nan else math.inf if want.infs else out["l2"])):
+        got = told[field]
+        if got != value and not (math.isnan(got) and math.isnan(value)):
+            yield f"{field} is told as {got!r}, not {value!r}"
+
+
+def faults(case, want, number, out, first, told):
     """Of one result, whose case was the number-th."""
     yield from judge(case, want, out)
+    yield from judge_told(want, out, told)
     for field, value in (("publish", number), ("op_index", 3 * number), ("seq", 5 * number), ("comm", 7),
                          ("comm_generation", 9), ("kind", 1), ("dtype", case.dtype),
                          ("is_output", number % 2), ("stride", number % 31), ("step", 11 * number)):
@@ -208,7 +229,7 @@ class Program:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
 
     def ask(self, case):
-        """{engine: (out, first)}"""
+        """{engine: (out, first, told)}"""
         self.number += 1
         answers = {}
         try:
@@ -217,11 +238,11 @@ class Program:
         except BrokenPipeError:
             pass  # the missing answer tells
         for engine in self.engines:
-            raw = self.process.stdout.read(2 * SUMMARY.size)
-            if len(raw) != 2 * SUMMARY.size:
+            raw = self.process.stdout.read(RESULT_BYTES)
+            if len(raw) != RESULT_BYTES:
                 raise EOFError(f"the program ended with {self.process.wait()} at case {case.name}")
-            answers[engine] = tuple(dict(zip(FIELDS, SUMMARY.unpack_from(raw, i * SUMMARY.size)))
-                                    for i in range(2))
+            answers[engine] = (*(dict(zip(FIELDS, SUMMARY.unpack_from(raw, i * SUMMARY.size))) for i in range(2)),
+                               dict(zip(TOLD_FIELDS, TOLD.unpack_from(raw, 2 * SUMMARY.size))))
         return answers
 
     def check(self, case, want=None):

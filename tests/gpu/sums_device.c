@@ -133,9 +133,13 @@ static int on_device(const struct sums_case *c, struct cw_summary_args *args,
 		return r == OUT_OF_MEMORY ? SUMS_LEFT_OUT : r;
 	memset(device.result, 0, sizeof(*device.result));
 	args->data = memory + aside;
+	args->numbers = 0;
 	args->out = device.result_device + offsetof(struct sums_result, out);
 	args->first_out = device.result_device + offsetof(struct sums_result, first);
 	r = copy_in(args->data, data, bytes);
+	r = r ? r : run(args, c->blocks);
+	args->out = args->first_out = 0;
+	args->numbers = device.result_device + offsetof(struct sums_result, numbers);
 	r = r ? r : run(args, c->blocks);
 	*ret = *device.result;
 	if (r == 0 && ret->first.publish)

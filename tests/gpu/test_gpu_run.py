@@ -71,7 +71,7 @@ def run_with_stub(answers, status):
         path = os.path.join(build, "tests/gpu/sums_device")
         with open(path, "w", encoding="ascii") as f:
             f.write(STUB.format(python=sys.executable, answers=answers, status=status,
-                                case=sums.CASE.size, answer=2 * sums.SUMMARY.size))
+                                case=sums.CASE.size, answer=sums.RESULT_BYTES))
         os.chmod(path, 0o755)
         return run("", build)
 

@@ -55,16 +55,19 @@ def a_wrong_number_would_be_seen():
     draw = random.Random(2)
     case = sums.Case(sums.FP32, sums.ordinary(draw, sums.FP32, 999) + sums.pack(sums.FP32, [0x7FC00000]))
     program, want = sums.Program([sys.argv[1]], ENGINES), sums.exact(case)
-    out, first = program.ask(case)["kernel"]
+    out, first, told = program.ask(case)["kernel"]
     program.close()
-    if list(sums.faults(case, want, 1, out, first)):
+    if list(sums.faults(case, want, 1, out, first, told)):
         raise tap.Failure("a right one is refused")
     for field in sums.FIELDS:
         wrong = dict(out, **{field: spoiled(out[field])})
-        if field != "device_ns" and not list(sums.faults(case, want, 1, wrong, dict(wrong))):
+        if field != "device_ns" and not list(sums.faults(case, want, 1, wrong, dict(wrong), told)):
             raise tap.Failure(f"{field} may be anything")
-    if not list(sums.faults(case, want, 1, out, dict(first, publish=0))):
+    if not list(sums.faults(case, want, 1, out, dict(first, publish=0), told)):
         raise tap.Failure("the first with NaN may be missing")
+    for field in sums.TOLD_FIELDS:
+        if not list(sums.faults(case, want, 1, out, first, dict(told, **{field: 0.0}))):
+            raise tap.Failure(f"a program may be told anything as {field}")
 
 
 if __name__ == "__main__":

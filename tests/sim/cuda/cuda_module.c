@@ -50,7 +50,10 @@ static void run_summary(const void *param)
 
 	memcpy(&args, param, sizeof(args));
 	must_be_visible(args.data, args.elements * cw_sum_bytes(args.dtype), "cw_summary");
-	must_be_visible(args.out, sizeof(struct cw_rec_summary), "cw_summary");
+	if (args.numbers)
+		must_be_visible(args.numbers, sizeof(struct cw_sum_numbers), "cw_summary");
+	else
+		must_be_visible(args.out, sizeof(struct cw_rec_summary), "cw_summary");
 	if (args.first_out)
 		must_be_visible(args.first_out, sizeof(struct cw_rec_summary), "cw_summary");
 	cw_summary_run(&args);
