@@ -125,7 +125,7 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 			   4, /* ops past the group list's capacity: seq numbers are still right */
 		   CW_REC_DROP_MODULES = 5,
 		   CW_REC_DROP_UNKNOWN_CALLS = 6, /* calls of functions newer than the table */
-		   CW_REC_DROP_SUMMARIES = 7, /* tensors not looked at: all slots were waiting */
+		   CW_REC_DROP_SUMMARIES = 7, /* tensors not looked at: no place for them */
 		   CW_REC_DROP_STACKS = 8,    /* ops whose call stack found no place */
 		   CW_REC_DROP__MAX = 16,
 };
@@ -254,7 +254,7 @@ struct cw_rec_op {
 				     entry */
 	uint32_t call_offset;     /* of the return address in the module, in bytes */
 	uint32_t stack_id;        /* 0 = none; index + 1 of a cw_rec_stack */
-	uint32_t summary_id;      /* 0 = none; index + 1 */
+	uint32_t summary_id;      /* of what a single op was fed; 0 = none; index + 1 */
 	uint32_t replay;          /* replay number of a graph launch, 0 = none */
 	uint32_t device_ns;       /* device duration where a timing source exists, 0 = unknown */
 };

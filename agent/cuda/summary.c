@@ -78,6 +78,11 @@ void cw_summary_comm_ready(void *context, uint64_t pages)
 	__atomic_store_n(&cw_summary_is_on, true, __ATOMIC_RELEASE);
 }
 
+bool cw_summary_takes_all(void)
+{
+	return __atomic_load_n(&policy, __ATOMIC_RELAXED) == POLICY_FULL;
+}
+
 /*
  * How much of the tensor surely is memory of the device: a kernel that reads anything else ends the
  * whole context, where NCCL may only have refused the call. Neighbouring allocations are one range
@@ -102,17 +107,26 @@ static uint64_t readable(const struct cw_tensor *t)
 	return (good < end ? good - at : bytes) / t->element_bytes;
 }
 
+/* Or there was none there yet. */
+static bool has_ended(uint64_t number)
+{
+	const struct launched *l = &ring[number % CW_REC_SUMMARY_RING];
+	const struct cw_rec_summary *s =
+		&cw_record.summaries[CW_REC_SUMMARY_FIRSTS + number % CW_REC_SUMMARY_RING];
+
+	return !l->publish || __atomic_load_n(&s->publish, __ATOMIC_ACQUIRE) == l->publish;
+}
+
 static bool is_free(uint64_t number)
 {
 	const struct launched *l = &ring[number % CW_REC_SUMMARY_RING];
 	const struct cw_rec_summary *s =
 		&cw_record.summaries[CW_REC_SUMMARY_FIRSTS + number % CW_REC_SUMMARY_RING];
 
-	if (!l->publish)
-		return true;
-	if (__atomic_load_n(&s->publish, __ATOMIC_ACQUIRE) != l->publish)
+	if (!has_ended(number))
 		return false;
-	cw_summary_budget_settle(&budget, l->bytes, l->cost_ns, CW_LOAD(s->device_ns));
+	if (l->publish)
+		cw_summary_budget_settle(&budget, l->bytes, l->cost_ns, CW_LOAD(s->device_ns));
 	return true;
 }
 
@@ -130,6 +144,18 @@ static struct launched *free_entry(uint64_t *ret_number)
 		return &ring[next_number % CW_REC_SUMMARY_RING];
 	}
 	return NULL;
+}
+
+uint32_t cw_summary_places(void)
+{
+	uint32_t n = 0;
+
+	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE))
+		return CW_REC_SUMMARY_RING;
+	for (uint32_t i = 0; i < CW_REC_SUMMARY_RING; i++)
+		n += has_ended(i);
+	__atomic_clear(&is_busy, __ATOMIC_RELEASE);
+	return n;
 }
 
 /* Two ranks draw alike for one op. */
@@ -207,8 +233,10 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 	};
 	bool chosen;
 
-	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE))
+	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE)) {
+		cw_record_drop(CW_REC_DROP_SUMMARIES);
 		return 0;
+	}
 	chosen = choose(call, tensor, is_output, &args);
 	__atomic_clear(&is_busy, __ATOMIC_RELEASE);
 	if (!chosen)

@@ -16,12 +16,19 @@
 
 extern bool cw_summary_is_on;
 
+/* COLLWATCH_SUMMARY=full: of each op, as long as there is a place. */
+bool cw_summary_takes_all(void);
+
+/* How many places in the ring may be given to launches now; all, where another thread has it. */
+uint32_t cw_summary_places(void);
+
 /* A communicator is ready in this context, which is current. May load kernels; calls CUDA. */
 void cw_summary_comm_ready(void *context, uint64_t pages);
 
 /*
- * Looks at what the op reads, or, is_output, has written. Between cw_enter() and cw_leave(), in the
- * thread that issues the op. Keeps errno. Return: entry of the summary + 1, 0 = none.
+ * Looks at what the op reads, or, is_output, has written: it, or the group it is in, has been
+ * launched. Between cw_enter() and cw_leave(), in the thread that issues the op. Keeps errno.
+ * Return: entry of the summary + 1, 0 = none.
  */
 uint32_t cw_summary_take(const struct cw_op_call *call, const struct cw_op_desc *desc,
 			 bool is_output);

@@ -34,8 +34,10 @@ static ncclResult_t end_group(const struct cw_real *real, ncclSimInfo_t *sim, bo
 	int saved_errno = errno;
 	ncclResult_t r;
 
-	if (group && !is_simulated)
+	if (group && !is_simulated) {
+		cw_group_prepare(group);
 		cw_group_launch(group);
+	}
 	errno = saved_errno;
 	r = is_sim_end ? real->ncclGroupSimulateEnd(sim) : real->ncclGroupEnd();
 	saved_errno = errno;

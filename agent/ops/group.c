@@ -10,6 +10,7 @@
 
 #include "agent/base/state.h"
 #include "agent/cuda/progress.h"
+#include "agent/cuda/summary.h"
 #include "agent/ops/graph.h"
 #include "agent/ops/hot.h"
 #include "agent/ops/p2p.h"
@@ -120,6 +121,12 @@ static void mark(struct cw_group *group, uint64_t return_ns, int result, unsigne
 			CW_LOAD(cw_record.header->ring_ticket), id, return_ns, result, set, clear);
 }
 
+void cw_group_prepare(struct cw_group *group)
+{
+	if (cw_unlikely(cw_summary_is_on))
+		cw_group_looks_at_inputs(&group->looks);
+}
+
 void cw_group_launch(struct cw_group *group)
 {
 	mark(group, 0, 0, 0, CW_OPF_QUEUED);
@@ -187,6 +194,14 @@ static void settle_comm(struct cw_group_comm *gc, ncclResult_t result, bool comm
 	CW_STORE(rc->last_return_ns, now);
 }
 
+/* Behind the "completed" words, as for a single op; not where NCCL launches from another thread. */
+static void settle_looks(struct cw_group *group, bool is_on_streams)
+{
+	if (is_on_streams)
+		cw_group_looks_at_outputs(&group->looks);
+	cw_group_looks_forget(&group->looks);
+}
+
 void cw_group_finish(struct cw_group *group, ncclResult_t result, bool launched)
 {
 	bool commit = launched && (result == ncclSuccess || result == ncclInProgress);
@@ -199,6 +214,8 @@ void cw_group_finish(struct cw_group *group, ncclResult_t result, bool launched)
 		set |= CW_OPF_IN_PROGRESS;
 	if (commit && !complete_pairs(group, result))
 		set |= CW_FINISH_UNTRACK;
+	if (cw_unlikely(cw_summary_is_on))
+		settle_looks(group, launched && result == ncclSuccess);
 	mark(group, now, result, set, CW_OPF_QUEUED);
 	for (unsigned i = 0; i < group->comm_count; i++)
 		settle_comm(&group->comms[i], result, commit, now);

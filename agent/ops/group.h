@@ -5,6 +5,7 @@
  * forward and by how much, which progress words are written, which communicators were made.
  *
  * There is no list of ops: the group's number in the rings finds them, so no group is too long.
+ * Where tensors are summarised, it also keeps a bounded list of those to look at.
  * One group per thread, out of a fixed pool.
  */
 #pragma once
@@ -12,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/ops/group_looks.h"
 #include "agent/ops/ops.h"
 #include "agent/record/record.h"
 
@@ -55,6 +57,7 @@ struct cw_group {
 		uint16_t comm;
 		ncclComm_t *where;
 	} made[CW_REC_COMMS];
+	struct cw_group_looks looks; /* last: nobody comes here where summaries are off */
 };
 
 /* A group begins in this thread; NULL in cw_tls.group afterwards when the pool is empty. */
@@ -70,7 +73,10 @@ bool cw_group_pair(struct cw_group *group, int c, uint16_t slot, cudaStream_t st
 /* A communicator was made inside the group; its handle appears at *where. */
 void cw_group_made(struct cw_group *group, int c, ncclComm_t *where);
 
-/* The outermost end is about to be called: the ops count as launching. */
+/* The outermost end is about to be called, and launches: looks at what the ops are fed. */
+void cw_group_prepare(struct cw_group *group);
+
+/* The ops count as launching. */
 void cw_group_launch(struct cw_group *group);
 
 /* The group is over: committed when it was launched successfully, else dropped. */

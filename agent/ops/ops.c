@@ -305,7 +305,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	if (desc->send && desc->send == desc->recv)
 		call->flags |= CW_OPF_IN_PLACE;
 	call->enter_ns = cw_op_ns();
-	if (cw_unlikely(cw_summary_is_on))
+	if (cw_unlikely(cw_summary_is_on) && !group)
 		call->summary_id = cw_summary_take(call, desc, false);
 	if (cw_unlikely(cw_progress_budget_is_on) && !group)
 		leave_out(call, caller);
@@ -327,8 +327,12 @@ static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, str
 	if (result != ncclSuccess && result != ncclInProgress) {
 		cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, cw_op_ns(), result,
 			      CW_OPF_RETURNED | CW_OPF_DROPPED, CW_OPF_QUEUED);
+		if (cw_unlikely(cw_summary_is_on))
+			cw_group_looks_spoil(&group->looks);
 		return;
 	}
+	if (cw_unlikely(cw_summary_is_on))
+		cw_group_looks_add(&group->looks, call);
 	if (call->peer_index != CW_P2P_NO_PLACE) {
 		cw_p2p_count(call->comm, call->peer_index, cw_p2p_direction(call->kind),
 			     call->bytes, group);
@@ -346,6 +350,15 @@ static inline bool is_told_by_later(const struct cw_op_call *call, ncclResult_t 
 		return false;
 	cw_progress_budget_return(cw_progress_budget_of(cw_rec_slot_of(call->slot)), now);
 	return result == ncclSuccess;
+}
+
+/* In a group that found no place in the pool, the op is not on its stream yet. */
+static __attribute__((noinline)) void look_at_output(const struct cw_op_call *call)
+{
+	if (cw_tls.group_depth)
+		cw_record_drop(CW_REC_DROP_SUMMARIES);
+	else
+		(void)cw_summary_take(call, call->desc, true);
 }
 
 static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
@@ -369,7 +382,7 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 	if (!tracked && !is_told_by_later(call, result, now))
 		flags |= CW_FINISH_UNTRACK;
 	if (cw_unlikely(cw_summary_is_on) && result == ncclSuccess)
-		(void)cw_summary_take(call, call->desc, true);
+		look_at_output(call);
 	if (result == ncclInProgress)
 		flags |= CW_OPF_IN_PROGRESS;
 	if (!ok)

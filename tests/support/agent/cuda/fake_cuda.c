@@ -151,6 +151,8 @@ CUresult fake_launch(CUfunction fn, unsigned gx, unsigned gy, unsigned gz, unsig
 	if (fake_cuda.launch_result != CUDA_SUCCESS)
 		return fake_cuda.launch_result;
 	fake_cuda.launches++;
+	if (fake_cuda.launching)
+		fake_cuda.launching(stream, params[0]);
 	if (fake_cuda.is_stuck)
 		return CUDA_SUCCESS;
 	if (fn == &summary_kernel && fake_cuda.computes_nothing)

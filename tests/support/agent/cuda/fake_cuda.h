@@ -35,7 +35,8 @@ struct fake_cuda {
 	bool is_stuck;         /* launched kernels do not run */
 	bool computes_nothing; /* a summary is published with numbers of none */
 	int launch_result;     /* of the next launches */
-	uint64_t range_base;   /* of the one allocation there is; 0 = everything is one */
+	void (*launching)(void *stream, const void *param); /* of each launch, may be NULL */
+	uint64_t range_base; /* of the one allocation there is; 0 = everything is one */
 	uint64_t range_bytes;
 };
 

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/ops/group_looks.h"
+
+#include "agent/base/state.h"
+#include "agent/cuda/summary.h"
+#include "agent/cuda/tensor.h"
+#include "agent/record/comms.h"
+#include "agent/record/record.h"
+#include "model/signature.h"
+
+#define FEW 4 /* so few inputs crowd nobody out: places are not counted */
+
+_Static_assert(CW_GROUP_LOOKS <= UINT8_MAX, "places are bytes");
+
+/*
+ * Members keep the same ops of a group; where one keeps fewer, they are among the other's. Mixed in
+ * another way than what says which words of a tensor are looked at: these are not to depend on it.
+ */
+static uint64_t draw_of(const struct cw_op_call *call)
+{
+	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+	bool is_shared = cw_op_is_collective(call->kind) && call->seq;
+
+	/* p2p counts by peer: the ops of one all-to-all have the same number. */
+	return cw_hash_mix64(cw_hash_mix64(CW_LOAD(rc->comm_id)) +
+			     (is_shared ? call->seq : call->op_index));
+}
+
+static uint32_t n_kept(const struct cw_group_side *side)
+{
+	return side->n < CW_GROUP_LOOKS ? side->n : CW_GROUP_LOOKS;
+}
+
+static void add(struct cw_group_side *side, const struct cw_op_call *call, uint64_t draw)
+{
+	uint32_t place = n_kept(side), at = place;
+
+	side->n++;
+	if (place == CW_GROUP_LOOKS) {
+		place = side->by_draw[--at];
+		if (draw >= side->kept[place].draw)
+			return;
+	}
+	for (; at > 0 && side->kept[side->by_draw[at - 1]].draw > draw; at--)
+		side->by_draw[at] = side->by_draw[at - 1];
+	side->by_draw[at] = (uint8_t)place;
+	side->kept[place] = (struct cw_group_look){
+		.desc = *call->desc,
+		.op_index = call->op_index,
+		.seq = call->seq,
+		.draw = draw,
+		.comm = (uint32_t)call->comm,
+		.comm_generation = CW_LOAD(cw_comms[call->comm].generation),
+	};
+}
+
+void cw_group_looks_add(struct cw_group_looks *looks, const struct cw_op_call *call)
+{
+	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
+	uint32_t nranks = CW_LOAD(rc->nranks);
+	int32_t rank = CW_LOAD(rc->comm_rank);
+	struct cw_tensor ignored;
+	uint64_t draw;
+
+	if ((call->flags & (CW_OPF_NO_COUNT | CW_OPF_CAPTURED)) ||
+	    !__atomic_load_n(&cw_comms[call->comm].context, __ATOMIC_ACQUIRE))
+		return;
+	draw = draw_of(call);
+	if (cw_tensor_input(call->desc, nranks, rank, &ignored))
+		add(&looks->in, call, draw);
+	if (cw_tensor_output(call->desc, nranks, rank, &ignored))
+		add(&looks->out, call, draw);
+}
+
+/* Inside the group the communicator may have been aborted or ended, its entry be another's. */
+static bool is_alive(const struct cw_group_look *look)
+{
+	return CW_LOAD(cw_comms[look->comm].generation) == look->comm_generation &&
+	       CW_LOAD(cw_record.comms[look->comm].state) == CW_COMM_READY;
+}
+
+static void look_at(const struct cw_group_look *look, bool is_output)
+{
+	const struct cw_op_call call = {
+		.comm = (int)look->comm,
+		.kind = look->desc.kind,
+		.op_index = look->op_index,
+		.seq = look->seq,
+		.stream = look->desc.stream,
+		.desc = &look->desc,
+	};
+
+	if (is_alive(look))
+		(void)cw_summary_take(&call, &look->desc, is_output);
+	else
+		cw_record_drop(CW_REC_DROP_SUMMARIES);
+}
+
+/*
+ * Inputs in the order of the calls, where all are looked at: the first that is bad counts. Else by
+ * draw: the last one may find no budget or no place, and it is not always to be the same op.
+ */
+static void look_at_side(const struct cw_group_side *side, uint32_t most, bool is_output)
+{
+	uint32_t n = n_kept(side) < most ? n_kept(side) : most;
+	bool is_by_call = !is_output && n == side->n && cw_summary_takes_all();
+
+	for (uint32_t i = 0; i < n; i++)
+		look_at(&side->kept[is_by_call ? i : side->by_draw[i]], is_output);
+	for (uint32_t i = n; i < side->n; i++)
+		cw_record_drop(CW_REC_DROP_SUMMARIES);
+}
+
+void cw_group_looks_spoil(struct cw_group_looks *looks)
+{
+	looks->is_spoiled = 1;
+}
+
+/* Where the device lags behind, inputs leave outputs their part of the places. */
+void cw_group_looks_at_inputs(struct cw_group_looks *looks)
+{
+	uint32_t in = n_kept(&looks->in), out = n_kept(&looks->out), most = in;
+
+	if (looks->is_spoiled)
+		return;
+	if (in > FEW) {
+		uint32_t places = cw_summary_places();
+
+		if (in + out > places)
+			most = places * in / (in + out);
+	}
+	look_at_side(&looks->in, most, false);
+}
+
+void cw_group_looks_at_outputs(struct cw_group_looks *looks)
+{
+	look_at_side(&looks->out, CW_GROUP_LOOKS, true);
+}
+
+void cw_group_looks_forget(struct cw_group_looks *looks)
+{
+	looks->in.n = looks->out.n = looks->is_spoiled = 0;
+}
