@@ -255,11 +255,26 @@ static uint16_t site_of(struct cw_baseline_collector *c, const struct cw_rec_op 
 	return (uint16_t)number;
 }
 
-/* Of single calls that succeeded (docs/design/summaries.md); agent/cuda/tensor.c says who has one.
- */
+/* A group's inputs are looked at when it is launched: it is not in the op that they are. */
+static bool expects_input(const struct cw_rec_op *op, int32_t comm_rank)
+{
+	if (!(op->flags & CW_OPF_GROUPED) || op->result != 0)
+		return op->summary_id != 0;
+	switch (op->kind) {
+	case CW_OP_BROADCAST:
+	case CW_OP_SCATTER:
+		return op->root_or_peer == comm_rank;
+	case CW_OP_RECV:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Of calls that succeeded (docs/design/summaries.md); agent/cuda/tensor.c says who has one. */
 static bool expects_output(const struct cw_rec_op *op, int32_t comm_rank)
 {
-	if ((op->flags & CW_OPF_GROUPED) || op->result != 0)
+	if (op->result != 0)
 		return false;
 	switch (op->kind) {
 	case CW_OP_REDUCE:
@@ -345,7 +360,7 @@ static void on_op(const struct cw_rec_op *op, void *user)
 		.comm = op->comm,
 		.generation = op->comm_generation,
 		.next = *chain,
-		.expects = { has_summaries && op->summary_id != 0,
+		.expects = { has_summaries && expects_input(op, comm->comm_rank),
 			     has_summaries && expects_output(op, comm->comm_rank) },
 	};
 	cw_baseline_row_set_count(&p->row, op->count);

@@ -14,6 +14,7 @@ from built import AGENT, COLLWATCH
 from documents_contract import deviations
 
 JOB = [sys.executable, os.path.join(os.path.dirname(__file__), "../programs/numbers_job.py")]
+GROUPED_JOB = [sys.executable, os.path.join(os.path.dirname(__file__), "../programs/grouped_job.py")]
 RANKS, STEPS = 3, 12
 OPS = RANKS * STEPS * 3
 
@@ -160,6 +161,22 @@ def test_reads_flight_records(baseline, room):
     check(status == 1 and again == out, again)
     status, _, err = collwatch("record", "-o", at, *records)
     check(status == 2 and "has baselines already" in err, err)
+
+
+def test_what_comes_out_of_groups_is_compared(room):
+    at, ops = room + "/grouped", 3 * 3 * (4 + 2 * 3)
+    status, _, err = collwatch("record", "-o", at, "--agent", AGENT, "--", *GROUPED_JOB)
+    check(status == 0, (status, err))
+    for scale, outcome in ("1", "equal"), ("3", "differs"):
+        status, out, err = collwatch("check", at, "--json", "--agent", AGENT, "--", *GROUPED_JOB, "--scale", scale)
+        doc = json.loads(out)
+        check(doc["outcome"] == outcome, (status, doc["first"], err))
+        check(doc["checked"] == doc["ops_baseline"] == doc["ops_check"] == ops, doc["coverage"])
+        # Receives have an output alone: none would have been checked without it.
+        for r in doc["ranks"]:
+            check(r["check"]["tensors"] >= 3 * (3 + 4 + 2 * 3), r["check"])
+    # Three sends of rank 1, and the three receives of them.
+    check(doc["numbers"] == 6, doc["coverage"])
 
 
 def test_refuses_what_it_does_not_understand(baseline):

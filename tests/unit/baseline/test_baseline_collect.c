@@ -273,6 +273,26 @@ Test(baseline_collect, takes_ops_of_a_group_when_they_have_their_numbers)
 	cr_expect_eq(file.rows[0].seq, 1);
 }
 
+Test(baseline_collect, waits_for_what_comes_out_of_a_group)
+{
+	uint64_t op = cw_test_record_enter(rec, comm,
+					   &(struct cw_rec_op){ .kind = CW_OP_ALL_REDUCE,
+								.flags = CW_OPF_GROUPED,
+								.root_or_peer = -1,
+								.count = 10 });
+
+	cw_test_record_return(rec, comm, op, 0);
+	look(op, 1, false, 3);
+	poll_now();
+	look(op, 1, true, 12);
+	poll_now();
+	finish();
+	cr_assert_eq(file.run.n_rows, 1);
+	cr_expect_eq(file.rows[0].unit & ~CW_BASELINE_UNIT_MASK,
+		     CW_BASELINE_HAS_IN | CW_BASELINE_HAS_OUT);
+	cr_expect_eq(file.counters[CW_BASELINE_N_LOST_TENSORS], 0);
+}
+
 Test(baseline_collect, does_not_write_over_another_processes_baseline)
 {
 	char path[128];
