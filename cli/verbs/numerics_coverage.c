@@ -37,8 +37,7 @@ char *numerics_coverage_text(const struct cw_numerics_input *in,
 		n_ops, plural(n_ops), n_looks, plural(n_looks), n_kept, n_kept == 1 ? "is" : "are",
 		said->n_replicas_checked, plural(said->n_replicas_checked), said->n_sums_checked);
 	if (n_dropped)
-		cw_text_append(buf, len,
-			       "; %" PRIu64 " tensor%s left out, for the device lagged behind",
+		cw_text_append(buf, len, "; %" PRIu64 " tensor%s left out for want of a place",
 			       n_dropped, n_dropped == 1 ? " was" : "s were");
 	return buf;
 }
