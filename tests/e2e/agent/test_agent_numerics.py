@@ -15,6 +15,10 @@ from documents_contract import deviations
 from ports import unused_port
 
 RANKS = 4
+GROUPED_JOB = [sys.executable, os.path.join(os.path.dirname(__file__), "../programs/grouped_job.py")]
+GROUPED_RANKS = 3
+# In a step: of two all_reduce, all_gather and a broadcast, and of the sends and receives of three ranks.
+GROUPED_IN, GROUPED_OUT = 3, 4
 
 
 def trained(at, *arguments, steps=8, **extra):
@@ -111,3 +115,84 @@ def test_says_so_where_nothing_was_looked_at():
         check(status == 1 and "/nowhere" in err, err)
         status, _, err = said()
         check(status == 1, err)
+
+
+# ---- calls in groups ----
+
+
+def grouped(at, *arguments, policy="full"):
+    """The judge's document, its exit status and the records."""
+    p = start([*GROUPED_JOB, *arguments],
+              environment(COLLWATCH_JOB="unit", COLLWATCH_RECORD=at, COLLWATCH_SUMMARY=policy))
+    check(p.wait(120) == 0, "exit status %d" % p.returncode)
+    records = sorted(glob.glob(at + "/*.record"))
+    status, out, err = said("--json", "--last", "120", *records)
+    if status == 3 and policy == "full":
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    doc = json.loads(out)
+    check(not deviations(doc), deviations(doc))
+    check(len(records) == GROUPED_RANKS, (records, err))
+    return status, doc
+
+
+def test_outputs_of_groups_are_compared_and_added_up():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc = grouped(at, "--steps", "3")
+        check(status == 0, doc["coverage"])
+        per_step = GROUPED_IN + GROUPED_OUT + 2 * GROUPED_RANKS
+        for r in doc["ranks"]:
+            # Its root alone feeds into a broadcast.
+            check(r["tensors"] == 3 * (per_step + (r["rank"] == 0)), r["tensors"])
+            check(r["left_out"] == 0, r)
+        check(doc["checked"]["replicas"] == 3 * 4, doc["checked"])
+        check(doc["checked"]["sums"] == 3 * 3, doc["checked"])
+
+
+def test_names_who_fed_nan_into_a_group():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc = grouped(at, "--fault", "nan", "--fault-rank", "2")
+        check(status == 2 and len(doc["firsts"]) == 1, doc["firsts"])
+        first = doc["firsts"][0]
+        check((first["rank"], first["kind"], first["comm_name"], first["side"], first["origin"]) ==
+              (2, "all_reduce", "other", "input", "fed"), first)
+        for r in doc["ranks"]:
+            side = "input" if r["rank"] == 2 else "output"
+            check((r["first"]["side"], r["first"]["seq"]) == (side, first["seq"]), r["first"])
+
+
+def test_what_a_group_receives_is_looked_at():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc = grouped(at, "--fault", "nan-sent", "--fault-rank", "2")
+        check(status == 2, doc["coverage"])
+        firsts = {r["rank"]: r.get("first") for r in doc["ranks"]}
+        check((firsts[2]["kind"], firsts[2]["side"]) == ("send", "input"), firsts[2])
+        check((firsts[0]["kind"], firsts[0]["side"], firsts[0]["nans"]) == ("recv", "output", 1), firsts[0])
+        check(firsts[1] is None, firsts[1])
+
+
+def test_a_copy_in_a_group_that_is_wrong_is_told():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc = grouped(at, "--fault", "flip", "--fault-rank", "2")
+        check(status == 2 and len(doc["divergences"]) == 1, doc["divergences"])
+        d = doc["divergences"][0]
+        check((d["kind"], d["comm_name"], d["has_majority"]) == ("all_reduce", "world", True), d)
+        check(sorted(g["ranks"] for g in d["groups"]) == [[0, 1], [2]], d["groups"])
+        check(not doc["firsts"], doc["firsts"])
+
+
+def test_of_a_large_group_all_ranks_look_at_the_same_outputs():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc = grouped(at, "--steps", "1", "--many", "300")
+        check(status == 0, doc["coverage"])
+        check("left out for want of a place" in doc["coverage"], doc["coverage"])
+        for r in doc["ranks"]:
+            check(r["left_out"] >= 300 - 60, r["left_out"])
+        # The last 60 of each rank's 120 summaries are of the same 60 calls.
+        check(doc["checked"]["replicas"] >= 60, doc["checked"])
+
+
+def test_sampled_members_look_at_the_same_outputs_of_groups():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc = grouped(at, "--steps", "60", "--elements", "4096", policy="sampled")
+        check(status in (0, 3), doc["coverage"])
+        check(doc["checked"]["replicas"] > 0, doc["coverage"])
