@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "agent/record/op_call.h"
-#include "record/record_layout.h"
+#include "agent/record/record.h"
 
 /* Inputs, and outputs: all of them together have the record's ring. */
 #define CW_GROUP_LOOKS (CW_REC_SUMMARY_RING / 2)
