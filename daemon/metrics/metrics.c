@@ -33,10 +33,14 @@ enum value_type {
 	VALUE_U64 = 0,
 	VALUE_U32,
 	VALUE_DOUBLE,
+	VALUE_SECONDS,      /* a double of which less than a millisecond matters */
 	VALUE_VERSION,      /* the value is 1, the label says which */
 	VALUE_CLASSES,      /* an array, one sample for each class of verdicts */
 	VALUE_KINDS,        /* of an array of struct cw_op_sums, one sample for each kind of op */
 	VALUE_KIND_SECONDS, /* the same, of nanoseconds */
+	VALUE_SIZED,       /* of struct cw_op_sized, one sample for each kind and size with calls */
+	VALUE_SIZED_CALLS, /* its histogram of calls */
+	VALUE_SIZED_DEVICE, /* … and of the device's time */
 	VALUE_HISTOGRAM,    /* a struct cw_lateness */
 };
 
@@ -50,7 +54,8 @@ struct metric {
 };
 
 #define AT(field) offsetof(struct cw_metrics, field)
-#define SUM(field) (offsetof(struct cw_metrics, ops) + offsetof(struct cw_op_sums, field))
+#define SUM(field) (offsetof(struct cw_metrics, ops.kinds) + offsetof(struct cw_op_sums, field))
+#define SIZED(field) offsetof(struct cw_op_sized, field)
 #define COUNTER(name, field, help)                                                                 \
 	{                                                                                          \
 		PREFIX name, "counter", help, VALUE_U64, AT(field), NULL, NULL                     \
@@ -120,6 +125,18 @@ static const struct metric metrics[] = {
 	  SUM(timed_bytes), "kind", NULL },
 	{ PREFIX "timed_op_seconds_total", "counter", "Time the timed ones took on the device.",
 	  VALUE_KIND_SECONDS, SUM(device_ns), "kind", NULL },
+	{ PREFIX "op_latency_seconds", "histogram",
+	  "How long calls took on the host, of what has been called on this node.",
+	  VALUE_SIZED_CALLS, 0, "kind", NULL },
+	{ PREFIX "op_size_bytes_total", "counter", "Bytes of these calls, of one rank's part each.",
+	  VALUE_SIZED, SIZED(bytes), "kind", NULL },
+	{ PREFIX "op_device_seconds", "histogram",
+	  "How long ops took on the device, of those that were timed there.", VALUE_SIZED_DEVICE, 0,
+	  "kind", NULL },
+	{ PREFIX "op_device_bytes_total", "counter", "Bytes of these.", VALUE_SIZED,
+	  SIZED(timed_bytes), "kind", NULL },
+	COUNTER("ops_lost_total", ops.lost,
+		"Ops that were overwritten before they were read, and are in no other number."),
 	COUNTER("bad_tensors_total", node.fed_tensors_total,
 		"Rank processes that fed NaN or infinity into an op, each once."),
 	COUNTER("nonfinite_jobs_total", node.numbers.nonfinite_total,
@@ -137,6 +154,12 @@ static const struct metric metrics[] = {
 	GAUGE("ranks_expected", ranks_expected, "Ranks these jobs should have."),
 	GAUGE("late_ranks", late_ranks,
 	      "Ranks of these jobs that come late again and again though the job gets on."),
+	{ PREFIX "late_wait_seconds", "gauge",
+	  "How long the others wait for the rank that costs its job most, on average of the calls "
+	  "it is late for; 0: nobody is late.",
+	  VALUE_SECONDS, AT(late_wait_s), NULL, NULL },
+	{ PREFIX "late_share_ratio", "gauge", "What part of the job's time that is.", VALUE_SECONDS,
+	  AT(late_share), NULL, NULL },
 	COUNTER("late_notices_total", leader.late_notices, "Times that was told in the journal."),
 	COUNTER("looks_total", leader.looks, "Looks at jobs, each with a verdict."),
 
@@ -294,6 +317,68 @@ static void print_kinds(FILE *out, const char *name, const struct metric *row, c
 	}
 }
 
+/* collwatch_x_bucket{kind="…",size="…"; what follows closes it. */
+static void print_sized_name(FILE *out, const char *name, const char *suffix, unsigned kind,
+			     unsigned size)
+{
+	fprintf(out, "%s%s{kind=\"%s\",size=\"%s\"", name, suffix, cw_op_kind_name(kind),
+		cw_op_stats_size_name(size));
+}
+
+static void print_sized_histogram(FILE *out, const char *name, unsigned kind, unsigned size,
+				  const uint64_t *counts, uint64_t sum_ns)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < CW_OP_BUCKETS; i++) {
+		n += counts[i];
+		print_sized_name(out, name, "_bucket", kind, size);
+		if (i + 1 < CW_OP_BUCKETS)
+			fprintf(out, ",le=\"%g\"} %" PRIu64 "\n",
+				(double)cw_op_buckets_ns[i] / CW_NS_PER_S, n);
+		else
+			fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n", n);
+	}
+	print_sized_name(out, name, "_sum", kind, size);
+	fprintf(out, "} %.6f\n", (double)sum_ns / CW_NS_PER_S);
+	print_sized_name(out, name, "_count", kind, size);
+	fprintf(out, "} %" PRIu64 "\n", n);
+}
+
+static bool has_any(const uint64_t *counts)
+{
+	for (unsigned i = 0; i < CW_OP_BUCKETS; i++)
+		if (counts[i])
+			return true;
+	return false;
+}
+
+/* What was never called, or never timed, has no series. */
+static void print_sized(FILE *out, const char *name, const struct metric *row, unsigned kind,
+			unsigned size, const struct cw_op_sized *s)
+{
+	bool is_device = row->value == VALUE_SIZED_DEVICE || row->offset == SIZED(timed_bytes);
+
+	if (!has_any(is_device ? s->device : s->calls))
+		return;
+	if (row->value != VALUE_SIZED) {
+		print_sized_histogram(out, name, kind, size, is_device ? s->device : s->calls,
+				      is_device ? s->device_ns : s->call_ns);
+		return;
+	}
+	print_sized_name(out, name, "", kind, size);
+	fprintf(out, "} %" PRIu64 "\n",
+		*(const uint64_t *)(const void *)((const char *)s + row->offset));
+}
+
+static void print_all_sized(FILE *out, const char *name, const struct metric *row,
+			    const struct cw_op_totals *ops)
+{
+	for (size_t i = 0; i < N_KINDS; i++)
+		for (unsigned size = 0; size < CW_OP_SIZES; size++)
+			print_sized(out, name, row, kinds[i], size, &ops->sized[kinds[i]][size]);
+}
+
 static void print_histogram(FILE *out, const char *name, const struct cw_lateness *l)
 {
 	uint64_t sum = 0;
@@ -322,6 +407,11 @@ static void print_sample(FILE *out, const char *name, const struct metric *row,
 	case VALUE_KIND_SECONDS:
 		print_kinds(out, name, row, at);
 		return;
+	case VALUE_SIZED:
+	case VALUE_SIZED_CALLS:
+	case VALUE_SIZED_DEVICE:
+		print_all_sized(out, name, row, &m->ops);
+		return;
 	case VALUE_HISTOGRAM:
 		print_histogram(out, name, at);
 		return;
@@ -333,6 +423,8 @@ static void print_sample(FILE *out, const char *name, const struct metric *row,
 		fputs("1\n", out);
 	else if (row->value == VALUE_DOUBLE)
 		fprintf(out, "%.3f\n", *(const double *)at);
+	else if (row->value == VALUE_SECONDS)
+		fprintf(out, "%.6f\n", *(const double *)at);
 	else if (row->value == VALUE_U32)
 		fprintf(out, "%" PRIu32 "\n", *(const uint32_t *)at);
 	else
@@ -381,6 +473,19 @@ static void print_scdoc_kinds(FILE *out, const char *label)
 	}
 }
 
+static bool is_sized(const struct metric *row)
+{
+	return row->value == VALUE_SIZED || row->value == VALUE_SIZED_CALLS ||
+	       row->value == VALUE_SIZED_DEVICE;
+}
+
+static void print_scdoc_sizes(FILE *out)
+{
+	fputs("; and by _size_: ", out);
+	for (unsigned size = 0; size < CW_OP_SIZES; size++)
+		fprintf(out, "%s%s", size ? ", " : "", cw_op_stats_size_name(size));
+}
+
 void cw_metrics_print_scdoc(FILE *out)
 {
 	for (size_t i = 0; i < N_METRICS; i++) {
@@ -394,8 +499,10 @@ void cw_metrics_print_scdoc(FILE *out)
 		}
 		if (row->value == VALUE_CLASSES)
 			print_scdoc_classes(out, row->label);
-		if (row->value == VALUE_KINDS || row->value == VALUE_KIND_SECONDS)
+		if (row->label && !row->label_value && row->value != VALUE_CLASSES)
 			print_scdoc_kinds(out, row->label);
+		if (is_sized(row))
+			print_scdoc_sizes(out);
 		if (!row->label_value || row->value == VALUE_VERSION)
 			continue;
 		/* The label once, then its values. */

@@ -2,7 +2,7 @@
 /*
  * The daemon's metrics in Prometheus's text format. Names are fixed and listed in one table, which
  * also makes collwatchd-metrics(7). No label grows with ranks, jobs or users: what is unbounded
- * belongs into reports.
+ * belongs into reports. Ops are told by kind and size, at most CW_METRICS_OP_SERIES series in all.
  *
  * Collecting reads counters of the parts; loop thread only, does not block.
  */
@@ -20,6 +20,7 @@
 #include "daemon/evidence/capture.h"
 #include "daemon/evidence/responder.h"
 #include "daemon/node/node.h"
+#include "daemon/process/op_stats.h"
 #include "daemon/store/store.h"
 #include "daemon/system/accept_pause.h"
 #include "daemon/system/fork_server.h"
@@ -36,6 +37,9 @@ struct cw_lateness {
 
 /* A timer came late_ns after its time; early counts as in time. */
 void cw_lateness_add(struct cw_lateness *l, int64_t late_ns);
+
+/* Kinds of ops times sizes, of which each has two histograms and two counters of bytes. */
+#define CW_METRICS_OP_SERIES (10u * CW_OP_SIZES * (2u * (CW_OP_BUCKETS + 2u) + 2u))
 
 /* Where the numbers come from; all borrowed. */
 struct cw_metrics_parts {
@@ -63,6 +67,7 @@ struct cw_metrics {
 	uint64_t rss_bytes, fds;
 	uint64_t is_shadow;
 	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected, late_ranks;
+	double late_wait_s, late_share; /* of the rank that costs its job most */
 	uint64_t processes_unconnected;
 	uint64_t fork_servers_lost;
 	uint64_t peers, peers_connected;
@@ -70,7 +75,7 @@ struct cw_metrics {
 	uint64_t digests_lost, requests_refused, peer_too_often, messages_without_job;
 	uint64_t deliveries_lost, mutes_doubted;
 	struct cw_node_stats node;
-	struct cw_op_sums ops[CW_OP__MAX]; /* by kind */
+	struct cw_op_totals ops;
 	struct cw_leader_stats leader;
 	struct cw_transport_stats transport;
 	struct cw_tcp_stats tcp;

@@ -50,6 +50,17 @@ static double cpu_seconds(void)
 	       seconds(&children.ru_stime);
 }
 
+static void add_late(struct cw_metrics *m, const struct cw_slow *said)
+{
+	double share = said->percent / 100.0;
+
+	m->late_ranks++;
+	if (share < m->late_share || (share == m->late_share && m->late_wait_s > 0))
+		return;
+	m->late_share = share;
+	m->late_wait_s = (double)said->late_ns / CW_NS_PER_S;
+}
+
 static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
 {
 	struct cw_metrics *m = user;
@@ -59,7 +70,8 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	m->ranks += job->view.ranks;
 	m->ranks_expected += job->view.ranks_expected;
 	for (uint32_t i = 0; i < job->late.n; i++)
-		m->late_ranks += cw_late_rank_is_confirmed(&job->late.v[i]);
+		if (cw_late_rank_is_confirmed(&job->late.v[i]))
+			add_late(m, &job->late.v[i].said);
 }
 
 static void count_peers(const struct cw_transport *t, struct cw_metrics *m)
@@ -111,7 +123,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	cw_leader_jobs(p->leader, on_job, ret);
 	count_peers(p->transport, ret);
 	cw_node_stats(p->node, &ret->node);
-	memcpy(ret->ops, cw_node_op_totals(p->node)->kinds, sizeof(ret->ops));
+	ret->ops = *cw_node_op_totals(p->node);
 	cw_leader_stats(p->leader, &ret->leader);
 	cw_transport_stats(p->transport, &ret->transport);
 	if (p->tcp)

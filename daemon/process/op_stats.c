@@ -19,6 +19,31 @@ struct sampling {
 	const struct cw_record_comm *last;
 };
 
+/* From what a call takes that only enqueues to what a job waits for a checkpoint. */
+const uint64_t cw_op_buckets_ns[CW_OP_BUCKETS - 1] = {
+	5000,
+	10000,
+	25000,
+	50000,
+	100000,
+	250000,
+	CW_NS_PER_MS,
+	5 * CW_NS_PER_MS,
+	25 * CW_NS_PER_MS,
+	100 * CW_NS_PER_MS,
+	CW_NS_PER_S,
+	10 * CW_NS_PER_S,
+};
+
+static unsigned bucket_of(uint64_t ns)
+{
+	unsigned i = 0;
+
+	while (i < CW_OP_BUCKETS - 1 && ns > cw_op_buckets_ns[i])
+		i++;
+	return i;
+}
+
 unsigned cw_op_stats_size_class(uint64_t bytes)
 {
 	unsigned c = 0;
@@ -94,6 +119,15 @@ static void add_op(struct cw_op_sums *to, const struct cw_rec_op *op, uint64_t c
 	cw_durations_add(&to->calls, call_ns);
 }
 
+static void add_sized_op(struct cw_op_totals *totals, const struct cw_rec_op *op, uint64_t call_ns)
+{
+	struct cw_op_sized *to = &totals->sized[op->kind][cw_op_stats_size_class(op->bytes)];
+
+	to->bytes += op->bytes;
+	to->call_ns += call_ns;
+	to->calls[bucket_of(call_ns)]++;
+}
+
 static void on_op(const struct cw_rec_op *op, void *user)
 {
 	const uint16_t never_ran = CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_NO_COUNT;
@@ -108,6 +142,7 @@ static void on_op(const struct cw_rec_op *op, void *user)
 	if (took < 0)
 		took = 0;
 	add_op(&s->totals->kinds[op->kind], op, (uint64_t)took);
+	add_sized_op(s->totals, op, (uint64_t)took);
 	row = row_of(s->stats, comm, op->kind, cw_op_stats_size_class(op->bytes));
 	if (row)
 		add_op(&row->sums, op, (uint64_t)took);
@@ -124,6 +159,15 @@ static void add_time(struct cw_op_sums *to, const struct cw_rec_time *t)
 		to->device_max_ns = took;
 }
 
+static void add_sized_time(struct cw_op_totals *totals, const struct cw_rec_time *t)
+{
+	struct cw_op_sized *to = &totals->sized[t->kind][cw_op_stats_size_class(t->bytes)];
+
+	to->timed_bytes += t->bytes;
+	to->device_ns += t->end_ns - t->begin_ns;
+	to->device[bucket_of(t->end_ns - t->begin_ns)]++;
+}
+
 static void on_time(const struct cw_rec_time *t, void *user)
 {
 	struct sampling *s = user;
@@ -133,6 +177,7 @@ static void on_time(const struct cw_rec_time *t, void *user)
 	if (!comm || !is_counted(t->kind))
 		return;
 	add_time(&s->totals->kinds[t->kind], t);
+	add_sized_time(s->totals, t);
 	row = row_of(s->stats, comm, t->kind, cw_op_stats_size_class(t->bytes));
 	if (row)
 		add_time(&row->sums, t);
@@ -151,5 +196,6 @@ void cw_op_stats_sample(struct cw_op_stats *stats, const struct cw_record *recor
 	/* What cannot be read is counted by whoever samples the record. */
 	(void)cw_record_each_returned(record, &stats->op_cursor, &lost, on_op, &s);
 	stats->lost += lost;
+	totals->lost += lost;
 	cw_record_each_time(record, &stats->time_cursor, on_time, &s);
 }

@@ -45,9 +45,22 @@ struct cw_op_stats {
 	int64_t sampled_ns;
 };
 
-/* By kind, of all processes of a node, dead ones included: what only grows. */
+/* Upper bounds of a time's bucket, in nanoseconds; the last bucket has all that is longer. */
+enum { CW_OP_BUCKETS = 13 };
+extern const uint64_t cw_op_buckets_ns[CW_OP_BUCKETS - 1];
+
+/* Of one kind and size. Counts are by bucket, each alone, not summed up. */
+struct cw_op_sized {
+	uint64_t bytes, call_ns, timed_bytes, device_ns;
+	uint64_t calls[CW_OP_BUCKETS];  /* how long calls took on the host */
+	uint64_t device[CW_OP_BUCKETS]; /* the timed ones, on the device */
+};
+
+/* Of all processes of a node, dead and removed ones included: what only grows. */
 struct cw_op_totals {
 	struct cw_op_sums kinds[CW_OP__MAX];
+	struct cw_op_sized sized[CW_OP__MAX][CW_OP_SIZES];
+	uint64_t lost; /* overwritten before they were read */
 };
 
 void cw_op_stats_fini(struct cw_op_stats *s);

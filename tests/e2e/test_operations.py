@@ -53,6 +53,27 @@ def jobs_with_run_id_none_stay_two(world):
     expect(len({j["job"] for j in jobs}) == 2, jobs)
 
 
+def calls_are_counted(now):
+    counts = {n.split("{", 1)[1]: v for n, v in now.items() if n.startswith("collwatch_op_latency_seconds_count{")}
+    expect(counts and all(v > 0 for v in counts.values()), now)
+    for labels_, n in counts.items():
+        whole = f'collwatch_op_latency_seconds_bucket{{{labels_[:-1]},le="+Inf"}}'
+        expect(now[whole] == n, f"{whole}: {now[whole]}, not {n}")
+    for kind in {labels_.split(",")[0] for labels_ in counts}:
+        by_size = sum(n for labels_, n in counts.items() if labels_.startswith(kind + ","))
+        expect(by_size == now[f"collwatch_ops_total{{{kind}}}"], f"{kind}: {by_size}")
+
+
+def counters(scraped):
+    return {n: v for n, v in scraped.items()
+            if n.split("{")[0].endswith(("_total", "_bucket", "_sum", "_count"))}
+
+
+def counters_only_grow(before, after):
+    less = {n: (v, after.get(n)) for n, v in counters(before).items() if after.get(n, -1) < v}
+    expect(not less, less)
+
+
 def metrics_tell_of_jobs_and_ranks(world):
     # The daemon has just started: its first tick says nothing about lateness.
     wait_until(lambda: world.scrape()["collwatch_loop_late_seconds_count"] > 0, "a second tick")
@@ -63,9 +84,14 @@ def metrics_tell_of_jobs_and_ranks(world):
     now = wait_until(lambda: wanted.items() <= (seen := world.scrape()).items() and seen,
                      f"{wanted} in {world.scrape()}")
     expect(1 << 20 < now["collwatch_resident_memory_bytes"] < 64 << 20, now)
-    with open(world.dir + "/collwatch.prom", encoding="utf-8") as f:
-        text = f.read()
-    expect(set(samples_of(text)) == set(now), "the file has the same samples")
+    # Ops have samples once they were called; the file is older than the socket's answer.
+    def text():
+        with open(world.dir + "/collwatch.prom", encoding="utf-8") as f:
+            return f.read()
+    wait_until(lambda: set(samples_of(text())) == set(world.scrape()), "the file has the same samples")
+    text = text()
+    calls_are_counted(wait_until(lambda: (seen := world.scrape()) and "op_latency_seconds_count" in str(seen) and seen,
+                                 "calls"))
     expect(os.stat(world.dir + "/collwatch.prom").st_mode & 0o777 == 0o644, "for everybody")
     expect(not any("train" in name or "rank=" in name for name in now), "no job, no rank: " + text)
 
@@ -120,10 +146,12 @@ def test_alert_arrives_once_although_receiver_and_daemon_were_away(pytestconfig,
     metrics_tell_of_jobs_and_ranks(daemon)
     watch_is_one_screen(daemon)
 
+    before = daemon.scrape()
     alice.kill(1)
     down_since = time.monotonic()
     incident = daemon.wait_for_incident("train")
     only_alice_hears_of_her_incident(daemon, incident)
+    counters_only_grow(before, daemon.scrape())
     tried = f"webhook: alert inc={incident['id']} to 127.0.0.1: "
     wait_until(lambda: tried in daemon.log(), "an attempt")
     daemon.stop()

@@ -17,11 +17,16 @@
 #include "common/clock.h"
 #include "daemon/metrics/metrics_output.h"
 
-#define MAX_SAMPLES 256
+/* Of all sizes of all kinds, beside what is not told by them. */
+#define MAX_SAMPLES (CW_METRICS_OP_SERIES + 256)
 
 struct family {
 	char name[128], type[16];
 	bool has_help, has_sample;
+	/* of a histogram: where its buckets are */
+	double le;
+	unsigned long long in_bucket;
+	bool is_whole; /* its +Inf was there */
 };
 
 static struct family families[MAX_SAMPLES];
@@ -64,6 +69,30 @@ static void check_comment(const char *line)
 	}
 }
 
+/* Buckets rise to +Inf, which is the count. */
+static void check_histogram(struct family *f, const char *line, const char *rest, const char *value)
+{
+	const char *le = strstr(rest, "le=\"");
+	unsigned long long n = strtoull(value, NULL, 10);
+
+	if (!strncmp(rest, "_bucket{", 8)) {
+		double bound;
+
+		cr_assert_not_null(le, "%s", line);
+		bound = strtod(le + 4, NULL); /* +Inf, too */
+		if (f->is_whole)
+			f->in_bucket = 0, f->le = 0, f->is_whole = false;
+		cr_assert(bound > f->le && n >= f->in_bucket, "%s", line);
+		f->le = bound;
+		f->in_bucket = n;
+		f->is_whole = !strncmp(le + 4, "+Inf\"", 5);
+	} else if (!strncmp(rest, "_count", 6)) {
+		cr_assert(f->is_whole && n == f->in_bucket, "%s", line);
+	} else {
+		cr_assert(f->is_whole && !strncmp(rest, "_sum", 4), "%s", line);
+	}
+}
+
 static void check_sample(const char *line)
 {
 	struct family *f = &families[n_families - 1];
@@ -77,10 +106,7 @@ static void check_sample(const char *line)
 	cr_assert(end != value + 1 && *end == '\0', "%s", line);
 	cr_assert(!strncmp(line, f->name, base), "%s is no sample of %s", line, f->name);
 	if (!strcmp(f->type, "histogram"))
-		cr_assert(!strncmp(line + base, "_bucket{le=\"", 12) ||
-				  !strncmp(line + base, "_sum ", 5) ||
-				  !strncmp(line + base, "_count ", 7),
-			  "%s", line);
+		check_histogram(f, line, line + base, value + 1);
 	else
 		cr_assert_eq(len, base, "%s", line);
 	if (!strcmp(f->type, "counter"))
@@ -103,12 +129,33 @@ static char *text_of(const struct cw_metrics *m)
 	return text;
 }
 
+/* Every kind in every size, called and timed. */
+static void fill_ops(struct cw_op_totals *ops)
+{
+	for (unsigned kind = 0; kind < CW_OP__MAX; kind++)
+		for (unsigned size = 0; size < CW_OP_SIZES; size++)
+			for (unsigned i = 0; i < CW_OP_BUCKETS; i++) {
+				ops->sized[kind][size].calls[i] = kind + size + i;
+				ops->sized[kind][size].device[i] = 1;
+			}
+}
+
+static unsigned n_op_series(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < n_samples; i++)
+		n += strstr(samples[i], "size=\"") != NULL;
+	return n;
+}
+
 Test(metrics, every_line_is_of_the_text_format)
 {
-	struct cw_metrics m = { 0 };
+	static struct cw_metrics m;
 	char *text, *rest, *line;
 
 	cw_lateness_add(&m.lateness, 3 * CW_NS_PER_MS);
+	fill_ops(&m.ops);
 	rest = text = text_of(&m);
 	cr_assert_eq(text[strlen(text) - 1], '\n');
 	while ((line = strsep(&rest, "\n")) && *line) {
@@ -124,6 +171,44 @@ Test(metrics, every_line_is_of_the_text_format)
 		cr_assert(families[i].has_help && *families[i].type && families[i].has_sample, "%s",
 			  families[i].name);
 	}
+	cr_assert_eq(n_op_series(), CW_METRICS_OP_SERIES, "%u", n_op_series());
+	free(text);
+}
+
+Test(metrics, ops_have_series_once_they_were_called)
+{
+	static struct cw_metrics m = { .ops.lost = 5 };
+	struct cw_op_sized *s = &m.ops.sized[CW_OP_ALL_REDUCE][2];
+	char *text = text_of(&m);
+
+	cr_assert_null(strstr(text, "size=\""));
+	cr_assert_not_null(strstr(text, "\ncollwatch_ops_lost_total 5\n"));
+	free(text);
+	s->bytes = 3000000;
+	s->call_ns = 1512000;
+	s->calls[1] = 2;
+	s->calls[7] = 1;
+	text = text_of(&m);
+	cr_assert_not_null(strstr(text, "\ncollwatch_op_latency_seconds_bucket{kind=\"all_reduce\","
+					"size=\"<= 1 MiB\",le=\"1e-05\"} 2\n"));
+	cr_assert_not_null(strstr(text, "le=\"0.001\"} 2\n"));
+	cr_assert_not_null(strstr(text, "le=\"0.005\"} 3\n"));
+	cr_assert_not_null(strstr(text, "size=\"<= 1 MiB\",le=\"+Inf\"} 3\n"));
+	cr_assert_not_null(strstr(text, "_sum{kind=\"all_reduce\",size=\"<= 1 MiB\"} 0.001512\n"));
+	cr_assert_not_null(strstr(text, "_count{kind=\"all_reduce\",size=\"<= 1 MiB\"} 3\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_op_size_bytes_total{kind=\"all_reduce\","
+					"size=\"<= 1 MiB\"} 3000000\n"));
+	cr_assert_null(strstr(text, "\ncollwatch_op_device_seconds_"), "none was timed");
+	free(text);
+}
+
+Test(metrics, who_is_late_has_seconds_and_a_share)
+{
+	struct cw_metrics m = { .late_ranks = 1, .late_wait_s = 0.0314, .late_share = 0.25 };
+	char *text = text_of(&m);
+
+	cr_assert_not_null(strstr(text, "\ncollwatch_late_wait_seconds 0.031400\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_late_share_ratio 0.250000\n"));
 	free(text);
 }
 

@@ -202,3 +202,50 @@ Test(op_stats, times_that_make_no_sense_do_not_count)
 	for (unsigned i = 0; i < CW_OP__MAX; i++)
 		cr_assert_eq(totals.kinds[i].timed, 0);
 }
+
+static uint64_t called(unsigned kind, unsigned size)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < CW_OP_BUCKETS; i++)
+		n += totals.sized[kind][size].calls[i];
+	return n;
+}
+
+Test(op_stats, totals_are_by_kind_and_size_and_in_buckets)
+{
+	const struct cw_op_sized *s = &totals.sized[CW_OP_ALL_REDUCE][0];
+
+	op(CW_OP_ALL_REDUCE, 100, 5000);
+	op(CW_OP_ALL_REDUCE, 100, 5001);
+	op(CW_OP_ALL_REDUCE, 100, 11 * CW_NS_PER_S);
+	op(CW_OP_ALL_REDUCE, 1 << 20, 1);
+	time_entry(1, 1, 5000, 5400);
+	sample();
+	cr_assert_eq(s->calls[0], 1, "a bound is in its bucket");
+	cr_assert_eq(s->calls[1], 1);
+	cr_assert_eq(s->calls[CW_OP_BUCKETS - 1], 1);
+	cr_assert_eq(s->call_ns, 11 * CW_NS_PER_S + 10001);
+	cr_assert_eq(called(CW_OP_ALL_REDUCE, 0), 3);
+	cr_assert_eq(called(CW_OP_ALL_REDUCE, 3), 1);
+	cr_assert_eq(s->device[0], 1);
+	cr_assert_eq(s->device_ns, 400);
+	cr_assert_eq(s->timed_bytes, 1000);
+}
+
+/* As when the node forgets a process that ended ten minutes ago. */
+Test(op_stats, totals_outlive_the_process)
+{
+	uint64_t lost;
+
+	for (unsigned i = 0; i < CW_REC_RING_OPS + 100; i++)
+		op(CW_OP_ALL_REDUCE, 100, 10);
+	sample();
+	lost = totals.lost;
+	cr_assert_gt(lost, 0);
+	cr_assert_eq(called(CW_OP_ALL_REDUCE, 0) + lost, CW_REC_RING_OPS + 100);
+	cw_op_stats_fini(&stats);
+	cr_assert_eq(totals.lost, lost);
+	cr_assert_eq(called(CW_OP_ALL_REDUCE, 0) + lost, CW_REC_RING_OPS + 100);
+	cr_assert_eq(totals.kinds[CW_OP_ALL_REDUCE].ops + lost, CW_REC_RING_OPS + 100);
+}
