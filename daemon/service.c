@@ -23,6 +23,7 @@
 #include "daemon/alerts/alerts.h"
 #include "daemon/alerts/mutes.h"
 #include "daemon/alerts/old_deliveries.h"
+#include "daemon/bundle_parts.h"
 #include "daemon/control/control_socket.h"
 #include "daemon/evidence/capture.h"
 #include "daemon/evidence/responder.h"
@@ -318,6 +319,15 @@ static int open_mutes(struct cw_service *s, struct cw_err *err)
 		     : 0;
 }
 
+static void complete_bundle(const json_t *head, struct cw_bundle *bundle, void *user)
+{
+	const struct cw_service *s = user;
+
+	if (s->node)
+		cw_bundle_parts_add(s->node, s->config->node_name,
+				    cw_clock_wall_ns(&s->awake.clock), head, bundle);
+}
+
 static int open_alerts(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_alerts_config config = {
@@ -327,6 +337,7 @@ static int open_alerts(struct cw_service *s, struct cw_err *err)
 		.mutes = s->mutes,
 		.state_dir = s->config->state_dir,
 		.on_posted = on_posted,
+		.complete = complete_bundle,
 		.user = s,
 	};
 

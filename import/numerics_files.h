@@ -32,6 +32,7 @@ struct cw_numerics_input {
 	struct cw_numerics_job job;
 	struct cw_numerics_source *sources; /* n_ranks of the job */
 	bool is_living;                     /* some are of processes, which go on meanwhile */
+	uint32_t n_left_out;                /* ranks that had no place in a bundle */
 	struct cw_looks looks;              /* what the job points to */
 	struct cw_arena arena;              /* the rest */
 };

@@ -25,6 +25,8 @@
 #define EVIDENCE_FILE "evidence.json"
 #define STACKS_FILE "stacks.json"
 #define EPITAPH_FILE "epitaph.json"
+#define OPS_FILE "ops.json"
+#define SUMMARIES_FILE "summaries.json"
 
 void cw_bundle_fini(struct cw_bundle *bundle)
 {
@@ -33,6 +35,8 @@ void cw_bundle_fini(struct cw_bundle *bundle)
 	json_decref(bundle->evidence);
 	json_decref(bundle->stacks);
 	json_decref(bundle->epitaph);
+	json_decref(bundle->ops);
+	json_decref(bundle->summaries);
 	*bundle = (struct cw_bundle){ 0 };
 }
 
@@ -117,7 +121,8 @@ static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_
 static void remove_bundle(int dirfd, const char *name)
 {
 	static const char *const ours[] = { INCIDENT_FILE, SNAPSHOT_FILE, EVIDENCE_FILE,
-					    STACKS_FILE, EPITAPH_FILE };
+					    STACKS_FILE,   EPITAPH_FILE,  OPS_FILE,
+					    SUMMARIES_FILE };
 	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct dirent *entry;
 	DIR *dir;
@@ -155,17 +160,32 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 		r = write_file(fd, STACKS_FILE, bundle->stacks, err);
 	if (r == 0 && bundle->epitaph)
 		r = write_file(fd, EPITAPH_FILE, bundle->epitaph, err);
+	if (r == 0 && bundle->ops)
+		r = write_file(fd, OPS_FILE, bundle->ops, err);
+	if (r == 0 && bundle->summaries)
+		r = write_file(fd, SUMMARIES_FILE, bundle->summaries, err);
 	return r;
 }
 
 /* What a job died of is not lost because more is learnt about what it hung in. */
-static void keep_epitaph(int dirfd, const char *name, const char *beside)
+static void keep_file(int dirfd, const char *name, const char *beside, const char *file)
 {
 	char from[NAME_MAX + 32], to[NAME_MAX + 32];
 
-	(void)snprintf(from, sizeof(from), "%s/" EPITAPH_FILE, name);
-	(void)snprintf(to, sizeof(to), "%s/" EPITAPH_FILE, beside);
+	(void)snprintf(from, sizeof(from), "%s/%s", name, file);
+	(void)snprintf(to, sizeof(to), "%s/%s", beside, file);
 	(void)linkat(dirfd, from, dirfd, to, 0); /* there is none, mostly */
+}
+
+static void keep_older(int dirfd, const char *name, const char *beside,
+		       const struct cw_bundle *bundle)
+{
+	if (!bundle->epitaph)
+		keep_file(dirfd, name, beside, EPITAPH_FILE);
+	if (!bundle->ops)
+		keep_file(dirfd, name, beside, OPS_FILE);
+	if (!bundle->summaries)
+		keep_file(dirfd, name, beside, SUMMARIES_FILE);
 }
 
 static int move_into_place(int dirfd, const char *beside, const char *name, struct cw_err *err)
@@ -196,8 +216,8 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 	if (mkdirat(dirfd, beside, 0750) < 0)
 		return cw_err_set(err, errno, "cannot create %s: %s", beside, strerror(errno));
 	r = write_files(dirfd, beside, bundle, err);
-	if (r == 0 && !bundle->epitaph)
-		keep_epitaph(dirfd, name, beside);
+	if (r == 0)
+		keep_older(dirfd, name, beside, bundle);
 	if (r == 0)
 		r = move_into_place(dirfd, beside, name, err);
 	if (r < 0)
@@ -280,9 +300,9 @@ static bool is_larger(int dirfd, const char *name, size_t max_bytes)
 	       (uint64_t)st.st_size > max_bytes;
 }
 
-int cw_bundle_parse_snapshot(struct cw_bundle *bundle)
+static int parse_text(json_t **doc)
 {
-	const json_t *text = bundle->snapshot;
+	const json_t *text = *doc;
 	json_t *object;
 
 	if (!json_is_string(text))
@@ -290,9 +310,16 @@ int cw_bundle_parse_snapshot(struct cw_bundle *bundle)
 	object = cw_json_parse(json_string_value(text), json_string_length(text), 0, NULL);
 	if (!object)
 		return -ENOMEM; /* it is what we wrote */
-	json_decref(bundle->snapshot);
-	bundle->snapshot = object;
+	json_decref(*doc);
+	*doc = object;
 	return 0;
+}
+
+int cw_bundle_parse_texts(struct cw_bundle *bundle)
+{
+	int r = parse_text(&bundle->snapshot), s = parse_text(&bundle->summaries);
+
+	return r < 0 ? r : s;
 }
 
 static int check_types(const struct cw_bundle *b, struct cw_err *err)
@@ -308,6 +335,10 @@ static int check_types(const struct cw_bundle *b, struct cw_err *err)
 		return cw_err_set(err, EBADMSG, EVIDENCE_FILE " is not an array");
 	if (b->stacks && !json_is_object(b->stacks))
 		return cw_err_set(err, EBADMSG, STACKS_FILE " is not an object");
+	if (b->ops && !json_is_object(b->ops))
+		return cw_err_set(err, EBADMSG, OPS_FILE " is not an object");
+	if (b->summaries && !json_is_object(b->summaries))
+		return cw_err_set(err, EBADMSG, SUMMARIES_FILE " is not an object");
 	return 0;
 }
 
@@ -338,6 +369,10 @@ int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle
 		r = read_optional(fd, EVIDENCE_FILE, &bundle.evidence, err);
 	if (r == 0)
 		r = read_optional(fd, STACKS_FILE, &bundle.stacks, err);
+	if (r == 0)
+		r = read_optional(fd, OPS_FILE, &bundle.ops, err);
+	if (r == 0 && !is_larger(fd, SUMMARIES_FILE, max_snapshot))
+		r = read_optional(fd, SUMMARIES_FILE, &bundle.summaries, err);
 	if (r == 0)
 		r = check_types(&bundle, err);
 	if (r < 0)

@@ -8,8 +8,10 @@
  *	evidence.json   array of collwatch.evidence/1, one per rank looked at closely
  *	stacks.json     collwatch.stacks/1, the stacks of all ranks merged
  *	epitaph.json    collwatch.epitaph/1, what the job died of, when it did
+ *	ops.json        collwatch.ops/1, what calls of ranks on the leader's node added up to
+ *	summaries.json  collwatch.summaries/1, what these ranks' last tensors looked like
  *
- * A job that failed before anybody was alerted leaves the last alone.
+ * A job that failed before anybody was alerted leaves the last three alone.
  *
  * Files 0640, directory 0750. Reading treats the files as hostile: size limits, strict JSON.
  */
@@ -31,6 +33,9 @@ struct cw_bundle {
 	json_t *evidence; /* array or NULL */
 	json_t *stacks;   /* object or NULL */
 	json_t *epitaph;  /* object or NULL */
+	json_t *ops;      /* object or NULL */
+	/* As the snapshot, and as that written as text where it is long. */
+	json_t *summaries;
 };
 
 /* Drops the references. Takes a zeroed bundle. */
@@ -38,8 +43,8 @@ void cw_bundle_fini(struct cw_bundle *bundle);
 
 /*
  * Writes the bundle as directory `name` under the directory dirfd, replacing an older one of that
- * name atomically enough that a reader finds either (write beside, rename). The older one's epitaph
- * stays, where this one has none. 0 or -errno.
+ * name atomically enough that a reader finds either (write beside, rename). The older one's
+ * epitaph, ops and summaries stay, where this one has none. 0 or -errno.
  */
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		    struct cw_err *err);
@@ -56,11 +61,14 @@ int cw_bundle_bury(int dirfd, const char *name, const json_t *epitaph, struct cw
 /* Its incident, or where there is none its epitaph: id, job, uid, class and summary are in both. */
 json_t *cw_bundle_head(const struct cw_bundle *bundle);
 
-/* Makes of the snapshot's text, if it is one, the object. 0 or -errno, then it is as before. */
-int cw_bundle_parse_snapshot(struct cw_bundle *bundle);
+/*
+ * Makes of the texts of snapshot and summaries, where they are texts, the objects. 0 or -errno,
+ * then what could not be made is as before.
+ */
+int cw_bundle_parse_texts(struct cw_bundle *bundle);
 
 /* Reads the bundle directory at path. Only the incident or the epitaph must be there. */
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);
-/* The same without the snapshot where its file is larger than max_snapshot bytes. */
+/* The same without snapshot or summaries where that file is larger than max_snapshot bytes. */
 int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle *ret,
 			 struct cw_err *err);

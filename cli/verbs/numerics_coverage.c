@@ -36,6 +36,9 @@ char *numerics_coverage_text(const struct cw_numerics_input *in,
 		"%" PRIu64 " %s here; copies compared in %" PRIu64 " call%s, sums in %" PRIu64,
 		n_ops, plural(n_ops), n_looks, plural(n_looks), n_kept, n_kept == 1 ? "is" : "are",
 		said->n_replicas_checked, plural(said->n_replicas_checked), said->n_sums_checked);
+	if (in->n_left_out)
+		cw_text_append(buf, len, "; %u rank%s had no place in the bundle", in->n_left_out,
+			       plural(in->n_left_out));
 	if (n_dropped)
 		cw_text_append(buf, len, "; %" PRIu64 " tensor%s left out for want of a place",
 			       n_dropped, n_dropped == 1 ? " was" : "s were");

@@ -15,6 +15,7 @@
 #include "cli/terminal/pager.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
+#include "cli/verbs/numerics_bundle.h"
 #include "cli/verbs/numerics_coverage.h"
 #include "cli/verbs/numerics_doc.h"
 #include "cli/verbs/numerics_modules.h"
@@ -70,7 +71,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		if (!args->n_paths)
 			argp_error(
 				state,
-				"give flight records or files of collwatch.torch, one of each rank, or a job's name");
+				"give flight records or files of collwatch.torch, one of each rank, a job's name, or a bundle");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -89,11 +90,12 @@ const struct argp cw_argp_numerics = {
 		},
 	.parser = parse_opt,
 	.children = cw_pager_children,
-	.args_doc = "RECORD...\nPID...\nJOB\nFILE...",
+	.args_doc = "RECORD...\nPID...\nJOB\nBUNDLE\nFILE...",
 	.doc = "Say what the tensor summaries in a job's flight records show: the first NaN or "
 	       "infinity, numbers near infinity, results that differ between ranks.\v"
 	       "Of a JOB that is running, the processes on this host are looked at which the caller "
-	       "may look at. FILEs are those that collwatch.torch wrote "
+	       "may look at. A BUNDLE is the directory of an incident, whose leader kept what its "
+	       "node's ranks had. FILEs are those that collwatch.torch wrote "
 	       "of modules and operators. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
 	       "status: 0 nothing to look at, 2 something is, 3 no summaries.",
 };
@@ -234,6 +236,10 @@ static int read_all(const struct numerics_args *args, struct cw_numerics_input *
 	const struct cw_import_watch watch = { on_file, &bar };
 	int r;
 
+	if (numerics_bundle_is(args->paths[0]) && args->n_paths > 1)
+		return cw_err_set(err, EINVAL, "%s is a bundle: give it alone", args->paths[0]);
+	if (numerics_bundle_is(args->paths[0]))
+		return numerics_bundle_read(args->paths[0], in, err);
 	cw_progress_bar_begin(&bar, "files", args->n_paths, args->json);
 	r = cw_numerics_files_read(args->paths, args->n_paths, args->uid, &watch, in, err);
 	cw_progress_bar_end(&bar);
@@ -284,10 +290,11 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 		     struct cw_numerics_report *said)
 {
 	struct cw_err err = { "" };
+	int r = read_all(args, in, &err);
 
-	if (read_all(args, in, &err) < 0) {
+	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
-		return CW_EXIT_ERROR;
+		return r == -ENODATA ? CW_EXIT_NO_DATA : CW_EXIT_ERROR;
 	}
 	if (!has_summaries(in)) {
 		fprintf(stderr, "collwatch: no tensor summaries in these records: the job ran "

@@ -269,6 +269,10 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 		ret->snapshot = json_incref(json_object_get(reply, "snapshot"));
 	if (json_is_object(json_object_get(reply, "stacks")))
 		ret->stacks = json_incref(json_object_get(reply, "stacks"));
+	if (json_is_object(json_object_get(reply, "ops")))
+		ret->ops = json_incref(json_object_get(reply, "ops"));
+	if (json_is_object(json_object_get(reply, "summaries")))
+		ret->summaries = json_incref(json_object_get(reply, "summaries"));
 	json_decref(reply);
 	return 0;
 }

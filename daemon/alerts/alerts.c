@@ -88,10 +88,38 @@ void cw_alerts_path(const struct cw_alerts *a, const char *id, char *buf, size_t
 	(void)snprintf(buf, len, "%s/incidents/%s", a->config.state_dir, id);
 }
 
+static bool is_new(struct cw_alerts *a, const json_t *head)
+{
+	const char *id = json_string_value(json_object_get(head, "id"));
+	const json_t *uid = json_object_get(head, "uid");
+
+	return id && json_is_integer(uid) &&
+	       !cw_store_job(a->config.store, (uint32_t)json_integer_value(uid), id);
+}
+
+/* A job's ops and tensors go on: those of when the bundle was first put stay in it. */
+static int put_new(struct cw_alerts *a, const struct cw_bundle *bundle)
+{
+	struct cw_bundle whole = *bundle;
+	char path[512];
+	int r;
+
+	whole.ops = NULL;
+	whole.summaries = NULL;
+	if (a->config.complete)
+		a->config.complete(cw_bundle_head(bundle), &whole, a->config.user);
+	r = cw_store_put(a->config.store, &whole, path, sizeof(path));
+	json_decref(whole.ops);
+	json_decref(whole.summaries);
+	return r;
+}
+
 int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle)
 {
 	char path[512];
 
+	if (is_new(a, cw_bundle_head(bundle)))
+		return put_new(a, bundle);
 	return cw_store_put(a->config.store, bundle, path, sizeof(path));
 }
 
@@ -375,7 +403,8 @@ void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, cons
 int cw_alerts_bury(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
 		   bool may_tell)
 {
-	int r = cw_store_bury(a->config.store, doc);
+	const struct cw_bundle alone = { .epitaph = doc };
+	int r = is_new(a, doc) ? put_new(a, &alone) : cw_store_bury(a->config.store, doc);
 
 	if (r == -EEXIST)
 		return r;

@@ -25,6 +25,11 @@ struct cw_alerts;
 struct cw_mutes;
 struct cw_store;
 
+/*
+ * A bundle is put that there was none of: puts into it what this node knows beside, as new
+ * references; head is its incident or epitaph.
+ */
+typedef void (*cw_alerts_complete_fn)(const json_t *head, struct cw_bundle *bundle, void *user);
 /* The alert of this id was delivered, or could not be. */
 typedef void (*cw_alerts_posted_fn)(const struct cw_incident_due *due, bool delivered, void *user);
 
@@ -35,6 +40,7 @@ struct cw_alerts_config {
 	struct cw_mutes *mutes; /* borrowed; NULL = no job is muted */
 	const char *state_dir;  /* borrowed: names the bundles' directory in alerts */
 	cw_alerts_posted_fn on_posted;
+	cw_alerts_complete_fn complete; /* NULL = nothing is known beside */
 	void *user;
 };
 

@@ -89,9 +89,9 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 	succeed(a, doc);
 }
 
-/* How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot.
- */
-enum { REPORT_WHOLE, REPORT_NO_SNAPSHOT, REPORT_NO_STACKS, REPORT__MAX };
+/* How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot,
+ * and that more than tensors. */
+enum { REPORT_WHOLE, REPORT_NO_SUMMARIES, REPORT_NO_SNAPSHOT, REPORT_NO_STACKS, REPORT__MAX };
 
 static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b, int size)
 {
@@ -99,12 +99,14 @@ static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b
 	json_t *none = json_null();
 	json_t *evidence = b->evidence ? json_incref(b->evidence) : json_array();
 
-	return json_pack("{s:O, s:s, s:O, s:o, s:O, s:O, s:O}", "path", path ? path : none, "host",
-			 s->node_name, "incident", b->incident ? b->incident : none, "evidence",
-			 evidence, "snapshot",
-			 size == REPORT_WHOLE && b->snapshot ? b->snapshot : none, "stacks",
+	return json_pack("{s:O, s:s, s:O, s:o, s:O, s:O, s:O, s:O, s:O}", "path",
+			 path ? path : none, "host", s->node_name, "incident",
+			 b->incident ? b->incident : none, "evidence", evidence, "snapshot",
+			 size < REPORT_NO_SNAPSHOT && b->snapshot ? b->snapshot : none, "stacks",
 			 size < REPORT_NO_STACKS && b->stacks ? b->stacks : none, "epitaph",
-			 b->epitaph ? b->epitaph : none);
+			 b->epitaph ? b->epitaph : none, "ops",
+			 size < REPORT_NO_STACKS && b->ops ? b->ops : none, "summaries",
+			 size == REPORT_WHOLE && b->summaries ? b->summaries : none);
 }
 
 static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,
@@ -127,7 +129,7 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 		return;
 	}
 	succeed(a, report_doc(s, &bundle, REPORT_WHOLE));
-	for (int size = REPORT_NO_SNAPSHOT; size < REPORT__MAX && a->json && a->code != CODE_OK;
+	for (int size = REPORT_NO_SUMMARIES; size < REPORT__MAX && a->json && a->code != CODE_OK;
 	     size++) {
 		cw_control_answer_fini(a);
 		succeed(a, report_doc(s, &bundle, size));

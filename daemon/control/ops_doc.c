@@ -24,6 +24,7 @@ struct joined {
 
 struct collector {
 	const struct cw_caller *caller;
+	const struct cw_job_id *job; /* instead: of this one alone */
 	struct joined *rows;
 	size_t n, left_out;
 	uint64_t lost;
@@ -75,7 +76,8 @@ static void on_process(const struct cw_node_process *p, const char *label,
 {
 	struct collector *c = user;
 
-	if (!cw_caller_may_see(c->caller, p->uid))
+	if (c->job ? p->uid != c->job->uid || strcmp(label, c->job->label) != 0
+		   : !cw_caller_may_see(c->caller, p->uid))
 		return;
 	c->lost += ops->lost;
 	for (size_t i = 0; i < ops->n_rows; i++) {
@@ -184,10 +186,10 @@ static json_t *row_doc(const struct joined *j)
 					       : json_null());
 }
 
-json_t *cw_ops_doc(const struct cw_node *node, const char *node_name,
-		   const struct cw_caller *caller)
+static json_t *make_doc(const struct cw_node *node, const char *node_name,
+			const struct cw_caller *caller, const struct cw_job_id *job)
 {
-	struct collector c = { .caller = caller };
+	struct collector c = { .caller = caller, .job = job };
 	json_t *rows = json_array();
 
 	c.rows = calloc(MAX_JOINED, sizeof(*c.rows));
@@ -209,6 +211,18 @@ json_t *cw_ops_doc(const struct cw_node *node, const char *node_name,
 	return json_pack("{s:s, s:s, s:o, s:I, s:I}", "schema", "collwatch.ops/1", "node",
 			 node_name, "rows", rows, "left_out", (json_int_t)c.left_out, "lost",
 			 (json_int_t)c.lost);
+}
+
+json_t *cw_ops_doc(const struct cw_node *node, const char *node_name,
+		   const struct cw_caller *caller)
+{
+	return make_doc(node, node_name, caller, NULL);
+}
+
+json_t *cw_ops_doc_of_job(const struct cw_node *node, const char *node_name,
+			  const struct cw_job_id *job)
+{
+	return make_doc(node, node_name, NULL, job);
 }
 
 static void on_tensor(const struct cw_node_process *p, const char *label,

@@ -16,6 +16,9 @@
 /* New references; NULL = out of memory. node NULL: as of a node without ranks. */
 json_t *cw_ops_doc(const struct cw_node *node, const char *node_name,
 		   const struct cw_caller *caller);
+/* The same of one job alone, for its bundle. */
+json_t *cw_ops_doc_of_job(const struct cw_node *node, const char *node_name,
+			  const struct cw_job_id *job);
 /* What was told of the numbers of jobs. */
 json_t *cw_ops_doc_numbers(const struct cw_node *node, int64_t now_ns,
 			   const struct cw_caller *caller);

@@ -85,23 +85,31 @@ static bool is_replaced(const struct cw_process *dead, struct cw_record *const *
 	return false;
 }
 
-/* The living first. Sets *ret_living to how many these are. */
-static uint32_t records_of(const struct cw_job_numbers *n, const struct entry *e,
-			   struct cw_record *v[static CW_JOB_NUMBERS_RANKS], uint32_t *ret_living)
+static void add_record(struct cw_record **v, uint32_t *n, uint32_t *left_out, struct cw_record *rec)
 {
-	uint32_t n_living = 0, all;
+	if (*n < CW_JOB_NUMBERS_RANKS)
+		v[(*n)++] = rec;
+	else
+		(*left_out)++;
+}
 
-	for (const struct cw_process *p = *n->table; p && n_living < CW_JOB_NUMBERS_RANKS;
-	     p = p->hh.next)
-		if (!cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, &e->job))
-			v[n_living++] = p->record;
-	all = n_living;
-	for (const struct cw_process *p = *n->table; p && all < CW_JOB_NUMBERS_RANKS;
-	     p = p->hh.next)
-		if (cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, &e->job) &&
-		    !is_replaced(p, v, n_living))
-			v[all++] = p->record;
+uint32_t cw_job_numbers_records(const struct cw_job_numbers *n, const struct cw_job_id *job,
+				struct cw_record *ret[static CW_JOB_NUMBERS_RANKS],
+				uint32_t *ret_living, uint32_t *ret_left_out)
+{
+	uint32_t n_living, all = 0, left_out = 0;
+
+	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
+		if (!cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job))
+			add_record(ret, &all, &left_out, p->record);
+	n_living = all;
+	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
+		if (cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job) &&
+		    !is_replaced(p, ret, n_living))
+			add_record(ret, &all, &left_out, p->record);
 	*ret_living = n_living;
+	if (ret_left_out)
+		*ret_left_out = left_out;
 	return all;
 }
 
@@ -118,7 +126,7 @@ static void say(const struct entry *e, const char *message_id, const struct cw_n
 static void look(struct cw_job_numbers *n, struct entry *e, int64_t now_ns)
 {
 	struct cw_record *records[CW_JOB_NUMBERS_RANKS];
-	uint32_t n_living, n_records = records_of(n, e, records, &n_living);
+	uint32_t n_living, n_records = cw_job_numbers_records(n, &e->job, records, &n_living, NULL);
 	int news;
 
 	if (e->is_over && n_living)

@@ -386,21 +386,29 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 		.evidence = json_deep_copy(bundle->evidence),
 		.stacks = json_deep_copy(bundle->stacks),
 		.epitaph = json_deep_copy(bundle->epitaph),
+		.ops = json_deep_copy(bundle->ops),
+		.summaries = json_deep_copy(bundle->summaries),
 	};
 
 	if ((bundle->incident && !copy.incident) || (bundle->snapshot && !copy.snapshot) ||
 	    (bundle->evidence && !copy.evidence) || (bundle->stacks && !copy.stacks) ||
-	    (bundle->epitaph && !copy.epitaph)) {
+	    (bundle->epitaph && !copy.epitaph) || (bundle->ops && !copy.ops) ||
+	    (bundle->summaries && !copy.summaries)) {
 		cw_bundle_fini(&copy);
 		return -ENOMEM;
 	}
 	if (!copy.epitaph) /* of before */
 		copy.epitaph = json_incref(e->bundle.epitaph);
+	if (!copy.ops)
+		copy.ops = json_incref(e->bundle.ops);
+	if (!copy.summaries)
+		copy.summaries = json_incref(e->bundle.summaries);
 	cw_bundle_fini(&e->bundle);
 	e->bundle = copy;
 	e->is_held = true;
 	e->bytes = json_bytes(copy.incident) + json_bytes(copy.snapshot) +
-		   json_bytes(copy.evidence) + json_bytes(copy.stacks) + json_bytes(copy.epitaph);
+		   json_bytes(copy.evidence) + json_bytes(copy.stacks) + json_bytes(copy.epitaph) +
+		   json_bytes(copy.ops) + json_bytes(copy.summaries);
 	return 0;
 }
 
@@ -686,13 +694,16 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 		return -ENOENT;
 	if (e->is_held) {
 		if (json_bytes(e->bundle.snapshot) <= MAX_SNAPSHOT_READ)
-			(void)cw_bundle_parse_snapshot(&e->bundle); /* else it is left out */
+			(void)cw_bundle_parse_texts(&e->bundle); /* else it is left out */
 		ret->incident = json_incref(e->bundle.incident);
 		if (json_is_object(e->bundle.snapshot))
 			ret->snapshot = json_incref(e->bundle.snapshot);
 		ret->evidence = json_incref(e->bundle.evidence);
 		ret->stacks = json_incref(e->bundle.stacks);
 		ret->epitaph = json_incref(e->bundle.epitaph);
+		ret->ops = json_incref(e->bundle.ops);
+		if (json_is_object(e->bundle.summaries))
+			ret->summaries = json_incref(e->bundle.summaries);
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);

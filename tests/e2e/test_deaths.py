@@ -17,8 +17,9 @@ import tempfile
 
 import pytest
 from agent_lib import has_kernels
-from built import TRAIN_LOOP, TRAIN_LOOP_PY
+from built import COLLWATCH, TRAIN_LOOP, TRAIN_LOOP_PY
 from daemon import Daemon
+from documents_contract import deviations as deviations_of_any
 from epitaph_contract import deviations
 from waiting import expect, wait_until
 
@@ -232,6 +233,53 @@ def test_nan_fed_before_is_in_the_report(daemon, job):
     expect(fed["noticed"] <= doc["times"]["confirmed"], str(doc))
     said = " ".join(daemon.said("report", doc["id"]).split())
     expect(re.search(text + r"\d+ on \S+, \d[\w. ]* before the trouble was confirmed", said), said)
+
+
+def numbers_of(what):
+    """What `numerics` says, without where it was read."""
+    done = subprocess.run([COLLWATCH, "numerics", "--json", what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    expect(done.stdout, done)
+    doc = json.loads(done.stdout)
+    for rank in doc["ranks"]:
+        del rank["record"]
+    doc["ranks"].sort(key=lambda rank: rank["rank"])
+    return doc
+
+
+def test_numbers_of_a_bundle_are_those_of_the_job(daemon, job):
+    """Rank 1 feeds NaN and is stopped: nothing moves on, so that both can be asked."""
+    if not has_kernels():
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    daemon.start()
+    label = f"numbers-{os.getpid()}"
+    stopped = job(label, 2, ["--steps", "0", "--step-ms", "20", "--log-every", "0", "--fault", "feed-nan",
+                             "--fault-rank", "1", "--fault-step", "3"],
+                  program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"})
+    daemon.wait_for(stopped)
+    wait_until(lambda: daemon.status()["tensors"], "its daemon has seen it")
+    stopped.ranks[1].send_signal(signal.SIGSTOP)
+    doc = wait_until(lambda: daemon.incident_of(label), "the incident", 180)
+    bundle = daemon.bundles()[doc["id"]]
+    ops, kept = daemon.document(doc["id"], "ops"), daemon.document(doc["id"], "summaries")
+    found = deviations_of_any(ops) + deviations_of_any(kept)
+    expect(not found, found)
+    expect({row["job"] for row in ops["rows"]} == {doc["job"]} and ops["rows"][0]["processes"] == 2, ops)
+    expect(len(kept["looks"]) > 100 and kept["ranks_left_out"] == 0, kept)
+    living = numbers_of(label)
+    expect([first["rank"] for first in living["firsts"]] == [1], living)
+    for rank in stopped.ranks:
+        rank.kill()
+        rank.wait(120)
+    dead = numbers_of(bundle)
+    expect(dead == living, f"{dead} of the bundle, {living} of the job")
+    # Bundles are written again as more is learnt, and when the job ends: these stay as they were.
+    wait_until(lambda: os.path.exists(bundle + "/epitaph.json") or daemon.document(doc["id"])["times"].get("resolved"),
+               "the bundle is written again", 180)
+    expect(daemon.document(doc["id"], "summaries") == kept, "the same summaries")
+    copy = daemon.dir + "/copy"
+    daemon.said("report", doc["id"], "--copy", copy, "--anonymise")
+    expect(numbers_of(copy)["firsts"][0]["rank"] == 1, "of a copy without names")
 
 
 def test_failed_job_leaves_an_epitaph(daemon, job):

@@ -2,7 +2,7 @@
 /*
  * A bundle from anywhere, as `collwatch report DIRECTORY` and `collwatch analyze DIRECTORY` read
  * it. The input is its files one after the other, each ended by a NUL: incident, snapshot,
- * evidence, stacks, epitaph.
+ * evidence, stacks, epitaph, ops, summaries.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -11,11 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/numerics/numerics.h"
 #include "analysis/verdict.h"
 #include "import/flight_recorder.h"
 #include "import/fr_export.h"
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/looks_doc.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/html/render_html.h"
 #include "report/text/render_text.h"
@@ -23,7 +25,8 @@
 #include "tests/support/report/markup.h"
 
 static const char *const files[] = { "incident.json", "snapshot.json", "evidence.json",
-				     "stacks.json", "epitaph.json" };
+				     "stacks.json",   "epitaph.json",  "ops.json",
+				     "summaries.json" };
 /* Ranks of a snapshot that is exported too: each is a file. */
 #define MAX_EXPORTED 8u
 /* Of snapshots with more places than this, which take a hundredfold, one in so many is judged. */
@@ -179,6 +182,28 @@ static void decide_again(const struct cw_bundle *bundle)
 		(void)cw_snapshot_free(snap); /* always NULL */
 	}
 	cw_bundle_fini(&shown);
+}
+
+/* As `numerics` does. */
+static void judge_again(const json_t *summaries)
+{
+	struct cw_numerics_report said = { .ranks = NULL };
+	struct cw_arena arena = { 0 };
+	struct cw_looks_source *sources;
+	struct cw_numerics_job job;
+	struct cw_err err = { "" };
+	json_t *again;
+
+	if (cw_looks_doc_read(summaries, &arena, &job, &sources, &err) < 0) {
+		FUZZ_CHECK(err.text[0]);
+	} else {
+		again = cw_looks_doc(&(struct cw_looks_head){ .node = "" }, &job, sources);
+		FUZZ_CHECK(json_array_size(json_object_get(again, "looks")) == job.n_looks);
+		json_decref(again);
+		FUZZ_CHECK(cw_numerics_judge(&job, &said) == 0);
+		cw_numerics_report_fini(&said);
+	}
+	cw_arena_fini(&arena);
 }
 
 static json_int_t places_of(const json_t *snapshot)
@@ -349,6 +374,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	show(&bundle);
 	if (bundle.snapshot && !is_left_out(bundle.snapshot, data, size))
 		decide_again(&bundle);
+	if (bundle.summaries)
+		judge_again(bundle.summaries);
 	cw_bundle_fini(&bundle);
 	return 0;
 }

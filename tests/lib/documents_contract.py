@@ -140,6 +140,15 @@ OPS = {
               "busbw_gbs": (None, int, float), "ops_per_s?": (int, float), "bytes_per_s?": (int, float)}],
 }
 
+SUMMARIES = {
+    "schema": ("collwatch.summaries/1",), "node": str, "taken": TIME, "ranks_left_out": number,
+    "ranks": [{"rank": (-1, number), "pid": number, "world_size": (-1, number), "calls": count, "tensors": count,
+               "kept": count, "left_out": count, "whole": bool}],
+    "comms": [{"id": ID, "name": str, "nranks": number, "counted": bool}],
+    # Of each look its rank, …, its site: as columns say.
+    "columns": [text], "looks": [[(None, int, float, str)]],
+}
+
 MUTE = {
     "schema": ("collwatch.mute/1",), "job": str, "uid": number, "muted": MUTED, "nodes?": [str], "silent?": [str],
     "silent_count?": number, "not_asked?": number,
@@ -273,7 +282,7 @@ MODULES = {
 CONTRACTS = {
     "incident": INCIDENT, "epitaph": EPITAPH, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,
     "evidence": EVIDENCE, "stacks": STACKS, "status": STATUS, "ops": OPS, "mute": MUTE, "incidents": INCIDENTS,
-    "doctor": DOCTOR, "record": RECORD, "numerics": NUMERICS,
+    "doctor": DOCTOR, "record": RECORD, "numerics": NUMERICS, "summaries": SUMMARIES,
     "baseline_check": BASELINE_CHECK, "tensors": TENSORS, "modules": MODULES,
 }
 

@@ -113,11 +113,11 @@ def test_what_daemon_and_command_say_is_as_the_schemas_promise(daemon, receiver)
             seen.hold(doc)
     for _, doc in receiver.posts:
         seen.hold(doc)
-    # Those that need no daemon; what a job's tensors show is held in agent_numerics, agent_baseline
-    # and torch_modules.
+    # Those that need no daemon; what a job's tensors show is held in agent_numerics, agent_baseline,
+    # torch_modules and deaths.
     with tempfile.TemporaryDirectory(prefix="cw-") as at:
         for rank in range(2):
             with open(f"{at}/nccl_trace_rank_{rank}.json", "w", encoding="ascii") as f:
                 json.dump(ALL_WELL, f)
         seen.hold(printed("analyze", "--flight-recorder", at, "--json"))
-    assert seen.names == set(CONTRACTS) - {"numerics", "baseline_check", "tensors", "modules"}, seen.names
+    assert seen.names == set(CONTRACTS) - {"numerics", "summaries", "baseline_check", "tensors", "modules"}, seen.names

@@ -104,13 +104,35 @@ Test(bundle, snapshot_may_be_given_as_its_text)
 	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, &err), 0, "%s", err.text);
 	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
 	cr_expect(json_equal(back.snapshot, object));
-	cr_assert_eq(cw_bundle_parse_snapshot(&bundle), 0);
+	cr_assert_eq(cw_bundle_parse_texts(&bundle), 0);
 	cr_expect(json_equal(bundle.snapshot, object));
-	cr_assert_eq(cw_bundle_parse_snapshot(&bundle), 0, "it is an object already");
+	cr_assert_eq(cw_bundle_parse_texts(&bundle), 0, "it is an object already");
 	free(text);
 	json_decref(object);
 	cw_bundle_fini(&bundle);
 	cw_bundle_fini(&back);
+}
+
+/* What calls and tensors were is known when the bundle is new; later there may be none to ask. */
+Test(bundle, ops_and_summaries_stay_when_it_is_written_anew)
+{
+	struct cw_bundle bundle = sample(7), back = { 0 };
+	struct cw_err err = { "" };
+
+	bundle.ops = json_pack("{s:i}", "rows", 1);
+	bundle.summaries = json_string("{\"looks\":2}");
+	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, &err), 0, "%s", err.text);
+	put(8);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
+	cr_expect(json_equal(back.ops, bundle.ops));
+	cr_expect_eq(json_integer_value(json_object_get(back.summaries, "looks")), 2);
+	cw_bundle_fini(&back);
+	write_text(path_of("inc", "ops.json"), "[]");
+	cr_expect_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), -EBADMSG);
+	write_text(path_of("inc", "ops.json"), "{}");
+	write_text(path_of("inc", "summaries.json"), "7");
+	cr_expect_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), -EBADMSG);
+	cw_bundle_fini(&bundle);
 }
 
 Test(bundle, snapshot_above_a_limit_is_left_out)

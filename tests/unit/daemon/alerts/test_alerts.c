@@ -92,6 +92,15 @@ static void on_posted(const struct cw_incident_due *due, bool delivered, void *u
 	event_base_loopbreak(base);
 }
 
+static unsigned completed;
+
+/* How often it was asked is what it knows. */
+static void complete(const json_t *head, struct cw_bundle *bundle, void *user)
+{
+	cr_assert_not_null(json_object_get(head, "id"));
+	bundle->ops = json_pack("{s:i}", "asked", (int)++completed);
+}
+
 static void open_all(const char *mode, const char *format)
 {
 	struct cw_store_config s = { .state_dir = dir,
@@ -99,7 +108,11 @@ static void open_all(const char *mode, const char *format)
 				     .max_age_ns = 86400 * 365 * 20 * CW_NS_PER_S,
 				     .clock = &cw_clock_system };
 	struct cw_alerts_config a = {
-		.base = base, .clock = &skipping_clock, .state_dir = dir, .on_posted = on_posted
+		.base = base,
+		.clock = &skipping_clock,
+		.state_dir = dir,
+		.on_posted = on_posted,
+		.complete = complete,
 	};
 
 	config = config_with(mode, format);
@@ -472,4 +485,38 @@ Test(alerts, folded_ones_are_made_for_slack_too)
 	wait_for_posts(BURST + 2);
 	cr_expect_not_null(strstr(last_body, "35 more hangs of uid 7"), "%s", last_body);
 	cr_expect_not_null(strstr(last_body, "\"blocks\""));
+}
+
+static json_int_t asked_of(const char *id)
+{
+	struct cw_bundle bundle = { 0 };
+	json_int_t n;
+
+	cr_assert_eq(cw_store_get(store, id, &bundle), 0);
+	n = json_integer_value(json_object_get(bundle.ops, "asked"));
+	cw_bundle_fini(&bundle);
+	return n;
+}
+
+Test(alerts, new_bundles_are_completed_once)
+{
+	const struct cw_incident_due due = { .uid = 7, .id = "fedcba9876543210", .job = "b" };
+	json_t *first = json_pack("{s:s, s:s, s:i, s:s}", "schema", "collwatch.incident/1", "id",
+				  "0123456789abcdef", "uid", 7, "job", "b");
+	json_t *epitaph = json_pack("{s:s, s:s, s:i, s:s}", "schema", "collwatch.epitaph/1", "id",
+				    due.id, "uid", 7, "job", "b");
+	struct cw_bundle b = { .incident = first };
+
+	open_all("alert", "generic");
+	cr_assert_eq(cw_alerts_put(alerts, &b), 0);
+	cr_assert_eq(cw_alerts_put(alerts, &b), 0);
+	cr_assert_eq(completed, 1);
+	cr_assert_eq(asked_of("0123456789abcdef"), 1, "what was known first stays");
+	cr_assert_eq(cw_alerts_bury(alerts, &due, epitaph, false), 0);
+	cr_assert_eq(asked_of(due.id), 2, "an epitaph alone is a bundle, too");
+	cr_assert_eq(cw_alerts_bury(alerts, &due, epitaph, false), -EEXIST);
+	cr_assert_eq(completed, 2);
+	cr_assert_null(b.ops, "the caller's stays its own");
+	json_decref(first);
+	json_decref(epitaph);
 }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * collwatch.summaries/1: the tensor summaries of a job's ranks, as the judge of its numbers takes
+ * them (analysis/numerics/numerics.h), to be kept in a bundle and judged anywhere. What is written
+ * and read again gives the same answer, bit for bit. What is read may be anybody's.
+ *
+ * Pure; any thread.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "analysis/numerics/numerics.h"
+#include "common/err.h"
+#include "model/arena.h"
+
+/* Of what is read. */
+#define CW_LOOKS_DOC_MAX_RANKS 4096u
+#define CW_LOOKS_DOC_MAX_COMMS 65536u
+#define CW_LOOKS_DOC_MAX_LOOKS (1u << 20)
+/* Bytes of a call site that are kept. */
+#define CW_LOOKS_DOC_SITE_BYTES 256u
+
+/* What a rank's record said beside its summaries. */
+struct cw_looks_source {
+	int32_t rank, pid;
+	int32_t world_size; /* -1 = the rank does not say */
+	uint64_t n_ops;     /* calls of the rank */
+	uint64_t n_looks;   /* tensors that it looked at */
+	uint64_t n_kept;    /* … of which these are here */
+	uint64_t n_dropped; /* tensors left out, for all places were taken */
+};
+
+struct cw_looks_head {
+	const char *node;
+	int64_t taken_wall_ns;
+	uint32_t n_left_out; /* ranks with summaries, for the bundle's sake */
+};
+
+/* New reference; NULL = out of memory. sources: as many as the job has ranks. */
+json_t *cw_looks_doc(const struct cw_looks_head *head, const struct cw_numerics_job *job,
+		     const struct cw_looks_source *sources);
+
+/*
+ * 0 with the job and its sources in the arena; -EBADMSG, -E2BIG with err set, or -ENOMEM. Text is
+ * fit for a terminal.
+ */
+int cw_looks_doc_read(const json_t *doc, struct cw_arena *arena, struct cw_numerics_job *ret,
+		      struct cw_looks_source **ret_sources, struct cw_err *err);
+/* Ranks that it leaves out. */
+uint32_t cw_looks_doc_left_out(const json_t *doc);
