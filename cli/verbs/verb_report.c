@@ -16,6 +16,7 @@
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/since.h"
+#include "cli/terminal/page_file.h"
 #include "cli/terminal/pager.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_status.h"
@@ -291,29 +292,14 @@ static int find_bundle(const struct report_args *args, struct cw_bundle *ret, st
 	return cw_bundle_read(path, ret, NULL) == 0 ? 0 : r; /* err: why the daemon did not help */
 }
 
-/* Not for everybody's eyes: it holds what the bundle holds. */
-static FILE *open_output(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-	FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
-
-	if (!out && fd >= 0)
-		(void)close(fd);
-	return out;
-}
-
 static int show_page(const struct report_args *args, const struct cw_bundle *bundle)
 {
-	FILE *out = args->output ? open_output(args->output) : stdout;
+	FILE *out = cw_page_file_open(args->output);
 	int r;
 
-	if (!out) {
-		fprintf(stderr, "collwatch: cannot write %s: %s\n", args->output, strerror(errno));
+	if (!out)
 		return CW_EXIT_ERROR;
-	}
-	r = cw_render_html(out, bundle);
-	if (args->output && fclose(out) != 0 && r == 0)
-		r = -errno;
+	r = cw_page_file_close(out, cw_render_html(out, bundle));
 	if (r == 0)
 		return CW_EXIT_OK;
 	if (r == -EBADMSG)

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <argp.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
 #include "cli/options.h"
+#include "cli/terminal/page_file.h"
 #include "cli/terminal/pager.h"
 #include "cli/verb.h"
 #include "cli/verbs/render_ops.h"
 #include "cli/verbs/render_status.h"
+#include "report/html/html_ops.h"
 #include "report/text.h"
 
 #define TIMEOUT_MS 5000
 #define WATCH_EVERY_S 2
 
-enum { OPT_WATCH = 256, OPT_OPS };
+enum { OPT_WATCH = 256, OPT_OPS, OPT_HTML };
 
 struct status_args {
 	struct cw_ask_options ask;
-	bool watch, ops, no_pager;
+	const char *output; /* file of the page; NULL = standard output */
+	bool watch, ops, html, no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -38,6 +42,18 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_WATCH:
 		args->watch = true;
 		return 0;
+	case OPT_HTML:
+		args->html = true;
+		return 0;
+	case 'o':
+		args->output = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (args->html && (!args->ops || args->ask.json))
+			argp_error(state, "--html is for --ops, and instead of --json");
+		if (args->output && !args->html)
+			argp_error(state, "--output is for --html");
+		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state,
 			   "unexpected argument \"%s\": all jobs are shown; `collwatch stacks "
@@ -54,6 +70,10 @@ const struct argp cw_argp_status = {
 		(const struct argp_option[]){
 			{ "ops", OPT_OPS, NULL, 0,
 			  "Show instead what the ops of this node's ranks add up to", 0 },
+			{ "html", OPT_HTML, NULL, 0,
+			  "With --ops: write a page, with pictures and who comes late", 0 },
+			{ "output", 'o', "FILE", 0,
+			  "Where the page goes (default: standard output)", 0 },
 			{ "watch", OPT_WATCH, NULL, 0,
 			  "Show it again every two seconds, as much as fits the terminal", 0 },
 			{ 0 },
@@ -118,6 +138,28 @@ static void show(const struct status_args *args, const json_t *status)
 		cw_render_status(stdout, status, has_color);
 }
 
+/* Who comes late is the status's to say; without it the page is without that. */
+static int show_page(const struct status_args *args, const json_t *ops)
+{
+	FILE *out = cw_page_file_open(args->output);
+	json_t *status = NULL;
+	struct cw_err err;
+	uint32_t code;
+	int r;
+
+	if (!out)
+		return CW_EXIT_ERROR;
+	if (cw_control_ask(cw_control_path(args->ask.control), "status", NULL, TIMEOUT_MS, &status,
+			   &code, &err) < 0)
+		fprintf(stderr, "collwatch: who comes late is not known: %s\n", err.text);
+	r = cw_page_file_close(out, cw_render_ops_page(out, ops, status));
+	json_decref(status);
+	if (r == 0)
+		return CW_EXIT_OK;
+	fprintf(stderr, "collwatch: cannot write the page: %s\n", strerror(-r));
+	return CW_EXIT_ERROR;
+}
+
 int cw_verb_status(int argc, char **argv)
 {
 	struct status_args args = { 0 };
@@ -135,6 +177,8 @@ int cw_verb_status(int argc, char **argv)
 		return cw_ask_fail(r, &err);
 	if (args.ask.json)
 		cw_print_json(status);
+	else if (args.html)
+		code = (uint32_t)show_page(&args, status);
 	else
 		show(&args, status);
 	r = args.ops || code ? (int)code : cw_render_status_exit(status);

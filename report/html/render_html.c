@@ -28,8 +28,9 @@
 #include "report/html/html.h"
 #include "report/html/html_drawing.h"
 #include "report/html/html_epitaph.h"
+#include "report/html/html_ops.h"
+#include "report/html/html_page.h"
 #include "report/html/html_stacks.h"
-#include "report/html/html_style.h"
 #include "report/json_util.h"
 
 #define MAX_CULPRITS 16u
@@ -44,20 +45,11 @@ static void put_head(FILE *out, const json_t *incident)
 {
 	char class[128];
 
-	fputs("<!DOCTYPE html>\n"
-	      "<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
-	      "<meta charset=\"utf-8\"/>\n"
-	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-	      "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\"/>\n"
-	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-	      "<meta name=\"referrer\" content=\"no-referrer\"/>\n<title>",
-	      out);
+	html_page_begin(out);
 	html_put(out, cw_doc_class(incident, class, sizeof(class)));
 	fputs(", job ", out);
 	html_put(out, cw_doc_job(incident, ""));
-	fputs("</title>\n<style>\n", out);
-	fputs(html_style, out);
-	fputs("</style>\n</head>\n<body>\n", out);
+	html_page_body(out);
 }
 
 /* ---- the top ---- */
@@ -435,11 +427,11 @@ static int put_fed_tensors(FILE *out, const json_t *incident)
 	return sentences ? 0 : -ENOMEM;
 }
 
-/* 0 or -ENOMEM: it is not all of it. */
+/* 0; -ENOMEM: it is not all of it; -EIO. */
 static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
 		    const char *no_pictures)
 {
-	int r = 0;
+	int r = 0, e;
 
 	put_head(out, b->incident);
 	put_headline(out, b->incident);
@@ -452,6 +444,7 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *
 	r |= put_nccl_errors(out, b->incident);
 	r |= put_torch_settings(out, b->evidence);
 	r |= put_fed_tensors(out, b->incident);
+	html_put_ops(out, b->ops);
 	html_put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
 	put_alternatives(out, b->incident);
 	put_coverage(out, b->incident, no_pictures);
@@ -459,20 +452,20 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *
 	if (b->epitaph)
 		html_put_epitaph(out, b->epitaph, false);
 	put_bundle(out, b->incident);
-	fputs("</body>\n</html>\n", out);
-	return r;
+	e = html_page_end(out);
+	return r < 0 ? r : e;
 }
 
 /* Nobody was alerted: what the job died of is all there is. */
-static int render_epitaph(FILE *out, const json_t *epitaph)
+static int render_epitaph(FILE *out, const json_t *epitaph, const json_t *ops)
 {
 	if (!json_is_string(json_object_get(epitaph, "class")) ||
 	    !json_is_string(json_object_get(epitaph, "summary")))
 		return -EBADMSG;
 	put_head(out, epitaph);
 	html_put_epitaph(out, epitaph, true);
-	fputs("</body>\n</html>\n", out);
-	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+	html_put_ops(out, ops);
+	return html_page_end(out);
 }
 
 int cw_render_html(FILE *out, const struct cw_bundle *b)
@@ -484,7 +477,7 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 	int r;
 
 	if (!b->incident && b->epitaph)
-		return render_epitaph(out, b->epitaph);
+		return render_epitaph(out, b->epitaph, b->ops);
 	if (!json_is_string(json_object_get(b->incident, "class")) ||
 	    !json_is_string(json_object_get(b->incident, "summary")) ||
 	    !json_is_array(json_object_get(b->incident, "culprits")))
@@ -500,7 +493,5 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 	r = put_page(out, b, has_drawing ? &d : NULL, has_drawing ? "" : err.text);
 	drawing_fini(&d);
 	(void)cw_snapshot_free(snap);
-	if (r < 0)
-		return -ENOMEM;
-	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+	return r;
 }

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import termios
 import time
+import xml.etree.ElementTree
 import tty
 
 import pytest
@@ -258,6 +259,24 @@ def rows_of(daemon, enough):
     return rows
 
 
+def the_page_has_each_row(daemon, rows):
+    path = daemon.dir + "/ops.html"
+    expect(run("status", "--ops", "--html", "-o", path, "--control", daemon.control), 0, "")
+    assert os.stat(path).st_mode & 0o777 in (0o640, 0o600), "for everybody's eyes"
+    page = xml.etree.ElementTree.parse(path).getroot()
+    at = "{http://www.w3.org/1999/xhtml}"
+    lines = [["".join(cell.itertext()) for cell in line] for line in page.iter(at + "tr") if len(line.findall(at + "td"))]
+    assert len(lines) == len(rows), (lines, rows)
+    for line, row in zip(lines, rows):
+        assert line[0] == row["kind"] and line[2] == row["size"] and line[3] == str(row["ops"]), (line, row)
+    assert len(list(page.iter("{http://www.w3.org/2000/svg}svg"))) == len(rows)
+    for wrong in (["--html"], ["--ops", "--html", "--json"], ["--ops", "-o", path]):
+        done = run("status", *wrong, "--control", daemon.control)
+        assert done.returncode not in (0, 2), (wrong, done)
+    done = run("status", "--ops", "--html", "-o", "/nowhere/page", "--control", daemon.control)
+    assert done.returncode == 1 and "cannot write /nowhere/page" in done.stderr, done
+
+
 def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
     with train_badly(daemon, 2, "--steps", "40", "--step-ms", "5", "--fault", "feed-nan"):
         rows_of(daemon, 1)
@@ -275,6 +294,7 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
         assert calls["jitter"] >= 0, row
     assert sums["reduce_scatter"] == sums["all_gather"] == 2 * 40, rows
     expect(run("status", "--ops", "--control", daemon.control), 0, "all_reduce")
+    the_page_has_each_row(daemon, rows)
     document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
     if not document["tensors"]:
         assert not has_kernel(), document

@@ -82,7 +82,8 @@ def what_is_told_of_all():
         jobs["killed"].close()  # what it died of is told then
         daemon.jobs.remove(jobs["killed"])
         wait_until(lambda: glob_epitaphs(daemon), "an epitaph")
-        told = {"status": daemon.said("status"), "ops": daemon.said("status", "--ops"), "list": daemon.said("report"),
+        told = {"status": daemon.said("status"), "ops": daemon.said("status", "--ops"),
+                "calls": re.sub(r"<style>.*?</style>|<[^>]*>", " ", daemon.said("status", "--ops", "--html"), flags=re.DOTALL), "list": daemon.said("report"),
                 "stacks": daemon.said("stacks", "hangs"), "mute": daemon.said("mute", "trains:29500") +
                 daemon.said("status")}
         for incident in daemon.bundles():

@@ -13,6 +13,7 @@
 
 #include "report/doc/snapshot_doc.h"
 #include "report/html/html.h"
+#include "report/html/html_ops.h"
 #include "tests/support/report/markup.h"
 #include "tests/support/report/report_fixture.h"
 
@@ -30,6 +31,22 @@ static struct cw_bundle sample(void)
 	free(v.victims);
 	cw_snapshot_free(snap);
 	return bundle;
+}
+
+static json_t *sample_ops(void)
+{
+	return json_pack(
+		"{s:s, s:s, s:i, s:i, s:[{s:s, s:i, s:s, s:s, s:s, s:i, s:s, s:i, s:i, s:I, s:f,"
+		" s:{s:f, s:f, s:f, s:f, s:f}, s:i, s:f, s:f, s:f},"
+		" {s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:n, s:n}]}",
+		"schema", "collwatch.ops/1", "node", "node-a", "left_out", 3, "lost", 1, "rows",
+		"job", "name:train", "uid", 7, "kind", "all_reduce", "comm", "0x77", "comm_name",
+		"dp", "nranks", 8, "size", "<= 1 MiB", "processes", 4, "ops", 4000, "bytes",
+		(json_int_t)1048576000, "call_us", 9.1, "calls_us", "p50", 8.3, "p90", 100.0, "p99",
+		1000.0, "max", 2e9, "jitter", 90.0, "timed", 37, "device_us", 181.0, "algbw_gbs",
+		5.8, "busbw_gbs", 10.15, "job", "name:other", "uid", 7, "kind", "send", "comm",
+		"0x78", "comm_name", "", "size", "> 256 MiB", "ops", 1, "bytes", 5, "calls_us",
+		"device_us");
 }
 
 static json_t *sample_epitaph(void)
@@ -332,6 +349,30 @@ Test(render_html, an_epitaph_without_its_main_fields_is_refused)
 	cw_bundle_fini(&bundle);
 }
 
+Test(render_html, what_calls_added_up_to_is_a_table_with_pictures)
+{
+	static const char *const order[] = {
+		"What its calls added up to", "<td>all_reduce</td><td>dp</td><td>&lt;= 1 MiB</td>",
+		">4000</td>", ">1.0 GB</td>", ">8.30</td>", ">90.00</td>",
+		/* p10 of 10 µs is one decade of eight on 160, p90 two */
+		"<rect class=\"c4\" x=\"20.0\"", "width=\"20.0\"", "class=\"arrow\" x1=\"60.0\"",
+		"<circle class=\"c5\" cx=\"160.0\"", ">10.15</td>", "<td>send</td><td>0x78</td>",
+		"3 rows are left out. 1 call was not counted.", NULL
+	};
+	struct cw_bundle bundle = sample();
+	char *text = render(&bundle);
+	const char *at;
+
+	cr_assert_null(strstr(text, "id=\"ops\""), "none where the bundle has none");
+	free(text);
+	bundle.ops = sample_ops();
+	text = render(&bundle);
+	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
+	expect_in_order(text, order);
+	free(text);
+	cw_bundle_fini(&bundle);
+}
+
 /* Every string of a document becomes an attack. */
 static void poison(json_t *node, const char *evil)
 {
@@ -349,6 +390,52 @@ static void poison(json_t *node, const char *evil)
 			json_string_set(value, evil);
 		poison(value, evil);
 	}
+}
+
+static char *page_of(const json_t *ops, const json_t *status)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	const char *at;
+
+	cr_assert_eq(cw_render_ops_page(out, ops, status), 0);
+	fclose(out);
+	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
+	return text;
+}
+
+Test(render_html, a_page_of_calls_has_each_job_and_who_comes_late_in_it)
+{
+	static const char *const order[] = { "node-a",
+					     "<h2>train</h2>",
+					     "rank 5 (b&gt;, pid 71) comes late",
+					     ">4000</td>",
+					     "<h2>other</h2>",
+					     "Nobody was seen to come late",
+					     "<td>send</td>",
+					     NULL };
+	json_t *ops = sample_ops();
+	json_t *status =
+		json_pack("{s:[{s:s, s:i, s:[{s:s}]}, {s:s, s:i, s:[{s:s}]},"
+			  " {s:s, s:i, s:[]}]}",
+			  "jobs", "job", "name:train", "uid", 7, "late", "summary",
+			  "rank 5 (b>, pid 71) comes late", "job", "name:train", "uid", 8, "late",
+			  "summary", "another user's", "job", "name:other", "uid", 7, "late");
+	char *text = page_of(ops, status);
+
+	expect_in_order(text, order);
+	cr_assert_null(strstr(text, "another user"));
+	free(text);
+	text = page_of(ops, NULL);
+	cr_assert_null(strstr(text, "come late"), "that is not known");
+	free(text);
+	poison(ops, "\"><script>alert(1)</script>");
+	poison(status, "\"><script>alert(1)</script>");
+	free(page_of(ops, status));
+	json_decref(ops);
+	json_decref(status);
+	free(page_of(NULL, NULL));
 }
 
 /* Those of the snapshot that are text: others are ids, and checked as such. */
@@ -390,6 +477,8 @@ Test(render_html, nothing_in_a_bundle_becomes_markup)
 		poison(bundle.incident, evils[i]);
 		bundle.epitaph = sample_epitaph();
 		poison(bundle.epitaph, evils[i]);
+		bundle.ops = sample_ops();
+		poison(bundle.ops, evils[i]);
 		text = render(&bundle);
 		cr_assert(markup_is_harmless(text, &at), "%.200s", at);
 		cr_assert_null(strstr(text, "\xe2\x80\xae"));
@@ -438,6 +527,8 @@ Test(render_html, survives_any_value_of_a_wrong_type)
 	mangle(bundle.snapshot, substitutes, 6, &bundle);
 	bundle.epitaph = sample_epitaph();
 	mangle(bundle.epitaph, substitutes, 6, &bundle);
+	bundle.ops = sample_ops();
+	mangle(bundle.ops, substitutes, 6, &bundle);
 	for (size_t i = 0; i < 6; i++)
 		json_decref(substitutes[i]);
 	cw_bundle_fini(&bundle);
