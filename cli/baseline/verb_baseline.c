@@ -26,17 +26,29 @@
 #include "cli/options.h"
 #include "cli/run/run_agent.h"
 #include "cli/run/run_child.h"
+#include "cli/terminal/page_file.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "import/tensors/tensor_baseline.h"
 #include "import/tensors/tensor_lines.h"
+#include "report/html/html_baseline.h"
 
 /* As diff(1) and cmp(1) have them. */
 enum { EXIT_EQUAL = 0, EXIT_DIFFERS = 1, EXIT_USAGE = 2, EXIT_INCOMPARABLE = 3 };
 
 #define RANKS_SHOWN 8u
 
-enum { OPT_JSON = 256, OPT_AGENT, OPT_SUMMARY, OPT_RTOL, OPT_ATOL, OPT_ONLY, OPT_SKIP, OPT_KEEP };
+enum {
+	OPT_JSON = 256,
+	OPT_AGENT,
+	OPT_SUMMARY,
+	OPT_RTOL,
+	OPT_ATOL,
+	OPT_ONLY,
+	OPT_SKIP,
+	OPT_KEEP,
+	OPT_HTML
+};
 
 struct args {
 	const char *verb, *dir, *output, *agent, *summary, *keep;
@@ -44,7 +56,7 @@ struct args {
 	char **paths;
 	uint32_t n_paths;
 	double rtol, atol; /* NAN = not given */
-	bool json;
+	bool json, html;
 	struct baseline_request request;
 };
 
@@ -85,12 +97,15 @@ static void check_all(const struct args *args, struct argp_state *state)
 	if (!args->program == !args->n_paths)
 		argp_error(state, "give either flight records%s, or \"--\" and a program",
 			   records ? "" : " or another baseline");
-	if (records && (args->json || args->request.n_filters || !isnan(args->rtol) ||
+	if (records && (args->json || args->html || args->request.n_filters || !isnan(args->rtol) ||
 			!isnan(args->atol) || args->keep))
-		argp_error(state,
-			   "--json, --rtol, --atol, --only, --skip and --keep go with check");
-	if (!records && args->output)
-		argp_error(state, "-o goes with record; --keep keeps what is checked");
+		argp_error(
+			state,
+			"--json, --html, --rtol, --atol, --only, --skip and --keep go with check");
+	if (!records && args->output && !args->html)
+		argp_error(state, "-o goes with record, or --html; --keep keeps what is checked");
+	if (args->json && args->html)
+		argp_error(state, "give either --json or --html");
 	if (!args->program && (args->agent || args->summary))
 		argp_error(state, "--agent and --summary go with a program");
 	if (args->summary && strcmp(args->summary, "full") != 0 &&
@@ -118,6 +133,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_JSON:
 		args->json = true;
+		return 0;
+	case OPT_HTML:
+		args->html = true;
 		return 0;
 	case OPT_AGENT:
 		args->agent = arg;
@@ -152,7 +170,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 const struct argp cw_argp_baseline = {
 	.options =
 		(const struct argp_option[]){
-			{ "output", 'o', "DIRECTORY", 0, "record: where the baseline goes", 0 },
+			{ "output", 'o', "PATH", 0,
+			  "record: directory of the baseline; check --html: file of the page", 0 },
 			{ "agent", OPT_AGENT, "FILE", 0,
 			  "The agent (default: the one of this installation)", 0 },
 			{ "summary", OPT_SUMMARY, "POLICY", 0,
@@ -171,6 +190,7 @@ const struct argp cw_argp_baseline = {
 			{ "keep", OPT_KEEP, "DIRECTORY", 0,
 			  "check: where to keep what was made of a program or of records", 0 },
 			{ "json", OPT_JSON, NULL, 0, "check: print a document", 0 },
+			{ "html", OPT_HTML, NULL, 0, "check: write a page", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
@@ -445,20 +465,37 @@ static void show_text(const struct baseline_job *job)
 	show_denied(job);
 }
 
+static int show_page(const struct args *args, const json_t *doc)
+{
+	FILE *out = cw_page_file_open(args->output);
+	int r = out ? cw_page_file_close(out, cw_render_baseline_page(out, doc)) : 0;
+
+	if (r < 0)
+		fprintf(stderr, "collwatch: cannot write the page: %s\n", strerror(-r));
+	return out ? r : -EIO; /* that has been said */
+}
+
+/* 0, or -errno, which has been said. */
 static int show(const struct args *args, const struct baseline_job *job)
 {
 	json_t *doc;
+	int r = 0;
 
-	if (!args->json) {
+	if (!args->json && !args->html) {
 		show_text(job);
 		return 0;
 	}
 	doc = baseline_doc(job, &args->request);
-	if (!doc)
+	if (!doc) {
+		fprintf(stderr, "collwatch: out of memory\n");
 		return -ENOMEM;
-	cw_print_json(doc);
+	}
+	if (args->html)
+		r = show_page(args, doc);
+	else
+		cw_print_json(doc);
 	json_decref(doc);
-	return 0;
+	return r;
 }
 
 static int compare(const struct args *args, const char *dir, int program)
@@ -479,10 +516,8 @@ static int compare(const struct args *args, const char *dir, int program)
 		(void)snprintf(job.why, sizeof(job.why),
 			       "what there is, is equal, but the program failed");
 	}
-	if (show(args, &job) < 0) {
-		fprintf(stderr, "collwatch: out of memory\n");
+	if (show(args, &job) < 0)
 		return EXIT_USAGE;
-	}
 	return statuses[job.outcome];
 }
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 import pytest
 from agent_lib import *
@@ -188,3 +189,16 @@ def test_refuses_what_it_does_not_understand(baseline):
                        (("record", "-o", "/nowhere/x", "--", "true"), "/nowhere/x")]:
         status, out, err = collwatch(*words)
         check(status == 2 and why in err and not out, (words, status, err))
+
+
+def test_the_page_has_both_runs_side_by_side(baseline, room):
+    page = room + "/page.html"
+    options = ("--agent", AGENT, "--", *JOB, "--seed", "1")
+    status, out, err = collwatch("check", baseline, "--html", "-o", page, *options)
+    check(status == 1 and not out, (status, out, err))
+    text = "".join(xml.etree.ElementTree.parse(page).getroot().itertext())
+    check("differs" in text and "The first difference of each rank" in text, text)
+    status, _, err = collwatch("check", baseline, "--html", "--json", *options)
+    check(status == 2 and "either --json or --html" in err, (status, err))
+    status, _, err = collwatch("check", baseline, "--html", "-o", "/nowhere/page", *options)
+    check(status == 2 and "cannot write /nowhere/page" in err, (status, err))

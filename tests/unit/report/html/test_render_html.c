@@ -13,6 +13,7 @@
 
 #include "report/doc/snapshot_doc.h"
 #include "report/html/html.h"
+#include "report/html/html_baseline.h"
 #include "report/html/html_ops.h"
 #include "tests/support/report/markup.h"
 #include "tests/support/report/report_fixture.h"
@@ -436,6 +437,61 @@ Test(render_html, a_page_of_calls_has_each_job_and_who_comes_late_in_it)
 	json_decref(ops);
 	json_decref(status);
 	free(page_of(NULL, NULL));
+}
+
+static json_t *sample_check(void)
+{
+	return json_pack("{s:s, s:s, s:s, s:{s:s}, s:[{s:s, s:f, s:i}], s:[{s:i, s:s, s:n},"
+			 " {s:i, s:s, s:{s:s, s:f, s:{s:s, s:i, s:s, s:s, s:{s:f, s:i}},"
+			 " s:{s:s, s:i, s:s, s:s, s:{s:f, s:i}}}}]}",
+			 "schema", "collwatch.baseline_check/1", "outcome", "differs", "coverage",
+			 "324 calls checked", "first", "text", "rank 1: absmax <differs>",
+			 "tolerances", "dtype", "fp32", "rtol", 1.3e-6, "atol", 0, "ranks", "rank",
+			 0, "part", "collectives", "first", "rank", 1, "part", "collectives",
+			 "first", "text", "its absmax differs", "allowed", 0.25, "baseline", "kind",
+			 "all_reduce", "seq", 7, "dtype", "fp32", "site", "a.py:3", "input",
+			 "absmax", 1.5, "nonfinite", 0, "check", "kind", "all_reduce", "seq", 7,
+			 "dtype", "fp16", "site", "a.py:3", "input", "absmax", 2.5, "nonfinite", 0);
+}
+
+static char *check_page(const json_t *check)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	const char *at;
+
+	cr_assert_eq(cw_render_baseline_page(out, check), 0);
+	fclose(out);
+	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
+	return text;
+}
+
+Test(render_html, a_check_against_a_baseline_has_both_runs_side_by_side)
+{
+	static const char *const order[] = {
+		">differs</span>",
+		"<h1>rank 1: absmax &lt;differs&gt;</h1>",
+		"324 calls checked",
+		"<h3>rank 1</h3>",
+		"its absmax differs Allowed: 0.25.",
+		"<th>call</th><td>all_reduce</td><td>all_reduce</td>",
+		"<th>type</th><td>fp32</td><td class=\"bad\">fp16</td>",
+		"<td>a.py:3</td>",
+		"<th>in: absmax</th><td>1.5</td><td class=\"bad\">2.5</td>",
+		"1.3e-06",
+		NULL
+	};
+	json_t *check = sample_check();
+	char *text = check_page(check);
+
+	expect_in_order(text, order);
+	cr_assert_null(strstr(text, "<h3>rank 0</h3>"), "it does not differ");
+	free(text);
+	poison(check, "\"><script>alert(1)</script>");
+	free(check_page(check));
+	json_decref(check);
+	free(check_page(NULL));
 }
 
 /* Those of the snapshot that are text: others are ids, and checked as such. */
