@@ -187,9 +187,36 @@ char *numerics_modules_coverage(const struct cw_tensor_lines *in, char *buf, siz
 	if (unread)
 		add(&l, "; %" PRIu64 " tensor%s of kinds that cannot be looked at", unread,
 		    unread == 1 ? " was" : "s were");
+	for (uint32_t i = 0; i < in->n; i++) {
+		const json_t *denied = in->files[i].denied, *each;
+		size_t k;
+
+		json_array_foreach (denied, k, each)
+			add(&l, "%s%s",
+			    k ? " " : "; modules not looked at: ", json_string_value(each));
+		if (json_array_size(denied))
+			break;
+	}
 	if (n_open)
 		add(&l, "; of %u rank%s the last two steps may be missing: the watch has not ended",
 		    n_open, plural(n_open));
+	return end(&l);
+}
+
+char *numerics_modules_stop(const struct cw_tensor_lines_file *file, const json_t *stop, char *buf,
+			    size_t len)
+{
+	const json_t *site = json_array_get(json_object_get(stop, "site"), 0);
+	struct line l = begin(buf, len);
+
+	add_rank(&l, file);
+	add(&l, " stopped before ");
+	add_call(&l, stop);
+	add(&l, ", step %" JSON_INTEGER_FORMAT ", %s", cw_json_int(stop, "step", -1),
+	    cw_json_str(stop, "phase", "?"));
+	if (json_is_string(site))
+		add(&l, ", from %s", json_string_value(site));
+	add(&l, ": stop_at %s", cw_json_str(stop, "stop_at", "?"));
 	return end(&l);
 }
 
@@ -229,7 +256,7 @@ static void show_tensor(FILE *out, const json_t *tensor)
 		number(tensor, "mean", mean, sizeof(mean)));
 }
 
-static void show_frame(FILE *out, const json_t *frame)
+void numerics_modules_show_call(FILE *out, const json_t *frame)
 {
 	char text[TEXT_BYTES];
 	struct line l = begin(text, sizeof(text));
@@ -240,7 +267,7 @@ static void show_frame(FILE *out, const json_t *frame)
 	if (json_is_string(site))
 		add(&l, ", from %s", json_string_value(site));
 	fprintf(out, "    step %" JSON_INTEGER_FORMAT ", %s: %s\n", cw_json_int(frame, "step", -1),
-		cw_json_str(frame, "phase", "?")[0] == 'b' ? "backward" : "forward", end(&l));
+		cw_json_str(frame, "phase", "?"), end(&l));
 	json_array_foreach (json_object_get(frame, "tensors"), i, tensor)
 		show_tensor(out, tensor);
 }
@@ -262,8 +289,29 @@ static void show_first(FILE *out, const struct cw_tensor_lines *in,
 	fprintf(out, "%s\n", numerics_modules_first(in, said, text, sizeof(text)));
 	fprintf(out, "  the %zu call%s before, and that:\n", n, plural(n));
 	for (size_t i = 0; i < n; i++)
-		show_frame(out, json_array_get(before, from + i));
-	show_frame(out, first_line(in, said));
+		numerics_modules_show_call(out, json_array_get(before, from + i));
+	numerics_modules_show_call(out, first_line(in, said));
+}
+
+static void show_stop(FILE *out, const struct cw_tensor_lines_file *f, const json_t *stop,
+		      size_t last)
+{
+	const json_t *lines = json_object_get(stop, "lines");
+	size_t from = from_of(lines, last), n = json_array_size(lines);
+	char text[TEXT_BYTES];
+
+	fprintf(out, "%s\n", numerics_modules_stop(f, stop, text, sizeof(text)));
+	if (n - from)
+		fprintf(out, "  the last %zu of %zu lines of the program before that:\n", n - from,
+			n);
+	for (size_t i = from; i < n; i++) {
+		const json_t *line = json_array_get(lines, i);
+		struct line l = begin(text, sizeof(text));
+
+		add(&l, "%s, %s: %s", cw_json_str(line, "thread", "?"),
+		    cw_json_str(line, "site", "?"), cw_json_str(line, "text", ""));
+		fprintf(out, "    %s\n", end(&l));
+	}
 }
 
 void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
@@ -292,6 +340,9 @@ void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 		if (n)
 			break;
 	}
+	for (uint32_t f = 0; f < in->n; f++)
+		for (size_t i = 0; i < json_array_size(in->files[f].stops); i++)
+			show_stop(out, &in->files[f], json_array_get(in->files[f].stops, i), last);
 	if (!numerics_modules_is_alarming(in, said) && !said->n_rows)
 		fprintf(out, "nothing to look at: no NaN, no infinity that was not put in, and no "
 			     "replica that differs\n");
@@ -383,6 +434,48 @@ static json_t *replicas_doc(const struct cw_tensor_lines *in)
 	return cw_json_finish(list, bad);
 }
 
+static json_t *stops_doc(const struct cw_tensor_lines *in, size_t last)
+{
+	json_t *list = json_array(), *line;
+	char text[TEXT_BYTES];
+	size_t l;
+	int bad = 0;
+
+	for (uint32_t f = 0; f < in->n; f++)
+		json_array_foreach (in->files[f].stops, l, line) {
+			json_t *doc = json_copy(line), *lines = json_array();
+			const json_t *all = json_object_get(line, "lines");
+
+			for (size_t i = from_of(all, last); i < json_array_size(all); i++)
+				bad |= json_array_append(lines, json_array_get(all, i));
+			(void)json_object_del(doc, "line");
+			bad |= json_object_set_new(doc, "lines", lines);
+			bad |= json_object_set_new(doc, "rank", rank_of(&in->files[f]));
+			bad |= json_object_set_new(
+				doc, "text",
+				cw_json_text(numerics_modules_stop(&in->files[f], line, text,
+								   sizeof(text))));
+			bad |= json_array_append_new(list, doc);
+		}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *traced_doc(const struct cw_tensor_lines_file *f)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < f->n_traces; i++) {
+		json_t *doc = json_object();
+
+		bad |= json_object_set_new(doc, "step", json_integer(f->traces[i].step));
+		bad |= json_object_set_new(doc, "calls", cw_json_u64(f->traces[i].n_calls));
+		bad |= json_object_set_new(doc, "lost", cw_json_u64(f->traces[i].n_lost));
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
 static json_t *ranks_doc(const struct cw_tensor_lines *in)
 {
 	json_t *list = json_array();
@@ -408,6 +501,8 @@ static json_t *ranks_doc(const struct cw_tensor_lines *in)
 		bad |= json_object_set_new(doc, "ended", json_boolean(f->is_ended));
 		bad |= json_object_set_new(doc, "replicas_compared", cw_json_u64(f->n_compared));
 		bad |= json_object_set(doc, "notes", f->notes);
+		bad |= json_object_set(doc, "denied_modules", f->denied);
+		bad |= json_object_set_new(doc, "traced", traced_doc(f));
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -434,6 +529,7 @@ json_t *numerics_modules_doc(const struct cw_tensor_lines *in, const struct cw_m
 	bad |= json_object_set_new(doc, "rows", rows_doc(in, said));
 	bad |= json_object_set_new(doc, "rows_left_out", json_integer(said->n_rows_left_out));
 	bad |= json_object_set_new(doc, "replicas", replicas_doc(in));
+	bad |= json_object_set_new(doc, "stops", stops_doc(in, last));
 	bad |= json_object_set_new(doc, "ranks", ranks_doc(in));
 	return cw_json_finish(doc, bad);
 }

@@ -20,9 +20,15 @@ char *numerics_modules_row(const struct cw_tensor_lines *in, const struct cw_mod
 char *numerics_modules_replica(const json_t *line, size_t i, char *buf, size_t len);
 char *numerics_modules_coverage(const struct cw_tensor_lines *in, char *buf, size_t len);
 
+/* Where the program stopped by itself: the line that says so. */
+char *numerics_modules_stop(const struct cw_tensor_lines_file *file, const json_t *stop, char *buf,
+			    size_t len);
+/* A call and its numbers, as lines of text. */
+void numerics_modules_show_call(FILE *out, const json_t *frame);
+
 bool numerics_modules_is_alarming(const struct cw_tensor_lines *in,
 				  const struct cw_modules_report *said);
-/* last: how many frames before the first bad one. */
+/* last: how many frames before the first bad one, and lines of code before a stop. */
 void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 			   const struct cw_modules_report *said, size_t last);
 /* New reference; NULL = out of memory. */

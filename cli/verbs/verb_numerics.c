@@ -19,6 +19,7 @@
 #include "cli/verbs/numerics_coverage.h"
 #include "cli/verbs/numerics_doc.h"
 #include "cli/verbs/numerics_modules.h"
+#include "cli/verbs/numerics_traced.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
 #include "common/text.h"
@@ -32,13 +33,14 @@
 /* Of a job that runs. */
 #define MOST_READINGS 5u
 
-enum { OPT_JSON = 256, OPT_UID };
+enum { OPT_JSON = 256, OPT_UID, OPT_TRACE_STEPS };
 
 struct numerics_args {
 	char **paths;
 	uint32_t n_paths;
 	uint64_t last;
 	int64_t uid; /* -1 = whoever has that job */
+	struct numerics_steps traced;
 	bool json, no_pager;
 };
 
@@ -53,6 +55,14 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_JSON:
 		args->json = true;
+		return 0;
+	case OPT_TRACE_STEPS:
+		if (numerics_steps_parse(arg, &args->traced) < 0)
+			argp_error(
+				state,
+				"--trace-steps: \"%s\": give steps and ranges of them (1,3,10-20, "
+				"%u at most), or \"all\"",
+				arg, NUMERICS_STEPS_MAX);
 		return 0;
 	case 'n':
 		if (cw_parse_u64(arg, 0, LAST_MAX, &args->last) < 0)
@@ -82,7 +92,12 @@ const struct argp cw_argp_numerics = {
 	.options =
 		(const struct argp_option[]){
 			{ "last", 'n', "N", 0,
-			  "Tensors shown before a rank's first NaN or infinity (default: 8)", 0 },
+			  "Tensors shown before a rank's first NaN or infinity, and lines of code before a "
+			  "stop (default: 8)",
+			  0 },
+			{ "trace-steps", OPT_TRACE_STEPS, "STEPS", 0,
+			  "Show each call of these steps (1,3,10-20, or all), which collwatch.torch traced",
+			  0 },
 			{ "uid", OPT_UID, "UID", 0,
 			  "The job of this user, where several have one of that name", 0 },
 			{ "json", OPT_JSON, NULL, 0, "Print a document", 0 },
@@ -261,6 +276,10 @@ static int say_of_modules(const struct numerics_args *args)
 	if (args->json) {
 		json_t *doc = numerics_modules_doc(&in, &said, args->last);
 
+		if (doc && numerics_traced_doc(&in, &args->traced, doc) < 0) {
+			json_decref(doc);
+			doc = NULL;
+		}
 		if (!doc) {
 			fprintf(stderr, "collwatch: out of memory\n");
 			return CW_EXIT_ERROR;
@@ -270,6 +289,7 @@ static int say_of_modules(const struct numerics_args *args)
 	} else {
 		cw_pager_open(args->no_pager);
 		numerics_modules_show(stdout, &in, &said, args->last);
+		numerics_traced_show(stdout, &in, &args->traced);
 	}
 	return numerics_modules_is_alarming(&in, &said) ? CW_EXIT_HANG : CW_EXIT_OK;
 }
@@ -342,6 +362,12 @@ int cw_verb_numerics(int argc, char **argv)
 	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
 	if (cw_tensor_lines_is(args.paths[0]))
 		return say_of_modules(&args);
+	if (args.traced.n) {
+		fprintf(stderr,
+			"collwatch: --trace-steps is for files of collwatch.torch: flight records "
+			"have no such steps\n");
+		return CW_EXIT_ERROR;
+	}
 	r = read_until_settled(&args, &in, &said);
 	if (r != CW_EXIT_OK)
 		return r;

@@ -60,24 +60,32 @@ static uint8_t dtype_of(const char *name)
 	return CW_DTYPE_NONE;
 }
 
-/* ["ones_like", …] as "ones_like …" */
-static int write_denied(struct maker *m, const json_t *list)
+/* Behind what is there: ["ones_like", …] as "ones_like …" */
+static void add_denied(char *text, size_t len, const char *prefix, const json_t *list)
 {
-	char text[CW_BASELINE_DENIED_BYTES + 1] = "";
-	size_t used = 0, i;
+	size_t used = strlen(text), i;
 	json_t *each;
 
 	json_array_foreach (list, i, each) {
 		const char *name = json_string_value(each);
-		int n = snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "",
+		int n = snprintf(text + used, len - used, "%s%s%s", used ? " " : "", prefix,
 				 name ? name : "");
 
-		if (n < 0 || (size_t)n >= sizeof(text) - used) {
+		if (n < 0 || (size_t)n >= len - used) {
 			text[used] = '\0';
 			break;
 		}
 		used += (size_t)n;
 	}
+}
+
+/* Modules first: there are few, and operators fill what there is room for. */
+static int write_denied(struct maker *m, const json_t *head)
+{
+	char text[CW_BASELINE_DENIED_BYTES + 1] = "";
+
+	add_denied(text, sizeof(text), "module:", json_object_get(head, "denied_modules"));
+	add_denied(text, sizeof(text), "", json_object_get(head, "denied"));
 	return cw_baseline_writer_denied(m->writer, text);
 }
 
@@ -106,7 +114,7 @@ static int on_head(struct maker *m, const json_t *line)
 	if (r == 0)
 		r = cw_baseline_writer_comm(m->writer, &comm);
 	if (r >= 0)
-		r = write_denied(m, json_object_get(line, "denied"));
+		r = write_denied(m, line);
 	return r < 0 ? r : 0;
 }
 

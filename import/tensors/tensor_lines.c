@@ -15,6 +15,7 @@
 #define EVENTS_MAX 64u
 #define FRAMES_MAX 1024u
 #define DIFFERENT_MAX 64u
+#define DENIED_MAX 256u
 
 struct reader {
 	struct cw_tensor_lines_file *to;
@@ -23,9 +24,60 @@ struct reader {
 
 static int on_head(struct reader *r, const json_t *line)
 {
+	json_t *each;
+	size_t i;
+
+	json_array_foreach (json_object_get(line, "denied_modules"), i, each) {
+		if (!json_is_string(each))
+			return -EBADMSG;
+		if (i < DENIED_MAX && json_array_append(r->to->denied, each) < 0)
+			return -ENOMEM;
+	}
 	r->to->rank = cw_tensor_line_number(line, "rank", -1);
 	r->to->world_size = cw_tensor_line_number(line, "world_size", -1);
 	return 0;
+}
+
+/* The step's, where it is the last one; else a new one. NULL = out of memory. */
+static struct cw_tensor_lines_trace *trace_of(struct cw_tensor_lines_file *to, int64_t step)
+{
+	uint32_t n = to->n_traces;
+	struct cw_tensor_lines_trace *grown;
+
+	if (n && to->traces[n - 1].step == step)
+		return &to->traces[n - 1];
+	if (!(n & (n - 1))) {
+		grown = realloc(to->traces, (n ? 2 * (size_t)n : 1) * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		to->traces = grown;
+	}
+	to->traces[n] = (struct cw_tensor_lines_trace){ .step = step };
+	return &to->traces[to->n_traces++];
+}
+
+static int on_trace(struct reader *r, const json_t *line)
+{
+	struct cw_tensor_lines_trace *t;
+
+	if (!json_is_array(json_object_get(line, "tensors")))
+		return -EBADMSG;
+	if (r->to->n_traces == STEPS_MAX)
+		return -E2BIG;
+	t = trace_of(r->to, cw_tensor_line_number(line, "step", -1));
+	if (!t)
+		return -ENOMEM;
+	t->n_calls++;
+	return 0;
+}
+
+static int on_stop(struct reader *r, json_t *line)
+{
+	if (!json_is_array(json_object_get(line, "lines")))
+		return -EBADMSG;
+	if (json_array_size(r->to->stops) == EVENTS_MAX)
+		return 0;
+	return json_array_append(r->to->stops, line) < 0 ? -ENOMEM : 0;
 }
 
 static int on_step(struct reader *r, const json_t *line)
@@ -53,6 +105,14 @@ static int on_step(struct reader *r, const json_t *line)
 		.scale = json_is_number(scale) ? json_number_value(scale) : NAN,
 	};
 	to->n_frames += cw_tensor_line_count(line, "frames");
+	if (json_object_get(line, "traced")) {
+		struct cw_tensor_lines_trace *t =
+			trace_of(to, cw_tensor_line_number(line, "step", -1));
+
+		if (!t)
+			return -ENOMEM;
+		t->n_lost = cw_tensor_line_count(line, "lost");
+	}
 	return 0;
 }
 
@@ -129,6 +189,10 @@ static int on_line(const char *kind, json_t *line, void *user)
 		return on_replicas(r, line);
 	if (strcmp(kind, "note") == 0)
 		return on_note(r, line);
+	if (strcmp(kind, "trace") == 0)
+		return on_trace(r, line);
+	if (strcmp(kind, "stop") == 0)
+		return on_stop(r, line);
 	if (strcmp(kind, "end") == 0) {
 		r->to->dropped = cw_tensor_line_count(line, "dropped");
 		r->to->unread = cw_tensor_line_count(line, "unread");
@@ -147,7 +211,10 @@ static int read_file(struct cw_tensor_lines_file *to, const char *path, struct c
 	to->before = json_array();
 	to->replicas = json_array();
 	to->notes = json_array();
-	if (to->bad && to->before && to->replicas && to->notes && r.frames)
+	to->denied = json_array();
+	to->stops = json_array();
+	if (to->bad && to->before && to->replicas && to->notes && to->denied && to->stops &&
+	    r.frames)
 		result = cw_tensor_file_each(path, on_line, &r, err);
 	else
 		result = cw_err_set(err, ENOMEM, "%s: %s", path, strerror(ENOMEM));
@@ -218,6 +285,9 @@ void cw_tensor_lines_fini(struct cw_tensor_lines *lines)
 		json_decref(f->before);
 		json_decref(f->replicas);
 		json_decref(f->notes);
+		json_decref(f->denied);
+		json_decref(f->stops);
+		free(f->traces);
 	}
 	free(lines->files);
 	free(lines->ranks);

@@ -17,6 +17,12 @@
 
 #define CW_TENSOR_LINES_RANKS 16384u
 
+/* A step of which each call is in the file. */
+struct cw_tensor_lines_trace {
+	int64_t step;
+	uint64_t n_calls, n_lost; /* there; beyond what the writer keeps of a step */
+};
+
 struct cw_tensor_lines_file {
 	const char *path;         /* borrowed */
 	int64_t rank, world_size; /* -1 = not known */
@@ -26,11 +32,15 @@ struct cw_tensor_lines_file {
 	struct cw_modules_step *steps;
 	struct cw_modules_event *events;
 	uint32_t n_steps, n_events, room_steps;
+	struct cw_tensor_lines_trace *traces; /* in their order */
+	uint32_t n_traces;
 	json_t *bad;         /* array: the line of each event */
 	json_t *before;      /* array: of each event the lines of the frames before it */
 	json_t *replicas;    /* array: lines of comparisons that found a difference */
 	uint64_t n_compared; /* comparisons of replicas */
 	json_t *notes;       /* array of texts */
+	json_t *denied; /* array of texts: modules that were not looked at, or patterns of them */
+	json_t *stops;  /* array: lines of where the program stopped by itself */
 };
 
 struct cw_tensor_lines {

@@ -357,13 +357,13 @@ def checked(at, *paths):
     return doc
 
 
-def calls_of(path, rank, steps=6, op="sdpa", value=None, denied=("view",)):
+def calls_of(path, rank, steps=6, op="sdpa", value=None, denied=("view",), denied_modules=()):
     """A file as collwatch.torch writes it: four modules, one operator each, and a mask in front of each."""
     with open(path, "w", encoding="utf-8") as f:
         def line(kind, **fields):
             f.write(json.dumps({"line": kind, "at": "2026-11-24T18:41:54.908Z", **fields}) + "\n")
         line("head", schema="collwatch.tensors/1", rank=rank, world_size=2, host="h", pid=7, torch="2.13.0", every=1,
-             frames=21, ops=True, denied=list(denied))
+             frames=21, ops=True, denied=list(denied), denied_modules=list(denied_modules))
         for module in range(4):
             for i, name in enumerate(("masked_fill", op)):
                 line("operator", operator=2 * module + i, phase="forward", module="blocks.%d" % module,
@@ -395,6 +395,9 @@ def test_finds_operators_of_the_same_run_equal_and_says_what_was_left_out(at, ke
     calls_of(at + "/0", 0, denied=("view", "mul"))
     out = baseline("check", kept, at + "/0", at + "/1")[1]
     expect("operators not looked at in what was checked: view mul" in out, out)
+    calls_of(at + "/0", 0, denied_modules=("*.dropout",))
+    out = baseline("check", kept, at + "/0", at + "/1")[1]
+    expect("operators not looked at in what was checked: module:*.dropout view" in out, out)
 
 
 def test_names_the_first_operator_that_differs_of_any_rank(at, kept):

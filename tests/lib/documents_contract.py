@@ -251,11 +251,15 @@ COMM = ("all_reduce", "reduce", "reduce_scatter", "all_gather", "gather", "scatt
         "all_to_all_single", "send", "recv", "isend", "irecv", "batch_isend_irecv", "all_gather_into_tensor",
         "reduce_scatter_tensor")
 DIFFERENT = {"tensor": text, "groups": [[number]]}
+# Where a program stopped by itself, and the lines of code that it ran before.
+WAY = [{"thread": text, "site": text, "text": str}]
+STOP = {**{key: kind for key, kind in FRAME.items() if key not in ("frame", "tensors")}, "stop_at": text, "lines": WAY}
 TENSORS = {
-    "line": ("head", "frame", "bad", "step", "operator", "calls", "comms", "replicas", "note", "end"),
+    "line": ("head", "frame", "bad", "step", "trace", "stop", "operator", "calls", "comms", "replicas", "note", "end"),
     **{key if key == "at" else key + "?": kind for key, kind in {**FRAME, **BAD}.items()},
     "schema?": ("collwatch.tensors/1",), "rank?": (None, number), "world_size?": (None, number), "host?": text,
     "pid?": number, "torch?": text, "every?": number, "frames?": number, "ops?": bool, "denied?": [text],
+    "denied_modules?": [text], "traced?": number, "stop_at?": text, "lines?": WAY,
     "nonfinite?": number, "nonfinite_gradients?": number, "loss_scale?": REAL,
     "members?": number, "different?": [DIFFERENT], "left_out?": number, "text?": text,
     "dropped?": number, "unread?": number,
@@ -274,9 +278,12 @@ MODULES = {
     "rows": [{"rank": (None, number), "step": number, "steps": number, "scale_before": REAL, "scale_after": REAL,
               "text": text}],
     "rows_left_out": number, "replicas": [{**DIFFERENT, "step": number, "text": text}],
+    "stops": [{**STOP, "rank": (None, number), "text": text}],
+    "trace": [{**FRAME, "rank": (None, number)}], "trace_left_out": count,
     "ranks": [{"rank": (None, number), "file": text, "steps": count, "frames": count, "bad_steps": count,
                "bad_gradient_steps": count, "dropped": count, "unread": count, "ended": bool,
-               "replicas_compared": count, "notes": [text]}],
+               "replicas_compared": count, "notes": [text], "denied_modules": [text],
+               "traced": [{"step": number, "calls": count, "lost": count}]}],
 }
 
 CONTRACTS = {

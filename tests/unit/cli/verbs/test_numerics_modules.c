@@ -42,6 +42,8 @@ static void setup(void)
 					 "{\"line\":\"frame\",\"module\":\"y\",\"class\":\"Y\"}]]"),
 			.replicas = json_array(),
 			.notes = json_array(),
+			.denied = json_array(),
+			.stops = json_array(),
 			.is_ended = true,
 		};
 	in = (struct cw_tensor_lines){ .files = files, .ranks = ranks, .n = 2 };
@@ -55,6 +57,8 @@ static void teardown(void)
 		json_decref(files[i].before);
 		json_decref(files[i].replicas);
 		json_decref(files[i].notes);
+		json_decref(files[i].denied);
+		json_decref(files[i].stops);
 	}
 }
 
@@ -78,6 +82,37 @@ Test(numerics_modules, of_who_was_first)
 	json_object_set_new(json_array_get(files[1].bad, 0), "op", json_string(""));
 	cr_expect_not_null(strstr(numerics_modules_first(&in, &said, buf, sizeof(buf)),
 				  ": output of the program, call 2, "));
+}
+
+Test(numerics_modules, of_where_a_program_stopped)
+{
+	json_t *stop =
+		parsed("{\"line\":\"stop\",\"stop_at\":\"up:addmm:2\",\"step\":3,\"phase\":"
+		       "\"backward\",\"module\":\"up\",\"class\":\"Linear\",\"op\":\"addmm\","
+		       "\"call\":2,\"site\":[\"m.py:9 in f\"],\"lines\":[{\"thread\":\"a\"},"
+		       "{\"thread\":\"b\"},{}]}");
+	json_t *doc;
+
+	cr_expect_str_eq(numerics_modules_stop(&files[0], stop, buf, sizeof(buf)),
+			 "rank 4 stopped before up (Linear), addmm, call 2, step 3, backward, from "
+			 "m.py:9 in f: stop_at up:addmm:2");
+	cr_assert_eq(json_array_append_new(files[0].stops, stop), 0);
+	doc = numerics_modules_doc(&in, &said, 2);
+	cr_assert_not_null(doc);
+	stop = json_array_get(json_object_get(doc, "stops"), 0);
+	cr_expect_eq(json_array_size(json_object_get(stop, "lines")), 2);
+	cr_expect_eq(json_integer_value(json_object_get(stop, "rank")), 4);
+	cr_expect_null(json_object_get(stop, "line"));
+	json_decref(doc);
+}
+
+Test(numerics_modules, of_modules_that_were_not_looked_at)
+{
+	cr_assert_eq(json_array_append_new(files[1].denied, json_string("*.dropout")), 0);
+	cr_assert_eq(json_array_append_new(files[1].denied, json_string("head")), 0);
+	cr_expect_not_null(strstr(numerics_modules_coverage(&in, buf, sizeof(buf)),
+				  "; modules not looked at: *.dropout head"),
+			   "%s", buf);
 }
 
 Test(numerics_modules, of_loss_scaling)

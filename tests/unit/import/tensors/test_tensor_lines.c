@@ -95,6 +95,50 @@ Test(tensor_lines, keeps_the_comparisons_that_found_something)
 	cr_expect_not(in.files[0].is_ended);
 }
 
+#define TRACE(step) "{\"line\":\"trace\",\"step\":" #step ",\"tensors\":[]}\n"
+
+Test(tensor_lines, counts_the_calls_of_steps_that_are_traced)
+{
+	const struct cw_tensor_lines_file *f;
+
+	cr_assert_eq(
+		read_text(
+			HEAD TRACE(1) TRACE(1) STEP
+			"\"traced\":0,\"lost\":0}\n" TRACE(4) TRACE(4) TRACE(
+				4) "{\"line\":\"step\",\"step\":4,\"traced\":3,\"lost\":7}\n" TRACE(9)),
+		0, "%s", err.text);
+	f = &in.files[0];
+	cr_assert_eq(f->n_traces, 4);
+	cr_expect(f->traces[0].step == 1 && f->traces[0].n_calls == 2);
+	cr_expect(f->traces[1].step == 3 && f->traces[1].n_calls == 0);
+	cr_expect(f->traces[2].step == 4 && f->traces[2].n_calls == 3 && f->traces[2].n_lost == 7);
+	cr_expect(f->traces[3].step == 9, "one that the program died in");
+	cr_expect_eq(in.ranks[0].n_events, 0);
+}
+
+Test(tensor_lines, keeps_where_the_program_stopped)
+{
+	cr_assert_eq(read_text(HEAD "{\"line\":\"stop\",\"stop_at\":\"a\",\"lines\":[]}\n"), 0,
+		     "%s", err.text);
+	cr_expect_eq(json_array_size(in.files[0].stops), 1);
+	cr_expect_eq(read_text(HEAD "{\"line\":\"stop\",\"stop_at\":\"a\",\"lines\":{}}\n"),
+		     -EBADMSG);
+	cr_expect_eq(read_text(HEAD "{\"line\":\"trace\",\"step\":1}\n"), -EBADMSG);
+}
+
+Test(tensor_lines, knows_modules_that_were_not_looked_at)
+{
+	static const char head[] = "{\"line\":\"head\",\"schema\":\"collwatch.tensors/1\","
+				   "\"denied_modules\":[%s]}\n";
+	char text[200];
+
+	snprintf(text, sizeof(text), head, "\"*.dropout\",\"head\"");
+	cr_assert_eq(read_text(text), 0, "%s", err.text);
+	cr_expect_eq(json_array_size(in.files[0].denied), 2);
+	snprintf(text, sizeof(text), head, "5");
+	cr_expect_eq(read_text(text), -EBADMSG);
+}
+
 Test(tensor_lines, leaves_out_a_line_that_is_being_written)
 {
 	cr_assert_eq(read_text(HEAD STEP "\"loss_scale\":1}\n" STEP), 0, "%s", err.text);
