@@ -9,6 +9,13 @@ import sys
 import collwatch.torch
 
 
+def _as_options(text):
+    """The words of an error, with the options' names."""
+    for name in ("trace_steps", "stop_after_step", "stop_at", "deny_modules"):
+        text = text.replace(name, "--" + name.replace("_", "-").replace("modules", "module"))
+    return text.replace("lines: ", "--lines: ", 1) if text.startswith("lines: ") else text
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m collwatch.torch", description=__doc__)
     parser.add_argument("--ops", action="store_true", help="each operator of ATen, too")
@@ -17,14 +24,30 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="one step of so many (1)")
     parser.add_argument("--frames", type=int, default=21, help="calls told before the first bad one (21)")
     parser.add_argument("--deny", action="append", default=[], help="an operator that is not looked at")
+    parser.add_argument("--deny-module", action="append", default=[], metavar="PATTERN",
+                        help='modules that are not looked at, nor operators in them ("*.dropout")')
+    parser.add_argument("--trace-steps", metavar="STEPS",
+                        help="steps of which each call goes to the file with its numbers (1,3,10-20)")
+    parser.add_argument("--stop-after-step", type=int, metavar="N",
+                        help="end the program once the numbers of step N are in the file")
+    parser.add_argument("--stop-at", action="append", default=[], metavar="MODULE[:OPERATOR][:CALL][@STEP]",
+                        help="stop the process (SIGSTOP) before that call, once")
+    parser.add_argument("--lines", action="store_true",
+                        help="the last 200 lines of the program go to the file at a stop; slow before Python 3.12")
     parser.add_argument("-o", "--output", help="file (collwatch-tensors-rankN.jsonl)")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     args = parser.parse_args()
+    try:
+        recording = collwatch.torch.record(
+            ops=args.ops, every=args.every, frames=args.frames, deny=args.deny, path=args.output, calls=args.calls,
+            comms=args.comms, trace_steps=args.trace_steps, stop_after_step=args.stop_after_step, stop_at=args.stop_at,
+            lines=args.lines, deny_modules=args.deny_module)
+    except ValueError as error:
+        parser.error(_as_options(str(error)))
     sys.argv = [args.program] + args.arguments
     sys.path[0] = os.path.dirname(os.path.abspath(args.program))
-    with collwatch.torch.record(ops=args.ops, every=args.every, frames=args.frames, deny=args.deny,
-                                path=args.output, calls=args.calls, comms=args.comms):
+    with recording:
         runpy.run_path(args.program, run_name="__main__")
 
 

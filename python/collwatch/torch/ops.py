@@ -85,7 +85,7 @@ class Ops(TorchDispatchMode):
         name = name_of(func)
         if getattr(func, "namespace", "aten") not in _COUNTED:
             self.watch.forget()
-        if not self.watch.is_looking() or name in self.deny:
+        if not self.watch.is_looking() or name in self.deny or self.watch.denies_modules():
             return func(*args, **kwargs)
         before = self.watch.look(arguments(func, args, kwargs), "input")
         result = func(*args, **kwargs)
@@ -94,3 +94,12 @@ class Ops(TorchDispatchMode):
         after += [(n, t) for n, t in written_arguments(func, args, kwargs) if id(t) not in seen]
         self.watch.add_op(name, before, self.watch.look(after, "output", is_written=True), name in MAKES_MASKS)
         return result
+
+
+class StoppingOps(Ops):
+    """… where the program is to stop before one."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = name_of(func)
+        self.watch.before_op(name, lambda: arguments(func, args, kwargs or {}), name in self.deny)
+        return super().__torch_dispatch__(func, types, args, kwargs)

@@ -11,6 +11,7 @@ one, and those that operators make which fill and select are meant. What becomes
 softmax is NaN, and seen then.
 """
 
+import _thread
 import atexit
 import collections
 import contextlib
@@ -24,8 +25,9 @@ import weakref
 import torch
 
 import collwatch
-from collwatch.torch import lines, looked, ops as operators, stats
+from collwatch.torch import StoppedAfterStep, lines, looked, ops as operators, stats, stops
 from collwatch.torch.groups import Groups
+from collwatch.torch.steps import Steps
 
 # So many frames of one step, so many first bad ones of a file: the rest is counted.
 FRAMES_MAX = 100000
@@ -59,6 +61,8 @@ class _Nobody:
 
     def before_call(self, *_):
         pass
+
+    before_call_or_stop = before_call
 
     def after_call(self, *_):
         pass
@@ -135,14 +139,43 @@ def _bad_tensor(frame):
     return None
 
 
+def _last_step(given):
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise ValueError("stop_after_step: %r is no step: give a number from 0 on" % (given,))
+    return given
+
+
+def _patterns(given):
+    found = (given,) if isinstance(given, str) or not hasattr(given, "__iter__") else tuple(given)
+    for each in found:
+        if not isinstance(each, str) or not each:
+            raise ValueError("deny_modules: %r is no name of a module: give names, or patterns such as \"*.dropout\""
+                             % (each,))
+    return found
+
+
 class Watch:
     def __init__(self, path=None, every=1, frames=21, scaler=None, ops=False, deny=(), calls=False,
-                 comms=False):
-        ops = ops or calls
+                 comms=False, trace_steps=(), stop_after_step=None, stop_at=(), on_stop=None, keep_lines=False,
+                 deny_modules=()):
         if every < 1 or frames < 1:
             raise ValueError("every and frames are 1 or more")
+        self._traced, self._stop_after = Steps(trace_steps, "trace_steps"), _last_step(stop_after_step)
+        if self._traced and self._stop_after is not None and self._traced.last() > self._stop_after:
+            raise ValueError("trace_steps: step %d comes after stop_after_step, which is %d: trace steps up to that"
+                             % (self._traced.last(), self._stop_after))
+        self._stops = stops.Stops(stop_at, on_stop)
+        if keep_lines and not self._stops:
+            raise ValueError("lines: lines of code are kept for a stop: give stop_at, too")
+        self._deny_modules, self._denied, self._denying = _patterns(deny_modules or ()), set(), set()
+        ops = ops or calls or self._stops.has_ops()
         self.every, self.scaler = every, scaler
         self._last = collections.deque(maxlen=frames)
+        self._lock = threading.RLock()  # models may be called from several threads
+        self._is_due = self._needs_ops = False
+        self._n_left_out = 0
         self._frames, self._pending, self._batches = [], [], collections.deque()
         self._names, self._roots, self._handles = weakref.WeakKeyDictionary(), weakref.WeakSet(), []
         self._is_of_all = False
@@ -150,16 +183,24 @@ class Watch:
         self._step, self._n_frames, self._told, self._marked = -1, 0, 0, False
         self._dropped = self._unread = 0
         self._looked = looked.Looked()
-        self._ops, self._is_in_ops, self._backward, self._n_backward = None, False, None, 0
+        self._ops, self._has_all_ops, self._backward = None, False, None
         self._was_bad = {"forward": False, "backward": False}
         self._replicas, self._scale, self._groups = [], None, Groups()
         # Each call of an operator goes to the file, too; operators by what is told of them once.
         self._declared = {} if ops and (calls or lines.directory()) else None
         self._n_lost = 0
         if ops:
-            self._ops = operators.Ops(self, deny)
+            self._ops = (operators.StoppingOps if self._stops.has_ops() else operators.Ops)(self, deny)
+        self._before = self.before_call_or_stop if self._stops else self.before_call
         self._lines = lines.Lines(path, torch=torch.__version__, every=every, frames=frames, ops=bool(ops),
-                                  denied=sorted(self._ops.deny) if ops else [])
+                                  denied=sorted(self._ops.deny) if ops else [],
+                                  denied_modules=list(self._deny_modules))
+        self._trail = None
+        if keep_lines:
+            from collwatch.torch.trail import Trail
+            self._trail = Trail()
+            if self._trail.why_not:
+                self._lines.write("note", text="no lines of code are kept: " + self._trail.why_not)
         self._comms = None
         if comms:
             from collwatch.torch.comms import Comms
@@ -177,15 +218,27 @@ class Watch:
 
     def _learn(self, root):
         self._roots.add(root)
-        self._names.update({m: n or type(root).__name__ for n, m in root.named_modules()})
+        names = {m: n or type(root).__name__ for n, m in root.named_modules()}
+        self._names.update(names)
+        for pattern in self._deny_modules:
+            found = {n for n in names.values() if stops.matches(n, (pattern,))}
+            self._denied |= found
+            if found:
+                self._denying.add(pattern)
         if any(type(m).__name__ == "OptimizedModule" for m in root.modules()):
             self._lines.write("note", text="compiled modules are seen as wholes: what torch.compile joins, "
                               "no hook sees")
 
     def attach(self, model):
         self._learn(model)
+        try:
+            self._stops.refuse_unknown(self._names.values())
+        except ValueError:
+            self._stops = stops.Stops((), None)
+            self.close()
+            raise
         for m in model.modules():
-            self._handles.append(m.register_forward_pre_hook(self.before_call))
+            self._handles.append(m.register_forward_pre_hook(self._before))
             self._handles.append(self._after(m.register_forward_hook, m is model))
         self._watch_backward()
 
@@ -193,11 +246,11 @@ class Watch:
         """Every module that is called from now on; those that no other calls are models."""
         self._is_of_all = True
         every = torch.nn.modules.module
-        self._handles.append(every.register_module_forward_pre_hook(self.before_call))
+        self._handles.append(every.register_module_forward_pre_hook(self._before))
         self._handles.append(every.register_module_forward_hook(self.after_call))
         if self._ops:
             self._ops.__enter__()
-            self._is_in_ops = None  # till the context ends
+            self._has_all_ops = True  # till the context ends
 
     def _after(self, register, is_root):
         if is_root:
@@ -209,7 +262,11 @@ class Watch:
 
     def _is_in_backward(self):
         task = getattr(torch._C, "_current_graph_task_id", None)  # since torch 2.0
-        return self._n_backward > 0 or (task is not None and task() != -1)
+        return getattr(self._here, "n_backward", 0) > 0 or (task is not None and task() != -1)
+
+    def _is_in_ops(self):
+        """The model that this thread calls has its operators dispatched to this."""
+        return getattr(self._here, "is_in_ops", False)
 
     def _watch_backward(self):
         if not self._ops or self._backward:
@@ -217,14 +274,15 @@ class Watch:
         original = self._backward = torch.autograd.backward
 
         def backward(*args, **kwargs):
-            if self._is_in_ops or not self.is_looking():
+            if self._is_in_ops() or not self._needs_ops:
                 return original(*args, **kwargs)
-            self._n_backward += 1
+            here = self._here
+            here.n_backward = getattr(here, "n_backward", 0) + 1
             try:
                 with self._ops:
                     return original(*args, **kwargs)
             finally:
-                self._n_backward -= 1
+                here.n_backward -= 1
         self._ours = torch.autograd.backward = backward
 
     def compare(self, model, optimizer, group, every):
@@ -235,10 +293,11 @@ class Watch:
         """Writes what is still to be read; waits for the device."""
         if self._lines is None:
             return
-        with self._unseen():
+        with self._unseen(), self._lock:
             self._end_step(is_last=True)
+            self._is_due = self._needs_ops = False
             self._read(wait=True)
-        if self._is_in_ops is None:
+        if self._has_all_ops:
             self._ops.__exit__(None, None, None)
         for h in self._handles:
             h.remove()
@@ -246,6 +305,9 @@ class Watch:
             self._comms.close()
         if self._backward and torch.autograd.backward is self._ours:
             torch.autograd.backward = self._backward
+        self._tell_of_what_was_not_there()
+        if self._trail:
+            self._trail.close()
         self._lines.write("end", step=self._step, frames=self._n_frames, dropped=self._dropped,
                           unread=self._unread)
         self._lines.close()
@@ -254,6 +316,15 @@ class Watch:
         from collwatch.torch import _WATCHES
         if self in _WATCHES:
             _WATCHES.remove(self)
+
+    def _tell_of_what_was_not_there(self):
+        for pattern in self._deny_modules:
+            if self._names and pattern not in self._denying:
+                self._lines.write("note", text="no module is called like %r, which deny_modules has" % pattern)
+        for text in self._stops.waiting():
+            note = "the watch ended before the program came to %s, where it should stop" % text
+            self._lines.write("note", text=note)
+            stops.say(note)
 
     # ---- steps ----
 
@@ -268,24 +339,42 @@ class Watch:
             self._here.is_quiet = before
 
     def is_looking(self):
-        return (self._lines is not None and self._step >= 0 and self._step % self.every == 0 and
-                not getattr(self._here, "is_quiet", False))
+        return self._is_due and not getattr(self._here, "is_quiet", False)
 
     def step(self, number=None):
         """A step begins. Whoever calls this says so; else each call of the model is one."""
         self._marked = True
-        self._begin_step(self._step + 1 if number is None else int(number))
+        self._begin_step(None if number is None else int(number))
 
-    def _begin_step(self, number):
-        with self._unseen():
+    def _begin_step(self, number=None):
+        if self._stop_after is not None and self._lines is not None and self._step >= self._stop_after:
+            self._end_program()
+        with self._unseen(), self._lock:
+            number = self._step + 1 if number is None else number
             self._end_step()
             self._read()
             self._scale = self._loss_scale()
-        self._step = number
-        self._looked.forget()
-        self._calls = {}
+            self._step = number
+            self._is_due = self._lines is not None and number >= 0 and (
+                number % self.every == 0 or number in self._traced)
+            self._needs_ops = self._is_due or self._stops.wants_ops(number)
+            self._looked.forget()
+            self._calls = {}
         collwatch.mark_step(number)
         self._groups.tell()
+
+    def _end_program(self):
+        """Whatever comes of what is raised, the file is whole before."""
+        with self._lock:
+            if self._lines is None:  # another thread was first
+                return
+            step, path = self._step, self._lines.path
+            self._lines.write("note", text="the program was ended after step %d: stop_after_step" % step)
+            self.close()
+        stops.say("the program is ended after step %d (stop_after_step); its numbers are in %s" % (step, path))
+        if threading.current_thread() is not threading.main_thread():
+            _thread.interrupt_main()  # what is raised here ends this thread alone
+        raise StoppedAfterStep(0)
 
     def _loss_scale(self):
         """Of the step that begins: a number of the device's, which is read later, or a float, or None."""
@@ -297,12 +386,15 @@ class Watch:
     def _end_step(self, is_last=False):
         if self._step < 0:
             return
-        if self._frames or self._step % self.every == 0:
+        if self._frames or self._is_due:
             if len(self._batches) >= BATCHES_MAX:
                 self._lose(len(self._frames))
+                if self._step in self._traced:
+                    self._lines.write("note", text="step %d is not traced: numbers of %d steps before had not come from "
+                                      "the device" % (self._step, len(self._batches)))
             else:
                 self._batches.append(self._copy())
-            self._frames, self._pending = [], []
+            self._frames, self._pending, self._n_left_out = [], [], 0
         for r in self._replicas:
             self._compare(r, is_last)
 
@@ -336,11 +428,12 @@ class Watch:
                 events.append(torch.cuda.Event())
                 events[-1].record(torch.cuda.current_stream(device))
         counts = self._comms.take_counts() if self._comms else None
-        return self._step, self._frames, copies, events, scale if isinstance(scale, float) else None, counts
+        return (self._step, self._frames, copies, events, scale if isinstance(scale, float) else None, counts,
+                self._n_left_out)
 
     def _read(self, wait=False):
         while self._batches:
-            step, frames, copies, events, scale, counts = self._batches[0]
+            step, frames, copies, events, scale, counts, n_left_out = self._batches[0]
             if wait:
                 for e in events:
                     e.synchronize()
@@ -352,9 +445,9 @@ class Watch:
                 numbers.update(zip(rows, values.tolist()))
             if -1 in numbers:
                 scale = numbers[-1][0]
-            self._judge(step, frames, numbers, scale, counts)
+            self._judge(step, frames, numbers, scale, counts, n_left_out)
 
-    def _judge(self, step, frames, numbers, scale, counts):
+    def _judge(self, step, frames, numbers, scale, counts, n_left_out):
         n_bad = {"forward": 0, "backward": 0}
         for frame in frames:
             for t in frame.tensors:
@@ -363,6 +456,11 @@ class Watch:
             self._write_calls(step, [f for f in frames if f.op and not f.is_comm])
         if counts:
             self._write_comms(step, [f for f in frames if f.is_comm], counts)
+        traced = {}
+        if step in self._traced:
+            traced = {"traced": len(frames), "lost": n_left_out}
+            for frame in frames:
+                self._lines.write("trace", **frame.line())
         for frame in frames:
             self._last.append(frame)
             bad = _bad_tensor(frame)
@@ -376,7 +474,7 @@ class Watch:
                 self._tell(frame, *bad)
         self._was_bad = {phase: n > 0 for phase, n in n_bad.items()}
         self._lines.write("step", step=step, frames=len(frames), nonfinite=n_bad["forward"],
-                          nonfinite_gradients=n_bad["backward"], loss_scale=scale)
+                          nonfinite_gradients=n_bad["backward"], loss_scale=scale, **traced)
 
     def _write_comms(self, step, frames, counts):
         found = [{"op": f.op, "phase": f.phase, "module": f.module, "tensors": [
@@ -444,10 +542,15 @@ class Watch:
         return found
 
     def _add(self, phase, module, kind, op, tensors, site, makes_masks=False, is_comm=False):
+        if not tensors and not is_comm:
+            return None
+        with self._lock:
+            return self._add_frame(phase, module, kind, op, tensors, site, makes_masks, is_comm)
+
+    def _add_frame(self, phase, module, kind, op, tensors, site, makes_masks, is_comm):
         if len(self._frames) >= FRAMES_MAX:
             self._lose(1)
-            return None
-        if not tensors and not is_comm:
+            self._n_left_out += 1
             return None
         self._n_frames += 1
         key = (phase, module, op)
@@ -474,6 +577,11 @@ class Watch:
         return (self._names.get(stack[-1], type(stack[-1]).__name__), type(stack[-1]).__name__) if stack \
             else ("", "")
 
+    def denies_modules(self):
+        """Whether operators are not looked at here, for that of the module's name."""
+        stack = self._denied and self._stack()
+        return bool(stack) and self._names.get(stack[-1]) in self._denied
+
     def add_op(self, name, before, after, makes_masks):
         module, kind = self._module()
         phase = "backward" if self._is_in_backward() else "forward"
@@ -491,8 +599,10 @@ class Watch:
         if frame is None or self._lines is None or frame.step != self._step or not self.is_looking():
             return
         found = self.look(tensors, "output")
-        self._take_rows(found)
-        frame.tensors = frame.tensors + found
+        with self._lock:
+            if frame.step == self._step:
+                self._take_rows(found)
+                frame.tensors = frame.tensors + found
 
     def check(self, tensor, name):
         if self.is_looking():
@@ -510,23 +620,58 @@ class Watch:
         if module not in self._names:
             return  # a copy of the model has its hooks, too
         if not stack and not self._is_in_backward() and not self._marked:
-            self._begin_step(self._step + 1)
-        if not stack and self._ops and self._is_in_ops is False and self.is_looking():
-            self._is_in_ops = True
+            self._begin_step()
+        # In backward, where checkpoints are computed again and left by an exception, they are dispatched already.
+        if (not stack and self._ops and self._needs_ops and not self._has_all_ops and not self._is_in_ops() and
+                not self._is_in_backward()):
+            self._here.is_in_ops = True
             self._ops.__enter__()
         stack.append(module)
 
+    def before_call_or_stop(self, module, inputs):
+        if self._lines is None or _is_compiling():
+            return
+        self.before_call(module, inputs)
+        name = self._names.get(module)
+        if name is None:
+            return
+        phase = "recomputed" if self._is_in_backward() else "forward"
+        self._stop(phase, name, type(module).__name__, "", lambda: operators.tensors_in(inputs, []))
+
+    def before_op(self, name, inputs, is_denied):
+        """inputs: gives them."""
+        if self._lines is not None:
+            self._stop("backward" if self._is_in_backward() else "forward", *self._module(), name, inputs, is_denied)
+
+    def _stop(self, phase, module, kind, op, inputs, is_denied=False):
+        if getattr(self._here, "is_quiet", False):
+            return
+        for at, call in self._stops.at(self._step, module, op, is_denied):
+            stop = stops.Stop(at, step=self._step, phase=phase, module=module, kind=kind, op=op, call=call, site=_site(),
+                              inputs=inputs())
+            way = self._trail.take() if self._trail else []
+            if self._trail and not self._stops.waiting():
+                self._trail.close()
+            with self._unseen():
+                with self._lock:
+                    self._read()
+                self._lines.write("stop", stop_at=at, step=stop.step, phase=phase, module=module, op=op, call=call,
+                                  site=stop.site, lines=way, **{"class": kind})
+                self._stops.stop(stop, self._lines.rank)
+
     def after_call(self, module, inputs, output):
+        if self._lines is None or _is_compiling():
+            return
         name, kind = self._names.get(module), type(module).__name__
-        if self._lines is None or name is None or _is_compiling():
+        if name is None:
             return
         stack = self._stack()
         while stack and stack.pop() is not module:
             pass
-        if not stack and self._is_in_ops is True:
-            self._is_in_ops = False
+        if not stack and self._ops and self._is_in_ops():
+            self._here.is_in_ops = False
             self._ops.__exit__(None, None, None)
-        if output is None or not self.is_looking():
+        if output is None or not self.is_looking() or name in self._denied:
             return
         site = _site()
         tensors = self.look(list(module.named_parameters(recurse=False)), "weight")
