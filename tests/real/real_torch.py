@@ -200,6 +200,25 @@ def groups_have_torchs_names_and_times_where_it_is_watched():
             job.close()
 
 
+def numbers_on_the_device_are_the_kernels():
+    """Where there is the agent; and modules have hooks in steps alone that are looked at."""
+    with Daemon(patience=UNHURRIED) as daemon:
+        daemon.start()
+        job = Job(daemon.dir, os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_numbers"), daemon=daemon,
+                  has_module=True)
+        try:
+            lines = job.results()
+        finally:
+            job.close()
+    for line in lines:
+        found = re.fullmatch(r"rank \d+ result (\d+) of (\d+) the same, hooks (.*), numbers (.*)", line)
+        check(found and found[1] == found[2] and int(found[1]) >= 10, line)
+        check(found[3] == "[8, 2, 8, 2]", line)
+        looked_at = re.findall(r"\((\d+), (\d+)\)", found[4])
+        check([n == by_kernel and (n != "0") == (step % 2 == 0) for step, (n, by_kernel) in enumerate(looked_at)]
+              == [True] * 4, line)
+
+
 def torchs_own_dump_is_read_right():
     """The same hang without an agent: torch's recorder, by the same label."""
     verdict = LABELS["ddp", "block-in-data-loader"][0].replace("_", " ")
@@ -253,6 +272,7 @@ def tests():
                                           elastic_is_left_in_peace)]) +
             [named(f"{program}_{fault}_is_told", goes_wrong, program, fault)
              for program, fault in faults] +
+            [numbers_on_the_device_are_the_kernels] +
             ([] if ARGS.brief else [groups_have_torchs_names_and_times_where_it_is_watched,
                                     torchs_own_dump_is_read_right]))
 

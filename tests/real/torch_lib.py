@@ -42,18 +42,19 @@ class Job(jobs.Job):
     """Ranks of a PyTorch program; with the agent when there is a daemon."""
 
     def __init__(self, directory, program, *arguments, daemon=None, ranks=RANKS,
-                 variables=None, argv=None, by_watch=False):
+                 variables=None, argv=None, by_watch=False, has_module=False):
         """argv: as of jobs.Job, of a launcher that starts the program; ranks: the variables of each
-        launcher then. daemon: or those of the nodes. by_watch: run by collwatch.torch."""
+        launcher then. daemon: or those of the nodes. by_watch: run by collwatch.torch.
+        has_module: can import it."""
         torch.needed()
         env = torch_run.job_environment(default_cache(), BUILD, len(ranks) if argv else ranks, "shm")
         # A call that differs is named by the line that made it.
         env["COLLWATCH_CALL_STACKS"] = "on"
         mine = {k: v for k, v in env.items() if os.environ.get(k) != v and k != "WORLD_SIZE"}
         mine.update(variables or {})
-        path = os.path.join(PROGRAMS, program + ".py")
+        path = os.path.join(PROGRAMS, program + ".py")  # or where it says
         watch = ["-m", "collwatch.torch", "-o", "/dev/null"] if by_watch else []
-        if by_watch:
+        if by_watch or has_module:
             mine["PYTHONPATH"] = env["PYTHONPATH"] + ":" + os.path.join(SOURCE, "python")
         super().__init__(program, ranks, list(arguments) if argv else [*watch, path, *arguments],
                          [] if daemon is None else daemon, program=argv or sys.executable,

@@ -44,8 +44,10 @@ def _scratch(integers):
     return found[integers]
 
 
-def _flat(x):
+def flat(x):
     """Its elements in the order of memory: what is asked of them knows none."""
+    if x.is_contiguous():
+        return x.view(-1)
     expected = 1
     for stride, size in sorted(zip(x.stride(), x.shape)):
         if size != 1 and stride != expected:
@@ -54,31 +56,31 @@ def _flat(x):
     return x.as_strided((x.numel(),), (1,), x.storage_offset())
 
 
-def _least(flat):
+def _least(numbers):
     """Smallest absolute but zero, of float32 or float64 of the processor's; inf where there is none.
 
     Magnitudes without sign are ordered as the integers that their bits are. One less, zeros of either
     sign become the largest of all: two passes, where a mask takes four.
     """
-    integers, magnitude, infinity = _BITS[flat.element_size()]
+    integers, magnitude, infinity = _BITS[numbers.element_size()]
     scratch, least = _scratch(integers), magnitude
-    for piece in flat.view(integers).split(_PIECE):
+    for piece in numbers.view(integers).split(_PIECE):
         bits = scratch[:piece.numel()]
         torch.sub(piece, 1, out=bits)
         least = min(least, int(bits.bitwise_and_(magnitude).amin()))
     if least + 1 >= infinity:
         return math.inf
-    return float(torch.tensor(least + 1, dtype=integers, device="cpu").view(flat.dtype))
+    return float(torch.tensor(least + 1, dtype=integers, device="cpu").view(numbers.dtype))
 
 
 def _on_processor(x):
     """As of(), without norm. Numbers are at hand there, so nothing is made of them but one row."""
-    flat = _flat(x)
-    low, high = (float(v) for v in torch.aminmax(flat))
-    total = float(flat.sum())
+    numbers = flat(x)
+    low, high = (float(v) for v in torch.aminmax(numbers))
+    total = float(numbers.sum())
     if not math.isfinite(total) and math.isfinite(low) and math.isfinite(high):
-        total = float(flat.sum(dtype=torch.float64))
-    return torch.tensor([low, high, _least(flat), total / x.numel(), 0.0], dtype=torch.float64, device="cpu")
+        total = float(numbers.sum(dtype=torch.float64))
+    return torch.tensor([low, high, _least(numbers), total / x.numel(), 0.0], dtype=torch.float64, device="cpu")
 
 
 def of(x, has_norm):

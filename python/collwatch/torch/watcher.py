@@ -25,7 +25,7 @@ import weakref
 import torch
 
 import collwatch
-from collwatch.torch import StoppedAfterStep, lines, looked, ops as operators, stats, stops
+from collwatch.torch import StoppedAfterStep, device, lines, looked, ops as operators, stats, stops
 from collwatch.torch.groups import Groups
 from collwatch.torch.steps import Steps
 
@@ -178,11 +178,12 @@ class Watch:
         self._n_left_out = 0
         self._frames, self._pending, self._batches = [], [], collections.deque()
         self._names, self._roots, self._handles = weakref.WeakKeyDictionary(), weakref.WeakSet(), []
+        self._inner = []  # handles of modules inside of a model, while they are looked at
         self._is_of_all = False
         self._here, self._calls = threading.local(), {}
         self._step, self._n_frames, self._told, self._marked = -1, 0, 0, False
         self._dropped = self._unread = 0
-        self._looked = looked.Looked()
+        self._looked, self._kernel = looked.Looked(), device.Kernel()
         self._ops, self._has_all_ops, self._backward = None, False, None
         self._was_bad = {"forward": False, "backward": False}
         self._replicas, self._scale, self._groups = [], None, Groups()
@@ -237,14 +238,30 @@ class Watch:
             self._stops = stops.Stops((), None)
             self.close()
             raise
-        for m in model.modules():
-            self._handles.append(m.register_forward_pre_hook(self._before))
-            self._handles.append(self._after(m.register_forward_hook, m is model))
+        self._handles.append(model.register_forward_pre_hook(self._before))
+        self._handles.append(self._after(model.register_forward_hook, True))
+        self._kernel.load()
         self._watch_backward()
+
+    def _attach_inner(self, is_wanted):
+        """Hooks of all modules but the models, which tell when a step begins: a hook costs each call, and on a GPU
+        calls take as long as the device needs for them."""
+        if is_wanted == bool(self._inner) or self._is_of_all:
+            return
+        if not is_wanted:
+            for h in self._inner:
+                h.remove()
+            self._inner = []
+            return
+        for m in list(self._names):
+            if m not in self._roots:
+                self._inner.append(m.register_forward_pre_hook(self._before))
+                self._inner.append(self._after(m.register_forward_hook, False))
 
     def attach_all(self):
         """Every module that is called from now on; those that no other calls are models."""
         self._is_of_all = True
+        self._kernel.load()
         every = torch.nn.modules.module
         self._handles.append(every.register_module_forward_pre_hook(self._before))
         self._handles.append(every.register_module_forward_hook(self.after_call))
@@ -299,7 +316,7 @@ class Watch:
             self._read(wait=True)
         if self._has_all_ops:
             self._ops.__exit__(None, None, None)
-        for h in self._handles:
+        for h in self._handles + self._inner:
             h.remove()
         if self._comms:
             self._comms.close()
@@ -358,6 +375,7 @@ class Watch:
             self._is_due = self._lines is not None and number >= 0 and (
                 number % self.every == 0 or number in self._traced)
             self._needs_ops = self._is_due or self._stops.wants_ops(number)
+            self._attach_inner(self._is_due or bool(self._stops.waiting()))
             self._looked.forget()
             self._calls = {}
         collwatch.mark_step(number)
@@ -395,6 +413,7 @@ class Watch:
             else:
                 self._batches.append(self._copy())
             self._frames, self._pending, self._n_left_out = [], [], 0
+            self._kernel.take_blocks()  # of what was lost
         for r in self._replicas:
             self._compare(r, is_last)
 
@@ -416,17 +435,25 @@ class Watch:
 
     def _copy(self):
         """Numbers of this step on their way; (frames, what is copied, what tells that it has come, scale)."""
-        scale, by_device = self._scale, {}
+        scale, by_device, by_block = self._scale, {}, {}
         for row, numbers in enumerate(self._pending):
-            by_device.setdefault((numbers.device, numbers.dtype), []).append((row, numbers))
+            if isinstance(numbers, tuple):
+                by_block.setdefault(numbers[0], []).append((row, numbers[1]))
+            else:
+                by_device.setdefault((numbers.device, numbers.dtype), []).append((row, numbers))
         if isinstance(scale, torch.Tensor):
             by_device.setdefault((scale.device, scale.dtype), []).append((-1, scale.expand(len(stats.FIELDS))))
         copies, events = [], []
-        for (device, _), rows in by_device.items():
-            copies.append(([r for r, _ in rows], torch.stack([n for _, n in rows]).to("cpu", non_blocking=True)))
-            if device.type == "cuda":
+        for (where, _), rows in by_device.items():
+            copies.append((list(enumerate(r for r, _ in rows)),
+                           torch.stack([n for _, n in rows]).to("cpu", non_blocking=True)))
+            if where.type == "cuda":
                 events.append(torch.cuda.Event())
-                events[-1].record(torch.cuda.current_stream(device))
+                events[-1].record(torch.cuda.current_stream(where))
+        for block in self._kernel.take_blocks():
+            values, event = block.copy()
+            copies.append(([(at, row) for row, at in by_block.get(block, ())], values))
+            events.append(event)
         counts = self._comms.take_counts() if self._comms else None
         return (self._step, self._frames, copies, events, scale if isinstance(scale, float) else None, counts,
                 self._n_left_out)
@@ -442,7 +469,8 @@ class Watch:
             self._batches.popleft()
             numbers = {}
             for rows, values in copies:
-                numbers.update(zip(rows, values.tolist()))
+                values = values.tolist()
+                numbers.update((row, values[at]) for at, row in rows)
             if -1 in numbers:
                 scale = numbers[-1][0]
             self._judge(step, frames, numbers, scale, counts, n_left_out)
@@ -518,7 +546,9 @@ class Watch:
         self._looked.forget()
 
     def _numbers(self, p):
-        return stats.of(p, self._declared is not None)
+        """A tensor of numbers, or where the agent's kernel writes them."""
+        found = self._kernel.of(p)
+        return stats.of(p, self._declared is not None) if found is None else found
 
     def look(self, tensors, side, is_written=False):
         """Numbers of tensors, on their device. A tensor that cannot be looked at is counted.
