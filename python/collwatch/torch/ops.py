@@ -27,10 +27,33 @@ index_fill index_fill_ constant_pad_nd masked_scatter
 _COUNTED = ("aten", "prims")
 
 
+class _Operator:
+    """What there is to know of one, once."""
+    __slots__ = ("name", "is_counted", "names", "written")
+
+    def __init__(self, func):
+        packet, schema = getattr(func, "overloadpacket", func), getattr(func, "_schema", None)
+        arguments_ = list(schema.arguments) if schema else []
+        self.name = getattr(packet, "__name__", None) or str(func)
+        self.is_counted = getattr(func, "namespace", "aten") in _COUNTED
+        self.names = [a.name for a in arguments_]
+        self.written = [(i, a.name) for i, a in enumerate(arguments_)
+                        if a.alias_info is not None and a.alias_info.is_write]
+
+
+_OPERATORS = {}
+
+
+def _operator(func):
+    found = _OPERATORS.get(func)
+    if found is None:
+        found = _OPERATORS[func] = _Operator(func)
+    return found
+
+
 def name_of(func):
     """"mm" of aten.mm.default"""
-    packet = getattr(func, "overloadpacket", func)
-    return getattr(packet, "__name__", str(func))
+    return _operator(func).name
 
 
 def tensors_in(value, found, where=""):
@@ -51,8 +74,7 @@ def tensors_in(value, found, where=""):
 
 def arguments(func, args, kwargs):
     """(name, tensor) of what the operator is called with."""
-    schema, found = getattr(func, "_schema", None), []
-    names = [a.name for a in schema.arguments] if schema else []
+    found, names = [], _operator(func).names
     for i, each in enumerate(args):
         tensors_in(each, found, names[i] if i < len(names) else "[%d]" % i)
     for name, each in kwargs.items():
@@ -63,14 +85,11 @@ def arguments(func, args, kwargs):
 def written_arguments(func, args, kwargs):
     """The arguments that the operator changes, as its schema says."""
     found = []
-    schema = getattr(func, "_schema", None)
-    for i, argument in enumerate(schema.arguments if schema else ()):
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
+    for i, name in _operator(func).written:
         if i < len(args):
-            tensors_in(args[i], found, argument.name)
-        elif argument.name in kwargs:
-            tensors_in(kwargs[argument.name], found, argument.name)
+            tensors_in(args[i], found, name)
+        elif name in kwargs:
+            tensors_in(kwargs[name], found, name)
     return found
 
 
@@ -82,8 +101,9 @@ class Ops(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        name = name_of(func)
-        if getattr(func, "namespace", "aten") not in _COUNTED:
+        operator = _operator(func)
+        name = operator.name
+        if not operator.is_counted:
             self.watch.forget()
         if not self.watch.is_looking() or name in self.deny or self.watch.denies_modules():
             return func(*args, **kwargs)

@@ -14,7 +14,6 @@ softmax is NaN, and seen then.
 import _thread
 import atexit
 import collections
-import contextlib
 import itertools
 import math
 import os
@@ -40,20 +39,57 @@ CALLS_A_LINE = 256
 _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.dirname(torch.__file__) + os.sep)
 
 
+class _IsOurs(dict):
+    """Of files with names; code that is made as it is needed has none."""
+
+    def __missing__(self, name):
+        self[name] = name.startswith(_OURS)
+        return self[name]
+
+
+_IS_OURS = _IsOurs()
+
+
 def _site():
     """["train.py:88 in forward", …]: innermost first, without torch and this."""
     found, frame = [], sys._getframe(2)
     while frame is not None and len(found) < SITE_FRAMES:
         code = frame.f_code
-        if not code.co_filename.startswith(_OURS) and not code.co_filename.startswith("<"):
-            found.append("%s:%d in %s" % (code.co_filename, frame.f_lineno, code.co_name))
+        name = code.co_filename
+        if name[:1] != "<" and not _IS_OURS[name]:
+            found.append("%s:%d in %s" % (name, frame.f_lineno, code.co_name))
         frame = frame.f_back
     return found
+
+
+_ORDINARY = (torch.Tensor, torch.nn.Parameter)
+_UNDISPATCHED = getattr(torch._C, "_DisableTorchDispatch", torch.no_grad)
+_DTYPES = {}
+
+
+def _name_of_dtype(dtype):
+    if dtype not in _DTYPES:
+        _DTYPES[dtype] = str(dtype).replace("torch.", "")
+    return _DTYPES[dtype]
 
 
 def _is_compiling():
     compiler = getattr(torch, "compiler", None)
     return bool(compiler and getattr(compiler, "is_compiling", lambda: False)())
+
+
+class _Unseen:
+    __slots__ = ("here", "before")
+
+    def __init__(self, here):
+        self.here = here
+
+    def __enter__(self):
+        self.before = getattr(self.here, "is_quiet", False)
+        self.here.is_quiet = True
+
+    def __exit__(self, *_):
+        self.here.is_quiet = self.before
 
 
 class _Nobody:
@@ -345,15 +381,9 @@ class Watch:
 
     # ---- steps ----
 
-    @contextlib.contextmanager
     def _unseen(self):
         """What this does with tensors is no operator of the program's."""
-        before = getattr(self._here, "is_quiet", False)
-        self._here.is_quiet = True
-        try:
-            yield
-        finally:
-            self._here.is_quiet = before
+        return _Unseen(self._here)
 
     def is_looking(self):
         return self._is_due and not getattr(self._here, "is_quiet", False)
@@ -555,21 +585,27 @@ class Watch:
 
         is_written: by the call that has just ended."""
         found = []
-        with self._unseen(), torch.no_grad():
+        with self._unseen():
             for what, x in tensors:
                 if not isinstance(x, torch.Tensor):
                     continue
                 try:
-                    p = stats.plain(x)
-                    numbers = None if p is None else self._looked.get(p, self._numbers, is_written)
+                    numbers = self._numbers_of(x, is_written)
                 except (RuntimeError, NotImplementedError, TypeError, AttributeError):
                     self._unread += 1
                     continue
                 if numbers is None:
                     continue
-                found.append({"side": side, "what": what or side, "dtype": str(x.dtype).replace("torch.", ""),
+                found.append({"side": side, "what": what or side, "dtype": _name_of_dtype(x.dtype),
                               "shape": list(x.shape), "numbers": numbers})
         return found
+
+    def _numbers_of(self, x, is_written):
+        """None where it has none. Where modules' hooks look, what is done here would be dispatched to this, too:
+        of ordinary tensors nothing is; others need what they bring."""
+        with _UNDISPATCHED() if type(x) in _ORDINARY else torch.no_grad():
+            p = stats.plain(x)
+            return None if p is None else self._looked.get(p, self._numbers, is_written)
 
     def _add(self, phase, module, kind, op, tensors, site, makes_masks=False, is_comm=False):
         if not tensors and not is_comm:
