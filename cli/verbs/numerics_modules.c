@@ -302,8 +302,8 @@ static void show_stop(FILE *out, const struct cw_tensor_lines_file *f, const jso
 
 	fprintf(out, "%s\n", numerics_modules_stop(f, stop, text, sizeof(text)));
 	if (n - from)
-		fprintf(out, "  the last %zu of %zu lines of the program before that:\n", n - from,
-			n);
+		fprintf(out, "  the last %zu of %zu line%s of the program before that:\n", n - from,
+			n, plural(n));
 	for (size_t i = from; i < n; i++) {
 		const json_t *line = json_array_get(lines, i);
 		struct line l = begin(text, sizeof(text));
