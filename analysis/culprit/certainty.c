@@ -11,6 +11,7 @@
 
 #include "analysis/align/position.h"
 #include "analysis/culprit/call_order.h"
+#include "analysis/culprit/process_mates.h"
 #include "model/death.h"
 
 /* One communicator is asked about for so long; stall.c asks once in it. */
@@ -104,7 +105,8 @@ static enum cw_confidence majority_allows(const struct diagnosis *diag)
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 
-	if (diag->main->detail == CW_DETAIL_INSIDE_OTHER_CALL || is_held_by_device(diag))
+	if (diag->main->detail == CW_DETAIL_INSIDE_OTHER_CALL || is_held_by_device(diag) ||
+	    process_mates_have_another_outside(diag->s, diag->main->rank, diag->is_culprit))
 		return CW_CONFIDENCE_LIKELY;
 	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }

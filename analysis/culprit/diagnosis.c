@@ -17,6 +17,7 @@
 #include "analysis/culprit/alternatives.h"
 #include "analysis/culprit/call_order.h"
 #include "analysis/culprit/chain.h"
+#include "analysis/culprit/process_mates.h"
 #include "analysis/culprit/shut_gate.h"
 
 /* Waits this much younger than the oldest are of the same event. */
@@ -286,18 +287,22 @@ static int blame_node(struct diagnosis *diag)
 }
 
 /* Others in the same plight, waited for by some of the same ranks for about as long. */
+static int64_t slack_of(const struct diagnosis *diag)
+{
+	int64_t slack = (diag->s->snap->now_ns - diag->main->since_ns) / 2;
+
+	return slack < SAME_EVENT_NS ? SAME_EVENT_NS : slack;
+}
+
 static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 {
 	const struct finding *m = diag->main;
-	int64_t slack = (diag->s->snap->now_ns - m->since_ns) / 2;
 
 	if (f->verdict_class != m->verdict_class || f->rank == CW_SNAP_NONE)
 		return false;
 	if (f->is_late && !m->is_late)
 		return false;
-	if (slack < SAME_EVENT_NS)
-		slack = SAME_EVENT_NS;
-	return f->since_ns <= m->since_ns + slack;
+	return f->since_ns <= m->since_ns + slack_of(diag);
 }
 
 /* Data come to the root last, or do not need it: that it alone is left says nothing of it. */
@@ -395,15 +400,17 @@ static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *r
 		    cw_snap_rank_shares_process(culprit, &s->snap->ranks[f->rank]))
 			ranks[n++] = f->rank;
 	}
+	if (diag->main->detail == CW_DETAIL_OUTSIDE_NCCL && diag->main->since_ns)
+		n += process_mates_list_idle(s, diag->main->rank, slack_of(diag), &ranks[n]);
 	return n;
 }
 
 static int blame_missing(struct diagnosis *diag)
 {
 	const struct scene *s = diag->s;
-	uint32_t *ranks =
-		cw_arena_new_array(&diag->s->arena, uint32_t,
-				   (size_t)diag->n_related + s->snap->n_ranks + s->n_findings + 2);
+	uint32_t *ranks = cw_arena_new_array(
+		&diag->s->arena, uint32_t,
+		(size_t)diag->n_related + 2 * (size_t)s->snap->n_ranks + s->n_findings + 2);
 	uint32_t n = 0, common;
 
 	if (!ranks)

@@ -211,3 +211,59 @@ Test(verdict_apart, a_process_none_of_whose_ranks_comes_is_told_once)
 	cr_assert_eq(list.n, 1);
 	expect_nth(0, CW_CLASS_NEVER_ENTERED, "4-7", "0-3");
 }
+
+/* Ranks 4 to 7 are one process; for 6 and 7 nobody waits, and they last got on so long ago. */
+static void two_are_not_waited_for(int64_t idle_ns)
+{
+	struct sb_comm *rest;
+
+	for (uint32_t m = 0; m < 2; m++) {
+		struct sb_comm *pair = sb_comm(b, "pair", m, 2, 4, 41);
+
+		sb_all_wait_but(pair, 1, 90 * SB_S);
+		pair->members[1].age_ns = 91 * SB_S;
+	}
+	rest = sb_comm(b, "rest", 6, 2, 1, 41);
+	rest->members[0].age_ns = rest->members[1].age_ns = idle_ns;
+	for (uint32_t m = 4; m < 8; m++) {
+		b->ranks[m].node = b->ranks[4].node;
+		b->ranks[m].pid = b->ranks[4].pid;
+		b->ranks[m].start_ticks = 7;
+	}
+}
+
+Test(verdict_apart, ranks_of_its_process_that_stand_as_long_do_not_come_either)
+{
+	two_are_not_waited_for(95 * SB_S);
+	judge_all();
+	cr_assert_eq(list.n, 1);
+	expect_nth(0, CW_CLASS_NEVER_ENTERED, "4-7", "0-1");
+	cr_expect_eq(list.v[0].confidence, CW_CONFIDENCE_CERTAIN);
+}
+
+/* They have work of their own, or had none for long: nobody knows whether it is the same thread. */
+Test(verdict_apart, ranks_of_its_process_that_got_on_since_or_stood_before_are_not_named)
+{
+	static const int64_t idle_ns[] = { 20 * SB_S, 900 * SB_S };
+
+	for (unsigned i = 0; i < 2; i++) {
+		two_are_not_waited_for(idle_ns[i]);
+		judge_all();
+		cr_assert_eq(list.n, 1);
+		expect_nth(0, CW_CLASS_NEVER_ENTERED, "4-5", "0-1");
+		cr_expect_eq(list.v[0].confidence, CW_CONFIDENCE_LIKELY);
+		teardown();
+		verdict_setup();
+	}
+}
+
+Test(verdict_apart, a_rank_of_its_process_in_a_call_is_not_named)
+{
+	two_are_not_waited_for(95 * SB_S);
+	for (uint32_t m = 6; m < 8; m++) {
+		b->ranks[m].host_call = b->comms[0]->usual;
+		b->ranks[m].host_call.enter_ns = SB_NOW - 95 * SB_S;
+	}
+	judge_all();
+	expect_nth(0, CW_CLASS_NEVER_ENTERED, "4-5", "0-1");
+}

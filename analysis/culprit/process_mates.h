@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process that drives several devices is as many ranks. Where one of its threads issues the calls
+ * of all, what holds that thread up holds up all of them, also those for whom nobody waits yet:
+ * their peers may be at calls before.
+ *
+ * Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/culprit/scene.h"
+
+/*
+ * Ranks of the culprit's process that do nothing either: in no call, waiting nowhere, held up by no
+ * device, and have been so about as long as it has, slack_ns more or less. Into ranks, which has
+ * room for all; how many. O(members of all comms) where the process is several ranks.
+ */
+uint32_t process_mates_list_idle(const struct scene *s, uint32_t culprit, int64_t slack_ns,
+				 uint32_t *ranks);
+
+/*
+ * One that is not among those in the wrong (by rank) is outside of NCCL: what it has launched may
+ * be all that it waits for, or the thread that should go on with it be the one that is held up.
+ */
+bool process_mates_have_another_outside(const struct scene *s, uint32_t culprit,
+					const bool *is_culprit);
