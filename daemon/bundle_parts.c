@@ -24,15 +24,46 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
 						      cw_json_str(head, "job", ""), ret) == 0;
 }
 
+/* A turn of the loop has time for these; nodes of more GPUs are few. */
+#define RANKS_MAX 16u
+
+static int32_t at_least(int32_t v, int32_t least)
+{
+	return v < least ? least : v;
+}
+
+static bool is_newer(const struct cw_record *a, const struct cw_record *b)
+{
+	return cw_record_header(a)->created_wall_ns > cw_record_header(b)->created_wall_ns;
+}
+
+/* Of several processes that say they are one rank the one that lives, else the newest. */
+static bool is_told_by_another(struct cw_record *const *records, uint32_t n, uint32_t n_living,
+			       uint32_t i)
+{
+	int32_t rank = cw_record_header(records[i])->rank_label;
+
+	for (uint32_t k = 0; k < n && rank >= 0; k++) {
+		if (k == i || cw_record_header(records[k])->rank_label != rank)
+			continue;
+		if ((k < n_living) != (i < n_living)
+			    ? k < n_living
+			    : is_newer(records[k], records[i]) ||
+				      (k < i && !is_newer(records[i], records[k])))
+			return true;
+	}
+	return false;
+}
+
 static struct cw_looks_source source_of(const struct cw_record *record,
 					const struct cw_looks_count *n)
 {
 	const struct cw_rec_header *h = cw_record_header(record);
 
 	return (struct cw_looks_source){
-		.rank = h->rank_label,
-		.pid = (int32_t)h->pid,
-		.world_size = h->world_size_label,
+		.rank = at_least(h->rank_label, -1),
+		.pid = at_least((int32_t)h->pid, 0),
+		.world_size = at_least(h->world_size_label, -1),
 		.n_ops = h->ring_ticket,
 		.n_looks = n->newest,
 		.n_kept = n->kept,
@@ -46,10 +77,10 @@ static json_t *summaries_of(const struct cw_node *node, const struct cw_job_id *
 {
 	_cleanup_(cw_looks_fini) struct cw_looks looks = { .looks = NULL };
 	struct cw_record *records[CW_JOB_NUMBERS_RANKS];
-	struct cw_looks_source sources[CW_JOB_NUMBERS_RANKS];
+	struct cw_looks_source sources[RANKS_MAX];
 	_cleanup_(freep) char *text = NULL;
 	struct cw_numerics_job all;
-	uint32_t n, n_living;
+	uint32_t n, n_living, n_taken = 0;
 	json_t *doc;
 
 	n = cw_job_numbers_records(cw_node_numbers(node), job, records, &n_living,
@@ -57,9 +88,15 @@ static json_t *summaries_of(const struct cw_node *node, const struct cw_job_id *
 	for (uint32_t i = 0; i < n; i++) {
 		struct cw_looks_count count;
 
+		if (is_told_by_another(records, n, n_living, i))
+			continue;
+		if (n_taken == RANKS_MAX) {
+			head->n_left_out++;
+			continue;
+		}
 		if (cw_looks_add(&looks, records[i], &count) < 0)
 			return NULL;
-		sources[i] = source_of(records[i], &count);
+		sources[n_taken++] = source_of(records[i], &count);
 	}
 	all = cw_looks_job(&looks);
 	if (!all.n_looks)

@@ -15,6 +15,7 @@ struct source {
 	struct cw_record *record;
 	struct cw_rec_summary summaries[CW_REC_SUMMARIES];
 	struct cw_numerics_look looks[CW_REC_SUMMARIES];
+	bool has_met[CW_REC_SUMMARIES]; /* the op it is of */
 	size_t n;
 };
 
@@ -154,14 +155,15 @@ static void on_op(const struct cw_rec_op *op, void *user)
 		const struct cw_rec_summary *s = &f->summaries[low];
 		struct cw_numerics_look *look = &f->looks[low];
 
-		if ((uint16_t)s->comm_generation != op->comm_generation || s->kind != op->kind ||
-		    s->seq != op->seq)
+		/* A record may have any number of ops that say they are this one. */
+		if (f->has_met[low] || (uint16_t)s->comm_generation != op->comm_generation ||
+		    s->kind != op->kind || s->seq != op->seq)
 			continue;
+		f->has_met[low] = true;
 		look->redop = op->redop;
 		look->root_or_peer = op->root_or_peer;
 		look->at_ns = wall_of(f->record, op->enter_ns);
-		if (!look->site)
-			look->site = site_of(f, op);
+		look->site = site_of(f, op);
 	}
 }
 

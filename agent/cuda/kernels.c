@@ -51,6 +51,17 @@ static bool load(struct cw_kernels *k)
 	return r == CUDA_SUCCESS;
 }
 
+/* Also where that failed, or is under way: each is tried once. */
+static struct cw_kernels *find(CUcontext context)
+{
+	uint32_t n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n && i < CW_REC_SUMMARY_FIRSTS; i++)
+		if (__atomic_load_n(&table[i].context, __ATOMIC_ACQUIRE) == context)
+			return &table[i];
+	return NULL;
+}
+
 void cw_kernels_load(CUcontext context, uint64_t pages)
 {
 	struct cw_kernels *k;
@@ -58,7 +69,7 @@ void cw_kernels_load(CUcontext context, uint64_t pages)
 
 	if (!has_functions())
 		return;
-	k = cw_kernels_of(context);
+	k = find(context);
 	if (k) {
 		if (pages)
 			k->pages = pages;
@@ -70,9 +81,9 @@ void cw_kernels_load(CUcontext context, uint64_t pages)
 		return;
 	}
 	k = &table[i];
-	k->context = context;
 	k->pages = pages;
 	k->ordinal = i;
+	__atomic_store_n(&k->context, context, __ATOMIC_RELEASE);
 	if (load(k))
 		__atomic_store_n(&k->is_ready, 1, __ATOMIC_RELEASE);
 }
@@ -85,13 +96,18 @@ bool cw_kernels_may_launch(CUstream stream)
 	       status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-bool cw_kernels_launch(struct cw_kernels *k, CUfunction fn, uint32_t blocks, uint32_t threads,
-		       CUstream stream, void *param)
+static bool launch(CUfunction fn, uint32_t blocks, uint32_t threads, CUstream stream, void *param)
 {
 	void *params[] = { param };
 
-	if (cw_cuda.launch(fn, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL) ==
-	    CUDA_SUCCESS)
+	return cw_cuda.launch(fn, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL) ==
+	       CUDA_SUCCESS;
+}
+
+bool cw_kernels_launch(struct cw_kernels *k, CUfunction fn, uint32_t blocks, uint32_t threads,
+		       CUstream stream, void *param)
+{
+	if (launch(fn, blocks, threads, stream, param))
 		return true;
 	__atomic_store_n(&k->is_ready, 0, __ATOMIC_RELEASE);
 	return false;
@@ -107,9 +123,13 @@ static uint32_t blocks_for(const struct cw_summary_args *args)
 	return blocks < CW_SUM_BLOCKS ? (uint32_t)blocks : CW_SUM_BLOCKS;
 }
 
-bool cw_kernels_sum(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args,
-		    bool is_alone)
+bool cw_kernels_sum(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args)
 {
-	return cw_kernels_launch(k, k->summary, is_alone ? 1 : blocks_for(args), CW_SUM_THREADS,
-				 stream, args);
+	return cw_kernels_launch(k, k->summary, blocks_for(args), CW_SUM_THREADS, stream, args);
+}
+
+bool cw_kernels_sum_for_program(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args,
+				bool is_alone)
+{
+	return launch(k->summary, is_alone ? 1 : blocks_for(args), CW_SUM_THREADS, stream, args);
 }

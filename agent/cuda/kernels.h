@@ -38,13 +38,15 @@ struct cw_kernels *cw_kernels_of(const void *context);
  */
 bool cw_kernels_may_launch(CUstream stream);
 
-/*
- * Launches the summary of a tensor, in as many blocks as it is worth, or one: alone, which needs no
- * scratch area. False as below.
- */
+/* Launches the summary of a tensor, in as many blocks as it is worth. False as below. */
 struct cw_summary_args;
-bool cw_kernels_sum(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args,
-		    bool is_alone);
+bool cw_kernels_sum(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args);
+/*
+ * The same on a stream that a program names; is_alone: in one block, which needs no scratch area.
+ * False: nothing was launched, which says nothing of the context.
+ */
+bool cw_kernels_sum_for_program(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args,
+				bool is_alone);
 
 /* Launches fn with one parameter. On an error nothing is launched in that context any more. */
 bool cw_kernels_launch(struct cw_kernels *k, CUfunction fn, uint32_t blocks, uint32_t threads,

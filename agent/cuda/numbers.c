@@ -16,6 +16,8 @@
  */
 static void *streams[CW_SUM_STREAMS];
 
+#define PER_THREAD_STREAM ((void *)(uintptr_t)2) /* CU_STREAM_PER_THREAD */
+
 static bool is_wanted;
 
 bool cw_numbers_are_wanted(void)
@@ -52,6 +54,8 @@ static uint32_t place_of(void *stream)
 {
 	void *wanted = (char *)stream + 1;
 
+	if (stream == PER_THREAD_STREAM)
+		return CW_SUM_STREAMS; /* as many streams as there are threads */
 	for (uint32_t i = 0; i < CW_SUM_STREAMS; i++) {
 		void *found = __atomic_load_n(&streams[i], __ATOMIC_ACQUIRE);
 
@@ -89,7 +93,7 @@ bool collwatch_numbers(uint64_t data, uint64_t elements, int dtype, void *stream
 		/* Contexts have scratch areas of their own, and streams belong to one. */
 		place = place_of(stream);
 		args.slot = CW_REC_SUMMARY_RING + place;
-		is_launched = cw_kernels_sum(k, stream, &args, place == CW_SUM_STREAMS);
+		is_launched = cw_kernels_sum_for_program(k, stream, &args, place == CW_SUM_STREAMS);
 	}
 	errno = saved_errno;
 	return is_launched;

@@ -16,9 +16,9 @@ bool cw_numbers_are_wanted(void);
 
 /*
  * Exported. Loads the kernel into the context that is current; false: not there yet, and it is
- * loaded with the next communicator of the context. Loading can block behind a kernel of NCCL that
- * waits for its peers: call it where nothing runs on the device, before training. Any thread; keeps
- * errno.
+ * loaded with the next communicator of the context (without COLLWATCH_PROGRESS=off). Loading can
+ * block behind a kernel of NCCL that waits for its peers: call it where nothing runs on the device,
+ * before training. Any thread; keeps errno.
  */
 CW_EXPORT bool collwatch_numbers_load(void);
 

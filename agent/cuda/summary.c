@@ -245,7 +245,7 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 	if (!is_output)
 		args.first_out = entry_address(k, k->ordinal);
 	/* On an error the entry stays taken: whether the kernel runs is not known. */
-	if (!cw_kernels_sum(k, desc->stream, &args, false))
+	if (!cw_kernels_sum(k, desc->stream, &args))
 		return 0;
 	return CW_REC_SUMMARY_FIRSTS + args.slot + 1;
 }

@@ -287,22 +287,18 @@ static int blame_node(struct diagnosis *diag)
 }
 
 /* Others in the same plight, waited for by some of the same ranks for about as long. */
-static int64_t slack_of(const struct diagnosis *diag)
-{
-	int64_t slack = (diag->s->snap->now_ns - diag->main->since_ns) / 2;
-
-	return slack < SAME_EVENT_NS ? SAME_EVENT_NS : slack;
-}
-
 static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 {
 	const struct finding *m = diag->main;
+	int64_t slack = (diag->s->snap->now_ns - m->since_ns) / 2;
 
 	if (f->verdict_class != m->verdict_class || f->rank == CW_SNAP_NONE)
 		return false;
 	if (f->is_late && !m->is_late)
 		return false;
-	return f->since_ns <= m->since_ns + slack_of(diag);
+	if (slack < SAME_EVENT_NS)
+		slack = SAME_EVENT_NS;
+	return f->since_ns <= m->since_ns + slack;
 }
 
 /* Data come to the root last, or do not need it: that it alone is left says nothing of it. */
@@ -401,7 +397,7 @@ static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *r
 			ranks[n++] = f->rank;
 	}
 	if (diag->main->detail == CW_DETAIL_OUTSIDE_NCCL && diag->main->since_ns)
-		n += process_mates_list_idle(s, diag->main->rank, slack_of(diag), &ranks[n]);
+		n += process_mates_list_idle(s, diag->main->rank, &ranks[n]);
 	return n;
 }
 

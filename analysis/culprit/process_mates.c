@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/culprit/process_mates.h"
 
+/* A thread comes to all its devices in a step. It does not grow with the wait: who gets on later
+ * has a life of its own. */
+#define STEP_NS (INT64_C(15) * 1000000000)
+
 static bool is_idle(const struct scene *s, uint32_t rank)
 {
 	return s->snap->ranks[rank].host_call.kind == CW_OP_NONE && !waitgraph_waits(&s->g, rank) &&
@@ -21,8 +25,7 @@ static int64_t last_headway(const struct scene *s, uint32_t rank)
 	return last_ns;
 }
 
-uint32_t process_mates_list_idle(const struct scene *s, uint32_t culprit, int64_t slack_ns,
-				 uint32_t *ranks)
+uint32_t process_mates_list_idle(const struct scene *s, uint32_t culprit, uint32_t *ranks)
 {
 	const struct cw_snap_rank *one = &s->snap->ranks[culprit];
 	int64_t stood_still_ns = 0;
@@ -37,22 +40,21 @@ uint32_t process_mates_list_idle(const struct scene *s, uint32_t culprit, int64_
 		if (!stood_still_ns)
 			stood_still_ns = last_headway(s, culprit);
 		apart_ns = last_headway(s, r) - stood_still_ns;
-		if (apart_ns <= slack_ns && -apart_ns <= slack_ns)
+		if (apart_ns <= STEP_NS && -apart_ns <= STEP_NS)
 			ranks[n++] = r;
 	}
 	return n;
 }
 
-bool process_mates_have_another_outside(const struct scene *s, uint32_t culprit,
-					const bool *is_culprit)
+bool process_mates_may_be_more(const struct scene *s, uint32_t culprit)
 {
 	const struct cw_snap_rank *one = &s->snap->ranks[culprit];
 
 	for (uint32_t r = 0; r < s->snap->n_ranks; r++) {
 		const struct cw_snap_rank *other = &s->snap->ranks[r];
 
-		if (!is_culprit[r] && other->host_call.kind == CW_OP_NONE &&
-		    cw_snap_rank_shares_process(one, other))
+		if (r != culprit && other->host_call.kind == CW_OP_NONE &&
+		    !waitgraph_is_missing(&s->g, r) && cw_snap_rank_shares_process(one, other))
 			return true;
 	}
 	return false;

@@ -15,15 +15,14 @@
 
 /*
  * Ranks of the culprit's process that do nothing either: in no call, waiting nowhere, held up by no
- * device, and have been so about as long as it has, slack_ns more or less. Into ranks, which has
- * room for all; how many. O(members of all comms) where the process is several ranks.
+ * device, and have been so as long as it has, a step more or less. Into ranks, which has room for
+ * all; how many. O(members of all comms) where the process is several ranks.
  */
-uint32_t process_mates_list_idle(const struct scene *s, uint32_t culprit, int64_t slack_ns,
-				 uint32_t *ranks);
+uint32_t process_mates_list_idle(const struct scene *s, uint32_t culprit, uint32_t *ranks);
 
 /*
- * One that is not among those in the wrong (by rank) is outside of NCCL: what it has launched may
- * be all that it waits for, or the thread that should go on with it be the one that is held up.
+ * One for whom nobody waits is outside of NCCL: what it has launched may be all that it waits for,
+ * or the thread that should go on with it be the one that is held up. So who has not come is not
+ * proven, whether it is named or not.
  */
-bool process_mates_have_another_outside(const struct scene *s, uint32_t culprit,
-					const bool *is_culprit);
+bool process_mates_may_be_more(const struct scene *s, uint32_t culprit);

@@ -57,10 +57,12 @@ int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct
 
 	*ret = (struct cw_numerics_input){ .sources = NULL };
 	if (r == 0 && !bundle.summaries)
-		return cw_err_set(err, ENODATA,
-				  "%s: no tensor summaries in this bundle: the job ran without "
-				  "COLLWATCH_SUMMARY, or its leader had none of its ranks",
-				  path);
+		return cw_err_set(
+			err, ENODATA,
+			"%s: no tensor summaries in this bundle: the job ran without "
+			"COLLWATCH_SUMMARY, its leader had none of its ranks, or they were too "
+			"much for a copy: ask on the node that keeps the bundle",
+			path);
 	if (r == 0)
 		r = take(path, bundle.summaries, ret, &why);
 	if (r < 0)

@@ -263,11 +263,12 @@ void numerics_modules_show_call(FILE *out, const json_t *frame)
 	const json_t *tensor, *site = json_array_get(json_object_get(frame, "site"), 0);
 	size_t i;
 
+	add(&l, "step %" JSON_INTEGER_FORMAT ", %s: ", cw_json_int(frame, "step", -1),
+	    cw_json_str(frame, "phase", "?"));
 	add_call(&l, frame);
 	if (json_is_string(site))
 		add(&l, ", from %s", json_string_value(site));
-	fprintf(out, "    step %" JSON_INTEGER_FORMAT ", %s: %s\n", cw_json_int(frame, "step", -1),
-		cw_json_str(frame, "phase", "?"), end(&l));
+	fprintf(out, "    %s\n", end(&l));
 	json_array_foreach (json_object_get(frame, "tensors"), i, tensor)
 		show_tensor(out, tensor);
 }

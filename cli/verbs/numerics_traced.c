@@ -19,6 +19,7 @@
 /* 5 KiB each, in memory. */
 #define DOC_CALLS_MAX 50000u
 #define STEPS_TEXT_BYTES 512
+#define STEP_BYTES 21 /* of the longest, and a comma or hyphen */
 
 static int parse_step(const char **text, int64_t *ret)
 {
@@ -95,9 +96,11 @@ static void show_heading(struct showing *s, int64_t step)
 	name_rank(s->file, name, sizeof(name));
 	fprintf(s->out, "%s, each call of step %" PRId64, name, step);
 	for (uint32_t i = 0; i < s->file->n_traces; i++)
-		if (s->file->traces[i].step == step && s->file->traces[i].n_lost)
+		if (s->file->traces[i].step == step && s->file->traces[i].n_lost) {
 			fprintf(s->out, " but the last %" PRIu64 ", for which there was no room",
 				s->file->traces[i].n_lost);
+			break;
+		}
 	fprintf(s->out, ":\n");
 }
 
@@ -113,18 +116,24 @@ static int on_show(const char *kind, json_t *line, void *user)
 	return 0;
 }
 
-/* "1,3,10-20" */
-static void name_steps(const struct cw_tensor_lines_file *f, char *buf, size_t len)
+/* "1,3,10-20", as --trace-steps takes it; of more than that takes the first. True: all of them. */
+static bool name_steps(const struct cw_tensor_lines_file *f, char *buf, size_t len)
 {
+	uint32_t n = 0;
+
 	*buf = '\0';
 	for (uint32_t i = 0, end; i < f->n_traces; i = end) {
+		if (n++ == NUMERICS_STEPS_MAX || strlen(buf) + 2 * STEP_BYTES >= len)
+			return false;
 		end = i + 1;
-		while (end < f->n_traces && f->traces[end].step == f->traces[end - 1].step + 1)
+		while (end < f->n_traces && f->traces[end].step > f->traces[end - 1].step &&
+		       f->traces[end].step - 1 == f->traces[end - 1].step)
 			end++;
 		cw_text_append(buf, len, "%s%" PRId64, i ? "," : "", f->traces[i].step);
 		if (end - i > 1)
 			cw_text_append(buf, len, "-%" PRId64, f->traces[end - 1].step);
 	}
+	return true;
 }
 
 /* Which steps are there, of the first rank that has some. */
@@ -134,6 +143,7 @@ static void show_there(FILE *out, const struct cw_tensor_lines *in)
 	char name[STEPS_TEXT_BYTES], steps[STEPS_TEXT_BYTES];
 	uint64_t n_calls = 0;
 	uint32_t n = 0;
+	bool are_all;
 
 	for (uint32_t i = 0; i < in->n; i++) {
 		n += in->files[i].n_traces != 0;
@@ -145,12 +155,12 @@ static void show_there(FILE *out, const struct cw_tensor_lines *in)
 	for (uint32_t i = 0; i < first->n_traces; i++)
 		n_calls += first->traces[i].n_calls;
 	name_rank(first, name, sizeof(name));
-	name_steps(first, steps, sizeof(steps));
-	fprintf(out, "%s has each call of step%s %s, %" PRIu64 " in all", name,
-		first->n_traces == 1 ? "" : "s", steps, n_calls);
+	are_all = name_steps(first, steps, sizeof(steps));
+	fprintf(out, "%s has each call of step%s %s%s, %" PRIu64 " in all", name,
+		first->n_traces == 1 ? "" : "s", steps, are_all ? "" : " and others", n_calls);
 	if (n > 1)
 		fprintf(out, " (and %u more rank%s)", n - 1, n == 2 ? "" : "s");
-	fprintf(out, ": --trace-steps %s shows them\n", steps);
+	fprintf(out, ": --trace-steps %s shows them\n", are_all ? steps : "all");
 }
 
 void numerics_traced_show(FILE *out, const struct cw_tensor_lines *in,

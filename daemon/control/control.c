@@ -89,24 +89,31 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 	succeed(a, doc);
 }
 
-/* How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot,
- * and that more than tensors. */
-enum { REPORT_WHOLE, REPORT_NO_SUMMARIES, REPORT_NO_SNAPSHOT, REPORT_NO_STACKS, REPORT__MAX };
+/*
+ * How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot,
+ * and that more than tensors.
+ */
+static const struct report_size {
+	bool has_stacks, has_snapshot, has_summaries;
+} report_sizes[] = {
+	{ true, true, true },   { true, true, false },   { true, false, true },
+	{ true, false, false }, { false, false, false },
+};
 
-static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b, int size)
+static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b,
+			  const struct report_size *size)
 {
 	json_t *path = json_object_get(b->incident, "bundle");
 	json_t *none = json_null();
 	json_t *evidence = b->evidence ? json_incref(b->evidence) : json_array();
 
-	return json_pack("{s:O, s:s, s:O, s:o, s:O, s:O, s:O, s:O, s:O}", "path",
-			 path ? path : none, "host", s->node_name, "incident",
-			 b->incident ? b->incident : none, "evidence", evidence, "snapshot",
-			 size < REPORT_NO_SNAPSHOT && b->snapshot ? b->snapshot : none, "stacks",
-			 size < REPORT_NO_STACKS && b->stacks ? b->stacks : none, "epitaph",
-			 b->epitaph ? b->epitaph : none, "ops",
-			 size < REPORT_NO_STACKS && b->ops ? b->ops : none, "summaries",
-			 size == REPORT_WHOLE && b->summaries ? b->summaries : none);
+	return json_pack(
+		"{s:O, s:s, s:O, s:o, s:O, s:O, s:O, s:O, s:O}", "path", path ? path : none, "host",
+		s->node_name, "incident", b->incident ? b->incident : none, "evidence", evidence,
+		"snapshot", size->has_snapshot && b->snapshot ? b->snapshot : none, "stacks",
+		size->has_stacks && b->stacks ? b->stacks : none, "epitaph",
+		b->epitaph ? b->epitaph : none, "ops", size->has_stacks && b->ops ? b->ops : none,
+		"summaries", size->has_summaries && b->summaries ? b->summaries : none);
 }
 
 static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,
@@ -128,11 +135,11 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 		cw_bundle_fini(&bundle);
 		return;
 	}
-	succeed(a, report_doc(s, &bundle, REPORT_WHOLE));
-	for (int size = REPORT_NO_SUMMARIES; size < REPORT__MAX && a->json && a->code != CODE_OK;
-	     size++) {
+	for (size_t i = 0; i < sizeof(report_sizes) / sizeof(report_sizes[0]); i++) {
 		cw_control_answer_fini(a);
-		succeed(a, report_doc(s, &bundle, size));
+		succeed(a, report_doc(s, &bundle, &report_sizes[i]));
+		if (!a->json || a->code == CODE_OK)
+			break;
 	}
 	cw_bundle_fini(&bundle);
 }

@@ -106,6 +106,16 @@ static struct cw_op_row *row_of(struct cw_op_stats *stats, const struct cw_recor
 	return row;
 }
 
+/* A record may say anything, and what is added up is never to turn over. */
+#define MAX_OP_BYTES (UINT64_C(1) << 50)
+#define MAX_CALL_NS (UINT64_C(7) * 24 * 3600 * CW_NS_PER_S)
+#define MAX_LOST_A_LOOK (UINT64_C(1) << 32)
+
+static uint64_t at_most(uint64_t v, uint64_t most)
+{
+	return v < most ? v : most;
+}
+
 static bool is_counted(unsigned kind)
 {
 	return cw_op_is_collective(kind) || cw_op_is_p2p(kind);
@@ -114,7 +124,7 @@ static bool is_counted(unsigned kind)
 static void add_op(struct cw_op_sums *to, const struct cw_rec_op *op, uint64_t call_ns)
 {
 	to->ops++;
-	to->bytes += op->bytes;
+	to->bytes += at_most(op->bytes, MAX_OP_BYTES);
 	to->call_ns += call_ns;
 	cw_durations_add(&to->calls, call_ns);
 }
@@ -123,7 +133,7 @@ static void add_sized_op(struct cw_op_totals *totals, const struct cw_rec_op *op
 {
 	struct cw_op_sized *to = &totals->sized[op->kind][cw_op_stats_size_class(op->bytes)];
 
-	to->bytes += op->bytes;
+	to->bytes += at_most(op->bytes, MAX_OP_BYTES);
 	to->call_ns += call_ns;
 	to->calls[bucket_of(call_ns)]++;
 }
@@ -135,17 +145,17 @@ static void on_op(const struct cw_rec_op *op, void *user)
 	const struct cw_record_comm *comm = comm_of(s, op->comm, op->comm_generation);
 	struct cw_op_row *row;
 	int64_t took;
+	uint64_t call_ns;
 
 	if (!comm || !is_counted(op->kind) || (op->flags & never_ran))
 		return;
 	took = cw_record_time(s->record, op->return_ns) - cw_record_time(s->record, op->enter_ns);
-	if (took < 0)
-		took = 0;
-	add_op(&s->totals->kinds[op->kind], op, (uint64_t)took);
-	add_sized_op(s->totals, op, (uint64_t)took);
+	call_ns = took < 0 ? 0 : at_most((uint64_t)took, MAX_CALL_NS);
+	add_op(&s->totals->kinds[op->kind], op, call_ns);
+	add_sized_op(s->totals, op, call_ns);
 	row = row_of(s->stats, comm, op->kind, cw_op_stats_size_class(op->bytes));
 	if (row)
-		add_op(&row->sums, op, (uint64_t)took);
+		add_op(&row->sums, op, call_ns);
 }
 
 static void add_time(struct cw_op_sums *to, const struct cw_rec_time *t)
@@ -153,7 +163,7 @@ static void add_time(struct cw_op_sums *to, const struct cw_rec_time *t)
 	uint64_t took = t->end_ns - t->begin_ns;
 
 	to->timed++;
-	to->timed_bytes += t->bytes;
+	to->timed_bytes += at_most(t->bytes, MAX_OP_BYTES);
 	to->device_ns += took;
 	if (took > to->device_max_ns)
 		to->device_max_ns = took;
@@ -163,7 +173,7 @@ static void add_sized_time(struct cw_op_totals *totals, const struct cw_rec_time
 {
 	struct cw_op_sized *to = &totals->sized[t->kind][cw_op_stats_size_class(t->bytes)];
 
-	to->timed_bytes += t->bytes;
+	to->timed_bytes += at_most(t->bytes, MAX_OP_BYTES);
 	to->device_ns += t->end_ns - t->begin_ns;
 	to->device[bucket_of(t->end_ns - t->begin_ns)]++;
 }
@@ -195,6 +205,7 @@ void cw_op_stats_sample(struct cw_op_stats *stats, const struct cw_record *recor
 	s.comms = cw_record_comms(record, &s.n_comms);
 	/* What cannot be read is counted by whoever samples the record. */
 	(void)cw_record_each_returned(record, &stats->op_cursor, &lost, on_op, &s);
+	lost = at_most(lost, MAX_LOST_A_LOOK);
 	stats->lost += lost;
 	totals->lost += lost;
 	cw_record_each_time(record, &stats->time_cursor, on_time, &s);

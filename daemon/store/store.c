@@ -693,17 +693,18 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	if (!e)
 		return -ENOENT;
 	if (e->is_held) {
-		if (json_bytes(e->bundle.snapshot) <= MAX_SNAPSHOT_READ)
-			(void)cw_bundle_parse_texts(&e->bundle); /* else it is left out */
+		const bool is_read = json_bytes(e->bundle.snapshot) <= MAX_SNAPSHOT_READ;
+
+		/* It stays as it is held, in the memory that was counted. */
+		ret->snapshot = is_read ? json_incref(e->bundle.snapshot) : NULL;
+		ret->summaries = json_incref(e->bundle.summaries);
+		if (cw_bundle_parse_texts(ret) < 0)
+			return -ENOMEM;
 		ret->incident = json_incref(e->bundle.incident);
-		if (json_is_object(e->bundle.snapshot))
-			ret->snapshot = json_incref(e->bundle.snapshot);
 		ret->evidence = json_incref(e->bundle.evidence);
 		ret->stacks = json_incref(e->bundle.stacks);
 		ret->epitaph = json_incref(e->bundle.epitaph);
 		ret->ops = json_incref(e->bundle.ops);
-		if (json_is_object(e->bundle.summaries))
-			ret->summaries = json_incref(e->bundle.summaries);
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);

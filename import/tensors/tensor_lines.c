@@ -46,6 +46,8 @@ static struct cw_tensor_lines_trace *trace_of(struct cw_tensor_lines_file *to, i
 
 	if (n && to->traces[n - 1].step == step)
 		return &to->traces[n - 1];
+	if (n >= STEPS_MAX)
+		return NULL;
 	if (!(n & (n - 1))) {
 		grown = realloc(to->traces, (n ? 2 * (size_t)n : 1) * sizeof(*grown));
 		if (!grown)
@@ -62,7 +64,7 @@ static int on_trace(struct reader *r, const json_t *line)
 
 	if (!json_is_array(json_object_get(line, "tensors")))
 		return -EBADMSG;
-	if (r->to->n_traces == STEPS_MAX)
+	if (r->to->n_traces >= STEPS_MAX)
 		return -E2BIG;
 	t = trace_of(r->to, cw_tensor_line_number(line, "step", -1));
 	if (!t)

@@ -417,6 +417,7 @@ enum rule {
 	RULE_LINE,  /* a command line, unless it is one of ours */
 	RULE_PATH,
 	RULE_KERNEL, /* symbols of the kernel */
+	RULE_OWN,    /* names of ours, in letters and low lines, as they are */
 	RULE_ID,     /* of an incident */
 	RULE_SCHEMA,
 };
@@ -452,6 +453,7 @@ static const struct field {
 	{ "kernel_stack", RULE_KERNEL, NULL, NULL },
 	{ "wchan", RULE_KERNEL, NULL, NULL },
 	{ "syscall", RULE_KERNEL, NULL, NULL },
+	{ "columns", RULE_OWN, NULL, NULL },
 	{ "id", RULE_ID, "id", NULL },
 	{ "schema", RULE_SCHEMA, "schema", NULL },
 };
@@ -565,6 +567,13 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 	case RULE_SCHEMA:
 		if (strncmp(text, "collwatch.", 10) == 0 && text[strlen(text) - 1] == '1' &&
 		    strlen(text) < 24 && !has_stranger(a, text + 10)) {
+			fputs(text, out);
+			return;
+		}
+		break;
+	case RULE_OWN:
+		if (is_of_letters(text, "abcdefghijklmnopqrstuvwxyz0123456789_") &&
+		    strlen(text) < 16 && !known) {
 			fputs(text, out);
 			return;
 		}

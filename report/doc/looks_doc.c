@@ -352,9 +352,10 @@ static int read_ranks(const json_t *list, struct cw_arena *arena, struct cw_nume
 			return bad_doc(err, "a rank that is none");
 		ranks[i].rank = sources[i].rank;
 		ranks[i].is_whole = json_is_true(json_object_get(doc, "whole"));
+		/* Of two that say they are one rank, the first is believed. */
 		for (size_t k = 0; k < i && ranks[i].rank >= 0; k++)
 			if (ranks[k].rank == ranks[i].rank)
-				return bad_doc(err, "a rank twice");
+				ranks[i].rank = sources[i].rank = -1;
 	}
 	job->ranks = ranks;
 	job->n_ranks = (uint32_t)n;

@@ -16,9 +16,9 @@
 #include "model/arena.h"
 
 /* Of what is read. */
-#define CW_LOOKS_DOC_MAX_RANKS 4096u
+#define CW_LOOKS_DOC_MAX_RANKS 1024u
 #define CW_LOOKS_DOC_MAX_COMMS 65536u
-#define CW_LOOKS_DOC_MAX_LOOKS (1u << 20)
+#define CW_LOOKS_DOC_MAX_LOOKS (1u << 17)
 /* Bytes of a call site that are kept. */
 #define CW_LOOKS_DOC_SITE_BYTES 256u
 

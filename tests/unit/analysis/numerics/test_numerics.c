@@ -167,6 +167,28 @@ Test(numerics, of_two_communicators_the_clock_decides_and_says_so)
 	cr_assert(said.is_first_by_clock);
 }
 
+/* A look has the time at which its call began, and a receive may have been posted long before. */
+Test(numerics, what_was_received_is_not_earlier_than_what_was_fed)
+{
+	struct cw_numerics_look *l = add(1, 0, 7, false, 1);
+
+	l->kind = CW_OP_SEND;
+	l->nans = 1;
+	l->at_ns = 500;
+	l = add(3, 0, 7, true, 1);
+	l->kind = CW_OP_RECV;
+	l->nans = 1;
+	l->at_ns = 400;
+	judge();
+	cr_assert_eq(said.n_firsts, 2, "who fed it is named, and who may have had it of another");
+	cr_assert_eq(first(0)->rank, 1);
+	l->at_ns = 600;
+	cw_numerics_report_fini(&said);
+	judge();
+	cr_assert_eq(said.n_firsts, 1);
+	cr_assert_eq(first(0)->rank, 1);
+}
+
 Test(numerics, names_all_that_nothing_orders)
 {
 	add(1, 0, 7, false, 1)->infs = 1;

@@ -199,3 +199,21 @@ Test(numerics_modules, the_document_has_it_all)
 	cr_expect(json_is_null(json_object_get(doc, "first")));
 	json_decref(doc);
 }
+
+Test(numerics_modules, a_call_is_one_line_whatever_the_file_says)
+{
+	json_t *call = parsed(
+		"{\"step\":1,\"phase\":\"\\u001b]0;x\\u0007\\nrank 7: fine\",\"module\":\"m\","
+		"\"class\":\"C\",\"op\":\"\",\"tensors\":[]}");
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	cr_assert_not_null(out);
+	numerics_modules_show_call(out, call);
+	fclose(out);
+	cr_expect_null(strchr(text, '\033'), "%s", text);
+	cr_expect_eq(strchr(text, '\n'), text + strlen(text) - 1, "%s", text);
+	free(text);
+	json_decref(call);
+}

@@ -53,6 +53,28 @@ Test(numerics_traced, what_are_no_steps_is_refused)
 	cr_expect_eq(steps.n, NUMERICS_STEPS_MAX);
 }
 
+/* What it names can be given back. */
+Test(numerics_traced, of_many_steps_it_says_all)
+{
+	struct cw_tensor_lines_trace traces[150];
+	struct cw_tensor_lines_file file = { .path = "a", .traces = traces, .n_traces = 150 };
+	struct cw_tensor_lines in = { .files = &file, .n = 1 };
+	struct numerics_steps none = { .n = 0 };
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	cr_assert_not_null(out);
+	for (int i = 0; i < 150; i++)
+		traces[i] = (struct cw_tensor_lines_trace){ .step = INT64_MAX - 300 + 2 * i };
+	numerics_traced_show(out, &in, &none);
+	fclose(out);
+	cr_expect_not_null(strstr(text, " and others, 0 in all: --trace-steps all shows them\n"),
+			   "%s", text);
+	cr_expect_null(strstr(text, ", and"), "%s", text);
+	free(text);
+}
+
 Test(numerics_traced, says_which_steps_are_there)
 {
 	struct cw_tensor_lines_trace traces[] = { { .step = 1, .n_calls = 5 },

@@ -233,6 +233,22 @@ Test(op_stats, totals_are_by_kind_and_size_and_in_buckets)
 	cr_assert_eq(s->timed_bytes, 1000);
 }
 
+/* A record may say anything; counters go up all the same. */
+Test(op_stats, no_record_makes_what_is_added_up_turn_over)
+{
+	const struct cw_op_sized *s = &totals.sized[CW_OP_ALL_REDUCE][CW_OP_SIZES - 1];
+	uint64_t bytes = 0, call_ns = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		op(CW_OP_ALL_REDUCE, UINT64_C(1) << 61, INT64_MAX / 8);
+		sample();
+		cr_assert_gt(s->bytes, bytes);
+		cr_assert_gt(s->call_ns, call_ns);
+		bytes = s->bytes;
+		call_ns = s->call_ns;
+	}
+}
+
 /* As when the node forgets a process that ended ten minutes ago. */
 Test(op_stats, totals_outlive_the_process)
 {

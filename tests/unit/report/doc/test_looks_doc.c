@@ -193,16 +193,25 @@ Test(looks_doc, what_points_elsewhere_is_refused)
 	json_array_set_new(json_array_get(json_object_get(doc, "looks"), 0), 23, json_integer(3));
 	assert_refused(doc, -EBADMSG);
 	doc = make();
-	json_object_set_new(json_array_get(json_object_get(doc, "ranks"), 1), "rank",
-			    json_integer(0));
-	assert_refused(doc, -EBADMSG);
-	doc = make();
 	json_object_set_new(doc, "schema", json_string("collwatch.summaries/2"));
 	assert_refused(doc, -EBADMSG);
 	doc = make();
 	json_object_set_new(doc, "looks", json_null());
 	assert_refused(doc, -EBADMSG);
 	assert_refused(json_array(), -EBADMSG);
+}
+
+Test(looks_doc, of_two_that_say_they_are_one_rank_the_first_is_believed)
+{
+	json_t *doc = make();
+	struct cw_looks_source *s;
+	struct cw_numerics_job job;
+
+	json_object_set_new(json_array_get(json_object_get(doc, "ranks"), 1), "rank",
+			    json_integer(0));
+	cr_assert_eq(read_doc(doc, &job, &s), 0);
+	cr_assert(job.ranks[0].rank == 0 && job.ranks[1].rank == -1 && s[1].rank == -1);
+	json_decref(doc);
 }
 
 Test(looks_doc, too_many_are_refused)
