@@ -106,7 +106,7 @@ static enum cw_confidence majority_allows(const struct diagnosis *diag)
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 
 	if (diag->main->detail == CW_DETAIL_INSIDE_OTHER_CALL || is_held_by_device(diag) ||
-	    process_mates_may_be_more(diag->s, diag->main->rank))
+	    process_mates_may_be_others(diag->s, diag->main->rank, diag->is_culprit))
 		return CW_CONFIDENCE_LIKELY;
 	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }

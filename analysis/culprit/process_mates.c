@@ -46,7 +46,7 @@ uint32_t process_mates_list_idle(const struct scene *s, uint32_t culprit, uint32
 	return n;
 }
 
-bool process_mates_may_be_more(const struct scene *s, uint32_t culprit)
+bool process_mates_may_be_others(const struct scene *s, uint32_t culprit, const bool *is_culprit)
 {
 	const struct cw_snap_rank *one = &s->snap->ranks[culprit];
 
@@ -54,7 +54,8 @@ bool process_mates_may_be_more(const struct scene *s, uint32_t culprit)
 		const struct cw_snap_rank *other = &s->snap->ranks[r];
 
 		if (r != culprit && other->host_call.kind == CW_OP_NONE &&
-		    !waitgraph_is_missing(&s->g, r) && cw_snap_rank_shares_process(one, other))
+		    !(is_culprit[r] && waitgraph_is_missing(&s->g, r)) &&
+		    cw_snap_rank_shares_process(one, other))
 			return true;
 	}
 	return false;

@@ -21,8 +21,8 @@
 uint32_t process_mates_list_idle(const struct scene *s, uint32_t culprit, uint32_t *ranks);
 
 /*
- * One for whom nobody waits is outside of NCCL: what it has launched may be all that it waits for,
- * or the thread that should go on with it be the one that is held up. So who has not come is not
- * proven, whether it is named or not.
+ * One is outside of NCCL that is not named, or for whom nobody waits: what it has launched may be
+ * all that it waits for, or the thread that should go on with it be the one that is held up. So who
+ * has not come is not proven. is_culprit: by rank.
  */
-bool process_mates_may_be_more(const struct scene *s, uint32_t culprit);
+bool process_mates_may_be_others(const struct scene *s, uint32_t culprit, const bool *is_culprit);
