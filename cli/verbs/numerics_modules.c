@@ -229,6 +229,14 @@ bool numerics_modules_is_alarming(const struct cw_tensor_lines *in,
 	return said->has_first || said->n_bad_steps;
 }
 
+bool numerics_modules_has_looked(const struct cw_tensor_lines *in)
+{
+	for (uint32_t i = 0; i < in->n; i++)
+		if (in->files[i].n_frames || json_array_size(in->files[i].replicas))
+			return true;
+	return false;
+}
+
 /* ---- text ---- */
 
 static const char *number(const json_t *tensor, const char *key, char *buf, size_t len)
@@ -344,7 +352,12 @@ void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 	for (uint32_t f = 0; f < in->n; f++)
 		for (size_t i = 0; i < json_array_size(in->files[f].stops); i++)
 			show_stop(out, &in->files[f], json_array_get(in->files[f].stops, i), last);
-	if (!numerics_modules_is_alarming(in, said) && !said->n_rows)
+	if (!numerics_modules_is_alarming(in, said) && !numerics_modules_has_looked(in))
+		fprintf(out,
+			"nothing was looked at: the program ended in its first step, or the model "
+			"that watch() was given was not called, was compiled, or has no module "
+			"that is not left out\n");
+	else if (!numerics_modules_is_alarming(in, said) && !said->n_rows)
 		fprintf(out, "nothing to look at: no NaN, no infinity that was not put in, and no "
 			     "replica that differs\n");
 	fprintf(out, "%s\n", numerics_modules_coverage(in, text, sizeof(text)));

@@ -28,6 +28,8 @@ void numerics_modules_show_call(FILE *out, const json_t *frame);
 
 bool numerics_modules_is_alarming(const struct cw_tensor_lines *in,
 				  const struct cw_modules_report *said);
+/* Whether these files have a whole step of anything; where not, they say nothing of the numbers. */
+bool numerics_modules_has_looked(const struct cw_tensor_lines *in);
 /* last: how many frames before the first bad one, and lines of code before a stop. */
 void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 			   const struct cw_modules_report *said, size_t last);

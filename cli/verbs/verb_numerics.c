@@ -112,7 +112,7 @@ const struct argp cw_argp_numerics = {
 	       "may look at. A BUNDLE is the directory of an incident, whose leader kept what its "
 	       "node's ranks had. FILEs are those that collwatch.torch wrote "
 	       "of modules and operators. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
-	       "status: 0 nothing to look at, 2 something is, 3 no summaries.",
+	       "status: 0 nothing to look at, 2 something is, 3 nothing was looked at.",
 };
 
 static void show_look(const struct cw_numerics_job *job, uint32_t look)
@@ -291,7 +291,9 @@ static int say_of_modules(const struct numerics_args *args)
 		numerics_modules_show(stdout, &in, &said, args->last);
 		numerics_traced_show(stdout, &in, &args->traced);
 	}
-	return numerics_modules_is_alarming(&in, &said) ? CW_EXIT_HANG : CW_EXIT_OK;
+	if (numerics_modules_is_alarming(&in, &said))
+		return CW_EXIT_HANG;
+	return numerics_modules_has_looked(&in) ? CW_EXIT_OK : CW_EXIT_NO_DATA;
 }
 
 /* Who was first, as one line. */

@@ -471,3 +471,49 @@ for i in range(50):  # memory is given out again, and has other numbers
 @needs_torch
 def test_looks_once_at_a_tensor_that_is_not_written():
     python("-c", LOOKED)
+
+
+ODD = """
+import sys, torch, collwatch.torch
+kind, path = sys.argv[1:]
+inner = torch.nn.Module()
+inner.net = torch.nn.Linear(4, 4)
+scripted = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.jit.script(torch.nn.Linear(4, 4)))
+plain = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+old = torch.empty(2, 4).fill_(float("nan"))
+class Over(torch.nn.Module):  # writes over numbers that are none
+    def forward(self, x):
+        return torch.add(x, x, out=old) if x[0, 0] else old.zero_()
+model, call, more = {
+    "inner": (inner, inner.net, dict(every=3)),
+    "scripted": (scripted, scripted, dict(every=2, ops=True)),
+    "overwritten": (Over(), None, dict(ops=True)),
+    "never": (inner, None, {}),
+    "stops": (plain, plain, dict(stop_at=["0", "1:addmm"], on_stop=lambda stop: (plain(torch.ones(1, 4)), it.close()))),
+}[kind]
+it = collwatch.torch.watch(model, path=path, **more)
+for step in range(8):
+    x = torch.ones(2, 4) * (float("nan") if (kind, step) == ("inner", 3) else 1)
+    if kind == "overwritten":
+        model(x), old.fill_(float("nan"))
+    elif kind == "never":
+        model.net.weight.sum()
+    else:
+        call(x).sum().backward()
+it.close()
+"""
+
+
+@needs_torch
+@pytest.mark.parametrize("kind, status, words", [
+    ("inner", 2, "with NaN: input[0] of net (Linear), float32 [2, 4], step 3"),
+    ("scripted", 0, "nothing to look at"),
+    ("overwritten", 0, "nothing to look at"),
+    ("stops", 0, "stopped before 1 (Linear), addmm"),
+    ("never", 3, "nothing was looked at"),
+])
+def test_models_that_are_called_in_other_ways(at, kind, status, words):
+    path = at + "/a.jsonl"
+    python("-c", ODD, kind, path)
+    found = numerics(path)
+    expect(found[0] == status and words in found[1], found)

@@ -25,20 +25,28 @@ index_fill index_fill_ constant_pad_nd masked_scatter
 
 # Libraries of operators whose writes torch counts; collectives write where it does not see it.
 _COUNTED = ("aten", "prims")
+# What these write is on its way when they return, or has room for what others send.
+_LATE = ("c10d", "_c10d_functional", "fsdp")
+# They write all of it, whatever was there.
+OVERWRITES = frozenset(("zero_", "fill_"))
 
 
 class _Operator:
     """What there is to know of one, once."""
-    __slots__ = ("name", "is_counted", "names", "written")
+    __slots__ = ("name", "is_counted", "is_late", "names", "written", "unread")
 
     def __init__(self, func):
         packet, schema = getattr(func, "overloadpacket", func), getattr(func, "_schema", None)
         arguments_ = list(schema.arguments) if schema else []
         self.name = getattr(packet, "__name__", None) or str(func)
         self.is_counted = getattr(func, "namespace", "aten") in _COUNTED
+        self.is_late = getattr(func, "namespace", "aten") in _LATE
         self.names = [a.name for a in arguments_]
         self.written = [(i, a.name) for i, a in enumerate(arguments_)
                         if a.alias_info is not None and a.alias_info.is_write]
+        self.unread = {n for _, n in self.written if n.startswith("out") or self.name in OVERWRITES}
+        if self.is_late:  # their schemas do not say what is written
+            self.unread |= {n for n in self.names if n.startswith("out") or "_output" in n}
 
 
 _OPERATORS = {}
@@ -74,11 +82,13 @@ def tensors_in(value, found, where=""):
 
 def arguments(func, args, kwargs):
     """(name, tensor) of what the operator is called with."""
-    found, names = [], _operator(func).names
+    found, names, unread = [], _operator(func).names, _operator(func).unread
     for i, each in enumerate(args):
-        tensors_in(each, found, names[i] if i < len(names) else "[%d]" % i)
+        if i >= len(names) or names[i] not in unread:
+            tensors_in(each, found, names[i] if i < len(names) else "[%d]" % i)
     for name, each in kwargs.items():
-        tensors_in(each, found, name)
+        if name not in unread:
+            tensors_in(each, found, name)
     return found
 
 
@@ -109,6 +119,9 @@ class Ops(TorchDispatchMode):
             return func(*args, **kwargs)
         before = self.watch.look(arguments(func, args, kwargs), "input")
         result = func(*args, **kwargs)
+        if operator.is_late:
+            self.watch.add_op(name, before, [], name in MAKES_MASKS)
+            return result
         after = tensors_in(result, [])
         seen = {id(t) for _, t in after}
         after += [(n, t) for n, t in written_arguments(func, args, kwargs) if id(t) not in seen]

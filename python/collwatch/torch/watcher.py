@@ -196,8 +196,8 @@ class Watch:
     def __init__(self, path=None, every=1, frames=21, scaler=None, ops=False, deny=(), calls=False,
                  comms=False, trace_steps=(), stop_after_step=None, stop_at=(), on_stop=None, keep_lines=False,
                  deny_modules=()):
-        if every < 1 or frames < 1:
-            raise ValueError("every and frames are 1 or more")
+        if not all(isinstance(n, int) and n >= 1 for n in (every, frames)):
+            raise ValueError("every and frames are whole numbers, 1 or more, not %r and %r" % (every, frames))
         self._traced, self._stop_after = Steps(trace_steps, "trace_steps"), _last_step(stop_after_step)
         if self._traced and self._stop_after is not None and self._traced.last() > self._stop_after:
             raise ValueError("trace_steps: step %d comes after stop_after_step, which is %d: trace steps up to that"
@@ -215,7 +215,7 @@ class Watch:
         self._frames, self._pending, self._batches = [], [], collections.deque()
         self._names, self._roots, self._handles = weakref.WeakKeyDictionary(), weakref.WeakSet(), []
         self._inner = []  # handles of modules inside of a model, while they are looked at
-        self._is_of_all = False
+        self._is_of_all = self._calls_inner = self._is_closing = False
         self._here, self._calls = threading.local(), {}
         self._step, self._n_frames, self._told, self._marked = -1, 0, 0, False
         self._dropped = self._unread = 0
@@ -277,6 +277,7 @@ class Watch:
         self._handles.append(model.register_forward_pre_hook(self._before))
         self._handles.append(self._after(model.register_forward_hook, True))
         self._kernel.load()
+        self._attach_inner(True)  # till a step begins that is not looked at
         self._watch_backward()
 
     def _attach_inner(self, is_wanted):
@@ -289,8 +290,11 @@ class Watch:
                 h.remove()
             self._inner = []
             return
-        for m in list(self._names):
-            if m not in self._roots:
+        names = list(self._names)
+        # Nothing is seen inside of what is compiled, and each change of its hooks compiles it again.
+        compiled = {id(c) for m in names if type(m).__name__ == "OptimizedModule" for c in m.modules() if c is not m}
+        for m in names:
+            if m not in self._roots and id(m) not in compiled and not isinstance(m, torch.jit.ScriptModule):
                 self._inner.append(m.register_forward_pre_hook(self._before))
                 self._inner.append(self._after(m.register_forward_hook, False))
 
@@ -346,6 +350,9 @@ class Watch:
         """Writes what is still to be read; waits for the device."""
         if self._lines is None:
             return
+        if getattr(self._here, "is_quiet", False):  # on_stop, in the middle of a call: before the next step
+            self._is_closing = True
+            return
         with self._unseen(), self._lock:
             self._end_step(is_last=True)
             self._is_due = self._needs_ops = False
@@ -391,9 +398,14 @@ class Watch:
     def step(self, number=None):
         """A step begins. Whoever calls this says so; else each call of the model is one."""
         self._marked = True
-        self._begin_step(None if number is None else int(number))
+        number = None if number is None else int(number)
+        if number is not None and not -(1 << 63) <= number < 1 << 63:
+            raise ValueError("step %d: numbers of steps have 64 bits" % number)
+        self._begin_step(number)
 
     def _begin_step(self, number=None):
+        if self._is_closing:
+            self.close()
         if self._stop_after is not None and self._lines is not None and self._step >= self._stop_after:
             self._end_program()
         with self._unseen(), self._lock:
@@ -405,7 +417,7 @@ class Watch:
             self._is_due = self._lines is not None and number >= 0 and (
                 number % self.every == 0 or number in self._traced)
             self._needs_ops = self._is_due or self._stops.wants_ops(number)
-            self._attach_inner(self._is_due or bool(self._stops.waiting()))
+            self._attach_inner(self._is_due or bool(self._stops.waiting()) or self._calls_inner)
             self._looked.forget()
             self._calls = {}
         collwatch.mark_step(number)
@@ -480,7 +492,8 @@ class Watch:
             if where.type == "cuda":
                 events.append(torch.cuda.Event())
                 events[-1].record(torch.cuda.current_stream(where))
-        for block in self._kernel.take_blocks():
+        # Also those that were taken before: another thread had looked, and not added what it saw.
+        for block in dict.fromkeys(self._kernel.take_blocks() + list(by_block)):
             values, event = block.copy()
             copies.append(([(at, row) for row, at in by_block.get(block, ())], values))
             events.append(event)
@@ -498,9 +511,13 @@ class Watch:
                 return
             self._batches.popleft()
             numbers = {}
-            for rows, values in copies:
-                values = values.tolist()
-                numbers.update((row, values[at]) for at, row in rows)
+            try:
+                for rows, values in copies:
+                    values = values.tolist()
+                    numbers.update((row, values[at]) for at, row in rows)
+            except RuntimeError:  # tensors that have no numbers, as torch.func and fakes have them
+                self._lose(len(frames))
+                continue
             if -1 in numbers:
                 scale = numbers[-1][0]
             self._judge(step, frames, numbers, scale, counts, n_left_out)
@@ -590,14 +607,14 @@ class Watch:
                 if not isinstance(x, torch.Tensor):
                     continue
                 try:
-                    numbers = self._numbers_of(x, is_written)
+                    numbers, shape = self._numbers_of(x, is_written), [int(n) for n in x.shape]
                 except (RuntimeError, NotImplementedError, TypeError, AttributeError):
                     self._unread += 1
                     continue
                 if numbers is None:
                     continue
                 found.append({"side": side, "what": what or side, "dtype": _name_of_dtype(x.dtype),
-                              "shape": list(x.shape), "numbers": numbers})
+                              "shape": shape, "numbers": numbers})
         return found
 
     def _numbers_of(self, x, is_written):
@@ -676,7 +693,7 @@ class Watch:
             self._add("forward", module, kind, "", self.look([(name, tensor)], "output"), _site())
 
     def before_call(self, module, _):
-        if self._lines is None or _is_compiling():
+        if self._lines is None or _is_compiling() or getattr(self._here, "is_quiet", False):  # on_stop calls it
             return
         stack = self._stack()
         if module in self._roots:
@@ -686,6 +703,7 @@ class Watch:
         if module not in self._names:
             return  # a copy of the model has its hooks, too
         if not stack and not self._is_in_backward() and not self._marked:
+            self._calls_inner |= module not in self._roots  # then modules in it tell when steps begin
             self._begin_step()
         # In backward, where checkpoints are computed again and left by an exception, they are dispatched already.
         if (not stack and self._ops and self._needs_ops and not self._has_all_ops and not self._is_in_ops() and
@@ -729,7 +747,7 @@ class Watch:
         if self._lines is None or _is_compiling():
             return
         name, kind = self._names.get(module), type(module).__name__
-        if name is None:
+        if name is None or getattr(self._here, "is_quiet", False):
             return
         stack = self._stack()
         while stack and stack.pop() is not module:

@@ -217,3 +217,22 @@ Test(numerics_modules, a_call_is_one_line_whatever_the_file_says)
 	free(text);
 	json_decref(call);
 }
+
+/* As where the model that is watched is never called by itself. */
+Test(numerics_modules, files_with_nothing_in_them_say_so)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	cr_assert_not_null(out);
+	said.has_first = false;
+	cr_expect_not(numerics_modules_has_looked(&in));
+	numerics_modules_show(out, &in, &said, 8);
+	fclose(out);
+	cr_expect_not_null(strstr(text, "nothing was looked at: "), "%s", text);
+	cr_expect_null(strstr(text, "nothing to look at"), "%s", text);
+	files[1].n_frames = 1;
+	cr_expect(numerics_modules_has_looked(&in));
+	free(text);
+}
