@@ -138,7 +138,8 @@ def test_names_are_text_wherever_they_are_said(scene):
     expect(not page.tags & {"img", "iframe", "base", "script"}, page.tags)
     expect(not any(name.startswith("on") for name in page.attributes), page.attributes)
     for sample in world.scrape():
-        expect(re.fullmatch(r'\w+(\{[\w="/.,+ -]*\})?', sample) and "onerror" not in sample, sample)
+        plain = re.sub('size="[<>]=? ', 'size="', sample)
+        expect(re.fullmatch(r'\w+(\{[\w="/.,+ -]*\})?', plain) and "onerror" not in sample, sample)
 
 
 def test_slack_is_sent_no_command(scene):

@@ -433,7 +433,8 @@ class Watch:
             self.close()
         stops.say("the program is ended after step %d (stop_after_step); its numbers are in %s" % (step, path))
         if threading.current_thread() is not threading.main_thread():
-            _thread.interrupt_main()  # what is raised here ends this thread alone
+            _thread.interrupt_main()  # what is raised here ends this thread alone, silently if it is just that
+            raise SystemExit(0)
         raise StoppedAfterStep(0)
 
     def _loss_scale(self):
