@@ -58,7 +58,8 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *    Communicators are joined among the ranks of one uid and label only;
  *  - call stacks of a rank (agent/python/call_stack.c): the rank's own record;
  *  - samples of tensors and times (agent/cuda/summary.c, agent/ops/group_looks.c,
- *    agent/cuda/device_times.c), drawing scenarios (suite/): numbers that look random, compared with nothing;
+ *    agent/cuda/device_times.c), drawing scenarios (suite/): numbers that look random, compared
+ *    with nothing;
  *  - where a table is searched first (analysis/align/align.c, analysis/align/call_hashes.c,
  *    model/snapshot.c): what is found there is compared in full;
  *  - whether a job waits at a line where it has waited before (analysis/stall/wait_sites.c): own

@@ -125,8 +125,8 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 			   4, /* ops past the group list's capacity: seq numbers are still right */
 		   CW_REC_DROP_MODULES = 5,
 		   CW_REC_DROP_UNKNOWN_CALLS = 6, /* calls of functions newer than the table */
-		   CW_REC_DROP_SUMMARIES = 7, /* tensors not looked at: no place for them */
-		   CW_REC_DROP_STACKS = 8,    /* ops whose call stack found no place */
+		   CW_REC_DROP_SUMMARIES = 7,     /* tensors not looked at: no place for them */
+		   CW_REC_DROP_STACKS = 8,        /* ops whose call stack found no place */
 		   CW_REC_DROP__MAX = 16,
 };
 
