@@ -30,7 +30,7 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 	/* Of one call, who fed it comes before what came of it. */
 	if (is_same_comm)
 		return x->is_output < y->is_output ? EARLIER_BY_CALL : NOT_EARLIER;
-	/* What was received may be what the other fed: a look has the time at which its call began. */
+	/* What was received the other may have fed: a look has the time of its call. */
 	if (a->origin == CW_NUMERICS_RECEIVED && b->origin == CW_NUMERICS_FED)
 		return NOT_EARLIER;
 	if (x->at_ns && y->at_ns && x->at_ns != y->at_ns)
