@@ -12,17 +12,22 @@
 static struct cw_kernels table[CW_REC_SUMMARY_FIRSTS];
 static uint32_t used;
 
-struct cw_kernels *cw_kernels_of(const void *context)
+/* Also where loading failed, or is under way: each context is tried once. */
+static struct cw_kernels *find(const void *context)
 {
 	uint32_t n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = 0; i < n && i < CW_REC_SUMMARY_FIRSTS; i++) {
-		struct cw_kernels *k = &table[i];
-
-		if (__atomic_load_n(&k->is_ready, __ATOMIC_ACQUIRE) && k->context == context)
-			return k;
-	}
+	for (uint32_t i = 0; i < n && i < CW_REC_SUMMARY_FIRSTS; i++)
+		if (__atomic_load_n(&table[i].context, __ATOMIC_ACQUIRE) == context)
+			return &table[i];
 	return NULL;
+}
+
+struct cw_kernels *cw_kernels_of(const void *context)
+{
+	struct cw_kernels *k = find(context);
+
+	return k && __atomic_load_n(&k->is_ready, __ATOMIC_ACQUIRE) ? k : NULL;
 }
 
 static bool has_functions(void)
@@ -49,17 +54,6 @@ static bool load(struct cw_kernels *k)
 	if (r != CUDA_SUCCESS)
 		cw_log("the driver does not take the kernels for tensor summaries: error %d", r);
 	return r == CUDA_SUCCESS;
-}
-
-/* Also where that failed, or is under way: each is tried once. */
-static struct cw_kernels *find(CUcontext context)
-{
-	uint32_t n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < n && i < CW_REC_SUMMARY_FIRSTS; i++)
-		if (__atomic_load_n(&table[i].context, __ATOMIC_ACQUIRE) == context)
-			return &table[i];
-	return NULL;
 }
 
 void cw_kernels_load(CUcontext context, uint64_t pages)
