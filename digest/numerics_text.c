@@ -76,12 +76,19 @@ static void add_bad(struct line *l, const struct cw_numerics_look *k)
 	    k->elements, cw_dtype_name(k->dtype));
 }
 
+static void add_site(struct line *l, const struct cw_numerics_look *k)
+{
+	if (k->site)
+		add(l, ", from %s", k->site);
+	if (k->carried)
+		add(l, ", %s", k->carried);
+}
+
 static void add_place(struct line *l, const struct cw_numerics_look *k)
 {
 	if (k->step >= 0)
 		add(l, ", step %" PRId64, k->step);
-	if (k->site)
-		add(l, ", from %s", k->site);
+	add_site(l, k);
 }
 
 /* The ranks of looks; the numbers people know. */
@@ -195,8 +202,7 @@ char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
 		add(&l, "there in the next");
 	else
 		add(&l, "there in %.0f", h->steps_left);
-	if (k->site)
-		add(&l, ", from %s", k->site);
+	add_site(&l, k);
 	return end(&l);
 }
 
@@ -221,8 +227,7 @@ char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_
 		    r->room);
 	add_rank(&l, job, k->rank);
 	add(&l, ", in %u steps in a row", r->n_steps);
-	if (k->site)
-		add(&l, ", from %s", k->site);
+	add_site(&l, k);
 	return end(&l);
 }
 

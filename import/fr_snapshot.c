@@ -27,6 +27,7 @@
 #include "import/fr_member.h"
 #include "import/fr_stale.h"
 #include "import/fr_time.h"
+#include "model/group_name.h"
 #include "model/rankset.h"
 #include "model/signature.h"
 #include "record/record_layout.h"
@@ -408,28 +409,6 @@ static int collect_comms(struct merger *m)
 	return r;
 }
 
-/* torch calls groups without a number by a hash of their ranks: 40 digits that nobody reads. */
-#define HASH_DIGITS 40
-#define SHOWN_DIGITS 8
-
-static bool is_hash(const char *name)
-{
-	return strlen(name) == HASH_DIGITS && strspn(name, "0123456789abcdef") == HASH_DIGITS;
-}
-
-/* What people called the group, with torch's own name behind it; "undefined" is torch's word for
- * none. */
-static void say_label(const struct fr_comm *c, char *buf, size_t len)
-{
-	int digits = is_hash(c->name) ? SHOWN_DIGITS : (int)strlen(c->name);
-
-	if (!c->desc[0] || strcmp(c->desc, "undefined") == 0)
-		(void)snprintf(buf, len, "%s%.*s", is_hash(c->name) ? "group " : "", digits,
-			       c->name);
-	else
-		(void)snprintf(buf, len, "%s (%.*s)", c->desc, digits, c->name);
-}
-
 static int add_comm(struct merger *m, struct comm_entry *e)
 {
 	char label[2 * 64 + 4];
@@ -437,7 +416,7 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 	uint32_t index;
 	int r = fr_comm_prepare(&e->comm, &m->arena);
 
-	say_label(&e->comm, label, sizeof(label));
+	(void)cw_group_name(e->comm.desc, e->comm.name, label, sizeof(label));
 	comm.uneven_seq = e->comm.uneven_seq;
 	comm.uneven_member = e->comm.uneven_member;
 	if (r == 0)

@@ -17,6 +17,7 @@
 #include "agent/base/state.h"
 #include "agent/record/labels.h"
 #include "agent/record/own_memory.h"
+#include "model/group_name.h"
 #include "model/signature.h"
 
 struct cw_comm cw_comms[CW_REC_COMMS];
@@ -118,32 +119,6 @@ static void free_p2p(int c)
 	memset(&cw_record.p2p[block - 1], 0, sizeof(cw_record.p2p[0]));
 }
 
-/* torch calls groups without a number by a hash of their ranks: 40 digits that nobody reads. */
-#define HASH_DIGITS 40u
-#define SHOWN_DIGITS 8u
-
-/*
- * torch's process groups pass "DESCRIPTION:NAME" (pytorch/pytorch#192487). A name is a number or
- * such a hash, and "undefined" is torch's word for no description. They are told like groups of its
- * dumps (import/fr_snapshot.c), "DESCRIPTION (NAME)" or "NAME"; all other names as they are.
- */
-static void say_name(const char *name, char *ret, size_t len)
-{
-	const char *colon = strrchr(name, ':'), *group = colon ? colon + 1 : "";
-	size_t digits = strlen(group), said = digits < SHOWN_DIGITS ? digits : SHOWN_DIGITS;
-	bool is_number = digits && strspn(group, "0123456789") == digits;
-	bool is_hash = digits == HASH_DIGITS && strspn(group, "0123456789abcdef") == digits;
-	int desc = colon ? (int)(colon - name) : 0, room = (int)(len - said) - (int)sizeof(" ()");
-
-	if (!is_number && !is_hash)
-		(void)snprintf(ret, len, "%s", name);
-	else if (!desc || (desc == 9 && memcmp(name, "undefined", 9) == 0))
-		(void)snprintf(ret, len, "%s%.*s", is_hash ? "group " : "", (int)said, group);
-	else
-		(void)snprintf(ret, len, "%.*s (%.*s)", desc < room ? desc : room, name, (int)said,
-			       group);
-}
-
 /* commName lies behind fields that older callers' structs do not have. */
 static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 {
@@ -155,7 +130,7 @@ static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 		return;
 	name = config->commName;
 	if (name)
-		say_name(name, rc->name, sizeof(rc->name));
+		(void)cw_group_name_of_comm(name, rc->name, sizeof(rc->name));
 }
 
 /* The helper thread looks at entries meanwhile: what it may read is written as atomics. */
@@ -380,7 +355,7 @@ bool cw_comm_name(ncclComm_t comm, const char *name)
 	rc = c < 0 ? NULL : &cw_record.comms[c];
 	if (rc && !rc->name[0]) {
 		write_begin(rc);
-		say_name(name, rc->name, sizeof(rc->name));
+		(void)cw_group_name_of_comm(name, rc->name, sizeof(rc->name));
 		write_end(rc);
 	}
 	unlock();

@@ -28,7 +28,8 @@ struct cw_numerics_look {
 	float at_limit, denormal; /* shares of what was looked at */
 	uint32_t stride; /* looked at one block in so many; 0 = not known, for all are alike */
 	uint8_t kind, dtype, redop, is_output;
-	const char *site; /* where it was called from, or NULL; borrowed */
+	const char *site;    /* where it was called from, or NULL; borrowed */
+	const char *carried; /* whose gradients, as far as somebody knows, or NULL; borrowed */
 };
 
 struct cw_numerics_comm {

@@ -49,6 +49,7 @@ static json_t *look_doc(const struct cw_numerics_job *job, uint32_t look)
 	bad |= json_object_set_new(doc, "denormal", number((double)l->denormal));
 	bad |= json_object_set_new(doc, "checksum", cw_json_hex(l->checksum));
 	bad |= json_object_set_new(doc, "site", cw_json_text(l->site));
+	bad |= json_object_set_new(doc, "carried", cw_json_text(l->carried));
 	return cw_json_finish(doc, bad);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/ask_options.h"
@@ -15,6 +16,7 @@
 #include "cli/terminal/pager.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
+#include "cli/verbs/numerics_buckets.h"
 #include "cli/verbs/numerics_bundle.h"
 #include "cli/verbs/numerics_coverage.h"
 #include "cli/verbs/numerics_doc.h"
@@ -36,8 +38,8 @@
 enum { OPT_JSON = 256, OPT_UID, OPT_TRACE_STEPS };
 
 struct numerics_args {
-	char **paths;
-	uint32_t n_paths;
+	char **paths; /* what collwatch.torch wrote of modules and operators comes last */
+	uint32_t n_paths, n_records;
 	uint64_t last;
 	int64_t uid; /* -1 = whoever has that job */
 	struct numerics_steps traced;
@@ -105,13 +107,14 @@ const struct argp cw_argp_numerics = {
 		},
 	.parser = parse_opt,
 	.children = cw_pager_children,
-	.args_doc = "RECORD...\nPID...\nJOB\nBUNDLE\nFILE...",
+	.args_doc =
+		"RECORD... [FILE...]\nPID... [FILE...]\nJOB [FILE...]\nBUNDLE [FILE...]\nFILE...",
 	.doc = "Say what the tensor summaries in a job's flight records show: the first NaN or "
 	       "infinity, numbers near infinity, results that differ between ranks.\v"
 	       "Of a JOB that is running, the processes on this host are looked at which the caller "
 	       "may look at. A BUNDLE is the directory of an incident, whose leader kept what its "
 	       "node's ranks had. FILEs are those that collwatch.torch wrote "
-	       "of modules and operators. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
+	       "of modules and operators; beside records they tell whose gradients a call carried. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
 	       "status: 0 nothing to look at, 2 something is, 3 nothing was looked at.",
 };
 
@@ -222,20 +225,6 @@ static void free_report(struct cw_numerics_report *report)
 	cw_numerics_report_fini(report);
 }
 
-static int print_json(const struct numerics_args *args, const struct cw_numerics_input *in,
-		      const struct cw_numerics_report *said)
-{
-	json_t *doc = numerics_doc(in, said, (uint32_t)args->last);
-
-	if (!doc) {
-		fprintf(stderr, "collwatch: out of memory\n");
-		return CW_EXIT_ERROR;
-	}
-	cw_print_json(doc);
-	json_decref(doc);
-	return CW_EXIT_OK;
-}
-
 static void on_file(void *user, uint32_t done, uint32_t total)
 {
 	struct cw_progress_bar *bar = user;
@@ -251,49 +240,21 @@ static int read_all(const struct numerics_args *args, struct cw_numerics_input *
 	const struct cw_import_watch watch = { on_file, &bar };
 	int r;
 
-	if (numerics_bundle_is(args->paths[0]) && args->n_paths > 1)
-		return cw_err_set(err, EINVAL, "%s is a bundle: give it alone", args->paths[0]);
+	if (numerics_bundle_is(args->paths[0]) && args->n_records > 1)
+		return cw_err_set(err, EINVAL, "%s is a bundle: give no records with it",
+				  args->paths[0]);
 	if (numerics_bundle_is(args->paths[0]))
 		return numerics_bundle_read(args->paths[0], in, err);
-	cw_progress_bar_begin(&bar, "files", args->n_paths, args->json);
-	r = cw_numerics_files_read(args->paths, args->n_paths, args->uid, &watch, in, err);
+	cw_progress_bar_begin(&bar, "files", args->n_records, args->json);
+	r = cw_numerics_files_read(args->paths, args->n_records, args->uid, &watch, in, err);
 	cw_progress_bar_end(&bar);
 	return r;
 }
 
-/* Files of collwatch.torch. */
-static int say_of_modules(const struct numerics_args *args)
+static int out_of_memory(void)
 {
-	_cleanup_(cw_tensor_lines_fini) struct cw_tensor_lines in = { .n = 0 };
-	struct cw_modules_report said;
-	struct cw_err err = { "" };
-
-	if (cw_tensor_lines_read(args->paths, args->n_paths, &in, &err) < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
-		return CW_EXIT_ERROR;
-	}
-	cw_modules_judge(in.ranks, in.n, &said);
-	if (args->json) {
-		json_t *doc = numerics_modules_doc(&in, &said, args->last);
-
-		if (doc && numerics_traced_doc(&in, &args->traced, doc) < 0) {
-			json_decref(doc);
-			doc = NULL;
-		}
-		if (!doc) {
-			fprintf(stderr, "collwatch: out of memory\n");
-			return CW_EXIT_ERROR;
-		}
-		cw_print_json(doc);
-		json_decref(doc);
-	} else {
-		cw_pager_open(args->no_pager);
-		numerics_modules_show(stdout, &in, &said, args->last);
-		numerics_traced_show(stdout, &in, &args->traced);
-	}
-	if (numerics_modules_is_alarming(&in, &said))
-		return CW_EXIT_HANG;
-	return numerics_modules_has_looked(&in) ? CW_EXIT_OK : CW_EXIT_NO_DATA;
+	fprintf(stderr, "collwatch: out of memory\n");
+	return CW_EXIT_ERROR;
 }
 
 /* Who was first, as one line. */
@@ -323,11 +284,7 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 				"without COLLWATCH_SUMMARY\n");
 		return CW_EXIT_NO_DATA;
 	}
-	if (cw_numerics_judge(&in->job, said) < 0) {
-		fprintf(stderr, "collwatch: out of memory\n");
-		return CW_EXIT_ERROR;
-	}
-	return CW_EXIT_OK;
+	return cw_numerics_judge(&in->job, said) < 0 ? out_of_memory() : CW_EXIT_OK;
 }
 
 /*
@@ -354,28 +311,158 @@ static int read_until_settled(const struct numerics_args *args, struct cw_numeri
 	return r;
 }
 
-int cw_verb_numerics(int argc, char **argv)
+/* ---- files of collwatch.torch ---- */
+
+struct modules {
+	struct cw_tensor_lines lines;
+	struct cw_modules_report said;
+};
+
+static void free_modules(struct modules *m)
+{
+	cw_tensor_lines_fini(&m->lines);
+}
+
+static int read_modules(const struct numerics_args *args, struct modules *ret)
+{
+	struct cw_err err = { "" };
+
+	if (cw_tensor_lines_read(args->paths + args->n_records, args->n_paths - args->n_records,
+				 &ret->lines, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return CW_EXIT_ERROR;
+	}
+	cw_modules_judge(ret->lines.ranks, ret->lines.n, &ret->said);
+	return CW_EXIT_OK;
+}
+
+static void show_modules(const struct numerics_args *args, const struct modules *m)
+{
+	cw_pager_open(args->no_pager);
+	numerics_modules_show(stdout, &m->lines, &m->said, args->last);
+	numerics_traced_show(stdout, &m->lines, &args->traced);
+}
+
+static json_t *modules_doc(const struct numerics_args *args, const struct modules *m)
+{
+	json_t *doc = numerics_modules_doc(&m->lines, &m->said, args->last);
+
+	if (doc && numerics_traced_doc(&m->lines, &args->traced, doc) < 0) {
+		json_decref(doc);
+		doc = NULL;
+	}
+	return doc;
+}
+
+static int status_of_modules(const struct modules *m)
+{
+	if (numerics_modules_is_alarming(&m->lines, &m->said))
+		return CW_EXIT_HANG;
+	return numerics_modules_has_looked(&m->lines) ? CW_EXIT_OK : CW_EXIT_NO_DATA;
+}
+
+static int print_json(json_t *doc)
+{
+	if (!doc)
+		return out_of_memory();
+	cw_print_json(doc);
+	json_decref(doc);
+	return CW_EXIT_OK;
+}
+
+static int say_of_modules(const struct numerics_args *args)
+{
+	_cleanup_(free_modules) struct modules m = { .lines = { .n = 0 } };
+
+	if (read_modules(args, &m) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
+	if (args->json && print_json(modules_doc(args, &m)) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
+	if (!args->json)
+		show_modules(args, &m);
+	return status_of_modules(&m);
+}
+
+/* ---- records, and such files beside them ---- */
+
+static json_t *whole_doc(const struct numerics_args *args, const struct cw_numerics_input *in,
+			 const struct cw_numerics_report *said, const struct modules *m)
+{
+	json_t *doc = numerics_doc(in, said, (uint32_t)args->last);
+
+	if (doc && m->lines.n && json_object_set_new(doc, "modules", modules_doc(args, m)) < 0) {
+		json_decref(doc);
+		doc = NULL;
+	}
+	return doc;
+}
+
+static int say_of_records(const struct numerics_args *args)
 {
 	_cleanup_(cw_numerics_input_fini) struct cw_numerics_input in = { .sources = NULL };
 	_cleanup_(free_report) struct cw_numerics_report said = { .ranks = NULL };
-	struct numerics_args args = { .last = LAST_DEFAULT, .uid = -1 };
-	int r;
+	_cleanup_(free_modules) struct modules m = { .lines = { .n = 0 } };
+	bool has_modules = args->n_records < args->n_paths;
+	int r = read_until_settled(args, &in, &said);
 
-	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
-	if (cw_tensor_lines_is(args.paths[0]))
-		return say_of_modules(&args);
-	if (args.traced.n) {
+	if (r == CW_EXIT_OK && has_modules)
+		r = read_modules(args, &m);
+	if (r != CW_EXIT_OK)
+		return r;
+	if (has_modules && numerics_buckets_tell(&in, &said, &m.lines) < 0)
+		return out_of_memory();
+	if (args->json && print_json(whole_doc(args, &in, &said, &m)) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
+	if (!args->json)
+		show_text(args, &in, &said);
+	if (!args->json && has_modules)
+		show_modules(args, &m);
+	if (cw_numerics_is_alarming(&said))
+		return CW_EXIT_HANG;
+	return has_modules && status_of_modules(&m) == CW_EXIT_HANG ? CW_EXIT_HANG : CW_EXIT_OK;
+}
+
+/* Records first; within both, the order stays. */
+static int sort_paths(struct numerics_args *args)
+{
+	char **sorted = calloc(args->n_paths, sizeof(*sorted));
+	uint32_t n = 0;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (unsigned files = 0; files < 2; files++) {
+		for (uint32_t i = 0; i < args->n_paths; i++)
+			if (cw_tensor_lines_is(args->paths[i]) == (files == 1))
+				sorted[n++] = args->paths[i];
+		if (!files)
+			args->n_records = n;
+	}
+	args->paths = sorted;
+	return 0;
+}
+
+static int say(struct numerics_args *args)
+{
+	if (args->n_records == 0)
+		return say_of_modules(args);
+	if (args->traced.n && args->n_records == args->n_paths) {
 		fprintf(stderr,
 			"collwatch: --trace-steps is for files of collwatch.torch: flight records "
 			"have no such steps\n");
 		return CW_EXIT_ERROR;
 	}
-	r = read_until_settled(&args, &in, &said);
-	if (r != CW_EXIT_OK)
-		return r;
-	if (args.json && print_json(&args, &in, &said) != CW_EXIT_OK)
-		return CW_EXIT_ERROR;
-	if (!args.json)
-		show_text(&args, &in, &said);
-	return cw_numerics_is_alarming(&said) ? CW_EXIT_HANG : CW_EXIT_OK;
+	return say_of_records(args);
+}
+
+int cw_verb_numerics(int argc, char **argv)
+{
+	struct numerics_args args = { .last = LAST_DEFAULT, .uid = -1 };
+	int r;
+
+	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
+	if (sort_paths(&args) < 0)
+		return out_of_memory();
+	r = say(&args);
+	free(args.paths);
+	return r;
 }

@@ -16,6 +16,8 @@
 #define FRAMES_MAX 1024u
 #define DIFFERENT_MAX 64u
 #define DENIED_MAX 256u
+/* Of the writer there are at most 16, and a line has a megabyte. */
+#define BUCKET_LINES_MAX 32u
 
 struct reader {
 	struct cw_tensor_lines_file *to;
@@ -154,6 +156,36 @@ static int on_bad(struct reader *r, json_t *line)
 	return r->frames ? 0 : -ENOMEM;
 }
 
+static bool is_bucket(const json_t *bucket)
+{
+	const json_t *elements = json_object_get(bucket, "elements"), *name;
+	const json_t *parameters = json_object_get(bucket, "parameters");
+	size_t i;
+
+	if (!json_is_integer(elements) || json_integer_value(elements) <= 0 ||
+	    json_array_size(parameters) == 0)
+		return false;
+	json_array_foreach (parameters, i, name)
+		if (!json_is_string(name))
+			return false;
+	return true;
+}
+
+static int on_buckets(struct reader *r, json_t *line)
+{
+	const json_t *buckets = json_object_get(line, "buckets"), *each;
+	size_t i;
+
+	if (!json_is_array(buckets))
+		return -EBADMSG;
+	json_array_foreach (buckets, i, each)
+		if (!is_bucket(each))
+			return -EBADMSG;
+	if (json_array_size(r->to->buckets) == BUCKET_LINES_MAX)
+		(void)json_array_remove(r->to->buckets, 0);
+	return json_array_append(r->to->buckets, line) < 0 ? -ENOMEM : 0;
+}
+
 static int on_replicas(struct reader *r, json_t *line)
 {
 	const json_t *different = json_object_get(line, "different");
@@ -189,6 +221,8 @@ static int on_line(const char *kind, json_t *line, void *user)
 		return on_bad(r, line);
 	if (strcmp(kind, "replicas") == 0)
 		return on_replicas(r, line);
+	if (strcmp(kind, "buckets") == 0)
+		return on_buckets(r, line);
 	if (strcmp(kind, "note") == 0)
 		return on_note(r, line);
 	if (strcmp(kind, "trace") == 0)
@@ -215,8 +249,9 @@ static int read_file(struct cw_tensor_lines_file *to, const char *path, struct c
 	to->notes = json_array();
 	to->denied = json_array();
 	to->stops = json_array();
+	to->buckets = json_array();
 	if (to->bad && to->before && to->replicas && to->notes && to->denied && to->stops &&
-	    r.frames)
+	    to->buckets && r.frames)
 		result = cw_tensor_file_each(path, on_line, &r, err);
 	else
 		result = cw_err_set(err, ENOMEM, "%s: %s", path, strerror(ENOMEM));
@@ -289,6 +324,7 @@ void cw_tensor_lines_fini(struct cw_tensor_lines *lines)
 		json_decref(f->notes);
 		json_decref(f->denied);
 		json_decref(f->stops);
+		json_decref(f->buckets);
 		free(f->traces);
 	}
 	free(lines->files);

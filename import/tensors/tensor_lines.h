@@ -39,8 +39,9 @@ struct cw_tensor_lines_file {
 	json_t *replicas;    /* array: lines of comparisons that found a difference */
 	uint64_t n_compared; /* comparisons of replicas */
 	json_t *notes;       /* array of texts */
-	json_t *denied; /* array of texts: modules that were not looked at, or patterns of them */
-	json_t *stops;  /* array: lines of where the program stopped by itself */
+	json_t *denied;  /* array of texts: modules that were not looked at, or patterns of them */
+	json_t *stops;   /* array: lines of where the program stopped by itself */
+	json_t *buckets; /* array: lines of what a step's collectives carry, the newest last */
 };
 
 struct cw_tensor_lines {

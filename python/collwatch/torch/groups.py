@@ -48,6 +48,12 @@ def _names():
     return getattr(getattr(dist.distributed_c10d, "_world", None), "pg_names", {})
 
 
+def label_of(group):
+    """What the agent has been told of a group; "" where torch has no name for it."""
+    name = _names().get(group)
+    return _label(group, name) if name else ""
+
+
 def _label(group, name):
     """As torch itself passes it to NCCL where it does."""
     return f"{getattr(group, 'group_desc', '') or ''}:{name}"

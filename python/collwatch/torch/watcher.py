@@ -24,7 +24,7 @@ import weakref
 import torch
 
 import collwatch
-from collwatch.torch import StoppedAfterStep, device, lines, looked, ops as operators, stats, stops
+from collwatch.torch import StoppedAfterStep, buckets, device, lines, looked, ops as operators, stats, stops
 from collwatch.torch.groups import Groups
 from collwatch.torch.steps import Steps
 
@@ -223,6 +223,7 @@ class Watch:
         self._ops, self._has_all_ops, self._backward = None, False, None
         self._was_bad = {"forward": False, "backward": False}
         self._replicas, self._scale, self._groups = [], None, Groups()
+        self._buckets = buckets.Buckets()
         # Each call of an operator goes to the file, too; operators by what is told of them once.
         self._declared = {} if ops and (calls or lines.directory()) else None
         self._n_lost = 0
@@ -422,6 +423,11 @@ class Watch:
             self._calls = {}
         collwatch.mark_step(number)
         self._groups.tell()
+        self._write_buckets(self._buckets.begin_step(self._roots))
+
+    def _write_buckets(self, lines_of_them):
+        for fields in lines_of_them if self._lines else ():
+            self._lines.write("buckets", **fields)
 
     def _end_program(self):
         """Whatever comes of what is raised, the file is whole before."""
@@ -756,6 +762,8 @@ class Watch:
         if not stack and self._ops and self._is_in_ops():
             self._here.is_in_ops = False
             self._ops.__exit__(None, None, None)
+        if not stack:
+            self._write_buckets(self._buckets.after_forward(module))
         if output is None or not self.is_looking() or name in self._denied:
             return
         site = _site()

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verbs/numerics_buckets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/numerics/buckets.h"
+#include "common/cleanup.h"
+#include "common/text.h"
+#include "import/tensors/tensor_file.h"
+#include "model/group_name.h"
+#include "model/op.h"
+
+#define NAME_BYTES 32 /* what a flight record has for a communicator's */
+#define TEXT_BYTES 256
+#define MODULES_SHOWN 2u
+
+/* ---- in words ---- */
+
+/* "blocks.1.up" of "blocks.1.up.weight" */
+static size_t module_len(const char *parameter)
+{
+	const char *dot = strrchr(parameter, '.');
+
+	return dot ? (size_t)(dot - parameter) : strlen(parameter);
+}
+
+static bool is_of_module(const char *parameter, const char *other)
+{
+	size_t len = module_len(other);
+
+	return module_len(parameter) == len && strncmp(parameter, other, len) == 0;
+}
+
+/* A module's parameters follow each other. */
+static const char *say(const json_t *parameters, bool is_certain, char *buf, size_t len)
+{
+	const char *before = NULL;
+	size_t i, n_modules = 0, n = json_array_size(parameters);
+	json_t *each;
+
+	buf[0] = '\0';
+	cw_text_append(buf, len, "%sgradients of ", is_certain ? "" : "perhaps ");
+	json_array_foreach (parameters, i, each) {
+		const char *name = json_string_value(each);
+
+		if (before && is_of_module(name, before))
+			continue;
+		before = name;
+		if (n_modules++ < MODULES_SHOWN)
+			cw_text_append(buf, len, "%s%.*s", n_modules > 1 ? ", " : "",
+				       (int)module_len(name), name);
+	}
+	if (n_modules > MODULES_SHOWN)
+		cw_text_append(buf, len, " and %zu more", n_modules - MODULES_SHOWN);
+	cw_text_append(buf, len, " (%zu parameter%s)", n, n == 1 ? "" : "s");
+	cw_text_sanitise_line(buf);
+	return buf;
+}
+
+/* ---- of one line ---- */
+
+static uint32_t comm_called(const struct cw_numerics_job *job,
+			    const struct cw_numerics_rank_said *rank, const char *name)
+{
+	char said[NAME_BYTES];
+
+	(void)cw_group_name_of_comm(name, said, sizeof(said));
+	for (uint32_t i = rank->first; i < rank->last; i++)
+		if (strcmp(job->comms[job->looks[i].comm].name, said) == 0)
+			return job->looks[i].comm;
+	return CW_NUMERICS_NONE;
+}
+
+static int tell(struct cw_numerics_input *in, const struct cw_numerics_buckets *b,
+		const json_t *buckets)
+{
+	_cleanup_(freep) struct cw_numerics_bucket *found =
+		malloc(((size_t)(b->last - b->first) + 1) * sizeof(*found));
+	char text[TEXT_BYTES];
+
+	if (!found || cw_numerics_buckets_match(&in->job, b, found) < 0)
+		return -ENOMEM;
+	for (uint32_t i = b->first; i < b->last; i++) {
+		const struct cw_numerics_bucket *f = &found[i - b->first];
+		const json_t *parameters =
+			json_object_get(json_array_get(buckets, f->bucket), "parameters");
+		const char **carried = &in->job.looks[i].carried;
+
+		/* What an older line is sure of counts more than what a newer one guesses. */
+		if (f->bucket == CW_NUMERICS_NONE || (*carried && !f->is_certain))
+			continue;
+		*carried = cw_arena_strdup(&in->arena,
+					   say(parameters, f->is_certain, text, sizeof(text)));
+		if (!*carried)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int tell_line(struct cw_numerics_input *in, const struct cw_numerics_rank_said *rank,
+		     const json_t *line)
+{
+	const json_t *buckets = json_object_get(line, "buckets");
+	int kind = cw_op_kind_from_name(cw_tensor_line_text(line, "op"));
+	struct cw_numerics_buckets b = {
+		.first = rank->first,
+		.last = rank->last,
+		.comm = comm_called(&in->job, rank, cw_tensor_line_text(line, "comm")),
+		.kind = (uint8_t)kind,
+		.n = (uint32_t)json_array_size(buckets),
+	};
+	_cleanup_(freep) uint64_t *elements = malloc(((size_t)b.n + 1) * sizeof(*elements));
+
+	if (!elements)
+		return -ENOMEM;
+	if (b.comm == CW_NUMERICS_NONE || kind < 0)
+		return 0;
+	for (uint32_t i = 0; i < b.n; i++)
+		elements[i] = cw_tensor_line_count(json_array_get(buckets, i), "elements");
+	b.elements = elements;
+	return tell(in, &b, buckets);
+}
+
+static int tell_file(struct cw_numerics_input *in, const struct cw_numerics_rank_said *rank,
+		     const struct cw_tensor_lines_file *file)
+{
+	int r = 0;
+
+	/* The newest first. */
+	for (size_t n = json_array_size(file->buckets); r == 0 && n > 0; n--)
+		r = tell_line(in, rank, json_array_get(file->buckets, n - 1));
+	return r;
+}
+
+int numerics_buckets_tell(struct cw_numerics_input *in, const struct cw_numerics_report *said,
+			  const struct cw_tensor_lines *lines)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < in->job.n_ranks; i++)
+		for (uint32_t f = 0; f < lines->n && r == 0; f++)
+			if (lines->files[f].rank >= 0 &&
+			    lines->files[f].rank == in->job.ranks[i].rank)
+				r = tell_file(in, &said->ranks[i], &lines->files[f]);
+	return r;
+}
