@@ -185,6 +185,7 @@ TENSOR = {
     "entered": (None, TIME), "side": ("input", "output"), "dtype": str, "redop": str, "elements": count,
     "looked_at": count, "nans": count, "infs": count, "zeros": count, "absmax": REAL, "absmin": REAL, "mean": REAL,
     "l2": REAL, "at_limit": REAL, "denormal": REAL, "checksum": ID, "site": (None, str),
+    "carried": (None, str),
 }
 NUMERICS = {
     "schema": ("collwatch.numerics/1",), "alarm": bool, "coverage": text, "nonfinite": count,
@@ -249,13 +250,14 @@ FRAME = {
 BAD = {"tensor": number, "number": ("NaN", "Inf", "-Inf"), "inputs_finite": bool}
 COMM = ("all_reduce", "reduce", "reduce_scatter", "all_gather", "gather", "scatter", "broadcast", "all_to_all",
         "all_to_all_single", "send", "recv", "isend", "irecv", "batch_isend_irecv", "all_gather_into_tensor",
-        "reduce_scatter_tensor")
+        "reduce_scatter_tensor", "all_gather_single", "reduce_scatter_single")
 DIFFERENT = {"tensor": text, "groups": [[number]]}
 # Where a program stopped by itself, and the lines of code that it ran before.
 WAY = [{"thread": text, "site": text, "text": str}]
 STOP = {**{key: kind for key, kind in FRAME.items() if key not in ("frame", "tensors")}, "stop_at": text, "lines": WAY}
 TENSORS = {
-    "line": ("head", "frame", "bad", "step", "trace", "stop", "operator", "calls", "comms", "replicas", "note", "end"),
+    "line": ("head", "frame", "bad", "step", "trace", "stop", "operator", "calls", "comms", "replicas", "note", "end",
+             "buckets"),
     **{key if key == "at" else key + "?": kind for key, kind in {**FRAME, **BAD}.items()},
     "schema?": ("collwatch.tensors/1",), "rank?": (None, number), "world_size?": (None, number), "host?": text,
     "pid?": number, "torch?": text, "every?": number, "frames?": number, "ops?": bool, "denied?": [text],
@@ -268,6 +270,7 @@ TENSORS = {
     "comms?": [{"op": COMM, "phase": ("forward", "backward"), "module": str,
                 "tensors": [{"side": ("input", "output"), "what": text, "dtype": text, "shape": [number],
                              "mean": REAL_OR_NOT}]}],
+    "comm?": text, "buckets?": [{"elements": number, "parameters": [text]}],
 }
 # In a comparison of replicas it is how many there are.
 TENSORS["tensors?"] = (number, FRAME["tensors"])
@@ -285,6 +288,8 @@ MODULES = {
                "replicas_compared": count, "notes": [text], "denied_modules": [text],
                "traced": [{"step": number, "calls": count, "lost": count}]}],
 }
+
+NUMERICS["modules?"] = MODULES
 
 CONTRACTS = {
     "incident": INCIDENT, "epitaph": EPITAPH, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,

@@ -15,6 +15,8 @@ _EARLY_STEPS = 10
 _EVERY = 50
 # So many lines of a file: who makes buckets anew all the time tells nothing by it.
 _LINES_MAX = 16
+# A line of the file has a megabyte.
+_NAMES_MAX = 500000
 
 
 class Buckets:
@@ -47,7 +49,8 @@ class Buckets:
 
     def _is_new(self, line):
         key = line["comm"], line["op"]
-        is_new = self._told.get(key) != line["buckets"]
+        is_new = self._told.get(key) != line["buckets"] and _NAMES_MAX > sum(
+            len(name) + 4 for bucket in line["buckets"] for name in bucket["parameters"])
         self._told[key] = line["buckets"]
         self._n += is_new
         return is_new
@@ -142,8 +145,11 @@ def _in_order(root):
 def _of_shards(root):
     names, found = _names_in(root), {}
     for group in _in_order(root):
-        named = [names.get(id(p.sharded_param), p._param_fqn) for p in group.fsdp_params]
-        part = sum(p.padded_sharded_param_size.numel() for p in group.fsdp_params)
+        params = [p for p in group.fsdp_params if p.sharded_param.requires_grad]
+        named = [names.get(id(p.sharded_param), p._param_fqn) for p in params]
+        part = sum(p.padded_sharded_param_size.numel() for p in params)
+        if not params:
+            continue
         mesh = group.mesh_info
         shard, replicate = getattr(mesh, "shard_process_group", None), getattr(mesh, "replicate_process_group", None)
         if shard is not None:

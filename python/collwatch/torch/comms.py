@@ -63,6 +63,8 @@ _SIDES = {
     # … and those that sharded data parallelism calls.
     "all_gather_into_tensor": (["input_tensor"], ["output_tensor"]),
     "reduce_scatter_tensor": (["input"], ["output"]),
+    "all_gather_single": (["input_tensor"], ["output_tensor"]),
+    "reduce_scatter_single": (["input"], ["output"]),
 }
 NAMES = tuple(_SIDES)
 

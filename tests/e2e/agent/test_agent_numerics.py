@@ -70,6 +70,36 @@ def test_names_who_fed_the_first_nan():
               out)
 
 
+def test_tells_whose_gradients_a_call_carried():
+    with tempfile.TemporaryDirectory() as at:
+        records = trained(at, "--fault", "feed-nan", "--fault-rank", "2", "--fault-step", "3",
+                          COLLWATCH_SUMMARY="full")
+        status, out, err = said("--json", *records)
+        if status == 3:
+            pytest.skip("built without nvcc and clang: there is no kernel")
+        first = json.loads(out)["firsts"][0]
+        check(first["carried"] is None, first)
+        files = []
+        for rank in range(RANKS):
+            files.append("%s/rank%d.jsonl" % (at, rank))
+            with open(files[-1], "w", encoding="utf-8") as f:
+                for line in ({"line": "head", "schema": "collwatch.tensors/1", "rank": rank},
+                             {"line": "buckets", "comm": first["comm_name"], "op": "all_reduce", "buckets": [
+                                 {"elements": first["elements"], "parameters": ["blocks.%d.up.weight" % rank]}]},
+                             {"line": "step", "step": 0, "frames": 1}):
+                    f.write(json.dumps(line) + "\n")
+        # In whatever order they are given.
+        status, out, err = said("--json", *files[:2], *records, *files[2:])
+        check(status == 2, (status, err))
+        doc = json.loads(out)
+        check(not deviations(doc) and not deviations(doc["modules"]), deviations(doc))
+        check(doc["firsts"][0]["carried"].endswith("gradients of blocks.2.up (1 parameter)"), doc["firsts"])
+        check(len(doc["modules"]["ranks"]) == RANKS and not doc["modules"]["alarm"], doc["modules"])
+        status, out, err = said(*records, *files)
+        check(status == 2 and "gradients of blocks.2.up (1 parameter)" in out.splitlines()[0], (out, err))
+        check("steps and" in out.splitlines()[-1] and "modules and operators looked at" in out, out)
+
+
 def test_looks_at_a_job_that_runs():
     with tempfile.TemporaryDirectory() as at:
         if said(*trained(at, steps=2, COLLWATCH_SUMMARY="full"))[0] == 3:

@@ -224,3 +224,40 @@ Test(tensor_lines, notes_that_are_no_text_are_refused)
 	cr_assert_eq(read_text(HEAD "{\"line\":\"note\",\"text\":[\"a\"]}\n"), -EBADMSG);
 	cr_assert_eq(read_text(HEAD "{\"line\":\"note\"}\n"), -EBADMSG);
 }
+
+#define BUCKETS "{\"line\":\"buckets\",\"comm\":\"dp:0\",\"op\":\"all_reduce\",\"buckets\":"
+
+Test(tensor_lines, keeps_the_newest_buckets)
+{
+	static char text[64 * 256];
+	const json_t *kept;
+
+	strcpy(text, HEAD);
+	for (int i = 0; i < 40; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 BUCKETS "[{\"elements\":%d,\"parameters\":[\"a.weight\"]}]}\n", i + 1);
+	cr_assert_eq(read_text(text), 0, "%s", err.text);
+	kept = in.files[0].buckets;
+	cr_assert_eq(json_array_size(kept), 32);
+	kept = json_object_get(json_array_get(kept, 31), "buckets");
+	cr_expect_eq(json_integer_value(json_object_get(json_array_get(kept, 0), "elements")), 40);
+}
+
+Test(tensor_lines, refuses_what_is_no_bucket)
+{
+	static const char *const wrong[] = {
+		"7}\n",
+		"[7]}\n",
+		"[{\"elements\":0,\"parameters\":[\"a\"]}]}\n",
+		"[{\"elements\":1.5,\"parameters\":[\"a\"]}]}\n",
+		"[{\"elements\":4,\"parameters\":[]}]}\n",
+		"[{\"elements\":4,\"parameters\":[4]}]}\n",
+		"[{\"elements\":4,\"parameters\":\"a\"}]}\n",
+	};
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), HEAD BUCKETS "%s", wrong[i]);
+		cr_expect_eq(read_text(text), -EBADMSG, "%s", wrong[i]);
+	}
+}
