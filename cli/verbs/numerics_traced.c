@@ -83,11 +83,27 @@ struct showing {
 	const struct numerics_steps *asked;
 	int64_t step; /* whose heading is there */
 	bool has_heading;
+	uint32_t n_traces_behind; /* of the file's, which are in the order of its lines */
 };
+
+/* How many calls of the step had no room; each step of a file is asked for once, in their order. */
+static uint64_t lost_of(struct showing *s, int64_t step)
+{
+	const struct cw_tensor_lines_file *f = s->file;
+
+	while (s->n_traces_behind < f->n_traces) {
+		const struct cw_tensor_lines_trace *t = &f->traces[s->n_traces_behind++];
+
+		if (t->step == step)
+			return t->n_lost;
+	}
+	return 0;
+}
 
 static void show_heading(struct showing *s, int64_t step)
 {
 	char name[STEPS_TEXT_BYTES];
+	uint64_t n_lost;
 
 	if (s->has_heading && s->step == step)
 		return;
@@ -95,12 +111,9 @@ static void show_heading(struct showing *s, int64_t step)
 	s->step = step;
 	name_rank(s->file, name, sizeof(name));
 	fprintf(s->out, "%s, each call of step %" PRId64, name, step);
-	for (uint32_t i = 0; i < s->file->n_traces; i++)
-		if (s->file->traces[i].step == step && s->file->traces[i].n_lost) {
-			fprintf(s->out, " but the last %" PRIu64 ", for which there was no room",
-				s->file->traces[i].n_lost);
-			break;
-		}
+	n_lost = lost_of(s, step);
+	if (n_lost)
+		fprintf(s->out, " but the last %" PRIu64 ", for which there was no room", n_lost);
 	fprintf(s->out, ":\n");
 }
 

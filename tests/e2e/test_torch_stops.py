@@ -435,6 +435,8 @@ for wrong, word in [
         (dict(trace_steps="a"), "1,3,10-20"), (dict(trace_steps="3-1"), "1,3,10-20"), (dict(trace_steps=-1), "from 0 on"),
         (dict(trace_steps=[1.5]), "from 0 on"), (dict(trace_steps=True), "from 0 on"), (dict(trace_steps=""), "from 0 on"),
         (dict(trace_steps="1,,2"), "from 0 on"), (dict(trace_steps="\\u00b2"), "from 0 on"), (dict(trace_steps=range(0)), "from 0 on"),
+        (dict(trace_steps=b"1,3"), "from 0 on"), (dict(trace_steps=torch.tensor(0.5)), "from 0 on"),
+        (dict(stop_after_step=torch.tensor(0.5)), "from 0 on"), (dict(stop_at="a:-1"), "from 1 on"), (dict(stop_at="a:"), "MODULE[:OPERATOR]"),
         (dict(stop_after_step=-1), "from 0 on"), (dict(stop_after_step="3"), "from 0 on"), (dict(stop_after_step=True), "from 0 on"),
         (dict(trace_steps="1-9", stop_after_step=5), "trace steps up to that"),
         (dict(stop_at=""), "MODULE[:OPERATOR]"), (dict(stop_at="a:b:0"), "from 1 on"), (dict(stop_at="a@"), "@STEP"),
@@ -450,6 +452,13 @@ for wrong, word in [
             print("UNCLEAR", wrong, error)
 """)
     expect("TAKEN" not in out and "UNCLEAR" not in out, out)
+
+
+def test_takes_whatever_numbers_steps_have(at):
+    small(at, """
+for numbers in (torch.tensor(2), torch.tensor([1, 2]), [torch.tensor(1)], iter([2])):
+    collwatch.torch.watch(Net(), path=path, trace_steps=numbers, stop_after_step=torch.tensor(2)).close()
+""")
 
 
 @pytest.mark.parametrize("options,word", [

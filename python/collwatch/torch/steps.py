@@ -4,6 +4,14 @@
 import operator
 
 
+def _has_several(given):
+    try:  # a tensor of one number has __iter__, and cannot be iterated over
+        iter(given)
+    except TypeError:
+        return False
+    return True
+
+
 class Steps:
     def __init__(self, given, what):
         """what: the option, for the error that names it."""
@@ -12,7 +20,7 @@ class Steps:
             return
         if isinstance(given, str):
             given = given.split(",")
-        elif isinstance(given, range) or not hasattr(given, "__iter__"):
+        elif isinstance(given, (range, bytes)) or not _has_several(given):
             given = [given]
         self._ranges = [self._range(each) for each in given]
 

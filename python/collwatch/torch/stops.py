@@ -20,6 +20,7 @@ and goes on with SIGCONT.
 import difflib
 import fnmatch
 import os
+import re
 import signal
 import sys
 import threading
@@ -41,6 +42,10 @@ class Stop:
                                                ", from " + self.site[0] if self.site else "")
 
 
+# A name, or a pattern of one.
+_OPERATOR = re.compile(r"[A-Za-z_*?\[]")
+
+
 def matches(name, patterns):
     return any(name == p or fnmatch.fnmatchcase(name, p) for p in patterns)
 
@@ -60,8 +65,8 @@ class _Breakpoint:
         self.module = parts[0]
         self.op = parts[1].split(".")[0] if len(parts) > 1 else ""
         self.step = _positive(step)
-        if (len(parts) > 2 or not (self.module or self.op) or self.call < 1 or
-                at and self.step is None):
+        if (len(parts) > 2 or not (self.module or self.op) or self.call < 1 or at and self.step is None or
+                len(parts) > 1 and not _OPERATOR.match(self.op)):
             raise ValueError("stop_at: %r is no place to stop: give MODULE[:OPERATOR][:CALL][@STEP], calls from 1 on, "
                              "such as \"blocks.1.up\" or \"blocks.1.up:addmm:3\"" % (text,))
 

@@ -16,6 +16,7 @@ import atexit
 import collections
 import itertools
 import math
+import operator
 import os
 import sys
 import threading
@@ -178,9 +179,13 @@ def _bad_tensor(frame):
 def _last_step(given):
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+    try:
+        step = -1 if isinstance(given, bool) else operator.index(given)
+    except TypeError:
+        step = -1
+    if step < 0:
         raise ValueError("stop_after_step: %r is no step: give a number from 0 on" % (given,))
-    return given
+    return step
 
 
 def _patterns(given):
