@@ -454,6 +454,26 @@ for wrong, word in [
     expect("TAKEN" not in out and "UNCLEAR" not in out, out)
 
 
+def test_a_second_watch_does_not_write_over_the_first(at):
+    out, lines = small(at, """
+first, model = collwatch.torch.watch(Net(), path=path), Net()
+for options in dict(path=path), dict(path=os.path.join(os.path.dirname(path), ".", os.path.basename(path))):
+    try:
+        collwatch.torch.watch(model, **options)
+        print("TAKEN")
+    except ValueError as error:
+        print(error)
+model(x)
+first.close()
+again = collwatch.torch.watch(model, path=path)
+model(x)
+for _ in range(2):
+    collwatch.torch.watch(Net(), path=os.devnull)
+""")
+    expect("TAKEN" not in out and out.count("give each a path of its own") == 2, out)
+    expect(any(line["line"] == "step" for line in lines), lines)
+
+
 def test_takes_whatever_numbers_steps_have(at):
     small(at, """
 for numbers in (torch.tensor(2), torch.tensor([1, 2]), [torch.tensor(1)], iter([2])):

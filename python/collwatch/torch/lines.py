@@ -34,6 +34,10 @@ def number(value):
     return value
 
 
+# What is being written here: a second watch would write over it.
+_OPEN = set()
+
+
 class Lines:
     def __init__(self, path, **more):
         self.rank = _number("RANK")
@@ -41,7 +45,13 @@ class Lines:
             self.rank = _number("SLURM_PROCID")
         world = _number("WORLD_SIZE")
         self.path = path or os.path.join(directory() or "", "collwatch-tensors-rank%d.jsonl" % (self.rank or 0))
+        self._place = os.path.realpath(self.path)
+        if self._place in _OPEN:
+            raise ValueError("path: another watch writes to %s: close that one, or give each a path of its own"
+                             % self.path)
         self._file = open(self.path, "w", encoding="utf-8")
+        if os.path.isfile(self._place):
+            _OPEN.add(self._place)
         self.write("head", schema=SCHEMA, rank=self.rank, world_size=world, host=socket.gethostname(),
                    pid=os.getpid(), **more)
 
@@ -54,4 +64,5 @@ class Lines:
     def close(self):
         if self._file:
             self._file.close()
+            _OPEN.discard(self._place)
         self._file = None
