@@ -22,9 +22,13 @@
 
 void cw_baseline_options_init(struct cw_baseline_options *options)
 {
-	/* torch.testing.assert_close's rtol; of 8-bit floats one unit in the last place. */
+	/*
+	 * torch.testing.assert_close's rtol; but for fp16, which has one unit in the last place
+	 * there (1e-3) and bf16 two: what goes into a sum is rounded, and so is what comes out. Of
+	 * 8-bit floats one.
+	 */
 	static const struct cw_baseline_tolerance of[CW_DTYPE__MAX] = {
-		[CW_DTYPE_FP16] = { .rtol = 1e-3 },      [CW_DTYPE_FP32] = { .rtol = 1.3e-6 },
+		[CW_DTYPE_FP16] = { .rtol = 2e-3 },      [CW_DTYPE_FP32] = { .rtol = 1.3e-6 },
 		[CW_DTYPE_FP64] = { .rtol = 1e-7 },      [CW_DTYPE_BF16] = { .rtol = 1.6e-2 },
 		[CW_DTYPE_FP8_E4M3] = { .rtol = 0.125 }, [CW_DTYPE_FP8_E5M2] = { .rtol = 0.25 },
 	};

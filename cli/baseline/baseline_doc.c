@@ -60,6 +60,11 @@ static json_t *op_doc(const struct baseline_op *op)
 	return cw_json_finish(doc, bad);
 }
 
+static json_t *number_of_rank(const struct baseline_rank *rank)
+{
+	return rank->rank == BASELINE_ALL_RANKS ? json_null() : json_integer(rank->rank);
+}
+
 static json_t *difference_doc(const struct baseline_rank *rank)
 {
 	const struct cw_baseline_difference *d = &rank->said.first;
@@ -72,7 +77,7 @@ static json_t *difference_doc(const struct baseline_rank *rank)
 	if (d->what == CW_BASELINE_EQUAL)
 		return json_null();
 	doc = json_object();
-	bad |= json_object_set_new(doc, "rank", json_integer(rank->rank));
+	bad |= json_object_set_new(doc, "rank", number_of_rank(rank));
 	bad |= json_object_set_new(doc, "what", json_string(cw_baseline_what_name(d->what)));
 	bad |= json_object_set_new(
 		doc, "side",
@@ -143,7 +148,7 @@ static json_t *ranks_doc(const struct baseline_job *job)
 		const struct baseline_rank *r = &job->parts[i];
 		json_t *doc = json_object();
 
-		bad |= json_object_set_new(doc, "rank", json_integer(r->rank));
+		bad |= json_object_set_new(doc, "rank", number_of_rank(r));
 		bad |= json_object_set_new(doc, "part",
 					   json_string(r->part == CW_BASELINE_OPERATORS
 							       ? "operators"
@@ -155,6 +160,21 @@ static json_t *ranks_doc(const struct baseline_job *job)
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
+}
+
+static json_t *together_doc(const struct baseline_job *job)
+{
+	json_t *doc;
+	int bad = 0;
+
+	if (!job->world_size_a)
+		return json_null();
+	doc = json_object();
+	bad |= json_object_set_new(doc, "ranks_baseline", json_integer(job->world_size_a));
+	bad |= json_object_set_new(doc, "ranks_check", json_integer(job->world_size_b));
+	bad |= json_object_set_new(doc, "left_out_baseline", cw_json_u64(job->n_unlike_a));
+	bad |= json_object_set_new(doc, "left_out_check", cw_json_u64(job->n_unlike_b));
+	return cw_json_finish(doc, bad);
 }
 
 static json_t *tolerances_doc(const struct baseline_request *request)
@@ -194,6 +214,7 @@ json_t *baseline_doc(const struct baseline_job *job, const struct baseline_reque
 						 : json_null());
 	bad |= json_object_set_new(doc, "ranks_compared", json_integer(job->n_compared));
 	bad |= json_object_set_new(doc, "ranks_that_differ", json_integer(job->n_differ));
+	bad |= json_object_set_new(doc, "together", together_doc(job));
 	bad |= json_object_set_new(doc, "tolerances", tolerances_doc(request));
 	bad |= json_object_set_new(doc, "denied_baseline",
 				   cw_json_text(baseline_text_denied(job, false)));

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/baseline/group_run.h"
 #include "baseline/baseline_collect.h"
 #include "common/cleanup.h"
 #include "model/op.h"
@@ -196,8 +197,7 @@ static void free_listing(struct listing *l)
 
 /* ---- one rank ---- */
 
-static int load(const struct listed *from, const struct baseline_request *request,
-		struct cw_baseline_file *ret, struct baseline_part *part, struct cw_err *err)
+static int read_file(const struct listed *from, struct cw_baseline_file *ret, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = open(from->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct cw_err why = { "" };
@@ -206,8 +206,16 @@ static int load(const struct listed *from, const struct baseline_request *reques
 	if (fd < 0)
 		return cw_err_set(err, errno, "%s: %s", from->path, strerror(errno));
 	r = cw_baseline_file_read(fd, ret, &why);
+	return r < 0 ? cw_err_set(err, -r, "%s %s", from->path, why.text) : 0;
+}
+
+static int load(const struct listed *from, const struct baseline_request *request,
+		struct cw_baseline_file *ret, struct baseline_part *part, struct cw_err *err)
+{
+	int r = read_file(from, ret, err);
+
 	if (r < 0)
-		return cw_err_set(err, -r, "%s %s", from->path, why.text);
+		return r;
 	part->is_there = true;
 	part->is_finished = ret->is_finished;
 	memcpy(part->counters, ret->counters, sizeof(part->counters));
@@ -360,6 +368,12 @@ static void judge(struct baseline_job *job)
 	job->outcome = BASELINE_OUTCOME_NONE;
 	if (job->n_differ)
 		job->outcome = BASELINE_OUTCOME_DIFFERS;
+	else if (job->world_size_a && job->sum.n_checked == 0)
+		(void)snprintf(
+			job->why, sizeof(job->why),
+			"the baseline is of a job of %d, what was checked of %d, and of communicators "
+			"that have other members in each, no call has numbers in both",
+			job->world_size_a, job->world_size_b);
 	else if (alone)
 		(void)snprintf(job->why, sizeof(job->why), "%srank %d %s in %s only",
 			       has_other_part || alone->part ? name_of_part(alone->part) : "",
@@ -375,18 +389,100 @@ static void judge(struct baseline_job *job)
 		job->outcome = BASELINE_OUTCOME_EQUAL;
 }
 
+/* ---- other numbers of ranks ---- */
+
 /* Whose numbers of ranks are known and differ, has other work on each of them. */
-static bool are_other_worlds(const struct listing *a, const struct listing *b,
-			     struct baseline_job *job)
+static bool are_other_worlds(const struct listing *a, const struct listing *b)
 {
 	int32_t x = a->files[0].world_size, y = b->files[0].world_size;
 
-	if (x <= 0 || y <= 0 || x == y)
-		return false;
-	(void)snprintf(job->why, sizeof(job->why),
-		       "the baseline is of a job of %d, what was checked of %d", x, y);
-	job->outcome = BASELINE_OUTCOME_NONE;
-	return true;
+	return x > 0 && y > 0 && x != y;
+}
+
+static void free_group_run(struct cw_baseline_group_run **g)
+{
+	*g = cw_baseline_group_run_free(*g);
+}
+
+static int add_to_group_run(struct cw_baseline_group_run *g, const struct listed *from,
+			    struct baseline_part *part, struct cw_err *err)
+{
+	_cleanup_(cw_baseline_file_fini) struct cw_baseline_file file = { .rows = NULL };
+	int r = read_file(from, &file, err);
+
+	if (r == 0)
+		r = cw_baseline_group_run_add(g, &file.run);
+	if (r == -E2BIG)
+		return cw_err_set(err, E2BIG, "%s: the job has too many calls", from->path);
+	if (r == -ENOMEM)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	part->is_finished = (part->is_finished || !part->is_there) && file.is_finished;
+	part->is_there = true;
+	for (unsigned n = 0; n < CW_BASELINE_COUNTERS; n++)
+		part->counters[n] += file.counters[n];
+	return r;
+}
+
+/* All ranks' collectives. */
+static int load_all(const struct listing *from, struct cw_baseline_group_run **ret,
+		    struct baseline_part *part, struct cw_err *err)
+{
+	int r = 0;
+
+	*ret = cw_baseline_group_run_new();
+	if (!*ret)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < from->n && r == 0; i++)
+		if (from->files[i].part == CW_BASELINE_COLLECTIVES)
+			r = add_to_group_run(*ret, &from->files[i], part, err);
+	return r;
+}
+
+static int compare_pair(struct cw_baseline_group_pair *pair, const struct baseline_request *request,
+			struct baseline_rank *to)
+{
+	int r = deny(request, &pair->a);
+
+	if (r == 0)
+		r = deny(request, &pair->b);
+	if (r == 0)
+		r = cw_baseline_compare(&pair->a, &pair->b, &request->options, &to->said);
+	if (r == 0 && to->said.first.what != CW_BASELINE_EQUAL) {
+		keep_op(&pair->a, to->said.first.row_a, &to->op_a);
+		keep_op(&pair->b, to->said.first.row_b, &to->op_b);
+	}
+	undo_deny(&pair->a);
+	undo_deny(&pair->b);
+	return r;
+}
+
+static int compare_worlds(const struct listing *a, const struct listing *b,
+			  const struct baseline_request *request, struct baseline_job *job,
+			  struct cw_err *err)
+{
+	_cleanup_(free_group_run) struct cw_baseline_group_run *x = NULL;
+	_cleanup_(free_group_run) struct cw_baseline_group_run *y = NULL;
+	struct cw_baseline_group_pair pair = { .n_left_out_a = 0 };
+	struct baseline_rank *to = &job->parts[job->n_parts++];
+	int r;
+
+	to->rank = BASELINE_ALL_RANKS;
+	job->world_size_a = a->files[0].world_size;
+	job->world_size_b = b->files[0].world_size;
+	r = load_all(a, &x, &to->a, err);
+	if (r == 0)
+		r = load_all(b, &y, &to->b, err);
+	if (r < 0)
+		return r;
+	r = cw_baseline_group_runs_pair(x, y, &pair);
+	if (r == 0)
+		r = compare_pair(&pair, request, to);
+	if (r < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	job->n_unlike_a = pair.n_left_out_a;
+	job->n_unlike_b = pair.n_left_out_b;
+	add_up(&job->sum, &to->said);
+	return 0;
 }
 
 static int compare_listings(const struct listing *a, const struct listing *b,
@@ -437,9 +533,8 @@ int baseline_job_compare(const char *a, const char *b, const struct baseline_req
 	ret->parts = calloc((size_t)x.n + y.n, sizeof(*ret->parts));
 	if (!ret->parts)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	if (are_other_worlds(&x, &y, ret))
-		return 0;
-	r = compare_listings(&x, &y, &own, ret, err);
+	r = are_other_worlds(&x, &y) ? compare_worlds(&x, &y, &own, ret, err)
+				     : compare_listings(&x, &y, &own, ret, err);
 	if (r < 0)
 		baseline_job_fini(ret);
 	else

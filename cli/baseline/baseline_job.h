@@ -46,20 +46,24 @@ struct baseline_op {
 	uint32_t call; /* of an operator: which of its module's calls of it in the step, from 1 */
 };
 
-/* A rank's collectives, or its operators. */
+/* A rank's collectives, or its operators; or what all ranks have together. */
 struct baseline_rank {
-	int32_t rank;
+	int32_t rank; /* BASELINE_ALL_RANKS = all */
 	enum cw_baseline_file_part part;
 	struct baseline_part a, b;
 	struct cw_baseline_said said;  /* where both are there */
 	struct baseline_op op_a, op_b; /* of its first difference */
 };
 
+#define BASELINE_ALL_RANKS (-1)
+
 enum baseline_outcome { BASELINE_OUTCOME_EQUAL, BASELINE_OUTCOME_DIFFERS, BASELINE_OUTCOME_NONE };
 
 struct baseline_job {
-	struct baseline_rank *parts; /* by rank, collectives first */
+	struct baseline_rank *parts; /* by rank, collectives first; of other numbers of ranks one */
 	uint32_t n_parts;
+	int32_t world_size_a, world_size_b; /* other numbers of ranks, or 0 */
+	uint64_t n_unlike_a, n_unlike_b; /* … calls on communicators that are not compared then */
 	/* Ranks in all; with something that both runs have; with something that differs. */
 	uint32_t n_ranks, n_compared, n_differ;
 	uint32_t first;              /* index of the part that differs first */

@@ -35,9 +35,11 @@ static void add_call(struct line *l, const struct baseline_op *op)
 			       op->row.kind == CW_OP_SEND ? "to" : "from", op->row.root_or_peer);
 	if (op->comm.name[0])
 		cw_text_append(l->buf, l->len, " on %s", op->comm.name);
-	else
+	else if (op->comm.nranks)
 		cw_text_append(l->buf, l->len, " on a nameless communicator of size %" PRIu32,
 			       op->comm.nranks);
+	else
+		cw_text_append(l->buf, l->len, " on a nameless communicator");
 }
 
 static void add_place(struct line *l, const struct baseline_op *op)
@@ -111,7 +113,10 @@ char *baseline_text_first(const struct baseline_rank *rank, char *buf, size_t le
 	struct line l = { buf, len };
 
 	buf[0] = '\0';
-	cw_text_append(buf, len, "rank %d: ", rank->rank);
+	if (rank->rank == BASELINE_ALL_RANKS)
+		cw_text_append(buf, len, "all ranks together: ");
+	else
+		cw_text_append(buf, len, "rank %d: ", rank->rank);
 	add_call(&l, rank->op_b.is_there ? &rank->op_b : &rank->op_a);
 	add_place(&l, rank->op_b.is_there ? &rank->op_b : &rank->op_a);
 	switch (d->what) {
@@ -165,8 +170,9 @@ char *baseline_text_op(const struct baseline_op *op, char *buf, size_t len)
 		return end(&l);
 	}
 	add_call(&l, op);
-	cw_text_append(buf, len, "  %s x %" PRIu64, cw_dtype_name(op->row.dtype),
-		       cw_baseline_row_count(&op->row));
+	cw_text_append(buf, len, "  %s", cw_dtype_name(op->row.dtype));
+	if (cw_baseline_row_count(&op->row)) /* parts may be padded */
+		cw_text_append(buf, len, " x %" PRIu64, cw_baseline_row_count(&op->row));
 	if (op->row.redop != CW_REDOP_NONE)
 		cw_text_append(buf, len, " %s", cw_redop_name(op->row.redop));
 	add_side(&l, &op->row, CW_BASELINE_IN);
@@ -186,10 +192,22 @@ char *baseline_text_coverage(const struct baseline_job *job, char *buf, size_t l
 	struct line l = { buf, len };
 
 	buf[0] = '\0';
-	cw_text_append(buf, len,
-		       "checked %" PRIu64 " of %" PRIu64 " op%s of %u of %u rank%s, paired by %s",
-		       s->n_checked, s->n_a, plural(s->n_a), job->n_compared, job->n_ranks,
-		       plural(job->n_ranks), ways[s->way]);
+	cw_text_append(buf, len, "checked %" PRIu64 " of %" PRIu64 " op%s of ", s->n_checked,
+		       s->n_a, plural(s->n_a));
+	if (job->world_size_a)
+		cw_text_append(
+			buf, len,
+			"all ranks together, %d in the baseline and %d here, on communicators "
+			"that have other members in each",
+			job->world_size_a, job->world_size_b);
+	else
+		cw_text_append(buf, len, "%u of %u rank%s", job->n_compared, job->n_ranks,
+			       plural(job->n_ranks));
+	cw_text_append(buf, len, ", paired by %s", ways[s->way]);
+	if (job->n_unlike_a)
+		cw_text_append(buf, len,
+			       "; %" PRIu64 " on others and between two ranks are not comparable",
+			       job->n_unlike_a);
 	if (s->n_denied)
 		cw_text_append(buf, len, "; %" PRIu64 " left out as asked", s->n_denied);
 	if (s->n_skipped_a)

@@ -84,8 +84,11 @@ static void put_rank(FILE *out, const json_t *rank)
 {
 	const json_t *first = json_object_get(rank, "first"), *allowed;
 
-	fprintf(out, "<div class=\"who\">\n<h3>rank %" JSON_INTEGER_FORMAT,
-		cw_json_int(rank, "rank", -1));
+	fprintf(out, "<div class=\"who\">\n<h3>");
+	if (json_is_null(json_object_get(rank, "rank")))
+		fprintf(out, "all ranks together");
+	else
+		fprintf(out, "rank %" JSON_INTEGER_FORMAT, cw_json_int(rank, "rank", -1));
 	if (strcmp(cw_json_str(rank, "part", ""), "operators") == 0)
 		fputs(", operators", out);
 	fputs("</h3>\n<p>", out);

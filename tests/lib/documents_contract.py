@@ -215,7 +215,7 @@ BASELINE_OP = {
     "output": BASELINE_SIDE,
 }
 BASELINE_FIRST = (None, {
-    "rank": number,
+    "rank": (None, number),
     "what": ("missing", "extra", "unlike", "dtype", "count", "redop", "root", "site", "nonfinite", "numbers"),
     "side": (None, "input", "output"), "value": (None, "absmax", "mean", "l2"), "allowed": REAL,
     "baseline": (None, BASELINE_OP), "check": (None, BASELINE_OP), "text": text,
@@ -233,9 +233,11 @@ BASELINE_COUNTS = {
 BASELINE_CHECK = {
     "schema": ("collwatch.baseline_check/1",), "outcome": ("equal", "differs", "incomparable"), "why": (None, text),
     "coverage": text, **BASELINE_COUNTS, "first": BASELINE_FIRST, "ranks_compared": number,
-    "ranks_that_differ": number, "tolerances": [{"dtype": text, "rtol": REAL, "atol": REAL}],
+    "ranks_that_differ": number,
+    "together": (None, {"ranks_baseline": number, "ranks_check": number, "left_out_baseline": count,
+                        "left_out_check": count}), "tolerances": [{"dtype": text, "rtol": REAL, "atol": REAL}],
     "denied_baseline": str, "denied_check": str,
-    "ranks": [{"rank": number, "part": ("collectives", "operators"), **BASELINE_COUNTS, "first": BASELINE_FIRST, "baseline": BASELINE_PART,
+    "ranks": [{"rank": (None, number), "part": ("collectives", "operators"), **BASELINE_COUNTS, "first": BASELINE_FIRST, "baseline": BASELINE_PART,
                "check": BASELINE_PART}],
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairs of runs with a difference drawn into the second, in memory: gradients are drawn, reduced,
- *and summed up by the summaries' reference, and the comparison of baselines is asked. What draws
- *and changes knows neither how ops are paired nor what is allowed.
+ * and summed up by the summaries' reference, and the comparison of baselines is asked. What draws
+ * and changes knows neither how ops are paired nor what is allowed. In "worlds" the second has the
+ * same batch on twice as many ranks.
  *
  *	baseline_draws [--draws N] [--seed S] [--change NAME]
  *
@@ -17,10 +18,12 @@
 #include <string.h>
 
 #include "analysis/baseline/baseline.h"
+#include "analysis/baseline/group_run.h"
 #include "model/op.h"
 #include "record/summary.h"
 
 #define RANKS 4u
+#define WORLD (2 * RANKS)
 #define STEPS_MIN 8u
 #define STEPS_SPAN 12u
 #define BUCKETS 4u
@@ -28,14 +31,30 @@
 #define OPS_MAX ((STEPS_MIN + STEPS_SPAN) * BUCKETS + 1)
 #define NOBODY UINT32_MAX
 
-enum change { SAME, ROUNDING, SEED, SCALE, MORE, LESS, TYPE, WARM_UP, CHANGES };
+enum change {
+	SAME,
+	ROUNDING,
+	WORLDS,
+	SEED,
+	SCALE,
+	WORLDS_SCALE,
+	MORE,
+	LESS,
+	TYPE,
+	WARM_UP,
+	CHANGES
+};
 
-static const char *const names[CHANGES] = { "same", "rounding", "seed", "scale",
-					    "more", "less",     "type", "warm-up" };
+static const char *const names[CHANGES] = {
+	"same",         "rounding", "worlds", "seed", "scale",
+	"worlds-scale", "more",     "less",   "type", "warm-up"
+};
 
 /* What a run does; the second is the first but for what was changed. */
 struct run {
 	uint64_t seed;
+	uint32_t ranks, parts_a_rank; /* of the batch; a rank feeds their mean */
+	bool is_scattered;            /* reduce_scatter, each rank gets its part */
 	uint32_t first_step, steps;
 	unsigned dtype;
 	bool has_marks, is_reversed; /* sums are taken in the other order */
@@ -44,7 +63,7 @@ struct run {
 	uint32_t scaled_rank, scaled_from; /* op */
 	double scale;
 	uint32_t more_at, less_at, type_at; /* op, from 0 */
-	struct cw_baseline_row rows[RANKS][OPS_MAX];
+	struct cw_baseline_row rows[WORLD][OPS_MAX];
 	uint32_t n_rows;
 };
 
@@ -137,51 +156,70 @@ static void look(const double *values, uint32_t n, unsigned dtype, struct cw_bas
 	cw_baseline_row_set_value(row, side, CW_BASELINE_L2, s.l2);
 }
 
+/* What that part of the batch makes of a bucket's element. */
+static double gradient(const struct run *r, uint64_t at, double size)
+{
+	uint64_t b = mix(r->seed ^ mix(at));
+	double v = size * (uniform_of(b) + uniform_of(mix(b + 1)) + uniform_of(mix(b + 2)) - 1.5);
+
+	return uniform_of(mix(b + 3)) < r->sparse ? 0 : v;
+}
+
+static void write_row(struct run *r, uint32_t rank, uint32_t step, unsigned dtype, const double *in,
+		      const double *out, uint32_t n)
+{
+	uint32_t part = r->is_scattered ? (n + r->ranks - 1) / r->ranks : n, op = r->n_rows;
+	struct cw_baseline_row *row = &r->rows[rank][op];
+
+	*row = (struct cw_baseline_row){ .unit = CW_BASELINE_UNIT_ROW,
+					 .kind = r->is_scattered ? CW_OP_REDUCE_SCATTER
+								 : CW_OP_ALL_REDUCE,
+					 .dtype = (uint8_t)dtype,
+					 .redop = CW_REDOP_AVG,
+					 .seq = op + 1,
+					 .step_plus_1 = r->has_marks ? step + 1 : 0,
+					 .root_or_peer = -1 };
+	cw_baseline_row_set_count(row, part);
+	look(in, n, dtype, row, CW_BASELINE_IN);
+	look(r->is_scattered ? out + (size_t)rank * part : out, part, dtype, row, CW_BASELINE_OUT);
+}
+
 /* One bucket of one step on all ranks; stream tells ops apart that are of one place. */
 static void reduce(struct run *r, uint32_t step, uint32_t bucket, uint32_t stream)
 {
-	static double in[RANKS][ELEMENTS_MAX], out[ELEMENTS_MAX];
+	/* Behind the last element there are zeros, of which the last parts have some. */
+	static double in[WORLD][ELEMENTS_MAX], out[2 * ELEMENTS_MAX];
 	uint32_t op = r->n_rows, n = r->sizes[bucket];
 	unsigned dtype = op == r->type_at
 				 ? (r->dtype == CW_DTYPE_FP32 ? CW_DTYPE_BF16 : CW_DTYPE_FP32)
 				 : r->dtype;
 	double size = 0.01 * (1 + bucket) * (1 + uniform_of(mix(r->seed + step)));
 
-	for (uint32_t k = 0; k < RANKS; k++)
+	for (uint32_t k = 0; k < r->ranks; k++)
 		for (uint32_t i = 0; i < n; i++) {
-			uint64_t at =
-				((((uint64_t)step * 8 + bucket) * 4 + stream) * 8 + k) * 1024 + i;
-			uint64_t b = mix(r->seed ^ mix(at));
-			double v = size * (uniform_of(b) + uniform_of(mix(b + 1)) +
-					   uniform_of(mix(b + 2)) - 1.5);
+			double v = 0;
 
-			if (uniform_of(mix(b + 3)) < r->sparse)
-				v = 0;
-			if (k == r->scaled_rank && op >= r->scaled_from)
-				v *= r->scale;
+			for (uint32_t p = 0; p < r->parts_a_rank; p++) {
+				uint64_t place = (((uint64_t)step * 8 + bucket) * 4 + stream) * 8;
+				uint32_t part = k * r->parts_a_rank + p;
+				double own = gradient(r, (place + part) * 1024 + i, size);
+
+				if (part == r->scaled_rank && op >= r->scaled_from)
+					own *= r->scale;
+				v += own / r->parts_a_rank;
+			}
 			in[k][i] = rounded(v * (1 + r->noise * (2 * uniform() - 1)), dtype);
 		}
+	memset(out, 0, sizeof(out));
 	for (uint32_t i = 0; i < n; i++) {
 		float sum = 0;
 
-		for (uint32_t k = 0; k < RANKS; k++)
-			sum += (float)in[r->is_reversed ? RANKS - 1 - k : k][i];
-		out[i] = rounded((double)sum / RANKS, dtype);
+		for (uint32_t k = 0; k < r->ranks; k++)
+			sum += (float)in[r->is_reversed ? r->ranks - 1 - k : k][i];
+		out[i] = rounded((double)sum / r->ranks, dtype);
 	}
-	for (uint32_t k = 0; k < RANKS; k++) {
-		struct cw_baseline_row *row = &r->rows[k][op];
-
-		*row = (struct cw_baseline_row){ .unit = CW_BASELINE_UNIT_ROW,
-						 .kind = CW_OP_ALL_REDUCE,
-						 .dtype = (uint8_t)dtype,
-						 .redop = CW_REDOP_AVG,
-						 .seq = op + 1,
-						 .step_plus_1 = r->has_marks ? step + 1 : 0,
-						 .root_or_peer = -1 };
-		cw_baseline_row_set_count(row, n);
-		look(in[k], n, dtype, row, CW_BASELINE_IN);
-		look(out, n, dtype, row, CW_BASELINE_OUT);
-	}
+	for (uint32_t k = 0; k < r->ranks; k++)
+		write_row(r, k, step, dtype, in[k], out, n);
 	r->n_rows++;
 }
 
@@ -199,6 +237,20 @@ static void train(struct run *r)
 		}
 }
 
+static bool is_of_worlds(enum change change)
+{
+	return change == WORLDS || change == WORLDS_SCALE;
+}
+
+/* A batch of as many parts as the larger world has ranks. */
+static void draw_batch(void)
+{
+	first.parts_a_rank = WORLD / RANKS;
+	first.is_scattered = bits() % 2;
+	for (uint32_t b = 0; b < BUCKETS && first.is_scattered; b++)
+		first.sizes[b] -= (uint32_t)(bits() % WORLD);
+}
+
 static void draw(enum change change)
 {
 	static const unsigned dtypes[] = { CW_DTYPE_FP16, CW_DTYPE_BF16, CW_DTYPE_FP32 };
@@ -206,6 +258,8 @@ static void draw(enum change change)
 	uint32_t ops;
 
 	first = (struct run){ .seed = bits(),
+			      .ranks = RANKS,
+			      .parts_a_rank = 1,
 			      .steps = STEPS_MIN + (uint32_t)(bits() % STEPS_SPAN),
 			      .dtype = dtypes[bits() % 3],
 			      .has_marks = bits() % 2,
@@ -217,19 +271,27 @@ static void draw(enum change change)
 	for (uint32_t b = 0; b < BUCKETS; b++)
 		first.sizes[b] = is_alike ? 256 : 128 * (b + 1);
 	ops = first.steps * BUCKETS;
+	if (is_of_worlds(change))
+		draw_batch();
 	second = first;
+	if (is_of_worlds(change)) {
+		second.ranks = WORLD;
+		second.parts_a_rank = 1;
+	}
 	if (change == ROUNDING) {
 		second.is_reversed = true;
 		second.noise = first.dtype == CW_DTYPE_FP32 ? 0x1p-24 : 1e-6;
 	} else if (change == SEED) {
 		second.seed = bits();
-	} else if (change == SCALE) {
+	} else if (change == SCALE || change == WORLDS_SCALE) {
 		/* From three times what the type's elements may differ by. */
 		double least = first.dtype == CW_DTYPE_BF16   ? 0.05
-			       : first.dtype == CW_DTYPE_FP16 ? 3e-3
+			       : first.dtype == CW_DTYPE_FP16 ? 6e-3
 							      : 4e-6;
 
-		second.scaled_rank = bits() % RANKS;
+		if (change == WORLDS_SCALE)
+			least *= WORLD; /* only the sum over all is seen */
+		second.scaled_rank = bits() % second.ranks;
 		second.scaled_from = (uint32_t)(bits() % ops);
 		second.scale = 1 + least * pow(1 / least, uniform());
 	} else if (change == MORE) {
@@ -241,6 +303,39 @@ static void draw(enum change change)
 	} else if (change == WARM_UP) {
 		second.first_step = 1 + (uint32_t)(bits() % (first.steps / 2));
 	}
+}
+
+static int add_ranks(struct cw_baseline_group_run *g, const struct run *r)
+{
+	const struct cw_baseline_comm comm = { .id = 1, .nranks = r->ranks, .name = "dp" };
+	int result = 0;
+
+	for (uint32_t k = 0; k < r->ranks && result == 0; k++) {
+		struct cw_baseline_run run = {
+			.rows = r->rows[k], .n_rows = r->n_rows, .comms = &comm, .n_comms = 1
+		};
+
+		result = cw_baseline_group_run_add(g, &run);
+	}
+	return result;
+}
+
+static int compare_worlds(struct cw_baseline_first *ret, struct cw_baseline_said *sum)
+{
+	struct cw_baseline_group_run *a = cw_baseline_group_run_new();
+	struct cw_baseline_group_run *b = cw_baseline_group_run_new();
+	struct cw_baseline_options options;
+	struct cw_baseline_group_pair pair;
+	int r = -1;
+
+	cw_baseline_options_init(&options);
+	if (a && b && add_ranks(a, &first) == 0 && add_ranks(b, &second) == 0 &&
+	    cw_baseline_group_runs_pair(a, b, &pair) == 0)
+		r = cw_baseline_compare(&pair.a, &pair.b, &options, sum);
+	ret->difference = sum->first;
+	(void)cw_baseline_group_run_free(a);
+	(void)cw_baseline_group_run_free(b);
+	return r;
 }
 
 /* The first difference over the job. */
@@ -287,6 +382,10 @@ static bool is_right(enum change change, const struct cw_baseline_first *f,
 	const struct cw_baseline_difference *d = &f->difference;
 
 	switch (change) {
+	case WORLDS:
+		return d->what == CW_BASELINE_EQUAL && sum->n_checked == first.n_rows;
+	case WORLDS_SCALE:
+		return d->what == CW_BASELINE_NUMBERS && d->row_b == second.scaled_from;
 	case SAME:
 	case ROUNDING:
 		return d->what == CW_BASELINE_EQUAL &&
@@ -339,7 +438,7 @@ int main(int argc, char **argv)
 			draw(change);
 			train(&first);
 			train(&second);
-			if (compare(&f, &sum) < 0)
+			if ((is_of_worlds(change) ? compare_worlds : compare)(&f, &sum) < 0)
 				return 1;
 			if (is_right(change, &f, &sum)) {
 				n_right++;
@@ -350,11 +449,10 @@ int main(int argc, char **argv)
 			       cw_baseline_what_name(f.difference.what), f.rank,
 			       (int)f.difference.row_a, (int)f.difference.row_b);
 		}
-		printf("%-9s %u of %u right\n", names[change], n_right, n);
+		printf("%-12s %u of %u right\n", names[change], n_right, n);
 		/* Runs that are the same must never be said to differ, the others seldom be missed.
 		 */
-		all_ok =
-			all_ok && (change <= ROUNDING ? n_right == n : n_right * 100.0 >= n * 99.0);
+		all_ok = all_ok && (change <= WORLDS ? n_right == n : n_right * 100.0 >= n * 99.0);
 	}
 	return all_ok ? 0 : 1;
 }

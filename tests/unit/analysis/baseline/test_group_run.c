@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ranks of a run have together, and what two runs on other numbers of ranks have in
+ * common. */
+#include "analysis/baseline/group_run.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#define RANKS_MAX 4u
+#define CALLS_MAX 8u
+
+/* A run whose ranks make the same calls on the communicator that each of them has in a place. */
+struct world {
+	struct cw_baseline_group_run *together;
+	struct cw_baseline_comm comms[RANKS_MAX][3];
+	struct cw_baseline_row rows[RANKS_MAX][CALLS_MAX];
+	uint32_t ranks, n_comms, n_rows;
+};
+
+static struct world a, b;
+static struct cw_baseline_group_pair pair;
+static char site[] = "train.py:88 in backward";
+static char *sites[] = { site };
+
+static void begin(struct world *w, uint32_t ranks)
+{
+	w->together = cw_baseline_group_run_new();
+	cr_assert_not_null(w->together);
+	w->ranks = ranks;
+}
+
+static void setup(void)
+{
+	begin(&a, 2);
+	begin(&b, 4);
+}
+
+static void teardown(void)
+{
+	a.together = cw_baseline_group_run_free(a.together);
+	b.together = cw_baseline_group_run_free(b.together);
+	cr_expect_null(cw_baseline_group_run_free(NULL));
+}
+
+TestSuite(baseline_group_run, .init = setup, .fini = teardown);
+
+/* Communicators of so many ranks each, one beside the other. */
+static uint32_t comm(struct world *w, const char *name, uint32_t nranks)
+{
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		struct cw_baseline_comm *c = &w->comms[r][w->n_comms];
+
+		c->id = 100 * w->n_comms + r / nranks + 1;
+		c->nranks = nranks;
+		c->comm_rank = (int32_t)(r % nranks);
+		(void)strncpy(c->name, name, sizeof(c->name) - 1);
+	}
+	return w->n_comms++;
+}
+
+static void set(struct cw_baseline_row *row, double absmax, double mean, double l2)
+{
+	row->unit |= CW_BASELINE_HAS_OUT;
+	cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_ABSMAX, absmax);
+	cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_MEAN, mean);
+	cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_L2, l2);
+}
+
+/* On all ranks; each rank's output is so many times larger than that of the one before. */
+static void call(struct world *w, uint32_t comm, unsigned kind, uint64_t count, double factor)
+{
+	double value = 1;
+
+	for (uint32_t r = 0; r < w->ranks; r++, value *= factor) {
+		struct cw_baseline_row *row = &w->rows[r][w->n_rows];
+
+		*row = (struct cw_baseline_row){ .unit = CW_BASELINE_UNIT_ROW | CW_BASELINE_HAS_IN,
+						 .kind = (uint8_t)kind,
+						 .dtype = CW_DTYPE_FP32,
+						 .redop = CW_REDOP_SUM,
+						 .comm = (uint16_t)comm,
+						 .site = 1,
+						 .step_plus_1 = 1,
+						 .root_or_peer = -1 };
+		row->seq = 1;
+		for (uint32_t i = 0; i < w->n_rows; i++)
+			row->seq += w->rows[r][i].comm == comm;
+		cw_baseline_row_set_count(row, count);
+		set(row, 3 * value, 0.5, 4 * value);
+	}
+	w->n_rows++;
+}
+
+static int add(struct world *w)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->ranks && r == 0; i++) {
+		struct cw_baseline_run run = { .rows = w->rows[i],
+					       .n_rows = w->n_rows,
+					       .comms = w->comms[i],
+					       .n_comms = w->n_comms,
+					       .sites = sites,
+					       .n_sites = 1 };
+
+		r = cw_baseline_group_run_add(w->together, &run);
+	}
+	return r;
+}
+
+static void make_pair(void)
+{
+	cr_assert_eq(add(&a), 0);
+	cr_assert_eq(add(&b), 0);
+	cr_assert_eq(cw_baseline_group_runs_pair(a.together, b.together, &pair), 0);
+}
+
+static double value(const struct cw_baseline_run *run, uint32_t row, enum cw_baseline_value v)
+{
+	return cw_baseline_row_value(&run->rows[row], CW_BASELINE_OUT, v);
+}
+
+static struct cw_baseline_said compare(void)
+{
+	struct cw_baseline_options options;
+	struct cw_baseline_said said;
+
+	cw_baseline_options_init(&options);
+	cr_assert_eq(cw_baseline_compare(&pair.a, &pair.b, &options, &said), 0);
+	return said;
+}
+
+Test(baseline_group_run, sums_are_compared_by_what_comes_out)
+{
+	call(&a, comm(&a, "dp", 2), CW_OP_ALL_REDUCE, 64, 1);
+	call(&b, comm(&b, "dp", 4), CW_OP_ALL_REDUCE, 64, 1);
+	make_pair();
+	cr_assert_eq(pair.a.n_rows, 1);
+	cr_assert_eq(pair.b.n_rows, 1);
+	cr_expect_not(cw_baseline_row_has(pair.a.rows, CW_BASELINE_IN), "each rank's own");
+	cr_expect_eq(cw_baseline_row_count(pair.a.rows), 64);
+	cr_expect_float_eq(value(&pair.a, 0, CW_BASELINE_MEAN), 0.5, 1e-9);
+	cr_expect_str_eq(pair.a.sites[pair.a.rows[0].site - 1], site);
+	cr_expect_eq(pair.n_left_out_a + pair.n_left_out_b, 0);
+	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
+	cr_expect_eq(compare().n_checked, 1);
+}
+
+Test(baseline_group_run, a_sum_that_differs_is_told)
+{
+	call(&a, comm(&a, "dp", 2), CW_OP_ALL_REDUCE, 64, 1);
+	call(&b, comm(&b, "dp", 4), CW_OP_ALL_REDUCE, 64, 1);
+	for (uint32_t r = 0; r < 4; r++)
+		set(&b.rows[r][0], 3.1, 0.5, 4);
+	make_pair();
+	cr_expect_eq(compare().first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(compare().first.value, CW_BASELINE_ABSMAX);
+}
+
+Test(baseline_group_run, parts_are_put_together)
+{
+	/* Two parts of 32, and four of 17 of which the last has four zeros. */
+	call(&a, comm(&a, "dp", 2), CW_OP_REDUCE_SCATTER, 32, 2);
+	call(&b, comm(&b, "dp", 4), CW_OP_REDUCE_SCATTER, 17, 1);
+	set(&b.rows[0][0], 1, 0.1, 2);
+	set(&b.rows[1][0], 6, 0.1, 8);
+	set(&b.rows[2][0], 2, 0.1, 2);
+	set(&b.rows[3][0], 2, 0.1, sqrt(8));
+	make_pair();
+	cr_expect_eq(cw_baseline_row_count(pair.a.rows), 0, "padded: not compared");
+	cr_expect(isnan(value(&pair.a, 0, CW_BASELINE_MEAN)));
+	cr_expect_float_eq(value(&pair.a, 0, CW_BASELINE_ABSMAX), 6, 1e-9);
+	cr_expect_float_eq(value(&pair.a, 0, CW_BASELINE_L2), sqrt(16 + 64), 1e-9);
+	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
+	cr_expect_eq(compare().n_checked, 1);
+}
+
+Test(baseline_group_run, a_part_that_is_missing_leaves_no_numbers)
+{
+	call(&a, comm(&a, "dp", 2), CW_OP_REDUCE_SCATTER, 32, 1);
+	call(&b, comm(&b, "dp", 4), CW_OP_REDUCE_SCATTER, 16, 1);
+	b.rows[2][0].unit = CW_BASELINE_UNIT_ROW;
+	make_pair();
+	cr_expect_eq(compare().n_paired, 1);
+	cr_expect_eq(compare().n_checked, 0);
+}
+
+Test(baseline_group_run, a_copy_is_enough)
+{
+	call(&a, comm(&a, "dp", 2), CW_OP_ALL_GATHER, 32, 1);
+	call(&b, comm(&b, "dp", 4), CW_OP_ALL_GATHER, 16, 1);
+	b.rows[0][0].unit = a.rows[0][0].unit = CW_BASELINE_UNIT_ROW;
+	b.rows[1][0].nonfinite[CW_BASELINE_OUT] = 2;
+	make_pair();
+	cr_expect_eq(compare().n_checked, 1);
+	cr_expect_eq(compare().first.what, CW_BASELINE_NONFINITE);
+	cr_expect_eq(compare().first.b, 2);
+}
+
+Test(baseline_group_run, parts_of_a_replica_are_left_out)
+{
+	uint32_t tp = comm(&a, "tp", 2), world = comm(&a, "world", 2);
+
+	call(&a, tp, CW_OP_ALL_REDUCE, 64, 1);
+	call(&a, world, CW_OP_ALL_REDUCE, 8, 1);
+	call(&a, world, CW_OP_SEND, 8, 1);
+	tp = comm(&b, "tp", 2);
+	world = comm(&b, "world", 4);
+	call(&b, tp, CW_OP_ALL_REDUCE, 32, 1);
+	call(&b, world, CW_OP_ALL_REDUCE, 8, 1);
+	make_pair();
+	cr_assert_eq(pair.a.n_rows, 1);
+	cr_expect_str_eq(pair.a.comms[pair.a.rows[0].comm].name, "world");
+	cr_expect_eq(pair.n_left_out_a, 1 + 2, "a sum, and what two ranks send");
+	cr_expect_eq(pair.n_left_out_b, 2, "of two replicas");
+	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
+}
+
+/* Shards of a hybrid: of each name several, the n-th is the n-th's counterpart. */
+Test(baseline_group_run, communicators_of_one_name_are_paired_in_their_order)
+{
+	call(&a, comm(&a, "dp", 1), CW_OP_ALL_REDUCE, 64, 2);
+	call(&b, comm(&b, "dp", 2), CW_OP_ALL_REDUCE, 64, 1);
+	set(&b.rows[2][0], 6, 0.5, 8);
+	set(&b.rows[3][0], 6, 0.5, 8);
+	make_pair();
+	cr_expect_eq(pair.a.n_rows, 2);
+	cr_expect_eq(pair.b.n_rows, 2);
+	cr_expect_eq(compare().n_checked, 2);
+	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
+}
+
+Test(baseline_group_run, of_all_to_all_only_the_calls_are_compared)
+{
+	call(&a, comm(&a, "ep", 2), CW_OP_ALL_TO_ALL, 64, 1);
+	call(&b, comm(&b, "ep", 4), CW_OP_ALL_TO_ALL, 64, 3);
+	make_pair();
+	cr_expect_eq(compare().n_paired, 1);
+	cr_expect_eq(compare().n_checked, 0);
+}
+
+Test(baseline_group_run, numbers_of_calls_have_a_limit)
+{
+	uint32_t world = comm(&a, "dp", 2);
+
+	call(&a, world, CW_OP_ALL_REDUCE, 64, 1);
+	a.rows[0][0].seq = CW_BASELINE_ROWS + 1;
+	cr_expect_eq(add(&a), -E2BIG);
+}
