@@ -43,6 +43,7 @@ struct comm {
 	int number; /* -1 = not there */
 	uint32_t nranks;
 	int32_t comm_rank;
+	bool has_name;
 };
 
 /* Call sites by what the record calls them. */
@@ -169,10 +170,45 @@ static const struct cw_rec_comm *entry_of(const struct cw_record *rec, const str
 	return NULL;
 }
 
+static struct cw_baseline_comm say_comm(const struct cw_rec_comm *entry)
+{
+	struct cw_baseline_comm to = {
+		.id = entry->comm_id,
+		.nranks = entry->nranks,
+		.comm_rank = entry->comm_rank < 0 ? -1 : entry->comm_rank,
+	};
+
+	memcpy(to.name, entry->name, sizeof(to.name));
+	return to;
+}
+
+/* Some are given a name once they have been used. */
+static void name_comms(struct cw_baseline_collector *c)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	comms = cw_record_comms(c->record, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct comm *comm;
+		struct cw_baseline_comm to;
+
+		if (comms[i].index >= CW_REC_COMMS)
+			continue; /* of a version that has more of them */
+		comm = &c->comms[comms[i].index];
+		if (comm->number < 0 || comm->has_name || !comms[i].entry.name[0] ||
+		    comm->generation != comms[i].entry.generation)
+			continue;
+		to = say_comm(&comms[i].entry);
+		cw_baseline_writer_comm_name(c->writer, comm->number, &to);
+		comm->has_name = true;
+	}
+}
+
 /* NULL: the record has forgotten it, or there are too many. */
 static const struct comm *comm_of(struct cw_baseline_collector *c, const struct cw_rec_op *op)
 {
-	struct cw_baseline_comm to = { .id = 0 };
+	struct cw_baseline_comm to;
 	const struct cw_rec_comm *entry;
 	struct comm *comm;
 
@@ -184,14 +220,12 @@ static const struct comm *comm_of(struct cw_baseline_collector *c, const struct 
 	entry = entry_of(c->record, op);
 	if (!entry)
 		return NULL;
-	to.id = entry->comm_id;
-	to.nranks = entry->nranks;
-	to.comm_rank = entry->comm_rank < 0 ? -1 : entry->comm_rank;
-	memcpy(to.name, entry->name, sizeof(to.name));
+	to = say_comm(entry);
 	*comm = (struct comm){ .generation = entry->generation,
 			       .number = cw_baseline_writer_comm(c->writer, &to),
 			       .nranks = to.nranks,
-			       .comm_rank = to.comm_rank };
+			       .comm_rank = to.comm_rank,
+			       .has_name = to.name[0] != '\0' };
 	return comm->number >= 0 ? comm : NULL;
 }
 
@@ -493,6 +527,8 @@ int cw_baseline_collector_poll(struct cw_baseline_collector *c, int64_t now_ns)
 	match_loose(c);
 	while (c->head != c->tail && is_over(c, &c->pending[c->head % PENDING]))
 		flush_one(c);
+	if (c->writer)
+		name_comms(c);
 	set_pause(c);
 	return r < 0 ? r : c->error;
 }

@@ -85,11 +85,24 @@ static int grow(void *array, uint32_t n, size_t size)
 	return 0;
 }
 
+static void take_name(struct cw_baseline_comm *comm, const struct baseline_comm_unit *unit)
+{
+	memcpy(comm->name, unit->name, sizeof(comm->name) - 1);
+	cw_text_sanitise_line(comm->name);
+}
+
 static int take_comm(struct cw_baseline_file *f, const struct baseline_comm_unit *unit,
 		     struct cw_err *err)
 {
 	struct cw_baseline_comm *comm;
 
+	if (unit->index < f->run.n_comms) {
+		comm = &f->comms[unit->index];
+		if (comm->name[0] || unit->id != comm->id)
+			return refuse(err, "has a communicator twice");
+		take_name(comm, unit);
+		return 0;
+	}
 	if (unit->index != f->run.n_comms || unit->index >= CW_BASELINE_COMMS)
 		return refuse(err, "has communicators out of order, or too many");
 	if (unit->comm_rank < -1)
@@ -100,8 +113,7 @@ static int take_comm(struct cw_baseline_file *f, const struct baseline_comm_unit
 	*comm = (struct cw_baseline_comm){ .id = unit->id,
 					   .nranks = unit->nranks,
 					   .comm_rank = unit->comm_rank };
-	memcpy(comm->name, unit->name, sizeof(comm->name) - 1);
-	cw_text_sanitise_line(comm->name);
+	take_name(comm, unit);
 	return 0;
 }
 

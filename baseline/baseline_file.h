@@ -5,7 +5,8 @@
  * machine that wrote it, which the first eight bytes tell.
  *
  *	head, then in any order:
- *	communicator   before the first row that names it; numbered as they come, from 0
+ *	communicator   before the first row that names it; numbered as they come, from 0. Once
+ *	               more where it had no name, and was given one
  *	denied         a piece of the names of operators that were not looked at
  *	text           a piece of a call site, before the first row that names it; from 1
  *	row            one op (analysis/baseline/baseline_row.h)
@@ -59,6 +60,9 @@ int cw_baseline_writer_new(const char *path, const struct cw_baseline_head *head
 			   struct cw_baseline_writer **ret);
 /* Numbers for rows; -ENOSPC: there are too many, or -ENOMEM. Texts beyond their limit are cut. */
 int cw_baseline_writer_comm(struct cw_baseline_writer *w, const struct cw_baseline_comm *comm);
+/* One of those has a name now. */
+void cw_baseline_writer_comm_name(struct cw_baseline_writer *w, int number,
+				  const struct cw_baseline_comm *comm);
 int cw_baseline_writer_site(struct cw_baseline_writer *w, const char *text);
 /* Names of operators that were not looked at; cut at their limit. Once, or never. 0. */
 int cw_baseline_writer_denied(struct cw_baseline_writer *w, const char *names);

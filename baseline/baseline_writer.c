@@ -69,20 +69,26 @@ int cw_baseline_writer_new(const char *path, const struct cw_baseline_head *head
 	return 0;
 }
 
-int cw_baseline_writer_comm(struct cw_baseline_writer *w, const struct cw_baseline_comm *comm)
+void cw_baseline_writer_comm_name(struct cw_baseline_writer *w, int number,
+				  const struct cw_baseline_comm *comm)
 {
 	struct baseline_comm_unit unit = {
 		.unit = BASELINE_COMM,
-		.index = (uint32_t)w->n_comms,
+		.index = (uint32_t)number,
 		.id = comm->id,
 		.nranks = comm->nranks,
 		.comm_rank = comm->comm_rank,
 	};
 
-	if (w->n_comms >= (int)CW_BASELINE_COMMS)
-		return -ENOSPC;
 	memcpy(unit.name, comm->name, sizeof(unit.name));
 	write_unit(w, &unit);
+}
+
+int cw_baseline_writer_comm(struct cw_baseline_writer *w, const struct cw_baseline_comm *comm)
+{
+	if (w->n_comms >= (int)CW_BASELINE_COMMS)
+		return -ENOSPC;
+	cw_baseline_writer_comm_name(w, w->n_comms, comm);
 	return w->n_comms++;
 }
 

@@ -268,6 +268,11 @@ static void lonely(struct comparison *c, struct sorted *s, uint32_t row, enum cw
 		  s == &c->b ? row : CW_BASELINE_NONE);
 }
 
+static bool has_other_count(const struct cw_baseline_row *x, const struct cw_baseline_row *y)
+{
+	return memcmp(x->count, y->count, sizeof(x->count)) != 0;
+}
+
 static enum cw_baseline_what called_otherwise(const struct comparison *c, enum cw_baseline_way way,
 					      const struct cw_baseline_row *x,
 					      const struct cw_baseline_row *y)
@@ -276,7 +281,7 @@ static enum cw_baseline_what called_otherwise(const struct comparison *c, enum c
 
 	if (x->dtype != y->dtype)
 		return CW_BASELINE_DTYPE;
-	if (memcmp(x->count, y->count, sizeof(x->count)) != 0)
+	if (!cw_baseline_is_in_parts(c->options, x) && has_other_count(x, y))
 		return CW_BASELINE_COUNT;
 	if (x->redop != y->redop)
 		return CW_BASELINE_REDOP;
@@ -302,6 +307,11 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 	if (what != CW_BASELINE_EQUAL) {
 		c->said.n_called_otherwise++;
 		note_what(c, what, row_a, row_b);
+		return;
+	}
+	/* As long in a group of another size: no parts of one tensor, but as many as members. */
+	if (cw_baseline_is_in_parts(c->options, x) && !has_other_count(x, y)) {
+		c->said.n_own++;
 		return;
 	}
 	if (!((x->unit & y->unit) & ~CW_BASELINE_UNIT_MASK))

@@ -136,7 +136,6 @@ static void finish(struct call *call, uint32_t nranks)
 	uint32_t wanted = is_in_parts(row->kind) ? nranks : 1;
 
 	if (is_padded(row->kind)) {
-		cw_baseline_row_set_count(row, 0);
 		cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_ABSMAX, call->absmax);
 		cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_MEAN, NAN);
 		cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_L2,

@@ -10,8 +10,9 @@
  *	reduce_scatter                   both of all members' parts together
  *
  * Parts are padded with zeros to whole numbers of elements, which changes counts and means, and
- * neither of those two. What goes in is each rank's own, and of other kinds there is nothing that
- * two such runs have in common: they are there without numbers.
+ * neither of those two. Where a part is as long in both runs, it is no part of one tensor, but what
+ * each member has of its own, such as its loss. What goes in is each rank's own, and of other kinds
+ *there is nothing that two such runs have in common: they are there without numbers.
  *
  * Pure.
  */

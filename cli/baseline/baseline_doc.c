@@ -172,6 +172,7 @@ static json_t *together_doc(const struct baseline_job *job)
 	doc = json_object();
 	bad |= json_object_set_new(doc, "ranks_baseline", json_integer(job->world_size_a));
 	bad |= json_object_set_new(doc, "ranks_check", json_integer(job->world_size_b));
+	bad |= json_object_set_new(doc, "own", cw_json_u64(job->sum.n_own));
 	bad |= json_object_set_new(doc, "left_out_baseline", cw_json_u64(job->n_unlike_a));
 	bad |= json_object_set_new(doc, "left_out_check", cw_json_u64(job->n_unlike_b));
 	return cw_json_finish(doc, bad);

@@ -283,6 +283,7 @@ static void add_up(struct cw_baseline_said *sum, const struct cw_baseline_said *
 	sum->n_paired += s->n_paired;
 	sum->n_checked += s->n_checked;
 	sum->n_denied += s->n_denied;
+	sum->n_own += s->n_own;
 	sum->n_skipped_a += s->n_skipped_a;
 	sum->n_skipped_b += s->n_skipped_b;
 	sum->n_unrecorded_a += s->n_unrecorded_a;
@@ -441,12 +442,14 @@ static int load_all(const struct listing *from, struct cw_baseline_group_run **r
 static int compare_pair(struct cw_baseline_group_pair *pair, const struct baseline_request *request,
 			struct baseline_rank *to)
 {
+	struct cw_baseline_options options = request->options;
 	int r = deny(request, &pair->a);
 
 	if (r == 0)
 		r = deny(request, &pair->b);
+	options.are_groups = true;
 	if (r == 0)
-		r = cw_baseline_compare(&pair->a, &pair->b, &request->options, &to->said);
+		r = cw_baseline_compare(&pair->a, &pair->b, &options, &to->said);
 	if (r == 0 && to->said.first.what != CW_BASELINE_EQUAL) {
 		keep_op(&pair->a, to->said.first.row_a, &to->op_a);
 		keep_op(&pair->b, to->said.first.row_b, &to->op_b);

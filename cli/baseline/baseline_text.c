@@ -2,6 +2,7 @@
 #include "cli/baseline/baseline_text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "common/text.h"
@@ -147,9 +148,12 @@ static void add_side(struct line *l, const struct cw_baseline_row *row, enum cw_
 		cw_text_append(l->buf, l->len, "not looked at");
 		return;
 	}
-	cw_text_append(l->buf, l->len, "absmax %.9g, mean %.9g, l2 %.9g",
-		       cw_baseline_row_value(row, side, CW_BASELINE_ABSMAX),
-		       cw_baseline_row_value(row, side, CW_BASELINE_MEAN),
+	cw_text_append(l->buf, l->len, "absmax %.9g",
+		       cw_baseline_row_value(row, side, CW_BASELINE_ABSMAX));
+	if (!isnan(cw_baseline_row_value(row, side, CW_BASELINE_MEAN)))
+		cw_text_append(l->buf, l->len, ", mean %.9g",
+			       cw_baseline_row_value(row, side, CW_BASELINE_MEAN));
+	cw_text_append(l->buf, l->len, ", l2 %.9g",
 		       cw_baseline_row_value(row, side, CW_BASELINE_L2));
 	if (row->nonfinite[side] && cw_baseline_row_is_operator(row))
 		cw_text_append(l->buf, l->len, ", of those without NaN and Inf: %u more have one",
@@ -170,9 +174,8 @@ char *baseline_text_op(const struct baseline_op *op, char *buf, size_t len)
 		return end(&l);
 	}
 	add_call(&l, op);
-	cw_text_append(buf, len, "  %s", cw_dtype_name(op->row.dtype));
-	if (cw_baseline_row_count(&op->row)) /* parts may be padded */
-		cw_text_append(buf, len, " x %" PRIu64, cw_baseline_row_count(&op->row));
+	cw_text_append(buf, len, "  %s x %" PRIu64, cw_dtype_name(op->row.dtype),
+		       cw_baseline_row_count(&op->row));
 	if (op->row.redop != CW_REDOP_NONE)
 		cw_text_append(buf, len, " %s", cw_redop_name(op->row.redop));
 	add_side(&l, &op->row, CW_BASELINE_IN);
@@ -204,6 +207,8 @@ char *baseline_text_coverage(const struct baseline_job *job, char *buf, size_t l
 		cw_text_append(buf, len, "%u of %u rank%s", job->n_compared, job->n_ranks,
 			       plural(job->n_ranks));
 	cw_text_append(buf, len, ", paired by %s", ways[s->way]);
+	if (s->n_own)
+		cw_text_append(buf, len, "; in %" PRIu64 " each member has its own", s->n_own);
 	if (job->n_unlike_a)
 		cw_text_append(buf, len,
 			       "; %" PRIu64 " on others and between two ranks are not comparable",

@@ -234,7 +234,7 @@ BASELINE_CHECK = {
     "schema": ("collwatch.baseline_check/1",), "outcome": ("equal", "differs", "incomparable"), "why": (None, text),
     "coverage": text, **BASELINE_COUNTS, "first": BASELINE_FIRST, "ranks_compared": number,
     "ranks_that_differ": number,
-    "together": (None, {"ranks_baseline": number, "ranks_check": number, "left_out_baseline": count,
+    "together": (None, {"ranks_baseline": number, "ranks_check": number, "own": count, "left_out_baseline": count,
                         "left_out_check": count}), "tolerances": [{"dtype": text, "rtol": REAL, "atol": REAL}],
     "denied_baseline": str, "denied_check": str,
     "ranks": [{"rank": (None, number), "part": ("collectives", "operators"), **BASELINE_COUNTS, "first": BASELINE_FIRST, "baseline": BASELINE_PART,

@@ -329,6 +329,7 @@ static int compare_worlds(struct cw_baseline_first *ret, struct cw_baseline_said
 	int r = -1;
 
 	cw_baseline_options_init(&options);
+	options.are_groups = true;
 	if (a && b && add_ranks(a, &first) == 0 && add_ranks(b, &second) == 0 &&
 	    cw_baseline_group_runs_pair(a, b, &pair) == 0)
 		r = cw_baseline_compare(&pair.a, &pair.b, &options, sum);

@@ -20,6 +20,7 @@ NCCL_INT32, NCCL_FLOAT = 2, 7
 def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--parts", type=int, default=0, help="of the batch, equally many on each rank (one)")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--from-step", type=int, default=0)
     parser.add_argument("--seed", default="0")
@@ -44,15 +45,18 @@ class Rank:
         nccl = Nccl()
         self.world = Communicator.create(nccl, "world", arg.ranks,
                                          UniqueId.from_buffer_copy(bytes.fromhex(arg.uid)), arg.rank)
+        n_parts = max(1, arg.parts // arg.ranks)
+        self.parts = range(n_parts * arg.rank, n_parts * (arg.rank + 1))
         self.tensors = [Tensor(self.device, ELEMENTS) for _ in range(2)]
-        self.part = Tensor(self.device, ELEMENTS)
-        self.all = Tensor(self.device, ELEMENTS * arg.ranks)
+        self.part = Tensor(self.device, ELEMENTS * n_parts)
+        self.all = Tensor(self.device, ELEMENTS * n_parts * arg.ranks)
 
-    def draw(self, tensor, step, i):
-        numbers = random.Random(f"{self.arg.seed}/{step}/{i}/{self.arg.rank}")
+    def draw(self, step, i):
+        """What each part of the batch makes of a tensor."""
         scaled = self.arg.rank == self.arg.scale_rank and step >= self.arg.scale_step
         scale = self.arg.scale * self.arg.grow ** (step - self.arg.scale_step) if scaled else 1
-        tensor.upload(scale * numbers.gauss(0, 1) for _ in range(ELEMENTS))
+        drawn = [random.Random(f"{self.arg.seed}/{step}/{i}/{part}") for part in self.parts]
+        return [[scale * numbers.gauss(0, 1) for _ in range(ELEMENTS)] for numbers in drawn]
 
     def reduce(self, tensor, dtype=NCCL_FLOAT):
         world = self.world
@@ -63,11 +67,11 @@ class Rank:
         if self.arg.mark:
             ctypes.CDLL(None).collwatch_mark_step(ctypes.c_int64(step))
         for i, tensor in enumerate(self.tensors):
-            self.draw(tensor, step, i)
+            tensor.upload(sum(column) for column in zip(*self.draw(step, i)))
             self.reduce(tensor, NCCL_INT32 if i and step == self.arg.other_type_in_step else NCCL_FLOAT)
         if step == self.arg.more_in_step:
             self.reduce(self.tensors[0])
-        self.draw(self.part, step, 2)
+        self.part.upload(number for part in self.draw(step, 2) for number in part)
         self.world.all_gather(self.part, self.all)
         self.device.synchronize()
         time.sleep(self.arg.step_ms / 1000)

@@ -144,6 +144,25 @@ Test(baseline_collect, joins_ops_and_their_summaries)
 	cr_expect_eq(file.counters[CW_BASELINE_N_TENSORS], 2);
 }
 
+/* collwatch.torch names a group's communicator in the step behind its first call. */
+Test(baseline_collect, knows_a_name_that_came_late)
+{
+	rec->comms[comm].name[0] = '\0';
+	look(call(), 1, false, 3);
+	poll_now();
+	look(call(), 2, false, 3);
+	poll_now();
+	strcpy(rec->comms[comm].name, "tp");
+	poll_now();
+	look(call(), 3, false, 3);
+	poll_now();
+	poll_now();
+	finish();
+	cr_assert_eq(file.run.n_comms, 1);
+	cr_expect_str_eq(file.run.comms[0].name, "tp");
+	cr_expect_eq(file.run.n_rows, 3);
+}
+
 /* The device is behind the host, and a summary may be seen before its call has returned. */
 Test(baseline_collect, waits_for_summaries_and_for_ops)
 {

@@ -108,6 +108,31 @@ Test(baseline_file, gives_back_what_was_written)
 	cr_expect_str_eq(file.run.sites[1], "x");
 }
 
+Test(baseline_file, takes_a_name_once)
+{
+	struct cw_baseline_head head = { .rank = 3 };
+	struct cw_baseline_comm comm = { .id = 0x1234, .nranks = 8 };
+	struct cw_baseline_writer *w;
+	static const uint8_t other = 0x35;
+
+	cr_assert_eq(cw_baseline_writer_new(path, &head, &w), 0);
+	cr_assert_eq(cw_baseline_writer_comm(w, &comm), 0);
+	strcpy(comm.name, "d\033p");
+	cw_baseline_writer_comm_name(w, 0, &comm);
+	strcpy(comm.name, "tp");
+	cw_baseline_writer_comm_name(w, 0, &comm);
+	cr_assert_eq(cw_baseline_writer_free(w, counters), 0);
+	close(fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	refuses("a communicator twice");
+	cr_assert_eq(ftruncate(fd, 3 * 64L), 0);
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_eq(file.run.n_comms, 1);
+	cr_expect_str_eq(file.run.comms[0].name, "d?p");
+	overwrite(2, 8, &other, 1); /* the id */
+	refuses("a communicator twice");
+}
+
 Test(baseline_file, never_writes_over_another)
 {
 	struct cw_baseline_head head = { .rank = 3 };

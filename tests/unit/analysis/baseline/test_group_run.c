@@ -126,6 +126,7 @@ static struct cw_baseline_said compare(void)
 	struct cw_baseline_said said;
 
 	cw_baseline_options_init(&options);
+	options.are_groups = true;
 	cr_assert_eq(cw_baseline_compare(&pair.a, &pair.b, &options, &said), 0);
 	return said;
 }
@@ -167,7 +168,7 @@ Test(baseline_group_run, parts_are_put_together)
 	set(&b.rows[2][0], 2, 0.1, 2);
 	set(&b.rows[3][0], 2, 0.1, sqrt(8));
 	make_pair();
-	cr_expect_eq(cw_baseline_row_count(pair.a.rows), 0, "padded: not compared");
+	cr_expect_eq(cw_baseline_row_count(pair.a.rows), 32);
 	cr_expect(isnan(value(&pair.a, 0, CW_BASELINE_MEAN)));
 	cr_expect_float_eq(value(&pair.a, 0, CW_BASELINE_ABSMAX), 6, 1e-9);
 	cr_expect_float_eq(value(&pair.a, 0, CW_BASELINE_L2), sqrt(16 + 64), 1e-9);
@@ -182,6 +183,20 @@ Test(baseline_group_run, a_part_that_is_missing_leaves_no_numbers)
 	b.rows[2][0].unit = CW_BASELINE_UNIT_ROW;
 	make_pair();
 	cr_expect_eq(compare().n_paired, 1);
+	cr_expect_eq(compare().n_checked, 0);
+}
+
+/* As torch's DistributedDataParallel gathers what each rank knows of the model's parameters. */
+Test(baseline_group_run, what_each_member_has_of_its_own_is_not_compared)
+{
+	call(&a, comm(&a, "dp", 2), CW_OP_ALL_GATHER, 6, 1);
+	call(&b, comm(&b, "dp", 4), CW_OP_ALL_GATHER, 6, 1);
+	for (uint32_t r = 0; r < 4; r++)
+		set(&b.rows[r][0], 3, 0.5, 5.6);
+	make_pair();
+	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
+	cr_expect_eq(compare().n_paired, 1);
+	cr_expect_eq(compare().n_own, 1);
 	cr_expect_eq(compare().n_checked, 0);
 }
 
