@@ -10,9 +10,13 @@ Half a gigabyte is fetched the first time. --brief: what the default run has of 
 and two faults; it gives up fetching and building after a few minutes, and says that nothing ran.
 --times N: each program N times, healthy."""
 import argparse
+import glob
+import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -30,15 +34,15 @@ def parse():
 ARGS = parse()
 os.environ["CW_BUILD"] = os.path.realpath(ARGS.build)
 
-from lab_lib import must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
+from lab_lib import SOURCE, must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 from torch_labels import (CROWD, CULPRIT, LABELS, fault_rank,  # noqa: E402 pylint: disable=wrong-import-position
                           names_line)
-from torch_lib import (ALERT_S, BUILD_S, JOB_S, PATIENT, RANKS,  # noqa: E402 pylint: disable=wrong-import-position
+from torch_lib import (ALERT_S, BUILD, BUILD_S, JOB_S, PATIENT, RANKS,  # noqa: E402 pylint: disable=wrong-import-position
                        Job, ask_for_dumps, told, told_of_ends, torch)
 # After torch_lib, which says where the build is.
-from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
-from built import COLLWATCH  # noqa: E402 pylint: disable=wrong-import-position
+from agent_lib import check, environment, wait_until  # noqa: E402 pylint: disable=wrong-import-position
+from built import AGENT, COLLWATCH  # noqa: E402 pylint: disable=wrong-import-position
 from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
 from elastic_lib import ElasticJob, two_nodes  # noqa: E402 pylint: disable=wrong-import-position
 import torch_build  # noqa: E402 pylint: disable=wrong-import-position
@@ -219,6 +223,56 @@ def numbers_on_the_device_are_the_kernels():
               == [True] * 4, line)
 
 
+BATCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_batch.py")
+
+
+def ranks_of_batch(*before, ranks, arguments):
+    """What `before` and the launcher say; whatever its exit status is."""
+    torch.needed()
+    return subprocess.run([*before, os.path.join(SOURCE, "lab", "real-torch"), "run", "--build", BUILD, "--ranks", str(ranks),
+                           "--", BATCH, *arguments], env=environment(preload=None, PYTHONPATH=SOURCE + "/python"),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=JOB_S, check=False)
+
+
+def the_same_batch_on_more_ranks_is_compared(*sharded):
+    with tempfile.TemporaryDirectory() as at:
+        def record(name, ranks, *arguments):
+            done = ranks_of_batch(COLLWATCH, "baseline", "record", "-o", f"{at}/{name}", "--agent", AGENT, "--",
+                                  ranks=ranks, arguments=[*sharded, *arguments])
+            check(done.returncode == 0, done.stdout)
+        record("two", 2)
+        record("four", 4)
+        record("wrong", 4, "--fault-step", "6", "--loss", "1.5")
+
+        def compared(name):
+            return json.loads(said(COLLWATCH, "baseline", "check", "--json", at + "/two", f"{at}/{name}"))
+        doc = compared("four")
+        check(doc["outcome"] == "equal" and doc["checked"] >= 12, doc["coverage"])
+        first = compared("wrong")["first"]
+        check(first and first["rank"] is None and first["check"]["step"] == 6, first)
+        check((first["what"], first["side"]) == ("numbers", "output"), first)
+
+
+def the_gradients_of_a_call_are_told(*sharded):
+    """NaN among what a layer makes: the first call into which it goes has its gradients, by their names."""
+    with tempfile.TemporaryDirectory() as at, Daemon(patience=UNHURRIED) as daemon:
+        daemon.start()
+        # A record has the tensors of the last four steps.
+        job = Job(daemon.dir, BATCH[:-len(".py")], *sharded, "--fault-step", "9", "--poison", "3.up", "--path",
+                  at + "/rank%d.jsonl", daemon=daemon, has_module=True,
+                  variables={"COLLWATCH_SUMMARY": "full", "COLLWATCH_RECORD": at})
+        try:
+            job.results()
+        finally:
+            job.close()
+        records, files = glob.glob(at + "/*.record"), glob.glob(at + "/rank*.jsonl")
+        check(len(records) == len(files) == RANKS, os.listdir(at))
+        first, = json.loads(said(COLLWATCH, "numerics", "--json", *records, *files))["firsts"]
+        check((first["rank"], first["step"]) == (RANKS - 1, 9), first)
+        check(re.fullmatch(r"gradients of .*\b3\.up.*", first["carried"] or ""), first)
+
+
 def torchs_own_dump_is_read_right():
     """The same hang without an agent: torch's recorder, by the same label."""
     verdict = LABELS["ddp", "block-in-data-loader"][0].replace("_", " ")
@@ -273,6 +327,11 @@ def tests():
             [named(f"{program}_{fault}_is_told", goes_wrong, program, fault)
              for program, fault in faults] +
             [numbers_on_the_device_are_the_kernels] +
+            ([] if ARGS.brief else [named(f"{name}_{what}", function, *arguments)
+                                    for what, function in (
+                                        ("on_more_ranks_is_compared", the_same_batch_on_more_ranks_is_compared),
+                                        ("gradients_are_told", the_gradients_of_a_call_are_told))
+                                    for name, arguments in (("ddp", ()), ("fsdp", ("--sharded",)))]) +
             ([] if ARGS.brief else [groups_have_torchs_names_and_times_where_it_is_watched,
                                     torchs_own_dump_is_read_right]))
 
