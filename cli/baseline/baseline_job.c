@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/baseline/baseline_job.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "analysis/baseline/group_run.h"
-#include "baseline/baseline_collect.h"
+#include "cli/baseline/baseline_dir.h"
 #include "common/cleanup.h"
 #include "model/op.h"
-
-#define RANKS_MAX 65536u
 
 /* ---- what is left out ---- */
 
@@ -79,125 +75,10 @@ static void undo_deny(struct cw_baseline_run *run)
 	run->is_comm_denied = run->is_site_denied = NULL;
 }
 
-/* ---- directories ---- */
-
-struct listed {
-	int32_t rank, world_size;
-	enum cw_baseline_file_part part;
-	char path[PATH_MAX];
-};
-
-struct listing {
-	struct listed *files;
-	uint32_t n;
-};
-
-static bool is_baseline(const char *name)
-{
-	size_t len = strlen(name), suffix = strlen(CW_BASELINE_SUFFIX);
-
-	return len > suffix && strcmp(name + len - suffix, CW_BASELINE_SUFFIX) == 0;
-}
-
-static void close_dir(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
-
-bool baseline_job_is(const char *dir)
-{
-	_cleanup_(close_dir) DIR *d = opendir(dir);
-	struct dirent *entry;
-
-	while (d && (entry = readdir(d)))
-		if (is_baseline(entry->d_name))
-			return true;
-	return false;
-}
-
-void baseline_job_remove(const char *dir)
-{
-	_cleanup_(close_dir) DIR *d = opendir(dir);
-	struct dirent *entry;
-
-	while (d && (entry = readdir(d)))
-		if (is_baseline(entry->d_name))
-			(void)unlinkat(dirfd(d), entry->d_name, 0);
-	(void)rmdir(dir);
-}
-
-static int compare_listed(const void *x, const void *y)
-{
-	const struct listed *a = x, *b = y;
-
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return a->part < b->part ? -1 : a->part > b->part;
-}
-
-static int list_one(struct listing *l, const char *dir, const char *name, struct cw_err *err)
-{
-	struct listed *to, *grown;
-	struct cw_baseline_head head;
-	_cleanup_(closep) int fd = -1;
-	struct cw_err why;
-
-	if (l->n == RANKS_MAX)
-		return cw_err_set(err, E2BIG, "%s: more than %u baselines", dir, RANKS_MAX);
-	if (!(l->n & (l->n - 1))) {
-		grown = realloc(l->files, (l->n ? 2 * (size_t)l->n : 1) * sizeof(*grown));
-		if (!grown)
-			return cw_err_set(err, ENOMEM, "out of memory");
-		l->files = grown;
-	}
-	to = &l->files[l->n];
-	if (snprintf(to->path, sizeof(to->path), "%s/%s", dir, name) >= (int)sizeof(to->path))
-		return cw_err_set(err, ENAMETOOLONG, "%s/%s: %s", dir, name,
-				  strerror(ENAMETOOLONG));
-	fd = open(to->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return cw_err_set(err, errno, "%s: %s", to->path, strerror(errno));
-	if (cw_baseline_file_head(fd, &head, &why) < 0)
-		return cw_err_set(err, EBADMSG, "%s %s", to->path, why.text);
-	to->rank = head.rank;
-	to->world_size = head.world_size;
-	to->part = head.part;
-	l->n++;
-	return 0;
-}
-
-static int list(const char *dir, struct listing *l, struct cw_err *err)
-{
-	_cleanup_(close_dir) DIR *d = opendir(dir);
-	struct dirent *entry;
-	int r = 0;
-
-	if (!d)
-		return cw_err_set(err, errno, "%s: %s", dir, strerror(errno));
-	while (r == 0 && (entry = readdir(d)))
-		if (is_baseline(entry->d_name))
-			r = list_one(l, dir, entry->d_name, err);
-	if (r < 0)
-		return r;
-	if (l->n == 0)
-		return cw_err_set(err, ENOENT, "%s: no baselines in it", dir);
-	qsort(l->files, l->n, sizeof(*l->files), compare_listed);
-	for (uint32_t i = 1; i < l->n; i++)
-		if (compare_listed(&l->files[i - 1], &l->files[i]) == 0)
-			return cw_err_set(err, EEXIST, "%s and %s are both of rank %d",
-					  l->files[i - 1].path, l->files[i].path, l->files[i].rank);
-	return 0;
-}
-
-static void free_listing(struct listing *l)
-{
-	free(l->files);
-}
-
 /* ---- one rank ---- */
 
-static int read_file(const struct listed *from, struct cw_baseline_file *ret, struct cw_err *err)
+static int read_file(const struct baseline_listed *from, struct cw_baseline_file *ret,
+		     struct cw_err *err)
 {
 	_cleanup_(closep) int fd = open(from->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct cw_err why = { "" };
@@ -209,7 +90,7 @@ static int read_file(const struct listed *from, struct cw_baseline_file *ret, st
 	return r < 0 ? cw_err_set(err, -r, "%s %s", from->path, why.text) : 0;
 }
 
-static int load(const struct listed *from, const struct baseline_request *request,
+static int load(const struct baseline_listed *from, const struct baseline_request *request,
 		struct cw_baseline_file *ret, struct baseline_part *part, struct cw_err *err)
 {
 	int r = read_file(from, ret, err);
@@ -247,7 +128,7 @@ static void unload(struct cw_baseline_file *file)
 	cw_baseline_file_fini(file);
 }
 
-static int compare_rank(const struct listed *x, const struct listed *y,
+static int compare_rank(const struct baseline_listed *x, const struct baseline_listed *y,
 			const struct baseline_request *request, struct baseline_rank *to,
 			struct cw_err *err)
 {
@@ -393,7 +274,7 @@ static void judge(struct baseline_job *job)
 /* ---- other numbers of ranks ---- */
 
 /* Whose numbers of ranks are known and differ, has other work on each of them. */
-static bool are_other_worlds(const struct listing *a, const struct listing *b)
+static bool are_other_worlds(const struct baseline_listing *a, const struct baseline_listing *b)
 {
 	int32_t x = a->files[0].world_size, y = b->files[0].world_size;
 
@@ -405,7 +286,7 @@ static void free_group_run(struct cw_baseline_group_run **g)
 	*g = cw_baseline_group_run_free(*g);
 }
 
-static int add_to_group_run(struct cw_baseline_group_run *g, const struct listed *from,
+static int add_to_group_run(struct cw_baseline_group_run *g, const struct baseline_listed *from,
 			    struct baseline_part *part, struct cw_err *err)
 {
 	_cleanup_(cw_baseline_file_fini) struct cw_baseline_file file = { .rows = NULL };
@@ -425,7 +306,7 @@ static int add_to_group_run(struct cw_baseline_group_run *g, const struct listed
 }
 
 /* All ranks' collectives. */
-static int load_all(const struct listing *from, struct cw_baseline_group_run **ret,
+static int load_all(const struct baseline_listing *from, struct cw_baseline_group_run **ret,
 		    struct baseline_part *part, struct cw_err *err)
 {
 	int r = 0;
@@ -459,7 +340,7 @@ static int compare_pair(struct cw_baseline_group_pair *pair, const struct baseli
 	return r;
 }
 
-static int compare_worlds(const struct listing *a, const struct listing *b,
+static int compare_worlds(const struct baseline_listing *a, const struct baseline_listing *b,
 			  const struct baseline_request *request, struct baseline_job *job,
 			  struct cw_err *err)
 {
@@ -488,7 +369,7 @@ static int compare_worlds(const struct listing *a, const struct listing *b,
 	return 0;
 }
 
-static int compare_listings(const struct listing *a, const struct listing *b,
+static int compare_listings(const struct baseline_listing *a, const struct baseline_listing *b,
 			    const struct baseline_request *request, struct baseline_job *job,
 			    struct cw_err *err)
 {
@@ -499,7 +380,7 @@ static int compare_listings(const struct listing *a, const struct listing *b,
 		struct baseline_rank *to = &job->parts[job->n_parts];
 		int order = i == a->n   ? 1
 			    : k == b->n ? -1
-					: compare_listed(&a->files[i], &b->files[k]);
+					: baseline_listed_compare(&a->files[i], &b->files[k]);
 		bool has_a = order <= 0, has_b = order >= 0;
 
 		to->rank = has_a ? a->files[i].rank : b->files[k].rank;
@@ -520,14 +401,14 @@ static int compare_listings(const struct listing *a, const struct listing *b,
 int baseline_job_compare(const char *a, const char *b, const struct baseline_request *request,
 			 struct baseline_job *ret, struct cw_err *err)
 {
-	_cleanup_(free_listing) struct listing x = { NULL, 0 };
-	_cleanup_(free_listing) struct listing y = { NULL, 0 };
+	_cleanup_(baseline_listing_fini) struct baseline_listing x = { NULL, 0 };
+	_cleanup_(baseline_listing_fini) struct baseline_listing y = { NULL, 0 };
 	struct baseline_request own = *request;
-	int r = list(a, &x, err);
+	int r = baseline_dir_list(a, &x, err);
 
 	*ret = (struct baseline_job){ .parts = NULL };
 	if (r == 0)
-		r = list(b, &y, err);
+		r = baseline_dir_list(b, &y, err);
 	if (r < 0)
 		return r;
 	for (unsigned kind = 0; kind < CW_OP__MAX; kind++)

@@ -78,11 +78,6 @@ int baseline_request_filter(struct baseline_request *request, const char *text, 
 /* "all_reduce", or "operator" */
 const char *baseline_kind_name(unsigned kind);
 
-/* A directory holds baselines. */
-bool baseline_job_is(const char *dir);
-/* Its baselines, and the directory if nothing else is in it. */
-void baseline_job_remove(const char *dir);
-
 /* 0, or -errno with err naming the file. Blocks on the disk. */
 int baseline_job_compare(const char *a, const char *b, const struct baseline_request *request,
 			 struct baseline_job *ret, struct cw_err *err);

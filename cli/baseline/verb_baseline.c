@@ -5,36 +5,26 @@
  * goes to standard error.
  */
 #include <argp.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/ask_options.h"
+#include "cli/baseline/baseline_dir.h"
 #include "cli/baseline/baseline_doc.h"
 #include "cli/baseline/baseline_job.h"
-#include "cli/baseline/baseline_ranks.h"
+#include "cli/baseline/baseline_making.h"
 #include "cli/baseline/baseline_text.h"
 #include "cli/options.h"
-#include "cli/run/run_agent.h"
-#include "cli/run/run_child.h"
 #include "cli/terminal/page_file.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
-#include "import/tensors/tensor_baseline.h"
-#include "import/tensors/tensor_lines.h"
 #include "report/html/html_baseline.h"
-
-/* As diff(1) and cmp(1) have them. */
-enum { EXIT_EQUAL = 0, EXIT_DIFFERS = 1, EXIT_USAGE = 2, EXIT_INCOMPARABLE = 3 };
 
 #define RANKS_SHOWN 8u
 
@@ -51,10 +41,8 @@ enum {
 };
 
 struct args {
-	const char *verb, *dir, *output, *agent, *summary, *keep;
-	char **program;
-	char **paths;
-	uint32_t n_paths;
+	const char *verb, *dir, *output, *keep;
+	struct baseline_making making;
 	double rtol, atol; /* NAN = not given */
 	bool json, html;
 	struct baseline_request request;
@@ -63,14 +51,14 @@ struct args {
 static void take_word(struct args *args, char *word, struct argp_state *state)
 {
 	if (state->quoted && state->next > state->quoted) {
-		args->program = &state->argv[state->next - 1];
+		args->making.program = &state->argv[state->next - 1];
 		state->next = state->argc;
 	} else if (!args->verb) {
 		args->verb = word;
 	} else if (strcmp(args->verb, "check") == 0 && !args->dir) {
 		args->dir = word;
 	} else {
-		args->paths[args->n_paths++] = word;
+		args->making.paths[args->making.n_paths++] = word;
 	}
 }
 
@@ -94,7 +82,7 @@ static void check_all(const struct args *args, struct argp_state *state)
 		argp_error(state, "record: -o DIRECTORY is where the baseline goes");
 	if (!records && !args->dir)
 		argp_error(state, "check: which baseline?");
-	if (!args->program == !args->n_paths)
+	if (!args->making.program == !args->making.n_paths)
 		argp_error(state, "give either flight records%s, or \"--\" and a program",
 			   records ? "" : " or another baseline");
 	if (records && (args->json || args->html || args->request.n_filters || !isnan(args->rtol) ||
@@ -106,10 +94,10 @@ static void check_all(const struct args *args, struct argp_state *state)
 		argp_error(state, "-o goes with record, or --html; --keep keeps what is checked");
 	if (args->json && args->html)
 		argp_error(state, "give either --json or --html");
-	if (!args->program && (args->agent || args->summary))
+	if (!args->making.program && (args->making.agent || args->making.summary))
 		argp_error(state, "--agent and --summary go with a program");
-	if (args->summary && strcmp(args->summary, "full") != 0 &&
-	    strcmp(args->summary, "sampled") != 0)
+	if (args->making.summary && strcmp(args->making.summary, "full") != 0 &&
+	    strcmp(args->making.summary, "sampled") != 0)
 		argp_error(state, "--summary: full or sampled");
 }
 
@@ -138,10 +126,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		args->html = true;
 		return 0;
 	case OPT_AGENT:
-		args->agent = arg;
+		args->making.agent = arg;
 		return 0;
 	case OPT_SUMMARY:
-		args->summary = arg;
+		args->making.summary = arg;
 		return 0;
 	case OPT_KEEP:
 		args->keep = arg;
@@ -206,215 +194,21 @@ const struct argp cw_argp_baseline = {
 	       "compared; of record: 0, 1 the program failed, 2, 3 no tensors were looked at.",
 };
 
-/* ---- making a baseline ---- */
-
-static int make_dir(const char *dir, struct cw_err *err)
-{
-	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
-		return cw_err_set(err, errno, "%s: %s", dir, strerror(errno));
-	if (baseline_job_is(dir))
-		return cw_err_set(err, EEXIST, "%s: has baselines already", dir);
-	return 0;
-}
-
-static void set_unless_set(const char *name, const char *value)
-{
-	(void)setenv(name, value, 0);
-}
-
-static void say_lost(const struct cw_baseline_collected *said)
-{
-	const uint64_t *n = said->counters;
-
-	fprintf(stderr, "collwatch: rank %d: ops %llu, tensors %llu", said->rank,
-		(unsigned long long)said->n_ops, (unsigned long long)n[CW_BASELINE_N_TENSORS]);
-	if (n[CW_BASELINE_N_LOST_OPS] || n[CW_BASELINE_N_LOST_TENSORS])
-		fprintf(stderr, "; lost ops %llu, lost tensors at most %llu",
-			(unsigned long long)n[CW_BASELINE_N_LOST_OPS],
-			(unsigned long long)n[CW_BASELINE_N_LOST_TENSORS]);
-	if (n[CW_BASELINE_N_PARTIAL])
-		fprintf(stderr, "; tensors looked at in part %llu",
-			(unsigned long long)n[CW_BASELINE_N_PARTIAL]);
-	if (n[CW_BASELINE_N_UNSEEN])
-		fprintf(stderr, "; launches of graphs and calls without a number %llu",
-			(unsigned long long)n[CW_BASELINE_N_UNSEEN]);
-	fputc('\n', stderr);
-}
-
-static int say_end(const struct baseline_rank_end *end)
-{
-	if (end->error == -EEXIST)
-		fprintf(stderr,
-			"collwatch: process %u is another one of rank %d: it is not in the "
-			"baseline\n",
-			end->said.pid, end->said.rank);
-	else if (end->error == -ENODATA)
-		fprintf(stderr, "collwatch: process %u has no rank: it is not in the baseline\n",
-			end->said.pid);
-	else if (end->error < 0)
-		fprintf(stderr, "collwatch: rank %d: %s\n", end->said.rank, strerror(-end->error));
-	else
-		say_lost(&end->said);
-	return end->error;
-}
-
-/* Of all ranks. What a disk refused is worse than what was not looked at. */
-static int say_ends(const struct baseline_rank_end *ends, uint32_t n, uint64_t n_operators)
-{
-	uint64_t tensors = n_operators;
-	int status = EXIT_EQUAL;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (say_end(&ends[i]) < 0)
-			status = EXIT_USAGE;
-		tensors += ends[i].said.counters[CW_BASELINE_N_TENSORS];
-	}
-	if (status == EXIT_EQUAL && !tensors) {
-		fprintf(stderr, n ? "collwatch: no tensors were looked at\n"
-				  : "collwatch: no rank with NCCL calls was seen\n");
-		status = EXIT_INCOMPARABLE;
-	}
-	return status;
-}
-
-/* What collwatch.torch wrote of a rank's operators. */
-static int read_lines(const char *path, const char *dir, uint64_t *n_operators)
-{
-	struct cw_tensor_baseline_said said;
-	struct cw_err err = { "" };
-	int r = cw_tensor_baseline_make(path, dir, &said, &err);
-
-	if (r < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
-		return r;
-	}
-	fprintf(stderr, "collwatch: rank %d: calls of operators %llu", said.rank,
-		(unsigned long long)said.n_calls);
-	if (said.n_lost)
-		fprintf(stderr, "; lost calls %llu", (unsigned long long)said.n_lost);
-	if (said.n_unread)
-		fprintf(stderr, "; tensors that could not be looked at %llu",
-			(unsigned long long)said.n_unread);
-	fputc('\n', stderr);
-	*n_operators += said.n_calls;
-	return 0;
-}
-
-static int is_of_lines(const struct dirent *entry)
-{
-	return fnmatch("collwatch-tensors-rank*.jsonl", entry->d_name, 0) == 0;
-}
-
-/* What the program's ranks left in the directory: they become baselines, which are read faster. */
-static int read_left(const char *dir, uint64_t *n_operators)
-{
-	struct dirent **found = NULL;
-	int n = scandir(dir, &found, is_of_lines, alphasort), r = 0;
-	char path[PATH_MAX];
-
-	for (int i = 0; i < n; i++) {
-		if (r == 0 && snprintf(path, sizeof(path), "%s/%s", dir, found[i]->d_name) <
-				      (int)sizeof(path)) {
-			r = read_lines(path, dir, n_operators);
-			if (r == 0)
-				(void)unlink(path);
-		}
-		free(found[i]);
-	}
-	free(found);
-	if (n < 0) {
-		r = -errno;
-		fprintf(stderr, "collwatch: %s: %m\n", dir);
-	}
-	return r;
-}
-
-/* Exit status; *ret_program is 0 where the program ended well. */
-static int run_program(const struct args *args, const char *dir, int *ret_program)
-{
-	struct run_child child = { .command = args->program };
-	_cleanup_(freep) struct baseline_rank_end *ends = NULL;
-	struct baseline_ranks *ranks;
-	char agent[PATH_MAX], lines[PATH_MAX];
-	struct cw_err err = { "" };
-	uint64_t n_operators = 0;
-	uint32_t n = 0;
-	int wait_status, status, r;
-
-	/* The program may change its directory. */
-	if (!realpath(dir, lines)) {
-		fprintf(stderr, "collwatch: %s: %m\n", dir);
-		return EXIT_USAGE;
-	}
-	(void)setenv("COLLWATCH_TENSORS", lines, 1);
-	(void)setenv("COLLWATCH_SUMMARY", args->summary ? args->summary : "full", 1);
-	set_unless_set("COLLWATCH_CALL_STACKS", "on");
-	r = run_agent_load(args->agent, args->program[0], agent, &err);
-	if (r == 0)
-		r = baseline_ranks_start(dir, &ranks);
-	if (r < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text[0] ? err.text : strerror(-r));
-		return EXIT_USAGE;
-	}
-	wait_status = run_child(&child);
-	r = baseline_ranks_stop(ranks, &ends, &n);
-	if (wait_status < 0 || r < 0) {
-		fprintf(stderr, "collwatch: %s\n", strerror(-(wait_status < 0 ? wait_status : r)));
-		return EXIT_USAGE;
-	}
-	*ret_program = wait_status;
-	if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status))
-		fprintf(stderr, "collwatch: the program ended with exit status %d\n",
-			WEXITSTATUS(wait_status));
-	else if (WIFSIGNALED(wait_status))
-		fprintf(stderr, "collwatch: the program was killed by signal %d\n",
-			WTERMSIG(wait_status));
-	r = read_left(dir, &n_operators);
-	status = say_ends(ends, n, n_operators);
-	return r < 0 ? EXIT_USAGE : status;
-}
-
-static int read_records(const struct args *args, const char *dir)
-{
-	_cleanup_(freep) struct baseline_rank_end *ends = calloc(args->n_paths, sizeof(*ends));
-	uint64_t n_operators = 0;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < args->n_paths; i++) {
-		struct cw_err err = { "" };
-
-		if (ends && cw_tensor_lines_is(args->paths[i])) {
-			if (read_lines(args->paths[i], dir, &n_operators) < 0)
-				return EXIT_USAGE;
-			continue;
-		}
-		if (!ends ||
-		    cw_baseline_collect_file(args->paths[i], dir, &ends[n++].said, &err) < 0) {
-			fprintf(stderr, "collwatch: %s: %s\n", args->paths[i],
-				ends ? err.text : "out of memory");
-			return EXIT_USAGE;
-		}
-	}
-	return say_ends(ends, n, n_operators);
-}
-
-static int make_baseline(const struct args *args, const char *dir, int *ret_program)
-{
-	*ret_program = 0;
-	return args->program ? run_program(args, dir, ret_program) : read_records(args, dir);
-}
+/* ---- what is asked ---- */
 
 static int record(const struct args *args)
 {
 	struct cw_err err = { "" };
 	int program, status;
 
-	if (make_dir(args->output, &err) < 0) {
+	if (baseline_making_dir(args->output, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
-		return EXIT_USAGE;
+		return BASELINE_EXIT_USAGE;
 	}
-	status = make_baseline(args, args->output, &program);
-	return status != EXIT_EQUAL ? status : program ? EXIT_DIFFERS : EXIT_EQUAL;
+	status = baseline_making_run(&args->making, args->output, &program);
+	return status != BASELINE_EXIT_EQUAL ? status
+	       : program                     ? BASELINE_EXIT_DIFFERS
+					     : BASELINE_EXIT_EQUAL;
 }
 
 /* ---- checking ---- */
@@ -500,15 +294,15 @@ static int show(const struct args *args, const struct baseline_job *job)
 
 static int compare(const struct args *args, const char *dir, int program)
 {
-	static const int statuses[] = { [BASELINE_OUTCOME_EQUAL] = EXIT_EQUAL,
-					[BASELINE_OUTCOME_DIFFERS] = EXIT_DIFFERS,
-					[BASELINE_OUTCOME_NONE] = EXIT_INCOMPARABLE };
+	static const int statuses[] = { [BASELINE_OUTCOME_EQUAL] = BASELINE_EXIT_EQUAL,
+					[BASELINE_OUTCOME_DIFFERS] = BASELINE_EXIT_DIFFERS,
+					[BASELINE_OUTCOME_NONE] = BASELINE_EXIT_INCOMPARABLE };
 	_cleanup_(baseline_job_fini) struct baseline_job job = { .parts = NULL };
 	struct cw_err err = { "" };
 
 	if (baseline_job_compare(args->dir, dir, &args->request, &job, &err) < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text);
-		return EXIT_USAGE;
+		return BASELINE_EXIT_USAGE;
 	}
 	/* What it would have done else is not known. */
 	if (program && job.outcome == BASELINE_OUTCOME_EQUAL) {
@@ -517,7 +311,7 @@ static int compare(const struct args *args, const char *dir, int program)
 			       "what there is, is equal, but the program failed");
 	}
 	if (show(args, &job) < 0)
-		return EXIT_USAGE;
+		return BASELINE_EXIT_USAGE;
 	return statuses[job.outcome];
 }
 
@@ -529,16 +323,16 @@ static int check_made(const struct args *args)
 	int program, status;
 
 	(void)snprintf(own, sizeof(own), "%s/collwatch-check-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (args->keep ? make_dir(args->keep, &err) < 0 : !mkdtemp(own)) {
+	if (args->keep ? baseline_making_dir(args->keep, &err) < 0 : !mkdtemp(own)) {
 		fprintf(stderr, "collwatch: %s\n",
 			args->keep ? err.text : "cannot make a directory for temporary files");
-		return EXIT_USAGE;
+		return BASELINE_EXIT_USAGE;
 	}
-	status = make_baseline(args, args->keep ? args->keep : own, &program);
-	if (status == EXIT_EQUAL)
+	status = baseline_making_run(&args->making, args->keep ? args->keep : own, &program);
+	if (status == BASELINE_EXIT_EQUAL)
 		status = compare(args, args->keep ? args->keep : own, program);
 	if (!args->keep)
-		baseline_job_remove(own);
+		baseline_dir_remove(own);
 	return status;
 }
 
@@ -550,24 +344,24 @@ static int check(struct args *args)
 		if (!isnan(args->atol))
 			args->request.options.of[dtype].atol = args->atol;
 	}
-	if (!baseline_job_is(args->dir)) {
+	if (!baseline_dir_has(args->dir)) {
 		fprintf(stderr, "collwatch: %s: no baselines in it\n", args->dir);
-		return EXIT_USAGE;
+		return BASELINE_EXIT_USAGE;
 	}
-	if (args->n_paths == 1 && baseline_job_is(args->paths[0]))
-		return compare(args, args->paths[0], 0);
+	if (args->making.n_paths == 1 && baseline_dir_has(args->making.paths[0]))
+		return compare(args, args->making.paths[0], 0);
 	return check_made(args);
 }
 
 int cw_verb_baseline(int argc, char **argv)
 {
 	_cleanup_(freep) char **paths = calloc((size_t)argc + 1, sizeof(*paths));
-	struct args args = { .paths = paths, .rtol = NAN, .atol = NAN };
+	struct args args = { .making.paths = paths, .rtol = NAN, .atol = NAN };
 
-	argp_err_exit_status = EXIT_USAGE;
+	argp_err_exit_status = BASELINE_EXIT_USAGE;
 	if (!paths) {
 		fprintf(stderr, "collwatch: out of memory\n");
-		return EXIT_USAGE;
+		return BASELINE_EXIT_USAGE;
 	}
 	cw_baseline_options_init(&args.request.options);
 	(void)cw_options_parse(&cw_argp_baseline, argc, argv, ARGP_IN_ORDER, &args);
