@@ -56,7 +56,7 @@ static bool is_same_comm(const struct cw_baseline_comm *x, const struct cw_basel
 }
 
 /* By name, size and the rank's place in it, the n-th such. Ids are another's in each run. */
-static int match_comms(struct sorted *a, struct sorted *b)
+static int match_comms(struct sorted *a, struct sorted *b, bool are_groups)
 {
 	uint32_t n = a->run->n_comms, m = b->run->n_comms;
 	bool *is_taken = calloc(n + 1, sizeof(*is_taken));
@@ -68,9 +68,11 @@ static int match_comms(struct sorted *a, struct sorted *b)
 	for (uint32_t k = 0; is_taken && b->comms && k < m; k++) {
 		uint32_t i = 0;
 
-		while (i < n &&
+		while (!are_groups && i < n &&
 		       (is_taken[i] || !is_same_comm(&a->run->comms[i], &b->run->comms[k])))
 			i++;
+		if (are_groups)
+			i = k < n ? k : n;
 		b->comms[k] = i < n ? i : n + k;
 		is_taken[i] = true;
 	}
@@ -281,7 +283,7 @@ static enum cw_baseline_what called_otherwise(const struct comparison *c, enum c
 
 	if (x->dtype != y->dtype)
 		return CW_BASELINE_DTYPE;
-	if (!cw_baseline_is_in_parts(c->options, x) && has_other_count(x, y))
+	if (!c->options->are_groups && has_other_count(x, y))
 		return CW_BASELINE_COUNT;
 	if (x->redop != y->redop)
 		return CW_BASELINE_REDOP;
@@ -309,8 +311,11 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 		note_what(c, what, row_a, row_b);
 		return;
 	}
-	/* As long in a group of another size: no parts of one tensor, but as many as members. */
-	if (cw_baseline_is_in_parts(c->options, x) && !has_other_count(x, y)) {
+	/*
+	 * A part that is as long in a group of another size is no part of one tensor, and a copy
+	 * that is not is no copy of one.
+	 */
+	if (c->options->are_groups && has_other_count(x, y) != cw_baseline_is_in_parts(x)) {
 		c->said.n_own++;
 		return;
 	}
@@ -538,7 +543,7 @@ int cw_baseline_compare(const struct cw_baseline_run *a, const struct cw_baselin
 		.b = { .run = b },
 		.said = { .n_a = a->n_rows, .n_b = b->n_rows },
 	};
-	int r = match_comms(&c.a, &c.b);
+	int r = match_comms(&c.a, &c.b, options->are_groups);
 
 	if (r == 0)
 		r = match_sites(&c.a, &c.b);

@@ -50,16 +50,15 @@ struct cw_baseline_tolerance {
 struct cw_baseline_options {
 	struct cw_baseline_tolerance of[CW_DTYPE__MAX];
 	bool is_kind_denied[CW_OP__MAX];
-	/* The runs are of groups that have other numbers of members in each (group_run.h). */
+	/* The runs are of groups that have other numbers of members in each, and their
+	 * communicators the same by index (group_run.h). */
 	bool are_groups;
 };
 
-/* Each member has its part of one tensor, in a group of another size of another size. */
-static inline bool cw_baseline_is_in_parts(const struct cw_baseline_options *options,
-					   const struct cw_baseline_row *row)
+/* Of which each member has its part: in a group of another size one of another size. */
+static inline bool cw_baseline_is_in_parts(const struct cw_baseline_row *row)
 {
-	return options->are_groups &&
-	       (row->kind == CW_OP_ALL_GATHER || row->kind == CW_OP_REDUCE_SCATTER);
+	return row->kind == CW_OP_ALL_GATHER || row->kind == CW_OP_REDUCE_SCATTER;
 }
 
 enum cw_baseline_what {
@@ -100,9 +99,9 @@ struct cw_baseline_said {
 	enum cw_baseline_way way; /* the weakest of its communicators' */
 	/* Ops of either run; … with an op of the other; … whose numbers were compared. */
 	uint64_t n_a, n_b, n_paired, n_checked;
-	uint64_t n_denied; /* pairs that were to be left out */
-	uint64_t n_own;    /* … of groups, in which each member has what is its own */
-	uint64_t n_skipped_a, n_skipped_b;       /* before the other run begins */
+	uint64_t n_denied;                 /* pairs that were to be left out */
+	uint64_t n_own;                    /* … of groups: each member may have what is its own */
+	uint64_t n_skipped_a, n_skipped_b; /* before the other run begins */
 	uint64_t n_unrecorded_a, n_unrecorded_b; /* ops of the other that were lost here */
 	uint64_t n_missing, n_extra, n_unlike, n_called_otherwise, n_numbers; /* that differ */
 	struct cw_baseline_difference first; /* EQUAL = there is none */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMS_MAX 8192u
+#define COMMS_MAX 65535u
 #define SITES_MAX 65535u
 #define NOT_THERE UINT32_MAX
-/* Numbers of calls, on all communicators: of a sound run as many as it has calls. */
-#define NUMBERS_MAX (8ull * CW_BASELINE_ROWS)
+/* Numbers of calls that there is room for; of a sound run as many are used as it has calls. */
+#define NUMBERS_MAX (4ull * CW_BASELINE_ROWS)
 
 /* A call, and how much is known of what came out of it. */
 struct call {
@@ -23,20 +23,21 @@ struct group {
 	struct cw_baseline_comm comm;
 	uint32_t *calls; /* by number: index, or NOT_THERE */
 	uint32_t room;
-	uint32_t n_calls;
-	bool is_kept;
-	uint16_t number; /* among those that are kept */
+	uint32_t order;      /* in which ranks met it */
+	uint32_t n_left_out; /* calls of it, as one member has them */
+	uint32_t pair;       /* what it is in both runs; NOT_THERE = it is in this one alone */
 };
 
 struct cw_baseline_group_run {
-	struct group *groups;
+	struct group *groups; /* by id, once they are chosen */
 	uint32_t n_groups, room_groups;
 	struct call *calls;
 	uint32_t n_calls, room_calls;
 	char **sites;
 	uint32_t n_sites, room_sites;
+	uint32_t n_pairs;
 	uint64_t n_between_two, n_numbers;
-	/* What the pair points to. */
+	/* What is given back. */
 	struct cw_baseline_row *rows;
 	struct cw_baseline_comm *comms;
 };
@@ -45,7 +46,7 @@ struct cw_baseline_group_run {
 struct adding {
 	struct cw_baseline_group_run *g;
 	const struct cw_baseline_run *rank;
-	uint32_t *groups; /* by the rank's number of a communicator */
+	uint32_t *groups; /* by the rank's number of a communicator; NOT_THERE = is unknown */
 	uint16_t *sites;  /* by the rank's number of a call site: ours, 0 = it has none yet */
 };
 
@@ -148,30 +149,156 @@ static void finish(struct call *call, uint32_t nranks)
 		row->unit |= CW_BASELINE_HAS_OUT;
 }
 
+/* ---- which communicators there are ---- */
+
+static int compare_ids(const void *x, const void *y)
+{
+	const struct group *a = x, *b = y;
+
+	if (a->comm.id != b->comm.id)
+		return a->comm.id < b->comm.id ? -1 : 1;
+	return (a->order > b->order) - (a->order < b->order);
+}
+
+/* Each once, with the name that any of its members has of it. */
+static void join(struct cw_baseline_group_run *g)
+{
+	uint32_t n = 0;
+
+	if (g->n_groups)
+		qsort(g->groups, g->n_groups, sizeof(*g->groups), compare_ids);
+	for (uint32_t i = 0; i < g->n_groups; i++) {
+		if (n == 0 || g->groups[n - 1].comm.id != g->groups[i].comm.id)
+			g->groups[n++] = g->groups[i];
+		else if (!g->groups[n - 1].comm.name[0])
+			memcpy(g->groups[n - 1].comm.name, g->groups[i].comm.name,
+			       sizeof(g->groups[i].comm.name));
+	}
+	g->n_groups = n;
+}
+
+int cw_baseline_group_run_meet(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < rank->n_comms && r == 0; i++) {
+		r = grow((void **)&g->groups, &g->room_groups, g->n_groups + 1, sizeof(*g->groups));
+		if (r == 0)
+			g->groups[g->n_groups++] = (struct group){ .comm = rank->comms[i],
+								   .order = g->n_groups,
+								   .pair = NOT_THERE };
+	}
+	if (r == 0 && g->n_groups > COMMS_MAX) {
+		join(g);
+		if (g->n_groups > COMMS_MAX)
+			return -E2BIG;
+	}
+	return r;
+}
+
+/* How much of a name counts; 0 = nothing, as it says nothing. */
+static size_t known_part(const char *name)
+{
+	size_t len = strnlen(name, CW_BASELINE_NAME);
+	const char *bracket = len && name[len - 1] == ')' ? strrchr(name, '(') : NULL;
+
+	if (bracket && bracket > name + 1 && bracket[-1] == ' ')
+		return (size_t)(bracket - name) - 1;
+	return strspn(name, "0123456789") == len && strcmp(name, "0") != 0 ? 0 : len;
+}
+
+static bool is_known(const struct group *group)
+{
+	return !group->comm.name[0] || known_part(group->comm.name) != 0;
+}
+
+static int compare_names(const struct group *a, const struct group *b)
+{
+	size_t x = known_part(a->comm.name), y = known_part(b->comm.name);
+	int order = memcmp(a->comm.name, b->comm.name, x < y ? x : y);
+
+	return order ? order : (x > y) - (x < y);
+}
+
+static int compare_groups(const void *x, const void *y)
+{
+	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
+	int order = compare_names(a, b);
+
+	return order ? order : (a->order > b->order) - (a->order < b->order);
+}
+
+/* By name, and of one name in the order in which ranks met them. */
+static struct group **by_name(struct cw_baseline_group_run *g)
+{
+	struct group **sorted = malloc(((size_t)g->n_groups + 1) * sizeof(*sorted));
+
+	for (uint32_t i = 0; sorted && i < g->n_groups; i++)
+		sorted[i] = &g->groups[i];
+	if (sorted && g->n_groups)
+		qsort(sorted, g->n_groups, sizeof(*sorted), compare_groups);
+	return sorted;
+}
+
+static uint32_t end_of_name(struct group *const *groups, uint32_t from, uint32_t n)
+{
+	uint32_t end = from + 1;
+
+	while (end < n && compare_names(groups[from], groups[end]) == 0)
+		end++;
+	return end;
+}
+
+/* How many pairs there are. */
+static uint32_t choose(struct group *const *a, uint32_t n, struct group *const *b, uint32_t m)
+{
+	uint32_t n_pairs = 0;
+
+	for (uint32_t i = 0, k = 0; i < n && k < m;) {
+		uint32_t i_end = end_of_name(a, i, n), k_end = end_of_name(b, k, m);
+		int order = compare_names(a[i], b[k]);
+
+		for (; order == 0 && i < i_end && k < k_end; i++, k++)
+			if (is_known(a[i]) && a[i]->comm.nranks != b[k]->comm.nranks)
+				a[i]->pair = b[k]->pair = n_pairs++;
+		if (order <= 0)
+			i = i_end;
+		if (order >= 0)
+			k = k_end;
+	}
+	return n_pairs;
+}
+
+int cw_baseline_group_runs_choose(struct cw_baseline_group_run *a, struct cw_baseline_group_run *b)
+{
+	struct group **x, **y;
+
+	join(a);
+	join(b);
+	x = by_name(a);
+	y = by_name(b);
+	if (x && y)
+		a->n_pairs = b->n_pairs = choose(x, a->n_groups, y, b->n_groups);
+	free(x);
+	free(y);
+	return x && y ? 0 : -ENOMEM;
+}
+
 /* ---- one rank ---- */
 
-static int group_of(struct adding *a, uint32_t comm, uint32_t *ret)
+static uint32_t group_of(const struct cw_baseline_group_run *g, uint64_t id)
 {
-	const struct cw_baseline_comm *c = &a->rank->comms[comm];
-	struct cw_baseline_group_run *g = a->g;
-	int r;
+	uint32_t low = 0, high = g->n_groups;
 
-	if (a->groups[comm] != NOT_THERE) {
-		*ret = a->groups[comm];
-		return 0;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (g->groups[middle].comm.id < id)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	for (*ret = 0; *ret < g->n_groups && g->groups[*ret].comm.id != c->id; ++*ret)
-		;
-	if (*ret == g->n_groups) {
-		if (g->n_groups == COMMS_MAX)
-			return -E2BIG;
-		r = grow((void **)&g->groups, &g->room_groups, g->n_groups + 1, sizeof(*g->groups));
-		if (r < 0)
-			return r;
-		g->groups[g->n_groups++] = (struct group){ .comm = *c };
-	}
-	a->groups[comm] = *ret;
-	return 0;
+	return low < g->n_groups && g->groups[low].comm.id == id ? low : NOT_THERE;
 }
 
 static int site_of(struct adding *a, uint16_t site, uint16_t *ret)
@@ -210,54 +337,69 @@ static int new_call(struct adding *a, const struct cw_baseline_row *row, uint32_
 	call = &g->calls[g->n_calls];
 	*call = (struct call){ .row = *row };
 	call->row.unit = CW_BASELINE_UNIT_ROW;
-	call->row.comm = (uint16_t)group;
+	call->row.comm = (uint16_t)g->groups[group].pair;
 	memset(call->row.values, 0, sizeof(call->row.values));
 	memset(call->row.nonfinite, 0, sizeof(call->row.nonfinite));
 	r = site_of(a, row->site, &call->row.site);
 	if (r < 0)
 		return r;
 	g->groups[group].calls[row->seq] = g->n_calls++;
-	g->groups[group].n_calls++;
 	return 0;
 }
 
 static int room_for(struct cw_baseline_group_run *g, struct group *group, uint32_t seq)
 {
-	uint32_t before = group->room;
-	int r;
+	uint32_t before = group->room, more = before ? before : 64;
 
-	if (seq >= before)
-		g->n_numbers += seq + 1 - before;
-	if (seq > CW_BASELINE_ROWS || g->n_numbers > NUMBERS_MAX)
+	if (seq >= CW_BASELINE_ROWS)
 		return -E2BIG;
-	r = grow((void **)&group->calls, &group->room, seq + 1, sizeof(*group->calls));
-	for (uint32_t i = before; r == 0 && i < group->room; i++)
+	if (seq < before)
+		return 0;
+	while (more <= seq)
+		more *= 2;
+	g->n_numbers += more - before;
+	if (g->n_numbers > NUMBERS_MAX)
+		return -E2BIG;
+	if (grow((void **)&group->calls, &group->room, more, sizeof(*group->calls)) < 0)
+		return -ENOMEM;
+	for (uint32_t i = before; i < group->room; i++)
 		group->calls[i] = NOT_THERE;
-	return r;
+	return 0;
+}
+
+static int add_chosen(struct adding *a, const struct cw_baseline_row *row, uint32_t index)
+{
+	struct cw_baseline_group_run *g = a->g;
+	struct group *group = &g->groups[index];
+	struct call *call;
+	int r = room_for(g, group, row->seq);
+
+	if (r == 0 && group->calls[row->seq] == NOT_THERE)
+		r = new_call(a, row, index);
+	if (r < 0)
+		return r;
+	call = &g->calls[group->calls[row->seq]];
+	/* Members that call different things hang, and do not get here. */
+	if (call->row.kind == row->kind)
+		take_member(call, row);
+	return 0;
 }
 
 static int add_row(struct adding *a, const struct cw_baseline_row *row)
 {
-	struct cw_baseline_group_run *g = a->g;
-	uint32_t group, call;
-	int r;
+	uint32_t group = a->groups[row->comm];
 
 	if (!cw_op_is_collective(row->kind)) {
-		g->n_between_two += !cw_baseline_row_is_operator(row);
+		a->g->n_between_two += !cw_baseline_row_is_operator(row);
 		return 0;
 	}
-	r = group_of(a, row->comm, &group);
-	if (r == 0)
-		r = room_for(g, &g->groups[group], row->seq);
-	if (r < 0)
-		return r;
-	if (g->groups[group].calls[row->seq] == NOT_THERE)
-		r = new_call(a, row, group);
-	call = g->groups[group].calls[row->seq];
-	/* Members that call different things hang, and do not get here. */
-	if (r == 0 && g->calls[call].row.kind == row->kind)
-		take_member(&g->calls[call], row);
-	return r;
+	if (group == NOT_THERE)
+		return 0;
+	if (a->g->groups[group].pair != NOT_THERE)
+		return add_chosen(a, row, group);
+	if (row->seq > a->g->groups[group].n_left_out)
+		a->g->groups[group].n_left_out = row->seq;
+	return 0;
 }
 
 int cw_baseline_group_run_add(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank)
@@ -270,7 +412,7 @@ int cw_baseline_group_run_add(struct cw_baseline_group_run *g, const struct cw_b
 	if (!a.groups || !a.sites)
 		r = -ENOMEM;
 	for (uint32_t i = 0; r == 0 && i < rank->n_comms; i++)
-		a.groups[i] = NOT_THERE;
+		a.groups[i] = group_of(g, rank->comms[i].id);
 	for (uint32_t i = 0; r == 0 && i < rank->n_rows; i++)
 		r = add_row(&a, &rank->rows[i]);
 	free(a.groups);
@@ -278,80 +420,48 @@ int cw_baseline_group_run_add(struct cw_baseline_group_run *g, const struct cw_b
 	return r;
 }
 
-/* ---- what two of them have in common ---- */
+/* ---- all of them ---- */
 
-static bool is_of_name(const struct group *x, const struct group *y)
+/* As the job made them: by step, and in one by their numbers. */
+static int compare_calls(const void *x, const void *y)
 {
-	return strncmp(x->comm.name, y->comm.name, sizeof(x->comm.name)) == 0;
+	const struct cw_baseline_row *a = x, *b = y;
+
+	if (a->step_plus_1 != b->step_plus_1)
+		return a->step_plus_1 < b->step_plus_1 ? -1 : 1;
+	if (a->seq != b->seq)
+		return a->seq < b->seq ? -1 : 1;
+	return (a->comm > b->comm) - (a->comm < b->comm);
 }
 
-/* The one of b that is, among those of its name, where this is among a's. */
-static struct group *counterpart(const struct cw_baseline_group_run *a, uint32_t group,
-				 const struct cw_baseline_group_run *b)
+int cw_baseline_group_run_finish(struct cw_baseline_group_run *g, struct cw_baseline_run *ret,
+				 uint64_t *ret_left_out)
 {
-	uint32_t before = 0;
-
-	for (uint32_t i = 0; i < group; i++)
-		before += is_of_name(&a->groups[i], &a->groups[group]);
-	for (uint32_t i = 0; i < b->n_groups; i++)
-		if (is_of_name(&b->groups[i], &a->groups[group]) && before-- == 0)
-			return &b->groups[i];
-	return NULL;
-}
-
-static int lay_out(struct cw_baseline_group_run *g, struct cw_baseline_run *ret,
-		   uint64_t *ret_left_out)
-{
-	uint32_t n_rows = 0, n_comms = 0;
-
 	g->rows = malloc(((size_t)g->n_calls + 1) * sizeof(*g->rows));
-	g->comms = malloc(((size_t)g->n_groups + 1) * sizeof(*g->comms));
+	g->comms = calloc((size_t)g->n_pairs + 1, sizeof(*g->comms));
 	if (!g->rows || !g->comms)
 		return -ENOMEM;
 	*ret_left_out = g->n_between_two;
-	for (uint32_t i = 0; i < g->n_groups; i++)
-		if (g->groups[i].is_kept) {
-			g->comms[n_comms] = g->groups[i].comm;
-			/* So that they are the same in both. */
-			g->comms[n_comms].nranks = 0;
-			g->comms[n_comms].comm_rank = -1;
-			g->groups[i].number = (uint16_t)n_comms++;
-		} else {
-			*ret_left_out += g->groups[i].n_calls;
-		}
-	for (uint32_t i = 0; i < g->n_calls; i++) {
-		const struct group *group = &g->groups[g->calls[i].row.comm];
-
-		if (!group->is_kept)
+	for (uint32_t i = 0; i < g->n_groups; i++) {
+		*ret_left_out += g->groups[i].n_left_out;
+		if (g->groups[i].pair == NOT_THERE)
 			continue;
-		finish(&g->calls[i], group->comm.nranks);
-		g->rows[n_rows] = g->calls[i].row;
-		g->rows[n_rows++].comm = group->number;
+		g->comms[g->groups[i].pair] = g->groups[i].comm;
+		g->comms[g->groups[i].pair].comm_rank = -1;
 	}
+	for (uint32_t i = 0; i < g->n_calls; i++) {
+		finish(&g->calls[i], g->comms[g->calls[i].row.comm].nranks);
+		g->rows[i] = g->calls[i].row;
+	}
+	if (g->n_calls)
+		qsort(g->rows, g->n_calls, sizeof(*g->rows), compare_calls);
 	*ret = (struct cw_baseline_run){
 		.rows = g->rows,
-		.n_rows = n_rows,
+		.n_rows = g->n_calls,
 		.comms = g->comms,
-		.n_comms = n_comms,
+		.n_comms = g->n_pairs,
 		.sites = g->sites,
 		.n_sites = g->n_sites,
 	};
 	return 0;
-}
-
-int cw_baseline_group_runs_pair(struct cw_baseline_group_run *a, struct cw_baseline_group_run *b,
-				struct cw_baseline_group_pair *ret)
-{
-	int r;
-
-	for (uint32_t i = 0; i < a->n_groups; i++) {
-		struct group *other = counterpart(a, i, b);
-
-		if (!other || other->comm.nranks == a->groups[i].comm.nranks)
-			continue;
-		a->groups[i].is_kept = true;
-		other->is_kept = true;
-	}
-	r = lay_out(a, &ret->a, &ret->n_left_out_a);
-	return r < 0 ? r : lay_out(b, &ret->b, &ret->n_left_out_b);
 }

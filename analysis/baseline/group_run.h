@@ -26,25 +26,32 @@ struct cw_baseline_group_run;
 
 /* NULL = out of memory. */
 struct cw_baseline_group_run *cw_baseline_group_run_new(void);
+
 /*
- * A rank's, in the order of ranks; what it borrows may go afterwards. -ENOMEM, -E2BIG: more calls
- * or communicators than a run may have.
+ * First, of each rank in their order, which communicators it is in; what it borrows may go
+ * afterwards. -ENOMEM, -E2BIG: too many communicators.
  */
+int cw_baseline_group_run_meet(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
+
+/*
+ * Then, once, what two jobs have in common: the n-th communicators of a name whose numbers of
+ * members differ. One that has as many in both is a part of a replica of the model, which carries
+ * its share of the batch. Of torch's names "DESCRIPTION (NAME)" the descriptions count, for numbers
+ * are given out in another order where there are more groups; a group that has a number alone is
+ * known only if it is the default one, "0". -ENOMEM.
+ */
+int cw_baseline_group_runs_choose(struct cw_baseline_group_run *a, struct cw_baseline_group_run *b);
+
+/* Then each rank's calls on these. -ENOMEM, -E2BIG: more than a run may have. */
 int cw_baseline_group_run_add(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
 
-struct cw_baseline_group_pair {
-	struct cw_baseline_run a, b; /* borrowed, until either group run is freed */
-	uint64_t n_left_out_a,
-		n_left_out_b; /* calls on other communicators, and between two ranks */
-};
-
 /*
- * What two jobs have in common: the n-th communicators of a name whose numbers of members differ.
- * One that has as many in both is a part of a replica of the model, which carries its share of the
- * batch. To be called once. -ENOMEM.
+ * What there is then. ret is borrowed, until the group run is freed; the communicators of both runs
+ * are the same by their index. Calls on other communicators, and between two ranks, are counted:
+ * of each communicator once. To be called once. -ENOMEM.
  */
-int cw_baseline_group_runs_pair(struct cw_baseline_group_run *a, struct cw_baseline_group_run *b,
-				struct cw_baseline_group_pair *ret);
+int cw_baseline_group_run_finish(struct cw_baseline_group_run *g, struct cw_baseline_run *ret,
+				 uint64_t *ret_left_out);
 
 /* Takes NULL; returns it. */
 struct cw_baseline_group_run *cw_baseline_group_run_free(struct cw_baseline_group_run *g);

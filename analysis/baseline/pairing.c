@@ -65,8 +65,7 @@ static bool is_same_op(const struct search *s, const struct pairing_ops *a, uint
 	if (s->way == CW_BASELINE_BY_SITE)
 		return true;
 	if (x->dtype != y->dtype || x->redop != y->redop || x->root_or_peer != y->root_or_peer ||
-	    (!cw_baseline_is_in_parts(s->options, x) &&
-	     memcmp(x->count, y->count, sizeof(x->count)) != 0))
+	    (!s->options->are_groups && memcmp(x->count, y->count, sizeof(x->count)) != 0))
 		return false;
 	return s->way == CW_BASELINE_BY_CALL || x->step_plus_1 == y->step_plus_1;
 }

@@ -39,7 +39,7 @@ void cw_baseline_options_init(struct cw_baseline_options *options)
 
 /* NCCL counts one rank's part, a summary the whole buffer (agent/cuda/tensor.c). */
 static double elements(const struct cw_baseline_row *row, enum cw_baseline_side side,
-		       uint32_t nranks)
+		       uint32_t nranks, bool are_groups)
 {
 	double n = (double)cw_baseline_row_count(row), parts = nranks > 0 ? nranks : 1;
 
@@ -48,7 +48,8 @@ static double elements(const struct cw_baseline_row *row, enum cw_baseline_side 
 		return side == CW_BASELINE_IN ? (double)row->root_or_peer : n;
 	case CW_OP_ALL_TO_ALL:
 		return n * parts;
-	case CW_OP_REDUCE_SCATTER:
+	case CW_OP_REDUCE_SCATTER: /* of a group, what all its members have */
+		return side == CW_BASELINE_IN || are_groups ? n * parts : n;
 	case CW_OP_SCATTER:
 		return side == CW_BASELINE_IN ? n * parts : n;
 	case CW_OP_ALL_GATHER:
@@ -121,7 +122,8 @@ bool cw_baseline_close(const struct cw_baseline_row *a, const struct cw_baseline
 		if (!cw_baseline_row_has(a, side) || !cw_baseline_row_has(b, side))
 			continue;
 		ret->side = side;
-		if (!is_side_close(a, b, side, elements(a, side, nranks), t, ret))
+		if (!is_side_close(a, b, side, elements(a, side, nranks, options->are_groups), t,
+				   ret))
 			return false;
 	}
 	return true;

@@ -234,6 +234,13 @@ static const char *name_of_part(enum cw_baseline_file_part part)
 	return part == CW_BASELINE_OPERATORS ? "the operators of " : "";
 }
 
+/* Of runs on other numbers of ranks: all of them are there. */
+static bool is_whole(const struct baseline_job *job)
+{
+	return job->parts[0].a.n_ranks >= (uint32_t)job->world_size_a &&
+	       job->parts[0].b.n_ranks >= (uint32_t)job->world_size_b;
+}
+
 static void judge(struct baseline_job *job)
 {
 	const struct baseline_rank *alone = NULL;
@@ -250,6 +257,13 @@ static void judge(struct baseline_job *job)
 	job->outcome = BASELINE_OUTCOME_NONE;
 	if (job->n_differ)
 		job->outcome = BASELINE_OUTCOME_DIFFERS;
+	else if (job->world_size_a && !is_whole(job))
+		(void)snprintf(
+			job->why, sizeof(job->why),
+			"what there is, is equal, but %u of %d ranks are in the baseline and "
+			"%u of %d in what was checked",
+			job->parts[0].a.n_ranks, job->world_size_a, job->parts[0].b.n_ranks,
+			job->world_size_b);
 	else if (job->world_size_a && job->sum.n_checked == 0)
 		(void)snprintf(
 			job->why, sizeof(job->why),
@@ -286,57 +300,71 @@ static void free_group_run(struct cw_baseline_group_run **g)
 	*g = cw_baseline_group_run_free(*g);
 }
 
-static int add_to_group_run(struct cw_baseline_group_run *g, const struct baseline_listed *from,
-			    struct baseline_part *part, struct cw_err *err)
-{
-	_cleanup_(cw_baseline_file_fini) struct cw_baseline_file file = { .rows = NULL };
-	int r = read_file(from, &file, err);
+typedef int (*take_rank_fn)(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
 
-	if (r == 0)
-		r = cw_baseline_group_run_add(g, &file.run);
-	if (r == -E2BIG)
-		return cw_err_set(err, E2BIG, "%s: the job has too many calls", from->path);
-	if (r == -ENOMEM)
-		return cw_err_set(err, ENOMEM, "out of memory");
-	part->is_finished = (part->is_finished || !part->is_there) && file.is_finished;
-	part->is_there = true;
-	for (unsigned n = 0; n < CW_BASELINE_COUNTERS; n++)
-		part->counters[n] += file.counters[n];
-	return r;
-}
-
-/* All ranks' collectives. */
-static int load_all(const struct baseline_listing *from, struct cw_baseline_group_run **ret,
-		    struct baseline_part *part, struct cw_err *err)
+/* Of each rank's collectives. */
+static int each_rank(const struct baseline_listing *from, take_rank_fn take,
+		     struct cw_baseline_group_run *g, struct baseline_part *part,
+		     struct cw_err *err)
 {
 	int r = 0;
 
-	*ret = cw_baseline_group_run_new();
-	if (!*ret)
-		return cw_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < from->n && r == 0; i++)
-		if (from->files[i].part == CW_BASELINE_COLLECTIVES)
-			r = add_to_group_run(*ret, &from->files[i], part, err);
+	*part = (struct baseline_part){ .is_finished = true };
+	for (uint32_t i = 0; i < from->n && r == 0; i++) {
+		_cleanup_(cw_baseline_file_fini) struct cw_baseline_file file = { .rows = NULL };
+
+		if (from->files[i].part != CW_BASELINE_COLLECTIVES)
+			continue;
+		r = read_file(&from->files[i], &file, err);
+		if (r < 0)
+			return r;
+		r = take(g, &file.run);
+		part->is_there = true;
+		part->is_finished = part->is_finished && file.is_finished;
+		part->n_ranks++;
+		for (unsigned n = 0; n < CW_BASELINE_COUNTERS; n++)
+			part->counters[n] += file.counters[n];
+	}
+	if (r == -E2BIG)
+		return cw_err_set(err, E2BIG,
+				  "too many communicators, or calls on those that both jobs have");
+	return r < 0 ? cw_err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int load_worlds(const struct baseline_listing *a, const struct baseline_listing *b,
+		       struct cw_baseline_group_run *x, struct cw_baseline_group_run *y,
+		       struct baseline_rank *to, struct cw_err *err)
+{
+	int r = each_rank(a, cw_baseline_group_run_meet, x, &to->a, err);
+
+	if (r == 0)
+		r = each_rank(b, cw_baseline_group_run_meet, y, &to->b, err);
+	if (r == 0 && cw_baseline_group_runs_choose(x, y) < 0)
+		r = cw_err_set(err, ENOMEM, "out of memory");
+	if (r == 0)
+		r = each_rank(a, cw_baseline_group_run_add, x, &to->a, err);
+	if (r == 0)
+		r = each_rank(b, cw_baseline_group_run_add, y, &to->b, err);
 	return r;
 }
 
-static int compare_pair(struct cw_baseline_group_pair *pair, const struct baseline_request *request,
-			struct baseline_rank *to)
+static int compare_groups(struct cw_baseline_run *a, struct cw_baseline_run *b,
+			  const struct baseline_request *request, struct baseline_rank *to)
 {
 	struct cw_baseline_options options = request->options;
-	int r = deny(request, &pair->a);
+	int r = deny(request, a);
 
 	if (r == 0)
-		r = deny(request, &pair->b);
+		r = deny(request, b);
 	options.are_groups = true;
 	if (r == 0)
-		r = cw_baseline_compare(&pair->a, &pair->b, &options, &to->said);
+		r = cw_baseline_compare(a, b, &options, &to->said);
 	if (r == 0 && to->said.first.what != CW_BASELINE_EQUAL) {
-		keep_op(&pair->a, to->said.first.row_a, &to->op_a);
-		keep_op(&pair->b, to->said.first.row_b, &to->op_b);
+		keep_op(a, to->said.first.row_a, &to->op_a);
+		keep_op(b, to->said.first.row_b, &to->op_b);
 	}
-	undo_deny(&pair->a);
-	undo_deny(&pair->b);
+	undo_deny(a);
+	undo_deny(b);
 	return r;
 }
 
@@ -344,27 +372,27 @@ static int compare_worlds(const struct baseline_listing *a, const struct baselin
 			  const struct baseline_request *request, struct baseline_job *job,
 			  struct cw_err *err)
 {
-	_cleanup_(free_group_run) struct cw_baseline_group_run *x = NULL;
-	_cleanup_(free_group_run) struct cw_baseline_group_run *y = NULL;
-	struct cw_baseline_group_pair pair = { .n_left_out_a = 0 };
+	_cleanup_(free_group_run) struct cw_baseline_group_run *x = cw_baseline_group_run_new();
+	_cleanup_(free_group_run) struct cw_baseline_group_run *y = cw_baseline_group_run_new();
 	struct baseline_rank *to = &job->parts[job->n_parts++];
+	struct cw_baseline_run run_a, run_b;
 	int r;
 
 	to->rank = BASELINE_ALL_RANKS;
 	job->world_size_a = a->files[0].world_size;
 	job->world_size_b = b->files[0].world_size;
-	r = load_all(a, &x, &to->a, err);
-	if (r == 0)
-		r = load_all(b, &y, &to->b, err);
+	if (!x || !y)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	r = load_worlds(a, b, x, y, to, err);
 	if (r < 0)
 		return r;
-	r = cw_baseline_group_runs_pair(x, y, &pair);
+	r = cw_baseline_group_run_finish(x, &run_a, &job->n_unlike_a);
 	if (r == 0)
-		r = compare_pair(&pair, request, to);
+		r = cw_baseline_group_run_finish(y, &run_b, &job->n_unlike_b);
+	if (r == 0)
+		r = compare_groups(&run_a, &run_b, request, to);
 	if (r < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	job->n_unlike_a = pair.n_left_out_a;
-	job->n_unlike_b = pair.n_left_out_b;
 	add_up(&job->sum, &to->said);
 	return 0;
 }

@@ -198,17 +198,17 @@ char *baseline_text_coverage(const struct baseline_job *job, char *buf, size_t l
 	cw_text_append(buf, len, "checked %" PRIu64 " of %" PRIu64 " op%s of ", s->n_checked,
 		       s->n_a, plural(s->n_a));
 	if (job->world_size_a)
-		cw_text_append(
-			buf, len,
-			"all ranks together, %d in the baseline and %d here, on communicators "
-			"that have other members in each",
-			job->world_size_a, job->world_size_b);
+		cw_text_append(buf, len,
+			       "ranks together, %u of %d in the baseline and %u of %d here, on "
+			       "communicators that have other members in each",
+			       job->parts[0].a.n_ranks, job->world_size_a, job->parts[0].b.n_ranks,
+			       job->world_size_b);
 	else
 		cw_text_append(buf, len, "%u of %u rank%s", job->n_compared, job->n_ranks,
 			       plural(job->n_ranks));
 	cw_text_append(buf, len, ", paired by %s", ways[s->way]);
 	if (s->n_own)
-		cw_text_append(buf, len, "; in %" PRIu64 " each member has its own", s->n_own);
+		cw_text_append(buf, len, "; in %" PRIu64 " each member may have its own", s->n_own);
 	if (job->n_unlike_a)
 		cw_text_append(buf, len,
 			       "; %" PRIu64 " on others and between two ranks are not comparable",

@@ -305,7 +305,9 @@ static void draw(enum change change)
 	}
 }
 
-static int add_ranks(struct cw_baseline_group_run *g, const struct run *r)
+typedef int (*take_fn)(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
+
+static int each_rank(struct cw_baseline_group_run *g, const struct run *r, take_fn take)
 {
 	const struct cw_baseline_comm comm = { .id = 1, .nranks = r->ranks, .name = "dp" };
 	int result = 0;
@@ -315,7 +317,7 @@ static int add_ranks(struct cw_baseline_group_run *g, const struct run *r)
 			.rows = r->rows[k], .n_rows = r->n_rows, .comms = &comm, .n_comms = 1
 		};
 
-		result = cw_baseline_group_run_add(g, &run);
+		result = take(g, &run);
 	}
 	return result;
 }
@@ -325,14 +327,20 @@ static int compare_worlds(struct cw_baseline_first *ret, struct cw_baseline_said
 	struct cw_baseline_group_run *a = cw_baseline_group_run_new();
 	struct cw_baseline_group_run *b = cw_baseline_group_run_new();
 	struct cw_baseline_options options;
-	struct cw_baseline_group_pair pair;
+	struct cw_baseline_run x, y;
+	uint64_t left_out;
 	int r = -1;
 
 	cw_baseline_options_init(&options);
 	options.are_groups = true;
-	if (a && b && add_ranks(a, &first) == 0 && add_ranks(b, &second) == 0 &&
-	    cw_baseline_group_runs_pair(a, b, &pair) == 0)
-		r = cw_baseline_compare(&pair.a, &pair.b, &options, sum);
+	if (a && b && each_rank(a, &first, cw_baseline_group_run_meet) == 0 &&
+	    each_rank(b, &second, cw_baseline_group_run_meet) == 0 &&
+	    cw_baseline_group_runs_choose(a, b) == 0 &&
+	    each_rank(a, &first, cw_baseline_group_run_add) == 0 &&
+	    each_rank(b, &second, cw_baseline_group_run_add) == 0 &&
+	    cw_baseline_group_run_finish(a, &x, &left_out) == 0 &&
+	    cw_baseline_group_run_finish(b, &y, &left_out) == 0)
+		r = cw_baseline_compare(&x, &y, &options, sum);
 	ret->difference = sum->first;
 	(void)cw_baseline_group_run_free(a);
 	(void)cw_baseline_group_run_free(b);

@@ -154,7 +154,7 @@ def test_the_same_batch_on_twice_as_many_ranks_is_equal(room):
     check(doc["outcome"] == "equal" and doc["checked"] == doc["ops_baseline"] == STEPS * 3, doc)
     check(doc["together"] == {"ranks_baseline": 2, "ranks_check": 4, "own": 0, "left_out_baseline": 0, "left_out_check": 0}, doc)
     check([r["rank"] for r in doc["ranks"]] == [None] and doc["ranks"][0]["baseline"]["finished"], doc["ranks"])
-    check("all ranks together, 2 in the baseline and 4 here" in doc["coverage"], doc["coverage"])
+    check("ranks together, 2 of 2 in the baseline and 4 of 4 here" in doc["coverage"], doc["coverage"])
     doc = check_run(at, "--ranks", "4", "--parts", "4", "--scale", "1.1", "--scale-rank", "3", "--scale-step", "5")
     first = doc["first"]
     check(doc["outcome"] == "differs" and first["rank"] is None and first["what"] == "numbers", doc)
@@ -165,6 +165,11 @@ def test_the_same_batch_on_twice_as_many_ranks_is_equal(room):
                     options=("--skip", "kind=all_reduce"))
     check((doc["first"]["check"]["kind"], doc["first"]["check"]["seq"]) == ("all_gather", 18), doc["first"])
     check((doc["first"]["baseline"]["count"], doc["first"]["check"]["count"]) == (128, 64), doc["first"])
+    # Of what is not there, nobody says that it is equal.
+    doc = check_run(at, "--ranks", "4", "--parts", "4", options=("--keep", room + "/kept"))
+    os.unlink(room + "/kept/rank-2.baseline")
+    status, out, _ = collwatch("check", at, room + "/kept")
+    check(status == 3 and "2 of 2 ranks are in the baseline and 3 of 4 in what was checked" in out, (status, out))
     record(room + "/b", "--ranks", "4", "--parts", "4", "--seed", "1")
     status, _, _ = collwatch("check", at, room + "/b", "--html", "-o", room + "/page.html")
     with open(room + "/page.html", encoding="utf-8") as f:

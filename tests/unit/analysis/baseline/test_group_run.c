@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 
 #define RANKS_MAX 4u
 #define CALLS_MAX 8u
@@ -18,7 +19,11 @@ struct world {
 };
 
 static struct world a, b;
-static struct cw_baseline_group_pair pair;
+/* What comes of them. */
+static struct {
+	struct cw_baseline_run a, b;
+	uint64_t n_left_out_a, n_left_out_b;
+} pair;
 static char site[] = "train.py:88 in backward";
 static char *sites[] = { site };
 
@@ -91,7 +96,9 @@ static void call(struct world *w, uint32_t comm, unsigned kind, uint64_t count, 
 	w->n_rows++;
 }
 
-static int add(struct world *w)
+typedef int (*take_fn)(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
+
+static int each_rank(struct world *w, take_fn take)
 {
 	int r = 0;
 
@@ -103,16 +110,30 @@ static int add(struct world *w)
 					       .sites = sites,
 					       .n_sites = 1 };
 
-		r = cw_baseline_group_run_add(w->together, &run);
+		r = take(w->together, &run);
 	}
 	return r;
 }
 
+static int add(struct world *w)
+{
+	return each_rank(w, cw_baseline_group_run_add);
+}
+
+static void choose(void)
+{
+	cr_assert_eq(each_rank(&a, cw_baseline_group_run_meet), 0);
+	cr_assert_eq(each_rank(&b, cw_baseline_group_run_meet), 0);
+	cr_assert_eq(cw_baseline_group_runs_choose(a.together, b.together), 0);
+}
+
 static void make_pair(void)
 {
+	choose();
 	cr_assert_eq(add(&a), 0);
 	cr_assert_eq(add(&b), 0);
-	cr_assert_eq(cw_baseline_group_runs_pair(a.together, b.together, &pair), 0);
+	cr_assert_eq(cw_baseline_group_run_finish(a.together, &pair.a, &pair.n_left_out_a), 0);
+	cr_assert_eq(cw_baseline_group_run_finish(b.together, &pair.b, &pair.n_left_out_b), 0);
 }
 
 static double value(const struct cw_baseline_run *run, uint32_t row, enum cw_baseline_value v)
@@ -256,9 +277,120 @@ Test(baseline_group_run, of_all_to_all_only_the_calls_are_compared)
 
 Test(baseline_group_run, numbers_of_calls_have_a_limit)
 {
-	uint32_t world = comm(&a, "dp", 2);
-
-	call(&a, world, CW_OP_ALL_REDUCE, 64, 1);
+	call(&a, comm(&a, "dp", 2), CW_OP_ALL_REDUCE, 64, 1);
+	call(&b, comm(&b, "dp", 4), CW_OP_ALL_REDUCE, 64, 1);
+	choose();
 	a.rows[0][0].seq = CW_BASELINE_ROWS + 1;
 	cr_expect_eq(add(&a), -E2BIG);
+}
+
+/* What there is room for counts, not what is used of it. */
+Test(baseline_group_run, room_for_calls_has_a_limit)
+{
+	static struct cw_baseline_row rows[24 * 17];
+	struct cw_baseline_comm small[24], large[24];
+	struct cw_baseline_run x = { .rows = rows, .comms = small, .n_comms = 24 };
+	struct cw_baseline_run y = { .comms = large, .n_comms = 24 };
+
+	for (uint32_t i = 0; i < 24; i++) {
+		small[i] = (struct cw_baseline_comm){ .id = i + 1, .nranks = 2 };
+		snprintf(small[i].name, sizeof(small[i].name), "dp%u", i);
+		large[i] = small[i];
+		large[i].nranks = 4;
+		for (uint32_t seq = 64; seq < CW_BASELINE_ROWS; seq *= 2)
+			rows[x.n_rows++] = (struct cw_baseline_row){ .unit = CW_BASELINE_UNIT_ROW,
+								     .kind = CW_OP_ALL_REDUCE,
+								     .comm = (uint16_t)i,
+								     .seq = seq };
+	}
+	cr_assert_eq(cw_baseline_group_run_meet(a.together, &x), 0);
+	cr_assert_eq(cw_baseline_group_run_meet(b.together, &y), 0);
+	cr_assert_eq(cw_baseline_group_runs_choose(a.together, b.together), 0);
+	cr_expect_eq(cw_baseline_group_run_add(a.together, &x), -E2BIG);
+}
+
+/* World 8 with tensor parallelism of two has groups 1 to 4 for that, and 5 and 6 of four members.
+ */
+Test(baseline_group_run, numbers_of_groups_are_no_names)
+{
+	uint32_t tp = comm(&a, "mesh_tp (1)", 1), dp = comm(&a, "mesh_dp (3)", 2);
+
+	call(&a, tp, CW_OP_ALL_REDUCE, 64, 1);
+	call(&a, dp, CW_OP_ALL_REDUCE, 8, 1);
+	call(&a, comm(&a, "5", 2), CW_OP_ALL_REDUCE, 16, 1);
+	tp = comm(&b, "mesh_tp (1)", 1);
+	dp = comm(&b, "mesh_dp (5)", 4);
+	call(&b, tp, CW_OP_ALL_REDUCE, 64, 1);
+	call(&b, dp, CW_OP_ALL_REDUCE, 8, 1);
+	call(&b, comm(&b, "5", 1), CW_OP_ALL_REDUCE, 32, 1);
+	make_pair();
+	cr_assert_eq(pair.a.n_rows, 1);
+	cr_expect_str_eq(pair.a.comms[0].name, "mesh_dp (3)");
+	cr_expect_str_eq(pair.b.comms[0].name, "mesh_dp (5)");
+	cr_expect_eq(compare().n_checked, 1);
+	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
+}
+
+Test(baseline_group_run, a_name_that_one_member_knows_is_the_groups)
+{
+	call(&a, comm(&a, "dp", 2), CW_OP_ALL_REDUCE, 64, 1);
+	call(&b, comm(&b, "dp", 4), CW_OP_ALL_REDUCE, 64, 1);
+	a.comms[0][0].name[0] = b.comms[0][0].name[0] = b.comms[2][0].name[0] = '\0';
+	make_pair();
+	cr_assert_eq(pair.a.n_rows, 1);
+	cr_expect_str_eq(pair.a.comms[0].name, "dp");
+	cr_expect_eq(compare().n_checked, 1);
+}
+
+/* The lower step is first, whichever group has it. */
+Test(baseline_group_run, the_first_is_that_of_the_lower_step)
+{
+	comm(&a, "dp", 1);
+	comm(&b, "dp", 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		call(&a, 0, CW_OP_ALL_REDUCE, 64, 1);
+		call(&b, 0, CW_OP_ALL_REDUCE, 64, 1);
+		for (uint32_t r = 0; r < 4; r++)
+			a.rows[r % 2][i].step_plus_1 = b.rows[r][i].step_plus_1 = i + 1;
+	}
+	for (uint32_t r = 0; r < 4; r++) {
+		set(&b.rows[r][3], 5, 0.5, 4);
+		if (r >= 2)
+			set(&b.rows[r][1], 5, 0.5, 4);
+	}
+	make_pair();
+	cr_expect_eq(compare().first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(pair.b.rows[compare().first.row_b].step_plus_1, 2);
+}
+
+/* Hybrid sharding on more nodes, with longer shards: what is summed up over replicas is shorter. */
+Test(baseline_group_run, a_sum_of_another_length_is_not_compared)
+{
+	call(&a, comm(&a, "replicate", 2), CW_OP_ALL_REDUCE, 256, 1);
+	call(&b, comm(&b, "replicate", 4), CW_OP_ALL_REDUCE, 128, 1);
+	make_pair();
+	cr_expect_eq(compare().n_own, 1);
+	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
+}
+
+Test(baseline_group_run, a_tensors_tolerance_is_that_of_all_its_elements)
+{
+	struct cw_baseline_options options;
+	struct cw_baseline_said said;
+
+	call(&a, comm(&a, "dp", 2), CW_OP_REDUCE_SCATTER, 200, 1);
+	call(&b, comm(&b, "dp", 4), CW_OP_REDUCE_SCATTER, 100, 1);
+	for (uint32_t r = 0; r < 4; r++) {
+		set(&a.rows[r % 2][0], 1, 0.1, sqrt(50));
+		set(&b.rows[r][0], 1, 0.1, 10.018 / 2);
+	}
+	make_pair();
+	cw_baseline_options_init(&options);
+	options.are_groups = true;
+	options.of[CW_DTYPE_FP32].atol = 1e-3;
+	cr_assert_eq(cw_baseline_compare(&pair.a, &pair.b, &options, &said), 0);
+	cr_expect_eq(said.first.what, CW_BASELINE_EQUAL);
+	options.of[CW_DTYPE_FP32].atol = 0.8e-3;
+	cr_assert_eq(cw_baseline_compare(&pair.a, &pair.b, &options, &said), 0);
+	cr_expect_eq(said.first.what, CW_BASELINE_NUMBERS);
 }
