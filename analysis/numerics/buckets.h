@@ -2,7 +2,12 @@
 /*
  * Which parameters' gradients a collective carried, where the program says in which order it makes
  * its buckets' calls (collwatch.torch: DistributedDataParallel, fully_shard). Nothing in a call
- * says so itself: calls of a step are held against the buckets' sizes, in their order.
+ * says so itself: the calls of a step are held against the buckets' sizes, in their order.
+ *
+ * A step is as expected where its calls of a bucket's size are the buckets, each once and in their
+ * order, and no call on the communicator is missing among those that were looked at. Of such a step
+ * it is certain which call is which; of the last step, which may not be over, as far as it has
+ * come, where the one before was as expected. Else the only bucket of a call's size may be it.
  *
  * Pure.
  */
@@ -20,12 +25,11 @@ struct cw_numerics_buckets {
 	uint8_t kind;
 	const uint64_t *elements; /* that go in; in the order of the calls */
 	uint32_t n;
+	int64_t step; /* from which on it is so; of those before nothing is certain */
 };
 
 struct cw_numerics_bucket {
 	uint32_t bucket; /* CW_NUMERICS_NONE = none of them, or not known which */
-	/* All calls of its step up to this are as the buckets are. Else it is the only one of its
-	 * size. */
 	bool is_certain;
 };
 

@@ -30,6 +30,7 @@ struct cw_numerics_look {
 	uint8_t kind, dtype, redop, is_output;
 	const char *site;    /* where it was called from, or NULL; borrowed */
 	const char *carried; /* whose gradients, as far as somebody knows, or NULL; borrowed */
+	bool is_carried_certain;
 };
 
 struct cw_numerics_comm {

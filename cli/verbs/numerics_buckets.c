@@ -61,11 +61,14 @@ static const char *say(const json_t *parameters, bool is_certain, char *buf, siz
 
 /* ---- of one line ---- */
 
+/* One that has no name is no group of torch's. */
 static uint32_t comm_called(const struct cw_numerics_job *job,
 			    const struct cw_numerics_rank_said *rank, const char *name)
 {
 	char said[NAME_BYTES];
 
+	if (!*name)
+		return CW_NUMERICS_NONE;
 	(void)cw_group_name_of_comm(name, said, sizeof(said));
 	for (uint32_t i = rank->first; i < rank->last; i++)
 		if (strcmp(job->comms[job->looks[i].comm].name, said) == 0)
@@ -73,34 +76,52 @@ static uint32_t comm_called(const struct cw_numerics_job *job,
 	return CW_NUMERICS_NONE;
 }
 
-static int tell(struct cw_numerics_input *in, const struct cw_numerics_buckets *b,
-		const json_t *buckets)
+/* What a line says; its texts, each made once. */
+struct told {
+	struct cw_arena *arena;
+	const json_t *buckets;
+	int64_t until; /* the step from which on a newer line says something else */
+	const char **certain, **uncertain;
+};
+
+static const char *text_of(struct told *t, const struct cw_numerics_bucket *f)
+{
+	const char **known = &(f->is_certain ? t->certain : t->uncertain)[f->bucket];
+	char text[TEXT_BYTES];
+
+	if (!*known)
+		*known = cw_arena_strdup(
+			t->arena,
+			say(json_object_get(json_array_get(t->buckets, f->bucket), "parameters"),
+			    f->is_certain, text, sizeof(text)));
+	return *known;
+}
+
+static int tell(struct cw_numerics_input *in, const struct cw_numerics_buckets *b, struct told *t)
 {
 	_cleanup_(freep) struct cw_numerics_bucket *found =
 		malloc(((size_t)(b->last - b->first) + 1) * sizeof(*found));
-	char text[TEXT_BYTES];
 
 	if (!found || cw_numerics_buckets_match(&in->job, b, found) < 0)
 		return -ENOMEM;
 	for (uint32_t i = b->first; i < b->last; i++) {
 		const struct cw_numerics_bucket *f = &found[i - b->first];
-		const json_t *parameters =
-			json_object_get(json_array_get(buckets, f->bucket), "parameters");
-		const char **carried = &in->job.looks[i].carried;
+		struct cw_numerics_look *look = &in->job.looks[i];
 
-		/* What an older line is sure of counts more than what a newer one guesses. */
-		if (f->bucket == CW_NUMERICS_NONE || (*carried && !f->is_certain))
+		/* The newest line counts, but for what it only guesses of steps before. */
+		if (f->bucket == CW_NUMERICS_NONE || look->step >= t->until ||
+		    (look->carried && (look->is_carried_certain || !f->is_certain)))
 			continue;
-		*carried = cw_arena_strdup(&in->arena,
-					   say(parameters, f->is_certain, text, sizeof(text)));
-		if (!*carried)
+		look->carried = text_of(t, f);
+		look->is_carried_certain = f->is_certain;
+		if (!look->carried)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
 static int tell_line(struct cw_numerics_input *in, const struct cw_numerics_rank_said *rank,
-		     const json_t *line)
+		     const json_t *line, int64_t until)
 {
 	const json_t *buckets = json_object_get(line, "buckets");
 	int kind = cw_op_kind_from_name(cw_tensor_line_text(line, "op"));
@@ -110,17 +131,26 @@ static int tell_line(struct cw_numerics_input *in, const struct cw_numerics_rank
 		.comm = comm_called(&in->job, rank, cw_tensor_line_text(line, "comm")),
 		.kind = (uint8_t)kind,
 		.n = (uint32_t)json_array_size(buckets),
+		.step = cw_tensor_line_number(line, "step", INT64_MAX),
 	};
 	_cleanup_(freep) uint64_t *elements = malloc(((size_t)b.n + 1) * sizeof(*elements));
+	_cleanup_(freep) const char **texts = calloc(2 * (size_t)b.n + 1, sizeof(*texts));
+	struct told t = { &in->arena, buckets, until, texts, texts + b.n };
 
-	if (!elements)
+	if (!elements || !texts)
 		return -ENOMEM;
 	if (b.comm == CW_NUMERICS_NONE || kind < 0)
 		return 0;
 	for (uint32_t i = 0; i < b.n; i++)
 		elements[i] = cw_tensor_line_count(json_array_get(buckets, i), "elements");
 	b.elements = elements;
-	return tell(in, &b, buckets);
+	return tell(in, &b, &t);
+}
+
+static bool is_of_same_calls(const json_t *a, const json_t *b)
+{
+	return strcmp(cw_tensor_line_text(a, "comm"), cw_tensor_line_text(b, "comm")) == 0 &&
+	       strcmp(cw_tensor_line_text(a, "op"), cw_tensor_line_text(b, "op")) == 0;
 }
 
 static int tell_file(struct cw_numerics_input *in, const struct cw_numerics_rank_said *rank,
@@ -128,9 +158,19 @@ static int tell_file(struct cw_numerics_input *in, const struct cw_numerics_rank
 {
 	int r = 0;
 
-	/* The newest first. */
-	for (size_t n = json_array_size(file->buckets); r == 0 && n > 0; n--)
-		r = tell_line(in, rank, json_array_get(file->buckets, n - 1));
+	for (size_t n = json_array_size(file->buckets); r == 0 && n > 0; n--) {
+		const json_t *line = json_array_get(file->buckets, n - 1), *newer;
+		int64_t until = INT64_MAX;
+		size_t i;
+
+		json_array_foreach (file->buckets, i, newer) {
+			int64_t step = cw_tensor_line_number(newer, "step", INT64_MAX);
+
+			if (i >= n && step < until && is_of_same_calls(line, newer))
+				until = step;
+		}
+		r = tell_line(in, rank, line, until);
+	}
 	return r;
 }
 

@@ -422,27 +422,34 @@ static int say_of_records(const struct numerics_args *args)
 	return has_modules && status_of_modules(&m) == CW_EXIT_HANG ? CW_EXIT_HANG : CW_EXIT_OK;
 }
 
-/* Records first; within both, the order stays. */
+/* Records first; within both, the order stays. Each is looked at once: it may change. */
 static int sort_paths(struct numerics_args *args)
 {
-	char **sorted = calloc(args->n_paths, sizeof(*sorted));
+	char **sorted = calloc((size_t)args->n_paths + 1, sizeof(*sorted));
+	_cleanup_(freep) bool *are_lines = calloc((size_t)args->n_paths + 1, sizeof(*are_lines));
 	uint32_t n = 0;
 
-	if (!sorted)
+	if (!sorted || !are_lines) {
+		free(sorted);
 		return -ENOMEM;
-	for (unsigned files = 0; files < 2; files++) {
-		for (uint32_t i = 0; i < args->n_paths; i++)
-			if (cw_tensor_lines_is(args->paths[i]) == (files == 1))
-				sorted[n++] = args->paths[i];
-		if (!files)
-			args->n_records = n;
 	}
+	for (uint32_t i = 0; i < args->n_paths; i++)
+		are_lines[i] = cw_tensor_lines_is(args->paths[i]);
+	for (uint32_t i = 0; i < args->n_paths; i++)
+		if (!are_lines[i])
+			sorted[n++] = args->paths[i];
+	args->n_records = n;
+	for (uint32_t i = 0; i < args->n_paths; i++)
+		if (are_lines[i])
+			sorted[n++] = args->paths[i];
 	args->paths = sorted;
 	return 0;
 }
 
 static int say(struct numerics_args *args)
 {
+	int r;
+
 	if (args->n_records == 0)
 		return say_of_modules(args);
 	if (args->traced.n && args->n_records == args->n_paths) {
@@ -451,7 +458,9 @@ static int say(struct numerics_args *args)
 			"have no such steps\n");
 		return CW_EXIT_ERROR;
 	}
-	return say_of_records(args);
+	r = say_of_records(args);
+	/* Records that say nothing of numbers leave what the files say. */
+	return r == CW_EXIT_NO_DATA && args->n_records < args->n_paths ? say_of_modules(args) : r;
 }
 
 int cw_verb_numerics(int argc, char **argv)

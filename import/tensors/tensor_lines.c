@@ -2,10 +2,12 @@
 #include "import/tensors/tensor_lines.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "import/tensors/tensor_file.h"
@@ -180,7 +182,7 @@ static int on_buckets(struct reader *r, json_t *line)
 		return -EBADMSG;
 	json_array_foreach (buckets, i, each)
 		if (!is_bucket(each))
-			return -EBADMSG;
+			return 0; /* the rest of the file is worth reading */
 	if (json_array_size(r->to->buckets) == BUCKET_LINES_MAX)
 		(void)json_array_remove(r->to->buckets, 0);
 	return json_array_append(r->to->buckets, line) < 0 ? -ENOMEM : 0;
@@ -259,17 +261,15 @@ static int read_file(struct cw_tensor_lines_file *to, const char *path, struct c
 	return result;
 }
 
-static void file_close(FILE **f)
-{
-	if (*f)
-		(void)fclose(*f);
-}
-
 bool cw_tensor_lines_is(const char *path)
 {
-	_cleanup_(file_close) FILE *f = fopen(path, "re");
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	char first;
 
-	return f && fgetc(f) == '{';
+	/* A pipe gives its first byte once. */
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, &first, 1) == 1 &&
+	       first == '{';
 }
 
 static int refuse_doubles(const struct cw_tensor_lines *l, struct cw_err *err)

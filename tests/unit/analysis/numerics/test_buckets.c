@@ -38,6 +38,7 @@ static void add(unsigned kind, uint64_t elements, bool is_output)
 							  .step = step,
 							  .offered = elements,
 							  .kind = (uint8_t)kind,
+							  .dtype = CW_DTYPE_FP32,
 							  .is_output = is_output };
 }
 
@@ -94,14 +95,77 @@ Test(buckets, are_told_from_other_calls_by_their_size)
 		expect(6 + i, i, true);
 }
 
-Test(buckets, of_several_backwards_in_a_step_follow_each_other)
+/* A second backward, or another model on the same group. */
+Test(buckets, of_two_turns_in_a_step_are_not_certain)
 {
 	train();
 	step--;
 	train();
+	train();
+	match();
+	for (unsigned i = 0; i < 8; i++)
+		expect(i, i % 4 == 3 ? 3 : NONE, false);
+	expect(8, 0, true);
+}
+
+/* Layers that are left out at random. */
+Test(buckets, of_a_step_with_fewer_are_not_certain)
+{
+	train();
+	call(CW_OP_ALL_REDUCE, 800);
+	call(CW_OP_ALL_REDUCE, 800);
+	step++;
+	train();
+	match();
+	expect(0, 0, true);
+	expect(4, NONE, false);
+	expect(5, NONE, false);
+	expect(6, 0, true);
+}
+
+/* As when the job died. */
+Test(buckets, of_a_last_step_are_told_as_far_as_it_came)
+{
+	train();
+	call(CW_OP_ALL_REDUCE, 800);
+	call(CW_OP_ALL_REDUCE, 800);
 	match();
 	expect(4, 0, true);
-	expect(7, 3, true);
+	expect(5, 1, true);
+}
+
+Test(buckets, of_a_first_step_that_is_not_over_are_not_certain)
+{
+	call(CW_OP_ALL_REDUCE, 800);
+	call(CW_OP_ALL_REDUCE, 800);
+	match();
+	expect(0, NONE, false);
+	expect(1, NONE, false);
+}
+
+/* Of a metric, before the first bucket. */
+Test(buckets, are_not_certain_beside_a_call_of_the_programs_own)
+{
+	train();
+	call(CW_OP_ALL_REDUCE, 800);
+	train();
+	match();
+	for (unsigned i = 4; i < 9; i++)
+		expect(i, i == 8 ? 3 : NONE, false);
+}
+
+Test(buckets, are_no_whole_numbers_and_no_maxima)
+{
+	train();
+	call(CW_OP_ALL_REDUCE, 96);
+	looks[job.n_looks - 2].dtype = looks[job.n_looks - 1].dtype = CW_DTYPE_INT64;
+	call(CW_OP_ALL_REDUCE, 96);
+	looks[job.n_looks - 2].redop = looks[job.n_looks - 1].redop = CW_REDOP_MAX;
+	train();
+	match();
+	expect(4, NONE, false);
+	expect(5, NONE, false);
+	expect(6, 0, true);
 }
 
 /* A call between two alike, of which nobody looked at the first. */
@@ -114,10 +178,49 @@ Test(buckets, are_not_certain_behind_a_call_that_is_missing)
 	step++;
 	train();
 	match();
-	expect(0, 0, true);
+	expect(0, NONE, false);
 	expect(1, NONE, false);
 	expect(2, 3, false); /* the only one of its size */
 	expect(3, 0, true);
+}
+
+/* Nor where only what came out of it was looked at. */
+Test(buckets, are_not_certain_behind_an_input_that_is_missing)
+{
+	train();
+	seq++;
+	add(CW_OP_ALL_REDUCE, 800, true);
+	call(CW_OP_ALL_REDUCE, 800);
+	match();
+	cr_expect_eq(found[8].bucket, NONE);
+	cr_expect_eq(found[9].bucket, NONE);
+	cr_expect_eq(found[10].bucket, NONE);
+}
+
+/* A broadcast feeds its root alone: DistributedDataParallel's of buffers. */
+Test(buckets, are_certain_behind_a_broadcast)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		seq++;
+		add(CW_OP_BROADCAST, 12, true);
+		train();
+	}
+	match();
+	cr_expect_eq(found[1].bucket, 0);
+	cr_expect(found[1].is_certain);
+	cr_expect_eq(found[10].bucket, 0);
+	cr_expect(found[10].is_certain);
+}
+
+Test(buckets, are_not_certain_before_the_step_from_which_on_they_are_so)
+{
+	buckets.step = 1;
+	train();
+	train();
+	match();
+	expect(0, NONE, false);
+	expect(3, 3, false);
+	expect(4, 0, true);
 }
 
 Test(buckets, are_not_certain_where_a_step_begins_in_the_middle)
@@ -133,11 +236,12 @@ Test(buckets, are_not_certain_where_a_step_begins_in_the_middle)
 
 Test(buckets, are_not_certain_in_another_order)
 {
+	train();
 	call(CW_OP_ALL_REDUCE, 96);
 	call(CW_OP_ALL_REDUCE, 800);
 	match();
-	expect(0, 3, false);
-	expect(1, NONE, false);
+	expect(4, 3, false);
+	expect(5, NONE, false);
 }
 
 Test(buckets, are_not_certain_without_steps)
@@ -153,15 +257,19 @@ Test(buckets, are_not_certain_without_steps)
 Test(buckets, know_what_came_out_by_what_went_in)
 {
 	buckets.kind = CW_OP_REDUCE_SCATTER;
-	seq = 1;
-	add(CW_OP_REDUCE_SCATTER, 800, false);
-	add(CW_OP_REDUCE_SCATTER, 200, true);
-	seq = 7; /* nobody looked at what went in */
+	for (unsigned i = 0; i < 4; i++) {
+		seq++;
+		add(CW_OP_REDUCE_SCATTER, sizes[i], false);
+		add(CW_OP_REDUCE_SCATTER, sizes[i] / 4, true);
+	}
+	step++;
+	seq = 0; /* nobody looked at what went in, nor counts */
 	add(CW_OP_REDUCE_SCATTER, 24, true);
 	match();
-	expect(0, 0, true);
-	cr_expect_eq(found[2].bucket, 3);
-	cr_expect_not(found[2].is_certain);
+	for (unsigned i = 0; i < 4; i++)
+		expect(i, i, true);
+	cr_expect_eq(found[8].bucket, 3);
+	cr_expect_not(found[8].is_certain);
 }
 
 Test(buckets, of_another_communicator_are_left_alone)
