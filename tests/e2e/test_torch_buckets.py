@@ -17,7 +17,7 @@ from waiting import expect
 pytestmark = needs_torch
 
 HEAD = """
-import os, sys
+import json, os, sys
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -30,15 +30,15 @@ rank = int(sys.argv[2:] == ["twice"] and os.fork() == 0)
 dist.init_process_group("gloo", rank=rank, world_size=len(sys.argv) - 1,
                         init_method="tcp://127.0.0.1:%d" % int(sys.argv[1]))
 class Block(nn.Module):
-    def __init__(self):
+    def __init__(self, width):
         super().__init__()
-        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+        self.up, self.down = nn.Linear(8, width), nn.Linear(width, 8)
     def forward(self, x):
         return x + self.down(torch.relu(self.up(x)))
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.blocks, self.frozen = nn.Linear(5, 8), nn.ModuleList(Block() for _ in range(4)), nn.Linear(8, 3)
+        self.first, self.blocks, self.frozen = nn.Linear(5, 8), nn.ModuleList(map(Block, range(16, 20))), nn.Linear(8, 3)
         self.frozen.requires_grad_(False)
     def forward(self, x):
         x = self.first(x)
@@ -51,7 +51,7 @@ sent = []
 # What is summed up in a step, in its order, as torch's own hook of the buckets has it.
 SENT = """
 def on_bucket(state, bucket):
-    sent.append([p.numel() for p in bucket.parameters()])
+    sent.append([next(n for n, p in net.named_parameters() if p is q) for q in bucket.parameters()])
     done = torch.futures.Future()
     done.set_result(bucket.buffer())
     return done
@@ -62,7 +62,7 @@ for step in range(4):
     model(torch.randn(3, 5)).sum().backward()
 dist.barrier()
 if rank == 0:
-    print(sent)
+    print(json.dumps(sent))
 """
 
 
@@ -81,11 +81,8 @@ def lines(program, *arguments):
     return [line for line in found if line["line"] == "buckets"], done.stdout
 
 
-SHAPES = {"first.weight": 40, "first.bias": 8, "up.weight": 128, "up.bias": 16, "down.weight": 128, "down.bias": 8}
-
-
-def elements(name):
-    return next(n for end, n in SHAPES.items() if name.endswith(end))
+def names_of(bucket):
+    return [name.removeprefix("module.") for name in bucket["parameters"]]
 
 
 @pytest.mark.parametrize("more", ("", ", find_unused_parameters=True", ", gradient_as_bucket_view=True"))
@@ -93,20 +90,51 @@ def elements(name):
 def test_buckets_are_those_that_torch_sums_up(more, watched):
     found, out = lines(SENT + "model = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0.001%s)\n" % more +
                        "model.register_comm_hook(None, on_bucket)\n"
-                       "collwatch.torch.watch(%s, path=path)\n" % watched + STEPS)
+                       "collwatch.torch.watch(%s, path=path)\n" % watched + STEPS +
+                       "print(json.dumps({n: p.numel() for n, p in net.named_parameters()}))\n")
     expect(found and all((b["comm"], b["op"]) == ("default_pg:0", "all_reduce") for b in found), found)
+    sent, sizes = map(json.loads, out.splitlines())
     buckets = found[-1]["buckets"]
-    expect([[elements(n) for n in b["parameters"]] for b in buckets] == json.loads(out), (buckets, out))
-    expect(all(b["elements"] == sum(elements(n) for n in b["parameters"]) for b in buckets), buckets)
-    names = [n for b in buckets for n in b["parameters"]]
-    prefix = "module." if watched == "model" else ""
-    expect(len(names) == len(set(names)) == 18, names)
-    expect(prefix + "blocks.3.down.bias" in buckets[0]["parameters"] and not any("frozen" in n for n in names), buckets)
+    expect(len(sent) > 2 and [names_of(b) for b in buckets] == sent, (buckets, sent))
+    expect(all(b["elements"] == sum(sizes[n] for n in names_of(b)) for b in buckets), buckets)
+    expect(found[-1]["step"] <= 3, "made anew in the second step, and told of when that is over")
+    expect(all(n.startswith("module.") == (watched == "model") for b in buckets for n in b["parameters"]), buckets)
 
 
-def test_nothing_is_told_of_a_model_that_is_not_parallel():
-    found, _ = lines("model = net\ncollwatch.torch.watch(model, path=path)\n" + STEPS)
+@pytest.mark.parametrize("program", (
+    "model = net\n",
+    # Two on one group: nothing tells their calls apart.
+    "class Pair(nn.Module):\n"
+    "    def __init__(self, *both):\n"
+    "        super().__init__()\n"
+    "        self.a, self.b = both\n"
+    "    def forward(self, x):\n"
+    "        return self.a(x) + self.b(x)\n"
+    "model = Pair(*(nn.parallel.DistributedDataParallel(n) for n in (net, Net())))\n",
+    # What torch numbers is no longer what has gradients.
+    "model = nn.parallel.DistributedDataParallel(net)\nnet.frozen.requires_grad_(True)\n"),
+    ids=["alone", "two", "unfrozen"])
+def test_nothing_is_told_where_it_is_not_known(program):
+    found, _ = lines(program + "collwatch.torch.watch(model, path=path)\n" + STEPS)
     expect(not found, found)
+
+
+def test_one_odd_model_does_not_silence_the_others():
+    found, _ = lines("""
+odd = nn.parallel.DistributedDataParallel(Net(), process_group=dist.new_group([0]))
+odd._get_ddp_logging_data = None
+model = nn.parallel.DistributedDataParallel(net)
+watch = collwatch.torch.watch(model, path=path)
+watch.attach(odd)
+""" + STEPS)
+    expect(found and all(b["comm"] == "default_pg:0" for b in found), found)
+
+
+def test_a_bucket_without_elements_is_left_out():
+    found, _ = lines("net.empty = nn.Parameter(torch.empty(0, dtype=torch.float64))\n"
+                     "model = nn.parallel.DistributedDataParallel(net, find_unused_parameters=True)\n"
+                     "collwatch.torch.watch(model, path=path)\n" + STEPS)
+    expect(all(b["elements"] and b["parameters"] for line in found for b in line["buckets"]), found)
 
 
 SHARDED = """
@@ -119,19 +147,30 @@ def counted(output, input, *args, **kwargs):
     sent.append(input.numel())
     return scatter(output, input, *args, **kwargs)
 mesh = dist.device_mesh.init_device_mesh("cpu", (2,))
-for block in net.blocks:
-    fully_shard(block, mesh=mesh)
-model = fully_shard(net, mesh=mesh)
+%s
 dist.reduce_scatter_tensor = dist.reduce_scatter_single = counted
-collwatch.torch.watch(model, path=path)
+collwatch.torch.watch(watched, path=path)
 """
+BLOCKS = "for block in net.blocks:\n    fully_shard(block, mesh=mesh)\n"
+LAYOUTS = {
+    "blocks": BLOCKS + "watched = model = fully_shard(net, mesh=mesh)",
+    # Into which nothing goes that has a gradient: its call comes last.
+    "stem": BLOCKS + "net.frozen.requires_grad_(True)\nfully_shard(net.first, mesh=mesh)\n"
+            "watched = model = fully_shard(net, mesh=mesh)",
+    # Another module around the outermost that is sharded.
+    "inside": BLOCKS + "fully_shard(net, mesh=mesh)\nwatched = model = nn.Sequential(net)",
+}
 
 
-def test_groups_of_fully_shard_are_told_in_the_order_of_backward():
-    found, out = lines(SHARDED + STEPS, "twice")
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_groups_of_fully_shard_are_told_in_the_order_of_backward(layout):
+    found, out = lines(SHARDED % layout + STEPS, "twice")
     expect(len(found) == 1 and found[0]["op"] == "reduce_scatter", found)
-    buckets = found[0]["buckets"]
-    for i in range(4):
-        expect(all(n.startswith("blocks.%d." % (3 - i)) for n in buckets[i]["parameters"]), buckets[i])
-    expect(all(n.startswith("first.") for n in buckets[4]["parameters"]), buckets[4])
-    expect(json.loads(out) == [b["elements"] for b in buckets], (buckets, out))
+    expect(json.loads(out) == [b["elements"] for b in found[0]["buckets"]], (found[0]["buckets"], out))
+    last = [b["parameters"] for b in found[0]["buckets"]][0]
+    expect(all("blocks.3." in name for name in last), last)
+
+
+def test_nothing_is_told_of_a_part_of_a_sharded_model():
+    found, _ = lines(SHARDED % (BLOCKS + "model = fully_shard(net, mesh=mesh)\nwatched = net.blocks[1]") + STEPS, "twice")
+    expect(not found, found)

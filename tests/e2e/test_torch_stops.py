@@ -456,8 +456,9 @@ for wrong, word in [
 
 def test_a_second_watch_does_not_write_over_the_first(at):
     out, lines = small(at, """
-first, model = collwatch.torch.watch(Net(), path=path), Net()
-for options in dict(path=path), dict(path=os.path.join(os.path.dirname(path), ".", os.path.basename(path))):
+here, other, model = os.path.dirname(path), Net(), Net()
+first = collwatch.torch.watch(other, path=path)
+for options in dict(path=path), dict(path=os.path.join(here, ".", os.path.basename(path))):
     try:
         collwatch.torch.watch(model, **options)
         print("TAKEN")
@@ -469,9 +470,40 @@ again = collwatch.torch.watch(model, path=path)
 model(x)
 for _ in range(2):
     collwatch.torch.watch(Net(), path=os.devnull)
+os.chdir(here)
+both = collwatch.torch.watch(model), collwatch.torch.watch(other)
+print(sorted(n for n in os.listdir(here) if n.startswith("collwatch-")))
 """)
     expect("TAKEN" not in out and out.count("give each a path of its own") == 2, out)
+    expect(out.splitlines()[-1] == "['collwatch-tensors-rank0-2.jsonl', 'collwatch-tensors-rank0.jsonl']", out)
     expect(any(line["line"] == "step" for line in lines), lines)
+
+
+def test_a_watch_that_nobody_needs_any_more_gives_its_path_back(at):
+    """A cell of a notebook that runs twice, a watch that was refused, one that was never begun."""
+    out, lines = small(at, """
+for number in range(3):
+    model = Net()
+    watch = collwatch.torch.watch(model, path=path)
+    model(x)
+del model
+try:
+    collwatch.torch.watch("model", path=path)
+except (AttributeError, TypeError) as error:
+    print("refused")
+context = collwatch.torch.record(path=path)
+model = Net()
+watch = collwatch.torch.watch(model, path=path)
+os.unlink(path)
+collwatch.torch.watch(Net(), path=path).close()
+os.unlink(path)
+model = Net()
+watch = collwatch.torch.watch(model, path=path)
+model(x)
+model(x)
+""")
+    expect(out.splitlines()[-1] == "refused", out)
+    expect([line["step"] for line in lines if line["line"] == "step"][0] == 0, lines)
 
 
 def test_takes_whatever_numbers_steps_have(at):

@@ -41,7 +41,8 @@ def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50
     scaler     torch's GradScaler: its overflows are told apart
     deny       names of operators that are not looked at, besides those that allocate, view, copy
                or draw
-    path       of the file; else collwatch-tensors-rankN.jsonl in the working directory
+    path       of the file; else collwatch-tensors-rankN.jsonl in the working directory, or -2, -3 behind
+               that while other watches write there. A path that another one writes to is refused
     calls      each operator's call goes to the file, for `collwatch baseline`; ops is True then
     comms      also the calls of torch.distributed: shape and mean of what goes in and comes out, and
                how many there are, before and after they are coalesced
@@ -61,9 +62,13 @@ def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50
     it = Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny, calls=calls, comms=comms,
                trace_steps=trace_steps, stop_after_step=stop_after_step, stop_at=stop_at, on_stop=on_stop,
                keep_lines=lines, deny_modules=deny_modules)
-    it.attach(model)
-    if replicas is not None:
-        it.compare(model, optimizer, replicas, replicas_every)
+    try:
+        it.attach(model)
+        if replicas is not None:
+            it.compare(model, optimizer, replicas, replicas_every)
+    except BaseException:
+        it.close()
+        raise
     _WATCHES.append(it)
     return it
 

@@ -5,6 +5,8 @@ DistributedDataParallel, parameter groups of fully_shard (FSDP2).
 Neither tells in its own interface, so what is read here is torch's inside: what it has is held against the
 parameters' sizes, and left out where it is not as expected. Nothing here may end a job.
 """
+import weakref
+
 import torch
 import torch.distributed as dist
 
@@ -23,29 +25,43 @@ class Buckets:
     """Of the models of one watch."""
 
     def __init__(self):
-        self._told, self._n, self._is_over, self._steps = {}, 0, not dist.is_available(), 0
+        self.is_due = False
+        self._told, self._n, self._steps, self._is_looking = {}, 0, 0, False
+        self._odd, self._seen, self._moved = weakref.WeakSet(), set(), set()
 
-    def _is_due(self):
-        return not self._is_over and self._n < _LINES_MAX and dist.is_initialized() and (
-            self._steps <= _EARLY_STEPS or self._steps % _EVERY == 0)
+    def stop(self):
+        """Nobody takes what is told."""
+        self._n, self.is_due = _LINES_MAX, False
 
-    def begin_step(self, roots):
-        """Fields of lines, of what is not as told before."""
+    def begin_step(self, roots, is_looking):
+        """Fields of lines, of what is not as told before. is_looking: all modules have hooks in this step."""
         self._steps += 1
-        return self._new(_of_replicas, roots)
+        self._is_looking, self._seen, self._moved = is_looking, set(), set()
+        self.is_due = self._n < _LINES_MAX and (self._steps <= _EARLY_STEPS or self._steps % _EVERY == 0) and \
+            dist.is_available() and dist.is_initialized()
+        return self._new(_of_replicas, [r for r in roots if r not in self._odd]) if self.is_due else []
+
+    def before_call(self, module, inputs):
+        """In due steps. Backward comes to the groups of modules into which something goes that has a gradient."""
+        if self._is_looking and hasattr(type(module), "_get_fsdp_state") and any(
+                isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+            self._moved.add(id(module))
 
     def after_forward(self, root):
-        """The same. Which order the groups of fully_shard have is known from here to the end of backward."""
-        return self._new(_of_shards, [root])
+        """As begin_step(). In which order groups of fully_shard come is known from here to the end of backward."""
+        if not self.is_due or not self._is_looking or id(root) in self._seen or root in self._odd:
+            return []
+        self._seen.add(id(root))
+        return self._new(lambda roots: _of_shards(roots[0], self._moved), [root])
 
     def _new(self, find, roots):
-        found = []
         try:
-            if self._is_due():
-                found = [line for root in list(roots) for line in find(root) if self._is_new(line)]
+            return [line for line in find(roots) if self._is_new(line)]
         except Exception:  # pylint: disable=broad-except ; whatever torch has made of its inside
-            self._is_over = True
-        return found
+            if len(roots) == 1:
+                self._odd.update(roots)
+                return []
+            return [line for root in roots for line in self._new(find, [root])]
 
     def _is_new(self, line):
         key = line["comm"], line["op"]
@@ -62,9 +78,8 @@ def _names_in(root):
 
 def _line(group, op, buckets):
     name = groups.label_of(group)
-    if not name or not buckets:
-        return []
-    return [{"comm": name, "op": op, "buckets": [{"elements": n, "parameters": names} for n, names in buckets]}]
+    found = [{"elements": n, "parameters": names} for n, names in buckets if n and names]
+    return [{"comm": name, "op": op, "buckets": found}] if name and found else []
 
 
 # ---- DistributedDataParallel ----
@@ -79,15 +94,22 @@ def _replicas_of(root):
     return found
 
 
-def _of_replicas(root):
-    found = []
-    for ddp in _replicas_of(root):
-        found += _line(ddp.process_group, "all_reduce", _buckets_of(ddp, _names_in(root)))
-    return found
+def _of_replicas(roots):
+    models, names = [], {}
+    for root in roots:
+        found = _replicas_of(root)
+        if found:
+            names.update(_names_in(root))
+        models += [m for m in found if not any(m is other for other in models)]
+    # Of several on one group nothing in a call says whose it is.
+    alone = [m for m in models if sum(o.process_group is m.process_group for o in models) == 1]
+    return [line for m in alone for line in _line(m.process_group, "all_reduce", _buckets_of(m, names))]
 
 
 def _buckets_of(ddp, names):
     """[(elements, names of parameters)], in the order of their calls."""
+    if getattr(ddp, "skip_all_reduce_unused_params", False):  # each step has others
+        return []
     data = ddp._get_ddp_logging_data()  # pylint: disable=protected-access
     params = [(names.get(id(p), name), p) for name, p in ddp.module.named_parameters()
               if p.requires_grad and name not in ddp.parameters_to_ignore]
@@ -97,8 +119,12 @@ def _buckets_of(ddp, names):
     else:
         sizes = data.get("bucket_sizes") or ""
         buckets = _first_buckets(params, _numbers(sizes))
-    if [sum(p.numel() * p.element_size() for _, p in bucket) for bucket in buckets] != _numbers(sizes):
+    # Parameters that were frozen, or no longer are, since the model was made, have other numbers there.
+    if sum(len(bucket) for bucket in buckets) != len(params) or len(buckets) != len(_numbers(sizes)):
         return []
+    for bucket, size in zip(buckets, _numbers(sizes)):  # which torch has as 32 bits
+        if (sum(p.numel() * p.element_size() for _, p in bucket) - size) % (1 << 32):
+            return []
     return [(sum(p.numel() for _, p in bucket), [name for name, _ in bucket]) for bucket in buckets]
 
 
@@ -120,9 +146,13 @@ def _first_buckets(params, sizes):
 
 # ---- fully_shard ----
 
-def _groups_of(module):
+def _state_of(module):
+    get = getattr(type(module), "_get_fsdp_state", None)
+    return get(module) if get else None
+
+
+def _groups_of(state):
     """Its parameter groups; of torch before 2.9 or so there is one."""
-    state = getattr(module, "_get_fsdp_state", lambda: None)()
     several = getattr(state, "_fsdp_param_groups", None)
     if several is None:
         one = getattr(state, "_fsdp_param_group", None)
@@ -130,21 +160,30 @@ def _groups_of(module):
     return several
 
 
-def _in_order(root):
-    """As backward comes to them: those of modules as forward left them, from the last on; the outermost at the end."""
-    outermost = _groups_of(root)
-    every = [g for m in root.modules() for g in _groups_of(m)]
-    if not every:
+def _is_among(group, others):
+    return any(group is o for o in others)
+
+
+def _in_order(root, moved):
+    """As backward comes to them: those into which something goes that has a gradient, from the last that forward
+    left on; then all others, and the outermost, in the order in which they were made (torch's own last callback)."""
+    states = {id(s): s for s in map(_state_of, root.modules()) if s is not None}
+    outermost = [s for s in states.values() if getattr(s, "_is_root", False)]
+    if len(outermost) != 1 or not torch.is_grad_enabled():  # a part of such a model, or several
         return []
-    order = [g for g in every[-1].comm_ctx.post_forward_order if not any(g is o for o in outermost)]
+    top = _groups_of(outermost[0])
+    order = [g for g in outermost[0]._comm_ctx.post_forward_order
+             if not _is_among(g, top) and any(id(m) in moved for m in g.modules)]
     if len({id(g) for g in order}) != len(order):  # modules that are called twice
         return []
-    return order[::-1] + outermost
+    every = [g for s in outermost[0]._state_ctx.all_states for g in _groups_of(s)]
+    return order[::-1] + [g for g in every if not _is_among(g, order)]
 
 
-def _of_shards(root):
-    names, found = _names_in(root), {}
-    for group in _in_order(root):
+def _of_shards(root, moved):
+    order, found = _in_order(root, moved), {}
+    names = _names_in(root) if order else {}
+    for group in order:
         params = [p for p in group.fsdp_params if p.sharded_param.requires_grad]
         named = [names.get(id(p.sharded_param), p._param_fqn) for p in params]
         part = sum(p.padded_sharded_param_size.numel() for p in params)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import socket
+import stat
 
 SCHEMA = "collwatch.tensors/1"
 
@@ -34,26 +35,50 @@ def number(value):
     return value
 
 
-# What is being written here: a second watch would write over it.
-_OPEN = set()
+# What is being written here, and by which watch: a second one would write over it.
+_OPEN = {}
+
+
+def _place(file):
+    """What tells files apart, whatever they are called by now; None where it is none, as /dev/null."""
+    it = os.fstat(file.fileno())
+    return (os.getpid(), it.st_dev, it.st_ino) if stat.S_ISREG(it.st_mode) else None
 
 
 class Lines:
-    def __init__(self, path, **more):
+    def __init__(self, path, watch, **more):
         self.rank = _number("RANK")
         if self.rank is None:
             self.rank = _number("SLURM_PROCID")
         world = _number("WORLD_SIZE")
-        self.path = path or os.path.join(directory() or "", "collwatch-tensors-rank%d.jsonl" % (self.rank or 0))
-        self._place = os.path.realpath(self.path)
-        if self._place in _OPEN:
-            raise ValueError("path: another watch writes to %s: close that one, or give each a path of its own"
-                             % self.path)
-        self._file = open(self.path, "w", encoding="utf-8")
-        if os.path.isfile(self._place):
-            _OPEN.add(self._place)
+        self._watch = watch
+        wanted = path or os.path.join(directory() or "", "collwatch-tensors-rank%d.jsonl" % (self.rank or 0))
+        self.path, n = wanted, 1
+        while not self._open(watch):
+            if path:
+                raise ValueError("path: another watch writes to %s: close that one, or give each a path of its own" % path)
+            n += 1
+            self.path = "%s-%d.jsonl" % (wanted[:-len(".jsonl")], n)
         self.write("head", schema=SCHEMA, rank=self.rank, world_size=world, host=socket.gethostname(),
                    pid=os.getpid(), **more)
+        if n > 1:
+            self.write("note", text="another watch of this process writes to %s" % wanted)
+
+    def _open(self, watch):
+        """False: another watch, of a model that is still there, writes to it."""
+        self._file = open(self.path, "a", encoding="utf-8")
+        self._place = _place(self._file)
+        other = _OPEN.get(self._place)
+        if other is not None and not other.is_in_use():
+            other.close()
+            other = None
+        if other is not None:
+            self._file.close()
+            return False
+        if self._place:
+            self._file.truncate(0)
+            _OPEN[self._place] = watch
+        return True
 
     def write(self, kind, **fields):
         """Whole lines, at once: who reads them meanwhile, or after a crash, finds them."""
@@ -62,7 +87,10 @@ class Lines:
             self._file.flush()
 
     def close(self):
-        if self._file:
-            self._file.close()
-            _OPEN.discard(self._place)
-        self._file = None
+        try:
+            if self._file:
+                self._file.close()
+        finally:
+            self._file = None
+            if _OPEN.get(self._place) is self._watch:
+                del _OPEN[self._place]

@@ -235,7 +235,7 @@ class Watch:
         if ops:
             self._ops = (operators.StoppingOps if self._stops.has_ops() else operators.Ops)(self, deny)
         self._before = self.before_call_or_stop if self._stops else self.before_call
-        self._lines = lines.Lines(path, torch=torch.__version__, every=every, frames=frames, ops=bool(ops),
+        self._lines = lines.Lines(path, self, torch=torch.__version__, every=every, frames=frames, ops=bool(ops),
                                   denied=sorted(self._ops.deny) if ops else [],
                                   denied_modules=list(self._deny_modules))
         self._trail = None
@@ -249,6 +249,10 @@ class Watch:
             from collwatch.torch.comms import Comms
             self._comms = Comms(self)
         atexit.register(self.close)
+
+    def is_in_use(self):
+        """Else it was never begun, or all its models are gone."""
+        return bool(self._roots) or self._is_of_all
 
     # A copy of the model has the same hooks, and a file cannot be copied.
     def __deepcopy__(self, _):
@@ -428,11 +432,19 @@ class Watch:
             self._calls = {}
         collwatch.mark_step(number)
         self._groups.tell()
-        self._write_buckets(self._buckets.begin_step(self._roots))
+        if self._lines is not None:
+            self._write_buckets(self._buckets.begin_step(self._roots, self._is_due))
 
     def _write_buckets(self, lines_of_them):
-        for fields in lines_of_them if self._lines else ():
-            self._lines.write("buckets", **fields)
+        """Nothing of it may come out of a call of the model."""
+        if not lines_of_them:
+            return
+        with self._lock:
+            try:
+                for fields in lines_of_them if self._lines is not None else ():
+                    self._lines.write("buckets", step=self._step, **fields)
+            except (OSError, ValueError):  # the disk is full
+                self._buckets.stop()
 
     def _end_program(self):
         """Whatever comes of what is raised, the file is whole before."""
@@ -704,7 +716,7 @@ class Watch:
             module, kind = self._module()
             self._add("forward", module, kind, "", self.look([(name, tensor)], "output"), _site())
 
-    def before_call(self, module, _):
+    def before_call(self, module, inputs):
         if self._lines is None or _is_compiling() or getattr(self._here, "is_quiet", False):  # on_stop calls it
             return
         stack = self._stack()
@@ -723,6 +735,8 @@ class Watch:
             self._here.is_in_ops = True
             self._ops.__enter__()
         stack.append(module)
+        if self._buckets.is_due:
+            self._buckets.before_call(module, inputs)
 
     def before_call_or_stop(self, module, inputs):
         if self._lines is None or _is_compiling():
@@ -767,7 +781,7 @@ class Watch:
         if not stack and self._ops and self._is_in_ops():
             self._here.is_in_ops = False
             self._ops.__exit__(None, None, None)
-        if not stack:
+        if not stack and self._buckets.is_due and module in self._roots:
             self._write_buckets(self._buckets.after_forward(module))
         if output is None or not self.is_looking() or name in self._denied:
             return
