@@ -39,7 +39,7 @@ static int sort_sizes(struct matcher *m)
 {
 	uint32_t n = m->buckets->n;
 
-	m->sizes = malloc(((size_t)n + 1) * sizeof(*m->sizes));
+	m->sizes = calloc((size_t)n + 1, sizeof(*m->sizes));
 	if (!m->sizes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)

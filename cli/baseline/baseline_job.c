@@ -260,7 +260,7 @@ static void judge(struct baseline_job *job)
 	else if (job->world_size_a && !is_whole(job))
 		(void)snprintf(
 			job->why, sizeof(job->why),
-			"what there is, is equal, but %u of %d ranks are in the baseline and "
+			"what there is, is equal, but ranks are missing: %u of %d are in the baseline, "
 			"%u of %d in what was checked",
 			job->parts[0].a.n_ranks, job->world_size_a, job->parts[0].b.n_ranks,
 			job->world_size_b);
