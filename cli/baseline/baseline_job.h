@@ -34,7 +34,7 @@ struct baseline_request {
 struct baseline_part {
 	bool is_there, is_finished;
 	uint32_t n_ranks; /* of ranks together: how many are in it */
-	char *denied; /* operators that were not looked at; NULL or "" = none */
+	char *denied;     /* operators that were not looked at; NULL or "" = none */
 	uint64_t counters[CW_BASELINE_COUNTERS];
 };
 
