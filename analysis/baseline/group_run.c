@@ -30,7 +30,7 @@ struct group {
 
 struct cw_baseline_group_run {
 	struct group *groups; /* by id, once they are chosen */
-	uint32_t n_groups, room_groups;
+	uint32_t n_groups, room_groups, n_met;
 	struct call *calls;
 	uint32_t n_calls, room_calls;
 	char **sites;
@@ -179,21 +179,19 @@ static void join(struct cw_baseline_group_run *g)
 
 int cw_baseline_group_run_meet(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank)
 {
-	int r = 0;
-
-	for (uint32_t i = 0; i < rank->n_comms && r == 0; i++) {
-		r = grow((void **)&g->groups, &g->room_groups, g->n_groups + 1, sizeof(*g->groups));
-		if (r == 0)
-			g->groups[g->n_groups++] = (struct group){ .comm = rank->comms[i],
-								   .order = g->n_groups,
-								   .pair = NOT_THERE };
+	for (uint32_t i = 0; i < rank->n_comms; i++) {
+		if (grow((void **)&g->groups, &g->room_groups, g->n_groups + 1,
+			 sizeof(*g->groups)) < 0)
+			return -ENOMEM;
+		g->groups[g->n_groups] = (struct group){ .comm = rank->comms[i],
+							 .order = g->n_met,
+							 .pair = NOT_THERE };
+		g->n_groups++;
+		g->n_met++;
 	}
-	if (r == 0 && g->n_groups > COMMS_MAX) {
+	if (g->n_groups > COMMS_MAX)
 		join(g);
-		if (g->n_groups > COMMS_MAX)
-			return -E2BIG;
-	}
-	return r;
+	return g->n_groups > COMMS_MAX ? -E2BIG : 0;
 }
 
 /* How much of a name counts; 0 = nothing, as it says nothing. */

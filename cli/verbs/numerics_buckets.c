@@ -135,10 +135,12 @@ static int tell_line(struct cw_numerics_input *in, const struct cw_numerics_rank
 	};
 	_cleanup_(freep) uint64_t *elements = malloc(((size_t)b.n + 1) * sizeof(*elements));
 	_cleanup_(freep) const char **texts = calloc(2 * (size_t)b.n + 1, sizeof(*texts));
-	struct told t = { &in->arena, buckets, until, texts, texts + b.n };
+	struct told t = { .arena = &in->arena, .buckets = buckets, .until = until };
 
 	if (!elements || !texts)
 		return -ENOMEM;
+	t.certain = texts;
+	t.uncertain = texts + b.n;
 	if (b.comm == CW_NUMERICS_NONE || kind < 0)
 		return 0;
 	for (uint32_t i = 0; i < b.n; i++)
