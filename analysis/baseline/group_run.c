@@ -97,15 +97,10 @@ static bool is_copied(unsigned kind)
 	       kind == CW_OP_ALL_GATHER;
 }
 
-/* Of which each member has its part. */
-static bool is_in_parts(unsigned kind)
+/* What comes out is each member's part. */
+static bool is_scattered(unsigned kind)
 {
 	return kind == CW_OP_REDUCE_SCATTER;
-}
-
-static bool is_padded(unsigned kind)
-{
-	return kind == CW_OP_ALL_GATHER || is_in_parts(kind);
 }
 
 static void add_part(struct call *call, const struct cw_baseline_row *row)
@@ -123,9 +118,9 @@ static void take_member(struct call *call, const struct cw_baseline_row *row)
 {
 	if (!cw_baseline_row_has(row, CW_BASELINE_OUT))
 		return;
-	if (is_in_parts(row->kind) || (is_copied(row->kind) && !call->n_parts))
+	if (is_scattered(row->kind) || (is_copied(row->kind) && !call->n_parts))
 		add_part(call, row);
-	if (is_copied(row->kind) && call->n_parts == 1 && !is_padded(row->kind))
+	if (is_copied(row->kind) && call->n_parts == 1 && !cw_baseline_is_in_parts(row))
 		memcpy(call->row.values[CW_BASELINE_OUT], row->values[CW_BASELINE_OUT],
 		       sizeof(row->values[CW_BASELINE_OUT]));
 }
@@ -134,9 +129,9 @@ static void take_member(struct call *call, const struct cw_baseline_row *row)
 static void finish(struct call *call, uint32_t nranks)
 {
 	struct cw_baseline_row *row = &call->row;
-	uint32_t wanted = is_in_parts(row->kind) ? nranks : 1;
+	uint32_t wanted = is_scattered(row->kind) ? nranks : 1;
 
-	if (is_padded(row->kind)) {
+	if (cw_baseline_is_in_parts(row)) {
 		cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_ABSMAX, call->absmax);
 		cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_MEAN, NAN);
 		cw_baseline_row_set_value(row, CW_BASELINE_OUT, CW_BASELINE_L2,
@@ -226,15 +221,17 @@ static int compare_groups(const void *x, const void *y)
 	return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* By name, and of one name in the order in which ranks met them. */
-static struct group **by_name(struct cw_baseline_group_run *g)
+/* Those that are known, by name, and of one name in the order in which ranks met them. */
+static struct group **by_name(struct cw_baseline_group_run *g, uint32_t *ret_n)
 {
 	struct group **sorted = malloc(((size_t)g->n_groups + 1) * sizeof(*sorted));
 
+	*ret_n = 0;
 	for (uint32_t i = 0; sorted && i < g->n_groups; i++)
-		sorted[i] = &g->groups[i];
-	if (sorted && g->n_groups)
-		qsort(sorted, g->n_groups, sizeof(*sorted), compare_groups);
+		if (is_known(&g->groups[i]))
+			sorted[(*ret_n)++] = &g->groups[i];
+	if (*ret_n)
+		qsort(sorted, *ret_n, sizeof(*sorted), compare_groups);
 	return sorted;
 }
 
@@ -257,7 +254,7 @@ static uint32_t choose(struct group *const *a, uint32_t n, struct group *const *
 		int order = compare_names(a[i], b[k]);
 
 		for (; order == 0 && i < i_end && k < k_end; i++, k++)
-			if (is_known(a[i]) && a[i]->comm.nranks != b[k]->comm.nranks)
+			if (a[i]->comm.nranks != b[k]->comm.nranks)
 				a[i]->pair = b[k]->pair = n_pairs++;
 		if (order <= 0)
 			i = i_end;
@@ -270,13 +267,14 @@ static uint32_t choose(struct group *const *a, uint32_t n, struct group *const *
 int cw_baseline_group_runs_choose(struct cw_baseline_group_run *a, struct cw_baseline_group_run *b)
 {
 	struct group **x, **y;
+	uint32_t n, m;
 
 	join(a);
 	join(b);
-	x = by_name(a);
-	y = by_name(b);
+	x = by_name(a, &n);
+	y = by_name(b, &m);
 	if (x && y)
-		a->n_pairs = b->n_pairs = choose(x, a->n_groups, y, b->n_groups);
+		a->n_pairs = b->n_pairs = choose(x, n, y, m);
 	free(x);
 	free(y);
 	return x && y ? 0 : -ENOMEM;

@@ -302,7 +302,7 @@ static void free_group_run(struct cw_baseline_group_run **g)
 
 typedef int (*take_rank_fn)(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
 
-/* Of each rank's collectives. */
+/* Of each rank's collectives: one file at a time, twice, so that only calls that count are kept. */
 static int each_rank(const struct baseline_listing *from, take_rank_fn take,
 		     struct cw_baseline_group_run *g, struct baseline_part *part,
 		     struct cw_err *err)

@@ -331,6 +331,18 @@ Test(baseline_group_run, numbers_of_groups_are_no_names)
 	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
 }
 
+/* … and what has no name at all is not one of those. */
+Test(baseline_group_run, what_has_a_number_alone_is_not_paired_with_what_has_no_name)
+{
+	call(&a, comm(&a, "5", 2), CW_OP_ALL_REDUCE, 64, 1);
+	call(&a, comm(&a, "", 2), CW_OP_ALL_REDUCE, 8, 1);
+	call(&b, comm(&b, "", 4), CW_OP_ALL_REDUCE, 8, 1);
+	make_pair();
+	cr_assert_eq(pair.a.n_rows, 1);
+	cr_expect_eq(cw_baseline_row_count(pair.a.rows), 8);
+	cr_expect_eq(compare().n_checked, 1);
+}
+
 Test(baseline_group_run, a_name_that_one_member_knows_is_the_groups)
 {
 	call(&a, comm(&a, "dp", 2), CW_OP_ALL_REDUCE, 64, 1);
