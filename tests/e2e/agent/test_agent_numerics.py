@@ -40,13 +40,18 @@ def said(*arguments):
     return p.returncode, p.stdout, p.stderr
 
 
+def poisoned(at):
+    """Records of a job of which rank 2 feeds a NaN, and what is said of them."""
+    records = trained(at, "--fault", "feed-nan", "--fault-rank", "2", "--fault-step", "3", COLLWATCH_SUMMARY="full")
+    status, out, err = said("--json", *records)
+    if status == 3:
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    return records, status, out, err
+
+
 def test_names_who_fed_the_first_nan():
     with tempfile.TemporaryDirectory() as at:
-        records = trained(at, "--fault", "feed-nan", "--fault-rank", "2", "--fault-step", "3",
-                          COLLWATCH_SUMMARY="full")
-        status, out, err = said("--json", *records)
-        if status == 3:
-            pytest.skip("built without nvcc and clang: there is no kernel")
+        records, status, out, err = poisoned(at)
         check(status == 2, (status, err))
         doc = json.loads(out)
         check(doc["schema"] == "collwatch.numerics/1" and doc["alarm"], doc["schema"])
@@ -72,11 +77,7 @@ def test_names_who_fed_the_first_nan():
 
 def test_tells_whose_gradients_a_call_carried():
     with tempfile.TemporaryDirectory() as at:
-        records = trained(at, "--fault", "feed-nan", "--fault-rank", "2", "--fault-step", "3",
-                          COLLWATCH_SUMMARY="full")
-        status, out, err = said("--json", *records)
-        if status == 3:
-            pytest.skip("built without nvcc and clang: there is no kernel")
+        records, status, out, err = poisoned(at)
         first = json.loads(out)["firsts"][0]
         check(first["carried"] is None, first)
         files = []

@@ -212,9 +212,8 @@ Test(buckets, are_certain_behind_a_broadcast)
 	cr_expect(found[10].is_certain);
 }
 
-Test(buckets, are_not_certain_before_the_step_from_which_on_they_are_so)
+static void expect_the_second_step_alone(void)
 {
-	buckets.step = 1;
 	train();
 	train();
 	match();
@@ -223,15 +222,16 @@ Test(buckets, are_not_certain_before_the_step_from_which_on_they_are_so)
 	expect(4, 0, true);
 }
 
+Test(buckets, are_not_certain_before_the_step_from_which_on_they_are_so)
+{
+	buckets.step = 1;
+	expect_the_second_step_alone();
+}
+
 Test(buckets, are_not_certain_where_a_step_begins_in_the_middle)
 {
 	seq = 40;
-	train();
-	train();
-	match();
-	expect(0, NONE, false);
-	expect(3, 3, false);
-	expect(4, 0, true);
+	expect_the_second_step_alone();
 }
 
 Test(buckets, are_not_certain_in_another_order)
