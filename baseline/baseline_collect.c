@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "baseline/summary_taking.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/htable.h"
@@ -19,6 +20,8 @@
 #define CHAINS 4096u
 /* A summary that has not come by then was never made, or was lost. */
 #define WAIT_NS (2000 * CW_NS_PER_MS)
+/* Where none is overwritten, it comes when the device gets there. */
+#define WAIT_KEPT_NS (60000 * CW_NS_PER_MS)
 /* Summaries whose op has not settled yet. */
 #define LOOSE 1024u
 /* Of the ring's 120, to be found at a time: a third, for the next ones may come faster. */
@@ -57,6 +60,7 @@ struct cw_baseline_collector {
 	struct cw_record *record;
 	char *dir;
 	struct cw_baseline_writer *writer;
+	struct cw_summary_taken *taken; /* NULL = the rank does not wait */
 	int error;
 	int64_t now_ns, pause_ns;
 	uint64_t op_cursor, newest[CW_REC_SUMMARY_RING];
@@ -100,6 +104,16 @@ int cw_baseline_collector_new(struct cw_record *record, const char *dir,
 		c->chains[i] = NONE;
 	*ret = c;
 	return 0;
+}
+
+int cw_baseline_collector_keep_all(struct cw_baseline_collector *c, const char *dir)
+{
+	return cw_summary_taking_start(dir, cw_record_header(c->record), &c->taken);
+}
+
+static bool is_waited_for(const struct cw_baseline_collector *c)
+{
+	return c->taken && cw_record_header(c->record)->has & CW_REC_HAS_READER;
 }
 
 /* ---- the file ---- */
@@ -335,7 +349,7 @@ static bool is_over(const struct cw_baseline_collector *c, const struct pending 
 
 	for (enum cw_baseline_side s = 0; s < CW_BASELINE_SIDES; s++)
 		is_complete = is_complete && (p->has[s] || !p->expects[s]);
-	return is_complete || c->now_ns - p->since_ns > WAIT_NS;
+	return is_complete || c->now_ns - p->since_ns > (is_waited_for(c) ? WAIT_KEPT_NS : WAIT_NS);
 }
 
 static void flush_one(struct cw_baseline_collector *c)
@@ -454,6 +468,8 @@ static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary 
 	if (s->publish <= before)
 		return false;
 	*newest = s->publish;
+	if (is_waited_for(c)) /* the agent counts itself what it gives up */
+		return true;
 	*counter(c, CW_BASELINE_N_LOST_TENSORS) +=
 		before ? (s->publish - before) / CW_REC_SUMMARY_RING - 1
 		       : (s->publish - 1) / CW_REC_SUMMARY_RING;
@@ -493,6 +509,8 @@ static void read_summaries(struct cw_baseline_collector *c)
 		if (!match(c, &all[i]))
 			keep_loose(c, &all[i]);
 	}
+	if (c->taken)
+		cw_summary_taking_tell(c->taken, c->newest);
 }
 
 static void set_pause(struct cw_baseline_collector *c)
@@ -530,7 +548,12 @@ int cw_baseline_collector_poll(struct cw_baseline_collector *c, int64_t now_ns)
 	if (c->writer)
 		name_comms(c);
 	set_pause(c);
-	return r < 0 ? r : c->error;
+	r = r < 0 ? r : c->error;
+	if (r < 0) {
+		cw_summary_taking_end(c->taken);
+		c->taken = NULL;
+	}
+	return r;
 }
 
 int64_t cw_baseline_collector_pause_ns(const struct cw_baseline_collector *c)
@@ -552,6 +575,7 @@ int cw_baseline_collector_free(struct cw_baseline_collector *c, struct cw_baseli
 	*counter(c, CW_BASELINE_N_LOST_TENSORS) += c->n_loose;
 	*counter(c, CW_BASELINE_N_LEFT_OUT) = h->drops[CW_REC_DROP_SUMMARIES];
 	c->said.has_summaries = h->has & CW_REC_HAS_SUMMARIES;
+	c->said.waited = is_waited_for(c);
 	c->said.pid = h->pid;
 	r = cw_baseline_writer_free(c->writer, c->said.counters);
 	if (c->error)
@@ -562,6 +586,7 @@ int cw_baseline_collector_free(struct cw_baseline_collector *c, struct cw_baseli
 		HASH_DELETE(hh, c->sites, site);
 		free(site);
 	}
+	cw_summary_taking_end(c->taken);
 	cw_record_close(c->record);
 	free(c->pending);
 	free(c->dir);

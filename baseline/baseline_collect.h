@@ -22,6 +22,11 @@ struct cw_baseline_collector;
 int cw_baseline_collector_new(struct cw_record *record, const char *dir,
 			      struct cw_baseline_collector **ret);
 /*
+ * The rank waits for what has not been read yet, where its agent is told of this directory
+ * (COLLWATCH_COMPLETE) and knows of such readers. Before the first poll. 0 or -errno.
+ */
+int cw_baseline_collector_keep_all(struct cw_baseline_collector *c, const char *dir);
+/*
  * Reads what is new. now_ns: any clock that does not go back. 0, or -errno for good: -EEXIST when
  * the directory has a baseline of this rank already.
  */
@@ -33,6 +38,7 @@ struct cw_baseline_collected {
 	int32_t rank;
 	uint32_t pid;
 	bool has_summaries; /* the agent looked at tensors at all */
+	bool waited;        /* for them to be read */
 	uint64_t n_ops;     /* rows; 0 = there is no file */
 	uint64_t counters[CW_BASELINE_COUNTERS];
 };

@@ -35,6 +35,10 @@ const struct cw_variable cw_environment[] = {
 	{ "COLLWATCH_SUMMARY", "=*off*|*sampled*|*full*",
 	  "Whether the agent has the device look at the numbers before and after a call: not at "
 	  "all (the default), within a budget, or each time." },
+	{ "COLLWATCH_COMPLETE", "=_DIRECTORY_",
+	  "With *COLLWATCH_SUMMARY=full*: calls wait until their numbers have been read by who "
+	  "says so there, 10 s at most: what *baseline --complete* sets for the program that it "
+	  "runs." },
 	{ "COLLWATCH_STOP_AT", "=*nonfinite*|*headroom*|*nonfinite,headroom*",
 	  "The agent stops the rank (SIGSTOP) when its own tensor summaries show NaN or infinity, "
 	  "or numbers that grow towards the end of their type, once each: for who looks at it with "

@@ -101,6 +101,8 @@ enum { /* cw_rec_header.has */
        CW_REC_HAS_REPLAYS = 1 << 3,
        CW_REC_HAS_DEVICE_TIME = 1 << 4,
        CW_REC_HAS_PYTHON = 1 << 5, /* Python stacks are armed */
+       CW_REC_HAS_READER = 1 << 6, /* no summary is overwritten before it has been read
+				      (record/summary_taken.h) */
 };
 
 enum {                             /* cw_rec_header.clock */

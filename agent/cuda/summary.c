@@ -17,6 +17,7 @@
 #include "agent/cuda/kernels.h"
 #include "agent/cuda/numbers.h"
 #include "agent/cuda/summary_budget.h"
+#include "agent/cuda/summary_reader.h"
 #include "agent/cuda/tensor.h"
 #include "agent/record/clock.h"
 #include "agent/record/comms.h"
@@ -74,6 +75,8 @@ void cw_summary_comm_ready(void *context, uint64_t pages)
 		cw_kernels_load(context, pages);
 	if (wanted_policy == POLICY_OFF || !cw_kernels_of(context))
 		return;
+	if (wanted_policy == POLICY_FULL)
+		cw_summary_reader_meet();
 	(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_SUMMARIES, __ATOMIC_RELAXED);
 	__atomic_store_n(&cw_summary_is_on, true, __ATOMIC_RELEASE);
 }
@@ -123,7 +126,7 @@ static bool is_free(uint64_t number)
 	const struct cw_rec_summary *s =
 		&cw_record.summaries[CW_REC_SUMMARY_FIRSTS + number % CW_REC_SUMMARY_RING];
 
-	if (!has_ended(number))
+	if (!has_ended(number) || (l->publish && !cw_summary_reader_has(l->publish)))
 		return false;
 	if (l->publish)
 		cw_summary_budget_settle(&budget, l->bytes, l->cost_ns, CW_LOAD(s->device_ns));
@@ -146,10 +149,43 @@ static struct launched *free_entry(uint64_t *ret_number)
 	return NULL;
 }
 
+/*
+ * Of one that is read whole. A device that stands still, behind what other ranks wait for this one
+ * for, is waited for once, until it goes on.
+ */
+static struct launched *wait_for_entry(uint64_t *ret_number)
+{
+	static bool was_in_vain;
+	struct launched *entry = free_entry(ret_number);
+	uint64_t since_ns = cw_now_ns();
+
+	while (!entry && !was_in_vain && cw_summary_reader_wait(since_ns))
+		entry = free_entry(ret_number);
+	was_in_vain = !entry;
+	return entry;
+}
+
+/* The one thread that decides. */
+static bool claim(void)
+{
+	uint64_t since_ns = 0;
+
+	while (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE)) {
+		if (!cw_summary_reader_is_there())
+			return false;
+		since_ns = since_ns ? since_ns : cw_now_ns();
+		if (!cw_summary_reader_wait(since_ns))
+			return false;
+	}
+	return true;
+}
+
 uint32_t cw_summary_places(void)
 {
 	uint32_t n = 0;
 
+	if (cw_summary_reader_is_there()) /* they are waited for */
+		return CW_REC_SUMMARY_RING;
 	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE))
 		return CW_REC_SUMMARY_RING;
 	for (uint32_t i = 0; i < CW_REC_SUMMARY_RING; i++)
@@ -199,7 +235,7 @@ static bool choose(const struct cw_op_call *call, struct cw_tensor *tensor, bool
 	granted = wanted(call, bytes, is_output, &cost_ns);
 	if (!granted)
 		return false;
-	entry = free_entry(&number);
+	entry = cw_summary_reader_is_there() ? wait_for_entry(&number) : free_entry(&number);
 	if (!entry) {
 		cw_record_drop(CW_REC_DROP_SUMMARIES);
 		return false;
@@ -233,7 +269,7 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 	};
 	bool chosen;
 
-	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE)) {
+	if (!claim()) {
 		cw_record_drop(CW_REC_DROP_SUMMARIES);
 		return 0;
 	}

@@ -10,14 +10,20 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "record/summary_taken.h"
 
 #define RANKS_MAX 65536u
 
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t len = strlen(name), suffix_len = strlen(suffix);
+
+	return len > suffix_len && strcmp(name + len - suffix_len, suffix) == 0;
+}
+
 static bool is_baseline(const char *name)
 {
-	size_t len = strlen(name), suffix = strlen(CW_BASELINE_SUFFIX);
-
-	return len > suffix && strcmp(name + len - suffix, CW_BASELINE_SUFFIX) == 0;
+	return ends_with(name, CW_BASELINE_SUFFIX);
 }
 
 static void close_dir(DIR **dir)
@@ -43,7 +49,7 @@ void baseline_dir_remove(const char *dir)
 	struct dirent *entry;
 
 	while (d && (entry = readdir(d)))
-		if (is_baseline(entry->d_name))
+		if (is_baseline(entry->d_name) || ends_with(entry->d_name, CW_SUMMARY_TAKEN_SUFFIX))
 			(void)unlinkat(dirfd(d), entry->d_name, 0);
 	(void)rmdir(dir);
 }

@@ -34,7 +34,7 @@ static void set_unless_set(const char *name, const char *value)
 	(void)setenv(name, value, 0);
 }
 
-static void say_lost(const struct cw_baseline_collected *said)
+static void say_lost(const struct cw_baseline_collected *said, bool is_complete)
 {
 	const uint64_t *n = said->counters;
 
@@ -44,6 +44,9 @@ static void say_lost(const struct cw_baseline_collected *said)
 		fprintf(stderr, "; lost ops %llu, lost tensors at most %llu",
 			(unsigned long long)n[CW_BASELINE_N_LOST_OPS],
 			(unsigned long long)n[CW_BASELINE_N_LOST_TENSORS]);
+	if (n[CW_BASELINE_N_LEFT_OUT])
+		fprintf(stderr, "; tensors that had no place, or could not be looked at %llu",
+			(unsigned long long)n[CW_BASELINE_N_LEFT_OUT]);
 	if (n[CW_BASELINE_N_PARTIAL])
 		fprintf(stderr, "; tensors looked at in part %llu",
 			(unsigned long long)n[CW_BASELINE_N_PARTIAL]);
@@ -51,9 +54,14 @@ static void say_lost(const struct cw_baseline_collected *said)
 		fprintf(stderr, "; launches of graphs and calls without a number %llu",
 			(unsigned long long)n[CW_BASELINE_N_UNSEEN]);
 	fputc('\n', stderr);
+	if (is_complete && !said->waited)
+		fprintf(stderr,
+			"collwatch: rank %d did not wait to be read: its agent does not know "
+			"--complete, or has another $TMPDIR\n",
+			said->rank);
 }
 
-static int say_end(const struct baseline_rank_end *end)
+static int say_end(const struct baseline_rank_end *end, bool is_complete)
 {
 	if (end->error == -EEXIST)
 		fprintf(stderr,
@@ -66,18 +74,19 @@ static int say_end(const struct baseline_rank_end *end)
 	else if (end->error < 0)
 		fprintf(stderr, "collwatch: rank %d: %s\n", end->said.rank, strerror(-end->error));
 	else
-		say_lost(&end->said);
+		say_lost(&end->said, is_complete && end->said.has_summaries);
 	return end->error;
 }
 
 /* Of all ranks. What a disk refused is worse than what was not looked at. */
-static int say_ends(const struct baseline_rank_end *ends, uint32_t n, uint64_t n_operators)
+static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_complete,
+		    uint64_t n_operators)
 {
 	uint64_t tensors = n_operators;
 	int status = BASELINE_EXIT_EQUAL;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (say_end(&ends[i]) < 0)
+		if (say_end(&ends[i], is_complete) < 0)
 			status = BASELINE_EXIT_USAGE;
 		tensors += ends[i].said.counters[CW_BASELINE_N_TENSORS];
 	}
@@ -141,8 +150,12 @@ static int read_left(const char *dir, uint64_t *n_operators)
 	return r;
 }
 
-/* Exit status; *ret_program is 0 where the program ended well. */
-static int run_program(const struct baseline_making *m, const char *dir, int *ret_program)
+/*
+ * complete: where ranks are told what has been read of them, or NULL. Exit status; *ret_program is
+ * 0 where the program ended well.
+ */
+static int run_program(const struct baseline_making *m, const char *dir, const char *complete,
+		       int *ret_program)
 {
 	struct run_child child = { .command = m->program };
 	_cleanup_(freep) struct baseline_rank_end *ends = NULL;
@@ -160,10 +173,14 @@ static int run_program(const struct baseline_making *m, const char *dir, int *re
 	}
 	(void)setenv("COLLWATCH_TENSORS", lines, 1);
 	(void)setenv("COLLWATCH_SUMMARY", m->summary ? m->summary : "full", 1);
+	if (complete)
+		(void)setenv("COLLWATCH_COMPLETE", complete, 1);
+	else
+		(void)unsetenv("COLLWATCH_COMPLETE");
 	set_unless_set("COLLWATCH_CALL_STACKS", "on");
 	r = run_agent_load(m->agent, m->program[0], agent, &err);
 	if (r == 0)
-		r = baseline_ranks_start(dir, &ranks);
+		r = baseline_ranks_start(dir, complete, &ranks);
 	if (r < 0) {
 		fprintf(stderr, "collwatch: %s\n", err.text[0] ? err.text : strerror(-r));
 		return BASELINE_EXIT_USAGE;
@@ -182,8 +199,25 @@ static int run_program(const struct baseline_making *m, const char *dir, int *re
 		fprintf(stderr, "collwatch: the program was killed by signal %d\n",
 			WTERMSIG(wait_status));
 	r = read_left(dir, &n_operators);
-	status = say_ends(ends, n, n_operators);
+	status = say_ends(ends, n, complete, n_operators);
 	return r < 0 ? BASELINE_EXIT_USAGE : status;
+}
+
+static int run_complete(const struct baseline_making *m, const char *dir, int *ret_program)
+{
+	const char *tmp = getenv("TMPDIR");
+	char complete[PATH_MAX];
+	int status;
+
+	(void)snprintf(complete, sizeof(complete), "%s/collwatch-complete-XXXXXX",
+		       tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(complete)) {
+		fprintf(stderr, "collwatch: %s: %m\n", complete);
+		return BASELINE_EXIT_USAGE;
+	}
+	status = run_program(m, dir, complete, ret_program);
+	baseline_dir_remove(complete);
+	return status;
 }
 
 static int read_records(const struct baseline_making *m, const char *dir)
@@ -207,11 +241,14 @@ static int read_records(const struct baseline_making *m, const char *dir)
 			return BASELINE_EXIT_USAGE;
 		}
 	}
-	return say_ends(ends, n, n_operators);
+	return say_ends(ends, n, false, n_operators);
 }
 
 int baseline_making_run(const struct baseline_making *m, const char *dir, int *ret_program)
 {
 	*ret_program = 0;
-	return m->program ? run_program(m, dir, ret_program) : read_records(m, dir);
+	if (!m->program)
+		return read_records(m, dir);
+	return m->complete ? run_complete(m, dir, ret_program)
+			   : run_program(m, dir, NULL, ret_program);
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -23,6 +24,7 @@ struct baseline_making {
 	char **paths;
 	uint32_t n_paths;
 	const char *agent, *summary; /* NULL = the installed one; full */
+	bool complete;               /* ranks wait until their summaries have been read */
 };
 
 /* A directory without baselines; made if it is not there. -EEXIST: it has some. */

@@ -44,7 +44,7 @@ struct baseline_ranks {
 	pthread_t thread;
 	bool stop;
 	int error;
-	char *dir;
+	char *dir, *complete; /* the latter NULL: ranks do not wait */
 	unsigned char
 		*foreign; /* a bit for each process that is not of the program, or has been read */
 	int64_t next_scan_ns, eager_until_ns, forget_ns;
@@ -127,6 +127,8 @@ static int on_record(pid_t pid, int fd, void *user)
 		r->error = -ENOMEM;
 		return 0;
 	}
+	if (r->complete && !r->error)
+		r->error = cw_baseline_collector_keep_all(w->collector, r->complete);
 	r->n++;
 	r->eager_until_ns = now() + EAGER_FOR_NS;
 	return 0;
@@ -197,7 +199,15 @@ static void *watch(void *user)
 	return NULL;
 }
 
-int baseline_ranks_start(const char *dir, struct baseline_ranks **ret)
+static void free_ranks(struct baseline_ranks *r)
+{
+	free(r->dir);
+	free(r->complete);
+	free(r->foreign);
+	free(r);
+}
+
+int baseline_ranks_start(const char *dir, const char *complete, struct baseline_ranks **ret)
 {
 	struct baseline_ranks *r = calloc(1, sizeof(*r));
 	sigset_t all, old;
@@ -206,9 +216,10 @@ int baseline_ranks_start(const char *dir, struct baseline_ranks **ret)
 	if (!r)
 		return -ENOMEM;
 	r->dir = strdup(dir);
+	r->complete = complete ? strdup(complete) : NULL;
 	r->foreign = calloc(1, PIDS / 8);
 	r->eager_until_ns = now() + EAGER_FOR_NS;
-	error = r->dir && r->foreign ? 0 : ENOMEM;
+	error = r->dir && r->foreign && !complete == !r->complete ? 0 : ENOMEM;
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* else orphans are not found */
 	/* Signals are the main thread's. */
 	(void)sigfillset(&all);
@@ -217,9 +228,7 @@ int baseline_ranks_start(const char *dir, struct baseline_ranks **ret)
 		error = pthread_create(&r->thread, NULL, watch, r);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (error) {
-		free(r->dir);
-		free(r->foreign);
-		free(r);
+		free_ranks(r);
 		return -error;
 	}
 	*ret = r;
@@ -246,9 +255,7 @@ int baseline_ranks_stop(struct baseline_ranks *r, struct baseline_rank_end **ret
 			ends[(*ret_n)++] = end;
 	}
 	error = ends ? r->error : -ENOMEM;
-	free(r->dir);
-	free(r->foreign);
-	free(r);
+	free_ranks(r);
 	*ret_ends = ends;
 	return error;
 }

@@ -15,8 +15,11 @@
 
 struct baseline_ranks;
 
-/* Copies dir. Descendants that lose their parent become this process's. 0 or -errno. */
-int baseline_ranks_start(const char *dir, struct baseline_ranks **ret);
+/*
+ * Copies dir, and complete: the directory COLLWATCH_COMPLETE of the program, so that its ranks wait
+ * to be read, or NULL. Descendants that lose their parent become this process's. 0 or -errno.
+ */
+int baseline_ranks_start(const char *dir, const char *complete, struct baseline_ranks **ret);
 
 struct baseline_rank_end {
 	struct cw_baseline_collected said;

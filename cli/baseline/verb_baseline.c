@@ -37,7 +37,8 @@ enum {
 	OPT_ONLY,
 	OPT_SKIP,
 	OPT_KEEP,
-	OPT_HTML
+	OPT_HTML,
+	OPT_COMPLETE
 };
 
 struct args {
@@ -94,11 +95,15 @@ static void check_all(const struct args *args, struct argp_state *state)
 		argp_error(state, "-o goes with record, or --html; --keep keeps what is checked");
 	if (args->json && args->html)
 		argp_error(state, "give either --json or --html");
-	if (!args->making.program && (args->making.agent || args->making.summary))
-		argp_error(state, "--agent and --summary go with a program");
+	if (!args->making.program &&
+	    (args->making.agent || args->making.summary || args->making.complete))
+		argp_error(state, "--agent, --summary and --complete go with a program");
 	if (args->making.summary && strcmp(args->making.summary, "full") != 0 &&
 	    strcmp(args->making.summary, "sampled") != 0)
 		argp_error(state, "--summary: full or sampled");
+	if (args->making.complete && args->making.summary &&
+	    strcmp(args->making.summary, "full") != 0)
+		argp_error(state, "--complete goes with --summary full");
 }
 
 static void add_filter(struct args *args, const char *arg, bool skips, struct argp_state *state)
@@ -130,6 +135,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SUMMARY:
 		args->making.summary = arg;
+		return 0;
+	case OPT_COMPLETE:
+		args->making.complete = true;
 		return 0;
 	case OPT_KEEP:
 		args->keep = arg;
@@ -165,6 +173,9 @@ const struct argp cw_argp_baseline = {
 			{ "summary", OPT_SUMMARY, "POLICY", 0,
 			  "full (default) or sampled, of which only tensors that were looked at "
 			  "whole are compared",
+			  0 },
+			{ "complete", OPT_COMPLETE, NULL, 0,
+			  "Ranks wait until their numbers have been read, rather than overwrite them",
 			  0 },
 			{ "rtol", OPT_RTOL, "X", 0,
 			  "Relative tolerance of elements, for all types (default: each type's)",

@@ -3,7 +3,9 @@
 import glob
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -177,6 +179,36 @@ def test_the_same_batch_on_twice_as_many_ranks_is_equal(room):
     check(status == 1 and "all ranks together" in page and "rank -1" not in page, status)
 
 
+def record_complete(room, how, wanted_status=0):
+    """Of more tensors than a record holds, while the reader does not come to read them."""
+    status, _, err = collwatch("record", "--complete", "-o", f"{room}/{how}", "--agent", AGENT, "--", sys.executable,
+                               os.path.join(os.path.dirname(__file__), "../programs/unread_job.py"), how, room + "/result",
+                               str(RANKS), *JOB, "--steps", "60", TMPDIR=room)
+    check(status == wanted_status, (status, err))
+    if how != "killed":
+        check(not glob.glob(room + "/collwatch-complete-*"), os.listdir(room))
+    return [line for line in sorted(err.splitlines()) if line.startswith("collwatch: rank ")]
+
+
+def test_ranks_wait_for_a_reader_that_is_to_have_all(room):
+    check(record_complete(room, "once") == [f"collwatch: rank {i}: ops 180, tensors 360" for i in range(RANKS)], "all")
+    said = record_complete(room, "unasked")
+    lost = [re.search("ops 180, tensors (.*); lost ops 0, lost tensors at most (.*)", line) for line in said[1::2]]
+    check(len(lost) == RANKS and all(n and int(n[1]) + int(n[2]) == 360 and int(n[2]) > 200 for n in lost), said)
+    check(all("did not wait to be read" in line for line in said[::2]), said)
+
+
+def test_ranks_wait_for_a_reader_that_is_gone_once(room):
+    record_complete(room, "killed", -signal.SIGKILL)
+
+    def result():
+        if os.path.exists(room + "/result"):
+            with open(room + "/result", encoding="ascii") as f:
+                return f.read()
+        return None
+    check(wait_until(result, "the job goes on to its end") == "0", "it ends well")
+
+
 def test_reads_flight_records(baseline, room):
     kept = room + "/records"
     os.mkdir(kept)
@@ -214,6 +246,8 @@ def test_refuses_what_it_does_not_understand(baseline):
     for words, why in [((), "expected: record"), (("check",), "which baseline"), (("record", "-o", "x"), "give either"),
                        (("record", "--", "true"), "-o DIRECTORY"), (("check", baseline), "give either"),
                        (("check", baseline, baseline, "--rtol", "-1"), "a tolerance is"),
+                       (("check", baseline, baseline, "--complete"), "--complete go with a program"),
+                       (("record", "-o", "x", "--complete", "--summary", "sampled", "--", "true"), "--summary full"),
                        (("check", baseline, baseline, "--skip", "colour=red"), "kind=PATTERN"),
                        (("check", "/nowhere", baseline), "no baselines in it"),
                        (("record", "-o", "/nowhere/x", "--", "true"), "/nowhere/x")]:

@@ -9,10 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "model/op.h"
+#include "record/summary_taken.h"
 #include "tests/support/record/record_writer.h"
 
 static struct cw_test_record *rec;
@@ -247,6 +250,62 @@ Test(baseline_collect, counts_what_was_written_over)
 	cr_expect_eq(file.counters[CW_BASELINE_N_TENSORS], CW_REC_SUMMARY_RING);
 }
 
+static const struct cw_summary_taken *kept_all(void)
+{
+	char path[128];
+	struct stat st;
+	void *at;
+	int fd;
+
+	cr_assert_eq(cw_baseline_collector_keep_all(collector, dir), 0);
+	snprintf(path, sizeof(path), "%s/" CW_SUMMARY_TAKEN_NAME, dir, rec->header->pid,
+		 (unsigned long long)rec->header->created_wall_ns);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert(fd >= 0 && fstat(fd, &st) == 0, "%s", path);
+	cr_assert(st.st_size == sizeof(struct cw_summary_taken) && (st.st_mode & 077) == 0);
+	at = mmap(NULL, sizeof(struct cw_summary_taken), PROT_READ, MAP_SHARED, fd, 0);
+	cr_assert_neq(at, MAP_FAILED);
+	close(fd);
+	return at;
+}
+
+Test(baseline_collect, tells_a_rank_that_waits_what_it_has)
+{
+	const struct cw_summary_taken *taken = kept_all();
+
+	cr_expect_eq(taken->magic, CW_SUMMARY_TAKEN_MAGIC);
+	for (unsigned i = 0; i < CW_REC_SUMMARY_RING + 2; i++)
+		look(call(), i + 1, false, i);
+	cr_expect_eq(taken->newest[2], 0, "not read yet");
+	poll_now();
+	for (uint64_t i = 3; i < CW_REC_SUMMARY_RING + 3; i++)
+		cr_expect_eq(taken->newest[i % CW_REC_SUMMARY_RING], i);
+	finish();
+	cr_expect_eq(taken->newest[5], UINT64_MAX, "nobody reads on");
+	cr_expect_not(said.waited, "the agent knows nothing of it, and has written over two");
+	cr_expect_eq(file.counters[CW_BASELINE_N_LOST_TENSORS], 2);
+}
+
+/* An agent that waits leaves out numbers whose place is not free; a device may be far behind. */
+Test(baseline_collect, takes_all_of_a_rank_that_waits)
+{
+	uint64_t first = call();
+
+	kept_all();
+	rec->header->has |= CW_REC_HAS_READER;
+	launched += 3 * CW_REC_SUMMARY_RING;
+	look(first, 1, false, 3);
+	poll_now();
+	now_ns += 50000 * CW_NS_PER_MS;
+	poll_now();
+	look(first, 1, true, 12);
+	poll_now();
+	finish();
+	cr_expect(said.waited);
+	cr_expect_eq(file.counters[CW_BASELINE_N_LOST_TENSORS], 0);
+	cr_expect_eq(file.counters[CW_BASELINE_N_TENSORS], 2);
+}
+
 Test(baseline_collect, reads_a_busy_record_more_often)
 {
 	int64_t calm, busy;
@@ -314,6 +373,7 @@ Test(baseline_collect, waits_for_what_comes_out_of_a_group)
 
 Test(baseline_collect, does_not_write_over_another_processes_baseline)
 {
+	const struct cw_summary_taken *taken;
 	char path[128];
 	int fd;
 
@@ -323,7 +383,9 @@ Test(baseline_collect, does_not_write_over_another_processes_baseline)
 	close(fd);
 	call();
 	now_ns += CW_NS_PER_MS;
+	taken = kept_all();
 	cr_expect_eq(cw_baseline_collector_poll(collector, now_ns), -EEXIST);
+	cr_expect_eq(taken->newest[0], UINT64_MAX, "it would wait for nobody");
 	cr_expect_eq(cw_baseline_collector_free(collector, &said), -EEXIST);
 	collector = NULL;
 	cr_expect_eq(said.rank, 2);

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the agent looks at tensors, and at which. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/cuda/kernels.h"
@@ -14,6 +20,7 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 #include "model/op.h"
+#include "record/summary_taken.h"
 #include "tests/support/agent/cuda/fake_cuda.h"
 
 #define COUNT 64
@@ -193,6 +200,88 @@ Test(agent_summary, one_kernel_that_never_runs_does_not_end_the_others)
 	cr_assert_eq(cw_record.header->drops[CW_REC_DROP_SUMMARIES], 0);
 	cr_assert_eq(summary(1)->publish, 0, "it still waits");
 	cr_assert_gt(summary(3)->publish, CW_REC_SUMMARY_RING);
+}
+
+/* ---- a reader of all ---- */
+
+static char dir[64];
+static struct cw_summary_taken *taken;
+static bool last_is_over;
+
+static void no_dir(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+/* What `bytes` of a reader's file are there, when the communicator is ready. */
+static ncclComm_t init_read(size_t bytes)
+{
+	char path[128];
+	int fd;
+
+	snprintf(dir, sizeof(dir), "/tmp/test_complete.XXXXXX");
+	cr_assert_not_null(mkdtemp(dir));
+	(void)setenv("COLLWATCH_COMPLETE", dir, 1);
+	cw_agent_start();
+	snprintf(path, sizeof(path), "%s/" CW_SUMMARY_TAKEN_NAME, dir, cw_record.header->pid,
+		 (unsigned long long)cw_record.header->created_wall_ns);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0, "%s", path);
+	taken = mmap(NULL, sizeof(*taken), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	cr_assert_neq((void *)taken, MAP_FAILED);
+	close(fd);
+	if (bytes == sizeof(*taken))
+		taken->magic = CW_SUMMARY_TAKEN_MAGIC;
+	return init("full");
+}
+
+Test(agent_summary, what_has_been_read_is_overwritten, .fini = no_dir)
+{
+	ncclComm_t comm = init_read(sizeof(*taken));
+
+	cr_assert(cw_record.header->has & CW_REC_HAS_READER);
+	memset(taken->newest, 0xff, sizeof(taken->newest));
+	for (unsigned i = 0; i < CW_REC_SUMMARY_RING; i++)
+		call(comm);
+	cr_assert_eq(fake_cuda.launches, 2 * CW_REC_SUMMARY_RING);
+	cr_assert_eq(cw_record.header->drops[CW_REC_DROP_SUMMARIES], 0);
+}
+
+static void *read_all(void *arg)
+{
+	struct timespec pause = { .tv_nsec = 1000000 };
+
+	while (!__atomic_load_n(&last_is_over, __ATOMIC_ACQUIRE)) {
+		for (unsigned i = 0; i < CW_REC_SUMMARY_RING; i++)
+			__atomic_store_n(&taken->newest[i], summary(i)->publish, __ATOMIC_RELEASE);
+		(void)nanosleep(&pause, NULL);
+	}
+	return arg;
+}
+
+Test(agent_summary, what_has_not_been_read_is_waited_for, .fini = no_dir)
+{
+	ncclComm_t comm = init_read(sizeof(*taken));
+	pthread_t reader;
+
+	cr_assert_eq(pthread_create(&reader, NULL, read_all, NULL), 0);
+	for (unsigned i = 0; i < 4 * CW_REC_SUMMARY_RING; i++)
+		call(comm);
+	__atomic_store_n(&last_is_over, true, __ATOMIC_RELEASE);
+	cr_assert_eq(pthread_join(reader, NULL), 0);
+	cr_assert_eq(fake_cuda.launches, 8 * CW_REC_SUMMARY_RING);
+	cr_assert_eq(cw_record.header->drops[CW_REC_DROP_SUMMARIES], 0);
+	cr_assert(cw_agent_is_armed());
+}
+
+Test(agent_summary, a_file_that_is_no_readers_is_not_waited_for, .fini = no_dir)
+{
+	call(init_read(sizeof(*taken) - 1));
+	cr_assert_not(cw_record.header->has & CW_REC_HAS_READER);
+	cr_assert_eq(fake_cuda.launches, 2);
 }
 
 Test(agent_summary, refused_launch_ends_summaries_and_not_the_call)
