@@ -214,6 +214,45 @@ def test_checksums_see_each_flip():
     expect(python("-c", FLIPS) == "missed 0\n", "a copy that differs")
 
 
+# In a notebook somebody interrupts a call of the model, which no hook is told of, and goes on.
+INTERRUPTED = """
+import sys, torch, collwatch.torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as modes
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line, self.is_slow = torch.nn.Linear(4, 4), False
+    def forward(self, x):
+        y = self.line(x)
+        if self.is_slow:
+            raise KeyboardInterrupt
+        return y
+net = Net()
+for goes_on in True, False:
+    watch = collwatch.torch.watch(net, ops=True, path="%s/%d.jsonl" % (sys.argv[1], goes_on))
+    net.is_slow = True
+    try:
+        net(torch.ones(1, 4))
+    except KeyboardInterrupt:
+        pass
+    net.is_slow = False
+    if goes_on:
+        net(torch.ones(1, 4))
+        assert not modes(), modes()
+    watch.close()
+    assert not modes(), modes()
+"""
+
+
+@needs_torch
+def test_a_call_that_is_interrupted_leaves_nothing_behind(at):
+    python("-c", INTERRUPTED, at)
+    for name, steps in (("1", 2), ("0", 1)):
+        with open(f"{at}/{name}.jsonl", encoding="utf-8") as f:
+            told = [json.loads(line) for line in f]
+        expect(sum(line["line"] == "step" for line in told) == steps and told[-1]["line"] == "end", told)
+
+
 # Numbers of tensors of each layout and with each number that is special, against plain arithmetic.
 NUMBERS = """
 import math, random, torch

@@ -367,7 +367,8 @@ class Watch:
             self._end_step(is_last=True)
             self._is_due = self._needs_ops = False
             self._read(wait=True)
-        if self._has_all_ops:
+        if self._has_all_ops or (self._ops and self._is_in_ops()):  # in a call of the model, or one that was interrupted
+            self._here.is_in_ops = False
             self._ops.__exit__(None, None, None)
         for h in self._handles + self._inner:
             h.remove()
