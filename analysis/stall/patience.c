@@ -296,6 +296,18 @@ static bool fits_storage(const struct matter *m)
 	       (m->w->host_wait == CW_HOST_WAIT_STORAGE || m->w->flags & CW_RANKF_D_STATE);
 }
 
+/* It, or another rank of its process: one thread, and one that waits. */
+static bool is_its_process(const struct matter *m, uint32_t rank)
+{
+	return rank < m->snap->n_ranks && cw_snap_rank_shares_process(&m->snap->ranks[rank], m->w);
+}
+
+/* What the root gives the others to do; no member has it before the root has come. */
+static bool is_given(const struct cw_op *op)
+{
+	return op->kind == CW_OP_BROADCAST || op->kind == CW_OP_SCATTER;
+}
+
 /* The root that others wait for: its is what they are to do next. */
 static bool is_root(const struct matter *m)
 {
@@ -305,10 +317,9 @@ static bool is_root(const struct matter *m)
 	for (uint32_t i = 0; c && i < m->v->n_sides; i++) {
 		const struct cw_op *op = &m->v->sides[i].op;
 
-		if (m->v->sides[i].has_op &&
-		    (op->kind == CW_OP_BROADCAST || op->kind == CW_OP_SCATTER) && op->root >= 0 &&
+		if (m->v->sides[i].has_op && is_given(op) && op->root >= 0 &&
 		    (uint32_t)op->root < c->nranks)
-			return c->members[op->root].rank == m->w_index;
+			return is_its_process(m, c->members[op->root].rank);
 	}
 	return false;
 }
@@ -320,29 +331,40 @@ static bool is_waited_in(const struct cw_op *op)
 }
 
 /*
- * Others wait for it in a collective that it has not come to, and that is no work it would give
- * them: with those it had to do something, idle or not.
+ * A collective of others that this member has not come to, and that is no work it would give them:
+ * they wait in it, or are through with their part, as the leaves of a gather are at once.
  */
+static bool is_missed_in(const struct matter *m, const struct cw_snap_comm *c, uint32_t own)
+{
+	uint64_t entered = c->members[own].coll_entered;
+
+	for (uint32_t k = 0; k < c->nranks; k++) {
+		const struct cw_snap_member *other = &c->members[k];
+		const struct cw_op *op = other->pending;
+
+		if (is_its_process(m, other->rank))
+			continue;
+		if (other->known & CW_KNOWN_COMPLETED && other->coll_completed > entered)
+			return true;
+		if (!is_waited_in(op) || !cw_op_is_collective(op->kind) || op->coll_seq <= entered)
+			continue;
+		if (!is_given(op) || op->root < 0 || (uint32_t)op->root >= c->nranks ||
+		    !is_its_process(m, c->members[op->root].rank))
+			return true;
+	}
+	return false;
+}
+
+/* With those it had to do something, idle or not. */
 static bool is_missed_elsewhere(const struct matter *m)
 {
 	for (uint32_t i = 0; i < m->snap->n_comms; i++) {
 		const struct cw_snap_comm *c = &m->snap->comms[i];
-		uint32_t own = 0;
 
-		while (own < c->nranks && c->members[own].rank != m->w_index)
-			own++;
-		if (own == c->nranks || !(c->members[own].known & CW_KNOWN_ENTERED))
-			continue;
-		for (uint32_t k = 0; k < c->nranks; k++) {
-			const struct cw_op *op = c->members[k].pending;
-
-			if (k == own || !is_waited_in(op) || !cw_op_is_collective(op->kind) ||
-			    op->coll_seq <= c->members[own].coll_entered)
-				continue;
-			if ((op->kind != CW_OP_BROADCAST && op->kind != CW_OP_SCATTER) ||
-			    op->root != (int32_t)own)
+		for (uint32_t k = 0; k < c->nranks; k++)
+			if (is_its_process(m, c->members[k].rank) &&
+			    c->members[k].known & CW_KNOWN_ENTERED && is_missed_in(m, c, k))
 				return true;
-		}
 	}
 	return false;
 }
@@ -354,13 +376,11 @@ static bool has_no_work(const struct matter *m)
 	       cw_host_wait_is_open(m->w->host_wait) && is_root(m) && !is_missed_elsewhere(m);
 }
 
-/* Who sits at a terminal gives work, too. */
+/* Who sits at a terminal gives work, too, and a person types as slowly whatever the call is. */
 static bool fits_source(const struct matter *m)
 {
-	if (!is_outside(m) || m->v->n_culprits != 1 || !m->w || m->v->comm >= m->snap->n_comms)
-		return false;
-	/* A person types as slowly whatever the call is that the others wait in. */
-	return m->w->host_wait == CW_HOST_WAIT_TTY || has_no_work(m);
+	return is_outside(m) && m->w && m->v->comm < m->snap->n_comms &&
+	       (m->w->host_wait == CW_HOST_WAIT_TTY || has_no_work(m));
 }
 
 static bool fits_init(const struct matter *m)
@@ -685,12 +705,14 @@ static const struct row *row_for(const struct matter *m)
 /*
  * It sleeps and looks again: while others are at work that have not come either, or have come long
  * after the first, they may take turns, as with a file that only one may write, or stand in a
- * barrier of a store that all of them come to.
+ * barrier of a store that all of them come to. Where it waits is not known of one that may not be
+ * looked into, nor of a lock of a file.
  */
 static bool may_wait_its_turn(const struct matter *m, const struct row *row)
 {
 	return row->is_idle && m->w &&
-	       (m->w->host_wait == CW_HOST_WAIT_QUEUE || m->w->host_wait == CW_HOST_WAIT_SOCKET);
+	       (m->w->host_wait == CW_HOST_WAIT_QUEUE || m->w->host_wait == CW_HOST_WAIT_SOCKET ||
+		m->w->host_wait == CW_HOST_WAIT_UNKNOWN);
 }
 
 static int64_t since_of(const struct matter *m, const struct row *row)
