@@ -14,11 +14,14 @@
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
 #include "import/pickle/pickle.h"
+#include "model/op.h"
 
 #define MAX_GROUPS 65536u
 /* PyTorch keeps 2,000 unless told otherwise. */
 #define MAX_ENTRIES (1u << 17)
 #define MAX_NAME 64
+/* Of all groups together: 16 MiB, more than a snapshot has places for. */
+#define MAX_MEMBERS (1u << 22)
 /* A dump of 126 MiB with stacks took 1.5 GiB as JSON. */
 #define MAX_JSON_MEMORY ((size_t)3 << 29)
 
@@ -27,6 +30,7 @@ struct reader {
 	const struct cw_value *root;
 	struct cw_fr_group **by_name; /* sorted */
 	uint32_t n_config;            /* of them, from pg_config */
+	uint32_t n_members;           /* of all groups */
 	bool is_json;
 	struct cw_err *err;
 };
@@ -55,15 +59,34 @@ static const char *copy_name(struct cw_fr_dump *dump, const struct cw_value *val
 	return cw_arena_strdup(&dump->arena, cw_value_copy_text(value, text, sizeof(text)));
 }
 
-/* "[0, 1, 2]", or a list of integers. Anything else: not recorded. */
-static int read_ranks(struct cw_fr_dump *dump, const struct cw_value *value, struct cw_fr_group *g)
+/* Of its key. */
+static bool take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const struct cw_value *desc)
 {
+	char *whole = cw_arena_new_array(&dump->arena, char, (size_t)g->key->len + 1);
+
+	if (whole)
+		memcpy(whole, g->key->text, g->key->len);
+	g->whole_name = whole;
+	g->whole_name_len = g->key->len;
+	g->name = copy_name(dump, g->key);
+	g->desc = copy_name(dump, desc);
+	return whole && g->name && g->desc;
+}
+
+/* "[0, 1, 2]", or a list of integers. Anything else: not recorded. */
+static int read_ranks(struct reader *r, const struct cw_value *value, struct cw_fr_group *g)
+{
+	struct cw_fr_dump *dump = r->dump;
 	uint32_t most =
 		value && value->type == CW_VALUE_STR ? value->len / 2 + 1 : cw_value_count(value);
 	int64_t rank = -1;
 
 	if (!most || most > CW_FR_MAX_RANKS)
 		return 0;
+	/* A pickle of some kilobytes can have one list a thousand times. */
+	if (most > MAX_MEMBERS - r->n_members)
+		return cw_err_set(r->err, E2BIG, "groups with too many members together");
+	r->n_members += most;
 	g->ranks = cw_arena_new_array(&dump->arena, int32_t, most);
 	if (!g->ranks)
 		return -ENOMEM;
@@ -107,12 +130,10 @@ static int read_group(struct reader *r, const struct cw_value *key, const struct
 	*g = (struct cw_fr_group){
 		.key = key, .id = CW_FR_NONE, .older_id = CW_FR_NONE, .has_config = true
 	};
-	g->name = copy_name(r->dump, key);
-	g->desc = copy_name(r->dump, cw_value_get(info, "desc"));
-	if (!g->name || !g->desc)
+	if (!take_names(r->dump, g, cw_value_get(info, "desc")))
 		return -ENOMEM;
 	r->dump->n_groups++;
-	return read_ranks(r->dump, cw_value_get(info, "ranks"), g);
+	return read_ranks(r, cw_value_get(info, "ranks"), g);
 }
 
 static int sort_groups(struct reader *r)
@@ -179,9 +200,7 @@ static struct cw_fr_group *find_group(struct reader *r, const struct cw_value *e
 		return NULL;
 	g = &dump->groups[dump->n_groups];
 	*g = (struct cw_fr_group){ .key = pg, .id = CW_FR_NONE, .older_id = CW_FR_NONE };
-	g->name = copy_name(dump, pg);
-	g->desc = copy_name(dump, desc);
-	if (!g->name || !g->desc)
+	if (!take_names(dump, g, desc))
 		return NULL;
 	dump->n_groups++;
 	return g;
@@ -244,6 +263,28 @@ static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 		groups[i]->id = ids[i];
 }
 
+static bool is_id_of_group(const struct cw_fr_dump *dump, int64_t id)
+{
+	for (uint32_t g = 0; g < dump->n_groups; g++)
+		if (dump->groups[g].id == id || dump->groups[g].older_id == id)
+			return true;
+	return false;
+}
+
+/* A buffer may have lost all calls of a group, an open one among them. */
+static void count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *status)
+{
+	for (uint32_t i = 0; i < status->n / 2; i++) {
+		struct cw_fr_group g = { .has_status = false };
+		int64_t id;
+
+		if (!cw_value_int(status->items[2 * i], &id) || is_id_of_group(dump, id))
+			continue;
+		take_status(&g, status->items[2 * i + 1]);
+		dump->n_open_unlisted += g.has_status && g.last_completed < g.last_enqueued;
+	}
+}
+
 /* Status is kept of each group from its first call on: has this one, which lists none, a status? */
 static void note_unused(struct cw_fr_dump *dump, uint32_t n_status)
 {
@@ -281,8 +322,10 @@ static int read_status(struct reader *r)
 		snprintf(key, sizeof(key), "%lld", (long long)dump->groups[g].id);
 		take_status(&dump->groups[g], cw_value_get(status, key));
 	}
-	if (status && status->type == CW_VALUE_DICT)
+	if (status && status->type == CW_VALUE_DICT) {
+		count_open_unlisted(dump, status);
 		note_unused(dump, most);
+	}
 	return 0;
 }
 
@@ -337,6 +380,62 @@ static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_
 	return true;
 }
 
+/*
+ * Another recorder than PyTorch's (torchcomms/hooks/fr of torchcomms 0.1) has one number for all
+ * calls, of whatever group and kind, from 0 on: a collective has number 0, or the numbers of all
+ * groups together are one sequence.
+ */
+static bool is_numbered_together(const struct cw_fr_dump *dump)
+{
+	bool is_one_sequence = dump->n_ops > 2, has_several_groups = false;
+
+	for (uint32_t i = 0; i < dump->n_ops; i++) {
+		const struct cw_fr_op *op = &dump->ops[i], *before = i ? op - 1 : op;
+
+		if (op->p2p_seq || op->flags & (CW_FR_P2P | CW_FR_GROUP_END))
+			return false;
+		if (!op->coll_seq && !cw_op_is_p2p(op->kind))
+			return true;
+		has_several_groups = has_several_groups || op->group != before->group;
+		is_one_sequence = is_one_sequence && (!i || op->coll_seq == before->coll_seq + 1);
+	}
+	return is_one_sequence && has_several_groups;
+}
+
+/* As PyTorch numbers them. */
+static void number_by_group(struct cw_fr_dump *dump)
+{
+	for (uint32_t g = 0; g < dump->n_groups; g++)
+		dump->groups[g].highest_coll = dump->groups[g].n_p2p = 0;
+	for (uint32_t i = 0; i < dump->n_ops; i++) {
+		struct cw_fr_op *op = &dump->ops[i];
+		struct cw_fr_group *g = &dump->groups[op->group];
+
+		if (cw_op_is_p2p(op->kind)) {
+			op->flags |= CW_FR_P2P;
+			op->p2p_seq = ++g->n_p2p;
+			g->has_p2p = true;
+		} else {
+			g->highest_coll++;
+		}
+		op->coll_seq = g->highest_coll;
+	}
+}
+
+static void settle_numbers(struct cw_fr_dump *dump)
+{
+	if (!is_numbered_together(dump))
+		return;
+	if (dump->is_cut) {
+		dump->is_unnumbered = true;
+		dump->n_bad_entries += dump->n_ops;
+		dump->n_ops = 0;
+		return;
+	}
+	dump->is_renumbered = true;
+	number_by_group(dump);
+}
+
 /* Calls on groups that were destroyed are of the past, open or not. */
 static void drop_past(struct cw_fr_dump *dump)
 {
@@ -388,6 +487,7 @@ static int read_entries(struct reader *r)
 		dump->n_ops++;
 	}
 	drop_past(dump);
+	settle_numbers(dump);
 	return 0;
 }
 

@@ -47,7 +47,7 @@ enum { /* flags of an op */
        CW_FR_NO_SHAPE = 1 << 2,   /* name or sizes are not known: compare with nothing */
        CW_FR_TIMED_OUT = 1 << 3,  /* retired without having completed */
        CW_FR_GROUP_END = 1 << 4,  /* the entry that ends a coalesced group; gone after reading */
-       CW_FR_ODD_DTYPE = 1 << 5,  /* one that is not known here: compare with its like only */
+       CW_FR_ODD_DTYPE = 1 << 5,  /* one that is not known here, counted in elements */
        CW_FR_BOTH_SIZES = 1 << 7, /* sent and taken are known */
        CW_FR_ENDED = 1 << 8,      /* taken for completed: it may have failed as well */
        CW_FR_ORPHAN = 1 << 6,     /* of a coalesced group whose end is not there; as above */
@@ -70,7 +70,9 @@ struct cw_fr_op {
 };
 
 struct cw_fr_group {
-	const char *name, *desc;
+	const char *name, *desc; /* as they are shown */
+	const char *whole_name;  /* what the group is known by: all of it, as it stands there */
+	uint32_t whole_name_len;
 	const struct cw_value *key; /* while reading only */
 	int32_t *ranks;             /* members in order; none = not recorded */
 	uint32_t n_ranks;
@@ -81,6 +83,7 @@ struct cw_fr_group {
 	bool has_borrowed_ranks;  /* ranks are somebody else's, for the time of a merge */
 	uint32_t first_op, n_ops; /* its ops in the dump's, in the order they were recorded */
 	uint64_t highest_coll;    /* coll_seq of its entries */
+	uint64_t n_p2p;           /* while reading only */
 	bool has_p2p;             /* entries tell of some */
 	bool has_status;
 	int64_t last_enqueued, last_completed; /* of either kind of number; -1 = none */
@@ -100,6 +103,10 @@ struct cw_fr_dump {
 	struct cw_fr_op *ops; /* by group, each group's in the order they were recorded */
 	uint32_t n_ops;
 	uint32_t n_bad_entries, n_unknown_ops, n_unknown_backends;
+	uint32_t n_open_unlisted; /* by pg_status, on groups that no entry tells of */
+	bool is_renumbered;       /* one counter had counted the calls of all groups */
+	bool is_unnumbered;       /* … and the first of them are not there: no entry is kept */
+	uint64_t n_extents;       /* while reading only */
 	char unknown_op[48], unknown_backend[24]; /* the first ones */
 	int64_t newest_ns;                        /* of all times; 0 = none */
 	/* cw_fr_snapshot()'s own. */

@@ -11,6 +11,8 @@
 
 /* How far back the members of a coalesced group are looked for. */
 #define MAX_COALESCED 4096u
+/* Of all shapes of a dump: a thousand for each of as many entries as there may be. */
+#define MAX_EXTENTS (UINT64_C(1) << 27)
 
 /* Which list of sizes tells what one rank contributes. */
 enum sizes_of { SIZES_INPUT, SIZES_OUTPUT, SIZES_DIFFER, SIZES_NONE };
@@ -82,6 +84,13 @@ static const struct dtype_name dtype_names[] = {
 	{ "UInt64", CW_DTYPE_UINT64, 1 },
 	{ "Float8_e4m3fn", CW_DTYPE_FP8_E4M3, 1 },
 	{ "Float8_e5m2", CW_DTYPE_FP8_E5M2, 1 },
+	{ "Short", CW_DTYPE_INT16, 1 },
+	{ "UInt16", CW_DTYPE_UINT16, 1 },
+	{ "Float8_e4m3fnuz", CW_DTYPE_FP8_E4M3FNUZ, 1 },
+	{ "Float8_e5m2fnuz", CW_DTYPE_FP8_E5M2FNUZ, 1 },
+	{ "Float8_e8m0fnu", CW_DTYPE_FP8_E8M0FNU, 1 },
+	{ "Float4_e2m1fn_x2", CW_DTYPE_FP4_E2M1X2, 1 },
+	{ "ComplexHalf", CW_DTYPE_FP16, 2 },
 	{ "ComplexFloat", CW_DTYPE_FP32, 2 },
 	{ "ComplexDouble", CW_DTYPE_FP64, 2 },
 };
@@ -162,8 +171,11 @@ static void read_name(struct cw_fr_dump *dump, const struct cw_value *value, str
 
 /* ---- sizes ---- */
 
-/* Elements of all tensors of a list of shapes; false: not such a list, or an absurd one. */
-static bool count_elements(const struct cw_value *shapes, uint64_t *ret)
+/*
+ * Elements of all tensors of a list of shapes; false: not such a list, or an absurd one. A pickle
+ * can have one long list in each of its entries.
+ */
+static bool count_elements(struct cw_fr_dump *dump, const struct cw_value *shapes, uint64_t *ret)
 {
 	uint64_t sum = 0;
 
@@ -173,6 +185,9 @@ static bool count_elements(const struct cw_value *shapes, uint64_t *ret)
 		const struct cw_value *shape = shapes->items[i];
 		uint64_t elements = 1;
 
+		dump->n_extents += 1 + (uint64_t)cw_value_count(shape);
+		if (dump->n_extents > MAX_EXTENTS)
+			return false;
 		for (uint32_t d = 0; d < cw_value_count(shape); d++) {
 			int64_t extent;
 
@@ -205,17 +220,19 @@ const char *cw_fr_dtype_name(unsigned dtype)
 	return "Byte";
 }
 
-static void read_exchange(const struct cw_value *entry, struct cw_fr_op *op)
+static void read_exchange(struct cw_fr_dump *dump, const struct cw_value *entry,
+			  struct cw_fr_op *op)
 {
 	const struct cw_value *sent = cw_value_get(entry, "input_sizes");
 	const struct cw_value *taken = cw_value_get(entry, "output_sizes");
 
-	if (cw_value_count(sent) && cw_value_count(taken) && count_elements(sent, &op->sent) &&
-	    count_elements(taken, &op->taken))
+	if (cw_value_count(sent) && cw_value_count(taken) &&
+	    count_elements(dump, sent, &op->sent) && count_elements(dump, taken, &op->taken))
 		op->flags |= CW_FR_BOTH_SIZES;
 }
 
-static void read_sizes(const struct cw_value *entry, enum sizes_of which, struct cw_fr_op *op)
+static void read_sizes(struct cw_fr_dump *dump, const struct cw_value *entry, enum sizes_of which,
+		       struct cw_fr_op *op)
 {
 	bool output = which == SIZES_OUTPUT;
 	const struct cw_value *dtypes =
@@ -225,17 +242,16 @@ static void read_sizes(const struct cw_value *entry, enum sizes_of which, struct
 	if (which == SIZES_NONE)
 		return;
 	if (!cw_value_count(dtypes) ||
-	    !count_elements(cw_value_get(entry, output ? "output_sizes" : "input_sizes"),
+	    !count_elements(dump, cw_value_get(entry, output ? "output_sizes" : "input_sizes"),
 			    &op->count)) {
 		op->flags |= CW_FR_NO_SHAPE;
 		return;
 	}
 	if (!dtype)
 		op->flags |= CW_FR_ODD_DTYPE;
-	else
-		op->dtype = dtype->dtype;
+	op->dtype = dtype ? dtype->dtype : CW_DTYPE_OTHER;
 	if (op->kind == CW_OP_ALL_TO_ALL)
-		read_exchange(entry, op);
+		read_exchange(dump, entry, op);
 	if (which == SIZES_DIFFER) {
 		if (!cw_signature_is_bytewise(op->kind))
 			op->count = 0;
@@ -301,7 +317,7 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 	*op = (struct cw_fr_op){ .peer = CW_FR_NONE, .dtype = CW_DTYPE_NONE };
 	read_name(dump, cw_value_get(entry, "profiling_name"), op, &sizes);
 	if (op->kind != CW_OP_NONE)
-		read_sizes(entry, sizes, op);
+		read_sizes(dump, entry, sizes, op);
 	op->state = state_of(entry);
 	op->coll_seq = (uint64_t)coll;
 	op->p2p_seq = (uint64_t)int_at(entry, "p2p_seq_id", 0);

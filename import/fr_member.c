@@ -307,9 +307,10 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 	if (op->flags & (CW_FR_NO_SHAPE | CW_FR_ODD_DTYPE)) {
 		const struct cw_fr_op *best = best_call(comm, op);
 
-		if (!(op->flags & CW_FR_NO_SHAPE) && best->flags & CW_FR_ODD_DTYPE)
-			return out; /* all that is known of this call is known of this member's */
-
+		/* All that is known of this call is known of this member's; or others were made
+		 * with a type that is known, so this one is not of it. */
+		if (!(op->flags & CW_FR_NO_SHAPE))
+			return out;
 		/* Its kind counts, whatever its sizes: that another one was called is known. */
 		if (op->kind != CW_OP_NONE && op->kind != best->kind &&
 		    !(op->flags & CW_FR_COALESCED))

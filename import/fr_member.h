@@ -17,6 +17,7 @@ struct fr_place {
 
 struct fr_comm {
 	const char *name, *desc;
+	const struct cw_fr_group *first; /* somebody's: as it is known by name */
 	const int32_t *ranks;
 	uint32_t n_ranks;
 	struct fr_place *places; /* one per member */

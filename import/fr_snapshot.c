@@ -53,8 +53,8 @@ struct merger {
 	struct comm_entry *comms; /* hash table, in order of appearance */
 	uint64_t places, places_max;
 	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
-	uint32_t n_earlier, n_before, n_of_old;
-	bool by_order, is_time_guessed;
+	uint32_t n_earlier, n_before, n_of_old, n_unnumbered;
+	bool by_order, is_time_guessed, is_renumbered;
 	bool has_noted_op, has_noted_backend, has_noted_version, has_noted_newer;
 };
 
@@ -178,16 +178,22 @@ static int add_ranks(struct merger *m)
 
 /* ---- communicators ---- */
 
-static uint64_t comm_id(const char *name, const int32_t *ranks, uint32_t n)
+static uint64_t comm_id(const struct cw_fr_group *g)
 {
 	uint64_t h = CW_HASH_INIT;
 
-	for (; *name; name++)
-		h = cw_hash_step(h, (unsigned char)*name);
-	h = cw_hash_step(h, n);
-	for (uint32_t i = 0; i < n; i++)
-		h = cw_hash_step(h, (uint32_t)ranks[i]);
+	for (uint32_t i = 0; i < g->whole_name_len; i++)
+		h = cw_hash_step(h, (unsigned char)g->whole_name[i]);
+	h = cw_hash_step(h, g->n_ranks);
+	for (uint32_t i = 0; i < g->n_ranks; i++)
+		h = cw_hash_step(h, (uint32_t)g->ranks[i]);
 	return h ? h : 1;
+}
+
+static bool has_name_of(const struct cw_fr_group *a, const struct cw_fr_group *b)
+{
+	return a->whole_name_len == b->whole_name_len &&
+	       memcmp(a->whole_name, b->whole_name, a->whole_name_len) == 0;
 }
 
 static uint32_t place_of(const int32_t *ranks, uint32_t n, int32_t rank)
@@ -200,7 +206,7 @@ static uint32_t place_of(const int32_t *ranks, uint32_t n, int32_t rank)
 
 static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g)
 {
-	uint64_t id = comm_id(g->name, g->ranks, g->n_ranks);
+	uint64_t id = comm_id(g);
 	struct comm_entry *e;
 
 	HASH_FIND(hh, m->comms, &id, sizeof(id), e);
@@ -215,6 +221,7 @@ static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g
 		return NULL;
 	e->id = id;
 	e->comm.name = g->name;
+	e->comm.first = g;
 	e->comm.desc = g->desc;
 	e->comm.ranks = g->ranks;
 	e->comm.n_ranks = g->n_ranks;
@@ -269,7 +276,7 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 		return true;
 	}
 	for (const struct comm_entry *e = m->comms; e; e = e->hh.next) {
-		if (strcmp(e->comm.name, g->name) != 0 ||
+		if (!has_name_of(e->comm.first, g) ||
 		    place_of(e->comm.ranks, e->comm.n_ranks, rank) == CW_SNAP_NONE)
 			continue;
 		if (found)
@@ -583,6 +590,15 @@ static int add_notes(struct merger *m)
 		r = note_dumps(m);
 	if (r == 0)
 		r = note_silence(m);
+	if (r == 0 && m->is_renumbered)
+		r = note(m, "the recorder has one number for the calls of all groups: they are "
+			    "numbered anew, those of each group by themselves");
+	if (r == 0 && m->n_unnumbered)
+		r = note(m,
+			 "the recorder has one number for the calls of all groups, and the first "
+			 "ones are not in %u dump%s: of %s no call can be compared",
+			 m->n_unnumbered, m->n_unnumbered == 1 ? "" : "s",
+			 m->n_unnumbered == 1 ? "it" : "them");
 	if (r == 0 && m->by_order)
 		r = note(m, "the order in which a rank made its calls is taken for that in which "
 			    "its device gets to them");
@@ -725,6 +741,24 @@ static int number_stacks(struct merger *m)
 }
 
 /*
+ * A call that has not completed, by pg_status, and that the buffer has lost to those of other
+ * groups.
+ */
+static bool has_unlisted_open(const struct cw_fr_dump *dump, const struct cw_fr_group *g)
+{
+	if (!g->has_status || g->last_completed >= g->last_enqueued)
+		return false;
+	for (uint32_t i = 0; i < g->n_ops; i++) {
+		const struct cw_fr_op *op = &dump->ops[g->first_op + i];
+
+		if (op->coll_seq >= (uint64_t)g->last_enqueued ||
+		    op->p2p_seq >= (uint64_t)g->last_enqueued)
+			return false; /* it is listed, and says itself how it stands */
+	}
+	return true;
+}
+
+/*
  * All of them, whether or not a member comes to show it: a dump with an open call is no sign of
  * health, even where nothing is known of its member, its name or its group.
  */
@@ -732,9 +766,15 @@ static uint32_t count_open(const struct cw_fr_set *set)
 {
 	uint32_t n = 0;
 
-	for (uint32_t s = 0; s < set->n_sources; s++)
-		for (uint32_t i = 0; i < set->sources[s].dump.n_ops; i++)
-			n += set->sources[s].dump.ops[i].state != CW_FR_COMPLETED;
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		const struct cw_fr_dump *dump = &set->sources[s].dump;
+
+		for (uint32_t i = 0; i < dump->n_ops; i++)
+			n += dump->ops[i].state != CW_FR_COMPLETED;
+		n += dump->n_open_unlisted;
+		for (uint32_t g = 0; g < dump->n_groups; g++)
+			n += has_unlisted_open(dump, &dump->groups[g]);
+	}
 	return n;
 }
 
@@ -749,6 +789,35 @@ static void note_timing(struct cw_fr_set *set)
 		set->sources[s].dump.is_timed = is_timed;
 }
 
+static void forget_ops(struct cw_fr_dump *dump)
+{
+	dump->n_bad_entries += dump->n_ops;
+	dump->n_ops = 0;
+	for (uint32_t g = 0; g < dump->n_groups; g++)
+		dump->groups[g].n_ops = 0;
+	dump->is_unnumbered = true;
+}
+
+/* Where one recorder has numbered the calls of all groups together, the others have, too. */
+static void settle_numbers(struct merger *m)
+{
+	struct cw_fr_set *set = m->set;
+
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		m->is_renumbered = m->is_renumbered || set->sources[s].dump.is_renumbered;
+		m->n_unnumbered += set->sources[s].dump.is_unnumbered;
+	}
+	for (uint32_t s = 0; s < set->n_sources; s++) {
+		struct cw_fr_dump *dump = &set->sources[s].dump;
+
+		if ((!m->is_renumbered && !m->n_unnumbered) || dump->is_renumbered ||
+		    dump->is_unnumbered || !dump->n_ops)
+			continue;
+		forget_ops(dump);
+		m->n_unnumbered++;
+	}
+}
+
 static int merge(struct merger *m)
 {
 	int r = drop_doubles(m);
@@ -759,6 +828,7 @@ static int merge(struct merger *m)
 		r = collect_ranks(m);
 	if (r < 0)
 		return r;
+	settle_numbers(m);
 	note_timing(m->set);
 	m->is_time_guessed = fr_find_now(m->set, m->snap);
 	m->snap->open_calls = count_open(m->set);

@@ -171,6 +171,8 @@ bool fr_find_now(struct cw_fr_set *set, struct cw_snapshot *snap)
 		t->first_op_ns = p.shortest_ns;
 		t->first_op_per_rank_ns = 0;
 	}
+	if (p.is_any && p.shortest_ns < t->stall_min_ns)
+		t->stall_min_ns = p.shortest_ns;
 	return is_guessed;
 }
 

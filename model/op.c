@@ -48,10 +48,12 @@ static const char *const number_names[] = {
 	OP_TEN(21), OP_TEN(22), OP_TEN(23), OP_TEN(24), OP_TEN(25),
 };
 
-static const struct {
+struct dtype {
 	const char *name;
 	size_t bytes;
-} dtypes[CW_DTYPE__MAX] = {
+};
+
+static const struct dtype dtypes[CW_DTYPE__MAX] = {
 	[CW_DTYPE_INT8] = { "int8", 1 },         [CW_DTYPE_UINT8] = { "uint8", 1 },
 	[CW_DTYPE_INT32] = { "int32", 4 },       [CW_DTYPE_UINT32] = { "uint32", 4 },
 	[CW_DTYPE_INT64] = { "int64", 8 },       [CW_DTYPE_UINT64] = { "uint64", 8 },
@@ -59,6 +61,15 @@ static const struct {
 	[CW_DTYPE_FP64] = { "fp64", 8 },         [CW_DTYPE_BF16] = { "bf16", 2 },
 	[CW_DTYPE_FP8_E4M3] = { "fp8_e4m3", 1 }, [CW_DTYPE_FP8_E5M2] = { "fp8_e5m2", 1 },
 };
+
+static const struct dtype foreign_dtypes[] = {
+	{ "int16", 2 },        { "uint16", 2 },   { "fp8_e4m3fnuz", 1 },
+	{ "fp8_e5m2fnuz", 1 }, { "fp8_e8m0", 1 }, { "fp4_e2m1x2", 1 },
+};
+
+_Static_assert(sizeof(foreign_dtypes) / sizeof(*foreign_dtypes) ==
+		       CW_DTYPE_FOREIGN__MAX - CW_DTYPE_FOREIGN,
+	       "in the order of enum cw_dtype");
 
 static const char *const redop_names[CW_REDOP__MAX] = {
 	[CW_REDOP_SUM] = "sum", [CW_REDOP_PROD] = "prod", [CW_REDOP_MAX] = "max",
@@ -76,11 +87,23 @@ const char *cw_op_kind_name(unsigned kind)
 	return "op-?";
 }
 
-const char *cw_dtype_name(unsigned dtype)
+/* NULL = there is none */
+static const struct dtype *dtype_of(unsigned dtype)
 {
 	if (dtype < CW_DTYPE__MAX)
-		return dtypes[dtype].name;
-	return dtype == CW_DTYPE_NONE ? "none" : "dtype-?";
+		return &dtypes[dtype];
+	return dtype >= CW_DTYPE_FOREIGN && dtype < CW_DTYPE_FOREIGN__MAX
+		       ? &foreign_dtypes[dtype - CW_DTYPE_FOREIGN]
+		       : NULL;
+}
+
+const char *cw_dtype_name(unsigned dtype)
+{
+	const struct dtype *of = dtype_of(dtype);
+
+	if (of)
+		return of->name;
+	return dtype == CW_DTYPE_NONE ? "none" : dtype == CW_DTYPE_OTHER ? "other" : "dtype-?";
 }
 
 const char *cw_redop_name(unsigned redop)
@@ -104,9 +127,11 @@ int cw_op_kind_from_name(const char *name)
 
 int cw_dtype_from_name(const char *name)
 {
-	for (unsigned i = 0; i < CW_DTYPE__MAX; i++)
-		if (strcmp(dtypes[i].name, name) == 0)
+	for (unsigned i = 0; i < CW_DTYPE_FOREIGN__MAX; i++)
+		if (dtype_of(i) && strcmp(dtype_of(i)->name, name) == 0)
 			return (int)i;
+	if (strcmp(name, "other") == 0)
+		return CW_DTYPE_OTHER;
 	return strcmp(name, "none") == 0 ? CW_DTYPE_NONE : -1;
 }
 
@@ -120,7 +145,7 @@ int cw_redop_from_name(const char *name)
 
 size_t cw_dtype_bytes(unsigned dtype)
 {
-	return dtype < CW_DTYPE__MAX ? dtypes[dtype].bytes : 0;
+	return dtype_of(dtype) ? dtype_of(dtype)->bytes : 0;
 }
 
 static bool moves_data(unsigned kind)

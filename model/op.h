@@ -69,6 +69,16 @@ enum cw_dtype {
 	CW_DTYPE_FP8_E4M3 = 10,
 	CW_DTYPE_FP8_E5M2 = 11,
 	CW_DTYPE__MAX,
+	/* Those of PyTorch that NCCL does not have: dumps tell of them, no agent does. */
+	CW_DTYPE_FOREIGN = 64,
+	CW_DTYPE_INT16 = CW_DTYPE_FOREIGN,
+	CW_DTYPE_UINT16,
+	CW_DTYPE_FP8_E4M3FNUZ,
+	CW_DTYPE_FP8_E5M2FNUZ,
+	CW_DTYPE_FP8_E8M0FNU,
+	CW_DTYPE_FP4_E2M1X2, /* two in a byte, which counts as one */
+	CW_DTYPE_FOREIGN__MAX,
+	CW_DTYPE_OTHER = 254, /* of a dump: by a name that is not known here */
 	CW_DTYPE_NONE = 255,
 };
 

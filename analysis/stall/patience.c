@@ -459,9 +459,24 @@ static bool fits_left_behind(const struct matter *m)
 	return m->v->is_left_behind;
 }
 
+/* For a time that is not known: dumps need not tell. */
+static bool somebody_waits(const struct matter *m)
+{
+	const struct cw_snap_comm *c;
+
+	if (m->v->comm >= m->snap->n_comms)
+		return false;
+	c = &m->snap->comms[m->v->comm];
+	for (uint32_t i = 0; i < c->nranks; i++)
+		if (c->members[i].pending && !c->members[i].pending->enter_ns)
+			return true;
+	return false;
+}
+
 static bool fits_slow(const struct matter *m)
 {
-	return m->v->verdict_class == CW_CLASS_SLOW || !m->v->waiting_since_ns;
+	return m->v->verdict_class == CW_CLASS_SLOW ||
+	       (!m->v->waiting_since_ns && !somebody_waits(m));
 }
 
 static bool fits_anything(const struct matter *m)

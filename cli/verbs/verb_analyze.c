@@ -194,13 +194,14 @@ static int print_json(const json_t *doc)
 
 static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_list *slow)
 {
-	json_t *doc = cw_healthy_doc(snap, 0);
+	json_t *doc = cw_healthy_doc(snap, 0), *notes = json_array();
+	int bad = 0;
 
-	if (doc && json_object_set_new(doc, "slow", cw_slow_doc(snap, slow)) < 0) {
-		json_decref(doc);
-		return NULL;
-	}
-	return doc;
+	for (uint32_t i = 0; i < snap->n_notes; i++)
+		bad |= json_array_append_new(notes, cw_json_text(snap->notes[i]));
+	bad |= json_object_set_new(doc, "notes", notes);
+	bad |= json_object_set_new(doc, "slow", cw_slow_doc(snap, slow));
+	return cw_json_finish(doc, bad);
 }
 
 /* What is said of dumps in which a call is open, or may be, and nobody is seen to be the reason. */
@@ -341,17 +342,36 @@ static int export_dumps(const struct analyze_args *args, const struct cw_snapsho
 	return CW_EXIT_OK;
 }
 
-static int analyze_recordings(const struct analyze_args *args, const struct cw_snapshot *snap)
+/* One document is of one trouble; of those that have nothing to do with it, it says that they are
+ * there. */
+static int note_others(const struct analyze_args *args, struct cw_snapshot *snap,
+		       const struct cw_verdict_list *list)
 {
-	_cleanup_(cw_verdict_fini) struct cw_verdict v = { 0 };
+	char text[512];
+	int r = 0;
+
+	for (uint32_t i = 1; i < list->n && r == 0; i++) {
+		if (is_healthy(args, snap, &list->v[i]))
+			continue;
+		(void)snprintf(text, sizeof(text), "independent of it: %.480s", list->v[i].summary);
+		r = cw_snapshot_add_note(snap, text);
+	}
+	return r;
+}
+
+static int analyze_recordings(const struct analyze_args *args, struct cw_snapshot *snap)
+{
+	_cleanup_(cw_verdict_list_fini) struct cw_verdict_list list = { 0 };
 
 	if (export_dumps(args, snap) != CW_EXIT_OK)
 		return CW_EXIT_ERROR;
-	if (cw_verdict_compute(snap, &v) < 0)
+	if (cw_verdict_compute_all(snap, &list) < 0)
 		return out_of_memory();
-	if (is_healthy(args, snap, &v))
+	if (is_healthy(args, snap, &list.v[0]))
 		return report_healthy(args, snap);
-	return report(args, snap, &v, incident_of(snap, &v, "analysis"), NULL);
+	if (note_others(args, snap, &list) < 0)
+		return out_of_memory();
+	return report(args, snap, &list.v[0], incident_of(snap, &list.v[0], "analysis"), NULL);
 }
 
 static void on_file(void *user, uint32_t done, uint32_t total)

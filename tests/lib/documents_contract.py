@@ -22,7 +22,7 @@ HEALTHY = {
     "schema": ("collwatch.healthy/1",), "job": str, "ranks": number, "nodes": number,
     # Of a job that has ended nobody keeps them.
     "comms?": number, "collectives?": count,
-    "watched_s": SECONDS, "summary": text, "namespaces?": bool,
+    "watched_s": SECONDS, "summary": text, "namespaces?": bool, "notes?": [text],
     "slow?": [{"rank": number, "host": str, "pid": number, **LABEL, "comm": ID, "comm_name": str,
                "collectives": number, "waited_for": number, "late_s": SECONDS, "share": share,
                "confidence": CONFIDENCE}],

@@ -840,11 +840,13 @@ Test(flight_recorder, of_a_type_nobody_knows_the_kind_of_call_counts)
 	assert_culprit(CW_CLASS_MISMATCH, "kind", 2);
 	fini();
 
-	/* What is not known of one must not differ from what is known of another. */
-	add_rank(0, "[0,1]", ODD_TYPE("all_reduce"));
-	add_rank(1, "[0,1]", BARE("4", "all_reduce", "8", "started"));
+	/* What it is, is not known, but that it is not what others called. */
+	add_rank(0, "[0,1,2]", ODD_TYPE("all_reduce"));
+	add_rank(1, "[0,1,2]", BARE("4", "all_reduce", "8", "started"));
+	add_rank(2, "[0,1,2]", BARE("4", "all_reduce", "8", "started"));
 	judge();
-	cr_assert_neq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
+	assert_culprit(CW_CLASS_MISMATCH, "dtype", 0);
+	cr_assert(strstr(verdict.summary, "with type other"), "%s", verdict.summary);
 }
 
 Test(flight_recorder, a_receive_from_anybody_waits_for_nobody_in_particular)
@@ -1104,26 +1106,144 @@ Test(flight_recorder, sides_of_one_size_are_a_tie)
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 }
 
-#define ODD_DTYPE(name, coll, size)                                                                \
-	"{\"process_group\":[\"4\",\"x\"],\"profiling_name\":\"nccl:" name                         \
+#define OF_DTYPE(dtype, coll, size)                                                                \
+	"{\"process_group\":[\"4\",\"x\"],\"profiling_name\":\"nccl:all_reduce"                    \
 	"\",\"collective_seq_id\":" coll ",\"state\":\"scheduled\",\"is_p2p\":false,"              \
-	"\"input_sizes\":[[" size "]],\"input_dtypes\":[\"Float4_e2m1fn_x2\"]}"
+	"\"input_sizes\":[[" size "]],\"input_dtypes\":[\"" dtype "\"]}"
 
-/* Of one dtype, sizes can be compared whatever it is; with another, only the kind can. */
-Test(flight_recorder, an_unknown_dtype_is_compared_with_its_like)
+/* Of one dtype, sizes can be compared whatever it is; NCCL has not all that PyTorch has. */
+Test(flight_recorder, a_dtype_that_nccl_has_not_is_compared)
 {
-	add_rank(0, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "8"));
-	add_rank(1, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "9"));
-	add_rank(2, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "8"));
+	add_rank(0, "[0,1,2]", OF_DTYPE("QUInt4x2", "1", "8"));
+	add_rank(1, "[0,1,2]", OF_DTYPE("QUInt4x2", "1", "9"));
+	add_rank(2, "[0,1,2]", OF_DTYPE("QUInt4x2", "1", "8"));
 	judge();
 	assert_culprit(CW_CLASS_MISMATCH, "count", 1);
 	fini();
 
-	add_rank(0, "[0,1,2]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
-	add_rank(1, "[0,1,2]", ODD_DTYPE("all_reduce", "1", "9"));
-	add_rank(2, "[0,1,2]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
+	for (int odd = 0; odd < 2; odd++) {
+		add_rank(0, "[0,1,2]", OF_DTYPE("UInt16", "1", "8"));
+		add_rank(1, "[0,1,2]",
+			 odd ? OF_DTYPE("Half", "1", "8") : OF_DTYPE("Float8_e8m0fnu", "1", "8"));
+		add_rank(2, "[0,1,2]", OF_DTYPE("UInt16", "1", "8"));
+		judge();
+		assert_culprit(CW_CLASS_MISMATCH, "dtype", 1);
+		cr_assert(strstr(verdict.summary, "type uint16"), "%s", verdict.summary);
+		fini();
+	}
+}
+
+/* Names that look alike once they can be shown, or are cut. */
+Test(flight_recorder, groups_are_told_apart_by_their_whole_names)
+{
+	static const char dump[] =
+		"{\"version\":\"2.10\",\"pg_config\":{\"\xe6\x95\xb0\":{\"desc\":\"a\","
+		"\"ranks\":\"[0,1,2]\"},\"\xe4\xb8\x93\":{\"desc\":\"b\",\"ranks\":\"[0,1,2]\"}},"
+		"\"entries\":[{\"process_group\":[\"\xe6\x95\xb0\",\"a\"],\"profiling_name\":"
+		"\"nccl:all_reduce\",\"collective_seq_id\":%d,\"state\":\"%s\",\"input_sizes\":[[8]],"
+		"\"input_dtypes\":[\"Float\"]},{\"process_group\":[\"\xe4\xb8\x93\",\"b\"],"
+		"\"profiling_name\":\"nccl:all_reduce\",\"collective_seq_id\":9,\"state\":\"completed\","
+		"\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"]}]}";
+	char text[1024];
+
+	for (int rank = 0; rank < 3; rank++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "r%d.json", rank);
+		snprintf(text, sizeof(text), dump, rank == 1 ? 4 : 5,
+			 rank == 1 ? "completed" : "started");
+		add_text(name, text);
+	}
 	judge();
-	cr_assert_neq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
+	cr_assert_eq(snap->n_comms, 2);
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
+}
+
+/* It is in pg_status, and the buffer has lost it to another group's. */
+Test(flight_recorder, a_call_that_is_open_by_status_alone_is_open)
+{
+	static const char dump[] =
+		"{\"version\":\"2.10\",\"pg_config\":{\"ckpt\":{\"desc\":\"ckpt\",\"ranks\":\"[0,1]\"},"
+		"\"dp\":{\"desc\":\"dp\",\"ranks\":\"[0,1]\"}},\"pg_status\":{\"7\":{"
+		"\"last_enqueued_collective\":%d,\"last_completed_collective\":11},\"8\":{"
+		"\"last_enqueued_collective\":900,\"last_completed_collective\":900}},\"entries\":[{"
+		"\"pg_id\":8,\"record_id\":5000,\"process_group\":[\"dp\",\"dp\"],\"profiling_name\":"
+		"\"nccl:all_reduce\",\"collective_seq_id\":900,\"state\":\"completed\",\"input_sizes\":"
+		"[[8]],\"input_dtypes\":[\"Float\"]}]}";
+	char text[1024];
+
+	for (int open = 0; open < 2; open++) {
+		for (int rank = 0; rank < 2; rank++) {
+			snprintf(text, sizeof(text), dump, open && !rank ? 12 : 11);
+			add_text(rank ? "r1.json" : "r0.json", text);
+		}
+		judge();
+		cr_assert_eq(snap->open_calls, (uint32_t)open);
+		fini();
+	}
+}
+
+#define TOGETHER(group, kind, n, state)                                                            \
+	"{\"record_id\":%d,\"process_group\":[\"" group "\",\"" group                              \
+	"\"],\"profiling_name\":\"ncclx:" kind "\",\"collective_seq_id\":" n                       \
+	",\"p2p_seq_id\":0,\"is_p2p\":false,\"state\":\"" state                                    \
+	"\",\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"]}"
+
+/* torchcomms' recorder: one number for all calls, from 0 on, sends among them. */
+Test(flight_recorder, calls_that_one_number_counts_are_numbered_by_group)
+{
+	static const char dump[] =
+		"{\"version\":\"2.10\",\"pg_config\":{\"a\":{\"desc\":\"a\",\"ranks\":\"[0,1,2]\"},"
+		"\"b\":{\"desc\":\"b\",\"ranks\":\"[0,1,2]\"}},\"entries\":[%s]}";
+	char entries[3][2048], text[8192];
+
+	for (int is_cut = 0; is_cut < 2; is_cut++) {
+		snprintf(entries[0], sizeof(entries[0]),
+			 TOGETHER("a", "all_reduce", "0", "completed") "," TOGETHER(
+				 "b", "all_reduce", "1",
+				 "completed") "," TOGETHER("b", "all_reduce", "2", "started"),
+			 is_cut ? 77 : 0, 1, 2);
+		/* It made another one before. */
+		snprintf(entries[1], sizeof(entries[1]),
+			 TOGETHER("a", "all_reduce", "0", "completed") "," TOGETHER(
+				 "a", "send 1->2", "1", "completed") "," TOGETHER("b", "all_reduce",
+										  "2", "completed"),
+			 is_cut ? 77 : 0, 1, 2);
+		memcpy(entries[2], entries[0], sizeof(entries[0]));
+		for (int rank = 0; rank < 3; rank++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "r%d.json", rank);
+			snprintf(text, sizeof(text), dump, entries[rank]);
+			add_text(name, text);
+		}
+		judge();
+		if (is_cut)
+			cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+		else
+			assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
+		cr_assert(has_note("one number for the calls of all groups"));
+		fini();
+	}
+}
+
+/* A watchdog of five seconds has ended it: that is longer than the job allows. */
+Test(flight_recorder, patience_is_no_longer_than_the_jobs)
+{
+	static const char dump[] =
+		"{\"version\":\"2.10\",\"pg_config\":{\"a\":{\"desc\":\"a\",\"ranks\":\"[0,1]\"}},"
+		"\"entries\":[{\"process_group\":[\"a\",\"a\"],\"profiling_name\":\"nccl:all_reduce\","
+		"\"collective_seq_id\":%d,\"state\":\"%s\",\"time_created_ns\":1795000000000000000,"
+		"\"timeout_ms\":5000,\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"]}]}";
+	char text[512];
+
+	snprintf(text, sizeof(text), dump, 7, "started");
+	add_text("r0.json", text);
+	snprintf(text, sizeof(text), dump, 6, "completed");
+	add_text("r1.json", text);
+	judge();
+	cr_assert_eq(snap->thresholds.stall_min_ns, 5 * SECOND);
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
 }
 
 #define FRAME(file, line, function)                                                                \
