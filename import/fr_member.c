@@ -226,6 +226,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	for (uint32_t p = 0; p < comm->n_ranks; p++) {
 		const struct fr_place *place = &comm->places[p];
 
+		comm->lacks_dump = comm->lacks_dump || !place->dump;
 		if (place->dump && place->dump->has_completed)
 			comm->has_completed = true;
 		for (uint32_t i = 0; place->group && i < place->group->n_ops; i++) {
@@ -364,8 +365,10 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 	if (op->flags & CW_FR_COALESCED) {
 		out.flags |= CW_OPF_GROUPED;
 		out.group_id = op->p2p_seq;
-		/* Of a batch that is open, this half may be done, and its other half not listed. */
-		if (!comm->is_p2p_whole && out.progress == CW_PROGRESS_REACHED)
+		/* Of a batch that is open, this half may be done, and its other half not listed;
+		 * or the batch waits for one who has left no dump. */
+		if ((!comm->is_p2p_whole || comm->lacks_dump) &&
+		    out.progress == CW_PROGRESS_REACHED)
 			out.progress = CW_PROGRESS_UNKNOWN;
 	}
 	return out;

@@ -32,6 +32,7 @@ struct fr_comm {
 	bool has_completed;      /* its members' dumps list calls that are not open, too */
 	uint32_t n_in_doubt;     /* calls that are taken for completed, and may have failed */
 	bool has_p2p;
+	bool lacks_dump;               /* of some member */
 	bool is_p2p_whole;             /* the dumps hold every send and receive ever made on it */
 	const struct cw_fr_op **calls; /* collectives by coll_seq, the best known first */
 	uint32_t n_calls;

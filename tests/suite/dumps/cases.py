@@ -484,6 +484,20 @@ def batch_in_a_ring_without_one():
     return job
 
 
+@case(Expect(3, most="possible"))
+def batch_in_a_ring_without_one_and_its_dump():
+    """Those of other pairs in the same batches are open as well: nobody's network is to blame."""
+    job = Job(4, timed=True)
+    for r in job:
+        for k in range(4):
+            if r.rank == 3 and k == 3:
+                r.stop()
+                r.no_dump()
+            r.batch(job.world, [("send", (r.rank + 1) % 4), ("recv", (r.rank + 3) % 4)])
+            r.wait()
+    return job
+
+
 @case(Expect(0, 1, 2, 3, classes=("deadlock",)))
 def ring_of_blocking_sends():
     job = Job(4)
