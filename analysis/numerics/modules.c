@@ -40,6 +40,14 @@ static void note_row(struct cw_modules_report *ret, uint32_t rank, const struct 
 	};
 }
 
+/* Of one step. What was received, somebody has sent; else clocks tell. */
+static bool is_before(const struct cw_modules_event *a, const struct cw_modules_event *b)
+{
+	if (a->is_received != b->is_received)
+		return b->is_received;
+	return strcmp(a->at, b->at) < 0;
+}
+
 /* The first event of steps [from, end) of a rank's, which is no later than the one that is known.
  */
 static void note_first(struct cw_modules_report *ret, const struct cw_modules_rank *ranks,
@@ -59,8 +67,9 @@ static void note_first(struct cw_modules_report *ret, const struct cw_modules_ra
 		known = &ranks[ret->rank].events[ret->event];
 	if (known && known->step < e->step)
 		return;
-	ret->is_first_by_clock = known && known->step == e->step;
-	if (ret->is_first_by_clock && strcmp(known->at, e->at) <= 0)
+	ret->is_first_by_clock =
+		known && known->step == e->step && known->is_received == e->is_received;
+	if (known && known->step == e->step && !is_before(e, known))
 		return;
 	ret->has_first = true;
 	ret->rank = rank;

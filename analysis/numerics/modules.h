@@ -22,7 +22,9 @@ struct cw_modules_step {
 struct cw_modules_event {
 	int64_t step;
 	bool is_backward;
-	const char *at; /* "2026-11-24T18:41:54.908Z"; "" = not known */
+	bool is_received; /* it came out of a call between ranks, into which this one put nothing
+			     bad */
+	const char *at;   /* "2026-11-24T18:41:54.908Z"; "" = not known */
 };
 
 struct cw_modules_rank {

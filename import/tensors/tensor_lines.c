@@ -131,6 +131,22 @@ static int on_frame(struct reader *r, json_t *line)
 	return json_array_append(r->frames, line) < 0 ? -ENOMEM : 0;
 }
 
+/* Numbers that are none are text. */
+static bool is_received(const json_t *line, size_t bad)
+{
+	const json_t *tensors = json_object_get(line, "tensors"), *each;
+	size_t i;
+
+	if (json_is_true(json_object_get(line, "inputs_finite")) ||
+	    strcmp(cw_tensor_line_text(json_array_get(tensors, bad), "side"), "output") != 0)
+		return false;
+	json_array_foreach (tensors, i, each)
+		if (strcmp(cw_tensor_line_text(each, "side"), "output") != 0 &&
+		    !json_is_number(json_object_get(each, "absmax")))
+			return false;
+	return true;
+}
+
 static int on_bad(struct reader *r, json_t *line)
 {
 	const json_t *tensors = json_object_get(line, "tensors");
@@ -151,6 +167,7 @@ static int on_bad(struct reader *r, json_t *line)
 	to->events[to->n_events++] = (struct cw_modules_event){
 		.step = cw_tensor_line_number(line, "step", -1),
 		.is_backward = strcmp(cw_tensor_line_text(line, "phase"), "backward") == 0,
+		.is_received = is_received(line, (size_t)tensor),
 		.at = cw_tensor_line_text(line, "at"), /* which is among the bad ones now */
 	};
 	json_decref(r->frames);

@@ -74,6 +74,22 @@ Test(modules, in_one_step_the_clock_decides_and_that_is_said)
 	cr_expect(said.is_first_by_clock);
 }
 
+/* When a line was written says little of when the numbers were seen. */
+Test(modules, who_received_it_was_not_first_whatever_the_clock_says)
+{
+	bad(0, 4, false, "2026-11-24T18:41:54.907Z");
+	bad(1, 4, false, "2026-11-24T18:41:54.909Z");
+	events[0][0].is_received = true;
+	judge();
+	cr_expect_eq(said.rank, 1);
+	cr_expect_not(said.is_first_by_clock);
+	events[0][0].is_received = false;
+	events[1][0].is_received = true;
+	judge();
+	cr_expect_eq(said.rank, 0);
+	cr_expect_not(said.is_first_by_clock);
+}
+
 /* Steps 3 and 4 are bad, or one of them. */
 static void scaled(uint32_t n, double before, double behind)
 {
