@@ -263,26 +263,30 @@ static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 		groups[i]->id = ids[i];
 }
 
-static bool is_id_of_group(const struct cw_fr_dump *dump, int64_t id)
+/* A buffer may have lost all calls of a group, an open one among them. 0 or -ENOMEM. */
+static int count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *status)
 {
-	for (uint32_t g = 0; g < dump->n_groups; g++)
-		if (dump->groups[g].id == id || dump->groups[g].older_id == id)
-			return true;
-	return false;
-}
+	_cleanup_(freep) int64_t *known = calloc(2 * (size_t)dump->n_groups + 1, sizeof(*known));
+	size_t n = 0;
 
-/* A buffer may have lost all calls of a group, an open one among them. */
-static void count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *status)
-{
+	if (!known)
+		return -ENOMEM;
+	for (uint32_t g = 0; g < dump->n_groups; g++) {
+		known[n++] = dump->groups[g].id;
+		known[n++] = dump->groups[g].older_id;
+	}
+	qsort(known, n, sizeof(*known), compare_ids);
 	for (uint32_t i = 0; i < status->n / 2; i++) {
 		struct cw_fr_group g = { .has_status = false };
 		int64_t id;
 
-		if (!cw_value_int(status->items[2 * i], &id) || is_id_of_group(dump, id))
+		if (!cw_value_int(status->items[2 * i], &id) ||
+		    bsearch(&id, known, n, sizeof(*known), compare_ids))
 			continue;
 		take_status(&g, status->items[2 * i + 1]);
 		dump->n_open_unlisted += g.has_status && g.last_completed < g.last_enqueued;
 	}
+	return 0;
 }
 
 /* Status is kept of each group from its first call on: has this one, which lists none, a status? */
@@ -322,11 +326,10 @@ static int read_status(struct reader *r)
 		snprintf(key, sizeof(key), "%lld", (long long)dump->groups[g].id);
 		take_status(&dump->groups[g], cw_value_get(status, key));
 	}
-	if (status && status->type == CW_VALUE_DICT) {
-		count_open_unlisted(dump, status);
-		note_unused(dump, most);
-	}
-	return 0;
+	if (!status || status->type != CW_VALUE_DICT)
+		return 0;
+	note_unused(dump, most);
+	return count_open_unlisted(dump, status);
 }
 
 /*
@@ -381,7 +384,7 @@ static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_
 }
 
 /*
- * Another recorder than PyTorch's (torchcomms/hooks/fr of torchcomms 0.1) has one number for all
+ * Another recorder than PyTorch's (torchcomms: hooks/fr/FlightRecorder.cpp) has one number for all
  * calls, of whatever group and kind, from 0 on: a collective has number 0, or the numbers of all
  * groups together are one sequence.
  */
@@ -420,20 +423,6 @@ static void number_by_group(struct cw_fr_dump *dump)
 		}
 		op->coll_seq = g->highest_coll;
 	}
-}
-
-static void settle_numbers(struct cw_fr_dump *dump)
-{
-	if (!is_numbered_together(dump))
-		return;
-	if (dump->is_cut) {
-		dump->is_unnumbered = true;
-		dump->n_bad_entries += dump->n_ops;
-		dump->n_ops = 0;
-		return;
-	}
-	dump->is_renumbered = true;
-	number_by_group(dump);
 }
 
 /* Calls on groups that were destroyed are of the past, open or not. */
@@ -487,7 +476,10 @@ static int read_entries(struct reader *r)
 		dump->n_ops++;
 	}
 	drop_past(dump);
-	settle_numbers(dump);
+	dump->is_numbered_together = is_numbered_together(dump);
+	dump->is_renumbered = dump->is_numbered_together && !dump->is_cut;
+	if (dump->is_renumbered)
+		number_by_group(dump);
 	return 0;
 }
 

@@ -103,10 +103,10 @@ struct cw_fr_dump {
 	struct cw_fr_op *ops; /* by group, each group's in the order they were recorded */
 	uint32_t n_ops;
 	uint32_t n_bad_entries, n_unknown_ops, n_unknown_backends;
-	uint32_t n_open_unlisted; /* by pg_status, on groups that no entry tells of */
-	bool is_renumbered;       /* one counter had counted the calls of all groups */
-	bool is_unnumbered;       /* … and the first of them are not there: no entry is kept */
-	uint64_t n_extents;       /* while reading only */
+	uint32_t n_open_unlisted;  /* by pg_status, on groups that no entry tells of */
+	bool is_numbered_together; /* one counter has counted the calls of all groups */
+	bool is_renumbered;        /* … and the first of them are there: now it is as PyTorch's */
+	uint64_t n_extents;        /* while reading only */
 	char unknown_op[48], unknown_backend[24]; /* the first ones */
 	int64_t newest_ns;                        /* of all times; 0 = none */
 	/* cw_fr_snapshot()'s own. */

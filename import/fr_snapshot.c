@@ -53,8 +53,8 @@ struct merger {
 	struct comm_entry *comms; /* hash table, in order of appearance */
 	uint64_t places, places_max;
 	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
-	uint32_t n_earlier, n_before, n_of_old, n_unnumbered;
-	bool by_order, is_time_guessed, is_renumbered;
+	uint32_t n_earlier, n_before, n_of_old;
+	bool by_order, is_time_guessed, are_numbered_together;
 	bool has_noted_op, has_noted_backend, has_noted_version, has_noted_newer;
 };
 
@@ -590,15 +590,11 @@ static int add_notes(struct merger *m)
 		r = note_dumps(m);
 	if (r == 0)
 		r = note_silence(m);
-	if (r == 0 && m->is_renumbered)
-		r = note(m, "the recorder has one number for the calls of all groups: they are "
-			    "numbered anew, those of each group by themselves");
-	if (r == 0 && m->n_unnumbered)
+	if (r == 0 && m->are_numbered_together)
 		r = note(m,
-			 "the recorder has one number for the calls of all groups, and the first "
-			 "ones are not in %u dump%s: of %s no call can be compared",
-			 m->n_unnumbered, m->n_unnumbered == 1 ? "" : "s",
-			 m->n_unnumbered == 1 ? "it" : "them");
+			 "the recorder has one number for the calls of all groups: those of each "
+			 "are counted anew; calls of dumps that lack the first ones cannot be "
+			 "compared, and count as not read");
 	if (r == 0 && m->by_order)
 		r = note(m, "the order in which a rank made its calls is taken for that in which "
 			    "its device gets to them");
@@ -795,7 +791,6 @@ static void forget_ops(struct cw_fr_dump *dump)
 	dump->n_ops = 0;
 	for (uint32_t g = 0; g < dump->n_groups; g++)
 		dump->groups[g].n_ops = 0;
-	dump->is_unnumbered = true;
 }
 
 /* Where one recorder has numbered the calls of all groups together, the others have, too. */
@@ -803,18 +798,14 @@ static void settle_numbers(struct merger *m)
 {
 	struct cw_fr_set *set = m->set;
 
-	for (uint32_t s = 0; s < set->n_sources; s++) {
-		m->is_renumbered = m->is_renumbered || set->sources[s].dump.is_renumbered;
-		m->n_unnumbered += set->sources[s].dump.is_unnumbered;
-	}
-	for (uint32_t s = 0; s < set->n_sources; s++) {
+	for (uint32_t s = 0; s < set->n_sources; s++)
+		m->are_numbered_together =
+			m->are_numbered_together || set->sources[s].dump.is_numbered_together;
+	for (uint32_t s = 0; m->are_numbered_together && s < set->n_sources; s++) {
 		struct cw_fr_dump *dump = &set->sources[s].dump;
 
-		if ((!m->is_renumbered && !m->n_unnumbered) || dump->is_renumbered ||
-		    dump->is_unnumbered || !dump->n_ops)
-			continue;
-		forget_ops(dump);
-		m->n_unnumbered++;
+		if (!dump->is_renumbered && dump->n_ops)
+			forget_ops(dump);
 	}
 }
 

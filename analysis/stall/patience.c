@@ -302,10 +302,11 @@ static bool is_its_process(const struct matter *m, uint32_t rank)
 	return rank < m->snap->n_ranks && cw_snap_rank_shares_process(&m->snap->ranks[rank], m->w);
 }
 
-/* What the root gives the others to do; no member has it before the root has come. */
-static bool is_given(const struct cw_op *op)
+/* What its process, the root, gives the others to do: no member has it before that has come. */
+static bool gives(const struct matter *m, const struct cw_snap_comm *c, const struct cw_op *op)
 {
-	return op->kind == CW_OP_BROADCAST || op->kind == CW_OP_SCATTER;
+	return (op->kind == CW_OP_BROADCAST || op->kind == CW_OP_SCATTER) && op->root >= 0 &&
+	       (uint32_t)op->root < c->nranks && is_its_process(m, c->members[op->root].rank);
 }
 
 /* The root that others wait for: its is what they are to do next. */
@@ -314,13 +315,9 @@ static bool is_root(const struct matter *m)
 	const struct cw_snap_comm *c =
 		m->v->comm < m->snap->n_comms ? &m->snap->comms[m->v->comm] : NULL;
 
-	for (uint32_t i = 0; c && i < m->v->n_sides; i++) {
-		const struct cw_op *op = &m->v->sides[i].op;
-
-		if (m->v->sides[i].has_op && is_given(op) && op->root >= 0 &&
-		    (uint32_t)op->root < c->nranks)
-			return is_its_process(m, c->members[op->root].rank);
-	}
+	for (uint32_t i = 0; c && i < m->v->n_sides; i++)
+		if (m->v->sides[i].has_op && gives(m, c, &m->v->sides[i].op))
+			return true;
 	return false;
 }
 
@@ -346,10 +343,8 @@ static bool is_missed_in(const struct matter *m, const struct cw_snap_comm *c, u
 			continue;
 		if (other->known & CW_KNOWN_COMPLETED && other->coll_completed > entered)
 			return true;
-		if (!is_waited_in(op) || !cw_op_is_collective(op->kind) || op->coll_seq <= entered)
-			continue;
-		if (!is_given(op) || op->root < 0 || (uint32_t)op->root >= c->nranks ||
-		    !is_its_process(m, c->members[op->root].rank))
+		if (is_waited_in(op) && cw_op_is_collective(op->kind) && op->coll_seq > entered &&
+		    !gives(m, c, op))
 			return true;
 	}
 	return false;

@@ -56,8 +56,9 @@ static void say_lost(const struct cw_baseline_collected *said, bool is_complete)
 	fputc('\n', stderr);
 	if (is_complete && !said->waited)
 		fprintf(stderr,
-			"collwatch: rank %d did not wait to be read: its agent does not know "
-			"--complete, or has another $TMPDIR\n",
+			"collwatch: rank %d did not wait to be read, so numbers may be lost: its "
+			"agent is older than --complete, or does not see this $TMPDIR, as in a "
+			"container\n",
 			said->rank);
 }
 

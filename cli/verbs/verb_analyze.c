@@ -353,7 +353,9 @@ static int note_others(const struct analyze_args *args, struct cw_snapshot *snap
 	for (uint32_t i = 1; i < list->n && r == 0; i++) {
 		if (is_healthy(args, snap, &list->v[i]))
 			continue;
-		(void)snprintf(text, sizeof(text), "independent of it: %.480s", list->v[i].summary);
+		(void)snprintf(text, sizeof(text),
+			       "there is another fault, independent of this one: %.450s",
+			       list->v[i].summary);
 		r = cw_snapshot_add_note(snap, text);
 	}
 	return r;
