@@ -8,6 +8,8 @@
 #include "model/op.h"
 
 #define SITE_BYTES 256
+/* Of all that is joined. */
+#define LOOKS_MAX (1u << 24)
 
 /* The summaries of a record, by the op they belong to. */
 struct source {
@@ -38,33 +40,38 @@ static int grow(void **array, uint32_t *room, uint32_t wanted, size_t size)
 
 /* ---- communicators: joined by id and instance ---- */
 
-static int find_comm(struct cw_looks *l, const struct cw_rec_comm *e, uint32_t *ret)
+static int find_comm(struct cw_looks *l, const struct cw_numerics_comm *c, uint32_t *ret)
 {
-	uint32_t i = 0, room;
+	uint32_t i = 0;
 	int r;
 
-	while (i < l->n_comms && (l->comms[i].id != e->comm_id || l->instances[i] != e->instance))
+	while (i < l->n_comms && (l->comms[i].id != c->id || l->comms[i].instance != c->instance))
 		i++;
 	*ret = i;
 	if (i < l->n_comms) {
-		l->comms[i].is_uncounted |= !!(e->flags & CW_REC_COMM_UNCOUNTED);
+		l->comms[i].is_uncounted |= c->is_uncounted;
 		return 0;
 	}
-	room = l->room_comms;
-	r = grow((void **)&l->instances, &room, i + 1, sizeof(*l->instances));
-	if (r == 0)
-		r = grow((void **)&l->comms, &l->room_comms, i + 1, sizeof(*l->comms));
+	r = grow((void **)&l->comms, &l->room_comms, i + 1, sizeof(*l->comms));
 	if (r < 0)
 		return r;
-	l->instances[i] = e->instance;
-	l->comms[i] = (struct cw_numerics_comm){
+	l->comms[i] = *c;
+	l->comms[i].name = cw_arena_strdup(&l->texts, c->name ? c->name : "");
+	l->n_comms++;
+	return l->comms[i].name ? 0 : -ENOMEM;
+}
+
+static int find_recorded(struct cw_looks *l, const struct cw_rec_comm *e, uint32_t *ret)
+{
+	const struct cw_numerics_comm comm = {
 		.id = e->comm_id,
-		.name = cw_arena_strdup(&l->texts, e->name),
+		.instance = e->instance,
+		.name = e->name,
 		.nranks = e->nranks,
 		.is_uncounted = e->flags & CW_REC_COMM_UNCOUNTED,
 	};
-	l->n_comms++;
-	return l->comms[i].name ? 0 : -ENOMEM;
+
+	return find_comm(l, &comm, ret);
 }
 
 static const struct cw_rec_comm *comm_of(const struct cw_record *rec,
@@ -189,7 +196,7 @@ static int make_look(struct source *f, size_t i)
 	const struct cw_rec_summary *s = &f->summaries[i];
 	const struct cw_rec_comm *e = comm_of(f->record, s);
 	uint32_t comm = CW_NUMERICS_NONE;
-	int r = e ? find_comm(f->l, e, &comm) : 0;
+	int r = e ? find_recorded(f->l, e, &comm) : 0;
 
 	f->looks[i] = (struct cw_numerics_look){
 		.rank = f->l->n_ranks,
@@ -281,6 +288,91 @@ int cw_looks_add(struct cw_looks *l, struct cw_record *record, struct cw_looks_c
 	return r;
 }
 
+/* ---- what another has gathered ---- */
+
+static bool is_known(const struct cw_looks *l, int32_t rank)
+{
+	for (uint32_t i = 0; i < l->n_ranks && rank >= 0; i++)
+		if (l->ranks[i].rank == rank)
+			return true;
+	return false;
+}
+
+/* places: of each of its ranks the index here, CW_NUMERICS_NONE = not taken. */
+static int join_ranks(struct cw_looks *l, const struct cw_numerics_job *more, uint32_t *places)
+{
+	int r = grow((void **)&l->ranks, &l->room_ranks, l->n_ranks + more->n_ranks,
+		     sizeof(*l->ranks));
+
+	for (uint32_t i = 0; i < more->n_ranks && r == 0; i++) {
+		places[i] = is_known(l, more->ranks[i].rank) ? CW_NUMERICS_NONE : l->n_ranks;
+		if (places[i] != CW_NUMERICS_NONE)
+			l->ranks[l->n_ranks++] = more->ranks[i];
+	}
+	return r;
+}
+
+/* comms: of each of its communicators the index here plus 1, 0 = not met yet. */
+static int join_look(struct cw_looks *l, const struct cw_numerics_job *more,
+		     const struct cw_numerics_look *look, uint32_t *comms)
+{
+	struct cw_numerics_look *copy = &l->looks[l->n_looks];
+	uint32_t comm;
+	int r;
+
+	*copy = *look;
+	if (!comms[look->comm]) {
+		r = find_comm(l, &more->comms[look->comm], &comm);
+		if (r < 0)
+			return r;
+		comms[look->comm] = comm + 1;
+	}
+	copy->comm = comms[look->comm] - 1;
+	copy->site = look->site ? cw_arena_strdup(&l->texts, look->site) : NULL;
+	copy->carried = NULL;
+	if (look->site && !copy->site)
+		return -ENOMEM;
+	l->n_looks++;
+	return 0;
+}
+
+static int join_looks(struct cw_looks *l, const struct cw_numerics_job *more,
+		      const uint32_t *places)
+{
+	uint32_t *comms = calloc((size_t)more->n_comms + 1, sizeof(*comms));
+	int r = comms ? grow((void **)&l->looks, &l->room_looks, l->n_looks + more->n_looks,
+			     sizeof(*l->looks))
+		      : -ENOMEM;
+
+	for (uint32_t i = 0; i < more->n_looks && r == 0; i++) {
+		struct cw_numerics_look look = more->looks[i];
+
+		if (places[look.rank] == CW_NUMERICS_NONE)
+			continue;
+		look.rank = places[look.rank];
+		r = join_look(l, more, &look, comms);
+	}
+	free(comms);
+	return r;
+}
+
+int cw_looks_join(struct cw_looks *l, const struct cw_numerics_job *more, bool *ret_taken)
+{
+	uint32_t *places;
+	int r;
+
+	if (more->n_looks > LOOKS_MAX - l->n_looks || more->n_ranks > LOOKS_MAX - l->n_ranks)
+		return -E2BIG;
+	places = calloc((size_t)more->n_ranks + 1, sizeof(*places));
+	r = places ? join_ranks(l, more, places) : -ENOMEM;
+	if (r == 0)
+		r = join_looks(l, more, places);
+	for (uint32_t i = 0; i < more->n_ranks && r == 0 && ret_taken; i++)
+		ret_taken[i] = places[i] != CW_NUMERICS_NONE;
+	free(places);
+	return r;
+}
+
 struct cw_numerics_job cw_looks_job(const struct cw_looks *l)
 {
 	return (struct cw_numerics_job){
@@ -297,7 +389,6 @@ void cw_looks_fini(struct cw_looks *l)
 {
 	free(l->looks);
 	free(l->comms);
-	free(l->instances);
 	free(l->ranks);
 	cw_arena_fini(&l->texts);
 	*l = (struct cw_looks){ .looks = NULL };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tensor summaries of one job's flight records, as the judge of its numbers wants them
- * (analysis/numerics/numerics.h): records are added one by one, ranks that share a communicator
- * then share it here.
+ * The tensor summaries of one job's ranks, as the judge of its numbers wants them
+ * (analysis/numerics/numerics.h): flight records are added one by one, and what another has
+ * gathered so; ranks that share a communicator then share it here.
  *
  * A record keeps the last summaries of its rank and, for each device, the first tensor with NaN or
  * infinity. What the calls they belong to were (operator, time, call site) is known as long as the
@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/numerics/numerics.h"
@@ -21,7 +22,6 @@
 struct cw_looks {
 	struct cw_numerics_look *looks;
 	struct cw_numerics_comm *comms;
-	uint32_t *instances; /* per comm: tells those of one id apart */
 	struct cw_numerics_rank *ranks;
 	uint32_t n_looks, room_looks, n_comms, room_comms, n_ranks, room_ranks;
 	struct cw_arena texts;
@@ -38,6 +38,13 @@ struct cw_looks_count {
  * returns. 0 or -errno; after an error only cw_looks_fini() may follow.
  */
 int cw_looks_add(struct cw_looks *l, struct cw_record *record, struct cw_looks_count *ret);
+
+/*
+ * Adds the ranks of `more`, whose texts are copied, but those whose number is here already: of two
+ * that say they are one rank the first is believed. ret_taken, unless NULL: an entry of each rank
+ * of `more`. 0, -E2BIG or -ENOMEM; after an error only cw_looks_fini() may follow.
+ */
+int cw_looks_join(struct cw_looks *l, const struct cw_numerics_job *more, bool *ret_taken);
 
 /* All that were added; borrowed until the next is. */
 struct cw_numerics_job cw_looks_job(const struct cw_looks *l);

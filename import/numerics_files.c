@@ -110,7 +110,8 @@ static int find_process(struct finder *f, pid_t pid, int fd)
 	return find(f, cw_arena_strdup(f->arena, text), fd);
 }
 
-static bool is_of_job(int fd, const char *job)
+/* *ret_pid: whose record it is, as it knows itself: others may have it open, as its daemon has. */
+static bool is_of_job(int fd, const char *job, pid_t *ret_pid)
 {
 	char label[CW_JOB_LABEL_BYTES];
 	const struct cw_record_comm *comms;
@@ -124,6 +125,7 @@ static bool is_of_job(int fd, const char *job)
 	comms = cw_record_comms(rec, &n);
 	is_it = cw_job_label(cw_record_header(rec), comms, n, label) &&
 		(strcmp(label, job) == 0 || strcmp(cw_job_env_shown(label), job) == 0);
+	*ret_pid = (pid_t)cw_record_header(rec)->pid;
 	(void)cw_record_close(rec);
 	return is_it;
 }
@@ -134,7 +136,7 @@ static int on_process(pid_t pid, int fd, void *user)
 	struct stat st;
 
 	/* The owner of the file made it, whoever has it open. */
-	if (!is_of_job(fd, f->job) || fstat(fd, &st) < 0) {
+	if (!is_of_job(fd, f->job, &pid) || fstat(fd, &st) < 0) {
 		(void)close(fd);
 		return 0;
 	}
@@ -249,6 +251,7 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 		return err->text[0] ? r : cw_err_set(err, -r, "%s", strerror(-r));
 	}
 	input.is_living = f.is_living;
+	input.uid = f.job ? f.uid : -1;
 	input.looks = l.looks;
 	input.job = cw_looks_job(&input.looks);
 	*ret = input;

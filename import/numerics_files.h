@@ -18,7 +18,7 @@
 #include "model/arena.h"
 
 struct cw_numerics_source {
-	const char *path; /* "process 812" of a living one */
+	const char *path; /* "process 812" of a living one, "process 812 on node-b" */
 	int32_t rank, pid;
 	int32_t world_size; /* -1 = the rank does not say */
 	bool has_summaries; /* the agent looked at tensors at all */
@@ -32,9 +32,11 @@ struct cw_numerics_input {
 	struct cw_numerics_job job;
 	struct cw_numerics_source *sources; /* n_ranks of the job */
 	bool is_living;                     /* some are of processes, which go on meanwhile */
+	int64_t uid;                        /* whose job was found by its name; -1 = none was */
 	uint32_t n_left_out;                /* ranks that had no place in a bundle */
-	struct cw_looks looks;              /* what the job points to */
-	struct cw_arena arena;              /* the rest */
+	const char *silent;    /* nodes that were asked in vain, as text; NULL = none */
+	struct cw_looks looks; /* what the job points to */
+	struct cw_arena arena; /* the rest */
 };
 
 /*

@@ -35,7 +35,8 @@ struct cw_numerics_look {
 
 struct cw_numerics_comm {
 	uint64_t id;
-	const char *name; /* may be empty; borrowed */
+	uint32_t instance; /* tells those of one id apart, on all members alike */
+	const char *name;  /* may be empty; borrowed */
 	uint32_t nranks;
 	bool is_uncounted; /* calls have no numbers that the members share */
 };

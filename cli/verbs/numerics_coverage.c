@@ -39,6 +39,8 @@ char *numerics_coverage_text(const struct cw_numerics_input *in,
 	if (in->n_left_out)
 		cw_text_append(buf, len, "; %u rank%s had no place in the bundle", in->n_left_out,
 			       plural(in->n_left_out));
+	if (in->silent && (world_size <= 0 || (uint32_t)world_size > in->job.n_ranks))
+		cw_text_append(buf, len, "; no answer from %s", in->silent);
 	if (n_dropped)
 		cw_text_append(buf, len, "; %" PRIu64 " tensor%s left out for want of a place",
 			       n_dropped, n_dropped == 1 ? " was" : "s were");

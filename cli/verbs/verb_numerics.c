@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cli/ask_options.h"
+#include "cli/control.h"
 #include "cli/options.h"
 #include "cli/terminal/pager.h"
 #include "cli/terminal/progress_bar.h"
@@ -21,6 +22,7 @@
 #include "cli/verbs/numerics_coverage.h"
 #include "cli/verbs/numerics_doc.h"
 #include "cli/verbs/numerics_modules.h"
+#include "cli/verbs/numerics_nodes.h"
 #include "cli/verbs/numerics_traced.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
@@ -35,7 +37,7 @@
 /* Of a job that runs. */
 #define MOST_READINGS 5u
 
-enum { OPT_JSON = 256, OPT_UID, OPT_TRACE_STEPS };
+enum { OPT_UID = 256, OPT_TRACE_STEPS };
 
 struct numerics_args {
 	char **paths; /* what collwatch.torch wrote of modules and operators comes last */
@@ -43,7 +45,8 @@ struct numerics_args {
 	uint64_t last;
 	int64_t uid; /* -1 = whoever has that job */
 	struct numerics_steps traced;
-	bool json, no_pager;
+	struct cw_ask_options ask;
+	bool no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -53,10 +56,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &args->no_pager;
-		return 0;
-	case OPT_JSON:
-		args->json = true;
+		state->child_inputs[0] = &args->ask;
+		state->child_inputs[1] = &args->no_pager;
 		return 0;
 	case OPT_TRACE_STEPS:
 		if (numerics_steps_parse(arg, &args->traced) < 0)
@@ -102,17 +103,16 @@ const struct argp cw_argp_numerics = {
 			  0 },
 			{ "uid", OPT_UID, "UID", 0,
 			  "The job of this user, where several have one of that name", 0 },
-			{ "json", OPT_JSON, NULL, 0, "Print a document", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
-	.children = cw_pager_children,
+	.children = cw_ask_paged_children,
 	.args_doc =
 		"RECORD... [FILE...]\nPID... [FILE...]\nJOB [FILE...]\nBUNDLE [FILE...]\nFILE...",
 	.doc = "Say what the tensor summaries in a job's flight records show: the first NaN or "
 	       "infinity, numbers near infinity, results that differ between ranks.\v"
 	       "Of a JOB that is running, the processes on this host are looked at which the caller "
-	       "may look at. A BUNDLE is the directory of an incident, whose leader kept what its "
+	       "may look at, and where a daemon is here those that daemons have on other nodes. A BUNDLE is the directory of an incident, whose leader kept what its "
 	       "node's ranks had. FILEs are those that collwatch.torch wrote "
 	       "of modules and operators; beside records they tell whose gradients a call carried. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
 	       "status: 0 nothing to look at, 2 something is, 3 nothing was looked at.",
@@ -233,6 +233,33 @@ static void on_file(void *user, uint32_t done, uint32_t total)
 	cw_progress_bar_at(bar, done, NULL);
 }
 
+/* r: of what was looked for on this host. Of a job, or of nothing else, there may be more. */
+static int ask_nodes(const struct numerics_args *args, int r, struct cw_numerics_input *in,
+		     struct cw_err *err)
+{
+	const struct numerics_nodes nodes = {
+		.control = cw_control_path(args->ask.control),
+		.job = args->paths[0],
+		.uid = args->uid,
+		.is_quiet = args->ask.json,
+	};
+	struct cw_err of_nodes = { "" };
+	int more;
+
+	if ((r == 0 && in->uid < 0) || (r < 0 && (r != -ENOENT || strchr(nodes.job, '/'))))
+		return r;
+	if (r < 0)
+		*in = (struct cw_numerics_input){ .uid = -1 };
+	more = numerics_nodes_add(&nodes, in, &of_nodes);
+	if (more < 0 && !*of_nodes.text)
+		(void)cw_err_set(&of_nodes, -more, "%s", strerror(-more));
+	if (more < 0)
+		*err = of_nodes;
+	if (more < 0 || in->job.n_ranks)
+		return more;
+	return r;
+}
+
 static int read_all(const struct numerics_args *args, struct cw_numerics_input *in,
 		    struct cw_err *err)
 {
@@ -245,10 +272,10 @@ static int read_all(const struct numerics_args *args, struct cw_numerics_input *
 				  args->paths[0]);
 	if (numerics_bundle_is(args->paths[0]))
 		return numerics_bundle_read(args->paths[0], in, err);
-	cw_progress_bar_begin(&bar, "files", args->n_records, args->json);
+	cw_progress_bar_begin(&bar, "files", args->n_records, args->ask.json);
 	r = cw_numerics_files_read(args->paths, args->n_records, args->uid, &watch, in, err);
 	cw_progress_bar_end(&bar);
-	return r;
+	return args->n_records == 1 ? ask_nodes(args, r, in, err) : r;
 }
 
 static int out_of_memory(void)
@@ -376,9 +403,9 @@ static int say_of_modules(const struct numerics_args *args)
 
 	if (read_modules(args, &m) != CW_EXIT_OK)
 		return CW_EXIT_ERROR;
-	if (args->json && print_json(modules_doc(args, &m)) != CW_EXIT_OK)
+	if (args->ask.json && print_json(modules_doc(args, &m)) != CW_EXIT_OK)
 		return CW_EXIT_ERROR;
-	if (!args->json)
+	if (!args->ask.json)
 		show_modules(args, &m);
 	return status_of_modules(&m);
 }
@@ -411,11 +438,11 @@ static int say_of_records(const struct numerics_args *args)
 		return r;
 	if (has_modules && numerics_buckets_tell(&in, &said, &m.lines) < 0)
 		return out_of_memory();
-	if (args->json && print_json(whole_doc(args, &in, &said, &m)) != CW_EXIT_OK)
+	if (args->ask.json && print_json(whole_doc(args, &in, &said, &m)) != CW_EXIT_OK)
 		return CW_EXIT_ERROR;
-	if (!args->json)
+	if (!args->ask.json)
 		show_text(args, &in, &said);
-	if (!args->json && has_modules)
+	if (!args->ask.json && has_modules)
 		show_modules(args, &m);
 	if (cw_numerics_is_alarming(&said))
 		return CW_EXIT_HANG;

@@ -9,6 +9,8 @@
 #include "common/json/json_whole.h"
 #include "daemon/control/control_mute.h"
 #include "daemon/control/ops_doc.h"
+#include "daemon/control/summaries_doc.h"
+#include "identity/job_id.h"
 #include "proto/messages.h"
 #include "report/incident_filter.h"
 
@@ -16,6 +18,8 @@
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 #define MAX_LIST (MAX_JSON - 1024)
 #define MAX_LISTED 4096
+/* Of a page, at most: the loop has time for these. */
+#define SUMMARIES_RANKS 8u
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
@@ -25,15 +29,20 @@ static void fail(struct cw_control_answer *a, uint32_t code, const char *text)
 	(void)snprintf(a->error, sizeof(a->error), "%s", text);
 }
 
-/* Takes doc. */
-static void succeed(struct cw_control_answer *a, json_t *doc)
+/* Takes doc; its numbers are written with so many digits. */
+static void succeed_with(struct cw_control_answer *a, json_t *doc, int digits)
 {
-	a->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
+	a->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
 	json_decref(doc);
 	if (!a->json)
 		fail(a, CODE_ERROR, "the daemon is out of memory");
 	else if (strlen(a->json) > MAX_JSON)
 		fail(a, CODE_ERROR, "the answer does not fit a message");
+}
+
+static void succeed(struct cw_control_answer *a, json_t *doc)
+{
+	succeed_with(a, doc, 10);
 }
 
 static void do_status(const struct cw_control_source *s, const struct cw_caller *caller,
@@ -158,13 +167,68 @@ static void do_mute(const struct cw_control_source *s, const struct cw_caller *c
 		fail(a, answer.code, answer.error);
 }
 
+/* Which jobs of that name have summaries here: whoever asks goes on with a page of one. */
+static void do_summaries_jobs(const struct cw_control_source *s, const struct cw_caller *caller,
+			      const char *name, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+	json_t *jobs;
+
+	s->status(&source, s->user);
+	jobs = cw_summaries_doc_jobs(source.ranks, s->node_name, caller, name);
+	succeed(a, json_pack("{s:s, s:s, s:o}", "schema", "collwatch.summaries_jobs/1", "node",
+			     s->node_name, "jobs", jobs));
+}
+
+/* As many ranks as fit a message, from the `first` on. */
+static void do_summaries_page(const struct cw_control_source *s, const struct cw_job_id *job,
+			      json_int_t first, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+
+	s->status(&source, s->user);
+	for (uint32_t n = SUMMARIES_RANKS; n > 0; n /= 2) {
+		struct cw_summaries_page page = { .first = (uint32_t)first, .n = n };
+
+		cw_control_answer_fini(a);
+		succeed_with(a,
+			     cw_summaries_doc(source.ranks, s->node_name,
+					      cw_clock_wall_ns(source.clock), job, &page),
+			     CW_CONTROL_EXACT);
+		if (!a->json || a->code == CODE_OK)
+			break;
+	}
+}
+
+static void do_summaries(const struct cw_control_source *s, const struct cw_caller *caller,
+			 const json_t *arguments, struct cw_control_answer *a)
+{
+	const char *label = json_string_value(json_object_get(arguments, "job"));
+	const char *node = json_string_value(json_object_get(arguments, "node"));
+	json_int_t uid = json_integer_value(json_object_get(arguments, "uid"));
+	json_int_t first = json_integer_value(json_object_get(arguments, "first"));
+	struct cw_job_id job;
+
+	if (!label)
+		fail(a, CODE_ERROR, "summaries: the job is missing");
+	else if (!node)
+		do_summaries_jobs(s, caller, label, a);
+	else if (strcmp(node, s->node_name) != 0)
+		fail(a, CODE_NO_DATA, "this node does not reach the one that was asked for");
+	else if (uid < 0 || uid > UINT32_MAX || !cw_caller_may_see(caller, (uint32_t)uid) ||
+		 first < 0 || first > UINT32_MAX || cw_job_id_make((uint32_t)uid, label, &job) < 0)
+		fail(a, CODE_NO_DATA, "no such job here");
+	else
+		do_summaries_page(s, &job, first, a);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(const struct cw_control_source *s, const struct cw_caller *caller,
 		    const json_t *arguments, struct cw_control_answer *a);
 } verbs[] = {
 	{ "status", do_status }, { "ops", do_ops },   { "incidents", do_incidents },
-	{ "report", do_report }, { "mute", do_mute },
+	{ "report", do_report }, { "mute", do_mute }, { "summaries", do_summaries },
 };
 
 void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,

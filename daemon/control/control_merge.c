@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first answer with content is the document; lists of incidents are joined and sorted by time,
- * everything else is as the first who knows says it. Nodes that did not answer are named in the
- * result. Where memory runs out it is an error: an answer without what is missing would look whole.
+ * those of jobs one after the other, everything else is as the first who knows says it. Nodes that
+ * did not answer are named in the result. Where memory runs out it is an error: an answer without
+ * what is missing would look whole.
  */
 #include "daemon/control/control_merge.h"
 
@@ -15,6 +16,8 @@
 /* As for one node's list: what fits a message, and no more entries than anybody reads. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
 #define MAX_INCIDENTS 4096u
+/* Each of some 250 bytes. */
+#define MAX_JOBS 1024u
 /* What nodes say of those they left out is added up; nonsense is not. */
 #define MAX_LEFT_OUT 1000000000
 
@@ -116,6 +119,19 @@ static void sort_incidents(struct cw_merge *m)
 	free(entries);
 }
 
+/* ---- jobs ---- */
+
+/* Which node has some: more of them than this nobody could ask one by one. */
+static void add_jobs(struct cw_merge *m, const json_t *more)
+{
+	json_t *list = json_object_get(m->doc, "jobs"), *entry;
+	size_t i;
+
+	json_array_foreach (more, i, entry)
+		if (json_array_size(list) < MAX_JOBS)
+			(void)json_array_append(list, entry);
+}
+
 /* ---- all verbs ---- */
 
 static void note_failures(struct cw_merge *m, unsigned before)
@@ -157,6 +173,14 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 	switch (m->verb) {
 	case CW_MERGE_INCIDENTS:
 		add_incidents(m, doc);
+		return false;
+	case CW_MERGE_SUMMARIES:
+		/* Nothing was known here where one node alone is asked. */
+		if (!m->doc) {
+			take_first(m, doc);
+			return true;
+		}
+		add_jobs(m, json_object_get(doc, "jobs"));
 		return false;
 	case CW_MERGE_MUTE:
 		if (!m->doc)
@@ -268,6 +292,7 @@ static void name_silent(struct cw_merge *m)
 
 void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 {
+	int digits = m->verb == CW_MERGE_SUMMARIES ? CW_CONTROL_EXACT : 10;
 	unsigned failures = cw_json_failures();
 
 	if (m->verb == CW_MERGE_INCIDENTS)
@@ -277,7 +302,7 @@ void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 	tell_not_asked(m);
 	if (m->doc) {
 		free(m->answer.json);
-		m->answer.json = cw_json_write(m->doc, JSON_COMPACT | JSON_REAL_PRECISION(10));
+		m->answer.json = cw_json_write(m->doc, JSON_COMPACT | JSON_REAL_PRECISION(digits));
 	}
 	note_failures(m, failures);
 	if (m->is_short || (m->doc && !m->answer.json)) {

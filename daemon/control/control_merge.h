@@ -16,6 +16,7 @@ enum cw_merge_verb {
 	CW_MERGE_REPORT,
 	CW_MERGE_MUTE,
 	CW_MERGE_STACKS,
+	CW_MERGE_SUMMARIES,
 	CW_MERGE__MAX,
 };
 

@@ -226,10 +226,25 @@ static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *call
 	}
 }
 
+/* Of one node, where it is named; else who has the job. */
+static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_answer *local,
+			   struct plan *p)
+{
+	const char *node = json_string_value(json_object_get(p->arguments, "node"));
+
+	if (!node)
+		return local->code == CODE_OK;
+	p->is_for_one = true;
+	return local->code == CODE_NO_DATA && strlen(node) < sizeof(p->node) &&
+	       snprintf(p->node, sizeof(p->node), "%s", node) > 0 &&
+	       cw_transport_is_alive(n->config.transport, p->node);
+}
+
 static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller,
 		      const struct cw_control_answer *local, struct plan *p)
 {
-	static const char *const names[CW_MERGE__MAX] = { "incidents", "report", "mute", "stacks" };
+	static const char *const names[CW_MERGE__MAX] = { "incidents", "report", "mute", "stacks",
+							  "summaries" };
 	unsigned verb = 0;
 
 	while (verb < CW_MERGE__MAX && strcmp(names[verb], p->name) != 0)
@@ -247,6 +262,8 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 		return plan_mute(p, local);
 	case CW_MERGE_STACKS:
 		return plan_stacks(n, caller, p);
+	case CW_MERGE_SUMMARIES:
+		return plan_summaries(n, local, p);
 	default:
 		return false;
 	}
@@ -374,21 +391,23 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 	json_decref(arguments);
 }
 
-static bool has_time(struct cw_control_nodes *n)
+static bool has_time(struct cw_control_nodes *n, const struct cw_msg_node_request *ask)
 {
+	bool is_long = strcmp(ask->verb, "summaries") == 0;
 	int64_t now = cw_clock_now_ns(n->config.clock);
 
 	if (now - n->second_ns >= CW_NS_PER_S) {
 		n->second_ns = now;
 		n->answered = 0;
 	}
-	return n->answered++ < CW_CONTROL_NODES_PER_S;
+	n->answered += is_long ? CW_CONTROL_NODES_SUMMARIES : 1;
+	return n->answered <= CW_CONTROL_NODES_PER_S;
 }
 
 bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 			      const struct cw_message *msg)
 {
-	static const char *const served[] = { "incidents", "report", "mute" };
+	static const char *const served[] = { "incidents", "report", "mute", "summaries" };
 	const struct cw_msg_node_request *ask = &msg->node_request;
 	struct cw_caller caller = { .uid = ask->uid, .sees_all = ask->sees_all, .node = from };
 	struct cw_control_answer answer = { .code = CODE_ERROR,
@@ -396,7 +415,7 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 
 	if (msg->type != CW_MSG_NODE_REQUEST)
 		return false;
-	if (!has_time(n)) {
+	if (!has_time(n, ask)) {
 		reply(n, from, ask->id, &answer);
 		return true;
 	}

@@ -9,6 +9,7 @@
  *	           nodes; others mute only where this node is known to have ranks of the job or
  *	           to lead it
  *	stacks     the job's leader; where nobody here knows the job, all living peers
+ *	summaries  all living peers, who has the job; then one node, for a page of it
  *
  * At most CW_PEER_QUERY_MAX questions are under way, one of a user (of who sees all, any number of
  * them). Others wait for CW_CONTROL_NODES_PLACE_MS; then the answer is this node's, and says that
@@ -32,6 +33,8 @@ struct cw_control_nodes;
 
 /* Answers for other nodes, in a second; beyond it they are told to come again. */
 #define CW_CONTROL_NODES_PER_S 32u
+/* One for tensor summaries takes as long as so many others. */
+#define CW_CONTROL_NODES_SUMMARIES 8u
 /* How long a question waits for a place, and then for the others' answers; the command line waits a
  * little longer. */
 #define CW_CONTROL_NODES_PLACE_MS 4000u

@@ -116,6 +116,7 @@ static json_t *comm_doc(const struct cw_numerics_comm *c)
 	int bad = 0;
 
 	bad |= json_object_set_new(doc, "id", cw_json_hex(c->id));
+	bad |= json_object_set_new(doc, "instance", json_integer(c->instance));
 	bad |= json_object_set_new(doc, "name", cw_json_text(c->name ? c->name : ""));
 	bad |= json_object_set_new(doc, "nranks", json_integer(c->nranks));
 	bad |= json_object_set_new(doc, "counted", json_boolean(!c->is_uncounted));
@@ -310,6 +311,10 @@ static int read_comms(const json_t *list, struct cw_arena *arena, struct cw_nume
 		    !read_int(json_object_get(doc, "nranks"), 0, UINT32_MAX, &n))
 			return bad_doc(err, "a communicator that is none");
 		comms[i].nranks = (uint32_t)n;
+		/* Older ones do not say; no two of one document are one. */
+		comms[i].instance = read_int(json_object_get(doc, "instance"), 0, UINT32_MAX, &n)
+					    ? (uint32_t)n
+					    : (uint32_t)i;
 		comms[i].is_uncounted = json_is_false(json_object_get(doc, "counted"));
 		comms[i].name = text_of(arena, cw_json_str(doc, "name", ""));
 		if (!comms[i].name)

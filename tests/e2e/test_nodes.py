@@ -5,8 +5,12 @@ are each other's peers, one receiver of alerts, a rank of the job on each node."
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
+from agent_lib import has_kernels
+from built import COLLWATCH, TRAIN_LOOP_PY
 from job import stop_outside_nccl
 from waiting import expect, wait_until
 
@@ -105,3 +109,52 @@ def test_every_node_answers_for_all_and_the_next_leader_tells_nothing_again(clus
     expect([c["rank"] for c in told["culprits"]] == [culprit], told)
     wait_until(lambda: "went out before" in heir.log(), "it is not sent: " + heir.log())
     expect(cluster.receiver.count(key) == 1, cluster.receiver.posts)
+
+
+def numbers_of(node, job, *words):
+    """As somebody on a host of the node's on which no rank is."""
+    return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", COLLWATCH, "numerics", job, "--control",
+                           node.control, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+
+
+def numbers_doc(node, job):
+    """As a document; of nothing, where the daemon has seen no summaries yet."""
+    done = numbers_of(node, job, "--json")
+    return json.loads(done.stdout) if done.stdout else {"ranks": []}
+
+
+@pytest.mark.root  # to see no processes but one's own
+def test_the_numbers_of_a_job_on_all_nodes_are_asked_for_at_one(cluster):
+    if not has_kernels():
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    label = f"everywhere-{os.getpid()}"
+    # More on a node than an answer has room for.
+    job = cluster.job(label, 9 * cluster.n,
+                      ["--steps", "0", "--step-ms", "20", "--log-every", "0", "--fault", "feed-nan", "--fault-rank", "20",
+                       "--fault-step", "3"],
+                      program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"})
+    asked, others = cluster.nodes[0], cluster.nodes[1:]
+    whole = lambda: [r for r in numbers_doc(asked, label)["ranks"] if r["kept"] > 100]
+    wait_until(lambda: len(whole()) == 27, lambda: f"all are there: {numbers_of(asked, label)}")
+    for rank in job.ranks:  # what they say does not change any more
+        rank.send_signal(signal.SIGSTOP)
+    done = numbers_of(asked, label)
+    expect(done.returncode == 2 and "rank 20 was the first to feed 1 NaN" in done.stdout, done)
+    doc = numbers_doc(asked, label)
+    expect(sorted(r["rank"] for r in doc["ranks"]) == list(range(27)), doc)
+    where = {r["rank"]: r["record"] for r in doc["ranks"]}
+    expect(where[20] == f"process {job.ranks[20].pid} on {others[1].name}" and where[0].endswith(" on " + asked.name), where)
+    # With its own ranks read here it says the same.
+    here = asked.ask("numerics", label, "--json", check=False)
+    expect(json.loads(here.stdout)["firsts"] == doc["firsts"], f"{doc['firsts']}, not: {here.stdout}")
+    none = asked.ask("numerics", label, uid=4321, check=False)
+    expect(none.returncode == 1 and "no process of a job of that name" in none.stderr, none)
+    # Who does not answer is named; the others are told of.
+    others[1].send(signal.SIGSTOP)
+    try:
+        done = wait_until(lambda: (d := numbers_of(asked, label)).stdout and d, "an answer")
+        expect("18 of 27 ranks, " in done.stdout and f"; no answer from {others[1].name}" in done.stdout, done)
+        expect("the first to feed" not in done.stdout and "NaN" in done.stdout, done)
+    finally:
+        others[1].send(signal.SIGCONT)

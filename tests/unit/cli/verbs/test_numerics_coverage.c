@@ -22,7 +22,11 @@ Test(numerics_coverage, of_how_much_was_looked_at)
 	cr_expect_eq(strncmp(numerics_coverage_text(&in, &said, buf, sizeof(buf)),
 			     "1 of 8 ranks, 1 call, ", 22),
 		     0, "%s", buf);
-	sources[0].world_size = 2;
+	in.silent = "node-b";
+	cr_expect_not_null(strstr(numerics_coverage_text(&in, &said, buf, sizeof(buf)),
+				  "; no answer from node-b; 1 tensor"),
+			   "%s", buf);
+	sources[0].world_size = 2; /* all are here: that node has nothing to add */
 	in.job.n_ranks = 2;
 	sources[0].n_dropped = 0;
 	said.n_replicas_checked = 41;

@@ -427,3 +427,20 @@ Test(control, socket_answers_one_request_a_turn_and_all_of_them_in_the_end)
 	cw_control_socket_free(s);
 	event_base_free(base);
 }
+
+Test(control, summaries_are_of_this_node_and_of_ones_own_jobs)
+{
+	json_t *doc = ask(&owner, "summaries", "{\"job\":\"job-1\"}", 0);
+
+	cr_expect_str_eq(json_string_value(json_object_get(doc, "node")), "node-a");
+	cr_expect_eq(json_array_size(json_object_get(doc, "jobs")), 0, "its ranks have none");
+	json_decref(doc);
+	(void)ask(&owner, "summaries", "{}", 1);
+	(void)ask(&owner, "summaries", "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-b\"}", 3);
+	(void)ask(&other, "summaries", "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-a\"}", 3);
+	(void)ask(&owner, "summaries",
+		  "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-a\",\"first\":-1}", 3);
+	doc = ask(&owner, "summaries", "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-a\"}", 0);
+	cr_expect_eq(json_array_size(json_object_get(doc, "ranks")), 0);
+	json_decref(doc);
+}

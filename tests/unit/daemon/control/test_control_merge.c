@@ -190,3 +190,26 @@ Test(control_merge, a_refusal_of_the_leader_is_passed_on)
 	cr_assert_eq(answer.code, 1);
 	cr_assert_str_eq(answer.error, "b: no");
 }
+
+Test(control_merge, who_has_a_job_becomes_one_list)
+{
+	begin(CW_MERGE_SUMMARIES, 0, "{\"node\":\"a\",\"jobs\":[{\"node\":\"a\"}]}", "");
+	cr_assert_not(add("b", 0, "{\"node\":\"b\",\"jobs\":[{\"node\":\"b\"},{\"node\":\"b\"}]}"));
+	cr_assert_not(add("c", 0, "{\"jobs\":7}"));
+	cr_assert_not(cw_control_merge_add(&m, "silent-one", NULL));
+	end();
+	cr_assert_eq(answer.code, 0);
+	cr_expect_eq(json_array_size(json_object_get(doc, "jobs")), 3);
+	cr_expect_str_eq(json_string_value(json_object_get(doc, "node")), "a", "who was asked");
+	cr_expect_eq(json_array_size(json_object_get(doc, "silent")), 1);
+}
+
+Test(control_merge, a_page_is_as_the_one_node_says_it)
+{
+	begin(CW_MERGE_SUMMARIES, 3, NULL, "elsewhere");
+	cr_assert(add("b", 0, "{\"ranks\":[],\"mean\":0.10000000000000002}"));
+	end();
+	cr_assert_eq(answer.code, 0);
+	cr_expect_not_null(json_object_get(doc, "ranks"));
+	cr_expect_eq(json_real_value(json_object_get(doc, "mean")), 0.10000000000000002);
+}

@@ -72,7 +72,7 @@ static void on_answer(struct cw_control_answer *a, void *user)
 }
 
 /* Of this node: an empty list, or that it does not know. */
-static bool ask(unsigned user, const char *verb)
+static bool ask_with(unsigned user, const char *verb, const char *arguments)
 {
 	const struct cw_caller caller = { .uid = 5000 + user };
 	bool is_list = strcmp(verb, "incidents") == 0;
@@ -85,10 +85,15 @@ static bool ask(unsigned user, const char *verb)
 	if (!is_list)
 		(void)snprintf(local.error, sizeof(local.error), "not here");
 	is_asked =
-		cw_control_nodes_ask(nodes, &caller, verb, "{}",
+		cw_control_nodes_ask(nodes, &caller, verb, arguments,
 				     strcmp(verb, "stacks") ? &local : NULL, on_answer, &got[user]);
 	cw_control_answer_fini(&local);
 	return is_asked;
+}
+
+static bool ask(unsigned user, const char *verb)
+{
+	return ask_with(user, verb, "{}");
 }
 
 static void pass(double seconds)
@@ -172,4 +177,19 @@ Test(control_nodes, a_users_second_question_waits_for_the_first_one)
 	pass(6);
 	cr_assert_eq(got[1].n, 1);
 	cr_expect_null(json_object_get(got[1].doc, "not_asked"));
+}
+
+Test(control_nodes, tensor_summaries_are_asked_of_the_node_that_is_named)
+{
+	char arguments[128];
+
+	cr_assert_not(ask(0, "summaries"), "this node could not say who has the job");
+	cr_assert_not(ask_with(0, "summaries", "{\"node\":\"nobody\"}"));
+	(void)snprintf(arguments, sizeof(arguments), "{\"node\":\"%s\"}",
+		       cw_transport_self(c.nodes[1].transport));
+	cr_assert(ask_with(0, "summaries", arguments));
+	pass(7);
+	cr_assert_eq(got[0].n, 1, "an answer comes, whatever that node does");
+	cr_expect_eq(got[0].code, 3);
+	cr_expect_not_null(strstr(got[0].error, "could not be asked"), "%s", got[0].error);
 }

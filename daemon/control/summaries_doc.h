@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * collwatch.summaries/1 of what this node has of a job: the last tensor summaries of its ranks
+ * here, dead ones' included whom nobody has replaced, page by page; and which jobs of a name there
+ * are.
+ *
+ * Loop thread only; reads memory, does not block: some 2 ms for each rank of a page, and as long
+ * again to write it.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "daemon/control/status_doc.h"
+#include "daemon/node/node.h"
+#include "identity/job_id.h"
+
+/*
+ * Ranks in the order in which they registered: `n` of them from the `first` on. Ranks that end
+ * between two pages move to the end.
+ */
+struct cw_summaries_page {
+	uint32_t first, n;
+	uint32_t n_looks;    /* set: how many are in it */
+	uint32_t n_left_out; /* … and ranks behind it */
+};
+
+/* New reference; NULL = out of memory. node NULL: as of a node without ranks. */
+json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name, int64_t wall_ns,
+			 const struct cw_job_id *job, struct cw_summaries_page *page);
+
+/*
+ * Jobs that people know by this name (their label, or its part that they gave), have summaries here
+ * and may be seen by the caller: an array of objects with `node`, `job` (the label) and `uid`. New
+ * reference; NULL = out of memory.
+ */
+json_t *cw_summaries_doc_jobs(const struct cw_node *node, const char *node_name,
+			      const struct cw_caller *caller, const char *name);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What two nodes have gathered of one job, made one. */
+#include "digest/looks.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+static struct cw_looks looks;
+
+static void tear_down(void)
+{
+	cw_looks_fini(&looks);
+}
+
+TestSuite(looks, .fini = tear_down);
+
+/* Two communicators of one id, as a job that was started again has, and one that nobody used. */
+static const struct cw_numerics_comm comms[] = {
+	{ .id = 0x66, .name = "unused", .nranks = 4 },
+	{ .id = 0x77, .instance = 1, .name = "dp", .nranks = 4 },
+	{ .id = 0x77, .instance = 2, .name = "dp", .nranks = 4 },
+};
+
+/* Of rank `rank`, who fed on the communicators `first` and `second`, from the site. */
+static int join(int32_t rank, uint32_t first, uint32_t second, const char *site, bool *taken)
+{
+	struct cw_numerics_look own[] = {
+		{ .comm = first, .order = 1, .seq = 7, .site = site, .abs_max = (double)rank },
+		{ .comm = second, .order = 2, .seq = 8 },
+	};
+	const struct cw_numerics_rank ranks[] = { { .rank = rank, .is_whole = true } };
+	const struct cw_numerics_job more = { own, 2, comms, 3, ranks, 1 };
+
+	return cw_looks_join(&looks, &more, taken);
+}
+
+Test(looks, ranks_of_two_nodes_share_a_communicator_by_its_id_and_instance)
+{
+	char site[] = "train.py:9";
+	struct cw_numerics_job job;
+	bool taken = false;
+
+	cr_assert_eq(join(0, 2, 1, NULL, &taken), 0);
+	cr_assert(taken);
+	cr_assert_eq(join(5, 1, 2, site, NULL), 0);
+	memset(site, 'x', sizeof(site) - 1);
+	job = cw_looks_job(&looks);
+	cr_assert_eq(job.n_ranks, 2);
+	cr_expect_eq(job.ranks[1].rank, 5);
+	cr_expect(job.ranks[1].is_whole);
+	cr_assert_eq(job.n_comms, 2, "none is kept that nobody used");
+	cr_assert_eq(job.n_looks, 4);
+	cr_expect_eq(job.looks[2].rank, 1);
+	cr_expect_eq(job.looks[2].comm, job.looks[1].comm);
+	cr_expect_eq(job.looks[3].comm, job.looks[0].comm);
+	cr_expect_neq(job.looks[2].comm, job.looks[3].comm);
+	cr_expect_eq(job.comms[job.looks[2].comm].instance, 1);
+	cr_expect_str_eq(job.comms[job.looks[2].comm].name, "dp");
+	cr_expect_str_eq(job.looks[2].site, "train.py:9", "copied");
+	cr_expect_null(job.looks[3].site);
+}
+
+Test(looks, of_two_that_say_they_are_one_rank_the_first_is_believed)
+{
+	bool taken = true;
+
+	cr_assert_eq(join(3, 1, 1, "first", NULL), 0);
+	cr_assert_eq(join(3, 1, 1, "second", &taken), 0);
+	cr_expect_not(taken);
+	cr_assert_eq(looks.n_ranks, 1);
+	cr_assert_eq(looks.n_looks, 2);
+	cr_expect_str_eq(looks.looks[0].site, "first");
+	cr_assert_eq(join(-1, 1, 1, NULL, NULL), 0);
+	cr_assert_eq(join(-1, 1, 1, NULL, &taken), 0);
+	cr_expect(taken, "who has no number is nobody's double");
+	cr_assert_eq(looks.n_ranks, 3);
+}
+
+Test(looks, more_than_can_be_held_is_refused)
+{
+	const struct cw_numerics_job more = { .n_looks = UINT32_MAX };
+
+	cr_assert_eq(cw_looks_join(&looks, &more, NULL), -E2BIG);
+}
