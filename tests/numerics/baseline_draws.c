@@ -420,20 +420,32 @@ static bool is_right(enum change change, const struct cw_baseline_first *f,
 	}
 }
 
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: baseline_draws [--draws N] [--seed SEED] [--change CHANGE]\n"
+		"N (1000) pairs of runs with each change drawn into one, or this change alone, and "
+		"what is found to differ\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	const char *only = NULL;
 	uint32_t n = 1000;
 	bool all_ok = true;
 
-	for (int i = 1; i + 1 < argc; i += 2) {
-		if (strcmp(argv[i], "--draws") == 0)
+	for (int i = 1; i < argc; i += 2) {
+		if (i + 1 < argc && strcmp(argv[i], "--draws") == 0)
 			n = (uint32_t)strtoul(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--seed") == 0)
+		else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
 			state = strtoull(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--change") == 0)
+		else if (i + 1 < argc && strcmp(argv[i], "--change") == 0)
 			only = argv[i + 1];
+		else
+			return usage();
 	}
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	for (enum change change = 0; change < CHANGES; change++) {
 		uint32_t n_right = 0;
 

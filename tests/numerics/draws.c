@@ -350,18 +350,30 @@ static int try(enum fault fault, uint32_t n, bool *ret_ok)
 	return 0;
 }
 
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: draws [--draws N] [--seed SEED]\n"
+		"N (1000) training runs with each fault drawn into them, and what the judge of "
+		"numbers says of each\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t n = 1000;
 	bool all_ok = true;
 
 	state = 1;
-	for (int i = 1; i + 1 < argc; i += 2) {
-		if (strcmp(argv[i], "--draws") == 0)
+	for (int i = 1; i < argc; i += 2) {
+		if (i + 1 < argc && strcmp(argv[i], "--draws") == 0)
 			n = (uint32_t)strtoul(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--seed") == 0)
+		else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
 			state = strtoull(argv[i + 1], NULL, 10) | 1;
+		else
+			return usage();
 	}
+	(void)setvbuf(stdout, NULL, _IOLBF, 0); /* a thousand draws take a quarter of an hour */
 	for (unsigned f = 0; f < FAULTS; f++) {
 		bool ok;
 

@@ -9,6 +9,8 @@ import sys
 from lab_lib import SOURCE, Tool
 
 BUILD = os.environ["CW_BUILD"]
+if not os.path.exists(BUILD + "/tests/e2e/built.py"):
+    sys.exit(f"{BUILD} is no build of collwatch: make one (meson setup build && ninja -C build), or name another")
 sys.path.insert(0, BUILD + "/tests/e2e")  # built.py, of which the libraries below learn where what is
 sys.dont_write_bytecode = True
 
