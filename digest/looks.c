@@ -290,22 +290,15 @@ int cw_looks_add(struct cw_looks *l, struct cw_record *record, struct cw_looks_c
 
 /* ---- what another has gathered ---- */
 
-static bool is_known(const struct cw_looks *l, int32_t rank)
-{
-	for (uint32_t i = 0; i < l->n_ranks && rank >= 0; i++)
-		if (l->ranks[i].rank == rank)
-			return true;
-	return false;
-}
-
-/* places: of each of its ranks the index here, CW_NUMERICS_NONE = not taken. */
-static int join_ranks(struct cw_looks *l, const struct cw_numerics_job *more, uint32_t *places)
+/* places: of each of its ranks the index here, CW_NUMERICS_NONE = not wanted. */
+static int join_ranks(struct cw_looks *l, const struct cw_numerics_job *more, const bool *wanted,
+		      uint32_t *places)
 {
 	int r = grow((void **)&l->ranks, &l->room_ranks, l->n_ranks + more->n_ranks,
 		     sizeof(*l->ranks));
 
 	for (uint32_t i = 0; i < more->n_ranks && r == 0; i++) {
-		places[i] = is_known(l, more->ranks[i].rank) ? CW_NUMERICS_NONE : l->n_ranks;
+		places[i] = !wanted || wanted[i] ? l->n_ranks : CW_NUMERICS_NONE;
 		if (places[i] != CW_NUMERICS_NONE)
 			l->ranks[l->n_ranks++] = more->ranks[i];
 	}
@@ -356,7 +349,7 @@ static int join_looks(struct cw_looks *l, const struct cw_numerics_job *more,
 	return r;
 }
 
-int cw_looks_join(struct cw_looks *l, const struct cw_numerics_job *more, bool *ret_taken)
+int cw_looks_join(struct cw_looks *l, const struct cw_numerics_job *more, const bool *wanted)
 {
 	uint32_t *places;
 	int r;
@@ -364,11 +357,9 @@ int cw_looks_join(struct cw_looks *l, const struct cw_numerics_job *more, bool *
 	if (more->n_looks > LOOKS_MAX - l->n_looks || more->n_ranks > LOOKS_MAX - l->n_ranks)
 		return -E2BIG;
 	places = calloc((size_t)more->n_ranks + 1, sizeof(*places));
-	r = places ? join_ranks(l, more, places) : -ENOMEM;
+	r = places ? join_ranks(l, more, wanted, places) : -ENOMEM;
 	if (r == 0)
 		r = join_looks(l, more, places);
-	for (uint32_t i = 0; i < more->n_ranks && r == 0 && ret_taken; i++)
-		ret_taken[i] = places[i] != CW_NUMERICS_NONE;
 	free(places);
 	return r;
 }

@@ -40,11 +40,10 @@ struct cw_looks_count {
 int cw_looks_add(struct cw_looks *l, struct cw_record *record, struct cw_looks_count *ret);
 
 /*
- * Adds the ranks of `more`, whose texts are copied, but those whose number is here already: of two
- * that say they are one rank the first is believed. ret_taken, unless NULL: an entry of each rank
- * of `more`. 0, -E2BIG or -ENOMEM; after an error only cw_looks_fini() may follow.
+ * Adds the ranks of `more` that are wanted (NULL = all), whose texts are copied. 0, -E2BIG or
+ * -ENOMEM; after an error only cw_looks_fini() may follow.
  */
-int cw_looks_join(struct cw_looks *l, const struct cw_numerics_job *more, bool *ret_taken);
+int cw_looks_join(struct cw_looks *l, const struct cw_numerics_job *more, const bool *wanted);
 
 /* All that were added; borrowed until the next is. */
 struct cw_numerics_job cw_looks_job(const struct cw_looks *l);

@@ -20,6 +20,15 @@
 
 #define MAX_FILES CW_ROUTE_MAX_RANKS
 
+struct found {
+	const char *path;
+	int fd; /* -1 = taken */
+	/* Of a job's: */
+	ino_t file;
+	int64_t own_pid; /* what the rank calls itself */
+	bool lives;
+};
+
 struct loader {
 	struct cw_numerics_input *input;
 	struct cw_looks looks;
@@ -27,7 +36,8 @@ struct loader {
 
 /* ---- one file ---- */
 
-static int read_record(struct loader *l, uint32_t rank, const char *path, struct cw_record *record)
+static int read_record(struct loader *l, uint32_t rank, const struct found *from,
+		       struct cw_record *record)
 {
 	const struct cw_rec_header *h = cw_record_header(record);
 	struct cw_looks_count n;
@@ -36,7 +46,7 @@ static int read_record(struct loader *l, uint32_t rank, const char *path, struct
 	if (r < 0)
 		return r;
 	l->input->sources[rank] = (struct cw_numerics_source){
-		.path = path,
+		.path = from->path,
 		.rank = h->rank_label,
 		.pid = (int32_t)h->pid,
 		.world_size = h->world_size_label,
@@ -45,41 +55,43 @@ static int read_record(struct loader *l, uint32_t rank, const char *path, struct
 		.n_looks = n.newest,
 		.n_kept = n.kept,
 		.n_dropped = h->drops[CW_REC_DROP_SUMMARIES],
+		.created_wall_ns =
+			h->created_wall_ns <= INT64_MAX ? (int64_t)h->created_wall_ns : 0,
+		.lives = from->lives,
 	};
 	return 0;
 }
 
-/* Takes fd. */
-static int load(struct loader *l, uint32_t rank, const char *path, int fd, struct cw_err *err)
+/* Takes its descriptor. */
+static int load(struct loader *l, uint32_t rank, struct found *from, struct cw_err *err)
 {
 	struct cw_record *record;
 	struct cw_err why = { "" };
-	int r;
+	int fd = from->fd, r;
 
+	from->fd = -1;
 	r = cw_record_open(fd, false, &record, &why);
 	if (r == 0) {
-		r = read_record(l, rank, path, record);
+		r = read_record(l, rank, from, record);
 		(void)cw_record_close(record); /* always NULL */
 	}
 	if (r < 0)
-		return cw_err_set(err, -r, "%s: %s", path, why.text[0] ? why.text : strerror(-r));
+		return cw_err_set(err, -r, "%s: %s", from->path,
+				  why.text[0] ? why.text : strerror(-r));
 	return 0;
 }
 
 /* ---- where records are ---- */
 
-struct found {
-	const char *path;
-	int fd; /* -1 = taken */
-};
-
 struct finder {
 	struct cw_arena *arena;
 	struct found *v; /* MAX_FILES of them */
 	uint32_t n;
-	const char *job; /* the one that processes are looked for of */
-	int64_t uid;     /* whose, -1 = not known yet */
-	int64_t other;   /* another one's who has a job of that name, -1 = nobody */
+	const char *job;                /* the one that processes are looked for of */
+	char label[CW_JOB_LABEL_BYTES]; /* … in full; empty = not known yet */
+	char other_label[CW_JOB_LABEL_BYTES];
+	int64_t uid;   /* whose, -1 = not known yet */
+	int64_t other; /* another one's who has a job of that name, -1 = nobody */
 	bool is_living;
 };
 
@@ -101,19 +113,23 @@ static void finder_fini(struct finder *f)
 	free(f->v);
 }
 
-static int find_process(struct finder *f, pid_t pid, int fd)
+static const char *name_of(const struct finder *f, pid_t pid)
 {
 	char text[32];
 
-	f->is_living = true;
 	(void)snprintf(text, sizeof(text), "process %d", (int)pid);
-	return find(f, cw_arena_strdup(f->arena, text), fd);
+	return cw_arena_strdup(f->arena, text);
 }
 
-/* *ret_pid: whose record it is, as it knows itself: others may have it open, as its daemon has. */
-static bool is_of_job(int fd, const char *job, pid_t *ret_pid)
+static int find_process(struct finder *f, pid_t pid, int fd)
 {
-	char label[CW_JOB_LABEL_BYTES];
+	f->is_living = true;
+	return find(f, name_of(f, pid), fd);
+}
+
+/* Fills the label[CW_JOB_LABEL_BYTES] of the job a record is of, and what its rank calls itself. */
+static bool is_of_job(int fd, const char *job, char *label, int64_t *ret_own_pid)
+{
 	const struct cw_record_comm *comms;
 	struct cw_record *rec;
 	size_t n;
@@ -125,9 +141,58 @@ static bool is_of_job(int fd, const char *job, pid_t *ret_pid)
 	comms = cw_record_comms(rec, &n);
 	is_it = cw_job_label(cw_record_header(rec), comms, n, label) &&
 		(strcmp(label, job) == 0 || strcmp(cw_job_env_shown(label), job) == 0);
-	*ret_pid = (pid_t)cw_record_header(rec)->pid;
+	*ret_own_pid = (int64_t)cw_record_header(rec)->pid;
 	(void)cw_record_close(rec);
 	return is_it;
+}
+
+/* Met before, in another process: the rank's own is the one to name. */
+static int find_again(const struct finder *f, struct found *found, pid_t pid)
+{
+	if (found->lives || !cw_record_process_is(pid, found->own_pid))
+		return 0;
+	found->lives = true;
+	found->path = name_of(f, pid);
+	return found->path ? 0 : -ENOMEM;
+}
+
+/* Takes fd. */
+static int find_of_job(struct finder *f, pid_t pid, int fd, ino_t file, int64_t own_pid)
+{
+	int r = find_process(f, pid, fd);
+
+	if (r == 0) {
+		struct found *found = &f->v[f->n - 1];
+
+		found->file = file;
+		found->own_pid = own_pid;
+		found->lives = cw_record_process_is(pid, own_pid);
+	}
+	return r;
+}
+
+/* Takes fd. The owner of the file made it, whoever has it open. */
+static int take_if_of_job(struct finder *f, pid_t pid, int fd, const struct stat *st)
+{
+	char label[CW_JOB_LABEL_BYTES] = "";
+	int64_t own_pid;
+	bool is_ours = false;
+
+	if (is_of_job(fd, f->job, label, &own_pid)) {
+		if (f->uid < 0)
+			f->uid = st->st_uid;
+		if (f->uid == st->st_uid && !*f->label)
+			memcpy(f->label, label, sizeof(label));
+		is_ours = f->uid == st->st_uid && strcmp(f->label, label) == 0;
+		if (f->uid != st->st_uid)
+			f->other = st->st_uid;
+		else if (!is_ours)
+			memcpy(f->other_label, label, sizeof(label));
+	}
+	if (is_ours)
+		return find_of_job(f, pid, fd, st->st_ino, own_pid);
+	(void)close(fd);
+	return 0;
 }
 
 static int on_process(pid_t pid, int fd, void *user)
@@ -135,18 +200,17 @@ static int on_process(pid_t pid, int fd, void *user)
 	struct finder *f = user;
 	struct stat st;
 
-	/* The owner of the file made it, whoever has it open. */
-	if (!is_of_job(fd, f->job, &pid) || fstat(fd, &st) < 0) {
+	if (fstat(fd, &st) < 0) {
 		(void)close(fd);
 		return 0;
 	}
-	if (f->uid < 0)
-		f->uid = st.st_uid;
-	if (f->uid == st.st_uid)
-		return find_process(f, pid, fd);
-	f->other = st.st_uid;
-	(void)close(fd);
-	return 0;
+	for (uint32_t i = 0; i < f->n; i++) {
+		if (f->v[i].file != st.st_ino)
+			continue;
+		(void)close(fd);
+		return find_again(f, &f->v[i], pid);
+	}
+	return take_if_of_job(f, pid, fd, &st);
 }
 
 static int find_all_of_job(struct finder *f, const char *job, struct cw_err *err)
@@ -157,11 +221,15 @@ static int find_all_of_job(struct finder *f, const char *job, struct cw_err *err
 
 	f->job = job;
 	f->other = -1;
+	*f->label = *f->other_label = '\0';
 	r = cw_record_process_each(on_process, f);
 	if (r == 0 && is_any && f->other >= 0)
 		return cw_err_set(err, ENOTUNIQ,
 				  "%s: users %u and %u have a job of that name: --uid says whose",
 				  job, (unsigned)f->uid, (unsigned)f->other);
+	if (r == 0 && *f->other_label)
+		return cw_err_set(err, ENOTUNIQ, "%s: is it %s or %s? Give the whole of it", job,
+				  f->label, f->other_label);
 	if (r == 0 && f->n == before)
 		return cw_err_set(
 			err, ENOENT,
@@ -215,13 +283,10 @@ static int load_all(struct loader *l, struct finder *f, const struct cw_import_w
 	if (!in->sources)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < f->n && r == 0; i++) {
-		int fd = f->v[i].fd;
-
-		f->v[i].fd = -1;
-		r = load(l, i, f->v[i].path, fd, err);
+		r = load(l, i, &f->v[i], err);
 		cw_import_tell(watch, i + 1, f->n);
 	}
-	if (r == 0)
+	if (r == 0 && !f->job)
 		r = refuse_doubles(l, f->n, err);
 	return r;
 }
@@ -230,7 +295,7 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 			   const struct cw_import_watch *watch, struct cw_numerics_input *ret,
 			   struct cw_err *err)
 {
-	struct cw_numerics_input input = { .arena = { 0 } };
+	struct cw_numerics_input input = { .uid = -1 };
 	_cleanup_(finder_fini) struct finder f = { .arena = &input.arena, .uid = uid };
 	struct loader l = { .input = &input };
 	int r = 0;
@@ -252,6 +317,7 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 	}
 	input.is_living = f.is_living;
 	input.uid = f.job ? f.uid : -1;
+	input.label = f.job ? cw_arena_strdup(&input.arena, f.label) : NULL;
 	input.looks = l.looks;
 	input.job = cw_looks_job(&input.looks);
 	*ret = input;

@@ -20,12 +20,14 @@
 struct cw_numerics_source {
 	const char *path; /* "process 812" of a living one, "process 812 on node-b" */
 	int32_t rank, pid;
-	int32_t world_size; /* -1 = the rank does not say */
-	bool has_summaries; /* the agent looked at tensors at all */
-	uint64_t n_ops;     /* calls of the rank */
-	uint64_t n_looks;   /* tensors that it looked at */
-	uint64_t n_kept;    /* … of which these are here */
-	uint64_t n_dropped; /* tensors left out, for all places were taken */
+	int32_t world_size;      /* -1 = the rank does not say */
+	bool has_summaries;      /* the agent looked at tensors at all */
+	uint64_t n_ops;          /* calls of the rank */
+	uint64_t n_looks;        /* tensors that it looked at */
+	uint64_t n_kept;         /* … of which these are here */
+	uint64_t n_dropped;      /* tensors left out, for all places were taken */
+	int64_t created_wall_ns; /* its record; 0 = not known */
+	bool lives;              /* of a process: that is there, and calls itself so */
 };
 
 struct cw_numerics_input {
@@ -33,7 +35,9 @@ struct cw_numerics_input {
 	struct cw_numerics_source *sources; /* n_ranks of the job */
 	bool is_living;                     /* some are of processes, which go on meanwhile */
 	int64_t uid;                        /* whose job was found by its name; -1 = none was */
-	uint32_t n_left_out;                /* ranks that had no place in a bundle */
+	const char *label;                  /* … and what it is called in full; NULL = none was */
+	uint32_t n_left_out;                /* ranks that had no place in a bundle or an answer */
+	uint32_t n_set_aside;               /* ranks of processes that ended in an earlier run */
 	const char *silent;    /* nodes that were asked in vain, as text; NULL = none */
 	struct cw_looks looks; /* what the job points to */
 	struct cw_arena arena; /* the rest */
@@ -45,7 +49,9 @@ struct cw_numerics_input {
  * user's, whoever takes its name: uid says whose, -1 where only one user has one.
  *
  * err names the file: -EBADMSG no record, -ENOTSUP, -ENOENT …; -E2BIG too many files; -EEXIST two
- * records of one rank, which cannot be of one job; -ENOTUNIQ several users' jobs. watch NULL:
+ * records of one rank, which cannot be of one job, but where a job was named: then both are there,
+ * for whoever gathers (cli/verbs/numerics_gather.h); -ENOTUNIQ several users' jobs, or several of
+ * one. watch NULL:
  * nobody.
  */
 int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,

@@ -64,67 +64,61 @@ int cw_record_process_open(pid_t pid, struct cw_err *err)
 	return r > 0 ? fd : cw_err_set(err, -r, "/proc/%d/fd: %s", (int)pid, strerror(-r));
 }
 
-struct seen {
-	ino_t *files;
-	size_t n, room;
+struct search {
 	cw_record_process_fn fn;
 	void *user;
 	int r; /* of fn, where it ended the search */
 };
 
-/* 1 = it was there, 0 = it is now, -errno */
-static int see(struct seen *s, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	for (size_t i = 0; i < s->n; i++)
-		if (s->files[i] == st.st_ino)
-			return 1;
-	if (s->n == s->room) {
-		size_t room = s->room ? 2 * s->room : 64;
-		ino_t *grown = realloc(s->files, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		s->files = grown;
-		s->room = room;
-	}
-	s->files[s->n++] = st.st_ino;
-	return 0;
-}
-
 static int on_record(pid_t pid, int fd, void *user)
 {
-	struct seen *s = user;
-	int r = see(s, fd);
+	struct search *s = user;
 
-	if (r == 0)
-		s->r = s->fn(pid, fd, s->user);
-	else
-		(void)close(fd);
-	if (r < 0)
-		s->r = r;
+	s->r = s->fn(pid, fd, s->user);
 	return s->r < 0;
 }
 
 int cw_record_process_each(cw_record_process_fn fn, void *user)
 {
 	_cleanup_(close_dir) DIR *proc = opendir("/proc");
-	struct seen seen = { .fn = fn, .user = user };
+	struct search search = { .fn = fn, .user = user };
 	struct dirent *entry;
 
 	if (!proc)
 		return -errno;
-	while (seen.r == 0 && (entry = readdir(proc))) {
+	while (search.r == 0 && (entry = readdir(proc))) {
 		uint64_t pid;
 
 		if (cw_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0)
 			continue;
 		/* It may have ended meanwhile, or be another user's. */
-		(void)cw_record_process_each_of((pid_t)pid, on_record, &seen);
+		(void)cw_record_process_each_of((pid_t)pid, on_record, &search);
 	}
-	free(seen.files);
-	return seen.r;
+	return search.r;
+}
+
+bool cw_record_process_is(pid_t pid, int64_t own_pid)
+{
+	char path[64], line[512];
+	bool is_it = false;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		const char *last;
+		uint64_t inside;
+
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		last = strrchr(line, '\t');
+		is_it = last && cw_parse_u64(last + 1, 1, INT32_MAX, &inside) == 0 &&
+			(int64_t)inside == own_pid;
+		break;
+	}
+	(void)fclose(f);
+	return is_it;
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -28,7 +29,11 @@ typedef int (*cw_record_process_fn)(pid_t pid, int fd, void *user);
 int cw_record_process_each_of(pid_t pid, cw_record_process_fn fn, void *user);
 
 /*
- * Calls fn for each record that can be opened, once however many processes have it, in the order of
- * /proc; fn takes fd, returns 0, or -errno, which ends it and is returned. 0 or -errno.
+ * Calls fn for each record that each process has open, in the order of /proc: that of a rank is met
+ * in the rank, in children of it, and in the daemon. fn takes fd, returns 0, or -errno, which ends
+ * it and is returned. 0 or -errno.
  */
 int cw_record_process_each(cw_record_process_fn fn, void *user);
+
+/* Whether the process that is pid here calls itself own_pid, in its own PID namespace. */
+bool cw_record_process_is(pid_t pid, int64_t own_pid);

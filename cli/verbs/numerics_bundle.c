@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/verbs/numerics_join.h"
+#include "cli/verbs/numerics_gather.h"
 #include "common/cleanup.h"
 #include "report/bundle.h"
 #include "report/doc/looks_doc.h"
@@ -20,6 +20,8 @@ bool numerics_bundle_is(const char *path)
 int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct cw_err *err)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
+	_cleanup_(numerics_gather_fini) struct numerics_gather g = { NULL };
+	struct numerics_page page;
 	struct cw_err why = { "" };
 	int r = cw_bundle_read(path, &bundle, &why);
 
@@ -32,9 +34,11 @@ int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct
 			"much for a copy: ask on the node that keeps the bundle",
 			path);
 	if (r == 0)
-		r = numerics_join(ret, bundle.summaries, path, NULL, &why);
+		r = numerics_gather_doc(&g, bundle.summaries, path, NULL, &page, &why);
 	if (r == 0)
-		ret->n_left_out = cw_looks_doc_left_out(bundle.summaries);
+		r = numerics_gather_end(&g, ret);
+	if (r == 0)
+		ret->n_left_out = page.n_left_out;
 	if (r < 0)
 		return cw_err_set(err, -r, "%s: %s", path, why.text[0] ? why.text : strerror(-r));
 	return 0;

@@ -37,9 +37,12 @@ char *numerics_coverage_text(const struct cw_numerics_input *in,
 		n_ops, plural(n_ops), n_looks, plural(n_looks), n_kept, n_kept == 1 ? "is" : "are",
 		said->n_replicas_checked, plural(said->n_replicas_checked), said->n_sums_checked);
 	if (in->n_left_out)
-		cw_text_append(buf, len, "; %u rank%s had no place in the bundle", in->n_left_out,
-			       plural(in->n_left_out));
-	if (in->silent && (world_size <= 0 || (uint32_t)world_size > in->job.n_ranks))
+		cw_text_append(buf, len, "; %u rank%s had no place in %s", in->n_left_out,
+			       plural(in->n_left_out), in->is_living ? "an answer" : "the bundle");
+	if (in->n_set_aside)
+		cw_text_append(buf, len, "; %u rank%s of an earlier run set aside", in->n_set_aside,
+			       plural(in->n_set_aside));
+	if (in->silent)
 		cw_text_append(buf, len, "; no answer from %s", in->silent);
 	if (n_dropped)
 		cw_text_append(buf, len, "; %" PRIu64 " tensor%s left out for want of a place",

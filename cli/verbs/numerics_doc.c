@@ -281,6 +281,10 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(
 		doc, "coverage",
 		cw_json_text(numerics_coverage_text(in, said, text, sizeof(text))));
+	bad |= json_object_set_new(doc, "ranks_left_out", json_integer(in->n_left_out));
+	bad |= json_object_set_new(doc, "ranks_set_aside", json_integer(in->n_set_aside));
+	bad |= json_object_set_new(doc, "silent",
+				   in->silent ? cw_json_text(in->silent) : json_null());
 	bad |= json_object_set_new(doc, "nonfinite", cw_json_u64(said->n_bad));
 	bad |= json_object_set_new(doc, "loss_scaling_explains_all",
 				   json_boolean(said->is_all_scaling));

@@ -9,106 +9,157 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/control.h"
 #include "cli/terminal/progress_bar.h"
-#include "cli/verbs/numerics_join.h"
 #include "common/text.h"
-#include "report/doc/looks_doc.h"
 #include "report/json_util.h"
 
 #define VERB "summaries"
 /* The daemon gives up before that. */
 #define TIMEOUT_MS 10000
-/* More than a node has ranks. */
-#define MAX_PAGES 1024u
-/* Who is asked too often says so; a second later it answers. */
-#define TRIES 3
-#define SILENT_BYTES 256
+/* More than a node's ranks have, eight on each. */
+#define MAX_PAGES 32u
+/* Who is asked too often says so; in the next second it answers. */
+#define TRIES 4
+#define PAUSE_MS 400
+#define SILENT_BYTES 512
 #define NODE_BYTES 128
 
-/* One page of a node's. A new reference; NULL with err set. */
-static json_t *ask_page(const struct numerics_nodes *nodes, const json_t *job, uint32_t first,
-			struct cw_err *err)
+static void wait_a_while(void)
 {
-	json_t *args = json_pack("{s:O, s:O, s:O, s:I}", "node", json_object_get(job, "node"),
-				 "job", json_object_get(job, "job"), "uid",
-				 json_object_get(job, "uid"), "first", (json_int_t)first);
-	json_t *doc = NULL;
-	uint32_t code;
-	int r = args ? -EREMOTEIO : cw_err_set(err, ENOMEM, "out of memory");
+	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
 
-	for (int i = 0; i < TRIES && (r == -EREMOTEIO || r == -ENODATA); i++)
-		r = cw_control_ask(nodes->control, VERB, args, TIMEOUT_MS, &doc, &code, err);
-	json_decref(args);
-	return r < 0 ? NULL : doc;
+	(void)nanosleep(&pause, NULL);
 }
 
-/* A node that does not answer, or not as it should, is named: the others are no worse for that. */
-static int add_node(const struct numerics_nodes *nodes, const json_t *job,
-		    struct cw_numerics_input *in, char *silent)
+static int ask(const struct numerics_nodes *nodes, const json_t *args, json_t **ret,
+	       struct cw_err *err)
 {
-	char node[NODE_BYTES];
-	struct cw_err err = { "" };
-	uint32_t first = 0, left_out = 1;
-	int r = 0;
+	uint32_t code;
+	int r = -EREMOTEIO;
 
-	(void)snprintf(node, sizeof(node), "%s", cw_json_str(job, "node", "?"));
-	cw_text_sanitise_line(node);
-	for (unsigned page = 0; page < MAX_PAGES && left_out && r == 0; page++) {
-		json_t *doc = ask_page(nodes, job, first, &err);
-		uint32_t n = (uint32_t)json_array_size(json_object_get(doc, "ranks"));
-
-		left_out = n ? cw_looks_doc_left_out(doc) : 0;
-		first += n;
-		r = doc ? numerics_join(in, doc, NULL, node, &err) : -ENODATA;
-		json_decref(doc);
-	}
-	if (r < 0 && r != -ENOMEM) {
-		cw_text_append(silent, SILENT_BYTES, "%s%s", *silent ? ", " : "", node);
-		r = 0;
+	for (int i = 0; i < TRIES && r == -EREMOTEIO; i++) {
+		if (i)
+			wait_a_while();
+		r = cw_control_ask(nodes->control, VERB, args, TIMEOUT_MS, ret, &code, err);
 	}
 	return r;
 }
 
-/* ---- which nodes ---- */
-
-/* Whose job it is, where nobody has said so: -1 = several users have one. */
-static int64_t whose(const json_t *jobs, int64_t other[static 2])
+static void add_silent(char *silent, const char *name)
 {
-	const json_t *job;
-	int64_t found = -1;
-	size_t i;
+	char text[NODE_BYTES];
 
-	json_array_foreach (jobs, i, job) {
-		int64_t uid = (int64_t)cw_json_int(job, "uid", -1);
-
-		if (found >= 0 && uid != found) {
-			other[0] = found;
-			other[1] = uid;
-			return -1;
-		}
-		found = uid;
-	}
-	return found;
+	(void)snprintf(text, sizeof(text), "%s", name);
+	cw_text_sanitise_line(text);
+	if (strlen(silent) + strlen(text) + sizeof(", …") < SILENT_BYTES)
+		cw_text_append(silent, SILENT_BYTES, "%s%s", *silent ? ", " : "", text);
 }
 
-static int add_all(const struct numerics_nodes *nodes, const json_t *doc, int64_t uid,
-		   struct cw_numerics_input *in, char *silent)
+/* ---- one node ---- */
+
+static json_t *page_args(const json_t *job, const struct numerics_page *page)
 {
-	const json_t *jobs = json_object_get(doc, "jobs"), *job;
-	const char *self = cw_json_str(doc, "node", "");
-	bool has_own = in->job.n_ranks > 0;
-	struct cw_progress_bar bar;
-	size_t i;
+	return json_pack("{s:O, s:O, s:O, s:I, s:I}", "node", json_object_get(job, "node"), "job",
+			 json_object_get(job, "job"), "uid", json_object_get(job, "uid"),
+			 "after_ns", (json_int_t)page->last_ns, "after_pid",
+			 (json_int_t)page->last_pid);
+}
+
+static int add_page(const struct numerics_nodes *nodes, const json_t *job, const char *node,
+		    struct numerics_gather *g, struct numerics_page *page, struct cw_err *err)
+{
+	json_t *args = page_args(job, page), *doc = NULL;
+	int r = args ? ask(nodes, args, &doc, err) : -ENOMEM;
+
+	json_decref(args);
+	if (r == 0)
+		r = numerics_gather_doc(g, doc, NULL, node, page, err);
+	json_decref(doc);
+	return r;
+}
+
+/* A node that does not answer, or not as it should, is named: the others are no worse for that. */
+static int add_node(const struct numerics_nodes *nodes, const json_t *job,
+		    struct numerics_gather *g, struct cw_numerics_input *in, char *silent)
+{
+	struct numerics_page page = { .n_ranks = 1, .n_left_out = 1, .last_ns = -1 };
+	const char *name = cw_json_str(job, "node", "?");
+	struct cw_err err = { "" };
+	char node[NODE_BYTES];
 	int r = 0;
 
+	(void)snprintf(node, sizeof(node), "%s", name);
+	cw_text_sanitise_line(node);
+	for (unsigned i = 0; i < MAX_PAGES && page.n_ranks && page.n_left_out && r == 0; i++)
+		r = add_page(nodes, job, node, g, &page, &err);
+	if (r == 0)
+		in->n_left_out += page.n_left_out;
+	if (r < 0 && r != -ENOMEM)
+		add_silent(silent, name);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* ---- which job ---- */
+
+static const char *label_of(const json_t *job)
+{
+	return cw_json_str(job, "job", "");
+}
+
+/* Whose, and what it is called in full: as was read here or said, else of the first that is listed.
+ */
+static int choose_job(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
+		      const json_t *jobs, int64_t *ret_uid, const char **ret_label,
+		      struct cw_err *err)
+{
+	int64_t uid = in->uid >= 0 ? in->uid : nodes->uid;
+	const char *label = in->label;
+	const json_t *job;
+	size_t i;
+
+	json_array_foreach (jobs, i, job) {
+		int64_t other = (int64_t)cw_json_int(job, "uid", -1);
+
+		if (uid < 0)
+			uid = other;
+		if (uid != other && nodes->uid < 0)
+			return cw_err_set(
+				err, ENOTUNIQ,
+				"%s: users %lld and %lld have a job of that name: --uid says whose",
+				nodes->job, (long long)uid, (long long)other);
+		if (uid != other)
+			continue;
+		if (!label)
+			label = label_of(job);
+		if (strcmp(label, label_of(job)) != 0)
+			return cw_err_set(err, ENOTUNIQ, "%s: is it %s or %s? Give the whole of it",
+					  nodes->job, label, label_of(job));
+	}
+	*ret_uid = uid;
+	*ret_label = label ? label : "";
+	return 0;
+}
+
+static int add_all(const struct numerics_nodes *nodes, const json_t *jobs,
+		   struct cw_numerics_input *in, struct numerics_gather *g, char *silent,
+		   struct cw_err *err)
+{
+	struct cw_progress_bar bar;
+	const json_t *job;
+	const char *label = "";
+	int64_t uid = -1;
+	size_t i;
+	int r = choose_job(nodes, in, jobs, &uid, &label, err);
+
+	if (r < 0)
+		return r;
 	cw_progress_bar_begin(&bar, "nodes", json_array_size(jobs), nodes->is_quiet);
 	json_array_foreach (jobs, i, job) {
-		bool is_own = strcmp(cw_json_str(job, "node", ""), self) == 0;
-
-		if (cw_json_int(job, "uid", -1) == uid && !(is_own && has_own))
-			r = add_node(nodes, job, in, silent);
+		if (cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0)
+			r = add_node(nodes, job, g, in, silent);
 		if (r < 0)
 			break;
 		cw_progress_bar_at(&bar, i + 1, NULL);
@@ -117,52 +168,54 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *doc, int64_
 	return r;
 }
 
+/* ---- the list of them ---- */
+
 static void name_silent(const json_t *doc, char *silent)
 {
 	const json_t *names = json_object_get(doc, "silent"), *name;
 	json_int_t n = cw_json_int(doc, "silent_count", 0);
 	size_t i;
 
-	json_array_foreach (names, i, name) {
-		char text[NODE_BYTES];
-
-		(void)snprintf(text, sizeof(text), "%s",
-			       json_is_string(name) ? json_string_value(name) : "?");
-		cw_text_sanitise_line(text);
-		cw_text_append(silent, SILENT_BYTES, "%s%s", *silent ? ", " : "", text);
-	}
+	json_array_foreach (names, i, name)
+		add_silent(silent, json_is_string(name) ? json_string_value(name) : "?");
 	if (n > (json_int_t)json_array_size(names))
-		cw_text_append(silent, SILENT_BYTES, " and others");
-	n = cw_json_int(doc, "not_asked", 0);
-	if (n > 0)
-		cw_text_append(silent, SILENT_BYTES, "%s%lld node%s that had no turn",
-			       *silent ? ", " : "", (long long)n, n == 1 ? "" : "s");
+		add_silent(silent, "others");
+	if (cw_json_int(doc, "not_asked", 0) > 0)
+		add_silent(silent, "those that had no turn");
 }
 
-int numerics_nodes_add(const struct numerics_nodes *nodes, struct cw_numerics_input *in,
-		       struct cw_err *err)
+/* Once more where somebody was silent: it may have had too many questions. */
+static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err *err)
 {
-	json_t *args = json_pack("{s:s}", "job", nodes->job), *doc = NULL;
-	int64_t uid = in->uid >= 0 ? in->uid : nodes->uid, others[2] = { -1, -1 };
-	char silent[SILENT_BYTES] = "";
-	struct cw_err unheard;
-	uint32_t code;
-	int r = args ? cw_control_ask(nodes->control, VERB, args, TIMEOUT_MS, &doc, &code, &unheard)
-		     : -ENOMEM;
+	json_t *args = json_pack("{s:s}", "job", nodes->job), *again = NULL;
+	int r = args ? ask(nodes, args, ret, err) : -ENOMEM;
 
+	if (r == 0 && json_array_size(json_object_get(*ret, "silent"))) {
+		wait_a_while();
+		if (ask(nodes, args, &again, err) == 0) {
+			json_decref(*ret);
+			*ret = again;
+		}
+	}
 	json_decref(args);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0; /* no daemon, or one of before: what is here is all */
-	if (uid < 0)
-		uid = whose(json_object_get(doc, "jobs"), others);
-	if (uid < 0 && json_array_size(json_object_get(doc, "jobs")))
-		r = cw_err_set(err, ENOTUNIQ,
-			       "%s: users %lld and %lld have a job of that name: --uid says whose",
-			       nodes->job, (long long)others[0], (long long)others[1]);
-	if (r == 0)
-		r = add_all(nodes, doc, uid, in, silent);
-	if (r == 0)
-		name_silent(doc, silent);
+	return r;
+}
+
+int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics_input *in,
+			  struct numerics_gather *g, bool *ret_asked, struct cw_err *err)
+{
+	char silent[SILENT_BYTES] = "";
+	struct cw_err why = { "" };
+	json_t *doc = NULL;
+	int r = list(nodes, &doc, &why);
+
+	*ret_asked = r != -ENOENT && r != -ECONNREFUSED;
+	if (r == -ENOMEM || !*ret_asked)
+		return r == -ENOMEM ? r : 0;
+	if (r < 0) /* one of before, or in trouble: what is here is all */
+		cw_text_append(silent, sizeof(silent), "the daemon here (%s)", why.text);
+	r = add_all(nodes, json_object_get(doc, "jobs"), in, g, silent, err);
+	name_silent(doc, silent);
 	json_decref(doc);
 	if (r == 0 && *silent) {
 		in->silent = cw_arena_strdup(&in->arena, silent);

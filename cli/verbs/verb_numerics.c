@@ -233,10 +233,31 @@ static void on_file(void *user, uint32_t done, uint32_t total)
 	cw_progress_bar_at(bar, done, NULL);
 }
 
-/* r: of what was looked for on this host. Of a job, or of nothing else, there may be more. */
-static int ask_nodes(const struct numerics_args *args, int r, struct cw_numerics_input *in,
-		     struct cw_err *err)
+/* Nothing of such a job was found: what to do about it, behind why nothing was found here. */
+static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
+		   bool is_asked, int r, struct cw_err *err)
 {
+	size_t len = strlen(err->text);
+	char *to = err->text + len;
+
+	len = sizeof(err->text) - len;
+	if (!is_asked)
+		(void)snprintf(to, len, "; no daemon answers on %s, so no other node was asked",
+			       nodes->control);
+	else if (in->silent)
+		(void)snprintf(to, len, "; no answer from %s", in->silent);
+	else
+		(void)snprintf(to, len,
+			       "; no node has tensor summaries of such a job "
+			       "(COLLWATCH_SUMMARY)");
+	return r;
+}
+
+/* r: of what was looked for on this host. Of a job, or of nothing else, there may be more. */
+static int gather(const struct numerics_args *args, int r, struct cw_numerics_input *in,
+		  struct cw_err *err)
+{
+	_cleanup_(numerics_gather_fini) struct numerics_gather g = { NULL };
 	const struct numerics_nodes nodes = {
 		.control = cw_control_path(args->ask.control),
 		.job = args->paths[0],
@@ -244,20 +265,20 @@ static int ask_nodes(const struct numerics_args *args, int r, struct cw_numerics
 		.is_quiet = args->ask.json,
 	};
 	struct cw_err of_nodes = { "" };
+	bool is_asked = false;
 	int more;
 
 	if ((r == 0 && in->uid < 0) || (r < 0 && (r != -ENOENT || strchr(nodes.job, '/'))))
 		return r;
 	if (r < 0)
 		*in = (struct cw_numerics_input){ .uid = -1 };
-	more = numerics_nodes_add(&nodes, in, &of_nodes);
-	if (more < 0 && !*of_nodes.text)
-		(void)cw_err_set(&of_nodes, -more, "%s", strerror(-more));
+	more = numerics_nodes_gather(&nodes, in, &g, &is_asked, &of_nodes);
+	if (more == 0)
+		more = numerics_gather_end(&g, in);
 	if (more < 0)
-		*err = of_nodes;
-	if (more < 0 || in->job.n_ranks)
-		return more;
-	return r;
+		return cw_err_set(err, -more, "%s",
+				  *of_nodes.text ? of_nodes.text : strerror(-more));
+	return in->job.n_ranks ? 0 : explain(&nodes, in, is_asked, r, err);
 }
 
 static int read_all(const struct numerics_args *args, struct cw_numerics_input *in,
@@ -275,7 +296,7 @@ static int read_all(const struct numerics_args *args, struct cw_numerics_input *
 	cw_progress_bar_begin(&bar, "files", args->n_records, args->ask.json);
 	r = cw_numerics_files_read(args->paths, args->n_records, args->uid, &watch, in, err);
 	cw_progress_bar_end(&bar);
-	return args->n_records == 1 ? ask_nodes(args, r, in, err) : r;
+	return args->n_records == 1 ? gather(args, r, in, err) : r;
 }
 
 static int out_of_memory(void)

@@ -180,15 +180,21 @@ static void do_summaries_jobs(const struct cw_control_source *s, const struct cw
 			     s->node_name, "jobs", jobs));
 }
 
-/* As many ranks as fit a message, from the `first` on. */
+/* As many ranks as fit a message, behind the one that `after_ns` and `after_pid` say. */
 static void do_summaries_page(const struct cw_control_source *s, const struct cw_job_id *job,
-			      json_int_t first, struct cw_control_answer *a)
+			      const json_t *arguments, struct cw_control_answer *a)
 {
+	json_t *after = json_object_get(arguments, "after_ns");
+	json_int_t pid = json_integer_value(json_object_get(arguments, "after_pid"));
 	struct cw_status_source source = { 0 };
 
 	s->status(&source, s->user);
 	for (uint32_t n = SUMMARIES_RANKS; n > 0; n /= 2) {
-		struct cw_summaries_page page = { .first = (uint32_t)first, .n = n };
+		struct cw_summaries_page page = {
+			.after_ns = json_is_integer(after) ? json_integer_value(after) : -1,
+			.after_pid = (int32_t)pid,
+			.n = n,
+		};
 
 		cw_control_answer_fini(a);
 		succeed_with(a,
@@ -206,7 +212,6 @@ static void do_summaries(const struct cw_control_source *s, const struct cw_call
 	const char *label = json_string_value(json_object_get(arguments, "job"));
 	const char *node = json_string_value(json_object_get(arguments, "node"));
 	json_int_t uid = json_integer_value(json_object_get(arguments, "uid"));
-	json_int_t first = json_integer_value(json_object_get(arguments, "first"));
 	struct cw_job_id job;
 
 	if (!label)
@@ -214,12 +219,12 @@ static void do_summaries(const struct cw_control_source *s, const struct cw_call
 	else if (!node)
 		do_summaries_jobs(s, caller, label, a);
 	else if (strcmp(node, s->node_name) != 0)
-		fail(a, CODE_NO_DATA, "this node does not reach the one that was asked for");
+		fail(a, CODE_NO_DATA, "no answer from there");
 	else if (uid < 0 || uid > UINT32_MAX || !cw_caller_may_see(caller, (uint32_t)uid) ||
-		 first < 0 || first > UINT32_MAX || cw_job_id_make((uint32_t)uid, label, &job) < 0)
+		 cw_job_id_make((uint32_t)uid, label, &job) < 0)
 		fail(a, CODE_NO_DATA, "no such job here");
 	else
-		do_summaries_page(s, &job, first, a);
+		do_summaries_page(s, &job, arguments, a);
 }
 
 static const struct {

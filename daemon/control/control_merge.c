@@ -16,8 +16,10 @@
 /* As for one node's list: what fits a message, and no more entries than anybody reads. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
 #define MAX_INCIDENTS 4096u
-/* Each of some 250 bytes. */
-#define MAX_JOBS 1024u
+/* Each of at most some 500 bytes. */
+#define MAX_JOBS 900u
+#define MAX_JOBS_OF_NODE 16u
+#define MAX_LABEL 320u
 /* What nodes say of those they left out is added up; nonsense is not. */
 #define MAX_LEFT_OUT 1000000000
 
@@ -121,15 +123,24 @@ static void sort_incidents(struct cw_merge *m)
 
 /* ---- jobs ---- */
 
-/* Which node has some: more of them than this nobody could ask one by one. */
-static void add_jobs(struct cw_merge *m, const json_t *more)
+/* Which node has some: of each what it says of itself, and so many that others have places, too. */
+static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 {
 	json_t *list = json_object_get(m->doc, "jobs"), *entry;
 	size_t i;
 
-	json_array_foreach (more, i, entry)
-		if (json_array_size(list) < MAX_JOBS)
-			(void)json_array_append(list, entry);
+	json_array_foreach (more, i, entry) {
+		const json_t *uid = json_object_get(entry, "uid");
+		const char *job = json_string_value(json_object_get(entry, "job"));
+
+		if (i == MAX_JOBS_OF_NODE || json_array_size(list) == MAX_JOBS)
+			break;
+		if (!job || strlen(job) > MAX_LABEL || !json_is_integer(uid) ||
+		    json_integer_value(uid) < 0 || json_integer_value(uid) > UINT32_MAX)
+			continue;
+		(void)json_array_append_new(
+			list, json_pack("{s:s, s:s, s:O}", "node", node, "job", job, "uid", uid));
+	}
 }
 
 /* ---- all verbs ---- */
@@ -180,7 +191,7 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 			take_first(m, doc);
 			return true;
 		}
-		add_jobs(m, json_object_get(doc, "jobs"));
+		add_jobs(m, node, json_object_get(doc, "jobs"));
 		return false;
 	case CW_MERGE_MUTE:
 		if (!m->doc)
@@ -217,7 +228,7 @@ static bool add_reply(struct cw_merge *m, const char *node, const struct cw_msg_
 	if (!*reply->json) {
 		if (reply->code == CODE_NO_DATA)
 			return false;
-		if (m->verb != CW_MERGE_STACKS) {
+		if (m->verb != CW_MERGE_STACKS && (m->verb != CW_MERGE_SUMMARIES || m->doc)) {
 			note_silent(m, node);
 		} else if (!m->doc) {
 			m->answer.code = reply->code;

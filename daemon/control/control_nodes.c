@@ -61,6 +61,8 @@ struct cw_control_nodes {
 	struct guest *guests;
 	int64_t second_ns; /* in which so many were answered: */
 	unsigned answered;
+	unsigned n_pages;
+	uint32_t pages_of[CW_CONTROL_NODES_PAGES_PER_S]; /* users */
 };
 
 int cw_control_nodes_new(const struct cw_control_nodes_config *config,
@@ -235,7 +237,9 @@ static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_a
 	if (!node)
 		return local->code == CODE_OK;
 	p->is_for_one = true;
-	return local->code == CODE_NO_DATA && strlen(node) < sizeof(p->node) &&
+	return local->code == CODE_NO_DATA &&
+	       strcmp(node, cw_transport_self(n->config.transport)) != 0 &&
+	       strlen(node) < sizeof(p->node) &&
 	       snprintf(p->node, sizeof(p->node), "%s", node) > 0 &&
 	       cw_transport_is_alive(n->config.transport, p->node);
 }
@@ -391,17 +395,46 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 	json_decref(arguments);
 }
 
-static bool has_time(struct cw_control_nodes *n, const struct cw_msg_node_request *ask)
+/* Of the pages of a second; who sees all has no share, but what there is. */
+static bool has_page(struct cw_control_nodes *n, const struct cw_caller *caller)
 {
-	bool is_long = strcmp(ask->verb, "summaries") == 0;
+	unsigned own = 0;
+
+	for (unsigned i = 0; i < n->n_pages; i++)
+		own += n->pages_of[i] == caller->uid;
+	if (n->n_pages == CW_CONTROL_NODES_PAGES_PER_S ||
+	    (own >= CW_CONTROL_NODES_PAGES_PER_S / 2 && !caller->sees_all))
+		return false;
+	n->pages_of[n->n_pages++] = caller->uid;
+	return true;
+}
+
+static bool is_page(const struct cw_msg_node_request *ask)
+{
+	json_t *arguments;
+	bool is_it;
+
+	if (strcmp(ask->verb, "summaries") != 0)
+		return false;
+	arguments = cw_json_parse_text(*ask->json ? ask->json : "{}", 0);
+	is_it = json_object_get(arguments, "node") != NULL;
+	json_decref(arguments);
+	return is_it;
+}
+
+static bool has_time(struct cw_control_nodes *n, const struct cw_caller *caller,
+		     const struct cw_msg_node_request *ask)
+{
 	int64_t now = cw_clock_now_ns(n->config.clock);
 
 	if (now - n->second_ns >= CW_NS_PER_S) {
 		n->second_ns = now;
-		n->answered = 0;
+		n->answered = n->n_pages = 0;
 	}
-	n->answered += is_long ? CW_CONTROL_NODES_SUMMARIES : 1;
-	return n->answered <= CW_CONTROL_NODES_PER_S;
+	if (n->answered >= CW_CONTROL_NODES_PER_S || (is_page(ask) && !has_page(n, caller)))
+		return false;
+	n->answered++;
+	return true;
 }
 
 bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
@@ -415,7 +448,7 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 
 	if (msg->type != CW_MSG_NODE_REQUEST)
 		return false;
-	if (!has_time(n, ask)) {
+	if (!has_time(n, &caller, ask)) {
 		reply(n, from, ask->id, &answer);
 		return true;
 	}

@@ -33,8 +33,8 @@ struct cw_control_nodes;
 
 /* Answers for other nodes, in a second; beyond it they are told to come again. */
 #define CW_CONTROL_NODES_PER_S 32u
-/* One for tensor summaries takes as long as so many others. */
-#define CW_CONTROL_NODES_SUMMARIES 8u
+/* … of which pages of tensor summaries, each some 20 ms of the loop; of one user half of them. */
+#define CW_CONTROL_NODES_PAGES_PER_S 8u
 /* How long a question waits for a place, and then for the others' answers; the command line waits a
  * little longer. */
 #define CW_CONTROL_NODES_PLACE_MS 4000u

@@ -192,6 +192,9 @@ static void poll_soon(struct cw_control_socket *s)
 {
 	const struct timeval soon = { .tv_usec = POLL_MS * 1000 };
 
+	/* It is not put off: whoever comes and goes more often than that would stop all others. */
+	if (event_pending(s->poll, EV_TIMEOUT, NULL))
+		return;
 	if (event_add(s->poll, &soon) < 0)
 		log_err("control: no timer, answers wait for the next one");
 }

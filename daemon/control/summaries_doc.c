@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/control/summaries_doc.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
@@ -16,66 +17,80 @@ static int32_t at_least(int32_t v, int32_t least)
 	return v < least ? least : v;
 }
 
-static bool is_newer(const struct cw_record *a, const struct cw_record *b)
-{
-	return cw_record_header(a)->created_wall_ns > cw_record_header(b)->created_wall_ns;
-}
-
-/* Of several processes that say they are one rank the one that lives, else the newest. */
-static bool is_told_by_another(struct cw_record *const *records, uint32_t n, uint32_t n_living,
-			       uint32_t i)
-{
-	int32_t rank = cw_record_header(records[i])->rank_label;
-
-	for (uint32_t k = 0; k < n && rank >= 0; k++) {
-		if (k == i || cw_record_header(records[k])->rank_label != rank)
-			continue;
-		if ((k < n_living) != (i < n_living)
-			    ? k < n_living
-			    : is_newer(records[k], records[i]) ||
-				      (k < i && !is_newer(records[i], records[k])))
-			return true;
-	}
-	return false;
-}
-
-static struct cw_looks_source source_of(const struct cw_record *record,
-					const struct cw_looks_count *n)
+static struct cw_looks_source source_of(const struct cw_record *record, bool lives)
 {
 	const struct cw_rec_header *h = cw_record_header(record);
+	bool is_time = h->created_wall_ns <= INT64_MAX;
 
 	return (struct cw_looks_source){
 		.rank = at_least(h->rank_label, -1),
 		.pid = at_least((int32_t)h->pid, 0),
 		.world_size = at_least(h->world_size_label, -1),
 		.n_ops = h->ring_ticket,
-		.n_looks = n->newest,
-		.n_kept = n->kept,
 		.n_dropped = h->drops[CW_REC_DROP_SUMMARIES],
+		.created_wall_ns = is_time ? (int64_t)h->created_wall_ns : 0,
+		.lives = lives,
 	};
 }
 
-/* -1: out of memory. */
-static int gather(struct cw_record *const *records, uint32_t n, uint32_t n_living,
-		  struct cw_summaries_page *page, struct cw_looks *looks,
-		  struct cw_looks_source *sources)
+struct member {
+	struct cw_record *record;
+	struct cw_looks_source source;
+};
+
+/* Of several processes that say they are one rank the one that lives, else the newest. */
+static bool is_told_by(const struct member *m, const struct member *other)
 {
-	uint32_t met = 0, taken = 0;
+	if (m->source.rank < 0 || m->source.rank != other->source.rank)
+		return false;
+	if (m->source.lives != other->source.lives)
+		return other->source.lives;
+	return other->source.created_wall_ns > m->source.created_wall_ns ||
+	       (other->source.created_wall_ns == m->source.created_wall_ns && other < m);
+}
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct cw_looks_count count;
+static uint32_t drop_doubles(struct member *v, uint32_t n)
+{
+	bool is_dropped[CW_JOB_NUMBERS_RANKS] = { false };
+	uint32_t kept = 0;
 
-		if (is_told_by_another(records, n, n_living, i) || met++ < page->first)
-			continue;
-		if (taken == page->n) {
-			page->n_left_out++;
-			continue;
-		}
-		if (cw_looks_add(looks, records[i], &count) < 0)
-			return -1;
-		sources[taken++] = source_of(records[i], &count);
-	}
-	return 0;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < n && !is_dropped[i]; k++)
+			is_dropped[i] = k != i && is_told_by(&v[i], &v[k]);
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_dropped[i])
+			v[kept++] = v[i];
+	return kept;
+}
+
+static int compare_places(int64_t a_ns, int32_t a_pid, int64_t b_ns, int32_t b_pid)
+{
+	if (a_ns != b_ns)
+		return a_ns < b_ns ? -1 : 1;
+	return (a_pid > b_pid) - (a_pid < b_pid);
+}
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct cw_looks_source *x = &((const struct member *)a)->source;
+	const struct cw_looks_source *y = &((const struct member *)b)->source;
+
+	return compare_places(x->created_wall_ns, x->pid, y->created_wall_ns, y->pid);
+}
+
+/* In the order of pages. */
+static uint32_t members_of(const struct cw_node *node, const struct cw_job_id *job,
+			   struct member v[static CW_JOB_NUMBERS_RANKS], uint32_t *ret_left_out)
+{
+	struct cw_record *records[CW_JOB_NUMBERS_RANKS];
+	uint32_t n_living, n;
+
+	n = cw_job_numbers_records(cw_node_numbers(node), job, records, &n_living, ret_left_out);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = (struct member){ records[i], source_of(records[i], i < n_living) };
+	n = drop_doubles(v, n);
+	qsort(v, n, sizeof(*v), compare_members);
+	return n;
 }
 
 json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name, int64_t wall_ns,
@@ -83,17 +98,31 @@ json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name, int6
 {
 	_cleanup_(cw_looks_fini) struct cw_looks looks = { .looks = NULL };
 	struct cw_looks_source sources[CW_JOB_NUMBERS_RANKS];
-	struct cw_record *records[CW_JOB_NUMBERS_RANKS];
+	struct member members[CW_JOB_NUMBERS_RANKS];
 	struct cw_looks_head head = { .node = node_name, .taken_wall_ns = wall_ns };
 	struct cw_numerics_job all;
-	uint32_t n = 0, n_living = 0;
+	uint32_t n = 0, n_taken = 0;
 
 	page->n_left_out = 0;
 	if (node)
-		n = cw_job_numbers_records(cw_node_numbers(node), job, records, &n_living,
-					   &page->n_left_out);
-	if (gather(records, n, n_living, page, &looks, sources) < 0)
-		return NULL;
+		n = members_of(node, job, members, &page->n_left_out);
+	for (uint32_t i = 0; i < n; i++) {
+		struct cw_looks_source *s = &members[i].source;
+		struct cw_looks_count count;
+
+		if (compare_places(s->created_wall_ns, s->pid, page->after_ns, page->after_pid) <=
+		    0)
+			continue;
+		if (n_taken == page->n) {
+			page->n_left_out++;
+			continue;
+		}
+		if (cw_looks_add(&looks, members[i].record, &count) < 0)
+			return NULL;
+		s->n_looks = count.newest;
+		s->n_kept = count.kept;
+		sources[n_taken++] = *s;
+	}
 	all = cw_looks_job(&looks);
 	page->n_looks = all.n_looks;
 	head.n_left_out = page->n_left_out;

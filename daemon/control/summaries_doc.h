@@ -17,13 +17,16 @@
 #include "identity/job_id.h"
 
 /*
- * Ranks in the order in which they registered: `n` of them from the `first` on. Ranks that end
- * between two pages move to the end.
+ * `n` ranks at most, of those behind the one whose record was made at after_ns by after_pid:
+ * whoever asks for the next page says of which rank the last one was. An order that no end of a
+ * rank changes.
  */
 struct cw_summaries_page {
-	uint32_t first, n;
+	int64_t after_ns; /* wall time; -1 = from the beginning */
+	int32_t after_pid;
+	uint32_t n;
 	uint32_t n_looks;    /* set: how many are in it */
-	uint32_t n_left_out; /* … and ranks behind it */
+	uint32_t n_left_out; /* … and ranks that are not */
 };
 
 /* New reference; NULL = out of memory. node NULL: as of a node without ranks. */

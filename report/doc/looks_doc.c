@@ -136,6 +136,8 @@ static json_t *rank_doc(const struct cw_numerics_rank *r, const struct cw_looks_
 	bad |= json_object_set_new(doc, "kept", cw_json_u64(s->n_kept));
 	bad |= json_object_set_new(doc, "left_out", cw_json_u64(s->n_dropped));
 	bad |= json_object_set_new(doc, "whole", json_boolean(r->is_whole));
+	bad |= json_object_set_new(doc, "lives", json_boolean(s->lives));
+	bad |= json_object_set_new(doc, "created_ns", json_integer(s->created_wall_ns));
 	return cw_json_finish(doc, bad);
 }
 
@@ -327,7 +329,7 @@ static int read_comms(const json_t *list, struct cw_arena *arena, struct cw_nume
 
 static bool read_source(const json_t *doc, struct cw_looks_source *ret)
 {
-	json_int_t rank, pid, world_size;
+	json_int_t rank, pid, world_size, created;
 
 	if (!read_int(json_object_get(doc, "rank"), -1, INT32_MAX, &rank) ||
 	    !read_int(json_object_get(doc, "pid"), 0, INT32_MAX, &pid) ||
@@ -336,6 +338,10 @@ static bool read_source(const json_t *doc, struct cw_looks_source *ret)
 	ret->rank = (int32_t)rank;
 	ret->pid = (int32_t)pid;
 	ret->world_size = (int32_t)world_size;
+	/* Older ones say neither. */
+	ret->lives = !json_is_false(json_object_get(doc, "lives"));
+	ret->created_wall_ns =
+		read_int(json_object_get(doc, "created_ns"), 0, INT64_MAX, &created) ? created : 0;
 	return cw_json_read_u64(json_object_get(doc, "calls"), &ret->n_ops) &&
 	       cw_json_read_u64(json_object_get(doc, "tensors"), &ret->n_looks) &&
 	       cw_json_read_u64(json_object_get(doc, "kept"), &ret->n_kept) &&
@@ -357,10 +363,6 @@ static int read_ranks(const json_t *list, struct cw_arena *arena, struct cw_nume
 			return bad_doc(err, "a rank that is none");
 		ranks[i].rank = sources[i].rank;
 		ranks[i].is_whole = json_is_true(json_object_get(doc, "whole"));
-		/* Of two that say they are one rank, the first is believed. */
-		for (size_t k = 0; k < i && ranks[i].rank >= 0; k++)
-			if (ranks[k].rank == ranks[i].rank)
-				ranks[i].rank = sources[i].rank = -1;
 	}
 	job->ranks = ranks;
 	job->n_ranks = (uint32_t)n;

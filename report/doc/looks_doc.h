@@ -9,6 +9,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/numerics/numerics.h"
@@ -25,17 +26,19 @@
 /* What a rank's record said beside its summaries. */
 struct cw_looks_source {
 	int32_t rank, pid;
-	int32_t world_size; /* -1 = the rank does not say */
-	uint64_t n_ops;     /* calls of the rank */
-	uint64_t n_looks;   /* tensors that it looked at */
-	uint64_t n_kept;    /* … of which these are here */
-	uint64_t n_dropped; /* tensors left out, for all places were taken */
+	int32_t world_size;      /* -1 = the rank does not say */
+	uint64_t n_ops;          /* calls of the rank */
+	uint64_t n_looks;        /* tensors that it looked at */
+	uint64_t n_kept;         /* … of which these are here */
+	uint64_t n_dropped;      /* tensors left out, for all places were taken */
+	int64_t created_wall_ns; /* its record; 0 = not known */
+	bool lives;
 };
 
 struct cw_looks_head {
 	const char *node;
 	int64_t taken_wall_ns;
-	uint32_t n_left_out; /* ranks with summaries, for the bundle's sake */
+	uint32_t n_left_out; /* ranks with summaries that have no place in it */
 };
 
 /* New reference; NULL = out of memory. sources: as many as the job has ranks. */

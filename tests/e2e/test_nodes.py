@@ -11,7 +11,7 @@ import sys
 import pytest
 from agent_lib import has_kernels
 from built import COLLWATCH, TRAIN_LOOP_PY
-from job import stop_outside_nccl
+from job import Job, stop_outside_nccl
 from waiting import expect, wait_until
 
 
@@ -158,3 +158,35 @@ def test_the_numbers_of_a_job_on_all_nodes_are_asked_for_at_one(cluster):
         expect("the first to feed" not in done.stdout and "NaN" in done.stdout, done)
     finally:
         others[1].send(signal.SIGCONT)
+
+
+def check_started_again(cluster, label, again):
+    asked = cluster.nodes[0]
+    known = lambda node: {r["rank"]: r["record"] for r in numbers_doc(node, label)["ranks"] if r["kept"] > 50}
+    own = {r: f"process {again.ranks[i].pid} on {cluster.nodes[i].name}" for i, r in enumerate((2, 0, 1))}
+    for node in cluster.nodes:
+        wait_until(lambda node=node: known(node) == own, lambda node=node: f"{own}: {numbers_of(node, label)}")
+        done = numbers_of(node, label)
+        expect(done.returncode == 0 and "3 ranks" in done.stdout, done)
+    # Root finds records of the dead in the daemons.
+    done = asked.ask("numerics", label)
+    expect("3 ranks" in done.stdout, done)
+    again.kill(0)
+    for ask in (lambda: numbers_of(asked, label), lambda: asked.ask("numerics", label)):
+        wait_until(lambda ask=ask: "3 ranks" in ask().stdout, "the ended rank is told of, too")
+
+
+@pytest.mark.root  # to see no processes but one's own
+def test_the_numbers_of_a_job_that_was_started_again_are_of_its_ranks_that_live(cluster):
+    """And of one that has ended since, on whose node there may be another."""
+    if not has_kernels():
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    label, asked = f"again-{os.getpid()}", cluster.nodes[0]
+    words = ["--steps", "0", "--step-ms", "20", "--log-every", "0"]
+    python, variables = [sys.executable, TRAIN_LOOP_PY], {"COLLWATCH_SUMMARY": "full"}
+    with Job(label, 3, [*words, "--fault", "feed-nan", "--fault-rank", "0", "--fault-step", "3"], cluster.nodes,
+             program=python, variables=variables):
+        wait_until(lambda: numbers_of(asked, label).returncode == 2, "it has NaN")
+    turned = [dict(RANK=str(r), WORLD_SIZE="3", LOCAL_RANK="0", COLLWATCH_JOB=label) for r in (2, 0, 1)]
+    with Job(label, turned, words, cluster.nodes, program=python, variables=variables) as again:
+        check_started_again(cluster, label, again)

@@ -143,7 +143,7 @@ OPS = {
 SUMMARIES = {
     "schema": ("collwatch.summaries/1",), "node": str, "taken": TIME, "ranks_left_out": number,
     "ranks": [{"rank": (-1, number), "pid": number, "world_size": (-1, number), "calls": count, "tensors": count,
-               "kept": count, "left_out": count, "whole": bool}],
+               "kept": count, "left_out": count, "whole": bool, "lives": bool, "created_ns": number}],
     "comms": [{"id": ID, "instance": number, "name": str, "nranks": number, "counted": bool}],
     # Of each look its rank, …, its site: as columns say.
     "columns": [text], "looks": [[(None, int, float, str)]],
@@ -188,7 +188,8 @@ TENSOR = {
     "carried": (None, str),
 }
 NUMERICS = {
-    "schema": ("collwatch.numerics/1",), "alarm": bool, "coverage": text, "nonfinite": count,
+    "schema": ("collwatch.numerics/1",), "alarm": bool, "coverage": text, "ranks_left_out": number,
+    "ranks_set_aside": number, "silent": (None, text), "nonfinite": count,
     "loss_scaling_explains_all": bool, "first_by_clock": bool,
     "firsts": [{**TENSOR, "origin": ("fed", "operation", "received"), "text": text}],
     "rows": [{"comm": ID, "comm_name": str, "step": count, "steps": count, "tensors": number, "ratio": REAL,

@@ -23,7 +23,7 @@ static const struct cw_numerics_comm comms[] = {
 };
 
 /* Of rank `rank`, who fed on the communicators `first` and `second`, from the site. */
-static int join(int32_t rank, uint32_t first, uint32_t second, const char *site, bool *taken)
+static int join(int32_t rank, uint32_t first, uint32_t second, const char *site)
 {
 	struct cw_numerics_look own[] = {
 		{ .comm = first, .order = 1, .seq = 7, .site = site, .abs_max = (double)rank },
@@ -32,18 +32,16 @@ static int join(int32_t rank, uint32_t first, uint32_t second, const char *site,
 	const struct cw_numerics_rank ranks[] = { { .rank = rank, .is_whole = true } };
 	const struct cw_numerics_job more = { own, 2, comms, 3, ranks, 1 };
 
-	return cw_looks_join(&looks, &more, taken);
+	return cw_looks_join(&looks, &more, NULL);
 }
 
 Test(looks, ranks_of_two_nodes_share_a_communicator_by_its_id_and_instance)
 {
 	char site[] = "train.py:9";
 	struct cw_numerics_job job;
-	bool taken = false;
 
-	cr_assert_eq(join(0, 2, 1, NULL, &taken), 0);
-	cr_assert(taken);
-	cr_assert_eq(join(5, 1, 2, site, NULL), 0);
+	cr_assert_eq(join(0, 2, 1, NULL), 0);
+	cr_assert_eq(join(5, 1, 2, site), 0);
 	memset(site, 'x', sizeof(site) - 1);
 	job = cw_looks_job(&looks);
 	cr_assert_eq(job.n_ranks, 2);
@@ -61,20 +59,21 @@ Test(looks, ranks_of_two_nodes_share_a_communicator_by_its_id_and_instance)
 	cr_expect_null(job.looks[3].site);
 }
 
-Test(looks, of_two_that_say_they_are_one_rank_the_first_is_believed)
+Test(looks, only_ranks_that_are_wanted_are_taken)
 {
-	bool taken = true;
+	static struct cw_numerics_look own[] = { { .rank = 0, .comm = 1, .site = "a" },
+						 { .rank = 1, .comm = 2, .site = "b" } };
+	static const struct cw_numerics_rank ranks[] = { { .rank = 3 }, { .rank = 4 } };
+	const struct cw_numerics_job more = { own, 2, comms, 3, ranks, 2 };
+	const bool wanted[] = { false, true };
 
-	cr_assert_eq(join(3, 1, 1, "first", NULL), 0);
-	cr_assert_eq(join(3, 1, 1, "second", &taken), 0);
-	cr_expect_not(taken);
+	cr_assert_eq(cw_looks_join(&looks, &more, wanted), 0);
 	cr_assert_eq(looks.n_ranks, 1);
-	cr_assert_eq(looks.n_looks, 2);
-	cr_expect_str_eq(looks.looks[0].site, "first");
-	cr_assert_eq(join(-1, 1, 1, NULL, NULL), 0);
-	cr_assert_eq(join(-1, 1, 1, NULL, &taken), 0);
-	cr_expect(taken, "who has no number is nobody's double");
-	cr_assert_eq(looks.n_ranks, 3);
+	cr_expect_eq(looks.ranks[0].rank, 4);
+	cr_assert_eq(looks.n_looks, 1);
+	cr_expect_str_eq(looks.looks[0].site, "b");
+	cr_expect_eq(looks.looks[0].rank, 0);
+	cr_assert_eq(looks.n_comms, 1);
 }
 
 Test(looks, more_than_can_be_held_is_refused)

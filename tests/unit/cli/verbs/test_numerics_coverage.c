@@ -26,7 +26,16 @@ Test(numerics_coverage, of_how_much_was_looked_at)
 	cr_expect_not_null(strstr(numerics_coverage_text(&in, &said, buf, sizeof(buf)),
 				  "; no answer from node-b; 1 tensor"),
 			   "%s", buf);
-	sources[0].world_size = 2; /* all are here: that node has nothing to add */
+	in.silent = NULL;
+	in.n_left_out = 1;
+	in.n_set_aside = 2;
+	cr_expect_not_null(
+		strstr(numerics_coverage_text(&in, &said, buf, sizeof(buf)),
+		       "; 1 rank had no place in the bundle; 2 ranks of an earlier run set "
+		       "aside; 1 tensor"),
+		"%s", buf);
+	in.n_left_out = in.n_set_aside = 0;
+	sources[0].world_size = 2;
 	in.job.n_ranks = 2;
 	sources[0].n_dropped = 0;
 	said.n_replicas_checked = 41;

@@ -438,8 +438,7 @@ Test(control, summaries_are_of_this_node_and_of_ones_own_jobs)
 	(void)ask(&owner, "summaries", "{}", 1);
 	(void)ask(&owner, "summaries", "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-b\"}", 3);
 	(void)ask(&other, "summaries", "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-a\"}", 3);
-	(void)ask(&owner, "summaries",
-		  "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-a\",\"first\":-1}", 3);
+	(void)ask(&owner, "summaries", "{\"job\":\"j\",\"uid\":-1,\"node\":\"node-a\"}", 3);
 	doc = ask(&owner, "summaries", "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-a\"}", 0);
 	cr_expect_eq(json_array_size(json_object_get(doc, "ranks")), 0);
 	json_decref(doc);

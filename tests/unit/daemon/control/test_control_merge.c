@@ -191,15 +191,30 @@ Test(control_merge, a_refusal_of_the_leader_is_passed_on)
 	cr_assert_str_eq(answer.error, "b: no");
 }
 
-Test(control_merge, who_has_a_job_becomes_one_list)
+Test(control_merge, who_has_a_job_becomes_one_list_and_each_speaks_for_itself)
 {
+	const json_t *jobs, *last;
+	char many[4096] = "{\"jobs\":[";
+
 	begin(CW_MERGE_SUMMARIES, 0, "{\"node\":\"a\",\"jobs\":[{\"node\":\"a\"}]}", "");
-	cr_assert_not(add("b", 0, "{\"node\":\"b\",\"jobs\":[{\"node\":\"b\"},{\"node\":\"b\"}]}"));
+	cr_assert_not(add("b", 0,
+			  "{\"jobs\":[{\"node\":\"a\",\"job\":\"name:j\",\"uid\":7},"
+			  "{\"node\":\"b\",\"job\":\"name:j\",\"uid\":-7},"
+			  "{\"node\":\"b\",\"job\":\"name:j\"},{\"uid\":7}]}"));
 	cr_assert_not(add("c", 0, "{\"jobs\":7}"));
 	cr_assert_not(cw_control_merge_add(&m, "silent-one", NULL));
+	for (unsigned i = 0; i < 40; i++)
+		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many),
+			       "%s{\"job\":\"j\",\"uid\":%u}", i ? "," : "", i);
+	(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "]}");
+	cr_assert_not(add("d", 0, many));
 	end();
 	cr_assert_eq(answer.code, 0);
-	cr_expect_eq(json_array_size(json_object_get(doc, "jobs")), 3);
+	jobs = json_object_get(doc, "jobs");
+	cr_assert_eq(json_array_size(jobs), 2 + 16, "others have places, too");
+	cr_expect_str_eq(json_string_value(json_object_get(json_array_get(jobs, 1), "node")), "b");
+	last = json_array_get(jobs, 17);
+	cr_expect_str_eq(json_string_value(json_object_get(last, "node")), "d");
 	cr_expect_str_eq(json_string_value(json_object_get(doc, "node")), "a", "who was asked");
 	cr_expect_eq(json_array_size(json_object_get(doc, "silent")), 1);
 }
@@ -212,4 +227,13 @@ Test(control_merge, a_page_is_as_the_one_node_says_it)
 	cr_assert_eq(answer.code, 0);
 	cr_expect_not_null(json_object_get(doc, "ranks"));
 	cr_expect_eq(json_real_value(json_object_get(doc, "mean")), 0.10000000000000002);
+}
+
+Test(control_merge, why_a_page_is_refused_is_told)
+{
+	begin(CW_MERGE_SUMMARIES, 3, NULL, "elsewhere");
+	cr_assert_not(add("b", 1, ""));
+	end();
+	cr_assert_eq(answer.code, 1);
+	cr_expect_not_null(strstr(answer.error, "b: no"), "%s", answer.error);
 }

@@ -201,19 +201,6 @@ Test(looks_doc, what_points_elsewhere_is_refused)
 	assert_refused(json_array(), -EBADMSG);
 }
 
-Test(looks_doc, of_two_that_say_they_are_one_rank_the_first_is_believed)
-{
-	json_t *doc = make();
-	struct cw_looks_source *s;
-	struct cw_numerics_job job;
-
-	json_object_set_new(json_array_get(json_object_get(doc, "ranks"), 1), "rank",
-			    json_integer(0));
-	cr_assert_eq(read_doc(doc, &job, &s), 0);
-	cr_assert(job.ranks[0].rank == 0 && job.ranks[1].rank == -1 && s[1].rank == -1);
-	json_decref(doc);
-}
-
 Test(looks_doc, too_many_are_refused)
 {
 	json_t *doc = make(), *list = json_object_get(doc, "ranks");

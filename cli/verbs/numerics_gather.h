@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks from several places, made the ranks of one job: what `numerics` has read by itself, and
+ * what others have gathered (collwatch.summaries/1).
+ *
+ * Of several that say they are one rank the one that lives is taken, else the one whose record was
+ * made last: a job that was started again leaves ended ranks of its earlier run. An ended rank that
+ * nobody replaced is taken where it shares a communicator with one that lives, or none lives.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "import/numerics_files.h"
+
+/* Ranks of one answer, at most. */
+#define NUMERICS_GATHER_PAGE 64u
+
+struct numerics_part;
+
+/* Zeroed is empty. */
+struct numerics_gather {
+	struct numerics_part *parts;
+};
+
+/* Of a page: how many ranks, and which was the last. */
+struct numerics_page {
+	uint32_t n_ranks, n_left_out;
+	int64_t last_ns;
+	int32_t last_pid;
+};
+
+/*
+ * Adds what a document says. path: where its ranks are said to be from; else (NULL) of processes on
+ * `node`. Copies what it takes. 0; -EBADMSG, -E2BIG with err set; -ENOMEM.
+ */
+int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char *path,
+			const char *node, struct numerics_page *ret, struct cw_err *err);
+
+/* Beside the ranks of `in`, which gets all that are taken. 0, -E2BIG or -ENOMEM. */
+int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in);
+/* Leaves it empty. */
+void numerics_gather_fini(struct numerics_gather *g);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of several that say they are one rank is taken, and of which run ended ranks are. */
+#include "cli/verbs/numerics_gather.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "report/doc/looks_doc.h"
+
+static struct numerics_gather g;
+static struct cw_numerics_input in;
+
+static void tear_down(void)
+{
+	numerics_gather_fini(&g);
+	cw_numerics_input_fini(&in);
+}
+
+TestSuite(numerics_gather, .fini = tear_down);
+
+struct told {
+	int32_t rank;
+	bool lives;
+	int64_t created_ns;
+	uint64_t comm;
+};
+
+/* What a node says of up to four ranks, each of which has fed one tensor. */
+static void add(const char *node, const struct told *v, uint32_t n)
+{
+	const struct cw_looks_head head = { .node = node };
+	struct cw_numerics_look looks[4] = { 0 };
+	struct cw_numerics_comm comms[4] = { 0 };
+	struct cw_numerics_rank ranks[4] = { 0 };
+	struct cw_looks_source sources[4] = { 0 };
+	const struct cw_numerics_job job = { looks, n, comms, n, ranks, n };
+	struct numerics_page page;
+	struct cw_err err = { "" };
+	json_t *doc;
+
+	for (uint32_t i = 0; i < n; i++) {
+		looks[i] = (struct cw_numerics_look){ .rank = i, .comm = i };
+		comms[i] = (struct cw_numerics_comm){ .id = v[i].comm, .nranks = 4 };
+		ranks[i].rank = v[i].rank;
+		sources[i] = (struct cw_looks_source){ .rank = v[i].rank,
+						       .pid = (int32_t)(100 + i),
+						       .created_wall_ns = v[i].created_ns,
+						       .lives = v[i].lives };
+	}
+	doc = cw_looks_doc(&head, &job, sources);
+	cr_assert_eq(numerics_gather_doc(&g, doc, NULL, node, &page, &err), 0, "%s", err.text);
+	cr_expect_eq(page.n_ranks, n);
+	cr_expect_eq(page.last_ns, v[n - 1].created_ns);
+	cr_expect_eq(page.last_pid, (int32_t)(100 + n - 1));
+	json_decref(doc);
+}
+
+static const char *where(int32_t rank)
+{
+	for (uint32_t i = 0; i < in.job.n_ranks; i++)
+		if (in.sources[i].rank == rank)
+			return in.sources[i].path;
+	return "nowhere";
+}
+
+Test(numerics_gather, a_rank_that_lives_is_taken_wherever_the_ended_one_was_met)
+{
+	const struct told ended[] = { { 0, false, 10, 1 }, { 1, false, 11, 1 } };
+	const struct told living[] = { { 1, true, 21, 2 }, { 0, true, 20, 2 } };
+
+	add("a", ended, 2);
+	add("b", living, 2);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_assert_eq(in.job.n_ranks, 2);
+	cr_expect_str_eq(where(0), "process 101 on b");
+	cr_expect_str_eq(where(1), "process 100 on b");
+	cr_expect_eq(in.job.n_looks, 2);
+	cr_expect_eq(in.job.n_comms, 1);
+	cr_expect_eq(in.n_set_aside, 0, "they were replaced");
+}
+
+Test(numerics_gather, an_ended_rank_is_taken_that_shares_a_communicator_with_one_that_lives)
+{
+	const struct told a[] = { { 2, false, 12, 1 }, { 3, false, 23, 2 } };
+	const struct told b[] = { { 0, true, 20, 2 }, { 1, true, 21, 2 } };
+
+	add("a", a, 2);
+	add("b", b, 2);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_assert_eq(in.job.n_ranks, 3);
+	cr_expect_str_eq(where(3), "process 101 on a");
+	cr_expect_str_eq(where(2), "nowhere", "of an earlier run, with more ranks");
+	cr_expect_eq(in.n_set_aside, 1);
+}
+
+Test(numerics_gather, where_all_have_ended_the_newest_are_taken)
+{
+	const struct told a[] = { { 0, false, 10, 1 } }, b[] = { { 0, false, 20, 2 } };
+
+	add("a", a, 1);
+	add("b", b, 1);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_assert_eq(in.job.n_ranks, 1);
+	cr_expect_str_eq(where(0), "process 100 on b");
+}
+
+Test(numerics_gather, who_has_no_number_is_known_by_its_record)
+{
+	const struct told a[] = { { -1, true, 10, 1 }, { -1, true, 11, 1 } };
+	const struct told again[] = { { -1, true, 11, 1 } };
+
+	add("a", a, 2);
+	add("a", again, 1);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_eq(in.job.n_ranks, 2);
+}
+
+Test(numerics_gather, nothing_is_nothing)
+{
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_eq(in.job.n_ranks, 0);
+}
+
+Test(numerics_gather, a_page_that_no_node_has_is_refused)
+{
+	json_t *doc = json_pack("{s:s, s:[], s:[], s:[]}", "schema", "collwatch.summaries/1",
+				"ranks", "comms", "looks");
+	struct numerics_page page;
+	struct cw_err err = { "" };
+
+	for (unsigned i = 0; i <= NUMERICS_GATHER_PAGE; i++)
+		(void)json_array_append_new(json_object_get(doc, "ranks"),
+					    json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "rank",
+						      (int)i, "pid", 1, "world_size", -1, "calls",
+						      0, "tensors", 0, "kept", 0, "left_out", 0));
+	cr_expect_eq(numerics_gather_doc(&g, doc, NULL, "a", &page, &err), -E2BIG);
+	cr_expect_eq(numerics_gather_doc(&g, doc, "bundle", NULL, &page, &err), 0, "%s", err.text);
+	json_decref(doc);
+}
