@@ -257,11 +257,10 @@ static int join(const struct numerics_part *parts, struct cw_looks *looks, struc
 	uint32_t n = 0;
 	int r = 0;
 
-	LL_FOREACH (parts, part) {
+	for (part = parts; part && r == 0; part = part->next)
 		r = cw_looks_join(looks, &part->job, part->wanted);
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	sources = cw_arena_new_array(arena, struct cw_numerics_source, looks->n_ranks + 1);
 	if (!sources)
 		return -ENOMEM;
