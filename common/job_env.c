@@ -87,6 +87,11 @@ const char *cw_job_env_shown(const char *label)
 	return label;
 }
 
+bool cw_job_env_is_named(const char *label, const char *name)
+{
+	return strcmp(label, name) == 0 || strcmp(cw_job_env_shown(label), name) == 0;
+}
+
 void cw_job_env_rank(const struct cw_env *env, struct cw_job_env_rank *ret)
 {
 	ret->source = "";

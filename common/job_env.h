@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,8 @@ void cw_job_env_label(const struct cw_env *env, char *to, size_t len);
  * all of it.
  */
 const char *cw_job_env_shown(const char *label);
+/* Whether people mean this job by name: its label, or what is shown of it. */
+bool cw_job_env_is_named(const char *label, const char *name);
 
 struct cw_job_env_rank {
 	int32_t rank, world_size, local_rank; /* -1 = nothing says it */

@@ -28,7 +28,7 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
 static json_t *summaries_of(const struct cw_node *node, const char *node_name, int64_t wall_ns,
 			    const struct cw_job_id *job)
 {
-	struct cw_summaries_page page = { .after_ns = -1, .n = RANKS_MAX };
+	struct cw_summaries_page page = { .n = RANKS_MAX };
 	json_t *doc = cw_summaries_doc(node, node_name, wall_ns, job, &page);
 	_cleanup_(freep) char *text = doc && page.n_looks ? cw_json_write(doc, JSON_COMPACT) : NULL;
 

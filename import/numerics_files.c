@@ -24,8 +24,10 @@ struct found {
 	const char *path;
 	int fd; /* -1 = taken */
 	/* Of a job's: */
+	dev_t dev;
 	ino_t file;
 	int64_t own_pid; /* what the rank calls itself */
+	uint64_t start_ticks;
 	bool lives;
 };
 
@@ -113,11 +115,11 @@ static void finder_fini(struct finder *f)
 	free(f->v);
 }
 
-static const char *name_of(const struct finder *f, pid_t pid)
+static const char *name_of(const struct finder *f, int64_t pid)
 {
-	char text[32];
+	char text[64];
 
-	(void)snprintf(text, sizeof(text), "process %d", (int)pid);
+	(void)snprintf(text, sizeof(text), "process %lld", (long long)pid);
 	return cw_arena_strdup(f->arena, text);
 }
 
@@ -127,8 +129,8 @@ static int find_process(struct finder *f, pid_t pid, int fd)
 	return find(f, name_of(f, pid), fd);
 }
 
-/* Fills the label[CW_JOB_LABEL_BYTES] of the job a record is of, and what its rank calls itself. */
-static bool is_of_job(int fd, const char *job, char *label, int64_t *ret_own_pid)
+/* Fills the label[CW_JOB_LABEL_BYTES] of the job a record is of, and who its rank is. */
+static bool is_of_job(int fd, const char *job, char *label, struct found *ret)
 {
 	const struct cw_record_comm *comms;
 	struct cw_record *rec;
@@ -140,45 +142,48 @@ static bool is_of_job(int fd, const char *job, char *label, int64_t *ret_own_pid
 		return false;
 	comms = cw_record_comms(rec, &n);
 	is_it = cw_job_label(cw_record_header(rec), comms, n, label) &&
-		(strcmp(label, job) == 0 || strcmp(cw_job_env_shown(label), job) == 0);
-	*ret_own_pid = (int64_t)cw_record_header(rec)->pid;
+		cw_job_env_is_named(label, job);
+	ret->own_pid = (int64_t)cw_record_header(rec)->pid;
+	ret->start_ticks = cw_record_header(rec)->process_start_ticks;
 	(void)cw_record_close(rec);
 	return is_it;
 }
 
-/* Met before, in another process: the rank's own is the one to name. */
-static int find_again(const struct finder *f, struct found *found, pid_t pid)
+/* The rank's own process is the one to name, whoever else has its record; else what it was. */
+static int name_found(const struct finder *f, struct found *found, pid_t pid)
 {
-	if (found->lives || !cw_record_process_is(pid, found->own_pid))
-		return 0;
-	found->lives = true;
-	found->path = name_of(f, pid);
+	found->lives = cw_record_process_is(pid, found->own_pid, found->start_ticks);
+	if (!found->path || found->lives)
+		found->path = name_of(f, found->lives ? pid : found->own_pid);
 	return found->path ? 0 : -ENOMEM;
 }
 
 /* Takes fd. */
-static int find_of_job(struct finder *f, pid_t pid, int fd, ino_t file, int64_t own_pid)
+static int find_of_job(struct finder *f, pid_t pid, int fd, const struct stat *st,
+		       const struct found *rank)
 {
 	int r = find_process(f, pid, fd);
+	struct found *found;
 
-	if (r == 0) {
-		struct found *found = &f->v[f->n - 1];
-
-		found->file = file;
-		found->own_pid = own_pid;
-		found->lives = cw_record_process_is(pid, own_pid);
-	}
-	return r;
+	if (r < 0)
+		return r;
+	found = &f->v[f->n - 1];
+	found->path = NULL;
+	found->dev = st->st_dev;
+	found->file = st->st_ino;
+	found->own_pid = rank->own_pid;
+	found->start_ticks = rank->start_ticks;
+	return name_found(f, found, pid);
 }
 
 /* Takes fd. The owner of the file made it, whoever has it open. */
 static int take_if_of_job(struct finder *f, pid_t pid, int fd, const struct stat *st)
 {
 	char label[CW_JOB_LABEL_BYTES] = "";
-	int64_t own_pid;
+	struct found rank;
 	bool is_ours = false;
 
-	if (is_of_job(fd, f->job, label, &own_pid)) {
+	if (is_of_job(fd, f->job, label, &rank)) {
 		if (f->uid < 0)
 			f->uid = st->st_uid;
 		if (f->uid == st->st_uid && !*f->label)
@@ -190,7 +195,7 @@ static int take_if_of_job(struct finder *f, pid_t pid, int fd, const struct stat
 			memcpy(f->other_label, label, sizeof(label));
 	}
 	if (is_ours)
-		return find_of_job(f, pid, fd, st->st_ino, own_pid);
+		return find_of_job(f, pid, fd, st, &rank);
 	(void)close(fd);
 	return 0;
 }
@@ -205,10 +210,10 @@ static int on_process(pid_t pid, int fd, void *user)
 		return 0;
 	}
 	for (uint32_t i = 0; i < f->n; i++) {
-		if (f->v[i].file != st.st_ino)
+		if (f->v[i].file != st.st_ino || f->v[i].dev != st.st_dev)
 			continue;
 		(void)close(fd);
-		return find_again(f, &f->v[i], pid);
+		return f->v[i].lives ? 0 : name_found(f, &f->v[i], pid);
 	}
 	return take_if_of_job(f, pid, fd, &st);
 }
@@ -273,8 +278,8 @@ static int refuse_doubles(const struct loader *l, uint32_t n, struct cw_err *err
 	return 0;
 }
 
-static int load_all(struct loader *l, struct finder *f, const struct cw_import_watch *watch,
-		    struct cw_err *err)
+static int load_all(struct loader *l, struct finder *f, bool is_one_job,
+		    const struct cw_import_watch *watch, struct cw_err *err)
 {
 	struct cw_numerics_input *in = l->input;
 	int r = 0;
@@ -286,7 +291,7 @@ static int load_all(struct loader *l, struct finder *f, const struct cw_import_w
 		r = load(l, i, &f->v[i], err);
 		cw_import_tell(watch, i + 1, f->n);
 	}
-	if (r == 0 && !f->job)
+	if (r == 0 && !is_one_job)
 		r = refuse_doubles(l, f->n, err);
 	return r;
 }
@@ -309,7 +314,7 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = find_what(&f, what[i], err);
 	if (r == 0)
-		r = load_all(&l, &f, watch, err);
+		r = load_all(&l, &f, n == 1 && f.job, watch, err);
 	if (r < 0) {
 		cw_looks_fini(&l.looks);
 		cw_arena_fini(&input.arena);

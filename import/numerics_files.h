@@ -38,6 +38,7 @@ struct cw_numerics_input {
 	const char *label;                  /* … and what it is called in full; NULL = none was */
 	uint32_t n_left_out;                /* ranks that had no place in a bundle or an answer */
 	uint32_t n_set_aside;               /* ranks of processes that ended in an earlier run */
+	bool is_bad_set_aside;              /* … with NaN or Inf */
 	const char *silent;    /* nodes that were asked in vain, as text; NULL = none */
 	struct cw_looks looks; /* what the job points to */
 	struct cw_arena arena; /* the rest */
@@ -49,7 +50,7 @@ struct cw_numerics_input {
  * user's, whoever takes its name: uid says whose, -1 where only one user has one.
  *
  * err names the file: -EBADMSG no record, -ENOTSUP, -ENOENT …; -E2BIG too many files; -EEXIST two
- * records of one rank, which cannot be of one job, but where a job was named: then both are there,
+ * records of one rank, which cannot be of one job, but where one job is named: then both are there,
  * for whoever gathers (cli/verbs/numerics_gather.h); -ENOTUNIQ several users' jobs, or several of
  * one. watch NULL:
  * nobody.

@@ -97,28 +97,56 @@ int cw_record_process_each(cw_record_process_fn fn, void *user)
 	return search.r;
 }
 
-bool cw_record_process_is(pid_t pid, int64_t own_pid)
+/* Its number in its own PID namespace; 0 = not known. */
+static uint64_t own_pid_of(pid_t pid)
 {
 	char path[64], line[512];
-	bool is_it = false;
+	uint64_t own = 0;
 	FILE *f;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
+	while (f && fgets(line, sizeof(line), f)) {
 		const char *last;
-		uint64_t inside;
 
 		if (strncmp(line, "NSpid:", 6) != 0)
 			continue;
 		line[strcspn(line, "\n")] = '\0';
 		last = strrchr(line, '\t');
-		is_it = last && cw_parse_u64(last + 1, 1, INT32_MAX, &inside) == 0 &&
-			(int64_t)inside == own_pid;
+		if (!last || cw_parse_u64(last + 1, 1, INT32_MAX, &own) < 0)
+			own = 0;
 		break;
 	}
+	if (f)
+		(void)fclose(f);
+	return own;
+}
+
+/* 0 = not known. */
+static uint64_t start_ticks_of(pid_t pid)
+{
+	char path[64], line[1024] = "", *at, *rest = NULL;
+	uint64_t ticks = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = '\0';
 	(void)fclose(f);
-	return is_it;
+	at = strrchr(line, ')'); /* a name may have any */
+	if (!at)
+		return 0;
+	at = strtok_r(at + 1, " ", &rest); /* field 3 */
+	for (int field = 3; at && field < 22; field++)
+		at = strtok_r(NULL, " ", &rest);
+	return at && cw_parse_u64(at, 0, UINT64_MAX, &ticks) == 0 ? ticks : 0;
+}
+
+bool cw_record_process_is(pid_t pid, int64_t own_pid, uint64_t start_ticks)
+{
+	return own_pid > 0 && own_pid_of(pid) == (uint64_t)own_pid &&
+	       (!start_ticks || start_ticks_of(pid) == start_ticks);
 }

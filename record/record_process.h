@@ -35,5 +35,8 @@ int cw_record_process_each_of(pid_t pid, cw_record_process_fn fn, void *user);
  */
 int cw_record_process_each(cw_record_process_fn fn, void *user);
 
-/* Whether the process that is pid here calls itself own_pid, in its own PID namespace. */
-bool cw_record_process_is(pid_t pid, int64_t own_pid);
+/*
+ * Whether the process that is pid here calls itself own_pid, in its own PID namespace, and began at
+ * start_ticks (field 22 of its stat; 0 = not known).
+ */
+bool cw_record_process_is(pid_t pid, int64_t own_pid, uint64_t start_ticks);

@@ -40,8 +40,9 @@ char *numerics_coverage_text(const struct cw_numerics_input *in,
 		cw_text_append(buf, len, "; %u rank%s had no place in %s", in->n_left_out,
 			       plural(in->n_left_out), in->is_living ? "an answer" : "the bundle");
 	if (in->n_set_aside)
-		cw_text_append(buf, len, "; %u rank%s of an earlier run set aside", in->n_set_aside,
-			       plural(in->n_set_aside));
+		cw_text_append(buf, len, "; %u rank%s of an earlier run set aside%s",
+			       in->n_set_aside, plural(in->n_set_aside),
+			       in->is_bad_set_aside ? ", with NaN or Inf" : "");
 	if (in->silent)
 		cw_text_append(buf, len, "; no answer from %s", in->silent);
 	if (n_dropped)

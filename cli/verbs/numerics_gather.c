@@ -9,6 +9,8 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
+#include "record/record_layout.h"
 #include "report/doc/looks_doc.h"
 
 struct numerics_part {
@@ -51,7 +53,8 @@ static int take_sources(struct numerics_part *part, const struct cw_looks_source
 			.n_kept = from[i].n_kept,
 			.n_dropped = from[i].n_dropped,
 			.created_wall_ns = from[i].created_wall_ns,
-			.lives = from[i].lives,
+			/* A bundle is of one moment: whoever is in it belongs there. */
+			.lives = from[i].lives || path,
 		};
 		if (!sources[i].path)
 			return -ENOMEM;
@@ -79,9 +82,11 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 
 	if (r < 0)
 		return r;
-	/* Of a bundle that is all; a node's pages are short. */
-	if (!path && part->job.n_ranks > NUMERICS_GATHER_PAGE)
-		return cw_err_set(err, E2BIG, "a page has too many ranks");
+	/* Of a bundle that is all; a node's pages are short, and hold what records hold. */
+	if (!path && (part->job.n_ranks > NUMERICS_GATHER_PAGE ||
+		      part->job.n_looks > part->job.n_ranks * CW_REC_SUMMARIES ||
+		      part->job.n_comms > part->job.n_looks))
+		return cw_err_set(err, E2BIG, "more than ranks can have");
 	part->wanted = calloc((size_t)part->job.n_ranks + 1, sizeof(*part->wanted));
 	if (!part->wanted)
 		return -ENOMEM;
@@ -158,9 +163,15 @@ static uint32_t drop_doubles(struct candidate *v, uint32_t n)
 
 /* ---- which run ---- */
 
+/* From the first rank of a run to the last. */
+#define RUN_STARTS_WITHIN_NS (30 * CW_NS_PER_S)
+/* Rank by rank, by communicators: groups of groups of groups. */
+#define MAX_ROUNDS 16u
+
 struct run {
-	struct cw_numerics_comm *comms; /* of those that live, sorted */
+	struct cw_numerics_comm *comms; /* of those that are of it, sorted */
 	size_t n;
+	int64_t since_ns; /* when the first of them began that are it for sure */
 };
 
 static int compare_comms(const void *a, const void *b)
@@ -198,34 +209,87 @@ static bool is_of_run(const struct run *run, const struct candidate *c)
 	return false;
 }
 
-/* Sets how many were set aside. 0 or -ENOMEM. */
-static int want(struct candidate *v, uint32_t n, uint32_t n_looks, uint32_t *ret_set_aside)
+static bool *wanted(const struct candidate *c)
+{
+	return &c->part->wanted[c->rank];
+}
+
+/* Those that live; where none does, whose record is the newest. Sets since when their run is. */
+static void want_first(struct candidate *v, uint32_t n, struct run *run)
+{
+	const struct candidate *newest = NULL;
+
+	for (uint32_t i = 0; i < n; i++) {
+		*wanted(&v[i]) = source_of(&v[i])->lives;
+		if (!newest || source_of(&v[i])->lives > source_of(newest)->lives ||
+		    (source_of(&v[i])->lives == source_of(newest)->lives &&
+		     source_of(&v[i])->created_wall_ns > source_of(newest)->created_wall_ns))
+			newest = &v[i];
+	}
+	if (newest)
+		*wanted(newest) = true;
+	run->since_ns = INT64_MAX;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!*wanted(&v[i]))
+			continue;
+		if (source_of(&v[i])->created_wall_ns < run->since_ns)
+			run->since_ns = source_of(&v[i])->created_wall_ns;
+		add_comms(run, &v[i]);
+	}
+}
+
+/* One round: who is of the run by what is known of it so far. True: it has grown. */
+static bool want_more(struct candidate *v, uint32_t n, struct run *run)
+{
+	size_t n_before = run->n;
+	bool has_grown = false;
+
+	if (run->n)
+		qsort(run->comms, run->n, sizeof(*run->comms), compare_comms);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct run known = { run->comms, n_before, run->since_ns };
+		bool is_young =
+			source_of(&v[i])->created_wall_ns >= run->since_ns - RUN_STARTS_WITHIN_NS;
+
+		if (*wanted(&v[i]) || (!is_young && !is_of_run(&known, &v[i])))
+			continue;
+		*wanted(&v[i]) = has_grown = true;
+		add_comms(run, &v[i]);
+	}
+	return has_grown;
+}
+
+static bool has_bad(const struct candidate *c)
+{
+	const struct cw_numerics_job *job = &c->part->job;
+
+	for (uint32_t i = 0; i < job->n_looks; i++)
+		if (job->looks[i].rank == c->rank && cw_numerics_is_bad(&job->looks[i]))
+			return true;
+	return false;
+}
+
+/* Says what was set aside. 0 or -ENOMEM. */
+static int want(struct candidate *v, uint32_t n, uint32_t n_looks, struct cw_numerics_input *in)
 {
 	struct run run = { .comms = calloc((size_t)n_looks + 1, sizeof(*run.comms)) };
-	bool is_any_living = false;
 
 	if (!run.comms)
 		return -ENOMEM;
+	want_first(v, n, &run);
+	for (unsigned round = 0; round < MAX_ROUNDS && want_more(v, n, &run); round++)
+		;
 	for (uint32_t i = 0; i < n; i++) {
-		if (!source_of(&v[i])->lives)
+		if (*wanted(&v[i]))
 			continue;
-		is_any_living = true;
-		add_comms(&run, &v[i]);
-	}
-	if (run.n)
-		qsort(run.comms, run.n, sizeof(*run.comms), compare_comms);
-	for (uint32_t i = 0; i < n; i++) {
-		bool is_wanted =
-			!is_any_living || source_of(&v[i])->lives || is_of_run(&run, &v[i]);
-
-		v[i].part->wanted[v[i].rank] = is_wanted;
-		*ret_set_aside += !is_wanted;
+		in->n_set_aside++;
+		in->is_bad_set_aside = in->is_bad_set_aside || has_bad(&v[i]);
 	}
 	free(run.comms);
 	return 0;
 }
 
-static int choose(struct numerics_part *parts, uint32_t *ret_set_aside)
+static int choose(struct numerics_part *parts, struct cw_numerics_input *in)
 {
 	uint32_t n = 0, n_looks = 0, at = 0;
 	struct numerics_part *part;
@@ -242,7 +306,7 @@ static int choose(struct numerics_part *parts, uint32_t *ret_set_aside)
 	LL_FOREACH (parts, part)
 		for (uint32_t i = 0; i < part->job.n_ranks; i++, at++)
 			v[at] = (struct candidate){ part, i, at };
-	r = want(v, n ? drop_doubles(v, n) : 0, n_looks, ret_set_aside);
+	r = want(v, n ? drop_doubles(v, n) : 0, n_looks, in);
 	free(v);
 	return r;
 }
@@ -291,7 +355,7 @@ int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in)
 	own->wanted = calloc((size_t)in->job.n_ranks + 1, sizeof(*own->wanted));
 	LL_PREPEND(g->parts, own);
 	if (own->wanted)
-		r = choose(g->parts, &in->n_set_aside);
+		r = choose(g->parts, in);
 	if (r == 0)
 		r = join(g->parts, &looks, &in->arena, &in->sources);
 	if (r < 0) {

@@ -5,7 +5,8 @@
  *
  * Of several that say they are one rank the one that lives is taken, else the one whose record was
  * made last: a job that was started again leaves ended ranks of its earlier run. An ended rank that
- * nobody replaced is taken where it shares a communicator with one that lives, or none lives.
+ * nobody replaced is taken where it began with those that live or later, or shares a communicator
+ * with one of the run; where none lives the newest is the run. In a bundle all count as living.
  */
 #pragma once
 
@@ -17,6 +18,8 @@
 
 /* Ranks of one answer, at most. */
 #define NUMERICS_GATHER_PAGE 64u
+/* … and of all answers of a node. */
+#define NUMERICS_GATHER_NODE 128u
 
 struct numerics_part;
 

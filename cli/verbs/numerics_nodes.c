@@ -13,23 +13,24 @@
 
 #include "cli/control.h"
 #include "cli/terminal/progress_bar.h"
+#include "common/clock.h"
+#include "common/job_env.h"
 #include "common/text.h"
 #include "report/json_util.h"
 
 #define VERB "summaries"
 /* The daemon gives up before that. */
 #define TIMEOUT_MS 10000
-/* More than a node's ranks have, eight on each. */
-#define MAX_PAGES 32u
-/* Who is asked too often says so; in the next second it answers. */
-#define TRIES 4
-#define PAUSE_MS 400
+/* Who is asked too often says so: again after this, after twice this, … */
+#define TRIES 8
+#define PAUSE_MS 200
 #define SILENT_BYTES 512
 #define NODE_BYTES 128
 
-static void wait_a_while(void)
+static void wait_a_while(unsigned n)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
+	const struct timespec pause = { .tv_sec = n * PAUSE_MS / 1000,
+					.tv_nsec = n * PAUSE_MS % 1000 * CW_NS_PER_MS };
 
 	(void)nanosleep(&pause, NULL);
 }
@@ -40,9 +41,9 @@ static int ask(const struct numerics_nodes *nodes, const json_t *args, json_t **
 	uint32_t code;
 	int r = -EREMOTEIO;
 
-	for (int i = 0; i < TRIES && r == -EREMOTEIO; i++) {
+	for (unsigned i = 0; i < TRIES && r == -EREMOTEIO; i++) {
 		if (i)
-			wait_a_while();
+			wait_a_while(i);
 		r = cw_control_ask(nodes->control, VERB, args, TIMEOUT_MS, ret, &code, err);
 	}
 	return r;
@@ -50,56 +51,78 @@ static int ask(const struct numerics_nodes *nodes, const json_t *args, json_t **
 
 static void add_silent(char *silent, const char *name)
 {
-	char text[NODE_BYTES];
+	static const char more[] = ", …";
+	char text[2 * NODE_BYTES];
 
 	(void)snprintf(text, sizeof(text), "%s", name);
 	cw_text_sanitise_line(text);
-	if (strlen(silent) + strlen(text) + sizeof(", …") < SILENT_BYTES)
+	if (strlen(silent) + strlen(text) + 2 * sizeof(more) < SILENT_BYTES)
 		cw_text_append(silent, SILENT_BYTES, "%s%s", *silent ? ", " : "", text);
+	else if (!strstr(silent, more))
+		cw_text_append(silent, SILENT_BYTES, "%s", more);
 }
 
 /* ---- one node ---- */
 
-static json_t *page_args(const json_t *job, const struct numerics_page *page)
+/* Of the page behind that one; before NULL: the first. */
+static json_t *page_args(const json_t *job, const struct numerics_page *before)
 {
-	return json_pack("{s:O, s:O, s:O, s:I, s:I}", "node", json_object_get(job, "node"), "job",
-			 json_object_get(job, "job"), "uid", json_object_get(job, "uid"),
-			 "after_ns", (json_int_t)page->last_ns, "after_pid",
-			 (json_int_t)page->last_pid);
+	json_t *args = json_pack("{s:O, s:O, s:O}", "node", json_object_get(job, "node"), "job",
+				 json_object_get(job, "job"), "uid", json_object_get(job, "uid"));
+	int bad = 0;
+
+	if (args && before) {
+		bad |= json_object_set_new(args, "after_ns", json_integer(before->last_ns));
+		bad |= json_object_set_new(args, "after_pid", json_integer(before->last_pid));
+	}
+	return cw_json_finish(args, bad);
 }
 
+/* page: the one before, of *ret_n ranks so far; becomes this one. */
 static int add_page(const struct numerics_nodes *nodes, const json_t *job, const char *node,
-		    struct numerics_gather *g, struct numerics_page *page, struct cw_err *err)
+		    struct numerics_gather *g, struct numerics_page *page, uint32_t *ret_n,
+		    struct cw_err *err)
 {
-	json_t *args = page_args(job, page), *doc = NULL;
+	json_t *args = page_args(job, *ret_n ? page : NULL), *doc = NULL;
 	int r = args ? ask(nodes, args, &doc, err) : -ENOMEM;
 
 	json_decref(args);
 	if (r == 0)
 		r = numerics_gather_doc(g, doc, NULL, node, page, err);
 	json_decref(doc);
-	return r;
+	if (r == 0)
+		*ret_n += page->n_ranks;
+	return r == 0 && *ret_n > NUMERICS_GATHER_NODE
+		       ? cw_err_set(err, E2BIG, "more ranks than a node has")
+		       : r;
 }
 
 /* A node that does not answer, or not as it should, is named: the others are no worse for that. */
 static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 		    struct numerics_gather *g, struct cw_numerics_input *in, char *silent)
 {
-	struct numerics_page page = { .n_ranks = 1, .n_left_out = 1, .last_ns = -1 };
+	struct numerics_page page = { .n_ranks = 1, .n_left_out = 1 };
 	const char *name = cw_json_str(job, "node", "?");
+	char node[NODE_BYTES], text[2 * NODE_BYTES];
 	struct cw_err err = { "" };
-	char node[NODE_BYTES];
+	uint32_t n = 0;
 	int r = 0;
 
 	(void)snprintf(node, sizeof(node), "%s", name);
 	cw_text_sanitise_line(node);
-	for (unsigned i = 0; i < MAX_PAGES && page.n_ranks && page.n_left_out && r == 0; i++)
-		r = add_page(nodes, job, node, g, &page, &err);
+	while (page.n_ranks && page.n_left_out && r == 0)
+		r = add_page(nodes, job, node, g, &page, &n, &err);
 	if (r == 0)
 		in->n_left_out += page.n_left_out;
-	if (r < 0 && r != -ENOMEM)
+	if (r == -ENOMEM)
+		return r;
+	if (r == -ENODATA)
 		add_silent(silent, name);
-	return r == -ENOMEM ? r : 0;
+	else if (r < 0) {
+		(void)snprintf(text, sizeof(text), "%s (%s)", name, err.text);
+		add_silent(silent, text);
+	}
+	return 0;
 }
 
 /* ---- which job ---- */
@@ -107,6 +130,20 @@ static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 static const char *label_of(const json_t *job)
 {
 	return cw_json_str(job, "job", "");
+}
+
+/* Of a job of that name, and the first of its node that says so: who lists is believed no further.
+ */
+static bool is_meant(const struct numerics_nodes *nodes, const json_t *jobs, size_t i)
+{
+	const json_t *job = json_array_get(jobs, i);
+
+	if (!cw_job_env_is_named(label_of(job), nodes->job))
+		return false;
+	for (size_t k = 0; k < i; k++)
+		if (json_equal(json_array_get(jobs, k), job))
+			return false;
+	return true;
 }
 
 /* Whose, and what it is called in full: as was read here or said, else of the first that is listed.
@@ -123,6 +160,8 @@ static int choose_job(const struct numerics_nodes *nodes, const struct cw_numeri
 	json_array_foreach (jobs, i, job) {
 		int64_t other = (int64_t)cw_json_int(job, "uid", -1);
 
+		if (!is_meant(nodes, jobs, i))
+			continue;
 		if (uid < 0)
 			uid = other;
 		if (uid != other && nodes->uid < 0)
@@ -158,7 +197,8 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *jobs,
 		return r;
 	cw_progress_bar_begin(&bar, "nodes", json_array_size(jobs), nodes->is_quiet);
 	json_array_foreach (jobs, i, job) {
-		if (cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0)
+		if (is_meant(nodes, jobs, i) && cw_json_int(job, "uid", -1) == uid &&
+		    strcmp(label_of(job), label) == 0)
 			r = add_node(nodes, job, g, in, silent);
 		if (r < 0)
 			break;
@@ -191,7 +231,7 @@ static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err 
 	int r = args ? ask(nodes, args, ret, err) : -ENOMEM;
 
 	if (r == 0 && json_array_size(json_object_get(*ret, "silent"))) {
-		wait_a_while();
+		wait_a_while(2);
 		if (ask(nodes, args, &again, err) == 0) {
 			json_decref(*ret);
 			*ret = again;

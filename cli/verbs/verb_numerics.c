@@ -277,7 +277,9 @@ static int gather(const struct numerics_args *args, int r, struct cw_numerics_in
 		more = numerics_gather_end(&g, in);
 	if (more < 0)
 		return cw_err_set(err, -more, "%s",
-				  *of_nodes.text ? of_nodes.text : strerror(-more));
+				  *of_nodes.text   ? of_nodes.text
+				  : more == -E2BIG ? "there are too many tensor summaries"
+						   : strerror(-more));
 	return in->job.n_ranks ? 0 : explain(&nodes, in, is_asked, r, err);
 }
 

@@ -191,7 +191,8 @@ static void do_summaries_page(const struct cw_control_source *s, const struct cw
 	s->status(&source, s->user);
 	for (uint32_t n = SUMMARIES_RANKS; n > 0; n /= 2) {
 		struct cw_summaries_page page = {
-			.after_ns = json_is_integer(after) ? json_integer_value(after) : -1,
+			.is_next = json_is_integer(after),
+			.after_ns = json_integer_value(after),
 			.after_pid = (int32_t)pid,
 			.n = n,
 		};

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/json/json_whole.h"
+#include "identity/job_label.h"
 
 /* As for one node's list: what fits a message, and no more entries than anybody reads. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
@@ -19,7 +20,6 @@
 /* Each of at most some 500 bytes. */
 #define MAX_JOBS 900u
 #define MAX_JOBS_OF_NODE 16u
-#define MAX_LABEL 320u
 /* What nodes say of those they left out is added up; nonsense is not. */
 #define MAX_LEFT_OUT 1000000000
 
@@ -121,6 +121,12 @@ static void sort_incidents(struct cw_merge *m)
 	free(entries);
 }
 
+static void note_silent(struct cw_merge *m, const char *node)
+{
+	if (m->n_silent++ < CW_MERGE_MAX_SILENT)
+		(void)json_array_append_new(m->silent, json_string(node));
+}
+
 /* ---- jobs ---- */
 
 /* Which node has some: of each what it says of itself, and so many that others have places, too. */
@@ -133,9 +139,11 @@ static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 		const json_t *uid = json_object_get(entry, "uid");
 		const char *job = json_string_value(json_object_get(entry, "job"));
 
-		if (i == MAX_JOBS_OF_NODE || json_array_size(list) == MAX_JOBS)
+		if (i == MAX_JOBS_OF_NODE || json_array_size(list) == MAX_JOBS) {
+			note_silent(m, node); /* there is more that nobody is told */
 			break;
-		if (!job || strlen(job) > MAX_LABEL || !json_is_integer(uid) ||
+		}
+		if (!job || strlen(job) >= CW_JOB_LABEL_BYTES || !json_is_integer(uid) ||
 		    json_integer_value(uid) < 0 || json_integer_value(uid) > UINT32_MAX)
 			continue;
 		(void)json_array_append_new(
@@ -207,12 +215,6 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 		take_first(m, doc);
 		return true;
 	}
-}
-
-static void note_silent(struct cw_merge *m, const char *node)
-{
-	if (m->n_silent++ < CW_MERGE_MAX_SILENT)
-		(void)json_array_append_new(m->silent, json_string(node));
 }
 
 static bool add_reply(struct cw_merge *m, const char *node, const struct cw_msg_node_reply *reply)

@@ -2,11 +2,11 @@
 #include "daemon/control/summaries_doc.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/cleanup.h"
 #include "common/job_env.h"
 #include "daemon/node/job_numbers.h"
+#include "daemon/process/process.h"
 #include "digest/looks.h"
 #include "record/record_reader.h"
 #include "report/doc/looks_doc.h"
@@ -17,14 +17,14 @@ static int32_t at_least(int32_t v, int32_t least)
 	return v < least ? least : v;
 }
 
-static struct cw_looks_source source_of(const struct cw_record *record, bool lives)
+static struct cw_looks_source source_of(const struct cw_process *p, bool lives)
 {
-	const struct cw_rec_header *h = cw_record_header(record);
+	const struct cw_rec_header *h = cw_record_header(p->record);
 	bool is_time = h->created_wall_ns <= INT64_MAX;
 
 	return (struct cw_looks_source){
 		.rank = at_least(h->rank_label, -1),
-		.pid = at_least((int32_t)h->pid, 0),
+		.pid = cw_process_pid(p), /* what the rank says of it is of its own namespace */
 		.world_size = at_least(h->world_size_label, -1),
 		.n_ops = h->ring_ticket,
 		.n_dropped = h->drops[CW_REC_DROP_SUMMARIES],
@@ -34,40 +34,16 @@ static struct cw_looks_source source_of(const struct cw_record *record, bool liv
 }
 
 struct member {
-	struct cw_record *record;
+	const struct cw_process *process;
 	struct cw_looks_source source;
 };
 
-/* Of several processes that say they are one rank the one that lives, else the newest. */
-static bool is_told_by(const struct member *m, const struct member *other)
-{
-	if (m->source.rank < 0 || m->source.rank != other->source.rank)
-		return false;
-	if (m->source.lives != other->source.lives)
-		return other->source.lives;
-	return other->source.created_wall_ns > m->source.created_wall_ns ||
-	       (other->source.created_wall_ns == m->source.created_wall_ns && other < m);
-}
-
-static uint32_t drop_doubles(struct member *v, uint32_t n)
-{
-	bool is_dropped[CW_JOB_NUMBERS_RANKS] = { false };
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = 0; k < n && !is_dropped[i]; k++)
-			is_dropped[i] = k != i && is_told_by(&v[i], &v[k]);
-	for (uint32_t i = 0; i < n; i++)
-		if (!is_dropped[i])
-			v[kept++] = v[i];
-	return kept;
-}
-
+/* The newest first: where there are more than have a place, those of an earlier run have none. */
 static int compare_places(int64_t a_ns, int32_t a_pid, int64_t b_ns, int32_t b_pid)
 {
 	if (a_ns != b_ns)
-		return a_ns < b_ns ? -1 : 1;
-	return (a_pid > b_pid) - (a_pid < b_pid);
+		return a_ns > b_ns ? -1 : 1;
+	return (a_pid < b_pid) - (a_pid > b_pid);
 }
 
 static int compare_members(const void *a, const void *b)
@@ -82,15 +58,21 @@ static int compare_members(const void *a, const void *b)
 static uint32_t members_of(const struct cw_node *node, const struct cw_job_id *job,
 			   struct member v[static CW_JOB_NUMBERS_RANKS], uint32_t *ret_left_out)
 {
-	struct cw_record *records[CW_JOB_NUMBERS_RANKS];
+	const struct cw_process *processes[CW_JOB_NUMBERS_RANKS];
 	uint32_t n_living, n;
 
-	n = cw_job_numbers_records(cw_node_numbers(node), job, records, &n_living, ret_left_out);
+	n = cw_job_numbers_processes(cw_node_numbers(node), job, processes, &n_living,
+				     ret_left_out);
 	for (uint32_t i = 0; i < n; i++)
-		v[i] = (struct member){ records[i], source_of(records[i], i < n_living) };
-	n = drop_doubles(v, n);
+		v[i] = (struct member){ processes[i], source_of(processes[i], i < n_living) };
 	qsort(v, n, sizeof(*v), compare_members);
 	return n;
+}
+
+static bool is_before(const struct cw_looks_source *s, const struct cw_summaries_page *page)
+{
+	return page->is_next &&
+	       compare_places(s->created_wall_ns, s->pid, page->after_ns, page->after_pid) <= 0;
 }
 
 json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name, int64_t wall_ns,
@@ -110,14 +92,13 @@ json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name, int6
 		struct cw_looks_source *s = &members[i].source;
 		struct cw_looks_count count;
 
-		if (compare_places(s->created_wall_ns, s->pid, page->after_ns, page->after_pid) <=
-		    0)
+		if (is_before(s, page))
 			continue;
 		if (n_taken == page->n) {
 			page->n_left_out++;
 			continue;
 		}
-		if (cw_looks_add(&looks, members[i].record, &count) < 0)
+		if (cw_looks_add(&looks, members[i].process->record, &count) < 0)
 			return NULL;
 		s->n_looks = count.newest;
 		s->n_kept = count.kept;
@@ -144,9 +125,7 @@ static void on_job(const struct cw_job_id *job, const struct cw_numbers *numbers
 	json_t *doc;
 	int bad = 0;
 
-	if (!cw_caller_may_see(s->caller, job->uid) ||
-	    (strcmp(job->label, s->name) != 0 &&
-	     strcmp(cw_job_env_shown(job->label), s->name) != 0))
+	if (!cw_caller_may_see(s->caller, job->uid) || !cw_job_env_is_named(job->label, s->name))
 		return;
 	doc = json_object();
 	bad |= json_object_set_new(doc, "node", cw_json_text(s->node_name));

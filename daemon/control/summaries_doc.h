@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * collwatch.summaries/1 of what this node has of a job: the last tensor summaries of its ranks
- * here, dead ones' included whom nobody has replaced, page by page; and which jobs of a name there
- * are.
+ * here, dead ones' included whom nobody here has replaced, page by page; and which jobs of a name
+ * there are.
  *
  * Loop thread only; reads memory, does not block: some 2 ms for each rank of a page, and as long
  * again to write it.
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/control/status_doc.h"
@@ -17,12 +18,13 @@
 #include "identity/job_id.h"
 
 /*
- * `n` ranks at most, of those behind the one whose record was made at after_ns by after_pid:
- * whoever asks for the next page says of which rank the last one was. An order that no end of a
- * rank changes.
+ * `n` ranks at most, those first whose records are the newest, behind the one that was made at
+ * after_ns (wall time) by after_pid: whoever asks for the next page says of which rank the last one
+ * was. An order that no end of a rank changes.
  */
 struct cw_summaries_page {
-	int64_t after_ns; /* wall time; -1 = from the beginning */
+	bool is_next; /* else from the beginning, whatever after_* are */
+	int64_t after_ns;
 	int32_t after_pid;
 	uint32_t n;
 	uint32_t n_looks;    /* set: how many are in it */

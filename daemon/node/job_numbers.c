@@ -75,38 +75,40 @@ static void find_all(struct cw_job_numbers *n)
 }
 
 /* A process that took the rank over makes the record of the dead one an earlier run's. */
-static bool is_replaced(const struct cw_process *dead, struct cw_record *const *living, uint32_t n)
+static bool is_replaced(const struct cw_process *dead, const struct cw_process *const *living,
+			uint32_t n)
 {
 	int32_t rank = cw_record_header(dead->record)->rank_label;
 
 	for (uint32_t i = 0; i < n && rank >= 0; i++)
-		if (cw_record_header(living[i])->rank_label == rank)
+		if (cw_record_header(living[i]->record)->rank_label == rank)
 			return true;
 	return false;
 }
 
-static void add_record(struct cw_record **v, uint32_t *n, uint32_t *left_out, struct cw_record *rec)
+static void add_process(const struct cw_process **v, uint32_t *n, uint32_t *left_out,
+			const struct cw_process *p)
 {
 	if (*n < CW_JOB_NUMBERS_RANKS)
-		v[(*n)++] = rec;
+		v[(*n)++] = p;
 	else
 		(*left_out)++;
 }
 
-uint32_t cw_job_numbers_records(const struct cw_job_numbers *n, const struct cw_job_id *job,
-				struct cw_record *ret[static CW_JOB_NUMBERS_RANKS],
-				uint32_t *ret_living, uint32_t *ret_left_out)
+uint32_t cw_job_numbers_processes(const struct cw_job_numbers *n, const struct cw_job_id *job,
+				  const struct cw_process *ret[static CW_JOB_NUMBERS_RANKS],
+				  uint32_t *ret_living, uint32_t *ret_left_out)
 {
 	uint32_t n_living, all = 0, left_out = 0;
 
 	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
 		if (!cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job))
-			add_record(ret, &all, &left_out, p->record);
+			add_process(ret, &all, &left_out, p);
 	n_living = all;
 	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
 		if (cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job) &&
 		    !is_replaced(p, ret, n_living))
-			add_record(ret, &all, &left_out, p->record);
+			add_process(ret, &all, &left_out, p);
 	*ret_living = n_living;
 	if (ret_left_out)
 		*ret_left_out = left_out;
@@ -125,13 +127,17 @@ static void say(const struct entry *e, const char *message_id, const struct cw_n
 
 static void look(struct cw_job_numbers *n, struct entry *e, int64_t now_ns)
 {
+	const struct cw_process *processes[CW_JOB_NUMBERS_RANKS];
 	struct cw_record *records[CW_JOB_NUMBERS_RANKS];
-	uint32_t n_living, n_records = cw_job_numbers_records(n, &e->job, records, &n_living, NULL);
+	uint32_t n_living,
+		n_records = cw_job_numbers_processes(n, &e->job, processes, &n_living, NULL);
 	int news;
 
 	if (e->is_over && n_living)
 		e->numbers = (struct cw_numbers){ .n_ops = 0 }; /* it was started again */
 	e->is_over = n_living == 0;
+	for (uint32_t i = 0; i < n_records; i++)
+		records[i] = processes[i]->record;
 	news = cw_numbers_look(&e->numbers, records, n_records, now_ns);
 	if (news < 0)
 		return; /* out of memory: the next look may have it */

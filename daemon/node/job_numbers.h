@@ -23,13 +23,13 @@ struct cw_record;
  */
 #define CW_JOB_NUMBERS_RANKS 64u
 /*
- * The records of a job's processes that summarise tensors, those that live first, then of the dead
- * whom nobody has replaced: CW_JOB_NUMBERS_RANKS at most. Borrowed until the loop turns. Sets
+ * A job's processes that summarise tensors, those that live first, then of the dead
+ * those whom nobody has replaced: CW_JOB_NUMBERS_RANKS at most. Borrowed until the loop turns. Sets
  * *ret_living to how many of them live, and *ret_left_out, unless NULL, to how many more there are.
  */
-uint32_t cw_job_numbers_records(const struct cw_job_numbers *n, const struct cw_job_id *job,
-				struct cw_record *ret[static CW_JOB_NUMBERS_RANKS],
-				uint32_t *ret_living, uint32_t *ret_left_out);
+uint32_t cw_job_numbers_processes(const struct cw_job_numbers *n, const struct cw_job_id *job,
+				  const struct cw_process *ret[static CW_JOB_NUMBERS_RANKS],
+				  uint32_t *ret_living, uint32_t *ret_left_out);
 
 /* A job is looked at once a second at most. */
 #define CW_JOB_NUMBERS_NS INT64_C(1000000000)

@@ -218,6 +218,43 @@ Test(numerics_files, finds_all_records_of_a_job_once)
 	cr_assert_eq(read_one(writers[0]->header->job_label), 0, "by the whole label, too");
 }
 
+Test(numerics_files, a_job_and_one_of_its_processes_are_the_same_rank_twice)
+{
+	char job[48], pid[16];
+	char *args[] = { pid, job };
+
+	for (int i = 0; i < RANKS; i++)
+		snprintf(writers[i]->header->job_label, sizeof(writers[i]->header->job_label),
+			 "name:numerics-%d", getpid());
+	snprintf(job, sizeof(job), "numerics-%d", getpid());
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	cr_assert_eq(cw_numerics_files_read(args, 2, -1, NULL, &in, &err), -EEXIST, "%s", err.text);
+}
+
+/* The rank's own process is named, though its daemon has the record, too. */
+Test(numerics_files, a_rank_is_named_by_its_own_process)
+{
+	char job[48], name[32];
+
+	snprintf(writers[0]->header->job_label, sizeof(writers[0]->header->job_label),
+		 "name:numerics-%d", getpid());
+	snprintf(job, sizeof(job), "numerics-%d", getpid());
+	writers[0]->header->pid = 4711; /* has ended; this process has its record */
+	writers[0]->header->process_start_ticks = 1;
+	cr_assert_eq(read_one(job), 0, "%s", err.text);
+	cr_assert_eq(in.job.n_ranks, 1);
+	cr_expect_str_eq(in.sources[0].path, "process 4711");
+	cr_expect(!in.sources[0].lives);
+	writers[0]->header->pid = (uint32_t)getpid();
+	cr_assert_eq(read_one(job), 0, "%s", err.text);
+	cr_expect(!in.sources[0].lives, "began at another time");
+	writers[0]->header->process_start_ticks = 0;
+	cr_assert_eq(read_one(job), 0, "%s", err.text);
+	snprintf(name, sizeof(name), "process %d", getpid());
+	cr_expect_str_eq(in.sources[0].path, name);
+	cr_expect(in.sources[0].lives);
+}
+
 /* Who takes the name of another user's job gets no rank into it. */
 Test(numerics_files, a_job_is_its_name_and_its_users)
 {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "report/doc/looks_doc.h"
 
 static struct numerics_gather g;
@@ -82,8 +83,9 @@ Test(numerics_gather, a_rank_that_lives_is_taken_wherever_the_ended_one_was_met)
 
 Test(numerics_gather, an_ended_rank_is_taken_that_shares_a_communicator_with_one_that_lives)
 {
-	const struct told a[] = { { 2, false, 12, 1 }, { 3, false, 23, 2 } };
-	const struct told b[] = { { 0, true, 20, 2 }, { 1, true, 21, 2 } };
+	const struct told a[] = { { 2, false, 12, 1 }, { 3, false, 13, 2 } };
+	const struct told b[] = { { 0, true, 100 * CW_NS_PER_S, 2 },
+				  { 1, true, 100 * CW_NS_PER_S, 2 } };
 
 	add("a", a, 2);
 	add("b", b, 2);
@@ -91,6 +93,53 @@ Test(numerics_gather, an_ended_rank_is_taken_that_shares_a_communicator_with_one
 	cr_assert_eq(in.job.n_ranks, 3);
 	cr_expect_str_eq(where(3), "process 101 on a");
 	cr_expect_str_eq(where(2), "nowhere", "of an earlier run, with more ranks");
+	cr_expect_eq(in.n_set_aside, 1);
+}
+
+/* Its last summaries are all of a group of which nobody lives. */
+Test(numerics_gather, an_ended_rank_is_taken_that_began_with_those_that_live)
+{
+	const struct told a[] = { { 2, false, 995 * CW_NS_PER_S, 9 },
+				  { 3, false, 900 * CW_NS_PER_S, 8 } };
+	const struct told b[] = { { 0, true, 1000 * CW_NS_PER_S, 2 } };
+
+	add("a", a, 2);
+	add("b", b, 1);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_str_eq(where(2), "process 100 on a");
+	cr_expect_str_eq(where(3), "nowhere");
+	cr_expect(!in.is_bad_set_aside);
+}
+
+/* By way of one that has ended, too. */
+Test(numerics_gather, who_shares_a_communicator_with_one_of_the_run_is_of_it)
+{
+	const struct told a[] = { { 2, false, 1, 3 }, { 3, false, 1, 4 } };
+	const struct told b[] = { { 0, true, 1000 * CW_NS_PER_S, 2 } };
+	const struct told c[] = { { 1, false, 999 * CW_NS_PER_S, 3 } };
+
+	add("a", a, 2);
+	add("b", b, 1);
+	add("c", c, 1);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_str_eq(where(2), "process 100 on a");
+	cr_expect_str_eq(where(3), "nowhere");
+	cr_expect_eq(in.n_set_aside, 1);
+}
+
+/* The smaller second run is told of alone. */
+Test(numerics_gather, two_runs_that_ended_are_not_mixed)
+{
+	const struct told a[] = { { 0, false, 10 * CW_NS_PER_S, 1 },
+				  { 2, false, 10 * CW_NS_PER_S, 1 } };
+	const struct told b[] = { { 0, false, 500 * CW_NS_PER_S, 2 },
+				  { 1, false, 501 * CW_NS_PER_S, 2 } };
+
+	add("a", a, 2);
+	add("b", b, 2);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_assert_eq(in.job.n_ranks, 2);
+	cr_expect_str_eq(where(2), "nowhere");
 	cr_expect_eq(in.n_set_aside, 1);
 }
 
