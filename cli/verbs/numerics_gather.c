@@ -9,7 +9,6 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "record/record_layout.h"
 #include "report/doc/looks_doc.h"
 
@@ -163,8 +162,6 @@ static uint32_t drop_doubles(struct candidate *v, uint32_t n)
 
 /* ---- which run ---- */
 
-/* From the first rank of a run to the last. */
-#define RUN_STARTS_WITHIN_NS (30 * CW_NS_PER_S)
 /* Rank by rank, by communicators: groups of groups of groups. */
 #define MAX_ROUNDS 16u
 
@@ -195,6 +192,18 @@ static void add_comms(struct run *run, const struct candidate *c)
 		    (run->n == 0 || compare_comms(&run->comms[run->n - 1], comm) != 0))
 			run->comms[run->n++] = *comm;
 	}
+}
+
+/* Its last call; who had ended before the others began was of an earlier run. */
+static int64_t last_ns(const struct candidate *c)
+{
+	const struct cw_numerics_job *job = &c->part->job;
+	int64_t last = 0;
+
+	for (uint32_t i = 0; i < job->n_looks; i++)
+		if (job->looks[i].rank == c->rank && job->looks[i].at_ns > last)
+			last = job->looks[i].at_ns;
+	return last ? last : source_of(c)->created_wall_ns;
 }
 
 static bool is_of_run(const struct run *run, const struct candidate *c)
@@ -248,10 +257,8 @@ static bool want_more(struct candidate *v, uint32_t n, struct run *run)
 		qsort(run->comms, run->n, sizeof(*run->comms), compare_comms);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct run known = { run->comms, n_before, run->since_ns };
-		bool is_young =
-			source_of(&v[i])->created_wall_ns >= run->since_ns - RUN_STARTS_WITHIN_NS;
 
-		if (*wanted(&v[i]) || (!is_young && !is_of_run(&known, &v[i])))
+		if (*wanted(&v[i]) || (last_ns(&v[i]) < run->since_ns && !is_of_run(&known, &v[i])))
 			continue;
 		*wanted(&v[i]) = has_grown = true;
 		add_comms(run, &v[i]);

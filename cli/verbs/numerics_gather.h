@@ -5,8 +5,9 @@
  *
  * Of several that say they are one rank the one that lives is taken, else the one whose record was
  * made last: a job that was started again leaves ended ranks of its earlier run. An ended rank that
- * nobody replaced is taken where it began with those that live or later, or shares a communicator
- * with one of the run; where none lives the newest is the run. In a bundle all count as living.
+ * nobody replaced is taken where it made a call after the first of those that live began, or shares
+ * a communicator with one of the run; where none lives the newest is the run. In a bundle all count
+ * as living.
  */
 #pragma once
 

@@ -25,6 +25,7 @@ struct told {
 	bool lives;
 	int64_t created_ns;
 	uint64_t comm;
+	int64_t last_ns; /* of its call; 0 = not known */
 };
 
 /* What a node says of up to four ranks, each of which has fed one tensor. */
@@ -41,7 +42,7 @@ static void add(const char *node, const struct told *v, uint32_t n)
 	json_t *doc;
 
 	for (uint32_t i = 0; i < n; i++) {
-		looks[i] = (struct cw_numerics_look){ .rank = i, .comm = i };
+		looks[i] = (struct cw_numerics_look){ .rank = i, .comm = i, .at_ns = v[i].last_ns };
 		comms[i] = (struct cw_numerics_comm){ .id = v[i].comm, .nranks = 4 };
 		ranks[i].rank = v[i].rank;
 		sources[i] = (struct cw_looks_source){ .rank = v[i].rank,
@@ -97,10 +98,10 @@ Test(numerics_gather, an_ended_rank_is_taken_that_shares_a_communicator_with_one
 }
 
 /* Its last summaries are all of a group of which nobody lives. */
-Test(numerics_gather, an_ended_rank_is_taken_that_began_with_those_that_live)
+Test(numerics_gather, an_ended_rank_is_taken_that_took_part_when_others_lived)
 {
-	const struct told a[] = { { 2, false, 995 * CW_NS_PER_S, 9 },
-				  { 3, false, 900 * CW_NS_PER_S, 8 } };
+	const struct told a[] = { { 2, false, 995 * CW_NS_PER_S, 9, 1001 * CW_NS_PER_S },
+				  { 3, false, 995 * CW_NS_PER_S, 8, 999 * CW_NS_PER_S } };
 	const struct told b[] = { { 0, true, 1000 * CW_NS_PER_S, 2 } };
 
 	add("a", a, 2);
@@ -116,7 +117,7 @@ Test(numerics_gather, who_shares_a_communicator_with_one_of_the_run_is_of_it)
 {
 	const struct told a[] = { { 2, false, 1, 3 }, { 3, false, 1, 4 } };
 	const struct told b[] = { { 0, true, 1000 * CW_NS_PER_S, 2 } };
-	const struct told c[] = { { 1, false, 999 * CW_NS_PER_S, 3 } };
+	const struct told c[] = { { 1, false, 1000 * CW_NS_PER_S, 3 } };
 
 	add("a", a, 2);
 	add("b", b, 1);
