@@ -23,6 +23,7 @@
 #include "daemon/alerts/alerts.h"
 #include "daemon/alerts/mutes.h"
 #include "daemon/alerts/old_deliveries.h"
+#include "daemon/bundle_nodes.h"
 #include "daemon/bundle_parts.h"
 #include "daemon/control/control_socket.h"
 #include "daemon/evidence/capture.h"
@@ -82,6 +83,7 @@ struct cw_service {
 	struct cw_peer_rate *peer_rate;
 	struct cw_store *store;
 	struct cw_mutes *mutes;
+	struct cw_bundle_nodes *bundle_nodes;
 	struct cw_alerts *alerts;
 	struct cw_user_names *user_names;
 	struct cw_old_deliveries *old_deliveries;
@@ -240,6 +242,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	cw_old_deliveries_tick(s->old_deliveries);
 	if (cw_leader_tick(s->leader))
 		on_wake_wanted(s);
+	cw_bundle_nodes_tick(s->bundle_nodes);
 	if (now < s->store_retry_ns)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
@@ -323,9 +326,13 @@ static void complete_bundle(const json_t *head, struct cw_bundle *bundle, void *
 {
 	const struct cw_service *s = user;
 
-	if (s->node)
-		cw_bundle_parts_add(s->node, s->config->node_name,
-				    cw_clock_wall_ns(&s->awake.clock), head, bundle);
+	if (!s->node)
+		return;
+	cw_bundle_parts_add(s->node, s->config->node_name, cw_clock_wall_ns(&s->awake.clock), head,
+			    bundle);
+	/* A job's ranks summarise tensors, or do not: where those here do not, nobody is asked. */
+	if (bundle->summaries || !bundle->ops)
+		cw_bundle_nodes_want(s->bundle_nodes, head);
 }
 
 static int open_alerts(struct cw_service *s, struct cw_err *err)
@@ -377,6 +384,8 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 		.find_under = *c->peers_from ? c->peers_from : NULL,
 		.tls = cw_config_tls_files(c),
 	};
+	struct cw_bundle_nodes_config bundle_nodes = { .clock = &s->awake.clock,
+						       .store = s->store };
 
 	for (unsigned i = 0; names && addresses && i < c->n_peers; i++) {
 		names[i] = c->peers[i].name;
@@ -384,7 +393,9 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 	}
 	if (!names || !addresses || cw_transport_new(&config, &s->transport) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	tcp.transport = s->transport;
+	bundle_nodes.transport = tcp.transport = s->transport;
+	if (cw_bundle_nodes_new(&bundle_nodes, &s->bundle_nodes) < 0)
+		return cw_err_set(err, ENOMEM, "out of memory");
 	return cw_config_has_peers(c) ? cw_tcp_new(&tcp, &s->tcp, err) : 0;
 }
 
@@ -636,6 +647,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	cw_leader_free(s->leader);
 	cw_election_free(s->members);
 	cw_old_deliveries_free(s->old_deliveries);
+	(void)cw_bundle_nodes_free(s->bundle_nodes); /* always NULL */
 	cw_transport_free(s->transport);
 	cw_user_names_free(s->user_names);
 	cw_alerts_free(s->alerts);

@@ -27,6 +27,10 @@
 #define EPITAPH_FILE "epitaph.json"
 #define OPS_FILE "ops.json"
 #define SUMMARIES_FILE "summaries.json"
+#define ELSEWHERE_FILE "summaries-%u.json"
+#define ELSEWHERE_BYTES 32
+/* Of a bundle that is written anew while it is read. */
+#define MAX_READS 16
 
 void cw_bundle_fini(struct cw_bundle *bundle)
 {
@@ -37,6 +41,7 @@ void cw_bundle_fini(struct cw_bundle *bundle)
 	json_decref(bundle->epitaph);
 	json_decref(bundle->ops);
 	json_decref(bundle->summaries);
+	json_decref(bundle->elsewhere);
 	*bundle = (struct cw_bundle){ 0 };
 }
 
@@ -117,6 +122,28 @@ static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_
 	return 0;
 }
 
+static void name_elsewhere(unsigned n, char ret[static ELSEWHERE_BYTES])
+{
+	(void)snprintf(ret, ELSEWHERE_BYTES, ELSEWHERE_FILE, n);
+}
+
+static int write_elsewhere(int dirfd, const json_t *docs, struct cw_err *err)
+{
+	const json_t *doc;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (docs, i, doc) {
+		char name[ELSEWHERE_BYTES];
+
+		if (r < 0 || i == CW_BUNDLE_MAX_ELSEWHERE)
+			break;
+		name_elsewhere((unsigned)i + 1, name);
+		r = write_file(dirfd, name, doc, err);
+	}
+	return r;
+}
+
 /* Removes a bundle directory: only ever files directly in it. What is not there is no error. */
 static void remove_bundle(int dirfd, const char *name)
 {
@@ -164,28 +191,45 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 		r = write_file(fd, OPS_FILE, bundle->ops, err);
 	if (r == 0 && bundle->summaries)
 		r = write_file(fd, SUMMARIES_FILE, bundle->summaries, err);
+	if (r == 0 && bundle->elsewhere)
+		r = write_elsewhere(fd, bundle->elsewhere, err);
 	return r;
 }
 
-/* What a job died of is not lost because more is learnt about what it hung in. */
-static void keep_file(int dirfd, const char *name, const char *beside, const char *file)
+/*
+ * What a job died of is not lost because more is learnt about what it hung in. False: there is
+ * none, mostly.
+ */
+static bool keep_file(int dirfd, const char *name, const char *beside, const char *file)
 {
-	char from[NAME_MAX + 32], to[NAME_MAX + 32];
+	char from[NAME_MAX + ELSEWHERE_BYTES + 2], to[NAME_MAX + ELSEWHERE_BYTES + 2];
 
 	(void)snprintf(from, sizeof(from), "%s/%s", name, file);
 	(void)snprintf(to, sizeof(to), "%s/%s", beside, file);
-	(void)linkat(dirfd, from, dirfd, to, 0); /* there is none, mostly */
+	return linkat(dirfd, from, dirfd, to, 0) == 0;
+}
+
+static void keep_elsewhere(int dirfd, const char *name, const char *beside)
+{
+	char file[ELSEWHERE_BYTES];
+	unsigned n = 0;
+
+	do
+		name_elsewhere(++n, file);
+	while (n <= CW_BUNDLE_MAX_ELSEWHERE && keep_file(dirfd, name, beside, file));
 }
 
 static void keep_older(int dirfd, const char *name, const char *beside,
 		       const struct cw_bundle *bundle)
 {
 	if (!bundle->epitaph)
-		keep_file(dirfd, name, beside, EPITAPH_FILE);
+		(void)keep_file(dirfd, name, beside, EPITAPH_FILE);
 	if (!bundle->ops)
-		keep_file(dirfd, name, beside, OPS_FILE);
+		(void)keep_file(dirfd, name, beside, OPS_FILE);
 	if (!bundle->summaries)
-		keep_file(dirfd, name, beside, SUMMARIES_FILE);
+		(void)keep_file(dirfd, name, beside, SUMMARIES_FILE);
+	if (!bundle->elsewhere)
+		keep_elsewhere(dirfd, name, beside);
 }
 
 static int move_into_place(int dirfd, const char *beside, const char *name, struct cw_err *err)
@@ -255,6 +299,17 @@ int cw_bundle_bury(int dirfd, const char *name, const json_t *epitaph, struct cw
 	return replace(dirfd, name, EPITAPH_FILE, epitaph, err);
 }
 
+int cw_bundle_add_elsewhere(int dirfd, const char *name, unsigned n, const json_t *doc,
+			    struct cw_err *err)
+{
+	char file[ELSEWHERE_BYTES];
+
+	if (n < 1 || n > CW_BUNDLE_MAX_ELSEWHERE)
+		return cw_err_set(err, EINVAL, "a bundle has no place %u for summaries", n);
+	name_elsewhere(n, file);
+	return replace(dirfd, name, file, doc, err);
+}
+
 json_t *cw_bundle_head(const struct cw_bundle *bundle)
 {
 	return bundle->incident ? bundle->incident : bundle->epitaph;
@@ -300,6 +355,56 @@ static bool is_larger(int dirfd, const char *name, size_t max_bytes)
 	       (uint64_t)st.st_size > max_bytes;
 }
 
+/* Bytes and number of what other nodes have given. */
+static uint64_t size_elsewhere(int dirfd, unsigned *ret_n)
+{
+	char name[ELSEWHERE_BYTES];
+	uint64_t bytes = 0;
+	unsigned n = 0;
+	struct stat st;
+
+	name_elsewhere(1, name);
+	while (n < CW_BUNDLE_MAX_ELSEWHERE && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		bytes += (uint64_t)st.st_size;
+		name_elsewhere(++n + 1, name);
+	}
+	*ret_n = n;
+	return bytes;
+}
+
+static int read_elsewhere(int dirfd, size_t max_bytes, json_t **ret, struct cw_err *err)
+{
+	json_t *docs = NULL;
+	unsigned n;
+	uint64_t bytes = size_elsewhere(dirfd, &n);
+	int r = 0;
+
+	if (!n || bytes > max_bytes)
+		return 0;
+	if (bytes > CW_BUNDLE_MAX_ELSEWHERE_BYTES)
+		return cw_err_set(err, E2BIG, "summaries of other nodes are more than %u MiB",
+				  CW_BUNDLE_MAX_ELSEWHERE_BYTES >> 20);
+	docs = json_array();
+	for (unsigned i = 1; i <= n && r == 0; i++) {
+		char name[ELSEWHERE_BYTES];
+		json_t *doc = NULL;
+
+		name_elsewhere(i, name);
+		r = read_file(dirfd, name, &doc, err);
+		if (r == 0 && !json_is_object(doc))
+			r = cw_err_set(err, EBADMSG, "%s is not an object", name);
+		if (r < 0)
+			json_decref(doc);
+		else if (json_array_append_new(docs, doc) < 0)
+			r = cw_err_set(err, ENOMEM, "out of memory");
+	}
+	if (r < 0)
+		json_decref(docs);
+	else
+		*ret = docs;
+	return r;
+}
+
 static int parse_text(json_t **doc)
 {
 	const json_t *text = *doc;
@@ -342,6 +447,40 @@ static int check_types(const struct cw_bundle *b, struct cw_err *err)
 	return 0;
 }
 
+static int read_parts(int fd, size_t max_snapshot, struct cw_bundle *ret, struct cw_err *err)
+{
+	int r;
+
+	r = is_larger(fd, EPITAPH_FILE, CW_BUNDLE_MAX_EPITAPH)
+		    ? cw_err_set(err, E2BIG, EPITAPH_FILE " is larger than 1 MiB")
+		    : read_optional(fd, EPITAPH_FILE, &ret->epitaph, err);
+	if (r == 0)
+		r = ret->epitaph ? read_optional(fd, INCIDENT_FILE, &ret->incident, err)
+				 : read_file(fd, INCIDENT_FILE, &ret->incident, err);
+	if (r == 0 && !is_larger(fd, SNAPSHOT_FILE, max_snapshot))
+		r = read_optional(fd, SNAPSHOT_FILE, &ret->snapshot, err);
+	if (r == 0)
+		r = read_optional(fd, EVIDENCE_FILE, &ret->evidence, err);
+	if (r == 0)
+		r = read_optional(fd, STACKS_FILE, &ret->stacks, err);
+	if (r == 0)
+		r = read_optional(fd, OPS_FILE, &ret->ops, err);
+	if (r == 0 && !is_larger(fd, SUMMARIES_FILE, max_snapshot))
+		r = read_optional(fd, SUMMARIES_FILE, &ret->summaries, err);
+	if (r == 0)
+		r = read_elsewhere(fd, max_snapshot, &ret->elsewhere, err);
+	return r == 0 ? check_types(ret, err) : r;
+}
+
+/* Another one is at its path by now, and of this one files may have gone while it was read. */
+static bool is_replaced(int fd, const char *path)
+{
+	struct stat opened, now;
+
+	return fstat(fd, &opened) == 0 && stat(path, &now) == 0 &&
+	       (opened.st_dev != now.st_dev || opened.st_ino != now.st_ino);
+}
+
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 {
 	return cw_bundle_read_up_to(path, CW_BUNDLE_NO_LIMIT, ret, err);
@@ -350,34 +489,21 @@ int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle *ret,
 			 struct cw_err *err)
 {
-	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
-	_cleanup_(closep) int fd = -1;
-	int r;
+	int r = -EAGAIN;
 
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	r = is_larger(fd, EPITAPH_FILE, CW_BUNDLE_MAX_EPITAPH)
-		    ? cw_err_set(err, E2BIG, EPITAPH_FILE " is larger than 1 MiB")
-		    : read_optional(fd, EPITAPH_FILE, &bundle.epitaph, err);
-	if (r == 0)
-		r = bundle.epitaph ? read_optional(fd, INCIDENT_FILE, &bundle.incident, err)
-				   : read_file(fd, INCIDENT_FILE, &bundle.incident, err);
-	if (r == 0 && !is_larger(fd, SNAPSHOT_FILE, max_snapshot))
-		r = read_optional(fd, SNAPSHOT_FILE, &bundle.snapshot, err);
-	if (r == 0)
-		r = read_optional(fd, EVIDENCE_FILE, &bundle.evidence, err);
-	if (r == 0)
-		r = read_optional(fd, STACKS_FILE, &bundle.stacks, err);
-	if (r == 0)
-		r = read_optional(fd, OPS_FILE, &bundle.ops, err);
-	if (r == 0 && !is_larger(fd, SUMMARIES_FILE, max_snapshot))
-		r = read_optional(fd, SUMMARIES_FILE, &bundle.summaries, err);
-	if (r == 0)
-		r = check_types(&bundle, err);
-	if (r < 0)
-		return r;
-	*ret = bundle;
-	bundle = (struct cw_bundle){ 0 };
-	return 0;
+	for (unsigned i = 0; i < MAX_READS && r == -EAGAIN; i++) {
+		_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
+		_cleanup_(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd < 0)
+			return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+		r = read_parts(fd, max_snapshot, &bundle, err);
+		if (is_replaced(fd, path)) {
+			r = cw_err_set(err, EAGAIN, "%s is written again and again", path);
+		} else if (r == 0) {
+			*ret = bundle;
+			bundle = (struct cw_bundle){ 0 };
+		}
+	}
+	return r;
 }

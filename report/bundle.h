@@ -10,6 +10,7 @@
  *	epitaph.json    collwatch.epitaph/1, what the job died of, when it did
  *	ops.json        collwatch.ops/1, what calls of ranks on the leader's node added up to
  *	summaries.json  collwatch.summaries/1, what these ranks' last tensors looked like
+ *	summaries-N.json  the same of ranks on other nodes, from N = 1 on: they come behind the rest
  *
  * A job that failed before anybody was alerted leaves the last three alone.
  *
@@ -26,6 +27,9 @@
 #define CW_BUNDLE_NO_LIMIT SIZE_MAX
 /* Of an epitaph: it lists what is bounded. */
 #define CW_BUNDLE_MAX_EPITAPH (1u << 20)
+/* Of other nodes' summaries: files, and bytes of all of them. */
+#define CW_BUNDLE_MAX_ELSEWHERE 1024u
+#define CW_BUNDLE_MAX_ELSEWHERE_BYTES (64u << 20)
 
 struct cw_bundle {
 	json_t *incident; /* object; NULL in a valid bundle where there is an epitaph */
@@ -36,6 +40,7 @@ struct cw_bundle {
 	json_t *ops;      /* object or NULL */
 	/* As the snapshot, and as that written as text where it is long. */
 	json_t *summaries;
+	json_t *elsewhere; /* array of objects, of other nodes, or NULL */
 };
 
 /* Drops the references. Takes a zeroed bundle. */
@@ -44,7 +49,7 @@ void cw_bundle_fini(struct cw_bundle *bundle);
 /*
  * Writes the bundle as directory `name` under the directory dirfd, replacing an older one of that
  * name atomically enough that a reader finds either (write beside, rename). The older one's
- * epitaph, ops and summaries stay, where this one has none. 0 or -errno.
+ * epitaph, ops and summaries, those of other nodes too, stay, where this one has none. 0 or -errno.
  */
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		    struct cw_err *err);
@@ -58,6 +63,13 @@ int cw_bundle_amend(int dirfd, const char *name, const json_t *incident, struct 
 /* Adds or replaces the epitaph in the same way. 0 or -errno. */
 int cw_bundle_bury(int dirfd, const char *name, const json_t *epitaph, struct cw_err *err);
 
+/*
+ * Adds or replaces the n-th of other nodes' summaries, from 1 to CW_BUNDLE_MAX_ELSEWHERE: an
+ * object, or its text. 0 or -errno.
+ */
+int cw_bundle_add_elsewhere(int dirfd, const char *name, unsigned n, const json_t *doc,
+			    struct cw_err *err);
+
 /* Its incident, or where there is none its epitaph: id, job, uid, class and summary are in both. */
 json_t *cw_bundle_head(const struct cw_bundle *bundle);
 
@@ -69,6 +81,9 @@ int cw_bundle_parse_texts(struct cw_bundle *bundle);
 
 /* Reads the bundle directory at path. Only the incident or the epitaph must be there. */
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);
-/* The same without snapshot or summaries where that file is larger than max_snapshot bytes. */
+/*
+ * The same without snapshot or summaries where that file, or all of other nodes' together, is
+ * larger than max_snapshot bytes.
+ */
 int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle *ret,
 			 struct cw_err *err);

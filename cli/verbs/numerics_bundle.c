@@ -2,13 +2,17 @@
 #include "cli/verbs/numerics_bundle.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/verbs/numerics_gather.h"
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "report/bundle.h"
-#include "report/doc/looks_doc.h"
+#include "report/json_util.h"
+
+#define NODE_BYTES 128
 
 bool numerics_bundle_is(const char *path)
 {
@@ -17,28 +21,87 @@ bool numerics_bundle_is(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Of one node's ranks the page that comes last says how many more there are. */
+static bool is_last_page(const json_t *docs, size_t i)
+{
+	const char *node = cw_json_str(json_array_get(docs, i), "node", "");
+
+	return strcmp(cw_json_str(json_array_get(docs, i + 1), "node", ""), node) != 0;
+}
+
+/* As it was asked, of processes that lived then, or did not. */
+static int add_doc(struct numerics_gather *g, const json_t *doc, struct numerics_page *ret,
+		   struct cw_err *err)
+{
+	char node[NODE_BYTES];
+
+	(void)snprintf(node, sizeof(node), "%s", cw_json_str(doc, "node", "?"));
+	cw_text_sanitise_line(node);
+	return numerics_gather_doc(g, doc, NULL, node, ret, err);
+}
+
+/* What another node has sent is its own affair: the rest is no worse for it. */
+static int add_elsewhere(struct numerics_gather *g, const json_t *docs,
+			 struct cw_numerics_input *in)
+{
+	char silent[NUMERICS_GATHER_SILENT] = "";
+	const json_t *doc;
+	size_t i;
+
+	json_array_foreach (docs, i, doc) {
+		struct cw_err why = { "" };
+		struct numerics_page page;
+		char text[NODE_BYTES + sizeof(why.text)];
+		int r = add_doc(g, doc, &page, &why);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r == 0 && is_last_page(docs, i))
+			in->n_left_out += page.n_left_out;
+		if (r < 0) {
+			(void)snprintf(text, sizeof(text), "%s (%s)", cw_json_str(doc, "node", "?"),
+				       why.text);
+			numerics_gather_silent(silent, text);
+		}
+	}
+	if (*silent)
+		in->silent = cw_arena_strdup(&in->arena, silent);
+	return *silent && !in->silent ? -ENOMEM : 0;
+}
+
+static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, const char *path,
+		   struct cw_numerics_input *in, struct cw_err *err)
+{
+	struct numerics_page page = { .n_left_out = 0 };
+	int r = 0;
+
+	if (bundle->summaries)
+		r = bundle->elsewhere
+			    ? add_doc(g, bundle->summaries, &page, err)
+			    : numerics_gather_doc(g, bundle->summaries, path, NULL, &page, err);
+	in->n_left_out = page.n_left_out;
+	return r == 0 && bundle->elsewhere ? add_elsewhere(g, bundle->elsewhere, in) : r;
+}
+
 int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct cw_err *err)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 	_cleanup_(numerics_gather_fini) struct numerics_gather g = { NULL };
-	struct numerics_page page;
 	struct cw_err why = { "" };
 	int r = cw_bundle_read(path, &bundle, &why);
 
 	*ret = (struct cw_numerics_input){ .uid = -1 };
-	if (r == 0 && !bundle.summaries)
+	if (r == 0 && !bundle.summaries && !bundle.elsewhere)
 		return cw_err_set(
 			err, ENODATA,
 			"%s: no tensor summaries in this bundle: the job ran without "
-			"COLLWATCH_SUMMARY, its leader had none of its ranks, or they were too "
+			"COLLWATCH_SUMMARY, no node could be asked for its ranks', or they were too "
 			"much for a copy: ask on the node that keeps the bundle",
 			path);
 	if (r == 0)
-		r = numerics_gather_doc(&g, bundle.summaries, path, NULL, &page, &why);
+		r = add_all(&g, &bundle, path, ret, &why);
 	if (r == 0)
 		r = numerics_gather_end(&g, ret);
-	if (r == 0)
-		ret->n_left_out = page.n_left_out;
 	if (r < 0)
 		return cw_err_set(err, -r, "%s: %s", path, why.text[0] ? why.text : strerror(-r));
 	return 0;

@@ -9,8 +9,11 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "common/text.h"
 #include "record/record_layout.h"
 #include "report/doc/looks_doc.h"
+
+#define NODE_BYTES 256
 
 struct numerics_part {
 	struct numerics_part *next;
@@ -382,4 +385,19 @@ void numerics_gather_fini(struct numerics_gather *g)
 	LL_FOREACH_SAFE (g->parts, part, next)
 		(void)free_part(part); /* always NULL */
 	g->parts = NULL;
+}
+
+/* ---- who said nothing ---- */
+
+void numerics_gather_silent(char silent[static NUMERICS_GATHER_SILENT], const char *name)
+{
+	static const char more[] = ", …";
+	char text[NODE_BYTES];
+
+	(void)snprintf(text, sizeof(text), "%s", name);
+	cw_text_sanitise_line(text);
+	if (strlen(silent) + strlen(text) + 2 * sizeof(more) < NUMERICS_GATHER_SILENT)
+		cw_text_append(silent, NUMERICS_GATHER_SILENT, "%s%s", *silent ? ", " : "", text);
+	else if (!strstr(silent, more))
+		cw_text_append(silent, NUMERICS_GATHER_SILENT, "%s", more);
 }

@@ -47,3 +47,8 @@ int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char
 int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in);
 /* Leaves it empty. */
 void numerics_gather_fini(struct numerics_gather *g);
+
+/* Bytes of a list for people of the nodes that have not said what they know. */
+#define NUMERICS_GATHER_SILENT 512u
+/* silent: that list so far, at first "". Names beyond its end become a "…". */
+void numerics_gather_silent(char silent[static NUMERICS_GATHER_SILENT], const char *name);

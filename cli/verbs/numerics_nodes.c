@@ -24,7 +24,6 @@
 /* Who is asked too often says so: again after this, after twice this, … */
 #define TRIES 8
 #define PAUSE_MS 200
-#define SILENT_BYTES 512
 #define NODE_BYTES 128
 
 static void wait_a_while(unsigned n)
@@ -47,19 +46,6 @@ static int ask(const struct numerics_nodes *nodes, const json_t *args, json_t **
 		r = cw_control_ask(nodes->control, VERB, args, TIMEOUT_MS, ret, &code, err);
 	}
 	return r;
-}
-
-static void add_silent(char *silent, const char *name)
-{
-	static const char more[] = ", …";
-	char text[2 * NODE_BYTES];
-
-	(void)snprintf(text, sizeof(text), "%s", name);
-	cw_text_sanitise_line(text);
-	if (strlen(silent) + strlen(text) + 2 * sizeof(more) < SILENT_BYTES)
-		cw_text_append(silent, SILENT_BYTES, "%s%s", *silent ? ", " : "", text);
-	else if (!strstr(silent, more))
-		cw_text_append(silent, SILENT_BYTES, "%s", more);
 }
 
 /* ---- one node ---- */
@@ -117,10 +103,10 @@ static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 	if (r == -ENOMEM)
 		return r;
 	if (r == -ENODATA)
-		add_silent(silent, name);
+		numerics_gather_silent(silent, name);
 	else if (r < 0) {
 		(void)snprintf(text, sizeof(text), "%s (%s)", name, err.text);
-		add_silent(silent, text);
+		numerics_gather_silent(silent, text);
 	}
 	return 0;
 }
@@ -217,11 +203,12 @@ static void name_silent(const json_t *doc, char *silent)
 	size_t i;
 
 	json_array_foreach (names, i, name)
-		add_silent(silent, json_is_string(name) ? json_string_value(name) : "?");
+		numerics_gather_silent(silent,
+				       json_is_string(name) ? json_string_value(name) : "?");
 	if (n > (json_int_t)json_array_size(names))
-		add_silent(silent, "others");
+		numerics_gather_silent(silent, "others");
 	if (cw_json_int(doc, "not_asked", 0) > 0)
-		add_silent(silent, "those that had no turn");
+		numerics_gather_silent(silent, "those that had no turn");
 }
 
 /* Once more where somebody was silent: it may have had too many questions. */
@@ -244,7 +231,7 @@ static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err 
 int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics_input *in,
 			  struct numerics_gather *g, bool *ret_asked, struct cw_err *err)
 {
-	char silent[SILENT_BYTES] = "";
+	char silent[NUMERICS_GATHER_SILENT] = "";
 	struct cw_err why = { "" };
 	json_t *doc = NULL;
 	int r = list(nodes, &doc, &why);

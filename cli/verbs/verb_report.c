@@ -274,6 +274,8 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 		ret->ops = json_incref(json_object_get(reply, "ops"));
 	if (json_is_object(json_object_get(reply, "summaries")))
 		ret->summaries = json_incref(json_object_get(reply, "summaries"));
+	if (json_is_array(json_object_get(reply, "summaries_elsewhere")))
+		ret->elsewhere = json_incref(json_object_get(reply, "summaries_elsewhere"));
 	json_decref(reply);
 	return 0;
 }

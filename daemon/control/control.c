@@ -100,13 +100,14 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 
 /*
  * How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot,
- * and that more than tensors.
+ * and that more than tensors, of which other nodes' are the first to go.
  */
 static const struct report_size {
-	bool has_stacks, has_snapshot, has_summaries;
+	bool has_stacks, has_snapshot, has_summaries, has_elsewhere;
 } report_sizes[] = {
-	{ true, true, true },   { true, true, false },   { true, false, true },
-	{ true, false, false }, { false, false, false },
+	{ true, true, true, true },     { true, true, true, false },  { true, true, false, false },
+	{ true, false, true, true },    { true, false, true, false }, { true, false, false, false },
+	{ false, false, false, false },
 };
 
 static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b,
@@ -117,12 +118,13 @@ static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b
 	json_t *evidence = b->evidence ? json_incref(b->evidence) : json_array();
 
 	return json_pack(
-		"{s:O, s:s, s:O, s:o, s:O, s:O, s:O, s:O, s:O}", "path", path ? path : none, "host",
-		s->node_name, "incident", b->incident ? b->incident : none, "evidence", evidence,
-		"snapshot", size->has_snapshot && b->snapshot ? b->snapshot : none, "stacks",
-		size->has_stacks && b->stacks ? b->stacks : none, "epitaph",
+		"{s:O, s:s, s:O, s:o, s:O, s:O, s:O, s:O, s:O, s:O}", "path", path ? path : none,
+		"host", s->node_name, "incident", b->incident ? b->incident : none, "evidence",
+		evidence, "snapshot", size->has_snapshot && b->snapshot ? b->snapshot : none,
+		"stacks", size->has_stacks && b->stacks ? b->stacks : none, "epitaph",
 		b->epitaph ? b->epitaph : none, "ops", size->has_stacks && b->ops ? b->ops : none,
-		"summaries", size->has_summaries && b->summaries ? b->summaries : none);
+		"summaries", size->has_summaries && b->summaries ? b->summaries : none,
+		"summaries_elsewhere", size->has_elsewhere && b->elsewhere ? b->elsewhere : none);
 }
 
 static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,

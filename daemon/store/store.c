@@ -503,6 +503,24 @@ int cw_store_amend(struct cw_store *store, json_t *incident)
 	return 0;
 }
 
+int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job, const char *id,
+			   unsigned n, const json_t *doc)
+{
+	struct cw_store_entry *e = entry_find(store, id);
+	int r;
+
+	if (!e || !is_of(e, uid, job))
+		return -ENOENT;
+	if (e->is_held)
+		return -EBUSY;
+	r = cw_bundle_add_elsewhere(store->dir_fd, id, n, doc, NULL);
+	if (r < 0)
+		return r;
+	e->bytes = cw_store_dir_bytes(store->dir_fd, id);
+	apply_retention(store, e);
+	return 0;
+}
+
 int cw_store_bury(struct cw_store *store, json_t *epitaph)
 {
 	const struct cw_bundle alone = { .epitaph = epitaph };

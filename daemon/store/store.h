@@ -94,6 +94,14 @@ json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job,
 int cw_store_amend(struct cw_store *store, json_t *incident);
 
 /*
+ * Adds the n-th of other nodes' tensor summaries to a bundle, from 1 on (report/bundle.h): an
+ * object or its text. 0; -ENOENT: there is none of this user and job; -EBUSY: it is only in memory,
+ * where there is no place for that; or -errno.
+ */
+int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job, const char *id,
+			   unsigned n, const json_t *doc);
+
+/*
  * An open bundle of an incident that nobody has open any more is closed as "unseen" after this: its
  * leader is another one now, or was started anew, and when the hang ended is not known. Far longer
  * than a hang takes to be found again.

@@ -15,8 +15,6 @@
 #include "common/text.h"
 #include "report/json_util.h"
 
-#define SCHEMA "collwatch.summaries/1"
-
 enum column_type {
 	TYPE_U8 = 0,
 	TYPE_U32,
@@ -165,7 +163,7 @@ json_t *cw_looks_doc(const struct cw_looks_head *head, const struct cw_numerics_
 		bad |= json_array_append_new(comms, comm_doc(&job->comms[i]));
 	for (uint32_t i = 0; i < job->n_looks && !bad; i++)
 		bad |= json_array_append_new(looks, look_doc(&job->looks[i]));
-	bad |= json_object_set_new(doc, "schema", json_string(SCHEMA));
+	bad |= json_object_set_new(doc, "schema", json_string(CW_LOOKS_DOC_SCHEMA));
 	bad |= json_object_set_new(doc, "node", cw_json_text(head->node));
 	bad |= json_object_set_new(doc, "taken", cw_json_wall(head->taken_wall_ns));
 	bad |= json_object_set_new(doc, "ranks_left_out", json_integer(head->n_left_out));
@@ -379,9 +377,9 @@ int cw_looks_doc_read(const json_t *doc, struct cw_arena *arena, struct cw_numer
 	struct cw_numerics_job job = { .n_looks = 0 };
 	int r;
 
-	if (strcmp(cw_json_str(doc, "schema", ""), SCHEMA) != 0 || !json_is_array(ranks) ||
-	    !json_is_array(comms) || !json_is_array(looks))
-		return cw_err_set(err, EBADMSG, "the tensor summaries are no " SCHEMA);
+	if (strcmp(cw_json_str(doc, "schema", ""), CW_LOOKS_DOC_SCHEMA) != 0 ||
+	    !json_is_array(ranks) || !json_is_array(comms) || !json_is_array(looks))
+		return cw_err_set(err, EBADMSG, "the tensor summaries are no " CW_LOOKS_DOC_SCHEMA);
 	if (json_array_size(ranks) > CW_LOOKS_DOC_MAX_RANKS ||
 	    json_array_size(comms) > CW_LOOKS_DOC_MAX_COMMS ||
 	    json_array_size(looks) > CW_LOOKS_DOC_MAX_LOOKS)

@@ -16,6 +16,8 @@
 #include "common/err.h"
 #include "model/arena.h"
 
+#define CW_LOOKS_DOC_SCHEMA "collwatch.summaries/1"
+
 /* Of what is read. */
 #define CW_LOOKS_DOC_MAX_RANKS 1024u
 #define CW_LOOKS_DOC_MAX_COMMS 65536u

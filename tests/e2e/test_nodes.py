@@ -11,6 +11,7 @@ import sys
 import pytest
 from agent_lib import has_kernels
 from built import COLLWATCH, TRAIN_LOOP_PY
+from documents_contract import deviations as deviations_of_any
 from job import Job, stop_outside_nccl
 from waiting import expect, wait_until
 
@@ -158,6 +159,50 @@ def test_the_numbers_of_a_job_on_all_nodes_are_asked_for_at_one(cluster):
         expect("the first to feed" not in done.stdout and "NaN" in done.stdout, done)
     finally:
         others[1].send(signal.SIGCONT)
+
+
+def numbers_of_bundle(path):
+    done = subprocess.run([COLLWATCH, "numerics", "--json", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    return json.loads(done.stdout) if done.stdout else {"ranks": [], "firsts": [], "said": done}
+
+
+@pytest.mark.root  # to see no processes but one's own
+def test_a_bundle_has_the_numbers_of_ranks_on_all_nodes(cluster):
+    """Who fed the first NaN is on a node that does not lead the job, and cannot be asked any more when it is asked for."""
+    if not has_kernels():
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    label, n = f"bundled-{os.getpid()}", 9 * cluster.n
+    leads = lambda: cluster.leader(label)
+    job = cluster.job(label, n, ["--steps", "0", "--step-ms", "20", "--log-every", "0", "--fault", "feed-nan",
+                                 "--fault-rank", "20", "--fault-step", "3"],
+                      program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"})
+    leader = wait_until(leads, "it is led")
+    wait_until(lambda: (j := leader.job(label)) and j["ranks"] == n and j["collectives"] > 20, "all ranks are seen")
+    wait_until(lambda: len(numbers_doc(leader, label)["ranks"]) == n, "all have summaries")
+    job.ranks[0].send_signal(signal.SIGSTOP)
+    doc = wait_until(lambda: leader.incident_of(label), "the incident", 180)
+    bundle = leader.bundles()[doc["id"]]
+    # Nine ranks of a node are more than an answer has room for.
+    ranks = lambda: sorted(r["rank"] for r in numbers_of_bundle(bundle)["ranks"])
+    wait_until(lambda: ranks() == list(range(n)), lambda: f"all are in it: {ranks()} {leader.log()}")
+    for rank in job.ranks:
+        rank.kill()
+        rank.wait(120)
+    for node in cluster.nodes:
+        if node is not leader:
+            node.kill()
+    said = numbers_of_bundle(bundle)
+    expect([first["rank"] for first in said["firsts"]] == [20] and not said["silent"], said)
+    expect(len(leader.document(doc["id"], "summaries")["ranks"]) == n // cluster.n, "the leader's own come first")
+    found = deviations_of_any(leader.document(doc["id"], "summaries-1"))
+    expect(not found, found)
+    # Bundles are written again when more is learnt, such as that the job has ended; a copy has all.
+    wait_until(lambda: os.path.exists(bundle + "/epitaph.json") or leader.document(doc["id"])["times"].get("resolved"),
+               "the bundle is written again", 180)
+    copy = leader.dir + "/copy"
+    leader.said("report", bundle, "--copy", copy, "--anonymise")
+    expect([first["rank"] for first in numbers_of_bundle(copy)["firsts"]] == [20], "of a copy without names")
 
 
 def check_started_again(cluster, label, again):

@@ -2,7 +2,7 @@
 /*
  * A bundle from anywhere, as `collwatch report DIRECTORY` and `collwatch analyze DIRECTORY` read
  * it. The input is its files one after the other, each ended by a NUL: incident, snapshot,
- * evidence, stacks, epitaph, ops, summaries.
+ * evidence, stacks, epitaph, ops, summaries, those of another node.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,9 +24,9 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/report/markup.h"
 
-static const char *const files[] = { "incident.json", "snapshot.json", "evidence.json",
-				     "stacks.json",   "epitaph.json",  "ops.json",
-				     "summaries.json" };
+static const char *const files[] = { "incident.json",  "snapshot.json",   "evidence.json",
+				     "stacks.json",    "epitaph.json",    "ops.json",
+				     "summaries.json", "summaries-1.json" };
 /* Ranks of a snapshot that is exported too: each is a file. */
 #define MAX_EXPORTED 8u
 /* Of snapshots with more places than this, which take a hundredfold, one in so many is judged. */
@@ -376,6 +376,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		decide_again(&bundle);
 	if (bundle.summaries)
 		judge_again(bundle.summaries);
+	if (bundle.elsewhere)
+		judge_again(json_array_get(bundle.elsewhere, 0));
 	cw_bundle_fini(&bundle);
 	return 0;
 }

@@ -5,10 +5,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/test_bundle.XXXXXX";
@@ -135,6 +137,64 @@ Test(bundle, ops_and_summaries_stay_when_it_is_written_anew)
 	cw_bundle_fini(&bundle);
 }
 
+static void add_elsewhere(const char *name, unsigned n, const char *text, int want)
+{
+	json_t *doc = json_string(text);
+
+	cr_expect_eq(cw_bundle_add_elsewhere(dirfd_, name, n, doc, NULL), want);
+	json_decref(doc);
+}
+
+Test(bundle, what_other_nodes_gave_comes_behind_the_rest_and_stays)
+{
+	struct cw_bundle back = { 0 }, copy = { 0 };
+	struct cw_err err = { "" };
+
+	add_elsewhere("inc", 1, "{}", -ENOENT);
+	put(7);
+	add_elsewhere("inc", 1, "{\"node\":\"b\"}", 0);
+	add_elsewhere("inc", 2, "{\"node\":\"x\"}", 0);
+	add_elsewhere("inc", 2, "{\"node\":\"c\"}", 0);
+	add_elsewhere("inc", 0, "{}", -EINVAL);
+	add_elsewhere("inc", CW_BUNDLE_MAX_ELSEWHERE + 1, "{}", -EINVAL);
+	put(8);
+	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
+	cr_assert_eq(json_array_size(back.elsewhere), 2);
+	cr_expect_str_eq(
+		json_string_value(json_object_get(json_array_get(back.elsewhere, 1), "node")), "c");
+	cr_assert_eq(cw_bundle_write(dirfd_, "copy", &back, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_bundle_read(path_of("copy", NULL), &copy, &err), 0, "%s", err.text);
+	cr_expect(json_equal(copy.elsewhere, back.elsewhere));
+	cw_bundle_fini(&copy);
+	cw_bundle_fini(&back);
+	cr_assert_eq(cw_bundle_read_up_to(path_of("inc", NULL), 16, &back, NULL), 0);
+	cr_expect_null(back.elsewhere, "each is shorter than that, both together are not");
+	cw_bundle_fini(&back);
+}
+
+Test(bundle, what_other_nodes_are_said_to_have_given_is_read_with_limits)
+{
+	struct cw_bundle back = { 0 };
+	struct cw_err err = { "" };
+
+	put(7);
+	add_elsewhere("inc", 1, "[]", 0);
+	cr_expect_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), -EBADMSG);
+	cr_expect_not_null(strstr(err.text, "summaries-1.json"), "%s", err.text);
+	add_elsewhere("inc", 1, "{\"a\":1,\"a\":2}", 0);
+	cr_expect_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), -EBADMSG);
+	cr_assert_eq(unlinkat(dirfd_, "inc/summaries-1.json", 0), 0);
+	cr_assert_eq(symlinkat("/proc/self/environ", dirfd_, "inc/summaries-1.json"), 0);
+	cr_expect_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), -ELOOP);
+	cr_assert_eq(unlinkat(dirfd_, "inc/summaries-1.json", 0), 0);
+	add_elsewhere("inc", 1, "{}", 0);
+	cr_assert_eq(
+		truncate(path_of("inc", "summaries-1.json"), CW_BUNDLE_MAX_ELSEWHERE_BYTES + 1L),
+		0);
+	cr_expect_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), -E2BIG);
+	cr_expect_null(back.elsewhere);
+}
+
 Test(bundle, snapshot_above_a_limit_is_left_out)
 {
 	struct cw_bundle back = { 0 };
@@ -147,6 +207,35 @@ Test(bundle, snapshot_above_a_limit_is_left_out)
 	cr_assert_eq(cw_bundle_read_up_to(path_of("inc", NULL), 4096, &back, NULL), 0);
 	cr_expect_not_null(back.snapshot);
 	cw_bundle_fini(&back);
+}
+
+/* The daemon writes a bundle anew, and removes the older one, while people read it. */
+Test(bundle, is_whole_to_whoever_reads_it_meanwhile)
+{
+	struct cw_bundle bundle = sample(7);
+	pid_t writer;
+
+	bundle.ops = json_pack("{s:i}", "rows", 1);
+	bundle.summaries = json_string("{\"looks\":2}");
+	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, NULL), 0);
+	writer = fork();
+	cr_assert_geq(writer, 0);
+	while (writer == 0)
+		if (cw_bundle_write(dirfd_, "inc", &bundle, NULL) < 0)
+			_exit(1);
+	for (unsigned i = 0; i < 2000; i++) {
+		struct cw_bundle back = { 0 };
+		struct cw_err err = { "" };
+		int r = cw_bundle_read(path_of("inc", NULL), &back, &err);
+
+		cr_expect(r == 0 || r == -EAGAIN, "%s", err.text);
+		cr_expect(r < 0 || (back.snapshot && back.evidence && back.ops && back.summaries));
+		cw_bundle_fini(&back);
+	}
+	cr_expect_eq(waitpid(writer, NULL, WNOHANG), 0, "it still writes");
+	(void)kill(writer, SIGKILL);
+	(void)waitpid(writer, NULL, 0);
+	cw_bundle_fini(&bundle);
 }
 
 /* System calls that write, of this process so far. */

@@ -753,3 +753,22 @@ Test(store, epitaph_that_the_disk_refuses_is_kept_in_memory)
 	cr_expect_not(has_incident);
 	cw_store_close(store);
 }
+
+Test(store, adds_what_other_nodes_gave_to_the_bundle_of_that_user_and_job)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	json_t *doc = json_string("{\"node\":\"b\"}");
+	struct cw_bundle bundle = { 0 };
+
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a2", 1, doc), -ENOENT);
+	cr_expect_eq(cw_store_add_elsewhere(store, 1001, "4711", "a1", 1, doc), -ENOENT);
+	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4712", "a1", 1, doc), -ENOENT);
+	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a1", 1, doc), 0);
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	cr_assert_eq(cw_store_get(store, "a1", &bundle), 0);
+	cr_expect_eq(json_array_size(bundle.elsewhere), 1);
+	cw_bundle_fini(&bundle);
+	json_decref(doc);
+	cw_store_close(store);
+}

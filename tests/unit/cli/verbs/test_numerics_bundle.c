@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose tensor summaries a bundle has: of its leader's node, and of others. */
+#include "cli/verbs/numerics_bundle.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/bundle.h"
+#include "report/doc/looks_doc.h"
+
+static char dir[] = "/tmp/test_numerics_bundle.XXXXXX";
+static char path[64];
+static struct cw_bundle bundle;
+static struct cw_numerics_input in;
+static struct cw_err err;
+
+static void set_up(void)
+{
+	cr_assert_not_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/inc", dir);
+	bundle.incident = json_pack("{s:s}", "schema", "collwatch.incident/1");
+}
+
+static void tear_down(void)
+{
+	char command[64];
+
+	cw_numerics_input_fini(&in);
+	cw_bundle_fini(&bundle);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(numerics_bundle, .init = set_up, .fini = tear_down);
+
+/* What a node says of one rank, that fed one tensor on the communicator that all are in. */
+static json_t *page(const char *node, int32_t rank, bool lives, int64_t created_ns,
+		    uint32_t n_left_out)
+{
+	const struct cw_looks_head head = { .node = node, .n_left_out = n_left_out };
+	struct cw_numerics_look look = { .at_ns = created_ns };
+	struct cw_numerics_comm comm = { .id = (uint64_t)created_ns / 100, .nranks = 4 };
+	struct cw_numerics_rank r = { .rank = rank };
+	struct cw_looks_source source = {
+		.rank = rank, .pid = 100, .created_wall_ns = created_ns, .lives = lives
+	};
+	const struct cw_numerics_job job = { &look, 1, &comm, 1, &r, 1 };
+
+	return cw_looks_doc(&head, &job, &source);
+}
+
+static void give(json_t *doc)
+{
+	if (!bundle.elsewhere)
+		bundle.elsewhere = json_array();
+	cr_assert_eq(json_array_append_new(bundle.elsewhere, doc), 0);
+}
+
+static int read_it(void)
+{
+	int dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, &err), 0, "%s", err.text);
+	r = numerics_bundle_read(path, &in, &err);
+	(void)close(dirfd_);
+	return r;
+}
+
+static const char *where(int32_t rank)
+{
+	for (uint32_t i = 0; i < in.job.n_ranks; i++)
+		if (in.sources[i].rank == rank)
+			return in.sources[i].path;
+	return "nowhere";
+}
+
+Test(numerics_bundle, ranks_of_all_nodes_are_those_of_one_job)
+{
+	bundle.summaries = page("node-a", 0, true, 500, 0);
+	give(page("node-b", 1, true, 510, 1));
+	give(page("node-b", 2, true, 520, 0));
+	give(page("node-c", 3, true, 530, 2));
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, 4);
+	cr_expect_eq(in.job.n_comms, 1);
+	cr_expect_str_eq(where(0), "process 100 on node-a");
+	cr_expect_str_eq(where(2), "process 100 on node-b");
+	cr_expect_eq(in.n_left_out, 2, "one of node-b's came with the next page");
+	cr_expect_null(in.silent);
+}
+
+Test(numerics_bundle, the_leaders_node_need_have_none)
+{
+	give(page("node-b", 1, true, 510, 0));
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, 1);
+}
+
+/* Of its own node alone a bundle has what belongs there, ended or not: docs/numerics.md. */
+Test(numerics_bundle, ended_ranks_of_an_earlier_run_elsewhere_are_set_aside)
+{
+	bundle.summaries = page("node-a", 0, true, 50000, 0);
+	give(page("node-b", 1, true, 50010, 0));
+	give(page("node-c", 2, false, 50020, 0));
+	give(page("node-c", 3, false, 700, 0));
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, 3);
+	cr_expect_str_eq(where(3), "nowhere");
+	cr_expect_eq(in.n_set_aside, 1);
+}
+
+Test(numerics_bundle, of_its_own_node_alone_all_are_taken)
+{
+	bundle.summaries = page("node-a", 0, false, 700, 3);
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_str_eq(where(0), path);
+	cr_expect_eq(in.n_left_out, 3);
+}
+
+Test(numerics_bundle, who_gave_what_is_no_summary_is_named_and_the_rest_is_read)
+{
+	json_t *bad = page("node-\x1b[31mc", 3, true, 510, 0);
+
+	bundle.summaries = page("node-a", 0, true, 500, 0);
+	(void)json_object_set_new(bad, "looks", json_pack("[[s]]", "much"));
+	give(bad);
+	give(json_object());
+	give(page("node-b", 1, true, 510, 0));
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, 2);
+	cr_assert_not_null(in.silent);
+	cr_expect_not_null(strstr(in.silent, "[31mc (a tensor summary has no rank)"), "%s",
+			   in.silent);
+	cr_expect_not_null(strstr(in.silent, ", ? ("), "%s", in.silent);
+	cr_expect_null(strchr(in.silent, '\x1b'));
+}
+
+Test(numerics_bundle, none_at_all_is_said)
+{
+	cr_expect_eq(read_it(), -ENODATA);
+	cr_expect_not_null(strstr(err.text, "COLLWATCH_SUMMARY"), "%s", err.text);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other nodes are asked for a new bundle, and what becomes of what they say. */
+#include "daemon/bundle_nodes.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json/json_whole.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+#include "report/json_util.h"
+#include "tests/support/node/store_fixture.h"
+
+#define ID "aa11"
+#define N_PEERS 3u
+#define MAX_ASKED 400u
+
+static const char *const peers[N_PEERS] = { "node-b", "node-c", "node-d" };
+
+static int64_t fake_now(void *user)
+{
+	return now_ns;
+}
+
+static const struct cw_clock clock_ = { fake_now, fake_now, NULL };
+static struct cw_store *store;
+static struct cw_transport *transport;
+static struct cw_bundle_nodes *nodes;
+
+/* Requests that wait for their answers. */
+static struct asked {
+	unsigned peer;
+	uint64_t id;
+	json_t *arguments;
+} asked[MAX_ASKED];
+static unsigned n_asked, n_pages;
+
+/* What the peers are like. */
+static unsigned n_ranks[N_PEERS];    /* 0: none of this job */
+static const char *page_of[N_PEERS]; /* instead of what it has */
+static bool is_silent[N_PEERS];
+static unsigned n_refusals; /* of pages, before one is given */
+static bool is_endless;
+static bool goes_away; /* the first one, when it is asked for a page */
+
+static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
+{
+	struct cw_message *msg = NULL;
+
+	cr_assert_eq(
+		cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg),
+		0);
+	cr_assert_eq(msg->type, CW_MSG_NODE_REQUEST);
+	cr_assert_str_eq(msg->node_request.verb, "summaries");
+	cr_assert_eq(msg->node_request.uid, 1000);
+	cr_assert_eq(msg->node_request.sees_all, 0, "the job's user may see all that is wanted");
+	cr_assert_lt(n_asked, MAX_ASKED);
+	asked[n_asked++] = (struct asked){ peer, msg->node_request.id,
+					   cw_json_parse_text(msg->node_request.json, 0) };
+	cw_message_free(msg);
+	return 0;
+}
+
+static void set_up(void)
+{
+	static const struct cw_transport_ops ops = { .send = on_send };
+	struct cw_transport_config config = { .clock = &clock_,
+					      .self = "node-a",
+					      .names = peers,
+					      .addresses = peers,
+					      .n_peers = N_PEERS };
+	struct cw_bundle_nodes_config of_nodes = { .clock = &clock_ };
+
+	store_setup();
+	store = open_store(1 << 30, 30 * DAY_NS);
+	cr_assert_eq(put(store, ID, 10, NULL), 0);
+	cr_assert_eq(cw_transport_new(&config, &transport), 0);
+	cw_transport_set_backend(transport, &ops, NULL);
+	for (unsigned i = 0; i < N_PEERS; i++)
+		cw_transport_peer_up(transport, i, 1);
+	of_nodes.transport = transport;
+	of_nodes.store = store;
+	cr_assert_eq(cw_bundle_nodes_new(&of_nodes, &nodes), 0);
+}
+
+static void tear_down(void)
+{
+	(void)cw_bundle_nodes_free(nodes);
+	(void)cw_transport_free(transport);
+	for (unsigned i = 0; i < n_asked; i++)
+		json_decref(asked[i].arguments);
+	(void)cw_store_close(store);
+	store_teardown();
+}
+
+TestSuite(bundle_nodes, .init = set_up, .fini = tear_down);
+
+static void answer(const struct asked *a, uint32_t code, const char *json)
+{
+	struct cw_message reply = {
+		.type = CW_MSG_NODE_REPLY,
+		.node_reply = { .id = a->id, .code = code, .json = json, .error = "" }
+	};
+	struct cw_message *msg = NULL;
+	uint8_t *frame = NULL;
+	size_t len;
+
+	cr_assert_eq(cw_message_encode(&reply, &frame, &len), 0);
+	cr_assert_eq(
+		cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg),
+		0);
+	cw_transport_deliver(transport, a->peer, msg);
+	free(frame);
+}
+
+static void answer_list(const struct asked *a)
+{
+	char json[256];
+
+	(void)snprintf(json, sizeof(json),
+		       "{\"jobs\":[{\"job\":\"4711\",\"uid\":1001},{\"job\":\"%s\",\"uid\":1000,"
+		       "\"node\":\"somebody else\"}]}",
+		       n_ranks[a->peer] ? "4711" : "4713");
+	answer(a, 0, json);
+}
+
+/* A rank a page, the oldest last: its pid is how many come behind it. */
+static void answer_page(const struct asked *a)
+{
+	json_int_t before = cw_json_int(a->arguments, "after_pid", n_ranks[a->peer]);
+	char json[512];
+
+	cr_assert_str_eq(cw_json_str(a->arguments, "node", ""), peers[a->peer]);
+	cr_assert_eq(cw_json_int(a->arguments, "uid", -1), 1000);
+	if (goes_away && a->peer == 0) {
+		cw_transport_peer_down(transport, 0, false);
+		return;
+	}
+	n_pages++;
+	if (n_refusals) {
+		n_refusals--;
+		answer(a, 1, "");
+		return;
+	}
+	if (is_endless)
+		before = 7;
+	(void)snprintf(
+		json, sizeof(json),
+		"{\"schema\":\"collwatch.summaries/1\",\"node\":\"%s\",\"ranks_left_out\":%lld,"
+		"\"ranks\":[{\"rank\":%lld,\"pid\":%lld,\"created_ns\":5}]}",
+		peers[a->peer], (long long)before - 1, (long long)before, (long long)before - 1);
+	answer(a, 0, page_of[a->peer] ? page_of[a->peer] : json);
+}
+
+/* Turns the loop, four times a second, as long as something is to be done. Returns the seconds. */
+static double run(void)
+{
+	int64_t start = now_ns;
+
+	for (unsigned at = n_asked; !cw_bundle_nodes_is_idle(nodes);) {
+		cr_assert_lt(now_ns - start, 2 * CW_BUNDLE_NODES_WITHIN_NS);
+		cw_bundle_nodes_tick(nodes);
+		for (; at < n_asked; at++) {
+			if (is_silent[asked[at].peer])
+				continue;
+			if (json_object_get(asked[at].arguments, "node"))
+				answer_page(&asked[at]);
+			else
+				answer_list(&asked[at]);
+		}
+		now_ns += CW_NS_PER_S / 4;
+		for (unsigned i = 0; i < N_PEERS; i++)
+			cw_transport_heard(transport, i);
+		cw_transport_run(transport);
+	}
+	return (double)(now_ns - start) / CW_NS_PER_S;
+}
+
+static void want_for(const char *id, const char *job)
+{
+	json_t *head = json_pack("{s:s, s:s, s:i}", "id", id, "job", job, "uid", 1000);
+
+	cw_bundle_nodes_want(nodes, head);
+	json_decref(head);
+}
+
+static void want(const char *job)
+{
+	want_for(ID, job);
+}
+
+/* As "node-b 2, node-b 1, …": of each page in the bundle its node and rank. */
+static const char *in_bundle(void)
+{
+	static char text[512];
+	struct cw_bundle bundle = { 0 };
+	const json_t *doc;
+	size_t i, len = 0;
+
+	*text = '\0';
+	cr_assert_eq(cw_store_get(store, ID, &bundle), 0);
+	json_array_foreach (bundle.elsewhere, i, doc)
+		len += (size_t)snprintf(
+			text + len, sizeof(text) - len, "%s%s %lld", i ? ", " : "",
+			cw_json_str(doc, "node", "?"),
+			(long long)cw_json_int(json_array_get(json_object_get(doc, "ranks"), 0),
+					       "rank", -1));
+	cw_bundle_fini(&bundle);
+	return text;
+}
+
+Test(bundle_nodes, ranks_of_all_nodes_that_have_the_job_come_into_the_bundle)
+{
+	n_ranks[0] = 3;
+	n_ranks[2] = 1;
+	want("4711");
+	(void)run();
+	cr_expect_str_eq(in_bundle(), "node-b 3, node-b 2, node-b 1, node-d 1");
+	cr_expect_eq(n_pages, 4, "node-c has another job alone");
+}
+
+Test(bundle_nodes, who_is_silent_or_lies_keeps_nobody_elses_out)
+{
+	static const char *const lies[] = {
+		"",
+		"7",
+		"{",
+		"{\"schema\":\"collwatch.summaries/1\",\"node\":\"node-c\"}",
+		"{\"schema\":\"collwatch.incident/1\",\"node\":\"node-b\",\"ranks\":[{}]}",
+		"{\"schema\":\"collwatch.summaries/1\",\"node\":\"node-b\",\"ranks\":[{\"pid\":1,\"pid\":2}]}",
+	};
+
+	n_ranks[0] = n_ranks[1] = n_ranks[2] = 1;
+	is_silent[1] = true;
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		page_of[0] = lies[i];
+		want("4711");
+		cr_expect_lt(run(), 15);
+		cr_expect_str_eq(in_bundle(), "node-d 1", "%s", lies[i]);
+	}
+}
+
+/* It is asked again, and again no more than so often. */
+Test(bundle_nodes, a_node_that_has_too_many_questions_has_a_rest)
+{
+	n_ranks[0] = 1;
+	n_refusals = 3;
+	want("4711");
+	cr_expect_gt(run(), 6);
+	cr_expect_str_eq(in_bundle(), "node-b 1");
+	n_refusals = 1000;
+	n_pages = 0;
+	want("4711");
+	(void)run();
+	cr_expect_eq(n_pages, 8);
+}
+
+Test(bundle_nodes, pages_of_a_node_end_whatever_it_says)
+{
+	n_ranks[0] = 1;
+	is_endless = true;
+	want("4711");
+	(void)run();
+	cr_expect_eq(n_pages, 128);
+}
+
+/* It has said that it has the job, and is asked for a page. */
+Test(bundle_nodes, a_node_that_goes_away_costs_the_others_nothing)
+{
+	n_ranks[0] = n_ranks[2] = 1;
+	goes_away = true;
+	want("4711");
+	cr_expect_lt(run(), 3, "nobody waits for it");
+	cr_expect_str_eq(in_bundle(), "node-d 1");
+}
+
+Test(bundle_nodes, a_bundle_that_is_gone_takes_no_second_page)
+{
+	n_ranks[0] = n_ranks[1] = 5;
+	want_for("bb22", "4711");
+	(void)run();
+	cr_expect_eq(n_pages, 1);
+	want_for("bb22", "4712");
+	(void)run();
+	cr_expect_eq(n_pages, 1, "nobody has that job");
+}
+
+Test(bundle_nodes, bundles_wait_in_a_row_that_has_an_end)
+{
+	for (unsigned i = 0; i < 2 * CW_BUNDLE_NODES_WAITING; i++)
+		want("4711");
+	n_ranks[1] = 1;
+	(void)run();
+	cr_expect_eq(n_pages, CW_BUNDLE_NODES_WAITING);
+	want("4711");
+	cw_bundle_nodes_tick(nodes); /* what is under way when it ends is let go */
+}
