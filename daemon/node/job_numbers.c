@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/htable.h"
 #include "common/log.h"
@@ -74,16 +75,41 @@ static void find_all(struct cw_job_numbers *n)
 	}
 }
 
+static int compare_ranks(const void *a, const void *b)
+{
+	const int32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/*
+ * Ranks that processes of the job have which live, whether they summarise tensors or not, sorted.
+ * NULL: no memory, or none has one.
+ */
+static int32_t *ranks_that_live(struct cw_process *table, const struct cw_job_id *job,
+				size_t *ret_n)
+{
+	int32_t *ranks = calloc(HASH_COUNT(table) + 1, sizeof(*ranks));
+	size_t n = 0;
+
+	*ret_n = 0;
+	if (!ranks)
+		return NULL;
+	for (const struct cw_process *p = table; p; p = p->hh.next)
+		if (!cw_process_is_dead(p) && p->record && cw_process_has_job(p) &&
+		    cw_process_is_of(p, job))
+			ranks[n++] = cw_record_header(p->record)->rank_label;
+	qsort(ranks, n, sizeof(*ranks), compare_ranks);
+	*ret_n = n;
+	return ranks;
+}
+
 /* A process that took the rank over makes the record of the dead one an earlier run's. */
-static bool is_replaced(const struct cw_process *dead, const struct cw_process *const *living,
-			uint32_t n)
+static bool is_replaced(const struct cw_process *dead, const int32_t *ranks, size_t n)
 {
 	int32_t rank = cw_record_header(dead->record)->rank_label;
 
-	for (uint32_t i = 0; i < n && rank >= 0; i++)
-		if (cw_record_header(living[i]->record)->rank_label == rank)
-			return true;
-	return false;
+	return rank >= 0 && n && bsearch(&rank, ranks, n, sizeof(*ranks), compare_ranks);
 }
 
 static void add_process(const struct cw_process **v, uint32_t *n, uint32_t *left_out,
@@ -100,14 +126,17 @@ uint32_t cw_job_numbers_processes(const struct cw_job_numbers *n, const struct c
 				  uint32_t *ret_living, uint32_t *ret_left_out)
 {
 	uint32_t n_living, all = 0, left_out = 0;
+	_cleanup_(freep) int32_t *ranks = NULL;
+	size_t n_ranks;
 
 	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
 		if (!cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job))
 			add_process(ret, &all, &left_out, p);
 	n_living = all;
+	ranks = ranks_that_live(*n->table, job, &n_ranks);
 	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
 		if (cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job) &&
-		    !is_replaced(p, ret, n_living))
+		    !is_replaced(p, ranks, n_ranks))
 			add_process(ret, &all, &left_out, p);
 	*ret_living = n_living;
 	if (ret_left_out)

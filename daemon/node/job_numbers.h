@@ -23,9 +23,10 @@ struct cw_record;
  */
 #define CW_JOB_NUMBERS_RANKS 64u
 /*
- * A job's processes that summarise tensors, those that live first, then of the dead
- * those whom nobody has replaced: CW_JOB_NUMBERS_RANKS at most. Borrowed until the loop turns. Sets
- * *ret_living to how many of them live, and *ret_left_out, unless NULL, to how many more there are.
+ * A job's processes that summarise tensors, those that live first, then of the dead those whom
+ * nobody has replaced, with summaries or without: CW_JOB_NUMBERS_RANKS at most. Borrowed until the
+ * loop turns. Sets *ret_living to how many of them live, and *ret_left_out, unless NULL, to how
+ * many more there are.
  */
 uint32_t cw_job_numbers_processes(const struct cw_job_numbers *n, const struct cw_job_id *job,
 				  const struct cw_process *ret[static CW_JOB_NUMBERS_RANKS],

@@ -235,3 +235,18 @@ def test_the_numbers_of_a_job_that_was_started_again_are_of_its_ranks_that_live(
     turned = [dict(RANK=str(r), WORLD_SIZE="3", LOCAL_RANK="0", COLLWATCH_JOB=label) for r in (2, 0, 1)]
     with Job(label, turned, words, cluster.nodes, program=python, variables=variables) as again:
         check_started_again(cluster, label, again)
+
+
+@pytest.mark.root  # to see no processes but one's own
+def test_a_job_that_was_started_again_without_summaries_has_none(cluster):
+    if not has_kernels():
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    label, asked = f"without-{os.getpid()}", cluster.nodes[0]
+    words = ["--steps", "0", "--step-ms", "20", "--log-every", "0"]
+    with Job(label, 3, [*words, "--fault", "feed-nan", "--fault-rank", "0", "--fault-step", "3"], cluster.nodes,
+             program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"}):
+        wait_until(lambda: numbers_of(asked, label).returncode == 2, "it has NaN")
+    expect(numbers_of(asked, label).returncode == 2, "ended, it is told of still")
+    with Job(label, 3, words, cluster.nodes, program=[sys.executable, TRAIN_LOOP_PY]):
+        done = lambda: numbers_of(asked, label)
+        wait_until(lambda: "no node has tensor summaries of such a job" in done().stderr, lambda: f"none: {done()}")
