@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "identity/job_id.h"
 #include "leader/incident/incident_id.h"
 #include "report/doc/looks_doc.h"
@@ -20,10 +21,13 @@ enum { CODE_OK = 0, CODE_NO_DATA = 3 };
 
 #define VERB "summaries"
 #define ANSWER_MS 5000u
-/* A node that has too many questions to answer is asked again after this, so often. */
-#define PAUSE_NS (2 * CW_NS_PER_S)
-#define TRIES 8u
-/* Ranks of one node that are taken: pages end somewhere, whatever a node says. */
+/* Before a node is asked again. */
+#define REST_NS (2 * CW_NS_PER_S)
+/* All nodes are asked who has the job, and once more where somebody was silent. */
+#define LISTS 2u
+/* Ranks of a page, which readers refuse to take more of, and of all pages of a node: they end
+ * somewhere, whatever a node says. */
+#define PAGE_RANKS_MAX 64u
 #define NODE_RANKS_MAX 128u
 
 struct wanted {
@@ -32,24 +36,34 @@ struct wanted {
 	char id[CW_INCIDENT_ID_MAX + 1];
 };
 
+/* A node that has summaries of the job. */
+struct source {
+	char *name;
+	unsigned tries;   /* in vain, one after the other */
+	uint32_t n_ranks; /* so far */
+	int64_t after_ns, after_pid;
+	int64_t rest_until_ns;
+	bool is_done, is_silent;
+};
+
 /* Of the bundle whose turn it is. */
 struct turn {
-	json_t *nodes; /* names, of those who have the job; NULL = they are not asked yet */
-	size_t at;     /* the one that is asked */
-	unsigned tries;
-	uint32_t n_ranks; /* of this one, so far */
-	int64_t after_ns, after_pid;
+	unsigned n_lists;
+	unsigned n_silent_lists; /* of the last one */
+	json_t *silent;          /* … their names */
+	struct source *sources;
+	unsigned n_sources;
+	struct source *asked; /* whose page is awaited */
 	int64_t rest_until_ns, end_ns;
 	uint64_t bytes;
-	unsigned n_pages, n_silent;
-	uint32_t ranks, left_out; /* of all nodes */
-	bool is_full;
+	unsigned n_pages;
+	uint32_t left_out; /* ranks */
+	int error;         /* why no page is wanted any more */
 };
 
 struct cw_bundle_nodes {
 	struct cw_bundle_nodes_config config;
 	struct wanted *queue; /* the first has its turn */
-	unsigned n_waiting;
 	struct turn turn;
 	struct cw_peer_query *ask;
 };
@@ -68,13 +82,16 @@ int cw_bundle_nodes_new(const struct cw_bundle_nodes_config *config, struct cw_b
 static void drop_first(struct cw_bundle_nodes *b)
 {
 	struct wanted *w = b->queue;
+	struct turn *t = &b->turn;
 
 	b->ask = cw_peer_query_free(b->ask);
-	json_decref(b->turn.nodes);
-	b->turn = (struct turn){ .nodes = NULL };
+	for (unsigned i = 0; i < t->n_sources; i++)
+		free(t->sources[i].name);
+	free(t->sources);
+	json_decref(t->silent);
+	*t = (struct turn){ .n_lists = 0 };
 	DL_DELETE(b->queue, w);
 	free(w);
-	b->n_waiting--;
 }
 
 struct cw_bundle_nodes *cw_bundle_nodes_free(struct cw_bundle_nodes *b)
@@ -92,16 +109,55 @@ bool cw_bundle_nodes_is_idle(const struct cw_bundle_nodes *b)
 	return !b->queue;
 }
 
+/* ---- who waits ---- */
+
+static bool has_place(const struct cw_bundle_nodes *b, uint32_t uid)
+{
+	const struct wanted *w;
+	unsigned n = 0, own = 0;
+
+	DL_FOREACH (b->queue, w) {
+		n++;
+		own += w->job.uid == uid;
+	}
+	return n < CW_BUNDLE_NODES_WAITING && own < CW_BUNDLE_NODES_WAITING_OF_USER;
+}
+
+/* Behind the first `n` of every other user, where it is its own user's n-th. */
+static void put_in_turn(struct cw_bundle_nodes *b, struct wanted *w)
+{
+	struct wanted *at, *other, *before = NULL;
+	unsigned own = 0;
+
+	DL_FOREACH (b->queue, at)
+		own += at->job.uid == w->job.uid;
+	DL_FOREACH (b->queue, at) {
+		unsigned n = 0; /* of its user, before it */
+
+		for (other = b->queue; other != at; other = other->next)
+			n += other->job.uid == at->job.uid;
+		if (n > own && at != b->queue) {
+			before = at;
+			break;
+		}
+	}
+	if (before)
+		DL_PREPEND_ELEM(b->queue, before, w);
+	else
+		DL_APPEND(b->queue, w);
+}
+
 void cw_bundle_nodes_want(struct cw_bundle_nodes *b, const json_t *head)
 {
 	const json_t *uid = json_object_get(head, "uid");
 	const char *id = cw_json_str(head, "id", "");
 	struct wanted *w;
+	unsigned n_peers;
 
-	if (!cw_transport_n_alive(b->config.transport) || !json_is_integer(uid) ||
-	    !cw_incident_id_is_valid(id))
+	(void)cw_transport_peers(b->config.transport, &n_peers);
+	if (!n_peers || !json_is_integer(uid) || !cw_incident_id_is_valid(id))
 		return;
-	if (b->n_waiting == CW_BUNDLE_NODES_WAITING) {
+	if (!has_place(b, (uint32_t)json_integer_value(uid))) {
 		log_notice(
 			"inc=%s: too many bundles wait for tensor summaries of other nodes: this "
 			"one stays without",
@@ -109,14 +165,13 @@ void cw_bundle_nodes_want(struct cw_bundle_nodes *b, const json_t *head)
 		return;
 	}
 	w = calloc(1, sizeof(*w));
-	if (!w || cw_job_id_make((uid_t)json_integer_value(uid), cw_json_str(head, "job", ""),
+	if (!w || cw_job_id_make((uint32_t)json_integer_value(uid), cw_json_str(head, "job", ""),
 				 &w->job) < 0) {
 		free(w); /* then there is nobody to ask for */
 		return;
 	}
 	(void)snprintf(w->id, sizeof(w->id), "%s", id);
-	DL_APPEND(b->queue, w);
-	b->n_waiting++;
+	put_in_turn(b, w);
 }
 
 /* ---- asking ---- */
@@ -149,34 +204,59 @@ static bool ask(struct cw_bundle_nodes *b, const char *node, const json_t *argum
 	return json && cw_peer_query_new(&query, &b->ask) == 0;
 }
 
+/* ---- who has the job ---- */
+
 static bool is_of_job(const json_t *job, const struct cw_job_id *wanted)
 {
 	return cw_json_int(job, "uid", -1) == wanted->uid &&
 	       strcmp(cw_json_str(job, "job", ""), wanted->label) == 0;
 }
 
+static void add_silent(struct turn *t, const char *name)
+{
+	t->n_silent_lists++;
+	if (json_array_size(t->silent) < CW_BUNDLE_NODES_NAMED)
+		(void)json_array_append_new(t->silent, cw_json_text(name));
+}
+
+static void add_source(struct turn *t, const char *name)
+{
+	struct source *grown;
+
+	for (unsigned i = 0; i < t->n_sources; i++)
+		if (strcmp(t->sources[i].name, name) == 0)
+			return;
+	grown = t->n_sources < CW_BUNDLE_NODES_MAX
+			? realloc(t->sources, (t->n_sources + 1) * sizeof(*grown))
+			: NULL;
+	if (grown) {
+		t->sources = grown;
+		grown[t->n_sources] = (struct source){ .name = strdup(name) };
+	}
+	if (grown && grown[t->n_sources].name)
+		t->n_sources++;
+	else
+		add_silent(t, name);
+}
+
 /* Of itself alone a node says what it has. */
 static bool on_list(const char *node, const struct cw_msg_node_reply *answer, void *user)
 {
 	struct cw_bundle_nodes *b = user;
-	struct turn *t = &b->turn;
 	const json_t *job;
 	json_t *doc;
 	size_t i;
 
 	if (!answer || answer->code != CODE_OK) {
-		t->n_silent++;
+		add_silent(&b->turn, node);
 		return false;
 	}
 	doc = cw_json_parse_text(answer->json, JSON_REJECT_DUPLICATES);
 	json_array_foreach (json_object_get(doc, "jobs"), i, job) {
-		if (!is_of_job(job, &b->queue->job))
-			continue;
-		if (json_array_size(t->nodes) < CW_BUNDLE_NODES_MAX)
-			(void)json_array_append_new(t->nodes, cw_json_text(node));
-		else
-			t->n_silent++;
-		break;
+		if (is_of_job(job, &b->queue->job)) {
+			add_source(&b->turn, node);
+			break;
+		}
 	}
 	json_decref(doc);
 	return false;
@@ -184,139 +264,191 @@ static bool on_list(const char *node, const struct cw_msg_node_reply *answer, vo
 
 static bool ask_who(struct cw_bundle_nodes *b)
 {
+	struct turn *t = &b->turn;
 	json_t *arguments = json_pack("{s:s}", "job", b->queue->job.label);
 	bool is_asked;
 
-	b->turn.nodes = json_array();
-	is_asked = b->turn.nodes && ask(b, NULL, arguments, on_list);
+	json_decref(t->silent);
+	t->silent = json_array();
+	t->n_silent_lists = 0;
+	t->n_lists++;
+	t->rest_until_ns = cw_clock_awake_ns(b->config.clock) + REST_NS;
+	is_asked = t->silent && ask(b, NULL, arguments, on_list);
 	json_decref(arguments);
 	return is_asked;
 }
 
+/* ---- the bundle ---- */
+
+/* 0, or why not: then the store has no place for it, or the bundle is gone. */
+static int put(struct cw_bundle_nodes *b, unsigned n, const json_t *doc)
+{
+	const struct wanted *w = b->queue;
+
+	return doc ? cw_store_add_elsewhere(b->config.store, w->job.uid, w->job.label, w->id, n,
+					    doc)
+		   : -ENOMEM;
+}
+
+/* Who has given nothing, and why not. 0 or as put(). */
+static int put_silent(struct cw_bundle_nodes *b, const json_t *silent, unsigned n, const char *why)
+{
+	const struct cw_looks_head head = { .node = cw_transport_self(b->config.transport),
+					    .taken_wall_ns = cw_clock_wall_ns(b->config.clock) };
+	json_t *doc = cw_looks_doc_of_none(&head, silent, n, why);
+	int r = put(b, 1, doc);
+
+	json_decref(doc);
+	return r;
+}
+
 /* ---- pages ---- */
 
-static void next_node(struct turn *t)
+static void give_up(struct source *s)
 {
-	t->at++;
-	t->tries = 0;
-	t->n_ranks = 0;
-	t->rest_until_ns = 0;
+	s->is_done = s->is_silent = true;
 }
 
-static const char *node_of(const struct turn *t)
+/* It is asked again, behind the others. */
+static void put_off(struct cw_bundle_nodes *b, struct source *s)
 {
-	return json_string_value(json_array_get(t->nodes, t->at));
+	s->rest_until_ns = cw_clock_awake_ns(b->config.clock) + REST_NS;
+	if (++s->tries == CW_BUNDLE_NODES_TRIES)
+		give_up(s);
 }
 
-/* The store has no place for it, or the bundle is gone: no page is wanted any more. */
-static void add(struct cw_bundle_nodes *b, const char *text)
+/* False: it is asked for the same again, or nobody for anything. */
+static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
 	struct turn *t = &b->turn;
-	const struct wanted *w = b->queue;
 	json_t *doc = json_string(text);
 	size_t bytes = strlen(text);
-	int r = -E2BIG;
+	int r = t->bytes + bytes <= CW_BUNDLE_NODES_BYTES ? put(b, t->n_pages + 2, doc) : -ENOSPC;
 
-	if (t->bytes + bytes <= CW_BUNDLE_NODES_BYTES && t->n_pages < CW_BUNDLE_MAX_ELSEWHERE)
-		r = doc ? cw_store_add_elsewhere(b->config.store, w->job.uid, w->job.label, w->id,
-						 t->n_pages + 1, doc)
-			: -ENOMEM;
 	json_decref(doc);
 	if (r == 0) {
 		t->n_pages++;
 		t->bytes += bytes;
-		return;
+	} else if (r == -EBUSY) {
+		put_off(b, s);
+	} else {
+		t->error = r;
 	}
-	t->is_full = true;
-	log_notice("job=%s inc=%s: no more tensor summaries of other nodes in the bundle: %s",
-		   w->job.label, w->id, strerror(-r));
+	return r == 0;
 }
 
-/* Behind the last rank of this page. False: it has none, or no more behind it. */
-static bool go_on(struct turn *t, const json_t *doc)
+/* Behind the last rank of this page, where there are more. */
+static void go_on(struct turn *t, struct source *s, const json_t *doc)
 {
 	const json_t *ranks = json_object_get(doc, "ranks");
-	const json_t *last = json_array_get(ranks, json_array_size(ranks) - 1);
+	size_t n = json_array_size(ranks);
+	const json_t *last = n ? json_array_get(ranks, n - 1) : NULL;
+	uint32_t left_out = cw_looks_doc_left_out(doc);
 
-	t->after_ns = cw_json_int(last, "created_ns", 0);
-	t->after_pid = cw_json_int(last, "pid", 0);
-	return last && cw_looks_doc_left_out(doc) && t->n_ranks < NODE_RANKS_MAX;
+	s->tries = 0;
+	s->n_ranks += (uint32_t)n;
+	s->after_ns = cw_json_int(last, "created_ns", 0);
+	s->after_pid = cw_json_int(last, "pid", 0);
+	if (last && left_out && s->n_ranks < NODE_RANKS_MAX)
+		return;
+	s->is_done = true;
+	t->left_out += left_out;
 }
 
-static void take_page(struct cw_bundle_nodes *b, const char *text)
+static void take_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
-	struct turn *t = &b->turn;
 	/* What readers of bundles refuse must not come into one. */
 	json_t *doc = cw_json_parse_text(text, JSON_REJECT_DUPLICATES);
 	size_t n = json_array_size(json_object_get(doc, "ranks"));
 
-	if (strcmp(cw_json_str(doc, "node", ""), node_of(t)) != 0 ||
-	    strcmp(cw_json_str(doc, "schema", ""), CW_LOOKS_DOC_SCHEMA) != 0 ||
-	    n > NODE_RANKS_MAX) {
-		log_notice("%s: what it has of tensors is no page of its own", node_of(t));
-		t->n_silent++;
-		next_node(t);
-	} else {
-		if (n)
-			add(b, text);
-		t->n_ranks += (uint32_t)n;
-		t->ranks += t->is_full ? 0 : (uint32_t)n;
-		t->tries = 0;
-		if (!go_on(t, doc)) {
-			t->left_out += cw_looks_doc_left_out(doc);
-			next_node(t);
-		}
-	}
+	if (strcmp(cw_json_str(doc, "node", ""), s->name) != 0 ||
+	    strcmp(cw_json_str(doc, "schema", ""), CW_LOOKS_DOC_SCHEMA) != 0 || n > PAGE_RANKS_MAX)
+		give_up(s);
+	else if (!n || add_page(b, s, text))
+		go_on(&b->turn, s, doc);
 	json_decref(doc);
 }
 
 static bool on_page(const char *node, const struct cw_msg_node_reply *answer, void *user)
 {
 	struct cw_bundle_nodes *b = user;
-	struct turn *t = &b->turn;
+	struct source *s = b->turn.asked;
 
-	if (answer && answer->code == CODE_OK) {
-		take_page(b, answer->json);
-	} else if (answer && answer->code != CODE_NO_DATA && ++t->tries < TRIES) {
-		t->rest_until_ns = cw_clock_awake_ns(b->config.clock) + PAUSE_NS;
-	} else {
-		t->n_silent++;
-		next_node(t);
-	}
+	if (answer && answer->code == CODE_OK)
+		take_page(b, s, answer->json);
+	else if (answer && answer->code == CODE_NO_DATA)
+		give_up(s);
+	else
+		put_off(b, s);
 	return true;
 }
 
-static bool ask_node(struct cw_bundle_nodes *b)
+static bool ask_node(struct cw_bundle_nodes *b, struct source *s)
 {
-	const struct turn *t = &b->turn;
-	json_t *arguments = json_pack("{s:s, s:s, s:I}", "node", node_of(t), "job",
+	json_t *arguments = json_pack("{s:s, s:s, s:I}", "node", s->name, "job",
 				      b->queue->job.label, "uid", (json_int_t)b->queue->job.uid);
 	int bad = arguments ? 0 : -1;
 	bool is_asked;
 
-	if (t->n_ranks) {
-		bad |= json_object_set_new(arguments, "after_ns", json_integer(t->after_ns));
-		bad |= json_object_set_new(arguments, "after_pid", json_integer(t->after_pid));
+	if (s->n_ranks) {
+		bad |= json_object_set_new(arguments, "after_ns", json_integer(s->after_ns));
+		bad |= json_object_set_new(arguments, "after_pid", json_integer(s->after_pid));
 	}
-	is_asked = !bad && ask(b, node_of(t), arguments, on_page);
+	b->turn.asked = s;
+	is_asked = !bad && ask(b, s->name, arguments, on_page);
 	json_decref(arguments);
 	return is_asked;
 }
 
 /* ---- a turn ---- */
 
+static void name_all(char *text, size_t size, const json_t *names, unsigned count)
+{
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name)
+		cw_text_append(text, size, "%s%s", i ? ", " : "", json_string_value(name));
+	if (count > json_array_size(names))
+		cw_text_append(text, size, ", …");
+}
+
 static void end_turn(struct cw_bundle_nodes *b)
 {
-	const struct turn *t = &b->turn;
+	struct turn *t = &b->turn;
 	const struct wanted *w = b->queue;
-	size_t n_nodes = json_array_size(t->nodes), n_silent = t->n_silent + (n_nodes - t->at);
+	char silent[1024] = "nobody";
 
-	if (n_nodes)
-		log_info(
-			"job=%s inc=%s: tensor summaries of other nodes are in the bundle; ranks: %u, "
-			"without a place: %u; nodes that have some: %zu, that gave none: %zu",
-			w->job.label, w->id, t->ranks, t->left_out, n_nodes, n_silent);
+	for (unsigned i = 0; i < t->n_sources; i++)
+		if (t->sources[i].is_silent || !t->sources[i].is_done)
+			add_silent(t, t->sources[i].name);
+	/* Where nobody has the job, there may be no more ranks. */
+	if (t->n_sources && t->silent && t->error != -ENOENT)
+		(void)put_silent(b, t->silent, t->n_silent_lists, NULL);
+	if (t->n_silent_lists)
+		*silent = '\0';
+	name_all(silent, sizeof(silent), t->silent, t->n_silent_lists);
+	if (t->n_sources || t->n_silent_lists)
+		log_info("job=%s inc=%s: tensor summaries of other nodes: documents in the bundle: "
+			 "%u; ranks without a place: %u; silent: %s%s%s",
+			 w->job.label, w->id, t->n_pages, t->left_out, silent,
+			 t->error ? "; the others have no place: " : "",
+			 t->error ? strerror(-t->error) : "");
 	drop_first(b);
+}
+
+/* The next one whose rest is over. NULL: none. *ret_rests: but one will be. */
+static struct source *next_source(struct turn *t, int64_t now, bool *ret_rests)
+{
+	*ret_rests = false;
+	for (unsigned i = 0; i < t->n_sources; i++) {
+		struct source *s = &t->sources[i];
+
+		if (!s->is_done && s->rest_until_ns <= now)
+			return s;
+		*ret_rests = *ret_rests || !s->is_done;
+	}
+	return NULL;
 }
 
 /* False: it is over. */
@@ -324,18 +456,25 @@ static bool next_question(struct cw_bundle_nodes *b)
 {
 	struct turn *t = &b->turn;
 	int64_t now = cw_clock_awake_ns(b->config.clock);
+	struct source *s;
+	bool rests;
 
-	if (!t->nodes) {
+	if (!t->n_lists)
 		t->end_ns = now + CW_BUNDLE_NODES_WITHIN_NS;
-		return ask_who(b);
-	}
-	if (t->at == json_array_size(t->nodes) || t->is_full || now >= t->end_ns)
+	if (!t->n_lists || (t->n_silent_lists && t->n_lists < LISTS))
+		return now < t->rest_until_ns || ask_who(b);
+	if (t->n_sources && !t->n_pages && !t->asked)
+		t->error = put_silent(b, NULL, 0, CW_LOOKS_DOC_ASKING);
+	if (t->error || now >= t->end_ns)
 		return false;
-	return now < t->rest_until_ns || ask_node(b);
+	s = next_source(t, now, &rests);
+	return s ? ask_node(b, s) : rests;
 }
 
 void cw_bundle_nodes_tick(struct cw_bundle_nodes *b)
 {
+	if (b->ask)
+		cw_peer_query_tick(b->ask);
 	if (b->queue && !b->ask && !next_question(b))
 		end_turn(b);
 	if (b->ask)

@@ -3,10 +3,14 @@
  * What other nodes put into a new bundle: the last tensor summaries of the job's ranks there
  * (summaries-N.json). The bundle is written at once with what its own node has, and an alert waits
  * for none of this; then all living peers are asked who has summaries of the job, and each of those
- * for them, page by page. What came before the daemon ended, or a node went away, is in the bundle.
+ * for them, page by page. summaries-1.json says who has given nothing: at first that nodes are
+ * still being asked, which stays where the daemon ends before it knows better.
  *
- * One bundle after the other. Loop thread only; nothing blocks but writes of up to a megabyte to
- * local disk.
+ * Pages are of the moment at which a node is asked; who reads them leaves out what is later than
+ * the bundle (cli/verbs/numerics_bundle.c).
+ *
+ * One bundle after the other, users taking turns. Loop thread only; nothing blocks but writes of up
+ * to a megabyte to local disk.
  */
 #pragma once
 
@@ -19,12 +23,18 @@
 
 struct cw_bundle_nodes;
 
-/* Bundles that wait for their turn; of what is wanted beyond that the journal tells. */
-#define CW_BUNDLE_NODES_WAITING 32u
+/* Bundles that wait for their turn, and of one user; the journal tells of those beyond. */
+#define CW_BUNDLE_NODES_WAITING 64u
+#define CW_BUNDLE_NODES_WAITING_OF_USER 16u
 /* Of one bundle: nodes, bytes, and the time for all of it. */
 #define CW_BUNDLE_NODES_MAX 512u
 #define CW_BUNDLE_NODES_BYTES (32u << 20)
-#define CW_BUNDLE_NODES_WITHIN_NS (120 * CW_NS_PER_S)
+#define CW_BUNDLE_NODES_WITHIN_NS (300 * CW_NS_PER_S)
+/* Who gives no answer or has too many questions is asked again behind the others, so often in all.
+ */
+#define CW_BUNDLE_NODES_TRIES 4u
+/* Names of those who have given nothing, in the bundle and in the journal. */
+#define CW_BUNDLE_NODES_NAMED 16u
 
 struct cw_bundle_nodes_config {
 	const struct cw_clock *clock;

@@ -372,37 +372,35 @@ static uint64_t size_elsewhere(int dirfd, unsigned *ret_n)
 	return bytes;
 }
 
-static int read_elsewhere(int dirfd, size_t max_bytes, json_t **ret, struct cw_err *err)
+/* One that cannot be read, or was not written to its end, makes no other part worse. */
+static json_t *read_page(int dirfd, unsigned n)
 {
-	json_t *docs = NULL;
+	char name[ELSEWHERE_BYTES];
+	struct cw_err why;
+	json_t *doc = NULL;
+
+	name_elsewhere(n, name);
+	if (read_file(dirfd, name, &doc, &why) == 0 && json_is_object(doc))
+		return doc;
+	json_decref(doc);
+	return json_pack("{s:s}", "node", name);
+}
+
+static int read_elsewhere(int dirfd, size_t max_bytes, struct cw_bundle *ret, struct cw_err *err)
+{
 	unsigned n;
 	uint64_t bytes = size_elsewhere(dirfd, &n);
-	int r = 0;
 
-	if (!n || bytes > max_bytes)
+	if (bytes > max_bytes || bytes > CW_BUNDLE_MAX_ELSEWHERE_BYTES) {
+		ret->n_elsewhere_left_out = n;
 		return 0;
-	if (bytes > CW_BUNDLE_MAX_ELSEWHERE_BYTES)
-		return cw_err_set(err, E2BIG, "summaries of other nodes are more than %u MiB",
-				  CW_BUNDLE_MAX_ELSEWHERE_BYTES >> 20);
-	docs = json_array();
-	for (unsigned i = 1; i <= n && r == 0; i++) {
-		char name[ELSEWHERE_BYTES];
-		json_t *doc = NULL;
-
-		name_elsewhere(i, name);
-		r = read_file(dirfd, name, &doc, err);
-		if (r == 0 && !json_is_object(doc))
-			r = cw_err_set(err, EBADMSG, "%s is not an object", name);
-		if (r < 0)
-			json_decref(doc);
-		else if (json_array_append_new(docs, doc) < 0)
-			r = cw_err_set(err, ENOMEM, "out of memory");
 	}
-	if (r < 0)
-		json_decref(docs);
-	else
-		*ret = docs;
-	return r;
+	if (n && !(ret->elsewhere = json_array()))
+		return cw_err_set(err, ENOMEM, "out of memory");
+	for (unsigned i = 1; i <= n; i++)
+		if (json_array_append_new(ret->elsewhere, read_page(dirfd, i)) < 0)
+			return cw_err_set(err, ENOMEM, "out of memory");
+	return 0;
 }
 
 static int parse_text(json_t **doc)
@@ -447,7 +445,8 @@ static int check_types(const struct cw_bundle *b, struct cw_err *err)
 	return 0;
 }
 
-static int read_parts(int fd, size_t max_snapshot, struct cw_bundle *ret, struct cw_err *err)
+static int read_parts(int fd, const struct cw_bundle_limits *limits, struct cw_bundle *ret,
+		      struct cw_err *err)
 {
 	int r;
 
@@ -457,7 +456,7 @@ static int read_parts(int fd, size_t max_snapshot, struct cw_bundle *ret, struct
 	if (r == 0)
 		r = ret->epitaph ? read_optional(fd, INCIDENT_FILE, &ret->incident, err)
 				 : read_file(fd, INCIDENT_FILE, &ret->incident, err);
-	if (r == 0 && !is_larger(fd, SNAPSHOT_FILE, max_snapshot))
+	if (r == 0 && !is_larger(fd, SNAPSHOT_FILE, limits->document))
 		r = read_optional(fd, SNAPSHOT_FILE, &ret->snapshot, err);
 	if (r == 0)
 		r = read_optional(fd, EVIDENCE_FILE, &ret->evidence, err);
@@ -465,10 +464,10 @@ static int read_parts(int fd, size_t max_snapshot, struct cw_bundle *ret, struct
 		r = read_optional(fd, STACKS_FILE, &ret->stacks, err);
 	if (r == 0)
 		r = read_optional(fd, OPS_FILE, &ret->ops, err);
-	if (r == 0 && !is_larger(fd, SUMMARIES_FILE, max_snapshot))
+	if (r == 0 && !is_larger(fd, SUMMARIES_FILE, limits->document))
 		r = read_optional(fd, SUMMARIES_FILE, &ret->summaries, err);
 	if (r == 0)
-		r = read_elsewhere(fd, max_snapshot, &ret->elsewhere, err);
+		r = read_elsewhere(fd, limits->elsewhere, ret, err);
 	return r == 0 ? check_types(ret, err) : r;
 }
 
@@ -483,11 +482,13 @@ static bool is_replaced(int fd, const char *path)
 
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 {
-	return cw_bundle_read_up_to(path, CW_BUNDLE_NO_LIMIT, ret, err);
+	const struct cw_bundle_limits none = { SIZE_MAX, SIZE_MAX };
+
+	return cw_bundle_read_up_to(path, &none, ret, err);
 }
 
-int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle *ret,
-			 struct cw_err *err)
+int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits,
+			 struct cw_bundle *ret, struct cw_err *err)
 {
 	int r = -EAGAIN;
 
@@ -497,7 +498,7 @@ int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle
 
 		if (fd < 0)
 			return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-		r = read_parts(fd, max_snapshot, &bundle, err);
+		r = read_parts(fd, limits, &bundle, err);
 		if (is_replaced(fd, path)) {
 			r = cw_err_set(err, EAGAIN, "%s is written again and again", path);
 		} else if (r == 0) {

@@ -24,7 +24,6 @@
 #include "common/err.h"
 
 #define CW_BUNDLE_MAX_FILE (256u << 20)
-#define CW_BUNDLE_NO_LIMIT SIZE_MAX
 /* Of an epitaph: it lists what is bounded. */
 #define CW_BUNDLE_MAX_EPITAPH (1u << 20)
 /* Of other nodes' summaries: files, and bytes of all of them. */
@@ -40,7 +39,8 @@ struct cw_bundle {
 	json_t *ops;      /* object or NULL */
 	/* As the snapshot, and as that written as text where it is long. */
 	json_t *summaries;
-	json_t *elsewhere; /* array of objects, of other nodes, or NULL */
+	json_t *elsewhere;             /* array of objects, of other nodes, or NULL */
+	unsigned n_elsewhere_left_out; /* of them, for there was a limit */
 };
 
 /* Drops the references. Takes a zeroed bundle. */
@@ -79,11 +79,18 @@ json_t *cw_bundle_head(const struct cw_bundle *bundle);
  */
 int cw_bundle_parse_texts(struct cw_bundle *bundle);
 
-/* Reads the bundle directory at path. Only the incident or the epitaph must be there. */
-int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);
 /*
- * The same without snapshot or summaries where that file, or all of other nodes' together, is
- * larger than max_snapshot bytes.
+ * Reads the bundle directory at path. Only the incident or the epitaph must be there. What another
+ * node gave and cannot be read is an object without more than a `node`, the name of that file.
+ * -EAGAIN: it is written anew so often that none was read whole.
  */
-int cw_bundle_read_up_to(const char *path, size_t max_snapshot, struct cw_bundle *ret,
-			 struct cw_err *err);
+int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);
+/* Bytes above which a part is left out; SIZE_MAX: never. */
+struct cw_bundle_limits {
+	size_t document;  /* the snapshot; its own node's summaries */
+	size_t elsewhere; /* all of other nodes' summaries together */
+};
+
+/* The same without what is larger than that. */
+int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits,
+			 struct cw_bundle *ret, struct cw_err *err);

@@ -8,8 +8,10 @@
 
 #include "cli/verbs/numerics_gather.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/text.h"
 #include "report/bundle.h"
+#include "report/doc/looks_doc.h"
 #include "report/json_util.h"
 
 #define NODE_BYTES 128
@@ -40,6 +42,23 @@ static int add_doc(struct numerics_gather *g, const json_t *doc, struct numerics
 	return numerics_gather_doc(g, doc, NULL, node, ret, err);
 }
 
+static void name_silent(const json_t *doc, char *silent)
+{
+	const json_t *names = json_object_get(doc, "silent"), *name;
+	const char *why = cw_json_str(doc, "why", "");
+	size_t i;
+
+	json_array_foreach (names, i, name)
+		numerics_gather_silent(silent,
+				       json_is_string(name) ? json_string_value(name) : "?");
+	if (cw_json_int(doc, "silent_count", 0) > (json_int_t)json_array_size(names))
+		numerics_gather_silent(silent, "others");
+	if (strcmp(why, CW_LOOKS_DOC_ASKING) == 0)
+		numerics_gather_silent(silent, "nodes that were still being asked");
+	else if (strcmp(why, CW_LOOKS_DOC_TOO_MUCH) == 0)
+		numerics_gather_silent(silent, "nodes whose tensors were too much for a copy");
+}
+
 /* What another node has sent is its own affair: the rest is no worse for it. */
 static int add_elsewhere(struct numerics_gather *g, const json_t *docs,
 			 struct cw_numerics_input *in)
@@ -58,6 +77,7 @@ static int add_elsewhere(struct numerics_gather *g, const json_t *docs,
 			return r;
 		if (r == 0 && is_last_page(docs, i))
 			in->n_left_out += page.n_left_out;
+		name_silent(doc, silent);
 		if (r < 0) {
 			(void)snprintf(text, sizeof(text), "%s (%s)", cw_json_str(doc, "node", "?"),
 				       why.text);
@@ -69,12 +89,35 @@ static int add_elsewhere(struct numerics_gather *g, const json_t *docs,
 	return *silent && !in->silent ? -ENOMEM : 0;
 }
 
+/*
+ * When its own node's summaries were taken, or the first of another's: pages come one after the
+ * other, while the job may go on, or be started again. To the millisecond. 0 = not known.
+ */
+static int64_t moment_of(const struct cw_bundle *bundle)
+{
+	int64_t first =
+		bundle->summaries ? cw_wall_parse(cw_json_str(bundle->summaries, "taken", "")) : 0;
+	const json_t *doc;
+	size_t i;
+
+	if (first <= 0)
+		json_array_foreach (bundle->elsewhere, i, doc) {
+			int64_t at = cw_wall_parse(cw_json_str(doc, "taken", ""));
+
+			if (at > 0 && (first <= 0 || at < first))
+				first = at;
+		}
+	return first > 0 ? first + CW_NS_PER_MS : 0;
+}
+
 static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, const char *path,
 		   struct cw_numerics_input *in, struct cw_err *err)
 {
 	struct numerics_page page = { .n_left_out = 0 };
 	int r = 0;
 
+	if (bundle->elsewhere)
+		g->until_ns = moment_of(bundle);
 	if (bundle->summaries)
 		r = bundle->elsewhere
 			    ? add_doc(g, bundle->summaries, &page, err)

@@ -26,6 +26,7 @@
 #include "model/verdict_types.h"
 #include "report/anonymise/anonymise.h"
 #include "report/bundle.h"
+#include "report/doc/looks_doc.h"
 #include "report/html/render_html.h"
 #include "report/incident_filter.h"
 #include "report/json_util.h"
@@ -248,6 +249,30 @@ static bool is_path(const char *what)
 	return strchr(what, '/') || strcmp(what, ".") == 0 || strcmp(what, "..") == 0;
 }
 
+/* Other nodes' summaries, and the word that some are not there, which a copy keeps. */
+static int take_elsewhere(const json_t *reply, struct cw_bundle *ret)
+{
+	json_t *docs = json_object_get(reply, "summaries_elsewhere"), *doc;
+	json_int_t left_out = cw_json_int(reply, "summaries_left_out", 0);
+	const struct cw_looks_head head = { .node = "",
+					    .taken_wall_ns = cw_clock_wall_ns(&cw_clock_system) };
+	size_t i;
+	int bad = 0;
+
+	if (!json_array_size(docs) && left_out <= 0)
+		return 0;
+	ret->elsewhere = json_array();
+	json_array_foreach (docs, i, doc)
+		if (json_is_object(doc))
+			bad |= json_array_append_new(ret->elsewhere, json_incref(doc));
+	if (left_out <= 0)
+		return bad ? -ENOMEM : 0;
+	ret->n_elsewhere_left_out = (unsigned)left_out;
+	bad |= json_array_append_new(ret->elsewhere,
+				     cw_looks_doc_of_none(&head, NULL, 0, CW_LOOKS_DOC_TOO_MUCH));
+	return bad ? -ENOMEM : 0;
+}
+
 /* What the daemon sends is the bundle without its directory. */
 static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret, struct cw_err *err)
 {
@@ -274,10 +299,9 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 		ret->ops = json_incref(json_object_get(reply, "ops"));
 	if (json_is_object(json_object_get(reply, "summaries")))
 		ret->summaries = json_incref(json_object_get(reply, "summaries"));
-	if (json_is_array(json_object_get(reply, "summaries_elsewhere")))
-		ret->elsewhere = json_incref(json_object_get(reply, "summaries_elsewhere"));
+	r = take_elsewhere(reply, ret);
 	json_decref(reply);
-	return 0;
+	return r < 0 ? cw_err_set(err, -r, "out of memory") : 0;
 }
 
 static int find_bundle(const struct report_args *args, struct cw_bundle *ret, struct cw_err *err)
@@ -343,6 +367,11 @@ static int write_copy(const struct report_args *args, const struct cw_bundle *bu
 	command = cw_text_command("collwatch report", args->copy);
 	if (command)
 		printf("%s is a copy; to see it: %s\n", args->copy, command);
+	if (bundle->n_elsewhere_left_out)
+		fprintf(stderr,
+			"collwatch: tensor summaries of other nodes are left out, for they are too "
+			"much for an answer of the daemon; to have them, too, copy the bundle's "
+			"directory on the node that keeps it\n");
 	return CW_EXIT_OK;
 }
 

@@ -305,7 +305,8 @@ static void name_silent(struct cw_merge *m)
 
 void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 {
-	int digits = m->verb == CW_MERGE_SUMMARIES ? CW_CONTROL_EXACT : 10;
+	bool is_exact = m->verb == CW_MERGE_SUMMARIES || m->verb == CW_MERGE_REPORT;
+	int digits = is_exact ? CW_CONTROL_EXACT : 10;
 	unsigned failures = cw_json_failures();
 
 	if (m->verb == CW_MERGE_INCIDENTS)

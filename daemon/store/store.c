@@ -44,6 +44,13 @@
 #define RESEND_EVERY_NS (300 * CW_NS_PER_S)
 /* What is read for a question must fit an answer of a MiB, and not hold the loop up. */
 #define MAX_SNAPSHOT_READ (4u << 20)
+/* More fits no message, and is read in vain. */
+#define MAX_ELSEWHERE_READ (1u << 20)
+/*
+ * A bundle grows by other nodes' summaries up to this part of the store: where it is its user's
+ * only one, others' would have to go for it.
+ */
+#define ELSEWHERE_SHARE 16
 
 struct cw_store {
 	char path[PATH_MAX]; /* of the directory "incidents" */
@@ -513,6 +520,8 @@ int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job
 		return -ENOENT;
 	if (e->is_held)
 		return -EBUSY;
+	if (e->bytes + json_bytes(doc) > store->max_bytes / ELSEWHERE_SHARE)
+		return -ENOSPC;
 	r = cw_bundle_add_elsewhere(store->dir_fd, id, n, doc, NULL);
 	if (r < 0)
 		return r;
@@ -702,6 +711,7 @@ json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, si
 
 int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 {
+	const struct cw_bundle_limits limits = { MAX_SNAPSHOT_READ, MAX_ELSEWHERE_READ };
 	char path[PATH_MAX + 80];
 	struct cw_store_entry *e;
 
@@ -726,7 +736,7 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), "%s/%s", store->path, id);
-	return cw_bundle_read_up_to(path, MAX_SNAPSHOT_READ, ret, NULL);
+	return cw_bundle_read_up_to(path, &limits, ret, NULL);
 }
 
 /* An id without a uid is of an older version, and so is the one bundle that has it. */

@@ -95,8 +95,9 @@ int cw_store_amend(struct cw_store *store, json_t *incident);
 
 /*
  * Adds the n-th of other nodes' tensor summaries to a bundle, from 1 on (report/bundle.h): an
- * object or its text. 0; -ENOENT: there is none of this user and job; -EBUSY: it is only in memory,
- * where there is no place for that; or -errno.
+ * object or its text. 0; -ENOENT: there is none of this user and job; -EBUSY: it is only in memory
+ * just now, where there is no place for that; -ENOSPC: the bundle would be more than a sixteenth of
+ * what the store may hold; or -errno.
  */
 int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job, const char *id,
 			   unsigned n, const json_t *doc);

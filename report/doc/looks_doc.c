@@ -174,6 +174,20 @@ json_t *cw_looks_doc(const struct cw_looks_head *head, const struct cw_numerics_
 	return cw_json_finish(doc, bad);
 }
 
+json_t *cw_looks_doc_of_none(const struct cw_looks_head *head, const json_t *silent, unsigned count,
+			     const char *why)
+{
+	const struct cw_numerics_job none = { .n_looks = 0 };
+	json_t *doc = cw_looks_doc(head, &none, NULL);
+	int bad = doc ? 0 : -1;
+
+	bad |= json_object_set_new(doc, "silent", silent ? json_deep_copy(silent) : json_array());
+	bad |= json_object_set_new(doc, "silent_count", json_integer(count));
+	if (why)
+		bad |= json_object_set_new(doc, "why", json_string(why));
+	return cw_json_finish(doc, bad);
+}
+
 /* ---- reading ---- */
 
 static int bad_doc(struct cw_err *err, const char *what)

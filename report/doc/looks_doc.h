@@ -47,6 +47,17 @@ struct cw_looks_head {
 json_t *cw_looks_doc(const struct cw_looks_head *head, const struct cw_numerics_job *job,
 		     const struct cw_looks_source *sources);
 
+/* Why a bundle has not the summaries of all nodes. */
+#define CW_LOOKS_DOC_ASKING "asking"     /* some are being asked, or were when the daemon ended */
+#define CW_LOOKS_DOC_TOO_MUCH "too much" /* for a copy by way of the daemon */
+
+/*
+ * One without ranks: `silent` (NULL: nobody) names who has given nothing, of `count` in all; why:
+ * CW_LOOKS_DOC_*, or NULL. New reference; NULL = out of memory.
+ */
+json_t *cw_looks_doc_of_none(const struct cw_looks_head *head, const json_t *silent, unsigned count,
+			     const char *why);
+
 /*
  * 0 with the job and its sources in the arena; -EBADMSG, -E2BIG with err set, or -ENOMEM. Text is
  * fit for a terminal.

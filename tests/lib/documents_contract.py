@@ -147,6 +147,8 @@ SUMMARIES = {
     "comms": [{"id": ID, "instance": number, "name": str, "nranks": number, "counted": bool}],
     # Of each look its rank, …, its site: as columns say.
     "columns": [text], "looks": [[(None, int, float, str)]],
+    # Of a bundle: who has given nothing.
+    "silent?": [str], "silent_count?": number, "why?": ("asking", "too much"),
 }
 
 MUTE = {

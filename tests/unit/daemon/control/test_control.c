@@ -151,6 +151,40 @@ Test(control, report_of_somebody_else_looks_like_one_that_does_not_exist)
 	(void)ask(&root, "report", "{\"id\":\"00000000000000cc\"}", 3);
 }
 
+/* Sums of a copy are held against each other to the last digit. What is too much is counted. */
+Test(control, a_report_has_tensor_summaries_of_all_nodes_exactly_as_far_as_they_fit)
+{
+	static const char id[] = "00000000000000aa";
+	json_t *page = json_pack("{s:f, s:s}", "sum", 186647.00002560002, "pad", ""), *doc, *text;
+	char *many = malloc(300 << 10);
+
+	cr_assert_not_null(many);
+	cr_assert_eq(cw_store_add_elsewhere(source.store, 1000, "j", id, 1, page), 0);
+	doc = ask(&owner, "report", "{\"id\":\"00000000000000aa\"}", 0);
+	cr_expect_eq(
+		json_real_value(json_object_get(
+			json_array_get(json_object_get(doc, "summaries_elsewhere"), 0), "sum")),
+		186647.00002560002);
+	cr_expect_eq(json_integer_value(json_object_get(doc, "summaries_left_out")), 0);
+	json_decref(doc);
+	(void)memset(many, 'x', (300 << 10) - 1);
+	many[(300 << 10) - 1] = '\0';
+	(void)json_object_set_new(page, "pad", json_string(many));
+	text = json_deep_copy(page);
+	for (unsigned i = 2; i <= 3; i++) {
+		cr_assert_eq(cw_store_add_elsewhere(source.store, 1000, "j", id, i, text), 0);
+		doc = ask(&owner, "report", "{\"id\":\"00000000000000aa\"}", 0);
+		cr_expect_eq(json_is_array(json_object_get(doc, "summaries_elsewhere")), i == 2);
+		cr_expect_eq(json_integer_value(json_object_get(doc, "summaries_left_out")),
+			     i == 2 ? 0 : i);
+		cr_expect(json_is_object(json_object_get(doc, "incident")));
+		json_decref(doc);
+	}
+	json_decref(text);
+	json_decref(page);
+	free(many);
+}
+
 Test(control, nonsense_is_answered_with_an_error)
 {
 	(void)ask(&root, "reboot", "{}", 1);

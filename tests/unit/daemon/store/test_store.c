@@ -772,3 +772,31 @@ Test(store, adds_what_other_nodes_gave_to_the_bundle_of_that_user_and_job)
 	json_decref(doc);
 	cw_store_close(store);
 }
+
+/* It may be its user's only bundle, so that others' would go for it. */
+Test(store, a_bundle_grows_by_what_other_nodes_gave_to_a_part_of_the_store)
+{
+	struct cw_store *store = open_store(16 << 20, 30 * DAY_NS);
+	char *text = malloc(300 << 10);
+	json_t *doc;
+
+	cr_assert_not_null(text);
+	(void)memset(text, ' ', 300 << 10);
+	(void)memcpy(text, "{}", 2);
+	text[(300 << 10) - 1] = '\0';
+	doc = json_string(text);
+	for (int i = 0; i < 15; i++) {
+		char id[8];
+
+		(void)snprintf(id, sizeof(id), "b%d", i);
+		cr_assert_eq(put_for(2000, store, id, 1 << 20, NULL), 0);
+	}
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	for (unsigned i = 1; i <= 3; i++)
+		cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a1", i, doc), 0);
+	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a1", 4, doc), -ENOSPC);
+	cr_expect_geq(list_len(store), 15, "nobody else's had to go");
+	json_decref(doc);
+	free(text);
+	cw_store_close(store);
+}

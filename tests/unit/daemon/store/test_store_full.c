@@ -80,6 +80,7 @@ Test(store_full, snapshot_larger_than_any_answer_is_not_read_for_one)
 
 Test(store_full, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 {
+	json_t *add;
 	char path[PATH_MAX], filler[PATH_MAX];
 	struct cw_bundle bundle = { 0 };
 	struct cw_store *store;
@@ -95,6 +96,8 @@ Test(store_full, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 	cr_assert(json_is_object(bundle.snapshot));
 	cw_bundle_fini(&bundle);
 	cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""), -ENOSPC);
+	add = json_string("{}");
+	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a1", 1, add), -EBUSY);
 	cr_assert(cw_store_was_sent(store, 1000, "a1"));
 	cr_assert_eq(cw_store_retry(store), 1);
 	cr_assert_eq(access(path, F_OK), -1);
@@ -108,6 +111,7 @@ Test(store_full, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 	cr_assert(is_listed(store, "a1"));
 	cr_assert(cw_store_was_sent(store, 1000, "a1"));
 	cw_store_close(store);
+	json_decref(add);
 	unmount_small();
 }
 
