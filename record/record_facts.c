@@ -97,6 +97,11 @@ int64_t cw_record_net_retry_ns(const struct cw_rec_header *h)
 	return h->net_retry_ns <= MAX_NET_RETRY_NS ? (int64_t)h->net_retry_ns : 0;
 }
 
+const char *cw_record_device_model(const struct cw_rec_header *h, int32_t ordinal)
+{
+	return ordinal >= 0 && ordinal < CW_REC_DEVICES ? h->device_models[ordinal] : "";
+}
+
 static void take_name(const char *from, size_t size, char *to, size_t len)
 {
 	size_t n = strnlen(from, size);

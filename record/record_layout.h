@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte: one memfd per rank process, written by the agent, read by the
- * daemon with pread(2) and by the CLI from a file. Version 7.
+ * daemon with pread(2) and by the CLI from a file. Version 9.
  *
  * Not a protocol between trusting parties: everything in it is untrusted input to the reader, which
  * copies first and checks the copy (record/record_reader.h).
@@ -29,7 +29,7 @@
 /* "CWRECRD1" as a little-endian number: another byte order does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next one */
-#define CW_RECORD_VERSION 8u
+#define CW_RECORD_VERSION 9u
 #endif
 /* Readers take records from this version on. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -65,7 +65,9 @@
 #define CW_REC_TIMES 64
 /* NCCL has up to three threads a communicator, the driver a few a context. */
 #define CW_REC_HELPERS 128
-#define CW_REC_WAITS 16 /* threads inside of the driver at the same time */
+#define CW_REC_WAITS 16       /* threads inside of the driver at the same time */
+#define CW_REC_DEVICES 8      /* whose model is kept; as many as have a first bad tensor */
+#define CW_REC_MODEL_BYTES 64 /* the longest that NVIDIA sells has 55 and its NUL */
 
 enum cw_rec_section_type {
 	CW_REC_SECTION_COMMS = 1,         /* cw_rec_comm */
@@ -226,7 +228,13 @@ struct cw_rec_header {
 	 * process's: such as it has begun with, and such as are done. Version 8.
 	 */
 	uint64_t own_io_begun, own_io_done;
-	uint8_t reserved[1664];
+	/*
+	 * What the driver calls the device of each CUDA ordinal of this process ("NVIDIA H100 80GB
+	 * HBM3"), NUL-terminated, cut where it is longer; its first byte is written last. Empty =
+	 * not known, or no communicator was on it. Version 9.
+	 */
+	char device_models[CW_REC_DEVICES][CW_REC_MODEL_BYTES];
+	uint8_t reserved[1152];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 

@@ -317,6 +317,8 @@ static int read_header(const struct cw_record *rec, struct cw_rec_header *h)
 	cw_record_make_line(h->rank_label_source, sizeof(h->rank_label_source));
 	cw_record_make_line(h->master, sizeof(h->master));
 	cw_record_make_line(h->job_policy, sizeof(h->job_policy));
+	for (unsigned i = 0; i < CW_REC_DEVICES; i++)
+		cw_record_make_line(h->device_models[i], sizeof(h->device_models[i]));
 	return 0;
 }
 

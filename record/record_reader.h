@@ -111,6 +111,8 @@ int64_t cw_record_job_timeout_ns(const struct cw_rec_header *h);
 /* What says so, for people; "" where that is not known or no plain text. Borrowed from h. */
 const char *cw_record_job_timeout_source(const struct cw_rec_header *h);
 int64_t cw_record_net_retry_ns(const struct cw_rec_header *h);
+/* What the device of a CUDA ordinal of the process is; "" = not known. Borrowed from h. */
+const char *cw_record_device_model(const struct cw_rec_header *h, int32_t ordinal);
 /* What is no name is left out. */
 struct cw_pod cw_record_pod(const struct cw_rec_header *h);
 /* header's own_io_*, as they are now: between two refreshes they move, too. False: cannot be read.

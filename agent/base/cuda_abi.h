@@ -40,6 +40,7 @@ enum {
 	X(ctx_pop, "cuCtxPopCurrent_v2", 1, (CUcontext *ctx)) \
 	X(ctx_get_device, "cuCtxGetDevice", 1, (CUdevice *device)) \
 	X(device_get, "cuDeviceGet", 0, (CUdevice *device, int ordinal)) \
+	X(device_name, "cuDeviceGetName", 0, (char *name, int len, CUdevice device)) \
 	X(primary_retain, "cuDevicePrimaryCtxRetain", 0, (CUcontext *ctx, CUdevice device)) \
 	X(primary_release, "cuDevicePrimaryCtxRelease_v2", 0, (CUdevice device)) \
 	X(host_register, "cuMemHostRegister_v2", 1, (void *p, size_t bytes, unsigned flags)) \

@@ -78,6 +78,24 @@ CUcontext cw_cuda_context_of(int ordinal)
 	return ctx;
 }
 
+void cw_cuda_note_model(int ordinal)
+{
+	char name[CW_REC_MODEL_BYTES] = "", *model;
+	CUdevice device;
+
+	if (ordinal < 0 || ordinal >= CW_REC_DEVICES || !cw_cuda.device_get || !cw_cuda.device_name)
+		return;
+	model = cw_record.header->device_models[ordinal];
+	if (CW_LOAD(*model) || cw_cuda.device_get(&device, ordinal) != CUDA_SUCCESS ||
+	    cw_cuda.device_name(name, sizeof(name), device) != CUDA_SUCCESS)
+		return;
+	name[sizeof(name) - 1] = '\0';
+	/* Others may read it, or write the same: whoever sees its first byte sees all. */
+	for (size_t i = sizeof(name); i-- > 1;)
+		CW_STORE(model[i], name[i]);
+	__atomic_store_n(model, *name, __ATOMIC_RELEASE);
+}
+
 bool cw_cuda_push(CUcontext ctx, bool *ret_pushed)
 {
 	CUcontext current = NULL;

@@ -28,6 +28,12 @@ bool cw_cuda_ready(void);
  */
 CUcontext cw_cuda_context_of(int ordinal);
 
+/*
+ * Notes in the record what device that is, unless it is known. Only where cw_cuda_ready(), in a
+ * thread that may call the driver.
+ */
+void cw_cuda_note_model(int ordinal);
+
 /* Makes ctx current if it is not. False: the driver refused. */
 bool cw_cuda_push(CUcontext ctx, bool *ret_pushed);
 void cw_cuda_pop(bool pushed);

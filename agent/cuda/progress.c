@@ -104,6 +104,7 @@ void cw_progress_comm_ready(int c)
 	 * ours to rely on. */
 	if (!is_wanted() || !cw_cuda_ready() || (rc->flags & CW_REC_COMM_NONBLOCKING))
 		goto lost;
+	cw_cuda_note_model((int)CW_LOAD(rc->device));
 	ctx = cw_cuda_context_of((int)CW_LOAD(rc->device));
 	if (!ctx || !cw_cuda_push(ctx, &pushed))
 		goto lost;

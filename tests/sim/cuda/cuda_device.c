@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the simulated driver says about itself and its devices. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/cuda/cuda_sim.h"
@@ -44,12 +45,14 @@ CUresult cuDeviceGetCount(int *count)
 	return r;
 }
 
+/* Of all devices of a process. */
 CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
+	const char *model = getenv("SIM_CUDA_MODEL");
 	CUresult r = check_device(dev, name);
 
 	if (r == CUDA_SUCCESS && len > 0)
-		snprintf(name, (size_t)len, "Simulated device");
+		snprintf(name, (size_t)len, "%s", model ? model : "Simulated device");
 	return r;
 }
 

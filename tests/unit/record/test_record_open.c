@@ -215,6 +215,25 @@ Test(record_open, reads_what_it_knows_of_a_newer_version_that_permits_it)
 	cr_expect_eq(record_first_comm(r)->entry.coll_entered, 1u);
 }
 
+Test(record_open, models_of_devices_end_and_stay_on_a_line)
+{
+	_cleanup_(record_closep) struct cw_record *r = NULL;
+	char(*models)[CW_REC_MODEL_BYTES] = rec->header->device_models;
+	const struct cw_rec_header *h;
+
+	strcpy(models[0], "NVIDIA H100 80GB HBM3");
+	memset(models[2], 'x', sizeof(models[2])); /* one that does not end */
+	strcpy(models[7], "a\x1b[2J\n\xff");
+	r = record_must_open();
+	h = cw_record_header(r);
+	cr_expect_str_eq(cw_record_device_model(h, 0), "NVIDIA H100 80GB HBM3");
+	cr_expect_str_eq(cw_record_device_model(h, 1), "");
+	cr_expect_eq(strlen(cw_record_device_model(h, 2)), CW_REC_MODEL_BYTES - 1);
+	cr_expect_str_eq(cw_record_device_model(h, 7), "a?[2J??");
+	cr_expect_str_eq(cw_record_device_model(h, -1), "", "not known on which it is");
+	cr_expect_str_eq(cw_record_device_model(h, CW_REC_DEVICES), "");
+}
+
 Test(record_open, skips_what_later_versions_append)
 {
 	_cleanup_(record_closep) struct cw_record *r = NULL;

@@ -506,6 +506,18 @@ Test(sim_cuda, leaves_a_forked_child_alive_but_without_driver)
 	cr_expect_eq(cuStreamSynchronize(s), CUDA_SUCCESS);
 }
 
+Test(sim_cuda_start, devices_are_of_the_model_that_is_asked_for)
+{
+	char name[64], cut[8];
+
+	cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+	cr_expect_eq(cuDeviceGetName(name, sizeof(name), 0), CUDA_SUCCESS);
+	cr_expect_str_eq(name, "Simulated device");
+	setenv("SIM_CUDA_MODEL", "Other device", 1);
+	cr_expect_eq(cuDeviceGetName(cut, sizeof(cut), 0), CUDA_SUCCESS);
+	cr_expect_str_eq(cut, "Other d");
+}
+
 Test(sim_cuda_start, needs_init_and_counts_devices)
 {
 	CUdevice dev;

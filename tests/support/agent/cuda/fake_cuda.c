@@ -53,6 +53,16 @@ CUresult fake_device_get(CUdevice *device, int ordinal)
 	return CUDA_SUCCESS;
 }
 
+CUresult fake_device_name(char *name, int len, CUdevice device)
+{
+	fake_cuda.names++;
+	if (!fake_cuda.model)
+		return 1;
+	for (int i = 0; i < len && (i == 0 || fake_cuda.model[i - 1]); i++)
+		name[i] = fake_cuda.model[i]; /* one that is too long has no end */
+	return CUDA_SUCCESS;
+}
+
 CUresult fake_primary_retain(CUcontext *ctx, CUdevice device)
 {
 	*ctx = fake_cuda.stream_owner;

@@ -38,6 +38,8 @@ struct fake_cuda {
 	void (*launching)(void *stream, const void *param); /* of each launch, may be NULL */
 	uint64_t range_base; /* of the one allocation there is; 0 = everything is one */
 	uint64_t range_bytes;
+	const char *model; /* of all devices; NULL = it does not say */
+	unsigned names;    /* how often it was asked for one */
 };
 
 extern struct fake_cuda fake_cuda;

@@ -2,6 +2,7 @@
 /* What the agent asks of the CUDA driver. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
 #include "agent/agent.h"
@@ -88,6 +89,58 @@ Test(agent_progress, registers_the_pages_once_and_out_of_captures_way)
 	cr_assert_eq(fake_cuda.capture_mode, 0, "the thread's mode is restored");
 	cr_assert(cw_record.header->has & CW_REC_HAS_PROGRESS);
 	cr_assert_eq(cw_record.header->cuda_driver_version, 13000);
+}
+
+static int device_of_next;
+
+static ncclResult_t fake_cu_device(const ncclComm_t comm, int *device)
+{
+	*device = device_of_next;
+	return ncclSuccess;
+}
+
+static void init_on(int device)
+{
+	static struct cw_real with_devices;
+	ncclUniqueId id = { { 0 } };
+	ncclComm_t comm;
+
+	with_devices = fake;
+	with_devices.ncclCommCuDevice = fake_cu_device;
+	device_of_next = device;
+	fake_cuda.stream_owner = fake_cuda.current = &contexts[0];
+	(void)cw_impl_ncclCommInitRank(&with_devices, NULL, &comm, 4, id, 0);
+}
+
+Test(agent_progress, tells_of_what_model_its_devices_are)
+{
+	char(*models)[CW_REC_MODEL_BYTES];
+	char longest[100];
+
+	fake_cuda.model = "NVIDIA H100 80GB HBM3";
+	init_on(3);
+	models = cw_record.header->device_models;
+	cr_assert_str_eq(models[3], "NVIDIA H100 80GB HBM3");
+	cr_assert_eq(*models[0], '\0', "no communicator is on it");
+	init_on(3);
+	cr_assert_eq(fake_cuda.names, 1, "it is known");
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
+	fake_cuda.model = longest;
+	init_on(7);
+	cr_assert_eq(strlen(models[7]), CW_REC_MODEL_BYTES - 1);
+}
+
+Test(agent_progress, of_a_device_that_has_no_place_or_no_name_nothing_is_told)
+{
+	init_on(1);
+	cr_assert_eq(*cw_record.header->device_models[1], '\0');
+	fake_cuda.model = "NVIDIA H100 80GB HBM3";
+	init_on(CW_REC_DEVICES);
+	init_on(-1);
+	for (unsigned i = 0; i < CW_REC_DEVICES; i++)
+		cr_assert_eq(*cw_record.header->device_models[i], '\0', "%u", i);
+	cr_assert_eq(fake_cuda.names, 1);
 }
 
 static pthread_t second;
