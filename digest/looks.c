@@ -226,12 +226,34 @@ static int make_look(struct source *f, size_t i)
 	return r;
 }
 
+/* The model of the devices that its communicators are on; "" = not known, or they are of several.
+ */
+static const char *device_of(const struct source *f)
+{
+	const struct cw_rec_header *h = cw_record_header(f->record);
+	const char *device = NULL;
+
+	for (size_t i = 0; i < f->n; i++) {
+		const struct cw_rec_comm *e = comm_of(f->record, &f->summaries[i]);
+		const char *model = e ? cw_record_device_model(h, e->device) : "";
+
+		if (e && device && strcmp(model, device) != 0)
+			return "";
+		device = e ? model : device;
+	}
+	return device ? device : "";
+}
+
 static int keep(struct source *f, uint64_t newest)
 {
+	const struct cw_rec_header *h = cw_record_header(f->record);
 	struct cw_looks *l = f->l;
+	const char *device = cw_arena_strdup(&l->texts, device_of(f));
 	uint64_t oldest = newest;
 	int r;
 
+	if (!device)
+		return -ENOMEM;
 	r = grow((void **)&l->looks, &l->room_looks, l->n_looks + (uint32_t)f->n,
 		 sizeof(*l->looks));
 	if (r == 0)
@@ -247,8 +269,11 @@ static int keep(struct source *f, uint64_t newest)
 	}
 	/* Numbers are given out one by one, but one that was probed for in vain is skipped. */
 	l->ranks[l->n_ranks++] = (struct cw_numerics_rank){
-		.rank = cw_record_header(f->record)->rank_label,
+		.rank = h->rank_label,
 		.is_whole = oldest == 1 && newest <= f->n,
+		.device = device,
+		.cuda_driver = h->cuda_driver_version,
+		.nccl = h->nccl_version,
 	};
 	return 0;
 }
@@ -290,6 +315,18 @@ int cw_looks_add(struct cw_looks *l, struct cw_record *record, struct cw_looks_c
 
 /* ---- what another has gathered ---- */
 
+static int join_rank(struct cw_looks *l, const struct cw_numerics_rank *rank)
+{
+	struct cw_numerics_rank *copy = &l->ranks[l->n_ranks];
+
+	*copy = *rank;
+	copy->device = cw_arena_strdup(&l->texts, rank->device ? rank->device : "");
+	if (!copy->device)
+		return -ENOMEM;
+	l->n_ranks++;
+	return 0;
+}
+
 /* places: of each of its ranks the index here, CW_NUMERICS_NONE = not wanted. */
 static int join_ranks(struct cw_looks *l, const struct cw_numerics_job *more, const bool *wanted,
 		      uint32_t *places)
@@ -300,7 +337,7 @@ static int join_ranks(struct cw_looks *l, const struct cw_numerics_job *more, co
 	for (uint32_t i = 0; i < more->n_ranks && r == 0; i++) {
 		places[i] = !wanted || wanted[i] ? l->n_ranks : CW_NUMERICS_NONE;
 		if (places[i] != CW_NUMERICS_NONE)
-			l->ranks[l->n_ranks++] = more->ranks[i];
+			r = join_rank(l, &more->ranks[i]);
 	}
 	return r;
 }

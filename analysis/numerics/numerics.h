@@ -44,6 +44,9 @@ struct cw_numerics_comm {
 struct cw_numerics_rank {
 	int32_t rank;  /* as people know it; -1 = not known */
 	bool is_whole; /* no look of it is missing before the first that is here */
+	/* The model of its devices; "" or NULL = not known, or they are of several; borrowed. */
+	const char *device;
+	uint32_t cuda_driver, nccl; /* 13000; as ncclGetVersion; 0 = not known */
 };
 
 /* Borrowed. Looks are sorted by cw_numerics_judge(): by rank, then by order. */

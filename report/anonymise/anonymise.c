@@ -417,6 +417,7 @@ enum rule {
 	RULE_LINE,  /* a command line, unless it is one of ours */
 	RULE_PATH,
 	RULE_KERNEL, /* symbols of the kernel */
+	RULE_MODEL,  /* of a device */
 	RULE_OWN,    /* names of ours, in letters and low lines, as they are */
 	RULE_ID,     /* of an incident */
 	RULE_SCHEMA,
@@ -454,6 +455,7 @@ static const struct field {
 	{ "wchan", RULE_KERNEL, NULL, NULL },
 	{ "syscall", RULE_KERNEL, NULL, NULL },
 	{ "columns", RULE_OWN, NULL, NULL },
+	{ "device_model", RULE_MODEL, "device", NULL },
 	{ "id", RULE_ID, "id", NULL },
 	{ "schema", RULE_SCHEMA, "schema", NULL },
 };
@@ -497,6 +499,36 @@ static bool has_stranger(const struct anonymiser *a, const char *text)
 static bool is_of_letters(const char *text, const char *letters)
 {
 	return *text && !text[strspn(text, letters)];
+}
+
+#define MODEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .-"
+
+/* One of its words is the name of something else. */
+static bool has_name(const struct anonymiser *a, const char *text)
+{
+	char word[64];
+
+	for (size_t n; *text; text += n + (text[n] == ' ')) {
+		n = strcspn(text, " ");
+		if (n >= sizeof(word))
+			return true;
+		(void)snprintf(word, sizeof(word), "%.*s", (int)n, text);
+		if (json_object_get(a->names, word))
+			return true;
+	}
+	return false;
+}
+
+/* What NVIDIA's driver calls a device; a record may say anything in its stead. */
+static bool is_model(const struct anonymiser *a, const char *text)
+{
+	static const char *const series[] = { "NVIDIA ", "Tesla ", "Quadro ", "GeForce ", "GRID " };
+	bool is_one = false;
+
+	for (size_t i = 0; i < sizeof(series) / sizeof(series[0]); i++)
+		is_one = is_one || strncmp(text, series[i], strlen(series[i])) == 0;
+	return is_one && is_of_letters(text, MODEL_LETTERS) && strpbrk(text, "0123456789") &&
+	       !has_name(a, text);
 }
 
 #define KERNEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
@@ -543,6 +575,10 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 		return;
 	case RULE_LABEL:
 		fputs(known ? known : text, out);
+		return;
+	case RULE_MODEL:
+		fputs(!*text || is_model(a, text) ? text : placeholder(a, field->kind, text, ""),
+		      out);
 		return;
 	case RULE_JOB:
 		if (colon) {

@@ -136,6 +136,9 @@ static json_t *rank_doc(const struct cw_numerics_rank *r, const struct cw_looks_
 	bad |= json_object_set_new(doc, "whole", json_boolean(r->is_whole));
 	bad |= json_object_set_new(doc, "lives", json_boolean(s->lives));
 	bad |= json_object_set_new(doc, "created_ns", json_integer(s->created_wall_ns));
+	bad |= json_object_set_new(doc, "device_model", cw_json_text(r->device ? r->device : ""));
+	bad |= json_object_set_new(doc, "cuda_driver_version", json_integer(r->cuda_driver));
+	bad |= json_object_set_new(doc, "nccl_version", json_integer(r->nccl));
 	return cw_json_finish(doc, bad);
 }
 
@@ -360,6 +363,22 @@ static bool read_source(const json_t *doc, struct cw_looks_source *ret)
 	       cw_json_read_u64(json_object_get(doc, "left_out"), &ret->n_dropped);
 }
 
+/* What it runs on: older ones do not say. False: out of memory. */
+static bool read_rank(const json_t *doc, struct cw_arena *arena, struct cw_numerics_rank *ret)
+{
+	char model[CW_LOOKS_DOC_MODEL_BYTES];
+	json_int_t n;
+
+	ret->is_whole = json_is_true(json_object_get(doc, "whole"));
+	if (read_int(json_object_get(doc, "cuda_driver_version"), 0, UINT32_MAX, &n))
+		ret->cuda_driver = (uint32_t)n;
+	if (read_int(json_object_get(doc, "nccl_version"), 0, UINT32_MAX, &n))
+		ret->nccl = (uint32_t)n;
+	(void)snprintf(model, sizeof(model), "%s", cw_json_str(doc, "device_model", ""));
+	ret->device = text_of(arena, model);
+	return ret->device;
+}
+
 static int read_ranks(const json_t *list, struct cw_arena *arena, struct cw_numerics_job *job,
 		      struct cw_looks_source **ret_sources, struct cw_err *err)
 {
@@ -374,7 +393,8 @@ static int read_ranks(const json_t *list, struct cw_arena *arena, struct cw_nume
 		if (!read_source(doc, &sources[i]))
 			return bad_doc(err, "a rank that is none");
 		ranks[i].rank = sources[i].rank;
-		ranks[i].is_whole = json_is_true(json_object_get(doc, "whole"));
+		if (!read_rank(doc, arena, &ranks[i]))
+			return -ENOMEM;
 	}
 	job->ranks = ranks;
 	job->n_ranks = (uint32_t)n;

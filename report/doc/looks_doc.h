@@ -25,6 +25,9 @@
 /* Bytes of a call site that are kept. */
 #define CW_LOOKS_DOC_SITE_BYTES 256u
 
+/* … and of a device's model. */
+#define CW_LOOKS_DOC_MODEL_BYTES 64u
+
 /* What a rank's record said beside its summaries. */
 struct cw_looks_source {
 	int32_t rank, pid;

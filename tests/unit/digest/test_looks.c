@@ -29,10 +29,18 @@ static int join(int32_t rank, uint32_t first, uint32_t second, const char *site)
 		{ .comm = first, .order = 1, .seq = 7, .site = site, .abs_max = (double)rank },
 		{ .comm = second, .order = 2, .seq = 8 },
 	};
-	const struct cw_numerics_rank ranks[] = { { .rank = rank, .is_whole = true } };
+	char device[] = "A100";
+	const struct cw_numerics_rank ranks[] = { { .rank = rank,
+						    .is_whole = true,
+						    .device = rank ? device : NULL,
+						    .cuda_driver = 12040,
+						    .nccl = 22703 } };
+	int r;
 	const struct cw_numerics_job more = { own, 2, comms, 3, ranks, 1 };
 
-	return cw_looks_join(&looks, &more, NULL);
+	r = cw_looks_join(&looks, &more, NULL);
+	*device = 'x';
+	return r;
 }
 
 Test(looks, ranks_of_two_nodes_share_a_communicator_by_its_id_and_instance)
@@ -47,6 +55,10 @@ Test(looks, ranks_of_two_nodes_share_a_communicator_by_its_id_and_instance)
 	cr_assert_eq(job.n_ranks, 2);
 	cr_expect_eq(job.ranks[1].rank, 5);
 	cr_expect(job.ranks[1].is_whole);
+	cr_expect_str_eq(job.ranks[0].device, "");
+	cr_expect_str_eq(job.ranks[1].device, "A100", "copied");
+	cr_expect_eq(job.ranks[1].cuda_driver, 12040);
+	cr_expect_eq(job.ranks[1].nccl, 22703);
 	cr_assert_eq(job.n_comms, 2, "none is kept that nobody used");
 	cr_assert_eq(job.n_looks, 4);
 	cr_expect_eq(job.looks[2].rank, 1);

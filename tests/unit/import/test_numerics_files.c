@@ -115,6 +115,48 @@ Test(numerics_files, knows_what_the_call_was)
 	cr_assert_gt(in.job.looks[0].at_ns, 0);
 }
 
+Test(numerics_files, knows_what_a_rank_runs_on)
+{
+	struct cw_rec_header *h = writers[1]->header;
+
+	look(0, CW_REC_SUMMARY_FIRSTS, 1);
+	look(1, CW_REC_SUMMARY_FIRSTS, 1);
+	writers[1]->comms[comms[1]].device = 2;
+	strcpy(h->device_models[0], "of another communicator");
+	memset(h->device_models[2], 'y', sizeof(h->device_models[2]));
+	h->device_models[2][0] = '\x1b';
+	h->cuda_driver_version = 12040;
+	cr_assert_eq(read_all(), 0, "%s", err.text);
+	cr_expect_str_eq(in.job.ranks[0].device, "", "an agent that does not say");
+	cr_expect_eq(strlen(in.job.ranks[1].device), CW_REC_MODEL_BYTES - 1);
+	cr_expect_eq(strncmp(in.job.ranks[1].device, "?yy", 3), 0);
+	cr_expect_eq(in.job.ranks[1].cuda_driver, 12040);
+	cr_expect_eq(in.job.ranks[1].nccl, h->nccl_version);
+	cr_expect_neq(h->nccl_version, 0);
+}
+
+Test(numerics_files, of_a_rank_with_devices_of_two_models_none_is_known)
+{
+	struct cw_test_record *w = writers[0];
+	int first = comms[0];
+
+	look(0, CW_REC_SUMMARY_FIRSTS, 1);
+	comms[0] = cw_test_record_comm(w, 0x78, RANKS, 0);
+	w->comms[comms[0]].device = 1;
+	look(0, CW_REC_SUMMARY_FIRSTS + 1, 2);
+	strcpy(w->header->device_models[0], "A");
+	strcpy(w->header->device_models[1], "A");
+	cr_assert_eq(read_all(), 0, "%s", err.text);
+	cr_expect_str_eq(in.job.ranks[0].device, "A");
+	strcpy(w->header->device_models[1], "B");
+	cr_assert_eq(read_all(), 0, "%s", err.text);
+	cr_expect_str_eq(in.job.ranks[0].device, "");
+	w->comms[comms[0]].device = -1;
+	cr_assert_eq(read_all(), 0, "%s", err.text);
+	cr_expect_str_eq(in.job.ranks[0].device, "", "nobody knows of one of them");
+	comms[0] = first;
+}
+
 Test(numerics_files, keeps_the_first_only_once)
 {
 	struct cw_rec_summary *s = look(0, CW_REC_SUMMARY_FIRSTS + 1, 1);

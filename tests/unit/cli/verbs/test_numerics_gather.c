@@ -44,7 +44,9 @@ static void add(const char *node, const struct told *v, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		looks[i] = (struct cw_numerics_look){ .rank = i, .comm = i, .at_ns = v[i].last_ns };
 		comms[i] = (struct cw_numerics_comm){ .id = v[i].comm, .nranks = 4 };
-		ranks[i].rank = v[i].rank;
+		ranks[i] = (struct cw_numerics_rank){ .rank = v[i].rank,
+						      .device = node,
+						      .nccl = 22703 };
 		sources[i] = (struct cw_looks_source){ .rank = v[i].rank,
 						       .pid = (int32_t)(100 + i),
 						       .created_wall_ns = v[i].created_ns,
@@ -77,6 +79,8 @@ Test(numerics_gather, a_rank_that_lives_is_taken_wherever_the_ended_one_was_met)
 	cr_assert_eq(in.job.n_ranks, 2);
 	cr_expect_str_eq(where(0), "process 101 on b");
 	cr_expect_str_eq(where(1), "process 100 on b");
+	cr_expect_str_eq(in.job.ranks[0].device, "b");
+	cr_expect_eq(in.job.ranks[0].nccl, 22703);
 	cr_expect_eq(in.job.n_looks, 2);
 	cr_expect_eq(in.job.n_comms, 1);
 	cr_expect_eq(in.n_set_aside, 0, "they were replaced");

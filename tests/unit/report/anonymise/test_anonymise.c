@@ -61,6 +61,19 @@ Test(anonymise, keeps_words_that_hosts_are_called_by)
 	       "{\"host\":\"node-1\",\"summary\":\"rank 3 waits\"}");
 }
 
+Test(anonymise, keeps_models_of_devices_and_nothing_else_in_their_place)
+{
+	EXPECT("{\"device_model\":\"NVIDIA A100-SXM4-80GB MIG 1g.10gb\"}",
+	       "{\"device_model\":\"NVIDIA A100-SXM4-80GB MIG 1g.10gb\"}");
+	EXPECT("[{\"device_model\":\"Zorgle 1\"},{\"device_model\":\"\"},{\"device_model\":\"Zargle\"},"
+	       "{\"device_model\":\"Zorgle 1\"}]",
+	       "[{\"device_model\":\"device-1\"},{\"device_model\":\"\"},{\"device_model\":\"device-2\"},"
+	       "{\"device_model\":\"device-1\"}]");
+	EXPECT("{\"device_model\":\"NVIDIA /home/zorgle 4\"}", "{\"device_model\":\"device-1\"}");
+	EXPECT("{\"device_model\":\"NVIDIA of gpu17\",\"host\":\"gpu17\"}",
+	       "{\"device_model\":\"device-1\",\"host\":\"node-1\"}");
+}
+
 Test(anonymise, counts_users)
 {
 	EXPECT("{\"uid\":4711,\"notes\":[\"uid 4711\",\"uid 4712 at 4711\"]}",

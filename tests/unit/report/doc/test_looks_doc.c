@@ -45,7 +45,12 @@ static struct cw_numerics_look looks[2] = {
 };
 static const struct cw_numerics_comm comms[] = { { .id = 0x77, .name = "dp", .nranks = 2 },
 						 { .name = "", .is_uncounted = true } };
-static const struct cw_numerics_rank ranks[] = { { .rank = 0, .is_whole = true }, { .rank = 5 } };
+static const struct cw_numerics_rank ranks[] = { { .rank = 0,
+						   .is_whole = true,
+						   .device = "NVIDIA H100 80GB HBM3",
+						   .cuda_driver = UINT32_MAX,
+						   .nccl = 22703 },
+						 { .rank = 5 } };
 static const struct cw_looks_source sources[] = {
 	{ .rank = 0, .pid = 12, .world_size = -1, .n_ops = 4, .n_looks = 3, .n_kept = 1 },
 	{ .rank = 5, .pid = 13, .world_size = 8, .n_dropped = UINT64_MAX },
@@ -104,11 +109,43 @@ Test(looks_doc, what_is_read_is_what_was_written)
 	cr_assert_eq(job.n_ranks, 2);
 	cr_assert(job.ranks[0].is_whole && !job.ranks[1].is_whole);
 	cr_assert_eq(job.ranks[1].rank, 5);
+	cr_assert_str_eq(job.ranks[0].device, "NVIDIA H100 80GB HBM3");
+	cr_assert_eq(job.ranks[0].cuda_driver, UINT32_MAX);
+	cr_assert_eq(job.ranks[0].nccl, 22703);
+	cr_assert_str_eq(job.ranks[1].device, "");
 	cr_assert_eq(memcmp(s, sources, sizeof(sources)), 0);
 	cr_assert_eq(cw_looks_doc_left_out(again), 3);
 	free(text);
 	json_decref(doc);
 	json_decref(again);
+}
+
+/* A document of before these were there, or somebody's. */
+Test(looks_doc, what_a_rank_runs_on_may_be_missing_or_anything)
+{
+	static char long_model[1000];
+	json_t *doc = make(), *first = json_array_get(json_object_get(doc, "ranks"), 0);
+	json_t *second = json_array_get(json_object_get(doc, "ranks"), 1);
+	struct cw_looks_source *s;
+	struct cw_numerics_job job;
+
+	json_object_del(first, "device_model");
+	json_object_del(first, "cuda_driver_version");
+	json_object_del(first, "nccl_version");
+	memset(long_model, 'x', sizeof(long_model) - 1);
+	memcpy(long_model, "a\x1b[2J\n", 6);
+	json_object_set_new(second, "device_model", json_string(long_model));
+	json_object_set_new(second, "cuda_driver_version", json_integer(-1));
+	json_object_set_new(second, "nccl_version", json_string("2.27"));
+	cr_assert_eq(read_doc(doc, &job, &s), 0);
+	cr_assert_str_eq(job.ranks[0].device, "");
+	cr_assert_eq(job.ranks[0].cuda_driver, 0);
+	cr_assert_eq(job.ranks[0].nccl, 0);
+	cr_assert_eq(strlen(job.ranks[1].device), CW_LOOKS_DOC_MODEL_BYTES - 1);
+	cr_assert_eq(strncmp(job.ranks[1].device, "a?[2J?x", 7), 0);
+	cr_assert_eq(job.ranks[1].cuda_driver, 0);
+	cr_assert_eq(job.ranks[1].nccl, 0);
+	json_decref(doc);
 }
 
 Test(looks_doc, text_is_fit_for_a_terminal)
