@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/numerics/members.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 #include "model/op.h"
 #include "model/rankset.h"
 
 #define RANKS_BYTES 160
+#define MEMBER_BYTES 96
 
 struct line {
 	char *buf;
@@ -103,6 +105,57 @@ static void add_ranks(struct line *l, const struct cw_numerics_job *job, const u
 	for (uint32_t i = 0; i < n; i++)
 		ranks[i] = job->ranks[job->looks[looks[i]].rank].rank;
 	add(l, "%s %s", n == 1 ? "rank" : "ranks", cw_rankset_format(ranks, n, text, sizeof(text)));
+}
+
+/* Of members in the order of what they have of one thing: who has what. */
+static void add_members(struct line *l, const struct cw_numerics_job *job,
+			const struct cw_member *v, uint32_t n, enum cw_members_by by)
+{
+	_cleanup_(freep) uint32_t *looks = calloc((size_t)n + 1, sizeof(*looks));
+	char text[MEMBER_BYTES];
+
+	for (uint32_t i = 0, next; looks && i < n; i = next) {
+		next = cw_members_end(v, n, i);
+		for (uint32_t k = i; k < next; k++)
+			looks[k - i] = v[k].look;
+		(void)cw_members_text(&v[i], by, text, sizeof(text));
+		add(l, "%s%s (", i ? ", " : "", *text ? text : "not known");
+		add_ranks(l, job, looks, next - i);
+		add(l, ")");
+	}
+}
+
+/* What its members run on, where that differs. */
+static void add_unlike(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
+		       uint32_t n)
+{
+	static const char *const names[] = { [CW_MEMBERS_BY_DEVICE] = "devices",
+					     [CW_MEMBERS_BY_CUDA_DRIVER] = "CUDA drivers",
+					     [CW_MEMBERS_BY_NCCL] = "versions of NCCL" };
+	_cleanup_(freep) struct cw_member *v = calloc((size_t)n + 1, sizeof(*v));
+	bool is_next = false;
+
+	for (unsigned by = 0; v && by < CW_MEMBERS_BY__MAX; by++) {
+		if (!cw_members_sort(job, looks, n, by, v))
+			continue;
+		add(l, "%s unlike %s: ", is_next ? ";" : ". Its members have", names[by]);
+		add_members(l, job, v, n, by);
+		is_next = true;
+	}
+}
+
+/* Who has which copy. */
+static void add_groups(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
+		       uint32_t n)
+{
+	for (uint32_t i = 0, next; i < n; i = next) {
+		next = i + 1;
+		while (next < n &&
+		       job->looks[looks[next]].checksum == job->looks[looks[i]].checksum)
+			next++;
+		add(l, i ? " | " : "");
+		add_ranks(l, job, looks + i, next - i);
+	}
 }
 
 char *cw_numerics_text_call(const struct cw_numerics_job *job, uint32_t look, char *buf, size_t len)
@@ -240,15 +293,28 @@ char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
 
 	add_call(&l, job, d->look);
 	add(&l, " left different results on its members, which should be equal bit for bit: ");
-	for (uint32_t i = 0, next; i < d->count; i = next) {
-		for (next = i + 1; next < d->count && job->looks[looks[next]].checksum ==
-							      job->looks[looks[i]].checksum;)
-			next++;
-		add(&l, i ? " | " : "");
-		add_ranks(&l, job, looks + i, next - i);
-	}
+	add_groups(&l, job, looks, d->count);
 	add(&l, ". Silent corruption, or a result written over on some");
 	add_place(&l, &job->looks[d->look]);
+	add_unlike(&l, job, looks, d->count);
+	return end(&l);
+}
+
+char *cw_numerics_text_rounding(const struct cw_numerics_job *job,
+				const struct cw_numerics_report *said,
+				const struct cw_numerics_divergence *d, char *buf, size_t len)
+{
+	const uint32_t *looks = &said->divergent[d->first];
+	struct line l = { .buf = buf, .len = len };
+
+	add_call(&l, job, d->look);
+	add(&l, " left different results on members with unlike devices: ");
+	add_groups(&l, job, looks, d->count);
+	add(&l,
+	    ". No alarm: this NCCL may work such a sum out on each member, and members with the "
+	    "same device agree");
+	add_place(&l, &job->looks[d->look]);
+	add_unlike(&l, job, looks, d->count);
 	return end(&l);
 }
 

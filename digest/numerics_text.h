@@ -25,6 +25,10 @@ char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_
 char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
 				  const struct cw_numerics_report *said,
 				  const struct cw_numerics_divergence *d, char *buf, size_t len);
+/* One of the report's roundings. */
+char *cw_numerics_text_rounding(const struct cw_numerics_job *job,
+				const struct cw_numerics_report *said,
+				const struct cw_numerics_divergence *d, char *buf, size_t len);
 char *cw_numerics_text_imbalance(const struct cw_numerics_job *job,
 				 const struct cw_numerics_imbalance *m, char *buf, size_t len);
 char *cw_numerics_text_suspect(const struct cw_numerics_job *job,

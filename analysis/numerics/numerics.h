@@ -150,7 +150,13 @@ struct cw_numerics_report {
 	uint32_t n_ranges, n_ranges_left_out;
 	struct cw_numerics_divergence divergences[CW_NUMERICS_MAX];
 	uint32_t n_divergences, n_divergences_left_out;
-	uint32_t *divergent; /* looks, as the divergences say */
+	/*
+	 * As divergences, and no alarm: sums that NCCL may have worked out on each member, and
+	 * members with like devices agree (replicas.c).
+	 */
+	struct cw_numerics_divergence roundings[CW_NUMERICS_MAX];
+	uint32_t n_roundings, n_roundings_left_out;
+	uint32_t *divergent; /* looks, as divergences and roundings say */
 	uint32_t n_divergent;
 	struct cw_numerics_imbalance imbalances[CW_NUMERICS_MAX];
 	uint32_t n_imbalances, n_imbalances_left_out;

@@ -7,6 +7,14 @@
  * Who is wrong, one difference does not say: two copies have no majority, and in a ring all behind
  * the broken link get the same wrong bytes. A rank is suspected only where it is the odd one again,
  * in another communicator, with other members.
+ *
+ * One sort of kernel works out the whole sum on every member: AllReduce_AGxLL_R and _AGxLLMC_R, of
+ * NCCL's symmetric ones (src/device/symmetric/all_reduce.cuh of 2.28.3: each member sends all its
+ * input, adds up what comes, and stores into its own output; RSxLD_AGxST and RSxLDMC_AGxSTMC work
+ * out each part once and store it to all). All add in the order of ranks, with like accumulators,
+ * so that equal devices give equal bytes; of unlike ones, whose code is another, nobody promises
+ * that. There a difference is a rounding as long as members with like devices agree. What cannot
+ * have been such a kernel, and whatever is not known of a member, is a difference as any other.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,9 +23,13 @@
 #include "analysis/numerics/numerics_parts.h"
 #include "model/op.h"
 
+/* The first that has symmetric kernels. */
+#define NCCL_SYMMETRIC 22700u
+
 struct copy {
 	uint32_t look;
 	uint64_t checksum;
+	const char *device; /* "" = not known */
 };
 
 static bool has_replicas(unsigned kind)
@@ -42,6 +54,47 @@ static int compare_copies(const void *a, const void *b)
 	return (x->look > y->look) - (x->look < y->look);
 }
 
+static const char *device_of(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
+{
+	const char *device = job->ranks[l->rank].device;
+
+	return device ? device : "";
+}
+
+static int compare_devices(const void *a, const void *b)
+{
+	const struct copy *x = a, *y = b;
+	int r = strcmp(x->device, y->device);
+
+	return r ? r : compare_copies(a, b);
+}
+
+/* These kernels add floating point numbers, but for fp64 (ncclSymImplemented(), 2.27), of any size.
+ */
+static bool may_be_summed_on_each(const struct cw_numerics_look *l,
+				  const struct cw_numerics_rank *rank)
+{
+	return l->kind == CW_OP_ALL_REDUCE && l->redop == CW_REDOP_SUM &&
+	       cw_numerics_limit(l->dtype) > 0 && l->dtype != CW_DTYPE_FP64 &&
+	       rank->nccl >= NCCL_SYMMETRIC;
+}
+
+/* Of copies that differ. Sorts them by device. */
+static bool is_rounding(const struct cw_numerics_job *job, struct copy *v, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cw_numerics_look *l = &job->looks[v[i].look];
+
+		if (!*v[i].device || !may_be_summed_on_each(l, &job->ranks[l->rank]))
+			return false;
+	}
+	qsort(v, n, sizeof(*v), compare_devices);
+	for (uint32_t i = 1; i < n; i++)
+		if (v[i].checksum != v[i - 1].checksum && strcmp(v[i].device, v[i - 1].device) == 0)
+			return false;
+	return true;
+}
+
 static uint32_t group_end(const struct copy *v, uint32_t n, uint32_t i)
 {
 	uint32_t k = i + 1;
@@ -56,12 +109,26 @@ struct odd {
 	uint32_t n, n_comms, last_comm;
 };
 
-static int add_divergence(const struct copy *v, uint32_t n, const struct cw_numerics_look *l,
-			  const struct cw_numerics_job *job, struct odd *odd,
-			  struct cw_numerics_report *ret)
+static void count_odd(const struct copy *v, uint32_t n, uint64_t right,
+		      const struct cw_numerics_job *job, struct odd *odd)
 {
-	uint32_t most = 0, most_at = 0, least = UINT32_MAX, least_at = 0, n_groups = 0, *grown;
-	struct cw_numerics_divergence *d;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cw_numerics_look *l = &job->looks[v[i].look];
+		struct odd *o = &odd[l->rank];
+
+		if (v[i].checksum == right)
+			continue;
+		o->n_comms += o->n == 0 || o->last_comm != l->comm;
+		o->n++;
+		o->last_comm = l->comm;
+	}
+}
+
+/* v is sorted; looks and the places of its list are the report's. */
+static struct cw_numerics_divergence describe(const struct copy *v, uint32_t n,
+					      const struct cw_numerics_look *l)
+{
+	uint32_t most = 0, most_at = 0, least = UINT32_MAX, least_at = 0, n_groups = 0;
 
 	for (uint32_t i = 0, end; i < n; i = end, n_groups++) {
 		end = group_end(v, n, i);
@@ -77,37 +144,51 @@ static int add_divergence(const struct copy *v, uint32_t n, const struct cw_nume
 			least_at = i;
 		}
 	}
-	for (uint32_t i = 0; i < n && 2 * most > n; i++) {
-		struct odd *o = &odd[job->looks[v[i].look].rank];
+	return (struct cw_numerics_divergence){ .comm = l->comm,
+						.n_groups = n_groups,
+						.n_members = n,
+						.seq = l->seq,
+						.look = v[least_at].look,
+						.other = v[most_at].look,
+						.n_odd = n - most,
+						.has_majority = 2 * most > n,
+						.count = n };
+}
 
-		if (v[i].checksum == v[most_at].checksum)
-			continue;
-		o->n_comms += o->n == 0 || o->last_comm != l->comm;
-		o->n++;
-		o->last_comm = l->comm;
-	}
-	if (ret->n_divergences == CW_NUMERICS_MAX) {
-		ret->n_divergences_left_out++;
+/* Into one of the report's lists, or among those that have no place in it. */
+static int keep(const struct copy *v, struct cw_numerics_divergence d, bool rounds,
+		struct cw_numerics_report *ret)
+{
+	struct cw_numerics_divergence *list = rounds ? ret->roundings : ret->divergences;
+	uint32_t *n = rounds ? &ret->n_roundings : &ret->n_divergences, *grown;
+
+	if (*n == CW_NUMERICS_MAX) {
+		(*(rounds ? &ret->n_roundings_left_out : &ret->n_divergences_left_out))++;
 		return 0;
 	}
-	grown = realloc(ret->divergent, (ret->n_divergent + (size_t)n) * sizeof(*grown));
+	grown = realloc(ret->divergent, (ret->n_divergent + (size_t)d.count) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	ret->divergent = grown;
-	d = &ret->divergences[ret->n_divergences++];
-	*d = (struct cw_numerics_divergence){ .comm = l->comm,
-					      .n_groups = n_groups,
-					      .n_members = n,
-					      .seq = l->seq,
-					      .look = v[least_at].look,
-					      .other = v[most_at].look,
-					      .n_odd = n - most,
-					      .has_majority = 2 * most > n,
-					      .first = ret->n_divergent,
-					      .count = n };
-	for (uint32_t i = 0; i < n; i++)
+	d.first = ret->n_divergent;
+	list[(*n)++] = d;
+	for (uint32_t i = 0; i < d.count; i++)
 		ret->divergent[ret->n_divergent++] = v[i].look;
 	return 0;
+}
+
+static int add_divergence(struct copy *v, uint32_t n, const struct cw_numerics_look *l,
+			  const struct cw_numerics_job *job, struct odd *odd,
+			  struct cw_numerics_report *ret)
+{
+	bool rounds = is_rounding(job, v, n);
+	struct cw_numerics_divergence d;
+
+	qsort(v, n, sizeof(*v), compare_copies);
+	d = describe(v, n, l);
+	if (d.has_majority && !rounds)
+		count_odd(v, n, job->looks[d.other].checksum, job, odd);
+	return keep(v, d, rounds, ret);
 }
 
 static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t end, struct copy *v,
@@ -127,7 +208,9 @@ static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t e
 			continue;
 		last_rank = m->rank;
 		l = l ? l : m;
-		v[n++] = (struct copy){ .look = p->by_call[i], .checksum = m->checksum };
+		v[n++] = (struct copy){ .look = p->by_call[i],
+					.checksum = m->checksum,
+					.device = device_of(p->job, m) };
 	}
 	if (n < 2)
 		return 0;

@@ -2,8 +2,11 @@
 #include "cli/verbs/numerics_doc.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "analysis/numerics/members.h"
 #include "cli/verbs/numerics_coverage.h"
+#include "common/cleanup.h"
 #include "digest/numerics_text.h"
 #include "model/op.h"
 #include "report/json_util.h"
@@ -202,6 +205,59 @@ static json_t *groups_doc(const struct cw_numerics_job *job, const uint32_t *loo
 	return cw_json_finish(list, bad);
 }
 
+/* v: members in the order of what they have. */
+static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_member *v, uint32_t n,
+			   enum cw_members_by by)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0, end; i < n;) {
+		json_t *doc = json_object(), *ranks = json_array();
+
+		(void)cw_members_text(&v[i], by, text, sizeof(text));
+		for (end = cw_members_end(v, n, i); i < end; i++)
+			bad |= json_array_append_new(ranks,
+						     rank_of(job, job->looks[v[i].look].rank));
+		bad |= json_object_set_new(doc, "value", *text ? cw_json_text(text) : json_null());
+		bad |= json_object_set_new(doc, "ranks", ranks);
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+/* What members run on; nothing of that in which they are alike. */
+static json_t *unlike_doc(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n)
+{
+	static const char *const names[] = { [CW_MEMBERS_BY_DEVICE] = "device_model",
+					     [CW_MEMBERS_BY_CUDA_DRIVER] = "cuda_driver",
+					     [CW_MEMBERS_BY_NCCL] = "nccl" };
+	_cleanup_(freep) struct cw_member *v = calloc((size_t)n + 1, sizeof(*v));
+	json_t *doc = json_object();
+	int bad = v ? 0 : -1;
+
+	for (unsigned by = 0; v && by < CW_MEMBERS_BY__MAX; by++)
+		if (cw_members_sort(job, looks, n, by, v))
+			bad |= json_object_set_new(doc, names[by], members_doc(job, v, n, by));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *divergence_doc(const struct cw_numerics_job *job,
+			      const struct cw_numerics_report *said,
+			      const struct cw_numerics_divergence *d, const char *text)
+{
+	const uint32_t *looks = &said->divergent[d->first];
+	json_t *doc = look_doc(job, d->look);
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "groups", groups_doc(job, looks, d->count));
+	bad |= json_object_set_new(doc, "has_majority", json_boolean(d->has_majority));
+	bad |= json_object_set_new(doc, "unlike", unlike_doc(job, looks, d->count));
+	bad |= json_object_set_new(doc, "text", cw_json_text(text));
+	return cw_json_finish(doc, bad);
+}
+
 static json_t *divergences_doc(const struct cw_numerics_job *job,
 			       const struct cw_numerics_report *said)
 {
@@ -211,15 +267,25 @@ static json_t *divergences_doc(const struct cw_numerics_job *job,
 
 	for (uint32_t i = 0; i < said->n_divergences; i++) {
 		const struct cw_numerics_divergence *d = &said->divergences[i];
-		json_t *doc = look_doc(job, d->look);
 
-		bad |= json_object_set_new(doc, "groups",
-					   groups_doc(job, &said->divergent[d->first], d->count));
-		bad |= json_object_set_new(doc, "has_majority", json_boolean(d->has_majority));
-		bad |= json_object_set_new(doc, "text",
-					   cw_json_text(cw_numerics_text_divergence(
-						   job, said, d, text, sizeof(text))));
-		bad |= json_array_append_new(list, doc);
+		(void)cw_numerics_text_divergence(job, said, d, text, sizeof(text));
+		bad |= json_array_append_new(list, divergence_doc(job, said, d, text));
+	}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *roundings_doc(const struct cw_numerics_job *job,
+			     const struct cw_numerics_report *said)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < said->n_roundings; i++) {
+		const struct cw_numerics_divergence *d = &said->roundings[i];
+
+		(void)cw_numerics_text_rounding(job, said, d, text, sizeof(text));
+		bad |= json_array_append_new(list, divergence_doc(job, said, d, text));
 	}
 	return cw_json_finish(list, bad);
 }
@@ -294,6 +360,7 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(doc, "headroom", headroom_doc(job, said));
 	bad |= json_object_set_new(doc, "ranges", ranges_doc(job, said));
 	bad |= json_object_set_new(doc, "divergences", divergences_doc(job, said));
+	bad |= json_object_set_new(doc, "roundings", roundings_doc(job, said));
 	bad |= json_object_set_new(doc, "suspects", suspects_doc(job, said));
 	bad |= json_object_set_new(doc, "imbalances", imbalances_doc(job, said));
 	bad |= json_object_set_new(doc, "ranks", ranks_doc(in, said, last));
@@ -305,6 +372,7 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(left_out, "ranges", json_integer(said->n_ranges_left_out));
 	bad |= json_object_set_new(left_out, "divergences",
 				   json_integer(said->n_divergences_left_out));
+	bad |= json_object_set_new(left_out, "roundings", json_integer(said->n_roundings_left_out));
 	bad |= json_object_set_new(left_out, "imbalances",
 				   json_integer(said->n_imbalances_left_out));
 	bad |= json_object_set_new(doc, "left_out", left_out);

@@ -198,6 +198,10 @@ static void show_text(const struct numerics_args *args, const struct cw_numerics
 		printf("%s\n", cw_numerics_text_divergence(job, said, &said->divergences[i], text,
 							   sizeof(text)));
 	left_out(said->n_divergences_left_out, "calls with different results");
+	for (uint32_t i = 0; i < said->n_roundings; i++)
+		printf("%s\n", cw_numerics_text_rounding(job, said, &said->roundings[i], text,
+							 sizeof(text)));
+	left_out(said->n_roundings_left_out, "calls with different results on unlike devices");
 	for (uint32_t i = 0; i < said->n_suspects; i++)
 		printf("%s\n",
 		       cw_numerics_text_suspect(job, &said->suspects[i], text, sizeof(text)));
@@ -207,7 +211,8 @@ static void show_text(const struct numerics_args *args, const struct cw_numerics
 	left_out(said->n_imbalances_left_out, "sums that do not add up");
 	if (!said->n_bad && !cw_numerics_is_alarming(said))
 		printf("nothing to look at: no NaN, no infinity, no growth towards it, and copies "
-		       "that must be equal are\n");
+		       "that must be equal are%s\n",
+		       said->n_roundings ? ", but for those of unlike devices" : "");
 	printf("%s\n", numerics_coverage_text(in, said, text, sizeof(text)));
 }
 

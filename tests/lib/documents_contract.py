@@ -190,6 +190,11 @@ TENSOR = {
     "l2": REAL, "at_limit": REAL, "denormal": REAL, "checksum": ID, "site": (None, str),
     "carried": (None, str),
 }
+MEMBERS = [{"value": (None, text), "ranks": [(None, number)]}]
+DIVERGENCE = {
+    **TENSOR, "groups": [{"checksum": ID, "ranks": [(None, number)]}], "has_majority": bool,
+    "unlike": {"device_model?": MEMBERS, "cuda_driver?": MEMBERS, "nccl?": MEMBERS}, "text": text,
+}
 NUMERICS = {
     "schema": ("collwatch.numerics/1",), "alarm": bool, "coverage": text, "ranks_left_out": number,
     "ranks_set_aside": number, "silent": (None, text), "nonfinite": count,
@@ -200,14 +205,13 @@ NUMERICS = {
     "headroom": [{**TENSOR, "value": REAL, "limit": REAL, "summed": bool, "growth": REAL, "steps_left": REAL,
                   "since_step": count, "text": text}],
     "ranges": [{**TENSOR, "end": ("at_limit", "denormal"), "share": REAL, "room": REAL, "steps": number, "text": text}],
-    "divergences": [{**TENSOR, "groups": [{"checksum": ID, "ranks": [(None, number)]}], "has_majority": bool,
-                     "text": text}],
+    "divergences": [DIVERGENCE], "roundings": [DIVERGENCE],
     "suspects": [{"rank": (None, number), "divergences": number, "communicators": number, "text": text}],
     "imbalances": [{**TENSOR, "sum_in": REAL, "sum_out": REAL, "bound": REAL, "text": text}],
     "ranks": [{"rank": (None, number), "record": (None, str), "calls": count, "tensors": count, "kept": count,
                "left_out": count, "nonfinite": number, "first?": TENSOR, "before": [TENSOR]}],
     "checked": {"replicas": count, "sums": count},
-    "left_out": {"rows": number, "headroom": number, "ranges": number, "divergences": number,
+    "left_out": {"rows": number, "headroom": number, "ranges": number, "divergences": number, "roundings": number,
                  "imbalances": number},
 }
 

@@ -211,6 +211,47 @@ def test_a_copy_in_a_group_that_is_wrong_is_told():
         check(not doc["firsts"], doc["firsts"])
 
 
+# ---- unlike devices ----
+
+
+def unlike(at, fault, other_model):
+    """Exit status, document and what people read of a job whose rank 2 has another copy than the others."""
+    status, doc = grouped(at, "--fault", fault, "--fault-rank", "2", "--other-model", str(other_model))
+    return status, doc, said(*sorted(glob.glob(at + "/*.record")))[1]
+
+
+MODELS = [{"value": "NVIDIA B200", "ranks": [2]}, {"value": "Simulated device", "ranks": [0, 1]}]
+IN_WORDS = " Its members have unlike devices: NVIDIA B200 (rank 2), Simulated device (ranks 0-1)\n"
+
+
+def test_a_gathered_copy_that_is_wrong_is_told_with_the_models_of_devices():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc, out = unlike(at, "flip-gathered", 2)
+        check(status == 2 and len(doc["divergences"]) == 1 and not doc["roundings"], doc)
+        d = doc["divergences"][0]
+        check((d["kind"], d["unlike"]) == ("all_gather", {"device_model": MODELS}), d)
+        check("which should be equal bit for bit: " in out and IN_WORDS in out, out)
+
+
+def test_a_sum_that_differs_where_the_device_does_is_no_alarm():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc, out = unlike(at, "flip", 2)
+        check(status == 0 and not doc["alarm"] and not doc["divergences"], doc)
+        check(len(doc["roundings"]) == 1 and not doc["suspects"], doc)
+        r = doc["roundings"][0]
+        check((r["kind"], r["comm_name"], r["unlike"]) == ("all_reduce", "world", {"device_model": MODELS}), r)
+        check(sorted(g["ranks"] for g in r["groups"]) == [[0, 1], [2]], r["groups"])
+        check("No alarm: " in out and IN_WORDS in out, out)
+        check("copies that must be equal are, but for those of unlike devices" in out, out)
+
+
+def test_a_sum_that_differs_between_like_devices_is_an_alarm():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc, out = unlike(at, "flip", 1)
+        check(status == 2 and len(doc["divergences"]) == 1 and not doc["roundings"], doc)
+        check(" Its members have unlike devices: NVIDIA B200 (rank 1), Simulated device (ranks 0,2)\n" in out, out)
+
+
 def test_of_a_large_group_all_ranks_look_at_the_same_outputs():
     with tempfile.TemporaryDirectory() as at:
         status, doc = grouped(at, "--steps", "1", "--many", "300")

@@ -25,8 +25,9 @@ def options():
     parser.add_argument("--say", action="store_true", help="what came out")
     parser.add_argument("--many", type=int, default=0, help="so many all_reduce more, in one group at the end")
     parser.add_argument("--scale", type=float, default=1, help="of what rank 1 sends in the last step")
-    parser.add_argument("--fault", choices=["nan", "nan-sent", "flip"])
+    parser.add_argument("--fault", choices=["nan", "nan-sent", "flip", "flip-gathered"])
     parser.add_argument("--fault-rank", type=int, default=1)
+    parser.add_argument("--other-model", type=int, default=-1, metavar="RANK", help="it has a device of another model")
     parser.add_argument("--rank", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--uid", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -67,11 +68,12 @@ class Rank:
         self.nccl.call("ncclGroupEnd")
         self.world.all_gather(self.fed[0], self.all)
         self.other.broadcast(self.one, root=0)
-        if strikes == "flip":
+        if strikes in ("flip", "flip-gathered"):
             # On one rank something else comes into a copy before it is looked at.
+            copy = self.sums[0] if strikes == "flip" else self.all
             self.nccl.call("ncclSend", self.fed[1].dev, 1, NCCL_FLOAT, self.arg.rank, self.world.handle,
                            self.device.stream)
-            self.nccl.call("ncclRecv", self.sums[0].dev, 1, NCCL_FLOAT, self.arg.rank, self.world.handle,
+            self.nccl.call("ncclRecv", copy.dev, 1, NCCL_FLOAT, self.arg.rank, self.world.handle,
                            self.device.stream)
         self.nccl.call("ncclGroupEnd")
 
@@ -125,7 +127,8 @@ def main():
     uid = bytes(Nccl().unique_id()).hex()
     ranks = [subprocess.Popen([sys.executable, __file__, *sys.argv[1:], "--rank", str(r), "--uid", uid],
                               env=dict(os.environ, RANK=str(r), WORLD_SIZE=str(arg.ranks), LOCAL_RANK=str(r),
-                                       **({"NCCL_HOSTID": f"gpu-host-{r}"} if arg.one_device else {})))
+                                       **({"NCCL_HOSTID": f"gpu-host-{r}"} if arg.one_device else {}),
+                                       **({"SIM_CUDA_MODEL": "NVIDIA B200"} if arg.other_model == r else {})))
              for r in range(arg.ranks)]
     sys.exit(max(p.wait() for p in ranks))
 

@@ -11,9 +11,7 @@
 static struct cw_numerics_look looks[4];
 static const struct cw_numerics_comm comms[] = { { .id = 0xabc, .name = "dp", .nranks = 4 },
 						 { .id = 0xdef, .name = "", .nranks = 2 } };
-static const struct cw_numerics_rank ranks[] = {
-	{ .rank = 0 }, { .rank = 1 }, { .rank = 2 }, { .rank = -1 }
-};
+static struct cw_numerics_rank ranks[4];
 static struct cw_numerics_rank_said said_of[4];
 static struct cw_numerics_job job;
 static struct cw_numerics_report said;
@@ -31,6 +29,8 @@ static void setup(void)
 			.dtype = CW_DTYPE_FP16,
 			.redop = CW_REDOP_SUM,
 		};
+	for (int32_t i = 0; i < 4; i++)
+		ranks[i] = (struct cw_numerics_rank){ .rank = i < 3 ? i : -1 };
 	job = (struct cw_numerics_job){ looks, 4, comms, 2, ranks, 4 };
 	said = (struct cw_numerics_report){ .ranks = said_of, .n_firsts = 1 };
 	for (uint32_t i = 0; i < 4; i++)
@@ -161,6 +161,52 @@ Test(numerics_text, of_copies_that_differ)
 		"all_reduce #31 on dp left different results on its members, which should be equal "
 		"bit for bit: rank 1 | ranks 0,2. Silent corruption, or a result written over on "
 		"some");
+}
+
+Test(numerics_text, of_what_members_run_on_where_copies_differ)
+{
+	uint32_t divergent[] = { 1, 0, 2 };
+	struct cw_numerics_divergence d = { .look = 1, .count = 3 };
+
+	looks[1].checksum = 7;
+	looks[1].site = "step (a.py:1)";
+	said.divergent = divergent;
+	for (uint32_t i = 0; i < 3; i++) {
+		ranks[i].device = i == 1 ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-80GB";
+		ranks[i].cuda_driver = i ? 12080 : 12040;
+		ranks[i].nccl = 22703;
+	}
+	cr_expect_str_eq(
+		cw_numerics_text_divergence(&job, &said, &d, buf, sizeof(buf)),
+		"all_reduce #31 on dp left different results on its members, which should be equal "
+		"bit for bit: rank 1 | ranks 0,2. Silent corruption, or a result written over on "
+		"some, from step (a.py:1). Its members have unlike devices: NVIDIA A100-SXM4-80GB "
+		"(ranks 0,2), NVIDIA H100 80GB HBM3 (rank 1); unlike CUDA drivers: 12.4 (rank 0), "
+		"12.8 (ranks 1-2)");
+	for (uint32_t i = 0; i < 3; i++)
+		ranks[i] = (struct cw_numerics_rank){ .rank = (int32_t)i, .nccl = 22703 - i };
+	ranks[2].nccl = 0;
+	cr_expect_not_null(strstr(
+		cw_numerics_text_divergence(&job, &said, &d, buf, sizeof(buf)),
+		"(a.py:1). Its members have unlike versions of NCCL: 2.27.2 (rank 1), 2.27.3 (rank "
+		"0), not known (rank 2)"));
+}
+
+Test(numerics_text, of_sums_that_differ_where_devices_do)
+{
+	uint32_t divergent[] = { 1, 0, 2 };
+	struct cw_numerics_divergence d = { .look = 1, .count = 3 };
+
+	looks[1].checksum = 7;
+	said.divergent = divergent;
+	for (uint32_t i = 0; i < 3; i++)
+		ranks[i].device = i == 1 ? "B" : "A";
+	cr_expect_str_eq(
+		cw_numerics_text_rounding(&job, &said, &d, buf, sizeof(buf)),
+		"all_reduce #31 on dp left different results on members with unlike devices: rank 1 "
+		"| ranks 0,2. No alarm: this NCCL may work such a sum out on each member, and "
+		"members with the same device agree. Its members have unlike devices: A (ranks 0,2), "
+		"B (rank 1)");
 }
 
 Test(numerics_text, of_one_device_that_is_suspect)

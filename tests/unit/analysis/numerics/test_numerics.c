@@ -609,6 +609,175 @@ Test(numerics, compares_samples_only_of_the_same_positions)
 	cr_assert_eq(said.n_replicas_checked, 0);
 }
 
+/* A sum on ranks 0 and 1 with one device, 2 and 3 with another, which got another result. */
+static void sum_on_unlike_devices(uint32_t comm, uint64_t seq)
+{
+	uint32_t from = job.n_looks;
+
+	call(comm, seq, -1, 1);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		ranks[r].device = r < 2 ? "A" : "B";
+		ranks[r].nccl = 22703;
+	}
+	for (uint32_t i = from; i < job.n_looks; i++)
+		if (looks[i].is_output && looks[i].rank >= 2)
+			looks[i].checksum ^= 1;
+}
+
+Test(numerics, sums_that_differ_where_devices_do_are_no_alarm)
+{
+	uint32_t of[2] = { 0, 0 };
+
+	sum_on_unlike_devices(0, 1);
+	sum_on_unlike_devices(1, 1);
+	judge();
+	cr_assert_eq(said.n_divergences, 0);
+	cr_assert_eq(said.n_roundings, 2);
+	cr_assert_not(cw_numerics_is_alarming(&said));
+	cr_assert_eq(said.roundings[1].n_groups, 2);
+	cr_assert_eq(said.roundings[1].count, RANKS);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		uint32_t rank = looks[said.divergent[said.roundings[1].first + i]].rank;
+
+		of[i / 2] |= 1u << rank;
+	}
+	cr_assert(of[0] + of[1] == 15 && (of[0] == 3 || of[0] == 12), "group by group");
+}
+
+Test(numerics, who_rounds_otherwise_is_no_suspect)
+{
+	for (uint32_t c = 0; c < 2; c++) {
+		sum_on_unlike_devices(c, 1);
+		for (uint32_t i = c * 2 * RANKS; i < job.n_looks; i++)
+			if (looks[i].is_output)
+				looks[i].checksum = looks[i].rank == 0;
+	}
+	ranks[1].device = "B";
+	judge();
+	cr_assert_eq(said.n_roundings, 2);
+	cr_assert_eq(said.n_suspects, 0);
+	ranks[1].device = "A";
+	judge();
+	cr_assert_eq(said.n_divergences, 2);
+	cr_assert_eq(said.divergences[0].n_groups, 2, "whatever their devices");
+	cr_assert_eq(said.n_suspects, 1, "it has the other's device");
+}
+
+static void like_devices_differ(struct cw_numerics_look *l)
+{
+	if (l->rank == 1)
+		l->checksum ^= 2;
+}
+
+static void one_device_is_unknown(struct cw_numerics_look *l)
+{
+	ranks[3].device = "";
+}
+
+static void an_agent_is_older(struct cw_numerics_look *l)
+{
+	ranks[0].device = NULL;
+}
+
+static void devices_are_alike(struct cw_numerics_look *l)
+{
+	ranks[l->rank].device = "A";
+}
+
+static void nccl_is_older(struct cw_numerics_look *l)
+{
+	ranks[2].nccl = 22605;
+}
+
+static void nccl_is_unknown(struct cw_numerics_look *l)
+{
+	ranks[2].nccl = 0;
+}
+
+static void is_moved(struct cw_numerics_look *l)
+{
+	l->kind = CW_OP_ALL_GATHER;
+	l->redop = CW_REDOP_NONE;
+}
+
+static void is_handed_out(struct cw_numerics_look *l)
+{
+	l->kind = CW_OP_BROADCAST; /* whatever its operator is said to be */
+}
+
+static void is_of_integers(struct cw_numerics_look *l)
+{
+	l->dtype = CW_DTYPE_INT32;
+}
+
+static void is_of_doubles(struct cw_numerics_look *l)
+{
+	l->dtype = CW_DTYPE_FP64;
+}
+
+static void is_average(struct cw_numerics_look *l)
+{
+	l->redop = CW_REDOP_AVG;
+}
+
+static void is_maximum(struct cw_numerics_look *l)
+{
+	l->redop = CW_REDOP_MAX;
+}
+
+static void is_forgotten(struct cw_numerics_look *l)
+{
+	if (l->rank == 2)
+		l->redop = CW_REDOP_NONE;
+}
+
+/* What takes the rounding away from what else would be one. */
+Test(numerics, whatever_cannot_be_rounding_is_an_alarm)
+{
+	static const struct {
+		void (*change)(struct cw_numerics_look *l);
+		const char *name;
+	} cases[] = {
+		{ like_devices_differ, "like devices" },
+		{ one_device_is_unknown, "unknown device" },
+		{ an_agent_is_older, "older agent" },
+		{ devices_are_alike, "all alike" },
+		{ nccl_is_older, "older NCCL" },
+		{ nccl_is_unknown, "unknown NCCL" },
+		{ is_moved, "all_gather" },
+		{ is_handed_out, "broadcast" },
+		{ is_of_integers, "integers" },
+		{ is_of_doubles, "doubles" },
+		{ is_average, "average" },
+		{ is_maximum, "maximum" },
+		{ is_forgotten, "operator not known" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		setup();
+		sum_on_unlike_devices(0, 1);
+		for (uint32_t k = 0; k < job.n_looks; k++)
+			cases[i].change(&looks[k]);
+		judge();
+		cr_expect_eq(said.n_roundings, 0, "%s", cases[i].name);
+		cr_expect_eq(said.n_divergences, 1, "%s", cases[i].name);
+		cr_expect(cw_numerics_is_alarming(&said), "%s", cases[i].name);
+	}
+}
+
+Test(numerics, roundings_take_no_place_of_what_alarms)
+{
+	for (uint64_t s = 1; s <= 2 * CW_NUMERICS_MAX; s++)
+		sum_on_unlike_devices(0, s);
+	for (uint32_t i = job.n_looks - RANKS; i < job.n_looks; i++)
+		looks[i].redop = CW_REDOP_MAX;
+	judge();
+	cr_assert_eq(said.n_divergences, 1);
+	cr_assert_eq(said.divergences[0].seq, 2 * CW_NUMERICS_MAX);
+	cr_assert_eq(said.n_roundings, CW_NUMERICS_MAX);
+	cr_assert_eq(said.n_roundings_left_out, CW_NUMERICS_MAX - 1);
+}
+
 /* ---- conservation ---- */
 
 Test(numerics, a_sum_that_lost_an_element_is_told)

@@ -11,9 +11,7 @@
 
 static struct cw_numerics_look looks[4];
 static const struct cw_numerics_comm comms[] = { { .id = 0xabc, .name = "dp", .nranks = 4 } };
-static const struct cw_numerics_rank ranks[] = {
-	{ .rank = 4 }, { .rank = 5 }, { .rank = 6 }, { .rank = 7 }
-};
+static struct cw_numerics_rank ranks[4];
 static struct cw_numerics_rank_said said_of[4];
 static struct cw_numerics_source sources[4];
 static struct cw_numerics_input in;
@@ -23,6 +21,7 @@ static json_t *doc;
 static void setup(void)
 {
 	for (uint32_t i = 0; i < 4; i++) {
+		ranks[i] = (struct cw_numerics_rank){ .rank = (int32_t)i + 4 };
 		looks[i] = (struct cw_numerics_look){ .rank = i,
 						      .seq = 31,
 						      .step = 812,
@@ -138,6 +137,42 @@ Test(numerics_doc, of_copies_that_differ)
 	groups = json_object_get(json_array_get(groups, 1), "ranks");
 	cr_assert_eq(json_array_size(groups), 3);
 	cr_expect_eq(json_integer_value(json_array_get(groups, 2)), 7, "by its label");
+	cr_expect_eq(json_object_size(json_object_get(it, "unlike")), 0, "not known to be");
+}
+
+/* In their own list; what members run on, in the order of it. */
+Test(numerics_doc, of_sums_that_differ_where_devices_do)
+{
+	uint32_t divergent[] = { 1, 0, 2, 3 };
+	const json_t *it, *unlike, *driver;
+
+	said.roundings[0] = (struct cw_numerics_divergence){ .look = 1, .first = 0, .count = 4 };
+	said.n_roundings = 1;
+	said.n_roundings_left_out = 5;
+	said.divergent = divergent;
+	said.n_divergent = 4;
+	for (uint32_t i = 0; i < 4; i++) {
+		ranks[i].device = i == 1 ? "B" : "A";
+		ranks[i].cuda_driver = i == 3 ? 0 : 12040 + i / 2 * 40;
+		ranks[i].nccl = 22703;
+	}
+	it = only("roundings");
+	cr_expect(json_is_false(json_object_get(doc, "alarm")));
+	cr_expect_eq(json_array_size(json_object_get(doc, "divergences")), 0);
+	cr_expect_eq(cw_json_int(json_object_get(doc, "left_out"), "roundings", -1), 5);
+	cr_expect_eq(json_array_size(json_object_get(it, "groups")), 2);
+	unlike = json_object_get(it, "unlike");
+	cr_expect_eq(json_object_size(unlike), 2, "not NCCL");
+	cr_expect_str_eq(cw_json_str(json_array_get(json_object_get(unlike, "device_model"), 1),
+				     "value", ""),
+			 "B");
+	driver = json_object_get(unlike, "cuda_driver");
+	cr_assert_eq(json_array_size(driver), 3);
+	cr_expect_str_eq(cw_json_str(json_array_get(driver, 1), "value", ""), "12.8");
+	driver = json_array_get(driver, 2);
+	cr_expect(json_is_null(json_object_get(driver, "value")));
+	driver = json_object_get(driver, "ranks");
+	cr_expect_eq(json_integer_value(json_array_get(driver, 0)), 7);
 }
 
 Test(numerics_doc, of_a_device_that_is_suspect)
