@@ -49,12 +49,14 @@ struct source {
 /* Of the bundle whose turn it is. */
 struct turn {
 	unsigned n_lists;
-	unsigned n_silent_lists; /* of the last one */
-	json_t *silent;          /* … their names */
+	bool are_listed;   /* all that have the job are known, as far as they can be */
+	unsigned n_silent; /* who have given nothing, of the last list */
+	json_t *silent;    /* … their names */
 	struct source *sources;
 	unsigned n_sources;
 	struct source *asked; /* whose page is awaited */
 	int64_t rest_until_ns, end_ns;
+	int64_t write_at_ns; /* the bundle, that could not be written */
 	uint64_t bytes;
 	unsigned n_pages;
 	uint32_t left_out; /* ranks */
@@ -214,18 +216,31 @@ static bool is_of_job(const json_t *job, const struct cw_job_id *wanted)
 
 static void add_silent(struct turn *t, const char *name)
 {
-	t->n_silent_lists++;
+	t->n_silent++;
 	if (json_array_size(t->silent) < CW_BUNDLE_NODES_NAMED)
 		(void)json_array_append_new(t->silent, cw_json_text(name));
+}
+
+static bool has_source(const struct turn *t, const char *name)
+{
+	for (unsigned i = 0; i < t->n_sources; i++)
+		if (strcmp(t->sources[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Beside this node. */
+static bool has_others(const struct turn *t)
+{
+	return t->n_sources > 1;
 }
 
 static void add_source(struct turn *t, const char *name)
 {
 	struct source *grown;
 
-	for (unsigned i = 0; i < t->n_sources; i++)
-		if (strcmp(t->sources[i].name, name) == 0)
-			return;
+	if (has_source(t, name))
+		return;
 	grown = t->n_sources < CW_BUNDLE_NODES_MAX
 			? realloc(t->sources, (t->n_sources + 1) * sizeof(*grown))
 			: NULL;
@@ -247,11 +262,11 @@ static bool on_list(const char *node, const struct cw_msg_node_reply *answer, vo
 	json_t *doc;
 	size_t i;
 
-	if (!answer || answer->code != CODE_OK) {
+	doc = answer && answer->code == CODE_OK
+		      ? cw_json_parse_text(answer->json, JSON_REJECT_DUPLICATES)
+		      : NULL;
+	if (!json_is_array(json_object_get(doc, "jobs")) && !has_source(&b->turn, node))
 		add_silent(&b->turn, node);
-		return false;
-	}
-	doc = cw_json_parse_text(answer->json, JSON_REJECT_DUPLICATES);
 	json_array_foreach (json_object_get(doc, "jobs"), i, job) {
 		if (is_of_job(job, &b->queue->job)) {
 			add_source(&b->turn, node);
@@ -262,15 +277,30 @@ static bool on_list(const char *node, const struct cw_msg_node_reply *answer, vo
 	return false;
 }
 
+/* Nobody asks who is away; what they had is not there, either. */
+static void add_away(struct cw_bundle_nodes *b)
+{
+	const struct cw_peer *peers;
+	unsigned n;
+
+	peers = cw_transport_peers(b->config.transport, &n);
+	for (unsigned i = 0; i < n; i++)
+		if (!cw_transport_peer_is_alive(b->config.transport, &peers[i]) &&
+		    !has_source(&b->turn, peers[i].name))
+			add_silent(&b->turn, peers[i].name);
+}
+
 static bool ask_who(struct cw_bundle_nodes *b)
 {
 	struct turn *t = &b->turn;
 	json_t *arguments = json_pack("{s:s}", "job", b->queue->job.label);
 	bool is_asked;
 
+	/* This node is the first, so that what all say is of one time. */
+	add_source(t, cw_transport_self(b->config.transport));
 	json_decref(t->silent);
 	t->silent = json_array();
-	t->n_silent_lists = 0;
+	t->n_silent = 0;
 	t->n_lists++;
 	t->rest_until_ns = cw_clock_awake_ns(b->config.clock) + REST_NS;
 	is_asked = t->silent && ask(b, NULL, arguments, on_list);
@@ -377,7 +407,7 @@ static bool on_page(const char *node, const struct cw_msg_node_reply *answer, vo
 	if (answer && answer->code == CODE_OK)
 		take_page(b, s, answer->json);
 	else if (answer && answer->code == CODE_NO_DATA)
-		give_up(s);
+		give_up(s); /* it has gone meanwhile */
 	else
 		put_off(b, s);
 	return true;
@@ -419,22 +449,37 @@ static void end_turn(struct cw_bundle_nodes *b)
 	const struct wanted *w = b->queue;
 	char silent[1024] = "nobody";
 
-	for (unsigned i = 0; i < t->n_sources; i++)
+	for (unsigned i = 0; i < t->n_sources && has_others(t); i++)
 		if (t->sources[i].is_silent || !t->sources[i].is_done)
 			add_silent(t, t->sources[i].name);
-	/* Where nobody has the job, there may be no more ranks. */
-	if (t->n_sources && t->silent && t->error != -ENOENT)
-		(void)put_silent(b, t->silent, t->n_silent_lists, NULL);
-	if (t->n_silent_lists)
+	if ((has_others(t) || t->n_silent) && t->silent && t->error != -ENOENT)
+		(void)put_silent(b, t->silent, t->n_silent, NULL);
+	if (t->n_silent)
 		*silent = '\0';
-	name_all(silent, sizeof(silent), t->silent, t->n_silent_lists);
-	if (t->n_sources || t->n_silent_lists)
+	name_all(silent, sizeof(silent), t->silent, t->n_silent);
+	if (has_others(t) || t->n_silent)
 		log_info("job=%s inc=%s: tensor summaries of other nodes: documents in the bundle: "
 			 "%u; ranks without a place: %u; silent: %s%s%s",
 			 w->job.label, w->id, t->n_pages, t->left_out, silent,
 			 t->error ? "; the others have no place: " : "",
 			 t->error ? strerror(-t->error) : "");
 	drop_first(b);
+}
+
+/* False: not now, for a bundle that is only in memory is written in a while, or never: t->error. */
+static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
+{
+	struct turn *t = &b->turn;
+	int r;
+
+	if (now < t->write_at_ns)
+		return false;
+	r = put_silent(b, NULL, 0, CW_LOOKS_DOC_ASKING);
+	if (r == -EBUSY && now < t->end_ns)
+		t->write_at_ns = now + REST_NS;
+	else
+		t->error = r;
+	return r == 0;
 }
 
 /* The next one whose rest is over. NULL: none. *ret_rests: but one will be. */
@@ -461,11 +506,14 @@ static bool next_question(struct cw_bundle_nodes *b)
 
 	if (!t->n_lists)
 		t->end_ns = now + CW_BUNDLE_NODES_WITHIN_NS;
-	if (!t->n_lists || (t->n_silent_lists && t->n_lists < LISTS))
+	if (!t->n_lists || (!t->are_listed && t->n_silent && t->n_lists < LISTS))
 		return now < t->rest_until_ns || ask_who(b);
-	if (t->n_sources && !t->n_pages && !t->asked)
-		t->error = put_silent(b, NULL, 0, CW_LOOKS_DOC_ASKING);
-	if (t->error || now >= t->end_ns)
+	if (!t->are_listed)
+		add_away(b);
+	t->are_listed = true;
+	if (has_others(t) && !t->asked && !begin_pages(b, now))
+		return !t->error;
+	if (!has_others(t) || t->error || now >= t->end_ns)
 		return false;
 	s = next_source(t, now, &rests);
 	return s ? ask_node(b, s) : rests;

@@ -311,7 +311,7 @@ char *cw_numerics_text_rounding(const struct cw_numerics_job *job,
 	add(&l, " left different results on members with unlike devices: ");
 	add_groups(&l, job, looks, d->count);
 	add(&l,
-	    ". No alarm: this NCCL may work such a sum out on each member, and members with the "
+	    ". For that no alarm: this NCCL may work such a sum out on each member, and members with the "
 	    "same device agree");
 	add_place(&l, &job->looks[d->look]);
 	add_unlike(&l, job, looks, d->count);

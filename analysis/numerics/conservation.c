@@ -49,6 +49,13 @@ static bool error_of(unsigned dtype, struct type_error *ret)
 	}
 }
 
+double numerics_unit(unsigned dtype)
+{
+	struct type_error error;
+
+	return error_of(dtype, &error) ? error.unit : 0;
+}
+
 static bool is_integer(unsigned dtype)
 {
 	return dtype <= CW_DTYPE_UINT64;

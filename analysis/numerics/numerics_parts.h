@@ -28,6 +28,9 @@ void numerics_parts_fini(struct numerics_parts *p);
 /* Where the run of looks that share a call (comm, seq) ends which begins at i of by_call. */
 uint32_t numerics_call_end(const struct numerics_parts *p, uint32_t i);
 
+/* Half a unit in the last place of a floating point type that becomes infinite; 0 = it is none. */
+double numerics_unit(unsigned dtype);
+
 /* A growing array of doubles is sorted in place; 0 where there is none. */
 double numerics_median(double *v, size_t n);
 

@@ -13,10 +13,13 @@
  * input, adds up what comes, and stores into its own output; RSxLD_AGxST and RSxLDMC_AGxSTMC work
  * out each part once and store it to all). All add in the order of ranks, with like accumulators,
  * so that equal devices give equal bytes; of unlike ones, whose code is another, nobody promises
- * that. There a difference is a rounding as long as members with like devices agree. What cannot
- * have been such a kernel, and whatever is not known of a member, is a difference as any other.
+ * that. There a difference is a rounding as long as members with like devices agree, and what they
+ * have is as large as rounding explains. Whether it was such a kernel, which members outside of one
+ * NVLink domain never have, nobody tells us. Another kind of call, and whatever is not known of a
+ * member, is a difference as any other.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,13 +72,30 @@ static int compare_devices(const void *a, const void *b)
 	return r ? r : compare_copies(a, b);
 }
 
+/* Neither is negative. Of NaN it is not known. */
+static bool is_near(double a, double b, double tolerance)
+{
+	return fabs(a - b) <= tolerance * (a > b ? a : b);
+}
+
+/* Sums of halves are taken in fp32 (ncclSymkAccumType) and rounded once. */
+static bool is_as_large(const struct cw_numerics_look *a, const struct cw_numerics_look *b,
+			uint32_t nranks)
+{
+	double tolerance =
+		2 * numerics_unit(a->dtype) + 4.0 * nranks * numerics_unit(CW_DTYPE_FP32);
+
+	return a->nans == b->nans && a->infs == b->infs &&
+	       is_near(a->abs_max, b->abs_max, tolerance) && is_near(a->l2, b->l2, tolerance);
+}
+
 /* These kernels add floating point numbers, but for fp64 (ncclSymImplemented(), 2.27), of any size.
  */
 static bool may_be_summed_on_each(const struct cw_numerics_look *l,
 				  const struct cw_numerics_rank *rank)
 {
 	return l->kind == CW_OP_ALL_REDUCE && l->redop == CW_REDOP_SUM &&
-	       cw_numerics_limit(l->dtype) > 0 && l->dtype != CW_DTYPE_FP64 &&
+	       numerics_unit(l->dtype) > 0 && l->dtype != CW_DTYPE_FP64 &&
 	       rank->nccl >= NCCL_SYMMETRIC;
 }
 
@@ -85,7 +105,8 @@ static bool is_rounding(const struct cw_numerics_job *job, struct copy *v, uint3
 	for (uint32_t i = 0; i < n; i++) {
 		const struct cw_numerics_look *l = &job->looks[v[i].look];
 
-		if (!*v[i].device || !may_be_summed_on_each(l, &job->ranks[l->rank]))
+		if (!*v[i].device || !may_be_summed_on_each(l, &job->ranks[l->rank]) ||
+		    !is_as_large(l, &job->looks[v[0].look], job->comms[l->comm].nranks))
 			return false;
 	}
 	qsort(v, n, sizeof(*v), compare_devices);

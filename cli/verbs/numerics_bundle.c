@@ -8,7 +8,6 @@
 
 #include "cli/verbs/numerics_gather.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/text.h"
 #include "report/bundle.h"
 #include "report/doc/looks_doc.h"
@@ -23,12 +22,18 @@ bool numerics_bundle_is(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static const char *node_of(const json_t *doc)
+{
+	return cw_json_str(doc, "node", "");
+}
+
 /* Of one node's ranks the page that comes last says how many more there are. */
 static bool is_last_page(const json_t *docs, size_t i)
 {
-	const char *node = cw_json_str(json_array_get(docs, i), "node", "");
-
-	return strcmp(cw_json_str(json_array_get(docs, i + 1), "node", ""), node) != 0;
+	for (size_t k = i + 1; k < json_array_size(docs); k++)
+		if (strcmp(node_of(json_array_get(docs, k)), node_of(json_array_get(docs, i))) == 0)
+			return false;
+	return true;
 }
 
 /* As it was asked, of processes that lived then, or did not. */
@@ -60,10 +65,9 @@ static void name_silent(const json_t *doc, char *silent)
 }
 
 /* What another node has sent is its own affair: the rest is no worse for it. */
-static int add_elsewhere(struct numerics_gather *g, const json_t *docs,
-			 struct cw_numerics_input *in)
+static int add_pages(struct numerics_gather *g, const json_t *docs, struct cw_numerics_input *in,
+		     char *silent)
 {
-	char silent[NUMERICS_GATHER_SILENT] = "";
 	const json_t *doc;
 	size_t i;
 
@@ -77,53 +81,97 @@ static int add_elsewhere(struct numerics_gather *g, const json_t *docs,
 			return r;
 		if (r == 0 && is_last_page(docs, i))
 			in->n_left_out += page.n_left_out;
-		name_silent(doc, silent);
 		if (r < 0) {
 			(void)snprintf(text, sizeof(text), "%s (%s)", cw_json_str(doc, "node", "?"),
 				       why.text);
 			numerics_gather_silent(silent, text);
 		}
 	}
-	if (*silent)
-		in->silent = cw_arena_strdup(&in->arena, silent);
-	return *silent && !in->silent ? -ENOMEM : 0;
+	return 0;
 }
 
-/*
- * When its own node's summaries were taken, or the first of another's: pages come one after the
- * other, while the job may go on, or be started again. To the millisecond. 0 = not known.
- */
-static int64_t moment_of(const struct cw_bundle *bundle)
+static bool has_rank(const json_t *doc, const json_t *rank)
 {
-	int64_t first =
-		bundle->summaries ? cw_wall_parse(cw_json_str(bundle->summaries, "taken", "")) : 0;
-	const json_t *doc;
+	const json_t *ranks = json_object_get(doc, "ranks"), *r;
 	size_t i;
 
-	if (first <= 0)
-		json_array_foreach (bundle->elsewhere, i, doc) {
-			int64_t at = cw_wall_parse(cw_json_str(doc, "taken", ""));
+	json_array_foreach (ranks, i, r)
+		if (json_equal(json_object_get(r, "pid"), json_object_get(rank, "pid")) &&
+		    json_equal(json_object_get(r, "created_ns"),
+			       json_object_get(rank, "created_ns")))
+			return true;
+	return false;
+}
 
-			if (at > 0 && (first <= 0 || at < first))
-				first = at;
-		}
-	return first > 0 ? first + CW_NS_PER_MS : 0;
+enum pages {
+	PAGES_NONE,     /* with ranks */
+	PAGES_OTHERS,   /* of other nodes alone */
+	PAGES_ALL,      /* of its own node, too */
+	PAGES_ANOTHERS, /* of its own node no rank that the bundle was put for */
+};
+
+/*
+ * Its own node's summaries are of the moment at which the bundle was put; then all nodes were
+ * asked, it among them, so that what all have said is of one time. By then the job may have been
+ * started again.
+ */
+static enum pages whose_pages(const struct cw_bundle *bundle)
+{
+	const json_t *own = json_object_get(bundle->summaries, "ranks"), *doc, *rank;
+	enum pages found = PAGES_NONE;
+	bool is_same = !json_array_size(own);
+	size_t i, k;
+
+	json_array_foreach (bundle->elsewhere, i, doc) {
+		if (!json_array_size(json_object_get(doc, "ranks")))
+			continue;
+		if (found == PAGES_NONE)
+			found = PAGES_OTHERS;
+		if (strcmp(node_of(doc), node_of(bundle->summaries)) != 0)
+			continue;
+		found = PAGES_ALL;
+		json_array_foreach (own, k, rank)
+			is_same = is_same || has_rank(doc, rank);
+	}
+	return found == PAGES_ALL && !is_same ? PAGES_ANOTHERS : found;
+}
+
+static int add_own(struct numerics_gather *g, const struct cw_bundle *bundle, const char *path,
+		   struct cw_numerics_input *in, struct cw_err *err)
+{
+	struct numerics_page page = { .n_left_out = 0 };
+	int r = path ? numerics_gather_doc(g, bundle->summaries, path, NULL, &page, err)
+		     : add_doc(g, bundle->summaries, &page, err);
+
+	in->n_left_out += page.n_left_out;
+	return r;
 }
 
 static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, const char *path,
 		   struct cw_numerics_input *in, struct cw_err *err)
 {
-	struct numerics_page page = { .n_left_out = 0 };
+	char silent[NUMERICS_GATHER_SILENT] = "";
+	enum pages pages = whose_pages(bundle);
+	bool has_others = pages == PAGES_OTHERS || pages == PAGES_ALL;
+	const json_t *doc;
+	size_t i;
 	int r = 0;
 
-	if (bundle->elsewhere)
-		g->until_ns = moment_of(bundle);
-	if (bundle->summaries)
-		r = bundle->elsewhere
-			    ? add_doc(g, bundle->summaries, &page, err)
-			    : numerics_gather_doc(g, bundle->summaries, path, NULL, &page, err);
-	in->n_left_out = page.n_left_out;
-	return r == 0 && bundle->elsewhere ? add_elsewhere(g, bundle->elsewhere, in) : r;
+	json_array_foreach (bundle->elsewhere, i, doc)
+		name_silent(doc, silent);
+	if (bundle->n_elsewhere_left_out)
+		numerics_gather_silent(silent, "nodes whose tensors are too much to be read");
+	if (pages == PAGES_ANOTHERS)
+		numerics_gather_silent(
+			silent,
+			"other nodes, which were asked when the job had been started again");
+	if (bundle->summaries && pages != PAGES_ALL)
+		r = add_own(g, bundle, has_others ? NULL : path, in, err);
+	if (r == 0 && pages != PAGES_ANOTHERS)
+		r = add_pages(g, bundle->elsewhere, in, silent);
+	if (*silent)
+		in->silent = cw_arena_strdup(&in->arena, silent);
+	return r == 0 && *silent && !in->silent ? -ENOMEM : r;
 }
 
 int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct cw_err *err)
@@ -134,17 +182,18 @@ int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct
 	int r = cw_bundle_read(path, &bundle, &why);
 
 	*ret = (struct cw_numerics_input){ .uid = -1 };
-	if (r == 0 && !bundle.summaries && !bundle.elsewhere)
-		return cw_err_set(
-			err, ENODATA,
-			"%s: no tensor summaries in this bundle: the job ran without "
-			"COLLWATCH_SUMMARY, no node could be asked for its ranks', or they were too "
-			"much for a copy: ask on the node that keeps the bundle",
-			path);
 	if (r == 0)
 		r = add_all(&g, &bundle, path, ret, &why);
 	if (r == 0)
 		r = numerics_gather_end(&g, ret);
+	if (r == 0 && !ret->job.n_ranks)
+		return cw_err_set(
+			err, ENODATA,
+			"%s: no tensor summaries in this bundle: the job ran without "
+			"COLLWATCH_SUMMARY, no node could be asked for its ranks', or they were too "
+			"much for a copy: ask on the node that keeps the bundle%s%s",
+			path, ret->silent ? "; no answer from " : "",
+			ret->silent ? ret->silent : "");
 	if (r < 0)
 		return cw_err_set(err, -r, "%s: %s", path, why.text[0] ? why.text : strerror(-r));
 	return 0;

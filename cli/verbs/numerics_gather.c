@@ -19,8 +19,7 @@ struct numerics_part {
 	struct numerics_part *next;
 	struct cw_numerics_job job;
 	const struct cw_numerics_source *sources;
-	bool *wanted;   /* of each rank */
-	bool *is_later; /* its process began later than all that is asked for */
+	bool *wanted; /* of each rank */
 	struct cw_arena arena;
 };
 
@@ -72,32 +71,12 @@ static struct numerics_part *free_part(struct numerics_part *part)
 		return NULL;
 	cw_arena_fini(&part->arena);
 	free(part->wanted);
-	free(part->is_later);
 	free(part);
 	return NULL;
 }
 
-/* What was found after that moment: another document may have it of one rank, and not of others. */
-static void leave_out_later(struct numerics_part *part, struct cw_looks_source *sources,
-			    int64_t until_ns)
-{
-	struct cw_numerics_job *job = &part->job;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < job->n_ranks; i++)
-		part->is_later[i] = sources[i].created_wall_ns > until_ns;
-	for (uint32_t i = 0; i < job->n_looks; i++) {
-		if (job->looks[i].at_ns <= until_ns)
-			job->looks[n++] = job->looks[i];
-		else if (sources[job->looks[i].rank].n_kept)
-			sources[job->looks[i].rank].n_kept--;
-	}
-	job->n_looks = n;
-}
-
 static int read_part(struct numerics_part *part, const json_t *doc, const char *path,
-		     const char *node, int64_t until_ns, struct numerics_page *ret,
-		     struct cw_err *err)
+		     const char *node, struct numerics_page *ret, struct cw_err *err)
 {
 	struct cw_looks_source *sources = NULL;
 	const struct cw_looks_source *last;
@@ -111,8 +90,7 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 		      part->job.n_comms > part->job.n_looks))
 		return cw_err_set(err, E2BIG, "more than ranks can have");
 	part->wanted = calloc((size_t)part->job.n_ranks + 1, sizeof(*part->wanted));
-	part->is_later = calloc((size_t)part->job.n_ranks + 1, sizeof(*part->is_later));
-	if (!part->wanted || !part->is_later)
+	if (!part->wanted)
 		return -ENOMEM;
 	last = part->job.n_ranks ? &sources[part->job.n_ranks - 1] : NULL;
 	*ret = (struct numerics_page){
@@ -121,8 +99,6 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 		.last_ns = last ? last->created_wall_ns : 0,
 		.last_pid = last ? last->pid : 0,
 	};
-	if (until_ns)
-		leave_out_later(part, sources, until_ns);
 	return take_sources(part, sources, path, node);
 }
 
@@ -130,7 +106,7 @@ int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char
 			const char *node, struct numerics_page *ret, struct cw_err *err)
 {
 	struct numerics_part *part = calloc(1, sizeof(*part));
-	int r = part ? read_part(part, doc, path, node, g->until_ns, ret, err) : -ENOMEM;
+	int r = part ? read_part(part, doc, path, node, ret, err) : -ENOMEM;
 
 	if (r < 0)
 		(void)free_part(part); /* always NULL */
@@ -338,12 +314,9 @@ static int choose(struct numerics_part *parts, struct cw_numerics_input *in)
 	if (!v)
 		return -ENOMEM;
 	LL_FOREACH (parts, part)
-		for (uint32_t i = 0; i < part->job.n_ranks; i++)
-			if (!part->is_later || !part->is_later[i]) {
-				v[at] = (struct candidate){ part, i, at };
-				at++;
-			}
-	r = want(v, at ? drop_doubles(v, at) : 0, n_looks, in);
+		for (uint32_t i = 0; i < part->job.n_ranks; i++, at++)
+			v[at] = (struct candidate){ part, i, at };
+	r = want(v, n ? drop_doubles(v, n) : 0, n_looks, in);
 	free(v);
 	return r;
 }

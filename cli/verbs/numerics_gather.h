@@ -27,11 +27,6 @@ struct numerics_part;
 /* Zeroed is empty. */
 struct numerics_gather {
 	struct numerics_part *parts;
-	/*
-	 * What documents say of later (wall time) is left out, ranks and tensors: they are to be of
-	 * one moment, and were written one after the other. 0 = nothing is.
-	 */
-	int64_t until_ns;
 };
 
 /* Of a page: how many ranks, and which was the last. */

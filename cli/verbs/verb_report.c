@@ -249,27 +249,20 @@ static bool is_path(const char *what)
 	return strchr(what, '/') || strcmp(what, ".") == 0 || strcmp(what, "..") == 0;
 }
 
-/* Other nodes' summaries, and the word that some are not there, which a copy keeps. */
+/* Other nodes' summaries, or how many there are. */
 static int take_elsewhere(const json_t *reply, struct cw_bundle *ret)
 {
 	json_t *docs = json_object_get(reply, "summaries_elsewhere"), *doc;
 	json_int_t left_out = cw_json_int(reply, "summaries_left_out", 0);
-	const struct cw_looks_head head = { .node = "",
-					    .taken_wall_ns = cw_clock_wall_ns(&cw_clock_system) };
 	size_t i;
 	int bad = 0;
 
-	if (!json_array_size(docs) && left_out <= 0)
-		return 0;
-	ret->elsewhere = json_array();
+	ret->n_elsewhere_left_out = left_out > 0 ? (unsigned)left_out : 0;
+	if (json_array_size(docs))
+		ret->elsewhere = json_array();
 	json_array_foreach (docs, i, doc)
 		if (json_is_object(doc))
 			bad |= json_array_append_new(ret->elsewhere, json_incref(doc));
-	if (left_out <= 0)
-		return bad ? -ENOMEM : 0;
-	ret->n_elsewhere_left_out = (unsigned)left_out;
-	bad |= json_array_append_new(ret->elsewhere,
-				     cw_looks_doc_of_none(&head, NULL, 0, CW_LOOKS_DOC_TOO_MUCH));
 	return bad ? -ENOMEM : 0;
 }
 
@@ -336,15 +329,29 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 	return CW_EXIT_ERROR;
 }
 
+/* What is not in a copy is told by it, too. */
+static int note_left_out(struct cw_bundle *bundle)
+{
+	const struct cw_looks_head head = { .node = "",
+					    .taken_wall_ns = cw_clock_wall_ns(&cw_clock_system) };
+
+	if (!bundle->n_elsewhere_left_out)
+		return 0;
+	if (!bundle->elsewhere)
+		bundle->elsewhere = json_array();
+	return json_array_append_new(bundle->elsewhere,
+				     cw_looks_doc_of_none(&head, NULL, 0, CW_LOOKS_DOC_TOO_MUCH));
+}
+
 /* Never into what is there: of an older bundle nothing must be left beside it. */
-static int write_copy(const struct report_args *args, const struct cw_bundle *bundle)
+static int write_copy(const struct report_args *args, struct cw_bundle *bundle)
 {
 	_cleanup_(freep) char *path = strdup(args->copy), *command = NULL;
 	_cleanup_(closep) int fd = -1;
 	struct cw_err err;
 	char *name;
 
-	if (!path)
+	if (!path || note_left_out(bundle) < 0)
 		return out_of_memory();
 	for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)
 		path[len - 1] = '\0';
@@ -370,8 +377,8 @@ static int write_copy(const struct report_args *args, const struct cw_bundle *bu
 	if (bundle->n_elsewhere_left_out)
 		fprintf(stderr,
 			"collwatch: tensor summaries of other nodes are left out, for they are too "
-			"much for an answer of the daemon; to have them, too, copy the bundle's "
-			"directory on the node that keeps it\n");
+			"much; to have them, too, copy the bundle's directory on the node that "
+			"keeps it\n");
 	return CW_EXIT_OK;
 }
 

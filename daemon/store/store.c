@@ -520,7 +520,8 @@ int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job
 		return -ENOENT;
 	if (e->is_held)
 		return -EBUSY;
-	if (e->bytes + json_bytes(doc) > store->max_bytes / ELSEWHERE_SHARE)
+	/* The first, which is short, says what of the others is not there. */
+	if (n > 1 && e->bytes + json_bytes(doc) > store->max_bytes / ELSEWHERE_SHARE)
 		return -ENOSPC;
 	r = cw_bundle_add_elsewhere(store->dir_fd, id, n, doc, NULL);
 	if (r < 0)

@@ -235,19 +235,26 @@ def test_a_gathered_copy_that_is_wrong_is_told_with_the_models_of_devices():
 
 def test_a_sum_that_differs_where_the_device_does_is_no_alarm():
     with tempfile.TemporaryDirectory() as at:
-        status, doc, out = unlike(at, "flip", 2)
+        status, doc, out = unlike(at, "round", 2)
         check(status == 0 and not doc["alarm"] and not doc["divergences"], doc)
         check(len(doc["roundings"]) == 1 and not doc["suspects"], doc)
         r = doc["roundings"][0]
         check((r["kind"], r["comm_name"], r["unlike"]) == ("all_reduce", "world", {"device_model": MODELS}), r)
         check(sorted(g["ranks"] for g in r["groups"]) == [[0, 1], [2]], r["groups"])
-        check("No alarm: " in out and IN_WORDS in out, out)
+        check("For that no alarm: " in out and IN_WORDS in out, out)
         check("copies that must be equal are, but for those of unlike devices" in out, out)
+
+
+def test_a_sum_that_differs_by_more_than_rounding_is_an_alarm():
+    with tempfile.TemporaryDirectory() as at:
+        status, doc, out = unlike(at, "flip", 2)
+        check(status == 2 and len(doc["divergences"]) == 1 and not doc["roundings"], doc)
+        check(IN_WORDS in out, out)
 
 
 def test_a_sum_that_differs_between_like_devices_is_an_alarm():
     with tempfile.TemporaryDirectory() as at:
-        status, doc, out = unlike(at, "flip", 1)
+        status, doc, out = unlike(at, "round", 1)
         check(status == 2 and len(doc["divergences"]) == 1 and not doc["roundings"], doc)
         check(" Its members have unlike devices: NVIDIA B200 (rank 1), Simulated device (ranks 0,2)\n" in out, out)
 

@@ -25,7 +25,7 @@ def options():
     parser.add_argument("--say", action="store_true", help="what came out")
     parser.add_argument("--many", type=int, default=0, help="so many all_reduce more, in one group at the end")
     parser.add_argument("--scale", type=float, default=1, help="of what rank 1 sends in the last step")
-    parser.add_argument("--fault", choices=["nan", "nan-sent", "flip", "flip-gathered"])
+    parser.add_argument("--fault", choices=["nan", "nan-sent", "flip", "round", "flip-gathered"])
     parser.add_argument("--fault-rank", type=int, default=1)
     parser.add_argument("--other-model", type=int, default=-1, metavar="RANK", help="it has a device of another model")
     parser.add_argument("--rank", type=int, default=-1, help=argparse.SUPPRESS)
@@ -61,6 +61,9 @@ class Rank:
         self.draw(self.one, step)
         if strikes == "nan":
             self.fed[1].upload([float("nan"), *self.fed[1].host[1:]])
+        if self.arg.fault == "round":  # what is sent below in its stead is as good as nothing, too
+            self.fed[0].upload([1e-30, *self.fed[0].host[1:]])
+            self.fed[1].upload([2e-30, *self.fed[1].host[1:]])
         self.nccl.call("ncclGroupStart")
         self.all_reduce(self.world, self.fed[0], self.sums[0])
         self.nccl.call("ncclGroupStart")
@@ -68,9 +71,9 @@ class Rank:
         self.nccl.call("ncclGroupEnd")
         self.world.all_gather(self.fed[0], self.all)
         self.other.broadcast(self.one, root=0)
-        if strikes in ("flip", "flip-gathered"):
+        if strikes in ("flip", "round", "flip-gathered"):
             # On one rank something else comes into a copy before it is looked at.
-            copy = self.sums[0] if strikes == "flip" else self.all
+            copy = self.all if strikes == "flip-gathered" else self.sums[0]
             self.nccl.call("ncclSend", self.fed[1].dev, 1, NCCL_FLOAT, self.arg.rank, self.world.handle,
                            self.device.stream)
             self.nccl.call("ncclRecv", copy.dev, 1, NCCL_FLOAT, self.arg.rank, self.world.handle,

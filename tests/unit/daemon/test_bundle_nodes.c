@@ -20,7 +20,9 @@
 #define BEGAN_NS(pid) (1000 + (pid)) /* when the record of a rank was made */
 #define MAX_ASKED 400u
 
-static const char *const peers[N_PEERS] = { "node-b", "node-c", "node-d" };
+#define SELF N_PEERS
+
+static const char *const peers[N_PEERS + 1] = { "node-b", "node-c", "node-d", "node-a" };
 
 static int64_t fake_now(void *user)
 {
@@ -41,14 +43,15 @@ static struct asked {
 static unsigned n_asked, n_pages, n_lists;
 
 /* What the peers are like. */
-static unsigned n_ranks[N_PEERS];    /* 0: none of this job */
-static const char *page_of[N_PEERS]; /* instead of what it has */
-static bool is_silent[N_PEERS];
+static unsigned n_ranks[N_PEERS + 1];    /* 0: none of this job */
+static const char *page_of[N_PEERS + 1]; /* instead of what it has */
+static bool is_silent[N_PEERS + 1];
 static unsigned n_unheard;  /* lists of the first, before one is given */
 static unsigned n_refusals; /* of pages of the first, before one is given */
 static size_t padding;      /* bytes of a page that say nothing */
 static bool is_endless;
-static bool goes_away; /* the first one, when it is asked for a page */
+static bool refuses_second_list; /* the first one; and the second one the first */
+static bool goes_away;           /* the first one, when it is asked for a page */
 
 /* Whose bundles were asked for, of the first six. */
 static char turns[64];
@@ -79,6 +82,15 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 	return 0;
 }
 
+/* What this node asks itself. */
+static void on_message(const char *from, struct cw_message **msg, void *user)
+{
+	cr_assert_eq((*msg)->type, CW_MSG_NODE_REQUEST);
+	cr_assert_lt(n_asked, MAX_ASKED);
+	asked[n_asked++] = (struct asked){ SELF, (*msg)->node_request.id,
+					   cw_json_parse_text((*msg)->node_request.json, 0) };
+}
+
 static void set_up(void)
 {
 	static const struct cw_transport_ops ops = { .send = on_send };
@@ -86,7 +98,8 @@ static void set_up(void)
 					      .self = "node-a",
 					      .names = peers,
 					      .addresses = peers,
-					      .n_peers = N_PEERS };
+					      .n_peers = N_PEERS,
+					      .on_message = on_message };
 	struct cw_bundle_nodes_config of_nodes = { .clock = &clock_ };
 
 	store_setup();
@@ -123,6 +136,10 @@ static void answer(const struct asked *a, uint32_t code, const char *json)
 	uint8_t *frame = NULL;
 	size_t len;
 
+	if (a->peer == SELF) {
+		cr_assert_eq(cw_transport_send(transport, peers[SELF], &reply), 0);
+		return;
+	}
 	cr_assert_eq(cw_message_encode(&reply, &frame, &len), 0);
 	cr_assert_eq(
 		cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg),
@@ -136,6 +153,10 @@ static void answer_list(const struct asked *a)
 	char json[256];
 
 	n_lists += a->peer == 0;
+	if (refuses_second_list && a->peer < 2 && (a->peer == 0) == (n_lists == 2)) {
+		answer(a, 1, "");
+		return;
+	}
 	if (a->peer == 0 && n_unheard) {
 		n_unheard--;
 		answer(a, 1, "");
@@ -160,7 +181,16 @@ static void answer_page(const struct asked *a)
 	cr_assert_eq(cw_json_int(a->arguments, "uid", -1), 1000);
 	cr_assert_eq(cw_json_int(a->arguments, "after_ns", 0), is_next ? BEGAN_NS(before + 1) : 0,
 		     "where the page before ended");
-	n_pages++;
+	n_pages += a->peer != SELF;
+	if (!n_ranks[a->peer]) {
+		(void)snprintf(json, 512,
+			       "{\"schema\":\"collwatch.summaries/1\",\"node\":\"%s\","
+			       "\"ranks_left_out\":0,\"ranks\":[]}",
+			       peers[a->peer]);
+		answer(a, 0, json);
+		free(json);
+		return;
+	}
 	if (a->peer == 0 && n_refusals) {
 		n_refusals--;
 		answer(a, 1, "");
@@ -281,6 +311,35 @@ Test(bundle_nodes, ranks_of_all_nodes_that_have_the_job_come_into_the_bundle)
 	cr_expect_eq(n_lists, 1);
 }
 
+/* What its own node has is asked for at the same time, and comes first. */
+Test(bundle_nodes, its_own_node_is_asked_with_the_others)
+{
+	n_ranks[0] = 1;
+	n_ranks[SELF] = 2;
+	want("4711");
+	(void)run();
+	cr_expect_str_eq(in_bundle(), "node-a 2, node-a 1, node-b 1");
+}
+
+Test(bundle_nodes, a_node_that_is_away_is_named)
+{
+	n_ranks[1] = 1;
+	cw_transport_peer_down(transport, 0, false);
+	want("4711");
+	(void)run();
+	cr_expect_str_eq(in_bundle(), "node-c 1; not node-b");
+}
+
+/* It has said so once, and is not asked again for that. */
+Test(bundle_nodes, who_has_said_that_it_has_the_job_is_not_silent)
+{
+	n_ranks[0] = n_ranks[1] = 1;
+	refuses_second_list = true;
+	want("4711");
+	(void)run();
+	cr_expect_str_eq(in_bundle(), "node-b 1, node-c 1");
+}
+
 /* Until it is over the bundle says that it is not, also where the daemon ends meanwhile. */
 Test(bundle_nodes, a_bundle_says_that_nodes_are_still_being_asked)
 {
@@ -302,11 +361,10 @@ Test(bundle_nodes, a_job_of_this_node_alone_leaves_nothing_about_others)
 	want("4711");
 	(void)run();
 	cr_expect_str_eq(in_bundle(), "");
-	is_silent[0] = true;
 	n_unheard = 2;
 	want("4711");
 	(void)run();
-	cr_expect_str_eq(in_bundle(), "");
+	cr_expect_str_eq(in_bundle(), "; not node-b", "it may have some");
 }
 
 Test(bundle_nodes, who_is_silent_or_lies_keeps_nobody_elses_out_and_is_named)

@@ -204,7 +204,7 @@ Test(numerics_text, of_sums_that_differ_where_devices_do)
 	cr_expect_str_eq(
 		cw_numerics_text_rounding(&job, &said, &d, buf, sizeof(buf)),
 		"all_reduce #31 on dp left different results on members with unlike devices: rank 1 "
-		"| ranks 0,2. No alarm: this NCCL may work such a sum out on each member, and "
+		"| ranks 0,2. For that no alarm: this NCCL may work such a sum out on each member, and "
 		"members with the same device agree. Its members have unlike devices: A (ranks 0,2), "
 		"B (rank 1)");
 }

@@ -731,6 +731,27 @@ static void is_forgotten(struct cw_numerics_look *l)
 		l->redop = CW_REDOP_NONE;
 }
 
+/* By more than two roundings to the type and four of each sum in fp32. */
+static void one_is_larger(struct cw_numerics_look *l)
+{
+	l->abs_max = l->rank == 2 ? 1.01 : 1;
+}
+
+static void a_norm_is_larger(struct cw_numerics_look *l)
+{
+	l->l2 = l->rank == 3 ? 1e30 : 1;
+}
+
+static void one_has_a_nan(struct cw_numerics_look *l)
+{
+	l->nans = l->rank == 2;
+}
+
+static void one_is_infinite(struct cw_numerics_look *l)
+{
+	l->infs = l->rank == 2;
+}
+
 /* What takes the rounding away from what else would be one. */
 Test(numerics, whatever_cannot_be_rounding_is_an_alarm)
 {
@@ -751,6 +772,10 @@ Test(numerics, whatever_cannot_be_rounding_is_an_alarm)
 		{ is_average, "average" },
 		{ is_maximum, "maximum" },
 		{ is_forgotten, "operator not known" },
+		{ one_is_larger, "one is larger" },
+		{ a_norm_is_larger, "one has a larger norm" },
+		{ one_has_a_nan, "one has a NaN" },
+		{ one_is_infinite, "one is infinite" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

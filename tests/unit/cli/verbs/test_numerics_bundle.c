@@ -39,16 +39,13 @@ static void tear_down(void)
 
 TestSuite(numerics_bundle, .init = set_up, .fini = tear_down);
 
-/* When pages are taken: a page's own, where it is not 0. */
-static int64_t taken_ns = CW_NS_PER_S;
-
 /* What a node says of one rank, that fed one tensor on the communicator that all are in. */
 static json_t *page(const char *node, int32_t rank, bool lives, int64_t created_ns,
 		    uint32_t n_left_out)
 {
 	const struct cw_looks_head head = { .node = node,
 					    .n_left_out = n_left_out,
-					    .taken_wall_ns = taken_ns };
+					    .taken_wall_ns = CW_NS_PER_S };
 	struct cw_numerics_look look = { .at_ns = created_ns };
 	struct cw_numerics_comm comm = { .id = (uint64_t)created_ns / 100, .nranks = 4 };
 	struct cw_numerics_rank r = { .rank = rank };
@@ -58,18 +55,6 @@ static json_t *page(const char *node, int32_t rank, bool lives, int64_t created_
 	const struct cw_numerics_job job = { &look, 1, &comm, 1, &r, 1 };
 
 	return cw_looks_doc(&head, &job, &source);
-}
-
-static uint32_t column(const json_t *doc, const char *name)
-{
-	const json_t *columns = json_object_get(doc, "columns"), *v;
-	size_t i;
-
-	json_array_foreach (columns, i, v)
-		if (strcmp(json_string_value(v), name) == 0)
-			return (uint32_t)i;
-	cr_assert_fail("no column %s", name);
-	return UINT32_MAX;
 }
 
 static void give(json_t *doc)
@@ -133,39 +118,55 @@ Test(numerics_bundle, ended_ranks_of_an_earlier_run_elsewhere_are_set_aside)
 	cr_expect_eq(in.n_set_aside, 1);
 }
 
-/* The leader's node was asked at 2 s, when the job went on; the other at 9 s. */
-Test(numerics_bundle, what_came_later_than_the_bundle_is_left_out)
+/* When all were asked, so that what they say is of one time. */
+Test(numerics_bundle, of_its_own_node_that_is_taken_which_it_said_with_the_others)
 {
-	json_t *later = page("node-b", 1, true, 500, 0), *looks = json_object_get(later, "looks");
-	json_t *look = json_deep_copy(json_array_get(looks, 0));
-	uint32_t at_column = column(later, "at_ns");
+	json_t *again = page("node-a", 0, true, 500, 0), *looks = json_object_get(again, "looks");
 
-	(void)json_array_set_new(look, at_column, json_integer(8 * CW_NS_PER_S));
-	(void)json_array_append_new(looks, look);
-	taken_ns = 2 * CW_NS_PER_S;
+	(void)json_array_append_new(looks, json_deep_copy(json_array_get(looks, 0)));
 	bundle.summaries = page("node-a", 0, true, 500, 0);
-	give(later);
-	taken_ns = 9 * CW_NS_PER_S;
-	give(page("node-c", 2, true, 500, 0));
-	give(page("node-c", 2, true, 8 * CW_NS_PER_S, 0)); /* started again */
+	give(again);
+	give(page("node-b", 1, true, 510, 0));
 	cr_assert_eq(read_it(), 0, "%s", err.text);
-	cr_expect_eq(in.job.n_ranks, 3);
+	cr_expect_eq(in.job.n_ranks, 2);
 	cr_expect_eq(in.job.n_looks, 3);
-	for (uint32_t i = 0; i < in.job.n_looks; i++)
-		cr_expect_eq(in.job.looks[i].at_ns, 500);
-	for (uint32_t i = 0; i < in.job.n_ranks; i++)
-		cr_expect_eq(in.sources[i].created_wall_ns, 500);
-	cr_expect_eq(in.n_set_aside, 0);
 }
 
-Test(numerics_bundle, without_its_own_nodes_the_first_page_says_of_when_it_is)
+/* What the others say is of another run then. */
+Test(numerics_bundle, of_a_job_that_was_started_again_its_own_nodes_first_word_counts_alone)
 {
-	taken_ns = 9 * CW_NS_PER_S;
-	give(page("node-c", 2, true, 8 * CW_NS_PER_S, 0));
-	taken_ns = 2 * CW_NS_PER_S;
-	give(page("node-b", 1, true, 500, 0));
+	bundle.summaries = page("node-a", 0, false, 500, 0);
+	give(page("node-a", 0, true, 900, 0));
+	give(page("node-b", 1, true, 910, 0));
 	cr_assert_eq(read_it(), 0, "%s", err.text);
 	cr_expect_eq(in.job.n_ranks, 1);
+	cr_expect_eq(in.sources[0].created_wall_ns, 500);
+	cr_expect_str_eq(where(0), path);
+	cr_assert_not_null(in.silent);
+	cr_expect_not_null(strstr(in.silent, "started again"), "%s", in.silent);
+}
+
+Test(numerics_bundle, pages_of_a_node_may_come_between_those_of_another)
+{
+	give(page("node-b", 0, true, 500, 1));
+	give(page("node-c", 1, true, 500, 0));
+	give(page("node-b", 2, true, 500, 0));
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, 3);
+	cr_expect_eq(in.n_left_out, 0);
+}
+
+Test(numerics_bundle, where_there_are_no_ranks_it_says_who_gave_nothing)
+{
+	const struct cw_looks_head head = { .node = "node-a", .taken_wall_ns = CW_NS_PER_S };
+	json_t *silent = json_pack("[s]", "node-d");
+
+	give(cw_looks_doc_of_none(&head, silent, 1, CW_LOOKS_DOC_TOO_MUCH));
+	cr_expect_eq(read_it(), -ENODATA);
+	cr_expect_not_null(strstr(err.text, "no answer from node-d, nodes whose tensors were too "
+					    "much for a copy"),
+			   "%s", err.text);
+	json_decref(silent);
 }
 
 Test(numerics_bundle, who_gave_nothing_is_named)
