@@ -196,6 +196,7 @@ def test_a_bundle_has_the_numbers_of_ranks_on_all_nodes(cluster):
     said = numbers_of_bundle(bundle)
     expect([first["rank"] for first in said["firsts"]] == [20] and not said["silent"], said)
     expect(len(leader.document(doc["id"], "summaries")["ranks"]) == n // cluster.n, "the leader's own come first")
+    expect(leader.document(doc["id"], "summaries-2")["node"] == leader.name, "with the others it is asked again")
     found = [d for name in ("summaries-1", "summaries-2") for d in deviations_of_any(leader.document(doc["id"], name))]
     expect(not found, found)
     # Bundles are written again when more is learnt, such as that the job has ended; a copy has all.
