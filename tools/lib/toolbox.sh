@@ -13,8 +13,13 @@ toolbox_python() {
 	mkdir -p "$toolbox"
 	rm -rf "$toolbox/python"
 	python3 -m venv "$toolbox/python" || die "no virtual environment: apt-get install python3-venv"
-	"$toolbox/python/bin/pip" --quiet --disable-pip-version-check install "$@" >&2 ||
-		die "pip could not install $*"
+	# An index that answers with nothing now and then has all of it a while later.
+	tries=0
+	until "$toolbox/python/bin/pip" --quiet --disable-pip-version-check install "$@" >&2; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 4 ] || die "pip could not install $*"
+		sleep $((tries * 15))
+	done
 	printf '%s\n' "$*" >"$have"
 }
 
