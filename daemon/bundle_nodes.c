@@ -25,10 +25,6 @@ enum { CODE_OK = 0, CODE_NO_DATA = 3 };
 #define REST_NS (2 * CW_NS_PER_S)
 /* All nodes are asked who has the job, and once more where somebody was silent. */
 #define LISTS 2u
-/* Ranks of a page, which readers refuse to take more of, and of all pages of a node: they end
- * somewhere, whatever a node says. */
-#define PAGE_RANKS_MAX 64u
-#define NODE_RANKS_MAX 128u
 
 struct wanted {
 	struct wanted *next, *prev;
@@ -379,7 +375,7 @@ static void go_on(struct turn *t, struct source *s, const json_t *doc)
 	s->n_ranks += (uint32_t)n;
 	s->after_ns = cw_json_int(last, "created_ns", 0);
 	s->after_pid = cw_json_int(last, "pid", 0);
-	if (last && left_out && s->n_ranks < NODE_RANKS_MAX)
+	if (last && left_out && s->n_ranks < CW_LOOKS_DOC_NODE_RANKS)
 		return;
 	s->is_done = true;
 	t->left_out += left_out;
@@ -392,7 +388,8 @@ static void take_page(struct cw_bundle_nodes *b, struct source *s, const char *t
 	size_t n = json_array_size(json_object_get(doc, "ranks"));
 
 	if (strcmp(cw_json_str(doc, "node", ""), s->name) != 0 ||
-	    strcmp(cw_json_str(doc, "schema", ""), CW_LOOKS_DOC_SCHEMA) != 0 || n > PAGE_RANKS_MAX)
+	    strcmp(cw_json_str(doc, "schema", ""), CW_LOOKS_DOC_SCHEMA) != 0 ||
+	    n > CW_LOOKS_DOC_PAGE_RANKS)
 		give_up(s);
 	else if (!n || add_page(b, s, text))
 		go_on(&b->turn, s, doc);
@@ -443,26 +440,32 @@ static void name_all(char *text, size_t size, const json_t *names, unsigned coun
 		cw_text_append(text, size, ", …");
 }
 
+/* Who has the job, and has not given all of it. */
+static void add_unanswered(struct turn *t)
+{
+	for (unsigned i = 0; i < t->n_sources; i++)
+		if (t->sources[i].is_silent || !t->sources[i].is_done)
+			add_silent(t, t->sources[i].name);
+}
+
 static void end_turn(struct cw_bundle_nodes *b)
 {
 	struct turn *t = &b->turn;
 	const struct wanted *w = b->queue;
-	char silent[1024] = "nobody";
+	char silent[1024] = "";
 
-	for (unsigned i = 0; i < t->n_sources && has_others(t); i++)
-		if (t->sources[i].is_silent || !t->sources[i].is_done)
-			add_silent(t, t->sources[i].name);
-	if ((has_others(t) || t->n_silent) && t->silent && t->error != -ENOENT)
-		(void)put_silent(b, t->silent, t->n_silent, NULL);
-	if (t->n_silent)
-		*silent = '\0';
-	name_all(silent, sizeof(silent), t->silent, t->n_silent);
-	if (has_others(t) || t->n_silent)
-		log_info("job=%s inc=%s: tensor summaries of other nodes: documents in the bundle: "
-			 "%u; ranks without a place: %u; silent: %s%s%s",
-			 w->job.label, w->id, t->n_pages, t->left_out, silent,
-			 t->error ? "; the others have no place: " : "",
+	if (has_others(t))
+		add_unanswered(t);
+	if (has_others(t) || t->n_silent) {
+		if (t->silent && t->error != -ENOENT)
+			(void)put_silent(b, t->silent, t->n_silent, NULL);
+		name_all(silent, sizeof(silent), t->silent, t->n_silent);
+		log_info("job=%s inc=%s: tensor summaries of other nodes in the bundle: documents: "
+			 "%u; ranks left out: %u; no answer from: %s%s%s",
+			 w->job.label, w->id, t->n_pages, t->left_out, *silent ? silent : "none",
+			 t->error ? "; no more were taken: " : "",
 			 t->error ? strerror(-t->error) : "");
+	}
 	drop_first(b);
 }
 

@@ -284,38 +284,39 @@ char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_
 	return end(&l);
 }
 
-char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
-				  const struct cw_numerics_report *said,
-				  const struct cw_numerics_divergence *d, char *buf, size_t len)
+/* what: of the results; so: of what follows from that. */
+static char *tell_groups(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
+			 const struct cw_numerics_divergence *d, const char *what, const char *so,
+			 char *buf, size_t len)
 {
 	const uint32_t *looks = &said->divergent[d->first];
 	struct line l = { .buf = buf, .len = len };
 
 	add_call(&l, job, d->look);
-	add(&l, " left different results on its members, which should be equal bit for bit: ");
+	add(&l, " left different results on %s: ", what);
 	add_groups(&l, job, looks, d->count);
-	add(&l, ". Silent corruption, or a result written over on some");
+	add(&l, ". %s", so);
 	add_place(&l, &job->looks[d->look]);
 	add_unlike(&l, job, looks, d->count);
 	return end(&l);
+}
+
+char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
+				  const struct cw_numerics_report *said,
+				  const struct cw_numerics_divergence *d, char *buf, size_t len)
+{
+	return tell_groups(job, said, d, "its members, which should be equal bit for bit",
+			   "Silent corruption, or a result written over on some", buf, len);
 }
 
 char *cw_numerics_text_rounding(const struct cw_numerics_job *job,
 				const struct cw_numerics_report *said,
 				const struct cw_numerics_divergence *d, char *buf, size_t len)
 {
-	const uint32_t *looks = &said->divergent[d->first];
-	struct line l = { .buf = buf, .len = len };
-
-	add_call(&l, job, d->look);
-	add(&l, " left different results on members with unlike devices: ");
-	add_groups(&l, job, looks, d->count);
-	add(&l,
-	    ". For that no alarm: this NCCL may work such a sum out on each member, and members with the "
-	    "same device agree");
-	add_place(&l, &job->looks[d->look]);
-	add_unlike(&l, job, looks, d->count);
-	return end(&l);
+	return tell_groups(job, said, d, "members with unlike devices",
+			   "For that no alarm: this NCCL may work such a sum out on each member, "
+			   "and members with the same device agree",
+			   buf, len);
 }
 
 char *cw_numerics_text_imbalance(const struct cw_numerics_job *job,

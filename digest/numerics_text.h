@@ -22,6 +22,11 @@ char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
 				const struct cw_numerics_headroom *h, char *buf, size_t len);
 char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
 			     char *buf, size_t len);
+/* One of the report's divergences, or of its roundings. */
+typedef char *cw_numerics_text_divergence_fn(const struct cw_numerics_job *job,
+					     const struct cw_numerics_report *said,
+					     const struct cw_numerics_divergence *d, char *buf,
+					     size_t len);
 char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
 				  const struct cw_numerics_report *said,
 				  const struct cw_numerics_divergence *d, char *buf, size_t len);

@@ -500,7 +500,9 @@ int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits
 			return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 		r = read_parts(fd, limits, &bundle, err);
 		if (is_replaced(fd, path)) {
-			r = cw_err_set(err, EAGAIN, "%s is written again and again", path);
+			r = cw_err_set(err, EAGAIN,
+				       "%s is just being written, again and again: try once more",
+				       path);
 		} else if (r == 0) {
 			*ret = bundle;
 			bundle = (struct cw_bundle){ 0 };

@@ -258,34 +258,19 @@ static json_t *divergence_doc(const struct cw_numerics_job *job,
 	return cw_json_finish(doc, bad);
 }
 
+/* Divergences, or roundings. */
 static json_t *divergences_doc(const struct cw_numerics_job *job,
-			       const struct cw_numerics_report *said)
+			       const struct cw_numerics_report *said,
+			       const struct cw_numerics_divergence *v, uint32_t n,
+			       cw_numerics_text_divergence_fn *text_of)
 {
 	json_t *list = json_array();
 	char text[TEXT_BYTES];
 	int bad = 0;
 
-	for (uint32_t i = 0; i < said->n_divergences; i++) {
-		const struct cw_numerics_divergence *d = &said->divergences[i];
-
-		(void)cw_numerics_text_divergence(job, said, d, text, sizeof(text));
-		bad |= json_array_append_new(list, divergence_doc(job, said, d, text));
-	}
-	return cw_json_finish(list, bad);
-}
-
-static json_t *roundings_doc(const struct cw_numerics_job *job,
-			     const struct cw_numerics_report *said)
-{
-	json_t *list = json_array();
-	char text[TEXT_BYTES];
-	int bad = 0;
-
-	for (uint32_t i = 0; i < said->n_roundings; i++) {
-		const struct cw_numerics_divergence *d = &said->roundings[i];
-
-		(void)cw_numerics_text_rounding(job, said, d, text, sizeof(text));
-		bad |= json_array_append_new(list, divergence_doc(job, said, d, text));
+	for (uint32_t i = 0; i < n; i++) {
+		(void)text_of(job, said, &v[i], text, sizeof(text));
+		bad |= json_array_append_new(list, divergence_doc(job, said, &v[i], text));
 	}
 	return cw_json_finish(list, bad);
 }
@@ -359,8 +344,13 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(doc, "rows", rows_doc(job, said));
 	bad |= json_object_set_new(doc, "headroom", headroom_doc(job, said));
 	bad |= json_object_set_new(doc, "ranges", ranges_doc(job, said));
-	bad |= json_object_set_new(doc, "divergences", divergences_doc(job, said));
-	bad |= json_object_set_new(doc, "roundings", roundings_doc(job, said));
+	bad |= json_object_set_new(doc, "divergences",
+				   divergences_doc(job, said, said->divergences,
+						   said->n_divergences,
+						   cw_numerics_text_divergence));
+	bad |= json_object_set_new(doc, "roundings",
+				   divergences_doc(job, said, said->roundings, said->n_roundings,
+						   cw_numerics_text_rounding));
 	bad |= json_object_set_new(doc, "suspects", suspects_doc(job, said));
 	bad |= json_object_set_new(doc, "imbalances", imbalances_doc(job, said));
 	bad |= json_object_set_new(doc, "ranks", ranks_doc(in, said, last));

@@ -85,7 +85,7 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 	if (r < 0)
 		return r;
 	/* Of a bundle that is all; a node's pages are short, and hold what records hold. */
-	if (!path && (part->job.n_ranks > NUMERICS_GATHER_PAGE ||
+	if (!path && (part->job.n_ranks > CW_LOOKS_DOC_PAGE_RANKS ||
 		      part->job.n_looks > part->job.n_ranks * CW_REC_SUMMARIES ||
 		      part->job.n_comms > part->job.n_looks))
 		return cw_err_set(err, E2BIG, "more than ranks can have");

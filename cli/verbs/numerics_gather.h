@@ -17,11 +17,6 @@
 #include "common/err.h"
 #include "import/numerics_files.h"
 
-/* Ranks of one answer, at most. */
-#define NUMERICS_GATHER_PAGE 64u
-/* … and of all answers of a node. */
-#define NUMERICS_GATHER_NODE 128u
-
 struct numerics_part;
 
 /* Zeroed is empty. */

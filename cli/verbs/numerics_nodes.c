@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/job_env.h"
 #include "common/text.h"
+#include "report/doc/looks_doc.h"
 #include "report/json_util.h"
 
 #define VERB "summaries"
@@ -78,7 +79,7 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
 	json_decref(doc);
 	if (r == 0)
 		*ret_n += page->n_ranks;
-	return r == 0 && *ret_n > NUMERICS_GATHER_NODE
+	return r == 0 && *ret_n > CW_LOOKS_DOC_NODE_RANKS
 		       ? cw_err_set(err, E2BIG, "more ranks than a node has")
 		       : r;
 }

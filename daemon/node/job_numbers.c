@@ -96,8 +96,7 @@ static int32_t *ranks_that_live(struct cw_process *table, const struct cw_job_id
 	if (!ranks)
 		return NULL;
 	for (const struct cw_process *p = table; p; p = p->hh.next)
-		if (!cw_process_is_dead(p) && p->record && cw_process_has_job(p) &&
-		    cw_process_is_of(p, job))
+		if (!cw_process_is_dead(p) && p->record && cw_process_is_of(p, job))
 			ranks[n++] = cw_record_header(p->record)->rank_label;
 	qsort(ranks, n, sizeof(*ranks), compare_ranks);
 	*ret_n = n;

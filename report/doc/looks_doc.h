@@ -18,6 +18,9 @@
 
 #define CW_LOOKS_DOC_SCHEMA "collwatch.summaries/1"
 
+/* Ranks of a page that a node gives, and of all its pages, at most: they end, whatever it says. */
+#define CW_LOOKS_DOC_PAGE_RANKS 64u
+#define CW_LOOKS_DOC_NODE_RANKS 128u
 /* Of what is read. */
 #define CW_LOOKS_DOC_MAX_RANKS 1024u
 #define CW_LOOKS_DOC_MAX_COMMS 65536u

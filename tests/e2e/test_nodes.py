@@ -16,6 +16,10 @@ from job import Job, stop_outside_nccl
 from waiting import expect, wait_until
 
 
+# Trains until it is killed, and says nothing.
+QUIET = ["--steps", "0", "--step-ms", "20", "--log-every", "0"]
+
+
 def mute_of(node, name):
     """None: it is not muted; False: the node knows no such job, for the moment."""
     job = node.job(name)
@@ -132,7 +136,7 @@ def test_the_numbers_of_a_job_on_all_nodes_are_asked_for_at_one(cluster):
     label = f"everywhere-{os.getpid()}"
     # More on a node than an answer has room for.
     job = cluster.job(label, 9 * cluster.n,
-                      ["--steps", "0", "--step-ms", "20", "--log-every", "0", "--fault", "feed-nan", "--fault-rank", "20",
+                      [*QUIET, "--fault", "feed-nan", "--fault-rank", "20",
                        "--fault-step", "3"],
                       program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"})
     asked, others = cluster.nodes[0], cluster.nodes[1:]
@@ -174,7 +178,7 @@ def test_a_bundle_has_the_numbers_of_ranks_on_all_nodes(cluster):
         pytest.skip("built without nvcc and clang: there is no kernel")
     label, n = f"bundled-{os.getpid()}", 9 * cluster.n
     leads = lambda: cluster.leader(label)
-    job = cluster.job(label, n, ["--steps", "0", "--step-ms", "20", "--log-every", "0", "--fault", "feed-nan",
+    job = cluster.job(label, n, [*QUIET, "--fault", "feed-nan",
                                  "--fault-rank", "20", "--fault-step", "3"],
                       program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"})
     leader = wait_until(leads, "it is led")
@@ -211,6 +215,13 @@ def test_a_bundle_has_the_numbers_of_ranks_on_all_nodes(cluster):
     expect(by_id == said or "too much for a copy" in by_id["silent"], f"{by_id}, not {said}")
 
 
+def feed_nan_and_end(cluster, label):
+    """A job with a rank on each node; that on the first one feeds it."""
+    with Job(label, 3, [*QUIET, "--fault", "feed-nan", "--fault-rank", "0", "--fault-step", "3"], cluster.nodes,
+             program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"}):
+        wait_until(lambda: numbers_of(cluster.nodes[0], label).returncode == 2, "it has NaN")
+
+
 def check_started_again(cluster, label, again):
     asked = cluster.nodes[0]
     known = lambda node: {r["rank"]: r["record"] for r in numbers_doc(node, label)["ranks"] if r["kept"] > 50}
@@ -232,14 +243,11 @@ def test_the_numbers_of_a_job_that_was_started_again_are_of_its_ranks_that_live(
     """And of one that has ended since, on whose node there may be another."""
     if not has_kernels():
         pytest.skip("built without nvcc and clang: there is no kernel")
-    label, asked = f"again-{os.getpid()}", cluster.nodes[0]
-    words = ["--steps", "0", "--step-ms", "20", "--log-every", "0"]
-    python, variables = [sys.executable, TRAIN_LOOP_PY], {"COLLWATCH_SUMMARY": "full"}
-    with Job(label, 3, [*words, "--fault", "feed-nan", "--fault-rank", "0", "--fault-step", "3"], cluster.nodes,
-             program=python, variables=variables):
-        wait_until(lambda: numbers_of(asked, label).returncode == 2, "it has NaN")
+    label = f"again-{os.getpid()}"
+    feed_nan_and_end(cluster, label)
     turned = [dict(RANK=str(r), WORLD_SIZE="3", LOCAL_RANK="0", COLLWATCH_JOB=label) for r in (2, 0, 1)]
-    with Job(label, turned, words, cluster.nodes, program=python, variables=variables) as again:
+    with Job(label, turned, QUIET, cluster.nodes, program=[sys.executable, TRAIN_LOOP_PY],
+             variables={"COLLWATCH_SUMMARY": "full"}) as again:
         check_started_again(cluster, label, again)
 
 
@@ -248,11 +256,8 @@ def test_a_job_that_was_started_again_without_summaries_has_none(cluster):
     if not has_kernels():
         pytest.skip("built without nvcc and clang: there is no kernel")
     label, asked = f"without-{os.getpid()}", cluster.nodes[0]
-    words = ["--steps", "0", "--step-ms", "20", "--log-every", "0"]
-    with Job(label, 3, [*words, "--fault", "feed-nan", "--fault-rank", "0", "--fault-step", "3"], cluster.nodes,
-             program=[sys.executable, TRAIN_LOOP_PY], variables={"COLLWATCH_SUMMARY": "full"}):
-        wait_until(lambda: numbers_of(asked, label).returncode == 2, "it has NaN")
+    feed_nan_and_end(cluster, label)
     expect(numbers_of(asked, label).returncode == 2, "ended, it is told of still")
-    with Job(label, 3, words, cluster.nodes, program=[sys.executable, TRAIN_LOOP_PY]):
+    with Job(label, 3, QUIET, cluster.nodes, program=[sys.executable, TRAIN_LOOP_PY]):
         done = lambda: numbers_of(asked, label)
         wait_until(lambda: "no node has tensor summaries of such a job" in done().stderr, lambda: f"none: {done()}")

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "proto/codec.h"
 #include "proto/codec_map.h"
+#include "proto/frame.h"
 
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 
@@ -200,4 +202,14 @@ bool cw_message_is_equal(const struct cw_message *a, const struct cw_message *b)
 	return a->type == b->type &&
 	       struct_is_equal(cw_bodies[a->type].map, (const char *)a + BODY_OFFSET,
 			       (const char *)b + BODY_OFFSET);
+}
+
+struct cw_message *cw_message_of_frame(const uint8_t *frame, size_t len)
+{
+	struct cw_message *msg = NULL;
+
+	if (len < CW_FRAME_HEADER_BYTES ||
+	    cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg) < 0)
+		abort();
+	return msg;
 }

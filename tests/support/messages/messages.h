@@ -3,6 +3,8 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "proto/message_memory.h"
 #include "proto/messages.h"
@@ -19,3 +21,6 @@ struct cw_message *cw_random_message(struct cw_message_memory *memory, unsigned 
 
 /* Same type and the same in every field; the sender's version does not count. */
 bool cw_message_is_equal(const struct cw_message *a, const struct cw_message *b);
+
+/* What a frame that was sent says; cw_message_free() it. abort() where it is none. */
+struct cw_message *cw_message_of_frame(const uint8_t *frame, size_t len);

@@ -11,8 +11,8 @@
 
 #include "common/json/json_whole.h"
 #include "proto/codec.h"
-#include "proto/frame.h"
 #include "report/json_util.h"
+#include "tests/support/messages/messages.h"
 #include "tests/support/node/store_fixture.h"
 
 #define ID "aa11"
@@ -66,11 +66,8 @@ static void note_turn(unsigned peer, const struct cw_message *msg)
 
 static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 {
-	struct cw_message *msg = NULL;
+	struct cw_message *msg = cw_message_of_frame(frame, len);
 
-	cr_assert_eq(
-		cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg),
-		0);
 	cr_assert_eq(msg->type, CW_MSG_NODE_REQUEST);
 	cr_assert_str_eq(msg->node_request.verb, "summaries");
 	note_turn(peer, msg);
@@ -132,7 +129,6 @@ static void answer(const struct asked *a, uint32_t code, const char *json)
 		.type = CW_MSG_NODE_REPLY,
 		.node_reply = { .id = a->id, .code = code, .json = json, .error = "" }
 	};
-	struct cw_message *msg = NULL;
 	uint8_t *frame = NULL;
 	size_t len;
 
@@ -141,10 +137,7 @@ static void answer(const struct asked *a, uint32_t code, const char *json)
 		return;
 	}
 	cr_assert_eq(cw_message_encode(&reply, &frame, &len), 0);
-	cr_assert_eq(
-		cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &msg),
-		0);
-	cw_transport_deliver(transport, a->peer, msg);
+	cw_transport_deliver(transport, a->peer, cw_message_of_frame(frame, len));
 	free(frame);
 }
 

@@ -183,7 +183,7 @@ Test(numerics_gather, a_page_that_no_node_has_is_refused)
 	struct numerics_page page;
 	struct cw_err err = { "" };
 
-	for (unsigned i = 0; i <= NUMERICS_GATHER_PAGE; i++)
+	for (unsigned i = 0; i <= CW_LOOKS_DOC_PAGE_RANKS; i++)
 		(void)json_array_append_new(json_object_get(doc, "ranks"),
 					    json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "rank",
 						      (int)i, "pid", 1, "world_size", -1, "calls",
