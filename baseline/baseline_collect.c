@@ -149,6 +149,7 @@ static void open_file(struct cw_baseline_collector *c)
 	c->said.rank = head.rank;
 	if (head.world_size < -1)
 		head.world_size = -1;
+	c->said.world_size = head.world_size;
 	if (head.rank < 0)
 		c->error = -ENODATA;
 	else if (snprintf(path, sizeof(path), "%s/rank-%d" CW_BASELINE_SUFFIX, c->dir, head.rank) >=

@@ -79,9 +79,30 @@ static int say_end(const struct baseline_rank_end *end, bool is_complete)
 	return end->error;
 }
 
+/* Who recorded half of a job is told so before it is held against a whole one. */
+static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool is_program)
+{
+	int32_t world_size = -1;
+	uint32_t n_there = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		n_there += ends[i].error == 0;
+		if (ends[i].error == 0 && ends[i].said.world_size > world_size)
+			world_size = ends[i].said.world_size;
+	}
+	if (world_size <= 0 || n_there >= (uint32_t)world_size)
+		return;
+	fprintf(stderr, "collwatch: ranks read: %u of %d", n_there, world_size);
+	if (is_program)
+		fputs("; others are recorded on their nodes, or ended before they were found, which "
+		      "--complete keeps them from",
+		      stderr);
+	fputc('\n', stderr);
+}
+
 /* Of all ranks. What a disk refused is worse than what was not looked at. */
 static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_complete,
-		    uint64_t n_operators)
+		    bool is_program, uint64_t n_operators)
 {
 	uint64_t tensors = n_operators;
 	int status = BASELINE_EXIT_EQUAL;
@@ -91,6 +112,7 @@ static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_co
 			status = BASELINE_EXIT_USAGE;
 		tensors += ends[i].said.counters[CW_BASELINE_N_TENSORS];
 	}
+	say_missing(ends, n, is_program);
 	if (status == BASELINE_EXIT_EQUAL && !tensors) {
 		fprintf(stderr, n ? "collwatch: no tensors were looked at\n"
 				  : "collwatch: no rank with NCCL calls was seen\n");
@@ -200,7 +222,7 @@ static int run_program(const struct baseline_making *m, const char *dir, const c
 		fprintf(stderr, "collwatch: the program was killed by signal %d\n",
 			WTERMSIG(wait_status));
 	r = read_left(dir, &n_operators);
-	status = say_ends(ends, n, complete, n_operators);
+	status = say_ends(ends, n, complete, true, n_operators);
 	return r < 0 ? BASELINE_EXIT_USAGE : status;
 }
 
@@ -242,7 +264,7 @@ static int read_records(const struct baseline_making *m, const char *dir)
 			return BASELINE_EXIT_USAGE;
 		}
 	}
-	return say_ends(ends, n, false, n_operators);
+	return say_ends(ends, n, false, false, n_operators);
 }
 
 int baseline_making_run(const struct baseline_making *m, const char *dir, int *ret_program)

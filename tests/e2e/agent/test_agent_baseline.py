@@ -30,15 +30,16 @@ def collwatch(*arguments, **variables):
     return p.returncode, p.stdout, p.stderr
 
 
+# Its ranks live for milliseconds: unless they wait for it, some end before they are found.
 def record(at, *job):
-    status, _, err = collwatch("record", "-o", at, "--agent", AGENT, "--", *JOB, *job)
+    status, _, err = collwatch("record", "-o", at, "--complete", "--agent", AGENT, "--", *JOB, *job)
     check(status == 0, (status, err))
     return at
 
 
 def check_run(at, *job, options=()):
     """The document, and what stands at the end of standard output as text."""
-    status, out, err = collwatch("check", at, "--json", "--agent", AGENT, *options, "--", *JOB, *job)
+    status, out, err = collwatch("check", at, "--json", "--complete", "--agent", AGENT, *options, "--", *JOB, *job)
     check(status in (0, 1, 3), (status, err))
     doc = json.loads(out)
     check(not deviations(doc), deviations(doc))
@@ -182,7 +183,7 @@ def test_the_same_batch_on_twice_as_many_ranks_is_equal(room):
 def record_complete(room, how, wanted_status=0):
     """Of more tensors than a record holds, while the reader does not come to read them."""
     status, _, err = collwatch("record", "--complete", "-o", f"{room}/{how}", "--agent", AGENT, "--", sys.executable,
-                               os.path.join(os.path.dirname(__file__), "../programs/unread_job.py"), how, room + "/result",
+                               os.path.join(os.path.dirname(__file__), "../programs/unread_job.py"), how, f"{room}/{how}.result",
                                str(RANKS), *JOB, "--steps", "60", TMPDIR=room)
     check(status == wanted_status, (status, err))
     if how != "killed":
@@ -202,8 +203,8 @@ def test_ranks_wait_for_a_reader_that_is_gone_once(room):
     record_complete(room, "killed", -signal.SIGKILL)
 
     def result():
-        if os.path.exists(room + "/result"):
-            with open(room + "/result", encoding="ascii") as f:
+        if os.path.exists(room + "/killed.result"):
+            with open(room + "/killed.result", encoding="ascii") as f:
                 return f.read()
         return None
     check(wait_until(result, "the job goes on to its end") == "0", "it ends well")
@@ -222,16 +223,19 @@ def test_reads_flight_records(baseline, room):
     check(out.startswith(f"rank 0: all_reduce #{11 * 3 + 1} on world ("), out)
     status, again, _ = collwatch("check", baseline, at)
     check(status == 1 and again == out, again)
+    status, _, err = collwatch("record", "-o", room + "/one", records[0])
+    check(status == 0 and "ranks read: 1 of 3\n" in err, err)
     status, _, err = collwatch("record", "-o", at, *records)
     check(status == 2 and "has baselines already" in err, err)
 
 
 def test_what_comes_out_of_groups_is_compared(room):
     at, ops = room + "/grouped", 3 * 3 * (4 + 2 * 3)
-    status, _, err = collwatch("record", "-o", at, "--agent", AGENT, "--", *GROUPED_JOB)
+    status, _, err = collwatch("record", "-o", at, "--complete", "--agent", AGENT, "--", *GROUPED_JOB)
     check(status == 0, (status, err))
     for scale, outcome in ("1", "equal"), ("3", "differs"):
-        status, out, err = collwatch("check", at, "--json", "--agent", AGENT, "--", *GROUPED_JOB, "--scale", scale)
+        status, out, err = collwatch("check", at, "--json", "--complete", "--agent", AGENT, "--", *GROUPED_JOB,
+                                     "--scale", scale)
         doc = json.loads(out)
         check(doc["outcome"] == outcome, (status, doc["first"], err))
         check(doc["checked"] == doc["ops_baseline"] == doc["ops_check"] == ops, doc["coverage"])
@@ -257,7 +261,7 @@ def test_refuses_what_it_does_not_understand(baseline):
 
 def test_the_page_has_both_runs_side_by_side(baseline, room):
     page = room + "/page.html"
-    options = ("--agent", AGENT, "--", *JOB, "--seed", "1")
+    options = ("--complete", "--agent", AGENT, "--", *JOB, "--seed", "1")
     status, out, err = collwatch("check", baseline, "--html", "-o", page, *options)
     check(status == 1 and not out, (status, out, err))
     text = "".join(xml.etree.ElementTree.parse(page).getroot().itertext())

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../programs"))
+for near in "../../programs", "../../lib":
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), near))
+from waiting import wait_until  # pylint: disable=wrong-import-position
 from train_loop import NCCL_SUM, Communicator, Device, Nccl, Tensor, UniqueId  # pylint: disable=wrong-import-position
 
 ELEMENTS = 64
@@ -33,6 +35,7 @@ def options():
     parser.add_argument("--other-type-in-step", type=int, default=-1)
     parser.add_argument("--mark", action="store_true", help="tell the steps")
     parser.add_argument("--fail", action="store_true", help="at the end")
+    parser.add_argument("--begin-when", metavar="FILE", help="is there: until then, no rank steps")
     parser.add_argument("--rank", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--uid", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -81,6 +84,8 @@ def main():
     arg = options()
     if arg.rank >= 0:
         rank = Rank(arg)
+        if arg.begin_when:
+            wait_until(lambda: os.path.exists(arg.begin_when), "the ranks are told to begin")
         for step in range(arg.from_step, arg.steps):
             rank.step(step)
         sys.exit(3 if arg.fail else 0)

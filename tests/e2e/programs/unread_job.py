@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs a job of `baseline record --complete`, which started this, and stops the reader as soon as it has found
-all ranks:
+all ranks; they begin behind it, so that it has read none of their steps:
 
     once       until a rank waits for it
     unasked    until the job ends: ranks are not told of it
@@ -40,10 +40,13 @@ def main():
     env = dict(os.environ)
     if how == "unasked":
         del env["COLLWATCH_COMPLETE"]
-    job = subprocess.Popen(program, env=env)
+    begin = result + ".begin"
+    job = subprocess.Popen([*program, "--begin-when", begin], env=env)
     try:
         wait_until(lambda: len(os.listdir(met)) == int(ranks), "the reader knows all ranks", 60)
         os.kill(reader, signal.SIGSTOP)
+        with open(begin, "w", encoding="ascii"):
+            pass
         pids = [name.split("-")[0] for name in os.listdir(met)]
         if how == "unasked":
             job.wait(60)
