@@ -226,8 +226,11 @@ static bool *wanted(const struct candidate *c)
 	return &c->part->wanted[c->rank];
 }
 
-/* Those that live; where none does, whose record is the newest. Sets since when their run is. */
-static void want_first(struct candidate *v, uint32_t n, struct run *run)
+/*
+ * Those that live; where none does, whose record is the newest. Sets since when their run is.
+ * living_since_ns: where none of them lives, but others do, without summaries, theirs is the run.
+ */
+static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns, struct run *run)
 {
 	const struct candidate *newest = NULL;
 
@@ -238,9 +241,11 @@ static void want_first(struct candidate *v, uint32_t n, struct run *run)
 		     source_of(&v[i])->created_wall_ns > source_of(newest)->created_wall_ns))
 			newest = &v[i];
 	}
-	if (newest)
-		*wanted(newest) = true;
 	run->since_ns = INT64_MAX;
+	if (newest && !source_of(newest)->lives && living_since_ns)
+		run->since_ns = living_since_ns;
+	else if (newest)
+		*wanted(newest) = true;
 	for (uint32_t i = 0; i < n; i++) {
 		if (!*wanted(&v[i]))
 			continue;
@@ -280,13 +285,14 @@ static bool has_bad(const struct candidate *c)
 }
 
 /* Says what was set aside. 0 or -ENOMEM. */
-static int want(struct candidate *v, uint32_t n, uint32_t n_looks, struct cw_numerics_input *in)
+static int want(struct candidate *v, uint32_t n, uint32_t n_looks, int64_t living_since_ns,
+		struct cw_numerics_input *in)
 {
 	struct run run = { .comms = calloc((size_t)n_looks + 1, sizeof(*run.comms)) };
 
 	if (!run.comms)
 		return -ENOMEM;
-	want_first(v, n, &run);
+	want_first(v, n, living_since_ns, &run);
 	for (unsigned round = 0; round < MAX_ROUNDS && want_more(v, n, &run); round++)
 		;
 	for (uint32_t i = 0; i < n; i++) {
@@ -299,7 +305,8 @@ static int want(struct candidate *v, uint32_t n, uint32_t n_looks, struct cw_num
 	return 0;
 }
 
-static int choose(struct numerics_part *parts, struct cw_numerics_input *in)
+static int choose(struct numerics_part *parts, int64_t living_since_ns,
+		  struct cw_numerics_input *in)
 {
 	uint32_t n = 0, n_looks = 0, at = 0;
 	struct numerics_part *part;
@@ -316,7 +323,7 @@ static int choose(struct numerics_part *parts, struct cw_numerics_input *in)
 	LL_FOREACH (parts, part)
 		for (uint32_t i = 0; i < part->job.n_ranks; i++, at++)
 			v[at] = (struct candidate){ part, i, at };
-	r = want(v, n ? drop_doubles(v, n) : 0, n_looks, in);
+	r = want(v, n ? drop_doubles(v, n) : 0, n_looks, living_since_ns, in);
 	free(v);
 	return r;
 }
@@ -365,7 +372,7 @@ int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in)
 	own->wanted = calloc((size_t)in->job.n_ranks + 1, sizeof(*own->wanted));
 	LL_PREPEND(g->parts, own);
 	if (own->wanted)
-		r = choose(g->parts, in);
+		r = choose(g->parts, g->living_since_ns, in);
 	if (r == 0)
 		r = join(g->parts, &looks, &in->arena, &in->sources);
 	if (r < 0) {

@@ -6,8 +6,8 @@
  * Of several that say they are one rank the one that lives is taken, else the one whose record was
  * made last: a job that was started again leaves ended ranks of its earlier run. An ended rank that
  * nobody replaced is taken where it made a call after the first of those that live began, or shares
- * a communicator with one of the run; where none lives the newest is the run. In a bundle all count
- * as living.
+ * a communicator with one of the run; where none lives, not even one without summaries, the
+ * newest is the run. In a bundle all count as living.
  */
 #pragma once
 
@@ -22,6 +22,8 @@ struct numerics_part;
 /* Zeroed is empty. */
 struct numerics_gather {
 	struct numerics_part *parts;
+	int64_t living_since_ns; /* when the first began that lives, with summaries or without; 0 =
+				    none */
 };
 
 /* Of a page: how many ranks, and which was the last. */

@@ -169,7 +169,24 @@ static int choose_job(const struct numerics_nodes *nodes, const struct cw_numeri
 	return 0;
 }
 
-static int add_all(const struct numerics_nodes *nodes, const json_t *jobs,
+/* Whoever lives of it without summaries: what ended before that is no answer. */
+static int64_t living_since(const json_t *living, int64_t uid, const char *label)
+{
+	const json_t *job;
+	int64_t since_ns = 0;
+	size_t i;
+
+	json_array_foreach (living, i, job) {
+		int64_t at_ns = (int64_t)cw_json_int(job, "since_ns", 0);
+
+		if (cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0 &&
+		    at_ns > 0 && (!since_ns || at_ns < since_ns))
+			since_ns = at_ns;
+	}
+	return since_ns;
+}
+
+static int add_all(const struct numerics_nodes *nodes, const json_t *jobs, const json_t *living,
 		   struct cw_numerics_input *in, struct numerics_gather *g, char *silent,
 		   struct cw_err *err)
 {
@@ -182,6 +199,7 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *jobs,
 
 	if (r < 0)
 		return r;
+	g->living_since_ns = living_since(living, uid, label);
 	cw_progress_bar_begin(&bar, "nodes", json_array_size(jobs), nodes->is_quiet);
 	json_array_foreach (jobs, i, job) {
 		if (is_meant(nodes, jobs, i) && cw_json_int(job, "uid", -1) == uid &&
@@ -242,7 +260,8 @@ int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics
 		return r == -ENOMEM ? r : 0;
 	if (r < 0) /* one of before, or in trouble: what is here is all */
 		cw_text_append(silent, sizeof(silent), "the daemon here (%s)", why.text);
-	r = add_all(nodes, json_object_get(doc, "jobs"), in, g, silent, err);
+	r = add_all(nodes, json_object_get(doc, "jobs"), json_object_get(doc, "living"), in, g,
+		    silent, err);
 	name_silent(doc, silent);
 	json_decref(doc);
 	if (r == 0 && *silent) {

@@ -246,7 +246,13 @@ static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_
 	char *to = err->text + len;
 
 	len = sizeof(err->text) - len;
-	if (!is_asked)
+	if (in->n_set_aside)
+		(void)snprintf(to, len,
+			       "; those of its ranks that live have no tensor summaries "
+			       "(COLLWATCH_SUMMARY): %u of an earlier run %s set aside%s",
+			       in->n_set_aside, in->n_set_aside == 1 ? "was" : "were",
+			       in->is_bad_set_aside ? ", with NaN or Inf" : "");
+	else if (!is_asked)
 		(void)snprintf(to, len, "; no daemon answers on %s, so no other node was asked",
 			       nodes->control);
 	else if (in->silent)

@@ -184,12 +184,13 @@ static void do_summaries_jobs(const struct cw_control_source *s, const struct cw
 			      const char *name, struct cw_control_answer *a)
 {
 	struct cw_status_source source = { 0 };
-	json_t *jobs;
+	json_t *jobs, *living;
 
 	s->status(&source, s->user);
 	jobs = cw_summaries_doc_jobs(source.ranks, s->node_name, caller, name);
-	succeed(a, json_pack("{s:s, s:s, s:o}", "schema", "collwatch.summaries_jobs/1", "node",
-			     s->node_name, "jobs", jobs));
+	living = cw_summaries_doc_living(source.ranks, caller, name);
+	succeed(a, json_pack("{s:s, s:s, s:o, s:o}", "schema", "collwatch.summaries_jobs/1", "node",
+			     s->node_name, "jobs", jobs, "living", living));
 }
 
 /* As many ranks as fit a message, behind the one that `after_ns` and `after_pid` say. */

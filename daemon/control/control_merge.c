@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "common/json/json_whole.h"
+#include "daemon/control/summaries_doc.h"
 #include "identity/job_label.h"
+#include "report/json_util.h"
 
 /* As for one node's list: what fits a message, and no more entries than anybody reads. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
@@ -151,6 +153,27 @@ static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 	}
 }
 
+/* Since when jobs of that name live, somewhere. */
+static void add_living(struct cw_merge *m, const json_t *more)
+{
+	json_t *list = json_object_get(m->doc, "living"), *entry;
+	size_t i;
+
+	if (!json_is_array(list))
+		return;
+	json_array_foreach (more, i, entry) {
+		json_int_t uid = cw_json_int(entry, "uid", -1);
+		json_int_t since_ns = cw_json_int(entry, "since_ns", 0);
+		const char *job = cw_json_str(entry, "job", "");
+
+		if (i == CW_SUMMARIES_LIVING_MAX)
+			break;
+		if (*job && strlen(job) < CW_JOB_LABEL_BYTES && uid >= 0 && uid <= UINT32_MAX &&
+		    since_ns > 0)
+			(void)cw_summaries_living_add(list, job, uid, since_ns);
+	}
+}
+
 /* ---- all verbs ---- */
 
 static void note_failures(struct cw_merge *m, unsigned before)
@@ -200,6 +223,7 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 			return true;
 		}
 		add_jobs(m, node, json_object_get(doc, "jobs"));
+		add_living(m, json_object_get(doc, "living"));
 		return false;
 	case CW_MERGE_MUTE:
 		if (!m->doc)

@@ -2,6 +2,7 @@
 #include "daemon/control/summaries_doc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cleanup.h"
 #include "common/job_env.h"
@@ -143,5 +144,45 @@ json_t *cw_summaries_doc_jobs(const struct cw_node *node, const char *node_name,
 
 	if (node)
 		cw_job_numbers_each(cw_node_numbers(node), on_job, &s);
+	return cw_json_finish(s.list, s.bad);
+}
+
+/* ---- jobs that live ---- */
+
+int cw_summaries_living_add(json_t *list, const char *job, json_int_t uid, json_int_t since_ns)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach (list, i, entry) {
+		if (cw_json_int(entry, "uid", -1) != uid ||
+		    strcmp(cw_json_str(entry, "job", ""), job) != 0)
+			continue;
+		return cw_json_int(entry, "since_ns", 0) <= since_ns
+			       ? 0
+			       : json_object_set_new(entry, "since_ns", json_integer(since_ns));
+	}
+	if (json_array_size(list) == CW_SUMMARIES_LIVING_MAX)
+		return 0;
+	entry = json_pack("{s:o, s:I, s:I}", "job", cw_json_text(job), "uid", uid, "since_ns",
+			  since_ns);
+	return json_array_append_new(list, entry);
+}
+
+static void on_living(const struct cw_job_id *job, int64_t since_ns, void *user)
+{
+	struct search *s = user;
+
+	if (cw_caller_may_see(s->caller, job->uid) && cw_job_env_is_named(job->label, s->name))
+		s->bad |= cw_summaries_living_add(s->list, job->label, job->uid, since_ns);
+}
+
+json_t *cw_summaries_doc_living(const struct cw_node *node, const struct cw_caller *caller,
+				const char *name)
+{
+	struct search s = { .caller = caller, .name = name, .list = json_array() };
+
+	if (node)
+		cw_job_numbers_each_living(cw_node_numbers(node), on_living, &s);
 	return cw_json_finish(s.list, s.bad);
 }

@@ -42,3 +42,15 @@ json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name, int6
  */
 json_t *cw_summaries_doc_jobs(const struct cw_node *node, const char *node_name,
 			      const struct cw_caller *caller, const char *name);
+
+/*
+ * Since when processes of such jobs live on this node, with summaries or without: whose ended ranks
+ * did nothing since then are of an earlier run, wherever the job lives now. An array of objects
+ * with `job`, `uid` and `since_ns` (wall time, of the first). New reference; NULL = out of memory.
+ */
+json_t *cw_summaries_doc_living(const struct cw_node *node, const struct cw_caller *caller,
+				const char *name);
+/* Jobs of such a list, which is one for all nodes: a name belongs to some few. */
+#define CW_SUMMARIES_LIVING_MAX 64u
+/* To such a list, where it has place: the earliest counts. 0, or -1: out of memory. */
+int cw_summaries_living_add(json_t *list, const char *job, json_int_t uid, json_int_t since_ns);

@@ -206,6 +206,21 @@ void cw_job_numbers_each(const struct cw_job_numbers *n, cw_job_numbers_fn fn, v
 		fn(&e->job, &e->numbers, user);
 }
 
+void cw_job_numbers_each_living(const struct cw_job_numbers *n, cw_job_numbers_living_fn fn,
+				void *user)
+{
+	for (const struct cw_process *p = *n->table; p; p = p->hh.next) {
+		uint64_t since_ns = p->record ? cw_record_header(p->record)->created_wall_ns : 0;
+		struct cw_job_id job;
+
+		if (!since_ns || since_ns > INT64_MAX || cw_process_is_dead(p) ||
+		    !cw_process_has_job(p))
+			continue;
+		job = cw_process_job_id(p);
+		fn(&job, (int64_t)since_ns, user);
+	}
+}
+
 int cw_job_numbers_new(struct cw_process **table, struct cw_job_numbers **ret)
 {
 	struct cw_job_numbers *n = calloc(1, sizeof(*n));

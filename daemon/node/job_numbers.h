@@ -52,6 +52,11 @@ struct cw_job_numbers_stats {
 };
 void cw_job_numbers_stats(const struct cw_job_numbers *n, struct cw_job_numbers_stats *ret);
 
+/* Each process that lives and is of a job, with summaries or without. since_ns: wall time, > 0. */
+typedef void (*cw_job_numbers_living_fn)(const struct cw_job_id *job, int64_t since_ns, void *user);
+void cw_job_numbers_each_living(const struct cw_job_numbers *n, cw_job_numbers_living_fn fn,
+				void *user);
+
 /* What was told of each job; borrowed until it returns. */
 typedef void (*cw_job_numbers_fn)(const struct cw_job_id *job, const struct cw_numbers *numbers,
 				  void *user);

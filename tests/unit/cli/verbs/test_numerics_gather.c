@@ -116,6 +116,52 @@ Test(numerics_gather, an_ended_rank_is_taken_that_took_part_when_others_lived)
 	cr_expect(!in.is_bad_set_aside);
 }
 
+static void tell_of_four_that_ended(void)
+{
+	const struct told a[] = { { 0, false, 10, 1, 500 },
+				  { 1, false, 10, 1, 1500 },
+				  { 2, false, 12, 2, 700 },
+				  { 3, false, 900, 3, 1000 } };
+
+	add("a", a, 4);
+}
+
+/* The job was started again, and what lives looks at no tensors. */
+Test(numerics_gather, who_ended_before_those_began_that_live_without_summaries_is_set_aside)
+{
+	tell_of_four_that_ended();
+	g.living_since_ns = 2000;
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_eq(in.job.n_ranks, 0);
+	cr_expect_eq(in.n_set_aside, 4);
+}
+
+/* They are of the run, though none that lives has summaries; rank 0 by its communicator. */
+Test(numerics_gather, who_took_part_when_those_lived_that_have_no_summaries_is_taken)
+{
+	tell_of_four_that_ended();
+	g.living_since_ns = 1000;
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_str_eq(where(0), "process 100 on a");
+	cr_expect_str_eq(where(1), "process 101 on a");
+	cr_expect_str_eq(where(2), "nowhere");
+	cr_expect_str_eq(where(3), "process 103 on a");
+	cr_expect_eq(in.n_set_aside, 1);
+}
+
+Test(numerics_gather, of_the_run_is_who_lives_with_summaries)
+{
+	const struct told b[] = { { 4, true, 1400, 5 } };
+
+	tell_of_four_that_ended();
+	add("b", b, 1);
+	g.living_since_ns = 5; /* a helper of the job, as old as the machine */
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_str_eq(where(1), "process 101 on a", "it made a call at 1500");
+	cr_expect_str_eq(where(2), "nowhere");
+	cr_expect_str_eq(where(4), "process 100 on b");
+}
+
 /* By way of one that has ended, too. */
 Test(numerics_gather, who_shares_a_communicator_with_one_of_the_run_is_of_it)
 {

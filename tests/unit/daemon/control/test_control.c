@@ -468,6 +468,7 @@ Test(control, summaries_are_of_this_node_and_of_ones_own_jobs)
 
 	cr_expect_str_eq(json_string_value(json_object_get(doc, "node")), "node-a");
 	cr_expect_eq(json_array_size(json_object_get(doc, "jobs")), 0, "its ranks have none");
+	cr_expect_eq(json_array_size(json_object_get(doc, "living")), 0, "it has no process here");
 	json_decref(doc);
 	(void)ask(&owner, "summaries", "{}", 1);
 	(void)ask(&owner, "summaries", "{\"job\":\"j\",\"uid\":1000,\"node\":\"node-b\"}", 3);

@@ -232,6 +232,46 @@ static bool page(uint32_t code, const char *json)
 	return is_enough;
 }
 
+static json_int_t living_since(unsigned uid, const char *job)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_object_get(doc, "living"), i, entry)
+		if (json_integer_value(json_object_get(entry, "uid")) == uid &&
+		    strcmp(json_string_value(json_object_get(entry, "job")), job) == 0)
+			return json_integer_value(json_object_get(entry, "since_ns"));
+	return 0;
+}
+
+Test(control_merge, a_job_lives_since_its_first_process_on_any_node)
+{
+	char many[8192] = "{\"jobs\":[],\"living\":[";
+
+	begin(CW_MERGE_SUMMARIES, 0,
+	      "{\"jobs\":[],\"living\":[{\"job\":\"j\",\"uid\":7,\"since_ns\":50}]}", "");
+	cr_assert_not(
+		add("b", 0,
+		    "{\"living\":[{\"job\":\"j\",\"uid\":7,\"since_ns\":40},"
+		    "{\"job\":\"j\",\"uid\":8,\"since_ns\":30},"
+		    "{\"job\":\"j\",\"uid\":7,\"since_ns\":-3},"
+		    "{\"job\":\"\",\"uid\":7,\"since_ns\":9},{\"job\":\"k\",\"since_ns\":9}]}"));
+	cr_assert_not(add("c", 0, "{\"living\":[{\"job\":\"j\",\"uid\":7,\"since_ns\":60}, 3]}"));
+	cr_assert_not(add("old", 0, "{\"jobs\":[]}"));
+	cr_assert_not(add("odd", 0, "{\"living\":{\"job\":\"j\"}}"));
+	for (unsigned i = 0; i < 100; i++)
+		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many),
+			       "%s{\"job\":\"j\",\"uid\":%u,\"since_ns\":1}", i ? "," : "",
+			       100 + i);
+	(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "]}");
+	cr_assert_not(add("d", 0, many));
+	end();
+	cr_assert_eq(answer.code, 0);
+	cr_expect_eq(living_since(7, "j"), 40);
+	cr_expect_eq(living_since(8, "j"), 30);
+	cr_expect_eq(json_array_size(json_object_get(doc, "living")), 64, "it ends");
+}
+
 Test(control_merge, a_page_is_as_the_one_node_says_it)
 {
 	cr_assert(page(0, "{\"ranks\":[],\"mean\":0.10000000000000002}"));
