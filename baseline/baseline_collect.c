@@ -149,7 +149,6 @@ static void open_file(struct cw_baseline_collector *c)
 	c->said.rank = head.rank;
 	if (head.world_size < -1)
 		head.world_size = -1;
-	c->said.world_size = head.world_size;
 	if (head.rank < 0)
 		c->error = -ENODATA;
 	else if (snprintf(path, sizeof(path), "%s/rank-%d" CW_BASELINE_SUFFIX, c->dir, head.rank) >=
@@ -236,6 +235,8 @@ static const struct comm *comm_of(struct cw_baseline_collector *c, const struct 
 	if (!entry)
 		return NULL;
 	to = say_comm(entry);
+	if (to.nranks > c->said.nranks)
+		c->said.nranks = to.nranks;
 	*comm = (struct comm){ .generation = entry->generation,
 			       .number = cw_baseline_writer_comm(c->writer, &to),
 			       .nranks = to.nranks,

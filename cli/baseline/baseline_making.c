@@ -80,24 +80,24 @@ static int say_end(const struct baseline_rank_end *end, bool is_complete)
 }
 
 /* Who recorded half of a job is told so before it is held against a whole one. */
-static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool is_program)
+static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool is_program,
+			bool is_complete)
 {
-	int32_t world_size = -1;
-	uint32_t n_there = 0;
+	uint32_t nranks = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		n_there += ends[i].error == 0;
-		if (ends[i].error == 0 && ends[i].said.world_size > world_size)
-			world_size = ends[i].said.world_size;
+		if (ends[i].error < 0)
+			return; /* that is why */
+		if (ends[i].said.nranks > nranks)
+			nranks = ends[i].said.nranks;
 	}
-	if (world_size <= 0 || n_there >= (uint32_t)world_size)
+	if (n >= nranks)
 		return;
-	fprintf(stderr, "collwatch: ranks read: %u of %d", n_there, world_size);
-	if (is_program)
-		fputs("; others are recorded on their nodes, or ended before they were found, which "
-		      "--complete keeps them from",
-		      stderr);
-	fputc('\n', stderr);
+	fprintf(stderr, "collwatch: ranks read: %u of %u%s%s\n", n, nranks,
+		is_program ? "; others are recorded on their nodes, or made no call" : "",
+		is_program && !is_complete ? ", or ended before they were found, which --complete "
+					     "keeps them from"
+					   : "");
 }
 
 /* Of all ranks. What a disk refused is worse than what was not looked at. */
@@ -112,7 +112,8 @@ static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_co
 			status = BASELINE_EXIT_USAGE;
 		tensors += ends[i].said.counters[CW_BASELINE_N_TENSORS];
 	}
-	say_missing(ends, n, is_program);
+	if (!n_operators)
+		say_missing(ends, n, is_program, is_complete);
 	if (status == BASELINE_EXIT_EQUAL && !tensors) {
 		fprintf(stderr, n ? "collwatch: no tensors were looked at\n"
 				  : "collwatch: no rank with NCCL calls was seen\n");

@@ -221,33 +221,48 @@ static bool is_of_run(const struct run *run, const struct candidate *c)
 	return false;
 }
 
+/* 0: none is known. */
+static int64_t earliest(int64_t a_ns, int64_t b_ns)
+{
+	if (!a_ns || !b_ns)
+		return a_ns ? a_ns : b_ns;
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
 static bool *wanted(const struct candidate *c)
 {
 	return &c->part->wanted[c->rank];
 }
 
 /*
- * Those that live; where none does, whose record is the newest. Sets since when their run is.
- * living_since_ns: where none of them lives, but others do, without summaries, theirs is the run.
+ * Those that live; where none does, whose record is the newest. Sets since when their run is. Who
+ * lives without summaries is of some run, too: where the newest ended before that one began, it is
+ * of an earlier one. Else it says nothing, for it may be a helper older than many runs.
  */
 static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns, struct run *run)
 {
 	const struct candidate *newest = NULL;
 
 	for (uint32_t i = 0; i < n; i++) {
-		*wanted(&v[i]) = source_of(&v[i])->lives;
-		if (!newest || source_of(&v[i])->lives > source_of(newest)->lives ||
-		    (source_of(&v[i])->lives == source_of(newest)->lives &&
-		     source_of(&v[i])->created_wall_ns > source_of(newest)->created_wall_ns))
+		const struct cw_numerics_source *s = source_of(&v[i]);
+
+		*wanted(&v[i]) = s->lives;
+		if (s->lives && !s->has_summaries) {
+			living_since_ns = earliest(living_since_ns, s->created_wall_ns);
+			continue;
+		}
+		if (!newest || s->lives > source_of(newest)->lives ||
+		    (s->lives == source_of(newest)->lives &&
+		     s->created_wall_ns > source_of(newest)->created_wall_ns))
 			newest = &v[i];
 	}
 	run->since_ns = INT64_MAX;
-	if (newest && !source_of(newest)->lives && living_since_ns)
+	if (newest && !source_of(newest)->lives && last_ns(newest) < living_since_ns)
 		run->since_ns = living_since_ns;
 	else if (newest)
 		*wanted(newest) = true;
 	for (uint32_t i = 0; i < n; i++) {
-		if (!*wanted(&v[i]))
+		if (!*wanted(&v[i]) || !source_of(&v[i])->has_summaries)
 			continue;
 		if (source_of(&v[i])->created_wall_ns < run->since_ns)
 			run->since_ns = source_of(&v[i])->created_wall_ns;

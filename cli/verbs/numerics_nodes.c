@@ -26,6 +26,8 @@
 #define TRIES 8
 #define PAUSE_MS 200
 #define NODE_BYTES 128
+/* More than the clocks of machines that are looked after. */
+#define CLOCKS_DIFFER_NS (60 * CW_NS_PER_S)
 
 static void wait_a_while(unsigned n)
 {
@@ -169,18 +171,22 @@ static int choose_job(const struct numerics_nodes *nodes, const struct cw_numeri
 	return 0;
 }
 
-/* Whoever lives of it without summaries: what ended before that is no answer. */
+/*
+ * Whoever lives of it without summaries: what ended before that is no answer. By the nodes' clocks,
+ * as what calls are held against; one that is of tomorrow says nothing.
+ */
 static int64_t living_since(const json_t *living, int64_t uid, const char *label)
 {
 	const json_t *job;
 	int64_t since_ns = 0;
+	int64_t now_ns = cw_clock_wall_ns(&cw_clock_system) + CLOCKS_DIFFER_NS;
 	size_t i;
 
 	json_array_foreach (living, i, job) {
 		int64_t at_ns = (int64_t)cw_json_int(job, "since_ns", 0);
 
 		if (cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0 &&
-		    at_ns > 0 && (!since_ns || at_ns < since_ns))
+		    at_ns > 0 && at_ns <= now_ns && (!since_ns || at_ns < since_ns))
 			since_ns = at_ns;
 	}
 	return since_ns;

@@ -238,6 +238,20 @@ static void on_file(void *user, uint32_t done, uint32_t total)
 	cw_progress_bar_at(bar, done, NULL);
 }
 
+/* Why there is no answer, though ranks of an earlier run had summaries. */
+static void tell_set_aside(const struct numerics_args *args, const struct cw_numerics_input *in,
+			   struct cw_err *err)
+{
+	(void)cw_err_set(err, ENODATA,
+			 "%s: no tensor summaries came of its ranks that live: they run without "
+			 "COLLWATCH_SUMMARY, or have only begun. %u rank%s of an earlier run, "
+			 "which ended before, %s set aside%s%s%s",
+			 args->paths[0], in->n_set_aside, in->n_set_aside == 1 ? "" : "s",
+			 in->n_set_aside == 1 ? "was" : "were",
+			 in->is_bad_set_aside ? ", with NaN or Inf" : "",
+			 in->silent ? "; no answer from " : "", in->silent ? in->silent : "");
+}
+
 /* Nothing of such a job was found: what to do about it, behind why nothing was found here. */
 static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		   bool is_asked, int r, struct cw_err *err)
@@ -246,13 +260,7 @@ static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_
 	char *to = err->text + len;
 
 	len = sizeof(err->text) - len;
-	if (in->n_set_aside)
-		(void)snprintf(to, len,
-			       "; those of its ranks that live have no tensor summaries "
-			       "(COLLWATCH_SUMMARY): %u of an earlier run %s set aside%s",
-			       in->n_set_aside, in->n_set_aside == 1 ? "was" : "were",
-			       in->is_bad_set_aside ? ", with NaN or Inf" : "");
-	else if (!is_asked)
+	if (!is_asked)
 		(void)snprintf(to, len, "; no daemon answers on %s, so no other node was asked",
 			       nodes->control);
 	else if (in->silent)
@@ -291,7 +299,7 @@ static int gather(const struct numerics_args *args, int r, struct cw_numerics_in
 				  *of_nodes.text   ? of_nodes.text
 				  : more == -E2BIG ? "there are too many tensor summaries"
 						   : strerror(-more));
-	return in->job.n_ranks ? 0 : explain(&nodes, in, is_asked, r, err);
+	return in->job.n_ranks || in->n_set_aside ? 0 : explain(&nodes, in, is_asked, r, err);
 }
 
 static int read_all(const struct numerics_args *args, struct cw_numerics_input *in,
@@ -341,8 +349,12 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 		return r == -ENODATA ? CW_EXIT_NO_DATA : CW_EXIT_ERROR;
 	}
 	if (!has_summaries(in)) {
-		fprintf(stderr, "collwatch: no tensor summaries in these records: the job ran "
-				"without COLLWATCH_SUMMARY\n");
+		(void)cw_err_set(&err, ENODATA,
+				 "no tensor summaries in these records: the job ran without "
+				 "COLLWATCH_SUMMARY");
+		if (in->n_set_aside)
+			tell_set_aside(args, in, &err);
+		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_NO_DATA;
 	}
 	return cw_numerics_judge(&in->job, said) < 0 ? out_of_memory() : CW_EXIT_OK;

@@ -166,7 +166,7 @@ static void add_living(struct cw_merge *m, const json_t *more)
 		json_int_t since_ns = cw_json_int(entry, "since_ns", 0);
 		const char *job = cw_json_str(entry, "job", "");
 
-		if (i == CW_SUMMARIES_LIVING_MAX)
+		if (i == MAX_JOBS_OF_NODE)
 			break;
 		if (*job && strlen(job) < CW_JOB_LABEL_BYTES && uid >= 0 && uid <= UINT32_MAX &&
 		    since_ns > 0)

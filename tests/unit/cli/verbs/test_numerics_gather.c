@@ -136,17 +136,20 @@ Test(numerics_gather, who_ended_before_those_began_that_live_without_summaries_i
 	cr_expect_eq(in.n_set_aside, 4);
 }
 
-/* They are of the run, though none that lives has summaries; rank 0 by its communicator. */
+/* They are of the run, though none that lives has summaries. */
 Test(numerics_gather, who_took_part_when_those_lived_that_have_no_summaries_is_taken)
 {
+	const struct told b[] = { { 4, false, 1200, 5, 1600 } };
+
 	tell_of_four_that_ended();
+	add("b", b, 1);
 	g.living_since_ns = 1000;
 	cr_assert_eq(numerics_gather_end(&g, &in), 0);
-	cr_expect_str_eq(where(0), "process 100 on a");
 	cr_expect_str_eq(where(1), "process 101 on a");
+	cr_expect_str_eq(where(0), "process 100 on a", "by its communicator");
 	cr_expect_str_eq(where(2), "nowhere");
-	cr_expect_str_eq(where(3), "process 103 on a");
-	cr_expect_eq(in.n_set_aside, 1);
+	cr_expect_str_eq(where(4), "process 100 on b", "the newest");
+	cr_expect_eq(in.n_set_aside, 2);
 }
 
 Test(numerics_gather, of_the_run_is_who_lives_with_summaries)
@@ -160,6 +163,21 @@ Test(numerics_gather, of_the_run_is_who_lives_with_summaries)
 	cr_expect_str_eq(where(1), "process 101 on a", "it made a call at 1500");
 	cr_expect_str_eq(where(2), "nowhere");
 	cr_expect_str_eq(where(4), "process 100 on b");
+}
+
+/* Run 2 ended well behind run 1, while one that looks at no tensors lived all along. */
+Test(numerics_gather, a_helper_that_is_older_than_many_runs_says_nothing_of_the_last_one)
+{
+	const struct told first[] = { { 0, false, 100, 1, 200 }, { 3, false, 100, 1, 200 } };
+	const struct told second[] = { { 0, false, 300, 2, 400 }, { 1, false, 300, 2, 400 } };
+
+	add("a", first, 2);
+	add("b", second, 2);
+	g.living_since_ns = 50;
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_assert_eq(in.job.n_ranks, 2);
+	cr_expect_str_eq(where(3), "nowhere");
+	cr_expect_eq(in.n_set_aside, 1);
 }
 
 /* By way of one that has ended, too. */

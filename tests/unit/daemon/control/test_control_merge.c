@@ -246,7 +246,7 @@ static json_int_t living_since(unsigned uid, const char *job)
 
 Test(control_merge, a_job_lives_since_its_first_process_on_any_node)
 {
-	char many[8192] = "{\"jobs\":[],\"living\":[";
+	char many[4096];
 
 	begin(CW_MERGE_SUMMARIES, 0,
 	      "{\"jobs\":[],\"living\":[{\"job\":\"j\",\"uid\":7,\"since_ns\":50}]}", "");
@@ -259,16 +259,21 @@ Test(control_merge, a_job_lives_since_its_first_process_on_any_node)
 	cr_assert_not(add("c", 0, "{\"living\":[{\"job\":\"j\",\"uid\":7,\"since_ns\":60}, 3]}"));
 	cr_assert_not(add("old", 0, "{\"jobs\":[]}"));
 	cr_assert_not(add("odd", 0, "{\"living\":{\"job\":\"j\"}}"));
-	for (unsigned i = 0; i < 100; i++)
-		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many),
-			       "%s{\"job\":\"j\",\"uid\":%u,\"since_ns\":1}", i ? "," : "",
-			       100 + i);
-	(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "]}");
-	cr_assert_not(add("d", 0, many));
+	for (unsigned node = 1; node <= 5; node++) {
+		(void)snprintf(many, sizeof(many), "{\"living\":[");
+		for (unsigned i = 0; i < 40; i++)
+			(void)snprintf(many + strlen(many), sizeof(many) - strlen(many),
+				       "%s{\"job\":\"j\",\"uid\":%u,\"since_ns\":1}", i ? "," : "",
+				       100 * node + i);
+		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "]}");
+		cr_assert_not(add("many", 0, many));
+	}
 	end();
 	cr_assert_eq(answer.code, 0);
 	cr_expect_eq(living_since(7, "j"), 40);
 	cr_expect_eq(living_since(8, "j"), 30);
+	cr_expect_eq(living_since(115, "j"), 1);
+	cr_expect_eq(living_since(116, "j"), 0, "others have places, too");
 	cr_expect_eq(json_array_size(json_object_get(doc, "living")), 64, "it ends");
 }
 
