@@ -38,13 +38,15 @@ def is_in(records, error):
     return any((c["id"], text_of(c)) == (error["comm"], error["text"]) for c in records)
 
 
-def check_reports(daemon, incident, records):
-    """All forms of the report say which ranks were told what; records: by rank."""
+def check_reports(daemon, incident, ranks):
+    """All forms of the report say which ranks were told what; ranks: processes by number, that live."""
     document = json.loads(daemon.said("report", incident, "--json"))
     errors = document["nccl_errors"]
     text = " ".join(daemon.said("report", incident).split())
     html = daemon.said("report", incident, "--html")
     check(errors, "no error in " + json.dumps(document))
+    # Later than the report: a rank may hear of its error meanwhile, and forgets none.
+    records = {number: record_of(rank) for number, rank in ranks.items()}
     for error in errors:
         check((error["name"], error["result"], error["is_async"]) ==
               ("ncclRemoteError", REMOTE_ERROR, True), str(errors))
@@ -78,9 +80,8 @@ def diagnosed(daemon, name, strike, survivors, hear):
     wait_until(lambda: daemon.incident_of(name), name + " is diagnosed")
     # The alert does not wait for those who hear of it last.
     wait_until(lambda: told(daemon.incident_of(name)) >= hear, f"ranks {sorted(hear)} tell their errors")
-    records = {r: record_of(job.ranks[r]) for r in survivors}
     check(all(job.ranks[r].poll() is None for r in survivors), "the others live on")
-    return check_reports(daemon, daemon.incident_of(name)["id"], records)
+    return check_reports(daemon, daemon.incident_of(name)["id"], {r: job.ranks[r] for r in survivors})
 
 
 def test_a_death_is_told_with_what_the_others_heard_of_it(daemon):

@@ -334,10 +334,11 @@ def numbers_of(daemon, enough):
 @contextlib.contextmanager
 def job_that_grows(daemon, *options, **more):
     """What rank 1 feeds into each of its three calls grows 64-fold with each step from step 3 on: a single ends
-    21 steps later."""
+    21 steps later. It stands before that, until there is a file `overflow` beside the daemon's."""
     job = subprocess.Popen([COLLWATCH, "run", "--socket", daemon.path, *options, "--", sys.executable, NUMBERS_JOB,
                             "--mark", "--ranks", "2", "--steps", "30", "--step-ms", "300", "--scale-rank", "1",
-                            "--scale-step", "3", "--grow", "64"],
+                            "--scale-step", "3", "--grow", "64", "--stand-at", "20", "--until",
+                            os.path.join(daemon.dir, "overflow")],
                            env=dict(os.environ, LD_LIBRARY_PATH=SIM_DIR, COLLWATCH_JOB="grows", **more))
     try:
         yield job
@@ -346,6 +347,12 @@ def job_that_grows(daemon, *options, **more):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         job.wait()
+
+
+def overflow(daemon):
+    """The job that grows goes on until it has."""
+    with open(os.path.join(daemon.dir, "overflow"), "wb"):
+        pass
 
 
 def children_of(pid):
@@ -367,6 +374,7 @@ def test_status_tells_of_growth_before_it_overflows(daemon):
         if not numbers and not has_kernel():
             pytest.skip("built without nvcc and clang: there is no kernel")
         assert not document["tensors"], "something was infinite by then: %s" % document["tensors"]
+        overflow(daemon)
         number, = numbers
         assert (number["job"], number["what"]) == ("name:grows", "headroom"), number
         assert re.search(r"all_(reduce|gather) #\d+ .* comes near what fp32 holds: .* on rank 1, growing ",
@@ -386,6 +394,7 @@ def test_status_tells_of_growth_before_it_overflows(daemon):
 def test_a_rank_is_stopped_where_its_user_asks_for_it(daemon, what, cause):
     if not has_kernel():
         pytest.skip("built without nvcc and clang: there is no kernel")
+    overflow(daemon)
     with job_that_grows(daemon, "--stop-at", what) as job:
         end = time.monotonic() + 60
         while "T" not in [state_of(pid) for pid in children_of(job.pid)]:
@@ -516,8 +525,10 @@ def test_top_shows_what_is_called_now(daemon):
     with subprocess.Popen([COLLWATCH, "top", "--json", "--control", daemon.control], stdout=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, text=True) as top:
         try:
+            shown = documents(top, 60)
+            next(shown)  # what is called from now on, is new
             with train_badly(daemon, 2):
-                for document in documents(top, 60):
+                for document in shown:
                     called = [r for r in document["rows"] if r["ops_per_s"] > 0]
                     if called:
                         break
@@ -527,7 +538,7 @@ def test_top_shows_what_is_called_now(daemon):
                 assert row["ops_per_s"] <= row["ops"] / 2 and row["bytes_per_s"] <= row["bytes"] / 2, row
         finally:
             top.kill()
-    rows_of(daemon, 2 * 40 * 4)
+    rows_of(daemon, 2 * 100 * 4)
     done = run("top", "--once", "--control", daemon.control).stdout.splitlines()
     assert "\033" not in "".join(done) and any("op/s" in line for line in done), done
     assert all(float(line.split()[-3]) == 0 for line in done if "all_reduce" in line), done

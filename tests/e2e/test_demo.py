@@ -326,7 +326,11 @@ def links_of(pid):
     links = ""
     for fd in os.listdir(f"/proc/{pid}/fd"):
         path = f"/proc/{pid}/fd/{fd}"
-        if os.path.exists(path) and os.readlink(path).startswith("net:"):
+        try:
+            is_network = os.readlink(path).startswith("net:")
+        except FileNotFoundError:
+            continue  # it has closed it since
+        if is_network:
             links += nsenter("net", path, "ip", "-o", "link")
     return links
 

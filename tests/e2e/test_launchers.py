@@ -227,6 +227,14 @@ def test_daemons_of_one_user_on_two_nodes_are_one_cluster():
         job.close()
 
 
+def unused_port_of_keys():
+    """One that a key may choose."""
+    while True:
+        port = unused_port()
+        if 16384 <= port < 32768:
+            return port
+
+
 def test_this_host_is_known_among_the_peers_and_the_port_is_the_keys():
     shows = "import os; print(open(os.path.dirname(os.environ['COLLWATCH_SOCKET']) + '/conf').read())"
 
@@ -235,13 +243,15 @@ def test_this_host_is_known_among_the_peers_and_the_port_is_the_keys():
         expect(b"daemon reached" in done.stderr and b"not among" not in done.stderr, done)
         return done.stdout.decode()
 
-    a, other = conf(f"cw-none[1-2],{HOST}", "0123" + "a" * 60), conf(f"{HOST},cw-none9:7501", "f" * 128)
-    port = 16384 + 0x0123
+    # Daemons listen there: of each key another port.
+    port, own, last = (unused_port_of_keys() for _ in range(3))
+    key = lambda of, length: f"{of - 16384:04x}".ljust(length, "a")
+    a, other = conf(f"cw-none[1-2],{HOST}", key(port, 64)), conf(f"{HOST},cw-none9:{own}", "f" * 128)
     expect(f'node_name = "{HOST}"\n' in a and f'"cw-none1=cw-none1:{port}",' in a and
            f'"{HOST}={HOST}:{port}"' in a, a)
-    expect(f'"{HOST}={HOST}:7501",' in other and '"cw-none9=cw-none9:7501"' in other, other)
+    expect(f'"{HOST}={HOST}:{own}",' in other and f'"cw-none9=cw-none9:{own}"' in other, other)
     # As the domain has it, and the host does not.
-    expect(f'node_name = "{HOST}.example.org"\n' in conf(f"{HOST}.example.org", "f" * 64), "the same host")
+    expect(f'node_name = "{HOST}.example.org"\n' in conf(f"{HOST}.example.org", key(last, 128)), "the same host")
 
 
 def test_peers_that_cannot_be_are_said_and_the_program_runs():

@@ -240,7 +240,8 @@ def ranks_of_batch(*before, ranks, arguments):
 def the_same_batch_on_more_ranks_is_compared(*sharded):
     with tempfile.TemporaryDirectory() as at:
         def record(name, ranks, *arguments):
-            done = ranks_of_batch(COLLWATCH, "baseline", "record", "-o", f"{at}/{name}", "--agent", AGENT, "--",
+            done = ranks_of_batch(COLLWATCH, "baseline", "record", "-o", f"{at}/{name}", "--complete", "--agent", AGENT,
+                                  "--",
                                   ranks=ranks, arguments=[*sharded, *arguments])
             check(done.returncode == 0, done.stdout)
         record("two", 2)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The helper thread and the daemon: handed over, again after restarts, never in the job's way."""
+import contextlib
 import os
 import select
 import socket
@@ -25,6 +26,23 @@ def finish(p):
     check(p.returncode == 0 and out.endswith(b"done\n"), "the program ends as ever")
 
 
+def record_fd(pid):
+    """The number of its record's descriptor, or None. The program opens and closes others meanwhile."""
+    for n in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            if "collwatch-record" in os.readlink(f"/proc/{pid}/fd/{n}"):
+                return int(n)
+    return None
+
+
+def thread_names(pid):
+    names = []
+    for t in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{t}/comm", encoding="ascii") as f:
+            names.append(f.read().strip())
+    return names
+
+
 def test_hands_over_a_sealed_record():
     import errno
     import fcntl
@@ -41,9 +59,8 @@ def test_hands_over_a_sealed_record():
             raise AssertionError("the daemon could write")
         except OSError as e:
             check(e.errno in (errno.EPERM, errno.EBADF), "sealed, and open for reading: %s" % e)
-        fd = next(int(n) for n in os.listdir("/proc/%d/fd" % p.pid)
-                  if "collwatch-record" in os.readlink("/proc/%d/fd/%s" % (p.pid, n)))
-        check(fd >= 1000, "descriptor %d is out of the way" % fd)
+        fd = record_fd(p.pid)
+        check(fd and fd >= 1000, "descriptor %s is out of the way" % fd)
         finish(p)
 
 
@@ -54,8 +71,7 @@ def test_beats_once_a_second():
         first = a.record().beat
         check(first > 0, "a first beat")
         wait_until(lambda: a.record().beat > first, "another beat")
-        names = [open("/proc/%d/task/%s/comm" % (p.pid, t)).read().strip()
-                 for t in os.listdir("/proc/%d/task" % p.pid)]
+        names = thread_names(p.pid)
         check("collwatch" in names, "the thread has a name: %r" % names)
         finish(p)
 
@@ -79,25 +95,15 @@ def test_comes_back_within_two_seconds():
         finish(p)
 
 
-def has_record(pid):
-    for n in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            if "collwatch-record" in os.readlink(f"/proc/{pid}/fd/{n}"):
-                return True
-        except FileNotFoundError:
-            continue  # the program has closed it since
-    return False
-
-
 def test_late_daemon_gets_the_history():
     with StandIn() as d:
         d.stop()
         os.unlink(d.path)
         p = waiting_program(d)
-        wait_until(lambda: has_record(p.pid), "a record")
+        wait_until(lambda: record_fd(p.pid), "a record")
         d.listen()
-        r = d.accept().welcome().record()
-        wait_until(lambda: r.ops_total > 0, "ops")
+        a = d.accept().welcome()
+        wait_until(lambda: a.record().ops_total > 0, "ops")
         finish(p)
 
 

@@ -35,7 +35,8 @@ def options():
     parser.add_argument("--other-type-in-step", type=int, default=-1)
     parser.add_argument("--mark", action="store_true", help="tell the steps")
     parser.add_argument("--fail", action="store_true", help="at the end")
-    parser.add_argument("--begin-when", metavar="FILE", help="is there: until then, no rank steps")
+    parser.add_argument("--stand-at", type=int, default=-1, metavar="STEP", help="before it (the first)…")
+    parser.add_argument("--until", metavar="FILE", help="… until it is there")
     parser.add_argument("--rank", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--uid", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -84,9 +85,9 @@ def main():
     arg = options()
     if arg.rank >= 0:
         rank = Rank(arg)
-        if arg.begin_when:
-            wait_until(lambda: os.path.exists(arg.begin_when), "the ranks are told to begin")
         for step in range(arg.from_step, arg.steps):
+            if arg.until and step == max(arg.stand_at, arg.from_step):
+                wait_until(lambda: os.path.exists(arg.until), "the ranks are told to go on")
             rank.step(step)
         sys.exit(3 if arg.fail else 0)
     uid = bytes(Nccl().unique_id()).hex()

@@ -41,7 +41,7 @@ def main():
     if how == "unasked":
         del env["COLLWATCH_COMPLETE"]
     begin = result + ".begin"
-    job = subprocess.Popen([*program, "--begin-when", begin], env=env)
+    job = subprocess.Popen([*program, "--until", begin], env=env)
     try:
         wait_until(lambda: len(os.listdir(met)) == int(ranks), "the reader knows all ranks", 60)
         os.kill(reader, signal.SIGSTOP)
