@@ -184,6 +184,21 @@ static const struct cw_rec_comm *entry_of(const struct cw_record *rec, const str
 	return NULL;
 }
 
+/* Of one communicator this process has other members, too: ncclCommInitAll(), or several threads.
+ */
+static bool has_another(const struct cw_record *rec, const struct cw_rec_comm *entry)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	comms = cw_record_comms(rec, &n);
+	for (size_t i = 0; i < n; i++)
+		if (comms[i].entry.comm_id == entry->comm_id &&
+		    comms[i].entry.comm_rank != entry->comm_rank)
+			return true;
+	return false;
+}
+
 static struct cw_baseline_comm say_comm(const struct cw_rec_comm *entry)
 {
 	struct cw_baseline_comm to = {
@@ -237,6 +252,7 @@ static const struct comm *comm_of(struct cw_baseline_collector *c, const struct 
 	to = say_comm(entry);
 	if (to.nranks > c->said.nranks)
 		c->said.nranks = to.nranks;
+	c->said.has_several = c->said.has_several || has_another(c->record, entry);
 	*comm = (struct comm){ .generation = entry->generation,
 			       .number = cw_baseline_writer_comm(c->writer, &to),
 			       .nranks = to.nranks,

@@ -37,7 +37,8 @@ int64_t cw_baseline_collector_pause_ns(const struct cw_baseline_collector *c);
 struct cw_baseline_collected {
 	int32_t rank;
 	uint32_t pid;
-	uint32_t nranks;    /* of its largest communicator */
+	uint32_t nranks;    /* of its largest communicator … */
+	bool has_several;   /* … or of one, in which it has several members */
 	bool has_summaries; /* the agent looked at tensors at all */
 	bool waited;        /* for them to be read */
 	uint64_t n_ops;     /* rows; 0 = there is no file */

@@ -25,11 +25,11 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
 #define RANKS_MAX 16u
 
 /* As text, which is half as long as a document is written. NULL: there are none, or no memory. */
-static json_t *summaries_of(const struct cw_node *node, const char *node_name, int64_t wall_ns,
-			    const struct cw_job_id *job)
+static json_t *summaries_of(const struct cw_node *node, const char *node_name,
+			    const struct cw_clock *clock, const struct cw_job_id *job)
 {
 	struct cw_summaries_page page = { .n = RANKS_MAX };
-	json_t *doc = cw_summaries_doc(node, node_name, wall_ns, job, &page);
+	json_t *doc = cw_summaries_doc(node, node_name, clock, job, &page);
 	_cleanup_(freep) char *text = doc && page.n_looks ? cw_json_write(doc, JSON_COMPACT) : NULL;
 
 	json_decref(doc);
@@ -40,8 +40,8 @@ static json_t *summaries_of(const struct cw_node *node, const char *node_name, i
 	return text ? json_string(text) : NULL;
 }
 
-void cw_bundle_parts_add(const struct cw_node *node, const char *node_name, int64_t wall_ns,
-			 const json_t *head, struct cw_bundle *bundle)
+void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,
+			 const struct cw_clock *clock, const json_t *head, struct cw_bundle *bundle)
 {
 	struct cw_job_id job;
 
@@ -52,5 +52,5 @@ void cw_bundle_parts_add(const struct cw_node *node, const char *node_name, int6
 		json_decref(bundle->ops); /* its ranks are elsewhere */
 		bundle->ops = NULL;
 	}
-	bundle->summaries = summaries_of(node, node_name, wall_ns, &job);
+	bundle->summaries = summaries_of(node, node_name, clock, &job);
 }

@@ -13,10 +13,12 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "report/bundle.h"
 
 struct cw_node;
 
 /* head: the bundle's incident or epitaph, which says whose it is. Out of memory: without. */
-void cw_bundle_parts_add(const struct cw_node *node, const char *node_name, int64_t wall_ns,
-			 const json_t *head, struct cw_bundle *bundle);
+void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,
+			 const struct cw_clock *clock, const json_t *head,
+			 struct cw_bundle *bundle);

@@ -328,8 +328,7 @@ static void complete_bundle(const json_t *head, struct cw_bundle *bundle, void *
 
 	if (!s->node)
 		return;
-	cw_bundle_parts_add(s->node, s->config->node_name, cw_clock_wall_ns(&s->awake.clock), head,
-			    bundle);
+	cw_bundle_parts_add(s->node, s->config->node_name, &s->awake.clock, head, bundle);
 	/* A job's ranks summarise tensors, or do not: where those here do not, nobody is asked. */
 	if (bundle->summaries || !bundle->ops)
 		cw_bundle_nodes_want(s->bundle_nodes, head);

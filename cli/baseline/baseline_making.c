@@ -86,8 +86,8 @@ static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool i
 	uint32_t nranks = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (ends[i].error < 0)
-			return; /* that is why */
+		if (ends[i].error < 0 || ends[i].said.has_several)
+			return; /* that is why, or processes are not ranks */
 		if (ends[i].said.nranks > nranks)
 			nranks = ends[i].said.nranks;
 	}

@@ -55,6 +55,7 @@ static int take_sources(struct numerics_part *part, const struct cw_looks_source
 			.n_kept = from[i].n_kept,
 			.n_dropped = from[i].n_dropped,
 			.created_wall_ns = from[i].created_wall_ns,
+			.ended_wall_ns = from[i].ended_wall_ns,
 			/* A bundle is of one moment: whoever is in it belongs there. */
 			.lives = from[i].lives || path,
 		};
@@ -121,6 +122,7 @@ struct candidate {
 	struct numerics_part *part;
 	uint32_t rank; /* index in the part */
 	uint32_t order;
+	int64_t ended_wall_ns; /* as whoever knows it said */
 };
 
 static const struct cw_numerics_source *source_of(const struct candidate *c)
@@ -152,14 +154,25 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
 	return s->rank >= 0 || (s->created_wall_ns && s->created_wall_ns == t->created_wall_ns);
 }
 
+/* A daemon's word of one that was met by another way, too. */
+static void add_end(struct candidate *to, const struct candidate *same)
+{
+	if (!to->ended_wall_ns)
+		to->ended_wall_ns = same->ended_wall_ns;
+}
+
 static uint32_t drop_doubles(struct candidate *v, uint32_t n)
 {
 	uint32_t kept = 0;
 
 	qsort(v, n, sizeof(*v), compare_candidates);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		if (kept == 0 || !is_same(&v[kept - 1], &v[i]))
 			v[kept++] = v[i];
+		else if (source_of(&v[kept - 1])->created_wall_ns ==
+			 source_of(&v[i])->created_wall_ns)
+			add_end(&v[kept - 1], &v[i]);
+	}
 	return kept;
 }
 
@@ -209,6 +222,16 @@ static int64_t last_ns(const struct candidate *c)
 	return last ? last : source_of(c)->created_wall_ns;
 }
 
+/* A run that hangs makes no calls for long before somebody ends it. */
+static int64_t end_ns(const struct candidate *c)
+{
+	int64_t last = last_ns(c);
+
+	if (c->ended_wall_ns > last)
+		return c->ended_wall_ns;
+	return last ? last : INT64_MAX; /* nobody knows */
+}
+
 static bool is_of_run(const struct run *run, const struct candidate *c)
 {
 	const struct cw_numerics_job *job = &c->part->job;
@@ -236,8 +259,8 @@ static bool *wanted(const struct candidate *c)
 
 /*
  * Those that live; where none does, whose record is the newest. Sets since when their run is. Who
- * lives without summaries is of some run, too: where the newest ended before that one began, it is
- * of an earlier one. Else it says nothing, for it may be a helper older than many runs.
+ * is there without summaries is of some run, too: where the newest ended before the first of them
+ * began, it is of an earlier one. Else they say nothing: they may be older than many runs.
  */
 static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns, struct run *run)
 {
@@ -247,7 +270,7 @@ static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns,
 		const struct cw_numerics_source *s = source_of(&v[i]);
 
 		*wanted(&v[i]) = s->lives;
-		if (s->lives && !s->has_summaries) {
+		if (!s->has_summaries) {
 			living_since_ns = earliest(living_since_ns, s->created_wall_ns);
 			continue;
 		}
@@ -257,7 +280,7 @@ static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns,
 			newest = &v[i];
 	}
 	run->since_ns = INT64_MAX;
-	if (newest && !source_of(newest)->lives && last_ns(newest) < living_since_ns)
+	if (newest && !source_of(newest)->lives && end_ns(newest) < living_since_ns)
 		run->since_ns = living_since_ns;
 	else if (newest)
 		*wanted(newest) = true;
@@ -311,7 +334,7 @@ static int want(struct candidate *v, uint32_t n, uint32_t n_looks, int64_t livin
 	for (unsigned round = 0; round < MAX_ROUNDS && want_more(v, n, &run); round++)
 		;
 	for (uint32_t i = 0; i < n; i++) {
-		if (*wanted(&v[i]))
+		if (*wanted(&v[i]) || !source_of(&v[i])->has_summaries)
 			continue;
 		in->n_set_aside++;
 		in->is_bad_set_aside = in->is_bad_set_aside || has_bad(&v[i]);
@@ -337,7 +360,7 @@ static int choose(struct numerics_part *parts, int64_t living_since_ns,
 		return -ENOMEM;
 	LL_FOREACH (parts, part)
 		for (uint32_t i = 0; i < part->job.n_ranks; i++, at++)
-			v[at] = (struct candidate){ part, i, at };
+			v[at] = (struct candidate){ part, i, at, part->sources[i].ended_wall_ns };
 	r = want(v, n ? drop_doubles(v, n) : 0, n_looks, living_since_ns, in);
 	free(v);
 	return r;

@@ -243,9 +243,9 @@ static void tell_set_aside(const struct numerics_args *args, const struct cw_num
 			   struct cw_err *err)
 {
 	(void)cw_err_set(err, ENODATA,
-			 "%s: no tensor summaries came of its ranks that live: they run without "
-			 "COLLWATCH_SUMMARY, or have only begun. %u rank%s of an earlier run, "
-			 "which ended before, %s set aside%s%s%s",
+			 "%s: no tensor summaries came of its last run, which is without "
+			 "COLLWATCH_SUMMARY or has only begun; %u rank%s of an earlier run %s set "
+			 "aside%s%s%s",
 			 args->paths[0], in->n_set_aside, in->n_set_aside == 1 ? "" : "s",
 			 in->n_set_aside == 1 ? "was" : "were",
 			 in->is_bad_set_aside ? ", with NaN or Inf" : "",

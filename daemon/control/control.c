@@ -212,8 +212,7 @@ static void do_summaries_page(const struct cw_control_source *s, const struct cw
 
 		cw_control_answer_fini(a);
 		succeed_with(a,
-			     cw_summaries_doc(source.ranks, s->node_name,
-					      cw_clock_wall_ns(source.clock), job, &page),
+			     cw_summaries_doc(source.ranks, s->node_name, source.clock, job, &page),
 			     CW_CONTROL_EXACT);
 		if (!a->json || a->code == CODE_OK)
 			break;

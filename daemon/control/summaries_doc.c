@@ -18,7 +18,17 @@ static int32_t at_least(int32_t v, int32_t least)
 	return v < least ? least : v;
 }
 
-static struct cw_looks_source source_of(const struct cw_process *p, bool lives)
+/* By the wall clock as it is now. */
+static int64_t ended_wall_ns(const struct cw_process *p, const struct cw_clock *clock)
+{
+	int64_t ago_ns = cw_clock_now_ns(clock) - p->ended_ns;
+	int64_t at_ns = cw_clock_wall_ns(clock) - (ago_ns > 0 ? ago_ns : 0);
+
+	return cw_process_is_dead(p) && at_ns > 0 ? at_ns : 0;
+}
+
+static struct cw_looks_source source_of(const struct cw_process *p, bool lives,
+					const struct cw_clock *clock)
 {
 	const struct cw_rec_header *h = cw_record_header(p->record);
 	bool is_time = h->created_wall_ns <= INT64_MAX;
@@ -30,6 +40,7 @@ static struct cw_looks_source source_of(const struct cw_process *p, bool lives)
 		.n_ops = h->ring_ticket,
 		.n_dropped = h->drops[CW_REC_DROP_SUMMARIES],
 		.created_wall_ns = is_time ? (int64_t)h->created_wall_ns : 0,
+		.ended_wall_ns = ended_wall_ns(p, clock),
 		.lives = lives,
 	};
 }
@@ -56,7 +67,8 @@ static int compare_members(const void *a, const void *b)
 }
 
 /* In the order of pages. */
-static uint32_t members_of(const struct cw_node *node, const struct cw_job_id *job,
+static uint32_t members_of(const struct cw_node *node, const struct cw_clock *clock,
+			   const struct cw_job_id *job,
 			   struct member v[static CW_JOB_NUMBERS_RANKS], uint32_t *ret_left_out)
 {
 	const struct cw_process *processes[CW_JOB_NUMBERS_RANKS];
@@ -65,7 +77,8 @@ static uint32_t members_of(const struct cw_node *node, const struct cw_job_id *j
 	n = cw_job_numbers_processes(cw_node_numbers(node), job, processes, &n_living,
 				     ret_left_out);
 	for (uint32_t i = 0; i < n; i++)
-		v[i] = (struct member){ processes[i], source_of(processes[i], i < n_living) };
+		v[i] = (struct member){ processes[i],
+					source_of(processes[i], i < n_living, clock) };
 	qsort(v, n, sizeof(*v), compare_members);
 	return n;
 }
@@ -76,19 +89,20 @@ static bool is_before(const struct cw_looks_source *s, const struct cw_summaries
 	       compare_places(s->created_wall_ns, s->pid, page->after_ns, page->after_pid) <= 0;
 }
 
-json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name, int64_t wall_ns,
-			 const struct cw_job_id *job, struct cw_summaries_page *page)
+json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name,
+			 const struct cw_clock *clock, const struct cw_job_id *job,
+			 struct cw_summaries_page *page)
 {
 	_cleanup_(cw_looks_fini) struct cw_looks looks = { .looks = NULL };
 	struct cw_looks_source sources[CW_JOB_NUMBERS_RANKS];
 	struct member members[CW_JOB_NUMBERS_RANKS];
-	struct cw_looks_head head = { .node = node_name, .taken_wall_ns = wall_ns };
+	struct cw_looks_head head = { .node = node_name, .taken_wall_ns = cw_clock_wall_ns(clock) };
 	struct cw_numerics_job all;
 	uint32_t n = 0, n_taken = 0;
 
 	page->n_left_out = 0;
 	if (node)
-		n = members_of(node, job, members, &page->n_left_out);
+		n = members_of(node, clock, job, members, &page->n_left_out);
 	for (uint32_t i = 0; i < n; i++) {
 		struct cw_looks_source *s = &members[i].source;
 		struct cw_looks_count count;

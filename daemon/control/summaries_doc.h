@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "daemon/control/status_doc.h"
 #include "daemon/node/node.h"
 #include "identity/job_id.h"
@@ -32,8 +33,9 @@ struct cw_summaries_page {
 };
 
 /* New reference; NULL = out of memory. node NULL: as of a node without ranks. */
-json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name, int64_t wall_ns,
-			 const struct cw_job_id *job, struct cw_summaries_page *page);
+json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name,
+			 const struct cw_clock *clock, const struct cw_job_id *job,
+			 struct cw_summaries_page *page);
 
 /*
  * Jobs that people know by this name (their label, or its part that they gave), have summaries here

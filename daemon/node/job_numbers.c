@@ -82,48 +82,33 @@ static int compare_ranks(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Processes of a job that live, whether they summarise tensors or not. */
-struct living {
-	int32_t *ranks; /* sorted; NULL: no memory */
-	size_t n;
-	int64_t since_ns; /* when the first of them began, CLOCK_MONOTONIC */
-};
-
-static struct living who_lives(struct cw_process *table, const struct cw_job_id *job)
+/*
+ * Ranks that processes of the job have which live, whether they summarise tensors or not, sorted.
+ * NULL: no memory, or none has one.
+ */
+static int32_t *ranks_that_live(struct cw_process *table, const struct cw_job_id *job,
+				size_t *ret_n)
 {
-	struct living l = { .ranks = calloc(HASH_COUNT(table) + 1, sizeof(*l.ranks)),
-			    .since_ns = INT64_MAX };
+	int32_t *ranks = calloc(HASH_COUNT(table) + 1, sizeof(*ranks));
+	size_t n = 0;
 
-	for (const struct cw_process *p = table; p && l.ranks; p = p->hh.next) {
-		const struct cw_rec_header *h;
-		int64_t began_ns;
-
-		if (cw_process_is_dead(p) || !p->record || !cw_process_is_of(p, job))
-			continue;
-		h = cw_record_header(p->record);
-		l.ranks[l.n++] = h->rank_label;
-		began_ns = cw_record_time(p->record, h->created_ns);
-		if (began_ns < l.since_ns)
-			l.since_ns = began_ns;
-	}
-	if (l.n)
-		qsort(l.ranks, l.n, sizeof(*l.ranks), compare_ranks);
-	return l;
+	*ret_n = 0;
+	if (!ranks)
+		return NULL;
+	for (const struct cw_process *p = table; p; p = p->hh.next)
+		if (!cw_process_is_dead(p) && p->record && cw_process_is_of(p, job))
+			ranks[n++] = cw_record_header(p->record)->rank_label;
+	qsort(ranks, n, sizeof(*ranks), compare_ranks);
+	*ret_n = n;
+	return ranks;
 }
 
-/*
- * Its rank is a living process's now, or it had ended when the first that lives began: then it is
- * of an earlier run.
- */
-static bool is_replaced(const struct cw_process *dead, const struct living *l)
+/* A process that took the rank over makes the record of the dead one an earlier run's. */
+static bool is_replaced(const struct cw_process *dead, const int32_t *ranks, size_t n)
 {
 	int32_t rank = cw_record_header(dead->record)->rank_label;
 
-	if (!l->n)
-		return false;
-	if (dead->ended_ns < l->since_ns)
-		return true;
-	return rank >= 0 && bsearch(&rank, l->ranks, l->n, sizeof(*l->ranks), compare_ranks);
+	return rank >= 0 && n && bsearch(&rank, ranks, n, sizeof(*ranks), compare_ranks);
 }
 
 static void add_process(const struct cw_process **v, uint32_t *n, uint32_t *left_out,
@@ -140,18 +125,18 @@ uint32_t cw_job_numbers_processes(const struct cw_job_numbers *n, const struct c
 				  uint32_t *ret_living, uint32_t *ret_left_out)
 {
 	uint32_t n_living, all = 0, left_out = 0;
-	struct living living;
+	_cleanup_(freep) int32_t *ranks = NULL;
+	size_t n_ranks;
 
 	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
 		if (!cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job))
 			add_process(ret, &all, &left_out, p);
 	n_living = all;
-	living = who_lives(*n->table, job);
+	ranks = ranks_that_live(*n->table, job, &n_ranks);
 	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
 		if (cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job) &&
-		    !is_replaced(p, &living))
+		    !is_replaced(p, ranks, n_ranks))
 			add_process(ret, &all, &left_out, p);
-	free(living.ranks);
 	*ret_living = n_living;
 	if (ret_left_out)
 		*ret_left_out = left_out;

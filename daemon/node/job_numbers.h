@@ -23,9 +23,8 @@ struct cw_record;
  */
 #define CW_JOB_NUMBERS_RANKS 64u
 /*
- * A job's processes that summarise tensors, those that live first, then of the dead those who had
- * not ended when the first living one began and whom nobody has replaced, with summaries or without:
- * CW_JOB_NUMBERS_RANKS at most. Borrowed until the
+ * A job's processes that summarise tensors, those that live first, then of the dead those whom
+ * nobody has replaced, with summaries or without: CW_JOB_NUMBERS_RANKS at most. Borrowed until the
  * loop turns. Sets *ret_living to how many of them live, and *ret_left_out, unless NULL, to how
  * many more there are.
  */

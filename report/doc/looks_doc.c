@@ -136,6 +136,7 @@ static json_t *rank_doc(const struct cw_numerics_rank *r, const struct cw_looks_
 	bad |= json_object_set_new(doc, "whole", json_boolean(r->is_whole));
 	bad |= json_object_set_new(doc, "lives", json_boolean(s->lives));
 	bad |= json_object_set_new(doc, "created_ns", json_integer(s->created_wall_ns));
+	bad |= json_object_set_new(doc, "ended_ns", json_integer(s->ended_wall_ns));
 	bad |= json_object_set_new(doc, "device_model", cw_json_text(r->device ? r->device : ""));
 	bad |= json_object_set_new(doc, "cuda_driver_version", json_integer(r->cuda_driver));
 	bad |= json_object_set_new(doc, "nccl_version", json_integer(r->nccl));
@@ -344,7 +345,7 @@ static int read_comms(const json_t *list, struct cw_arena *arena, struct cw_nume
 
 static bool read_source(const json_t *doc, struct cw_looks_source *ret)
 {
-	json_int_t rank, pid, world_size, created;
+	json_int_t rank, pid, world_size, created, ended;
 
 	if (!read_int(json_object_get(doc, "rank"), -1, INT32_MAX, &rank) ||
 	    !read_int(json_object_get(doc, "pid"), 0, INT32_MAX, &pid) ||
@@ -353,10 +354,12 @@ static bool read_source(const json_t *doc, struct cw_looks_source *ret)
 	ret->rank = (int32_t)rank;
 	ret->pid = (int32_t)pid;
 	ret->world_size = (int32_t)world_size;
-	/* Older ones say neither. */
+	/* Older ones say none of these. */
 	ret->lives = !json_is_false(json_object_get(doc, "lives"));
 	ret->created_wall_ns =
 		read_int(json_object_get(doc, "created_ns"), 0, INT64_MAX, &created) ? created : 0;
+	ret->ended_wall_ns =
+		read_int(json_object_get(doc, "ended_ns"), 0, INT64_MAX, &ended) ? ended : 0;
 	return cw_json_read_u64(json_object_get(doc, "calls"), &ret->n_ops) &&
 	       cw_json_read_u64(json_object_get(doc, "tensors"), &ret->n_looks) &&
 	       cw_json_read_u64(json_object_get(doc, "kept"), &ret->n_kept) &&

@@ -40,6 +40,7 @@ struct cw_looks_source {
 	uint64_t n_kept;         /* … of which these are here */
 	uint64_t n_dropped;      /* tensors left out, for all places were taken */
 	int64_t created_wall_ns; /* its record; 0 = not known */
+	int64_t ended_wall_ns;   /* 0 = not known, or it lives */
 	bool lives;
 };
 

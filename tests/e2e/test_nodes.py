@@ -279,7 +279,7 @@ def test_a_job_that_was_started_again_without_summaries_has_none(cluster, n_node
     feed_nan_and_end(cluster, label)
     expect(numbers_of(asked, label).returncode == 2, "ended, it is told of still")
     none = "no node has tensor summaries of such a job" if n_nodes == 3 else \
-        "of an earlier run, which ended before, was set aside, with NaN or Inf"
+        "of an earlier run were set aside, with NaN or Inf"
     with Job(label, n_nodes, QUIET, cluster.nodes[-n_nodes:], program=[sys.executable, TRAIN_LOOP_PY]):
         done = lambda: numbers_of(asked, label)
         wait_until(lambda: none in done().stderr, lambda: f"none: {done()}")

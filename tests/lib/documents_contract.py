@@ -144,7 +144,7 @@ SUMMARIES = {
     "schema": ("collwatch.summaries/1",), "node": str, "taken": TIME, "ranks_left_out": number,
     "ranks": [{"rank": (-1, number), "pid": number, "world_size": (-1, number), "calls": count, "tensors": count,
                "kept": count, "left_out": count, "whole": bool, "lives": bool, "created_ns": number,
-               "device_model": str, "cuda_driver_version": number, "nccl_version": number}],
+               "ended_ns": number, "device_model": str, "cuda_driver_version": number, "nccl_version": number}],
     "comms": [{"id": ID, "instance": number, "name": str, "nranks": number, "counted": bool}],
     # Of each look its rank, …, its site: as columns say.
     "columns": [text], "looks": [[(None, int, float, str)]],

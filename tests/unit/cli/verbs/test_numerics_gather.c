@@ -26,6 +26,7 @@ struct told {
 	int64_t created_ns;
 	uint64_t comm;
 	int64_t last_ns; /* of its call; 0 = not known */
+	int64_t ended_ns;
 };
 
 /* What a node says of up to four ranks, each of which has fed one tensor. */
@@ -50,6 +51,7 @@ static void add(const char *node, const struct told *v, uint32_t n)
 		sources[i] = (struct cw_looks_source){ .rank = v[i].rank,
 						       .pid = (int32_t)(100 + i),
 						       .created_wall_ns = v[i].created_ns,
+						       .ended_wall_ns = v[i].ended_ns,
 						       .lives = v[i].lives };
 	}
 	doc = cw_looks_doc(&head, &job, sources);
@@ -178,6 +180,61 @@ Test(numerics_gather, a_helper_that_is_older_than_many_runs_says_nothing_of_the_
 	cr_assert_eq(in.job.n_ranks, 2);
 	cr_expect_str_eq(where(3), "nowhere");
 	cr_expect_eq(in.n_set_aside, 1);
+}
+
+/* Its last call was long before: it hung, and then somebody ended it. */
+Test(numerics_gather, a_run_ends_with_its_processes)
+{
+	const struct told a[] = { { 0, false, 100, 1, 200, 900 }, { 1, false, 100, 1, 200, 900 } };
+
+	add("a", a, 2);
+	g.living_since_ns = 500;
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_eq(in.job.n_ranks, 2);
+	cr_expect_eq(in.n_set_aside, 0);
+}
+
+/* As records on this host are met: of any process, with summaries or without. */
+static void add_own(const struct cw_numerics_source *v, uint32_t n)
+{
+	struct cw_numerics_rank *ranks = cw_arena_new_array(&in.arena, struct cw_numerics_rank, n);
+
+	in.sources = cw_arena_new_array(&in.arena, struct cw_numerics_source, n);
+	cr_assert(ranks && in.sources);
+	for (uint32_t i = 0; i < n; i++) {
+		in.sources[i] = v[i];
+		in.sources[i].path = "process";
+		ranks[i] = (struct cw_numerics_rank){ .rank = v[i].rank };
+	}
+	in.job = (struct cw_numerics_job){ .ranks = ranks, .n_ranks = n };
+}
+
+/* The newest has none: it died before its first communicator was ready. */
+Test(numerics_gather, a_run_is_not_of_an_earlier_one_for_a_rank_without_summaries)
+{
+	const struct cw_numerics_source own[] = {
+		{ .rank = 0, .has_summaries = true, .created_wall_ns = 100 },
+		{ .rank = 1, .has_summaries = true, .created_wall_ns = 101, .ended_wall_ns = 900 },
+		{ .rank = 2, .created_wall_ns = 102 },
+	};
+
+	add_own(own, 3);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_str_eq(where(1), "process");
+	cr_expect_eq(in.n_set_aside, 1, "rank 0, which made no call since");
+}
+
+Test(numerics_gather, who_has_no_summaries_is_not_said_to_be_set_aside)
+{
+	const struct cw_numerics_source own[] = {
+		{ .rank = 0, .created_wall_ns = 100 },
+		{ .rank = 1, .created_wall_ns = 101, .lives = true }
+	};
+
+	add_own(own, 2);
+	cr_assert_eq(numerics_gather_end(&g, &in), 0);
+	cr_expect_eq(in.job.n_ranks, 1);
+	cr_expect_eq(in.n_set_aside, 0);
 }
 
 /* By way of one that has ended, too. */
