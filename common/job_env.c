@@ -37,18 +37,6 @@ static const char *const size_vars[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COM
 static const char *const local_vars[] = { "LOCAL_RANK", "SLURM_LOCALID",
 					  "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
 
-static bool is_loopback(const char *address)
-{
-	static const char *const names[] = { "localhost",  "localhost.localdomain", "localhost4",
-					     "localhost6", "ip6-localhost",         "::1",
-					     "[::1]" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(address, names[i]) == 0)
-			return true;
-	return strncmp(address, "127.", 4) == 0 && !address[strspn(address, "0123456789.")];
-}
-
 /* The scheduler's own job id first: it is the one an operator types. */
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len)
 {
@@ -80,8 +68,7 @@ void cw_job_env_label(const struct cw_env *env, char *to, size_t len)
 	else if ((a = cw_env_get(env, "OMPI_MCA_ess_base_jobid")))
 		(void)snprintf(to, len, "ompi:%s", a);
 	else if ((a = cw_env_get(env, "MASTER_ADDR")))
-		(void)snprintf(to, len, "master:%s:%s",
-			       env->host && *env->host && is_loopback(a) ? env->host : a,
+		(void)snprintf(to, len, "master:%s:%s", a,
 			       cw_env_get(env, "MASTER_PORT") ? cw_env_get(env, "MASTER_PORT")
 							      : "");
 }

@@ -15,24 +15,16 @@
 /* Where agents register unless COLLWATCH_SOCKET says otherwise. */
 #define CW_DEFAULT_AGENT_SOCKET "/run/collwatch/agent.sock"
 
-/* Of a host's name: HOST_NAME_MAX, and its end. */
-#define CW_JOB_HOST_BYTES 65
-
 struct cw_env {
 	/* The value of a variable, NULL = not set. */
 	const char *(*get)(const char *name, const void *user);
 	const void *user;
-	const char *host; /* the name of the process's machine, or container; NULL = not known */
 };
 
 /* NULL also for a variable that is set to nothing. */
 const char *cw_env_get(const struct cw_env *env, const char *name);
 
-/*
- * "slurm:4711.0", "name:…", …; empty when nothing says it. Cut at len - 1 bytes. A MASTER_ADDR of
- * loopback, as torchrun sets it, means another job on each machine: its host's name takes its
- * place.
- */
+/* "slurm:4711.0", "name:…", …; empty when nothing says it. Cut at len - 1 bytes. */
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len);
 
 /*

@@ -200,17 +200,13 @@ void cw_labels_read(struct cw_rec_header *h)
 {
 	struct cw_job_env_rank rank;
 	const char *master = env("MASTER_ADDR"), *policy = env("COLLWATCH_POLICY");
-	char host[CW_JOB_HOST_BYTES] = "";
-	const struct cw_env here = { .get = own_variable, .host = host };
 
-	if (gethostname(host, sizeof(host) - 1) < 0)
-		host[0] = '\0';
 	cw_job_env_rank(&own, &rank);
 	h->rank_label = rank.rank;
 	h->world_size_label = rank.world_size;
 	h->local_rank_label = rank.local_rank;
 	(void)snprintf(h->rank_label_source, sizeof(h->rank_label_source), "%s", rank.source);
-	cw_job_env_label(&here, h->job_label, sizeof(h->job_label));
+	cw_job_env_label(&own, h->job_label, sizeof(h->job_label));
 	if (master)
 		(void)snprintf(h->master, sizeof(h->master), "%s:%s", master,
 			       env("MASTER_PORT") ? env("MASTER_PORT") : "");

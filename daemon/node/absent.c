@@ -274,8 +274,6 @@ static struct search *find_or_add(struct cw_absent *a, const struct cw_job_id *j
 		unused->since_ns = cw_clock_now_ns(a->config.clock);
 		unused->job = *job;
 		unused->query.uid = job->uid;
-		if (gethostname(unused->query.host, sizeof(unused->query.host) - 1) < 0)
-			unused->query.host[0] = '\0';
 		memcpy(unused->query.label, job->label, sizeof(job->label));
 		(void)snprintf(unused->query.socket, sizeof(unused->query.socket), "%s",
 			       a->config.socket_path); /* a name that does not fit matches none */

@@ -47,38 +47,22 @@ static const char *get_from_block(const char *name, const void *user)
 	return NULL;
 }
 
-/*
- * A container may have a name of its own, which it tells those who run in it. Agents of before name
- * no host.
- */
-static bool is_label_of(struct cw_env *env, const struct cw_absent_query *query)
-{
-	const char *hosts[] = { query->host, cw_env_get(env, "HOSTNAME"), NULL };
-	char label[CW_JOB_LABEL_BYTES];
-
-	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
-		env->host = hosts[i];
-		cw_job_env_label(env, label, sizeof(label));
-		if (label[0] && strcmp(label, query->label) == 0)
-			return true;
-	}
-	return false;
-}
-
 bool cw_absent_scan_env_matches(const char *environment, size_t len,
 				const struct cw_absent_query *query, struct cw_absent_found *ret)
 {
 	struct block block = { environment, len };
 	struct cw_env env = { .get = get_from_block, .user = &block };
+	char label[CW_JOB_LABEL_BYTES];
 	struct cw_job_env_rank rank;
 	const char *disabled, *socket;
 
 	if (len == 0 || environment[len - 1] != '\0')
 		return false; /* cut, or the process has written over it */
+	cw_job_env_label(&env, label, sizeof(label));
 	cw_job_env_rank(&env, &rank);
 	socket = cw_env_get(&env, "COLLWATCH_SOCKET");
 	disabled = cw_env_get(&env, "COLLWATCH_DISABLE");
-	if (!is_label_of(&env, query) || rank.rank < 0 ||
+	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 ||
 	    (disabled && strcmp(disabled, "1") == 0) ||
 	    strcmp(socket ? socket : CW_DEFAULT_AGENT_SOCKET, query->socket) != 0)
 		return false;

@@ -17,7 +17,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/job_env.h"
 #include "daemon/process/process.h"
 #include "identity/job_label.h"
 #include "record/pod.h"
@@ -33,7 +32,6 @@ struct cw_absent_query {
 	uid_t uid;
 	/* Only those whose agents would register there: other daemons may run on this machine. */
 	char socket[CW_ABSENT_SOCKET_BYTES];
-	char host[CW_JOB_HOST_BYTES]; /* this machine's name */
 };
 
 /* What the child writes, one after the other; whoever reads checks every field. */

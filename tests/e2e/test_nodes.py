@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from agent_lib import has_kernels
-from built import COLLWATCH, TRAIN_LOOP, TRAIN_LOOP_PY
+from built import COLLWATCH, TRAIN_LOOP_PY
 from documents_contract import deviations as deviations_of_any
 from job import Job, stop_outside_nccl
 from waiting import expect, wait_until
@@ -249,24 +249,6 @@ def test_the_numbers_of_a_job_that_was_started_again_are_of_its_ranks_that_live(
     with Job(label, turned, QUIET, cluster.nodes, program=[sys.executable, TRAIN_LOOP_PY],
              variables={"COLLWATCH_SUMMARY": "full"}) as again:
         check_started_again(cluster, label, again)
-
-
-@pytest.mark.root  # to name a host
-def test_jobs_of_a_loopback_master_are_one_on_each_host(cluster):
-    """As torchrun starts them on a single machine: same address, same port, same ranks."""
-    ranks = [{"RANK": str(r), "WORLD_SIZE": "2", "LOCAL_RANK": str(r), "TORCHELASTIC_RUN_ID": "none",
-              "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"} for r in range(2)]
-
-    def on(host):
-        return lambda rank: ["unshare", "--uts", "sh", "-c", f'hostname {host}; exec "$@"', "sh", TRAIN_LOOP]
-    led = lambda: sorted(j["job"] for n in cluster.nodes for j in n.status()["jobs"] if j["led_here"] and j["ranks"] == 2)
-    with Job("a", ranks, QUIET, cluster.nodes[0], program=on("host-a")), \
-         Job("b", ranks, QUIET, cluster.nodes[1], program=on("host-b")) as b:
-        wait_until(lambda: led() == ["master:host-a:29500", "master:host-b:29500"], lambda: f"two jobs: {led()}")
-        cluster.nodes[2].ask("mute", "host-a:29500")
-        stop_outside_nccl(b.ranks[1])
-        _, doc = wait_until(lambda: cluster.receiver.posts, "an alert")[0]
-        expect(doc["job"] == "master:host-b:29500" and [c["rank"] for c in doc["culprits"]] == [1], doc)
 
 
 @pytest.mark.root  # to see no processes but one's own

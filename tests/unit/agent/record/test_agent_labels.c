@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the environment of a rank is taken for. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/record/comms.h"
 #include "agent/record/labels.h"
@@ -52,9 +50,6 @@ Test(agent_labels, names_the_job_as_its_scheduler_does)
 		  "torchelastic:abc#2" },
 		{ { "TORCHELASTIC_RUN_ID", "none", "MASTER_ADDR", "h", "MASTER_PORT", "29500" },
 		  "master:h:29500" },
-		{ { "MASTER_ADDR", "127.example.org", "MASTER_PORT", "1" },
-		  "master:127.example.org:1" },
-		{ { "MASTER_ADDR", "10.127.0.1" }, "master:10.127.0.1:" },
 		{ { "PMIX_NAMESPACE", "ns" }, "pmix:ns" },
 		{ { "HOME", "/" }, "" },
 	};
@@ -62,22 +57,6 @@ Test(agent_labels, names_the_job_as_its_scheduler_does)
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		read_with(cases[i].env);
 		cr_assert_str_eq(h.job_label, cases[i].label);
-	}
-}
-
-/* So does torchrun on a single machine. */
-Test(agent_labels, a_master_of_loopback_is_another_job_on_each_host)
-{
-	static const char *const same[] = { "127.0.0.1", "127.1.2.3", "localhost",
-					    "::1",       "[::1]",     "ip6-localhost" };
-	char host[65] = "", label[128];
-
-	cr_assert_eq(gethostname(host, sizeof(host) - 1), 0);
-	(void)snprintf(label, sizeof(label), "master:%s:29500", host);
-	for (unsigned i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
-		read_with((const char *[]){ "TORCHELASTIC_RUN_ID", "none", "MASTER_ADDR", same[i],
-					    "MASTER_PORT", "29500", NULL });
-		cr_expect_str_eq(h.job_label, label, "%s", same[i]);
 	}
 }
 

@@ -20,9 +20,7 @@
 
 static bool matches(const char *environment, size_t len, const char *label)
 {
-	struct cw_absent_query query = { .uid = 1000,
-					 .socket = CW_DEFAULT_AGENT_SOCKET,
-					 .host = "node-a" };
+	struct cw_absent_query query = { .uid = 1000, .socket = CW_DEFAULT_AGENT_SOCKET };
 	struct cw_absent_found found = { 0 };
 
 	(void)snprintf(query.label, sizeof(query.label), "%s", label);
@@ -53,21 +51,6 @@ Test(absent, environment_tells_job_and_rank)
 	cr_assert(matches(on, sizeof(on), "name:a"), "only 1 switches it off");
 	cr_assert_not(matches(no_rank, sizeof(no_rank), "name:a"));
 	cr_assert_not(matches(prefix, sizeof(prefix), "name:a"));
-}
-
-/* As its agent would say it, which knows its host's name, or its container's. */
-Test(absent, environment_with_a_master_of_loopback_is_of_this_host)
-{
-	static const char
-		here[] = "MASTER_ADDR=localhost\0MASTER_PORT=29500\0RANK=5\0WORLD_SIZE=8",
-		pod[] = "HOSTNAME=pod-7\0MASTER_ADDR=127.0.0.1\0MASTER_PORT=29500\0RANK=5\0"
-			"WORLD_SIZE=8";
-
-	cr_assert(matches(here, sizeof(here), "master:node-a:29500"));
-	cr_assert_not(matches(here, sizeof(here), "master:node-b:29500"));
-	cr_assert(matches(here, sizeof(here), "master:localhost:29500"), "of an agent of before");
-	cr_assert(matches(pod, sizeof(pod), "master:pod-7:29500"));
-	cr_assert_not(matches(pod, sizeof(pod), "master:pod-8:29500"));
 }
 
 Test(absent, environment_that_a_process_has_overwritten_is_no_match)
