@@ -193,7 +193,7 @@ static bool has_another(const struct cw_record *rec, const struct cw_rec_comm *e
 
 	comms = cw_record_comms(rec, &n);
 	for (size_t i = 0; i < n; i++)
-		if (comms[i].entry.comm_id == entry->comm_id &&
+		if (comms[i].entry.comm_id == entry->comm_id && comms[i].entry.comm_rank >= 0 &&
 		    comms[i].entry.comm_rank != entry->comm_rank)
 			return true;
 	return false;

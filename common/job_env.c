@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/parse.h"
 
@@ -85,6 +86,25 @@ const char *cw_job_env_shown(const char *label)
 			return label + n;
 	}
 	return label;
+}
+
+bool cw_job_env_is_of_one_host(const char *label)
+{
+	static const char *const names[] = { "localhost",     "localhost.localdomain",
+					     "localhost4",    "localhost6",
+					     "ip6-localhost", "ip6-loopback",
+					     "::1",           "[::1]" };
+	static const char rule[] = "master:";
+	const char *host = label + strlen(rule), *port = strrchr(label, ':');
+
+	/* The label of "::1" has more colons, and the last one is before the port. */
+	if (strncmp(label, rule, strlen(rule)) != 0 || port < host)
+		return false;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == (size_t)(port - host) &&
+		    strncasecmp(host, names[i], (size_t)(port - host)) == 0)
+			return true;
+	return strncmp(host, "127.", 4) == 0 && host + strspn(host, "0123456789.") == port;
 }
 
 bool cw_job_env_is_named(const char *label, const char *name)

@@ -33,6 +33,11 @@ void cw_job_env_label(const struct cw_env *env, char *to, size_t len);
  * all of it.
  */
 const char *cw_job_env_shown(const char *label);
+/*
+ * Of a job whose ranks meet on loopback, as torchrun has it on a single machine: on each host
+ * another job has this label.
+ */
+bool cw_job_env_is_of_one_host(const char *label);
 /* Whether people mean this job by name: its label, or what is shown of it. */
 bool cw_job_env_is_named(const char *label, const char *name);
 

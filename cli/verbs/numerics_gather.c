@@ -56,8 +56,7 @@ static int take_sources(struct numerics_part *part, const struct cw_looks_source
 			.n_dropped = from[i].n_dropped,
 			.created_wall_ns = from[i].created_wall_ns,
 			.ended_wall_ns = from[i].ended_wall_ns,
-			/* A bundle is of one moment: whoever is in it belongs there. */
-			.lives = from[i].lives || path,
+			.lives = from[i].lives,
 		};
 		if (!sources[i].path)
 			return -ENOMEM;

@@ -7,7 +7,7 @@
  * made last: a job that was started again leaves ended ranks of its earlier run. An ended rank that
  * nobody replaced is taken where it made a call after the first of those that live began, or shares
  * a communicator with one of the run; where none lives, not even one without summaries, the
- * newest is the run. In a bundle all count as living.
+ * newest is the run. So it is in a bundle, of the moment of which it is.
  */
 #pragma once
 

@@ -192,24 +192,75 @@ static int64_t living_since(const json_t *living, int64_t uid, const char *label
 	return since_ns;
 }
 
-static int add_all(const struct numerics_nodes *nodes, const json_t *jobs, const json_t *living,
+/* ---- jobs of one host ---- */
+
+static bool is_of(const json_t *job, int64_t uid, const char *label)
+{
+	return cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0;
+}
+
+static bool is_on(const json_t *job, const char *node)
+{
+	return strcmp(cw_json_str(job, "node", ""), node) == 0;
+}
+
+/*
+ * Of jobs that have one label on each of several hosts, the one here, or the only one there is.
+ * Sets *ret_node, borrowed from jobs or here; "": of whatever nodes there are.
+ */
+static int choose_node(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
+		       const json_t *jobs, const char *here, int64_t uid, const char *label,
+		       const char **ret_node, struct cw_err *err)
+{
+	const json_t *job;
+	size_t i;
+
+	*ret_node = "";
+	if (!cw_job_env_is_of_one_host(label))
+		return 0;
+	if (in->job.n_ranks)
+		*ret_node = here;
+	json_array_foreach (jobs, i, job)
+		if (is_of(job, uid, label) && is_on(job, here))
+			*ret_node = here;
+	json_array_foreach (jobs, i, job) {
+		const char *node = cw_json_str(job, "node", "");
+
+		if (!is_of(job, uid, label) || strcmp(*ret_node, here) == 0)
+			continue;
+		if (**ret_node && !is_on(job, *ret_node))
+			return cw_err_set(err, ENOTUNIQ,
+					  "%s: %s and %s have a job of that name each, whose ranks "
+					  "meet on loopback: ask there",
+					  nodes->job, *ret_node, node);
+		*ret_node = node;
+	}
+	return 0;
+}
+
+/* here: the name of the node whose daemon was asked. */
+static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const char *here,
 		   struct cw_numerics_input *in, struct numerics_gather *g, char *silent,
 		   struct cw_err *err)
 {
+	const json_t *jobs = json_object_get(doc, "jobs"), *job;
 	struct cw_progress_bar bar;
-	const json_t *job;
-	const char *label = "";
+	const char *label = "", *node = "";
 	int64_t uid = -1;
 	size_t i;
 	int r = choose_job(nodes, in, jobs, &uid, &label, err);
 
+	if (r == 0)
+		r = choose_node(nodes, in, jobs, here, uid, label, &node, err);
 	if (r < 0)
 		return r;
-	g->living_since_ns = living_since(living, uid, label);
+	/* Of all nodes together: of a job of one host that may be another's. */
+	if (!*node)
+		g->living_since_ns = living_since(json_object_get(doc, "living"), uid, label);
 	cw_progress_bar_begin(&bar, "nodes", json_array_size(jobs), nodes->is_quiet);
 	json_array_foreach (jobs, i, job) {
-		if (is_meant(nodes, jobs, i) && cw_json_int(job, "uid", -1) == uid &&
-		    strcmp(label_of(job), label) == 0)
+		if (is_meant(nodes, jobs, i) && is_of(job, uid, label) &&
+		    (!*node || is_on(job, node)))
 			r = add_node(nodes, job, g, in, silent);
 		if (r < 0)
 			break;
@@ -266,8 +317,7 @@ int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics
 		return r == -ENOMEM ? r : 0;
 	if (r < 0) /* one of before, or in trouble: what is here is all */
 		cw_text_append(silent, sizeof(silent), "the daemon here (%s)", why.text);
-	r = add_all(nodes, json_object_get(doc, "jobs"), json_object_get(doc, "living"), in, g,
-		    silent, err);
+	r = add_all(nodes, doc, cw_json_str(doc, "node", ""), in, g, silent, err);
 	name_silent(doc, silent);
 	json_decref(doc);
 	if (r == 0 && *silent) {

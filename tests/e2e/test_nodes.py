@@ -252,6 +252,28 @@ def test_the_numbers_of_a_job_that_was_started_again_are_of_its_ranks_that_live(
 
 
 @pytest.mark.root  # to see no processes but one's own
+def test_numbers_of_jobs_that_meet_on_loopback_are_of_one_host(cluster):
+    """As torchrun starts them on a single machine each: the same address, port and ranks, so the same name."""
+    if not has_kernels():
+        pytest.skip("built without nvcc and clang: there is no kernel")
+    ranks = [{"RANK": str(r), "WORLD_SIZE": "2", "LOCAL_RANK": str(r), "TORCHELASTIC_RUN_ID": "none",
+              "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "COLLWATCH_SUMMARY": "full"} for r in range(2)]
+    bad = [*QUIET, "--fault", "feed-nan", "--fault-rank", "0", "--fault-step", "3"]
+    a, b, c = cluster.nodes
+    label = "127.0.0.1:29500"
+    with Job("a", ranks, bad, a, program=[sys.executable, TRAIN_LOOP_PY]) as job:
+        for node in cluster.nodes:
+            wait_until(lambda node=node: numbers_of(node, label).returncode == 2, lambda node=node: numbers_of(node, label))
+        with Job("b", ranks, QUIET, b, program=[sys.executable, TRAIN_LOOP_PY]):
+            wait_until(lambda: numbers_of(b, label).returncode == 0, lambda: numbers_of(b, label))
+            own = {r["record"] for r in numbers_doc(a, label)["ranks"]}
+            expect(own == {f"process {r.pid} on {a.name}" for r in job.ranks}, own)
+            done = numbers_of(c, label)
+            expect(done.returncode == 1 and f"{a.name} and {b.name} have a job of that name each" in
+                   done.stderr.replace(f"{b.name} and {a.name}", f"{a.name} and {b.name}"), done)
+
+
+@pytest.mark.root  # to see no processes but one's own
 @pytest.mark.parametrize("n_nodes", [3, 2])
 def test_a_job_that_was_started_again_without_summaries_has_none(cluster, n_nodes):
     """On the nodes of before, or without the one that keeps who fed NaN."""

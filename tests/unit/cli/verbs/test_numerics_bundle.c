@@ -105,7 +105,6 @@ Test(numerics_bundle, the_leaders_node_need_have_none)
 	cr_expect_eq(in.job.n_ranks, 1);
 }
 
-/* Of its own node alone a bundle has what belongs there, ended or not: docs/numerics.md. */
 Test(numerics_bundle, ended_ranks_of_an_earlier_run_elsewhere_are_set_aside)
 {
 	bundle.summaries = page("node-a", 0, true, 50000, 0);
@@ -115,6 +114,40 @@ Test(numerics_bundle, ended_ranks_of_an_earlier_run_elsewhere_are_set_aside)
 	cr_assert_eq(read_it(), 0, "%s", err.text);
 	cr_expect_eq(in.job.n_ranks, 3);
 	cr_expect_str_eq(where(3), "nowhere");
+	cr_expect_eq(in.n_set_aside, 1);
+}
+
+/* Adds the rank of another page, with its look and communicator. */
+static void add_rank(json_t *to, json_t *page)
+{
+	json_t *look = json_array_get(json_object_get(page, "looks"), 0);
+
+	(void)json_array_set_new(look, 0, json_integer(1)); /* rank */
+	(void)json_array_set_new(look, 1, json_integer(1)); /* comm */
+	(void)json_array_extend(json_object_get(to, "ranks"), json_object_get(page, "ranks"));
+	(void)json_array_extend(json_object_get(to, "comms"), json_object_get(page, "comms"));
+	(void)json_array_extend(json_object_get(to, "looks"), json_object_get(page, "looks"));
+	json_decref(page);
+}
+
+/* The job as it was then: who was killed, belongs to it, and who ended before it began, does not.
+ */
+Test(numerics_bundle, of_its_own_node_alone_it_has_one_run)
+{
+	bundle.summaries = page("node-a", 0, true, 50000, 0);
+	add_rank(bundle.summaries, page("node-a", 2, false, 50020, 0));
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, 2);
+	cr_expect_eq(in.n_set_aside, 0);
+}
+
+Test(numerics_bundle, of_its_own_node_alone_it_has_no_earlier_run)
+{
+	bundle.summaries = page("node-a", 0, true, 50000, 0);
+	add_rank(bundle.summaries, page("node-a", 2, false, 700, 0));
+	cr_assert_eq(read_it(), 0, "%s", err.text);
+	cr_expect_eq(in.job.n_ranks, 1);
+	cr_expect_str_eq(where(0), path);
 	cr_expect_eq(in.n_set_aside, 1);
 }
 
