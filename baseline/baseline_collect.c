@@ -184,8 +184,7 @@ static const struct cw_rec_comm *entry_of(const struct cw_record *rec, const str
 	return NULL;
 }
 
-/* Of one communicator this process has other members, too: ncclCommInitAll(), or several threads.
- */
+/* Of one communicator the process has other members, too: ncclCommInitAll(), or threads. */
 static bool has_another(const struct cw_record *rec, const struct cw_rec_comm *entry)
 {
 	const struct cw_record_comm *comms;

@@ -95,8 +95,8 @@ static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool i
 		return;
 	fprintf(stderr, "collwatch: ranks read: %u of %u%s%s\n", n, nranks,
 		is_program ? "; others are recorded on their nodes, or made no call" : "",
-		is_program && !is_complete ? ", or ended before they were found, which --complete "
-					     "keeps them from"
+		is_program && !is_complete ? ", or ended before they were found (with --complete "
+					     "they wait for that)"
 					   : "");
 }
 

@@ -171,6 +171,11 @@ static int choose_job(const struct numerics_nodes *nodes, const struct cw_numeri
 	return 0;
 }
 
+static bool is_of(const json_t *job, int64_t uid, const char *label)
+{
+	return cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0;
+}
+
 /*
  * Whoever lives of it without summaries: what ended before that is no answer. By the nodes' clocks,
  * as what calls are held against; one that is of tomorrow says nothing.
@@ -185,19 +190,14 @@ static int64_t living_since(const json_t *living, int64_t uid, const char *label
 	json_array_foreach (living, i, job) {
 		int64_t at_ns = (int64_t)cw_json_int(job, "since_ns", 0);
 
-		if (cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0 &&
-		    at_ns > 0 && at_ns <= now_ns && (!since_ns || at_ns < since_ns))
+		if (is_of(job, uid, label) && at_ns > 0 && at_ns <= now_ns &&
+		    (!since_ns || at_ns < since_ns))
 			since_ns = at_ns;
 	}
 	return since_ns;
 }
 
 /* ---- jobs of one host ---- */
-
-static bool is_of(const json_t *job, int64_t uid, const char *label)
-{
-	return cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0;
-}
 
 static bool is_on(const json_t *job, const char *node)
 {
@@ -215,26 +215,26 @@ static int choose_node(const struct numerics_nodes *nodes, const struct cw_numer
 	const json_t *job;
 	size_t i;
 
+	const char *other = "";
+	bool is_here = in->job.n_ranks != 0, are_several = false;
+
 	*ret_node = "";
 	if (!cw_job_env_is_of_one_host(label))
 		return 0;
-	if (in->job.n_ranks)
-		*ret_node = here;
-	json_array_foreach (jobs, i, job)
-		if (is_of(job, uid, label) && is_on(job, here))
-			*ret_node = here;
 	json_array_foreach (jobs, i, job) {
-		const char *node = cw_json_str(job, "node", "");
-
-		if (!is_of(job, uid, label) || strcmp(*ret_node, here) == 0)
+		if (!is_of(job, uid, label))
 			continue;
-		if (**ret_node && !is_on(job, *ret_node))
-			return cw_err_set(err, ENOTUNIQ,
-					  "%s: %s and %s have a job of that name each, whose ranks "
-					  "meet on loopback: ask there",
-					  nodes->job, *ret_node, node);
-		*ret_node = node;
+		is_here = is_here || is_on(job, here);
+		are_several = are_several || (*other && !is_on(job, other));
+		other = cw_json_str(job, "node", "");
 	}
+	if (are_several && !is_here)
+		return cw_err_set(err, ENOTUNIQ,
+				  "%s: several nodes have a job of that name each, for its ranks "
+				  "meet on loopback; %s is one: run this command on the node that "
+				  "you mean",
+				  nodes->job, other);
+	*ret_node = is_here ? here : other;
 	return 0;
 }
 

@@ -17,6 +17,7 @@ import pytest
 from agent_lib import start
 from built_attack import STORM_AGENTS
 from daemon import Daemon
+from job import state_of
 from waiting import expect as check
 from waiting import wait_until
 
@@ -129,9 +130,8 @@ def children(pid):
 
 def is_zombie(pid):
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
-    except FileNotFoundError:
+        return state_of(pid) in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
         return True
 
 

@@ -227,14 +227,6 @@ def test_daemons_of_one_user_on_two_nodes_are_one_cluster():
         job.close()
 
 
-def unused_port_of_keys():
-    """One that a key may choose."""
-    while True:
-        port = unused_port()
-        if 16384 <= port < 32768:
-            return port
-
-
 def test_this_host_is_known_among_the_peers_and_the_port_is_the_keys():
     shows = "import os; print(open(os.path.dirname(os.environ['COLLWATCH_SOCKET']) + '/conf').read())"
 
@@ -244,8 +236,9 @@ def test_this_host_is_known_among_the_peers_and_the_port_is_the_keys():
         return done.stdout.decode()
 
     # Daemons listen there: of each key another port.
-    port, own, last = (unused_port_of_keys() for _ in range(3))
-    key = lambda of, length: f"{of - 16384:04x}".ljust(length, "a")
+    of_keys = range(16384, 32768)
+    port, own, last = (unused_port(of_keys) for _ in range(3))
+    key = lambda of, length: f"{of - of_keys.start:04x}".ljust(length, "a")
     a, other = conf(f"cw-none[1-2],{HOST}", key(port, 64)), conf(f"{HOST},cw-none9:{own}", "f" * 128)
     expect(f'node_name = "{HOST}"\n' in a and f'"cw-none1=cw-none1:{port}",' in a and
            f'"{HOST}={HOST}:{port}"' in a, a)

@@ -130,8 +130,7 @@ static void add_rank(json_t *to, json_t *page)
 	json_decref(page);
 }
 
-/* The job as it was then: who was killed, belongs to it, and who ended before it began, does not.
- */
+/* The job as it was then: who was killed belongs to it, who ended before it began does not. */
 Test(numerics_bundle, of_its_own_node_alone_it_has_one_run)
 {
 	bundle.summaries = page("node-a", 0, true, 50000, 0);
