@@ -95,10 +95,14 @@ bool cw_job_env_is_of_one_host(const char *label)
 					     "ip6-localhost", "ip6-loopback",
 					     "::1",           "[::1]" };
 	static const char rule[] = "master:";
-	const char *host = label + strlen(rule), *port = strrchr(label, ':');
+	const char *host, *port;
 
+	if (strncmp(label, rule, strlen(rule)) != 0)
+		return false;
 	/* The label of "::1" has more colons, and the last one is before the port. */
-	if (strncmp(label, rule, strlen(rule)) != 0 || port < host)
+	host = label + strlen(rule);
+	port = strrchr(host, ':');
+	if (!port)
 		return false;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == (size_t)(port - host) &&

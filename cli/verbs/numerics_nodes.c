@@ -212,11 +212,10 @@ static int choose_node(const struct numerics_nodes *nodes, const struct cw_numer
 		       const json_t *jobs, const char *here, int64_t uid, const char *label,
 		       const char **ret_node, struct cw_err *err)
 {
+	bool is_here = in->job.n_ranks != 0, are_several = false;
+	const char *other = "";
 	const json_t *job;
 	size_t i;
-
-	const char *other = "";
-	bool is_here = in->job.n_ranks != 0, are_several = false;
 
 	*ret_node = "";
 	if (!cw_job_env_is_of_one_host(label))
