@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "report/frame_origin.h"
 #include "report/json_util.h"
 
-/* Callers named in the one-line summary of a stack. */
-#define MAX_CALLERS 3
 /* Of a kernel stack: the wait itself, and on whose behalf. */
 #define MAX_KERNEL_CALLERS 5
 
@@ -38,16 +37,29 @@ bool frame_is_startup(const json_t *frame)
 	return false;
 }
 
-bool frame_is_library_file(const char *file)
+static enum frame_origin origin_of(const json_t *frame)
 {
-	return strstr(file, "/lib/python3") || strstr(file, "/site-packages/") ||
-	       strstr(file, "/dist-packages/") || starts_with(file, "<frozen ") ||
-	       strstr(file, "/torch/distributed/"); /* of a tree that was built in place */
+	return frame_origin(cw_json_str(frame, "file", ""));
 }
 
 bool frame_is_library_python(const json_t *frame)
 {
-	return frame_is_library_file(cw_json_str(frame, "file", ""));
+	return origin_of(frame) != FRAME_OWN;
+}
+
+size_t frame_innermost_python(const json_t *frames)
+{
+	size_t found = json_array_size(frames), i;
+	enum frame_origin best = FRAME_RUNTIME;
+	const json_t *frame;
+
+	json_array_foreach (frames, i, frame) {
+		if (origin_of(frame) < best) {
+			best = origin_of(frame);
+			found = i;
+		}
+	}
+	return found;
 }
 
 /* Where a thread waits when it waits in the C library says less than who called it. */
@@ -129,44 +141,125 @@ static const json_t *native_frames(const json_t *evidence)
 	return NULL;
 }
 
-/* "callee ← caller ← caller (file:line)"; false when no frame is the program's own. */
-static bool describe(const json_t *frames, const char *name_key, bool (*is_folded)(const json_t *),
-		     char *buf, size_t len)
+/* ---- the one line ---- */
+
+/* "__next__", "<module>": the language calls them, and their names say little. */
+static bool is_implicit(const char *name)
 {
-	const char *file = "";
-	const json_t *frame;
-	size_t i, used = 0, named = 0;
-	json_int_t line = 0;
+	size_t len = strlen(name);
 
-	json_array_foreach (frames, i, frame) {
-		const char *name = cw_json_str(frame, name_key, "?");
-		int n;
+	return *name == '<' ||
+	       (len > 4 && strncmp(name, "__", 2) == 0 && strcmp(name + len - 2, "__") == 0);
+}
 
-		if (is_folded(frame) || is_inside_call(frames, i) || named == MAX_CALLERS ||
-		    used >= len)
+/* The caller of frame i that says most; NULL = none. */
+static const json_t *python_caller(const json_t *frames, size_t i)
+{
+	enum frame_origin origin = origin_of(json_array_get(frames, i));
+	const json_t *frame, *implicit = NULL;
+
+	while ((frame = json_array_get(frames, ++i))) {
+		const char *name = cw_json_str(frame, "function", "?");
+
+		if (origin_of(frame) > origin)
 			continue;
-		if (!*file && *cw_json_str(frame, "file", "")) {
-			file = cw_json_str(frame, "file", "");
-			line = cw_json_int(frame, "line", 0);
-		}
-		/* A symbol comes with its version, "write@@GLIBC_2.2.5". */
-		n = snprintf(buf + used, len - used, "%s%.*s", named++ ? " ← " : "",
-			     (int)strcspn(name, "@"), name);
-		used += n > 0 ? (size_t)n : 0;
+		if (!is_implicit(name))
+			return frame;
+		if (!implicit && *name != '<')
+			implicit = frame;
 	}
-	if (*file && used < len)
-		snprintf(buf + used, len - used, " (%s:%" JSON_INTEGER_FORMAT ")",
-			 cw_text_base_name(file), line);
-	return named > 0;
+	return implicit;
+}
+
+/* PyTorch's libraries, and C10's. */
+static bool is_torch(const json_t *frame)
+{
+	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
+
+	return starts_with(module, "libtorch") || starts_with(module, "libc10");
+}
+
+static bool is_hidden_native(const json_t *frames, size_t i)
+{
+	return frame_is_folded_native(json_array_get(frames, i)) || is_inside_call(frames, i);
+}
+
+static size_t innermost_native(const json_t *frames)
+{
+	size_t i = 0;
+
+	while (i < json_array_size(frames) && is_hidden_native(frames, i))
+		i++;
+	return i;
+}
+
+static const json_t *native_caller(const json_t *frames, size_t i)
+{
+	const json_t *frame, *torch = NULL;
+
+	while ((frame = json_array_get(frames, ++i))) {
+		if (is_hidden_native(frames, i))
+			continue;
+		if (!is_torch(frame))
+			return frame;
+		if (!torch)
+			torch = frame;
+	}
+	return torch;
+}
+
+/* "read_sample (train_loop.py:88)"; of a file that was named before, the line alone. */
+static void append_frame(char *buf, size_t len, const json_t *frame, const char *name_key,
+			 const char *file_before)
+{
+	const char *name = cw_json_str(frame, name_key, "?"),
+		   *file = cw_json_str(frame, "file", "");
+
+	/* A symbol comes with its version, "write@@GLIBC_2.2.5". */
+	cw_text_append(buf, len, "%.*s", (int)strcspn(name, "@"), name);
+	if (*file)
+		cw_text_append(buf, len, " (%s:%" JSON_INTEGER_FORMAT ")",
+			       strcmp(file, file_before) == 0 ? "" : cw_text_base_name(file),
+			       cw_json_int(frame, "line", 0));
+}
+
+static void describe(char *buf, size_t len, const json_t *frame, const json_t *caller,
+		     const char *name_key)
+{
+	append_frame(buf, len, frame, name_key, "");
+	if (!caller)
+		return;
+	cw_text_append(buf, len, ", called by ");
+	append_frame(buf, len, caller, name_key, cw_json_str(frame, "file", ""));
+}
+
+static char *position(const json_t *evidence, bool has_caller, char *buf, size_t len)
+{
+	const json_t *frames = json_object_get(cw_frame_python_thread(evidence), "frames");
+	size_t i = frame_innermost_python(frames);
+
+	buf[0] = '\0';
+	if (i < json_array_size(frames)) {
+		describe(buf, len, json_array_get(frames, i),
+			 has_caller ? python_caller(frames, i) : NULL, "function");
+		return buf;
+	}
+	frames = native_frames(evidence);
+	i = innermost_native(frames);
+	if (i < json_array_size(frames))
+		describe(buf, len, json_array_get(frames, i),
+			 has_caller ? native_caller(frames, i) : NULL, "symbol");
+	return buf;
 }
 
 char *cw_evidence_position(const json_t *evidence, char *buf, size_t len)
 {
-	buf[0] = '\0';
-	if (!describe(json_object_get(cw_frame_python_thread(evidence), "frames"), "function",
-		      frame_is_library_python, buf, len))
-		(void)describe(native_frames(evidence), "symbol", frame_is_folded_native, buf, len);
-	return buf;
+	return position(evidence, true, buf, len);
+}
+
+char *frame_place(const json_t *evidence, char *buf, size_t len)
+{
+	return position(evidence, false, buf, len);
 }
 
 static void append_waits_for(char *buf, size_t len, const json_t *waits_for)

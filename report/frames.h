@@ -16,11 +16,14 @@ bool frame_is_startup(const json_t *frame);
 /* One that says nothing about where the program is: no name, C library, startup, interpreter. */
 bool frame_is_folded_native(const json_t *frame);
 
-/* Where such a frame's file, or a text that begins with it, lies. */
-bool frame_is_library_file(const char *file);
-
-/* A Python frame of the standard library or of an installed package. */
+/* A Python frame of the standard library, torch or another well-known package. */
 bool frame_is_library_python(const json_t *frame);
+
+/*
+ * The index of the innermost Python frame of the user's own; without one, of the innermost outside
+ * torch and the standard library; without that, the size of frames.
+ */
+size_t frame_innermost_python(const json_t *frames);
 
 /*
  * The Python thread that says most: the one that holds the interpreter, else the main thread, which
@@ -33,12 +36,16 @@ const json_t *frame_proc_main(const json_t *evidence);
 const json_t *frame_proc_thread(const json_t *evidence, json_int_t tid);
 
 /*
- * The one line that says most about where a process is, "read_sample ← __next__
- * (train_loop.py:88)": the innermost Python frames of the program itself, else the innermost native
- * ones outside the C library, and of those inside NCCL and the driver the call itself; "" without
- * any. Returns buf.
+ * The one line that says most about where a process is, "read_sample (train_loop.py:88), called by
+ * train (:505)": the innermost Python frame that frame_innermost_python() finds, else the innermost
+ * native one outside the C library, and of those inside NCCL and the driver the call itself; ""
+ * without any. The caller is the nearest that says something: "__next__" is left out where another
+ * one is known. Returns buf.
  */
 char *cw_evidence_position(const json_t *evidence, char *buf, size_t len);
+
+/* The same without the caller, "read_sample (train_loop.py:88)". Returns buf. */
+char *frame_place(const json_t *evidence, char *buf, size_t len);
 
 /*
  * The kernel's word on the main thread, "sleeps uninterruptibly (state D) in fsync(); has not run

@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "model/rankset.h"
 #include "report/doc/incident_doc.h"
-#include "report/frames.h"
+#include "report/frame_origin.h"
 #include "report/json_util.h"
 
 /* Of a longer chain, its first and last waits: where it begins, and whom it leads to. */
@@ -44,15 +44,74 @@ char *phrase_doc_op(const json_t *op, char *buf, size_t len)
 	return buf;
 }
 
-/* "train.py:41 in step": without the directories. */
-static void add_frame(char *buf, size_t len, const char *frame)
-{
-	const char *in = strstr(frame, " in "), *file = frame;
+/* A frame's text, "/u/train.py:41 in Trainer.step" or "train+0x12", in parts. */
+struct issued_frame {
+	const char *file; /* without directories */
+	int file_len;
+	const char *line; /* ":41" */
+	int line_len;
+	const char *function; /* NULL: not Python's */
+};
 
-	for (const char *p = frame; *p && p != in; p++)
-		if (*p == '/')
-			file = p + 1;
-	cw_text_append(buf, len, "%s%s", *buf ? " ← " : "issued at ", file);
+static struct issued_frame read_frame(const char *text)
+{
+	const char *in = strstr(text, " in "), *end = in ? in : text + strlen(text);
+	struct issued_frame f = { .file = text, .function = in ? in + strlen(" in ") : NULL };
+	const char *line = end;
+
+	for (const char *p = text; p < end; p++) {
+		if (*p == '/') {
+			f.file = p + 1;
+			line = end;
+		} else if (*p == ':') {
+			line = p;
+		}
+	}
+	f.file_len = (int)(line - f.file);
+	f.line = line;
+	f.line_len = (int)(end - line);
+	return f;
+}
+
+static bool is_same_file(const struct issued_frame *a, const struct issued_frame *b)
+{
+	return a->file_len == b->file_len && !strncmp(a->file, b->file, (size_t)a->file_len);
+}
+
+/* "issued in step (train.py:41), called by main (:9)"; before: the frame before it, or NULL. */
+static void add_frame(char *buf, size_t len, const struct issued_frame *f,
+		      const struct issued_frame *before)
+{
+	if (!f->function) {
+		cw_text_append(buf, len, "issued at %.*s%.*s", f->file_len, f->file, f->line_len,
+			       f->line);
+		return;
+	}
+	cw_text_append(buf, len, "%s%s (", before ? ", called by " : "issued in ", f->function);
+	if (!before || !is_same_file(f, before))
+		cw_text_append(buf, len, "%.*s", f->file_len, f->file);
+	cw_text_append(buf, len, "%.*s)", f->line_len, f->line);
+}
+
+/* Of the frames of one origin the innermost; how many there were. */
+static size_t add_frames_of(char *buf, size_t len, const json_t *stack, enum frame_origin origin)
+{
+	struct issued_frame f, before;
+	const json_t *frame;
+	size_t i, n = 0;
+
+	json_array_foreach (stack, i, frame) {
+		const char *text = json_string_value(frame);
+
+		if (!text || !strstr(text, " in ") || frame_origin(text) != origin)
+			continue;
+		f = read_frame(text);
+		add_frame(buf, len, &f, n ? &before : NULL);
+		before = f;
+		if (++n == FRAMES_MAX)
+			break;
+	}
+	return n;
 }
 
 /* Python's frames come after the native ones that they called. */
@@ -60,20 +119,24 @@ char *phrase_doc_issued(const json_t *op, char *buf, size_t len)
 {
 	const json_t *stack = json_object_get(op, "stack"), *frame;
 	const char *innermost = NULL;
-	size_t i, n = 0;
+	struct issued_frame f;
+	size_t i;
 
 	buf[0] = '\0';
+	if (add_frames_of(buf, len, stack, FRAME_OWN) ||
+	    add_frames_of(buf, len, stack, FRAME_LIBRARY))
+		return buf;
 	json_array_foreach (stack, i, frame) {
 		const char *text = json_string_value(frame);
 		bool is_python = text && strstr(text, " in ");
 
-		if (is_python && !frame_is_library_file(text) && n++ < FRAMES_MAX)
-			add_frame(buf, len, text);
 		if (text && (!innermost || (is_python && !strstr(innermost, " in "))))
 			innermost = text;
 	}
-	if (n == 0 && innermost)
-		add_frame(buf, len, innermost);
+	if (innermost) {
+		f = read_frame(innermost);
+		add_frame(buf, len, &f, NULL);
+	}
 	return buf;
 }
 

@@ -38,8 +38,9 @@ char *phrase_doc_summary(const json_t *incident, char *buf, size_t len);
 char *phrase_doc_op(const json_t *op, char *buf, size_t len);
 
 /*
- * "issued at comm.py:12 in call ← train.py:41 in step": the innermost frames of the op's call stack
- * that are the program's own, else the innermost; "" where none is known. Returns buf.
+ * "issued in Comm.call (comm.py:12), called by step (train.py:41)": the innermost frames of the
+ * op's call stack that are the user's own, else of a library, else the innermost of all; "" where
+ * none is known. Returns buf.
  */
 char *phrase_doc_issued(const json_t *op, char *buf, size_t len);
 

@@ -420,23 +420,11 @@ static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, c
 	return -1;
 }
 
-/* "read_sample (train_loop.py:229)": without its callers. */
-static void innermost(const char *position, char *buf, size_t len)
-{
-	const char *callers = strstr(position, " ← "), *place = strrchr(position, '(');
-
-	if (callers && place && place > callers)
-		snprintf(buf, len, "%.*s %s", (int)(callers - position), position, place);
-	else
-		snprintf(buf, len, "%.*s",
-			 callers ? (int)(callers - position) : (int)strlen(position), position);
-}
-
 /*
  * Where the culprit is. Who never came to a call is stuck there: that belongs into the sentence
  * that says so.
  */
-static int say_position(json_t *incident, const char *where, const char *who)
+static int say_position(json_t *incident, const json_t *seen, const char *where, const char *who)
 {
 	const char *before = cw_json_str(incident, "summary", ""), *at;
 	char place[256], summary[1024];
@@ -449,19 +437,22 @@ static int say_position(json_t *incident, const char *where, const char *who)
 		snprintf(summary, sizeof(summary), "%s is in %s.", who, where);
 		return add_sentence(incident, summary);
 	}
-	innermost(where, place, sizeof(place));
 	snprintf(summary, sizeof(summary), "%.*s is stuck in %s and%s", (int)(at - before), before,
-		 place, at);
+		 frame_place(seen, place, sizeof(place)), at);
 	return json_object_set_new(incident, "summary", cw_json_text(summary));
 }
 
 /* Both or neither: what "sits_in" says is not said again. */
-static int note_position(json_t *incident, bool is_said, json_t *culprit, const char *where,
+static int note_position(json_t *incident, bool is_said, json_t *culprit, const json_t *seen,
 			 const char *who)
 {
+	char where[256];
+
+	if (!*cw_evidence_position(seen, where, sizeof(where)))
+		return 0;
 	if (json_object_set_new(culprit, "sits_in", cw_json_text(where)) < 0)
 		return -1;
-	if (!is_said || say_position(incident, where, who) == 0)
+	if (!is_said || say_position(incident, seen, where, who) == 0)
 		return 0;
 	(void)json_object_del(culprit, "sits_in");
 	return -1;
@@ -470,7 +461,7 @@ static int note_position(json_t *incident, bool is_said, json_t *culprit, const 
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 {
 	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
-	char where[256], who[40], kernel[512];
+	char who[40], kernel[512];
 	size_t i;
 	int bad = 0;
 
@@ -483,10 +474,9 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 			 cw_json_int(culprit, "rank", -1));
 		if (seen && json_array_size(culprits) == 1)
 			bad |= note_stopped(incident, culprit, seen, who);
-		if (!seen || json_object_get(culprit, "sits_in") ||
-		    !*cw_evidence_position(seen, where, sizeof(where)))
-			continue;
-		bad |= note_position(incident, json_array_size(culprits) == 1, culprit, where, who);
+		if (seen && !json_object_get(culprit, "sits_in"))
+			bad |= note_position(incident, json_array_size(culprits) == 1, culprit,
+					     seen, who);
 	}
 	return bad ? -ENOMEM : 0;
 }

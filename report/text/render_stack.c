@@ -53,28 +53,35 @@ static void pad_after(const struct cw_text *t, const char *name)
 	fprintf(t->out, "%*s", len < NAME_COLUMNS ? (int)(NAME_COLUMNS - len) : 1, "");
 }
 
+static void put_python_frame(const struct cw_text *t, const json_t *frame, bool is_marked, bool all)
+{
+	const char *function = cw_json_str(frame, "function", "?");
+
+	fprintf(t->out, "%*s%s ", INDENT - 2, "", is_marked ? ">" : " ");
+	cw_text_put(t, is_marked ? CW_TEXT_BOLD : CW_TEXT_PLAIN, function);
+	pad_after(t, function);
+	put_location(t, frame, all);
+	fputc('\n', t->out);
+}
+
+/* The user's innermost line is marked, and shown however many frames of libraries are inside. */
 static void put_python_frames(const struct cw_text *t, const json_t *frames, bool all)
 {
-	bool own_seen = false;
-	const json_t *frame;
-	size_t i;
+	size_t own = frame_innermost_python(frames), n = json_array_size(frames);
+	size_t shown = all || n < MAX_PYTHON_FRAMES ? n : MAX_PYTHON_FRAMES;
 
-	json_array_foreach (frames, i, frame) {
-		const char *function = cw_json_str(frame, "function", "?");
-		bool own = !own_seen && !frame_is_library_python(frame);
-
-		if (i >= MAX_PYTHON_FRAMES && !all) {
-			fprintf(t->out, "%*s… %zu outer frames\n", INDENT, "",
-				json_array_size(frames) - i);
-			return;
-		}
-		fprintf(t->out, "%*s%s ", INDENT - 2, "", own ? ">" : " ");
-		cw_text_put(t, own ? CW_TEXT_BOLD : CW_TEXT_PLAIN, function);
-		pad_after(t, function);
-		put_location(t, frame, all);
-		fputc('\n', t->out);
-		own_seen |= own;
+	for (size_t i = 0; i < shown; i++)
+		put_python_frame(t, json_array_get(frames, i), i == own, all);
+	if (own < n && own >= shown) {
+		if (own > shown)
+			fprintf(t->out, "%*s… %zu frame%s of libraries\n", INDENT, "", own - shown,
+				own - shown == 1 ? "" : "s");
+		put_python_frame(t, json_array_get(frames, own), true, all);
+		shown = own + 1;
 	}
+	if (shown < n)
+		fprintf(t->out, "%*s… %zu outer frame%s\n", INDENT, "", n - shown,
+			n - shown == 1 ? "" : "s");
 }
 
 static void put_native_frame(const struct cw_text *t, const json_t *frame, bool all)

@@ -2,6 +2,7 @@
 """End to end: daemons, agents in real processes, a fault, an alert over HTTP."""
 
 import functools
+import glob
 import json
 import os
 import random
@@ -10,11 +11,13 @@ import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import epitaph_contract
 import pytest
-from built import COLLWATCH, TRAIN_LOOP_PY
+from built import (AGENT, BUILD, COLLWATCH, COLLWATCH_LAB, COLLWATCHD, SIM_DIR,
+                   TRAIN_LOOP_PY)
 from demo_driver import EXPECTED, HAS_NAMESPACES, Demo, Draw, seeded, why_not
 from incident_contract import deviations
 from waiting import expect
@@ -268,9 +271,10 @@ def check_lines(bundle, incident):
         place, line = issued_at(side)
         expect(("ncclAllGather" if side["ranks"] == "3" else "all_reduce") in line,
                f"ranks {side['ranks']}: {place}: {line}")
-        expect(re.search(rf"issued at .*{re.escape(place)} in Trainer.reduce_norms", report),
-               f"{place} is not in the report:\n{report}")
-        expect(place in page, f"{place} is not on the page")
+        file, number = map(re.escape, place.split(":"))
+        issued = rf"issued in .*\bTrainer\.reduce_norms \((?:{file})?:{number}\)"
+        expect(re.search(issued, report), f"{place} is not in the report:\n{report}")
+        expect(re.search(issued, page), f"{place} is not on the page")
 
 
 def test_names_the_lines_that_differing_calls_were_issued_from(demo):
@@ -281,6 +285,29 @@ def test_names_the_lines_that_differing_calls_were_issued_from(demo):
         check_lines(os.path.join(keep, result.document["id"]), result.document)
     finally:
         shutil.rmtree(keep, ignore_errors=True)
+
+
+def install(packages):
+    """The parts of the build as tools/wheel lays them out; the command."""
+    at, programs = os.path.join(packages, "collwatch"), os.path.dirname(TRAIN_LOOP_PY)
+    for part in (COLLWATCH, COLLWATCH_LAB, COLLWATCHD, AGENT, f"{SIM_DIR}/libcuda.so.1",
+                 f"{SIM_DIR}/libnccl.so.2", *glob.glob(f"{programs}/train_*.py")):
+        to = os.path.join(at, "tests/programs" if part.startswith(programs)
+                          else os.path.relpath(os.path.dirname(part), BUILD))
+        os.makedirs(to, exist_ok=True)
+        shutil.copy(part, to)
+    return os.path.join(at, "cli/collwatch")
+
+
+def test_names_the_line_of_a_program_that_is_an_installed_package():
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        with Demo(install(f"{tmp}/lib/python3.11/site-packages")) as demo:
+            result = check_run(demo, Draw("never-entered", 2, 1, 1))
+    (culprit,) = result.document["culprits"]
+    expect(re.match(r"read_sample \(train_loop\.py:\d+\), called by train \(:\d+\)$",
+                    culprit["sits_in"]), culprit)
+    expect(re.search(r"is stuck in read_sample \(train_loop\.py:\d+\) and never reached",
+                     result.document["summary"]), result.document["summary"])
 
 
 # ---- nodes ----

@@ -51,5 +51,4 @@ def names_line(report, program, function):
     """Whether it has a line of that function of the program's, as stacks are written."""
     files, words = rf"(?:job|{program})\.py", " ".join(report.split())
     return not function or re.search(
-        rf"\b{function} (?:\(|\S*/){files}:\d+|{files}:\d+ in (?:\w+\.)?{function}\b|"
-        rf"← {function}\b|\b{function} ←", words)
+        rf"\b{function} (?:\(|\S*/){files}:\d+|called by (?:\w+\.)?{function} \(:\d+\)", words)

@@ -86,10 +86,10 @@ Test(anonymise, keeps_functions_that_everybody_has)
 	EXPECT("{\"frames\":[{\"function\":\"_zorgle\",\"file\":"
 	       "\"/home/u/v/lib/python3.11/site-packages/torch/zig.py\",\"line\":3},"
 	       "{\"function\":\"_zargle\",\"file\":\"/home/u/zag.py\",\"line\":4}],"
-	       "\"sits_in\":\"_zorgle ← _zargle (zag.py:4)\"}",
+	       "\"sits_in\":\"_zorgle (zig.py:3), called by _zargle (zag.py:4)\"}",
 	       "{\"frames\":[{\"function\":\"_zorgle\",\"file\":\"torch/zig.py\",\"line\":3},"
 	       "{\"function\":\"function-1\",\"file\":\"/path-1/file-1.py\",\"line\":4}],"
-	       "\"sits_in\":\"_zorgle ← function-1 (file-1.py:4)\"}");
+	       "\"sits_in\":\"_zorgle (zig.py:3), called by function-1 (file-1.py:4)\"}");
 	EXPECT("{\"symbol\":\"a1::b1<c1>\",\"module\":\"/opt/zorgle/libzorgle.so\",\"file\":null}",
 	       "{\"symbol\":\"function-1\",\"module\":\"/path-1/file-1.so\",\"file\":null}");
 	EXPECT("{\"kernel_stack\":[\"folio_zorg\"],\"kernel\":\"in folio_zorg\"}",

@@ -132,7 +132,7 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 		">Calls around the hang<",
 		"<svg",
 		">Where the others were seen<",
-		"synchronize ← forward (train_loop.py:71)",
+		"synchronize (train_loop.py:71), called by forward (:90)",
 		">Ruled out<",
 		"not a mismatch: all windows agree",
 		">What was seen, and what was not<",

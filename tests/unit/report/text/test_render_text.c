@@ -72,7 +72,7 @@ Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 		"\nChain of waits\n",
 		"rank 2 waits in all_reduce bf16 x 1048576 sum on tp_group for rank 3",
 		"\nWhere waiting ranks were seen\n",
-		"rank 5 on node-b, pid 805: synchronize ← forward (train_loop.py:71)",
+		"rank 5 on node-b, pid 805: synchronize (train_loop.py:71), called by forward (:90)",
 		"\nRuled out\n",
 		"not a mismatch: all windows agree",
 		"\nWhat was seen\n",
@@ -126,8 +126,8 @@ Test(render_text, says_from_where_the_calls_were_issued)
 {
 	static const char *const pieces[] = {
 		"entered all_reduce",
-		"\n      issued at comm.py:12 in Comm.call ← train.py:41 in step ← train.py:9 in "
-		"main\n",
+		"\n      issued in Comm.call (comm.py:12), called by step (train.py:41), called by "
+		"main (:9)\n",
 		NULL,
 	};
 	struct cw_bundle bundle = sample();
@@ -151,7 +151,7 @@ Test(render_text, says_from_where_the_calls_were_issued)
 	while (json_array_size(stack) > 3)
 		json_array_remove(stack, 3);
 	text = render(&bundle, &opts);
-	cr_expect(strstr(text, "issued at x.py:1 in all_reduce\n"), "%s", text);
+	cr_expect(strstr(text, "issued in all_reduce (x.py:1)\n"), "%s", text);
 	free(text);
 	json_object_set_new(op, "stack", json_pack("[is]", 5, "train+0x12"));
 	text = render(&bundle, &opts);
