@@ -197,30 +197,115 @@ static int is_bundle(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-static bool is_told(const struct run_standalone *s, const char *name)
+static bool is_notice(const json_t *head)
+{
+	return strcmp(cw_json_str(head, "severity", ""), "notice") == 0;
+}
+
+static enum run_standing standing_of(const json_t *head)
+{
+	const char *closed_as = cw_json_str(head, "closed_as", "");
+
+	if (strcmp(closed_as, "slow") == 0)
+		return RUN_GOES_ON;
+	if (*closed_as)
+		return RUN_ENDED;
+	return is_notice(head) ? RUN_NOTICE : RUN_PAGE;
+}
+
+static void print_found(const char *what, const char *summary, const char *path)
+{
+	_cleanup_(freep) char *command = cw_text_command("collwatch report", path);
+
+	fprintf(stderr, "collwatch: %s%s\ncollwatch: more: %s\n", what, summary,
+		command ? command : path);
+}
+
+/* t: as it was printed before, if it was. */
+static void print_change(const struct run_told *t, bool is_new, enum run_standing standing,
+			 const char *summary, const char *path)
+{
+	bool is_same = !is_new && t->summary && strcmp(t->summary, summary) == 0;
+
+	switch (standing) {
+	case RUN_NOTICE:
+	case RUN_PAGE:
+		if (!is_same || t->standing != standing)
+			print_found(standing == RUN_NOTICE ? "notice: " : "", summary, path);
+		break;
+	case RUN_GOES_ON:
+		if (is_new || t->standing != standing)
+			print_found("the job goes on; before: ", summary, path);
+		break;
+	case RUN_ENDED: /* the program ends, too: only news are worth a line */
+		if (!is_same)
+			print_found("", summary, path);
+		break;
+	}
+}
+
+static void note_told(struct run_told *t, const json_t *head, const char *summary)
+{
+	free(t->summary);
+	t->summary = strdup(summary);
+	t->standing = standing_of(head);
+	t->was_page |= !is_notice(head);
+}
+
+/* False: it is the file that was read before. */
+static bool is_another_file(struct run_told *t, const char *bundle)
+{
+	static const char *const names[] = { "incident.json", "epitaph.json" };
+	char path[PATH_MAX + 340];
+	struct stat st;
+	int r = -1;
+
+	for (size_t i = 0; r < 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", bundle, names[i]);
+		r = stat(path, &st);
+	}
+	if (r < 0 || (st.st_ino == t->doc.st_ino && st.st_size == t->doc.st_size &&
+		      st.st_mtim.tv_sec == t->doc.st_mtim.tv_sec &&
+		      st.st_mtim.tv_nsec == t->doc.st_mtim.tv_nsec))
+		return false;
+	t->doc = st;
+	return true;
+}
+
+static struct run_told *find_told(struct run_standalone *s, const char *name)
 {
 	for (unsigned i = 0; i < s->n_told; i++)
-		if (!strcmp(s->told[i], name))
-			return true;
-	return false;
+		if (!strcmp(s->told[i].name, name))
+			return &s->told[i];
+	return NULL;
 }
 
 static void tell_one(struct run_standalone *s, const char *name)
 {
+	struct run_told *t = find_told(s, name);
 	struct cw_bundle bundle = { 0 };
 	char path[PATH_MAX + 320];
+	bool is_new = !t;
 
-	if (s->n_told == RUN_MAX_TOLD || strlen(name) >= sizeof(s->told[0]) || is_told(s, name))
-		return;
-	(void)strcpy(s->told[s->n_told++], name);
+	if (is_new) {
+		if (s->n_told == RUN_MAX_TOLD || strlen(name) >= sizeof(t->name))
+			return;
+		t = &s->told[s->n_told];
+		*t = (struct run_told){ .summary = NULL };
+		(void)snprintf(t->name, sizeof(t->name), "%s", name);
+	}
 	snprintf(path, sizeof(path), "%s/" BUNDLES "/%s", s->dir, name);
+	if (!is_another_file(t, path))
+		return;
 	if (cw_bundle_read(path, &bundle, NULL) == 0) {
-		const char *summary =
-			cw_json_str(cw_bundle_head(&bundle), "summary", "a hang was found");
-		_cleanup_(freep) char *command = cw_text_command("collwatch report", path);
+		const json_t *head = cw_bundle_head(&bundle);
+		const char *summary = cw_json_str(head, "summary", "a hang was found");
 
-		fprintf(stderr, "collwatch: %s\ncollwatch: more: %s\n", summary,
-			command ? command : path);
+		print_change(t, is_new, standing_of(head), summary, path);
+		note_told(t, head, summary);
+		s->n_told += is_new;
+	} else {
+		t->doc = (struct stat){ 0 }; /* the next second tries again */
 	}
 	cw_bundle_fini(&bundle);
 }
@@ -285,8 +370,8 @@ static void write_pages(const struct run_standalone *s)
 		char page[PATH_MAX + 128];
 		int r;
 
-		snprintf(page, sizeof(page), "%s/%s.html", s->dir, s->told[i]);
-		r = write_page(s, s->told[i], page);
+		snprintf(page, sizeof(page), "%s/%s.html", s->dir, s->told[i].name);
+		r = write_page(s, s->told[i].name, page);
 		if (r < 0) {
 			fprintf(stderr, "collwatch: cannot write %s: %s\n", page, strerror(-r));
 			continue;
@@ -296,6 +381,22 @@ static void write_pages(const struct run_standalone *s)
 			open_page(page);
 		is_open = true;
 	}
+}
+
+static void print_count(const struct run_standalone *s)
+{
+	unsigned pages = 0, notices;
+
+	for (unsigned i = 0; i < s->n_told; i++)
+		pages += s->told[i].was_page;
+	notices = s->n_told - pages;
+	fputs("collwatch: ", stderr);
+	if (pages)
+		fprintf(stderr, "%u hang%s", pages, pages == 1 ? "" : "s");
+	if (notices)
+		fprintf(stderr, "%s%u notice%s", pages ? " and " : "", notices,
+			notices == 1 ? "" : "s");
+	fprintf(stderr, " found, kept in %s\n", s->dir);
 }
 
 void run_standalone_stop(struct run_standalone *s)
@@ -308,11 +409,13 @@ void run_standalone_stop(struct run_standalone *s)
 		return;
 	run_standalone_tell(s);
 	if (s->n_told) {
-		fprintf(stderr, "collwatch: %u hang%s found, kept in %s\n", s->n_told,
-			s->n_told == 1 ? "" : "s", s->dir);
+		print_count(s);
 		if (s->options.has_pages || s->options.opens)
 			write_pages(s);
 	} else {
 		remove_dir(s);
 	}
+	for (unsigned i = 0; i < s->n_told; i++)
+		free(s->told[i].summary);
+	s->n_told = 0;
 }

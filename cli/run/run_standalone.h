@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "common/err.h"
@@ -24,11 +25,22 @@ struct run_standalone_options {
 	bool opens;     /* and the first of them opened */
 };
 
+/* In the order in which an incident moves through them. */
+enum run_standing { RUN_NOTICE, RUN_PAGE, RUN_GOES_ON, RUN_ENDED };
+
+/* A bundle that was printed, as it was then. */
+struct run_told {
+	char name[64];
+	enum run_standing standing;
+	bool was_page;
+	char *summary;   /* NULL: out of memory */
+	struct stat doc; /* of the document's file: another one says something else */
+};
+
 struct run_standalone {
 	char dir[PATH_MAX];
 	pid_t daemon;
-	char told[RUN_MAX_TOLD]
-		 [64]; /* names of the bundles that were printed, the first one first */
+	struct run_told told[RUN_MAX_TOLD]; /* the first one first */
 	unsigned n_told;
 	struct run_standalone_options options;
 };
@@ -44,7 +56,10 @@ int run_setting_check(const char *setting, struct cw_err *err);
  */
 int run_standalone_start(struct run_standalone *s, const struct run_standalone_options *options,
 			 struct cw_err *err);
-/* Prints what was found since the last call, on standard error. */
+/*
+ * Prints what was found since the last call, on standard error; again when severity or summary
+ * changed, and when the job goes on.
+ */
 void run_standalone_tell(struct run_standalone *s);
 /* Stops it; writes and opens pages, says where the bundles are, or removes the directory. */
 void run_standalone_stop(struct run_standalone *s);

@@ -852,7 +852,7 @@ static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
 	if (!inc->doc)
 		return; /* out of memory, logged: the next look tries again */
 	request_evidence(inc, snap, v);
-	if (needs_stacks(v) && inc->severity == CW_SEVERITY_PAGE)
+	if (needs_stacks(v)) /* of a notice, too: it may be all that a report ever has */
 		plan_survey(inc, snap);
 	handle(inc,
 	       inc->severity == CW_SEVERITY_PAGE ? CW_INCIDENT_EV_HANG : CW_INCIDENT_EV_NOTICE);
@@ -905,6 +905,8 @@ static void escalate(struct cw_incident *inc, const struct cw_snapshot *snap,
 {
 	bool was_told = inc->is_kept && inc->severity == CW_SEVERITY_PAGE;
 
+	/* A page has stacks of its own time, not the notice's. */
+	inc->survey = cw_survey_free(inc->survey);
 	inc->confirmed_ns = snap->now_ns;
 	inc->severity = CW_SEVERITY_PAGE;
 	if (was_told) /* before this daemon was started again */
@@ -994,14 +996,14 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 /* The others are looked at once the evidence an alert waits for is there, or will not come. */
 static void survey(struct cw_incident *inc, int64_t now)
 {
-	if (!inc->survey || inc->evidence_ns ||
-	    (inc->state != CW_INCIDENT_PREPARED && inc->state != CW_INCIDENT_ALERTED))
+	bool is_written = inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED;
+
+	if (!inc->survey || inc->evidence_ns || (!is_written && inc->state != CW_INCIDENT_PREPARED))
 		return;
 	cw_survey_take(inc->survey, &inc->evidence);
 	cw_survey_start(inc->survey);
 	cw_survey_tick(inc->survey);
-	if (inc->state != CW_INCIDENT_ALERTED ||
-	    cw_survey_answers(inc->survey) == inc->survey_written ||
+	if (!is_written || cw_survey_answers(inc->survey) == inc->survey_written ||
 	    (now < inc->survey_due_ns && !cw_survey_is_complete(inc->survey)))
 		return;
 	inc->survey_due_ns = now + SURVEY_WRITE_NS;

@@ -21,7 +21,8 @@ static bool was_sent, answers_evidence;
 static const char *evidence_answer;
 static uint32_t evidence_asked; /* bits, of the last request */
 static char bundle_python[16];
-static const char *user_name; /* NULL = not known yet */
+static json_int_t bundle_stacks; /* ranks in the stacks of all; -1: there are none */
+static const char *user_name;    /* NULL = not known yet */
 static unsigned names_asked;
 static char last_user[32], alerted_user[32];
 static struct cw_transport *transport;
@@ -48,7 +49,10 @@ static void copy_field(char *buf, size_t len, const json_t *doc, const char *nam
 
 static int io_put(void *user, const struct cw_bundle *bundle)
 {
+	const json_t *seen = json_object_get(bundle->stacks, "seen");
+
 	bundles++;
+	bundle_stacks = seen ? json_integer_value(seen) : -1;
 	copy_field(last_class, sizeof(last_class), bundle->incident, "class");
 	copy_field(last_severity, sizeof(last_severity), bundle->incident, "severity");
 	copy_field(last_suppressed, sizeof(last_suppressed), bundle->incident, "suppressed");
@@ -615,6 +619,20 @@ Test(incident, a_notice_has_a_bundle_and_calls_nobody)
 	cr_assert_not(cw_incident_is_open(inc));
 	cr_assert_eq(alerts, 0);
 	cr_assert_str_eq(last_closed_as, "slow");
+}
+
+Test(incident, a_notice_has_stacks_of_all_ranks)
+{
+	evidence_answer = "{\"schema\":\"collwatch.evidence/1\",\"native\":{\"status\":\"ok\","
+			  "\"threads\":[{\"tid\":101,\"frames\":[{\"symbol\":\"f\"}]}]}}";
+	look_notice(11);
+	pass(10);
+	cr_assert_str_eq(last_severity, "notice");
+	cr_assert_eq(bundle_stacks, 2);
+	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(10);
+	cr_assert_str_eq(last_severity, "page");
+	cr_assert_eq(bundle_stacks, 2, "taken anew");
 }
 
 Test(incident, a_notice_proposes_what_its_decision_does)
