@@ -79,3 +79,43 @@ void cw_program_loader_of(const char *path, char loader[CW_LOADER_LEN])
 		cw_program_loader(elf, fd, loader);
 	(void)elf_end(elf); /* takes NULL; a read-only handle has nothing to lose */
 }
+
+/* A loader that is run by itself names none, and preloads all the same; it has a name (DT_SONAME).
+ */
+static bool has_soname(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(elf, section))) {
+		Elf_Data *data = NULL;
+		GElf_Shdr header;
+		GElf_Dyn entry;
+
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNAMIC)
+			data = elf_getdata(section, NULL);
+		for (int i = 0; data && gelf_getdyn(data, i, &entry); i++)
+			if (entry.d_tag == DT_SONAME)
+				return true;
+	}
+	return false;
+}
+
+bool cw_program_is_static(const char *path)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char loader[CW_LOADER_LEN] = "";
+	bool is_static = false;
+	GElf_Ehdr header;
+	Elf *elf;
+
+	if (fd < 0 || elf_version(EV_CURRENT) == EV_NONE)
+		return false;
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &header) && header.e_phnum &&
+	    (header.e_type == ET_EXEC || header.e_type == ET_DYN)) {
+		cw_program_loader(elf, fd, loader);
+		is_static = !*loader && !has_soname(elf);
+	}
+	(void)elf_end(elf); /* takes NULL; a read-only handle has nothing to lose */
+	return is_static;
+}

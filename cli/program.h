@@ -7,6 +7,7 @@
 
 #include <libelf.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define CW_LOADER_LEN 256
@@ -23,3 +24,6 @@ void cw_program_loader(Elf *elf, int fd, char loader[CW_LOADER_LEN]);
 
 /* The same of a file; "" also where it is no ELF program or cannot be read. */
 void cw_program_loader_of(const char *path, char loader[CW_LOADER_LEN]);
+
+/* An ELF program that no loader prepares, so that nothing is preloaded into it. */
+bool cw_program_is_static(const char *path);

@@ -26,7 +26,9 @@ const struct cw_variable cw_environment[] = {
 	  "*--per_device_train_batch_size* of Transformers. Where neither says any, 10 minutes are "
 	  "assumed where PyTorch makes the calls; of more than a day, and of another *--ddp_timeout* or "
 	  "of *DEEPSPEED_TIMEOUT*, nothing is." },
-	{ "COLLWATCH_DISABLE", "=1", "The agent does nothing at all." },
+	{ "COLLWATCH_DISABLE", "=*on*|*off*",
+	  "*on*: the agent does nothing at all. Each variable with *on* or *off* takes _1_, _true_ and "
+	  "_yes_, _0_, _false_ and _no_, too, in any case." },
 	{ "COLLWATCH_PROGRESS", "=*auto*|*off*|*timed*",
 	  "*auto*: the agent leaves out what the device writes before and after some of the calls "
 	  "of a stream that makes so many that the writes would cost more than 0.3 % of its time. "

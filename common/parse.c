@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/clock.h"
 
@@ -149,6 +150,23 @@ static void format_two(uint64_t major, const char *major_unit, uint64_t minor,
 			       minor, minor_unit);
 	else
 		(void)snprintf(buf, len, "%s%" PRIu64 " %s", sign, major, major_unit);
+}
+
+int cw_parse_switch(const char *text, bool *ret)
+{
+	static const char *const words[][2] = {
+		{ "0", "1" }, { "false", "true" }, { "no", "yes" }, { "off", "on" }
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		for (int is_on = 0; is_on < 2; is_on++) {
+			if (strcasecmp(text, words[i][is_on]) != 0)
+				continue;
+			*ret = is_on;
+			return 0;
+		}
+	}
+	return -EINVAL;
 }
 
 char *cw_format_duration(int64_t ns, char *buf, unsigned len)

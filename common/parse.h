@@ -2,6 +2,7 @@
 /* Strict number and unit parsers: whole string or -EINVAL, range or -ERANGE. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -16,5 +17,7 @@ int cw_parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret);
 int cw_parse_duration_ns(const char *text, int64_t *ret_ns);
 /* "512KiB", "1GiB", "0"; a unit is required except for 0. */
 int cw_parse_bytes(const char *text, uint64_t *ret);
+/* "1", "true", "yes", "on" and their opposites, in any case: each boolean of the environment. */
+int cw_parse_switch(const char *text, bool *ret);
 /* "12 s", "350 ms", "2 min 5 s" for people; returns buf. */
 char *cw_format_duration(int64_t ns, char *buf, unsigned len);

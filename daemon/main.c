@@ -36,7 +36,7 @@ static const char *arg_config;
 static int arg_log_level = -1;
 static bool arg_check, arg_findings, arg_help_config;
 
-enum { OPT_CHECK = 256, OPT_FINDINGS, OPT_HELP_CONFIG, OPT_SCDOC, OPT_SCDOC_METRICS };
+enum { OPT_CHECK = 256, OPT_FINDINGS, OPT_HELP_CONFIG, OPT_KEYS, OPT_SCDOC, OPT_SCDOC_METRICS };
 
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0,
@@ -45,6 +45,8 @@ static const struct argp_option options[] = {
 	{ "findings", OPT_FINDINGS, NULL, OPTION_HIDDEN,
 	  "What is wrong with what the configuration names, as JSON for collwatch doctor", 0 },
 	{ "help-config", OPT_HELP_CONFIG, NULL, 0, "List all keys of the configuration and exit",
+	  0 },
+	{ "keys", OPT_KEYS, NULL, OPTION_HIDDEN, "Names of all keys, one a line, for collwatch run",
 	  0 },
 	{ "log-level", 'l', "LEVEL", 0, "err, warn, notice, info or debug; overrides the file", 0 },
 	{ "scdoc-config", OPT_SCDOC, NULL, OPTION_HIDDEN, "The keys as a manual page's section",
@@ -74,6 +76,10 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 	case OPT_HELP_CONFIG:
 		arg_help_config = true;
 		return 0;
+	case OPT_KEYS:
+		for (unsigned i = 0; i < cw_config_n_keys; i++)
+			printf("%s\n", cw_config_keys[i].name);
+		exit(ferror(stdout) || fflush(stdout) ? EXIT_CONFIG : EXIT_OK);
 	case OPT_SCDOC:
 		cw_config_print_scdoc(stdout);
 		exit(ferror(stdout) || fflush(stdout) ? EXIT_CONFIG : EXIT_OK);

@@ -3,9 +3,11 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "agent/base/log.h"
+#include "common/parse.h"
 
 __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
@@ -26,8 +28,12 @@ bool cw_agent_is_disabled(void)
 	const char *value;
 
 	if (!known) {
+		bool is_off = false;
+
 		value = getenv("COLLWATCH_DISABLE");
-		known = value && strcmp(value, "1") == 0 ? 2 : 1;
+		if (value && *value && cw_parse_switch(value, &is_off) < 0)
+			cw_log("COLLWATCH_DISABLE=%.32s: neither on nor off, ignoring", value);
+		known = is_off ? 2 : 1;
 		atomic_store_explicit(&answer, known, memory_order_relaxed);
 	}
 	return known == 2;

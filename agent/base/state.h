@@ -46,7 +46,7 @@ static inline bool cw_agent_is_armed(void)
 	return *__atomic_load_n(&cw_armed, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* COLLWATCH_DISABLE=1: wrappers only forward. Read once. */
+/* COLLWATCH_DISABLE is on: wrappers only forward. Read once. */
 bool cw_agent_is_disabled(void);
 
 /* CLOCK_MONOTONIC: the record's clock. */

@@ -20,6 +20,7 @@
 #include "agent/record/clock.h"
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
+#include "common/parse.h"
 
 #define REGISTER_WAIT_NS UINT64_C(1000000000)
 
@@ -33,10 +34,11 @@ static bool is_wanted(void)
 	static int answer; /* 0 = not asked, 1 = no, 2 = yes */
 	int known = CW_LOAD(answer);
 	const char *value;
+	bool is_on;
 
 	if (!known) {
 		value = getenv("COLLWATCH_PROGRESS");
-		known = value && strcmp(value, "off") == 0 ? 1 : 2;
+		known = value && cw_parse_switch(value, &is_on) == 0 && !is_on ? 1 : 2;
 		if (value && strcmp(value, "auto") == 0)
 			CW_STORE(cw_progress_budget_is_on, true);
 		CW_STORE(answer, known);

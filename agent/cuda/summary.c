@@ -22,6 +22,7 @@
 #include "agent/record/clock.h"
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
+#include "common/parse.h"
 #include "model/signature.h"
 #include "record/summary_math.h"
 
@@ -46,8 +47,9 @@ static unsigned char is_busy; /* another thread is deciding: this op is left out
 static enum policy read_policy(bool says_what_is_wrong)
 {
 	const char *value = getenv("COLLWATCH_SUMMARY");
+	bool is_on = true;
 
-	if (!value || strcmp(value, "off") == 0)
+	if (!value || !*value || (cw_parse_switch(value, &is_on) == 0 && !is_on))
 		return POLICY_OFF;
 	if (strcmp(value, "full") == 0)
 		return POLICY_FULL;

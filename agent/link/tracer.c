@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
+#include "common/parse.h"
 
 #define SCOPE_PATH "/proc/sys/kernel/yama/ptrace_scope"
 
@@ -19,8 +20,11 @@ static bool is_off; /* written before the helper thread is */
 void cw_tracer_start(void)
 {
 	const char *value = getenv("COLLWATCH_PTRACER");
+	bool is_on = true;
 
-	is_off = value && strcmp(value, "off") == 0;
+	if (value)
+		(void)cw_parse_switch(value, &is_on); /* else it stays on */
+	is_off = !is_on;
 }
 
 /* 0: everybody may. 2 and 3: only who has the capability, or nobody; a name changes nothing. */

@@ -21,6 +21,7 @@
 #include "agent/record/modules.h"
 #include "agent/record/own_memory.h"
 #include "agent/record/record.h"
+#include "common/parse.h"
 #include "model/signature.h"
 
 #define PROBES 16
@@ -46,13 +47,11 @@ struct pythons {
 bool cw_call_stacks_wanted(void)
 {
 	const char *value = getenv("COLLWATCH_CALL_STACKS");
+	bool is_wanted = false;
 
-	if (!value || strcmp(value, "off") == 0)
-		return false;
-	if (strcmp(value, "on") == 0)
-		return true;
-	cw_log("COLLWATCH_CALL_STACKS=%.32s: not off or on: no call stacks", value);
-	return false;
+	if (value && *value && cw_parse_switch(value, &is_wanted) < 0)
+		cw_log("COLLWATCH_CALL_STACKS=%.32s: not off or on: no call stacks", value);
+	return is_wanted;
 }
 
 void cw_call_stacks_start(void)

@@ -209,13 +209,14 @@ static bool is_alive(void)
 void cw_python_arm(void)
 {
 	int expected = ARM_NOT_TRIED;
+	bool is_wanted;
 	const char *value;
 
 	if (atomic_load_explicit(&state, memory_order_relaxed) != ARM_NOT_TRIED ||
 	    !atomic_compare_exchange_strong(&state, &expected, ARM_TRIED))
 		return;
 	value = getenv("COLLWATCH_PYTHON_STACKS");
-	if (value && strcmp(value, "off") == 0) {
+	if (value && cw_parse_switch(value, &is_wanted) == 0 && !is_wanted) {
 		atomic_store(&state, ARM_BROKEN);
 		return;
 	}

@@ -2,13 +2,19 @@
 #include "cli/run/run_agent.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "cli/asan.h"
 #include "cli/paths.h"
+#include "cli/program.h"
 #include "cli/test_load.h"
 #include "common/cleanup.h"
 
@@ -48,20 +54,55 @@ static int find_agent(const char *wanted, char agent[PATH_MAX], struct cw_err *e
 	return 0;
 }
 
+/*
+ * The kernel tells the loader that such a program has more rights than its caller (AT_SECURE), and
+ * the loader then ignores LD_PRELOAD and takes it out of the environment. Root gains nothing, and
+ * neither does anybody on a file system or in a process that forbids it.
+ */
+static const char *gained_rights(const char *path)
+{
+	struct statvfs fs;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
+	    (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOSUID)))
+		return NULL;
+	if ((st.st_mode & S_ISUID) && st.st_uid != getuid())
+		return "is set-user-ID";
+	if ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getgid())
+		return "is set-group-ID";
+	if (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0)
+		return "has file capabilities";
+	return NULL;
+}
+
 int run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
 		   struct cw_err *err)
 {
 	_cleanup_(freep) char *list = NULL;
-	char why[CW_TEST_LOAD_WHY];
+	char why[CW_TEST_LOAD_WHY], path[PATH_MAX];
+	bool is_found = cw_program_resolve(program, path) == 0;
+	const char *rights = is_found ? gained_rights(path) : NULL;
 	int r = find_agent(wanted, agent, err);
 
 	if (r < 0)
 		return r;
+	if (rights)
+		return cw_err_set(err, EPERM,
+				  "%s %s, so the loader keeps the agent out of it and of programs "
+				  "that it starts: put \"collwatch run\" behind it",
+				  path, rights);
 	list = preload_list(agent, program);
 	if (list && cw_test_load(program, list, agent, why) < 0)
 		return cw_err_set(err, ENOEXEC, "agent %s cannot be loaded into %s: %s", agent,
 				  program, why);
 	if (!list || setenv("LD_PRELOAD", list, 1) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	return 0;
+	if (!is_found || !cw_program_is_static(path))
+		return 0;
+	(void)cw_err_set(err, 0,
+			 "%s is linked statically: the agent cannot enter it, and watches only "
+			 "programs that it starts",
+			 path);
+	return RUN_AGENT_STATIC;
 }

@@ -87,7 +87,7 @@ static int read_entries(char *list, struct peers *p, struct cw_err *err)
 			return cw_err_set(err, EINVAL, "peers: \"%s\" is not NAME=ADDRESS:PORT",
 					  entry);
 		if (p->n >= MAX_NODES)
-			return cw_err_set(err, E2BIG, "peers: more than %u", MAX_NODES);
+			return cw_err_set(err, EINVAL, "peers: more than %u", MAX_NODES);
 		p->entries[p->n] = strdup(entry);
 		if (!p->entries[p->n++])
 			return cw_err_set(err, ENOMEM, "out of memory");

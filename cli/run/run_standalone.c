@@ -15,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/nearest.h"
 #include "cli/paths.h"
+#include "cli/run/run_environment.h"
 #include "cli/run/run_peers.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -28,18 +30,27 @@
 #define READY_WITHIN_NS (10 * CW_NS_PER_S)
 #define POLL_NS (20 * CW_NS_PER_MS)
 #define BUNDLES "state/incidents"
+/* Its exit status for a configuration that it does not take. */
+#define DAEMON_REFUSES 1
 
 static int make_dir(struct run_standalone *s, struct cw_err *err)
 {
 	const char *tmp = getenv("TMPDIR");
+	char socket[PATH_MAX + 16];
+	int r;
 
 	/* Not $XDG_RUNTIME_DIR: it goes when the user logs out, and the report with it. */
 	if (snprintf(s->dir, sizeof(s->dir), "%s/collwatch-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
 	    (int)sizeof(s->dir))
-		return cw_err_set(err, ENAMETOOLONG, "TMPDIR is too long");
+		return cw_err_set(err, EINVAL, "TMPDIR is too long");
+	(void)snprintf(socket, sizeof(socket), "%s/control.sock", s->dir);
+	r = run_environment_check_socket("TMPDIR", socket, err);
+	if (r < 0) {
+		*s->dir = '\0';
+		return r;
+	}
 	if (!mkdtemp(s->dir)) {
-		int r = cw_err_set(err, errno, "%s: %s", s->dir, strerror(errno));
-
+		r = cw_err_set(err, errno, "%s: %s", s->dir, strerror(errno));
 		*s->dir = '\0';
 		return r;
 	}
@@ -115,6 +126,98 @@ static int write_config(const struct run_standalone *s, struct cw_err *err)
 	return r;
 }
 
+/* What a child writes, up to a limit, and its exit status; -1: there is none. */
+static int ask_daemon(const char *program, const char *const argv[], char *text, size_t len)
+{
+	_cleanup_(closep) int from = -1;
+	int ends[2], status;
+	size_t used = 0;
+	ssize_t n;
+	pid_t pid;
+
+	text[0] = '\0';
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	from = ends[0];
+	pid = fork();
+	if (pid == 0) {
+		if (dup2(ends[1], STDOUT_FILENO) < 0 || dup2(ends[1], STDERR_FILENO) < 0)
+			_exit(127);
+		(void)unsetenv("JOURNAL_STREAM"); /* its words are for us */
+		(void)execv(program, (char *const *)argv);
+		_exit(127);
+	}
+	closep(&ends[1]);
+	if (pid < 0)
+		return -1;
+	while (used < len - 1 && (n = read(from, text + used, len - 1 - used)) > 0)
+		used += (size_t)n;
+	text[used] = '\0';
+	closep(&from);
+	from = -1;
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+/* A key of --set that there is not, and is near to one there is. */
+static int suggest_key(const struct run_standalone *s, const char *program, struct cw_err *err)
+{
+	const char *const argv[] = { "collwatchd", "--keys", NULL };
+	char keys[8192], *rest = keys, *key;
+
+	if (ask_daemon(program, argv, keys, sizeof(keys)) != 0)
+		return 0;
+	for (unsigned i = 0; i < s->options.n_settings; i++) {
+		const char *setting = s->options.settings[i];
+		char typed[64], list[sizeof(keys)];
+		struct cw_nearest near = { .typed = typed };
+		bool is_key = false;
+
+		(void)snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(setting, "="), setting);
+		(void)strcpy(list, keys);
+		for (rest = list; (key = strsep(&rest, "\n"));) {
+			is_key |= *key && strcmp(key, typed) == 0;
+			if (*key)
+				cw_nearest_offer(&near, key);
+		}
+		if (!is_key && near.word)
+			return cw_err_set(err, EINVAL, "--set %s: did you mean %s?", setting,
+					  near.word);
+	}
+	return 0;
+}
+
+/* The daemon's own words without "<3>", its name and the path of a file that goes again. */
+static const char *words_of(char *text, const char *path)
+{
+	char *at = strstr(text, path);
+
+	if (at) {
+		at += strlen(path);
+		at += *at == ':';
+		at += strspn(at, "0123456789");
+		text = at + strspn(at, ": ");
+	}
+	text[strcspn(text, "\n")] = '\0';
+	cw_text_sanitise_line(text);
+	return text;
+}
+
+/* Asked of the daemon before it is needed: it has the table of keys. */
+static int check_config(const struct run_standalone *s, const char *program, struct cw_err *err)
+{
+	char path[PATH_MAX + 16], text[1024];
+	const char *const argv[] = { "collwatchd", "--check-config", "--config", path, NULL };
+	int r;
+
+	snprintf(path, sizeof(path), "%s/conf", s->dir);
+	if (ask_daemon(program, argv, text, sizeof(text)) != DAEMON_REFUSES)
+		return 0; /* or it cannot be asked: its start tells */
+	r = suggest_key(s, program, err);
+	return r < 0 ? r : cw_err_set(err, EINVAL, "--set: %.400s", words_of(text, path));
+}
+
 static void become_daemon(const struct run_standalone *s, const char *program, pid_t parent)
 {
 	char path[PATH_MAX + 16];
@@ -177,6 +280,8 @@ int run_standalone_start(struct run_standalone *s, const struct run_standalone_o
 		r = make_dir(s, err);
 	if (r == 0)
 		r = write_config(s, err);
+	if (r == 0)
+		r = check_config(s, program, err);
 	if (r < 0) {
 		if (*s->dir)
 			remove_dir(s);

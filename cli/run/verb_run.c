@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program always runs: a watchdog that keeps a job from starting does more harm than the hang
- * it would have found. What is not there is said in one line.
+ * The program runs also where agent or daemon are missing: a watchdog that keeps a job from
+ * starting does more harm than the hang it would have found. One line says what is missing. A
+ * mistake in the options or the environment is another matter: the user is there to mend it.
  *
  * Without --standalone and --tag-output this process becomes the program; with them it stays beside
  * it (run_child.c).
@@ -18,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/run/run_agent.h"
 #include "cli/run/run_child.h"
+#include "cli/run/run_environment.h"
 #include "cli/run/run_peers.h"
 #include "cli/run/run_standalone.h"
 #include "cli/verb.h"
@@ -163,7 +165,15 @@ const struct argp cw_argp_run = {
 
 static void say_what_is_there(const char *agent, const char *socket)
 {
-	_cleanup_(closep) int fd = cw_unix_connect(socket, CONNECT_TIMEOUT_MS);
+	_cleanup_(closep) int fd = -1;
+
+	if (run_environment_is_disabled()) {
+		fputs("collwatch: COLLWATCH_DISABLE is on: the agent does nothing, and nothing is "
+		      "watched\n",
+		      stderr);
+		return;
+	}
+	fd = cw_unix_connect(socket, CONNECT_TIMEOUT_MS);
 
 	if (fd >= 0)
 		fprintf(stderr, "collwatch: agent %s loaded, daemon reached\n", agent);
@@ -219,13 +229,23 @@ static int stay_beside(const struct run_args *args, struct run_standalone *own)
 	return CW_EXIT_ERROR;
 }
 
+/* A mistake of the user's: the program is not started, for it would run unwatched. */
+__attribute__((noreturn)) static void refuse(const char *what, const struct cw_err *err)
+{
+	fprintf(stderr, "collwatch run: %s%s; the program was not started\n", what, err->text);
+	exit(CW_EXIT_ERROR);
+}
+
 /* False: the program runs without a daemon of its own. */
 static bool start_own_daemon(struct run_standalone *own, const struct run_args *args)
 {
 	char path[PATH_MAX + 16];
 	struct cw_err err;
+	int r = run_standalone_start(own, &args->own, &err);
 
-	if (run_standalone_start(own, &args->own, &err) < 0) {
+	if (r == -EINVAL)
+		refuse("", &err);
+	if (r < 0) {
 		fprintf(stderr, "collwatch: %s; running without\n", err.text);
 		if (own->daemon > 0)
 			run_standalone_stop(own);
@@ -242,9 +262,12 @@ static void load_agent(const struct run_args *args, const char *socket)
 {
 	char agent[PATH_MAX];
 	struct cw_err err = { "" };
+	int r = run_agent_load(args->agent, args->command[0], agent, &err);
 
-	if (run_agent_load(args->agent, args->command[0], agent, &err) < 0)
+	if (r < 0)
 		fprintf(stderr, "collwatch: %s; running without\n", err.text);
+	else if (r == RUN_AGENT_STATIC)
+		fprintf(stderr, "collwatch: %s\n", err.text);
 	else
 		say_what_is_there(agent, socket);
 }
@@ -260,8 +283,10 @@ int cw_verb_run(int argc, char **argv)
 	(void)cw_options_parse(&cw_argp_run, argc, argv, ARGP_IN_ORDER, &args);
 	if (args.socket)
 		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* else the default is tried */
+	if (run_environment_check(&err) < 0)
+		refuse("", &err);
 	if (args.peers && run_peers_hand_on(args.peers, &err) < 0)
-		fprintf(stderr, "collwatch: --peers: %s; each node is alone\n", err.text);
+		refuse("--peers: ", &err);
 	if (args.stop_at) {
 		(void)setenv("COLLWATCH_STOP_AT", args.stop_at, 1);
 		(void)setenv("COLLWATCH_SUMMARY", "full", 0);

@@ -55,6 +55,7 @@ bool cw_absent_scan_env_matches(const char *environment, size_t len,
 	char label[CW_JOB_LABEL_BYTES];
 	struct cw_job_env_rank rank;
 	const char *disabled, *socket;
+	bool is_disabled = false;
 
 	if (len == 0 || environment[len - 1] != '\0')
 		return false; /* cut, or the process has written over it */
@@ -62,8 +63,9 @@ bool cw_absent_scan_env_matches(const char *environment, size_t len,
 	cw_job_env_rank(&env, &rank);
 	socket = cw_env_get(&env, "COLLWATCH_SOCKET");
 	disabled = cw_env_get(&env, "COLLWATCH_DISABLE");
-	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 ||
-	    (disabled && strcmp(disabled, "1") == 0) ||
+	if (disabled)
+		(void)cw_parse_switch(disabled, &is_disabled); /* as the agent does */
+	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 || is_disabled ||
 	    strcmp(socket ? socket : CW_DEFAULT_AGENT_SOCKET, query->socket) != 0)
 		return false;
 	ret->rank = rank.rank;

@@ -15,7 +15,7 @@ import tempfile
 import time
 
 import pytest
-from built import COLLWATCH, TRAIN_LOOP
+from built import CC, COLLWATCH, TRAIN_LOOP
 from open_copy import directory, open_copy
 from ports import unused_port
 from waiting import expect, wait_until
@@ -193,13 +193,98 @@ def test_run_declines_settings_that_are_its_own():
                        (("--set", "mode=shadow"), b"go with --standalone"), (("--html",), b"go with --standalone")):
         done = run(*words, "--", "true")
         expect(done.returncode not in (0, 2) and why in done.stderr, (words, done))
-    # What the daemon does not like is said, and the program runs.
+
+
+def not_started(*words, why, env=None):
+    """A mistake of the user's: without this the program would run unwatched."""
+    done = run(*words, *python("print('ran')"), env=env)
+    expect(done.returncode == 1 and done.stdout == b"" and why in done.stderr, (words, env, done))
+
+
+def test_a_mistyped_setting_is_refused_before_the_start():
     with tempfile.TemporaryDirectory(prefix="cw-own-") as tmp:
-        done = run("--standalone", "--set", "stall_min=soon", *python("print('ran')"), env={"TMPDIR": tmp})
-        log = re.search(rb"does not start: see (\S+);", done.stderr)
-        expect(done.stdout == b"ran\n" and log, done)
-        with open(log.group(1), encoding="utf-8") as f:
-            expect("stall_min: 'soon' is not a duration" in f.read(), "its own words")
+        for setting, why in (("stall_min=soon", b"'soon' is not a duration"),
+                             ("no_progres_after=10min", b"did you mean no_progress_after?"),
+                             ("zzzqq=1", b"zzzqq")):
+            not_started("--standalone", "--set", setting, why=why, env={"TMPDIR": tmp})
+        expect(not os.listdir(tmp), "nothing stays")
+
+
+def test_a_temporary_directory_that_is_too_long_for_a_socket_is_refused():
+    with tempfile.TemporaryDirectory(prefix="cw-own-") as tmp:
+        long = os.path.join(tmp, "x" * 100)
+        os.mkdir(long)
+        not_started("--standalone", why=b"TMPDIR is too long for a socket", env={"TMPDIR": long})
+        not_started("--socket", long + "/agent.sock", why=b"is too long for a socket")
+
+
+def test_a_mistyped_variable_is_refused_before_the_start():
+    for name, value, why in (("COLLWATCH_DISABEL", "1", b"did you mean COLLWATCH_DISABLE?"),
+                             ("COLLWATCH_SOCKT", "/x", b"did you mean COLLWATCH_SOCKET?"),
+                             ("COLLWATCH_DISABLE", "maybe", b"it takes on, off"),
+                             ("COLLWATCH_PROGRESS", "tmed", b"did you mean timed?"),
+                             ("COLLWATCH_SUMMARY", "on", b"it takes off, sampled, full"),
+                             ("COLLWATCH_POLICY", "trainig", b"did you mean training?"),
+                             ("COLLWATCH_STOP_AT", "overflow", b"it takes nonfinite, headroom"),
+                             ("COLLWATCH_JOB_TIMEOUT", "30", b"no time like 30min"),
+                             ("COLLWATCH_RECORD", "here", b"no absolute path"),
+                             ("COLLWATCH_PEERS", "gpu[1-", b"without its ]")):
+        more = {"COLLWATCH_PEER_KEY": "0" * 64} if name == "COLLWATCH_PEERS" else {}
+        not_started(*(["--standalone"] if more else []), why=why, env={name: value, **more})
+
+
+def test_variables_that_are_right_or_of_others_are_no_mistake():
+    right = {"COLLWATCH_PROGRESS": "timed", "COLLWATCH_SUMMARY": "0", "COLLWATCH_CALL_STACKS": "TRUE",
+             "COLLWATCH_STOP_AT": "headroom,nonfinite", "COLLWATCH_JOB_TIMEOUT": "0", "COLLWATCH_JOB": "a b",
+             # Of a service in Kubernetes that is called collwatch.
+             "COLLWATCH_SERVICE_HOST": "10.0.0.1", "COLLWATCH_PORT_7411_TCP_ADDR": "10.0.0.1"}
+    done = run(*python("print('ran')"), env=right)
+    expect(done.stdout == b"ran\n" and b"COLLWATCH_" not in done.stderr, done)
+    done = run(*python("print('ran')"), env={"COLLWATCH_ZZZQQ": "1"})
+    expect(done.stdout == b"ran\n" and b"COLLWATCH_ZZZQQ is no variable of collwatch" in done.stderr, done)
+
+
+def test_each_word_for_on_disables():
+    for word in "1", "true", "yes", "On":
+        done = run(*python("print('ran')"), env={"COLLWATCH_DISABLE": word})
+        expect(done.stdout == b"ran\n" and b"the agent does nothing" in done.stderr, done)
+        expect(b"loaded" not in done.stderr, done)
+
+
+def test_a_program_that_the_agent_cannot_enter_is_named_before_the_start():
+    with tempfile.TemporaryDirectory(prefix="cw-enter-") as tmp:
+        os.chmod(tmp, 0o755)
+        static = tmp + "/static"
+        done = subprocess.run([*CC.split(), "-static", "-xc", "-", "-o", static], check=False,
+                              input=b"int main(void) { return 7; }", stderr=subprocess.DEVNULL)
+        expect(done.returncode == 0, "a static libc is part of libc6-dev")
+        done = run("--", static)
+        expect(done.returncode == 7 and b"is linked statically: the agent cannot enter it" in done.stderr, done)
+        expect(b"loaded" not in done.stderr, done)
+        # A loader that is run by itself preloads.
+        loader = re.search(rb"interpreter: ([^\]]+)", subprocess.run(
+            ["readelf", "-l", "/bin/true"], stdout=subprocess.PIPE, check=True).stdout).group(1).decode()
+        expect(b"linked statically" not in run("--", loader, "/bin/true").stderr, loader)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make such programs")
+def test_a_program_with_more_rights_than_its_caller_is_named_before_the_start():
+    if not os.access(os.path.dirname(COLLWATCH), os.X_OK):
+        pytest.skip("the build tree is closed to other users")
+    other = {"user": 4321, "group": 4321, "extra_groups": []}
+    with tempfile.TemporaryDirectory(prefix="cw-enter-") as tmp:
+        os.chmod(tmp, 0o755)
+        program = shutil.copy("/bin/true", tmp + "/true")
+        for mode, why in ((0o4755, b"is set-user-ID"), (0o2755, b"is set-group-ID")):
+            os.chmod(program, mode)
+            done = run("--", program, **other)
+            expect(done.returncode == 0 and why in done.stderr and b"loaded" not in done.stderr, done)
+            expect(b"loaded" in run("--", program).stderr, "root gains nothing by it")
+        os.chmod(program, 0o755)
+        if shutil.which("setcap"):
+            subprocess.run(["setcap", "cap_net_raw+ep", program], check=True)
+            done = run("--", program, **other)
+            expect(b"has file capabilities" in done.stderr and b"loaded" not in done.stderr, done)
 
 
 def test_daemons_of_one_user_on_two_nodes_are_one_cluster():
@@ -247,12 +332,16 @@ def test_this_host_is_known_among_the_peers_and_the_port_is_the_keys():
     expect(f'node_name = "{HOST}.example.org"\n' in conf(f"{HOST}.example.org", key(last, 128)), "the same host")
 
 
-def test_peers_that_cannot_be_are_said_and_the_program_runs():
+def test_peers_that_cannot_be_are_refused_before_the_start():
     said = {"gpu[1-": b"--peers: ", 'a="b:1': b"is no list of hosts", "a=b": b"is not NAME=ADDRESS:PORT",
             "gpu1:7501,gpu2": b'"7501,gpu2" is no port'}
     for peers, why in said.items():
-        done = run("--peers", peers, *python("import os; print(os.environ.get('COLLWATCH_PEER_KEY'))"))
-        expect(done.stdout == b"None\n" and why in done.stderr and b"each node is alone" in done.stderr, done)
+        not_started("--peers", peers, why=why)
+    not_started("--standalone", why=b"COLLWATCH_PEER_KEY is no key",
+                env={"COLLWATCH_PEERS": "gpu[1-3]", "COLLWATCH_PEER_KEY": "x"})
+
+
+def test_peers_that_are_other_hosts_are_said_and_the_program_runs():
     # A job that is handed on to hosts, none of them this one: of each another key, and its port by that.
     keys = set()
     for _ in range(2):
@@ -264,8 +353,6 @@ def test_peers_that_cannot_be_are_said_and_the_program_runs():
                                                              "COLLWATCH_PEER_KEY": "0" * 64})
     expect(done.stdout == b"ran\n" and b"is not among the peers" in done.stderr and
            b"daemon reached" in done.stderr, done)
-    done = run("--standalone", *python("print('ran')"), env={"COLLWATCH_PEERS": "gpu[1-3]", "COLLWATCH_PEER_KEY": "x"})
-    expect(done.stdout == b"ran\n" and b"COLLWATCH_PEER_KEY is no key" in done.stderr, done)
 
 
 def check_hang_under_launcher(daemon, label):

@@ -117,8 +117,13 @@ def test_python_through_ctypes():
 
 
 def test_switched_off():
+    for word in "1", "true", "Yes":
+        switched_off(word)
+
+
+def switched_off(word):
     with StandIn() as d:
-        p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE="1"), stdin=subprocess.PIPE,
+        p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE=word), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE)
         # work() was done once the program waits for input, in a pipe read.
         wait_until(lambda: "pipe" in open("/proc/%d/wchan" % p.pid).read()

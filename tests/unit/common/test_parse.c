@@ -20,6 +20,23 @@ Test(parse, u64_takes_whole_decimal_numbers_only)
 	cr_expect_eq(cw_parse_u64("99999999999999999999999", 0, UINT64_MAX, &v), -ERANGE);
 }
 
+Test(parse, a_switch_has_four_words_for_each_side_in_any_case)
+{
+	static const char *const on[] = { "1", "true", "yes", "on", "TRUE", "On" };
+	static const char *const off[] = { "0", "false", "no", "off", "No" };
+	static const char *const bad[] = { "", "2", "y", "enable", "on ", "offf" };
+	bool is_on = false;
+
+	for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++, is_on = false)
+		cr_expect(cw_parse_switch(on[i], &is_on) == 0 && is_on, "'%s'", on[i]);
+	is_on = true;
+	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++, is_on = true)
+		cr_expect(cw_parse_switch(off[i], &is_on) == 0 && !is_on, "'%s'", off[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_eq(cw_parse_switch(bad[i], &is_on), -EINVAL, "'%s'", bad[i]);
+	cr_expect(is_on, "written only on success");
+}
+
 Test(parse, digits_are_read_up_to_what_is_none)
 {
 	const char *p = "7f3aBC-x", *none = "+1", *huge = "10000000000000000 ";

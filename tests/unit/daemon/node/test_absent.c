@@ -37,7 +37,8 @@ static bool matches(const char *environment, size_t len, const char *label)
 Test(absent, environment_tells_job_and_rank)
 {
 	static const char good[] = ENVIRONMENT, off[] = ENVIRONMENT "\0COLLWATCH_DISABLE=1",
-			  on[] = ENVIRONMENT "\0COLLWATCH_DISABLE=yes",
+			  off_too[] = ENVIRONMENT "\0COLLWATCH_DISABLE=Yes",
+			  on[] = ENVIRONMENT "\0COLLWATCH_DISABLE=off",
 			  there[] = ENVIRONMENT "\0COLLWATCH_SOCKET=" CW_DEFAULT_AGENT_SOCKET,
 			  elsewhere[] = ENVIRONMENT "\0COLLWATCH_SOCKET=/tmp/agent.sock",
 			  no_rank[] = "COLLWATCH_JOB=a\0WORLD_SIZE=8",
@@ -48,7 +49,8 @@ Test(absent, environment_tells_job_and_rank)
 	cr_assert(matches(there, sizeof(there), "name:a"));
 	cr_assert_not(matches(elsewhere, sizeof(elsewhere), "name:a"), "another daemon's");
 	cr_assert_not(matches(off, sizeof(off), "name:a"), "its agent is switched off");
-	cr_assert(matches(on, sizeof(on), "name:a"), "only 1 switches it off");
+	cr_assert_not(matches(off_too, sizeof(off_too), "name:a"), "by another word");
+	cr_assert(matches(on, sizeof(on), "name:a"));
 	cr_assert_not(matches(no_rank, sizeof(no_rank), "name:a"));
 	cr_assert_not(matches(prefix, sizeof(prefix), "name:a"));
 }
