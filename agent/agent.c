@@ -14,6 +14,7 @@
 #include "agent/cuda/progress.h"
 #include "agent/cuda/stop_at.h"
 #include "agent/link/link.h"
+#include "agent/link/run_socket.h"
 #include "agent/ops/graph.h"
 #include "agent/python/call_stack.h"
 #include "agent/python/interpreter.h"
@@ -63,6 +64,13 @@ static unsigned char *armed_page(void)
 	return p;
 }
 
+/* The program runs on unwatched, and its output is not ours: daemon and `run` say so. */
+static void report_no_record(int error)
+{
+	cw_link_report_no_record(error);
+	cw_run_socket_report(error);
+}
+
 static void arm(void)
 {
 	unsigned char *page;
@@ -73,11 +81,13 @@ static void arm(void)
 	page = armed_page();
 	if (!page) {
 		cw_log("no fork protection on this kernel: not recording");
+		report_no_record(ENOTSUP);
 		return;
 	}
 	r = cw_record_create(cw_call_stacks_wanted());
 	if (r < 0) {
 		cw_log("no flight record: %s", strerror(-r));
+		report_no_record(-r);
 		(void)munmap(page, (size_t)sysconf(_SC_PAGESIZE));
 		return;
 	}
@@ -90,6 +100,7 @@ static void arm(void)
 	*page = 1;
 	__atomic_store_n(&cw_armed, page, __ATOMIC_RELEASE);
 	cw_link_start();
+	cw_run_socket_report(0);
 }
 
 #define START_WAIT_NS 1000000000u

@@ -61,6 +61,9 @@ const struct cw_variable cw_environment[] = {
 	{ "COLLWATCH_LOG", "=_FILE_",
 	  "The agent appends what it does, and why it does not, to _FILE_: a plain file of the same "
 	  "user's, no link to one, or /dev/stderr. To anything else it writes nothing." },
+	{ "COLLWATCH_RUN", "=_NAME_",
+	  "The socket under which the *collwatch run* above a program learns from agents that NCCL "
+	  "was called, or that there is no record. *run* sets it." },
 	{ "COLLWATCH_PEERS", "=_LIST_",
 	  "With which hosts the daemons of *run --standalone* watch this job together, as "
 	  "*--peers* takes them." },

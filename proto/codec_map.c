@@ -53,6 +53,7 @@ static const struct cw_field agent_hello_fields[] = {
 	UINT(version_min),
 	UINT(version_max),
 	UINT(record_bytes),
+	UINT(record_error),
 };
 MAP(agent_hello, C, collwatch__agent_hello__descriptor);
 #undef C

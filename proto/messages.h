@@ -68,6 +68,8 @@ enum cw_message_type {
 struct cw_msg_agent_hello {
 	uint32_t version_min, version_max;
 	uint64_t record_bytes;
+	uint32_t record_error; /* errno for which there is none, and no descriptor; 0: there is one
+				*/
 };
 
 struct cw_msg_agent_welcome {

@@ -111,7 +111,7 @@ static void retry_after_refusal(void)
 static bool send_hello(void)
 {
 	uint8_t buf[64];
-	size_t len = cw_wire_hello(buf, sizeof(buf), cw_record.total_bytes);
+	size_t len = cw_wire_hello(buf, sizeof(buf), cw_record.total_bytes, 0);
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -294,13 +294,12 @@ static void *run(void *arg)
 	return NULL;
 }
 
-void cw_link_start(void)
+/* Leaves addr_len 0 where the path is none. */
+static void find_address(void)
 {
 	const char *path = getenv("COLLWATCH_SOCKET");
 	size_t len;
-	int r;
 
-	cw_tracer_start();
 	if (!path || !path[0])
 		path = CW_DEFAULT_AGENT_SOCKET;
 	len = strlen(path);
@@ -311,6 +310,29 @@ void cw_link_start(void)
 	} else {
 		cw_log("COLLWATCH_SOCKET is too long");
 	}
+}
+
+void cw_link_report_no_record(int error)
+{
+	uint8_t buf[64];
+	size_t len = cw_wire_hello(buf, sizeof(buf), 0, (uint32_t)error);
+	int fd;
+
+	find_address();
+	fd = lk.addr_len ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+	if (fd < 0)
+		return;
+	if (connect(fd, (struct sockaddr *)&lk.addr, lk.addr_len) == 0)
+		(void)send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)close(fd);
+}
+
+void cw_link_start(void)
+{
+	int r;
+
+	cw_tracer_start();
+	find_address();
 	r = cw_thread_start(run, cw_fd_table_can_unshare(cw_record.fd, &cw_record.id) ? &lk : NULL);
 	if (r < 0)
 		cw_log("no helper thread: %s", strerror(-r));

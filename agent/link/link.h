@@ -12,3 +12,10 @@
 /* Starts the thread; without it the record is complete all the same. Once, from cw_agent_start().
  */
 void cw_link_start(void);
+
+/*
+ * Registers a process without a record, and with the errno for which there is none, so that the
+ * daemon can report it. Tries once and waits for nothing. Instead of cw_link_start(), by the thread
+ * that would call it. Changes errno.
+ */
+void cw_link_report_no_record(int error);

@@ -44,13 +44,14 @@ static size_t pack(uint8_t *buf, size_t len, Collwatch__Envelope *envelope)
 	return FRAME_HEADER + collwatch__envelope__pack(envelope, buf + FRAME_HEADER);
 }
 
-size_t cw_wire_hello(uint8_t *buf, size_t len, uint64_t record_bytes)
+size_t cw_wire_hello(uint8_t *buf, size_t len, uint64_t record_bytes, uint32_t record_error)
 {
 	Collwatch__Envelope envelope = COLLWATCH__ENVELOPE__INIT;
 	Collwatch__AgentHello hello = COLLWATCH__AGENT_HELLO__INIT;
 
 	hello.version_min = hello.version_max = 1;
 	hello.record_bytes = record_bytes;
+	hello.record_error = record_error;
 	envelope.version = 1;
 	envelope.body_case = COLLWATCH__ENVELOPE__BODY_AGENT_HELLO;
 	envelope.agent_hello = &hello;

@@ -27,7 +27,8 @@ struct cw_wire_in {
 };
 
 /* Frames of what the agent says; return: bytes written, 0 when buf is too small. */
-size_t cw_wire_hello(uint8_t *buf, size_t len, uint64_t record_bytes);
+/* record_error: the errno for which there is no record; 0: it comes along. */
+size_t cw_wire_hello(uint8_t *buf, size_t len, uint64_t record_bytes, uint32_t record_error);
 size_t cw_wire_python_stacks(uint8_t *buf, size_t len, uint64_t id, uint32_t status,
 			     const char *text);
 

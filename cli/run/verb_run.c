@@ -22,6 +22,7 @@
 #include "cli/run/run_environment.h"
 #include "cli/run/run_peers.h"
 #include "cli/run/run_standalone.h"
+#include "cli/run/run_watch.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/unixsock.h"
@@ -202,18 +203,30 @@ static void make_prefix(char *buf, size_t len)
 		(void)snprintf(buf, len, "%s| ", host);
 }
 
+/* What goes on beside the program. */
+struct beside {
+	struct run_standalone *own; /* NULL = none */
+	struct run_watch *watch;
+};
+
 static void on_second(void *user)
 {
-	run_standalone_tell(user);
+	const struct beside *beside = user;
+
+	run_watch_read(beside->watch);
+	if (beside->own)
+		run_standalone_tell(beside->own);
 }
 
-static int stay_beside(const struct run_args *args, struct run_standalone *own)
+static int stay_beside(const struct run_args *args, struct run_standalone *own,
+		       struct run_watch *watch)
 {
 	char prefix[HOST_NAME_MAX + 32];
+	struct beside beside = { own, watch };
 	struct run_child child = {
 		.command = args->command,
-		.on_second = own ? on_second : NULL,
-		.user = own,
+		.on_second = on_second,
+		.user = &beside,
 	};
 	int status;
 
@@ -223,8 +236,10 @@ static int stay_beside(const struct run_args *args, struct run_standalone *own)
 	status = run_child(&child);
 	if (own)
 		run_standalone_stop(own);
-	if (status >= 0)
+	if (status >= 0) {
+		run_watch_say(watch);
 		run_end_like(status);
+	}
 	fprintf(stderr, "collwatch: cannot run %s: %s\n", args->command[0], strerror(-status));
 	return CW_EXIT_ERROR;
 }
@@ -258,7 +273,8 @@ static bool start_own_daemon(struct run_standalone *own, const struct run_args *
 	return true;
 }
 
-static void load_agent(const struct run_args *args, const char *socket)
+/* True: the agent is in the program, and does what it is there for. */
+static bool load_agent(const struct run_args *args, const char *socket)
 {
 	char agent[PATH_MAX];
 	struct cw_err err = { "" };
@@ -270,11 +286,26 @@ static void load_agent(const struct run_args *args, const char *socket)
 		fprintf(stderr, "collwatch: %s\n", err.text);
 	else
 		say_what_is_there(agent, socket);
+	return r == 0 && !run_environment_is_disabled();
+}
+
+/* Becomes the program. */
+static int execute(const struct run_args *args, struct run_watch *watch)
+{
+	int failed = run_watch_stay_behind(watch), error;
+
+	execvp(args->command[0], args->command);
+	error = errno;
+	if (failed >= 0)
+		(void)write(failed, "", 1); /* a process that is not there needs no word */
+	fprintf(stderr, "collwatch: cannot run %s: %s\n", args->command[0], strerror(error));
+	return CW_EXIT_ERROR;
 }
 
 int cw_verb_run(int argc, char **argv)
 {
 	struct run_standalone own = { 0 };
+	struct run_watch watch = { .fd = -1, .program = -1 };
 	struct run_args args = { 0 };
 	const char *socket;
 	struct cw_err err;
@@ -293,10 +324,11 @@ int cw_verb_run(int argc, char **argv)
 	}
 	has_own = args.standalone && start_own_daemon(&own, &args);
 	socket = getenv("COLLWATCH_SOCKET");
-	load_agent(&args, socket && *socket ? socket : AGENT_SOCKET);
+	/* Above a launcher that starts the ranks on other hosts, `run` there says it. */
+	if (load_agent(&args, socket && *socket ? socket : AGENT_SOCKET) &&
+	    (!args.peers || args.standalone))
+		run_watch_open(&watch);
 	if (has_own || args.tag)
-		return stay_beside(&args, has_own ? &own : NULL);
-	execvp(args.command[0], args.command);
-	fprintf(stderr, "collwatch: cannot run %s: %s\n", args.command[0], strerror(errno));
-	return CW_EXIT_ERROR;
+		return stay_beside(&args, has_own ? &own : NULL, &watch);
+	return execute(&args, &watch);
 }

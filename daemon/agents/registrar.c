@@ -34,6 +34,8 @@
 #define MAX_ATTEMPTS 4
 /* Children that could not even be killed, until they end: their user is not served meanwhile. */
 #define MAX_ABANDONED_PER_UID 2
+/* As the kernel numbers them. */
+#define MAX_ERRNO 4096u
 
 struct probe;
 
@@ -67,7 +69,8 @@ struct cw_registrar {
 	struct registration *by_pid; /* those that wait: one of each process */
 	struct cw_agent_turns *turns;
 	struct probe *probes;
-	uint64_t total, unreadable, repeated;
+	uint64_t total, unreadable, repeated, no_record;
+	int no_record_error; /* of the last one */
 };
 
 /* The connection stands. */
@@ -382,11 +385,31 @@ static void start_probes(struct cw_registrar *r)
 	}
 }
 
+/* An agent without a record: nothing can be read of its process, and it does not come again. */
+static void note_no_record(struct cw_registrar *r, struct cw_agent_conn *conn, int error)
+{
+	const struct cw_peer_cred *cred = cw_agent_conn_cred(conn);
+	uint64_t n = ++r->no_record;
+
+	r->no_record_error = error;
+	if ((n & (n - 1)) == 0) /* anybody can send many of them */
+		log_warn("rank process pid=%d uid=%u is not watched: its agent could make no "
+			 "flight record: %s (%llu so far)",
+			 (int)cred->pid, (unsigned)cred->uid, strerror(error),
+			 (unsigned long long)n);
+	cw_agent_conn_refuse(conn, "there is no record");
+}
+
 void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 			const struct cw_msg_agent_hello *hello, size_t frame_len)
 {
 	struct registration *reg;
 
+	if (hello->record_error) {
+		note_no_record(r, conn,
+			       hello->record_error < MAX_ERRNO ? (int)hello->record_error : EINVAL);
+		return;
+	}
 	if (hello->record_bytes > 2 * CW_RECORD_MAX_BYTES) {
 		cw_agent_conn_refuse(conn, "the record is too large");
 		return;
@@ -424,6 +447,12 @@ bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn)
 uint64_t cw_registrar_unreadable(const struct cw_registrar *r)
 {
 	return r->unreadable;
+}
+
+uint64_t cw_registrar_no_record(const struct cw_registrar *r, int *ret_error)
+{
+	*ret_error = r->no_record_error;
+	return r->no_record;
 }
 
 uint32_t cw_registrar_waiting(const struct cw_registrar *r)

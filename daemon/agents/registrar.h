@@ -57,6 +57,8 @@ bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn);
 
 /* Refused because this daemon cannot read records of their version. */
 uint64_t cw_registrar_unreadable(const struct cw_registrar *r);
+/* Agents that could make no record, and the errno of the last one. */
+uint64_t cw_registrar_no_record(const struct cw_registrar *r, int *ret_error);
 /* Hellos that wait for their turn. */
 uint32_t cw_registrar_waiting(const struct cw_registrar *r);
 /* How often a child ended without having come to an agent, which was then looked at again. */

@@ -293,6 +293,16 @@ static json_t *notes_doc(const struct cw_status_source *s)
 			       s->node.unreadable_total == 1 ? "" : "es");
 		(void)json_array_append_new(notes, json_string(text));
 	}
+	if (s->node.no_record_total) {
+		(void)snprintf(
+			text, sizeof(text),
+			"agents of %llu rank process%s could make no flight record (%s): those "
+			"ranks are not watched; raise the limit or loosen the sandbox",
+			(unsigned long long)s->node.no_record_total,
+			s->node.no_record_total == 1 ? "" : "es",
+			strerror(s->node.no_record_error));
+		(void)json_array_append_new(notes, json_string(text));
+	}
 	if (s->store)
 		cw_store_stats(s->store, &store);
 	if (store.error) {

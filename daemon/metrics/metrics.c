@@ -219,6 +219,7 @@ static const struct metric metrics[] = {
 	SAMPLE(node.too_costly_total, "reason", "record_memory"),
 	SAMPLE(node.deferred_total, "reason", "agent_deferred"),
 	SAMPLE(node.no_place_total, "reason", "agent_no_place"),
+	SAMPLE(node.no_record_total, "reason", "agent_no_record"),
 	SAMPLE(digests_lost, "reason", "digest_not_sent"),
 	SAMPLE(leader.refused_digests, "reason", "digest_refused"),
 	SAMPLE(leader.refused_jobs, "reason", "job"),

@@ -624,6 +624,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->waiting = cw_registrar_waiting(node->registrar);
 	ret->probes_repeated_total = cw_registrar_repeated(node->registrar);
 	ret->unreadable_total = cw_registrar_unreadable(node->registrar);
+	ret->no_record_total = cw_registrar_no_record(node->registrar, &ret->no_record_error);
 	ret->bad_messages_total = agents.bad_messages;
 	ret->untracked = cw_untracked_count(node->untracked);
 	cw_job_numbers_stats(node->numbers, &ret->numbers);

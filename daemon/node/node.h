@@ -159,6 +159,8 @@ struct cw_node_stats {
 	uint64_t digests_total, samples_total;
 	uint64_t too_costly_total;  /* processes dropped for the memory their records took */
 	uint64_t unreadable_total;  /* records of versions this daemon does not know */
+	uint64_t no_record_total;   /* agents that could make no record */
+	int no_record_error;        /* the errno of the last one */
 	uint64_t fed_tensors_total; /* processes that fed NaN or infinity, the first time */
 	struct cw_job_numbers_stats numbers;
 	uint32_t restored;        /* at start, out of what was kept */

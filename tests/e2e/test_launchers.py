@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ import tempfile
 import time
 
 import pytest
-from built import CC, COLLWATCH, TRAIN_LOOP
+from built import AGENT, CC, COLLWATCH, TRAIN_LOOP
 from open_copy import directory, open_copy
 from ports import unused_port
 from waiting import expect, wait_until
@@ -55,6 +56,8 @@ def test_tagged_output_is_whole_and_apart():
     expect(out == wanted, "standard output is whole")
     own, err = done.stderr.split(b"\n", 1)
     expect(own.startswith(b"collwatch: agent "), own)
+    err, end = err[:err.rindex(b"collwatch: ")], err[err.rindex(b"collwatch: "):]
+    expect(end.startswith(NOTHING), end)
     err = without_prefixes(err, f"{HOST}:3| ".encode())
     expect(err == b"".join(b"err %d\n" % i for i in range(3000)) + b"half", "standard error")
 
@@ -353,6 +356,86 @@ def test_peers_that_are_other_hosts_are_said_and_the_program_runs():
                                                              "COLLWATCH_PEER_KEY": "0" * 64})
     expect(done.stdout == b"ran\n" and b"is not among the peers" in done.stderr and
            b"daemon reached" in done.stderr, done)
+
+
+NOTHING = b"collwatch: no process with the agent called NCCL on this host"
+
+
+def trains(**more):
+    """What a rank without a fault is started with."""
+    tmp = more.pop("tmp")
+    return {"cwd": tmp, "env": {"LD_LIBRARY_PATH": directory(), "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0",
+                                "TMPDIR": tmp}, **more}
+
+
+def steps(tmp):
+    return ["--", TRAIN_LOOP, "--steps", "3", "--step-ms", "1", "--elements", "16", "--log-every", "0",
+            "--uid-file", tmp + "/uid"]
+
+
+def test_a_program_without_an_nccl_call_ends_with_one_line():
+    with tempfile.TemporaryDirectory(prefix="cw-none-") as tmp:
+        for options in [], ["--tag-output"], ["--standalone"]:
+            done = run(*options, *python("import sys; print('ran'); sys.exit(3)"), env={"TMPDIR": tmp})
+            expect(done.returncode == 3 and b"ran\n" in done.stdout, done)
+            expect(done.stderr.count(NOTHING) == 1 and done.stderr.rstrip().count(b"\n") == 1, done)
+            done = run(*options, *steps(tmp), **trains(tmp=tmp))
+            expect(done.returncode == 0 and NOTHING not in done.stderr, done)
+            os.unlink(tmp + "/uid")
+
+
+def test_that_line_is_not_printed_where_nothing_is_known_or_somebody_else_prints_it():
+    done = run("--", COLLWATCH, "run", *python("print('ran')"))
+    expect(done.stderr.count(NOTHING) == 1, "once, of two that run each other")
+    done = run("--", "/nonexistent/program")
+    expect(done.returncode != 0 and NOTHING not in done.stderr, done)
+    done = run("--peers", "gpu[1-3]", *python("print('ran')"))
+    expect(done.stdout == b"ran\n" and NOTHING not in done.stderr, "the ranks are on other hosts")
+    # A name that a batch system has handed on from another host.
+    done = run(*python("print('ran')"), env={"COLLWATCH_RUN": "collwatch-run-0123456789abcdef"})
+    expect(done.stderr.count(NOTHING) == 1, done)
+
+
+def test_the_process_that_stays_behind_is_no_child_of_the_program_and_holds_no_output():
+    counts = ("import os, time\n"
+              "print(os.path.exists('/proc/self/task/%d/children' % os.getpid()) and "
+              "open('/proc/self/task/%d/children' % os.getpid()).read())")
+    done = run(*python(counts))
+    expect(done.stdout == b"\n" and NOTHING in done.stderr, done)
+    with subprocess.Popen([COLLWATCH, "run", "--", "sh", "-c", "exec >&-; read x"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        expect(p.stdout.read() == b"", "ends though the program goes on")
+        expect(p.poll() is None, "it goes on")
+        p.stdin.close()
+        expect(NOTHING in p.stderr.read(), "the line")
+
+
+def small_files():
+    """Too small for a flight record, large enough for what a program writes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200 << 10, 200 << 10))
+
+
+def test_an_agent_without_a_record_is_reported_by_run():
+    with tempfile.TemporaryDirectory(prefix="cw-none-") as tmp:
+        for options in [], ["--tag-output"]:
+            done = run(*options, *steps(tmp), **trains(tmp=tmp, preexec_fn=small_files))
+            expect(done.returncode == 0 and b"done steps=3" in done.stdout, done)
+            expect(done.stderr.count(b"the agent could make no record: File too large; raise the file size limit")
+                   == 1 and NOTHING not in done.stderr, done)
+            os.unlink(tmp + "/uid")
+
+
+def test_an_agent_without_a_record_is_reported_by_the_daemon(daemon):
+    daemon.start()
+    with tempfile.TemporaryDirectory(prefix="cw-none-") as tmp:
+        more = trains(tmp=tmp, preexec_fn=small_files)
+        env = dict(os.environ, **more.pop("env"), LD_PRELOAD=AGENT, COLLWATCH_SOCKET=daemon.path)
+        done = subprocess.run(steps(tmp)[1:], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              check=False, **more)
+        expect(done.returncode == 0 and done.stderr == b"" and done.stdout.startswith(b"done steps=3"), done)
+    wait_until(lambda: "is not watched: its agent could make no flight record: File too large" in daemon.log(),
+               daemon.log)
+    expect(any("could make no flight record (File too large)" in note for note in daemon.notes()), daemon.notes())
 
 
 def check_hang_under_launcher(daemon, label):

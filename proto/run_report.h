@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an agent reports to the `collwatch run` above it: that its process called NCCL, or why it
+ * could make no record. A datagram to an abstract UNIX socket, whose name stands in the
+ * environment. The agent itself never writes to the program's output.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define CW_RUN_VARIABLE "COLLWATCH_RUN"
+/* "collwatch-run-" and 16 hexadecimal digits. */
+#define CW_RUN_NAME_MAX 48u
+#define CW_RUN_MAGIC UINT32_C(0x6e757263)
+
+struct cw_run_report {
+	uint32_t magic;
+	int32_t error; /* 0: there is a record; else the errno for which there is none */
+};
+
+/* The address of that name; its length, or 0 for no such name. */
+static inline socklen_t cw_run_address(const char *name, struct sockaddr_un *ret)
+{
+	size_t len = strlen(name);
+
+	if (!len || len > CW_RUN_NAME_MAX)
+		return 0;
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(ret->sun_path + 1, name, len); /* abstract: it begins with a zero */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+}
