@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an agent reports to the `collwatch run` above it: that its process called NCCL, or why it
- * could make no record. A datagram to an abstract UNIX socket, whose name stands in the
+ * The report of an agent to the `collwatch run` above it: its process called NCCL, and there is a
+ * record, or none for this reason. A datagram to an abstract UNIX socket, whose name stands in the
  * environment. The agent itself never writes to the program's output.
  */
 #pragma once

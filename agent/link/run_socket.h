@@ -4,6 +4,6 @@
 
 /*
  * Reports that there is a record (0), or for which errno there is none. One datagram that waits for
- * nothing; lost where nobody receives it. A thread of the application, once. Changes errno.
+ * nothing; it is lost where nothing receives it. A thread of the application, once. Changes errno.
  */
 void cw_run_socket_report(int error);

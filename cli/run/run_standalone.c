@@ -213,7 +213,7 @@ static int check_config(const struct run_standalone *s, const char *program, str
 
 	snprintf(path, sizeof(path), "%s/conf", s->dir);
 	if (ask_daemon(program, argv, text, sizeof(text)) != DAEMON_REFUSES)
-		return 0; /* or it cannot be asked: its start tells */
+		return 0; /* or it cannot run: its start fails, too */
 	r = suggest_key(s, program, err);
 	return r < 0 ? r : cw_err_set(err, EINVAL, "--set: %.400s", words_of(text, path));
 }

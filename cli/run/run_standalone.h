@@ -52,8 +52,8 @@ struct run_standalone {
 int run_setting_check(const char *setting, struct cw_err *err);
 /*
  * Starts it and waits until it answers. Copies options, borrows their texts. 0, or -errno with err
- * set: then nothing is left behind. -EINVAL: what the user gave (a setting, the peers, TMPDIR) is
- * wrong.
+ * set: then nothing is left behind. -EINVAL: the user made a mistake
+ * (a setting, the peers, TMPDIR).
  */
 int run_standalone_start(struct run_standalone *s, const struct run_standalone_options *options,
 			 struct cw_err *err);

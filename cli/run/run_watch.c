@@ -24,9 +24,9 @@
 #define SYS_pidfd_open 434 /* Linux 5.3; the same on all architectures */
 #endif
 
-/* ---- what agents report ---- */
+/* ---- reports of agents ---- */
 
-/* Whether somebody receives under that name: a `run` above this one, on this host. */
+/* Whether a `run` above this one, on this host, receives under that name. */
 static bool is_received(const char *name)
 {
 	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -101,7 +101,7 @@ void run_watch_read(struct run_watch *w)
 		;
 }
 
-/* ---- what is said ---- */
+/* ---- the line at the end ---- */
 
 static const char *next_step(int error)
 {
@@ -184,7 +184,7 @@ __attribute__((noreturn)) static void stay(struct run_watch *w, int from_exec)
 	(void)setsid(); /* signals of the terminal are for the program */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
-	(void)chdir("/"); /* whatever the program works in can be unmounted */
+	(void)chdir("/"); /* a directory of the program can be unmounted */
 	keep_descriptors(w, &from_exec);
 	if (!was_executed(from_exec))
 		_exit(0);

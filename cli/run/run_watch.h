@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the program that was run called NCCL, and whether each agent could make its record: said
- * in a line at the end, because the agent itself writes nothing. Agents report by datagrams
- * (proto/run_report.h).
+ * The line that `run` prints at the end where the program called no NCCL, or where an agent could
+ * make no record. Agents report by datagrams (proto/run_report.h), because they write nothing to
+ * the program's output.
  *
  * Where `run` becomes the program, a small process stays behind: no child of the program, in a
  * session of its own, with no descriptor but standard error. It ends with the program.
@@ -29,12 +29,12 @@ struct run_watch {
 void run_watch_open(struct run_watch *w);
 /* Takes what has come. Does not block. */
 void run_watch_read(struct run_watch *w);
-/* The line, if there is one to say. */
+/* Prints the line, if there is one. */
 void run_watch_say(struct run_watch *w);
 /*
- * Leaves the process behind that says it once this process, which is about to become the program,
- * has ended. Returns a descriptor that closes with a successful exec; write a byte to it where exec
- * failed. Negative: there is none.
+ * This process is about to become the program. Leaves a process behind that prints the line at the
+ * program's end. Returns a descriptor that closes with a successful exec; write a byte to it where
+ * exec failed. Negative: there is none.
  */
 int run_watch_stay_behind(struct run_watch *w);
 void run_watch_fini(struct run_watch *w);

@@ -19,7 +19,7 @@ import xml.etree.ElementTree
 import tty
 
 import pytest
-from built import AGENT, COLLWATCH, SIM_DIR, TRAIN_LOOP_PY
+from built import AGENT, COLLWATCH, SIM_DIR, SOURCE, TRAIN_LOOP_PY
 from daemon import Daemon
 
 
@@ -112,6 +112,25 @@ def test_run_keeps_the_agent_from_a_program_that_it_would_end():
         assert done.stderr.count("\n") == 1, done.stderr
         script = build_script(tmp, program)
         expect(run("run", "--", script), 7, "ran\n", f"cannot be loaded into {script}: ")
+
+
+def test_the_patch_for_kubernetes_takes_the_agent_away_where_it_would_end_programs():
+    with open(SOURCE + "/deploy/kubernetes/job/agent.yaml", encoding="utf-8") as f:
+        tries = re.search(r"- name: collwatch-try\n +image: .*\n +command: (\[.*\])\n", f.read())
+    assert tries, "nothing tries it"
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        program, *words = (w.replace("/opt/collwatch", tmp) for w in json.loads(tries.group(1)))
+        agent = shutil.copy(AGENT, tmp + "/libcollwatch.so")
+
+        def runs(path):
+            done = subprocess.run([shutil.which(program), *words], env={"PATH": path}, check=False)
+            return done.returncode == 0
+
+        assert runs(os.environ["PATH"]) and os.path.exists(agent), "this C library takes it"
+        if not shutil.which("musl-gcc"):
+            pytest.skip("no musl-gcc")
+        build(tmp, "sh", "int main(void) { return 0; }", cc=("musl-gcc",))
+        assert runs(f"{tmp}:{os.environ['PATH']}") and not os.path.exists(agent), "musl does not"
 
 
 def build_script(directory, interpreter):
