@@ -15,50 +15,43 @@
 
 #define N_OF(list) (sizeof(list) / sizeof((list)[0]))
 
-#define RUNTIME_PACKAGES(X) X(torch) X(torchgen) X(functorch) X(torch_xla) X(nccl) X(pex)
+/* clang-format off */
+#define RUNTIME_PACKAGES(X) \
+	X(torch) X(torchgen) X(functorch) X(torch_xla) X(nccl) X(pex)
 
-#define DISTINCTIVE_PACKAGES(X)                                                                    \
-	X(aiobotocore)                                                                             \
-	X(aiohttp) X(bitsandbytes) X(boto3) X(botocore) X(cloudpickle) X(colossalai) X(cupy) X(    \
-		cupy_backends) X(cupyx) X(debugpy) X(deepspeed) X(flash_attn) X(fsspec) X(gcsfs)   \
-		X(h5py) X(horovod) X(huggingface_hub) X(ipykernel) X(IPython) X(jax) X(jaxlib) X(  \
-			joblib) X(lightning_fabric) X(mlflow) X(mpi4py) X(numba) X(numpy)          \
-			X(omegaconf) X(optuna) X(pandas) X(pkg_resources) X(psutil) X(pyarrow) X(  \
-				pydantic) X(pytorch_lightning) X(s3fs) X(safetensors) X(scipy)     \
-				X(setuptools) X(sklearn) X(tensorboardX) X(tensordict) X(          \
-					tensorflow) X(tokenizers) X(torch_geometric) X(torchaudio) \
-					X(torchdata) X(torchmetrics) X(torchvision) X(tqdm)        \
-						X(transformer_engine) X(transformers)              \
-							X(typing_extensions) X(urllib3) X(wandb)   \
-								X(webdataset) X(xformers) X(zarr)
+#define DISTINCTIVE_PACKAGES(X) \
+	X(aiobotocore) X(aiohttp) X(bitsandbytes) X(boto3) X(botocore) X(cloudpickle) \
+	X(colossalai) X(cupy) X(cupy_backends) X(cupyx) X(debugpy) X(deepspeed) X(flash_attn) \
+	X(fsspec) X(gcsfs) X(h5py) X(horovod) X(huggingface_hub) X(ipykernel) X(IPython) \
+	X(jax) X(jaxlib) X(joblib) X(lightning_fabric) X(mlflow) X(mpi4py) X(numba) X(numpy) \
+	X(omegaconf) X(optuna) X(pandas) X(pkg_resources) X(psutil) X(pyarrow) X(pydantic) \
+	X(pytorch_lightning) X(s3fs) X(safetensors) X(scipy) X(setuptools) X(sklearn) \
+	X(tensorboardX) X(tensordict) X(tensorflow) X(tokenizers) X(torch_geometric) \
+	X(torchaudio) X(torchdata) X(torchmetrics) X(torchvision) X(tqdm) \
+	X(transformer_engine) X(transformers) X(typing_extensions) X(urllib3) X(wandb) \
+	X(webdataset) X(xformers) X(zarr)
 
 /* Names that a user's own directory may have. */
-#define INSTALLED_PACKAGES(X)                                                                      \
-	X(absl)                                                                                    \
-	X(accelerate) X(anyio) X(apex) X(attr) X(attrs) X(click) X(composer) X(cv2) X(dask)        \
-		X(datasets) X(decorator) X(dgl) X(dill) X(evaluate) X(fairscale) X(fire) X(flax)   \
-			X(google) X(grpc) X(httpx) X(hydra) X(ignite) X(keras) X(lightning)        \
-				X(nvidia) X(optax) X(peft) X(PIL) X(pip) X(ray) X(requests)        \
-					X(streaming) X(tensorboard) X(timm) X(tornado)             \
-						X(traitlets) X(triton) X(typer) X(wrapt) X(yaml)   \
-							X(zmq)
+#define INSTALLED_PACKAGES(X) \
+	X(absl) X(accelerate) X(anyio) X(apex) X(attr) X(attrs) X(click) X(composer) X(cv2) \
+	X(dask) X(datasets) X(decorator) X(dgl) X(dill) X(evaluate) X(fairscale) X(fire) \
+	X(flax) X(google) X(grpc) X(httpx) X(hydra) X(ignite) X(keras) X(lightning) X(nvidia) \
+	X(optax) X(peft) X(PIL) X(pip) X(ray) X(requests) X(streaming) X(tensorboard) X(timm) \
+	X(tornado) X(traitlets) X(triton) X(typer) X(wrapt) X(yaml) X(zmq)
 
 /* What a directory of torch itself contains, besides names that begin with an underscore. */
-#define PARTS_OF_TORCH(X)                                                                          \
-	X(accelerator)                                                                             \
-	X(amp) X(ao) X(autograd) X(backends) X(compiler) X(cuda) X(distributed) X(distributions)   \
-		X(export) X(fft) X(func) X(functional) X(futures) X(fx) X(hub) X(jit) X(library)   \
-			X(linalg) X(masked) X(monitor) X(mps) X(mtia) X(multiprocessing) X(nested) \
-				X(nn) X(onnx) X(optim) X(overrides) X(package) X(profiler)         \
-					X(quantization) X(random) X(serialization) X(signal)       \
-						X(sparse) X(special) X(storage) X(testing)         \
-							X(utils) X(xpu)
+#define PARTS_OF_TORCH(X) \
+	X(accelerator) X(amp) X(ao) X(autograd) X(backends) X(compiler) X(cuda) X(distributed) \
+	X(distributions) X(export) X(fft) X(func) X(functional) X(futures) X(fx) X(hub) X(jit) \
+	X(library) X(linalg) X(masked) X(monitor) X(mps) X(mtia) X(multiprocessing) X(nested) \
+	X(nn) X(onnx) X(optim) X(overrides) X(package) X(profiler) X(quantization) X(random) \
+	X(serialization) X(signal) X(sparse) X(special) X(storage) X(testing) X(utils) X(xpu)
 
 /* A repository is often called like its package, and these beside the package are not of it. */
-#define PARTS_OF_REPOSITORY(X)                                                                     \
-	X(benchmarks)                                                                              \
-	X(docs) X(examples) X(experiments) X(projects) X(recipes) X(scripts) X(src) X(tests)       \
-		X(tools) X(tutorials)
+#define PARTS_OF_REPOSITORY(X) \
+	X(benchmarks) X(docs) X(examples) X(experiments) X(projects) X(recipes) X(scripts) \
+	X(src) X(tests) X(tools) X(tutorials)
+/* clang-format on */
 
 #define QUOTED(name) #name,
 
