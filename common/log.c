@@ -2,12 +2,16 @@
 #include "common/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -16,6 +20,7 @@
 
 /* The journal cuts at 48 KiB; a line for people that is longer than this helps nobody. */
 #define LINE_MAX_BYTES 4096
+_Static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a pipe takes a line whole or not at all");
 /* MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID and what callers add; more are dropped. */
 #define FIELDS_MAX 32
 /* Of those of the callers: labels and numbers. One for which there is no room is dropped. */
@@ -35,6 +40,17 @@ static int max_level = CW_LOG_NOTICE;
 static const struct cw_clock *log_clock = &cw_clock_system;
 static cw_log_journal_fn journal_fn;
 static struct site sites[SITES_MAX];
+
+/* Lost lines: since the start, and since the last line that reported some. */
+static uint64_t n_lost, n_unreported;
+/* Part of a line is in the stream: the next one begins with its end. */
+static bool is_torn;
+/* stderr opened once more, so that O_NONBLOCK is not that of the programs that share it. */
+static struct {
+	int fd;
+	dev_t dev;
+	ino_t ino;
+} own = { .fd = -1 };
 
 void cw_log_set_level(int level)
 {
@@ -103,35 +119,125 @@ static void defuse(char *line)
 	cw_text_sanitise_line(line);
 }
 
-static void write_all(const char *buf, size_t len)
+static bool is_file(int fd, dev_t dev, ino_t ino)
 {
-	while (len) {
-		ssize_t n = write(STDERR_FILENO, buf, len);
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+}
+
+/* Pipes and terminals, of which a second description can be had; -1 = not of this one. */
+static int open_own(const struct stat *st)
+{
+	if (own.fd >= 0 && own.dev == st->st_dev && own.ino == st->st_ino &&
+	    is_file(own.fd, own.dev, own.ino))
+		return own.fd;
+	/* In a child that has closed all descriptors the number may be another file's. */
+	if (own.fd >= 0 && is_file(own.fd, own.dev, own.ino))
+		(void)close(own.fd);
+	own.dev = st->st_dev;
+	own.ino = st->st_ino;
+	own.fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return own.fd;
+}
+
+/* As write(2), but -1 with EAGAIN where that would wait. */
+static ssize_t write_some(const char *buf, size_t len)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+	struct stat st;
+	int fd;
+
+	if (fstat(STDERR_FILENO, &st) < 0)
+		return -1;
+	if (S_ISSOCK(st.st_mode)) /* the journal's stream */
+		return send(STDERR_FILENO, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+		return write(STDERR_FILENO, buf, len);
+	fd = open_own(&st);
+	if (fd >= 0)
+		return write(fd, buf, len);
+	/* Not ours to open: a pipe with a free page takes a line at once. */
+	if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
+		return write(STDERR_FILENO, buf, len);
+	errno = EAGAIN;
+	return -1;
+}
+
+/* False: not all of it was taken. */
+static bool write_all(const char *buf, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = write_some(buf + done, len - done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return; /* nobody reads stderr: there is nowhere to say so */
-		buf += n;
-		len -= (size_t)n;
+			break;
+		done += (size_t)n;
 	}
+	is_torn = done ? done < len : is_torn;
+	return done == len;
 }
 
-static void write_line(int level, const char *text, bool journal)
+static bool put_line(int level, const char *text, bool journal)
 {
-	char line[LINE_MAX_BYTES + 8];
+	char line[LINE_MAX_BYTES];
+	size_t begin = is_torn, room = sizeof(line) - begin - 1;
 	int n;
 
-	n = journal ? snprintf(line, sizeof(line) - 1, "<%d>%s", level, text)
-		    : snprintf(line, sizeof(line) - 1, "%s", text);
+	n = journal ? snprintf(line + begin, room, "<%d>%s", level, text)
+		    : snprintf(line + begin, room, "%s", text);
 	if (n < 0)
-		return;
-	if ((size_t)n > sizeof(line) - 2)
-		n = sizeof(line) - 2;
-	line[n] = '\0';
-	defuse(line);
-	line[n] = '\n';
-	write_all(line, (size_t)n + 1);
+		return true; /* no line, so none is lost */
+	if ((size_t)n > room - 1)
+		n = (int)room - 1;
+	defuse(line + begin);
+	if (begin)
+		line[0] = '\n';
+	line[begin + (size_t)n] = '\n';
+	return write_all(line, begin + (size_t)n + 1);
+}
+
+static bool report_lost(bool journal)
+{
+	char text[192];
+
+	(void)snprintf(text, sizeof(text),
+		       "%" PRIu64 " %s of this log %s lost: %s did not read; %s", n_unreported,
+		       n_unreported == 1 ? "line" : "lines", n_unreported == 1 ? "was" : "were",
+		       journal ? "the journal" : "the reader of stderr",
+		       journal ? "check systemd-journald" : "check that reader");
+	if (!put_line(CW_LOG_WARN, text, journal))
+		return false;
+	n_unreported = 0;
+	return true;
+}
+
+/* False: it is lost, and counted. */
+static bool write_line(int level, const char *text, bool journal)
+{
+	if ((!n_unreported || report_lost(journal)) && put_line(level, text, journal))
+		return true;
+	n_lost++;
+	n_unreported++;
+	return false;
+}
+
+uint64_t cw_log_lost(void)
+{
+	return n_lost;
+}
+
+void cw_log_tick(void)
+{
+	int saved_errno = errno;
+
+	if (n_unreported)
+		(void)report_lost(stderr_is_journal()); /* or at the next tick */
+	errno = saved_errno;
 }
 
 static struct site *find_site(const char *fmt)
@@ -175,8 +281,8 @@ static bool is_within_limit(int level, const char *fmt)
 		(void)snprintf(text, sizeof(text), "%" PRIu64 " %s like the next %s left out",
 			       site->left_out, site->left_out == 1 ? "line" : "lines",
 			       site->left_out == 1 ? "was" : "were");
-		site->left_out = 0;
-		write_line(level, text, stderr_is_journal());
+		if (write_line(level, text, stderr_is_journal()))
+			site->left_out = 0;
 	}
 	return true;
 }
@@ -190,7 +296,7 @@ void cw_log_v(int level, const char *fmt, va_list ap)
 		return;
 	errno = saved_errno;
 	if (vsnprintf(text, sizeof(text), fmt, ap) >= 0)
-		write_line(level, text, stderr_is_journal());
+		(void)write_line(level, text, stderr_is_journal()); /* it counts what is lost */
 	errno = saved_errno;
 }
 
@@ -247,6 +353,6 @@ void cw_log_event(int level, const char *message_id, const char *text, const cha
 
 	if (level <= max_level &&
 	    !(journal && journal_fn && send_to_journal(level, message_id, text, fields)))
-		write_line(level, text, journal);
+		(void)write_line(level, text, journal); /* it counts what is lost */
 	errno = saved_errno;
 }

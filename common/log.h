@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logging for daemon and CLI (never the agent): one line per call to stderr, with "<N>" priority
- * prefixes when stderr is the journal's stream. Thread: main thread only. May block on stderr.
+ * prefixes when stderr is the journal's stream. Thread: main thread only.
+ *
+ * Does not wait for the reader of stderr, unless stderr is a file: a line for which there is no
+ * room is lost and counted, and the first line that is taken again is preceded by their number.
  *
  * Say what failed, on which object, and "…, ignoring" when going on; ids as job= comm= rank= inc=.
  */
 #pragma once
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #include "common/clock.h"
@@ -36,6 +40,10 @@ void cw_log_set_clock(const struct cw_clock *clock);
 typedef int (*cw_log_journal_fn)(const struct iovec *fields, unsigned n);
 /* The default is none. */
 void cw_log_set_journal(cw_log_journal_fn fn);
+/* Lines lost since the start. */
+uint64_t cw_log_lost(void);
+/* Reports lost lines once stderr takes some again and no other line does. Once a second or so. */
+void cw_log_tick(void);
 int cw_log_level_from_name(const char *name); /* -1 = unknown */
 
 void cw_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

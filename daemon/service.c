@@ -238,6 +238,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 		cw_lateness_add(&s->lateness, now - s->ticked_ns - TICK_MS * CW_NS_PER_MS);
 	s->ticked_ns = now;
 	cw_loop_lag_tick(&s->lag, now, cw_loop_lag_run_delay_ns());
+	cw_log_tick();
 	cw_transport_run(s->transport);
 	cw_old_deliveries_tick(s->old_deliveries);
 	if (cw_leader_tick(s->leader))
@@ -277,6 +278,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.started_ns = s->started_ns,
 		.loop_max_ns = s->lag.max_ns,
 		.messages_without_job = messages_without_job(s),
+		.log_lost = cw_log_lost(),
 		.store = s->store,
 		.no_kernel_events = s->kernel ? NULL : s->kernel_err.text,
 	};

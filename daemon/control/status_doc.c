@@ -285,6 +285,14 @@ static json_t *notes_doc(const struct cw_status_source *s)
 		(void)snprintf(text, sizeof(text), CW_STATUS_NO_KERNEL "%s", s->no_kernel_events);
 		(void)json_array_append_new(notes, json_string(text));
 	}
+	if (s->log_lost) {
+		(void)snprintf(text, sizeof(text),
+			       "%llu line%s of this daemon's log %s lost, because the journal or "
+			       "the reader of its stderr did not read: check systemd-journald",
+			       (unsigned long long)s->log_lost, s->log_lost == 1 ? "" : "s",
+			       s->log_lost == 1 ? "was" : "were");
+		(void)json_array_append_new(notes, json_string(text));
+	}
 	if (s->node.unreadable_total) {
 		(void)snprintf(text, sizeof(text),
 			       "agents of %llu rank process%s are of a version this daemon cannot "

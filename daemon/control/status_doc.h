@@ -42,6 +42,7 @@ struct cw_status_source {
 	int64_t started_ns;
 	int64_t loop_max_ns;           /* daemon/loop_lag.h */
 	uint64_t messages_without_job; /* of peers, refused */
+	uint64_t log_lost;             /* lines, of cw_log_lost() */
 	struct cw_store *store;        /* NULL = none */
 	char peers_note[320];          /* of cw_tcp_note() */
 	const char *no_kernel_events;  /* why there is no kernel evidence; NULL = there is */

@@ -246,6 +246,7 @@ static const struct metric metrics[] = {
 	SAMPLE(alerts.webhook.refused, "reason", "alert_queue"),
 	SAMPLE(alerts.unsynced, "reason", "bundle_sync"),
 	SAMPLE(deliveries_lost, "reason", "delivery_not_noted"),
+	SAMPLE(log_lost, "reason", "log_line"),
 
 	{ PREFIX "loop_late_seconds", "histogram",
 	  "How late the event loop came to a timer that fires four times a second.",

@@ -73,7 +73,7 @@ struct cw_metrics {
 	uint64_t peers, peers_connected;
 	uint64_t state_writable, bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
 	uint64_t digests_lost, requests_refused, peer_too_often, messages_without_job;
-	uint64_t deliveries_lost, mutes_doubted;
+	uint64_t deliveries_lost, mutes_doubted, log_lost;
 	struct cw_node_stats node;
 	struct cw_op_totals ops;
 	struct cw_leader_stats leader;

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "daemon/metrics/metrics.h"
 
 /* The daemon's own /proc files: short, and never waiting for anybody. */
@@ -132,6 +133,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	cw_alerts_stats(p->alerts, &ret->alerts);
 	ret->deliveries_lost = p->deliveries_lost + ret->alerts.unlearned;
 	ret->mutes_doubted = p->mutes_doubted;
+	ret->log_lost = cw_log_lost();
 	cw_control_socket_stats(p->control, &ret->control);
 	if (ret->node.processes > ret->node.connected + ret->node.dead)
 		ret->processes_unconnected =

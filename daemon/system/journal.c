@@ -6,14 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 
 #include "common/cleanup.h"
 
 /* More than a log line with its fields has; a longer datagram would need a memfd. */
 #define ENTRY_MAX_BYTES 65536u
-#define SEND_LIMIT_MS 50
 
 struct entry {
 	size_t len;
@@ -55,7 +53,6 @@ static int append_field(struct entry *e, const char *field, size_t len)
 
 int cw_journal_send_to(const char *socket_path, const struct iovec *fields, unsigned n)
 {
-	const struct timeval limit = { .tv_usec = SEND_LIMIT_MS * 1000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_(closep) int fd = -1;
 	struct entry e = { .len = 0 };
@@ -71,9 +68,8 @@ int cw_journal_send_to(const char *socket_path, const struct iovec *fields, unsi
 			return r;
 	}
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
-	    sendto(fd, e.bytes, e.len, MSG_NOSIGNAL, (struct sockaddr *)&address, sizeof(address)) <
-		    0)
+	if (fd < 0 || sendto(fd, e.bytes, e.len, MSG_NOSIGNAL | MSG_DONTWAIT,
+			     (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	return 0;
 }

@@ -8,8 +8,8 @@
 #include <sys/uio.h>
 
 /*
- * Sends n fields, "NAME=value" each, whose values may have several lines. Waits 50 ms at most.
- * 0 or -errno: nothing was taken.
+ * Sends n fields, "NAME=value" each, whose values may have several lines. Does not wait:
+ * 0 or -errno, nothing was taken; -EAGAIN: the journal has not read what came before.
  */
 int cw_journal_send(const struct iovec *fields, unsigned n);
 /* The same to a journal that listens elsewhere. */

@@ -22,6 +22,8 @@
 /* A rank's record and its pidfd. */
 #define MAX_FDS 2u
 #define SEND_LIMIT_MS 50
+/* Of start, reload and stop: rare, and a manager that misses one of them ends the daemon. */
+#define PHASE_LIMIT_MS 1000
 #define SILENCE_NS (10 * CW_NS_PER_S)
 
 /* 0, or -errno: where the manager listens. */
@@ -43,13 +45,21 @@ static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
 }
 
 /*
- * Without a clock for as long as the manager does not read: a few words may do that, which are as
- * many a minute as the manager itself asks for. Descriptors come once per rank, a thousand at a
+ * How long to wait for a manager that does not read; 0 = not at all. With a clock, a manager that
+ * did not read in time gets nothing for a while: descriptors come once per rank, a thousand at a
  * time.
  */
-static int send_msg(const struct msghdr *msg, const struct cw_clock *clock)
+struct patience {
+	unsigned limit_ms;
+	const struct cw_clock *clock;
+};
+
+static int send_msg(const struct msghdr *msg, struct patience patience)
 {
-	const struct timeval limit = { .tv_usec = SEND_LIMIT_MS * 1000 };
+	const struct timeval limit = { .tv_sec = patience.limit_ms / 1000,
+				       .tv_usec = patience.limit_ms % 1000 * 1000 };
+	const struct cw_clock *clock = patience.clock;
+	int flags = MSG_NOSIGNAL | (patience.limit_ms ? 0 : MSG_DONTWAIT);
 	static int64_t silent_until_ns;
 	int64_t now_ns = clock ? cw_clock_now_ns(clock) : 0;
 	_cleanup_(closep) int fd = -1;
@@ -58,17 +68,15 @@ static int send_msg(const struct msghdr *msg, const struct cw_clock *clock)
 	if (clock && now_ns < silent_until_ns)
 		return -EAGAIN;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 ||
-	    (clock && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0) ||
-	    sendmsg(fd, msg, MSG_NOSIGNAL) < 0)
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+	    sendmsg(fd, msg, flags) < 0)
 		r = -errno;
 	if (clock && r == -EAGAIN)
 		silent_until_ns = now_ns + SILENCE_NS;
 	return r;
 }
 
-static int send_to_manager(const struct cw_clock *clock, const char *text, const int *fds,
-			   unsigned n)
+static int send_to_manager(struct patience patience, const char *text, const int *fds, unsigned n)
 {
 	union {
 		char space[CMSG_SPACE(MAX_FDS * sizeof(int))];
@@ -92,26 +100,26 @@ static int send_to_manager(const struct cw_clock *clock, const char *text, const
 		c->cmsg_len = CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
 	}
-	return send_msg(&msg, clock);
+	return send_msg(&msg, patience);
 }
 
-/* Failing means that nobody listens: there is nothing to do about it. */
-static void say(const char *text)
+/* Failing means that nobody listens, or reads: there is nothing to do about it. */
+static void say(const char *text, unsigned limit_ms)
 {
-	(void)send_to_manager(NULL, text, NULL, 0);
+	(void)send_to_manager((struct patience){ .limit_ms = limit_ms }, text, NULL, 0);
 }
 
-static void say_status(const char *before, const char *status)
+static void say_status(const char *before, const char *status, unsigned limit_ms)
 {
 	char text[1024];
 
 	(void)snprintf(text, sizeof(text), "%sSTATUS=%s", before, status);
-	say(text);
+	say(text, limit_ms);
 }
 
 void cw_notify_ready(const char *status)
 {
-	say_status("READY=1\n", status);
+	say_status("READY=1\n", status, PHASE_LIMIT_MS);
 }
 
 void cw_notify_reloading(int64_t monotonic_ns)
@@ -120,17 +128,17 @@ void cw_notify_reloading(int64_t monotonic_ns)
 
 	(void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
 		       (long long)(monotonic_ns / 1000));
-	say(text);
+	say(text, PHASE_LIMIT_MS);
 }
 
 void cw_notify_stopping(void)
 {
-	say("STOPPING=1");
+	say("STOPPING=1", PHASE_LIMIT_MS);
 }
 
 void cw_notify_status(const char *status)
 {
-	say_status("", status);
+	say_status("", status, 0);
 }
 
 /* What the manager put into the environment of this process, and not of one it was inherited from.
@@ -158,7 +166,7 @@ int64_t cw_notify_watchdog_ns(void)
 
 void cw_notify_alive(void)
 {
-	say("WATCHDOG=1");
+	say("WATCHDOG=1", 0); /* or the next time */
 }
 
 /* How many were passed, each now CLOEXEC; 0 where there is no manager, or it says nonsense. */
@@ -246,7 +254,7 @@ int cw_notify_store_fds(const struct cw_clock *clock, const char *name, const in
 
 	/* FDPOLL=0: a pidfd hangs up when its process is reaped, and then it is wanted most. */
 	(void)snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
-	return send_to_manager(clock, text, fds, n);
+	return send_to_manager((struct patience){ SEND_LIMIT_MS, clock }, text, fds, n);
 }
 
 int cw_notify_remove_fds(const struct cw_clock *clock, const char *name)
@@ -254,5 +262,5 @@ int cw_notify_remove_fds(const struct cw_clock *clock, const char *name)
 	char text[256];
 
 	(void)snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	return send_to_manager(clock, text, NULL, 0);
+	return send_to_manager((struct patience){ SEND_LIMIT_MS, clock }, text, NULL, 0);
 }

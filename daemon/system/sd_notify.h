@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the service manager is told and gives: readiness, stopping, the watchdog, listening
- * descriptors. All of it does nothing where there is no service manager. Does not block.
+ * descriptors. All of it does nothing where there is no service manager. Does not block, but for
+ * a manager that does not read: readiness, reload and stopping wait 1 s at most.
  */
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -222,4 +223,82 @@ Test(log, says_how_many_lines_it_left_out, .init = capture_stderr)
 	now_ns += 3600 * CW_NS_PER_S;
 	be_refused(CW_LOG_BURST + 1);
 	cr_expect_eq(lines_in(captured()), CW_LOG_BURST + 1, "one of them says what was left out");
+}
+
+/* ---- a reader that does not read ---- */
+
+/* A page of a pipe, or what a socket takes; blocking, as a service's stderr is. */
+static void fill_stderr(int fds[2])
+{
+	static const char page[4096] = { 0 };
+
+	cr_assert_geq(dup2(fds[1], STDERR_FILENO), 0);
+	pipe_read = fds[0];
+	unsetenv("JOURNAL_STREAM");
+	cr_assert_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+	cr_assert_eq(fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK), 0);
+	while (write(STDERR_FILENO, page, sizeof(page)) > 0)
+		;
+	cr_assert_eq(errno, EAGAIN);
+	cr_assert_eq(fcntl(STDERR_FILENO, F_SETFL, 0), 0);
+	(void)alarm(20); /* one that waits for its reader is ended */
+}
+
+static void fill_pipe(void)
+{
+	int fds[2];
+
+	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+	fill_stderr(fds);
+}
+
+static void fill_stream(void)
+{
+	int fds[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	fill_stderr(fds);
+}
+
+/* All that is in there, without the zeroes of before. */
+static const char *read_on(void)
+{
+	static char text[8192];
+	char chunk[4096];
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = read(pipe_read, chunk, sizeof(chunk))) > 0)
+		for (ssize_t i = 0; i < n; i++)
+			if (chunk[i] && len < sizeof(text) - 1)
+				text[len++] = chunk[i];
+	text[len] = '\0';
+	return text;
+}
+
+static void lose_lines_and_go_on(void)
+{
+	const char *text;
+
+	log_warn("lost");
+	cw_log_event(CW_LOG_ERR, NULL, "lost, too", NULL);
+	(void)read_on();
+	log_warn("taken");
+	text = read_on();
+	cr_expect_not_null(strstr(text, "taken\n"), "%s", text);
+	cr_expect_null(strstr(text, "lost, too"), "%s", text);
+	cr_expect_eq(strncmp(text, "2 lines of this log were lost", 29), 0, "%s", text);
+	log_warn("again");
+	cr_expect_str_eq(read_on(), "again\n");
+}
+
+Test(log, does_not_wait_for_the_reader_of_a_pipe, .init = fill_pipe)
+{
+	lose_lines_and_go_on();
+	cr_expect_eq(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0, "others share the description");
+}
+
+Test(log, does_not_wait_for_a_journal_that_does_not_read, .init = fill_stream)
+{
+	lose_lines_and_go_on();
 }
