@@ -10,12 +10,18 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "cluster/secret.h"
+#include "common/cleanup.h"
 #include "common/log.h"
 
+/* Where descriptors have run out, a transfer gets the kept one. */
 struct cw_curl_loop {
+	int kept_fd; /* -1 = in use */
 	struct event_base *base;
 	CURLM *multi;
 	struct event *timer;
@@ -96,6 +102,12 @@ static int on_want_timer(CURLM *multi, long timeout_ms, void *user)
 	return event_add(loop->timer, &tv) < 0 ? -1 : 0;
 }
 
+static void keep_descriptor(struct cw_curl_loop *loop)
+{
+	if (loop->kept_fd < 0)
+		loop->kept_fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* or the next time */
+}
+
 int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
 		     struct cw_curl_loop **ret)
 {
@@ -108,6 +120,8 @@ int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
 		free(loop);
 		return -EIO;
 	}
+	loop->kept_fd = -1;
+	keep_descriptor(loop);
 	loop->base = base;
 	loop->fn = fn;
 	loop->user = user;
@@ -135,12 +149,43 @@ struct cw_curl_loop *cw_curl_loop_free(struct cw_curl_loop *loop)
 	if (loop->timer)
 		event_free(loop->timer);
 	curl_global_cleanup();
+	closep(&loop->kept_fd);
 	free(loop);
 	return NULL;
 }
 
+static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct cw_curl_loop *loop = user;
+	int type = address->socktype | SOCK_CLOEXEC;
+	int fd = socket(address->family, type, address->protocol);
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && loop->kept_fd >= 0) {
+		closep(&loop->kept_fd);
+		loop->kept_fd = -1;
+		fd = socket(address->family, type, address->protocol);
+	}
+	return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+static int close_socket(void *user, curl_socket_t fd)
+{
+	int r = close(fd);
+
+	keep_descriptor(user);
+	return r;
+}
+
 int cw_curl_loop_add(struct cw_curl_loop *loop, CURL *easy)
 {
+	int r = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+
+	r |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, loop);
+	r |= curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+	r |= curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, loop);
+	if (r)
+		return -EIO;
+	keep_descriptor(loop);
 	return curl_multi_add_handle(loop->multi, easy) == CURLM_OK ? 0 : -EIO;
 }
 

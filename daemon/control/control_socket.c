@@ -462,7 +462,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 	(void)cw_accept_pause_took(s->pause, fd);
 	cw_unix_take_oob_inline(fd);
-	if (identify(s, fd, &caller) < 0 || !make_room(s, &caller)) {
+	if (identify(s, fd, &caller) < 0 ||
+	    (caller.uid != 0 && cw_accept_pause_is_last(s->pause, fd)) || !make_room(s, &caller)) {
 		s->stats.refused++;
 		send_no_place(fd);
 		cw_conn_closer_close(s->closer, fd);

@@ -143,6 +143,21 @@ bool cw_accept_pause_took(struct cw_accept_pause *p, int fd)
 	return true;
 }
 
+bool cw_accept_pause_is_scarce(unsigned n)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return true;
+	(void)close(fd);
+	return fd + (int)n > first_kept_back(CW_LISTENER_AGENT);
+}
+
+bool cw_accept_pause_is_last(const struct cw_accept_pause *p, int fd)
+{
+	return fd >= first_kept_back(p->which) - 1;
+}
+
 static void on_error(struct evconnlistener *listener, void *user)
 {
 	int error = EVUTIL_SOCKET_ERROR();

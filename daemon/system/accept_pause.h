@@ -54,6 +54,13 @@ struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p);
 void cw_accept_pause_failed(struct cw_accept_pause *p, int error);
 /* accept() returned fd, which stays the caller's. True: it was the last for now, and p pauses. */
 bool cw_accept_pause_took(struct cw_accept_pause *p, int fd);
+/*
+ * Whether n more descriptors would take some of those that agents' connections do not get. A rank's
+ * other descriptors must leave them free, too.
+ */
+bool cw_accept_pause_is_scarce(unsigned n);
+/* Whether fd is among the last that p's connections get: of the control socket root's alone. */
+bool cw_accept_pause_is_last(const struct cw_accept_pause *p, int fd);
 
 struct cw_accept_pause_stats {
 	uint64_t pauses[CW_LISTENER__MAX];

@@ -10,6 +10,8 @@ from built_attack import CROWD
 from daemon import PATIENCE, Daemon
 from waiting import wait_until
 
+# Today's attacker, also against an older daemon: it knows no more of it than its messages.
+TODAYS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/tests/attack/crowd")
 FIRST_OP = 'first_op_after = "30s"\n'
 SLOT = struct.Struct("=2I")  # struct slot of crowd.c
 
@@ -18,7 +20,8 @@ class Crowd:
     def __init__(self, daemon, uid, jobs, ranks, what):
         self.uid, self.n = uid, jobs * ranks
         self.path = f"{daemon.dir}/crowd-{uid}.state"
-        self.process = start([CROWD, daemon.path, self.path, str(uid), str(jobs), str(ranks), what],
+        program = TODAYS if os.path.exists(TODAYS) else CROWD
+        self.process = start([program, daemon.path, self.path, str(uid), str(jobs), str(ranks), what],
                              dict(os.environ), cwd="/")
 
     def slots(self):

@@ -3,6 +3,7 @@
 SO_LINGER whose other end does not read. Whoever closes its last copy waits, and that is whoever reads
 the bytes it came with, or closes the connection in which it lies. The daemon does neither itself."""
 import array
+import contextlib
 import os
 import signal
 import socket
@@ -11,7 +12,9 @@ import time
 
 import pytest
 from agent_lib import HELLO, envelope, field
-from daemon import Daemon
+from attack_lib import unit_settings
+from crowd_lib import FIRST_OP, crowd
+from daemon import PATIENCE, Daemon
 from waiting import expect, wait_until
 
 pytestmark = pytest.mark.root  # to be another user
@@ -134,3 +137,41 @@ def test_a_storm_of_it_holds_nobody_up(world):
     finally:
         for other in others:
             other.close()
+
+
+USER, ASKERS = 4244, 24
+FEW = 48
+
+
+def ask_and_hold(path, uid):
+    """As that user."""
+    it = socket.socket(socket.AF_UNIX)
+    it.setblocking(False)
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        it.connect(path)
+    except OSError:
+        pass  # the queue is full
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+    return it
+
+
+def test_with_few_descriptors_one_is_kept_for_root_and_one_for_the_webhook(receiver):
+    """Users' ranks and their connections to the control socket take all others."""
+    receiver.listen()
+    with Daemon(f'webhook_url = "{receiver.url}"\n', patience=PATIENCE + FIRST_OP) as world, \
+            contextlib.ExitStack() as held:
+        world.start(preexec=lambda: unit_settings(FEW))
+        held.enter_context(crowd(world, USER, 1, 2, "hang")).settle(60)
+        held.enter_context(crowd(world, USER + 100, 12, 1, "train"))
+        for i in range(ASKERS):
+            for _ in range(8):
+                held.callback(ask_and_hold(world.control, USER + 1 + i).close)
+        wait_until(lambda: len(os.listdir(f"/proc/{world.process.pid}/fd")) > FEW - 12,
+                   "the descriptors are used up")
+        wait_until(lambda: receiver.posts, lambda: f"an alert: {world.log()[-2000:]}", 90)
+        done = world.ask("status", check=False)
+        expect(done.returncode in (0, 2), f"root is answered: {done}")
