@@ -51,6 +51,7 @@
 #define PYTHON_MIN_IDLE_NS (2 * CW_NS_PER_S)
 /* So many children that do not even die mean the node is sick: no more of them. */
 #define MAX_ABANDONED 8u
+_Static_assert(MAX_ABANDONED > CW_CHILD_MAX_ABANDONED, "one user is not the node");
 
 struct cw_capture_job {
 	struct cw_capture *owner;
@@ -218,13 +219,16 @@ static uint32_t share_ms(const struct cw_capture_job *job, int64_t limit_ms)
 	return ms > 1 ? (uint32_t)ms : 1;
 }
 
-static int start_child(struct cw_capture_job *job, const struct cw_child_config *config)
+static int start_child(struct cw_capture_job *job, struct cw_child_config *config)
 {
 	struct cw_capture *c = job->owner;
 	int r;
 
+	if (cw_children_abandoned_of(c->children, job->uid) >= CW_CHILD_MAX_ABANDONED)
+		return -EUSERS;
 	if (cw_children_abandoned(c->children) >= MAX_ABANDONED)
 		return -EBUSY;
+	config->uid = job->uid;
 	r = cw_child_start(c->children, config, &job->child);
 	if (r < 0)
 		log_warn("capture: no child for pid %d: %s", (int)job->target.pid, strerror(-r));
@@ -239,6 +243,8 @@ static void count_end(struct cw_capture *c, enum cw_child_end end)
 
 static const char *why_no_child(int r)
 {
+	if (r == -EUSERS)
+		return "earlier captures of this user's processes hang in the kernel";
 	return r == -EBUSY ? "too many earlier captures hang in the kernel"
 			   : "no process could be started";
 }

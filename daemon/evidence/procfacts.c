@@ -19,6 +19,7 @@
 #include "daemon/evidence/evidence_text.h"
 #include "daemon/evidence/torch_settings.h"
 #include "daemon/kernel/kernel_threads.h"
+#include "daemon/kernel/mapped_memory.h"
 #include "daemon/kernel/procfs.h"
 
 #define MAX_COMMAND_BYTES 256u
@@ -44,6 +45,7 @@ struct subject {
 	const char *kernel;
 	const struct cw_procfs_view *view; /* NULL: only what everybody may see */
 	bool is_partial;                   /* something could not be read */
+	bool is_start_local;               /* arguments and environment are no server's to send */
 };
 
 /* "read", "futex"; "syscall-N" for numbers libseccomp does not know; NULL = in none, or unknown. */
@@ -149,10 +151,10 @@ static json_t *threads_facts(struct subject *s, unsigned *ret_total)
 }
 
 /* Arguments joined by blanks. A kernel thread or a zombie has none. */
-static json_t *command_line(pid_t pid, const char *name)
+static json_t *command_line(const struct subject *s, const char *name)
 {
 	char text[MAX_COMMAND_BYTES * 4];
-	ssize_t n = cw_procfs_read(pid, "cmdline", text, sizeof(text));
+	ssize_t n = s->is_start_local ? cw_procfs_read(s->pid, "cmdline", text, sizeof(text)) : 0;
 
 	if (n <= 0)
 		return cw_evidence_text_or_null(name, MAX_NAME_BYTES);
@@ -198,7 +200,9 @@ static json_t *cgroup_path(pid_t pid)
 static json_t *torch_settings(const struct subject *s)
 {
 	_cleanup_(freep) char *text = s->view ? malloc(MAX_ENVIRONMENT_BYTES) : NULL;
-	ssize_t n = text ? cw_procfs_read(s->pid, "environ", text, MAX_ENVIRONMENT_BYTES) : -1;
+	ssize_t n = text && s->is_start_local
+			    ? cw_procfs_read(s->pid, "environ", text, MAX_ENVIRONMENT_BYTES)
+			    : -1;
 
 	return n < 0 ? json_null() : cw_torch_settings(text, (size_t)n);
 }
@@ -216,6 +220,7 @@ static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 	json_t *threads;
 	const char *why;
 
+	s->is_start_local = cw_mapped_memory_has_local_start(s->pid);
 	if (cw_procfs_read(s->pid, "status", status, sizeof(status)) < 0 ||
 	    (s->view && cw_procfs_read(s->pid, "io", io, sizeof(io)) < 0))
 		s->is_partial = true;
@@ -224,7 +229,7 @@ static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 	return json_pack(
 		"{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
 		s->is_partial ? "partial" : "ok", "reason", s->is_partial ? why : "", "state",
-		state_text(st->state), "command", command_line(s->pid, st->name), "cpu_s",
+		state_text(st->state), "command", command_line(s, st->name), "cpu_s",
 		cpu_seconds(st), "rss_kib", number_after(status, "VmRSS:"), "tracer",
 		number_after(status, "TracerPid:"), "read_bytes", number_after(io, "read_bytes:"),
 		"write_bytes", number_after(io, "write_bytes:"), "cgroup", cgroup_path(s->pid),

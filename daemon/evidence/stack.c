@@ -131,6 +131,7 @@ static void write_threads(struct writer *w, const struct cw_stack_copy *copy, st
 
 struct summary {
 	unsigned taken, left_out;
+	unsigned remote;        /* files that were not opened, because a server is behind them */
 	unsigned first_failure; /* enum cw_stack_result */
 	int64_t held_ns;        /* the longest */
 };
@@ -193,7 +194,12 @@ static int write_summary(struct writer *w, const struct cw_stack_copy *copy,
 {
 	char reason[256] = "";
 
-	if (s->left_out)
+	if (s->remote)
+		(void)snprintf(reason, sizeof(reason),
+			       "%u program file%s not read: FUSE, 9p, NFS, or an unknown file "
+			       "system, which can hold its readers for ever",
+			       s->remote, s->remote == 1 ? " was" : "s were");
+	else if (s->left_out)
 		(void)snprintf(reason, sizeof(reason),
 			       "%u of %u threads have no stack, the first: %s", s->left_out,
 			       s->taken + s->left_out, describe_result(s->first_failure));
@@ -207,16 +213,16 @@ static int write_summary(struct writer *w, const struct cw_stack_copy *copy,
 
 static int unwind(struct writer *w, const struct cw_stack_target *target,
 		  const struct cw_procfs_view *view, const struct cw_stack_copy *copy,
-		  const struct summary *s)
+		  struct summary *s)
 {
 	struct cw_stack_modules mods = { 0 };
 	struct cw_unwinder *u = NULL;
-	int r = cw_stack_modules_read(target->pid, &mods);
+	int r = copy->memory ? cw_stack_modules_read(target->pid, &mods) : -EACCES;
 
 	if (r < 0)
 		return write_end(w, "failed", "the memory map cannot be read", s->held_ns);
 	want_modules(copy, &mods);
-	cw_stack_modules_open(target->pid, &mods);
+	cw_stack_modules_open(target->pid, copy->memory, &mods);
 	/*
 	 * Asked again, of what was opened at first: neither stacks nor memory map are then those of
 	 * another process or program. From here on nothing of the process is read any more.
@@ -232,6 +238,8 @@ static int unwind(struct writer *w, const struct cw_stack_target *target,
 	if (r < 0)
 		return write_end(w, "failed", "no program file of the process can be read",
 				 s->held_ns);
+	for (size_t i = 0; i < mods.n; i++)
+		s->remote += mods.list[i].is_remote;
 	write_threads(w, copy, u);
 	return write_summary(w, copy, s); /* memory goes with the process */
 }

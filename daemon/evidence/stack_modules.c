@@ -5,15 +5,18 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "daemon/kernel/mapped_memory.h"
 #include "daemon/kernel/procfs.h"
 
 #define MAX_MAPS_BYTES (16u << 20)
@@ -212,7 +215,27 @@ static bool has_same_build_id(pid_t pid, const struct cw_stack_module *m, int fd
 	       memcmp(of_file, of_memory, n) == 0;
 }
 
-static int open_module(pid_t pid, const struct cw_stack_module *m)
+/* Without links: they could lead to another mount than the one that was asked about. */
+static int open_of_root(pid_t pid, const char *path, struct stat *st)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS };
+	_cleanup_(closep) int root = -1, probe = -1;
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -1;
+	probe = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (probe < 0 || fstat(probe, st) < 0 || !S_ISREG(st->st_mode))
+		return -1;
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", probe);
+	return open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+static int open_module(pid_t pid, const struct cw_mapped_memory *memory,
+		       const struct cw_stack_module *m)
 {
 	_cleanup_(closep) int fd = -1;
 	char path[PATH_MAX + 64];
@@ -223,8 +246,9 @@ static int open_module(pid_t pid, const struct cw_stack_module *m)
 	fd = open_regular(path, &st);
 	if (fd >= 0)
 		return steal_fd(&fd);
-	(void)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, m->path);
-	fd = open_regular(path, &st);
+	if (!cw_mapped_memory_is_local_path(memory, m->path))
+		return -1;
+	fd = open_of_root(pid, m->path, &st);
 	if (fd < 0)
 		return -1;
 	/* maps and stat() disagree about devices on overlayfs and btrfs: the build-id decides. */
@@ -245,16 +269,18 @@ static void copy_vdso(pid_t pid, struct cw_stack_module *m)
 		m->image_len = len;
 }
 
-void cw_stack_modules_open(pid_t pid, struct cw_stack_modules *mods)
+void cw_stack_modules_open(pid_t pid, const struct cw_mapped_memory *memory,
+			   struct cw_stack_modules *mods)
 {
 	for (size_t i = 0; i < mods->n; i++) {
 		struct cw_stack_module *m = &mods->list[i];
 
 		if (!m->is_wanted)
 			continue;
+		m->is_remote = !m->is_vdso && !cw_mapped_memory_is_local(memory, m->dev);
 		if (m->is_vdso)
 			copy_vdso(pid, m);
-		else
-			m->fd = open_module(pid, m);
+		else if (!m->is_remote)
+			m->fd = open_module(pid, memory, m);
 	}
 }

@@ -17,6 +17,8 @@
 #define CW_STACK_MAX_MODULES 2048u
 #define CW_BUILD_ID_MAX 64u
 
+struct cw_mapped_memory;
+
 struct cw_stack_module {
 	uint64_t start, end;           /* from the file's first mapping to its last */
 	uint64_t exec_start, exec_end; /* start == end: none */
@@ -24,7 +26,8 @@ struct cw_stack_module {
 	uint64_t dev, inode;
 	char *path; /* "[vdso]" for that one */
 	bool is_wanted, is_vdso;
-	int fd; /* -1 = not open */
+	bool is_remote; /* behind a server: not opened */
+	int fd;         /* -1 = not open */
 	uint8_t *image;
 	size_t image_len; /* of the vdso: copied from memory */
 };
@@ -44,8 +47,12 @@ void cw_stack_modules_fini(struct cw_stack_modules *mods);
 /* Marks the module whose code addr points into, if any. */
 void cw_stack_modules_want(struct cw_stack_modules *mods, uint64_t addr);
 
-/* Opens all wanted ones; those that cannot be opened stay closed. Never opens but regular files. */
-void cw_stack_modules_open(pid_t pid, struct cw_stack_modules *mods);
+/*
+ * Opens all wanted ones; those that cannot be opened, or that memory says are not to be read, stay
+ * closed. Never opens but regular files.
+ */
+void cw_stack_modules_open(pid_t pid, const struct cw_mapped_memory *memory,
+			   struct cw_stack_modules *mods);
 
 /*
  * The build-id of an ELF image, read through a callback (offset into file or from the start of the

@@ -4,8 +4,10 @@
  *
  *	the taker crashes or is killed		the kernel detaches, the thread runs on
  *	copying blocks (the stack lies on a	a timer of the kernel's kills the taker
- *	userfaultfd or FUSE page)
- *	the taker is stopped (SIGSTOP), or	the same timer: it sends SIGKILL, which ends what is
+ *	userfaultfd page)
+ *	a page comes from FUSE, 9p or NFS	it is not copied (daemon/kernel/mapped_memory.h):
+ *the taker could not be killed the taker is stopped (SIGSTOP), or	the same timer: it sends
+ *SIGKILL, which ends what is
  *	gets no processor			stopped, where SIGALRM would wait for SIGCONT
  *	the thread does not stop (it went into	the taker gives up and ends; the pending interrupt
  *	D state in between)			is cancelled with the attachment
@@ -38,6 +40,7 @@
 
 #include "common/clock.h"
 #include "daemon/evidence/stack_confine.h"
+#include "daemon/kernel/mapped_memory.h"
 #include "daemon/kernel/procfs.h"
 #include "daemon/kernel/procstat.h"
 
@@ -83,8 +86,9 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 {
 	pid_t tids[CW_STACK_MAX_THREADS];
 	struct cw_stack_copy *copy;
+	struct cw_mapped_memory *memory;
 	unsigned total = 0;
-	int n;
+	int n, r;
 
 	n = cw_procfs_threads(pid, tids, CW_STACK_MAX_THREADS, &total);
 	if (n < 0)
@@ -98,6 +102,12 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 	copy->proc_fd = cw_procstat_open(pid);
 	copy->n_threads = (uint32_t)n;
 	copy->n_total = total;
+	r = cw_mapped_memory_new(pid, &memory);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) /* no right to know: to hold its threads neither, which says it better */
+		memory = NULL;
+	copy->memory = memory;
 	copy->budget_ns = (CW_STACK_HOLD_MS - DEATH_MS) * CW_NS_PER_MS;
 	for (int i = 0; i < n; i++)
 		copy->threads[i].tid = tids[i];
@@ -105,13 +115,17 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 	return 0;
 }
 
-/* Page by page: the copy ends at the first one that is not there, the stack's end. */
+/*
+ * Page by page: the copy ends at the first one that is not there, the stack's end, or that may not
+ * be read.
+ */
 static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
 {
 	struct iovec remote[CW_STACK_MAX_BYTES / PAGE + 1];
 	struct iovec local = { buf, CW_STACK_MAX_BYTES };
 	uint64_t at = t->sp > RED_ZONE ? t->sp - RED_ZONE : 0;
-	size_t left = CW_STACK_MAX_BYTES;
+	size_t left =
+		copy->memory ? cw_mapped_memory_readable(copy->memory, at, CW_STACK_MAX_BYTES) : 0;
 	unsigned n = 0;
 	ssize_t got;
 
@@ -129,7 +143,7 @@ static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, ui
 	}
 	/* By the thread: with another program, the process has another memory, and this one is
 	 * gone. */
-	got = process_vm_readv(t->tid, &local, 1, remote, n, 0);
+	got = n ? process_vm_readv(t->tid, &local, 1, remote, n, 0) : 0;
 	t->stack_len = got > 0 ? (uint32_t)got : 0;
 }
 

@@ -54,6 +54,8 @@ struct cw_stack_thread {
 };
 
 /* Shared between taker and parent; the taker is trusted code over untrusted bytes. */
+struct cw_mapped_memory;
+
 struct cw_stack_copy {
 	pid_t pid;
 	uid_t uid;   /* whose the process must be */
@@ -63,12 +65,14 @@ struct cw_stack_copy {
 	int64_t budget_ns; /* CW_STACK_HOLD_MS, less what dying takes */
 	int64_t held_ns;   /* all threads together; what a taker that died held counts in full */
 	struct cw_stack_thread threads[CW_STACK_MAX_THREADS];
+	const struct cw_mapped_memory
+		*memory; /* what may be copied, as of the beginning; NULL = nothing */
 	uint8_t stacks[CW_STACK_MAX_THREADS][CW_STACK_MAX_BYTES];
 };
 
 /*
- * Maps a copy (shared, anonymous, pages on demand) and lists the threads. 0 or -errno. Released
- * with the process that called it.
+ * Maps a copy (shared, anonymous, pages on demand), lists the threads and learns which of the
+ * process's memory may be read. 0 or -errno. Released with the process that called it.
  */
 int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret);
 

@@ -212,11 +212,13 @@ static void scan(struct search *s, int64_t now_ns)
 		.max_output = CW_ABSENT_MAX_RANKS * sizeof(struct cw_absent_found),
 		.fn = on_scanned,
 		.user = s,
+		.uid = s->job.uid,
 	};
-	int r;
+	int r = -EBUSY;
 
 	s->scanned_ns = now_ns;
-	r = cw_child_start(s->owner->children, &config, &s->child);
+	if (cw_children_abandoned_of(s->owner->children, s->job.uid) < CW_CHILD_MAX_ABANDONED)
+		r = cw_child_start(s->owner->children, &config, &s->child);
 	if (r < 0)
 		log_info("job=%s: no search for ranks that never called NCCL: %s", s->query.label,
 			 strerror(-r));

@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/job_env.h"
 #include "common/parse.h"
+#include "daemon/kernel/mapped_memory.h"
 #include "daemon/kernel/procfs.h"
 #include "daemon/kernel/procstat.h"
 #include "record/record_layout.h"
@@ -79,7 +80,9 @@ bool cw_absent_scan_env_matches(const char *environment, size_t len,
 static bool read_environment(pid_t pid, char *buf, const struct cw_absent_query *query,
 			     struct cw_absent_found *ret)
 {
-	ssize_t n = cw_procfs_read(pid, "environ", buf, MAX_ENVIRONMENT_BYTES);
+	ssize_t n = cw_mapped_memory_has_local_start(pid)
+			    ? cw_procfs_read(pid, "environ", buf, MAX_ENVIRONMENT_BYTES)
+			    : 0;
 
 	return n > 0 && cw_absent_scan_env_matches(buf, (size_t)n, query, ret);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The life of a child: RUNNING (output is collected, the deadline runs) → killed, if need be, with
- * the grace timer running → ended (the pidfd is readable: reap, report). An abandoned or cancelled
- * child has no callback any more and waits on its pidfd alone.
+ * the grace timer running → reaped (the pidfd was readable) → ended (its output has an end: no
+ * process of it is left). An abandoned or cancelled child has no callback any more and waits for
+ * its pidfd and the end of its output alone.
  */
 #include "daemon/system/children.h"
 
@@ -13,6 +14,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -38,7 +40,7 @@ struct cw_child {
 	struct event *on_output, *on_exit, *timer;
 	struct cw_child_config config;
 	enum cw_child_end end;
-	bool is_killed, is_abandoned;
+	bool is_killed, is_abandoned, is_reaped;
 	char *output;
 	size_t len;
 };
@@ -107,64 +109,86 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		kill_for(c, CW_CHILD_TIMED_OUT);
 		return;
 	}
-	log_warn("capture: child %d survived SIGKILL, abandoning it", (int)c->pid);
+	if (c->is_abandoned)
+		return;
+	log_warn("capture: child %d or a process of it survived SIGKILL, abandoning it",
+		 (int)c->pid);
 	c->is_abandoned = true;
 	c->pool->abandoned++;
-	event_freep(&c->on_output);
-	closep(&c->out_fd);
 	report(c, CW_CHILD_ABANDONED);
 }
 
-/* Takes what the pipe holds. 0 = nothing for now, 1 = end or too much. */
-static int drain(struct cw_child *c)
+/* Takes what the pipe holds. False: there is no more for now; true: all its writers are gone. */
+static bool drain(struct cw_child *c, bool *ret_is_too_much)
 {
 	char chunk[READ_CHUNK];
 
-	while (c->out_fd >= 0) {
+	*ret_is_too_much = false;
+	for (;;) {
 		ssize_t n = read(c->out_fd, chunk, sizeof(chunk));
+		size_t room = c->config.max_output - c->len;
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
-			return 0;
+			return false;
 		if (n <= 0)
-			return 1;
-		for (ssize_t i = 0; i < n; i++) {
-			if (c->len == c->config.max_output)
-				return 1;
-			c->output[c->len++] = chunk[i];
-		}
+			return true;
+		if ((size_t)n > room)
+			*ret_is_too_much = true;
+		memcpy(c->output + c->len, chunk, (size_t)n < room ? (size_t)n : room);
+		c->len += (size_t)n < room ? (size_t)n : room;
+		if (*ret_is_too_much)
+			return false; /* it can write faster than we read */
 	}
-	return 1;
+}
+
+static void finish(struct cw_child *c)
+{
+	report(c, c->end);
+	child_free(c);
 }
 
 static void on_output(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_child *c = arg;
+	bool is_too_much;
 
-	if (drain(c) == 0)
-		return;
-	event_freep(&c->on_output); /* the rest is told by the pidfd */
-	if (c->len == c->config.max_output && !c->is_killed)
+	if (drain(c, &is_too_much))
+		event_freep(&c->on_output); /* the rest is told by the pidfd */
+	if (is_too_much && !c->is_killed)
 		kill_for(c, CW_CHILD_OVERFLOW);
+	if (c->is_reaped && !c->on_output)
+		finish(c);
 }
 
 static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_child *c = arg;
+	bool is_too_much = false;
 	int status = 0;
 
 	/* What it left behind goes with it; before it is reaped, its pid names no other group. */
 	(void)kill(-c->pid, SIGKILL);
 	if (waitpid(c->pid, &status, WNOHANG) == 0)
 		return;
-	if (c->on_output)
-		(void)drain(c); /* what came between the last event and the end */
+	c->is_reaped = true;
+	event_freep(&c->on_exit);
+	/* What came between the last event and the end. */
+	if (c->on_output && drain(c, &is_too_much))
+		event_freep(&c->on_output);
 	if (!c->is_killed)
-		c->end = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CW_CHILD_EXITED
-								       : CW_CHILD_CRASHED;
-	report(c, c->end);
-	child_free(c);
+		c->end = is_too_much                                     ? CW_CHILD_OVERFLOW
+			 : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CW_CHILD_EXITED
+									 : CW_CHILD_CRASHED;
+	if (!c->on_output) {
+		finish(c);
+		return;
+	}
+	/* A process of its own still has the pipe: it dies at once, or it hangs. */
+	c->is_killed = true;
+	if (!c->is_abandoned)
+		start_timer(c, KILL_GRACE_MS);
 }
 
 static void limit(int resource, rlim_t value)
@@ -297,6 +321,15 @@ uint32_t cw_children_abandoned(const struct cw_children *pool)
 	return pool->abandoned;
 }
 
+uint32_t cw_children_abandoned_of(const struct cw_children *pool, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (const struct cw_child *c = pool->list; c; c = c->next)
+		n += c->is_abandoned && c->config.uid == uid;
+	return n;
+}
+
 int cw_children_new(struct event_base *base, struct cw_children **ret)
 {
 	struct cw_children *pool = calloc(1, sizeof(*pool));
@@ -313,13 +346,14 @@ struct cw_children *cw_children_free(struct cw_children *pool)
 	if (!pool)
 		return NULL;
 	for (struct cw_child *c = pool->list; c; c = c->next)
-		kill_child(c);
+		if (!c->is_reaped) /* else the number may be another's */
+			kill_child(c);
 	while (pool->list) {
 		struct cw_child *c = pool->list;
 		struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
 
 		/* One that does not die is left to init. */
-		if (poll(&p, 1, c->is_abandoned ? 0 : FREE_WAIT_MS) > 0)
+		if (!c->is_reaped && poll(&p, 1, c->is_abandoned ? 0 : FREE_WAIT_MS) > 0)
 			(void)waitpid(c->pid, NULL, WNOHANG); /* ready, as poll() said */
 		child_free(c);
 	}

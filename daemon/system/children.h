@@ -4,7 +4,8 @@
  * descriptors but its output pipe, and what it writes comes back, up to a limit, before a deadline.
  *
  * A child that does not end is killed; one that does not even die (uninterruptible sleep on a dead
- * file system) is abandoned: its caller gets the result, the pool reaps it whenever it goes.
+ * file system), or whose own child does not, is abandoned: its caller gets the result, the pool
+ * reaps it whenever it goes.
  *
  * Loop thread only; nothing blocks but cw_children_free().
  */
@@ -12,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct event_base;
 struct cw_children;
@@ -22,7 +24,7 @@ enum cw_child_end {
 	CW_CHILD_CRASHED,   /* a signal or another status */
 	CW_CHILD_TIMED_OUT, /* killed at its deadline */
 	CW_CHILD_OVERFLOW,  /* killed for writing more than max_output */
-	CW_CHILD_ABANDONED, /* killed, and did not die */
+	CW_CHILD_ABANDONED, /* killed, and did not die, or not all of it */
 };
 
 /* Runs in the child. Its return value is the exit status. out_fd is blocking. */
@@ -38,7 +40,14 @@ struct cw_child_config {
 	size_t max_output;
 	cw_child_done_fn fn;
 	void *user;
+	uid_t uid; /* whose processes it looks at; 0 = nobody's in particular */
 };
+
+/*
+ * So many abandoned children a user may have. Each is a task of the daemon's, of which the unit has
+ * 64 (TasksMax=), so a caller starts no further one for that user.
+ */
+#define CW_CHILD_MAX_ABANDONED 2u
 
 int cw_children_new(struct event_base *base, struct cw_children **ret);
 /* Kills and reaps all; waits at most 200 ms for them. No callbacks. Takes NULL; returns NULL. */
@@ -52,3 +61,5 @@ void cw_child_cancel(struct cw_child *child);
 
 /* Abandoned children that still exist. */
 uint32_t cw_children_abandoned(const struct cw_children *pool);
+/* Those of them that were started for this user. */
+uint32_t cw_children_abandoned_of(const struct cw_children *pool, uid_t uid);

@@ -19,6 +19,7 @@
 #include "daemon/kernel/procfs.h"
 #include "daemon/node/node.h"
 #include "leader/incident/evidence_brief.h"
+#include "tests/support/node/mute_fuse.h"
 
 #define TRACEBACK                                                                                  \
 	"Current thread 0x7f (most recent call first):\n"                                          \
@@ -401,4 +402,54 @@ Test(capture, calls_nobody_back_after_its_end)
 	cr_assert_eq(node.cancelled, 1);
 	event_base_loop(base, EVLOOP_NONBLOCK);
 	cr_assert_eq(got.calls, 0);
+}
+
+static void wait_below(void *user)
+{
+	_exit(data_loader_next(*(int *)user));
+}
+
+static bool start_below(const char *file)
+{
+	struct cw_procfs_syscall sc;
+	struct cw_procfs_stat st;
+	char text[256];
+	int fds[2];
+
+	cr_assert_eq(pipe(fds), 0);
+	target = fork();
+	if (target == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(mute_fuse_run_below(file, 0, wait_below, &fds[0]) ? 0 : 1);
+	}
+	while (cw_procfs_read_task(target, target, "syscall", text, sizeof(text)) <= 0 ||
+	       cw_procfs_parse_syscall(text, &sc) != 0 || sc.number != SYS_read ||
+	       !strstr(text, " "))
+		sched_yield(); /* the suite's time limit ends it */
+	cr_assert_eq(cw_procfs_stat(target, 0, &st), 0);
+	node.is_known = true;
+	node.process = (struct cw_node_process){ .pid = target,
+						 .start_ticks = st.start_ticks,
+						 .uid = geteuid(),
+						 .gid = getegid(),
+						 .pidfd = -1 };
+	return true;
+}
+
+/* The copy of a stack goes on above it, to pages for which its program would wait for ever. */
+Test(capture, takes_a_stack_below_a_file_whose_pages_never_come)
+{
+	struct cw_capture_stats stats;
+	struct mute_fuse fs = { 0 };
+
+	if (!mute_fuse_mount(&fs))
+		cr_skip_test("needs root and FUSE");
+	start_below(fs.file);
+	cr_assert_eq(request(CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE, 20000), 0);
+	wait_for(1);
+	mute_fuse_end(&fs);
+	expect_status("native", "ok");
+	cr_expect(has_native_symbol("data_loader_next"));
+	cw_capture_stats(capture, &stats);
+	cr_expect_eq(stats.timed_out + stats.abandoned, 0);
 }

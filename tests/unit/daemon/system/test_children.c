@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -288,6 +289,46 @@ Test(children, abandons_one_that_does_not_die_and_reaps_it_later)
 	start(say, "next", DEADLINE_MS);
 	wait_for_result();
 	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	frozen_fs_thaw(&fs);
+	while (cw_children_abandoned(pool) > 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_assert_eq(result.calls, 1);
+}
+
+/* Ends once its own child sleeps where nobody can end it. */
+static int leave_one_that_does_not_die(int out_fd, const void *arg)
+{
+	char path[64], text[512], *state = NULL;
+	pid_t pid = fork();
+	ssize_t n;
+	int fd;
+
+	if (pid == 0)
+		_exit(write_file(out_fd, arg));
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (!state || state[2] != 'D') {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+		if (n <= 0)
+			return 1;
+		text[n] = '\0';
+		state = strrchr(text, ')');
+		(void)close(fd);
+		sched_yield(); /* the deadline ends it */
+	}
+	return 0;
+}
+
+Test(children, counts_a_process_of_a_child_that_does_not_die)
+{
+	struct frozen_fs fs = { 0 };
+
+	if (!frozen_fs_mount(&fs))
+		cr_skip_test("needs root, a loop device and mkfs.ext4");
+	cr_assert(frozen_fs_freeze(&fs));
+	start(leave_one_that_does_not_die, fs.file, DEADLINE_MS);
+	wait_for_result();
+	cr_expect_eq(cw_children_abandoned(pool), 1);
 	frozen_fs_thaw(&fs);
 	while (cw_children_abandoned(pool) > 0)
 		event_base_loop(base, EVLOOP_ONCE);
