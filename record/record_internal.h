@@ -83,6 +83,13 @@ struct cw_record {
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset);
 
 /*
+ * Copies n entries of a table from `first` on, of each the `size` bytes that are known, many with
+ * one read. 0 or -errno.
+ */
+int cw_record_read_table(const struct cw_record *rec, const struct cw_record_section *s,
+			 uint32_t first, uint32_t n, size_t size, void *ret);
+
+/*
  * Copies an entry whose first word is 0 while it is being written. False: it is, or could not be
  * read.
  */

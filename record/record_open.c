@@ -24,20 +24,29 @@
 #define SEQLOCK_TRIES 4
 #define CHUNK_BYTES 16384u
 
-static const uint32_t known_entry_bytes[CW_REC_SECTION__MAX] = {
-	[CW_REC_SECTION_COMMS] = sizeof(struct cw_rec_comm),
-	[CW_REC_SECTION_RING] = sizeof(struct cw_rec_op),
-	[CW_REC_SECTION_P2P] = sizeof(struct cw_rec_p2p_block),
-	[CW_REC_SECTION_PROGRESS_INFO] = sizeof(struct cw_rec_progress_info),
-	[CW_REC_SECTION_PROGRESS] = sizeof(struct cw_rec_progress),
-	[CW_REC_SECTION_MODULES] = sizeof(struct cw_rec_module),
-	[CW_REC_SECTION_STACKS] = sizeof(struct cw_rec_stack),
-	[CW_REC_SECTION_REPLAYS] = sizeof(struct cw_rec_replay),
-	[CW_REC_SECTION_SUMMARIES] = sizeof(struct cw_rec_summary),
-	[CW_REC_SECTION_TIMES] = sizeof(struct cw_rec_time),
-	[CW_REC_SECTION_TEMPLATES] = sizeof(struct cw_rec_template),
-	[CW_REC_SECTION_FRAMES] = sizeof(struct cw_rec_frame),
+/*
+ * The most entries of a table. This version's agents write half of that in tables that cost time at
+ * each reading, and a quarter in the others, which have grown by so much from one version to the
+ * next. Any program may write a record, and each reading takes all of it.
+ */
+static const struct {
+	uint32_t entry_bytes, most;
+} known[] = {
+	[CW_REC_SECTION_COMMS] = { sizeof(struct cw_rec_comm), 2 * CW_REC_COMMS },
+	[CW_REC_SECTION_RING] = { sizeof(struct cw_rec_op), 2 * CW_REC_RING_OPS },
+	[CW_REC_SECTION_P2P] = { sizeof(struct cw_rec_p2p_block), 4 * CW_REC_P2P_BLOCKS },
+	[CW_REC_SECTION_PROGRESS_INFO] = { sizeof(struct cw_rec_progress_info),
+					   4 * CW_REC_PROGRESS_SLOTS },
+	[CW_REC_SECTION_PROGRESS] = { sizeof(struct cw_rec_progress), 4 * CW_REC_PROGRESS_SLOTS },
+	[CW_REC_SECTION_MODULES] = { sizeof(struct cw_rec_module), 4 * CW_REC_MODULES },
+	[CW_REC_SECTION_STACKS] = { sizeof(struct cw_rec_stack), 4 * CW_REC_STACKS },
+	[CW_REC_SECTION_REPLAYS] = { sizeof(struct cw_rec_replay), 4 * CW_REC_REPLAYS },
+	[CW_REC_SECTION_SUMMARIES] = { sizeof(struct cw_rec_summary), 4 * CW_REC_SUMMARIES },
+	[CW_REC_SECTION_TIMES] = { sizeof(struct cw_rec_time), 4 * CW_REC_TIMES },
+	[CW_REC_SECTION_TEMPLATES] = { sizeof(struct cw_rec_template), 4 * CW_REC_TEMPLATES },
+	[CW_REC_SECTION_FRAMES] = { sizeof(struct cw_rec_frame), 4 * CW_REC_FRAMES },
 };
+#define N_KNOWN (sizeof(known) / sizeof(known[0]))
 
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset)
 {
@@ -63,6 +72,33 @@ int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+int cw_record_read_table(const struct cw_record *rec, const struct cw_record_section *s,
+			 uint32_t first, uint32_t n, size_t size, void *ret)
+{
+	char chunk[CHUNK_BYTES], *to = ret;
+	uint32_t at_once = CHUNK_BYTES / s->entry_bytes, here;
+	int r = 0;
+
+	if (s->entry_bytes == size)
+		return cw_record_pread(rec, ret, (size_t)n * size,
+				       s->offset + (uint64_t)first * s->entry_bytes);
+	for (; n && r == 0; n -= here, first += here) {
+		uint64_t offset = s->offset + (uint64_t)first * s->entry_bytes;
+
+		here = n < at_once ? n : at_once;
+		if (!here) { /* longer than a chunk: of each its beginning */
+			here = 1;
+			r = cw_record_pread(rec, to, size, offset);
+		} else {
+			r = cw_record_pread(rec, chunk, (size_t)here * s->entry_bytes, offset);
+		}
+		for (uint32_t i = 0; r == 0 && at_once && i < here; i++)
+			memcpy(to + (size_t)i * size, chunk + (size_t)i * s->entry_bytes, size);
+		to += (size_t)here * size;
+	}
+	return r;
 }
 
 int64_t cw_record_time(const struct cw_record *rec, uint64_t t)
@@ -152,9 +188,11 @@ static int read_sections(struct cw_record *rec, struct cw_err *err)
 				return cw_err_set(err, EBADMSG, "sections %u and %u collide", j, i);
 		}
 		/* of a later version, or older than this reader's struct: not used */
-		if (s->type >= CW_REC_SECTION__MAX || !known_entry_bytes[s->type] ||
-		    s->entry_bytes < known_entry_bytes[s->type])
+		if (s->type >= N_KNOWN || s->entry_bytes < known[s->type].entry_bytes)
 			continue;
+		if (s->count > known[s->type].most)
+			return cw_err_set(err, EBADMSG, "section %u has %u entries, more than %u",
+					  i, s->count, known[s->type].most);
 		rec->sections[s->type] = (struct cw_record_section){
 			.offset = s->offset,
 			.entry_bytes = s->entry_bytes,

@@ -38,21 +38,6 @@ static int read_slot_again(const struct cw_record *rec, uint64_t offset, struct 
 	return 0;
 }
 
-static int read_all(const struct cw_record *rec, uint64_t offset, uint32_t stride, uint32_t n,
-		    struct cw_rec_op *ret)
-{
-	int r;
-
-	if (stride == sizeof(*ret))
-		return cw_record_pread(rec, ret, n * sizeof(*ret), offset);
-	for (uint32_t i = 0; i < n; i++) {
-		r = cw_record_pread(rec, &ret[i], sizeof(*ret), offset + (uint64_t)i * stride);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /*
  * Everything is read twice, and a slot counts only if both copies are the same and published. The
  * writer takes publish away before it touches a slot, and a pread copies in no promised order, so
@@ -63,13 +48,14 @@ static int read_all(const struct cw_record *rec, uint64_t offset, uint32_t strid
 int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
 			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret)
 {
+	const struct cw_record_section ring = { ring_offset, stride, ring_count };
 	uint64_t offset = ring_offset + (uint64_t)first * stride;
 	struct cw_rec_op again[CW_RECORD_CHUNK];
 	int r;
 
-	r = read_all(rec, offset, stride, n, ret);
+	r = cw_record_read_table(rec, &ring, first, n, sizeof(*ret), ret);
 	if (r == 0)
-		r = read_all(rec, offset, stride, n, again);
+		r = cw_record_read_table(rec, &ring, first, n, sizeof(*ret), again);
 	for (uint32_t i = 0; r == 0 && i < n; i++) {
 		if (memcmp(&ret[i], &again[i], sizeof(again[i])) != 0) {
 			ret[i] = again[i];

@@ -10,10 +10,12 @@
 
 #include "record/record_internal.h"
 
+/* Entries that are read with one call. */
+#define REPLAYS_AT_ONCE 128u
+
 static int read_templates(struct cw_record *rec)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_TEMPLATES];
-	int r = 0;
 
 	if (!rec->templates) {
 		rec->templates = malloc(sizeof(*rec->templates) +
@@ -23,19 +25,26 @@ static int read_templates(struct cw_record *rec)
 	}
 	rec->templates->looks_left = CW_RECORD_TEMPLATE_LOOKS;
 	rec->templates->count = s->count;
-	if (s->entry_bytes == sizeof(rec->templates->runs[0]))
-		return cw_record_pread(rec, rec->templates->runs,
-				       s->count * sizeof(rec->templates->runs[0]), s->offset);
-	for (uint32_t i = 0; i < s->count && r == 0; i++)
-		r = cw_record_pread(rec, &rec->templates->runs[i], sizeof(rec->templates->runs[0]),
-				    s->offset + (uint64_t)i * s->entry_bytes);
-	return r;
+	if (!s->count)
+		return 0;
+	return cw_record_read_table(rec, s, 0, s->count, sizeof(rec->templates->runs[0]),
+				    rec->templates->runs);
+}
+
+/* The table is filled from the front. Returns how many of n there are. */
+static uint32_t used_of(const struct cw_rec_replay *entries, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (entries[i].generation == 0 && entries[i].comm_plus_1 == 0)
+			return i;
+	return n;
 }
 
 int cw_record_read_replays(struct cw_record *rec, uint32_t has)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_REPLAYS];
-	struct cw_rec_replay again;
+	struct cw_rec_replay again[REPLAYS_AT_ONCE];
+	uint32_t first = 0, n, used;
 	int r;
 
 	rec->n_replays = 0;
@@ -45,24 +54,22 @@ int cw_record_read_replays(struct cw_record *rec, uint32_t has)
 		rec->replays = calloc(s->count, sizeof(*rec->replays));
 	if (!rec->replays)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < s->count; i++) {
-		uint64_t offset = s->offset + (uint64_t)i * s->entry_bytes;
-		struct cw_rec_replay *entry = &rec->replays[i];
+	do {
+		struct cw_rec_replay *entries = &rec->replays[first];
 
-		r = cw_record_pread(rec, entry, sizeof(*entry), offset);
+		n = s->count - first < REPLAYS_AT_ONCE ? s->count - first : REPLAYS_AT_ONCE;
+		r = cw_record_read_table(rec, s, first, n, sizeof(*entries), entries);
+		used = r == 0 ? used_of(entries, n) : 0;
+		if (used)
+			r = cw_record_read_table(rec, s, first, used, sizeof(again[0]), again);
 		if (r < 0)
 			return r;
-		/* The table is filled from the front. */
-		if (entry->generation == 0 && entry->comm_plus_1 == 0) {
-			memset(entry, 0, (s->count - i) * sizeof(*entry));
-			break;
-		}
-		r = cw_record_pread(rec, &again, sizeof(again), offset);
-		if (r < 0)
-			return r;
-		if (again.generation != entry->generation)
-			entry->generation = 0;
-	}
+		for (uint32_t i = 0; i < used; i++)
+			if (again[i].generation != entries[i].generation)
+				entries[i].generation = 0;
+		first += used;
+	} while (used == n && first < s->count);
+	memset(&rec->replays[first], 0, (s->count - first) * sizeof(*rec->replays));
 	r = read_templates(rec);
 	if (r < 0)
 		return r;

@@ -152,6 +152,25 @@ Test(record_open, refuses_inconsistent_records)
 	}
 }
 
+/* Sixteen thousand graphs fit where the ring of calls was, and each reading goes through them all.
+ */
+Test(record_open, refuses_a_table_longer_than_an_agent_writes)
+{
+	_cleanup_(record_closep) struct cw_record *reader = NULL;
+	struct cw_rec_section *ring = &rec->header->sections[1];
+	uint32_t bytes = ring->count * ring->entry_bytes;
+
+	for (unsigned i = 0; i < CW_REC_SECTION__MAX; i++)
+		if (rec->header->sections[i].type == CW_REC_SECTION_REPLAYS)
+			rec->header->sections[i].type = 0;
+	rec->header->has |= CW_REC_HAS_REPLAYS;
+	ring->type = CW_REC_SECTION_REPLAYS;
+	ring->entry_bytes = sizeof(struct cw_rec_replay);
+	ring->count = bytes / ring->entry_bytes;
+	cr_assert_gt(ring->count, 16000u);
+	cr_expect_eq(record_try_open(true, &reader), -EBADMSG);
+}
+
 Test(record_open, refuses_files_of_the_wrong_size)
 {
 	struct cw_record *r = NULL;

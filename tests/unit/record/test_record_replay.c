@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches of CUDA graphs as a reader of the record sees them. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "record/record_reader.h"
 #include "tests/support/record/record_writer.h"
@@ -260,4 +261,34 @@ Test(record_replay, hostile_templates_are_not_believed)
 	rec->replays[0].colls = 5;
 	cr_assert_eq(cw_record_window(reader, comm(), ops, 32, &n, &lost), 0);
 	cr_expect_leq(n, 32);
+}
+
+/* System calls by which this process has read. */
+static unsigned long reads_so_far(void)
+{
+	FILE *f = fopen("/proc/self/io", "re");
+	unsigned long n = 0;
+
+	cr_assert_not_null(f);
+	cr_assert_eq(fscanf(f, "rchar: %*u wchar: %*u syscr: %lu", &n), 1);
+	(void)fclose(f);
+	return n;
+}
+
+static void expect_few_reads(void)
+{
+	unsigned long before;
+
+	for (unsigned i = 0; i < CW_REC_REPLAYS; i++)
+		rec->replays[i] = (struct cw_rec_replay){ .generation = 1, .comm_plus_1 = 1 };
+	rec->header->has |= CW_REC_HAS_REPLAYS;
+	cr_assert_eq(cw_record_refresh(reader), 0);
+	before = reads_so_far();
+	cr_assert_eq(cw_record_refresh(reader), 0);
+	cr_expect_lt(reads_so_far() - before, 60u);
+}
+
+Test(record_replay, reads_a_full_table_with_few_calls)
+{
+	expect_few_reads();
 }
