@@ -50,10 +50,23 @@ static void shrink(struct cw_msg_op **ops, size_t n)
 		*ops = v;
 }
 
-static int read_window(const struct cw_digest_rank *p, const struct cw_record_comm *comm,
-		       const struct cw_msg_window_request *request, uint32_t max_ops,
-		       struct cw_window_stacks *stacks, struct cw_msg_window *ret)
+struct collection {
+	const struct cw_msg_window_request *request;
+	const struct cw_window_time *time; /* NULL = as long as it takes */
+	uint32_t max_windows, max_ops;
+	struct cw_window_stacks stacks;
+};
+
+static bool has_time(const struct collection *c)
 {
+	return !c->time || !c->time->is_over(c->time->user);
+}
+
+static int read_window(struct collection *c, const struct cw_digest_rank *p,
+		       const struct cw_record_comm *comm, struct cw_msg_window *ret)
+{
+	const struct cw_msg_window_request *request = c->request;
+	uint32_t max_ops = c->max_ops;
 	uint32_t max_read = request->to_seq ? CW_MSG_MAX_WINDOW_OPS : max_ops;
 	_cleanup_(freep) struct cw_record_op *read = calloc(max_read, sizeof(*read));
 	_cleanup_(freep) struct cw_msg_op *ops = NULL;
@@ -63,8 +76,11 @@ static int read_window(const struct cw_digest_rank *p, const struct cw_record_co
 
 	if (!read)
 		return -ENOMEM;
-	if (cw_record_window(p->record, comm, read, max_read, &n, &lost) < 0)
-		n = 0; /* an empty window says that it could not be read */
+	/* An empty window says that it could not be read. */
+	if (!has_time(c) || cw_record_window(p->record, comm, read, max_read, &n, &lost) < 0) {
+		n = 0;
+		lost = comm->entry.op_index;
+	}
 	ops = calloc(n ? n : 1, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
@@ -75,7 +91,7 @@ static int read_window(const struct cw_digest_rank *p, const struct cw_record_co
 		lost = n ? ops[0].op_index - 1 : comm->entry.op_index;
 		shrink(&ops, n);
 	}
-	r = cw_window_stacks_of(stacks, p->record, ops, n);
+	r = cw_window_stacks_of(&c->stacks, p->record, ops, n);
 	if (r < 0)
 		return r;
 	*ret = (struct cw_msg_window){
@@ -91,21 +107,19 @@ static int read_window(const struct cw_digest_rank *p, const struct cw_record_co
 	return 0;
 }
 
-static int read_rank(const struct cw_digest_rank *p, const struct cw_msg_window_request *request,
-		     uint32_t max_windows, uint32_t max_ops, struct cw_window_stacks *stacks,
+static int read_rank(struct collection *c, const struct cw_digest_rank *p,
 		     struct cw_msg_window_reply *reply)
 {
 	const struct cw_record_comm *comms;
 	size_t n_comms;
 
 	comms = cw_record_comms(p->record, &n_comms);
-	for (size_t i = 0; i < n_comms && reply->n_windows < max_windows; i++) {
+	for (size_t i = 0; i < n_comms && reply->n_windows < c->max_windows; i++) {
 		int r;
 
-		if (!is_wanted(request, comms[i].entry.comm_id))
+		if (!is_wanted(c->request, comms[i].entry.comm_id))
 			continue;
-		r = read_window(p, &comms[i], request, max_ops, stacks,
-				&reply->windows[reply->n_windows]);
+		r = read_window(c, p, &comms[i], &reply->windows[reply->n_windows]);
 		if (r < 0)
 			return r;
 		reply->n_windows++;
@@ -118,15 +132,16 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
-		      const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret)
+int cw_window_collect_within(const struct cw_digest_rank *ranks, uint32_t n_ranks,
+			     const struct cw_msg_window_request *request,
+			     const struct cw_window_time *time, struct cw_msg_window_reply *ret)
 {
 	struct cw_msg_window_reply reply = { .id = request->id, .route = request->route };
 	uint32_t n = count_windows(ranks, n_ranks, request);
 	uint32_t max_windows =
 		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_MSG_MAX_REPLY_OPS / MIN_WINDOW_OPS));
 	uint32_t max_ops = min_u32(request->max_ops, CW_MSG_MAX_WINDOW_OPS);
-	struct cw_window_stacks stacks;
+	struct collection c = { .request = request, .time = time };
 	int r = 0;
 
 	if (max_windows > 0) {
@@ -137,17 +152,25 @@ int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
 	}
 	if (max_ops == 0)
 		max_ops = 1;
-	cw_window_stacks_init(&stacks);
+	c.max_windows = max_windows;
+	c.max_ops = max_ops;
+	cw_window_stacks_init(&c.stacks);
 	for (uint32_t i = 0; i < n_ranks && r == 0; i++)
-		r = read_rank(&ranks[i], request, max_windows, max_ops, &stacks, &reply);
-	reply.stacks = stacks.texts.texts;
-	reply.n_stacks = stacks.texts.n;
+		r = read_rank(&c, &ranks[i], &reply);
+	reply.stacks = c.stacks.texts.texts;
+	reply.n_stacks = c.stacks.texts.n;
 	if (r < 0) {
 		cw_window_fini(&reply);
 		return r;
 	}
 	*ret = reply;
 	return 0;
+}
+
+int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
+		      const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret)
+{
+	return cw_window_collect_within(ranks, n_ranks, request, NULL, ret);
 }
 
 void cw_window_fini(struct cw_msg_window_reply *reply)

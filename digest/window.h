@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "digest/rank.h"
@@ -20,4 +21,14 @@
  */
 int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
 		      const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret);
+/*
+ * The same, while there is time; is_over: asked before each window, which comes back empty then.
+ */
+struct cw_window_time {
+	bool (*is_over)(void *user);
+	void *user;
+};
+int cw_window_collect_within(const struct cw_digest_rank *ranks, uint32_t n_ranks,
+			     const struct cw_msg_window_request *request,
+			     const struct cw_window_time *time, struct cw_msg_window_reply *ret);
 void cw_window_fini(struct cw_msg_window_reply *reply);

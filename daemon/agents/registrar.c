@@ -14,10 +14,12 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/htable.h"
 #include "common/log.h"
 #include "daemon/agents/agent_probe.h"
 #include "daemon/agents/agent_turns.h"
+#include "daemon/system/accept_pause.h"
 
 /* For each agent: long for reading a few thousand lines, short against the agent's patience. */
 #define PROBE_TIMEOUT_MS 1500
@@ -36,6 +38,9 @@
 #define MAX_ABANDONED_PER_UID 2
 /* As the kernel numbers them. */
 #define MAX_ERRNO 4096u
+
+/* What a process takes beside its connection and its record, see CW_NODE_PROCESS_FDS. */
+#define PROCESS_FDS 4u
 
 struct probe;
 
@@ -249,6 +254,29 @@ static void try_again(struct registration *reg)
 		defer(reg, "out of memory");
 }
 
+static int judge_in_budget(struct registration *reg, const struct cw_agent_probe_result *result,
+			   struct cw_err *err)
+{
+	const struct cw_registrar_config *config = &reg->registrar->config;
+	uid_t uid = cw_agent_conn_cred(reg->conn)->uid;
+	int64_t start_ns = cw_clock_cpu_ns();
+	int r = 0;
+
+	if (!config->may_read(uid, config->user))
+		r = cw_err_set(err, EBUSY, "reading this user's records takes too long");
+	else if (result->record_fd >= 0 && cw_accept_pause_is_scarce(PROCESS_FDS))
+		r = cw_err_set(err, EMFILE, "descriptors are scarce");
+	if (r < 0) {
+		int fd = result->record_fd;
+
+		closep(&fd);
+		return r;
+	}
+	r = judge(reg, result, err);
+	config->on_read(uid, cw_clock_cpu_ns() - start_ns, config->user);
+	return r;
+}
+
 static void on_result(unsigned agent, const struct cw_agent_probe_result *result, void *user)
 {
 	struct probe *probe = user;
@@ -272,14 +300,14 @@ static void on_result(unsigned agent, const struct cw_agent_probe_result *result
 		defer(reg, "its record was lost on the way");
 		return;
 	}
-	bad = judge(reg, result, &err);
+	bad = judge_in_budget(reg, result, &err);
 	if (bad == 0) {
 		complete(reg);
 		return;
 	}
 	if (bad == -ENOTSUP)
 		count_unreadable(reg, &err);
-	if (bad == -ENOMEM || bad == -EMFILE || bad == -ENFILE)
+	if (bad == -ENOMEM || bad == -EMFILE || bad == -ENFILE || bad == -EBUSY)
 		defer(reg, err.text);
 	else
 		refuse(reg, err.text);

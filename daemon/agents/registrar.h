@@ -13,7 +13,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/agents/agents.h"
 #include "daemon/process/process.h"
@@ -41,6 +43,10 @@ struct cw_registrar_config {
 	void (*on_no_place)(struct cw_process *p, void *user);
 	/* A known process came back, on a new connection; its old one is closed already. */
 	void (*on_returned)(struct cw_process *p, void *user);
+	/* Whether a record of this user's may be opened now; else its agent comes again. */
+	bool (*may_read)(uid_t uid, void *user);
+	/* What opening it took; negative in no case. */
+	void (*on_read)(uid_t uid, int64_t cpu_ns, void *user);
 	void *user;
 };
 

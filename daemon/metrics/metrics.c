@@ -111,6 +111,9 @@ static const struct metric metrics[] = {
 	COUNTER("looks_cut_total", node.looks_cut_total,
 		"Looks at whether a rank gets anywhere that left out descendants' threads: too many."),
 	COUNTER("samples_total", node.samples_total, "Readings of flight records."),
+	COUNTER("samples_postponed_total", node.postponed_total,
+		"Readings of records and processes that came later, because their user had spent "
+		"his share of the time for it."),
 	COUNTER("digests_total", node.digests_total, "Digests made of this node's ranks."),
 
 	{ PREFIX "ops_total", "counter", "Ops of this node's ranks whose calls returned.",

@@ -28,7 +28,7 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 		if (!cw_process_is_of(p, job) || p->digest_round == rounds->round)
 			continue;
 		p->digest_round = rounds->round;
-		p->is_urgent = false;
+		p->is_urgent = p->is_urgent_seen = false;
 		v[n++] = cw_process_facts(p, now_ns, rounds->held_ns);
 	}
 	return n;

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/htable.h"
 #include "common/log.h"
+#include "daemon/node/reading_budget.h"
 #include "daemon/process/process.h"
 #include "daemon/system/sample_throttle.h"
 
@@ -26,6 +27,7 @@ struct entry {
 
 struct cw_job_numbers {
 	struct cw_process **table;
+	struct cw_reading_budget *budget;
 	struct entry *entries;
 	struct cw_job_numbers_stats stats;
 };
@@ -182,16 +184,19 @@ static void look(struct cw_job_numbers *n, struct entry *e, int64_t now_ns)
 void cw_job_numbers_tick(struct cw_job_numbers *n, int64_t now_ns)
 {
 	struct entry *due = NULL;
-	int64_t start_ns = cw_clock_cpu_ns(), rest_ns;
+	int64_t start_ns = cw_clock_cpu_ns(), cost_ns, rest_ns;
 
 	find_all(n);
 	for (struct entry *e = n->entries; e; e = e->hh.next)
-		if (e->next_ns <= now_ns && (!due || e->next_ns < due->next_ns))
+		if (e->next_ns <= now_ns && (!due || e->next_ns < due->next_ns) &&
+		    cw_reading_budget_allows(n->budget, e->job.uid))
 			due = e;
 	if (!due)
 		return;
 	look(n, due, now_ns);
-	rest_ns = cw_sample_throttle_next_ns(now_ns, cw_clock_cpu_ns() - start_ns, 1);
+	cost_ns = cw_clock_cpu_ns() - start_ns;
+	cw_reading_budget_charge(n->budget, due->job.uid, cost_ns);
+	rest_ns = cw_sample_throttle_next_ns(now_ns, cost_ns, 1);
 	due->next_ns = rest_ns > now_ns + CW_JOB_NUMBERS_NS ? rest_ns : now_ns + CW_JOB_NUMBERS_NS;
 }
 
@@ -221,13 +226,15 @@ void cw_job_numbers_each_living(const struct cw_job_numbers *n, cw_job_numbers_l
 	}
 }
 
-int cw_job_numbers_new(struct cw_process **table, struct cw_job_numbers **ret)
+int cw_job_numbers_new(struct cw_process **table, struct cw_reading_budget *budget,
+		       struct cw_job_numbers **ret)
 {
 	struct cw_job_numbers *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return -ENOMEM;
 	n->table = table;
+	n->budget = budget;
 	*ret = n;
 	return 0;
 }

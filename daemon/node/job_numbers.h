@@ -14,6 +14,7 @@
 #include "identity/job_id.h"
 
 struct cw_job_numbers;
+struct cw_reading_budget;
 struct cw_process;
 struct cw_record;
 
@@ -36,7 +37,8 @@ uint32_t cw_job_numbers_processes(const struct cw_job_numbers *n, const struct c
 #define CW_JOB_NUMBERS_NS INT64_C(1000000000)
 
 /* table: of the node's processes; borrowed. 0 or -ENOMEM. */
-int cw_job_numbers_new(struct cw_process **table, struct cw_job_numbers **ret);
+int cw_job_numbers_new(struct cw_process **table, struct cw_reading_budget *budget,
+		       struct cw_job_numbers **ret);
 /* Takes NULL; returns NULL. */
 struct cw_job_numbers *cw_job_numbers_free(struct cw_job_numbers *n);
 

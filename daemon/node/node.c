@@ -28,6 +28,7 @@
 #include "daemon/node/job_numbers.h"
 #include "daemon/node/lock_owners.h"
 #include "daemon/node/python_requests.h"
+#include "daemon/node/reading_budget.h"
 #include "daemon/process/fdstore_restore.h"
 #include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
@@ -49,6 +50,10 @@
 #define TICK_NS (40 * CW_NS_PER_MS)
 #define TICK_WITH_DIGESTS_NS (15 * CW_NS_PER_MS)
 #define TICK_REGISTERING_NS (5 * CW_NS_PER_MS)
+/* The same of a turn in which something urgent happened; the rest comes in the next turn. */
+#define URGENT_NS TICK_NS
+/* The same for one question for windows; those for which there is no time come back empty. */
+#define WINDOWS_NS TICK_NS
 /* A process comes back on a new connection before the old one is seen to be closed. */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
@@ -74,6 +79,7 @@ struct cw_node {
 	struct cw_lock_owners *locks;
 	struct cw_job_numbers *numbers;
 	struct cw_untracked *untracked;
+	struct cw_reading_budget *budget;
 	int64_t digest_ns; /* last full round */
 	struct cw_node_stats stats;
 	struct cw_op_totals op_totals;
@@ -136,26 +142,37 @@ static void find_label(struct cw_process *p)
 		(void)cw_job_key_make(p->uid, p->label, &p->job_key); /* or at the next sample */
 }
 
-static void sample(struct cw_node *node, struct cw_process *p)
+/* Returns what it cost. Later, where its user has nothing left: then it owes a sample. */
+static int64_t sample(struct cw_node *node, struct cw_process *p)
 {
-	if (cw_process_is_dead(p))
-		return; /* sampled a last time when it ended; nobody writes any more */
+	int64_t start_ns = cw_clock_cpu_ns(), cost_ns;
+
+	if (cw_process_is_dead(p) && !p->owes_sample)
+		return 0; /* sampled a last time when it ended; nobody writes any more */
+	p->is_wanted = false;
+	if (!cw_reading_budget_allows(node->budget, p->uid)) {
+		p->owes_sample = true;
+		return 0;
+	}
+	p->owes_sample = false;
 	node->stats.samples_total++;
 	if (cw_sampler_sample(&p->sampler, p->record, now_of(node)) < 0)
 		node->stats.record_errors_total++;
 	count_ops(node, p);
 	find_label(p);
+	cost_ns = cw_clock_cpu_ns() - start_ns;
+	cw_reading_budget_charge(node->budget, p->uid, cost_ns);
+	return cost_ns;
 }
 
 static void sample_in_turn(struct cw_node *node, struct cw_process *p)
 {
-	int64_t now_ns = now_of(node), start_ns = cw_clock_cpu_ns();
+	int64_t now_ns = now_of(node);
 
-	if (now_ns < p->next_sample_ns)
+	if (now_ns < p->next_sample_ns && !p->owes_sample)
 		return;
-	sample(node, p);
-	p->next_sample_ns = cw_sample_throttle_next_ns(now_ns, cw_clock_cpu_ns() - start_ns,
-						       HASH_COUNT(node->table));
+	p->next_sample_ns =
+		cw_sample_throttle_next_ns(now_ns, sample(node, p), HASH_COUNT(node->table));
 }
 
 static void remove_process(struct cw_node *node, struct cw_process *p)
@@ -235,15 +252,57 @@ static void limit_memory(struct cw_node *node)
 
 /* ---- digests ---- */
 
-/* Something happened to a process of the same job, or to this one. */
-static bool is_job_urgent(const struct cw_node *node, const struct cw_process *of)
+static int compare_jobs(const void *a, const void *b)
 {
-	struct cw_job_id job = cw_process_job_id(of);
+	const struct cw_process *x = *(struct cw_process *const *)a;
+	const struct cw_process *y = *(struct cw_process *const *)b;
+	int r = memcmp(&x->job_key, &y->job_key, sizeof(x->job_key));
 
-	for (const struct cw_process *p = node->table; p; p = p->hh.next)
-		if (p->is_urgent && (p == of || cw_process_is_of(p, &job)))
-			return true;
-	return false;
+	if (r == 0)
+		r = (x->uid > y->uid) - (x->uid < y->uid);
+	return r ? r : strcmp(x->label, y->label);
+}
+
+/*
+ * Wants the processes of all jobs in which something happened. Out of memory their digests have the
+ * samples of before.
+ */
+static void want_urgent(struct cw_node *node)
+{
+	_cleanup_(freep) struct cw_process **urgent =
+		calloc(HASH_COUNT(node->table) + 1, sizeof(struct cw_process *));
+	size_t n = 0;
+
+	for (struct cw_process *p = node->table; urgent && p; p = p->hh.next) {
+		if (!p->is_urgent || p->is_urgent_seen)
+			continue;
+		p->is_wanted = p->is_urgent_seen = true;
+		if (cw_process_has_job(p))
+			urgent[n++] = p;
+	}
+	if (!n)
+		return;
+	qsort(urgent, n, sizeof(struct cw_process *), compare_jobs);
+	for (struct cw_process *p = node->table; p; p = p->hh.next)
+		if (cw_process_has_job(p) &&
+		    bsearch(&p, urgent, n, sizeof(struct cw_process *), compare_jobs))
+			p->is_wanted = true;
+}
+
+/* False: there was no time for all of them. */
+static bool sample_wanted(struct cw_node *node)
+{
+	int64_t end_ns = cw_clock_cpu_ns() + URGENT_NS;
+
+	for (struct cw_process *p = node->table; p; p = p->hh.next) {
+		if (!p->is_wanted)
+			continue;
+		if (cw_clock_cpu_ns() >= end_ns)
+			return false;
+		(void)sample(node, p);
+		p->is_wanted = false;
+	}
+	return true;
 }
 
 static void digest_round(struct cw_node *node, bool only_urgent)
@@ -256,11 +315,13 @@ static void digest_round(struct cw_node *node, bool only_urgent)
 
 static void on_urgent(evutil_socket_t fd, short what, void *arg)
 {
+	static const struct timeval next_turn = { 0, 0 };
 	struct cw_node *node = arg;
 
-	for (struct cw_process *p = node->table; p; p = p->hh.next)
-		if (is_job_urgent(node, p))
-			sample(node, p);
+	want_urgent(node);
+	/* Made active, it would come again before anything else; a timer waits for its turn. */
+	if (!sample_wanted(node) && event_add(node->urgent, &next_turn) == 0)
+		return;
 	digest_round(node, true);
 }
 
@@ -287,12 +348,18 @@ static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t n
 	unsigned n = HASH_COUNT(node->table);
 
 	while (n-- > 0 && cw_clock_cpu_ns() - start_ns < budget_ns) {
+		int64_t look_ns;
 		uint64_t cut;
 
 		if (!p)
 			p = node->table;
+		if (!cw_reading_budget_allows(node->budget, p->uid)) {
+			p = p->hh.next;
+			continue;
+		}
 		cut = p->headway.cut;
 		sample_in_turn(node, p);
+		look_ns = cw_clock_cpu_ns();
 		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
 		    cw_process_look(p, is_rank, node, node->config.clock)) {
 			say_stopped(p);
@@ -300,6 +367,7 @@ static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t n
 		}
 		node->stats.looks_cut_total += p->headway.cut - cut;
 		cw_lock_owners_look(node->locks, p, cw_clock_awake_ns(node->config.clock));
+		cw_reading_budget_charge(node->budget, p->uid, cw_clock_cpu_ns() - look_ns);
 		p = p->hh.next;
 	}
 	node->next_look = p;
@@ -336,7 +404,7 @@ static void end_process(struct cw_node *node, struct cw_process *p, const struct
 	int64_t now_ns = now_of(node);
 
 	p->ops.sampled_ns = 0; /* count all of them */
-	sample(node, p);       /* the last words */
+	(void)sample(node, p); /* the last words */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
 	keep(node, p);
@@ -382,7 +450,7 @@ static int on_registered(struct cw_process *p, void *user)
 		return -ENOMEM;
 	if (!cw_pidfd_has_ended(p->pidfd)) /* one that was kept may have */
 		cw_process_watch(p, node->config.kernel);
-	sample(node, p);
+	(void)sample(node, p);
 	/* the first look has no change */
 	(void)cw_process_look(p, is_rank, node, node->config.clock);
 	keep(node, p);
@@ -392,7 +460,7 @@ static int on_registered(struct cw_process *p, void *user)
 
 static void on_returned(struct cw_process *p, void *user)
 {
-	sample(user, p);
+	(void)sample(user, p);
 	keep(user, p); /* it may have made a new record */
 }
 
@@ -427,11 +495,19 @@ static void on_no_place(struct cw_process *p, void *user)
 	struct cw_untracked_item item;
 
 	node->stats.no_place_total++;
-	/* Its record is looked at once, for the name of its job. */
-	(void)cw_sampler_sample(&p->sampler, p->record, now_of(node));
-	find_label(p);
+	(void)sample(node, p); /* once, for the name of its job */
 	item = untracked_item(p);
 	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), now_of(node));
+}
+
+static bool may_read(uid_t uid, void *user)
+{
+	return cw_reading_budget_allows(((struct cw_node *)user)->budget, uid);
+}
+
+static void on_read(uid_t uid, int64_t cpu_ns, void *user)
+{
+	cw_reading_budget_charge(((struct cw_node *)user)->budget, uid, cpu_ns);
 }
 
 static bool has_incident(const struct cw_process *p, void *user)
@@ -485,24 +561,35 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 
 /* ---- what others ask ---- */
 
+static bool is_past(void *user)
+{
+	return cw_clock_cpu_ns() >= *(const int64_t *)user;
+}
+
 int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
 		    const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret)
 {
 	_cleanup_(freep) struct cw_digest_rank *ranks =
 		calloc(HASH_COUNT(node->table) + 1, sizeof(*ranks));
-	int64_t now_ns;
+	int64_t now_ns, start_ns = cw_clock_cpu_ns(), end_ns = start_ns + WINDOWS_NS, read_ns;
+	const struct cw_window_time time = { is_past, &end_ns };
 	uint32_t n = 0;
+	int r;
 
 	if (!ranks)
 		return -ENOMEM;
+	/* The newest ops, and comms made since the last tick. */
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
-		if (cw_process_is_of(p, job))
-			sample(node, p); /* the newest ops, and comms made since the last tick */
+		if (cw_process_is_of(p, job) && cw_clock_cpu_ns() - start_ns < WINDOWS_NS / 2)
+			(void)sample(node, p);
 	now_ns = now_of(node);
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (cw_process_is_of(p, job))
 			ranks[n++] = cw_process_facts(p, now_ns, held_of(node, now_ns));
-	return cw_window_collect(ranks, n, request, ret);
+	read_ns = cw_clock_cpu_ns();
+	r = cw_window_collect_within(ranks, n, request, &time, ret);
+	cw_reading_budget_charge(node->budget, job->uid, cw_clock_cpu_ns() - read_ns);
+	return r;
 }
 
 void cw_node_windows_fini(struct cw_msg_window_reply *reply)
@@ -627,6 +714,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->no_record_total = cw_registrar_no_record(node->registrar, &ret->no_record_error);
 	ret->bad_messages_total = agents.bad_messages;
 	ret->untracked = cw_untracked_count(node->untracked);
+	ret->postponed_total = cw_reading_budget_postponed(node->budget);
 	cw_job_numbers_stats(node->numbers, &ret->numbers);
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
 		ret->processes++;
@@ -699,6 +787,8 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 		.on_evict = on_evict,
 		.on_other_user = on_other_user,
 		.on_returned = on_returned,
+		.may_read = may_read,
+		.on_read = on_read,
 		.user = node,
 	};
 	struct cw_absent_config absent = {
@@ -721,7 +811,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	    cw_absent_new(&absent, &node->absent) < 0 ||
 	    cw_lock_owners_new(node->config.base, node->config.forks, &node->table, &node->locks) <
 		    0 ||
-	    cw_job_numbers_new(&node->table, &node->numbers) < 0 ||
+	    cw_job_numbers_new(&node->table, node->budget, &node->numbers) < 0 ||
 	    cw_untracked_new(&untracked, &node->untracked) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = open_socket(node, &agents.listen_fd, err);
@@ -778,7 +868,8 @@ int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struc
 						  .on_digest = config->on_digest,
 						  .user = config->user };
 	r = node->node_name ? 0 : cw_err_set(err, ENOMEM, "out of memory");
-	if (r == 0 && start_timers(node) < 0)
+	if (r == 0 &&
+	    (start_timers(node) < 0 || cw_reading_budget_new(config->clock, &node->budget) < 0))
 		r = cw_err_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = start_agents(node, err);
@@ -811,6 +902,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 		HASH_DEL(node->table, p);
 		(void)cw_process_free(p); /* always NULL */
 	}
+	node->budget = cw_reading_budget_free(node->budget);
 	event_freep(&node->tick);
 	event_freep(&node->urgent);
 	cw_fdstore_free(node->config.fdstore, node->config.n_fdstore);

@@ -165,6 +165,7 @@ struct cw_node_stats {
 	struct cw_job_numbers_stats numbers;
 	uint32_t restored;        /* at start, out of what was kept */
 	uint64_t displaced_total; /* living processes that gave their place to another user's */
+	uint64_t postponed_total; /* readings that their user had no time left for */
 	uint64_t no_place_total;  /* registrations there was no place for */
 	uint32_t untracked;       /* rank processes that have no place now */
 };

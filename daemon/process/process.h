@@ -63,6 +63,8 @@ struct cw_process {
 	struct cw_sampler sampler;
 	struct cw_op_stats ops;
 	struct cw_fed_tensor fed;
+	bool owes_sample;       /* it ended, or came, when its user had no time left for it */
+	bool is_wanted;         /* of a job where something is urgent: to be sampled first */
 	int64_t next_sample_ns; /* machine's clock; later than the next tick when it is costly */
 
 	struct cw_node *node;       /* for event callbacks; borrowed */
@@ -91,6 +93,7 @@ struct cw_process {
 	ino_t fdstore_ino;
 
 	uint64_t digest_round; /* last round whose digest it was in */
+	bool is_urgent_seen;   /* all of its job are wanted already */
 	bool is_urgent;        /* something happened that must not wait for the next second */
 	UT_hash_handle hh;
 };

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage: crowd SOCKET STATE UID JOBS RANKS train|hang
+ * usage: crowd SOCKET STATE UID JOBS RANKS train|hang|costly|heavy|fuse
  *
  * JOBS jobs of RANKS ranks each of one user: a process for each rank, with a record of its own,
- * that registers as agents do and comes back as they do. With "hang" the last rank of each job has
- * not entered the call in which the others are.
+ * that registers as agents do and comes back as they do.
+ *
+ *	hang	the last rank of each job has not entered the call in which the others are
+ *	fuse	the same, and above the stack of each rank lies a file whose pages never come
+ *	costly	records with a table as long as there is room for; the ranks are stopped, go on and
+ *		connect anew all the time
+ *	heavy	the same ranks, with records as an agent might write them: full of calls, and
+ *		changing all the time
  *
  * STATE: a file of struct slot, one for each rank, kept up to date. Until it is killed.
  */
@@ -12,11 +18,14 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -28,6 +37,7 @@
 #include "model/op.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
+#include "tests/support/node/mute_fuse.h"
 #include "tests/support/record/record_writer.h"
 
 /* As agent/link/link.c. */
@@ -35,6 +45,8 @@
 #define REFUSED_RETRY_MS 60000
 #define ANSWER_MS 10000
 #define BEAT_MS 1000
+#define COSTLY_MS 300
+#define COSTLY_REPLAYS 60000u
 /* A job's communicator: another one for each user and job. */
 #define COMM(uid, job) (((uint64_t)(uid) << 32) + 1 + (job))
 
@@ -108,6 +120,72 @@ static void make_record(struct rank *r, uid_t uid, unsigned job, unsigned rank, 
 	if (hangs && rank + 1 < ranks)
 		(void)cw_test_record_collective(rec, comm, CW_OP_ALL_REDUCE, 4096);
 	r->record = rec;
+}
+
+/*
+ * A record of its own with few communicators and very many replays. Each stands for a graph that
+ * nobody launches.
+ */
+static void make_costly(struct rank *r)
+{
+	struct cw_test_record *rec = r->record;
+	struct cw_rec_section *s = rec->header->sections;
+	size_t comms = sizeof(struct cw_rec_comm) * 8, at = sizeof(*rec->header);
+	size_t bytes = at + comms + sizeof(struct cw_rec_replay) * COSTLY_REPLAYS;
+	int fd = memfd_create(CW_RECORD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct cw_rec_replay *replays;
+	char *map;
+
+	must(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0, "memfd");
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	must(map != MAP_FAILED &&
+		     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) == 0,
+	     "seals");
+	memcpy(map, rec->header, sizeof(*rec->header));
+	memcpy(map + at, rec->comms, comms);
+	rec->header = (struct cw_rec_header *)map;
+	s = rec->header->sections;
+	memset(s, 0, sizeof(rec->header->sections));
+	s[0] = (struct cw_rec_section){ .type = CW_REC_SECTION_COMMS,
+					.entry_bytes = sizeof(struct cw_rec_comm),
+					.count = 8,
+					.offset = at };
+	s[1] = (struct cw_rec_section){ .type = CW_REC_SECTION_REPLAYS,
+					.entry_bytes = sizeof(struct cw_rec_replay),
+					.count = COSTLY_REPLAYS,
+					.offset = at + comms };
+	rec->header->total_bytes = bytes;
+	rec->header->has = CW_REC_HAS_REPLAYS;
+	replays = (struct cw_rec_replay *)(map + at + comms);
+	for (unsigned i = 0; i < COSTLY_REPLAYS; i++)
+		replays[i] = (struct cw_rec_replay){ .generation = 1, .comm_plus_1 = 1 };
+	rec->fd = fd;
+	rec->bytes = bytes;
+	rec->ring = NULL;
+}
+
+/* All communicators have calls that have not returned. */
+static void make_heavy(struct rank *r, uid_t uid)
+{
+	for (unsigned c = 1; c < CW_REC_COMMS; c++) {
+		int comm = cw_test_record_comm(r->record, COMM(uid, 0x1000 + c), 2, 0);
+
+		for (unsigned i = 0; i < CW_REC_COMM_OPS * 2; i++)
+			(void)cw_test_record_collective(r->record, comm, CW_OP_ALL_REDUCE, 4096);
+	}
+}
+
+/* As if the whole ring had been written since. */
+static void turn_over(struct rank *r)
+{
+	struct cw_test_record *rec = r->record;
+
+	if (!rec->ring)
+		return;
+	for (uint64_t i = 0; i < CW_REC_RING_OPS; i++)
+		if (rec->ring[i].publish)
+			rec->ring[i].publish += CW_REC_RING_OPS;
+	rec->header->ring_ticket += CW_REC_RING_OPS;
 }
 
 static void make_hello(struct rank *r)
@@ -198,27 +276,76 @@ static int64_t connect_once(struct rank *r)
 	return answer == CW_MSG_AGENT_REFUSED ? REFUSED_RETRY_MS : RETRY_MS;
 }
 
-static void be_rank(struct rank *r)
+static void be_rank(void *user)
 {
+	struct rank *r = user;
+
 	make_hello(r);
 	for (;;)
 		wait_ms(r, connect_once(r));
 }
 
+/* Connects anew all the time, and is stopped and goes on in between. */
+static void be_costly(struct rank *r)
+{
+	make_hello(r);
+	for (;;) {
+		int fd = dial(r);
+
+		turn_over(r);
+		if (fd >= 0 && next_message(r, fd, COSTLY_MS) == CW_MSG_AGENT_WELCOME)
+			__atomic_store_n(&r->slot->is_up, 1, __ATOMIC_RELEASE);
+		else
+			r->slot->refused++;
+		wait_ms(r, COSTLY_MS);
+		if (fd >= 0)
+			(void)close(fd);
+	}
+}
+
+/* Where nobody else sees it: it goes with us. */
+static void mount_fuse(struct mute_fuse *fuse, const char *state)
+{
+	must(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0,
+	     "mount namespace");
+	(void)snprintf(fuse->dir, sizeof(fuse->dir), "%s.fuse", state);
+	must(mute_fuse_mount(fuse), "FUSE");
+}
+
+static void stop_and_continue(const pid_t *pids, unsigned n)
+{
+	for (unsigned i = 0;; i++) {
+		(void)kill(pids[i % n], SIGSTOP);
+		(void)poll(NULL, 0, COSTLY_MS);
+		(void)kill(pids[i % n], SIGCONT);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	unsigned uid, jobs, ranks;
+	struct mute_fuse fuse = { 0 };
+	bool hangs, is_costly, is_heavy;
 	struct slot *slots;
-	bool hangs;
+	pid_t *pids;
 
-	if (argc != 7 || (strcmp(argv[6], "train") != 0 && strcmp(argv[6], "hang") != 0)) {
-		fputs("usage: crowd SOCKET STATE UID JOBS RANKS train|hang\n", stderr);
+	if (argc != 7 || (strcmp(argv[6], "train") != 0 && strcmp(argv[6], "hang") != 0 &&
+			  strcmp(argv[6], "costly") != 0 && strcmp(argv[6], "heavy") != 0 &&
+			  strcmp(argv[6], "fuse") != 0)) {
+		fputs("usage: crowd SOCKET STATE UID JOBS RANKS train|hang|costly|heavy|fuse\n",
+		      stderr);
 		return 2;
 	}
 	uid = number(argv[3]);
 	jobs = number(argv[4]);
 	ranks = number(argv[5]);
-	hangs = !strcmp(argv[6], "hang");
+	hangs = strcmp(argv[6], "train") != 0;
+	is_costly = !strcmp(argv[6], "costly");
+	is_heavy = !strcmp(argv[6], "heavy");
+	pids = calloc(jobs * ranks + 1, sizeof(*pids));
+	must(pids != NULL, "memory");
+	if (!strcmp(argv[6], "fuse"))
+		mount_fuse(&fuse, argv[2]);
 	slots = map_state(argv[2], jobs * ranks);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (unsigned i = 0; i < jobs * ranks; i++) {
@@ -226,12 +353,25 @@ int main(int argc, char **argv)
 		pid_t pid = fork();
 
 		must(pid >= 0, "fork");
+		pids[i] = pid;
 		if (pid > 0)
 			continue;
 		become(uid);
 		make_record(&r, uid, i / ranks, i % ranks, ranks, hangs);
-		be_rank(&r);
+		if (is_costly)
+			make_costly(&r);
+		if (is_heavy)
+			make_heavy(&r, uid);
+		if (is_costly || is_heavy)
+			be_costly(&r);
+		else if (fuse.server)
+			must(mute_fuse_run_below(fuse.file, i % MUTE_FUSE_PARTS, be_rank, &r),
+			     "a stack below a file");
+		else
+			be_rank(&r);
 	}
+	if (is_costly || is_heavy)
+		stop_and_continue(pids, jobs * ranks);
 	while (wait(NULL) > 0 || errno == EINTR)
 		;
 	return 1;
