@@ -107,6 +107,35 @@ ncclResult_t cw_impl_ncclCommRevoke(const struct cw_real *real, const void *call
 	return r;
 }
 
+/* NCCL was still at it when the call that makes the communicator came back, and gave up since. */
+static void fail_making(int c, ncclResult_t result)
+{
+	int at = CW_LOAD(cw_comms[c].making_at);
+
+	cw_comm_set_state(c, CW_COMM_FAILED, false);
+	if (at < 0)
+		return;
+	cw_ops_finish(at, cw_comms[c].making_ring_ticket, cw_comms[c].making_comm_ticket,
+		      cw_now_ns(), result, CW_OPF_RETURNED | CW_OPF_DROPPED,
+		      CW_OPF_QUEUED | CW_OPF_IN_PROGRESS);
+	cw_comm_failed(at, result);
+}
+
+/* Children of a communicator that does not block tell through their parent. */
+static void fail_children(int parent, ncclResult_t result)
+{
+	uint32_t used = CW_LOAD(cw_record.header->comms_used);
+
+	for (uint32_t i = 0; i < used; i++) {
+		ncclComm_t *where = __atomic_load_n(&cw_comms[i].deferred, __ATOMIC_ACQUIRE);
+
+		if (where && cw_comms[i].parent == parent &&
+		    __atomic_compare_exchange_n(&cw_comms[i].deferred, &where, NULL, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			fail_making((int)i, result);
+	}
+}
+
 /* Polled by watchdogs: only what changes is noted. Never causes CUDA work for a blocking comm. */
 static void note_async(ncclComm_t comm, ncclResult_t state)
 {
@@ -124,6 +153,10 @@ static void note_async(ncclComm_t comm, ncclResult_t state)
 	} else if (state != ncclInProgress && CW_LOAD(rc->async_error) != state) {
 		CW_STORE(rc->async_error, state);
 		cw_comm_note_error(c);
+		if (CW_LOAD(rc->state) == CW_COMM_INIT)
+			fail_making(c, state);
+		else if (CW_LOAD(cw_comms[c].made))
+			fail_children(c, state);
 	}
 }
 

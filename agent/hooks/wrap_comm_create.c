@@ -35,6 +35,16 @@ static void enter(struct birth_call *call, const struct cw_comm_birth *birth, un
 	errno = saved_errno;
 }
 
+/* NCCL may tell of its failure later: then the call is known to have taken until there. */
+static void note_making(int c, const struct cw_op_call *op)
+{
+	if (op->comm < 0)
+		return;
+	cw_comms[c].making_ring_ticket = op->ring_ticket;
+	cw_comms[c].making_comm_ticket = op->comm_ticket;
+	CW_STORE(cw_comms[c].making_at, op->comm);
+}
+
 /* NCCL promises a handle in *where only after success; init stores it earlier, a split does not. */
 static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
 {
@@ -64,8 +74,10 @@ static void leave(struct birth_call *call, ncclResult_t r, bool is_init)
 {
 	int saved_errno = errno;
 
-	if (call->op.comm >= 0)
+	if (call->op.comm >= 0) {
+		note_making(call->op.comm, &call->op);
 		settle(call->op.comm, call->where, r, is_init);
+	}
 	cw_hostop_leave(&call->op, r);
 	cw_leave();
 	errno = saved_errno;
@@ -232,8 +244,10 @@ static void leave_child(struct cw_op_call *op, struct birth_call *call, ncclResu
 {
 	int saved_errno = errno;
 
-	if (call->op.comm >= 0)
+	if (call->op.comm >= 0) {
+		note_making(call->op.comm, op);
 		settle(call->op.comm, call->where, r, false);
+	}
 	cw_hostop_leave(op, r);
 	cw_leave();
 	errno = saved_errno;

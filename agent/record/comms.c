@@ -75,12 +75,29 @@ static bool has_ended(const struct cw_rec_comm *rc)
 	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_FAILED;
 }
 
-/* A fresh entry while there are any, else the one that ended longest ago. */
-static int pick(void)
+/* The same making, which failed before; -1. */
+static int find_failed(const struct cw_comm_birth *birth)
+{
+	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
+		const struct cw_rec_comm *rc = &cw_record.comms[i];
+
+		if (rc->state == CW_COMM_FAILED && rc->comm_id == birth->comm_id &&
+		    rc->comm_rank == birth->rank)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* That of the same making, a fresh one while there are any, else the one that ended longest ago. */
+static int pick(const struct cw_comm_birth *birth)
 {
 	struct cw_rec_header *h = cw_record.header;
-	int best = -1;
+	int best = find_failed(birth);
 
+	if (best >= 0) {
+		CW_STORE(cw_comms[best].handle, (uintptr_t)0);
+		return best;
+	}
 	if (h->comms_used < CW_REC_COMMS) {
 		CW_STORE(h->comms_used, h->comms_used + 1);
 		return (int)h->comms_used - 1;
@@ -95,7 +112,7 @@ static int pick(void)
 	return best;
 }
 
-/* How many comms of this id this rank had before. */
+/* How many comms of this id this rank had before: one whose making failed never was. */
 static uint32_t next_instance(const struct cw_comm_birth *birth)
 {
 	uint32_t next = 0;
@@ -103,8 +120,9 @@ static uint32_t next_instance(const struct cw_comm_birth *birth)
 	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
 		const struct cw_rec_comm *rc = &cw_record.comms[i];
 
-		if (rc->state != CW_COMM_FREE && rc->comm_id == birth->comm_id &&
-		    rc->comm_rank == birth->rank && rc->instance >= next)
+		if (rc->state != CW_COMM_FREE && rc->state != CW_COMM_FAILED &&
+		    rc->comm_id == birth->comm_id && rc->comm_rank == birth->rank &&
+		    rc->instance >= next)
 			next = rc->instance + 1;
 	}
 	return next;
@@ -191,6 +209,7 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 	memset(cw_comms[c].streams, 0, sizeof(cw_comms[c].streams));
 	cw_comms[c].deferred = NULL;
 	cw_comms[c].parent = birth->parent;
+	cw_comms[c].making_at = -1;
 }
 
 int cw_comm_reserve(const struct cw_comm_birth *birth)
@@ -198,7 +217,7 @@ int cw_comm_reserve(const struct cw_comm_birth *birth)
 	int c;
 
 	lock();
-	c = pick();
+	c = pick(birth);
 	if (c >= 0)
 		fill_entry(c, birth);
 	unlock();
@@ -218,6 +237,8 @@ void cw_comm_bind(int c, ncclComm_t comm)
 	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
 		if ((int)i != c && CW_LOAD(cw_comms[i].handle) == handle) {
 			CW_STORE(cw_comms[i].handle, (uintptr_t)0);
+			if (cw_record.comms[i].state == CW_COMM_FAILED)
+				continue;
 			CW_STORE(cw_record.comms[i].state, CW_COMM_DESTROYED);
 			CW_STORE(cw_record.comms[i].ended_ns, cw_now_ns());
 		}
@@ -319,9 +340,11 @@ void cw_comm_set_state(int c, enum cw_comm_state state, bool forget_handle)
 	struct cw_rec_comm *rc = &cw_record.comms[c];
 
 	lock();
-	CW_STORE(rc->state, state);
-	if (has_ended(rc))
-		CW_STORE(rc->ended_ns, cw_now_ns());
+	if (rc->state != CW_COMM_FAILED) {
+		CW_STORE(rc->state, state);
+		if (has_ended(rc))
+			CW_STORE(rc->ended_ns, cw_now_ns());
+	}
 	if (forget_handle)
 		CW_STORE(cw_comms[c].handle, (uintptr_t)0);
 	unlock();

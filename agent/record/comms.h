@@ -33,6 +33,10 @@ struct cw_comm {
 	} streams[CW_COMM_STREAMS];
 	ncclComm_t *deferred; /* where NCCL will store the handle, NULL = not waiting */
 	int32_t parent;       /* entry of the parent while deferred */
+	/* The call that makes it, in both rings, and the entry it is recorded at; -1 = not known.
+	 */
+	int32_t making_at;
+	uint64_t making_ring_ticket, making_comm_ticket;
 } __attribute__((aligned(64)));
 
 extern struct cw_comm cw_comms[CW_REC_COMMS];
@@ -79,7 +83,10 @@ static inline int cw_comm_find(ncclComm_t comm)
 	return c;
 }
 
-/* Takes an entry in state INIT; -1 when all are alive (counted). Any thread, takes the lock. */
+/*
+ * Takes an entry in state INIT; -1 when all are alive (counted). A call that repeats one that
+ * failed takes its entry: that communicator never came to be. Any thread, takes the lock.
+ */
 int cw_comm_reserve(const struct cw_comm_birth *birth);
 
 /* Gives the entry its handle. Any thread. */
@@ -100,7 +107,10 @@ void cw_comm_defer(int c, ncclComm_t *where, int parent);
  */
 int cw_comm_settle_deferred(int parent, ncclComm_t handle);
 
-/* Ends the entry's handle and sets a final or intermediate state. Any thread, takes the lock. */
+/*
+ * Ends the entry's handle and sets a final or intermediate state. A communicator whose making
+ * failed stays FAILED, however its handle is given back. Any thread, takes the lock.
+ */
 void cw_comm_set_state(int c, enum cw_comm_state state, bool forget_handle);
 
 /*

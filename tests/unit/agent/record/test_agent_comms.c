@@ -12,6 +12,8 @@
 #include "model/signature.h"
 #include "tests/support/agent/agent_fake_nccl.h"
 
+#define SYSTEM_ERROR ((ncclResult_t)2) /* ncclSystemError */
+
 /* ---- communicators ---- */
 
 static uint64_t seen_kind, seen_id;
@@ -47,6 +49,72 @@ Test(agent_comms, marks_a_failed_init)
 	(void)init(1);
 	cr_assert_eq(cw_record.comms[0].state, CW_COMM_FAILED);
 	cr_assert_gt(cw_record.comms[0].ended_ns, 0);
+}
+
+/* The others wait in the communicator of that id, not in a second one. */
+Test(agent_comms, a_repeated_init_takes_the_place_of_the_one_that_failed)
+{
+	ncclComm_t comm;
+
+	answer = SYSTEM_ERROR;
+	(void)init(1);
+	(void)init(1);
+	answer = ncclSuccess;
+	comm = init(1);
+	cr_assert_eq(entry(comm), &cw_record.comms[0]);
+	cr_assert_eq(entry(comm)->state, CW_COMM_READY);
+	cr_assert_eq(entry(comm)->instance, 0);
+	cr_assert_eq(entry(comm)->last_result, 0);
+	cr_assert_eq(entry(comm)->generation, 3);
+	cr_assert_eq(cw_record.header->comms_used, 1);
+}
+
+/* NCCL was at it when the call came back: the failure is told when the program asks. */
+Test(agent_comms, a_making_that_fails_while_the_program_asks_has_failed)
+{
+	const struct cw_rec_op *making;
+	struct cw_rec_comm *rc;
+	ncclResult_t state;
+	ncclComm_t comm;
+
+	answer = ncclInProgress;
+	comm = init(1);
+	rc = entry(comm);
+	making = last(rc);
+	cr_assert_eq(rc->state, CW_COMM_INIT);
+	answer = SYSTEM_ERROR;
+	cw_impl_ncclCommGetAsyncError(&fake, NULL, comm, &state);
+	cr_assert_eq(rc->state, CW_COMM_FAILED);
+	cr_assert_eq(rc->last_result, SYSTEM_ERROR);
+	cr_assert_str_eq(rc->last_error, "the cable is out");
+	cr_assert_eq(making->result, SYSTEM_ERROR);
+	cr_assert(making->flags & CW_OPF_DROPPED);
+	cr_assert_not(making->flags & CW_OPF_IN_PROGRESS);
+	cr_assert_gt(rc->ended_ns, 0);
+	/* Giving it back does not make it one that was there. */
+	answer = ncclSuccess;
+	cw_impl_ncclCommAbort(&fake, NULL, comm);
+	cr_assert_eq(rc->state, CW_COMM_FAILED);
+	cr_assert_lt(cw_comm_find(comm), 0);
+}
+
+Test(agent_comms, a_split_that_fails_while_the_program_asks_has_failed)
+{
+	ncclComm_t parent = init(1), child = NULL;
+	const struct cw_rec_op *making;
+	ncclResult_t state;
+
+	has_handle = false;
+	answer = ncclInProgress;
+	(void)cw_impl_ncclCommSplit(&fake, NULL, parent, 0, 0, &child, NULL);
+	making = last(entry(parent));
+	cr_assert_eq(cw_record.comms[1].state, CW_COMM_INIT);
+	answer = SYSTEM_ERROR;
+	cw_impl_ncclCommGetAsyncError(&fake, NULL, parent, &state);
+	cr_assert_eq(cw_record.comms[1].state, CW_COMM_FAILED);
+	cr_assert_eq(making->kind, CW_OP_COMM_SPLIT);
+	cr_assert_eq(making->result, SYSTEM_ERROR);
+	cr_assert_eq(entry(parent)->state, CW_COMM_READY);
 }
 
 Test(agent_comms, takes_an_id_from_all_bytes_of_the_unique_id)
