@@ -214,16 +214,20 @@ char *cw_numerics_text_row(const struct cw_numerics_job *job, const struct cw_nu
 			   char *buf, size_t len)
 {
 	struct line l = { .buf = buf, .len = len };
+	const char *step = row->step_by == CW_NUMERICS_BY_CALL ? "call" : "step";
 
-	add(&l, "%" PRIu64 " step%s with NaN or Inf on ", row->n_steps, plural(row->n_steps));
+	add(&l, "%" PRIu64 " %s%s with NaN or Inf on ", row->n_steps, step, plural(row->n_steps));
 	add_comm(&l, job, row->comm);
-	add(&l, " (from step %" PRIu64 ", %u tensor%s): ", row->step, row->n_looks,
-	    plural(row->n_looks));
+	if (row->step_by == CW_NUMERICS_BY_PROGRAM)
+		add(&l, " (from step %" PRIu64, row->step);
+	else /* a step that was counted here is none that people know */
+		add(&l, " (from call #%" PRIu64, row->seq);
+	add(&l, ", %u tensor%s): ", row->n_looks, plural(row->n_looks));
 	if (row->is_scaling)
 		add(&l, "loss scaling, harmless: gradients are finite again, %.2f times as large",
 		    row->ratio);
 	else if (row->n_steps > 2)
-		add(&l, "no loss scaling, which leaves no three steps in a row out");
+		add(&l, "no loss scaling, which leaves no three %ss in a row out", step);
 	else if (row->ratio > 0)
 		add(&l, "no loss scaling: gradients are %.2f times as large afterwards",
 		    row->ratio);

@@ -30,6 +30,8 @@ struct step_said {
 	uint32_t comm, n_bad;
 	uint64_t step;
 	bool is_gradient; /* all bad ones lie where gradients do */
+	enum cw_numerics_step_by step_by;
+	uint64_t seq; /* its first call with a number that is none */
 };
 
 struct steps {
@@ -61,11 +63,13 @@ static int list_steps(const struct numerics_parts *p, struct steps *ret)
 			last = &s.v[s.n++];
 			*last = (struct step_said){ .comm = l->comm,
 						    .step = p->at[look].step,
+						    .step_by = p->at[look].step_by,
 						    .is_gradient = true };
 		}
 		if (!cw_numerics_is_bad(l))
 			continue;
-		last->n_bad++;
+		if (!last->n_bad++)
+			last->seq = l->seq;
 		last->is_gradient = last->is_gradient && is_gradient(l);
 	}
 	*ret = s;
@@ -124,6 +128,8 @@ static int judge_row(const struct numerics_parts *p, const struct steps *s, uint
 
 	*ret = (struct cw_numerics_row){ .comm = s->v[first].comm,
 					 .step = s->v[first].step,
+					 .step_by = s->v[first].step_by,
+					 .seq = s->v[first].seq,
 					 .n_steps = end - first };
 	ret->is_scaling = end - first <= ROW_MAX;
 	for (uint32_t i = first; i < end; i++) {

@@ -78,10 +78,19 @@ struct cw_numerics_rank_said {
 	bool is_first_seen; /* all looks before it are here */
 };
 
+/* What a step is numbered by. */
+enum cw_numerics_step_by {
+	CW_NUMERICS_BY_PROGRAM, /* the program says it */
+	CW_NUMERICS_BY_PERIOD,  /* counted, by the period of the communicator's calls */
+	CW_NUMERICS_BY_CALL,    /* each call is one, by its number: no longer period is seen */
+};
+
 /* A row of steps with numbers that are none, on one communicator. */
 struct cw_numerics_row {
 	uint32_t comm;
+	enum cw_numerics_step_by step_by;
 	uint64_t step, n_steps;
+	uint64_t seq; /* the first call of it with such a number */
 	uint32_t n_looks;
 	bool is_scaling; /* loss scaling explains it */
 	double ratio;    /* magnitudes afterwards to those in it; 0 = not known */

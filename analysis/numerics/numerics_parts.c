@@ -195,11 +195,15 @@ static void set_steps(struct numerics_parts *p, const struct call *calls, uint32
 {
 	bool is_marked = true;
 	uint64_t period, phase, begin = 0;
+	enum cw_numerics_step_by by;
 
 	for (uint32_t i = 0; i < n && is_marked; i++)
 		is_marked = calls[i].has_step;
 	period = is_marked ? 0 : period_of(calls, n);
 	phase = period ? phase_of(p, calls, n, period) : 0;
+	by = is_marked    ? CW_NUMERICS_BY_PROGRAM
+	     : period > 1 ? CW_NUMERICS_BY_PERIOD
+			  : CW_NUMERICS_BY_CALL;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t step, slot;
 
@@ -213,8 +217,9 @@ static void set_steps(struct numerics_parts *p, const struct call *calls, uint32
 			slot = period ? (calls[i].seq + phase) % period : 0;
 		}
 		for (uint32_t k = calls[i].first; k < calls[i].last; k++)
-			p->at[p->by_call[k]] =
-				(struct numerics_look_at){ .step = step, .slot = (uint32_t)slot };
+			p->at[p->by_call[k]] = (struct numerics_look_at){ .step = step,
+									  .step_by = by,
+									  .slot = (uint32_t)slot };
 	}
 }
 

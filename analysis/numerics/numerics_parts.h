@@ -7,7 +7,8 @@
 #include "analysis/numerics/numerics.h"
 
 struct numerics_look_at {
-	uint64_t step; /* the program's, else counted from the period of the calls */
+	uint64_t step;
+	enum cw_numerics_step_by step_by;
 	uint32_t slot; /* which call of its communicator within the step */
 };
 

@@ -83,6 +83,26 @@ Test(numerics_text, of_a_rank_that_got_it)
 		"on dp; who fed them is not known, for not all that went in was looked at");
 }
 
+/* A program that does not say its steps: what is known is the number of a call. */
+Test(numerics_text, of_a_row_of_calls_names_no_step)
+{
+	struct cw_numerics_report report;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		looks[i].rank = 0;
+		looks[i].order = i + 1;
+		looks[i].seq = 25 + i;
+	}
+	looks[2].nans = 1;
+	cr_assert_eq(cw_numerics_judge(&job, &report), 0);
+	cr_assert_eq(report.n_rows, 1);
+	(void)cw_numerics_text_row(&job, &report.rows[0], buf, sizeof(buf));
+	cr_expect_null(strstr(buf, "step 27"), "%s", buf);
+	cr_expect_not_null(strstr(buf, "1 call with NaN or Inf on dp (from call #27, 1 tensor)"),
+			   "%s", buf);
+	cw_numerics_report_fini(&report);
+}
+
 Test(numerics_text, of_a_row_of_steps)
 {
 	struct cw_numerics_row row = {
