@@ -8,6 +8,12 @@
 #define HASH_DIGITS 40u
 #define SHOWN_DIGITS 8u
 #define NO_DESCRIPTION "undefined"
+/*
+ * torch numbers groups from 0, which is the default one. It may make that one's communicator before
+ * it describes the group (seen with 2.15).
+ */
+#define DEFAULT_NAME "0"
+#define DEFAULT_DESCRIPTION "default_pg"
 
 static bool is_hash(const char *name)
 {
@@ -24,8 +30,12 @@ static char *say(const char *desc, size_t desc_len, const char *name, char *ret,
 	size_t shown = is_hash(name) ? SHOWN_DIGITS : strlen(name);
 	size_t around = shown + sizeof(" ()"), room = around < len ? len - around : 0;
 
-	if (desc_len == 0 ||
-	    (desc_len == strlen(NO_DESCRIPTION) && memcmp(desc, NO_DESCRIPTION, desc_len) == 0))
+	bool has_desc = desc_len != 0 && (desc_len != strlen(NO_DESCRIPTION) ||
+					  memcmp(desc, NO_DESCRIPTION, desc_len) != 0);
+
+	if (!has_desc && strcmp(name, DEFAULT_NAME) == 0)
+		(void)snprintf(ret, len, "%s (%s)", DEFAULT_DESCRIPTION, name);
+	else if (!has_desc)
 		(void)snprintf(ret, len, "%s%.*s", is_hash(name) ? "group " : "", (int)shown, name);
 	else /* the name tells groups apart */
 		(void)snprintf(ret, len, "%.*s (%.*s)", (int)(desc_len < room ? desc_len : room),

@@ -22,7 +22,7 @@
 /* Of a call stack: helpers that all calls go through, and who called them. */
 #define FRAMES_MAX 3u
 
-char *phrase_doc_op(const json_t *op, char *buf, size_t len)
+static void say_op(const json_t *op, bool has_peer, char *buf, size_t len)
 {
 	const char *dtype = cw_json_str(op, "dtype", "none");
 	const char *redop = cw_json_str(op, "redop", "none");
@@ -37,10 +37,15 @@ char *phrase_doc_op(const json_t *op, char *buf, size_t len)
 		cw_text_append(buf, len, " %s", redop);
 	if (json_is_integer(json_object_get(op, "root")))
 		cw_text_append(buf, len, " root %" JSON_INTEGER_FORMAT, cw_json_int(op, "root", 0));
-	if (json_is_integer(json_object_get(op, "peer")))
+	if (has_peer && json_is_integer(json_object_get(op, "peer")))
 		cw_text_append(buf, len, " %s comm rank %" JSON_INTEGER_FORMAT,
 			       strcmp(cw_json_str(op, "kind", ""), "recv") == 0 ? "from" : "to",
 			       cw_json_int(op, "peer", 0));
+}
+
+char *phrase_doc_op(const json_t *op, char *buf, size_t len)
+{
+	say_op(op, true, buf, len);
 	return buf;
 }
 
@@ -331,11 +336,13 @@ static void add_awaited(const json_t *incident, const json_t *wait, char *buf, s
 
 char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len)
 {
+	/* Whom it waits for stands behind it, by the job's number and not by the communicator's. */
+	bool has_peer = cw_json_int(wait, "waits_for", -1) < 0;
 	char text[256];
 
+	say_op(json_object_get(wait, "op"), has_peer, text, sizeof(text));
 	(void)snprintf(buf, len, "rank %" JSON_INTEGER_FORMAT " waits in %s",
-		       cw_json_int(wait, "rank", -1),
-		       phrase_doc_op(json_object_get(wait, "op"), text, sizeof(text)));
+		       cw_json_int(wait, "rank", -1), text);
 	cw_text_append(buf, len, " on %s", phrase_doc_comm(wait, text, sizeof(text)));
 	add_awaited(incident, wait, buf, len);
 	return buf;

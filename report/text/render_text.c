@@ -325,7 +325,7 @@ static int64_t put_time(const struct cw_text *t, const char *label, const char *
 		return since;
 	put_label(t, label);
 	cw_text_put(t, CW_TEXT_PLAIN, text);
-	if (at >= 0 && since >= 0 && at >= since)
+	if (at >= 0 && since >= 0 && at > since)
 		fprintf(t->out, "  (%s later)", cw_format_duration(at - since, buf, sizeof(buf)));
 	fputc('\n', t->out);
 	return at;

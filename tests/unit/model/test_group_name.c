@@ -13,6 +13,8 @@ Test(group_name, of_communicators_is_like_that_of_dumps)
 	} cases[] = {
 		{ "default_pg:0", "default_pg (0)" },
 		{ "mesh_dp_shard:12", "mesh_dp_shard (12)" },
+		{ "undefined:0", "default_pg (0)" },
+		{ ":0", "default_pg (0)" },
 		{ "undefined:7", "7" },
 		{ ":7", "7" },
 		{ "a:b:3", "a:b (3)" },

@@ -170,7 +170,7 @@ Test(render_text, says_once_what_is_the_same_and_leaves_the_middle_of_a_chain_ou
 		"\nCulprits\n  ranks 8-15 on node-b\n    its node has stopped reporting\n",
 		"no stacks: its node does not answer",
 		"\nChain of waits\n",
-		"rank 0 waits in send to comm rank 1 on pp for rank 1\n",
+		"rank 0 waits in send on pp for rank 1\n",
 		"… 11 more …\n",
 		"rank 19 waits in send to comm rank 20 on pp for a rank that is not visible\n",
 		"NodeName=node-b State=DRAIN",
