@@ -47,6 +47,12 @@ static int align_all(struct scene *s)
 	return r;
 }
 
+/* The rank's part is over: its process ended, or its call failed. */
+static bool is_end(const struct finding *f)
+{
+	return f->verdict_class == CW_CLASS_PROCESS_DEAD || f->has_failed;
+}
+
 /* True where a matters more than b. */
 static bool outranks(const struct scene *s, const struct finding *a, const struct finding *b)
 {
@@ -61,8 +67,7 @@ static bool outranks(const struct scene *s, const struct finding *a, const struc
 	    a->detail != b->detail &&
 	    (a->detail == CW_DETAIL_PROGRESS_UNKNOWN || b->detail == CW_DETAIL_PROGRESS_UNKNOWN))
 		return b->detail == CW_DETAIL_PROGRESS_UNKNOWN;
-	if (a->verdict_class == CW_CLASS_PROCESS_DEAD &&
-	    b->verdict_class == CW_CLASS_PROCESS_DEAD) {
+	if (is_end(a) && is_end(b)) {
 		if (a->is_late != b->is_late)
 			return b->is_late;
 		if (a->is_first != b->is_first)

@@ -18,6 +18,7 @@
 #include "leader/epitaph_doc.h"
 #include "leader/incident/incident_journal.h"
 #include "model/death.h"
+#include "model/nccl_result.h"
 #include "report/cause.h"
 
 /* In the id, in the place of a number of calls: none counts so far. */

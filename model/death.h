@@ -26,19 +26,6 @@ bool cw_ending_is_asked(const struct cw_ending *end);
 bool cw_ending_is_fault(const struct cw_ending *end);
 
 /*
- * ncclResult_t: ncclSystemError (a call to the system failed: a socket was reset) or
- * ncclRemoteError, what a rank is told whose peer has gone (nccl.h.in, src/misc/socket.cc;
- * NCCL 2.18 to 2.29).
- */
-#define CW_NCCL_SYSTEM_ERROR 2
-#define CW_NCCL_REMOTE_ERROR 6
-
-static inline bool cw_result_is_lost_peer(int result)
-{
-	return result == CW_NCCL_SYSTEM_ERROR || result == CW_NCCL_REMOTE_ERROR;
-}
-
-/*
  * Was the death of one rank part of an orderly stop of its job on its node?
  *
  * Yes when it was asked to end (above); when its launcher had gone within the last 10 s or goes

@@ -45,6 +45,7 @@ static const char *const detail_names[CW_DETAIL__MAX] = {
 	[CW_DETAIL_GROW] = "grow",
 	[CW_DETAIL_FINALIZE] = "finalize",
 	[CW_DETAIL_HOST_CALL] = "host_call",
+	[CW_DETAIL_FAILED] = "failed",
 	[CW_DETAIL_NOT_POSTED] = "not_posted",
 	[CW_DETAIL_SIZE] = "size",
 	[CW_DETAIL_KIND] = "kind",

@@ -57,6 +57,7 @@ enum cw_detail {
 	CW_DETAIL_GROW,
 	CW_DETAIL_FINALIZE,
 	CW_DETAIL_HOST_CALL,
+	CW_DETAIL_FAILED, /* NCCL gave the culprit an error: it is not in the call */
 	/* Of a send or receive. */
 	CW_DETAIL_NOT_POSTED,
 	CW_DETAIL_SIZE,
@@ -144,6 +145,11 @@ struct cw_verdict {
 	bool wants_windows;
 	/* True where that is so because rolling hashes differ, whether or not anybody waits. */
 	bool histories_differ;
+	/*
+	 * True where NCCL gave the culprits an error in the call that the others wait in: of an
+	 * init_stuck/failed, and of a process_dead whose process ended afterwards.
+	 */
+	bool has_failed_call;
 	/* True of a p2p_unmatched that was seen in the record: nobody waits for it. */
 	bool is_left_behind;
 	/* Of a mismatch: `ended` (a rank index) was the first to end, by itself, soon after it. */

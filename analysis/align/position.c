@@ -24,6 +24,14 @@ static bool has_left(uint32_t state)
 	       state == CW_COMM_FAILED;
 }
 
+/* It made no call on the comm, and NCCL never told it that the comm is ready. */
+static bool left_unmade(const struct cw_snap_member *m)
+{
+	if (m->state == CW_COMM_FAILED)
+		return true;
+	return has_left(m->state) && !m->making_ns && !m->coll_entered && !m->sends && !m->recvs;
+}
+
 /*
  * A dead rank's part ends with what its device had completed: whatever it had merely entered is of
  * no use to the others. Without progress words an op that it had entered may have completed or not.
@@ -152,6 +160,8 @@ struct position position_of(const struct cw_snapshot *snap, const struct cw_snap
 	}
 	if (has_left(m->state))
 		p.flags |= POS_LEFT;
+	if (left_unmade(m))
+		p.flags |= POS_UNMADE;
 	if (m->state == CW_COMM_INIT)
 		p.flags |= POS_INIT;
 	if (!node_reports(snap, rank->node)) {

@@ -25,6 +25,8 @@ enum {
 	POS_INIT = 1 << 8,    /* the comm is still being made */
 	/* Its newest ops, or those before `op`, got no progress writes: it may be inside one. */
 	POS_UNOBSERVED = 1 << 9,
+	/* It left the comm before the comm was made: the call failed, or it gave the call up. */
+	POS_UNMADE = 1 << 10,
 };
 
 struct position {

@@ -24,6 +24,9 @@ static bool is_alternative(const struct diagnosis *diag, const struct finding *f
 		return false;
 	if (f->rank != CW_SNAP_NONE && diag->is_culprit[f->rank])
 		return false;
+	/* An error that follows from the main answer is no second answer. */
+	if (f->has_failed && f->is_late)
+		return false;
 	/* The gate at which the odd calls meet does not open because of them. */
 	if (m->verdict_class == CW_CLASS_MISMATCH && f->comm == m->comm)
 		return false;

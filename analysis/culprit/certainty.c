@@ -50,7 +50,8 @@ static enum cw_confidence gate_allows(const struct diagnosis *diag)
 	if (diag->main->gate == CW_SNAP_NONE || diag->main->verdict_class == CW_CLASS_MISMATCH)
 		return CW_CONFIDENCE_CERTAIN;
 	gate = &diag->s->g.gates[diag->main->gate];
-	if (gate->n_soft == gate->n_waiters)
+	/* A call that failed is seen without any progress of devices. */
+	if (gate->n_soft == gate->n_waiters && !diag->main->has_failed)
 		return CW_CONFIDENCE_POSSIBLE;
 	/* Nobody says that anybody has waited for long. */
 	if (!gate->since_ns && !diag->main->is_proof)
@@ -197,6 +198,9 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 						       : CW_CONFIDENCE_LIKELY;
 		return full_call_allows(diag);
 	case CW_CLASS_INIT_STUCK:
+		if (f->has_failed)
+			return f->is_proof && is_one_process(diag) ? CW_CONFIDENCE_CERTAIN
+								   : CW_CONFIDENCE_LIKELY;
 		return diag->v->n_culprits ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_POSSIBLE;
 	case CW_CLASS_UNKNOWN:
 		return CW_CONFIDENCE_POSSIBLE;

@@ -272,10 +272,34 @@ static bool ended_after_who_gave_up(const struct scene *s, uint32_t rank)
 	return false;
 }
 
+/*
+ * The others wait in a call of which the rank got an error. The error is why the rank does not
+ * come, and no later act of the rank changes that. An error that may follow from a peer's loss
+ * proves nothing: is_late.
+ */
+static void note_failed(const struct scene *s, uint32_t rank, struct finding *f)
+{
+	uint32_t at = s->failed_at[rank];
+	struct failed_call call;
+	const struct gate *gate;
+
+	if (at == CW_SNAP_NONE || !scene_failed_call(s, at, rank, &call))
+		return;
+	gate = &s->g.gates[at];
+	f->gate = at;
+	f->comm = gate->comm;
+	f->seq = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT ? gate->seq : 0;
+	f->since_ns = gate->since_ns;
+	f->has_failed = true;
+	f->failed_ns = call.ns;
+	f->is_late = !death_order_is_own_failure(s, at, rank, &call);
+}
+
 static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
-	bool is_first = failed_with_first(s, rank);
+	bool has_own_failure = f->has_failed && !f->is_late;
+	bool is_first = failed_with_first(s, rank) || has_own_failure;
 	bool was_asked = r->flags & CW_RANKF_SHUTDOWN ||
 			 (s->has_given_up && s->has_given_up[rank]) ||
 			 ended_after_who_gave_up(s, rank);
@@ -285,11 +309,13 @@ static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *
 		return false;
 	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
-	f->is_first = (is_first && s->n_failed_first == 1) || (!was_asked && died_alone(s));
+	f->is_first = has_own_failure || (is_first && s->n_failed_first == 1) ||
+		      (!was_asked && died_alone(s));
 	/* That several failed is no less a failure: only who was first is not known. */
 	f->is_proof = ((is_first && has_failed(r)) ||
 		       (!was_asked && (f->is_first || ended_by_itself(s, rank)))) &&
 		      record_is_final(s, r) && had_not_completed(s, rank, &s->g.gates[f->gate]);
+	f->is_proof = f->is_proof || has_own_failure;
 	return true;
 }
 
@@ -361,6 +387,12 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	const struct gate *gate = &s->g.gates[f->gate];
 
+	if (f->has_failed) {
+		f->verdict_class = CW_CLASS_INIT_STUCK;
+		f->detail = CW_DETAIL_FAILED;
+		f->is_proof = !f->is_late;
+		return;
+	}
 	f->verdict_class = CW_CLASS_NEVER_ENTERED;
 	if (gate->kind == GATE_P2P)
 		f->verdict_class = CW_CLASS_P2P_UNMATCHED;
@@ -395,7 +427,7 @@ static bool may_be_held_unseen(const struct scene *s, const struct finding *f)
 {
 	uint32_t unobserved = scene_unobserved(s, f->rank);
 
-	return unobserved != CW_SNAP_NONE &&
+	return unobserved != CW_SNAP_NONE && !f->has_failed &&
 	       (f->verdict_class == CW_CLASS_DEVICE_STALLED || unobserved != f->comm);
 }
 
@@ -447,6 +479,7 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 					      ? gate->seq
 					      : 0,
 			       .since_ns = gate->since_ns };
+	note_failed(s, rank, f);
 	if (cw_liveness_is_dead(r->liveness))
 		return classify_dead(s, rank, f);
 	if (r->flags & CW_RANKF_SHUTDOWN)
@@ -779,19 +812,63 @@ static void keep(struct scene *s, struct finding *f)
 	s->findings[s->n_findings++] = *f;
 }
 
+/*
+ * Ranks whose calls failed. Such a rank holds up the others even where it waits itself: it waits
+ * for them in its next call, and they wait for it in the call that failed.
+ */
+static int find_failed_calls(struct scene *s)
+{
+	struct failed_call call;
+
+	s->failed_at = cw_arena_new_array(&s->arena, uint32_t, (size_t)s->g.n_ranks + 1);
+	if (!s->failed_at)
+		return -ENOMEM;
+	for (uint32_t r = 0; r < s->g.n_ranks; r++) {
+		s->failed_at[r] = CW_SNAP_NONE;
+		for (uint32_t i = s->g.miss_start[r]; i < s->g.miss_start[r + 1]; i++)
+			if (s->failed_at[r] == CW_SNAP_NONE &&
+			    scene_failed_call(s, s->g.misses[i], r, &call))
+				s->failed_at[r] = s->g.misses[i];
+	}
+	return 0;
+}
+
+/*
+ * By component: its circle closes by a wait for a call that failed, so none of its waits can end by
+ * another. NULL = out of memory.
+ */
+static bool *cycles_closed_by_failure(struct scene *s)
+{
+	const struct waitgraph *g = &s->g;
+	bool *is_closed = cw_arena_new_array(&s->arena, bool, (size_t)g->n_components + 1);
+
+	for (uint32_t r = 0; is_closed && r < g->n_ranks; r++) {
+		uint32_t at = s->failed_at[r];
+
+		if (at != CW_SNAP_NONE &&
+		    g->component[waitgraph_gate_node(g, at)] == g->component[r])
+			is_closed[g->component[r]] = true;
+	}
+	return is_closed;
+}
+
 int culprit_find_all(struct scene *s)
 {
 	const struct waitgraph *g = &s->g;
 	size_t most =
 		(size_t)g->n_ranks + g->n_gates + g->n_components + 2 * (size_t)s->snap->n_comms;
 	uint32_t *oldest = oldest_gates(s), *cycles = wait_cycle_names(s);
+	bool *is_closed;
 	struct finding f;
 
 	s->findings = cw_arena_new_array(&s->arena, struct finding, most);
 	if (!s->findings || !oldest || !cycles)
 		return -ENOMEM;
 	count_ended(s);
-	if (find_who_gave_up(s) < 0)
+	if (find_who_gave_up(s) < 0 || death_order_note_losses(s) < 0 || find_failed_calls(s) < 0)
+		return -ENOMEM;
+	is_closed = cycles_closed_by_failure(s);
+	if (!is_closed)
 		return -ENOMEM;
 	find_failed_first(s);
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
@@ -802,8 +879,8 @@ int culprit_find_all(struct scene *s)
 			keep(s, &f);
 		}
 	for (uint32_t k = 0; k < g->n_components; k++) {
-		int r = g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE ? wait_cycle_judge(s, k)
-									: WAIT_CYCLE_NONE;
+		bool is_cycle = g->ranks_in[k] > 1 && cycles[k] != CW_SNAP_NONE && !is_closed[k];
+		int r = is_cycle ? wait_cycle_judge(s, k) : WAIT_CYCLE_NONE;
 
 		if (r < 0)
 			return r;
@@ -813,7 +890,9 @@ int culprit_find_all(struct scene *s)
 		keep(s, &f);
 	}
 	for (uint32_t r = 0; r < g->n_ranks; r++)
-		if (waitgraph_is_missing(g, r) && !waitgraph_waits(g, r) && classify_rank(s, r, &f))
+		if (waitgraph_is_missing(g, r) &&
+		    (!waitgraph_waits(g, r) || s->failed_at[r] != CW_SNAP_NONE) &&
+		    classify_rank(s, r, &f))
 			keep(s, &f);
 	for (uint32_t i = 0; i < g->n_gates; i++)
 		if (!g->gates[i].n_missing_all && is_seen_shut(s, &g->gates[i])) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of several deaths came first, as far as their instants tell: on one node the kernel gives
+ * Which of several ends came first, as far as their instants tell: on one node the kernel gives
  * them one clock, between nodes what is left of two clocks and of the way of a digest remains. What
- * comes surely after another death follows from it; what does not is a tie, unless its cause
+ * comes surely after another end follows from it; what does not is a tie, unless its cause
  * decides: who sent the signal, and whom NCCL had told that a peer is gone. leader/epitaph_first.h
  * does the same for a whole job that is over.
+ *
+ * A rank's part ends with its process, or before that with the call that NCCL failed.
  */
 #pragma once
 
@@ -14,5 +16,12 @@
 /* a ended before b, whoever tells of it. */
 bool death_order_is_before(const struct cw_snap_rank *a, const struct cw_snap_rank *b);
 
-/* Sets is_late in the findings of deaths. 0 or -ENOMEM. */
+/* The error does not follow from the loss of a peer, as far as results and instants tell. */
+bool death_order_is_own_failure(const struct scene *s, uint32_t gate, uint32_t rank,
+				const struct failed_call *call);
+
+/* Fills s->has_lost_peer, before any question about a failure. 0 or -ENOMEM. */
+int death_order_note_losses(struct scene *s);
+
+/* Sets is_late in the findings of deaths and of calls that failed. 0 or -ENOMEM. */
 int death_order_mark(struct scene *s, const struct apart *apart);

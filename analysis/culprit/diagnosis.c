@@ -296,6 +296,9 @@ static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 		return false;
 	if (f->is_late && !m->is_late)
 		return false;
+	/* Who has not come yet is no party to an error. */
+	if (f->verdict_class == CW_CLASS_INIT_STUCK && f->has_failed != m->has_failed)
+		return false;
 	if (slack < SAME_EVENT_NS)
 		slack = SAME_EVENT_NS;
 	return f->since_ns <= m->since_ns + slack;
@@ -632,6 +635,17 @@ static int name_sides(struct diagnosis *diag)
 							      : sides_of_gate(diag);
 }
 
+static void note_failed_calls(struct diagnosis *diag)
+{
+	struct cw_verdict *v = diag->v;
+	struct failed_call call;
+
+	v->has_failed_call = diag->main->has_failed && v->n_culprits;
+	for (uint32_t i = 0; v->has_failed_call && i < v->n_culprits; i++)
+		v->has_failed_call =
+			scene_failed_call(diag->s, diag->main->gate, v->culprits[i].rank, &call);
+}
+
 static void note_times(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -681,6 +695,7 @@ int diagnosis_describe(struct diagnosis *diag)
 		r = name_sides(diag);
 	if (r == 0)
 		r = chain_describe(diag);
+	note_failed_calls(diag);
 	note_times(diag);
 	return r;
 }

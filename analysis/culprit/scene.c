@@ -79,6 +79,14 @@ uint32_t scene_comm_rank(const struct scene *s, uint32_t comm, uint32_t rank)
 								      : CW_SNAP_NONE;
 }
 
+bool scene_failed_call(const struct scene *s, uint32_t gate, uint32_t rank, struct failed_call *ret)
+{
+	const struct gate *g = gate < s->g.n_gates ? &s->g.gates[gate] : NULL;
+	uint32_t m = g ? scene_comm_rank(s, g->comm, rank) : CW_SNAP_NONE;
+
+	return m != CW_SNAP_NONE && failed_call_at(s->snap, g, m, ret);
+}
+
 uint32_t scene_n_completed(const struct scene *s, const struct gate *gate)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];

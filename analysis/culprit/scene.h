@@ -10,6 +10,7 @@
 
 #include "analysis/align/align.h"
 #include "analysis/align/messages.h"
+#include "analysis/waits/failed_call.h"
 #include "analysis/waits/waitgraph.h"
 #include "model/arena.h"
 #include "model/verdict_types.h"
@@ -28,8 +29,10 @@ struct finding {
 	enum cw_class verdict_class;
 	enum cw_detail detail;
 	bool is_proof;
-	bool is_first; /* of a death: no other explains it */
-	bool is_late;  /* of a death: another that the same wait for surely came before */
+	bool is_first;     /* of a death: no other explains it */
+	bool is_late;      /* of an end: another that the same wait for surely came before */
+	bool has_failed;   /* its call came back with an error: failed_call.h */
+	int64_t failed_ns; /* with has_failed: when; 0 = not known */
 	enum finding_tier tier;
 	uint32_t node;    /* of the graph: a rank, a gate, or CW_SNAP_NONE (mismatch) */
 	uint32_t rank;    /* the culprit; CW_SNAP_NONE = none, or several */
@@ -73,6 +76,10 @@ struct scene {
 	uint32_t failed_first;
 	uint32_t n_failed_first; /* with those of other processes that failed at the same time */
 	bool *has_given_up;      /* by rank: it aborted because it had waited; NULL = nobody has */
+	bool *has_lost_peer; /* by rank: NCCL told it that a peer is gone, on a comm it still has */
+	uint32_t *failed_at; /* by rank: the gate at which its call failed; CW_SNAP_NONE = none */
+	/* By comm: the first death there, kept by death_order.c. */
+	struct first_death *first_deaths;
 	/* By rank: 1 + the comm after whose differing call it ended; 0 = none; NULL = nobody. */
 	uint32_t *ended_after;
 };
@@ -106,6 +113,10 @@ static inline uint32_t scene_unobserved(const struct scene *s, uint32_t rank)
 	return liveness == CW_LIVE_STOPPED || liveness == CW_LIVE_TRACED ? CW_SNAP_NONE
 									 : s->g.unobserved[rank];
 }
+
+/* What failed of the rank's at this gate (failed_call.h); false: nothing. */
+bool scene_failed_call(const struct scene *s, uint32_t gate, uint32_t rank,
+		       struct failed_call *ret);
 
 /* Of a mismatch: who stands on which side. */
 const struct alignment *scene_sides(const struct scene *s, const struct finding *f);

@@ -209,7 +209,9 @@ static bool is_outside(const struct matter *m)
 
 static bool all_ended_cleanly(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	if (v->verdict_class != CW_CLASS_PROCESS_DEAD || !v->n_culprits)
+	/* A program that ends without fault after an error of NCCL's leaves the others all the
+	 * same. */
+	if (v->verdict_class != CW_CLASS_PROCESS_DEAD || !v->n_culprits || v->has_failed_call)
 		return false;
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		const struct cw_snap_rank *r = &snap->ranks[v->culprits[i].rank];

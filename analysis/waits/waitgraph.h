@@ -39,6 +39,7 @@ struct gate {
 	uint64_t seq;      /* coll_seq of a collective, p2p_seq, else 0 */
 	uint32_t op_kind;  /* enum cw_op_kind of the call */
 	uint32_t n_unseen; /* members that are not visible: they may be missing */
+	uint32_t n_again;  /* those of them that left this making, and are in another one */
 	int32_t *unseen; /* their labels, where members are numbered like the job; NULL = unknown */
 	uint32_t *waiters; /* rank indices */
 	uint32_t n_waiters;

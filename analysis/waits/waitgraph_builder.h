@@ -41,6 +41,7 @@ struct builder {
 	uint32_t *unseen_at; /* how many gates there were when the last of them counted the peer */
 	struct entry *entries;
 	uint32_t n_entries;
+	bool *is_making;    /* by rank: it is in the making of some comm; NULL = not found yet */
 	uint32_t *by_label; /* rank index by label, for labels below n_ranks; CW_SNAP_NONE = none */
 };
 

@@ -2,7 +2,8 @@
 /*
  * Calls in which the host itself waits until all members have come: making a comm, split, finalize,
  * window registration. They have no coll_seq, so a member counts as having come when it is in the
- * same call now or has just left it.
+ * same call now or has just left it. A member whose call came back with an error has not come, and
+ * will not unless its program repeats the call.
  */
 #include <errno.h>
 
@@ -37,7 +38,9 @@ static bool has_come(const struct builder *b, uint32_t m, unsigned kind)
 
 	if (p->flags & POS_DEAD)
 		return is_end_of_comm(kind) && (p->flags & POS_LEFT);
-	if (waits_on_host(p, kind) || (member->last && member->last->kind == kind))
+	if (waits_on_host(p, kind))
+		return true;
+	if (member->last && member->last->kind == kind && !position_has_failed(member->last))
 		return true;
 	return is_end_of_comm(kind) &&
 	       ((p->flags & POS_LEFT) || member->state == CW_COMM_FINALIZING);
@@ -140,6 +143,52 @@ static bool has_high_label(const struct cw_snapshot *snap)
 	return false;
 }
 
+static int find_makings(struct builder *b)
+{
+	const struct cw_snapshot *snap = b->snap;
+
+	b->is_making = cw_arena_new_array(b->arena, bool, snap->n_ranks);
+	if (!b->is_making)
+		return -ENOMEM;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[c].members[m];
+
+			if (member->rank < snap->n_ranks && member->state == CW_COMM_INIT &&
+			    !cw_liveness_is_dead(snap->ranks[member->rank].liveness))
+				b->is_making[member->rank] = true;
+		}
+	return 0;
+}
+
+/*
+ * The member left this making and is in another one: its program repeats the initialisation, and
+ * the others may do so, too. So the member is neither inside nor to blame.
+ */
+static int makes_another(struct builder *b, uint32_t rank, bool *ret)
+{
+	if (!b->is_making && find_makings(b) < 0)
+		return -ENOMEM;
+	*ret = b->is_making[rank];
+	return 0;
+}
+
+static int list_left(struct builder *b, struct gate *gate, uint32_t member, uint32_t *n)
+{
+	uint32_t rank = b->c->members[member].rank;
+	bool is_again;
+
+	if (makes_another(b, rank, &is_again) < 0)
+		return -ENOMEM;
+	if (!is_again) {
+		gate->missing[(*n)++] = rank;
+		return 0;
+	}
+	gate->n_again++;
+	gate->n_unseen++;
+	return 0;
+}
+
 /* The members that have not come, as far as they can be named. */
 static int list_absent(struct builder *b, struct gate *gate)
 {
@@ -154,7 +203,10 @@ static int list_absent(struct builder *b, struct gate *gate)
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		const struct position *p = &b->positions[m];
 
-		if ((p->flags & POS_INIT) && (p->flags & (POS_DEAD | POS_STALE))) {
+		if (p->flags & POS_UNMADE) {
+			if (list_left(b, gate, m, &n) < 0)
+				return -ENOMEM;
+		} else if ((p->flags & POS_INIT) && (p->flags & (POS_DEAD | POS_STALE))) {
 			gate->missing[n++] = b->c->members[m].rank;
 		} else if (by_label && b->c->members[m].rank == CW_SNAP_NONE &&
 			   m < b->snap->n_ranks && b->by_label[m] != CW_SNAP_NONE) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "model/nccl_result.h"
 #include "model/rankset.h"
 
 #define MS INT64_C(1000000)
@@ -19,6 +20,8 @@ static const char *or_empty(const char *text)
 
 /* Names that people give are shorter; what is longer is cut, and whole in the document. */
 #define POD_BYTES 224
+/* The length of last_error in record/record_layout.h; another node may send more. */
+#define ERROR_BYTES 95
 
 /* "pod ml/train-3, pid 17 there; ", or nothing */
 static const char *phrase_pod(const struct cw_snap_rank *r, char *buf, size_t len)
@@ -118,18 +121,43 @@ const char *phrase_kind(unsigned kind)
 	}
 }
 
-const char *phrase_call(const struct cw_op *op, struct phrase *p)
+/* The peer's rank, else -1. */
+static int32_t label_of_peer(const struct cw_snapshot *snap, uint32_t comm, int32_t peer)
 {
+	const struct cw_snap_comm *c = comm < snap->n_comms ? &snap->comms[comm] : NULL;
+	uint32_t rank =
+		c && peer >= 0 && (uint32_t)peer < c->nranks ? c->members[peer].rank : CW_SNAP_NONE;
+
+	return rank < snap->n_ranks ? snap->ranks[rank].rank : -1;
+}
+
+const char *phrase_call(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
+			struct phrase *p)
+{
+	int32_t label = cw_op_is_p2p(op->kind) ? label_of_peer(snap, comm, op->peer) : -1;
 	uint64_t seq = cw_op_is_p2p(op->kind) ? op->p2p_seq : op->coll_seq;
 	const char *kind = phrase_kind(op->kind);
 
 	if (cw_op_is_p2p(op->kind) && op->peer >= 0)
-		(void)snprintf(p->text, sizeof(p->text), "%s #%" PRIu64 " %s comm rank %" PRId32,
-			       kind, seq, op->kind == CW_OP_SEND ? "to" : "from", op->peer);
+		(void)snprintf(p->text, sizeof(p->text), "%s #%" PRIu64 " %s %srank %" PRId32, kind,
+			       seq, op->kind == CW_OP_SEND ? "to" : "from",
+			       label >= 0 ? "" : "comm ", label >= 0 ? label : op->peer);
 	else if (seq)
 		(void)snprintf(p->text, sizeof(p->text), "%s #%" PRIu64, kind, seq);
 	else
 		(void)snprintf(p->text, sizeof(p->text), "%s", kind);
+	return p->text;
+}
+
+const char *phrase_error(int32_t result, const char *text, struct phrase *p)
+{
+	char name[CW_NCCL_RESULT_NAME_MAX], words[ERROR_BYTES + 1];
+
+	(void)snprintf(words, sizeof(words), "%s", or_empty(text));
+	cw_text_sanitise_line(words);
+	(void)snprintf(p->text, sizeof(p->text), "%s%s%s%s",
+		       cw_nccl_result_name(result, name, sizeof(name)), *words ? " (\"" : "", words,
+		       *words ? "\")" : "");
 	return p->text;
 }
 

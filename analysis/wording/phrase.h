@@ -31,8 +31,19 @@ const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct ph
 /* "all_reduce"; of calls that make communicators, NCCL's function: "ncclCommSplit". Static. */
 const char *phrase_kind(unsigned kind);
 
-/* "all_reduce #42" or, for a call without a number, "ncclCommSplit" */
-const char *phrase_call(const struct cw_op *op, struct phrase *p);
+/*
+ * "all_reduce #42", "send #31 to rank 3" or, for a call without a number, "ncclCommSplit". The peer
+ * has the number that people know, like all other ranks of a sentence; where the member is not
+ * visible, or the comm is CW_SNAP_NONE, "comm rank 1".
+ */
+const char *phrase_call(const struct cw_snapshot *snap, uint32_t comm, const struct cw_op *op,
+			struct phrase *p);
+
+/*
+ * "ncclSystemError (\"no socket interface found\")": a result of NCCL and its own words, on one
+ * line and no longer than a record holds; without words the result alone.
+ */
+const char *phrase_error(int32_t result, const char *text, struct phrase *p);
 
 /* "350 ms", "12 s", "7 min", "3 h" */
 const char *phrase_time(int64_t ns, struct phrase *p);

@@ -37,9 +37,18 @@ static bool is_dead(const struct diagnosis *diag, uint32_t rank)
 bool reason_died_inside(const struct diagnosis *diag, uint32_t rank)
 {
 	const struct cw_snap_member *m = member_at(diag, rank);
+	const struct gate *gate =
+		diag->main->gate == CW_SNAP_NONE ? NULL : &diag->s->g.gates[diag->main->gate];
 
-	return is_dead(diag, rank) && m && m->last && diag->v->coll_seq &&
-	       m->last->coll_seq == diag->v->coll_seq && !(m->last->flags & CW_OPF_RETURNED);
+	if (!is_dead(diag, rank) || !m || !gate)
+		return false;
+	if (gate->kind == GATE_INIT)
+		return position_of(diag->s->snap, m).flags & POS_INIT;
+	if (!m->last || (m->last->flags & CW_OPF_RETURNED))
+		return false;
+	return gate->kind == GATE_HOST
+		       ? m->last->kind == gate->op_kind
+		       : diag->v->coll_seq && m->last->coll_seq == diag->v->coll_seq;
 }
 
 bool reason_has_entered(const struct diagnosis *diag, uint32_t rank)
@@ -73,17 +82,33 @@ static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf
 			       phrase_since(diag->s->snap, m->last->return_ns, &time));
 	} else if (m->last->flags & CW_OPF_RETURNED) {
 		cw_text_append(buf, len, "; its last call on %s, %s, returned %s ago", comm.text,
-			       phrase_call(m->last, &call),
+			       phrase_call(diag->s->snap, diag->v->comm, m->last, &call),
 			       phrase_since(diag->s->snap, m->last->return_ns, &time));
 		/* Else it reads as if it had done what the others wait for. */
 		if (m->last->coll_seq >= diag->v->coll_seq && is_behind_on_device(diag, m))
 			cw_text_append(buf, len, ", but its device had only done #%" PRIu64,
 				       m->coll_completed);
 	} else {
-		cw_text_append(buf, len, "; it %s inside %s on %s",
-			       is_dead(diag, rank) ? "was" : "is", phrase_call(m->last, &call),
-			       comm.text);
+		cw_text_append(
+			buf, len, "; it %s inside %s on %s", is_dead(diag, rank) ? "was" : "is",
+			phrase_call(diag->s->snap, diag->v->comm, m->last, &call), comm.text);
 	}
+}
+
+/* "ncclCommInitRank failed 12 s ago with ncclSystemError (…)", or "… had failed …" */
+static bool add_failed_call(const struct diagnosis *diag, uint32_t rank, const char *had, char *buf,
+			    size_t len)
+{
+	struct phrase error, time;
+	struct failed_call call;
+
+	if (!diag->main->has_failed || !scene_failed_call(diag->s, diag->main->gate, rank, &call))
+		return false;
+	cw_text_append(buf, len, "%s %sfailed ", phrase_kind(call.kind), had);
+	if (call.ns)
+		cw_text_append(buf, len, "%s ago ", phrase_since(diag->s->snap, call.ns, &time));
+	cw_text_append(buf, len, "with %s", phrase_error(call.result, call.text, &error));
+	return true;
 }
 
 /* What is known is the process's: of which of its ranks, is not. */
@@ -174,6 +199,11 @@ static void say_death(const struct diagnosis *diag, uint32_t rank, char *buf, si
 			       phrase_since(diag->s->snap, r->ended_ns, &time));
 	else
 		cw_text_append(buf, len, "%s", how);
+	if (diag->v->has_failed_call) {
+		cw_text_append(buf, len, "; ");
+		(void)add_failed_call(diag, rank, "had ", buf, len);
+		return;
+	}
 	add_last_call(diag, rank, buf, len);
 }
 
@@ -188,10 +218,12 @@ static void say_other_call(const struct diagnosis *diag, uint32_t rank, char *bu
 		const struct gate *gate = &g->gates[g->waits[g->wait_start[rank]]];
 
 		cw_text_append(buf, len, "inside %s on %s, which waits for no other rank",
-			       gate->op ? phrase_call(gate->op, &call) : "a call",
+			       gate->op ? phrase_call(diag->s->snap, gate->comm, gate->op, &call)
+					: "a call",
 			       phrase_comm(diag->s->snap, gate->comm, &comm));
 	} else {
-		cw_text_append(buf, len, "inside %s", phrase_call(&r->host_call, &call));
+		cw_text_append(buf, len, "inside %s",
+			       phrase_call(diag->s->snap, CW_SNAP_NONE, &r->host_call, &call));
 	}
 }
 
@@ -206,6 +238,45 @@ const char *reason_of_halt(const struct diagnosis *diag, uint32_t rank, char *bu
 	else if (diag->v->detail == CW_DETAIL_TRACED)
 		(void)snprintf(buf, len, "held by a debugger");
 	return buf;
+}
+
+const char *reason_of_place(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+{
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
+	const struct cw_snap_member *m = member_at(diag, rank);
+	const struct cw_op *inside = m && m->pending ? m->pending : &r->host_call;
+	const struct waitgraph *g = &diag->s->g;
+	struct phrase call, comm;
+
+	buf[0] = '\0';
+	if (r->liveness == CW_LIVE_STOPPED)
+		(void)snprintf(buf, len, "%.*s", CAUSE_BYTES,
+			       r->cause ? r->cause : "stopped by a signal");
+	else if (r->liveness == CW_LIVE_TRACED)
+		(void)snprintf(buf, len, "held by a debugger");
+	else if (r->liveness == CW_LIVE_ALIVE && waitgraph_waits(g, rank) &&
+		 g->gates[g->waits[g->wait_start[rank]]].op) {
+		const struct gate *gate = &g->gates[g->waits[g->wait_start[rank]]];
+
+		cw_text_append(buf, len, "inside %s on %s",
+			       phrase_call(diag->s->snap, gate->comm, gate->op, &call),
+			       phrase_comm(diag->s->snap, gate->comm, &comm));
+	} else if (r->liveness == CW_LIVE_ALIVE && inside->kind != CW_OP_NONE)
+		(void)snprintf(buf, len, "inside %s", phrase_kind(inside->kind));
+	else if (r->liveness == CW_LIVE_ALIVE)
+		(void)snprintf(buf, len, "outside NCCL");
+	return buf;
+}
+
+static void say_failed(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+{
+	char place[CAUSE_BYTES + 1];
+
+	(void)add_failed_call(diag, rank, "", buf, len);
+	if (*reason_of_place(diag, rank, place, sizeof(place)))
+		cw_text_append(buf, len, "; alive, %s", place);
+	add_headway(diag, rank, buf, len);
+	add_host_wait(diag, rank, buf, len);
 }
 
 static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
@@ -328,7 +399,8 @@ static void say_wait(const struct diagnosis *diag, uint32_t rank, char *buf, siz
 		return;
 	gate = &g->gates[g->waits[g->wait_start[rank]]];
 	cw_text_append(buf, len, "waits in %s on %s while the others wait for it elsewhere",
-		       gate->op ? phrase_call(gate->op, &call) : "a call",
+		       gate->op ? phrase_call(diag->s->snap, gate->comm, gate->op, &call)
+				: "a call",
 		       phrase_comm(diag->s->snap, gate->comm, &comm));
 }
 
@@ -339,7 +411,9 @@ static void say_unfinished(const struct diagnosis *diag, uint32_t rank, char *bu
 	struct phrase call;
 
 	cw_text_append(buf, len, "did not finish %s, which others have completed",
-		       m && m->pending ? phrase_call(m->pending, &call) : "the call");
+		       m && m->pending
+			       ? phrase_call(diag->s->snap, diag->v->comm, m->pending, &call)
+			       : "the call");
 	add_headway(diag, rank, buf, len);
 }
 
@@ -415,7 +489,10 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 		add_headway(diag, c->rank, buf, len);
 		break;
 	default:
-		say_alive(diag, c->rank, buf, len);
+		if (diag->v->detail == CW_DETAIL_FAILED)
+			say_failed(diag, c->rank, buf, len);
+		else
+			say_alive(diag, c->rank, buf, len);
 		break;
 	}
 }

@@ -16,6 +16,12 @@ const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
  */
 const char *reason_of_halt(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len);
 
+/*
+ * Where a process that lives is now: "outside NCCL", "inside ncclCommAbort", "held by a debugger";
+ * empty where that is not known. Returns buf.
+ */
+const char *reason_of_place(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len);
+
 /* It ended in the very call that the others wait in, and not on its way there. */
 bool reason_died_inside(const struct diagnosis *diag, uint32_t rank);
 /* It made that call, whether or not it came back. */

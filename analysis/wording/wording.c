@@ -180,7 +180,7 @@ static void find_words(const struct diagnosis *diag, struct words *w)
 	(void)phrase_ranks(snap, v->victims, v->n_victims, &w->victims);
 	w->call.text[0] = '\0';
 	if (v->n_sides && v->sides[0].has_op)
-		(void)phrase_call(&v->sides[0].op, &w->call);
+		(void)phrase_call(snap, v->comm, &v->sides[0].op, &w->call);
 	else
 		cw_text_append(w->call.text, sizeof(w->call.text), "%s",
 			       diag->main->gate == CW_SNAP_NONE
@@ -403,7 +403,7 @@ static void sum_up_cycle(const struct diagnosis *diag)
 		}
 		cw_text_append(v->summary, sizeof(v->summary), "%s waits in %s on %s",
 			       i ? ", which" : phrase_ranks(diag->s->snap, &rank, 1, &who),
-			       phrase_call(&v->chain[i].op, &call),
+			       phrase_call(diag->s->snap, v->chain[i].comm, &v->chain[i].op, &call),
 			       phrase_comm(diag->s->snap, v->chain[i].comm, &comm));
 		cw_text_append(v->summary, sizeof(v->summary), " for %s",
 			       phrase_ranks(diag->s->snap, &next, 1, &who));
@@ -502,7 +502,7 @@ static void sum_up_full_call(const struct diagnosis *diag, struct words *w)
 			       " members have completed; nothing has moved there for %s.",
 			       inside.text, gate->n_waiters == 1 ? "has" : "have", w->call.text,
 			       w->comm.text, n_completed, nranks, w->since.text);
-	else if (gate->n_waiters == nranks && nranks > 1)
+	else if (gate->n_waiters == nranks && nranks > 1 && gate->kind != GATE_P2P)
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "all %" PRIu32
 			       " ranks of %s entered %s and none has finished for %s.",
@@ -539,6 +539,14 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 			w->victims.text, w->call.text, w->comm.text, w->since.text);
 		return;
 	}
+	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN && gate->kind != GATE_COLLECTIVE) {
+		/* A message has two ends, and a root's data need not all members. */
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s %s; no rank is seen to be missing there, and the progress of "
+			       "their devices is not known.",
+			       w->victims.text, say_waiting(v, w, where, &since));
+		return;
+	}
 	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN) {
 		cw_text_append(
 			v->summary, sizeof(v->summary),
@@ -563,9 +571,12 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "; the missing rank may be stuck in an earlier call whose device "
 			       "progress was not recorded.");
-	else
+	else if (v->detail == CW_DETAIL_NODE_SILENT || v->detail == CW_DETAIL_DAEMON_RESTARTING)
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "; the node of the rank they wait for does not report.");
+	else
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "; which rank they wait for is not recorded.");
 }
 
 /* All ranks of the job wait, some in makings that nobody is left to come to. */
@@ -605,6 +616,19 @@ static void sum_up_unseen(const struct diagnosis *diag, const struct words *w,
 	struct cw_verdict *v = diag->v;
 	struct phrase absent, since;
 
+	if (gate->n_again && gate->n_again == gate->n_unseen) {
+		cw_text_append(
+			v->summary, sizeof(v->summary),
+			"%" PRIu32 " of the %" PRIu32 " ranks of %s left %s, and %s making another "
+			"communicator; %s %s.",
+			gate->n_again, snap->comms[v->comm].nranks, w->comm.text, w->call.text,
+			gate->n_again == 1 ? "is" : "are", w->victims.text,
+			say_waiting(v, w, all_wait_in(diag) ? " in it" : " in it or behind it",
+				    &since));
+		if (v->n_crossed)
+			say_crossed(diag);
+		return;
+	}
 	if (gate->unseen)
 		cw_text_append(v->summary, sizeof(v->summary), "%s of",
 			       phrase_labels(gate->unseen, gate->n_unseen, &absent));
@@ -620,22 +644,92 @@ static void sum_up_unseen(const struct diagnosis *diag, const struct words *w,
 		say_crossed(diag);
 }
 
+/* "failed in ncclCommInitRank on world with ncclSystemError (…)"; the error, if it is one for all.
+ */
+static void say_failed_call(const struct diagnosis *diag, const struct words *w)
+{
+	struct cw_verdict *v = diag->v;
+	struct failed_call call = { 0 }, other;
+	bool is_one_result = true, is_one_text = true;
+	struct phrase error;
+
+	(void)scene_failed_call(diag->s, diag->main->gate, v->culprits[0].rank, &call);
+	for (uint32_t i = 1; i < v->n_culprits; i++) {
+		(void)scene_failed_call(diag->s, diag->main->gate, v->culprits[i].rank, &other);
+		is_one_result = is_one_result && other.result == call.result;
+		is_one_text = is_one_text &&
+			      strcmp(other.text ? other.text : "", call.text ? call.text : "") == 0;
+	}
+	cw_text_append(v->summary, sizeof(v->summary), "%s failed in %s on %s with %s", w->who.text,
+		       phrase_kind(call.kind), w->comm.text,
+		       is_one_result
+			       ? phrase_error(call.result, is_one_text ? call.text : "", &error)
+			       : "different errors of NCCL");
+}
+
+/* " Its process is now outside NCCL.", of several where that is the same. */
+static void say_where_they_are(const struct diagnosis *diag)
+{
+	struct cw_verdict *v = diag->v;
+	char place[192], other[192];
+
+	(void)reason_of_place(diag, v->culprits[0].rank, place, sizeof(place));
+	for (uint32_t i = 1; i < v->n_culprits; i++)
+		if (strcmp(reason_of_place(diag, v->culprits[i].rank, other, sizeof(other)),
+			   place) != 0)
+			return;
+	if (*place)
+		cw_text_append(v->summary, sizeof(v->summary), " %s now %s.",
+			       v->n_culprits == 1 ? "Its process is" : "Their processes are",
+			       place);
+}
+
+static void sum_up_failed(const struct diagnosis *diag, const struct words *w)
+{
+	struct cw_verdict *v = diag->v;
+
+	say_failed_call(diag, w);
+	cw_text_append(v->summary, sizeof(v->summary), "%s", w->waiting);
+	say_where_they_are(diag);
+}
+
+/* It was in the call, and gave up what the call was to make. */
+static bool has_given_up_making(const struct diagnosis *diag)
+{
+	return diag->s->g.gates[diag->main->gate].kind == GATE_INIT &&
+	       (diag->v->detail == CW_DETAIL_ABORTED || diag->v->detail == CW_DETAIL_DESTROYED);
+}
+
 static void sum_up_init(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 
-	if (v->n_culprits) {
+	if (v->detail == CW_DETAIL_FAILED && v->n_culprits) {
+		sum_up_failed(diag, w);
+	} else if (v->n_culprits && has_given_up_making(diag)) {
+		cw_text_append(v->summary, sizeof(v->summary), "%s %s %s before %s had finished%s",
+			       w->who.text, cw_detail_name(v->detail), w->comm.text, w->call.text,
+			       w->waiting);
+	} else if (v->n_culprits) {
 		find_waiting(diag, w, all_wait_in(diag) ? " in it" : " in it or behind it");
 		cw_text_append(v->summary, sizeof(v->summary), "%s %s not called %s for %s%s",
 			       w->who.text, v->n_culprits == 1 ? "has" : "have", w->call.text,
 			       w->comm.text, w->waiting);
 	} else if (gate->n_unseen) {
 		sum_up_unseen(diag, w, gate);
-	} else {
+	} else if (gate->n_waiters == diag->s->snap->comms[v->comm].nranks) {
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "all ranks of %s are inside %s, which has not finished for %s.",
 			       w->comm.text, w->call.text, w->since.text);
+	} else {
+		struct phrase inside;
+
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s %s been inside %s on %s for %s, and no other rank is missing.",
+			       phrase_ranks(diag->s->snap, gate->waiters, gate->n_waiters, &inside),
+			       gate->n_waiters == 1 ? "has" : "have", w->call.text, w->comm.text,
+			       w->since.text);
 	}
 }
 
@@ -710,6 +804,12 @@ static void sum_up_dead(const struct diagnosis *diag, const struct words *w)
 	struct cw_verdict *v = diag->v;
 	char how[192];
 
+	if (v->has_failed_call) {
+		say_failed_call(diag, w);
+		cw_text_append(v->summary, sizeof(v->summary), " and %s%s",
+			       how_they_ended(diag, how, sizeof(how)), w->waiting);
+		return;
+	}
 	cw_text_append(v->summary, sizeof(v->summary), "%s %s ", w->who.text,
 		       how_they_ended(diag, how, sizeof(how)));
 	if (ended_inside(diag))
@@ -789,7 +889,8 @@ static void sum_up_held(const struct diagnosis *diag, struct words *w)
 	find_waiting(diag, w, where);
 	cw_text_append(v->summary, sizeof(v->summary),
 		       "%s enqueued %s on %s, but %s device is stuck in earlier work%s",
-		       w->who.text, phrase_call(diag->main->held, &call),
+		       w->who.text,
+		       phrase_call(diag->s->snap, diag->main->held_comm, diag->main->held, &call),
 		       phrase_comm(diag->s->snap, diag->main->held_comm, &comm),
 		       v->n_culprits == 1 ? "its" : "their", w->waiting);
 }
@@ -833,7 +934,8 @@ static void sum_up_unposted(const struct diagnosis *diag, const struct words *w)
 
 		if (gate->op)
 			cw_text_append(v->summary, sizeof(v->summary),
-				       "; it is already in %s on %s", phrase_call(gate->op, &call),
+				       "; it is already in %s on %s",
+				       phrase_call(snap, gate->comm, gate->op, &call),
 				       phrase_comm(snap, gate->comm, &comm));
 	}
 	cw_text_append(v->summary, sizeof(v->summary), ".");

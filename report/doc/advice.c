@@ -22,15 +22,16 @@
 #include "report/json_util.h"
 
 /*
- * A culprit is named; it is known where one sits; of a signal that ended it: it is one that
- * programs raise by what they do, somebody is known to have sent it, or neither; what it sleeps in:
- * MAYBE_STORAGE unless it is something else; the job looks like a server; more ranks are missing
- * than wait, or not.
+ * A culprit is named, or one that has not come to the call; it is known where one sits; of a signal
+ * that ended it: it is one that programs raise by what they do, somebody is known to have sent it,
+ * or neither; what it sleeps in: MAYBE_STORAGE unless it is something else; the job looks like a
+ * server; more ranks are missing than wait, or not.
  */
 enum when {
 	ALWAYS,
 	NAMED,
 	NOT_NAMED,
+	NOT_COME,
 	SEEN,
 	NOT_SEEN,
 	CRASHED,
@@ -249,11 +250,20 @@ static const struct row rows[] = {
 	  NULL },
 	{ CW_CLASS_P2P_UNMATCHED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL },
 
+	{ CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED,
+	  "NCCL returned the error to that rank alone. Check on its machine what NCCL's words name: a "
+	  "network interface, shared memory, a GPU, an argument. NCCL's own log says more:",
+	  "NCCL_DEBUG=WARN   # for one run" },
+	{ CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED,
+	  "The program caught the error, or waits behind it: end it where it cannot go on, so that "
+	  "the other ranks do not wait.",
+	  STACKS_COMMAND },
+	{ CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED, RESTART_TEXT, NULL },
 	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "Find what holds it up before it calls NCCL: imports, data, a file or a service on "
 	  "its machine. Its stacks, if they are not in this report:",
-	  STACKS_COMMAND, NAMED },
-	{ CW_CLASS_INIT_STUCK, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL, NAMED },
+	  STACKS_COMMAND, NOT_COME },
+	{ CW_CLASS_INIT_STUCK, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL, NOT_COME },
 	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "Look at the missing ranks: not started, ended before, or stuck on the way.",
 	  "collwatch stacks {job}", NOT_NAMED },
@@ -434,6 +444,9 @@ static bool applies(const struct row *row, const json_t *incident)
 	case NAMED:
 	case NOT_NAMED:
 		return is_named(incident) == (row->when == NAMED);
+	case NOT_COME:
+		return is_named(incident) &&
+		       cw_detail_from_name(cw_json_str(incident, "detail", "")) != CW_DETAIL_FAILED;
 	case SEEN:
 	case NOT_SEEN:
 		return is_seen(incident) == (row->when == SEEN);

@@ -11,9 +11,6 @@
 #include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
 
-/* ncclResult_t: "still at it" is no error. */
-#define IN_PROGRESS 7
-
 /* One error of one communicator, and who has it. */
 struct error {
 	uint32_t comm;
@@ -35,23 +32,9 @@ static void errors_fini(struct errors *e)
 		free(e->v[i].ranks);
 }
 
-const char *cw_nccl_result_name(int64_t result, char *buf, size_t len)
-{
-	static const char *const names[] = {
-		[1] = "ncclUnhandledCudaError", [2] = "ncclSystemError",  [3] = "ncclInternalError",
-		[4] = "ncclInvalidArgument",    [5] = "ncclInvalidUsage", [6] = "ncclRemoteError",
-	};
-
-	if (result > 0 && (size_t)result < sizeof(names) / sizeof(names[0]))
-		/* cppcheck-suppress arrayIndexOutOfBoundsCond ; the condition says so */
-		return names[result];
-	snprintf(buf, len, "ncclResult_t %lld", (long long)result);
-	return buf;
-}
-
 static bool is_error(int32_t result)
 {
-	return result != 0 && result != IN_PROGRESS;
+	return result != CW_NCCL_SUCCESS && result != CW_NCCL_IN_PROGRESS;
 }
 
 static bool is_same(const struct error *a, const struct error *b)

@@ -377,6 +377,31 @@ void call_block_host(struct rank *r, const struct suite_call *call)
 		open_barrier(m->comm, kind);
 }
 
+void call_refuse(struct rank *r, const struct suite_call *call)
+{
+	struct member *m = member_of(r, call->family);
+	bool is_making = call->kind == CW_OP_COMM_INIT;
+	struct cw_op *op;
+
+	if (!m || m->state != (is_making ? CW_COMM_FREE : CW_COMM_READY))
+		return;
+	if (is_making)
+		m->state = CW_COMM_INIT;
+	op = note_op(r, m, call, CW_PEER_NONE, 0);
+	if (!op)
+		return;
+	record_block(m, call->kind);
+	op->flags |= CW_OPF_RETURNED | CW_OPF_DROPPED;
+	op->result = NCCL_SYSTEM_ERROR;
+	op->return_ns = r->c->now_ns;
+	m->last_result = NCCL_SYSTEM_ERROR;
+	m->moved_ns = r->c->now_ns;
+	if (is_making)
+		m->state = CW_COMM_FAILED;
+	member_advance(m);
+	record_refused(m, NCCL_SYSTEM_ERROR);
+}
+
 void call_leave_barrier(struct rank *r)
 {
 	struct member *m = r->barrier_member, *child;

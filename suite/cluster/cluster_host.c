@@ -104,7 +104,9 @@ static void fail_call(struct rank *r, const struct suite_call *call)
 {
 	const struct suite_fault *f = r->failing;
 
-	if (!r->in_group && !r->in_graph && !cw_op_blocks_host(call->kind))
+	if (!r->in_group && !r->in_graph && cw_op_blocks_host(call->kind))
+		call_refuse(r, call);
+	else if (!r->in_group && !r->in_graph)
 		call_fail(r, call);
 	if (f->field == SUITE_FAILED_EXITS) {
 		host_die(r, CW_LIVE_EXITED, (uint32_t)f->value);

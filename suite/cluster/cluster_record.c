@@ -243,6 +243,17 @@ void record_block(struct member *m, unsigned kind)
 		recorder_comm_state(r->drawn->recorder, m->entry, CW_COMM_FINALIZING, r->c->now_ns);
 }
 
+void record_refused(struct member *m, int result)
+{
+	const struct rank *r = m->rank;
+
+	if (!r->drawn)
+		return;
+	recorder_refuse(r->drawn->recorder, result, r->c->now_ns);
+	if (m->state == CW_COMM_READY) /* it is not being finalized after all */
+		recorder_comm_state(r->drawn->recorder, m->entry, CW_COMM_READY, r->c->now_ns);
+}
+
 void record_unblock(struct member *m, unsigned kind)
 {
 	const struct rank *r = m->rank;

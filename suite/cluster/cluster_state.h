@@ -298,6 +298,8 @@ void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool 
 void call_block_host(struct rank *r, const struct suite_call *call);
 /* NCCL returns an error; nothing is launched, and the call has no number. */
 void call_fail(struct rank *r, const struct suite_call *call);
+/* The same of a call that waits for all members: the rank is not in it, and gets no comm. */
+void call_refuse(struct rank *r, const struct suite_call *call);
 /* A launch that waited for room. */
 void call_resume(struct rank *r);
 void call_leave_barrier(struct rank *r);
@@ -388,6 +390,8 @@ void record_failed(struct rank *r, int result);
 void record_error(struct member *m);
 /* A call that waits for all members. */
 void record_block(struct member *m, unsigned kind);
+/* It has come back with this ncclResult_t. */
+void record_refused(struct member *m, int result);
 void record_unblock(struct member *m, unsigned kind);
 /* The member's device has come to this op, and completed all up to that one. */
 void record_device(struct member *m, uint64_t reached_op, uint64_t completed_op);

@@ -195,6 +195,8 @@ static const char *state_of(const struct member *m)
 		return "ready";
 	case CW_COMM_FINALIZING:
 		return "finalizing";
+	case CW_COMM_FAILED:
+		return "failed";
 	default:
 		return "over";
 	}

@@ -355,6 +355,15 @@ void recorder_unblock(struct recorder *r, int64_t now_ns)
 		cw_comm_set_state(r->call.comm, CW_COMM_READY, false);
 }
 
+void recorder_refuse(struct recorder *r, int result, int64_t now_ns)
+{
+	begin(r, now_ns);
+	if (r->is_new)
+		cw_comm_set_state(r->call.comm, CW_COMM_FAILED, true);
+	cw_hostop_leave(&r->call, (ncclResult_t)result);
+	cw_leave();
+}
+
 /* ---- the device ---- */
 
 void recorder_device(struct recorder *r, int c, uint64_t reached_op, uint64_t completed_op)

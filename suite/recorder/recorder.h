@@ -79,6 +79,8 @@ void recorder_group_leave(struct recorder *r, int64_t now_ns);
 /* A call that waits for other ranks. is_new: it makes this communicator. */
 void recorder_block(struct recorder *r, int c, unsigned kind, bool is_new, int64_t now_ns);
 void recorder_unblock(struct recorder *r, int64_t now_ns);
+/* It comes back with an error, an ncclResult_t. */
+void recorder_refuse(struct recorder *r, int result, int64_t now_ns);
 
 /* ---- the device ---- */
 

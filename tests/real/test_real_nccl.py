@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 
 from lab_lib import PATIENCE, Tool, must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
 import tap  # noqa: E402 pylint: disable=wrong-import-position
+from built import TRAIN_LOOP_PY  # noqa: E402 pylint: disable=wrong-import-position
 from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
 from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
 from job import labels  # noqa: E402 pylint: disable=wrong-import-position
@@ -153,6 +154,46 @@ def hangs_over_sockets_are_told():
     hangs_are_told("socket")
 
 
+# Why NCCL cannot make a communicator on one rank: its transport, variables, and words before the program.
+TINY_SHM = ["unshare", "--mount", "sh", "-c",
+            'mount -t tmpfs -o size=64k tmpfs /dev/shm && exec "$@"', "sh"]
+REFUSALS = {"interface": ("socket", {"NCCL_SOCKET_IFNAME": "nosuch0"}, []),
+            "memory": ("shm", {}, TINY_SHM)}
+FAILING_INIT = str(pathlib.Path(__file__).parents[1] / "e2e/programs/failing_init.py")
+
+
+def refuse(cause, way):
+    """The first incident of a job of which NCCL refuses one rank the communicator."""
+    net, variables, before = REFUSALS[cause]
+    name = f"{cause}-{way}"
+    ours, each = job_variables(4, net)
+    ranks = [{**ours, **own, **each(rank)}
+             for rank, own in enumerate(labels(4, COLLWATCH_JOB=name))]
+    ranks[CULPRIT].update(INIT_WAY=way, **variables)
+    with Daemon(patience=PATIENCE) as daemon:
+        daemon.start()
+        daemon.train(name, ranks, ["--steps", "0", "--step-ms", "20", "--elements", "256"],
+                     program=lambda rank: [*(before if rank == CULPRIT else []), sys.executable,
+                                           FAILING_INIT, TRAIN_LOOP_PY])
+        return wait_until(lambda: daemon.incident_of(name), lambda: "a page: " + daemon.log(),
+                          ALERT_S)
+
+
+def refused_ranks_are_named():
+    """In a process that ends, in one that lives on, and of a communicator that does not block."""
+    nccl.needed()
+    for cause in REFUSALS:
+        if cause == "memory" and os.geteuid() != 0:
+            continue  # a /dev/shm of its own is root's to make
+        for way, verdict in ("raise", "process_dead"), ("catch", "init_stuck"), ("poll", "init_stuck"):
+            incident = refuse(cause, way)
+            summary = incident["summary"]
+            check((incident["class"], incident["hang"]) == (verdict, "proven"), f"{way}: {summary}")
+            check([c["rank"] for c in incident["culprits"]] == [CULPRIT], f"{way}: {summary}")
+            check("failed in ncclCommInitRank" in summary and "with nccl" in summary, summary)
+            print(f"# {cause} {way}: {summary}")
+
+
 def say_how_many_ran():
     """For the summary of a run, and for CI, which asks for it."""
     nccl.needed()
@@ -169,5 +210,6 @@ TESTS = [build_real_nccl, two_ranks_compute_right_over_shared_memory,
          the_plugin_tells_of_collectives_what_the_wrappers_tell,
          the_plugin_tells_of_sends_what_the_wrappers_tell,
          the_plugin_tells_of_replays_what_it_is_told,
-         hangs_over_shared_memory_are_told, hangs_over_sockets_are_told, say_how_many_ran]
+         hangs_over_shared_memory_are_told, hangs_over_sockets_are_told, refused_ranks_are_named,
+         say_how_many_ran]
 tap.run([t for t in TESTS if not CHOSEN or t is build_real_nccl or t.__name__ in CHOSEN])

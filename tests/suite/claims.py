@@ -22,7 +22,7 @@ RANKS = r"ranks? \d[\d,\-]*(?:,…)?"
 WHO = rf"(?:rank \d+ \([^()]*\)|{RANKS})"
 OTHERS = rf"(?:the other rank|the other \d+ ranks|{RANKS})"
 KIND = r"(?:[a-z_]+|ncclComm\w+|ncclGroupEnd)"
-CALL = rf"(?:a call|(?:send|recv) #\d+ (?:to|from) comm rank \d+|{KIND} #\d+|ncclComm\w+|ncclGroupEnd)"
+CALL = rf"(?:a call|(?:send|recv) #\d+ (?:to|from) (?:comm )?rank \d+|{KIND} #\d+|ncclComm\w+|ncclGroupEnd)"
 OP = rf"{KIND}(?: #\d+)?(?: \w+ x \d+)?(?: (?:sum|prod|max|min|avg))?(?: root \d+)?(?: (?:to|from) \d+)?"
 COMM = r"(?:comm 0x[0-9a-f]{16}|comm \d+|[\w.\-]+)"
 TIME = r"(?:\d+ ms|\d+\.\d s|\d+ s|\d+ min|\d+ h|an unknown time)"
@@ -80,6 +80,7 @@ class Op:
          self.progress, self.is_returned, self.is_no_call, self.age, self.returned_ago,
          self.result) = fields
         self.bytes = self.count * BYTES.get(self.dtype, 1)
+        self.peer_rank = None  # its number in the job
 
     def is_open(self, member):
         if self.kind.startswith("comm_"):
@@ -90,15 +91,15 @@ class Op:
         return self.is_returned and self.result not in (0, 7)
 
     def is_called(self, text):
-        """ "all_reduce #3", "send #4 to comm rank 1", "ncclCommSplit"."""
+        """ "all_reduce #3", "send #4 to rank 1", "send #4 to comm rank 1", "ncclCommSplit"."""
         if text == "a call":
             return True
-        m = re.fullmatch(r"(\w+)(?: #(\d+))?(?: (?:to|from) comm rank (\d+))?", text)
+        m = re.fullmatch(r"(\w+)(?: #(\d+))?(?: (?:to|from) (comm )?rank (\d+))?", text)
         number = self.p2p if self.kind in ("send", "recv") else self.seq
         return (
             NAMES.get(m[1], m[1]) == self.kind
             and (m[2] is None or int(m[2]) == number)
-            and (m[3] is None or int(m[3]) == self.peer)
+            and (m[4] is None or int(m[4]) == (self.peer if m[3] else self.peer_rank))
         )
 
     def reads(self, text):
@@ -145,6 +146,9 @@ class Truth:
         for comm in doc["comms"]:
             for member in comm["members"]:
                 member["ops"] = [Op(o) for o in member["ops"]]
+                for op in member["ops"]:
+                    if op.kind in ("send", "recv") and 0 <= op.peer < len(comm["members"]):
+                        op.peer_rank = comm["members"][op.peer]["rank"]
             comm["of"] = {m["rank"]: m for m in comm["members"]}
             self.comms[comm["name"]] = comm
         self.all_comms = doc["comms"]
@@ -515,6 +519,87 @@ def all_making(t, said, comm, call, time):
     for r in t.comm(comm)["of"]:
         expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
     t.time(time, t.longest_wait(t.comm(comm)["of"]), "the longest wait")
+
+
+@sentence(rf"({RANKS}) (?:has|have) been inside (ncclComm\w+) on ({COMM}) for ({TIME}), and no other rank is missing")
+def some_making(t, said, who, call, comm, time):
+    who = t.named(who)
+    for r in t.comm(comm)["of"]:
+        came = [op for op in t.member(comm, r)["ops"] if op.is_called(call) and not op.has_failed()]
+        over = t.member(comm, r)["state"] in ("over", "finalizing", "ready")
+        expect(t.is_in(comm, r, call) if r in who else came or over, f"rank {r} and {call}")
+    t.time(time, t.longest_wait(t.comm(comm)["of"]), "the longest wait")
+
+
+def failed_call(t, comm, rank, call):
+    """Of this kind, the newest; it must have failed."""
+    ops = [op for op in t.member(comm, rank)["ops"] if op.is_called(call)]
+    expect(ops and ops[-1].has_failed(), f"{call} of rank {rank} has not failed: {[o.result for o in ops]}")
+    return ops[-1]
+
+
+def failed_first(t, comm, ranks, call):
+    """No other member's call failed, or member ended, surely before; of the others one is inside."""
+    first = max(failed_call(t, comm, r, call).returned_ago for r in ranks)
+    inside = False
+    for r, member in t.comm(comm)["of"].items():
+        ago = [op.returned_ago for op in member["ops"][-1:] if op.is_called(call) and op.has_failed()]
+        if t.is_dead(r) and not ago:
+            ago = [t.ranks[r]["ended_ago"]]
+        expect(r in ranks or not ago or ago[0] < first + 1.0, f"rank {r} was before")
+        inside = inside or t.is_in(comm, r, call)
+    expect(inside, f"nobody is in {call}")
+
+
+ERROR = r"(?P<error>nccl\w+)(?: \(\"[^\"]*\"\))?"
+RESULTS = {"ncclUnhandledCudaError": 1, "ncclSystemError": 2, "ncclInternalError": 3, "ncclInvalidArgument": 4,
+           "ncclInvalidUsage": 5, "ncclRemoteError": 6}
+
+
+def error_of(t, comm, rank, call, name):
+    op = failed_call(t, comm, rank, call)
+    expect(RESULTS.get(name) == op.result, f"its result is {op.result}")
+    return op
+
+
+@sentence(rf"({WHO}) failed in (ncclComm\w+) on ({COMM}) with (nccl\w+)(?: \(\"[^\"]*\"\))?(?: and ({DEATH}))?")
+def failed(t, said, who, call, comm, error, death):
+    said.update(who=t.named(who), all=range(len(t.ranks)), call=call, comm=comm)
+    failed_first(t, comm, said["who"], call)
+    for r in said["who"]:
+        error_of(t, comm, r, call, error)
+        expect(bool(death) == t.is_dead(r), f"rank {r} is {t.ranks[r]['life']}")
+        if death:
+            died(t, r, death)
+
+
+@sentence(rf"(?:Its process is|Their processes are) now (?:(outside NCCL)|inside ({CALL}) on ({COMM})|inside (ncclComm\w+)|(stopped by a signal|held by a debugger))")
+def now_is(t, said, outside, call, comm, other, halt):
+    for r in said["who"]:
+        expect(not t.is_dead(r), f"rank {r} is {t.ranks[r]['life']}")
+        if outside:
+            expect(t.ranks[r]["host"] not in ("launch", "barrier"), f"rank {r} is in {t.ranks[r]['host']}")
+        elif call:
+            expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
+        elif other:
+            expect(any(op.is_called(other) for _, op in t.open_ops(r)), f"rank {r} is not in {other}")
+        else:
+            halted(t, r, halt)
+
+
+@sentence(rf"({WHO}) (aborted|destroyed) ({COMM}) before (ncclComm\w+) had finished")
+def gave_up(t, said, who, what, comm, call):
+    said.update(who=t.named(who), all=range(len(t.ranks)), call=call, comm=comm)
+    for r in said["who"]:
+        expect(t.member(comm, r)["state"] == "over", f"rank {r} has not {what} it")
+
+
+@sentence(rf"(\d+) of the (\d+) ranks of ({COMM}) left (ncclComm\w+), and (?:is|are) making another communicator; ({OTHERS}) (?:has|have) been waiting in it(?: or behind it)? for ({TIME})")
+def makes_another(t, said, n, size, comm, call, others, time):
+    left = {r for r, m in t.comm(comm)["of"].items() if m["state"] in ("failed", "over")}
+    expect(len(left) == int(n), f"{sorted(left)} left it")
+    expect(len(t.comm(comm)["of"]) == int(size) and left <= in_making(t), f"in makings: {in_making(t)}")
+    expect_waiting(t, t.named(others), time)
 
 
 def died(t, rank, how):
@@ -895,6 +980,25 @@ def headway(t, rank, m):
     # Times of a rank whose daemon was away count from when that was back.
     if m["when"] and not t.was_away:
         t.time(m["when"], min(of), "it worked")
+
+
+@reason(rf"(?P<call>ncclComm\w+) failed (?:(?P<ago>{TIME}) ago )?with {ERROR}(?:; alive, (?P<state>outside NCCL|inside [^;]+|stopped by a signal|held by a debugger))?{HEADWAY}{WAIT}")
+def reason_failed(t, rank, m):
+    op = error_of(t, t.comm_said, rank, m["call"], m["error"])
+    expect(not t.is_dead(rank), f"it is {t.ranks[rank]['life']}")
+    if m["ago"]:
+        t.time(m["ago"], op.returned_ago, "it failed")
+    if m["state"] == "outside NCCL":
+        expect(t.ranks[rank]["host"] not in ("launch", "barrier"), f"it is inside NCCL: {t.ranks[rank]['host']}")
+    headway(t, rank, m)
+
+
+@reason(rf"(?P<how>exited with status \d+,?|killed by SIG\w+|killed by signal \d+|OOM-killed)(?: (?P<since>{TIME}) ago)?; (?P<call>ncclComm\w+) had failed (?:(?P<ago>{TIME}) ago )?with {ERROR}")
+def reason_dead_after(t, rank, m):
+    died(t, rank, m["how"])
+    op = error_of(t, t.comm_said, rank, m["call"], m["error"])
+    if m["ago"]:
+        t.time(m["ago"], op.returned_ago, "it failed")
 
 
 @reason(rf"(?P<how>its process has ended|exited with status \d+,?|killed by SIG\w+|killed by signal \d+|OOM-killed)(?: (?P<since>{TIME}) ago)?{LAST}")

@@ -428,8 +428,38 @@ Test(sentences, of_different_sizes)
 	posts(c, 1, CW_OP_SEND, 2)->bytes = 4096;
 	posts(c, 2, CW_OP_RECV, 1)->bytes = 8192;
 	judge();
-	says(CW_CLASS_P2P_UNMATCHED, "ranks 1-2 disagree on the size of send #31 to comm rank 2 on "
+	says(CW_CLASS_P2P_UNMATCHED, "ranks 1-2 disagree on the size of send #31 to rank 2 on "
 				     "pp.");
+}
+
+/* People know the ranks of the job; numbers within a communicator are others. */
+Test(sentences, of_a_message_number_its_peer_like_all_ranks)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 4, 4, 1, 0);
+
+	posts(c, 1, CW_OP_SEND, 2)->bytes = 4096;
+	posts(c, 2, CW_OP_RECV, 1)->bytes = 8192;
+	judge();
+	says(CW_CLASS_P2P_UNMATCHED, "ranks 5-6 disagree on the size of send #31 to rank 6 on pp.");
+}
+
+/* Not all ranks of the communicator are in it. */
+Test(sentences, of_a_message_whose_progress_is_unknown)
+{
+	struct sb_comm *c = sb_comm(b, "pp", 0, 4, 1, 0);
+
+	for (uint32_t m = 1; m < 3; m++) {
+		struct cw_op *op = posts(c, m, m == 1 ? CW_OP_SEND : CW_OP_RECV, m == 1 ? 2 : 1);
+
+		op->flags |= CW_OPF_RETURNED;
+		op->progress = CW_PROGRESS_UNKNOWN;
+		c->members[m].known &= ~(uint32_t)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
+	}
+	judge();
+	cr_expect_eq(v.detail, CW_DETAIL_PROGRESS_UNKNOWN, "%s", v.summary);
+	cr_expect_null(strstr(v.summary, "all ranks"), "%s", v.summary);
+	cr_expect_not_null(strstr(v.summary, "no rank is seen to be missing there"), "%s",
+			   v.summary);
 }
 
 static struct sb_comm *making(int64_t age_ns)

@@ -115,6 +115,15 @@ Test(advice, stacks_are_looked_at_where_there_are_some_and_else_taken)
 	json_decref(incident);
 }
 
+Test(advice, nobody_looks_for_what_holds_up_a_rank_whose_call_failed)
+{
+	ask("init_stuck", "failed", "node-a");
+	cr_expect(has_command("NCCL_DEBUG=WARN"));
+	for (unsigned i = 0; i < advice.n; i++)
+		cr_expect_null(strstr(advice.steps[i].text, "before it calls NCCL"), "%s",
+			       advice.steps[i].text);
+}
+
 Test(advice, the_network_is_looked_at_where_nobody_is_missing_in_the_making_of_a_comm)
 {
 	json_t *incident =
