@@ -7,7 +7,7 @@
 
 #include "common/err.h"
 
-#define CW_CONTROL_SOCKET "/run/collwatch/control.sock"
+#define CW_CONTROL_SOCKET "/run/collwatch-control/control.sock"
 
 /* --control if given, else COLLWATCH_CONTROL_SOCKET, else the default. */
 const char *cw_control_path(const char *arg_path);

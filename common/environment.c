@@ -5,7 +5,7 @@ const struct cw_variable cw_environment[] = {
 	{ "COLLWATCH_SOCKET", "=_PATH_",
 	  "The daemon's agent socket; default _/run/collwatch/agent.sock_." },
 	{ "COLLWATCH_CONTROL_SOCKET", "=_PATH_",
-	  "The daemon's control socket; default _/run/collwatch/control.sock_." },
+	  "The daemon's control socket; default _/run/collwatch-control/control.sock_." },
 	{ "COLLWATCH_JOB", "=_NAME_", "The job's name in reports." },
 	{ "COLLWATCH_POD_NAME", "=_NAME_",
 	  "The Kubernetes pod, named in alerts and by *status*; else *POD_NAME*. A pod's template "

@@ -182,6 +182,19 @@ static void check_notes(struct doctor *d, const json_t *status)
 	}
 }
 
+static bool is_missing_directory(const char *path)
+{
+	char dir[PATH_MAX];
+	char *slash;
+
+	(void)snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return false;
+	*slash = '\0';
+	return access(dir, F_OK) < 0;
+}
+
 void doctor_check_daemon(struct doctor *d)
 {
 	json_t *status = NULL;
@@ -189,6 +202,10 @@ void doctor_check_daemon(struct doctor *d)
 	uint32_t code;
 	int r;
 
+	/* The control socket belongs to the node. A container of a job has the agents' socket only.
+	 */
+	if (doctor_is_container() && is_missing_directory(d->control))
+		return;
 	doctor_checked(d, "daemon");
 	r = cw_control_ask(d->control, "status", NULL, TIMEOUT_MS, &status, &code, &err);
 	if (r == -EACCES) {
@@ -206,19 +223,6 @@ void doctor_check_daemon(struct doctor *d)
 	check_peers(d, status);
 	check_notes(d, status);
 	json_decref(status);
-}
-
-static bool is_missing_directory(const char *path)
-{
-	char dir[PATH_MAX];
-	char *slash;
-
-	(void)snprintf(dir, sizeof(dir), "%s", path);
-	slash = strrchr(dir, '/');
-	if (!slash || slash == dir)
-		return false;
-	*slash = '\0';
-	return access(dir, F_OK) < 0;
 }
 
 void doctor_check_agent_socket(struct doctor *d)

@@ -8,9 +8,13 @@ const struct cw_config_key cw_config_keys[] = {
 	{ "node_name", CW_CONFIG_NAME, KEY(node_name), "", "", NULL, NULL, NULL, false,
 	  "Name of this node in reports and among the peers. Default: the host name." },
 	{ "agent_socket", CW_CONFIG_PATH, KEY(agent_socket), "", "/run/collwatch/agent.sock", NULL,
-	  NULL, NULL, false, "Where the agents inside the ranks register." },
-	{ "control_socket", CW_CONFIG_PATH, KEY(control_socket), "", "/run/collwatch/control.sock",
-	  NULL, NULL, NULL, false, "Where the collwatch command asks for status and reports." },
+	  NULL, NULL, false,
+	  "Where the agents inside the ranks register. Containers of jobs mount its directory, so no "
+	  "other socket belongs there." },
+	{ "control_socket", CW_CONFIG_PATH, KEY(control_socket), "",
+	  "/run/collwatch-control/control.sock", NULL, NULL, NULL, false,
+	  "Where the collwatch command asks for status and reports. uid 0 sees all jobs there, so no "
+	  "container of a job may mount its directory." },
 	{ "control_group", CW_CONFIG_STRING, KEY(control_group), "", "collwatch", NULL, NULL, NULL,
 	  false, "Group that sees the jobs of all users. Ignored where it does not exist." },
 	{ "state_dir", CW_CONFIG_PATH, KEY(state_dir), "", "/var/lib/collwatch", NULL, NULL, NULL,

@@ -293,6 +293,9 @@ def test_a_process_that_does_not_see_the_socket_is_named(monkeypatch, world):
     expect("socket-not-mounted" in found, found)
     os.mkdir(os.path.dirname(nowhere))
     expect("socket-not-mounted" not in doctor(world, "--socket", nowhere), "mounted")
+    # The control socket is the node's: a container that lacks its directory is as it should be.
+    found = doctor(world, control=world.dir + "/of-the-node/control.sock")
+    expect("daemon-down" not in found, found)
 
 
 def test_programs_that_cannot_be_read_are_named(world):

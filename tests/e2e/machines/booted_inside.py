@@ -43,7 +43,7 @@ stall_min = "4s"
 no_headway_after = "4s"
 first_op_after = "30s"
 log_level = "info"
-metrics_socket = "/run/collwatch/metrics.sock"
+metrics_socket = "/run/collwatch-control/metrics.sock"
 """
 CAPABILITIES = {"dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7,
                 "sys_ptrace": 19, "perfmon": 38, "bpf": 39, "checkpoint_restore": 40}
@@ -71,7 +71,7 @@ def journal():
 
 class Tree:
     """Files that somebody copies."""
-    left = {"/etc/collwatch", "/etc/collwatch/collwatchd.conf", "/run/collwatch", STATE}
+    left = {"/etc/collwatch", "/etc/collwatch/collwatchd.conf", "/run/collwatch", "/run/collwatch-control", STATE}
 
     @staticmethod
     def files():
@@ -287,7 +287,7 @@ def gives_its_metrics_out():
                       "the textfile")
     expect("collwatch_" in text and os.stat(TEXTFILE).st_mode & 0o444 == 0o444, text)
     with socket.socket(socket.AF_UNIX) as s:
-        s.connect("/run/collwatch/metrics.sock")
+        s.connect("/run/collwatch-control/metrics.sock")
         s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         reply = b"".join(iter(lambda: s.recv(65536), b""))
     expect(reply.startswith(b"HTTP/1.1 200 ") and b"collwatch_" in reply, reply)
