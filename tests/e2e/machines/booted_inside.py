@@ -27,6 +27,7 @@ UNIT = "collwatchd.service"
 UNITS = [UNIT, "collwatchd.socket", "collwatchd-control.socket"]
 TRAINER = 4242  # the user whose jobs are watched
 STATE = "/var/lib/collwatch"
+CONF = "/etc/collwatch/collwatchd.conf"
 GATE = "/run/cw-gate"
 DROP_IN = f"/run/systemd/system/{UNIT}.d"
 IMPATIENT = """[Service]
@@ -236,12 +237,14 @@ def status_of(pid):
         return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
 
 
+def configure(text):
+    with open(CONF, "w", encoding="ascii") as f:
+        f.write(text)
+
+
 @test
 def installs_and_starts():
     World.before = ours()
-    os.makedirs("/etc/collwatch", exist_ok=True)
-    with open("/etc/collwatch/collwatchd.conf", "w", encoding="ascii") as f:
-        f.write(CONFIG)
     os.makedirs(os.path.dirname(TEXTFILE), exist_ok=True)
     os.chmod(os.path.dirname(TEXTFILE), 0o777)
     WAY.install()
@@ -250,6 +253,58 @@ def installs_and_starts():
     for unit in UNITS:
         expect(call("systemctl", "is-active", unit).strip() == "active", unit)
         expect(call("systemctl", "is-enabled", unit).strip() == "enabled", unit)
+
+
+def as_the_daemon(*command):
+    """Its user and its capabilities, in the machine's file system and in the one that the unit shows it."""
+    caps = ",".join("+" + name for name in CAPABILITIES)
+    rights = ["setpriv", "--reuid=collwatch", "--regid=collwatch", "--clear-groups", "--no-new-privs",
+              *(f"--{kind}=-all,{caps}" for kind in ("bounding-set", "inh-caps", "ambient-caps"))]
+    inside = ["nsenter", "--mount", "--target", show("MainPID")]
+    return [subprocess.run([*where, *rights, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           text=True, check=False) for where in ([], inside)]
+
+
+def configuration_is_safe():
+    made = os.stat("/etc/collwatch")
+    expect(made.st_uid == 0 and made.st_mode & 0o022 == 0, f"{made}")
+    for command in (["touch", "/etc/collwatch/another"], ["rm", CONF], ["sh", "-c", f"echo >>{CONF}"],
+                    ["mv", CONF, "/etc/collwatch/away"], ["rmdir", "/etc/collwatch"]):
+        for done in as_the_daemon(*command):
+            expect(done.returncode != 0, f"the daemon may {command}")
+    expect(os.listdir("/etc/collwatch") == [os.path.basename(CONF)], os.listdir("/etc/collwatch"))
+
+
+@test
+def keeps_its_configuration_from_the_daemon():
+    made = os.stat("/etc/collwatch")
+    expect((made.st_uid, made.st_gid, made.st_mode & 0o7777) == (0, 0, 0o755), f"{made}")
+    configure("# secret\n")
+    configuration_is_safe()
+    os.chmod(CONF, 0o600)
+    for done in as_the_daemon("cat", CONF):
+        expect(done.stdout == "# secret\n", f"the daemon reads it: {done}")
+    os.chmod(CONF, 0o644)
+
+
+@test
+def takes_the_configuration_back_from_the_daemons_user():
+    """An older unit gave the directory away. Group and mode are the site's."""
+    fields = status_of(show("MainPID"))
+    os.chown("/etc/collwatch", int(fields["Uid"].split()[0]), int(fields["Gid"].split()[0]))
+    os.chmod("/etc/collwatch", 0o750)
+    call("systemd-tmpfiles", "--create", "collwatch.conf")
+    configuration_is_safe()
+    expect(os.stat("/etc/collwatch").st_mode & 0o7777 == 0o750, "the mode is the site's")
+    os.chown("/etc/collwatch", 0, 0)
+    os.chmod("/etc/collwatch", 0o755)
+
+
+@test
+def starts_with_a_configuration():
+    configure(CONFIG)
+    call("systemctl", "restart", UNIT)
+    expect(call("systemctl", "is-active", UNIT).strip() == "active", journal())
 
 
 @test
