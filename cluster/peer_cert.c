@@ -193,9 +193,16 @@ static int use(SSL_CTX *ctx, EVP_PKEY *key, const struct cw_peer_cert_files *fil
 	return 0;
 }
 
-int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *files,
+int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *of,
 		     const char *node_name, struct cw_err *err)
 {
+	char where[3][CW_SECRET_FILE_PATH_BYTES];
+	const struct cw_peer_cert_files here = {
+		.cert = cw_secret_file_where(of->cert, where[0]),
+		.private_key = cw_secret_file_where(of->private_key, where[1]),
+		.ca = cw_secret_file_where(of->ca, where[2]),
+	};
+	const struct cw_peer_cert_files *files = &here;
 	_cleanup_(pkey_freep) EVP_PKEY *key = NULL;
 	_cleanup_(x509_freep) X509 *cert = NULL;
 	int r = cw_secret_heap_open(err);

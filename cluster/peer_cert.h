@@ -24,7 +24,7 @@ struct cw_peer_cert_files {
  * -EACCES: the private key is open to others; -EKEYREJECTED: the files do not go together, or are
  * not for this node; -EINVAL: not PEM; or the errno of reading. err says which and what to do.
  */
-int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *files,
+int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *of,
 		     const char *node_name, struct cw_err *err);
 
 /* Until it expires. 0, or -errno: it cannot be read. */

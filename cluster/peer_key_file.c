@@ -57,8 +57,10 @@ static struct cw_peer_key *alloc_key(void)
 	return page;
 }
 
-int cw_peer_key_load(const char *path, struct cw_peer_key **ret, struct cw_err *err)
+int cw_peer_key_load(const char *file, struct cw_peer_key **ret, struct cw_err *err)
 {
+	char where[CW_SECRET_FILE_PATH_BYTES];
+	const char *path = cw_secret_file_where(file, where);
 	/* Not to hang on a FIFO, which is refused below. */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char text[MAX_FILE_BYTES];

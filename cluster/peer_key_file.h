@@ -22,6 +22,6 @@ struct cw_peer_key {
 };
 
 /* As cw_secret_file_check(), or the errno of reading, with err set. */
-int cw_peer_key_load(const char *path, struct cw_peer_key **ret, struct cw_err *err);
+int cw_peer_key_load(const char *file, struct cw_peer_key **ret, struct cw_err *err);
 /* Wipes it. Takes NULL; returns NULL. */
 struct cw_peer_key *cw_peer_key_free(struct cw_peer_key *key);

@@ -2,6 +2,7 @@
 #include "cluster/secret_file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +23,19 @@ static bool is_credential(const char *path)
 	size_t len = dir ? strlen(dir) : 0;
 
 	return len && !strncmp(path, dir, len) && path[len] == '/' && !strstr(path, "/../");
+}
+
+const char *cw_secret_file_where(const char *path, char buf[CW_SECRET_FILE_PATH_BYTES])
+{
+	static const char place[] = "/run/credentials/";
+	const char *dir = secure_getenv("CREDENTIALS_DIRECTORY"), *name;
+	int n;
+
+	if (!dir || !*dir || strncmp(path, place, strlen(place)) != 0 || access(path, F_OK) == 0)
+		return path;
+	name = strchr(path + strlen(place), '/'); /* behind the unit */
+	n = name ? snprintf(buf, CW_SECRET_FILE_PATH_BYTES, "%s%s", dir, name) : -1;
+	return n > 0 && (size_t)n < CW_SECRET_FILE_PATH_BYTES ? buf : path;
 }
 
 /* What the owner himself may do is his: 0700 is as closed as 0600. */

@@ -7,6 +7,9 @@
 
 #include "common/err.h"
 
+/* Of a path from cw_secret_file_where(): PATH_MAX of Linux. */
+#define CW_SECRET_FILE_PATH_BYTES 4096u
+
 enum cw_secret_file_kind {
 	CW_SECRET_FILE_KEY,    /* whoever reads it can speak as a node: its owner alone */
 	CW_SECRET_FILE_HEADER, /* the group that reads the configuration and its URL may read it */
@@ -14,6 +17,13 @@ enum cw_secret_file_kind {
 
 /* The bits of the mode say that others than its owner, and the group that may, can get at it. */
 bool cw_secret_file_is_open(enum cw_secret_file_kind kind, mode_t mode);
+
+/*
+ * Where to open it: path itself, or in $CREDENTIALS_DIRECTORY a credential that this process does
+ * not see at its place. systemd 252 shows credentials to a unit's main process alone, and the check
+ * before a reload runs beside that one. Returns path or buf.
+ */
+const char *cw_secret_file_where(const char *path, char buf[CW_SECRET_FILE_PATH_BYTES]);
 
 /*
  * Is this open file closed to strangers? It must belong to root or to the daemon's user, and its

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cluster/peer_key_file.h"
+#include "cluster/tls.h"
 #include "common/clock.h"
 #include "common/commit.h"
 #include "common/log.h"
@@ -136,6 +137,21 @@ static void on_stop(evutil_socket_t sig, short what, void *user)
 
 static void start_reload(struct daemon *d);
 
+/* r, restart: as cw_service_reload() has them; why: the error. */
+static void note_reload(struct daemon *d, int r, const char *restart, const char *why)
+{
+	if (r < 0) {
+		log_err("%s; the old configuration stays", why);
+		cw_service_note_reload(d->service, CW_RELOAD_REFUSED, why);
+	} else if (restart) {
+		log_warn("%s changed, which needs a restart; the old configuration stays", restart);
+		cw_service_note_reload(d->service, CW_RELOAD_NEEDS_RESTART, restart);
+	} else {
+		log_notice("configuration reloaded");
+		cw_service_note_reload(d->service, CW_RELOAD_DONE, "");
+	}
+}
+
 /* Takes config; NULL: it could not be had. */
 static void on_config(struct cw_config *config, int r, const struct cw_err *why, void *user)
 {
@@ -151,12 +167,7 @@ static void on_config(struct cw_config *config, int r, const struct cw_err *why,
 		if (r < 0)
 			cw_config_free(config);
 	}
-	if (r < 0)
-		log_err("%s; the old configuration stays", err.text);
-	else if (restart)
-		log_warn("%s changed, which needs a restart; the old configuration stays", restart);
-	else
-		log_notice("configuration reloaded");
+	note_reload(d, r, restart, err.text);
 	if (d->wants_again)
 		start_reload(d);
 	else
@@ -175,7 +186,7 @@ static void start_reload(struct daemon *d)
 	r = cw_config_reader_start(d->reader, &source, on_config, d, &err);
 	d->is_reading = r == 0;
 	if (r < 0) {
-		log_err("%s; the old configuration stays", err.text);
+		note_reload(d, r, NULL, err.text);
 		cw_notify_ready("running");
 	}
 }
@@ -262,6 +273,20 @@ static int turn_until_told(struct daemon *d)
 	return 0;
 }
 
+static int check_certificates(const struct cw_config *config)
+{
+	const struct cw_tls_files files = cw_config_tls_files(config);
+	struct cw_err err = { "" };
+	struct cw_tls *tls = NULL;
+
+	if (*config->peer_cert_file && cw_tls_new(&files, config->node_name, &tls, &err) < 0) {
+		log_err("%s", err.text);
+		return EXIT_CONFIG;
+	}
+	cw_tls_free(tls);
+	return EXIT_OK;
+}
+
 /* What the configuration names has to be as the daemon wants it, too. */
 static int check_files(const struct cw_config *config)
 {
@@ -273,7 +298,7 @@ static int check_files(const struct cw_config *config)
 		return EXIT_CONFIG;
 	}
 	cw_peer_key_free(key);
-	return EXIT_OK;
+	return check_certificates(config);
 }
 
 static int print_findings(const struct cw_config *config, const struct cw_err *err)

@@ -70,6 +70,7 @@ struct cw_service {
 	struct cw_fork_server *forks;
 	struct cw_awake awake; /* the clock of all parts */
 	int64_t started_ns;
+	struct cw_reload_state reload;
 	struct cw_transport *transport;
 	struct cw_tcp *tcp;
 	struct cw_election *members;
@@ -281,6 +282,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.log_lost = cw_log_lost(),
 		.store = s->store,
 		.no_kernel_events = s->kernel ? NULL : s->kernel_err.text,
+		.reload = &s->reload,
 	};
 	if (s->tcp)
 		(void)cw_tcp_note(s->tcp, ret->peers_note, sizeof(ret->peers_note));
@@ -567,6 +569,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 		.deliveries_lost = cw_old_deliveries_lost(s->old_deliveries),
 		.mutes_doubted = cw_mutes_doubts(s->mutes),
 		.messages_without_job = messages_without_job(s),
+		.reload = &s->reload,
 	};
 
 	cw_metrics_collect(&parts, ret);
@@ -681,6 +684,14 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 	cw_config_take_reloadable(s->config, config);
 	cw_config_free(config);
 	return 0;
+}
+
+void cw_service_note_reload(struct cw_service *s, enum cw_reload_result result, const char *why)
+{
+	s->reload.result = result;
+	s->reload.at_ns = cw_clock_now_ns(&s->awake.clock);
+	s->reload.failures += result != CW_RELOAD_DONE;
+	(void)snprintf(s->reload.why, sizeof(s->reload.why), "%s", why);
 }
 
 void cw_service_turned(struct cw_service *s)

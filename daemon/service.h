@@ -11,6 +11,7 @@
 #include "common/err.h"
 #include "daemon/config/config.h"
 #include "daemon/system/fork_server.h"
+#include "daemon/system/reload_state.h"
 
 struct cw_clock;
 struct event_base;
@@ -33,6 +34,12 @@ struct cw_service *cw_service_free(struct cw_service *s);
  */
 int cw_service_reload(struct cw_service *s, struct cw_config *config, const char **ret_restart,
 		      struct cw_err *err);
+
+/*
+ * How a reload ended, for status and metrics. why: the key that needs a restart, or the error;
+ * copied.
+ */
+void cw_service_note_reload(struct cw_service *s, enum cw_reload_result result, const char *why);
 
 /* What the service asks the fork server for. */
 #define CW_SERVICE_JOBS 3u

@@ -8,8 +8,10 @@
 #include "cluster/secret_file.h"
 #include "common/cleanup.h"
 
-int cw_header_file_read(const char *path, char *buf, size_t len, struct cw_err *err)
+int cw_header_file_read(const char *file, char *buf, size_t len, struct cw_err *err)
 {
+	char where[CW_SECRET_FILE_PATH_BYTES];
+	const char *path = cw_secret_file_where(file, where);
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	size_t have = 0;
 	ssize_t n;

@@ -16,4 +16,4 @@
  * Fills buf with a text. 0, or -errno with err set: as cw_secret_file_check(), of reading, or
  * -EFBIG. Blocks as the file system does: for a child with a deadline.
  */
-int cw_header_file_read(const char *path, char *buf, size_t len, struct cw_err *err);
+int cw_header_file_read(const char *file, char *buf, size_t len, struct cw_err *err);

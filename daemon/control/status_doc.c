@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/stall/stall.h"
+#include "common/parse.h"
 #include "daemon/control/control_mute.h"
 #include "daemon/control/ops_doc.h"
 #include "identity/untracked.h"
@@ -259,11 +260,61 @@ static json_t *peers_doc(const struct cw_transport *t)
 	return array;
 }
 
-static json_t *notes_doc(const struct cw_status_source *s)
+static const char *reload_name(uint32_t result)
+{
+	static const char *const names[] = {
+		[CW_RELOAD_DONE] = "done",
+		[CW_RELOAD_NEEDS_RESTART] = "needs_restart",
+		[CW_RELOAD_REFUSED] = "refused",
+	};
+
+	return result > CW_RELOAD_NONE && result <= CW_RELOAD_REFUSED ? names[result] : NULL;
+}
+
+/* The reason may quote the file, which may hold secrets: only for those who see all. */
+static json_t *reload_doc(const struct cw_status_source *s, const struct cw_caller *caller)
+{
+	const struct cw_reload_state *reload = s->reload;
+	const char *name = reload ? reload_name(reload->result) : NULL;
+
+	if (!name)
+		return json_null();
+	return json_pack("{s:s, s:f, s:o}", "result", name, "ago_s",
+			 seconds(cw_clock_now_ns(s->clock) - reload->at_ns), "why",
+			 caller->sees_all && *reload->why ? cw_json_text(reload->why)
+							  : json_null());
+}
+
+/* The sentence about a reload that was not taken over. False: there is none to say. */
+static bool describe_reload(const struct cw_status_source *s, const struct cw_caller *caller,
+			    char *buf, size_t len)
+{
+	const struct cw_reload_state *reload = s->reload;
+	char ago[64];
+
+	if (!reload || !reload_name(reload->result) || reload->result == CW_RELOAD_DONE)
+		return false;
+	(void)cw_format_duration(cw_clock_now_ns(s->clock) - reload->at_ns, ago, sizeof(ago));
+	if (reload->result == CW_RELOAD_NEEDS_RESTART)
+		(void)snprintf(
+			buf, len,
+			"the reload of %s ago changed nothing, because a key needs a restart "
+			"(%s): the old configuration is in use",
+			ago, caller->sees_all ? reload->why : "root sees the key");
+	else
+		(void)snprintf(
+			buf, len,
+			"the reload of %s ago failed (%s): the old configuration is in use. "
+			"Mend the file, check it with `collwatchd --check-config`, and reload",
+			ago, caller->sees_all ? reload->why : "root sees the reason");
+	return true;
+}
+
+static json_t *notes_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	json_t *notes = json_array();
 	struct cw_store_stats store = { 0 };
-	char text[384];
+	char text[512];
 	unsigned n;
 
 	if (!notes)
@@ -278,6 +329,8 @@ static json_t *notes_doc(const struct cw_status_source *s)
 		(void)json_array_append_new(notes, json_string(s->peers_note));
 	if (s->is_shadow)
 		(void)json_array_append_new(notes, json_string(CW_STATUS_SHADOW));
+	if (describe_reload(s, caller, text, sizeof(text)))
+		(void)json_array_append_new(notes, cw_json_text(text));
 	if (s->accept.last_ns &&
 	    cw_clock_now_ns(s->clock) - s->accept.last_ns < CW_ACCEPT_SAY_S * CW_NS_PER_S)
 		(void)json_array_append_new(notes, json_string(CW_STATUS_ACCEPT));
@@ -370,7 +423,7 @@ static json_t *untracked_doc(const struct cw_status_source *s, const struct cw_c
 json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
-	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s);
+	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s, caller);
 	json_t *tensors = cw_ops_doc_tensors(s->ranks, cw_clock_now_ns(s->clock), caller);
 	json_t *numbers = cw_ops_doc_numbers(s->ranks, cw_clock_now_ns(s->clock), caller);
 	json_t *untracked = untracked_doc(s, caller);
@@ -387,18 +440,18 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 		json_decref(untracked);
 		return NULL;
 	}
-	return json_pack("{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
-			 "s:I, s:I}, "
-			 "s:I, s:o, s:o, s:o, s:o}",
-			 "schema", "collwatch.status/1", "node", cw_transport_self(s->transport),
-			 "version", CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns),
-			 "peers", peers, "notes", notes, "loop_max_s", seconds(s->loop_max_ns),
-			 "agents", "processes", (json_int_t)s->node.processes, "connected",
-			 (json_int_t)s->node.connected, "dead", (json_int_t)s->node.dead, "refused",
-			 (json_int_t)s->node.refused_total, "deferred",
-			 (json_int_t)s->node.deferred_total, "waiting", (json_int_t)s->node.waiting,
-			 "bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
-			 (json_int_t)s->node.record_errors_total, "messages_without_job",
-			 (json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors,
-			 "numbers", numbers, "untracked", untracked);
+	return json_pack(
+		"{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
+		"s:I, s:I}, "
+		"s:I, s:o, s:o, s:o, s:o, s:o}",
+		"schema", "collwatch.status/1", "node", cw_transport_self(s->transport), "version",
+		CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns), "peers", peers, "notes",
+		notes, "loop_max_s", seconds(s->loop_max_ns), "agents", "processes",
+		(json_int_t)s->node.processes, "connected", (json_int_t)s->node.connected, "dead",
+		(json_int_t)s->node.dead, "refused", (json_int_t)s->node.refused_total, "deferred",
+		(json_int_t)s->node.deferred_total, "waiting", (json_int_t)s->node.waiting,
+		"bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
+		(json_int_t)s->node.record_errors_total, "messages_without_job",
+		(json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors, "numbers",
+		numbers, "untracked", untracked, "reload", reload_doc(s, caller));
 }

@@ -12,6 +12,7 @@
 #include "daemon/node/node.h"
 #include "daemon/store/store.h"
 #include "daemon/system/accept_pause.h"
+#include "daemon/system/reload_state.h"
 #include "leader/election.h"
 #include "leader/leader.h"
 
@@ -40,12 +41,13 @@ struct cw_status_source {
 	bool is_shadow;
 	struct cw_accept_pause_stats accept;
 	int64_t started_ns;
-	int64_t loop_max_ns;           /* daemon/loop_lag.h */
-	uint64_t messages_without_job; /* of peers, refused */
-	uint64_t log_lost;             /* lines, of cw_log_lost() */
-	struct cw_store *store;        /* NULL = none */
-	char peers_note[320];          /* of cw_tcp_note() */
-	const char *no_kernel_events;  /* why there is no kernel evidence; NULL = there is */
+	int64_t loop_max_ns;                  /* daemon/loop_lag.h */
+	uint64_t messages_without_job;        /* of peers, refused */
+	uint64_t log_lost;                    /* lines, of cw_log_lost() */
+	struct cw_store *store;               /* NULL = none */
+	char peers_note[320];                 /* of cw_tcp_note() */
+	const char *no_kernel_events;         /* why there is no kernel evidence; NULL = there is */
+	const struct cw_reload_state *reload; /* NULL = no reload yet */
 };
 
 /* New reference; NULL = out of memory. */

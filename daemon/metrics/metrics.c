@@ -88,6 +88,11 @@ static const struct metric metrics[] = {
 	{ PREFIX "start_time_seconds", "gauge", "When the daemon started, seconds since 1970.",
 	  VALUE_DOUBLE, AT(start_time_s), NULL, NULL },
 	GAUGE("shadow", is_shadow, "1: mode = shadow, nobody is alerted."),
+	GAUGE("config_last_reload_successful", reload_ok,
+	      "0: the last reload was refused or needs a restart, and the old configuration is in "
+	      "use."),
+	COUNTER("config_reload_failures_total", reload_failures,
+		"Reloads that were refused or need a restart."),
 
 	FAMILY("processes", "gauge", "Processes on this node whose NCCL calls are read."),
 	SAMPLE32(node.connected, "state", "connected"),

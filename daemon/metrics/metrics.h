@@ -24,6 +24,7 @@
 #include "daemon/store/store.h"
 #include "daemon/system/accept_pause.h"
 #include "daemon/system/fork_server.h"
+#include "daemon/system/reload_state.h"
 #include "leader/leader.h"
 
 /* How late the loop turned, upper bounds in milliseconds; the last one is all. */
@@ -59,6 +60,7 @@ struct cw_metrics_parts {
 	const struct cw_responder *responder;
 	const struct cw_peer_rate *peer_rate;
 	uint64_t digests_lost, messages_without_job, deliveries_lost, mutes_doubted;
+	const struct cw_reload_state *reload; /* NULL = no reload yet */
 };
 
 /* One moment. */
@@ -66,6 +68,7 @@ struct cw_metrics {
 	double start_time_s, cpu_s, held_up_max_s;
 	uint64_t rss_bytes, fds;
 	uint64_t is_shadow;
+	uint64_t reload_ok, reload_failures;
 	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected, late_ranks;
 	double late_wait_s, late_share; /* of the rank that costs its job most */
 	uint64_t processes_unconnected;

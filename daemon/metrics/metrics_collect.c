@@ -113,6 +113,8 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	ret->rss_bytes = rss_bytes();
 	ret->fds = count_fds();
 	ret->is_shadow = cw_alerts_is_shadow(p->alerts);
+	ret->reload_ok = !p->reload || p->reload->result <= CW_RELOAD_DONE;
+	ret->reload_failures = p->reload ? p->reload->failures : 0;
 	count_bundles(p->store, ret);
 	ret->requests_refused = cw_responder_refused(p->responder);
 	for (unsigned k = 0; k < CW_PEER_ASK__MAX; k++)

@@ -240,6 +240,40 @@ def test_configuration_that_does_not_come_keeps_nobody_waiting(daemon):
     expect(any("mode = shadow" in n for n in daemon.status()["notes"]), daemon.status())
 
 
+def test_a_reload_that_fails_is_in_status_and_metrics(daemon):
+    daemon.configure(f'metrics_socket = "{daemon.dir}/metrics.sock"')
+    daemon.start()
+    same = f'metrics_socket = "{daemon.dir}/metrics.sock"\n'
+    gauge, count = "collwatch_config_last_reload_successful", "collwatch_config_reload_failures_total"
+    before = daemon.scrape()
+    expect((before[gauge], before[count], daemon.status()["reload"]) == (1, 0, None), before)
+    daemon.reload(same + "stall_min = soon", "the old configuration stays")
+    reload = daemon.status()["reload"]
+    expect(reload["result"] == "refused" and "stall_min" in reload["why"] and 0 <= reload["ago_s"] < 60, reload)
+    expect("the old configuration is in use" in daemon.said("status"), daemon.said("status"))
+    daemon.reload(same + "state_max = 2GiB", "the old configuration stays")
+    reload = daemon.status()["reload"]
+    expect((reload["result"], reload["why"]) == ("needs_restart", "state_max"), reload)
+    expect("needs a restart (state_max)" in daemon.said("status"), daemon.said("status"))
+    failed = daemon.scrape()
+    expect((failed[gauge], failed[count]) == (0, 2), failed)
+    daemon.reload(same, "configuration reloaded")
+    after = daemon.scrape()
+    expect((after[gauge], after[count], daemon.status()["reload"]["result"]) == (1, 2, "done"), after)
+    expect("old configuration" not in daemon.said("status"), daemon.said("status"))
+
+
+@pytest.mark.root
+def test_why_a_reload_failed_is_for_those_who_see_all(daemon):
+    """It may quote the file, in which a URL is a secret."""
+    daemon.start()
+    daemon.reload('webhook_url = "https://x.invalid/T0K3N" S3CR3T', "the old configuration stays")
+    status = daemon.ask("status", "--json", uid=4321).stdout
+    expect('"refused"' in status and "S3CR3T" not in status and "T0K3N" not in status, status)
+    expect("root sees the reason" in status, status)
+    expect("S3CR3T" in str(daemon.status()["reload"]), daemon.status())
+
+
 def test_muted_and_shadowed_jobs_alert_nobody(daemon, receiver):
     receiver.listen()
     daemon.configure(config_of(daemon, receiver, "shadow"))

@@ -127,6 +127,7 @@ STATUS = {
                  "elements": number, "ago_s": SECONDS}],
     "numbers?": [{"job": str, "uid": number, "what": ("nonfinite", "headroom"), "summary": str, "ago_s": SECONDS}],
     "untracked": [{"what": ("rank_processes", "jobs"), "uid": number, "count": number, "summary": str}],
+    "reload?": (None, {"result": ("done", "needs_restart", "refused"), "ago_s": SECONDS, "why": (None, text)}),
 }
 
 OPS = {

@@ -307,6 +307,50 @@ def starts_with_a_configuration():
     expect(call("systemctl", "is-active", UNIT).strip() == "active", journal())
 
 
+def reload_is_good():
+    done = subprocess.run(["systemctl", "reload", UNIT], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    return done.returncode == 0
+
+
+def reload_result():
+    answer = json.loads(call(World.collwatch, "status", "--json", check=False))["reload"]
+    return answer and answer["result"]
+
+
+@test
+def fails_a_reload_with_a_bad_file_and_runs_on():
+    pid = show("MainPID")
+    expect(reload_is_good(), journal())
+    wait_until(lambda: reload_result() == "done", "the reload")
+    configure(CONFIG + "stall_max = soon\n")
+    expect(not reload_is_good(), "a bad file")
+    wait_until(lambda: reload_result() == "refused", "the daemon refuses it")
+    expect((show("MainPID"), show("ActiveState")) == (pid, "active"), journal())
+    expect("stall_max" in call(World.collwatch, "status"), "status says why")
+    configure(CONFIG)
+    expect(reload_is_good(), journal())
+    wait_until(lambda: reload_result() == "done", "the reload")
+
+
+@test
+def checks_a_credential_before_a_reload():
+    """LoadCredential= shows it to the unit's processes alone."""
+    key = "/etc/collwatch/peer.key"
+    with open(key, "w", encoding="ascii") as f:
+        f.write("ab" * 32 + "\n")
+    os.chmod(key, 0o600)
+    drop_in(f"[Service]\nLoadCredential=peer.key:{key}\n")
+    configure(CONFIG + 'peer_key_file = "/run/credentials/collwatchd.service/peer.key"\n')
+    call("systemctl", "restart", UNIT)
+    expect(reload_is_good(), journal())
+    wait_until(lambda: reload_result() == "done", "the reload")
+    drop_in(None)
+    os.unlink(key)
+    configure(CONFIG)
+    call("systemctl", "restart", UNIT)
+
+
 @test
 def has_a_user_of_its_own_and_the_listed_capabilities():
     fields = status_of(show("MainPID"))

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cluster/peer_key_file.h"
+#include "cluster/secret_file.h"
 
 #define HEX16 "00112233445566778899aAbBcCdDeEfF"
 
@@ -131,6 +132,22 @@ Test(peer_key, credentials_of_the_service_manager_may_show_the_groups_bit)
 	cr_assert_eq(setenv("CREDENTIALS_DIRECTORY", "/tmp/cw-key", 1), 0);
 	put(HEX16 HEX16, 0440);
 	cr_assert_eq(load(&err), -EACCES); /* the name only begins alike */
+}
+
+/* As in the check before a reload, to which systemd 252 shows no credentials. */
+Test(peer_key, credential_that_is_not_at_its_place_is_read_where_the_service_manager_says)
+{
+	char where[CW_SECRET_FILE_PATH_BYTES];
+
+	cr_assert_eq(unsetenv("CREDENTIALS_DIRECTORY"), 0);
+	cr_expect_str_eq(cw_secret_file_where("/run/credentials/no.service/a", where),
+			 "/run/credentials/no.service/a");
+	cr_assert_eq(setenv("CREDENTIALS_DIRECTORY", "/proc/1/root/run/credentials/x", 1), 0);
+	cr_expect_str_eq(cw_secret_file_where("/run/credentials/no.service/a", where),
+			 "/proc/1/root/run/credentials/x/a");
+	cr_expect_str_eq(cw_secret_file_where("/run/credentials/a", where), "/run/credentials/a");
+	cr_expect_str_eq(cw_secret_file_where("/etc/nothing/here/a", where), "/etc/nothing/here/a");
+	cr_assert_eq(unsetenv("CREDENTIALS_DIRECTORY"), 0);
 }
 
 Test(peer_key, children_do_not_inherit_it)

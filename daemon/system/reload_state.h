@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the last reload of the configuration ended, for status and metrics. With the file on disk the
+ * next start may fail, while the daemon runs on with the old one. Loop thread only.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum cw_reload_result {
+	CW_RELOAD_NONE = 0,          /* no reload since the start */
+	CW_RELOAD_DONE = 1,          /* the file is in use */
+	CW_RELOAD_NEEDS_RESTART = 2, /* a key changed that only a start reads; the old ones stay */
+	CW_RELOAD_REFUSED = 3,       /* the file has an error; the old configuration stays */
+};
+
+struct cw_reload_state {
+	uint32_t result; /* enum cw_reload_result */
+	int64_t at_ns;   /* the daemon's clock */
+	char why[256];   /* the key, or the error; it may quote the file, which may hold secrets */
+	uint64_t failures; /* reloads since the start that were refused or need a restart */
+};
