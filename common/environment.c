@@ -6,13 +6,16 @@ const struct cw_variable cw_environment[] = {
 	  "The daemon's agent socket; default _/run/collwatch/agent.sock_." },
 	{ "COLLWATCH_CONTROL_SOCKET", "=_PATH_",
 	  "The daemon's control socket; default _/run/collwatch-control/control.sock_." },
-	{ "COLLWATCH_JOB", "=_NAME_", "The job's name in reports." },
+	{ "COLLWATCH_JOB", "=_NAME_",
+	  "The job's name in reports, the same for all its ranks. In a Kubernetes pod it is a name "
+	  "within the namespace." },
 	{ "COLLWATCH_POD_NAME", "=_NAME_",
 	  "The Kubernetes pod, named in alerts and by *status*; else *POD_NAME*. A pod's template "
 	  "has it from the downward API (_metadata.name_). Without it the control group tells the "
 	  "pod's uid." },
 	{ "COLLWATCH_POD_NAMESPACE", "=_NAME_",
-	  "That pod's namespace (_metadata.namespace_); else *POD_NAMESPACE*." },
+	  "That pod's namespace (_metadata.namespace_); else *POD_NAMESPACE*. Ranks of different "
+	  "namespaces are never one job." },
 	{ "COLLWATCH_CONTAINER", "=_NAME_",
 	  "The container's name there. Without it the control group tells its id." },
 	{ "COLLWATCH_POLICY", "=*training*|*serving*|*off*",

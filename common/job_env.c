@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/job_env.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -38,40 +39,118 @@ static const char *const size_vars[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COM
 static const char *const local_vars[] = { "LOCAL_RANK", "SLURM_LOCALID",
 					  "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
 
+/* RFC 1123, as the API server demands of a namespace. */
+#define NAMESPACE_BYTES 63u
+
+static bool is_namespace(const char *text)
+{
+	size_t n = strnlen(text, NAMESPACE_BYTES + 1);
+
+	return n && n <= NAMESPACE_BYTES && text[0] != '-' && text[n - 1] != '-' &&
+	       text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
+}
+
+const char *cw_job_env_namespace(const struct cw_env *env)
+{
+	const char *ns = cw_env_get(env, "COLLWATCH_POD_NAMESPACE");
+
+	if (!ns)
+		ns = cw_env_get(env, "POD_NAMESPACE");
+	return ns && is_namespace(ns) ? ns : NULL;
+}
+
+/* FNV-1a, 64 bits. A job is never found by it: it tells apart two labels that are cut. */
+#define FNV_START 0xcbf29ce484222325u
+#define FNV_PRIME 0x100000001b3u
+/* "~" and 16 digits */
+#define CUT_MARK_BYTES 17u
+
+/* n counts what belongs into the label, also beyond its end. */
+struct label {
+	char *to;
+	size_t len, n;
+	uint64_t hash;
+};
+
+static void append(struct label *l, const char *text)
+{
+	for (; *text; text++) {
+		if (l->n + 1 < l->len)
+			l->to[l->n] = *text;
+		l->n++;
+		l->hash = (l->hash ^ (unsigned char)*text) * FNV_PRIME;
+	}
+}
+
+/* A namespace before a long name must not cut off what tells two jobs apart. */
+static void finish(struct label *l)
+{
+	size_t end = l->n < l->len ? l->n : l->len - 1;
+
+	l->to[end] = '\0';
+	if (l->n >= l->len && l->len > CUT_MARK_BYTES + 1)
+		(void)snprintf(l->to + end - CUT_MARK_BYTES, CUT_MARK_BYTES + 1, "~%016" PRIx64,
+			       l->hash);
+}
+
+/* A name that was made for the whole cluster has the namespace in it already. */
+static bool begins_with(const char *name, const char *ns)
+{
+	size_t n = strlen(ns);
+
+	return strncmp(name, ns, n) == 0 && name[n] == '/';
+}
+
+/* "rule:", the pod's namespace where there is one, and the parts up to NULL. */
+static void make(struct label *l, const struct cw_env *env, const char *rule,
+		 const char *const *parts)
+{
+	const char *ns = cw_job_env_namespace(env);
+
+	append(l, rule);
+	if (ns && !begins_with(parts[0], ns)) {
+		append(l, ns);
+		append(l, "/");
+	}
+	for (; *parts; parts++)
+		append(l, *parts);
+}
+
+static const char *or_else(const struct cw_env *env, const char *name, const char *fallback)
+{
+	const char *value = cw_env_get(env, name);
+
+	return value ? value : fallback;
+}
+
+#define MAKE(rule, ...) make(&l, env, rule, (const char *const[]){ __VA_ARGS__, NULL })
+
 /* The scheduler's own job id first: it is the one an operator types. */
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len)
 {
+	struct label l = { .to = to, .len = len, .hash = FNV_START };
 	const char *a, *b;
 
-	to[0] = '\0';
 	if ((a = cw_env_get(env, "COLLWATCH_JOB")))
-		(void)snprintf(to, len, "name:%s", a);
+		MAKE("name:", a);
 	else if ((a = cw_env_get(env, "SLURM_ARRAY_JOB_ID")) &&
 		 (b = cw_env_get(env, "SLURM_ARRAY_TASK_ID")))
-		(void)snprintf(to, len, "slurm:%s_%s.%s", a, b,
-			       cw_env_get(env, "SLURM_STEP_ID") ? cw_env_get(env, "SLURM_STEP_ID")
-								: "0");
+		MAKE("slurm:", a, "_", b, ".", or_else(env, "SLURM_STEP_ID", "0"));
 	else if ((a = cw_env_get(env, "SLURM_JOB_ID")))
-		(void)snprintf(to, len, "slurm:%s.%s", a,
-			       cw_env_get(env, "SLURM_STEP_ID") ? cw_env_get(env, "SLURM_STEP_ID")
-								: "0");
+		MAKE("slurm:", a, ".", or_else(env, "SLURM_STEP_ID", "0"));
 	else if ((a = cw_env_get(env, "PBS_JOBID")))
-		(void)snprintf(to, len, "pbs:%s", a);
+		MAKE("pbs:", a);
 	else if ((a = cw_env_get(env, "LSB_JOBID")))
-		(void)snprintf(to, len, "lsf:%s", a);
+		MAKE("lsf:", a);
 	else if ((a = cw_env_get(env, "TORCHELASTIC_RUN_ID")) && strcmp(a, "none") != 0)
-		(void)snprintf(to, len, "torchelastic:%s#%s", a,
-			       cw_env_get(env, "TORCHELASTIC_RESTART_COUNT")
-				       ? cw_env_get(env, "TORCHELASTIC_RESTART_COUNT")
-				       : "0");
+		MAKE("torchelastic:", a, "#", or_else(env, "TORCHELASTIC_RESTART_COUNT", "0"));
 	else if ((a = cw_env_get(env, "PMIX_NAMESPACE")))
-		(void)snprintf(to, len, "pmix:%s", a);
+		MAKE("pmix:", a);
 	else if ((a = cw_env_get(env, "OMPI_MCA_ess_base_jobid")))
-		(void)snprintf(to, len, "ompi:%s", a);
+		MAKE("ompi:", a);
 	else if ((a = cw_env_get(env, "MASTER_ADDR")))
-		(void)snprintf(to, len, "master:%s:%s", a,
-			       cw_env_get(env, "MASTER_PORT") ? cw_env_get(env, "MASTER_PORT")
-							      : "");
+		MAKE("master:", a, ":", or_else(env, "MASTER_PORT", ""));
+	finish(&l);
 }
 
 const char *cw_job_env_shown(const char *label)
@@ -101,6 +180,8 @@ bool cw_job_env_is_of_one_host(const char *label)
 		return false;
 	/* The label of "::1" has more colons, and the last one is before the port. */
 	host = label + strlen(rule);
+	port = strrchr(host, '/'); /* behind a pod's namespace */
+	host = port ? port + 1 : host;
 	port = strrchr(host, ':');
 	if (!port)
 		return false;

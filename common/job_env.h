@@ -24,7 +24,18 @@ struct cw_env {
 /* NULL also for a variable that is set to nothing. */
 const char *cw_env_get(const struct cw_env *env, const char *name);
 
-/* "slurm:4711.0", "name:…", …; empty when nothing says it. Cut at len - 1 bytes. */
+/*
+ * The namespace of the process's pod, as its environment has it; NULL: it is in none, or the value
+ * is no name that Kubernetes allows. Borrowed from the environment.
+ */
+const char *cw_job_env_namespace(const struct cw_env *env);
+
+/*
+ * "slurm:4711.0", "name:…", …; in a pod "name:NAMESPACE/…", because names and MASTER_ADDR repeat
+ * between namespaces. Empty when nothing says it. A label of more than len - 1 bytes ends in "~"
+ * and a hash of the whole.
+ */
+#define CW_JOB_ENV_LABEL_BYTES 128 /* of the flight record: others cut where the agent does */
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len);
 
 /*

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/signature.h"
+#include "record/pod.h"
 
 static uint64_t first_root_comm(const struct cw_rec_header *header,
 				const struct cw_record_comm *comms, size_t n)
@@ -21,6 +22,7 @@ static uint64_t first_root_comm(const struct cw_rec_header *header,
 bool cw_job_label(const struct cw_rec_header *header, const struct cw_record_comm *comms, size_t n,
 		  char *buf)
 {
+	struct cw_pod pod;
 	uint64_t comm_id;
 
 	if (header->job_label[0]) {
@@ -34,7 +36,9 @@ bool cw_job_label(const struct cw_rec_header *header, const struct cw_record_com
 	comm_id = first_root_comm(header, comms, n);
 	if (!comm_id)
 		return false;
-	(void)snprintf(buf, CW_JOB_LABEL_BYTES, "comm:0x%016" PRIx64, comm_id); /* fits */
+	pod = cw_record_pod(header);
+	(void)snprintf(buf, CW_JOB_LABEL_BYTES, "comm:%s%s0x%016" PRIx64, pod.ns,
+		       pod.ns[0] ? "/" : "", comm_id); /* fits */
 	return true;
 }
 

@@ -26,7 +26,8 @@
 /*
  * Writes the label of a process into buf[CW_JOB_LABEL_BYTES]: the job label of its environment,
  * else "master:HOST:PORT", else "comm:0x…" of its first root communicator (or of the one it is
- * just initialising). False: nothing names it yet; ask again at the next sample.
+ * just initialising), in a pod "comm:NAMESPACE/0x…". False: nothing names it yet; ask again at the
+ * next sample.
  */
 bool cw_job_label(const struct cw_rec_header *header, const struct cw_record_comm *comms, size_t n,
 		  char *buf);

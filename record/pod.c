@@ -52,14 +52,17 @@ static void read_name(const struct cw_env *env, const char *const *names, char *
 void cw_pod_of_environment(const struct cw_env *env, struct cw_pod *ret)
 {
 	static const char *const name[] = { "COLLWATCH_POD_NAME", "POD_NAME", NULL };
-	static const char *const ns[] = { "COLLWATCH_POD_NAMESPACE", "POD_NAMESPACE", NULL };
 	static const char *const container[] = { "COLLWATCH_CONTAINER", NULL };
+
+	const char *ns;
 
 	*ret = (struct cw_pod){ 0 };
 	read_name(env, name, ret->name, sizeof(ret->name));
 	if (!ret->name[0])
 		return;
-	read_name(env, ns, ret->ns, sizeof(ret->ns));
+	ns = cw_job_env_namespace(env);
+	if (ns)
+		memcpy(ret->ns, ns, strlen(ns) + 1); /* fits */
 	read_name(env, container, ret->container, sizeof(ret->container));
 }
 

@@ -206,6 +206,7 @@ void cw_labels_read(struct cw_rec_header *h)
 	h->world_size_label = rank.world_size;
 	h->local_rank_label = rank.local_rank;
 	(void)snprintf(h->rank_label_source, sizeof(h->rank_label_source), "%s", rank.source);
+	_Static_assert(sizeof(h->job_label) == CW_JOB_ENV_LABEL_BYTES, "the daemon cuts there too");
 	cw_job_env_label(&own, h->job_label, sizeof(h->job_label));
 	if (master)
 		(void)snprintf(h->master, sizeof(h->master), "%s:%s", master,

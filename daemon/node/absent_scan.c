@@ -53,7 +53,7 @@ bool cw_absent_scan_env_matches(const char *environment, size_t len,
 {
 	struct block block = { environment, len };
 	struct cw_env env = { .get = get_from_block, .user = &block };
-	char label[CW_JOB_LABEL_BYTES];
+	char label[CW_JOB_ENV_LABEL_BYTES];
 	struct cw_job_env_rank rank;
 	const char *disabled, *socket;
 	bool is_disabled = false;

@@ -35,7 +35,7 @@ exec chroot . /usr/bin/env -i "$@"
 
 
 class Patch:
-    """What deploy/kubernetes/job adds to the container that trains."""
+    """The variables and mounts that deploy/kubernetes/job adds to the container."""
 
     def __init__(self):
         with open(PATCH, encoding="utf-8") as f:

@@ -6,13 +6,21 @@
 Test(job_env, a_label_of_loopback_is_of_one_host)
 {
 	static const char *const one[] = {
-		"master:127.0.0.1:29500", "master:127.1.2.3:1", "master:localhost:29500",
-		"master:LocalHost:",      "master:::1:29500",   "master:[::1]:29500",
+		"master:127.0.0.1:29500", "master:127.1.2.3:1",        "master:localhost:29500",
+		"master:LocalHost:",      "master:ml/localhost:29500", "master:ml/::1:1",
+		"master:::1:29500",       "master:[::1]:29500",
 	};
 	static const char *const many[] = {
-		"master:10.127.0.1:29500", "master:127.example.org:29500", "master:node-a:29500",
-		"master:localhost",        "name:localhost:29500",         "master:",
-		"master::29500",           "master:localhos:29500",        "",
+		"master:10.127.0.1:29500",
+		"master:127.example.org:29500",
+		"master:node-a:29500",
+		"master:localhost",
+		"master:localhost/train-0:29500",
+		"name:localhost:29500",
+		"master:",
+		"master::29500",
+		"master:localhos:29500",
+		"",
 	};
 
 	for (unsigned i = 0; i < sizeof(one) / sizeof(one[0]); i++)

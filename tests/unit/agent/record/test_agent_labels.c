@@ -60,6 +60,53 @@ Test(agent_labels, names_the_job_as_its_scheduler_does)
 	}
 }
 
+/* Names and addresses repeat between namespaces, and in nearly every pod the user is 0. */
+Test(agent_labels, names_the_job_within_the_namespace_of_its_pod)
+{
+	static const struct {
+		const char *env[12];
+		const char *label;
+	} cases[] = {
+		{ { "COLLWATCH_POD_NAMESPACE", "ml", "MASTER_ADDR", "train-0", "MASTER_PORT",
+		    "29500" },
+		  "master:ml/train-0:29500" },
+		{ { "POD_NAMESPACE", "ops", "MASTER_ADDR", "train-0", "MASTER_PORT", "29500" },
+		  "master:ops/train-0:29500" },
+		{ { "COLLWATCH_POD_NAMESPACE", "ml", "COLLWATCH_JOB", "train" }, "name:ml/train" },
+		{ { "COLLWATCH_POD_NAMESPACE", "ml", "COLLWATCH_JOB", "ml/train" },
+		  "name:ml/train" },
+		{ { "COLLWATCH_POD_NAMESPACE", "ml", "COLLWATCH_JOB", "mlx/a" }, "name:ml/mlx/a" },
+		{ { "COLLWATCH_POD_NAMESPACE", "ml", "SLURM_JOB_ID", "7" }, "slurm:ml/7.0" },
+		{ { "COLLWATCH_POD_NAMESPACE", "ml", "TORCHELASTIC_RUN_ID", "r" },
+		  "torchelastic:ml/r#0" },
+		{ { "COLLWATCH_POD_NAMESPACE", "ml" }, "" },
+		/* No name of Kubernetes's */
+		{ { "COLLWATCH_POD_NAMESPACE", "a/b", "COLLWATCH_JOB", "train" }, "name:train" },
+		{ { "COLLWATCH_POD_NAMESPACE", "-a", "COLLWATCH_JOB", "train" }, "name:train" },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		read_with(cases[i].env);
+		cr_expect_str_eq(h.job_label, cases[i].label);
+	}
+}
+
+Test(agent_labels, tells_long_names_apart_that_begin_alike)
+{
+	char name[256], first[sizeof(h.job_label)];
+
+	memset(name, 'x', sizeof(name));
+	name[254] = '1';
+	name[255] = '\0';
+	read_with((const char *[]){ "COLLWATCH_JOB", name, NULL });
+	memcpy(first, h.job_label, sizeof(first));
+	cr_expect_eq(strlen(first), sizeof(first) - 1);
+	name[254] = '2';
+	read_with((const char *[]){ "COLLWATCH_JOB", name, NULL });
+	cr_expect_str_neq(first, h.job_label);
+	cr_expect_eq(strlen(h.job_label), sizeof(first) - 1);
+}
+
 Test(agent_labels, names_the_pod_as_its_template_does)
 {
 	read_with((const char *[]){ "COLLWATCH_POD_NAME", "train-0", "COLLWATCH_POD_NAMESPACE",
