@@ -167,6 +167,11 @@ const char *cw_job_env_shown(const char *label)
 	return label;
 }
 
+bool cw_job_env_is_given(const char *label)
+{
+	return strncmp(label, "name:", strlen("name:")) == 0;
+}
+
 bool cw_job_env_is_of_one_host(const char *label)
 {
 	static const char *const names[] = { "localhost",     "localhost.localdomain",

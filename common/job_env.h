@@ -44,6 +44,8 @@ void cw_job_env_label(const struct cw_env *env, char *to, size_t len);
  * all of it.
  */
 const char *cw_job_env_shown(const char *label);
+/* Whether COLLWATCH_JOB gave it, not a scheduler or a launcher. */
+bool cw_job_env_is_given(const char *label);
 /*
  * Of a job whose ranks meet on loopback, as torchrun has it on a single machine: on each host
  * another job has this label.

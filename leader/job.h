@@ -55,6 +55,14 @@ struct cw_job_window {
 	uint64_t op_index, returned, completed;
 };
 
+/* A communicator with members that are no ranks of this job. */
+struct cw_job_view_comm {
+	uint64_t id;
+	uint32_t nranks, seen;
+};
+/* A job whose label is not that of all its ranks has one as a rule. */
+#define CW_JOB_VIEW_PARTIAL 4u
+
 /* What the last look at the job showed; for status. */
 struct cw_job_view {
 	uint32_t ranks, ranks_expected, comms, nodes, phase, verdict_class;
@@ -68,6 +76,9 @@ struct cw_job_view {
 	/* Its pods, "namespace/name", each with a line feed behind it; as many as there is room
 	 * for. */
 	char pods[1024];
+	char pod_namespace[64]; /* of the first rank that is in a pod; "" = not known */
+	struct cw_job_view_comm partial[CW_JOB_VIEW_PARTIAL];
+	uint32_t n_partial;
 	/* The last stall that went on by itself; slow_for_ns 0 = there was none. */
 	int64_t slow_for_ns, slow_until_ns;
 	char slow_what[256];

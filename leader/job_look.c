@@ -216,6 +216,35 @@ static void list_pods(const struct cw_snapshot *snap, char *pods, size_t len)
 	}
 }
 
+static uint32_t members_seen(const struct cw_snap_comm *comm)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < comm->nranks; m++)
+		n += comm->members[m].rank != CW_SNAP_NONE;
+	return n;
+}
+
+/* Members that are missing may be ranks of a job with another label: people see both. */
+static void list_partial(const struct cw_snapshot *snap, struct cw_job_view *view)
+{
+	view->n_partial = 0;
+	for (uint32_t i = 0; i < snap->n_comms && view->n_partial < CW_JOB_VIEW_PARTIAL; i++) {
+		const struct cw_snap_comm *comm = &snap->comms[i];
+		uint32_t seen = comm->parent_id ? comm->nranks : members_seen(comm);
+
+		if (seen < comm->nranks)
+			view->partial[view->n_partial++] = (struct cw_job_view_comm){
+				.id = comm->id, .nranks = comm->nranks, .seen = seen
+			};
+	}
+	view->pod_namespace[0] = '\0';
+	for (uint32_t i = 0; i < snap->n_ranks && !view->pod_namespace[0]; i++)
+		if (snap->ranks[i].pod_namespace)
+			(void)snprintf(view->pod_namespace, sizeof(view->pod_namespace), "%s",
+				       snap->ranks[i].pod_namespace);
+}
+
 static void view_timeout(struct cw_job_view *view, const struct cw_snap_rank *of)
 {
 	view->job_timeout_ns = of ? of->job_timeout_ns : 0;
@@ -235,6 +264,7 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 	view->nodes = snap->n_nodes;
 	view->collectives = count_collectives(snap);
 	list_pods(snap, view->pods, sizeof(view->pods));
+	list_partial(snap, view);
 	view_timeout(view, cw_snapshot_job_timeout(snap));
 	if (view->phase != d->phase)
 		view->since_ns = snap->now_ns;

@@ -16,9 +16,12 @@
 #include "common/text.h"
 #include "common/unixsock.h"
 #include "report/json_util.h"
+#include "report/shared_comms.h"
 
 #define TIMEOUT_MS 5000
 #define CONNECT_MS 1000
+/* A place among the questions to other nodes, and their answers. */
+#define COMMS_TIMEOUT_MS 8000
 #define SYSTEMD_RUNS "/run/systemd/system"
 
 /* How this machine starts the daemon. */
@@ -195,6 +198,29 @@ static bool is_missing_directory(const char *path)
 	return access(dir, F_OK) < 0;
 }
 
+static void check_jobs(struct doctor *d)
+{
+	json_t *doc = NULL, *list, *entry;
+	struct cw_err err;
+	uint32_t code;
+	size_t i;
+
+	/* An older daemon does not know the question. */
+	if (cw_control_ask(d->control, "communicators", NULL, COMMS_TIMEOUT_MS, &doc, &code, &err) <
+	    0)
+		return;
+	doctor_checked(d, "jobs");
+	list = cw_shared_comms_find(doc);
+	json_array_foreach (list, i, entry) {
+		char sentence[1024];
+
+		cw_shared_comms_format(entry, sentence, sizeof(sentence));
+		doctor_find(d, "jobs-share-communicator", NULL, "%s", sentence);
+	}
+	json_decref(list);
+	json_decref(doc);
+}
+
 void doctor_check_daemon(struct doctor *d)
 {
 	json_t *status = NULL;
@@ -222,6 +248,7 @@ void doctor_check_daemon(struct doctor *d)
 	check_version(d, status);
 	check_peers(d, status);
 	check_notes(d, status);
+	check_jobs(d);
 	json_decref(status);
 }
 

@@ -10,6 +10,7 @@
 #include "common/parse.h"
 #include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
+#include "report/shared_comms.h"
 #include "report/text.h"
 
 #define WIDTH 100
@@ -373,6 +374,15 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 		cw_text_put(&t, CW_TEXT_YELLOW, "note");
 		fputs(": ", out);
 		cw_text_wrap(&t, 8, 8, cw_json_str(entry, "summary", "?"));
+	}
+	json_array_foreach (json_object_get(status, "shared_communicators"), i, entry) {
+		char sentence[1024];
+
+		cw_shared_comms_format(entry, sentence, sizeof(sentence));
+		fputs("  ", out);
+		cw_text_put(&t, CW_TEXT_YELLOW, "note");
+		fputs(": ", out);
+		cw_text_wrap(&t, 8, 8, sentence);
 	}
 	if (!json_array_size(jobs))
 		fputs("  no job here uses NCCL under the agent\n", out);

@@ -14,6 +14,7 @@
 #include "cli/verbs/render_ops.h"
 #include "cli/verbs/render_status.h"
 #include "report/html/html_ops.h"
+#include "report/shared_comms.h"
 #include "report/text.h"
 
 #define TIMEOUT_MS 5000
@@ -160,6 +161,20 @@ static int show_page(const struct status_args *args, const json_t *ops)
 	return CW_EXIT_ERROR;
 }
 
+/* Of all nodes. A daemon that does not answer in time, or is too old to know, adds nothing. */
+static void add_shared_comms(const struct status_args *args, json_t *status)
+{
+	json_t *doc = NULL;
+	struct cw_err err;
+	uint32_t code;
+
+	if (cw_control_ask(cw_control_path(args->ask.control), "communicators", NULL, TIMEOUT_MS,
+			   &doc, &code, &err) < 0)
+		return;
+	(void)json_object_set_new(status, "shared_communicators", cw_shared_comms_find(doc));
+	json_decref(doc);
+}
+
 int cw_verb_status(int argc, char **argv)
 {
 	struct status_args args = { 0 };
@@ -175,6 +190,8 @@ int cw_verb_status(int argc, char **argv)
 			   TIMEOUT_MS, &status, &code, &err);
 	if (r < 0)
 		return cw_ask_fail(r, &err);
+	if (!args.ops && cw_shared_comms_may_be(status))
+		add_shared_comms(&args, status);
 	if (args.ask.json)
 		cw_print_json(status);
 	else if (args.html)

@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
+#include "daemon/control/comms_doc.h"
 #include "daemon/control/control_mute.h"
 #include "daemon/control/ops_doc.h"
 #include "daemon/control/summaries_doc.h"
@@ -52,6 +53,15 @@ static void do_status(const struct cw_control_source *s, const struct cw_caller 
 
 	s->status(&source, s->user);
 	succeed(a, cw_status_doc(&source, caller));
+}
+
+static void do_communicators(const struct cw_control_source *s, const struct cw_caller *caller,
+			     const json_t *arguments, struct cw_control_answer *a)
+{
+	struct cw_status_source source = { 0 };
+
+	s->status(&source, s->user);
+	succeed(a, cw_comms_doc(&source, caller));
 }
 
 static void do_ops(const struct cw_control_source *s, const struct cw_caller *caller,
@@ -245,8 +255,13 @@ static const struct {
 	void (*run)(const struct cw_control_source *s, const struct cw_caller *caller,
 		    const json_t *arguments, struct cw_control_answer *a);
 } verbs[] = {
-	{ "status", do_status }, { "ops", do_ops },   { "incidents", do_incidents },
-	{ "report", do_report }, { "mute", do_mute }, { "summaries", do_summaries },
+	{ "status", do_status },
+	{ "ops", do_ops },
+	{ "incidents", do_incidents },
+	{ "report", do_report },
+	{ "mute", do_mute },
+	{ "summaries", do_summaries },
+	{ "communicators", do_communicators },
 };
 
 void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/json/json_whole.h"
+#include "daemon/control/comms_doc.h"
 #include "daemon/control/summaries_doc.h"
 #include "identity/job_label.h"
 #include "report/json_util.h"
@@ -215,6 +216,9 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 	switch (m->verb) {
 	case CW_MERGE_INCIDENTS:
 		add_incidents(m, doc);
+		return false;
+	case CW_MERGE_COMMUNICATORS:
+		cw_comms_doc_merge(m->doc, doc);
 		return false;
 	case CW_MERGE_SUMMARIES:
 		/* Nothing was known here where one node alone is asked. */

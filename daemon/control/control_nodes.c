@@ -247,8 +247,9 @@ static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_a
 static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller,
 		      const struct cw_control_answer *local, struct plan *p)
 {
-	static const char *const names[CW_MERGE__MAX] = { "incidents", "report", "mute", "stacks",
-							  "summaries" };
+	static const char *const names[CW_MERGE__MAX] = {
+		"incidents", "report", "mute", "stacks", "summaries", "communicators"
+	};
 	unsigned verb = 0;
 
 	while (verb < CW_MERGE__MAX && strcmp(names[verb], p->name) != 0)
@@ -257,6 +258,8 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 	if (verb < CW_MERGE__MAX)
 		p->name = names[verb]; /* outlives the request */
 	switch (verb) {
+	case CW_MERGE_COMMUNICATORS:
+		return local->code == CODE_OK;
 	case CW_MERGE_INCIDENTS:
 		(void)json_object_set_new(p->arguments, "max", json_integer(MAX_LISTED));
 		return local->code == CODE_OK;
@@ -273,6 +276,15 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 	}
 }
 
+static uint32_t within_ms(enum cw_merge_verb verb)
+{
+	if (verb == CW_MERGE_STACKS)
+		return CW_CONTROL_NODES_STACKS_MS;
+	/* A part of `status`, which people read without it. */
+	return verb == CW_MERGE_COMMUNICATORS ? CW_CONTROL_NODES_COMMS_MS
+					      : CW_CONTROL_NODES_WITHIN_MS;
+}
+
 /* 0, or -ENOMEM. */
 static int start(struct question *q)
 {
@@ -287,8 +299,7 @@ static int start(struct question *q)
 		.json = json,
 		.uid = q->caller.uid,
 		.sees_all = q->caller.sees_all,
-		.within_ms = p->verb == CW_MERGE_STACKS ? CW_CONTROL_NODES_STACKS_MS
-							: CW_CONTROL_NODES_WITHIN_MS,
+		.within_ms = within_ms(p->verb),
 		.on_answer = on_answer,
 		.on_done = on_done,
 		.user = q,
@@ -440,7 +451,8 @@ static bool has_time(struct cw_control_nodes *n, const struct cw_caller *caller,
 bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 			      const struct cw_message *msg)
 {
-	static const char *const served[] = { "incidents", "report", "mute", "summaries" };
+	static const char *const served[] = { "incidents", "report", "mute", "summaries",
+					      "communicators" };
 	const struct cw_msg_node_request *ask = &msg->node_request;
 	struct cw_caller caller = { .uid = ask->uid, .sees_all = ask->sees_all, .node = from };
 	struct cw_control_answer answer = { .code = CODE_ERROR,

@@ -9,6 +9,7 @@
  *	           nodes; others mute only where this node is known to have ranks of the job or
  *	           to lead it
  *	stacks     the job's leader; where nobody here knows the job, all living peers
+ *	communicators  all living peers; one list
  *	summaries  all living peers, who has the job; then one node, for a page of it
  *
  * At most CW_PEER_QUERY_MAX questions are under way, one of a user (of who sees all, any number of
@@ -39,6 +40,8 @@ struct cw_control_nodes;
  * little longer. */
 #define CW_CONTROL_NODES_PLACE_MS 4000u
 #define CW_CONTROL_NODES_WITHIN_MS 5000u
+/* Of communicators: `status` does not wait for a late answer. */
+#define CW_CONTROL_NODES_COMMS_MS 1500u
 /* Of stacks: the leader's own time and the way. */
 #define CW_CONTROL_NODES_STACKS_MS 32000u
 

@@ -19,6 +19,7 @@ import pytest
 from agent_lib import environment, envelope, field
 from built import AGENT, CC, COLLWATCH, COLLWATCHD, SOURCE
 from daemon import Daemon
+from job import Job, labels
 from open_copy import open_copy
 from ports import unused_port
 from receiver import Receiver
@@ -296,6 +297,20 @@ def test_a_process_that_does_not_see_the_socket_is_named(monkeypatch, world):
     # The control socket is the node's: a container that lacks its directory is as it should be.
     found = doctor(world, control=world.dir + "/of-the-node/control.sock")
     expect("daemon-down" not in found, found)
+
+
+def test_jobs_that_share_a_communicator_are_named_with_what_they_lack(world):
+    """One job, of which each rank has another name."""
+    job = Job("split", [dict(own, COLLWATCH_JOB=f"split-{own['RANK']}") for own in labels(2)], None, world)
+    try:
+        found = wait_until(lambda: doctor(world).get("jobs-share-communicator"), "it is found")
+        expect("jobs split-0 and split-1 share communicator 0x" in found[0] or
+               "jobs split-1 and split-0 share communicator 0x" in found[0], found)
+        expect("COLLWATCH_JOB differs between them" in found[0] and found[1] is None, found)
+        if os.geteuid() == 0:
+            expect("jobs-share-communicator" not in doctor(world, uid=4321), "they are another user's")
+    finally:
+        job.close()
 
 
 def test_programs_that_cannot_be_read_are_named(world):

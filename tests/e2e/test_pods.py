@@ -202,3 +202,20 @@ def test_two_namespaces_with_equal_names_are_two_jobs(nodes, variables):
     jobs = nodes.seen(4)
     check(len(set(jobs)) == len(jobs) == 2, repr(jobs))
     check(all(f":{namespace}/train" in job for namespace, job in zip(("ml", "ops"), jobs)), repr(jobs))
+
+
+def test_jobs_that_share_a_communicator_are_named_with_the_variable_that_is_missing(nodes):
+    """As the first pod has it where its launcher takes itself for the master: each node leads one of two jobs."""
+    nodes.pods("train", "ml", 2, [], lambda rank: {"MASTER_ADDR": "train-0" if rank else "localhost", "MASTER_PORT": "1"})
+    check(nodes.seen(2) == ["master:ml/localhost:1", "master:ml/train-0:1"], "two jobs")
+
+    def are_named(node):
+        shared = node.status().get("shared_communicators")
+        return shared and shared[0]["missing"] == "COLLWATCH_JOB" and sorted(
+            j["job"] for j in shared[0]["jobs"]) == ["master:ml/localhost:1", "master:ml/train-0:1"]
+    for node in nodes.nodes:
+        wait_until(lambda n=node: are_named(n), lambda n=node: n.said("status", "--json"))
+        for verb in "status", "doctor":
+            text = " ".join(node.said(verb).split())
+            check("ml/localhost:1" in text and "share communicator 0x" in text and
+                  "COLLWATCH_JOB is missing in ml/" in text, text)

@@ -127,6 +127,10 @@ STATUS = {
                  "elements": number, "ago_s": SECONDS}],
     "numbers?": [{"job": str, "uid": number, "what": ("nonfinite", "headroom"), "summary": str, "ago_s": SECONDS}],
     "untracked": [{"what": ("rank_processes", "jobs"), "uid": number, "count": number, "summary": str}],
+    "shared_communicators?": [{
+        "comm": ID, "nranks": number, "jobs": [{"job": text, "uid": number}],
+        "cause": ("users", "namespaces", "namespace_missing", "job_missing", "job_differs"),
+        "missing": (None, "COLLWATCH_JOB", "COLLWATCH_POD_NAMESPACE"), "missing_in": [text]}],
     "reload?": (None, {"result": ("done", "needs_restart", "refused"), "ago_s": SECONDS, "why": (None, text)}),
 }
 
