@@ -3,10 +3,10 @@
 """What test_booted.py runs inside: installs collwatch, starts the unit, hangs a job under it, upgrades
 it in the middle of another, removes it. Prints TAP.
 
-usage: booted_inside.py IMAGE NEXT
+usage: booted_inside.py IMAGE NEXT [TEST]
 
 IMAGE is a tree as "meson install" makes it, and NEXT a later daemon; or both are directories of Debian
-packages, of this version and of the next.
+packages, of this version and of the next. TEST: the last one.
 """
 
 import json
@@ -44,7 +44,7 @@ stall_min = "4s"
 no_headway_after = "4s"
 first_op_after = "30s"
 log_level = "info"
-metrics_socket = "/run/collwatch-control/metrics.sock"
+metrics_socket = "/var/lib/collwatch/metrics.sock"
 """
 CAPABILITIES = {"dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7,
                 "sys_ptrace": 19, "perfmon": 38, "bpf": 39, "checkpoint_restore": 40}
@@ -321,10 +321,8 @@ def reload_result():
 @test
 def fails_a_reload_with_a_bad_file_and_runs_on():
     pid = show("MainPID")
-    expect(reload_is_good(), journal())
-    wait_until(lambda: reload_result() == "done", "the reload")
     configure(CONFIG + "stall_max = soon\n")
-    expect(not reload_is_good(), "a bad file")
+    expect(not reload_is_good(), "the reload of a bad file does not fail")
     wait_until(lambda: reload_result() == "refused", "the daemon refuses it")
     expect((show("MainPID"), show("ActiveState")) == (pid, "active"), journal())
     expect("stall_max" in call(World.collwatch, "status"), "status says why")
@@ -386,7 +384,7 @@ def gives_its_metrics_out():
                       "the textfile")
     expect("collwatch_" in text and os.stat(TEXTFILE).st_mode & 0o444 == 0o444, text)
     with socket.socket(socket.AF_UNIX) as s:
-        s.connect("/run/collwatch-control/metrics.sock")
+        s.connect("/var/lib/collwatch/metrics.sock")
         s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         reply = b"".join(iter(lambda: s.recv(65536), b""))
     expect(reply.startswith(b"HTTP/1.1 200 ") and b"collwatch_" in reply, reply)
@@ -533,7 +531,8 @@ def leaves_only_what_the_manual_says_when_it_is_removed():
 
 if __name__ == "__main__":
     try:
-        tap.run(TESTS)
+        last = [t.__name__ for t in TESTS].index(sys.argv[3]) if len(sys.argv) > 3 else len(TESTS)
+        tap.run(TESTS[:last + 1])
     finally:
         for job in World.jobs:
             job.close()

@@ -8,8 +8,10 @@ it. With --packages, what Debian packages in DIRECTORY install, and in NEXT-DIRE
 Needs root, systemd-nspawn and overlayfs, else says so. Nothing of the machine changes: what the
 container writes lies in memory and goes with it.
 
-usage: test_booted.py [--root DIRECTORY] BUILD-DIRECTORY NEXT-COLLWATCHD
-       test_booted.py [--root DIRECTORY] --packages DIRECTORY NEXT-DIRECTORY
+usage: test_booted.py [--root DIRECTORY] [--until TEST] BUILD-DIRECTORY NEXT-COLLWATCHD
+       test_booted.py [--root DIRECTORY] [--until TEST] --packages DIRECTORY NEXT-DIRECTORY
+
+--until: that test is the last one; each begins where the one before it has ended.
 """
 
 import argparse
@@ -110,7 +112,7 @@ def bring(results, arguments):
         shutil.copy(arguments.next_daemon, results + "/next")
     for name in "booted_inside.py", "../../lib/tap.py", "../../lib/waiting.py":
         shutil.copy(os.path.join(HERE, name), results)
-    return f"/usr/bin/python3 -B {results}/booted_inside.py {image} {results}/next"
+    return f"/usr/bin/python3 -B {results}/booted_inside.py {image} {results}/next {arguments.until}"
 
 
 def boot(root, results, command, deadline_s):
@@ -156,6 +158,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", default="/")
     parser.add_argument("--packages", action="store_true")
+    parser.add_argument("--until", default="")
     parser.add_argument("build")
     parser.add_argument("next_daemon")
     arguments = parser.parse_args()
