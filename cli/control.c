@@ -160,3 +160,15 @@ int cw_control_ask(const char *path, const char *verb, const json_t *args, int t
 	cw_message_free(msg);
 	return r;
 }
+
+int cw_control_ask_status(const char *path, json_t **ret_json, uint32_t *ret_code,
+			  struct cw_err *err)
+{
+	json_t *args = json_pack("{s:b}", "leaders", 1);
+	int r = args ? cw_control_ask(path, "status", args, CW_CONTROL_STATUS_MS, ret_json,
+				      ret_code, err)
+		     : cw_err_set(err, ENOMEM, "out of memory");
+
+	json_decref(args);
+	return r;
+}

@@ -21,3 +21,10 @@ const char *cw_control_path(const char *arg_path);
  */
 int cw_control_ask(const char *path, const char *verb, const json_t *args, int timeout_ms,
 		   json_t **ret_json, uint32_t *ret_code, struct cw_err *err);
+
+/* Also waits for other nodes: so long it may take. */
+#define CW_CONTROL_STATUS_MS 10000
+
+/* The status, in which the leader of each job answers for it; as cw_control_ask(). */
+int cw_control_ask_status(const char *path, json_t **ret_json, uint32_t *ret_code,
+			  struct cw_err *err);

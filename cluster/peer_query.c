@@ -28,12 +28,14 @@ static int list_nodes(struct cw_peer_query *a)
 	int r = 0;
 
 	peers = cw_transport_peers(t, &n);
-	a->nodes = calloc(n + 1, sizeof(*a->nodes));
+	a->nodes = calloc(n + a->config.n_nodes + 1, sizeof(*a->nodes));
 	if (!a->nodes)
 		return -1;
 	if (a->config.node)
 		return add_node(a, a->config.node);
-	for (unsigned i = 0; i < n && r == 0; i++)
+	for (unsigned i = 0; i < a->config.n_nodes && r == 0; i++)
+		r = add_node(a, a->config.nodes[i]);
+	for (unsigned i = 0; !a->config.nodes && i < n && r == 0; i++)
 		if (cw_transport_is_alive(t, peers[i].name))
 			r = add_node(a, peers[i].name);
 	return r;
@@ -53,7 +55,8 @@ int cw_peer_query_new(const struct cw_peer_query_config *config, struct cw_peer_
 		(void)cw_peer_query_free(a); /* always NULL */
 		return -ENOMEM;
 	}
-	a->config.node = NULL; /* was borrowed */
+	a->config.node = NULL; /* these were borrowed */
+	a->config.nodes = NULL;
 	*ret = a;
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One question put to other nodes (NodeRequest), and their answers as they come: to one, or to all
- * living peers, some at a time, until the asker has enough, all have answered, or the time is up.
- * A node that goes away or is too slow has given no answer.
+ * One question put to other nodes (NodeRequest), and their answers as they come: to one, to some,
+ * or to all living peers, some at a time, until the asker has enough, all have answered, or the
+ * time is up. A node that goes away or is too slow has given no answer.
  *
  * Loop thread only; does not block.
  */
@@ -31,7 +31,9 @@ typedef void (*cw_peer_query_done_fn)(void *user);
 struct cw_peer_query_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
-	const char *node; /* NULL = all living peers */
+	const char *node;         /* NULL = those of nodes */
+	const char *const *nodes; /* n_nodes of them, also none; NULL = all living peers */
+	unsigned n_nodes;
 	const char *verb, *json;
 	uint32_t uid;
 	bool sees_all;

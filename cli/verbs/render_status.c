@@ -16,7 +16,7 @@
 #define WIDTH 100
 /* More peers than these are counted. */
 #define MAX_PEERS 8u
-#define MAX_URGENCY 5u
+#define MAX_URGENCY 6u
 /* Of a job: more would hide the other jobs. */
 #define MAX_PODS 3u
 
@@ -26,7 +26,7 @@ static enum cw_text_style style_of(const char *state)
 		return CW_TEXT_GREEN;
 	if (strcmp(state, "hang") == 0)
 		return CW_TEXT_RED;
-	return strcmp(state, "led_elsewhere") == 0 ? CW_TEXT_DIM : CW_TEXT_YELLOW;
+	return CW_TEXT_YELLOW;
 }
 
 static void put_duration(const struct cw_text *t, const json_t *seconds)
@@ -285,8 +285,8 @@ static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 
 static unsigned urgency(const json_t *job)
 {
-	static const char *const states[] = { "hang", "stalled", "untracked", "suspect",
-					      "healthy" };
+	static const char *const states[] = { "hang",    "stalled",       "untracked",
+					      "suspect", "led_elsewhere", "healthy" };
 	const char *state = cw_json_str(job, "state", "?");
 	unsigned i = 0;
 
@@ -517,7 +517,7 @@ int cw_render_status_exit(const json_t *status)
 
 		if (strcmp(state, "hang") == 0)
 			return CW_EXIT_HANG;
-		if (strcmp(state, "untracked") == 0)
+		if (strcmp(state, "untracked") == 0 || strcmp(state, "led_elsewhere") == 0)
 			worst = CW_EXIT_NO_DATA;
 	}
 	return worst;

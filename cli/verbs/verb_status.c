@@ -81,9 +81,9 @@ const struct argp cw_argp_status = {
 		},
 	.parser = parse_opt,
 	.children = cw_ask_paged_children,
-	.doc = "Show the jobs that this node's daemon watches.\v"
-	       "Exit status: 0 healthy, 1 no answer, 2 a job that this node leads hangs, 3 one is not "
-	       "watched.",
+	.doc = "Show the jobs with ranks on this node. The leader of each job answers for it.\v"
+	       "Exit status: 0 healthy, 1 usage or no answer, 2 a job hangs, 3 a job is not watched "
+	       "or its leader did not answer.",
 };
 
 /* What fits; a file gets all of it. */
@@ -110,8 +110,8 @@ static int watch(const struct status_args *args)
 		json_t *status = NULL;
 		struct cw_err err;
 		uint32_t code;
-		int r = cw_control_ask(cw_control_path(args->ask.control), "status", NULL,
-				       TIMEOUT_MS, &status, &code, &err);
+		int r = cw_control_ask_status(cw_control_path(args->ask.control), &status, &code,
+					      &err);
 
 		if (is_terminal)
 			fputs("\033[H\033[J", stdout);
@@ -150,8 +150,7 @@ static int show_page(const struct status_args *args, const json_t *ops)
 
 	if (!out)
 		return CW_EXIT_ERROR;
-	if (cw_control_ask(cw_control_path(args->ask.control), "status", NULL, TIMEOUT_MS, &status,
-			   &code, &err) < 0)
+	if (cw_control_ask_status(cw_control_path(args->ask.control), &status, &code, &err) < 0)
 		fprintf(stderr, "collwatch: who comes late is not known: %s\n", err.text);
 	r = cw_page_file_close(out, cw_render_ops_page(out, ops, status));
 	json_decref(status);
@@ -186,8 +185,10 @@ int cw_verb_status(int argc, char **argv)
 	(void)cw_options_parse(&cw_argp_status, argc, argv, 0, &args);
 	if (args.watch && !args.ops)
 		return watch(&args);
-	r = cw_control_ask(cw_control_path(args.ask.control), args.ops ? "ops" : "status", NULL,
-			   TIMEOUT_MS, &status, &code, &err);
+	r = args.ops ? cw_control_ask(cw_control_path(args.ask.control), "ops", NULL, TIMEOUT_MS,
+				      &status, &code, &err)
+		     : cw_control_ask_status(cw_control_path(args.ask.control), &status, &code,
+					     &err);
 	if (r < 0)
 		return cw_ask_fail(r, &err);
 	if (!args.ops && cw_shared_comms_may_be(status))

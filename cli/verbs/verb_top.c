@@ -80,7 +80,7 @@ static int sample_take(const char *control, struct sample *ret, struct cw_err *e
 
 	ret->at_ns = cw_clock_now_ns(&cw_clock_system);
 	if (r >= 0)
-		r = cw_control_ask(control, "status", NULL, TIMEOUT_MS, &ret->status, &code, err);
+		r = cw_control_ask_status(control, &ret->status, &code, err);
 	return r;
 }
 

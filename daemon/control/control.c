@@ -52,7 +52,11 @@ static void do_status(const struct cw_control_source *s, const struct cw_caller 
 	struct cw_status_source source = { 0 };
 
 	s->status(&source, s->user);
-	succeed(a, cw_status_doc(&source, caller));
+	if (caller->node)
+		succeed(a, cw_status_led_doc(&source, caller, json_object_get(arguments, "jobs"),
+					     MAX_LIST));
+	else
+		succeed(a, cw_status_doc(&source, caller));
 }
 
 static void do_communicators(const struct cw_control_source *s, const struct cw_caller *caller,

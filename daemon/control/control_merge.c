@@ -13,6 +13,7 @@
 
 #include "common/json/json_whole.h"
 #include "daemon/control/comms_doc.h"
+#include "daemon/control/status_doc.h"
 #include "daemon/control/summaries_doc.h"
 #include "identity/job_label.h"
 #include "report/json_util.h"
@@ -23,6 +24,8 @@
 /* Each of at most some 500 bytes. */
 #define MAX_JOBS 900u
 #define MAX_JOBS_OF_NODE 16u
+/* A job whose leader does not answer grows by at most so much. */
+#define MAX_EXPLANATION 256u
 /* What nodes say of those they left out is added up; nonsense is not. */
 #define MAX_LEFT_OUT 1000000000
 
@@ -124,8 +127,37 @@ static void sort_incidents(struct cw_merge *m)
 	free(entries);
 }
 
+/* ---- status ---- */
+
+static bool is_led_elsewhere(const json_t *job)
+{
+	return strcmp(cw_json_str(job, "state", ""), "led_elsewhere") == 0;
+}
+
+static bool is_led_by(const json_t *job, const char *node)
+{
+	return is_led_elsewhere(job) && strcmp(cw_json_str(job, "leader", ""), node) == 0;
+}
+
+static void set_leader_answer(json_t *job, const char *answer)
+{
+	(void)json_object_set_new(job, "leader_answer", json_string(answer));
+}
+
+static void note_silent_leader(struct cw_merge *m, const char *node)
+{
+	json_t *job;
+	size_t i;
+
+	json_array_foreach (json_object_get(m->doc, "jobs"), i, job)
+		if (is_led_by(job, node))
+			set_leader_answer(job, "silent");
+}
+
 static void note_silent(struct cw_merge *m, const char *node)
 {
+	if (m->verb == CW_MERGE_STATUS)
+		note_silent_leader(m, node);
 	if (m->n_silent++ < CW_MERGE_MAX_SILENT)
 		(void)json_array_append_new(m->silent, json_string(node));
 }
@@ -175,6 +207,126 @@ static void add_living(struct cw_merge *m, const json_t *more)
 	}
 }
 
+/* What a job's leader knows better, and of which kind it is. */
+static const struct {
+	const char *name;
+	json_type type;
+	bool may_be_null;
+} led_fields[] = {
+	{ "ranks", JSON_INTEGER, false },      { "ranks_expected", JSON_INTEGER, true },
+	{ "nodes", JSON_ARRAY, false },        { "comms", JSON_INTEGER, true },
+	{ "state", JSON_STRING, false },       { "since_s", JSON_REAL, false },
+	{ "summary", JSON_STRING, false },     { "incident", JSON_STRING, true },
+	{ "collectives", JSON_INTEGER, true }, { "watched_s", JSON_REAL, false },
+	{ "muted", JSON_OBJECT, true },        { "suppressed", JSON_STRING, true },
+	{ "withheld", JSON_STRING, true },     { "severity", JSON_STRING, true },
+	{ "slow", JSON_OBJECT, true },         { "late", JSON_ARRAY, false },
+	{ "job_timeout", JSON_OBJECT, true },  { "proposed_policy", JSON_STRING, false },
+	{ "pods", JSON_ARRAY, true },
+};
+
+/* What cw_status_doc() calls a job that its leader watches. */
+static bool is_led_state(const char *state)
+{
+	static const char *const states[] = { "healthy", "suspect", "stalled", "hang" };
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (strcmp(states[i], state) == 0)
+			return true;
+	return false;
+}
+
+/* A mute that this node knows stays: the leader may not know it yet. */
+static void take_field(json_t *job, const json_t *led, size_t i)
+{
+	json_t *value = json_object_get(led, led_fields[i].name);
+	bool is_null = led_fields[i].may_be_null && json_is_null(value);
+
+	if (strcmp(led_fields[i].name, "muted") == 0 &&
+	    json_is_object(json_object_get(job, "muted")))
+		return;
+	if (value && (json_typeof(value) == led_fields[i].type || is_null))
+		(void)json_object_set(job, led_fields[i].name, value);
+}
+
+static void take_led_job(struct cw_merge *m, json_t *job, const json_t *led)
+{
+	size_t bytes = json_dumpb(led, NULL, 0, JSON_COMPACT);
+
+	if (!is_led_state(cw_json_str(led, "state", "")))
+		return; /* as good as none */
+	if (bytes > m->room) {
+		set_leader_answer(job, "no_room");
+		return;
+	}
+	m->room -= bytes;
+	for (size_t i = 0; i < sizeof(led_fields) / sizeof(led_fields[0]); i++)
+		take_field(job, led, i);
+	set_leader_answer(job, "taken");
+}
+
+/* The jobs of this node that the other one leads, as that one knows them. */
+static void add_led_jobs(struct cw_merge *m, const char *node, const json_t *led)
+{
+	json_t *by_key = json_object(), *job, *one;
+	char key[CW_STATUS_KEY_BYTES];
+	size_t i;
+
+	json_array_foreach (led, i, one) {
+		cw_status_key(cw_json_int(one, "uid", -1), cw_json_str(one, "job", ""), key);
+		(void)json_object_set(by_key, key, one);
+	}
+	json_array_foreach (json_object_get(m->doc, "jobs"), i, job) {
+		if (!is_led_by(job, node))
+			continue;
+		cw_status_key(cw_json_int(job, "uid", -1), cw_json_str(job, "job", ""), key);
+		one = json_object_get(by_key, key);
+		if (one)
+			take_led_job(m, job, one);
+		else
+			set_leader_answer(job, "not_led");
+	}
+	json_decref(by_key);
+}
+
+/* What the status says of a job whose leader has not answered for it. */
+static void explain_led_elsewhere(json_t *job)
+{
+	static const char *const whys[][2] = {
+		{ "silent", "and did not answer; run `collwatch status` there" },
+		{ "not_asked", "and was not asked; try again in a few seconds, or run `collwatch "
+			       "status` there" },
+		{ "not_led", "by election and does not know the job yet; try again in a few "
+			     "seconds" },
+		{ "no_room", "and its answer does not fit; run `collwatch status` there" },
+	};
+	const char *answer = cw_json_str(job, "leader_answer", NULL);
+	char text[256];
+
+	if (!is_led_elsewhere(job))
+		return;
+	if (!answer) {
+		answer = "not_asked";
+		set_leader_answer(job, answer);
+	}
+	for (size_t i = 0; i < sizeof(whys) / sizeof(whys[0]); i++) {
+		if (strcmp(whys[i][0], answer) != 0)
+			continue;
+		(void)snprintf(text, sizeof(text), "%.64s leads this job %s",
+			       cw_json_str(job, "leader", "?"), whys[i][1]);
+		(void)json_object_set_new(job, "summary", cw_json_text(text));
+	}
+}
+
+static void explain_all_led_elsewhere(struct cw_merge *m)
+{
+	json_t *job;
+	size_t i;
+
+	json_array_foreach (json_object_get(m->doc, "jobs"), i, job)
+		explain_led_elsewhere(job);
+}
+
 /* ---- all verbs ---- */
 
 static void note_failures(struct cw_merge *m, unsigned before)
@@ -197,6 +349,12 @@ void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
 		m->doc = parse(m->answer.json);
 	if (verb == CW_MERGE_INCIDENTS)
 		note_own(m);
+	if (verb == CW_MERGE_STATUS && m->answer.json) {
+		size_t own = strlen(m->answer.json) +
+			     json_array_size(json_object_get(m->doc, "jobs")) * MAX_EXPLANATION;
+
+		m->room = own < MAX_BYTES ? MAX_BYTES - own : 0;
+	}
 	note_failures(m, failures);
 }
 
@@ -228,6 +386,9 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 		}
 		add_jobs(m, node, json_object_get(doc, "jobs"));
 		add_living(m, json_object_get(doc, "living"));
+		return false;
+	case CW_MERGE_STATUS:
+		add_led_jobs(m, node, json_object_get(doc, "jobs"));
 		return false;
 	case CW_MERGE_MUTE:
 		if (!m->doc)
@@ -339,9 +500,13 @@ void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 
 	if (m->verb == CW_MERGE_INCIDENTS)
 		sort_incidents(m);
-	if (m->verb != CW_MERGE_REPORT || !m->doc)
-		name_silent(m);
-	tell_not_asked(m);
+	if (m->verb == CW_MERGE_STATUS)
+		explain_all_led_elsewhere(m);
+	if (m->verb != CW_MERGE_STATUS) { /* of which each job says it */
+		if (m->verb != CW_MERGE_REPORT || !m->doc)
+			name_silent(m);
+		tell_not_asked(m);
+	}
 	if (m->doc) {
 		free(m->answer.json);
 		m->answer.json = cw_json_write(m->doc, JSON_COMPACT | JSON_REAL_PRECISION(digits));

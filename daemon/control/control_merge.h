@@ -18,6 +18,7 @@ enum cw_merge_verb {
 	CW_MERGE_STACKS,
 	CW_MERGE_SUMMARIES,
 	CW_MERGE_COMMUNICATORS,
+	CW_MERGE_STATUS,
 	CW_MERGE__MAX,
 };
 
@@ -27,6 +28,7 @@ struct cw_merge {
 	struct cw_control_answer answer;
 	json_t *silent; /* names */
 	json_t *listed; /* ids of incidents, as keys */
+	size_t room;    /* bytes that other nodes' jobs may still add to a status */
 	unsigned n_silent;
 	unsigned n_not_asked;
 	bool is_short; /* memory ran out for some of it */

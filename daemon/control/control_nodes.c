@@ -20,6 +20,8 @@
 #include "common/json/json_whole.h"
 #include "common/log.h"
 #include "daemon/control/control_merge.h"
+#include "daemon/control/status_doc.h"
+#include "report/json_util.h"
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
@@ -32,6 +34,7 @@ struct plan {
 	json_t *arguments; /* owned */
 	char node[CW_NODE_NAME_MAX];
 	bool is_for_one;
+	json_t *leaders; /* names, as keys; owned, NULL = the question is not for leaders */
 };
 
 /* A client of this node that waits. */
@@ -77,6 +80,12 @@ int cw_control_nodes_new(const struct cw_control_nodes_config *config,
 	return 0;
 }
 
+static void plan_fini(struct plan *p)
+{
+	json_decref(p->arguments);
+	json_decref(p->leaders);
+}
+
 static void drop_question(struct question *q)
 {
 	struct cw_control_answer unused;
@@ -85,7 +94,7 @@ static void drop_question(struct question *q)
 	cw_peer_query_free(q->ask);
 	cw_control_merge_end(&q->merge, &unused);
 	cw_control_answer_fini(&unused);
-	json_decref(q->plan.arguments);
+	plan_fini(&q->plan);
 	free(q);
 }
 
@@ -197,7 +206,8 @@ static void note_unreachable(struct question *q)
 
 	peers = cw_transport_peers(t, &n);
 	for (unsigned i = 0; i < n; i++)
-		if (!cw_transport_is_alive(t, peers[i].name))
+		if ((!q->plan.leaders || json_object_get(q->plan.leaders, peers[i].name)) &&
+		    !cw_transport_is_alive(t, peers[i].name))
 			(void)cw_control_merge_add(&q->merge, peers[i].name, NULL);
 }
 
@@ -244,12 +254,53 @@ static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_a
 	       cw_transport_is_alive(n->config.transport, p->node);
 }
 
+/* Its leader and its key, of a job that another node leads. */
+static void plan_status_of(const struct cw_transport *t, const json_t *job, struct plan *p,
+			   json_t *keys)
+{
+	const char *leader = cw_json_str(job, "leader", "");
+	char key[CW_STATUS_KEY_BYTES];
+
+	if (strcmp(cw_json_str(job, "state", ""), "led_elsewhere") != 0 || !*leader ||
+	    strcmp(leader, cw_transport_self(t)) == 0)
+		return;
+	if (!json_object_get(p->leaders, leader) &&
+	    json_object_size(p->leaders) == CW_CONTROL_NODES_LEADERS)
+		return;
+	(void)json_object_set_new(p->leaders, leader, json_true());
+	cw_status_key(cw_json_int(job, "uid", -1), cw_json_str(job, "job", ""), key);
+	(void)json_object_set_new(keys, key, json_true());
+}
+
+/* The leaders get the names of their jobs only; each of them answers for those that it leads. */
+static bool plan_status(const struct cw_control_nodes *n, const struct cw_control_answer *local,
+			struct plan *p)
+{
+	bool is_wanted = json_is_true(json_object_get(p->arguments, "leaders"));
+	json_t *doc = is_wanted && local->json ? cw_json_parse_text(local->json, 0) : NULL;
+	json_t *keys, *job;
+	size_t i;
+
+	if (!doc || local->code != CODE_OK) {
+		json_decref(doc);
+		return false;
+	}
+	p->leaders = json_object();
+	keys = json_object();
+	json_array_foreach (json_object_get(doc, "jobs"), i, job)
+		plan_status_of(n->config.transport, job, p, keys);
+	json_decref(doc);
+	(void)json_object_clear(p->arguments);
+	(void)json_object_set_new(p->arguments, "jobs", keys);
+	return json_object_size(p->leaders) > 0;
+}
+
 static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller,
 		      const struct cw_control_answer *local, struct plan *p)
 {
-	static const char *const names[CW_MERGE__MAX] = {
-		"incidents", "report", "mute", "stacks", "summaries", "communicators"
-	};
+	static const char *const names[CW_MERGE__MAX] = { "incidents", "report",    "mute",
+							  "stacks",    "summaries", "communicators",
+							  "status" };
 	unsigned verb = 0;
 
 	while (verb < CW_MERGE__MAX && strcmp(names[verb], p->name) != 0)
@@ -271,23 +322,46 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 		return plan_stacks(n, caller, p);
 	case CW_MERGE_SUMMARIES:
 		return plan_summaries(n, local, p);
+	case CW_MERGE_STATUS:
+		return plan_status(n, local, p);
 	default:
 		return false;
 	}
 }
 
-static uint32_t within_ms(enum cw_merge_verb verb)
+static uint32_t deadline_of(enum cw_merge_verb verb)
 {
-	if (verb == CW_MERGE_STACKS)
+	switch (verb) {
+	case CW_MERGE_STACKS:
 		return CW_CONTROL_NODES_STACKS_MS;
-	/* A part of `status`, which people read without it. */
-	return verb == CW_MERGE_COMMUNICATORS ? CW_CONTROL_NODES_COMMS_MS
-					      : CW_CONTROL_NODES_WITHIN_MS;
+	case CW_MERGE_STATUS:
+		return CW_CONTROL_NODES_STATUS_MS;
+	case CW_MERGE_COMMUNICATORS:
+		return CW_CONTROL_NODES_COMMS_MS;
+	default:
+		return CW_CONTROL_NODES_WITHIN_MS;
+	}
+}
+
+/* The living ones of the plan's leaders; borrowed from it. */
+static unsigned living_leaders(const struct question *q,
+			       const char *names[CW_CONTROL_NODES_LEADERS])
+{
+	const char *name;
+	unsigned n = 0;
+	json_t *unused;
+
+	json_object_foreach (q->plan.leaders, name, unused)
+		if (n < CW_CONTROL_NODES_LEADERS &&
+		    cw_transport_is_alive(q->owner->config.transport, name))
+			names[n++] = name;
+	return n;
 }
 
 /* 0, or -ENOMEM. */
 static int start(struct question *q)
 {
+	const char *leaders[CW_CONTROL_NODES_LEADERS];
 	const struct cw_control_nodes *n = q->owner;
 	const struct plan *p = &q->plan;
 	_cleanup_(freep) char *json = cw_json_write(p->arguments, JSON_COMPACT);
@@ -299,7 +373,9 @@ static int start(struct question *q)
 		.json = json,
 		.uid = q->caller.uid,
 		.sees_all = q->caller.sees_all,
-		.within_ms = within_ms(p->verb),
+		.nodes = p->leaders ? leaders : NULL,
+		.n_nodes = p->leaders ? living_leaders(q, leaders) : 0,
+		.within_ms = deadline_of(p->verb),
 		.on_answer = on_answer,
 		.on_done = on_done,
 		.user = q,
@@ -315,7 +391,10 @@ static int start(struct question *q)
 /* What it waited for has not come; the asker has a deadline, too. */
 static void give_up(struct question *q)
 {
-	cw_control_merge_not_asked(&q->merge, q->plan.is_for_one ? 1 : count_peers(q->owner));
+	unsigned n = q->plan.leaders ? (unsigned)json_object_size(q->plan.leaders)
+				     : count_peers(q->owner);
+
+	cw_control_merge_not_asked(&q->merge, q->plan.is_for_one ? 1 : n);
 	finish(q);
 }
 
@@ -329,7 +408,7 @@ bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *ca
 	if (count_peers(n) && json_is_object(p.arguments) && make_plan(n, caller, local, &p))
 		q = calloc(1, sizeof(*q));
 	if (!q) {
-		json_decref(p.arguments);
+		plan_fini(&p);
 		return false;
 	}
 	q->owner = n;
@@ -451,8 +530,8 @@ static bool has_time(struct cw_control_nodes *n, const struct cw_caller *caller,
 bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 			      const struct cw_message *msg)
 {
-	static const char *const served[] = { "incidents", "report", "mute", "summaries",
-					      "communicators" };
+	static const char *const served[] = { "incidents", "report",        "mute",
+					      "summaries", "communicators", "status" };
 	const struct cw_msg_node_request *ask = &msg->node_request;
 	struct cw_caller caller = { .uid = ask->uid, .sees_all = ask->sees_all, .node = from };
 	struct cw_control_answer answer = { .code = CODE_ERROR,

@@ -8,6 +8,7 @@
  *	mute       done here first, then wherever the job is known: it outlives any one of its
  *	           nodes; others mute only where this node is known to have ranks of the job or
  *	           to lead it
+ *	status     the leaders of this node's jobs, where the client wants them (`leaders`)
  *	stacks     the job's leader; where nobody here knows the job, all living peers
  *	communicators  all living peers; one list
  *	summaries  all living peers, who has the job; then one node, for a page of it
@@ -42,6 +43,10 @@ struct cw_control_nodes;
 #define CW_CONTROL_NODES_WITHIN_MS 5000u
 /* Of communicators: `status` does not wait for a late answer. */
 #define CW_CONTROL_NODES_COMMS_MS 1500u
+/* Of a status: people wait for it, and ask again. */
+#define CW_CONTROL_NODES_STATUS_MS 3000u
+/* Leaders that one status asks. */
+#define CW_CONTROL_NODES_LEADERS 64u
 /* Of stacks: the leader's own time and the way. */
 #define CW_CONTROL_NODES_STACKS_MS 32000u
 

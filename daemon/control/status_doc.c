@@ -18,6 +18,9 @@ struct collector {
 	const struct cw_caller *caller;
 	json_t *jobs; /* NULL after running out of memory */
 	int64_t now_ns;
+	/* For another node: keys of the jobs that it wants, and the room for them; 0 = all. */
+	const json_t *wanted;
+	size_t bytes, max_bytes;
 };
 
 static double seconds(int64_t ns)
@@ -147,6 +150,21 @@ static json_t *node_names(const struct cw_route *route)
 	return names;
 }
 
+void cw_status_key(int64_t uid, const char *label, char key[CW_STATUS_KEY_BYTES])
+{
+	(void)snprintf(key, CW_STATUS_KEY_BYTES, "%" PRId64 " %s", uid, label);
+}
+
+static bool is_wanted(const struct collector *c, const struct cw_route *route)
+{
+	char key[CW_STATUS_KEY_BYTES];
+
+	if (!c->max_bytes)
+		return true;
+	cw_status_key(route->uid, route->label, key);
+	return json_object_get(c->wanted, key) != NULL;
+}
+
 static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
 {
 	struct collector *c = user;
@@ -155,7 +173,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	const struct cw_incident *inc = *id ? cw_job_incidents_find(&job->incidents, id) : NULL;
 	json_t *nodes, *doc;
 
-	if (!cw_caller_may_see(c->caller, route->uid))
+	if (!cw_caller_may_see(c->caller, route->uid) || !is_wanted(c, route))
 		return;
 	nodes = node_names(route);
 	doc = nodes ? json_pack("{s:s, s:I, s:s, s:b, s:I, s:I, s:o, s:I, s:s, s:f, s:s, s:o, "
@@ -176,7 +194,11 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	add_timeout(doc, view);
 	add_proposal(doc, job);
 	add_pods(doc, view->pods);
-	append(c, doc);
+	c->bytes += c->max_bytes ? json_dumpb(doc, NULL, 0, JSON_COMPACT) : 0;
+	if (c->bytes > c->max_bytes)
+		json_decref(doc);
+	else
+		append(c, doc);
 }
 
 /* Why a job is not watched, or not all of it here; false: it is. */
@@ -218,7 +240,8 @@ static void on_route(const struct cw_election_route *route, void *user)
 	if (is_led_here && !is_untracked)
 		return; /* on_job() has it */
 	if (!is_untracked)
-		(void)snprintf(summary, sizeof(summary), "led by %s: ask there", route->leader);
+		(void)snprintf(summary, sizeof(summary),
+			       "%s leads this job; run `collwatch status` there", route->leader);
 	doc = json_pack("{s:s, s:I, s:s, s:b, s:I, s:n, s:[], s:n, s:s, s:f, s:s, s:n, s:n, s:f}",
 			"job", route->label, "uid", (json_int_t)route->uid, "leader", route->leader,
 			"led_here", is_led_here, "ranks", (json_int_t)route->ranks_here,
@@ -418,6 +441,22 @@ static json_t *untracked_doc(const struct cw_status_source *s, const struct cw_c
 	if (s->ranks)
 		cw_untracked_each_user(cw_node_untracked(s->ranks), on_untracked_user, &doc);
 	return doc.array;
+}
+
+json_t *cw_status_led_doc(const struct cw_status_source *s, const struct cw_caller *caller,
+			  const json_t *wanted, size_t max_bytes)
+{
+	struct collector c = { .source = s,
+			       .caller = caller,
+			       .jobs = json_array(),
+			       .now_ns = cw_clock_now_ns(s->clock),
+			       .wanted = wanted,
+			       .max_bytes = max_bytes };
+
+	cw_leader_jobs(s->leader, on_job, &c);
+	return c.jobs ? json_pack("{s:s, s:s, s:o}", "schema", "collwatch.status_led/1", "node",
+				  cw_transport_self(s->transport), "jobs", c.jobs)
+		      : NULL;
 }
 
 json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller)

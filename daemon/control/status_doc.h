@@ -13,6 +13,7 @@
 #include "daemon/store/store.h"
 #include "daemon/system/accept_pause.h"
 #include "daemon/system/reload_state.h"
+#include "identity/job_label.h"
 #include "leader/election.h"
 #include "leader/leader.h"
 
@@ -52,6 +53,18 @@ struct cw_status_source {
 
 /* New reference; NULL = out of memory. */
 json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller);
+
+/* A job's key in a question to its leader: "UID LABEL". */
+#define CW_STATUS_KEY_BYTES (CW_JOB_LABEL_BYTES + 16)
+void cw_status_key(int64_t uid, const char *label, char key[CW_STATUS_KEY_BYTES]);
+
+/*
+ * For another node: those of the wanted jobs (an object with their keys) that this node leads and
+ * the caller may see, as cw_status_doc() has them, as many as fit max_bytes. New reference; NULL =
+ * out of memory.
+ */
+json_t *cw_status_led_doc(const struct cw_status_source *s, const struct cw_caller *caller,
+			  const json_t *wanted, size_t max_bytes);
 
 /* The sentence for a daemon without peers: at start, in status and in each verdict's coverage. */
 #define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"

@@ -116,6 +116,31 @@ def test_every_node_answers_for_all_and_the_next_leader_tells_nothing_again(clus
     expect(cluster.receiver.count(key) == 1, cluster.receiver.posts)
 
 
+def test_status_on_any_node_is_the_leaders_answer(cluster):
+    job, leader, others = cluster.train("seen")
+    stop_outside_nccl(job.ranks[0])
+    wait_until(lambda: leader.job("seen")["state"] == "hang", leader.log)
+    for node in cluster.nodes:
+        # A leader that is too slow to answer is named; then the question is put again.
+        done = wait_until(lambda node=node: (d := node.ask("status", check=False)).returncode != 3 and d,
+                          f"{node.name} has the leader's answer")
+        expect(done.returncode == 2 and "is stopped" in done.stdout and "hang" in done.stdout, done)
+        seen = node.job("seen")
+        expect(seen["led_here"] == (node is leader) and seen["leader"] == leader.name, seen)
+    leader.send(signal.SIGSTOP)
+    try:
+        done = others[0].ask("status", check=False)
+        expect(done.returncode == 3 and f"{leader.name} leads this job and did not answer" in done.stdout, done)
+    finally:
+        leader.send(signal.SIGCONT)
+
+
+@pytest.mark.root  # to be another user
+def test_status_on_another_node_shows_users_their_own_jobs(cluster):
+    _, _, others = cluster.train("mine")
+    expect(others[0].status(uid=4321)["jobs"] == [], "not this user's")
+
+
 def numbers_of(node, job, *words):
     """As somebody on a host of the node's on which no rank is."""
     return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", COLLWATCH, "numerics", job, "--control",

@@ -304,8 +304,10 @@ Test(cli_render_status, exits_with_what_the_worst_job_comes_to)
 {
 	cr_expect_eq(exit_of("{\"jobs\":[]}"), CW_EXIT_OK);
 	cr_expect_eq(exit_of("{\"jobs\":[{\"state\":\"healthy\"},{\"state\":\"suspect\"},"
-			     "{\"state\":\"stalled\"},{\"state\":\"led_elsewhere\"}]}"),
+			     "{\"state\":\"stalled\"}]}"),
 		     CW_EXIT_OK);
+	cr_expect_eq(exit_of("{\"jobs\":[{\"state\":\"led_elsewhere\"},{\"state\":\"healthy\"}]}"),
+		     CW_EXIT_NO_DATA, "its leader has not said how it is");
 	cr_expect_eq(exit_of("{\"jobs\":[{\"state\":\"untracked\"},{\"state\":\"healthy\"}]}"),
 		     CW_EXIT_NO_DATA);
 	cr_expect_eq(exit_of("{\"jobs\":[{\"state\":\"untracked\"},{\"state\":\"hang\"},"

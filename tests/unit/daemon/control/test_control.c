@@ -66,6 +66,32 @@ Test(control, status_hides_other_peoples_jobs)
 	json_decref(doc);
 }
 
+/* What a node of this job asks of its leader. */
+Test(control, another_node_gets_the_jobs_that_it_wants_and_its_user_may_see)
+{
+	static const struct {
+		struct cw_caller caller;
+		const char *args;
+		size_t n;
+	} cases[] = {
+		{ { .uid = 1000, .node = "node-b" }, "{\"jobs\":{\"1000 job-1\":true}}", 1 },
+		{ { .sees_all = true, .node = "node-b" }, "{\"jobs\":{\"1000 job-1\":true}}", 1 },
+		{ { .uid = 1001, .node = "node-b" }, "{\"jobs\":{\"1000 job-1\":true}}", 0 },
+		{ { .uid = 1000, .node = "node-b" }, "{\"jobs\":{\"1001 job-1\":true}}", 0 },
+		{ { .uid = 1000, .node = "node-b" }, "{\"jobs\":[\"1000 job-1\"]}", 0 },
+		{ { .uid = 1000, .node = "node-b" }, "{}", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *doc = ask(&cases[i].caller, "status", cases[i].args, 0);
+
+		cr_expect_eq(json_array_size(json_object_get(doc, "jobs")), cases[i].n, "%s",
+			     cases[i].args);
+		cr_expect_null(json_object_get(doc, "peers"), "the answer is about jobs only");
+		json_decref(doc);
+	}
+}
+
 Test(control, incidents_are_filtered_by_who_asks)
 {
 	json_t *all = ask(&root, "incidents", "{}", 0), *own = ask(&owner, "incidents", "{}", 0);

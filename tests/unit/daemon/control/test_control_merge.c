@@ -289,3 +289,114 @@ Test(control_merge, why_a_page_is_refused_is_told)
 	cr_assert_not(page(1, ""));
 	cr_expect_not_null(strstr(answer.error, "b: no"), "%s", answer.error);
 }
+
+/* ---- status ---- */
+
+#define LED_ELSEWHERE                                                                               \
+	"{\"job\":\"j\",\"uid\":7,\"leader\":\"b\",\"led_here\":false,\"state\":\"led_elsewhere\"," \
+	"\"ranks\":2,\"ranks_expected\":null,\"summary\":\"here\",\"muted\":null}"
+#define HANGS                                                                                          \
+	"{\"job\":\"j\",\"uid\":7,\"leader\":\"b\",\"led_here\":true,\"state\":\"hang\",\"ranks\":8,"  \
+	"\"ranks_expected\":8,\"nodes\":[\"a\",\"b\"],\"summary\":\"rank 3 is stopped\",\"incident\":" \
+	"\"0123\",\"muted\":{\"node\":\"b\",\"until\":null}}"
+
+static const char *of_job(const char *name)
+{
+	const json_t *job = json_array_get(json_object_get(doc, "jobs"), 0);
+
+	return json_string_value(json_object_get(job, name));
+}
+
+static void begin_status(void)
+{
+	begin(CW_MERGE_STATUS, 0, "{\"jobs\":[" LED_ELSEWHERE "]}", "");
+}
+
+Test(control_merge, a_job_is_as_its_leader_says)
+{
+	const json_t *job;
+
+	begin_status();
+	cr_assert_not(add("b", 0, "{\"jobs\":[" HANGS "]}"));
+	end();
+	job = json_array_get(json_object_get(doc, "jobs"), 0);
+	cr_expect_str_eq(of_job("state"), "hang");
+	cr_expect_str_eq(of_job("summary"), "rank 3 is stopped");
+	cr_expect_str_eq(of_job("incident"), "0123");
+	cr_expect_str_eq(of_job("leader_answer"), "taken");
+	cr_expect(json_is_false(json_object_get(job, "led_here")));
+	cr_expect_eq(json_integer_value(json_object_get(job, "ranks")), 8);
+	cr_expect(json_is_object(json_object_get(job, "muted")));
+}
+
+Test(control_merge, another_node_than_the_leader_says_nothing_of_its_job)
+{
+	static const char *const not_led[] = {
+		"{\"jobs\":[]}",
+		"{}",
+		"{\"jobs\":[7,{\"job\":[],\"uid\":\"7\"},{\"job\":\"j\",\"uid\":8,\"state\":\"hang\"}]}",
+	};
+
+	begin_status();
+	cr_assert_not(add("c", 0, "{\"jobs\":[" HANGS "]}"));
+	end();
+	cr_expect_str_eq(of_job("state"), "led_elsewhere");
+	cr_expect_str_eq(of_job("leader_answer"), "not_asked");
+	for (size_t i = 0; i < sizeof(not_led) / sizeof(not_led[0]); i++) {
+		tear_down();
+		begin_status();
+		cr_assert_not(add("b", 0, not_led[i]));
+		end();
+		cr_expect_str_eq(of_job("leader_answer"), "not_led", "%s", not_led[i]);
+	}
+}
+
+Test(control_merge, a_leader_without_an_answer_is_named)
+{
+	begin_status();
+	cr_assert_not(cw_control_merge_add(&m, "b", NULL));
+	end();
+	cr_expect_str_eq(of_job("state"), "led_elsewhere");
+	cr_expect_str_eq(of_job("leader_answer"), "silent");
+	cr_expect_not_null(strstr(of_job("summary"), "b leads this job and did not answer"));
+	tear_down();
+	begin_status();
+	cr_assert_not(add("b", 1, "")); /* too busy, or of the version before */
+	end();
+	cr_expect_str_eq(of_job("leader_answer"), "silent");
+}
+
+Test(control_merge, a_leader_cannot_claim_a_state_or_a_kind_that_there_is_not)
+{
+	begin_status();
+	cr_assert_not(add("b", 0, "{\"jobs\":[{\"job\":\"j\",\"uid\":7,\"state\":\"fine\"}]}"));
+	end();
+	cr_expect_str_eq(of_job("state"), "led_elsewhere");
+	tear_down();
+	begin_status();
+	cr_assert_not(add("b", 0,
+			  "{\"jobs\":[{\"job\":\"j\",\"uid\":7,\"state\":\"healthy\",\"summary\":7,"
+			  "\"ranks\":\"x\",\"leader\":\"c\",\"extra\":1}]}"));
+	end();
+	cr_expect_str_eq(of_job("state"), "healthy");
+	cr_expect_str_eq(of_job("summary"), "here", "a number is no summary");
+	cr_expect_str_eq(of_job("leader"), "b");
+	cr_expect_null(strstr(answer.json, "extra"), "%s", answer.json);
+}
+
+Test(control_merge, a_leaders_answer_has_a_bound)
+{
+	size_t len = CW_MSG_MAX_STRING;
+	char *big = malloc(len + 256);
+
+	(void)snprintf(big, 256,
+		       "{\"jobs\":[{\"job\":\"j\",\"uid\":7,\"state\":\"hang\",\"summary\":\"");
+	memset(big + strlen(big), 'x', len);
+	(void)snprintf(big + len, 256, "\"}]}");
+	begin_status();
+	cr_assert_not(add("b", 0, big));
+	end();
+	free(big);
+	cr_expect_str_eq(of_job("leader_answer"), "no_room");
+	cr_expect_lt(strlen(answer.json), CW_MSG_MAX_STRING);
+}

@@ -179,6 +179,53 @@ Test(control_nodes, a_users_second_question_waits_for_the_first_one)
 	cr_expect_null(json_object_get(got[1].doc, "not_asked"));
 }
 
+/* Of a job that another node leads. */
+static bool ask_status(unsigned user, const char *leader, const char *arguments)
+{
+	const struct cw_caller caller = { .uid = 5000 + user };
+	json_t *doc = json_pack("{s:[{s:s, s:i, s:s, s:s}]}", "jobs", "job", "j", "uid", 5000,
+				"leader", leader, "state", "led_elsewhere");
+	struct cw_control_answer local = { .json = json_dumps(doc, JSON_COMPACT) };
+	bool is_asked = cw_control_nodes_ask(nodes, &caller, "status", arguments, &local, on_answer,
+					     &got[user]);
+
+	json_decref(doc);
+	cw_control_answer_fini(&local);
+	return is_asked;
+}
+
+static const char *leader_answer(unsigned user)
+{
+	const json_t *job = json_array_get(json_object_get(got[user].doc, "jobs"), 0);
+
+	return cw_json_str(job, "leader_answer", "none");
+}
+
+Test(control_nodes, the_leader_of_a_job_is_asked_how_it_is)
+{
+	const char *leader = cw_transport_self(c.nodes[1].transport);
+
+	cr_assert_not(ask_status(0, leader, "{}"), "the client did not want that");
+	cr_assert_not(ask_status(0, cw_transport_self(c.nodes[0].transport), "{\"leaders\":true}"));
+	cr_assert(ask_status(0, leader, "{\"leaders\":true}"));
+	pass(2);
+	cr_assert_eq(got[0].n, 0, "the leader has time");
+	pass(2);
+	cr_assert_eq(got[0].n, 1, "a leader that is silent holds nothing up");
+	cr_expect_str_eq(leader_answer(0), "silent");
+	cr_expect_eq(got[0].code, 0);
+}
+
+Test(control_nodes, a_dead_leader_is_not_waited_for)
+{
+	cluster_kill(&c, 1);
+	pass(0.5);
+	cr_assert(ask_status(0, cw_transport_self(c.nodes[1].transport), "{\"leaders\":true}"));
+	pass(0.5);
+	cr_assert_eq(got[0].n, 1);
+	cr_expect_str_eq(leader_answer(0), "silent");
+}
+
 Test(control_nodes, tensor_summaries_are_asked_of_the_node_that_is_named)
 {
 	char arguments[128];
