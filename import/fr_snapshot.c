@@ -149,10 +149,11 @@ static uint32_t silent_index(const struct merger *m, int32_t rank)
 	return m->silent[low];
 }
 
+/* The node has no name: dumps do not tell the host. */
 static int add_ranks(struct merger *m)
 {
 	uint32_t node, index;
-	int r = cw_snapshot_add_node(m->snap, "dumps", &node);
+	int r = cw_snapshot_add_node(m->snap, "", &node);
 
 	for (uint32_t s = 0; s < m->set->n_sources && r == 0; s++) {
 		const struct cw_fr_dump *dump = &m->set->sources[s].dump;
@@ -168,7 +169,8 @@ static int add_ranks(struct merger *m)
 			 */
 			.dropped = dump->n_bad_entries + dump->is_early + dump->is_undated,
 			.nccl_version = dump->nccl_version,
-			.sampled_ns = m->snap->now_ns,
+			/* 0 says that there is no recording, not that its time is unknown. */
+			.sampled_ns = m->snap->now_ns ? m->snap->now_ns : 1,
 		};
 
 		r = cw_snapshot_add_rank(m->snap, &rank, &index);
@@ -774,6 +776,15 @@ static uint32_t count_open(const struct cw_fr_set *set)
 	return n;
 }
 
+static uint64_t count_listed(const struct cw_fr_set *set)
+{
+	uint64_t n = 0;
+
+	for (uint32_t s = 0; s < set->n_sources; s++)
+		n += set->sources[s].dump.n_ops;
+	return n;
+}
+
 /* Times are taken on all ranks or on none: one that has come to no call may show none. */
 static void note_timing(struct cw_fr_set *set)
 {
@@ -823,6 +834,7 @@ static int merge(struct merger *m)
 	note_timing(m->set);
 	m->is_time_guessed = fr_find_now(m->set, m->snap);
 	m->snap->open_calls = count_open(m->set);
+	m->snap->listed_calls = count_listed(m->set);
 	r = add_ranks(m);
 	if (r == 0)
 		r = number_stacks(m);

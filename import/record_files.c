@@ -21,7 +21,8 @@
 #include "leader/snapshot_build.h"
 #include "proto/ages.h"
 
-#define NODE "records"
+/* Records do not tell the host. */
+#define NODE ""
 /* Of a job that no record has a name for. */
 #define NAMELESS "records"
 #define MAX_RECORDS CW_ROUTE_MAX_RANKS

@@ -122,6 +122,7 @@ struct cw_snapshot {
 	uint32_t untracked;      /* rank processes there is no place for: they are not in `ranks` */
 	/* Of imported dumps: calls that had not completed, shown by a member or not. Not kept. */
 	uint32_t open_calls;
+	uint64_t listed_calls; /* of them all, also those that were left out. Not kept. */
 	struct cw_thresholds thresholds;
 	struct cw_snap_node *nodes;
 	struct cw_snap_rank *ranks;

@@ -38,18 +38,25 @@ static const char *phrase_pod(const struct cw_snap_rank *r, char *buf, size_t le
 	return buf;
 }
 
+bool phrase_is_empty_recording(const struct cw_snap_rank *rank)
+{
+	return rank->liveness == CW_LIVE_UNKNOWN && rank->sampled_ns &&
+	       !(rank->flags & CW_RANKF_HAS_RECORD);
+}
+
 const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct phrase *p)
 {
 	const struct cw_snap_rank *r = &snap->ranks[rank];
-	const char *node = r->node < snap->n_nodes ? snap->nodes[r->node].name : NULL;
+	const char *node = r->node < snap->n_nodes ? or_empty(snap->nodes[r->node].name) : "";
 	char label[32] = "a rank without number", pod[POD_BYTES];
 
 	if (r->rank >= 0)
 		(void)snprintf(label, sizeof(label), "rank %" PRId32, r->rank);
-	if (node && r->pid > 0)
-		(void)snprintf(p->text, sizeof(p->text), "%s (%s%s, pid %" PRId32 ")", label,
-			       phrase_pod(r, pod, sizeof(pod)), node, r->pid);
-	else if (node)
+	/* Recordings do not tell the host, and dumps not even the process. */
+	if (r->pid > 0)
+		(void)snprintf(p->text, sizeof(p->text), "%s (%s%s%spid %" PRId32 ")", label,
+			       phrase_pod(r, pod, sizeof(pod)), node, *node ? ", " : "", r->pid);
+	else if (*node)
 		(void)snprintf(p->text, sizeof(p->text), "%s (%s)", label, node);
 	else
 		(void)snprintf(p->text, sizeof(p->text), "%s", label);

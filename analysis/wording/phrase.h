@@ -12,6 +12,8 @@ struct phrase {
 	char text[384];
 };
 
+/* The rank left a recording, in which there is no call: a dump without entries. */
+bool phrase_is_empty_recording(const struct cw_snap_rank *rank);
 /*
  * "rank 3 (node-a, pid 812)"; of one in a pod "rank 3 (pod ml/train-3, pid 17 there; node-a, pid
  * 812)".

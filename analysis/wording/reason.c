@@ -471,8 +471,9 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 			say_alive(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_UNKNOWN:
-		cw_text_append(buf, len,
-			       "left no recording, and others wait in a call of its group");
+		cw_text_append(buf, len, "%s, and others wait in a call of its group",
+			       phrase_is_empty_recording(r) ? "left a recording without a call"
+							    : "left no recording");
 		break;
 	case CW_CLASS_DEADLOCK:
 		say_wait(diag, c->rank, buf, len);

@@ -90,6 +90,12 @@ static int rule_out_setup(struct diagnosis *diag)
 			what.text);
 }
 
+/* Recordings do not tell their nodes: none of those reports. */
+static bool has_named_nodes(const struct cw_snapshot *snap)
+{
+	return snap->n_nodes && snap->nodes[0].name && *snap->nodes[0].name;
+}
+
 int ruled_out_list(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -129,7 +135,7 @@ int ruled_out_list(struct diagnosis *diag)
 		r = rule_out(diag, "no deadlock: there is no cycle of waits");
 	if (r == 0 && !silent && snap->n_nodes == 2)
 		r = rule_out(diag, "no lost node: both nodes report");
-	else if (r == 0 && !silent && snap->n_nodes)
+	else if (r == 0 && !silent && has_named_nodes(snap))
 		r = rule_out(diag,
 			     snap->n_nodes == 1 ? "no lost node: the only node reports"
 						: "no lost node: all %" PRIu32 " nodes report",

@@ -523,6 +523,35 @@ static void sum_up_full_call(const struct diagnosis *diag, struct words *w)
 										   : "ranks wait");
 }
 
+/* Of all culprits. */
+static bool have_empty_recordings(const struct diagnosis *diag)
+{
+	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
+		if (!phrase_is_empty_recording(&diag->s->snap->ranks[diag->v->culprits[i].rank]))
+			return false;
+	return true;
+}
+
+/* The members whose place is not known have all left recordings, which do not tell it. */
+static bool are_unseen_recorded(const struct diagnosis *diag, const struct gate *gate)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+	const struct cw_snap_comm *c = &snap->comms[gate->comm];
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		uint32_t rank = c->members[m].rank;
+
+		if (c->members[m].known)
+			continue;
+		if (rank >= snap->n_ranks || snap->ranks[rank].liveness != CW_LIVE_UNKNOWN ||
+		    !(snap->ranks[rank].flags & CW_RANKF_HAS_RECORD))
+			return false;
+		n++;
+	}
+	return n > 0;
+}
+
 static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_verdict *v = diag->v;
@@ -558,11 +587,20 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 	}
 	cw_text_append(v->summary, sizeof(v->summary), "%s %s", w->victims.text,
 		       say_waiting(v, w, where, &since));
-	if (v->detail == CW_DETAIL_NOT_VISIBLE && v->n_culprits)
+	if (v->detail == CW_DETAIL_NOT_VISIBLE && v->n_culprits && have_empty_recordings(diag))
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "; %s left a recording without a call, so its place is not known.",
+			       w->who.text);
+	else if (v->detail == CW_DETAIL_NOT_VISIBLE && v->n_culprits)
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "; %s left no recording: dead, or unable to write one (a held "
 			       "interpreter lock, for example).",
 			       w->who.text);
+	else if (v->detail == CW_DETAIL_NOT_VISIBLE && are_unseen_recorded(diag, gate))
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "; the recordings do not tell whether %" PRIu32
+			       " of its ranks entered it.",
+			       gate->n_unseen);
 	else if (v->detail == CW_DETAIL_NOT_VISIBLE)
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "; %" PRIu32 " of its ranks %s not visible and may be missing.",

@@ -223,13 +223,29 @@ static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t
 		       snap->n_ranks == 1 ? "" : "s", snap->n_comms, snap->n_comms == 1 ? "" : "s");
 }
 
+/* Dumps that list no call, and none that could not be read, say nothing of the job. */
+static bool is_without_calls(const struct analyze_args *args, const struct cw_snapshot *snap)
+{
+	return args->flight_recorder && !snap->listed_calls && !snap->open_calls && !n_unread(snap);
+}
+
+static void say_no_calls(const struct cw_snapshot *snap, char *text, size_t len)
+{
+	(void)snprintf(
+		text, len,
+		"the dumps of %u rank%s hold no call, so they do not show how the job is: set "
+		"TORCH_FR_BUFFER_SIZE=2000, start the job again and dump all ranks",
+		snap->n_ranks, snap->n_ranks == 1 ? "" : "s");
+}
+
 static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	const struct cw_text t = { .out = stdout };
+	bool is_empty = is_without_calls(args, snap);
 	bool is_open = args->flight_recorder && (n_open(snap) || n_unread(snap));
 	struct cw_slow_list slow = { 0 };
 	int status = CW_EXIT_OK;
-	char open_text[160];
+	char open_text[200];
 	json_t *doc;
 
 	/* Of dumps with open calls the times are moved, each dump's by itself (import/fr_time.c).
@@ -237,7 +253,11 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 	if (!is_open && cw_slow_find(snap, &slow) < 0)
 		return out_of_memory();
 	doc = healthy_doc(snap, &slow);
-	say_nothing_known(snap, open_text, sizeof(open_text));
+	if (is_empty)
+		say_no_calls(snap, open_text, sizeof(open_text));
+	else
+		say_nothing_known(snap, open_text, sizeof(open_text));
+	is_open = is_open || is_empty;
 	if (doc && is_open && json_object_set_new(doc, "summary", json_string(open_text)) < 0) {
 		json_decref(doc);
 		return out_of_memory();

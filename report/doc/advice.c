@@ -22,10 +22,11 @@
 #include "report/json_util.h"
 
 /*
- * A culprit is named, or one that has not come to the call; it is known where one sits; of a signal
- * that ended it: it is one that programs raise by what they do, somebody is known to have sent it,
- * or neither; what it sleeps in: MAYBE_STORAGE unless it is something else; the job looks like a
- * server; more ranks are missing than wait, or not.
+ * A culprit is named, or one that has not come to the call; it is known where one sits; no stacks of
+ * it, and the incident is read from recordings or is not; of a signal that ended it: it is one that
+ * programs raise by what they do, somebody is known to have sent it, or neither; what it sleeps in:
+ * MAYBE_STORAGE unless it is something else; the job looks like a server; more ranks are missing
+ * than wait, or not.
  */
 enum when {
 	ALWAYS,
@@ -34,6 +35,9 @@ enum when {
 	NOT_COME,
 	SEEN,
 	NOT_SEEN,
+	NOT_SEEN_RECORDED,
+	RECORDED,
+	LIVE,
 	CRASHED,
 	SENT,
 	NOT_SENT,
@@ -76,6 +80,12 @@ struct row {
 	"the job, not the collective."
 #define STACKS_COMMAND                                                                             \
 	"collwatch stacks {job} {rank}   # without collwatch: py-spy dump --pid {pid}"
+#define RECORDED_TEXT                                                                              \
+	"The recordings hold no stack of it. Run the job again with collwatch, which takes the "   \
+	"stacks while it hangs, or take them then with py-spy: the line that it is in blocks the " \
+	"job, not the collective."
+#define RECORDED_COMMAND                                                                           \
+	"collwatch run --standalone -- PROGRAM   # or, while it hangs: py-spy dump --pid PID"
 #define CALLS_COMMAND                                                                              \
 	"TORCH_DISTRIBUTED_DEBUG=DETAIL   # or: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL "           \
 	"NCCL_DEBUG_FILE=/tmp/nccl.%h.%p"
@@ -128,6 +138,7 @@ static const struct row rows[] = {
 	  "unblocked (storage, data, a lock, a service it asks), the job goes on.",
 	  ALL_FRAMES_COMMAND, SEEN },
 	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
+	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, RECORDED_TEXT, RECORDED_COMMAND, NOT_SEEN_RECORDED },
 	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "Another thread of the same process holds what it waits for: look at all of its threads.",
 	  ALL_FRAMES_COMMAND, IN_LOCK },
@@ -146,6 +157,8 @@ static const struct row rows[] = {
 	  "points at the machine or at NCCL.",
 	  ALL_FRAMES_COMMAND, SEEN },
 	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
+	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, RECORDED_TEXT, RECORDED_COMMAND,
+	  NOT_SEEN_RECORDED },
 	{ ANY_CLASS, CW_DETAIL_ABORTED,
 	  "It has aborted the communicator without the others: its own log says why. "
 	  "All ranks have to abort, or none.",
@@ -305,10 +318,14 @@ static const struct row rows[] = {
 	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
 	  "The evidence does not name a culprit. This report lists what was not visible: "
 	  "start with those ranks and nodes.",
-	  "collwatch status" },
+	  "collwatch status", LIVE },
+	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
+	  "The recordings do not prove a culprit. This report lists what they do not show: dump "
+	  "all ranks again, within the same minute.",
+	  NULL, RECORDED },
 	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
 	  "Look at the stacks of the ranks that wait, and of those that are missing.",
-	  "collwatch stacks {job}" },
+	  "collwatch stacks {job}", LIVE },
 };
 
 /* Fit to be pasted into a shell as they are. */
@@ -319,6 +336,12 @@ static bool is_harmless(const char *text)
 			    "._-/:") == strlen(text);
 }
 
+/* Decided from recordings of a job that need not be there any more. */
+static bool is_recorded(const json_t *incident)
+{
+	return strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) == 0;
+}
+
 /* What stands for {name}; never more than harmless characters. */
 static void value_of(const json_t *incident, const char *name, char *buf, size_t len)
 {
@@ -326,8 +349,7 @@ static void value_of(const json_t *incident, const char *name, char *buf, size_t
 	const char *text = "";
 
 	/* Recordings do not say on which machine they were made. */
-	if (strcmp(name, "host") == 0 &&
-	    strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) != 0)
+	if (strcmp(name, "host") == 0 && !is_recorded(incident))
 		text = cw_json_str(who, "host", "");
 	else if (strcmp(name, "job") == 0)
 		text = cw_doc_job(incident, "");
@@ -448,8 +470,14 @@ static bool applies(const struct row *row, const json_t *incident)
 		return is_named(incident) &&
 		       cw_detail_from_name(cw_json_str(incident, "detail", "")) != CW_DETAIL_FAILED;
 	case SEEN:
+		return is_seen(incident);
 	case NOT_SEEN:
-		return is_seen(incident) == (row->when == SEEN);
+	case NOT_SEEN_RECORDED:
+		return !is_seen(incident) &&
+		       is_recorded(incident) == (row->when == NOT_SEEN_RECORDED);
+	case RECORDED:
+	case LIVE:
+		return is_recorded(incident) == (row->when == RECORDED);
 	case CRASHED:
 	case SENT:
 	case NOT_SENT:

@@ -392,6 +392,19 @@ char *phrase_doc_ranks(const json_t *culprits, size_t from, size_t n, char *buf,
 	return buf;
 }
 
+char *cw_doc_where(const json_t *who, bool with_pid, char *buf, size_t len)
+{
+	const char *host = cw_json_str(who, "host", "");
+	json_int_t pid = with_pid ? cw_json_int(who, "pid", 0) : 0;
+
+	buf[0] = '\0';
+	if (*host)
+		cw_text_append(buf, len, " on %.100s", host);
+	if (pid > 0)
+		cw_text_append(buf, len, ", pid %" JSON_INTEGER_FORMAT, pid);
+	return buf;
+}
+
 char *cw_doc_pod(const json_t *who, char *buf, size_t len)
 {
 	const char *pod = cw_json_str(who, "pod", ""), *ns = cw_json_str(who, "pod_namespace", "");

@@ -50,6 +50,10 @@ char *phrase_doc_comm(const json_t *at, char *buf, size_t len);
 /* "rank 3", or "a process without rank number". Returns buf. */
 char *phrase_doc_rank(const json_t *who, char *buf, size_t len);
 
+#define CW_DOC_WHERE_BYTES 160
+/* " on node-a, pid 812"; recordings leave host or pid out. Returns buf. */
+char *cw_doc_where(const json_t *who, bool with_pid, char *buf, size_t len);
+
 /* Room for all that Kubernetes allows. */
 #define CW_DOC_POD_BYTES 480
 /* ", pod ml/train-3, container trainer, pid 17 there"; "" of a process in none. Returns buf. */

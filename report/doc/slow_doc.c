@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/doc/slow_doc.h"
 
+#include <inttypes.h>
+
 #include "common/text.h"
 #include "model/verdict_types.h"
 #include "report/json_util.h"
@@ -44,19 +46,35 @@ json_t *cw_slow_doc(const struct cw_snapshot *snap, const struct cw_slow_list *l
 	return cw_json_finish(doc, bad);
 }
 
+#define WHERE_BYTES 128
+
+/* " (node-a, pid 812)", as far as the recordings tell it. */
+static const char *where_of(const struct cw_snapshot *snap, uint32_t rank, char buf[WHERE_BYTES])
+{
+	const char *host = host_of(snap, rank);
+	int32_t pid = snap->ranks[rank].pid;
+
+	if (pid > 0)
+		(void)snprintf(buf, WHERE_BYTES, " (%.64s%spid %" PRId32 ")", host,
+			       *host ? ", " : "", pid);
+	else
+		(void)snprintf(buf, WHERE_BYTES, *host ? " (%.64s)" : "%s", host);
+	return buf;
+}
+
 void cw_slow_print(FILE *out, const struct cw_snapshot *snap, const struct cw_slow_list *list)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct cw_slow *s = &list->v[i];
 		const struct cw_snap_rank *r = &snap->ranks[s->rank];
 		const char *name = snap->comms[s->comm].name;
-		char line[512];
+		char where[WHERE_BYTES], line[512];
 
 		(void)snprintf(line, sizeof(line),
-			       "slow: rank %d (%s, pid %d) comes late: in %u of %u collectives on "
+			       "slow: rank %d%s comes late: in %u of %u collectives on "
 			       "comm %s the others waited for it, %.0f ms on average, %u %% of the "
 			       "time (%s)",
-			       r->rank, host_of(snap, s->rank), r->pid, s->n_late, s->n_ops,
+			       r->rank, where_of(snap, s->rank, where), s->n_late, s->n_ops,
 			       name && *name ? name : "?", (double)s->late_ns / 1e6, s->percent,
 			       cw_confidence_name(s->confidence));
 		cw_text_sanitise_line(line);

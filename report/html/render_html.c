@@ -82,13 +82,12 @@ static void put_headline(FILE *out, const json_t *incident)
 
 static void put_process(FILE *out, const json_t *who)
 {
-	char text[64], pod[CW_DOC_POD_BYTES];
+	char text[64], where[CW_DOC_WHERE_BYTES], pod[CW_DOC_POD_BYTES];
 
 	fputs("<b>", out);
 	html_put(out, phrase_doc_rank(who, text, sizeof(text)));
-	fputs("</b> on ", out);
-	html_put(out, cw_json_str(who, "host", "?"));
-	fprintf(out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
+	fputs("</b>", out);
+	html_put(out, cw_doc_where(who, true, where, sizeof(where)));
 	html_put(out, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
@@ -96,7 +95,7 @@ static void put_process(FILE *out, const json_t *who)
 static void put_processes(FILE *out, const json_t *culprits, size_t from, size_t n)
 {
 	const json_t *first = json_array_get(culprits, from);
-	char text[128];
+	char text[128], where[CW_DOC_WHERE_BYTES];
 
 	if (n == 1) {
 		put_process(out, first);
@@ -104,8 +103,8 @@ static void put_processes(FILE *out, const json_t *culprits, size_t from, size_t
 	}
 	fputs("<b>", out);
 	html_put(out, phrase_doc_ranks(culprits, from, n, text, sizeof(text)));
-	fputs("</b> on ", out);
-	html_put(out, cw_json_str(first, "host", "?"));
+	fputs("</b>", out);
+	html_put(out, cw_doc_where(first, false, where, sizeof(where)));
 }
 
 static void put_culprit(FILE *out, const struct cw_bundle *b, size_t from, size_t n)

@@ -71,12 +71,10 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 /* "rank 3 on node-a, pid 812", and its pod; the same for culprits and evidence. */
 static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
 {
-	char text[64], pod[CW_DOC_POD_BYTES];
+	char text[64], where[CW_DOC_WHERE_BYTES], pod[CW_DOC_POD_BYTES];
 
 	cw_text_put(t, style, phrase_doc_rank(who, text, sizeof(text)));
-	fputs(" on ", t->out);
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(who, "host", "?"));
-	fprintf(t->out, ", pid %" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_where(who, true, where, sizeof(where)));
 	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
@@ -84,15 +82,14 @@ static void put_process(const struct cw_text *t, enum cw_text_style style, const
 static void put_processes(const struct cw_text *t, const json_t *culprits, size_t from, size_t n)
 {
 	const json_t *first = json_array_get(culprits, from);
-	char text[128];
+	char text[128], where[CW_DOC_WHERE_BYTES];
 
 	if (n == 1) {
 		put_process(t, CW_TEXT_RED, first);
 		return;
 	}
 	cw_text_put(t, CW_TEXT_RED, phrase_doc_ranks(culprits, from, n, text, sizeof(text)));
-	fputs(" on ", t->out);
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(first, "host", "?"));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_where(first, false, where, sizeof(where)));
 }
 
 static void put_culprits(const struct cw_text *t, const struct cw_bundle *b, bool all_frames)

@@ -89,7 +89,7 @@ static const char *path_of(const char *name)
 Test(analyze, a_hang_in_dumps_exits_2_and_names_the_rank)
 {
 	cr_assert_eq(ANALYZE("--flight-recorder", FR("never_entered")), CW_EXIT_HANG);
-	assert_says("rank 2 (dumps) never reached all_reduce #5");
+	assert_says("rank 2 never reached all_reduce #5");
 }
 
 Test(analyze, dumps_of_a_healthy_job_exit_0)
@@ -168,6 +168,65 @@ Test(analyze, dumps_exit_0_only_where_no_call_is_open_or_may_be)
 		     CW_EXIT_OK, "%s", out);
 }
 
+static void put_dump(const char *name, const char *text)
+{
+	FILE *f = fopen(path_of(name), "w");
+
+	cr_assert(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static void assert_does_not_say(const char *text)
+{
+	cr_assert_null(strstr(out, text), "\"%s\" in:\n%s", text, out);
+}
+
+#define GROUP "\"version\":\"2.4\",\"pg_config\":{\"0\":{\"name\":\"0\",\"ranks\":\"[0, 1, 2]\"}}"
+
+/* A recorder that is off, or a job that has not come to its first call. */
+Test(analyze, dumps_without_a_call_are_not_enough_data)
+{
+	static const char *const texts[] = { "{" GROUP ",\"entries\":[]}", "{" GROUP "}",
+					     "{\"version\":\"2.4\"}" };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		put_dump("rank_0.json", texts[i]);
+		put_dump("rank_1.json", texts[i]);
+		put_dump("rank_2.json", texts[i]);
+		cr_expect_eq(ANALYZE("--flight-recorder", dir), CW_EXIT_NO_DATA, "%zu", i);
+		assert_says("the dumps of 3 ranks hold no call");
+		assert_does_not_say("no rank is blocked");
+		cr_expect_eq(ANALYZE("--json", "--flight-recorder", dir), CW_EXIT_NO_DATA);
+		assert_says("the dumps of 3 ranks hold no call");
+	}
+}
+
+/* Dumps name neither a machine nor a process, and are of the past. */
+Test(analyze, of_dumps_it_says_no_host_no_pid_and_nothing_of_now)
+{
+	cr_assert_eq(ANALYZE("--flight-recorder", FR("never_entered")), CW_EXIT_HANG);
+	assert_does_not_say("dumps, pid");
+	assert_does_not_say("pid 0");
+	assert_does_not_say("(dumps)");
+	assert_does_not_say("take them while it still hangs");
+	assert_does_not_say("the only node reports");
+	assert_says("The recordings hold no stack of it.");
+}
+
+Test(analyze, a_dump_without_a_call_is_no_missing_dump)
+{
+	static const char open_call[] =
+		"{" GROUP ",\"entries\":[{\"process_group\":[\"0\",\"\"],\"profiling_name\":"
+		"\"nccl:all_reduce\",\"collective_seq_id\":5,\"state\":\"started\"}]}";
+
+	put_dump("rank_0.json", open_call);
+	put_dump("rank_1.json", open_call);
+	put_dump("rank_2.json", "{" GROUP "}");
+	cr_assert_eq(ANALYZE("--flight-recorder", dir), CW_EXIT_HANG, "%s", out);
+	assert_does_not_say("left no recording");
+	assert_does_not_say("not visible and may be missing");
+	assert_says("rank 2 left a recording without a call");
+}
+
 /* One dump of four: too little to speak of a job. */
 Test(analyze, a_quarter_of_a_job_is_not_enough_data)
 {
@@ -223,7 +282,7 @@ Test(analyze, replays_the_decision_of_a_bundle)
 {
 	write_bundle(NULL);
 	cr_assert_eq(ANALYZE(path_of("bundle")), CW_EXIT_HANG);
-	assert_says("rank 2 (dumps) never reached");
+	assert_says("rank 2 never reached");
 	assert_says("20231114-1");
 	cr_assert_not_null(strstr(complaints, "the same verdict"), "%s", complaints);
 }
@@ -299,7 +358,7 @@ Test(analyze, records_of_dead_processes_give_a_verdict)
 
 	cr_assert_eq(ANALYZE(a, b, c, d), CW_EXIT_HANG, "%s", complaints);
 	assert_says("never reached all_reduce #5");
-	assert_says("rank 2 (records");
+	assert_says("rank 2 (pid ");
 	assert_says("4 of 4 ranks");
 	/* without rank 2's own, nobody can be named, but the job hangs */
 	cr_assert_eq(ANALYZE(a, b, d), CW_EXIT_HANG);
