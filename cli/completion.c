@@ -307,9 +307,12 @@ static void offer_option(const struct argp_option *o, void *user)
 
 static void offer_verbs(const struct typing *t, const struct cw_command *command)
 {
+	const char *own, *summary;
+
 	for (size_t i = 0; i < command->count; i++)
 		offer(t, command->verbs[i].name, command->verbs[i].summary);
-	offer(t, "completion", "make a shell complete what is typed");
+	for (unsigned i = 0; (own = cw_dispatch_own_verb(i, &summary)); i++)
+		offer(t, own, summary);
 	if (*t->current == '-') {
 		offer(t, "--help", "say what there is to type");
 		offer(t, "--version", "say which version this is");
@@ -372,7 +375,7 @@ int cw_completion_words(const struct cw_command *command, int n, char **words)
 	if (n < 1)
 		return CW_EXIT_OK;
 	t.current = joined[n - 1];
-	if (n == 1) {
+	if (n == 1 || (n == 2 && strcmp(joined[0], "help") == 0)) {
 		offer_verbs(&t, command);
 		return CW_EXIT_OK;
 	}

@@ -12,17 +12,53 @@
 #include "cli/terminal/pager.h"
 #include "cli/verb.h"
 
+/* The verbs that every command has. */
+enum own_verb { OWN_COMPLETION, OWN_HELP, OWN_VERSION, OWN__NONE };
+static const struct {
+	const char *name, *summary;
+} own_verbs[] = {
+	[OWN_COMPLETION] = { "completion", "make bash, zsh or fish complete what is typed" },
+	[OWN_HELP] = { "help", "show this text, or the options of a verb" },
+	[OWN_VERSION] = { "version", "show the version" },
+};
+#define N_OWN_VERBS (sizeof(own_verbs) / sizeof(own_verbs[0]))
+
+static enum own_verb own_verb_of(const char *word)
+{
+	static const struct {
+		const char *option;
+		enum own_verb verb;
+	} options[] = {
+		{ "--help", OWN_HELP },       { "-h", OWN_HELP },    { "-?", OWN_HELP },
+		{ "--version", OWN_VERSION }, { "-V", OWN_VERSION },
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (strcmp(word, options[i].option) == 0)
+			return options[i].verb;
+	for (unsigned i = 0; i < N_OWN_VERBS; i++)
+		if (strcmp(word, own_verbs[i].name) == 0)
+			return i;
+	return OWN__NONE;
+}
+
+const char *cw_dispatch_own_verb(unsigned i, const char **ret_summary)
+{
+	if (i >= N_OWN_VERBS)
+		return NULL;
+	*ret_summary = own_verbs[i].summary;
+	return own_verbs[i].name;
+}
+
 static void print_usage(const struct cw_command *command, FILE *out)
 {
 	fprintf(out, "Usage: %s VERB [OPTION…]\n\n%s\n\n", command->name, command->about);
 	for (size_t i = 0; i < command->count; i++)
 		fprintf(out, "  %-13s %s\n", command->verbs[i].name, command->verbs[i].summary);
-	fprintf(out, "  %-13s %s\n", "completion", "make bash, zsh or fish complete what is typed");
-	fprintf(out,
-		"\n`%s VERB --help` tells more.\n"
-		"Exit status: 0 healthy or done, 1 usage or I/O error, 2 a hang was found, 3 not "
-		"enough data.\n",
-		command->name);
+	for (size_t i = 0; i < N_OWN_VERBS; i++)
+		fprintf(out, "  %-13s %s\n", own_verbs[i].name, own_verbs[i].summary);
+	fprintf(out, "\n`%s help VERB` shows the options of a verb.\n\n", command->name);
+	cw_exit_print(out);
 }
 
 /* Results are of no use to anybody when they could not be written. */
@@ -52,7 +88,8 @@ static int complain(const struct cw_command *command, const char *typed)
 
 	for (size_t i = 0; i < command->count; i++)
 		cw_nearest_offer(&nearest, command->verbs[i].name);
-	cw_nearest_offer(&nearest, "completion");
+	for (size_t i = 0; i < N_OWN_VERBS; i++)
+		cw_nearest_offer(&nearest, own_verbs[i].name);
 	fprintf(stderr, "%s: there is no verb \"%s\"", command->name, typed);
 	if (nearest.word) {
 		fprintf(stderr, "; did you mean \"%s\"?\n", nearest.word);
@@ -63,33 +100,51 @@ static int complain(const struct cw_command *command, const char *typed)
 	return CW_EXIT_ERROR;
 }
 
-int cw_dispatch(const struct cw_command *command, int argc, char **argv)
+static int run_verb(const struct cw_command *command, int argc, char **argv)
 {
-	const struct cw_verb *verb;
+	const struct cw_verb *verb = cw_dispatch_find(command, argv[0]);
+	enum own_verb own = own_verb_of(argv[0]);
 	char name[64];
 
-	argp_err_exit_status = CW_EXIT_ERROR;
-	if (argc < 2) {
-		print_usage(command, stderr);
-		return CW_EXIT_ERROR;
-	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 ||
-	    strcmp(argv[1], "help") == 0) {
-		print_usage(command, stdout);
-		return finish(command, CW_EXIT_OK);
-	}
-	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+	if (!verb && own != OWN_COMPLETION)
+		return complain(command, argv[0]);
+	(void)snprintf(name, sizeof(name), "%s %s", command->name, argv[0]);
+	argv[0] = name;
+	return verb ? verb->run(argc, argv) : cw_completion_script(command, argc, argv);
+}
+
+/* "help", "help VERB"; help and version have no options to show. */
+static int help(const struct cw_command *command, int argc, char **argv)
+{
+	char option[] = "--help", *words[] = { argc > 1 ? argv[1] : NULL, option, NULL };
+	enum own_verb own = argc > 1 ? own_verb_of(argv[1]) : OWN_HELP;
+
+	if (own != OWN_HELP && own != OWN_VERSION)
+		return run_verb(command, 2, words);
+	print_usage(command, stdout);
+	return CW_EXIT_OK;
+}
+
+static int dispatch(const struct cw_command *command, int argc, char **argv)
+{
+	switch (own_verb_of(argv[0])) {
+	case OWN_HELP:
+		return help(command, argc, argv);
+	case OWN_VERSION:
 		puts(command->version);
-		return finish(command, CW_EXIT_OK);
+		return CW_EXIT_OK;
+	default:
+		if (strcmp(argv[0], "--complete") == 0)
+			return cw_completion_words(command, argc - 1, argv + 1);
+		return run_verb(command, argc, argv);
 	}
-	if (strcmp(argv[1], "--complete") == 0)
-		return finish(command, cw_completion_words(command, argc - 2, argv + 2));
-	verb = cw_dispatch_find(command, argv[1]);
-	if (!verb && strcmp(argv[1], "completion") != 0)
-		return complain(command, argv[1]);
-	(void)snprintf(name, sizeof(name), "%s %s", command->name, argv[1]);
-	argv[1] = name;
-	if (!verb)
-		return finish(command, cw_completion_script(command, argc - 1, argv + 1));
-	return finish(command, verb->run(argc - 1, argv + 1));
+}
+
+int cw_dispatch(const struct cw_command *command, int argc, char **argv)
+{
+	argp_err_exit_status = CW_EXIT_ERROR;
+	if (argc >= 2)
+		return finish(command, dispatch(command, argc - 1, argv + 1));
+	print_usage(command, stderr);
+	return CW_EXIT_ERROR;
 }

@@ -26,6 +26,9 @@ struct cw_command {
 	size_t count;
 };
 
+/* The i-th verb that every command has (completion, help, version); NULL = no more. */
+const char *cw_dispatch_own_verb(unsigned i, const char **ret_summary);
+
 /* NULL = there is none. */
 const struct cw_verb *cw_dispatch_find(const struct cw_command *command, const char *name);
 

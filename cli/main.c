@@ -64,5 +64,9 @@ int main(int argc, char **argv)
 		print_environment();
 		return CW_EXIT_OK;
 	}
+	if (argc == 2 && strcmp(argv[1], "--scdoc-exits") == 0) {
+		cw_exit_print_scdoc(stdout);
+		return CW_EXIT_OK;
+	}
 	return cw_dispatch(&command, argc, argv);
 }

@@ -14,7 +14,7 @@
 
 /* argp's own. */
 static const struct argp_option own[] = {
-	{ "help", '?', NULL, 0, "Say what it does", 0 },
+	{ "help", '?', NULL, 0, "Say what it does (also -h)", 0 },
 	{ "usage", 0, NULL, 0, "Say what there is to type", 0 },
 	{ "version", 'V', NULL, 0, "Say which version this is", 0 },
 	{ 0 },
@@ -80,6 +80,14 @@ static const struct argp_option *short_takes_next(const struct argp *argp, const
 	return NULL;
 }
 
+static bool has_letter(const struct argp *argp, char letter)
+{
+	struct word w = { .letter = letter };
+
+	cw_options_each(argp, compare, &w);
+	return w.found != NULL;
+}
+
 static void find_long(const struct argp *argp, const char *word, struct word *w)
 {
 	w->name = word + 2;
@@ -123,6 +131,7 @@ error_t cw_options_parse(const struct argp *argp, int argc, char **argv, unsigne
 			 void *input)
 {
 	bool is_in_order = (flags & ARGP_IN_ORDER) || getenv("POSIXLY_CORRECT");
+	static char help[] = "--help";
 
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const char *arg = argv[i];
@@ -135,6 +144,8 @@ error_t cw_options_parse(const struct argp *argp, int argc, char **argv, unsigne
 			continue;
 		}
 		if (arg[1] != '-') {
+			if (strcmp(arg, "-h") == 0 && !has_letter(argp, 'h'))
+				argv[i] = help;
 			i += short_takes_next(argp, arg + 1) != NULL;
 			continue;
 		}

@@ -4,13 +4,7 @@
 
 #include <argp.h>
 
-/* Exit status of the command: docs/design/control.md#exit-codes. */
-enum cw_exit {
-	CW_EXIT_OK = 0,      /* healthy, or done */
-	CW_EXIT_ERROR = 1,   /* usage or I/O error */
-	CW_EXIT_HANG = 2,    /* a hang was found */
-	CW_EXIT_NO_DATA = 3, /* not enough data to say */
-};
+#include "cli/exit_status.h"
 
 /* argv[0] is "collwatch VERB", for usage texts. Each returns an exit status; may not return (run).
  */

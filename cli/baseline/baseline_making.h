@@ -8,14 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/exit_status.h"
 #include "common/err.h"
 
-/* As diff(1) and cmp(1) have them. */
+/* Of the table of all verbs. DIFFERS is also a program that failed. */
 enum {
-	BASELINE_EXIT_EQUAL = 0,
-	BASELINE_EXIT_DIFFERS = 1,
-	BASELINE_EXIT_USAGE = 2,
-	BASELINE_EXIT_INCOMPARABLE = 3
+	BASELINE_EXIT_EQUAL = CW_EXIT_OK,
+	BASELINE_EXIT_USAGE = CW_EXIT_ERROR,
+	BASELINE_EXIT_DIFFERS = CW_EXIT_HANG,
+	BASELINE_EXIT_INCOMPARABLE = CW_EXIT_NO_DATA
 };
 
 /* Borrowed. */

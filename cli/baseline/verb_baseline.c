@@ -201,8 +201,9 @@ const struct argp cw_argp_baseline = {
 	.doc = "Keep what went into each collective of a run and what came out, and hold another "
 	       "run against it. A RECORD is a flight record, or a file of collwatch.torch with a "
 	       "rank's calls of operators.\v"
-	       "Exit status of check: 0 equal, 1 differs, 2 usage or I/O error, 3 cannot be "
-	       "compared; of record: 0, 1 the program failed, 2, 3 no tensors were looked at.",
+	       "Exit status of check: 0 equal, 1 usage or I/O error, 2 differs, 3 cannot be "
+	       "compared; of record: 0 done, 1 usage or I/O error, 2 the program failed, 3 no "
+	       "tensors were seen.",
 };
 
 /* ---- what is asked ---- */
@@ -369,7 +370,6 @@ int cw_verb_baseline(int argc, char **argv)
 	_cleanup_(freep) char **paths = calloc((size_t)argc + 1, sizeof(*paths));
 	struct args args = { .making.paths = paths, .rtol = NAN, .atol = NAN };
 
-	argp_err_exit_status = BASELINE_EXIT_USAGE;
 	if (!paths) {
 		fprintf(stderr, "collwatch: out of memory\n");
 		return BASELINE_EXIT_USAGE;

@@ -12,9 +12,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "cli/asan.h"
 #include "cli/paths.h"
 #include "cli/program.h"
+#include "cli/run/run_asan.h"
 #include "cli/test_load.h"
 #include "common/cleanup.h"
 
@@ -27,7 +27,7 @@ static char *preload_list(const char *agent, const char *program)
 
 	if (existing && !*existing)
 		existing = NULL;
-	if (!cw_asan_needed(program, asan, sizeof(asan)) || (existing && strstr(existing, asan)))
+	if (!run_asan_needed(program, asan, sizeof(asan)) || (existing && strstr(existing, asan)))
 		asan[0] = '\0';
 	n = asprintf(&list, "%s%s%s%s%s", asan, *asan ? ":" : "", existing ? existing : "",
 		     existing ? ":" : "", agent);

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/exit_status.h"
 #include "cli/run/run_tag.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -54,15 +55,18 @@ static int block_signals(struct run *r)
 
 static void become(const struct run *r, const int write_ends[2])
 {
+	int error;
+
 	for (int i = 0; i < 2; i++)
 		if (write_ends[i] >= 0 && dup2(write_ends[i], STDOUT_FILENO + i) < 0)
-			_exit(127);
+			_exit(CW_EXIT_ERROR);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
 	execvp(r->config->command[0], r->config->command);
+	error = errno;
 	dprintf(STDERR_FILENO, "collwatch: cannot run %s: %s\n", r->config->command[0],
-		strerror(errno));
-	_exit(127);
+		strerror(error));
+	_exit((int)cw_exit_of_exec(error));
 }
 
 static int start(struct run *r)

@@ -161,7 +161,8 @@ const struct argp cw_argp_run = {
 	       "runs "
 	       "also when agent or daemon are missing; one line on standard error tells. "
 	       "/etc/ld.so.preload is not supported: AddressSanitizer needs to be the first "
-	       "library.",
+	       "library. Exit status: that of the program; 1 usage, 126 the program cannot be "
+	       "executed, 127 it is not found.",
 };
 
 static void say_what_is_there(const char *agent, const char *socket)
@@ -299,7 +300,7 @@ static int execute(const struct run_args *args, struct run_watch *watch)
 	if (failed >= 0)
 		(void)write(failed, "", 1); /* a process that is not there needs no word */
 	fprintf(stderr, "collwatch: cannot run %s: %s\n", args->command[0], strerror(error));
-	return CW_EXIT_ERROR;
+	return cw_exit_of_exec(error);
 }
 
 int cw_verb_run(int argc, char **argv)

@@ -178,7 +178,7 @@ def test_run_loads_the_agent_beside_a_library_that_complains():
 
 def test_run_of_nothing_and_of_what_is_not_there_fails():
     expect(run("run"), 1, err="what shall be run?")
-    expect(run("run", "--", "/nowhere/program"), 1, err="cannot run /nowhere/program")
+    expect(run("run", "--", "/nowhere/program"), 127, err="cannot run /nowhere/program")
 
 
 def test_status_of_an_idle_daemon(daemon):

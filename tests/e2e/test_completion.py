@@ -47,6 +47,9 @@ def in_fish(typed, cwd=None):
         cwd=cwd).splitlines()}
 
 
+WITHOUT_OPTIONS = {"help", "version"}
+
+
 def help_of(*verb):
     """Its long options, as --help has them."""
     return set(re.findall(r"(?:^ +|, )(--[a-z][a-z-]*)", said(*verb, "--help"), re.MULTILINE))
@@ -61,7 +64,8 @@ def test_bash_offers_every_option_of_every_verb():
     for command in "collwatch", "collwatch-lab":
         verbs = verbs_of(command)
         assert len(verbs) >= 3 and in_bash("", command=command) == set(verbs), verbs
-        for verb in verbs:
+        assert in_bash("help", "", command=command) == set(verbs)
+        for verb in set(verbs) - WITHOUT_OPTIONS:
             wanted = help_of(command, verb)
             assert {"--help", "--usage"} < wanted, wanted
             assert in_bash(verb, "--", command=command) == wanted, verb
@@ -73,7 +77,7 @@ def test_fish_offers_every_option_of_every_verb():
     needs("fish")
     verbs = verbs_of("collwatch")
     assert in_fish("collwatch ") == set(verbs), in_fish("collwatch ")
-    for verb in verbs:
+    for verb in set(verbs) - WITHOUT_OPTIONS:
         assert in_fish(f"collwatch {verb} --") == help_of("collwatch", verb), verb
 
 

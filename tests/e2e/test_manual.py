@@ -12,6 +12,7 @@ from built import COLLWATCH, COLLWATCH_LAB, COLLWATCHD, SOURCE
 # What argp gives every program.
 COMMON = {"--help", "--usage", "--version"}
 OPTION = re.compile(r"(?<![a-zA-Z0-9-])--[a-z][a-z-]*")
+SHARED = {"completion", "help", "version"}
 # Of other programs that a page names, and its own verb's option in another one's text.
 FOREIGN = {("run", "--list"): "of a program's loader"}
 # In bold and with an underscore, and no key: variables of others.
@@ -66,15 +67,15 @@ def test_every_verb_is_in_the_page_and_no_other(program, name):
     told = set()
     for title in re.findall(r"^(\*[^\t\n]*)$", part(text, "VERBS"), re.M):
         told |= {words.split()[0] for words in re.findall(r"\*([a-z][\w -]*)\*", title)}
-    # That of the laboratory tells of both: its completion is the product's.
-    assert told == set(verbs) - ({"completion"} if program == COLLWATCH_LAB else set())
+    # That of the laboratory leaves out what both programs have.
+    assert told == set(verbs) - (SHARED if program == COLLWATCH_LAB else set())
 
 
 @pytest.mark.parametrize("program, name", PROGRAMS, ids=["collwatch", "collwatch-lab"])
 def test_every_option_of_a_verb_is_in_the_page_and_no_other(program, name):
     text, wrong = page(name), []
     for verb in verbs_of(program):
-        if verb == "completion" or program == COLLWATCH and verb in ("demo", "suite"):
+        if verb in SHARED or program == COLLWATCH and verb in ("demo", "suite"):
             continue  # the laboratory's, in its page
         told, there = set(OPTION.findall(told_of(text, verb))), options_of(program, verb)
         wrong += [f"{verb} {o}: not in {name}" for o in sorted(there - told)]

@@ -9,4 +9,4 @@
  * "libasan.so.N" and returns 1 when it is among them, 0 when not (scripts, static programs and
  * files that cannot be read included). Reads the file; nothing of it is executed.
  */
-int cw_asan_needed(const char *program, char *soname, size_t len);
+int run_asan_needed(const char *program, char *soname, size_t len);

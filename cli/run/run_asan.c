@@ -3,7 +3,7 @@
  * AddressSanitizer's runtime refuses to start unless it comes first in the list of libraries, and a
  * preloaded agent would come before it. So it is preloaded itself, ahead of the agent.
  */
-#include "cli/asan.h"
+#include "cli/run/run_asan.h"
 
 #include <fcntl.h>
 #include <gelf.h>
@@ -45,7 +45,7 @@ static int find_in_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, 
 	return 0;
 }
 
-int cw_asan_needed(const char *program, char *soname, size_t len)
+int run_asan_needed(const char *program, char *soname, size_t len)
 {
 	_cleanup_(closep) int fd = open_program(program);
 	Elf_Scn *section = NULL;
