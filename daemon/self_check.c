@@ -30,6 +30,7 @@
 struct finding {
 	const char *name, *fix; /* fix NULL = people have to decide */
 	bool stops;
+	bool is_note; /* nothing is wrong, but people should know it */
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -42,9 +43,10 @@ add(json_t *list, const struct finding *f, const char *fmt, ...)
 	(void)vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
 	/* Out of memory: one finding less. */
-	(void)json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:b}", "name", f->name, "what",
-						    cw_json_text(what), "fix", cw_json_text(f->fix),
-						    "stops", f->stops));
+	(void)json_array_append_new(list,
+				    json_pack("{s:s, s:o, s:o, s:b, s:b}", "name", f->name, "what",
+					      cw_json_text(what), "fix", cw_json_text(f->fix),
+					      "stops", f->stops, "note", f->is_note));
 }
 
 /* ---- keys ---- */
@@ -170,8 +172,11 @@ static void check_webhook(json_t *list, const struct cw_config *c)
 	struct finding f = { 0 };
 	struct cw_err err = { "" };
 
-	if (!*c->webhook_url)
+	if (!*c->webhook_url) {
+		f = (struct finding){ .name = "webhook-none", .is_note = true };
+		add(list, &f, "alerts go to the journal only: webhook_url is not set");
 		return;
+	}
 	if (*c->webhook_header_file)
 		check_header_file(list, c->webhook_header_file);
 	switch (cw_webhook_probe(c->webhook_url, &err)) {

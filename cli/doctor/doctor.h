@@ -12,6 +12,7 @@
 
 struct doctor {
 	json_t *findings; /* array of {"name","what","fix"} */
+	json_t *notes;    /* sentences about what is right but worth knowing */
 	json_t *checked;  /* names of the checks that were made */
 	const char *control, *agent_socket, *config;
 };
@@ -19,8 +20,13 @@ struct doctor {
 /* fix: a command line, or NULL where people have to decide. Formats `what`. */
 void doctor_find(struct doctor *d, const char *name, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+void doctor_note(struct doctor *d, const char *text);
 void doctor_checked(struct doctor *d, const char *name);
 
+#define DOCTOR_AGENT_SOCKET "/run/collwatch/agent.sock"
+
+/* True: no daemon belongs on this machine, as far as it shows, and the finding says so. */
+bool doctor_check_workstation(struct doctor *d);
 /* The daemon: does it run, is its configuration good, what does it say of itself. */
 void doctor_check_daemon(struct doctor *d);
 /* May this user's ranks register? */

@@ -24,6 +24,38 @@
 #define COMMS_TIMEOUT_MS 8000
 #define SYSTEMD_RUNS "/run/systemd/system"
 
+/* With neither, systemd does not start one here, and no package or person configured one. */
+static bool has_daemon_installed(void)
+{
+	static const char *const marks[] = {
+		"/etc/collwatch/collwatchd.conf",
+		"/etc/systemd/system/collwatchd.service",
+		"/usr/local/lib/systemd/system/collwatchd.service",
+		"/usr/lib/systemd/system/collwatchd.service",
+		"/lib/systemd/system/collwatchd.service",
+	};
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (access(marks[i], F_OK) == 0)
+			return true;
+	return false;
+}
+
+bool doctor_check_workstation(struct doctor *d)
+{
+	bool is_default = !d->config && strcmp(d->control, CW_CONTROL_SOCKET) == 0 &&
+			  strcmp(d->agent_socket, DOCTOR_AGENT_SOCKET) == 0;
+
+	if (!is_default || doctor_is_container() || has_daemon_installed() ||
+	    access(CW_CONTROL_SOCKET, F_OK) == 0 || access(DOCTOR_AGENT_SOCKET, F_OK) == 0)
+		return false;
+	doctor_checked(d, "daemon");
+	doctor_find(d, "no-daemon", "collwatch run --standalone -- PROGRAM",
+		    "this machine has no collwatchd. On a workstation, a program gets a daemon of "
+		    "its own; on the nodes of a cluster, install and start collwatchd");
+	return true;
+}
+
 /* How this machine starts the daemon. */
 static char *start_command(const struct doctor *d)
 {
@@ -81,8 +113,12 @@ static bool check_configuration(struct doctor *d)
 
 	doctor_checked(d, "configuration");
 	json_array_foreach (list, i, entry) {
-		doctor_find(d, cw_json_str(entry, "name", "configuration"),
-			    cw_json_str(entry, "fix", NULL), "%s", cw_json_str(entry, "what", "?"));
+		if (json_is_true(json_object_get(entry, "note")))
+			doctor_note(d, cw_json_str(entry, "what", "?"));
+		else
+			doctor_find(d, cw_json_str(entry, "name", "configuration"),
+				    cw_json_str(entry, "fix", NULL), "%s",
+				    cw_json_str(entry, "what", "?"));
 		stops |= json_is_true(json_object_get(entry, "stops"));
 	}
 	json_decref(list);
@@ -235,9 +271,10 @@ void doctor_check_daemon(struct doctor *d)
 	doctor_checked(d, "daemon");
 	r = cw_control_ask(d->control, "status", NULL, TIMEOUT_MS, &status, &code, &err);
 	if (r == -EACCES) {
-		_cleanup_(freep) char *fix = cw_text_command("chmod 666", d->control);
-
-		doctor_find(d, "control-socket", fix, "%s", err.text);
+		doctor_find(d, "control-socket", NULL,
+			    "this user may not connect to %s. The daemon makes it for all users "
+			    "(0666): check the socket and its directories with namei -l",
+			    d->control);
 		return;
 	}
 	if (r < 0) {
@@ -263,9 +300,10 @@ void doctor_check_agent_socket(struct doctor *d)
 		return;
 	}
 	if (fd == -EACCES) {
-		fix = cw_text_command("chmod 666", d->agent_socket);
-		doctor_find(d, "agent-socket", fix,
-			    "this user may not connect to %s: its ranks cannot register",
+		doctor_find(d, "agent-socket", NULL,
+			    "this user may not connect to %s, so its ranks cannot register. The "
+			    "daemon makes it for all users (0666): check the socket and its "
+			    "directories with namei -l",
 			    d->agent_socket);
 		return;
 	}

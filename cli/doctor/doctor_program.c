@@ -17,7 +17,6 @@
 #include "cli/program.h"
 #include "cli/test_load.h"
 #include "common/cleanup.h"
-#include "common/text.h"
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
@@ -32,22 +31,19 @@ static bool has_file_capabilities(const char *path)
 
 static void check_rights(struct doctor *d, const char *path, const struct stat *st)
 {
-	if (st->st_mode & (S_ISUID | S_ISGID)) {
-		_cleanup_(freep) char *fix = cw_text_command("chmod ug-s", path);
-
-		doctor_find(d, "program-setuid", fix,
-			    "%s is set-user-ID or set-group-ID: the loader drops LD_PRELOAD, the "
-			    "agent is not loaded",
-			    path);
-	}
-	if (has_file_capabilities(path)) {
-		_cleanup_(freep) char *fix = cw_text_command("setcap -r", path);
-
-		doctor_find(d, "program-capabilities", fix,
-			    "%s has file capabilities: the loader drops LD_PRELOAD, the agent is "
-			    "not loaded",
-			    path);
-	}
+	if (st->st_mode & (S_ISUID | S_ISGID))
+		doctor_find(
+			d, "program-setuid", NULL,
+			"%s is set-user-ID or set-group-ID: the loader drops LD_PRELOAD, so the "
+			"agent is not loaded. Leave it as it is, and start the ranks "
+			"with another program",
+			path);
+	if (has_file_capabilities(path))
+		doctor_find(
+			d, "program-capabilities", NULL,
+			"%s has file capabilities: the loader drops LD_PRELOAD, so the agent is "
+			"not loaded. Leave it as it is, and start the ranks with another program",
+			path);
 }
 
 static bool section_has_nccl(Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
@@ -127,11 +123,10 @@ static void check_file(struct doctor *d, const char *path)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		int error = fd < 0 ? errno : 0;
-		_cleanup_(freep) char *fix =
-			error == EACCES ? cw_text_command("chmod a+r", path) : NULL;
 
-		doctor_find(d, "program-unreadable", fix, "%s cannot be read: %s", path,
-			    error ? strerror(error) : "it is no file");
+		doctor_find(d, "program-unreadable", NULL, "%s cannot be read: %s%s", path,
+			    error ? strerror(error) : "it is no file",
+			    error == EACCES ? "; run the doctor as its owner or as root" : "");
 		return;
 	}
 	check_rights(d, path, &st);

@@ -15,8 +15,6 @@
 #include "report/json_util.h"
 #include "report/text.h"
 
-#define AGENT_SOCKET "/run/collwatch/agent.sock"
-
 enum { OPT_SOCKET = 256, OPT_CONFIG, OPT_PID };
 
 struct doctor_args {
@@ -59,7 +57,7 @@ const struct argp cw_argp_doctor = {
 		(const struct argp_option[]){
 			{ "pid", OPT_PID, "PID", 0, "Is the agent in this process?", 0 },
 			{ "socket", OPT_SOCKET, "SOCKET", 0,
-			  "Agent socket (default: " AGENT_SOCKET ")", 0 },
+			  "Agent socket (default: " DOCTOR_AGENT_SOCKET ")", 0 },
 			{ "config", OPT_CONFIG, "FILE", 0,
 			  "The daemon's configuration, where it is not the default one", 0 },
 			{ 0 },
@@ -87,6 +85,11 @@ void doctor_find(struct doctor *d, const char *name, const char *fix, const char
 					      cw_json_text(text), "fix", cw_json_text(fix)));
 }
 
+void doctor_note(struct doctor *d, const char *text)
+{
+	(void)json_array_append_new(d->notes, cw_json_text(text));
+}
+
 void doctor_checked(struct doctor *d, const char *name)
 {
 	(void)json_array_append_new(d->checked, json_string(name));
@@ -111,43 +114,55 @@ static void show(const struct doctor_args *args, const struct doctor *d)
 			putchar('\n');
 		}
 	}
+	json_array_foreach (d->notes, i, finding) {
+		fputs("note: ", stdout);
+		cw_text_wrap(&t, 6, 6, json_string_value(finding));
+	}
 	if (n)
-		printf("%zu problem%s found in %zu checks\n", n, n == 1 ? "" : "s",
-		       json_array_size(d->checked));
+		printf("%zu problem%s found in ", n, n == 1 ? "" : "s");
 	else
-		printf("no problem found in %zu checks\n", json_array_size(d->checked));
+		printf("no problem found in ");
+	n = json_array_size(d->checked);
+	printf("%zu check%s\n", n, n == 1 ? "" : "s");
 }
 
 int cw_verb_doctor(int argc, char **argv)
 {
 	struct doctor_args args = { 0 };
-	struct doctor d = { .findings = json_array(), .checked = json_array() };
+	struct doctor d = { .findings = json_array(),
+			    .notes = json_array(),
+			    .checked = json_array() };
 	const char *socket = getenv("COLLWATCH_SOCKET");
 	json_t *doc;
 	int status;
 
 	(void)cw_options_parse(&cw_argp_doctor, argc, argv, ARGP_IN_ORDER, &args);
-	if (!d.findings || !d.checked)
+	if (!d.findings || !d.notes || !d.checked)
 		return CW_EXIT_ERROR;
 	d.control = cw_control_path(args.ask.control);
-	d.agent_socket = args.socket ? args.socket : socket && *socket ? socket : AGENT_SOCKET;
+	d.agent_socket = args.socket         ? args.socket
+			 : socket && *socket ? socket
+					     : DOCTOR_AGENT_SOCKET;
 	d.config = args.config;
-	doctor_check_daemon(&d);
-	doctor_check_agent_socket(&d);
+	if (!doctor_check_workstation(&d)) {
+		doctor_check_daemon(&d);
+		doctor_check_agent_socket(&d);
+	}
 	if (args.program)
 		doctor_check_program(&d, args.program);
 	if (args.pid)
 		doctor_check_process(&d, (int32_t)args.pid);
 	status = json_array_size(d.findings) ? CW_EXIT_HANG : CW_EXIT_OK;
 	if (args.ask.json) {
-		doc = json_pack("{s:s, s:O, s:O}", "schema", "collwatch.doctor/1", "checked",
-				d.checked, "findings", d.findings);
+		doc = json_pack("{s:s, s:O, s:O, s:O}", "schema", "collwatch.doctor/1", "checked",
+				d.checked, "findings", d.findings, "notes", d.notes);
 		cw_print_json(doc);
 		json_decref(doc);
 	} else {
 		show(&args, &d);
 	}
 	json_decref(d.findings);
+	json_decref(d.notes);
 	json_decref(d.checked);
 	return status;
 }

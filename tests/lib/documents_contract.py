@@ -173,7 +173,7 @@ INCIDENTS = {
 
 DOCTOR = {
     "schema": ("collwatch.doctor/1",), "checked": [text],
-    "findings": [{"name": text, "what": text, "fix": (None, text)}],
+    "findings": [{"name": text, "what": text, "fix": (None, text)}], "notes?": [text],
 }
 
 RECORD = {
