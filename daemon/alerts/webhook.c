@@ -24,14 +24,19 @@
 #include "cluster/secret.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "daemon/alerts/curl_loop.h"
 #include "daemon/alerts/webhook_hosts.h"
 #include "identity/shares.h"
 
 #define RETRY_MIN_MS 1000u
 #define RETRY_MAX_MS (5u * 60 * 1000)
-/* What a server says back does not interest us; one that never stops talking is cut off. */
+/* Of a server's answer its beginning counts; one that never stops talking is cut off. */
 #define MAX_RESPONSE_BYTES (64u << 10)
+/* So much of it goes to the journal where the server refuses. */
+#define MAX_REASON_BYTES 200u
+/* Shorter pieces of URL and headers are no secrets: words that an answer may have, too. */
+#define MIN_SECRET_BYTES 6u
 
 struct alert {
 	struct cw_webhook *owner;
@@ -44,6 +49,7 @@ struct alert {
 	long status;
 	uint64_t retry_after_ms; /* the server's wish; 0 = none */
 	size_t response_bytes;
+	char *reason; /* the answer's first bytes; secret: a server may repeat what we sent */
 	bool needs_addresses;
 	CURL *easy;
 	struct curl_slist *headers, *addresses;
@@ -55,6 +61,7 @@ struct cw_webhook {
 	struct cw_curl_loop *loop;
 	struct cw_webhook_hosts *hosts;
 	const char *host;           /* the server's name, of hosts */
+	char *url;                  /* secret */
 	struct curl_slist *headers; /* of the header file; curl's memory, as all its lists */
 	bool is_looking_up;
 	struct alert *alerts;
@@ -85,9 +92,57 @@ static void alert_free(struct alert *a)
 			a->next->link = a->link;
 		a->owner->stats.pending--;
 	}
+	cw_secret_free(a->reason);
 	free(a->id);
 	free(a->json);
 	free(a);
+}
+
+/* ---- why a server refuses ---- */
+
+static void mask(char *text, const char *secret, size_t len)
+{
+	size_t n = strlen(text);
+
+	if (len < MIN_SECRET_BYTES)
+		return;
+	for (size_t i = 0; i + MIN_SECRET_BYTES <= n; i++) {
+		/* At the end of the text a part of it is enough. */
+		size_t most = n - i < len ? n - i : len;
+
+		if (memcmp(text + i, secret, most) == 0)
+			memset(text + i, '*', most);
+	}
+}
+
+/* Each piece between these characters. */
+static void mask_pieces(char *text, const char *secrets, const char *between)
+{
+	while (*(secrets += strspn(secrets, between))) {
+		size_t len = strcspn(secrets, between);
+
+		mask(text, secrets, len);
+		secrets += len;
+	}
+}
+
+/* The answer as one printable line without our secrets; NULL = it was empty. */
+static const char *reason_of(struct alert *a)
+{
+	const struct cw_webhook *w = a->owner;
+	const char *behind_scheme = strstr(w->url, "://"), *path;
+
+	if (!a->reason || !*a->reason)
+		return NULL;
+	path = behind_scheme ? behind_scheme + 3 + strcspn(behind_scheme + 3, "/?#") : "";
+	mask_pieces(a->reason, path, "/?&=#");
+	/* "user:password@host" */
+	if (behind_scheme && memchr(behind_scheme + 3, '@', (size_t)(path - behind_scheme - 3)))
+		mask(a->reason, behind_scheme + 3, strcspn(behind_scheme + 3, "@"));
+	for (const struct curl_slist *h = w->headers; h; h = h->next)
+		mask_pieces(a->reason, strchr(h->data, ':') + 1, " \t,;=");
+	cw_text_sanitise_line(a->reason);
+	return a->reason;
 }
 
 static void finish(struct alert *a, bool delivered)
@@ -99,8 +154,10 @@ static void finish(struct alert *a, bool delivered)
 		log_info("webhook: alert inc=%s delivered to %s", a->id, w->host);
 	} else {
 		w->stats.failed++;
-		log_err("webhook: alert inc=%s not delivered to %s after %u attempt%s (status %ld)",
-			a->id, w->host, a->attempts, a->attempts == 1 ? "" : "s", a->status);
+		log_err("webhook: alert inc=%s not delivered to %s after %u attempt%s (status "
+			"%ld)%s%s",
+			a->id, w->host, a->attempts, a->attempts == 1 ? "" : "s", a->status,
+			reason_of(a) ? ": " : "", reason_of(a) ? a->reason : "");
 	}
 	if (a->fn)
 		a->fn(a->uid, a->id, delivered, a->status, a->user);
@@ -147,7 +204,8 @@ static void retry_later(struct alert *a, const char *why)
 		finish(a, false);
 		return;
 	}
-	log_info("webhook: alert inc=%s to %s: %s, again in %llu ms", a->id, a->owner->host, why,
+	log_info("webhook: alert inc=%s to %s: %s%s%s, again in %llu ms", a->id, a->owner->host,
+		 why, reason_of(a) ? ": " : "", reason_of(a) ? a->reason : "",
 		 (unsigned long long)ms);
 }
 
@@ -182,7 +240,13 @@ static void on_transfer_done(CURL *easy, CURLcode result, void *user)
 static size_t on_response(char *data, size_t size, size_t n, void *user)
 {
 	struct alert *a = user;
+	size_t have = a->reason ? strlen(a->reason) : MAX_REASON_BYTES, more = size * n;
 
+	if (have < MAX_REASON_BYTES) {
+		more = more < MAX_REASON_BYTES - have ? more : MAX_REASON_BYTES - have;
+		memcpy(a->reason + have, data, more);
+		a->reason[have + more] = '\0';
+	}
 	a->response_bytes += size * n;
 	return a->response_bytes > MAX_RESPONSE_BYTES ? 0 : size * n;
 }
@@ -276,6 +340,10 @@ static void on_attempt(evutil_socket_t fd, short what, void *arg)
 	w->stats.attempts++;
 	a->status = 0;
 	a->response_bytes = 0;
+	if (!a->reason)
+		a->reason = cw_secret_malloc(MAX_REASON_BYTES + 1); /* without: no reason */
+	if (a->reason)
+		*a->reason = '\0';
 	if (w->is_looking_up) {
 		a->needs_addresses = true;
 		return;
@@ -433,6 +501,9 @@ int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **r
 		r = cw_webhook_hosts_new(config->base, config->url, &w->hosts, err);
 	if (r == 0)
 		w->host = cw_webhook_hosts_server(w->hosts);
+	w->url = cw_secret_strdup(config->url);
+	if (r == 0 && !w->url)
+		r = cw_err_set(err, ENOMEM, "out of memory");
 	if (r == 0 && config->headers)
 		r = take_headers(w, config->headers, config->header_file, err);
 	if (r < 0) {
@@ -452,6 +523,7 @@ struct cw_webhook *cw_webhook_free(struct cw_webhook *w)
 	w->loop = cw_curl_loop_free(w->loop);
 	curl_slist_free_all(w->headers);
 	cw_webhook_hosts_free(w->hosts);
+	cw_secret_free(w->url);
 	free(w);
 	return NULL;
 }

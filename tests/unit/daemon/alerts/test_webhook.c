@@ -39,6 +39,7 @@ static unsigned n_requests;
 static char last_body[4096], last_key[128], last_type[64], last_agent[64], last_auth[64];
 static char last_host[64], last_proxy_auth[64];
 static size_t answer_bytes;
+static const char *answer_text;
 static bool retry_after;
 
 static struct {
@@ -149,6 +150,8 @@ static void on_request(struct evhttp_request *req, void *arg)
 	if (answers[i] == 0)
 		return; /* the client's timeout ends it */
 	out = evbuffer_new();
+	if (answer_text)
+		evbuffer_add(out, answer_text, strlen(answer_text));
 	if (answer_bytes) {
 		char *big = calloc(1, answer_bytes);
 
@@ -364,6 +367,78 @@ Test(webhook, takes_a_client_error_as_final)
 	cr_assert_eq(outcome.status, 404);
 	cr_assert_eq(n_requests, 1);
 	cw_webhook_free(w);
+}
+
+static int log_read;
+
+static void log_begin(void)
+{
+	int ends[2];
+
+	cr_assert_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	log_read = ends[0];
+	cr_assert_geq(dup2(ends[1], STDERR_FILENO), 0);
+	unsetenv("JOURNAL_STREAM");
+}
+
+static const char *logged(void)
+{
+	static char text[8192];
+	ssize_t n = read(log_read, text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+static void refuse_with(const char *text, const char *headers)
+{
+	struct cw_webhook *w = make(TIMEOUT_MS, 1, headers);
+
+	answers[0] = 400;
+	answer_text = text;
+	outcome.calls = 0;
+	cr_assert_eq(cw_webhook_post(w, 1000, "ab12", "{}", on_outcome, NULL), 0);
+	wait_for_outcomes(1);
+	cw_webhook_free(w);
+}
+
+Test(webhook, a_refusal_is_logged_with_the_servers_reason)
+{
+	char big[4096];
+	const char *line;
+
+	log_begin();
+	refuse_with("invalid_payload: no field \"text\"", NULL);
+	line = logged();
+	cr_expect_not_null(strstr(line, "(status 400): invalid_payload: no field \"text\"\n"), "%s",
+			   line);
+	refuse_with("", NULL);
+	line = logged();
+	cr_expect_not_null(strstr(line, "(status 400)\n"), "%s", line);
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	refuse_with(big, NULL);
+	line = logged();
+	cr_expect_not_null(strstr(line, "(status 400): xxx"), "%s", line);
+	cr_expect_lt(strlen(line), 400, "200 bytes of it");
+}
+
+Test(webhook, a_servers_reason_forges_no_line_and_tells_no_secret)
+{
+	const char *line;
+
+	log_begin();
+	refuse_with("no\n<3>collwatchd: all is well\033[2J\xe2\x80\xae\xff", NULL);
+	line = logged();
+	cr_expect_not_null(strstr(line, "no?<3>collwatchd: all is well?[2J"), "%s", line);
+	cr_expect_null(strpbrk(line, "\033\xe2\xff"), "%s", line);
+	cr_expect_eq(strchr(line, '\n'), line + strlen(line) - 1, "one line: %s", line);
+	refuse_with("bad token t0ken-of-ours for /hook/s3cret, Bearer t0ken-of-ours",
+		    "Authorization: Bearer t0ken-of-ours\n");
+	line = logged();
+	cr_expect_not_null(strstr(line, "(status 400): bad token"), "%s", line);
+	cr_expect_null(strstr(line, "t0ken"), "%s", line);
+	cr_expect_null(strstr(line, "s3cret"), "%s", line);
 }
 
 Test(webhook, gives_up_after_the_last_attempt)
