@@ -2,6 +2,7 @@
 #include "daemon/config/config.h"
 
 #include <confuse.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,7 +235,9 @@ static int check_peer(const char *text, struct cw_err *err)
 	int r;
 
 	if (!eq || !cw_node_name_is_valid(text, (size_t)(eq - text)))
-		return cw_err_set(err, EINVAL, "peers: '%s' is not of the form name=address:port",
+		return cw_err_set(err, EINVAL,
+				  "peers: '%s' is not of the form name=address:port, as in peers = "
+				  "{\"a=192.0.2.1:7411\", \"b=192.0.2.2:7411\"}",
 				  text);
 	r = cw_address_parse(eq + 1, &address, err);
 	if (r >= 0 && cw_address_is_any(&address))
@@ -327,13 +330,36 @@ static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 	return r < 0 ? -1 : 0;
 }
 
+/* "peers = [": the bracket opens the value of a key that takes a list; an address may have one. */
+static bool opens_list(const char *text, const char *bracket)
+{
+	const char *end = bracket;
+	size_t len;
+
+	while (end > text && isspace((unsigned char)end[-1]))
+		end--;
+	if (end == text || *--end != '=')
+		return false;
+	while (end > text && isspace((unsigned char)end[-1]))
+		end--;
+	for (unsigned i = 0; i < cw_config_n_keys; i++) {
+		len = strlen(cw_config_keys[i].name);
+		if (cw_config_keys[i].type == CW_CONFIG_PEERS && (size_t)(end - text) >= len &&
+		    memcmp(end - len, cw_config_keys[i].name, len) == 0 &&
+		    ((size_t)(end - text) == len || isspace((unsigned char)end[-len - 1])))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Overwrites comments with spaces: libconfuse 3.3 counts three lines for each of them, which would
- * send people to the wrong line.
+ * send people to the wrong line. It writes lists in braces; people know brackets from TOML and
+ * JSON.
  */
-static void blank_comments(char *text)
+static void ease_syntax(char *text)
 {
-	bool in_comment = false;
+	bool in_comment = false, in_list = false;
 	char quote = '\0';
 
 	for (char *p = text; *p; p++) {
@@ -351,6 +377,12 @@ static void blank_comments(char *text)
 		} else if (*p == '#' || (*p == '/' && p[1] == '/')) {
 			in_comment = true;
 			*p = ' ';
+		} else if (*p == '[' && opens_list(text, p)) {
+			in_list = true;
+			*p = '{';
+		} else if (*p == ']' && in_list) {
+			in_list = false;
+			*p = '}';
 		}
 	}
 }
@@ -395,7 +427,7 @@ static int read_file(const char *path, cfg_t *cfg, struct cw_err *err)
 	r = slurp(path, &text, err);
 	if (r < 0)
 		return r;
-	blank_comments(text);
+	ease_syntax(text);
 	r = cfg_parse_buf(cfg, text);
 	if (r != CFG_SUCCESS && !err->text[0])
 		return cw_err_set(err, EINVAL, "%s: cannot be parsed", path);

@@ -24,7 +24,8 @@ const struct cw_config_key cw_config_keys[] = {
 	{ "state_max_age", CW_CONFIG_DURATION, KEY(state_max_age_ns), "duration", "30d", "1h",
 	  "3650d", NULL, false, "Older bundles are removed." },
 	{ "peers", CW_CONFIG_PEERS, KEY(peers), "", "", NULL, NULL, NULL, false,
-	  "All daemons that watch jobs together, as \"name=address:port\"; the address may be a "
+	  "All daemons that watch jobs together, as \"name=address:port\", with commas between and "
+	  "in braces or brackets; the address may be a "
 	  "host "
 	  "name, which is looked up again whenever that peer is not connected. The list may name "
 	  "this node too, so that one file serves all. Empty: this daemon sees only its own "

@@ -194,6 +194,31 @@ Test(config, own_entry_among_the_peers_says_where_to_listen)
 	cw_config_free(c);
 }
 
+/* As people know lists from TOML and JSON. */
+Test(config, peers_may_stand_in_brackets)
+{
+	static const char *const texts[] = {
+		"node_name = a\npeers = [\"a=127.0.0.1:7411\", \"b=127.0.0.1:7412\"]\n",
+		"node_name = a\npeers=[ # two ]\n \"a=127.0.0.1:7411\",\n \"b=127.0.0.1:7412\" ]\n",
+		"node_name = a\nlisten = [::1]:7411\npeers = [\"b=[::1]:7412\", 'a=[::1]:7411']\n",
+		"node_name = a\nlisten = [::1]:7411\npeers = {\"b=[::1]:7412\"}\n",
+	};
+	struct cw_config *c = NULL;
+	struct cw_err err;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		cr_assert_eq(load(texts[i], &c, &err), 0, "%s: %s", texts[i], err.text);
+		cr_expect_eq(c->n_peers, 1, "%s", texts[i]);
+		cr_expect_str_eq(c->peers[0].name, "b");
+		cw_config_free(c);
+	}
+	cr_assert_eq(load("listen = [::1]:7411\npeers = []\n", &c, &err), 0, "%s", err.text);
+	cr_expect_eq(c->n_peers, 0);
+	cw_config_free(c);
+	cr_assert_lt(load("peers = [\"1.2.3.4:7411\"]\n", &c, &err), 0);
+	cr_expect_not_null(strstr(err.text, "as in peers = {\"a=192.0.2.1:7411\""), "%s", err.text);
+}
+
 Test(config, with_a_key_peers_may_be_anywhere_and_have_names)
 {
 	struct cw_config *c = NULL;
