@@ -278,6 +278,10 @@ static int add_directory(struct cw_fr_set *set, const char *path,
 	struct dirent *entry;
 	int r;
 
+	if (!dir && errno == ENOTDIR)
+		return cw_err_set(err, ENOTDIR,
+				  "%s is a file: give the directory with the dumps of all ranks",
+				  path);
 	if (!dir)
 		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
 	total = count_files(dir);
@@ -346,7 +350,9 @@ int cw_flight_recorder_read(const char *dir, const struct cw_import_watch *watch
 		return r;
 	r = cw_fr_snapshot_best(&set, ret);
 	if (r == -ENODATA)
-		return cw_err_set(err, ENODATA, "%s: no Flight Recorder dump that can be read%s%s",
-				  dir, set.n_notes ? ": " : "", set.n_notes ? set.notes[0] : "");
+		return cw_err_set(
+			err, ENODATA, "%s: no Flight Recorder dump that can be read%s%s", dir,
+			set.n_notes ? ": " : "; torch names them after TORCH_FR_DUMP_TEMP_FILE",
+			set.n_notes ? set.notes[0] : "");
 	return r < 0 ? cw_err_set(err, -r, "%s: %s", dir, strerror(-r)) : 0;
 }

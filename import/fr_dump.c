@@ -632,6 +632,15 @@ static int read_json(struct reader *r, const void *data, size_t size, struct cw_
 	return e;
 }
 
+/* As far as its beginning shows; a pickle of protocol 0 is text, too, and ends with its STOP. */
+static bool is_text(const uint8_t *data, size_t size)
+{
+	for (size_t i = 0; i < size && i < 512; i++)
+		if (data[i] < ' ' && !strchr("\t\r\n\f\033", data[i]))
+			return false;
+	return size > 0 && data[size - 1] != '.';
+}
+
 int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struct cw_err *err)
 {
 	struct cw_fr_dump dump = { 0 };
@@ -652,6 +661,8 @@ int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struc
 		e = cw_pickle_read(data, size, &values, &r.root, err);
 		if (e == 0)
 			e = interpret(&r);
+		else if (e != -ENOMEM && is_text(data, size))
+			e = cw_err_set(err, EBADMSG, "it is text, neither a pickle nor JSON");
 	}
 	cw_arena_fini(&values);
 	fr_frames_read_all(&dump.stacks);

@@ -480,6 +480,27 @@ static bool is_replaced(int fd, const char *path)
 	       (opened.st_dev != now.st_dev || opened.st_ino != now.st_ino);
 }
 
+#define BUNDLES_ARE "bundles are directories in /var/lib/collwatch/incidents, and copies of them"
+
+static int name_path(const char *path, int error, struct cw_err *err)
+{
+	if (error == ENOENT)
+		return cw_err_set(err, error, "%s: there is no such bundle; " BUNDLES_ARE, path);
+	if (error == ENOTDIR)
+		return cw_err_set(err, error, "%s is a file and no bundle; " BUNDLES_ARE, path);
+	return cw_err_set(err, error, "cannot open %s: %s", path, strerror(error));
+}
+
+/* r: what read_parts() returned, with why. */
+static int name_bundle(const char *path, int r, const struct cw_err *why, struct cw_err *err)
+{
+	if (r == -ENOENT)
+		return cw_err_set(err, -r,
+				  "%s is no bundle: it has no " INCIDENT_FILE "; " BUNDLES_ARE,
+				  path);
+	return cw_err_set(err, -r, "%s: %s", path, why->text);
+}
+
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 {
 	const struct cw_bundle_limits none = { SIZE_MAX, SIZE_MAX };
@@ -490,6 +511,7 @@ int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits,
 			 struct cw_bundle *ret, struct cw_err *err)
 {
+	struct cw_err why = { "" };
 	int r = -EAGAIN;
 
 	for (unsigned i = 0; i < MAX_READS && r == -EAGAIN; i++) {
@@ -497,8 +519,8 @@ int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits
 		_cleanup_(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (fd < 0)
-			return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-		r = read_parts(fd, limits, &bundle, err);
+			return name_path(path, errno, err);
+		r = read_parts(fd, limits, &bundle, &why);
 		if (is_replaced(fd, path)) {
 			r = cw_err_set(err, EAGAIN,
 				       "%s is just being written, again and again: try once more",
@@ -506,6 +528,8 @@ int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits
 		} else if (r == 0) {
 			*ret = bundle;
 			bundle = (struct cw_bundle){ 0 };
+		} else {
+			r = name_bundle(path, r, &why, err);
 		}
 	}
 	return r;

@@ -179,11 +179,12 @@ int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 	_cleanup_(numerics_gather_fini) struct numerics_gather g = { NULL };
 	struct cw_err why = { "" };
-	int r = cw_bundle_read(path, &bundle, &why);
+	int r = cw_bundle_read(path, &bundle, err);
 
 	*ret = (struct cw_numerics_input){ .uid = -1 };
-	if (r == 0)
-		r = add_all(&g, &bundle, path, ret, &why);
+	if (r < 0)
+		return r; /* err names the bundle */
+	r = add_all(&g, &bundle, path, ret, &why);
 	if (r == 0)
 		r = numerics_gather_end(&g, ret);
 	if (r == 0 && !ret->job.n_ranks)

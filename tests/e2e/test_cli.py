@@ -443,7 +443,25 @@ def test_without_a_daemon_it_says_so():
         expect(run(*verb, "--control", "/nowhere/a b.sock"), 1, "",
                "no daemon answers on /nowhere/a b.sock: No such file or directory; "
                "`collwatch doctor --control '/nowhere/a b.sock'` finds out why")
-    expect(run("report", "/nowhere/bundle"), 1, "", "cannot open /nowhere/bundle")
+    expect(run("report", "/nowhere/bundle"), 1, "", "/nowhere/bundle: there is no such bundle")
+
+
+def test_an_error_names_the_object():
+    with tempfile.TemporaryDirectory(prefix="cw-") as at:
+        text, dumps = at + "/notes.txt", at + "/dumps"
+        os.mkdir(dumps)
+        for path in text, dumps + "/rank_0":
+            with open(path, "w", encoding="ascii") as f:
+                f.write("# Notes\n\nText.\n")
+        for verb in "report", "analyze", "numerics":
+            expect(run(verb, at + "/"), 1, "", f"{at}/ is no bundle: it has no incident.json")
+        expect(run("report", at + "/none"), 1, "", f"{at}/none: there is no such bundle")
+        expect(run("report", text), 1, "", f"{text} is a file and no bundle")
+        expect(run("analyze", text), 1, "", f"{text}: this is no flight record")
+        expect(run("analyze", "--flight-recorder", text), 1, "", f"{text} is a file: give the directory")
+        expect(run("analyze", "--flight-recorder", at + "/none"), 1, "", f"{at}/none: No such file")
+        expect(run("analyze", "--flight-recorder", dumps), 3, "",
+               f"{dumps}: no Flight Recorder dump that can be read: rank_0 cannot be used: it is text, neither a pickle")
 
 
 def test_no_color_is_heeded(daemon):

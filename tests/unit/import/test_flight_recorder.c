@@ -330,6 +330,10 @@ Test(flight_recorder, what_should_be_a_dump_and_is_none_is_named_but_no_log)
 			   "%s", set.notes[0]);
 	cr_assert_eq(cw_fr_set_add(&set, "_dump_4", "\0\0\0\0", 4, 0), 0);
 	cr_assert_eq(set.n_notes, 2, "a file system lost its contents");
+	cr_assert_eq(cw_fr_set_add(&set, "rank_5", "# Notes\n\nText.\n", 15, 0), 0);
+	cr_assert_eq(set.n_notes, 3);
+	cr_assert_not_null(strstr(set.notes[2], "it is text, neither a pickle nor JSON"), "%s",
+			   set.notes[2]);
 }
 
 Test(flight_recorder, json_that_would_take_gigabytes_is_refused_before_it_is_read)
