@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/text.h"
 
 /* cgroup.events has two lines, freezer.state one word. */
 #define STATE_BYTES 128
@@ -107,11 +108,53 @@ static bool says(const char *groups, const char *controller, const char *file, c
 	return false;
 }
 
+/* Of the line that open_in() followed: the path of the group. */
+static void copy_group(const char *groups, const char *controller, char *buf, size_t len)
+{
+	char copy[PATH_MAX], *line = copy, *end;
+
+	(void)snprintf(copy, sizeof(copy), "%s", groups);
+	for (; (end = strchr(line, '\n')); line = end + 1) {
+		char *controllers = strchr(line, ':'), *group;
+
+		*end = '\0';
+		group = controllers ? strchr(controllers + 1, ':') : NULL;
+		if (!group)
+			continue;
+		*controllers++ = *group++ = '\0';
+		if (controller ? has_controller(controllers, controller) : strcmp(line, "0") == 0) {
+			(void)snprintf(buf, len, "%s", group);
+			return;
+		}
+	}
+}
+
+/* The controller of the frozen group: NULL = version 2. False: none is frozen. */
+static bool find_frozen(const char *groups, const char **ret_controller)
+{
+	*ret_controller = says(groups, NULL, "cgroup.events", "frozen 1") ? NULL : "freezer";
+	return !*ret_controller || says(groups, *ret_controller, "freezer.state", "FROZEN");
+}
+
 bool cw_cgroup_is_frozen(int proc_fd)
 {
 	char groups[PATH_MAX];
+	const char *controller;
 
-	return read_groups(proc_fd, groups, sizeof(groups)) &&
-	       (says(groups, NULL, "cgroup.events", "frozen 1") ||
-		says(groups, "freezer", "freezer.state", "FROZEN"));
+	return read_groups(proc_fd, groups, sizeof(groups)) && find_frozen(groups, &controller);
+}
+
+void cw_cgroup_say_frozen(int proc_fd, char *buf, size_t len)
+{
+	char groups[PATH_MAX], group[PATH_MAX] = "";
+	const char *controller;
+
+	buf[0] = '\0';
+	if (!read_groups(proc_fd, groups, sizeof(groups)) || !find_frozen(groups, &controller))
+		return;
+	copy_group(groups, controller, group, sizeof(group));
+	for (char *c = group; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	cw_text_append(buf, len, "frozen with its control group%s%s", *group ? " " : "", group);
 }

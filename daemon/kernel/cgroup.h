@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Opens a file of the group of the process whose /proc directory this is. controller: of version 1;
@@ -21,3 +22,6 @@ int cw_cgroup_open(int proc_fd, const char *controller, const char *file);
  * a suspended container), and goes on when that one is thawed. False where nothing is to be seen.
  */
 bool cw_cgroup_is_frozen(int proc_fd);
+
+/* "frozen with its control group /docker/4f1c"; "" = it is not. Printable ASCII. */
+void cw_cgroup_say_frozen(int proc_fd, char *buf, size_t len);

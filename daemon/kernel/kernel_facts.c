@@ -39,8 +39,7 @@ static void add_signal_name(char *buf, size_t len, int sig)
 		cw_text_append(buf, len, "signal %d", sig);
 }
 
-/* "python3 (pid 4242, uid 1000)"; a name is whatever the process calls itself. */
-static void add_process(char *buf, size_t len, const struct cw_facts_signal *s)
+void cw_kernel_facts_add_process(const struct cw_facts_signal *s, char *buf, size_t len)
 {
 	char name[CW_FACTS_COMM_BYTES + 1] = "", user[24] = "root";
 
@@ -65,18 +64,18 @@ static void add_sender(char *buf, size_t len, const struct cw_facts_signal *s)
 
 	if (s->flags & CW_FACTS_SENDER_IS_INIT) {
 		cw_text_append(buf, len, " as pid 1 of its container ended: ");
-		add_process(buf, len, s);
+		cw_kernel_facts_add_process(s, buf, len);
 	} else if (sender_exits && !(s->flags & CW_FACTS_BY_SELF)) {
 		/* PR_SET_PDEATHSIG, or the hang-up of a session whose leader ends */
 		cw_text_append(buf, len, " as its parent or session leader ended: ");
-		add_process(buf, len, s);
+		cw_kernel_facts_add_process(s, buf, len);
 	} else if (s->flags & CW_FACTS_BY_KERNEL) {
 		cw_text_append(buf, len, " from the kernel");
 	} else if (s->flags & CW_FACTS_BY_SELF) {
 		cw_text_append(buf, len, " sent by its own pid");
 	} else {
 		cw_text_append(buf, len, " sent by ");
-		add_process(buf, len, s);
+		cw_kernel_facts_add_process(s, buf, len);
 	}
 }
 

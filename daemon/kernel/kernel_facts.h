@@ -30,6 +30,9 @@ int64_t cw_kernel_facts_ended_age_ns(const struct cw_facts_process *facts, int64
 /* Whose doing its end was. *ret_sender: a pid, or 0. */
 enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int32_t *ret_sender);
 
+/* Appends "python3 (pid 4242, uid 1000)". The process chooses the name itself. */
+void cw_kernel_facts_add_process(const struct cw_facts_signal *s, char *buf, size_t len);
+
 /*
  * Why the process is in the state it is in, as what follows "rank 4 was": "killed by SIGKILL sent
  * by pid 4242 (python3, uid 1000)", "exited with status 1", "stopped by SIGSTOP …". is_stopped:

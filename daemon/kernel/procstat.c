@@ -294,6 +294,26 @@ int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret)
 	return *ret > 0 ? 0 : -EBADMSG;
 }
 
+int cw_procstat_tracer(int proc_fd, pid_t *ret)
+{
+	static const char key[] = "\nTracerPid:\t";
+	char buf[STATUS_FILE_BYTES], *line;
+	long pid;
+	int r;
+
+	r = read_small(proc_fd, "status", buf, sizeof(buf));
+	if (r < 0)
+		return r;
+	line = strstr(buf, key);
+	pid = line ? strtol(line + strlen(key), NULL, 10) : -1;
+	if (pid < 0 || pid > INT32_MAX)
+		return -EBADMSG;
+	if (!pid)
+		return -ESRCH;
+	*ret = (pid_t)pid;
+	return 0;
+}
+
 int64_t cw_procstat_tick_ns(void)
 {
 	long hz = sysconf(_SC_CLK_TCK);

@@ -78,5 +78,11 @@ size_t cw_procstat_children_of(int proc_fd, pid_t tid, pid_t *pids, size_t max);
  */
 int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret);
 
+/*
+ * The process that traces this one's first thread. From "status", too. 0 or -errno (-ESRCH: none,
+ * or none in this pid namespace).
+ */
+int cw_procstat_tracer(int proc_fd, pid_t *ret);
+
 /* ns per tick of the fields above. */
 int64_t cw_procstat_tick_ns(void);

@@ -334,7 +334,8 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 /* So that nobody has to wait for what others make of it. */
 static void say_stopped(const struct cw_process *p)
 {
-	if (p->liveness == CW_LIVE_STOPPED && *p->cause)
+	/* A taker of stacks traces a rank for an instant, and that is no news. */
+	if (p->liveness != CW_LIVE_TRACED && *p->cause)
 		log_notice("job=%s pid=%d rank=%d: %s", p->label, (int)cw_process_pid(p),
 			   (int)cw_record_header(p->record)->rank_label, p->cause);
 }

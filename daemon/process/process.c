@@ -22,7 +22,9 @@
 #include "common/clock.h"
 #include "common/pidfd.h"
 #include "common/text.h"
+#include "daemon/kernel/cgroup.h"
 #include "daemon/kernel/kernel_events.h"
+#include "daemon/kernel/tracer.h"
 #include "daemon/system/events.h"
 #include "identity/shares.h"
 #include "model/op.h"
@@ -326,13 +328,18 @@ static bool say_own_stop(struct cw_process *p)
 	return true;
 }
 
-static void say_stop(struct cw_process *p)
+/* In the order of cw_rank_held_by(): of two holds, the one that must go first. */
+static void say_hold(struct cw_process *p)
 {
 	struct cw_facts_process facts;
 
 	p->cause[0] = '\0';
-	if (p->liveness == CW_LIVE_STOPPED && !say_own_stop(p) &&
-	    cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0)
+	if (p->headway.is_frozen)
+		cw_cgroup_say_frozen(p->proc_fd, p->cause, sizeof(p->cause));
+	else if (p->liveness == CW_LIVE_TRACED)
+		cw_tracer_say(p->proc_fd, p->cause, sizeof(p->cause));
+	else if (p->liveness == CW_LIVE_STOPPED && !say_own_stop(p) &&
+		 cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0)
 		cw_kernel_facts_say(&facts, true, sysconf(_SC_PAGESIZE), p->cause,
 				    sizeof(p->cause));
 }
@@ -371,6 +378,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 		.interpreter = interpreter_of(header),
 		.record = header->own_io_begun ? p->record : NULL,
 	};
+	bool was_frozen = p->headway.is_frozen;
 	struct cw_procstat st;
 	uint32_t liveness;
 	bool has_changed;
@@ -384,10 +392,12 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 		return false; /* ending: its pidfd says more */
 	cw_headway_step(&p->headway, &hp, &st, cw_clock_awake_ns(clock));
 	liveness = cw_liveness_of_state(st.state);
-	has_changed = liveness != p->liveness;
+	has_changed = liveness != p->liveness || p->headway.is_frozen != was_frozen;
 	p->liveness = liveness;
-	if (has_changed)
-		say_stop(p);
+	/* One that takes stacks holds it for an instant, too: the tracer may be another one by now.
+	 */
+	if (has_changed || liveness == CW_LIVE_TRACED)
+		say_hold(p);
 	return has_changed;
 }
 

@@ -4,7 +4,10 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -262,6 +265,134 @@ Test(node, stopped_rank_and_its_return)
 	(void)wait_for(&f, &a, CW_LIVE_ALIVE);
 	agent_stop(&a);
 	fixture_stop(&f);
+}
+
+/* A debugger: it holds the process until it is killed. */
+static pid_t start_tracer(pid_t of)
+{
+	pid_t pid = fork();
+	int status;
+
+	cr_assert_geq(pid, 0);
+	if (pid)
+		return pid;
+	(void)prctl(PR_SET_NAME, "a debugger\x07");
+	if (ptrace(PTRACE_ATTACH, of, NULL, NULL) < 0 || waitpid(of, &status, __WALL) != of)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+struct wanted_cause {
+	const struct agent *agent;
+	const char *text;
+};
+
+static bool has_cause(struct node_fixture *f, void *arg)
+{
+	const struct wanted_cause *wanted = arg;
+	const struct seen_rank *seen = fixture_seen(f, wanted->agent);
+
+	return seen && strcmp(seen->cause, wanted->text) == 0;
+}
+
+Test(node, tells_which_debugger_holds_a_rank)
+{
+	struct node_fixture f;
+	struct agent a;
+	struct wanted_cause wanted = { .agent = &a };
+	char text[80], user[24];
+	pid_t tracer;
+
+	fixture_start(&f, 8, 8);
+	a = agent_register(&f, &rank0, 'W');
+	tracer = start_tracer(a.pid);
+	(void)snprintf(user, sizeof(user), getuid() ? "uid %d" : "root", (int)getuid());
+	(void)snprintf(text, sizeof(text), "held by a debugger? (pid %d, %s)", (int)tracer, user);
+	wanted.text = text;
+	fixture_run_until(&f, has_cause, &wanted, text);
+	cr_expect_eq(fixture_seen(&f, &a)->rank.liveness, CW_LIVE_TRACED);
+	(void)kill(tracer, SIGKILL);
+	cr_assert_eq(waitpid(tracer, NULL, 0), tracer);
+	wanted.text = "";
+	fixture_run_until(&f, has_cause, &wanted, "that it goes on");
+	cr_expect_eq(fixture_seen(&f, &a)->rank.liveness, CW_LIVE_ALIVE);
+	agent_stop(&a);
+	fixture_stop(&f);
+}
+
+static const struct freezer {
+	const char *root, *file, *frozen, *thawed;
+} freezers[] = {
+	{ "/sys/fs/cgroup", "cgroup.freeze", "1", "0" },
+	{ "/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0" },
+	{ "/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED" },
+};
+
+static bool put(const char *dir, const char *file, const char *text)
+{
+	char path[256];
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : write(fd, text, strlen(text));
+	if (fd >= 0)
+		(void)close(fd);
+	return n == (ssize_t)strlen(text);
+}
+
+/* A group that the process is put into; NULL = none can be made here. */
+static const struct freezer *make_group(pid_t pid, char *dir, size_t len)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%d", (int)pid);
+	for (size_t i = 0; i < sizeof(freezers) / sizeof(*freezers); i++) {
+		const struct freezer *f = &freezers[i];
+		struct stat st;
+
+		(void)snprintf(dir, len, "%s/cgroup.procs", f->root);
+		if (stat(dir, &st) < 0)
+			continue;
+		(void)snprintf(dir, len, "%s/collwatch-node-%d", f->root, (int)getpid());
+		if (mkdir(dir, 0755) == 0 && put(dir, "cgroup.procs", number) &&
+		    put(dir, f->file, f->thawed))
+			return f;
+		(void)rmdir(dir);
+	}
+	return NULL;
+}
+
+Test(node, tells_which_group_is_frozen_with_a_rank, .timeout = 120)
+{
+	const struct freezer *freezer;
+	struct node_fixture f;
+	struct agent a;
+	struct wanted_cause wanted = { .agent = &a };
+	char dir[128] = "", text[160];
+
+	fixture_start(&f, 8, 8);
+	a = agent_register(&f, &rank0, 'W');
+	freezer = make_group(a.pid, dir, sizeof(dir));
+	if (freezer) {
+		(void)snprintf(text, sizeof(text), "frozen with its control group %s",
+			       strrchr(dir, '/'));
+		wanted.text = text;
+		cr_expect(put(dir, freezer->file, freezer->frozen));
+		fixture_run_until(&f, has_cause, &wanted, text);
+		cr_expect(fixture_seen(&f, &a)->rank.flags & CW_RANKF_FROZEN);
+		cr_expect(put(dir, freezer->file, freezer->thawed));
+		wanted.text = "";
+		fixture_run_until(&f, has_cause, &wanted, "that it goes on");
+	}
+	agent_stop(&a);
+	if (freezer)
+		cr_expect_eq(rmdir(dir), 0);
+	fixture_stop(&f);
+	if (!freezer)
+		cr_skip_test("no control group can be made here");
 }
 
 Test(node, forgets_the_dead_after_a_while)
