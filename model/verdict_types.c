@@ -30,6 +30,7 @@ static const char *const detail_names[CW_DETAIL__MAX] = {
 	[CW_DETAIL_GONE] = "gone",
 	[CW_DETAIL_STOPPED] = "stopped",
 	[CW_DETAIL_TRACED] = "traced",
+	[CW_DETAIL_FROZEN] = "frozen",
 	[CW_DETAIL_ABORTED] = "aborted",
 	[CW_DETAIL_DESTROYED] = "destroyed",
 	[CW_DETAIL_INSIDE_OTHER_CALL] = "inside_other_call",
@@ -71,6 +72,13 @@ static const char *const confidence_names[] = {
 
 #define N_CONFIDENCES (sizeof(confidence_names) / sizeof(confidence_names[0]))
 
+static const char *const blind_spot_names[CW_BLIND__MAX] = {
+	[CW_BLIND_WAIT] = "wait",
+	[CW_BLIND_RANK] = "rank",
+	[CW_BLIND_CALLS] = "calls",
+	[CW_BLIND_PROGRESS] = "progress",
+};
+
 static const char *const hang_names[] = {
 	[CW_HANG_NONE] = "none",
 	[CW_HANG_POSSIBLE] = "possible",
@@ -108,6 +116,11 @@ const char *cw_detail_name(unsigned detail)
 const char *cw_confidence_name(unsigned confidence)
 {
 	return confidence < N_CONFIDENCES ? confidence_names[confidence] : "possible";
+}
+
+const char *cw_blind_spot_name(unsigned spot)
+{
+	return spot < CW_BLIND__MAX ? blind_spot_names[spot] : "";
 }
 
 const char *cw_hang_name(unsigned hang)
@@ -153,6 +166,23 @@ void cw_verdict_fini(struct cw_verdict *v)
 		cw_arena_fini(v->owner);
 	free(v->owner);
 	*v = (struct cw_verdict){ 0 };
+}
+
+enum cw_detail cw_rank_held_by(const struct cw_snap_rank *r)
+{
+	if (cw_liveness_is_dead(r->liveness))
+		return CW_DETAIL_NONE;
+	if (r->flags & CW_RANKF_FROZEN)
+		return CW_DETAIL_FROZEN;
+	if (r->liveness == CW_LIVE_TRACED)
+		return CW_DETAIL_TRACED;
+	return r->liveness == CW_LIVE_STOPPED ? CW_DETAIL_STOPPED : CW_DETAIL_NONE;
+}
+
+bool cw_detail_is_hold(unsigned detail)
+{
+	return detail == CW_DETAIL_FROZEN || detail == CW_DETAIL_TRACED ||
+	       detail == CW_DETAIL_STOPPED;
 }
 
 /*

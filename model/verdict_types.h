@@ -40,6 +40,7 @@ enum cw_detail {
 	/* What a rank does that has not come. */
 	CW_DETAIL_STOPPED,
 	CW_DETAIL_TRACED,
+	CW_DETAIL_FROZEN,
 	CW_DETAIL_ABORTED,
 	CW_DETAIL_DESTROYED,
 	CW_DETAIL_INSIDE_OTHER_CALL,
@@ -85,6 +86,22 @@ enum cw_confidence {
 	CW_CONFIDENCE_LIKELY = 1,
 	CW_CONFIDENCE_CERTAIN = 2,
 };
+
+/*
+ * In what a cause may hide. A verdict is certain, and a cause ruled out, only where it could have
+ * been seen.
+ */
+enum cw_blind_spot {
+	/* Ranks wait for a rank outside of NCCL, and the daemon cannot see into the wait there. */
+	CW_BLIND_WAIT = 0,
+	CW_BLIND_RANK,     /* a rank is not visible, or its node does not report */
+	CW_BLIND_CALLS,    /* a record lost calls, or a part of a launch is not at hand */
+	CW_BLIND_PROGRESS, /* how far a device is, is not recorded */
+	CW_BLIND__MAX,
+};
+
+/* All ranks seem to be inside a call: here the program could hide another cause. */
+#define CW_BLIND_OF_CALL (1u << CW_BLIND_RANK | 1u << CW_BLIND_CALLS)
 
 /*
  * Is it a hang? Another question than who is waited for, which a verdict's confidence is about: a
@@ -136,6 +153,7 @@ struct cw_verdict {
 	enum cw_class verdict_class;
 	enum cw_detail detail;
 	enum cw_confidence confidence;
+	uint32_t blind_spots; /* of enum cw_blind_spot, a bit each */
 	/*
 	 * True where waiting longer cannot change it: mismatching signatures, a wait cycle, a dead
 	 * rank others wait for (docs/design/hang.md#patience, first row).
@@ -192,6 +210,14 @@ struct cw_verdict {
 	void *owner;              /* private: the memory of all of the above */
 };
 
+/*
+ * The hold on the rank's process, so that none of its threads runs: CW_DETAIL_FROZEN, _TRACED or
+ * _STOPPED; CW_DETAIL_NONE = none is known. Of two holds the first to go counts: a debugger and
+ * SIGCONT reach a frozen process only after the thaw.
+ */
+enum cw_detail cw_rank_held_by(const struct cw_snap_rank *r);
+bool cw_detail_is_hold(unsigned detail);
+
 /* Something is wrong, and nobody waits because of it. */
 bool cw_verdict_is_silent(const struct cw_verdict *v);
 
@@ -210,12 +236,14 @@ struct cw_verdict_list {
 void cw_verdict_list_fini(struct cw_verdict_list *list);
 
 /*
- * "never_entered" …, "outside_nccl" … ("" = none), "certain" …, "proven" …, "page" …; never NULL.
+ * "never_entered" …, "outside_nccl" … ("" = none), "certain" …, "wait" …, "proven" …, "page" …;
+ * never NULL.
  * From names: -1 when unknown, as those of a newer version's incidents may be.
  */
 const char *cw_class_name(unsigned verdict_class);
 const char *cw_detail_name(unsigned detail);
 const char *cw_confidence_name(unsigned confidence);
+const char *cw_blind_spot_name(unsigned spot);
 const char *cw_hang_name(unsigned hang);
 const char *cw_severity_name(unsigned severity);
 int cw_class_from_name(const char *name);

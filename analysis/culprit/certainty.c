@@ -30,6 +30,83 @@ static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
 	return (snap->ranks[rank].flags & CW_RANKF_HAS_RECORD) && !snap->ranks[rank].dropped;
 }
 
+/* ---- blind spots ---- */
+
+/*
+ * A rank that is held, ended or left the communicator waits for no other rank, and neither does one
+ * in storage or at a prompt. Any other wait outside of NCCL may be for a rank that itself waits
+ * here: in a barrier of gloo or MPI, for a key of a store, for a lock of a file.
+ */
+static bool hides_its_wait(const struct cw_snap_rank *r, enum cw_detail detail)
+{
+	return !cw_liveness_is_dead(r->liveness) && !cw_rank_held_by(r) &&
+	       detail != CW_DETAIL_ABORTED && detail != CW_DETAIL_DESTROYED &&
+	       r->host_wait != CW_HOST_WAIT_TTY && r->host_wait != CW_HOST_WAIT_STORAGE;
+}
+
+static bool is_missing_from_outside(const struct scene *s, uint32_t rank)
+{
+	return waitgraph_is_missing(&s->g, rank) && !waitgraph_waits(&s->g, rank);
+}
+
+static enum cw_detail detail_of(const struct scene *s, uint32_t rank)
+{
+	for (uint32_t i = 0; i < s->n_findings; i++)
+		if (s->findings[i].rank == rank)
+			return s->findings[i].detail;
+	return CW_DETAIL_NONE;
+}
+
+static uint32_t blind_spots_of_ranks(const struct scene *s)
+{
+	const struct cw_snapshot *snap = s->snap;
+	uint32_t spots = snap->n_ranks < snap->ranks_expected ? 1u << CW_BLIND_RANK : 0;
+
+	for (uint32_t i = 0; i < snap->n_nodes; i++)
+		if (snap->nodes[i].state != CW_NODE_REPORTING)
+			spots |= 1u << CW_BLIND_RANK;
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[i];
+
+		if (!has_whole_record(snap, i))
+			spots |= 1u << CW_BLIND_CALLS;
+		if (s->g.unobserved[i] != CW_SNAP_NONE)
+			spots |= 1u << CW_BLIND_PROGRESS;
+		if (is_missing_from_outside(s, i) && hides_its_wait(r, detail_of(s, i)))
+			spots |= 1u << CW_BLIND_WAIT;
+	}
+	return spots;
+}
+
+static bool has_unseen_member(const struct cw_snap_comm *c)
+{
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank == CW_SNAP_NONE)
+			return true;
+	return false;
+}
+
+static uint32_t find_blind_spots(const struct scene *s)
+{
+	uint32_t spots = blind_spots_of_ranks(s);
+
+	for (uint32_t c = 0; c < s->snap->n_comms; c++)
+		if (has_unseen_member(&s->snap->comms[c]))
+			spots |= 1u << CW_BLIND_RANK;
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+
+		/* Of a send or receive: others of its group, which are not at hand. */
+		if (gate->n_unseen)
+			spots |= 1u << (gate->kind == GATE_P2P ? CW_BLIND_CALLS : CW_BLIND_RANK);
+		if (gate->n_soft || gate->n_unobserved)
+			spots |= 1u << CW_BLIND_PROGRESS;
+	}
+	return spots;
+}
+
+/* ---- the confidence that each doubt allows ---- */
+
 static enum cw_confidence records_allow(const struct diagnosis *diag)
 {
 	const struct cw_verdict *v = diag->v;
@@ -106,6 +183,10 @@ static enum cw_confidence majority_allows(const struct diagnosis *diag)
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 
+	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
+		if (hides_its_wait(&diag->s->snap->ranks[diag->v->culprits[i].rank],
+				   diag->main->detail))
+			return CW_CONFIDENCE_LIKELY;
 	if (diag->main->detail == CW_DETAIL_INSIDE_OTHER_CALL || is_held_by_device(diag) ||
 	    process_mates_may_be_others(diag->s, diag->main->rank, diag->is_culprit))
 		return CW_CONFIDENCE_LIKELY;
@@ -129,7 +210,8 @@ static enum cw_confidence full_call_allows(const struct diagnosis *diag)
 {
 	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->main->comm];
 
-	return diag->s->g.gates[diag->main->gate].n_waiters == c->nranks && !hides_a_launch(c)
+	return diag->s->g.gates[diag->main->gate].n_waiters == c->nranks && !hides_a_launch(c) &&
+			       !(diag->v->blind_spots & CW_BLIND_OF_CALL)
 		       ? CW_CONFIDENCE_CERTAIN
 		       : CW_CONFIDENCE_LIKELY;
 }
@@ -238,6 +320,7 @@ void certainty_judge(struct diagnosis *diag)
 {
 	enum cw_confidence most = company_allows(diag);
 
+	diag->v->blind_spots = find_blind_spots(diag->s);
 	most = lower(most, class_allows(diag));
 	most = lower(most, gate_allows(diag));
 	most = lower(most, unobserved_allows(diag));

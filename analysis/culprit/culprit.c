@@ -398,10 +398,8 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 		f->verdict_class = CW_CLASS_P2P_UNMATCHED;
 	else if (gate->kind == GATE_HOST || gate->kind == GATE_INIT)
 		f->verdict_class = CW_CLASS_INIT_STUCK;
-	if (r->liveness == CW_LIVE_STOPPED) {
-		f->detail = CW_DETAIL_STOPPED;
-	} else if (r->liveness == CW_LIVE_TRACED) {
-		f->detail = CW_DETAIL_TRACED;
+	if (cw_rank_held_by(r)) {
+		f->detail = cw_rank_held_by(r);
 	} else if (left_comm(s, rank, gate, &f->detail)) {
 		;
 	} else if (f->verdict_class == CW_CLASS_INIT_STUCK) {
@@ -780,7 +778,8 @@ static bool is_stuck(const struct scene *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
 
-	if (f->verdict_class == CW_CLASS_UNKNOWN || f->detail == CW_DETAIL_TRACED)
+	if (f->verdict_class == CW_CLASS_UNKNOWN || f->detail == CW_DETAIL_TRACED ||
+	    f->detail == CW_DETAIL_FROZEN)
 		return false;
 	if (f->rank == CW_SNAP_NONE || f->verdict_class == CW_CLASS_PROCESS_DEAD ||
 	    f->verdict_class == CW_CLASS_NODE_UNREACHABLE)

@@ -374,8 +374,7 @@ static int blame_unfinished(struct diagnosis *diag)
 /* What ends or stops a process, ends or stops all ranks that it is. */
 static bool is_of_process(const struct finding *f)
 {
-	return f->verdict_class == CW_CLASS_PROCESS_DEAD || f->detail == CW_DETAIL_STOPPED ||
-	       f->detail == CW_DETAIL_TRACED;
+	return f->verdict_class == CW_CLASS_PROCESS_DEAD || cw_detail_is_hold(f->detail);
 }
 
 /*

@@ -104,14 +104,11 @@ static inline bool scene_explains(const struct scene *s, const struct finding *a
 
 /*
  * The comm in which the device of a rank may be held up in a call of which nobody sees how far it
- * is; CW_SNAP_NONE = none, or the rank itself is stopped, which explains more.
+ * is; CW_SNAP_NONE = none, or the rank itself is held, which explains more.
  */
 static inline uint32_t scene_unobserved(const struct scene *s, uint32_t rank)
 {
-	uint32_t liveness = s->snap->ranks[rank].liveness;
-
-	return liveness == CW_LIVE_STOPPED || liveness == CW_LIVE_TRACED ? CW_SNAP_NONE
-									 : s->g.unobserved[rank];
+	return cw_rank_held_by(&s->snap->ranks[rank]) ? CW_SNAP_NONE : s->g.unobserved[rank];
 }
 
 /* What failed of the rank's at this gate (failed_call.h); false: nothing. */

@@ -24,33 +24,34 @@ enum cw_detail shut_gate_host_detail(uint32_t op_kind)
 	}
 }
 
-static bool is_stopped(const struct scene *s, uint32_t rank)
+static enum cw_detail held_by(const struct scene *s, uint32_t rank)
 {
-	return rank != CW_SNAP_NONE && s->snap->ranks[rank].liveness == CW_LIVE_STOPPED;
+	return rank == CW_SNAP_NONE ? CW_DETAIL_NONE : cw_rank_held_by(&s->snap->ranks[rank]);
 }
 
 /*
- * The stopped rank among those inside, else among those whose devices are done: its proxy thread
- * moves no data, and what a device hands to it may not have left the node (src/proxy.cc of NCCL;
- * seen over sockets on 2.29.7: two of four ranks had completed, one of them stopped).
+ * The held rank (by a signal, a debugger or a freezer) among those inside, else among those whose
+ * devices are done: its proxy thread moves no data, and what a device hands to it may not have left
+ * the node (src/proxy.cc of NCCL; seen over sockets on 2.29.7: two of four ranks had completed, one
+ * of them stopped).
  */
-static uint32_t stopped_member(const struct scene *s, const struct gate *gate)
+static uint32_t held_member(const struct scene *s, const struct gate *gate)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
 
 	for (uint32_t i = 0; i < gate->n_waiters; i++)
-		if (is_stopped(s, gate->waiters[i]))
+		if (held_by(s, gate->waiters[i]))
 			return gate->waiters[i];
 	if (gate->kind == GATE_P2P) {
 		bool has_peer =
 			gate->op && gate->op->peer >= 0 && (uint32_t)gate->op->peer < c->nranks;
 
-		return has_peer && is_stopped(s, c->members[gate->op->peer].rank)
+		return has_peer && held_by(s, c->members[gate->op->peer].rank)
 			       ? c->members[gate->op->peer].rank
 			       : CW_SNAP_NONE;
 	}
 	for (uint32_t m = 0; m < c->nranks; m++)
-		if (is_stopped(s, c->members[m].rank))
+		if (held_by(s, c->members[m].rank))
 			return c->members[m].rank;
 	return CW_SNAP_NONE;
 }
@@ -129,14 +130,13 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 		f->verdict_class = CW_CLASS_IN_COLLECTIVE;
 		f->detail = CW_DETAIL_UNFINISHED;
 		f->since_ns = moved_ns(s, gate);
-		if (stopped_member(s, gate) != CW_SNAP_NONE) {
-			f->rank = stopped_member(s, gate);
-			f->detail = CW_DETAIL_STOPPED;
-		}
+		f->rank = held_member(s, gate);
+		if (f->rank != CW_SNAP_NONE)
+			f->detail = held_by(s, f->rank);
 	} else if (only != CW_SNAP_NONE && waitgraph_is_missing(&s->g, only)) {
 		/* It waits for nobody in there, and others wait for it elsewhere. */
 		f->verdict_class = CW_CLASS_NEVER_ENTERED;
-		f->detail = CW_DETAIL_INSIDE_OTHER_CALL;
+		f->detail = held_by(s, only) ? held_by(s, only) : CW_DETAIL_INSIDE_OTHER_CALL;
 		f->rank = only;
 		f->gate = scene_gate_of(s, only);
 		f->comm = s->g.gates[f->gate].comm;
@@ -145,9 +145,8 @@ static void classify_full_collective(const struct scene *s, const struct gate *g
 	} else {
 		f->verdict_class = CW_CLASS_IN_COLLECTIVE;
 		f->since_ns = moved_ns(s, gate);
-		f->rank = stopped_member(s, gate);
-		if (f->rank != CW_SNAP_NONE)
-			f->detail = CW_DETAIL_STOPPED;
+		f->rank = held_member(s, gate);
+		f->detail = held_by(s, f->rank);
 	}
 }
 
@@ -244,6 +243,11 @@ void shut_gate_classify(const struct scene *s, uint32_t g, struct finding *f)
 		f->verdict_class =
 			gate->op_kind == CW_OP_GROUP_END ? CW_CLASS_UNKNOWN : CW_CLASS_INIT_STUCK;
 		f->detail = shut_gate_host_detail(gate->op_kind);
+		if (f->verdict_class == CW_CLASS_INIT_STUCK &&
+		    held_member(s, gate) != CW_SNAP_NONE) {
+			f->rank = held_member(s, gate);
+			f->detail = held_by(s, f->rank);
+		}
 	} else if (gate->n_unseen) {
 		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_NOT_VISIBLE;

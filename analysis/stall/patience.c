@@ -85,48 +85,35 @@ static int64_t limit_of(const struct cw_snapshot *snap, const struct cw_verdict 
 
 #define S INT64_C(1000000000)
 
-static bool is_held_by_debugger(const struct cw_snap_rank *r)
+/* A person who attaches a debugger or freezes a group knows of it; a stop may be an accident. */
+static bool is_held_knowingly(const struct cw_snap_rank *r)
 {
-	return r->liveness == CW_LIVE_TRACED;
-}
+	enum cw_detail by = cw_rank_held_by(r);
 
-static bool is_frozen_rank(const struct cw_snap_rank *r)
-{
-	return r->flags & CW_RANKF_FROZEN;
+	return by == CW_DETAIL_TRACED || by == CW_DETAIL_FROZEN;
 }
 
 /*
  * Whoever stands still in a collective holds up the others, inside or with its own part done: its
  * proxy thread moves their data.
  */
-static bool some_member(const struct cw_snapshot *snap, uint32_t comm,
-			bool (*stands_still)(const struct cw_snap_rank *r))
+static bool is_member_held(const struct cw_snapshot *snap, uint32_t comm)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 
 	for (uint32_t m = 0; m < c->nranks; m++)
 		if (c->members[m].rank != CW_SNAP_NONE &&
-		    stands_still(&snap->ranks[c->members[m].rank]))
+		    is_held_knowingly(&snap->ranks[c->members[m].rank]))
 			return true;
 	return false;
 }
 
-static bool is_traced(const struct cw_snapshot *snap, const struct cw_verdict *v)
+static bool is_held(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	for (uint32_t i = 0; i < v->n_culprits; i++)
-		if (snap->ranks[v->culprits[i].rank].liveness == CW_LIVE_TRACED)
+		if (is_held_knowingly(&snap->ranks[v->culprits[i].rank]))
 			return true;
-	return v->verdict_class == CW_CLASS_IN_COLLECTIVE &&
-	       some_member(snap, v->comm, is_held_by_debugger);
-}
-
-static bool is_frozen(const struct cw_snapshot *snap, const struct cw_verdict *v)
-{
-	for (uint32_t i = 0; i < v->n_culprits; i++)
-		if (snap->ranks[v->culprits[i].rank].flags & CW_RANKF_FROZEN)
-			return true;
-	return v->verdict_class == CW_CLASS_IN_COLLECTIVE &&
-	       some_member(snap, v->comm, is_frozen_rank);
+	return v->verdict_class == CW_CLASS_IN_COLLECTIVE && is_member_held(snap, v->comm);
 }
 
 /* Marks the ranks that moved on another comm at this time or later; owned. NULL = out of memory. */
@@ -883,7 +870,7 @@ struct patience cw_patience(const struct cw_snapshot *snap, const struct cw_verd
 			    .notices = site ? site->notices : 0,
 			    .is_like_server = snap->policy == CW_POLICY_TRAINING && sites &&
 					      wait_sites_should_propose(sites, site),
-			    .is_held = is_traced(snap, v) || is_frozen(snap, v),
+			    .is_held = is_held(snap, v),
 			    .is_clean_exit = all_ended_cleanly(snap, v),
 			    .last_come_ns = last_come(snap, v),
 			    .last_ended_ns = last_end(snap, v) };

@@ -229,14 +229,25 @@ static void say_other_call(const struct diagnosis *diag, uint32_t rank, char *bu
 
 const char *reason_of_halt(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
-	const char *cause = diag->s->snap->ranks[rank].cause;
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
+	const char *what = "";
 
-	buf[0] = '\0';
-	if (diag->v->detail == CW_DETAIL_STOPPED)
-		(void)snprintf(buf, len, "%.*s", CAUSE_BYTES,
-			       cause ? cause : "stopped by a signal");
-	else if (diag->v->detail == CW_DETAIL_TRACED)
-		(void)snprintf(buf, len, "held by a debugger");
+	switch (cw_rank_held_by(r)) {
+	case CW_DETAIL_STOPPED:
+		what = "stopped by a signal";
+		break;
+	case CW_DETAIL_TRACED:
+		what = "held by a debugger";
+		break;
+	case CW_DETAIL_FROZEN:
+		what = "frozen with its control group";
+		break;
+	default:
+		break;
+	}
+	/* Its node knows the sender of the signal, the debugger, or the group. */
+	(void)snprintf(buf, len, "%.*s", CAUSE_BYTES,
+		       *what && r->cause && *r->cause ? r->cause : what);
 	return buf;
 }
 

@@ -39,6 +39,13 @@ static bool knows_call(const struct cw_snap_member *m, uint64_t seq)
 	return false;
 }
 
+/* Its call is at hand, or it has not come to it. */
+static bool is_compared(const struct cw_snap_member *m, uint64_t seq)
+{
+	return knows_call(m, seq) ||
+	       ((m->known & CW_KNOWN_ENTERED) && m->rank != CW_SNAP_NONE && m->coll_entered < seq);
+}
+
 static int rule_out_mismatch(struct diagnosis *diag)
 {
 	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->v->comm];
@@ -48,11 +55,14 @@ static int rule_out_mismatch(struct diagnosis *diag)
 
 	if (!ranks)
 		return -ENOMEM;
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (c->members[m].rank != CW_SNAP_NONE &&
-		    knows_call(&c->members[m], diag->v->coll_seq))
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		if (!is_compared(&c->members[m], diag->v->coll_seq))
+			return 0;
+		if (knows_call(&c->members[m], diag->v->coll_seq))
 			ranks[n++] = c->members[m].rank;
-	if (n < 2 || diag->s->alignments[diag->v->comm].seq)
+	}
+	if (n < 2 || diag->s->alignments[diag->v->comm].seq ||
+	    diag->s->alignments[diag->v->comm].hashes.differs)
 		return 0;
 	return rule_out(diag, "no mismatch: %s made the same call as #%" PRIu64 " on %s",
 			phrase_ranks(diag->s->snap, ranks, n, &who), diag->v->coll_seq,
@@ -90,55 +100,67 @@ static int rule_out_setup(struct diagnosis *diag)
 			what.text);
 }
 
-/* Recordings do not tell their nodes: none of those reports. */
+/* Recordings do not name their nodes. */
 static bool has_named_nodes(const struct cw_snapshot *snap)
 {
 	return snap->n_nodes && snap->nodes[0].name && *snap->nodes[0].name;
 }
 
-int ruled_out_list(struct diagnosis *diag)
+static int rule_out_death(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
-	uint32_t dead = 0, seen = 0, cycles = 0, silent = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (snap->ranks[i].liveness == CW_LIVE_UNKNOWN ||
+		    cw_liveness_is_dead(snap->ranks[i].liveness))
+			return 0;
+	return rule_out(diag,
+			"no dead process: all %" PRIu32
+			" visible processes that share communicators are alive",
+			snap->n_ranks);
+}
+
+static int rule_out_cycle(struct diagnosis *diag)
+{
+	for (uint32_t i = 0; i < diag->s->g.n_components; i++)
+		if (diag->s->g.ranks_in[i] > 1)
+			return 0;
+	return rule_out(diag, "no deadlock: there is no cycle of waits");
+}
+
+static int rule_out_node(struct diagnosis *diag)
+{
+	uint32_t n = diag->s->snap->n_nodes;
+
+	if (!has_named_nodes(diag->s->snap))
+		return 0;
+	if (n == 2)
+		return rule_out(diag, "no lost node: both nodes report");
+	return rule_out(diag,
+			n == 1 ? "no lost node: the only node reports"
+			       : "no lost node: all %" PRIu32 " nodes report",
+			n);
+}
+
+/* A cause is ruled out where it was looked for and could have been seen, and nowhere else. */
+int ruled_out_list(struct diagnosis *diag)
+{
+	uint32_t spots = diag->v->blind_spots;
+	bool sees_ranks = diag->s->snap->n_ranks && !(spots & 1u << CW_BLIND_RANK);
 	int r = 0;
 
 	diag->v->ruled_out = cw_arena_new_array(diag->arena, char *, 5);
 	if (!diag->v->ruled_out)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < snap->n_ranks; i++) {
-		const struct cw_snap_rank *rank = &snap->ranks[i];
-
-		/* What a node that is silent said last says nothing of now. */
-		if (rank->node >= snap->n_nodes ||
-		    snap->nodes[rank->node].state != CW_NODE_REPORTING)
-			continue;
-		seen++;
-		dead += rank->liveness == CW_LIVE_UNKNOWN || cw_liveness_is_dead(rank->liveness);
-	}
-	for (uint32_t i = 0; i < diag->s->g.n_components; i++)
-		cycles += diag->s->g.ranks_in[i] > 1;
-	/* Who is not seen may be one of those that wait. */
-	for (uint32_t i = 0; i < diag->s->g.n_gates; i++)
-		cycles += diag->s->g.gates[i].n_unseen != 0;
-	for (uint32_t i = 0; i < snap->n_nodes; i++)
-		silent += snap->nodes[i].state != CW_NODE_REPORTING;
 	if (diag->v->verdict_class != CW_CLASS_MISMATCH && diag->v->coll_seq)
 		r = rule_out_mismatch(diag);
 	if (r == 0 && diag->v->comm != CW_SNAP_NONE)
 		r = rule_out_setup(diag);
-	if (r == 0 && !dead && seen)
-		r = rule_out(diag,
-			     "no dead process: all %" PRIu32
-			     " visible processes that share communicators are alive",
-			     seen);
-	if (r == 0 && !cycles)
-		r = rule_out(diag, "no deadlock: there is no cycle of waits");
-	if (r == 0 && !silent && snap->n_nodes == 2)
-		r = rule_out(diag, "no lost node: both nodes report");
-	else if (r == 0 && !silent && has_named_nodes(snap))
-		r = rule_out(diag,
-			     snap->n_nodes == 1 ? "no lost node: the only node reports"
-						: "no lost node: all %" PRIu32 " nodes report",
-			     snap->n_nodes);
+	if (r == 0 && sees_ranks)
+		r = rule_out_death(diag);
+	if (r == 0 && !spots)
+		r = rule_out_cycle(diag);
+	if (r == 0 && sees_ranks)
+		r = rule_out_node(diag);
 	return r;
 }

@@ -513,7 +513,9 @@ static void sum_up_full_call(const struct diagnosis *diag, struct words *w)
 			"%s entered %s on %s, nobody is missing, and it has not finished for %s.",
 			inside.text, w->call.text, w->comm.text, w->since.text);
 	cw_text_append(v->summary, sizeof(v->summary),
-		       " Not the program: check network, GPUs and NCCL");
+		       v->blind_spots & CW_BLIND_OF_CALL
+			       ? " Check network, GPUs and NCCL"
+			       : " Not the program: check network, GPUs and NCCL");
 	add_nodes(diag, gate, v->summary, sizeof(v->summary));
 	cw_text_append(v->summary, sizeof(v->summary), ".");
 	if (v->n_victims + v->n_culprits > gate->n_waiters)
@@ -742,6 +744,7 @@ static void sum_up_init(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	char how[192];
 
 	if (v->detail == CW_DETAIL_FAILED && v->n_culprits) {
 		sum_up_failed(diag, w);
@@ -749,6 +752,17 @@ static void sum_up_init(const struct diagnosis *diag, struct words *w)
 		cw_text_append(v->summary, sizeof(v->summary), "%s %s %s before %s had finished%s",
 			       w->who.text, cw_detail_name(v->detail), w->comm.text, w->call.text,
 			       w->waiting);
+	} else if (v->n_culprits == 1 && is_inside(gate, v->culprits[0].rank) &&
+		   *reason_of_halt(diag, v->culprits[0].rank, how, sizeof(how))) {
+		find_waiting(diag, w, "");
+		cw_text_append(v->summary, sizeof(v->summary), "%s is %s inside %s of %s%s",
+			       w->who.text, how, w->call.text, w->comm.text, w->waiting);
+	} else if (v->n_culprits == 1 &&
+		   *reason_of_halt(diag, v->culprits[0].rank, how, sizeof(how))) {
+		find_waiting(diag, w, all_wait_in(diag) ? " in it" : " in it or behind it");
+		cw_text_append(v->summary, sizeof(v->summary),
+			       "%s is %s and has not called %s for %s%s", w->who.text, how,
+			       w->call.text, w->comm.text, w->waiting);
 	} else if (v->n_culprits) {
 		find_waiting(diag, w, all_wait_in(diag) ? " in it" : " in it or behind it");
 		cw_text_append(v->summary, sizeof(v->summary), "%s %s not called %s for %s%s",

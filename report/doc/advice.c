@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row per step. A step is for a class, and either for one detail of it or for all.
+ * One row per step; docs/design/advice.md tells when each is true, and which test holds it. A step
+ * is for a class, and either for one detail of it or for all.
  *
  * NCCL's variables are those of its user guide, "Environment Variables" (docs/env.html):
  * NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE; NCCL_LAUNCH_ORDER_IMPLICIT (since 2.26);
@@ -22,17 +23,23 @@
 #include "report/json_util.h"
 
 /*
- * A culprit is named, or one that has not come to the call; it is known where one sits; no stacks of
- * it, and the incident is read from recordings or is not; of a signal that ended it: it is one that
- * programs raise by what they do, somebody is known to have sent it, or neither; what it sleeps in:
- * MAYBE_STORAGE unless it is something else; the job looks like a server; more ranks are missing
- * than wait, or not.
+ * When a row applies. A culprit is named, or not; it did not fail; it neither failed nor is held by
+ * a signal, a debugger or a freezer. No rank is held. Of a call that all have entered: all of the
+ * job is seen, or not. The culprit's place is known; it is not, and the incident is read from
+ * recordings or is not. The signal that ended it is one that programs raise by a fault, has a known
+ * sender, or has neither. What it sleeps in: MAYBE_STORAGE unless it is something else. The job
+ * looks like a server; more ranks are missing than wait; the verdict is certain and has no blind
+ * spot, or not.
  */
 enum when {
 	ALWAYS,
 	NAMED,
 	NOT_NAMED,
+	NOT_FAILED,
 	NOT_COME,
+	FREE,
+	ALL_SEEN,
+	NOT_ALL_SEEN,
 	SEEN,
 	NOT_SEEN,
 	NOT_SEEN_RECORDED,
@@ -47,7 +54,8 @@ enum when {
 	MAYBE_STORAGE,
 	LIKE_SERVER,
 	MANY_MISSING,
-	FEW_MISSING,
+	CERTAIN,
+	NOT_CERTAIN,
 };
 
 /*
@@ -57,6 +65,7 @@ enum when {
 #define ANY_CLASS CW_CLASS_HEALTHY /* needs no advice of its own */
 #define ANY_DETAIL CW_DETAIL_NONE
 struct row {
+	const char *id; /* docs/design/advice.md has it, with its condition and its test */
 	enum cw_class verdict_class;
 	enum cw_detail detail;
 	const char *text, *command;
@@ -73,11 +82,12 @@ struct row {
 	"A restart alone does not fix it. To catch it where it is made, run once with every "      \
 	"call compared beforehand (PyTorch; slow) or logged by NCCL; do not leave it set."
 #define IF_NOT_RESTART_TEXT "If it does not continue, restart the job from its last checkpoint"
-#define WAIT_OR_RESTART_TEXT IF_NOT_RESTART_TEXT "; nothing is wrong with the ranks that wait."
+#define FABRIC_COMMAND                                                                             \
+	"journalctl -k | grep -iE 'xid|mlx5|link is down|nvlink'; nvidia-smi nvlink -e"
 #define ALL_FRAMES_COMMAND "collwatch report --all-frames {bundle}"
-#define STACKS_TEXT                                                                                     \
-	"If this report has no stacks of it, take them while it still hangs: the line it is in blocks " \
-	"the job, not the collective."
+#define STACKS_TEXT                                                                                \
+	"If this report has no stacks of it, take them while it still hangs: they show "           \
+	"the line it waits at."
 #define STACKS_COMMAND                                                                             \
 	"collwatch stacks {job} {rank}   # without collwatch: py-spy dump --pid {pid}"
 #define RECORDED_TEXT                                                                              \
@@ -91,239 +101,252 @@ struct row {
 	"NCCL_DEBUG_FILE=/tmp/nccl.%h.%p"
 
 static const struct row rows[] = {
-	{ ANY_CLASS, ANY_DETAIL,
+	{ "server", ANY_CLASS, ANY_DETAIL,
 	  "Several times it had nothing to give the others until there was some, as it is with a "
 	  "server between requests. If it is one, say so where its ranks are started: nobody is "
 	  "called then for a server that is idle, only for what is broken.",
 	  "export COLLWATCH_POLICY=serving   # before the job is started again", LIKE_SERVER },
-	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_OOM_KILLED,
+	{ "oom", CW_CLASS_PROCESS_DEAD, CW_DETAIL_OOM_KILLED,
 	  "The kernel killed it for lack of memory. Look at what else ran there, and at the limit "
 	  "of "
-	  "its control group; it will happen again with the same batch and limit.",
+	  "its control group; it may happen again with the same batch and limit.",
 	  "ssh {host} \"journalctl -k | grep -i -A20 'out of memory'\"" },
-	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
+	{ "crashed", CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
 	  "The program crashed by itself. Its own log has the last words; a core file shows where.",
 	  "ssh {host} coredumpctl info {pid}", CRASHED },
-	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
+	{ "signal-sent", CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
 	  "Who sent the signal is named above: find out why. Job managers and schedulers do so at "
 	  "a limit of time or memory.",
 	  NULL, SENT },
-	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
+	{ "signal-unknown", CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
 	  "A signal ended it, and who sent it is not known: look for a job manager, a limit of time, "
 	  "or a lack of memory.",
 	  KERNEL_LOG_COMMAND, NOT_SENT },
-	{ CW_CLASS_PROCESS_DEAD, CW_DETAIL_EXITED,
+	{ "exited", CW_CLASS_PROCESS_DEAD, CW_DETAIL_EXITED,
 	  "It ended by itself: read the last lines of its own log. An exception on one rank that "
 	  "the others do not see looks like this; with status 0 it left its loop before the "
 	  "others did (uneven data, an early stop).",
 	  NULL },
-	{ CW_CLASS_PROCESS_DEAD, ANY_DETAIL, RESTART_TEXT, NULL },
+	{ "dead-restart", CW_CLASS_PROCESS_DEAD, ANY_DETAIL, RESTART_TEXT, NULL },
 
-	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL,
-	  "Check whether the machine is up: power, network, kernel log on its console. Its ranks "
-	  "will not come back.",
+	{ "node-check", CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL,
+	  "Check whether the machine is up: power, network, kernel log on its console.",
 	  "ping -c 3 {host}" },
-	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, DRAIN_TEXT, DRAIN_COMMAND },
-	{ CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, RESTART_TEXT, NULL },
+	{ "node-drain", CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, DRAIN_TEXT, DRAIN_COMMAND },
+	{ "node-restart", CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL },
 
-	{ ANY_CLASS, CW_DETAIL_STOPPED,
+	{ "continue", ANY_CLASS, CW_DETAIL_STOPPED,
 	  "The rank is stopped by a signal and does nothing until it is continued. If nobody "
 	  "stopped it on purpose, continue it: the job goes on.",
 	  "ssh {host} kill -CONT {pid}" },
-	{ ANY_CLASS, CW_DETAIL_TRACED,
+	{ "detach", ANY_CLASS, CW_DETAIL_TRACED,
 	  "A debugger holds it. Detach the debugger, or let it continue: the job goes on.",
 	  "ssh {host} grep TracerPid /proc/{pid}/status" },
-	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
-	  "The line it is in blocks the job, not the collective. If it can be "
-	  "unblocked (storage, data, a lock, a service it asks), the job goes on.",
+	{ "thaw", ANY_CLASS, CW_DETAIL_FROZEN,
+	  "Its control group is frozen: by a paused container, a suspended job or a checkpoint. The "
+	  "job goes on once the group is thawed.",
+	  "ssh {host} cat /proc/{pid}/cgroup" },
+	{ "line", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
+	  "It waits at the line named here. If that can be unblocked (storage, data, a lock, a "
+	  "service it asks), the job goes on; if it waits there for another rank, look at that one.",
 	  ALL_FRAMES_COMMAND, SEEN },
-	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
-	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, RECORDED_TEXT, RECORDED_COMMAND, NOT_SEEN_RECORDED },
-	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
+	{ "line-stacks", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
+	{ "line-recorded", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, RECORDED_TEXT, RECORDED_COMMAND,
+	  NOT_SEEN_RECORDED },
+	{ "lock", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "Another thread of the same process holds what it waits for: look at all of its threads.",
 	  ALL_FRAMES_COMMAND, IN_LOCK },
-	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
+	{ "prompt", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "Somebody is asked for something on its terminal, or has it at a breakpoint: find out who.",
 	  "ssh {host} ls -l /proc/{pid}/fd/0", AT_PROMPT },
-	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
+	{ "socket", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "Find out who it is connected to, and whether that one answers: a store, a server of data, "
 	  "an object store.",
 	  "ssh {host} 'ss -tnp | grep pid={pid},'", IN_SOCKET },
-	{ ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
+	{ "storage", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "If it waits for storage, check the file system and the kernel log of its machine.",
 	  KERNEL_LOG_COMMAND, MAYBE_STORAGE },
-	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL,
+	{ "other-call", ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL,
 	  "It is inside another call, which waits for no rank. A host call that does not return "
 	  "points at the machine or at NCCL.",
 	  ALL_FRAMES_COMMAND, SEEN },
-	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
-	{ ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, RECORDED_TEXT, RECORDED_COMMAND,
-	  NOT_SEEN_RECORDED },
-	{ ANY_CLASS, CW_DETAIL_ABORTED,
+	{ "other-call-stacks", ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, STACKS_TEXT, STACKS_COMMAND,
+	  NOT_SEEN },
+	{ "other-call-recorded", ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, RECORDED_TEXT,
+	  RECORDED_COMMAND, NOT_SEEN_RECORDED },
+	{ "aborted", ANY_CLASS, CW_DETAIL_ABORTED,
 	  "It has aborted the communicator without the others: its own log says why. "
 	  "All ranks have to abort, or none.",
 	  NULL },
-	{ ANY_CLASS, CW_DETAIL_DESTROYED,
+	{ "destroyed", ANY_CLASS, CW_DETAIL_DESTROYED,
 	  "It has destroyed a communicator the others still use: look for what makes one rank "
 	  "leave its "
 	  "loop earlier (uneven data, an early stop).",
 	  NULL },
-	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL,
+	{ "many-missing", CW_CLASS_NEVER_ENTERED, ANY_DETAIL,
 	  "More ranks are missing than wait: those that wait may have left out what the others are "
 	  "in (a barrier of gloo or MPI, a key of a store), which is not seen here. Compare the "
 	  "lines of both.",
 	  "collwatch stacks {job}", MANY_MISSING },
-	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL, MANY_MISSING },
-	{ CW_CLASS_NEVER_ENTERED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL, FEW_MISSING },
+	{ "restart", CW_CLASS_NEVER_ENTERED, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL,
+	  NOT_CERTAIN },
+	{ "restart-waiters-well", CW_CLASS_NEVER_ENTERED, ANY_DETAIL,
+	  IF_NOT_RESTART_TEXT "; nothing is wrong with the ranks that wait.", NULL, CERTAIN },
 
-	{ CW_CLASS_MISMATCH, CW_DETAIL_COUNT,
+	{ "count", CW_CLASS_MISMATCH, CW_DETAIL_COUNT,
 	  "Ranks disagree on how much to send: look for what sizes depend on (the last batch, "
 	  "padding, uneven shards, a parameter only one rank has).",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_DTYPE,
+	{ "dtype", CW_CLASS_MISMATCH, CW_DETAIL_DTYPE,
 	  "Ranks disagree on the data type: look for mixed precision that is on for one of "
 	  "them, or "
 	  "a checkpoint loaded in another type. Where nobody hangs for it, results since then are "
 	  "wrong.",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_REDOP,
+	{ "redop", CW_CLASS_MISMATCH, CW_DETAIL_REDOP,
 	  "Ranks reduce with different operators. Nobody has to hang for that: results since "
 	  "then "
 	  "are wrong, so go back to a checkpoint from before it.",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_ROOT,
+	{ "root", CW_CLASS_MISMATCH, CW_DETAIL_ROOT,
 	  "Ranks disagree on the root: look for a root computed from a rank inside the group "
 	  "instead "
 	  "of one all agree on.",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_KIND,
+	{ "kind", CW_CLASS_MISMATCH, CW_DETAIL_KIND,
 	  "Ranks make different calls at the same place: look for a branch that depends on the "
 	  "rank "
 	  "or on data only one rank has.",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_MISSING,
+	{ "missing", CW_CLASS_MISMATCH, CW_DETAIL_MISSING,
 	  "One rank left a call out: look for a branch, an early return or an exception that was "
 	  "caught "
 	  "on that rank only.",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_EXTRA,
+	{ "extra", CW_CLASS_MISMATCH, CW_DETAIL_EXTRA,
 	  "One rank made a call more: look for a retry, or logging and evaluation code that runs "
 	  "on that "
 	  "rank only.",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_ORDER,
+	{ "order", CW_CLASS_MISMATCH, CW_DETAIL_ORDER,
 	  "The same calls in another order: look for iteration over a set or dictionary, or for "
 	  "calls "
 	  "made from several threads.",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_VERSION,
+	{ "version", CW_CLASS_MISMATCH, CW_DETAIL_VERSION,
 	  "The ranks do not run the same NCCL: look at images and library paths of the machines "
 	  "named "
 	  "above.",
 	  "ssh {host} \"grep -o '[^ ]*libnccl[^ ]*' /proc/{pid}/maps | sort -u\"" },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_ENVIRONMENT,
+	{ "environment", CW_CLASS_MISMATCH, CW_DETAIL_ENVIRONMENT,
 	  "The ranks do not run with the same NCCL variables: compare them, and /etc/nccl.conf.",
 	  "ssh {host} \"tr '\\\\0' '\\\\n' < /proc/{pid}/environ | grep ^NCCL_\"" },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_MEMBERSHIP,
+	{ "membership", CW_CLASS_MISMATCH, CW_DETAIL_MEMBERSHIP,
 	  "The ranks do not agree on who is a member: look at how the groups are made (colours and "
 	  "ranks "
 	  "of the split).",
 	  NULL },
-	{ CW_CLASS_MISMATCH, CW_DETAIL_UNKNOWN_CALL,
+	{ "unknown-call", CW_CLASS_MISMATCH, CW_DETAIL_UNKNOWN_CALL,
 	  "Only where their histories parted is known, above. While nobody hangs for it, results "
 	  "since then may be wrong: go back to a checkpoint from before it.",
 	  NULL },
-	{ CW_CLASS_MISMATCH, ANY_DETAIL, CALLS_TEXT, CALLS_COMMAND },
+	{ "compare-calls", CW_CLASS_MISMATCH, ANY_DETAIL, CALLS_TEXT, CALLS_COMMAND },
 
-	{ CW_CLASS_DEADLOCK, ANY_DETAIL,
+	{ "cycle", CW_CLASS_DEADLOCK, ANY_DETAIL,
 	  "Compare the calls of the cycle: a rank makes two of them in another order than the rest, "
 	  "or two ranks both send first. Make the calls in one order on all ranks; put sends and "
 	  "receives that cross into one ncclGroupStart/End; do not use communicators that share a "
 	  "device at the same time.",
 	  NULL },
-	{ CW_CLASS_DEADLOCK, ANY_DETAIL,
+	{ "cycle-workaround", CW_CLASS_DEADLOCK, ANY_DETAIL,
 	  "Workaround: NCCL 2.26 and newer can launch in the order of the host's calls, which helps "
 	  "where all hosts agree on the order.",
 	  "NCCL_LAUNCH_ORDER_IMPLICIT=1" },
-	{ CW_CLASS_DEADLOCK, ANY_DETAIL, RESTART_TEXT, NULL },
+	{ "cycle-restart", CW_CLASS_DEADLOCK, ANY_DETAIL, RESTART_TEXT, NULL },
 
-	{ CW_CLASS_P2P_UNMATCHED, CW_DETAIL_SIZE,
+	{ "size", CW_CLASS_P2P_UNMATCHED, CW_DETAIL_SIZE,
 	  "Send and receive do not agree on the size: look for shapes that one side learns earlier "
 	  "than "
 	  "the other.",
 	  NULL },
-	{ CW_CLASS_P2P_UNMATCHED, CW_DETAIL_NOT_POSTED,
+	{ "not-posted", CW_CLASS_P2P_UNMATCHED, CW_DETAIL_NOT_POSTED,
 	  "One side never posted its half: look at its schedule (an uneven number of "
 	  "micro-batches, a "
 	  "stage that stops early).",
 	  NULL },
-	{ CW_CLASS_P2P_UNMATCHED, CW_DETAIL_NOT_POSTED,
+	{ "both-send", CW_CLASS_P2P_UNMATCHED, CW_DETAIL_NOT_POSTED,
 	  "Where two ranks both send first, put the calls into one ncclGroupStart/End "
 	  "(batch_isend_irecv).",
 	  NULL },
-	{ CW_CLASS_P2P_UNMATCHED, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL },
+	{ "p2p-restart", CW_CLASS_P2P_UNMATCHED, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL },
 
-	{ CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED,
+	{ "init-failed", CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED,
 	  "NCCL returned the error to that rank alone. Check on its machine what NCCL's words name: a "
 	  "network interface, shared memory, a GPU, an argument. NCCL's own log says more:",
 	  "NCCL_DEBUG=WARN   # for one run" },
-	{ CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED,
+	{ "init-failed-end", CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED,
 	  "The program caught the error, or waits behind it: end it where it cannot go on, so that "
 	  "the other ranks do not wait.",
 	  STACKS_COMMAND },
-	{ CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED, RESTART_TEXT, NULL },
-	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
+	{ "init-failed-restart", CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED, RESTART_TEXT, NULL },
+	{ "init-late", CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "Find what holds it up before it calls NCCL: imports, data, a file or a service on "
 	  "its machine. Its stacks, if they are not in this report:",
 	  STACKS_COMMAND, NOT_COME },
-	{ CW_CLASS_INIT_STUCK, ANY_DETAIL, WAIT_OR_RESTART_TEXT, NULL, NOT_COME },
-	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
+	{ "init-restart", CW_CLASS_INIT_STUCK, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL,
+	  NOT_FAILED },
+	{ "init-absent", CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "Look at the missing ranks: not started, ended before, or stuck on the way.",
 	  "collwatch stacks {job}", NOT_NAMED },
-	{ CW_CLASS_INIT_STUCK, ANY_DETAIL,
+	{ "init-network", CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "If all ranks called it, they do not reach each other: check the interface NCCL chose, "
 	  "firewalls and name resolution.",
 	  "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET   # then "
 	  "NCCL_SOCKET_IFNAME=…",
 	  NOT_NAMED },
 
-	{ CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
+	{ "device", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
 	  "Earlier work on its device does not end. Look for Xid errors, and whether its GPU "
 	  "answers.",
 	  "ssh {host} 'journalctl -k | grep -i xid; nvidia-smi'" },
-	{ CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
+	{ "device-drain", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
 	  "If there is an Xid, or nvidia-smi hangs, it is the machine.", DRAIN_COMMAND },
-	{ CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
+	{ "device-kernel", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
 	  "If the GPU is healthy, a kernel of the program does not end: the stack of the rank shows "
 	  "what was launched last.",
 	  "CUDA_LAUNCH_BLOCKING=1   # for one run: the call that hangs is the one to look at" },
 
-	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
+	{ "fabric", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "All ranks entered the call, so it is the network, a GPU or NCCL, not the program. Check "
 	  "link errors and Xid on the machines of the communicator.",
-	  "journalctl -k | grep -iE 'xid|mlx5|link is down|nvlink'; nvidia-smi nvlink -e" },
-	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
+	  FABRIC_COMMAND, ALL_SEEN },
+	{ "fabric-unsure", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
+	  "Check link errors and Xid on the machines of the communicator. A part of the job is not "
+	  "visible, so that the program may be the cause, too.",
+	  FABRIC_COMMAND, NOT_ALL_SEEN },
+	{ "ras", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "NCCL 2.24 and newer knows which ranks it cannot hear; ask it on any machine of the job.",
-	  "ncclras -v" },
-	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
+	  "ncclras -v", FREE },
+	{ "transports", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "If it comes back after a restart, take one transport away at a time to find the one to "
 	  "blame; "
 	  "do not leave these set.",
-	  "NCCL_NVLS_ENABLE=0   # then NCCL_P2P_DISABLE=1, NCCL_IB_DISABLE=1" },
-	{ CW_CLASS_IN_COLLECTIVE, ANY_DETAIL, "If one machine keeps turning up, drain it.", NULL },
+	  "NCCL_NVLS_ENABLE=0   # then NCCL_P2P_DISABLE=1, NCCL_IB_DISABLE=1", FREE },
+	{ "drain", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL, "If one machine keeps turning up, drain it.",
+	  NULL, FREE },
 
-	{ CW_CLASS_SLOW, ANY_DETAIL,
+	{ "slow", CW_CLASS_SLOW, ANY_DETAIL,
 	  "It moves, but late: check the storage, clocks and neighbours of the outlier.",
 	  "ssh {host} nvidia-smi -q -d PERFORMANCE,CLOCK" },
-	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
+	{ "unknown", CW_CLASS_UNKNOWN, ANY_DETAIL,
 	  "The evidence does not name a culprit. This report lists what was not visible: "
 	  "start with those ranks and nodes.",
 	  "collwatch status", LIVE },
-	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
+	{ "unknown-recorded", CW_CLASS_UNKNOWN, ANY_DETAIL,
 	  "The recordings do not prove a culprit. This report lists what they do not show: dump "
 	  "all ranks again, within the same minute.",
 	  NULL, RECORDED },
-	{ CW_CLASS_UNKNOWN, ANY_DETAIL,
+	{ "unknown-stacks", CW_CLASS_UNKNOWN, ANY_DETAIL,
 	  "Look at the stacks of the ranks that wait, and of those that are missing.",
 	  "collwatch stacks {job}", LIVE },
 };
@@ -390,6 +413,43 @@ static void fill_in(const json_t *incident, const char *from, char *to, size_t l
 static bool is_named(const json_t *incident)
 {
 	return json_array_size(json_object_get(incident, "culprits")) > 0;
+}
+
+/* Its ranks are not what stands still: something holds one of them. */
+static bool is_held(const json_t *incident)
+{
+	return cw_detail_is_hold(
+		(unsigned)cw_detail_from_name(cw_json_str(incident, "detail", "")));
+}
+
+static bool is_failed(const json_t *incident)
+{
+	return cw_detail_from_name(cw_json_str(incident, "detail", "")) == CW_DETAIL_FAILED;
+}
+
+/* Incidents of before do not say what was not seen. */
+static bool is_all_seen(const json_t *incident)
+{
+	const json_t *spots = json_object_get(incident, "blind_spots"), *one;
+	size_t i;
+
+	json_array_foreach (spots, i, one) {
+		const char *name = json_string_value(one);
+
+		if (!name || strcmp(name, cw_blind_spot_name(CW_BLIND_RANK)) == 0 ||
+		    strcmp(name, cw_blind_spot_name(CW_BLIND_CALLS)) == 0)
+			return false;
+	}
+	return json_is_array(spots);
+}
+
+static bool is_certain(const json_t *incident)
+{
+	const json_t *spots = json_object_get(incident, "blind_spots");
+
+	return json_is_array(spots) && !json_array_size(spots) &&
+	       cw_confidence_from_name(cw_json_str(incident, "confidence", "")) ==
+		       CW_CONFIDENCE_CERTAIN;
 }
 
 static bool is_seen(const json_t *incident)
@@ -466,9 +526,15 @@ static bool applies(const struct row *row, const json_t *incident)
 	case NAMED:
 	case NOT_NAMED:
 		return is_named(incident) == (row->when == NAMED);
+	case NOT_FAILED:
+		return is_named(incident) && !is_failed(incident);
 	case NOT_COME:
-		return is_named(incident) &&
-		       cw_detail_from_name(cw_json_str(incident, "detail", "")) != CW_DETAIL_FAILED;
+		return is_named(incident) && !is_failed(incident) && !is_held(incident);
+	case FREE:
+		return !is_held(incident);
+	case ALL_SEEN:
+	case NOT_ALL_SEEN:
+		return !is_held(incident) && is_all_seen(incident) == (row->when == ALL_SEEN);
 	case SEEN:
 		return is_seen(incident);
 	case NOT_SEEN:
@@ -490,8 +556,10 @@ static bool applies(const struct row *row, const json_t *incident)
 	case LIKE_SERVER:
 		return strcmp(cw_json_str(incident, "proposed_policy", ""), "serving") == 0;
 	case MANY_MISSING:
-	case FEW_MISSING:
-		return has_many_missing(incident) == (row->when == MANY_MISSING);
+		return has_many_missing(incident);
+	case CERTAIN:
+	case NOT_CERTAIN:
+		return is_certain(incident) == (row->when == CERTAIN);
 	default:
 		return true;
 	}
@@ -505,6 +573,7 @@ void cw_advice(const json_t *incident, struct advice *ret)
 
 		if (!applies(&rows[i], incident))
 			continue;
+		step->id = rows[i].id;
 		step->text = rows[i].text;
 		if (rows[i].command)
 			fill_in(incident, rows[i].command, step->command, sizeof(step->command));

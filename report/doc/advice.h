@@ -11,6 +11,7 @@
 #define ADVICE_MAX 8u
 
 struct advice_step {
+	const char *id;    /* static: of its row */
 	const char *text;  /* static: one or two sentences */
 	char command[256]; /* "" = none */
 };

@@ -351,6 +351,18 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
+/* In what else the cause may hide, by name. */
+static json_t *blind_spots_doc(const struct cw_verdict *v)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (unsigned u = 0; u < CW_BLIND__MAX; u++)
+		if (v->blind_spots & 1u << u)
+			bad |= json_array_append_new(list, json_string(cw_blind_spot_name(u)));
+	return cw_json_finish(list, bad);
+}
+
 json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			const struct cw_incident_info *info)
 {
@@ -365,6 +377,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(v->detail)));
 	bad |= json_object_set_new(doc, "confidence",
 				   json_string(cw_confidence_name(info->confidence)));
+	bad |= json_object_set_new(doc, "blind_spots", blind_spots_doc(v));
 	bad |= json_object_set_new(doc, "hang", json_string(cw_hang_name(info->hang)));
 	bad |= json_object_set_new(doc, "severity", json_string(cw_severity_name(info->severity)));
 	bad |= json_object_set_new(doc, "culprits", culprits_doc(snap, v));

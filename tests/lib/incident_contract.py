@@ -58,6 +58,7 @@ WAIT = {"rank": number, "comm": ID, "comm_name": str, "coll_seq": count, "op": O
 INCIDENT = {
     "schema": ("collwatch.incident/1",), "id": text, "job": text, "group": str, "class": CLASSES,
     "detail": matches("[a-z0-9_]*"), "confidence": ("certain", "likely", "possible"),
+    "blind_spots": [("wait", "rank", "calls", "progress")],
     "hang": ("proven", "likely", "possible", "none"), "severity": ("page", "notice"),
     "culprits": [CULPRIT],
     "victims": {"count": number, "ranks": SET},

@@ -102,7 +102,7 @@ def verdict(progress):
 
 
 def test_a_hang_at_the_end_of_a_step_is_diagnosed_as_with_on():
-    expected = ("never_entered", "outside_nccl", "certain", STEPS * STEP, [1])
+    expected = ("never_entered", "outside_nccl", "likely", STEPS * STEP, [1])
     for progress in "on", "auto":
         got = verdict(progress)
         check(got == expected, "%s: %r" % (progress, got))

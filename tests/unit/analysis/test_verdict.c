@@ -21,7 +21,7 @@ Test(verdict, names_the_rank_that_never_entered)
 
 	sb_all_wait_but(c, 3, 12 * SB_S);
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
-	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_expect(!v.is_proof);
 	cr_expect_eq(v.coll_seq, 42);
 	cr_expect_eq(v.waiting_since_ns, SB_NOW - 12 * SB_S);
@@ -174,6 +174,191 @@ Test(verdict, sees_a_debugger)
 	sb_all_wait_but(c, 3, 12 * SB_S);
 	b->ranks[3].liveness = CW_LIVE_TRACED;
 	expect(CW_CLASS_NEVER_ENTERED, "traced", "3", "0-2,4-7");
+}
+
+Test(verdict, sees_a_frozen_rank)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 12 * SB_S);
+	b->ranks[3].flags |= CW_RANKF_FROZEN;
+	expect(CW_CLASS_NEVER_ENTERED, "frozen", "3", "0-2,4-7");
+	cr_expect_not_null(strstr(v.summary, "is frozen with its control group and never reached"),
+			   "%s", v.summary);
+}
+
+/* A debugger, a freezer or a signal stops a rank wherever it is. */
+Test(verdict, names_what_holds_a_rank_inside_a_call)
+{
+	static const struct {
+		uint32_t liveness, flags;
+		const char *cause, *detail, *says;
+	} holds[] = {
+		{ CW_LIVE_TRACED, 0, "held by gdb (pid 77, root)", "traced",
+		  " is held by gdb (pid 77, root) inside " },
+		{ CW_LIVE_TRACED, 0, "", "traced", " is held by a debugger inside " },
+		{ CW_LIVE_ALIVE, CW_RANKF_FROZEN, "frozen with its control group /docker/4f1c",
+		  "frozen", " is frozen with its control group /docker/4f1c inside " },
+		/* SIGCONT does not reach it. */
+		{ CW_LIVE_STOPPED, CW_RANKF_FROZEN, NULL, "frozen",
+		  " is frozen with its control group inside " },
+		{ CW_LIVE_STOPPED, 0, NULL, "stopped", " is stopped by a signal inside " },
+	};
+
+	for (size_t i = 0; i < sizeof(holds) / sizeof(*holds); i++) {
+		struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+		sb_all_wait_but(c, SB_MAX_RANKS, 72 * SB_S);
+		b->ranks[3].liveness = holds[i].liveness;
+		b->ranks[3].flags |= holds[i].flags;
+		b->ranks[3].cause = holds[i].cause;
+		expect(CW_CLASS_IN_COLLECTIVE, holds[i].detail, "3", "0-2,4-7");
+		cr_expect_not_null(strstr(v.summary, holds[i].says), "%s", v.summary);
+		cr_expect_null(strstr(v.summary, "Not the program"), "%s", v.summary);
+		verdict_teardown();
+		verdict_setup();
+	}
+}
+
+Test(verdict, names_what_holds_a_rank_inside_of_the_making)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
+
+	for (uint32_t m = 0; m < 8; m++) {
+		c->members[m].state = CW_COMM_INIT;
+		(void)sb_call(c, m, CW_OP_COMM_INIT, 130 * SB_S);
+	}
+	b->ranks[3].liveness = CW_LIVE_TRACED;
+	expect(CW_CLASS_INIT_STUCK, "traced", "3", "0-2,4-7");
+	cr_expect_not_null(strstr(v.summary,
+				  "rank 3 (node-a, pid 803) is held by a debugger inside "
+				  "ncclCommInitRank of world."),
+			   "%s", v.summary);
+}
+
+/* ---- what is not seen ---- */
+
+static bool rules_out(const char *what)
+{
+	for (uint32_t i = 0; i < v.n_ruled_out; i++)
+		if (strstr(v.ruled_out[i], what))
+			return true;
+	return false;
+}
+
+/* For what it waits there is not seen: maybe for a rank that waits for it here. */
+Test(verdict, is_not_certain_of_a_rank_in_a_wait_that_is_not_seen_into)
+{
+	static const uint32_t waits[] = { CW_HOST_WAIT_UNKNOWN, CW_HOST_WAIT_LOCK, CW_HOST_WAIT_GIL,
+					  CW_HOST_WAIT_QUEUE, CW_HOST_WAIT_SOCKET };
+
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+		struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+		sb_all_wait_but(c, 3, 300 * SB_S);
+		b->ranks[3].host_wait = waits[i];
+		b->ranks[3].headway_ns = SB_NOW - 290 * SB_S;
+		expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+		cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+		cr_expect(!rules_out("no deadlock"), "%zu", i);
+		cr_expect(rules_out("no dead process"));
+		verdict_teardown();
+		verdict_setup();
+	}
+}
+
+Test(verdict, is_certain_of_a_rank_whose_wait_is_seen)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 3, 300 * SB_S);
+	b->ranks[3].host_wait = CW_HOST_WAIT_STORAGE;
+	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+	cr_expect(rules_out("no deadlock: there is no cycle of waits"));
+	verdict_teardown();
+	verdict_setup();
+
+	c = sb_comm(b, "world", 0, 8, 1, 41);
+	sb_all_wait_but(c, 3, 300 * SB_S);
+	b->ranks[3].liveness = CW_LIVE_STOPPED;
+	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2,4-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
+	cr_expect(rules_out("no deadlock: there is no cycle of waits"));
+}
+
+static void calls_are_not_at_hand(struct sb_comm *c)
+{
+	c->members[5].entered = c->members[5].returned = 44;
+	c->members[5].reached = c->members[5].completed = 44;
+}
+
+static void another_environment(struct sb_comm *c)
+{
+	(void)c;
+	b->ranks[2].env_hash = 2;
+}
+
+static void a_recording(struct sb_comm *c)
+{
+	(void)c;
+	b->ranks[2].liveness = CW_LIVE_UNKNOWN;
+}
+
+static void calls_were_lost(struct sb_comm *c)
+{
+	(void)c;
+	b->ranks[2].dropped = 1;
+}
+
+static void a_node_is_silent(struct sb_comm *c)
+{
+	(void)c;
+	b->node_state[1] = CW_NODE_SILENT;
+}
+
+Test(verdict, rules_out_each_cause_only_where_it_was_looked_for)
+{
+	static const struct {
+		const char *cause;
+		void (*hide)(struct sb_comm *c);
+	} causes[] = {
+		{ "no mismatch: ranks 0-7 made the same call as #42 on world",
+		  calls_are_not_at_hand },
+		{ "no mixed versions: all members loaded NCCL 2.28.9", another_environment },
+		{ "no dead process: all 8 visible processes", a_recording },
+		{ "no deadlock: there is no cycle of waits", calls_were_lost },
+		{ "no lost node: both nodes report", a_node_is_silent },
+	};
+
+	for (size_t i = 0; i < 2 * sizeof(causes) / sizeof(*causes); i++) {
+		struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+		sb_all_wait_but(c, SB_MAX_RANKS, 72 * SB_S);
+		for (uint32_t r = 0; r < 8; r++) {
+			b->ranks[r].nccl_version = 22809;
+			b->ranks[r].env_hash = 1;
+		}
+		if (i % 2)
+			causes[i / 2].hide(c);
+		judge();
+		cr_expect_eq(rules_out(causes[i / 2].cause), i % 2 == 0, "%s", causes[i / 2].cause);
+		verdict_teardown();
+		verdict_setup();
+	}
+}
+
+/* The rest of the job may hold what is ruled out of the part that is seen. */
+Test(verdict, rules_out_nothing_of_ranks_that_are_not_visible)
+{
+	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, 41), SB_MAX_RANKS, 72 * SB_S);
+	sb_comm(b, "pair", 0, 2, 1, 7)->members[1].rank = CW_SNAP_NONE;
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
+	cr_expect(!rules_out("no deadlock") && !rules_out("no dead process") &&
+		  !rules_out("no lost node"));
+	cr_expect(rules_out("no mismatch"));
+	cr_expect_null(strstr(v.summary, "Not the program"), "%s", v.summary);
 }
 
 Test(verdict, sees_a_rank_that_did_not_finish_what_others_completed)
@@ -362,6 +547,7 @@ Test(verdict, prefers_the_hang_to_a_straggler_elsewhere)
 
 	sb_all_wait_but(low, 1, SB_S / 100);
 	sb_all_wait_but(high, 2, 12 * SB_S);
+	b->ranks[6].host_wait = CW_HOST_WAIT_STORAGE;
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "6", "4-5,7");
 	cr_expect_eq(v.n_alternatives, 0);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);

@@ -39,6 +39,7 @@ Test(verdict_left_out, is_certain_where_one_of_those_who_wait_is_seen_to)
 	c->members[5].left_out_to = 0;
 	c->members[5].reached = 41;
 	c->members[6].left_out_to = 41;
+	b->ranks[3].host_wait = CW_HOST_WAIT_STORAGE;
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
 	cr_expect_eq(v.coll_seq, 41);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
@@ -122,6 +123,7 @@ Test(verdict_left_out, blames_a_rank_that_cannot_be_held_up_there)
 	wait_for_who_is_unseen(41, 41);
 	b->comms[0]->members[1].left_out_to = 0;
 	b->comms[0]->members[1].reached = b->comms[0]->members[1].completed = 41;
+	b->ranks[0].host_wait = CW_HOST_WAIT_STORAGE;
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0", "2");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 }

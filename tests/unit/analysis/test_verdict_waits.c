@@ -249,6 +249,7 @@ Test(verdict_waits, looks_at_all_ops_of_a_group)
 	struct sb_comm *pp = chain_through_a_group(2);
 
 	cr_assert_eq(pp->members[2].call.op_index, 1);
+	b->ranks[0].host_wait = CW_HOST_WAIT_STORAGE;
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0", "1-3");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 }

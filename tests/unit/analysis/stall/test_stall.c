@@ -27,7 +27,7 @@ Test(stall, alerts_on_a_rank_without_headway_after_four_times_no_headway_after)
 	cr_expect(j.d.is_noticed && j.d.noticed_ns - j.fault_ns < 10 * SB_S);
 	cr_expect(j.d.key.is_set);
 	cr_expect_eq(j.d.since_ns, j.fault_ns - 1); /* the draft's shortest wait is 1 ns */
-	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_CERTAIN);
+	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_LIKELY);
 }
 
 Test(stall, counts_idleness_from_when_somebody_waits)
