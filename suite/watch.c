@@ -602,7 +602,7 @@ static int note_epitaphs(struct watch *w)
 		if (is_said(w->net, w->n_epitaphs))
 			continue;
 		o = outcome_next_epitaph(w->out);
-		if (!o || read_alert(e->doc, o) < 0)
+		if (!o || read_alert(e->doc, o) < 0 || show(w, e->doc) < 0)
 			return -ENOMEM;
 		o->after_ns = e->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
 	}

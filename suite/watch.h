@@ -26,8 +26,8 @@ struct watch_observer {
 	/* Each virtual second in which somebody leads the job: what its last look showed. */
 	void (*on_second)(void *user, int64_t now_ns, const struct cw_job_view *view);
 	/*
-	 * Told of each page and notice of a leader when it is told to people, and of what was so
-	 * then (cluster_truth.c). All borrowed; NULL: nobody.
+	 * Gets each page, notice and epitaph of a leader when the leader tells it to people, and
+	 * the state of the cluster then (cluster_truth.c). All borrowed; NULL: nobody.
 	 */
 	void (*on_incident)(void *user, const struct suite_scenario *s, const struct json_t *doc,
 			    const struct json_t *truth);

@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/parse.h"
+#include "report/doc/advice.h"
 #include "suite/cluster/cluster.h"
 #include "suite/generate.h"
 #include "suite/score.h"
@@ -94,7 +95,7 @@ static const struct argp_option options[] = {
 	{ "no-notices", OPT_NO_NOTICES, NULL, 0, "As with notices = false: pages only", 0 },
 	{ "outcomes", OPT_OUTCOMES, NULL, 0, "A line per scenario instead of the tables", 0 },
 	{ "incidents", OPT_INCIDENTS, NULL, 0,
-	  "A line of JSON per page and notice instead of the tables: the document, and what was so "
+	  "A line of JSON per page, notice and epitaph instead of the tables: the document, its advice, and what was so "
 	  "in the cluster when it was told",
 	  0 },
 	{ "coverage", OPT_COVERAGE, NULL, 0, "Fail where a pair has no scenario, and name it", 0 },
@@ -310,12 +311,25 @@ static void tell_log(void *user, int64_t ns, const char *node, const char *text)
 	fprintf(stderr, "  %.2f s, %s: %s\n", (double)ns / CW_NS_PER_S, node, text);
 }
 
+/* What a report of it advises. */
+static json_t *advice_doc(const json_t *doc)
+{
+	json_t *list = json_array();
+	struct advice advice;
+
+	cw_advice(doc, &advice);
+	for (unsigned i = 0; list && i < advice.n; i++)
+		(void)json_array_append_new(list, json_string(advice.steps[i].text));
+	return list;
+}
+
 /* One line: a reader in another process takes it from there. */
 static void print_incident(void *user, const struct suite_scenario *s, const json_t *doc,
 			   const json_t *truth)
 {
-	json_t *line = json_pack("{s:s, s:i, s:s, s:O, s:O}", "file", s->file, "line", (int)s->line,
-				 "name", s->name, "incident", doc, "truth", truth);
+	json_t *line = json_pack("{s:s, s:i, s:s, s:O, s:o, s:O}", "file", s->file, "line",
+				 (int)s->line, "name", s->name, "incident", doc, "advice",
+				 advice_doc(doc), "truth", truth);
 
 	(void)user;
 	if (line)

@@ -38,7 +38,8 @@ static bool is_from_outside(const struct suite_fault *f)
 		return true;
 	return f->family == SUITE_NONE && f->op_kind == CW_OP_NONE &&
 	       (f->action == SUITE_KILL || f->action == SUITE_OOM || f->action == SUITE_STOP ||
-		f->action == SUITE_TRACE || f->action == SUITE_EXIT_NOW);
+		f->action == SUITE_TRACE || f->action == SUITE_FREEZE ||
+		f->action == SUITE_EXIT_NOW);
 }
 
 static bool is_for_ranks(const struct suite_fault *f)
@@ -95,6 +96,7 @@ void fault_thaw(struct rank *r)
 	r->is_frozen = false;
 	r->thawed_ns = r->c->now_ns;
 	r->liveness = CW_LIVE_ALIVE;
+	r->flags &= ~(uint32_t)CW_RANKF_FROZEN;
 	if (r->missed_wake)
 		host_wake_at(r, r->c->now_ns);
 	r->missed_wake = false;
@@ -144,6 +146,12 @@ static void hit_rank(struct rank *r, const struct suite_fault *f)
 		break;
 	case SUITE_TRACE:
 		freeze(r, CW_LIVE_TRACED, f->for_ns);
+		break;
+	case SUITE_FREEZE:
+		/* The kernel shows no other state of a process in a frozen group. */
+		for (uint32_t i = 0; i < n; i++)
+			all[i].flags |= CW_RANKF_FROZEN;
+		freeze(r, CW_LIVE_ALIVE, f->for_ns);
 		break;
 	case SUITE_BLIND:
 		for (uint32_t i = 0; i < n; i++)

@@ -102,7 +102,7 @@ static const char *life_of(const struct rank *r)
 	case CW_LIVE_TRACED:
 		return "traced";
 	default:
-		return "alive";
+		return r->flags & CW_RANKF_FROZEN ? "frozen" : "alive";
 	}
 }
 

@@ -17,7 +17,7 @@ static const struct {
 	{ "skip", SUITE_SKIP },        { "add", SUITE_ADD },       { "change", SUITE_CHANGE },
 	{ "swap", SUITE_SWAP },        { "slow", SUITE_SLOW },     { "stuck", SUITE_STUCK },
 	{ "wedge", SUITE_WEDGE },      { "blind", SUITE_BLIND },   { "fails", SUITE_FAILS },
-	{ "errors", SUITE_ERRORS },
+	{ "errors", SUITE_ERRORS },    { "freeze", SUITE_FREEZE },
 };
 
 struct suite_fault *read_new_fault(struct reader *r)

@@ -6,8 +6,9 @@
 	tests/suite/claims.py COLLWATCH_LAB FILE
 
 Runs so many drawn scenarios, or those of a file, through leaders and reads each page and notice: summary, culprits' reasons,
-what was ruled out and what else it could be. Each sentence must be one of those below, and each thing
-that it claims must be so in the simulator at that moment. Status 1 and a line for each that is not.
+what was ruled out, what else it could be, how sure it is and what it advises; and each post-mortem: summary, ends and notes.
+Each sentence must be one of those below, and each thing that it claims must be so in the simulator at that moment.
+Status 1 and a line for each that is not.
 """
 
 import json
@@ -31,7 +32,8 @@ TRAIT = (
     r"|made it with \d+ ranks)"
 )
 DEATH = r"(?:ended|exited with status \d+|(?:was|were) (?:killed by SIG\w+|killed by signal \d+|OOM-killed))"
-HALT = r"(?:stopped by a signal|held by a debugger)"
+HALT = r"(?:stopped by a signal|held by a debugger|frozen with its control group)"
+LIVES = {"stopped by a signal": "stopped", "held by a debugger": "traced", "frozen with its control group": "frozen"}
 ARGUMENT = r"(?:count \d+|type \w+|operator \w+|root -?\d+)"
 
 SIGNALS = {"SIGHUP": 1, "SIGINT": 2, "SIGABRT": 6, "SIGKILL": 9, "SIGSEGV": 11, "SIGTERM": 15, "SIGBUS": 7}
@@ -224,6 +226,15 @@ class Truth:
         here = self.comm(comm)
         return any(op.progress == "reached" for c, op in self.open_ops(rank) if c is not here)
 
+    def is_missed(self, rank):
+        """Some rank waits in a call that this one has not made."""
+        for comm in self.all_comms:
+            me = comm["of"].get(rank)
+            for m in comm["members"] if me else ():
+                if m["rank"] != rank and any(op.seq > me["entered"] and op.is_open(m) for op in m["ops"]):
+                    return True
+        return False
+
     def longest_wait(self, ranks):
         return max((op.age for r in ranks if not self.is_dead(r) for _, op in self.open_ops(r)), default=0.0)
 
@@ -330,8 +341,55 @@ def never_reached(t, said, who, halt, call, comm, elsewhere):
 
 def halted(t, rank, halt):
     life = t.ranks[rank]["life"]
-    expect(halt != "stopped by a signal" or life == "stopped", f"rank {rank} is {life}")
-    expect(halt != "held by a debugger" or life == "traced", f"rank {rank} is {life}")
+    expect(halt not in LIVES or life == LIVES[halt], f"rank {rank} is {life}")
+
+
+def is_held(t, rank):
+    return t.ranks[rank]["life"] in LIVES.values()
+
+
+# In the order of enum cw_host_wait: storage, and somebody to type. What else a rank sleeps in may lead to another one.
+SEEN_WAITS = (5, 6)
+
+
+def hides_its_wait(t, rank):
+    """It waits outside of NCCL, maybe for a rank."""
+    r = t.ranks[rank]
+    return r["life"] == "alive" and r["host"] == "busy" and not t.waits(rank) and r["wait"] not in SEEN_WAITS
+
+
+def all_inside(t, comm):
+    """The program has done its part: each member has come to the call, none is held, and none did anything else."""
+    for r in t.comm(comm)["of"]:
+        expect(not is_held(t, r), f"rank {r} is {t.ranks[r]['life']}")
+        expect(not t.is_dead(r), f"rank {r} is {t.ranks[r]['life']}")
+        expect(t.waits(r) or t.ranks[r]["host"] != "busy", f"rank {r} is outside of NCCL")
+
+
+@sentence(rf"({WHO}) is ({HALT}) inside ({CALL}) (?:on|of) ({COMM})")
+def halted_inside(t, said, who, halt, call, comm):
+    said.update(who=t.named(who), all=range(len(t.ranks)), call=call, comm=comm)
+    for r in said["who"]:
+        halted(t, r, halt)
+        expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
+
+
+@sentence(rf"({WHO}) is ({HALT}) and has not called (ncclComm\w+) for ({COMM})")
+def halted_before(t, said, who, halt, call, comm):
+    said.update(who=t.named(who), all=range(len(t.ranks)), call=call, comm=comm)
+    for r in said["who"]:
+        halted(t, r, halt)
+        expect(not t.is_in(comm, r, call), f"rank {r} is in {call}")
+
+
+@sentence(rf"({WHO}) is ({HALT}), with its own part of ({CALL}) on ({COMM}) done; ({OTHERS}) (?:has|have) been inside it for ({TIME}), and its threads may have their data to hand on")
+def halted_behind(t, said, who, halt, call, comm, others, time):
+    said["who"], said["inside"] = t.named(who), t.named(others)
+    for r in said["who"]:
+        halted(t, r, halt)
+        expect(not t.is_in(comm, r, call) and t.has_made(comm, r, call), f"rank {r} and {call}")
+    for r in said["inside"]:
+        expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
 
 
 @sentence(rf"({OTHERS}) (?:have|has) been waiting(?: for (it|them))?( in it)?( or behind it)? for ({TIME})")
@@ -442,8 +500,10 @@ def same_calls(t, comm, seq):
     expect(len(calls) <= 1, f"the program's calls differ: {calls}")
 
 
-@sentence(r"Not the program: check network, GPUs and NCCL(?: on (their nodes|.*))?")
-def not_the_program(t, said, nodes):
+@sentence(r"(Not the program: c|C)heck network, GPUs and NCCL(?: on (their nodes|.*))?")
+def not_the_program(t, said, claim, nodes):
+    if claim != "C" and t.comm_said:
+        all_inside(t, t.comm_said)
     if nodes in (None, "their nodes"):
         return
     found = set()
@@ -609,6 +669,7 @@ def died(t, rank, how):
     expect(not m or (r["life"] == "exited" and r["code"] == int(m[1])), f"rank {rank} {r['life']} {r['code']}")
     m = re.search(r"killed by (SIG\w+)", how)
     expect(not m or (r["life"] == "killed" and r["signal"] == SIGNALS[m[1]]), f"signal {r['signal']}")
+    how = how.replace("killed by the OOM killer", "OOM-killed")
     expect("OOM" not in how or r["oom"], f"rank {rank} was not killed for memory")
     expect("OOM" in how or not r["oom"] or how == "ended", f"rank {rank} was killed for memory")
 
@@ -1009,7 +1070,7 @@ def reason_dead(t, rank, m):
     last_call(t, rank, m)
 
 
-@reason(rf"(?P<state>alive, outside NCCL|outside NCCL|stopped by a signal|held by a debugger)(?P<d>, in uninterruptible sleep \(state D\))?{LAST}{HEADWAY}{WAIT}")
+@reason(rf"(?P<state>alive, outside NCCL|outside NCCL|stopped by a signal|held by a debugger|frozen with its control group)(?P<d>, in uninterruptible sleep \(state D\))?{LAST}{HEADWAY}{WAIT}")
 def reason_outside(t, rank, m):
     halted(t, rank, m["state"])
     expect(not t.is_dead(rank), f"it is {t.ranks[rank]['life']}")
@@ -1158,10 +1219,14 @@ def out_dead(t, n):
 @ruled_out(r"no deadlock: there is no cycle of waits")
 def out_cycle(t):
     expect(not t.has_cycle(), "there is one")
+    hidden = [r["rank"] for r in t.ranks if hides_its_wait(t, r["rank"]) and t.is_missed(r["rank"])]
+    expect(not hidden, f"ranks {hidden} wait for what nobody sees")
 
 
 @ruled_out(r"no lost node: (?:all (\d+) nodes report|both nodes report|the only node reports)")
 def out_node(t, n):
+    quiet = [name for name, is_quiet in t.nodes.items() if is_quiet]
+    expect(t.was_away or not quiet, f"{quiet} do not report")
     expect(int(n or 1) <= len(t.nodes), f"there are {len(t.nodes)}")
 
 
@@ -1171,6 +1236,247 @@ ALTERNATIVES = [
     re.compile(rf"some of the waiting ranks also wait for {RANKS}"),
     re.compile(r"some of the waiting ranks wait in a call that all its members entered"),
 ]
+
+# ---- how sure it is, and what it advises ----
+
+
+def check_sureness(t, incident):
+    """Of a rank that waits outside of NCCL nobody can be sure."""
+    if incident["confidence"] != "certain" or incident["class"] != "never_entered":
+        return
+    hidden = [c["rank"] for c in incident["culprits"] if hides_its_wait(t, c["rank"])]
+    expect(not hidden, f"ranks {hidden} wait for what nobody sees")
+
+
+ADVICE = []
+
+
+def advised(pattern):
+    """The function is given the truth and the incident. Advice without one claims nothing."""
+
+    def add(check):
+        ADVICE.append((re.compile(pattern), check))
+        return check
+
+    return add
+
+
+def culprits_are(t, incident, life):
+    lives = {c["rank"]: t.ranks[c["rank"]]["life"] for c in incident["culprits"]}
+    expect(any(of == life for of in lives.values()), f"they are {lives}")
+
+
+@advised(r"The rank is stopped by a signal")
+def advice_stopped(t, incident):
+    culprits_are(t, incident, "stopped")
+
+
+@advised(r"A debugger holds it")
+def advice_traced(t, incident):
+    culprits_are(t, incident, "traced")
+
+
+@advised(r"Its control group is frozen")
+def advice_frozen(t, incident):
+    culprits_are(t, incident, "frozen")
+
+
+@advised(r"All ranks entered the call, so it is the network, a GPU or NCCL, not the program")
+def advice_network(t, incident):
+    if t.comm_said:
+        all_inside(t, t.comm_said)
+
+
+@advised(r"Find what holds it up before it calls NCCL")
+def advice_before(t, incident):
+    held = [c["rank"] for c in incident["culprits"] if is_held(t, c["rank"])]
+    expect(not held, f"ranks {held} are held")
+
+
+@advised(r".*nothing is wrong with the ranks that wait")
+def advice_waiters(t, incident):
+    hidden = [c["rank"] for c in incident["culprits"] if hides_its_wait(t, c["rank"])]
+    expect(not hidden, f"ranks {hidden} may wait for one of them")
+
+
+@advised(r"The kernel killed it for lack of memory")
+def advice_oom(t, incident):
+    expect(any(t.ranks[c["rank"]]["oom"] for c in incident["culprits"]), "it did not")
+
+
+@advised(r"The job cannot recover by itself")
+def advice_restart(t, incident):
+    expect(incident["class"] == "deadlock" or any(t.is_dead(c["rank"]) for c in incident["culprits"]), "none has ended")
+
+
+# ---- a post-mortem ----
+
+# Instants of deaths on two nodes, told apart by clocks that are known to this.
+UNSURE_S = 1.1
+END = r"it (?:was )?(?P<how>exited with status \d+|killed by SIG\w+|killed by signal \d+|OOM-killed|killed by the OOM killer|ended)[^;]*?"
+POSTMORTEM = [
+    re.compile(rf"(?P<tie>(?:{RANKS}|\d+ process(?:es)?)) ended too close together to tell who was first; of (?P<who>rank \d+) on (?P<node>[\w.\-]+): {END}"),
+    re.compile(
+        rf"(?:the process of )?(?P<who>{RANKS}|\d+ process(?:es)?) on (?P<node>[\w.\-]+) (?P<verb>alone failed|failed|was the first to fail|ended first): {END}"
+        r"(?:, what (?P<together>\d+) others? ended of at the same time can follow from that)?"
+    ),
+]
+OTHERS_ENDED = re.compile(r"(?P<n>\d+) others? ended within (?P<within>\d+\.\d) s")
+ALL_WELL = re.compile(r"all ranks ended well, but (?:data were wrong|sends and receives did not match)")
+CANCELLED = re.compile(rf"the job was cancelled: (?P<who>rank \d+) on (?P<node>[\w.\-]+) (?:was )?(?P<how>exited with status \d+|killed by SIG\w+|killed by signal \d+|ended)\b.*")
+WAITED = re.compile(r"the job ended after (?P<for>\d+) s of waiting: ")
+OF_RANKS = rf"(?P<who>{RANKS}|\d+ process(?:es)?): "
+NOTES = [
+    (re.compile(OF_RANKS + r"how they ended is not known, their node does not report"), lambda t, r: t.nodes[t.ranks[r]["node"]] or not t.is_dead(r)),
+    (re.compile(OF_RANKS + r"no kernel evidence \(BPF\): .*"), lambda t, r: t.is_dead(r)),
+    (re.compile(OF_RANKS + r"the signal came from outside of the daemon's pid namespace: .*"), lambda t, r: t.ranks[r]["life"] == "killed" or t.ranks[r]["code"]),
+    (re.compile(OF_RANKS + r"their node's clock was measured too seldom to order their ends closely"), lambda t, r: t.is_dead(r)),
+    (re.compile(r"this leader did not see the job just before the deaths: .*"), None),
+    (re.compile(r"(?:\d+ of \d+|[\w.\-]+|\d+) .*"), None),  # of coverage: checked by the tests of status
+]
+# Of these the calls are still there when the ranks have ended.
+LASTING = ("other_kind", "other_argument", "other_call", "disagree", "skipped", "extra", "another_call", "different_calls")
+
+
+def has_failed(rank):
+    return rank["life"] == "killed" or (rank["life"] == "exited" and rank["code"] != 0)
+
+
+def ended_first(t, ranks, verb):
+    """Nobody who failed ended surely before these; alone: nobody else failed."""
+    first = max(t.ranks[r]["ended_ago"] for r in ranks)
+    if verb == "alone failed":
+        others = [r["rank"] for r in t.ranks if has_failed(r) and r["rank"] not in ranks]
+        expect(not others, f"ranks {others} failed, too")
+    if verb not in ("failed", "alone failed"):
+        before = [r["rank"] for r in t.ranks if has_failed(r) and r["ended_ago"] > first + UNSURE_S]
+        expect(not before, f"ranks {before} failed before")
+
+
+def check_first(t, doc, part, found):
+    for pattern in POSTMORTEM:
+        m = pattern.fullmatch(part)
+        if m:
+            break
+    else:
+        raise Unparsed(part)
+    who = ranks_of(m["who"]) if m["who"].startswith("rank") else set()
+    for r in who:
+        expect(t.ranks[r]["node"] == m["node"], f"rank {r} is on {t.ranks[r]['node']}")
+        died(t, r, m["how"])
+    if who and pattern is POSTMORTEM[1]:
+        ended_first(t, who, m["verb"])
+    # The report prints "First: not known" where this is null.
+    expect(pattern is POSTMORTEM[0] or doc["first"] is not None, "the post-mortem has no first rank")
+    found["first"] = who
+
+
+def check_wait(t, doc, text, told):
+    """A sentence of the time before: it is understood, and what lasts is so."""
+    for one in sentences_of(text + "."):
+        check, m = first_that_fits(SENTENCES, lower_first(one))
+        if check.__name__ in LASTING:
+            check(t, {"who": set()}, *m.groups())
+
+
+def check_not_told(t, doc, text, told):
+    check_wait(t, doc, text, told)
+    paged = [i["where"]["comm_name"] for i in told if i["class"] in ("mismatch", "p2p_unmatched") and i.get("where")]
+    named = [c["name"] for c in t.all_comms if re.search(rf" on {re.escape(c['name'])}\b", text)]
+    expect(not set(paged) & set(named), f"it was told of {sorted(set(paged) & set(named))}")
+
+
+def postmortem_parts(doc):
+    """The summary taken apart: (what it is, text) each."""
+    text, told = doc["summary"], None
+    if "; not told before: " in text:
+        text, told = text.split("; not told before: ", 1)
+    m = re.search(rf"; ({OTHERS_ENDED.pattern})$", text)
+    if m:
+        yield "others", m[1]
+        text = text[:m.start()]
+    if not ALL_WELL.fullmatch(text) and not CANCELLED.fullmatch(text):
+        starts = [m.start() for m in re.finditer(rf"(?:^|(?<=; ))(?:the process of )?(?:{RANKS}|\d+ process(?:es)?) (?:on [\w.\-]+ (?:alone failed|failed|was the first to fail|ended first): |ended too close together)", text)]
+        if not starts:
+            raise Unparsed(text)
+        wait = text[:starts[-1]].rstrip("; ")
+        if wait:
+            yield "wait", WAITED.sub("", wait)
+        yield "first", text[starts[-1]:]
+    else:
+        yield "whole", text
+    if told:
+        yield "told", told.rstrip(".")
+
+
+def check_end(t, end):
+    rank = t.ranks[end["rank"]]
+    expect((rank["node"], rank["pid"]) == (end["host"], end["pid"]), f"it is {rank['node']}, {rank['pid']}")
+    if end["kind"] == "alive":
+        expect(not t.is_dead(end["rank"]) or t.nodes[rank["node"]] or rank["ended_ago"] < LATE_S, f"it is {rank['life']}")
+    else:
+        died(t, end["rank"], end["how"])
+
+
+def check_note(t, note):
+    is_so, m = first_that_fits([(pattern, check) for pattern, check in NOTES], note)
+    if is_so and m["who"].startswith("rank"):
+        wrong = [r for r in ranks_of(m["who"]) if not is_so(t, r)]
+        expect(not wrong, f"ranks {wrong} are {[t.ranks[r]['life'] for r in wrong]}")
+
+
+def check_postmortem(line, told):
+    """As check_incident(); told: incidents of the same scenario so far."""
+    doc, found, n, known = line["incident"], [], 0, {}
+    t = Truth(line["truth"], doc)
+    t.comm_said, t.was_away = None, any(t.nodes.values())
+
+    def whole(text):
+        m = CANCELLED.fullmatch(text)
+        if m:
+            for r in ranks_of(m["who"]):
+                died(t, r, m["how"])
+        else:
+            failed = [r["rank"] for r in t.ranks if has_failed(r)]
+            expect(not failed, f"ranks {failed} failed")
+
+    def others(text):
+        m = OTHERS_ENDED.fullmatch(text)
+        dead = [r["ended_ago"] for r in t.ranks if t.is_dead(r["rank"])]
+        expect(len(dead) > int(m["n"]), f"{len(dead)} have ended")
+        expect(max(dead) - min(dead) + UNSURE_S >= float(m["within"]), f"all ended within {max(dead) - min(dead):.1f} s")
+
+    checks = {"first": lambda text: check_first(t, doc, text, known), "others": others, "whole": whole,
+              "wait": lambda text: check_wait(t, doc, text, told), "told": lambda text: check_not_told(t, doc, text, told)}
+    try:
+        parts = list(postmortem_parts(doc))
+    except Unparsed as e:
+        return [f"not understood: {e}"], 1
+    for kind, text in parts:
+        check_one(found, text, lambda: checks[kind](text))
+        n += 1
+    for end in doc["ends"]:
+        check_one(found, f"rank {end['rank']}: {end['how']}", lambda: check_end(t, end))
+        n += 1
+    for group in doc["ended"]:
+        for r in ranks_of("ranks " + group["ranks"]) if group["ranks"] and group["how"] != "had not ended" else ():
+            check_one(found, f"rank {r}: {group['how']}", lambda: died(t, r, group["how"]) if t.is_dead(r) else None)
+        n += 1
+    for note in doc["notes"]:
+        check_one(found, note, lambda: check_note(t, note))
+        n += 1
+    return found, n
+
+
+def is_old_postmortem(line):
+    """The ranks were started anew since, or one ended after the last look."""
+    ranks = {r["rank"]: r for r in line["truth"]["ranks"]}
+    since = LATENCY_S + told_after(line["truth"], line["incident"])
+    anew = any((ranks[e["rank"]]["node"], ranks[e["rank"]]["pid"]) != (e["host"], e["pid"]) or
+               (e["kind"] not in ("alive", "none") and ranks[e["rank"]]["ended_ago"] < 0)
+               for e in line["incident"]["ends"])
+    return anew or any(0 <= r["ended_ago"] <= since for r in ranks.values())
+
 
 # ---- an incident ----
 
@@ -1244,6 +1550,12 @@ def check_incident(line):
     for text in incident["ruled_out"]:
         check_one(found, text, lambda: out(text))
         n += 1
+    check_one(found, f"{incident['confidence']}: {incident['summary']}", lambda: check_sureness(t, incident))
+    for text in line.get("advice", ()):
+        for pattern, check in ADVICE:
+            if pattern.match(text):
+                check_one(found, text, lambda: check(t, incident))
+        n += 1
     for other in incident["alternatives"]:
         check_one(found, other["reason"], lambda: alternative(other["reason"]))
         n += 1
@@ -1285,23 +1597,30 @@ def main():
     else:
         seed = how_many
         command = [lab, "suite", how_many, "--incidents"]
-    n_incidents = n_sentences = n_wrong = n_old = 0
+    n_incidents = n_sentences = n_wrong = n_old = n_postmortems = 0
+    scenario, told = None, []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as lab_run:
         for text in lab_run.stdout:
             line = json.loads(text)
-            if is_old_news(line):
+            is_postmortem = line["incident"]["schema"] == "collwatch.epitaph/1"
+            if scenario != (line["file"], line["line"], line["name"]):
+                scenario, told = (line["file"], line["line"], line["name"]), []
+            if not is_postmortem:
+                told.append(line["incident"])
+            if is_old_postmortem(line) if is_postmortem else is_old_news(line):
                 n_old += 1
                 continue
-            found, n = check_incident(line)
-            n_incidents += 1
+            found, n = check_postmortem(line, told) if is_postmortem else check_incident(line)
+            n_incidents += not is_postmortem
+            n_postmortems += is_postmortem
             n_sentences += n
             for what in found:
                 n_wrong += 1
-                print(f"{line['file']} \"{line['name']}\" ({line['incident']['severity']})\n\t{what}", flush=True)
+                print(f"{line['file']} \"{line['name']}\" ({line['incident'].get('severity', 'post-mortem')})\n\t{what}", flush=True)
     status = lab_run.returncode
-    print(f"{seed}: {n_sentences} sentences of {n_incidents} incidents, {n_wrong} wrong; "
+    print(f"{seed}: {n_sentences} sentences of {n_incidents} incidents and {n_postmortems} post-mortems, {n_wrong} wrong; "
           f"{n_old} not checked: ranks ended, or went on, within {LATENCY_S} s before it was told")
-    return 1 if n_wrong or status not in (0, 2) or not n_incidents else 0
+    return 1 if n_wrong or status not in (0, 2) or not n_incidents + n_postmortems else 0
 
 
 if __name__ == "__main__":
