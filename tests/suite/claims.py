@@ -6,7 +6,7 @@
 	tests/suite/claims.py COLLWATCH_LAB FILE
 
 Runs so many drawn scenarios, or those of a file, through leaders and reads each page and notice: summary, culprits' reasons,
-what was ruled out, what else it could be, how sure it is and what it advises; and each post-mortem: summary, ends and notes.
+ruled-out causes, alternatives, confidence and advice; and each post-mortem: summary, ends and notes.
 Each sentence must be one of those below, and each thing that it claims must be so in the simulator at that moment.
 Status 1 and a line for each that is not.
 """
@@ -348,7 +348,7 @@ def is_held(t, rank):
     return t.ranks[rank]["life"] in LIVES.values()
 
 
-# In the order of enum cw_host_wait: storage, and somebody to type. What else a rank sleeps in may lead to another one.
+# Of enum cw_host_wait: a person at a prompt, and storage. Any other wait may lead to another rank.
 SEEN_WAITS = (5, 6)
 
 
@@ -1220,7 +1220,7 @@ def out_dead(t, n):
 def out_cycle(t):
     expect(not t.has_cycle(), "there is one")
     hidden = [r["rank"] for r in t.ranks if hides_its_wait(t, r["rank"]) and t.is_missed(r["rank"])]
-    expect(not hidden, f"ranks {hidden} wait for what nobody sees")
+    expect(not hidden, f"ranks {hidden} sleep in a wait that the daemon cannot see into")
 
 
 @ruled_out(r"no lost node: (?:all (\d+) nodes report|both nodes report|the only node reports)")
@@ -1245,7 +1245,7 @@ def check_sureness(t, incident):
     if incident["confidence"] != "certain" or incident["class"] != "never_entered":
         return
     hidden = [c["rank"] for c in incident["culprits"] if hides_its_wait(t, c["rank"])]
-    expect(not hidden, f"ranks {hidden} wait for what nobody sees")
+    expect(not hidden, f"ranks {hidden} sleep in a wait that the daemon cannot see into")
 
 
 ADVICE = []
@@ -1343,7 +1343,7 @@ def has_failed(rank):
 
 
 def ended_first(t, ranks, verb):
-    """Nobody who failed ended surely before these; alone: nobody else failed."""
+    """No failed rank ended surely before these; alone: no other rank failed."""
     first = max(t.ranks[r]["ended_ago"] for r in ranks)
     if verb == "alone failed":
         others = [r["rank"] for r in t.ranks if has_failed(r) and r["rank"] not in ranks]
