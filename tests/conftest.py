@@ -28,6 +28,7 @@ OPTIONS = [
     ("--down", 3, "operations: for so many seconds nobody takes alerts"),
     ("--hold", 15, "held: for so many seconds a daemon is stopped"),
     ("--kills", 1, "cluster_faults: so many leaders are killed"),
+    ("--one-alert-kills", 4, "one_alert: daemons and leaders that are killed, together"),
     ("--partition", 4, "cluster_faults: for so many seconds a node is cut off"),
     ("--seconds", 3, "hostile: for so many seconds users attack before the hang"),
     ("--steps", 500, "restarts: steps of a job"),

@@ -253,9 +253,51 @@ static bool is_wrong_size(const struct cw_verdict *v)
 }
 
 /*
+ * Not another call that differs on that communicator: where the bundle of the silent mismatch is on
+ * this node, it names the call. It lies with the node that alerted, so elsewhere the id decides.
+ */
+static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v)
+{
+	const struct cw_incident_due due = { .id = inc->id,
+					     .job = inc->config.job,
+					     .uid = inc->config.uid };
+	const struct cw_leader_effects *e = inc->config.effects;
+	bool is_whole;
+	json_t *doc = e->before ? e->before(e->user, &due, &is_whole) : NULL;
+	const json_t *seq = json_object_get(json_object_get(doc, "where"), "coll_seq");
+	bool is_same = !json_is_integer(seq) || !json_integer_value(seq) ||
+		       (uint64_t)json_integer_value(seq) == v->coll_seq;
+
+	json_decref(doc);
+	return is_same;
+}
+
+/*
+ * A mismatch has two keys: one while no rank waits, one with its call while ranks do. The daemon
+ * may have died between the two. 0 or -ENOMEM.
+ */
+static int take_told_mismatch(struct cw_incident *inc, const struct cw_verdict *v,
+			      const struct cw_incident_matter *by_call)
+{
+	struct cw_incident_matter other = *by_call;
+	char id[CW_INCIDENT_ID_LEN];
+	int r;
+
+	if (!v->coll_seq)
+		return 0;
+	other.key.is_waited = cw_verdict_is_silent(v);
+	other.key.seq = other.key.is_waited ? v->coll_seq : 0;
+	memcpy(id, inc->id, sizeof(id));
+	r = take_told_id(inc, &other);
+	if (r == 0 && !other.key.is_waited && !is_of_call(inc, v))
+		memcpy(inc->id, id, sizeof(id));
+	return r;
+}
+
+/*
  * What a leader that was here before may have called the same trouble: a death, when it knew of
  * other dead or had taken it for something else; messages that did not fit, before anybody waited;
- * a call that differed, while somebody waited in it, who has got on since.
+ * a call that differed, before a rank waited in it, or while one did that has got on since.
  */
 static int find_told_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 			const struct cw_verdict *v, const struct cw_incident_matter *by_call)
@@ -269,11 +311,8 @@ static int find_told_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		other.key = cw_verdict_key_left_behind(&by_call->key);
 		return take_told_id(inc, &other);
 	}
-	if (v->verdict_class == CW_CLASS_MISMATCH && cw_verdict_is_silent(v) && v->coll_seq) {
-		other.key.seq = v->coll_seq;
-		other.key.is_waited = true;
-		return take_told_id(inc, &other);
-	}
+	if (v->verdict_class == CW_CLASS_MISMATCH)
+		return take_told_mismatch(inc, v, by_call);
 	if (v->verdict_class != CW_CLASS_PROCESS_DEAD)
 		return 0;
 	for (uint32_t i = 0; r == 0 && i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++) {

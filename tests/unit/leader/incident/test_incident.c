@@ -18,6 +18,8 @@ static char last_objector[16];
 static char last_class[32], last_closed_as[32], last_severity[16], last_suppressed[16];
 static const char *suppressed;
 static bool was_sent, answers_evidence;
+static char told_id[CW_INCIDENT_ID_LEN]; /* the one id that was sent before; "" = none */
+static uint64_t call_before;             /* of the bundle that lies there; 0 = there is none */
 static const char *evidence_answer;
 static uint32_t evidence_asked; /* bits, of the last request */
 static char bundle_python[16];
@@ -68,7 +70,21 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 
 static bool io_was_sent(void *user, const struct cw_incident_due *due)
 {
-	return was_sent;
+	return was_sent || (*told_id && !strcmp(due->id, told_id));
+}
+
+static json_t *io_before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+{
+	*ret_is_whole = true;
+	if (!call_before || strcmp(due->id, told_id) != 0)
+		return NULL;
+	return json_pack("{s:s, s:s, s:{s:I}}", "id", due->id, "class", "mismatch", "where",
+			 "coll_seq", (json_int_t)call_before);
+}
+
+static int io_amend(void *user, json_t *incident)
+{
+	return 0;
 }
 
 static const char *io_suppress_reason(void *user, const struct cw_incident_due *due)
@@ -161,6 +177,8 @@ static void setup(void)
 	struct cw_transport_config t = { .clock = &clock_, .self = "n", .on_message = on_message };
 	static struct cw_leader_effects effects = { .path = io_path,
 						    .put = io_put,
+						    .before = io_before,
+						    .amend = io_amend,
 						    .was_sent = io_was_sent,
 						    .suppress_reason = io_suppress_reason,
 						    .alert = io_alert,
@@ -487,6 +505,61 @@ Test(incident, alert_of_an_earlier_life_is_not_repeated)
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
 	cr_assert_eq(alerts, 0);
 	cr_assert_eq(bundles, 1);
+}
+
+/* The keys of one mismatch: `key` alone, and with its call. */
+static void look_at_call(bool is_waited, uint64_t call)
+{
+	struct cw_verdict v = verdict(CW_CLASS_MISMATCH);
+	struct cw_stall_decision d = { .phase = CW_STALL_HANG,
+				       .key = { .comm_id = 5,
+						.seq = is_waited ? call : 0,
+						.is_waited = is_waited,
+						.is_set = true },
+				       .hang = CW_HANG_PROVEN };
+
+	v.is_proof = true;
+	v.coll_seq = call;
+	v.waiting_since_ns = is_waited ? now - CW_NS_PER_S : 0;
+	snap->now_ns = now;
+	cw_incident_step(inc, snap, &v, &d);
+	pass(3);
+}
+
+/* As a daemon that starts anew: of its earlier life it knows one id that was sent. */
+static void begin_anew(void)
+{
+	(void)snprintf(told_id, sizeof(told_id), "%s", sent_id);
+	teardown();
+	setup();
+}
+
+Test(incident, mismatch_alerted_before_a_rank_waited_is_not_alerted_again_after_a_restart)
+{
+	look_at_call(false, 3);
+	cr_assert_eq(alerts, 1);
+	begin_anew();
+	look_at_call(true, 3);
+	cr_expect_eq(alerts, 1);
+	cr_expect_str_eq(cw_incident_id(inc), told_id, "one bundle, one report");
+}
+
+Test(incident, mismatch_alerted_while_a_rank_waited_is_not_alerted_again_after_a_restart)
+{
+	look_at_call(true, 3);
+	begin_anew();
+	look_at_call(false, 3);
+	cr_expect_eq(alerts, 1);
+	cr_expect_str_eq(cw_incident_id(inc), told_id);
+}
+
+Test(incident, another_mismatch_of_that_communicator_is_alerted_after_a_restart)
+{
+	look_at_call(false, 3);
+	begin_anew();
+	call_before = 3;
+	look_at_call(true, 9);
+	cr_expect_eq(alerts, 2);
 }
 
 Test(incident, objection_silences_until_asked_again)
