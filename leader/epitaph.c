@@ -29,6 +29,7 @@ struct cw_epitaph {
 	/* Which component: of its largest communicator, and the start of its first process. */
 	uint64_t comm_id, start_ticks;
 	uint32_t instance;
+	int32_t pid;  /* of that process */
 	bool is_seen; /* since the last sweep */
 	bool is_done;
 	bool has_memory;
@@ -137,14 +138,17 @@ static void identify(struct cw_epitaph *e, const struct cw_route *route,
 				continue;
 			best = m;
 			e->start_ticks = r->start_ticks;
+			e->pid = r->pid;
 		}
 		if (!lowest || r->rank < lowest->rank)
 			lowest = r;
 	}
 	e->comm_id = best ? best->comm_id : 0;
 	e->instance = best ? best->instance : 0;
-	if (!best && lowest)
+	if (!best && lowest) {
 		e->start_ticks = lowest->start_ticks;
+		e->pid = lowest->pid;
+	}
 }
 
 static unsigned count_dead(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n)
@@ -156,13 +160,34 @@ static unsigned count_dead(const struct cw_route *route, const struct cw_rank_re
 	return dead;
 }
 
-static struct cw_epitaph *find(const struct cw_epitaphs *all, const struct cw_epitaph *like)
+static bool is_of(const struct cw_epitaph *e, const struct cw_route *route,
+		  const struct cw_rank_ref *refs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct cw_msg_rank *r = cw_route_rank(route, &refs[i]);
+
+		if (r->start_ticks == e->start_ticks && r->pid == e->pid)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * By its identity, else by any of its processes: a component of ranks that ended without a
+ * communicator grows with each of them, and its identity changes then.
+ */
+static struct cw_epitaph *find(const struct cw_epitaphs *all, const struct cw_epitaph *like,
+			       const struct cw_route *route, const struct cw_rank_ref *refs,
+			       unsigned n)
 {
 	struct cw_epitaph *e;
 
 	DL_FOREACH (all->list, e)
 		if (e->comm_id == like->comm_id && e->instance == like->instance &&
 		    e->start_ticks == like->start_ticks)
+			return e;
+	DL_FOREACH (all->list, e)
+		if (is_of(e, route, refs, n))
 			return e;
 	return NULL;
 }
@@ -174,7 +199,7 @@ static struct cw_epitaph *find_or_add(struct cw_epitaphs *all, const struct cw_r
 	struct cw_epitaph like = { .over_ns = now_ns, .changed_ns = now_ns }, *e;
 
 	identify(&like, route, refs, n);
-	e = find(all, &like);
+	e = find(all, &like, route, refs, n);
 	if (e || all->n >= CW_EPITAPH_MAX_PER_ROUTE)
 		return e;
 	e = calloc(1, sizeof(*e));
@@ -555,7 +580,6 @@ static void begin(struct cw_epitaph *e, const struct cw_epitaph_scene *s)
 {
 	e->uid = s->uid;
 	(void)snprintf(e->job, sizeof(e->job), "%s", s->snap->job ? s->snap->job : "");
-	(void)snprintf(e->incident, sizeof(e->incident), "%s", s->incident);
 	if (s->memory) {
 		e->memory = *s->memory;
 		e->has_memory = true;
@@ -568,11 +592,13 @@ void cw_epitaph_look(struct cw_epitaphs *all, const struct cw_leader_effects *ef
 	struct cw_epitaph like = { 0 }, *e;
 
 	identify(&like, s->route, s->refs, s->snap->n_ranks);
-	e = find(all, &like);
+	e = find(all, &like, s->route, s->refs, s->snap->n_ranks);
 	if (!e || e->is_done)
 		return;
 	if (!*e->job)
 		begin(e, s);
+	if (!*e->incident) /* a later look may find an alert of before a restart */
+		(void)snprintf(e->incident, sizeof(e->incident), "%s", s->incident);
 	if (!is_a_job(s->snap) ||
 	    (!e->has_memory && s->snap->now_ns - newest_death_ns(s->snap) > CW_EPITAPH_OLD_NS)) {
 		finish(e);

@@ -35,6 +35,12 @@ static int64_t first_ns(const struct cw_epitaph_facts *f)
 	return f->first->n_failed ? f->deaths[f->first->earliest].ended_ns : 0;
 }
 
+/* No rank is to blame for the end of a cancelled job. */
+static bool has_first(const struct cw_epitaph_facts *f)
+{
+	return f->first->n_first && f->first->outcome == CW_EPITAPH_FAILED;
+}
+
 static bool is_dead(const struct cw_epitaph_facts *f, uint32_t i)
 {
 	return cw_liveness_is_dead(f->deaths[i].liveness);
@@ -231,7 +237,7 @@ static json_t *first_doc(const struct cw_epitaph_facts *f)
 	json_t *doc;
 	int bad = 0;
 
-	if (!f->first->n_first)
+	if (!has_first(f))
 		return json_null();
 	doc = json_object();
 	bad |= json_object_set_new(doc, "ranks", json_string(set));
@@ -532,21 +538,23 @@ static void add_others(const struct cw_epitaph_facts *f, char *buf, size_t len)
 			       others == 1 ? "" : "s", seconds(within > 0 ? within : 0));
 }
 
-static void say_blamed(const struct cw_epitaph_facts *f, char *buf, size_t len)
+/* All ranks that the job should have are here, and have ended. */
+static bool is_all_known(const struct cw_epitaph_facts *f)
 {
-	const struct cw_epitaph_wait *w = f->blamed;
-	uint32_t i = f->first->earliest;
-	int n = (int)strlen(w->summary);
+	const struct cw_snapshot *snap = f->scene->snap;
 
-	/* A sentence among others: without its full stop. */
-	if (n && w->summary[n - 1] == '.')
-		n--;
-	if (w->since_ns)
-		cw_text_append(buf, len, "the job ended after %.0f s of waiting: ",
-			       seconds(first_ns(f) - w->since_ns));
-	cw_text_append(buf, len, "%.*s; rank %d on %s ended first: ", n, w->summary,
-		       rank_of(f, i)->rank, node_of(f, i));
-	add_how(f, i, buf, len);
+	return n_dead(f) == snap->n_ranks && snap->n_ranks >= snap->ranks_expected;
+}
+
+static const char *first_verb(const struct cw_epitaph_facts *f)
+{
+	if (f->first->reason == CW_EPITAPH_BY_CAUSE)
+		return "was the first to fail";
+	if (f->blamed)
+		return "ended first";
+	if (f->first->reason == CW_EPITAPH_BY_TIME)
+		return "was the first to fail";
+	return is_all_known(f) ? "alone failed" : "failed";
 }
 
 static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
@@ -558,17 +566,14 @@ static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
 	while (!f->is_first[i])
 		i++;
 	say_ranks(p.v, p.n, ranks, sizeof(ranks));
-	if (f->first->reason == CW_EPITAPH_TIE) {
+	if (f->first->reason == CW_EPITAPH_TIE)
 		cw_text_append(
 			buf, len,
 			"%s ended too close together to tell who was first; of rank %d on %s: ",
 			ranks, rank_of(f, i)->rank, node_of(f, i));
-	} else {
+	else
 		cw_text_append(buf, len, "%s%s on %s %s: ", p.n > 1 ? "the process of " : "", ranks,
-			       node_of(f, i),
-			       f->first->reason == CW_EPITAPH_ONLY ? "alone failed"
-								   : "was the first to fail");
-	}
+			       node_of(f, i), first_verb(f));
 	add_how(f, i, buf, len);
 	if (f->first->reason == CW_EPITAPH_BY_CAUSE)
 		cw_text_append(buf, len,
@@ -577,11 +582,37 @@ static void say_first(const struct cw_epitaph_facts *f, char *buf, size_t len)
 			       f->first->n_together - f->first->n_first == 1 ? "" : "s");
 }
 
+static void say_blamed(const struct cw_epitaph_facts *f, char *buf, size_t len)
+{
+	const struct cw_epitaph_wait *w = f->blamed;
+	int n = (int)strlen(w->summary);
+
+	/* A sentence among others: without its full stop. */
+	if (n && w->summary[n - 1] == '.')
+		n--;
+	if (w->since_ns)
+		cw_text_append(buf, len, "the job ended after %.0f s of waiting: ",
+			       seconds(first_ns(f) - w->since_ns));
+	cw_text_append(buf, len, "%.*s; ", n, w->summary);
+	say_first(f, buf, len);
+}
+
+static void say_cancelled(const struct cw_epitaph_facts *f, char *buf, size_t len)
+{
+	uint32_t i = f->first->earliest;
+	const char *cause = rank_of(f, i)->cause;
+	char how[96];
+
+	cw_epitaph_say_end(&f->deaths[i], how, sizeof(how));
+	cw_text_append(buf, len, "the job was cancelled: rank %d on %s %s%s", rank_of(f, i)->rank,
+		       node_of(f, i), cw_cause_verb(cause), cause && *cause ? cause : how);
+}
+
 static enum cw_class class_of(const struct cw_epitaph_facts *f)
 {
 	if (f->blamed)
 		return (enum cw_class)f->blamed->verdict_class;
-	if (f->first->n_first)
+	if (has_first(f))
 		return CW_CLASS_PROCESS_DEAD;
 	for (uint32_t i = 0; f->scene->list && i < f->scene->list->n; i++)
 		if (f->scene->list->v[i].verdict_class == CW_CLASS_MISMATCH)
@@ -592,7 +623,7 @@ static enum cw_class class_of(const struct cw_epitaph_facts *f)
 /* The calls that differed are in the summary already. */
 static bool is_of_calls(const struct cw_epitaph_facts *f)
 {
-	return f->blamed && f->blamed->verdict_class == CW_CLASS_MISMATCH && !f->blamed->since_ns;
+	return f->blamed && f->blamed->verdict_class == CW_CLASS_MISMATCH;
 }
 
 static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, char *buf, size_t len)
@@ -600,14 +631,16 @@ static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, cha
 	buf[0] = '\0';
 	if (f->blamed)
 		say_blamed(f, buf, len);
-	else if (f->first->n_first)
+	else if (has_first(f))
 		say_first(f, buf, len);
+	else if (f->first->outcome == CW_EPITAPH_CANCELLED)
+		say_cancelled(f, buf, len);
 	else
 		cw_text_append(buf, len, "all ranks ended well, but %s",
 			       class_of(f) == CW_CLASS_MISMATCH
 				       ? "data were wrong"
 				       : "sends and receives did not match");
-	if (f->first->n_first)
+	if (has_first(f))
 		add_others(f, buf, len);
 	if (json_array_size(wrong) && !is_of_calls(f))
 		cw_text_append(buf, len, "; not told before: %s",
@@ -624,7 +657,7 @@ static enum cw_detail detail_of(const struct cw_epitaph_facts *f)
 		return (enum cw_detail)f->blamed->detail;
 	while (i < f->scene->snap->n_ranks && !f->is_first[i])
 		i++;
-	if (i == f->scene->snap->n_ranks)
+	if (i == f->scene->snap->n_ranks || !has_first(f))
 		return CW_DETAIL_NONE;
 	if (f->deaths[i].is_oom_killed)
 		return CW_DETAIL_OOM_KILLED;
@@ -643,9 +676,6 @@ static bool was_first_asked(const struct cw_epitaph_facts *f)
 /* By time, with all ends known, nobody doubts it; a cause is a rule, and a tie none. */
 static enum cw_confidence confidence_of(const struct cw_epitaph_facts *f)
 {
-	bool is_all_known = n_dead(f) == f->scene->snap->n_ranks &&
-			    f->scene->snap->n_ranks >= f->scene->snap->ranks_expected;
-
 	if (f->blamed)
 		return f->blamed->confidence > CW_CONFIDENCE_LIKELY
 			       ? CW_CONFIDENCE_LIKELY
@@ -653,8 +683,8 @@ static enum cw_confidence confidence_of(const struct cw_epitaph_facts *f)
 	switch (f->first->reason) {
 	case CW_EPITAPH_ONLY:
 	case CW_EPITAPH_BY_TIME:
-		return is_all_known && !was_first_asked(f) ? CW_CONFIDENCE_CERTAIN
-							   : CW_CONFIDENCE_LIKELY;
+		return is_all_known(f) && !was_first_asked(f) ? CW_CONFIDENCE_CERTAIN
+							      : CW_CONFIDENCE_LIKELY;
 	case CW_EPITAPH_BY_CAUSE:
 		return CW_CONFIDENCE_LIKELY;
 	default:
@@ -671,7 +701,7 @@ static json_t *culprits_doc(const struct cw_epitaph_facts *f)
 	for (uint32_t i = 0; f->blamed && i < f->blamed->n_culprits && i < CW_EPITAPH_MAX_CULPRITS;
 	     i++)
 		bad |= json_array_append_new(list, json_integer(f->blamed->culprits[i]));
-	for (uint32_t i = 0; !f->blamed && i < f->scene->snap->n_ranks &&
+	for (uint32_t i = 0; !f->blamed && has_first(f) && i < f->scene->snap->n_ranks &&
 			     json_array_size(list) < CW_EPITAPH_MAX_CULPRITS;
 	     i++)
 		if (f->is_first[i])

@@ -2,7 +2,8 @@
 /*
  * Components by union-find over ranks: two ranks are joined when they name the same communicator.
  * What has no communicator yet goes with the only component that it can be of: not with one that
- * had ended when it began, for a launcher starts all ranks again under the same label.
+ * had ended when it began, for a launcher starts all ranks again under the same label. Ranks that
+ * ended without a communicator, at about the same time, are one component.
  */
 #include "leader/job.h"
 
@@ -12,6 +13,13 @@
 
 #include "common/cleanup.h"
 #include "common/htable.h"
+#include "record/record_layout.h"
+
+/*
+ * Ranks of one try that end before they have a communicator began and ended within so long of each
+ * other. A launcher that starts them again makes another try, which a repeated rank number shows.
+ */
+#define TOGETHER_NS (2 * CW_NS_PER_S)
 
 /* ---- components ---- */
 
@@ -217,6 +225,103 @@ static int adopt_the_unborn(const struct cw_route *route, const struct cw_rank_r
 	return 0;
 }
 
+/* ---- a try that ends before its first communicator ---- */
+
+struct unborn {
+	int64_t began_ns, ended_ns;
+	uint32_t i; /* of refs */
+	int32_t rank;
+};
+
+static int by_begin(const void *pa, const void *pb)
+{
+	const struct unborn *a = pa, *b = pb;
+
+	if (a->began_ns != b->began_ns)
+		return a->began_ns < b->began_ns ? -1 : 1;
+	return a->i < b->i ? -1 : a->i > b->i;
+}
+
+struct number {
+	UT_hash_handle hh;
+	int32_t rank;
+};
+
+static void free_numbers(struct number **numbers)
+{
+	HASH_CLEAR(hh, *numbers); /* they lie in an array */
+}
+
+/* A daemon of the version before does not tell when a process began: it began when it ended. */
+static struct unborn unborn_of(const struct cw_route *route, const struct cw_rank_ref *ref,
+			       uint32_t i)
+{
+	const struct cw_msg_rank *r = cw_route_rank(route, ref);
+	struct unborn u = { .ended_ns = ended_ns(route, ref), .i = i, .rank = r->rank };
+
+	u.began_ns = r->started_age_ns ? route->nodes[ref->node].received_ns -
+						 cw_bounded_ns(r->started_age_ns)
+				       : u.ended_ns;
+	return u;
+}
+
+/* It had one that it could call on: not only such as it failed to make. */
+static bool had_communicator(const struct cw_msg_rank *r)
+{
+	for (uint32_t k = 0; k < r->n_members; k++)
+		if (r->members[k].state != CW_COMM_INIT && r->members[k].state != CW_COMM_FAILED)
+			return true;
+	return false;
+}
+
+/* is_shut: for each root, some rank of it lives or had a communicator. */
+static void find_shut(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
+		      uint32_t *parent, bool *is_shut)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (had_communicator(cw_route_rank(route, &refs[i])) || !ended_ns(route, &refs[i]))
+			is_shut[find_root(parent, i)] = true;
+}
+
+/* Their ends are one end: each alone would look like a job of which one rank failed. */
+static int join_the_unborn(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
+			   uint32_t *parent)
+{
+	_cleanup_(freep) bool *is_shut = calloc((size_t)n + 1, sizeof(*is_shut));
+	_cleanup_(freep) struct unborn *v = calloc((size_t)n + 1, sizeof(*v));
+	_cleanup_(freep) struct number *known = calloc((size_t)n + 1, sizeof(*known));
+	_cleanup_(free_numbers) struct number *numbers = NULL;
+	struct number *same;
+	int64_t last_ns = 0;
+	unsigned count = 0;
+
+	if (!is_shut || !v || !known)
+		return -ENOMEM;
+	find_shut(route, refs, n, parent, is_shut);
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_shut[find_root(parent, i)])
+			v[count++] = unborn_of(route, &refs[i], i);
+	qsort(v, count, sizeof(*v), by_begin);
+	for (unsigned k = 0; k < count; k++) {
+		HASH_FIND(hh, numbers, &v[k].rank, sizeof(v[k].rank), same);
+		if (k && !same && v[k].began_ns - last_ns <= TOGETHER_NS) {
+			join(parent, v[k - 1].i, v[k].i);
+		} else {
+			HASH_CLEAR(hh, numbers);
+			last_ns = 0;
+		}
+		if (v[k].ended_ns > last_ns)
+			last_ns = v[k].ended_ns;
+		known[k].rank = v[k].rank;
+		if (v[k].rank < 0)
+			continue;
+		HASH_ADD(hh, numbers, rank, sizeof(known[k].rank), &known[k]);
+		if (!cw_htable_added(&known[k]))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int by_component(const void *pa, const void *pb)
 {
 	const struct cw_rank_ref *a = pa, *b = pb;
@@ -245,6 +350,9 @@ int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_ref
 	if (r < 0)
 		return r;
 	r = adopt_the_unborn(route, refs, n, parent);
+	if (r < 0)
+		return r;
+	r = join_the_unborn(route, refs, n, parent);
 	if (r < 0)
 		return r;
 	/* A root is the smallest index of its component, so it is numbered before its members. */

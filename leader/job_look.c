@@ -671,17 +671,33 @@ static struct cw_job *last_job(const struct look *k)
 	return NULL;
 }
 
-/* Which of its troubles people were told of. */
-static uint32_t told_of(const struct cw_job *job, const struct cw_snapshot *snap,
-			const struct cw_verdict_list *list)
+/*
+ * A bit for each of its troubles of which an alert is out. *id: of that alert, unless one of an
+ * incident is there.
+ */
+static uint32_t told_of(const struct look *k, const struct cw_job *job,
+			const struct cw_snapshot *snap, const struct cw_verdict_list *list,
+			char id[CW_INCIDENT_ID_LEN])
 {
+	const struct cw_incident_config config = { .clock = k->l->config->clock,
+						   .effects = k->l->config->effects,
+						   .uid = k->lr->route.uid,
+						   .job = k->lr->route.label,
+						   .self = k->l->config->self };
+	char before[CW_INCIDENT_ID_LEN];
 	uint32_t told = 0;
 
-	for (uint32_t i = 0; job && i < list->n; i++) {
-		const struct cw_verdict_key key = cw_verdict_key(snap, &list->v[i]);
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct cw_verdict *v = &list->v[i];
+		const struct cw_verdict_key key = cw_verdict_key(snap, v);
 
-		if (cw_job_incidents_has_told(&job->incidents, &key))
+		if (job && cw_job_incidents_has_told(&job->incidents, &key)) {
 			told |= 1u << i;
+		} else if (key.is_set && cw_incident_was_alerted(&config, snap, v, &key, before)) {
+			told |= 1u << i;
+			if (!*id)
+				memcpy(id, before, sizeof(before));
+		}
 	}
 	return told;
 }
@@ -702,6 +718,7 @@ static void look_back(struct look *k)
 					  .self = config->self,
 					  .uid = k->lr->route.uid };
 	struct cw_snapshot *snap = NULL;
+	char id[CW_INCIDENT_ID_LEN];
 	struct cw_job *job;
 
 	if (!cw_epitaph_is_due(&k->lr->epitaphs, &k->lr->route, k->refs, k->n_refs, k->now_ns))
@@ -715,11 +732,13 @@ static void look_back(struct look *k)
 	scene.snap = snap;
 	scene.memory = job ? &job->memory : NULL;
 	scene.is_apart = is_apart(k);
-	scene.incident = job ? cw_job_incidents_alerted_id(&job->incidents) : "";
+	(void)snprintf(id, sizeof(id), "%s",
+		       job ? cw_job_incidents_alerted_id(&job->incidents) : "");
+	scene.incident = id;
 	if ((!job || cw_history_update(&job->history, snap) >= 0) &&
 	    cw_verdict_compute_all(snap, &list) >= 0) {
 		scene.list = &list;
-		scene.told = told_of(job, snap, &list);
+		scene.told = told_of(k, job, snap, &list, id);
 	}
 	cw_epitaph_look(&k->lr->epitaphs, config->effects, &scene);
 	if (scene.list)

@@ -351,6 +351,18 @@ static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 	return 0;
 }
 
+bool cw_incident_was_alerted(const struct cw_incident_config *config,
+			     const struct cw_snapshot *snap, const struct cw_verdict *v,
+			     const struct cw_verdict_key *key, char ret_id[CW_INCIDENT_ID_LEN])
+{
+	struct cw_incident probe = { .config = *config };
+
+	if (make_id(&probe, snap, v, key) < 0 || !was_told(&probe, probe.id))
+		return false;
+	memcpy(ret_id, probe.id, sizeof(probe.id));
+	return true;
+}
+
 /* Under its old name, too, for one release. */
 static int add_suppressed(const struct cw_incident *inc, json_t *doc)
 {

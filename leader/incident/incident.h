@@ -126,6 +126,15 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 /* The alert did not reach anybody: it is tried again while the incident lasts. */
 void cw_incident_undelivered(struct cw_incident *inc);
 
+/*
+ * Whether an alert about this verdict went out, from any leader and under any id of the same
+ * trouble, which is *ret_id then. It needs no incident: that one may be over, or have been open
+ * before a restart.
+ */
+bool cw_incident_was_alerted(const struct cw_incident_config *config,
+			     const struct cw_snapshot *snap, const struct cw_verdict *v,
+			     const struct cw_verdict_key *key, char ret_id[CW_INCIDENT_ID_LEN]);
+
 /* Noted or confirmed, and not over: it is about the verdict with this key. */
 bool cw_incident_is_open(const struct cw_incident *inc);
 /* Open, and no more than a notice. */

@@ -48,10 +48,20 @@ static void put_headline(const struct cw_text *t, const json_t *e)
 	fputs("  Nobody was alerted of it before it ended.\n", t->out);
 }
 
+/* Ranks that the watchdog did not see may have failed as well. */
+static bool is_all_seen(const json_t *e)
+{
+	const json_t *coverage = json_object_get(e, "coverage");
+	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
+
+	return cw_json_int(coverage, "ranks_seen", expected) >= expected;
+}
+
 static void put_first(const struct cw_text *t, const json_t *e)
 {
-	static const char *const reasons[][2] = {
-		{ "only", "no other rank failed" },
+	const char *const reasons[][2] = {
+		{ "only",
+		  is_all_seen(e) ? "no other rank failed" : "no other rank was seen to fail" },
 		{ "time", "it ended before all others" },
 		{ "cause", "others ended at the same time, of what can follow from its end" },
 		{ "tie", "too close together, and nothing tells whose end caused the others" },

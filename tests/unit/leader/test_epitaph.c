@@ -29,11 +29,16 @@ struct end {
 
 static struct end ends[CLUSTER_MAX_RANKS];
 static int64_t ends_ns;
+static bool are_unborn; /* the ranks have no communicator yet */
 
 static void end_rank(const struct cluster *cl, unsigned rank, struct cw_msg_rank *r)
 {
 	const struct end *e = &ends[rank];
 
+	if (are_unborn) {
+		r->n_members = 0;
+		r->started_age_ns = (uint64_t)(cl->now_ns - ends_ns) + 5 * CW_NS_PER_S;
+	}
 	if (!ends_ns || e->after_ns < 0 || cl->now_ns < ends_ns + e->after_ns)
 		return;
 	r->liveness = e->liveness;
@@ -408,6 +413,94 @@ Test(epitaph, wrong_data_in_the_last_call_is_not_lost)
 	cr_expect_eq(json_array_size(json_object_get(doc, "wrong_data")), 1);
 }
 
+/* The job ends before the leader, which was started again, has found its trouble anew. */
+static void alert_and_end(enum cluster_fault fault)
+{
+	const json_t *doc;
+
+	cluster_fault(&c, fault, 7);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	cr_assert_str_eq(c.alerts[0].verdict_class, "mismatch");
+	cluster_restart(&c, (unsigned)cluster_leader(&c));
+	all_end(aborts(0));
+	cluster_run(&c, 60);
+	doc = only_epitaph();
+	cr_expect_null(strstr(text(doc, "summary"), "not told before"), "%s", text(doc, "summary"));
+	cr_expect_eq(json_array_size(json_object_get(doc, "wrong_data")), 0);
+	cr_expect_str_eq(text(doc, "id"), c.alerts[0].id);
+	cr_expect_eq(c.n_alerts, 1);
+}
+
+Test(epitaph, mismatch_that_was_alerted_is_not_called_untold_after_a_restart)
+{
+	alert_and_end(FAULT_MISMATCH);
+}
+
+Test(epitaph, wrong_data_that_was_alerted_is_not_called_untold_after_a_restart)
+{
+	alert_and_end(FAULT_WRONG_REDOP);
+}
+
+/* A tie and a rank that ended first exclude each other. */
+Test(epitaph, watchdogs_that_abort_together_leave_no_rank_that_ended_first)
+{
+	const json_t *doc;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cluster_run(&c, 8);
+	all_end(aborts(20 * MS));
+	ends[4] = gets(700 * MS, SIGTERM, 900);
+	ends[1] = gets(0, SIGTERM, 900);
+	cluster_run(&c, 20);
+	doc = only_epitaph();
+	cr_assert_str_eq(text(doc, "class"), "never_entered");
+	cr_assert_str_eq(text(json_object_get(doc, "first"), "by"), "tie");
+	cr_expect_null(strstr(text(doc, "summary"), "ended first"), "%s", text(doc, "summary"));
+}
+
+/* Each of them is a component of its own while it lives. */
+Test(epitaph, job_that_fails_before_its_first_communicator_has_one)
+{
+	const json_t *doc;
+
+	are_unborn = true;
+	all_end(exits(0, 1));
+	ends_ns += 5 * CW_NS_PER_S;
+	for (unsigned i = 0; i < 9; i++)
+		ends[i].after_ns = (8 - (int64_t)i) * 150 * MS;
+	cluster_run(&c, 120);
+	doc = only_epitaph();
+	cr_expect_null(strstr(text(doc, "summary"), "alone failed"), "%s", text(doc, "summary"));
+	cr_expect_eq(json_array_size(json_object_get(doc, "ends")), 9);
+	cr_expect_eq(cw_json_int(json_object_get(doc, "coverage"), "ranks_ended", 0), 9);
+}
+
+Test(epitaph, job_that_is_cancelled_before_its_first_communicator_has_none)
+{
+	are_unborn = true;
+	all_end(gets(0, SIGTERM, 900));
+	ends_ns += 5 * CW_NS_PER_S;
+	cluster_run(&c, 60);
+	cr_expect_eq(c.net->n_epitaphs, 0);
+	cr_expect_eq(c.n_alerts, 0);
+}
+
+/* A wanted end blames no rank; the data that it cut off are worth a line all the same. */
+Test(epitaph, wrong_data_of_a_cancelled_job_blame_no_rank_for_its_end)
+{
+	const json_t *doc;
+
+	cluster_fault(&c, FAULT_WRONG_REDOP, 7);
+	cluster_run(&c, 1.2);
+	all_end(gets(0, SIGTERM, 900));
+	cluster_run(&c, 30);
+	doc = only_epitaph();
+	cr_expect_str_eq(text(doc, "class"), "mismatch");
+	cr_expect(json_is_null(json_object_get(doc, "first")));
+	expect_culprits(doc, "");
+	cr_expect_null(strstr(text(doc, "summary"), "fail"), "%s", text(doc, "summary"));
+}
+
 /* As the alert would have it, had anybody been left to wait. */
 Test(epitaph, first_that_ended_of_wrong_data_is_not_to_blame_for_them)
 {
@@ -423,7 +516,8 @@ Test(epitaph, first_that_ended_of_wrong_data_is_not_to_blame_for_them)
 	cr_expect_str_eq(text(doc, "confidence"), "likely");
 	expect_culprits(doc, "7");
 	cr_expect(strstr(text(doc, "summary"), "After that rank 3 (node-b, pid 1003) exited with "
-					       "status 1; rank 3 on node-b ended first: "),
+					       "status 1; rank 3 on node-b was the first to "
+					       "fail: "),
 		  "%s", text(doc, "summary"));
 	cr_expect_null(strstr(text(doc, "summary"), "not told before"), "%s", text(doc, "summary"));
 }

@@ -391,6 +391,53 @@ Test(job, rank_without_communicator_is_of_the_try_that_it_lived_in)
 	cw_route_fini(&route);
 }
 
+/* Three ranks that ended without a communicator, or with one whose making failed: of one try, or of
+ * several. */
+Test(job, ranks_that_ended_without_a_communicator_are_of_one_try_if_they_ended_together)
+{
+	struct cw_msg_member failed[] = { member(10, 3, 0), member(11, 3, 0), member(12, 3, 0) };
+	struct cw_msg_rank ranks[] = { rank_of(1, NULL, 0), rank_of(2, NULL, 0),
+				       rank_of(3, NULL, 0) };
+	static const struct {
+		const char *name;
+		int64_t ended_s[3], began_s[3]; /* ago; 0 = alive, not known */
+		int32_t rank[3];
+		unsigned wanted;
+	} cases[] = {
+		{ "together", { 10, 11, 12 }, { 20, 20, 20 }, { 0, 1, 2 }, 1 },
+		{ "one after the other", { 10, 12, 14 }, { 11, 13, 15 }, { 0, 1, 2 }, 1 },
+		{ "without their begin", { 10, 11, 12 }, { 0, 0, 0 }, { 0, 1, 2 }, 1 },
+		{ "one lives", { 0, 11, 12 }, { 20, 20, 20 }, { 0, 1, 2 }, 2 },
+		{ "a later try", { 10, 30, 31 }, { 20, 40, 40 }, { 0, 1, 2 }, 2 },
+		{ "a later try at once", { 10, 12, 12 }, { 11, 20, 20 }, { 0, 0, 1 }, 2 },
+		{ "without numbers", { 10, 11, 12 }, { 20, 20, 20 }, { -1, -1, -1 }, 1 },
+	};
+	struct cw_rank_ref *refs = NULL;
+	struct cw_route route = { 0 };
+	unsigned n, n_components;
+	bool urgent;
+
+	for (unsigned i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
+		unsigned at = i / 2;
+
+		for (unsigned k = 0; k < 3; k++) {
+			failed[k].state = CW_COMM_FAILED;
+			ranks[k].members = &failed[k];
+			ranks[k].n_members = i % 2;
+			ranks[k].rank = cases[at].rank[k];
+			ranks[k].liveness = cases[at].ended_s[k] ? CW_LIVE_EXITED : CW_LIVE_ALIVE;
+			ranks[k].ended_age_ns = cases[at].ended_s[k] * CW_NS_PER_S;
+			ranks[k].started_age_ns = (uint64_t)(cases[at].began_s[k] * CW_NS_PER_S);
+		}
+		cr_assert_eq(put(&route, "x", i + 1, ranks, 3, &urgent), 0);
+		cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+		cr_expect_eq(n_components, cases[at].wanted, "%s%s: %u", cases[at].name,
+			     i % 2 ? ", making one failed" : "", n_components);
+		free(refs);
+	}
+	cw_route_fini(&route);
+}
+
 Test(job, older_digests_are_refused_and_deaths_are_urgent)
 {
 	struct cw_msg_member a = member(10, 2, 0);
