@@ -360,6 +360,31 @@ bool cw_alert_fold_next(struct cw_alert_fold *f, int64_t now_ns, int64_t wall_ns
 	return cw_alert_fold_under_way(f, u->uid, ret);
 }
 
+/* A single one that is left goes out as it is, so its document is kept: only the first has one. */
+static void drop_item(struct cw_alert_fold *f, struct user *u, size_t i)
+{
+	json_decref(u->items[i]);
+	u->n--;
+	f->n--;
+	memmove(u->items + i, u->items + i + 1, (u->n - i) * sizeof(*u->items));
+	memmove(u->ids + i, u->ids + i + 1, (u->n - i) * sizeof(*u->ids));
+	memmove(u->jobs + i, u->jobs + i + 1, (u->n - i) * sizeof(*u->jobs));
+	if (i)
+		return;
+	json_decref(u->first);
+	u->first = NULL;
+}
+
+void cw_alert_fold_drop_over(struct cw_alert_fold *f, cw_alert_fold_over_fn is_over, void *user)
+{
+	for (struct user *u = f->users; u; u = u->hh.next)
+		for (size_t i = u->n_under_way; i < u->n;)
+			if (is_over(u->uid, u->ids[i], user))
+				drop_item(f, u, i);
+			else
+				i++;
+}
+
 bool cw_alert_fold_under_way(const struct cw_alert_fold *f, uint32_t uid, struct cw_folded *ret)
 {
 	const struct user *u = find(f, uid);

@@ -61,6 +61,9 @@ struct cw_folded {
 /* The next user's that is due; each is under way until cw_alert_fold_done(). False: none. */
 bool cw_alert_fold_next(struct cw_alert_fold *f, int64_t now_ns, int64_t wall_ns,
 			struct cw_folded *ret);
+/* Drops what was collected and is over; not what is under way. */
+typedef bool (*cw_alert_fold_over_fn)(uint32_t uid, const char *id, void *user);
+void cw_alert_fold_drop_over(struct cw_alert_fold *f, cw_alert_fold_over_fn is_over, void *user);
 /* Of what is under way; false = nothing is. */
 bool cw_alert_fold_under_way(const struct cw_alert_fold *f, uint32_t uid, struct cw_folded *ret);
 /* Forgets what is collected and under way: whoever alerts asks again. */

@@ -198,7 +198,8 @@ static json_t *fields(const json_t *incident)
 	return json_pack("{s:s, s:[o, o, o, o, o*]}", "type", "section", "fields",
 			 culprits_field(incident),
 			 field("Class", verdict_class, cw_json_str(incident, "confidence", "")),
-			 field("Waiting", waiting, cw_json_str(victims, "ranks", "")),
+			 field(cw_incident_doc_is_over(incident) ? "Waited" : "Waiting", waiting,
+			       cw_json_str(victims, "ranks", "")),
 			 time_field("Last progress", cw_json_str(times, "last_progress", "")),
 			 *user ? field("User", user, "") : NULL);
 }
@@ -219,8 +220,12 @@ static json_t *first_step(const json_t *incident)
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 	struct advice advice;
 
-	cw_advice(incident, &advice);
 	put(&t, "*What to do first*\n");
+	if (cw_incident_doc_is_over(incident)) {
+		put(&t, "Nothing: it is over. The report has what was seen.");
+		return section(buf);
+	}
+	cw_advice(incident, &advice);
 	put_escaped(&t, advice.n ? advice.steps[0].text : "Read the report.");
 	if (advice.n && *advice.steps[0].command) {
 		put(&t, "\n`");
@@ -266,6 +271,8 @@ static const char *headline(const json_t *incident)
 {
 	const json_t *victims = json_object_get(incident, "victims");
 
+	if (cw_incident_doc_is_over(incident))
+		return "Over: ";
 	if (cw_incident_doc_is_notice(incident))
 		return "Notice, nobody is called: ";
 	if (cw_json_int(victims, "count", 1) == 0 &&

@@ -32,6 +32,9 @@
 
 /* As it stands in the file of ids: it went out in one alert with others. */
 #define FOLDED "folded"
+/* A receiver of both must not take the one for the other: they have keys of their own. */
+#define NOTICE_KEY "-notice"
+#define OVER_KEY "-over"
 /* Each is written to disk; a cluster in which more hang at once can do with keys alone. */
 #define LEARN_MAX 16u
 #define LEARN_EVERY_NS (10 * CW_NS_PER_S)
@@ -43,7 +46,8 @@ struct outgoing {
 	uint32_t uid;
 	bool is_notice;
 	bool is_displaced; /* its place went to another user's: it is not posted */
-	char *id, *text;
+	char *id, *text, *key;
+	cw_webhook_render_fn render;
 	cw_webhook_fn fn;
 };
 
@@ -123,11 +127,18 @@ int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle)
 	return cw_store_put(a->config.store, bundle, path, sizeof(path));
 }
 
-/* The word it was settled with, also under its id of before an upgrade; NULL = it is not. */
+/*
+ * The word it was settled with, also under its id of before an upgrade; NULL = it is not. One that
+ * was over and is open again has paged nobody.
+ */
 static const char *settled(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
-	if (cw_store_was_sent(a->config.store, due->uid, due->id))
-		return cw_store_sent_how(a->config.store, due->uid, due->id);
+	const char *how;
+
+	if (cw_store_was_sent(a->config.store, due->uid, due->id)) {
+		how = cw_store_sent_how(a->config.store, due->uid, due->id);
+		return strcmp(how, CW_STORE_OVER) == 0 ? NULL : how;
+	}
 	return due->old_id ? cw_store_sent_before(a->config.store, due->uid, due->job, due->old_id)
 			   : NULL;
 }
@@ -197,8 +208,6 @@ static void on_posted(uint32_t uid, const char *id, bool delivered, long status,
 		settle(a, uid, id, "");
 	else
 		cw_alert_fold_refund(a->fold, uid);
-	if (!delivered)
-		log_warn("inc=%s: the webhook did not take the alert (HTTP %ld)", id, status);
 	/*
 	 * A server that is away comes back at any time: begin anew, every minute or so. One that
 	 * refuses will say the same again: that has five minutes.
@@ -212,6 +221,7 @@ static void outgoing_free(struct outgoing *o)
 {
 	free(o->id);
 	free(o->text);
+	free(o->key);
 	free(o);
 }
 
@@ -244,14 +254,11 @@ static void on_synced(bool is_on_disk, void *user)
 	struct outgoing *o = user;
 	struct cw_alerts *a = o->owner;
 	struct cw_webhook *to = o->is_notice ? a->notices : a->webhook;
-	char key[128];
 
-	/* A receiver of both must not take the alert for the notice that it already has. */
-	(void)snprintf(key, sizeof(key), "%s%s", o->id, o->is_notice ? "-notice" : "");
 	DL_DELETE(a->outgoing, o);
 	if (o->is_displaced ||
-	    cw_webhook_post(to, o->uid, o->is_notice ? key : o->id, o->text, o->fn, a) < 0)
-		o->fn(o->uid, o->id, false, 0, a);
+	    cw_webhook_post_rendered(to, o->uid, o->key, o->text, o->render, o->fn, a) < 0)
+		o->fn(o->uid, o->key, false, 0, a);
 	outgoing_free(o);
 }
 
@@ -264,24 +271,41 @@ static json_t *slack_body(const json_t *doc, size_t n)
 		       : cw_alert_slack(doc);
 }
 
+static char *make_text(const struct cw_alerts *a, const json_t *doc, size_t n)
+{
+	json_t *body = a->is_slack ? slack_body(doc, n) : json_incref((json_t *)doc);
+	char *text = body ? cw_json_write(body, JSON_COMPACT) : NULL;
+
+	json_decref(body);
+	return text;
+}
+
+/* What is posted, and who is called. suffix: of the key. */
+struct way {
+	const char *suffix;
+	cw_webhook_render_fn render;
+	cw_webhook_fn fn;
+};
+
 /* Of one alert, or of several folded into one: when their bundles are on disk. */
 static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_t n, json_t *doc,
-		cw_webhook_fn fn)
+		const struct way *way)
 {
 	struct outgoing *o = calloc(1, sizeof(*o));
-	json_t *body = a->is_slack ? slack_body(doc, n) : json_incref(doc);
 	int r = -ENOMEM;
 
 	if (o) {
 		*o = (struct outgoing){ .owner = a,
 					.uid = uid,
 					.is_notice = cw_incident_doc_is_notice(doc),
-					.fn = fn };
+					.render = way->render,
+					.fn = way->fn };
 		o->id = strdup(ids[0]);
-		o->text = cw_json_write(body, JSON_COMPACT);
+		o->text = make_text(a, doc, n);
+		if (asprintf(&o->key, "%s%s", ids[0], way->suffix) < 0)
+			o->key = NULL;
 	}
-	json_decref(body);
-	if (o && o->id && o->text)
+	if (o && o->id && o->text && o->key)
 		r = cw_bundle_sync_start(a->sync, ids, n, on_synced, o);
 	if (r < 0) {
 		if (o)
@@ -327,14 +351,120 @@ static bool make_room(const struct cw_alerts *a, uint32_t uid)
 	}
 }
 
+/* ---- what it has become until it is posted ---- */
+
+/* The incident's own id. False: it is none of ours. */
+static bool id_of_key(const char *key, char id[CW_INCIDENT_ID_MAX + 1])
+{
+	size_t len = strcspn(key, "-");
+
+	/* Ids of other versions may have a hyphen themselves: those have no suffix. */
+	if (strcmp(key + len, NOTICE_KEY) != 0 && strcmp(key + len, OVER_KEY) != 0)
+		len = strlen(key);
+	if (len > CW_INCIDENT_ID_MAX)
+		return false;
+	memcpy(id, key, len);
+	id[len] = '\0';
+	return true;
+}
+
+/* As its bundle has it now; NULL = there is none that can be read. New reference. */
+static json_t *incident_now(const struct cw_alerts *a, uint32_t uid, const char *id)
+{
+	const char *job = cw_store_job(a->config.store, uid, id);
+	bool is_whole;
+
+	return job ? cw_store_incident(a->config.store, uid, job, id, &is_whole) : NULL;
+}
+
+static char *text_now(const struct cw_alerts *a, const json_t *doc)
+{
+	json_t *told = cw_incident_doc_told_at(doc, cw_clock_wall_ns(a->config.clock));
+	char *text = told ? make_text(a, told, 1) : NULL;
+
+	json_decref(told);
+	return text;
+}
+
+static char *render_notice(uint32_t uid, const char *key, void *user, bool *ret_is_withdrawn)
+{
+	struct cw_alerts *a = user;
+	char id[CW_INCIDENT_ID_MAX + 1];
+	json_t *doc = id_of_key(key, id) ? incident_now(a, uid, id) : NULL;
+	char *text = doc && cw_incident_doc_is_notice(doc) ? text_now(a, doc) : NULL;
+
+	(void)ret_is_withdrawn; /* it has nobody who is woken: it always goes out */
+	json_decref(doc);
+	return text;
+}
+
+static void on_over_posted(uint32_t uid, const char *key, bool delivered, long status, void *user)
+{
+	(void)uid;
+	(void)user;
+	if (!delivered)
+		log_warn("inc=%.*s: the webhook did not take the notice that it is over (HTTP %ld)",
+			 (int)strcspn(key, "-"), key, status);
+}
+
+/* Once for an id. False: not now, the next look at the spool comes back to it. */
+static bool tell_over(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
+{
+	static const struct way way = { .suffix = OVER_KEY, .fn = on_over_posted };
+	json_t *told;
+	char how[96];
+	int r = 0;
+
+	if (cw_store_was_sent(a->config.store, due->uid, due->id))
+		return true;
+	if (a->notices &&
+	    !(a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job))) {
+		if (!make_room(a, due->uid))
+			return false;
+		told = cw_incident_doc_told_at(doc, cw_clock_wall_ns(a->config.clock));
+		r = told ? post(a, due->uid, &due->id, 1, told, &way) : -ENOMEM;
+		json_decref(told);
+	}
+	if (r < 0)
+		return false;
+	log_notice("inc=%s: %s before its alert was delivered: %s", due->id,
+		   cw_incident_doc_how_over(doc, how, sizeof(how)),
+		   a->notices ? "the receiver of notices gets it"
+			      : "it pages nobody, and without notice_webhook_url it stays here");
+	settle(a, due->uid, due->id, CW_STORE_OVER);
+	return true;
+}
+
+static char *render_alert(uint32_t uid, const char *id, void *user, bool *ret_is_withdrawn)
+{
+	struct cw_alerts *a = user;
+	json_t *doc = incident_now(a, uid, id);
+	const char *job = cw_json_str(doc, "job", "");
+	const struct cw_incident_due due = { .id = id, .uid = uid, .job = job };
+	char *text = NULL;
+
+	if (doc && cw_incident_doc_is_over(doc)) {
+		(void)tell_over(a, &due, doc); /* not now: from the spool */
+		cw_alert_fold_refund(a->fold, uid);
+		*ret_is_withdrawn = true;
+	} else if (doc && !cw_incident_doc_is_notice(doc)) {
+		text = text_now(a, doc);
+	}
+	json_decref(doc);
+	return text;
+}
+
 int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc)
 {
+	static const struct way way = { .suffix = "", .render = render_alert, .fn = on_posted };
 	int r;
 
 	if (!a->webhook) { /* the journal has it */
 		settle(a, due->uid, due->id, "");
 		return 0;
 	}
+	if (cw_incident_doc_is_over(doc))
+		return tell_over(a, due, doc) ? 0 : -EAGAIN;
 	if (is_outgoing(a, due->uid, due->id))
 		return 0;
 	if (!make_room(a, due->uid))
@@ -348,7 +478,7 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 	default:
 		break;
 	}
-	r = post(a, due->uid, &due->id, 1, doc, on_posted);
+	r = post(a, due->uid, &due->id, 1, doc, &way);
 	if (r < 0)
 		cw_alert_fold_refund(a->fold, due->uid);
 	return r;
@@ -376,16 +506,20 @@ static bool wants_epitaph(const struct cw_alerts *a, const struct cw_incident_du
 	       !settled(a, due) && make_room(a, due->uid);
 }
 
-static void on_notice_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
+static void on_notice_posted(uint32_t uid, const char *key, bool delivered, long status, void *user)
 {
 	(void)uid;
 	(void)user;
 	if (!delivered)
-		log_warn("inc=%s: the webhook did not take the notice (HTTP %ld)", id, status);
+		log_warn("inc=%.*s: the webhook did not take the notice (HTTP %ld)",
+			 (int)strcspn(key, "-"), key, status);
 }
 
 void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
 {
+	static const struct way way = { .suffix = NOTICE_KEY,
+					.render = render_notice,
+					.fn = on_notice_posted };
 	json_t *copy;
 
 	a->stats.notices[due->verdict_class < CW_CLASS__MAX ? due->verdict_class
@@ -395,7 +529,7 @@ void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, cons
 	    !make_room(a, due->uid))
 		return;
 	copy = json_copy((json_t *)doc);
-	if (!copy || post(a, due->uid, &due->id, 1, copy, on_notice_posted) < 0)
+	if (!copy || post(a, due->uid, &due->id, 1, copy, &way) < 0)
 		log_warn("inc=%s: out of memory, the notice is not posted", due->id);
 	json_decref(copy);
 }
@@ -403,14 +537,14 @@ void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, cons
 int cw_alerts_bury(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
 		   bool may_tell)
 {
+	static const struct way way = { .suffix = "", .fn = on_epitaph_posted };
 	const struct cw_bundle alone = { .epitaph = doc };
 	int r = is_new(a, doc) ? put_new(a, &alone) : cw_store_bury(a->config.store, doc);
 
 	if (r == -EEXIST)
 		return r;
 	a->stats.epitaphs++;
-	if (may_tell && wants_epitaph(a, due) &&
-	    post(a, due->uid, &due->id, 1, doc, on_epitaph_posted) < 0)
+	if (may_tell && wants_epitaph(a, due) && post(a, due->uid, &due->id, 1, doc, &way) < 0)
 		log_warn("inc=%s: out of memory, its epitaph is not posted", due->id);
 	return r;
 }
@@ -494,16 +628,42 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 	cw_alert_fold_done(a->fold, uid, delivered, cw_clock_now_ns(a->config.clock));
 }
 
+/* Its notice goes out by the spool, as of each that is over. */
+static bool is_over(uint32_t uid, const char *id, void *user)
+{
+	const struct cw_alerts *a = user;
+
+	return cw_store_is_over(a->config.store, uid, id);
+}
+
+/* Where one of them is over the others are collected anew. */
+static char *render_folded(uint32_t uid, const char *id, void *user, bool *ret_is_withdrawn)
+{
+	struct cw_alerts *a = user;
+	struct cw_folded folded;
+
+	(void)id; /* of the first of them */
+	if (!cw_alert_fold_under_way(a->fold, uid, &folded))
+		return NULL;
+	for (size_t i = 0; i < folded.n && !*ret_is_withdrawn; i++)
+		*ret_is_withdrawn = is_over(uid, folded.ids[i], a);
+	if (*ret_is_withdrawn)
+		cw_alert_fold_done(a->fold, uid, false, cw_clock_now_ns(a->config.clock));
+	return NULL;
+}
+
 static void post_folded(struct cw_alerts *a)
 {
+	static const struct way way = { .suffix = "", .render = render_folded, .fn = on_folded };
 	int64_t now = cw_clock_now_ns(a->config.clock);
 	struct cw_folded folded;
 
+	cw_alert_fold_drop_over(a->fold, is_over, a);
 	while (cw_alert_fold_next(a->fold, now, cw_clock_wall_ns(a->config.clock), &folded)) {
 		if (folded.doc)
 			log_notice("uid=%u: %zu alerts go out as one", folded.uid, folded.n);
 		if (post(a, folded.uid, folded.ids, folded.n, folded.doc ? folded.doc : folded.only,
-			 on_folded) < 0)
+			 &way) < 0)
 			cw_alert_fold_done(a->fold, folded.uid, false, now);
 	}
 }

@@ -7,6 +7,8 @@
  * Alerts of one user beyond a rate are collected and go out as one (daemon/alerts/alert_fold.h).
  *
  * The bundles are the spool: one whose id is not settled is posted again, also after a restart.
+ * What is posted is made at each attempt from the bundle of that moment. An incident that is over
+ * before its alert was delivered pages nobody: the receiver of notices gets it, in the past tense.
  *
  * Loop thread only; writes small files.
  */

@@ -43,6 +43,7 @@ struct alert {
 	struct alert *next, **link;
 	char *id, *json;
 	uint32_t uid;
+	cw_webhook_render_fn render; /* NULL = the text stays */
 	cw_webhook_fn fn;
 	void *user;
 	uint32_t attempts;
@@ -155,7 +156,7 @@ static void finish(struct alert *a, bool delivered)
 	} else {
 		w->stats.failed++;
 		log_err("webhook: alert inc=%s not delivered to %s after %u attempt%s (status "
-			"%ld)%s%s",
+			"%ld)%s%s, giving up on this try: see webhook_url",
 			a->id, w->host, a->attempts, a->attempts == 1 ? "" : "s", a->status,
 			reason_of(a) ? ": " : "", reason_of(a) ? a->reason : "");
 	}
@@ -298,8 +299,29 @@ static int set_options(struct alert *a)
 	return r == CURLE_OK ? cw_webhook_hosts_apply(a->owner->hosts, e, &a->addresses) : -EIO;
 }
 
+/* False: it is withdrawn, and freed. */
+static bool renew(struct alert *a)
+{
+	bool is_withdrawn = false;
+	char *text = a->render ? a->render(a->uid, a->id, a->user, &is_withdrawn) : NULL;
+
+	if (is_withdrawn) {
+		log_info("webhook: alert inc=%s to %s: withdrawn", a->id, a->owner->host);
+		free(text);
+		alert_free(a);
+		return false;
+	}
+	if (text) {
+		free(a->json);
+		a->json = text;
+	}
+	return true;
+}
+
 static void start_transfer(struct alert *a)
 {
+	if (!renew(a))
+		return;
 	a->easy = curl_easy_init();
 	if (a->easy && make_headers(a) && set_options(a) == 0 &&
 	    cw_curl_loop_add(a->owner->loop, a->easy) == 0)
@@ -389,6 +411,12 @@ static bool has_room(const struct cw_webhook *w, uint32_t uid)
 int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
 		    cw_webhook_fn fn, void *user)
 {
+	return cw_webhook_post_rendered(w, uid, id, json, NULL, fn, user);
+}
+
+int cw_webhook_post_rendered(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
+			     cw_webhook_render_fn render, cw_webhook_fn fn, void *user)
+{
 	static const struct timeval at_once = { 0, 0 };
 	struct alert *a;
 
@@ -401,6 +429,7 @@ int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const ch
 		return -ENOMEM;
 	a->owner = w;
 	a->uid = uid;
+	a->render = render;
 	a->fn = fn;
 	a->user = user;
 	a->id = strdup(id);

@@ -50,6 +50,17 @@ typedef void (*cw_webhook_fn)(uint32_t uid, const char *id, bool delivered, long
 int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
 		    cw_webhook_fn fn, void *user);
 
+/*
+ * Asked right before each attempt: the text to post then, on the heap and taken over; NULL = the
+ * one before. *ret_is_withdrawn: nothing is posted any more, and no fn is called. It may post other
+ * alerts.
+ */
+typedef char *(*cw_webhook_render_fn)(uint32_t uid, const char *id, void *user,
+				      bool *ret_is_withdrawn);
+/* The same with a text that may change until it is delivered. */
+int cw_webhook_post_rendered(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
+			     cw_webhook_render_fn render, cw_webhook_fn fn, void *user);
+
 /* Is this alert under way, or waiting for its next attempt? */
 bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char *id);
 

@@ -374,13 +374,20 @@ int cw_sent_ids_flush(struct cw_sent_ids *ids)
 int cw_sent_ids_note(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
 		     const char *how)
 {
+	struct sent_id *entry;
 	int r;
 
 	if (!cw_incident_id_is_valid(id) || strlen(how) > HOW_MAX ||
 	    how[strspn(how, "abcdefghijklmnopqrstuvwxyz_")])
 		return -EINVAL;
-	if (find(ids, uid, id))
+	entry = find(ids, uid, id);
+	if (entry && strcmp(entry->how, CW_SENT_OVER) != 0)
 		return 0;
+	if (entry) {
+		(void)snprintf(entry->how, sizeof(entry->how), "%s", how);
+		ids->is_dirty = true;
+		return 0;
+	}
 	r = remember(ids, uid, id, wall_ns, how);
 	ids->is_dirty = ids->is_dirty || r == 0;
 	return r;

@@ -21,6 +21,8 @@
 struct cw_sent_ids;
 
 #define CW_SENT_NO_UID (-1)
+/* The word of one that was over before an alert was delivered: a later word replaces it. */
+#define CW_SENT_OVER "over"
 
 /*
  * Reads <dirfd>/sent (missing = none yet; unreadable lines are skipped, and what is beyond the

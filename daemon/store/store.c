@@ -648,9 +648,19 @@ void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
 					.error = store->error };
 }
 
+/* By its confirmation: a bundle that is written anew, or amended, does not become a new one. */
+static int64_t confirmed_ns(const struct cw_store_entry *e)
+{
+	int64_t ns = cw_wall_parse(e->time);
+
+	return ns > 0 ? ns : e->wall_ns;
+}
+
 static int newest_first(const struct cw_store_entry *a, const struct cw_store_entry *b)
 {
-	return (a->wall_ns < b->wall_ns) - (a->wall_ns > b->wall_ns);
+	int64_t x = confirmed_ns(a), y = confirmed_ns(b);
+
+	return x == y ? (a->wall_ns < b->wall_ns) - (a->wall_ns > b->wall_ns) : (x < y) - (x > y);
 }
 
 static bool is_wanted(const struct cw_store_query *q, const struct cw_store_entry *e)
@@ -796,6 +806,13 @@ const char *cw_store_job(struct cw_store *store, uint32_t uid, const char *id)
 	const struct cw_store_entry *e = entry_find(store, id);
 
 	return e && e->uid == uid ? e->job : NULL;
+}
+
+bool cw_store_is_over(struct cw_store *store, uint32_t uid, const char *id)
+{
+	const struct cw_store_entry *e = entry_find(store, id);
+
+	return e && e->uid == uid && !e->is_epitaph && *e->closed_as;
 }
 
 bool cw_store_was_sent(struct cw_store *store, uint32_t uid, const char *id)

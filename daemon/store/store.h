@@ -19,6 +19,7 @@
 
 #include "common/clock.h"
 #include "common/err.h"
+#include "daemon/store/sent_ids.h"
 #include "report/bundle.h"
 #include "report/incident_filter.h"
 
@@ -140,6 +141,11 @@ const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const cha
 const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id);
 /* The word for an alert that another node's webhook took. */
 #define CW_STORE_ELSEWHERE "elsewhere"
+/* The word for one that was over before an alert of it was delivered: it may be opened again, and
+ * then its alert goes out. */
+#define CW_STORE_OVER CW_SENT_OVER
+/* Whether this user's bundle is there and says that its trouble is over. In memory. */
+bool cw_store_is_over(struct cw_store *store, uint32_t uid, const char *id);
 /* Ids of the last day that an older version noted so, without saying whose they are. */
 void cw_store_each_elsewhere(struct cw_store *store, void (*fn)(const char *id, void *user),
 			     void *user);

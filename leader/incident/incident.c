@@ -774,7 +774,7 @@ static void note(struct cw_incident *inc)
 static void close_bundle(struct cw_incident *inc, const char *closed_as, const char *reason)
 {
 	json_t *times = json_object_get(inc->doc, "times");
-	char wall[32], what[64];
+	char wall[32], what[96];
 
 	(void)cw_wall_format(cw_clock_wall_ns(inc->config.clock), wall);
 	/* Out of memory leaves an open end in the bundle, no more. */
@@ -787,10 +787,11 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 		cw_survey_stop(inc->survey, "the hang ended before");
 	write_bundle(inc);
 	if (inc->lasted_ns)
-		(void)snprintf(what, sizeof(what), "%s after %" PRId64 " s: ", reason,
+		(void)snprintf(what, sizeof(what),
+			       "%s after %" PRId64 " s. What was seen before: ", reason,
 			       inc->lasted_ns / CW_NS_PER_S);
 	else
-		(void)snprintf(what, sizeof(what), "%s: ", reason);
+		(void)snprintf(what, sizeof(what), "%s. What was seen before: ", reason);
 	log_alert(inc, CW_MESSAGE_ID_RESOLVED, CW_LOG_NOTICE, what);
 }
 

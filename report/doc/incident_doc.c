@@ -531,6 +531,74 @@ bool cw_incident_doc_is_notice(const json_t *incident)
 	return !strcmp(cw_json_str(incident, "severity", ""), cw_severity_name(CW_SEVERITY_NOTICE));
 }
 
+bool cw_incident_doc_is_over(const json_t *incident)
+{
+	return json_is_string(json_object_get(incident, "closed_as"));
+}
+
+const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t len)
+{
+	static const char *const names[][2] = {
+		{ "slow", "resolved" },
+		{ "job_ended", "ended with its job" },
+		{ "unseen", "seen by no node for ten minutes" },
+	};
+	const char *closed_as = cw_json_str(incident, "closed_as", ""), *how = "over";
+	double lasted_s = json_number_value(json_object_get(incident, "lasted_s"));
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(closed_as, names[i][0]) == 0)
+			how = names[i][1];
+	if (lasted_s >= 1)
+		(void)snprintf(buf, len, "%s after %.0f s", how, lasted_s);
+	else
+		(void)snprintf(buf, len, "%s", how);
+	return buf;
+}
+
+/* A message that comes later says how old it is. */
+#define LATE_NS (60 * CW_NS_PER_S)
+#define TOLD_BYTES 2048
+
+/* Its summary is in the present tense of the moment at which it was made. */
+static bool say_told(const json_t *incident, int64_t wall_ns, char *buf, size_t len)
+{
+	const char *summary = cw_json_str(incident, "summary", "");
+	int64_t found_ns =
+		cw_wall_parse(cw_json_str(json_object_get(incident, "times"), "confirmed", ""));
+	char how[96];
+
+	if (cw_incident_doc_is_over(incident)) {
+		(void)snprintf(buf, len, "%s%s. What was seen while it lasted: %s",
+			       cw_incident_doc_how_over(incident, how, sizeof(how)),
+			       cw_incident_doc_is_notice(incident)
+				       ? ""
+				       : ", before its alert was delivered",
+			       summary);
+		return true;
+	}
+	if (found_ns <= 0 || wall_ns - found_ns < LATE_NS)
+		return false;
+	(void)snprintf(buf, len, "found %" PRId64 " min ago. What was seen then: %s",
+		       (wall_ns - found_ns) / (60 * CW_NS_PER_S), summary);
+	return true;
+}
+
+json_t *cw_incident_doc_told_at(const json_t *incident, int64_t wall_ns)
+{
+	json_t *told = json_copy((json_t *)incident); /* only read */
+	char summary[TOLD_BYTES];
+	int bad = told ? 0 : -1;
+
+	if (!told || !say_told(incident, wall_ns, summary, sizeof(summary)))
+		return told;
+	bad |= json_object_set_new(told, "summary", cw_json_text(summary));
+	if (cw_incident_doc_is_over(incident))
+		bad |= json_object_set_new(told, "severity",
+					   json_string(cw_severity_name(CW_SEVERITY_NOTICE)));
+	return cw_json_finish(told, bad);
+}
+
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns)
 {
 	uint64_t collectives = collectives_done(snap);

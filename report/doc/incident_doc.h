@@ -44,5 +44,20 @@ const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *e
 /* Whether nobody is to be called for it. */
 bool cw_incident_doc_is_notice(const json_t *incident);
 
+/* Whether its trouble is over: it went on, its job ended, or no node has seen it for ten minutes.
+ */
+bool cw_incident_doc_is_over(const json_t *incident);
+/*
+ * How the trouble ended, in the past tense: "resolved after 17 s". Bounded; buf is returned.
+ * Meaningless of one that is not over.
+ */
+const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t len);
+/*
+ * As a message that is delivered at this time has it: where the trouble is over, a notice in the
+ * past tense; where it was found a minute ago or more, with how long ago. New reference;
+ * NULL = out of memory.
+ */
+json_t *cw_incident_doc_told_at(const json_t *incident, int64_t wall_ns);
+
 /* collwatch.healthy/1: what was watched and for how long. */
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns);

@@ -21,6 +21,7 @@ static struct cw_store *store;
 static struct cw_alerts *alerts;
 static struct cw_config *config;
 static unsigned requests, posted;
+static unsigned refusals; /* so many requests are answered with 503 from now on */
 static char url[64], last_body[8192], last_path[64], last_key[64];
 
 static void on_request(struct evhttp_request *req, void *arg)
@@ -34,6 +35,11 @@ static void on_request(struct evhttp_request *req, void *arg)
 		       evhttp_find_header(evhttp_request_get_input_headers(req), "Idempotency-Key")
 			       ?: "");
 	requests++;
+	if (refusals) {
+		refusals--;
+		evhttp_send_reply(req, 503, "Later", NULL);
+		return;
+	}
 	evhttp_send_reply(req, 200, "OK", NULL);
 }
 
@@ -336,6 +342,93 @@ Test(alerts, notices_go_to_a_webhook_of_their_own)
 	cr_expect_str_eq(last_path, "/hook");
 	cr_expect_str_eq(last_key, "a1");
 	cr_expect_not_null(strstr(last_body, "Hang: "), "%s", last_body);
+}
+
+/* A page about a rank that is stopped, which may be over. */
+static json_t *stopped(const char *id, bool is_over)
+{
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "schema",
+				"collwatch.incident/1", "id", id, "job", "name:j", "severity",
+				"page", "class", "never_entered", "detail", "stopped", "summary",
+				"rank 3 is stopped", "uid", 7);
+
+	if (is_over) {
+		(void)json_object_set_new(doc, "closed_as", json_string("slow"));
+		(void)json_object_set_new(doc, "lasted_s", json_real(46));
+	}
+	return doc;
+}
+
+static void put_stopped(const char *id, bool is_over)
+{
+	struct cw_bundle b = { .incident = stopped(id, is_over) };
+
+	cr_assert_eq(cw_alerts_put(alerts, &b), 0);
+	cw_bundle_fini(&b);
+}
+
+static void expect_told_as_over(const char *key)
+{
+	wait_for_requests(requests + 1);
+	cr_expect_str_eq(last_path, "/hook/quiet", "no page: %s", last_body);
+	cr_expect_str_eq(last_key, key);
+	cr_expect_not_null(strstr(last_body, "resolved after 46 s"), "%s", last_body);
+	cr_expect_null(strstr(last_body, "kill -CONT"), "%s", last_body);
+	cr_expect_eq(posted, 0, "nobody was called");
+}
+
+Test(alerts, incident_that_ended_before_its_alert_was_delivered_is_a_notice_of_the_past)
+{
+	quiet = "/quiet";
+	open_all("alert", "generic");
+	put_stopped("c1", true);
+	cw_alerts_resend(alerts);
+	expect_told_as_over("c1-over");
+	cr_expect_not_null(strstr(last_body, "\"severity\":\"notice\""), "%s", last_body);
+	/* Also with another webhook, after a restart. */
+	close_all();
+	open_all("alert", "slack");
+	cw_alerts_resend(alerts);
+	put_stopped("c2", true);
+	cw_alerts_resend(alerts);
+	expect_told_as_over("c2-over");
+	cr_expect_not_null(strstr(last_body, "Over: "), "%s", last_body);
+}
+
+Test(alerts, attempt_after_the_end_of_the_incident_is_no_page)
+{
+	const struct cw_incident_due due = { .id = "c1", .job = "name:j", .uid = 7 };
+	json_t *open = stopped("c1", false);
+
+	quiet = "/quiet";
+	refusals = 1;
+	open_all("alert", "slack");
+	put_stopped("c1", false);
+	cr_assert_eq(cw_alerts_send(alerts, &due, open), 0);
+	wait_for_requests(1);
+	cr_expect_str_eq(last_path, "/hook");
+	put_stopped("c1", true);
+	expect_told_as_over("c1-over");
+	json_decref(open);
+}
+
+Test(alerts, incident_that_is_open_again_pages_although_its_end_was_told)
+{
+	const struct cw_incident_due due = { .id = "c1", .job = "name:j", .uid = 7 };
+	json_t *open = stopped("c1", false);
+
+	quiet = "/quiet";
+	open_all("alert", "generic");
+	put_stopped("c1", true);
+	cw_alerts_resend(alerts);
+	expect_told_as_over("c1-over");
+	cr_expect_not(cw_alerts_was_sent(alerts, &due));
+	put_stopped("c1", false);
+	cr_assert_eq(cw_alerts_send(alerts, &due, open), 0);
+	wait_for_posts(1);
+	cr_expect_str_eq(last_path, "/hook");
+	cr_expect(cw_alerts_was_sent(alerts, &due));
+	json_decref(open);
 }
 
 Test(alerts, without_a_webhook_of_their_own_notices_are_posted_nowhere)

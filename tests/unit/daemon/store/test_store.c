@@ -62,6 +62,30 @@ Test(store, lists_newest_first_and_replaces_a_bundle_of_the_same_id)
 	cw_store_close(store);
 }
 
+static void put_confirmed(struct cw_store *store, const char *id, const char *confirmed)
+{
+	struct cw_bundle b = { .incident =
+				       json_pack("{s:s, s:s, s:i, s:{s:s}}", "id", id, "job", "j",
+						 "uid", 7, "times", "confirmed", confirmed) };
+
+	cr_assert_eq(cw_store_put(store, &b, NULL, 0), 0);
+	cw_bundle_fini(&b);
+}
+
+Test(store, lists_by_confirmation_whatever_was_written_last)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	json_t *list;
+
+	put_confirmed(store, "a2", "2026-11-28T12:00:00.000Z");
+	put_confirmed(store, "a1", "2026-11-28T11:00:00.000Z");
+	list = cw_store_list(store, &list_all, NULL);
+	cr_expect_str_eq(listed_id(list, 0), "a2");
+	cr_expect_str_eq(listed_id(list, 1), "a1");
+	json_decref(list);
+	cw_store_close(store);
+}
+
 Test(store, lists_no_more_than_is_asked_for_and_counts_the_rest)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
