@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/parse.h"
 #include "report/doc/doc_phrase.h"
+#include "report/doc/incident_doc.h"
 #include "report/json_util.h"
 #include "report/shared_comms.h"
 #include "report/text.h"
@@ -449,6 +450,21 @@ static void show_left_out(struct cw_text *t, const json_t *incidents)
 		(long long)n, n == 1 ? " is" : "s are");
 }
 
+/* "over, notice, muted". */
+static void put_incident_state(const struct cw_text *t, const json_t *entry)
+{
+	const char *suppressed = cw_json_str(entry, "suppressed", "");
+	bool is_over = json_is_string(json_object_get(entry, "closed_as"));
+
+	cw_text_put(t, is_over ? CW_TEXT_PLAIN : CW_TEXT_RED, is_over ? "over" : "open");
+	if (cw_incident_doc_is_notice(entry))
+		fputs(", notice", t->out);
+	if (*suppressed) {
+		fputs(", ", t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, suppressed);
+	}
+}
+
 void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 {
 	struct cw_text t = { .out = out, .color = color, .width = WIDTH };
@@ -469,8 +485,10 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 			fputs(" (epitaph)", out);
 		fputs("  ", out);
 		cw_text_put(&t, CW_TEXT_PLAIN, cw_doc_job(entry, "?"));
+		fputs("  ", out);
+		put_incident_state(&t, entry);
 		if (strcmp(cw_json_str(entry, "closed_as", ""), "unseen") == 0)
-			fputs("  (unseen: when it ended is not known)", out);
+			fputs(" (unseen: when it ended is not known)", out);
 		fputs("\n    ", out);
 		cw_text_wrap(&t, 4, 4, cw_json_str(entry, "summary", ""));
 	}

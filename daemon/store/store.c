@@ -28,6 +28,7 @@
 #include "daemon/store/store_dir.h"
 #include "daemon/store/store_retention.h"
 #include "report/incident_filter.h"
+#include "report/json_util.h"
 
 /* Entries in the index; beyond it they are removed from disk. At 1 GiB this is 64 KiB a bundle. */
 #define MAX_ENTRIES 16384u
@@ -133,6 +134,10 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 	const json_t *uid = json_object_get(incident, "uid");
 
 	(void)snprintf(e->closed_as, sizeof(e->closed_as), "%.15s", closed_as ? closed_as : "");
+	(void)snprintf(e->severity, sizeof(e->severity), "%.15s",
+		       cw_json_str(incident, "severity", ""));
+	(void)snprintf(e->suppressed, sizeof(e->suppressed), "%.15s",
+		       cw_json_str(incident, "suppressed", ""));
 	e->unseen_ns = 0;
 
 	e->wall_ns = wall_ns;
@@ -680,6 +685,10 @@ static json_t *make_line(const struct cw_store *store, const struct cw_store_ent
 				 *e->closed_as ? json_string(e->closed_as) : json_null(), "path",
 				 store->path, "/", e->id);
 
+	if (*e->severity)
+		(void)json_object_set_new(line, "severity", json_string(e->severity));
+	if (*e->suppressed)
+		(void)json_object_set_new(line, "suppressed", json_string(e->suppressed));
 	if (e->is_epitaph)
 		(void)json_object_set_new(line, "epitaph", json_true());
 	if (e->hosts)

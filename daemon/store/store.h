@@ -72,7 +72,8 @@ struct cw_store_query {
 
 /*
  * New reference to an array of {"id","uid" (-1 = not said),"job","class","time","summary",
- * "closed_as" (null: it is open),"path"}, newest first. What is an epitaph alone has "epitaph":
+ * "closed_as" (null: it is open),"path"}, with "severity" and "suppressed" where its incident has
+ * them, newest confirmation first. What is an epitaph alone has "epitaph":
  * true. *ret_left_out: older ones that are wanted as well and were beyond a limit; NULL = unasked.
  * Nothing is made for those, nor for what is not wanted.
  */

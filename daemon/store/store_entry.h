@@ -17,10 +17,11 @@ struct cw_store_entry {
 	int64_t uid;     /* whose job it was; -1 = not said */
 	int64_t wall_ns; /* when it was last put, by the store's clock */
 	uint64_t bytes;
-	int64_t resent_ns;  /* monotonic; when it was last given out as unsent */
-	bool is_held;       /* only in memory */
-	char closed_as[16]; /* as in its incident; "" = it is open */
-	int64_t unseen_ns;  /* awake; since when nobody is known to have it open, 0 = one has */
+	int64_t resent_ns;                 /* monotonic; when it was last given out as unsent */
+	bool is_held;                      /* only in memory */
+	char closed_as[16];                /* as in its incident; "" = it is open */
+	char severity[16], suppressed[16]; /* likewise; "" = not said, not suppressed */
+	int64_t unseen_ns; /* awake; since when nobody is known to have it open, 0 = one has */
 	bool has_epitaph, is_epitaph; /* the second: nothing else, nobody was alerted */
 	struct cw_bundle bundle;
 	UT_hash_handle hh;

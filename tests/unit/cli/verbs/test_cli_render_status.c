@@ -194,7 +194,22 @@ Test(cli_render_status, lists_incidents)
 	text = text_of(cw_render_incidents,
 		       "{\"incidents\":[{\"id\":\"0123\",\"job\":\"name:4711\","
 		       "\"closed_as\":\"unseen\"}]}");
-	cr_assert_not_null(strstr(text, "4711  (unseen: when it ended is not known)\n"));
+	cr_assert_not_null(strstr(text, "4711  over (unseen: when it ended is not known)\n"));
+	free(text);
+}
+
+Test(cli_render_status, lists_incidents_as_open_or_over_and_as_notice_or_muted)
+{
+	char *text = text_of(cw_render_incidents,
+			     "{\"incidents\":[{\"id\":\"1\",\"job\":\"name:a\",\"closed_as\":null,"
+			     "\"severity\":\"page\"},{\"id\":\"2\",\"job\":\"name:b\","
+			     "\"closed_as\":\"slow\",\"severity\":\"notice\"},{\"id\":\"3\","
+			     "\"job\":\"name:c\",\"closed_as\":\"job_ended\",\"severity\":\"page\","
+			     "\"suppressed\":\"muted\"}]}");
+
+	cr_expect_not_null(strstr(text, "  a  open\n"), "%s", text);
+	cr_expect_not_null(strstr(text, "  b  over, notice\n"), "%s", text);
+	cr_expect_not_null(strstr(text, "  c  over, muted\n"), "%s", text);
 	free(text);
 }
 

@@ -70,6 +70,7 @@ static void put_confirmed(struct cw_store *store, const char *id, const char *co
 
 	cr_assert_eq(cw_store_put(store, &b, NULL, 0), 0);
 	cw_bundle_fini(&b);
+	now_ns += CW_NS_PER_S;
 }
 
 Test(store, lists_by_confirmation_whatever_was_written_last)
