@@ -280,7 +280,7 @@ static char *make_text(const struct cw_alerts *a, const json_t *doc, size_t n)
 	return text;
 }
 
-/* What is posted, and who is called. suffix: of the key. */
+/* How a message goes out: the suffix of its key, and the functions that are called for it. */
 struct way {
 	const char *suffix;
 	cw_webhook_render_fn render;
@@ -351,7 +351,7 @@ static bool make_room(const struct cw_alerts *a, uint32_t uid)
 	}
 }
 
-/* ---- what it has become until it is posted ---- */
+/* ---- the text at delivery ---- */
 
 /* The incident's own id. False: it is none of ours. */
 static bool id_of_key(const char *key, char id[CW_INCIDENT_ID_MAX + 1])
@@ -393,7 +393,7 @@ static char *render_notice(uint32_t uid, const char *key, void *user, bool *ret_
 	json_t *doc = id_of_key(key, id) ? incident_now(a, uid, id) : NULL;
 	char *text = doc && cw_incident_doc_is_notice(doc) ? text_now(a, doc) : NULL;
 
-	(void)ret_is_withdrawn; /* it has nobody who is woken: it always goes out */
+	(void)ret_is_withdrawn; /* a notice wakes nobody: it goes out in either tense */
 	json_decref(doc);
 	return text;
 }
@@ -430,7 +430,7 @@ static bool tell_over(struct cw_alerts *a, const struct cw_incident_due *due, co
 	log_notice("inc=%s: %s before its alert was delivered: %s", due->id,
 		   cw_incident_doc_how_over(doc, how, sizeof(how)),
 		   a->notices ? "the receiver of notices gets it"
-			      : "it pages nobody, and without notice_webhook_url it stays here");
+			      : "no page, and no notice without notice_webhook_url");
 	settle(a, due->uid, due->id, CW_STORE_OVER);
 	return true;
 }
