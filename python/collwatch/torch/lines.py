@@ -2,6 +2,7 @@
 """The file of a rank: one JSON object a line (docs/schemas.md: collwatch.tensors/1)."""
 
 import datetime
+import errno
 import json
 import math
 import os
@@ -40,9 +41,34 @@ _OPEN = {}
 
 
 def _place(file):
-    """What tells files apart, whatever they are called by now; None where it is none, as /dev/null."""
+    """What tells files apart, whatever their names are by now; None for /dev/null, which is no file."""
     it = os.fstat(file.fileno())
     return (os.getpid(), it.st_dev, it.st_ino) if stat.S_ISREG(it.st_mode) else None
+
+
+# The directory may be one that other users write to, or shared with files of this user.
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def _refuse(path, why):
+    raise OSError(why, "tensor lines need a plain file of this user with one name: remove it, or give another path", path)
+
+
+def _open_own(path):
+    """The file for appending, as the agent opens its own, or /dev/null. A link would empty another file of this
+    user, a FIFO would hold the job up, and the owner of the file could change the lines."""
+    try:
+        fd = os.open(path, _FLAGS, 0o666)
+    except OSError as e:
+        if e.errno in (errno.ELOOP, errno.ENXIO):  # a link; a FIFO without a reader
+            _refuse(path, e.errno)
+        raise
+    it = os.fstat(fd)
+    is_null = stat.S_ISCHR(it.st_mode) and it.st_rdev == os.makedev(1, 3)
+    if not is_null and (not stat.S_ISREG(it.st_mode) or it.st_uid != os.geteuid() or it.st_nlink != 1):
+        os.close(fd)
+        _refuse(path, errno.EPERM)
+    return os.fdopen(fd, "a", encoding="utf-8")
 
 
 class Lines:
@@ -66,7 +92,7 @@ class Lines:
 
     def _open(self, watch):
         """False: another watch, of a model that is still there, writes to it."""
-        self._file = open(self.path, "a", encoding="utf-8")
+        self._file = _open_own(self.path)
         self._place = _place(self._file)
         other = _OPEN.get(self._place)
         if other is not None and not other.is_in_use():
