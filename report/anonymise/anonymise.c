@@ -32,6 +32,8 @@
 struct anonymiser {
 	json_t *names;  /* placeholder by name */
 	json_t *public; /* names that stay, as keys */
+	json_t *masked; /* names of hosts, users, jobs and pods, as keys: they go, our words or not
+			 */
 	json_t *counts; /* of placeholders, by kind */
 	bool is_reading;
 	int bad;
@@ -263,9 +265,15 @@ static void keep_words(struct anonymiser *a, const char *text)
 	each_word(a, text, keep_word, NULL);
 }
 
+static bool is_masked(const struct anonymiser *a, const char *word)
+{
+	return json_object_get(a->masked, word);
+}
+
 static bool is_known(const struct anonymiser *a, const char *word)
 {
-	return !*word || is_number(word) || is_own_word(word) || json_object_get(a->public, word);
+	return !*word || (!is_masked(a, word) && (is_number(word) || is_own_word(word) ||
+						  json_object_get(a->public, word)));
 }
 
 static const char *const endings[] = { ".py", ".so",   ".c",    ".cc",   ".cpp", ".cu",
@@ -296,7 +304,7 @@ static const char *base_name(struct anonymiser *a, const char *base)
 		return base;
 	if (*ending && (size_t)(ending - base) < sizeof(stem)) {
 		(void)snprintf(stem, sizeof(stem), "%.*s", (int)(ending - base), base);
-		if (is_own_word(stem))
+		if (is_own_word(stem) && !is_masked(a, stem))
 			return base;
 	}
 	return placeholder(a, "file", base, ending);
@@ -319,7 +327,7 @@ static void put_word(struct anonymiser *a, const char *word, const char *before,
 		said = placeholder(a, "user", uid, "") + strlen("user-");
 	else if (is_ipv4(core))
 		said = placeholder(a, "address", core, "");
-	else if (is_plain_word(core) || (!said && is_known(a, core)))
+	else if ((is_plain_word(core) && !is_masked(a, core)) || (!said && is_known(a, core)))
 		said = core;
 	else if (!said)
 		said = *ending_of(core) ? base_name(a, core) : placeholder(a, "name", core, "");
@@ -471,7 +479,7 @@ static const struct field *field_of(const char *key, const char *under)
 	return &any;
 }
 
-/* Somebody made that word. */
+/* A word of it is a name, or none of ours. */
 static bool has_stranger(const struct anonymiser *a, const char *text)
 {
 	char word[64];
@@ -533,6 +541,17 @@ static bool is_model(const struct anonymiser *a, const char *text)
 
 #define KERNEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
 
+/*
+ * These names are looked for in sentences, too, where a host called "leader" would pass for our
+ * word. Labels of communicators and groups are not: "world" and "data" stand in many sentences, and
+ * name no machine and no person. Each machine has a root.
+ */
+static void mask(struct anonymiser *a, const char *name)
+{
+	if (strcmp(name, "root") != 0)
+		a->bad |= json_object_set_new(a->masked, name, json_true());
+}
+
 static void read_text(struct anonymiser *a, const struct field *field, const char *text)
 {
 	const char *colon = strchr(text, ':'), *known;
@@ -543,13 +562,17 @@ static void read_text(struct anonymiser *a, const struct field *field, const cha
 			(void)placeholder(a, field->kind, text, "");
 		return;
 	case RULE_NAME:
-		if (*text)
+		if (*text) {
 			(void)placeholder(a, field->kind, text, "");
+			mask(a, text);
+		}
 		return;
 	case RULE_JOB:
 		known = colon ? colon + 1 : text;
-		if (*known && (!is_number(known) || strlen(known) >= 4))
+		if (*known && (!is_number(known) || strlen(known) >= 4)) {
 			(void)placeholder(a, "job", known, "");
+			mask(a, known);
+		}
 		return;
 	case RULE_KERNEL:
 		if (is_of_letters(text, KERNEL_LETTERS))
@@ -564,6 +587,15 @@ static void read_text(struct anonymiser *a, const struct field *field, const cha
 	}
 }
 
+/* "incident/1": a word of ours and a number, even where a host is called like it. */
+static bool is_schema(const char *text)
+{
+	char word[24];
+
+	(void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, "/"), text);
+	return is_plain_word(word) && strcmp(text + strlen(word), "/1") == 0;
+}
+
 static void put_text(struct anonymiser *a, const struct field *field, const char *text, FILE *out)
 {
 	const char *known = json_string_value(json_object_get(a->names, text));
@@ -574,6 +606,8 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 		fputs(*text && known ? known : "", out);
 		return;
 	case RULE_LABEL:
+		if (!known && has_stranger(a, text))
+			known = placeholder(a, field->kind, text, "");
 		fputs(known ? known : text, out);
 		return;
 	case RULE_MODEL:
@@ -602,7 +636,7 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 		return;
 	case RULE_SCHEMA:
 		if (strncmp(text, "collwatch.", 10) == 0 && text[strlen(text) - 1] == '1' &&
-		    strlen(text) < 24 && !has_stranger(a, text + 10)) {
+		    strlen(text) < 24 && is_schema(text + 10)) {
 			fputs(text, out);
 			return;
 		}
@@ -615,7 +649,13 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 		}
 		break;
 	case RULE_TEXT:
-		if (known && !is_plain_word(text)) {
+		/* One word of ours is an enumerator, which readers of the document need: "unknown".
+		 */
+		if (is_plain_word(text)) {
+			fputs(text, out);
+			return;
+		}
+		if (known) {
 			fputs(known, out); /* the whole of a function's name in C++ */
 			return;
 		}
@@ -694,9 +734,10 @@ int cw_anonymise(json_t *const *docs, size_t n)
 		.names = json_object(),
 		.public = json_object(),
 		.counts = json_object(),
+		.masked = json_object(),
 	};
 
-	a.bad = a.names && a.public && a.counts ? 0 : -1;
+	a.bad = a.names && a.public && a.counts && a.masked ? 0 : -1;
 	for (int pass = 0; pass < 2; pass++) {
 		a.is_reading = pass == 0;
 		for (size_t i = 0; i < n && !a.bad; i++)
@@ -705,6 +746,7 @@ int cw_anonymise(json_t *const *docs, size_t n)
 	json_decref(a.names);
 	json_decref(a.public);
 	json_decref(a.counts);
+	json_decref(a.masked);
 	return a.bad ? -ENOMEM : 0;
 }
 

@@ -55,10 +55,43 @@ Test(anonymise, takes_words_that_are_not_ours_out)
 	       "[\"in /path-1/file-1.py:41 (file-1.py)\"]");
 }
 
-Test(anonymise, keeps_words_that_hosts_are_called_by)
+Test(anonymise, masks_a_host_that_is_called_like_a_word_of_ours)
 {
-	EXPECT("{\"host\":\"rank\",\"summary\":\"rank 3 waits\"}",
-	       "{\"host\":\"node-1\",\"summary\":\"rank 3 waits\"}");
+	EXPECT("{\"host\":\"leader\",\"summary\":\"leader (ranks 0-3) has not been heard from\"}",
+	       "{\"host\":\"node-1\",\"summary\":\"node-1 (ranks 0-3) has not been heard from\"}");
+	EXPECT("{\"summary\":\"rank 3 on rank\",\"nodes\":[{\"name\":\"rank\"}]}",
+	       "{\"summary\":\"node-1 3 on node-1\",\"nodes\":[{\"name\":\"node-1\"}]}");
+}
+
+Test(anonymise, masks_users_jobs_and_pods_that_are_called_like_words_of_ours)
+{
+	EXPECT("{\"user\":\"network\",\"notes\":[\"the job of network\"]}",
+	       "{\"user\":\"user-1\",\"notes\":[\"the job of user-1\"]}");
+	EXPECT("{\"job\":\"slurm:train\",\"notes\":[\"rank 3 of train waits\"]}",
+	       "{\"job\":\"slurm:job-1\",\"notes\":[\"rank 3 of job-1 waits\"]}");
+	EXPECT("{\"pod\":\"world\",\"notes\":[\"pod world waits\"]}",
+	       "{\"pod\":\"pod-1\",\"notes\":[\"pod pod-1 waits\"]}");
+	/* Each machine has it. */
+	EXPECT("{\"user\":\"root\",\"notes\":[\"needs root to look\"]}",
+	       "{\"user\":\"user-1\",\"notes\":[\"needs root to look\"]}");
+}
+
+Test(anonymise, masks_such_names_in_files_labels_and_paths)
+{
+	EXPECT("{\"host\":\"leader\",\"notes\":[\"in /data/leader.py:41 and leader.py\"]}",
+	       "{\"host\":\"node-1\",\"notes\":[\"in /path-1/file-1.py:41 and file-1.py\"]}");
+	EXPECT("{\"comm_name\":\"leader ranks\",\"host\":\"leader\"}",
+	       "{\"comm_name\":\"comm-1\",\"host\":\"node-1\"}");
+	EXPECT("{\"host\":\"leader\",\"path\":\"/leader\"}",
+	       "{\"host\":\"node-1\",\"path\":\"/node-1\"}");
+}
+
+Test(anonymise, keeps_enumerators_and_schemas_that_hosts_are_called_like)
+{
+	EXPECT("{\"host\":\"unknown\",\"class\":\"unknown\"}",
+	       "{\"host\":\"node-1\",\"class\":\"unknown\"}");
+	EXPECT("{\"schema\":\"collwatch.incident/1\",\"host\":\"incident\"}",
+	       "{\"schema\":\"collwatch.incident/1\",\"host\":\"node-1\"}");
 }
 
 Test(anonymise, keeps_models_of_devices_and_nothing_else_in_their_place)
