@@ -20,6 +20,15 @@
 /* PyTorch keeps 2,000 unless told otherwise. */
 #define MAX_ENTRIES (1u << 17)
 #define MAX_NAME 64
+/* Names of groups are numbers or hashes of 20 to 40 letters. A pickle can repeat a long one for two
+ * bytes. */
+#define MAX_WHOLE_NAME 1024u
+/* Groups that entries name and pg_config lacks. */
+#define MAX_UNLISTED 256u
+/* An extent takes two bytes of a file, and we read each list up to three times. Small files may
+ * share some. */
+#define EXTENTS_PER_BYTE 2u
+#define EXTENTS_FREE 65536u
 /* Of all groups together: 16 MiB, more than a snapshot has places for. */
 #define MAX_MEMBERS (1u << 22)
 /* A dump of 126 MiB with stacks took 1.5 GiB as JSON. */
@@ -28,9 +37,11 @@
 struct reader {
 	struct cw_fr_dump *dump;
 	const struct cw_value *root;
-	struct cw_fr_group **by_name; /* sorted */
-	uint32_t n_config;            /* of them, from pg_config */
-	uint32_t n_members;           /* of all groups */
+	struct cw_fr_group **by_name;               /* sorted */
+	uint32_t n_config;                          /* of them, from pg_config */
+	struct cw_fr_group *unlisted[MAX_UNLISTED]; /* sorted */
+	uint32_t n_unlisted;
+	uint32_t n_members; /* of all groups */
 	bool is_json;
 	struct cw_err *err;
 };
@@ -121,32 +132,60 @@ static int read_ranks(struct reader *r, const struct cw_value *value, struct cw_
 	return 0;
 }
 
-static int read_group(struct reader *r, const struct cw_value *key, const struct cw_value *info)
+static void note_group(struct reader *r, const struct cw_value *key, const struct cw_value *info)
 {
-	struct cw_fr_group *g = &r->dump->groups[r->dump->n_groups];
-
 	if (key->type != CW_VALUE_STR)
-		return 0;
-	*g = (struct cw_fr_group){
-		.key = key, .id = CW_FR_NONE, .older_id = CW_FR_NONE, .has_config = true
-	};
-	if (!take_names(r->dump, g, cw_value_get(info, "desc")))
-		return -ENOMEM;
-	r->dump->n_groups++;
-	return read_ranks(r, cw_value_get(info, "ranks"), g);
+		return;
+	if (key->len > MAX_WHOLE_NAME) {
+		r->dump->n_bad_entries++;
+		return;
+	}
+	r->dump->groups[r->dump->n_groups++] = (struct cw_fr_group){ .key = key,
+								     .info = info,
+								     .id = CW_FR_NONE,
+								     .older_id = CW_FR_NONE,
+								     .has_config = true };
 }
 
-static int sort_groups(struct reader *r)
+/* Of one name by their place in the file. */
+static int compare_places(const void *a, const void *b)
 {
-	r->by_name = cw_arena_new_array(&r->dump->arena, struct cw_fr_group *, r->dump->n_groups);
-	if (!r->by_name)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < r->dump->n_groups; i++)
-		r->by_name[i] = &r->dump->groups[i];
+	const struct cw_fr_group *const *ga = a, *const *gb = b;
+	int c = compare_groups(a, b);
+
+	return c ? c : (*ga > *gb) - (*ga < *gb);
+}
+
+static void sort_groups(struct reader *r)
+{
 	r->n_config = r->dump->n_groups;
+	for (uint32_t i = 0; i < r->n_config; i++)
+		r->by_name[i] = &r->dump->groups[i];
 	if (r->n_config > 1)
-		qsort(r->by_name, r->n_config, sizeof(*r->by_name), compare_groups);
-	return 0;
+		qsort(r->by_name, r->n_config, sizeof(*r->by_name), compare_places);
+}
+
+/* Of several with one name the last counts, as in Python. */
+static void drop_repeated_groups(struct reader *r)
+{
+	struct cw_fr_dump *dump = r->dump;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i + 1 < r->n_config; i++)
+		if (compare_text(r->by_name[i]->key, r->by_name[i + 1]->key) == 0)
+			r->by_name[i]->info = NULL;
+	for (uint32_t i = 0; i < dump->n_groups; i++)
+		if (dump->groups[i].info)
+			dump->groups[n++] = dump->groups[i];
+	dump->n_groups = n;
+	sort_groups(r);
+}
+
+static int read_group(struct reader *r, struct cw_fr_group *g)
+{
+	if (!take_names(r->dump, g, cw_value_get(g->info, "desc")))
+		return -ENOMEM;
+	return read_ranks(r, cw_value_get(g->info, "ranks"), g);
 }
 
 static int read_groups(struct reader *r)
@@ -166,12 +205,42 @@ static int read_groups(struct reader *r)
 	r->dump->groups = cw_arena_new_array(&r->dump->arena, struct cw_fr_group, most);
 	if (!r->dump->groups)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		e = read_group(r, config->items[2 * i], config->items[2 * i + 1]);
+	for (uint32_t i = 0; i < n; i++)
+		note_group(r, config->items[2 * i], config->items[2 * i + 1]);
+	r->by_name = cw_arena_new_array(&r->dump->arena, struct cw_fr_group *, r->dump->n_groups);
+	if (!r->by_name)
+		return -ENOMEM;
+	sort_groups(r);
+	drop_repeated_groups(r);
+	for (uint32_t i = 0; i < r->dump->n_groups; i++) {
+		e = read_group(r, &r->dump->groups[i]);
 		if (e < 0)
 			return e;
 	}
-	return sort_groups(r);
+	return 0;
+}
+
+/* Its place among those that are not in pg_config, or the one where it belongs. */
+static uint32_t find_unlisted(const struct reader *r, const struct cw_value *key,
+			      bool *ret_is_there)
+{
+	uint32_t low = 0, high = r->n_unlisted;
+
+	*ret_is_there = false;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		int c = compare_text(r->unlisted[mid]->key, key);
+
+		if (c == 0) {
+			*ret_is_there = true;
+			return mid;
+		}
+		if (c < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
 }
 
 /* process_group is (name, description); the name alone before 2.1. */
@@ -180,29 +249,33 @@ static struct cw_fr_group *find_group(struct reader *r, const struct cw_value *e
 	const struct cw_value *pg = cw_value_get(entry, "process_group"), *desc = NULL;
 	struct cw_fr_dump *dump = r->dump;
 	struct cw_fr_group wanted, *w = &wanted, **found, *g;
+	bool is_there;
+	uint32_t at;
 
 	if (cw_value_count(pg)) {
 		desc = pg->n > 1 ? pg->items[1] : NULL;
 		pg = pg->items[0];
 	}
-	if (!pg || pg->type != CW_VALUE_STR)
+	if (!pg || pg->type != CW_VALUE_STR || pg->len > MAX_WHOLE_NAME)
 		return NULL;
 	wanted.key = pg;
 	found = r->n_config ? bsearch(&w, r->by_name, r->n_config, sizeof(w), compare_groups)
 			    : NULL;
 	if (found)
 		return *found;
-	for (uint32_t i = r->n_config; i < dump->n_groups; i++)
-		if (compare_text(dump->groups[i].key, pg) == 0)
-			return &dump->groups[i];
-	/* Looked through one by one: only few may be missing in pg_config. */
-	if (dump->n_groups - r->n_config >= 256)
+	at = find_unlisted(r, pg, &is_there);
+	if (is_there)
+		return r->unlisted[at];
+	if (r->n_unlisted == MAX_UNLISTED)
 		return NULL;
 	g = &dump->groups[dump->n_groups];
 	*g = (struct cw_fr_group){ .key = pg, .id = CW_FR_NONE, .older_id = CW_FR_NONE };
 	if (!take_names(dump, g, desc))
 		return NULL;
 	dump->n_groups++;
+	memmove(&r->unlisted[at + 1], &r->unlisted[at], (r->n_unlisted - at) * sizeof(g));
+	r->unlisted[at] = g;
+	r->n_unlisted++;
 	return g;
 }
 
@@ -303,29 +376,68 @@ static void note_unused(struct cw_fr_dump *dump, uint32_t n_status)
 		}
 }
 
+struct status_row {
+	int64_t id;
+	const struct cw_value *status;
+};
+
+/* Of one id by their place in the file: the last counts. */
+static int compare_rows(const void *a, const void *b)
+{
+	const struct status_row *ra = a, *rb = b;
+
+	return (ra->id > rb->id) - (ra->id < rb->id);
+}
+
+static void take_statuses(struct cw_fr_dump *dump, const struct status_row *rows, uint32_t n)
+{
+	for (uint32_t g = 0; n && g < dump->n_groups; g++) {
+		struct status_row wanted = { .id = dump->groups[g].id };
+		const struct status_row *row;
+
+		if (wanted.id == CW_FR_NONE)
+			continue;
+		row = bsearch(&wanted, rows, n, sizeof(*rows), compare_rows);
+		if (row)
+			take_status(&dump->groups[g], row->status);
+	}
+}
+
+/* Sorted, each id once: of several the last in the file. Returns how many. */
+static uint32_t sort_rows(struct status_row *rows, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	/* glibc's qsort() is stable as long as memory lasts, and a file with an id twice is none of
+	 * PyTorch's. */
+	if (n > 1)
+		qsort(rows, n, sizeof(*rows), compare_rows);
+	for (uint32_t i = 0; i < n; i++)
+		if (i + 1 == n || rows[i].id != rows[i + 1].id)
+			rows[kept++] = rows[i];
+	return kept;
+}
+
 static int read_status(struct reader *r)
 {
 	const struct cw_value *status = cw_value_get(r->root, "pg_status");
 	struct cw_fr_dump *dump = r->dump;
 	uint32_t n = 0, most = status && status->type == CW_VALUE_DICT ? status->n / 2 : 0;
 	_cleanup_(freep) int64_t *ids = calloc(most + 1, sizeof(*ids));
+	_cleanup_(freep) struct status_row *rows = calloc(most + 1, sizeof(*rows));
 
-	if (!ids)
+	if (!ids || !rows)
 		return -ENOMEM;
 	if (most > MAX_GROUPS)
 		return cw_err_set(r->err, E2BIG, "%u process groups", most);
-	for (uint32_t i = 0; i < most; i++)
-		if (cw_value_int(status->items[2 * i], &ids[n]))
-			n++;
-	guess_ids(r, ids, n);
-	for (uint32_t g = 0; g < dump->n_groups; g++) {
-		char key[24];
-
-		if (dump->groups[g].id == CW_FR_NONE)
+	for (uint32_t i = 0; i < most; i++) {
+		if (!cw_value_int(status->items[2 * i], &ids[n]))
 			continue;
-		snprintf(key, sizeof(key), "%lld", (long long)dump->groups[g].id);
-		take_status(&dump->groups[g], cw_value_get(status, key));
+		rows[n] = (struct status_row){ ids[n], status->items[2 * i + 1] };
+		n++;
 	}
+	guess_ids(r, ids, n);
+	take_statuses(dump, rows, sort_rows(rows, n));
 	if (!status || status->type != CW_VALUE_DICT)
 		return 0;
 	note_unused(dump, most);
@@ -575,7 +687,7 @@ static int interpret(struct reader *r)
 	if (e < 0)
 		return e;
 	for (uint32_t g = 0; g < r->dump->n_groups; g++)
-		r->dump->groups[g].key = NULL;
+		r->dump->groups[g].key = r->dump->groups[g].info = NULL;
 	return 0;
 }
 
@@ -651,6 +763,7 @@ int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struc
 	int e;
 
 	*ret = (struct cw_fr_dump){ 0 };
+	dump.max_extents = EXTENTS_FREE + EXTENTS_PER_BYTE * (uint64_t)size;
 	while (blank < size && strchr(" \t\r\n", first[blank]) && first[blank])
 		blank++;
 	if (blank == size) {

@@ -73,8 +73,8 @@ struct cw_fr_group {
 	const char *name, *desc; /* as they are shown */
 	const char *whole_name;  /* what the group is known by: all of it, as it stands there */
 	uint32_t whole_name_len;
-	const struct cw_value *key; /* while reading only */
-	int32_t *ranks;             /* members in order; none = not recorded */
+	const struct cw_value *key, *info; /* while reading only */
+	int32_t *ranks;                    /* members in order; none = not recorded */
 	uint32_t n_ranks;
 	int64_t id;       /* pg_id; CW_FR_NONE = no entry tells it */
 	int64_t older_id; /* of one of that name that entries tell of too; CW_FR_NONE = none */
@@ -106,7 +106,7 @@ struct cw_fr_dump {
 	uint32_t n_open_unlisted;  /* by pg_status, on groups that no entry tells of */
 	bool is_numbered_together; /* one counter has counted the calls of all groups */
 	bool is_renumbered;        /* … and the first of them are there: now it is as PyTorch's */
-	uint64_t n_extents;        /* while reading only */
+	uint64_t n_extents, max_extents;          /* while reading only */
 	char unknown_op[48], unknown_backend[24]; /* the first ones */
 	int64_t newest_ns;                        /* of all times; 0 = none */
 	/* cw_fr_snapshot()'s own. */

@@ -11,9 +11,6 @@
 
 /* How far back the members of a coalesced group are looked for. */
 #define MAX_COALESCED 4096u
-/* Of all shapes of a dump: a thousand for each of as many entries as there may be. */
-#define MAX_EXTENTS (UINT64_C(1) << 27)
-
 /* Which list of sizes tells what one rank contributes. */
 enum sizes_of { SIZES_INPUT, SIZES_OUTPUT, SIZES_DIFFER, SIZES_NONE };
 
@@ -173,7 +170,7 @@ static void read_name(struct cw_fr_dump *dump, const struct cw_value *value, str
 
 /*
  * Elements of all tensors of a list of shapes; false: not such a list, or an absurd one. A pickle
- * can have one long list in each of its entries.
+ * can have one long list in each of its entries: all of them together count as max_extents says.
  */
 static bool count_elements(struct cw_fr_dump *dump, const struct cw_value *shapes, uint64_t *ret)
 {
@@ -186,7 +183,7 @@ static bool count_elements(struct cw_fr_dump *dump, const struct cw_value *shape
 		uint64_t elements = 1;
 
 		dump->n_extents += 1 + (uint64_t)cw_value_count(shape);
-		if (dump->n_extents > MAX_EXTENTS)
+		if (dump->n_extents > dump->max_extents)
 			return false;
 		for (uint32_t d = 0; d < cw_value_count(shape); d++) {
 			int64_t extent;

@@ -221,7 +221,8 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 			n += comm->places[p].group->n_ops;
 	comm->calls = cw_arena_new_array(arena, const struct cw_fr_op *, n);
 	comm->asked_ns = cw_arena_new_array(arena, int64_t, comm->n_ranks);
-	if (!comm->calls || !comm->asked_ns)
+	comm->peers = cw_arena_new_array(arena, uint32_t, comm->n_ranks);
+	if (!comm->calls || !comm->asked_ns || !comm->peers)
 		return -ENOMEM;
 	for (uint32_t p = 0; p < comm->n_ranks; p++) {
 		const struct fr_place *place = &comm->places[p];
@@ -330,17 +331,17 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 }
 
 /* Counts sends and receives per peer, and so numbers the op. */
-static uint64_t count_p2p(struct cw_snap_member *m, const struct cw_fr_op *op)
+static uint64_t count_p2p(const struct fr_comm *comm, struct cw_snap_member *m,
+			  const struct cw_fr_op *op)
 {
-	struct cw_p2p_peer *e = NULL;
+	uint32_t *number = &comm->peers[op->peer];
+	struct cw_p2p_peer *e;
 
-	for (uint32_t i = 0; i < m->n_p2p && !e; i++)
-		if (m->p2p[i].peer == (uint32_t)op->peer)
-			e = &m->p2p[i];
-	if (!e) {
-		e = &m->p2p[m->n_p2p++];
-		e->peer = (uint32_t)op->peer;
+	if (!*number) {
+		m->p2p[m->n_p2p++].peer = (uint32_t)op->peer;
+		*number = m->n_p2p;
 	}
+	e = &m->p2p[*number - 1];
 	if (op->kind == CW_OP_SEND) {
 		m->sends++;
 		return ++e->sends;
@@ -355,7 +356,7 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 	struct cw_op out = make_op(dump, op);
 
 	out.peer = op->peer;
-	out.p2p_seq = count_p2p(m, op);
+	out.p2p_seq = count_p2p(comm, m, op);
 	/*
 	 * A send may complete before its receive does (NCCL buffers small ones): then the pairs are
 	 * one off, which is no matter for who waits, but sizes must not be compared.
@@ -438,6 +439,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 		out.op_index = ++m->op_index;
 		m->window[m->n_window++] = out;
 	}
+	for (uint32_t i = 0; i < m->n_p2p; i++)
+		comm->peers[m->p2p[i].peer] = 0;
 	m->coll_completed =
 		lowest_pending ? completed_before(comm, place, lowest_pending) : m->coll_entered;
 	/* One before the oldest listed has not completed either: whether it is in there? */

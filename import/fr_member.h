@@ -36,6 +36,8 @@ struct fr_comm {
 	bool is_p2p_whole;             /* the dumps hold every send and receive ever made on it */
 	const struct cw_fr_op **calls; /* collectives by coll_seq, the best known first */
 	uint32_t n_calls;
+	uint32_t *peers; /* of each place: its number + 1 among the peers of the member that is
+			    made; 0 = none */
 	/* An exchange that is open and whose sizes do not add up; 0 = there is none. */
 	uint64_t uneven_seq;
 	int32_t uneven_member; /* whose size it is, most likely; -1 = that is open */

@@ -40,7 +40,14 @@
 struct comm_entry {
 	uint64_t id;
 	struct fr_comm comm;
+	uint32_t name; /* of whole names of groups the number, by index_members() */
 	UT_hash_handle hh;
+};
+
+struct named_member {
+	uint32_t name;
+	int32_t rank;
+	const struct comm_entry *comm;
 };
 
 struct merger {
@@ -50,7 +57,11 @@ struct merger {
 	int32_t *ranks;   /* all that are mentioned, ascending */
 	uint32_t *silent; /* … their indices in the snapshot, of those without a dump */
 	uint32_t n_ranks;
-	struct comm_entry *comms; /* hash table, in order of appearance */
+	struct comm_entry *comms;    /* hash table, in order of appearance */
+	struct comm_entry **by_name; /* sorted */
+	uint32_t n_by_name;
+	struct named_member *members; /* of all communicators that list theirs, sorted */
+	size_t n_members;
 	uint64_t places, places_max;
 	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
 	uint32_t n_earlier, n_before, n_of_old;
@@ -60,38 +71,34 @@ struct merger {
 
 /* ---- ranks ---- */
 
-static int compare_int32(const void *a, const void *b)
+/* Notes the rank; ranks are below CW_FR_MAX_RANKS. */
+static void mention(struct merger *m, bool *is_there, int32_t rank)
 {
-	const int32_t *ia = a, *ib = b;
-
-	return (*ia > *ib) - (*ia < *ib);
+	m->n_ranks += !is_there[rank];
+	is_there[rank] = true;
 }
 
 static int collect_ranks(struct merger *m)
 {
-	size_t n = m->set->n_sources;
-	int32_t *v;
+	_cleanup_(freep) bool *is_there = calloc(CW_FR_MAX_RANKS, sizeof(*is_there));
+	uint32_t n = 0;
 
-	for (uint32_t s = 0; s < m->set->n_sources; s++)
-		for (uint32_t g = 0; g < m->set->sources[s].dump.n_groups; g++)
-			n += m->set->sources[s].dump.groups[g].n_ranks;
-	v = calloc(n + 1, sizeof(*v));
-	if (!v)
+	if (!is_there)
 		return -ENOMEM;
-	m->ranks = v;
-	n = 0;
 	for (uint32_t s = 0; s < m->set->n_sources; s++) {
 		const struct cw_fr_source *src = &m->set->sources[s];
 
-		v[n++] = src->rank;
+		mention(m, is_there, src->rank);
 		for (uint32_t g = 0; g < src->dump.n_groups; g++)
 			for (uint32_t i = 0; i < src->dump.groups[g].n_ranks; i++)
-				v[n++] = src->dump.groups[g].ranks[i];
+				mention(m, is_there, src->dump.groups[g].ranks[i]);
 	}
-	qsort(v, n, sizeof(*v), compare_int32);
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || v[i] != v[i - 1])
-			v[m->n_ranks++] = v[i];
+	m->ranks = calloc(m->n_ranks + 1u, sizeof(*m->ranks));
+	if (!m->ranks)
+		return -ENOMEM;
+	for (int32_t rank = 0; n < m->n_ranks; rank++)
+		if (is_there[rank])
+			m->ranks[n++] = rank;
 	return 0;
 }
 
@@ -192,12 +199,73 @@ static uint64_t comm_id(const struct cw_fr_group *g)
 	return h ? h : 1;
 }
 
-static bool has_name_of(const struct cw_fr_group *a, const struct cw_fr_group *b)
+static int compare_whole_names(const struct cw_fr_group *a, const struct cw_fr_group *b)
 {
-	return a->whole_name_len == b->whole_name_len &&
-	       memcmp(a->whole_name, b->whole_name, a->whole_name_len) == 0;
+	if (a->whole_name_len != b->whole_name_len)
+		return a->whole_name_len < b->whole_name_len ? -1 : 1;
+	return memcmp(a->whole_name, b->whole_name, a->whole_name_len);
 }
 
+static int compare_comms(const void *a, const void *b)
+{
+	const struct comm_entry *const *ea = a, *const *eb = b;
+
+	return compare_whole_names((*ea)->comm.first, (*eb)->comm.first);
+}
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct named_member *ma = a, *mb = b;
+
+	if (ma->name != mb->name)
+		return ma->name < mb->name ? -1 : 1;
+	if (ma->rank != mb->rank)
+		return ma->rank < mb->rank ? -1 : 1;
+	return (ma->comm > mb->comm) - (ma->comm < mb->comm);
+}
+
+/* For find_members(): a search through all communicators for each group would take the square of
+ * their number. */
+static int index_members(struct merger *m)
+{
+	m->by_name = cw_arena_new_array(&m->arena, struct comm_entry *, HASH_COUNT(m->comms));
+	m->members = cw_arena_new_array(&m->arena, struct named_member, m->places);
+	if (!m->by_name || !m->members)
+		return -ENOMEM;
+	for (struct comm_entry *e = m->comms; e; e = e->hh.next)
+		m->by_name[m->n_by_name++] = e;
+	if (m->n_by_name > 1)
+		qsort(m->by_name, m->n_by_name, sizeof(*m->by_name), compare_comms);
+	for (uint32_t i = 0; i < m->n_by_name; i++) {
+		struct comm_entry *e = m->by_name[i];
+
+		e->name = i && compare_comms(&m->by_name[i - 1], &e) == 0 ? m->by_name[i - 1]->name
+									  : i;
+		for (uint32_t k = 0; k < e->comm.n_ranks; k++)
+			m->members[m->n_members++] =
+				(struct named_member){ e->name, e->comm.ranks[k], e };
+	}
+	if (m->n_members > 1)
+		qsort(m->members, m->n_members, sizeof(*m->members), compare_members);
+	return 0;
+}
+
+/* How many of the sorted members stand before the first with this name and rank. */
+static size_t members_before(const struct merger *m, uint32_t name, int32_t rank)
+{
+	const struct named_member wanted = { .name = name, .rank = rank };
+	size_t low = 0, high = m->n_members;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (compare_members(&m->members[mid], &wanted) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
 static uint32_t place_of(const int32_t *ranks, uint32_t n, int32_t rank)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -271,23 +339,25 @@ static bool is_default_group(const char *name, const char *desc)
  */
 static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_group *g)
 {
-	const struct comm_entry *found = NULL;
+	const struct comm_entry named = { .comm.first = g }, *wanted = &named, **found, *e;
+	size_t first, end;
 
 	if (is_default_group(g->name, g->desc)) {
 		borrow_ranks(g, m->ranks, m->n_ranks);
 		return true;
 	}
-	for (const struct comm_entry *e = m->comms; e; e = e->hh.next) {
-		if (!has_name_of(e->comm.first, g) ||
-		    place_of(e->comm.ranks, e->comm.n_ranks, rank) == CW_SNAP_NONE)
-			continue;
-		if (found)
-			return false;
-		found = e;
-	}
+	found = m->n_by_name
+			? bsearch(&wanted, m->by_name, m->n_by_name, sizeof(wanted), compare_comms)
+			: NULL;
 	if (!found)
 		return false;
-	borrow_ranks(g, found->comm.ranks, found->comm.n_ranks);
+	first = members_before(m, (*found)->name, rank);
+	end = members_before(m, (*found)->name, rank + 1);
+	/* A list may have a rank twice, but two communicators leave it open. */
+	if (first == end || m->members[first].comm != m->members[end - 1].comm)
+		return false;
+	e = m->members[first].comm;
+	borrow_ranks(g, e->comm.ranks, e->comm.n_ranks);
 	return true;
 }
 
@@ -399,6 +469,8 @@ static int collect_comms(struct merger *m)
 		m->places_max = PLACES_MAX;
 	/* Those with members first: the others look for theirs among them. */
 	for (int listed = 1; listed >= 0; listed--) {
+		if (r == 0 && !listed)
+			r = index_members(m);
 		for (uint32_t s = 0; s < m->set->n_sources && r == 0; s++) {
 			struct cw_fr_source *src = &m->set->sources[s];
 

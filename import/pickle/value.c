@@ -8,7 +8,7 @@
 
 const struct cw_value *cw_value_get(const struct cw_value *dict, const char *key)
 {
-	if (!dict || dict->type != CW_VALUE_DICT)
+	if (!dict || dict->type != CW_VALUE_DICT || dict->n > 2 * CW_VALUE_MAX_FIELDS)
 		return NULL;
 	for (uint32_t i = dict->n; i >= 2; i -= 2)
 		if (cw_value_is_text(dict->items[i - 2], key))

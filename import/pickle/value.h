@@ -5,7 +5,7 @@
  * the input and is neither NUL-terminated nor known to be UTF-8.
  *
  * Values form no cycles and are at most CW_VALUE_MAX_HEIGHT deep (the readers see to that), but may
- * be shared: walking all of a hostile value can take for ever, looking something up in it cannot.
+ * be shared: a walk through all of a hostile value can take hours, a look-up cannot.
  * One thread; no blocking.
  */
 #pragma once
@@ -20,6 +20,8 @@
 
 /* A dump of the Flight Recorder is 5 deep. */
 #define CW_VALUE_MAX_HEIGHT 32
+/* Of a dict that is a record: an entry of the Flight Recorder has 22 fields. */
+#define CW_VALUE_MAX_FIELDS 64u
 
 enum cw_value_type {
 	CW_VALUE_NONE,
@@ -48,7 +50,11 @@ struct cw_value {
 	};
 };
 
-/* The value at a text key, the last one where there are several; NULL = no dict, or no such key. */
+/*
+ * The value at a text key, the last one where there are several; NULL = no dict, no such key, or
+ * more than CW_VALUE_MAX_FIELDS keys. A pickle of a megabyte can put one large dict in the place of
+ * each of 100,000 records, so a look-up has a fixed bound. Readers walk the dicts that are tables.
+ */
 const struct cw_value *cw_value_get(const struct cw_value *dict, const char *key);
 
 /* Number of items of a list or tuple, 0 for anything else (NULL too). */
