@@ -21,10 +21,66 @@
 /* Of the writer there are at most 16, and a line has a megabyte. */
 #define BUCKET_LINES_MAX 32u
 
+/*
+ * What we keep of all files together. A line takes 20 to 30 times its length in memory, and a file
+ * of the writer's has at most 170 frames that we keep, of some kilobytes each.
+ */
+#define KEPT_BYTES_MAX ((size_t)256 << 20)
+
 struct reader {
 	struct cw_tensor_lines_file *to;
-	json_t *frames; /* since the last event */
+	json_t *frames;      /* since the last event */
+	size_t frames_bytes; /* of memory, part of *kept_bytes */
+	size_t *kept_bytes;  /* of all files */
+	uint64_t n_left_out; /* frames that had no room */
 };
+
+/* About what the value takes in memory, rounded up: jansson's structs, the heap's headers, arrays
+ * half full. */
+static size_t memory_of(const json_t *value)
+{
+	size_t bytes = 32, i;
+	const char *key;
+	json_t *each;
+
+	switch (json_typeof(value)) {
+	case JSON_OBJECT:
+		bytes = 512;
+		/* The macro takes no pointer to const. */
+		json_object_foreach ((json_t *)value, key, each)
+			bytes += 96 + strlen(key) + memory_of(each);
+		return bytes;
+	case JSON_ARRAY:
+		bytes = 192;
+		json_array_foreach (value, i, each)
+			bytes += 16 + memory_of(each);
+		return bytes;
+	case JSON_STRING:
+		return 64 + json_string_length(value);
+	default:
+		return bytes;
+	}
+}
+
+/* Appends the line to an array that lasts. -E2BIG: there is no room. */
+static int keep(struct reader *r, json_t *array, json_t *line)
+{
+	size_t bytes = memory_of(line);
+
+	if (*r->kept_bytes + bytes > KEPT_BYTES_MAX)
+		return -E2BIG;
+	*r->kept_bytes += bytes;
+	return json_array_append(array, line) < 0 ? -ENOMEM : 0;
+}
+
+static void drop_first_frame(struct reader *r)
+{
+	size_t bytes = memory_of(json_array_get(r->frames, 0));
+
+	r->frames_bytes -= bytes;
+	*r->kept_bytes -= bytes;
+	(void)json_array_remove(r->frames, 0);
+}
 
 static int on_head(struct reader *r, const json_t *line)
 {
@@ -83,7 +139,7 @@ static int on_stop(struct reader *r, json_t *line)
 		return -EBADMSG;
 	if (json_array_size(r->to->stops) == EVENTS_MAX)
 		return 0;
-	return json_array_append(r->to->stops, line) < 0 ? -ENOMEM : 0;
+	return keep(r, r->to->stops, line);
 }
 
 static int on_step(struct reader *r, const json_t *line)
@@ -124,11 +180,24 @@ static int on_step(struct reader *r, const json_t *line)
 
 static int on_frame(struct reader *r, json_t *line)
 {
+	size_t bytes;
+
 	if (!json_is_array(json_object_get(line, "tensors")))
 		return -EBADMSG;
 	if (json_array_size(r->frames) == FRAMES_MAX)
-		(void)json_array_remove(r->frames, 0);
-	return json_array_append(r->frames, line) < 0 ? -ENOMEM : 0;
+		drop_first_frame(r);
+	bytes = memory_of(line);
+	/* The frames right before an event tell most. */
+	while (*r->kept_bytes + bytes > KEPT_BYTES_MAX && json_array_size(r->frames)) {
+		drop_first_frame(r);
+		r->n_left_out++;
+	}
+	if (*r->kept_bytes + bytes > KEPT_BYTES_MAX) {
+		r->n_left_out++;
+		return 0;
+	}
+	r->frames_bytes += bytes;
+	return keep(r, r->frames, line);
 }
 
 /* Numbers that are none are text. */
@@ -153,6 +222,7 @@ static int on_bad(struct reader *r, json_t *line)
 	struct cw_tensor_lines_file *to = r->to;
 	int64_t tensor = cw_tensor_line_number(line, "tensor", -1);
 	struct cw_modules_event *grown;
+	int result;
 
 	if (tensor < 0 || (uint64_t)tensor >= json_array_size(tensors))
 		return -EBADMSG;
@@ -162,8 +232,12 @@ static int on_bad(struct reader *r, json_t *line)
 	if (!grown)
 		return -ENOMEM;
 	to->events = grown;
-	if (json_array_append(to->bad, line) < 0 || json_array_append(to->before, r->frames) < 0)
-		return -ENOMEM;
+	result = keep(r, to->bad, line);
+	if (result == 0 && json_array_append(to->before, r->frames) < 0)
+		result = -ENOMEM;
+	if (result < 0)
+		return result;
+	r->frames_bytes = 0;
 	to->events[to->n_events++] = (struct cw_modules_event){
 		.step = cw_tensor_line_number(line, "step", -1),
 		.is_backward = strcmp(cw_tensor_line_text(line, "phase"), "backward") == 0,
@@ -200,9 +274,11 @@ static int on_buckets(struct reader *r, json_t *line)
 	json_array_foreach (buckets, i, each)
 		if (!is_bucket(each))
 			return 0; /* the rest of the file is worth reading */
-	if (json_array_size(r->to->buckets) == BUCKET_LINES_MAX)
+	if (json_array_size(r->to->buckets) == BUCKET_LINES_MAX) {
+		*r->kept_bytes -= memory_of(json_array_get(r->to->buckets, 0));
 		(void)json_array_remove(r->to->buckets, 0);
-	return json_array_append(r->to->buckets, line) < 0 ? -ENOMEM : 0;
+	}
+	return keep(r, r->to->buckets, line);
 }
 
 static int on_replicas(struct reader *r, json_t *line)
@@ -212,7 +288,7 @@ static int on_replicas(struct reader *r, json_t *line)
 	r->to->n_compared++;
 	if (!json_array_size(different) || json_array_size(r->to->replicas) == DIFFERENT_MAX)
 		return 0;
-	return json_array_append(r->to->replicas, line) < 0 ? -ENOMEM : 0;
+	return keep(r, r->to->replicas, line);
 }
 
 static int on_note(struct reader *r, const json_t *line)
@@ -223,7 +299,7 @@ static int on_note(struct reader *r, const json_t *line)
 		return -EBADMSG;
 	if (json_array_size(r->to->notes) == EVENTS_MAX)
 		return 0;
-	return json_array_append(r->to->notes, text) < 0 ? -ENOMEM : 0;
+	return keep(r, r->to->notes, text);
 }
 
 static int on_line(const char *kind, json_t *line, void *user)
@@ -256,9 +332,23 @@ static int on_line(const char *kind, json_t *line, void *user)
 	return 0; /* of a later version */
 }
 
-static int read_file(struct cw_tensor_lines_file *to, const char *path, struct cw_err *err)
+static int note_left_out(const struct reader *r)
 {
-	struct reader r = { .to = to, .frames = json_array() };
+	if (!r->n_left_out)
+		return 0;
+	return json_array_append_new(
+		       r->to->notes,
+		       json_sprintf("left out before bad values, frames: %llu; all of them take "
+				    "more than %zu MiB of memory",
+				    (unsigned long long)r->n_left_out, KEPT_BYTES_MAX >> 20)) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int read_file(struct cw_tensor_lines_file *to, const char *path, size_t *kept_bytes,
+		     struct cw_err *err)
+{
+	struct reader r = { .to = to, .frames = json_array(), .kept_bytes = kept_bytes };
 	int result;
 
 	to->path = path;
@@ -274,6 +364,13 @@ static int read_file(struct cw_tensor_lines_file *to, const char *path, struct c
 		result = cw_tensor_file_each(path, on_line, &r, err);
 	else
 		result = cw_err_set(err, ENOMEM, "%s: %s", path, strerror(ENOMEM));
+	if (result == -E2BIG)
+		(void)cw_err_set(err, E2BIG,
+				 "%s: more to keep than %zu MiB of memory; give fewer files", path,
+				 KEPT_BYTES_MAX >> 20);
+	if (result == 0 && note_left_out(&r) < 0)
+		result = cw_err_set(err, ENOMEM, "%s: %s", path, strerror(ENOMEM));
+	*kept_bytes -= r.frames_bytes;
 	json_decref(r.frames);
 	return result;
 }
@@ -304,6 +401,7 @@ int cw_tensor_lines_read(char *const *paths, uint32_t n, struct cw_tensor_lines 
 			 struct cw_err *err)
 {
 	struct cw_tensor_lines l = { .n = n };
+	size_t kept_bytes = 0;
 	int r = 0;
 
 	if (n == 0 || n > CW_TENSOR_LINES_RANKS)
@@ -313,7 +411,7 @@ int cw_tensor_lines_read(char *const *paths, uint32_t n, struct cw_tensor_lines 
 	if (!l.files || !l.ranks)
 		r = cw_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < n && r == 0; i++)
-		r = read_file(&l.files[i], paths[i], err);
+		r = read_file(&l.files[i], paths[i], &kept_bytes, err);
 	if (r == 0)
 		r = refuse_doubles(&l, err);
 	for (uint32_t i = 0; i < n && r == 0; i++)

@@ -4,7 +4,8 @@
  * (docs/schemas.md: collwatch.tensors/1), as the judge wants it (analysis/numerics/modules.h). Of a
  * file that is being written the last line may be half there, and is left out.
  *
- * Hostile input. Reading blocks.
+ * Hostile input: what is kept of all files has a limit in memory; frames beyond it are left out,
+ * and a note says so. Reading blocks.
  */
 #pragma once
 
@@ -55,7 +56,7 @@ bool cw_tensor_lines_is(const char *path);
 
 /*
  * err names file and line. -ENOENT …, -EBADMSG no such line, -ENOTSUP another schema, -E2BIG too
- * many files or lines, -EEXIST two files of one rank.
+ * many files or lines, or too much to keep, -EEXIST two files of one rank.
  */
 int cw_tensor_lines_read(char *const *paths, uint32_t n, struct cw_tensor_lines *ret,
 			 struct cw_err *err);

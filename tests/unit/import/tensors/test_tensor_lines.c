@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define HEAD "{\"line\":\"head\",\"schema\":\"collwatch.tensors/1\",\"rank\":2,\"world_size\":4}\n"
@@ -202,6 +203,56 @@ Test(tensor_lines, keeps_so_many_frames_and_no_more)
 	cr_expect_eq(read_text(text), 0, "%s", err.text);
 	cr_expect_eq(json_array_size(json_array_get(in.files[0].before, 0)), 1024);
 	free(text);
+}
+
+/* "[0,0,…]" takes 20 times its length: 24 MiB of it become half a gigabyte. */
+#define N_LARGE_FRAMES 96
+#define LARGE_ZEROS (128u << 10)
+
+static void write_large_frames(void)
+{
+	FILE *f = fopen(paths[0], "w");
+
+	cr_assert_not_null(f);
+	(void)fputs(HEAD, f);
+	for (int i = 0; i < N_LARGE_FRAMES; i++) {
+		(void)fprintf(f, "{\"line\":\"frame\",\"number\":%d,\"tensors\":[0", i);
+		for (unsigned k = 0; k < LARGE_ZEROS; k++)
+			(void)fputs(",0", f);
+		(void)fputs("]}\n", f);
+	}
+	(void)fputs(BAD, f);
+	cr_assert_eq(fclose(f), 0);
+}
+
+static size_t address_space(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	size_t pages = 0;
+
+	cr_assert(f && fscanf(f, "%zu", &pages) == 1);
+	(void)fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+Test(tensor_lines, what_is_kept_has_a_limit_in_memory)
+{
+	char *args[] = { paths[0] };
+	struct rlimit limit;
+	const json_t *before;
+
+	write_large_frames();
+	limit.rlim_cur = limit.rlim_max = address_space() + ((size_t)384 << 20);
+	cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	cr_assert_eq(cw_tensor_lines_read(args, 1, &in, &err), 0, "%s", err.text);
+	cr_assert_eq(in.files[0].n_events, 1);
+	/* The newest of them are there, and a note tells of the others. */
+	before = json_array_get(in.files[0].before, 0);
+	cr_assert(json_array_size(before) > 8 && json_array_size(before) < N_LARGE_FRAMES);
+	cr_assert_eq(json_integer_value(json_object_get(
+			     json_array_get(before, json_array_size(before) - 1), "number")),
+		     N_LARGE_FRAMES - 1);
+	cr_assert_eq(json_array_size(in.files[0].notes), 1);
 }
 
 Test(tensor_lines, two_files_of_one_rank_are_of_no_job)
