@@ -12,11 +12,14 @@
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/verb.h"
+#include "common/text.h"
 
 /* People wait for it with a finger on the key. */
 #define TIMEOUT_MS 1000
 #define MAX_ABOUT 72
 #define MAX_WORDS 256
+/* Longer than any label or name of a host. */
+#define MAX_WORD 1024
 
 /* ---- scripts ---- */
 
@@ -161,16 +164,36 @@ struct typing {
 	const char *control; /* of --control; NULL = not said */
 };
 
+/*
+ * Labels and hosts come from jobs and from other nodes, and a shell writes them to the terminal. A
+ * word with letters that could do something there is not offered: without them it would name
+ * nothing.
+ */
+static bool is_harmless(const char *word)
+{
+	char copy[MAX_WORD];
+
+	if (strlen(word) >= sizeof(copy) || strpbrk(word, "\n\t"))
+		return false;
+	(void)snprintf(copy, sizeof(copy), "%s", word);
+	cw_text_sanitise_line(copy);
+	return strcmp(copy, word) == 0;
+}
+
 /* A line of a table; what it is in one line, as far as it goes. */
 static void offer(const struct typing *t, const char *word, const char *about)
 {
 	size_t len = about ? strcspn(about, "\n\t\v") : 0;
+	char text[MAX_ABOUT + 1];
 
 	if (len > MAX_ABOUT)
 		for (len = MAX_ABOUT; (about[len] & 0xc0) == 0x80; len--)
 			; /* not through the middle of a letter */
-	if (strncmp(word, t->current, strlen(t->current)) == 0 && !strpbrk(word, "\n\t"))
-		printf("word\t%s\t%.*s\n", word, (int)len, about ? about : "");
+	if (strncmp(word, t->current, strlen(t->current)) != 0 || !is_harmless(word))
+		return;
+	(void)snprintf(text, sizeof(text), "%.*s", (int)len, about ? about : "");
+	cw_text_sanitise_line(text);
+	printf("word\t%s\t%s\n", word, text);
 }
 
 static const char *text_of(const json_t *object, const char *key)

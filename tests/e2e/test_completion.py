@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What bash, zsh and fish offer to somebody who types collwatch, by the scripts that it prints for them."""
 
+import json
 import os
 import pty
 import re
 import select
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
+from agent_lib import envelope, field
 from built import COLLWATCH, COLLWATCH_LAB
 from daemon import Daemon
 
@@ -190,3 +194,37 @@ def test_a_shell_that_is_not_known_is_refused():
     done = subprocess.run([COLLWATCH, "completion", "fihs"], stderr=subprocess.PIPE, text=True, timeout=120,
                           check=False)
     assert done.returncode == 1 and 'did you mean "fish"?' in done.stderr, done
+
+
+# What other nodes and jobs may say: a title for the terminal, colours, letters that turn the line around.
+TREACHEROUS = ["train\x1b]0;owned\x07", "a\x1b[31mb", "x\u202egnp.exe", "tab\tword", "two\nlines"]
+CONTROL_REPLY = 41
+
+
+@pytest.mark.parametrize("option", ["--job", "--node"])
+def test_labels_and_hosts_of_others_cannot_write_to_the_terminal(option):
+    status = json.dumps({
+        "schema": "collwatch.status/1", "version": "0.1.0", "node": "node-a", "notes": [],
+        "peers": [{"node": name, "state": "connected\x1b[2J"} for name in [*TREACHEROUS, "node-b"]],
+        "jobs": [{"job": "slurm:" + name, "summary": "waits\x1b[2J"} for name in [*TREACHEROUS, "node-b"]],
+    }).encode()
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as listener:
+        path = directory + "/control.sock"
+        listener.bind(path)
+        listener.listen()
+
+        def answer():
+            conn, _ = listener.accept()
+            conn.recv(65536)
+            conn.sendall(envelope(CONTROL_REPLY, field(2, status)))
+            conn.recv(1)
+            conn.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        offered = said(COLLWATCH, "--complete", "report", "--control", path, option, "")
+        thread.join()
+    lines = offered.splitlines()
+    assert [line.split("\t")[1] for line in lines if "node-b" in line] == ["node-b"], offered
+    assert not [c for c in offered if not c.isprintable() and c not in "\t\n"], offered
+    assert {line.split("\t")[1] for line in lines} <= {"node-a", "node-b"}, offered
