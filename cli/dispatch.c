@@ -3,6 +3,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,13 @@ static void print_usage(const struct cw_command *command, FILE *out)
 		fprintf(out, "  %-13s %s\n", own_verbs[i].name, own_verbs[i].summary);
 	fprintf(out, "\n`%s help VERB` shows the options of a verb.\n\n", command->name);
 	cw_exit_print(out);
+}
+
+static void print_supported(const struct cw_command *command)
+{
+	puts("\nSupported:");
+	for (size_t i = 0; i < command->n_supported; i++)
+		printf("  %-7s %s\n", command->supported[i].what, command->supported[i].versions);
 }
 
 /* Results are of no use to anybody when they could not be written. */
@@ -125,14 +133,28 @@ static int help(const struct cw_command *command, int argc, char **argv)
 	return CW_EXIT_OK;
 }
 
+static int print_version(const struct cw_command *command, int argc, char **argv)
+{
+	bool is_verbose = argc > 0 && strcmp(argv[0], "--verbose") == 0;
+
+	if (argc > is_verbose) {
+		fprintf(stderr, "%s: the version takes no \"%s\": only --verbose\n", command->name,
+			argv[is_verbose]);
+		return CW_EXIT_ERROR;
+	}
+	puts(command->version);
+	if (is_verbose)
+		print_supported(command);
+	return CW_EXIT_OK;
+}
+
 static int dispatch(const struct cw_command *command, int argc, char **argv)
 {
 	switch (own_verb_of(argv[0])) {
 	case OWN_HELP:
 		return help(command, argc, argv);
 	case OWN_VERSION:
-		puts(command->version);
-		return CW_EXIT_OK;
+		return print_version(command, argc - 1, argv + 1);
 	default:
 		if (strcmp(argv[0], "--complete") == 0)
 			return cw_completion_words(command, argc - 1, argv + 1);

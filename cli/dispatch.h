@@ -18,12 +18,20 @@ struct cw_verb {
 	int (*complete)(int argc, char **argv);
 };
 
+/* A row of what is supported, as people read it. */
+struct cw_supported {
+	const char *what;
+	const char *versions;
+};
+
 struct cw_command {
 	const char *name;  /* what usage calls it: "collwatch" */
 	const char *about; /* one sentence */
 	const char *version;
 	const struct cw_verb *verbs;
 	size_t count;
+	const struct cw_supported *supported; /* for --version --verbose */
+	size_t n_supported;
 };
 
 /* The i-th verb that every command has (completion, help, version); NULL = no more. */

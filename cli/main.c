@@ -42,6 +42,19 @@ static const struct cw_verb verbs[] = {
 #endif
 };
 
+/*
+ * README.md and collwatch(1) have the same rows (tests/e2e/test_manual.py compares them). They
+ * follow from agent/base/nccl_functions.h, agent/base/cuda_abi.h, agent/python/, agent/check-abi.sh
+ * and daemon/kernel/.
+ */
+static const struct cw_supported supported[] = {
+	{ "NCCL", "2.14 to 2.32; AMD's RCCL is not supported" },
+	{ "CUDA", "11.7 and newer" },
+	{ "Python", "CPython 3.11 to 3.14; older ones without the lines of earlier calls" },
+	{ "glibc", "2.28 and newer; musl is not supported" },
+	{ "kernel", "Linux 5.3 and newer; who ended a process: 5.8 with BTF" },
+};
+
 /* For the manual page: hidden. */
 static void print_environment(void)
 {
@@ -58,6 +71,8 @@ int main(int argc, char **argv)
 		.version = argp_program_version,
 		.verbs = verbs,
 		.count = sizeof(verbs) / sizeof(*verbs),
+		.supported = supported,
+		.n_supported = sizeof(supported) / sizeof(*supported),
 	};
 
 	if (argc == 2 && strcmp(argv[1], "--scdoc-environment") == 0) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon from outside: its sockets, its configuration, and what it says of itself. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/paths.h"
 #include "common/cleanup.h"
+#include "common/commit.h"
 #include "common/text.h"
 #include "common/unixsock.h"
 #include "report/json_util.h"
@@ -23,6 +26,11 @@
 /* A place among the questions to other nodes, and their answers. */
 #define COMMS_TIMEOUT_MS 8000
 #define SYSTEMD_RUNS "/run/systemd/system"
+/* With debugging information the library has 2 MiB. The text is among its constants, near the
+ * start. */
+#define AGENT_MAX_BYTES ((size_t)8 << 20)
+/* The mark in the agent's file; agent/base/meson.build makes it. */
+#define AGENT_COMMIT "collwatch-agent-commit:"
 
 /* With neither, systemd does not start one here, and no package or person configured one. */
 static bool has_daemon_installed(void)
@@ -135,18 +143,62 @@ static void find_down(struct doctor *d, const char *why)
 	doctor_find(d, "daemon-down", fix, "no daemon answers on %s: %s", d->control, why);
 }
 
+/* The commit in the agent's file, at most len - 1 bytes; false = there is no file, or an older one.
+ */
+static bool read_agent_commit(char *buf, size_t len)
+{
+	_cleanup_(freep) char *data = malloc(AGENT_MAX_BYTES);
+	_cleanup_(closep) int fd = -1;
+	char path[PATH_MAX];
+	const char *at;
+	ssize_t n;
+
+	if (!data || cw_paths_find(CW_PART_AGENT, path, NULL) < 0)
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	n = fd >= 0 ? read(fd, data, AGENT_MAX_BYTES) : -1;
+	at = n > 0 ? memmem(data, (size_t)n, AGENT_COMMIT, strlen(AGENT_COMMIT)) : NULL;
+	if (!at)
+		return false;
+	at += strlen(AGENT_COMMIT);
+	for (; len > 1 && at < data + n && (isalnum((unsigned char)*at) || *at == '-'); at++, len--)
+		*buf++ = *at;
+	*buf = '\0';
+	return true;
+}
+
+static bool is_commit(const char *text)
+{
+	return *text && strcmp(text, "unknown") != 0;
+}
+
+/* Until a release, all builds have one version: then the commit tells them apart. */
 static void check_version(struct doctor *d, const json_t *status)
 {
 	const char *version = cw_json_str(status, "version", "?");
-	_cleanup_(freep) char *fix = NULL;
+	const char *commit = cw_json_str(status, "commit", "");
+	_cleanup_(freep) char *fix = start_command(d);
+	char agent[64];
 
 	doctor_checked(d, "versions");
-	if (strcmp(version, CW_VERSION) == 0)
-		return;
-	fix = start_command(d);
-	doctor_find(d, "version-differs", fix,
-		    "the daemon is of version %s, this command of %s: restart it after an upgrade",
-		    version, CW_VERSION);
+	if (strcmp(version, CW_VERSION) != 0)
+		doctor_find(
+			d, "version-differs", fix,
+			"the daemon is of version %s, this command of %s: restart it after an upgrade",
+			version, CW_VERSION);
+	else if (is_commit(commit) && is_commit(CW_COMMIT) && strcmp(commit, CW_COMMIT) != 0)
+		doctor_find(
+			d, "version-differs", fix,
+			"the daemon is of commit %s, this command of %s, both of version %s: restart "
+			"it after an upgrade",
+			commit, CW_COMMIT, CW_VERSION);
+	if (is_commit(CW_COMMIT) && read_agent_commit(agent, sizeof(agent)) && is_commit(agent) &&
+	    strcmp(agent, CW_COMMIT) != 0)
+		doctor_find(
+			d, "version-differs", NULL,
+			"the agent that \"collwatch run\" loads is of commit %s, this command of %s: "
+			"install both from one build",
+			agent, CW_COMMIT);
 }
 
 /* What the daemon's word for a peer is for people. */

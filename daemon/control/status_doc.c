@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/stall/stall.h"
+#include "common/commit.h"
 #include "common/parse.h"
 #include "daemon/control/control_mute.h"
 #include "daemon/control/ops_doc.h"
@@ -480,16 +481,17 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 		return NULL;
 	}
 	return json_pack(
-		"{s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
+		"{s:s, s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
 		"s:I, s:I}, "
 		"s:I, s:o, s:o, s:o, s:o, s:o}",
 		"schema", "collwatch.status/1", "node", cw_transport_self(s->transport), "version",
-		CW_VERSION, "uptime_s", seconds(c.now_ns - s->started_ns), "peers", peers, "notes",
-		notes, "loop_max_s", seconds(s->loop_max_ns), "agents", "processes",
-		(json_int_t)s->node.processes, "connected", (json_int_t)s->node.connected, "dead",
-		(json_int_t)s->node.dead, "refused", (json_int_t)s->node.refused_total, "deferred",
-		(json_int_t)s->node.deferred_total, "waiting", (json_int_t)s->node.waiting,
-		"bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
+		CW_VERSION, "commit", CW_COMMIT, "uptime_s", seconds(c.now_ns - s->started_ns),
+		"peers", peers, "notes", notes, "loop_max_s", seconds(s->loop_max_ns), "agents",
+		"processes", (json_int_t)s->node.processes, "connected",
+		(json_int_t)s->node.connected, "dead", (json_int_t)s->node.dead, "refused",
+		(json_int_t)s->node.refused_total, "deferred", (json_int_t)s->node.deferred_total,
+		"waiting", (json_int_t)s->node.waiting, "bad_messages",
+		(json_int_t)s->node.bad_messages_total, "record_errors",
 		(json_int_t)s->node.record_errors_total, "messages_without_job",
 		(json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors, "numbers",
 		numbers, "untracked", untracked, "reload", reload_doc(s, caller));

@@ -474,14 +474,14 @@ def only_of(found):
     return found
 
 
-def doctor_told(world, version, notes):
+def doctor_told(world, version, notes, **more):
     """What it finds when the daemon says that."""
     path = world.dir + "/told.sock"
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
     status = json.dumps({"schema": "collwatch.status/1", "version": version, "peers": [],
-                         "notes": notes, "jobs": []}).encode()
+                         "notes": notes, "jobs": [], **more}).encode()
 
     def answer():
         conn, _ = listener.accept()
@@ -510,6 +510,34 @@ def test_other_versions_are_named(world):
     only(doctor_told(world, ours, ["peers_from: 1 of 3 addresses not met"]), "peers-not-found")
     only(doctor_told(world, ours, []))
     only(doctor(world))
+
+
+def test_a_daemon_of_another_commit_is_named(world):
+    status = world.status()
+    found = only(doctor_told(world, status["version"], [], commit="0123456789ab"), "version-differs")
+    expect("0123456789ab" in found["version-differs"][0] and found["version-differs"][1], found)
+    only(doctor_told(world, status["version"], [], commit="unknown"))
+    only(doctor_told(world, status["version"], [], commit=status["commit"]))
+
+
+def test_an_agent_of_another_commit_is_named(world):
+    mark = b"collwatch-agent-commit:"
+    with open(AGENT, "rb") as f:
+        data = f.read()
+    place = data.find(mark) + len(mark)
+    expect(place >= len(mark), "the agent has no commit")
+    # Programs look for the agent beside themselves, as in a build directory.
+    root = world.dir + "/other"
+    os.makedirs(root + "/agent")
+    os.makedirs(root + "/cli")
+    shutil.copy2(COLLWATCH, root + "/cli/collwatch")
+    with open(root + "/agent/libcollwatch.so", "wb") as f:
+        f.write(data[:place] + b"ba9876543210" + data[place + 12:])
+    done = subprocess.run([root + "/cli/collwatch", "doctor", "--json", "--control", world.control], check=False,
+                          stdout=subprocess.PIPE, timeout=60)
+    found = [f for f in json.loads(done.stdout)["findings"] if f["name"] == "version-differs"]
+    expect(found and "ba9876543210" in str(found), done.stdout)
+    shutil.rmtree(root)
 
 
 def test_peers_are_named():

@@ -117,3 +117,21 @@ def test_pages_name_no_key_nor_variable_that_there_is_not():
             if word not in there | metrics | NO_KEYS:
                 wrong.append(f"{name}: {word}")
     assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_readme_and_page_have_the_table_of_supported_versions():
+    lines = printed(COLLWATCH, "--version", "--verbose").split("Supported:\n")
+    assert len(lines) == 2, "no table"
+    rows = [line.split(None, 1) for line in lines[1].splitlines()]
+    assert {row[0] for row in rows} == {"NCCL", "CUDA", "Python", "glibc", "kernel"}
+    assert any("RCCL is not supported" in row[1] for row in rows)
+    with open(f"{SOURCE}/README.md", encoding="utf-8") as f:
+        readme = f.read()
+    for what, versions in rows:
+        assert f"| {what} | {versions} |\n" in readme, f"README: {what}"
+        assert f"- {what}: {versions}\n" in page("collwatch.1"), f"collwatch(1): {what}"
+
+
+def test_the_laboratorys_only_version_is_stated():
+    with open(f"{SOURCE}/docs/real-nccl.md", encoding="utf-8") as f:
+        assert "The laboratory builds NCCL 2.29.7 only." in f.read()

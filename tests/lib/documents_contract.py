@@ -103,7 +103,7 @@ STACKS = {
 
 MUTED = (None, {"until": (None, TIME), "node": str})
 STATUS = {
-    "schema": ("collwatch.status/1",), "node": str, "version": text, "uptime_s": SECONDS,
+    "schema": ("collwatch.status/1",), "node": str, "version": text, "commit": text, "uptime_s": SECONDS,
     "peers": [{"node": str, "state": matches("never_seen|connected|silent|lost|said_goodbye|refused: .+"),
                "dropped": number}],
     "notes": [text], "loop_max_s": SECONDS,
