@@ -2,6 +2,7 @@
 """What meson and people are told of tests that fail, are skipped, run beside each other, or leave
 something behind: tests/conftest.py, looked at from outside."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import tempfile
 
 import pytest
 from built import BUILD, SOURCE
+from waiting import expect
 
 HEAD = "import os, subprocess, tempfile, threading\nimport pytest\n"
 
@@ -147,3 +149,61 @@ def test_lines_of_tests_that_run_beside_each_other_stay_whole(told):
            if not re.fullmatch(r"1\.\.8|# a line of [0-7] and no other|ok \d - talks\[\d\]", line)]
     assert not odd, odd[:3]
     assert said.count("# a line of") == 8 * 300, said[-2000:]
+
+
+# ---- what README promises a new user ----
+
+def test_ci_begins_with_the_commands_of_readme():
+    with open(f"{SOURCE}/.ci/run", encoding="utf-8") as f:
+        text = f.read()
+    first = re.findall(r'^(?:check|suite) "[^"]*" (.*)$', text, re.MULTILINE)[:2]
+    expect(first == ["tools/demo --yes", "tools/test --yes"], f"CI begins with {first}")
+    with open(f"{SOURCE}/README.md", encoding="utf-8") as f:
+        readme = f.read()
+    expect("\ntools/demo " in readme and "`tools/test`" in readme, "README names other commands")
+
+
+def test_tools_test_names_what_it_leaves_out():
+    suites = ["unit", "smoke", "quick"]
+    with open(f"{SOURCE}/tools/test", encoding="utf-8") as f:
+        expect(f'first_suites="{" ".join(suites)}"' in f.read(), "tools/test runs other suites")
+    with open(f"{BUILD}/meson-info/intro-tests.json", encoding="utf-8") as f:
+        tests = {t["name"]: {s.split(":")[-1] for s in t["suite"]} for t in json.load(f)}
+    said = subprocess.run([sys.executable, f"{SOURCE}/tools/lib/left_out.py", BUILD, *suites], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    wanted = {name for name, its in tests.items() if not its & set(suites)}
+    words = set(re.findall(r"[\w-]+", said))
+    expect(wanted <= words, f"not named: {sorted(wanted - words)}")
+    expect('"tools/test --all" runs them' in said, said)
+    e2e = [name for name, its in tests.items() if its & {"smoke", "quick"}]
+    expect(len(e2e) >= 12, f"only {e2e} run")
+
+
+def test_what_an_earlier_run_lacks_is_the_rest():
+    with tempfile.TemporaryDirectory() as directory:
+        with open(f"{BUILD}/meson-info/intro-tests.json", encoding="utf-8") as f:
+            names = [t["name"] for t in json.load(f)]
+        with open(f"{directory}/log", "w", encoding="utf-8") as f:
+            f.writelines(json.dumps({"name": name}) + "\n" for name in names[2:])
+        said = subprocess.run([sys.executable, f"{SOURCE}/tools/lib/left_out.py", "--names", BUILD,
+                               f"{directory}/log"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    expect(said == names[:2], said)
+
+
+def test_a_test_that_only_packaging_needs_may_be_missing():
+    with tempfile.TemporaryDirectory() as directory:
+        with open(f"{directory}/page.md", "w", encoding="utf-8") as f:
+            f.write("| what | tests |\n|---|---|\n| it | `text`, `spank` |\n")
+        os.makedirs(f"{directory}/tests/fuzz")
+        command = [sys.executable, f"{SOURCE}/tests/docs/named_tests.py", "--root", directory, "--build",
+                   directory]
+        with open(f"{directory}/introspect", "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\necho '[{\"name\":\"text\"}]'\n")
+        os.chmod(f"{directory}/introspect", 0o755)
+        env = {**os.environ, "MESONINTROSPECT": f"{directory}/introspect"}
+
+        def run(*more):
+            return subprocess.run([*command, *more, "page.md"], env=env, check=False, stdout=subprocess.PIPE, text=True)
+        alone, allowed = run(), run("--not-built", "spank: Slurm's header")
+    expect(alone.returncode == 1 and "no test spank" in alone.stdout, alone)
+    expect(allowed.returncode == 0 and "spank" in allowed.stdout and "Slurm's header" in allowed.stdout, allowed)

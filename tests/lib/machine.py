@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-NEEDS = ("root", "bpf", "namespaces")
+NEEDS = ("root", "bpf", "namespaces", "mounts")
 
 
 def fails(*command):
@@ -21,6 +21,9 @@ def lacks(need):
         return "needs root"
     if need == "bpf" and (os.geteuid() != 0 or not os.path.exists("/sys/kernel/btf/vmlinux")):
         return "needs root and a kernel with BTF"
+    if need in ("mounts", "namespaces") and fails("unshare", "--mount", "--propagation=unchanged",
+                                                  "mount", "--make-rslave", "/"):
+        return "needs root, and a root directory that is a mount: mount --bind DIRECTORY DIRECTORY before chroot"
     if need == "namespaces":
         if os.geteuid() != 0 or not shutil.which("ip"):
             return "network namespaces need root and iproute2"

@@ -59,7 +59,7 @@ install_packages() {
 		--no-install-recommends "$@" >&2
 }
 
-# build DIRECTORY MESON-OPTION…: configures when it is new, builds (only $targets, if set); quiet
+# build DIRECTORY MESON-OPTION…: configures when it is new (with $BUILD_OPTIONS, too), builds (only $targets, if set); quiet
 # unless it fails. Two at once in one directory would write each other's files: the second waits.
 build() {
 	mkdir -p "$1"
@@ -80,7 +80,8 @@ build_alone() {
 	log=$(mktemp)
 	if [ ! -f "$dir/build.ninja" ]; then
 		printf 'configuring %s\n' "${dir#"$root"/}" >&2
-		meson setup "$dir" "$root" "$@" >"$log" 2>&1 || {
+		# shellcheck disable=SC2086 # a list of options
+		meson setup "$dir" "$root" ${BUILD_OPTIONS:-} "$@" >"$log" 2>&1 || {
 			cat "$log" >&2
 			rm -rf "$dir" "$log"
 			die "meson could not configure the build"
