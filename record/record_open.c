@@ -193,8 +193,9 @@ static int read_sections(struct cw_record *rec, struct cw_err *err)
 		if (s->type >= N_KNOWN || s->entry_bytes < known[s->type].entry_bytes)
 			continue;
 		if (s->count > known[s->type].most)
-			return cw_err_set(err, EBADMSG, "section %u has %u entries, more than %u",
-					  i, s->count, known[s->type].most);
+			return cw_err_set(err, EBADMSG,
+					  "section %u: count of entries %u, at most %u", i,
+					  s->count, known[s->type].most);
 		rec->sections[s->type] = (struct cw_record_section){
 			.offset = s->offset,
 			.entry_bytes = s->entry_bytes,

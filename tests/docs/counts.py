@@ -54,6 +54,7 @@ NEVER_ONE = {
     ("report/doc/slow_doc.c", "%u collectives"): "so many are looked at before anybody is slow",
     ("report/doc/snapshot_doc.c", "%u communicators"): "of so many some are kept",
     ("report/doc/snapshot_doc.c", "%u members"): "more than are described",
+    ("report/shared_comms.c", "%u ranks"): "several jobs have ranks in it",
     ("report/html/html_drawing.c", "%u ranks"): "a list that had to be cut",
     ("report/html/html_stacks.c", "%zu frames"): "more than are shown",
     ("report/html/html_stacks.c", "%u stacks"): "a list that had to be cut",

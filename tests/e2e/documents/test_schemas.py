@@ -6,6 +6,7 @@ import copy
 import glob
 import json
 import os
+import signal
 import subprocess
 import tempfile
 
@@ -100,8 +101,9 @@ def test_what_daemon_and_command_say_is_as_the_schemas_promise(daemon, receiver)
             seen.hold(printed("record", "show", str(jobs[1].ranks[0].pid), "--json"))
             seen.hold(daemon.answer("mute", "one", "--for", "1h"))
             one_that_is_otherwise_is_found(seen.hold(daemon.status()))
+            # A crash: a job whose ranks are killed from outside was cancelled, and has no post-mortem.
             for rank in jobs[1].ranks:
-                rank.kill()
+                rank.send_signal(signal.SIGSEGV)
             wait_until(lambda: os.path.exists(bundle + "/epitaph.json"), lambda: f"an epitaph: {daemon.log()}")
         finally:
             for job in jobs:
