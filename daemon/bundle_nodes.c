@@ -7,7 +7,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "cluster/peer_query.h"
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
 #include "common/log.h"
@@ -16,6 +15,7 @@
 #include "leader/incident/incident_id.h"
 #include "report/doc/looks_doc.h"
 #include "report/json_util.h"
+#include "transport/peer_query.h"
 
 enum { CODE_OK = 0, CODE_NO_DATA = 3 };
 

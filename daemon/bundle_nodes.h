@@ -15,9 +15,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "daemon/store/store.h"
+#include "transport/transport.h"
 
 struct cw_bundle_nodes;
 

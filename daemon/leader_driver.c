@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/leader_driver.h"
 
-#include "cluster/transport.h"
 #include "daemon/alerts/alerts.h"
-#include "daemon/system/user_names.h"
+#include "loop/user_names.h"
+#include "transport/transport.h"
 
 /* ---- other nodes ---- */
 

@@ -9,8 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cluster/peer_key_file.h"
-#include "cluster/tls.h"
 #include "common/clock.h"
 #include "common/commit.h"
 #include "common/log.h"
@@ -20,10 +18,12 @@
 #include "daemon/metrics/metrics.h"
 #include "daemon/self_check.h"
 #include "daemon/service.h"
-#include "daemon/system/events.h"
-#include "daemon/system/fork_server.h"
-#include "daemon/system/journal.h"
-#include "daemon/system/sd_notify.h"
+#include "loop/events.h"
+#include "loop/fork_server.h"
+#include "loop/journal.h"
+#include "loop/sd_notify.h"
+#include "transport/peer_key_file.h"
+#include "transport/tls.h"
 
 /* 1: usage or configuration; 2 is taken by the command line's "a hang was found". */
 enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };

@@ -14,14 +14,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "cluster/peer_cert.h"
-#include "cluster/peer_key_file.h"
-#include "cluster/secret_file.h"
-#include "cluster/tls.h"
 #include "common/cleanup.h"
 #include "common/text.h"
 #include "daemon/alerts/webhook_probe.h"
 #include "report/json_util.h"
+#include "transport/peer_cert.h"
+#include "transport/peer_key_file.h"
+#include "transport/secret_file.h"
+#include "transport/tls.h"
 
 /* Bundles of a large job take a few MiB each. */
 #define LOW_SPACE_BYTES (UINT64_C(64) << 20)

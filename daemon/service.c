@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "cluster/peer_rate.h"
-#include "cluster/tcp.h"
 #include "common/awake.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -36,13 +34,15 @@
 #include "daemon/node/node.h"
 #include "daemon/process/fdstore.h"
 #include "daemon/store/store.h"
-#include "daemon/system/conn_closer.h"
-#include "daemon/system/events.h"
-#include "daemon/system/sd_notify.h"
-#include "daemon/system/user_names.h"
 #include "leader/election.h"
 #include "leader/incident/incident.h"
 #include "leader/leader.h"
+#include "loop/conn_closer.h"
+#include "loop/events.h"
+#include "loop/sd_notify.h"
+#include "loop/user_names.h"
+#include "transport/peer_rate.h"
+#include "transport/tcp.h"
 
 /* Four looks at deadlines a second: the shortest promise is 2 s. */
 #define TICK_MS 250

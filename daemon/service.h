@@ -10,8 +10,8 @@
 
 #include "common/err.h"
 #include "daemon/config/config.h"
-#include "daemon/system/fork_server.h"
-#include "daemon/system/reload_state.h"
+#include "loop/fork_server.h"
+#include "loop/reload_state.h"
 
 struct cw_clock;
 struct event_base;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fork server makes the child (daemon/system/fork_server.h). It gets its connections, in one
+ * The fork server makes the child (loop/fork_server.h). It gets its connections, in one
  * message with what is to be known of them, once it can be killed, and answers in packets, one or
  * two for each agent in order, so what it had not come to when it was killed is known to be
  * untouched.
@@ -27,8 +27,8 @@
 #include "common/cleanup.h"
 #include "common/unixsock.h"
 #include "daemon/kernel/procstat.h"
-#include "daemon/system/events.h"
-#include "daemon/system/fork_server.h"
+#include "loop/events.h"
+#include "loop/fork_server.h"
 #include "record/record_layout.h"
 
 #define COMMAND_BYTES 512

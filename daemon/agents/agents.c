@@ -27,9 +27,9 @@
 #include "common/cleanup.h"
 #include "common/htable.h"
 #include "common/log.h"
-#include "daemon/system/accept_pause.h"
-#include "daemon/system/conn_closer.h"
-#include "daemon/system/events.h"
+#include "loop/accept_pause.h"
+#include "loop/conn_closer.h"
+#include "loop/events.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 

@@ -19,7 +19,7 @@
 #include "common/log.h"
 #include "daemon/agents/agent_probe.h"
 #include "daemon/agents/agent_turns.h"
-#include "daemon/system/accept_pause.h"
+#include "loop/accept_pause.h"
 
 /* For each agent: long for reading a few thousand lines, short against the agent's patience. */
 #define PROBE_TIMEOUT_MS 1500

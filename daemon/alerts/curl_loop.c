@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/secret.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "transport/secret.h"
 
 /* Where descriptors have run out, a transfer gets the kept one. */
 struct cw_curl_loop {

@@ -15,10 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "daemon/alerts/alerts.h"
 #include "daemon/store/store.h"
+#include "transport/transport.h"
 
 struct cw_old_deliveries;
 

@@ -7,7 +7,7 @@
  *
  * The URL may hold a secret (chat services put their token into the path), so no message ever
  * carries more of it than the host. It and the headers lie in memory that children do not see
- * (cluster/secret.h), libcurl's copies too; HTTP/1.1, because libnghttp2 would keep its own.
+ * (transport/secret.h), libcurl's copies too; HTTP/1.1, because libnghttp2 would keep its own.
  */
 #include "daemon/alerts/webhook.h"
 
@@ -21,13 +21,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "cluster/secret.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "daemon/alerts/curl_loop.h"
 #include "daemon/alerts/webhook_hosts.h"
 #include "identity/shares.h"
+#include "transport/secret.h"
 
 #define RETRY_MIN_MS 1000u
 #define RETRY_MAX_MS (5u * 60 * 1000)

@@ -14,12 +14,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cluster/resolve.h"
-#include "cluster/secret.h"
 #include "common/address.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
 #include "daemon/alerts/proxy_environment.h"
+#include "transport/resolve.h"
+#include "transport/secret.h"
 
 /* The server, and a proxy that wants the server's address. */
 #define MAX_HOSTS 2u

@@ -2,9 +2,9 @@
 /*
  * The hosts that a transfer to the webhook connects to, and their addresses: the server of its URL,
  * or the proxy that the environment names for it (http_proxy, https_proxy, all_proxy, no_proxy, as
- * curl reads them), or both. A child process looks their names up (cluster/resolve.h); libcurl gets
- * the addresses and cannot look up anything itself: its resolver is a thread that libcurl joins,
- * so a name server that does not answer would stop the loop.
+ * curl reads them), or both. A child process looks their names up (transport/resolve.h); libcurl
+ * gets the addresses and cannot look up anything itself: its resolver is a thread that libcurl
+ * joins, so a name server that does not answer would stop the loop.
  *
  * Loop thread only; nothing blocks.
  */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/resolve.h"
 #include "daemon/alerts/webhook_hosts.h"
+#include "transport/resolve.h"
 
 static enum cw_webhook_probe explain(CURLcode code, const char *text, struct cw_err *err)
 {

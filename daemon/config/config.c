@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cluster/secret.h"
 #include "common/address.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/parse.h"
 #include "daemon/config/config_values.h"
+#include "transport/secret.h"
 
 /*
  * libconfuse hands no user pointer to its error function, and its lexer is one per process anyway:

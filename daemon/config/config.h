@@ -14,9 +14,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cluster/tls.h"
 #include "common/address.h"
 #include "common/err.h"
+#include "transport/tls.h"
 
 #define CW_CONFIG_DEFAULT_PATH "/etc/collwatch/collwatchd.conf"
 /* A cluster's peer list is configured by hand in this version; more is a mistake. */

@@ -14,7 +14,7 @@
 
 #include "common/clock.h"
 #include "daemon/config/config_values.h"
-#include "daemon/system/children.h"
+#include "loop/children.h"
 
 struct cw_config_reader {
 	struct cw_children *children;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/secret.h"
 #include "common/cleanup.h"
 #include "daemon/config/config.h"
+#include "transport/secret.h"
 
 bool cw_config_key_is_number(const struct cw_config_key *key)
 {

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "cluster/secret_file.h"
 #include "common/cleanup.h"
+#include "transport/secret_file.h"
 
 int cw_header_file_read(const char *file, char *buf, size_t len, struct cw_err *err)
 {

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "cluster/peer_query.h"
 #include "common/address.h"
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
@@ -22,6 +21,7 @@
 #include "daemon/control/control_merge.h"
 #include "daemon/control/status_doc.h"
 #include "report/json_util.h"
+#include "transport/peer_query.h"
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 

@@ -26,10 +26,10 @@
 
 #include <stdbool.h>
 
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "daemon/control/control.h"
 #include "daemon/control/stacks_request.h"
+#include "transport/transport.h"
 
 struct cw_control_nodes;
 

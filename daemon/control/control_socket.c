@@ -25,10 +25,10 @@
 #include "common/unixsock.h"
 #include "daemon/alerts/mutes.h"
 #include "daemon/control/control_nodes.h"
-#include "daemon/system/accept_pause.h"
-#include "daemon/system/conn_closer.h"
-#include "daemon/system/events.h"
 #include "identity/shares.h"
+#include "loop/accept_pause.h"
+#include "loop/conn_closer.h"
+#include "loop/events.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 

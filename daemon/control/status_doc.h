@@ -7,15 +7,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "daemon/node/node.h"
 #include "daemon/store/store.h"
-#include "daemon/system/accept_pause.h"
-#include "daemon/system/reload_state.h"
 #include "identity/job_label.h"
 #include "leader/election.h"
 #include "leader/leader.h"
+#include "loop/accept_pause.h"
+#include "loop/reload_state.h"
+#include "transport/transport.h"
 
 struct cw_mutes;
 

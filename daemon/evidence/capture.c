@@ -32,10 +32,10 @@
 #include "daemon/kernel/procfs.h"
 #include "daemon/kernel/procstat.h"
 #include "daemon/node/node.h"
-#include "daemon/system/children.h"
-#include "daemon/system/events.h"
 #include "identity/shares.h"
 #include "leader/incident/evidence_brief.h"
+#include "loop/children.h"
+#include "loop/events.h"
 
 #define MAX_JSON_BYTES (384u << 10) /* a message carries CW_MSG_MAX_STRING */
 /* One of many ranks: whoever takes longer than this is left with what there is. */

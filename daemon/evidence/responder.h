@@ -9,10 +9,10 @@
 
 #include <stdbool.h>
 
-#include "cluster/transport.h"
 #include "daemon/evidence/capture.h"
 #include "daemon/node/node.h"
 #include "leader/election.h"
+#include "transport/transport.h"
 
 struct cw_responder;
 

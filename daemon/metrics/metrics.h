@@ -11,9 +11,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cluster/peer_rate.h"
-#include "cluster/tcp.h"
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "daemon/alerts/alerts.h"
 #include "daemon/control/control_socket.h"
@@ -22,10 +19,13 @@
 #include "daemon/node/node.h"
 #include "daemon/process/op_stats.h"
 #include "daemon/store/store.h"
-#include "daemon/system/accept_pause.h"
-#include "daemon/system/fork_server.h"
-#include "daemon/system/reload_state.h"
 #include "leader/leader.h"
+#include "loop/accept_pause.h"
+#include "loop/fork_server.h"
+#include "loop/reload_state.h"
+#include "transport/peer_rate.h"
+#include "transport/tcp.h"
+#include "transport/transport.h"
 
 /* How late the loop turned, upper bounds in milliseconds; the last one is all. */
 #define CW_LATENESS_BUCKETS 7u

@@ -16,8 +16,8 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/unixsock.h"
-#include "daemon/system/accept_pause.h"
-#include "daemon/system/events.h"
+#include "loop/accept_pause.h"
+#include "loop/events.h"
 
 #define IDLE_S 5
 #define MAX_HEADERS 8192

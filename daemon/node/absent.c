@@ -21,8 +21,8 @@
 #include "daemon/process/headway.h"
 #include "daemon/process/proc_pod.h"
 #include "daemon/process/process.h"
-#include "daemon/system/children.h"
 #include "identity/shares.h"
+#include "loop/children.h"
 #include "model/facts.h"
 
 /* A process that was found. */

@@ -8,7 +8,7 @@
  * record, the rank did reach NCCL and is not looked for here.
  *
  * Reading environ and maps takes a process's memory lock, which may hang: only in a child
- * (daemon/system/children.h), which is killed at its deadline.
+ * (loop/children.h), which is killed at its deadline.
  */
 #pragma once
 

@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "daemon/node/reading_budget.h"
 #include "daemon/process/process.h"
-#include "daemon/system/sample_throttle.h"
+#include "loop/sample_throttle.h"
 
 #define MESSAGE_ID_FIRST "5b0d4c1fb0a84c5e8f5d2c9b7a3e6f10"
 #define MESSAGE_ID_HEADROOM "c7e2a9d86f1b4f33a4b8d05e91c6472f"

@@ -19,7 +19,7 @@
 #include "daemon/kernel/procstat.h"
 #include "daemon/process/lock_wait.h"
 #include "daemon/process/process.h"
-#include "daemon/system/events.h"
+#include "loop/events.h"
 
 struct question {
 	pid_t pid;

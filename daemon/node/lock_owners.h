@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "daemon/system/fork_server.h"
+#include "loop/fork_server.h"
 
 struct cw_lock_owners;
 struct cw_process;

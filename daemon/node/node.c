@@ -32,11 +32,11 @@
 #include "daemon/process/fdstore_restore.h"
 #include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
-#include "daemon/system/conn_closer.h"
-#include "daemon/system/events.h"
-#include "daemon/system/sample_throttle.h"
 #include "digest/window.h"
 #include "identity/untracked.h"
+#include "loop/conn_closer.h"
+#include "loop/events.h"
+#include "loop/sample_throttle.h"
 #include "model/snapshot.h"
 
 #define HELLO_MS 5000

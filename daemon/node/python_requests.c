@@ -12,7 +12,7 @@
 #include <utlist.h>
 
 #include "daemon/agents/agents.h"
-#include "daemon/system/events.h"
+#include "loop/events.h"
 
 struct request {
 	struct cw_python_requests *reqs;

@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/parse.h"
 #include "daemon/process/process.h"
-#include "daemon/system/sd_notify.h"
+#include "loop/sd_notify.h"
 #include "model/facts.h"
 
 #define PREFIX "rank."

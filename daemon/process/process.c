@@ -25,8 +25,8 @@
 #include "daemon/kernel/cgroup.h"
 #include "daemon/kernel/kernel_events.h"
 #include "daemon/kernel/tracer.h"
-#include "daemon/system/events.h"
 #include "identity/shares.h"
+#include "loop/events.h"
 #include "model/op.h"
 #include "model/snapshot.h"
 

@@ -20,8 +20,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "daemon/system/children.h"
-#include "daemon/system/events.h"
+#include "loop/children.h"
+#include "loop/events.h"
 
 /* It says nothing: its exit status does. */
 #define MAX_OUTPUT 1

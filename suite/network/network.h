@@ -30,19 +30,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/tcp.h"
-#include "cluster/transport.h"
 #include "common/awake.h"
 #include "common/clock.h"
 #include "leader/election.h"
 #include "leader/leader.h"
 #include "suite/network/shelf.h"
+#include "transport/tcp.h"
+#include "transport/transport.h"
 
 /* Each with all others: what they know of each other is a square. */
 #define NETWORK_MAX_NODES 8192u
 #define NETWORK_TICK_NS (50 * CW_NS_PER_MS)
 #define NETWORK_DIGEST_EVERY_NS CW_NS_PER_S
-/* After so long without an answer a connection breaks: cluster/tcp.h. */
+/* After so long without an answer a connection breaks: transport/tcp.h. */
 #define NETWORK_UNANSWERED_NS (CW_TCP_UNACKED_MS * CW_NS_PER_MS)
 #define NETWORK_LEADER_EVERY_NS (250 * CW_NS_PER_MS)
 #define NETWORK_NAME 24

@@ -27,7 +27,7 @@ TREACHEROUS = "\u2028\u2029\u200b\u200c\u200d\u200e\u200f\u061c\ufeff"
 
 
 def is_harmless(character):
-    """As common/text.h has it, said once more."""
+    """As lib/common/text.h has it, said once more."""
     return not (unicodedata.category(character) in ("Cc", "Cs") or character in TREACHEROUS
                 or "\u202a" <= character <= "\u202e" or "\u2066" <= character <= "\u2069")
 

@@ -16,7 +16,7 @@ VICTIM_JOB, ATTACKER_JOB = "llama-70b-pretrain", "VwCoIZYcquNrjKFsDu7gbE"
 JOB_OF = {VICTIM: VICTIM_JOB, ATTACKER: ATTACKER_JOB}
 
 
-# ---- the route, as in identity/job_label.c, in so many bits ----
+# ---- the route, as in lib/identity/job_label.c, in so many bits ----
 
 def mix(x, bits):
     mask = (1 << bits) - 1

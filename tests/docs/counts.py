@@ -14,8 +14,7 @@ import os
 import re
 import sys
 
-ROOMS = ("agent", "analysis", "cli", "cluster", "common", "daemon", "digest", "identity", "import", "leader",
-         "model", "proto", "record", "report", "suite")
+ROOMS = ("agent", "cli", "daemon", "lib", "proto", "suite")
 NOUNS = ("alerts", "addresses", "attempts", "branches", "bundles", "calls", "collectives", "communicators",
          "days", "descriptors", "dumps", "entries", "frames", "groups", "hangs", "incidents", "jobs",
          "lines", "looks", "members", "messages", "nodes", "ops", "others", "pauses", "peers", "processes",
@@ -25,9 +24,9 @@ COUNT = re.compile(r"%%[0-9.*]*(?:hh|h|ll|l|z|j)?[du] (?:(?:more|other|rank|proc
 LIMIT = "a limit of ours, above one"
 # {(file, what its format says): why it is never one}
 NEVER_ONE = {
-    ("analysis/wording/reason.c", "%u members"): "of a group that lost some to another",
-    ("analysis/wording/wording.c", "%u ranks"): "one has words of its own, a cycle has two at least",
-    ("analysis/wording/wording.c", "%u members"): "some have completed it, others have not",
+    ("lib/analysis/wording/reason.c", "%u members"): "of a group that lost some to another",
+    ("lib/analysis/wording/wording.c", "%u ranks"): "one has words of its own, a cycle has two at least",
+    ("lib/analysis/wording/wording.c", "%u members"): "some have completed it, others have not",
     ("cli/lab/demo_job.c", "%d ranks"): LIMIT,
     ("cli/lab/demo_net.c", "%d nodes"): LIMIT,
     ("cli/lab/demo_nodes.c", "%d nodes"): "one needs no network, and says nothing",
@@ -36,9 +35,9 @@ NEVER_ONE = {
     ("cli/lab/verb_suite.c", "%u scenarios"): "of many that were generated",
     ("cli/verbs/numerics_modules.c", "%u ranks"): "more than are here, and one is",
     ("cli/verbs/numerics_coverage.c", "%d ranks"): "more than are here, and one is",
-    ("digest/numbers.c", "%d ranks"): "more than are here, and one is",
+    ("lib/digest/numbers.c", "%d ranks"): "more than are here, and one is",
     ("cli/verbs/verb_init_cluster.c", "%u nodes"): LIMIT,
-    ("cluster/discovery.c", "%u addresses"): "of a whole look-up: a limit, or those that were not met of all",
+    ("lib/transport/discovery.c", "%u addresses"): "of a whole look-up: a limit, or those that were not met of all",
     ("daemon/alerts/alerts.c", "%zu alerts"): "one goes out as itself",
     ("daemon/alerts/mutes.c", "%u lines"): LIMIT,
     ("daemon/evidence/stack.c", "%u threads"): "more than what could be looked at",
@@ -46,21 +45,21 @@ NEVER_ONE = {
     ("daemon/service.c", "%llu descriptors"): LIMIT,
     ("daemon/service.c", "%u rank processes"): LIMIT,
     ("daemon/store/sent_ids.c", "%u lines"): LIMIT,
-    ("import/fr_dump.c", "%u process groups"): "too many of them",
-    ("import/fr_dump.c", "%u entries"): "too many of them",
-    ("import/numerics_files.c", "%u records"): "none, or too many of them",
-    ("import/record_files.c", "%u records"): "none, or too many of them",
-    ("leader/job_look.c", "%u ranks"): "so many of all that a job of several has",
-    ("report/doc/slow_doc.c", "%u collectives"): "so many are looked at before anybody is slow",
-    ("report/doc/snapshot_doc.c", "%u communicators"): "of so many some are kept",
-    ("report/doc/snapshot_doc.c", "%u members"): "more than are described",
-    ("report/shared_comms.c", "%u ranks"): "several jobs have ranks in it",
-    ("report/html/html_drawing.c", "%u ranks"): "a list that had to be cut",
-    ("report/html/html_stacks.c", "%zu frames"): "more than are shown",
-    ("report/html/html_stacks.c", "%u stacks"): "a list that had to be cut",
-    ("report/html/html_timeline.c", "%u communicators"): "asked before",
-    ("report/text/render_stack_tree.c", "%u stacks"): "a list that had to be cut",
-    ("report/text/render_stack_tree.c", "%zu frames"): "of a long chain",
+    ("lib/import/fr_dump.c", "%u process groups"): "too many of them",
+    ("lib/import/fr_dump.c", "%u entries"): "too many of them",
+    ("lib/import/numerics_files.c", "%u records"): "none, or too many of them",
+    ("lib/import/record_files.c", "%u records"): "none, or too many of them",
+    ("lib/leader/job_look.c", "%u ranks"): "so many of all that a job of several has",
+    ("lib/report/doc/slow_doc.c", "%u collectives"): "so many are looked at before anybody is slow",
+    ("lib/report/doc/snapshot_doc.c", "%u communicators"): "of so many some are kept",
+    ("lib/report/doc/snapshot_doc.c", "%u members"): "more than are described",
+    ("lib/report/shared_comms.c", "%u ranks"): "several jobs have ranks in it",
+    ("lib/report/html/html_drawing.c", "%u ranks"): "a list that had to be cut",
+    ("lib/report/html/html_stacks.c", "%zu frames"): "more than are shown",
+    ("lib/report/html/html_stacks.c", "%u stacks"): "a list that had to be cut",
+    ("lib/report/html/html_timeline.c", "%u communicators"): "asked before",
+    ("lib/report/text/render_stack_tree.c", "%u stacks"): "a list that had to be cut",
+    ("lib/report/text/render_stack_tree.c", "%zu frames"): "of a long chain",
     ("suite/cluster/cluster.c", "%u ranks"): "one rank is cut into anything",
 }
 

@@ -162,7 +162,7 @@ def test_no_command_changes_a_program_of_others(world):
 
 def test_neither_advice_nor_doctor_nor_pages_have_such_a_command():
     wrong = []
-    for pattern in "report/doc/*.c", "cli/doctor/*.c", "docs/collwatch*.1.scd", "docs/collwatchd.8.scd":
+    for pattern in "lib/report/doc/*.c", "cli/doctor/*.c", "docs/collwatch*.1.scd", "docs/collwatchd.8.scd":
         for path in glob.glob(f"{SOURCE}/{pattern}"):
             with open(path, encoding="utf-8") as f:
                 wrong += [f"{path}: {m[0]}" for m in re.finditer(r"\b(chmod|setcap|setfacl|chattr) +[^ ,;]+", f.read())]

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cluster/transport.h"
 #include "common/clock.h"
 #include "daemon/alerts/mutes.h"
 #include "daemon/control/control.h"
@@ -15,6 +14,7 @@
 #include "leader/election.h"
 #include "leader/leader.h"
 #include "tests/fuzz/fuzz.h"
+#include "transport/transport.h"
 
 static char dir[] = "/dev/shm/cw-fuzz-control-XXXXXX"; /* what is synced there costs nothing */
 

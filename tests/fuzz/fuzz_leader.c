@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cluster/transport.h"
 #include "common/log.h"
 #include "leader/election.h"
 #include "leader/leader.h"
@@ -17,6 +16,7 @@
 #include "report/text/render_text.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/cluster/transport_effects.h"
+#include "transport/transport.h"
 
 #define N_PEERS 2u
 #define MAX_STEPS 64u

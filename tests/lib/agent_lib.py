@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the agent's tests share: a stand-in for the daemon's side of the socket, a reader of flight
-records (offsets as in record/record_layout.h), and starting programs with the agent preloaded.
+records (offsets as in lib/record/record_layout.h), and starting programs with the agent preloaded.
 
 The messages are written and read by hand here on purpose: the agent's encoder is not checked with
 the encoder of the same library.

@@ -22,6 +22,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 # No rooms: everything there may use anything.
 OUTSIDE = ("build", "docs", "lab", "tests", "tools", "systemd", ".git", ".ci")
+# As root_inc in meson.build: a room of lib/ is included by its own name.
+INCLUDE_PATH = ("", "lib")
 # Rooms are large enough to be needed, and small enough to be known.
 MAX_FILES = 30
 
@@ -46,15 +48,20 @@ def has_sources(directory):
 
 def included(root, path, quoted, angled):
     """What an include means, from the root; "" = nothing of ours. As a compiler looks for it: beside the
-    file first, and then from the root. What the build generates stands in no tree: its room does."""
+    file first, then from the root, then from lib/. The build generates some headers, which stand in no
+    tree; their rooms do."""
     name = quoted or angled
     if quoted:
         beside = os.path.relpath(os.path.join(os.path.dirname(path), name), root)
         if os.path.exists(os.path.join(root, beside)):
             return beside
     other = os.path.dirname(name)
-    is_ours = other and not other.startswith((".", "/")) and has_sources(os.path.join(root, other))
-    return name if is_ours else ""
+    if not other or other.startswith((".", "/")):
+        return ""
+    for place in INCLUDE_PATH:
+        if has_sources(os.path.join(root, place, other)):
+            return os.path.join(place, name)
+    return ""
 
 
 def look(root):
@@ -209,6 +216,13 @@ HOLES = [
      [f"leader has {MAX_FILES + 1} files, more than {MAX_FILES}"]),
     ("tests that share too large a directory", {f"tests/support/part{i}.h": "" for i in range(MAX_FILES + 1)},
      [f"tests/support has {MAX_FILES + 1} files, more than {MAX_FILES}"]),
+    ("a room of lib/, by its own name",
+     {"lib/say/say.h": "", "leader/look.c": '#include "say/say.h"\n',
+      "tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "lib/say:\n"},
+     ["leader -> lib/say is not allowed: leader/look.c"]),
+    ("a room of lib/ that looks upwards",
+     {"lib/say/say.c": '#include "model/op.h"\n', "tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "lib/say:\n"},
+     ["lib/say -> model is not allowed: lib/say/say.c"]),
     ("a header of its own", {"model/op_private.h": "", "leader/look.c": '#include "model/op_private.h"\n'},
      ["leader/look.c includes model/op_private.h"]),
 ]
@@ -220,7 +234,7 @@ def build(root, cc):
     for i, (room, path) in enumerate(sources(root)):
         made = os.path.join(root, f"build-{i}.o")
         done = path.endswith(".c") and subprocess.run(
-            [*cc, "-c", "-I", root, "-o", made, path], check=False, capture_output=True)
+            [*cc, "-c", "-I", root, "-I", root + "/lib", "-o", made, path], check=False, capture_output=True)
         if done and done.returncode == 0:
             objects.append((room, made))
     return objects

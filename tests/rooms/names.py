@@ -19,7 +19,9 @@ GENERATED = "collwatch__"
 
 
 def top(room):
-    return room.split("/")[0]
+    """The directory that a name leaves: a room of lib/ counts as one of its own."""
+    words = room.split("/")
+    return "/".join(words[:2]) if words[0] == "lib" else words[0]
 
 
 def problems(used):

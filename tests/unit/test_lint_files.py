@@ -15,7 +15,7 @@ PROGRAM = sys.argv[1]
 sys.path.insert(0, sys.argv[2])
 import tap  # noqa: E402
 
-FILES = ("common/parse.c", "tests/unit/common/test_parse.c", "tests/support/node/node_fixture.c")
+FILES = ("lib/common/parse.c", "tests/unit/common/test_parse.c", "tests/support/node/node_fixture.c")
 
 
 def lint_files(*chosen):
@@ -60,8 +60,8 @@ def no_file_where_only_tests_are_named():
 
 
 def names_what_the_build_does_not_compile():
-    said = lint_files("common/prase.c", "common/parse.h", FILES[0])
-    expect(said == (0, [FILES[0]], "common/prase.c: not compiled by build, not looked at\n", [FILES[0]]), said)
+    said = lint_files("lib/common/prase.c", "lib/common/parse.h", FILES[0])
+    expect(said == (0, [FILES[0]], "lib/common/prase.c: not compiled by build, not looked at\n", [FILES[0]]), said)
 
 
 tap.run([each_file_of_the_product_once, no_file_where_only_tests_are_named, names_what_the_build_does_not_compile])

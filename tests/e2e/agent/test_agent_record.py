@@ -58,7 +58,7 @@ def two_ranks(*how):
         check(comms[0].id == comms[1].id != 0, "one id")
         check(comms[0].hash == comms[1].hash, "equal histories")
         check(comms[0].checkpoints == comms[1].checkpoints, "equal checkpoints")
-        # Of 202 collectives: the last four multiples of 8, and all of 64 (model/signature.h).
+        # Of 202 collectives: the last four multiples of 8, and all of 64 (lib/model/signature.h).
         check(sorted(c[0] for c in comms[0].checkpoints if c[0]) ==
               [64, 128, 160, 176, 184, 192, 200], "checkpoints")
         p.communicate(b"xx", timeout=120)

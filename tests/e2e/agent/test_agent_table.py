@@ -148,9 +148,9 @@ def test_environment_is_in_its_table():
                           stdout=subprocess.PIPE, check=True).stdout.decode()
     table_names = re.findall(r"^\*(COLLWATCH_\w+)\*", said, re.M)
     read, named, called = set(), {}, set()
-    for folder in "agent", "cli", "common", "proto", "record":
+    for folder in "agent", "cli", "lib/common", "proto", "lib/record":
         for source in glob.glob(os.path.join(SOURCE, folder, "**", "*.[ch]"), recursive=True):
-            if source.endswith("common/environment.c"):
+            if source.endswith("lib/common/environment.c"):
                 continue  # the table
             text = open(source).read()
             # In a call, or in a list of names that are tried one after the other.
@@ -159,7 +159,7 @@ def test_environment_is_in_its_table():
             named.update(re.findall(r'#define (\w+) "(COLLWATCH_\w+)"', text))
             called |= set(re.findall(r'(?:getenv|cw_env_get)\((?:env, )?([A-Z_]+)\)', text))
     read |= {named[name] for name in called & set(named)}
-    check(read == set(table_names), "read and not in common/environment.c, or the other way: %r" %
+    check(read == set(table_names), "read and not in lib/common/environment.c, or the other way: %r" %
           (read ^ set(table_names)))
 
 

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/tcp.h"
-#include "cluster/transport.h"
 #include "common/clock.h"
+#include "transport/tcp.h"
+#include "transport/transport.h"
 
 #define DEADLINE_S 120
 

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "cluster/transport.h"
 #include "leader/incident/leader_effects.h"
+#include "transport/transport.h"
 
 static inline int transport_effects_send(void *user, const char *node, const struct cw_message *msg)
 {

@@ -23,7 +23,7 @@
 #include "common/clock.h"
 #include "daemon/evidence/stack_take.h"
 #include "daemon/kernel/procfs.h"
-#include "daemon/system/children.h"
+#include "loop/children.h"
 
 struct board *board;
 int pipe_fds[2];

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/system/sd_notify.h"
+#include "loop/sd_notify.h"
 
 void fake_manager_start(struct fake_manager *m)
 {

@@ -16,7 +16,7 @@
 #include "daemon/agents/agent_probe.h"
 #include "daemon/kernel/procstat.h"
 #include "daemon/node/lock_owners.h"
-#include "daemon/system/conn_closer.h"
+#include "loop/conn_closer.h"
 
 #define DEADLINE_S 120
 

@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 #include "daemon/node/node.h"
-#include "daemon/system/fork_server.h"
 #include "identity/job_id.h"
+#include "loop/fork_server.h"
 #include "tests/support/agent/fake_agent.h"
 
 #define TEST_SPEED 20

@@ -11,10 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/tcp.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/service.h"
+#include "transport/tcp.h"
 
 #define DEADLINE_S 100
 

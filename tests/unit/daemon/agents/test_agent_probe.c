@@ -16,7 +16,7 @@
 
 #include "common/clock.h"
 #include "common/unixsock.h"
-#include "daemon/system/fork_server.h"
+#include "loop/fork_server.h"
 #include "record/record_layout.h"
 
 #define LIMIT_S 60

@@ -20,10 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cluster/secret.h"
 #include "common/clock.h"
 #include "daemon/alerts/webhook.h"
 #include "daemon/config/config.h"
+#include "transport/secret.h"
 
 #define MASK 0x55
 #define TOKEN_LEN 24u

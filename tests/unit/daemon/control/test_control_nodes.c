@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/peer_query.h"
 #include "report/json_util.h"
 #include "tests/support/cluster/cluster.h"
+#include "transport/peer_query.h"
 
 #define N_USERS 9u
 

@@ -27,7 +27,7 @@
 #include "common/clock.h"
 #include "daemon/evidence/stack_take.h"
 #include "daemon/kernel/procfs.h"
-#include "daemon/system/children.h"
+#include "loop/children.h"
 #include "tests/support/evidence/stack_fixture.h"
 
 TestSuite(stack, .init = stack_fixture_set_up, .fini = stack_fixture_tear_down, .timeout = 300);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/process/process.h"
-#include "daemon/system/sd_notify.h"
+#include "loop/sd_notify.h"
 #include "model/facts.h"
 #include "tests/support/node/fake_manager.h"
 #include "tests/support/node/node_fixture.h"

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * accept() returns the lowest free number, so the number itself tells how many are left. A pause
+ * ends by a timer that tries such a number first. Listeners are in one list, because libevent's
+ * error callback says no more than which one it was.
+ */
+#include "loop/accept_pause.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+struct cw_accept_pause {
+	struct cw_accept_pause *next, **link;
+	struct evconnlistener *listener; /* NULL = fn does it */
+	cw_accept_switch_fn fn;
+	void *user;
+	const struct cw_clock *clock;
+	struct event *timer;
+	enum cw_listener which;
+	bool is_paused;
+};
+
+/* libevent's error callback says which listener, and has no room for more. */
+static struct cw_accept_pause *all;
+static struct cw_accept_pause_stats stats;
+static uint64_t unsaid;
+static int64_t say_ns; /* not before */
+
+/* Connections get descriptors below this. */
+static int first_kept_back(enum cw_listener which)
+{
+	struct rlimit limit;
+	uint64_t reserve;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT32_MAX)
+		return INT32_MAX;
+	reserve = limit.rlim_cur / 8;
+	if (reserve > CW_ACCEPT_RESERVE_MAX)
+		reserve = CW_ACCEPT_RESERVE_MAX;
+	if (which != CW_LISTENER_AGENT)
+		reserve /= 2;
+	return (int)(limit.rlim_cur - reserve);
+}
+
+/* A new descriptor is the lowest free one. */
+static bool has_descriptor(enum cw_listener which)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), kept = first_kept_back(which);
+
+	if (fd < 0)
+		return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+	(void)close(fd);
+	return fd < kept;
+}
+
+static void turn(struct cw_accept_pause *p, bool on)
+{
+	if (!p->listener)
+		p->fn(on, p->user);
+	else if (on ? evconnlistener_enable(p->listener) < 0
+		    : evconnlistener_disable(p->listener) < 0)
+		log_err("a listener cannot be %s", on ? "resumed" : "paused");
+}
+
+static void wait_a_little(struct cw_accept_pause *p)
+{
+	const struct timeval wait = { .tv_usec = CW_ACCEPT_PAUSE_MS * 1000 };
+
+	/* The event has its memory already; for what else may fail, better spin than go deaf. */
+	if (event_add(p->timer, &wait) < 0) {
+		p->is_paused = false;
+		turn(p, true);
+	}
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *user)
+{
+	struct cw_accept_pause *p = user;
+
+	if (!has_descriptor(p->which)) {
+		stats.last_ns = cw_clock_now_ns(p->clock);
+		wait_a_little(p);
+		return;
+	}
+	p->is_paused = false;
+	turn(p, true);
+}
+
+static const char *name_of(enum cw_listener which)
+{
+	static const char *const names[CW_LISTENER__MAX] = {
+		[CW_LISTENER_AGENT] = "agent socket",
+		[CW_LISTENER_CONTROL] = "control socket",
+		[CW_LISTENER_PEER] = "peer port",
+		[CW_LISTENER_METRICS] = "metrics socket",
+	};
+
+	return names[which];
+}
+
+/* One line for all listeners: what one lacks, the others lack. */
+static void say(const struct cw_accept_pause *p, int error)
+{
+	int64_t now = cw_clock_now_ns(p->clock);
+
+	unsaid++;
+	if (now < say_ns)
+		return;
+	log_warn("%s: no connections are accepted for now: %s (%llu pause%s since this was last "
+		 "said); who connects waits",
+		 name_of(p->which), strerror(error), (unsigned long long)unsaid,
+		 unsaid == 1 ? "" : "s");
+	unsaid = 0;
+	say_ns = now + CW_ACCEPT_SAY_S * CW_NS_PER_S;
+}
+
+void cw_accept_pause_failed(struct cw_accept_pause *p, int error)
+{
+	if (p->is_paused)
+		return;
+	p->is_paused = true;
+	stats.pauses[p->which]++;
+	stats.last_ns = cw_clock_now_ns(p->clock);
+	say(p, error);
+	turn(p, false);
+	wait_a_little(p);
+}
+
+bool cw_accept_pause_took(struct cw_accept_pause *p, int fd)
+{
+	if (fd < first_kept_back(p->which))
+		return false;
+	cw_accept_pause_failed(p, EMFILE);
+	return true;
+}
+
+bool cw_accept_pause_is_scarce(unsigned n)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return true;
+	(void)close(fd);
+	return fd + (int)n > first_kept_back(CW_LISTENER_AGENT);
+}
+
+bool cw_accept_pause_is_last(const struct cw_accept_pause *p, int fd)
+{
+	return fd >= first_kept_back(p->which) - 1;
+}
+
+static void on_error(struct evconnlistener *listener, void *user)
+{
+	int error = EVUTIL_SOCKET_ERROR();
+
+	for (struct cw_accept_pause *p = all; p; p = p->next)
+		if (p->listener == listener)
+			cw_accept_pause_failed(p, error);
+}
+
+int cw_accept_pause_new(struct event_base *base, const struct cw_clock *clock,
+			enum cw_listener which, cw_accept_switch_fn fn, void *user,
+			struct cw_accept_pause **ret)
+{
+	struct cw_accept_pause *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->which = which;
+	p->clock = clock;
+	p->fn = fn;
+	p->user = user;
+	p->timer = evtimer_new(base, on_timer, p);
+	if (!p->timer) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->next = all;
+	p->link = &all;
+	if (p->next)
+		p->next->link = &p->next;
+	all = p;
+	*ret = p;
+	return 0;
+}
+
+int cw_accept_pause_watch(struct event_base *base, const struct cw_clock *clock,
+			  enum cw_listener which, struct evconnlistener *listener,
+			  struct cw_accept_pause **ret)
+{
+	int r = cw_accept_pause_new(base, clock, which, NULL, NULL, ret);
+
+	if (r < 0)
+		return r;
+	(*ret)->listener = listener;
+	evconnlistener_set_error_cb(listener, on_error);
+	return 0;
+}
+
+struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p)
+{
+	if (!p)
+		return NULL;
+	if (p->listener)
+		evconnlistener_set_error_cb(p->listener, NULL);
+	*p->link = p->next;
+	if (p->next)
+		p->next->link = p->link;
+	event_free(p->timer);
+	free(p);
+	return NULL;
+}
+
+void cw_accept_pause_stats(struct cw_accept_pause_stats *ret)
+{
+	*ret = stats;
+}

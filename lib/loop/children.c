@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a child: RUNNING (output is collected, the deadline runs) → killed, if need be, with
+ * the grace timer running → reaped (the pidfd was readable) → ended (its output has an end: no
+ * process of it is left). An abandoned or cancelled child has no callback any more and waits for
+ * its pidfd and the end of its output alone.
+ */
+#include "loop/children.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/close_from.h"
+#include "common/log.h"
+#include "loop/events.h"
+
+/* SIGKILL takes effect within a scheduling round unless the child sleeps uninterruptibly. */
+#define KILL_GRACE_MS 500u
+#define FREE_WAIT_MS 200
+#define READ_CHUNK 16384u
+/* Above stdin, stdout, stderr, which are /dev/null. */
+#define OUT_FD 3
+
+struct cw_child {
+	struct cw_children *pool;
+	struct cw_child *next, **link;
+	pid_t pid;
+	int pidfd, out_fd;
+	struct event *on_output, *on_exit, *timer;
+	struct cw_child_config config;
+	enum cw_child_end end;
+	bool is_killed, is_abandoned, is_reaped;
+	char *output;
+	size_t len;
+};
+
+struct cw_children {
+	struct event_base *base;
+	struct cw_child *list;
+	uint32_t abandoned;
+};
+
+static void child_free(struct cw_child *c)
+{
+	if (c->link) {
+		*c->link = c->next;
+		if (c->next)
+			c->next->link = c->link;
+	}
+	if (c->is_abandoned)
+		c->pool->abandoned--;
+	event_freep(&c->on_output);
+	event_freep(&c->on_exit);
+	event_freep(&c->timer);
+	closep(&c->pidfd);
+	closep(&c->out_fd);
+	free(c->output);
+	free(c);
+}
+
+static void kill_child(struct cw_child *c)
+{
+	/* Its process group too: it may have a child of its own. Not reaped yet: no other's pid. */
+	(void)kill(-c->pid, SIGKILL); /* fails before the child has made the group */
+	(void)kill(c->pid, SIGKILL);  /* fails only for a zombie */
+	c->is_killed = true;
+}
+
+static void report(struct cw_child *c, enum cw_child_end end)
+{
+	cw_child_done_fn fn = c->config.fn;
+
+	c->config.fn = NULL;
+	if (fn)
+		fn(end, c->output, c->len, c->config.user);
+}
+
+static void start_timer(struct cw_child *c, uint32_t ms)
+{
+	struct timeval tv = { ms / 1000, (suseconds_t)(ms % 1000 * 1000) };
+
+	if (evtimer_add(c->timer, &tv) < 0)
+		log_err("capture: no timer for child %d", (int)c->pid);
+}
+
+static void kill_for(struct cw_child *c, enum cw_child_end end)
+{
+	c->end = end;
+	kill_child(c);
+	start_timer(c, KILL_GRACE_MS);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_child *c = arg;
+
+	if (!c->is_killed) {
+		kill_for(c, CW_CHILD_TIMED_OUT);
+		return;
+	}
+	if (c->is_abandoned)
+		return;
+	log_warn("capture: child %d or a process of it survived SIGKILL, abandoning it",
+		 (int)c->pid);
+	c->is_abandoned = true;
+	c->pool->abandoned++;
+	report(c, CW_CHILD_ABANDONED);
+}
+
+/* Takes what the pipe holds. False: there is no more for now; true: all its writers are gone. */
+static bool drain(struct cw_child *c, bool *ret_is_too_much)
+{
+	char chunk[READ_CHUNK];
+
+	*ret_is_too_much = false;
+	for (;;) {
+		ssize_t n = read(c->out_fd, chunk, sizeof(chunk));
+		size_t room = c->config.max_output - c->len;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return false;
+		if (n <= 0)
+			return true;
+		if ((size_t)n > room)
+			*ret_is_too_much = true;
+		memcpy(c->output + c->len, chunk, (size_t)n < room ? (size_t)n : room);
+		c->len += (size_t)n < room ? (size_t)n : room;
+		if (*ret_is_too_much)
+			return false; /* it can write faster than we read */
+	}
+}
+
+static void finish(struct cw_child *c)
+{
+	report(c, c->end);
+	child_free(c);
+}
+
+static void on_output(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_child *c = arg;
+	bool is_too_much;
+
+	if (drain(c, &is_too_much))
+		event_freep(&c->on_output); /* the rest is told by the pidfd */
+	if (is_too_much && !c->is_killed)
+		kill_for(c, CW_CHILD_OVERFLOW);
+	if (c->is_reaped && !c->on_output)
+		finish(c);
+}
+
+static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_child *c = arg;
+	bool is_too_much = false;
+	int status = 0;
+
+	/* What it left behind goes with it; before it is reaped, its pid names no other group. */
+	(void)kill(-c->pid, SIGKILL);
+	if (waitpid(c->pid, &status, WNOHANG) == 0)
+		return;
+	c->is_reaped = true;
+	event_freep(&c->on_exit);
+	/* What came between the last event and the end. */
+	if (c->on_output && drain(c, &is_too_much))
+		event_freep(&c->on_output);
+	if (!c->is_killed)
+		c->end = is_too_much                                     ? CW_CHILD_OVERFLOW
+			 : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CW_CHILD_EXITED
+									 : CW_CHILD_CRASHED;
+	if (!c->on_output) {
+		finish(c);
+		return;
+	}
+	/* A process of its own still has the pipe: it dies at once, or it hangs. */
+	c->is_killed = true;
+	if (!c->is_abandoned)
+		start_timer(c, KILL_GRACE_MS);
+}
+
+static void limit(int resource, rlim_t value)
+{
+	struct rlimit old, rl = { value, value };
+
+	if (getrlimit(resource, &old) < 0 || old.rlim_max < value)
+		return;                 /* stricter already */
+	(void)setrlimit(resource, &rl); /* lowering does not fail */
+}
+
+/* What every child has in common: nothing of the daemon's but memory and credentials. */
+static int enter_child(int out_fd, pid_t parent)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	int null_fd, r;
+	sigset_t none;
+
+	(void)setpgid(0, 0); /* fails for a session leader, which a fork is not */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		return -ESRCH;
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &dfl, NULL); /* not all can be set */
+	sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return -errno;
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd < 0)
+		return -errno;
+	/* First the pipe out of the way of 0 to 2, then everything to its place. */
+	out_fd = fcntl(out_fd, F_DUPFD_CLOEXEC, 16);
+	if (out_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(out_fd, OUT_FD) < 0)
+		return -errno;
+#ifndef __SANITIZE_ADDRESS__ /* whose reports go to stderr */
+	if (dup2(null_fd, 2) < 0)
+		return -errno;
+#endif
+	r = cw_close_from(OUT_FD + 1);
+	if (r < 0)
+		return r;
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_CPU, 20);
+	return 0;
+}
+
+static void run_child(int out_fd, pid_t parent, const struct cw_child_config *config)
+{
+	if (enter_child(out_fd, parent) < 0)
+		_exit(127);
+	_exit(config->main(OUT_FD, config->arg));
+}
+
+static int watch(struct cw_child *c)
+{
+	struct event_base *base = c->pool->base;
+
+	c->on_output = event_new(base, c->out_fd, EV_READ | EV_PERSIST, on_output, c);
+	c->on_exit = event_new(base, c->pidfd, EV_READ | EV_PERSIST, on_exit_seen, c);
+	c->timer = evtimer_new(base, on_timer, c);
+	if (!c->on_output || !c->on_exit || !c->timer || event_add(c->on_output, NULL) < 0 ||
+	    event_add(c->on_exit, NULL) < 0)
+		return -ENOMEM;
+	start_timer(c, c->config.deadline_ms);
+	return 0;
+}
+
+static int spawn(struct cw_child *c)
+{
+	_cleanup_(closep) int out_fd = -1;
+	pid_t parent = getpid();
+	int fds[2], r;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	c->out_fd = fds[0];
+	out_fd = fds[1];
+	if (fcntl(c->out_fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	c->pid = fork();
+	if (c->pid < 0)
+		return -errno;
+	if (c->pid == 0)
+		run_child(out_fd, parent, &c->config);
+	(void)setpgid(c->pid, c->pid); /* here as well: whoever comes first */
+	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	r = c->pidfd < 0 ? -errno : watch(c);
+	if (r < 0) {
+		kill_child(c);
+		(void)waitpid(c->pid, NULL, 0); /* it has only just begun: dies at once */
+	}
+	return r;
+}
+
+int cw_child_start(struct cw_children *pool, const struct cw_child_config *config,
+		   struct cw_child **ret_child)
+{
+	struct cw_child *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->pool = pool;
+	c->pidfd = c->out_fd = -1;
+	c->config = *config;
+	c->output = malloc(config->max_output);
+	r = c->output ? spawn(c) : -ENOMEM;
+	if (r < 0) {
+		child_free(c);
+		return r;
+	}
+	c->config.arg = NULL;
+	c->next = pool->list;
+	c->link = &pool->list;
+	if (c->next)
+		c->next->link = &c->next;
+	pool->list = c;
+	*ret_child = c;
+	return 0;
+}
+
+void cw_child_cancel(struct cw_child *child)
+{
+	child->config.fn = NULL;
+	if (!child->is_killed)
+		kill_for(child, CW_CHILD_TIMED_OUT);
+}
+
+uint32_t cw_children_abandoned(const struct cw_children *pool)
+{
+	return pool->abandoned;
+}
+
+uint32_t cw_children_abandoned_of(const struct cw_children *pool, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (const struct cw_child *c = pool->list; c; c = c->next)
+		n += c->is_abandoned && c->config.uid == uid;
+	return n;
+}
+
+int cw_children_new(struct event_base *base, struct cw_children **ret)
+{
+	struct cw_children *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return -ENOMEM;
+	pool->base = base;
+	*ret = pool;
+	return 0;
+}
+
+struct cw_children *cw_children_free(struct cw_children *pool)
+{
+	if (!pool)
+		return NULL;
+	for (struct cw_child *c = pool->list; c; c = c->next)
+		if (!c->is_reaped) /* else the number may be another's */
+			kill_child(c);
+	while (pool->list) {
+		struct cw_child *c = pool->list;
+		struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
+
+		/* One that does not die is left to init. */
+		if (!c->is_reaped && poll(&p, 1, c->is_abandoned ? 0 : FREE_WAIT_MS) > 0)
+			(void)waitpid(c->pid, NULL, WNOHANG); /* ready, as poll() said */
+		child_free(c);
+	}
+	free(pool);
+	return NULL;
+}

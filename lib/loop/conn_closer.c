@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A child of the fork server gets copies of the connections, says that it has them, and ends once
+ * this process has closed its own, which it learns from its socket: the other way round, the last
+ * ones would be those here. One child at a time is given connections.
+ */
+#include "loop/conn_closer.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/unixsock.h"
+#include "loop/events.h"
+#include "loop/fork_server.h"
+
+#define FREE_WAIT_MS 200
+/* What one message holds (SCM_MAX_FD). More on their way at once, thousands, and the kernel would
+ * let this process wait for its search for cycles of sockets. */
+#define BATCH 253
+/* For the child to take them. */
+#define TAKE_S 3
+
+struct child {
+	struct cw_conn_closer *closer;
+	struct cw_fork_request *request; /* NULL = it is there, or the place is free */
+	int fd, pidfd;                   /* fd: -1 = it is to end */
+	struct event *taken, *ended;
+	unsigned n; /* connections it has not said that it has */
+	int fds[BATCH];
+};
+
+struct cw_conn_closer {
+	struct event_base *base;
+	struct cw_fork_server *forks;
+	struct event *timer;
+	/* No limit of its own: each is one of this process's descriptors, and listeners pause where
+	 * those end. */
+	int *fds;
+	size_t n, cap;
+	struct child children[CW_CONN_CLOSER_CHILDREN];
+	struct child *giving; /* NULL = none is being given any */
+	uint64_t total;
+};
+
+union descriptors {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(BATCH * sizeof(int))];
+};
+
+/* ---- children ---- */
+
+int cw_conn_closer_child(int fd)
+{
+	union descriptors control;
+	uint32_t n = 0;
+	struct iovec iov = { .iov_base = &n, .iov_len = sizeof(n) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	const struct cmsghdr *c;
+	char byte;
+
+	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != sizeof(n))
+		return 1;
+	c = CMSG_FIRSTHDR(&msg);
+	if (!c || c->cmsg_len != CMSG_LEN(n * sizeof(int)))
+		return 1; /* some had no number here */
+	if (send(fd, "t", 1, MSG_NOSIGNAL) != 1)
+		return 1;
+	return (int)recv(fd, &byte, 1, 0); /* the end */
+}
+
+static void start_timer(struct cw_conn_closer *c)
+{
+	static const struct timeval soon = { .tv_usec = CW_CONN_CLOSER_EVERY_MS * 1000 };
+
+	if (c->n && !event_pending(c->timer, EV_TIMEOUT, NULL) && event_add(c->timer, &soon) < 0)
+		log_err("connections wait to be closed: out of memory");
+}
+
+static bool grow(struct cw_conn_closer *c)
+{
+	size_t cap = c->cap ? 2 * c->cap : 64;
+	int *fds;
+
+	if (c->n < c->cap)
+		return true;
+	fds = realloc(c->fds, cap * sizeof(*fds));
+	if (!fds)
+		return false;
+	c->fds = fds;
+	c->cap = cap;
+	return true;
+}
+
+static void wait_for_child(struct cw_conn_closer *c, int fd)
+{
+	if (grow(c))
+		c->fds[c->n++] = fd;
+	else /* it stays open: to wait for it is worse */
+		log_err("a connection cannot be closed: out of memory");
+}
+
+/* It is not given anything any more; what it did not take is for another one. */
+static void end_giving(struct child *child)
+{
+	struct cw_conn_closer *c = child->closer;
+
+	for (; child->n > 0; child->n--)
+		wait_for_child(c, child->fds[child->n - 1]);
+	closep(&child->fd);
+	child->fd = -1;
+	event_freep(&child->taken);
+	c->giving = NULL;
+	start_timer(c);
+}
+
+static void free_place(struct child *child)
+{
+	if (child->closer->giving == child)
+		end_giving(child);
+	event_freep(&child->ended);
+	closep(&child->pidfd);
+	*child = (struct child){ .closer = child->closer, .fd = -1, .pidfd = -1 };
+}
+
+static void on_ended(evutil_socket_t fd, short what, void *arg)
+{
+	struct child *child = arg;
+
+	free_place(child);
+	start_timer(child->closer);
+}
+
+static void release(struct cw_conn_closer *c);
+
+static void on_taken(evutil_socket_t fd, short what, void *arg)
+{
+	struct child *child = arg;
+	char byte;
+
+	if (what & EV_TIMEOUT)
+		(void)syscall(SYS_pidfd_send_signal, child->pidfd, SIGKILL, NULL, 0u);
+	else if (recv(child->fd, &byte, 1, 0) == 1)
+		for (; child->n > 0; child->n--)
+			(void)close(child->fds[child->n - 1]); /* not the last copy */
+	end_giving(child);
+	release(child->closer); /* those that came meanwhile */
+}
+
+/* All or none of the newest. */
+static int give(struct child *child)
+{
+	struct cw_conn_closer *c = child->closer;
+	union descriptors control = { 0 };
+	uint32_t n = c->n < BATCH ? (uint32_t)c->n : BATCH;
+	struct iovec iov = { .iov_base = &n, .iov_len = sizeof(n) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(&control.align), &c->fds[c->n - n], n * sizeof(int));
+	if (sendmsg(child->fd, &msg, MSG_NOSIGNAL) != sizeof(n))
+		return -errno;
+	memcpy(child->fds, &c->fds[c->n - n], n * sizeof(int));
+	child->n = n;
+	c->n -= n;
+	return 0;
+}
+
+static int watch(struct child *child)
+{
+	static const struct timeval limit = { .tv_sec = TAKE_S };
+	struct event_base *base = child->closer->base;
+
+	child->ended = event_new(base, child->pidfd, EV_READ, on_ended, child);
+	child->taken = event_new(base, child->fd, EV_READ, on_taken, child);
+	return child->ended && child->taken && event_add(child->ended, NULL) == 0 &&
+			       event_add(child->taken, &limit) == 0
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void on_forked(int r, int fd, int pidfd, void *user)
+{
+	struct child *child = user;
+
+	child->request = NULL;
+	child->fd = fd;
+	child->pidfd = pidfd;
+	if (r == 0)
+		r = watch(child);
+	if (r == 0 && child->closer->n)
+		r = give(child);
+	if (r < 0)
+		free_place(child); /* and the child finds out */
+}
+
+static struct child *free_child(struct cw_conn_closer *c)
+{
+	for (unsigned i = 0; i < CW_CONN_CLOSER_CHILDREN; i++)
+		if (!c->children[i].request && c->children[i].pidfd < 0)
+			return &c->children[i];
+	return NULL;
+}
+
+static void release(struct cw_conn_closer *c)
+{
+	struct child *child = c->n && !c->giving ? free_child(c) : NULL;
+
+	if (!child)
+		return; /* tried again when one of them has them, or ends */
+	if (cw_fork_server_ask(c->forks, cw_conn_closer_child, on_forked, child, &child->request) ==
+	    0)
+		c->giving = child;
+	else
+		start_timer(c);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	release(arg);
+}
+
+/* ---- connections ---- */
+
+void cw_conn_closer_close(struct cw_conn_closer *c, int fd)
+{
+	if (!cw_unix_has_descriptors(fd)) {
+		(void)close(fd); /* nothing can be done about it */
+		return;
+	}
+	(void)shutdown(fd, SHUT_RDWR); /* the other end sees it now */
+	c->total++;
+	wait_for_child(c, fd);
+	if (!c->giving)
+		start_timer(c);
+}
+
+uint32_t cw_conn_closer_waiting(const struct cw_conn_closer *c)
+{
+	return (uint32_t)(c->n + (c->giving ? c->giving->n : 0));
+}
+
+uint64_t cw_conn_closer_total(const struct cw_conn_closer *c)
+{
+	return c->total;
+}
+
+int cw_conn_closer_new(struct event_base *base, struct cw_fork_server *forks,
+		       struct cw_conn_closer **ret)
+{
+	struct cw_conn_closer *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->base = base;
+	c->forks = forks;
+	for (unsigned i = 0; i < CW_CONN_CLOSER_CHILDREN; i++)
+		c->children[i] = (struct child){ .closer = c, .fd = -1, .pidfd = -1 };
+	c->timer = evtimer_new(base, on_timer, c);
+	if (!c->timer) {
+		free(c);
+		return -ENOMEM;
+	}
+	*ret = c;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+/* Calls that are async-signal-safe only: it is a bare clone. */
+static void run_last_child(const int go[2])
+{
+	char c;
+
+	(void)close(go[1]);
+	while (read(go[0], &c, 1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+/* The loop turns no more, so a fork of this process does it, which has them, too. */
+static void release_last(struct cw_conn_closer *c)
+{
+	struct pollfd ended = { .events = POLLIN };
+	int go[2];
+	pid_t pid;
+
+	if (!c->n || pipe2(go, O_CLOEXEC) < 0)
+		return; /* they are closed at the end of this process, where nothing lingers */
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		run_last_child(go);
+	for (; pid > 0 && c->n > 0; c->n--)
+		(void)close(c->fds[c->n - 1]); /* not the last copy */
+	(void)close(go[0]);
+	(void)close(go[1]); /* from now on the child ends */
+	if (pid < 0)
+		return;
+	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	(void)poll(&ended, 1, FREE_WAIT_MS); /* one that hangs is left to init */
+	closep(&ended.fd);
+	(void)waitpid(pid, NULL, WNOHANG);
+}
+
+struct cw_conn_closer *cw_conn_closer_free(struct cw_conn_closer *c)
+{
+	if (!c)
+		return NULL;
+	for (unsigned i = 0; i < CW_CONN_CLOSER_CHILDREN; i++) {
+		struct child *child = &c->children[i];
+
+		child->request = cw_fork_request_cancel(child->request);
+		free_place(child);
+	}
+	release_last(c);
+	event_free(c->timer);
+	free(c->fds);
+	free(c);
+	return NULL;
+}

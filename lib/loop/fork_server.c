@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two processes and a pair of sockets between them, on which every packet is whole: a request with
+ * the child's end of another pair, an answer with the child's pidfd. The server knows nothing else.
+ *
+ * A server is SERVING from its first packet on, which it sends by itself. Lost is one that has
+ * ended, says what makes no sense, or is silent while requests wait.
+ */
+#include "loop/fork_server.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/close_from.h"
+#include "common/log.h"
+#include "common/unixsock.h"
+#include "loop/events.h"
+
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x1000 /* Linux 5.2 */
+#endif
+
+/* What ps shows; 15 characters at most. */
+#define NAME "collwatchd-fork"
+/* The server's end of the pair. Above stdin, stdout, stderr, which are /dev/null. */
+#define CONTROL_FD 3
+/* A fork takes a fraction of a millisecond: that long is a server that is stopped, or a machine
+ * with hundreds to run. */
+#define ANSWER_MS 3000
+/* The first packet, which comes after the loader has done its work. */
+#define START_MS 10000
+/* One that lived for less is replaced after a pause. */
+#define SHORT_LIFE_NS (10 * CW_NS_PER_S)
+#define PAUSE_MS 1000
+/* After servers that never served, twice as long each time, up to this. */
+#define MAX_PAUSE_MS 60000
+/* So many that never served, then one is forked instead of executed, and so on. */
+#define TRIES 2
+/* A request is lost with the second server. */
+#define MAX_ATTEMPTS 2
+#define ANSWERS_PER_TURN 16
+#define FREE_WAIT_MS 200
+
+struct request_packet {
+	uint64_t id;
+	uint32_t job;
+	uint32_t reserved;
+};
+
+/* id 0: it serves. */
+struct answer_packet {
+	uint64_t id;
+	int32_t error; /* 0 = the pidfd is with it; else an errno */
+	uint32_t reserved;
+};
+
+/* A server, until it has been reaped. */
+struct process {
+	struct cw_fork_server *owner;
+	pid_t pid;
+	int pidfd, fd; /* fd: -1 = lost */
+	struct event *answer, *ended;
+	bool has_served;
+	int64_t started_ns;
+	struct process *prev, *next;
+};
+
+struct cw_fork_request {
+	struct cw_fork_server *server;
+	uint64_t id; /* 0 = not sent */
+	uint32_t job;
+	unsigned attempts;
+	int fd, child_fd; /* child_fd: -1 = sent */
+	cw_forked_fn fn;
+	void *user;
+	struct cw_fork_request *prev, *next;
+};
+
+struct cw_fork_server {
+	struct cw_fork_server_config config;
+	struct process *processes; /* the current one and those that end */
+	struct process *current;   /* NULL = none */
+	struct cw_fork_request *requests;
+	unsigned n_requests;
+	uint64_t last_id, lost;
+	unsigned failures;      /* servers in a row that never served */
+	uint32_t pause_ms;      /* before the next start, after such a one */
+	struct event *deadline; /* of the first answer to come */
+	struct event *restart;
+};
+
+/* ---- the server ---- */
+
+static void on_sigchld(int sig)
+{
+	/* It ends ppoll(), and that is all. */
+}
+
+/* SIGCHLD comes in ppoll() alone. What ends the daemon ends the server by way of the daemon. */
+static void set_signals(sigset_t *ret_waiting)
+{
+	static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE };
+	struct sigaction sa = { .sa_handler = SIG_DFL };
+	sigset_t chld;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &sa, NULL); /* not all can be set */
+	sa.sa_handler = SIG_IGN;
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		(void)sigaction(ignored[i], &sa, NULL);
+	sa.sa_handler = on_sigchld;
+	(void)sigaction(SIGCHLD, &sa, NULL);
+	sigemptyset(ret_waiting);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	(void)sigprocmask(SIG_SETMASK, &chld, NULL);
+}
+
+/* In its child. */
+static void reset_signals(void)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &dfl, NULL); /* not all can be set */
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The server's end of the pair to its place, and nothing else open but /dev/null. */
+static int keep_only(int fd)
+{
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC), last = 2;
+
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, CONTROL_FD + 1); /* out of the way */
+	if (fd < 0 || null_fd < 0)
+		return -errno;
+#ifdef __SANITIZE_ADDRESS__ /* whose reports go to stderr */
+	last = 1;
+#endif
+	for (int i = 0; i <= last; i++)
+		if (dup2(null_fd, i) < 0)
+			return -errno;
+	if (dup3(fd, CONTROL_FD, O_CLOEXEC) < 0)
+		return -errno;
+	return cw_close_from(CONTROL_FD + 1);
+}
+
+static void serve_one(const struct request_packet *packet, int fd, const cw_fork_child_fn *jobs)
+{
+	struct answer_packet answer = { .id = packet->id };
+	int pidfd = -1;
+	long pid;
+
+	/* As fork(), but that the pidfd comes with it: nobody else may reap it, nor have its pid.
+	 */
+	pid = syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
+	if (pid == 0) {
+		reset_signals();
+		(void)close(CONTROL_FD);
+		_exit(jobs[packet->job](fd));
+	}
+	if (pid < 0)
+		answer.error = errno;
+	/* Before the answer, so that the daemon and the child have the last ones: what lies in a
+	 * socket is closed by who closes that. */
+	(void)close(fd);
+	if (cw_unix_send_fd(CONTROL_FD, &answer, sizeof(answer), pidfd) != sizeof(answer))
+		_exit(0); /* the daemon has ended, or has given this server up */
+	closep(&pidfd);
+}
+
+static _Noreturn void serve(const cw_fork_child_fn *jobs, unsigned n_jobs, const sigset_t *waiting)
+{
+	static const struct answer_packet hello = { 0 };
+	struct pollfd control = { .fd = CONTROL_FD, .events = POLLIN };
+	struct request_packet packet;
+	ssize_t n;
+
+	if (cw_unix_send_fd(CONTROL_FD, &hello, sizeof(hello), -1) != sizeof(hello))
+		_exit(1);
+	for (;;) {
+		int fd = -1;
+
+		if (ppoll(&control, 1, NULL, waiting) < 0 && errno != EINTR)
+			_exit(1);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (!control.revents)
+			continue;
+		n = cw_unix_recv_fd(CONTROL_FD, &packet, sizeof(packet), &fd);
+		control.revents = 0;
+		if (n == 0)
+			_exit(0); /* the daemon has ended */
+		if (n != sizeof(packet) || packet.job >= n_jobs || fd < 0)
+			_exit(1);
+		serve_one(&packet, fd, jobs);
+	}
+}
+
+/* fd is the server's end of the pair. */
+static _Noreturn void run_server(int fd, const cw_fork_child_fn *jobs, unsigned n_jobs)
+{
+	static const struct rlimit no_core = { 0, 0 };
+	sigset_t waiting;
+
+	(void)prctl(PR_SET_NAME, NAME);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* without it the socket tells */
+	(void)setrlimit(RLIMIT_CORE, &no_core); /* the unit has it, too */
+	set_signals(&waiting);
+	if (keep_only(fd) < 0)
+		_exit(1);
+	serve(jobs, n_jobs, &waiting);
+}
+
+bool cw_fork_server_is_wanted(int argc, char **argv)
+{
+	return argc == 2 && !strcmp(argv[1], CW_FORK_SERVER_OPTION);
+}
+
+int cw_fork_server_main(const cw_fork_child_fn *jobs, unsigned n_jobs)
+{
+	socklen_t len = sizeof(int);
+	int type;
+
+	if (getsockopt(CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+	    type != SOCK_SEQPACKET) {
+		fputs(CW_FORK_SERVER_OPTION " is for collwatchd's own use\n", stderr);
+		return 1;
+	}
+	run_server(CONTROL_FD, jobs, n_jobs);
+}
+
+/* ---- starting it ---- */
+
+/* Without a copy of the page tables: this process waits until the other one has its own memory. */
+static pid_t spawn(const char *program, int fd)
+{
+	char *argv[] = { (char[]){ "collwatchd" }, (char[]){ CW_FORK_SERVER_OPTION }, NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	pid_t pid = -1;
+	int r;
+
+	sigemptyset(&none);
+	if (posix_spawnattr_init(&attr) != 0)
+		return -ENOMEM;
+	if (posix_spawn_file_actions_init(&actions) != 0) {
+		(void)posix_spawnattr_destroy(&attr); /* cannot fail */
+		return -ENOMEM;
+	}
+	/* A session of its own: what a terminal sends is for the daemon. */
+	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+	(void)posix_spawnattr_setsigmask(&attr, &none);
+	r = posix_spawn_file_actions_adddup2(&actions, fd, CONTROL_FD);
+	if (r == 0)
+		r = posix_spawn(&pid, program, &actions, &attr, argv, environ);
+	(void)posix_spawn_file_actions_destroy(&actions); /* neither can fail */
+	(void)posix_spawnattr_destroy(&attr);
+	return r == 0 ? pid : -r;
+}
+
+static pid_t fork_server(struct cw_fork_server *s, int fd)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)setsid(); /* as above */
+		run_server(fd, s->config.jobs, s->config.n_jobs);
+	}
+	return pid < 0 ? -errno : pid;
+}
+
+static void kill_process(const struct process *p)
+{
+	(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
+}
+
+/* CPU time so far, its children's included; 0 = unknown. Its /proc file waits for nobody. */
+static double cpu_s(pid_t pid)
+{
+	unsigned long long t[4] = { 0 };
+	char path[32], text[1024], *p;
+	_cleanup_(closep) int fd = -1;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	p = strrchr(text, ')');
+	/* utime is the twelfth field behind the name; ticks. */
+	for (unsigned i = 0; p && i < 12; i++)
+		p = strchr(p + 1, ' ');
+	for (unsigned i = 0; p && i < 4; i++)
+		t[i] = strtoull(p, &p, 10);
+	return (double)(t[0] + t[1] + t[2] + t[3]) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static void process_free(struct process *p)
+{
+	struct cw_fork_server *s = p->owner;
+
+	(void)waitpid(p->pid, NULL, WNOHANG); /* it has ended, or is left to init */
+	DL_DELETE(s->processes, p);
+	event_freep(&p->answer);
+	event_freep(&p->ended);
+	closep(&p->fd);
+	closep(&p->pidfd);
+	free(p);
+}
+
+static void on_answer(evutil_socket_t fd, short what, void *arg);
+static void on_process_ended(evutil_socket_t fd, short what, void *arg);
+
+static int watch_process(struct process *p)
+{
+	struct event_base *base = p->owner->config.base;
+
+	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (p->pidfd < 0)
+		return -errno;
+	p->answer = event_new(base, p->fd, EV_READ | EV_PERSIST, on_answer, p);
+	p->ended = event_new(base, p->pidfd, EV_READ, on_process_ended, p);
+	if (!p->answer || !p->ended || event_add(p->answer, NULL) < 0 ||
+	    event_add(p->ended, NULL) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* Makes it the current one. 0 or -errno. */
+static int start_process(struct cw_fork_server *s)
+{
+	_cleanup_(closep) int server_fd = -1;
+	struct process *p = calloc(1, sizeof(*p));
+	bool is_forked = !s->config.program || s->failures % (TRIES + 1) == TRIES;
+	int pair[2], r;
+
+	if (!p)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		r = -errno;
+		free(p);
+		return r;
+	}
+	p->owner = s;
+	p->fd = pair[0];
+	p->pidfd = -1;
+	server_fd = pair[1];
+	p->started_ns = cw_clock_now_ns(s->config.clock);
+	DL_APPEND(s->processes, p);
+	p->pid = fcntl(p->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno
+		 : is_forked                           ? fork_server(s, server_fd)
+						       : spawn(s->config.program, server_fd);
+	r = p->pid < 0 ? p->pid : watch_process(p);
+	if (r == 0) {
+		s->current = p;
+		return 0;
+	}
+	if (p->pid > 0) {
+		(void)kill(p->pid, SIGKILL); /* just made, not reaped */
+		(void)waitpid(p->pid, NULL, 0);
+	}
+	process_free(p);
+	return r;
+}
+
+/* ---- requests ---- */
+
+static void request_free(struct cw_fork_request *q)
+{
+	DL_DELETE(q->server->requests, q);
+	q->server->n_requests--;
+	closep(&q->fd);
+	closep(&q->child_fd);
+	free(q);
+}
+
+static void report(struct cw_fork_request *q, int r, int pidfd)
+{
+	int fd = r == 0 ? steal_fd(&q->fd) : -1;
+	cw_forked_fn fn = q->fn;
+	void *user = q->user;
+
+	request_free(q);
+	fn(r, fd, pidfd, user);
+}
+
+/* Those of which another server is not asked. */
+static void fail_requests(struct cw_fork_server *s, unsigned min_attempts)
+{
+	struct cw_fork_request *q;
+
+	/* From the head each time: a callback may make and cancel any. */
+	for (;;) {
+		DL_FOREACH (s->requests, q)
+			if (q->attempts >= min_attempts)
+				break;
+		if (!q)
+			return;
+		report(q, -EAGAIN, -1);
+	}
+}
+
+static int make_pair(struct cw_fork_request *q)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	closep(&q->fd);
+	closep(&q->child_fd);
+	q->fd = pair[0];
+	q->child_fd = pair[1];
+	q->id = 0;
+	return fcntl(q->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static void set_deadline(struct cw_fork_server *s)
+{
+	uint32_t ms = s->current && s->current->has_served ? ANSWER_MS : START_MS;
+	struct timeval tv = { .tv_sec = ms / 1000 };
+
+	if (!s->current || (!s->requests && s->current->has_served))
+		(void)event_del(s->deadline); /* it is set up */
+	else if (event_add(s->deadline, &tv) < 0)
+		log_err("fork server: no timer");
+}
+
+/* As many as the socket takes; the rest after the next answer. */
+static void send_requests(struct cw_fork_server *s)
+{
+	struct cw_fork_request *q;
+
+	if (!s->current)
+		return;
+	DL_FOREACH (s->requests, q) {
+		struct request_packet packet = { .id = s->last_id + 1, .job = q->job };
+
+		if (q->id)
+			continue;
+		if (cw_unix_send_fd(s->current->fd, &packet, sizeof(packet), q->child_fd) !=
+		    sizeof(packet))
+			return; /* a server that has ended is noticed by its events */
+		q->id = ++s->last_id;
+		closep(&q->child_fd);
+		q->child_fd = -1;
+	}
+}
+
+/* ---- losing one ---- */
+
+static void start_again(struct cw_fork_server *s, uint32_t ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000 };
+
+	if (event_add(s->restart, &tv) < 0)
+		log_err("fork server: no timer");
+}
+
+/* The last one never served. */
+static void start_later(struct cw_fork_server *s)
+{
+	uint32_t ms = s->pause_ms ? 2 * s->pause_ms : PAUSE_MS;
+
+	s->failures++;
+	s->pause_ms = ms > MAX_PAUSE_MS ? MAX_PAUSE_MS : ms;
+	start_again(s, s->pause_ms);
+	fail_requests(s, 0);
+}
+
+static void start(struct cw_fork_server *s)
+{
+	int r = start_process(s);
+
+	if (r < 0) {
+		log_err("fork server not started, agents wait for it: %s", strerror(-r));
+		start_later(s);
+		return;
+	}
+	set_deadline(s);
+	send_requests(s);
+}
+
+static void on_restart(evutil_socket_t fd, short what, void *arg)
+{
+	start(arg);
+}
+
+static void lose(struct process *p, const char *why)
+{
+	struct cw_fork_server *s = p->owner;
+	int64_t lived_ns = cw_clock_now_ns(s->config.clock) - p->started_ns;
+	struct cw_fork_request *q;
+
+	log_warn("fork server (pid %d) %s, starting another one", (int)p->pid, why);
+	s->lost++;
+	s->current = NULL;
+	event_freep(&p->answer);
+	closep(&p->fd);
+	p->fd = -1;
+	kill_process(p); /* reaped when it has ended */
+	DL_FOREACH (s->requests, q) {
+		q->attempts++;
+		if (q->id && make_pair(q) < 0)
+			q->attempts = MAX_ATTEMPTS;
+	}
+	set_deadline(s);
+	if (!p->has_served) {
+		start_later(s);
+		return;
+	}
+	start_again(s, lived_ns < SHORT_LIFE_NS ? PAUSE_MS : 0);
+	fail_requests(s, MAX_ATTEMPTS);
+}
+
+static void on_process_ended(evutil_socket_t fd, short what, void *arg)
+{
+	struct process *p = arg;
+
+	if (p == p->owner->current)
+		lose(p, "has ended");
+	process_free(p);
+}
+
+/* ---- answers ---- */
+
+static struct cw_fork_request *find_request(const struct cw_fork_server *s, uint64_t id)
+{
+	struct cw_fork_request *q;
+
+	DL_FOREACH (s->requests, q)
+		if (q->id == id)
+			return q;
+	return NULL;
+}
+
+/* False: it makes no sense. pidfd is taken. */
+static bool take_answer(struct process *p, const struct answer_packet *answer, int pidfd)
+{
+	_cleanup_(closep) int fd = pidfd;
+	struct cw_fork_server *s = p->owner;
+	struct cw_fork_request *q;
+
+	if (!answer->id) {
+		p->has_served = true;
+		s->failures = 0;
+		s->pause_ms = 0;
+		return true;
+	}
+	if (answer->id > s->last_id || answer->error < 0 || (!answer->error && fd < 0))
+		return false;
+	q = find_request(s, answer->id);
+	if (q)
+		report(q, -answer->error, answer->error ? -1 : steal_fd(&fd));
+	return true; /* or it was cancelled, and its child finds that out */
+}
+
+/* 1: took one, 0: there is none, or -errno: the server is of no use. */
+static int read_answer(struct process *p)
+{
+	struct answer_packet answer;
+	int pidfd = -1;
+	ssize_t n = cw_unix_recv_fd(p->fd, &answer, sizeof(answer), &pidfd);
+
+	if (n == -EAGAIN)
+		return 0;
+	if (n == -EMFILE) { /* no room for the pidfd: the child ends with its socket */
+		answer.error = EMFILE;
+		n = sizeof(answer);
+	}
+	if (n == sizeof(answer) && take_answer(p, &answer, pidfd))
+		return 1;
+	return n <= 0 ? -ESRCH : -EBADMSG; /* ECONNRESET: it left requests unread */
+}
+
+static void on_answer(evutil_socket_t fd, short what, void *arg)
+{
+	struct process *p = arg;
+	int r = 1;
+
+	for (unsigned i = 0; i < ANSWERS_PER_TURN && r > 0; i++)
+		r = read_answer(p);
+	if (r < 0) {
+		lose(p, r == -ESRCH ? "has ended" : "says what makes no sense");
+		return;
+	}
+	set_deadline(p->owner);
+	send_requests(p->owner);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_fork_server *s = arg;
+	struct process *p = s->current;
+	int r = p ? read_answer(p) : 1;
+
+	if (r > 0)
+		set_deadline(s); /* it is this process that is late */
+	else
+		lose(p, r == 0 ? "does not answer" : "has ended");
+}
+
+/* ---- the rest ---- */
+
+int cw_fork_server_ask(struct cw_fork_server *s, cw_fork_child_fn job, cw_forked_fn fn, void *user,
+		       struct cw_fork_request **ret)
+{
+	struct cw_fork_request *q;
+	uint32_t number = 0;
+	int r;
+
+	while (number < s->config.n_jobs && s->config.jobs[number] != job)
+		number++;
+	if (number == s->config.n_jobs)
+		return -EINVAL;
+	if (s->n_requests == CW_FORK_REQUESTS || (!s->current && s->pause_ms))
+		return -EAGAIN;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	*q = (struct cw_fork_request){
+		.server = s, .job = number, .fd = -1, .child_fd = -1, .fn = fn, .user = user
+	};
+	DL_APPEND(s->requests, q);
+	s->n_requests++;
+	r = make_pair(q);
+	if (r < 0) {
+		request_free(q);
+		return r;
+	}
+	if (!event_pending(s->deadline, EV_TIMEOUT, NULL))
+		set_deadline(s);
+	send_requests(s);
+	*ret = q;
+	return 0;
+}
+
+struct cw_fork_request *cw_fork_request_cancel(struct cw_fork_request *request)
+{
+	if (request)
+		request_free(request);
+	return NULL;
+}
+
+void cw_fork_server_stats(const struct cw_fork_server *s, struct cw_fork_server_stats *ret)
+{
+	*ret = (struct cw_fork_server_stats){ .lost = s->lost };
+	if (!s->current)
+		return;
+	ret->pid = s->current->pid;
+	ret->cpu_s = cpu_s(s->current->pid);
+}
+
+int cw_fork_server_new(const struct cw_fork_server_config *config, struct cw_fork_server **ret)
+{
+	struct cw_fork_server *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->config = *config;
+	s->deadline = evtimer_new(config->base, on_deadline, s);
+	s->restart = evtimer_new(config->base, on_restart, s);
+	if (!s->deadline || !s->restart) {
+		(void)cw_fork_server_free(s); /* always NULL */
+		return -ENOMEM;
+	}
+	start(s);
+	*ret = s;
+	return 0;
+}
+
+struct cw_fork_server *cw_fork_server_free(struct cw_fork_server *s)
+{
+	struct process *p, *tmp;
+
+	if (!s)
+		return NULL;
+	while (s->requests)
+		request_free(s->requests);
+	DL_FOREACH_SAFE (s->processes, p, tmp) {
+		struct pollfd ended = { .fd = p->pidfd, .events = POLLIN };
+
+		closep(&p->fd);
+		p->fd = -1;
+		if (poll(&ended, 1, FREE_WAIT_MS) == 0)
+			kill_process(p); /* stopped, or very late */
+		(void)poll(&ended, 1, FREE_WAIT_MS);
+		process_free(p);
+	}
+	event_freep(&s->deadline);
+	event_freep(&s->restart);
+	free(s);
+	return NULL;
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the words that stand in our own sentences, documents and names, as a sorted array in C: those
+of the string literals of the rooms that write them, and the names of facts. What is none of them is
+somebody else's (anonymise.c).
+
+usage: own_words.py SOURCE OUTPUT DEPFILE
+"""
+
+import pathlib
+import re
+import sys
+
+ROOMS = ["daemon", "lib/analysis", "lib/common", "lib/identity", "lib/import", "lib/leader", "lib/loop",
+         "lib/model", "lib/record", "lib/report"]
+# Here every identifier is the name of a field.
+FIELDS = ["lib/model/fact_list.h"]
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+LEFT_OUT = re.compile(r"^[ \t]*#[ \t]*include[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
+SPEC = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]*)?(?:hh|h|ll|l|j|z|t)?[a-zA-Z%]|\\(?:x[0-9a-fA-F]+|.)")
+WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")  # as is_letter() of anonymise.c, ASCII only
+
+
+def words_of(text):
+    for word in WORD.findall(text):
+        word = word.rstrip(".-").lower()
+        if re.search("[a-z]", word):
+            yield word
+
+
+def main():
+    source, output, depfile = map(pathlib.Path, sys.argv[1:])
+    files = sorted(f for room in ROOMS for f in (source / room).rglob("*.[ch]"))
+    words = set()
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        if str(path.relative_to(source)) in FIELDS:
+            words.update(words_of(text))
+        for literal in LITERAL.findall(LEFT_OUT.sub("", text)):
+            words.update(words_of(SPEC.sub(" ", literal)))
+    output.write_text("/* Made by own_words.py. */\nstatic const char *const own_words[] = {\n" +
+                      "".join(f'\t"{word}",\n' for word in sorted(words)) + "};\n", encoding="ascii")
+    depfile.write_text(f"{output}: " + " ".join(str(f).replace(" ", "\\ ") for f in files) + "\n",
+                       encoding="utf-8")
+
+
+main()

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An address of the name is a candidate until somebody says hello there; then it knows its peer,
+ * which has a place among the links like one that is listed. Candidates that fail wait ever longer.
+ * Peers and candidates are forgotten by the age of the last good answer they were in, so a resolver
+ * that fails forgets nobody.
+ */
+#include "transport/discovery.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/htable.h"
+#include "common/log.h"
+#include "transport/conn.h"
+#include "transport/resolve.h"
+
+struct cw_candidate {
+	UT_hash_handle hh;
+	uint8_t key[16]; /* IPv4 mapped */
+	struct sockaddr_storage address;
+	uint32_t peer; /* who was met there last; CW_NO_PEER = nobody yet */
+	bool is_self;
+	struct cw_conn *conn; /* dialed to it */
+	uint32_t backoff_ms;
+	int64_t dial_ns; /* next try */
+	int64_t seen_ns; /* in an answer */
+	unsigned failures;
+	const char *refused; /* static; NULL = it did not answer */
+};
+
+struct cw_discovery {
+	struct cw_tcp *tcp;
+	char text[sizeof(((struct cw_address *)NULL)->host) + 8];
+	struct cw_address name;
+	struct cw_candidate *candidates;
+	unsigned n_dialing;
+	struct cw_resolve *resolve;
+	int64_t next_ns;     /* next look-up */
+	unsigned alone;      /* look-ups in a row after which nobody was met */
+	int64_t answered_ns; /* last one that gave an address; 0 = none did */
+	bool has_answer;     /* in the round in progress */
+	uint64_t failures;   /* in a row */
+	char error[96];
+	uint64_t too_many;
+};
+
+static int64_t now_of(const struct cw_discovery *f)
+{
+	return cw_clock_awake_ns(f->tcp->config.clock);
+}
+
+/* ---- addresses ---- */
+
+static void make_key(const struct sockaddr *address, uint8_t key[16])
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+	const struct sockaddr_in *in4 = (const struct sockaddr_in *)address;
+
+	memset(key, 0, 16);
+	if (address->sa_family == AF_INET) {
+		key[10] = key[11] = 0xff;
+		memcpy(key + 12, &in4->sin_addr, 4);
+	} else {
+		memcpy(key, &in6->sin6_addr, 16);
+	}
+}
+
+static void add_candidate(struct cw_discovery *f, const struct sockaddr *address,
+			  const uint8_t key[16])
+{
+	struct cw_candidate *k;
+
+	if (HASH_COUNT(f->candidates) >= CW_DISCOVERY_MAX_ADDRESSES) {
+		if (f->too_many++ == 0)
+			log_warn("peers_from: %s has more than %u addresses: the others are not "
+				 "dialed",
+				 f->text, CW_DISCOVERY_MAX_ADDRESSES);
+		return;
+	}
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return; /* the next round tries again */
+	memcpy(k->key, key, sizeof(k->key));
+	memcpy(&k->address, address, cw_sockaddr_len(address));
+	k->peer = CW_NO_PEER;
+	k->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
+	k->seen_ns = now_of(f);
+	HASH_ADD(hh, f->candidates, key, sizeof(k->key), k);
+	if (!cw_htable_added(k))
+		free(k);
+}
+
+static void on_address(uint32_t tag, const struct sockaddr *address, const char *error, void *user)
+{
+	struct cw_discovery *f = user;
+	struct cw_candidate *k;
+	uint8_t key[16];
+
+	if (!address) {
+		(void)snprintf(f->error, sizeof(f->error), "%s", error);
+		return;
+	}
+	f->has_answer = true;
+	make_key(address, key);
+	HASH_FIND(hh, f->candidates, key, sizeof(key), k);
+	if (k)
+		k->seen_ns = now_of(f);
+	else
+		add_candidate(f, address, key);
+}
+
+/* When a cluster starts, daemons come before their names. */
+static int64_t wait_ns(struct cw_discovery *f)
+{
+	unsigned n = f->alone < 4 ? f->alone : 4;
+
+	if (cw_transport_n_alive(f->tcp->config.transport)) {
+		f->alone = 0;
+		return CW_DISCOVERY_LOOK_UP_NS;
+	}
+	f->alone++;
+	return CW_NS_PER_S << n;
+}
+
+static void on_round_done(void *user)
+{
+	struct cw_discovery *f = user;
+	uint64_t n;
+
+	f->resolve = cw_resolve_free(f->resolve);
+	f->next_ns = now_of(f) + wait_ns(f);
+	if (f->has_answer) {
+		f->answered_ns = now_of(f);
+		f->failures = 0;
+		return;
+	}
+	n = ++f->failures;
+	if ((n & (n - 1)) == 0)
+		log_warn("peers_from: %s: %s (%llu time%s so far); what was found before is kept",
+			 f->text, f->error, (unsigned long long)n, n == 1 ? "" : "s");
+}
+
+static void look_up(struct cw_discovery *f, int64_t now_ns)
+{
+	const struct cw_resolve_name name = { .host = f->name.host,
+					      .port = f->name.port,
+					      .max = CW_DISCOVERY_MAX_ADDRESSES };
+	int r;
+
+	if (f->resolve || now_ns < f->next_ns)
+		return;
+	f->next_ns = now_ns + CW_TCP_LOOK_UP_NS;
+	f->has_answer = false;
+	(void)snprintf(f->error, sizeof(f->error), "no answer within %d s",
+		       (int)(CW_RESOLVE_NS / CW_NS_PER_S));
+	r = cw_resolve_start(f->tcp->config.base, &name, 1, on_address, on_round_done, f,
+			     &f->resolve);
+	if (r < 0)
+		log_warn("peers_from: %s cannot be looked up: %s; tried again", f->text,
+			 strerror(-r));
+}
+
+/* ---- dialing ---- */
+
+static bool is_connected(const struct cw_discovery *f, const struct cw_candidate *k)
+{
+	return k->peer != CW_NO_PEER && f->tcp->links[k->peer].conn;
+}
+
+static void dial_all(struct cw_discovery *f, int64_t now_ns)
+{
+	struct cw_candidate *k, *tmp;
+
+	HASH_ITER (hh, f->candidates, k, tmp) {
+		if (f->n_dialing >= CW_DISCOVERY_MAX_DIALS)
+			return; /* who is due stays due */
+		if (k->conn || k->is_self || now_ns < k->dial_ns || is_connected(f, k))
+			continue;
+		(void)cw_conn_dial(f->tcp, (const struct sockaddr *)&k->address, CW_NO_PEER, k);
+	}
+}
+
+void cw_discovery_dialed(struct cw_conn *c)
+{
+	if (!c->candidate)
+		return;
+	c->candidate->conn = c;
+	c->tcp->discovery->n_dialing++;
+}
+
+void cw_discovery_closed(struct cw_conn *c)
+{
+	struct cw_discovery *f = c->tcp->discovery;
+	struct cw_candidate *k = c->candidate;
+	uint32_t max_ms;
+
+	if (!k)
+		return;
+	f->n_dialing -= !c->is_identified;
+	k->conn = NULL;
+	k->failures += !c->is_identified;
+	max_ms = k->peer == CW_NO_PEER ? CW_DISCOVERY_BACKOFF_MAX_MS : CW_TCP_BACKOFF_MAX_MS;
+	k->dial_ns = now_of(f) + k->backoff_ms * CW_NS_PER_MS;
+	k->backoff_ms = 2 * k->backoff_ms > max_ms ? max_ms : 2 * k->backoff_ms;
+}
+
+/* ---- who is there ---- */
+
+void cw_discovery_identified(struct cw_conn *c, uint32_t peer)
+{
+	struct cw_candidate *k = c->candidate;
+
+	if (!k || c->is_identified)
+		return;
+	c->is_identified = true;
+	c->tcp->discovery->n_dialing--;
+	k->peer = peer;
+	k->is_self = peer == CW_NO_PEER;
+	k->failures = 0;
+	k->refused = NULL;
+	k->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
+}
+
+void cw_discovery_refused(struct cw_conn *c, const char *why)
+{
+	if (c->candidate)
+		c->candidate->refused = why;
+}
+
+uint32_t cw_discovery_add_peer(struct cw_discovery *f, const struct cw_conn *c, const char *name)
+{
+	struct cw_tcp *tcp = f->tcp;
+	struct cw_link *link;
+	unsigned peer;
+
+	if (!cw_node_name_is_valid(name, strlen(name)) ||
+	    cw_transport_add_peer(tcp->config.transport, name, &peer) < 0)
+		return CW_NO_PEER;
+	link = &tcp->links[peer];
+	*link = (struct cw_link){ .is_found = true, .n_addresses = 1 };
+	memcpy(&link->addresses[0], &c->from, sizeof(c->from)); /* its port is of no interest */
+	tcp->n_links = peer + 1;
+	return peer;
+}
+
+bool cw_discovery_is_preferred(const struct cw_conn *c, const char *name)
+{
+	return c->is_dialed == (strcmp(cw_transport_self(c->tcp->config.transport), name) < 0);
+}
+
+/* ---- forgetting ---- */
+
+/* Missing from the answers, not merely for want of an answer. */
+static bool is_stale(const struct cw_discovery *f, int64_t since_ns)
+{
+	return f->answered_ns - since_ns > CW_DISCOVERY_FORGET_NS;
+}
+
+static void forget_candidates(struct cw_discovery *f)
+{
+	struct cw_candidate *k, *tmp;
+
+	HASH_ITER (hh, f->candidates, k, tmp) {
+		if (k->conn || is_connected(f, k) || !is_stale(f, k->seen_ns))
+			continue;
+		HASH_DEL(f->candidates, k);
+		free(k);
+	}
+}
+
+static bool is_wanted(const struct cw_discovery *f, uint32_t peer)
+{
+	const struct cw_link *link = &f->tcp->links[peer];
+	unsigned n;
+	const struct cw_peer *p = &cw_transport_peers(f->tcp->config.transport, &n)[peer];
+
+	if (link->conn || !is_stale(f, p->heard_ns))
+		return true;
+	for (const struct cw_candidate *k = f->candidates; k; k = k->hh.next)
+		if (k->peer == peer)
+			return true;
+	return false;
+}
+
+/* The last one takes its place, wherever it is named. */
+static void remove_peer(struct cw_discovery *f, uint32_t peer)
+{
+	struct cw_tcp *tcp = f->tcp;
+	uint32_t last = tcp->n_links - 1;
+	struct cw_conn *c;
+
+	log_notice("peer %s: forgotten; it is not among the addresses of %s any more",
+		   cw_conn_peer_name(tcp, peer), f->text);
+	cw_transport_remove_peer(tcp->config.transport, peer);
+	tcp->links[peer] = tcp->links[last];
+	tcp->n_links = last;
+	for (c = tcp->conns; c; c = c->next)
+		if (c->peer == last)
+			c->peer = peer;
+	for (struct cw_candidate *k = f->candidates; k; k = k->hh.next)
+		if (k->peer == last)
+			k->peer = peer;
+}
+
+void cw_discovery_tick(struct cw_discovery *f, int64_t now_ns)
+{
+	look_up(f, now_ns);
+	forget_candidates(f);
+	for (uint32_t i = f->tcp->n_links; i-- > 0;)
+		if (!is_wanted(f, i))
+			remove_peer(f, i);
+	dial_all(f, now_ns);
+}
+
+/* ---- for people ---- */
+
+const char *cw_discovery_note(const struct cw_discovery *f, char *buf, size_t len)
+{
+	char address[INET6_ADDRSTRLEN];
+	const struct cw_candidate *worst = NULL;
+	unsigned n = 0;
+
+	buf[0] = '\0';
+	if (f->failures) {
+		(void)snprintf(buf, len, "peers_from: %.100s cannot be looked up: %s%s", f->text,
+			       f->error, f->answered_ns ? "; what was found before is kept" : "");
+		return buf;
+	}
+	for (const struct cw_candidate *k = f->candidates; k; k = k->hh.next) {
+		if (k->is_self || is_connected(f, k) || !k->failures)
+			continue;
+		if (!worst || (k->refused && !worst->refused))
+			worst = k;
+		n++;
+	}
+	if (n)
+		(void)snprintf(buf, len, "peers_from: %u of %u addresses of %.100s not met; %s: %s",
+			       n, HASH_COUNT(f->candidates), f->text,
+			       cw_link_format((const struct sockaddr *)&worst->address, address,
+					      sizeof(address)),
+			       worst->refused ? worst->refused : "no daemon answers");
+	return buf;
+}
+
+/* ---- life ---- */
+
+int cw_discovery_new(struct cw_tcp *tcp, const char *name, struct cw_discovery **ret,
+		     struct cw_err *err)
+{
+	struct cw_discovery *f;
+	int r;
+
+	if (!tcp->tls)
+		return cw_err_set(err, EACCES, "peers_from: '%s': no key is set", name);
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	f->tcp = tcp;
+	(void)snprintf(f->text, sizeof(f->text), "%s", name);
+	r = cw_address_parse(name, &f->name, err);
+	if (r < 0) {
+		free(f);
+		return r;
+	}
+	*ret = f;
+	return 0;
+}
+
+struct cw_discovery *cw_discovery_free(struct cw_discovery *f)
+{
+	struct cw_candidate *k, *tmp;
+
+	if (!f)
+		return NULL;
+	cw_resolve_free(f->resolve);
+	HASH_ITER (hh, f->candidates, k, tmp) {
+		HASH_DEL(f->candidates, k);
+		free(k);
+	}
+	free(f);
+	return NULL;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of powers of two, each after a header that says how large it is, cut from chunks; those
+ * that come back lie in a list for their size. Larger ones are mapped and unmapped each by itself.
+ * MADV_WIPEONFORK is a property of the mapping (Linux 4.14): without it there is no memory, because
+ * nobody would notice that children can read it.
+ */
+#include "transport/secret.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define SMALLEST_LOG 6u
+#define LARGEST_LOG 16u
+#define CHUNK_BYTES ((size_t)256 << 10)
+
+/* As much as malloc() aligns. */
+struct header {
+	_Alignas(16) size_t bytes; /* with the header; 0 = was wiped by a fork */
+};
+
+static struct header *free_blocks[LARGEST_LOG + 1];
+static char *chunk;
+static size_t chunk_left;
+
+static void *map(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (madvise(p, bytes, MADV_WIPEONFORK) < 0) {
+		(void)munmap(p, bytes);
+		return NULL;
+	}
+	(void)madvise(p, bytes, MADV_DONTDUMP); /* welcome: the unit allows no dumps anyway */
+	return p;
+}
+
+static unsigned log_of(size_t bytes)
+{
+	unsigned log = SMALLEST_LOG;
+
+	while (((size_t)1 << log) < bytes)
+		log++;
+	return log;
+}
+
+static struct header *cut(size_t bytes)
+{
+	struct header *h;
+
+	if (chunk_left < bytes) {
+		chunk = map(CHUNK_BYTES); /* the rest of the one before is less than a block */
+		chunk_left = chunk ? CHUNK_BYTES : 0;
+	}
+	if (!chunk)
+		return NULL;
+	h = (struct header *)chunk;
+	chunk += bytes;
+	chunk_left -= bytes;
+	return h;
+}
+
+static struct header *take(unsigned log)
+{
+	struct header *h = free_blocks[log];
+
+	if (!h)
+		return cut((size_t)1 << log);
+	/* The next one's address stands in it. */
+	/* cppcheck-suppress pointerSize ; a pointer is what is copied */
+	memcpy(&free_blocks[log], h + 1, sizeof(void *));
+	explicit_bzero(h + 1, sizeof(void *));
+	return h;
+}
+
+void *cw_secret_malloc(size_t size)
+{
+	size_t bytes = size + sizeof(struct header);
+	struct header *h;
+
+	if (size > SIZE_MAX / 2)
+		return NULL;
+	if (bytes <= (size_t)1 << LARGEST_LOG) {
+		bytes = (size_t)1 << log_of(bytes);
+		h = take(log_of(bytes));
+	} else {
+		h = map(bytes);
+	}
+	if (!h)
+		return NULL;
+	h->bytes = bytes;
+	return h + 1;
+}
+
+/* All memory here is zero where nobody uses it. */
+void *cw_secret_calloc(size_t n, size_t size)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL : cw_secret_malloc(bytes);
+}
+
+void cw_secret_free(void *p)
+{
+	struct header *h = p ? (struct header *)p - 1 : NULL;
+	unsigned log;
+
+	if (!h || !h->bytes)
+		return;
+	if (h->bytes > (size_t)1 << LARGEST_LOG) {
+		(void)munmap(h, h->bytes);
+		return;
+	}
+	log = log_of(h->bytes);
+	explicit_bzero(p, h->bytes - sizeof(*h));
+	memcpy(p, &free_blocks[log], sizeof(void *));
+	free_blocks[log] = h;
+}
+
+void *cw_secret_realloc(void *p, size_t size)
+{
+	size_t held = p ? ((struct header *)p - 1)->bytes : 0;
+	void *larger;
+
+	held -= held ? sizeof(struct header) : 0;
+	if (p && size <= held)
+		return p;
+	larger = cw_secret_malloc(size);
+	if (larger && p) {
+		memcpy(larger, p, held);
+		cw_secret_free(p);
+	}
+	return larger;
+}
+
+/*
+ * Byte by byte: what strlen() and memcpy() leave in the vector registers lies on the stack as soon
+ * as the loader looks up the next function, or a signal comes, and children inherit that.
+ */
+char *cw_secret_strdup(const char *text)
+{
+	const volatile char *from = text;
+	size_t len = 0;
+	char *copy;
+
+	while (from[len])
+		len++;
+	copy = cw_secret_malloc(len + 1);
+	for (volatile char *to = copy; to && len; len--)
+		*to++ = *from++;
+	return copy; /* all memory here is zero */
+}

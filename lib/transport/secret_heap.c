@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/secret_heap.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/crypto.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+/*
+ * Every handshake, the webhook's too, takes some hundred bytes of it for its ephemeral key: room
+ * for all of a peer list at once. A power of two.
+ */
+#define HEAP_BYTES (1u << 20)
+#define SMALLEST_BYTES 32u
+
+/* OpenSSL does not tell where its heap lies, but it lies alone, between two guard pages. */
+static int find_mapping(const void *address, uintptr_t *ret_start, uintptr_t *ret_end)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	uintptr_t wanted = (uintptr_t)address, start, end;
+	char line[512];
+	int r = -ENOENT;
+
+	if (!f)
+		return -errno;
+	while (r < 0 && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &start, &end) == 2 && wanted >= start &&
+		    wanted < end)
+			r = 0;
+	}
+	(void)fclose(f);
+	if (r == 0) {
+		*ret_start = start;
+		*ret_end = end;
+	}
+	return r;
+}
+
+static int hide_from_children(struct cw_err *err)
+{
+	void *inside = OPENSSL_secure_malloc(SMALLEST_BYTES);
+	uintptr_t start, end;
+	int r;
+
+	if (!inside || !CRYPTO_secure_allocated(inside)) {
+		OPENSSL_secure_free(inside); /* takes NULL */
+		return cw_err_set(err, ENOMEM, "no memory for private keys");
+	}
+	r = find_mapping(inside, &start, &end);
+	OPENSSL_secure_free(inside);
+	if (r < 0 || end - start != HEAP_BYTES)
+		return cw_err_set(err, r < 0 ? -r : EINVAL, "cannot find the heap of private keys");
+	if (madvise((void *)start, end - start, MADV_WIPEONFORK) < 0)
+		return cw_err_set(err, errno, "private keys cannot be hidden from children: %m");
+	(void)madvise((void *)start, end - start, MADV_DONTDUMP); /* OpenSSL did already */
+	return 0;
+}
+
+int cw_secret_heap_open(struct cw_err *err)
+{
+	static int result = 1; /* 1 = not tried yet */
+
+	if (result > 0) {
+		/* 2 = without mlock: welcome, but a low limit is no reason not to watch. */
+		if (!CRYPTO_secure_malloc_initialized() &&
+		    CRYPTO_secure_malloc_init(HEAP_BYTES, SMALLEST_BYTES) == 0)
+			return cw_err_set(err, ENOMEM, "no memory for private keys");
+		result = hide_from_children(err);
+		return result;
+	}
+	return result < 0 ? cw_err_set(err, -result, "private keys cannot be hidden from children")
+			  : 0;
+}

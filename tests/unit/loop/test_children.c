@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/children.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/close_from.h"
+#include "tests/support/node/frozen_fs.h"
+
+/* Of what ends by itself. */
+#define DEADLINE_MS 120000
+
+static struct event_base *base;
+static struct cw_children *pool;
+
+static struct {
+	unsigned calls;
+	enum cw_child_end end;
+	char output[4096];
+	size_t len;
+} result;
+
+static void set_up(void)
+{
+	base = event_base_new();
+	cr_assert_eq(cw_children_new(base, &pool), 0);
+}
+
+static void tear_down(void)
+{
+	cw_children_free(pool);
+	event_base_free(base);
+}
+
+TestSuite(children, .init = set_up, .fini = tear_down, .timeout = 300);
+
+static void on_done(enum cw_child_end end, const char *output, size_t len, void *user)
+{
+	result.calls++;
+	result.end = end;
+	result.len = len;
+	memcpy(result.output, output, len < sizeof(result.output) ? len : sizeof(result.output));
+	event_base_loopbreak(base);
+}
+
+static struct cw_child *start(cw_child_main_fn main, const void *arg, uint32_t deadline_ms)
+{
+	struct cw_child_config config = { .main = main,
+					  .arg = arg,
+					  .deadline_ms = deadline_ms,
+					  .max_output = 1000,
+					  .fn = on_done };
+	struct cw_child *child = NULL;
+
+	cr_assert_eq(cw_child_start(pool, &config, &child), 0);
+	cr_assert_eq(result.calls, 0);
+	return child;
+}
+
+static void on_too_late(evutil_socket_t fd, short what, void *arg)
+{
+	cr_assert_fail("nothing within 150 s");
+}
+
+static void wait_for_result(void)
+{
+	struct event *deadline = evtimer_new(base, on_too_late, NULL);
+	struct timeval tv = { 150, 0 };
+
+	evtimer_add(deadline, &tv);
+	while (result.calls == 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	event_free(deadline);
+	cr_assert_eq(result.calls, 1);
+}
+
+static int say(int out_fd, const void *arg)
+{
+	return write(out_fd, arg, strlen(arg)) == (ssize_t)strlen(arg) ? 0 : 1;
+}
+
+Test(children, brings_back_what_the_child_wrote)
+{
+	char text[] = "hello";
+
+	start(say, text, DEADLINE_MS);
+	memset(text, 'x', 5); /* the child has its own copy */
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	cr_assert_eq(result.len, 5);
+	cr_assert_arr_eq(result.output, "hello", 5);
+}
+
+static int crash(int out_fd, const void *arg)
+{
+	(void)!write(out_fd, "some", 4);
+	raise(SIGKILL);
+	return 0;
+}
+
+Test(children, keeps_the_output_of_one_that_crashes)
+{
+	start(crash, NULL, DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_CRASHED);
+	cr_assert_arr_eq(result.output, "some", 4);
+}
+
+static int hang(int out_fd, const void *arg)
+{
+	(void)!write(out_fd, "a", 1);
+	for (;;)
+		pause();
+	return 0;
+}
+
+Test(children, kills_one_that_hangs)
+{
+	/* On a busy machine its time may be up before it has come to write: then it gets more. */
+	for (uint32_t ms = 100; result.len == 0 && ms < DEADLINE_MS; ms *= 2) {
+		result.calls = 0;
+		start(hang, NULL, ms);
+		wait_for_result();
+		cr_assert_eq(result.end, CW_CHILD_TIMED_OUT);
+	}
+	cr_assert_eq(result.len, 1);
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
+	cr_assert_eq(errno, ECHILD);
+}
+
+static int talk(int out_fd, const void *arg)
+{
+	while (write(out_fd, "0123456789", 10) > 0)
+		;
+	return 0;
+}
+
+Test(children, kills_one_that_does_not_stop_talking)
+{
+	start(talk, NULL, DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_OVERFLOW);
+	cr_assert_eq(result.len, 1000);
+}
+
+static int list_descriptors(int out_fd, const void *arg)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *d;
+
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] != '.' && atoi(d->d_name) != dirfd(dir))
+			dprintf(out_fd, "%s ", d->d_name);
+	}
+	return 0;
+}
+
+Test(children, has_no_descriptors_but_its_own)
+{
+	int secret = open("/dev/null", O_RDONLY); /* not even CLOEXEC */
+
+	cr_assert_geq(fcntl(secret, F_DUPFD, 200), 200);
+	start(list_descriptors, NULL, DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.len, 8, "%.*s", (int)result.len, result.output);
+	cr_assert_arr_eq(result.output, "0 1 2 3 ", 8);
+}
+
+/* As before Linux 5.9, or in a sandbox that is older than the call. */
+static void forbid_close_range(uint32_t action)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	cr_assert_eq(seccomp_rule_add(filter, action, SYS_close_range, 0), 0);
+	cr_assert_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
+static void expect_only_its_own_of_thousands(int error)
+{
+	int secret = open("/dev/null", O_RDONLY);
+
+	/* More than one reading of the directory brings. */
+	for (int i = 0; i < 900; i++)
+		cr_assert_geq(fcntl(secret, F_DUPFD, 20), 20);
+	forbid_close_range(SCMP_ACT_ERRNO((uint16_t)error));
+	cr_assert_lt(syscall(SYS_close_range, ~0u, ~0u, 0), 0);
+	cr_assert_eq(errno, error);
+	start(list_descriptors, NULL, DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.len, 8, "%.*s", (int)result.len, result.output);
+	cr_assert_arr_eq(result.output, "0 1 2 3 ", 8);
+}
+
+Test(children, has_no_others_where_the_kernel_has_no_close_range)
+{
+	expect_only_its_own_of_thousands(ENOSYS);
+}
+
+Test(children, has_no_others_where_a_sandbox_forbids_close_range)
+{
+	expect_only_its_own_of_thousands(EPERM);
+}
+
+/* The grandchild holds the pipe and would keep everybody waiting. */
+static int leave_a_grandchild(int out_fd, const void *arg)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		hang(*(const int *)arg, NULL);
+	return 0;
+}
+
+Test(children, does_not_wait_for_what_a_child_leaves_behind_and_ends_it)
+{
+	int status;
+
+	/* Orphans come to us: so the grandchild's end is seen. */
+	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	start(leave_a_grandchild, &(int){ 1 }, DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	cr_assert_gt(waitpid(-1, &status, 0), 0);
+	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+Test(children, reports_nothing_once_cancelled)
+{
+	siginfo_t info;
+
+	cw_child_cancel(start(hang, NULL, DEADLINE_MS));
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_assert_eq(errno, ECHILD);
+	cr_assert_eq(result.calls, 0);
+}
+
+Test(children, dies_with_the_pool)
+{
+	start(hang, NULL, DEADLINE_MS);
+	pool = cw_children_free(pool);
+	(void)alarm(120); /* one that was not killed never ends */
+	while (waitpid(-1, NULL, 0) > 0)
+		; /* it had died too late for the pool, on a busy machine */
+	(void)alarm(0);
+	cr_assert_eq(errno, ECHILD);
+	cr_assert_eq(result.calls, 0);
+}
+
+static int write_file(int out_fd, const void *arg)
+{
+	int fd = open(arg, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	return write(fd, "x", 1) == 1 ? 0 : 1;
+}
+
+Test(children, abandons_one_that_does_not_die_and_reaps_it_later)
+{
+	struct frozen_fs fs = { 0 };
+
+	if (!frozen_fs_mount(&fs))
+		cr_skip_test("needs root, a loop device and mkfs.ext4");
+	cr_assert(frozen_fs_freeze(&fs));
+	/* One that is killed before it has come to the file dies as others do: then it gets more
+	 * time. */
+	for (uint32_t ms = 100; result.end != CW_CHILD_ABANDONED && ms < DEADLINE_MS; ms *= 2) {
+		result.calls = 0;
+		start(write_file, fs.file, ms);
+		wait_for_result();
+	}
+	cr_assert_eq(result.end, CW_CHILD_ABANDONED);
+	cr_assert_eq(cw_children_abandoned(pool), 1);
+	/* Another one is not held up. */
+	result.calls = 0;
+	start(say, "next", DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	frozen_fs_thaw(&fs);
+	while (cw_children_abandoned(pool) > 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_assert_eq(result.calls, 1);
+}
+
+/* Ends once its own child sleeps where nobody can end it. */
+static int leave_one_that_does_not_die(int out_fd, const void *arg)
+{
+	char path[64], text[512], *state = NULL;
+	pid_t pid = fork();
+	ssize_t n;
+	int fd;
+
+	if (pid == 0)
+		_exit(write_file(out_fd, arg));
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (!state || state[2] != 'D') {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+		if (n <= 0)
+			return 1;
+		text[n] = '\0';
+		state = strrchr(text, ')');
+		(void)close(fd);
+		sched_yield(); /* the deadline ends it */
+	}
+	return 0;
+}
+
+Test(children, counts_a_process_of_a_child_that_does_not_die)
+{
+	struct frozen_fs fs = { 0 };
+
+	if (!frozen_fs_mount(&fs))
+		cr_skip_test("needs root, a loop device and mkfs.ext4");
+	cr_assert(frozen_fs_freeze(&fs));
+	start(leave_one_that_does_not_die, fs.file, DEADLINE_MS);
+	wait_for_result();
+	cr_expect_eq(cw_children_abandoned(pool), 1);
+	frozen_fs_thaw(&fs);
+	while (cw_children_abandoned(pool) > 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_assert_eq(result.calls, 1);
+}
