@@ -51,15 +51,15 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  * the result:
  *
  *  - the history of a communicator and its points of comparison (cw_hash_commit(); agent/ops/ops.c,
- *    agent/ops/p2p.c, record/record_commits.c, suite/cluster/cluster_call.c): own job. Ranks that
+ *    agent/ops/p2p.c, record/record_commits.c, lab/vjob/cluster_call.c): own job. Ranks that
  * want to hide a difference from their own user can write what they like into their records anyway;
  *  - ids of communicators (agent/record/comms.c, agent/record/labels.c, agent/hooks/profiler.c,
  *    agent/hooks/wrap_comm_create.c; import/fr_snapshot.c of a recording): own job.
  *    Communicators are joined among the ranks of one uid and label only;
  *  - call stacks of a rank (agent/python/call_stack.c): the rank's own record;
  *  - samples of tensors and times (agent/cuda/summary.c, agent/ops/group_looks.c,
- *    agent/cuda/device_times.c), drawing scenarios (suite/): numbers that look random, compared
- *    with nothing;
+ *    agent/cuda/device_times.c), drawing scenarios (lab/suite/, lab/vjob/): numbers that look
+ * random, compared with nothing;
  *  - where a table is searched first (analysis/align/align.c, analysis/align/call_hashes.c,
  *    model/snapshot.c): what is found there is compared in full;
  *  - whether a job waits at a line where it has waited before (analysis/stall/wait_sites.c): own

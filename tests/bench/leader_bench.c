@@ -3,7 +3,7 @@
  * What a leader costs: `leader-bench --nodes N --ranks-per-node N --comms N --seconds S [--young]
  * [--hang] [--json]`.
  *
- * One job over all nodes, healthy, in a network in memory (suite/network/network.h) of which one
+ * One job over all nodes, healthy, in a network in memory (lab/vnet/network.h) of which one
  * more node leads and the others only speak: each sends its digest once a virtual second, as a
  * frame. Measured is the CPU time of the leader's turns: decoding, keeping and looking, and the
  * peak memory of this process. The work of the sockets and of TLS is not in it.
@@ -29,11 +29,11 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "lab/vnet/network.h"
 #include "model/facts.h"
 #include "model/signature.h"
 #include "proto/codec.h"
 #include "report/bundle.h"
-#include "suite/network/network.h"
 
 /* So short that a turn has few messages, as those of a loop of events. */
 /* A rank that does nothing is paged for after four minutes: here after one. What it costs is the

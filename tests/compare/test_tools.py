@@ -33,8 +33,8 @@ SAID = [
 ]
 LINES = [
     ("    read_sample (job.py:93)", True),
-    ('  File "/src/lab/programs/torch/job.py", line 93, in read_sample', True),
-    ('  File "/src/lab/programs/torch/job.py", line 93, in fit', False),
+    ('  File "/src/lab/torch/programs/job.py", line 93, in read_sample', True),
+    ('  File "/src/lab/torch/programs/job.py", line 93, in fit', False),
     ("    fit (job.py:93)", False),
     ("read_sample", False),
 ]

@@ -36,7 +36,7 @@ def rows_of(table):
 
 
 def has_test(name, read):
-    """"suite/name" of a unit test, or "PATH.py::function"."""
+    """"lab/suite/name" of a unit test, or "PATH.py::function"."""
     if "::" in name:
         path, function = name.split("::", 1)
         return re.search(rf"^def {re.escape(function)}\(", read(path), re.M) is not None

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-ROOMS = ("agent", "cli", "daemon", "lib", "proto", "suite")
+ROOMS = ("agent", "cli", "daemon", "lab/cli", "lab/demo", "lab/suite", "lab/vjob", "lab/vnet", "lib", "proto")
 NOUNS = ("alerts", "addresses", "attempts", "branches", "bundles", "calls", "collectives", "communicators",
          "days", "descriptors", "dumps", "entries", "frames", "groups", "hangs", "incidents", "jobs",
          "lines", "looks", "members", "messages", "nodes", "ops", "others", "pauses", "peers", "processes",
@@ -27,12 +27,12 @@ NEVER_ONE = {
     ("lib/analysis/wording/reason.c", "%u members"): "of a group that lost some to another",
     ("lib/analysis/wording/wording.c", "%u ranks"): "one has words of its own, a cycle has two at least",
     ("lib/analysis/wording/wording.c", "%u members"): "some have completed it, others have not",
-    ("cli/lab/demo_job.c", "%d ranks"): LIMIT,
-    ("cli/lab/demo_net.c", "%d nodes"): LIMIT,
-    ("cli/lab/demo_nodes.c", "%d nodes"): "one needs no network, and says nothing",
-    ("cli/lab/verb_demo.c", "%d ranks"): LIMIT,
-    ("cli/lab/verb_demo.c", "%d nodes"): "more nodes than ranks, of which there are two",
-    ("cli/lab/verb_suite.c", "%u scenarios"): "of many that were generated",
+    ("lab/demo/demo_job.c", "%d ranks"): LIMIT,
+    ("lab/demo/demo_net.c", "%d nodes"): LIMIT,
+    ("lab/demo/demo_nodes.c", "%d nodes"): "one needs no network, and says nothing",
+    ("lab/cli/verb_demo.c", "%d ranks"): LIMIT,
+    ("lab/cli/verb_demo.c", "%d nodes"): "more nodes than ranks, of which there are two",
+    ("lab/cli/verb_suite.c", "%u scenarios"): "of many that were generated",
     ("cli/verbs/numerics_modules.c", "%u ranks"): "more than are here, and one is",
     ("cli/verbs/numerics_coverage.c", "%d ranks"): "more than are here, and one is",
     ("lib/digest/numbers.c", "%d ranks"): "more than are here, and one is",
@@ -60,7 +60,7 @@ NEVER_ONE = {
     ("lib/report/html/html_timeline.c", "%u communicators"): "asked before",
     ("lib/report/text/render_stack_tree.c", "%u stacks"): "a list that had to be cut",
     ("lib/report/text/render_stack_tree.c", "%zu frames"): "of a long chain",
-    ("suite/cluster/cluster.c", "%u ranks"): "one rank is cut into anything",
+    ("lab/vjob/cluster.c", "%u ranks"): "one rank is cut into anything",
 }
 
 

@@ -4,7 +4,7 @@
 
 lib/model/signature.h says of each user of its quick hash why a collision does no harm there. A file that
 calls the hash and is not named in that comment, and one that is named and does not, are findings; a
-directory ("suite/") stands for all its files. Prints TAP.
+directory ("lab/suite/") stands for all its files. Prints TAP.
 """
 import argparse
 import os
@@ -51,11 +51,11 @@ def findings(named, users):
 
 
 def self_test():
-    header = ("/* cw_hash_commit() in x/y.c */\n/*\n * (a/b.c, a/c/d.c), drawing (suite/), by\n"
+    header = ("/* cw_hash_commit() in x/y.c */\n/*\n * (a/b.c, a/c/d.c), drawing (lab/suite/), by\n"
               " * (lib/model/job_key.h, x/y/z.h)\n */\nstatic inline uint64_t cw_hash_step(")
-    assert named_in(header) == {"a/b.c", "a/c/d.c", "suite/"}, named_in(header)
-    assert not list(findings({"a/b.c", "suite/"}, {"a/b.c", "suite/x/y.c"}))
-    assert list(findings({"a/b.c", "suite/"}, {"a/e.c"})) == [
+    assert named_in(header) == {"a/b.c", "a/c/d.c", "lab/suite/"}, named_in(header)
+    assert not list(findings({"a/b.c", "lab/suite/"}, {"a/b.c", "lab/suite/x/y.c"}))
+    assert list(findings({"a/b.c", "lab/suite/"}, {"a/e.c"})) == [
         "a/e.c uses the hash and is not named", "a/b.c is named and does not use the hash",
         "suite/ is named and does not use the hash"]
     assert HASH.search("h = cw_hash_step(h, 1)") and not HASH.search("cw_hash_stepped(h)")

@@ -292,7 +292,7 @@ def install(packages):
     at, programs = os.path.join(packages, "collwatch"), os.path.dirname(TRAIN_LOOP_PY)
     for part in (COLLWATCH, COLLWATCH_LAB, COLLWATCHD, AGENT, f"{SIM_DIR}/libcuda.so.1",
                  f"{SIM_DIR}/libnccl.so.2", *glob.glob(f"{programs}/train_*.py")):
-        to = os.path.join(at, "tests/programs" if part.startswith(programs)
+        to = os.path.join(at, "lab/programs" if part.startswith(programs)
                           else os.path.relpath(os.path.dirname(part), BUILD))
         os.makedirs(to, exist_ok=True)
         shutil.copy(part, to)

@@ -2,7 +2,7 @@
 /* Any text as scenarios: each that is accepted is within its limits, the rest has a sentence. */
 #include "tests/fuzz/fuzz.h"
 
-#include "suite/scenario/scenario.h"
+#include "lab/suite/scenario/scenario.h"
 
 #define MAX_LINES 20000u
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tests/programs/train_store.h"
+#include "lab/programs/train_store.h"
 
 #define CHECK(call)                                                                                \
 	do {                                                                                       \

@@ -21,7 +21,7 @@ def build_sanitized(compiler, at):
     with open(wrong + ".c", "w") as f:
         f.write("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); free(p); "
                 "p[n] = 1; return p[n]; }\n")
-    for argv in ([*sources, "-I" + SOURCE, "-I" + os.path.join(SOURCE, "tests/sim/include"),
+    for argv in ([*sources, "-I" + SOURCE, "-I" + os.path.join(SOURCE, "lab/sim/include"),
                   "-L" + at, "-lnccl", "-lcuda", "-ldl", "-lpthread", "-D_GNU_SOURCE", "-o", program],
                  [wrong + ".c", "-o", wrong]):
         p = subprocess.run([compiler, "-g", "-w", "-fsanitize=address", *argv],

@@ -11,7 +11,7 @@ import sys
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 # Whoever imports this first finds what all end-to-end tests share, and the laboratory.
-sys.path[1:1] = os.path.join(SOURCE, "tests", "lib"), os.path.join(SOURCE, "lab")
+sys.path[1:1] = (os.path.join(SOURCE, *p) for p in (("tests", "lib"), ("lab", "nccl"), ("lab", "torch")))
 
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 

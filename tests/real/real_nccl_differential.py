@@ -74,7 +74,7 @@ import nccl_place  # noqa: E402
 import nccl_run  # noqa: E402
 
 # The one that can go wrong in each of these ways.
-TRAIN_PY = SOURCE + "/tests/programs/train_loop.py"
+TRAIN_PY = SOURCE + "/lab/programs/train_loop.py"
 nccl = Tool("real-nccl", ARGS.build, BUILD_TIMEOUT_S)
 
 

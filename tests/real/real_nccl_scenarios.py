@@ -82,7 +82,7 @@ class Tree:
 
     def __init__(self, variables):
         self.dir = tempfile.mkdtemp(prefix="cw-real-")
-        for name in "cli", "tests/sim", "tests/programs":
+        for name in "cli", "lab/sim", "lab/programs":
             os.makedirs(os.path.join(self.dir, name))
         for name in "collwatch", "collwatch-lab":
             shutil.copy2(os.path.join(ARGS.build, "cli", name), os.path.join(self.dir, "cli", name))
@@ -93,7 +93,7 @@ class Tree:
         for directory in reversed(job["LD_LIBRARY_PATH"].split(":")):
             for name in os.listdir(directory):
                 if ".so." in name and not name.endswith(".p"):
-                    link = os.path.join(self.dir, "tests/sim", name)
+                    link = os.path.join(self.dir, "lab/sim", name)
                     if os.path.lexists(link):
                         os.unlink(link)  # NVIDIA's takes the place of ours
                     os.symlink(os.path.join(directory, name), link)
@@ -104,14 +104,14 @@ class Tree:
         self.add_programs()
 
     def add_programs(self):
-        programs = os.path.join(self.dir, "tests/programs")
+        programs = os.path.join(self.dir, "lab/programs")
         for name in "train_loop", "scenario_rank":
             exports = "".join(f": \"${{{k}={v}}}\"; export {k}\n" for k, v in self.variables.items())
             write(os.path.join(programs, name), PROGRAM.format(
-                exports=exports, program=os.path.join(ARGS.build, "tests/programs", name)))
+                exports=exports, program=os.path.join(ARGS.build, "lab/programs", name)))
         write(os.path.join(programs, "train_loop.py"), PROGRAM_PY.format(
             variables=self.variables,
-            program=os.path.join(SOURCE, "tests/programs/train_loop.py")))
+            program=os.path.join(SOURCE, "lab/programs/train_loop.py")))
 
     def close(self):
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -17,7 +17,7 @@ import tap  # noqa: E402 pylint: disable=wrong-import-position
 
 BUILD = os.path.realpath(sys.argv[1])
 STARTS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
-AGENT, SWEEP = BUILD + "/agent/libcollwatch.so", BUILD + "/lab/sweep"
+AGENT, SWEEP = BUILD + "/agent/libcollwatch.so", BUILD + "/lab/nccl/sweep"
 BUILD_TIMEOUT_S, RUN_TIMEOUT_S = 3000, 1800
 SIZES = (["7", "20000"], ["1", "1000"], ["33"])
 BUFFERS = ({}, {"NCCL_BUFFSIZE": "65536"})

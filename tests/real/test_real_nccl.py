@@ -89,7 +89,7 @@ def plugins():
     yield 6, {"preload": None, "NCCL_PROFILER_PLUGIN": AGENT}
     for version in 5, 4:
         yield version, {"preload": None, "LAB_PROFILER": AGENT,
-                        "NCCL_PROFILER_PLUGIN": f"{BUILD}/lab/libolder_profiler_v{version}.so"}
+                        "NCCL_PROFILER_PLUGIN": f"{BUILD}/lab/nccl/libolder_profiler_v{version}.so"}
 
 
 def the_plugin_tells_what_the_wrappers_tell(program, compare, ranks):

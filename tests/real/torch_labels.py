@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is right when one rank of a PyTorch job goes wrong: of lab/programs/torch, on whatever device."""
+"""What is right when one rank of a PyTorch job goes wrong: of lab/torch/programs, on whatever device."""
 import re
 
 # Laid down before anything was run: what is right when that rank of CROWD does that, and the

@@ -21,7 +21,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 # No rooms: everything there may use anything.
-OUTSIDE = ("build", "docs", "lab", "tests", "tools", "systemd", ".git", ".ci")
+OUTSIDE = ("build", "docs", "lab/nccl", "lab/programs", "lab/sim", "lab/torch", "tests", "tools", "systemd", ".git", ".ci")
 # As root_inc in meson.build: a room of lib/ is included by its own name.
 INCLUDE_PATH = ("", "lib")
 # Rooms are large enough to be needed, and small enough to be known.
@@ -35,11 +35,18 @@ def sources_below(root, top):
                     if f.endswith((".c", ".h", ".cu")))
 
 
+def is_outside(path):
+    """True of a path from the root that lies in no room: OUTSIDE has beginnings of names at the top, and
+    whole directories of lab/."""
+    return path.startswith(tuple(o for o in OUTSIDE if "/" not in o)) or any(
+        path == o or path.startswith(o + "/") for o in OUTSIDE if "/" in o)
+
+
 def sources(root):
     """(room, path) of each C file of the product."""
     for top in sorted(os.listdir(root)):
         if not top.startswith(OUTSIDE) and os.path.isdir(os.path.join(root, top)):
-            yield from sources_below(root, top)
+            yield from (each for each in sources_below(root, top) if not is_outside(each[0]))
 
 
 def has_sources(directory):
@@ -81,8 +88,9 @@ def look(root):
             if header.endswith("_private.h"):
                 intruders.append(f"{name} includes {header}")
     # Tests may use anything, and are to be found like anything else.
-    for directory, _ in sources_below(root, "tests"):
-        sizes[directory] = sizes.get(directory, 0) + 1
+    for top in [t for t in OUTSIDE if t.startswith(("lab/", "tests"))]:
+        for directory, _ in sources_below(root, top):
+            sizes[directory] = sizes.get(directory, 0) + 1
     return arrows, sizes, intruders
 
 
@@ -223,6 +231,11 @@ HOLES = [
     ("a room of lib/ that looks upwards",
      {"lib/say/say.c": '#include "model/op.h"\n', "tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "lib/say:\n"},
      ["lib/say -> model is not allowed: lib/say/say.c"]),
+    ("a room of the laboratory", {"lab/suite/suite.h": "", "leader/look.c": '#include "lab/suite/suite.h"\n',
+                                  "tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "lab/suite:\n"},
+     ["leader -> lab/suite is not allowed: leader/look.c"]),
+    ("a simulator, which is no room", {"lab/sim/sim.h": "", "leader/look.c": '#include "lab/sim/sim.h"\n'},
+     ["leader -> lab/sim is not allowed: leader/look.c"]),
     ("a header of its own", {"model/op_private.h": "", "leader/look.c": '#include "model/op_private.h"\n'},
      ["leader/look.c includes model/op_private.h"]),
 ]

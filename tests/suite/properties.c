@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must hold for every scenario, over drawn ones (suite/generate.h), whose nodes tell leaders
- * of it otherwise than it is:
+ * What must hold for every scenario, over drawn ones (lab/suite/generate.h), whose nodes tell
+ * leaders of it otherwise than it is:
  *
  *  - other rank numbers, another order of ranks and comms: the same verdict about the same ranks at
  *    the same time;
@@ -20,13 +20,13 @@
 
 #include "common/log.h"
 #include "common/parse.h"
+#include "lab/suite/generate.h"
+#include "lab/suite/score.h"
+#include "lab/suite/watch.h"
 #include "model/arena.h"
 #include "model/signature.h"
 #include "proto/messages.h"
 #include "record/record_layout.h"
-#include "suite/generate.h"
-#include "suite/score.h"
-#include "suite/watch.h"
 
 #define S INT64_C(1000000000)
 #define COMPANY 4u

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What suite/recorder runs for each recorded call is the agent library's own machine code: the same
+"""What lab/recorder runs for each recorded call is the agent library's own machine code: the same
 instructions that refer to the same things, but for the function that tells the time. Prints TAP.
 
 usage: test_recorder_code.py OBJDUMP RECORDER_OBJECT ARCHIVE…"""

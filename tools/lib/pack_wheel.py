@@ -15,10 +15,10 @@ import zipfile
 
 # The build tree's places: the command finds its parts beside itself.
 PARTS = [
-    "cli/collwatch", "cli/collwatch-lab", "daemon/collwatchd",
-    "tests/sim/libcuda.so.1", "tests/sim/libnccl.so.2",
-    "tests/programs/train_loop", "tests/programs/train_loop.py", "tests/programs/train_faults.py",
-    "tests/programs/train_workloads.py", "tests/programs/scenario_rank",
+    "cli/collwatch", "lab/collwatch-lab", "daemon/collwatchd",
+    "lab/sim/libcuda.so.1", "lab/sim/libnccl.so.2",
+    "lab/programs/train_loop", "lab/programs/train_loop.py", "lab/programs/train_faults.py",
+    "lab/programs/train_workloads.py", "lab/programs/scenario_rank",
 ]
 # In the link of daemon and command; of the others only headers, or nothing, are used.
 LINKED = ["openssl", "libevent", "libconfuse", "jansson", "elfutils", "libiberty", "libseccomp", "libcap-ng",

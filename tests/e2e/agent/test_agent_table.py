@@ -213,7 +213,7 @@ def differences(found, version):
 
 
 def test_table_matches_the_simulators_header():
-    include = os.path.join(SOURCE, "tests/sim/include")
+    include = os.path.join(SOURCE, "lab/sim/include")
     found, rows = declared(include + "/nccl.h", include), table()
     for name, kinds in found.items():
         check(name in rows and rows[name][:2] == kinds, "%s: %r" % (name, kinds))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network of up to 24 daemons in memory (suite/network/network.h), and a job of eight or so
+ * A network of up to 24 daemons in memory (lab/vnet/network.h), and a job of eight or so
  * ranks on them that trains, hangs or dies as told. Everything happens inside cluster_run().
  */
 #pragma once
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lab/vnet/network.h"
 #include "record/record_layout.h"
-#include "suite/network/network.h"
 
 #define CLUSTER_MAX_NODES 24u
 #define CLUSTER_MAX_ALERTS 16u

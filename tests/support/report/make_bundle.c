@@ -17,10 +17,10 @@
 #include "analysis/verdict.h"
 #include "common/clock.h"
 #include "common/parse.h"
+#include "lab/suite/watch.h"
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_doc.h"
-#include "suite/watch.h"
 
 /* 2026-11-21T00:00:00Z: no test may depend on when it runs. */
 #define WALL_NS (INT64_C(1795219200) * CW_NS_PER_S)

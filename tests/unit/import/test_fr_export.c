@@ -15,7 +15,7 @@
 
 #include "analysis/verdict.h"
 #include "import/flight_recorder.h"
-#include "suite/watch.h"
+#include "lab/suite/watch.h"
 
 #define S INT64_C(1000000000)
 #define WALL_NS (INT64_C(1795219200) * S)

@@ -126,8 +126,8 @@ Test(frames, an_installed_trainer_is_the_users_own)
 Test(frames, the_wheels_demo_has_a_line)
 {
 	EXPECT_LINE("read_sample (train_loop.py:88), called by train (:505)",
-		    { "read_sample", PACKAGES "collwatch/tests/programs/train_loop.py", 88 },
-		    { "train", PACKAGES "collwatch/tests/programs/train_loop.py", 505 });
+		    { "read_sample", PACKAGES "collwatch/lab/programs/train_loop.py", 88 },
+		    { "train", PACKAGES "collwatch/lab/programs/train_loop.py", 505 });
 	EXPECT_LINE("step (train.py:5)", { "hook", PACKAGES "collwatch/torch/watcher.py", 88 },
 		    { "step", "/u/train.py", 5 });
 }

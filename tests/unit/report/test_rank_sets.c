@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lab/suite/watch.h"
 #include "model/rankset.h"
-#include "suite/watch.h"
 #include "tests/support/snapshot/snap_builder.h"
 
 static struct cw_snapshot *snap;

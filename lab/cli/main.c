@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The laboratory's command: what shows collwatch at work, and measures it, without a GPU. A package
+ * of its own; "collwatch demo" and "collwatch suite" lead here (cli/verbs/verb_lab.c).
+ */
+#include "cli/dispatch.h"
+#include "common/commit.h"
+#include "lab/cli/verb_lab.h"
+
+const char *argp_program_version = "collwatch-lab " CW_VERSION ", commit " CW_COMMIT;
+
+static const struct cw_verb verbs[] = {
+	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU",
+	  &cw_argp_demo, cw_demo_value, NULL },
+	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right",
+	  &cw_argp_suite, NULL, NULL },
+	{ "compare", cw_verb_compare,
+	  "the same hangs for collwatch, PyTorch's tools, RAS and py-spy", &cw_argp_compare, NULL,
+	  NULL },
+};
+
+int main(int argc, char **argv)
+{
+	const struct cw_command command = {
+		.name = "collwatch-lab",
+		.about =
+			"collwatch-lab shows collwatch at work on a simulated device, and measures "
+			"how often it is right.",
+		.version = argp_program_version,
+		.verbs = verbs,
+		.count = sizeof(verbs) / sizeof(*verbs),
+	};
+
+	return cw_dispatch(&command, argc, argv);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory of a device that other processes can map. Where SIM_CUDA_PEERS is set, all memory of a
+ * process's devices is of one file in memory, which is far larger than what is ever used of it:
+ * addresses are not given out twice, and what is freed goes back to the system as a hole in the
+ * file. A handle says whose file that is and where in it; another process of the same user maps
+ * just that.
+ *
+ * Without SIM_CUDA_PEERS device memory comes from malloc(), where sanitizers watch it, and no
+ * device can reach another one's.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lab/sim/cuda/cuda_sim.h"
+
+/* Of addresses: a quarter of a percent of what a process has. */
+#define ARENA_BYTES ((size_t)1 << 40)
+
+static struct {
+	int fd;
+	char *start;
+	size_t used;
+} arena = { .fd = -1 };
+
+/* What a handle holds. */
+struct handle {
+	uint32_t magic;
+	int32_t pid;
+	int32_t fd;
+	uint32_t reserved;
+	uint64_t offset;
+	uint64_t size;
+};
+
+#define HANDLE_MAGIC 0x63704963u
+
+_Static_assert(sizeof(struct handle) <= sizeof(CUipcMemHandle), "it fits");
+
+bool sim_has_peers(void)
+{
+	return getenv("SIM_CUDA_PEERS") != NULL;
+}
+
+static size_t whole_pages(size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (size + page - 1) / page * page;
+}
+
+/* Lock held. */
+static bool open_arena(void)
+{
+	void *start;
+
+	if (arena.start)
+		return true;
+	if (arena.fd < 0)
+		arena.fd = memfd_create("simulated device", MFD_CLOEXEC);
+	if (arena.fd < 0 || ftruncate(arena.fd, ARENA_BYTES) < 0)
+		return false;
+	start = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		     arena.fd, 0);
+	if (start == MAP_FAILED)
+		return false;
+	arena.start = start;
+	return true;
+}
+
+void *sim_shared_alloc(size_t size)
+{
+	void *ptr;
+
+	if (!open_arena() || size > ARENA_BYTES - arena.used)
+		return NULL;
+	ptr = arena.start + arena.used;
+	arena.used += whole_pages(size);
+	return ptr;
+}
+
+void sim_shared_free(void *ptr, size_t size)
+{
+	/* Whoever has it mapped reads zeros from now on. */
+	(void)fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(char *)ptr - arena.start, (off_t)whole_pages(size));
+}
+
+bool sim_shared_handle(const void *ptr, size_t size, CUipcMemHandle *ret_handle)
+{
+	const struct handle h = { .magic = HANDLE_MAGIC,
+				  .pid = getpid(),
+				  .fd = arena.fd,
+				  .offset = (uint64_t)((const char *)ptr - arena.start),
+				  .size = size };
+
+	if (!arena.start)
+		return false;
+	memset(ret_handle, 0, sizeof(*ret_handle));
+	memcpy(ret_handle, &h, sizeof(h));
+	return true;
+}
+
+CUresult sim_shared_map(const CUipcMemHandle *handle, void **ret_ptr, size_t *ret_size)
+{
+	char path[64];
+	struct handle h;
+	void *ptr;
+	int fd;
+
+	memcpy(&h, handle, sizeof(h));
+	if (h.magic != HANDLE_MAGIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (h.pid == getpid())
+		return CUDA_ERROR_INVALID_CONTEXT; /* as there: it is mapped here already */
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)h.pid, (int)h.fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	ptr = mmap(NULL, whole_pages(h.size), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   (off_t)h.offset);
+	close(fd);
+	if (ptr == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_ptr = ptr;
+	*ret_size = h.size;
+	return CUDA_SUCCESS;
+}
+
+void sim_shared_unmap(void *ptr, size_t size)
+{
+	(void)munmap(ptr, whole_pages(size));
+}

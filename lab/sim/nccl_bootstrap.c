@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the ranks of a communicator find each other. Whoever makes a unique id starts a root thread
+ * that listens at the address in the id. Every rank opens a listener of its own, tells the root
+ * where, and gets the whole list once all are there; then each pair makes one connection for
+ * collectives. A rank that never comes keeps the others waiting, for ever.
+ *
+ * A split works the same way with the parent's rank 0, inside its own call, in the root's place.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "lab/sim/nccl_sim.h"
+
+/* What a unique id starts with; the rest is zero. */
+struct id_layout {
+	uint64_t magic;
+	struct sockaddr_in addr;
+};
+
+_Static_assert(sizeof(struct id_layout) == 24, "the address is at offset 8");
+
+#define RANKS_MAX 4096
+
+/* The callers of one rendezvous, by rank. */
+struct roster {
+	int n;
+	int *fds;
+	struct sim_hello *members;
+};
+
+static int roster_init(struct roster *r, int n)
+{
+	r->n = n;
+	r->fds = malloc((size_t)n * sizeof(*r->fds));
+	r->members = calloc((size_t)n, sizeof(*r->members));
+	if (!r->fds || !r->members)
+		return -ENOMEM;
+	for (int i = 0; i < n; i++)
+		r->fds[i] = -1;
+	return 0;
+}
+
+static void roster_fini(struct roster *r)
+{
+	for (int i = 0; r->fds && i < r->n; i++) {
+		if (r->fds[i] >= 0)
+			close(r->fds[i]);
+	}
+	free(r->fds);
+	free(r->members);
+}
+
+/* Takes a caller in. Returns -EPROTO if it does not fit in with the others. */
+static int roster_add(struct roster *r, int fd, const struct sim_hello *h)
+{
+	if (h->nranks != r->n || h->rank < 0 || h->rank >= r->n || r->fds[h->rank] >= 0) {
+		close(fd);
+		return -EPROTO;
+	}
+	r->fds[h->rank] = fd;
+	r->members[h->rank] = *h;
+	return 0;
+}
+
+static void roster_reply(const struct roster *r, int error, int abort_fd)
+{
+	int32_t status = error;
+
+	/* A caller that is gone by now cannot be helped. */
+	for (int i = 0; i < r->n; i++) {
+		if (r->fds[i] < 0)
+			continue;
+		if (sim_send_all(r->fds[i], &status, sizeof(status), abort_fd) == 0 && !error)
+			(void)sim_send_all(r->fds[i], r->members,
+					   (size_t)r->n * sizeof(*r->members), abort_fd);
+	}
+}
+
+/*
+ * Roots of this process that have begun to answer. Whoever joined through one waits until it has
+ * closed its descriptors: left to the scheduler, the numbers a program gets after its init would
+ * differ from run to run, and a program that closes all descriptors would have a new file closed.
+ * Then it waits for the threads themselves: the program may close this library next, with the code
+ * that they would go on with.
+ */
+struct root {
+	struct sim_listener *listener;
+	pthread_t thread;
+	bool is_done;
+	struct root *next;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned answering;
+	struct root *all; /* not joined yet */
+} roots = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, NULL };
+
+/* The child has none of its parent's threads. */
+static void forget_roots(void)
+{
+	pthread_mutex_init(&roots.lock, NULL);
+	pthread_cond_init(&roots.changed, NULL);
+	roots.answering = 0;
+	roots.all = NULL; /* lost with the threads, a few bytes */
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, forget_roots); /* only fails for want of memory */
+}
+
+static void begin_answering(void)
+{
+	pthread_mutex_lock(&roots.lock);
+	roots.answering++;
+	pthread_mutex_unlock(&roots.lock);
+}
+
+static void end_answering(struct root *root)
+{
+	pthread_mutex_lock(&roots.lock);
+	roots.answering--;
+	root->is_done = true;
+	pthread_cond_broadcast(&roots.changed);
+	pthread_mutex_unlock(&roots.lock);
+}
+
+/* Takes those that are done off the list. With the lock held. */
+static struct root *take_done(void)
+{
+	struct root *done = NULL;
+
+	for (struct root **at = &roots.all; *at;) {
+		struct root *root = *at;
+
+		if (!root->is_done) {
+			at = &root->next;
+			continue;
+		}
+		*at = root->next;
+		root->next = done;
+		done = root;
+	}
+	return done;
+}
+
+static void join_done(bool is_awaited)
+{
+	struct root *done, *next;
+
+	pthread_mutex_lock(&roots.lock);
+	while (is_awaited && roots.answering > 0)
+		pthread_cond_wait(&roots.changed, &roots.lock);
+	done = take_done();
+	pthread_mutex_unlock(&roots.lock);
+	for (; done; done = next) {
+		next = done->next;
+		pthread_join(done->thread, NULL);
+		free(done);
+	}
+}
+
+static void wait_for_roots(void)
+{
+	join_done(true);
+}
+
+__attribute__((destructor)) static void before_the_code_goes(void)
+{
+	join_done(false);
+}
+
+static void *root_main(void *arg)
+{
+	struct root *root = arg;
+	struct sim_listener *l = root->listener;
+	struct roster r = { 0 };
+	struct sim_hello h;
+	int result = 0;
+
+	for (int got = 0; result == 0 && (got == 0 || got < r.n); got++) {
+		int fd = sim_listener_take(l, SIM_HELLO_INIT, 0, NULL, 0, &h);
+
+		if (fd < 0) {
+			result = fd;
+			break;
+		}
+		if (got == 0)
+			result = h.nranks > 0 && h.nranks <= RANKS_MAX ? roster_init(&r, h.nranks)
+								       : -EPROTO;
+		if (result == 0)
+			result = roster_add(&r, fd, &h);
+		else
+			close(fd);
+	}
+	begin_answering();
+	if (r.fds)
+		roster_reply(&r, result, -1);
+	roster_fini(&r);
+	sim_listener_close(l);
+	free(l);
+	end_answering(root);
+	return NULL;
+}
+
+static int start_root(struct sim_listener *l)
+{
+	struct root *root = calloc(1, sizeof(*root));
+	sigset_t all, old;
+	int r;
+
+	if (!root)
+		return -ENOMEM;
+	root->listener = l;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	pthread_mutex_lock(&roots.lock);
+	r = pthread_create(&root->thread, NULL, root_main, root);
+	if (r == 0) {
+		pthread_setname_np(root->thread, "NCCL BootstrapR");
+		root->next = roots.all;
+		roots.all = root;
+	} else {
+		free(root);
+	}
+	pthread_mutex_unlock(&roots.lock);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -r;
+}
+
+NCCL_API(ncclResult_t, GetUniqueId, ncclUniqueId *id)
+{
+	struct id_layout layout = { 0 };
+	struct sim_listener *l;
+
+	if (!id)
+		return sim_fail(ncclInvalidArgument, "GetUniqueId: id is NULL");
+	if (getrandom(&layout.magic, sizeof(layout.magic), 0) != sizeof(layout.magic))
+		return sim_fail(ncclSystemError, "no random numbers");
+	l = malloc(sizeof(*l));
+	if (!l || sim_listener_open(l, layout.magic, -1) < 0) {
+		free(l);
+		return sim_fail(ncclSystemError, "the bootstrap root cannot listen");
+	}
+	layout.addr = l->addr;
+	if (start_root(l) < 0) {
+		sim_listener_close(l);
+		free(l);
+		return sim_fail(ncclSystemError, "the bootstrap root cannot start");
+	}
+	memset(id, 0, sizeof(*id));
+	memcpy(id, &layout, sizeof(layout));
+	return ncclSuccess;
+}
+
+static ncclResult_t net_error(ncclComm_t comm, int r, const char *what)
+{
+	if (r == -ECANCELED)
+		return sim_fail(ncclInternalError, "%s: rank %d was aborted", what, comm->rank);
+	return sim_fail(r == -ECONNRESET || r == -ECONNREFUSED ? ncclRemoteError : ncclSystemError,
+			"%s: rank %d: %s", what, comm->rank, strerror(-r));
+}
+
+/* Tells whoever collects who we are and waits for the list of all. */
+static int roster_join(const struct sockaddr_in *addr, const struct sim_hello *hello, int abort_fd,
+		       struct sim_hello *members)
+{
+	int32_t status;
+	int fd, r;
+
+	fd = sim_connect(addr, hello, abort_fd);
+	if (fd < 0)
+		return fd;
+	r = sim_recv_all(fd, &status, sizeof(status), abort_fd);
+	if (r == 0)
+		r = status;
+	if (r == 0)
+		r = sim_recv_all(fd, members, (size_t)hello->nranks * sizeof(*members), abort_fd);
+	close(fd);
+	return r;
+}
+
+/* One connection for collectives with every peer: the lower rank listens. */
+static int connect_mesh(ncclComm_t comm)
+{
+	struct sim_hello hello = { .key = comm->listener.key,
+				   .type = SIM_HELLO_MESH,
+				   .rank = comm->rank };
+	bool *wanted = calloc((size_t)comm->nranks, sizeof(*wanted));
+	struct sim_hello from;
+	int r = wanted ? 0 : -ENOMEM;
+
+	for (int p = 0; r == 0 && p < comm->rank; p++) {
+		int fd = sim_connect(&comm->addrs[p], &hello, comm->abort_fd);
+
+		if (fd < 0)
+			r = fd;
+		else
+			sim_link_init(&comm->coll[p], fd);
+	}
+	for (int p = comm->rank + 1; r == 0 && p < comm->nranks; p++)
+		wanted[p] = true;
+	for (int p = comm->rank + 1; r == 0 && p < comm->nranks; p++) {
+		int fd = sim_listener_take(&comm->listener, SIM_HELLO_MESH, 0, wanted, comm->nranks,
+					   &from);
+
+		if (fd < 0) {
+			r = fd;
+		} else {
+			wanted[from.rank] = false;
+			sim_link_init(&comm->coll[from.rank], fd);
+		}
+	}
+	free(wanted);
+	return r;
+}
+
+ncclResult_t sim_bootstrap_init(ncclComm_t comm, const ncclUniqueId *id)
+{
+	struct id_layout layout;
+	struct sim_hello hello = { .type = SIM_HELLO_INIT,
+				   .rank = comm->rank,
+				   .nranks = comm->nranks };
+	struct sim_hello *members = calloc((size_t)comm->nranks, sizeof(*members));
+	int r;
+
+	if (!members)
+		return sim_fail(ncclSystemError, "out of memory");
+	memcpy(&layout, id, sizeof(layout));
+	hello.key = layout.magic;
+	r = sim_listener_open(&comm->listener, layout.magic, comm->abort_fd);
+	if (r == 0) {
+		hello.addr = comm->listener.addr;
+		r = roster_join(&layout.addr, &hello, comm->abort_fd, members);
+		wait_for_roots();
+	}
+	if (r == 0) {
+		for (int p = 0; p < comm->nranks; p++)
+			comm->addrs[p] = members[p].addr;
+		r = connect_mesh(comm);
+	}
+	free(members);
+	if (r == -EPROTO)
+		return sim_fail(ncclInvalidUsage, "rank %d of %d does not fit in with the others",
+				comm->rank, comm->nranks);
+	return r < 0 ? net_error(comm, r, "init") : ncclSuccess;
+}
+
+/* All ranks tell rank 0 of the group; everybody gets the list. */
+static int split_exchange(const struct sim_split *s, const struct sim_hello *hello,
+			  struct sim_hello *members)
+{
+	struct sim_listener *l = &s->parent->listener;
+	struct roster r = { 0 };
+	struct sim_hello from;
+	int result;
+
+	if (hello->rank != 0)
+		return roster_join(&s->parent->addrs[s->group[0]], hello, l->abort_fd, members);
+
+	result = roster_init(&r, s->num_group);
+	if (result == 0)
+		r.members[0] = *hello;
+	for (int got = 1; result == 0 && got < s->num_group; got++) {
+		int fd = sim_listener_take(l, SIM_HELLO_SPLIT, hello->ordinal, NULL, 0, &from);
+
+		result = fd < 0 ? fd : roster_add(&r, fd, &from);
+	}
+	if (r.fds && r.members) {
+		roster_reply(&r, result, l->abort_fd);
+		if (result == 0)
+			memcpy(members, r.members, (size_t)r.n * sizeof(*members));
+	}
+	roster_fini(&r);
+	return result;
+}
+
+static uint64_t child_key(const struct sim_split *s)
+{
+	uint64_t h = s->parent->listener.key;
+
+	h = (h ^ s->ordinal) * 0x9e3779b97f4a7c15u;
+	h = (h ^ (h >> 29) ^ (uint32_t)s->color) * 0xbf58476d1ce4e5b9u;
+	return h ^ (h >> 32);
+}
+
+static bool comes_before(const struct sim_hello *a, const struct sim_hello *b)
+{
+	return a->split_key != b->split_key ? a->split_key < b->split_key : a->rank < b->rank;
+}
+
+/* Our own place among those of our colour, and how many they are. */
+static int child_rank(const struct sim_hello *members, int n, int me, int *ret_count)
+{
+	int rank = 0, count = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (members[i].color != members[me].color)
+			continue;
+		count++;
+		if (comes_before(&members[i], &members[me]))
+			rank++;
+	}
+	*ret_count = count;
+	return rank;
+}
+
+static ncclResult_t make_child(const struct sim_split *s, const struct sim_hello *members, int me,
+			       struct sim_listener *l, ncclComm_t *ret_comm)
+{
+	ncclComm_t child;
+	ncclResult_t result;
+	int nranks, r;
+	int rank = child_rank(members, s->num_group, me, &nranks);
+
+	result = sim_comm_new(nranks, rank, s->config, s->parent, &child);
+	if (result != ncclSuccess)
+		return result;
+	for (int i = 0; i < s->num_group; i++) {
+		int ignored;
+
+		if (members[i].color == s->color)
+			child->addrs[child_rank(members, s->num_group, i, &ignored)] =
+				members[i].addr;
+	}
+	child->listener = *l;
+	child->listener.abort_fd = child->abort_fd;
+	l->fd = -1; /* the child's now */
+	l->pending = NULL;
+	r = connect_mesh(child);
+	if (r < 0) {
+		result = net_error(child, r, "split");
+		sim_comm_unref(child);
+		return result;
+	}
+	*ret_comm = child;
+	return ncclSuccess;
+}
+
+ncclResult_t sim_bootstrap_split(const struct sim_split *s, ncclComm_t *ret_comm)
+{
+	struct sim_hello hello = { .key = s->parent->listener.key,
+				   .type = SIM_HELLO_SPLIT,
+				   .ordinal = s->ordinal,
+				   .rank = -1,
+				   .nranks = s->num_group,
+				   .color = s->color,
+				   .split_key = s->split_key };
+	struct sim_hello *members = calloc((size_t)s->num_group, sizeof(*members));
+	struct sim_listener l;
+	ncclResult_t result = ncclSuccess;
+	int r;
+
+	if (!members)
+		return sim_fail(ncclSystemError, "out of memory");
+	for (int i = 0; i < s->num_group; i++) {
+		if (s->group[i] == s->parent->rank)
+			hello.rank = i;
+	}
+	*ret_comm = NULL;
+	r = sim_listener_open(&l, child_key(s), s->parent->abort_fd);
+	hello.addr = l.addr;
+	pthread_mutex_lock(&s->parent->host_lock);
+	if (r == 0)
+		r = split_exchange(s, &hello, members);
+	pthread_mutex_unlock(&s->parent->host_lock);
+	if (r < 0)
+		result = net_error(s->parent, r, "split");
+	else if (s->color != NCCL_SPLIT_NOCOLOR)
+		result = make_child(s, members, hello.rank, &l, ret_comm);
+	sim_listener_close(&l);
+	free(members);
+	return result;
+}
+
+/*
+ * The lower rank calls, the higher one says yes when it is in its own call, so both wait until the
+ * other is there. Calls go out first and answers are given before any is waited for: a pair that
+ * is complete is never held up by one that is not.
+ * A connection becomes the comm's when both know of it: the device looks for data on all that are
+ * the comm's, and would take the answer for a message.
+ */
+static int connect_p2p(ncclComm_t comm, bool *wanted, int *fds)
+{
+	struct sim_hello hello = { .key = comm->listener.key,
+				   .type = SIM_HELLO_P2P,
+				   .rank = comm->rank };
+	struct sim_hello from;
+	char yes = 1;
+	int callers = 0, r = 0;
+
+	for (int p = 0; p < comm->nranks; p++) {
+		if (!wanted[p] || p < comm->rank) {
+			callers += wanted[p];
+			continue;
+		}
+		fds[p] = sim_connect(&comm->addrs[p], &hello, comm->abort_fd);
+		if (fds[p] < 0)
+			return fds[p];
+	}
+	for (; callers > 0; callers--) {
+		int fd = sim_listener_take(&comm->listener, SIM_HELLO_P2P, 0, wanted, comm->rank,
+					   &from);
+
+		if (fd < 0)
+			return fd;
+		wanted[from.rank] = false;
+		fds[from.rank] = fd;
+		r = sim_send_all(fd, &yes, sizeof(yes), comm->abort_fd);
+		if (r < 0)
+			return r;
+		sim_link_init(&comm->p2p[from.rank], fd);
+		fds[from.rank] = -1;
+	}
+	for (int p = comm->rank + 1; p < comm->nranks; p++) {
+		if (!wanted[p])
+			continue;
+		r = sim_recv_all(fds[p], &yes, sizeof(yes), comm->abort_fd);
+		if (r < 0)
+			return r;
+		sim_link_init(&comm->p2p[p], fds[p]);
+		fds[p] = -1;
+	}
+	return 0;
+}
+
+ncclResult_t sim_bootstrap_p2p(ncclComm_t comm, const bool *wanted)
+{
+	bool *missing = calloc((size_t)comm->nranks, sizeof(*missing));
+	int *fds = calloc((size_t)comm->nranks, sizeof(*fds));
+	int r = missing && fds ? 0 : -ENOMEM;
+
+	for (int p = 0; fds && p < comm->nranks; p++)
+		fds[p] = -1;
+	pthread_mutex_lock(&comm->host_lock);
+	for (int p = 0; r == 0 && p < comm->nranks; p++)
+		missing[p] = wanted[p] && p != comm->rank && comm->p2p[p].fd < 0;
+	if (r == 0)
+		r = connect_p2p(comm, missing, fds);
+	pthread_mutex_unlock(&comm->host_lock);
+	for (int p = 0; fds && p < comm->nranks; p++)
+		if (fds[p] >= 0)
+			close(fds[p]);
+	free(missing);
+	free(fds);
+	return r < 0 ? net_error(comm, r, "connecting to a peer") : ncclSuccess;
+}

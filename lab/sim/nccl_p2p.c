@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends and receives. Those of one group make one batch: all make progress independently and the
+ * batch is done when all are. Between two ranks they match in their order.
+ *
+ * A send is done when the peer has come to the receive that matches it: so it is with NCCL where a
+ * message is larger than the buffers between the two. Where SIM_NCCL_BUFFERED names a number of
+ * bytes, a send is done as soon as no more than that are under way to its peer, which is what
+ * NCCL's buffers make of small messages: one whose receive was left out holds up nobody, and is
+ * taken by the next receive. A receive smaller than the send takes what it wants and is done; one
+ * larger than the send waits for ever.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/sim/nccl_reduce.h"
+#include "lab/sim/nccl_sim.h"
+
+struct p2p {
+	ncclComm_t comm;
+	const struct sim_task **recvs; /* per rank: the oldest receive not yet done */
+	bool *is_stuck;                /* per rank: that receive wants more than was sent */
+	bool *wants_input;
+};
+
+static uint64_t task_bytes(const struct sim_task *t)
+{
+	return t->count * sim_dtype_size(t->dtype);
+}
+
+static const struct sim_task *next_of(const struct sim_task *t, enum sim_kind kind, int peer)
+{
+	while (t && (t->kind != kind || t->root != peer))
+		t = t->next;
+	return t;
+}
+
+/* Sends to oneself meet the receives from oneself of the same batch. Returns whether all did. */
+static bool run_self(ncclComm_t comm, const struct sim_task *tasks)
+{
+	const struct sim_task *s = next_of(tasks, SIM_SEND, comm->rank);
+	const struct sim_task *r = next_of(tasks, SIM_RECV, comm->rank);
+
+	while (s && r && task_bytes(r) <= task_bytes(s)) {
+		memmove(r->recv, s->send, task_bytes(r));
+		s = next_of(s->next, SIM_SEND, comm->rank);
+		r = next_of(r->next, SIM_RECV, comm->rank);
+	}
+	return !s && !r;
+}
+
+static uint64_t buffered_bytes(void)
+{
+	const char *text = getenv("SIM_NCCL_BUFFERED");
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static bool post_sends(struct p2p *b, const struct sim_task *tasks)
+{
+	for (const struct sim_task *t = tasks; t; t = t->next) {
+		struct sim_msg_header h = { .type = SIM_MSG_DATA, .bytes = task_bytes(t) };
+
+		if (t->kind != SIM_SEND || t->root == b->comm->rank)
+			continue;
+		if (sim_link_post(&b->comm->p2p[t->root], &h, t->send) < 0)
+			return false;
+		b->comm->p2p[t->root].unacked++;
+		b->comm->p2p[t->root].unacked_bytes += h.bytes;
+	}
+	return true;
+}
+
+/* Takes the first message of that type out of the queue, or returns NULL. */
+static struct sim_msg *take_type(struct sim_link *l, enum sim_msg_type type)
+{
+	struct sim_msg **link = &l->queue;
+	struct sim_msg *m;
+
+	while (*link && (*link)->header.type != type)
+		link = &(*link)->next;
+	m = *link;
+	if (m) {
+		*link = m->next;
+		l->queued_bytes -= m->header.bytes;
+	}
+	return m;
+}
+
+static bool try_recv(struct p2p *b, int p)
+{
+	struct sim_msg_header ack = { .type = SIM_MSG_ACK };
+	const struct sim_task *t = b->recvs[p];
+	struct sim_msg *m = take_type(&b->comm->p2p[p], SIM_MSG_DATA);
+
+	if (!m)
+		return false;
+	ack.units = m->header.bytes;
+	(void)sim_link_post(&b->comm->p2p[p], &ack, NULL); /* without memory the peer hangs */
+	if (m->header.bytes < task_bytes(t)) {
+		memcpy(t->recv, m->data, m->header.bytes);
+		b->is_stuck[p] = true;
+		free(m);
+		return false;
+	}
+	memcpy(t->recv, m->data, task_bytes(t));
+	free(m);
+	b->recvs[p] = next_of(t->next, SIM_RECV, p);
+	return true;
+}
+
+static bool is_sent(const struct sim_link *l)
+{
+	uint64_t buffered = buffered_bytes();
+
+	return l->unacked == 0 || (buffered && l->unacked_bytes <= buffered);
+}
+
+static bool advance(struct p2p *b)
+{
+	bool is_complete = true;
+
+	for (int p = 0; p < b->comm->nranks; p++) {
+		struct sim_link *l = &b->comm->p2p[p];
+		struct sim_msg *ack;
+
+		if (p == b->comm->rank || l->fd < 0)
+			continue;
+		sim_link_pump(l, b->wants_input[p]);
+		while (l->unacked > 0 && (ack = take_type(l, SIM_MSG_ACK))) {
+			l->unacked--;
+			l->unacked_bytes -= ack->header.units;
+			free(ack);
+		}
+		while (b->recvs[p] && !b->is_stuck[p] && try_recv(b, p))
+			;
+		sim_link_pump(l, false); /* the acknowledgements */
+		b->wants_input[p] = !is_sent(l) || (b->recvs[p] && !b->is_stuck[p]);
+		if (!is_sent(l) || b->recvs[p] || l->out)
+			is_complete = false;
+	}
+	return is_complete;
+}
+
+static void run_batch(struct p2p *b, const struct sim_task *tasks)
+{
+	bool is_self_done = run_self(b->comm, tasks);
+
+	for (int p = 0; p < b->comm->nranks; p++) {
+		b->recvs[p] = p == b->comm->rank ? NULL : next_of(tasks, SIM_RECV, p);
+		b->wants_input[p] = true;
+	}
+	while (!b->comm->is_aborted) {
+		bool is_complete = advance(b);
+
+		if (is_complete && is_self_done)
+			return;
+		/* A message was taken and more may be in the socket: poll() says so at once. */
+		sim_links_wait(b->comm, b->comm->p2p, b->wants_input);
+	}
+}
+
+void sim_p2p_run(ncclComm_t comm, const struct sim_task *tasks)
+{
+	size_t n = (size_t)comm->nranks;
+	struct p2p b = {
+		.comm = comm,
+		.recvs = calloc(n, sizeof(struct sim_task *)),
+		.is_stuck = calloc(n, sizeof(*b.is_stuck)),
+		.wants_input = calloc(n, sizeof(*b.wants_input)),
+	};
+
+	if (b.recvs && b.is_stuck && b.wants_input && post_sends(&b, tasks))
+		run_batch(&b, tasks);
+	else
+		sim_comm_set_async(comm, sim_fail(ncclSystemError, "out of memory"));
+	free(b.recvs);
+	free(b.is_stuck);
+	free(b.wants_input);
+}

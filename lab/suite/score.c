@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An outcome is right if it is one of the answers of an incident: its class, its detail where one
+ * is given, its culprits where they are given. Each incident gets the alert that fits it best; what
+ * is left on either side was missed, or said too much. A class's figures come with their 95 %
+ * interval (Wilson).
+ */
+#include "lab/suite/score.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/rankset.h"
+#include "model/signature.h"
+
+void cw_score_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
+{
+	double z = 1.96, nn = (double)n, p, middle, half;
+
+	*ret_low = 0;
+	*ret_high = 1;
+	if (n == 0)
+		return;
+	p = (double)k / nn;
+	middle = (p + z * z / (2 * nn)) / (1 + z * z / nn);
+	half = z * sqrt(p * (1 - p) / nn + z * z / (4 * nn * nn)) / (1 + z * z / nn);
+	*ret_low = k == 0 ? 0 : middle - half;
+	*ret_high = k == n ? 1 : middle + half;
+}
+
+/* ---- is it right? ---- */
+
+static bool is_class_right(const struct suite_answer *a, const struct outcome *o)
+{
+	bool says = a->is_notice ? o->is_notice : cw_outcome_says(o);
+
+	return says && o->verdict_class == a->verdict_class &&
+	       (!a->detail || a->detail == o->detail);
+}
+
+/* Some rank that a fault keeps from finishing a collective. */
+static bool names_a_wedged(const struct suite_scenario *s, const struct outcome *o)
+{
+	for (uint32_t f = 0; f < s->n_faults; f++)
+		for (uint32_t i = 0; s->faults[f].action == SUITE_WEDGE && i < o->n_culprits; i++)
+			if (o->culprits[i] >= 0 &&
+			    cw_suite_set_has(&s->faults[f].set, (uint32_t)o->culprits[i]))
+				return true;
+	return false;
+}
+
+/* What is expected of an incident before all; NULL = silence. */
+static const struct suite_answer *first_answer(const struct suite_scenario *s, uint32_t incident)
+{
+	for (uint32_t i = 0; i < s->n_answers; i++)
+		if (s->answers[i].incident == incident)
+			return &s->answers[i];
+	return NULL;
+}
+
+static bool are_culprits_right(const struct suite_scenario *s, const struct suite_answer *a,
+			       const struct outcome *o)
+{
+	const struct suite_answer *first;
+	uint32_t n = 0;
+
+	if (!a->has_culprits)
+		return true;
+	/*
+	 * Where members complete one by one, whoever did not finish may be named: one who is the
+	 * reason among them, and never as certain.
+	 */
+	if (a->is_nobody && a->verdict_class == CW_CLASS_IN_COLLECTIVE &&
+	    s->completion == SUITE_NCCL && o->confidence != CW_CONFIDENCE_CERTAIN &&
+	    names_a_wedged(s, o))
+		return true;
+	/*
+	 * Beside another answer it is one only where some are through: what they do not have in
+	 * common did not keep those from it, and whoever is left is named.
+	 */
+	first = first_answer(s, a->incident);
+	if (a->is_nobody && a->verdict_class == CW_CLASS_IN_COLLECTIVE &&
+	    s->completion == SUITE_NCCL && first && first->verdict_class == CW_CLASS_MISMATCH)
+		return false;
+	if (a->is_nobody)
+		return o->n_culprits == 0;
+	for (uint32_t i = 0; i < o->n_culprits; i++)
+		if (o->culprits[i] < 0 || !cw_suite_set_has(&a->culprits, (uint32_t)o->culprits[i]))
+			return false;
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		n += cw_suite_set_has(&a->culprits, i);
+	return n == o->n_culprits;
+}
+
+#define ANY_INCIDENT UINT32_MAX
+
+/*
+ * The answer on this incident whose class (and detail) was given, culprits right if any such is.
+ */
+static const struct suite_answer *matching(const struct suite_scenario *s, uint32_t incident,
+					   const struct outcome *o)
+{
+	const struct suite_answer *best = NULL;
+
+	for (uint32_t i = 0; o && i < s->n_answers; i++) {
+		if ((incident != ANY_INCIDENT && s->answers[i].incident != incident) ||
+		    !is_class_right(&s->answers[i], o))
+			continue;
+		if (are_culprits_right(s, &s->answers[i], o))
+			return &s->answers[i];
+		best = best ? best : &s->answers[i];
+	}
+	return best;
+}
+
+/* A notice that is an answer to the first incident, culprits and all; NULL = there is none. */
+static const struct outcome *right_notice(const struct suite_scenario *s, const struct outcome *o)
+{
+	for (const struct outcome *n = o->notices; n; n = n->also) {
+		const struct suite_answer *match = matching(s, 0, n);
+
+		if (match && are_culprits_right(s, match, n))
+			return n;
+	}
+	return NULL;
+}
+
+bool cw_score_is_right(const struct suite_scenario *s, const struct outcome *o)
+{
+	const struct suite_answer *match = matching(s, ANY_INCIDENT, o);
+
+	if (match && are_culprits_right(s, match, o))
+		return true;
+	if (cw_outcome_says(o))
+		return false;
+	return suite_is_control(s) ? !suite_expects_notice(s) || s->may_be_silent ||
+					     s->has_no_notices || right_notice(s, o)
+				   : right_notice(s, o) != NULL;
+}
+
+/* ---- misses ---- */
+
+static int add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)
+{
+	struct score_miss *m;
+	va_list ap;
+	int r;
+
+	score->n_missed++;
+	if (score->n_misses == SCORE_KEPT_MISSES)
+		return 0;
+	if (score->n_misses == score->cap_misses) {
+		size_t cap = score->cap_misses ? score->cap_misses * 2 : 16;
+		struct score_miss *more = realloc(score->misses, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		score->misses = more;
+		score->cap_misses = cap;
+	}
+	m = &score->misses[score->n_misses];
+	*m = (struct score_miss){ .scenario = strdup(s->name) };
+	if (asprintf(&m->where, "%s:%u", s->file, s->line) < 0)
+		m->where = NULL;
+	va_start(ap, fmt);
+	r = vasprintf(&m->reason, fmt, ap);
+	va_end(ap);
+	if (r < 0)
+		m->reason = NULL;
+	score->n_misses++;
+	return m->scenario && m->where && m->reason ? 0 : -ENOMEM;
+}
+
+void cw_score_fini(struct score *score)
+{
+	for (size_t i = 0; i < score->n_misses; i++) {
+		free(score->misses[i].scenario);
+		free(score->misses[i].where);
+		free(score->misses[i].reason);
+	}
+	free(score->misses);
+	free(score->places);
+	for (unsigned k = 0; k < SCORE_LABELS; k++)
+		cw_score_times_fini(&score->classes[k].pages);
+	*score = (struct score){ 0 };
+}
+
+static const char *expected_culprits(const struct suite_scenario *s, const struct suite_answer *a,
+				     char *buf, size_t len)
+{
+	int32_t *ranks;
+	size_t n = 0;
+
+	(void)snprintf(buf, len, "%s", a->has_culprits ? "nobody" : "anybody");
+	ranks = calloc(s->n_ranks, sizeof(*ranks));
+	if (!ranks || !a->has_culprits || a->is_nobody) {
+		free(ranks);
+		return buf;
+	}
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		if (cw_suite_set_has(&a->culprits, i))
+			ranks[n++] = (int32_t)i;
+	(void)cw_rankset_format(ranks, n, buf, len);
+	free(ranks);
+	return buf;
+}
+
+#define FAULT_MISSING "a fault of this scenario never happened"
+
+static int judge_control(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o)
+{
+	if (o->is_alert)
+		return add_miss(score, s, "alert on a control: %s", o->summary);
+	if (o->is_fault_missing)
+		return add_miss(score, s, FAULT_MISSING);
+	return o->is_slow ? add_miss(score, s, "nobody is slow: %s", o->summary) : 0;
+}
+
+static int judge_silence(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o, const struct suite_answer *first)
+{
+	char want[96];
+
+	if (o->is_fault_missing && !o->is_alert)
+		return add_miss(score, s, FAULT_MISSING);
+	return add_miss(score, s, "silence, not %s %s", cw_class_name(first->verdict_class),
+			expected_culprits(s, first, want, sizeof(want)));
+}
+
+/* `first` is what is expected before all. */
+static int judge(struct score *score, const struct suite_scenario *s, const struct outcome *o,
+		 const struct suite_answer *first, const struct suite_answer *match)
+{
+	char want[96], got[96];
+
+	(void)expected_culprits(s, match ? match : first, want, sizeof(want));
+	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
+	if (!match)
+		return add_miss(score, s, "%s/%s %s (%s), not %s/%s %s: %s",
+				cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
+				cw_confidence_name(o->confidence),
+				cw_class_name(first->verdict_class), cw_detail_name(first->detail),
+				want, o->summary);
+	if (!are_culprits_right(s, match, o))
+		return add_miss(score, s, "%s of %s (%s), not of %s: %s",
+				cw_class_name(o->verdict_class), got,
+				cw_confidence_name(o->confidence), want, o->summary);
+	return 0;
+}
+
+/* ---- counting ---- */
+
+/* The kinds of op that fail: those the faults name, else all that the programs call. */
+static void note_coverage(struct score *score, const struct suite_scenario *s,
+			  uint32_t verdict_class)
+{
+	bool kinds[CW_OP__MAX] = { false };
+	bool any = false;
+
+	for (uint32_t i = 0; i < s->n_faults; i++)
+		if (s->faults[i].op_kind)
+			any = kinds[s->faults[i].op_kind] = true;
+	for (uint32_t p = 0; p < s->n_programs && !any; p++)
+		for (uint32_t i = 0; i < s->programs[p].n_insns; i++)
+			if (s->programs[p].insns[i].kind == SUITE_CALL)
+				kinds[s->programs[p].insns[i].call.kind] = true;
+	score->class_layout[verdict_class][s->layout]++;
+	for (unsigned k = 0; k < CW_OP__MAX; k++) {
+		score->class_kind[verdict_class][k] += kinds[k];
+		score->kind_layout[k][s->layout] += kinds[k];
+	}
+}
+
+static uint64_t place_id(const struct suite_scenario *s)
+{
+	uint64_t h = cw_hash_step(CW_HASH_INIT, s->line);
+
+	for (const char *p = s->file; *p; p++)
+		h = cw_hash_step(h, (uint8_t)*p);
+	return h;
+}
+
+static int note_place(struct score *score, const struct suite_scenario *s)
+{
+	struct score_place place = { .id = place_id(s), .is_control = suite_is_control(s) };
+	size_t low = 0, high = score->n_places;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (score->places[mid].id < place.id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low < score->n_places && score->places[low].id == place.id)
+		return 0;
+	if (score->n_places == score->cap_places) {
+		size_t cap = score->cap_places ? score->cap_places * 2 : 64;
+		struct score_place *more = realloc(score->places, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		score->places = more;
+		score->cap_places = cap;
+	}
+	memmove(&score->places[low + 1], &score->places[low],
+		(score->n_places - low) * sizeof(place));
+	score->places[low] = place;
+	score->n_places++;
+	return 0;
+}
+
+void cw_score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_t *ret_controls)
+{
+	*ret_hangs = *ret_controls = 0;
+	for (size_t i = 0; i < score->n_places; i++)
+		*(score->places[i].is_control ? ret_controls : ret_hangs) += 1;
+}
+
+/* One incident, or a control (first = NULL). An allowed other answer counts as the expected one. */
+static int count_one(struct score *score, const struct suite_scenario *s, const struct outcome *o,
+		     const struct suite_answer *first)
+{
+	const struct suite_answer *match = first ? matching(s, first->incident, o) : NULL;
+	uint32_t want = first ? first->verdict_class : CW_CLASS_HEALTHY;
+	uint32_t got = o ? o->verdict_class : CW_CLASS_HEALTHY;
+	bool right = match && are_culprits_right(s, match, o);
+
+	score->confusion[want][match ? want : got]++;
+	score->classes[want].expected++;
+	score->classes[want].right += match || want == got;
+	score->classes[got].given++;
+	score->classes[got].given_rightly += match || want == got;
+	if (match && o->is_alert &&
+	    cw_score_times_add(&score->classes[got].pages, o->known_for_ns) < 0)
+		return -ENOMEM;
+	if (first && o) {
+		/* The right ranks may be named under a wrong class. */
+		score->n_culprits++;
+		score->n_exact_culprits += right || are_culprits_right(s, first, o);
+	}
+	if (o && o->is_alert && o->confidence == CW_CONFIDENCE_CERTAIN) {
+		score->n_certain++;
+		score->n_certain_wrong += !right;
+	}
+	if (o && o->is_alert && o->hang == CW_HANG_PROVEN) {
+		score->n_proven++;
+		score->n_proven_wrong += !first || o->went_on;
+	}
+	return first && o ? judge(score, s, o, first, match) : 0;
+}
+
+/* It was expected, but nobody hung: the job went on without help. */
+static int count_went_on(struct score *score, const struct suite_scenario *s, uint32_t incident,
+			 const struct outcome *o)
+{
+	score->n_went_on++;
+	score->n_false_alerts++;
+	score->classes[o->verdict_class].given_rightly -= matching(s, incident, o) != NULL;
+	return add_miss(score, s, "a page, and it went on: %s", o->summary);
+}
+
+/* What was said too much. */
+static int count_surplus(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o)
+{
+	int r = count_one(score, s, o, NULL);
+
+	score->n_false_alerts += o->is_alert;
+	score->n_second += o->is_alert;
+	return r < 0 ? r : add_miss(score, s, "also said: %s", o->summary);
+}
+
+/* How well what was said answers the incident: 2 right, 1 the class, 0 not at all. */
+static int fitness(const struct suite_scenario *s, uint32_t incident, const struct outcome *o)
+{
+	const struct suite_answer *match = matching(s, incident, o);
+
+	return !match ? 0 : are_culprits_right(s, match, o) ? 2 : 1;
+}
+
+/* Gives each incident the alert that fits it best; what fits none goes to those left over. */
+static void share_out(const struct suite_scenario *s, const struct outcome **said, uint32_t n,
+		      const struct outcome **ret)
+{
+	for (int least = 2; least >= 0; least--)
+		for (uint32_t i = 0; i < suite_n_incidents(s); i++)
+			for (uint32_t k = 0; k < n && !ret[i]; k++) {
+				if (!said[k] || fitness(s, i, said[k]) < least)
+					continue;
+				ret[i] = said[k];
+				said[k] = NULL;
+			}
+}
+
+/* Nobody may be paged, but those who look are told. */
+static int judge_notice(struct score *score, const struct suite_scenario *s,
+			const struct outcome *o)
+{
+	const struct suite_answer *first = &s->answers[0];
+	const struct outcome *n = o->notices;
+	char want[96], got[96];
+
+	if (o->is_fault_missing)
+		return add_miss(score, s, FAULT_MISSING);
+	if (s->may_be_silent || s->has_no_notices || right_notice(s, o))
+		return 0;
+	(void)expected_culprits(s, first, want, sizeof(want));
+	if (!n)
+		return add_miss(score, s, "silence, not a notice of %s %s",
+				cw_class_name(first->verdict_class), want);
+	(void)cw_rankset_format(n->culprits, n->n_culprits, got, sizeof(got));
+	return add_miss(score, s, "a notice of %s/%s %s, not of %s/%s %s: %s",
+			cw_class_name(n->verdict_class), cw_detail_name(n->detail), got,
+			cw_class_name(first->verdict_class), cw_detail_name(first->detail), want,
+			n->summary);
+}
+
+static int count_incidents(struct score *score, const struct suite_scenario *s,
+			   const struct outcome *first)
+{
+	const struct outcome *said[CW_VERDICT_LIST_MAX] = { 0 }, *of[SUITE_MAX_ANSWERS] = { 0 };
+	uint32_t n = 0;
+	int r = 0;
+
+	for (const struct outcome *o = first; o && n < CW_VERDICT_LIST_MAX; o = o->also)
+		if (cw_outcome_says(o))
+			said[n++] = o;
+	share_out(s, said, n, of);
+	if (!of[0])
+		of[0] = right_notice(s, first);
+	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++) {
+		r = count_one(score, s, of[i], first_answer(s, i));
+		if (r == 0 && !of[i])
+			r = judge_silence(score, s, first, first_answer(s, i));
+		cw_score_proofs_add(&score->proofs, s, first_answer(s, i), of[i], first,
+				    of[i] && fitness(s, i, of[i]) == 2);
+	}
+	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++)
+		if (of[i] && of[i]->went_on)
+			r = count_went_on(score, s, i, of[i]);
+	for (uint32_t k = 0; r == 0 && k < n; k++)
+		if (said[k])
+			r = count_surplus(score, s, said[k]);
+	return r;
+}
+
+static int add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+{
+	const struct outcome *said = cw_outcome_says(o) ? o : NULL;
+	bool is_control;
+	int r;
+
+	/* Nothing was said that is an answer, and nothing need be. */
+	is_control = suite_is_control(s) && !(said && matching(s, ANY_INCIDENT, said));
+	score->n++;
+	score->n_hanging_waits += suite_is_hanging_wait(s);
+	score->n_usual_waits += suite_is_hanging_wait(s) && s->is_usual_wait;
+	for (uint32_t i = 0; i < o->n_healthy_waits; i++)
+		cw_waits_add(&score->healthy_waits, s->job_timeout_ns, &o->healthy_waits[i]);
+	for (const struct outcome *also = said; also; also = also->also)
+		score->n_pages += also->is_alert;
+	for (const struct outcome *n = o->notices; n; n = n->also)
+		score->n_notices++;
+	note_coverage(score, s, s->n_answers ? s->answers[0].verdict_class : CW_CLASS_HEALTHY);
+	if (note_place(score, s) < 0)
+		return -ENOMEM;
+	score->n_hangs += !is_control;
+	score->n_controls += is_control;
+	score->n_control_alerts += is_control && o->is_alert;
+	/*
+	 * Where members complete one by one, buffers may take what a fault would have held up: then
+	 * it held up nobody, which the cluster knows, and there is nothing to be said.
+	 */
+	if (!is_control && suite_n_incidents(s) == 1 && !said && o->is_well &&
+	    !o->is_fault_missing && s->completion == SUITE_NCCL &&
+	    s->answers[0].verdict_class != CW_CLASS_SLOW)
+		return count_one(score, s, NULL, NULL);
+	if (!is_control)
+		return count_incidents(score, s, o);
+	for (const struct outcome *also = o; also; also = also->also)
+		score->n_false_alerts += also->is_alert;
+	r = count_one(score, s, said, NULL);
+	if (r == 0 && s->n_answers && !said)
+		return judge_notice(score, s, o);
+	return r < 0 ? r : judge_control(score, s, o);
+}
+
+/* ---- epitaphs ---- */
+
+static bool is_epitaph_right(const struct suite_scenario *s, const struct outcome *o)
+{
+	for (uint32_t i = 0; i < s->n_epitaphs; i++) {
+		const struct suite_answer *a = &s->epitaphs[i];
+
+		if (o->verdict_class == a->verdict_class &&
+		    (!a->detail || a->detail == o->detail) && are_culprits_right(s, a, o))
+			return true;
+	}
+	return false;
+}
+
+static int judge_epitaph(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o)
+{
+	const struct suite_answer *want = &s->epitaphs[0];
+	char wanted[96], got[96];
+
+	if (s->has_no_epitaph)
+		return add_miss(score, s, "an epitaph: %s", o->summary);
+	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
+	return add_miss(score, s, "an epitaph of %s/%s %s, not of %s/%s %s: %s",
+			cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
+			cw_class_name(want->verdict_class), cw_detail_name(want->detail),
+			expected_culprits(s, want, wanted, sizeof(wanted)), o->summary);
+}
+
+/* Whatever the pages were: what the job is said to have died of. */
+static int count_epitaphs(struct score *score, const struct suite_scenario *s,
+			  const struct outcome *o)
+{
+	bool is_right = s->n_epitaphs == 0 || o->epitaphs;
+	char want[96];
+	int r = 0;
+
+	if (!suite_expects_epitaph(s))
+		return 0;
+	for (const struct outcome *e = o->epitaphs; r == 0 && e; e = e->also) {
+		if (is_epitaph_right(s, e))
+			continue;
+		is_right = false;
+		r = judge_epitaph(score, s, e);
+	}
+	if (r == 0 && s->n_epitaphs && !o->epitaphs)
+		r = add_miss(score, s, "no epitaph, not one of %s %s",
+			     cw_class_name(s->epitaphs[0].verdict_class),
+			     expected_culprits(s, &s->epitaphs[0], want, sizeof(want)));
+	score->n_epitaphs++;
+	score->n_right_epitaphs += is_right;
+	return r;
+}
+
+int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+{
+	uint64_t missed = score->n_missed, false_alerts = score->n_false_alerts;
+	uint32_t kinds = cw_score_cluster_kinds(s);
+	int r = add(score, s, o);
+
+	if (r == 0)
+		r = count_epitaphs(score, s, o);
+
+	for (unsigned k = 0; k < SCORE_CLUSTER__MAX; k++) {
+		if (!(kinds & 1u << k))
+			continue;
+		score->cluster[k].n++;
+		score->cluster[k].n_missed += score->n_missed - missed;
+		score->cluster[k].n_false_alerts += score->n_false_alerts - false_alerts;
+	}
+	return r;
+}

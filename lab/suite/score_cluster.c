@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lab/suite/score_cluster.h"
+
+static const char *const names[SCORE_CLUSTER__MAX] = {
+	[SCORE_NODE_AWAY] = "a node is away for a while",
+	[SCORE_LEADER_AWAY] = "a leader is away or starts anew",
+	[SCORE_HALVES] = "the network is cut in parts",
+	[SCORE_DIGESTS] = "digests late, lost or twice",
+	[SCORE_CLOCKS] = "clocks ahead, behind, drifting",
+	[SCORE_OLD_VERSION] = "daemons of the version before",
+	[SCORE_OPERATORS] = "alerts kept back, reload, a crowd",
+};
+
+const char *cw_score_cluster_name(unsigned kind)
+{
+	return names[kind];
+}
+
+/* Or -1. Nodes that are lost, silent or stopped for good are what is to be told, no disturbance. */
+static int kind_of(const struct suite_scenario *s, const struct suite_fault *f)
+{
+	uint32_t n = 0; /* nodes */
+
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		n += cw_suite_set_has(&f->set, i);
+	switch (f->action) {
+	case SUITE_NODE_CUT:
+		return n > 1 ? SCORE_HALVES : SCORE_NODE_AWAY;
+	case SUITE_NODE_KILLED:
+	case SUITE_NODE_STALLED:
+		return SCORE_NODE_AWAY;
+	case SUITE_LEADER:
+		return SCORE_LEADER_AWAY;
+	case SUITE_DIGESTS:
+		return SCORE_DIGESTS;
+	case SUITE_ALERTS:
+	case SUITE_RELOAD:
+	case SUITE_CROWD:
+		return SCORE_OPERATORS;
+	default:
+		return -1;
+	}
+}
+
+uint32_t cw_score_cluster_kinds(const struct suite_scenario *s)
+{
+	uint32_t kinds = 0;
+
+	for (uint32_t i = 0; i < s->n_faults; i++) {
+		int kind = kind_of(s, &s->faults[i]);
+
+		if (kind >= 0)
+			kinds |= 1u << kind;
+	}
+	for (uint32_t i = 0; i < s->n_machines; i++) {
+		if (s->machines[i].is_old)
+			kinds |= 1u << SCORE_OLD_VERSION;
+		if (s->machines[i].has_ahead || s->machines[i].has_drift)
+			kinds |= 1u << SCORE_CLOCKS;
+	}
+	return kinds;
+}

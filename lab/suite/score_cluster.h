@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults of the cluster by kind: answers are to be the same with them as without. */
+#pragma once
+
+#include <stdint.h>
+
+#include "lab/suite/scenario/scenario.h"
+
+enum score_cluster_kind {
+	SCORE_NODE_AWAY, /* a daemon is killed, cut off or stalled, and comes back */
+	SCORE_LEADER_AWAY,
+	SCORE_HALVES, /* several nodes are cut off from several others */
+	SCORE_DIGESTS,
+	SCORE_CLOCKS,
+	SCORE_OLD_VERSION,
+	SCORE_OPERATORS, /* alerts undelivered or muted, configuration read again, a crowd */
+	SCORE_CLUSTER__MAX,
+};
+
+struct score_cluster {
+	uint64_t n, n_missed, n_false_alerts;
+};
+
+/* "a leader is away" */
+const char *cw_score_cluster_name(unsigned kind);
+/* A bit (1 << kind) for each that the scenario has. */
+uint32_t cw_score_cluster_kinds(const struct suite_scenario *s);

@@ -1,0 +1,1016 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The network's time is the cluster's, less what was leapt over. In each step of it the cluster
+ * goes on first; then daemons are held, ended and started as its faults say, and where a rank has
+ * ended, its node's digest does not wait for the next second.
+ */
+#include "lab/suite/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "identity/job_id.h"
+#include "lab/suite/watch_faults.h"
+#include "lab/vjob/cluster.h"
+#include "lab/vnet/network.h"
+#include "model/arena.h"
+#include "model/rankset.h"
+#include "proto/ages.h"
+#include "report/json_util.h"
+
+#define S INT64_C(1000000000)
+#define LOOK_EVERY_NS (1 * S)
+/* How long is listened after an alert for another one. */
+#define SETTLE_NS (90 * S)
+/* A scenario that leaps shows so much of a healthy stretch at its beginning and its end. */
+#define SHOWN_NS (40 * S)
+/*
+ * One that leaps in waits shows so much of a wait at its beginning and its end, and so much
+ * whenever it has become half as long again: whatever is due by its age comes then.
+ */
+#define WAIT_SHOWN_NS (90 * S)
+#define WAIT_END_SHOWN_NS (30 * S)
+#define WAIT_GLIMPSE_NS (12 * S)
+/* Incidents of which it is remembered when they were proven; a scenario has few. */
+#define PROOFS_MAX (2u * CW_VERDICT_LIST_MAX)
+/* Who still gets on so long before the end, after a page, did not hang. */
+#define STILL_MOVES_NS (30 * S)
+/* A wait that people would look at. */
+#define LONG_WAIT_NS (60 * S)
+/*
+ * How much longer than its run a scenario is watched that expects a page, where members complete
+ * all at once and its run ends while somebody waits: scenarios of before there were notices end
+ * shortly after what was the only time.
+ */
+#define UNTIL_PAGE_NS (5 * 3600 * S)
+/* Whose jobs crowd a cluster. */
+#define CROWD_UID (CLUSTER_UID + 1)
+/* Of so many attempts at once nodes tell; of the dead for as long as daemons do. */
+#define MAX_ATTEMPTS 3u
+#define KEEP_DEAD_NS (600 * S)
+
+static bool waits_for_page(const struct suite_scenario *s)
+{
+	return s->completion == SUITE_BARRIER && !suite_is_control(s);
+}
+
+/* The scenario wants to know. */
+static bool expects_slow(const struct suite_scenario *s)
+{
+	if (s->nobody_is_slow)
+		return true;
+	for (uint32_t i = 0; i < s->n_answers; i++)
+		if (s->answers[i].verdict_class == CW_CLASS_SLOW)
+			return true;
+	return false;
+}
+
+struct node_state {
+	enum cluster_daemon daemon;
+	uint32_t n_ended; /* ranks, as of the last digest */
+};
+
+/* Who waited when a page was told. */
+struct waiters {
+	struct outcome *page;
+	int32_t *ranks;
+	size_t n;
+	unsigned restart; /* … and after how many restarts of the job */
+};
+
+/* When an incident's document first said that it is proven to hang; cluster's clock. */
+struct proof {
+	char id[CW_INCIDENT_ID_LEN];
+	int64_t at_ns;
+};
+
+struct watch {
+	const struct suite_scenario *s;
+	const struct watch_observer *observer;
+	struct cluster *attempts[MAX_ATTEMPTS]; /* the last one lives */
+	unsigned n_attempts, n_restarts;
+	struct network *net;
+	struct network_observer network_observer;
+	struct node_state *nodes;
+	struct network_time *times;
+	struct watch_faults faults;
+	struct cw_job_id job;
+	struct cw_arena arena; /* of what is told at the moment */
+	int64_t leapt_ns, fault_ns;
+	int64_t well_ns;  /* since when all is well */
+	int64_t alert_ns; /* the last */
+	unsigned n_alerts, n_notices, n_epitaphs;
+	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
+	struct proof proofs[PROOFS_MAX];
+	unsigned n_proofs;
+	int64_t long_since_ns;  /* of the long wait there is; 0 = none */
+	int64_t long_leapt_ns;  /* … what had been leapt over when it began */
+	int64_t shown_until_ns; /* … it is not leapt in before */
+	uint32_t n_ended;       /* … when it became one */
+	struct outcome *out;
+	struct cw_err *err;
+	int error;
+	struct cw_thresholds thresholds; /* daemons that start again read them anew */
+};
+
+static struct cluster *living(const struct watch *w)
+{
+	return w->attempts[w->n_attempts - 1];
+}
+
+/* On the cluster's clock. */
+static int64_t now_ns(const struct watch *w)
+{
+	return w->net->now_ns + w->leapt_ns;
+}
+
+static void note_error(struct watch *w, int r)
+{
+	if (!w->error)
+		w->error = r;
+}
+
+/* ---- what the nodes say ---- */
+
+static const char *policy_of(const struct suite_scenario *s)
+{
+	switch (s->policy) {
+	case CW_POLICY_SERVING:
+		return "serving";
+	case CW_POLICY_OFF:
+		return "off";
+	default:
+		return "training";
+	}
+}
+
+/* Those of all attempts. */
+static int tell_ranks(struct watch *w, unsigned node, struct cw_msg_digest *d)
+{
+	struct cw_msg_rank *of[MAX_ATTEMPTS];
+	uint32_t n[MAX_ATTEMPTS] = { 0 };
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < w->n_attempts; i++) {
+		r = cluster_tell(w->attempts[i], node, &w->arena, &of[i], &n[i]);
+		d->n_ranks += n[i];
+	}
+	if (r < 0)
+		return r;
+	d->ranks = cw_arena_new_array(&w->arena, struct cw_msg_rank, d->n_ranks);
+	if (!d->ranks)
+		return -ENOMEM;
+	for (unsigned i = 0, k = 0; i < w->n_attempts; i++)
+		for (uint32_t j = 0; j < n[i]; j++)
+			d->ranks[k++] = of[i][j];
+	return 0;
+}
+
+/* Jobs of one rank that has no communicator yet, each on one node. */
+static void publish_crowd(const struct watch *w, struct network_node *n)
+{
+	struct cw_msg_rank rank = { .world_size = 1,
+				    .rank_source = "RANK",
+				    .pid = 1,
+				    .start_ticks = 1,
+				    .device = -1,
+				    .uid = CROWD_UID,
+				    .liveness = CW_LIVE_ALIVE,
+				    .command = "sweep.py",
+				    .headway_by = "",
+				    .cause = "",
+				    .fed = "" };
+	char label[32];
+
+	for (uint32_t i = n->index; i < w->faults.crowd; i += w->net->config.n_nodes) {
+		struct cw_msg_digest d = { .label = label,
+					   .uid = CROWD_UID,
+					   .policy = "training",
+					   .ranks = &rank,
+					   .n_ranks = 1 };
+		struct cw_job_id job;
+
+		(void)snprintf(label, sizeof(label), "sweep-%u", (unsigned)i);
+		rank.pid = (int32_t)i + 1;
+		if (cw_job_id_make(CROWD_UID, label, &job) < 0)
+			continue;
+		d.route = cw_job_id_route(&job);
+		d.job_key = job.key;
+		(void)network_publish(n, &d); /* as above */
+	}
+}
+
+static void publish(void *user, struct network_node *n)
+{
+	struct watch *w = user;
+	struct cw_msg_digest d = { .route = cw_job_id_route(&w->job),
+				   .job_key = w->job.key,
+				   .label = w->job.label,
+				   .uid = w->job.uid,
+				   .policy = policy_of(w->s) };
+
+	if (n->index >= cluster_n_nodes(living(w)))
+		return;
+	cw_arena_reset(&w->arena);
+	w->nodes[n->index].n_ended = cluster_n_ended(living(w), n->index);
+	if (tell_ranks(w, n->index, &d) < 0 ||
+	    (w->observer->change &&
+	     w->observer->change(w->observer->user, n->index, &w->arena, &d) < 0)) {
+		note_error(w, -ENOMEM);
+		return;
+	}
+	if (d.n_ranks)
+		(void)network_publish(n, &d); /* nobody to send it to: the next one is */
+	publish_crowd(w, n);
+}
+
+static void answer_windows(void *user, struct network_node *n, const char *from,
+			   const struct cw_msg_window_request *q)
+{
+	struct watch *w = user;
+	struct cw_message reply = { .type = CW_MSG_WINDOW_REPLY,
+				    .window_reply = { .id = q->id, .route = q->route } };
+
+	cw_arena_reset(&w->arena);
+	if (cluster_windows(living(w), n->index, q, &w->arena, &reply.window_reply.windows,
+			    &reply.window_reply.n_windows) < 0)
+		note_error(w, -ENOMEM);
+	else
+		network_answer(n, from, &reply);
+}
+
+/* ---- what happens to them ---- */
+
+static void end_daemon(struct watch *w, unsigned node, enum cluster_daemon how)
+{
+	switch (how) {
+	case CLUSTER_DAEMON_HELD:
+		network_hold(w->net, node);
+		break;
+	case CLUSTER_DAEMON_KILLED:
+		network_kill(w->net, node, NETWORK_KILLED);
+		break;
+	case CLUSTER_DAEMON_GOODBYE:
+		network_kill(w->net, node, NETWORK_GOODBYE);
+		break;
+	default:
+		network_kill(w->net, node, NETWORK_LOST);
+		break;
+	}
+}
+
+static void mind_daemons(struct watch *w)
+{
+	for (unsigned i = 0; i < w->net->config.n_nodes; i++) {
+		struct network_node *n = &w->net->nodes[i];
+		enum cluster_daemon is = w->nodes[i].daemon, will = cluster_daemon(living(w), i);
+
+		n->time.wall_ahead_ns = cluster_wall_ahead_ns(living(w));
+		if (will == CLUSTER_DAEMON_RUNS && n->life == NETWORK_RUNS &&
+		    cluster_n_ended(living(w), i) != w->nodes[i].n_ended)
+			publish(w, n);
+		if (is == will)
+			continue;
+		w->nodes[i].daemon = will;
+		if (will != CLUSTER_DAEMON_RUNS)
+			end_daemon(w, i, will);
+		else if (is == CLUSTER_DAEMON_HELD)
+			network_go_on(w->net, i);
+		else
+			network_start(w->net, i);
+	}
+}
+
+static int start_job(struct watch *w, int64_t at_ns)
+{
+	struct cluster *job = NULL;
+	int r = cluster_new(w->s, at_ns, w->err, &job);
+
+	if (r < 0)
+		return r;
+	w->attempts[w->n_attempts++] = job;
+	return cluster_record(job, &w->out->is_recorded);
+}
+
+static void forget_first(struct watch *w)
+{
+	(void)cluster_free(w->attempts[0]);
+	memmove(&w->attempts[0], &w->attempts[1], --w->n_attempts * sizeof(w->attempts[0]));
+}
+
+/* The launcher starts the job anew: new processes, new comms, watched by the same daemons. */
+static int start_again(struct watch *w)
+{
+	int64_t at_ns = cluster_restart_ns(living(w));
+
+	if (w->n_attempts > 1 && now_ns(w) - cluster_restart_ns(w->attempts[0]) > KEEP_DEAD_NS)
+		forget_first(w);
+	if (!at_ns || at_ns > now_ns(w))
+		return 0;
+	if (w->n_attempts == MAX_ATTEMPTS)
+		forget_first(w);
+	w->n_restarts++;
+	return start_job(w, at_ns);
+}
+
+static void advance(void *user, int64_t network_ns)
+{
+	struct watch *w = user;
+	int r = 0;
+
+	if (w->error)
+		return;
+	for (unsigned i = 0; r == 0 && i < w->n_attempts; i++)
+		r = cluster_run(w->attempts[i], now_ns(w));
+	if (r == -EINVAL)
+		r = cw_err_set(w->err, EINVAL, "%s:%u: a group or program is too large", w->s->file,
+			       w->s->line);
+	if (r == 0)
+		r = start_again(w);
+	if (r < 0) {
+		note_error(w, r);
+		return;
+	}
+	watch_faults_run(&w->faults, living(w), now_ns(w) - CLUSTER_ORIGIN_NS);
+	mind_daemons(w);
+}
+
+static bool job_of_route(void *user, uint64_t route, uint32_t *ret_uid, const char **ret_label)
+{
+	const struct watch *w = user;
+
+	if (route != cw_job_id_route(&w->job))
+		return false;
+	*ret_uid = w->job.uid;
+	*ret_label = w->job.label;
+	return true;
+}
+
+static int deliver(void *user, struct network_node *n, const struct cw_incident_due *due,
+		   const json_t *doc)
+{
+	const struct watch *w = user;
+
+	return w->faults.are_undelivered ? NETWORK_NOT_DELIVERED : 0;
+}
+
+static const char *suppress_reason(void *user, struct network_node *n,
+				   const struct cw_incident_due *due)
+{
+	const struct watch *w = user;
+
+	return w->faults.are_muted ? "muted" : NULL;
+}
+
+static const struct network_ranks ranks = { .advance = advance,
+					    .publish = publish,
+					    .windows = answer_windows,
+					    .job_of_route = job_of_route,
+					    .alert = deliver,
+					    .suppress_reason = suppress_reason };
+
+/* ---- alerts ---- */
+
+static int compare_labels(const void *a, const void *b)
+{
+	const int32_t *la = a, *lb = b;
+
+	return (*la > *lb) - (*la < *lb);
+}
+
+/* An epitaph lists ranks, an incident says more about each. */
+static int32_t rank_of(const json_t *culprit)
+{
+	return (int32_t)(json_is_integer(culprit) ? json_integer_value(culprit)
+						  : cw_json_int(culprit, "rank", -1));
+}
+
+static int read_alert(const json_t *doc, struct outcome *o)
+{
+	const json_t *culprits = json_object_get(doc, "culprits");
+	size_t n = json_array_size(culprits);
+	int verdict_class = cw_class_from_name(cw_json_str(doc, "class", ""));
+	int detail = cw_detail_from_name(cw_json_str(doc, "detail", ""));
+	int confidence = cw_confidence_from_name(cw_json_str(doc, "confidence", ""));
+	int hang = cw_hang_from_name(cw_json_str(doc, "hang", ""));
+
+	o->verdict_class = verdict_class < 0 ? CW_CLASS_UNKNOWN : (enum cw_class)verdict_class;
+	o->detail = detail < 0 ? CW_DETAIL_NONE : (enum cw_detail)detail;
+	o->confidence = confidence < 0 ? CW_CONFIDENCE_POSSIBLE : (enum cw_confidence)confidence;
+	o->hang = hang < 0 ? CW_HANG_NONE : (enum cw_hang)hang;
+	(void)snprintf(o->summary, sizeof(o->summary), "%s", cw_json_str(doc, "summary", ""));
+	o->culprits = calloc(n + 1, sizeof(*o->culprits));
+	if (!o->culprits)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		o->culprits[o->n_culprits++] = rank_of(json_array_get(culprits, i));
+	qsort(o->culprits, n, sizeof(*o->culprits), compare_labels);
+	return 0;
+}
+
+/* Whoever waits for the page's matter is asked at the end whether it went on. */
+static int note_waiters(struct watch *w, const json_t *doc, struct outcome *page)
+{
+	const char *victims = cw_json_str(json_object_get(doc, "victims"), "ranks", "");
+	struct waiters *waiters = &w->waiters[w->n_alerts];
+
+	if (w->n_alerts >= CW_VERDICT_LIST_MAX)
+		return 0;
+	*waiters = (struct waiters){ .page = page, .restart = w->n_restarts };
+	return cw_rankset_parse(victims, w->s->n_ranks, &waiters->ranks, &waiters->n) == -ENOMEM
+		       ? -ENOMEM
+		       : 0;
+}
+
+/*
+ * For how long it could have been told: since a fault last befell whom it names, or, if that is
+ * later, since the first of those waited whom it holds up.
+ */
+static int64_t known_for_ns(const struct watch *w, const struct outcome *page,
+			    const struct waiters *waiters)
+{
+	int64_t known_ns = 0, waiting_ns = SUITE_FOREVER;
+
+	for (uint32_t i = 0; i < page->n_culprits; i++) {
+		uint32_t rank = (uint32_t)page->culprits[i];
+		int64_t ns = rank < w->s->n_ranks ? cluster_hit_ns(living(w), rank) : 0;
+
+		known_ns = ns > known_ns ? ns : known_ns;
+	}
+	for (size_t i = 0; i < waiters->n; i++) {
+		uint32_t rank = (uint32_t)waiters->ranks[i];
+		int64_t ns = rank < w->s->n_ranks ? cluster_moved_ns(living(w), rank) : 0;
+
+		if (ns && ns < waiting_ns)
+			waiting_ns = ns;
+	}
+	if (waiting_ns != SUITE_FOREVER && waiting_ns > known_ns)
+		known_ns = waiting_ns;
+	return known_ns && known_ns < w->alert_ns ? w->alert_ns - known_ns : 0;
+}
+
+static const struct proof *find_proof(const struct watch *w, const char *id)
+{
+	for (unsigned i = 0; i < w->n_proofs; i++)
+		if (!strcmp(w->proofs[i].id, id))
+			return &w->proofs[i];
+	return NULL;
+}
+
+/* What people can read of an incident now: its document is new. */
+static void note_proof(struct watch *w, const json_t *doc)
+{
+	const char *id = cw_json_str(doc, "id", "");
+	struct proof *p = &w->proofs[w->n_proofs];
+
+	if (strcmp(cw_json_str(doc, "hang", ""), cw_hang_name(CW_HANG_PROVEN)) != 0 ||
+	    find_proof(w, id) || w->n_proofs == PROOFS_MAX)
+		return;
+	(void)snprintf(p->id, sizeof(p->id), "%s", id);
+	p->at_ns = now_ns(w);
+	w->n_proofs++;
+}
+
+static void on_put(void *user, const struct network_node *n, const struct cw_bundle *bundle)
+{
+	(void)n;
+	if (bundle->incident)
+		note_proof(user, bundle->incident);
+}
+
+static void on_amend(void *user, const struct network_node *n, const json_t *incident)
+{
+	(void)n;
+	note_proof(user, incident);
+}
+
+/* Pages may have been told before they were proven. */
+static void note_proofs(struct watch *w)
+{
+	struct outcome *o = w->out;
+
+	for (unsigned i = 0; i < w->n_alerts && o; i++, o = o->also) {
+		const struct proof *p = find_proof(w, w->net->alerts[i].id);
+
+		/* Neither before anybody could read it. */
+		if (p)
+			o->proven_ns = p->at_ns > o->told_ns ? p->at_ns : o->told_ns;
+	}
+}
+
+static int note_ranks(struct watch *w)
+{
+	uint32_t n = w->s->n_ranks, *groups = calloc(n, sizeof(*groups));
+
+	w->out->ranks = calloc(n, sizeof(*w->out->ranks));
+	if (!groups || !w->out->ranks) {
+		free(groups);
+		return -ENOMEM;
+	}
+	cluster_groups(living(w), groups);
+	for (w->out->n_ranks = 0; w->out->n_ranks < n; w->out->n_ranks++) {
+		uint32_t i = w->out->n_ranks;
+		struct outcome_rank *r = &w->out->ranks[i];
+
+		*r = (struct outcome_rank){ .hit_ns = cluster_hit_ns(living(w), i),
+					    .group = groups[i] };
+		r->stood_ns = cluster_stands_since_ns(living(w), i, &r->until_ns);
+		/* Nobody knows what becomes of a wait that has only begun. */
+		if (r->until_ns == now_ns(w) && now_ns(w) - r->stood_ns <= STILL_MOVES_NS)
+			r->stood_ns = 0;
+	}
+	free(groups);
+	return 0;
+}
+
+static int show(const struct watch *w, const json_t *doc)
+{
+	json_t *truth;
+
+	if (!w->observer->on_incident)
+		return 0;
+	truth = cluster_truth(living(w));
+	if (!truth)
+		return -ENOMEM;
+	/* It is told now, and may be older: a leader that was held up tells late. */
+	(void)json_object_set_new(
+		truth, "wall_s",
+		json_real((double)(NETWORK_WALL_NS + w->net->now_ns) / (double)CW_NS_PER_S));
+	w->observer->on_incident(w->observer->user, w->s, doc, truth);
+	json_decref(truth);
+	return 0;
+}
+
+static int note_alerts(struct watch *w)
+{
+	for (; w->n_alerts < w->net->n_alerts; w->n_alerts++) {
+		const struct network_alert *a = &w->net->alerts[w->n_alerts];
+		struct outcome *o = outcome_next(w->out);
+
+		if (!o || read_alert(a->doc, o) < 0 || note_waiters(w, a->doc, o) < 0 ||
+		    show(w, a->doc) < 0)
+			return -ENOMEM;
+		o->is_alert = true;
+		w->alert_ns = o->told_ns = a->at_ns + w->leapt_ns;
+		o->after_ns = w->alert_ns - (w->fault_ns ? w->fault_ns : CLUSTER_ORIGIN_NS);
+		if (w->n_alerts < CW_VERDICT_LIST_MAX)
+			o->known_for_ns = known_for_ns(w, o, &w->waiters[w->n_alerts]);
+	}
+	return 0;
+}
+
+static int note_notices(struct watch *w)
+{
+	for (; w->n_notices < w->net->n_notices; w->n_notices++) {
+		const struct network_alert *a = &w->net->notices[w->n_notices];
+		struct outcome *o = outcome_next_notice(w->out);
+
+		if (!o || read_alert(a->doc, o) < 0 || show(w, a->doc) < 0)
+			return -ENOMEM;
+		o->after_ns = a->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
+	}
+	return 0;
+}
+
+/* Each leader that kept it has one; what all of them say alike counts once. */
+static bool is_said(const struct network *net, unsigned nth)
+{
+	static const char *const keys[] = { "class", "detail", "culprits" };
+	const struct network_epitaph *e = &net->epitaphs[nth];
+
+	for (unsigned i = 0; i < nth; i++) {
+		bool is_same = !strcmp(net->epitaphs[i].id, e->id);
+
+		for (size_t k = 0; is_same && k < sizeof(keys) / sizeof(*keys); k++)
+			is_same = json_equal(json_object_get(net->epitaphs[i].doc, keys[k]),
+					     json_object_get(e->doc, keys[k]));
+		if (is_same)
+			return true;
+	}
+	return false;
+}
+
+static int note_epitaphs(struct watch *w)
+{
+	for (; w->n_epitaphs < w->net->n_epitaphs; w->n_epitaphs++) {
+		const struct network_epitaph *e = &w->net->epitaphs[w->n_epitaphs];
+		struct outcome *o;
+
+		if (is_said(w->net, w->n_epitaphs))
+			continue;
+		o = outcome_next_epitaph(w->out);
+		if (!o || read_alert(e->doc, o) < 0 || show(w, e->doc) < 0)
+			return -ENOMEM;
+		o->after_ns = e->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
+	}
+	return 0;
+}
+
+/*
+ * Calls that differ are wrong data however the job goes on; whoever has ended, or was started anew
+ * since, did not get on.
+ */
+static void note_went_on(const struct watch *w, const struct waiters *waiters)
+{
+	uint32_t n_alive = 0;
+
+	if (!waiters->n || waiters->page->verdict_class == CW_CLASS_MISMATCH ||
+	    waiters->restart != w->n_restarts)
+		return;
+	for (size_t i = 0; i < waiters->n; i++) {
+		int32_t rank = waiters->ranks[i];
+		int64_t ns = rank < 0 || (uint32_t)rank >= w->s->n_ranks
+				     ? 0
+				     : cluster_moved_ns(living(w), (uint32_t)rank);
+
+		if (ns && now_ns(w) - ns > STILL_MOVES_NS)
+			return;
+		n_alive += ns != 0;
+	}
+	waiters->page->went_on = n_alive > 0;
+}
+
+static uint32_t n_ended(const struct watch *w)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < w->net->config.n_nodes; i++)
+		n += cluster_n_ended(living(w), i);
+	return n;
+}
+
+/* During the long wait; told on the network's clock, which stands still while the cluster leaps. */
+static uint32_t n_told(const struct watch *w, const struct network_alert *told, size_t n)
+{
+	uint32_t since = 0;
+
+	while (n && told[--n].at_ns + w->long_leapt_ns >= w->long_since_ns)
+		since++;
+	return since;
+}
+
+static int note_healthy_wait(struct watch *w)
+{
+	const struct network *net = w->net;
+	const struct outcome_wait wait = {
+		.length_ns = now_ns(w) - w->long_since_ns,
+		.pages = n_told(w, net->alerts, net->n_alerts),
+		.notices = n_told(w, net->notices, net->n_notices),
+	};
+
+	return outcome_add_wait(w->out, &wait);
+}
+
+/* A wait is long from its sixtieth second until nobody waits for so long. */
+static int note_long_wait(struct watch *w)
+{
+	int64_t since_ns = cluster_waiting_since_ns(living(w));
+	bool is_long = since_ns != SUITE_FOREVER && now_ns(w) - since_ns > LONG_WAIT_NS;
+	int r = 0;
+
+	if (is_long && !w->long_since_ns) {
+		w->long_since_ns = since_ns;
+		w->long_leapt_ns = w->leapt_ns;
+		w->shown_until_ns = since_ns + WAIT_SHOWN_NS;
+		w->n_ended = n_ended(w);
+	}
+	if (is_long || !w->long_since_ns)
+		return 0;
+	if (n_ended(w) == w->n_ended)
+		r = note_healthy_wait(w);
+	w->long_since_ns = 0;
+	return r;
+}
+
+static void note_faults(struct watch *w)
+{
+	bool all;
+	int64_t ns = cluster_fault_ns(living(w), &all);
+
+	if (!w->fault_ns)
+		w->fault_ns = ns;
+	if (all && watch_faults_have_begun(&w->faults))
+		w->out->is_fault_missing = false;
+}
+
+/* ---- who comes late, asked where the scenario expects somebody to ---- */
+
+struct led {
+	const struct cw_route *route;
+	struct cw_job *job;
+};
+
+/* The one that is alive: of an earlier attempt nobody is. */
+static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+{
+	*(struct led *)user = (struct led){ route, (struct cw_job *)job };
+}
+
+static int leader_snapshot(const struct watch *w, struct cw_snapshot **ret)
+{
+	int leader = network_leader(w->net);
+	struct led led = { 0 };
+
+	if (leader < 0)
+		return -ENOENT;
+	cw_leader_jobs(w->net->nodes[leader].leader, on_job, &led);
+	return cw_leader_snapshot(w->net->nodes[leader].leader, led.route, led.job, ret);
+}
+
+static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *window,
+		      struct cw_arena *arena)
+{
+	uint32_t comm = cw_snapshot_find_comm(snap, window->comm_id, window->instance);
+	struct cw_op *ops;
+
+	if (comm == CW_SNAP_NONE || (uint32_t)window->comm_rank >= snap->comms[comm].nranks ||
+	    snap->comms[comm].members[window->comm_rank].rank == CW_SNAP_NONE)
+		return 0; /* the leader was not told of it */
+	ops = cw_arena_new_array(arena, struct cw_op, window->n_ops);
+	if (!ops)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < window->n_ops; i++)
+		ops[i] = cw_ages_to_op(&window->ops[i], snap->now_ns);
+	return cw_snapshot_set_window(snap, comm, (uint32_t)window->comm_rank, ops, window->n_ops,
+				      window->lost, snap->now_ns);
+}
+
+/* All of them, as who looks at a record of the job has them. */
+static int add_windows(struct watch *w, struct cw_snapshot *snap)
+{
+	struct cw_msg_window_request q = { .max_ops = CW_MSG_MAX_WINDOW_OPS };
+	int r = 0;
+
+	cw_arena_reset(&w->arena);
+	q.comm_ids = cw_arena_new_array(&w->arena, uint64_t, snap->n_comms);
+	if (!q.comm_ids)
+		return -ENOMEM;
+	for (; q.n_comm_ids < snap->n_comms; q.n_comm_ids++)
+		q.comm_ids[q.n_comm_ids] = snap->comms[q.n_comm_ids].id;
+	for (unsigned i = 0; r == 0 && i < w->net->config.n_nodes; i++) {
+		struct cw_msg_window *windows;
+		uint32_t n = 0;
+
+		r = cluster_windows(living(w), i, &q, &w->arena, &windows, &n);
+		for (uint32_t k = 0; r == 0 && k < n; k++)
+			r = add_window(snap, &windows[k], &w->arena);
+	}
+	return r;
+}
+
+static int snapshot_with_windows(struct watch *w, struct cw_snapshot **ret)
+{
+	struct cw_snapshot *snap = NULL;
+	int r = leader_snapshot(w, &snap);
+
+	if (r == 0)
+		r = add_windows(w, snap);
+	if (r == 0)
+		*ret = steal_ptr(&snap);
+	(void)cw_snapshot_free(snap);
+	return r;
+}
+
+static int look_for_slow(struct watch *w)
+{
+	struct cw_snapshot *snap = NULL;
+	int r = snapshot_with_windows(w, &snap);
+
+	if (r == 0)
+		r = cw_outcome_note_slow(w->out, snap);
+	(void)cw_snapshot_free(snap);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* ---- all of it ---- */
+
+/* Nobody has waited for a while, everybody steps: on to the next thing that happens. */
+static void leap(struct watch *w)
+{
+	int64_t until = cluster_next_fault_ns(living(w));
+	int64_t end = CLUSTER_ORIGIN_NS + w->s->run_ns;
+
+	if (!cluster_is_well(living(w)))
+		w->well_ns = now_ns(w);
+	until = (until < end ? until : end) - SHOWN_NS;
+	if (now_ns(w) - w->well_ns < SHOWN_NS || until - now_ns(w) < SHOWN_NS)
+		return;
+	until = (until - now_ns(w)) / S * S;
+	cluster_leap(living(w), until);
+	w->out->leapt_ns += until;
+	w->leapt_ns += until;
+	w->well_ns = now_ns(w);
+}
+
+/*
+ * Somebody has waited for long, and will. The cluster goes on as it does, and nobody looks: the
+ * nodes tell next of a wait that is so much older.
+ */
+static int leap_in_wait(struct watch *w)
+{
+	int64_t until, age = now_ns(w) - w->long_since_ns;
+	int r;
+
+	if (!w->long_since_ns || now_ns(w) < w->shown_until_ns ||
+	    now_ns(w) - w->alert_ns < SETTLE_NS)
+		return 0;
+	r = cluster_rests_until(living(w), &until);
+	if (r < 0)
+		return r;
+	if (until > CLUSTER_ORIGIN_NS + w->s->run_ns)
+		until = CLUSTER_ORIGIN_NS + w->s->run_ns;
+	if (until > cluster_next_fault_ns(living(w)))
+		until = cluster_next_fault_ns(living(w));
+	/* What comes of it is shown, too. */
+	if (until - now_ns(w) < WAIT_END_SHOWN_NS + WAIT_GLIMPSE_NS) {
+		w->shown_until_ns = until + WAIT_END_SHOWN_NS;
+		return 0;
+	}
+	until -= WAIT_END_SHOWN_NS + now_ns(w);
+	until = (until < age / 2 ? until : age / 2) / S * S;
+	w->out->leapt_ns += until;
+	w->leapt_ns += until;
+	w->shown_until_ns = now_ns(w) + WAIT_GLIMPSE_NS;
+	return cluster_run(living(w), now_ns(w));
+}
+
+/* What the leader's last look showed; NULL = nobody leads. */
+static const struct cw_job_view *last_look(const struct watch *w)
+{
+	int leader = network_leader(w->net);
+	const struct cw_job *job = leader < 0 ? NULL : network_job(w->net, (unsigned)leader);
+
+	return job ? &job->view : NULL;
+}
+
+/* Somebody waits for longer than usual: it may still become a page. */
+static bool is_stalled(const struct watch *w)
+{
+	const struct cw_job_view *view = last_look(w);
+
+	return view && view->phase >= CW_STALL_STALLED;
+}
+
+static void show_look(const struct watch *w)
+{
+	const struct cw_job_view *view = w->observer->on_second ? last_look(w) : NULL;
+
+	if (view)
+		w->observer->on_second(w->observer->user, now_ns(w), view);
+}
+
+static void on_log(void *user, const struct network_node *n, const char *text)
+{
+	const struct watch *w = user;
+
+	w->observer->on_log(w->observer->user, now_ns(w) - CLUSTER_ORIGIN_NS, n->name, text);
+}
+
+static bool is_over(const struct watch *w)
+{
+	bool is_settled = now_ns(w) - w->alert_ns >= SETTLE_NS;
+	int64_t watched_ns = now_ns(w) - CLUSTER_ORIGIN_NS;
+
+	if (watched_ns >= w->s->run_ns && waits_for_page(w->s) && !w->n_alerts &&
+	    watched_ns < w->s->run_ns + UNTIL_PAGE_NS && is_stalled(w))
+		return false;
+
+	if (w->n_alerts && !is_settled)
+		return false;
+	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s) && !w->s->is_whole &&
+		!suite_expects_epitaph(w->s)) ||
+	       watched_ns >= w->s->run_ns;
+}
+
+static int run(struct watch *w)
+{
+	int r = 0;
+
+	w->well_ns = CLUSTER_ORIGIN_NS;
+	while (r == 0 && !is_over(w)) {
+		r = network_run(w->net, LOOK_EVERY_NS);
+		if (r == 0)
+			r = w->error;
+		if (r < 0)
+			break;
+		show_look(w);
+		note_faults(w);
+		r = note_long_wait(w);
+		if (r == 0)
+			r = note_notices(w);
+		if (r == 0)
+			r = note_alerts(w);
+		if (r == 0)
+			r = note_epitaphs(w);
+		w->out->looks++;
+		if (w->s->is_leaping)
+			leap(w);
+		if (r == 0 && w->s->is_leaping_waits)
+			r = leap_in_wait(w);
+	}
+	return r;
+}
+
+static int begin(struct watch *w)
+{
+	struct network_config config = {
+		.start_ns = CLUSTER_ORIGIN_NS,
+		.thresholds = &w->thresholds,
+		.has_no_notices = w->s->has_no_notices,
+		.turn_members = w->s->turn_members,
+		.ranks = &ranks,
+		.user = w,
+	};
+	int r;
+
+	w->thresholds = cw_thresholds_default();
+	r = start_job(w, CLUSTER_ORIGIN_NS);
+	if (r < 0)
+		return r;
+	config.n_nodes = cluster_n_nodes(w->attempts[0]);
+	/* As the daemon has it: the time for objections is within that of a proof. */
+	if (config.n_nodes > 1)
+		w->thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
+	w->nodes = calloc(config.n_nodes, sizeof(*w->nodes));
+	w->times = calloc(config.n_nodes, sizeof(*w->times));
+	if (!w->nodes || !w->times)
+		return -ENOMEM;
+	watch_faults_machines(w->s, config.n_nodes, w->times);
+	config.times = w->times;
+	w->network_observer =
+		(struct network_observer){ .user = w,
+					   .on_put = on_put,
+					   .on_amend = on_amend,
+					   .on_log = w->observer->on_log ? on_log : NULL };
+	config.observer = &w->network_observer;
+	r = cw_job_id_make(CLUSTER_UID, "suite", &w->job);
+	if (r == 0)
+		r = network_new(&config, &w->net);
+	if (r == 0)
+		watch_faults_init(&w->faults, w->s, w->net);
+	return r;
+}
+
+static void end(struct watch *w)
+{
+	for (unsigned i = 0; i < CW_VERDICT_LIST_MAX; i++)
+		free(w->waiters[i].ranks);
+	w->net = network_free(w->net);
+	while (w->n_attempts)
+		forget_first(w);
+	cw_arena_fini(&w->arena);
+	free(w->nodes);
+	free(w->times);
+}
+
+int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret)
+{
+	return cw_watch_with(s, &(struct watch_observer){ 0 }, err, ret);
+}
+
+int cw_watch_with(const struct suite_scenario *s, const struct watch_observer *observer,
+		  struct cw_err *err, struct outcome *ret)
+{
+	struct outcome out = { .is_fault_missing = s->n_faults > 0 };
+	struct watch w = { .s = s, .observer = observer, .out = &out, .err = err };
+	int r = begin(&w);
+
+	if (r == 0)
+		r = run(&w);
+	if (r == 0 && !out.is_alert && expects_slow(s))
+		r = look_for_slow(&w);
+	out.is_well = r == 0 && !out.is_alert && cluster_is_well(living(&w));
+	if (r == 0)
+		r = note_ranks(&w);
+	note_proofs(&w);
+	for (unsigned i = 0; r == 0 && i < CW_VERDICT_LIST_MAX; i++)
+		note_went_on(&w, &w.waiters[i]);
+	end(&w);
+	if (r < 0) {
+		cw_outcome_fini(&out);
+		return r;
+	}
+	*ret = out;
+	return 0;
+}
+
+int cw_watch_snapshot(const struct suite_scenario *s, int64_t after_ns, struct cw_err *err,
+		      struct cw_snapshot **ret)
+{
+	const struct watch_observer observer = { 0 };
+	struct outcome out = { 0 };
+	struct watch w = { .s = s, .observer = &observer, .out = &out, .err = err };
+	int r = begin(&w);
+
+	if (r == 0)
+		r = network_run(w.net, after_ns);
+	if (r == 0)
+		r = w.error;
+	if (r == 0)
+		r = snapshot_with_windows(&w, ret);
+	end(&w);
+	return r;
+}

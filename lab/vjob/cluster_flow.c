@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When a member's part of a collective ends, as NCCL's device code has it (2.29.7, the source
+ * package nvidia-nccl of Debian; files below are its).
+ *
+ * A member's part ends when its own kernel ends: nobody tells the others. The kernel moves slices
+ * between its neighbours' buffers. A slice is received when its predecessor has sent it, and sent
+ * when a slot of its successor is free: NCCL_STEPS slots a connection (src/include/device.h),
+ * waitPeer() in src/device/prims_simple.h. Slots stay taken from one op to the next, so a member
+ * that only sends may be several ops ahead of one that has not come.
+ *
+ *  - broadcast (src/device/broadcast.h): root sends, each passes on, the last one only receives;
+ *    reduce (reduce.h) the same way round to the root. One step a slice.
+ *  - all_reduce, all_gather, reduce_scatter along the ring (all_reduce.h, all_gather.h,
+ *    reduce_scatter.h): 2n - 1 or n turns, the first only sends, the last only receives; two slices
+ *    of two steps each (src/include/collectives.h).
+ *  - all_reduce along a tree (runTreeSplit() in all_reduce.h): up and down at the same time.
+ *  - send, receive and what NCCL makes of them, all_to_all, gather, scatter (sendrecv.h): each pair
+ *    by itself, in order. A send is done when slots were free for it, a receive when its data came.
+ *  - Some transports have no slots: a member stays until its data were read
+ *    (~Primitives() in prims_simple.h, NetRegMode and DirectRead).
+ *
+ * What a comm's data move along is drawn, and the engine sees nothing of it: the ring's order,
+ * whether there is a tree, whether there are slots, how much goes into a slice.
+ *
+ * Not here: several channels (each would be the same again), LL and LL128 (the same order, other
+ * slots), PAT, NVLS and CollNet.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lab/vjob/cluster_state.h"
+#include "model/signature.h"
+
+#define STEPS 8u /* NCCL_STEPS */
+/* Slices of an op are so many at most: more would tell nothing new and take as much longer. */
+#define CHAIN_SLICES 24u
+#define RING_ROUNDS 3u
+#define NEVER UINT64_MAX
+
+/* Steps that were sent and taken, ever: their difference lies in the receiver's slots. */
+struct edge {
+	uint64_t sent, taken;
+};
+
+struct flow {
+	uint32_t n;
+	uint32_t *order, *place; /* of the ring: member by position, position by member */
+	struct edge *ring;       /* by position: to the next one */
+	struct edge *up, *down;  /* by position: to and from its parent */
+	uint32_t slice_shift;    /* a slice has 1 << this bytes */
+	bool is_tree, has_no_slots;
+	uint32_t *queue; /* positions that may get on */
+	bool *is_queued;
+	uint32_t n_queue;
+};
+
+void flow_free(struct flow *f)
+{
+	if (!f)
+		return;
+	free(f->order);
+	free(f->place);
+	free(f->ring);
+	free(f->up);
+	free(f->down);
+	free(f->queue);
+	free(f->is_queued);
+	free(f);
+}
+
+static void fail(struct cluster *c, int error)
+{
+	if (!c->error)
+		c->error = error;
+}
+
+/* ---- what is drawn ---- */
+
+/* By scenario and comm alone: whoever is looked at when does not change it. */
+static uint64_t drawn(const struct cluster *c, const struct comm *comm, uint64_t nth)
+{
+	uint64_t index = (uint64_t)(comm - c->comms);
+
+	return cw_hash_mix64(cw_hash_mix64((uint64_t)c->s->seed << 20 | index) + nth);
+}
+
+static void draw_ring(const struct cluster *c, const struct comm *comm, struct flow *f)
+{
+	for (uint32_t i = 0; i < f->n; i++)
+		f->order[i] = i;
+	for (uint32_t i = f->n; i > 1; i--) {
+		uint32_t other = (uint32_t)(drawn(c, comm, i) % i), kept = f->order[i - 1];
+
+		f->order[i - 1] = f->order[other];
+		f->order[other] = kept;
+	}
+	for (uint32_t i = 0; i < f->n; i++)
+		f->place[f->order[i]] = i;
+}
+
+static struct flow *flow_of(const struct cluster *c, struct comm *comm)
+{
+	struct flow *f = comm->flow;
+
+	if (f)
+		return f;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	f->n = comm->nranks;
+	f->order = calloc(f->n, sizeof(*f->order));
+	f->place = calloc(f->n, sizeof(*f->place));
+	f->ring = calloc(f->n, sizeof(*f->ring));
+	f->up = calloc(f->n, sizeof(*f->up));
+	f->down = calloc(f->n, sizeof(*f->down));
+	f->queue = calloc(f->n, sizeof(*f->queue));
+	f->is_queued = calloc(f->n, sizeof(*f->is_queued));
+	if (!f->order || !f->place || !f->ring || !f->up || !f->down || !f->queue ||
+	    !f->is_queued) {
+		flow_free(f);
+		return NULL;
+	}
+	draw_ring(c, comm, f);
+	/* 256 bytes to 4 MiB: an op of these jobs takes all slots, some, or one. */
+	f->slice_shift = 8 + (uint32_t)(drawn(c, comm, 1000001) % 15);
+	f->is_tree = drawn(c, comm, 1000002) % 4 == 0;
+	f->has_no_slots = drawn(c, comm, 1000003) % 5 == 0;
+	comm->flow = f;
+	return f;
+}
+
+static uint64_t slices_of(const struct flow *f, uint64_t bytes, uint64_t most)
+{
+	uint64_t n = (bytes >> f->slice_shift) + (bytes << (64 - f->slice_shift) != 0);
+
+	return n == 0 ? 1 : n > most ? most : n;
+}
+
+/* ---- collectives: slice by slice ---- */
+
+static bool is_gone(const struct rank *r)
+{
+	return r->ended_ns != 0;
+}
+
+static struct member *at_place(const struct comm *comm, uint32_t place)
+{
+	return &comm->members[comm->flow->order[place]];
+}
+
+static void wake(struct flow *f, uint32_t place)
+{
+	if (f->is_queued[place])
+		return;
+	f->is_queued[place] = true;
+	f->queue[f->n_queue++] = place;
+}
+
+/* What a member does with one slice of a ring's op. */
+struct slice {
+	bool recv, send;
+	uint32_t steps;
+};
+
+static bool is_chain(unsigned kind)
+{
+	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE;
+}
+
+static uint64_t turns_of(const struct flow *f, unsigned kind)
+{
+	return kind == CW_OP_ALL_REDUCE ? 2 * (uint64_t)f->n - 1 : f->n;
+}
+
+static uint64_t n_slices(const struct flow *f, const struct cw_op *op)
+{
+	if (is_chain(op->kind))
+		return slices_of(f, op->bytes, CHAIN_SLICES);
+	return 2 * turns_of(f, op->kind) * slices_of(f, op->bytes / STEPS, RING_ROUNDS);
+}
+
+static uint32_t place_before(const struct flow *f, uint32_t place)
+{
+	return place ? place - 1 : f->n - 1;
+}
+
+static uint32_t place_after(const struct flow *f, uint32_t place)
+{
+	return place + 1 < f->n ? place + 1 : 0;
+}
+
+static bool has_root(const struct flow *f, const struct cw_op *op, uint32_t place)
+{
+	return op->root >= 0 && (uint32_t)op->root < f->n && f->place[op->root] == place;
+}
+
+/* All of a chain's are alike. */
+static struct slice chain_slice(const struct flow *f, const struct cw_op *op, uint32_t place)
+{
+	if (op->kind == CW_OP_BROADCAST)
+		return (struct slice){ .recv = !has_root(f, op, place),
+				       .send = !has_root(f, op, place_after(f, place)),
+				       .steps = 1 };
+	return (struct slice){ .recv = !has_root(f, op, place_before(f, place)),
+			       .send = !has_root(f, op, place),
+			       .steps = 1 };
+}
+
+static struct slice ring_slice(uint64_t turn, uint64_t turns)
+{
+	return (struct slice){ .recv = turn > 0, .send = turn < turns - 1, .steps = 2 };
+}
+
+static bool may_send(const struct edge *e, uint32_t steps)
+{
+	return e->sent + steps <= e->taken + STEPS;
+}
+
+static bool may_take(const struct edge *e, uint32_t steps)
+{
+	return e->taken + steps <= e->sent;
+}
+
+/* As many slices as can be moved now; what that makes possible for its neighbours comes after. */
+static void ring_run(struct flow *f, struct member *m, const struct cw_op *op)
+{
+	uint32_t place = f->place[m->comm_rank];
+	struct edge *in = &f->ring[place_before(f, place)], *out = &f->ring[place];
+	uint64_t turns = turns_of(f, op->kind), n = n_slices(f, op), from = m->flow_at;
+	uint64_t turn = from / 2 % turns;
+	bool along_chain = is_chain(op->kind);
+	struct slice s = { 0 };
+
+	if (n > m->flow_stop)
+		n = m->flow_stop;
+	if (along_chain)
+		s = chain_slice(f, op, place);
+	for (; m->flow_at < n; m->flow_at++) {
+		if (!along_chain)
+			s = ring_slice(turn, turns);
+		if ((s.recv && !may_take(in, s.steps)) || (s.send && !may_send(out, s.steps)))
+			break;
+		in->taken += s.recv ? s.steps : 0;
+		out->sent += s.send ? s.steps : 0;
+		turn += m->flow_at % 2;
+		if (turn == turns)
+			turn = 0;
+	}
+	if (m->flow_at == from)
+		return;
+	wake(f, place_before(f, place));
+	wake(f, place_after(f, place));
+}
+
+static bool ring_is_done(const struct flow *f, const struct member *m, const struct cw_op *op)
+{
+	const struct edge *out = &f->ring[f->place[m->comm_rank]];
+
+	return m->flow_at >= n_slices(f, op) && m->flow_at < m->flow_stop &&
+	       (!f->has_no_slots || out->sent == out->taken);
+}
+
+/* ---- along a tree ---- */
+
+static uint32_t child_of(const struct flow *f, uint32_t place, uint32_t nth)
+{
+	uint32_t child = 2 * place + 1 + nth;
+
+	return child < f->n ? child : CW_SNAP_NONE;
+}
+
+static void wake_tree(struct flow *f, uint32_t place)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		if (child_of(f, place, i) != CW_SNAP_NONE)
+			wake(f, child_of(f, place, i));
+	if (place)
+		wake(f, (place - 1) / 2);
+}
+
+static bool children_have_sent(const struct flow *f, uint32_t place)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		if (child_of(f, place, i) != CW_SNAP_NONE &&
+		    !may_take(&f->up[child_of(f, place, i)], 1))
+			return false;
+	return true;
+}
+
+static bool children_have_room(const struct flow *f, uint32_t place)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		if (child_of(f, place, i) != CW_SNAP_NONE &&
+		    !may_send(&f->down[child_of(f, place, i)], 1))
+			return false;
+	return true;
+}
+
+static void move_up(struct flow *f, struct member *m, uint32_t place)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		if (child_of(f, place, i) != CW_SNAP_NONE)
+			f->up[child_of(f, place, i)].taken++;
+	if (place)
+		f->up[place].sent++;
+	m->flow_at++;
+}
+
+static void move_down(struct flow *f, struct member *m, uint32_t place)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		if (child_of(f, place, i) != CW_SNAP_NONE)
+			f->down[child_of(f, place, i)].sent++;
+	if (place)
+		f->down[place].taken++;
+	m->flow_down_at++;
+}
+
+/* n: slices. True: it got on by one. */
+static bool tree_step(struct flow *f, struct member *m, uint32_t place, uint64_t n)
+{
+	bool may_go_up, may_go_down;
+
+	if (m->flow_at + m->flow_down_at >= m->flow_stop)
+		return false;
+	may_go_up = m->flow_at < n && children_have_sent(f, place) &&
+		    (place ? may_send(&f->up[place], 1) : children_have_room(f, place));
+	may_go_down = m->flow_down_at < n && children_have_room(f, place) &&
+		      (place ? may_take(&f->down[place], 1) : may_go_up);
+	if (place ? may_go_up : may_go_up && may_go_down)
+		move_up(f, m, place);
+	if (may_go_down)
+		move_down(f, m, place);
+	return may_go_up || may_go_down;
+}
+
+static void tree_run(struct flow *f, struct member *m, const struct cw_op *op)
+{
+	uint64_t n = slices_of(f, op->bytes, CHAIN_SLICES);
+	uint32_t place = f->place[m->comm_rank];
+	bool has_moved = false;
+
+	while (tree_step(f, m, place, n))
+		has_moved = true;
+	if (has_moved)
+		wake_tree(f, place);
+}
+
+static bool tree_is_done(const struct flow *f, const struct member *m, const struct cw_op *op)
+{
+	uint64_t n = slices_of(f, op->bytes, CHAIN_SLICES);
+
+	return m->flow_at >= n && m->flow_down_at >= n && m->flow_stop == NEVER;
+}
+
+/* ---- whoever can get on ---- */
+
+static bool goes_along_tree(const struct flow *f, const struct cw_op *op)
+{
+	return f->is_tree && op->kind == CW_OP_ALL_REDUCE;
+}
+
+static bool is_pairwise(unsigned kind)
+{
+	return kind == CW_OP_ALL_TO_ALL || kind == CW_OP_GATHER || kind == CW_OP_SCATTER;
+}
+
+static bool moves_along(const struct cw_op *op)
+{
+	return !(op->flags & CW_OPF_NO_COUNT) && cw_op_is_collective(op->kind) &&
+	       !is_pairwise(op->kind);
+}
+
+/* The item's collectives run one after the other, as one kernel has them. */
+static void next_collective(struct member *m, const struct item *item, uint64_t from)
+{
+	m->flow_op = 0;
+	m->flow_at = m->flow_down_at = 0;
+	for (uint64_t i = from; i < item->first_op + item->n_ops && !m->flow_op; i++)
+		if (moves_along(member_op(m, i)))
+			m->flow_op = i;
+}
+
+static void get_on(struct flow *f, struct member *m)
+{
+	while (m->flow_op && !is_gone(m->rank)) {
+		const struct cw_op *op = member_op(m, m->flow_op);
+		bool tree = goes_along_tree(f, op);
+
+		if (tree)
+			tree_run(f, m, op);
+		else
+			ring_run(f, m, op);
+		if (!(tree ? tree_is_done(f, m, op) : ring_is_done(f, m, op)))
+			return;
+		next_collective(m, m->in_flight, m->flow_op + 1);
+		device_part_done(m->in_flight);
+	}
+}
+
+static void move_data(struct comm *comm)
+{
+	struct flow *f = comm->flow;
+
+	while (f->n_queue) {
+		uint32_t place = f->queue[--f->n_queue];
+
+		f->is_queued[place] = false;
+		get_on(f, at_place(comm, place));
+	}
+}
+
+/* ---- pairs ---- */
+
+static struct half **find_half(struct comm *comm, uint32_t me, uint32_t peer, uint64_t seq,
+			       bool is_send)
+{
+	struct pair *pairs = comm->members[me].pairs;
+	struct half **h;
+
+	for (h = pairs ? &pairs[peer].halves : NULL; h && *h; h = &(*h)->next)
+		if ((*h)->seq == seq && (*h)->is_send == is_send)
+			return h;
+	return NULL;
+}
+
+static void add_half(struct comm *comm, struct half *h)
+{
+	struct half **first = &comm->members[h->me].pairs[h->peer].halves;
+
+	h->next = *first;
+	*first = h;
+}
+
+/*
+ * Sends from me to peer are taken in their order while slots are free. seq: the first whose receive
+ * has not come.
+ */
+static void fill_slots(struct comm *comm, uint32_t me, uint32_t peer, uint64_t seq)
+{
+	const struct flow *f = comm->flow;
+	uint64_t taken = 0;
+
+	for (; !f->has_no_slots; seq++) {
+		struct half **h = find_half(comm, me, peer, seq, true);
+		uint64_t n = h ? slices_of(f, (*h)->bytes, CHAIN_SLICES) : 0;
+
+		if (!h || taken + n > STEPS)
+			return;
+		taken += n;
+		if (!(*h)->item)
+			continue;
+		if (is_gone((*h)->item->rank))
+			return;
+		device_part_done((*h)->item);
+		(*h)->item = NULL;
+	}
+}
+
+/* A receive that expects more than is sent waits for ever; the sender is done. */
+static void meet(struct half *send, struct item *receiver, uint64_t wanted)
+{
+	if (send->item)
+		device_part_done(send->item);
+	if (send->bytes >= wanted)
+		device_part_done(receiver);
+}
+
+static void post_send(struct item *item, uint32_t peer, uint64_t bytes)
+{
+	struct member *m = item->m;
+	struct comm *comm = m->comm;
+	uint64_t seq = ++m->pairs[peer].sends;
+	struct half **found = find_half(comm, peer, m->comm_rank, seq, false), *h;
+	struct half send = { .me = m->comm_rank,
+			     .peer = peer,
+			     .seq = seq,
+			     .bytes = bytes,
+			     .is_send = true,
+			     .item = item };
+
+	if (found && !is_gone((*found)->item->rank)) {
+		h = *found;
+		*found = h->next;
+		meet(&send, h->item, h->bytes);
+		free(h);
+		return;
+	}
+	h = malloc(sizeof(*h));
+	if (!h) {
+		fail(item->rank->c, -ENOMEM);
+		return;
+	}
+	*h = send;
+	add_half(comm, h);
+	fill_slots(comm, m->comm_rank, peer,
+		   comm->members[peer].pairs ? comm->members[peer].pairs[m->comm_rank].recvs + 1
+					     : 1);
+}
+
+static void post_recv(struct item *item, uint32_t peer, uint64_t bytes)
+{
+	struct member *m = item->m;
+	struct comm *comm = m->comm;
+	uint64_t seq = ++m->pairs[peer].recvs;
+	struct half **found = find_half(comm, peer, m->comm_rank, seq, true), *h;
+
+	/* Of a sender that is gone, what lies in the slots is there. */
+	if (found && (!(*found)->item || !is_gone((*found)->item->rank))) {
+		h = *found;
+		*found = h->next;
+		meet(h, item, bytes);
+		free(h);
+		fill_slots(comm, peer, m->comm_rank, seq + 1);
+		return;
+	}
+	h = malloc(sizeof(*h));
+	if (!h) {
+		fail(item->rank->c, -ENOMEM);
+		return;
+	}
+	*h = (struct half){
+		.me = m->comm_rank, .peer = peer, .seq = seq, .bytes = bytes, .item = item
+	};
+	add_half(comm, h);
+}
+
+/* The sends and receives that an op stands for; counted only, without `post`. */
+static uint32_t pairs_of(struct item *item, const struct cw_op *op, bool post)
+{
+	const struct member *m = item->m;
+	uint32_t me = m->comm_rank, n = 0, first = 0, end = m->comm->nranks;
+	bool is_root = op->root == (int32_t)me, to_all = op->kind == CW_OP_ALL_TO_ALL;
+
+	if (cw_op_is_p2p(op->kind)) {
+		if (op->peer < 0 || (uint32_t)op->peer >= end)
+			return 0;
+		first = (uint32_t)op->peer;
+		end = first + 1;
+	}
+	for (uint32_t peer = first; peer < end; peer++) {
+		bool with_root = op->root == (int32_t)peer;
+		bool sends = to_all || (op->kind == CW_OP_GATHER && with_root) ||
+			     (op->kind == CW_OP_SCATTER && is_root) ||
+			     (op->kind == CW_OP_SEND && op->peer == (int32_t)peer);
+		bool recvs = to_all || (op->kind == CW_OP_SCATTER && with_root) ||
+			     (op->kind == CW_OP_GATHER && is_root) ||
+			     (op->kind == CW_OP_RECV && op->peer == (int32_t)peer);
+
+		if (peer == me)
+			continue;
+		n += sends + recvs;
+		if (post && sends)
+			post_send(item, peer, op->bytes);
+		if (post && recvs)
+			post_recv(item, peer, op->bytes);
+	}
+	return n;
+}
+
+/* ---- an item's ops ---- */
+
+static uint32_t n_parts(struct item *item)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < item->n_ops; i++) {
+		const struct cw_op *op = member_op(item->m, item->first_op + i);
+
+		if (op->flags & CW_OPF_NO_COUNT)
+			continue;
+		n += moves_along(op) ? 1 : pairs_of(item, op, false);
+	}
+	return n;
+}
+
+/* A device that stops inside an op does so before it, anywhere in it, or when its part is done. */
+static void draw_stop(struct item *item)
+{
+	struct member *m = item->m;
+	const struct cw_op *op = m->flow_op ? member_op(m, m->flow_op) : NULL;
+	uint64_t n = 0;
+
+	m->flow_stop = NEVER;
+	if (!item->is_wedged)
+		return;
+	if (op && goes_along_tree(m->comm->flow, op))
+		n = 2 * slices_of(m->comm->flow, op->bytes, CHAIN_SLICES);
+	else if (op)
+		n = n_slices(m->comm->flow, op);
+	m->flow_stop = cluster_random(item->rank->c, n + 1);
+}
+
+void flow_begin(struct item *item)
+{
+	struct member *m = item->m;
+	struct flow *f = flow_of(item->rank->c, m->comm);
+	bool is_mute;
+
+	if (!m->pairs)
+		m->pairs = calloc(m->comm->nranks, sizeof(*m->pairs));
+	if (!f || !m->pairs) {
+		fail(item->rank->c, -ENOMEM);
+		return;
+	}
+	/* Of a wedged one, a part that nobody does is left in any case. */
+	item->n_open = n_parts(item) + item->is_wedged;
+	next_collective(m, item, item->first_op);
+	draw_stop(item);
+	is_mute = item->is_wedged && cluster_random(item->rank->c, 2);
+	for (uint32_t i = 0; i < item->n_ops && !is_mute; i++) {
+		const struct cw_op *op = member_op(m, item->first_op + i);
+
+		if (!(op->flags & CW_OPF_NO_COUNT) && !moves_along(op))
+			(void)pairs_of(item, op, true);
+	}
+	if (m->flow_op)
+		wake(f, f->place[m->comm_rank]);
+	move_data(m->comm);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long nothing but what goes on at the moment will go on: until then a wait is the same at each
+ * look. Nothing happens without an event that is in the heap already; but for a rank that turns in
+ * a loop, whose end is as far away as the turns that are left take at least.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lab/vjob/cluster_state.h"
+
+/* Durations are drawn a little below and above what is written. */
+#define AT_LEAST(ns) ((ns) - (ns) / 50)
+
+static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64_t *host_ns);
+
+static int64_t later_of(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* All turns of a loop that is in another one's body; of one for ever, a turn. */
+static void run_loop(const struct rank *r, uint32_t *pc, int64_t *host_ns)
+{
+	const struct suite_insn *loop = &r->program->insns[*pc];
+	int64_t turn_ns = 0;
+
+	++*pc;
+	run_at_least(r, pc, loop->other, &turn_ns);
+	++*pc;
+	*host_ns += turn_ns * (int64_t)(loop->n ? loop->n : 1);
+}
+
+/* What the host needs for the statements from *pc to end, without calls. */
+static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64_t *host_ns)
+{
+	int64_t device_ns[STREAMS] = { 0 };
+
+	while (*pc < end) {
+		const struct suite_insn *insn = &r->program->insns[*pc];
+
+		switch (insn->kind) {
+		case SUITE_WORK:
+		case SUITE_IO:
+		case SUITE_CHILD:
+		case SUITE_SLEEP:
+			*host_ns += AT_LEAST(insn->ns);
+			break;
+		case SUITE_COMPUTE:
+			device_ns[insn->n % STREAMS] =
+				later_of(device_ns[insn->n % STREAMS], *host_ns) +
+				AT_LEAST(insn->ns);
+			break;
+		case SUITE_SYNC:
+		case SUITE_WAIT:
+			for (uint32_t i = 0; i < STREAMS; i++)
+				if (insn->n == SUITE_NONE || insn->n % STREAMS == i)
+					*host_ns = later_of(*host_ns, device_ns[i]);
+			break;
+		case SUITE_LOOP:
+			run_loop(r, pc, host_ns);
+			continue;
+		case SUITE_ONLY:
+			if (!cw_suite_set_has(&insn->set, r->index))
+				*pc = insn->other;
+			break;
+		case SUITE_EVERY:
+		case SUITE_GRAPH:
+			*pc = insn->other;
+			break;
+		default:
+			break;
+		}
+		++*pc;
+	}
+}
+
+/* What the turns take that come after this one; 0 = it is in no loop, or in one for ever only. */
+static int64_t turns_left_ns(const struct rank *r)
+{
+	int64_t left_ns = 0;
+
+	for (uint32_t i = 0; i < r->n_frames; i++) {
+		const struct frame *f = &r->frames[i];
+		uint32_t pc = f->insn + 1;
+		int64_t turn_ns = 0;
+
+		if (f->left <= f->turn + 1)
+			continue;
+		run_at_least(r, &pc, r->program->insns[f->insn].other, &turn_ns);
+		left_ns += turn_ns * (int64_t)(f->left - f->turn - 1);
+	}
+	return left_ns;
+}
+
+static bool is_void(const struct event *e)
+{
+	return e->kind == EVENT_WAKE && (e->id != e->rank->wake_id || e->rank->ended_ns);
+}
+
+int cluster_rests_until(const struct cluster *c, int64_t *ret_ns)
+{
+	int64_t *of_rank = malloc(c->s->n_ranks * sizeof(*of_rank)), until = SUITE_FOREVER;
+
+	if (!of_rank)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->s->n_ranks; i++)
+		of_rank[i] = SUITE_FOREVER;
+	for (size_t i = 0; i < c->n_heap; i++) {
+		const struct event *e = &c->heap[i];
+		const struct rank *r = e->item ? e->item->rank : e->rank;
+
+		if (is_void(e))
+			continue;
+		if (!r && e->at_ns < until)
+			until = e->at_ns;
+		if (r && e->at_ns < of_rank[r->index])
+			of_rank[r->index] = e->at_ns;
+	}
+	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
+		int64_t ns = later_of(of_rank[i], c->now_ns + turns_left_ns(&c->ranks[i]));
+
+		if (ns < until)
+			until = ns;
+	}
+	free(of_rank);
+	*ret_ns = until;
+	return 0;
+}

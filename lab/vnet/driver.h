@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The leader's effects in a network: messages go through the node's transport, bundles to its
+ * shelf, alerts to the network's list.
+ */
+#pragma once
+
+#include "lab/vnet/network.h"
+
+/* With the node as their user. */
+struct cw_leader_effects network_driver_effects(struct network_node *n);

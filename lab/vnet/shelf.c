@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lab/vnet/shelf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/bundle.h"
+
+static const char *id_of(const json_t *incident)
+{
+	const char *id = json_string_value(json_object_get(incident, "id"));
+
+	return id ? id : "";
+}
+
+void network_shelf_fini(struct network_shelf *s)
+{
+	for (unsigned i = 0; i < s->n_bundles; i++)
+		json_decref(s->bundles[i].incident);
+	json_decref(s->last_put);
+	free(s->bundles);
+	free(s->told);
+	*s = (struct network_shelf){ 0 };
+}
+
+const struct network_bundle *network_shelf_find(const struct network_shelf *s, const char *id)
+{
+	for (unsigned i = 0; i < s->n_bundles; i++)
+		if (!strcmp(s->bundles[i].id, id))
+			return &s->bundles[i];
+	return NULL;
+}
+
+/* There is room for one more; *v may move. */
+static int grow(void *v, size_t size, unsigned n, unsigned *cap)
+{
+	void *more;
+
+	if (n < *cap)
+		return 0;
+	more = realloc(*(void **)v, size * (*cap ? *cap * 2 : 4));
+	if (!more)
+		return -ENOMEM;
+	*(void **)v = more;
+	*cap = *cap ? *cap * 2 : 4;
+	return 0;
+}
+
+static struct network_bundle *find_or_add(struct network_shelf *s, const char *id)
+{
+	struct network_bundle *b = (struct network_bundle *)network_shelf_find(s, id);
+
+	if (b)
+		return b;
+	if (grow(&s->bundles, sizeof(*s->bundles), s->n_bundles, &s->cap_bundles) < 0)
+		return NULL;
+	b = &s->bundles[s->n_bundles++];
+	*b = (struct network_bundle){ 0 };
+	(void)snprintf(b->id, sizeof(b->id), "%s", id);
+	return b;
+}
+
+static int keep(struct network_bundle *b, const json_t *incident)
+{
+	json_t *copy = json_deep_copy(incident);
+
+	if (!copy)
+		return -ENOMEM;
+	json_decref(b->incident);
+	b->incident = copy;
+	return 0;
+}
+
+int network_shelf_put(struct network_shelf *s, const struct cw_bundle *bundle)
+{
+	struct network_bundle *b = find_or_add(s, id_of(bundle->incident));
+
+	if (!b || keep(b, bundle->incident) < 0)
+		return -ENOMEM;
+	s->puts++;
+	b->puts++;
+	b->has_stacks = json_is_object(bundle->stacks) &&
+			json_integer_value(json_object_get(bundle->stacks, "awaited")) == 0;
+	json_decref(s->last_put);
+	s->last_put = json_incref(b->incident);
+	return 0;
+}
+
+int network_shelf_amend(struct network_shelf *s, const json_t *incident)
+{
+	struct network_bundle *b = (struct network_bundle *)network_shelf_find(s, id_of(incident));
+
+	if (!b)
+		return -ENOENT;
+	b->amends++;
+	return keep(b, incident);
+}
+
+bool network_shelf_was_told(const struct network_shelf *s, const char *id)
+{
+	for (unsigned i = 0; i < s->n_told; i++)
+		if (!strcmp(s->told[i], id))
+			return true;
+	return false;
+}
+
+int network_shelf_learn(struct network_shelf *s, const char *id)
+{
+	if (network_shelf_was_told(s, id))
+		return 0;
+	if (grow(&s->told, sizeof(*s->told), s->n_told, &s->cap_told) < 0)
+		return -ENOMEM;
+	(void)snprintf(s->told[s->n_told++], sizeof(*s->told), "%s", id);
+	return 0;
+}
