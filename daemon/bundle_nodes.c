@@ -13,7 +13,7 @@
 #include "common/text.h"
 #include "identity/job_id.h"
 #include "leader/incident/incident_id.h"
-#include "report/doc/looks_doc.h"
+#include "numerics/doc/looks_doc.h"
 #include "report/json_util.h"
 #include "transport/peer_query.h"
 

@@ -4,8 +4,8 @@
  * (summaries-N.json). The bundle is written at once with what its own node has, and an alert waits
  * for none of this; then all living peers are asked who has summaries of the job, and each of those
  * for them, page by page, this node once more among them: what all say is to be of one time
- * (cli/verbs/numerics_bundle.c). summaries-1.json says who has given nothing: at first that nodes
- * are still being asked, which stays where the daemon ends before it knows better.
+ * (numerics/cli/numerics_bundle.c). summaries-1.json says who has given nothing: at first that
+ * nodes are still being asked, which stays where the daemon ends before it knows better.
  *
  * One bundle after the other, users taking turns. Loop thread only; nothing blocks but writes of up
  * to a megabyte to local disk.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether one rank's numbers are about to leave their type, as its summaries come: a small part of
- * what analysis/numerics/headroom.c finds in those of all ranks, without libm and without memory
+ * what numerics/judge/headroom.c finds in those of all ranks, without libm and without memory
  * of its own, for the agent's stop (agent/cuda/stop_at.h).
  *
  * Tensors of one call in each step, told apart as far as a summary says what was called, are a

@@ -76,7 +76,7 @@ static const char *gained_rights(const char *path)
 	return NULL;
 }
 
-int run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
+int cw_run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
 		   struct cw_err *err)
 {
 	_cleanup_(freep) char *list = NULL;

@@ -14,5 +14,5 @@
  * is tried out with it. Fills agent. 0; RUN_AGENT_STATIC with err set: the program itself is linked
  * statically; -errno with err set: nothing was changed. Blocks.
  */
-int run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
+int cw_run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
 		   struct cw_err *err);

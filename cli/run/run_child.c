@@ -140,7 +140,7 @@ static void watch(struct run *r)
 	}
 }
 
-int run_child(const struct run_child *child)
+int cw_run_child(const struct run_child *child)
 {
 	struct run r = { .config = child, .signal_fd = -1 };
 	int error;

@@ -20,7 +20,7 @@ struct run_child {
  * Blocks until the program has ended. Returns its wait status, or -errno when it could not be
  * started at all. A program that cannot be executed ends with 127, after saying so.
  */
-int run_child(const struct run_child *child);
+int cw_run_child(const struct run_child *child);
 
 /* Ends this process as that status says: the same exit status, or the same signal. */
 void run_end_like(int wait_status) __attribute__((noreturn));

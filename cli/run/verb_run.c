@@ -234,7 +234,7 @@ static int stay_beside(const struct run_args *args, struct run_standalone *own,
 	make_prefix(prefix, sizeof(prefix));
 	if (args->tag)
 		child.prefix = prefix;
-	status = run_child(&child);
+	status = cw_run_child(&child);
 	if (own)
 		run_standalone_stop(own);
 	if (status >= 0) {
@@ -279,7 +279,7 @@ static bool load_agent(const struct run_args *args, const char *socket)
 {
 	char agent[PATH_MAX];
 	struct cw_err err = { "" };
-	int r = run_agent_load(args->agent, args->command[0], agent, &err);
+	int r = cw_run_agent_load(args->agent, args->command[0], agent, &err);
 
 	if (r < 0)
 		fprintf(stderr, "collwatch: %s; running without\n", err.text);

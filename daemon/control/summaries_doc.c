@@ -8,9 +8,9 @@
 #include "common/job_env.h"
 #include "daemon/node/job_numbers.h"
 #include "daemon/process/process.h"
-#include "digest/looks.h"
+#include "numerics/doc/looks_doc.h"
+#include "numerics/read/looks.h"
 #include "record/record_reader.h"
-#include "report/doc/looks_doc.h"
 #include "report/json_util.h"
 
 static int32_t at_least(int32_t v, int32_t least)

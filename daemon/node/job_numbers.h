@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches the numbers of jobs whose ranks summarise tensors (digest/numbers.h), as far as this node
- * has their ranks, and says in the journal what is news. Nobody is alerted: what numbers a job may
- * have is its users' to say (docs/design/summaries.md#while-the-job-runs).
+ * Watches the numbers of jobs whose ranks summarise tensors (numerics/node/numbers.h), as far as
+ * this node has their ranks, and says in the journal what is news. Nobody is alerted: what numbers
+ * a job may have is its users' to say (docs/design/summaries.md#while-the-job-runs).
  *
  * Loop thread only; reads memory, does not block.
  */
@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-#include "digest/numbers.h"
 #include "identity/job_id.h"
+#include "numerics/node/numbers.h"
 
 struct cw_job_numbers;
 struct cw_reading_budget;

@@ -67,7 +67,7 @@ static int let_go(int out_fd)
 }
 
 /* group: NULL = the user's name is wanted. */
-static _Noreturn void run_child(int out_fd, const char *group, uid_t uid)
+static _Noreturn void cw_run_child(int out_fd, const char *group, uid_t uid)
 {
 	struct answer answer;
 
@@ -112,7 +112,7 @@ static int ask(const char *group, uid_t uid, struct answer *ret)
 	p.fd = in_fd = fds[0];
 	child = fork();
 	if (child == 0)
-		run_child(fds[1], group, uid);
+		cw_run_child(fds[1], group, uid);
 	(void)close(fds[1]);
 	if (child < 0)
 		return -errno;

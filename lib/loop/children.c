@@ -234,7 +234,7 @@ static int enter_child(int out_fd, pid_t parent)
 	return 0;
 }
 
-static void run_child(int out_fd, pid_t parent, const struct cw_child_config *config)
+static void cw_run_child(int out_fd, pid_t parent, const struct cw_child_config *config)
 {
 	if (enter_child(out_fd, parent) < 0)
 		_exit(127);
@@ -271,7 +271,7 @@ static int spawn(struct cw_child *c)
 	if (c->pid < 0)
 		return -errno;
 	if (c->pid == 0)
-		run_child(out_fd, parent, &c->config);
+		cw_run_child(out_fd, parent, &c->config);
 	(void)setpgid(c->pid, c->pid); /* here as well: whoever comes first */
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	r = c->pidfd < 0 ? -errno : watch(c);

@@ -88,7 +88,7 @@ static void answer_one(int fd, const struct cw_resolve_name *name)
 		freeaddrinfo(list);
 }
 
-static _Noreturn void run_child(int fd, const struct cw_resolve_name *names, unsigned n)
+static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, unsigned n)
 {
 	static const int to_default[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD };
 
@@ -196,7 +196,7 @@ static int start_child(struct cw_resolve *r, const struct cw_resolve_name *names
 	r->fd = fds[0];
 	r->child = fork();
 	if (r->child == 0)
-		run_child(fds[1], names, n);
+		cw_run_child(fds[1], names, n);
 	(void)close(fds[1]);
 	if (r->child < 0)
 		return -errno;

@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "baseline/baseline_file.h"
 #include "model/op.h"
 #include "model/signature.h"
+#include "numerics/collect/baseline_file.h"
 
 #define ELEMENTS 1048576u
 #define SITES 12u

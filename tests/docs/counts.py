@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-ROOMS = ("agent", "cli", "daemon", "lab/cli", "lab/demo", "lab/suite", "lab/vjob", "lab/vnet", "lib", "proto")
+ROOMS = ("agent", "cli", "daemon", "lab/cli", "lab/demo", "lab/suite", "lab/vjob", "lab/vnet", "lib", "numerics", "proto")
 NOUNS = ("alerts", "addresses", "attempts", "branches", "bundles", "calls", "collectives", "communicators",
          "days", "descriptors", "dumps", "entries", "frames", "groups", "hangs", "incidents", "jobs",
          "lines", "looks", "members", "messages", "nodes", "ops", "others", "pauses", "peers", "processes",
@@ -33,9 +33,9 @@ NEVER_ONE = {
     ("lab/cli/verb_demo.c", "%d ranks"): LIMIT,
     ("lab/cli/verb_demo.c", "%d nodes"): "more nodes than ranks, of which there are two",
     ("lab/cli/verb_suite.c", "%u scenarios"): "of many that were generated",
-    ("cli/verbs/numerics_modules.c", "%u ranks"): "more than are here, and one is",
-    ("cli/verbs/numerics_coverage.c", "%d ranks"): "more than are here, and one is",
-    ("lib/digest/numbers.c", "%d ranks"): "more than are here, and one is",
+    ("numerics/cli/numerics_modules.c", "%u ranks"): "more than are here, and one is",
+    ("numerics/cli/numerics_coverage.c", "%d ranks"): "more than are here, and one is",
+    ("numerics/node/numbers.c", "%d ranks"): "more than are here, and one is",
     ("cli/verbs/verb_init_cluster.c", "%u nodes"): LIMIT,
     ("lib/transport/discovery.c", "%u addresses"): "of a whole look-up: a limit, or those that were not met of all",
     ("daemon/alerts/alerts.c", "%zu alerts"): "one goes out as itself",
@@ -47,7 +47,7 @@ NEVER_ONE = {
     ("daemon/store/sent_ids.c", "%u lines"): LIMIT,
     ("lib/import/fr_dump.c", "%u process groups"): "too many of them",
     ("lib/import/fr_dump.c", "%u entries"): "too many of them",
-    ("lib/import/numerics_files.c", "%u records"): "none, or too many of them",
+    ("numerics/read/numerics_files.c", "%u records"): "none, or too many of them",
     ("lib/import/record_files.c", "%u records"): "none, or too many of them",
     ("lib/leader/job_look.c", "%u ranks"): "so many of all that a job of several has",
     ("lib/report/doc/slow_doc.c", "%u collectives"): "so many are looked at before anybody is slow",

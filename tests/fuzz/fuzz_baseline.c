@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "analysis/baseline/baseline.h"
-#include "baseline/baseline_file.h"
+#include "numerics/collect/baseline_file.h"
+#include "numerics/compare/baseline.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_file(const struct cw_baseline_file *f)

@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/numerics/numerics.h"
 #include "analysis/verdict.h"
 #include "import/flight_recorder.h"
 #include "import/fr_export.h"
+#include "numerics/doc/looks_doc.h"
+#include "numerics/judge/numerics.h"
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
-#include "report/doc/looks_doc.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/html/render_html.h"
 #include "report/text/render_text.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "import/tensors/tensor_lines.h"
+#include "numerics/read/tensor_lines.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_file(const struct cw_tensor_lines_file *f)

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "baseline/baseline_file.h"
 #include "model/facts.h"
 #include "model/op.h"
+#include "numerics/collect/baseline_file.h"
 #include "proto/codec.h"
 #include "tests/support/messages/messages.h"
 #include "tests/support/record/record_writer.h"

@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/baseline/baseline.h"
-#include "analysis/baseline/group_run.h"
 #include "model/op.h"
+#include "numerics/compare/baseline.h"
+#include "numerics/compare/group_run.h"
 #include "record/summary.h"
 
 #define RANKS 4u

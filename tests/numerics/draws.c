@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "agent/cuda/summary_budget.h"
-#include "analysis/numerics/numerics.h"
 #include "model/op.h"
+#include "numerics/judge/numerics.h"
 #include "record/summary.h"
 
 #define RANKS 4u

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `baseline check` says, as sentences: each function writes one into buf, on one line. */
+#pragma once
+
+#include <stddef.h>
+
+#include "numerics/cli/baseline_job.h"
+
+#define BASELINE_TEXT_BYTES_MAX 1024
+
+/* "rank 2: what went into all_reduce #12 on dp (step 3, train.py:88 in backward): absmax …" */
+char *baseline_text_first(const struct baseline_rank *rank, char *buf, size_t len);
+/* "all_reduce #12 on dp  fp32 x 256 sum  in: absmax 1, mean 0.5, l2 16  out: not looked at whole"
+ */
+char *baseline_text_op(const struct baseline_op *op, char *buf, size_t len);
+/* "checked 398 of 400 ops of 4 ranks, …" */
+char *baseline_text_coverage(const struct baseline_job *job, char *buf, size_t len);
+/* Operators of one side that were not looked at, by name; "" = there are none. Borrowed. */
+const char *baseline_text_denied(const struct baseline_job *job, bool is_check);
+/* What one side's files have lost, all ranks together; "" where nothing was. */
+char *baseline_text_lost(const struct baseline_job *job, bool is_check, char *buf, size_t len);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "numerics/cli/numerics_bundle.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+#include "common/text.h"
+#include "numerics/cli/numerics_gather.h"
+#include "numerics/doc/looks_doc.h"
+#include "report/bundle.h"
+#include "report/json_util.h"
+
+#define NODE_BYTES 128
+
+bool numerics_bundle_is(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static const char *node_of(const json_t *doc)
+{
+	return cw_json_str(doc, "node", "");
+}
+
+/* Of one node's ranks the page that comes last says how many more there are. */
+static bool is_last_page(const json_t *docs, size_t i)
+{
+	for (size_t k = i + 1; k < json_array_size(docs); k++)
+		if (strcmp(node_of(json_array_get(docs, k)), node_of(json_array_get(docs, i))) == 0)
+			return false;
+	return true;
+}
+
+/* As it was asked, of processes that lived then, or did not. */
+static int add_doc(struct numerics_gather *g, const json_t *doc, struct numerics_page *ret,
+		   struct cw_err *err)
+{
+	char node[NODE_BYTES];
+
+	(void)snprintf(node, sizeof(node), "%s", cw_json_str(doc, "node", "?"));
+	cw_text_sanitise_line(node);
+	return numerics_gather_doc(g, doc, NULL, node, ret, err);
+}
+
+static void name_silent(const json_t *doc, char *silent)
+{
+	const json_t *names = json_object_get(doc, "silent"), *name;
+	const char *why = cw_json_str(doc, "why", "");
+	size_t i;
+
+	json_array_foreach (names, i, name)
+		numerics_gather_silent(silent,
+				       json_is_string(name) ? json_string_value(name) : "?");
+	if (cw_json_int(doc, "silent_count", 0) > (json_int_t)json_array_size(names))
+		numerics_gather_silent(silent, "others");
+	if (strcmp(why, CW_LOOKS_DOC_ASKING) == 0)
+		numerics_gather_silent(silent, "nodes that were still being asked");
+	else if (strcmp(why, CW_LOOKS_DOC_TOO_MUCH) == 0)
+		numerics_gather_silent(silent, "nodes whose tensors were too much for a copy");
+}
+
+/* What another node has sent is its own affair: the rest is no worse for it. */
+static int add_pages(struct numerics_gather *g, const json_t *docs, struct cw_numerics_input *in,
+		     char *silent)
+{
+	const json_t *doc;
+	size_t i;
+
+	json_array_foreach (docs, i, doc) {
+		struct cw_err why = { "" };
+		struct numerics_page page;
+		char text[NODE_BYTES + sizeof(why.text)];
+		int r = add_doc(g, doc, &page, &why);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r == 0 && is_last_page(docs, i))
+			in->n_left_out += page.n_left_out;
+		if (r < 0) {
+			(void)snprintf(text, sizeof(text), "%s (%s)", cw_json_str(doc, "node", "?"),
+				       why.text);
+			numerics_gather_silent(silent, text);
+		}
+	}
+	return 0;
+}
+
+static bool has_rank(const json_t *doc, const json_t *rank)
+{
+	const json_t *ranks = json_object_get(doc, "ranks"), *r;
+	size_t i;
+
+	json_array_foreach (ranks, i, r)
+		if (json_equal(json_object_get(r, "pid"), json_object_get(rank, "pid")) &&
+		    json_equal(json_object_get(r, "created_ns"),
+			       json_object_get(rank, "created_ns")))
+			return true;
+	return false;
+}
+
+enum pages {
+	PAGES_NONE,     /* with ranks */
+	PAGES_OTHERS,   /* of other nodes alone */
+	PAGES_ALL,      /* of its own node, too */
+	PAGES_ANOTHERS, /* of its own node no rank that the bundle was put for */
+};
+
+/*
+ * Its own node's summaries are of the moment at which the bundle was put; then all nodes were
+ * asked, it among them, so that what all have said is of one time. By then the job may have been
+ * started again.
+ */
+static enum pages whose_pages(const struct cw_bundle *bundle)
+{
+	const json_t *own = json_object_get(bundle->summaries, "ranks"), *doc, *rank;
+	enum pages found = PAGES_NONE;
+	bool is_same = !json_array_size(own);
+	size_t i, k;
+
+	json_array_foreach (bundle->elsewhere, i, doc) {
+		if (!json_array_size(json_object_get(doc, "ranks")))
+			continue;
+		if (found == PAGES_NONE)
+			found = PAGES_OTHERS;
+		if (strcmp(node_of(doc), node_of(bundle->summaries)) != 0)
+			continue;
+		found = PAGES_ALL;
+		json_array_foreach (own, k, rank)
+			is_same = is_same || has_rank(doc, rank);
+	}
+	return found == PAGES_ALL && !is_same ? PAGES_ANOTHERS : found;
+}
+
+static int add_own(struct numerics_gather *g, const struct cw_bundle *bundle, const char *path,
+		   struct cw_numerics_input *in, struct cw_err *err)
+{
+	struct numerics_page page = { .n_left_out = 0 };
+	int r = path ? numerics_gather_doc(g, bundle->summaries, path, NULL, &page, err)
+		     : add_doc(g, bundle->summaries, &page, err);
+
+	in->n_left_out += page.n_left_out;
+	return r;
+}
+
+static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, const char *path,
+		   struct cw_numerics_input *in, struct cw_err *err)
+{
+	char silent[NUMERICS_GATHER_SILENT] = "";
+	enum pages pages = whose_pages(bundle);
+	bool has_others = pages == PAGES_OTHERS || pages == PAGES_ALL;
+	const json_t *doc;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (bundle->elsewhere, i, doc)
+		name_silent(doc, silent);
+	if (bundle->n_elsewhere_left_out)
+		numerics_gather_silent(silent, "nodes whose tensors are too much to be read");
+	if (pages == PAGES_ANOTHERS)
+		numerics_gather_silent(
+			silent,
+			"other nodes, which were asked when the job had been started again");
+	if (bundle->summaries && pages != PAGES_ALL)
+		r = add_own(g, bundle, has_others ? NULL : path, in, err);
+	if (r == 0 && pages != PAGES_ANOTHERS)
+		r = add_pages(g, bundle->elsewhere, in, silent);
+	if (*silent)
+		in->silent = cw_arena_strdup(&in->arena, silent);
+	return r == 0 && *silent && !in->silent ? -ENOMEM : r;
+}
+
+int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct cw_err *err)
+{
+	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
+	_cleanup_(numerics_gather_fini) struct numerics_gather g = { NULL };
+	struct cw_err why = { "" };
+	int r = cw_bundle_read(path, &bundle, err);
+
+	*ret = (struct cw_numerics_input){ .uid = -1 };
+	if (r < 0)
+		return r; /* err names the bundle */
+	r = add_all(&g, &bundle, path, ret, &why);
+	if (r == 0)
+		r = numerics_gather_end(&g, ret);
+	if (r == 0 && !ret->job.n_ranks)
+		return cw_err_set(
+			err, ENODATA,
+			"%s: no tensor summaries in this bundle: the job ran without "
+			"COLLWATCH_SUMMARY, no node could be asked for its ranks', or they were too "
+			"much for a copy: ask on the node that keeps the bundle%s%s",
+			path, ret->silent ? "; no answer from " : "",
+			ret->silent ? ret->silent : "");
+	if (r < 0)
+		return cw_err_set(err, -r, "%s: %s", path, why.text[0] ? why.text : strerror(-r));
+	return 0;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "numerics/cli/numerics_doc.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "model/op.h"
+#include "numerics/cli/numerics_coverage.h"
+#include "numerics/doc/numerics_text.h"
+#include "numerics/judge/members.h"
+#include "report/json_util.h"
+
+#define TEXT_BYTES 1024
+
+static json_t *number(double v)
+{
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
+static json_t *rank_of(const struct cw_numerics_job *job, uint32_t rank)
+{
+	return json_integer(job->ranks[rank].rank);
+}
+
+static json_t *look_doc(const struct cw_numerics_job *job, uint32_t look)
+{
+	const struct cw_numerics_look *l = &job->looks[look];
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "rank", rank_of(job, l->rank));
+	bad |= json_object_set_new(doc, "comm", cw_json_hex(job->comms[l->comm].id));
+	bad |= json_object_set_new(doc, "comm_name", cw_json_text(job->comms[l->comm].name));
+	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(l->kind)));
+	bad |= json_object_set_new(doc, "seq", cw_json_u64(l->seq));
+	bad |= json_object_set_new(doc, "step", l->step >= 0 ? json_integer(l->step) : json_null());
+	bad |= json_object_set_new(doc, "entered", cw_json_wall(l->at_ns));
+	bad |= json_object_set_new(doc, "side", json_string(l->is_output ? "output" : "input"));
+	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(l->dtype)));
+	bad |= json_object_set_new(doc, "redop", json_string(cw_redop_name(l->redop)));
+	bad |= json_object_set_new(doc, "elements", cw_json_u64(l->offered));
+	bad |= json_object_set_new(doc, "looked_at", cw_json_u64(l->elements));
+	bad |= json_object_set_new(doc, "nans", cw_json_u64(l->nans));
+	bad |= json_object_set_new(doc, "infs", cw_json_u64(l->infs));
+	bad |= json_object_set_new(doc, "zeros", cw_json_u64(l->zeros));
+	bad |= json_object_set_new(doc, "absmax", number(l->abs_max));
+	bad |= json_object_set_new(doc, "absmin", number(l->abs_min));
+	bad |= json_object_set_new(doc, "mean", number(l->mean));
+	bad |= json_object_set_new(doc, "l2", number(l->l2));
+	bad |= json_object_set_new(doc, "at_limit", number((double)l->at_limit));
+	bad |= json_object_set_new(doc, "denormal", number((double)l->denormal));
+	bad |= json_object_set_new(doc, "checksum", cw_json_hex(l->checksum));
+	bad |= json_object_set_new(doc, "site", cw_json_text(l->site));
+	bad |= json_object_set_new(doc, "carried", cw_json_text(l->carried));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *firsts_doc(const struct cw_numerics_job *job, const struct cw_numerics_report *said)
+{
+	static const char *const names[] = { [CW_NUMERICS_FED] = "fed",
+					     [CW_NUMERICS_SUM] = "operation",
+					     [CW_NUMERICS_RECEIVED] = "received" };
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < said->n_firsts; i++) {
+		json_t *doc = look_doc(job, said->firsts[i].look);
+
+		bad |= json_object_set_new(doc, "origin",
+					   json_string(names[said->firsts[i].origin]));
+		bad |= json_object_set_new(
+			doc, "text",
+			cw_json_text(cw_numerics_text_first(job, said, i, text, sizeof(text))));
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *ranks_doc(const struct cw_numerics_input *in, const struct cw_numerics_report *said,
+			 uint32_t last)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t r = 0; r < in->job.n_ranks; r++) {
+		const struct cw_numerics_source *s = &in->sources[r];
+		const struct cw_numerics_rank_said *k = &said->ranks[r];
+		json_t *doc = json_object(), *before = json_array();
+
+		bad |= json_object_set_new(doc, "rank", rank_of(&in->job, r));
+		bad |= json_object_set_new(doc, "record", cw_json_text(s->path));
+		bad |= json_object_set_new(doc, "calls", cw_json_u64(s->n_ops));
+		bad |= json_object_set_new(doc, "tensors", cw_json_u64(s->n_looks));
+		bad |= json_object_set_new(doc, "kept", cw_json_u64(s->n_kept));
+		bad |= json_object_set_new(doc, "left_out", cw_json_u64(s->n_dropped));
+		bad |= json_object_set_new(doc, "nonfinite", json_integer(k->n_bad));
+		if (k->first_bad != CW_NUMERICS_NONE) {
+			uint32_t i =
+				k->first_bad - k->first < last ? k->first : k->first_bad - last;
+
+			for (; i < k->first_bad; i++)
+				bad |= json_array_append_new(before, look_doc(&in->job, i));
+			bad |= json_object_set_new(doc, "first", look_doc(&in->job, k->first_bad));
+		}
+		bad |= json_object_set_new(doc, "before", before);
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *rows_doc(const struct cw_numerics_job *job, const struct cw_numerics_report *said)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < said->n_rows; i++) {
+		const struct cw_numerics_row *row = &said->rows[i];
+		json_t *doc = json_object();
+
+		bad |= json_object_set_new(doc, "comm", cw_json_hex(job->comms[row->comm].id));
+		bad |= json_object_set_new(doc, "comm_name",
+					   cw_json_text(job->comms[row->comm].name));
+		bad |= json_object_set_new(doc, "step", cw_json_u64(row->step));
+		bad |= json_object_set_new(doc, "steps", cw_json_u64(row->n_steps));
+		bad |= json_object_set_new(doc, "tensors", json_integer(row->n_looks));
+		bad |= json_object_set_new(doc, "ratio",
+					   row->ratio > 0 ? number(row->ratio) : json_null());
+		bad |= json_object_set_new(doc, "loss_scaling", json_boolean(row->is_scaling));
+		bad |= json_object_set_new(
+			doc, "text",
+			cw_json_text(cw_numerics_text_row(job, row, text, sizeof(text))));
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *headroom_doc(const struct cw_numerics_job *job,
+			    const struct cw_numerics_report *said)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < said->n_headroom; i++) {
+		const struct cw_numerics_headroom *h = &said->headroom[i];
+		json_t *doc = look_doc(job, h->look);
+
+		bad |= json_object_set_new(doc, "value", number(h->value));
+		bad |= json_object_set_new(doc, "limit", number(h->limit));
+		bad |= json_object_set_new(doc, "summed", json_boolean(h->is_sum));
+		bad |= json_object_set_new(doc, "growth", number(h->growth));
+		bad |= json_object_set_new(doc, "steps_left", number(h->steps_left));
+		bad |= json_object_set_new(doc, "since_step", cw_json_u64(h->warned_step));
+		bad |= json_object_set_new(
+			doc, "text",
+			cw_json_text(cw_numerics_text_headroom(job, h, text, sizeof(text))));
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *ranges_doc(const struct cw_numerics_job *job, const struct cw_numerics_report *said)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < said->n_ranges; i++) {
+		const struct cw_numerics_range *r = &said->ranges[i];
+		json_t *doc = look_doc(job, r->look);
+
+		bad |= json_object_set_new(
+			doc, "end",
+			json_string(r->end == CW_NUMERICS_UPPER ? "at_limit" : "denormal"));
+		bad |= json_object_set_new(doc, "share", number(r->share));
+		bad |= json_object_set_new(doc, "room", number(r->room));
+		bad |= json_object_set_new(doc, "steps", json_integer(r->n_steps));
+		bad |= json_object_set_new(
+			doc, "text",
+			cw_json_text(cw_numerics_text_range(job, r, text, sizeof(text))));
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *groups_doc(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < n;) {
+		uint64_t checksum = job->looks[looks[i]].checksum;
+		json_t *doc = json_object(), *ranks = json_array();
+
+		bad |= json_object_set_new(doc, "checksum", cw_json_hex(checksum));
+		for (; i < n && job->looks[looks[i]].checksum == checksum; i++)
+			bad |= json_array_append_new(ranks,
+						     rank_of(job, job->looks[looks[i]].rank));
+		bad |= json_object_set_new(doc, "ranks", ranks);
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+/* v: members in the order of what they have. */
+static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_member *v, uint32_t n,
+			   enum cw_members_by by)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0, end; i < n;) {
+		json_t *doc = json_object(), *ranks = json_array();
+
+		(void)cw_members_text(&v[i], by, text, sizeof(text));
+		for (end = cw_members_end(v, n, i); i < end; i++)
+			bad |= json_array_append_new(ranks,
+						     rank_of(job, job->looks[v[i].look].rank));
+		bad |= json_object_set_new(doc, "value", *text ? cw_json_text(text) : json_null());
+		bad |= json_object_set_new(doc, "ranks", ranks);
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+/* What members run on; nothing of that in which they are alike. */
+static json_t *unlike_doc(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n)
+{
+	static const char *const names[] = { [CW_MEMBERS_BY_DEVICE] = "device_model",
+					     [CW_MEMBERS_BY_CUDA_DRIVER] = "cuda_driver",
+					     [CW_MEMBERS_BY_NCCL] = "nccl" };
+	_cleanup_(freep) struct cw_member *v = calloc((size_t)n + 1, sizeof(*v));
+	json_t *doc = json_object();
+	int bad = v ? 0 : -1;
+
+	for (unsigned by = 0; v && by < CW_MEMBERS_BY__MAX; by++)
+		if (cw_members_sort(job, looks, n, by, v))
+			bad |= json_object_set_new(doc, names[by], members_doc(job, v, n, by));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *divergence_doc(const struct cw_numerics_job *job,
+			      const struct cw_numerics_report *said,
+			      const struct cw_numerics_divergence *d, const char *text)
+{
+	const uint32_t *looks = &said->divergent[d->first];
+	json_t *doc = look_doc(job, d->look);
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "groups", groups_doc(job, looks, d->count));
+	bad |= json_object_set_new(doc, "has_majority", json_boolean(d->has_majority));
+	bad |= json_object_set_new(doc, "unlike", unlike_doc(job, looks, d->count));
+	bad |= json_object_set_new(doc, "text", cw_json_text(text));
+	return cw_json_finish(doc, bad);
+}
+
+/* Divergences, or roundings. */
+static json_t *divergences_doc(const struct cw_numerics_job *job,
+			       const struct cw_numerics_report *said,
+			       const struct cw_numerics_divergence *v, uint32_t n,
+			       cw_numerics_text_divergence_fn *text_of)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		(void)text_of(job, said, &v[i], text, sizeof(text));
+		bad |= json_array_append_new(list, divergence_doc(job, said, &v[i], text));
+	}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *imbalances_doc(const struct cw_numerics_job *job,
+			      const struct cw_numerics_report *said)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < said->n_imbalances; i++) {
+		const struct cw_numerics_imbalance *m = &said->imbalances[i];
+		json_t *doc = look_doc(job, m->look);
+
+		bad |= json_object_set_new(doc, "sum_in", number(m->in));
+		bad |= json_object_set_new(doc, "sum_out", number(m->out));
+		bad |= json_object_set_new(doc, "bound", number(m->bound));
+		bad |= json_object_set_new(
+			doc, "text",
+			cw_json_text(cw_numerics_text_imbalance(job, m, text, sizeof(text))));
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *suspects_doc(const struct cw_numerics_job *job,
+			    const struct cw_numerics_report *said)
+{
+	json_t *list = json_array();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < said->n_suspects; i++) {
+		const struct cw_numerics_suspect *s = &said->suspects[i];
+		json_t *doc = json_object();
+
+		bad |= json_object_set_new(doc, "rank", rank_of(job, s->rank));
+		bad |= json_object_set_new(doc, "divergences", json_integer(s->n_divergences));
+		bad |= json_object_set_new(doc, "communicators", json_integer(s->n_comms));
+		bad |= json_object_set_new(
+			doc, "text",
+			cw_json_text(cw_numerics_text_suspect(job, s, text, sizeof(text))));
+		bad |= json_array_append_new(list, doc);
+	}
+	return cw_json_finish(list, bad);
+}
+
+json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numerics_report *said,
+		     uint32_t last)
+{
+	const struct cw_numerics_job *job = &in->job;
+	json_t *doc = json_object(), *left_out = json_object(), *checked = json_object();
+	char text[TEXT_BYTES];
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "schema", json_string("collwatch.numerics/1"));
+	bad |= json_object_set_new(doc, "alarm", json_boolean(cw_numerics_is_alarming(said)));
+	bad |= json_object_set_new(
+		doc, "coverage",
+		cw_json_text(numerics_coverage_text(in, said, text, sizeof(text))));
+	bad |= json_object_set_new(doc, "ranks_left_out", json_integer(in->n_left_out));
+	bad |= json_object_set_new(doc, "ranks_set_aside", json_integer(in->n_set_aside));
+	bad |= json_object_set_new(doc, "silent",
+				   in->silent ? cw_json_text(in->silent) : json_null());
+	bad |= json_object_set_new(doc, "nonfinite", cw_json_u64(said->n_bad));
+	bad |= json_object_set_new(doc, "loss_scaling_explains_all",
+				   json_boolean(said->is_all_scaling));
+	bad |= json_object_set_new(doc, "first_by_clock", json_boolean(said->is_first_by_clock));
+	bad |= json_object_set_new(doc, "firsts", firsts_doc(job, said));
+	bad |= json_object_set_new(doc, "rows", rows_doc(job, said));
+	bad |= json_object_set_new(doc, "headroom", headroom_doc(job, said));
+	bad |= json_object_set_new(doc, "ranges", ranges_doc(job, said));
+	bad |= json_object_set_new(doc, "divergences",
+				   divergences_doc(job, said, said->divergences,
+						   said->n_divergences,
+						   cw_numerics_text_divergence));
+	bad |= json_object_set_new(doc, "roundings",
+				   divergences_doc(job, said, said->roundings, said->n_roundings,
+						   cw_numerics_text_rounding));
+	bad |= json_object_set_new(doc, "suspects", suspects_doc(job, said));
+	bad |= json_object_set_new(doc, "imbalances", imbalances_doc(job, said));
+	bad |= json_object_set_new(doc, "ranks", ranks_doc(in, said, last));
+	bad |= json_object_set_new(checked, "replicas", cw_json_u64(said->n_replicas_checked));
+	bad |= json_object_set_new(checked, "sums", cw_json_u64(said->n_sums_checked));
+	bad |= json_object_set_new(doc, "checked", checked);
+	bad |= json_object_set_new(left_out, "rows", json_integer(said->n_rows_left_out));
+	bad |= json_object_set_new(left_out, "headroom", json_integer(said->n_headroom_left_out));
+	bad |= json_object_set_new(left_out, "ranges", json_integer(said->n_ranges_left_out));
+	bad |= json_object_set_new(left_out, "divergences",
+				   json_integer(said->n_divergences_left_out));
+	bad |= json_object_set_new(left_out, "roundings", json_integer(said->n_roundings_left_out));
+	bad |= json_object_set_new(left_out, "imbalances",
+				   json_integer(said->n_imbalances_left_out));
+	bad |= json_object_set_new(doc, "left_out", left_out);
+	return cw_json_finish(doc, bad);
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "numerics/cli/numerics_gather.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "common/text.h"
+#include "numerics/doc/looks_doc.h"
+#include "record/record_layout.h"
+
+#define NODE_BYTES 256
+
+struct numerics_part {
+	struct numerics_part *next;
+	struct cw_numerics_job job;
+	const struct cw_numerics_source *sources;
+	bool *wanted; /* of each rank */
+	struct cw_arena arena;
+};
+
+/* ---- a document ---- */
+
+static const char *name_of(struct cw_arena *arena, const char *path, const char *node, int32_t pid)
+{
+	char text[256];
+
+	if (path)
+		return cw_arena_strdup(arena, path);
+	(void)snprintf(text, sizeof(text), "process %d on %s", (int)pid, node);
+	return cw_arena_strdup(arena, text);
+}
+
+static int take_sources(struct numerics_part *part, const struct cw_looks_source *from,
+			const char *path, const char *node)
+{
+	struct cw_numerics_source *sources =
+		cw_arena_new_array(&part->arena, struct cw_numerics_source, part->job.n_ranks + 1);
+
+	if (!sources)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < part->job.n_ranks; i++) {
+		sources[i] = (struct cw_numerics_source){
+			.path = name_of(&part->arena, path, node, from[i].pid),
+			.rank = from[i].rank,
+			.pid = from[i].pid,
+			.world_size = from[i].world_size,
+			.has_summaries = true,
+			.n_ops = from[i].n_ops,
+			.n_looks = from[i].n_looks,
+			.n_kept = from[i].n_kept,
+			.n_dropped = from[i].n_dropped,
+			.created_wall_ns = from[i].created_wall_ns,
+			.ended_wall_ns = from[i].ended_wall_ns,
+			.lives = from[i].lives,
+		};
+		if (!sources[i].path)
+			return -ENOMEM;
+	}
+	part->sources = sources;
+	return 0;
+}
+
+static struct numerics_part *free_part(struct numerics_part *part)
+{
+	if (!part)
+		return NULL;
+	cw_arena_fini(&part->arena);
+	free(part->wanted);
+	free(part);
+	return NULL;
+}
+
+static int read_part(struct numerics_part *part, const json_t *doc, const char *path,
+		     const char *node, struct numerics_page *ret, struct cw_err *err)
+{
+	struct cw_looks_source *sources = NULL;
+	const struct cw_looks_source *last;
+	int r = cw_looks_doc_read(doc, &part->arena, &part->job, &sources, err);
+
+	if (r < 0)
+		return r;
+	/* Of a bundle that is all; a node's pages are short, and hold what records hold. */
+	if (!path && (part->job.n_ranks > CW_LOOKS_DOC_PAGE_RANKS ||
+		      part->job.n_looks > part->job.n_ranks * CW_REC_SUMMARIES ||
+		      part->job.n_comms > part->job.n_looks))
+		return cw_err_set(err, E2BIG, "more than ranks can have");
+	part->wanted = calloc((size_t)part->job.n_ranks + 1, sizeof(*part->wanted));
+	if (!part->wanted)
+		return -ENOMEM;
+	last = part->job.n_ranks ? &sources[part->job.n_ranks - 1] : NULL;
+	*ret = (struct numerics_page){
+		.n_ranks = part->job.n_ranks,
+		.n_left_out = cw_looks_doc_left_out(doc),
+		.last_ns = last ? last->created_wall_ns : 0,
+		.last_pid = last ? last->pid : 0,
+	};
+	return take_sources(part, sources, path, node);
+}
+
+int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char *path,
+			const char *node, struct numerics_page *ret, struct cw_err *err)
+{
+	struct numerics_part *part = calloc(1, sizeof(*part));
+	int r = part ? read_part(part, doc, path, node, ret, err) : -ENOMEM;
+
+	if (r < 0)
+		(void)free_part(part); /* always NULL */
+	else
+		LL_APPEND(g->parts, part);
+	return r;
+}
+
+/* ---- who is taken ---- */
+
+struct candidate {
+	struct numerics_part *part;
+	uint32_t rank; /* index in the part */
+	uint32_t order;
+	int64_t ended_wall_ns; /* as whoever knows it said */
+};
+
+static const struct cw_numerics_source *source_of(const struct candidate *c)
+{
+	return &c->part->sources[c->rank];
+}
+
+/* Those of one rank together, the best of them first; of who has no number those of one record. */
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	const struct cw_numerics_source *s = source_of(x), *t = source_of(y);
+
+	if (s->rank != t->rank)
+		return s->rank < t->rank ? -1 : 1;
+	if (s->rank >= 0 && s->lives != t->lives)
+		return s->lives ? -1 : 1;
+	if (s->created_wall_ns != t->created_wall_ns)
+		return s->created_wall_ns > t->created_wall_ns ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+static bool is_same(const struct candidate *a, const struct candidate *b)
+{
+	const struct cw_numerics_source *s = source_of(a), *t = source_of(b);
+
+	if (s->rank != t->rank)
+		return false;
+	return s->rank >= 0 || (s->created_wall_ns && s->created_wall_ns == t->created_wall_ns);
+}
+
+/* A daemon's word of one that was met by another way, too. */
+static void add_end(struct candidate *to, const struct candidate *same)
+{
+	if (!to->ended_wall_ns)
+		to->ended_wall_ns = same->ended_wall_ns;
+}
+
+static uint32_t drop_doubles(struct candidate *v, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	qsort(v, n, sizeof(*v), compare_candidates);
+	for (uint32_t i = 0; i < n; i++) {
+		if (kept == 0 || !is_same(&v[kept - 1], &v[i]))
+			v[kept++] = v[i];
+		else if (source_of(&v[kept - 1])->created_wall_ns ==
+			 source_of(&v[i])->created_wall_ns)
+			add_end(&v[kept - 1], &v[i]);
+	}
+	return kept;
+}
+
+/* ---- which run ---- */
+
+/* Rank by rank, by communicators: groups of groups of groups. */
+#define MAX_ROUNDS 16u
+
+struct run {
+	struct cw_numerics_comm *comms; /* of those that are of it, sorted */
+	size_t n;
+	int64_t since_ns; /* when the first of them began that are it for sure */
+};
+
+static int compare_comms(const void *a, const void *b)
+{
+	const struct cw_numerics_comm *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return (x->instance > y->instance) - (x->instance < y->instance);
+}
+
+static void add_comms(struct run *run, const struct candidate *c)
+{
+	const struct cw_numerics_job *job = &c->part->job;
+
+	for (uint32_t i = 0; i < job->n_looks; i++) {
+		const struct cw_numerics_comm *comm = &job->comms[job->looks[i].comm];
+
+		/* Looks of one communicator follow each other. */
+		if (job->looks[i].rank == c->rank &&
+		    (run->n == 0 || compare_comms(&run->comms[run->n - 1], comm) != 0))
+			run->comms[run->n++] = *comm;
+	}
+}
+
+/* Its last call; who had ended before the others began was of an earlier run. */
+static int64_t last_ns(const struct candidate *c)
+{
+	const struct cw_numerics_job *job = &c->part->job;
+	int64_t last = 0;
+
+	for (uint32_t i = 0; i < job->n_looks; i++)
+		if (job->looks[i].rank == c->rank && job->looks[i].at_ns > last)
+			last = job->looks[i].at_ns;
+	return last ? last : source_of(c)->created_wall_ns;
+}
+
+/* A run that hangs makes no calls for long before somebody ends it. */
+static int64_t end_ns(const struct candidate *c)
+{
+	int64_t last = last_ns(c);
+
+	if (c->ended_wall_ns > last)
+		return c->ended_wall_ns;
+	return last ? last : INT64_MAX; /* nobody knows */
+}
+
+static bool is_of_run(const struct run *run, const struct candidate *c)
+{
+	const struct cw_numerics_job *job = &c->part->job;
+
+	for (uint32_t i = 0; i < job->n_looks; i++)
+		if (job->looks[i].rank == c->rank &&
+		    bsearch(&job->comms[job->looks[i].comm], run->comms, run->n,
+			    sizeof(*run->comms), compare_comms))
+			return true;
+	return false;
+}
+
+/* 0: none is known. */
+static int64_t earliest(int64_t a_ns, int64_t b_ns)
+{
+	if (!a_ns || !b_ns)
+		return a_ns ? a_ns : b_ns;
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
+static bool *wanted(const struct candidate *c)
+{
+	return &c->part->wanted[c->rank];
+}
+
+/*
+ * Those that live; where none does, whose record is the newest. Sets since when their run is. Who
+ * is there without summaries is of some run, too: where the newest ended before the first of them
+ * began, it is of an earlier one. Else they say nothing: they may be older than many runs.
+ */
+static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns, struct run *run)
+{
+	const struct candidate *newest = NULL;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cw_numerics_source *s = source_of(&v[i]);
+
+		*wanted(&v[i]) = s->lives;
+		if (!s->has_summaries) {
+			living_since_ns = earliest(living_since_ns, s->created_wall_ns);
+			continue;
+		}
+		if (!newest || s->lives > source_of(newest)->lives ||
+		    (s->lives == source_of(newest)->lives &&
+		     s->created_wall_ns > source_of(newest)->created_wall_ns))
+			newest = &v[i];
+	}
+	run->since_ns = INT64_MAX;
+	if (newest && !source_of(newest)->lives && end_ns(newest) < living_since_ns)
+		run->since_ns = living_since_ns;
+	else if (newest)
+		*wanted(newest) = true;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!*wanted(&v[i]) || !source_of(&v[i])->has_summaries)
+			continue;
+		if (source_of(&v[i])->created_wall_ns < run->since_ns)
+			run->since_ns = source_of(&v[i])->created_wall_ns;
+		add_comms(run, &v[i]);
+	}
+}
+
+/* One round: who is of the run by what is known of it so far. True: it has grown. */
+static bool want_more(struct candidate *v, uint32_t n, struct run *run)
+{
+	size_t n_before = run->n;
+	bool has_grown = false;
+
+	if (run->n)
+		qsort(run->comms, run->n, sizeof(*run->comms), compare_comms);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct run known = { run->comms, n_before, run->since_ns };
+
+		if (*wanted(&v[i]) || (last_ns(&v[i]) < run->since_ns && !is_of_run(&known, &v[i])))
+			continue;
+		*wanted(&v[i]) = has_grown = true;
+		add_comms(run, &v[i]);
+	}
+	return has_grown;
+}
+
+static bool has_bad(const struct candidate *c)
+{
+	const struct cw_numerics_job *job = &c->part->job;
+
+	for (uint32_t i = 0; i < job->n_looks; i++)
+		if (job->looks[i].rank == c->rank && cw_numerics_is_bad(&job->looks[i]))
+			return true;
+	return false;
+}
+
+/* Says what was set aside. 0 or -ENOMEM. */
+static int want(struct candidate *v, uint32_t n, uint32_t n_looks, int64_t living_since_ns,
+		struct cw_numerics_input *in)
+{
+	struct run run = { .comms = calloc((size_t)n_looks + 1, sizeof(*run.comms)) };
+
+	if (!run.comms)
+		return -ENOMEM;
+	want_first(v, n, living_since_ns, &run);
+	for (unsigned round = 0; round < MAX_ROUNDS && want_more(v, n, &run); round++)
+		;
+	for (uint32_t i = 0; i < n; i++) {
+		if (*wanted(&v[i]) || !source_of(&v[i])->has_summaries)
+			continue;
+		in->n_set_aside++;
+		in->is_bad_set_aside = in->is_bad_set_aside || has_bad(&v[i]);
+	}
+	free(run.comms);
+	return 0;
+}
+
+static int choose(struct numerics_part *parts, int64_t living_since_ns,
+		  struct cw_numerics_input *in)
+{
+	uint32_t n = 0, n_looks = 0, at = 0;
+	struct numerics_part *part;
+	struct candidate *v;
+	int r;
+
+	LL_FOREACH (parts, part) {
+		n += part->job.n_ranks;
+		n_looks += part->job.n_looks;
+	}
+	v = calloc((size_t)n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	LL_FOREACH (parts, part)
+		for (uint32_t i = 0; i < part->job.n_ranks; i++, at++)
+			v[at] = (struct candidate){ part, i, at, part->sources[i].ended_wall_ns };
+	r = want(v, n ? drop_doubles(v, n) : 0, n_looks, living_since_ns, in);
+	free(v);
+	return r;
+}
+
+/* ---- all in one ---- */
+
+static int join(const struct numerics_part *parts, struct cw_looks *looks, struct cw_arena *arena,
+		struct cw_numerics_source **ret)
+{
+	struct cw_numerics_source *sources;
+	const struct numerics_part *part;
+	uint32_t n = 0;
+	int r = 0;
+
+	for (part = parts; part && r == 0; part = part->next)
+		r = cw_looks_join(looks, &part->job, part->wanted);
+	if (r < 0)
+		return r;
+	sources = cw_arena_new_array(arena, struct cw_numerics_source, looks->n_ranks + 1);
+	if (!sources)
+		return -ENOMEM;
+	LL_FOREACH (parts, part) {
+		for (uint32_t i = 0; i < part->job.n_ranks; i++) {
+			if (!part->wanted[i])
+				continue;
+			sources[n] = part->sources[i];
+			sources[n].path = cw_arena_strdup(arena, part->sources[i].path);
+			if (!sources[n++].path)
+				return -ENOMEM;
+		}
+	}
+	*ret = sources;
+	return 0;
+}
+
+int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in)
+{
+	struct numerics_part *own = calloc(1, sizeof(*own));
+	struct cw_looks looks = { .looks = NULL };
+	int r = -ENOMEM;
+
+	if (!own)
+		return r;
+	own->job = in->job;
+	own->sources = in->sources;
+	own->wanted = calloc((size_t)in->job.n_ranks + 1, sizeof(*own->wanted));
+	LL_PREPEND(g->parts, own);
+	if (own->wanted)
+		r = choose(g->parts, g->living_since_ns, in);
+	if (r == 0)
+		r = join(g->parts, &looks, &in->arena, &in->sources);
+	if (r < 0) {
+		cw_looks_fini(&looks);
+		return r;
+	}
+	cw_looks_fini(&in->looks);
+	in->looks = looks;
+	in->job = cw_looks_job(&in->looks);
+	return 0;
+}
+
+void numerics_gather_fini(struct numerics_gather *g)
+{
+	struct numerics_part *part, *next;
+
+	LL_FOREACH_SAFE (g->parts, part, next)
+		(void)free_part(part); /* always NULL */
+	g->parts = NULL;
+}
+
+/* ---- who said nothing ---- */
+
+void numerics_gather_silent(char silent[static NUMERICS_GATHER_SILENT], const char *name)
+{
+	static const char more[] = ", …";
+	char text[NODE_BYTES];
+
+	(void)snprintf(text, sizeof(text), "%s", name);
+	cw_text_sanitise_line(text);
+	if (strlen(silent) + strlen(text) + 2 * sizeof(more) < NUMERICS_GATHER_SILENT)
+		cw_text_append(silent, NUMERICS_GATHER_SILENT, "%s%s", *silent ? ", " : "", text);
+	else if (!strstr(silent, more))
+		cw_text_append(silent, NUMERICS_GATHER_SILENT, "%s", more);
+}

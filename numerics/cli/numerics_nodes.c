@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * First the daemon is asked which nodes have a job of that name, which asks all of them; then each
+ * of those for its ranks, page by page: what many have fits no single answer.
+ */
+#include "numerics/cli/numerics_nodes.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/control.h"
+#include "cli/terminal/progress_bar.h"
+#include "common/clock.h"
+#include "common/job_env.h"
+#include "common/text.h"
+#include "numerics/doc/looks_doc.h"
+#include "report/json_util.h"
+
+#define VERB "summaries"
+/* The daemon gives up before that. */
+#define TIMEOUT_MS 10000
+/* Who is asked too often says so: again after this, after twice this, … */
+#define TRIES 8
+#define PAUSE_MS 200
+#define NODE_BYTES 128
+/* More than the clocks of machines that are looked after. */
+#define CLOCKS_DIFFER_NS (60 * CW_NS_PER_S)
+
+static void wait_a_while(unsigned n)
+{
+	const struct timespec pause = { .tv_sec = n * PAUSE_MS / 1000,
+					.tv_nsec = n * PAUSE_MS % 1000 * CW_NS_PER_MS };
+
+	(void)nanosleep(&pause, NULL);
+}
+
+static int ask(const struct numerics_nodes *nodes, const json_t *args, json_t **ret,
+	       struct cw_err *err)
+{
+	uint32_t code;
+	int r = -EREMOTEIO;
+
+	for (unsigned i = 0; i < TRIES && r == -EREMOTEIO; i++) {
+		if (i)
+			wait_a_while(i);
+		r = cw_control_ask(nodes->control, VERB, args, TIMEOUT_MS, ret, &code, err);
+	}
+	return r;
+}
+
+/* ---- one node ---- */
+
+/* Of the page behind that one; before NULL: the first. */
+static json_t *page_args(const json_t *job, const struct numerics_page *before)
+{
+	json_t *args = json_pack("{s:O, s:O, s:O}", "node", json_object_get(job, "node"), "job",
+				 json_object_get(job, "job"), "uid", json_object_get(job, "uid"));
+	int bad = 0;
+
+	if (args && before) {
+		bad |= json_object_set_new(args, "after_ns", json_integer(before->last_ns));
+		bad |= json_object_set_new(args, "after_pid", json_integer(before->last_pid));
+	}
+	return cw_json_finish(args, bad);
+}
+
+/* page: the one before, of *ret_n ranks so far; becomes this one. */
+static int add_page(const struct numerics_nodes *nodes, const json_t *job, const char *node,
+		    struct numerics_gather *g, struct numerics_page *page, uint32_t *ret_n,
+		    struct cw_err *err)
+{
+	json_t *args = page_args(job, *ret_n ? page : NULL), *doc = NULL;
+	int r = args ? ask(nodes, args, &doc, err) : -ENOMEM;
+
+	json_decref(args);
+	if (r == 0)
+		r = numerics_gather_doc(g, doc, NULL, node, page, err);
+	json_decref(doc);
+	if (r == 0)
+		*ret_n += page->n_ranks;
+	return r == 0 && *ret_n > CW_LOOKS_DOC_NODE_RANKS
+		       ? cw_err_set(err, E2BIG, "more ranks than a node has")
+		       : r;
+}
+
+/* A node that does not answer, or not as it should, is named: the others are no worse for that. */
+static int add_node(const struct numerics_nodes *nodes, const json_t *job,
+		    struct numerics_gather *g, struct cw_numerics_input *in, char *silent)
+{
+	struct numerics_page page = { .n_ranks = 1, .n_left_out = 1 };
+	const char *name = cw_json_str(job, "node", "?");
+	char node[NODE_BYTES], text[2 * NODE_BYTES];
+	struct cw_err err = { "" };
+	uint32_t n = 0;
+	int r = 0;
+
+	(void)snprintf(node, sizeof(node), "%s", name);
+	cw_text_sanitise_line(node);
+	while (page.n_ranks && page.n_left_out && r == 0)
+		r = add_page(nodes, job, node, g, &page, &n, &err);
+	if (r == 0)
+		in->n_left_out += page.n_left_out;
+	if (r == -ENOMEM)
+		return r;
+	if (r == -ENODATA)
+		numerics_gather_silent(silent, name);
+	else if (r < 0) {
+		(void)snprintf(text, sizeof(text), "%s (%s)", name, err.text);
+		numerics_gather_silent(silent, text);
+	}
+	return 0;
+}
+
+/* ---- which job ---- */
+
+static const char *label_of(const json_t *job)
+{
+	return cw_json_str(job, "job", "");
+}
+
+/* Of a job of that name, and the first of its node that says so: who lists is believed no further.
+ */
+static bool is_meant(const struct numerics_nodes *nodes, const json_t *jobs, size_t i)
+{
+	const json_t *job = json_array_get(jobs, i);
+
+	if (!cw_job_env_is_named(label_of(job), nodes->job))
+		return false;
+	for (size_t k = 0; k < i; k++)
+		if (json_equal(json_array_get(jobs, k), job))
+			return false;
+	return true;
+}
+
+/* Whose, and what it is called in full: as was read here or said, else of the first that is listed.
+ */
+static int choose_job(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
+		      const json_t *jobs, int64_t *ret_uid, const char **ret_label,
+		      struct cw_err *err)
+{
+	int64_t uid = in->uid >= 0 ? in->uid : nodes->uid;
+	const char *label = in->label;
+	const json_t *job;
+	size_t i;
+
+	json_array_foreach (jobs, i, job) {
+		int64_t other = (int64_t)cw_json_int(job, "uid", -1);
+
+		if (!is_meant(nodes, jobs, i))
+			continue;
+		if (uid < 0)
+			uid = other;
+		if (uid != other && nodes->uid < 0)
+			return cw_err_set(
+				err, ENOTUNIQ,
+				"%s: users %lld and %lld have a job of that name: --uid says whose",
+				nodes->job, (long long)uid, (long long)other);
+		if (uid != other)
+			continue;
+		if (!label)
+			label = label_of(job);
+		if (strcmp(label, label_of(job)) != 0)
+			return cw_err_set(err, ENOTUNIQ, "%s: is it %s or %s? Give the whole of it",
+					  nodes->job, label, label_of(job));
+	}
+	*ret_uid = uid;
+	*ret_label = label ? label : "";
+	return 0;
+}
+
+static bool is_of(const json_t *job, int64_t uid, const char *label)
+{
+	return cw_json_int(job, "uid", -1) == uid && strcmp(label_of(job), label) == 0;
+}
+
+/*
+ * Whoever lives of it without summaries: what ended before that is no answer. By the nodes' clocks,
+ * as what calls are held against; one that is of tomorrow says nothing.
+ */
+static int64_t living_since(const json_t *living, int64_t uid, const char *label)
+{
+	const json_t *job;
+	int64_t since_ns = 0;
+	int64_t now_ns = cw_clock_wall_ns(&cw_clock_system) + CLOCKS_DIFFER_NS;
+	size_t i;
+
+	json_array_foreach (living, i, job) {
+		int64_t at_ns = (int64_t)cw_json_int(job, "since_ns", 0);
+
+		if (is_of(job, uid, label) && at_ns > 0 && at_ns <= now_ns &&
+		    (!since_ns || at_ns < since_ns))
+			since_ns = at_ns;
+	}
+	return since_ns;
+}
+
+/* ---- jobs of one host ---- */
+
+static bool is_on(const json_t *job, const char *node)
+{
+	return strcmp(cw_json_str(job, "node", ""), node) == 0;
+}
+
+/*
+ * Of jobs that have one label on each of several hosts, the one here, or the only one there is.
+ * Sets *ret_node, borrowed from jobs or here; "": of whatever nodes there are.
+ */
+static int choose_node(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
+		       const json_t *jobs, const char *here, int64_t uid, const char *label,
+		       const char **ret_node, struct cw_err *err)
+{
+	bool is_here = in->job.n_ranks != 0, are_several = false;
+	const char *other = "";
+	const json_t *job;
+	size_t i;
+
+	*ret_node = "";
+	if (!cw_job_env_is_of_one_host(label))
+		return 0;
+	json_array_foreach (jobs, i, job) {
+		if (!is_of(job, uid, label))
+			continue;
+		is_here = is_here || is_on(job, here);
+		are_several = are_several || (*other && !is_on(job, other));
+		other = cw_json_str(job, "node", "");
+	}
+	if (are_several && !is_here)
+		return cw_err_set(err, ENOTUNIQ,
+				  "%s: several nodes have a job of that name each, for its ranks "
+				  "meet on loopback; %s is one: run this command on the node that "
+				  "you mean",
+				  nodes->job, other);
+	*ret_node = is_here ? here : other;
+	return 0;
+}
+
+/* here: the name of the node whose daemon was asked. */
+static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const char *here,
+		   struct cw_numerics_input *in, struct numerics_gather *g, char *silent,
+		   struct cw_err *err)
+{
+	const json_t *jobs = json_object_get(doc, "jobs"), *job;
+	struct cw_progress_bar bar;
+	const char *label = "", *node = "";
+	int64_t uid = -1;
+	size_t i;
+	int r = choose_job(nodes, in, jobs, &uid, &label, err);
+
+	if (r == 0)
+		r = choose_node(nodes, in, jobs, here, uid, label, &node, err);
+	if (r < 0)
+		return r;
+	/* Of all nodes together: of a job of one host that may be another's. */
+	if (!*node)
+		g->living_since_ns = living_since(json_object_get(doc, "living"), uid, label);
+	cw_progress_bar_begin(&bar, "nodes", json_array_size(jobs), nodes->is_quiet);
+	json_array_foreach (jobs, i, job) {
+		if (is_meant(nodes, jobs, i) && is_of(job, uid, label) &&
+		    (!*node || is_on(job, node)))
+			r = add_node(nodes, job, g, in, silent);
+		if (r < 0)
+			break;
+		cw_progress_bar_at(&bar, i + 1, NULL);
+	}
+	cw_progress_bar_end(&bar);
+	return r;
+}
+
+/* ---- the list of them ---- */
+
+static void name_silent(const json_t *doc, char *silent)
+{
+	const json_t *names = json_object_get(doc, "silent"), *name;
+	json_int_t n = cw_json_int(doc, "silent_count", 0);
+	size_t i;
+
+	json_array_foreach (names, i, name)
+		numerics_gather_silent(silent,
+				       json_is_string(name) ? json_string_value(name) : "?");
+	if (n > (json_int_t)json_array_size(names))
+		numerics_gather_silent(silent, "others");
+	if (cw_json_int(doc, "not_asked", 0) > 0)
+		numerics_gather_silent(silent, "those that had no turn");
+}
+
+/* Once more where somebody was silent: it may have had too many questions. */
+static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err *err)
+{
+	json_t *args = json_pack("{s:s}", "job", nodes->job), *again = NULL;
+	int r = args ? ask(nodes, args, ret, err) : -ENOMEM;
+
+	if (r == 0 && json_array_size(json_object_get(*ret, "silent"))) {
+		wait_a_while(2);
+		if (ask(nodes, args, &again, err) == 0) {
+			json_decref(*ret);
+			*ret = again;
+		}
+	}
+	json_decref(args);
+	return r;
+}
+
+int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics_input *in,
+			  struct numerics_gather *g, bool *ret_asked, struct cw_err *err)
+{
+	char silent[NUMERICS_GATHER_SILENT] = "";
+	struct cw_err why = { "" };
+	json_t *doc = NULL;
+	int r = list(nodes, &doc, &why);
+
+	*ret_asked = r != -ENOENT && r != -ECONNREFUSED;
+	if (r == -ENOMEM || !*ret_asked)
+		return r == -ENOMEM ? r : 0;
+	if (r < 0) /* one of before, or in trouble: what is here is all */
+		cw_text_append(silent, sizeof(silent), "the daemon here (%s)", why.text);
+	r = add_all(nodes, doc, cw_json_str(doc, "node", ""), in, g, silent, err);
+	name_silent(doc, silent);
+	json_decref(doc);
+	if (r == 0 && *silent) {
+		in->silent = cw_arena_strdup(&in->arena, silent);
+		r = in->silent ? 0 : -ENOMEM;
+	}
+	in->is_living = true;
+	return r;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One op of one rank, in 64 bytes: what it was, and the statistics of what went in and of what came
+ * out. Baselines hold one of each op, in memory and in files alike
+ * (numerics/collect/baseline_file.h says what else lies there).
+ *
+ * A statistic is the upper 48 bits of a double, rounded: the whole range, right to 2^-37, which is
+ * far below what runs are held to. Only tensors that were looked at whole have statistics: which
+ * share of one is sampled follows from the communicator's id, which no two runs have in common.
+ */
+#pragma once
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum cw_baseline_side { CW_BASELINE_IN, CW_BASELINE_OUT, CW_BASELINE_SIDES };
+
+enum cw_baseline_value {
+	CW_BASELINE_ABSMAX,
+	CW_BASELINE_MEAN,
+	CW_BASELINE_L2,
+	CW_BASELINE_VALUES,
+};
+
+#define CW_BASELINE_UNIT_ROW 1u
+#define CW_BASELINE_UNIT_MASK 0x0fu
+/* The tensor was looked at whole. */
+#define CW_BASELINE_HAS_IN 0x10u
+#define CW_BASELINE_HAS_OUT 0x20u
+
+/*
+ * A call of an operator of torch, which no enum cw_op_kind is: its call site is the module and the
+ * operator, its root what went in, in elements and at most INT32_MAX, its count what came out. Its
+ * numbers are of all tensors of a side together, of which nonfinite have one that is none: these
+ * are in no other number.
+ */
+#define CW_BASELINE_KIND_OPERATOR 0u
+
+#define CW_BASELINE_NONFINITE_MAX 255u /* that many, or more */
+#define CW_BASELINE_COUNT_MAX ((UINT64_C(1) << 48) - 1)
+
+struct cw_baseline_row {
+	uint8_t unit; /* CW_BASELINE_UNIT_ROW, and which sides it has */
+	uint8_t kind, dtype, redop;
+	uint32_t seq;         /* coll_seq, or p2p_seq; from 1 */
+	uint32_t step_plus_1; /* what the program calls it; 0 = it does not say */
+	uint16_t comm;        /* index into its side's communicators */
+	uint16_t site;        /* index + 1 into its side's call sites; 0 = not known */
+	int32_t root_or_peer; /* -1 = none */
+	uint16_t count[3];    /* elements, as NCCL counts them; low part first */
+	uint8_t nonfinite[CW_BASELINE_SIDES];
+	uint16_t values[CW_BASELINE_SIDES][CW_BASELINE_VALUES][3]; /* low part first */
+};
+_Static_assert(sizeof(struct cw_baseline_row) == 64, "a row's size is what files promise");
+
+static inline bool cw_baseline_row_has(const struct cw_baseline_row *row,
+				       enum cw_baseline_side side)
+{
+	return row->unit & (side == CW_BASELINE_IN ? CW_BASELINE_HAS_IN : CW_BASELINE_HAS_OUT);
+}
+
+static inline bool cw_baseline_row_is_operator(const struct cw_baseline_row *row)
+{
+	return row->kind == CW_BASELINE_KIND_OPERATOR;
+}
+
+static inline uint64_t cw_baseline_row_count(const struct cw_baseline_row *row)
+{
+	return row->count[0] | (uint64_t)row->count[1] << 16 | (uint64_t)row->count[2] << 32;
+}
+
+static inline void cw_baseline_row_set_count(struct cw_baseline_row *row, uint64_t count)
+{
+	for (int i = 0; i < 3; i++)
+		row->count[i] = (uint16_t)(count >> (16 * i));
+}
+
+static inline double cw_baseline_row_value(const struct cw_baseline_row *row,
+					   enum cw_baseline_side side, enum cw_baseline_value value)
+{
+	const uint16_t *from = row->values[side][value];
+	uint64_t bits = (uint64_t)from[0] << 16 | (uint64_t)from[1] << 32 | (uint64_t)from[2] << 48;
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+static inline void cw_baseline_row_set_value(struct cw_baseline_row *row,
+					     enum cw_baseline_side side,
+					     enum cw_baseline_value value, double v)
+{
+	uint64_t bits;
+
+	if (isnan(v))
+		v = NAN; /* whose mark is not among the bits that are cut off */
+	memcpy(&bits, &v, sizeof(bits));
+	if ((bits & INT64_MAX) < UINT64_C(0x7fefffffffff8000)) /* else it would be infinity */
+		bits += 0x8000;
+	for (int i = 0; i < 3; i++)
+		row->values[side][value][i] = (uint16_t)(bits >> (16 + 16 * i));
+}

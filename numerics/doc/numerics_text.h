@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the judge of a job's numbers found, as sentences, for the command line and for the journal:
+ * each function writes one into buf, on one line, and returns it. Pure.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "numerics/judge/numerics.h"
+
+/* "all_reduce #812 on dp" */
+char *cw_numerics_text_call(const struct cw_numerics_job *job, uint32_t look, char *buf,
+			    size_t len);
+/* "rank 5 was the first to feed …" */
+char *cw_numerics_text_first(const struct cw_numerics_job *job,
+			     const struct cw_numerics_report *said, uint32_t i, char *buf,
+			     size_t len);
+char *cw_numerics_text_row(const struct cw_numerics_job *job, const struct cw_numerics_row *row,
+			   char *buf, size_t len);
+char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
+				const struct cw_numerics_headroom *h, char *buf, size_t len);
+char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
+			     char *buf, size_t len);
+/* One of the report's divergences, or of its roundings. */
+typedef char *cw_numerics_text_divergence_fn(const struct cw_numerics_job *job,
+					     const struct cw_numerics_report *said,
+					     const struct cw_numerics_divergence *d, char *buf,
+					     size_t len);
+char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
+				  const struct cw_numerics_report *said,
+				  const struct cw_numerics_divergence *d, char *buf, size_t len);
+/* One of the report's roundings. */
+char *cw_numerics_text_rounding(const struct cw_numerics_job *job,
+				const struct cw_numerics_report *said,
+				const struct cw_numerics_divergence *d, char *buf, size_t len);
+char *cw_numerics_text_imbalance(const struct cw_numerics_job *job,
+				 const struct cw_numerics_imbalance *m, char *buf, size_t len);
+char *cw_numerics_text_suspect(const struct cw_numerics_job *job,
+			       const struct cw_numerics_suspect *s, char *buf, size_t len);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes into a sum comes out of it. The sum of all members' input sums is held against the sum
+ * of the output (of all members' outputs, of a reduce_scatter), where every member's tensors were
+ * looked at whole and are finite. All_gather copies: there the two differ by the arithmetic of the
+ * summaries alone.
+ *
+ * The bound. Each of n - 1 additions of an element rounds by at most u times the sum of the
+ * absolute values (u: half a unit in the last place of the type), an average or a factor once more;
+ * so all elements together by at most (n + 1) u S, S = the sum of all absolute values, of which is
+ * known that it is at most sqrt(N) times the norm. Below the normal numbers a rounding is at most
+ * half the smallest one, N n times. A summary's mean is right to 1e-12 of sqrt(N) and the norm.
+ * Integers are exact while a double holds their sum; sums that wrap are not compared.
+ */
+#include <math.h>
+
+#include "model/op.h"
+#include "numerics/judge/numerics_parts.h"
+
+#define SUMMARY_ERROR 1e-12
+#define EXACT 0x1p52
+
+struct type_error {
+	double unit;     /* of rounding, relative */
+	double smallest; /* half the smallest number */
+};
+
+static bool error_of(unsigned dtype, struct type_error *ret)
+{
+	switch (dtype) {
+	case CW_DTYPE_FP16:
+		*ret = (struct type_error){ 0x1p-11, 0x1p-25 };
+		return true;
+	case CW_DTYPE_BF16:
+		*ret = (struct type_error){ 0x1p-8, 0x1p-134 };
+		return true;
+	case CW_DTYPE_FP32:
+		*ret = (struct type_error){ 0x1p-24, 0x1p-150 };
+		return true;
+	case CW_DTYPE_FP64:
+		*ret = (struct type_error){ 0x1p-53, 0 };
+		return true;
+	case CW_DTYPE_FP8_E5M2:
+		*ret = (struct type_error){ 0x1p-3, 0x1p-17 };
+		return true;
+	case CW_DTYPE_FP8_E4M3: /* saturates where others become infinite: nothing is conserved */
+	default:
+		return false;
+	}
+}
+
+double numerics_unit(unsigned dtype)
+{
+	struct type_error error;
+
+	return error_of(dtype, &error) ? error.unit : 0;
+}
+
+static bool is_integer(unsigned dtype)
+{
+	return dtype <= CW_DTYPE_UINT64;
+}
+
+/* The range of a type of integers that a sum must not leave to be no wrapped one. */
+static double wraps_at(unsigned dtype)
+{
+	switch (dtype) {
+	case CW_DTYPE_INT8:
+		return 0x1p7;
+	case CW_DTYPE_UINT8:
+		return 0x1p8;
+	case CW_DTYPE_INT32:
+		return 0x1p31;
+	case CW_DTYPE_UINT32:
+		return 0x1p32;
+	default:
+		return EXACT;
+	}
+}
+
+static bool is_summed(const struct cw_numerics_look *l)
+{
+	if (l->kind == CW_OP_ALL_GATHER)
+		return true;
+	return cw_op_has_redop(l->kind) &&
+	       (l->redop == CW_REDOP_SUM || (l->redop == CW_REDOP_AVG && !is_integer(l->dtype)));
+}
+
+struct flow {
+	double sum, sizes; /* sizes: what the sum of absolute values is at most */
+	double most;       /* the sum of the largest */
+	uint64_t n;        /* elements of all */
+	uint32_t members;
+};
+
+static bool add_look(struct flow *to, const struct cw_numerics_look *l)
+{
+	double n = (double)l->elements;
+
+	if (l->elements != l->offered || cw_numerics_is_bad(l) || !isfinite(l->mean) ||
+	    !isfinite(l->l2))
+		return false;
+	to->sum += is_integer(l->dtype) ? rint(l->mean * n) : l->mean * n;
+	to->sizes += sqrt(n) * l->l2;
+	to->most += l->abs_max;
+	to->n += l->elements;
+	to->members++;
+	return true;
+}
+
+/* What is to be held against each other; false where something is missing. */
+static bool flows_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
+		     struct flow *ret_in, struct flow *ret_out, uint32_t *ret_look)
+{
+	const struct cw_numerics_job *job = p->job;
+	const struct cw_numerics_look *l = &job->looks[p->by_call[first]];
+	uint32_t nranks = job->comms[l->comm].nranks, wanted = 1;
+	struct flow in = { 0 }, out = { 0 };
+
+	if (l->kind == CW_OP_REDUCE_SCATTER)
+		wanted = nranks;
+	for (uint32_t i = first; i < end; i++) {
+		const struct cw_numerics_look *m = &job->looks[p->by_call[i]];
+
+		if (m->kind != l->kind || m->dtype != l->dtype || m->redop != l->redop)
+			return false;
+		if (m->is_output && out.members == wanted)
+			continue; /* one copy is enough; that they are equal is replicas.c's */
+		if (!add_look(m->is_output ? &out : &in, m))
+			return false;
+		if (m->is_output)
+			*ret_look = p->by_call[i];
+	}
+	*ret_in = in;
+	*ret_out = out;
+	return in.members == nranks && out.members == wanted;
+}
+
+static bool bound_of(const struct cw_numerics_look *l, const struct flow *in,
+		     const struct flow *out, uint32_t nranks, double *ret)
+{
+	struct type_error e = { 0 };
+	double bound = SUMMARY_ERROR * (in->sizes + out->sizes);
+
+	if (is_integer(l->dtype)) {
+		*ret = 0;
+		return in->most < wraps_at(l->dtype) && in->most * (double)in->n < EXACT;
+	}
+	if (!error_of(l->dtype, &e))
+		return false;
+	if (l->kind != CW_OP_ALL_GATHER)
+		bound += (nranks + 1) * e.unit * in->sizes + nranks * e.smallest * (double)in->n;
+	*ret = bound;
+	return isfinite(bound);
+}
+
+static void judge_call(const struct numerics_parts *p, uint32_t first, uint32_t end,
+		       struct cw_numerics_report *ret)
+{
+	const struct cw_numerics_look *l = &p->job->looks[p->by_call[first]];
+	uint32_t nranks = p->job->comms[l->comm].nranks, look = 0;
+	struct flow in, out;
+	double bound;
+
+	if (!is_summed(l) || !flows_of(p, first, end, &in, &out, &look) ||
+	    !bound_of(l, &in, &out, nranks, &bound))
+		return;
+	if (l->redop == CW_REDOP_AVG && l->kind != CW_OP_ALL_GATHER)
+		in.sum /= nranks;
+	ret->n_sums_checked++;
+	if (fabs(in.sum - out.sum) <= bound)
+		return;
+	if (ret->n_imbalances == CW_NUMERICS_MAX) {
+		ret->n_imbalances_left_out++;
+		return;
+	}
+	ret->imbalances[ret->n_imbalances++] = (struct cw_numerics_imbalance){
+		.look = look, .in = in.sum, .out = out.sum, .bound = bound
+	};
+}
+
+void numerics_find_imbalances(const struct numerics_parts *p, struct cw_numerics_report *ret)
+{
+	for (uint32_t i = 0, end; i < p->n; i = end) {
+		end = numerics_call_end(p, i);
+		judge_call(p, i, end, ret);
+	}
+}

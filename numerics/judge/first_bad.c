@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who was first. A number that is none spreads: what one rank feeds into a sum, all get back and
+ * feed on. So on each rank only the first bad tensor counts. If the rank fed it, and had got none
+ * before, it is a candidate; if it came out of a call, the call's inputs say: where all of them
+ * were looked at and are finite, the operation itself left the range of its type.
+ *
+ * Of two candidates the one is earlier whose call has the lower number on the same communicator;
+ * else the one whose wall time is earlier, which is as good as the hosts' clocks. Candidates that
+ * nothing orders are all named.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "model/op.h"
+#include "numerics/judge/numerics_parts.h"
+
+enum order { EARLIER_BY_CALL, EARLIER_BY_CLOCK, NOT_EARLIER };
+
+static enum order order_of(const struct cw_numerics_job *job, const struct cw_numerics_first *a,
+			   const struct cw_numerics_first *b)
+{
+	const struct cw_numerics_look *x = &job->looks[a->look], *y = &job->looks[b->look];
+	bool is_same_comm = x->comm == y->comm && x->comm < job->n_comms &&
+			    !job->comms[x->comm].is_uncounted && cw_op_is_collective(x->kind) &&
+			    cw_op_is_collective(y->kind) && x->seq && y->seq;
+
+	if (is_same_comm && x->seq != y->seq)
+		return x->seq < y->seq ? EARLIER_BY_CALL : NOT_EARLIER;
+	/* Of one call, who fed it comes before what came of it. */
+	if (is_same_comm)
+		return x->is_output < y->is_output ? EARLIER_BY_CALL : NOT_EARLIER;
+	/* What was received the other may have fed: a look has the time of its call. */
+	if (a->origin == CW_NUMERICS_RECEIVED && b->origin == CW_NUMERICS_FED)
+		return NOT_EARLIER;
+	if (x->at_ns && y->at_ns && x->at_ns != y->at_ns)
+		return x->at_ns < y->at_ns ? EARLIER_BY_CLOCK : NOT_EARLIER;
+	return NOT_EARLIER;
+}
+
+/* Where the call of a look begins in by_call; p->n where it is no numbered collective. */
+static uint32_t find_call(const struct numerics_parts *p, const struct cw_numerics_look *l)
+{
+	uint32_t low = 0, high = p->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct cw_numerics_look *m = &p->job->looks[p->by_call[middle]];
+
+		if (m->comm < l->comm || (m->comm == l->comm && m->seq < l->seq))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < p->n && p->job->looks[p->by_call[low]].comm == l->comm &&
+	    p->job->looks[p->by_call[low]].seq == l->seq)
+		return low;
+	return p->n;
+}
+
+static uint32_t inputs_wanted(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
+{
+	if (l->kind == CW_OP_BROADCAST || l->kind == CW_OP_SCATTER)
+		return 1;
+	return job->comms[l->comm].nranks;
+}
+
+static enum cw_numerics_origin origin_of_output(const struct numerics_parts *p,
+						const struct cw_numerics_look *l)
+{
+	uint32_t i = find_call(p, l), end, n_finite = 0;
+
+	if (i == p->n)
+		return CW_NUMERICS_RECEIVED;
+	end = numerics_call_end(p, i);
+	for (; i < end; i++) {
+		const struct cw_numerics_look *m = &p->job->looks[p->by_call[i]];
+
+		/* A number that was not looked at may be one that is none. */
+		if (!m->is_output && !cw_numerics_is_bad(m) && m->elements == m->offered)
+			n_finite++;
+	}
+	return n_finite >= inputs_wanted(p->job, l) ? CW_NUMERICS_SUM : CW_NUMERICS_RECEIVED;
+}
+
+/* Somebody is seen to have fed a bad number into the call whose output this is. */
+static bool is_explained(const struct numerics_parts *p, const struct cw_numerics_look *l)
+{
+	uint32_t i = find_call(p, l), end;
+
+	if (i == p->n)
+		return false;
+	end = numerics_call_end(p, i);
+	for (; i < end; i++) {
+		const struct cw_numerics_look *m = &p->job->looks[p->by_call[i]];
+
+		if (!m->is_output && cw_numerics_is_bad(m))
+			return true;
+	}
+	return false;
+}
+
+/* One member's output stands for all of the call's. */
+static bool is_told(const struct cw_numerics_job *job, const struct cw_numerics_first *v,
+		    uint32_t n, const struct cw_numerics_look *l)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cw_numerics_look *m = &job->looks[v[i].look];
+
+		if (m->is_output && m->comm == l->comm && m->seq == l->seq && l->seq)
+			return true;
+	}
+	return false;
+}
+
+int numerics_find_first(const struct numerics_parts *p, struct cw_numerics_report *ret)
+{
+	const struct cw_numerics_job *job = p->job;
+	struct cw_numerics_first *v = calloc((size_t)job->n_ranks + 1, sizeof(*v));
+	uint32_t n = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (uint32_t r = 0; r < job->n_ranks; r++) {
+		uint32_t bad = ret->ranks[r].first_bad;
+		const struct cw_numerics_look *l = &job->looks[bad == CW_NUMERICS_NONE ? 0 : bad];
+
+		if (bad == CW_NUMERICS_NONE)
+			continue;
+		if (!l->is_output)
+			v[n++] = (struct cw_numerics_first){ .look = bad,
+							     .origin = CW_NUMERICS_FED };
+		else if (!is_explained(p, l) && !is_told(job, v, n, l))
+			v[n++] = (struct cw_numerics_first){ .look = bad,
+							     .origin = origin_of_output(p, l) };
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		bool is_earliest = true;
+
+		for (uint32_t k = 0; k < n && is_earliest; k++) {
+			enum order order = k == i ? NOT_EARLIER : order_of(job, &v[k], &v[i]);
+
+			is_earliest = order == NOT_EARLIER;
+			if (order == EARLIER_BY_CLOCK)
+				ret->is_first_by_clock = true;
+		}
+		if (is_earliest && ret->n_firsts < CW_NUMERICS_FIRSTS)
+			ret->firsts[ret->n_firsts++] = v[i];
+	}
+	/* Clocks that disagree with the order of calls lead in a circle: then nobody is first. */
+	for (uint32_t i = 0; ret->n_firsts == 0 && i < n && i < CW_NUMERICS_FIRSTS; i++)
+		ret->firsts[i] = v[i];
+	if (ret->n_firsts == 0)
+		ret->n_firsts = n < CW_NUMERICS_FIRSTS ? n : CW_NUMERICS_FIRSTS;
+	free(v);
+	return 0;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How far the numbers of a call are from what their type holds, and whether they come nearer. A
+ * call's value is the largest of its inputs and outputs, for a sum the sum of its members' largest
+ * where all were looked at: what may come out. Alone it says little: loss scaling keeps gradients
+ * within a factor of two of infinity, on purpose. So an alarm is a trend: values that grow from
+ * step to step, so steadily that it is no noise, and would leave the type within some steps.
+ *
+ * When a loss scale changes, all calls of a communicator jump together by its factor, after steps
+ * in which most stood still. Such jumps are taken out before a trend is looked for.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/op.h"
+#include "numerics/judge/numerics_parts.h"
+
+/* Steps from now on that a trend may be from the limit. */
+#define HORIZON 16.0
+/*
+ * A short row of values must grow with every step and at an even pace; a long one may have noise.
+ * So many standard errors are exceeded by chance less than once in 10^8 windows of noise (Student's
+ * t with 6 and 30 degrees of freedom; the short one's order and pace come on top).
+ */
+#define SHORT_STEPS 8u
+#define SHORT_ERRORS 10.0
+#define SHORT_PACE 0.25 /* the least growth of a step, of the mean one */
+#define LONG_STEPS 32u
+#define LONG_ERRORS 9.0
+/* A change of scale: log2 of what it does, and what counts as standing still before it. */
+#define JUMP 1.0
+#define JUMP_SLACK 0.25
+#define STILL 0.25
+#define STILL_STEPS 3u
+
+struct point {
+	uint32_t comm, slot, look;
+	uint64_t step;
+	double value;    /* log2; infinite: it has left the type */
+	double raw;      /* as it is */
+	double adjusted; /* without changes of scale */
+	bool is_sum;
+};
+
+struct points {
+	struct point *v;
+	uint32_t n;
+};
+
+static double largest(const struct cw_numerics_look *l)
+{
+	return cw_numerics_is_bad(l) ? INFINITY : l->abs_max;
+}
+
+/* One call's; false where it has no value. */
+static bool point_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
+		     struct point *ret)
+{
+	const struct cw_numerics_job *job = p->job;
+	const struct cw_numerics_look *l = &job->looks[p->by_call[first]];
+	double most = -1, sum = 0;
+	uint32_t n_inputs = 0, most_look = p->by_call[first], last_rank = CW_NUMERICS_NONE;
+
+	for (uint32_t i = first; i < end; i++) {
+		const struct cw_numerics_look *m = &job->looks[p->by_call[i]];
+
+		if (m->dtype != l->dtype)
+			return false;
+		if (largest(m) > most) {
+			most = largest(m);
+			most_look = p->by_call[i];
+		}
+		if (!m->is_output && m->rank != last_rank) {
+			sum += largest(m);
+			last_rank = m->rank;
+			n_inputs++;
+		}
+	}
+	*ret = (struct point){
+		.comm = l->comm,
+		.slot = p->at[p->by_call[first]].slot,
+		.step = p->at[p->by_call[first]].step,
+		.look = most_look,
+		.raw = most,
+	};
+	if (l->redop == CW_REDOP_SUM && n_inputs == job->comms[l->comm].nranks && sum > most) {
+		ret->raw = sum;
+		ret->is_sum = true;
+	}
+	ret->value = ret->raw > 0 ? log2(ret->raw) : -INFINITY;
+	return ret->raw > 0;
+}
+
+static int compare_by_step(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+
+	if (x->comm != y->comm)
+		return x->comm < y->comm ? -1 : 1;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+static int compare_by_slot(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+
+	if (x->comm != y->comm)
+		return x->comm < y->comm ? -1 : 1;
+	if (x->slot != y->slot)
+		return x->slot < y->slot ? -1 : 1;
+	return (x->step > y->step) - (x->step < y->step);
+}
+
+static uint32_t step_end(const struct points *ps, uint32_t i)
+{
+	uint32_t k = i + 1;
+
+	while (k < ps->n && ps->v[k].comm == ps->v[i].comm && ps->v[k].step == ps->v[i].step)
+		k++;
+	return k;
+}
+
+/* The median change from the points [a, b) to [b, c), which are sorted by slot; into v. */
+static double change_of(const struct points *ps, uint32_t a, uint32_t b, uint32_t c, double *v)
+{
+	size_t n = 0;
+
+	for (uint32_t i = a, k = b; i < b && k < c;) {
+		const struct point *x = &ps->v[i], *y = &ps->v[k];
+
+		if (x->slot == y->slot && isfinite(x->value) && isfinite(y->value))
+			v[n++] = y->value - x->value;
+		if (x->slot <= y->slot)
+			i++;
+		if (y->slot <= x->slot)
+			k++;
+	}
+	return numerics_median(v, n);
+}
+
+/* Points by step. Takes the jumps of each communicator out of its points. */
+static int adjust(struct points *ps)
+{
+	double *v = calloc((size_t)ps->n + 1, sizeof(*v)), jumps = 0;
+	uint32_t before = 0, n_still = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (uint32_t i = 0, end; i < ps->n; before = i, i = end) {
+		end = step_end(ps, i);
+		if (i == 0 || ps->v[before].comm != ps->v[i].comm) {
+			jumps = 0;
+			n_still = 0;
+		} else {
+			double change = change_of(ps, before, i, end, v);
+			bool is_jump =
+				n_still >= STILL_STEPS && fabs(fabs(change) - JUMP) <= JUMP_SLACK;
+
+			if (is_jump)
+				jumps += change;
+			else
+				n_still = fabs(change) <= STILL ? n_still + 1 : 0;
+		}
+		for (uint32_t k = i; k < end; k++)
+			ps->v[k].adjusted = ps->v[k].value - jumps;
+	}
+	free(v);
+	return 0;
+}
+
+/* Of a line through points that are finite; its slope in standard errors of it. */
+static double slope_of(const struct point *v, uint32_t n, double *ret_errors)
+{
+	double mean_x = 0, mean_y = 0, xx = 0, xy = 0, rest = 0, slope;
+
+	for (uint32_t i = 0; i < n; i++) {
+		mean_x += (double)(v[i].step - v[0].step) / n;
+		mean_y += v[i].adjusted / n;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		double x = (double)(v[i].step - v[0].step) - mean_x;
+
+		xx += x * x;
+		xy += x * (v[i].adjusted - mean_y);
+	}
+	if (xx <= 0) {
+		*ret_errors = 0;
+		return 0;
+	}
+	slope = xy / xx;
+	for (uint32_t i = 0; i < n; i++) {
+		double x = (double)(v[i].step - v[0].step) - mean_x;
+		double off = v[i].adjusted - mean_y - slope * x;
+
+		rest += off * off;
+	}
+	/* Values that lie exactly on a line have no error; formats round to some digits. */
+	rest = rest / (n - 2) + 1e-12;
+	*ret_errors = slope / sqrt(rest / xx);
+	return slope;
+}
+
+static bool is_even(const struct point *v, uint32_t n)
+{
+	double mean = (v[n - 1].adjusted - v[0].adjusted) / (n - 1);
+
+	for (uint32_t i = 1; i < n; i++)
+		if (v[i].adjusted - v[i - 1].adjusted < SHORT_PACE * mean)
+			return false;
+	return mean > 0;
+}
+
+/* Whether the points up to this one, n in all, lead out of the type; *ret_slope: by which. */
+static bool is_leaving(const struct point *last, uint32_t n, double limit, double *ret_slope)
+{
+	double errors, slope;
+
+	if (n >= LONG_STEPS) {
+		slope = slope_of(last + 1 - LONG_STEPS, LONG_STEPS, &errors);
+		*ret_slope = slope;
+		if (errors >= LONG_ERRORS && last->value + slope * HORIZON >= limit)
+			return true;
+	}
+	if (n < SHORT_STEPS || !is_even(last + 1 - SHORT_STEPS, SHORT_STEPS))
+		return false;
+	slope = slope_of(last + 1 - SHORT_STEPS, SHORT_STEPS, &errors);
+	*ret_slope = slope;
+	return errors >= SHORT_ERRORS && last->value + slope * HORIZON >= limit;
+}
+
+/* The points of one slot, by step. */
+static void judge_slot(const struct numerics_parts *p, const struct point *v, uint32_t n,
+		       struct cw_numerics_report *ret)
+{
+	double most = cw_numerics_limit(p->job->looks[v[0].look].dtype), slope = 0, left;
+	uint64_t warned = 0;
+	bool is_warned = false;
+	uint32_t i = 0;
+
+	if (most == 0)
+		return;
+	for (; i < n && isfinite(v[i].value); i++) {
+		bool leaves = is_leaving(&v[i], i + 1, log2(most), &slope);
+
+		if (leaves && !is_warned)
+			warned = v[i].step;
+		is_warned = leaves;
+	}
+	if (!is_warned)
+		return;
+	if (ret->n_headroom == CW_NUMERICS_MAX) {
+		ret->n_headroom_left_out++;
+		return;
+	}
+	i--;
+	left = (log2(most) - v[i].value) / slope;
+	ret->headroom[ret->n_headroom++] = (struct cw_numerics_headroom){
+		.look = v[i].look,
+		.is_sum = v[i].is_sum,
+		.value = v[i].raw,
+		.limit = most,
+		.growth = exp2(slope),
+		.steps_left = left > 0 ? left : 0,
+		.warned_step = warned,
+	};
+}
+
+int numerics_find_headroom(const struct numerics_parts *p, struct cw_numerics_report *ret)
+{
+	struct points ps = { .v = calloc((size_t)p->n + 1, sizeof(*ps.v)) };
+	int r;
+
+	if (!ps.v)
+		return -ENOMEM;
+	for (uint32_t i = 0, end; i < p->n; i = end) {
+		end = numerics_call_end(p, i);
+		ps.n += point_of(p, i, end, &ps.v[ps.n]);
+	}
+	if (ps.n)
+		qsort(ps.v, ps.n, sizeof(*ps.v), compare_by_step);
+	r = adjust(&ps);
+	if (r == 0 && ps.n)
+		qsort(ps.v, ps.n, sizeof(*ps.v), compare_by_slot);
+	for (uint32_t i = 0, end; r == 0 && i < ps.n; i = end) {
+		for (end = i + 1; end < ps.n && ps.v[end].comm == ps.v[i].comm &&
+				  ps.v[end].slot == ps.v[i].slot;)
+			end++;
+		judge_slot(p, &ps.v[i], end - i, ret);
+	}
+	free(ps.v);
+	return r;
+}

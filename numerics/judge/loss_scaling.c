@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loss scaling makes gradients overflow on purpose: it multiplies them by a factor that grows until
+ * they do, then leaves the step out and backs off. A row of bad steps is that, and harmless, where
+ * all of this holds: the bad numbers lie in gradients (inputs of sums, or what came of them); there
+ * are no three steps in a row; the step behind them is here, and finite; and its magnitudes are
+ * those of the last bad step, as far as that was finite, times the back-off factor. (Not of the
+ * step before: the scale mostly has just grown when it is too large, and is then what it was.)
+ * Where nothing of the bad step was finite, the step before is all there is to compare with, times
+ * that factor for each bad step. Anything less is reported.
+ *
+ * Between two steps gradients change by themselves, too; so the median over all series decides, and
+ * the limit lies halfway (in logarithms) to "has not changed".
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/op.h"
+#include "numerics/judge/numerics_parts.h"
+
+#define ROW_MAX 2u
+/* torch.cuda.amp.GradScaler, apex, DeepSpeed and Megatron back off by this unless told otherwise.
+ */
+#define BACKOFF 0.5
+/* Below it the half-way mark on the other side. */
+#define RATIO_MIN 0.25
+
+struct step_said {
+	uint32_t comm, n_bad;
+	uint64_t step;
+	bool is_gradient; /* all bad ones lie where gradients do */
+	enum cw_numerics_step_by step_by;
+	uint64_t seq; /* its first call with a number that is none */
+};
+
+struct steps {
+	struct step_said *v;
+	uint32_t n;
+};
+
+static bool is_gradient(const struct cw_numerics_look *l)
+{
+	return (l->kind == CW_OP_ALL_REDUCE || l->kind == CW_OP_REDUCE_SCATTER ||
+		l->kind == CW_OP_REDUCE) &&
+	       (l->redop == CW_REDOP_SUM || l->redop == CW_REDOP_AVG ||
+		l->redop == CW_REDOP_PREMULSUM || l->redop == CW_REDOP_NONE);
+}
+
+/* All steps seen of all communicators, in order; calls of one are neighbours in by_call. */
+static int list_steps(const struct numerics_parts *p, struct steps *ret)
+{
+	struct steps s = { .v = calloc((size_t)p->n + 1, sizeof(*s.v)) };
+
+	if (!s.v)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t look = p->by_call[i];
+		const struct cw_numerics_look *l = &p->job->looks[look];
+		struct step_said *last = s.n ? &s.v[s.n - 1] : NULL;
+
+		if (!last || last->comm != l->comm || last->step != p->at[look].step) {
+			last = &s.v[s.n++];
+			*last = (struct step_said){ .comm = l->comm,
+						    .step = p->at[look].step,
+						    .step_by = p->at[look].step_by,
+						    .is_gradient = true };
+		}
+		if (!cw_numerics_is_bad(l))
+			continue;
+		if (!last->n_bad++)
+			last->seq = l->seq;
+		last->is_gradient = last->is_gradient && is_gradient(l);
+	}
+	*ret = s;
+	return 0;
+}
+
+static bool is_in(const struct numerics_parts *p, uint32_t i, uint32_t comm, uint64_t step)
+{
+	return p->job->looks[i].comm == comm && p->at[i].step == step;
+}
+
+/* Of a bad tensor the finite part is, if it is most of it. */
+static bool is_measured(const struct cw_numerics_look *l)
+{
+	return (l->nans + l->infs) * 2 < l->elements && is_gradient(l) && isfinite(l->l2) &&
+	       l->l2 > 0;
+}
+
+/* The median of what the norms of the one step are to those of the other; 0 = not known. */
+static int ratio_of(const struct numerics_parts *p, const struct step_said *before,
+		    const struct step_said *after, double *ret)
+{
+	double *v = calloc((size_t)p->n + 1, sizeof(*v));
+	const struct cw_numerics_look *from = NULL;
+	uint32_t from_slot = 0;
+	size_t n = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t k = p->by_series[i];
+		const struct cw_numerics_look *l = &p->job->looks[k];
+
+		if (is_in(p, k, before->comm, before->step)) {
+			from = l;
+			from_slot = p->at[k].slot;
+		}
+		if (!is_in(p, k, after->comm, after->step) || !from || !is_measured(from) ||
+		    !is_measured(l) || from->rank != l->rank || from_slot != p->at[k].slot ||
+		    from->is_output != l->is_output || from->offered != l->offered)
+			continue;
+		v[n++] = l->l2 / from->l2;
+	}
+	*ret = numerics_median(v, n);
+	free(v);
+	return 0;
+}
+
+/* Steps follow each other as far as they were looked at. */
+static int judge_row(const struct numerics_parts *p, const struct steps *s, uint32_t first,
+		     uint32_t end, struct cw_numerics_row *ret)
+{
+	const struct step_said *before, *after;
+	double wanted = 1;
+	int r;
+
+	*ret = (struct cw_numerics_row){ .comm = s->v[first].comm,
+					 .step = s->v[first].step,
+					 .step_by = s->v[first].step_by,
+					 .seq = s->v[first].seq,
+					 .n_steps = end - first };
+	ret->is_scaling = end - first <= ROW_MAX;
+	for (uint32_t i = first; i < end; i++) {
+		ret->n_looks += s->v[i].n_bad;
+		ret->is_scaling = ret->is_scaling && s->v[i].is_gradient;
+		if (wanted > 1e-300)
+			wanted *= BACKOFF;
+	}
+	before = first > 0 && s->v[first - 1].comm == ret->comm ? &s->v[first - 1] : NULL;
+	after = end < s->n && s->v[end].comm == ret->comm ? &s->v[end] : NULL;
+	if (!after) {
+		ret->is_scaling = false;
+		return 0;
+	}
+	r = ratio_of(p, &s->v[end - 1], after, &ret->ratio);
+	if (r == 0 && ret->ratio > 0)
+		wanted = BACKOFF;
+	else if (r == 0 && before)
+		r = ratio_of(p, before, after, &ret->ratio);
+	if (r < 0)
+		return r;
+	if (ret->ratio < wanted * RATIO_MIN / BACKOFF || ret->ratio > wanted / sqrt(BACKOFF))
+		ret->is_scaling = false;
+	return 0;
+}
+
+/* Numbers that are none where no step is: in sends, or calls without a number. */
+static uint64_t bad_outside(const struct numerics_parts *p, const struct cw_numerics_report *said)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		n += cw_numerics_is_bad(&p->job->looks[p->by_call[i]]);
+	return said->n_bad - n;
+}
+
+int numerics_find_rows(const struct numerics_parts *p, struct cw_numerics_report *ret)
+{
+	struct steps s = { .v = NULL };
+	int r;
+
+	if (!ret->n_bad)
+		return 0;
+	ret->is_all_scaling = bad_outside(p, ret) == 0;
+	r = list_steps(p, &s);
+	for (uint32_t i = 0; r == 0 && i < s.n;) {
+		struct cw_numerics_row row;
+		uint32_t end = i + 1;
+
+		if (!s.v[i].n_bad) {
+			i++;
+			continue;
+		}
+		while (end < s.n && s.v[end].comm == s.v[i].comm && s.v[end].n_bad)
+			end++;
+		if (ret->n_rows == CW_NUMERICS_ROWS) {
+			ret->n_rows_left_out++;
+			ret->is_all_scaling = false; /* nothing scales that often */
+		} else {
+			r = judge_row(p, &s, i, end, &row);
+			if (r == 0) {
+				ret->is_all_scaling = ret->is_all_scaling && row.is_scaling;
+				ret->rows[ret->n_rows++] = row;
+			}
+		}
+		i = end;
+	}
+	free(s.v);
+	return r;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the members of a call run on, side by side: models of devices, versions of driver and NCCL.
+ *
+ * Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "numerics/judge/numerics.h"
+
+enum cw_members_by {
+	CW_MEMBERS_BY_DEVICE,
+	CW_MEMBERS_BY_CUDA_DRIVER,
+	CW_MEMBERS_BY_NCCL,
+	CW_MEMBERS_BY__MAX,
+};
+
+struct cw_member {
+	uint32_t look;
+	const char *device; /* not NULL */
+	uint32_t version;   /* the one that is asked for */
+};
+
+/*
+ * Whose looks these are, into v, which has room for n: those together that have the same, and last
+ * those of which it is not known. True: as far as it is known, they have unlike ones.
+ */
+bool cw_members_sort(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n,
+		     enum cw_members_by by, struct cw_member *v);
+
+/* Where those end that have the same as v[i]. */
+uint32_t cw_members_end(const struct cw_member *v, uint32_t n, uint32_t i);
+
+/* "NVIDIA H100 80GB HBM3", "12.4", "2.27.3"; "" = not known. Returns buf. */
+char *cw_members_text(const struct cw_member *m, enum cw_members_by by, char *buf, size_t len);

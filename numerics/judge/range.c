@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers that a type can no longer tell apart, though none of them is infinite: at its upper end,
+ * where the 8-bit types are cut off instead of becoming infinite (e4m3 has no infinity; casts to
+ * e5m2 saturate, too), and at its lower end, where numbers that should differ by a factor have few
+ * digits or none. One look proves nothing: some elements lie at either end in most tensors. Told is
+ * what most of a row of steps has in common, up to the newest one.
+ *
+ * At the upper end. A scale that follows a tensor's largest number leaves one element there, one
+ * that follows its history those by which it grew since. One element in a hundred is more: of
+ * normally distributed numbers it means a scale that is too large by a factor of two. Tensors of
+ * one value are left out, for the scale may have been made for it.
+ *
+ * At the lower end. Half of what is not zero lies there, while all of it could be larger by a
+ * factor, and fit. Where it could not, the type is too narrow for the tensor, whatever the scale
+ * is, and nothing is said.
+ */
+#include <math.h>
+
+#include "model/op.h"
+#include "numerics/judge/numerics_parts.h"
+
+/* Steps in a row. */
+#define STEPS 3u
+/* A share of fewer elements is noise. */
+#define ELEMENTS_MIN 1000u
+#define LIMIT_SHARE 0.01
+#define DENORMAL_SHARE 0.5
+/* What a loss scale grows by in four steps of it: less is what it has for its own growth. */
+#define ROOM_MIN 16.0
+
+static double share_at_limit(const struct cw_numerics_look *l)
+{
+	bool is_narrow = l->dtype == CW_DTYPE_FP8_E4M3 || l->dtype == CW_DTYPE_FP8_E5M2;
+
+	if (!is_narrow || l->abs_max < cw_numerics_limit(l->dtype) || l->abs_min == l->abs_max)
+		return 0;
+	return (double)l->at_limit;
+}
+
+/* Of what is not zero. */
+static double share_denormal(const struct cw_numerics_look *l)
+{
+	uint64_t n = l->elements - l->zeros;
+
+	if (n < ELEMENTS_MIN)
+		return 0;
+	return (double)l->denormal * (double)l->elements / (double)n;
+}
+
+/* How much larger all could be before what is looked at, or what is made of it, is infinite. */
+static double room_of(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
+{
+	bool is_summed = !l->is_output && l->redop == CW_REDOP_SUM;
+	double most = l->abs_max * (is_summed ? job->comms[l->comm].nranks : 1);
+
+	if (cw_numerics_is_bad(l))
+		return 0;
+	return most > 0 ? cw_numerics_limit(l->dtype) / most : INFINITY;
+}
+
+/* The share where there is too much of it, else 0. */
+static double share_of(const struct cw_numerics_look *l, enum cw_numerics_end end)
+{
+	double share, least = end == CW_NUMERICS_UPPER ? LIMIT_SHARE : DENORMAL_SHARE;
+
+	if (cw_numerics_limit(l->dtype) == 0 || cw_numerics_is_bad(l) || l->zeros > l->elements ||
+	    l->elements < ELEMENTS_MIN)
+		return 0;
+	share = end == CW_NUMERICS_UPPER ? share_at_limit(l) : share_denormal(l);
+	return share >= least ? fmin(share, 1) : 0;
+}
+
+/* Looks [first, end) of by_series are one rank's, step after step: how many up to the newest. */
+static uint32_t steps_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
+			 enum cw_numerics_end which)
+{
+	uint32_t n = 0;
+
+	while (end > first && share_of(&p->job->looks[p->by_series[end - 1]], which) > 0) {
+		end--;
+		n++;
+	}
+	return n;
+}
+
+static bool is_same_slot(const struct numerics_parts *p, uint32_t i, uint32_t k)
+{
+	return p->job->looks[i].comm == p->job->looks[k].comm && p->at[i].slot == p->at[k].slot;
+}
+
+static uint32_t series_end(const struct numerics_parts *p, uint32_t first)
+{
+	uint32_t i = p->by_series[first], end = first + 1;
+	const struct cw_numerics_look *l = &p->job->looks[i];
+
+	for (; end < p->n; end++) {
+		const struct cw_numerics_look *m = &p->job->looks[p->by_series[end]];
+
+		if (!is_same_slot(p, i, p->by_series[end]) || m->rank != l->rank ||
+		    m->is_output != l->is_output)
+			break;
+	}
+	return end;
+}
+
+/* All ranks' looks of one call of a step, [first, end) of by_series: told once. */
+static void judge_slot(const struct numerics_parts *p, uint32_t first, uint32_t end,
+		       enum cw_numerics_end which, struct cw_numerics_report *ret)
+{
+	struct cw_numerics_range worst = { .end = which, .room = INFINITY };
+
+	for (uint32_t i = first, next; i < end; i = next) {
+		const struct cw_numerics_look *newest;
+		uint32_t n;
+		double share;
+
+		next = series_end(p, i);
+		newest = &p->job->looks[p->by_series[next - 1]];
+		worst.room = fmin(worst.room, room_of(p->job, newest));
+		n = steps_of(p, i, next, which);
+		share = share_of(newest, which);
+		if (n < STEPS || share <= worst.share)
+			continue;
+		worst.look = p->by_series[next - 1];
+		worst.share = share;
+		worst.n_steps = n;
+	}
+	if (worst.share == 0 || (which == CW_NUMERICS_LOWER && worst.room < ROOM_MIN))
+		return;
+	if (ret->n_ranges == CW_NUMERICS_MAX) {
+		ret->n_ranges_left_out++;
+		return;
+	}
+	ret->ranges[ret->n_ranges++] = worst;
+}
+
+void numerics_find_ranges(const struct numerics_parts *p, struct cw_numerics_report *ret)
+{
+	for (uint32_t i = 0, end; i < p->n; i = end) {
+		end = i + 1;
+		while (end < p->n && is_same_slot(p, p->by_series[i], p->by_series[end]))
+			end++;
+		judge_slot(p, i, end, CW_NUMERICS_UPPER, ret);
+		judge_slot(p, i, end, CW_NUMERICS_LOWER, ret);
+	}
+}

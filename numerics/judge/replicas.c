@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Outputs of one all_reduce, all_gather or broadcast are the same bytes on all members, whatever
+ * the algorithm: each part of the result is worked out once and copied (docs/numerics.md#replicas
+ * has the sources). Two copies are compared where the same positions of both were looked at.
+ *
+ * Who is wrong, one difference does not say: two copies have no majority, and in a ring all behind
+ * the broken link get the same wrong bytes. A rank is suspected only where it is the odd one again,
+ * in another communicator, with other members.
+ *
+ * One sort of kernel works out the whole sum on every member: AllReduce_AGxLL_R and _AGxLLMC_R, of
+ * NCCL's symmetric ones (src/device/symmetric/all_reduce.cuh of 2.28.3: each member sends all its
+ * input, adds up what comes, and stores into its own output; RSxLD_AGxST and RSxLDMC_AGxSTMC work
+ * out each part once and store it to all). All add in the order of ranks, with like accumulators,
+ * so that equal devices give equal bytes; of unlike ones, whose code is another, nobody promises
+ * that. There a difference is a rounding as long as members with like devices agree, and what they
+ * have is as large as rounding explains. Whether it was such a kernel, which members outside of one
+ * NVLink domain never have, nobody tells us. Another kind of call, and whatever is not known of a
+ * member, is a difference as any other.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/op.h"
+#include "numerics/judge/numerics_parts.h"
+
+/* The first that has symmetric kernels. */
+#define NCCL_SYMMETRIC 22700u
+
+struct copy {
+	uint32_t look;
+	uint64_t checksum;
+	const char *device; /* "" = not known */
+};
+
+static bool has_replicas(unsigned kind)
+{
+	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_ALL_GATHER || kind == CW_OP_BROADCAST;
+}
+
+static bool is_comparable(const struct cw_numerics_look *a, const struct cw_numerics_look *b)
+{
+	return a->kind == b->kind && a->dtype == b->dtype && a->offered == b->offered &&
+	       a->elements == b->elements && a->elements &&
+	       (a->stride == b->stride || a->elements == a->offered) &&
+	       (a->stride || a->elements == a->offered);
+}
+
+static int compare_copies(const void *a, const void *b)
+{
+	const struct copy *x = a, *y = b;
+
+	if (x->checksum != y->checksum)
+		return x->checksum < y->checksum ? -1 : 1;
+	return (x->look > y->look) - (x->look < y->look);
+}
+
+static const char *device_of(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
+{
+	const char *device = job->ranks[l->rank].device;
+
+	return device ? device : "";
+}
+
+static int compare_devices(const void *a, const void *b)
+{
+	const struct copy *x = a, *y = b;
+	int r = strcmp(x->device, y->device);
+
+	return r ? r : compare_copies(a, b);
+}
+
+/* Neither is negative. Of NaN it is not known. */
+static bool is_near(double a, double b, double tolerance)
+{
+	return fabs(a - b) <= tolerance * (a > b ? a : b);
+}
+
+/* Sums of halves are taken in fp32 (ncclSymkAccumType) and rounded once. */
+static bool is_as_large(const struct cw_numerics_look *a, const struct cw_numerics_look *b,
+			uint32_t nranks)
+{
+	double tolerance =
+		2 * numerics_unit(a->dtype) + 4.0 * nranks * numerics_unit(CW_DTYPE_FP32);
+
+	return a->nans == b->nans && a->infs == b->infs &&
+	       is_near(a->abs_max, b->abs_max, tolerance) && is_near(a->l2, b->l2, tolerance);
+}
+
+/* These kernels add floating point numbers, but for fp64 (ncclSymImplemented(), 2.27), of any size.
+ */
+static bool may_be_summed_on_each(const struct cw_numerics_look *l,
+				  const struct cw_numerics_rank *rank)
+{
+	return l->kind == CW_OP_ALL_REDUCE && l->redop == CW_REDOP_SUM &&
+	       numerics_unit(l->dtype) > 0 && l->dtype != CW_DTYPE_FP64 &&
+	       rank->nccl >= NCCL_SYMMETRIC;
+}
+
+/* Of copies that differ. Sorts them by device. */
+static bool is_rounding(const struct cw_numerics_job *job, struct copy *v, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cw_numerics_look *l = &job->looks[v[i].look];
+
+		if (!*v[i].device || !may_be_summed_on_each(l, &job->ranks[l->rank]) ||
+		    !is_as_large(l, &job->looks[v[0].look], job->comms[l->comm].nranks))
+			return false;
+	}
+	qsort(v, n, sizeof(*v), compare_devices);
+	for (uint32_t i = 1; i < n; i++)
+		if (v[i].checksum != v[i - 1].checksum && strcmp(v[i].device, v[i - 1].device) == 0)
+			return false;
+	return true;
+}
+
+static uint32_t group_end(const struct copy *v, uint32_t n, uint32_t i)
+{
+	uint32_t k = i + 1;
+
+	while (k < n && v[k].checksum == v[i].checksum)
+		k++;
+	return k;
+}
+
+/* How often a rank was the odd one, and on how many communicators: the last one it was. */
+struct odd {
+	uint32_t n, n_comms, last_comm;
+};
+
+static void count_odd(const struct copy *v, uint32_t n, uint64_t right,
+		      const struct cw_numerics_job *job, struct odd *odd)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cw_numerics_look *l = &job->looks[v[i].look];
+		struct odd *o = &odd[l->rank];
+
+		if (v[i].checksum == right)
+			continue;
+		o->n_comms += o->n == 0 || o->last_comm != l->comm;
+		o->n++;
+		o->last_comm = l->comm;
+	}
+}
+
+/* v is sorted; looks and the places of its list are the report's. */
+static struct cw_numerics_divergence describe(const struct copy *v, uint32_t n,
+					      const struct cw_numerics_look *l)
+{
+	uint32_t most = 0, most_at = 0, least = UINT32_MAX, least_at = 0, n_groups = 0;
+
+	for (uint32_t i = 0, end; i < n; i = end, n_groups++) {
+		end = group_end(v, n, i);
+		if (end - i > most) {
+			most = end - i;
+			most_at = i;
+		}
+	}
+	for (uint32_t i = 0, end; i < n; i = end) {
+		end = group_end(v, n, i);
+		if (i != most_at && end - i < least) {
+			least = end - i;
+			least_at = i;
+		}
+	}
+	return (struct cw_numerics_divergence){ .comm = l->comm,
+						.n_groups = n_groups,
+						.n_members = n,
+						.seq = l->seq,
+						.look = v[least_at].look,
+						.other = v[most_at].look,
+						.n_odd = n - most,
+						.has_majority = 2 * most > n,
+						.count = n };
+}
+
+/* Into one of the report's lists, or among those that have no place in it. */
+static int keep(const struct copy *v, struct cw_numerics_divergence d, bool rounds,
+		struct cw_numerics_report *ret)
+{
+	struct cw_numerics_divergence *list = rounds ? ret->roundings : ret->divergences;
+	uint32_t *n = rounds ? &ret->n_roundings : &ret->n_divergences, *grown;
+
+	if (*n == CW_NUMERICS_MAX) {
+		(*(rounds ? &ret->n_roundings_left_out : &ret->n_divergences_left_out))++;
+		return 0;
+	}
+	grown = realloc(ret->divergent, (ret->n_divergent + (size_t)d.count) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	ret->divergent = grown;
+	d.first = ret->n_divergent;
+	list[(*n)++] = d;
+	for (uint32_t i = 0; i < d.count; i++)
+		ret->divergent[ret->n_divergent++] = v[i].look;
+	return 0;
+}
+
+static int add_divergence(struct copy *v, uint32_t n, const struct cw_numerics_look *l,
+			  const struct cw_numerics_job *job, struct odd *odd,
+			  struct cw_numerics_report *ret)
+{
+	bool rounds = is_rounding(job, v, n);
+	struct cw_numerics_divergence d;
+
+	qsort(v, n, sizeof(*v), compare_copies);
+	d = describe(v, n, l);
+	if (d.has_majority && !rounds)
+		count_odd(v, n, job->looks[d.other].checksum, job, odd);
+	return keep(v, d, rounds, ret);
+}
+
+static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t end, struct copy *v,
+		      struct odd *odd, struct cw_numerics_report *ret)
+{
+	const struct cw_numerics_look *l = NULL;
+	uint32_t n = 0, last_rank = CW_NUMERICS_NONE;
+
+	for (uint32_t i = first; i < end; i++) {
+		const struct cw_numerics_look *m = &p->job->looks[p->by_call[i]];
+
+		if (!m->is_output || !has_replicas(m->kind) || (l && !is_comparable(l, m)) ||
+		    (!l && !is_comparable(m, m)))
+			continue;
+		/* Two of one rank in one communicator are one's two: numbers are used again. */
+		if (m->rank == last_rank)
+			continue;
+		last_rank = m->rank;
+		l = l ? l : m;
+		v[n++] = (struct copy){ .look = p->by_call[i],
+					.checksum = m->checksum,
+					.device = device_of(p->job, m) };
+	}
+	if (n < 2)
+		return 0;
+	ret->n_replicas_checked++;
+	qsort(v, n, sizeof(*v), compare_copies);
+	if (v[0].checksum == v[n - 1].checksum)
+		return 0;
+	return add_divergence(v, n, l, p->job, odd, ret);
+}
+
+int numerics_find_divergences(const struct numerics_parts *p, struct cw_numerics_report *ret)
+{
+	struct copy *v = calloc((size_t)p->n + 1, sizeof(*v));
+	struct odd *odd = calloc((size_t)p->job->n_ranks + 1, sizeof(*odd));
+	int r = v && odd ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0, end; r == 0 && i < p->n; i = end) {
+		end = numerics_call_end(p, i);
+		r = judge_call(p, i, end, v, odd, ret);
+	}
+	for (uint32_t i = 0; r == 0 && i < p->job->n_ranks; i++)
+		if (odd[i].n_comms >= 2 && ret->n_suspects < CW_NUMERICS_FIRSTS)
+			ret->suspects[ret->n_suspects++] = (struct cw_numerics_suspect){
+				.rank = i, .n_divergences = odd[i].n, .n_comms = odd[i].n_comms
+			};
+	free(v);
+	free(odd);
+	return r;
+}
