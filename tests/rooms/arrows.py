@@ -127,6 +127,12 @@ def read_allowed(path):
     return allowed
 
 
+def is_upward(room, other):
+    """A room of lib/ stands on lib/ and proto/ alone, and nothing outside of lab/ stands on lab/."""
+    return (room.startswith("lib/") and not other.startswith(("lib/", "proto"))
+            or other.startswith("lab/") and not room.startswith("lab/"))
+
+
 def circles(arrows):
     """Each circle once, as the list of its rooms."""
     done, path = set(), []
@@ -164,6 +170,9 @@ def problems(root, allowed, used=None):
             yield f"{room} -> {other} is not allowed: {room} uses {', '.join(others[other])}"
         for other in others:
             arrows.setdefault(room, {}).setdefault(other, [])
+    for room in sorted(allowed):
+        for other in sorted(o for o in allowed[room] if is_upward(room, o)):
+            yield f"{room} -> {other} goes up, out of its house"
     for room in sorted(set(allowed) - set(arrows)):
         yield f"{room} stands in tests/rooms/arrows and is not there"
     for circle in circles(arrows):
@@ -231,6 +240,10 @@ HOLES = [
     ("a room of lib/ that looks upwards",
      {"lib/say/say.c": '#include "model/op.h"\n', "tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "lib/say:\n"},
      ["lib/say -> model is not allowed: lib/say/say.c"]),
+    ("an arrow that is listed and goes up",
+     {"lib/say/say.c": '#include "model/op.h"\n',
+      "tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "lib/say: model\n"},
+     ["lib/say -> model goes up, out of its house"]),
     ("a room of the laboratory", {"lab/suite/suite.h": "", "leader/look.c": '#include "lab/suite/suite.h"\n',
                                   "tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "lab/suite:\n"},
      ["leader -> lab/suite is not allowed: leader/look.c"]),
