@@ -57,7 +57,7 @@ def self_test():
     assert not list(findings({"a/b.c", "lab/suite/"}, {"a/b.c", "lab/suite/x/y.c"}))
     assert list(findings({"a/b.c", "lab/suite/"}, {"a/e.c"})) == [
         "a/e.c uses the hash and is not named", "a/b.c is named and does not use the hash",
-        "suite/ is named and does not use the hash"]
+        "lab/suite/ is named and does not use the hash"]
     assert HASH.search("h = cw_hash_step(h, 1)") and not HASH.search("cw_hash_stepped(h)")
 
 
