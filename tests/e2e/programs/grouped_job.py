@@ -9,7 +9,7 @@ import random
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../programs"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../lab/programs"))
 from train_loop import NCCL_SUM, Communicator, Device, Nccl, Tensor, UniqueId  # pylint: disable=wrong-import-position
 
 ELEMENTS = 64

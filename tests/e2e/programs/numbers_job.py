@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-for near in "../../programs", "../../lib":
+for near in "../../../lab/programs", "../../lib":
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), near))
 from waiting import wait_until  # pylint: disable=wrong-import-position
 from train_loop import NCCL_SUM, Communicator, Device, Nccl, Tensor, UniqueId  # pylint: disable=wrong-import-position
