@@ -77,7 +77,7 @@ static const char *gained_rights(const char *path)
 }
 
 int cw_run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
-		   struct cw_err *err)
+		      struct cw_err *err)
 {
 	_cleanup_(freep) char *list = NULL;
 	char why[CW_TEST_LOAD_WHY], path[PATH_MAX];

@@ -15,4 +15,4 @@
  * statically; -errno with err set: nothing was changed. Blocks.
  */
 int cw_run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
-		   struct cw_err *err);
+		      struct cw_err *err);

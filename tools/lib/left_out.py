@@ -17,7 +17,7 @@ def tests_of(build):
 
 def names_in(log):
     with open(log, encoding="utf-8") as f:
-        return {json.loads(line)["name"] for line in f}
+        return {json.loads(line)["name"].rsplit(" / ", 1)[-1] for line in f}  # "collwatch:unit / rooms"
 
 
 def say(build, suites):
