@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a stream's capture to the part of a graph: which capture an op goes into is asked of the
- * driver, op by op, because a program may begin, join and end captures anywhere. What cannot be
- * followed makes the communicator uncounted.
+ * From a stream's capture to the part of a graph. A program may begin, join and end captures
+ * anywhere, so we ask the driver about the capture at each op. If we cannot follow a capture, its
+ * communicator becomes uncounted.
  */
 #include "agent/ops/graph.h"
 
@@ -18,11 +18,11 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 
-static uintptr_t foreign_graphs[16]; /* somebody captures into them: the last ones */
+static uintptr_t foreign_graphs[16]; /* the last 16 that the program captured into */
 static unsigned foreign_count;
 static bool has_seen_captures;
 
-/* cuStreamIsCapturing and cuStreamGetCaptureInfo_v2: not hooked, asked of the driver itself. */
+/* cuStreamIsCapturing and cuStreamGetCaptureInfo_v2 of the driver itself: we do not hook them. */
 CW_HOT_DATA cw_is_capturing_fn cw_graph_is_capturing;
 static CUresult (*capture_info)(cudaStream_t stream, CUstreamCaptureStatus *status, uint64_t *id,
 				void **graph, const void **deps, size_t *num_deps);
@@ -73,8 +73,8 @@ static bool is_foreign(const void *graph)
 }
 
 /*
- * What the stream is being captured into; false when ops in there cannot be followed. The body of a
- * condition is such a graph, and would not even take a write.
+ * Finds the stream's capture; false if we cannot follow ops there. A conditional body is a foreign
+ * graph, and would reject even a progress write.
  */
 static bool find_capture(cudaStream_t stream, struct capture *ret)
 {
@@ -103,7 +103,7 @@ uint64_t cw_graph_capture_id(cudaStream_t stream)
 
 void cw_graph_captured(void *graph, uint64_t id)
 {
-	/* A graph that was there before the capture keeps what it had. */
+	/* A graph that is older than its capture keeps its parts. */
 	if (!graph || is_foreign(graph) || CW_LOAD(foreign_count) > 16)
 		return;
 	cw_graph_lock();
@@ -116,12 +116,12 @@ void cw_graph_captured(void *graph, uint64_t id)
 	cw_graph_unlock();
 }
 
-/* With the lock held. NULL: there is no room, the op is lost. */
+/* The caller holds the lock. NULL: the tables are full, and we lose the op. */
 static struct cw_graph_part *part_for(int c, const struct capture *capture)
 {
 	struct cw_graph_part *part = cw_graph_part_find(capture->graph, c);
 
-	/* A capture that came to nothing left it: the driver has given the handle again. */
+	/* A failed capture left this part, and the driver has reused the handle. */
 	if (part && part->capture_id != capture->id) {
 		cw_graph_part_left(part);
 		part = NULL;

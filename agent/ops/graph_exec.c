@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executable graphs: an open-addressed table from the driver's handle to parts. Changes are made
- * under the lock, launches search without it; an entry whose graph ended stays as a mark, so that
- * no search stops too early.
+ * Executable graphs: an open-addressed table from the driver's handle to parts. Changes hold the
+ * lock; launches search without it. When a graph ends, its entry stays as a mark, so that no search
+ * stops too early.
  */
 #include "agent/ops/graph.h"
 #include "agent/ops/graph_part.h"
@@ -67,8 +67,8 @@ const uint16_t *cw_graph_parts_of(void *exec, unsigned *ret_count)
 }
 
 /*
- * Those at the end of a run of entries lead no search anywhere: left there, they would make every
- * launch of a graph without NCCL look at the whole table some day.
+ * Clears marks at the end of a run of entries, where no search needs them. Otherwise marks would
+ * fill the table, and each launch of a graph without NCCL would search all of it.
  */
 static void clear_gone(unsigned at)
 {
@@ -92,7 +92,7 @@ static void forget_exec(const void *exec)
 	clear_gone((unsigned)(e - execs));
 }
 
-/* All parts of the graph; the communicators of those that find no room are uncounted. */
+/* Binds all parts of the graph. If a part finds no room, its communicator becomes uncounted. */
 static void bind_exec(void *exec, const void *graph)
 {
 	struct exec found = { .count = 0 };
@@ -135,7 +135,7 @@ void cw_graph_instantiated(void *exec, void *graph, bool can_launch_on_device)
 	if ((uintptr_t)exec <= GONE || !graph)
 		return;
 	cw_graph_lock();
-	forget_exec(exec); /* its end was not seen */
+	forget_exec(exec); /* we missed the end of an older one */
 	bind_exec(exec, graph);
 	cw_graph_unlock();
 	if (can_launch_on_device)
@@ -153,7 +153,7 @@ static bool copy_part(void *to, const struct cw_graph_part *from)
 	struct cw_graph_part *part = cw_graph_part_find(to, cw_graph_comm_of(from));
 	uint32_t at = replay->first_plus_1;
 
-	/* Two sources of ops for one communicator: their order is not known. */
+	/* The communicator's ops would come from two graphs, in an unknown order. */
 	if (part || CW_LOAD(has_conditions))
 		return false;
 	part = cw_graph_part_new(to, from->capture_id, cw_graph_comm_of(from));
@@ -181,7 +181,7 @@ void cw_graph_copied(void *to, void *from)
 		if (!part->is_used || part->graph != (uintptr_t)from ||
 		    !cw_graph_replay_of(part)->ops)
 			continue;
-		/* Its copy writes the same words, for as long as it lives: they are given up. */
+		/* The copy writes to the same words as long as it lives, so we give them up. */
 		CW_STORE(cw_graph_replay_of(part)->progress_slot, CW_REC_NO_SLOT);
 		part->slot = CW_REC_NO_SLOT;
 		if (!copy_part(to, part))

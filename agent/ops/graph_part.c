@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs of equal ops are taken from one pool for all parts and go back to it as a list. A part is
- * taken again only when nobody can launch it any more and the device is done with it.
+ * All parts take their runs of equal ops from one pool, and give them back as a list. We reuse a
+ * part only when no graph can launch it any more and the device is done with it.
  */
 #include "agent/ops/graph_part.h"
 
@@ -13,13 +13,13 @@
 
 struct cw_graph_part cw_graph_parts[CW_REC_REPLAYS];
 
-static uint16_t last_part[CW_REC_COMMS]; /* + 1, the one found last: a guess */
+static uint16_t last_part[CW_REC_COMMS]; /* + 1, the result of the last search: a guess */
 static uint32_t free_run_plus_1, runs_used;
 static unsigned char lock_word;
 
 /*
- * A program's calls that change graphs come here from outside of any wrapper: what a signal handler
- * calls meanwhile must go past the agent, for it would wait for the thread that it interrupts.
+ * Programs that change graphs enter here outside any wrapper. The depth makes calls from a signal
+ * handler bypass the agent: otherwise such a call could wait for the thread that it interrupted.
  */
 void cw_graph_lock(void)
 {
@@ -42,7 +42,7 @@ bool cw_graph_is_idle(const struct cw_graph_part *part, int c)
 
 	if (slot == CW_REC_NO_SLOT || !part->launch_op)
 		return part->launch_op == 0 || part->slot == CW_REC_NO_SLOT;
-	/* Given back: the communicator was shut down in order. */
+	/* The slot is free again: the program shut down the communicator in order. */
 	if (CW_LOAD(cw_record.progress_info[slot].comm_plus_1) != (uint32_t)c + 1)
 		return true;
 	return (int32_t)(CW_LOAD(cw_record.progress[slot].completed) - (uint32_t)part->launch_op) >=
@@ -65,7 +65,7 @@ static void free_runs(struct cw_rec_replay *replay)
 	CW_STORE(replay->first_plus_1, 0u);
 }
 
-/* Nobody can launch it any more, and what was launched is over: it may be used again. */
+/* Frees the part for reuse, unless a graph can still launch it or its last launch still runs. */
 static bool reclaim(struct cw_graph_part *part)
 {
 	struct cw_rec_replay *replay = cw_graph_replay_of(part);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts: what one CUDA graph holds of one communicator, as a chain of runs of equal ops in the
- * record (struct cw_rec_replay, struct cw_rec_template), and what the agent keeps beside it. A part
- * lives as long as its graph or an executable graph made of it does, and until its last launch is
- * over: the device writes its progress words until then.
+ * A part holds the ops of one communicator in one CUDA graph. In the record they are a chain of
+ * runs of equal ops (struct cw_rec_replay, struct cw_rec_template); this file adds the agent's own
+ * state. A part lives as long as its graph or an executable graph made from it. It also outlives
+ * its last launch, because the device writes its progress words until that launch ends.
  *
- * All functions but the inline ones and cw_graph_is_idle(): with the lock held.
+ * The caller holds the lock, except for the inline functions and cw_graph_is_idle().
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 struct cw_graph_part {
 	uintptr_t graph; /* 0 = destroyed */
 	uint64_t capture_id;
-	uint32_t generation; /* of the entry when it is not used */
+	uint32_t generation; /* the entry's last one while it is unused */
 	uint32_t execs;
 	uint32_t last_plus_1; /* newest run */
 	uint16_t slot;        /* its pair of progress words, CW_REC_NO_SLOT = none */
@@ -31,7 +31,7 @@ struct cw_graph_part {
 
 extern struct cw_graph_part cw_graph_parts[CW_REC_REPLAYS];
 
-/* Spins, for as long as it takes to change tables; never held across a call into CUDA. */
+/* Spins while another thread changes tables; no thread holds the lock across a call into CUDA. */
 void cw_graph_lock(void);
 void cw_graph_unlock(void);
 
@@ -45,7 +45,7 @@ static inline int cw_graph_comm_of(const struct cw_graph_part *part)
 	return (int)CW_LOAD(cw_graph_replay_of(part)->comm_plus_1) - 1;
 }
 
-/* The communicator's numbers are worth nothing from now on. */
+/* Marks the communicator: its numbers mean nothing from now on. */
 static inline void cw_graph_uncounted(int c)
 {
 	(void)__atomic_fetch_or(&cw_record.comms[c].flags, CW_REC_COMM_UNCOUNTED, __ATOMIC_RELAXED);
@@ -54,14 +54,14 @@ static inline void cw_graph_uncounted(int c)
 /* NULL when all are in use. */
 struct cw_graph_part *cw_graph_part_new(void *graph, uint64_t capture_id, int c);
 
-/* The graph is gone; what was made of it may still be launched. */
+/* The program destroyed the graph, but may still launch executable graphs made from it. */
 static inline void cw_graph_part_left(struct cw_graph_part *part)
 {
 	part->graph = 0;
 	CW_STORE(cw_graph_replay_of(part)->graph, (uint64_t)0);
 }
 
-/* The part of a graph that still has its handle; NULL. */
+/* Finds the part of a graph that still exists; NULL = none. */
 struct cw_graph_part *cw_graph_part_find(const void *graph, int c);
 
 /* Adds op->repeat ops; false when there is no room for them. */
@@ -70,5 +70,5 @@ bool cw_graph_part_append(struct cw_graph_part *part, const struct cw_rec_templa
 /* Removes the newest ops. */
 void cw_graph_part_take_back(struct cw_graph_part *part, uint32_t count);
 
-/* True when the part's last launch is known to be over on the device, or there was none. */
+/* True if we know that the part's last launch ended on the device, or if there was no launch. */
 bool cw_graph_is_idle(const struct cw_graph_part *part, int c);

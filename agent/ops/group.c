@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A group keeps sums, not ops. When it is launched and when it ends, its ops are found in the rings
- * again, by the group's number from the first ticket it can have; those that were overwritten
- * meanwhile have nothing to be told any more.
+ * A group keeps sums, not ops. At launch and at the end we search the rings for the group's number,
+ * beginning at the first ticket that the group can have. Ops that others have overwritten meanwhile
+ * need no update.
  */
 #include "agent/ops/group.h"
 
@@ -41,7 +41,7 @@ void cw_group_begin(void)
 		cw_tls.group = group;
 		return;
 	}
-	/* Ops are then recorded one by one: the numbers stay right, the group's hash does not. */
+	/* We then record each op by itself: the numbers stay right, the group's hash does not. */
 	cw_record_drop(CW_REC_DROP_GROUP);
 	cw_tls.group = NULL;
 }
@@ -90,7 +90,7 @@ void cw_group_made(struct cw_group *group, int c, ncclComm_t *where)
 	group->made[group->made_count++].where = where;
 }
 
-/* Applies to every op of the group that one ring still holds. */
+/* Updates every op of the group that the ring still holds. */
 static void each_op(struct cw_rec_op *ring, uint32_t count, uint64_t first, uint64_t end,
 		    uint32_t id, uint64_t return_ns, int result, unsigned set, unsigned clear)
 {
@@ -164,7 +164,7 @@ static void settle_made(struct cw_group *group, ncclResult_t result)
 	}
 }
 
-/* False when it stays unknown how far the group's ops come on the device. */
+/* False if we cannot track the group's ops on the device. */
 static bool complete_pairs(struct cw_group *group, ncclResult_t result)
 {
 	bool tracked = result == ncclSuccess;
@@ -194,7 +194,10 @@ static void settle_comm(struct cw_group_comm *gc, ncclResult_t result, bool comm
 	CW_STORE(rc->last_return_ns, now);
 }
 
-/* Behind the "completed" words, as for a single op; not where NCCL launches from another thread. */
+/*
+ * Output summaries go behind the "completed" words, as for a single op. We skip them if NCCL
+ * launches from another thread.
+ */
 static void settle_looks(struct cw_group *group, bool is_on_streams)
 {
 	if (is_on_streams)
@@ -219,7 +222,7 @@ void cw_group_finish(struct cw_group *group, ncclResult_t result, bool launched)
 	mark(group, now, result, set, CW_OPF_QUEUED);
 	for (unsigned i = 0; i < group->comm_count; i++)
 		settle_comm(&group->comms[i], result, commit, now);
-	settle_made(group, result); /* a simulation makes them, too */
+	settle_made(group, result); /* a simulation also creates communicators */
 	cw_tls.group = NULL;
 	__atomic_store_n(&group->is_used, 0, __ATOMIC_RELEASE);
 }

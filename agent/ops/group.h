@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups: what a thread queued between its outermost ncclGroupStart and ncclGroupEnd. Ops lie in
- * the rings already; here is only what must happen when the group ends: which communicators move
- * forward and by how much, which progress words are written, which communicators were made.
+ * Groups: the ops that a thread queues between its outermost ncclGroupStart and ncclGroupEnd. The
+ * rings hold the ops already. The group keeps only the work for its end: the communicators that
+ * advance and by how much, the progress words to write, and the new communicators.
  *
- * There is no list of ops: the group's number in the rings finds them, so no group is too long.
- * Where tensors are summarised, it also keeps a bounded list of those to look at.
- * One group per thread, out of a fixed pool.
+ * There is no list of ops, so no group is too long: the group's number finds its ops in the rings.
+ * If summaries are on, the group also keeps a bounded list of tensors to summarise. A fixed pool
+ * provides one group per thread.
  */
 #pragma once
 
@@ -50,34 +50,34 @@ struct cw_group {
 	uint64_t id;
 	uint64_t first_ticket; /* of the bulk ring */
 	unsigned comm_count, pair_count, made_count;
-	uint8_t place[CW_REC_COMMS]; /* in comms, + 1 */
+	uint8_t place[CW_REC_COMMS]; /* index in comms, + 1 */
 	struct cw_group_comm comms[CW_REC_COMMS];
 	struct cw_group_pair pairs[CW_GROUP_PAIRS];
 	struct {
 		uint16_t comm;
 		ncclComm_t *where;
 	} made[CW_REC_COMMS];
-	struct cw_group_looks looks; /* last: nobody comes here where summaries are off */
+	struct cw_group_looks looks; /* last: unused if summaries are off */
 };
 
-/* A group begins in this thread; NULL in cw_tls.group afterwards when the pool is empty. */
+/* Begins a group in this thread. If the pool is empty, cw_tls.group is NULL afterwards. */
 void cw_group_begin(void);
 
-/* The communicator's part of the group, made when it is the first op on it. */
+/* Finds the communicator's entry in the group; its first op creates the entry. */
 struct cw_group_comm *cw_group_comm(struct cw_group *group, int c);
 
-/* Notes a stream to write progress to; false when there are too many. */
+/* Adds a stream to the progress writes at launch and end; false if the list is full. */
 bool cw_group_pair(struct cw_group *group, int c, uint16_t slot, cudaStream_t stream,
 		   uint64_t op_index);
 
-/* A communicator was made inside the group; its handle appears at *where. */
+/* The program creates a communicator inside the group; NCCL stores its handle at *where. */
 void cw_group_made(struct cw_group *group, int c, ncclComm_t *where);
 
-/* The outermost end is about to be called, and launches: looks at what the ops are fed. */
+/* Summarises the inputs of the group. Call this right before an outermost end that launches. */
 void cw_group_prepare(struct cw_group *group);
 
-/* The ops count as launching. */
+/* Marks the group's ops as launching. */
 void cw_group_launch(struct cw_group *group);
 
-/* The group is over: committed when it was launched successfully, else dropped. */
+/* Ends the group: commits its ops if it launched successfully, drops them otherwise. */
 void cw_group_finish(struct cw_group *group, ncclResult_t result, bool launched);

@@ -8,20 +8,21 @@
 #include "agent/record/record.h"
 #include "model/signature.h"
 
-#define FEW 4 /* so few inputs crowd nobody out: places are not counted */
+#define FEW 4 /* few inputs crowd out no output: we do not count places */
 
 _Static_assert(CW_GROUP_LOOKS <= UINT8_MAX, "places are bytes");
 
 /*
- * Members keep the same ops of a group; where one keeps fewer, they are among the other's. Mixed in
- * another way than what says which words of a tensor are looked at: these are not to depend on it.
+ * All members of a communicator keep the same ops of a group; a member with fewer places keeps a
+ * subset. We mix the numbers differently from the choice of words within a tensor, because the two
+ * choices must not depend on each other.
  */
 static uint64_t draw_of(const struct cw_op_call *call)
 {
 	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 	bool is_shared = cw_op_is_collective(call->kind) && call->seq;
 
-	/* p2p counts by peer: the ops of one all-to-all have the same number. */
+	/* P2p ops count per peer, so all ops of one all-to-all have the same seq. */
 	return cw_hash_mix64(cw_hash_mix64(CW_LOAD(rc->comm_id)) +
 			     (is_shared ? call->seq : call->op_index));
 }
@@ -72,7 +73,10 @@ void cw_group_looks_add(struct cw_group_looks *looks, const struct cw_op_call *c
 		add(&looks->out, call, draw);
 }
 
-/* Inside the group the communicator may have been aborted or ended, its entry be another's. */
+/*
+ * Inside the group the program may abort or end the communicator, and another one may take over
+ * its entry.
+ */
 static bool is_alive(const struct cw_group_look *look)
 {
 	return CW_LOAD(cw_comms[look->comm].generation) == look->comm_generation &&
@@ -97,8 +101,9 @@ static void look_at(const struct cw_group_look *look, bool is_output)
 }
 
 /*
- * Inputs in the order of the calls, where all are looked at: the first that is bad counts. Else by
- * draw: the last one may find no budget or no place, and it is not always to be the same op.
+ * If all inputs fit, we take them in the order of the calls, because the first bad one counts.
+ * Otherwise we go by draw: the last tensor may find no budget or no place, and this should not hit
+ * the same op each time.
  */
 static void look_at_side(const struct cw_group_side *side, uint32_t most, bool is_output)
 {
@@ -116,7 +121,7 @@ void cw_group_looks_spoil(struct cw_group_looks *looks)
 	looks->is_spoiled = 1;
 }
 
-/* Where the device lags behind, inputs leave outputs their part of the places. */
+/* If the device lags behind, the inputs leave a fair share of the places to the outputs. */
 void cw_group_looks_at_inputs(struct cw_group_looks *looks)
 {
 	uint32_t in = n_kept(&looks->in), out = n_kept(&looks->out), most = in;

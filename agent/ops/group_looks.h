@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A group's tensors, where they are summarised (docs/design/summaries.md#groups). Nothing of a
- * group is on a stream before its outermost end has returned: what goes in is looked at right
- * before that, what comes out right behind it, and until then it is kept here what to look at.
+ * Summaries of a group's tensors (docs/design/summaries.md#groups). NCCL puts nothing of a group on
+ * a stream before the outermost end returns. So we summarise the inputs right before that end and
+ * the outputs right after it; until then these lists hold the tensors.
  *
- * Bounded, without allocation; one group is one thread's. Untouched where summaries are off.
+ * The lists are bounded, and we allocate nothing. Each group belongs to one thread. If summaries
+ * are off, no code touches the lists.
  */
 #pragma once
 
@@ -13,46 +14,47 @@
 #include "agent/record/op_call.h"
 #include "agent/record/record.h"
 
-/* Inputs, and outputs: all of them together have the record's ring. */
+/* The limit for inputs, and for outputs: both together fill the record's ring. */
 #define CW_GROUP_LOOKS (CW_REC_SUMMARY_RING / 2)
 
 struct cw_group_look {
 	struct cw_op_desc desc;
 	uint64_t op_index, seq;
-	uint64_t draw; /* of a collective the same on all its members, and of both its sides */
+	uint64_t draw; /* for a collective equal on all members, for input and output */
 	uint32_t comm, comm_generation;
 };
 
-/* Of more tensors than there are places, those of the lowest draws are kept. */
+/* If there are more tensors than places, we keep the tensors with the lowest draws. */
 struct cw_group_side {
-	uint32_t n; /* tensors, also those that are not kept */
+	uint32_t n; /* all tensors, kept or not */
 	struct cw_group_look kept[CW_GROUP_LOOKS];
-	uint8_t by_draw[CW_GROUP_LOOKS]; /* places in kept, the lowest draw first */
+	uint8_t by_draw[CW_GROUP_LOOKS]; /* indexes into kept, lowest draw first */
 };
 
-/* Zeroed is empty. */
+/* A zeroed struct is empty. */
 struct cw_group_looks {
 	struct cw_group_side in, out;
 	uint32_t is_spoiled;
 };
 
-/* NCCL has queued the op. */
+/* Adds the tensors of an op that NCCL has queued. */
 void cw_group_looks_add(struct cw_group_looks *looks, const struct cw_op_call *call);
 
 /*
- * NCCL has refused an op, and will refuse the group: the program may have given up streams and
- * buffers of its others before it ends it. What goes in is not looked at.
+ * NCCL has refused an op, so it will refuse the whole group. The program may free streams and
+ * buffers of the other ops before it ends the group, so we summarise no inputs.
  */
 void cw_group_looks_spoil(struct cw_group_looks *looks);
 
 /*
- * The outermost end is about to be called. Like the next one: calls CUDA, in the thread that ends
- * the group, inside of that call; counts what it leaves out. Errno may change.
+ * Call this right before the outermost end. This function and the next one call CUDA, in the thread
+ * that ends the group and inside that call. They count the tensors that they leave out, and may
+ * change errno.
  */
 void cw_group_looks_at_inputs(struct cw_group_looks *looks);
 
-/* The group was launched and its "completed" words are enqueued. */
+/* Call this after the launch, behind the group's "completed" words. */
 void cw_group_looks_at_outputs(struct cw_group_looks *looks);
 
-/* The group is over. */
+/* Empties the lists when the group ends. */
 void cw_group_looks_forget(struct cw_group_looks *looks);

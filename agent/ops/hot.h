@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared part of every recorded call, kept together. Between two calls a training step sweeps
- * caches and TLB; what a call costs then is how many pages it waits for one after the other, each a
- * walk of page tables that are cold themselves. So all that it can name is asked for before any of
- * it is needed, in two rounds: the wrapper asks for code, the agent's own data (one page) and the
- * thread's; from these it is known what a call like the thread's last one writes in the record. No
- * code of the path lies outside of one section, and nothing asks the C library for the time.
+ * The code and data that all recorded calls share, kept together. Between two calls a training step
+ * sweeps the caches and the TLB. A call then costs as many page waits, one after the other, as it
+ * touches pages; each wait walks page tables that are cold themselves. So we prefetch all pages
+ * that we can name before the call needs them, in two rounds. First the wrapper prefetches code,
+ * the agent's own data (one page) and the thread's data. These tell us where a call like the
+ * thread's last one writes in the record. All code of the path is in one section, and no code asks
+ * the C library for the time.
  */
 #pragma once
 
@@ -16,12 +17,12 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 
-/* Same section: same pages, and next to each other. */
+/* Functions in one section share pages and lie next to each other. */
 #define CW_HOT __attribute__((section("cw_hot"), hot))
-#define CW_HOT_PAGES 3 /* of it: those that a call runs through */
+#define CW_HOT_PAGES 3 /* pages of the section that a call runs through */
 
 #ifdef __x86_64__
-/* Without asking the GOT where the agent's part is: it is near. */
+/* The agent's thread data lies at a near offset, so we need no GOT lookup. */
 #define CW_FETCH_THREAD() __asm__ volatile("prefetcht0 %fs:-64")
 #else
 #define CW_FETCH_THREAD() cw_fetch(&cw_tls)
@@ -30,8 +31,8 @@
 extern const char __start_cw_hot[] __attribute__((visibility("hidden")));
 
 /*
- * A function of nothing but prefetches has no effect that GCC 12 knows of: it drops the call. Hence
- * always_inline, and an asm that says there is one.
+ * GCC 12 sees no effect in a function that only prefetches, and drops the call. Hence
+ * always_inline, and an asm statement as the visible effect.
  */
 #define CW_FETCHER static inline __attribute__((always_inline))
 
@@ -42,8 +43,8 @@ CW_FETCHER void cw_fetch(const void *at)
 }
 
 /*
- * First of all, what needs no load to be named: pages of code and of the agent's data, and the
- * thread's. Code is asked for as data, which fills the second-level TLB and the caches all share.
+ * The first round needs no load to name its addresses: code pages, the agent's data and the
+ * thread's data. We prefetch code as data, which fills the second-level TLB and the shared caches.
  */
 CW_FETCHER void cw_hot_fetch_first(const void *member)
 {
@@ -53,15 +54,15 @@ CW_FETCHER void cw_hot_fetch_first(const void *member)
 	CW_FETCH_THREAD();
 	cw_fetch(&cw_comms[0]);
 	cw_fetch(member);
-	__asm__ volatile("" ::"r"(&cw_tls)); /* the GOT's word for where that is */
+	__asm__ volatile("" ::"r"(&cw_tls)); /* loads the GOT entry of cw_tls */
 #pragma GCC unroll 8
 	for (unsigned page = 0; page < CW_HOT_PAGES; page++)
 		cw_fetch(code + page * 4096);
 }
 
 /*
- * Then what the agent's data and the thread's last op point to: a call like the last one writes
- * there. A hint that is wrong costs a line.
+ * The second round follows pointers in the agent's data and the thread's last op, because a call
+ * like the last one writes there. A wrong hint costs one cache line.
  */
 CW_FETCHER void cw_hot_fetch(void)
 {
@@ -81,12 +82,12 @@ CW_FETCHER void cw_hot_fetch(void)
 	cw_fetch((const char *)own + 64);
 }
 
-/* A division would cost as much as everything else in a store. */
+/* We mask instead of dividing: a division would cost as much as the rest of a store. */
 _Static_assert((CW_REC_RING_OPS & (CW_REC_RING_OPS - 1)) == 0 &&
 		       (CW_REC_COMM_OPS & (CW_REC_COMM_OPS - 1)) == 0,
 	       "rings have a power of two slots");
 
-/* The rows of an op as eight-byte words: publish is the first, the others follow. */
+/* An op as eight-byte words; publish is the first. */
 #define CW_OP_WORDS (sizeof(struct cw_rec_op) / sizeof(uint64_t))
 #define CW_OP_STATUS_WORD (offsetof(struct cw_rec_op, comm) / sizeof(uint64_t))
 
@@ -97,13 +98,12 @@ _Static_assert(offsetof(struct cw_rec_op, comm) % 8 == 0 &&
 	       "comm, result, flags and progress slot share one word");
 
 /*
- * Puts an op, as words, into the slot that its ticket names in a ring of count slots, a power of
- * two; words[0] is ignored. ticket comes from an atomic add on the ring's counter. Any thread,
- * lock-free.
+ * Stores an op, as words, in its ticket's slot. The ring has count slots, a power of two. We ignore
+ * words[0]. ticket comes from an atomic add on the ring's counter. Any thread, lock-free.
  *
- * A thread can be put off the CPU in the middle until the others have gone once round the ring, and
- * then stores into their op. It sees that when it is done, and leaves the slot empty. To keep it
- * away altogether would take a locked instruction for every op, which waits for the slot's memory.
+ * The kernel may preempt a thread in the middle until the others have gone once round the ring. The
+ * thread then stores into another op. It notices this at the end, and leaves the slot empty. To
+ * rule this out, each op would need a locked instruction, which waits for the slot's memory.
  */
 static inline void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 				 const uint64_t words[CW_OP_WORDS])
@@ -124,10 +124,10 @@ static inline void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_
 #define CW_FINISH_UNTRACK (1u << 16)
 
 /*
- * Completes an op in a ring unless it was overwritten: flags_set are added, flags_clear removed,
- * and with return_ns != 0 the time and result stored. Time first, then result and flags in one
- * store: RETURNED is never seen with an old result. If the slot goes to another op meanwhile, that
- * one may have got our words: it is taken out.
+ * Completes an op in a ring unless another op has overwritten it. Adds flags_set, removes
+ * flags_clear, and with return_ns != 0 stores the time and result. The time goes first, then result
+ * and flags in one store, so a reader never sees RETURNED with an old result. If another op takes
+ * the slot meanwhile, it may contain our words, so we empty the slot.
  */
 static inline void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 				    uint64_t return_ns, int result, unsigned flags_set,

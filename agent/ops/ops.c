@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call costs is in here. The path of a single collective that succeeds is one run of code;
- * what is rare stands out of line. An op is put together in registers, and written as words to its
- * communicator's ring and to the bulk ring.
+ * The path that every recorded call pays for. A single collective that succeeds runs straight
+ * through; rare cases stand out of line. We assemble an op in registers, and write it as words to
+ * its communicator's ring and to the bulk ring.
  */
 #include "agent/ops/ops.h"
 
@@ -25,7 +25,7 @@
 
 #define STREAM_PER_THREAD ((cudaStream_t)2) /* cudaStreamPerThread, CU_STREAM_PER_THREAD */
 
-/* Bytes of each dtype as powers of two, two bits each: a table would be one more line to miss. */
+/* Bytes of each dtype as powers of two, two bits each: a table would cost one more cache miss. */
 #define DTYPE_SHIFTS                                                                               \
 	(2u << 2 * CW_DTYPE_INT32 | 2u << 2 * CW_DTYPE_UINT32 | 3u << 2 * CW_DTYPE_INT64 |         \
 	 3u << 2 * CW_DTYPE_UINT64 | 1u << 2 * CW_DTYPE_FP16 | 2u << 2 * CW_DTYPE_FP32 |           \
@@ -86,7 +86,7 @@ CW_HOT void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uin
 			 flags_clear);
 }
 
-/* Reserves the op's place in its communicator: all ops go there, so it is also its number. */
+/* Reserves the op's ticket in its communicator. All ops take one, so it is also the op's number. */
 static inline void number(struct cw_op_call *call)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
@@ -102,7 +102,10 @@ static inline uint64_t bytes_of(const struct cw_op_desc *desc)
 	return dtype < CW_DTYPE__MAX ? desc->count << (DTYPE_SHIFTS >> 2 * dtype & 3) : 0;
 }
 
-/* coll_seq and signature; a communicator of one rank or an empty call never reaches a peer. */
+/*
+ * Sets coll_seq and signature, except for an empty call or a communicator of one rank: such a call
+ * never reaches a peer.
+ */
 static inline void number_collective(struct cw_op_call *call, const struct cw_op_desc *desc,
 				     struct cw_group *group)
 {
@@ -146,7 +149,10 @@ static inline int find_comm(ncclComm_t comm)
 	return c;
 }
 
-/* Where the stream stands: an empty collective never reaches the device. */
+/*
+ * Finds the op's progress slot. An empty collective needs none, because it never reaches
+ * the device.
+ */
 static inline void place_progress(struct cw_op_call *call, const struct cw_op_desc *desc,
 				  struct cw_group *group, bool is_captured)
 {
@@ -170,9 +176,10 @@ static inline void place_progress(struct cw_op_call *call, const struct cw_op_de
 }
 
 /*
- * Where not every op's writes can be paid for. Only of what nobody leaves before all have entered
- * it: that somebody is missing is then enough to know that it has not completed. Not on the
- * per-thread default stream, whose handle stands for several: there a later op says nothing.
+ * Skips the progress writes of an op that the budget cannot pay for. We skip only collectives that
+ * no rank leaves before all ranks have entered: a missing rank then proves that the op has not
+ * completed. On the per-thread default stream we skip nothing: its handle stands for several
+ * streams, so a later op proves nothing.
  */
 static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const void *caller)
 {
@@ -201,8 +208,8 @@ static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const v
 }
 
 /*
- * The op as the words of struct cw_rec_op: put together in registers, because small stores that are
- * loaded again as words would be waited for. Little-endian, as CW_RECORD_MAGIC says.
+ * Encodes the op as the words of struct cw_rec_op, in registers: the CPU would stall on loading
+ * small stores back as words. Little-endian, as CW_RECORD_MAGIC says.
  */
 static inline void spell(uint64_t words[CW_OP_WORDS], const struct cw_op_call *call,
 			 const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
@@ -231,7 +238,9 @@ static inline void spell(uint64_t words[CW_OP_WORDS], const struct cw_op_call *c
 	words[15] = 0;                                /* replay, device_ns */
 }
 
-/* Writes the op into both rings. The fields of the call are filled in. */
+/*
+ * Writes the op into both rings and sets the call's ring_ticket. The caller has filled in the rest.
+ */
 static inline __attribute__((always_inline)) void
 put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
 {
@@ -250,7 +259,10 @@ put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, c
 	cw_record_put(cw_record.ring, CW_REC_RING_OPS, call->ring_ticket, words);
 }
 
-/* Field by field: GCC clears a whole one with "rep stos", which takes longer than the rest. */
+/*
+ * Sets one field at a time: GCC would clear the whole struct with "rep stos", which takes longer
+ * than everything else here.
+ */
 static inline void begin(struct cw_op_call *call, const struct cw_op_desc *desc)
 {
 	call->comm = find_comm(desc->comm);
@@ -271,7 +283,7 @@ static inline void begin(struct cw_op_call *call, const struct cw_op_desc *desc)
 	call->desc = desc;
 }
 
-/* Without progress nobody else finds out; where NCCL calls us, nothing of CUDA is called. */
+/* Without progress no later step notices a capture. If NCCL calls us, we must not call CUDA. */
 static inline bool is_asked_first(const struct cw_op_call *call)
 {
 	const struct cw_comm *c = &cw_comms[call->comm];
@@ -290,7 +302,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	begin(call, desc);
 	if (call->comm < 0)
 		return true;
-	/* Before the first locked instruction, which would let nothing behind it begin. */
+	/* This comes before the first locked instruction, which holds back all code behind it. */
 	is_captured = is_asked_first(call) && cw_graph_is_captured(call->stream);
 	number(call);
 	if (cw_unlikely(group)) {
@@ -317,7 +329,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	return true;
 }
 
-/* A grouped call came back: it is queued. Its return is the group's. */
+/* A grouped call returned, so NCCL has queued the op. The op itself returns with its group. */
 static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, struct cw_group *group,
 						    ncclResult_t result)
 {
@@ -342,7 +354,7 @@ static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, str
 	}
 }
 
-/* It was left out: what is written for later ops will tell. */
+/* True if we skipped the op's writes and the writes of later ops will show its completion. */
 static inline bool is_told_by_later(const struct cw_op_call *call, ncclResult_t result,
 				    uint64_t now)
 {
@@ -352,7 +364,9 @@ static inline bool is_told_by_later(const struct cw_op_call *call, ncclResult_t 
 	return result == ncclSuccess;
 }
 
-/* In a group that found no place in the pool, the op is not on its stream yet. */
+/*
+ * Summarises the output. If the pool had no place for this group, the op is not on its stream yet.
+ */
 static __attribute__((noinline)) void look_at_output(const struct cw_op_call *call)
 {
 	if (cw_tls.group_depth)
@@ -369,7 +383,7 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 	uint64_t now = cw_op_ns();
 	bool tracked = cw_rec_slot_is_written(call->slot);
 
-	/* The rate may have changed in between: by less than a call takes, as a rule. */
+	/* The clock's rate may have changed in between, usually by less than the call takes. */
 	now = now < call->enter_ns ? call->enter_ns : now;
 	if (cw_unlikely(call->time_entry))
 		cw_times_end(call, call->time_entry, result == ncclSuccess);
@@ -463,7 +477,7 @@ void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result)
 	if (call->comm < 0)
 		return;
 	rc = &cw_record.comms[call->comm];
-	/* Queued in a group: it returns with the group. */
+	/* A queued call returns with its group. */
 	if ((call->flags & CW_OPF_QUEUED) && ok)
 		return;
 	cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, now, result, flags,

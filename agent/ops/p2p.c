@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Beside each peer's counters in the record lie pending ones in a table of the agent's own. A group
- * links those it touched, per communicator, so that its end settles them without looking at others.
+ * Each peer has counters in the record, and pending counters in a private table of the agent. A
+ * group links the pending counters that it touched, per communicator, so that its end settles them
+ * without a search.
  */
 #include "agent/ops/p2p.h"
 
@@ -29,7 +30,10 @@ static struct cw_p2p_pending *pending_at(int c, uint32_t place)
 	return block ? &cw_p2p_pending[block - 1][place] : NULL;
 }
 
-/* With up to 256 ranks the place is the peer itself; beyond that, whoever comes first. */
+/*
+ * With up to 256 ranks each peer has its own place. Beyond that the first peers to arrive take
+ * the places.
+ */
 uint32_t cw_p2p_place(int c, int32_t peer)
 {
 	struct cw_rec_p2p_block *block = cw_comm_p2p(c);
@@ -108,7 +112,10 @@ void cw_p2p_settle(struct cw_group_comm *gc, bool commit)
 {
 	uint16_t at = gc->touched;
 
-	/* Bounded: another thread misusing the communicator may have relinked the list. */
+	/*
+	 * The loop is bounded because another thread that misuses the communicator may have
+	 * relinked the list.
+	 */
 	for (unsigned n = 0; at && n < CW_REC_P2P_PEERS; n++) {
 		struct cw_rec_p2p_peer *peer = peer_at(gc->comm, at - 1u);
 		struct cw_p2p_pending *p = pending_at(gc->comm, at - 1u);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of CUDA graphs that hold NCCL ops: one op of kind graph_launch per communicator, which
- * stands for everything the graph does there. Lock-free, no allocation; the work grows with the
- * runs of equal ops in the graph, and with its collectives for the rolling hash.
+ * Launches of CUDA graphs that hold NCCL ops. We record one op of kind graph_launch per
+ * communicator, which stands for all ops of the graph there. Lock-free, no allocation. The work
+ * grows with the runs of equal ops in the graph, and for the rolling hash with its collectives.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,7 +24,9 @@ static bool belongs(const struct cw_rec_replay *replay, int c)
 	return c >= 0 && replay->ops && replay->comm_generation == cw_record.comms[c].generation;
 }
 
-/* One pair of words for all replays: it is right as long as they do not overlap. */
+/*
+ * All replays of a part share one pair of words, which is right as long as replays do not overlap.
+ */
 static void watch_streams(struct cw_graph_part *part, int c, cudaStream_t stream)
 {
 	struct cw_rec_replay *replay = cw_graph_replay_of(part);
@@ -47,7 +49,7 @@ static void put(struct cw_graph_at *at, const struct cw_rec_op *op)
 	cw_record_put(cw_record.ring, CW_REC_RING_OPS, at->ring_ticket, words);
 }
 
-/* The graph's words begin at 0 before the stream says that it got to the graph. */
+/* Resets the graph's words to 0 before the stream reports that it reached the graph. */
 static void write_reached(const struct cw_graph_at *at, cudaStream_t stream)
 {
 	uint16_t own = cw_graph_parts[at->part].slot;
@@ -113,7 +115,7 @@ bool cw_graph_launch_enter(struct cw_graph_launch *launch, void *exec, cudaStrea
 	if (!parts)
 		return false;
 	if (cw_graph_is_captured(stream)) {
-		cw_graph_exec_unknown(exec); /* a child of the graph being captured */
+		cw_graph_exec_unknown(exec); /* it becomes a child of the captured graph */
 		errno = saved_errno;
 		return false;
 	}
@@ -131,7 +133,7 @@ bool cw_graph_launch_enter(struct cw_graph_launch *launch, void *exec, cudaStrea
 	return launch->count > 0;
 }
 
-/* ---- the numbers of what was launched ---- */
+/* ---- counters of launched ops ---- */
 
 static uint64_t bytes_of(const struct cw_rec_template *run)
 {
