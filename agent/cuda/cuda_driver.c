@@ -41,8 +41,9 @@ static void find_driver(void)
 }
 
 /*
- * Not at the agent's start: a program whose first call into CUDA is NCCL's has no driver loaded
- * before that. One thread looks, others that come meanwhile wait: dlopen(RTLD_NOLOAD) is short.
+ * We do not look at the agent's start: if NCCL makes the program's first call into CUDA, no driver
+ * is loaded before that. One thread looks, and other threads wait for it: dlopen(RTLD_NOLOAD)
+ * is short.
  */
 bool cw_cuda_ready(void)
 {
@@ -90,7 +91,10 @@ void cw_cuda_note_model(int ordinal)
 	    cw_cuda.device_name(name, sizeof(name), device) != CUDA_SUCCESS)
 		return;
 	name[sizeof(name) - 1] = '\0';
-	/* Others may read it, or write the same: whoever sees its first byte sees all. */
+	/*
+	 * Other threads may read the name, or write the same one. The first byte goes last, so a
+	 * reader that sees it sees the whole name.
+	 */
 	for (size_t i = sizeof(name); i-- > 1;)
 		CW_STORE(model[i], name[i]);
 	__atomic_store_n(model, *name, __ATOMIC_RELEASE);

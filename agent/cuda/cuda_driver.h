@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA driver of this process, as far as the agent calls it. Never loaded by the agent: a
- * process that uses NCCL has it. Every call happens in a thread of the application that is inside
- * one of its own calls into NCCL.
+ * The CUDA driver of this process, with the functions that the agent calls. The agent never loads
+ * the driver: a process that uses NCCL has it. Every call happens in a thread of the application,
+ * inside one of the thread's own calls into NCCL.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "agent/base/cuda_abi.h"
 
-/* NULL where the driver lacks a function that is not required. */
+/* A member is NULL if the driver lacks a function that we do not require. */
 struct cw_cuda {
 #define X(member, name, required, params) CUresult(*member) params;
 	CW_CUDA_FUNCTIONS(X)
@@ -19,18 +19,18 @@ struct cw_cuda {
 
 extern struct cw_cuda cw_cuda;
 
-/* True when the driver is there with all that is required; looks once. Takes the loader's lock. */
+/* True if the driver has all the functions that we require. Looks once. Takes the loader's lock. */
 bool cw_cuda_ready(void);
 
 /*
- * The context to use for a device: the current one when it is on that device, else the device's
- * primary one. ordinal -1: the current one. NULL = none.
+ * Returns the context to use for a device: the current one if it is on that device, else the
+ * device's primary one. ordinal -1: the current one. NULL = none.
  */
 CUcontext cw_cuda_context_of(int ordinal);
 
 /*
- * Notes in the record what device that is, unless it is known. Only where cw_cuda_ready(), in a
- * thread that may call the driver.
+ * Stores the device's model name in the record, unless the record has it. Call this only after
+ * cw_cuda_ready() returned true, in a thread that may call the driver.
  */
 void cw_cuda_note_model(int ordinal);
 

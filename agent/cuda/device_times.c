@@ -19,10 +19,10 @@
 
 CW_HOT_DATA bool cw_times_is_on;
 
-static uint64_t next_ns; /* not before this */
-static uint32_t skip; /* so many more first: the first op of a burst would be the same each time */
+static uint64_t next_ns; /* earliest time of the next sample */
+static uint32_t skip;    /* ops to skip then: the first of a burst would be the same each time */
 static uint64_t samples;
-static uint64_t taken[CW_REC_TIMES]; /* by which sample; 0 = never */
+static uint64_t taken[CW_REC_TIMES]; /* the entry's newest sample; 0 = never */
 
 void cw_times_comm_ready(void *context, uint64_t pages)
 {
@@ -39,7 +39,7 @@ void cw_times_comm_ready(void *context, uint64_t pages)
 	__atomic_store_n(&cw_times_is_on, true, __ATOMIC_RELEASE);
 }
 
-/* The device's address of a word of an entry. */
+/* Returns the device's address of a word of an entry. */
 static uint64_t word_address(const struct cw_kernels *k, uint32_t index, size_t offset)
 {
 	return k->pages +
@@ -65,8 +65,8 @@ static bool stamp(const struct cw_op_call *call, uint32_t index, size_t offset)
 }
 
 /*
- * An entry that both kernels of its last sample have written into: one that still waits in a stream
- * would write into the next. Of two threads one gets it.
+ * Finds an entry whose last sample is complete, with the words of both kernels. A kernel that still
+ * waits in a stream would write into the next sample. If two threads compete, one gets the entry.
  */
 static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 {
@@ -86,7 +86,10 @@ static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 	number = CW_LOAD(samples) + 1;
 	*ret_index = (uint32_t)(number % CW_REC_TIMES);
 	t = &cw_record.times[*ret_index];
-	/* Also when it is not free: one whose second kernel was never launched stays so. */
+	/*
+	 * We advance even if the entry is not free: if its second kernel never launched, it stays
+	 * that way.
+	 */
 	CW_STORE(samples, number);
 	if (CW_LOAD(taken[*ret_index]) && !__atomic_load_n(&t->end_ns, __ATOMIC_ACQUIRE))
 		return NULL;
@@ -122,7 +125,7 @@ uint32_t cw_times_begin(const struct cw_op_call *call, uint64_t enter_ns)
 	return ok ? index + 1 : 0;
 }
 
-/* Of a call that failed nothing is told, but its entry has to become free again. */
+/* We do not publish a failed call, but its entry has to become free again. */
 void cw_times_end(const struct cw_op_call *call, uint32_t entry, bool is_good)
 {
 	struct cw_rec_time *t = &cw_record.times[entry - 1];

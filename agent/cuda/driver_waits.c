@@ -11,7 +11,10 @@ int cw_driver_wait_enter(void)
 	for (int i = 0; i < CW_REC_WAITS; i++) {
 		uint32_t seen = CW_LOAD(waits[i].tid);
 
-		/* Its own from before: it left that wait without returning. */
+		/*
+		 * The thread's own older entry also counts: the thread left that wait
+		 * without returning.
+		 */
 		if (seen != tid &&
 		    (seen || !__atomic_compare_exchange_n(&waits[i].tid, &seen, tid, false,
 							  __ATOMIC_RELAXED, __ATOMIC_RELAXED)))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that wait inside the CUDA driver: it polls while it waits, unless the context says
- * otherwise, so that a thread which only waits for the device uses a whole core. Noted in the
- * record, where the daemon tells them from threads that work, and read by those who ask the
- * interpreter for stacks: the frames of a thread that waits there hold still.
+ * Threads that wait inside the CUDA driver. The driver polls while it waits, unless the context
+ * says otherwise, so a thread that only waits for the device uses a whole core. We record these
+ * waits for the daemon, which must not count such a thread as working. The code that collects
+ * Python stacks reads them, too: the frames of a thread do not change while it waits there.
  */
 #pragma once
 
@@ -12,9 +12,9 @@
 
 #include "agent/base/state.h"
 
-/* Any thread, lock-free. Return: a place, or -1 where all are taken: then nothing is noted. */
+/* Any thread, lock-free. Returns a place, or -1 if all places are taken: then we record nothing. */
 int cw_driver_wait_enter(void);
 void cw_driver_wait_leave(int place);
 
-/* Since when the thread has waited there (ns of CLOCK_MONOTONIC); 0 = it does not. */
+/* Returns the start of the thread's wait (ns of CLOCK_MONOTONIC); 0 = the thread is not waiting. */
 uint64_t cw_driver_wait_since(uint32_t tid);

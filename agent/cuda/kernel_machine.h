@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine under the kernels, as PTX, so that nvcc and clang mean the same. A test compiles the
- * kernels for the host, with a machine of its own in place of this one.
+ * The machine's instructions for the kernels, as PTX, so that nvcc and clang agree on their
+ * meaning. A test compiles the kernels for the host, and replaces this file by a machine of
+ * its own.
  */
 #pragma once
 
@@ -16,7 +17,7 @@
 
 #define KERNEL extern "C" __global__
 
-/* "memory": what is read after one of these is not taken from before it. */
+/* "memory": the compiler must not move a later read before one of these. */
 #define READ_REGISTER(name)                                                                        \
 	static __device__ inline uint32_t name##_get(void)                                         \
 	{                                                                                          \
@@ -51,7 +52,7 @@ static __device__ inline void fence_system(void)
 	asm volatile("membar.sys;" ::: "memory");
 }
 
-/* *p = *p >= limit ? 0 : *p + 1; what it was */
+/* *p = *p >= limit ? 0 : *p + 1; returns the old value */
 static __device__ inline uint32_t count_up(uint32_t *p, uint32_t limit)
 {
 	uint32_t old;
@@ -76,7 +77,7 @@ static __device__ inline double square_root(double v)
 	return r;
 }
 
-/* The tensor does not change while the op before which we run has not begun. */
+/* The tensor does not change while we run, because the op that could change it has not begun. */
 static __device__ inline uint64_t load64(uint64_t address)
 {
 	uint64_t v;

@@ -6,13 +6,13 @@
 #include "agent/record/record.h"
 #include "record/summary_math.h"
 
-#define WORDS_PER_THREAD 4   /* fewer are not worth a thread */
-#define ONE_BLOCK_WORDS 4096 /* blocks that have to find each other cost more (H200: 2.5 us) */
+#define WORDS_PER_THREAD 4   /* a thread does not pay off for fewer */
+#define ONE_BLOCK_WORDS 4096 /* up to here joining several blocks costs more (H200: 2.5 us) */
 
 static struct cw_kernels table[CW_REC_SUMMARY_FIRSTS];
 static uint32_t used;
 
-/* Also where loading failed, or is under way: each context is tried once. */
+/* Also finds a context whose load failed or still runs: we try each context once. */
 static struct cw_kernels *find(const void *context)
 {
 	uint32_t n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
@@ -37,7 +37,7 @@ static bool has_functions(void)
 	       cw_cuda.exchange_capture_mode;
 }
 
-/* Asking for a function loads it, also where the driver loads lazily. */
+/* The request for a function loads it, even if the driver loads lazily. */
 static bool load(struct cw_kernels *k)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

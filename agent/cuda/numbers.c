@@ -10,9 +10,9 @@
 #include "record/summary_math.h"
 
 /*
- * Launches of one stream come one after the other, so each stream has a scratch area; once the
- * areas are given out, other streams' launches have a single block, which needs none. A stream that
- * is made where one was destroyed has its handle, and its area.
+ * Launches on one stream run one after the other, so each stream has a scratch area. When all areas
+ * are in use, launches on other streams have a single block, which needs none. If a new stream gets
+ * the handle of a destroyed one, it also gets its area.
  */
 static void *streams[CW_SUM_STREAMS];
 
@@ -49,13 +49,16 @@ bool collwatch_numbers_load(void)
 	return is_there;
 }
 
-/* CW_SUM_STREAMS: none. The legacy default stream is NULL, so one is added. */
+/*
+ * Returns the stream's scratch area; CW_SUM_STREAMS = none. The legacy default stream is NULL, so
+ * we add one to the handle.
+ */
 static uint32_t place_of(void *stream)
 {
 	void *wanted = (char *)stream + 1;
 
 	if (stream == PER_THREAD_STREAM)
-		return CW_SUM_STREAMS; /* as many streams as there are threads */
+		return CW_SUM_STREAMS; /* one handle, a stream per thread */
 	for (uint32_t i = 0; i < CW_SUM_STREAMS; i++) {
 		void *found = __atomic_load_n(&streams[i], __ATOMIC_ACQUIRE);
 
@@ -90,7 +93,7 @@ bool collwatch_numbers(uint64_t data, uint64_t elements, int dtype, void *stream
 		return false;
 	k = kernels_here(&context);
 	if (k && cw_kernels_may_launch(stream)) {
-		/* Contexts have scratch areas of their own, and streams belong to one. */
+		/* Each context has its own scratch areas, and a stream belongs to one context. */
 		place = place_of(stream);
 		args.slot = CW_REC_SUMMARY_RING + place;
 		is_launched = cw_kernels_sum_for_program(k, stream, &args, place == CW_SUM_STREAMS);

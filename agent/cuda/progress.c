@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A slot is a pair of words for one communicator on one stream. The communicator's entry caches the
- * slots of its streams; on a miss all slots are searched, then a free one is claimed. Those of
- * streams are handed out in turn, those of CUDA graphs from the back.
+ * slots of its streams; on a miss we search all slots, then claim a free one. Streams get slots in
+ * turn, CUDA graphs from the back.
  */
 #include "agent/cuda/progress.h"
 
@@ -28,7 +28,9 @@ static unsigned char register_once; /* progress pages belong to the driver */
 static bool is_registered, is_registering_over;
 static uint32_t slots_used;
 
-/* Read once, by whoever makes the first communicator ready. */
+/*
+ * The thread that makes the first communicator ready reads the environment; others use its answer.
+ */
 static bool is_wanted(void)
 {
 	static int answer; /* 0 = not asked, 1 = no, 2 = yes */
@@ -47,8 +49,8 @@ static bool is_wanted(void)
 }
 
 /*
- * Host registration may invalidate somebody's capture in any thread unless this one is relaxed.
- * PORTABLE: one registration serves all contexts.
+ * Host registration may invalidate a capture in any thread, unless this thread's capture mode is
+ * relaxed. PORTABLE: one registration serves all contexts.
  */
 static bool register_pages(void)
 {
@@ -72,8 +74,8 @@ static bool register_pages(void)
 }
 
 /*
- * By the first thread; the others, each with a device of its own, wait for it. Bounded: the driver
- * may let that thread wait for what one of them has yet to launch.
+ * The first thread registers the pages; other threads, each with its own device, wait for it. The
+ * wait is bounded: inside the driver, the first thread may itself wait for a launch of one of them.
  */
 static bool are_pages_registered(void)
 {
@@ -102,8 +104,10 @@ void cw_progress_comm_ready(int c)
 	CUcontext ctx;
 	bool pushed;
 
-	/* A non-blocking communicator launches from whichever thread polls it: no stream order of
-	 * ours to rely on. */
+	/*
+	 * A non-blocking communicator launches from any thread that polls it, so we cannot rely on
+	 * the order of a stream.
+	 */
 	if (!is_wanted() || !cw_cuda_ready() || (rc->flags & CW_REC_COMM_NONBLOCKING))
 		goto lost;
 	cw_cuda_note_model((int)CW_LOAD(rc->device));
@@ -133,7 +137,10 @@ void cw_progress_comm_forget(int c)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[c];
 
-	/* The GPU may still write for a communicator that was not shut down in order. */
+	/*
+	 * If the program did not shut down the communicator in order, the GPU may still write
+	 * for it.
+	 */
 	if (rc->state != CW_COMM_DESTROYED)
 		return;
 	for (uint32_t i = 0; i < CW_REC_PROGRESS_SLOTS; i++) {
@@ -150,7 +157,7 @@ static bool claim(struct cw_rec_progress_info *info, int c)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* First op of a communicator on a stream. */
+/* Claims a slot for the first op of a communicator on a stream. */
 static uint16_t new_slot(int c, cudaStream_t stream, uint64_t op_index)
 {
 	for (uint32_t n = 0; n < CW_REC_PROGRESS_SLOTS; n++) {
@@ -200,7 +207,7 @@ void cw_progress_give_back(uint16_t slot)
 	CW_STORE(cw_record.progress_info[slot].comm_plus_1, 0u);
 }
 
-/* Not in the cache: look at all slots, then take a new one. */
+/* On a cache miss: searches all slots, then takes a new one. */
 static uint16_t find_slot(int c, cudaStream_t stream, uint64_t op_index)
 {
 	for (uint32_t i = 0; i < CW_REC_PROGRESS_SLOTS; i++) {
@@ -245,7 +252,7 @@ struct cw_progress_at cw_progress_at(int c, cudaStream_t stream, uint64_t op_ind
 
 	if (!__atomic_load_n(&cw_comms[c].context, __ATOMIC_ACQUIRE))
 		return at;
-	/* An error here means a capture elsewhere forbids work on this stream. */
+	/* On an error here, a capture elsewhere forbids work on this stream. */
 	if (cw_cuda.stream_is_capturing &&
 	    cw_cuda.stream_is_capturing(stream, &status) != CUDA_SUCCESS)
 		goto out;
@@ -275,8 +282,10 @@ static bool write_word(int c, uint64_t offset, cudaStream_t stream, uint32_t val
 				    CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
 	cw_cuda_pop(pushed);
 	if (!ok) {
-		/* A stream or context in error. Not the place to say so: the application learns of
-		 * it from its own calls. */
+		/*
+		 * The stream or context is in error. We do not report this: the application learns
+		 * of it from its own calls.
+		 */
 		__atomic_store_n(&comm->context, NULL, __ATOMIC_RELEASE);
 		(void)__atomic_fetch_or(&cw_record.comms[c].flags, CW_REC_COMM_PROGRESS_LOST,
 					__ATOMIC_RELAXED);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device progress: the GPU itself writes, in stream order, how far a stream has come on a
- * communicator (docs/design/progress.md). Before an op its number goes to the slot's "reached"
- * word, after it to "completed", with cuStreamWriteValue32 on the caller's stream, from the
- * caller's thread. Nothing here waits, polls or synchronises, and no thread of the agent ever calls
- * CUDA.
+ * communicator (docs/design/progress.md). Before an op the stream writes the op's number to the
+ * slot's "reached" word, and after the op to "completed". We use cuStreamWriteValue32 on the
+ * caller's stream, from the caller's thread. No code here waits, polls or synchronises, and no
+ * thread of the agent ever calls CUDA.
  *
- * Of a busy stream some ops get no writes if the user wants it so (agent/cuda/progress_budget.h).
+ * If the user wants it so, some ops of a busy stream get no writes (agent/cuda/progress_budget.h).
  *
- * Whatever cannot be done (no driver, slots used up, a stream being captured, an error) leaves the
- * op's completion unknown; it is never wrong.
+ * If we cannot write (no driver, slots used up, a stream in a capture, an error), the op's
+ * completion stays unknown; it is never wrong.
  */
 #pragma once
 
@@ -19,13 +19,14 @@
 #include "agent/base/nccl_abi.h"
 
 /*
- * A communicator became ready: finds the driver's functions, which are in the process by now, makes
- * sure that the progress pages are registered and notes the communicator's context: its device's,
- * or the current one where that is not known. Calls CUDA.
+ * Sets up progress for a communicator that became ready. Finds the driver's functions, which are in
+ * the process by now, and makes sure that the progress pages are registered. Stores the
+ * communicator's context: its device's, or the current one if we do not know the device.
+ * Calls CUDA.
  */
 void cw_progress_comm_ready(int c);
 
-/* The entry is about to be used for another communicator. Under the registry's lock. */
+/* Call this before another communicator uses the entry, under the registry's lock. */
 void cw_progress_comm_forget(int c);
 
 struct cw_progress_at {
@@ -34,18 +35,21 @@ struct cw_progress_at {
 };
 
 /*
- * The slot of (comm, stream) for the op with number op_index. Lock-free but for the first op of a
- * stream.
+ * Finds the slot of (comm, stream) for the op with number op_index. Lock-free, except for the first
+ * op of a stream.
  */
 struct cw_progress_at cw_progress_at(int c, cudaStream_t stream, uint64_t op_index);
 
-/* A slot for a CUDA graph: both words are 0, and count ops of the graph. Or CW_REC_NO_SLOT. */
+/*
+ * Takes a slot for a CUDA graph: both words begin at 0, and count ops of the graph. CW_REC_NO_SLOT
+ * = none is free.
+ */
 uint16_t cw_progress_take(int c);
 void cw_progress_give_back(uint16_t slot);
 
 /*
- * Enqueues "reached" or "completed" = op_index. Keeps errno. Return: false when the driver refused;
- * the communicator then gets no further writes and the op's completion is unknown.
+ * Enqueues "reached" or "completed" = op_index. Keeps errno. Returns false if the driver refuses;
+ * the communicator then gets no further writes, and the op's completion is unknown.
  */
 bool cw_progress_reached(int c, uint16_t slot, cudaStream_t stream, uint64_t op_index);
 bool cw_progress_completed(int c, uint16_t slot, cudaStream_t stream, uint64_t op_index);

@@ -64,7 +64,7 @@ static uint32_t place_of(uint32_t spot, uint32_t burst)
 	return (spot ^ burst) * UINT32_C(0x9e3779b1) >> 8;
 }
 
-/* The host went quiet after the newest op. */
+/* The host went quiet after the newest op, so we mark its place and its spot. */
 static void learn(struct cw_progress_budget *t)
 {
 	uint32_t spot = CW_LOAD(t->spot);
@@ -74,7 +74,7 @@ static void learn(struct cw_progress_budget *t)
 		set_mark(&t->spots, spot);
 }
 
-/* Marks that are hit so often would make the budget useless. */
+/* Removes marks that are hit too often: they would defeat the budget. */
 static void forget(struct cw_progress_budget *t, uint32_t spot, bool by_spot)
 {
 	CW_STORE(t->looks, 0u);
@@ -88,8 +88,8 @@ static void forget(struct cw_progress_budget *t, uint32_t spot, bool by_spot)
 }
 
 /*
- * A rare spot that is hit when the limit is passed is not what the hits went to: of those it is
- * seldom one of the last.
+ * If a rare spot happens to pass the limit, other spots caused most of the hits. A frequent spot is
+ * usually among the last two.
  */
 static bool has_too_many_hits(struct cw_progress_budget *t, uint32_t by)
 {
@@ -102,7 +102,7 @@ static bool has_too_many_hits(struct cw_progress_budget *t, uint32_t by)
 	return hits > (is_frequent ? CW_PROGRESS_BUDGET_HITS : 4 * CW_PROGRESS_BUDGET_HITS);
 }
 
-/* Of an op that cannot be paid for. */
+/* True if a mark asks for the writes of an op that the budget cannot pay for. */
 static bool is_marked(struct cw_progress_budget *t, uint32_t spot, uint32_t place)
 {
 	bool by_spot = has_mark(&t->spots, spot);
@@ -121,7 +121,7 @@ static bool is_marked(struct cw_progress_budget *t, uint32_t spot, uint32_t plac
 
 /* ---- one op ---- */
 
-/* Nothing came back to the host, or was launched, for long. */
+/* True if for long no call returned to the host and no op was launched. */
 static bool is_after_pause(const struct cw_progress_budget *t, uint64_t now_ns)
 {
 	uint64_t returned = CW_LOAD(t->returned_ns);
@@ -137,7 +137,7 @@ unsigned cw_progress_budget_leave_out(struct cw_progress_budget *t, uint32_t spo
 	uint32_t place = place_of(spot, burst), ops = CW_LOAD(t->ops);
 	uint64_t closed = CW_LOAD(t->closed), chosen = CW_LOAD(t->chosen);
 
-	/* Not where something came last that is written in any case. */
+	/* We learn nothing if the last op was one that we always write for. */
 	if (after_pause && chosen && chosen >= CW_LOAD(t->opened))
 		learn(t);
 	CW_STORE(t->chosen, op_index);
@@ -148,7 +148,7 @@ unsigned cw_progress_budget_leave_out(struct cw_progress_budget *t, uint32_t spo
 		CW_STORE(t->ops, ops + 1);
 		return 0;
 	}
-	/* Not behind a pair that never ended: that would seem to be under way. */
+	/* We never skip behind a pair that has not ended: the op would seem to be under way. */
 	if (after_pause || CW_LOAD(t->opened) != closed || op_index <= closed ||
 	    op_index - closed > CW_REC_SLOT_SINCE_MAX || CW_LOAD(t->paid_until_ns) <= now_ns ||
 	    is_marked(t, spot, place))

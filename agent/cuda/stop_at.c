@@ -19,10 +19,12 @@
 
 #define LOOK_NS 20000000
 
-/* Bits of 1 << enum cw_rec_stop that are waited for: once the thread runs, its alone. */
+/*
+ * The causes to stop for, as bits 1 << enum cw_rec_stop. Only our thread touches them once it runs.
+ */
 static unsigned wanted;
 static struct cw_growth growth;
-static uint64_t seen[CW_REC_SUMMARY_RING]; /* per entry, the number of the last one */
+static uint64_t seen[CW_REC_SUMMARY_RING]; /* per entry, the last number we have seen */
 
 static bool has_word(const char *list, const char *word)
 {
@@ -51,8 +53,8 @@ void cw_stop_at_start(void)
 }
 
 /*
- * To this thread, which takes it before the call returns: behind it the rank has been continued.
- * All other signals are blocked here, this one cannot be.
+ * We send the signal to this thread, which takes it before the call returns: when the call returns,
+ * SIGCONT has continued the rank. This thread blocks all other signals, and cannot block this one.
  */
 static void stop(enum cw_rec_stop why, uint32_t entry)
 {
@@ -67,7 +69,7 @@ static void stop(enum cw_rec_stop why, uint32_t entry)
 	__atomic_store_n(&h->stopped_at, CW_REC_STOP_NONE, __ATOMIC_RELEASE);
 }
 
-/* False: the device is at it, or it was one that is known. */
+/* False: the device is writing the entry, or we know its summary already. */
 static bool take(uint32_t i, struct cw_rec_summary *ret)
 {
 	const struct cw_rec_summary *s = &cw_record.summaries[CW_REC_SUMMARY_FIRSTS + i];
@@ -91,8 +93,8 @@ static void judge(uint32_t entry, const struct cw_rec_summary *s)
 }
 
 /*
- * In the order of their numbers, as far as they have come: one that comes later than its follower
- * is of another stream, and so mostly of another communicator.
+ * Takes summaries in the order of their numbers, as far as the device has written them. A summary
+ * that arrives after its successor is of another stream, and so usually of another communicator.
  */
 static void look(void)
 {

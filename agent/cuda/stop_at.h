@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stops the rank (SIGSTOP) when its own tensor summaries show what its user waits for, so that
- * somebody can look at it with a debugger before the numbers are gone: COLLWATCH_STOP_AT=nonfinite,
- * headroom or both, with a comma. Nothing of this is there unless that is set
+ * Stops the rank (SIGSTOP) when its own tensor summaries show a condition that the user set:
+ * COLLWATCH_STOP_AT=nonfinite, headroom or both, with a comma. The user can then examine the rank
+ * with a debugger before the numbers are gone. Without the variable none of this exists
  * (docs/numerics.md#stopping-there).
  *
- * A thread of its own looks at the summaries that the device has written since, every 20 ms; no
- * call of the program's waits for it. Each cause stops the rank once. Before that the record says
- * so (cw_rec_header.stopped_at), for the daemon to tell; SIGCONT lets the rank go on, and ends it.
+ * Every 20 ms a thread of the agent reads the new summaries of the device; no call of the program
+ * waits for it. Each cause stops the rank once. Before the stop we store the cause in the record
+ * (cw_rec_header.stopped_at), and the daemon reports it. SIGCONT lets the rank go on, and we clear
+ * the cause.
  */
 #pragma once
 
-/* The record is there. Reads the environment. */
+/* Call this when the record exists. Reads the environment. */
 void cw_stop_at_start(void);
-/* A communicator exists: starts the thread, the first time. Any thread. */
+/* Call this when a communicator exists: the first call starts the thread. Any thread. */
 void cw_stop_at_arm(void);

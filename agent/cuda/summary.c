@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An entry of the ring is given to a launch only when the one before it has published there: until
- * then a kernel may be waiting in a stream that stands still, and would write into it later. So
- * there are never more launches under way than entries, and a process that hangs keeps what it has.
+ * A launch gets an entry of the ring only after the entry's last launch has published its summary.
+ * Until then that kernel may still wait in a blocked stream, and would write into the entry later.
+ * So at most as many launches are under way as there are entries, and a process that hangs keeps
+ * its summaries.
  */
 #include "agent/cuda/summary.h"
 
@@ -27,7 +28,7 @@
 #include "record/summary_math.h"
 
 #define RANGES_MAX 8
-#define PROBES 8 /* entries that are looked at for one that is free */
+#define PROBES 8 /* entries that we try before we give up */
 
 enum policy { POLICY_OFF, POLICY_SAMPLED, POLICY_FULL };
 
@@ -42,7 +43,7 @@ static enum policy policy;
 static struct cw_summary_budget budget;
 static struct launched ring[CW_REC_SUMMARY_RING];
 static uint64_t next_number;
-static unsigned char is_busy; /* another thread is deciding: this op is left out */
+static unsigned char is_busy; /* another thread is choosing: we skip this op */
 
 static enum policy read_policy(bool says_what_is_wrong)
 {
@@ -66,7 +67,7 @@ void cw_summary_comm_ready(void *context, uint64_t pages)
 	bool is_first = !__atomic_test_and_set(&asked, __ATOMIC_ACQ_REL);
 	enum policy wanted_policy = read_policy(is_first);
 
-	/* Another thread may come here first and be the second: both find the same. */
+	/* Another thread may overtake the first one: both read the same value. */
 	__atomic_store_n(&policy, wanted_policy, __ATOMIC_RELAXED);
 	if (is_first) {
 		cw_summary_budget_init(&budget, cw_now_ns());
@@ -89,9 +90,9 @@ bool cw_summary_takes_all(void)
 }
 
 /*
- * How much of the tensor surely is memory of the device: a kernel that reads anything else ends the
- * whole context, where NCCL may only have refused the call. Neighbouring allocations are one range
- * to the program.
+ * Returns the number of elements that surely lie in device memory. A kernel that reads anything
+ * else ends the whole context, while NCCL may only have refused the call. A tensor may span
+ * neighbouring allocations, which are one range to the program.
  */
 static uint64_t readable(const struct cw_tensor *t)
 {
@@ -112,7 +113,7 @@ static uint64_t readable(const struct cw_tensor *t)
 	return (good < end ? good - at : bytes) / t->element_bytes;
 }
 
-/* Or there was none there yet. */
+/* True if the entry's launch has ended, or if the entry had none yet. */
 static bool has_ended(uint64_t number)
 {
 	const struct launched *l = &ring[number % CW_REC_SUMMARY_RING];
@@ -136,8 +137,8 @@ static bool is_free(uint64_t number)
 }
 
 /*
- * An entry whose last launch has ended, or none. One that waits in a stream which stands still is
- * passed over: the other streams' are not to wait with it.
+ * Finds an entry whose last launch has ended; NULL = none. We pass over an entry whose kernel waits
+ * in a blocked stream: other streams must not wait with it.
  */
 static struct launched *free_entry(uint64_t *ret_number)
 {
@@ -152,8 +153,9 @@ static struct launched *free_entry(uint64_t *ret_number)
 }
 
 /*
- * Of one that is read whole. A device that stands still, behind what other ranks wait for this one
- * for, is waited for once, until it goes on.
+ * Finds an entry while a reader takes all summaries; waits until one is free. The device may stand
+ * still behind an op in which other ranks wait for this one. So after one wait in vain we do not
+ * wait again until an entry is free.
  */
 static struct launched *wait_for_entry(uint64_t *ret_number)
 {
@@ -167,7 +169,7 @@ static struct launched *wait_for_entry(uint64_t *ret_number)
 	return entry;
 }
 
-/* The one thread that decides. */
+/* Makes this thread the only one that chooses. False: another thread is still choosing. */
 static bool claim(void)
 {
 	uint64_t since_ns = 0;
@@ -186,7 +188,7 @@ uint32_t cw_summary_places(void)
 {
 	uint32_t n = 0;
 
-	if (cw_summary_reader_is_there()) /* they are waited for */
+	if (cw_summary_reader_is_there()) /* we wait for busy ones */
 		return CW_REC_SUMMARY_RING;
 	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE))
 		return CW_REC_SUMMARY_RING;
@@ -196,7 +198,7 @@ uint32_t cw_summary_places(void)
 	return n;
 }
 
-/* Two ranks draw alike for one op. */
+/* All ranks get the same draw for an op. */
 static uint64_t draw_of(const struct cw_op_call *call, bool is_output)
 {
 	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
@@ -206,7 +208,7 @@ static uint64_t draw_of(const struct cw_op_call *call, bool is_output)
 	return cw_hash_mix64(CW_LOAD(rc->comm_id) ^ (number * 2 + is_output));
 }
 
-/* Bytes to look at; 0 = none. */
+/* Returns the number of bytes to summarise; 0 = none. */
 static uint64_t wanted(const struct cw_op_call *call, uint64_t bytes, bool is_output,
 		       uint64_t *ret_cost_ns)
 {
@@ -217,7 +219,7 @@ static uint64_t wanted(const struct cw_op_call *call, uint64_t bytes, bool is_ou
 				      ret_cost_ns);
 }
 
-/* As cw_rec_summary has it. */
+/* In the form of cw_rec_summary. */
 static uint32_t step_plus_1(void)
 {
 	int64_t step = CW_LOAD(cw_record.header->step_mark);
@@ -282,7 +284,7 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 	args.out = entry_address(k, CW_REC_SUMMARY_FIRSTS + args.slot);
 	if (!is_output)
 		args.first_out = entry_address(k, k->ordinal);
-	/* On an error the entry stays taken: whether the kernel runs is not known. */
+	/* On an error the entry stays taken: we do not know whether the kernel runs. */
 	if (!cw_kernels_sum(k, desc->stream, &args))
 		return 0;
 	return CW_REC_SUMMARY_FIRSTS + args.slot + 1;

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cuda/summary_budget.h"
 
-/* Between the end of what is before it and its own first instruction, and behind its last one. */
+/*
+ * A launch's overhead: from the end of the previous work to its first instruction, and behind its
+ * last one.
+ */
 #define LAUNCH_NS 4000u
-/* Half a terabyte a second: what a GPU of ten years ago reads. Measured times correct it. */
+/*
+ * Half a terabyte a second, the read rate of a GPU from ten years ago. Measured times correct it.
+ */
 #define START_NS_PER_MIB 2000u
 #define MIN_NS_PER_MIB 100u
 #define MAX_NS_PER_MIB (1u << 24)
-/* What may be saved up: four seconds' worth, so that a long pause pays for no storm. */
+/* The most credit to save up: four seconds' worth. A long pause must not pay for a storm. */
 #define CREDIT_MAX_NS (4000000000ll / 1000000 * CW_SUMMARY_SHARE_PPM)
-/* Looking at less than this of a tensor says too little for a launch. */
+/* A smaller part of a tensor says too little to justify a launch. */
 #define MIN_BYTES (64u << 10)
 #define MIN_SHARE 64
 #define STRIDE_LOG2_MAX 30
-/* With credit for less than PLENTY of its like, one op in so many is looked at, for ops in a fixed
- * rhythm would otherwise always find it spent by the same other ones. */
+/*
+ * If the credit covers less than PLENTY such tensors, we take one op in ONE_IN. Otherwise ops in a
+ * fixed rhythm would always find that the same other ops have spent it.
+ */
 #define PLENTY 8
 #define ONE_IN 4
 
@@ -35,7 +42,7 @@ static void earn(struct cw_summary_budget *b, uint64_t now_ns)
 	if (passed > 1000000000u)
 		passed = 1000000000u;
 	if (passed * CW_SUMMARY_SHARE_PPM < 1000000u)
-		return; /* not a whole nanosecond yet */
+		return; /* less than a whole nanosecond so far */
 	b->last_ns = now_ns;
 	b->credit_ns += (int64_t)(passed * CW_SUMMARY_SHARE_PPM / 1000000);
 	if (b->credit_ns > CREDIT_MAX_NS)
@@ -71,11 +78,11 @@ void cw_summary_budget_settle(struct cw_summary_budget *b, uint64_t bytes, uint6
 	uint64_t measured;
 
 	b->credit_ns -= (int64_t)(device_ns + LAUNCH_NS) - (int64_t)cost_ns;
-	/* A launch that stood behind others' kernels is no reason to be blind for minutes. */
+	/* A launch that waited behind other kernels must not blind us for minutes. */
 	if (b->credit_ns < -CREDIT_MAX_NS)
 		b->credit_ns = -CREDIT_MAX_NS;
 	if (bytes < MIN_BYTES)
-		return; /* that was mostly the launch */
+		return; /* overhead dominates this time */
 	measured = (uint64_t)(((unsigned __int128)device_ns << 20) / bytes);
 	if (measured < MIN_NS_PER_MIB)
 		measured = MIN_NS_PER_MIB;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the device's time summaries may take (COLLWATCH_SUMMARY=sampled): credit grows with
- * time and is spent by launches, as they are estimated first and as they were measured later. Says
- * which ops are looked at, and which share of a large tensor.
+ * The device time that summaries may take (COLLWATCH_SUMMARY=sampled). Credit grows with time. A
+ * launch spends its estimated cost at once, and we correct that by its measured time later. The
+ * budget chooses the ops, and the share of a large tensor.
  *
- * Pure: time comes in. The caller keeps two threads out.
+ * Pure: the caller passes the time in, and lets only one thread in at a time.
  */
 #pragma once
 
@@ -16,27 +16,30 @@
 
 struct cw_summary_budget {
 	uint64_t last_ns;
-	int64_t credit_ns; /* below 0: launches took longer than was thought */
+	int64_t credit_ns; /* below 0: launches took longer than estimated */
 	uint64_t ns_per_mib;
 };
 
 void cw_summary_budget_init(struct cw_summary_budget *b, uint64_t now_ns);
 
 /*
- * How many of a tensor's bytes to look at; 0 = leave this one out. draw: a number that differs from
- * op to op and is the same on all ranks. *ret_cost_ns: what was taken for it.
+ * Returns the number of a tensor's bytes to summarise; 0 = skip this tensor. draw: a number that
+ * differs from op to op and is the same on all ranks. *ret_cost_ns: the credit that this spent.
  */
 uint64_t cw_summary_budget_take(struct cw_summary_budget *b, uint64_t now_ns, uint64_t bytes,
 				uint64_t draw, uint64_t *ret_cost_ns);
 
-/* A launch over so many bytes, for which cost_ns was taken, kept the device busy for device_ns. */
+/*
+ * Settles a launch over so many bytes: it spent cost_ns of credit, and kept the device busy
+ * for device_ns.
+ */
 void cw_summary_budget_settle(struct cw_summary_budget *b, uint64_t bytes, uint64_t cost_ns,
 			      uint64_t device_ns);
 
 /*
- * Which words of a tensor of so many bytes to look at, if not at more than `granted`: one chunk in
- * 2^n, from one on that follows from draw. So members that look at the same share look at the same
- * places, and what lies anywhere is found in time. Fills in args' chunks.
+ * Chooses the words of a tensor to summarise, if the budget granted fewer than all its bytes: one
+ * chunk in 2^n. The first chunk follows from draw. So members with the same share read the same
+ * places, and over time we cover the whole tensor. Fills in args' chunks.
  */
 void cw_summary_budget_place(uint64_t draw, uint64_t bytes, uint64_t granted,
 			     struct cw_summary_args *args);

@@ -5,15 +5,15 @@
 
 #include "model/op.h"
 
-/* Looks from now on that a series may be from the end of its type. */
+/* A series is leaving if it exceeds its type within so many further summaries. */
 #define AHEAD 2.0f
-/* The least and the most growth of a look, of the mean one. */
+/* The least and the most growth per summary, relative to the mean growth. */
 #define PACE_MIN 0.25f
 #define PACE_MAX 4.0f
 
 /*
- * Of a finite number above 0, to 0.01: its exponent, and the parabola through the ends of an octave
- * for the rest. Denormal doubles are far from any type's end.
+ * log2 of a finite number above 0, to 0.01: the exponent, plus a parabola through the ends of an
+ * octave for the rest. Denormal doubles are far from the end of any type.
  */
 static float log2_of(double v)
 {
@@ -26,7 +26,7 @@ static float log2_of(double v)
 	return exponent + rest + 0.344f * rest * (1 - rest);
 }
 
-/* log2 of the largest finite number; 0 = no floating point. */
+/* log2 of the type's largest finite number; 0 = no floating point. */
 static float end_of(unsigned dtype)
 {
 	switch (dtype) {
@@ -53,7 +53,9 @@ static bool is_alike(const struct cw_rec_summary *a, const struct cw_rec_summary
 	       a->offered == b->offered;
 }
 
-/* The first of those alike that has not been looked at in this step yet; steps may not be marked.
+/*
+ * Finds the first series of this call without a summary in this step; the program may not mark
+ * its steps.
  */
 static struct cw_growth_series *find(struct cw_growth *g, const struct cw_rec_summary *s)
 {
@@ -71,7 +73,7 @@ static struct cw_growth_series *find(struct cw_growth *g, const struct cw_rec_su
 	return &g->series[g->n++];
 }
 
-/* What is bad or nothing but zeros ends a row. */
+/* NaN, Inf or nothing but zeros restarts a series. */
 static bool extend(struct cw_growth_series *of, const struct cw_rec_summary *s)
 {
 	float value;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether one rank's numbers are about to leave their type, as its summaries come: a small part of
- * what numerics/judge/headroom.c finds in those of all ranks, without libm and without memory
- * of its own, for the agent's stop (agent/cuda/stop_at.h).
+ * Judges whether one rank's numbers are about to leave their type, as its summaries arrive. This is
+ * a small part of numerics/judge/headroom.c, which judges all ranks. The agent's stop
+ * (agent/cuda/stop_at.h) uses it, so it needs no libm and allocates no memory.
  *
- * Tensors of one call in each step, told apart as far as a summary says what was called, are a
- * series. One is leaving when its largest magnitude has grown with each of CW_GROWTH_STEPS looks,
- * at an even pace, and at that pace two more of them lead out. A loss scale that doubles is one
- * growth, not eight.
+ * A series is the tensors of one call in each step. We tell calls apart by the facts that a summary
+ * has about its call. A series is leaving after CW_GROWTH_STEPS summaries in which its largest
+ * magnitude grew at an even pace. Two more such steps must also exceed the type. A loss scale that
+ * doubles is one growth, not eight.
  *
- * One thread. Summaries that were published and are whole.
+ * One thread. The caller passes only published, whole summaries.
  */
 #pragma once
 
@@ -19,21 +19,21 @@
 #include "record/record_layout.h"
 
 #define CW_GROWTH_STEPS 8u
-/* Calls of a step that are told apart, inputs and outputs, of all communicators. */
+/* Calls of a step that we can tell apart, inputs and outputs, of all communicators. */
 #define CW_GROWTH_SERIES 256u
 
 struct cw_growth_series {
-	struct cw_rec_summary last; /* what it is of, and in which step */
+	struct cw_rec_summary last; /* identifies the call and its step */
 	float log2[CW_GROWTH_STEPS];
 	uint32_t n;
 };
 
-/* Zeroed is empty. */
+/* A zeroed struct is empty. */
 struct cw_growth {
 	struct cw_growth_series series[CW_GROWTH_SERIES];
 	uint32_t n;
-	bool is_full; /* others are not followed */
+	bool is_full; /* we ignore further calls */
 };
 
-/* Takes the next summary, in the order of their numbers. True: it is leaving its type. */
+/* Takes the next summary, in the order of their numbers. True: its series is leaving its type. */
 bool cw_growth_is_leaving(struct cw_growth *g, const struct cw_rec_summary *s);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor summaries on the GPU, and time stamps. Compiled by nvcc for every architecture it offers,
- * or by clang to PTX without any of NVIDIA's headers: so what differs between the two is written as
- * PTX, and nothing is included that they do not have themselves.
+ * Tensor summaries on the GPU, and time stamps. nvcc compiles this for every architecture it
+ * offers, or clang compiles it to PTX without any of NVIDIA's headers. So we write as PTX
+ * everything that differs between the two, and include no header that either of them lacks.
  *
- * A thread adds up words, a block its threads, and the block that finishes last the blocks; that
- * one writes the result into host memory and publishes it. Blocks of one launch share a scratch
- * area; the host gives no area to a second launch before the first has published.
+ * Each thread adds up words, each block adds up its threads, and the last block to finish adds up
+ * the blocks. That block writes the result into host memory and publishes it. The blocks of one
+ * launch share a scratch area; the host gives no area to a second launch before the first
+ * has published.
  */
 #ifndef CW_KERNEL_MACHINE
 #define CW_KERNEL_MACHINE "agent/cuda/kernel_machine.h"
@@ -19,10 +20,13 @@
 #include "record/record_layout.h"
 #include "record/summary_math.h"
 
-/* A thread asks for so many words before it adds up the first: memory answers after 700 ns. */
+/* A thread loads so many words before it adds up the first: memory answers after 700 ns. */
 #define WORDS_AT_ONCE 4
 
-/* Of a size by which the threads of a warp meet in different banks of shared memory: an odd number of eight bytes. */
+/*
+ * An odd multiple of eight bytes, so that the threads of a warp access different banks of
+ * shared memory.
+ */
 struct partial {
 	struct cw_summary_sum sum;
 	uint64_t begin_ns;
@@ -47,8 +51,8 @@ static __device__ inline uint64_t load_word(const struct cw_summary_args *args, 
 }
 
 /*
- * A thread's share of the words that are full. dtype is a constant where this is inlined: no branch
- * on it is left.
+ * Adds up a thread's share of the full words. dtype is a constant after inlining, so no branch on
+ * it remains.
  */
 static __device__ __attribute__((always_inline)) inline void
 scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct cw_summary_sum *sum)
@@ -69,7 +73,10 @@ scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct 
 			at[n] = cw_sum_position(args, i + n * step);
 			word[n] = load64(args->data + at[n] * 8);
 		}
-		/* A loop, in which words move up: unrolled, the code is so many times as long. */
+		/*
+		 * This is a loop that shifts words up. Unrolled, the code would be WORDS_AT_ONCE
+		 * times as long.
+		 */
 #pragma unroll 1
 		for (unsigned n = 0; n < at_once && i < words; n++, i += step) {
 			cw_sum_add_word(sum, word[0], at[0], dtype, per_word);
@@ -82,7 +89,7 @@ scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct 
 	}
 }
 
-/* A last word that is not full, if it is among the chosen. */
+/* Adds up the last word if it is not full and among the chosen words. */
 static __device__ inline void scan_tail(const struct cw_summary_args *args, uint64_t index,
 					struct cw_summary_sum *sum)
 {
@@ -137,7 +144,7 @@ static __device__ inline void write_out(uint64_t address, const struct cw_rec_su
 	to[0] = s->publish;
 }
 
-/* In the order of the stream: who reads it comes behind the launch. */
+/* Writes the statistics in stream order: their reader comes behind the launch. */
 static __device__ inline void tell(const struct cw_summary_args *args,
 				   const struct cw_summary_sum *sum)
 {
@@ -186,7 +193,7 @@ static __device__ inline void join(struct partial *to, const struct partial *fro
 		to->begin_ns = from->begin_ns;
 }
 
-/* Adds up what the threads of a block hold; thread 0 has the sum afterwards. */
+/* Adds up the sums of a block's threads; thread 0 has the total afterwards. */
 static __device__ inline void join_block(struct partial *shared, const struct partial *mine)
 {
 	shared[tid_get()] = *mine;
@@ -199,7 +206,7 @@ static __device__ inline void join_block(struct partial *shared, const struct pa
 	}
 }
 
-/* What another block has written, not what was read there before. */
+/* Reads another block's sum from memory; volatile forbids older, cached values. */
 static __device__ inline void read_partial(struct partial *to, const volatile struct partial *from)
 {
 	to->sum.elements = from->sum.elements;
@@ -252,7 +259,7 @@ KERNEL __launch_bounds__(CW_SUM_THREADS) void cw_summary(struct cw_summary_args 
 		conclude(&args, &shared[0].sum, shared[0].begin_ns);
 }
 
-/* One thread: when the stream came here. */
+/* One thread stores the time when the stream reached this kernel. */
 KERNEL void cw_stamp(uint64_t where)
 {
 	*(volatile uint64_t *)where = device_clock();

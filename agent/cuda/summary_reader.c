@@ -21,7 +21,7 @@
 #define PATIENCE_NS UINT64_C(10000000000)
 #define PAUSE_NS 200000
 
-static const struct cw_summary_taken *taken; /* NULL = nobody was met */
+static const struct cw_summary_taken *taken; /* NULL = we met no reader */
 
 bool cw_summary_reader_wait(uint64_t since_ns)
 {
@@ -29,14 +29,14 @@ bool cw_summary_reader_wait(uint64_t since_ns)
 
 	if (!cw_agent_is_armed() || cw_now_ns() - since_ns >= PATIENCE_NS)
 		return false;
-	/* Not the library's: a thread that is cancelled there would keep what it holds. */
+	/* We do not call the library: a thread that is cancelled there would keep its locks. */
 	(void)syscall(SYS_nanosleep, &pause, NULL);
 	return true;
 }
 
 /*
- * A plain file of the user's, as long as it has to be: what is mapped does not end before. NULL
- * with errno ENOENT: it is not there yet.
+ * Maps a plain file that the user owns. The file must be long enough, so that the mapping does not
+ * pass its end. NULL with errno ENOENT: it is not there yet.
  */
 static const struct cw_summary_taken *map(const char *path)
 {

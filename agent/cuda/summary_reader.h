@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COLLWATCH_COMPLETE=DIRECTORY: somebody reads each summary (`collwatch baseline --complete`) and
- * tells in a file there which ones it has (record/summary_taken.h). Summaries are then overwritten
- * only once they have been read, and calls wait for that: the one thing of the agent that does,
- * because its user asked for it. Whoever waits in vain goes on, and the summary is left out.
+ * COLLWATCH_COMPLETE=DIRECTORY: a reader (`collwatch baseline --complete`) takes each summary, and
+ * marks the ones it has in a file there (record/summary_taken.h). We then overwrite a summary only
+ * after the reader has taken it, and calls of the program wait for that. No other part of the agent
+ * makes calls wait; here the user asked for it. If a wait is in vain, the call goes on and we skip
+ * the summary.
  *
  * All functions: any thread; keep no descriptor, are no cancellation point.
  */
@@ -13,16 +14,19 @@
 #include <stdint.h>
 
 /*
- * Before the first summary: waits until the reader has found the record, 10 s at most, and says in
- * the record that it has. Once; whoever comes meanwhile waits, too.
+ * Call this before the first summary. Waits until the reader has found the record, 10 s at most,
+ * and records that it has. Runs once; other threads wait meanwhile.
  */
 void cw_summary_reader_meet(void);
 
-/* One was met. */
+/* True if we met a reader. */
 bool cw_summary_reader_is_there(void);
 
-/* Always, where there is no reader. */
+/* True if the reader has this summary, or if there is no reader. */
 bool cw_summary_reader_has(uint64_t publish);
 
-/* A pause of a fifth of a millisecond. False: it has been 10 s since `since_ns` (cw_now_ns()). */
+/*
+ * Pauses for a fifth of a millisecond. False: 10 s have passed since `since_ns` (cw_now_ns()), or
+ * the agent is disarmed.
+ */
 bool cw_summary_reader_wait(uint64_t since_ns);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's count is of one rank's part: of what it sends in all_gather and gather, of what it gets in
- * reduce_scatter and scatter, of what goes to each rank in all-to-all (nccl.h). Buffers that matter
- * on the root only may be anything elsewhere, and are not touched.
+ * NCCL's count is the size of one rank's part (nccl.h). In all_gather and gather a rank sends that
+ * part; in reduce_scatter and scatter it receives that part. In all-to-all each rank gets one such
+ * part. If a buffer matters on the root only, it may be anything on other ranks, and we do not
+ * touch it.
  */
 #include "agent/cuda/tensor.h"
 

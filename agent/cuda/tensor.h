@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which memory an op reads on this rank, and which it has written. Pure. */
+/* The memory that an op reads and writes on this rank. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,9 +13,9 @@ struct cw_tensor {
 	unsigned element_bytes;
 };
 
-/* False: this rank feeds nothing in, or it is not known what. */
+/* False: this rank has no input, or we do not know it. */
 bool cw_tensor_input(const struct cw_op_desc *desc, uint32_t nranks, int32_t rank,
 		     struct cw_tensor *ret);
-/* False: this rank gets nothing out. */
+/* False: this rank has no output. */
 bool cw_tensor_output(const struct cw_op_desc *desc, uint32_t nranks, int32_t rank,
 		      struct cw_tensor *ret);
