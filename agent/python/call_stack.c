@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stack is known by a hash: of its Python frames where there are any, else of the native ones.
- * Its entry is the first free one from where the hash points to, so each op looks at one or two.
- * Who finds an entry free claims it in memory of the agent's own, describes the stack and publishes
- * it; who comes in between with the same stack uses the number already. Entries are never changed
- * or given back: what is not in the table when that is full is counted, and has no number.
+ * A hash identifies a stack: the hash of its Python frames if it has any, else of its native
+ * frames. We search for its entry from the place that the hash selects, so each op looks at one or
+ * two entries. A thread that finds a free entry claims it in the agent's private memory, describes
+ * the stack and publishes it. Meanwhile other threads with the same stack use its number already.
+ * We never change or free an entry. If the table is full, we count a new stack, and it gets no
+ * number.
  *
- * Native frames are those that code with frame pointers leaves on the stack: as long as one lies
- * above the other, is readable, and returns into a file that agent/record/modules.h knows. Where
- * the register was used for something else, the row ends.
+ * Native frames come from code with frame pointers. We follow them as long as each frame lies above
+ * the last one, is readable, and returns into a file that agent/record/modules.h knows. If code
+ * uses the register for something else, the chain ends.
  */
 #include "agent/python/call_stack.h"
 
@@ -25,12 +26,12 @@
 #include "model/signature.h"
 
 #define PROBES 16
-/* Between two frames: more is a pointer to something else. */
+/* The most bytes between two frames: a larger distance means that the value is no frame pointer. */
 #define FRAME_BYTES_MAX (1u << 20)
 
 CW_HOT_DATA bool cw_call_stacks_is_on;
 
-/* The hash for which an entry is taken, 0 = free. */
+/* The hash that claimed each entry, 0 = free. */
 static uint64_t claimed_stacks[CW_REC_STACKS], claimed_frames[CW_REC_FRAMES];
 
 struct natives {
@@ -74,7 +75,7 @@ void cw_call_stacks_arm(void)
 		cw_python_frames_arm();
 }
 
-/* ---- what is on the stack ---- */
+/* ---- the frames on the stack ---- */
 
 static bool add_native(struct natives *to, const void *address)
 {
@@ -90,7 +91,7 @@ static bool add_native(struct natives *to, const void *address)
 	return true;
 }
 
-/* What a function with a frame pointer keeps where that points to, on x86-64 and aarch64. */
+/* The two words at a frame pointer, on x86-64 and aarch64. */
 struct saved {
 	uint64_t next;
 	uint64_t return_address;
@@ -130,8 +131,8 @@ static uint64_t key_of(const struct cw_python_place *at)
 /* ---- the table ---- */
 
 /*
- * The entry for a hash, at most count - 1; -1 = none left. *ret_is_new: it is the caller's to be
- * filled in and published.
+ * Returns the index of a hash's entry, at most count - 1; -1 = no room. If *ret_is_new is true, the
+ * caller owns the entry, and must fill and publish it.
  */
 static int find(uint64_t *claimed, unsigned count, uint64_t hash, bool *ret_is_new)
 {
@@ -151,7 +152,7 @@ static int find(uint64_t *claimed, unsigned count, uint64_t hash, bool *ret_is_n
 	return -1;
 }
 
-/* Index + 1; 0 = no place. */
+/* Returns index + 1; 0 = no room. */
 static uint16_t frame_number(const struct cw_python_place *at)
 {
 	uint64_t key = key_of(at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of Python functions that call each other lie side by side, the innermost last: one read of
- * some kilobytes brings many of them, and one system call their code objects.
+ * If Python functions call each other, their frames lie side by side, the innermost last. So one
+ * read of some kilobytes covers many frames, and one system call reads their code objects.
  */
 #include "agent/python/call_stack_python.h"
 
@@ -18,13 +18,13 @@
 
 /* Frames of Python functions that call each other lie side by side: a read brings several. */
 #define VIEW_BYTES 4096u
-/* Generators, and calls of Python from C, interrupt that: more are not followed. */
+/* Generators, and C code that calls Python, break this row. We follow no more breaks than this. */
 #define READS_MAX 16
-/* Frames that are no Python code count too. */
+/* Frames without Python code count, too. */
 #define STEPS_MAX (4 * CW_PYTHON_PLACES)
 #define POINTER_TAGS UINT64_C(7)
 
-/* NULL until the interpreter has said the same. */
+/* NULL until the interpreter has confirmed the layout. */
 static _Atomic(const struct cw_python_layout *) armed;
 static atomic_bool is_asked;
 
@@ -33,7 +33,10 @@ static struct {
 	const char *(*version)(void);
 	int (*add_pending)(int (*fn)(void *), void *arg);
 	void *(*thread_state)(void);
-	/* Borrowed and new references; of the GIL's holder. */
+	/*
+	 * frame() returns a borrowed reference, the other objects are new ones. The caller holds
+	 * the GIL.
+	 */
 	void *(*frame)(void);
 	void *(*frame_code)(void *frame);
 	void *(*frame_back)(void *frame);
@@ -53,7 +56,7 @@ struct view {
 	unsigned char bytes[VIEW_BYTES]; /* the last `have` of them end before `end` */
 };
 
-/* The frame as bytes; NULL = it cannot be read, or so many were read already. */
+/* Returns the frame's bytes; NULL = unreadable, or we have used up READS_MAX. */
 static const unsigned char *view_frame(struct view *v, uint64_t frame, size_t len)
 {
 	uint64_t end = frame + len;
@@ -90,7 +93,7 @@ static uint64_t innermost(const struct cw_python_layout *l, uint64_t thread_stat
 	return at;
 }
 
-/* Kept out of line: the buffer is not on the stack while other things are read. */
+/* Out of line, so that the buffer leaves the stack before we read other things. */
 static __attribute__((noinline)) unsigned follow(const struct cw_python_layout *l, uint64_t frame,
 						 struct cw_python_place places[CW_PYTHON_PLACES],
 						 bool *ret_is_cut)
@@ -119,8 +122,8 @@ static __attribute__((noinline)) unsigned follow(const struct cw_python_layout *
 }
 
 /*
- * What the code objects say of themselves: an address alone could be that of another function by
- * the next call. The fields that are wanted lie side by side.
+ * Reads each code object's own fields: by the next call, the same address could belong to another
+ * function. The fields lie side by side.
  */
 static __attribute__((noinline)) bool read_codes(const struct cw_python_layout *l,
 						 struct cw_python_place places[], unsigned n)
@@ -175,9 +178,12 @@ void cw_python_frame_describe(const struct cw_python_place *at, struct cw_rec_fr
 		cw_python_describe(l, at, ret);
 }
 
-/* ---- whether the interpreter says the same ---- */
+/* ---- comparison with the interpreter's own stack ---- */
 
-/* The end of the text is what was read, with a '?' for each character that is not ASCII. */
+/*
+ * True if the text ends with the string that we read, which has '?' for each character that is
+ * not ASCII.
+ */
 static bool is_end_of(const char *text, const char *read)
 {
 	size_t n = strlen(read), i = strlen(text);
@@ -200,7 +206,7 @@ static bool is_text(void *code, const char *attribute, const char *read)
 	bool is_same = text && (*read || !*text) && is_end_of(text, read);
 
 	if (!text)
-		py.clear_error(); /* one that is no UTF-8 cannot be compared */
+		py.clear_error(); /* we cannot compare a text that is no UTF-8 */
 	if (object)
 		py.dec_ref(object);
 	return is_same;
@@ -222,7 +228,10 @@ static bool is_place(const struct cw_python_layout *l, const struct cw_python_pl
 	return is_same;
 }
 
-/* With the GIL, in a thread that runs Python: all frames, or as many as are ever read. */
+/*
+ * Compares all frames, or as many as we ever read. The caller holds the GIL, in a thread that
+ * runs Python.
+ */
 static bool is_right(const struct cw_python_layout *l)
 {
 	struct cw_python_place places[CW_PYTHON_PLACES];
@@ -242,7 +251,7 @@ static bool is_right(const struct cw_python_layout *l)
 	return n && is_same && i == n && (is_cut || !frame);
 }
 
-/* Called by the interpreter, with the GIL, between two instructions of its main thread. */
+/* The interpreter calls this, with the GIL, between two instructions of its main thread. */
 static int on_pending(void *arg)
 {
 	const struct cw_python_layout *l = arg;
@@ -302,7 +311,7 @@ static const struct cw_python_layout *layout_of_running(cw_dlsym_fn next)
 	if (!py.is_initialized())
 		return NULL;
 	version = py.version();
-	/* One without a GIL numbers its instructions otherwise, per thread. */
+	/* An interpreter without a GIL numbers its instructions differently, per thread. */
 	if (strncmp(version, "3.", 2) == 0 && !next(RTLD_DEFAULT, "_Py_DecRefShared")) {
 		minor_at = version + 2;
 		if (cw_parse_digits(&minor_at, 10, &minor) == 0 && minor <= UINT_MAX)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the calling thread is in Python, without the interpreter's lock: its own frames cannot
- * change while it is inside of a call, whoever holds the lock. They are found with the offsets of
- * the version (python_layout.h), which are used only after the interpreter itself, asked once
- * through its API for a stack, has said the same. Everything is read in the way that fails instead
- * of faulting, so neither a wrong offset nor an interpreter that is being taken down can do harm.
+ * The calling thread's Python frames, without the interpreter's lock. While the thread is inside a
+ * call, its own frames cannot change, no matter which thread holds the lock. We find them with the
+ * offsets of the Python version (python_layout.h). We use these offsets only after a check: once,
+ * we ask the interpreter's own API for a stack and compare. All reads fail instead of faulting, so
+ * a wrong offset or an interpreter in shutdown does no harm.
  */
 #pragma once
 
@@ -17,17 +17,17 @@
 _Static_assert(CW_PYTHON_PLACES <= CW_OWN_READ_MANY, "their code objects are read at once");
 
 /*
- * Asks the interpreter, if there is one, to have its offsets checked when it gets to it. The first
- * call counts. Any thread; keeps errno.
+ * If there is an interpreter, queues the check of its offsets, which the interpreter runs later.
+ * The first call counts. Any thread; keeps errno.
  */
 void cw_python_frames_arm(void);
 
 /*
- * The calling thread's innermost frames, innermost first; how many. 0: none, or not armed.
- * *ret_is_cut: there are more. Some microseconds, three system calls and more; no lock, no
- * allocation; keeps errno.
+ * Stores the calling thread's innermost frames, innermost first, and returns their number; 0: none,
+ * or not armed. *ret_is_cut: there are more. Some microseconds, three system calls and more; no
+ * lock, no allocation; keeps errno.
  */
 unsigned cw_python_frames(struct cw_python_place places[CW_PYTHON_PLACES], bool *ret_is_cut);
 
-/* As cw_python_describe(), with the layout in use. */
+/* Same as cw_python_describe(), with the layout in use. */
 void cw_python_frame_describe(const struct cw_python_place *at, struct cw_rec_frame *ret);

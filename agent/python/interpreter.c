@@ -17,7 +17,10 @@ typedef int (*dladdr1_fn)(const void *address, Dl_info *info, void **extra, int 
 
 static atomic_flag is_noted = ATOMIC_FLAG_INIT;
 
-/* As its symbol says. dladdr1 by name: programs of another glibc than ours have it elsewhere. */
+/*
+ * Returns the size of the symbol. We look up dladdr1 by name, because programs with another glibc
+ * have it elsewhere.
+ */
 static uint64_t bytes_of(cw_dlsym_fn next, const void *runtime)
 {
 	dladdr1_fn dladdr1_of_libc = (dladdr1_fn)next(RTLD_DEFAULT, "dladdr1");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of lines (CPython's Objects/locations.md): entries of at least a byte, of which the
- * first has bit 7 set. Its bits 3 to 6 say what kind it is, bits 0 to 2 how many instructions,
- * less one, it is about. Only the kind and the signed number that some kinds begin with matter for
- * the line.
+ * The table of lines (CPython's Objects/locations.md) consists of entries of at least one byte. The
+ * first byte of an entry has bit 7 set. Its bits 3 to 6 are the kind, and bits 0 to 2 the number of
+ * instructions that the entry covers, less one. For the line we need only the kind, and the signed
+ * number at the start of some kinds.
  */
 #include "agent/python/python_code.h"
 
@@ -33,7 +33,7 @@ struct table {
 	uint32_t used, have;
 };
 
-/* -1 = the end. */
+/* Returns -1 at the end. */
 static int next_byte(struct table *t)
 {
 	if (t->used == t->have) {
@@ -51,7 +51,7 @@ static int next_byte(struct table *t)
 	return t->bytes[t->used++];
 }
 
-/* Six bits a byte, bit 6 set where more follow; the sign is the lowest bit. */
+/* Six bits per byte; bit 6 is set if more bytes follow. The lowest bit is the sign. */
 static int64_t signed_number(struct table *t)
 {
 	uint64_t v = 0;
@@ -68,7 +68,7 @@ static int64_t signed_number(struct table *t)
 	return v & 1 ? -(int64_t)(v >> 1) : (int64_t)(v >> 1);
 }
 
-/* The line of the instruction at this number of bytes; 0 = none. */
+/* Returns the line of the instruction at this byte offset; 0 = none. */
 static uint32_t find_line(struct table *t, int64_t line, uint64_t wanted)
 {
 	uint64_t end = 0;
@@ -105,7 +105,7 @@ static uint32_t line_of(const struct cw_python_layout *layout, const struct cw_p
 	return find_line(&t, at->first_line, wanted);
 }
 
-/* n characters of a width; what is not ASCII becomes '?'. */
+/* Copies n characters of a width; a character that is not ASCII becomes '?'. */
 static bool copy_characters(uint64_t from, unsigned width, char *to, size_t n)
 {
 	unsigned char wide[4 * FRAME_TEXT_MAX];
@@ -121,7 +121,10 @@ static bool copy_characters(uint64_t from, unsigned width, char *to, size_t n)
 	return true;
 }
 
-/* Its end where it is longer, of a path from a slash on; "" where it cannot be read. */
+/*
+ * Copies a text, or its end if it is too long; a path then begins at a slash. "" if we cannot
+ * read it.
+ */
 static void copy_text(const struct cw_python_layout *layout, uint64_t from, char *to, size_t size)
 {
 	uint64_t length, skip = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a place in Python code is called: file, line, function. Read from the interpreter's memory,
- * without its lock and without faulting: whatever is not as expected is left out. Some system calls
- * and microseconds; async-signal-safe; errno is kept.
+ * The name of a place in Python code: file, line, function. We read it from the interpreter's
+ * memory, without its lock and without faulting, and leave out all parts that look unexpected. Some
+ * system calls and microseconds; async-signal-safe; errno is kept.
  */
 #pragma once
 
@@ -11,10 +11,10 @@
 #include "agent/python/python_layout.h"
 #include "record/record_layout.h"
 
-/* A place where a thread is: all but code and instr are of the code object. */
+/* A place in a thread's stack. All fields but code and instr come from the code object. */
 struct cw_python_place {
 	uint64_t code, instr;
-	uint64_t file, name, line_table; /* addresses of texts, and of bytes */
+	uint64_t file, name, line_table; /* addresses: two texts, one bytes object */
 	int32_t first_line;
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Armed by a pending call, with the GIL: faulthandler is registered for a free signal, and a thread
- * started, the only one that does not block it. When asked, this thread sends the signal to itself;
- * the handler walks all threads' frames without the GIL and writes text into a memfd. The walker
- * reads what running code changes, so nothing is asked for before the process has held still.
+ * A pending call, with the GIL, does the setup. It registers faulthandler for a free signal, and
+ * starts the only thread that does not block this signal. On a request this thread sends the signal
+ * to itself. The handler walks all threads' frames without the GIL and writes text into a memfd.
+ * The walk reads data that running code changes, so we request nothing before the process has
+ * held still.
  */
 #include "agent/python/python_stacks.h"
 
@@ -36,7 +37,10 @@
 
 #define DUMP_WAIT_NS 3000000000u
 #define IDLE_WAIT_NS 200000000
-/* Of IDLE_WAIT_NS, spent by threads that may run Python code: more is not a process that waits. */
+/*
+ * The CPU time that threads with Python code may spend within IDLE_WAIT_NS. With more, the process
+ * is not waiting.
+ */
 #define QUIET_CPU_NS 10000000u
 
 enum arm_state { ARM_NOT_TRIED, ARM_TRIED, ARM_NOT_PYTHON, ARM_ASKED, ARM_DONE, ARM_BROKEN };
@@ -61,13 +65,13 @@ struct linux_dirent64 { /* getdents64(2) */
 	char name[];
 };
 
-static uint32_t main_tid; /* of the interpreter */
+static uint32_t main_tid; /* the interpreter's main thread */
 static int signal_number;
 static void (*handler)(int); /* faulthandler's */
 static int text_fd = -1;
 static struct cw_fd_identity text_id;
 
-/* Requests and answers are counted; both are futexes. */
+/* Counters of requests and answers; both are futexes. */
 static atomic_uint asked, answered;
 
 static char text[CW_PYTHON_TEXT_MAX + 1];
@@ -77,7 +81,10 @@ static long futex(atomic_uint *word, int op, unsigned value, const struct timesp
 	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-/* The handler faulthandler installed is still there: else the signal would kill the process. */
+/*
+ * True if the handler of faulthandler is still installed: without it the signal would kill
+ * the process.
+ */
 static bool is_handler_there(void)
 {
 	struct sigaction sa;
@@ -85,7 +92,7 @@ static bool is_handler_there(void)
 	return sigaction(signal_number, NULL, &sa) == 0 && sa.sa_handler == handler;
 }
 
-/* The only thread in which the signal is not blocked: it interrupts nobody else. */
+/* The only thread that does not block the signal, so the signal interrupts no other thread. */
 static void *run(void *arg)
 {
 	sigset_t set;
@@ -103,7 +110,7 @@ static void *run(void *arg)
 			continue;
 		}
 		seen = now;
-		/* Returns after the handler ran. */
+		/* The call returns after the handler has run. */
 		if (is_handler_there())
 			(void)syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid),
 				      signal_number);
@@ -113,7 +120,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* A real-time signal nobody has touched, from the far end. */
+/* Returns an unused real-time signal, from the far end. */
 static int free_signal(void)
 {
 	for (int sig = SIGRTMAX - 1; sig > SIGRTMIN; sig--) {
@@ -129,7 +136,7 @@ static int free_signal(void)
 static bool open_text(void)
 {
 	text_fd = cw_memfd("collwatch-python");
-	/* At its end, wherever another descriptor cut it. */
+	/* Writes go to the end, even if another descriptor has truncated the file. */
 	if (text_fd < 0 || fcntl(text_fd, F_SETFL, O_APPEND) < 0)
 		return false;
 	return cw_fd_identify(text_fd, &text_id) == 0;
@@ -155,7 +162,7 @@ static bool register_signal(int sig)
 	return true;
 }
 
-/* Called by the interpreter, with the GIL, between two instructions of its main thread. */
+/* The interpreter calls this, with the GIL, between two instructions of its main thread. */
 static int on_pending(void *arg)
 {
 	int saved_errno = errno;
@@ -179,7 +186,10 @@ static void *find(cw_dlsym_fn next, const char *name)
 	return next(RTLD_DEFAULT, name);
 }
 
-/* False where there is no Python, or one without a GIL: its threads change what is walked. */
+/*
+ * False if there is no Python, or a Python without a GIL: its threads change the frames during
+ * a walk.
+ */
 static bool find_python(void)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();
@@ -231,7 +241,9 @@ out:
 	(void)dlerror();
 }
 
-/* What faulthandler wrote, as a string; other bytes than ASCII would not be valid UTF-8 when cut.
+/*
+ * Reads faulthandler's output as a string. Bytes beyond ASCII might not be valid UTF-8 after a cut,
+ * so we replace them.
  */
 static enum cw_python_status read_text(int fd)
 {
@@ -295,22 +307,22 @@ static bool is_on_cpu(uint32_t tid)
 	return !state_field || !state_field[1] || state_field[2] == 'R';
 }
 
-/* ---- is anybody running? ---- */
+/* ---- do any threads run? ---- */
 
-/* Those past it are not looked at; ranks have up to a few hundred. */
+/* We ignore threads beyond this number; ranks have up to a few hundred. */
 #define MAX_THREADS 1024u
 
 static struct {
 	uint32_t tids[MAX_THREADS];
 	uint64_t cpu_ns[MAX_THREADS];
-	uint64_t still_in[MAX_THREADS]; /* as holds_still() says */
+	uint64_t still_in[MAX_THREADS]; /* result of holds_still() */
 	unsigned n;
-} others; /* the threads that may run Python code, as of the last look; the helper thread's alone */
+} others; /* may run Python code, as of list_threads(); the helper thread's alone */
 
 /*
- * Which call of NCCL, else which wait in the driver, the thread is inside of, where both may poll;
- * 0 = none. While the number stays the same, so do the thread's frames. A call of NCCL waits in the
- * driver now and then.
+ * Returns a number for the NCCL call, or else the driver wait, that the thread is in; 0 = none. The
+ * thread may poll in either. While the number stays the same, so do the thread's frames. A call of
+ * NCCL waits in the driver now and then.
  */
 static uint64_t holds_still(uint32_t tid)
 {
@@ -332,7 +344,7 @@ static void add_threads(const char *entries, long len)
 	}
 }
 
-/* Without opendir(): it allocates, and the allocator has locks. */
+/* We avoid opendir(): it allocates, and the allocator has locks. */
 static bool list_threads(void)
 {
 	static uint64_t entries[512]; /* aligned */
@@ -353,7 +365,10 @@ static bool list_threads(void)
 	return n == 0;
 }
 
-/* What they have used since; one that has ended did not walk through anything by itself. */
+/*
+ * Returns the CPU time that the threads have used since. We ignore a thread that has ended: it
+ * changes no frames any more.
+ */
 static uint64_t used_ns(void)
 {
 	uint64_t sum = 0;
@@ -362,7 +377,7 @@ static uint64_t used_ns(void)
 	for (unsigned i = 0; i < others.n; i++) {
 		uint64_t now = cpu_ns(others.tids[i]);
 
-		/* The same as before: its frames have held still. */
+		/* Same number as before: its frames have held still. */
 		if (others.still_in[i] && others.still_in[i] == holds_still(others.tids[i]))
 			continue;
 		if (now != UINT64_MAX && now > others.cpu_ns[i])
@@ -372,10 +387,10 @@ static uint64_t used_ns(void)
 }
 
 /*
- * The walker reads what running Python code changes, and has crashed interpreters that were not
- * standing still, shutting down among them. The daemon asks only after two quiet seconds; this is
- * the second line. Threads of NCCL and the driver run no Python code: they may poll, and so may
- * those of the program that are inside of either.
+ * The walk reads data that running Python code changes. It has crashed interpreters that did not
+ * stand still, also during shutdown. The daemon asks only after two quiet seconds; this check is
+ * the second line of defence. Threads of NCCL and of the driver run no Python code, so they may
+ * poll. So may a thread of the program that is inside of either.
  */
 static bool is_quiet(void (*idle)(void))
 {
@@ -388,7 +403,7 @@ static bool is_quiet(void (*idle)(void))
 	return used_ns() < QUIET_CPU_NS && (holds_still(main_tid) || !is_on_cpu(main_tid));
 }
 
-/* fd: of the text, open in this thread. */
+/* fd: the text's descriptor, open in this thread. */
 static enum cw_python_status dump(int fd, void (*idle)(void))
 {
 	unsigned number;
@@ -399,7 +414,7 @@ static enum cw_python_status dump(int fd, void (*idle)(void))
 	atomic_store(&asked, number);
 	(void)futex(&asked, FUTEX_WAKE, 1, NULL);
 	if (!wait_for(number, idle)) {
-		atomic_store(&state, ARM_BROKEN); /* that thread is stuck in the walker */
+		atomic_store(&state, ARM_BROKEN); /* that thread is stuck in the walk */
 		return CW_PYTHON_FAILED;
 	}
 	return read_text(fd);
@@ -418,11 +433,11 @@ enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void)
 		*ret_text = "the interpreter is running";
 		return CW_PYTHON_FAILED;
 	}
-	/* faulthandler writes to the number, whatever it is by now. */
+	/* faulthandler writes to text_fd by number, even if it is another file by now. */
 	fd = cw_fd_reopen(text_fd, &text_id, O_RDWR);
 	if (fd < 0)
 		return CW_PYTHON_NOT_ARMED;
-	/* Written by the interpreter, and read here. */
+	/* The interpreter writes the text, and we read it. */
 	cw_record_io_begin(2 * (uint64_t)CW_PYTHON_TEXT_MAX);
 	status = dump(fd, idle);
 	cw_record_io_end(2 * (uint64_t)CW_PYTHON_TEXT_MAX);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python stacks of all threads, taken inside the process while the GIL may be held by somebody who
- * will never let go: faulthandler, registered early for a signal nobody uses, and one thread of
- * ours that sends this signal to itself when asked. No other thread is interrupted.
+ * The Python stacks of all threads, from inside the process. A thread may hold the GIL and never
+ * release it, so we must not need the GIL. We register faulthandler early for an unused signal. On
+ * request, one thread of the agent sends this signal to itself, and interrupts no other thread.
  *
- * COLLWATCH_PYTHON_STACKS=off turns it off; it is off by itself in free-threaded builds.
+ * COLLWATCH_PYTHON_STACKS=off turns it off; free-threaded builds never turn it on.
  */
 #pragma once
 
-/* Longer text is cut. */
+/* We cut longer text. */
 #define CW_PYTHON_TEXT_MAX (256u * 1024)
 
 enum cw_python_status { /* as in PythonStacksReply.status */
@@ -19,14 +19,15 @@ enum cw_python_status { /* as in PythonStacksReply.status */
 };
 
 /*
- * Asks the interpreter, if there is one, to arm when it next can (Py_AddPendingCall). Called when a
- * communicator became ready; does its work once. Any thread, does not need or take the GIL.
+ * If there is an interpreter, queues the setup for its next opportunity (Py_AddPendingCall). Call
+ * this when a communicator became ready; only the first call has an effect. Any thread, does not
+ * need or take the GIL.
  */
 void cw_python_arm(void);
 
 /*
- * Takes the stacks, if the program's threads stand still: CW_PYTHON_FAILED otherwise, with
- * the reason as text. idle() is called while waiting, at least every 200 ms; at most four seconds.
+ * Takes the stacks if the program's threads stand still; otherwise CW_PYTHON_FAILED, with the
+ * reason as text. Calls idle() while it waits, at least every 200 ms; waits at most four seconds.
  * *ret_text is NUL-terminated, borrowed until the next call. The helper thread only.
  */
 enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void));
