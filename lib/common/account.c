@@ -19,11 +19,14 @@
 #include "common/cleanup.h"
 #include "common/close_from.h"
 
-/* As loop/children.h: the name service's code is not ours, nor is what it waits for. */
+/*
+ * The child runs foreign code (the modules of the name service) that may wait for anything. So we
+ * kill it with a deadline, as loop/children.h does.
+ */
 #define KILL_WAIT_MS 500
 #define OUT_FD 3
 
-/* What the child writes, whole: it is smaller than PIPE_BUF. */
+/* The child writes it with one write(). It arrives whole, because it is smaller than PIPE_BUF. */
 struct answer {
 	bool is_known;
 	gid_t gid;
@@ -51,7 +54,7 @@ static void find_user(uid_t uid, struct answer *ret)
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", pw->pw_name);
 }
 
-/* The name service's modules get nothing of the asker's but its memory and its user. */
+/* The name service's modules keep only our memory and user: no descriptor, no capability. */
 static int let_go(int out_fd)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -66,14 +69,16 @@ static int let_go(int out_fd)
 	return (int)syscall(SYS_capset, &header, none);
 }
 
-/* group: NULL = the user's name is wanted. */
+/* group: NULL = look up the user's name. */
 static _Noreturn void cw_run_child(int out_fd, const char *group, uid_t uid)
 {
 	struct answer answer;
 
-	memset(&answer, 0, sizeof(answer)); /* its padding is written, too */
+	memset(&answer, 0, sizeof(answer)); /* we write its padding, too */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Without capabilities it is any process of its user's; its memory is a copy of this one.
+	/*
+	 * Without capabilities any process of our user could read the child, and its memory is a
+	 * copy of ours.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (let_go(out_fd) < 0)
@@ -93,7 +98,7 @@ static void end(pid_t child)
 	if (p.fd >= 0)
 		(void)poll(&p, 1, KILL_WAIT_MS);
 	closep(&p.fd);
-	/* One that hangs in the kernel does not die: it is left to init. */
+	/* A child that hangs in the kernel survives SIGKILL. We leave it to init. */
 	(void)waitpid(child, NULL, WNOHANG);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "host:port" as people write it, and the names of nodes. Pure: a host name is only checked for its
- * form here, never looked up.
+ * Parse "host:port" and check the names of nodes. Pure: we check only the form of a host name and
+ * never look it up.
  */
 #pragma once
 
@@ -27,12 +27,12 @@ struct cw_address {
 int cw_address_parse(const char *text, struct cw_address *ret, struct cw_err *err);
 /* 127.0.0.0/8 and ::1; a host name never is. */
 bool cw_address_is_loopback(const struct cw_address *address);
-/* 0.0.0.0 or ::, which one can listen on but not connect to. */
+/* 0.0.0.0 or ::. A server can listen on it, but a client cannot connect to it. */
 bool cw_address_is_any(const struct cw_address *address);
 
 bool cw_sockaddr_is_loopback(const struct sockaddr *address);
-/* The address family's own length; 0 for one that is not of the internet. */
+/* The size of the sockaddr of its family; 0 for families other than AF_INET and AF_INET6. */
 socklen_t cw_sockaddr_len(const struct sockaddr *address);
 
-/* Letters, digits, ".-_"; fewer than CW_NODE_NAME_MAX. */
+/* Names consist of letters, digits and ".-_", and have fewer than CW_NODE_NAME_MAX bytes. */
 bool cw_node_name_is_valid(const char *name, size_t len);

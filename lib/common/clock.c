@@ -32,7 +32,9 @@ const struct cw_clock cw_clock_system = {
 
 char *cw_wall_format(int64_t wall_ns, char *buf)
 {
-	/* 64-bit nanoseconds end in 2262: the year always has four digits (before 1970: clamped) */
+	/*
+	 * We clamp times before 1970. 64-bit nanoseconds end in 2262, so the year has four digits.
+	 */
 	int64_t ns = wall_ns < 0 ? 0 : wall_ns;
 	time_t s = (time_t)(ns / CW_NS_PER_S);
 	struct tm tm = { 0 };
@@ -85,7 +87,7 @@ int64_t cw_wall_parse(const char *text)
 	};
 	normal = tm;
 	s = timegm(&normal);
-	/* timegm() turns 31 February into March: not the date that was written */
+	/* timegm() turns 31 February into a day of March. We refuse such a date. */
 	if (normal.tm_mon != tm.tm_mon || normal.tm_mday != tm.tm_mday ||
 	    normal.tm_hour != tm.tm_hour || normal.tm_min != tm.tm_min ||
 	    normal.tm_sec != tm.tm_sec)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time, injected: modules take a clock, tests pass a fake one. When something happened is told by
- * now_ns, in a document for people by wall_ns; how long nothing came, and until when an answer is
- * awaited, by awake_ns.
+ * Time, injected: modules take a clock and tests pass a fake one. now_ns gives the time of an
+ * event, and wall_ns the time that a document shows to people. awake_ns measures silence and the
+ * deadlines of answers.
  */
 #pragma once
 
@@ -37,10 +37,13 @@ static inline int64_t cw_clock_awake_ns(const struct cw_clock *c)
 #define CW_NS_PER_S INT64_C(1000000000)
 #define CW_NS_PER_MS INT64_C(1000000)
 
-/* A century and a half. */
+/* About 146 years. */
 #define CW_BOUND_NS (INT64_MAX / 2)
 
-/* Times and ages from other hosts and from files: differences of bounded ones do not overflow. */
+/*
+ * Clamps times and ages from other hosts and from files. The difference of two bounded times does
+ * not overflow.
+ */
 static inline int64_t cw_bounded_ns(int64_t ns)
 {
 	if (ns > CW_BOUND_NS)
@@ -48,7 +51,7 @@ static inline int64_t cw_bounded_ns(int64_t ns)
 	return ns < -CW_BOUND_NS ? -CW_BOUND_NS : ns;
 }
 
-/* now - then, never negative, for instants that come from somebody else's memory. */
+/* now - then, never negative, for instants from the memory of another process. */
 static inline int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
 {
 	if (then_ns < 0)
@@ -58,11 +61,11 @@ static inline int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
 
 /* "2026-11-21T07:53:33.123Z" into buf[32]; returns buf. */
 char *cw_wall_format(int64_t wall_ns, char *buf);
-/* -1 when text is not of that form. */
+/* -1 if text does not have this form. */
 int64_t cw_wall_parse(const char *text);
 
 /*
- * CPU time of this process, for what a piece of work costs: on a node whose cores are all taken we
- * wait for our turn, and that must not look like work. Any thread; does not block.
+ * CPU time of the calling thread, to measure the cost of a piece of work. On a node whose cores are
+ * all busy we wait for our turn, and that wait must not count as work. Any thread; does not block.
  */
 int64_t cw_clock_cpu_ns(void);

@@ -10,7 +10,9 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-/* One look at the directory. What it closes may move what it has not read yet. Closed, or -errno.
+/*
+ * Reads the directory once and closes all listed descriptors from first on. Each close may move
+ * entries that we have not read yet. Returns the number of closed descriptors, or -errno.
  */
 static int close_listed(int dir_fd, int first)
 {
@@ -29,7 +31,7 @@ static int close_listed(int dir_fd, int first)
 			if (cw_parse_u64(d->d_name, (uint64_t)first, INT32_MAX, &fd) < 0 ||
 			    (int)fd == dir_fd)
 				continue;
-			(void)close((int)fd); /* gone, whatever it says */
+			(void)close((int)fd); /* the descriptor is gone even if close() fails */
 			closed++;
 		}
 	}
@@ -41,7 +43,7 @@ int cw_close_from(int first)
 	_cleanup_(closep) int dir_fd = -1;
 	int r;
 
-	/* EPERM: sandboxes older than the call refuse what they do not know. */
+	/* EPERM: sandboxes that are older than this call refuse all calls unknown to them. */
 	if (syscall(SYS_close_range, (unsigned)first, ~0U, 0) == 0)
 		return 0;
 	if (errno != ENOSYS && errno != EPERM)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Letting go of a parent's descriptors in a forked child. Allocates nothing. */
+/* Close the descriptors of the parent in a forked child. Allocates nothing. */
 #pragma once
 
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 #endif
 
 /*
- * Closes every descriptor from first on. Where the kernel has no close_range() (Linux before 5.9),
- * or a sandbox forbids it, /proc/self/fd is read. 0 or -errno: then some may be open.
+ * Closes every descriptor from first on. If the kernel has no close_range() (Linux before 5.9), or
+ * a sandbox forbids it, we read /proc/self/fd. 0 or -errno: then some may still be open.
  */
 int cw_close_from(int first);

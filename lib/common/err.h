@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sentence for people beside a negative errno, for functions with human causes (config, command
- * line, handshakes). Callers that do not care pass NULL.
+ * A sentence for people, in addition to a negative errno. It is for functions whose errors a person
+ * can mend (config, command line, handshakes). Callers that do not need it pass NULL.
  */
 #pragma once
 

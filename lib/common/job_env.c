@@ -15,7 +15,7 @@ const char *cw_env_get(const struct cw_env *env, const char *name)
 	return value && value[0] ? value : NULL;
 }
 
-/* First of a list of variables that holds a number in [0, 2^31), spaces before it allowed. */
+/* The first variable of the list with a number in [0, 2^31); leading spaces are allowed. */
 static int32_t first_number(const struct cw_env *env, const char *const *vars,
 			    const char **ret_name)
 {
@@ -39,7 +39,7 @@ static const char *const size_vars[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COM
 static const char *const local_vars[] = { "LOCAL_RANK", "SLURM_LOCALID",
 					  "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
 
-/* RFC 1123, as the API server demands of a namespace. */
+/* RFC 1123: the API server demands this form of a namespace. */
 #define NAMESPACE_BYTES 63u
 
 static bool is_namespace(const char *text)
@@ -59,13 +59,13 @@ const char *cw_job_env_namespace(const struct cw_env *env)
 	return ns && is_namespace(ns) ? ns : NULL;
 }
 
-/* FNV-1a, 64 bits. A job is never found by it: it tells apart two labels that are cut. */
+/* FNV-1a, 64 bits. It only tells two truncated labels apart; we never use it as a key of a job. */
 #define FNV_START 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
 /* "~" and 16 digits */
 #define CUT_MARK_BYTES 17u
 
-/* n counts what belongs into the label, also beyond its end. */
+/* n counts all bytes of the label, even those beyond the end of the buffer. */
 struct label {
 	char *to;
 	size_t len, n;
@@ -82,7 +82,7 @@ static void append(struct label *l, const char *text)
 	}
 }
 
-/* A namespace before a long name must not cut off what tells two jobs apart. */
+/* A long namespace must not push out the end of the name, which tells two jobs apart. */
 static void finish(struct label *l)
 {
 	size_t end = l->n < l->len ? l->n : l->len - 1;
@@ -93,7 +93,7 @@ static void finish(struct label *l)
 			       l->hash);
 }
 
-/* A name that was made for the whole cluster has the namespace in it already. */
+/* A name that is unique in the whole cluster already begins with the namespace. */
 static bool begins_with(const char *name, const char *ns)
 {
 	size_t n = strlen(ns);
@@ -125,7 +125,7 @@ static const char *or_else(const struct cw_env *env, const char *name, const cha
 
 #define MAKE(rule, ...) make(&l, env, rule, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* The scheduler's own job id first: it is the one an operator types. */
+/* The scheduler's own job id comes first: operators type this one. */
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len)
 {
 	struct label l = { .to = to, .len = len, .hash = FNV_START };
@@ -183,9 +183,9 @@ bool cw_job_env_is_of_one_host(const char *label)
 
 	if (strncmp(label, rule, strlen(rule)) != 0)
 		return false;
-	/* The label of "::1" has more colons, and the last one is before the port. */
+	/* A label with "::1" has more colons; the port follows the last one. */
 	host = label + strlen(rule);
-	port = strrchr(host, '/'); /* behind a pod's namespace */
+	port = strrchr(host, '/'); /* the host follows a pod's namespace */
 	host = port ? port + 1 : host;
 	port = strrchr(host, ':');
 	if (!port)

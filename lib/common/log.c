@@ -18,21 +18,25 @@
 
 #include "common/text.h"
 
-/* The journal cuts at 48 KiB; a line for people that is longer than this helps nobody. */
+/* The journal truncates at 48 KiB, but no person reads a line that is longer than this. */
 #define LINE_MAX_BYTES 4096
 _Static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a pipe takes a line whole or not at all");
-/* MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID and what callers add; more are dropped. */
+/*
+ * MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID and the callers' fields. We drop further ones.
+ */
 #define FIELDS_MAX 32
-/* Of those of the callers: labels and numbers. One for which there is no room is dropped. */
+/* Space for the callers' fields (labels and numbers). We drop a field that does not fit. */
 #define FIELDS_MAX_BYTES 16384
 
-/* Calls, known by their format; far more than there are. Further ones have no limit. */
+/*
+ * Call sites, identified by their format. We have far fewer than this; further ones have no limit.
+ */
 #define SITES_MAX 512u
 
 struct site {
 	const char *fmt;
-	int64_t since_ns; /* until when `lines` is current */
-	uint32_t lines;   /* of CW_LOG_BURST */
+	int64_t since_ns; /* `lines` is current as of this time */
+	uint32_t lines;   /* tokens in use, at most CW_LOG_BURST */
 	uint64_t left_out;
 };
 
@@ -41,11 +45,14 @@ static const struct cw_clock *log_clock = &cw_clock_system;
 static cw_log_journal_fn journal_fn;
 static struct site sites[SITES_MAX];
 
-/* Lost lines: since the start, and since the last line that reported some. */
+/* Lost lines: all since the start, and those that we have not reported yet. */
 static uint64_t n_lost, n_unreported;
-/* Part of a line is in the stream: the next one begins with its end. */
+/* The stream holds part of a line. The next line begins with '\n' to end it. */
 static bool is_torn;
-/* stderr opened once more, so that O_NONBLOCK is not that of the programs that share it. */
+/*
+ * We open stderr a second time, because O_NONBLOCK on descriptor 2 would affect all programs that
+ * share it.
+ */
 static struct {
 	int fd;
 	dev_t dev;
@@ -85,10 +92,10 @@ int cw_log_level_from_name(const char *name)
 }
 
 /*
- * $JOURNAL_STREAM names the device and inode of the journal's end of stdout/stderr: a shell that
- * inherited the variable but redirected stderr to a file must not get prefixes. Looked up per line,
- * because a test or a daemonising parent may replace descriptor 2; an fstat is cheap beside a log
- * line.
+ * $JOURNAL_STREAM names the device and inode of the journal's end of stdout/stderr. A shell may
+ * inherit the variable but redirect stderr to a file; that file must not get prefixes. We check it
+ * for each line, because a test or a daemonising parent may replace descriptor 2. An fstat() is
+ * cheap compared to a log line.
  */
 static bool stderr_is_journal(void)
 {
@@ -109,8 +116,8 @@ static bool stderr_is_journal(void)
 }
 
 /*
- * Job labels and commands come from outside: they must neither forge further lines nor command the
- * terminal of who reads them, nor turn around what is read.
+ * Job labels and commands come from outside. They must neither forge further lines, nor control the
+ * reader's terminal, nor reverse the text on it.
  */
 static void defuse(char *line)
 {
@@ -126,13 +133,18 @@ static bool is_file(int fd, dev_t dev, ino_t ino)
 	return fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
-/* Pipes and terminals, of which a second description can be had; -1 = not of this one. */
+/*
+ * Opens the pipe or terminal behind stderr a second time; we keep that descriptor. -1 = we cannot
+ * open it.
+ */
 static int open_own(const struct stat *st)
 {
 	if (own.fd >= 0 && own.dev == st->st_dev && own.ino == st->st_ino &&
 	    is_file(own.fd, own.dev, own.ino))
 		return own.fd;
-	/* In a child that has closed all descriptors the number may be another file's. */
+	/*
+	 * A child may have closed all descriptors, so this number may belong to another file now.
+	 */
 	if (own.fd >= 0 && is_file(own.fd, own.dev, own.ino))
 		(void)close(own.fd);
 	own.dev = st->st_dev;
@@ -141,7 +153,7 @@ static int open_own(const struct stat *st)
 	return own.fd;
 }
 
-/* As write(2), but -1 with EAGAIN where that would wait. */
+/* Like write(2), but fails with EAGAIN instead of waiting. */
 static ssize_t write_some(const char *buf, size_t len)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -157,14 +169,14 @@ static ssize_t write_some(const char *buf, size_t len)
 	fd = open_own(&st);
 	if (fd >= 0)
 		return write(fd, buf, len);
-	/* Not ours to open: a pipe with a free page takes a line at once. */
+	/* We cannot open it. But a pipe with a free page takes a whole line at once. */
 	if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
 		return write(STDERR_FILENO, buf, len);
 	errno = EAGAIN;
 	return -1;
 }
 
-/* False: not all of it was taken. */
+/* False: the stream did not take all of it. */
 static bool write_all(const char *buf, size_t len)
 {
 	size_t done = 0;
@@ -191,7 +203,7 @@ static bool put_line(int level, const char *text, bool journal)
 	n = journal ? snprintf(line + begin, room, "<%d>%s", level, text)
 		    : snprintf(line + begin, room, "%s", text);
 	if (n < 0)
-		return true; /* no line, so none is lost */
+		return true; /* there is no line to lose */
 	if ((size_t)n > room - 1)
 		n = (int)room - 1;
 	defuse(line + begin);
@@ -216,7 +228,7 @@ static bool report_lost(bool journal)
 	return true;
 }
 
-/* False: it is lost, and counted. */
+/* False: the line is lost, and we have counted it. */
 static bool write_line(int level, const char *text, bool journal)
 {
 	if ((!n_unreported || report_lost(journal)) && put_line(level, text, journal))
@@ -255,7 +267,7 @@ static struct site *find_site(const char *fmt)
 	return NULL;
 }
 
-/* False: leave this one out. */
+/* False: the caller drops this line. */
 static bool is_within_limit(int level, const char *fmt)
 {
 	int64_t now = cw_clock_now_ns(log_clock), step = CW_NS_PER_S / CW_LOG_PER_S, back;
@@ -289,7 +301,7 @@ static bool is_within_limit(int level, const char *fmt)
 
 void cw_log_v(int level, const char *fmt, va_list ap)
 {
-	int saved_errno = errno; /* for %m, and so that logging never changes it */
+	int saved_errno = errno; /* for %m; logging never changes errno */
 	char text[LINE_MAX_BYTES];
 
 	if (level > max_level || (level < CW_LOG_DEBUG && !is_within_limit(level, fmt)))
@@ -314,7 +326,7 @@ static struct iovec iov_of(char *text)
 	return (struct iovec){ .iov_base = text, .iov_len = strlen(text) };
 }
 
-/* False: the journal did not take it. */
+/* False: the journal refused it. */
 static bool send_to_journal(int level, const char *message_id, const char *text,
 			    const char *const *fields)
 {

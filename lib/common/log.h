@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logging for daemon and CLI (never the agent): one line per call to stderr, with "<N>" priority
- * prefixes when stderr is the journal's stream. Thread: main thread only.
+ * Logging for daemon and CLI (never the agent). Each call writes one line to stderr. If stderr is
+ * the journal's stream, the line begins with its priority, "<N>". Thread: main thread only.
  *
- * Does not wait for the reader of stderr, unless stderr is a file: a line for which there is no
- * room is lost and counted, and the first line that is taken again is preceded by their number.
+ * Logging does not wait for the reader of stderr, unless stderr is a file. If there is no room for
+ * a line, we drop and count it. Before the next line that fits we report the number of lost lines.
  *
- * Say what failed, on which object, and "…, ignoring" when going on; ids as job= comm= rank= inc=.
+ * Callers say what failed and on which object. If they go on, they add "…, ignoring". Ids have the
+ * form job= comm= rank= inc=.
  */
 #pragma once
 
@@ -17,9 +18,10 @@
 #include "common/clock.h"
 
 /*
- * So many lines at once of one call, then so many a second; the rest is left out and counted in the
- * next that is not. Users and peers can cause most lines as often as they like, and a journal that
- * is flooded leaves out lines of others. Debug lines and events have no limit.
+ * Limits per call site: a burst of CW_LOG_BURST lines, then CW_LOG_PER_S lines per second. We drop
+ * and count the rest, and report the number before the next line that we write. Users and peers can
+ * trigger most lines as often as they like, and a flooded journal drops lines of other services.
+ * Debug lines and events have no limit.
  */
 #define CW_LOG_BURST 256u
 #define CW_LOG_PER_S 10u
@@ -36,18 +38,21 @@ enum cw_log_level {
 void cw_log_set_level(int level);
 /* For tests; the default is cw_clock_system. */
 void cw_log_set_clock(const struct cw_clock *clock);
-/* Takes an event of n fields, "NAME=value" each; 0, or -errno: it becomes a plain line. */
+/* Takes n fields of an event, each "NAME=value". 0, or -errno: then we write a plain line. */
 typedef int (*cw_log_journal_fn)(const struct iovec *fields, unsigned n);
-/* The default is none. */
+/* By default there is no journal. */
 void cw_log_set_journal(cw_log_journal_fn fn);
 /* Lines lost since the start. */
 uint64_t cw_log_lost(void);
-/* Reports lost lines once stderr takes some again and no other line does. Once a second or so. */
+/*
+ * Reports lost lines as soon as stderr accepts output again, even if no other line follows. Call it
+ * about once a second.
+ */
 void cw_log_tick(void);
 int cw_log_level_from_name(const char *name); /* -1 = unknown */
 
 void cw_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* fmt is the caller's own: by its address lines of one call are counted. */
+/* fmt identifies the call site by its address, so it must be the format string of the caller. */
 void cw_log_v(int level, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
 #define log_err(...) cw_log(CW_LOG_ERR, __VA_ARGS__)
@@ -57,8 +62,8 @@ void cw_log_v(int level, const char *fmt, va_list ap) __attribute__((format(prin
 #define log_debug(...) cw_log(CW_LOG_DEBUG, __VA_ARGS__)
 
 /*
- * Sent to the journal with fields when stderr is connected to it ("KEY=value" strings, NULL ends
- * the list) and there is a way to it, else as a plain line. message_id: 32 hex digits fixed per
- * kind of event, or NULL.
+ * Sends an event with fields to the journal if stderr is the journal's stream and a journal
+ * function is set. Otherwise writes a plain line. fields: "KEY=value" strings; NULL ends the list.
+ * message_id: 32 hex digits, fixed per kind of event, or NULL.
  */
 void cw_log_event(int level, const char *message_id, const char *text, const char *const *fields);

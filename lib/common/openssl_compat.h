@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of OpenSSL 3.0 for 1.1.1, which can all that is asked of it here (TLS 1.3 with our own
- * keys). */
+/*
+ * Names of OpenSSL 3.0 for 1.1.1. That version, too, has all features that we need (TLS 1.3 with
+ * our own keys).
+ */
 #pragma once
 
 #include <openssl/ec.h>
@@ -11,7 +13,7 @@
 #if OPENSSL_VERSION_NUMBER < 0x30000000L
 
 #define X509_VERSION_3 2
-/* Its number in 3.0; 1.1.1 says SSL_ERROR_SYSCALL and no reason. */
+/* The number of this reason in 3.0; 1.1.1 returns SSL_ERROR_SYSCALL without a reason. */
 #define SSL_R_UNEXPECTED_EOF_WHILE_READING 294
 #define EVP_PKEY_get_base_id EVP_PKEY_base_id
 
@@ -38,7 +40,7 @@ static inline EVP_PKEY *EVP_EC_gen(const char *curve)
 	if (ctx && nid != NID_undef && EVP_PKEY_keygen_init(ctx) == 1 &&
 	    EVP_PKEY_CTX_set_ec_paramgen_curve_nid(ctx, nid) == 1 &&
 	    EVP_PKEY_CTX_set_ec_param_enc(ctx, OPENSSL_EC_NAMED_CURVE) == 1)
-		(void)EVP_PKEY_keygen(ctx, &key); /* failed: key stays NULL */
+		(void)EVP_PKEY_keygen(ctx, &key); /* on failure key stays NULL */
 	EVP_PKEY_CTX_free(ctx);
 	return key;
 }

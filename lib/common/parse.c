@@ -35,7 +35,7 @@ static const struct unit byte_units[] = {
 	{ NULL, 0 },
 };
 
-/* Of a digit in this base; base where it is none. */
+/* The value of a digit in this base; base if c is no digit. */
 static unsigned value_of(char c, unsigned base)
 {
 	unsigned v = base;
@@ -109,7 +109,7 @@ static int parse_with_unit(const char *text, const struct unit *units, uint64_t 
 		return r;
 	if (*text == '\0') {
 		if (v != 0)
-			return -EINVAL; /* "90": of what? */
+			return -EINVAL; /* "90" lacks a unit */
 		*ret = 0;
 		return 0;
 	}

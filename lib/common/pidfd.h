@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of processes (pidfd_open(2), SO_PEERPIDFD): they never come to mean another process.
+/*
+ * Descriptors of processes (pidfd_open(2), SO_PEERPIDFD). Unlike a pid, a pidfd never comes to mean
+ * another process.
  */
 #pragma once
 
 #include <poll.h>
 #include <stdbool.h>
 
-/* True when the process has ended, reaped or not; false for -1. Does not block. */
+/* True if the process has ended, reaped or not; false for -1. Does not block. */
 static inline bool cw_pidfd_has_ended(int pidfd)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };

@@ -44,7 +44,7 @@ void cw_text_sanitise(char *text)
 
 		if (n == 0 || (cw_text_is_treacherous(c) && c != '\t' && c != '\n')) {
 			*text = '?';
-			n = 1; /* what is left of the sequence is no UTF-8 any more */
+			n = 1; /* the rest of the sequence is no UTF-8 any more */
 		}
 		text += n;
 	}
@@ -58,13 +58,13 @@ void cw_text_sanitise_line(char *text)
 			*text = '?';
 }
 
-/* Safe between the quotes of a shell, which end at the next one: POSIX, 2.2.2. */
+/* Single quotes of a shell protect all characters up to the next quote: POSIX, 2.2.2. */
 char *cw_text_argument(const char *path)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789_-./:+,@%=";
 	bool is_plain = *path && *path != '=' && strspn(path, plain) == strlen(path);
-	/* A quote becomes four characters; "./", two quotes and the end come to it. */
+	/* Each quote becomes four characters. "./", two outer quotes and the final NUL add 5. */
 	char *quoted = malloc(4 * strlen(path) + 5), *p = quoted;
 
 	if (!quoted)

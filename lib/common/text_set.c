@@ -7,7 +7,7 @@
 
 static int append(struct cw_text_set *set, const char *text, size_t bytes)
 {
-	/* Not reallocarray(), of glibc 2.26: n is below 2^32. */
+	/* We avoid reallocarray(), of glibc 2.26. The product cannot overflow: n is below 2^32. */
 	const char **more = realloc(set->texts, ((size_t)set->n + 1) * sizeof(*more));
 
 	if (!more)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Distinct texts, numbered from 1 on in the order they came; as many as are allowed. For tens or
- * hundreds of them: they are compared one by one. Not thread-safe.
+ * A bounded set of distinct texts, numbered from 1 on in the order of arrival. Use it for tens or
+ * hundreds of texts: the search is linear. Not thread-safe.
  */
 #pragma once
 
@@ -9,13 +9,13 @@
 #include <stdint.h>
 
 struct cw_text_set {
-	const char **texts; /* number - 1; owned */
-	uint32_t n, max;    /* max: how many there may be */
+	const char **texts; /* index: number - 1; owned */
+	uint32_t n, max;    /* max: limit of n */
 	size_t bytes, max_bytes;
 };
 
-/* The number of a text that is in it or comes into it; 0 = there is no place. 0 or -ENOMEM. */
+/* Finds or adds a text and returns its number; 0 = the set is full. 0 or -ENOMEM. */
 int cw_text_set_add(struct cw_text_set *set, const char *text, uint32_t *ret_number);
 
-/* Forgets all texts; what is allowed stays. */
+/* Frees all texts; the limits stay. */
 void cw_text_set_clear(struct cw_text_set *set);

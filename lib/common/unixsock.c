@@ -17,9 +17,9 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5; newer than Debian 12's headers */
 #endif
 
-/* As long as the kernel allows: one client that connects very often must not fill it. */
+/* The kernel's limit. One client that connects very often must not fill the backlog. */
 #define BACKLOG 4096
-/* More descriptors than this in one message are cut off, and closed, by the kernel. */
+/* The kernel closes all further descriptors of a message. */
 #define FDS_MAX 8
 
 static int make_address(const char *path, struct sockaddr_un *ret)
@@ -49,7 +49,7 @@ static int make_parents(const char *path)
 	return 0;
 }
 
-/* 0: the path is free now. A socket is only removed when connecting to it is refused. */
+/* 0: the path is free now. We remove a socket only if it refuses our connection. */
 static int remove_stale(const char *path, const struct sockaddr_un *addr)
 {
 	_cleanup_(closep) int fd = -1;
@@ -63,7 +63,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *addr)
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN)
-		return -EADDRINUSE; /* EAGAIN: somebody listens, the backlog is full */
+		return -EADDRINUSE; /* EAGAIN: it has a listener with a full backlog */
 	if (errno != ECONNREFUSED)
 		return -errno;
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
@@ -91,8 +91,8 @@ int cw_unix_listen(const char *path, mode_t mode, gid_t group, struct cw_err *er
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot make a socket: %s", strerror(errno));
 	/*
-	 * Nobody can connect between bind() and listen(): the file gets its final owner and mode
-	 * in between. A file mode for bind() would pass through umask.
+	 * No client can connect between bind() and listen(). In between we set the final owner and
+	 * mode of the file. A file mode for bind() would pass through umask.
 	 */
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, mode) < 0 ||
 	    (group != (gid_t)-1 && chown(path, (uid_t)-1, group) < 0) || listen(fd, BACKLOG) < 0)
@@ -121,9 +121,9 @@ int cw_unix_connect(const char *path, int timeout_ms)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * A full backlog makes connect() wait; on UNIX sockets the send timeout bounds that wait
-	 * (a non-blocking connect would fail at once and could not be polled for). 0 = for ever,
-	 * so at least 1 ms.
+	 * A full backlog makes connect() wait. On UNIX sockets the send timeout bounds that wait.
+	 * (A non-blocking connect() would fail at once, and poll() could not wait for it.) The
+	 * value 0 means no limit, so we set at least 1 ms.
 	 */
 	r = set_send_timeout(fd, timeout_ms > 0 ? timeout_ms : 1);
 	if (r < 0)
@@ -156,7 +156,7 @@ int cw_unix_peer_ids(int fd, struct cw_peer_cred *ret)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return -errno;
 	if (cred.pid <= 0)
-		return -ESRCH; /* of a pid namespace this process cannot see into */
+		return -ESRCH; /* the peer's pid namespace is not visible to this process */
 	*ret = (struct cw_peer_cred){
 		.pid = cred.pid,
 		.uid = cred.uid,
@@ -193,7 +193,7 @@ static int take_first_fd(struct msghdr *msg)
 			if (first < 0)
 				first = fd;
 			else
-				(void)close(fd); /* nobody asked for it */
+				(void)close(fd); /* the caller wants only one */
 		}
 	}
 	return first;
@@ -220,7 +220,9 @@ ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd)
 	if (n < 0)
 		return -errno;
 	*ret_fd = take_first_fd(&msg);
-	/* There is room for several: the kernel had no number for the first. */
+	/*
+	 * Our buffer holds several descriptors, so the kernel had no free number for the first one.
+	 */
 	if (*ret_fd < 0 && msg.msg_flags & MSG_CTRUNC)
 		return -EMFILE;
 	return n;
@@ -265,11 +267,11 @@ ssize_t cw_unix_recv_bytes(int fd, void *buf, size_t len)
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
-	/* Without room for them, that they are there is all that is told. */
+	/* Without a control buffer the kernel only reports that descriptors exist (MSG_CTRUNC). */
 	n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
 	if (n > 0 && (msg.msg_flags & MSG_CTRUNC))
 		return -EBADMSG;
-	/* What was looked at, and no byte more. */
+	/* We read the bytes that we peeked at, and no byte more. */
 	if (n > 0)
 		n = recv(fd, buf, (size_t)n, MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
@@ -280,7 +282,7 @@ bool cw_unix_has_descriptors(int fd)
 	char buf[16384];
 	ssize_t n;
 
-	(void)shutdown(fd, SHUT_RD); /* fails where it is none: nothing lies in that */
+	(void)shutdown(fd, SHUT_RD); /* fails if fd is no socket, which holds no descriptors */
 	do
 		n = cw_unix_recv_bytes(fd, buf, sizeof(buf));
 	while (n > 0 || n == -EINTR);

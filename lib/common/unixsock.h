@@ -10,9 +10,9 @@
 #include "common/err.h"
 
 /*
- * Listens non-blocking on path with the given mode; group -1 = unchanged. A stale socket file is
- * replaced (only if nobody answers on it: else -EADDRINUSE); missing parent directories are made
- * (0755). Returns the descriptor or -errno with err set.
+ * Listens non-blocking on path with the given mode; group -1 = unchanged. Replaces a stale socket
+ * file, but returns -EADDRINUSE if a process listens on it. Makes missing parent directories
+ * (0755). Returns the descriptor, or -errno with err set.
  */
 int cw_unix_listen(const char *path, mode_t mode, gid_t group, struct cw_err *err);
 
@@ -23,22 +23,23 @@ struct cw_peer_cred {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	int pidfd; /* SO_PEERPIDFD where the kernel has it, else pidfd_open(pid); -1 = not to be had
-		    */
+	int pidfd; /* SO_PEERPIDFD if the kernel has it, else pidfd_open(pid); -1 = not available */
 };
 
-/* Identity of the connected peer from the kernel: its user alone, whatever process that is. 0 or
- * -errno. */
+/*
+ * The user and group of the connected peer, from the kernel. Works even if the peer's process is
+ * not visible to us. 0 or -errno.
+ */
 int cw_unix_peer_user(int fd, uid_t *ret_uid, gid_t *ret_gid);
-/* Its process, too: -ESRCH of one in a pid namespace that this process cannot see into. */
+/* Also its pid. -ESRCH: the peer is in a pid namespace that this process cannot see into. */
 int cw_unix_peer_ids(int fd, struct cw_peer_cred *ret);
-/* And its pidfd, which costs as much as the connection; the caller closes it. */
+/* Also its pidfd, which costs as much as the connection. The caller closes it. */
 void cw_unix_peer_pidfd(int fd, struct cw_peer_cred *cred);
 
 /*
- * recvmsg() that takes at most one descriptor; further ones are closed. Returns bytes read (0 = end
- * of stream), or -errno; -EMFILE: one came, and this process has no room for it, so it is lost with
- * the bytes. *ret_fd = -1 when none came.
+ * Like recvmsg(), but accepts at most one descriptor and closes further ones. Returns bytes read (0
+ * = end of stream), or -errno. -EMFILE: a descriptor came, but this process had no room for it, so
+ * it is lost together with the bytes. *ret_fd = -1 if none came.
  */
 ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd);
 
@@ -46,16 +47,19 @@ ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd);
 ssize_t cw_unix_send_fd(int fd, const void *buf, size_t len, int send_fd);
 
 /*
- * Of a connection of a stranger, right after accept(): what he sends out of band lies among the
- * rest, where it is looked at, too.
+ * Call it for an untrusted connection right after accept(). Out-of-band data then arrives in the
+ * normal stream, where we inspect it, too.
  */
 void cw_unix_take_oob_inline(int fd);
 /*
- * recv() of what lies there, without waiting. Bytes read (0 = end of stream), or -errno: -EAGAIN,
- * -EBADMSG: descriptors came with some of it, or with what is behind it. Then nothing is read,
- * because to read bytes without the descriptors that came with them is to close those, which may
- * take long: loop/conn_closer.h.
+ * Like recv() of the pending bytes, without waiting. Returns bytes read (0 = end of stream), or
+ * -errno. -EAGAIN: no bytes are pending. -EBADMSG: descriptors are attached to these bytes or to
+ * later ones, and we read nothing. To read bytes without their descriptors would close those in
+ * this process, and that may take long: loop/conn_closer.h.
  */
 ssize_t cw_unix_recv_bytes(int fd, void *buf, size_t len);
-/* Nothing comes any more: reads what lies there and drops it. True: as far as descriptors are. */
+/*
+ * Shuts down the reading side, then reads and drops the pending bytes up to the first one with
+ * descriptors. True: the socket holds descriptors.
+ */
 bool cw_unix_has_descriptors(int fd);

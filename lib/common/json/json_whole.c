@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What jansson reads it collects byte by byte in a buffer that doubles, and whether that could grow
- * it does not ask. A byte that is lost there may be the quote that ends a text, and then it reads
- * on behind the buffer; or of a number, and then it aborts. All its other allocations it checks.
+ * jansson collects the bytes of a text or number in a buffer that doubles, and does not check
+ * whether the buffer could grow. It then loses a byte. If that byte is the quote that ends a text,
+ * jansson reads on past the buffer. If the byte belongs to a number, jansson aborts. It checks all
+ * its other allocations.
  *
- * So there is a reserve for these, as large as the longest text or number of the document needs.
- * Once it was used nothing more is read and what came out is dropped.
+ * So we set aside a reserve for this buffer, large enough for the longest text or number of the
+ * document. After the first use of the reserve we stop reading and drop the result.
  */
 #include "common/json/json_whole.h"
 
@@ -18,16 +19,19 @@
 
 #include "common/cleanup.h"
 
-/* The buffer of jansson's begins with these, and doubles. */
+/* The initial size of jansson's buffer, which doubles from then on. */
 #define TOKEN_BYTES ((size_t)16)
 
 static __thread struct {
-	unsigned failures; /* how often jansson did not get what it asked for */
+	unsigned failures; /* failed allocations of jansson */
 	char *reserve;
 	size_t used, bytes;
 } memory;
 
-/* The buffer's sizes, and some of others: these may have of the reserve, too. */
+/*
+ * Serves requests of the buffer's sizes. Some other requests have the same size and may use the
+ * reserve, too.
+ */
 static void *from_reserve(size_t bytes)
 {
 	void *p = memory.reserve + memory.used;
@@ -57,14 +61,20 @@ static void counted_free(void *p)
 		free(p);
 }
 
-/* For good: they do what jansson's own do, so that it does not matter which was there when. */
+/*
+ * We never restore jansson's own functions. Ours behave the same, so blocks may come from
+ * either pair.
+ */
 unsigned cw_json_failures(void)
 {
 	json_set_alloc_funcs(counted_malloc, counted_free);
 	return memory.failures;
 }
 
-/* Bytes of the longest text, with its quotes, or of what lies between two of ",: \n[]{}". */
+/*
+ * Length in bytes of the longest text, with its quotes, or of the longest run between two of
+ * ",: \n[]{}".
+ */
 static size_t longest_token(const char *text, size_t len)
 {
 	size_t longest = 0, begin = 0;
@@ -87,7 +97,10 @@ static bool set_reserve(const char *text, size_t len)
 {
 	size_t longest = longest_token(text, len), last = 2 * TOKEN_BYTES;
 
-	/* One byte more than the token, and one that ends it; and all sizes on the way there. */
+	/*
+	 * One byte more than the token, one to end it, and all smaller sizes of the buffer
+	 * before that.
+	 */
 	while (last < longest + 2)
 		last *= 2;
 	memory.reserve = malloc(2 * last);
@@ -144,7 +157,7 @@ json_t *cw_json_parse_text(const char *text, size_t flags)
 	return cw_json_parse(text, strlen(text), flags, NULL);
 }
 
-/* *ret_text: free(). 0 or -errno. */
+/* The caller releases *ret_text with free(). 0 or -errno. */
 static int read_all(int fd, char **ret_text, size_t *ret_len)
 {
 	_cleanup_(freep) char *text = NULL;
