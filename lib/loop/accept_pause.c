@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accept() returns the lowest free number, so the number itself tells how many are left. A pause
- * ends by a timer that tries such a number first. Listeners are in one list, because libevent's
- * error callback says no more than which one it was.
+ * accept() returns the lowest free number. So the number itself tells us how many descriptors
+ * are left.
+ *
+ * A listener pauses when accept() fails, or when it returns a number that we keep back. After
+ * CW_ACCEPT_PAUSE_MS a timer tests whether such a number is free again, and resumes the listener.
+ * The reason for a pause may last: then the timer is armed again.
  */
 #include "loop/accept_pause.h"
 
@@ -20,7 +23,7 @@
 
 struct cw_accept_pause {
 	struct cw_accept_pause *next, **link;
-	struct evconnlistener *listener; /* NULL = fn does it */
+	struct evconnlistener *listener; /* NULL = fn pauses and resumes */
 	cw_accept_switch_fn fn;
 	void *user;
 	const struct cw_clock *clock;
@@ -29,13 +32,16 @@ struct cw_accept_pause {
 	bool is_paused;
 };
 
-/* libevent's error callback says which listener, and has no room for more. */
+/*
+ * All listeners are in one list, because libevent's error callback gets only the listener as
+ * an argument.
+ */
 static struct cw_accept_pause *all;
 static struct cw_accept_pause_stats stats;
 static uint64_t unsaid;
-static int64_t say_ns; /* not before */
+static int64_t say_ns; /* no line in the log before this time */
 
-/* Connections get descriptors below this. */
+/* Connections get only descriptors below this number. */
 static int first_kept_back(enum cw_listener which)
 {
 	struct rlimit limit;
@@ -51,7 +57,7 @@ static int first_kept_back(enum cw_listener which)
 	return (int)(limit.rlim_cur - reserve);
 }
 
-/* A new descriptor is the lowest free one. */
+/* We open a file to learn the lowest free number. */
 static bool has_descriptor(enum cw_listener which)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), kept = first_kept_back(which);
@@ -75,7 +81,10 @@ static void wait_a_little(struct cw_accept_pause *p)
 {
 	const struct timeval wait = { .tv_usec = CW_ACCEPT_PAUSE_MS * 1000 };
 
-	/* The event has its memory already; for what else may fail, better spin than go deaf. */
+	/*
+	 * event_add() needs no further memory here. If it still fails, a spinning loop is better
+	 * than a listener that never accepts again.
+	 */
 	if (event_add(p->timer, &wait) < 0) {
 		p->is_paused = false;
 		turn(p, true);
@@ -107,7 +116,7 @@ static const char *name_of(enum cw_listener which)
 	return names[which];
 }
 
-/* One line for all listeners: what one lacks, the others lack. */
+/* One line for all listeners: they share the descriptors and the memory that ran out. */
 static void say(const struct cw_accept_pause *p, int error)
 {
 	int64_t now = cw_clock_now_ns(p->clock);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What listeners do when the process runs out of descriptors or memory: they pause, and whoever
- * connects waits in the kernel's queue. A listener that is ready and cannot accept would turn the
- * loop as fast as it goes. Nobody is turned away with a spare descriptor: a flood would only come
- * back sooner, while an agent that waits in line is served as soon as there is room.
+ * Listeners pause when the process runs out of descriptors or memory. New connections wait in the
+ * kernel's queue. A listener that is ready but cannot accept would make the loop spin. We do not
+ * keep a spare descriptor to accept and close connections: a flood would only come back sooner. An
+ * agent that waits in the queue is served as soon as there is room.
  *
- * Connections do not get the last descriptors. Those are for the work itself: records, /proc,
- * children that take evidence, bundles, the webhook; half of them for the connections of whoever
- * is to look what is wrong, and of peers, both of which are few.
+ * Connections do not get the last descriptors. We need those for our own work: records, /proc,
+ * children that take evidence, bundles, the webhook. Half of them are also open to the control
+ * socket, the peer port and the metrics socket. These have few connections, and operators need them
+ * to find the fault.
  *
- * Counts are of the process, as descriptors are. Loop thread only; does not block.
+ * Counts are per process, as descriptors are. Loop thread only; does not block.
  */
 #pragma once
 
@@ -29,41 +30,47 @@ enum cw_listener {
 	CW_LISTENER__MAX,
 };
 
-/* A paused listener looks again after this. */
+/* A paused listener tries again after this time. */
 #define CW_ACCEPT_PAUSE_MS 100
-/* While it lasts, it is said so often. */
+/* Interval between lines in the log while listeners pause. */
 #define CW_ACCEPT_SAY_S 60
-/* Kept back: an eighth of RLIMIT_NOFILE, up to so many. */
+/* We keep back an eighth of RLIMIT_NOFILE, but at most this many descriptors. */
 #define CW_ACCEPT_RESERVE_MAX 256u
 
-/* on: accept again, else stop accepting. */
+/* on: true = accept again, false = stop accepting. */
 typedef void (*cw_accept_switch_fn)(bool on, void *user);
 
 /* 0 or -ENOMEM. */
 int cw_accept_pause_new(struct event_base *base, const struct cw_clock *clock,
 			enum cw_listener which, cw_accept_switch_fn fn, void *user,
 			struct cw_accept_pause **ret);
-/* The same for one of libevent's, which it borrows; takes its error callback. */
+/* The same for a listener of libevent. Borrows the listener and sets its error callback. */
 int cw_accept_pause_watch(struct event_base *base, const struct cw_clock *clock,
 			  enum cw_listener which, struct evconnlistener *listener,
 			  struct cw_accept_pause **ret);
-/* Before its listener is freed. Takes NULL; returns NULL. */
+/* Call it before the listener is freed. Takes NULL; returns NULL. */
 struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p);
 
-/* accept() failed with this errno: pauses. */
+/* The caller's accept() failed with this errno: pauses. */
 void cw_accept_pause_failed(struct cw_accept_pause *p, int error);
-/* accept() returned fd, which stays the caller's. True: it was the last for now, and p pauses. */
+/*
+ * The caller's accept() returned fd, which stays the caller's. True: fd was the last one for now,
+ * and p pauses.
+ */
 bool cw_accept_pause_took(struct cw_accept_pause *p, int fd);
 /*
- * Whether n more descriptors would take some of those that agents' connections do not get. A rank's
- * other descriptors must leave them free, too.
+ * True if n more descriptors would reach into those that we keep back from agents' connections. The
+ * other descriptors of a rank must leave them free, too.
  */
 bool cw_accept_pause_is_scarce(unsigned n);
-/* Whether fd is among the last that p's connections get: of the control socket root's alone. */
+/*
+ * True if fd is among the last descriptors that p's connections may get. The control socket keeps
+ * these for root.
+ */
 bool cw_accept_pause_is_last(const struct cw_accept_pause *p, int fd);
 
 struct cw_accept_pause_stats {
 	uint64_t pauses[CW_LISTENER__MAX];
-	int64_t last_ns; /* by the clock of the listener that paused; 0 = never */
+	int64_t last_ns; /* when a listener last paused, on its clock; 0 = never */
 };
 void cw_accept_pause_stats(struct cw_accept_pause_stats *ret);

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a child: RUNNING (output is collected, the deadline runs) → killed, if need be, with
- * the grace timer running → reaped (the pidfd was readable) → ended (its output has an end: no
- * process of it is left). An abandoned or cancelled child has no callback any more and waits for
- * its pidfd and the end of its output alone.
+ * The life of a child:
+ *
+ * 1. It runs: we collect its output, and the deadline runs. On time-out or overflow we kill it and
+ * start the grace timer.
+ *
+ * 2. Its pidfd becomes readable and we reap it.
+ *
+ * 3. Its output ends, because no process of it is left. We report the result and free the child.
+ *
+ * A child that survives the grace timer is abandoned. An abandoned or cancelled child has no
+ * callback any more. It only waits for its pidfd and for the end of its output.
  */
 #include "loop/children.h"
 
@@ -25,11 +32,11 @@
 #include "common/log.h"
 #include "loop/events.h"
 
-/* SIGKILL takes effect within a scheduling round unless the child sleeps uninterruptibly. */
+/* A killed process ends within a scheduling round unless it sleeps uninterruptibly. */
 #define KILL_GRACE_MS 500u
 #define FREE_WAIT_MS 200
 #define READ_CHUNK 16384u
-/* Above stdin, stdout, stderr, which are /dev/null. */
+/* The first number above stdin, stdout and stderr, which are /dev/null. */
 #define OUT_FD 3
 
 struct cw_child {
@@ -71,7 +78,10 @@ static void child_free(struct cw_child *c)
 
 static void kill_child(struct cw_child *c)
 {
-	/* Its process group too: it may have a child of its own. Not reaped yet: no other's pid. */
+	/*
+	 * We also kill its process group, because the child may have children. It is not reaped
+	 * yet, so no other process has its pid.
+	 */
 	(void)kill(-c->pid, SIGKILL); /* fails before the child has made the group */
 	(void)kill(c->pid, SIGKILL);  /* fails only for a zombie */
 	c->is_killed = true;
@@ -118,7 +128,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	report(c, CW_CHILD_ABANDONED);
 }
 
-/* Takes what the pipe holds. False: there is no more for now; true: all its writers are gone. */
+/*
+ * Reads the pipe until it is empty. False: there is no more for now; true: all its writers
+ * are gone.
+ */
 static bool drain(struct cw_child *c, bool *ret_is_too_much)
 {
 	char chunk[READ_CHUNK];
@@ -139,7 +152,7 @@ static bool drain(struct cw_child *c, bool *ret_is_too_much)
 		memcpy(c->output + c->len, chunk, (size_t)n < room ? (size_t)n : room);
 		c->len += (size_t)n < room ? (size_t)n : room;
 		if (*ret_is_too_much)
-			return false; /* it can write faster than we read */
+			return false; /* a child may write faster than we read */
 	}
 }
 
@@ -155,7 +168,7 @@ static void on_output(evutil_socket_t fd, short what, void *arg)
 	bool is_too_much;
 
 	if (drain(c, &is_too_much))
-		event_freep(&c->on_output); /* the rest is told by the pidfd */
+		event_freep(&c->on_output); /* the pidfd reports the end */
 	if (is_too_much && !c->is_killed)
 		kill_for(c, CW_CHILD_OVERFLOW);
 	if (c->is_reaped && !c->on_output)
@@ -168,13 +181,16 @@ static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 	bool is_too_much = false;
 	int status = 0;
 
-	/* What it left behind goes with it; before it is reaped, its pid names no other group. */
+	/*
+	 * We kill the processes that the child left behind. Before we reap the child, no other
+	 * group can have its pid.
+	 */
 	(void)kill(-c->pid, SIGKILL);
 	if (waitpid(c->pid, &status, WNOHANG) == 0)
 		return;
 	c->is_reaped = true;
 	event_freep(&c->on_exit);
-	/* What came between the last event and the end. */
+	/* The output that arrived between the last event and the end. */
 	if (c->on_output && drain(c, &is_too_much))
 		event_freep(&c->on_output);
 	if (!c->is_killed)
@@ -185,7 +201,7 @@ static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 		finish(c);
 		return;
 	}
-	/* A process of its own still has the pipe: it dies at once, or it hangs. */
+	/* A child of the child still has the pipe. It dies at once, or it hangs. */
 	c->is_killed = true;
 	if (!c->is_abandoned)
 		start_timer(c, KILL_GRACE_MS);
@@ -196,11 +212,11 @@ static void limit(int resource, rlim_t value)
 	struct rlimit old, rl = { value, value };
 
 	if (getrlimit(resource, &old) < 0 || old.rlim_max < value)
-		return;                 /* stricter already */
+		return;                 /* the limit is already stricter */
 	(void)setrlimit(resource, &rl); /* lowering does not fail */
 }
 
-/* What every child has in common: nothing of the daemon's but memory and credentials. */
+/* The setup of all children. A child keeps only the memory and the credentials of the daemon. */
 static int enter_child(int out_fd, pid_t parent)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
@@ -211,18 +227,20 @@ static int enter_child(int out_fd, pid_t parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		return -ESRCH;
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &dfl, NULL); /* not all can be set */
+		(void)sigaction(sig, &dfl, NULL); /* SIGKILL and SIGSTOP cannot be set */
 	sigemptyset(&none);
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return -errno;
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null_fd < 0)
 		return -errno;
-	/* First the pipe out of the way of 0 to 2, then everything to its place. */
+	/*
+	 * We first move the pipe out of the range 0 to 2, then put all descriptors in their places.
+	 */
 	out_fd = fcntl(out_fd, F_DUPFD_CLOEXEC, 16);
 	if (out_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(out_fd, OUT_FD) < 0)
 		return -errno;
-#ifndef __SANITIZE_ADDRESS__ /* whose reports go to stderr */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer reports to stderr */
 	if (dup2(null_fd, 2) < 0)
 		return -errno;
 #endif
@@ -272,12 +290,12 @@ static int spawn(struct cw_child *c)
 		return -errno;
 	if (c->pid == 0)
 		cw_run_child(out_fd, parent, &c->config);
-	(void)setpgid(c->pid, c->pid); /* here as well: whoever comes first */
+	(void)setpgid(c->pid, c->pid); /* either may run first */
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	r = c->pidfd < 0 ? -errno : watch(c);
 	if (r < 0) {
 		kill_child(c);
-		(void)waitpid(c->pid, NULL, 0); /* it has only just begun: dies at once */
+		(void)waitpid(c->pid, NULL, 0); /* it has only just begun and dies at once */
 	}
 	return r;
 }
@@ -346,15 +364,15 @@ struct cw_children *cw_children_free(struct cw_children *pool)
 	if (!pool)
 		return NULL;
 	for (struct cw_child *c = pool->list; c; c = c->next)
-		if (!c->is_reaped) /* else the number may be another's */
+		if (!c->is_reaped) /* else another process may have the pid */
 			kill_child(c);
 	while (pool->list) {
 		struct cw_child *c = pool->list;
 		struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
 
-		/* One that does not die is left to init. */
+		/* We leave a child that does not die to init. */
 		if (!c->is_reaped && poll(&p, 1, c->is_abandoned ? 0 : FREE_WAIT_MS) > 0)
-			(void)waitpid(c->pid, NULL, WNOHANG); /* ready, as poll() said */
+			(void)waitpid(c->pid, NULL, WNOHANG); /* poll() says it is ready */
 		child_free(c);
 	}
 	free(pool);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Short-lived children for work that can hang or crash: a function runs in a fork that has lost all
- * descriptors but its output pipe, and what it writes comes back, up to a limit, before a deadline.
+ * Short-lived children for work that can hang or crash. A function runs in a fork that has closed
+ * all descriptors except its output pipe. The pool returns the output of the child, up to a limit
+ * and before a deadline.
  *
- * A child that does not end is killed; one that does not even die (uninterruptible sleep on a dead
- * file system), or whose own child does not, is abandoned: its caller gets the result, the pool
- * reaps it whenever it goes.
+ * We kill a child that does not end. Some children survive SIGKILL: they sleep uninterruptibly on a
+ * dead file system, or their own child does. We abandon such a child: its caller gets the result at
+ * once, and the pool reaps the child when it ends.
  *
- * Loop thread only; nothing blocks but cw_children_free().
+ * Loop thread only; nothing blocks except cw_children_free().
  */
 #pragma once
 
@@ -24,13 +25,13 @@ enum cw_child_end {
 	CW_CHILD_CRASHED,   /* a signal or another status */
 	CW_CHILD_TIMED_OUT, /* killed at its deadline */
 	CW_CHILD_OVERFLOW,  /* killed for writing more than max_output */
-	CW_CHILD_ABANDONED, /* killed, and did not die, or not all of it */
+	CW_CHILD_ABANDONED, /* killed, but a process of it survived */
 };
 
 /* Runs in the child. Its return value is the exit status. out_fd is blocking. */
 typedef int (*cw_child_main_fn)(int out_fd, const void *arg);
 
-/* output: what it wrote, whatever the end; borrowed until the callback returns. */
+/* output: the output of the child, also after a failure; borrowed until the callback returns. */
 typedef void (*cw_child_done_fn)(enum cw_child_end end, const char *output, size_t len, void *user);
 
 struct cw_child_config {
@@ -40,17 +41,17 @@ struct cw_child_config {
 	size_t max_output;
 	cw_child_done_fn fn;
 	void *user;
-	uid_t uid; /* whose processes it looks at; 0 = nobody's in particular */
+	uid_t uid; /* owner of the processes that it inspects; 0 = no particular user */
 };
 
 /*
- * So many abandoned children a user may have. Each is a task of the daemon's, of which the unit has
- * 64 (TasksMax=), so a caller starts no further one for that user.
+ * Limit of abandoned children per user. Each is a task of the daemon's unit, which may have 64
+ * (TasksMax=). So callers start no further child for that user.
  */
 #define CW_CHILD_MAX_ABANDONED 2u
 
 int cw_children_new(struct event_base *base, struct cw_children **ret);
-/* Kills and reaps all; waits at most 200 ms for them. No callbacks. Takes NULL; returns NULL. */
+/* Kills and reaps all; waits at most 200 ms for each. No callbacks. Takes NULL; returns NULL. */
 struct cw_children *cw_children_free(struct cw_children *pool);
 
 /* 0 or -errno. The callback comes once, from the loop; *ret_child is valid until then. */
@@ -61,5 +62,5 @@ void cw_child_cancel(struct cw_child *child);
 
 /* Abandoned children that still exist. */
 uint32_t cw_children_abandoned(const struct cw_children *pool);
-/* Those of them that were started for this user. */
+/* The abandoned children that were started for this user. */
 uint32_t cw_children_abandoned_of(const struct cw_children *pool, uid_t uid);

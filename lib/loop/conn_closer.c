@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child of the fork server gets copies of the connections, says that it has them, and ends once
- * this process has closed its own, which it learns from its socket: the other way round, the last
- * ones would be those here. One child at a time is given connections.
+ * A child of the fork server closes the connections. It gets copies of their descriptors in one
+ * message and confirms them with a byte. Then we close our own copies and our end of the socket.
+ * The child sees the end of the socket and exits, so its copies are the last ones. Without this
+ * order ours could be the last, and our close() could linger.
+ *
+ * We give connections to one child at a time. If that child does not confirm within TAKE_S, we kill
+ * it and give its connections to another one.
  */
 #include "loop/conn_closer.h"
 
@@ -27,18 +31,20 @@
 #include "loop/fork_server.h"
 
 #define FREE_WAIT_MS 200
-/* What one message holds (SCM_MAX_FD). More on their way at once, thousands, and the kernel would
- * let this process wait for its search for cycles of sockets. */
+/*
+ * The most descriptors that one message holds (SCM_MAX_FD). With thousands in flight, the kernel
+ * would make this process wait for its search for cycles of sockets.
+ */
 #define BATCH 253
-/* For the child to take them. */
+/* Deadline of the child to confirm the connections. */
 #define TAKE_S 3
 
 struct child {
 	struct cw_conn_closer *closer;
-	struct cw_fork_request *request; /* NULL = it is there, or the place is free */
-	int fd, pidfd;                   /* fd: -1 = it is to end */
+	struct cw_fork_request *request; /* NULL = the child exists, or this place is free */
+	int fd, pidfd;                   /* fd: -1 = we want it to end */
 	struct event *taken, *ended;
-	unsigned n; /* connections it has not said that it has */
+	unsigned n; /* connections that it has not confirmed */
 	int fds[BATCH];
 };
 
@@ -46,12 +52,14 @@ struct cw_conn_closer {
 	struct event_base *base;
 	struct cw_fork_server *forks;
 	struct event *timer;
-	/* No limit of its own: each is one of this process's descriptors, and listeners pause where
-	 * those end. */
+	/*
+	 * This list has no limit of its own. Each entry is a descriptor of this process, and
+	 * listeners pause before those run out.
+	 */
 	int *fds;
 	size_t n, cap;
 	struct child children[CW_CONN_CLOSER_CHILDREN];
-	struct child *giving; /* NULL = none is being given any */
+	struct child *giving; /* NULL = no child is taking connections */
 	uint64_t total;
 };
 
@@ -78,10 +86,10 @@ int cw_conn_closer_child(int fd)
 		return 1;
 	c = CMSG_FIRSTHDR(&msg);
 	if (!c || c->cmsg_len != CMSG_LEN(n * sizeof(int)))
-		return 1; /* some had no number here */
+		return 1; /* the child had no free number for some of them */
 	if (send(fd, "t", 1, MSG_NOSIGNAL) != 1)
 		return 1;
-	return (int)recv(fd, &byte, 1, 0); /* the end */
+	return (int)recv(fd, &byte, 1, 0); /* our parent closed its end */
 }
 
 static void start_timer(struct cw_conn_closer *c)
@@ -111,11 +119,11 @@ static void wait_for_child(struct cw_conn_closer *c, int fd)
 {
 	if (grow(c))
 		c->fds[c->n++] = fd;
-	else /* it stays open: to wait for it is worse */
+	else /* it stays open, because a blocking close() would be worse */
 		log_err("a connection cannot be closed: out of memory");
 }
 
-/* It is not given anything any more; what it did not take is for another one. */
+/* The child gets no more connections. Those that it did not confirm go to another child. */
 static void end_giving(struct child *child)
 {
 	struct cw_conn_closer *c = child->closer;
@@ -157,12 +165,12 @@ static void on_taken(evutil_socket_t fd, short what, void *arg)
 		(void)syscall(SYS_pidfd_send_signal, child->pidfd, SIGKILL, NULL, 0u);
 	else if (recv(child->fd, &byte, 1, 0) == 1)
 		for (; child->n > 0; child->n--)
-			(void)close(child->fds[child->n - 1]); /* not the last copy */
+			(void)close(child->fds[child->n - 1]); /* the child has the last copy */
 	end_giving(child);
-	release(child->closer); /* those that came meanwhile */
+	release(child->closer); /* connections that came meanwhile */
 }
 
-/* All or none of the newest. */
+/* Sends the newest connections to the child: all of a batch or none. */
 static int give(struct child *child)
 {
 	struct cw_conn_closer *c = child->closer;
@@ -211,7 +219,7 @@ static void on_forked(int r, int fd, int pidfd, void *user)
 	if (r == 0 && child->closer->n)
 		r = give(child);
 	if (r < 0)
-		free_place(child); /* and the child finds out */
+		free_place(child); /* the child sees that its socket is closed */
 }
 
 static struct child *free_child(struct cw_conn_closer *c)
@@ -227,7 +235,7 @@ static void release(struct cw_conn_closer *c)
 	struct child *child = c->n && !c->giving ? free_child(c) : NULL;
 
 	if (!child)
-		return; /* tried again when one of them has them, or ends */
+		return; /* we try again when a child confirms or ends */
 	if (cw_fork_server_ask(c->forks, cw_conn_closer_child, on_forked, child, &child->request) ==
 	    0)
 		c->giving = child;
@@ -245,10 +253,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 void cw_conn_closer_close(struct cw_conn_closer *c, int fd)
 {
 	if (!cw_unix_has_descriptors(fd)) {
-		(void)close(fd); /* nothing can be done about it */
+		(void)close(fd); /* we cannot handle a failing close */
 		return;
 	}
-	(void)shutdown(fd, SHUT_RDWR); /* the other end sees it now */
+	(void)shutdown(fd, SHUT_RDWR); /* the peer sees the end now */
 	c->total++;
 	wait_for_child(c, fd);
 	if (!c->giving)
@@ -287,7 +295,7 @@ int cw_conn_closer_new(struct event_base *base, struct cw_fork_server *forks,
 
 /* ---- the end ---- */
 
-/* Calls that are async-signal-safe only: it is a bare clone. */
+/* After a bare clone this may only make calls that are async-signal-safe. */
 static void run_last_child(const int go[2])
 {
 	char c;
@@ -298,7 +306,10 @@ static void run_last_child(const int go[2])
 	_exit(0);
 }
 
-/* The loop turns no more, so a fork of this process does it, which has them, too. */
+/*
+ * The loop has ended, so a fork of this process closes the last connections. It has copies of
+ * them, too.
+ */
 static void release_last(struct cw_conn_closer *c)
 {
 	struct pollfd ended = { .events = POLLIN };
@@ -306,18 +317,18 @@ static void release_last(struct cw_conn_closer *c)
 	pid_t pid;
 
 	if (!c->n || pipe2(go, O_CLOEXEC) < 0)
-		return; /* they are closed at the end of this process, where nothing lingers */
+		return; /* the end of this process closes them and does not linger */
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (pid == 0)
 		run_last_child(go);
 	for (; pid > 0 && c->n > 0; c->n--)
-		(void)close(c->fds[c->n - 1]); /* not the last copy */
+		(void)close(c->fds[c->n - 1]); /* the child has the last copy */
 	(void)close(go[0]);
-	(void)close(go[1]); /* from now on the child ends */
+	(void)close(go[1]); /* this ends the child */
 	if (pid < 0)
 		return;
 	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	(void)poll(&ended, 1, FREE_WAIT_MS); /* one that hangs is left to init */
+	(void)poll(&ended, 1, FREE_WAIT_MS); /* we leave a child that hangs to init */
 	closep(&ended.fd);
 	(void)waitpid(pid, NULL, WNOHANG);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Closing connections of strangers on UNIX sockets. Whoever is at the other end can put descriptors
- * into one; the kernel closes those together with it, in the process that has it last, and some
- * take as long as their owner likes (a TCP socket with SO_LINGER whose peer does not read). So a
- * connection with descriptors in it is closed by a child: at the end of a process nothing lingers.
+ * Close untrusted connections on UNIX sockets. A client can put descriptors into its connection.
+ * When the last process closes the connection, the kernel closes those descriptors in that process.
+ * Some block as long as their owner likes: for example a TCP socket with SO_LINGER whose peer does
+ * not read. So a child closes each connection that holds descriptors: at the end of a process no
+ * close lingers.
  *
- * What may not be done either is reading them away: cw_unix_recv_bytes().
+ * We must not read the descriptors out of the connection either: see cw_unix_recv_bytes().
  *
  * Loop thread only; does not block.
  */
@@ -17,22 +18,30 @@ struct cw_conn_closer;
 struct cw_fork_server;
 struct event_base;
 
-/* So long connections are collected for one child: a flood of them must not become one of forks. */
+/*
+ * We collect connections for this long and give them to one child, so that a flood of connections
+ * does not become a flood of forks.
+ */
 #define CW_CONN_CLOSER_EVERY_MS 20
-/* Children at once: all but the first hang at something that even the end of a process waits for.
+/*
+ * Limit of children. All but the first of them hang in a close that even the end of a process
+ * waits for.
  */
 #define CW_CONN_CLOSER_CHILDREN 8u
 
-/* A job of the fork server's. */
+/* A job of the fork server. */
 int cw_conn_closer_child(int fd);
 
-/* forks, which has that job, is borrowed for life. 0 or -ENOMEM. */
+/* forks must have that job; we borrow it for life. 0 or -ENOMEM. */
 int cw_conn_closer_new(struct event_base *base, struct cw_fork_server *forks,
 		       struct cw_conn_closer **ret);
-/* Takes NULL; returns NULL. Forks a last child for what waits, and waits 200 ms for it at most. */
+/*
+ * Takes NULL; returns NULL. Forks a last child for the remaining connections, and waits at most
+ * 200 ms for it.
+ */
 struct cw_conn_closer *cw_conn_closer_free(struct cw_conn_closer *c);
-/* Takes fd, which nothing is read from or written to any more. */
+/* Takes ownership of fd. The caller no longer reads from it or writes to it. */
 void cw_conn_closer_close(struct cw_conn_closer *c, int fd);
-/* Connections that wait for a child; those that were given to one so far. */
+/* Connections that wait for a child now, and the total of those since the start. */
 uint32_t cw_conn_closer_waiting(const struct cw_conn_closer *c);
 uint64_t cw_conn_closer_total(const struct cw_conn_closer *c);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libevent's events as owned pointers. For rooms with an event loop only. */
+/* Ownership of libevent's events. For rooms with an event loop only. */
 #pragma once
 
 #include <event2/event.h>
 
-/* Ends and forgets an event; *ev may be NULL. For _cleanup_() as well. Loop thread only. */
+/*
+ * Frees an event and sets *ev to NULL; *ev may be NULL. For _cleanup_() as well. Loop thread only.
+ */
 static inline void event_freep(struct event **ev)
 {
 	if (*ev)

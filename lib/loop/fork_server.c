@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two processes and a pair of sockets between them, on which every packet is whole: a request with
- * the child's end of another pair, an answer with the child's pidfd. The server knows nothing else.
+ * The daemon and the fork server talk over a pair of sockets that keeps packets whole. A request
+ * carries one end of another pair, for the child. The server forks and answers with the pidfd of
+ * the child. The server keeps no other state.
  *
- * A server is SERVING from its first packet on, which it sends by itself. Lost is one that has
- * ended, says what makes no sense, or is silent while requests wait.
+ * A new server first sends a packet by itself: from then on it serves. We treat a server as lost if
+ * it has ended, sends nonsense, or is silent while requests wait. We kill and replace it, and send
+ * its requests once more. If servers fail before they serve, we wait longer before each start, and
+ * sometimes fork instead of executing the program.
  */
 #include "loop/fork_server.h"
 
@@ -37,23 +40,28 @@
 #define CLONE_PIDFD 0x1000 /* Linux 5.2 */
 #endif
 
-/* What ps shows; 15 characters at most. */
+/* The name in ps; 15 characters at most. */
 #define NAME "collwatchd-fork"
-/* The server's end of the pair. Above stdin, stdout, stderr, which are /dev/null. */
+/*
+ * The server's end of the pair: the first number above stdin, stdout and stderr, which
+ * are /dev/null.
+ */
 #define CONTROL_FD 3
-/* A fork takes a fraction of a millisecond: that long is a server that is stopped, or a machine
- * with hundreds to run. */
+/*
+ * Deadline of an answer. A fork takes a fraction of a millisecond. Only a stopped server, or a
+ * machine with hundreds of runnable tasks, takes this long.
+ */
 #define ANSWER_MS 3000
-/* The first packet, which comes after the loader has done its work. */
+/* Deadline of the first packet, which the server sends after the loader has done its work. */
 #define START_MS 10000
-/* One that lived for less is replaced after a pause. */
+/* We replace a server that lived for less only after a pause. */
 #define SHORT_LIFE_NS (10 * CW_NS_PER_S)
 #define PAUSE_MS 1000
-/* After servers that never served, twice as long each time, up to this. */
+/* The pause doubles after each server that never served, up to this. */
 #define MAX_PAUSE_MS 60000
-/* So many that never served, then one is forked instead of executed, and so on. */
+/* After this many servers that never served we fork one instead of executing it, and so on. */
 #define TRIES 2
-/* A request is lost with the second server. */
+/* A request fails if it loses this many servers. */
 #define MAX_ATTEMPTS 2
 #define ANSWERS_PER_TURN 16
 #define FREE_WAIT_MS 200
@@ -64,14 +72,14 @@ struct request_packet {
 	uint32_t reserved;
 };
 
-/* id 0: it serves. */
+/* id 0: the server is ready. */
 struct answer_packet {
 	uint64_t id;
-	int32_t error; /* 0 = the pidfd is with it; else an errno */
+	int32_t error; /* 0 = the packet carries the pidfd; else an errno */
 	uint32_t reserved;
 };
 
-/* A server, until it has been reaped. */
+/* A server process that we have not reaped yet. */
 struct process {
 	struct cw_fork_server *owner;
 	pid_t pid;
@@ -95,14 +103,14 @@ struct cw_fork_request {
 
 struct cw_fork_server {
 	struct cw_fork_server_config config;
-	struct process *processes; /* the current one and those that end */
+	struct process *processes; /* the current one and the dying ones */
 	struct process *current;   /* NULL = none */
 	struct cw_fork_request *requests;
 	unsigned n_requests;
 	uint64_t last_id, lost;
 	unsigned failures;      /* servers in a row that never served */
-	uint32_t pause_ms;      /* before the next start, after such a one */
-	struct event *deadline; /* of the first answer to come */
+	uint32_t pause_ms;      /* before the next start, after a server that never served */
+	struct event *deadline; /* of the next answer */
 	struct event *restart;
 };
 
@@ -110,10 +118,13 @@ struct cw_fork_server {
 
 static void on_sigchld(int sig)
 {
-	/* It ends ppoll(), and that is all. */
+	/* The handler only interrupts ppoll(). */
 }
 
-/* SIGCHLD comes in ppoll() alone. What ends the daemon ends the server by way of the daemon. */
+/*
+ * We unblock SIGCHLD only in ppoll(). The server ignores the signals that end the daemon: it ends
+ * when the daemon does.
+ */
 static void set_signals(sigset_t *ret_waiting)
 {
 	static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE };
@@ -133,7 +144,7 @@ static void set_signals(sigset_t *ret_waiting)
 	(void)sigprocmask(SIG_SETMASK, &chld, NULL);
 }
 
-/* In its child. */
+/* Runs in a child of the server. */
 static void reset_signals(void)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
@@ -145,15 +156,18 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The server's end of the pair to its place, and nothing else open but /dev/null. */
+/*
+ * Moves the server's end of the pair to CONTROL_FD and closes all other descriptors
+ * except /dev/null.
+ */
 static int keep_only(int fd)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC), last = 2;
 
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, CONTROL_FD + 1); /* out of the way */
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, CONTROL_FD + 1); /* above CONTROL_FD */
 	if (fd < 0 || null_fd < 0)
 		return -errno;
-#ifdef __SANITIZE_ADDRESS__ /* whose reports go to stderr */
+#ifdef __SANITIZE_ADDRESS__ /* the sanitizer reports to stderr */
 	last = 1;
 #endif
 	for (int i = 0; i <= last; i++)
@@ -170,7 +184,9 @@ static void serve_one(const struct request_packet *packet, int fd, const cw_fork
 	int pidfd = -1;
 	long pid;
 
-	/* As fork(), but that the pidfd comes with it: nobody else may reap it, nor have its pid.
+	/*
+	 * Like fork(), but also returns the pidfd. Only this server can reap the child, so the
+	 * child's pid stays its own.
 	 */
 	pid = syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
 	if (pid == 0) {
@@ -180,11 +196,13 @@ static void serve_one(const struct request_packet *packet, int fd, const cw_fork
 	}
 	if (pid < 0)
 		answer.error = errno;
-	/* Before the answer, so that the daemon and the child have the last ones: what lies in a
-	 * socket is closed by who closes that. */
+	/*
+	 * We close fd before we answer, so that the daemon and the child hold the last copies. The
+	 * process that closes the last copy of a socket also closes all descriptors inside it.
+	 */
 	(void)close(fd);
 	if (cw_unix_send_fd(CONTROL_FD, &answer, sizeof(answer), pidfd) != sizeof(answer))
-		_exit(0); /* the daemon has ended, or has given this server up */
+		_exit(0); /* the daemon has ended, or has replaced this server */
 	closep(&pidfd);
 }
 
@@ -216,15 +234,15 @@ static _Noreturn void serve(const cw_fork_child_fn *jobs, unsigned n_jobs, const
 	}
 }
 
-/* fd is the server's end of the pair. */
+/* fd: the server's end of the pair. */
 static _Noreturn void run_server(int fd, const cw_fork_child_fn *jobs, unsigned n_jobs)
 {
 	static const struct rlimit no_core = { 0, 0 };
 	sigset_t waiting;
 
 	(void)prctl(PR_SET_NAME, NAME);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* without it the socket tells */
-	(void)setrlimit(RLIMIT_CORE, &no_core); /* the unit has it, too */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the socket's end also ends it */
+	(void)setrlimit(RLIMIT_CORE, &no_core); /* the unit sets it, too */
 	set_signals(&waiting);
 	if (keep_only(fd) < 0)
 		_exit(1);
@@ -251,7 +269,10 @@ int cw_fork_server_main(const cw_fork_child_fn *jobs, unsigned n_jobs)
 
 /* ---- starting it ---- */
 
-/* Without a copy of the page tables: this process waits until the other one has its own memory. */
+/*
+ * Executes the server. posix_spawn() copies no page tables, but we wait until the other process has
+ * memory of its own.
+ */
 static pid_t spawn(const char *program, int fd)
 {
 	char *argv[] = { (char[]){ "collwatchd" }, (char[]){ CW_FORK_SERVER_OPTION }, NULL };
@@ -265,10 +286,12 @@ static pid_t spawn(const char *program, int fd)
 	if (posix_spawnattr_init(&attr) != 0)
 		return -ENOMEM;
 	if (posix_spawn_file_actions_init(&actions) != 0) {
-		(void)posix_spawnattr_destroy(&attr); /* cannot fail */
+		(void)posix_spawnattr_destroy(&attr); /* this cannot fail */
 		return -ENOMEM;
 	}
-	/* A session of its own: what a terminal sends is for the daemon. */
+	/*
+	 * The server has a session of its own, so that signals of a terminal reach only the daemon.
+	 */
 	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
 	(void)posix_spawnattr_setsigmask(&attr, &none);
 	r = posix_spawn_file_actions_adddup2(&actions, fd, CONTROL_FD);
@@ -284,7 +307,7 @@ static pid_t fork_server(struct cw_fork_server *s, int fd)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		(void)setsid(); /* as above */
+		(void)setsid(); /* a session of its own */
 		run_server(fd, s->config.jobs, s->config.n_jobs);
 	}
 	return pid < 0 ? -errno : pid;
@@ -292,10 +315,13 @@ static pid_t fork_server(struct cw_fork_server *s, int fd)
 
 static void kill_process(const struct process *p)
 {
-	(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
+	(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0u); /* it may be dead */
 }
 
-/* CPU time so far, its children's included; 0 = unknown. Its /proc file waits for nobody. */
+/*
+ * CPU time of a process and its reaped children, in seconds; 0 = unknown. A read of its /proc file
+ * waits for no process.
+ */
 static double cpu_s(pid_t pid)
 {
 	unsigned long long t[4] = { 0 };
@@ -310,7 +336,7 @@ static double cpu_s(pid_t pid)
 		return 0;
 	text[n] = '\0';
 	p = strrchr(text, ')');
-	/* utime is the twelfth field behind the name; ticks. */
+	/* utime is the twelfth field after the name; in ticks. */
 	for (unsigned i = 0; p && i < 12; i++)
 		p = strchr(p + 1, ' ');
 	for (unsigned i = 0; p && i < 4; i++)
@@ -322,7 +348,7 @@ static void process_free(struct process *p)
 {
 	struct cw_fork_server *s = p->owner;
 
-	(void)waitpid(p->pid, NULL, WNOHANG); /* it has ended, or is left to init */
+	(void)waitpid(p->pid, NULL, WNOHANG); /* it has ended, or we leave it to init */
 	DL_DELETE(s->processes, p);
 	event_freep(&p->answer);
 	event_freep(&p->ended);
@@ -349,7 +375,7 @@ static int watch_process(struct process *p)
 	return 0;
 }
 
-/* Makes it the current one. 0 or -errno. */
+/* Starts a server and makes it the current one. 0 or -errno. */
 static int start_process(struct cw_fork_server *s)
 {
 	_cleanup_(closep) int server_fd = -1;
@@ -379,7 +405,7 @@ static int start_process(struct cw_fork_server *s)
 		return 0;
 	}
 	if (p->pid > 0) {
-		(void)kill(p->pid, SIGKILL); /* just made, not reaped */
+		(void)kill(p->pid, SIGKILL); /* it is new and not reaped */
 		(void)waitpid(p->pid, NULL, 0);
 	}
 	process_free(p);
@@ -407,12 +433,12 @@ static void report(struct cw_fork_request *q, int r, int pidfd)
 	fn(r, fd, pidfd, user);
 }
 
-/* Those of which another server is not asked. */
+/* Fails the requests with at least min_attempts attempts. */
 static void fail_requests(struct cw_fork_server *s, unsigned min_attempts)
 {
 	struct cw_fork_request *q;
 
-	/* From the head each time: a callback may make and cancel any. */
+	/* We start at the head each time, because a callback may add and cancel requests. */
 	for (;;) {
 		DL_FOREACH (s->requests, q)
 			if (q->attempts >= min_attempts)
@@ -443,12 +469,12 @@ static void set_deadline(struct cw_fork_server *s)
 	struct timeval tv = { .tv_sec = ms / 1000 };
 
 	if (!s->current || (!s->requests && s->current->has_served))
-		(void)event_del(s->deadline); /* it is set up */
+		(void)event_del(s->deadline); /* cannot fail, the event is set up */
 	else if (event_add(s->deadline, &tv) < 0)
 		log_err("fork server: no timer");
 }
 
-/* As many as the socket takes; the rest after the next answer. */
+/* Sends as many requests as the socket takes. The next answer triggers the rest. */
 static void send_requests(struct cw_fork_server *s)
 {
 	struct cw_fork_request *q;
@@ -462,7 +488,7 @@ static void send_requests(struct cw_fork_server *s)
 			continue;
 		if (cw_unix_send_fd(s->current->fd, &packet, sizeof(packet), q->child_fd) !=
 		    sizeof(packet))
-			return; /* a server that has ended is noticed by its events */
+			return; /* events report a server that has ended */
 		q->id = ++s->last_id;
 		closep(&q->child_fd);
 		q->child_fd = -1;
@@ -479,7 +505,7 @@ static void start_again(struct cw_fork_server *s, uint32_t ms)
 		log_err("fork server: no timer");
 }
 
-/* The last one never served. */
+/* The last server never served. */
 static void start_later(struct cw_fork_server *s)
 {
 	uint32_t ms = s->pause_ms ? 2 * s->pause_ms : PAUSE_MS;
@@ -520,7 +546,7 @@ static void lose(struct process *p, const char *why)
 	event_freep(&p->answer);
 	closep(&p->fd);
 	p->fd = -1;
-	kill_process(p); /* reaped when it has ended */
+	kill_process(p); /* we reap it when it has ended */
 	DL_FOREACH (s->requests, q) {
 		q->attempts++;
 		if (q->id && make_pair(q) < 0)
@@ -556,7 +582,7 @@ static struct cw_fork_request *find_request(const struct cw_fork_server *s, uint
 	return NULL;
 }
 
-/* False: it makes no sense. pidfd is taken. */
+/* False: the answer is nonsense. Takes ownership of pidfd. */
 static bool take_answer(struct process *p, const struct answer_packet *answer, int pidfd)
 {
 	_cleanup_(closep) int fd = pidfd;
@@ -574,10 +600,10 @@ static bool take_answer(struct process *p, const struct answer_packet *answer, i
 	q = find_request(s, answer->id);
 	if (q)
 		report(q, -answer->error, answer->error ? -1 : steal_fd(&fd));
-	return true; /* or it was cancelled, and its child finds that out */
+	return true; /* or the caller cancelled it, and its child sees a closed socket */
 }
 
-/* 1: took one, 0: there is none, or -errno: the server is of no use. */
+/* 1: processed an answer; 0: there is none; -errno: the server is lost. */
 static int read_answer(struct process *p)
 {
 	struct answer_packet answer;
@@ -586,13 +612,13 @@ static int read_answer(struct process *p)
 
 	if (n == -EAGAIN)
 		return 0;
-	if (n == -EMFILE) { /* no room for the pidfd: the child ends with its socket */
+	if (n == -EMFILE) { /* no room for the pidfd: the child ends when its socket closes */
 		answer.error = EMFILE;
 		n = sizeof(answer);
 	}
 	if (n == sizeof(answer) && take_answer(p, &answer, pidfd))
 		return 1;
-	return n <= 0 ? -ESRCH : -EBADMSG; /* ECONNRESET: it left requests unread */
+	return n <= 0 ? -ESRCH : -EBADMSG; /* ECONNRESET: it ended with unread requests */
 }
 
 static void on_answer(evutil_socket_t fd, short what, void *arg)
@@ -617,7 +643,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	int r = p ? read_answer(p) : 1;
 
 	if (r > 0)
-		set_deadline(s); /* it is this process that is late */
+		set_deadline(s); /* an answer was there: this process was late */
 	else
 		lose(p, r == 0 ? "does not answer" : "has ended");
 }
@@ -705,7 +731,7 @@ struct cw_fork_server *cw_fork_server_free(struct cw_fork_server *s)
 		closep(&p->fd);
 		p->fd = -1;
 		if (poll(&ended, 1, FREE_WAIT_MS) == 0)
-			kill_process(p); /* stopped, or very late */
+			kill_process(p); /* it is stopped, or very late */
 		(void)poll(&ended, 1, FREE_WAIT_MS);
 		process_free(p);
 	}

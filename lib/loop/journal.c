@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 
-/* More than a log line with its fields has; a longer datagram would need a memfd. */
+/* Enough for a log line with all its fields. A longer datagram would need a memfd. */
 #define ENTRY_MAX_BYTES 65536u
 
 struct entry {
@@ -27,7 +27,10 @@ static int append(struct entry *e, const void *bytes, size_t len)
 	return 0;
 }
 
-/* "NAME=value\n"; a value of several lines as "NAME\n", its length in 64 bits, value, "\n". */
+/*
+ * A field is "NAME=value\n". If the value has several lines, the field is "NAME\n", the length of
+ * the value as a 64-bit number, the value, and "\n".
+ */
 static int append_field(struct entry *e, const char *field, size_t len)
 {
 	const char *value = memchr(field, '=', len);

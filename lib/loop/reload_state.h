@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the last reload of the configuration ended, for status and metrics. With the file on disk the
- * next start may fail, while the daemon runs on with the old one. Loop thread only.
+ * The result of the last reload of the configuration, for status and metrics. After a failed reload
+ * the daemon runs on with the old configuration, but the next start may fail with the file on disk.
+ * Loop thread only.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 enum cw_reload_result {
 	CW_RELOAD_NONE = 0,          /* no reload since the start */
 	CW_RELOAD_DONE = 1,          /* the file is in use */
-	CW_RELOAD_NEEDS_RESTART = 2, /* a key changed that only a start reads; the old ones stay */
+	CW_RELOAD_NEEDS_RESTART = 2, /* a changed key needs a restart; the old ones stay */
 	CW_RELOAD_REFUSED = 3,       /* the file has an error; the old configuration stays */
 };
 

@@ -6,8 +6,8 @@
 #include "common/clock.h"
 
 /*
- * A record that takes t to read is read again after at least this many t; or, where there are many,
- * so that all together take at most a quarter of a core.
+ * We read a record that takes t again after at least COST_FACTOR × t. For many records the factor
+ * rises, so that all reads together take at most a quarter of a core.
  */
 #define COST_FACTOR 100
 #define COST_SHARE 4

@@ -17,16 +17,19 @@
 #include "common/clock.h"
 #include "common/parse.h"
 
-/* What sd_listen_fds(3) promises: the first descriptor passed. */
+/* SD_LISTEN_FDS_START of sd_listen_fds(3): the first descriptor that the manager passes. */
 #define FIRST_PASSED_FD 3
-/* A rank's record and its pidfd. */
+/* For a rank: its record and its pidfd. */
 #define MAX_FDS 2u
 #define SEND_LIMIT_MS 50
-/* Of start, reload and stop: rare, and a manager that misses one of them ends the daemon. */
+/*
+ * For start, reload and stop. These are rare, and a manager that misses one of them kills
+ * the daemon.
+ */
 #define PHASE_LIMIT_MS 1000
 #define SILENCE_NS (10 * CW_NS_PER_S)
 
-/* 0, or -errno: where the manager listens. */
+/* Returns the address of the manager. 0 or -errno. */
 static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -45,9 +48,9 @@ static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
 }
 
 /*
- * How long to wait for a manager that does not read; 0 = not at all. With a clock, a manager that
- * did not read in time gets nothing for a while: descriptors come once per rank, a thousand at a
- * time.
+ * limit_ms: how long we wait for a manager that does not read; 0 = not at all. clock: after such a
+ * time-out we send the manager nothing for SILENCE_NS; NULL = always send. Ranks store their
+ * descriptors one by one, a thousand at a time, and must not each wait.
  */
 struct patience {
 	unsigned limit_ms;
@@ -103,7 +106,7 @@ static int send_to_manager(struct patience patience, const char *text, const int
 	return send_msg(&msg, patience);
 }
 
-/* Failing means that nobody listens, or reads: there is nothing to do about it. */
+/* This fails only if there is no manager or it does not read. Then there is nothing to do. */
 static void say(const char *text, unsigned limit_ms)
 {
 	(void)send_to_manager((struct patience){ .limit_ms = limit_ms }, text, NULL, 0);
@@ -141,7 +144,8 @@ void cw_notify_status(const char *status)
 	say_status("", status, 0);
 }
 
-/* What the manager put into the environment of this process, and not of one it was inherited from.
+/*
+ * True if the manager set the variables for this process. They may also be inherited from a parent.
  */
 static bool is_for_us(const char *pid_name)
 {
@@ -158,7 +162,7 @@ int64_t cw_notify_watchdog_ns(void)
 
 	if (!text || cw_parse_u64(text, 1, INT64_MAX / 1000, &usec) < 0)
 		return 0;
-	/* Without a pid it is for everybody. */
+	/* Without WATCHDOG_PID the setting is valid for all processes. */
 	if (getenv("WATCHDOG_PID") && !is_for_us("WATCHDOG_PID"))
 		return 0;
 	return (int64_t)usec * 1000;
@@ -166,10 +170,13 @@ int64_t cw_notify_watchdog_ns(void)
 
 void cw_notify_alive(void)
 {
-	say("WATCHDOG=1", 0); /* or the next time */
+	say("WATCHDOG=1", 0); /* the next call tries again */
 }
 
-/* How many were passed, each now CLOEXEC; 0 where there is no manager, or it says nonsense. */
+/*
+ * Sets CLOEXEC on the passed descriptors and returns their number. 0: there is no manager, or its
+ * variables are invalid.
+ */
 static unsigned passed(void)
 {
 	const char *text = getenv("LISTEN_FDS");
@@ -184,7 +191,7 @@ static unsigned passed(void)
 	return (unsigned)n;
 }
 
-/* The next of the names, which colons separate; none has one in it. */
+/* The next name of the list. Colons separate the names, and no name contains a colon. */
 static const char *next_name(const char **names, size_t *ret_len)
 {
 	const char *name = *names;
@@ -252,7 +259,10 @@ int cw_notify_store_fds(const struct cw_clock *clock, const char *name, const in
 {
 	char text[256];
 
-	/* FDPOLL=0: a pidfd hangs up when its process is reaped, and then it is wanted most. */
+	/*
+	 * FDPOLL=0: a pidfd hangs up when its process is reaped. We need it most at that moment, so
+	 * the manager must keep it.
+	 */
 	(void)snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
 	return send_to_manager((struct patience){ SEND_LIMIT_MS, clock }, text, fds, n);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the service manager is told and gives: readiness, stopping, the watchdog, listening
- * descriptors. All of it does nothing where there is no service manager. Does not block, but for
- * a manager that does not read: readiness, reload and stopping wait 1 s at most.
+ * The service manager: we report readiness, stopping and the watchdog, and take listening
+ * descriptors from it. Without a service manager all functions do nothing. They do not block,
+ * except for a manager that does not read: readiness, reload and stopping wait at most 1 s.
  */
 #pragma once
 
@@ -12,31 +12,34 @@
 struct cw_clock;
 
 void cw_notify_ready(const char *status);
-/* Between reading a new configuration and being ready again. */
+/* Call it when a reload begins; cw_notify_ready() ends the reload. */
 void cw_notify_reloading(int64_t monotonic_ns);
 void cw_notify_stopping(void);
 void cw_notify_status(const char *status);
 
-/* The watchdog's period in ns, or 0 when none is set: call cw_notify_alive() twice as often. */
+/* The watchdog's period in ns; 0 = no watchdog. Call cw_notify_alive() twice per period. */
 int64_t cw_notify_watchdog_ns(void);
 void cw_notify_alive(void);
 
-/* The descriptor passed under this FileDescriptorName for a UNIX stream socket; -1 = none. */
+/* The UNIX stream socket that the manager passed under this FileDescriptorName; -1 = none. */
 int cw_notify_listen_fd(const char *name);
 
-/* Descriptors passed under names that begin with prefix. */
+/* A descriptor that the manager passed, and its name. */
 struct cw_passed_fd {
 	int fd;
 	char *name;
 };
-/* The caller owns the descriptors, the names and the list. 0 or -ENOMEM. */
+/*
+ * Returns the descriptors whose name begins with prefix. The caller owns the descriptors, the names
+ * and the list. 0 or -ENOMEM.
+ */
 int cw_notify_passed_fds(const char *prefix, struct cw_passed_fd **ret, size_t *ret_n);
 
 /*
- * Has the manager keep copies of the descriptors, passed again at the next start. Waits 50 ms at
- * most for a manager that is busy; after that nothing of this kind is sent for 10 s. 0 (also where
- * there is none), or -errno.
+ * Sends copies of the descriptors to the manager, which passes them again at the next start. Waits
+ * at most 50 ms for a busy manager. After such a time-out we send nothing of this kind for 10 s. 0
+ * (also without a manager), or -errno.
  */
 int cw_notify_store_fds(const struct cw_clock *clock, const char *name, const int *fds, unsigned n);
-/* It forgets all it keeps under that name. Waits likewise. */
+/* The manager closes all descriptors that it keeps under this name. Waits likewise. */
 int cw_notify_remove_fds(const struct cw_clock *clock, const char *name);

@@ -12,7 +12,7 @@
 
 /* Longer than CW_ACCOUNT_MS. */
 #define LOOK_UP_MS 10000
-/* At once: a service that hangs holds as many children. */
+/* Limit of parallel look-ups. A service that hangs holds this many children. */
 #define MAX_LOOK_UPS 2u
 
 struct entry {
@@ -20,7 +20,7 @@ struct entry {
 	uint32_t uid;
 	int64_t asked_ns, known_ns;
 	bool is_known;
-	struct cw_child *child;         /* NULL = it is known, or has none */
+	struct cw_child *child;         /* NULL = no look-up is running */
 	char name[CW_ACCOUNT_NAME_MAX]; /* "" = none */
 };
 
@@ -35,7 +35,10 @@ struct question {
 	uint32_t uid;
 };
 
-/* In the child. What asks the name service is a child of its own: common/account.h. */
+/*
+ * Runs in the child. cw_account_user() starts a child of its own for the name
+ * service: common/account.h.
+ */
 static int look_up(int out_fd, const void *arg)
 {
 	const struct question *q = arg;
@@ -93,7 +96,9 @@ static struct entry *find(struct cw_user_names *names, uint32_t uid)
 	return NULL;
 }
 
-/* A free place, or that of whom nobody has asked for longest; not one that is being looked up. */
+/*
+ * Takes a free entry, or else the one with the oldest query. Skips entries with a running look-up.
+ */
 static struct entry *make(struct cw_user_names *names, uint32_t uid)
 {
 	struct entry *oldest = NULL;
@@ -106,7 +111,7 @@ static struct entry *make(struct cw_user_names *names, uint32_t uid)
 		if (!oldest || (oldest->owner && (!e->owner || e->asked_ns < oldest->asked_ns)))
 			oldest = e;
 	}
-	/* MAX_LOOK_UPS < CW_USER_NAMES_MAX: there is one. */
+	/* MAX_LOOK_UPS < CW_USER_NAMES_MAX, so there always is one. */
 	*oldest = (struct entry){ .owner = names, .uid = uid };
 	return oldest;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the machine calls its users. Names may come over the network (LDAP, a domain), from services
- * that hang: a short-lived child asks, as common/account.h does, and the answer is there when it is
- * asked for again.
+ * The names of the machine's users. Names may come over the network (LDAP, a domain) from services
+ * that hang. So a short-lived child looks them up, as in common/account.h. The first call returns
+ * NULL, and a later call returns the name.
  *
  * Loop thread only; nothing blocks.
  */
@@ -16,12 +16,12 @@
 struct event_base;
 struct cw_user_names;
 
-/* Names kept; the one asked for longest ago makes room. */
+/* Size of the cache; the entry with the oldest query makes room. */
 #define CW_USER_NAMES_MAX 64u
-/* A name, and that there is none, is believed for so long. */
+/* A name, or the fact that there is none, is valid for this time. */
 #define CW_USER_NAME_NS (3600 * CW_NS_PER_S)
 
-/* Runs in the child; as cw_account_user(). */
+/* Runs in the child; has the contract of cw_account_user(). */
 typedef int (*cw_user_look_up_fn)(uid_t uid, char *buf);
 
 struct cw_user_names_config {
@@ -36,7 +36,7 @@ int cw_user_names_new(const struct cw_user_names_config *config, struct cw_user_
 struct cw_user_names *cw_user_names_free(struct cw_user_names *names);
 
 /*
- * The user's name, or NULL: there is none, or it is being looked up, or nobody says it in time.
- * Borrowed until the next call.
+ * The user's name. NULL: there is none, the look-up is still running, or it timed out. Borrowed
+ * until the next call.
  */
 const char *cw_user_names_get(struct cw_user_names *names, uint32_t uid);
