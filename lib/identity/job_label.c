@@ -42,7 +42,7 @@ bool cw_job_label(const struct cw_rec_header *header, const struct cw_record_com
 	return true;
 }
 
-/* Tells these bytes from whatever else is hashed. */
+/* Domain separation: no other hash begins with these bytes. */
 #define KEY_DOMAIN "collwatch job 1"
 
 static uint8_t *put(uint8_t *to, const void *part, size_t len)
@@ -67,12 +67,12 @@ int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret)
 	end = put(end, be_uid, sizeof(be_uid));
 	end = put(end, label, len);
 	if (EVP_Digest(text, (size_t)(end - text), digest, NULL, EVP_sha256(), NULL) != 1)
-		return -ENOMEM; /* nothing else can go wrong with it */
+		return -ENOMEM; /* this is the only possible error */
 	memcpy(ret->bytes, digest, sizeof(ret->bytes));
 	return 0;
 }
 
-/* Collisions are made at will: see what the header allows it for. */
+/* An attacker can make collisions: the header says which uses are safe. */
 uint64_t cw_job_route(const char *label, uid_t uid)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, uid);

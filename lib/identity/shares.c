@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sorting places by user puts the candidates of each user first and the youngest of them at the
- * head; one pass then counts users and finds who holds most.
+ * We sort the places by user. The places of each user that may be taken away come first, and
+ * the youngest of them is at the head. One pass then counts the users and finds the user with
+ * most places.
  */
 #include "identity/shares.h"
 
@@ -27,7 +28,10 @@ enum cw_share_answer cw_share_ask(const struct cw_share_count *count)
 									 : CW_SHARE_REFUSE;
 }
 
-/* A user's places together, those that may be taken away first, the youngest of them first. */
+/*
+ * Groups the places by user. In each group, places that may be taken away come first, the youngest
+ * of them at the head.
+ */
 static int by_user(const void *pa, const void *pb)
 {
 	const struct cw_share_place *a = pa, *b = pb;
@@ -64,7 +68,7 @@ enum cw_share_answer cw_share_place_for(uint32_t uid, struct cw_share_place *pla
 	struct cw_share_count count = { .capacity = capacity, .taken = (uint32_t)n, .users = 1 };
 	enum cw_share_answer answer;
 
-	/* Below the reserve nobody needs to be counted. */
+	/* Outside the reserve we need no counts. */
 	if (n < capacity - capacity / CW_SHARE_RESERVE)
 		return CW_SHARE_ADMIT;
 	qsort(places, n, sizeof(*places), by_user);

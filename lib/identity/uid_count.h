@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many of something each user has, found without looking at all of them: whoever floods the
- * daemon must not make it slower with each thing it holds. Loop thread only.
+ * Counts objects per user without a scan of all objects: a flood of objects must not make the
+ * daemon slower with each one. Loop thread only.
  */
 #pragma once
 
@@ -10,11 +10,11 @@
 
 struct cw_uid_count;
 
-/* The table starts as NULL and is NULL again when everything has been taken out. */
+/* An empty table is NULL. It becomes NULL again when all objects have been removed. */
 uint32_t cw_uid_count_get(struct cw_uid_count *table, uid_t uid);
 /* 0 or -ENOMEM. */
 int cw_uid_count_add(struct cw_uid_count **table, uid_t uid);
-/* Users with at least one; uid counts in any case. */
+/* Number of users with at least one object; counts uid in any case. */
 uint32_t cw_uid_count_users(struct cw_uid_count *table, uid_t uid);
-/* One of those added before. */
+/* Removes one object that was added before. */
 void cw_uid_count_remove(struct cw_uid_count **table, uid_t uid);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One entry for each process or job without a place, found by a text of all that names it, and one
- * for each user of what the log has said. A sentence is said when a user's number has doubled, or
- * after a while; entries go when their process has ended or nobody has named them for keep_ns.
+ * We keep an entry for each process or job without a place, keyed by a text of all its names. For
+ * each user we also keep the last number that we logged. We log a sentence when the user's number
+ * has doubled, or after a while. We drop an entry when its process has ended, or when no caller has
+ * noted it for keep_ns.
  */
 #include "identity/untracked.h"
 
@@ -21,9 +22,9 @@
 #include "identity/job_label.h"
 #include "identity/shares.h"
 
-/* "UID PID START LABEL", which is unique: the label comes last. */
+/* "UID PID START LABEL". The label comes last, so the text is unique. */
 #define KEY_BYTES (CW_JOB_LABEL_BYTES + 64)
-/* Jobs that a sentence names. */
+/* A sentence names at most this many jobs. */
 #define MAX_NAMED 4u
 #define SENTENCE_BYTES (MAX_NAMED * (CW_JOB_LABEL_BYTES + 2) + 512)
 
@@ -37,7 +38,7 @@ struct entry {
 	UT_hash_handle hh;
 };
 
-/* What the log has said of a user. Lives as long as the user has entries, and a while longer. */
+/* What we have logged about a user. Lives as long as the user has entries, and a while longer. */
 struct user {
 	uint32_t uid;
 	uint32_t n, said_n;
@@ -114,7 +115,7 @@ static struct entry *find(const struct cw_untracked *u, const struct cw_untracke
 	return e;
 }
 
-/* False: there is none. */
+/* False: there is no room. */
 static bool make_room(struct cw_untracked *u, uint32_t uid)
 {
 	uint32_t n = HASH_COUNT(u->entries);
@@ -209,7 +210,7 @@ void cw_untracked_forget(struct cw_untracked *u, const struct cw_untracked_item 
 		drop(u, e);
 }
 
-/* ---- what is said ---- */
+/* ---- sentences ---- */
 
 /* "a, b and others", of the jobs of one user. */
 static size_t put_jobs(const struct cw_untracked *u, uint32_t uid, char *buf, size_t len)
@@ -248,7 +249,10 @@ static void make_sentence(const struct cw_untracked *u, const struct user *user,
 		       user->n == 1 ? "is" : "are", u->config.why);
 }
 
-/* More than at the last line: at once, but then at twice as many; else after a while. */
+/*
+ * A first entry is worth a line at once, then each doubling. Other changes are worth one
+ * after CW_UNTRACKED_SAY_AGAIN_NS.
+ */
 static bool is_worth_a_line(const struct user *user, int64_t now_ns)
 {
 	if (user->n == user->said_n)
@@ -296,7 +300,7 @@ void cw_untracked_tick(struct cw_untracked *u, int64_t now_ns)
 	}
 }
 
-/* ---- what is known ---- */
+/* ---- queries ---- */
 
 uint32_t cw_untracked_count(const struct cw_untracked *u)
 {
