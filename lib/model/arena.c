@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small jobs stay small; large ones soon take few chunks. */
+/* The chunks of an arena grow: small jobs stay small, and large jobs soon need few chunks. */
 #define FIRST_CHUNK_BYTES ((size_t)16 << 10)
 #define LARGEST_CHUNK_BYTES ((size_t)4 << 20)
 #define ALIGNMENT _Alignof(max_align_t)
 
-/* Resets that a spare chunk survives without being used. */
+/* We free a spare chunk after this many resets without use. */
 #define SPARE_ROUNDS 8u
 
 struct cw_arena_chunk {
@@ -21,7 +21,7 @@ struct cw_arena_chunk {
 	_Alignas(max_align_t) unsigned char data[];
 };
 
-/* The one of an earlier round that fits best, without waste. */
+/* Takes the spare chunk that fits best. We skip chunks of more than about twice the size. */
 static struct cw_arena_chunk *take_spare(struct cw_arena *a, size_t bytes)
 {
 	struct cw_arena_chunk **link, **best = NULL, *c;
@@ -40,7 +40,10 @@ static struct cw_arena_chunk *take_spare(struct cw_arena *a, size_t bytes)
 	return c;
 }
 
-/* What is wanted has changed: as much is given back as is taken. */
+/*
+ * The sizes have changed since earlier rounds. We free as many bytes of spare chunks as we are
+ * about to allocate.
+ */
 static void drop_spares(struct cw_arena *a, size_t bytes)
 {
 	size_t dropped = 0;
@@ -63,14 +66,17 @@ static struct cw_arena_chunk *chunk_new(struct cw_arena *a, size_t bytes)
 	if (bytes > SIZE_MAX - sizeof(*c))
 		return NULL;
 	drop_spares(a, bytes);
-	/* calloc: fresh pages come zeroed from the kernel, at no cost for what is never touched. */
+	/* calloc(): the kernel zeroes fresh pages, and pages that we never touch cost nothing. */
 	c = calloc(1, sizeof(*c) + bytes);
 	if (c)
 		c->bytes = bytes;
 	return c;
 }
 
-/* A large block gets a chunk of its own, behind the newest, whose free rest stays in use. */
+/*
+ * A large block gets a chunk of its own. We link it behind the newest chunk, so that the free rest
+ * of that one stays in use.
+ */
 static void *alloc_apart(struct cw_arena *a, size_t bytes, bool *ret_is_dirty)
 {
 	struct cw_arena_chunk *c = chunk_new(a, bytes);
@@ -132,7 +138,7 @@ void *cw_arena_array(struct cw_arena *a, size_t n, size_t size)
 	void *p = alloc(a, n, size, &is_dirty);
 
 	if (p && is_dirty)
-		memset(p, 0, n * size); /* piece by piece: while it is in the cache anyway */
+		memset(p, 0, n * size); /* block by block, while it is in the cache anyway */
 	return p;
 }
 

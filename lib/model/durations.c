@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/durations.h"
 
-#define FIRST_NS_LOG2 6u /* below 2^6 ns clocks say nothing */
+#define FIRST_NS_LOG2 6u /* clocks are too coarse for less than 2^6 ns */
 #define PER_DOUBLING_LOG2 2u
 
-/* 0: below the first; then the upper bits of the number: its power of two and two bits more. */
+/*
+ * Class 0 holds all durations below 2^6 ns. A further class is the upper bits of the duration: its
+ * power of two and two bits more.
+ */
 static unsigned class_of(uint64_t ns)
 {
 	unsigned log2, c;

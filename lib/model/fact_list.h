@@ -1,29 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The facts about ops, ranks, communicators and their members, each once. From these rows come the
- * fields of the structs of messages (proto/messages.h) and of snapshots (model/snapshot.h), how one
- * becomes the other (leader/snapshot_build.c), the codec's tables (proto/codec_map.c), the JSON of
- * snapshots (report/doc/snapshot_doc.c) and the tables of docs/schemas.md. proto/collwatch.proto
- * stands by itself: tests/unit/proto/test_fact_list.c compares it with the rows.
+ * The facts about ops, ranks, communicators and their members. Each fact has one row. From these
+ * rows we generate:
+ *
+ *  - the fields of the structs of messages (proto/messages.h) and of snapshots (model/snapshot.h),
+ *    and the conversion from one to the other (leader/snapshot_build.c);
+ *  - the codec's tables (proto/codec_map.c);
+ *  - the JSON of snapshots (report/doc/snapshot_doc.c) and the tables of docs/schemas.md.
+ *
+ * proto/collwatch.proto is independent of the rows: tests/unit/proto/test_fact_list.c compares it
+ * with them.
  *
  * X(kind, type, name, number, wire, json, limit, unit, since, meaning)
  *
- * kind, where the fact is:
+ * kind: the place of the fact.
+ *
  *   SAME  in messages and in snapshots, under this name
- *   TEXT  likewise; what is not known is "" in a message, NULL in a snapshot
+ *   TEXT  likewise; an unknown text is "" in a message, NULL in a snapshot
  *   TIME  name_age_ns in a message, an age at its sampling; name_ns in a snapshot, on its timeline
  *   SPAN  an unsigned duration in a message, a signed one in a snapshot
  *   SENT  in messages only
  *   KEPT  in snapshots only
  *   PART  a message inside the message; the structs have pointers or arrays for it
- * number, wire: of the field in the message, and its type there; 0 and none where it is in none.
- * json: its form in a snapshot's document (report/fields.h), where its key is its name there. The
- * order of the rows is that of the document.
- * limit: of an enum its largest number, more is "of a later version" and read as 0; of PARTs how
- * many, where they may be several; of a TIME in a message `from` when it is known; else 0.
- * since: the version of collwatch that brought it.
  *
- * A communicator has no message to itself: what is known of it travels with each member.
+ * number, wire: the number and type of the field in the message; 0 and none if no message has it.
+ *
+ * json: its form in a snapshot's document (report/fields.h). The key there is the fact's name, and
+ * the document has the order of the rows.
+ *
+ * limit: for an enum its largest number; we read a larger number, which is "of a later version", as
+ * 0. For a PART the maximum count if there may be several. For a TIME a condition on a message
+ * `from`: true if the time is known. Else 0.
+ *
+ * since: the version of collwatch that introduced the fact.
+ *
+ * A communicator has no message of its own: each member carries the facts about it.
  */
 #pragma once
 
@@ -151,9 +162,9 @@
 /* clang-format on */
 
 /*
- * The fields of structs. CW_SAME_FACTS() are those that messages and snapshots both have: each a
- * field as any, and all of them as one, to be copied at once. The other two are those of messages,
- * and of snapshots, besides.
+ * The fields of structs. CW_SAME_FACTS() declares the fields that messages and snapshots share.
+ * Each is an ordinary field, and all together are one struct that we copy at once. The other two
+ * macros declare the further fields: CW_SENT_FIELD of messages, CW_KEPT_FIELD of snapshots.
  */
 /* clang-format off */
 #define CW_SAME_FACTS(together, FACTS) \
@@ -207,7 +218,7 @@ struct cw_rank_facts {
 	CW_RANK_FACTS(CW_SAME_FIELD)
 };
 
-/* These two are the same everywhere but in a flight record. */
+/* These two structs are the same everywhere except in a flight record. */
 struct cw_checkpoint {
 	CW_CHECKPOINT_FACTS(CW_SAME_FIELD)
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words for what is known about a rank and its communicators, shared by those who find it out (the
- * daemon), carry it (proto/) and judge by it (analysis/). The numbers go over the wire and into
+ * Vocabulary of facts about a rank and its communicators. The daemon collects them, messages carry
+ * them (proto/), and the engine judges by them (analysis/). The numbers go over the wire and into
  * bundles: append only.
  */
 #pragma once
@@ -15,7 +15,7 @@ enum cw_liveness {
 	CW_LIVE_TRACED = 3,  /* stopped by a debugger */
 	CW_LIVE_EXITED = 4,  /* exit(exit_code) */
 	CW_LIVE_KILLED = 5,  /* by term_signal */
-	CW_LIVE_GONE = 6,    /* ended, the kernel did not say how */
+	CW_LIVE_GONE = 6,    /* ended in an unknown way: the kernel did not report it */
 	CW_LIVE__MAX,
 };
 
@@ -24,13 +24,16 @@ static inline bool cw_liveness_is_dead(unsigned l)
 	return l == CW_LIVE_EXITED || l == CW_LIVE_KILLED || l == CW_LIVE_GONE;
 }
 
-/* Whose doing an end was: who sent the signal that killed, or that asked to end before an exit. */
+/*
+ * The cause of an end: the sender of the signal that killed the process, or that requested
+ * its exit.
+ */
 enum cw_end_by {
-	CW_END_BY_UNKNOWN = 0, /* there is no kernel's word */
-	CW_END_BY_NOBODY = 1,  /* it exited, and no signal asked it to */
-	CW_END_BY_ITSELF = 2,  /* a signal that it sent itself */
-	CW_END_BY_PROCESS = 3, /* a signal of another process, which has a pid here */
-	CW_END_BY_OUTSIDE = 4, /* a signal from outside of the daemon's pid namespace */
+	CW_END_BY_UNKNOWN = 0, /* the kernel reported nothing */
+	CW_END_BY_NOBODY = 1,  /* it exited, and no signal requested that */
+	CW_END_BY_ITSELF = 2,  /* it sent the signal itself */
+	CW_END_BY_PROCESS = 3, /* another process sent the signal, and has a pid here */
+	CW_END_BY_OUTSIDE = 4, /* the signal came from outside the daemon's pid namespace */
 	CW_END_BY_KERNEL = 5,  /* a fault, or the OOM killer */
 	CW_END_BY_PARENT = 6,  /* its parent or session leader ended */
 	CW_END_BY_INIT = 7,    /* pid 1 of its container ended */
@@ -38,30 +41,30 @@ enum cw_end_by {
 };
 
 enum {                               /* flags of a rank */
-       CW_RANKF_HAS_RECORD = 1 << 0, /* a flight record was read: counters can be trusted */
+       CW_RANKF_HAS_RECORD = 1 << 0, /* it has a flight record: its counters are reliable */
        CW_RANKF_SHUTDOWN =
 	       1 << 1, /* ended or ending in an orderly stop (SIGTERM/SIGINT, launcher gone) */
        CW_RANKF_OOM_KILLED = 1 << 2,
        CW_RANKF_PYTHON = 1 << 3,          /* Python stacks are armed */
        CW_RANKF_D_STATE = 1 << 4,         /* its main thread is in uninterruptible sleep */
-       CW_RANKF_BUSY_CHILD = 1 << 5,      /* a descendant makes headway */
+       CW_RANKF_BUSY_CHILD = 1 << 5,      /* a descendant is active */
        CW_RANKF_BEATING = 1 << 6,         /* the agent's thread beats */
-       CW_RANKF_FROZEN = 1 << 7,          /* its cgroup is */
-       CW_RANKF_TIMEOUT_ASSUMED = 1 << 8, /* job_timeout_ns is PyTorch's default, set by nobody */
+       CW_RANKF_FROZEN = 1 << 7,          /* its cgroup is frozen */
+       CW_RANKF_TIMEOUT_ASSUMED = 1 << 8, /* job_timeout_ns is PyTorch's default: no user set it */
 };
 
 /*
- * In what the thread sleeps that must make the next call. What is open may end at any time by
- * somebody's will; what is closed ends by nobody's but a thread's of the same process.
+ * The wait of the thread that must make the next call. An open wait may end at any time by an event
+ * outside the process. Only another thread of the same process can end a closed wait.
  */
 enum cw_host_wait {
 	CW_HOST_WAIT_UNKNOWN = 0,
-	CW_HOST_WAIT_LOCK,    /* closed: another thread of its own, and none runs */
+	CW_HOST_WAIT_LOCK,    /* closed: held by a thread of its own; none runs */
 	CW_HOST_WAIT_GIL,     /* closed: Python's interpreter lock */
 	CW_HOST_WAIT_QUEUE,   /* open: a queue, a condition, or a time */
 	CW_HOST_WAIT_SOCKET,  /* open */
 	CW_HOST_WAIT_TTY,     /* open: a person */
-	CW_HOST_WAIT_STORAGE, /* uninterruptibly, and no byte moves */
+	CW_HOST_WAIT_STORAGE, /* uninterruptible, and no byte moves */
 	CW_HOST_WAIT__MAX,
 };
 

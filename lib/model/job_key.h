@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The key of a job: 128 bits by which nodes find it. Made by cw_job_key_make()
- * (identity/job_label.h); it decides nothing: wherever a key is found, uid and label are compared
- * (identity/job_id.h).
+ * The key of a job: 128 bits that nodes use to find it. cw_job_key_make() makes it
+ * (identity/job_label.h). The key alone is no proof of identity: after each look-up we compare uid
+ * and label (identity/job_id.h).
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 #define CW_JOB_KEY_BYTES 16
 
-/* All bytes zero: there is none. */
+/* All bytes zero: there is no key. */
 struct cw_job_key {
 	uint8_t bytes[CW_JOB_KEY_BYTES];
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of NCCL's functions, by number and by name (ncclResult_t; nccl.h.in, 2.18 to 2.29).
- */
+/* The results of NCCL functions, by number and by name (ncclResult_t; nccl.h.in, 2.18 to 2.29). */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +9,7 @@
 enum cw_nccl_result {
 	CW_NCCL_SUCCESS = 0,
 	CW_NCCL_UNHANDLED_CUDA_ERROR = 1,
-	CW_NCCL_SYSTEM_ERROR = 2, /* a call to the system failed: a socket was reset */
+	CW_NCCL_SYSTEM_ERROR = 2, /* a system call failed: a socket was reset */
 	CW_NCCL_INTERNAL_ERROR = 3,
 	CW_NCCL_INVALID_ARGUMENT = 4,
 	CW_NCCL_INVALID_USAGE = 5,
@@ -18,14 +17,14 @@ enum cw_nccl_result {
 	CW_NCCL_IN_PROGRESS = 7, /* no error: NCCL is still at it */
 };
 
-/* What a rank is told whose peer has gone (src/misc/socket.cc). */
+/* NCCL returns these results to a rank that has lost its peer (src/misc/socket.cc). */
 static inline bool cw_result_is_lost_peer(int result)
 {
 	return result == CW_NCCL_SYSTEM_ERROR || result == CW_NCCL_REMOTE_ERROR;
 }
 
-/* For the number of a result without a name. */
+/* Room for the number of a result without a name. */
 #define CW_NCCL_RESULT_NAME_MAX 40u
 
-/* "ncclSystemError"; of a number without a name, that. Returns a constant or buf. */
+/* "ncclSystemError"; "ncclResult_t N" for a number without a name. Returns a constant or buf. */
 const char *cw_nccl_result_name(int64_t result, char *buf, size_t len);

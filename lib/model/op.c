@@ -87,7 +87,7 @@ const char *cw_op_kind_name(unsigned kind)
 	return "op-?";
 }
 
-/* NULL = there is none */
+/* NULL = unknown type */
 static const struct dtype *dtype_of(unsigned dtype)
 {
 	if (dtype < CW_DTYPE__MAX)
@@ -118,7 +118,7 @@ int cw_op_kind_from_name(const char *name)
 	for (unsigned i = 0; i < CW_OP__MAX; i++)
 		if (kind_names[i] && strcmp(kind_names[i], name) == 0)
 			return (int)i;
-	/* What cw_op_kind_name() wrote for a newer agent's kind reads back as that kind. */
+	/* We also parse the names that cw_op_kind_name() gives to kinds of a newer agent. */
 	for (unsigned i = 0; i < 256; i++)
 		if (strcmp(number_names[i], name) == 0)
 			return (int)i;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One NCCL call ("op") in the vocabulary of docs/design/vocabulary.md, as every part after the
- * flight record speaks of it: the record reader produces it, messages carry it, the engine reasons
- * about it, reports print it. The numbers of the enums are written into flight records, messages
- * and bundles: append only.
+ * One NCCL call ("op") in the vocabulary of docs/design/vocabulary.md. All parts after the flight
+ * record use this form: the record reader produces it, messages carry it, the engine reasons about
+ * it, reports print it. The enums' numbers are written into flight records, messages and bundles:
+ * append only.
  */
 #pragma once
 
@@ -69,7 +69,7 @@ enum cw_dtype {
 	CW_DTYPE_FP8_E4M3 = 10,
 	CW_DTYPE_FP8_E5M2 = 11,
 	CW_DTYPE__MAX,
-	/* Those of PyTorch that NCCL does not have: dumps tell of them, no agent does. */
+	/* PyTorch's types that NCCL lacks. Only dumps have them; no agent records them. */
 	CW_DTYPE_FOREIGN = 64,
 	CW_DTYPE_INT16 = CW_DTYPE_FOREIGN,
 	CW_DTYPE_UINT16,
@@ -78,7 +78,7 @@ enum cw_dtype {
 	CW_DTYPE_FP8_E8M0FNU,
 	CW_DTYPE_FP4_E2M1X2, /* two in a byte, which counts as one */
 	CW_DTYPE_FOREIGN__MAX,
-	CW_DTYPE_OTHER = 254, /* of a dump: by a name that is not known here */
+	CW_DTYPE_OTHER = 254, /* in a dump, with a name unknown to us */
 	CW_DTYPE_NONE = 255,
 };
 
@@ -98,7 +98,7 @@ enum cw_redop {
 enum cw_progress {
 	CW_PROGRESS_UNKNOWN = 0, /* not tracked: never read as "not completed" */
 	CW_PROGRESS_ENQUEUED = 1,
-	CW_PROGRESS_REACHED = 2, /* the stream got to it */
+	CW_PROGRESS_REACHED = 2, /* the stream has reached it */
 	CW_PROGRESS_COMPLETED = 3,
 };
 
@@ -112,19 +112,18 @@ enum {
 	CW_OPF_IN_PLACE = 1 << 5,
 	CW_OPF_NO_COUNT = 1 << 6,    /* rank-local or empty: has no coll_seq */
 	CW_OPF_IN_PROGRESS = 1 << 7, /* returned ncclInProgress (non-blocking comm) */
-	CW_OPF_LEFT_OUT = 1 << 8,    /* no progress writes of its own: later ops' tell of it */
+	CW_OPF_LEFT_OUT = 1 << 8,    /* no progress writes of its own; later ops' cover it */
 };
 
 #define CW_PEER_NONE (-1)
 
-/* Instants are on the timeline of what holds it: of a record's reader, of a snapshot. */
+/* Instants are on the timeline of the container: a record's reader, or a snapshot. */
 struct cw_op {
 	CW_SAME_FACTS(op_facts, CW_OP_FACTS);
 	CW_OP_FACTS(CW_KEPT_FIELD)
 };
 
-/* "all_reduce", "send", "comm_init", …; never NULL ("op-N" for numbers not known here). Any thread.
- */
+/* "all_reduce", "send", "comm_init", …; "op-N" for an unknown number, never NULL. Any thread. */
 const char *cw_op_kind_name(unsigned kind);
 
 /* "bf16", "fp32", "int64", …; "none" for CW_DTYPE_NONE, "dtype-?" when unknown. */
@@ -133,7 +132,7 @@ const char *cw_dtype_name(unsigned dtype);
 /* "sum", "premulsum", …; "none" for CW_REDOP_NONE. */
 const char *cw_redop_name(unsigned redop);
 
-/* Reverse look-ups; -1 when the name is unknown. */
+/* Reverse look-ups; -1 for an unknown name. */
 int cw_op_kind_from_name(const char *name);
 int cw_dtype_from_name(const char *name);
 int cw_redop_from_name(const char *name);
@@ -151,7 +150,7 @@ static inline bool cw_op_is_p2p(unsigned kind)
 	return kind == CW_OP_SEND || kind == CW_OP_RECV;
 }
 
-/* Collectives with a rank that all others send to, or receive from. */
+/* Collectives with a root: all others send to it, or receive from it. */
 static inline bool cw_op_has_root(unsigned kind)
 {
 	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
@@ -163,7 +162,7 @@ static inline bool cw_op_has_redop(unsigned kind)
 	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER;
 }
 
-/* Init, split, finalize and the like: the host waits for other ranks. */
+/* Init, split, finalize and the like block the host until other ranks arrive. */
 static inline bool cw_op_blocks_host(unsigned kind)
 {
 	return kind >= CW_OP_COMM_INIT && kind <= CW_OP_GROUP_END;

@@ -7,14 +7,14 @@
 
 #include "common/clock.h"
 
-/* A peer that beats less often than this is silent, whatever its connection looks like. */
+/* A peer without a frame for this long is silent, even if its connection looks healthy. */
 #define CW_PEER_SILENT_NS (10 * CW_NS_PER_S)
 
 enum cw_peer_state {
 	CW_PEER_NEVER = 0, /* not connected since this daemon started */
 	CW_PEER_CONNECTED = 1,
-	CW_PEER_LOST = 2,    /* was connected; its end went away without a word */
-	CW_PEER_GOODBYE = 3, /* stopped in order: wait for it */
+	CW_PEER_LOST = 2,    /* was connected; the connection ended without a goodbye */
+	CW_PEER_GOODBYE = 3, /* orderly stop: wait for it */
 	CW_PEER__MAX,
 };
 
@@ -24,14 +24,14 @@ struct cw_peer {
 	uint32_t state; /* enum cw_peer_state */
 	uint64_t epoch;
 	int64_t heard_ns; /* last frame, on the awake clock; 0 = never */
-	/* Since when it has been heard without a gap of CW_PEER_GAP_NS. */
+	/* Since this time no two frames were CW_PEER_GAP_NS or more apart. */
 	int64_t heard_since_ns;
 	uint64_t dropped; /* frames not sent: output cap, or not connected */
-	/* Why it is not let in, or does not let us in: a few words; NULL = not refused. Static. */
+	/* A few words on why we refuse it, or it refuses us; NULL = not refused. Static. */
 	const char *refused;
 };
 
-/* Connected and heard of within CW_PEER_SILENT_NS. */
+/* Connected, and its last frame is less than CW_PEER_SILENT_NS old. */
 static inline bool cw_peer_is_alive(const struct cw_peer *p, int64_t awake_ns)
 {
 	return p->state == CW_PEER_CONNECTED && awake_ns - p->heard_ns < CW_PEER_SILENT_NS;

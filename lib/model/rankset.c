@@ -21,7 +21,7 @@ static int compare_i32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Most sets come in order, and those of a large job are long. */
+/* Most sets are already sorted, and those of a large job are long. */
 static bool is_sorted(const int32_t *v, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -57,7 +57,7 @@ static int32_t *sorted_copy(const int32_t *ranks, size_t n, size_t *ret_n)
 	return v;
 }
 
-/* Writes the item that starts at v[i], with its comma, and returns the index behind it. */
+/* Writes the item that starts at v[i], with its comma. Returns the index of the next item. */
 static size_t format_item(const int32_t *v, size_t n, size_t i, char item[static ITEM_MAX])
 {
 	const char *comma = i ? "," : "";

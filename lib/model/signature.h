@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The signature of a collective and the rolling hash over a communicator's history
- * (docs/design/record.md#signature). The agent computes it on the hot path, the tests and the
- * engine recompute it, so it is one piece of inline code.
+ * (docs/design/record.md#signature). The agent computes it on the hot path, and the tests and the
+ * engine recompute it. So all share this inline code.
  *
- * What belongs in: kind, redop, root, and either (dtype, count) or, where NCCL itself moves bytes
- * (all_gather, broadcast, all-to-all, gather, scatter), the number of bytes alone. A false
- * difference would be a false alarm with the word "certain" on it.
+ * The signature covers kind, redop, root, and (dtype, count). For calls where NCCL itself only
+ * moves bytes (all_gather, broadcast, all-to-all, gather, scatter) it covers the number of bytes
+ * instead of dtype, count and redop. It must never differ for equal calls: we would raise a false
+ * alarm and call it "certain".
  */
 #pragma once
 
@@ -19,10 +20,10 @@
 #define CW_HASH_INIT UINT64_C(0x636f6c6c77617463) /* "collwatc" */
 
 /*
- * A checkpoint (coll_seq, hash) is stored at the first commit at or after each multiple of 8. Those
- * at multiples of 64, 512 and 4,096 go to slots of their own, four on each level, so that 16 slots
- * reach from the last call back over 16,384: two ranks that are looked at up to 4,096 collectives
- * apart always have one in common.
+ * We store a checkpoint (coll_seq, hash) at the first commit at or after each multiple of 8.
+ * Checkpoints at multiples of 64, 512 and 4,096 have slots of their own, four on each level. So 16
+ * slots reach back over 16,384 calls from the last one. Two readings of ranks that are up to 4,096
+ * collectives apart always have a checkpoint in common.
  */
 #define CW_CHECKPOINT_EVERY 8
 #define CW_CHECKPOINT_LEVELS 4
@@ -43,49 +44,53 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
 /*
  * h = mix(h, v): order matters.
  *
- * A bijection of either argument: whoever chooses one value of a chain chooses its result, and can
- * make it any other chain's. So no identity rests on it: jobs (model/job_key.h) and incidents
- * (leader/incident/incident_id.h) are named by SHA-256, and what a verdict is about is compared
- * field by field. Its users, and why two chains with one result do no harm there. Where it says
- * "own job", all values of both chains come from ranks of one user's job, and nothing else reads
- * the result:
+ * The function is a bijection in either argument. An attacker who chooses one value of a chain
+ * chooses its result, and can match it to any other chain. So we never use it as an identity.
+ * SHA-256 names jobs (model/job_key.h) and incidents (leader/incident/incident_id.h), and we
+ * compare the subject of a verdict field by field.
  *
- *  - the history of a communicator and its points of comparison (cw_hash_commit(); agent/ops/ops.c,
- *    agent/ops/p2p.c, record/record_commits.c, lab/vjob/cluster_call.c): own job. Ranks that
- * want to hide a difference from their own user can write what they like into their records anyway;
- *  - ids of communicators (agent/record/comms.c, agent/record/labels.c, agent/hooks/profiler.c,
- *    agent/hooks/wrap_comm_create.c; import/fr_snapshot.c of a recording): own job.
- *    Communicators are joined among the ranks of one uid and label only;
- *  - call stacks of a rank (agent/python/call_stack.c): the rank's own record;
- *  - samples of tensors and times (agent/cuda/summary.c, agent/ops/group_looks.c,
- *    agent/cuda/device_times.c), drawing scenarios (lab/suite/, lab/vjob/): numbers that look
- * random, compared with nothing;
- *  - where a table is searched first (analysis/align/align.c, analysis/align/call_hashes.c,
- *    model/snapshot.c): what is found there is compared in full;
- *  - whether a job waits at a line where it has waited before (analysis/stall/wait_sites.c): own
- *    job. A stack that is taken for another of its stacks is given that one's patience;
- *  - whether evidence reads the same twice (analysis/stall/patience.c): own job, and time passes
- *    between the two readings in any case;
- *  - in which order a group's calls are launched (analysis/culprit/launch_order.c): own job, and
- *    never proof;
- *  - whether any thread of a rank that waits for a lock has run (daemon/process/headway.c): own
- *    rank. What its user gains by a collision is a page about his own job;
- *  - whether components must be found anew (leader/route.c): own job, which keeps its old ones;
- *  - of which ranks stacks are taken closely (leader/incident/survey.c), ranks and
- *    communicators that are drawn alike (report/rank_sets.c, report/comm_family.c): own job, in its
- *    own report;
- *  - the weight of a node in an election (leader/election.c): decides who leads; nothing is found
- *    by it. That a label can be made to be led by a node of choice gives nobody another's job;
- *  - the names that older versions have for jobs and incidents (identity/job_label.c,
- *    leader/incident/incident_id.c): these can be forged, which is why they name nothing here. What
- *    is found by them counts only with uid and label beside it.
+ * This list has all users of the function, and why two chains with the same result do no harm
+ * there. "Own job" means: all values of both chains come from ranks of one user's job, and no other
+ * code reads the result.
+ *
+ *  - The history of a communicator and its checkpoints (cw_hash_commit(); agent/ops/ops.c,
+ *    agent/ops/p2p.c, record/record_commits.c, lab/vjob/cluster_call.c): own job. Ranks that want
+ *    to hide a difference from their own user can write anything into their records anyway.
+ *  - Ids of communicators (agent/record/comms.c, agent/record/labels.c, agent/hooks/profiler.c,
+ *    agent/hooks/wrap_comm_create.c; import/fr_snapshot.c for a recording): own job. We only join
+ *    communicators among the ranks of one uid and label.
+ *  - Call stacks of a rank (agent/python/call_stack.c): the rank's own record.
+ *  - Samples of tensors and times (agent/cuda/summary.c, agent/ops/group_looks.c,
+ *    agent/cuda/device_times.c), and the choice of scenarios (lab/suite/, lab/vjob/): we need
+ *    numbers that look random, and compare them with nothing.
+ *  - The start of a search in a table (analysis/align/align.c, analysis/align/call_hashes.c,
+ *    model/snapshot.c): we compare the found entry in full.
+ *  - Whether a job waits at a line where it has waited before (analysis/stall/wait_sites.c): own
+ *    job. A stack that collides with another of its stacks gets the patience of that one.
+ *  - Whether evidence reads the same twice (analysis/stall/patience.c): own job, and time passes
+ *    between the two readings in any case.
+ *  - The order in which a rank launches the calls of a group (analysis/culprit/launch_order.c): own
+ *    job, and never proof.
+ *  - Whether any thread of a rank that waits for a lock has run (daemon/process/headway.c): own
+ *    rank. A collision only pages its user about his own job.
+ *  - Whether we must compute the components anew (leader/route.c): own job, which keeps its
+ *    old ones.
+ *  - Which ranks' stacks we take closely (leader/incident/survey.c), and which ranks and
+ *    communicators a report draws alike (report/rank_sets.c, report/comm_family.c): own job, in its
+ *    own report.
+ *  - The weight of a node in an election (leader/election.c): it decides which node leads, and is
+ *    never a key. A user can craft a label so that a chosen node leads his job, but that gives him
+ *    no access to another user's job.
+ *  - The names of jobs and incidents in older versions (identity/job_label.c,
+ *    leader/incident/incident_id.c): an attacker can forge these, so they name nothing here. A
+ *    match by them counts only together with uid and label.
  */
 static inline uint64_t cw_hash_step(uint64_t h, uint64_t v)
 {
 	return cw_hash_mix64(h ^ cw_hash_mix64(v));
 }
 
-/* True where two calls that move the same number of bytes are the same op to NCCL. */
+/* True if NCCL treats two calls that move the same number of bytes as the same op. */
 static inline bool cw_signature_is_bytewise(unsigned kind)
 {
 	return kind == CW_OP_ALL_GATHER || kind == CW_OP_BROADCAST || kind == CW_OP_ALL_TO_ALL ||
@@ -93,15 +98,15 @@ static inline bool cw_signature_is_bytewise(unsigned kind)
 }
 
 /*
- * kind, dtype, redop: the enums of model/op.h; root: CW_PEER_NONE when the kind has none; count in
- * elements, bytes of one rank's contribution. The fields a kind does not have are ignored.
+ * kind, dtype, redop: the enums of model/op.h. root: CW_PEER_NONE if the kind has none. count: in
+ * elements. bytes: of one rank's contribution. We ignore fields that the kind does not have.
  */
 static inline uint64_t cw_signature(unsigned kind, unsigned dtype, unsigned redop, int32_t root,
 				    uint64_t count, uint64_t bytes)
 {
 	bool bytewise = cw_signature_is_bytewise(kind);
 	uint64_t shape = bytewise ? bytes : count;
-	/* CW_REDOP_NONE becomes 0: it must not reach into the bits of the data type. */
+	/* CW_REDOP_NONE becomes 0, so that it does not overflow into the bits of the data type. */
 	uint64_t what = (uint64_t)kind << 56 | (uint64_t)(bytewise ? 0 : (dtype & 0xff) + 1) << 40 |
 			(uint64_t)(bytewise ? 0 : (redop + 1) & 0xff) << 32 |
 			(uint64_t)(uint32_t)root;
@@ -109,7 +114,7 @@ static inline uint64_t cw_signature(unsigned kind, unsigned dtype, unsigned redo
 	return cw_hash_step(cw_hash_mix64(what), shape);
 }
 
-/* Where the checkpoint of a commit from coll_seq `old` to `now` goes; -1 = it makes none. */
+/* The slot for the checkpoint of a commit from coll_seq `old` to `now`; -1 = it makes none. */
 static inline int cw_checkpoint_slot(uint64_t old, uint64_t now)
 {
 	for (int level = CW_CHECKPOINT_LEVELS - 1; level >= 0; level--) {
@@ -123,15 +128,15 @@ static inline int cw_checkpoint_slot(uint64_t old, uint64_t now)
 }
 
 /*
- * Of all CW_CHECKPOINTS_KEPT, by cw_checkpoint_slot(), the newest two of each level and those above
- * it, each once: at most 2 * CW_CHECKPOINT_LEVELS. Slots with coll_seq 0 are empty. Returns how
- * many.
+ * Selects from all CW_CHECKPOINTS_KEPT slots of cw_checkpoint_slot() the newest two of each level
+ * and the levels above it. Each is returned once, so there are at most 2 * CW_CHECKPOINT_LEVELS.
+ * Slots with coll_seq 0 are empty. Returns the number of checkpoints in ret.
  */
 size_t cw_checkpoints_newest(const struct cw_checkpoint *kept, struct cw_checkpoint *ret);
 
 /*
- * A group is one step: its signatures are added up (so their order inside the group does not
- * matter) and mixed in at once. A group of one op hashes as the same op without a group.
+ * A group is one step: we add up its signatures, so that their order inside the group does not
+ * matter, and mix in the sum. A group of one op has the same hash as the op without a group.
  */
 static inline uint64_t cw_hash_commit(uint64_t h, uint64_t signature_sum)
 {

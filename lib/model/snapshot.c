@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Building a snapshot. The arrays of nodes, ranks, comms and notes grow by doubling (their indices
- * are stable, their addresses are not); members, ops and strings live in an arena.
+ * Build a snapshot. The arrays of nodes, ranks, comms and notes grow by doubling: their indices are
+ * stable, but their addresses are not. Members, ops and strings live in an arena.
  */
 #include "model/snapshot.h"
 
@@ -13,10 +13,15 @@
 #include "model/arena.h"
 #include "model/signature.h"
 
-/* A job has fewer nodes than ranks, and far fewer notes than anyone would read. */
+/*
+ * A job has fewer nodes than ranks. It has far fewer notes than this limit; more would go unread.
+ */
 #define MAX_NODES CW_SNAP_MAX_RANKS
 #define MAX_NOTES 1024u
-/* Per member: what a record can hold of one rank, with room for other people's recordings. */
+/*
+ * Limits per member: the capacity of a record for one rank, with room for recordings of
+ * other tools.
+ */
 #define MAX_WINDOW_OPS (1u << 16)
 #define MAX_P2P_PEERS (1u << 16)
 
@@ -120,7 +125,7 @@ static void *grow(void *array, size_t n, size_t *cap, size_t size)
 	return more;
 }
 
-/* A copy in the arena. NULL in, NULL out; false = out of memory. */
+/* Copies a text to the arena; NULL stays NULL. False = out of memory. */
 static bool copy_text(struct cw_snapshot *snap, const char *text, const char **ret)
 {
 	*ret = cw_arena_strdup(&snap->store->arena, text);
@@ -128,8 +133,8 @@ static bool copy_text(struct cw_snapshot *snap, const char *text, const char **r
 }
 
 /*
- * CW_RANK_FACTS(OWN) and the like copy the texts of *to and bound its times; bool ok becomes false
- * when out of memory.
+ * CW_RANK_FACTS(OWN) and the like copy the texts of *to and bound its times. They set `ok`, a bool
+ * of the caller, to false when out of memory.
  */
 /* clang-format off */
 #define OWN(kind, type, name, ...) OWN_##kind(name)
@@ -261,7 +266,7 @@ static void index_comm(struct cw_snap_store *st, const struct cw_snap_comm *comm
 	st->comm_slots[s] = c + 1;
 }
 
-/* Keeps the table at most half full once comm number n_comms has been added. */
+/* Grows the table so that it stays at most half full after one more comm. */
 static int reserve_comm_slots(struct cw_snapshot *snap)
 {
 	struct cw_snap_store *st = snap->store;
@@ -314,7 +319,7 @@ int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm
 static void clear_unclaimed(struct cw_snap_comm *c)
 {
 	if (c->n_claimed == c->nranks)
-		return; /* mostly: then the places were written once only */
+		return; /* the common case: we wrote each place only once */
 	for (uint32_t m = 0; m < c->nranks; m++)
 		if (c->members[m].rank == CW_SNAP_NONE)
 			c->members[m] = (struct cw_snap_member){ .rank = CW_SNAP_NONE };
@@ -344,7 +349,7 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
 
 	if (nranks <= c->nranks)
 		return 0;
-	/* The old members stay in the arena: they count, too. */
+	/* The arena still holds the old members, so they count, too. */
 	if (st->n_members + nranks > CW_SNAP_MAX_MEMBERS)
 		return -E2BIG;
 	members = cw_arena_new_array(&st->arena, struct cw_snap_member, nranks);
@@ -355,7 +360,7 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
 		members[m].rank = CW_SNAP_NONE;
 	st->n_members += nranks;
 	c->members = members;
-	c->last_ops = NULL; /* the old ones stay where they are, too */
+	c->last_ops = NULL; /* the arena keeps the old ones */
 	c->nranks = nranks;
 	return 0;
 }
@@ -429,7 +434,7 @@ int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	return 0;
 }
 
-/* A copy of a part; NULL stays NULL. *ok becomes false when out of memory. */
+/* Copies a part; NULL stays NULL. *ok becomes false when out of memory. */
 static void *own(struct cw_arena *a, const void *part, size_t n, size_t size, bool *ok)
 {
 	void *copy = cw_arena_memdup(a, part, n, size);
@@ -467,7 +472,7 @@ int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *to)
 	sanitise_ops(to->last, 1);
 	sanitise_ops(to->window, to->n_window);
 	to->window_ns = cw_bounded_ns(to->window_ns);
-	/* Sorted by peer, so that the engine finds a counterpart by bisection. */
+	/* We sort by peer, so that the engine finds a counterpart by bisection. */
 	if (to->n_p2p > 1)
 		qsort(to->p2p, to->n_p2p, sizeof(*to->p2p), compare_peers);
 	return 0;
@@ -497,7 +502,7 @@ int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	return r;
 }
 
-/* Windows know from where an op was issued; what else tells of it may not. */
+/* A window has the call stack of an op; the other copies of the op may lack it. */
 static void copy_stack(struct cw_op *to, const struct cw_op *window, uint32_t n)
 {
 	for (uint32_t i = n; to && !to->stack && i-- > 0;)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The input of the engine: what was known about one job at one instant.
+ * The input of the engine: all known facts about one job at one instant.
  *
  * Plain data: no clock, no descriptors, no callbacks. The daemon fills it from digests and windows,
- * the CLI from a bundle, the suite from scenario files, the benchmark from a generator; the engine
- * cannot tell which. All times are ns on one timeline, that of the snapshot's maker; `now_ns` is
- * the instant it describes. Ranks are named by index into `ranks` everywhere inside; the number
- * people know is `ranks[i].rank`.
+ * the CLI from a bundle, the suite from scenario files, the benchmark from a generator. The engine
+ * cannot tell the difference. All times are in ns on one timeline, that of the snapshot's maker;
+ * `now_ns` is the described instant. Inside a snapshot we refer to ranks by index into `ranks`; the
+ * user knows a rank by the number `ranks[i].rank`.
  *
- * Absence is explicit: a counter without its CW_KNOWN_ bit, a window that is NULL, a member without
- * a rank say "not visible", and the engine must treat them so (never as zero).
+ * Absence is explicit. A counter without its CW_KNOWN_ bit, a window that is NULL, and a member
+ * without a rank mean "not visible". The engine must treat them so, and never as zero.
  *
- * What is known of ranks, communicators and members is listed in model/fact_list.h; its texts are
- * owned and may be NULL.
+ * model/fact_list.h lists the facts about ranks, communicators and members. The snapshot owns their
+ * texts, which may be NULL.
  *
- * Ownership: one arena-like owner. cw_snapshot_new() makes an empty one, the cw_snapshot_add_*
- * functions grow it, cw_snapshot_free() frees all. Pointers into the arrays are invalidated by the
- * next add of the same array. Not thread-safe; no blocking; the only failure is -ENOMEM or a limit
- * (-E2BIG).
+ * Ownership: the snapshot owns all its data. cw_snapshot_new() makes an empty one, the
+ * cw_snapshot_add_* functions grow it, cw_snapshot_free() frees all. The next add to an array
+ * invalidates pointers into it. Not thread-safe; no blocking. The only errors are -ENOMEM and
+ * limits (-E2BIG).
  */
 #pragma once
 
@@ -30,7 +30,7 @@
 
 #define CW_SNAP_NONE UINT32_MAX
 
-/* Limits: a snapshot is built from untrusted data. */
+/* Limits: we build snapshots from untrusted data. */
 #define CW_SNAP_MAX_RANKS (1u << 20)
 #define CW_SNAP_MAX_COMMS (1u << 22)
 #define CW_SNAP_MAX_MEMBERS (1u << 24)
@@ -38,7 +38,7 @@
 
 enum cw_node_state {
 	CW_NODE_REPORTING = 0,
-	CW_NODE_SILENT = 1,       /* no digest for longer than the limit; maybe only slow */
+	CW_NODE_SILENT = 1,       /* no digest for longer than the limit; perhaps it is only slow */
 	CW_NODE_SAID_GOODBYE = 2, /* its daemon restarts: wait for it */
 	CW_NODE_UNREACHABLE = 3,  /* was reporting, stopped without goodbye, reconnect refused */
 };
@@ -55,7 +55,7 @@ struct cw_snap_rank {
 	struct cw_op host_call; /* kind CW_OP_NONE = none */
 };
 
-/* A process that drives several devices is as many ranks, which live and die together. */
+/* A process that drives several devices counts as several ranks, which live and die together. */
 static inline bool cw_snap_rank_shares_process(const struct cw_snap_rank *a,
 					       const struct cw_snap_rank *b)
 {
@@ -63,7 +63,7 @@ static inline bool cw_snap_rank_shares_process(const struct cw_snap_rank *a,
 			  a->start_ticks == b->start_ticks && a->node == b->node);
 }
 
-/* Two of each level of cw_checkpoint_slot(). */
+/* Two checkpoints per level of cw_checkpoint_slot(). */
 #define CW_SNAP_CHECKPOINTS 8
 #define CW_SNAP_MAX_LAST_HASHES 8u
 
@@ -76,8 +76,8 @@ struct cw_snap_member {
 	uint32_t n_last_hashes;
 	struct cw_op *pending; /* owned, NULL = none */
 	struct cw_op *last;    /* owned, NULL = none */
-	struct cw_op *window;  /* last ops, oldest first, maybe with some from further back before
-				* them; owned; NULL = not fetched */
+	/* Owned. The last ops, oldest first, perhaps after a few older ones; NULL = not fetched. */
+	struct cw_op *window;
 	uint32_t n_window;
 	uint32_t n_p2p;
 	struct cw_p2p_peer *p2p; /* owned */
@@ -87,24 +87,26 @@ struct cw_snap_comm {
 	CW_SAME_FACTS(comm_facts, CW_COMM_FACTS);
 	CW_COMM_FACTS(CW_KEPT_FIELD)
 	struct cw_snap_member *members; /* owned; nranks of them */
-	/* Private: where the members' `last` are, side by side, because all are read in turn. */
+	/*
+	 * Private: the `last` ops of the members, side by side, because we read them in sequence.
+	 */
 	struct cw_op *last_ops;
 	uint32_t n_claimed; /* private: members with a rank */
 };
 
-/* Defaults are those of docs/design/hang.md#patience: cw_thresholds_default(). All in ns. */
+/* cw_thresholds_default() returns the defaults of docs/design/hang.md#patience. All times in ns. */
 struct cw_thresholds {
-	int64_t stall_min_ns, stall_max_ns; /* clamp of T */
+	int64_t stall_min_ns, stall_max_ns; /* bounds of T */
 	uint32_t stall_factor;              /* T = factor × median interval */
 	int64_t first_op_ns, first_op_per_rank_ns;
-	int64_t proof_ns;         /* alert this long after a proof is first seen */
-	int64_t confirm_ns;       /* between the two equal readings */
-	int64_t window_after_ns;  /* fetch windows of a comm whose oldest pending op is this old */
+	int64_t proof_ns;         /* we alert this long after we first see a proof */
+	int64_t confirm_ns;       /* time between two equal readings */
+	int64_t window_after_ns;  /* fetch windows if a comm's oldest pending op is this old */
 	int64_t no_headway_ns;    /* no_progress_after */
-	int64_t headway_alert_ns; /* alert on a rank that makes headway: max(this, 3 × longest) */
-	int64_t in_collective_ns; /* unchanged progress words */
+	int64_t headway_alert_ns; /* we alert on an active rank after max(this, 3 × longest) */
+	int64_t in_collective_ns; /* for unchanged progress words */
 	int64_t node_silent_ns;
-	uint64_t bytes_per_s; /* worst bandwidth assumed for large ops; 0 = not used */
+	uint64_t bytes_per_s; /* assumed worst bandwidth of large ops; 0 = not used */
 };
 
 enum cw_policy { CW_POLICY_TRAINING = 0, CW_POLICY_SERVING = 1, CW_POLICY_OFF = 2 };
@@ -112,44 +114,49 @@ enum cw_policy { CW_POLICY_TRAINING = 0, CW_POLICY_SERVING = 1, CW_POLICY_OFF = 
 struct cw_snapshot {
 	int64_t now_ns;  /* the instant described */
 	int64_t wall_ns; /* the same instant as wall time, for people; 0 = unknown */
-	/* Up to then, how long in all whoever made it was held up and looked at nothing. Not kept.
+	/*
+	 * The total time until now_ns in which the snapshot's maker was held up and evaluated
+	 * nothing. Documents do not contain it.
 	 */
 	int64_t held_ns;
 	const char *job;         /* label; owned */
-	const char *group;       /* where rank numbers come from, e.g. "RANK"; owned */
+	const char *group;       /* the source of rank numbers, e.g. "RANK"; owned */
 	uint32_t policy;         /* enum cw_policy */
 	uint32_t ranks_expected; /* 0 = unknown */
-	uint32_t untracked;      /* rank processes there is no place for: they are not in `ranks` */
-	/* Of imported dumps: calls that had not completed, shown by a member or not. Not kept. */
+	uint32_t untracked;      /* rank processes without a place: they are not in `ranks` */
+	/*
+	 * For imported dumps: the number of incomplete calls, whether or not a member shows them.
+	 * Documents do not contain it.
+	 */
 	uint32_t open_calls;
-	uint64_t listed_calls; /* of them all, also those that were left out. Not kept. */
+	uint64_t listed_calls; /* all calls of the dumps, also omitted ones. Not in documents. */
 	struct cw_thresholds thresholds;
 	struct cw_snap_node *nodes;
 	struct cw_snap_rank *ranks;
 	struct cw_snap_comm *comms;
 	uint32_t n_nodes, n_ranks, n_comms;
-	const char **notes; /* what could not be seen; owned */
+	const char **notes; /* facts that were not visible; owned */
 	uint32_t n_notes;
-	const char **stacks; /* from where ops were issued, a line per frame; owned */
+	const char **stacks; /* call stacks of ops, a line per frame; owned */
 	uint32_t n_stacks;
-	struct cw_snap_store *store; /* private: owner of all of the above */
+	struct cw_snap_store *store; /* private: owns all of the above */
 };
 
 struct cw_thresholds cw_thresholds_default(void);
 
 /* NULL = out of memory. */
 struct cw_snapshot *cw_snapshot_new(void);
-/* As new, but for memory that is kept to be used again. */
+/* Returns the snapshot to the state of a new one, but keeps its memory for reuse. */
 void cw_snapshot_reset(struct cw_snapshot *snap);
 /* Takes NULL; returns NULL. */
 struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap);
 
-/* Each copies the strings it is given (NULL allowed) and returns 0, -ENOMEM or -E2BIG. */
+/* Each function copies its strings (NULL allowed) and returns 0, -ENOMEM or -E2BIG. */
 int cw_snapshot_set_job(struct cw_snapshot *snap, const char *job, const char *group);
 int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note);
 /*
- * The number under which ops name a call stack; the same for the same text. 0 = there are
- * CW_SNAP_MAX_STACKS others.
+ * Adds a call stack and returns its number, which ops refer to. The same text has the same number.
+ * 0 = the snapshot already has CW_SNAP_MAX_STACKS others.
  */
 int cw_snapshot_add_stack(struct cw_snapshot *snap, const char *text, uint32_t *ret_number);
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index);
@@ -157,31 +164,31 @@ int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *r
 int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
 			 uint32_t *ret_index);
 /*
- * Copies the scalars and the name of *comm; makes nranks members with rank CW_SNAP_NONE. The
- * returned pointer to the comm holds until the next add_comm.
+ * Copies the scalars and the name of *comm, and makes nranks members with rank CW_SNAP_NONE. A
+ * pointer to the comm is valid until the next add_comm.
  */
 int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
 			 uint32_t *ret_index);
 /*
- * The same for who fills nearly all of many members: of those without a rank nothing else may be
- * read until cw_snapshot_clear_unclaimed() has zeroed them.
+ * The same for callers that fill nearly all of many members. Members without a rank are not zeroed:
+ * only their rank may be read before cw_snapshot_clear_unclaimed() zeroes them.
  */
 int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
 			     uint32_t *ret_index);
 void cw_snapshot_clear_unclaimed(struct cw_snapshot *snap);
-/* Gives the comm more members: some ranks say that it is larger. Never fewer. */
+/* Gives the comm more members, because some ranks report a larger size. Never fewer. */
 int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nranks);
 /*
- * Fills member comm_rank of comm `comm` with a copy of *member (pending, last, window, p2p and
- * last_error included). -EINVAL when comm or comm_rank is out of range or the place is taken.
+ * Fills member comm_rank of comm `comm` with a copy of *member (including pending, last, window,
+ * p2p and last_error). -EINVAL: comm or comm_rank is out of range, or the place is taken.
  */
 int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_snap_member *member);
 /*
- * The same in steps, without copies of a whole member: takes the place for `rank` and gives the
- * zeroed member to be filled in, but for its two ops; copies those; then makes what else it points
- * to the snapshot's own. Once one of these has failed, the snapshot is only good to be freed or
- * reset.
+ * The same in steps, without copies of a whole member. claim_member takes the place for `rank` and
+ * returns the zeroed member. The caller fills it, except for its two ops. copy_pending and
+ * copy_last copy those. own_member then copies the remaining referenced data into the snapshot.
+ * After a failure of one of these, the caller may only free or reset the snapshot.
  */
 int cw_snapshot_claim_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			     uint32_t rank, struct cw_snap_member **ret);
@@ -190,18 +197,18 @@ int cw_snapshot_copy_pending(struct cw_snapshot *snap, struct cw_snap_member *me
 int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			  const struct cw_op *op);
 int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *member);
-/* Copies a window into a member that is already set; replaces an earlier one. */
+/* Copies a window into a member that is already set, and replaces an earlier window. */
 int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_op *ops, uint32_t n_ops, uint64_t lost, int64_t read_ns);
 
-/* From where an op was issued; NULL = not known. */
+/* The call stack of an op; NULL = unknown. */
 const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op *op);
 
 /*
- * The rank with the smallest time-out of the job's own watchdog: its job_timeout_ns, and where that
- * is from, are the job's. NULL = none is known.
+ * The rank with the smallest time-out of the job's own watchdog. Its job_timeout_ns, and the source
+ * of it, are those of the job. NULL = no rank has one.
  */
 const struct cw_snap_rank *cw_snapshot_job_timeout(const struct cw_snapshot *snap);
 
-/* Look-up by (id, instance); CW_SNAP_NONE = not there. O(1). */
+/* Look-up by (id, instance); CW_SNAP_NONE = not found. O(1). */
 uint32_t cw_snapshot_find_comm(const struct cw_snapshot *snap, uint64_t id, uint32_t instance);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine says: a verdict, its names, and what tells it from others. For everybody who
- * keeps, sends or prints one; who makes one is analysis/verdict.h.
+ * The result of the engine: a verdict, its names, and the key that distinguishes verdicts. For code
+ * that keeps, sends or prints verdicts; analysis/verdict.h makes them.
  *
  * Pure; any thread; nothing blocks.
  */
@@ -14,7 +14,7 @@
 #include "model/snapshot.h"
 
 enum cw_class {
-	CW_CLASS_HEALTHY = 0, /* nobody waits for anything that cannot come */
+	CW_CLASS_HEALTHY = 0, /* no rank is blocked on a call that cannot complete */
 	CW_CLASS_PROCESS_DEAD,
 	CW_CLASS_NODE_UNREACHABLE,
 	CW_CLASS_NEVER_ENTERED,
@@ -25,19 +25,19 @@ enum cw_class {
 	CW_CLASS_DEVICE_STALLED,
 	CW_CLASS_IN_COLLECTIVE,
 	CW_CLASS_SLOW,
-	CW_CLASS_UNKNOWN, /* somebody waits, the evidence does not say for whom */
+	CW_CLASS_UNKNOWN, /* a rank waits, and the evidence names no culprit */
 	CW_CLASS__MAX,
 };
 
-/* What makes one case of a class another; incidents carry it by name. */
+/* Distinguishes the cases of a class; incidents carry its name. */
 enum cw_detail {
 	CW_DETAIL_NONE = 0,
-	/* How a process ended. */
+	/* The end of a process. */
 	CW_DETAIL_OOM_KILLED,
 	CW_DETAIL_EXITED,
 	CW_DETAIL_KILLED,
 	CW_DETAIL_GONE,
-	/* What a rank does that has not come. */
+	/* The state of the missing rank. */
 	CW_DETAIL_STOPPED,
 	CW_DETAIL_TRACED,
 	CW_DETAIL_FROZEN,
@@ -45,24 +45,24 @@ enum cw_detail {
 	CW_DETAIL_DESTROYED,
 	CW_DETAIL_INSIDE_OTHER_CALL,
 	CW_DETAIL_OUTSIDE_NCCL,
-	/* Why it is not known who is to blame. */
+	/* The reason why the culprit is unknown. */
 	CW_DETAIL_NOT_VISIBLE,
 	CW_DETAIL_LEFT_OUT,
 	CW_DETAIL_PROGRESS_UNKNOWN,
 	CW_DETAIL_NODE_SILENT,
 	CW_DETAIL_DAEMON_RESTARTING,
-	/* Of a call that blocks the host: which. */
+	/* The kind of a call that blocks the host. */
 	CW_DETAIL_INIT,
 	CW_DETAIL_SPLIT,
 	CW_DETAIL_SHRINK,
 	CW_DETAIL_GROW,
 	CW_DETAIL_FINALIZE,
 	CW_DETAIL_HOST_CALL,
-	CW_DETAIL_FAILED, /* NCCL gave the culprit an error: it is not in the call */
-	/* Of a send or receive. */
+	CW_DETAIL_FAILED, /* NCCL returned an error to the culprit, which has left the call */
+	/* The fault of a send or receive. */
 	CW_DETAIL_NOT_POSTED,
 	CW_DETAIL_SIZE,
-	/* Of calls that differ: the first field in which they do, or how their order does. */
+	/* The first field that differs between calls, or the difference in their order. */
 	CW_DETAIL_KIND,
 	CW_DETAIL_COUNT,
 	CW_DETAIL_DTYPE,
@@ -72,12 +72,12 @@ enum cw_detail {
 	CW_DETAIL_EXTRA,
 	CW_DETAIL_ORDER,
 	CW_DETAIL_UNKNOWN_CALL,
-	/* Of members of a new communicator: what they do not have in common. */
+	/* The property that differs between members of a new communicator. */
 	CW_DETAIL_MEMBERSHIP,
 	CW_DETAIL_VERSION,
 	CW_DETAIL_ENVIRONMENT,
 	/* in_collective */
-	CW_DETAIL_UNFINISHED, /* others have completed it, these have not */
+	CW_DETAIL_UNFINISHED, /* other ranks have completed it, but the culprits have not */
 	CW_DETAIL__MAX,
 };
 
@@ -88,44 +88,48 @@ enum cw_confidence {
 };
 
 /*
- * In what a cause may hide. A verdict is certain, and a cause ruled out, only where it could have
- * been seen.
+ * Blind spots: places where a cause may hide. We call a verdict certain, and rule a cause out, only
+ * if we could have seen the cause.
  */
 enum cw_blind_spot {
-	/* Ranks wait for a rank outside of NCCL, and the daemon cannot see into the wait there. */
+	/*
+	 * Ranks wait for a rank outside of NCCL, and the daemon cannot see the wait of that rank.
+	 */
 	CW_BLIND_WAIT = 0,
 	CW_BLIND_RANK,     /* a rank is not visible, or its node does not report */
-	CW_BLIND_CALLS,    /* a record lost calls, or a part of a launch is not at hand */
-	CW_BLIND_PROGRESS, /* how far a device is, is not recorded */
+	CW_BLIND_CALLS,    /* a record lost calls, or a part of a launch is missing */
+	CW_BLIND_PROGRESS, /* the progress of the device is not recorded */
 	CW_BLIND__MAX,
 };
 
-/* All ranks seem to be inside a call: here the program could hide another cause. */
+/*
+ * All ranks seem to be inside a call: in these places the program could still hide another cause.
+ */
 #define CW_BLIND_OF_CALL (1u << CW_BLIND_RANK | 1u << CW_BLIND_CALLS)
 
 /*
- * Is it a hang? Another question than who is waited for, which a verdict's confidence is about: a
- * rank 0 that evaluates is certainly waited for, and no hang.
+ * Is it a hang? This does not depend on a verdict's confidence, which is about the culprit: the
+ * other ranks certainly wait for a rank 0 that evaluates, and that is no hang.
  */
 enum cw_hang {
-	CW_HANG_NONE = 0, /* nobody is held up for good: calls that differ and went through */
+	CW_HANG_NONE = 0, /* no rank is blocked for good: calls differed and completed */
 	CW_HANG_POSSIBLE,
 	CW_HANG_LIKELY,
-	CW_HANG_PROVEN, /* waiting longer cannot change it */
+	CW_HANG_PROVEN, /* a longer wait cannot change it */
 };
 
-/* What is done about it. */
+/* The reaction to a verdict. */
 enum cw_severity {
 	CW_SEVERITY_NOTICE = 0, /* journal, status, metrics, bundle */
-	CW_SEVERITY_PAGE,       /* and people */
+	CW_SEVERITY_PAGE,       /* also alert people */
 };
 
 struct cw_culprit {
 	uint32_t rank;    /* index into snapshot.ranks */
-	char reason[256]; /* for people: where it is and what it is doing */
+	char reason[256]; /* for people: its position and activity */
 };
 
-/* Ranks that did the same thing at the call in question. */
+/* Ranks that behaved alike at the call in question. */
 struct cw_side {
 	uint32_t *ranks; /* indices, ascending by label */
 	uint32_t n_ranks;
@@ -133,12 +137,12 @@ struct cw_side {
 	struct cw_op op;
 };
 
-/* rank waits, inside op on comm, for waits_for. */
+/* `rank` waits for `waits_for`, inside `op` on `comm`. */
 struct cw_wait {
 	uint32_t rank;
 	uint32_t comm;
 	struct cw_op op;
-	uint32_t waits_for; /* rank index; CW_SNAP_NONE = a member nobody has reported as */
+	uint32_t waits_for; /* rank index; CW_SNAP_NONE = no rank has reported as this member */
 };
 
 struct cw_alternative {
@@ -153,34 +157,42 @@ struct cw_verdict {
 	enum cw_class verdict_class;
 	enum cw_detail detail;
 	enum cw_confidence confidence;
-	uint32_t blind_spots; /* of enum cw_blind_spot, a bit each */
+	uint32_t blind_spots; /* a bit for each enum cw_blind_spot */
 	/*
-	 * True where waiting longer cannot change it: mismatching signatures, a wait cycle, a dead
-	 * rank others wait for (docs/design/hang.md#patience, first row).
+	 * True if a longer wait cannot change it: mismatching signatures, a wait cycle, or a dead
+	 * rank that other ranks wait for (docs/design/hang.md#patience, first row).
 	 */
 	bool is_proof;
-	/* True where more evidence would help: windows of `wanted` have not been fetched. */
+	/* True if more evidence would help: the windows of `wanted` have not been fetched. */
 	bool wants_windows;
-	/* True where that is so because rolling hashes differ, whether or not anybody waits. */
+	/*
+	 * True if the reason for that is a difference between rolling hashes, even if no
+	 * rank waits.
+	 */
 	bool histories_differ;
 	/*
-	 * True where NCCL gave the culprits an error in the call that the others wait in: of an
-	 * init_stuck/failed, and of a process_dead whose process ended afterwards.
+	 * True if NCCL returned an error to the culprits in the call that the other ranks wait in.
+	 * Set for init_stuck/failed, and for a process_dead if the process ended afterwards.
 	 */
 	bool has_failed_call;
-	/* True of a p2p_unmatched that was seen in the record: nobody waits for it. */
+	/* True for a p2p_unmatched that we found in the record: no rank waits for the message. */
 	bool is_left_behind;
-	/* Of a mismatch: `ended` (a rank index) was the first to end, by itself, soon after it. */
+	/*
+	 * For a mismatch: `ended` (a rank index) was the first rank to end, by itself, soon
+	 * after it.
+	 */
 	bool has_ended;
 	uint32_t ended;
 	/*
-	 * Of init_stuck: in how many makings all ranks of the job wait, to none of which all have
-	 * come or can come; 0 = somebody may.
+	 * For init_stuck: all ranks of the job wait, in this many calls that make communicators.
+	 * None of these calls has all its members or can get them. 0 = a rank may still come.
 	 */
 	uint32_t n_crossed;
-	/* Some wait in other calls, behind these: their hosts may still do something. */
+	/* Some ranks wait in other calls, behind these: their hosts may still be active. */
 	bool is_crossed_behind;
-	/* True where one has sent more than another received, or less: windows may tell why. */
+	/*
+	 * True if a rank has sent more than another received, or less. Windows may show the reason.
+	 */
 	bool messages_are_uneven;
 
 	struct cw_culprit *culprits;
@@ -188,46 +200,48 @@ struct cw_verdict {
 	uint32_t *victims; /* rank indices, ascending by label */
 	uint32_t n_victims;
 
-	uint32_t comm; /* where: index into snapshot.comms; CW_SNAP_NONE = nowhere in particular */
+	uint32_t comm; /* index into snapshot.comms; CW_SNAP_NONE = no particular comm */
 	uint64_t coll_seq;
-	/* Of a mismatch known by hash alone: it is a call after this one, up to coll_seq; 0 = any.
+	/*
+	 * For a mismatch that we know only by hash: the call is after this one, up to coll_seq; 0
+	 * = any.
 	 */
 	uint64_t after_seq;
 	struct cw_side *sides;
 	uint32_t n_sides;
-	struct cw_wait *chain; /* from a victim to the culprit, or the cycle of a deadlock */
+	struct cw_wait *chain; /* from a victim to the culprit, or a deadlock's cycle */
 	uint32_t n_chain;
 	struct cw_alternative *alternatives;
 	uint32_t n_alternatives;
 	char **ruled_out; /* sentences */
 	uint32_t n_ruled_out;
-	uint32_t *wanted; /* comm indices whose windows are wanted */
+	uint32_t *wanted; /* indices of comms whose windows we want */
 	uint32_t n_wanted;
 
-	int64_t waiting_since_ns; /* enter time of the oldest op anybody waits in; 0 = none */
-	int64_t last_progress_ns; /* newest movement on the comms concerned; 0 = unknown */
+	int64_t waiting_since_ns; /* enter time of the oldest op in which a rank waits; 0 = none */
+	int64_t last_progress_ns; /* newest progress on the affected comms; 0 = unknown */
 	char summary[512];        /* one line for people */
-	void *owner;              /* private: the memory of all of the above */
+	void *owner;              /* private: owns all of the above */
 };
 
 /*
- * The hold on the rank's process, so that none of its threads runs: CW_DETAIL_FROZEN, _TRACED or
- * _STOPPED; CW_DETAIL_NONE = none is known. Of two holds the first to go counts: a debugger and
- * SIGCONT reach a frozen process only after the thaw.
+ * The hold that keeps all threads of the rank's process from running: CW_DETAIL_FROZEN, _TRACED or
+ * _STOPPED. CW_DETAIL_NONE = no known hold. Of two holds we return the one to lift first: a
+ * debugger and SIGCONT reach a frozen process only after the thaw.
  */
 enum cw_detail cw_rank_held_by(const struct cw_snap_rank *r);
 bool cw_detail_is_hold(unsigned detail);
 
-/* Something is wrong, and nobody waits because of it. */
+/* True if the verdict is a fault, but no rank waits because of it. */
 bool cw_verdict_is_silent(const struct cw_verdict *v);
 
-/* Takes a zeroed one too. */
+/* Frees the verdict's memory and zeroes it. Takes a zeroed verdict, too. */
 void cw_verdict_fini(struct cw_verdict *v);
 
-/* More troubles at once than that are one: the job stands still. */
+/* Limit of simultaneous verdicts. Further ones add nothing: the job stands still. */
 #define CW_VERDICT_LIST_MAX 8u
 
-/* At least one verdict, which may be "healthy"; the worst first. */
+/* At least one verdict, which may be "healthy"; the worst comes first. */
 struct cw_verdict_list {
 	struct cw_verdict v[CW_VERDICT_LIST_MAX];
 	uint32_t n;
@@ -236,9 +250,8 @@ struct cw_verdict_list {
 void cw_verdict_list_fini(struct cw_verdict_list *list);
 
 /*
- * "never_entered" …, "outside_nccl" … ("" = none), "certain" …, "wait" …, "proven" …, "page" …;
- * never NULL.
- * From names: -1 when unknown, as those of a newer version's incidents may be.
+ * Names: "never_entered" …, "outside_nccl" … ("" = none), "certain" …, "wait" …, "proven" …, "page"
+ * …; never NULL. From names: -1 for an unknown name, which an incident of a newer version may have.
  */
 const char *cw_class_name(unsigned verdict_class);
 const char *cw_detail_name(unsigned detail);
@@ -252,25 +265,27 @@ int cw_confidence_from_name(const char *name);
 int cw_hang_from_name(const char *name);
 
 /*
- * What a verdict is about, within its job: never culprits or class, so that it stays the same while
- * the class is refined. All of it is compared: a program chooses its communicators' ids, and must
- * not choose what is taken for something else. A mismatch that nobody waits for is told by its
- * communicator alone: from its first difference on the histories differ for good, and a leader that
- * takes over sees that later than the one before.
+ * The subject of a verdict within its job. It never contains culprits or class, so it stays the
+ * same while we refine the class. We compare all fields: a program chooses the ids of its
+ * communicators, and must not be able to make two subjects look equal.
+ *
+ * The subject of a mismatch that blocks no rank is its communicator alone. After the first
+ * difference the histories stay different, and a new leader sees the difference later than
+ * its predecessor.
  */
 struct cw_verdict_key {
 	uint64_t comm_id;
-	uint64_t seq;     /* coll_seq; 0 = of what nobody waits for */
+	uint64_t seq;     /* coll_seq; 0 = no rank waits for it */
 	uint64_t p2p_seq; /* with has_op */
 	uint32_t instance;
 	uint32_t op_kind; /* with has_op */
-	bool is_set;      /* false: about nothing, the verdict is healthy */
+	bool is_set;      /* false: no subject, the verdict is healthy */
 	bool is_waited;
-	bool has_op; /* without a coll_seq: the op waited in tells matters apart */
+	bool has_op; /* there is no coll_seq: the awaited op distinguishes subjects */
 };
 
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
-/* What messages on that communicator that do not fit are told by while nobody waits for them. */
+/* The key of unmatched messages on that communicator while no rank waits for them. */
 struct cw_verdict_key cw_verdict_key_left_behind(const struct cw_verdict_key *of);
-/* About the same matter; two that are about nothing are not. */
+/* True if both keys have the same subject. Two keys without a subject differ. */
 bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b);
