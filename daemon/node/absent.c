@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A search for each job that some leader asks about, kept while it asks. Its scans run in a child,
- * one at a time; what the child found is checked again here, by pidfd and start, before it counts.
- * A rank that registers after all leaves the search.
+ * We keep one search per job, as long as a leader asks for it. Scans run in a child, one at a time
+ * for each search. We check each process that the child reports again, by pidfd and start time,
+ * before it counts. A rank that registers after all leaves the search.
  */
 #include "daemon/node/absent.h"
 
@@ -25,15 +25,15 @@
 #include "loop/children.h"
 #include "model/facts.h"
 
-/* A process that was found. */
+/* A rank that a scan found. */
 struct absent_rank {
 	struct cw_absent_found found;
 	char command[CW_PROCESS_COMMAND_BYTES];
 	int pidfd, proc_fd;
-	int32_t own_pid; /* in its own pid namespace; 0 = the same, or not known */
+	int32_t own_pid; /* in its own pid namespace; 0 = the same, or unknown */
 	uint32_t liveness;
 	struct cw_headway headway;
-	bool is_current; /* in the last scan */
+	bool is_current; /* the last scan found it */
 };
 
 struct search {
@@ -44,12 +44,12 @@ struct search {
 	struct cw_child *child; /* NULL = no scan under way */
 	struct absent_rank *ranks[CW_ABSENT_MAX_RANKS];
 	uint32_t n_ranks;
-	uint32_t n_to_look_at; /* the first ones, in the round that goes on; 0 = a new one begins */
+	uint32_t n_to_look_at; /* first ranks to refresh in this round; 0 = a new one begins */
 };
 
 /*
- * Of a second, on all of them: 1,024 ranks with families of their own would hold the loop for
- * seconds. Who comes too late for it is looked at in the next second.
+ * CPU time per second for refreshing all ranks. 1,024 ranks with large process trees would hold up
+ * the loop for seconds. The remaining ranks wait for the next second.
  */
 #define TICK_NS (10 * CW_NS_PER_MS)
 
@@ -57,7 +57,7 @@ struct cw_absent {
 	struct cw_absent_config config;
 	struct cw_children *children;
 	struct search searches[CW_ABSENT_MAX_SEARCHES];
-	unsigned first; /* whose turn it is to be looked at */
+	unsigned first; /* the search to refresh next */
 };
 
 int cw_absent_new(const struct cw_absent_config *config, struct cw_absent **ret)
@@ -87,7 +87,7 @@ static void rank_free(struct absent_rank *r)
 	free(r);
 }
 
-/* False when it has ended, or another process has its number. */
+/* False if the process has ended, or another process has reused its pid. */
 static bool look_at(struct absent_rank *r, int64_t now_ns)
 {
 	struct cw_headway_process process = { .proc_fd = r->proc_fd, .pid = r->found.pid };
@@ -95,7 +95,7 @@ static bool look_at(struct absent_rank *r, int64_t now_ns)
 	int err = cw_pidfd_has_ended(r->pidfd) ? -ESRCH : cw_procstat_read(r->proc_fd, &st);
 
 	if (err == -EBUSY)
-		return true; /* it starts another program: looked at again in a second */
+		return true; /* it is in the middle of execve(): try again in a second */
 	if (err < 0 || st.start_ticks != r->found.start_ticks)
 		return false;
 	cw_headway_step(&r->headway, &process, &st, now_ns);
@@ -153,7 +153,7 @@ struct cw_absent *cw_absent_free(struct cw_absent *a)
 	return NULL;
 }
 
-/* What a child wrote may be anything: it has read what strangers wrote. */
+/* The child has read hostile input, so its output may be anything. */
 static bool is_sound(struct cw_absent_found *f)
 {
 	f->source[sizeof(f->source) - 1] = '\0';
@@ -175,7 +175,7 @@ static void take_found(struct search *s, const struct cw_absent_found *found, in
 		return;
 	s->ranks[s->n_ranks] = rank_new(found, now_ns);
 	if (!s->ranks[s->n_ranks])
-		return; /* it has ended, or the next scan finds it */
+		return; /* it has ended, or the next scan will find it */
 	s->ranks[s->n_ranks++]->is_current = true;
 	log_info("job=%s: rank %d is here, pid %d, and has not called NCCL", s->query.label,
 		 found->rank, found->pid);
@@ -189,7 +189,7 @@ static void on_scanned(enum cw_child_end end, const char *output, size_t len, vo
 
 	s->child = NULL;
 	for (uint32_t i = 0; i < s->n_ranks; i++)
-		s->ranks[i]->is_current = end != CW_CHILD_EXITED; /* not all was seen */
+		s->ranks[i]->is_current = end != CW_CHILD_EXITED; /* a partial scan drops none */
 	for (size_t at = 0; at + sizeof(found) <= len; at += sizeof(found)) {
 		memcpy(&found, output + at, sizeof(found));
 		if (is_sound(&found))
@@ -224,14 +224,16 @@ static void scan(struct search *s, int64_t now_ns)
 			 strerror(-r));
 }
 
-/* ---- all of them ---- */
+/* ---- all searches ---- */
 
 static bool is_used(const struct search *s)
 {
 	return *s->job.label;
 }
 
-/* One to be used, if need be that of a user who has more than a fair share; NULL = none. */
+/*
+ * Returns a free search; if there is none, takes one from a user above the fair share. NULL = none.
+ */
 static struct search *get_unused(struct cw_absent *a, uint32_t uid)
 {
 	struct cw_share_place places[CW_ABSENT_MAX_SEARCHES];
@@ -278,7 +280,7 @@ static struct search *find_or_add(struct cw_absent *a, const struct cw_job_id *j
 		unused->query.uid = job->uid;
 		memcpy(unused->query.label, job->label, sizeof(job->label));
 		(void)snprintf(unused->query.socket, sizeof(unused->query.socket), "%s",
-			       a->config.socket_path); /* a name that does not fit matches none */
+			       a->config.socket_path); /* a truncated name matches no process */
 	}
 	return unused;
 }
@@ -296,7 +298,7 @@ bool cw_absent_search(struct cw_absent *a, const struct cw_msg_rank_search *q)
 	return s != NULL;
 }
 
-/* False: there was no time for all of its ranks. */
+/* False if the time ran out before we refreshed all ranks. */
 static bool look_at_ranks(struct search *s, int64_t now_ns, int64_t end_cpu_ns)
 {
 	const struct cw_absent *a = s->owner;
@@ -349,7 +351,7 @@ void cw_absent_tick(struct cw_absent *a)
 	}
 }
 
-/* ---- what is known ---- */
+/* ---- results ---- */
 
 const struct cw_job_id *cw_absent_job(const struct cw_absent *a, unsigned i)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The owner of one file rules out most processes, the environment nearly all others. What is read
- * of the rest by their numbers counts only if each number is still that process's, and still the
- * user's to see. Of those that share a rank, the oldest that has no parent among them is chosen.
+ * The owner of one file rules out most processes, and the environment rules out nearly all others.
+ * We read the rest by pid. So we check afterwards that the pid still belongs to that process, and
+ * that the user may still see it. If several processes share a rank, we choose the oldest one
+ * without a parent among them.
  */
 #include "daemon/node/absent_scan.h"
 
@@ -23,7 +24,7 @@
 #include "daemon/kernel/procstat.h"
 #include "record/record_layout.h"
 
-/* Environments are a few KiB; the kernel allows 128 KiB for one variable. */
+/* Environments take a few KiB; the kernel allows 128 KiB for one variable. */
 #define MAX_ENVIRONMENT_BYTES (256u << 10)
 /* Processes of one job on one node, workers included. */
 #define MAX_CANDIDATES 1024u
@@ -36,7 +37,7 @@ struct block {
 	size_t len;
 };
 
-/* Every string of the block ends within it: see cw_absent_scan_env_matches(). */
+/* cw_absent_scan_env_matches() made sure that every string of the block ends within it. */
 static const char *get_from_block(const char *name, const void *user)
 {
 	const struct block *b = user;
@@ -59,7 +60,7 @@ bool cw_absent_scan_env_matches(const char *environment, size_t len,
 	bool is_disabled = false;
 
 	if (len == 0 || environment[len - 1] != '\0')
-		return false; /* cut, or the process has written over it */
+		return false; /* truncated, or overwritten by the process */
 	cw_job_env_label(&env, label, sizeof(label));
 	cw_job_env_rank(&env, &rank);
 	socket = cw_env_get(&env, "COLLWATCH_SOCKET");
@@ -109,7 +110,7 @@ static void read_maps(pid_t pid, struct cw_absent_candidate *candidate)
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	f = fopen(path, "re");
 	if (!f)
-		return; /* not known to have the agent: it is none of ours */
+		return; /* we cannot see the agent's library, so we skip this process */
 	while (getline(&line, &size, f) > 0)
 		cw_absent_scan_read_map(line, candidate);
 	(void)fclose(f);
@@ -128,7 +129,7 @@ static bool is_shell(const char *name)
 	return false;
 }
 
-/* Most of a machine's processes are others': the owner of one file tells. */
+/* Most processes of a machine belong to other users: the owner of one file shows it. */
 static bool is_of(int proc_fd, uid_t uid, gid_t *ret_gid)
 {
 	struct stat st;
@@ -159,11 +160,11 @@ static bool look_at(pid_t pid, const struct cw_absent_query *query, char *buf,
 	n = cw_procfs_read(pid, "cmdline", ret->found.command, sizeof(ret->found.command));
 	ret->found.command_len = n > 0 ? (uint32_t)n : 0;
 	read_maps(pid, ret);
-	/* All of it was read by its number: it is still that process's, and still his to see. */
+	/* We read by pid: make sure it is still the same process, and the user may still see it. */
 	return is_of(proc_fd, query->uid, &gid);
 }
 
-/* ---- which of them are the ranks ---- */
+/* ---- choosing the ranks ---- */
 
 static bool has_reached_nccl(const struct cw_absent_candidate *v, uint32_t n, int32_t rank)
 {
@@ -178,7 +179,7 @@ static bool may_be_rank(const struct cw_absent_candidate *c)
 	return c->has_agent && !c->is_shell;
 }
 
-/* No worker or other child of what may be the rank itself. */
+/* True unless c is a worker or other child of a process that may be the rank itself. */
 static bool is_top(const struct cw_absent_candidate *v, uint32_t n,
 		   const struct cw_absent_candidate *c)
 {
@@ -196,7 +197,7 @@ static bool is_older(const struct cw_absent_found *a, const struct cw_absent_fou
 	return a->start_ticks != b->start_ticks ? a->start_ticks < b->start_ticks : a->pid < b->pid;
 }
 
-/* Workers whose parent has gone are on top too: the rank was there before them. */
+/* A worker whose parent has exited is on top, too, but the rank is older than its workers. */
 static bool is_oldest_top(const struct cw_absent_candidate *v, uint32_t n,
 			  const struct cw_absent_candidate *c)
 {
@@ -225,7 +226,7 @@ uint32_t cw_absent_scan_choose(struct cw_absent_candidate *v, uint32_t n)
 	return kept;
 }
 
-/* ---- all of /proc ---- */
+/* ---- scanning /proc ---- */
 
 int cw_absent_scan_main(int out_fd, const void *arg)
 {
@@ -237,7 +238,7 @@ int cw_absent_scan_main(int out_fd, const void *arg)
 	struct dirent *entry;
 
 	if (!v || !buf || !proc)
-		return 1; /* the child ends: nothing is to be freed */
+		return 1; /* the child exits: no need to free */
 	while (n < MAX_CANDIDATES && (entry = readdir(proc))) {
 		int64_t pid;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table is walked once for each job in it: the first process not yet in a digest names the job,
- * and all of that job go along. Then come jobs of which only searches, or only untracked processes,
- * know.
+ * We walk the table once per job: the first process that is not yet in a digest names the job, and
+ * all processes of this job go with it. Jobs without a registered process follow: those that have
+ * only a search, or only untracked processes.
  */
 #include "daemon/node/digest_round.h"
 
@@ -17,7 +17,7 @@
 #include "digest/digest.h"
 #include "identity/untracked.h"
 
-/* Those of the job that are not in a digest of this round yet. */
+/* Collects the job's processes that are not yet in a digest of this round. */
 static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *table,
 			    const struct cw_job_id *job, struct cw_digest_rank *v, uint32_t max,
 			    int64_t now_ns)
@@ -34,10 +34,10 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 	return n;
 }
 
-/* Jobs of which no rank is watched here, but some are untracked: so many are told of a round. */
+/* Limit of digests per round for jobs that have only untracked ranks here. */
 #define MAX_UNTRACKED_JOBS 256u
 
-/* Those that never called NCCL; in the arena. */
+/* Adds the job's ranks that never called NCCL; they are in the arena. */
 static int collect_absent(struct cw_digest_rounds *rounds, struct cw_arena *arena,
 			  struct cw_digest_source *source)
 {
@@ -86,7 +86,7 @@ static bool has_job(struct cw_process *table, const struct cw_job_id *job)
 	return false;
 }
 
-/* Jobs of which nobody has registered here. */
+/* Digests for jobs that have no registered process here. */
 static void digest_absent(struct cw_digest_rounds *rounds, struct cw_process *table)
 {
 	const struct cw_job_id *job;
@@ -116,7 +116,7 @@ static void add_untracked_job(const struct cw_untracked_entry *entry, void *user
 		jobs->v[jobs->n++] = job;
 }
 
-/* Their leader, which sees ranks of other nodes, says that these are not visible. */
+/* The job's leader sees ranks of other nodes; these digests tell it which ranks it cannot see. */
 static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process *table)
 {
 	struct untracked_jobs jobs = { .table = table };

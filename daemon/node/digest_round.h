@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A round of digests: one for each job of the table, or only for the jobs where something
- * happened that must not wait. Loop thread only.
+ * One round of digests: a digest per job in the table, or only for the jobs that have an urgent
+ * event. Loop thread only.
  */
 #pragma once
 
@@ -19,10 +19,10 @@ struct cw_digest_rounds {
 	const struct cw_absent *absent;       /* borrowed; NULL = none */
 	const struct cw_untracked *untracked; /* borrowed; NULL = none */
 	uint64_t round;                       /* rounds begun */
-	uint64_t number;                      /* digests ever made */
-	int64_t held_ns; /* now_ns less the daemon's awake clock: how long it was held up */
+	uint64_t number;                      /* digests made since the start */
+	int64_t held_ns; /* time that the daemon did not run: now_ns less its awake clock */
 };
 
-/* Processes without a label yet are left out. The callback must not change the table. */
+/* Skips processes that have no label yet. The callback must not change the table. */
 void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, bool only_urgent,
 		     int64_t now_ns);

@@ -20,8 +20,8 @@ struct entry {
 	struct cw_job_id job;
 	struct cw_numbers numbers;
 	int64_t next_ns;
-	bool is_here; /* a process of it was met in this tick */
-	bool is_over; /* at its last look none of them lived */
+	bool is_here; /* this tick saw a process of the job */
+	bool is_over; /* the last reading found no living process */
 	UT_hash_handle hh;
 };
 
@@ -38,7 +38,7 @@ static bool has_summaries(const struct cw_process *p)
 	       cw_record_header(p->record)->has & CW_REC_HAS_SUMMARIES;
 }
 
-/* NULL: out of memory, which a later tick may have. */
+/* NULL: out of memory; a later tick tries again. */
 static struct entry *find(struct cw_job_numbers *n, const struct cw_process *p)
 {
 	struct cw_job_id job = cw_process_job_id(p);
@@ -85,8 +85,8 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /*
- * Ranks that processes of the job have which live, whether they summarise tensors or not, sorted.
- * NULL: no memory, or none has one.
+ * The ranks of the job's living processes, sorted, with summaries or without. NULL if we are out
+ * of memory.
  */
 static int32_t *ranks_that_live(struct cw_process *table, const struct cw_job_id *job,
 				size_t *ret_n)
@@ -105,7 +105,7 @@ static int32_t *ranks_that_live(struct cw_process *table, const struct cw_job_id
 	return ranks;
 }
 
-/* A process that took the rank over makes the record of the dead one an earlier run's. */
+/* If a living process has the same rank, the dead one's record belongs to an earlier run. */
 static bool is_replaced(const struct cw_process *dead, const int32_t *ranks, size_t n)
 {
 	int32_t rank = cw_record_header(dead->record)->rank_label;
@@ -164,13 +164,13 @@ static void look(struct cw_job_numbers *n, struct entry *e, int64_t now_ns)
 	int news;
 
 	if (e->is_over && n_living)
-		e->numbers = (struct cw_numbers){ .n_ops = 0 }; /* it was started again */
+		e->numbers = (struct cw_numbers){ .n_ops = 0 }; /* the job was restarted */
 	e->is_over = n_living == 0;
 	for (uint32_t i = 0; i < n_records; i++)
 		records[i] = processes[i]->record;
 	news = cw_numbers_look(&e->numbers, records, n_records, now_ns);
 	if (news < 0)
-		return; /* out of memory: the next look may have it */
+		return; /* out of memory: the next reading tries again */
 	if (news & CW_NUMBERS_NEWS_FIRST) {
 		n->stats.nonfinite_total++;
 		say(e, MESSAGE_ID_FIRST, &e->numbers.first);

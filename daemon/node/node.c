@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The node, put together: the agent socket and the registrar fill the table of processes; a tick
- * samples it four times a second, looks at /proc once a second, and makes digests; the end of a
- * process comes through its pidfd and makes a digest of its job at once. What others ask about the
- * table is answered from what was sampled last; only windows are read from the records anew.
+ * The agent socket and the registrar fill the table of processes. A tick samples the records four
+ * times a second, reads /proc once a second, and makes digests. When a process ends, its pidfd
+ * becomes readable, and we make a digest of its job at once. Queries return the last sampled state;
+ * only windows read the records again.
  */
 #include "daemon/node/node.h"
 
@@ -42,37 +42,37 @@
 #define HELLO_MS 5000
 #define MESSAGE_ID_FED_TENSOR "8e3dfc1a6b6f4a0c9d1f7b0e54a6c2d7"
 /*
- * CPU time of a tick for looking at processes, four times a second: thousands of them are looked at
- * less often than wanted, but the loop answers. Less where digests follow in the same turn, and
- * least while agents wait to be registered: who is not known yet comes before what is known a
- * little better. A hundred processes are still looked at as often as otherwise.
+ * CPU time of one tick, four times a second, for reading processes. With thousands of processes, we
+ * read each less often than wanted, but the loop still answers. The budget is smaller in a turn
+ * that makes digests. It is smallest while agents wait for registration: a new rank matters more
+ * than a fresher sample of a known one. A hundred processes still fit into it without delay.
  */
 #define TICK_NS (40 * CW_NS_PER_MS)
 #define TICK_WITH_DIGESTS_NS (15 * CW_NS_PER_MS)
 #define TICK_REGISTERING_NS (5 * CW_NS_PER_MS)
-/* The same of a turn in which something urgent happened; the rest comes in the next turn. */
+/* The same budget for a turn with an urgent event; the rest follows in the next turn. */
 #define URGENT_NS TICK_NS
-/* The same for one question for windows; those for which there is no time come back empty. */
+/* The same budget for one window request; windows beyond it come back empty. */
 #define WINDOWS_NS TICK_NS
-/* A process comes back on a new connection before the old one is seen to be closed. */
+/* An agent may reconnect before we see its old connection close. */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
-/* Agents that were told that there is no place come again every minute. */
+/* Agents refused for lack of a place retry every minute. */
 #define UNTRACKED_KEEP_NS (150 * CW_NS_PER_S)
-/* How often to ask how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
+/* Interval and number of attempts to learn how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
 #define END_RETRY_MS 20
 #define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
 
 struct cw_node {
 	struct cw_node_config config;
-	char *socket_path; /* to be removed; NULL = not ours */
+	char *socket_path; /* removed at exit; NULL = not ours */
 	char *node_name;
-	struct cw_conn_closer *closer; /* of what agents connect to */
+	struct cw_conn_closer *closer; /* closes agents' connections */
 	struct cw_agents *agents;
 	struct cw_registrar *registrar;
 	struct cw_python_requests *python;
 	struct cw_process *table;
-	struct cw_process *next_look; /* where the tick goes on; NULL = at the head */
+	struct cw_process *next_look; /* the next tick continues here; NULL = at the head */
 	struct event *tick, *urgent;
 	struct cw_digest_rounds rounds;
 	struct cw_absent *absent;
@@ -90,7 +90,7 @@ static int64_t now_of(const struct cw_node *node)
 	return cw_clock_now_ns(node->config.clock);
 }
 
-/* How long this daemon was held up so far. */
+/* The total time that this daemon did not run. */
 static int64_t held_of(const struct cw_node *node, int64_t now_ns)
 {
 	return now_ns - cw_clock_awake_ns(node->config.clock);
@@ -120,7 +120,7 @@ static void say_fed(const struct cw_process *p)
 	cw_log_event(CW_LOG_WARN, MESSAGE_ID_FED_TENSOR, text, fields);
 }
 
-/* Numbers for people: nothing is decided by them. */
+/* These numbers are shown to people only: no verdict depends on them. */
 static void count_ops(struct cw_node *node, struct cw_process *p)
 {
 	cw_op_stats_sample(&p->ops, p->record, now_of(node), &node->op_totals);
@@ -139,16 +139,18 @@ static void find_label(struct cw_process *p)
 		return;
 	comms = cw_record_comms(p->record, &n);
 	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
-		(void)cw_job_key_make(p->uid, p->label, &p->job_key); /* or at the next sample */
+		(void)cw_job_key_make(p->uid, p->label, &p->job_key); /* the next sample retries */
 }
 
-/* Returns what it cost. Later, where its user has nothing left: then it owes a sample. */
+/*
+ * Returns the cost in CPU time. If the user's budget is spent, p owes us a sample and we return 0.
+ */
 static int64_t sample(struct cw_node *node, struct cw_process *p)
 {
 	int64_t start_ns = cw_clock_cpu_ns(), cost_ns;
 
 	if (cw_process_is_dead(p) && !p->owes_sample)
-		return 0; /* sampled a last time when it ended; nobody writes any more */
+		return 0; /* we took its last sample when it ended */
 	p->is_wanted = false;
 	if (!cw_reading_budget_allows(node->budget, p->uid)) {
 		p->owes_sample = true;
@@ -190,10 +192,13 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 static void keep(struct cw_node *node, struct cw_process *p)
 {
 	if (node->config.keeps_descriptors)
-		(void)cw_fdstore_put(p, node->config.clock); /* tried again with all others */
+		(void)cw_fdstore_put(p, node->config.clock); /* keep_all() tries again */
 }
 
-/* Whoever the manager was too busy for; while it still is, it is asked once, not for thousands. */
+/*
+ * Retries the puts that failed because the service manager was busy. At the first failure we stop,
+ * so a busy manager gets one request instead of thousands.
+ */
 static void keep_all(struct cw_node *node)
 {
 	if (!node->config.keeps_descriptors)
@@ -222,7 +227,7 @@ static struct cw_untracked_item untracked_item(const struct cw_process *p)
 					   .start_ticks = p->key.start_ticks };
 }
 
-/* It lives on without being watched. Its agent is told, and comes again in a minute. */
+/* The process keeps running, unwatched. We tell its agent, which retries in a minute. */
 static void stop_watching(struct cw_node *node, struct cw_process *p, const char *reason)
 {
 	const struct cw_untracked_item item = untracked_item(p);
@@ -264,8 +269,8 @@ static int compare_jobs(const void *a, const void *b)
 }
 
 /*
- * Wants the processes of all jobs in which something happened. Out of memory their digests have the
- * samples of before.
+ * Marks for sampling every process of each job that had an urgent event. Out of memory, their
+ * digests use older samples.
  */
 static void want_urgent(struct cw_node *node)
 {
@@ -289,7 +294,7 @@ static void want_urgent(struct cw_node *node)
 			p->is_wanted = true;
 }
 
-/* False: there was no time for all of them. */
+/* False if the time ran out before we sampled all marked processes. */
 static bool sample_wanted(struct cw_node *node)
 {
 	int64_t end_ns = cw_clock_cpu_ns() + URGENT_NS;
@@ -319,7 +324,10 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 	struct cw_node *node = arg;
 
 	want_urgent(node);
-	/* Made active, it would come again before anything else; a timer waits for its turn. */
+	/*
+	 * event_active() would run us again before any other event; a timer lets the others
+	 * go first.
+	 */
 	if (!sample_wanted(node) && event_add(node->urgent, &next_turn) == 0)
 		return;
 	digest_round(node, true);
@@ -331,16 +339,16 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 	event_active(node->urgent, EV_TIMEOUT, 0);
 }
 
-/* So that nobody has to wait for what others make of it. */
+/* Log it at once: the leader may take longer to alert. */
 static void say_stopped(const struct cw_process *p)
 {
-	/* A taker of stacks traces a rank for an instant, and that is no news. */
+	/* A stack capture traces a rank for an instant: not worth a line. */
 	if (p->liveness != CW_LIVE_TRACED && *p->cause)
 		log_notice("job=%s pid=%d rank=%d: %s", p->label, (int)cw_process_pid(p),
 			   (int)cw_record_header(p->record)->rank_label, p->cause);
 }
 
-/* As many as a tick has time for; the next one goes on behind them. */
+/* Reads as many processes as the budget allows; the next tick continues after them. */
 static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t now_ns)
 {
 	int64_t half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
@@ -398,14 +406,14 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* ---- ends ---- */
+/* ---- exits ---- */
 
 static void end_process(struct cw_node *node, struct cw_process *p, const struct cw_ending *end)
 {
 	int64_t now_ns = now_of(node);
 
 	p->ops.sampled_ns = 0; /* count all of them */
-	(void)sample(node, p); /* the last words */
+	(void)sample(node, p); /* its last ops */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
 	keep(node, p);
@@ -426,14 +434,14 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 	if (cw_process_ending(p, now_of(node), cw_clock_now_ns(&cw_clock_system), &end) ==
 		    CW_LIVENESS_AGAIN &&
 	    ++p->end_attempts <= END_ATTEMPTS) {
-		/* The pidfd stays readable: from now on, time alone wakes us. */
+		/* The pidfd stays readable, so from now on a timer wakes us. */
 		if (p->end_attempts == 1) {
 			event_free(p->end_event);
 			p->end_event = evtimer_new(node->config.base, on_end, p);
 		}
 		if (p->end_event && event_add(p->end_event, &retry) == 0)
 			return;
-		end.liveness = CW_LIVE_GONE; /* out of memory: settle for less */
+		end.liveness = CW_LIVE_GONE; /* out of memory: report only that it is gone */
 	}
 	end_process(node, p, &end);
 }
@@ -449,10 +457,10 @@ static int on_registered(struct cw_process *p, void *user)
 	p->end_event = event_new(node->config.base, p->pidfd, EV_READ, on_end, p);
 	if (!p->end_event || event_add(p->end_event, NULL) < 0)
 		return -ENOMEM;
-	if (!cw_pidfd_has_ended(p->pidfd)) /* one that was kept may have */
+	if (!cw_pidfd_has_ended(p->pidfd)) /* a restored process may have ended */
 		cw_process_watch(p, node->config.kernel);
 	(void)sample(node, p);
-	/* the first look has no change */
+	/* The first reading has no previous state to differ from. */
 	(void)cw_process_look(p, is_rank, node, node->config.clock);
 	keep(node, p);
 	cw_untracked_forget(node->untracked, &item);
@@ -462,7 +470,7 @@ static int on_registered(struct cw_process *p, void *user)
 static void on_returned(struct cw_process *p, void *user)
 {
 	(void)sample(user, p);
-	keep(user, p); /* it may have made a new record */
+	keep(user, p); /* the agent may have made a new record */
 }
 
 static void on_restored_dead(struct cw_process *p, const struct cw_ending *end, void *user)
@@ -496,7 +504,7 @@ static void on_no_place(struct cw_process *p, void *user)
 	struct cw_untracked_item item;
 
 	node->stats.no_place_total++;
-	(void)sample(node, p); /* once, for the name of its job */
+	(void)sample(node, p); /* only to learn its job's label */
 	item = untracked_item(p);
 	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), now_of(node));
 }
@@ -553,14 +561,14 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 	struct cw_node *node = user;
 
 	if (!p) {
-		(void)cw_registrar_forget(node->registrar, conn); /* it may have got no further */
+		(void)cw_registrar_forget(node->registrar, conn); /* or it never got there */
 		return;
 	}
 	p->conn = NULL;
 	cw_python_requests_agent_gone(node->python, p);
 }
 
-/* ---- what others ask ---- */
+/* ---- queries ---- */
 
 static bool is_past(void *user)
 {
@@ -579,7 +587,7 @@ int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
 
 	if (!ranks)
 		return -ENOMEM;
-	/* The newest ops, and comms made since the last tick. */
+	/* Sample now, for the newest ops and for comms made since the last tick. */
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (cw_process_is_of(p, job) && cw_clock_cpu_ns() - start_ns < WINDOWS_NS / 2)
 			(void)sample(node, p);
@@ -724,7 +732,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	}
 }
 
-/* ---- making and unmaking ---- */
+/* ---- life cycle ---- */
 
 uint32_t cw_node_room(uint64_t descriptors, uint32_t wanted)
 {
@@ -890,7 +898,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	if (!node)
 		return NULL;
 	if (node->socket_path)
-		(void)unlink(node->socket_path); /* or somebody removed it */
+		(void)unlink(node->socket_path); /* another process may have removed it */
 	node->registrar = cw_registrar_free(node->registrar);
 	node->agents = cw_agents_free(node->agents);
 	node->closer = cw_conn_closer_free(node->closer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request is found by its id, which the answer repeats; the process is compared too, because ids
- * can be guessed. Its timer ends what nothing else does.
+ * The answer repeats the request's id, and we find the request by it. Ids can be guessed, so we
+ * compare the process, too. The timer ends every request that gets no answer.
  */
 #include "daemon/node/python_requests.h"
 
@@ -16,7 +16,7 @@
 
 struct request {
 	struct cw_python_requests *reqs;
-	const struct cw_process *process; /* only compared; NULL once it is gone */
+	const struct cw_process *process; /* for comparison only; NULL once its agent is gone */
 	uint64_t id;
 	cw_node_python_fn fn;
 	void *user;
@@ -140,7 +140,7 @@ bool cw_python_requests_answer(struct cw_python_requests *reqs, const struct cw_
 {
 	struct request *req = request_find(reqs, reply->id);
 
-	/* Ids are guessable: only the process that was asked may answer. */
+	/* An agent may guess ids, so only the process we asked may answer. */
 	if (!req || req->process != p)
 		return false;
 	finish(req, reply->status <= CW_PYTHON_FAILED ? reply->status : CW_PYTHON_FAILED,

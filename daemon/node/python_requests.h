@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests for Python stacks that wait for an agent's answer. Each ends exactly once: by the
- * answer, by its deadline, or because the agent went away; never from inside the call that made it.
+ * Pending requests for Python stacks. Each request ends exactly once: by the agent's answer, at its
+ * deadline, or because the agent disconnected. It never ends inside the call that made it.
  *
  * Loop thread only; nothing blocks.
  */
@@ -15,7 +15,7 @@
 struct event_base;
 struct cw_python_requests;
 
-/* At once, for all processes: captures run two at a time. */
+/* Open requests for all processes together; captures run two at a time. */
 #define CW_PYTHON_MAX_REQUESTS 64
 
 /* 0 or -ENOMEM. */
@@ -29,8 +29,8 @@ int cw_python_requests_ask(struct cw_python_requests *reqs, struct cw_process *p
 			   uint64_t *ret_handle);
 void cw_python_requests_cancel(struct cw_python_requests *reqs, uint64_t handle);
 
-/* An answer came from p. False when nobody waits for it (any more). */
+/* Handles p's answer. False if no request waits for it (any more). */
 bool cw_python_requests_answer(struct cw_python_requests *reqs, const struct cw_process *p,
 			       const struct cw_msg_python_stacks_reply *reply);
-/* The agent of p is gone: its requests fail at the next turn of the loop. */
+/* p's agent has disconnected: its requests fail at the next turn of the loop. */
 void cw_python_requests_agent_gone(struct cw_python_requests *reqs, const struct cw_process *p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A purse for each user, filled by the clock up to the burst. A reading is not known to be costly
- * before it is done, so a purse may go below nothing; then its user waits until it is filled again.
+ * Each user has a purse that fills over time, up to the burst. We learn the cost of a reading
+ * only when it is done, so a purse may become negative. Then its user waits until it is above
+ * zero again.
  */
 #include "daemon/node/reading_budget.h"
 
@@ -34,7 +35,7 @@ static void fill(struct cw_reading_budget *b, struct purse *p, int64_t now_ns)
 	p->filled_ns = now_ns;
 }
 
-/* One that is full says nothing that a new one would not. */
+/* Drops full purses: a new purse starts full anyway. */
 static void sweep(struct cw_reading_budget *b, int64_t now_ns)
 {
 	struct purse *p, *tmp;
