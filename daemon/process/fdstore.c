@@ -19,7 +19,7 @@
 
 #define PREFIX "rank."
 #define VERSION 1u
-/* VERSION, PID, START, UID, GID; of the dead four more */
+/* VERSION, PID, START, UID, GID; dead processes have four more */
 #define N_NUMBERS 5u
 #define N_NUMBERS_DEAD 9u
 
@@ -37,7 +37,7 @@ static void name_of(const struct cw_process *p, char *buf)
 			       p->ended_ns);
 }
 
-/* Numbers between dots, at most max. How many, or -EINVAL, -ERANGE. */
+/* Parses at most max numbers separated by dots. Returns their count, or -EINVAL, -ERANGE. */
 static int parse_numbers(const char *text, uint64_t *numbers, unsigned max)
 {
 	char copy[CW_FDSTORE_NAME_BYTES], *rest = copy, *word;
@@ -90,7 +90,7 @@ int cw_fdstore_parse(const char *name, struct cw_fdstore_entry *ret)
 	return 0;
 }
 
-/* ---- coming back ---- */
+/* ---- restoring ---- */
 
 void cw_fdstore_free(struct cw_fdstore_entry *list, size_t n)
 {
@@ -108,12 +108,12 @@ static bool is_memfd(int fd)
 
 static bool is_pidfd(int fd)
 {
-	/* Signal 0 is only asked about; ESRCH and EPERM are answers about a process, too. */
+	/* Signal 0 only probes; ESRCH and EPERM are answers about a process, too. */
 	return syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0 || errno == ESRCH ||
 	       errno == EPERM;
 }
 
-/* The manager passes what it was given together one after the other. */
+/* The manager passes descriptors that we stored together one after the other. */
 static struct cw_fdstore_entry *entry_for(struct cw_fdstore_entry *list, size_t *n,
 					  const char *name)
 {
@@ -146,10 +146,10 @@ int cw_fdstore_group(struct cw_passed_fd *passed, size_t n_passed, const struct 
 		struct cw_fdstore_entry *to = list ? entry_for(list, &n, passed[i].name) : NULL;
 
 		if (!to || !put_into(to, passed[i].fd))
-			(void)close(passed[i].fd); /* nobody's */
+			(void)close(passed[i].fd); /* it belongs to no entry */
 		if (list && !to)
 			(void)cw_notify_remove_fds(clock,
-						   passed[i].name); /* or at the next start */
+						   passed[i].name); /* else retried at next start */
 		free(passed[i].name);
 	}
 	free(passed);
@@ -171,10 +171,10 @@ int cw_fdstore_take(const struct cw_clock *clock, struct cw_fdstore_entry **ret,
 
 void cw_fdstore_give_up(const struct cw_fdstore_entry *entry, const struct cw_clock *clock)
 {
-	(void)cw_notify_remove_fds(clock, entry->name); /* or at the next start */
+	(void)cw_notify_remove_fds(clock, entry->name); /* the next start tries again */
 }
 
-/* ---- being kept ---- */
+/* ---- storing ---- */
 
 int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock)
 {
@@ -196,7 +196,7 @@ int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock)
 
 void cw_fdstore_remove(struct cw_process *p, const struct cw_clock *clock)
 {
-	/* What it cannot be told to forget it passes at the next start, where it is judged anew. */
+	/* If this fails, the manager passes the entry at the next start, and we judge it again. */
 	if (p->fdstore_name[0])
 		(void)cw_notify_remove_fds(clock, p->fdstore_name);
 	p->fdstore_name[0] = '\0';

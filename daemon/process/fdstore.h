@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the service manager keeps for us over a restart (systemd's file descriptor store): of every
- * process its flight record, and the pidfd that tells how it ends. So a rank that dies while no
- * daemon is there has its last ops told by the next one, and one that cannot come back by itself
- * (stopped, wedged) is watched again at once.
+ * Keeps descriptors over a restart of the daemon, in the service manager (systemd's file descriptor
+ * store). For each process we store its flight record, and the pidfd that will report its end. If a
+ * rank dies while no daemon runs, the next daemon still reports its last ops. A rank that cannot
+ * reconnect by itself (stopped, wedged) is watched again at once.
  *
- * Each pair is kept under a name that says whose it is, "rank.1.PID.START.UID.GID"; of a process
- * whose end is known the record alone, with ".LIVENESS.CODE.SIGNAL.ENDED" behind (ns of
- * CLOCK_MONOTONIC). The 1 is the version of the name: others are not ours and are given up.
+ * We store a pair under the identity of its process: "rank.1.PID.START.UID.GID". Once we know how
+ * the process ended, we store the record alone, with ".LIVENESS.CODE.SIGNAL.ENDED" appended (ENDED
+ * in ns of CLOCK_MONOTONIC). The 1 is the version of the name; we give up names of other versions,
+ * because they are not ours.
  *
- * Without a service manager nothing of this does anything. Loop thread only; waits for a manager
- * that does not read as sd_notify.h says.
+ * Without a service manager these functions do nothing. Loop thread only. If the manager does not
+ * read, they wait for it as sd_notify.h says.
  */
 #pragma once
 
@@ -27,7 +28,7 @@ struct cw_process;
 
 #define CW_FDSTORE_NAME_BYTES 160
 
-/* One process as it came back. */
+/* One process restored from the store. */
 struct cw_fdstore_entry {
 	char name[CW_FDSTORE_NAME_BYTES];
 	pid_t pid;
@@ -37,29 +38,30 @@ struct cw_fdstore_entry {
 	bool is_dead; /* end and ended_ns are known */
 	struct cw_ending end;
 	int64_t ended_ns;
-	int record_fd, pidfd; /* -1 = did not come */
+	int record_fd, pidfd; /* -1 = was not passed */
 };
 
-/* Strict. 0, -EINVAL or -ERANGE; the descriptors are set to -1. */
+/* Strict. 0, -EINVAL or -ERANGE; sets the descriptors to -1. */
 int cw_fdstore_parse(const char *name, struct cw_fdstore_entry *ret);
 /* Closes the descriptors and frees the list. */
 void cw_fdstore_free(struct cw_fdstore_entry *list, size_t n);
 
 /*
- * Takes what the service manager passed at start; once. What is not of these kinds is closed, and
- * given up where its name says nothing. 0 or -ENOMEM; cw_fdstore_free().
+ * Takes the descriptors that the service manager passed at start; call it once. Closes
+ * those of other kinds, and gives up names that do not parse. 0 or -ENOMEM; free the list
+ * by cw_fdstore_free().
  */
 int cw_fdstore_take(const struct cw_clock *clock, struct cw_fdstore_entry **ret, size_t *ret_n);
-/* The same from a list, which it takes with all that is in it. */
+/* The same from a given list; takes the list with all its contents. */
 int cw_fdstore_group(struct cw_passed_fd *passed, size_t n_passed, const struct cw_clock *clock,
 		     struct cw_fdstore_entry **ret, size_t *ret_n);
 
 /*
- * Has p kept as it is now, instead of how it was kept before. Cheap when nothing changed; a manager
- * that was busy is asked again when this is called again. 0, or -errno: it was not to be had.
+ * Stores p's present state and drops the state stored before. Cheap if nothing changed. If the
+ * manager was busy, the next call tries again. 0, or -errno: p is not stored.
  */
 int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock);
-/* p is needed no more. */
+/* Removes p from the store. */
 void cw_fdstore_remove(struct cw_process *p, const struct cw_clock *clock);
-/* What came under that name is of no use. */
+/* Removes an entry that we cannot use. */
 void cw_fdstore_give_up(const struct cw_fdstore_entry *entry, const struct cw_clock *clock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the service manager kept over a restart, back into the table of processes. Loop thread only;
- * before the first agent is let in.
+ * Restores processes from the service manager's store into the table. Loop thread only; call it
+ * before the first agent connects.
  */
 #pragma once
 
@@ -14,12 +14,12 @@ struct cw_fdstore_restore_config {
 	struct cw_process **table;
 	struct cw_process_places places;
 	const struct cw_clock *clock;
-	/* It is in the table. A negative errno: it is taken out again. */
+	/* p is in the table. On a negative errno we remove it again. */
 	int (*on_living)(struct cw_process *p, void *user);
 	void (*on_dead)(struct cw_process *p, const struct cw_ending *end, void *user);
 	void *user;
 };
 
-/* Takes the list. How many came back; the others are given up. */
+/* Takes the list. Returns the number of restored processes, and gives up the others. */
 unsigned cw_fdstore_restore(const struct cw_fdstore_restore_config *config,
 			    struct cw_fdstore_entry *list, size_t n);

@@ -13,7 +13,7 @@
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
 #define MIN_CPU_PERCENT 1
-/* What helper threads use, our own among them, adds up to a tick (10 ms) now and then. */
+/* CPU use of helper threads, our own among them, adds up to a tick (10 ms) now and then. */
 #define QUIET_TICKS 1
 #define MIN_IO_BYTES (64u << 10)
 
@@ -24,7 +24,7 @@
 /* Prefixes: the kernel cuts names at 15 bytes, and their owners append numbers. */
 static const struct {
 	const char *prefix, *reason;
-	bool wakes; /* the program's threads: when the device comes to something */
+	bool wakes; /* wakes the program's threads when the device finishes */
 } helper_threads[] = {
 	{ "collwatch", "our own: beats every second" },
 	{ "cuda-EvtHandlr", "CUDA driver: polls for device events", true },
@@ -70,7 +70,7 @@ void cw_headway_fini(struct cw_headway *h)
 	table_drop(&h->runners);
 }
 
-/* Ticks that make 1 % of a core over dt, never less than over a whole window. */
+/* True if the ticks make 1 % of a core over dt_ns, or over a whole window if dt_ns is shorter. */
 static bool is_work(uint64_t ticks, int64_t dt_ns)
 {
 	int64_t window_ns = dt_ns > WINDOW_NS ? dt_ns : WINDOW_NS;
@@ -79,11 +79,11 @@ static bool is_work(uint64_t ticks, int64_t dt_ns)
 	return ticks * (uint64_t)cw_procstat_tick_ns() >= need_ns;
 }
 
-/* ---- what one scan adds up ---- */
+/* ---- one scan ---- */
 
 struct scan {
 	uint64_t ticks, io_bytes; /* since the last scan */
-	bool is_waiting;          /* somebody runs between uninterruptible sleeps */
+	bool is_waiting;          /* a descendant runs between uninterruptible sleeps */
 };
 
 static struct cw_headway_cpu *table_find(struct cw_headway_table *t, pid_t id, uint64_t start)
@@ -94,7 +94,7 @@ static struct cw_headway_cpu *table_find(struct cw_headway_table *t, pid_t id, u
 	return NULL;
 }
 
-/* Out of memory: the entry is left out, and its work is not seen. */
+/* Out of memory, we drop the entry and miss its work. */
 static struct cw_headway_cpu *table_add(struct cw_headway_table *t, pid_t id, uint64_t start)
 {
 	if (t->n == t->cap) {
@@ -110,7 +110,10 @@ static struct cw_headway_cpu *table_add(struct cw_headway_table *t, pid_t id, ui
 	return &t->v[t->n++];
 }
 
-/* Whoever is new since the last complete scan brings all it has used. NULL: out of memory. */
+/*
+ * A thread that is new since the last complete scan counts with all its CPU time. NULL: out
+ * of memory.
+ */
 static struct cw_headway_cpu *table_update(struct cw_headway_table *t, pid_t id,
 					   const struct cw_procstat *st, uint64_t io_bytes,
 					   struct scan *ret_used)
@@ -147,7 +150,7 @@ static void table_end(struct cw_headway_table *t)
 	t->is_valid = true;
 }
 
-/* Of a process in a pid namespace of its own, each thread is asked once what it is called there. */
+/* If the process has its own pid namespace, we look up each thread's tid there, once. */
 static pid_t own_tid(const struct cw_headway_process *process, struct cw_headway_cpu *e)
 {
 	if (!process->own_pid || process->own_pid == process->pid)
@@ -175,7 +178,10 @@ static pid_t own_first_tid(const struct cw_headway_process *process)
 	return process->own_pid ? process->own_pid : process->pid;
 }
 
-/* The program's first thread: nobody else started it, but it may wait like any other. */
+/*
+ * The first thread is never a helper, because the program itself started it. But it may poll in
+ * a wait.
+ */
 static bool is_main_waiting(const struct cw_headway *h, const struct cw_headway_process *process)
 {
 	return is_waiting(h, process, own_first_tid(process));
@@ -189,7 +195,10 @@ static bool is_named_helper(const struct cw_headway_process *process, pid_t tid)
 	return false;
 }
 
-/* A thread that happens to run while it is looked at has woken to ask for it again. */
+/*
+ * If the thread runs during the look, we keep the last answer: it may have woken to ask for the
+ * lock again.
+ */
 static bool wants_interpreter(const struct cw_headway_process *process, struct cw_headway_cpu *e)
 {
 	struct cw_host_futex futex;
@@ -203,7 +212,7 @@ static bool wants_interpreter(const struct cw_headway_process *process, struct c
 	return e->wants_interpreter;
 }
 
-/* ticks: of its own in the window. */
+/* True if the thread's CPU time is not work. ticks: its own in the window. */
 static bool is_idle_whatever_it_uses(const struct cw_headway *h,
 				     const struct cw_headway_process *process,
 				     struct cw_headway_cpu *e, uint64_t ticks)
@@ -244,7 +253,9 @@ static struct scan scan_threads(struct cw_headway *h, const struct cw_headway_pr
 	return scan;
 }
 
-/* Since the last scan; who was not in that one may have. Without schedstat nobody knows. */
+/*
+ * True if e has run since the last scan, or if we cannot tell: it is new, or there is no schedstat.
+ */
 static bool has_run(int proc_fd, struct cw_headway_cpu *e)
 {
 	struct cw_procsched sched;
@@ -257,7 +268,7 @@ static bool has_run(int proc_fd, struct cw_headway_cpu *e)
 	return has_run;
 }
 
-/* Descendants, those that were read first, and the files there is still time for. */
+/* Descendants in reading order, and the number of files we may still open. */
 struct family {
 	pid_t pids[MAX_FAMILY];
 	size_t n, n_read, n_followed;
@@ -278,7 +289,7 @@ static void add_children_of(struct family *f, int proc_fd, pid_t tid)
 	f->n += cw_procstat_children_of(proc_fd, tid, f->pids + f->n, MAX_FAMILY - f->n);
 }
 
-/* Reads one descendant and appends whom its first thread has started. */
+/* Reads one descendant and appends the children of its first thread. */
 static void read_descendant(struct cw_headway *h, pid_t pid, struct family *f)
 {
 	_cleanup_(closep) int fd = cw_procstat_open(pid);
@@ -290,7 +301,7 @@ static void read_descendant(struct cw_headway *h, pid_t pid, struct family *f)
 	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
 		return;
 	if (cw_procstat_io_bytes(fd, &io_bytes) < 0)
-		io_bytes = 0; /* not ours to see: CPU and state have to do */
+		io_bytes = 0; /* we may not read it: CPU and state must suffice */
 	e = table_update(&h->family, pid, &st, io_bytes, &used);
 	if (e) {
 		f->scan.ticks += used.ticks;
@@ -302,7 +313,7 @@ static void read_descendant(struct cw_headway *h, pid_t pid, struct family *f)
 }
 #define FILES_OF_DESCENDANT 6u
 
-/* Appends whom its other threads have started. False: some could not be asked. */
+/* Appends the children of its other threads. False if the limit stopped us. */
 static bool follow_threads(struct cw_headway *h, pid_t pid, struct family *f)
 {
 	_cleanup_(closep) int fd = take_files(f, 4) ? cw_procstat_open(pid) : -1;
@@ -331,7 +342,7 @@ static bool is_rank_of_its_own(const struct cw_headway_process *process, pid_t p
 	return process->is_rank && process->is_rank(pid, process->user);
 }
 
-/* Who is read later is less near. False: there was no time for all. */
+/* Reads the descendants, near ones first. False if the limit stopped us. */
 static bool read_family(struct cw_headway *h, const struct cw_headway_process *process,
 			struct family *f)
 {
@@ -383,8 +394,8 @@ static bool main_thread_works(struct cw_headway *h, int proc_fd, int64_t dt_ns)
 }
 
 /*
- * Storage that answers wakes who waits for it. Who has not run since the window began waits for one
- * answer, and whether that comes nobody knows.
+ * Each answer from storage wakes the thread that waits for it. If a thread has not run since the
+ * window began, it waits for a single answer, and we cannot know whether that will come.
  */
 static bool main_thread_waits_and_runs(struct cw_headway *h, int proc_fd)
 {
@@ -398,8 +409,8 @@ static bool main_thread_waits_and_runs(struct cw_headway *h, int proc_fd)
 }
 
 /*
- * What the process has read and written since the window began, but for what its agent has. That
- * counts from before it does it, so that of what is under way nothing is taken for the program's.
+ * Bytes that the process has read and written since the window began, less those of its agent. The
+ * agent counts its bytes before it moves them, so bytes in flight never pass for the program's.
  */
 static uint64_t io_of_program(const struct cw_headway *h, const struct cw_headway_process *process)
 {
@@ -414,7 +425,7 @@ static uint64_t io_of_program(const struct cw_headway *h, const struct cw_headwa
 	return own <= begun && own < bytes ? bytes - own : 0;
 }
 
-/* Cheap evidence, looked at on every step. */
+/* Cheap evidence, for every step. */
 static const char *quick_look(struct cw_headway *h, const struct cw_headway_process *process,
 			      const struct cw_procstat *st, int64_t dt_ns)
 {
@@ -437,7 +448,7 @@ static bool has_used_cpu(const struct cw_headway *h, const struct cw_procstat *s
 	return st->cpu_ticks > h->quiet_ticks + QUIET_TICKS;
 }
 
-/* It is all it has used up to now. */
+/* Restarts the count from the CPU time used up to now. */
 static void note_cpu_change(struct cw_headway *h, const struct cw_procstat *st, int64_t now_ns)
 {
 	h->cpu_change_ns = now_ns;
@@ -445,7 +456,7 @@ static void note_cpu_change(struct cw_headway *h, const struct cw_procstat *st, 
 	h->busy_ticks = 0;
 }
 
-/* Of CPU time, helper threads used all but the ticks of the others, which add up. */
+/* Helpers used all of the CPU time except `ticks`. We add up the ticks of the other threads. */
 static void note_cpu_of_others(struct cw_headway *h, const struct cw_procstat *st, uint64_t ticks,
 			       int64_t now_ns)
 {
@@ -466,7 +477,7 @@ static const char *close_look(struct cw_headway *h, const struct cw_headway_proc
 
 	if (has_used_cpu(h, st) || is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
 		bool had_threads = h->threads.is_valid;
-		/* An older scan says whose it was, not whether it was in this window. */
+		/* An older scan attributes the ticks, but cannot place them in this window. */
 		bool was_of_base = had_threads && h->threads_ns == h->base_ns;
 
 		scan = scan_threads(h, process);
@@ -476,7 +487,7 @@ static const char *close_look(struct cw_headway *h, const struct cw_headway_proc
 		if (had_threads)
 			note_cpu_of_others(h, st, scan.ticks, now_ns);
 		else
-			note_cpu_change(h, st, now_ns); /* whose it was is not known */
+			note_cpu_change(h, st, now_ns); /* we cannot attribute it */
 	}
 	scan = scan_family(h, process);
 	h->is_child_busy =
@@ -487,17 +498,20 @@ static const char *close_look(struct cw_headway *h, const struct cw_headway_proc
 	return by;
 }
 
-/* ---- who could end its wait ---- */
+/* ---- deadlock of threads ---- */
 
-/* All threads but helpers, together. */
+/* Summary of all threads but helpers. */
 struct runners {
-	uint64_t runs;     /* what they have run, as one number */
-	unsigned n;        /* but for those that wait for the interpreter */
-	bool owner_sleeps; /* who has the lock that the first thread waits for */
-	bool may_be_woken; /* somebody sleeps in what others, or time, may end */
+	uint64_t runs;     /* hash of their run counts */
+	unsigned n;        /* without the waiters for the interpreter */
+	bool owner_sleeps; /* the owner of the first thread's lock sleeps */
+	bool may_be_woken; /* an outsider or a timeout may wake a thread */
 };
 
-/* Who waits for a word of this process alone, without a time, is woken by its threads or not. */
+/*
+ * False if only the process's own threads can wake tid: it waits, without a timeout, for a
+ * private word.
+ */
 static bool may_be_woken(const struct cw_headway_process *process, pid_t tid)
 {
 	struct cw_host_futex futex;
@@ -521,7 +535,7 @@ static void look_at_runner(struct cw_headway *h, const struct cw_headway_process
 		return;
 	e = table_update(&h->runners, id, &st, 0, &used);
 	if (!e) {
-		r->runs += (uint64_t)now_ns; /* out of memory: they may have run */
+		r->runs += (uint64_t)now_ns; /* out of memory: it may have run */
 		return;
 	}
 	tid = id == process->pid ? own_first_tid(process) : own_tid(process, e);
@@ -533,7 +547,9 @@ static void look_at_runner(struct cw_headway *h, const struct cw_headway_process
 		r->may_be_woken = r->may_be_woken || helper_threads[helper].wakes;
 	if (helper < N_HELPERS || is_named_helper(process, tid) || wants)
 		return;
-	/* Whoever is only ever seen awake may want it; if not, it is new once it sleeps elsewhere.
+	/*
+	 * We do not count a thread that we have only ever seen awake: it may want the interpreter.
+	 * Once it sleeps elsewhere, it counts as new.
 	 */
 	if (process->interpreter.bytes && !e->has_slept)
 		return;
@@ -541,14 +557,14 @@ static void look_at_runner(struct cw_headway *h, const struct cw_headway_process
 	if (cw_procstat_thread_sched(process->proc_fd, id, &sched) == 0)
 		r->runs = cw_hash_step(cw_hash_step(r->runs, (uint64_t)id), sched.runs);
 	else
-		r->runs += (uint64_t)now_ns; /* nobody can tell */
+		r->runs += (uint64_t)now_ns; /* unknown: it may have run */
 	r->may_be_woken = r->may_be_woken || may_be_woken(process, id);
 }
 
 /*
- * A thread that cannot be read is one that has ended: then their number is another, as it should
- * be. Where the first thread waits for no mutex, one that may be woken ends the look: most
- * processes have one, and need none of the rest.
+ * If we cannot read a thread, it has ended; the hash changes then, and it should. If the first
+ * thread waits for no mutex, we stop at the first thread that an outsider may wake. Most processes
+ * have one, and need no further check.
  */
 static struct runners look_at_runners(struct cw_headway *h,
 				      const struct cw_headway_process *process, int64_t now_ns)
@@ -566,9 +582,10 @@ static struct runners look_at_runners(struct cw_headway *h,
 }
 
 /*
- * Its threads wait for each other: for a mutex whose owner sleeps, for the interpreter, which one
- * of those must have that do not wait for it, or each of them for something that no other process,
- * no descriptor and no time can give. And none has run for long.
+ * Detects that the threads of a process wait for each other, and none has run for long. Case 1: the
+ * first thread waits for a mutex whose owner sleeps. Case 2: it waits for the interpreter, and one
+ * of the threads that do not wait for it must own it. Case 3: no other process, no descriptor and
+ * no timeout can wake any thread.
  */
 static unsigned look_at_wait(struct cw_headway *h, const struct cw_headway_process *process,
 			     int64_t now_ns)
@@ -580,7 +597,7 @@ static unsigned look_at_wait(struct cw_headway *h, const struct cw_headway_proce
 	struct runners r;
 
 	if (cw_host_wait_is_closed(wait))
-		wait = CW_HOST_WAIT_UNKNOWN; /* what was seen last: to be seen anew */
+		wait = CW_HOST_WAIT_UNKNOWN; /* the previous result must be found again */
 	cw_lock_wait_note(&h->lock, lock, now_ns);
 	has_lock = h->lock.on.address;
 	if (!has_lock && now_ns - h->headway_ns < CW_LOCK_WAIT_ASK_NS) {
@@ -610,7 +627,7 @@ static void start_window(struct cw_headway *h, const struct cw_headway_process *
 	h->base_child_ticks = st->child_cpu_ticks;
 	/* Without schedstat the scan of all threads decides. */
 	h->has_base_sched = cw_procstat_main_sched(proc_fd, &h->base_sched) == 0;
-	/* Before the kernel's: what is done then is in that, too. */
+	/* Read it before the kernel's count, so that the kernel's includes all I/O in between. */
 	h->base_own_io = 0;
 	if (process->record)
 		(void)cw_record_own_io(process->record, &begun, &h->base_own_io);
@@ -626,7 +643,7 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	h->is_d_state = st->state == 'D';
 	if (!h->has_base) {
 		note_cpu_change(h, st, now_ns);
-		/* It has just registered or connected again, so it was moving. */
+		/* It has just registered or reconnected, so it was active. */
 		h->headway_ns = now_ns;
 		start_window(h, process, st, now_ns);
 		return;
@@ -635,7 +652,7 @@ void cw_headway_step(struct cw_headway *h, const struct cw_headway_process *proc
 	if (by) {
 		if (has_used_cpu(h, st))
 			note_cpu_change(h, st, now_ns);
-		/* Scans of a quiet window are no base for the next one. */
+		/* A scan of an earlier quiet window must not be the base of the next one. */
 		table_drop(&h->threads);
 		table_drop(&h->family);
 		if (strcmp(by, "child") != 0)

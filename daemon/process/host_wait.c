@@ -15,18 +15,18 @@
 #include "common/cleanup.h"
 #include "model/facts.h"
 
-/* Nine numbers at most. */
+/* A line has at most nine numbers. */
 #define LINE_BYTES 256
 
 #define FUTEX_OF(op) ((op)&FUTEX_CMD_MASK)
 
-/* Each waits on its first argument until something comes. */
+/* These calls wait on their first argument until data or a peer arrives. */
 static const long calls[] = { SYS_read,    SYS_readv,  SYS_recvfrom,
 			      SYS_recvmsg, SYS_accept, SYS_accept4 };
 
 /* Each waits for any of several descriptors, for a signal, or for a time. */
 static const long calls_for_any[] = {
-#ifdef SYS_poll /* newer architectures have not these */
+#ifdef SYS_poll /* newer architectures lack these */
 	SYS_poll,         SYS_epoll_wait,  SYS_pause,
 #endif
 	SYS_ppoll,        SYS_epoll_pwait, SYS_rt_sigtimedwait, SYS_nanosleep, SYS_clock_nanosleep,
@@ -57,10 +57,10 @@ int cw_host_wait_fd(const char *line)
 	unsigned long first;
 	long call;
 
-	/* "running", or "-1 …" where it waits for something else than in a call. */
+	/* The line may also be "running", or "-1 …" for a wait outside of a system call. */
 	if (sscanf(line, "%ld %lx", &call, &first) != 2 || first > INT_MAX)
 		return -1;
-	/* Of descriptors below one there is but one: what a line is typed on at a prompt. */
+	/* A select() for descriptors below one covers only descriptor 0: an interactive prompt. */
 	if (is_select(call) && first == 1)
 		return 0;
 	return is_one_of(call, calls, sizeof(calls) / sizeof(*calls)) ? (int)first : -1;
@@ -73,7 +73,7 @@ bool cw_host_wait_is_for_any(const char *line)
 
 	if (sscanf(line, "%ld %*x %lx", &call, &op) != 2)
 		return false;
-	/* Semaphores and conditions of glibc wait with a set of bits, its mutexes without. */
+	/* glibc's semaphores and conditions wait with a bitset, its mutexes without one. */
 	if (call == SYS_futex)
 		return FUTEX_OF((int)op) == FUTEX_WAIT_BITSET;
 	return is_select(call) ||
@@ -127,7 +127,10 @@ static struct cw_host_lock lock_of(const char *line, const struct cw_host_interp
 {
 	struct cw_host_futex futex = cw_host_wait_futex(line);
 
-	/* Of a condition's words now one is waited for, now the other. */
+	/*
+	 * A condition alternates between its words, so the address of the interpreter stands
+	 * for both.
+	 */
 	if (cw_host_wait_is_interpreter(interpreter, &futex))
 		return (struct cw_host_lock){ .address = interpreter->address,
 					      .is_interpreter = true };
@@ -199,7 +202,7 @@ int cw_host_wait_thread(int proc_fd, pid_t tid, struct cw_host_futex *ret)
 	char name[48], line[LINE_BYTES];
 	int r;
 
-	(void)snprintf(name, sizeof(name), "task/%d/syscall", (int)tid); /* fits */
+	(void)snprintf(name, sizeof(name), "task/%d/syscall", (int)tid); /* always fits */
 	r = read_line(proc_fd, name, line);
 	if (r < 0)
 		return r;

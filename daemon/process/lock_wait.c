@@ -9,9 +9,9 @@
 #define WORD_LOCK 0
 #define WORD_OWNER 2
 #define WORD_USERS 3
-/* Somebody has it, and somebody waits. */
+/* A thread owns the lock, and at least one waits. */
 #define LOCK_CONTENDED 2u
-/* Threads that have it or wait for it: a process has no more. */
+/* Limit of owners and waiters: a process has no more threads. */
 #define MAX_USERS 65536u
 #define MAX_TID (1 << 22)
 
@@ -70,7 +70,7 @@ pid_t cw_lock_wait_read(pid_t pid, uint64_t address, bool is_inherited)
 {
 	uint32_t words[4];
 	struct iovec local = { .iov_base = words, .iov_len = sizeof(words) };
-	/* An address of that process, not of this one. */
+	/* This address belongs to the other process, not to ours. */
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = sizeof(words) };
 
 	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(words))

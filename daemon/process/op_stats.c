@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ops that are over are added to rows by communicator, kind and size, a fixed number of them: the
- * last one takes all that find no row of their own.
+ * Adds completed ops to rows by communicator, kind and size. The number of rows is fixed; the last
+ * row takes all ops without a row of their own.
  */
 #include "daemon/process/op_stats.h"
 
@@ -19,7 +19,7 @@ struct sampling {
 	const struct cw_record_comm *last;
 };
 
-/* From what a call takes that only enqueues to what a job waits for a checkpoint. */
+/* From a call that only enqueues to a job's wait for a checkpoint. */
 const uint64_t cw_op_buckets_ns[CW_OP_BUCKETS - 1] = {
 	5000,
 	10000,
@@ -97,7 +97,7 @@ static struct cw_op_row *row_of(struct cw_op_stats *stats, const struct cw_recor
 		return &stats->rows[CW_OP_STATS_ROWS - 1];
 	row = &stats->rows[stats->n_rows++];
 	if (stats->n_rows == CW_OP_STATS_ROWS)
-		return row; /* for all others */
+		return row; /* the row for all others */
 	row->comm_id = id;
 	row->kind = (uint8_t)kind;
 	row->size_class = (uint8_t)size_class;
@@ -106,7 +106,7 @@ static struct cw_op_row *row_of(struct cw_op_stats *stats, const struct cw_recor
 	return row;
 }
 
-/* A record may say anything, and what is added up is never to turn over. */
+/* A record may hold any value, and our sums must never overflow. */
 #define MAX_OP_BYTES (UINT64_C(1) << 50)
 #define MAX_CALL_NS (UINT64_C(7) * 24 * 3600 * CW_NS_PER_S)
 #define MAX_LOST_A_LOOK (UINT64_C(1) << 32)
@@ -203,7 +203,7 @@ void cw_op_stats_sample(struct cw_op_stats *stats, const struct cw_record *recor
 		return;
 	stats->sampled_ns = now_ns;
 	s.comms = cw_record_comms(record, &s.n_comms);
-	/* What cannot be read is counted by whoever samples the record. */
+	/* The sampler of the record counts the read errors. */
 	(void)cw_record_each_returned(record, &stats->op_cursor, &lost, on_op, &s);
 	lost = at_most(lost, MAX_LOST_A_LOOK);
 	stats->lost += lost;

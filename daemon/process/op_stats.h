@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one process's ops add up to, by kind, communicator and size: how many, how many bytes, how
- * long their calls took and, where ops are timed, the device. Read out of the flight record once a
- * second, each op once.
+ * Totals of one process's ops, by kind, communicator and size: the number of ops, their bytes, the
+ * duration of their calls and, if ops are timed, their time on the device. Once a second we read
+ * new ops from the flight record, each op once.
  *
  * Loop thread only; reads memory, does not block.
  */
@@ -15,10 +15,13 @@
 #include "model/op.h"
 #include "record/record_reader.h"
 
-/* Rows of a process: 20 communicators, three kinds each on one size. More are counted in one. */
+/*
+ * Rows per process: 20 communicators with three kinds each, of one size. The last row counts all
+ * further ops.
+ */
 #define CW_OP_STATS_ROWS 64u
 
-/* Bytes of one rank's part: up to 4 KiB, 64 KiB, 1 MiB, 16 MiB, 256 MiB, more. */
+/* Classes of one rank's bytes: up to 4 KiB, 64 KiB, 1 MiB, 16 MiB, 256 MiB, more. */
 enum { CW_OP_SIZES = 6 };
 unsigned cw_op_stats_size_class(uint64_t bytes);
 /* "<= 4 KiB", …, "> 256 MiB" */
@@ -31,7 +34,7 @@ struct cw_op_sums {
 };
 
 struct cw_op_row {
-	uint64_t comm_id; /* 0 in the row for what found no place */
+	uint64_t comm_id; /* 0 in the last row, the one for further ops */
 	uint32_t nranks;
 	uint8_t kind, size_class;
 	char comm_name[32];
@@ -39,24 +42,24 @@ struct cw_op_row {
 };
 
 struct cw_op_stats {
-	struct cw_op_row *rows; /* made when the first op is seen */
+	struct cw_op_row *rows; /* allocated at the first op */
 	size_t n_rows;
 	uint64_t op_cursor, time_cursor, lost;
 	int64_t sampled_ns;
 };
 
-/* Upper bounds of a time's bucket, in nanoseconds; the last bucket has all that is longer. */
+/* Upper bounds of the duration buckets, in nanoseconds; the last bucket has no bound. */
 enum { CW_OP_BUCKETS = 13 };
 extern const uint64_t cw_op_buckets_ns[CW_OP_BUCKETS - 1];
 
-/* Of one kind and size. Counts are by bucket, each alone, not summed up. */
+/* Sums of one kind and size. Each bucket counts alone; the counts are not cumulative. */
 struct cw_op_sized {
 	uint64_t bytes, call_ns, timed_bytes, device_ns;
-	uint64_t calls[CW_OP_BUCKETS];  /* how long calls took on the host */
-	uint64_t device[CW_OP_BUCKETS]; /* the timed ones, on the device */
+	uint64_t calls[CW_OP_BUCKETS];  /* host durations of calls */
+	uint64_t device[CW_OP_BUCKETS]; /* device durations of timed ops */
 };
 
-/* Of all processes of a node, dead and removed ones included: what only grows. */
+/* Totals of all processes of a node, dead and removed ones included, so they only grow. */
 struct cw_op_totals {
 	struct cw_op_sums kinds[CW_OP__MAX];
 	struct cw_op_sized sized[CW_OP__MAX][CW_OP_SIZES];
@@ -64,6 +67,6 @@ struct cw_op_totals {
 };
 
 void cw_op_stats_fini(struct cw_op_stats *s);
-/* After a refresh of the record; at most once a second does something. */
+/* Call it after each refresh of the record. It does its work at most once a second. */
 void cw_op_stats_sample(struct cw_op_stats *s, const struct cw_record *record, int64_t now_ns,
 			struct cw_op_totals *totals);

@@ -23,7 +23,7 @@ static bool read_text(int proc_fd, const char *name, char *buf, size_t size)
 	return n > 0;
 }
 
-/* "NSpid:\t812\t17\n": as this daemon's namespace has it, then further and further in. */
+/* "NSpid:\t812\t17\n": first the pid in our namespace, then in each inner one. */
 int32_t cw_proc_pod_own_pid(const char *status)
 {
 	const char *line = strstr(status, "\nNSpid:"), *end, *last;
@@ -37,7 +37,7 @@ int32_t cw_proc_pod_own_pid(const char *status)
 		last--;
 	if ((size_t)(end - last) >= sizeof(number) ||
 	    !memchr(line, '\t', (size_t)(last - 1 - line)))
-		return 0; /* there is one number alone */
+		return 0; /* a single number */
 	(void)snprintf(number, sizeof(number), "%.*s", (int)(end - last), last);
 	return cw_parse_u64(number, 1, INT32_MAX, &pid) < 0 ? 0 : (int32_t)pid;
 }

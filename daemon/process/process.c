@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making one, from an agent's credentials or from what was kept over a restart; looking at it;
- * noting its end; and who gives a place to whom in the table of all.
+ * Builds a process from an agent's credentials or from the restart store, reads its state, and
+ * notes its end. Decides which process gives up its place in the table.
  */
 #include "daemon/process/process.h"
 
@@ -35,7 +35,10 @@ static void process_freep(struct cw_process **p)
 	(void)cw_process_free(*p); /* always NULL */
 }
 
-/* Who is it? The pidfd guards against the number having been given to somebody else meanwhile. */
+/*
+ * Reads the peer's identity. The pidfd shows that the pid has not passed to another
+ * process meanwhile.
+ */
 static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_err *err)
 {
 	struct cw_procstat st;
@@ -54,7 +57,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	p->uid = cred->uid;
 	p->gid = cred->gid;
 	p->stat_permitted = st.is_permitted;
-	if (st.ppid > 1) /* init does not go; 0 is a parent outside our pid namespace */
+	if (st.ppid > 1) /* init does not end; 0 is a parent outside our pid namespace */
 		p->launcher_pidfd = (int)syscall(SYS_pidfd_open, st.ppid, 0);
 	p->liveness = cw_liveness_of_state(st.state);
 	cw_process_set_command(p, st.comm, strlen(st.comm));
@@ -83,8 +86,8 @@ static int adopt_record(struct cw_process *p, int record_fd, struct cw_err *err)
 	struct stat st;
 
 	/*
-	 * First of all: it answers without asking a file system. An fstat of a file on a FUSE
-	 * mount waits for whoever serves that mount.
+	 * Check this first, because it answers without asking a file system. On a FUSE mount,
+	 * fstat() would wait for the server of that mount.
 	 */
 	if (fcntl(fd, F_GET_SEALS) < 0)
 		return cw_err_set(err, EPERM, "the record is not a sealed memfd");
@@ -113,17 +116,17 @@ int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process *
 	return 0;
 }
 
-/* It has ended: what is known of it is what was kept. */
+/* The process has ended, so the stored name is all we have. */
 static void identify_by_name(struct cw_process *p, struct cw_fdstore_entry *entry)
 {
-	closep(&p->proc_fd); /* who has its pid now */
+	closep(&p->proc_fd); /* another process may have the pid now */
 	closep(&p->launcher_pidfd);
 	p->proc_fd = p->launcher_pidfd = -1;
 	p->key.pid = (uint64_t)entry->pid;
 	p->key.start_ticks = entry->start_ticks;
 	p->uid = entry->uid;
 	p->gid = entry->gid;
-	p->liveness = CW_LIVE_ALIVE; /* until its pidfd, or entry->end, says more */
+	p->liveness = CW_LIVE_ALIVE; /* until its pidfd, or entry->end, corrects it */
 	if (p->pidfd < 0)
 		p->pidfd = steal_fd(&entry->pidfd);
 }
@@ -140,7 +143,7 @@ static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entr
 	}
 	if (entry->pidfd < 0)
 		return cw_err_set(err, EBADMSG, "nothing came that tells how it ends");
-	r = identify(p, &cred, err); /* its last look is at the pidfd */
+	r = identify(p, &cred, err); /* it checks the pidfd last */
 	if (r == 0) {
 		entry->pidfd = -1;
 		return p->key.start_ticks == entry->start_ticks
@@ -148,7 +151,7 @@ static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entr
 			       : cw_err_set(err, EBADMSG, "it is another process");
 	}
 	if (!cw_pidfd_has_ended(entry->pidfd))
-		return r; /* its agent comes back */
+		return r; /* its agent will reconnect */
 	identify_by_name(p, entry);
 	return 0;
 }
@@ -195,7 +198,7 @@ struct cw_job_id cw_process_job_id(const struct cw_process *p)
 {
 	struct cw_job_id job = { .key = p->job_key, .uid = p->uid };
 
-	(void)snprintf(job.label, sizeof(job.label), "%s", p->label); /* as long as that */
+	(void)snprintf(job.label, sizeof(job.label), "%s", p->label); /* same size */
 	return job;
 }
 
@@ -227,7 +230,7 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 		.is_child_busy = p->headway.is_child_busy,
 		.is_frozen = p->headway.is_frozen,
 		.host_wait = p->headway.host_wait,
-		/* of the awake clock, as all times there */
+		/* awake clock, like all times there */
 		.headway_ns = p->headway.headway_ns ? p->headway.headway_ns + held_ns : 0,
 		.headway_by = p->headway.by,
 		.command = p->command,
@@ -244,7 +247,7 @@ void cw_process_take_record(struct cw_process *p, struct cw_process *from)
 	p->record = steal_ptr(&from->record);
 	p->record_dev = from->record_dev;
 	p->record_ino = from->record_ino;
-	p->ops.op_cursor = p->ops.time_cursor = 0; /* what was counted stays */
+	p->ops.op_cursor = p->ops.time_cursor = 0; /* the totals stay */
 	cw_sampler_init(&p->sampler);
 	p->job_key = (struct cw_job_key){ 0 }; /* the new record may carry another label */
 }
@@ -254,7 +257,7 @@ void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BY
 	const char *base = raw;
 	size_t n = 0;
 
-	/* The program without its directory, then its arguments. */
+	/* Skip the program's directory, then copy the arguments. */
 	for (const char *c = raw; c < raw + len && *c; c++)
 		if (*c == '/' && c + 1 < raw + len && c[1])
 			base = c + 1;
@@ -280,11 +283,14 @@ void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
 	if (!kernel)
 		return;
 	cw_kernel_events_watch(kernel, cw_process_pid(p));
-	if (cw_pidfd_has_ended(p->pidfd)) /* the pid may be another process's already */
+	if (cw_pidfd_has_ended(p->pidfd)) /* another process may already have the pid */
 		cw_process_watch(p, NULL);
 }
 
-/* It may have been dying already when it was looked at: of all its memory and files it lets go. */
+/*
+ * Tolerance for an end noted before our last read. The process may have been dying then, because it
+ * takes long to release all its memory and files.
+ */
 #define ENDS_UNSEEN_NS (10 * CW_NS_PER_S)
 
 int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns,
@@ -298,7 +304,7 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 		return cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, ret);
 	p->has_kernel_end = true;
 	age_ns = cw_kernel_facts_ended_age_ns(&facts, monotonic_ns);
-	/* A time namespace's clock may say anything: it was alive when it was last looked at. */
+	/* The clock of a time namespace may be wrong: the process was alive at our last read. */
 	if (age_ns >= 0 && now_ns - age_ns < p->ending_ns &&
 	    now_ns - age_ns >= p->stat_ns - ENDS_UNSEEN_NS)
 		p->ending_ns = now_ns - age_ns;
@@ -308,7 +314,7 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 	return 0;
 }
 
-/* Its agent did, because its user asked for that. False: not its agent. */
+/* Its agent stopped it at the user's request. False: another party stopped it. */
 static bool say_own_stop(struct cw_process *p)
 {
 	static const char *const what[CW_REC_STOP__MAX] = {
@@ -328,7 +334,7 @@ static bool say_own_stop(struct cw_process *p)
 	return true;
 }
 
-/* In the order of cw_rank_held_by(): of two holds, the one that must go first. */
+/* In the order of cw_rank_held_by(): of two holds, we name the one to lift first. */
 static void say_hold(struct cw_process *p)
 {
 	struct cw_facts_process facts;
@@ -344,12 +350,12 @@ static void say_hold(struct cw_process *p)
 				    sizeof(p->cause));
 }
 
-/* Threads inside of NCCL calls that are looked for: a rank calls from one or two. */
+/* Limit of threads inside NCCL calls: a rank calls from one or two. */
 #define MAX_INSIDE 16u
 
 #define MAX_INTERPRETER_BYTES (UINT64_C(16) << 20)
 
-/* What is larger than any interpreter's is not believed. */
+/* We ignore a size beyond any real interpreter's. */
 static struct cw_host_interpreter interpreter_of(const struct cw_rec_header *h)
 {
 	struct cw_host_interpreter interpreter = { .address = h->interpreter_address,
@@ -394,7 +400,9 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	liveness = cw_liveness_of_state(st.state);
 	has_changed = liveness != p->liveness || p->headway.is_frozen != was_frozen;
 	p->liveness = liveness;
-	/* One that takes stacks holds it for an instant, too: the tracer may be another one by now.
+	/*
+	 * Name the tracer each time: a stack capture also traces the process for an instant, and
+	 * another tracer may have followed.
 	 */
 	if (has_changed || liveness == CW_LIVE_TRACED)
 		say_hold(p);
@@ -416,7 +424,7 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	p->liveness = end->liveness;
 	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
 	if (!p->has_kernel_end) {
-		p->cause[0] = '\0'; /* of a stop */
+		p->cause[0] = '\0'; /* it described a stop */
 		p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
 				   cw_oom_has_killed(&p->oom, now_ns);
 	}
@@ -465,7 +473,10 @@ static struct cw_process *longest_dead_of(struct cw_process *table, uid_t uid,
 	return oldest;
 }
 
-/* The table is in order of registration. Those that ended first are the youngest of all. */
+/*
+ * The table is in order of registration. Dead processes count as youngest, the first to end as
+ * youngest of all.
+ */
 static int by_shares(struct cw_process *table, uid_t uid, const struct cw_process_places *places,
 		     void **ret)
 {
@@ -491,7 +502,10 @@ int cw_processes_make_room(struct cw_process *table, uid_t uid,
 	void *displaced = NULL;
 	int r = 0;
 
-	/* Thousands register after a restart: they are counted only where there can be too many. */
+	/*
+	 * Thousands of processes may register after a restart, so we count only when a limit
+	 * is near.
+	 */
 	for (const struct cw_process *p = table; p && HASH_COUNT(table) >= places->max_per_uid;
 	     p = p->hh.next)
 		n_own += p->uid == uid;

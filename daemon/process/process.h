@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank process on this node, from registration until nobody needs it any more. It outlives its
- * connection (an agent that reconnects finds it again) and its own end: a dead rank's last ops are
- * what the others wait for, so its record is kept.
+ * One rank process on this node, from registration until we drop it. It outlives its connection: an
+ * agent that reconnects finds it again. It also outlives its own end, and so does its record,
+ * because the other ranks may be waiting for a dead rank's last ops.
  *
- * Identity is what the kernel says: SO_PEERCRED and the start time. Nothing of it comes from a
+ * The kernel vouches for its identity: SO_PEERCRED and the start time. No part of it comes from a
  * message or a record.
  *
  * Loop thread only.
@@ -50,9 +50,9 @@ struct cw_process {
 	struct cw_process_key key;
 	uid_t uid;
 	gid_t gid;
-	int pidfd, proc_fd; /* of the living process; -1 after its end is known */
+	int pidfd, proc_fd; /* of the living process; -1 once we know its end */
 	bool stat_permitted;
-	int launcher_pidfd; /* of the parent at registration; -1 = none, or it has gone */
+	int launcher_pidfd; /* of the parent at registration; -1 = none, or it has ended */
 	int64_t launcher_gone_ns;
 	char command[CW_PROCESS_COMMAND_BYTES];
 	struct cw_proc_pod pod;
@@ -63,52 +63,53 @@ struct cw_process {
 	struct cw_sampler sampler;
 	struct cw_op_stats ops;
 	struct cw_fed_tensor fed;
-	bool owes_sample;       /* it ended, or came, when its user had no time left for it */
-	bool is_wanted;         /* of a job where something is urgent: to be sampled first */
-	int64_t next_sample_ns; /* machine's clock; later than the next tick when it is costly */
+	bool owes_sample;       /* it ended or registered while its user's budget was spent */
+	bool is_wanted;         /* its job has an urgent event: sample it first */
+	int64_t next_sample_ns; /* machine's clock; after the next tick if sampling is costly */
 
 	struct cw_node *node;       /* for event callbacks; borrowed */
 	struct cw_agent_conn *conn; /* NULL = not connected; borrowed */
-	struct event *end_event;    /* pidfd readable, then the retries */
+	struct event *end_event;    /* pidfd readable; later a timer for the retries */
 	unsigned end_attempts;
 
 	char label[CW_JOB_LABEL_BYTES];
-	struct cw_job_key job_key; /* of uid and label; not set = no label yet */
+	struct cw_job_key job_key; /* from uid and label; unset = no label yet */
 
 	uint32_t liveness; /* enum cw_liveness */
-	int64_t stat_ns;   /* last look at /proc; 0 = none */
-	int64_t ending_ns; /* pidfd became readable, or, by the kernel's notes, it began to end */
-	int64_t ended_ns;  /* how it ended is known (or given up); 0 = alive */
+	int64_t stat_ns;   /* last read of /proc; 0 = none */
+	int64_t ending_ns; /* pidfd became readable or, by the kernel's notes, it began to end */
+	int64_t ended_ns;  /* its end; set once we know how it ended, or give up; 0 = alive */
 	struct cw_ending end;
 	bool is_oom_killed;
 	struct cw_oom oom;
 	struct cw_kernel_events *kernel; /* while it lives and is watched; borrowed */
-	bool has_kernel_end;             /* its end is known from there, with cause */
-	char cause[CW_CAUSE_BYTES];      /* of its state, from the kernel; empty = not known */
+	bool has_kernel_end;             /* the kernel's notes give its end and the cause */
+	char cause[CW_CAUSE_BYTES];      /* cause of its state, from the kernel; empty = unknown */
 	uint32_t end_by;                 /* enum cw_end_by, with has_kernel_end */
 	int32_t end_sender;
 	struct cw_headway headway;
 
-	char fdstore_name[CW_FDSTORE_NAME_BYTES]; /* by the service manager; empty = not */
+	char fdstore_name[CW_FDSTORE_NAME_BYTES]; /* as stored; empty = not stored */
 	ino_t fdstore_ino;
 
-	uint64_t digest_round; /* last round whose digest it was in */
-	bool is_urgent_seen;   /* all of its job are wanted already */
-	bool is_urgent;        /* something happened that must not wait for the next second */
+	uint64_t digest_round; /* last round with a digest of it */
+	bool is_urgent_seen;   /* all processes of its job are already marked is_wanted */
+	bool is_urgent;        /* an event that must not wait for the next second */
 	UT_hash_handle hh;
 };
 
 /*
  * Builds a process from the peer's credentials and the record it sent. Takes record_fd and, on
- * success, cred->pidfd. -ESRCH: the peer has ended; errors of cw_record_open(); err is what the
- * agent is told.
+ * success, cred->pidfd. -ESRCH: the peer has ended; errors of cw_record_open(). The agent gets the
+ * text in err.
  */
 int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
 		   struct cw_err *err);
 /*
- * The same for a process that the daemon before this one knew. Takes the descriptors on success.
- * Its record is judged like a stranger's. One that has ended is as one whose end was not seen yet,
- * or, entry->is_dead, the caller ends it. -EBADMSG: descriptors are missing, or not that process's.
+ * The same for a process of the previous daemon. Takes the descriptors on success. Checks the
+ * record as strictly as a stranger's. If the process has ended, its end counts as not seen yet;
+ * if entry->is_dead, the caller ends it. -EBADMSG: descriptors are missing, or belong to
+ * another process.
  */
 int cw_process_restore(struct cw_fdstore_entry *entry, struct cw_process **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. Must not be in a table. */
@@ -117,7 +118,7 @@ struct cw_process *cw_process_free(struct cw_process *p);
 /* Moves record and sampler of `from` into p: the process made a new record. */
 void cw_process_take_record(struct cw_process *p, struct cw_process *from);
 
-/* A command as shown to people: printable ASCII, shortened. raw: NUL-separated arguments. */
+/* Formats a command for people: printable ASCII, shortened. raw: NUL-separated arguments. */
 void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BYTES]);
 void cw_process_set_command(struct cw_process *p, const char *raw, size_t len);
 
@@ -131,13 +132,13 @@ static inline bool cw_process_has_job(const struct cw_process *p)
 	return cw_job_key_is_set(&p->job_key);
 }
 
-/* Its job; only where it has one. */
+/* Call it only if p has a job. */
 struct cw_job_id cw_process_job_id(const struct cw_process *p);
 bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job);
 
 /*
- * What is known of it, for digests and windows; borrowed while nothing changes. held_ns: how long
- * this daemon was held up so far, now_ns less its awake clock; nobody looked meanwhile.
+ * The facts on p for digests and windows; borrowed until p changes. held_ns: how long this daemon
+ * did not run so far, now_ns less its awake clock. We saw no process in that time.
  */
 struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_ns, int64_t held_ns);
 
@@ -147,27 +148,26 @@ static inline pid_t cw_process_pid(const struct cw_process *p)
 }
 
 /*
- * Reads state and headway from /proc, and whether the launcher lives. True when its liveness
- * changed. is_rank and user: as in struct cw_headway_process.
+ * Reads state and headway from /proc, and checks the launcher. True if the liveness has changed.
+ * is_rank and user: as in struct cw_headway_process.
  */
 bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
 		     const struct cw_clock *clock);
 
-/* Notes when its launcher has gone; also of dead processes. Cheap. */
+/* Notes the end of p's launcher; works for dead processes, too. Cheap. */
 void cw_process_look_at_launcher(struct cw_process *p, int64_t now_ns);
 
-/* Has its end and stops noted by the kernel. kernel: NULL = no such thing here; outlives p. */
+/* Makes the kernel note p's end and its stops. kernel: NULL = unavailable; outlives p. */
 void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel);
 
 /*
- * How did it end, and when, as far as the kernel's notes tell it: as cw_liveness_end(), but asks
- * these first. Comes once ending_ns is set; monotonic_ns: CLOCK_MONOTONIC, now_ns: the node's
- * clock.
+ * Learns how and when p ended. Uses the kernel's notes first, then works as cw_liveness_end(). Call
+ * it once ending_ns is set. monotonic_ns: CLOCK_MONOTONIC; now_ns: the node's clock.
  */
 int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns,
 		      struct cw_ending *ret);
 
-/* Records the end: closes what only a living process needs. */
+/* Records the end, and closes the descriptors that only a living process needs. */
 void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t now_ns);
 
 /* ---- the table of a node: a uthash keyed by cw_process.key ---- */
@@ -175,18 +175,19 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 struct cw_process *cw_processes_find(struct cw_process *table, pid_t pid, uint64_t start_ticks);
 /* True when any living process of the table has this pid. */
 bool cw_processes_has_living(struct cw_process *table, pid_t pid);
-/* How many places there are, and whose may not be taken away. */
+/* The number of places, and which processes keep theirs. */
 struct cw_process_places {
 	uint32_t max, max_per_uid;
-	/* Its job has an open incident: it keeps its place. NULL = none has. */
+	/* True if p's job has an open incident: p keeps its place. NULL = no job has one. */
 	bool (*has_incident)(const struct cw_process *p, void *user);
 	void *user;
 };
 
 /*
- * The process to give up so that uid may register one more: by the shares of identity/shares.h, of
- * a user the longest dead first, then the youngest; who is at a limit may replace an own dead one.
- * *ret NULL = nobody needs to go. -EDQUOT: there is no place. -ENOMEM.
+ * Chooses the process that must give its place to a new one of uid, by the fair shares of
+ * identity/shares.h. Of one user's processes the longest dead goes first, then the youngest. A user
+ * at a limit may replace a dead process of his own. *ret NULL = there is room. -EDQUOT: no place
+ * for uid. -ENOMEM.
  */
 int cw_processes_make_room(struct cw_process *table, uid_t uid,
 			   const struct cw_process_places *places, struct cw_process **ret);

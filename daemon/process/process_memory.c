@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whoever's records take most memory together loses the costliest one first.
- */
+/* The user whose records together take the most memory loses the costliest one first. */
 #include "daemon/process/process_memory.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the registered processes cost the daemon in memory. A record says how many communicators and
- * ops it holds, and reading it takes memory in proportion: a hundred invented ones are half a
- * gigabyte. Loop thread only.
+ * The memory that registered processes cost the daemon. A record declares how many communicators
+ * and ops it holds, and reading it takes memory in proportion. A user can invent them: a hundred
+ * such records take half a gigabyte. Loop thread only.
  */
 #pragma once
 
@@ -10,13 +10,13 @@
 
 #include "daemon/process/process.h"
 
-/* Of all records together; those of sixteen ranks with 96 communicators each take 20 MiB. */
+/* Limit for all records together; those of sixteen ranks with 96 communicators each take 20 MiB. */
 #define CW_PROCESSES_MAX_BYTES ((size_t)192 << 20)
 
 size_t cw_process_memory(const struct cw_process *p);
 
 /*
- * While all together take more than max_bytes: the costliest process of the user whose processes
- * take the most. NULL: they do not, or there is no memory to find out.
+ * If all processes together take more than max_bytes, returns one to drop: the costliest process of
+ * the user with the highest sum. NULL: they take no more, or we are out of memory.
  */
 struct cw_process *cw_processes_largest_memory_user(struct cw_process *table, size_t max_bytes);
