@@ -13,7 +13,7 @@
 /* cgroup.events has two lines, freezer.state one word. */
 #define STATE_BYTES 128
 
-/* Whether a comma-separated list of controllers has that one in it. */
+/* True if the comma-separated list contains the controller. */
 static bool has_controller(const char *list, const char *controller)
 {
 	size_t len = strlen(controller);
@@ -58,7 +58,7 @@ static int open_of_line(char *line, const char *controller, const char *file)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* What /proc/PID/cgroup says; false when nothing. */
+/* Reads /proc/PID/cgroup. False if it is empty or unreadable. */
 static bool read_groups(int proc_fd, char *buf, size_t size)
 {
 	_cleanup_(closep) int fd = openat(proc_fd, "cgroup", O_RDONLY | O_CLOEXEC);
@@ -76,7 +76,7 @@ static int open_in(const char *groups, const char *controller, const char *file)
 	int found = -1;
 
 	(void)snprintf(copy, sizeof(copy), "%s", groups);
-	/* A last line without an end is cut off: not a path to follow. */
+	/* An incomplete last line is not a path to follow. */
 	for (; found < 0 && (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
 		found = open_of_line(line, controller, file);
@@ -92,7 +92,7 @@ int cw_cgroup_open(int proc_fd, const char *controller, const char *file)
 							    : -1;
 }
 
-/* Whether a line of the file is this one. */
+/* True if the file has the wanted line. */
 static bool says(const char *groups, const char *controller, const char *file, const char *wanted)
 {
 	_cleanup_(closep) int fd = open_in(groups, controller, file);
@@ -108,7 +108,7 @@ static bool says(const char *groups, const char *controller, const char *file, c
 	return false;
 }
 
-/* Of the line that open_in() followed: the path of the group. */
+/* Copies the path of the group whose line open_in() followed. */
 static void copy_group(const char *groups, const char *controller, char *buf, size_t len)
 {
 	char copy[PATH_MAX], *line = copy, *end;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of the control groups that a process is in. /proc/PID/cgroup names its groups, seen from
- * this process's cgroup namespace: what lies outside of that is not found. Where both versions are
- * mounted side by side, version 2 is looked for below "unified", too.
+ * Opens files of the cgroups of a process. /proc/PID/cgroup names its groups, as seen from our
+ * cgroup namespace; we cannot find a group outside of it. If both cgroup versions are mounted side
+ * by side, we also look for version 2 below "unified".
  *
  * Loop thread only; reads small files of procfs and cgroupfs, which do not block.
  */
@@ -12,14 +12,16 @@
 #include <stddef.h>
 
 /*
- * Opens a file of the group of the process whose /proc directory this is. controller: of version 1;
- * NULL = the group of version 2. Returns the descriptor (CLOEXEC), -1 = there is none.
+ * Opens a file in the cgroup of the process whose /proc directory this is. controller: of
+ * version 1; NULL = the group of version 2. Returns the descriptor (CLOEXEC), or -1 if there is
+ * no such file.
  */
 int cw_cgroup_open(int proc_fd, const char *controller, const char *file);
 
 /*
- * The process stands still because somebody froze one of its groups ("docker pause", a checkpoint,
- * a suspended container), and goes on when that one is thawed. False where nothing is to be seen.
+ * True if one of the process's cgroups is frozen ("docker pause", a checkpoint, a suspended
+ * container). The process stands still until that group is thawed. False if we cannot see
+ * the group.
  */
 bool cw_cgroup_is_frozen(int proc_fd);
 

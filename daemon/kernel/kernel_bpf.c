@@ -21,7 +21,7 @@ __attribute__((format(printf, 2, 0))) static int on_libbpf(enum libbpf_print_lev
 	char text[256];
 	int n = vsnprintf(text, sizeof(text), format, ap);
 
-	/* The verifier's log comes at warning level; what matters of it is said by our caller. */
+	/* The verifier logs at warning level; our caller reports the reason that matters. */
 	if (n > 0 && level != LIBBPF_DEBUG) {
 		text[strcspn(text, "\n")] = '\0';
 		log_debug("%s", text);

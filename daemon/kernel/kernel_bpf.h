@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all users of BPF programs in the daemon have in common. Loop thread only. */
+/* Code that all BPF users in the daemon share. Loop thread only. */
 #pragma once
 
 #include <stdint.h>
@@ -7,10 +7,10 @@
 #include "common/err.h"
 
 /*
- * Routes libbpf's messages into our log, looks whether programs can be loaded here at all, and
- * finds the inode of the daemon's pid namespace (0 = the initial one). 0, or -errno with err set.
+ * Routes libbpf's messages into our log, and checks that this machine can load programs at all.
+ * Finds the inode of the daemon's pid namespace (0 = the initial one). 0, or -errno with err set.
  */
 int cw_kernel_bpf_prepare(uint32_t *ret_pid_ns, struct cw_err *err);
 
-/* Why loading or attaching failed with -errno r. Static. */
+/* Explains an error r (-errno) of loading or attaching. Static. */
 const char *cw_kernel_bpf_reason(int r);

@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "daemon/kernel/kernel_bpf.h"
 
-/* A writer is a few hundred ns at it; more than this is not one writer. */
+/* A write takes a few hundred ns; if this many reads fail, it is not a single writer. */
 #define READ_ATTEMPTS 8
 
 struct cw_kernel_events {
@@ -90,7 +90,7 @@ int cw_kernel_events_read(const struct cw_kernel_events *k, pid_t pid, struct cw
 
 	if (!k || bpf_map_lookup_elem(k->map_fd, &key, &before) < 0)
 		return -ENOENT;
-	/* Two equal readings with nobody at it: nothing changed in between. */
+	/* If two readings are equal and no writer was active, nothing changed in between. */
 	for (unsigned i = 0; i < READ_ATTEMPTS; i++) {
 		if (bpf_map_lookup_elem(k->map_fd, &key, &after) < 0)
 			return -ENOENT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OOM killer's choice explains a SIGKILL before any sender does; the sender of a signal is
- * named only if that signal is what ended the process; a request to end is blamed only where the
- * exit followed soon.
+ * Rules for the blame. The OOM killer's choice explains a SIGKILL before any sender does. We name
+ * the sender of a signal only if that signal ended the process. We blame a request to end only if
+ * the exit followed soon.
  */
 #include "daemon/kernel/kernel_facts.h"
 
@@ -16,9 +16,9 @@
 #include "model/death.h"
 #include "model/snapshot.h"
 
-/* A request to end that is older than this is not why it exited. */
+/* Longest time from a request to end to the exit that it caused. */
 #define ASKED_NS (60 * (uint64_t)CW_NS_PER_S)
-/* Daemons are restarted within less. */
+/* Oldest end that we believe: a daemon restarts in less time. */
 #define ENDS_WITHIN_NS (600 * CW_NS_PER_S)
 
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret)
@@ -132,7 +132,9 @@ static void add_pages(char *buf, size_t len, uint64_t pages, int64_t page_bytes)
 		cw_text_append(buf, len, "%.2f GiB", mib / 1024);
 }
 
-/* The kernel kills when it could not get the last pages: within a hundredth is at the limit. */
+/*
+ * The kernel kills when it cannot get the last pages, so within a hundredth counts as at the limit.
+ */
 static bool is_at_limit(const struct cw_facts_process *f)
 {
 	return f->group_limit_pages &&

@@ -59,7 +59,7 @@ struct cw_kernel_threads *cw_kernel_threads_free(struct cw_kernel_threads *k)
 	return NULL;
 }
 
-/* For one process where the kernel can (6.1), else for all: the program looks for itself. */
+/* Visits one process if the kernel can (6.1), else all: the BPF program then filters by pid. */
 static struct bpf_link *attach(struct cw_kernel_threads *k, pid_t pid)
 {
 	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)pid } };

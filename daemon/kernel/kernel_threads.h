@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's side of a process's threads, taken with a BPF iterator (bpf/thread_facts.bpf.c):
- * where in the kernel each sleeps and since when it has not run. Optional: a machine without BTF, a
- * daemon without the rights or a build without BPF has none, and one sentence why.
+ * Kernel state of a process's threads, read by a BPF iterator (bpf/thread_facts.bpf.c): where in
+ * the kernel each thread sleeps, and since when it has not run. It is optional: on a machine
+ * without BTF, in a daemon without the rights or in a build without BPF, cw_kernel_threads_new()
+ * gives one sentence why.
  *
- * Loop thread only. Reading visits the threads of one process (before Linux 6.1: of the machine),
- * and none of them waits for it.
+ * Loop thread only. A read visits the threads of one process (before Linux 6.1: of the machine),
+ * and no thread waits for it.
  */
 #pragma once
 
@@ -18,11 +19,11 @@
 
 struct cw_kernel_threads;
 
-/* Text of one process: 256 threads of 8 frames; what is longer is cut. */
+/* Text of one process: 256 threads of 8 frames; we cut longer text. */
 #define CW_KERNEL_THREADS_MAX_BYTES (128u << 10)
 #define CW_KERNEL_STACK_MAX_FRAMES 24u
 
-/* 0, or -errno with err saying why there is no such evidence on this machine. */
+/* 0, or -errno with err saying why this machine has no such evidence. */
 int cw_kernel_threads_new(struct cw_kernel_threads **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. */
 struct cw_kernel_threads *cw_kernel_threads_free(struct cw_kernel_threads *k);
@@ -34,12 +35,14 @@ struct cw_kernel_threads *cw_kernel_threads_free(struct cw_kernel_threads *k);
 ssize_t cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf, size_t len);
 
 /*
- * What that text says about a thread: since when it has not run (-1 = not known, or it runs) and
- * the symbols of its kernel stack, innermost first (new reference; NULL = none). text may be NULL.
- * Pure.
+ * Finds a thread in that text. *ret_off_cpu_ns: since when it has not run (-1 = unknown, or it
+ * runs). Returns the symbols of its kernel stack, innermost first (new reference; NULL = none).
+ * text may be NULL. Pure.
  */
 json_t *cw_kernel_threads_find(const char *text, pid_t tid, int64_t *ret_off_cpu_ns);
 
-/* The symbols of a text with one frame a line, "[<0>] name+0x1/0x2 [module]" or without the first.
+/*
+ * Parses the symbols of a text with one frame a line, "[<0>] name+0x1/0x2 [module]"; the "[<0>]"
+ * is optional.
  */
 json_t *cw_kernel_stack_parse(const char *text, size_t len);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Alive, stopped, traced or ended, and how it ended. The daemon is not the parent of the ranks, so
- * wait(2) is not open to it. Sources, best first:
+ * Tells whether a process is alive, stopped, traced or ended, and how it ended. The daemon is not
+ * the parent of the ranks, so it cannot use wait(2). Sources, best first:
  *
- * 1. PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15): the wait status of a process that was
- *    reaped by its parent, kept as long as somebody holds a pidfd from before the end.
- * 2. exit_code in /proc/PID/stat while it is a zombie. The kernel writes 0 there for strangers, so
- *    it counts only where the same file showed hidden fields while the process lived.
- * 3. Neither: it is gone and the kernel did not say how.
+ * 1. PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15): the wait status of a process that its parent
+ *    has reaped. The kernel keeps it for pidfds opened before the end.
+ * 2. exit_code in /proc/PID/stat while the process is a zombie. The kernel shows 0 to strangers, so
+ *    we use it only if the same file showed hidden fields while the process lived.
+ * 3. Neither: the process is gone and the kernel did not say how.
  *
- * Whose pidfd is readable has ended. A thread that is still dying or a parent that is slow to reap
- * can leave us without 1 and 2 for a moment: cw_liveness_end() says CW_LIVENESS_AGAIN, and the
- * caller asks again for at most CW_LIVENESS_PATIENCE_NS before it settles for 3.
+ * A process has ended once its pidfd is readable. If a thread is still dying, or the parent is slow
+ * to reap, 1 and 2 may be missing for a moment. Then cw_liveness_end() returns CW_LIVENESS_AGAIN.
+ * The caller retries for at most CW_LIVENESS_PATIENCE_NS before it accepts 3.
  *
  * Any thread; nothing blocks.
  */
@@ -33,8 +33,8 @@ enum cw_liveness_result {
 uint32_t cw_liveness_of_state(char state);
 
 /*
- * How did it end? was_permitted: cw_procstat.is_permitted of the living process. 0 with *ret set,
- * or CW_LIVENESS_AGAIN.
+ * Learns how the process ended. was_permitted: cw_procstat.is_permitted of the living process. 0
+ * with *ret set, or CW_LIVENESS_AGAIN.
  */
 int cw_liveness_end(int pidfd, int proc_fd, bool was_permitted, struct cw_ending *ret);
 

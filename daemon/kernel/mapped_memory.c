@@ -18,15 +18,15 @@
 
 /* As daemon/evidence/stack_modules.c: 16 MiB are more than a hundred thousand mappings. */
 #define MAX_MAPS_BYTES (16u << 20)
-/* A node with a thousand mounts has some 150 KiB. */
+/* The mountinfo of a node with a thousand mounts takes some 150 KiB. */
 #define MAX_MOUNTINFO_BYTES (1u << 20)
 #define MAX_SWAPS_BYTES 16384u
 /* Options take up to a page, and so do a mount's root and its point. */
 #define MAX_MOUNT_BYTES 16384u
-/* Devices of one process's mappings that are remembered; each costs a walk through the mounts. */
+/* Limit of cached devices per process; each device costs a walk through the mounts. */
 #define MAX_DEVICES 64u
 #define PAGE 4096u
-/* Of an entry of pagemap. */
+/* bit of a pagemap entry */
 #define PAGEMAP_SWAPPED (UINT64_C(1) << 62)
 
 struct range {
@@ -41,10 +41,10 @@ struct device {
 
 struct cw_mapped_memory {
 	char *own_mounts, *root_mounts, *its_mounts; /* texts; root's may be ours or missing */
-	uint64_t kernel_devs[2]; /* of memory files, which are mounted nowhere; 0 = none */
+	uint64_t kernel_devs[2]; /* of memory files, which have no mount; 0 = none */
 	struct device devices[MAX_DEVICES];
 	unsigned n_devices;
-	struct range *ranges; /* that may be read, ascending, joined where they touch */
+	struct range *ranges; /* readable ranges, ascending, merged if they touch */
 	size_t n_ranges;
 	int pagemap_fd; /* -1: swapped pages are as good as others */
 };
@@ -105,7 +105,7 @@ static bool holds(const char *point, const char *path, size_t len)
 	return n <= len && strncmp(point, path, n) == 0 && (n == len || path[n] == '/');
 }
 
-/* An overlay on an overlay counts as remote when one of its layers does, down to this depth. */
+/* Depth limit for overlays on overlays; a deeper one counts as remote. */
 #define MAX_DEPTH 4u
 
 static enum cw_mount_kind kind_of(const char *mountinfo, const struct mount *m, unsigned depth);
@@ -120,7 +120,7 @@ static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, 
 	if (!depth)
 		return CW_MOUNT_REMOTE;
 	for (const char *line = mountinfo; line && *line; line = next_line(line)) {
-		/* The last of those on one point hides the others. */
+		/* Of several mounts on one point, the last hides the others. */
 		if (!parse_mount(line, &m) || !holds(m.point, path, len) || strlen(m.point) < best)
 			continue;
 		best = strlen(m.point);
@@ -191,7 +191,7 @@ bool cw_mapped_memory_swaps_remotely(const char *swaps, const char *mountinfo)
 {
 	char path[PATH_MAX], type[16];
 
-	/* The first line has the names of the columns. A few lines at most. */
+	/* The first line holds the column names. A few lines follow at most. */
 	for (const char *line = next_line(swaps); line && *line; line = next_line(line))
 		if (sscanf(line, "%4095s %15s", path, type) == 2 && strcmp(type, "file") == 0 &&
 		    cw_mapped_memory_kind_of_path(mountinfo, path) != CW_MOUNT_LOCAL)
@@ -199,7 +199,7 @@ bool cw_mapped_memory_swaps_remotely(const char *swaps, const char *mountinfo)
 	return false;
 }
 
-/* NULL: it cannot be read. */
+/* NULL: unreadable, or out of memory. */
 static char *read_mounts(const char *path)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -220,7 +220,10 @@ static uint64_t device_of_memfd(unsigned flags)
 
 static bool find_out(const struct cw_mapped_memory *m, uint64_t dev)
 {
-	/* Root's first: root's mounts name the true layers of an overlay. */
+	/*
+	 * Root made both, and they name the true layers of an overlay: ask them before the
+	 * process's own.
+	 */
 	const char *const trusted[] = { m->own_mounts, m->root_mounts };
 	enum cw_mount_kind kind;
 
@@ -270,7 +273,7 @@ static int add_range(struct cw_mapped_memory *m, const struct range *range)
 		last->end = range->end;
 		return 0;
 	}
-	/* Grown by doubling from 64. */
+	/* The capacity doubles, from 64 on. */
 	if (m->n_ranges >= 64 ? (m->n_ranges & (m->n_ranges - 1)) == 0 : m->n_ranges == 0) {
 		last = realloc(m->ranges, (m->n_ranges ? m->n_ranges * 2 : 64) * sizeof(*last));
 		if (!last)
@@ -286,7 +289,7 @@ static int add_mappings(struct cw_mapped_memory *m, const char *text)
 {
 	unsigned major, minor;
 	struct range range;
-	char line[256]; /* the path is cut */
+	char line[256]; /* cuts the path */
 	uint64_t inode;
 	int r = 0;
 
@@ -322,7 +325,7 @@ static void look_at_swap(struct cw_mapped_memory *m, pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
 	m->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (m->pagemap_fd < 0)
-		m->n_ranges = 0; /* any page may be there: none is read */
+		m->n_ranges = 0; /* any page may be swapped out, so we read none */
 }
 
 int cw_mapped_memory_new(pid_t pid, struct cw_mapped_memory **ret)
@@ -363,7 +366,10 @@ struct cw_mapped_memory *cw_mapped_memory_free(struct cw_mapped_memory *m)
 	return NULL;
 }
 
-/* Pages of shared memory are swapped out without a trace in pagemap: then none of them is read. */
+/*
+ * Cuts len at the first swapped page. pagemap does not show swapped pages of shared memory, so we
+ * read no shared page at all.
+ */
 static size_t without_swapped(const struct cw_mapped_memory *m, const struct range *range,
 			      uint64_t addr, size_t len)
 {
@@ -414,7 +420,7 @@ size_t cw_mapped_memory_readable(const struct cw_mapped_memory *m, uint64_t addr
 	return done;
 }
 
-/* Fields 48 to 51 of proc(5); zeros to those who may not know. */
+/* Fields 48 to 51 of proc(5); the kernel shows zeros to strangers. */
 static bool read_start(pid_t pid, uint64_t at[4])
 {
 	char text[2048], *field;
@@ -434,7 +440,10 @@ bool cw_mapped_memory_has_local_start(pid_t pid)
 	uint64_t at[4];
 	bool ok = true;
 
-	/* Who may not know where they are reads arguments that the kernel shows to everybody. */
+	/*
+	 * If the kernel hides the addresses from us, the arguments are still readable, as for
+	 * any user.
+	 */
 	if (!read_start(pid, at) || !at[0] || cw_mapped_memory_new(pid, &m) < 0)
 		return true;
 	for (unsigned i = 0; i < 4 && ok; i += 2)

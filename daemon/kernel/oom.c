@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "daemon/kernel/cgroup.h"
 
-/* Between the kill, which is counted, and the end of a process that has to give back 500 GiB. */
+/* Longest time from the counted kill to the end of a process that frees 500 GiB. */
 #define OOM_WINDOW_NS (30 * CW_NS_PER_S)
 
 /* The line "oom_kill N"; false when there is none. */

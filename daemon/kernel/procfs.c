@@ -17,7 +17,7 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-/* A directory with more entries is sorted only so far; no job has that many threads. */
+/* We sort only this many entries of a directory; no job has that many threads. */
 #define MAX_LISTED 65536u
 
 ssize_t cw_procfs_read_fd(int fd, char *buf, size_t len)
@@ -67,7 +67,7 @@ int cw_procfs_parse_stat(const char *text, struct cw_procfs_stat *ret)
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 	size_t len;
 
-	/* The name may hold anything, blanks and parentheses too: the last ')' ends it. */
+	/* The name may hold any byte, even blanks and parentheses: the last ')' ends it. */
 	if (!open || !close || close < open)
 		return -EBADMSG;
 	/* Fields 3, 14, 15 and 22 of proc(5). */
@@ -95,7 +95,9 @@ int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret)
 	return n < 0 ? (int)n : cw_procfs_parse_stat(text, ret);
 }
 
-/* The first line holds the name, in which newlines are escaped: no forged lines. */
+/*
+ * The first line holds the name. The kernel escapes its newlines, so a program cannot forge a line.
+ */
 static const char *find_line(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -121,7 +123,7 @@ int cw_procfs_parse_ids(const char *text, struct cw_procfs_ids *ret)
 	return 0;
 }
 
-/* Whose user namespace is the process in? The first one is root's. */
+/* True if the user owns the process's user namespace. Root owns the initial one. */
 static bool is_namespace_of(int proc_fd, uid_t uid)
 {
 	_cleanup_(closep) int ns = openat(proc_fd, "ns/user", O_RDONLY | O_CLOEXEC);
@@ -151,12 +153,12 @@ bool cw_procfs_may_see(int proc_fd, pid_t tid, uid_t uid)
 	    read_at(proc_fd, name, text, sizeof(text)) <= 0 ||
 	    cw_procfs_parse_ids(text, &ids) < 0 || !has_ids_of(proc_fd, &ids, uid))
 		return false;
-	/* Who has ended has no memory, and then root owns what is left. */
+	/* A process that has ended has no memory, and then root owns its status file. */
 	state = find_line(text, "State:");
 	return st.st_uid == uid || (state && strspn(state, " \tZX") > strspn(state, " \t"));
 }
 
-/* Fields 22 and 28 of proc(5): start time, and where the stack of the program begins. */
+/* Fields 22 and 28 of proc(5): the start time, and the start of the program's stack. */
 static int read_start(int proc_fd, uint64_t *ret_ticks, uint64_t *ret_stack)
 {
 	char text[1024];

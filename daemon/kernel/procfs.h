@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The few bits of /proc that capture children read. Reading /proc of a stuck process can hang (it
- * may take the process's memory lock): never call this from the daemon's loop, but for
- * cw_procfs_may_see(): status and the link to a namespace take no lock that a program could hold.
+ * The parts of /proc that capture children read. Reading /proc of a stuck process can hang,
+ * because it may take the process's memory lock, so the daemon's loop must never call these. The
+ * exception is cw_procfs_may_see(): status and the link to a namespace take no lock that a program
+ * could hold.
  */
 #pragma once
 
@@ -11,12 +12,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Threads listed; a rank has some hundred at most. */
+/* Limit of listed threads; a rank has some hundred at most. */
 #define CW_PROCFS_MAX_THREADS 256u
 
 /*
- * Reads at most len - 1 bytes of /proc/<pid>/<file>, NUL-terminated. Returns their number or
- * -errno.
+ * Reads at most len - 1 bytes of /proc/<pid>/<file>, and appends a NUL. Returns their number
+ * or -errno.
  */
 ssize_t cw_procfs_read(pid_t pid, const char *file, char *buf, size_t len);
 /* The same of what is open. */
@@ -36,38 +37,38 @@ int cw_procfs_parse_stat(const char *text, struct cw_procfs_stat *ret);
 int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret);
 
 /*
- * What a process's user may see of it by himself, which is what he is shown of it (ptrace(2),
- * PTRACE_MODE_READ_FSCREDS): not of a program that was set-user-ID or set-group-ID, that has file
- * capabilities or that he may run but not read, nor of one that has withdrawn itself
- * (PR_SET_DUMPABLE).
+ * We show a user only what he may see of a process himself (ptrace(2), PTRACE_MODE_READ_FSCREDS).
+ * He may not look into a program that was set-user-ID or set-group-ID, that has file
+ * capabilities, or that he may run but not read. Nor may he look into a program that has
+ * withdrawn itself (PR_SET_DUMPABLE).
  *
- * The kernel says so by the owner of /proc/PID/status: root, unless the program is dumpable; the
- * directory itself belongs to the effective user whatever happens. To that come the ids and
- * capabilities, which a program may keep when it declares itself dumpable anew; capabilities in a
- * user namespace of the user's own are his.
+ * The kernel shows this by the owner of /proc/PID/status: root, unless the program is dumpable.
+ * (The directory itself always belongs to the effective user.) We also check ids and capabilities:
+ * a program may keep those when it declares itself dumpable again. Capabilities in a user namespace
+ * of the user's own are his.
  */
 #define CW_PROCFS_NOT_VISIBLE                                                                      \
 	"the program is not its user's to see: another user or group, capabilities, a file that "  \
 	"may be run but not read, or withdrawn (PR_SET_DUMPABLE)"
 
 struct cw_procfs_view {
-	int proc_fd; /* of /proc/PID: stays with that process, whoever gets the number next */
+	int proc_fd; /* of /proc/PID: stays with that process even if the pid is reused */
 	uid_t uid;
-	uint64_t start_stack; /* another program has another */
+	uint64_t start_stack; /* each program has its own */
 };
 
 /*
- * Opens a view of the process for its user. 0, -ENOENT (gone, or another one), -EPERM (not his to
- * see), -errno. Close it with cw_procfs_view_close().
+ * Opens a view of the process for its user. 0, -ENOENT (gone, or another process), -EPERM (the user
+ * may not see it), -errno. Close it with cw_procfs_view_close().
  */
 int cw_procfs_view_open(pid_t pid, uint64_t start_ticks, uid_t uid, struct cw_procfs_view *ret);
 void cw_procfs_view_close(struct cw_procfs_view *view);
 /*
- * Is it still the same program, and still his to see? Asked after the capture: what was read before
- * a false answer is to be thrown away. False also when the process is gone.
+ * True if it is still the same program, and its user may still see it. Call it after the capture;
+ * on a false answer, discard everything you have read. False also if the process is gone.
  */
 bool cw_procfs_view_holds(const struct cw_procfs_view *view);
-/* May the user see this thread? proc_fd: of /proc/PID; tid 0 = the process's first. */
+/* True if the user may see this thread. proc_fd: of /proc/PID; tid 0 = the process's first. */
 bool cw_procfs_may_see(int proc_fd, pid_t tid, uid_t uid);
 
 struct cw_procfs_ids {

@@ -84,7 +84,7 @@ static void take_field(struct cw_procstat *st, unsigned field, const char *text)
 		st->start_ticks = v;
 		break;
 	case FIELD_STARTSTACK:
-		/* 0 for strangers; no living user process has its stack there. */
+		/* The kernel shows 0 to strangers; no living user process has its stack at 0. */
 		st->is_permitted = v != 0;
 		st->start_stack = v;
 		break;
@@ -98,7 +98,7 @@ static void take_field(struct cw_procstat *st, unsigned field, const char *text)
 
 int cw_procstat_parse(const char *text, struct cw_procstat *ret)
 {
-	/* The comm is the program's own text and may hold ") R 1": the last ')' ends it. */
+	/* The program chooses comm, even ") R 1": the last ')' ends it. */
 	const char *open = strchr(text, '(');
 	const char *close = strrchr(text, ')');
 	struct cw_procstat st = { 0 };
@@ -134,9 +134,10 @@ int cw_procstat_open(pid_t pid)
 }
 
 /*
- * In the middle of execve() the kernel closes descriptors, which takes as long as their file
- * systems like, and gives up the old memory. Who reads "stat", "io" or "syscall" waits for that,
- * "statm" does not: the new memory has no program in it yet. Who has no memory at all has ended.
+ * True in the middle of execve(). There the kernel gives up the old memory and closes descriptors,
+ * and their file systems decide how long that takes. A read of "stat", "io" or "syscall" waits for
+ * it; "statm" does not, because the new memory has no program in it yet. If a process has no memory
+ * at all, it has ended.
  */
 static bool is_in_execve(int proc_fd)
 {
@@ -255,7 +256,7 @@ size_t cw_procstat_children_of(int proc_fd, pid_t tid, pid_t *pids, size_t max)
 
 		if (end == p)
 			break;
-		if (*end == ' ' && pid > 0) /* a number cut at the end of buf has no blank */
+		if (*end == ' ' && pid > 0) /* a number truncated at the end of buf has no blank */
 			pids[n++] = (pid_t)pid;
 	}
 	return n;
@@ -284,7 +285,7 @@ int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret)
 	r = read_small(proc_fd, name, buf, sizeof(buf));
 	if (r < 0)
 		return r;
-	/* The name of the thread is in the first line, its newlines escaped. */
+	/* The first line holds the thread's name, with its newlines escaped. */
 	line = strstr(buf, "\nNSpid:");
 	end = line ? strchr(line + 1, '\n') : NULL;
 	if (!end)

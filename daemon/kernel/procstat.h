@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The few files of /proc/PID that a loop may read: stat, schedstat, io and the list of children.
- * None of them takes the process's memory lock (a rank wedged inside mmap must not wedge the
- * daemon); cmdline and maps do and are therefore not here.
+ * The few files of /proc/PID that the loop may read: stat, schedstat, io and the list of children.
+ * None of them takes the process's memory lock, because a rank wedged inside mmap must not wedge
+ * the daemon. cmdline and maps take it and are therefore not here.
  *
- * proc_fd is a descriptor of the directory /proc/PID: it stays with that process, whoever gets the
- * number next. Any thread; a read of /proc does not block.
+ * proc_fd is a descriptor of the directory /proc/PID: it stays with that process even if the pid is
+ * reused. Any thread; a read of /proc does not block.
  */
 #pragma once
 
@@ -19,12 +19,12 @@ struct cw_procstat {
 	char state; /* R S D T t Z X … as the kernel writes it */
 	pid_t ppid;
 	uint64_t cpu_ticks; /* user + system, all threads; of one thread for a thread's file */
-	uint64_t child_cpu_ticks; /* of children that were waited for */
+	uint64_t child_cpu_ticks; /* of children that the process has waited for */
 	uint64_t start_ticks;     /* since boot */
 	uint32_t threads;
-	/* The kernel let us see the fields it hides from strangers (exit_code is one of them). */
+	/* The kernel showed us the fields it hides from strangers (exit_code is one of them). */
 	bool is_permitted;
-	uint64_t start_stack; /* another program has another; 0 for strangers */
+	uint64_t start_stack; /* each program has its own; 0 for strangers */
 	int exit_code;        /* as wait(2) encodes it; of a zombie */
 };
 
@@ -35,19 +35,20 @@ int cw_procstat_parse(const char *text, struct cw_procstat *ret);
 int cw_procstat_open(pid_t pid);
 
 /*
- * 0, -ESRCH when the process is gone and reaped, -EBUSY when it is in the middle of execve(), or
- * another -errno. Nothing else of it is to be read after that: it would be waited for.
+ * 0, -ESRCH if the process is gone and reaped, -EBUSY if it is in the middle of execve(), or
+ * another -errno. After -EBUSY the caller must not read its other files, because such a read waits
+ * for the execve().
  */
 int cw_procstat_read(int proc_fd, struct cw_procstat *ret);
 int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret);
 
-/* How long ago a process with these start_ticks began, by the clock that they are of. > 0 */
+/* Age of a process with these start_ticks, by the clock that counts them. > 0 */
 int64_t cw_procstat_age_ns(uint64_t start_ticks);
 
-/* What the scheduler has counted of the main thread alone. */
+/* The scheduler's counts for the main thread alone. */
 struct cw_procsched {
 	uint64_t cpu_ns;
-	uint64_t runs; /* how often it got a processor */
+	uint64_t runs; /* how often it ran on a CPU */
 };
 
 /* 0 or -errno (-ENOENT: kernel without schedstat). */
@@ -56,8 +57,8 @@ int cw_procstat_main_sched(int proc_fd, struct cw_procsched *ret);
 int cw_procstat_thread_sched(int proc_fd, pid_t tid, struct cw_procsched *ret);
 
 /*
- * Bytes the process moved: the larger of what its calls asked for and what went to storage (page
- * faults on a mapped file appear only in the latter). 0 or -errno (-EACCES: not ours to see).
+ * Bytes the process moved: the larger of its read and write calls and its storage I/O. Page faults
+ * on a mapped file appear only in the latter. 0 or -errno (-EACCES: we may not see it).
  */
 int cw_procstat_io_bytes(int proc_fd, uint64_t *ret_bytes);
 
@@ -65,22 +66,22 @@ int cw_procstat_io_bytes(int proc_fd, uint64_t *ret_bytes);
 int cw_procstat_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n);
 
 /*
- * Children of all threads (kernels with CONFIG_PROC_CHILDREN, else none), at most max; looks at no
- * more than 256 threads. 0 or -errno.
+ * Lists the children of all threads, at most max; scans no more than 256 threads. Needs a kernel
+ * with CONFIG_PROC_CHILDREN, else finds none. 0 or -errno.
  */
 int cw_procstat_children(int proc_fd, pid_t *pids, size_t max, size_t *ret_n);
-/* Of one thread. How many: 0 also when it has ended. */
+/* Lists the children of one thread. Returns their number: 0 also if the thread has ended. */
 size_t cw_procstat_children_of(int proc_fd, pid_t tid, pid_t *pids, size_t max);
 
 /*
- * The number a thread has in its own pid namespace, the innermost. From "status", which locks no
- * memory, but formats a page of text: ask once a thread. 0 or -errno.
+ * Reads a thread's tid in its own pid namespace, the innermost. It comes from "status": that locks
+ * no memory, but formats a page of text, so ask once a thread. 0 or -errno.
  */
 int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret);
 
 /*
- * The process that traces this one's first thread. From "status", too. 0 or -errno (-ESRCH: none,
- * or none in this pid namespace).
+ * Reads the pid of the process that traces this one's first thread. From "status", too. 0 or -errno
+ * (-ESRCH: no tracer, or none in this pid namespace).
  */
 int cw_procstat_tracer(int proc_fd, pid_t *ret);
 

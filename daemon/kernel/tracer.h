@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that traces another one: a debugger, or anything else that uses ptrace(2). The
+ * Names the process that traces another one: a debugger, or any other user of ptrace(2). The
  * process chooses its name itself.
  *
  * Loop thread only; reads small files of procfs, which do not block.
