@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fork server makes the child (loop/fork_server.h). It gets its connections, in one
- * message with what is to be known of them, once it can be killed, and answers in packets, one or
- * two for each agent in order, so what it had not come to when it was killed is known to be
- * untouched.
+ * The fork server makes the child (loop/fork_server.h). Once we hold its pidfd and can kill it, we
+ * send it one message with the connections and the facts about them. It answers in packets, one or
+ * two per agent, in order. So if we kill it, we know which agents it has not touched.
  */
 #include "daemon/agents/agent_probe.h"
 
@@ -35,22 +34,22 @@
 /* Ranks with CUDA have some thousand mappings; 64 MiB of text would be half a million. */
 #define MAX_MAPS_BYTES (64u << 20)
 #define CHILD_CPU_S 2
-/* A killed child is gone within a millisecond: every wait it can be in is a killable one. */
+/* A killed child ends within a millisecond, because each of its waits is killable. */
 #define KILL_WAIT_MS 20
 #define MAX_FRAME_BYTES 512
 /*
- * Two for each agent, whose registration takes half a millisecond, and CW_PROBE_MAX times as long
- * in all. Fewer, and a flood of the socket would be let in more often than those who wait.
+ * Two packets per agent make six registrations of half a millisecond, CW_PROBE_MAX times that in
+ * all. With fewer, a flood of the socket would get in more often than the agents that wait.
  */
 #define PACKETS_PER_TURN 12
 
 struct cw_agent_probe {
 	struct event_base *base;
-	struct cw_fork_request *request; /* NULL = the child is there */
+	struct cw_fork_request *request; /* NULL = the child exists */
 	uid_t uid;
 	int pidfd, pair_fd; /* our end of the pair */
 	bool was_killed, is_abandoned;
-	unsigned n, next; /* agents; the first without a result */
+	unsigned n, next; /* agents; the first one without a result */
 	struct {
 		int conn_fd, record_fd;
 		size_t frame_len;
@@ -71,7 +70,7 @@ enum packet_type {
 	PACKET_REPORT,
 };
 
-/* From the child. */
+/* The child sends these. */
 struct packet {
 	uint32_t type, agent;
 	uint32_t answer;
@@ -79,7 +78,7 @@ struct packet {
 	char command[COMMAND_BYTES];
 };
 
-/* To the child, with the connections in their order. */
+/* The child gets this, with the connections in the same order. */
 struct order {
 	uint32_t n, reserved;
 	struct {
@@ -93,10 +92,10 @@ union descriptors {
 	char bytes[CMSG_SPACE(CW_PROBE_MAX_AGENTS * sizeof(int))];
 };
 
-/* At work, without those that were abandoned. */
+/* Children at work, without abandoned ones. */
 static unsigned n_probes;
 
-/* Of this process. Whoever starts probes sees to it that a user has few of them. */
+/* Children of this process that survived SIGKILL. The caller limits them per user. */
 static struct cw_agent_probe *abandoned;
 
 /* ---- in the child ---- */
@@ -165,7 +164,7 @@ static enum cw_agent_probe_answer scan_maps(int proc_fd, dev_t dev, ino_t ino)
 		have -= (size_t)(line - buf);
 		memmove(buf, line, have);
 		if (have == sizeof(buf) - 1)
-			have = 0; /* longer than any path can be: not ours */
+			have = 0; /* longer than any path: not our record */
 		if (total > MAX_MAPS_BYTES) {
 			n = -1;
 			break;
@@ -175,7 +174,7 @@ static enum cw_agent_probe_answer scan_maps(int proc_fd, dev_t dev, ino_t ino)
 	return n < 0 || total == 0 ? CW_PROBE_UNKNOWN : CW_PROBE_NOT_MAPPED;
 }
 
-/* Takes the hello out of the connection. The descriptor that came with it, or -1. */
+/* Receives the hello from the connection. Returns its descriptor, or -1. */
 static int take_descriptor(int conn_fd, size_t frame_len)
 {
 	char frame[MAX_FRAME_BYTES];
@@ -187,7 +186,7 @@ static int take_descriptor(int conn_fd, size_t frame_len)
 	return fd;
 }
 
-/* False: they have not come, all of them, and no more do. */
+/* False if the order is incomplete; the rest will not come. */
 static bool take_order(int fd, struct order *order, int *conns)
 {
 	union descriptors control;
@@ -213,7 +212,10 @@ static bool send_packet(int out_fd, struct packet *packet, uint32_t type, int fd
 	return cw_unix_send_fd(out_fd, packet, sizeof(*packet), fd) == (ssize_t)sizeof(*packet);
 }
 
-/* False: what came cannot be closed without asking its file system. That is the child's end. */
+/*
+ * Probes one agent. False if we cannot close the descriptor without asking its file system: then
+ * the child must end.
+ */
 static bool probe_agent(int out_fd, int conn_fd, size_t frame_len, pid_t pid, uint32_t agent)
 {
 	struct packet packet = { .agent = agent };
@@ -247,7 +249,7 @@ int cw_agent_probe_child(int fd)
 	int conns[CW_PROBE_MAX_AGENTS];
 	struct order order;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a dead server's child is nobody's */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child must not outlive its server */
 	(void)setrlimit(RLIMIT_CPU, &cpu);      /* the deadline stands without it */
 	if (!take_order(fd, &order, conns))
 		return 1;
@@ -285,13 +287,13 @@ static void probe_free(struct cw_agent_probe *probe)
 	free(probe);
 }
 
-/* Through the pidfd: nobody else's process, even if somebody reaped ours. */
+/* By pidfd, so it never hits another process, even if ours was reaped. */
 static void kill_child(const struct cw_agent_probe *probe)
 {
 	(void)syscall(SYS_pidfd_send_signal, probe->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
 }
 
-/* Or there is none, and will be none. */
+/* True also if there is no child and will be none. */
 static bool has_ended(const struct cw_agent_probe *probe)
 {
 	struct pollfd ended = { .fd = probe->pidfd, .events = POLLIN };
@@ -299,7 +301,7 @@ static bool has_ended(const struct cw_agent_probe *probe)
 	return probe->pidfd < 0 || poll(&ended, 1, 0) == 1;
 }
 
-/* It goes on as nobody's: its place is free, and its event tells when it ends. */
+/* Gives up on the child: frees its place; its event reports the end. */
 static void abandon(struct cw_agent_probe *probe)
 {
 	probe->fn = NULL;
@@ -312,7 +314,7 @@ static void abandon(struct cw_agent_probe *probe)
 	(void)event_add(probe->event, NULL); /* has memory already */
 }
 
-/* Hands out the result of the agent whose turn it is. */
+/* Reports the result of the next agent. */
 static void deliver(struct cw_agent_probe *probe, struct cw_agent_probe_result *result)
 {
 	unsigned agent = probe->next++;
@@ -321,7 +323,7 @@ static void deliver(struct cw_agent_probe *probe, struct cw_agent_probe_result *
 	probe->fn(agent, result, probe->user);
 }
 
-/* A packet, if there is one, of the agent whose turn it is. False: there is none. */
+/* Handles the next agent's packet. False: there is none. */
 static bool take_packet(struct cw_agent_probe *probe)
 {
 	struct cw_agent_probe_result result = { .record_fd = -1 };
@@ -332,12 +334,12 @@ static bool take_packet(struct cw_agent_probe *probe)
 	if (probe->next == probe->n)
 		return false;
 	n = cw_unix_recv_fd(probe->pair_fd, &packet, sizeof(packet), &fd);
-	if (n == 0) /* it has ended, or is about to: the pidfd tells */
+	if (n == 0) /* it has ended, or is about to: the pidfd will show */
 		(void)event_del(probe->pair_event);
 	if (n != sizeof(packet) || packet.agent != probe->next ||
 	    packet.len > sizeof(packet.command))
 		return false;
-	/* The deadline is for each: it begins again. */
+	/* Each agent has its own deadline, so restart it. */
 	if (!probe->was_killed)
 		(void)event_add(probe->event, &probe->timeout); /* has memory already */
 	switch (packet.type) {
@@ -348,7 +350,7 @@ static bool take_packet(struct cw_agent_probe *probe)
 	case PACKET_REPORT:
 		result.answer = (enum cw_agent_probe_answer)packet.answer;
 		if (probe->agents[probe->next].record_fd < 0)
-			result.answer = CW_PROBE_LOST; /* no descriptor to be had here */
+			result.answer = CW_PROBE_LOST; /* we got no descriptor */
 		result.command = packet.command;
 		result.command_len = packet.len;
 		deliver(probe, &result);
@@ -359,7 +361,7 @@ static bool take_packet(struct cw_agent_probe *probe)
 	}
 }
 
-/* Whether its hello still waits in the connection. */
+/* True if the agent's hello is still in the connection. */
 static bool is_untouched(const struct cw_agent_probe *probe, unsigned agent)
 {
 	char frame[MAX_FRAME_BYTES];
@@ -368,7 +370,7 @@ static bool is_untouched(const struct cw_agent_probe *probe, unsigned agent)
 	       (ssize_t)probe->agents[agent].frame_len;
 }
 
-/* The child does no more, and what it sent has been taken: what becomes of the others. */
+/* The child does no more, and we have read all its packets. Decides the agents that are left. */
 static void finish(struct cw_agent_probe *probe)
 {
 	cw_agent_probe_done_fn done = probe->done;
@@ -410,7 +412,7 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
 			probe_free(probe);
 		return;
 	}
-	/* What it has sent is there, whether or not it lives, and however late we are. */
+	/* Its packets are readable whether or not it lives, and however late we are. */
 	if (!probe->was_killed && take_packet(probe))
 		return;
 	if (!has_ended(probe) && !probe->was_killed) {
@@ -472,7 +474,7 @@ static void on_forked(int r, int fd, int pidfd, void *user)
 		r = send_order(probe);
 	if (r == 0)
 		return;
-	/* Without an order a child touches nothing, and ends; nobody waits for that. */
+	/* A child without an order touches nothing and exits; we need not wait for it. */
 	closep(&probe->pidfd);
 	probe->pidfd = -1;
 	finish(probe);
@@ -524,7 +526,7 @@ struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe)
 	kill_child(probe);
 	ended.fd = probe->pidfd;
 	if (probe->pidfd >= 0)
-		(void)poll(&ended, 1, KILL_WAIT_MS); /* whoever has not ended is abandoned */
+		(void)poll(&ended, 1, KILL_WAIT_MS); /* if it does not end in time, we abandon it */
 	if (has_ended(probe))
 		probe_free(probe);
 	else

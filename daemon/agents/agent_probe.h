@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes the records' descriptors out of agents' connections and looks whether the senders really
- * map them, in a short-lived child with a deadline. Two things can hang for ever here, and neither
- * may hang the daemon:
+ * Receives the records' descriptors from agents' connections and checks that the senders really map
+ * them. A short-lived child with a deadline does both, because two things can hang here, and
+ * neither may hang the daemon:
  *
  *  - Closing a descriptor that is not a memfd (FUSE, NFS) waits for its file system. So the child
- *    receives it, and hands on only what F_GET_SEALS, which asks no file system, knows for a memfd.
+ *    receives it, and passes on only a descriptor that F_GET_SEALS accepts as a memfd. This call
+ *    asks no file system.
  *  - /proc/PID/maps and cmdline take the process's memory lock, which a wedged driver may hold. A
- *    rank whose lock is stuck is the very rank that must be watched: when the child cannot tell (no
- *    permission, no answer in time), the record is accepted, because all that is at stake is what a
- *    user claims about its own process. Only a complete list of mappings without the record says
- *    no. Without this look, whoever was handed a descriptor (a forked child, a helper program)
- *    could register somebody else's record as its own.
+ *    rank whose lock is stuck is the very rank that we must watch. If the child cannot tell (no
+ *    permission, no answer in time), we accept the record: at stake is only a user's claim about
+ *    its own process. We reject it only if a complete list of mappings lacks the record. Without
+ *    this check, a forked child or a helper program that received a descriptor could register
+ *    another process's record as its own.
  *
- * One child looks at several agents of one user, one after the other: to make it costs as much as
- * dozens of looks. The fork server makes it, so it has neither the daemon's memory nor descriptors
- * but those it is sent. Of agents it did not come to, because one before them held it up, nothing
- * was taken: they are as before.
+ * One child checks several agents of one user, one after the other, because making a child costs as
+ * much as dozens of checks. The fork server makes it, so it has none of the daemon's memory, and
+ * only the descriptors that we send it. If one agent holds up the child, the child takes nothing
+ * from the agents after it: they stay as before.
  *
- * Loop thread only. The deadline is for each agent, from when the child is there; at it the child
- * is killed, and the loop never waits for it; one that cannot be killed is abandoned, and counted
- * against its user until it ends.
+ * Loop thread only. Each agent has its own deadline, and the first one starts once the child
+ * exists. At a deadline we kill the child, and the loop never waits for it. If a child survives
+ * SIGKILL, we abandon it, and count it against its user until it ends.
  */
 #pragma once
 
@@ -32,7 +33,7 @@ struct cw_agent_probe;
 struct cw_fork_server;
 struct event_base;
 
-/* Children at once. */
+/* Concurrent children. */
 #define CW_PROBE_MAX 8u
 /* Agents for one child: all ranks of a large node's job. */
 #define CW_PROBE_MAX_AGENTS 32u
@@ -41,26 +42,28 @@ enum cw_agent_probe_answer {
 	CW_PROBE_UNKNOWN = 0,
 	CW_PROBE_MAPPED,
 	CW_PROBE_NOT_MAPPED,
-	CW_PROBE_NOT_TAKEN, /* nothing was done, and no descriptor taken */
-	CW_PROBE_LOST,      /* the descriptor was taken, and did not come here */
+	CW_PROBE_NOT_TAKEN, /* untouched: the descriptor is still in the connection */
+	CW_PROBE_LOST,      /* the child took the descriptor, and we did not get it */
 };
 
 struct cw_agent_probe_result {
 	enum cw_agent_probe_answer answer;
-	int record_fd;       /* a memfd, the callback's to close; -1 = none came */
+	int record_fd;       /* a memfd that the callback must close; -1 = none */
 	const char *command; /* NUL-separated arguments; borrowed */
-	size_t command_len;  /* 0 = not to be had */
+	size_t command_len;  /* 0 = unavailable */
 };
 
-/* Once for each agent, by its number in the request, in their order, a few a turn of the loop while
- * the child lives. */
+/*
+ * Comes once for each agent, by its number in the request, in order. While the child lives, a few
+ * results come per turn of the loop.
+ */
 typedef void (*cw_agent_probe_fn)(unsigned agent, const struct cw_agent_probe_result *result,
 				  void *user);
-/* After the last result. The probe is gone. was_killed: at the deadline. */
+/* Comes after the last result; the probe no longer exists. was_killed: at the deadline. */
 typedef void (*cw_agent_probe_done_fn)(bool was_killed, void *user);
 
 struct cw_agent_probe_agent {
-	int conn_fd;      /* borrowed until its result: the child has its own */
+	int conn_fd;      /* borrowed until its result: the child gets a duplicate */
 	size_t frame_len; /* bytes of the hello, at most 512 */
 	pid_t pid;
 };
@@ -77,13 +80,16 @@ struct cw_agent_probe_request {
 	void *user;
 };
 
-/* A job of the fork server's. */
+/* Entry point of the child, called by the fork server. */
 int cw_agent_probe_child(int fd);
 
-/* 0, or -errno (-EAGAIN: no process to be had, or CW_PROBE_MAX are at work): no callback comes. */
+/* 0, or -errno (-EAGAIN: no process available, or CW_PROBE_MAX are at work): no callback comes. */
 int cw_agent_probe_start(const struct cw_agent_probe_request *request, struct cw_agent_probe **ret);
-/* No callback comes any more; the child is killed. Takes NULL; returns NULL. */
+/*
+ * Kills the child and waits 20 ms at most for its end; no callback comes any more. Takes NULL;
+ * returns NULL.
+ */
 struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe);
 
-/* Abandoned children that looked at agents of uid and have not ended. */
+/* Number of abandoned children that checked agents of uid and have not ended. */
 unsigned cw_agent_probe_abandoned(uid_t uid);

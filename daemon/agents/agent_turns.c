@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring of users whose line is not empty; its head is next. A user who was served goes to the end
- * of the ring. Users without a child at work go before those with one.
+ * A ring holds the users whose queue is not empty; its head is next. A served user moves to the end
+ * of the ring. Users without a child at work go before users with one.
  */
 #include "daemon/agents/agent_turns.h"
 
@@ -16,9 +16,9 @@ struct cw_agent_turns_user {
 	UT_hash_handle hh;
 	uid_t uid;
 	struct cw_turn *line;
-	unsigned taken; /* places */
+	unsigned taken; /* places in use */
 	bool is_slow;
-	struct cw_agent_turns_user *prev, *next; /* in the ring, while its line is not empty */
+	struct cw_agent_turns_user *prev, *next; /* in the ring, while its queue is not empty */
 };
 
 struct cw_agent_turns {
@@ -75,7 +75,7 @@ static void leave_ring(struct cw_agent_turns *turns, struct cw_agent_turns_user 
 	turns->n_ring--;
 }
 
-/* The user may be gone after it. */
+/* The caller must check afterwards whether the user has become idle. */
 static void leave_line(struct cw_agent_turns *turns, struct cw_turn *turn)
 {
 	struct cw_agent_turns_user *u = turn->user;
@@ -137,7 +137,7 @@ static unsigned take_from(struct cw_agent_turns *turns, struct cw_agent_turns_us
 {
 	unsigned n = 0;
 
-	/* Behind all others, before its line may become empty. */
+	/* Move the user behind all others first, because its queue may become empty. */
 	DL_DELETE(turns->ring, u);
 	DL_APPEND(turns->ring, u);
 	while (n < max && u->line && (n == 0 || !u->line->is_alone)) {
@@ -156,7 +156,7 @@ unsigned cw_agent_turns_take(struct cw_agent_turns *turns, struct cw_turn **ret,
 {
 	struct cw_agent_turns_user *u;
 
-	/* Whoever has no place yet goes before those who have. */
+	/* Users without a place go before users with one. */
 	DL_FOREACH (turns->ring, u)
 		if (!u->taken && has_place(turns, u))
 			return take_from(turns, u, ret, max);
@@ -175,7 +175,7 @@ void cw_agent_turns_done(struct cw_agent_turns *turns, uid_t uid, bool was_slow)
 	turns->taken_by_slow -= u->is_slow;
 	if (was_slow && !u->is_slow) {
 		u->is_slow = true;
-		turns->taken_by_slow += u->taken; /* those that go on */
+		turns->taken_by_slow += u->taken; /* its turns still at work */
 		turns->taken_by_slow--;
 	}
 	u->taken--;

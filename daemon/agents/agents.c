@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One file for a connection's whole life: who gets one and who is turned away before it costs
- * anything, what is said on it, and its end.
+ * A connection from accept to close: admission, which turns most of a flood away before it costs
+ * anything, then its messages, then its end.
  *
- * A process needs one connection: where it makes another before its hello has come, the older one
- * ends. When all places are taken, a newcomer gets that of the youngest stranger of whoever has
- * most strangers, unless that is the newcomer itself: a flood displaces the flood.
+ * A process needs one connection. If it makes another before it has sent a hello, we close the
+ * older one. A stranger is a connection that we have not admitted yet. If all places are taken, a
+ * newcomer gets the place of the youngest stranger of the user with the most strangers. If the
+ * newcomer's own user has the most, the newcomer is that stranger: a flood displaces itself.
  *
- * A connection may be closed from within its own callback, so it is freed only when none of ours is
- * on the stack.
+ * A connection may be closed from within its own callback, so we free it only when no callback of
+ * ours is on the stack.
  */
 #include "daemon/agents/agents.h"
 
@@ -36,25 +37,26 @@
 /* One read per turn: big enough for any message but a page of Python stacks. */
 #define READ_BYTES (16u << 10)
 #define MAX_HELLO_BYTES 256u
-/* Nothing an agent says unasked is longer. */
+/* An agent's unrequested messages are never longer. */
 #define SHORT_FRAME_BYTES 4096u
-/* Requests are ~20 bytes each: an agent that leaves this much unread has stopped reading. */
+/* Requests are ~20 bytes each: an agent with this much unread has stopped reading. */
 #define MAX_UNSENT_BYTES (64u << 10)
-/* Room for agents of newer versions to say things we do not know; an attacker gets no more. */
+/* Newer agents may send messages that we do not know; an attacker gets no more than this. */
 #define MAX_BAD_MESSAGES 64
 /*
- * Whoever floods the socket fills its queue, and nobody else gets in until it is emptied: faster
- * than a client can connect. About 10 us each, so that other things get their turn, too.
+ * A flood fills the queue of the socket, and no other client gets in until we empty it. We must
+ * be faster than a client can connect. One accept takes about 10 us, so other events still get
+ * their turn.
  */
 #define MAX_ACCEPTS_PER_TURN 256
 
 enum conn_state {
-	CONN_HELLO,    /* nothing complete yet */
-	CONN_CHECKING, /* hello handed up, no answer yet */
+	CONN_HELLO,    /* no complete hello yet */
+	CONN_CHECKING, /* hello passed on, no answer yet */
 	CONN_ADMITTED,
 };
 
-/* Somebody with connections. */
+/* A user with connections. */
 struct cw_agent_user {
 	UT_hash_handle hh;
 	uid_t uid;
@@ -67,10 +69,10 @@ struct cw_agent_conn {
 	int fd;
 	struct cw_peer_cred cred;
 	enum conn_state state;
-	bool is_busy, is_closed; /* freed only when no callback of ours is on the stack */
-	unsigned awaited;        /* answers that were asked for and have not come */
-	bool may_be_long;        /* one of them, until the deadline */
-	size_t skip;             /* so many bytes of a frame that came too late are still to come */
+	bool is_busy, is_closed; /* we free it only when no callback of ours is on the stack */
+	unsigned awaited;        /* requested answers that have not come */
+	bool may_be_long;        /* one of them may be long, until the deadline */
+	size_t skip;             /* bytes still to come of a frame that is too late */
 	unsigned bad_messages;
 	struct event *read_event, *write_event, *deadline_event;
 	struct evbuffer *in, *out;
@@ -78,11 +80,11 @@ struct cw_agent_conn {
 	struct cw_agent_conn *prev, *next;
 	struct cw_agent_user *user;
 	bool is_stranger;                                    /* not admitted yet */
-	struct cw_agent_conn *prev_stranger, *next_stranger; /* of the user's */
-	bool is_fresh;                                       /* of this turn: nothing waits on it */
+	struct cw_agent_conn *prev_stranger, *next_stranger; /* in the user's list */
+	bool is_fresh;                                       /* of this turn: no events yet */
 	struct cw_agent_conn *prev_fresh, *next_fresh;
-	bool is_silent;    /* its hello has not come */
-	UT_hash_handle hh; /* by cred.pid, while it is silent */
+	bool is_silent;    /* no hello yet */
+	UT_hash_handle hh; /* by cred.pid, while is_silent */
 };
 
 struct cw_agents {
@@ -90,13 +92,13 @@ struct cw_agents {
 	struct event *listen_event;
 	struct cw_accept_pause *pause;
 	struct cw_agent_conn *conns;
-	struct cw_agent_user *users;  /* of conns */
-	struct cw_agent_conn *silent; /* by process: one of each */
+	struct cw_agent_user *users;  /* users of conns */
+	struct cw_agent_conn *silent; /* at most one per process */
 	struct cw_agent_conn *fresh;
 	struct cw_agents_stats stats;
 };
 
-/* ---- users, and the lists a connection is in ---- */
+/* ---- users and lists ---- */
 
 static struct cw_agent_user *find_user(struct cw_agents *agents, uid_t uid)
 {
@@ -233,7 +235,7 @@ static void flush(struct cw_agent_conn *conn)
 		(void)evbuffer_drain(conn->out, (size_t)n); /* n is at most its length */
 	}
 	if (evbuffer_get_length(conn->out) > 0)
-		(void)event_add(conn->write_event, NULL); /* else said again with the next send */
+		(void)event_add(conn->write_event, NULL); /* on failure, the next send retries */
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -309,7 +311,9 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 	leave_strangers(conn);
 	if (event_add(conn->read_event, NULL) == 0 && cw_agent_conn_send(conn, &msg) == 0)
 		return;
-	/* It would wait for the welcome: so it sees an end, and comes again. So do we, as its end.
+	/*
+	 * Without a welcome the agent would wait. So we shut the connection down; the agent
+	 * reconnects, and we see its end, too.
 	 */
 	log_warn("agent pid=%d: cannot be welcomed, it is to come again", (int)conn->cred.pid);
 	(void)shutdown(conn->fd, SHUT_RDWR); /* or it has gone */
@@ -337,7 +341,7 @@ void cw_agent_conn_refuse(struct cw_agent_conn *conn, const char *reason)
 
 static uint32_t claimed_bytes(const struct cw_agent_conn *conn)
 {
-	uint32_t claimed = 0; /* of fewer bytes nothing is known yet */
+	uint32_t claimed = 0; /* 0 = the header is incomplete */
 
 	if (evbuffer_copyout(conn->in, &claimed, sizeof(claimed)) != sizeof(claimed))
 		return 0;
@@ -352,7 +356,7 @@ static void skip_some(struct cw_agent_conn *conn)
 	conn->skip -= n;
 }
 
-/* Its time is over: what has come of a long frame is not kept, nor what comes. */
+/* The deadline has passed: drops what has come of a long frame, and the rest as it comes. */
 static void expect_nothing_long(struct cw_agent_conn *conn)
 {
 	uint32_t claimed = claimed_bytes(conn);
@@ -379,7 +383,7 @@ void cw_agent_conn_expect_answer(struct cw_agent_conn *conn, uint32_t ms)
 	conn->may_be_long = true;
 	(void)evutil_gettimeofday(&now, NULL); /* cannot fail */
 	evutil_timeradd(&now, &deadline, &until);
-	/* Several may ask: the last deadline counts. */
+	/* If several requests are open, the last deadline counts. */
 	if (event_pending(conn->deadline_event, EV_TIMEOUT, &pending) && is_later(&pending, &until))
 		return;
 	if (event_add(conn->deadline_event, &deadline) < 0)
@@ -410,17 +414,17 @@ static void take_hello(struct cw_agent_conn *conn, const struct cw_message *msg,
 		return;
 	}
 	conn->state = CONN_CHECKING;
-	/* The clock was the agent's: from here on it waits for us. */
+	/* The agent had the time until now; from here on it waits for us. */
 	(void)event_del(conn->deadline_event); /* it is set up */
 	leave_silent(conn);
-	/* What was peeked at stays readable: without this the loop would spin on it. */
+	/* We only peeked, so the socket stays readable: without this the loop would spin on it. */
 	(void)event_del(conn->read_event); /* it is set up */
 	config->on_hello(conn, hello, frame_len, config->user);
 }
 
 /*
- * A hello is one message of ~30 bytes with a descriptor, sent at once: it is there as a whole or it
- * is none. Nothing is taken out of the socket here.
+ * A hello is one message of ~30 bytes with a descriptor, sent at once, so it arrives whole or is
+ * malformed. We take nothing out of the socket here.
  */
 static void peek_hello(struct cw_agent_conn *conn)
 {
@@ -478,7 +482,7 @@ static int take_frame(struct cw_agent_conn *conn)
 		return 0;
 	}
 	if (len < CW_FRAME_HEADER_BYTES + claimed)
-		return CW_FRAME_NEED_MORE; /* without joining the pieces again and again */
+		return CW_FRAME_NEED_MORE; /* do not join the pieces at every read */
 	data = evbuffer_pullup(conn->in, (ssize_t)(CW_FRAME_HEADER_BYTES + claimed));
 	if (!data)
 		return -ENOMEM;
@@ -493,7 +497,7 @@ static int take_frame(struct cw_agent_conn *conn)
 		if (--conn->awaited == 0)
 			conn->may_be_long = false;
 		config->on_message(conn, msg, config->user);
-	} else { /* never asked for, or of a newer version */
+	} else { /* unrequested, or of a newer version */
 		cw_agent_conn_bad_message(conn);
 	}
 	(void)cw_message_free(msg); /* always NULL */
@@ -543,15 +547,18 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	conn_enter(conn);
-	peek_hello(conn); /* it may be there, and we are late */
+	peek_hello(conn); /* the hello may have come, and we are late */
 	if (!conn->is_closed && conn->state == CONN_HELLO)
 		cw_agent_conn_refuse(conn, "no hello in time");
 	conn_leave(conn);
 }
 
-/* ---- at the door ---- */
+/* ---- accepting ---- */
 
-/* Without what it takes to talk: most of a flood ends before that. NULL: it was turned away. */
+/*
+ * Makes a connection without buffers and events, because most of a flood ends before it needs them.
+ * NULL: turned away.
+ */
 static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 {
 	const struct cw_agent_user *u;
@@ -576,7 +583,7 @@ static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 	return conn;
 }
 
-/* -ENOMEM: it cannot be talked to. */
+/* Adds buffers and events. -ENOMEM: unusable. */
 static int conn_start(struct cw_agent_conn *conn)
 {
 	const struct cw_agents_config *config = &conn->agents->config;
@@ -598,7 +605,7 @@ static int conn_start(struct cw_agent_conn *conn)
 	return 0;
 }
 
-/* -ENOMEM: it is in no list. */
+/* Puts conn into the lists. -ENOMEM: it is in none. */
 static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
 {
 	struct cw_agent_user *u = find_or_add_user(agents, conn->cred.uid);
@@ -607,7 +614,7 @@ static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
 	if (!u)
 		return -ENOMEM;
 	HASH_FIND(hh, agents->silent, &conn->cred.pid, sizeof(conn->cred.pid), other);
-	u->connections++; /* first: the last one takes its user with it */
+	u->connections++; /* first: closing the last connection frees its user */
 	if (other)
 		cw_agent_conn_defer(other, "its process has made another connection");
 	HASH_ADD(hh, agents->silent, cred.pid, sizeof(conn->cred.pid), conn);
@@ -698,7 +705,7 @@ static void on_pause(bool on, void *arg)
 		log_err("agent socket: cannot %s listening: %m", on ? "resume" : "pause");
 }
 
-/* ---- making and unmaking ---- */
+/* ---- life cycle ---- */
 
 int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret)
 {

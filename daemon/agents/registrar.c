@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A registration waits in its user's line, or is a member of a probe, or has been judged. Whatever
- * happens to it ends in one of three ways: into the table with a welcome, a refusal that says why,
- * or a deferral without a word.
+ * A registration is in its user's queue, or in a probe, or judged. It ends in one of three ways: in
+ * the table with a welcome, by a refusal with a reason, or by a deferral without an answer.
  */
 #include "daemon/agents/registrar.h"
 
@@ -23,47 +22,47 @@
 
 /* For each agent: long for reading a few thousand lines, short against the agent's patience. */
 #define PROBE_TIMEOUT_MS 1500
-/* Children of one user at once, while others wait: two that hang leave six. */
+/* Concurrent children of one user while others wait: if two hang, six are left. */
 #define MAX_PROBES_PER_USER 2
-/* The same while nobody else waits: who comes then finds two. */
+/* The same while no other user waits; a newcomer finds two. */
 #define MAX_PROBES_ALONE (CW_PROBE_MAX - 2)
-/* Children at once of all users whose children had to be killed before. */
+/* Concurrent children of all users whose children we had to kill before. */
 #define MAX_PROBES_SLOW (CW_PROBE_MAX / 2)
 /*
- * How often a child may end before it came to an agent, as it does where the machine has no time
- * for it. Then the agent is asked to come again.
+ * How often a child may end before it gets to an agent, as on an overloaded machine. Then the agent
+ * must reconnect.
  */
 #define MAX_ATTEMPTS 4
-/* Children that could not even be killed, until they end: their user is not served meanwhile. */
+/* Children of one user that survived SIGKILL; until they end, we do not serve their user. */
 #define MAX_ABANDONED_PER_UID 2
-/* As the kernel numbers them. */
+/* the kernel's limit */
 #define MAX_ERRNO 4096u
 
-/* What a process takes beside its connection and its record, see CW_NODE_PROCESS_FDS. */
+/* Descriptors of a process besides its connection and its record, see CW_NODE_PROCESS_FDS. */
 #define PROCESS_FDS 4u
 
 struct probe;
 
 struct registration {
-	struct cw_turn turn; /* first: what waits is a turn; or probe is set */
+	struct cw_turn turn; /* must be first: we cast a turn to its registration */
 	struct cw_registrar *registrar;
 	struct cw_agent_conn *conn;
 	size_t frame_len;
 	unsigned attempts;
 	struct cw_process *process; /* once the probe has brought the record */
-	struct probe *probe;        /* NULL = waits for its turn */
+	struct probe *probe;        /* NULL = queued */
 	unsigned agent;             /* its number there */
-	UT_hash_handle hh;          /* by pid, while it waits */
+	UT_hash_handle hh;          /* by pid, while it is queued */
 	pid_t pid;
-	struct registration *prev, *next; /* all */
+	struct registration *prev, *next; /* all registrations */
 };
 
-/* A child at work for some of one user's. */
+/* A child at work for some of one user's agents. */
 struct probe {
 	struct cw_registrar *registrar;
 	struct cw_agent_probe *child;
 	uid_t uid;
-	struct registration *members[CW_PROBE_MAX_AGENTS]; /* NULL = has its result, or has gone */
+	struct registration *members[CW_PROBE_MAX_AGENTS]; /* NULL = judged, or disconnected */
 	unsigned n;
 	struct probe *prev, *next;
 };
@@ -71,14 +70,14 @@ struct probe {
 struct cw_registrar {
 	struct cw_registrar_config config;
 	struct registration *open;
-	struct registration *by_pid; /* those that wait: one of each process */
+	struct registration *by_pid; /* queued ones, at most one per process */
 	struct cw_agent_turns *turns;
 	struct probe *probes;
 	uint64_t total, unreadable, repeated, no_record;
 	int no_record_error; /* of the last one */
 };
 
-/* The connection stands. */
+/* Leaves the connection open. */
 static void registration_free(struct registration *reg)
 {
 	struct cw_registrar *r = reg->registrar;
@@ -112,8 +111,9 @@ static void refuse(struct registration *reg, const char *reason)
 }
 
 /*
- * -ENOMEM: it waits for nothing. Where the process waits already, that is the one that has gone, or
- * one of very many: its place in the line is kept.
+ * Queues reg. If the process has a queued registration already, reg takes its place, and we
+ * defer the older one: its connection has gone, or the process makes very many. -ENOMEM: reg is
+ * not queued.
  */
 static int wait_in_line(struct registration *reg, bool is_first)
 {
@@ -136,7 +136,7 @@ static int wait_in_line(struct registration *reg, bool is_first)
 	return -ENOMEM;
 }
 
-/* The process is known: it has a new connection, and perhaps a new record. */
+/* A known process has a new connection, and perhaps a new record. */
 static void welcome_back(struct cw_registrar *r, struct registration *reg, struct cw_process *p)
 {
 	if (p->conn)
@@ -150,7 +150,7 @@ static void welcome_back(struct cw_registrar *r, struct registration *reg, struc
 	r->config.on_returned(p, r->config.user);
 }
 
-/* 0, -EDQUOT, or a negative errno for what will pass. */
+/* 0, -EDQUOT, or a negative errno for a reason that will pass. */
 static int enter_table(struct cw_registrar *r, struct registration *reg)
 {
 	const struct cw_registrar_config *config = &r->config;
@@ -181,8 +181,8 @@ static int enter_table(struct cw_registrar *r, struct registration *reg)
 }
 
 /*
- * It was started by somebody who may run it as another user, by sudo or a set-user-ID program: who
- * that was is shown nothing of what it does now.
+ * True if the process has changed its user, by sudo or a set-user-ID program. The user that started
+ * it must see nothing of its activity from now on.
  */
 static bool is_other_users(const struct cw_process *known, const struct cw_process *now)
 {
@@ -213,7 +213,7 @@ static void complete(struct registration *reg)
 		cw_agent_conn_defer(conn, strerror(-err));
 }
 
-/* 0, or -errno with err saying to the agent what is wrong with its registration. */
+/* Judges the registration. 0, or -errno with err explaining to the agent what is wrong. */
 static int judge(struct registration *reg, const struct cw_agent_probe_result *result,
 		 struct cw_err *err)
 {
@@ -236,14 +236,14 @@ static void count_unreadable(struct registration *reg, const struct cw_err *err)
 {
 	uint64_t n = ++reg->registrar->unreadable;
 
-	/* Agents come back every minute: said ever more rarely. */
+	/* Agents come back every minute, so we log only each power of two. */
 	if ((n & (n - 1)) == 0)
 		log_warn("rank process pid=%d is not watched: its record cannot be read: %s (%llu "
 			 "so far)",
 			 (int)cw_agent_conn_cred(reg->conn)->pid, err->text, (unsigned long long)n);
 }
 
-/* The child did not come to it: because of one before it, or because it had no time. */
+/* The child did not get to this agent: an earlier agent held it up, or it had no time. */
 static void try_again(struct registration *reg)
 {
 	reg->registrar->repeated++;
@@ -326,7 +326,7 @@ static void on_done(bool was_killed, void *user)
 	start_probes(r);
 }
 
-/* Those of the turn whose agents are still there; they wait no more. */
+/* Makes a probe of the turn's agents that are still connected, and takes them out of the queue. */
 static struct probe *make_probe(struct cw_registrar *r, struct cw_turn **turns, unsigned n)
 {
 	struct probe *probe = calloc(1, sizeof(*probe));
@@ -374,7 +374,7 @@ static int start_child(struct probe *probe)
 	return cw_agent_probe_start(&request, &probe->child);
 }
 
-/* Gives the turn back; its members, if any are left, get no look. */
+/* Gives the turn back, and refuses or defers the members that are left. */
 static void drop_probe(struct cw_registrar *r, struct probe *probe, uid_t uid, bool is_refused)
 {
 	cw_agent_turns_done(r->turns, uid, false);
@@ -413,14 +413,14 @@ static void start_probes(struct cw_registrar *r)
 	}
 }
 
-/* An agent without a record: nothing can be read of its process, and it does not come again. */
+/* Without a record we can read nothing of the process, and its agent does not come again. */
 static void note_no_record(struct cw_registrar *r, struct cw_agent_conn *conn, int error)
 {
 	const struct cw_peer_cred *cred = cw_agent_conn_cred(conn);
 	uint64_t n = ++r->no_record;
 
 	r->no_record_error = error;
-	if ((n & (n - 1)) == 0) /* anybody can send many of them */
+	if ((n & (n - 1)) == 0) /* any process can send many of them */
 		log_warn("rank process pid=%d uid=%u is not watched: its agent could make no "
 			 "flight record: %s (%llu so far)",
 			 (int)cred->pid, (unsigned)cred->uid, strerror(error),

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a hello to a process in the table: identity, record, quotas, the probe of the mapping, and
- * what happens when the same process comes again.
+ * Turns a hello into a process in the table: identity, record, quotas, the probe of the mapping,
+ * and the return of a known process.
  *
- * Happy path: hello → waits for its user's turn (agent_turns.h) → probe child takes the descriptor
- * and says "a memfd, mapped" → struct cw_process built from the kernel's word → into the table,
- * welcome. A process that is known already (its connection broke, or the agent made a new record)
- * keeps its place; its old connection is closed. Where it runs as another user now, it is one that
- * was not known.
+ * Happy path: the hello waits for its user's turn (agent_turns.h). A probe child takes the
+ * descriptor and reports "a memfd, mapped". We build a struct cw_process from the kernel's facts,
+ * enter it in the table, and send the welcome.
+ *
+ * A process that we know already keeps its place, and we close its old connection. (The
+ * connection broke, or the agent made a new record.) If it now runs as another user, we treat it
+ * as a new process.
  *
  * Loop thread only; nothing blocks.
  */
@@ -24,7 +26,7 @@ struct cw_fork_server;
 struct cw_registrar;
 struct event_base;
 
-/* What the agent of a rank is told that there is no place for; it comes again in a minute. */
+/* Reason sent to an agent without a place; it retries in a minute. */
 #define CW_NO_PLACE                                                                                \
 	"too many processes: this one is not watched for now, users share the places of a node"
 
@@ -33,41 +35,41 @@ struct cw_registrar_config {
 	struct cw_fork_server *forks; /* borrowed for life */
 	struct cw_process **table;    /* borrowed; entries are added and, for quotas, removed */
 	struct cw_process_places places;
-	/* A new process is in the table. It may refuse by returning a negative errno. */
+	/* A new process is in the table. A negative errno refuses it. */
 	int (*on_registered)(struct cw_process *p, void *user);
-	/* A process must go to make room: remove and free it. A living one is not watched then. */
+	/* Remove and free this process to make room. If it lives, we no longer watch it. */
 	void (*on_evict)(struct cw_process *p, void *user);
-	/* A living process is another user's than it was: remove and free what was known of it. */
+	/* A living process changed its user: remove and free all that we know of it. */
 	void (*on_other_user)(struct cw_process *p, void *user);
-	/* There is no place for this one; it is freed afterwards. */
+	/* The process got no place; we free it afterwards. */
 	void (*on_no_place)(struct cw_process *p, void *user);
 	/* A known process came back, on a new connection; its old one is closed already. */
 	void (*on_returned)(struct cw_process *p, void *user);
-	/* Whether a record of this user's may be opened now; else its agent comes again. */
+	/* True if we may open a record of this user now; otherwise its agent must retry. */
 	bool (*may_read)(uid_t uid, void *user);
-	/* What opening it took; negative in no case. */
+	/* Reports the cost of opening it; never negative. */
 	void (*on_read)(uid_t uid, int64_t cpu_ns, void *user);
 	void *user;
 };
 
 /* 0 or -ENOMEM. */
 int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registrar **ret);
-/* Takes NULL; returns NULL. Before the agents are freed; open registrations are dropped. */
+/* Takes NULL; returns NULL. Call it before you free the agents; drops open registrations. */
 struct cw_registrar *cw_registrar_free(struct cw_registrar *r);
 
 /* For cw_agents_config.on_hello. */
 void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 			const struct cw_msg_agent_hello *hello, size_t frame_len);
-/* The connection went away while its registration was open; false when there was none. */
+/* The connection closed. False if it had no open registration. */
 bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn);
 
-/* Refused because this daemon cannot read records of their version. */
+/* Records refused because this daemon cannot read their version. */
 uint64_t cw_registrar_unreadable(const struct cw_registrar *r);
-/* Agents that could make no record, and the errno of the last one. */
+/* Agents that failed to make a record; *ret_error: the errno of the last one. */
 uint64_t cw_registrar_no_record(const struct cw_registrar *r, int *ret_error);
-/* Hellos that wait for their turn. */
+/* The number of queued hellos. */
 uint32_t cw_registrar_waiting(const struct cw_registrar *r);
-/* How often a child ended without having come to an agent, which was then looked at again. */
+/* How often a child ended before it got to an agent, so that we checked the agent again. */
 uint64_t cw_registrar_repeated(const struct cw_registrar *r);
-/* Registrations ever completed, returns included. */
+/* Completed registrations since the start, returns included. */
 uint64_t cw_registrar_total(const struct cw_registrar *r);
