@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Included before everything else in the agent (-include): binds the functions glibc 2.32-2.34
- * moved between libraries to their oldest versions, so that one build runs on glibc 2.28 and newer
- * (agent/check-abi.sh names what is missing here).
- * The price: libdl.so.2 and libpthread.so.0 must be NEEDED by name, which agent/meson.build does.
- * Off in sanitizer builds, whose interceptors have no versions.
+ * The compiler includes this file before all other files of the agent (-include). glibc 2.32-2.34
+ * moved several functions from one library to another. This file binds them to their oldest
+ * versions, so that one build runs on glibc 2.28 and newer. agent/check-abi.sh names each function
+ * that is missing here.
+ *
+ * The bound versions live in libdl.so.2 and libpthread.so.0, so agent/meson.build makes both NEEDED
+ * by name. Sanitizer builds leave the binding off, because the interceptors have no versions.
  */
 #pragma once
 
 #if defined(__ASSEMBLER__)
-/* the stub needs none of this */
+/* the assembly stub calls none of these functions */
 #elif defined(CW_OLD_GLIBC) && defined(__x86_64__)
 #define CW_GLIBC_BASE "GLIBC_2.2.5"
 #define CW_GLIBC_DLADDR "GLIBC_2.2.5"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The few functions of the CUDA driver the agent calls, by the names and types of CUDA 11.7 and
- * newer. The driver is already in a process that uses NCCL; it is never loaded by the agent.
+ * The agent calls these few functions of the CUDA driver. Names and types are those of CUDA 11.7
+ * and newer. A process that uses NCCL has loaded the driver already; the agent never loads it.
  */
 #pragma once
 

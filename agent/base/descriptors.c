@@ -20,11 +20,13 @@
 #define CLOSE_RANGE_UNSHARE_BIT 2u
 
 #define FD_FLOOR 1000
-#define FD_ROOM 16 /* more than the agent ever has */
+#define FD_ROOM 16 /* the agent never has as many */
 
 /*
- * Programs count on the lowest numbers: where the limit is low, as high as it goes. One that closes
- * all descriptors in just this moment has the number again for a file of its own, which stays open.
+ * Programs rely on getting the lowest free numbers, so we move to FD_FLOOR, or as high as a lower
+ * RLIMIT_NOFILE allows. The program may close all descriptors during this call and then reuse one
+ * of our numbers for its own file. We therefore close a number only while it still is our object,
+ * and leave the program's file open.
  */
 int cw_fd_dup_high(int fd)
 {
@@ -60,7 +62,7 @@ int cw_memfd(const char *name)
 	return fd < 0 ? -errno : cw_fd_dup_high((int)fd);
 }
 
-/* The system call itself: fstat@GLIBC_2.33 would be the newest symbol of the library. */
+/* We make the system call ourselves: fstat@GLIBC_2.33 would be the newest symbol we need. */
 int cw_fd_identify(int fd, struct cw_fd_identity *ret_id)
 {
 	struct stat st;
@@ -81,9 +83,9 @@ bool cw_fd_is(int fd, const struct cw_fd_identity *id)
 
 /* ---- the helper thread's table ---- */
 
-static bool is_own; /* the helper thread's alone */
+static bool is_own; /* only the helper thread uses it */
 
-/* /proc/self is the process: its first thread's table, which is the program's. */
+/* /proc/self names the process: its fd directory shows the first thread's table, the program's. */
 static void path_of(int fd, char path[32])
 {
 	(void)snprintf(path, 32, "/proc/self/fd/%d", fd);
@@ -95,7 +97,7 @@ static bool leads_to(int fd, const struct cw_fd_identity *id)
 	struct stat st;
 
 	path_of(fd, path);
-	/* The system call itself: stat@GLIBC_2.33 would be the newest symbol of the library. */
+	/* We make the system call ourselves: stat@GLIBC_2.33 would be the newest symbol we need. */
 	return syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 && st.st_dev == id->dev &&
 	       st.st_ino == id->ino;
 }
@@ -107,7 +109,10 @@ bool cw_fd_table_can_unshare(int needed, const struct cw_fd_identity *id)
 
 void cw_fd_table_unshare(void)
 {
-	/* Unshares with nothing below the first number closed: with nothing at all. */
+	/*
+	 * The kernel copies only the descriptors below the closed range. The range begins at 0, so
+	 * the new table starts empty.
+	 */
 	is_own = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE_BIT) == 0;
 }
 

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's descriptors: few, out of the way, and known by what they stand for, because a program
- * may close any number and get it again for a file of its own.
+ * The agent holds few descriptors and gives them high numbers. A program may close any number and
+ * reuse it for its own file. We therefore identify each descriptor by its device and inode before
+ * we use it.
  *
- * The helper thread has a descriptor table of its own. A program counts on the lowest free number
- * being its own: where the thread's socket held it for a moment, the program's next file got
- * another one, and kept it. So the thread leaves the program's table, taking nothing along (not
- * even for a moment: a copy of a pipe's end would delay its reader's end of file, and closing a
- * copy would swallow an error that close() should tell the program), and opens what it needs of the
- * program's through /proc.
+ * The helper thread has its own descriptor table. A program expects open() to return the lowest
+ * free number. If our socket held that number even briefly, the program's next file would get
+ * another number and keep it. The helper thread therefore leaves the program's table and opens the
+ * program's files that it needs through /proc. It takes no copies along, not even for a moment. A
+ * copied pipe end would delay the reader's end of file. And if we closed a copy, the program's
+ * close() would not return the file's error.
  *
- * Where that cannot be (Linux before 5.9, a filter of system calls, no /proc) the thread stays, and
- * takes care as well as it can: cw_fd_dup_high().
+ * Linux before 5.9, a system call filter or a missing /proc can prevent this. The thread then stays
+ * in the program's table and only keeps to high numbers: cw_fd_dup_high().
  */
 #pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What a descriptor stands for: tells whether a number still is what it was. */
+/* The object behind a descriptor. We compare it to notice that a number has been reused. */
 struct cw_fd_identity {
 	dev_t dev;
 	ino_t ino;
@@ -31,30 +32,34 @@ int cw_fd_identify(int fd, struct cw_fd_identity *ret_id);
 bool cw_fd_is(int fd, const struct cw_fd_identity *id);
 
 /*
- * Moves fd to a number >= 1000 where the limit allows, out of the way of programs that count
- * descriptors. Takes fd. Return: a descriptor with CLOEXEC.
+ * Moves fd to a number >= 1000, or to a lower one if RLIMIT_NOFILE demands it, so that the program
+ * gets the low numbers. Takes ownership of fd. Return: a descriptor with CLOEXEC; fd itself if it
+ * is high enough or the move fails; -EBADF if the program closed it meanwhile.
  */
 int cw_fd_dup_high(int fd);
 
-/* A memfd that may be sealed, as little executable as the kernel knows; -errno. */
+/*
+ * Makes a memfd that the caller can seal. It is not executable if the kernel supports that. Return:
+ * a descriptor or -errno.
+ */
 int cw_memfd(const char *name);
 
 /* ---- the helper thread's table ---- */
 
 /*
- * Whether needed can be reached from another table. Asked by whoever starts the helper thread: the
- * program may have closed everything or changed its root before the thread gets to run, and must
- * not share its table with it for that.
+ * True if the helper thread can reopen the descriptor `needed` from its own table. The thread that
+ * starts the helper thread checks this. The helper thread runs later, and by then the program may
+ * have closed its descriptors or changed its root. Neither must make the two share a table.
  */
 bool cw_fd_table_can_unshare(int needed, const struct cw_fd_identity *id);
 
-/* The helper thread's first act, once. */
+/* Gives the helper thread its own table. The helper thread calls it once, before all else. */
 void cw_fd_table_unshare(void);
 
 /*
- * The helper thread's way to a descriptor of the program's table that still is the object it was:
- * the same number, or one opened anew with these flags of open(), which cw_fd_release() closes.
- * -EBADF when it is something else by now.
+ * Lets the helper thread use a descriptor of the program's table. Return: fd itself if both share a
+ * table; else a new descriptor, opened with these flags of open(). -EBADF if fd is no longer the
+ * object in id. The caller ends its use with cw_fd_release(), which closes only a new descriptor.
  */
 int cw_fd_reopen(int fd, const struct cw_fd_identity *id, int flags);
 void cw_fd_release(int reached);

@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent does besides recording calls, as one table: agent/agent.c lists who does what, and
- * whoever knows that something happened names nobody. What happens on every call is not in here:
- * that is called directly.
+ * The agent's features beyond recording calls, as one table of callbacks. agent/agent.c fills the
+ * table. Code that observes an event calls the matching function below and need not know the
+ * features. The recording path calls its features directly instead of through this table.
  */
 #pragma once
 
-/* NULL where a feature has nothing to do. */
+/* A callback is NULL if the feature has no use for the event. */
 struct cw_feature {
-	/* The record is there, the agent not armed yet. In a thread of the application. */
+	/* The record exists, but the agent is not armed. Runs in a thread of the application. */
 	void (*start)(void);
 	/*
-	 * A communicator exists. Any thread, also NCCL's own, where nothing of NCCL, CUDA or the
-	 * loader may be called.
+	 * A communicator exists. Any thread, including NCCL's own, so the callback must call
+	 * neither NCCL nor CUDA nor the loader.
 	 */
 	void (*armed)(void);
-	/* NCCL reported a communicator ready; before armed(). Any thread; may call CUDA. */
+	/* NCCL reported communicator c ready. Comes before armed(). Any thread; may call CUDA. */
 	void (*comm_ready)(int c);
-	/* The entry is about to be used for another communicator. Under the registry's lock. */
+	/* The registry is about to reuse entry c for another communicator and holds its lock. */
 	void (*comm_forget)(int c);
-	/* Once a second. The helper thread only. */
+	/* Runs once a second, only in the helper thread. */
 	void (*beat)(void);
 };
 
-/* Keeps the table, which stays. Once, before the agent is armed; without it nothing is done. */
+/*
+ * Borrows the table for the life of the process. Called once, before the agent is armed. Without a
+ * table the functions below do nothing.
+ */
 void cw_features_set(const struct cw_feature *table, unsigned count);
 
-/* Each calls the function of that name of every feature, in the order of the table. */
+/* Each function calls the callback of the same name of every feature, in table order. */
 void cw_features_start(void);
 void cw_features_armed(void);
 void cw_features_comm_ready(int c);

@@ -8,7 +8,7 @@
 
 struct held {
 	sigset_t old_mask;
-	sigset_t programs; /* pending before: not ours to take */
+	sigset_t programs; /* already pending: these belong to the program */
 };
 
 static void hold(struct held *ret)
@@ -24,8 +24,9 @@ static void hold(struct held *ret)
 }
 
 /*
- * The kernel sends it to the thread that wrote, and only together with its error. What was not
- * blocked cannot have been pending for the thread; for the process it can, and is left to it.
+ * The kernel sends the signal to the writing thread, and only together with this error. An
+ * unblocked signal cannot have been pending for the thread. It may have been pending for the
+ * process; let_go() then leaves it to the program.
  */
 static int signal_of(int error)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that grow. Beyond the program's limit of a file's size (ulimit -f) the kernel raises
- * SIGXFSZ, which ends a program that does not expect it; of a pipe that nobody reads any more,
- * SIGPIPE. These fail with EFBIG and EPIPE only; signal mask and pending signals are as before.
+ * write() and ftruncate() without their signals. The kernel raises SIGXFSZ when a file grows beyond
+ * the program's limit (ulimit -f), and SIGPIPE when a pipe has no reader. Either signal kills a
+ * program that does not expect it. The functions here only fail with EFBIG or EPIPE; they restore
+ * the signal mask and leave the pending signals unchanged.
  */
 #pragma once
 

@@ -15,14 +15,14 @@
 #include "agent/base/file_size.h"
 
 /*
- * Read once, by a thread of the application: the helper thread must not look at an environment that
- * may be changing under it, and always comes second, because the agent's start calls
- * cw_log_start().
+ * Reads COLLWATCH_LOG once, in a thread of the application. The helper thread must not read the
+ * environment, because the application may be changing it. It never does: cw_log_start() has
+ * already run when the helper thread starts.
  */
 static const char *log_path(void)
 {
 	static char path[256];
-	static int state; /* 0 = not read, 1 = being read, 2 = read */
+	static int state; /* 0 = not read yet, 1 = a thread is reading it, 2 = read */
 	int expected = 0;
 	const char *value;
 
@@ -44,9 +44,9 @@ void cw_log_start(void)
 }
 
 /*
- * The directory may be one that others write, /tmp above all: they could leave a link there to a
- * file of this user's, or a file of their own. The system call itself: fstat@GLIBC_2.33 would be
- * the newest symbol of the library.
+ * Other users may write to the log's directory, as in /tmp. They could leave a link there to one of
+ * this user's files, or a file that they own. We make the system call ourselves: fstat@GLIBC_2.33
+ * would be the newest symbol we need.
  */
 static bool is_plain_and_own(int fd)
 {
@@ -57,12 +57,13 @@ static bool is_plain_and_own(int fd)
 }
 
 /*
- * Opened each time: a descriptor kept would be closed or reused by the application. A FIFO that
- * nobody reads, or a terminal that was stopped, must not hold it up. -1 = nowhere.
+ * We open the log for each line, because the application may close or reuse a descriptor that we
+ * keep. O_NONBLOCK keeps a FIFO without a reader or a stopped terminal from blocking us. Return: a
+ * descriptor, -1 if we cannot log.
  */
 static int open_log(const char *path)
 {
-	/* A link itself, and wherever it leads it was the program's before. */
+	/* /dev/stderr is itself a link. The program opened its target, so we need no check. */
 	bool is_stderr = !strcmp(path, "/dev/stderr");
 	int fd = open(path,
 		      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
@@ -97,7 +98,7 @@ void cw_log(const char *fmt, ...)
 	line[n++] = '\n';
 	fd = open_log(path);
 	if (fd >= 0) {
-		(void)cw_write(fd, line, (size_t)n); /* diagnostics only */
+		(void)cw_write(fd, line, (size_t)n); /* we may lose a diagnostic line */
 		(void)close(fd);
 	}
 out:

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Diagnostics of the agent: silent unless COLLWATCH_LOG names a file, to which lines are appended:
- * a plain file of the user's, no link. Never stdout; stderr only where it names /dev/stderr.
+ * Diagnostics of the agent. The agent is silent unless COLLWATCH_LOG names a file; it appends its
+ * lines there. The file must be a regular file that the user owns, and no link. The agent never
+ * writes to stdout, and writes to stderr only if the variable names /dev/stderr.
  */
 #pragma once
 
-/* Reads the environment, once; from a thread of the application, before any other thread logs. */
+/* Reads COLLWATCH_LOG once. A thread of the application calls it before any other thread logs. */
 void cw_log_start(void);
 
-/* Any thread, not for the hot path; keeps errno. A newline is added. */
+/* Appends one line and adds the newline. Any thread, but not on the hot path. Keeps errno. */
 void cw_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

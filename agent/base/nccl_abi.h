@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of NCCL's binary interface the agent needs, so that it builds without NCCL's or CUDA's
- * headers and one build serves every NCCL version. Enums are passed as int: that is their size and
- * register in the C ABI of x86-64 and aarch64. tests/e2e/agent/test_agent_table.py compares the
- * table of functions with a real nccl.h.
+ * The part of NCCL's binary interface that the agent needs. With it the agent builds without the
+ * headers of NCCL or CUDA, and one build serves every NCCL version. We declare enums as int: both
+ * have the same size and register in the C ABI of x86-64 and aarch64.
+ * tests/e2e/agent/test_agent_table.py compares the table of functions with a real nccl.h.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ typedef struct {
 	char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
-/* The first three fields never move; the rest is there when size says so (nccl.h since 2.14). */
+/* The first three fields never move; size says which others exist (nccl.h since 2.14). */
 typedef struct cw_nccl_config {
 	size_t size;
 	unsigned int magic;
@@ -54,7 +54,7 @@ typedef struct cw_nccl_config {
 	const char *commName; /* 2.27 */
 } ncclConfig_t;
 
-/* Opaque to the agent, forwarded by pointer. */
+/* The agent never looks inside these types; it only forwards pointers to them. */
 typedef struct cw_nccl_sim_info ncclSimInfo_t;
 typedef struct cw_nccl_dev_comm_requirements ncclDevCommRequirements_t;
 typedef struct cw_nccl_dev_comm ncclDevComm_t;

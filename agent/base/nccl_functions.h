@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every public host function of NCCL 2.14 to 2.32, one row each, as data: the look-up of the real
- * functions, the exported wrappers, the wrappers handed out by dlsym and the prototypes of the
- * recording code are all made from these rows; tests/e2e/agent/test_agent_table.py holds them
- * against the nccl.h of every version it is given. Signatures are those of the version's own
- * header.
+ * Every public host function of NCCL 2.14 to 2.32 has one row in this table. The rows generate the
+ * look-up of the real functions, the exported wrappers, the wrappers for dlsym, and the prototypes
+ * of the recording code. Each signature is the one in the header of its NCCL version.
+ * tests/e2e/agent/test_agent_table.py compares the rows with each nccl.h that it gets.
  *
  *	F(return type, name, since, how, (parameters), (arguments))
  *	F0(return type, name, since, how)			functions without parameters
  *
- * since: the first release seen with the function in its header, as NCCL_VERSION_CODE; 0 = older
- * than anything supported. how: RECORD = cw_impl_<name>() is written by hand in wrap_*.c;
- * FORWARD = made by wrap_forward.c.
+ * since: the NCCL_VERSION_CODE of the first release that we found to declare the function; 0 =
+ * every supported release declares it. how: with RECORD, wrap_*.c contains a handwritten
+ * cw_impl_<name>(); with FORWARD, wrap_forward.c generates it.
  *
- * Not here, because no C header declares them; calls of them go straight to NCCL:
- * ncclGinInboxA2ACreateRequirement, ncclGinOutboxCreateRequirement, ncclResetDebugInitInternal, and
- * of 2.30.3 alone seven ncclParam* of C++ (tests/e2e/agent/test_agent_table.py names them).
+ * The table omits functions that no C header declares. A program's calls of these go straight to
+ * NCCL: ncclGinInboxA2ACreateRequirement, ncclGinOutboxCreateRequirement,
+ * ncclResetDebugInitInternal, and seven ncclParam* functions of C++ that only 2.30.3 has
+ * (tests/e2e/agent/test_agent_table.py names them).
  *
- * clang-format off: one line per function is what makes this a table.
+ * We turn clang-format off to keep one line per function.
  */
-#define CW_NCCL_NEWEST 23299 /* of the table; a newer NCCL may have functions it does not know */
+#define CW_NCCL_NEWEST 23299 /* a newer NCCL may have functions that this table lacks */
 
 /* clang-format off */
 #define CW_NCCL_FUNCTIONS(F, F0) \

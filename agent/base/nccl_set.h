@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One copy of NCCL in this process, as its functions: one member per row of nccl_functions.h, NULL
- * where the loaded NCCL lacks it. cw_real_linked() finds them.
+ * The functions of one copy of NCCL in this process. Each row of nccl_functions.h gives one member,
+ * which is NULL if the loaded NCCL lacks the function. cw_real_linked() finds them.
  */
 #pragma once
 
@@ -18,16 +18,22 @@ struct cw_real {
 	CW_NCCL_FUNCTIONS(F, F0)
 #undef F
 #undef F0
-	/* Where NCCL's own code lies; 0 when it shares a file with its user (static NCCL). */
+	/* Address range of NCCL's code; 0 if NCCL shares a file with its user (static NCCL). */
 	uintptr_t code_start, code_end;
-	atomic_int state; /* CW_REAL_READY once all of the above is there */
-	/* A function of the NCCL that the set is for: who has the same may fill it, too. 0: free */
+	atomic_int state; /* CW_REAL_READY once the members above are set */
+	/*
+	 * One function's address identifies the copy. Several threads may fill the set for the same
+	 * copy. 0 = free
+	 */
 	atomic_uintptr_t owner;
 };
 
 #define CW_REAL_READY 1
 
-/* True when addr lies in NCCL's own code: it calls its public functions, those do not count. */
+/*
+ * True if addr lies in NCCL's own code. NCCL also calls its public functions itself, and we do not
+ * count those calls.
+ */
 static inline bool cw_real_is_inside(const struct cw_real *real, const void *addr)
 {
 	return (uintptr_t)addr - real->code_start < real->code_end - real->code_start;

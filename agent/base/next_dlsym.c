@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Read by the stub; hidden. */
+/* dlsym_stub.S reads this hidden symbol. */
 _Atomic(cw_dlsym_fn) cw_next_dlsym;
 
 static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5" };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dlsym behind ours: with it the agent looks up what is not its own. Found with dlvsym, which
- * no hook of ours touches. It may be another preloaded library's hook: that one gets its turn as if
- * we were not there.
+ * We export a dlsym of our own, and this file finds the next one in the search order. The agent
+ * looks up other libraries' symbols with it. We find it with dlvsym, which we do not hook. The next
+ * dlsym may be the hook of another preloaded library; that hook then works as if we were absent.
  */
 #pragma once
 
 typedef void *(*cw_dlsym_fn)(void *handle, const char *name);
 
-/* NULL only when libc has none. Any thread, async-signal-unsafe. */
+/* Return: the next dlsym; NULL only if libc has none. Any thread, async-signal-unsafe. */
 cw_dlsym_fn cw_next_dlsym_get(void);
 
-/* Looks for it anew. For dlsym_stub.S, when dlsym is used before anybody asked. */
+/* Searches again and stores the result. dlsym_stub.S calls it if the program uses dlsym first. */
 void *cw_dlsym_bootstrap(void);

@@ -12,7 +12,9 @@
 __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
 static const unsigned char never;
-/* The first of its section, as the first file that is linked: all of it on one page. */
+/*
+ * We link this file first, so this aligned pointer begins the section, which then fills one page.
+ */
 __attribute__((aligned(4096))) CW_HOT_DATA const volatile unsigned char *cw_armed = &never;
 
 uint32_t cw_tid_ask(void)
@@ -23,7 +25,7 @@ uint32_t cw_tid_ask(void)
 
 bool cw_agent_is_disabled(void)
 {
-	static atomic_int answer; /* 0 = not asked, 1 = no, 2 = yes */
+	static atomic_int answer; /* 0 = variable not read yet, 1 = no, 2 = yes */
 	int known = atomic_load_explicit(&answer, memory_order_relaxed);
 	const char *value;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every call looks at first: whether calls are recorded, and what the agent keeps of a thread.
+ * The state that every call reads first: the armed byte, and the agent's thread-local data.
  *
- * A forked child finds the armed byte wiped by the kernel (MADV_WIPEONFORK covers raw clone and
- * posix_spawn, where atfork handlers do not run) and passes every call straight through.
+ * The kernel wipes the armed byte in a forked child, and the child then passes every call straight
+ * through. MADV_WIPEONFORK also covers raw clone and posix_spawn, which do not run atfork handlers.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #define CW_EXPORT __attribute__((visibility("default")))
 
-/* Data that every call looks at: one page, few lines. */
+/* Every call reads this data, so it shares one page and few cache lines. */
 #define CW_HOT_DATA __attribute__((section("cw_hot_data")))
 
 #define cw_likely(x) __builtin_expect(!!(x), 1)
@@ -21,19 +21,19 @@
 
 struct cw_group;
 
-/* Initial-exec, and small: it is part of every thread of every preloaded process. */
+/* Initial-exec and small, because every thread of every preloaded process carries it. */
 struct cw_tls {
-	uint32_t depth;          /* inside a wrapper: NCCL calling itself does not count */
-	uint32_t group_depth;    /* open ncclGroupStart */
-	uint32_t tid;            /* gettid(), 0 = not asked yet */
-	uint16_t last_comm;      /* entry the last op was on: a hint */
-	uint16_t last_module;    /* of the last call site, if module_bytes is not 0 */
-	uint32_t next_slot;      /* of the bulk ring, as of the last op: a hint */
-	uint32_t next_comm_slot; /* of last_comm's own: a hint */
+	uint32_t depth;          /* > 0 inside a wrapper: we ignore NCCL's calls to itself */
+	uint32_t group_depth;    /* open ncclGroupStart calls */
+	uint32_t tid;            /* gettid(), 0 = not read yet */
+	uint16_t last_comm;      /* hint: entry of the last op's communicator */
+	uint16_t last_module;    /* module of the last call site, valid if module_bytes is not 0 */
+	uint32_t next_slot;      /* hint: next slot of the bulk ring after the last op */
+	uint32_t next_comm_slot; /* hint: the same for the ring of last_comm */
 	struct cw_group *group;
-	uintptr_t module_start; /* of last_module */
+	uintptr_t module_start; /* range of last_module */
 	uintptr_t module_bytes;
-	uintptr_t frame; /* of the wrapper, where call stacks are taken */
+	uintptr_t frame; /* the wrapper's frame, set if the agent takes call stacks */
 } __attribute__((aligned(64)));
 
 extern __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
@@ -46,10 +46,10 @@ static inline bool cw_agent_is_armed(void)
 	return *__atomic_load_n(&cw_armed, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* COLLWATCH_DISABLE is on: wrappers only forward. Read once. */
+/* True if COLLWATCH_DISABLE is on: the wrappers then only forward. We read the variable once. */
 bool cw_agent_is_disabled(void);
 
-/* CLOCK_MONOTONIC: the record's clock. */
+/* CLOCK_MONOTONIC, the clock of the record. */
 static inline uint64_t cw_now_ns(void)
 {
 	struct timespec ts;
@@ -58,7 +58,7 @@ static inline uint64_t cw_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The calling thread's id, from the kernel once per thread. */
+/* Reads the calling thread's id from the kernel. cw_tid() calls it once per thread. */
 uint32_t cw_tid_ask(void);
 
 static inline uint32_t cw_tid(void)

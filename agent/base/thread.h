@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of the agent's own, which the program must not notice. */
+/* The agent's own threads. The program must not notice them. */
 #pragma once
 
-/* Starts one: detached, small stack, every signal blocked. Return: 0 or -errno. */
+/* Starts a detached thread with a small stack and all signals blocked. Return: 0 or -errno. */
 int cw_thread_start(void *(*run)(void *), void *arg);
