@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #define PHDRS_MAX 64
-#define NOTES_MAX 2048 /* build-ids come in the first notes of a file */
+#define NOTES_MAX 2048 /* a file's first notes hold its build-id */
 
-/* A copy made by the kernel: an address that is gone is an error, not a signal. */
+/* The kernel makes the copy, so an unmapped address gives an error and not a signal. */
 static bool copy(void *to, uintptr_t from, size_t len)
 {
 	struct iovec local = { to, len };
@@ -28,7 +28,7 @@ static size_t padded(uint32_t n)
 	return ((size_t)n + 3) & ~(size_t)3;
 }
 
-/* Looks through one note segment. */
+/* Searches one note segment. Return: the length of the build-id, 0 if the segment has none. */
 static unsigned find(const uint8_t *notes, size_t len, uint8_t *ret_id)
 {
 	size_t at = 0;

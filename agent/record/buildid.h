@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The build-id of a loaded ELF file, out of the process's own memory. */
+/* Reads the build-id of a loaded ELF file from the process's own memory. */
 #pragma once
 
 #include <stdint.h>
@@ -7,9 +7,9 @@
 #define CW_BUILD_ID_MAX 20
 
 /*
- * Reads the GNU build-id of the file whose first page is mapped at start. Bounded, and never
- * faults: the file may be unmapped meanwhile. For the helper thread: a few system calls, no lock of
- * the loader. Keeps errno. Return: bytes stored in ret_id, 0 when there is none or it cannot be
- * read.
+ * Reads the GNU build-id of the file whose first page is mapped at start. The read is bounded and
+ * never faults, even if the program unmaps the file meanwhile. For the helper thread: a few system
+ * calls, no lock of the loader. Keeps errno. Return: bytes stored in ret_id, 0 if the file has no
+ * build-id or we cannot read it.
  */
 unsigned cw_build_id_read(uintptr_t start, uint8_t ret_id[CW_BUILD_ID_MAX]);

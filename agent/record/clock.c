@@ -8,18 +8,18 @@
 #include "agent/base/log.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define APART_MIN_NS (NS_PER_S / 2) /* two comparisons, for a rate good to a ppm */
-#define VALID_NS (4 * NS_PER_S)     /* a few beats: the helper thread may be late */
-#define PARTED_NS 2000000u          /* more than the kernel can slew in VALID_NS */
+#define APART_MIN_NS (NS_PER_S / 2) /* between two comparisons, for a rate accurate to 1 ppm */
+#define VALID_NS (4 * NS_PER_S)     /* a few beats, because the helper thread may be late */
+#define PARTED_NS 2000000u          /* the kernel slews its clock by less in VALID_NS */
 #define TRIES 5
 
 CW_HOT_DATA struct cw_clock cw_clock;
 
-/* The helper thread's alone. */
+/* Only the helper thread uses these. */
 static enum { NOT_ASKED, WATCHING, GIVEN_UP } state;
-static struct cw_clock_point last; /* 0 = none yet */
+static struct cw_clock_point last; /* 0 = no comparison yet */
 
-/* The kernel watches its clock sources: what it trusts may be trusted. */
+/* The kernel checks its clock sources. If it trusts the tsc, we trust it too. */
 static bool kernel_trusts_ticks(void)
 {
 	char name[8] = "";
@@ -34,7 +34,7 @@ static bool kernel_trusts_ticks(void)
 	return n == 4 && memcmp(name, "tsc\n", 4) == 0;
 }
 
-/* Both clocks at the same moment: the closest of some tries. */
+/* Reads both clocks at the same moment: of TRIES readings we take the tightest. */
 static struct cw_clock_point look(void)
 {
 	struct cw_clock_point best = { 0 };
@@ -56,25 +56,28 @@ static uint64_t apart(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Whether the rate in use still tells the time. */
+/* True if the published rate still gives the kernel's time. */
 static bool holds(const struct cw_clock_rate *r, const struct cw_clock_point *now)
 {
 	uint64_t since = now->ticks - r->ticks;
 
 	if (now->ticks < r->ticks)
 		return false;
-	return now->ns - r->ns > VALID_NS || /* nobody used it that long */
+	return now->ns - r->ns > VALID_NS || /* the rate has expired: no reader used it */
 	       apart(r->ns + (uint64_t)((unsigned __int128)since * r->mult >> 32), now->ns) <
 		       PARTED_NS;
 }
 
 static void publish(const struct cw_clock_point *now)
 {
-	uint32_t turn = cw_clock.turn + 1; /* from 1, once a second: no wrap */
+	uint32_t turn = cw_clock.turn + 1; /* starts at 1, grows once a second, never wraps */
 	struct cw_clock_rate *r;
 	uint64_t ns = now->ns - last.ns, ticks = now->ticks - last.ticks;
 
-	/* Whoever still reads this one must see that it is not the latest before it changes. */
+	/*
+	 * A slow reader may still use the rate that we overwrite. The fence makes the reader see
+	 * the last turn before it sees our changes.
+	 */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	r = &cw_clock.rates[turn % 2];
 	__atomic_store_n(&r->ticks, now->ticks, __ATOMIC_RELAXED);

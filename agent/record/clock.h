@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When an op began and ended: CLOCK_MONOTONIC, as everything in the record, but read without the C
- * library where the kernel's own clock is the processor's time stamp counter. Reading it through
- * library and vDSO is quick only while their half a dozen pages are in caches and TLB; after a
+ * A fast clock for the begin and end of ops. It gives CLOCK_MONOTONIC, as all times in the record,
+ * but bypasses the C library if the kernel's own clock is the processor's time stamp counter.
+ * Library and vDSO are quick only while their half a dozen pages are in caches and TLB. After a
  * training step they are not, and the two readings of a call then cost two microseconds.
  *
- * The helper thread compares both clocks once a beat, and publishes where they met and how fast the
- * counter runs. A reading goes on from there for a few seconds at most: what the kernel slews its
- * clock by meanwhile (500 ppm at worst) stays below 2 ms, and is usually below a microsecond. Until
- * there is a rate, when the thread is late, on other processors, and for good once the two clocks
- * parted (a counter that was reset, or ran on through a suspend), it is the library's.
+ * The helper thread compares both clocks once a beat and publishes a rate: a moment on both clocks,
+ * and the speed of the counter. A reading extrapolates from that moment for a few seconds at most.
+ * Meanwhile the kernel may slew its clock (500 ppm at worst); the error stays below 2 ms and is
+ * usually below a microsecond.
+ *
+ * A reading falls back to the library before the first rate, if the helper thread is late, and on
+ * other processors. It does so for good once the clocks have drifted apart. They do if the counter
+ * was reset, or ran on through a suspend.
  */
 #pragma once
 
@@ -19,13 +22,13 @@
 #include "agent/base/state.h"
 
 struct cw_clock_rate {
-	uint64_t ticks, ns; /* where both clocks met */
+	uint64_t ticks, ns; /* the same moment on both clocks */
 	uint64_t mult;      /* ns per tick, times 2^32 */
-	uint64_t valid;     /* ticks from there that this may be used for */
+	uint64_t valid;     /* how many ticks after that moment the rate expires */
 };
 
 struct cw_clock {
-	uint32_t turn; /* rates[turn % 2] holds; 0 = none */
+	uint32_t turn; /* rates[turn % 2] is the valid one; 0 = none */
 	struct cw_clock_rate rates[2];
 };
 
@@ -34,10 +37,13 @@ extern struct cw_clock cw_clock;
 #ifdef __x86_64__
 #define CW_CLOCK_TICKS() __builtin_ia32_rdtsc()
 #else
-#define CW_CLOCK_TICKS() UINT64_C(0) /* no rate is ever published */
+#define CW_CLOCK_TICKS() UINT64_C(0) /* the helper thread then never publishes a rate */
 #endif
 
-/* Record clock; may lie some microseconds beside what cw_now_ns() says. Any thread, lock-free. */
+/*
+ * Reads the record's clock, which may differ from cw_now_ns() by some microseconds. Any thread,
+ * takes no lock.
+ */
 static inline uint64_t cw_op_ns(void)
 {
 	uint32_t turn = __atomic_load_n(&cw_clock.turn, __ATOMIC_ACQUIRE);
@@ -53,13 +59,13 @@ static inline uint64_t cw_op_ns(void)
 	if (cw_unlikely(since >= __atomic_load_n(&r->valid, __ATOMIC_RELAXED)))
 		return cw_now_ns();
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	/* Held up here for two beats: the rate was being written anew. */
+	/* The scheduler delayed us for two beats, and the helper thread overwrote the rate. */
 	if (cw_unlikely(__atomic_load_n(&cw_clock.turn, __ATOMIC_RELAXED) != turn))
 		return cw_now_ns();
 	return ns;
 }
 
-/* Compares the clocks; once a beat. The helper thread only; reads /sys the first time. */
+/* Compares the clocks. Runs once a beat, only in the helper thread; reads /sys the first time. */
 void cw_clock_step(void);
 
 struct cw_clock_point {
@@ -67,7 +73,7 @@ struct cw_clock_point {
 };
 
 /*
- * What a comparison comes to, for whoever does it: both clocks read now. Return: false when they
- * have parted; nothing is published from then on.
+ * Takes one comparison, for which the caller has just read both clocks, and publishes a new rate.
+ * Return: false if the clocks have drifted apart; we then withdraw the rate and publish no other.
  */
 bool cw_clock_calibrate(struct cw_clock_point now);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An entry is written under a lock, held for as long as it takes to change the tables; its identity
- * fields under the entry's sequence lock too, for readers in other processes. Once all entries were
- * used, that of the communicator that ended longest ago is used again. A handle leads to its entry
- * by a hint, or by looking at all of them.
+ * Every writer of an entry holds one lock while it changes the tables. Writers of identity fields
+ * also hold the entry's sequence lock, for readers in other processes. Once all entries are taken,
+ * we reuse the entry of the communicator that ended longest ago. We find a handle's entry by a
+ * hint, or else by a scan of all entries.
  */
 #include "agent/record/comms.h"
 
@@ -25,7 +25,10 @@ uint8_t cw_comm_hints[256];
 
 static unsigned char lock_word;
 
-/* NCCL's plugin calls come from outside of any wrapper: see cw_graph_lock(). */
+/*
+ * NCCL calls the plugin outside of any wrapper, so we raise the depth here. See cw_graph_lock() for
+ * the reason.
+ */
 static void lock(void)
 {
 	cw_tls.depth++;
@@ -41,7 +44,7 @@ static void unlock(void)
 	cw_tls.depth--;
 }
 
-/* Identity fields change between these two; readers see an odd number and come back. */
+/* Identity fields change only between these two calls. A reader that sees an odd number retries. */
 static void write_begin(struct cw_rec_comm *rc)
 {
 	CW_STORE(rc->seqlock, rc->seqlock | 1);
@@ -75,7 +78,7 @@ static bool has_ended(const struct cw_rec_comm *rc)
 	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_FAILED;
 }
 
-/* The same making, which failed before; -1. */
+/* Finds the failed entry that this call repeats: same id, same rank. -1 = none. */
 static int find_failed(const struct cw_comm_birth *birth)
 {
 	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
@@ -88,7 +91,10 @@ static int find_failed(const struct cw_comm_birth *birth)
 	return -1;
 }
 
-/* That of the same making, a fresh one while there are any, else the one that ended longest ago. */
+/*
+ * Picks an entry: the failed one that this call repeats, else an unused one, else the one that
+ * ended longest ago. -1 = all are alive.
+ */
 static int pick(const struct cw_comm_birth *birth)
 {
 	struct cw_rec_header *h = cw_record.header;
@@ -112,7 +118,10 @@ static int pick(const struct cw_comm_birth *birth)
 	return best;
 }
 
-/* How many comms of this id this rank had before: one whose making failed never was. */
+/*
+ * How many communicators of this id this rank had before. A failed one does not count, because it
+ * never existed.
+ */
 static uint32_t next_instance(const struct cw_comm_birth *birth)
 {
 	uint32_t next = 0;
@@ -137,7 +146,7 @@ static void free_p2p(int c)
 	memset(&cw_record.p2p[block - 1], 0, sizeof(cw_record.p2p[0]));
 }
 
-/* commName lies behind fields that older callers' structs do not have. */
+/* Older callers pass a shorter struct without commName, so we check size and version first. */
 static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 {
 	const char *name;
@@ -151,7 +160,7 @@ static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 		(void)cw_group_name_of_comm(name, rc->name, sizeof(rc->name));
 }
 
-/* The helper thread looks at entries meanwhile: what it may read is written as atomics. */
+/* The helper thread may read the entry meanwhile, so we write each word atomically. */
 static void clear_entry(struct cw_rec_comm *rc)
 {
 	uint64_t *words = (uint64_t *)rc;
@@ -199,7 +208,7 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 	copy_name(rc, birth->config);
 	CW_STORE(rc->state, CW_COMM_INIT);
 	write_end(rc);
-	/* All but the handle, which is 0 and may be looked at. */
+	/* We set all fields but the handle: it is 0 already, and other threads may read it. */
 	cw_comms[c].real = birth->real;
 	cw_comms[c].context = NULL;
 	cw_comms[c].device_words = 0;
@@ -233,7 +242,7 @@ void cw_comm_bind(int c, ncclComm_t comm)
 	if (!handle)
 		return;
 	lock();
-	/* An address NCCL freed without our seeing it and gave out again. */
+	/* NCCL may have freed a communicator unseen and now gives the same address to another. */
 	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
 		if ((int)i != c && CW_LOAD(cw_comms[i].handle) == handle) {
 			CW_STORE(cw_comms[i].handle, (uintptr_t)0);
@@ -248,7 +257,9 @@ void cw_comm_bind(int c, ncclComm_t comm)
 	unlock();
 }
 
-/* Calls of functions newer than the table go past the agent: nobody can count those. */
+/*
+ * The program's calls of functions newer than the table bypass the agent, and we cannot count them.
+ */
 static void note_version(int version)
 {
 	CW_STORE(cw_record.header->nccl_version, (uint32_t)version);
@@ -300,8 +311,8 @@ void cw_comm_defer(int c, ncclComm_t *where, int parent)
 }
 
 /*
- * NCCL stored the handle through this pointer by now, but the application may have given the memory
- * back since: read it the way that fails instead of faulting.
+ * NCCL may have stored the handle here, but the application may have freed the memory since. We use
+ * a read that fails instead of faulting.
  */
 static ncclComm_t read_handle(ncclComm_t *where)
 {
@@ -324,7 +335,7 @@ int cw_comm_settle_deferred(int parent, ncclComm_t handle)
 		comm = read_handle(where);
 		if (!comm || (handle && comm != handle))
 			continue;
-		/* One thread settles it. */
+		/* Only one thread settles the child. */
 		if (!__atomic_compare_exchange_n(&cw_comms[i].deferred, &where, NULL, false,
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
@@ -430,9 +441,9 @@ struct cw_rec_p2p_block *cw_comm_p2p(int c)
 /*
  * ---- ids ----
  *
- * Whoever writes a record writes any id he likes, so ids need not withstand anybody: the daemon
- * joins ranks by them only within one uid and label, and a collision, made or by chance, mixes up a
- * user's own communicators.
+ * A process can write any id into its own record, so the hash need not resist attacks. The daemon
+ * matches ranks by these ids only within one uid and label. A collision, forged or accidental,
+ * therefore mixes up only a user's own communicators.
  */
 
 uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count)
@@ -448,8 +459,9 @@ uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count)
 		}
 	}
 	/*
-	 * NCCL_COMM_ID makes every job of a site that uses it share one id. The uid and the job's
-	 * label tell them apart; not the cgroup, which is per task under Slurm.
+	 * If a site sets NCCL_COMM_ID, all its jobs share one id. We add the uid and the job's
+	 * label to tell them apart. We cannot use the cgroup, because under Slurm each task has a
+	 * different one.
 	 */
 	if (cw_labels_comm_id_is_constant())
 		h = cw_hash_step(h, cw_labels_job_key());

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The communicators of this process: from NCCL's handle to the entry of the flight record.
+ * The communicators of this process. This table maps NCCL's handle to the index of an entry in the
+ * flight record.
  *
- * Looking up is lock-free. Everything that changes the table happens in calls that make or end a
- * communicator and takes one lock, never across a call into NCCL, CUDA or the loader.
+ * A look-up takes no lock. Only calls that create or end a communicator change the table. They take
+ * one lock and never hold it across a call into NCCL, CUDA or the loader.
  */
 #pragma once
 
@@ -17,24 +18,23 @@
 
 #define CW_COMM_STREAMS 8
 
-/* What the agent keeps of a communicator besides the record. */
+/* The agent's private data of a communicator, beside its entry in the record. */
 struct cw_comm {
 	uintptr_t handle; /* atomic; 0 = none */
 	const struct cw_real *real;
 	void *context;         /* CUcontext, NULL = no device progress */
 	uint64_t device_words; /* CUdeviceptr of the progress section in that context */
-	uint32_t nranks;       /* twins of the record's: one line less on the hot path */
+	uint32_t nranks;       /* copies of the record's: they save the hot path a cache line */
 	uint32_t generation;
-	uint32_t made; /* comm-making calls on it so far: the ordinal of the next child */
-	/* Streams seen, a cache of progress slots; slot first written, then stream. */
+	uint32_t made; /* calls so far that create a child of it; gives the next ordinal */
+	/* Caches the progress slot of each stream; a writer stores slot first, then stream. */
 	struct {
 		uint64_t stream_plus_1; /* 0 = free */
 		uint32_t slot;
 	} streams[CW_COMM_STREAMS];
-	ncclComm_t *deferred; /* where NCCL will store the handle, NULL = not waiting */
-	int32_t parent;       /* entry of the parent while deferred */
-	/* The call that makes it, in both rings, and the entry it is recorded at; -1 = not known.
-	 */
+	ncclComm_t *deferred; /* NCCL will store the handle here; NULL = not waiting */
+	int32_t parent;       /* the parent's entry while deferred */
+	/* The creating call: the entry that records it (-1 = unknown), its place in both rings. */
 	int32_t making_at;
 	uint64_t making_ring_ticket, making_comm_ticket;
 } __attribute__((aligned(64)));
@@ -54,17 +54,17 @@ struct cw_comm_birth {
 	const ncclConfig_t *config;
 };
 
-extern uint8_t cw_comm_hints[256]; /* entry by hash of the handle: a guess */
+extern uint8_t cw_comm_hints[256]; /* hint: an entry for each hash of a handle */
 
 static inline unsigned cw_comm_hint(uintptr_t handle)
 {
 	return (uint32_t)(handle >> 4) * 0x9e3779b1u >> 24;
 }
 
-/* Entry of a handle by looking at all of them; -1. Any thread, lock-free. */
+/* Finds the entry of a handle by a scan of all entries; -1 = unknown. Any thread, lock-free. */
 int cw_comm_find_slow(uintptr_t handle);
 
-/* Entry of a handle, -1 when it is not known. Any thread, lock-free. */
+/* Finds the entry of a handle; -1 = unknown. Any thread, lock-free. */
 static inline int cw_comm_find(ncclComm_t comm)
 {
 	uintptr_t handle = (uintptr_t)comm;
@@ -84,50 +84,56 @@ static inline int cw_comm_find(ncclComm_t comm)
 }
 
 /*
- * Takes an entry in state INIT; -1 when all are alive (counted). A call that repeats one that
- * failed takes its entry: that communicator never came to be. Any thread, takes the lock.
+ * Reserves an entry in state INIT. If the call repeats a failed one, it gets the failed call's
+ * entry, because that communicator never existed. Return: the entry; -1 if all are alive, which the
+ * record counts as a drop. Any thread, takes the lock.
  */
 int cw_comm_reserve(const struct cw_comm_birth *birth);
 
-/* Gives the entry its handle. Any thread. */
+/* Binds entry c to the handle comm. Any thread, takes the lock. */
 void cw_comm_bind(int c, ncclComm_t comm);
 
 /*
- * Settles a communicator that NCCL reported ready: asks NCCL for ranks and device, state READY, and
- * tells the features. Not before NCCL said ncclSuccess. Any thread; calls NCCL and CUDA.
+ * Completes the entry of a communicator that NCCL reported ready: queries NCCL for rank, size and
+ * device, sets state READY, and calls the features. The caller must have seen ncclSuccess. Any
+ * thread; calls NCCL and CUDA.
  */
 void cw_comm_ready(int c);
 
-/* NCCL will store the handle later (split of a non-blocking parent, split in a group). */
+/*
+ * Notes that NCCL will store the child's handle in *where later. It does so for a split of a
+ * non-blocking parent, and for a split in a group.
+ */
 void cw_comm_defer(int c, ncclComm_t *where, int parent);
 
 /*
- * Binds deferred children whose handle is there by now: all of this parent (handle 0), or the one
- * with this handle. Return: the entry bound last, -1.
+ * Binds deferred children whose handle NCCL has stored: with handle 0 all children of the parent,
+ * else the child with this handle. Return: the entry that was bound last, -1 = none.
  */
 int cw_comm_settle_deferred(int parent, ncclComm_t handle);
 
 /*
- * Ends the entry's handle and sets a final or intermediate state. A communicator whose making
- * failed stays FAILED, however its handle is given back. Any thread, takes the lock.
+ * Sets a final or intermediate state; with forget_handle it also clears the handle. A communicator
+ * whose creation failed stays FAILED, even if the program destroys or aborts its handle. Any
+ * thread, takes the lock.
  */
 void cw_comm_set_state(int c, enum cw_comm_state state, bool forget_handle);
 
 /*
- * What people call it, where NCCL was given no name. False: it is none that is known. Any thread,
- * takes the lock.
+ * Names a communicator for reports, unless the program gave NCCL one. Return: false if the
+ * communicator is unknown. Any thread, takes the lock.
  */
 bool cw_comm_name(ncclComm_t comm, const char *name);
 
-/* Notes NCCL's own words for what is wrong with the comm. */
+/* Copies NCCL's last error text of the communicator into the record. */
 void cw_comm_note_error(int c);
 
-/* Notes a call's failure: result and NCCL's own words for it. */
+/* Records a failed call: its result and NCCL's error text. */
 void cw_comm_failed(int c, ncclResult_t result);
 
-/* The p2p block of a communicator, made on first use; NULL when all are taken. */
+/* Returns the p2p block of a communicator and assigns one on first use; NULL if all are taken. */
 struct cw_rec_p2p_block *cw_comm_p2p(int c);
 
-/* Ids. */
+/* Ids for matching the ranks of a communicator across processes. Never 0. */
 uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count);
 uint64_t cw_comm_child_id(int parent, uint32_t ordinal, int32_t color);

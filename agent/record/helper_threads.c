@@ -13,21 +13,21 @@
 #include "agent/record/own_memory.h"
 #include "agent/record/record.h"
 
-/* Ranks have up to a few hundred threads. What is longer is not a list any more. */
+/* Ranks have up to a few hundred threads. We take a longer list for a corrupt one. */
 #define MAX_WALK 4096u
-/* Distinct start routines of a training process: a few dozen. */
+/* A training process has a few dozen distinct start routines. */
 #define MAX_KNOWN 128u
 /* Each new address costs a pass over the memory map. */
 #define MAX_LOOKUPS 8u
-/* Of the kernel's PID_MAX_LIMIT: what is larger was not a thread. */
+/* The kernel's PID_MAX_LIMIT. A larger number is no thread id. */
 #define MAX_TID 4194304u
-/* Offsets into a thread's descriptor, which has some 2,300 bytes. */
+/* Bounds the offsets into glibc's thread descriptor, which has some 2,300 bytes. */
 #define MAX_OFFSET 65536u
 
-/* Beginnings of the names of files whose threads are helpers. */
+/* Threads of files whose names begin like this are helpers. */
 static const char *const libraries[] = {
 	"libnccl",     /* NCCL and its network, tuner and profiler plugins */
-	"libcuda.so",  /* the driver: device events, per-context workers */
+	"libcuda.so",  /* the CUDA driver: device events, per-context workers */
 	"libcudart",   /* the runtime */
 	"libcupti",    /* profiling */
 	"libnvidia-",  /* parts of the driver */
@@ -36,7 +36,7 @@ static const char *const libraries[] = {
 };
 
 static struct {
-	size_t list, tid, start; /* the argument stands behind the start routine */
+	size_t list, tid, start; /* the argument follows the start routine */
 	bool is_known;
 } layout;
 
@@ -46,14 +46,16 @@ static struct {
 	uint64_t address;
 	enum kind kind;
 } known[MAX_KNOWN];
-static unsigned n_known;   /* ever noted: the oldest is replaced */
-static unsigned n_lookups; /* in this step */
+static unsigned n_known;   /* counts all ever noted; a new one replaces the oldest */
+static unsigned n_lookups; /* counts look-ups in this step */
 static uint32_t tids[CW_REC_HELPERS];
 static uint32_t n_tids, n_left_out;
 
 static bool ask_offset(cw_dlsym_fn next, const char *name, size_t *ret)
 {
-	/* Bits of an element, number of elements, offset. */
+	/*
+	 * glibc describes a field by three numbers: bits of an element, number of elements, offset.
+	 */
 	const uint32_t *field = next(RTLD_DEFAULT, name);
 
 	if (!field || field[2] > MAX_OFFSET)
@@ -74,7 +76,7 @@ void cw_helper_threads_start(void)
 	errno = saved_errno;
 }
 
-/* ---- whose is it? ---- */
+/* ---- the library of a thread ---- */
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -92,7 +94,7 @@ static enum kind kind_of_file(const char *path)
 	return starts_with(name, "libstdc++.so") ? KIND_STD_THREAD : KIND_OTHER;
 }
 
-/* False: not known yet, and no more files may be asked for in this step. */
+/* False: the address is new, and this step has no look-ups left. */
 static bool kind_of_address(uint64_t address, enum kind *ret)
 {
 	char path[256];
@@ -112,7 +114,7 @@ static bool kind_of_address(uint64_t address, enum kind *ret)
 	return true;
 }
 
-/* routine: the start routine and its argument. */
+/* routine holds the start routine and its argument. */
 static bool is_helper(const uint64_t routine[2])
 {
 	uint64_t table;
@@ -120,7 +122,7 @@ static bool is_helper(const uint64_t routine[2])
 
 	if (!kind_of_address(routine[0], &kind))
 		return false;
-	/* What a std::thread runs is an object, which begins with its virtual table. */
+	/* A std::thread runs an object, and the object begins with its virtual table. */
 	if (kind == KIND_STD_THREAD &&
 	    (!cw_own_read(routine[1], &table, sizeof(table)) || !kind_of_address(table, &kind)))
 		return false;
@@ -138,9 +140,9 @@ static void note(uint32_t tid)
 }
 
 /*
- * glibc's list of the threads whose stacks it made is a ring, in which we are, too. Its head is no
- * thread: what is read there, if anything, is the number of none. Threads come and go meanwhile: a
- * walk that gets lost is given up.
+ * glibc keeps the threads whose stacks it allocated in a ring. The helper thread is in it, so we
+ * start from ourselves. The ring's head is no thread, and the bytes at its tid offset are no
+ * thread's id. Threads start and end during the walk; if we lose the ring, we give up.
  */
 static bool walk(void)
 {
@@ -153,11 +155,11 @@ static bool walk(void)
 		uint32_t tid = 0;
 
 		if (cw_own_read_many(from, 3, words, sizeof(words[0])))
-			memcpy(&tid, words[1], sizeof(tid)); /* 0: it has ended, nobody joined it */
+			memcpy(&tid, words[1], sizeof(tid)); /* 0: ended but not joined */
 		else if (!cw_own_read(at, words[0], sizeof(words[0])))
 			return false;
 		if (at == self && tid != cw_tid())
-			return false; /* not the glibc whose symbols these are */
+			return false; /* the symbols belong to another glibc */
 		if (tid > 0 && tid <= MAX_TID && is_helper(words[2]))
 			note(tid);
 		at = words[0][0];
@@ -167,7 +169,7 @@ static bool walk(void)
 	return false;
 }
 
-/* A reader may see half of it: one look at a thread that is wrong, not more. */
+/* A reader may see half of the new list. It then misjudges a thread once, no more. */
 static void publish(void)
 {
 	struct cw_rec_header *h = cw_record.header;
@@ -187,7 +189,7 @@ void cw_helper_threads_step(void)
 		return;
 	n_tids = n_left_out = n_lookups = 0;
 	if (!walk())
-		n_tids = n_left_out = 0; /* better none than those of a torn list */
+		n_tids = n_left_out = 0; /* an empty list is better than a torn one */
 	publish();
 }
 

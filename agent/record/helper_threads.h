@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which threads of this process NCCL and the CUDA driver started: NCCL's proxy polls the network
- * for as long as a call waits, on a whole core, under the name of whoever made the communicator.
- * It computes nothing and runs no Python, so the daemon must not take its CPU time for work.
+ * Finds the threads of this process that NCCL and the CUDA driver started. NCCL's proxy thread
+ * polls the network on a whole core for as long as a call waits. It carries the name of the thread
+ * that created the communicator. The proxy computes nothing and runs no Python, so the daemon must
+ * not take its CPU time for progress.
  *
- * A thread belongs to the library in which its start routine lies; of a std::thread, to the one
- * that holds the virtual table of what it runs. glibc says for debuggers where it keeps these
- * (_thread_db_*, as libthread_db reads them). Everything is read as memory that may not be there.
- * With another C library, and for threads on stacks of the program's own, nothing is known: such
- * threads count as the program's.
+ * A thread belongs to the library that contains its start routine. A std::thread belongs to the
+ * library that contains the virtual table of its function object. glibc publishes the offsets of
+ * these fields for debuggers (_thread_db_*, as libthread_db reads them). We read all of it as
+ * memory that the program may unmap at any time.
+ *
+ * We know nothing about threads of another C library, or about threads on stacks that the program
+ * allocated. We count such threads as the program's.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Asks the loader where glibc keeps its threads. Once, before cw_link_start(). */
+/* Looks up glibc's offsets through the loader. Called once, before cw_link_start(). */
 void cw_helper_threads_start(void);
 
-/* Looks at the threads there are and notes the helpers in the record. The helper thread only. */
+/* Walks the current threads and stores the helpers in the record. The helper thread only. */
 void cw_helper_threads_step(void);
 
-/* Whether the last step noted this thread. The helper thread only. */
+/* True if the last step found this thread to be a helper. The helper thread only. */
 bool cw_helper_threads_has(uint32_t tid);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch has no variable for it: init_process_group() is told by the program, and the program by
- * its arguments. Their names are few, but the unit is not always in them, and a time that is not
- * the job's would have people told too early or not at all. So an option counts where its name, or
- * another argument beside it, leaves one reading only; where it does not, the time is not known.
+ * PyTorch has no environment variable for the timeout. The program passes it to
+ * init_process_group(), and usually takes it from an option. The options have few names, but not
+ * every name states the unit. With a wrong timeout we would alert too early or not at all. An
+ * option therefore counts only if its name, or another argument beside it, leaves one reading.
+ * Otherwise the timeout stays unknown.
  *
- *   --distributed-timeout-minutes   NVIDIA/Megatron-LM (training/arguments.py), and what is built
- * on it, modelscope/ms-swift with underscores: for all its groups.
- *   --distributed-timeout-seconds-after-init   of the same (training/training.py), set after the
- *       first iteration; until then the other holds, so that there is not one time.
+ *   --distributed-timeout-minutes   NVIDIA/Megatron-LM (training/arguments.py) and programs built
+ *       on it, modelscope/ms-swift with underscores: for all its groups.
+ *   --distributed-timeout-seconds-after-init   also Megatron-LM (training/training.py). It holds
+ *       from the second iteration on and the other option before, so a job has two timeouts.
  *   --comm.init_timeout_seconds, --comm.train_timeout_seconds   pytorch/torchtitan (train.py):
- *       likewise.
+ *       two timeouts, too.
  *   --ddp_timeout   seconds in huggingface/transformers (training_args.py: timedelta(seconds=…)),
  *       minutes in kohya-ss/sd-scripts (library/accelerator_setup.py: timedelta(minutes=…)).
  *   DEEPSPEED_TIMEOUT   minutes in deepspeedai/DeepSpeed (constants.py), for its first group only,
- * and without effect where Transformers hands over its own time.
+ *       and without effect if Transformers passes its own timeout.
  */
 #include "agent/record/job_timeout.h"
 
@@ -30,16 +31,18 @@
 
 #define LONGEST_S (CW_JOB_TIMEOUT_LONGEST_NS / NS_PER_S)
 
-/* A command line may have 128 KiB an argument, and megabytes in all; options are not so far in. */
+/*
+ * One argument may take 128 KiB, a command line megabytes. The options come well before this limit.
+ */
 #define ARGUMENTS_BYTES (256u * 1024)
 
 enum unit {
 	UNIT_MINUTES,
-	UNIT_BY_TRAINER, /* seconds where it is Transformers' */
-	UNIT_TWO_TIMES,  /* of a time that is not the only one */
+	UNIT_BY_TRAINER, /* seconds if Transformers reads the option, else unknown */
+	UNIT_TWO_TIMES,  /* the job has a second timeout, so we know neither */
 };
 
-/* The first that is given counts. Names are compared with '_' as '-'. */
+/* The first option in this order that the command line has counts. We treat '_' as '-' in names. */
 static const struct option {
 	const char *name;
 	enum unit unit;
@@ -51,7 +54,7 @@ static const struct option {
 	{ "--ddp-timeout", UNIT_BY_TRAINER },
 };
 
-/* sd-scripts has --train_batch_size. */
+/* Only Transformers has these options; sd-scripts has --train_batch_size. */
 static const char *const transformers[] = {
 	"--per-device-train-batch-size",
 	"--per-device-eval-batch-size",
@@ -73,7 +76,7 @@ static void take_value(struct cw_job_arguments *args, uint32_t option, const cha
 		args->options[option].value = 0;
 }
 
-/* The argument is over, and has a NUL behind it. */
+/* Handles a complete argument, which ends with a NUL. */
 static void take_word(struct cw_job_arguments *args)
 {
 	uint32_t value_of_plus_1 = args->option_plus_1;
@@ -111,13 +114,13 @@ void cw_job_arguments_feed(struct cw_job_arguments *args, const char *bytes, siz
 			continue;
 		}
 		if (args->word_bytes == sizeof(args->word))
-			args->word[0] = '\0'; /* too long for a name, and for a number */
+			args->word[0] = '\0'; /* too long to be a name or a number */
 		take_word(args);
 		args->word_bytes = 0;
 	}
 }
 
-/* How many seconds; 0 = more than anybody waits, or it cannot be told. */
+/* The option's timeout in seconds; 0 = longer than LONGEST_S, or unknown. */
 static uint64_t seconds_of(const struct cw_job_arguments *args, uint32_t option)
 {
 	uint64_t value = args->options[option].value;

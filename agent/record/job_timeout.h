@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a call may take before the job's own watchdog ends it, as whoever started the process
- * said: in its environment, or among its arguments, where trainers have an option for it.
+ * The job timeout: how long a call may take before the job's own watchdog ends the job. The user
+ * sets it in the environment, or with an option of the trainer among the arguments.
  */
 #pragma once
 
@@ -11,47 +11,50 @@
 
 #include "common/job_env.h"
 
-/* Whoever gives more wants none: --ddp_timeout 180000000 is in many examples. */
+/* A user who sets a longer timeout wants none: many examples have --ddp_timeout 180000000. */
 #define CW_JOB_TIMEOUT_LONGEST_NS (UINT64_C(86400) * 1000000000)
 
 struct cw_job_timeout {
-	uint64_t ns; /* 0 = not known, or there is none */
+	uint64_t ns; /* 0 = unknown, or the job has none */
 	/*
-	 * For people, "--distributed-timeout-minutes 30 in its arguments": what says so, or says
-	 * something of which no time follows; then nothing is to be assumed. "" = nobody said any.
+	 * The setting's name and place for reports, like "--distributed-timeout-minutes 30 in its
+	 * arguments". If source is set and ns is 0, a setting exists but gives no timeout, and we
+	 * must not assume one. "" = no setting found.
 	 */
 	char source[64];
 };
 
-/* Arguments are longer and names are not; a longer one is none that is known. */
+/* Every known name and number is shorter. We skip longer arguments. */
 #define CW_JOB_ARGUMENT_BYTES 64u
 #define CW_JOB_OPTIONS 5u
 
-/* What was read of the arguments; all 0 at first. */
+/* The state of the argument parser; all 0 at first. */
 struct cw_job_arguments {
-	char word[CW_JOB_ARGUMENT_BYTES]; /* the argument being read, its beginning */
-	size_t word_bytes;                /* all of it so far */
-	uint32_t option_plus_1;           /* whose value the next argument is; 0 = no option's */
-	bool is_transformers;             /* one that only Transformers' TrainingArguments has */
+	char word[CW_JOB_ARGUMENT_BYTES]; /* beginning of the current argument */
+	size_t word_bytes;                /* its length so far, at most sizeof(word) */
+	uint32_t option_plus_1;           /* option that takes the next argument; 0 = none */
+	bool is_transformers; /* seen an option only Transformers' TrainingArguments has */
 	struct {
 		bool is_given;
-		uint64_t value; /* of the last one; 0 = no number */
-		char name[48];  /* as it was written */
+		uint64_t value; /* the last value given; 0 = not a number */
+		char name[48];  /* as the user spelled it */
 	} options[CW_JOB_OPTIONS];
 };
 
 /*
- * The next bytes of the arguments, each of which ends with a NUL: without one it is none. Any
- * bytes, in any pieces.
+ * Parses the next bytes of the arguments. Each argument ends with a NUL; a rest without NUL does
+ * not count. The caller may pass any bytes, in any pieces.
  */
 void cw_job_arguments_feed(struct cw_job_arguments *args, const char *bytes, size_t n);
 
 /*
- * What the environment and the arguments say; args may be NULL. COLLWATCH_JOB_TIMEOUT is taken
- * before all others.
+ * Derives the timeout from environment and arguments; args may be NULL. COLLWATCH_JOB_TIMEOUT takes
+ * precedence over all others.
  */
 void cw_job_timeout_of(const struct cw_env *env, const struct cw_job_arguments *args,
 		       struct cw_job_timeout *ret);
 
-/* Likewise of this process. Reads 256 KiB of /proc/self/cmdline at most; does not allocate. */
+/*
+ * Does the same for this process. Reads at most 256 KiB of /proc/self/cmdline; does not allocate.
+ */
 void cw_job_timeout_read(const struct cw_env *env, struct cw_job_timeout *ret);

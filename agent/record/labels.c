@@ -18,7 +18,7 @@
 
 static bool comm_id_is_constant;
 static uint64_t job_key;
-static bool is_timeout_final; /* a person said it to collwatch itself */
+static bool is_timeout_final; /* the user set it for collwatch itself */
 
 static const char *own_variable(const char *name, const void *user)
 {
@@ -33,9 +33,10 @@ static const char *env(const char *name)
 }
 
 /*
- * Variables that must be the same on every rank, because each rank derives algorithm, protocol or
- * chunking from its own copy. Left out on purpose: addresses and devices (SOCKET_IFNAME, IB_HCA,
- * HOSTID, COMM_ID, TOPO_FILE differ between healthy nodes) and everything that only prints.
+ * Each rank derives algorithm, protocol or chunking from its own copy of these variables, so they
+ * must be the same on every rank. We omit addresses and devices on purpose (SOCKET_IFNAME, IB_HCA,
+ * HOSTID, COMM_ID, TOPO_FILE differ between healthy nodes). We also omit all variables that only
+ * control what NCCL prints.
  */
 static const char *const relevant[] = { /* sorted */
 					"NCCL_ALGO",
@@ -101,7 +102,7 @@ static uint64_t env_hash(void)
 	return h == CW_HASH_INIT ? 0 : h;
 }
 
-/* Field 22 of /proc/self/stat; the command in field 2 may hold spaces and brackets. */
+/* Reads field 22 of /proc/self/stat. The command in field 2 may contain spaces and brackets. */
 static uint64_t start_ticks(void)
 {
 	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -134,7 +135,7 @@ static uint64_t wall_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- how long the job and its network wait by themselves ---- */
+/* ---- timeouts of the job and of its network ---- */
 
 static void read_job_timeout(struct cw_rec_header *h)
 {
@@ -154,7 +155,7 @@ void cw_labels_tell_timeout(uint64_t timeout_ns)
 	if (is_timeout_final)
 		return;
 	if (strcmp(h->job_timeout_source, source) != 0) {
-		/* A reader sees no time while it may see half of the text. */
+		/* We clear the time first, so that no reader pairs it with half of the new text. */
 		CW_STORE(h->job_timeout_ns, 0);
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		memcpy(h->job_timeout_source, source, sizeof(source));
@@ -165,8 +166,9 @@ void cw_labels_tell_timeout(uint64_t timeout_ns)
 }
 
 /*
- * As ibv_modify_qp(3) takes them: 5 bits, 3 bits, and a timeout of 0 waits for ever, of which
- * nothing follows. The defaults are those of NCCL's src/transport/net_ib.cc, 2.14 and later.
+ * ibv_modify_qp(3) takes the timeout in 5 bits and the retries in 3 bits. A timeout of 0 waits
+ * forever and thus gives no limit. The defaults are those in src/transport/net_ib.cc of NCCL 2.14
+ * and later versions.
  */
 #define IB_TIMEOUT_DEFAULT 20u
 #define IB_TIMEOUT_MAX 31u

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the environment says about the process: its rank and job, as labels for people and as hints
- * for finding the job's leader; never an identity. Read once, when the record is made.
+ * Labels of the process: its rank and job, as the environment states them. Reports show them, and
+ * the daemon uses them as hints to find the job's leader, never as an identity. We read them once,
+ * when we create the record.
  */
 #pragma once
 
@@ -10,21 +11,24 @@
 
 #include "record/record_layout.h"
 
-/* Fills the labels of a record's header. Once, before the header is valid. */
+/* Fills the labels of a record's header. Called once, before the header is valid. */
 void cw_labels_read(struct cw_rec_header *header);
 
 /*
- * The job's own time-out as its framework has it; taken for what the environment and arguments say,
- * but for COLLWATCH_JOB_TIMEOUT. Any thread, once there is a record.
+ * Sets the job timeout that the framework itself reports. It replaces the one from environment and
+ * arguments, but never COLLWATCH_JOB_TIMEOUT. Any thread, once the record exists.
  */
 void cw_labels_tell_timeout(uint64_t timeout_ns);
 
-/* NCCL_COMM_ID is set: unique ids are not unique. Any thread after cw_labels_read(). */
+/*
+ * True if NCCL_COMM_ID is set: the unique ids of NCCL are then not unique. Any thread may call it
+ * after cw_labels_read().
+ */
 bool cw_labels_comm_id_is_constant(void);
 
 /*
- * Hash of the user and the job's label, mixed into communicators' ids where unique ids are the same
- * everywhere. It need not withstand anybody: see cw_comm_id_of(). Not the key by which nodes find a
- * job (model/job_key.h).
+ * A hash of the user and the job's label. We mix it into communicator ids if all jobs share one
+ * unique id. It need not resist attacks: see cw_comm_id_of(). It is not the key that nodes use to
+ * find a job (model/job_key.h).
  */
 uint64_t cw_labels_job_key(void);

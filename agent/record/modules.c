@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An address outside of all known files leaves its mark for the helper thread, which looks one up a
- * second; the ops until then have no call site. Files are never removed from the table: an address
- * in a file that was unloaded may stand in the record for long.
+ * If an address lies outside of all known files, the hot path leaves it in `wanted`. The helper
+ * thread looks up one address a second; until then the ops have no call site. We never remove a
+ * file from the table, because the record may hold addresses of an unloaded file for a long time.
  */
 #include "agent/record/modules.h"
 
@@ -16,15 +16,17 @@
 #include "agent/record/record.h"
 #include "common/parse.h"
 
-/* PyTorch's own, where nobody gives init_process_group() another: its watchdog ends the job then.
+/*
+ * PyTorch's default if the program passes init_process_group() no timeout. Its watchdog then ends
+ * the job.
  */
 #define TORCH_TIMEOUT_NS (UINT64_C(600) * 1000000000)
 
 static struct {
-	uintptr_t start, end; /* of the whole file, load bias first */
+	uintptr_t start, end; /* the whole file, from its load address on */
 } ranges[CW_REC_MODULES];
 static uint32_t range_count;
-static uintptr_t wanted; /* an address nobody knows yet, 0 = none */
+static uintptr_t wanted; /* an address to look up, 0 = none */
 
 void cw_module_find(const void *caller, uint16_t *ret_module, uint32_t *ret_offset)
 {
@@ -75,7 +77,9 @@ static bool parse(const char *line, struct mapping *m)
 	return true;
 }
 
-/* It is PyTorch's process group that calls NCCL, and nobody has said how long a call may take. */
+/*
+ * Assumes PyTorch's default timeout if its process group calls NCCL and no other setting is known.
+ */
 static void assume_timeout(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -109,13 +113,13 @@ static void add(uintptr_t start, uintptr_t end, const char *path)
 	__atomic_store_n(&range_count, i + 1, __ATOMIC_RELEASE);
 }
 
-/* A file's mappings follow each other; the first, at offset 0, is where it was loaded. */
+/* The mappings of a file are consecutive. The first one, at offset 0, gives the load address. */
 struct search {
 	uintptr_t addr;
 	uintptr_t file_start, file_end;
 	char file[256];
 	bool hit;
-	bool is_over; /* another file begins: what comes again later is another mapping of it */
+	bool is_over; /* another file began; later lines of the same file are another mapping */
 };
 
 static void on_line(struct search *s, char *line)
@@ -140,10 +144,10 @@ static void on_line(struct search *s, char *line)
 		s->hit = s->file[0] != '\0';
 }
 
-/* Passes the lines of the memory map on until the file is found and its end seen. */
+/* Passes lines of the memory map to on_line() until it has found the file and its end. */
 static void read_maps(struct search *s)
 {
-	static char buf[16384]; /* the helper thread's alone */
+	static char buf[16384]; /* only the helper thread uses it */
 	size_t have = 0;
 	ssize_t n;
 	int fd;
@@ -163,7 +167,7 @@ static void read_maps(struct search *s)
 		have = strlen(line);
 		memmove(buf, line, have);
 		if (have == sizeof(buf) - 1)
-			break; /* no line is that long */
+			break; /* no valid line is that long */
 	}
 	(void)close(fd);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call sites: which loaded file called NCCL, and where in it. The hot path only compares addresses
- * with ranges known so far; the helper thread looks new ones up in /proc/self/maps, because the
- * loader's own iterator takes the loader's lock.
+ * Call sites: the loaded file that called NCCL, and the offset in it. The hot path only compares
+ * addresses with the known ranges. The helper thread looks up new addresses in /proc/self/maps,
+ * because the loader's own iterator takes the loader's lock.
  */
 #pragma once
 
@@ -12,10 +12,12 @@
 
 #include "agent/base/state.h"
 
-/* cw_module_of() for an address outside of the module of the thread's last call. */
+/*
+ * The slow path of cw_module_of(): the address lies outside of the thread's last module. Lock-free.
+ */
 void cw_module_find(const void *caller, uint16_t *ret_module, uint32_t *ret_offset);
 
-/* Module index (CW_REC_NO_SLOT while not known) and offset of a return address. Lock-free. */
+/* Gives module index (CW_REC_NO_SLOT while unknown) and offset of a return address. Lock-free. */
 static inline void cw_module_of(const void *caller, uint16_t *ret_module, uint32_t *ret_offset)
 {
 	uintptr_t offset = (uintptr_t)caller - cw_tls.module_start;
@@ -28,11 +30,14 @@ static inline void cw_module_of(const void *caller, uint16_t *ret_module, uint32
 	*ret_offset = (uint32_t)offset;
 }
 
-/* Looks up an address somebody asked for. The helper thread only; reads /proc. */
+/*
+ * Looks up the last address that cw_module_find() did not know. Only the helper thread calls it;
+ * reads /proc.
+ */
 void cw_modules_resolve(void);
 
 /*
- * The file that is mapped at an address, as the kernel names it; false: none, or its name is longer
- * than len. The helper thread only; reads /proc.
+ * Copies the kernel's name of the file that is mapped at addr. Return: false if no file is mapped
+ * there, or if its name with the NUL is longer than len. The helper thread only; reads /proc.
  */
 bool cw_module_path(uintptr_t addr, char *ret, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call into NCCL while it is recorded: what is known of it, and its place in the record. */
+/* One call into NCCL while we record it: its parameters and its place in the record. */
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 struct cw_op_desc {
 	uint8_t kind; /* enum cw_op_kind */
-	int dtype;    /* CW_DTYPE_NONE when the kind has none */
-	int redop;    /* as passed to NCCL, CW_REDOP_NONE when the kind has none */
+	int dtype;    /* CW_DTYPE_NONE if the kind has none */
+	int redop;    /* NCCL's value, CW_REDOP_NONE if the kind has none */
 	int32_t root_or_peer;
 	uint64_t count;
 	const void *send;
@@ -20,20 +20,20 @@ struct cw_op_desc {
 };
 
 struct cw_op_call {
-	int comm; /* entry, -1 = nothing was recorded */
+	int comm; /* the communicator's entry, -1 = we did not record the call */
 	uint8_t kind;
 	uint16_t slot;
 	uint16_t flags;
-	uint16_t part_plus_1; /* captured into this part of a CUDA graph, 0 = none */
-	uint32_t summary_id;  /* of the input, 0 = none */
-	uint32_t peer_index;  /* p2p: place in the block, UINT32_MAX = dropped */
+	uint16_t part_plus_1; /* part of a CUDA graph that captured the call, 0 = none */
+	uint32_t summary_id;  /* summary of the input, 0 = none */
+	uint32_t peer_index;  /* p2p: index in the block, UINT32_MAX = dropped */
 	uint64_t ring_ticket, comm_ticket;
 	uint64_t enter_ns;
 	uint64_t op_index;
 	uint64_t seq;
-	uint64_t signature; /* collectives */
+	uint64_t signature; /* only for collectives */
 	uint64_t bytes;
 	cudaStream_t stream;
-	uint32_t time_entry;           /* of agent/cuda/device_times.h; 0 = not timed */
-	const struct cw_op_desc *desc; /* the caller's; NULL for calls that block the host */
+	uint32_t time_entry;           /* entry of agent/cuda/device_times.h; 0 = not timed */
+	const struct cw_op_desc *desc; /* the caller owns it; NULL for calls that block the host */
 };

@@ -8,21 +8,21 @@
 #include "agent/record/record.h"
 #include "record/inside.h"
 
-/* Far longer than a call takes that waits for nobody. */
+/* A call that waits for no other rank returns far sooner. */
 #define OPEN_FOR_NS UINT64_C(2000000000)
-/* What one step adds to that at most: between steps far apart the process may have been stopped. */
+/* One step adds at most this much: if steps are far apart, the process may have been stopped. */
 #define STEP_MAX_NS UINT64_C(1100000000)
 
 #define MAX_CALLS 16u
 
 static struct {
 	struct cw_rec_wait calls[MAX_CALLS];
-	uint64_t open_ns[MAX_CALLS]; /* for how long it has been seen open */
-	uint64_t step_ns;            /* when */
+	uint64_t open_ns[MAX_CALLS]; /* how long we have seen each call open */
+	uint64_t step_ns;            /* time of the last step */
 	size_t n;
 } last;
 
-/* False: it is being written, or never was. */
+/* False if a writer is at the slot, or if the slot was never used. */
 static bool copy_op(const struct cw_rec_op *from, struct cw_rec_op *to)
 {
 	const uint64_t *words = (const uint64_t *)from;

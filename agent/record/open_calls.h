@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of this process that are inside an NCCL call, found in its own record: nothing is noted
- * for it when a call begins or ends. Their Python frames hold still, for as long as the call does
- * not return.
+ * Finds the threads of this process that are inside an NCCL call. Their Python frames do not change
+ * until the call returns. We read the process's own record, so a call costs nothing extra when it
+ * begins or ends.
  *
- * A call that is open now may return the next moment, and most do. So each thread is watched from
- * beat to beat, and counts only once its call has been seen open for a while; of an op in a group
- * that is from when the group was seen launched, however long it was queued before.
+ * Most open calls return the next moment. We therefore watch each call from beat to beat, and a
+ * thread counts only once we have seen its call open for a while. For an op in a group this time
+ * starts when we first see the group launched, however long the op was queued before.
  *
- * The helper thread only; no allocation, no lock.
+ * Only the helper thread calls these functions. They allocate no memory and take no lock.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* Looks at the record anew. Once a second, and right before an answer is needed. */
+/* Reads the record again. Call it once a second, and right before cw_open_calls_has(). */
 void cw_open_calls_step(void);
 
 /*
- * Which call, as of the last step, the thread had been inside of for two seconds or more: a number
- * that no other call of the thread has. 0 = none.
+ *  * Return: a number that no other call of the thread has, if its call was open for two seconds or
+ *  more at the last step. 0 = no such call.
  */
 uint64_t cw_open_calls_has(uint32_t tid);

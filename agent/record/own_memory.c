@@ -8,9 +8,9 @@
 
 #include "agent/record/record.h"
 
-#define PAGE 4096u /* the smallest there is: larger ones have fewer borders */
+#define PAGE 4096u /* the smallest page size; every border of a larger page is one of these */
 
-/* Bytes read, up to the first hole; the process that made the record is this one. */
+/* Return: bytes read up to the first hole. header->pid is our own pid, as we made the record. */
 static size_t read_own(const struct iovec *to, unsigned long n_to, const struct iovec *from,
 		       unsigned long n_from)
 {
@@ -34,7 +34,9 @@ bool cw_own_read(uint64_t from, void *to, size_t len)
 	return read_own(&here, 1, &there, 1) == len;
 }
 
-/* From the back, page by page, because a read ends at the first hole. */
+/*
+ * We read the last piece first and then the rest before it, because a read ends at the first hole.
+ */
 size_t cw_own_read_before(uint64_t end, void *buf, size_t len, size_t least)
 {
 	struct iovec here[2], there[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading memory of this process that may not be there: it fails instead of faulting. One system
- * call each, which takes no lock of ours; async-signal-safe; errno is kept.
+ * Reads memory of this process that may be unmapped. The functions fail instead of faulting. Each
+ * one makes one system call and takes no lock of ours. They are async-signal-safe and keep errno.
  */
 #pragma once
 
@@ -9,15 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Reads len bytes. Return: false unless it got all of them. */
 bool cw_own_read(uint64_t from, void *to, size_t len);
 
 /*
- * Reads the len bytes that end before `end`, or as many of them as lie there behind a hole, to the
- * end of the buffer. How many; 0 = not even the last `least`. least <= len.
+ * Reads the len bytes before `end` to the end of the buffer. If a hole cuts them, reads only the
+ * bytes behind the hole. Return: how many; 0 if even the last `least` bytes are not readable. least
+ * <= len.
  */
 size_t cw_own_read_before(uint64_t end, void *buf, size_t len, size_t least);
 
 #define CW_OWN_READ_MANY 40
 
-/* Reads len bytes from each of n <= CW_OWN_READ_MANY places, one behind the other. */
+/*
+ * Reads len bytes from each of n <= CW_OWN_READ_MANY addresses and stores them back to back.
+ * Return: false unless it got all of them.
+ */
 bool cw_own_read_many(const uint64_t from[], unsigned n, void *to, size_t len);

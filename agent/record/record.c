@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One memfd, laid out once: the header, which lists the sections, then these. Sealed after it is
- * mapped: nobody but this mapping can ever write it, and nobody can shrink it under a reader.
+ * The record is one memfd with a fixed layout: a header that lists the sections, and then the
+ * sections. We map it and then seal it. After that only our mapping can write to it, and no process
+ * can shrink it under a reader.
  */
 #include "agent/record/record.h"
 
@@ -51,7 +52,10 @@ struct offsets {
 	uint64_t stacks, frames; /* 0 = none */
 };
 
-/* The GPU's pages come first and alone: they are registered with the driver. */
+/*
+ * The sections that the GPU writes come first and share no page with others, because we register
+ * their pages with the driver.
+ */
 static struct offsets lay_out(struct plan *plan, uint64_t page, bool has_stacks)
 {
 	struct offsets o = { .stacks = 0, .frames = 0 };
@@ -96,11 +100,13 @@ static int map_and_seal(int fd, uint64_t bytes, void **ret_map)
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* A child would write into its parent's record. */
+	/* Otherwise a forked child would write into its parent's record. */
 	if (madvise(map, bytes, MADV_DONTFORK) < 0)
 		goto fail;
-	/* FUTURE_WRITE after our own mapping: nobody else will ever write. Linux before 5.1 lacks
-	 * it; the daemon then refuses the record and the job runs on. */
+	/*
+	 * We add F_SEAL_FUTURE_WRITE after our own mapping, so no other process can ever write.
+	 * Linux before 5.1 lacks this seal: we then make no record, and the job runs on.
+	 */
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL) < 0)
 		goto fail;
@@ -128,7 +134,7 @@ static void fill_header(const struct plan *plan)
 	memcpy(h->sections, plan->sections, sizeof(h->sections));
 }
 
-/* Memory that is laid out like that, and zero. */
+/* Points cw_record into memory, which must be zeroed and have the layout of the plan. */
 static void take(void *memory, const struct plan *plan, const struct offsets *o)
 {
 	char *base = memory;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flight record of this process as its writer sees it (record/record_layout.h): made once,
- * never moved or freed. Everything that others read is stored with the helpers below, as atomics of
- * the field's own size.
+ * The writer's side of the flight record of this process (record/record_layout.h). The agent makes
+ * it once and never moves or frees it. It stores every field that others read with the helpers
+ * below, as atomics of the field's own size.
  */
 #pragma once
 
@@ -26,11 +26,11 @@ struct cw_record {
 	struct cw_rec_module *modules;
 	struct cw_rec_summary *summaries;
 	struct cw_rec_time *times;
-	void *device_pages; /* what the GPU writes: progress, summaries, times */
+	void *device_pages; /* the sections that the GPU writes: progress, summaries, times */
 	size_t device_bytes;
 	struct cw_rec_replay *replays;
 	struct cw_rec_template *templates;
-	struct cw_rec_stack *stacks; /* NULL unless asked for, as frames */
+	struct cw_rec_stack *stacks; /* like frames, NULL if the record has no call stacks */
 	struct cw_rec_frame *frames;
 	uint64_t total_bytes;
 	int fd;
@@ -40,22 +40,22 @@ struct cw_record {
 extern struct cw_record cw_record;
 
 /*
- * Makes the memfd, maps and seals it, writes the header's fixed part; state stays 0. with_stacks:
- * room for call stacks, where pages are not too large for that. Blocking: page faults only. Return:
- * 0, or -errno with nothing left behind.
+ * Makes the memfd, maps and seals it, and writes the header's fixed part; state stays 0.
+ * with_stacks adds room for call stacks, unless the pages are too large for that. Blocks only on
+ * page faults. Return: 0, or -errno; on error no resource remains.
  */
 int cw_record_create(bool with_stacks);
 
 /*
- * Lays a record without call stacks out in zeroed memory of the caller's, which starts on a page: a
- * laboratory draws many ranks in one process. Returns how many bytes that takes; nothing was done
- * when it is more than there are.
+ * Lays out a record without call stacks in the caller's memory, which is zeroed and page-aligned.
+ * The lab simulates many ranks in one process with it. Return: the bytes that the record needs; if
+ * that is more than `bytes`, the function has changed nothing.
  */
 size_t cw_record_take(void *memory, size_t bytes);
 
 /*
- * Around what the agent itself reads or writes in files, as many bytes at most: it is no sign that
- * the program goes on. Any thread, lock-free.
+ * The agent calls these two around its own file reads and writes of at most this many bytes. The
+ * daemon must not take them as progress of the program. Any thread, lock-free.
  */
 static inline void cw_record_io_begin(uint64_t bytes)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy is taken while other threads write. Slots that changed meanwhile are marked empty in it,
- * communicators are copied again: a reader of the file has no second look.
+ * Other threads write to the record while we copy it. A reader of the file cannot retry, so the
+ * copy must be consistent. We therefore mark each slot that changed meanwhile as empty, and copy
+ * each changed communicator again.
  */
 #include "agent/record/save.h"
 
@@ -22,12 +23,12 @@
 #include "agent/record/record.h"
 
 #define EVERY_NS 1000000000u
-#define AT_EXIT_WAIT_NS UINT64_C(2000000000) /* for the helper thread's own writing */
+#define AT_EXIT_WAIT_NS UINT64_C(2000000000) /* until the helper thread ends its own write */
 #define COPIES_OF_A_COMM 3
 
 static struct {
 	char path[PATH_MAX], temporary[PATH_MAX + 8];
-	char *copy; /* NULL: nothing is to be saved */
+	char *copy; /* NULL: we save no copies */
 	uint64_t next_ns;
 	unsigned char is_busy;
 } save;
@@ -73,7 +74,7 @@ static void copy_words(void *to, const void *from, size_t bytes)
 		t[i] = __atomic_load_n(&f[i], __ATOMIC_RELAXED);
 }
 
-/* Where something of the record lies in the copy. */
+/* Translates a pointer into the record to one into the copy. */
 static void *in_copy(const void *at)
 {
 	return save.copy + ((const char *)at - (const char *)cw_record.header);
@@ -108,7 +109,7 @@ static void take_copy(void)
 	struct cw_rec_header *h = (void *)save.copy;
 
 	copy_words(save.copy, cw_record.header, cw_record.total_bytes);
-	h->ops_total = h->ring_ticket; /* brought up to date by the helper thread's beat only */
+	h->ops_total = h->ring_ticket; /* only the helper thread's beat updates the record's */
 	drop_changed(cw_record.ring, CW_REC_RING_OPS);
 	for (unsigned i = 0; i < CW_REC_COMMS; i++)
 		settle_comm(&cw_record.comms[i]);
@@ -130,8 +131,9 @@ static bool write_all(int fd, const char *from, size_t bytes)
 }
 
 /*
- * A new file each time: what has the name already may be somebody's FIFO, which would take the
- * record or hold us up, a link to another file, or open to others.
+ * We create a new file each time. Another user may have placed a FIFO at this path, which would
+ * swallow the record or block us. The path may also be a link to another file, or a file that
+ * others can read.
  */
 static int create(const char *path)
 {
@@ -139,7 +141,7 @@ static int create(const char *path)
 	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
-/* The file is replaced as a whole: whoever reads it meanwhile has one moment of the record. */
+/* rename() replaces the whole file, so a reader always sees one complete copy. */
 static void write_copy(void)
 {
 	static bool has_failed;
@@ -178,7 +180,10 @@ void cw_save_step(void)
 	__atomic_clear(&save.is_busy, __ATOMIC_RELEASE);
 }
 
-/* Not in a forked child: there the record is not mapped, and the armed byte is wiped. */
+/*
+ * Does nothing in a forked child: the child has no mapping of the record, and the kernel has wiped
+ * the armed byte there.
+ */
 __attribute__((destructor)) static void save_at_exit(void)
 {
 	int saved_errno = errno;
@@ -192,6 +197,6 @@ __attribute__((destructor)) static void save_at_exit(void)
 			return;
 		(void)sched_yield();
 	}
-	save_now(); /* is_busy stays set: the helper thread has nothing more to do */
+	save_now(); /* is_busy stays set, so the helper thread saves no more */
 	errno = saved_errno;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COLLWATCH_RECORD: copies of the record in a directory, for use without a daemon. Written by the
- * helper thread, so that a disk that hangs holds up nobody else, and once more when the process
- * ends by itself.
+ * COLLWATCH_RECORD names a directory for copies of the record, for use without a daemon. The helper
+ * thread writes them, so that a hung disk blocks no other thread. The exiting thread writes one
+ * more copy when the process exits normally.
  */
 #pragma once
 
-/* Reads the variable. Once, by a thread of the application, when the record is there. */
+/* Reads the variable. A thread of the application calls it once, after the record exists. */
 void cw_save_start(void);
 
-/* Writes when a second has passed. Helper thread; blocks on the disk. */
+/*
+ * Writes a copy if a second has passed since the last. The helper thread only; blocks on the disk.
+ */
 void cw_save_step(void);
