@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All wrappers are made from the table of hooks and have one shape: six registers in, the driver's
- * function called with the same six, its result passed on. What to note before or after the call is
- * the do_…() of the row. The driver's function is remembered when somebody looks it up, and looked
- * up by us only for a program that is linked with the driver.
+ * The table of hooks generates all wrappers, and all have one shape. A wrapper takes six registers,
+ * calls the driver's function with the same six, and returns its result. The do_…() of the row
+ * records facts before or after the call.
+ *
+ * We learn the driver's function when the program looks it up. Only if the program is linked with
+ * the driver do we look it up ourselves.
  */
 #include "agent/hooks/cuda_hooks.h"
 
@@ -22,7 +24,7 @@
 #define INSTANTIATE_DEVICE_LAUNCH 4 /* CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH */
 #define NODE_CHILD_GRAPH 4          /* CU_GRAPH_NODE_TYPE_GRAPH */
 #define NODE_CONDITIONAL 13
-#define NODE_UNION_OFFSET 16 /* of CUgraphNodeParams: what depends on the type */
+#define NODE_UNION_OFFSET 16 /* offset of the type's own parameters in CUgraphNodeParams */
 
 typedef uintptr_t reg;
 typedef CUresult (*real_fn)(reg a, reg b, reg c, reg d, reg e, reg f);
@@ -45,10 +47,10 @@ static const struct hook hooks[HOOK__MAX] = {
 #undef X
 };
 
-static void *reals[HOOK__MAX]; /* the driver's own; set once */
+static void *reals[HOOK__MAX]; /* the driver's functions; we set each once */
 static void *wrapper_of(unsigned hook);
 
-/* For a program that is linked with the driver: it is behind us in the search order. */
+/* If the program is linked with the driver, the driver follows us in the search order. */
 static void *resolve(unsigned hook)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();
@@ -89,7 +91,7 @@ static bool is_of_driver(void *addr, Dl_info *ret_info)
 	return strncmp(base ? base + 1 : ret_info->dli_fname, "libcuda.so", 10) == 0;
 }
 
-/* Some programs look into one libcuda.so.1 and then work with another one. */
+/* Some programs look symbols up in one libcuda.so.1 and then use another one. */
 static bool are_of_two_drivers(void *a, void *b)
 {
 	Dl_info x, y;
@@ -98,8 +100,8 @@ static bool are_of_two_drivers(void *a, void *b)
 }
 
 /*
- * Remembers the driver's function and hands out ours in its place; that of a second driver as it
- * is, for ours would call into the first.
+ * Stores the driver's function and returns our wrapper in its place. If the function belongs to a
+ * second driver, we return it unchanged, because our wrapper would call the first driver.
  */
 static void *replace(unsigned hook, void *found)
 {
@@ -113,16 +115,19 @@ static void *replace(unsigned hook, void *found)
 	return found;
 }
 
-/* The driver must stay while wrappers point into it: a runtime that ends closes its handle. */
+/*
+ * Keeps the driver loaded, because our wrappers point into it. A CUDA runtime closes its handle at
+ * its end.
+ */
 static void pin(void *addr)
 {
 	Dl_info info;
 
 	if (is_of_driver(addr, &info))
-		(void)dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY); /* kept for good */
+		(void)dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY); /* we never close it */
 }
 
-/* ---- what each of them does: real = the driver's function, a … f = its arguments ---- */
+/* ---- one do_…() per kind of row: real = the driver's function, a … f = its arguments ---- */
 
 static CUresult do_begin_capture(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 {
@@ -161,7 +166,7 @@ static CUresult do_end_capture(real_fn real, reg a, reg b, reg c, reg d, reg e, 
 	return r;
 }
 
-/* A handle that is new: what was known of the graph that had it before is of no use. */
+/* The driver may reuse the handle of a destroyed graph. We forget the old graph's facts. */
 static CUresult do_create(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 {
 	CUresult r = real(a, b, c, d, e, f);
@@ -229,7 +234,7 @@ static CUresult do_clone(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 	return r;
 }
 
-/* Before the call: afterwards the handle may be somebody else's. */
+/* We act before the call: after it, another thread's graph may have the same handle. */
 static CUresult do_destroy(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 {
 	if (is_live())
@@ -305,13 +310,13 @@ static CUresult do_exec_changed(real_fn real, reg a, reg b, reg c, reg d, reg e,
 	return r;
 }
 
-/* ---- handing out ---- */
+/* ---- symbol look-ups ---- */
 
 static bool is_asked_for(const struct hook *h, const char *name, int version, uint64_t flags)
 {
 	int ptsz = (flags & PER_THREAD_DEFAULT_STREAM) != 0;
 
-	/* Asked for by the name of one version: cuGraphInstantiateWithFlags. */
+	/* The caller may also pass the symbol of one version: cuGraphInstantiateWithFlags. */
 	if (strcmp(h->name, name) != 0)
 		return strcmp(h->symbol, name) == 0;
 	return version >= h->since && version < h->until && (h->ptsz < 0 || h->ptsz == ptsz);
@@ -341,7 +346,7 @@ void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name)
 	for (unsigned i = 0; i < HOOK__MAX; i++) {
 		if (strcmp(hooks[i].symbol, name) != 0)
 			continue;
-		/* Whoever looks behind itself is a wrapper like us. */
+		/* A caller that passes RTLD_NEXT is a wrapper like us. */
 		if (handle == RTLD_NEXT)
 			return NULL;
 		if (handle == RTLD_DEFAULT)
@@ -349,10 +354,13 @@ void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name)
 		found = next(handle, name);
 		if (!found || cw_agent_is_disabled())
 			return NULL;
-		/* A handle whose scope holds us and no driver. */
+		/* The handle's scope contains us, but no driver. */
 		if (found == wrapper_of(i) && !real_of(i))
 			return CW_ABSENT;
-		/* Not where cuGetProcAddress is asked: dlsym takes the loader's lock anyway. */
+		/*
+		 * We may pin here, because dlsym takes the loader's lock anyway. cuGetProcAddress
+		 * does not, so do_proc_address() never pins.
+		 */
 		if (!__atomic_load_n(&reals[i], __ATOMIC_ACQUIRE))
 			pin(found);
 		return replace(i, found);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's functions that make, launch and end CUDA graphs, those that wait for the device, and
- * the two that hand out pointers to functions: exported from here, so that programs linked with
- * libcuda.so.1 come by, and handed out in place of the driver's own by dlsym and cuGetProcAddress,
- * which is how every CUDA runtime, static or dynamic, gets at them.
+ * Hooks on the CUDA driver. We hook the functions that create, launch and destroy CUDA graphs, the
+ * functions that wait for the device, and the two look-ups of driver functions.
  *
- * A wrapper passes its arguments on as they are and looks at the result. Arguments beyond those a
- * version of the function has are registers nobody reads.
+ * We export each wrapper, so a program that is linked with libcuda.so.1 calls it. dlsym and
+ * cuGetProcAddress also return our wrapper instead of the driver's function. Every CUDA runtime,
+ * static or dynamic, gets the driver's functions from these two.
+ *
+ * A wrapper passes its arguments on unchanged and checks the result. A function with fewer
+ * parameters ignores the extra registers.
  */
 #pragma once
 
@@ -15,13 +17,15 @@
 #include "agent/base/next_dlsym.h"
 
 /*
- * X(exported name, name for cuGetProcAddress, first CUDA version it is returned for, first it is no
- * longer, per-thread default stream: 0 no, 1 yes, -1 there is no such twin, how it is handled)
+ * X(exported name, name for cuGetProcAddress, first CUDA version of the row, first CUDA version
+ * after the row, per-thread default stream: 0 no, 1 yes, -1 without such a twin, suffix of the
+ * do_…() that handles it)
  *
- * A row keeps one function of the driver, so each row stands for one list of parameters. For
- * cuGraphInstantiate cuda.h of CUDA 12 means WithFlags, cudaTypedefs.h knows no such version of the
- * name: what a driver then hands out has a row to itself, which is not exported. An error node in
- * the flags' place is a pointer, and has none of the bits that are looked at.
+ * Each row holds one driver function, and thus one list of parameters. The name cuGraphInstantiate
+ * is ambiguous from CUDA 12 on: cuda.h maps it to WithFlags, but cudaTypedefs.h has no such version
+ * of the name. The function that a driver then returns gets its own row, which we do not export. It
+ * may have a pointer to an error node in the place of the flags. Such a pointer has none of the
+ * flag bits that we test.
  */
 /* clang-format off */
 #define CW_CUDA_HOOKS(X) \
@@ -64,7 +68,8 @@
 #define CW_NEVER 1000000
 
 /*
- * What dlsym(handle, name) gives for one of these names, given the next dlsym: NULL = not ours, let
- * the next dlsym answer; CW_ABSENT; or the wrapper.
+ * Decides the result of dlsym(handle, name) for one of these names; next is the next dlsym. Return:
+ * NULL = not ours, the next dlsym must answer; CW_ABSENT = the symbol must look absent; else the
+ * function to return.
  */
 void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name);

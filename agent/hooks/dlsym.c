@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C half of the exported dlsym (dlsym_stub.S is the other): decides what a look-up of an
- * "nccl…", "cuG…" or "cuS…" name gets. Every other name never comes here: the stub jumps to the
- * next dlsym with the caller's return address in place, on which RTLD_NEXT and RTLD_DEFAULT depend.
+ * The C half of the exported dlsym; dlsym_stub.S is the other half. It decides the result of a
+ * look-up of an "nccl…", "cuG…" or "cuS…" name. No other name comes here: for those the stub jumps
+ * to the next dlsym and leaves the caller's return address in place. RTLD_NEXT and RTLD_DEFAULT
+ * depend on that address.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,10 +16,11 @@
 void *cw_dlsym_nccl(void *handle, const char *name);
 
 /*
- * NULL: let the next dlsym answer. CW_ABSENT: the symbol must look absent, dlerror is set.
+ * Return: NULL = the next dlsym must answer; CW_ABSENT = the symbol must look absent, and dlerror
+ * is set; else the function to return.
  *
- * RTLD_NEXT is a wrapper looking behind itself, or an application for which the plain search
- * order, with us in it, is right: left alone.
+ * We leave RTLD_NEXT alone. Its caller is either a wrapper that looks for the function behind
+ * itself, or an application. An application needs the plain search order, and that includes us.
  */
 static void *nccl_symbol(void *handle, const char *name)
 {
@@ -32,7 +34,9 @@ static void *nccl_symbol(void *handle, const char *name)
 	if (index < 0)
 		return NULL;
 	if (handle == RTLD_DEFAULT) {
-		/* We are in the global scope ourselves: it is only a question of existence. */
+		/*
+		 * The global scope contains our wrapper. We only check that a real function exists.
+		 */
 		if (cw_real_member(cw_real_linked(), (unsigned)index))
 			return NULL;
 		(void)next(RTLD_NEXT, name);
@@ -54,7 +58,7 @@ static void *nccl_symbol(void *handle, const char *name)
 	return set < 0 ? found : cw_wrapper((unsigned)set, (unsigned)index);
 }
 
-/* The driver's functions for CUDA graphs: the same answers. */
+/* Decides the same for the driver's functions for CUDA graphs. */
 static void *cuda_symbol(void *handle, const char *name)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();

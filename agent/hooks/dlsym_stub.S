@@ -2,9 +2,9 @@
 /*
  * void *dlsym(void *handle, const char *name)
  *
- * Names that start with "nccl", "cuG" or "cuS" are offered to cw_dlsym_nccl(); everything else is a tail jump to
- * the next dlsym, so that it sees the caller's return address. Compared byte by byte: a short name
- * may end at the end of a page.
+ * The stub offers names that start with "nccl", "cuG" or "cuS" to cw_dlsym_nccl(). For every other
+ * name it makes a tail jump to the next dlsym, so that the latter sees the caller's return address.
+ * We compare byte by byte, because a short name may end at the end of a page.
  */
 	.text
 	.globl	dlsym

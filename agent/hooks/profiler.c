@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent as a plugin of NCCL's profiler interface, for a NCCL that cannot be interposed
- * (NCCL_PROFILER_PLUGIN=/…/libcollwatch.so). NCCL tells what it is asked to do, and the same record
- * comes out of it, without what the interface does not carry:
+ * The agent as a plugin of NCCL's profiler interface, for a NCCL that we cannot interpose
+ * (NCCL_PROFILER_PLUGIN=/…/libcollwatch.so). NCCL reports its calls and launches to the plugin, and
+ * we record them as the wrappers do. The interface does not carry:
  *
- * - reduction operators, addresses of collectives, uint8 as a data type; completion on the device;
- * - that a communicator is being made: NCCL calls only when its ranks have met;
- * - whether a group failed, or was only simulated: it counts as launched;
- * - all-to-all, gather and scatter: they arrive as the sends and receives NCCL makes of them;
+ * - reduction operators, addresses of collectives, uint8 as a data type, completion on the device;
+ * - the creation of a communicator, because NCCL calls the plugin only after its ranks have met;
+ * - the failure or simulation of a group: we count each group as launched;
+ * - all-to-all, gather and scatter: NCCL reports the sends and receives that implement them;
  * - one-sided ops.
  *
- * From version 5 on a collective is one when the user calls, as with the wrappers, and returns with
- * its group. A send or receive has a peer only when it is launched: it is recorded then, and not in
- * replays of a graph, of which only some ranks hear. Version 4 tells of launches only: a
- * communicator that replays collectives is uncounted there, replays of sends cannot be told.
+ * From version 5 on NCCL reports a collective when the user calls it, as the wrappers do, and the
+ * op returns with its group. NCCL knows the peer of a send or receive only at its launch, so we
+ * record it then. We do not record replays of a graph's sends, because NCCL reports them on some
+ * ranks only. Version 4 reports only launches. If a communicator replays collectives there, we stop
+ * counting its ops; replays of sends are indistinguishable from launches.
  *
- * NCCL calls from the user's thread, from its own, and for replays from a thread of the driver:
- * nothing here calls CUDA or NCCL, waits or allocates. A communicator that a wrapper is making in
- * this process is the wrapper's, and so is every call made inside a wrapper: both ways at once
- * count once.
+ * NCCL calls the plugin from the user's thread, from its own threads, and for replays from a thread
+ * of the driver. The code here therefore never calls CUDA or NCCL, waits or allocates.
+ *
+ * A process may use wrappers and plugin at once. We must not count a call twice, so the wrappers
+ * take precedence. The plugin ignores each communicator that a wrapper is creating, and each call
+ * inside a wrapper.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,38 +39,38 @@
 #include "agent/record/labels.h"
 #include "model/signature.h"
 
-/* A context is the address of the entry's byte: unlike any handle that NCCL gives out. */
+/* A context is the address of the entry's byte in this array. It differs from every NCCL handle. */
 static char contexts[CW_REC_COMMS];
 
-/* No code range: whoever asks, it is not NCCL itself. */
+/* This set has no code range, so we never take a caller for NCCL itself. */
 static const struct cw_real nobody;
 
-/* One call of NCCL that a thread is in, or one group. */
+/* A call into NCCL that has not returned yet, or a group. */
 struct outer {
 	uint32_t is_used;
-	bool is_group; /* the user's own, begun here */
+	bool is_group; /* the user's outermost group */
 	bool has_call;
 	struct cw_op_call call;
 };
 
 static struct outer outers[CW_GROUPS];
 
-/* Handles of sends and receives: what their launch will find as its parent. */
+/* Handles of sends and receives. NCCL passes one of them as the parent of the launch. */
 static char plain_p2p, captured_p2p;
 
 /*
- * Handle of every other event that others are told under, though nothing is kept of it: NCCL 2.27
- * tells of no collective, send or receive of a launch whose group has none (its plugin/profiler.cc,
- * ncclProfilerStartTaskEvents()).
+ * The handle of every other event that can be a parent. We keep no data for it, but it must not be
+ * NULL. If a group has no handle, NCCL 2.27 reports none of its collectives, sends and receives
+ * (its plugin/profiler.cc, ncclProfilerStartTaskEvents()).
  */
 static char some_parent;
 
-/* Version 4: by communicator and function, the number that the next call will have. */
+/* Version 4: the number of the next call, for each communicator and function. */
 static uint64_t next_number[CW_REC_COMMS][CW_OP__MAX];
 
 /* ---- communicators ---- */
 
-/* As cw_comm_id_of(): it need not withstand anybody. */
+/* The id need not resist attacks, as in cw_comm_id_of(). */
 static uint64_t id_of(uint64_t comm_hash)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, comm_hash);
@@ -78,8 +81,9 @@ static uint64_t id_of(uint64_t comm_hash)
 }
 
 /*
- * Another copy of this library was preloaded: it sees the same calls. Files are compared, as the
- * exported function's own name here would stand for the other's, too.
+ * True if the program also preloads another copy of this library, which sees the same calls. We
+ * compare the files of two addresses, because our own exported name would also resolve to the other
+ * copy's function.
  */
 static bool has_twin(void)
 {
@@ -92,7 +96,10 @@ static bool has_twin(void)
 	       its.dli_fbase != ours.dli_fbase;
 }
 
-/* NCCL may make it in a thread of its own: the wrapper's entry is what tells. */
+/*
+ * True if a wrapper is creating this communicator. NCCL may do so in its own thread, so we look for
+ * the wrapper's entry.
+ */
 static bool is_wrapped(int nranks, int rank)
 {
 	uint32_t used = CW_LOAD(cw_record.header->comms_used);
@@ -139,7 +146,7 @@ static void open_comm(void **context, const char *name, uint64_t comm_hash, int 
 	cw_features_armed();
 }
 
-/* Always succeeds: an error would be printed into the user's log. */
+/* Always succeeds, because NCCL would print an error into the user's log. */
 static ncclResult_t init(void **context, int *mask, int events, const char *name,
 			 uint64_t comm_hash, int nranks, int rank)
 {
@@ -153,7 +160,7 @@ static ncclResult_t init(void **context, int *mask, int events, const char *name
 	else if (cw_agent_live() && !is_wrapped(nranks, rank))
 		open_comm(context, name, comm_hash, nranks, rank);
 out:
-	/* One mask for all communicators of the process. */
+	/* NCCL has one mask for all communicators of the process. */
 	*mask = CW_LOAD(any_open) ? events : 0;
 	errno = saved_errno;
 	return ncclSuccess;
@@ -181,7 +188,7 @@ static bool is_context(const void *context)
 	return (uintptr_t)context - (uintptr_t)contexts < sizeof(contexts);
 }
 
-/* Whether it was destroyed or aborted is not told. */
+/* NCCL does not report whether the program destroyed or aborted the communicator. */
 static ncclResult_t finalize(void *context)
 {
 	int saved_errno = errno;
@@ -240,7 +247,7 @@ static int dtype_of(const char *name)
 	return CW_DTYPE_NONE;
 }
 
-/* NCCL passes a root with every function. */
+/* NCCL passes a root with every function. We drop it if the function has none. */
 static int root_of(unsigned kind, int root)
 {
 	switch (kind) {
@@ -254,7 +261,7 @@ static int root_of(unsigned kind, int root)
 	}
 }
 
-/* Enters an op and leaves the guard again: NCCL goes on to tell of others. */
+/* Enters an op and leaves the guard at once: NCCL may report further ops before this op returns. */
 static bool enter(struct cw_op_call *call, void *context, struct cw_op_desc *desc, bool is_captured)
 {
 	if (desc->kind == CW_OP_NONE) {
@@ -291,7 +298,10 @@ static void on_coll_api(struct outer *outer, void *context, const struct cw_nccl
 	bool is_captured = event->coll_api.is_captured;
 
 	desc.root_or_peer = root_of(desc.kind, event->coll_api.root);
-	/* Its own call, or one of a group: the group keeps what is still to be done. */
+	/*
+	 * A single call returns with its outer. A call in a group needs no outer, because the group
+	 * tracks it.
+	 */
 	if (outer && !outer->is_group && !outer->has_call)
 		outer->has_call = enter(&outer->call, context, &desc, is_captured);
 	else
@@ -299,9 +309,9 @@ static void on_coll_api(struct outer *outer, void *context, const struct cw_nccl
 }
 
 /*
- * NCCL numbers calls, and gives those that a graph holds the number of the next call, each time one
- * is replayed, on those ranks alone where the network needs its proxy: from then on the ranks'
- * counts differ though nothing is wrong.
+ * NCCL numbers the calls. At each replay of a graph it reports the graph's calls with the number of
+ * the next call. It does so only on ranks whose network needs the proxy. From then on the counts of
+ * the ranks differ without a fault, so we stop counting.
  */
 static void watch_for_replays(int c, unsigned kind, uint64_t number)
 {
@@ -327,7 +337,7 @@ static void on_coll(void *context, const struct cw_nccl_event *event)
 	record_at_once(context, &desc, false);
 }
 
-/* Launched: no longer part of what a group may still drop. */
+/* The op is launched, so its group cannot drop it any more. We record it outside of the group. */
 static void on_p2p(void *context, const struct cw_nccl_event *event)
 {
 	struct cw_op_desc desc = {
@@ -349,7 +359,7 @@ static void on_p2p(void *context, const struct cw_nccl_event *event)
 
 /* ---- groups ---- */
 
-/* NULL when more threads than that are inside: calls are then recorded one by one. */
+/* NULL if CW_GROUPS threads are inside already. We then record each call by itself. */
 static struct outer *open_outer(int depth)
 {
 	for (unsigned i = 0; i < CW_GROUPS; i++) {
@@ -468,7 +478,7 @@ static ncclResult_t start_v5(void *context, void **handle, const struct cw_nccl_
 	return ncclSuccess;
 }
 
-/* ---- what NCCL looks up, newest first ---- */
+/* ---- NCCL looks up these symbols, the newest version first ---- */
 
 #define TAIL(start)                                                                                \
 	.start_event = (start), .stop_event = stop_event,                                          \

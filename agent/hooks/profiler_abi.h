@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's profiler interface as far as the agent uses it: versions 4 (NCCL 2.27) to 7 (2.31), from
- * plugins/profiler/example/nccl/profiler_v*.h and src/include/plugin/profiler/profiler_v*.h of
- * NCCL's own repository. Version 5 put the calls of the user (…Api) beside what NCCL makes of
- * them; 6 and 7 only added kinds of events and fields behind those below.
+ * The part of NCCL's profiler interface that the agent uses, in versions 4 (NCCL 2.27) to 7 (2.31).
+ * The sources are plugins/profiler/example/nccl/profiler_v*.h and
+ * src/include/plugin/profiler/profiler_v*.h of NCCL's own repository. Version 5 added the user's
+ * calls (…Api) beside the launches that result from them. Versions 6 and 7 only added kinds of
+ * events, and fields behind those below.
  */
 #pragma once
 
@@ -24,7 +25,7 @@ enum { /* kinds of events: bits of the activation mask */
 
 #define CW_NCCL_STATE_GROUP_END_API_START 24
 
-/* Only the first byte of the type is there in version 4; the rest lies alike in all. */
+/* Version 4 has only the first byte of the type. All versions share the rest of the layout. */
 struct cw_nccl_event {
 	union {
 		uint8_t type_v4;
@@ -35,7 +36,7 @@ struct cw_nccl_event {
 	union {
 		struct {
 			bool is_captured;
-			int depth; /* 1: NCCL's own, around a single call */
+			int depth; /* 1: NCCL's own group around a single call */
 		} group_api;
 		struct {
 			const char *func;
@@ -53,7 +54,7 @@ struct cw_nccl_event {
 			bool is_captured;
 		} p2p_api;
 		struct {
-			uint64_t number; /* per function */
+			uint64_t number; /* counted per function */
 			const char *func;
 			const void *send;
 			void *recv;
@@ -80,7 +81,7 @@ _Static_assert(offsetof(struct cw_nccl_event, p2p.peer) == 56, "p2p");
 typedef ncclResult_t (*cw_nccl_start_fn)(void *context, void **handle,
 					 const struct cw_nccl_event *event);
 
-/* What follows init is the same in all versions. */
+/* The members after init are the same in all versions. */
 #define CW_NCCL_PROFILER_TAIL                                                                      \
 	cw_nccl_start_fn start_event;                                                              \
 	ncclResult_t (*stop_event)(void *handle);                                                  \

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding the real functions. NCCL defines every function twice, ncclX (weak) and pncclX: the
- * second name is nobody's wrapper, so it is preferred.
+ * Finds the real NCCL functions. NCCL defines every function twice, as ncclX (weak) and as pncclX.
+ * We prefer the second name, because no wrapper uses it.
  *
- * For a program that links NCCL, RTLD_NEXT sees it. It does not where NCCL came in with a Python
- * extension (RTLD_LOCAL), although the extension's references still bind to our exported wrappers;
- * then NCCL is asked for by its name, and at last every loaded file is, which finds a static NCCL
- * inside libtorch_cuda.so.
+ * If the program links NCCL, RTLD_NEXT finds it. If a Python extension loads NCCL (RTLD_LOCAL),
+ * RTLD_NEXT does not, although the extension's references still bind to our exported wrappers. We
+ * then look for the loaded file libnccl.so.2. At last we search every loaded file, which finds a
+ * static NCCL inside libtorch_cuda.so.
  *
- * No lock of ours is held across a call into the loader: another thread may sit in dlopen, running
- * a constructor that looks up NCCL. Everything is looked up into a local copy first.
+ * We hold no lock of ours across a call into the loader. Another thread may be inside dlopen and
+ * run a constructor that looks up NCCL. We therefore look everything up into a local copy and
+ * publish it afterwards.
  */
 #include "agent/hooks/real.h"
 
@@ -47,7 +48,7 @@ static const char *const names[IDX__MAX] = {
 
 CW_HOT_DATA struct cw_real cw_real_sets[CW_NCCL_SETS];
 
-/* The set begins with one pointer per row, in the order of the table. */
+/* The first members of a set are one pointer per row, in table order. */
 _Static_assert(offsetof(struct cw_real, code_start) == IDX__MAX * sizeof(void *), "set layout");
 
 static void **members(struct cw_real *real)
@@ -76,11 +77,14 @@ static void *lookup(void *handle, unsigned index)
 
 	if (!p && next)
 		p = next(handle, names[index] + 1);
-	/* Our own wrapper, found through a global scope, is not the real one. */
+	/* The look-up may find our own wrapper through the global scope. */
 	return p == cw_wrapper(0, index) ? NULL : p;
 }
 
-/* The extent of the file that holds addr, if it is NCCL's own and not somebody linked with it. */
+/*
+ * Sets the code range to the file that contains addr. Does nothing if the file is not NCCL itself,
+ * but contains a static NCCL.
+ */
 static void find_code(struct cw_real *real, void *addr)
 {
 	const ElfW(Ehdr) * eh;
@@ -106,9 +110,10 @@ static void find_code(struct cw_real *real, void *addr)
 }
 
 /*
- * Copies what was looked up into the set; false where another NCCL has it. Whoever found the same
- * NCCL copies the same, so nobody waits for anybody: not a signal handler for the thread that it
- * interrupts, not a forked child for a thread that only its parent has.
+ * Copies the functions found into the set. Return: false if the set belongs to another copy of
+ * NCCL. Threads that found the same NCCL copy the same values, so no thread waits here. A signal
+ * handler must not wait for the thread that it interrupts, nor a forked child for a thread that
+ * only its parent has.
  */
 static bool publish(struct cw_real *set, const struct cw_real *found)
 {
@@ -125,8 +130,9 @@ static bool publish(struct cw_real *set, const struct cw_real *found)
 }
 
 /*
- * Two threads found two NCCLs for the linked users, because one was being loaded: the first has it.
- * Bounded, like all waiting for a thread that may be the parent's.
+ * While NCCL is being loaded, two threads may find two copies for the linked callers. The first
+ * thread wins. The second waits until the set is ready, but at most LINKED_WAIT_NS, because after a
+ * fork the first thread may exist only in the parent.
  */
 static void publish_linked(const struct cw_real *found)
 {
@@ -141,7 +147,7 @@ static void publish_linked(const struct cw_real *found)
 		(void)sched_yield();
 }
 
-/* Looks everything up; false when handle leads to no NCCL. */
+/* Looks up all functions; false if handle leads to no NCCL. */
 static bool fill(struct cw_real *real, void *handle)
 {
 	void *first;
@@ -159,18 +165,21 @@ static bool fill(struct cw_real *real, void *handle)
 	return true;
 }
 
-/* NCCL must stay while wrappers point into it. */
+/* Keeps NCCL loaded, because our wrappers point into it. */
 static void pin(void *addr)
 {
 	Dl_info info;
 
 	if (dladdr(addr, &info) && info.dli_fname)
-		(void)dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY); /* kept for good */
+		(void)dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY); /* we never close it */
 }
 
 /* ---- a static NCCL inside some loaded file ---- */
 
-/* Some of the loaded files at a time: no table that threads, or a parent and its child, share. */
+/*
+ * Holds the names of a few loaded files at a time. It lives on the stack, because threads, or a
+ * parent and its child, must not share a table.
+ */
 struct file_names {
 	char names[FILES_AT_ONCE][256];
 	unsigned skip, count;
@@ -211,7 +220,7 @@ static bool fill_from_any_file(struct cw_real *real)
 	do {
 		files.skip = seen;
 		files.count = 0;
-		(void)dl_iterate_phdr(on_file, &files); /* under a lock of the loader's */
+		(void)dl_iterate_phdr(on_file, &files); /* takes a lock of the loader */
 		for (unsigned i = 0; i < files.count; i++) {
 			if (fill_from_file(real, files.names[i]))
 				return true;
@@ -237,7 +246,7 @@ void cw_real_resolve_linked(void)
 	else
 		cw_log("NCCL was not found among the loaded files");
 out:
-	(void)dlerror(); /* the failed look-ups above are not the application's */
+	(void)dlerror(); /* hides our failed look-ups from the application */
 	errno = saved_errno;
 }
 
@@ -253,7 +262,7 @@ int cw_real_set_of(void *handle, unsigned index, void *found)
 
 		if (atomic_load_explicit(&set->state, memory_order_acquire) != CW_REAL_READY) {
 			if (i == 0 || !fill(&real, handle) || !publish(set, &real))
-				continue; /* set 0 is for linked users alone */
+				continue; /* set 0 is only for linked callers */
 			pin(found);
 		}
 		member = cw_real_member(set, index);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The real NCCL functions behind the wrappers. A process may hold several copies of NCCL (a linked
- * one and one that Python opened): each gets a set, and each set has its own wrappers, so that a
- * call never ends in another copy. Set 0 belongs to the exported symbols, the others to copies met
- * through dlsym.
+ * The real NCCL functions behind the wrappers. A process may contain several copies of NCCL, such
+ * as a linked one and one that Python opened. Each copy gets a set with its own wrappers, so that a
+ * call never reaches another copy. Set 0 belongs to the exported symbols; the other sets belong to
+ * copies that the program uses through dlsym.
  *
- * Sets are filled once and never change; a function the loaded NCCL lacks is NULL.
+ * We fill a set once and never change it. A member is NULL if the loaded NCCL lacks the function.
  */
 #pragma once
 
@@ -17,14 +17,14 @@
 
 extern struct cw_real cw_real_sets[CW_NCCL_SETS];
 
-#define CW_ABSENT ((void *)-1) /* from our dlsym: the symbol must look absent */
+#define CW_ABSENT ((void *)-1) /* our dlsym must let the symbol look absent */
 
-/* Fills set 0 if it is empty and NCCL can be found. Takes the loader's lock. */
+/* Fills set 0 if it is empty and the process contains NCCL. Takes the loader's lock. */
 void cw_real_resolve_linked(void);
 
 /*
- * The functions behind the exported wrappers. Any thread; blocks on the loader's lock only until
- * NCCL was found once. Never NULL.
+ * Returns the functions behind the exported wrappers, never NULL. Any thread. Takes the loader's
+ * lock only until we have found NCCL once.
  */
 static inline const struct cw_real *cw_real_linked(void)
 {
@@ -37,16 +37,17 @@ static inline const struct cw_real *cw_real_linked(void)
 }
 
 /*
- * The set whose member at index is found, the address dlsym gave for handle: an existing one, or a
- * new one filled from handle. -1 when all sets are taken: that copy stays unrecorded.
+ * Finds the set for a copy of NCCL. `found` is the address that dlsym gave for the function at
+ * index in handle. Return: the set that contains the address, or a free set that we fill from
+ * handle. -1 = all sets are taken; we then do not record that copy.
  */
 int cw_real_set_of(void *handle, unsigned index, void *found);
 
-/* Position of name in the table, -1 when it is not there. */
+/* Returns the position of name in the table, -1 if the table lacks it. */
 int cw_real_index(const char *name);
 
-/* The member of a set at a table position, as an address. */
+/* Returns the real function of a set at a table position, NULL if NCCL lacks it. */
 void *cw_real_member(const struct cw_real *real, unsigned index);
 
-/* The wrapper of a table position for a set. */
+/* Returns the wrapper of a set at a table position. */
 void *cw_wrapper(unsigned set, unsigned index);

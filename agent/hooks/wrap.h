@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prototypes of what a wrapper does, one per row of the table: cw_impl_<name>(set, caller, the
- * function's own parameters). wrappers.c makes the entry points of every set from the same rows.
+ * Each row of the table gives the prototype of one implementation: cw_impl_<name>(set, caller, the
+ * function's own parameters). wrappers.c generates the entry points of every set from these rows.
  */
 #pragma once
 

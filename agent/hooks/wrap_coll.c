@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives, point to point and one-sided: every op that goes onto a stream. They differ in their
- * parameters and in the description of the op; the rest is guard, record, call, record.
+ * The wrappers of all ops that run on a stream: collectives, point-to-point and one-sided ops. They
+ * differ only in their parameters and in the description of the op. The rest is guard, record,
+ * call, record.
  */
 #include "agent/hooks/wrap.h"
 #include "agent/ops/hot.h"
 #include "agent/ops/ops.h"
 
-#define DESCS_MAX 64 /* read per call: recording is bounded */
+#define DESCS_MAX 64 /* bounds the work per call */
 
-/* Whom a wait is for: a peer only when all descriptors name the same. */
+/* The peer of a wait; CW_PEER_NONE unless all descriptors name the same. */
 static int only_peer(int count, const ncclWaitSignalDesc_t *descs)
 {
 	if (count < 1 || count > DESCS_MAX || !descs)
@@ -21,7 +22,7 @@ static int only_peer(int count, const ncclWaitSignalDesc_t *descs)
 	return descs[0].peer;
 }
 
-/* How many signals a wait is for; 0 = too many descriptors to look at. */
+/* The number of signals that a wait expects; 0 = more than DESCS_MAX descriptors. */
 static uint64_t signals(int count, const ncclWaitSignalDesc_t *descs)
 {
 	uint64_t sum = 0;
@@ -116,7 +117,7 @@ RECORDED(ncclScatter,
 	 .kind = CW_OP_SCATTER, .dtype = datatype, .redop = CW_REDOP_NONE, .root_or_peer = root,
 	 .count = count, .send = sendbuff, .recv = recvbuff)
 
-/* The same ops to everybody else: a configuration only advises. */
+/* We record these as the same ops, because a configuration is only a hint to NCCL. */
 RECORDED(ncclAllReduceConfig,
 	 (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
 	  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State and end of a communicator, and the collective host calls on one that exists. */
+/*
+ * The wrappers that query or end a communicator, and the collective host calls on an existing one.
+ */
 #include <errno.h>
 
 #include "agent/base/state.h"
@@ -48,8 +50,9 @@ ncclResult_t cw_impl_ncclCommFinalize(const struct cw_real *real, const void *ca
 }
 
 /*
- * The handle is forgotten before NCCL frees it: another thread's new communicator may get the same
- * address. Until the call returns the entry says FINALIZING: "stuck in destroy" is a state.
+ * We forget the handle before NCCL frees it, because another thread's new communicator may get the
+ * same address. The entry stays in state FINALIZING until the call returns. A rank that is stuck in
+ * destroy is thus visible.
  */
 ncclResult_t cw_impl_ncclCommDestroy(const struct cw_real *real, const void *caller,
 				     ncclComm_t comm)
@@ -71,7 +74,9 @@ ncclResult_t cw_impl_ncclCommDestroy(const struct cw_real *real, const void *cal
 	return r;
 }
 
-/* Aborted from the moment it was asked for: the others will not see this rank again. */
+/*
+ * We set state ABORTED before the call, because this rank takes part in no further op from then on.
+ */
 ncclResult_t cw_impl_ncclCommAbort(const struct cw_real *real, const void *caller, ncclComm_t comm)
 {
 	struct cw_op_call op;
@@ -107,7 +112,10 @@ ncclResult_t cw_impl_ncclCommRevoke(const struct cw_real *real, const void *call
 	return r;
 }
 
-/* NCCL was still at it when the call that makes the communicator came back, and gave up since. */
+/*
+ * The creating call returned while NCCL was still creating the communicator. NCCL has now reported
+ * that this failed.
+ */
 static void fail_making(int c, ncclResult_t result)
 {
 	int at = CW_LOAD(cw_comms[c].making_at);
@@ -121,7 +129,7 @@ static void fail_making(int c, ncclResult_t result)
 	cw_comm_failed(at, result);
 }
 
-/* Children of a communicator that does not block tell through their parent. */
+/* NCCL reports the failure of a non-blocking communicator's children through their parent. */
 static void fail_children(int parent, ncclResult_t result)
 {
 	uint32_t used = CW_LOAD(cw_record.header->comms_used);
@@ -136,7 +144,10 @@ static void fail_children(int parent, ncclResult_t result)
 	}
 }
 
-/* Polled by watchdogs: only what changes is noted. Never causes CUDA work for a blocking comm. */
+/*
+ * Watchdogs poll this state, so we record only changes. For a blocking communicator this never
+ * causes CUDA work.
+ */
 static void note_async(ncclComm_t comm, ncclResult_t state)
 {
 	int c = cw_comm_find(comm);

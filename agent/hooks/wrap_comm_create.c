@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that make a communicator. Each blocks until other ranks arrive, so the entry of the flight
- * record exists, in state INIT and keyed by the communicator's id, before NCCL is called: "stuck in
- * init" is then a visible state. The handle comes later: with the call, with the end of the group,
- * or, for non-blocking communicators, when NCCL reports success.
+ * The wrappers of calls that create a communicator. Each call blocks until other ranks arrive. We
+ * therefore create the entry of the flight record before we call NCCL, in state INIT and keyed by
+ * the communicator's id. A rank that is stuck in init is then visible.
+ *
+ * We learn the handle later: when the call returns, at the end of the group, or, for a non-blocking
+ * communicator, when NCCL reports success.
  */
 #include <errno.h>
 #include <string.h>
@@ -35,7 +37,10 @@ static void enter(struct birth_call *call, const struct cw_comm_birth *birth, un
 	errno = saved_errno;
 }
 
-/* NCCL may tell of its failure later: then the call is known to have taken until there. */
+/*
+ * NCCL may report a failure after the call has returned. With these fields fail_making() then finds
+ * the call and ends it.
+ */
 static void note_making(int c, const struct cw_op_call *op)
 {
 	if (op->comm < 0)
@@ -45,7 +50,9 @@ static void note_making(int c, const struct cw_op_call *op)
 	CW_STORE(cw_comms[c].making_at, op->comm);
 }
 
-/* NCCL promises a handle in *where only after success; init stores it earlier, a split does not. */
+/*
+ * NCCL promises a handle in *where only after success. An init stores it earlier, a split does not.
+ */
 static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
 {
 	struct cw_group *group = cw_tls.group_depth ? cw_tls.group : NULL;
@@ -55,13 +62,16 @@ static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
 		cw_comm_set_state(c, CW_COMM_FAILED, true);
 		return;
 	}
-	/* NCCL_COMM_BLOCKING=0 does it without a config. */
+	/* NCCL_COMM_BLOCKING=0 makes a communicator non-blocking without a config. */
 	if (r == ncclInProgress)
 		(void)__atomic_fetch_or(&cw_record.comms[c].flags, CW_REC_COMM_NONBLOCKING,
 					__ATOMIC_RELAXED);
 	if (is_init || (!group && r == ncclSuccess))
 		cw_comm_bind(c, *where);
-	/* NCCL writes to *where again only if it has not yet: by then it may be gone. */
+	/*
+	 * We read *where at the end of the group only if NCCL has yet to store the handle. The
+	 * program may have freed it by then.
+	 */
 	if (group)
 		cw_group_made(group, c, CW_LOAD(cw_comms[c].handle) ? NULL : where);
 	else if (r == ncclSuccess)
@@ -156,8 +166,8 @@ ncclResult_t cw_impl_ncclCommInitRankScalable(const struct cw_real *real, const 
 }
 
 /*
- * All ranks are in this process, so any id they share will do: NCCL's own is not shown to us. As
- * cw_comm_id_of(), it need not withstand anybody.
+ * NCCL does not show us its own id here. All ranks are in this process, so any id that they share
+ * suffices. It need not resist attacks, as in cw_comm_id_of().
  */
 static uint64_t local_id(void)
 {
@@ -196,7 +206,7 @@ ncclResult_t cw_impl_ncclCommInitAll(const struct cw_real *real, const void *cal
 	return r;
 }
 
-/* Describes a child; false when the parent is not known. */
+/* Fills birth for a child of comm; false if we do not know the parent. */
 static bool child(struct cw_comm_birth *birth, const struct cw_real *real, ncclComm_t comm,
 		  int color, ncclConfig_t *config)
 {
@@ -216,7 +226,7 @@ static bool child(struct cw_comm_birth *birth, const struct cw_real *real, ncclC
 		.ordinal = __atomic_add_fetch(&cw_comms[parent].made, 1, __ATOMIC_RELAXED),
 		.color = color,
 		.config = config,
-		/* A child shares its parent's blocking mode unless told otherwise. */
+		/* A child inherits its parent's blocking mode unless it has a config. */
 		.flags = config ? 0 : cw_record.comms[parent].flags & CW_REC_COMM_NONBLOCKING,
 	};
 	birth->comm_id = cw_comm_child_id(parent, birth->ordinal, color);
@@ -224,8 +234,8 @@ static bool child(struct cw_comm_birth *birth, const struct cw_real *real, ncclC
 }
 
 /*
- * The call itself is an op of the parent, which every member must make; the child appears as an
- * entry of its own. With NOCOLOR there is no child.
+ * Every member of the parent must make this call, so we record it as an op of the parent. The child
+ * gets its own entry. With NOCOLOR the rank gets no child.
  */
 static void enter_child(struct cw_op_call *op, struct birth_call *call,
 			const struct cw_comm_birth *birth, unsigned kind, ncclComm_t *newcomm,
@@ -275,7 +285,7 @@ ncclResult_t cw_impl_ncclCommSplit(const struct cw_real *real, const void *calle
 	return r;
 }
 
-/* The color of a shrink's child: a number no split can have (colors are >= 0 or NOCOLOR). */
+/* The color of a child from a shrink. No split can have it, because colors are >= 0 or NOCOLOR. */
 #define SHRINK_COLOR (-2)
 
 ncclResult_t cw_impl_ncclCommShrink(const struct cw_real *real, const void *caller, ncclComm_t comm,
@@ -306,7 +316,7 @@ ncclResult_t cw_impl_ncclCommShrink(const struct cw_real *real, const void *call
 
 #define GROW_COLOR (-3)
 
-/* A rank that joins has no parent: it knows the unique id and its place. */
+/* A joining rank has no parent; it knows only the unique id and its rank. */
 static ncclResult_t join(const struct cw_real *real, const void *caller, int nRanks,
 			 const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
 			 ncclConfig_t *config)
@@ -328,9 +338,9 @@ static ncclResult_t join(const struct cw_real *real, const void *caller, int nRa
 }
 
 /*
- * Members of the parent and ranks that join share nothing an outsider sees: of the members only one
- * passes the unique id. The grown communicator therefore has two ids, one for those who were there
- * and one for those who came.
+ * Members of the parent and joining ranks share no value that we can see, because only one member
+ * passes the unique id. The grown communicator therefore has two ids: one on the parent's members,
+ * one on the joining ranks.
  */
 ncclResult_t cw_impl_ncclCommGrow(const struct cw_real *real, const void *caller, ncclComm_t comm,
 				  int nRanks, const ncclUniqueId *uniqueId, int rank,

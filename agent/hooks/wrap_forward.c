@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that concern the rank alone: passed on as they are. */
+/* The wrappers of calls that involve no other rank. They forward the call unchanged. */
 #include "agent/hooks/wrap.h"
 
 #define CW_UNPACK(...) __VA_ARGS__
 
-/* What a program gets that calls a function its NCCL does not have. */
+/* The program gets these results if it calls a function that its NCCL lacks. */
 static const char *missing_text(void)
 {
 	return "function missing in this NCCL";

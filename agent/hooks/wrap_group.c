@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ncclGroupStart, ncclGroupEnd and ncclGroupSimulateEnd: groups nest, the outermost end counts. */
+/* ncclGroupStart, ncclGroupEnd and ncclGroupSimulateEnd. Groups nest: the outermost end counts. */
 #include <errno.h>
 
 #include "agent/agent.h"
@@ -13,7 +13,7 @@ ncclResult_t cw_impl_ncclGroupStart(const struct cw_real *real, const void *call
 
 	if (!real->ncclGroupStart)
 		return ncclInvalidUsage;
-	/* Communicators may be made inside the group: the record must exist by then. */
+	/* The program may create communicators inside the group, and they need the record. */
 	if (!cw_agent_live() || !cw_enter(real, caller))
 		return real->ncclGroupStart();
 	r = real->ncclGroupStart();
@@ -24,8 +24,9 @@ ncclResult_t cw_impl_ncclGroupStart(const struct cw_real *real, const void *call
 }
 
 /*
- * What both ends share. NCCL simulates only where it is given a place for what it finds out, and
- * not on non-blocking communicators, whose groups a thread of its own launches: without that place.
+ * The common part of both ends. NCCL simulates a group only if the caller passes a struct for the
+ * result. It never simulates non-blocking communicators: its own thread launches their groups, and
+ * it does not get the struct.
  */
 static ncclResult_t end_group(const struct cw_real *real, ncclSimInfo_t *sim, bool is_sim_end)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entry points made from the table: the exported ncclX for set 0, and for the other sets a static
- * twin of each, which only dlsym hands out. Both do nothing but name their set and their caller.
+ * The table generates all entry points: the exported ncclX for set 0, and a static twin of each for
+ * every other set. A program gets a twin only through dlsym. An entry point only adds its set and
+ * its caller.
  */
 #include "agent/base/state.h"
 #include "agent/hooks/real.h"
@@ -12,7 +13,7 @@
 #define CW_UNPACK(...) __VA_ARGS__
 #define RETURN_ADDRESS __builtin_return_address(0)
 
-/* From this frame on, what called. */
+/* A call stack starts at this frame. */
 #define NOTE_RECORD()                                                                              \
 	do {                                                                                       \
 		if (cw_unlikely(cw_call_stacks_is_on))                                             \
