@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One loop around poll(): beat, connect or wait for the daemon, answer. The program may close the
- * socket's number and get it for a file of its own, so the socket is looked at before it is used.
+ * The helper thread runs one loop around poll(): it beats, connects to the daemon or waits for its
+ * messages, and answers. The program may close the socket's descriptor and reuse the number for its
+ * own file, so we check the socket's identity before each use.
  */
 #include "agent/link/link.h"
 
@@ -30,36 +31,37 @@
 #include "common/job_env.h"
 
 #define BEAT_MS 1000
-#define RETRY_MS 1000     /* a daemon that restarts has every agent back within 2 s */
-#define FULL_RETRY_MS 200 /* the daemon's queue is full: that passes as fast as it reads */
+#define RETRY_MS 1000     /* a restarted daemon has every agent back within 2 s */
+#define FULL_RETRY_MS 200 /* the daemon's queue is full, but drains as fast as it reads */
 /*
- * After a refusal, and twice as long after each further one: what the daemon refuses may have
- * passed a moment later, and what will not pass need not be asked for often. Another daemon may be
- * there by then.
+ * We wait this long after a refusal, and twice as long after each further one. The daemon may
+ * refuse for a passing reason, so the first retry comes early. If the reason is permanent, rare
+ * retries suffice until perhaps another daemon takes over.
  */
 #define REFUSED_RETRY_MS 2000
 #define REFUSED_RETRY_MAX_MS 60000
 /*
- * A daemon that takes a connection and says nothing: it may have thousands to register, and who
- * leaves the line waits longer. A daemon that ends is noticed at once.
+ * We wait this long for the daemon's answer after it accepted the connection. The daemon may have
+ * thousands of agents to register, and an agent that reconnects loses its place in the queue. If
+ * the daemon exits, we notice it at once.
  */
 #define ANSWER_MS 30000
-#define SEND_MS 5000 /* a reply nobody reads */
+#define SEND_MS 5000 /* until we give up if the daemon does not read our reply */
 
 enum link_state { LINK_DOWN, LINK_HELLO, LINK_UP };
 
-/* The helper thread's alone. */
+/* Only the helper thread uses this state. */
 static struct {
 	struct sockaddr_un addr;
 	socklen_t addr_len;
 	enum link_state state;
 	int fd;
-	struct cw_fd_identity id; /* an application may close fd and reuse the number */
-	uint64_t deadline_ms;     /* next connect, or end of patience */
+	struct cw_fd_identity id; /* the application may close fd and reuse the number */
+	uint64_t deadline_ms;     /* time of the next connect, or limit for the daemon's answer */
 	uint8_t in[CW_WIRE_MAX_IN];
 	size_t in_len;
 	uint32_t random;
-	uint32_t refused_ms; /* to wait after the next refusal */
+	uint32_t refused_ms; /* delay after the next refusal */
 } lk = { .fd = -1, .refused_ms = REFUSED_RETRY_MS };
 
 static uint8_t out[CW_PYTHON_TEXT_MAX + CW_WIRE_OVERHEAD];
@@ -69,7 +71,7 @@ static uint64_t now_ms(void)
 	return cw_now_ns() / 1000000u;
 }
 
-/* 0..range-1; xorshift, seeded with pid and time: only spreads retries. */
+/* Return: 0..range-1. An xorshift, seeded with thread id and time, suffices to spread retries. */
 static uint32_t jitter(uint32_t range)
 {
 	lk.random ^= lk.random << 13;
@@ -93,13 +95,13 @@ static void drop(uint64_t retry_ms)
 	lk.deadline_ms = now_ms() + retry_ms;
 }
 
-/* At most every second, and not all ranks of a node at once. */
+/* Each agent retries at most once a second; the jitter spreads the ranks of a node. */
 static void retry_soon(void)
 {
 	drop(RETRY_MS + jitter(RETRY_MS / 2));
 }
 
-/* A quarter more or less, so that ranks that were refused together do not come back together. */
+/* Varies the delay by a quarter, so that ranks refused together do not return together. */
 static void retry_after_refusal(void)
 {
 	drop(lk.refused_ms * 3 / 4 + jitter(lk.refused_ms / 2));
@@ -107,7 +109,10 @@ static void retry_after_refusal(void)
 		lk.refused_ms < REFUSED_RETRY_MAX_MS / 2 ? 2 * lk.refused_ms : REFUSED_RETRY_MAX_MS;
 }
 
-/* The record travels with the first byte. Small enough for any socket buffer: all or nothing. */
+/*
+ * Sends the record's descriptor with the first byte. Any socket buffer has room for the whole
+ * message, so a partial send is an error.
+ */
 static bool send_hello(void)
 {
 	uint8_t buf[64];
@@ -125,7 +130,7 @@ static bool send_hello(void)
 	int record = cw_fd_reopen(cw_record.fd, &cw_record.id, O_RDONLY);
 	ssize_t sent;
 
-	if (record < 0) /* closed by the application: the daemon finds the mapping by itself */
+	if (record < 0) /* the application closed it; the daemon finds the mapping without us */
 		return false;
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
@@ -144,11 +149,11 @@ static void try_connect(void)
 		retry_soon();
 		return;
 	}
-	/* From here on owns_fd() guards against an application that closes what it did not open. */
+	/* The application may close a descriptor that it did not open. owns_fd() detects this. */
 	lk.fd = cw_fd_dup_high(fd);
 	errno = 0;
 	if (!owns_fd() || connect(lk.fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0) {
-		/* EAGAIN: the daemon's queue is full. It is not waited for. */
+		/* EAGAIN: the daemon's queue is full. We do not wait for room. */
 		if (errno == EAGAIN)
 			drop(FULL_RETRY_MS + jitter(FULL_RETRY_MS));
 		else
@@ -171,7 +176,7 @@ static void beat(void)
 	CW_STORE(h->beat_ns, cw_now_ns());
 }
 
-/* Writes everything or gives up after SEND_MS; beats meanwhile. */
+/* Sends all bytes or gives up after SEND_MS. Beats meanwhile. */
 static bool send_all(const uint8_t *buf, size_t len)
 {
 	uint64_t until = now_ms() + SEND_MS;
@@ -278,7 +283,7 @@ static void step(void)
 	}
 }
 
-/* arg: NULL where the thread must stay in the program's descriptor table. */
+/* arg: NULL if the thread must stay in the program's descriptor table. */
 static void *run(void *arg)
 {
 	if (arg)
@@ -294,7 +299,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Leaves addr_len 0 where the path is none. */
+/* Sets the daemon's address; leaves addr_len 0 if the path is too long. */
 static void find_address(void)
 {
 	const char *path = getenv("COLLWATCH_SOCKET");

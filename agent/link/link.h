@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The helper thread "collwatch": beats once a second, and the features with it, keeps a connection
- * to the node's daemon, hands it the record, answers its requests. The job never waits for it, and
- * it never waits for the daemon: a daemon that is absent, stopped or not reading costs a failed
- * connect a second.
+ * The helper thread "collwatch". Once a second it stores a beat in the record and calls the
+ * features' beat. It keeps a connection to the node's daemon, hands the record to it, and answers
+ * its requests. The job never waits for the helper thread, and the helper thread never waits for
+ * the daemon. If the daemon is absent, stopped or not reading, the helper thread only retries, a
+ * few times a second at most.
  *
- * It never calls CUDA, NCCL or the loader, and holds no lock anybody else takes.
+ * The helper thread never calls CUDA, NCCL or the loader, and shares no lock with other threads.
  */
 #pragma once
 
-/* Starts the thread; without it the record is complete all the same. Once, from cw_agent_start().
+/*
+ * Starts the helper thread. If that fails, the record is complete all the same. cw_agent_start()
+ * calls it once.
  */
 void cw_link_start(void);
 
 /*
- * Registers a process without a record, and with the errno for which there is none, so that the
- * daemon can report it. Tries once and waits for nothing. Instead of cw_link_start(), by the thread
- * that would call it. Changes errno.
+ * Tells the daemon that this process has no record, and the errno that explains why, so that the
+ * daemon can report it. Tries once and never blocks. The caller uses it instead of cw_link_start(),
+ * in the same thread. Changes errno.
  */
 void cw_link_report_no_record(int error);

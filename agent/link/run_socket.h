@@ -3,7 +3,8 @@
 #pragma once
 
 /*
- * Reports that there is a record (0), or for which errno there is none. One datagram that waits for
- * nothing; it is lost where nothing receives it. A thread of the application, once. Changes errno.
+ * Reports that the record exists (0), or the errno that prevented it. Sends one datagram without
+ * blocking; the datagram is lost if no process receives it. A thread of the application calls it
+ * once. Changes errno.
  */
 void cw_run_socket_report(int error);

@@ -15,7 +15,7 @@
 
 #define SCOPE_PATH "/proc/sys/kernel/yama/ptrace_scope"
 
-static bool is_off; /* written before the helper thread is */
+static bool is_off; /* we set it before we start the helper thread */
 
 void cw_tracer_start(void)
 {
@@ -23,11 +23,14 @@ void cw_tracer_start(void)
 	bool is_on = true;
 
 	if (value)
-		(void)cw_parse_switch(value, &is_on); /* else it stays on */
+		(void)cw_parse_switch(value, &is_on); /* an invalid value leaves it on */
 	is_off = !is_on;
 }
 
-/* 0: everybody may. 2 and 3: only who has the capability, or nobody; a name changes nothing. */
+/*
+ * True if scope is 1, the only scope in which naming a tracer helps. With 0 every process of the
+ * user may trace; with 2 only a process with the capability may, and with 3 none.
+ */
 static bool is_by_descent(const char *scope_path)
 {
 	int fd = open(scope_path, O_RDONLY | O_CLOEXEC);
@@ -41,7 +44,7 @@ static bool is_by_descent(const char *scope_path)
 	return (n == 1 || (n == 2 && text[1] == '\n')) && text[0] == '1';
 }
 
-/* As ptrace() compares; of a program that has changed its user nobody is named. */
+/* ptrace() compares the same three ids. If the program has changed its user, we name no tracer. */
 static bool is_all_of_us(uid_t uid)
 {
 	uid_t real, effective, saved;
@@ -57,7 +60,7 @@ pid_t cw_tracer_wanted(int socket, const char *scope_path)
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || len != sizeof(peer))
 		return 0;
-	/* 0: of another pid namespace. 1 with its descendants would be everybody. */
+	/* Pid 0: the peer is in another pid namespace. Pid 1: its descendants are all processes. */
 	if (peer.pid <= 1 || peer.pid == getpid() || !is_all_of_us(peer.uid))
 		return 0;
 	return is_by_descent(scope_path) ? peer.pid : 0;

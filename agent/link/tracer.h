@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where Yama lets a process be traced by its ancestors alone (scope 1), a daemon without
- * capabilities cannot take the native stacks of ranks that are not its children. The agent then
- * names the daemon to the kernel (PR_SET_PTRACER): one that runs as the rank's user. All other
- * checks of ptrace() stay.
+ * Lets the daemon trace this process under Yama. With scope 1 only a process's ancestors may trace
+ * it. A daemon without capabilities then cannot take the native stacks of ranks that are not its
+ * children. The agent therefore names the daemon to the kernel as a tracer (PR_SET_PTRACER), if the
+ * daemon runs as the rank's user. All other checks of ptrace() still apply.
  *
- * A process has one such name, which cannot be read: what the program has named before its first
- * NCCL call is replaced, what it names later replaces the daemon until the next registration.
- * COLLWATCH_PTRACER=off is for programs that need theirs.
+ * A process has only one such tracer, and we cannot read it. We replace a tracer that the program
+ * named before its first NCCL call. If the program names one later, that one replaces the daemon
+ * until the next registration. A program that needs its own tracer runs with COLLWATCH_PTRACER=off.
  */
 #pragma once
 
 #include <sys/types.h>
 
-/* Reads the environment. Once, in a thread of the application, before the helper thread is. */
+/* Reads COLLWATCH_PTRACER. A thread of the application calls it once, before cw_thread_start(). */
 void cw_tracer_start(void);
 
 /*
- * Who listens at the other end of a connected Unix socket, if it shall be named: it has this
- * process' user for user, real, effective and saved, can be seen from here, and the file says 1. 0
- * else.
+ * Decides whether to name the peer of a connected Unix socket. Return: the peer's pid; 0 = name
+ * none. We name the peer if its uid is our real, effective and saved uid, and we can see its pid.
+ * The file scope_path must also say 1.
  */
 pid_t cw_tracer_wanted(int socket, const char *scope_path);
 
-/* The daemon behind socket has answered. The helper thread only; never fails visibly. */
+/*
+ * Names the daemon behind socket as our tracer, after it has answered. The helper thread only;
+ * failures only appear in the log.
+ */
 void cw_tracer_name(int socket);

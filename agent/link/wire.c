@@ -8,7 +8,7 @@
 
 #define FRAME_HEADER 4u
 
-/* Unpacked messages are about as big as their bytes, plus structs and alignment. */
+/* An unpacked message is about as large as its bytes, plus structs and alignment. */
 static _Alignas(16) uint8_t arena[4 * CW_WIRE_MAX_IN];
 static size_t arena_used;
 
@@ -26,7 +26,7 @@ static void *arena_alloc(void *data, size_t size)
 
 static void arena_free(void *data, void *p)
 {
-	/* emptied as a whole */
+	/* cw_wire_parse() empties the whole arena */
 }
 
 static ProtobufCAllocator allocator = { .alloc = arena_alloc, .free = arena_free };
@@ -66,7 +66,7 @@ size_t cw_wire_python_stacks(uint8_t *buf, size_t len, uint64_t id, uint32_t sta
 
 	reply.id = id;
 	reply.status = status;
-	reply.text = (char *)text; /* only read */
+	reply.text = (char *)text; /* protobuf-c only reads it */
 	envelope.version = 1;
 	envelope.body_case = COLLWATCH__ENVELOPE__BODY_PYTHON_STACKS_REPLY;
 	envelope.python_stacks_reply = &reply;
