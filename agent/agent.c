@@ -32,7 +32,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-enum { START_NOT_YET, START_OVER }; /* negative: the process of which a thread is at it */
+enum { START_NOT_YET, START_OVER }; /* -pid: a thread of process pid is starting the agent */
 
 static const struct cw_feature features[] = {
 	{ .beat = cw_clock_step },
@@ -49,7 +49,9 @@ static const struct cw_feature features[] = {
 
 static atomic_int start_state;
 
-/* One byte on a page that the kernel zeroes in every child, however it was made. */
+/*
+ * Maps a page for the armed byte. The kernel zeroes the page in every child, even after raw clone.
+ */
 static unsigned char *armed_page(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -64,7 +66,9 @@ static unsigned char *armed_page(void)
 	return p;
 }
 
-/* The program runs on unwatched, and its output is not ours: daemon and `run` say so. */
+/*
+ * We must not write to the program's output. The daemon and `collwatch run` tell the user instead.
+ */
 static void report_no_record(int error)
 {
 	cw_link_report_no_record(error);
@@ -118,8 +122,9 @@ bool cw_agent_start(void)
 		state = START_OVER;
 	}
 	/*
-	 * A child forked meanwhile lacks that thread. Bounded, because a signal handler may have
-	 * interrupted it; who has waited once does not again.
+	 * We wait for the starting thread only if it is in our process: a child that was forked
+	 * meanwhile lacks it. The wait is bounded, because we may be a signal handler that
+	 * interrupts this very thread. After it we set START_OVER, so no thread waits twice.
 	 */
 	until = cw_now_ns() + START_WAIT_NS;
 	while (state == self && cw_now_ns() < until) {
@@ -132,8 +137,8 @@ bool cw_agent_start(void)
 }
 
 /*
- * For whoever wants the step number in reports: looked up with dlsym, called once a step. Before
- * the first communicator, and without the agent's record, it does nothing.
+ * Programs look this function up with dlsym and call it once a step, to see the step number in
+ * reports. It does nothing before the first communicator, or if the agent has no record.
  */
 CW_EXPORT void collwatch_mark_step(int64_t step)
 {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of the agent in its host process: dormant, armed, or out of the way for good.
+ * The agent in its host process is in one of three states: dormant, armed, or permanently off.
  *
- * Dormant from load until the first NCCL call that matters (one that makes a communicator): no
- * descriptor, no thread, no mapping. Armed: the flight record exists. What every call asks of that
- * is in agent/base/state.h.
+ * The loader brings it in dormant, with no descriptor, no thread and no mapping. It arms at the
+ * first call that creates a communicator or opens a group, or when NCCL initializes the profiler
+ * plugin. The agent then makes the flight record and starts the helper thread. Every wrapper checks
+ * the state through agent/base/state.h.
+ *
+ * The agent stays off if the user disables it or if it cannot make the record. It then forwards all
+ * calls, and reports a missing record to the daemon and to `collwatch run`.
  */
 #pragma once
 
@@ -14,29 +18,31 @@
 #include "agent/base/state.h"
 
 /*
- * Brings the agent up; true when it is armed afterwards. Any thread; the first caller makes the
- * record (milliseconds), others wait for it, at most a second. Keeps errno.
+ * Starts the agent once. Return: true if the agent is armed afterwards. Any thread. The first
+ * caller makes the record, which takes milliseconds; other callers wait for it, at most a second.
+ * Keeps errno.
  */
 bool cw_agent_start(void);
 
-/* True when calls are recorded; brings the agent up when this is the first that matters. */
+/* True if the agent records calls. Starts the agent if no call has done so before. */
 static inline bool cw_agent_live(void)
 {
 	return cw_likely(cw_agent_is_armed()) || cw_agent_start();
 }
 
-/* Exported, for whoever wants the step number in reports. */
+/* Exported for programs that want their step number in reports. */
 CW_EXPORT void collwatch_mark_step(int64_t step);
 
 /*
- * Exported, for a framework that knows what people call a communicator, where NCCL is not given its
- * name: as torch has it, "DESCRIPTION:NAME", or any other. A name that NCCL was given stays. False:
- * the communicator is none that is recorded. Any thread; keeps errno.
+ * Exported for a framework that does not pass its name of a communicator on to NCCL. The name has
+ * torch's form, "DESCRIPTION:NAME", or any other. If the communicator already has a name from NCCL,
+ * that name stays. Return: false if we do not record this communicator. Any thread; keeps errno.
  */
 CW_EXPORT bool collwatch_name_comm(const void *comm, const char *name);
 
 /*
- * Exported, likewise: after how long in one call its watchdog ends the job, the smallest of its
- * groups'; more than a day is never. What COLLWATCH_JOB_TIMEOUT says stays. Any thread.
+ * Exported for a framework whose watchdog ends the job if one call takes too long. timeout_ns is
+ * that limit in ns, the smallest of all its groups. We take more than a day for no limit and ignore
+ * values <= 0. COLLWATCH_JOB_TIMEOUT takes precedence. Any thread.
  */
 CW_EXPORT void collwatch_tell_timeout(int64_t timeout_ns);
