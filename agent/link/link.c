@@ -146,6 +146,8 @@ static void try_connect(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 || cw_fd_identify(fd, &lk.id) < 0) {
+		if (fd >= 0)
+			(void)close(fd);
 		retry_soon();
 		return;
 	}

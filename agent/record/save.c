@@ -193,8 +193,10 @@ __attribute__((destructor)) static void save_at_exit(void)
 		return;
 	until = cw_now_ns() + AT_EXIT_WAIT_NS;
 	while (__atomic_test_and_set(&save.is_busy, __ATOMIC_ACQUIRE)) {
-		if (cw_now_ns() >= until)
+		if (cw_now_ns() >= until) {
+			errno = saved_errno;
 			return;
+		}
 		(void)sched_yield();
 	}
 	save_now(); /* is_busy stays set, so the helper thread saves no more */
