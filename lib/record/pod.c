@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control groups of containers, by kubelet's two drivers and the runtimes:
+ * Control groups of containers, from kubelet's two drivers and the runtimes:
  *
  *   /kubepods/burstable/pod5f1c…-…/0a1b… (cgroupfs)
  *   /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5f1c…_….slice/cri-containerd-0a1b….scope
  *
- * Seen from another control group namespace a path begins with "/../", and the part above is
- * missing. So what counts is the part that names the pod, and the next one. The uid of a static pod
- * is 32 digits without dashes.
+ * From another control group namespace a path begins with "/../" and lacks its upper part. We
+ * therefore search for the part that names the pod, and then use the next one. The uid of a static
+ * pod is 32 digits without dashes.
  */
 #include "record/pod.h"
 
@@ -38,7 +38,7 @@ bool cw_pod_is_name(const char *text)
 	return true;
 }
 
-/* The first variable that is set; what is none of Kubernetes's names, or too long, is left out. */
+/* Copies the first variable that is set, unless it is too long or not a Kubernetes name. */
 static void read_name(const struct cw_env *env, const char *const *names, char *to, size_t len)
 {
 	const char *value = NULL;
@@ -66,7 +66,9 @@ void cw_pod_of_environment(const struct cw_env *env, struct cw_pod *ret)
 	read_name(env, container, ret->container, sizeof(ret->container));
 }
 
-/* 8-4-4-4-12 digits with '-', or '_' in a slice's name; or none of these. False: no uid. */
+/*
+ * Accepts 8-4-4-4-12 digits with '-', or '_' in a slice's name; or digits alone. False: not a uid.
+ */
 static bool read_uid(const char *text, size_t len, char *to)
 {
 	static const unsigned dashes[] = { 8, 13, 18, 23 };
@@ -155,7 +157,7 @@ bool cw_pod_of_groups(const char *groups, struct cw_pod *ret)
 		const char *path = memchr(groups, '/', (size_t)(end - groups));
 		char line[512];
 
-		/* A longer one is none that kubelet makes. */
+		/* kubelet never makes a path of this length. */
 		if (path && (size_t)(end - path) < sizeof(line)) {
 			memcpy(line, path, (size_t)(end - path));
 			line[end - path] = '\0';

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index over the bulk ring. A training job's host runs hundreds of ops ahead of the device, so
- * the oldest op that has not completed is often older than the 32 ops a comm keeps of its own, and
- * the question comes up for each comm at each sample. Scanning the ring (1 MiB) for each of them
- * would cost the daemon several percent of a core; so every slot is looked at once, when it is new,
- * and the ops of one comm are chained newest to oldest.
+ * An index over the bulk ring.
  *
- * Only facts that do not change are kept. Flags do change (an op returns, its group is launched or
- * dropped) and are read anew as long as they are not final.
+ * A training job's host runs hundreds of ops ahead of the device. The oldest incomplete op is
+ * therefore often older than the 32 ops that a comm keeps of its own. Each sample searches that op
+ * for each comm, and scanning the ring (1 MiB) each time would cost the daemon several percent of a
+ * core. Instead we read every slot once, when it is new, and chain the ops of one comm from newest
+ * to oldest.
+ *
+ * The index stores only facts that do not change. Flags do change: an op returns, its group is
+ * launched or dropped. We read flags again as long as they are not final.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -67,7 +69,7 @@ static void add_op(struct cw_record *rec, uint64_t ticket, const struct cw_rec_o
 	rec->bulk_last_plus_1[op->comm] = ticket + 1;
 }
 
-/* Looks at the slots written since last time, at most the whole ring. */
+/* Indexes the slots written since the last call, at most the whole ring. */
 static int catch_up(struct cw_record *rec)
 {
 	const struct cw_record_section *s = ring_of(rec);
@@ -79,7 +81,7 @@ static int catch_up(struct cw_record *rec)
 	if (r < 0)
 		return r;
 	if (end < rec->bulk_next)
-		forget_index(rec); /* no agent counts backwards: start over with what is there */
+		forget_index(rec); /* no agent counts backwards: index the ring from scratch */
 	if (end > s->count && rec->bulk_next < end - s->count)
 		rec->bulk_next = end - s->count;
 	while (rec->bulk_next < end) {
@@ -95,8 +97,10 @@ static int catch_up(struct cw_record *rec)
 		if (r < 0)
 			return r;
 		for (uint64_t i = 0; i < n; i++) {
-			/* A ticket taken and not yet published is looked at next time, unless so
-			 * many came after it that its thread must have died. */
+			/*
+			 * A ticket without a published op waits for the next call, unless so many
+			 * ops follow it that its thread must have died.
+			 */
 			if (chunk[i].publish != rec->bulk_next + 1 &&
 			    end - rec->bulk_next <= CW_RECORD_CHUNK)
 				return 0;
@@ -112,7 +116,10 @@ static bool is_settled(const struct cw_record_bulk_op *op)
 	return (op->flags & CW_OPF_RETURNED) && !(op->flags & CW_OPF_QUEUED);
 }
 
-/* False: the budget is used up, and what is remembered of the op may no longer be true. */
+/*
+ * Updates the op's flags. False: the budget is used up, or the op is gone, so our copy may
+ * be outdated.
+ */
 static bool settle(struct cw_record *rec, uint64_t ticket, struct cw_record_bulk_op *op)
 {
 	struct cw_rec_op fresh;
@@ -144,8 +151,7 @@ int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm
 		r = catch_up(rec);
 	if (r < 0)
 		return r;
-	/* Tickets fall from step to step, and a slot that was reused no longer has the right one.
-	 */
+	/* Tickets decrease along the chain, and a reused slot has another ticket. */
 	for (at = rec->bulk_last_plus_1[comm->index]; at;) {
 		struct cw_record_bulk_op *op = &rec->bulk[(at - 1) % s->count];
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rolling hash after each of a communicator's last calls. The agent keeps it after every
- * eighth; what lies in between is worked out from the calls in the communicator's own ring. It is
- * believed only where the work ends at the very hash that the entry has: a call that was
- * overwritten, that failed, or that a graph made, and a pair that was read while it moved, all lead
- * elsewhere.
+ * The rolling hash after each of a communicator's last calls. The agent stores the hash after every
+ * eighth call. We compute the ones in between from the calls in the communicator's own ring.
+ *
+ * We accept the result only if it ends at the hash in the communicator's entry. An overwritten
+ * call, a failed call or a call from a graph leads to another hash. So does a pair that changed
+ * while we read it.
  */
 #include <string.h>
 
@@ -19,7 +20,7 @@ static bool is_counted(const struct cw_rec_op *op)
 	       !(op->flags & never);
 }
 
-/* The calls of a group are one step. */
+/* All calls of a group form one step. */
 static bool is_of_step(const struct cw_rec_op *first, const struct cw_rec_op *op)
 {
 	return op == first || (first->group_id && op->group_id == first->group_id);

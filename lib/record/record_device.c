@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a record says beside progress: ops in the order of the bulk ring, for those who count them;
- * tensors with NaN or infinity; times of the device. All written while we read: a copy counts when
- * its number was the same before and after.
+ * A record's contents beside progress: ops in the order of the bulk ring, for statistics; tensors
+ * with NaN or infinity; device times. The rank writes all of them while we read. We accept a copy
+ * if its number was the same before and after the read.
  */
 #include <math.h>
 #include <stddef.h>
@@ -10,13 +10,13 @@
 
 #include "record/record_internal.h"
 
-/* An op that has not returned holds the ones behind it up, until so many have come after it. */
+/* An unreturned op stops the walk until this many ops follow it. */
 #define PATIENCE_OPS 4096u
-/* No op takes longer; a device's clock that says so was set, or is not one. */
+/* No op takes longer; a device clock with such a difference was set, or is not a clock. */
 #define MAX_DEVICE_NS (86400ull * 1000000000u)
 _Static_assert(CW_RECORD_CHUNK >= CW_REC_COMM_OPS, "a chunk holds a comm's ring");
 
-/* Those with all the flags that are wanted and none of those that are not. */
+/* Calls fn for ops with all wanted flags and none of the unwanted ones. */
 static int each_op(const struct cw_record *rec, unsigned wanted, unsigned unwanted,
 		   uint64_t *cursor, uint64_t *ret_lost, cw_record_op_fn fn, void *user)
 {
@@ -28,7 +28,7 @@ static int each_op(const struct cw_record *rec, unsigned wanted, unsigned unwant
 	if (s->count == 0)
 		end = 0;
 	if (end < *cursor)
-		*cursor = end; /* no agent counts backwards: nothing of it is believed */
+		*cursor = end; /* no agent counts backwards: trust none of it */
 	if (end - *cursor > s->count) {
 		lost = end - *cursor - s->count;
 		*cursor = end - s->count;
@@ -144,7 +144,7 @@ static void take_summary(const unsigned char *before, const unsigned char *after
 			 struct cw_rec_summary *to, size_t *n)
 {
 	memcpy(to, before, sizeof(*to));
-	/* A device that writes sets the number to 0 first, and to another one last. */
+	/* The device sets the number to 0 before it writes, and to a new one at the end. */
 	if (!to->publish || memcmp(before, after, sizeof(*to)) != 0 || !is_sound(to))
 		return;
 	to->abs_max = magnitude_or_zero(to->abs_max);
@@ -152,7 +152,7 @@ static void take_summary(const unsigned char *before, const unsigned char *after
 	++*n;
 }
 
-/* Many at a time, twice: who polls a running process for them has little time. */
+/* Reads many entries at once, twice: a caller that polls a running process has little time. */
 size_t cw_record_summaries(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_SUMMARIES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a record says about its rank, in the words of model/fact_list.h. */
+/* Facts about a rank from its record, in the terms of model/fact_list.h. */
 #include "record/record_internal.h"
 #include "record/record_reader.h"
 
@@ -11,7 +11,7 @@ static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_sta
 {
 	uint32_t known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED;
 
-	/* Launches of its graphs are not seen: no number says how far it is. */
+	/* The agent does not see launches of its graphs: no number shows its progress. */
 	if (e->flags & CW_REC_COMM_UNCOUNTED)
 		return 0;
 	if (state->reached_known)
@@ -23,7 +23,7 @@ static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_sta
 	return known;
 }
 
-/* NCCL's profiler is told of a communicator once it is made. */
+/* 0 for NCCL's profiler interface, which reports a communicator only after its creation. */
 static uint64_t making_ns(const struct cw_rec_comm *e)
 {
 	return e->flags & CW_REC_COMM_PROFILER || e->ready_ns < e->created_ns
@@ -72,7 +72,7 @@ uint64_t cw_record_dropped(const struct cw_rec_header *h)
 	       h->drops[CW_REC_DROP_UNKNOWN_CALLS];
 }
 
-/* Nobody waits longer than a month, and 4.096 us x 2^31 x 8 are 20 hours. */
+/* No job waits longer than a month. Network: 4.096 us x 2^31 x 8 are 20 hours. */
 #define MAX_JOB_TIMEOUT_NS (UINT64_C(30) * 86400 * 1000000000)
 #define MAX_NET_RETRY_NS (UINT64_C(86400) * 1000000000)
 

@@ -2,12 +2,14 @@
 #include "record/inside.h"
 #include "record/record_internal.h"
 
-/* As many as an agent's record has: more are a stranger's, and cost the daemon time. */
+/*
+ * The number in an agent's record. A record with more is foreign, and would cost the daemon time.
+ */
 #define MAX_RINGS CW_REC_COMMS
 
 /*
- * While nothing hangs, the counters of the last refresh say so of most communicators, and their
- * ops are not read.
+ * As long as nothing hangs, the counters of the last refresh rule out most communicators. We do not
+ * read the ops of those.
  */
 size_t cw_record_inside(const struct cw_record *rec, struct cw_rec_wait *ret, size_t max)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record is written by a process that may be hostile while we read it. So: one pread into own
- * memory, then check the copy, and never read the same thing twice for two purposes. What was
- * checked once at opening (sizes, the section table) may not change afterwards; a record that
- * changes it is refused from then on.
+ * Opens and refreshes a record while its writer, which may be hostile, changes it. We therefore
+ * read with one pread into our own memory, check that copy, and never read the same bytes twice for
+ * two purposes.
+ *
+ * We check sizes and the section table once, at opening. If a record changes them afterwards, we
+ * refuse it from then on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,14 +22,15 @@
 
 #define SEALS_NEEDED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 #define MAX_BYTES (2ull * CW_RECORD_MAX_BYTES)
-/* Reading an entry that its writer keeps changing is given up after this many tries. */
+/* We give up an entry that its writer keeps changing after this many tries. */
 #define SEQLOCK_TRIES 4
 #define CHUNK_BYTES 16384u
 
 /*
- * The most entries of a table. This version's agents write half of that in tables that cost time at
- * each reading, and a quarter in the others, which have grown by so much from one version to the
- * next. Any program may write a record, and each reading takes all of it.
+ * The most entries per table. For tables that cost time at each read this is twice what this
+ * version's agents write. For the others it is four times as much; they have grown by such factors
+ * from one version to the next. We need the limit because any program may write a record, and each
+ * read takes all of it.
  */
 static const struct {
 	uint32_t entry_bytes, most;
@@ -66,7 +69,7 @@ int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t
 		if (n < 0)
 			return -errno;
 		if (n == 0)
-			return -EIO; /* shorter than it said */
+			return -EIO; /* the file is shorter than its header claims */
 		to += n;
 		offset += (uint64_t)n;
 		len -= (size_t)n;
@@ -88,7 +91,7 @@ int cw_record_read_table(const struct cw_record *rec, const struct cw_record_sec
 		uint64_t offset = s->offset + (uint64_t)first * s->entry_bytes;
 
 		here = n < at_once ? n : at_once;
-		if (!here) { /* longer than a chunk: of each its beginning */
+		if (!here) { /* entries longer than a chunk: one at a time, only the beginning */
 			here = 1;
 			r = cw_record_pread(rec, to, size, offset);
 		} else {
@@ -113,8 +116,9 @@ int64_t cw_record_time(const struct cw_record *rec, uint64_t t)
 }
 
 /*
- * FUTURE_WRITE and the size seals mean: nobody but the process that mapped it first writes, and a
- * pread can never fail for a truncated file. Only tmpfs: a hugetlb memfd passes for a memfd, too.
+ * Requires FUTURE_WRITE and the size seals. Only the process that mapped the memfd first can then
+ * write to it, and no pread fails because of a truncated file. Only tmpfs: a hugetlb memfd looks
+ * like a memfd, too.
  */
 static int check_seals(int fd, struct cw_err *err)
 {
@@ -163,7 +167,7 @@ static bool overlaps(const struct cw_rec_section *a, const struct cw_rec_section
 	return a->offset < b_end && b->offset < a_end;
 }
 
-/* 32 bits times 32 bits fits 64; the sum is checked without adding. */
+/* 32 bits times 32 bits fit in 64; we compare the sum without adding. */
 static bool lies_inside(const struct cw_rec_section *s, const struct cw_rec_header *h)
 {
 	uint64_t bytes = (uint64_t)s->entry_bytes * s->count;
@@ -189,7 +193,7 @@ static int read_sections(struct cw_record *rec, struct cw_err *err)
 			if (table[j].type == s->type || overlaps(s, &table[j]))
 				return cw_err_set(err, EBADMSG, "sections %u and %u collide", j, i);
 		}
-		/* of a later version, or older than this reader's struct: not used */
+		/* from a later version, or smaller than our struct: ignore */
 		if (s->type >= N_KNOWN || s->entry_bytes < known[s->type].entry_bytes)
 			continue;
 		if (s->count > known[s->type].most)
@@ -364,10 +368,10 @@ static int read_header(const struct cw_record *rec, struct cw_rec_header *h)
 }
 
 /*
- * The seqlock must be seen even and unchanged around the copy. A pread copies in no promised order,
- * so the number inside the copy proves nothing: the one before comes from an earlier read (of the
- * last refresh, if nothing changed since: two preads instead of three), the one behind from its
- * own.
+ * The seqlock must be even and unchanged around the copy. A pread copies in no promised order, so
+ * the number inside the copy proves nothing. The number before comes from an earlier read: that of
+ * the last refresh if nothing changed since, which saves one of three preads. The number after has
+ * a read of its own.
  */
 static int read_identity(const struct cw_record *rec, uint32_t index, unsigned char *kept)
 {
@@ -391,7 +395,7 @@ static int read_identity(const struct cw_record *rec, uint32_t index, unsigned c
 		}
 		before = after;
 	}
-	return 0; /* its writer died inside, or is at it: the last stable copy serves */
+	return 0; /* the writer died inside or is still writing: keep the last stable copy */
 }
 
 static int read_identities(struct cw_record *rec, uint32_t used)
@@ -476,13 +480,15 @@ static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const 
 			.reached = full_value(in.base, word.reached),
 			.completed = full_value(in.base, word.completed),
 		};
-		/* Seen between the two writes of the stream, or out of order: the later wins. */
+		/*
+		 * We read between the stream's two writes, or out of order: the later value wins.
+		 */
 		if (slot->reached < slot->completed)
 			slot->reached = slot->completed;
 	}
 }
 
-/* only_graphs: the slots of graphs, all others stay as they are. */
+/* only_graphs: update only the slots of graphs and leave all others. */
 static int read_progress(struct cw_record *rec, uint32_t has, bool only_graphs)
 {
 	const struct cw_record_section *is = &rec->sections[CW_REC_SECTION_PROGRESS_INFO];
@@ -526,11 +532,14 @@ int cw_record_refresh(struct cw_record *rec)
 	r = read_header(rec, &h);
 	if (r < 0)
 		return r;
-	/* Words before counters: an op is counted before the device can get to it. */
+	/* Read words before counters: the host counts an op before the device can reach it. */
 	r = read_progress(rec, h.has, false);
 	if (r == 0)
 		r = cw_record_read_replays(rec, h.has);
-	/* A graph's words after those of its launches: never of a replay that is over. */
+	/*
+	 * Read a graph's words after those of its launches, so they never belong to a
+	 * finished replay.
+	 */
 	if (r == 0 && rec->n_replays)
 		r = read_progress(rec, h.has, true);
 	if (r == 0)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ops, out of rings that their writer goes on writing. Nothing is locked: what is read twice the
- * same, and published, is whole (cw_record_read_slots()). A comm has a small ring in its own
- * entry, for its newest ops; the large ring is shared by all comms, and older ops are looked for
- * there.
+ * Reads ops from rings while their writer keeps writing, without a lock. An op that reads the same
+ * twice, and is published, is whole (cw_record_read_slots()). Each comm has a small ring in its own
+ * entry for its newest ops. All comms share the large ring, where we look for older ops.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include "common/cleanup.h"
 #include "record/record_internal.h"
 
-/* A slot that changes under each of so many pairs of reads is given up: it is being overwritten. */
+/* We give up a slot that changes in this many pairs of reads: the writer is overwriting it. */
 #define SLOT_TRIES 3
 
 static bool lies_right(const struct cw_rec_op *op, uint32_t ring_count, uint32_t slot)
@@ -20,7 +19,7 @@ static bool lies_right(const struct cw_rec_op *op, uint32_t ring_count, uint32_t
 	return op->publish != 0 && (op->publish - 1) % ring_count == slot;
 }
 
-/* One slot that did not hold still; publish 0 when it never does. */
+/* Reads one slot until two copies agree. Sets publish to 0 if they never do. */
 static int read_slot_again(const struct cw_record *rec, uint64_t offset, struct cw_rec_op *op)
 {
 	struct cw_rec_op again;
@@ -39,11 +38,13 @@ static int read_slot_again(const struct cw_record *rec, uint64_t offset, struct 
 }
 
 /*
- * Everything is read twice, and a slot counts only if both copies are the same and published. The
- * writer takes publish away before it touches a slot, and a pread copies in no promised order, so
- * looking at publish inside one copy would prove nothing; two equal copies of the whole slot, the
- * second begun when the first had ended, do: anything half-written in the first is finished, taken
- * back or different in the second. It also catches an op that returns in between.
+ * We read everything twice, and accept a slot only if both copies are equal and published. The
+ * writer clears publish before it touches a slot, but a pread copies in no promised order, so
+ * publish inside one copy would prove nothing.
+ *
+ * Two equal copies of the whole slot are proof if the second begins after the first has ended. Any
+ * half-written state in the first is finished, reverted or different in the second. This also
+ * catches an op that returns in between.
  */
 int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
 			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret)
@@ -131,7 +132,7 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 	if (slot >= rec->n_slots)
 		return CW_PROGRESS_UNKNOWN;
 	s = &rec->slots[slot];
-	/* Of another comm by now, or a word ahead of everything the rank ever entered. */
+	/* The slot belongs to another comm now, or its word is ahead of all ops of the rank. */
 	if (s->comm_plus_1 != comm->index + 1 || s->comm_generation != comm->entry.generation ||
 	    s->reached > comm->entry.op_index)
 		return CW_PROGRESS_UNKNOWN;
@@ -139,7 +140,7 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 		return CW_PROGRESS_COMPLETED;
 	if (!is_left_out)
 		return op_index <= s->reached ? CW_PROGRESS_REACHED : CW_PROGRESS_ENQUEUED;
-	/* The stream came to a later op: it is through with this one. */
+	/* The stream has reached a later op, so it has completed this one. */
 	if (op_index <= s->reached)
 		return CW_PROGRESS_COMPLETED;
 	return before > s->completed ? CW_PROGRESS_ENQUEUED : CW_PROGRESS_UNKNOWN;
@@ -162,7 +163,7 @@ void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm 
 	enum cw_progress progress =
 		cw_record_progress_of(rec, comm, from->progress_slot, from->flags, from->op_index);
 
-	/* "Enqueued" is known only when the call has come back. */
+	/* "Enqueued" is certain only after the call has returned. */
 	if (!returned && progress == CW_PROGRESS_ENQUEUED)
 		progress = CW_PROGRESS_UNKNOWN;
 	*to = (struct cw_record_op){
@@ -200,8 +201,7 @@ bool cw_record_bulk_read(const struct cw_record *rec, uint64_t ticket, struct cw
 	       ret->publish == ticket + 1;
 }
 
-/* Appends the comm's ops of the bulk ring that are older than `before`; the order is that of slots.
- */
+/* Appends the comm's ops of the bulk ring that are older than `before`, in the order of slots. */
 static int read_bulk_ring(const struct cw_record *rec, const struct cw_record_comm *comm,
 			  uint64_t before, struct cw_rec_op *ops, size_t *n)
 {
@@ -222,7 +222,7 @@ static int read_bulk_ring(const struct cw_record *rec, const struct cw_record_co
 	return 0;
 }
 
-/* The newest max of what the ops stand for: a graph's launch stands for many. */
+/* Converts the newest max ops. A graph launch expands to many. */
 static void convert_newest(const struct cw_record *rec, const struct cw_record_comm *comm,
 			   const struct cw_rec_op *found, size_t n, struct cw_record_op *ops,
 			   size_t max, size_t *ret_n, size_t *ret_first)
@@ -265,7 +265,7 @@ int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm,
 	return 0;
 }
 
-/* The identity part of the comm's entry, as it lies there now. */
+/* Reads the identity part of the comm's entry as of now. */
 static int read_entry(const struct cw_record *rec, const struct cw_record_comm *comm,
 		      struct cw_rec_comm *ret)
 {
@@ -282,9 +282,9 @@ static int read_entry(const struct cw_record *rec, const struct cw_record_comm *
 }
 
 /*
- * The agent clears coll_seq before it changes a hash and sets it afterwards, so a pair of an old
- * number and a new hash is never in memory; a single read may still make it up, a second one cannot
- * make up the same.
+ * The agent clears coll_seq before it changes a hash and sets it afterwards. Memory therefore never
+ * holds an old number with a new hash. A single read may still combine the two, but a second read
+ * cannot produce the same combination.
  */
 static bool is_whole(const struct cw_rec_checkpoint *a, const struct cw_rec_checkpoint *b)
 {
@@ -321,7 +321,7 @@ static bool is_block_of(const struct cw_record_comm *comm, const struct cw_rec_p
 	       block->comm_generation == comm->entry.generation;
 }
 
-/* Whether the counts sum up to these totals. */
+/* Returns whether the counts add up to the entry's totals. */
 static bool sums_up(const struct cw_rec_comm *entry, const struct cw_rec_p2p_block *block)
 {
 	uint64_t sum[2] = { 0 };
@@ -333,8 +333,9 @@ static bool sums_up(const struct cw_rec_comm *entry, const struct cw_rec_p2p_blo
 }
 
 /*
- * A count, its hash and the communicator's total are stored one after the other: counts that sum up
- * to a total read before have their hashes, if they read the same twice.
+ * The agent stores a count, its hash and the communicator's total one after the other. If the
+ * counts add up to a total that we read earlier, and read the same twice, then their hashes
+ * match them.
  */
 static int read_block(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t offset,
 		      struct cw_rec_p2p_block two[2], bool *ret_is_whole)
@@ -379,7 +380,7 @@ int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 				.send_hash = is_whole ? block->peers[i].hash[0] : 0,
 				.recv_hash = is_whole ? block->peers[i].hash[1] : 0
 			};
-	/* Whose it was, asked after the copy: it may have been given to another comm meanwhile. */
+	/* Check the block's owner after the copy: it may have changed to another comm meanwhile. */
 	r = cw_record_pread(rec, block, offsetof(struct cw_rec_p2p_block, peers), offset);
 	if (r < 0)
 		return r;

@@ -67,7 +67,7 @@ int cw_record_process_open(pid_t pid, struct cw_err *err)
 struct search {
 	cw_record_process_fn fn;
 	void *user;
-	int r; /* of fn, where it ended the search */
+	int r; /* result of fn if it ended the search */
 };
 
 static int on_record(pid_t pid, int fd, void *user)
@@ -91,13 +91,13 @@ int cw_record_process_each(cw_record_process_fn fn, void *user)
 
 		if (cw_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0)
 			continue;
-		/* It may have ended meanwhile, or be another user's. */
+		/* It may have ended meanwhile, or belong to another user. */
 		(void)cw_record_process_each_of((pid_t)pid, on_record, &search);
 	}
 	return search.r;
 }
 
-/* Its number in its own PID namespace; 0 = not known. */
+/* The pid in the process's own PID namespace; 0 = not known. */
 static uint64_t own_pid_of(pid_t pid)
 {
 	char path[64], line[512];
@@ -136,7 +136,7 @@ static uint64_t start_ticks_of(pid_t pid)
 	if (!fgets(line, sizeof(line), f))
 		line[0] = '\0';
 	(void)fclose(f);
-	at = strrchr(line, ')'); /* a name may have any */
+	at = strrchr(line, ')'); /* a process name may contain any characters */
 	if (!at)
 		return 0;
 	at = strtok_r(at + 1, " ", &rest); /* field 3 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A launch of a CUDA graph is one op in the rings and stands for all ops that the graph has on its
- * communicator. While it runs, the graph's own pair of progress words says how many of them were
- * reached and completed.
+ * A launch of a CUDA graph is one op in the rings. It stands for all ops of the graph on its
+ * communicator. While the graph runs, its own pair of progress words counts the reached and the
+ * completed ones among them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "record/record_internal.h"
 
-/* Entries that are read with one call. */
+/* Entries per read. */
 #define REPLAYS_AT_ONCE 128u
 
 static int read_templates(struct cw_record *rec)
@@ -31,7 +31,7 @@ static int read_templates(struct cw_record *rec)
 				    rec->templates->runs);
 }
 
-/* The table is filled from the front. Returns how many of n there are. */
+/* The agent fills the table from the front. Returns how many of n entries are used. */
 static uint32_t used_of(const struct cw_rec_replay *entries, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -95,7 +95,7 @@ static const struct cw_rec_replay *entry_of(const struct cw_record *rec,
 
 typedef void (*run_fn)(void *user, uint64_t first, const struct cw_rec_template *run);
 
-/* Calls fn for each run, with the number of ops before it. False: the chain makes no sense. */
+/* Calls fn for each run, with the number of ops before it. False: the chain is invalid. */
 static bool each_run(const struct cw_record *rec, const struct cw_rec_replay *entry, run_fn fn,
 		     void *user)
 {
@@ -181,16 +181,16 @@ void cw_record_replay_of(const struct cw_record *rec, const struct cw_record_com
 	ret->completed_colls = c.completed;
 }
 
-/* ---- the single ops ---- */
+/* ---- expansion into single ops ---- */
 
 struct expansion {
 	const struct cw_record_replay *replay;
 	const struct cw_record_op *launch;
 	uint64_t first_seq;
 	uint64_t from, to;        /* ops wanted, to exclusive */
-	uint64_t colls;           /* before the run at hand */
-	uint64_t groups;          /* ended before it */
-	struct cw_record_op *ops; /* of `from` */
+	uint64_t colls;           /* before the current run */
+	uint64_t groups;          /* that ended before the current run */
+	struct cw_record_op *ops; /* output; ops[0] is `from` */
 };
 
 static uint8_t progress_at(const struct expansion *e, uint64_t at)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is pending on a comm and how far its collectives have come, from the last ops and the
+ * Derives the pending ops of a comm and the progress of its collectives from the last ops and the
  * progress words.
  *
- * The comm's own ring shows its last 32 ops. If one of them is known to have completed, so have all
- * older ones: NCCL runs the ops of one communicator in the order of their launch, on whatever
- * streams ("Using multiple streams within the same group", NCCL user guide, and one launch order
- * per communicator). If none has, the answer lies further back, in the bulk ring; if that has lost
- * it as well, the answer is "unknown". Saying "completed" too early would turn the culprit of a
- * hang into its victim.
+ * The comm's own ring holds its last 32 ops. If one of them has completed, so have all older ones,
+ * because NCCL runs the ops of one communicator in launch order, on any streams. (Source: "Using
+ * multiple streams within the same group", NCCL user guide, and one launch order per communicator.)
+ * If none has, we search further back in the bulk ring. If the bulk ring has lost the answer as
+ * well, the result is "unknown". To say "completed" too early would turn the culprit of a hang into
+ * its victim.
  */
 #include <errno.h>
 
@@ -23,10 +23,10 @@ struct tally {
 	bool has_first; /* oldest pending op */
 	uint64_t first_ticket;
 	uint32_t n_pending, n_unreturned;
-	uint64_t incomplete_seq, unreached_seq; /* lowest of a collective, UINT64_MAX = none */
-	uint64_t complete_seq, reached_seq;     /* highest of a collective, 0 = none */
-	bool is_grounded; /* everything older is known to have completed, or there is nothing */
-	bool is_blind;    /* a collective whose progress is not known, and nothing after it is */
+	uint64_t incomplete_seq, unreached_seq; /* lowest coll_seq, UINT64_MAX = none */
+	uint64_t complete_seq, reached_seq;     /* highest coll_seq, 0 = none */
+	bool is_grounded; /* everything older has completed, or there is nothing older */
+	bool is_blind;    /* one collective has unknown progress, and so has everything after it */
 };
 
 static bool has_failed(uint16_t flags, int16_t result)
@@ -34,7 +34,7 @@ static bool has_failed(uint16_t flags, int16_t result)
 	return (flags & CW_OPF_RETURNED) && result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS;
 }
 
-/* Would the device have to do this op at all? */
+/* Returns whether the device has to run this op at all. */
 static bool is_launched(uint16_t flags)
 {
 	return !(flags & (CW_OPF_QUEUED | CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_NO_COUNT));
@@ -49,10 +49,10 @@ static bool is_pending(unsigned kind, uint16_t flags, enum cw_progress progress)
 	return progress != CW_PROGRESS_COMPLETED;
 }
 
-/* Ops must come newest first: then "something after it is known" has been seen already. */
+/* Takes ops newest first, so it has seen every later op already. */
 static void count_collective(struct tally *t, uint64_t seq, enum cw_progress progress)
 {
-	/* Not tracked, but older than an op that completed: it has completed. */
+	/* Its progress is unknown, but a later op has completed, so it has too. */
 	if (progress == CW_PROGRESS_UNKNOWN && t->is_grounded)
 		progress = CW_PROGRESS_COMPLETED;
 	switch (progress) {
@@ -79,8 +79,8 @@ static void count_collective(struct tally *t, uint64_t seq, enum cw_progress pro
 }
 
 /*
- * A launch of a graph stands for count collectives from seq on. Returns whether none of its ops is
- * left: what else the graph does is no affair of this comm.
+ * A graph launch stands for count collectives from seq on. Returns whether all its ops on this comm
+ * have completed; other work of the graph does not concern this comm.
  */
 static bool count_replay(struct tally *t, const struct cw_record_bulk_op *op,
 			 enum cw_progress progress)
@@ -144,9 +144,9 @@ static bool on_bulk_op(void *user, uint64_t ticket, const struct cw_record_bulk_
 }
 
 /*
- * Is there anything to learn from the bulk ring? Not when progress is unknown anyway and all calls
- * that have not come back are in the comm's own ring: a comm without progress words would have the
- * whole bulk ring walked at each sample, for nothing.
+ * Returns whether the bulk ring can add anything. It cannot if progress is unknown anyway and the
+ * comm's own ring holds all unreturned calls. A comm without progress words would otherwise walk
+ * the whole bulk ring at each sample, for nothing.
  */
 static bool is_more_to_learn(const struct tally *t)
 {
@@ -155,7 +155,7 @@ static bool is_more_to_learn(const struct tally *t)
 	return !t->is_grounded && (!t->is_blind || e->op_index - e->op_returned > t->n_unreturned);
 }
 
-/* Of a graph's launch, the oldest of its ops that has not completed; the launch, if unknown. */
+/* Converts the oldest incomplete op of a graph launch; the launch itself if that op is unknown. */
 static void convert_pending(const struct cw_record *rec, const struct cw_record_comm *comm,
 			    const struct cw_rec_op *op, struct cw_record_op *to)
 {
@@ -176,7 +176,7 @@ static void convert_last(const struct cw_record *rec, const struct cw_record_com
 				      1);
 }
 
-/* The ops before `before`, until one that completed. */
+/* Walks the ops before `before` until one has completed. */
 static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t before,
 			       struct cw_record_state *state)
 {
@@ -197,7 +197,7 @@ static uint64_t highest_done(uint64_t lowest_open, uint64_t highest_seen, uint64
 {
 	if (lowest_open != UINT64_MAX)
 		return lowest_open - 1;
-	/* No collective among the ops that were looked at: they all lie further back. */
+	/* We have seen no collective, so all of them lie further back. */
 	return highest_seen ? highest_seen : returned;
 }
 
@@ -216,7 +216,7 @@ static void conclude(const struct tally *t, struct cw_record_state *state)
 	state->reached_known = known;
 	if (!known)
 		return;
-	/* The counters are from the last refresh, the ops from now: never ahead of the former. */
+	/* The counters are from the last refresh, the ops from now: never exceed the counters. */
 	state->coll_completed =
 		at_most(highest_done(t->incomplete_seq, t->complete_seq, e->coll_returned),
 			e->coll_entered);
@@ -247,7 +247,7 @@ int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		convert_last(rec, comm, &ops[n - 1], &state.last);
 	}
 	for (size_t i = n; i-- > 0;) {
-		/* Failed calls count as dropped: the device never heard of them. */
+		/* A failed call counts as dropped: it never reached the device. */
 		uint16_t flags = has_failed(ops[i].flags, ops[i].result)
 					 ? ops[i].flags | CW_OPF_DROPPED
 					 : ops[i].flags;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of one tensor (docs/design/summaries.md), computed by the CPU: the reference for the
- * kernel, and what the simulated device runs in its place.
+ * Statistics of one tensor (docs/design/summaries.md), computed by the CPU. This is the reference
+ * for the kernel, and the simulated device runs it in the kernel's place.
  */
 #pragma once
 
@@ -11,11 +11,11 @@
 #include "record/summary_math.h"
 
 /*
- * What the kernel does: reads args->data and writes args->out, and args->first_out when the tensor
- * is the first with NaN or infinity there. Addresses are those of this process. device_ns is taken
- * from the monotonic clock.
+ * Does the work of the kernel: reads args->data and writes args->out. Also writes args->first_out
+ * if this is the first tensor with NaN or infinity there. Addresses are those of this process.
+ * device_ns comes from the monotonic clock.
  */
 void cw_summary_run(const struct cw_summary_args *args);
 
-/* The numbers alone, into those fields of ret. */
+/* Computes only the statistics, into their fields of ret. */
 void cw_summary_compute(const struct cw_summary_args *args, struct cw_rec_summary *ret);

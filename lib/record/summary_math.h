@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The arithmetic of tensor summaries, once for the CPU and once for the GPU: this header is
- * compiled as C into the reference and as CUDA into the kernel. So it has no library calls and no
- * types that one of the two lacks.
+ * compiled as C into the reference and as CUDA into the kernel. It therefore uses no library calls,
+ * and no types that one of the two lacks.
  *
- * A buffer is read as little-endian 64-bit words from its beginning, the last one filled up with
- * zeros. The checksum is the sum of mixed words, each mixed with its position: the same in whatever
- * order the words are added. Sums of doubles are not: mean and L2 norm of two runs may differ in
- * the last digits (1e-12 times the square root of the number of elements, of the mean of the
- * absolute values and of the norm).
+ * We read a buffer as little-endian 64-bit words and fill up the last word with zeros. The checksum
+ * is the sum of all words, each mixed with its position, so the order of the additions does not
+ * matter. For sums of doubles it does: mean and L2 norm of two runs may differ in the last digits.
+ * The difference is 1e-12 times the square root of the number of elements, relative to the mean of
+ * the absolute values and to the norm.
  */
 #pragma once
 
@@ -18,55 +18,64 @@
 #define CW_SUMMARY_FN static inline
 #endif
 
-/* How many threads a launch has in each block, a power of two, and how many blocks at most. */
+/* Threads per block of a launch, a power of two, and the most blocks. */
 #define CW_SUM_THREADS 256
 #define CW_SUM_BLOCKS 512
 
-/* Scratch areas behind those of the ring's entries, for streams that programs ask on. */
+/*
+ * Scratch areas for the streams on which programs request statistics; they follow those of the
+ * ring's entries.
+ */
 #define CW_SUM_STREAMS 16
 
-#define CW_SUM_CHUNK_WORDS 512u /* 4 KiB: what is left out between them costs no bandwidth */
+#define CW_SUM_CHUNK_WORDS 512u /* 4 KiB: the gaps between chunks cost no bandwidth */
 
-/* What one launch is asked for; passed to the kernel by value. */
+/* The arguments of one launch; passed to the kernel by value. */
 struct cw_summary_args {
 	uint64_t data;         /* address on the device */
-	uint64_t elements;     /* from there on */
-	uint64_t offered;      /* elements of the whole tensor: only told on */
-	uint64_t stride_words; /* of so many, a multiple of CW_SUM_CHUNK_WORDS, looks at one chunk …
-				*/
-	uint64_t first_word;   /* … from here on: such a multiple, below stride_words */
+	uint64_t elements;     /* number of elements there */
+	uint64_t offered;      /* elements of the whole tensor; only copied to the output */
+	uint64_t stride_words; /* of each such stretch the kernel reads one chunk; a multiple of
+				  CW_SUM_CHUNK_WORDS */
+	uint64_t first_word;   /* where the chunk starts in it; also such a multiple, below
+				  stride_words */
 	uint64_t out;          /* struct cw_rec_summary */
-	uint64_t first_out;    /* the same, for the first with NaN or infinity; 0 = not wanted */
-	uint64_t numbers;      /* struct cw_sum_numbers, and neither of these; 0 = not wanted */
+	uint64_t first_out;    /* another one, for the first tensor with NaN or infinity; 0 = not
+				  wanted */
+	uint64_t numbers;      /* struct cw_sum_numbers, instead of the two above; 0 = not wanted */
 	uint64_t publish;
 	uint64_t op_index, seq;
 	uint32_t comm, comm_generation;
-	uint32_t slot; /* which of the kernel's scratch areas */
+	uint32_t slot; /* index of the kernel's scratch area */
 	uint32_t step_plus_1;
-	uint8_t kind, dtype, is_output, stride_log2_plus_1; /* told on */
+	uint8_t kind, dtype, is_output, stride_log2_plus_1; /* copied to the output */
 	uint32_t reserved;
 };
 
 /*
- * What a program is told of a tensor (agent/cuda/numbers.h). low, high: NaN = it has NaN; else
- * where infinities lie; else the largest magnitude, below zero and above. least: of the finite
- * numbers but zero, infinity = there are none.
+ * Statistics of a tensor for the program itself (agent/cuda/numbers.h).
+ *
+ * low, high: NaN if the tensor has a NaN. Else infinity on each side that has one, and the largest
+ * magnitude, negated in low, on a side without. least: the smallest non-zero finite magnitude,
+ * infinity = there is none.
  */
 struct cw_sum_numbers {
 	double low, high, least, mean, norm;
 };
 
-/* Magnitudes are numbers without their sign, as the type has them: of floating point the bits, of
- * integers the value. */
+/*
+ * A magnitude is a number without its sign, in the form its type has: the bits of a floating-point
+ * number, the value of an integer.
+ */
 struct cw_summary_sum {
 	uint64_t elements, nans, infs, zeros, checksum;
-	uint64_t negative_infs; /* of infs */
+	uint64_t negative_infs; /* those among infs */
 	uint64_t at_limit, denormals;
 	uint64_t most, least; /* magnitudes; least: 0 = none yet */
 	double total, squares;
 };
 
-/* The numbers of enum cw_dtype (model/op.h), which kernels cannot include. */
+/* Copies the values of enum cw_dtype (model/op.h), which kernels cannot include. */
 enum {
 	CW_SUM_INT8,
 	CW_SUM_UINT8,
@@ -155,8 +164,9 @@ CW_SUMMARY_FN unsigned cw_sum_mantissa_bits(unsigned dtype)
 }
 
 /*
- * The smallest magnitude that is no finite number: infinity, NaN above it. E4M3 as NCCL and PyTorch
- * have it ("fn") has no infinity, and one NaN of each sign. 0 = of integers, where all are finite.
+ * The smallest magnitude that is not finite: infinity, with NaN above it. E4M3 as in NCCL
+ * and PyTorch ("fn") has no infinity, and one NaN of each sign. 0 for integers, which are
+ * always finite.
  */
 CW_SUMMARY_FN uint64_t cw_sum_special(unsigned dtype)
 {
@@ -178,7 +188,7 @@ CW_SUMMARY_FN uint64_t cw_sum_special(unsigned dtype)
 	}
 }
 
-/* What the exponent of 1 is: 127 of fp32 and bf16. */
+/* The exponent bits of the number 1: 127 for fp32 and bf16. */
 CW_SUMMARY_FN unsigned cw_sum_bias(unsigned dtype)
 {
 	switch (dtype) {
@@ -192,7 +202,7 @@ CW_SUMMARY_FN unsigned cw_sum_bias(unsigned dtype)
 	}
 }
 
-/* Of an element of four bytes or less, which bits has above zeros. */
+/* Magnitude of an element of four bytes or less; the upper bits are zeros. */
 CW_SUMMARY_FN uint32_t cw_sum_magnitude(uint32_t bits, unsigned dtype)
 {
 	switch (dtype) {
@@ -208,8 +218,9 @@ CW_SUMMARY_FN uint32_t cw_sum_magnitude(uint32_t bits, unsigned dtype)
 	}
 }
 
-/* What an element is worth that is finite and, of floating point, not denormal: a double has its
- * bits, further up. */
+/*
+ * Value of a finite element that is not a denormal float. A double has the same bits, further up.
+ */
 CW_SUMMARY_FN double cw_sum_normal(uint32_t bits, uint32_t magnitude, unsigned dtype)
 {
 	unsigned width = cw_sum_bytes(dtype) * 8, mantissa = cw_sum_mantissa_bits(dtype);
@@ -225,7 +236,7 @@ CW_SUMMARY_FN double cw_sum_normal(uint32_t bits, uint32_t magnitude, unsigned d
 			     (uint64_t)(bits >> (width - 1)) << 63);
 }
 
-/* The same of any finite one. */
+/* The same for any finite element. */
 CW_SUMMARY_FN double cw_sum_value(uint32_t bits, uint32_t magnitude, unsigned dtype)
 {
 	unsigned mantissa = cw_sum_mantissa_bits(dtype);
@@ -238,7 +249,7 @@ CW_SUMMARY_FN double cw_sum_value(uint32_t bits, uint32_t magnitude, unsigned dt
 	return bits == magnitude ? v : -v;
 }
 
-/* Of fp64 and the integers of its size. */
+/* The same as cw_sum_magnitude() for fp64 and the integers of its size. */
 CW_SUMMARY_FN uint64_t cw_sum_magnitude64(uint64_t bits, unsigned dtype)
 {
 	if (dtype == CW_SUM_FP64)
@@ -261,7 +272,7 @@ CW_SUMMARY_FN double cw_sum_of_magnitude(uint64_t magnitude, unsigned dtype)
 				    : cw_sum_value((uint32_t)magnitude, (uint32_t)magnitude, dtype);
 }
 
-/* Counts one that is not ordinary; whether it is finite. */
+/* Counts an element that is not ordinary. Returns whether it is finite. */
 CW_SUMMARY_FN int cw_sum_note(struct cw_summary_sum *s, uint64_t bits, uint64_t magnitude,
 			      unsigned dtype)
 {
@@ -286,7 +297,7 @@ CW_SUMMARY_FN int cw_sum_note(struct cw_summary_sum *s, uint64_t bits, uint64_t 
 
 /*
  * Nearly all numbers are ordinary: not zero, denormal, the largest, infinite or NaN. One comparison
- * tells, since a difference below zero is a large number.
+ * suffices, because an unsigned difference below zero is a large number.
  */
 CW_SUMMARY_FN int cw_sum_is_ordinary(uint32_t magnitude, unsigned dtype)
 {
@@ -296,7 +307,10 @@ CW_SUMMARY_FN int cw_sum_is_ordinary(uint32_t magnitude, unsigned dtype)
 	return special ? magnitude - normal < special - 1 - normal : magnitude != 0;
 }
 
-/* Magnitudes; before_least: one less, so that none, 0, is the largest. */
+/*
+ * Takes magnitudes. before_least is one less than the smallest, so 0 for "none" becomes
+ * the largest.
+ */
 CW_SUMMARY_FN void cw_sum_add_range(struct cw_summary_sum *s, uint64_t most, uint64_t before_least)
 {
 	if (most > s->most)
@@ -345,7 +359,7 @@ CW_SUMMARY_FN void cw_sum_add_numbers(struct cw_summary_sum *s, uint64_t word, u
 	cw_sum_add_range(s, most, before_least == UINT32_MAX ? UINT64_MAX : before_least);
 }
 
-/* A word of the buffer that holds n elements; its unused bytes are 0. */
+/* Adds a word of the buffer with n elements; its unused bytes are 0. */
 CW_SUMMARY_FN void cw_sum_add_word(struct cw_summary_sum *s, uint64_t word, uint64_t position,
 				   unsigned dtype, unsigned n)
 {
@@ -372,16 +386,16 @@ CW_SUMMARY_FN void cw_sum_join(struct cw_summary_sum *to, const struct cw_summar
 	to->squares += from->squares;
 }
 
-/* Below it squares lose digits, and then all of them: 2^-500. */
+/* Below this, 2^-500, squares lose digits, and finally all of them. */
 #define CW_SUM_SQUARES_FROM 0x1p-500
 
-/* NaN for what has left the range of a double. */
+/* NaN if the value has left the range of a double. */
 CW_SUMMARY_FN double cw_sum_in_range(double v)
 {
 	return v - v == 0 ? v : cw_sum_double(UINT64_C(0x7ff8000000000000));
 }
 
-/* Of the finite numbers. Only fp64 has any whose sum no double holds: the mean is then NaN. */
+/* Mean of the finite numbers. Only in fp64 can their sum exceed a double: the mean is then NaN. */
 CW_SUMMARY_FN double cw_sum_mean(const struct cw_summary_sum *s)
 {
 	uint64_t finite = s->elements - s->nans - s->infs;
@@ -389,7 +403,7 @@ CW_SUMMARY_FN double cw_sum_mean(const struct cw_summary_sum *s)
 	return finite ? cw_sum_in_range(s->total / (double)finite) : 0;
 }
 
-/* The square of the L2 norm; NaN, with fp64 alone, where that is too large or too small. */
+/* The square of the L2 norm. NaN if it is too large or too small, which only happens with fp64. */
 CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dtype)
 {
 	if (dtype == CW_SUM_FP64 && s->most && cw_sum_double(s->most) < CW_SUM_SQUARES_FROM)
@@ -397,7 +411,7 @@ CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dty
 	return cw_sum_in_range(s->squares);
 }
 
-/* norm: the square root of cw_sum_squares(), which is taken differently here and there. */
+/* norm: the square root of cw_sum_squares(), which host and device compute in different ways. */
 CW_SUMMARY_FN void cw_sum_tell(const struct cw_summary_sum *s, unsigned dtype, double norm,
 			       struct cw_sum_numbers *ret)
 {
@@ -419,7 +433,7 @@ CW_SUMMARY_FN void cw_sum_tell(const struct cw_summary_sum *s, unsigned dtype, d
 		ret->norm = nan;
 }
 
-/* n of so many, as cw_rec_summary has shares. */
+/* n / elements in the format of the shares in cw_rec_summary. */
 CW_SUMMARY_FN uint16_t cw_sum_share(uint64_t n, uint64_t elements)
 {
 	union {
@@ -431,7 +445,7 @@ CW_SUMMARY_FN uint16_t cw_sum_share(uint64_t n, uint64_t elements)
 	return (uint16_t)(u.bits >> 16);
 }
 
-/* Words of the buffer, the last one perhaps not full. */
+/* Words of the buffer; the last one may be partly filled. */
 CW_SUMMARY_FN uint64_t cw_sum_words(const struct cw_summary_args *args)
 {
 	unsigned per_word = 8 / cw_sum_bytes(args->dtype);
@@ -439,7 +453,7 @@ CW_SUMMARY_FN uint64_t cw_sum_words(const struct cw_summary_args *args)
 	return (args->elements + per_word - 1) / per_word;
 }
 
-/* How many words are looked at, and the position of the i-th of them. */
+/* The number of words to read, and the position of the i-th of them. */
 CW_SUMMARY_FN uint64_t cw_sum_chosen(const struct cw_summary_args *args)
 {
 	uint64_t words = cw_sum_words(args), rest;
