@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks are made one by one into the arena, and each part is counted before it goes in: members
- * with something pending in a first pass, quiet ones in a second, as long as the frame has room.
- * Instants become ages at one moment for all of them.
+ * Makes the ranks one by one in the arena and counts the size of each part before adding it. The
+ * first pass adds members with pending ops, the second adds quiet ones while the frame has room.
+ * All times become ages relative to one moment.
  */
 #include "digest/digest.h"
 
@@ -16,14 +16,14 @@
 #include "proto/frame.h"
 #include "record/pod.h"
 
-/* An agent that has not beaten for this long is not running: it beats every second. */
+/* An agent beats every second; after this long without a beat it is not running. */
 #define BEAT_LIMIT_NS (5 * CW_NS_PER_S)
-/* A rank whose launcher went this recently is about to follow it. */
+/* A rank whose launcher ended this recently is about to end too. */
 #define LAUNCHER_GONE_NS (10 * CW_NS_PER_S)
 
 /*
- * What parts of a digest take on the wire at most, rounded up (varints of 64 bits take 10 bytes, an
- * op has 18 fields), and how much of a frame to fill.
+ * Upper limits for parts of a digest on the wire, and the part of a frame that we fill. Varints of
+ * 64 bits take 10 bytes; an op has 18 fields.
  */
 #define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
 #define RANK_BYTES 1280u
@@ -35,7 +35,7 @@
 
 struct maker {
 	struct cw_arena *arena;
-	size_t bytes, max_bytes; /* estimate of what is in so far; what may be */
+	size_t bytes, max_bytes; /* estimated size so far; limit */
 };
 
 static bool takes(struct maker *m, size_t bytes)
@@ -51,13 +51,13 @@ static const struct cw_msg_op *copy_op(struct maker *m, const struct cw_digest_r
 {
 	struct cw_msg_op copy = cw_ages_of_op(op, p->now_ns);
 
-	copy.stack = 0; /* of the record; windows bring the texts along */
+	copy.stack = 0; /* a number of the record; windows carry the texts */
 	return cw_arena_memdup(m->arena, &copy, 1, sizeof(copy));
 }
 
 /* ---- a member ---- */
 
-/* A record that cannot be read has none. */
+/* An unreadable record has no checkpoints. */
 static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
 			   const struct cw_record_comm *comm)
 {
@@ -72,11 +72,11 @@ static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw
 }
 
 /*
- * A difference shows in the next checkpoint, which comes after eight calls: of a communicator that
- * takes longer than this for them, the hash after each call is told, too, …
+ * A difference shows in the next checkpoint, which comes after eight calls. If a communicator takes
+ * longer than this for them, we also send the hash after each call, …
  */
 #define SELDOM_NS CW_NS_PER_S
-/* … for so long after the last one: until a page is out. */
+/* … for this long after the last call: by then the page is out. */
 #define TOLD_NS (15 * CW_NS_PER_S)
 
 static int add_last_hashes(struct maker *m, struct cw_msg_member *out,
@@ -129,7 +129,7 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		.interval_ns = cw_sampler_interval_ns(t),
 		.last_error = cw_arena_strdup(m->arena, e->last_error),
 	};
-	/* The track's counters: taken together with its ops. */
+	/* The track's counters match its ops: the sampler read them together. */
 	out->coll_entered = t->last.coll_entered;
 	out->coll_returned = t->last.coll_returned;
 	out->coll_reached = t->last.coll_reached;
@@ -231,9 +231,8 @@ static int32_t device_of(const struct cw_digest_rank *p)
 }
 
 /*
- * A rank that enters NCCL calls gets on, however little CPU it takes: waiting for a GPU with
- * blocking synchronisation takes none. Without this its patience would be used up before it ever
- * stalls.
+ * A rank that enters NCCL calls makes progress even without CPU time: waiting for a GPU with
+ * blocking synchronisation takes none. Otherwise its patience would run out before it ever stalls.
  */
 static void add_headway(const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
@@ -249,7 +248,7 @@ static void add_headway(const struct cw_digest_rank *p, struct cw_msg_rank *out)
 	out->headway_age_ns = age_ns;
 }
 
-/* Which of the process's ranks did. */
+/* Index of the process's rank that fed the tensor. */
 static uint32_t fed_by(const struct process_ranks *of)
 {
 	const struct cw_fed_tensor *fed = of->process->fed;
@@ -275,12 +274,12 @@ static int add_fed(struct maker *m, const struct process_ranks *of, uint32_t nth
 		return 0;
 	cw_fed_tensor_format(p->fed, out->rank, text, sizeof(text));
 	out->fed_age_ns = cw_age_ns(p->now_ns, p->fed->seen_ns);
-	(void)takes(m, FED_BYTES); /* told like the rank itself */
+	(void)takes(m, FED_BYTES); /* sent regardless of the budget, like the rank itself */
 	out->fed = cw_arena_strdup(m->arena, text);
 	return out->fed ? 0 : -ENOMEM;
 }
 
-/* Told like the rank itself: few jobs are in pods, so their bytes are counted as they come. */
+/* Always sent, like the rank itself. Few jobs are in pods, so we count the actual bytes. */
 static int add_pod(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
 	struct cw_pod pod = cw_record_pod(cw_record_header(p->record));
@@ -301,7 +300,7 @@ static int add_timeout_source(struct maker *m, const struct cw_rec_header *h,
 	const char *source = cw_record_job_timeout_source(h);
 
 	out->job_timeout_source = cw_arena_strdup(m->arena, source);
-	(void)takes(m, strlen(source)); /* told like the rank itself */
+	(void)takes(m, strlen(source)); /* sent regardless of the budget, like the rank itself */
 	return out->job_timeout_source ? 0 : -ENOMEM;
 }
 
@@ -313,7 +312,7 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 	bool is_dead = cw_digest_rank_is_dead(p);
 	size_t n_comms;
 
-	(void)cw_record_comms(p->record, &n_comms); /* for its number */
+	(void)cw_record_comms(p->record, &n_comms); /* for n_comms */
 	*out = (struct cw_msg_rank){
 		.rank = process_ranks_number(of, nth, h->rank_label, h->world_size_label),
 		.world_size = process_ranks_count(of, h->world_size_label),
@@ -356,7 +355,7 @@ static bool is_own_end(const struct cw_digest_rank *p)
 	       p->end_by == CW_END_BY_KERNEL;
 }
 
-/* Deaths are judged together: who went with whom. */
+/* Judges all deaths together, because a shutdown shows only in comparison with the others. */
 static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source,
 			  const struct process_ranks *of, struct cw_msg_rank *ranks)
 {
@@ -377,7 +376,10 @@ static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source
 	return 0;
 }
 
-/* More than a digest may have would be refused: then a process is told of as one rank. */
+/*
+ * Receivers refuse a digest with more ranks than the limit. A process past the limit counts as
+ * one rank.
+ */
 static uint32_t share_out(const struct cw_digest_source *source, struct process_ranks *of)
 {
 	uint32_t n = source->n_ranks, first = 0;
@@ -398,7 +400,7 @@ static int make_ranks_of(struct maker *m, const struct process_ranks *of, struct
 	int r = 0;
 
 	for (uint32_t k = 0; k < of->n && r == 0; k++) {
-		(void)takes(m, RANK_BYTES); /* ranks are never left out: 4,096 of them fit not */
+		(void)takes(m, RANK_BYTES); /* we never omit a rank; 4,096 do not fit */
 		r = make_rank(m, of, k, &ranks[of->first + k]);
 	}
 	return r;

@@ -25,7 +25,10 @@ void cw_fed_tensor_format(const struct cw_fed_tensor *fed, int32_t rank, char *b
 		       cw_op_kind_name(n->kind), n->seq, comm);
 }
 
-/* Of several devices the one whose op was the first on its communicator; comms are not ordered. */
+/*
+ * Picks, among several devices, the tensor whose op has the lowest op_index; op_index of different
+ * communicators does not compare.
+ */
 static const struct cw_rec_summary *earliest(const struct cw_rec_summary *v, size_t n)
 {
 	const struct cw_rec_summary *best = v;

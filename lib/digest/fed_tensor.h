@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first tensor with NaN or infinity that a process fed into an op
- * (docs/design/summaries.md#first-nan-or-infinity): noticed when its record is sampled, kept for
- * digests, for `status` and for evidence. Pure.
+ * (docs/design/summaries.md#first-nan-or-infinity). The daemon looks for it at each sample of the
+ * record; digests, `status` and evidence show it. Pure.
  */
 #pragma once
 
@@ -15,10 +15,10 @@ struct cw_fed_tensor {
 	int64_t seen_ns; /* 0 = none yet */
 	uint64_t comm_id;
 	char comm_name[32];
-	struct cw_rec_summary numbers; /* a stranger's */
+	struct cw_rec_summary numbers; /* untrusted */
 };
 
-/* After a refresh of the record. True when there is one that was not there before. */
+/* Call after a refresh of the record. Returns true the first time it finds such a tensor. */
 bool cw_fed_tensor_look(struct cw_fed_tensor *fed, const struct cw_record *record, int64_t now_ns);
 
 /* "rank 3 fed 12 NaN and 0 Inf among 256 fp32 into all_reduce #41 on dp" */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One process of a job as its node knows it: its flight record, what was learnt by sampling that,
- * and facts about the process that no record has. Whoever fills it in says how late it is; nothing
- * here reads a clock, and records are read only as they were refreshed.
+ * One process of a job from its node's view: its flight record, the sampler's results, and facts
+ * about the process that the record lacks. The caller fills it in and states in now_ns how late it
+ * is. Nothing here reads a clock or refreshes a record.
  *
  * Plain data, all borrowed.
  */
@@ -21,21 +21,21 @@ struct cw_pod;
 struct cw_digest_rank {
 	struct cw_record *record;
 	const struct cw_sampler *sampler;
-	const struct cw_fed_tensor *fed; /* NULL = nobody looked */
+	const struct cw_fed_tensor *fed; /* NULL = not checked */
 	/*
-	 * The moment of the digest, by the clock that all times here and in the record are on. It
-	 * is one moment for all ranks, and on another number for a record of another host.
+	 * The moment of the digest, on the clock of all times here and in the record. It is the
+	 * same moment for all ranks, but a different number for a record of another host.
 	 */
 	int64_t now_ns;
 
 	int32_t pid;
-	int32_t own_pid;          /* in its own pid namespace; 0 = the same, or not known */
-	const struct cw_pod *pod; /* by its control group; NULL = nobody looked */
+	int32_t own_pid;          /* in its own pid namespace; 0 = the same as pid, or not known */
+	const struct cw_pod *pod; /* from its control group; NULL = not checked */
 	uint64_t start_ticks;
-	uint64_t started_age_ns; /* how long ago it began; 0 = unknown */
+	uint64_t started_age_ns; /* age of the process; 0 = unknown */
 	uint32_t uid;
 	uint32_t liveness;     /* enum cw_liveness */
-	struct cw_death death; /* ended_ns 0 = it lives, or that is not known */
+	struct cw_death death; /* ended_ns 0 = alive or not known */
 	bool is_oom_killed;
 	bool is_d_state, is_child_busy;
 	bool is_frozen;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A track follows one entry of the record, by index and generation. The state that has to be worked
- * out from the ops is read again only when a counter says it may have changed, or while something
- * is pending. Its rhythm is the median of the last intervals between completions.
+ * A track follows one entry of the record, by index and generation. Deriving the state from the ops
+ * is expensive, so we do it only if a counter has moved or an op is pending. The rhythm is the
+ * median of the last intervals between completions.
  */
 #include "digest/sampler.h"
 
@@ -76,8 +76,8 @@ static struct cw_track_counters counters_of(const struct cw_rec_comm *e,
 }
 
 /*
- * Whether the state derived from the ops can have changed. While something is pending the device
- * may complete it without any host counter moving.
+ * Returns whether the state derived from the ops may have changed. The device may complete a
+ * pending op without any host counter moving.
  */
 static bool needs_state(const struct cw_track *t, const struct cw_rec_comm *e)
 {
@@ -86,7 +86,7 @@ static bool needs_state(const struct cw_track *t, const struct cw_rec_comm *e)
 	       t->last.state != e->state;
 }
 
-/* Completions on the device where visible, else returns of the host calls. */
+/* Counts completions on the device if visible, else returns of the host calls. */
 static uint64_t done_of(const struct cw_track *t, const struct cw_rec_comm *e)
 {
 	if (e->coll_entered == 0)
@@ -116,8 +116,8 @@ static void add_commit(struct cw_track *t, const struct cw_checkpoint *point, in
 }
 
 /*
- * From the last point known on, call by call; where that does not work, because calls come too fast
- * or from graphs, the pair that stands still is the next one known.
+ * Follows the hash call by call from the last known point. If calls come too fast or from graphs,
+ * the next known point is a pair that two samples share.
  */
 static int follow_hash(struct cw_track *t, const struct cw_record *record,
 		       const struct cw_record_comm *comm, int64_t now_ns)
@@ -212,7 +212,7 @@ int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t no
 		int err = sample_comm(s, record, &comms[i], now_ns);
 
 		if (err < 0)
-			r = err; /* the others are still worth having */
+			r = err; /* the other tracks are still useful */
 	}
 	forget_unseen(s);
 	s->sampled_ns = now_ns;

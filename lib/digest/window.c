@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows are counted before they are read, so that what one reply may hold is divided among them.
- * A window that cannot be read comes back empty: that says more than none.
+ * Counts the windows before reading them, and divides the reply's capacity among them. An
+ * unreadable window stays in the reply, empty: that is more informative than no window.
  */
 #include "digest/window.h"
 
@@ -14,7 +14,7 @@
 #include "proto/ages.h"
 #include "proto/op_range.h"
 
-/* Fewer say too little; then rather fewer windows. */
+/* Fewer ops say too little; we then prefer fewer windows. */
 #define MIN_WINDOW_OPS 8u
 
 static bool is_wanted(const struct cw_msg_window_request *request, uint64_t comm_id)
@@ -41,7 +41,7 @@ static uint32_t count_windows(const struct cw_digest_rank *ranks, uint32_t n_ran
 	return n;
 }
 
-/* Gives back what was allocated for more; on failure nothing is lost. */
+/* Returns unused memory; on failure the array is still valid. */
 static void shrink(struct cw_msg_op **ops, size_t n)
 {
 	struct cw_msg_op *v = realloc(*ops, (n ? n : 1) * sizeof(*v));
@@ -52,7 +52,7 @@ static void shrink(struct cw_msg_op **ops, size_t n)
 
 struct collection {
 	const struct cw_msg_window_request *request;
-	const struct cw_window_time *time; /* NULL = as long as it takes */
+	const struct cw_window_time *time; /* NULL = no deadline */
 	uint32_t max_windows, max_ops;
 	struct cw_window_stacks stacks;
 };
@@ -76,7 +76,7 @@ static int read_window(struct collection *c, const struct cw_digest_rank *p,
 
 	if (!read)
 		return -ENOMEM;
-	/* An empty window says that it could not be read. */
+	/* An empty window means that we could not read it. */
 	if (!has_time(c) || cw_record_window(p->record, comm, read, max_read, &n, &lost) < 0) {
 		n = 0;
 		lost = comm->entry.op_index;

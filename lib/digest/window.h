@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows on demand: the last ops of given communicators, or those from one coll_seq to another, of
- * every process of a job on a node. Asked for when something looks stuck, so it may cost more than
- * a sample, but never more than one frame.
+ * Windows on demand: the last ops of given communicators, or the ops between two coll_seq, for
+ * every process of a job on a node. The leader requests them when a job looks stuck. A window may
+ * therefore cost more than a sample, but never more than one frame.
  *
  * Pure but for reading records.
  */
@@ -15,14 +15,14 @@
 #include "proto/messages.h"
 
 /*
- * Fills *ret; its arrays are the caller's (cw_window_fini()). Ops per window are cut so that the
- * reply fits one frame: the newest are kept, or, of a range of collectives, the first. 0 or
- * -ENOMEM.
+ * Fills *ret; the caller owns its arrays (cw_window_fini()). Limits the ops per window so the reply
+ * fits one frame: keeps the newest ops, or the first ops of a range of collectives. 0 or -ENOMEM.
  */
 int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
 		      const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret);
 /*
- * The same, while there is time; is_over: asked before each window, which comes back empty then.
+ * The same with a deadline. We call is_over before each window; once it returns true, the remaining
+ * windows are empty.
  */
 struct cw_window_time {
 	bool (*is_over)(void *user);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks of the ops in a reply: each text once, whichever of the node's processes it is from;
- * ranks of a job mostly issue the same calls from the same lines.
+ * Call stacks of the ops in a reply. Ranks of a job mostly issue the same calls from the same
+ * lines. The reply therefore contains each text once for all processes of the node.
  */
 #pragma once
 
@@ -9,21 +9,25 @@
 #include "proto/messages.h"
 #include "record/record_reader.h"
 
-/* Beside as many ops as a reply takes, the rest of a frame. */
+/* The part of a frame that a reply's largest number of ops leaves free. */
 #define CW_WINDOW_MAX_STACK_BYTES (128u << 10)
-/* A stack is some hundred reads of a record: the loop must not be held by them. */
+/* A stack takes some hundred reads of a record, and the reads must not block the loop. */
 #define CW_WINDOW_MAX_STACK_LOOKS 256u
 
 struct cw_window_stacks {
 	struct cw_text_set texts;
 	uint32_t looks_left;
-	const struct cw_record *record; /* whose numbers are known */
-	uint32_t known[CW_REC_STACKS];  /* of record: number in texts + 1, 0 = not looked at */
+	const struct cw_record *record; /* the record that known[] is about */
+	uint32_t known[CW_REC_STACKS]; /* per stack of the record: number in texts + 1, 0 = not read
+					  yet */
 };
 
-/* The texts are the caller's in the end. */
+/* The caller finally owns the texts. */
 void cw_window_stacks_init(struct cw_window_stacks *stacks);
 
-/* Gives the ops of a record the numbers of the texts; 0 where there is no more room. 0, -ENOMEM. */
+/*
+ * Replaces the stack numbers of a record's ops by numbers of texts; 0 if there is no room.
+ * 0, -ENOMEM.
+ */
 int cw_window_stacks_of(struct cw_window_stacks *stacks, const struct cw_record *record,
 			struct cw_msg_op *ops, size_t n);
