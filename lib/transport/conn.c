@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both sides say hello first, and nothing but hello and goodbye is listened to before: who it is,
- * is decided then, by key or certificate first and by name after it. A hello that comes again is a
- * beat. Frames are taken out of the input as long as whole ones lie there, because libevent calls
- * once for all that has come.
+ * Both sides say hello first. Before the hello we accept only hello and goodbye. At the hello we
+ * decide on the identity, first by key or certificate and then by name. A repeated hello is a beat.
+ * We read frames from the input as long as it holds whole ones, because libevent makes one call for
+ * everything that has arrived.
  */
 #include "transport/conn.h"
 
@@ -88,7 +88,7 @@ const char *cw_conn_peer_name(const struct cw_tcp *tcp, uint32_t peer)
 	return cw_transport_peers(tcp->config.transport, &n)[peer].name;
 }
 
-/* What can be said without knowing whether it is a peer. NULL = welcome; else why not. */
+/* Checks that need no list of peers. NULL = accepted; else the reason of the refusal. */
 static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 {
 	if (!strcmp(hello->node, cw_transport_self(c->tcp->config.transport)))
@@ -98,8 +98,8 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 	if (c->tcp->tls && !cw_tls_may_be(c->bev, hello->node))
 		return "its certificate does not name that node";
 	/*
-	 * Whom this node has dialed is asked for here: before its owner has accepted, which he has
-	 * when he speaks, the kernel shows a connection as root's.
+	 * Check a dialed listener here: before its owner has accepted, the kernel shows the
+	 * connection as root's. An owner who speaks has accepted.
 	 */
 	if (!c->tcp->tls && c->is_dialed && !c->is_up &&
 	    !cw_tcp_is_trusted(bufferevent_getfd(c->bev), (const struct sockaddr *)&c->from))
@@ -107,7 +107,7 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 	return NULL;
 }
 
-/* 0: unknown. Any other goes before it, and of two such the newest connection. */
+/* 0: unknown. Any known epoch beats it, and of two unknown ones the newest connection wins. */
 static uint64_t believable_epoch(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 {
 	uint64_t now = (uint64_t)cw_clock_wall_ns(c->tcp->config.clock);
@@ -136,7 +136,7 @@ static bool is_myself(const struct cw_conn *c, const struct cw_msg_peer_hello *h
 	       !strcmp(hello->node, cw_transport_self(c->tcp->config.transport));
 }
 
-/* Both sides have dialed: the one connection is as good as the other, but both keep the same. */
+/* Both sides have dialed. Either connection would do, but both sides must keep the same one. */
 static bool is_spare(const struct cw_conn *c, const struct cw_msg_peer_hello *hello, uint32_t peer)
 {
 	const struct cw_conn *other = c->tcp->links[peer].conn;
@@ -188,7 +188,7 @@ static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 	if (!why)
 		why = refuse_peer(c, hello, peer);
 	if (!why && c->is_up && peer == c->peer)
-		return; /* a beat: receiving it is all it is for */
+		return; /* a beat has no purpose but to arrive */
 	if (why || c->is_up) {
 		why = why ? why : "it changed its name";
 		cw_conn_log_refusal(hello->node, ++c->tcp->stats.refused, why);
@@ -204,14 +204,14 @@ static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 
 /* ---- input ---- */
 
-/* -EPROTO: this connection has no future. */
+/* -EPROTO: close this connection. */
 static int on_frame(struct cw_conn *c, const uint8_t *payload, size_t len)
 {
 	struct cw_message *msg = NULL;
 	int r;
 
 	if (c->tcp->tls && !c->is_authentic)
-		return -EPROTO; /* nothing can come before the handshake is over */
+		return -EPROTO; /* no frame can precede the end of the handshake */
 	r = cw_message_decode_received(payload, len, &msg);
 	if (r < 0)
 		return -EPROTO;
@@ -241,7 +241,7 @@ static void on_read(struct bufferevent *bev, void *user)
 	size_t have, len, used;
 	int r = 0;
 
-	/* Several frames may have come at once, and no further call is made for those. */
+	/* Several frames may have arrived at once, and libevent makes no further call for them. */
 	while (r == 0 && (have = evbuffer_get_length(in)) > 0) {
 		uint8_t head[CW_FRAME_HEADER_BYTES];
 		const uint8_t *all;
@@ -260,7 +260,7 @@ static void on_read(struct bufferevent *bev, void *user)
 		if (r == 0)
 			r = on_frame(c, payload, len);
 		if (r == 0)
-			(void)evbuffer_drain(in, used); /* cannot fail for what is there */
+			(void)evbuffer_drain(in, used); /* cannot fail: the bytes are there */
 	}
 	if (r < 0) {
 		c->tcp->stats.protocol_errors += !c->is_refused;
@@ -268,7 +268,7 @@ static void on_read(struct bufferevent *bev, void *user)
 	}
 }
 
-/* ---- how a handshake ends ---- */
+/* ---- end of a handshake ---- */
 
 static void refuse_key(struct cw_conn *c, const char *why, const char *text)
 {
@@ -354,8 +354,7 @@ void cw_conn_close(struct cw_conn *c)
 	free(c);
 }
 
-/* Between machines: a host that is gone must not leave a connection behind. Both are a help only.
- */
+/* Between machines, a vanished host must not leave a connection behind. Errors do no harm here. */
 static void tune_socket(const struct cw_tcp *tcp, int fd)
 {
 	const unsigned unacked_ms = CW_TCP_UNACKED_MS;
@@ -385,7 +384,7 @@ struct cw_conn *cw_conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
 	c->is_dialed = fd < 0;
 	c->opened_ns = cw_clock_awake_ns(tcp->config.clock);
 	bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
-	/* A peer that sends faster than it is read waits in its own kernel. */
+	/* A peer that sends faster than we read waits in its own kernel. */
 	bufferevent_setwatermark(c->bev, EV_READ, 0,
 				 2 * (CW_FRAME_MAX_BYTES + CW_FRAME_HEADER_BYTES));
 	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
@@ -425,7 +424,7 @@ void cw_conn_say_goodbye(struct cw_conn *c)
 	_cleanup_(freep) uint8_t *frame = NULL;
 	size_t len;
 
-	/* What is queued cannot be flushed now, and a goodbye must not land inside a frame. */
+	/* We cannot flush the queue now, and a goodbye must not land inside a frame. */
 	if (evbuffer_get_length(bufferevent_get_output(c->bev)) > 0)
 		return;
 	if (cw_message_encode(&msg, &frame, &len) < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection to a peer, from its making to its end: the hello that says who is there, beats,
- * frames, goodbye. With TLS or without differs only in how its bufferevent is made and how its
- * failure is explained.
+ * One connection to a peer, from creation to close: the hello that identifies the peer, beats,
+ * frames, goodbye. With or without TLS it differs only in the creation of its bufferevent and in
+ * the explanation of a failure.
  *
  * Part of tcp.c; loop thread only, nothing blocks.
  */
@@ -31,18 +31,18 @@ struct cw_conn {
 	struct cw_conn *next, *prev;
 	struct cw_tcp *tcp;
 	struct bufferevent *bev;
-	uint32_t peer; /* whom it was dialed to, or who said hello; CW_NO_PEER before */
+	uint32_t peer; /* the peer we dialed, or the sender of the hello; CW_NO_PEER before */
 	bool is_dialed, is_up, said_goodbye, is_refused;
-	bool is_authentic; /* TLS: the handshake is over, and the other side has the key */
+	bool is_authentic; /* TLS: the handshake is over, and the other side has proved its key */
 	uint64_t epoch;    /* of the other side */
 	int64_t opened_ns;
 	struct sockaddr_storage from;   /* the other side */
 	struct cw_candidate *candidate; /* dialed by discovery.c */
-	bool is_identified;             /* it said who it is */
-	bool is_replaced;               /* by another one to the same peer */
+	bool is_identified;             /* the other side has said its name */
+	bool is_replaced;               /* by another connection to the same peer */
 };
 
-/* All connections, the links they belong to, and what makes both. */
+/* All connections, their links, and everything that creates both. */
 struct cw_tcp {
 	struct cw_tcp_config config;
 	struct cw_tls *tls; /* NULL = plain, loopback only */
@@ -54,34 +54,39 @@ struct cw_tcp {
 	unsigned n_links;
 	int64_t beat_ns;
 	struct cw_resolve *resolve;
-	int64_t resolve_ns;             /* next round of look-ups */
-	uint32_t resolve_next;          /* link it begins with */
-	struct cw_discovery *discovery; /* NULL = peers are listed */
+	int64_t resolve_ns;             /* next round of lookups */
+	uint32_t resolve_next;          /* the link that the next round begins with */
+	struct cw_discovery *discovery; /* NULL = the configuration lists the peers */
 	struct cw_tcp_stats stats;
 };
 
 /*
- * Whether the other end of fd is on this machine and opened, or accepted, by root or the daemon's
- * own user: where peers do not authenticate, other users of the node must not be able to pose as
- * one.
+ * Returns whether the other end of fd is on this machine and belongs to root or the daemon's own
+ * user, who opened or accepted it. Without authentication, no other user of the node may pose as
+ * a peer.
  */
 bool cw_tcp_is_trusted(int fd, const struct sockaddr *other_end);
 
-/* What can be sent to peers through connections. */
+/* Sends frames to peers through connections. */
 extern const struct cw_transport_ops cw_conn_ops;
-/* -ENOBUFS: the cap of its output; -ENOMEM. */
+/* -ENOBUFS: the output is full; -ENOMEM. */
 int cw_conn_send_hello(struct cw_conn *c);
-/* What can be sent at once; the connection is closed next. */
+/* Sends as much as the socket accepts at once. The caller closes the connection next. */
 void cw_conn_say_goodbye(struct cw_conn *c);
-/* "node-b", by index. */
+/* The name of the peer with this index, "node-b". */
 const char *cw_conn_peer_name(const struct cw_tcp *tcp, uint32_t peer);
-/* Strangers may come back ten times a second: says it ever more rarely, by the count n. */
+/*
+ * Logs a refusal, ever more rarely as the count n grows: strangers may return ten times a second.
+ */
 void cw_conn_log_refusal(const char *name, uint64_t n, const char *why);
 
-/* fd: accepted, taken; -1 = one that will be dialed. NULL = out of memory, and fd is not taken. */
+/*
+ * fd: an accepted socket, which we take over; -1 = we will dial. NULL = out of memory; fd then
+ * stays the caller's.
+ */
 struct cw_conn *cw_conn_new(struct cw_tcp *tcp, int fd, uint32_t peer);
-/* Takes it out of everything that knows it, and frees it. */
+/* Removes the connection from all lists and links, and frees it. */
 void cw_conn_close(struct cw_conn *c);
-/* peer: whom it is hoped to reach, or CW_NO_PEER for a candidate's; NULL = try again later. */
+/* peer: the expected peer, or CW_NO_PEER for a candidate's connection; NULL = try again later. */
 struct cw_conn *cw_conn_dial(struct cw_tcp *tcp, const struct sockaddr *address, uint32_t peer,
 			     struct cw_candidate *candidate);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An address of the name is a candidate until somebody says hello there; then it knows its peer,
- * which has a place among the links like one that is listed. Candidates that fail wait ever longer.
- * Peers and candidates are forgotten by the age of the last good answer they were in, so a resolver
- * that fails forgets nobody.
+ * An address of the name is a candidate. After a hello from there the candidate knows its peer,
+ * which has a link like a listed peer. We wait ever longer between dials of a failing candidate. We
+ * forget peers and candidates by the age of the last good answer that contained them, so a failing
+ * resolver makes us forget none.
  */
 #include "transport/discovery.h"
 
@@ -22,14 +22,14 @@ struct cw_candidate {
 	UT_hash_handle hh;
 	uint8_t key[16]; /* IPv4 mapped */
 	struct sockaddr_storage address;
-	uint32_t peer; /* who was met there last; CW_NO_PEER = nobody yet */
+	uint32_t peer; /* the last peer at this address; CW_NO_PEER = none yet */
 	bool is_self;
-	struct cw_conn *conn; /* dialed to it */
+	struct cw_conn *conn; /* the connection that we dialed */
 	uint32_t backoff_ms;
 	int64_t dial_ns; /* next try */
-	int64_t seen_ns; /* in an answer */
+	int64_t seen_ns; /* time of the last answer with it */
 	unsigned failures;
-	const char *refused; /* static; NULL = it did not answer */
+	const char *refused; /* static; NULL = no daemon answered */
 };
 
 struct cw_discovery {
@@ -39,11 +39,11 @@ struct cw_discovery {
 	struct cw_candidate *candidates;
 	unsigned n_dialing;
 	struct cw_resolve *resolve;
-	int64_t next_ns;     /* next look-up */
-	unsigned alone;      /* look-ups in a row after which nobody was met */
-	int64_t answered_ns; /* last one that gave an address; 0 = none did */
-	bool has_answer;     /* in the round in progress */
-	uint64_t failures;   /* in a row */
+	int64_t next_ns;     /* next lookup */
+	unsigned alone;      /* consecutive lookups without a living peer */
+	int64_t answered_ns; /* time of the last answer with an address; 0 = none */
+	bool has_answer;     /* in the current round */
+	uint64_t failures;   /* consecutive */
 	char error[96];
 	uint64_t too_many;
 };
@@ -113,7 +113,7 @@ static void on_address(uint32_t tag, const struct sockaddr *address, const char 
 		add_candidate(f, address, key);
 }
 
-/* When a cluster starts, daemons come before their names. */
+/* At the start of a cluster, daemons run before DNS lists their addresses. */
 static int64_t wait_ns(struct cw_discovery *f)
 {
 	unsigned n = f->alone < 4 ? f->alone : 4;
@@ -177,7 +177,7 @@ static void dial_all(struct cw_discovery *f, int64_t now_ns)
 
 	HASH_ITER (hh, f->candidates, k, tmp) {
 		if (f->n_dialing >= CW_DISCOVERY_MAX_DIALS)
-			return; /* who is due stays due */
+			return; /* due candidates stay due */
 		if (k->conn || k->is_self || now_ns < k->dial_ns || is_connected(f, k))
 			continue;
 		(void)cw_conn_dial(f->tcp, (const struct sockaddr *)&k->address, CW_NO_PEER, k);
@@ -208,7 +208,7 @@ void cw_discovery_closed(struct cw_conn *c)
 	k->backoff_ms = 2 * k->backoff_ms > max_ms ? max_ms : 2 * k->backoff_ms;
 }
 
-/* ---- who is there ---- */
+/* ---- identity ---- */
 
 void cw_discovery_identified(struct cw_conn *c, uint32_t peer)
 {
@@ -242,7 +242,7 @@ uint32_t cw_discovery_add_peer(struct cw_discovery *f, const struct cw_conn *c, 
 		return CW_NO_PEER;
 	link = &tcp->links[peer];
 	*link = (struct cw_link){ .is_found = true, .n_addresses = 1 };
-	memcpy(&link->addresses[0], &c->from, sizeof(c->from)); /* its port is of no interest */
+	memcpy(&link->addresses[0], &c->from, sizeof(c->from)); /* its port does not matter */
 	tcp->n_links = peer + 1;
 	return peer;
 }
@@ -254,7 +254,7 @@ bool cw_discovery_is_preferred(const struct cw_conn *c, const char *name)
 
 /* ---- forgetting ---- */
 
-/* Missing from the answers, not merely for want of an answer. */
+/* The answers lack it; a missing answer does not count. */
 static bool is_stale(const struct cw_discovery *f, int64_t since_ns)
 {
 	return f->answered_ns - since_ns > CW_DISCOVERY_FORGET_NS;
@@ -286,7 +286,7 @@ static bool is_wanted(const struct cw_discovery *f, uint32_t peer)
 	return false;
 }
 
-/* The last one takes its place, wherever it is named. */
+/* The last peer takes its index, so we correct every reference to the last one. */
 static void remove_peer(struct cw_discovery *f, uint32_t peer)
 {
 	struct cw_tcp *tcp = f->tcp;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of each peer: the addresses it may have, in turn, and when to dial next. Names are looked up in
- * rounds of one child, which begin with the link after the one that was answered last: one name
- * that takes all the time does not starve the others.
+ * Each peer's addresses, which we dial in turn, and the time of the next dial. One child per round
+ * looks up the names. A round begins with the link after the last answered one, so one slow name
+ * does not starve the others.
  */
 #include "transport/link.h"
 
@@ -25,7 +25,7 @@ int cw_link_init_all(struct cw_tcp *tcp, struct cw_err *err)
 	int r;
 
 	peers = cw_transport_peers(tcp->config.transport, &tcp->n_links);
-	/* Untouched pages of it cost nothing. */
+	/* Untouched pages of this array cost nothing. */
 	tcp->links = calloc(tcp->config.find_under ? CW_TRANSPORT_MAX_PEERS : tcp->n_links + 1,
 			    sizeof(*tcp->links));
 	if (!tcp->links)
@@ -77,7 +77,7 @@ static void on_address(uint32_t tag, const struct sockaddr *address, const char 
 	link = &tcp->links[tag];
 	tcp->resolve_next = tag + 1;
 	if (!address) {
-		n = ++link->unresolved; /* what was found earlier is kept */
+		n = ++link->unresolved; /* keep the earlier addresses */
 		if ((n & (n - 1)) == 0)
 			log_warn("peer %s: host name %s: %s (%llu time%s so far)",
 				 cw_conn_peer_name(tcp, tag), link->address.host, error,
@@ -96,7 +96,7 @@ static void on_round_done(void *user)
 {
 	struct cw_tcp *tcp = user;
 
-	/* A name whose look-up outlasts a round must not keep those behind it waiting for ever. */
+	/* A name whose lookup outlasts a round must not block those behind it forever. */
 	tcp->resolve_next++;
 	tcp->resolve = cw_resolve_free(tcp->resolve);
 	tcp->resolve_ns = cw_clock_awake_ns(tcp->config.clock) + CW_TCP_LOOK_UP_NS;
@@ -133,7 +133,7 @@ void cw_link_look_up_all(struct cw_tcp *tcp, int64_t now_ns)
 
 /* ---- addresses ---- */
 
-/* IPv4 addresses come mapped into IPv6 where one socket listens for both. */
+/* IPv4 addresses appear mapped into IPv6 if one socket listens for both. */
 static const uint8_t *bytes_of(const struct sockaddr *a, size_t *ret_len)
 {
 	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)a)->sin6_addr;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that would make a handshake fail later is tried now: files and their modes, dates,
- * whether key and certificate belong together, whether the authority signed it, whether it names
- * this node. Each failure says which file and what to do.
+ * Tests now everything that would make a handshake fail later: files and their modes, dates,
+ * whether key and certificate belong together, whether the authority signed the certificate,
+ * whether it names this node. Each error message names the file and the remedy.
  */
 #include "transport/peer_cert.h"
 
@@ -22,9 +22,9 @@
 #include "transport/secret_file.h"
 #include "transport/secret_heap.h"
 
-/* Said at every start from then on. */
+/* With fewer days left, the daemon warns at every start. */
 #define WARN_DAYS 30
-/* Nobody can look into a certificate for other subjects than those it states. */
+/* A certificate is valid only for the subjectAltNames that it states in full. */
 #define HOST_FLAGS (X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 static void x509_freep(X509 **cert)
@@ -50,7 +50,7 @@ static int refuse(struct cw_err *err, int code, const char *path, const char *wh
 
 static FILE *open_file(const char *path, bool is_secret, int *ret, struct cw_err *err)
 {
-	/* Not to hang on a FIFO. */
+	/* O_NONBLOCK: do not hang on a FIFO. */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 	FILE *f;
@@ -74,14 +74,14 @@ static FILE *open_file(const char *path, bool is_secret, int *ret, struct cw_err
 	return f;
 }
 
-/* For what OpenSSL opens by itself, and would wait for. */
+/* Checks a file that OpenSSL opens itself, and would block on. */
 static int check_file(const char *path, struct cw_err *err)
 {
 	int r;
 	FILE *f = open_file(path, false, &r, err);
 
 	if (f)
-		(void)fclose(f); /* only opened */
+		(void)fclose(f); /* nothing was written */
 	return f ? 0 : r;
 }
 
@@ -97,7 +97,7 @@ static int load_cert(const char *path, X509 **ret, struct cw_err *err)
 	return *ret ? 0 : refuse(err, EINVAL, path, "no certificate in PEM form");
 }
 
-/* A daemon cannot be asked for a pass phrase. */
+/* A daemon has no user to type a pass phrase. */
 static int no_password(char *buf, int size, int is_writing, void *user)
 {
 	return -1;
@@ -124,7 +124,7 @@ static int load_key(const char *path, EVP_PKEY **ret, struct cw_err *err)
 	return 0;
 }
 
-/* ---- do they go together? ---- */
+/* ---- do the files match? ---- */
 
 static int check_dates(X509 *cert, const char *path, struct cw_err *err)
 {
@@ -185,7 +185,7 @@ static int check(SSL_CTX *ctx, X509 *cert, const struct cw_peer_cert_files *file
 static int use(SSL_CTX *ctx, EVP_PKEY *key, const struct cw_peer_cert_files *files,
 	       struct cw_err *err)
 {
-	/* The file may hold certificates of authorities in between, too. */
+	/* The file may also contain certificates of intermediate authorities. */
 	if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1 ||
 	    SSL_CTX_use_PrivateKey(ctx, key) != 1)
 		return refuse(err, EKEYREJECTED, files->cert, "cannot be used for TLS");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Certificates of the peers, instead of one key for all: each node has its own private key and a
- * certificate that names it (subjectAltName, DNS:<node_name>), signed by the cluster's authority,
- * and both sides of a connection show theirs. So a node cannot pose as another, and one that is
- * lost can be left out by renewing the others.
+ * Certificates for the peers, instead of one key for all. Each node has its own private key and a
+ * certificate that names it (subjectAltName, DNS:<node_name>), signed by the cluster's authority.
+ * Both sides of a connection show their certificate. A node therefore cannot pose as another, and
+ * we can exclude a compromised node by renewing the others' certificates.
  *
- * All of it is checked when the daemon starts, with the reason and what to do about it, so that
- * mistakes do not show as failing handshakes hours later. Reads files; else does not block.
+ * We check everything when the daemon starts, and report the reason and the remedy. Otherwise a
+ * mistake would appear hours later as a failed handshake. Reads files; else does not block.
  */
 #pragma once
 
@@ -20,16 +20,16 @@ struct cw_peer_cert_files {
 };
 
 /*
- * Sets both contexts up to show our certificate, and to ask for and check the other side's.
- * -EACCES: the private key is open to others; -EKEYREJECTED: the files do not go together, or are
- * not for this node; -EINVAL: not PEM; or the errno of reading. err says which and what to do.
+ * Sets up both contexts to show our certificate, and to request and verify the other side's.
+ * -EACCES: other users can read the private key; -EKEYREJECTED: the files do not match each other
+ * or this node; -EINVAL: not PEM; or the errno of reading. err says which and what to do.
  */
 int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *of,
 		     const char *node_name, struct cw_err *err);
 
-/* Until it expires. 0, or -errno: it cannot be read. */
+/* Days until the certificate expires. 0, or -errno: we cannot read it. */
 int cw_peer_cert_days_left(const char *path, int *ret);
-/* After the handshake: the other side has a certificate of our authority. */
+/* After the handshake: true if the other side has a certificate of our authority. */
 bool cw_peer_cert_is_good(SSL *ssl);
-/* And does the other side's certificate name this node? No wildcards. */
+/* The same, and the other side's certificate also names `node`. No wildcards. */
 bool cw_peer_cert_names(SSL *ssl, const char *node);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The key that all daemons of a cluster share, read from a file: 32 to 64 random bytes in hex, as
- * `collwatch init-cluster` makes it. It lies in a page of its own that is neither swapped, dumped
- * nor inherited: the daemon's children read hostile programs under other users' ids.
+ * The key that all daemons of a cluster share, from a file: 32 to 64 random bytes in hex, as
+ * `collwatch init-cluster` writes it. The key has a page of its own that no child inherits, because
+ * the daemon's children read hostile programs under other users' ids. If the kernel permits, the
+ * page is neither swapped nor dumped.
  *
  * Reads one file; else does not block.
  */
@@ -21,7 +22,7 @@ struct cw_peer_key {
 	uint8_t bytes[CW_PEER_KEY_MAX_BYTES];
 };
 
-/* As cw_secret_file_check(), or the errno of reading, with err set. */
+/* Errors as cw_secret_file_check(), or the errno of reading, with err set. */
 int cw_peer_key_load(const char *file, struct cw_peer_key **ret, struct cw_err *err);
-/* Wipes it. Takes NULL; returns NULL. */
+/* Wipes the key. Takes NULL; returns NULL. */
 struct cw_peer_key *cw_peer_key_free(struct cw_peer_key *key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child writes one record for each address into a pipe, each smaller than PIPE_BUF, so a read
- * gets whole ones. At its deadline it is killed and waited for briefly; one that does not die is
- * left in a table of few places, and while that is full no further child is made.
+ * The child writes one record per address into a pipe. Each is smaller than PIPE_BUF, so a read
+ * returns whole records. At its deadline we kill the child and wait briefly for it. A child that
+ * does not die goes into a small table; while the table is full we start no further child.
  */
 #include "transport/resolve.h"
 
@@ -25,14 +25,14 @@
 #include "common/close_from.h"
 #include "loop/events.h"
 
-/* Of one host: it has two families, and perhaps two ways in. */
+/* Per host: two address families, and perhaps two network interfaces. */
 #define MAX_ADDRESSES 4u
-/* A resolver that sits in poll() ends at once; one that waits for a dead file system does not. */
+/* A resolver in poll() dies at once; one that waits for a dead file system does not. */
 #define KILL_WAIT_MS 50
-/* Such children are left alone and reaped later; with so many, no further ones are made. */
+/* We leave such children alone and reap them later; with this many we start no further ones. */
 #define MAX_LEFT 4u
 
-/* What the child writes, whole: it is smaller than PIPE_BUF. */
+/* The child's record, written in one piece: it is smaller than PIPE_BUF. */
 struct answer {
 	uint32_t tag;
 	int32_t error; /* of getaddrinfo() */
@@ -48,7 +48,7 @@ struct cw_resolve {
 	void *user;
 };
 
-/* Killed, not dead yet: of the process, as a child is. 0 = free. */
+/* Killed but not yet dead. Global, because children belong to the process. 0 = free. */
 static pid_t left[MAX_LEFT];
 
 /* ---- the child ---- */
@@ -56,7 +56,7 @@ static pid_t left[MAX_LEFT];
 static void put(int fd, const struct answer *a)
 {
 	if (write(fd, a, sizeof(*a)) != sizeof(*a))
-		_exit(1); /* nobody wants to know any more */
+		_exit(1); /* the reader is gone */
 }
 
 static void answer_one(int fd, const struct cw_resolve_name *name)
@@ -75,7 +75,7 @@ static void answer_one(int fd, const struct cw_resolve_name *name)
 		if (!cw_sockaddr_len(i->ai_addr) || i->ai_addrlen > sizeof(a.address))
 			continue;
 		memcpy(&a.address, i->ai_addr, i->ai_addrlen);
-		/* In both families the port lies at the same place. */
+		/* Both families have the port at the same offset. */
 		((struct sockaddr_in *)&a.address)->sin_port = htons(name->port);
 		put(fd, &a);
 		n++;
@@ -93,16 +93,18 @@ static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, 
 	static const int to_default[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD };
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Without capabilities it is any process of its user's; its memory is a copy of this one.
+	/*
+	 * Without capabilities, any process of its user could inspect it, and its memory is a copy
+	 * of ours.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	for (size_t i = 0; i < sizeof(to_default) / sizeof(to_default[0]); i++)
 		(void)signal(to_default[i], SIG_DFL);
-	/* Not to hold the daemon's sockets open when it has gone. */
+	/* Do not hold the daemon's sockets open after the daemon has ended. */
 	if (dup2(fd, 3) < 0)
 		_exit(1);
-	(void)cw_close_from(4); /* without /proc it holds them for as long as a name takes */
-	/* Nothing it does needs one; without libcap-ng's help it would go on with them. */
+	(void)cw_close_from(4); /* without /proc it holds them during its lookups */
+	/* The child needs no capability. If libcap-ng fails, it continues with all of them. */
 	capng_clear(CAPNG_SELECT_CAPS);
 	(void)capng_apply(CAPNG_SELECT_CAPS);
 	for (unsigned i = 0; i < n; i++)
@@ -145,7 +147,7 @@ static void end_child(struct cw_resolve *r)
 		return;
 	(void)kill(r->child, SIGKILL);
 	p.fd = (int)syscall(SYS_pidfd_open, r->child, 0);
-	/* Without a descriptor for it: looked at again later, as one that does not die. */
+	/* Without a pidfd we cannot wait, and treat the child as one that does not die. */
 	if (p.fd >= 0)
 		(void)poll(&p, 1, KILL_WAIT_MS);
 	closep(&p.fd);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of powers of two, each after a header that says how large it is, cut from chunks; those
- * that come back lie in a list for their size. Larger ones are mapped and unmapped each by itself.
- * MADV_WIPEONFORK is a property of the mapping (Linux 4.14): without it there is no memory, because
- * nobody would notice that children can read it.
+ * Blocks have sizes of powers of two, a header that states the size, and come from larger chunks.
+ * Freed blocks go to a list for their size. We map and unmap larger blocks individually.
+ * MADV_WIPEONFORK is a property of the mapping (Linux 4.14). Without it we return no memory,
+ * because children could read it unnoticed.
  */
 #include "transport/secret.h"
 
@@ -15,9 +15,9 @@
 #define LARGEST_LOG 16u
 #define CHUNK_BYTES ((size_t)256 << 10)
 
-/* As much as malloc() aligns. */
+/* malloc()'s alignment. */
 struct header {
-	_Alignas(16) size_t bytes; /* with the header; 0 = was wiped by a fork */
+	_Alignas(16) size_t bytes; /* with the header; 0 = a fork wiped it */
 };
 
 static struct header *free_blocks[LARGEST_LOG + 1];
@@ -34,7 +34,7 @@ static void *map(size_t bytes)
 		(void)munmap(p, bytes);
 		return NULL;
 	}
-	(void)madvise(p, bytes, MADV_DONTDUMP); /* welcome: the unit allows no dumps anyway */
+	(void)madvise(p, bytes, MADV_DONTDUMP); /* optional: the unit allows no dumps anyway */
 	return p;
 }
 
@@ -52,7 +52,7 @@ static struct header *cut(size_t bytes)
 	struct header *h;
 
 	if (chunk_left < bytes) {
-		chunk = map(CHUNK_BYTES); /* the rest of the one before is less than a block */
+		chunk = map(CHUNK_BYTES); /* wastes less than a block of the old chunk */
 		chunk_left = chunk ? CHUNK_BYTES : 0;
 	}
 	if (!chunk)
@@ -69,7 +69,7 @@ static struct header *take(unsigned log)
 
 	if (!h)
 		return cut((size_t)1 << log);
-	/* The next one's address stands in it. */
+	/* A free block holds the address of the next one. */
 	/* cppcheck-suppress pointerSize ; a pointer is what is copied */
 	memcpy(&free_blocks[log], h + 1, sizeof(void *));
 	explicit_bzero(h + 1, sizeof(void *));
@@ -95,7 +95,7 @@ void *cw_secret_malloc(size_t size)
 	return h + 1;
 }
 
-/* All memory here is zero where nobody uses it. */
+/* Unused memory here is always zero. */
 void *cw_secret_calloc(size_t n, size_t size)
 {
 	size_t bytes;
@@ -137,8 +137,8 @@ void *cw_secret_realloc(void *p, size_t size)
 }
 
 /*
- * Byte by byte: what strlen() and memcpy() leave in the vector registers lies on the stack as soon
- * as the loader looks up the next function, or a signal comes, and children inherit that.
+ * Copies byte by byte. strlen() and memcpy() leave the text in vector registers. The loader's next
+ * symbol lookup, or a signal, spills these to the stack, which children inherit.
  */
 char *cw_secret_strdup(const char *text)
 {
@@ -151,5 +151,5 @@ char *cw_secret_strdup(const char *text)
 	copy = cw_secret_malloc(len + 1);
 	for (volatile char *to = copy; to && len; len--)
 		*to++ = *from++;
-	return copy; /* all memory here is zero */
+	return copy; /* the memory is zero, so the text is terminated */
 }

@@ -7,29 +7,29 @@
 
 #include "common/err.h"
 
-/* Of a path from cw_secret_file_where(): PATH_MAX of Linux. */
+/* Size of a path from cw_secret_file_where(): PATH_MAX of Linux. */
 #define CW_SECRET_FILE_PATH_BYTES 4096u
 
 enum cw_secret_file_kind {
-	CW_SECRET_FILE_KEY,    /* whoever reads it can speak as a node: its owner alone */
+	CW_SECRET_FILE_KEY,    /* a reader can speak as a node: only the owner may read it */
 	CW_SECRET_FILE_HEADER, /* the group that reads the configuration and its URL may read it */
 };
 
-/* The bits of the mode say that others than its owner, and the group that may, can get at it. */
+/* The mode grants access to users other than the owner and the permitted group. */
 bool cw_secret_file_is_open(enum cw_secret_file_kind kind, mode_t mode);
 
 /*
- * Where to open it: path itself, or in $CREDENTIALS_DIRECTORY a credential that this process does
- * not see at its place. systemd 252 shows credentials to a unit's main process alone, and the check
- * before a reload runs beside that one. Returns path or buf.
+ * The path to open: path itself, or the credential of this name in $CREDENTIALS_DIRECTORY if this
+ * process does not see it at path. systemd 252 shows credentials only to a unit's main process, and
+ * the check before a reload runs beside that process. Returns path or buf.
  */
 const char *cw_secret_file_where(const char *path, char buf[CW_SECRET_FILE_PATH_BYTES]);
 
 /*
- * Is this open file closed to strangers? It must belong to root or to the daemon's user, and its
- * mode must not be open; a group that may read is root's or the daemon's own, except below
- * $CREDENTIALS_DIRECTORY, which systemd guards itself. 0, -EACCES, -EINVAL or the errno of looking,
- * with err set, which says the command that mends it.
+ * Checks that other users cannot read the open file. It must belong to root or to the daemon's
+ * user, and its mode must not be open. A group with read access must be root's or the daemon's own,
+ * except below $CREDENTIALS_DIRECTORY, which systemd protects itself. 0, -EACCES, -EINVAL or the
+ * errno of fstat(), with err set to the command that fixes it.
  */
 int cw_secret_file_check(int fd, const char *path, enum cw_secret_file_kind kind,
 			 struct cw_err *err);

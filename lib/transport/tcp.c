@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One listener and one timer. A stranger gets a connection while there is room for strangers, and
- * loses it when no hello comes (conn.h). The timer beats on the connections that are up,
- * has names looked up, and dials the peers that this side has to dial (link.h); those
- * that nobody listed are found by discovery.h.
+ * loses it if it sends no hello (conn.h). The timer sends beats on the connections that are up. It
+ * also starts lookups and dials the peers that this side has to dial (link.h). discovery.h finds
+ * unlisted peers.
  */
 #include "transport/tcp.h"
 
@@ -25,7 +25,7 @@
 #include "transport/resolve.h"
 #include "transport/tls.h"
 
-/* ---- who comes ---- */
+/* ---- incoming connections ---- */
 
 bool cw_tcp_is_trusted(int fd, const struct sockaddr *from)
 {
@@ -104,7 +104,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 	if (now >= tcp->beat_ns) {
 		tcp->beat_ns = now + CW_PEER_BEAT_NS;
 		DL_FOREACH_SAFE (tcp->conns, c, tmp)
-			if (c->is_up) /* full: it is not reading, and is noticed */
+			if (c->is_up) /* a full output shows as the peer's silence */
 				(void)cw_conn_send_hello(c);
 	}
 	cw_link_look_up_all(tcp, now);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two contexts, one that dials and one that accepts. With a key, both take the one PSK of the
- * cluster from a callback and trust no authority; "resumed" is then OpenSSL's word for a session
- * that came from the key, and the proof. With certificates both verify the other's. What fails is
- * sorted into the few reasons that people can do something about.
+ * Two contexts, one for dialing and one for accepting. With a key, both get the cluster's single
+ * PSK from a callback and trust no authority. OpenSSL then marks the session as "resumed", which
+ * proves that it came from the key. With certificates, each side verifies the other's. We reduce
+ * errors to the few reasons that a user can act on.
  */
 #include "transport/tls.h"
 
@@ -21,7 +21,7 @@
 #include "transport/peer_cert.h"
 #include "transport/peer_key_file.h"
 
-/* Its hash is the one that goes with an external key of no stated hash (RFC 8446, 4.2.11). */
+/* RFC 8446, 4.2.11 assigns this suite's hash to an external key without a stated hash. */
 #define SUITE "TLS_AES_128_GCM_SHA256"
 static const unsigned char suite_id[] = { 0x13, 0x01 };
 static const unsigned char identity[] = "collwatch";
@@ -61,7 +61,7 @@ static int on_dial(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, siz
 static int on_accept(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **ret)
 {
 	*ret = NULL;
-	/* Another identity: no session, and without certificates the handshake ends there. */
+	/* Another identity gets no session, so without certificates the handshake ends here. */
 	if (id_len != IDENTITY_LEN || memcmp(id, identity, IDENTITY_LEN) != 0)
 		return 1;
 	*ret = make_session(ssl);
@@ -106,7 +106,9 @@ static int use_key(struct cw_tls *tls, const char *file, struct cw_err *err)
 	if (!SSL_CTX_set_ciphersuites(tls->dial, SUITE) ||
 	    !SSL_CTX_set_ciphersuites(tls->accept, SUITE))
 		return out_of_memory(err);
-	/* No authority is trusted: an impostor that offers a certificate instead ends here. */
+	/*
+	 * We trust no authority, so an impostor with a certificate instead of the key fails here.
+	 */
 	SSL_CTX_set_verify(tls->dial, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_psk_use_session_callback(tls->dial, on_dial);
 	SSL_CTX_set_psk_find_session_callback(tls->accept, on_accept);
@@ -175,7 +177,7 @@ struct bufferevent *cw_tls_bufferevent(struct cw_tls *tls, struct event_base *ba
 		SSL_free(ssl);
 		return NULL;
 	}
-	/* How a connection ends is told by the goodbye message, which is authentic. */
+	/* The goodbye message, which is authentic, marks the end of a connection. */
 	bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
 	return bev;
 }
@@ -202,10 +204,10 @@ bool cw_tls_is_authentic(struct bufferevent *bev)
 
 	if (!has_key(ssl))
 		return SSL_version(ssl) == TLS1_3_VERSION && cw_peer_cert_is_good(ssl);
-	/* "Reused" is what OpenSSL calls a session that came from the callbacks above. */
+	/* OpenSSL calls a session "reused" if it came from the callbacks above. */
 	if (!session || !SSL_session_reused(ssl) || SSL_version(ssl) != TLS1_3_VERSION)
 		return false;
-	/* It is needed for tickets only, and this memory is inherited by children. */
+	/* Only tickets need the key from here on, and children inherit this memory. */
 	return SSL_SESSION_set1_master_key(session, nothing, sizeof(nothing)) == 1;
 }
 
@@ -215,7 +217,9 @@ static enum cw_tls_failure classify(unsigned long e)
 		return CW_TLS_LOST;
 	switch (ERR_GET_REASON(e)) {
 	case SSL_R_BINDER_DOES_NOT_VERIFY:
-	/* This is how the other side's OpenSSL says the same; decrypt_error is the RFC's word. */
+	/*
+	 * The other side's OpenSSL reports the same error in this way; the RFC names decrypt_error.
+	 */
 	case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
 	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
 		return CW_TLS_KEY_DIFFERS;
@@ -263,7 +267,7 @@ void cw_tls_write_last(struct bufferevent *bev, const uint8_t *data, size_t len)
 {
 	SSL *ssl = bufferevent_openssl_get_ssl(bev);
 
-	/* Whether it got through is not known to a sender without encryption either. */
+	/* A sender without encryption does not learn either whether the message arrived. */
 	if (len <= INT32_MAX && SSL_write(ssl, data, (int)len) > 0)
 		(void)SSL_shutdown(ssl);
 	ERR_clear_error();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages by name of node. What goes to another node is encoded and handed to the backend at once;
- * what goes to this one is encoded, queued, and decoded in the next turn, so that a node hears from
- * itself what the others hear. Requests wait here for their replies: each ends with one, with its
- * deadline, or with its node.
+ * Sends and delivers messages by node name. We encode a message to another node and pass it to the
+ * backend at once. We encode a message to our own node, queue it, and decode it in the next
+ * iteration. A node therefore receives from itself exactly the bytes that others receive. Requests
+ * wait here for their replies. Each request ends with a reply, with its deadline, or with the loss
+ * of its node.
  */
 #include "transport/transport.h"
 
@@ -22,12 +23,12 @@ struct request {
 	uint32_t reply_type;
 	int64_t deadline_ns;
 	char *node;
-	unsigned peer; /* its place among the peers: a guess, they may have moved */
+	unsigned peer; /* index among the peers: a guess, since indexes may change */
 	cw_transport_reply_fn fn;
 	void *user;
 };
 
-/* The way from a daemon to itself: a bounded queue of encoded frames. */
+/* A daemon's path to itself: a bounded queue of encoded frames. */
 struct local_frame {
 	struct local_frame *next, *prev;
 	size_t len;
@@ -57,7 +58,7 @@ struct cw_transport {
 	struct cw_transport_stats stats;
 };
 
-/* ---- to itself ---- */
+/* ---- to our own node ---- */
 
 /* Copies the frame. -ENOBUFS above CW_TRANSPORT_MAX_LOCAL_BYTES, -ENOMEM. */
 static int local_push(struct local_queue *q, const uint8_t *frame, size_t len)
@@ -96,7 +97,7 @@ static void local_fini(struct local_queue *q)
 		free(f);
 }
 
-/* ---- making and unmaking ---- */
+/* ---- creation and release ---- */
 
 static void request_free(struct request *q)
 {
@@ -114,11 +115,11 @@ int cw_transport_new(const struct cw_transport_config *config, struct cw_transpo
 	t->on_message = config->on_message;
 	t->on_wake = config->on_wake;
 	t->user = config->user;
-	/* Ids of an earlier life of this daemon must not match its successor's requests. */
+	/* Ids of the daemon's previous run must not match requests of this one. */
 	t->next_id = (uint64_t)cw_clock_wall_ns(t->clock);
 	t->self = strdup(config->self);
 	t->finds_peers = config->finds_peers;
-	/* Never moved: others hold pointers into it. */
+	/* The array never moves: others hold pointers into it. */
 	t->peers = calloc(t->finds_peers ? CW_TRANSPORT_MAX_PEERS : config->n_peers + 1,
 			  sizeof(*t->peers));
 	if (!t->self || !t->peers) {
@@ -168,7 +169,7 @@ void cw_transport_set_backend(struct cw_transport *t, const struct cw_transport_
 	t->impl = impl;
 }
 
-/* ---- who is there ---- */
+/* ---- peers ---- */
 
 const char *cw_transport_self(const struct cw_transport *t)
 {
@@ -492,7 +493,10 @@ void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, const char
 		t->peers[peer].refused = why;
 }
 
-/* Of two thousand requests, each asked for four times a second: no search among as many peers. */
+/*
+ * With CW_TRANSPORT_MAX_REQUESTS requests, each checked four times a second, we avoid a search
+ * among as many peers.
+ */
 static bool can_answer(const struct cw_transport *t, struct request *q)
 {
 	int found;
@@ -535,7 +539,7 @@ void cw_transport_run(struct cw_transport *t)
 	struct local_frame *f, *batch = t->local.frames;
 	int64_t now = cw_clock_awake_ns(t->clock);
 
-	/* What handlers send to the own node meanwhile waits for the next turn. */
+	/* Messages that handlers send to our own node meanwhile wait for the next iteration. */
 	t->local.frames = NULL;
 	t->local.bytes = 0;
 	while ((f = batch)) {
