@@ -7,7 +7,7 @@
 
 #define FIELD_BYTES(type, field) sizeof(((type *)0)->field)
 
-/* Each file-local table below is introduced by the two types it joins. */
+/* The two types before each file-local table are the types that it maps. */
 #define NUMBER_(kind_, field_, flags_, max_)                                                       \
 	{                                                                                          \
 		.kind = kind_, .flags = flags_, .max = max_, .c_bytes = FIELD_BYTES(C, field_),    \
@@ -122,8 +122,8 @@ MAP(peer_goodbye, C, collwatch__peer_goodbye__descriptor);
 #undef PB
 
 /*
- * Facts: a row's number is its place, whatever the order of the rows (model/fact_list.h), so their
- * messages have numbers without a gap. Types are those of the .proto.
+ * Facts: a row's number is its index, in any order of the rows (model/fact_list.h), so their
+ * messages have numbers without a gap. The types are those of the .proto.
  */
 /* clang-format off */
 #define FACT(kind, type, name, number, wire, json, limit, ...) FACT_##kind(name, number, wire, limit)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the structs of proto/messages.h map onto the generated ones: tables, so that every field of
- * every message goes through the same few checked lines of encode.c. Private to the codec.
+ * Maps the structs of proto/messages.h to the generated ones by tables. Every field of every
+ * message thus goes through the same few checked lines of encode.c. Private to the codec.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ enum cw_field_kind {
 };
 
 enum {                          /* cw_field.flags */
-       CW_FIELD_REQUIRED = 1,   /* string: the encoder refuses NULL (else NULL is sent as "") */
-       CW_FIELD_KNOWN_ONLY = 2, /* number: above max means "of a later version" and becomes 0 */
+       CW_FIELD_REQUIRED = 1,   /* string: the encoder refuses NULL (else it sends NULL as "") */
+       CW_FIELD_KNOWN_ONLY = 2, /* number: a later version's value, above max, becomes 0 */
        CW_FIELD_AGE = 4,        /* number: an age, bounded by the decoder */
 };
 
@@ -34,7 +34,7 @@ struct cw_field {
 	uint8_t c_bytes, pb_bytes; /* width of a number on either side */
 	uint16_t c_offset, pb_offset;
 	uint16_t c_n_offset, pb_n_offset; /* of the array's length: uint32_t and size_t */
-	uint32_t max;                     /* elements of an array; largest known number */
+	uint32_t max;                     /* most elements of an array; largest known number */
 	const struct cw_map *sub;
 };
 

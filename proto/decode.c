@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes become a struct cw_message in one walk, by the tables of codec_map.c and protobuf-c's
- * descriptors, without the generated structs in between: a leader of 2,048 nodes decodes as many
- * digests a second and keeps all of them, and the detour cost it half of its time and two thirds of
- * its memory.
+ * Decodes bytes into a struct cw_message in one pass, by the tables of codec_map.c and protobuf-c's
+ * descriptors, without the generated structs in between. A leader of 2,048 nodes decodes as many
+ * digests a second and stores all of them. The generated structs took half of its time and two
+ * thirds of its memory.
  *
- * A decoded message and everything it points to lie in memory of the message's own. Recursion is as
- * deep as the nesting of the tables (five), never as deep as the input says: no message contains
- * itself.
+ * A decoded message and everything it points to live in memory of the message's own. Recursion is
+ * as deep as the nesting of the tables (five), regardless of the input: no message contains itself.
  *
- * What protobuf lets a sender do and ours never does: a field that comes twice counts once, the
- * last one (parts of messages are not merged); fields may come in any order; repeated numbers may
- * be packed or not.
+ * protobuf permits some encodings that our encoder never produces. If a field appears twice, the
+ * last one counts (we do not merge parts of messages). Fields may come in any order. Repeated
+ * numbers may be packed or not.
  */
 #include <endian.h>
 #include <errno.h>
@@ -25,10 +24,10 @@
 #include "proto/codec_map.h"
 #include "proto/message_memory.h"
 
-/* Every member of the union lies at the same place. */
+/* All members of the union have the same offset. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define VERSION_FIELD 1u
-/* The bytes of a digest take three to five times their room as structs. */
+/* A digest's structs take three to five times the bytes of its encoding. */
 #define MEMORY_FACTOR 3
 #define VARINT_MAX_BYTES 10
 
@@ -38,7 +37,7 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-/* One field as it lies in the bytes. */
+/* One field in the encoding. */
 struct part {
 	uint32_t number;
 	uint32_t type; /* enum wire_type */
@@ -69,7 +68,7 @@ static bool take_long_varint(struct cursor *c, uint64_t *ret)
 	return false;
 }
 
-/* Tags, lengths and most numbers have one byte: half of a leader's work is in here. */
+/* Tags, lengths and most numbers have one byte: a leader spends half of its time here. */
 static inline bool take_varint(struct cursor *c, uint64_t *ret)
 {
 	if (c->at < c->end && !(*c->at & 0x80)) {
@@ -114,7 +113,7 @@ static inline bool take_bytes(struct cursor *c, struct cursor *ret)
 	return true;
 }
 
-/* The next field; false: it is malformed. Not to be called at the end. */
+/* Reads the next field; false: malformed. Do not call at the end. */
 static inline __attribute__((always_inline)) bool take_part(struct cursor *c, struct part *ret)
 {
 	uint64_t tag;
@@ -134,7 +133,7 @@ static inline __attribute__((always_inline)) bool take_part(struct cursor *c, st
 		ret->value = 0;
 		return take_bytes(c, &ret->bytes);
 	default:
-		return false; /* groups: nobody has sent them for ten years */
+		return false; /* groups: no encoder has sent them for ten years */
 	}
 }
 
@@ -183,7 +182,7 @@ static int decode_int(const struct cw_field *f, ProtobufCType type, const struct
 static int decode_struct(struct cw_message_memory *memory, const struct cw_map *map,
 			 struct cursor from, char *c);
 
-/* A failed allocation: because of the cap or of the machine. */
+/* The error of a failed allocation: over the cap, or out of memory. */
 static int alloc_error(const struct cw_message_memory *memory)
 {
 	return memory->is_exceeded ? -EBADMSG : -ENOMEM;
@@ -208,7 +207,7 @@ static int decode_text(struct cw_message_memory *memory, const struct part *p, c
 	return 0;
 }
 
-/* A key of another length is none that a later version could mean: it would have another number. */
+/* A key of another length is always wrong: a later version would use another field number. */
 static int decode_job_key(const struct part *p, struct cw_job_key *ret)
 {
 	size_t len = (size_t)(p->bytes.end - p->bytes.at);
@@ -220,7 +219,7 @@ static int decode_job_key(const struct part *p, struct cw_job_key *ret)
 	return 0;
 }
 
-/* Zeroed structs become what messages without a field say: their text is "", not NULL. */
+/* Sets the defaults of absent fields in zeroed structs: text is "", not NULL. */
 static void set_defaults(const struct cw_map *map, char *c, size_t n)
 {
 	for (size_t k = 0; k < map->n_fields; k++) {
@@ -238,7 +237,7 @@ static int decode_message(struct cw_message_memory *memory, const struct cw_fiel
 {
 	if (p->type != WIRE_BYTES)
 		return -EBADMSG;
-	if (*place) /* once more: in its place, or two bytes of input would cost a whole struct */
+	if (*place) /* repeated: reuse the struct, or two bytes of input would cost a new one */
 		memset(*place, 0, f->sub->c_bytes);
 	else
 		*place = cw_message_memory_alloc(memory, f->sub->c_bytes);
@@ -255,7 +254,7 @@ static size_t n_elements(const struct cw_field *f, const struct part *p)
 	return is_packed ? (size_t)(p->bytes.end - p->bytes.at) / 8 : 1;
 }
 
-/* Elements of an array: this part's, and those in what comes after it. False: malformed. */
+/* Counts the elements of an array: this part's and those in the rest. False: malformed. */
 static bool count_elements(const struct cw_field *f, const struct part *first, struct cursor rest,
 			   size_t *ret)
 {
@@ -294,7 +293,7 @@ static int decode_u64s(const struct part *p, uint64_t *to, uint32_t *n)
 	return 0;
 }
 
-/* Room for all elements is made when the first one comes. */
+/* The first element allocates memory for all of them. */
 static int decode_element(struct cw_message_memory *memory, const struct cw_field *f,
 			  const struct part *p, struct cursor rest, char *c)
 {
@@ -302,7 +301,9 @@ static int decode_element(struct cw_message_memory *memory, const struct cw_fiel
 	uint32_t *n = (uint32_t *)(c + f->c_n_offset);
 	size_t total;
 
-	/* Packed, and none in it: no reason to count yet, or many such would count the rest each.
+	/*
+	 * An empty packed part must not count yet: otherwise each of many such parts would count
+	 * the rest.
 	 */
 	if (!*elements && n_elements(f, p) == 0)
 		return p->bytes.at == p->bytes.end ? 0 : -EBADMSG;
@@ -326,7 +327,7 @@ static int decode_element(struct cw_message_memory *memory, const struct cw_fiel
 
 /* ---- a struct ---- */
 
-/* Inline: one of its two callers is where a leader's time goes. */
+/* Inline: a leader spends its time in one of the two callers. */
 static inline __attribute__((always_inline)) int
 decode_field(struct cw_message_memory *memory, const struct cw_field *f, ProtobufCType type,
 	     const struct part *p, struct cursor rest, char *c)
@@ -347,7 +348,7 @@ decode_field(struct cw_message_memory *memory, const struct cw_field *f, Protobu
 	}
 }
 
-/* The tables are in the order of the numbers, most without a gap: there it lies at its number. */
+/* Tables are in the order of field numbers, mostly without a gap: try the number as index first. */
 static inline size_t find_field(const ProtobufCFieldDescriptor *fields, size_t n, uint32_t number)
 {
 	if (number <= n && fields[number - 1].id == number)
@@ -358,7 +359,7 @@ static inline size_t find_field(const ProtobufCFieldDescriptor *fields, size_t n
 	return n;
 }
 
-/* c: set to its defaults. */
+/* c: holds the defaults. */
 static int decode_struct(struct cw_message_memory *memory, const struct cw_map *map,
 			 struct cursor from, char *c)
 {
@@ -374,21 +375,24 @@ static int decode_struct(struct cw_message_memory *memory, const struct cw_map *
 		if (!take_part(&from, &p))
 			return -EBADMSG;
 		i = find_field(pb_fields, n, p.number);
-		if (i < n) /* else of a later version */
+		if (i < n) /* else from a later version */
 			r = decode_field(memory, &fields[i], pb_fields[i].type, &p, from, c);
 	}
 	return r;
 }
 
-/* ---- in two parts ---- */
+/* ---- decoding in two steps ---- */
 
-/* What a decoded message is part of. */
+/* A decoded message with the codec's own fields. */
 struct decoded {
 	struct cw_message msg;
-	struct cursor unread; /* its body, whose lists are counted and not read; NULL = none */
+	struct cursor unread; /* its body, with lists that we have only counted; NULL = none */
 };
 
-/* Counts the elements of lists, and decodes all else; or the other way. c: set to its defaults. */
+/*
+ * only_count: counts the elements of lists and decodes all other fields; else decodes only the
+ * lists. c: holds the defaults.
+ */
 static int decode_lists(struct cw_message_memory *memory, const struct cw_map *map,
 			struct cursor from, char *c, bool only_count)
 {
@@ -453,7 +457,7 @@ int cw_message_make_whole(struct cw_message *msg)
 	return r;
 }
 
-/* ---- the whole ---- */
+/* ---- a whole message ---- */
 
 static uint32_t type_of(uint32_t number)
 {
@@ -463,7 +467,7 @@ static uint32_t type_of(uint32_t number)
 	return CW_MSG_NONE;
 }
 
-/* Of several bodies the last one counts, as in any oneof. */
+/* The last of several bodies counts, as in any oneof. */
 static int read_envelope(struct cursor from, struct cw_message *msg, struct cursor *ret_body)
 {
 	while (from.at < from.end) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encoding: a walk over the tables of codec_map.c, from struct cw_message to the generated structs
- * (in memory of its own), which protobuf-c turns into bytes. decode.c goes the other way. Both
- * enforce the limits of proto/messages.h, so that nobody sends what no receiver takes.
+ * Encodes a message: walks over the tables of codec_map.c from struct cw_message to the generated
+ * structs (in memory of its own), which protobuf-c packs into bytes. decode.c is the inverse. Both
+ * enforce the limits of proto/messages.h, so no sender sends a message that receivers refuse.
  *
- * On its way the walk adds up how many bytes that can be at most. Where a frame takes as many,
- * nothing has to be measured before it is packed: protobuf-c would look at each field once more.
+ * The walk also adds up the largest possible size. If a frame holds that, we pack without measuring
+ * first, because to measure makes protobuf-c visit every field once more.
  */
 #include "proto/codec.h"
 
@@ -19,7 +19,7 @@
 #include "proto/frame.h"
 #include "proto/message_memory.h"
 
-/* Every member of either union lies at the same place. */
+/* All members of either union have the same offset. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define PB_BODY_OFFSET offsetof(Collwatch__Envelope, agent_hello)
 /* A field takes a tag of two bytes at most, and a number or length of ten; then come the bytes. */
@@ -28,7 +28,7 @@
 
 struct encoder {
 	struct cw_message_memory *memory;
-	size_t max_bytes; /* of all that was walked over, packed */
+	size_t max_bytes; /* largest packed size of the part walked so far */
 };
 
 static void memory_freep(struct cw_message_memory **memory)
@@ -36,7 +36,10 @@ static void memory_freep(struct cw_message_memory **memory)
 	cw_message_memory_free(*memory);
 }
 
-/* A failed allocation: because of the cap (the caller's code for "too big") or of the machine. */
+/*
+ * The error of a failed allocation: over the cap (the caller's code for "too big"), or out
+ * of memory.
+ */
 static int alloc_error(const struct cw_message_memory *memory, int too_big)
 {
 	return memory->is_exceeded ? too_big : -ENOMEM;
@@ -89,7 +92,7 @@ static int encode_string(struct encoder *e, const struct cw_field *f, const char
 	return 0;
 }
 
-/* Not set: keeps the default, no bytes. */
+/* An unset key keeps the default, no bytes. */
 static int encode_job_key(struct encoder *e, const struct cw_job_key *key, ProtobufCBinaryData *ret)
 {
 	if (!cw_job_key_is_set(key))
@@ -155,7 +158,7 @@ static int encode_array(struct encoder *e, const struct cw_field *f, const char 
 		return encode_strings(e, f, elements, n, to);
 	if (f->kind == CW_FIELD_LIST)
 		return encode_list(e, f, elements, n, to);
-	*(void **)to = elements;             /* numbers: same representation, borrowed */
+	*(void **)to = elements;             /* numbers have the same representation: borrow them */
 	e->max_bytes += n * FIELD_MAX_BYTES; /* packed or not */
 	return 0;
 }
@@ -204,7 +207,7 @@ static int encode_struct(struct encoder *e, const struct cw_map *map, const void
 	return 0;
 }
 
-/* max_bytes: it packs into so many. */
+/* max_bytes: an upper limit of the packed size. */
 static int pack(const Collwatch__Envelope *envelope, size_t max_bytes, uint8_t **ret_buf,
 		size_t *ret_len)
 {
@@ -220,7 +223,7 @@ static int pack(const Collwatch__Envelope *envelope, size_t max_bytes, uint8_t *
 		return -ENOMEM;
 	len = collwatch__envelope__pack(envelope, buf + CW_FRAME_HEADER_BYTES);
 	(void)cw_frame_header(len, buf); /* 0 < len <= CW_FRAME_MAX_BYTES */
-	/* It may wait for long in a queue, which is charged for what is in it. */
+	/* The buffer may wait in a queue for long, and the queue counts its real length. */
 	shrunk = realloc(buf, CW_FRAME_HEADER_BYTES + len);
 	if (shrunk)
 		buf = shrunk;
@@ -251,7 +254,7 @@ int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *r
 	return pack(&envelope, e.max_bytes, ret_buf, ret_len);
 }
 
-/* The body's tag comes after the version, whose tag and value have a byte each. */
+/* The body's tag follows the version's tag and value, which have a byte each. */
 void cw_message_set_digest_type(uint8_t *frame, uint32_t type)
 {
 	uint32_t tag = cw_bodies[type].number << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;

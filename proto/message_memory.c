@@ -29,7 +29,7 @@ static size_t round_up(size_t bytes)
 	return (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
 
-/* It lies in its own first block: one allocation for a small message. */
+/* The struct lives in its own first block, so a small message takes one allocation. */
 struct cw_message_memory *cw_message_memory_new(size_t max_bytes, size_t first_bytes)
 {
 	size_t capacity = first_bytes < BLOCK_MIN ? BLOCK_MIN : first_bytes;
@@ -61,7 +61,7 @@ struct cw_message_memory *cw_message_memory_free(struct cw_message_memory *memor
 
 static struct cw_message_memory_block *add_block(struct cw_message_memory *memory, size_t at_least)
 {
-	/* By a quarter: a leader keeps thousands of these, and pays for what is not used. */
+	/* Grow by a quarter: a leader holds thousands of these, and unused memory is wasted. */
 	size_t capacity = memory->used_bytes / 4;
 	struct cw_message_memory_block *block;
 

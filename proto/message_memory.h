@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of one message: handed out piece by piece, given back at once, and never more than a cap,
- * whatever the bytes of a hostile sender ask for. Private to the codec. Not thread-safe.
+ * Memory of one message. We allocate it piece by piece, free it all at once, and never exceed a
+ * cap, regardless of a hostile sender's bytes. Private to the codec. Not thread-safe.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct cw_message_memory {
 	bool is_out_of_memory; /* a request failed because of malloc() */
 };
 
-/* Makes an empty one; first_bytes is a hint for the first block. NULL = out of memory. */
+/* Creates an empty one; first_bytes is a hint for the first block. NULL = out of memory. */
 struct cw_message_memory *cw_message_memory_new(size_t max_bytes, size_t first_bytes);
 /* Takes NULL; returns NULL. */
 struct cw_message_memory *cw_message_memory_free(struct cw_message_memory *memory);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything collwatch's processes say to each other, as plain C structs: the meaning is documented
- * in proto/collwatch.proto, field by field and under the same names. proto/codec.h turns them into
- * bytes and back. Nothing outside proto/ sees generated names.
+ * All messages between collwatch's processes, as plain C structs. proto/collwatch.proto documents
+ * the meaning, field by field and under the same names. proto/codec.h converts them to bytes and
+ * back. Code outside proto/ never uses generated names.
  *
- * Ownership: a message being sent borrows what it points to. A decoded message (struct cw_message)
- * owns all of it in memory of its own and is released by cw_message_free(). Strings of decoded
- * messages are never NULL, are NUL-terminated valid UTF-8 without control characters other than \t
- * and \n. Ages are ns before the moment the message's facts were sampled; a decoded one is bounded
- * (cw_bounded_ns()).
+ * Ownership: an outgoing message borrows everything that it points to. A decoded message (struct
+ * cw_message) owns all of it in memory of its own, and cw_message_free() releases it. Strings of
+ * decoded messages are never NULL, and are NUL-terminated valid UTF-8 without control characters
+ * other than \t and \n. Ages are ns before the sampling of the message's facts; the decoder bounds
+ * them (cw_bounded_ns()).
  */
 #pragma once
 
@@ -18,12 +18,12 @@
 #include "model/job_key.h"
 #include "model/op.h"
 
-#ifndef CW_WIRE_VERSION /* a test builds programs of the next one */
+#ifndef CW_WIRE_VERSION /* a test builds programs of the next version */
 #define CW_WIRE_VERSION 1u
 #endif
 #define CW_WIRE_VERSION_MIN 1u
 
-/* Limits a decoder enforces; one more is refused, not truncated. */
+/* The decoder enforces these limits. It refuses a message with more, and never truncates. */
 #define CW_MSG_MAX_RANKS 4096u     /* per digest: processes of one job on one node */
 #define CW_MSG_MAX_MEMBERS 256u    /* per rank */
 #define CW_MSG_MAX_CHECKPOINTS 16u /* per member */
@@ -31,7 +31,7 @@
 #define CW_MSG_MAX_P2P 256u        /* per member */
 #define CW_MSG_MAX_WINDOW_OPS 8192u
 #define CW_MSG_MAX_WINDOWS 4096u
-/* An op takes at most ~133 bytes: so many fill four fifths of a frame. */
+/* An op takes at most ~133 bytes: this many fill four fifths of a frame. */
 #define CW_MSG_MAX_REPLY_OPS 6400u
 #define CW_MSG_MAX_STACKS 1024u /* per reply */
 #define CW_MSG_MAX_TARGETS 4096u
@@ -39,7 +39,7 @@
 #define CW_MSG_MAX_STRING (512u << 10)
 
 enum cw_message_type {
-	CW_MSG_NONE = 0, /* decoded: a message this version does not know; skip and count */
+	CW_MSG_NONE = 0, /* decoded: a message unknown to this version; skip and count */
 	CW_MSG_AGENT_HELLO,
 	CW_MSG_AGENT_WELCOME,
 	CW_MSG_AGENT_REFUSED,
@@ -57,7 +57,7 @@ enum cw_message_type {
 	CW_MSG_INCIDENT_OBJECTION,
 	CW_MSG_CONTROL_REQUEST,
 	CW_MSG_CONTROL_REPLY,
-	CW_MSG_DIGEST_COPY, /* `digest` too; for the node that leads next */
+	CW_MSG_DIGEST_COPY, /* uses `digest`, too; for the node that leads next */
 	CW_MSG_RANK_SEARCH,
 	CW_MSG_INCIDENT_DELIVERED,
 	CW_MSG_NODE_REQUEST,
@@ -68,8 +68,7 @@ enum cw_message_type {
 struct cw_msg_agent_hello {
 	uint32_t version_min, version_max;
 	uint64_t record_bytes;
-	uint32_t record_error; /* errno for which there is none, and no descriptor; 0: there is one
-				*/
+	uint32_t record_error; /* errno if there is no record and no descriptor; else 0 */
 };
 
 struct cw_msg_agent_welcome {
@@ -108,7 +107,7 @@ struct cw_msg_peer_goodbye {
 	const char *reason;
 };
 
-/* What is known of ops, ranks and communicators: model/fact_list.h. */
+/* Facts about ops, ranks and communicators: model/fact_list.h. */
 
 struct cw_msg_op {
 	CW_SAME_FACTS(op_facts, CW_OP_FACTS);
@@ -141,13 +140,13 @@ struct cw_msg_rank {
 
 /*
  * Messages about a job name it by job_key, uid and label (identity/job_id.h reads and compares
- * them); of a peer of the version before there is no key, and where it is not said otherwise no
- * label.
+ * them). A peer of the previous version sends no key, and no label unless the field's comment
+ * says otherwise.
  */
 struct cw_msg_digest {
 	uint64_t route;
 	struct cw_job_key job_key;
-	const char *label; /* of every version */
+	const char *label; /* sent by every version */
 	uint32_t uid;
 	const char *node;
 	uint64_t epoch, number;
@@ -155,23 +154,23 @@ struct cw_msg_digest {
 	struct cw_msg_rank *ranks;
 	uint32_t n_ranks;
 	uint64_t muted_until_ns; /* wall; 0 = this node has not muted the job */
-	uint64_t sent_ns;        /* by the sender's monotonic clock; 0 = not said */
-	uint32_t untracked;      /* rank processes that the node has no place for */
+	uint64_t sent_ns;        /* on the sender's monotonic clock; 0 = not sent */
+	uint32_t untracked;      /* rank processes beyond the node's limit */
 };
 
-/* Of a job with its leader. */
+/* A job's standing with its leader. */
 enum cw_standing {
 	CW_STANDING_WATCHED = 0,
-	CW_STANDING_INCIDENT = 1, /* one of it is open: nobody takes its places away */
-	CW_STANDING_NO_PLACE = 2, /* the leader has none for it: it is not watched there */
+	CW_STANDING_INCIDENT = 1, /* the job has an open incident: no other job may displace it */
+	CW_STANDING_NO_PLACE = 2, /* the leader has no place left and does not watch it */
 };
 
 struct cw_msg_members {
 	uint64_t route, number;
 	const char *leader;
-	const char **nodes; /* names; none where there are many */
+	const char **nodes; /* names; empty if there are many */
 	uint32_t n_nodes;
-	uint32_t n_nodes_in_all; /* 0 = as many as are named */
+	uint32_t n_nodes_in_all; /* 0 = as many as nodes lists */
 	uint32_t standing;       /* enum cw_standing */
 	struct cw_job_key job_key;
 	uint32_t uid;
@@ -181,7 +180,7 @@ struct cw_msg_members {
 struct cw_msg_rank_search {
 	uint64_t route;
 	struct cw_job_key job_key;
-	const char *label; /* of every version */
+	const char *label; /* sent by every version */
 	uint32_t uid;
 };
 
@@ -190,7 +189,7 @@ struct cw_msg_window_request {
 	uint64_t *comm_ids;
 	uint32_t n_comm_ids;
 	uint32_t max_ops; /* per window */
-	/* 0: the last ops; else the collectives of these coll_seqs, with the groups they lie in */
+	/* 0: the last ops; else the collectives of these coll_seqs, with their whole groups */
 	uint64_t from_seq, to_seq;
 	struct cw_job_key job_key;
 	uint32_t uid;
@@ -212,7 +211,7 @@ struct cw_msg_window_reply {
 	uint64_t id, route;
 	struct cw_msg_window *windows;
 	uint32_t n_windows;
-	const char **stacks; /* of the ops; what they call number n is stacks[n - 1] */
+	const char **stacks; /* of the ops; an op's stack number n is stacks[n - 1] */
 	uint32_t n_stacks;
 };
 
@@ -220,7 +219,7 @@ enum { /* cw_msg_evidence_target.what */
        CW_EVIDENCE_PROC = 1 << 0,
        CW_EVIDENCE_NATIVE = 1 << 1,
        CW_EVIDENCE_PYTHON = 1 << 2,
-       CW_EVIDENCE_BRIEF = 1 << 3, /* main threads and those inside NCCL only; no hurry */
+       CW_EVIDENCE_BRIEF = 1 << 3, /* only main threads and threads inside NCCL; not urgent */
 };
 
 struct cw_msg_evidence_target {
@@ -253,7 +252,7 @@ struct cw_msg_incident_announce {
 	const char *node;
 	const char *summary;
 	uint32_t uid;
-	const char *label; /* "" = of an older version: uid is not said */
+	const char *label; /* "" = from an older version, which sends no uid */
 	struct cw_job_key job_key;
 };
 
@@ -299,7 +298,7 @@ struct cw_msg_control_reply {
 
 struct cw_message {
 	uint32_t type;    /* enum cw_message_type */
-	uint32_t version; /* of the sender; set by the encoder */
+	uint32_t version; /* of the sender; the encoder sets it */
 	union {
 		struct cw_msg_agent_hello agent_hello;
 		struct cw_msg_agent_welcome agent_welcome;
@@ -323,5 +322,5 @@ struct cw_message {
 		struct cw_msg_control_request control_request;
 		struct cw_msg_control_reply control_reply;
 	};
-	void *memory; /* private to the codec; NULL in a message being sent */
+	void *memory; /* private to the codec; NULL in an outgoing message */
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report of an agent to the `collwatch run` above it: its process called NCCL, and there is a
- * record, or none for this reason. A datagram to an abstract UNIX socket, whose name stands in the
- * environment. The agent itself never writes to the program's output.
+ * The report of an agent to the `collwatch run` above it: the process has called NCCL, and a
+ * record exists, or does not exist for this reason. The agent sends a datagram to an abstract UNIX
+ * socket, and the environment contains the socket's name. The agent itself never writes to the
+ * program's output.
  */
 #pragma once
 
@@ -19,10 +20,10 @@
 
 struct cw_run_report {
 	uint32_t magic;
-	int32_t error; /* 0: there is a record; else the errno for which there is none */
+	int32_t error; /* 0: a record exists; else the errno that explains why not */
 };
 
-/* The address of that name; its length, or 0 for no such name. */
+/* Fills in the socket's address. Returns its length, or 0 if name is invalid. */
 static inline socklen_t cw_run_address(const char *name, struct sockaddr_un *ret)
 {
 	size_t len = strlen(name);
@@ -30,6 +31,6 @@ static inline socklen_t cw_run_address(const char *name, struct sockaddr_un *ret
 	if (!len || len > CW_RUN_NAME_MAX)
 		return 0;
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	memcpy(ret->sun_path + 1, name, len); /* abstract: it begins with a zero */
+	memcpy(ret->sun_path + 1, name, len); /* abstract: the path begins with a zero */
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
