@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * The few fields of the kernel that are read. Their places are those of the running kernel: libbpf
- * moves each access when it loads the programs (CO-RE). So the build needs no kernel's BTF, and the
- * same object fits every kernel that has these names. NAME___suffix is another shape of NAME.
+ * The few kernel fields that we read. libbpf adjusts each access to the running kernel's offsets
+ * when it loads the programs (CO-RE). The build therefore needs no kernel's BTF, and one object
+ * fits every kernel with these names. NAME___suffix is another layout of NAME.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* what bpf_helpers.h expects to be there */
+/* bpf_helpers.h expects these types */
 typedef uint8_t __u8;
 typedef uint16_t __u16;
 typedef uint32_t __u32;

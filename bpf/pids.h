@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Numbers of processes and threads as the daemon knows them: in its own pid namespace. */
+/* Pids and tids as the daemon knows them, in its own pid namespace. */
 #pragma once
 
 #include "bpf/kernel_types.h"
@@ -19,7 +19,7 @@ static int upid_number(struct pid *pid, unsigned int level, struct upid *ret)
 	return (int)bpf_probe_read_kernel(ret, sizeof(*ret), at + level * sizeof(*ret));
 }
 
-/* 0 = it is not of the daemon's namespace. */
+/* 0 = pid is not in the daemon's namespace. */
 static uint32_t own_number(struct pid *pid)
 {
 	struct upid upid;
@@ -35,7 +35,7 @@ static uint32_t own_number(struct pid *pid)
 	return 0;
 }
 
-/* The process's pid as the daemon knows it; 0 = it is not of the daemon's namespace. */
+/* The process's pid as the daemon knows it; 0 = not in the daemon's namespace. */
 static uint32_t pid_of(struct task_struct *task)
 {
 	if (!own_pid_ns)

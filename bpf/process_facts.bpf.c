@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * How watched processes end, and who had a hand in it.
+ * Records the end of each watched process, and the signals that may have caused it.
  *
- * The daemon enters the pids it watches into a map. Nothing else on the machine costs more than a
- * lookup in it: one per signal, one per process that ends. What is seen is kept in the process's
- * entry, where the daemon finds it when the pidfd says that the process has ended; so nothing flows
- * through a buffer that could overflow, and the daemon is not woken for what it does not need.
+ * The daemon enters the pids that it watches into a map. Any other process on the machine costs
+ * only a lookup in the map per signal and per process exit. We store facts in the process's map
+ * entry, and the daemon reads them when the pidfd reports the exit. No buffer can therefore
+ * overflow, and no event wakes the daemon needlessly.
  *
- * A signal is noted when it is sent, since only then the sender is known. Whether it was the cause
- * is decided at the end: the exit status says which signal it was.
+ * We note a signal when it is sent, because only then is the sender known. The daemon decides on
+ * the cause at the end: the exit status contains the signal's number.
  */
 #include "bpf/kernel_types.h"
 
@@ -19,7 +19,7 @@
 #include "bpf/pids.h"
 #include "bpf/process_facts.h"
 
-/* Several helpers are for programs under the GPL only. */
+/* The kernel offers several helpers only to programs under the GPL. */
 char program_license[] SEC("license") = "GPL";
 
 struct {
@@ -30,7 +30,7 @@ struct {
 	__type(value, struct cw_facts_process);
 } processes SEC(".maps");
 
-/* A kernel's constants, the same on all 64-bit machines it runs on. */
+/* Kernel constants, the same on all 64-bit machines that we support. */
 enum {
 	SIG_HUP = 1,
 	SIG_INT = 2,
@@ -54,13 +54,16 @@ enum {
 	RSS_SHMEM = 3,
 };
 
-/* Instead of a siginfo: sent with kill's meaning by the current process; sent by the kernel. */
+/*
+ * Values in place of a siginfo pointer: sent by the current process as with kill(); sent by
+ * the kernel.
+ */
 #define INFO_OF_USER 0
 #define INFO_OF_KERNEL 1
 
 #define MAX_GROUP_DEPTH 16
 
-/* Pid 1 of a namespace below the initial one. */
+/* True for pid 1 of a namespace below the initial one. */
 static bool is_container_init(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
@@ -81,7 +84,7 @@ static struct cw_facts_process *find(struct task_struct *task)
 	return pid ? bpf_map_lookup_elem(&processes, &pid) : NULL;
 }
 
-/* What user space reads in between is thrown away there. */
+/* User space discards any copy that it reads between begin_change() and end_change(). */
 static void begin_change(struct cw_facts_process *p)
 {
 	__sync_fetch_and_add(&p->changes, 1);
@@ -101,11 +104,11 @@ static bool is_handled(struct task_struct *task, int sig)
 
 	at += bpf_core_field_offset(struct sighand_struct, action);
 	at += (uint32_t)(sig - 1) * bpf_core_type_size(struct k_sigaction);
-	(void)bpf_probe_read_kernel(&handler, sizeof(handler), at); /* stays NULL: not handled */
+	(void)bpf_probe_read_kernel(&handler, sizeof(handler), at); /* stays NULL: no handler */
 	return handler != NULL;
 }
 
-/* NULL = of no interest. */
+/* The field that stores this signal; NULL = we ignore it. */
 static struct cw_facts_signal *place_for(struct cw_facts_process *p, struct task_struct *task,
 					 int sig)
 {
@@ -132,7 +135,7 @@ static void note_sender(struct cw_facts_signal *s, struct task_struct *task)
 	}
 	s->sender_pid = pid_of(sender);
 	s->sender_uid = (uint32_t)bpf_get_current_uid_gid();
-	/* The process's name, not that of one of its threads. */
+	/* The name of the process, not of one of its threads. */
 	(void)BPF_CORE_READ_STR_INTO(&s->sender_comm, sender, group_leader, comm);
 }
 
@@ -151,7 +154,10 @@ static int64_t rss_pages(struct mm_struct *mm)
 	       BPF_CORE_READ(mm, rss_stat[RSS_SHMEM].count);
 }
 
-/* Of the groups it is in, the one with the least room left: that one's limit was hit. */
+/*
+ * Notes the usage and limit of the process's memory cgroup with the least room left, whose limit
+ * was hit.
+ */
 static void note_group(struct cw_facts_process *p, struct task_struct *task)
 {
 	const char *at = (const char *)BPF_CORE_READ(task, cgroups);
@@ -164,16 +170,16 @@ static void note_group(struct cw_facts_process *p, struct task_struct *task)
 		return;
 	id = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	at += bpf_core_field_offset(struct css_set, subsys) + id * sizeof(css);
-	(void)bpf_probe_read_kernel(&css, sizeof(css), at); /* stays NULL: no group */
+	(void)bpf_probe_read_kernel(&css, sizeof(css), at); /* stays NULL: no memory cgroup */
 	for (int i = 0; i < MAX_GROUP_DEPTH && css; i++) {
-		struct mem_cgroup *group = (struct mem_cgroup *)css; /* its first member */
+		struct mem_cgroup *group = (struct mem_cgroup *)css; /* css is its first member */
 		uint64_t limit = BPF_CORE_READ(group, memory.max);
 		int64_t usage = BPF_CORE_READ(group, memory.usage.counter);
 		uint64_t room;
 
 		css = BPF_CORE_READ(css, parent);
 		if (usage < 0 || limit > INT64_MAX / 4096)
-			continue; /* PAGE_COUNTER_MAX, of every page size */
+			continue; /* PAGE_COUNTER_MAX, for every page size: no limit */
 		room = (uint64_t)usage < limit ? limit - (uint64_t)usage : 0;
 		if (room >= least)
 			continue;
@@ -194,7 +200,7 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info, struct task_struct
 	if (result != SIGNAL_WAS_QUEUED)
 		return 0;
 	p = find(task);
-	if (!p || p->ended_ns) /* ended: the number may be somebody else's by now */
+	if (!p || p->ended_ns) /* ended: another process may have the pid by now */
 		return 0;
 	s = place_for(p, task, sig);
 	if (!s)
@@ -212,7 +218,7 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info, struct task_struct
 			p->rss_pages = rss_pages(BPF_CORE_READ(task, mm));
 			note_group(p, task);
 		}
-		note_sender(s, task); /* on whose behalf: counts only when that one is exiting */
+		note_sender(s, task); /* current process: counts only if it is exiting */
 	} else if (code == SI_USER_CODE || code == SI_QUEUE_CODE || code == SI_TKILL_CODE) {
 		note_sender(s, task);
 	} else {

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * Where in the kernel the threads of one process sleep, and since when they have not run: one pass
- * over its threads each time somebody reads. Nothing is attached to anything; a process that is not
- * asked about costs nothing.
+ * Shows where in the kernel the threads of one process sleep, and for how long they have not run.
+ * Each read makes one pass over the threads. We attach to nothing, so other processes cost nothing.
  *
- * For each thread, a line "thread TID OFF_CPU_NS STATE", then one line per frame of its kernel
- * stack, innermost first, "symbol+0x1a/0x200 [module]". The kernel itself writes the symbols, so
- * nobody needs the right to read /proc/kallsyms.
+ * For each thread the output has a line "thread TID OFF_CPU_NS STATE". One line per frame of its
+ * kernel stack follows, innermost first, "symbol+0x1a/0x200 [module]". The kernel itself writes the
+ * symbols, so the daemon needs no right to read /proc/kallsyms.
  */
 #include "bpf/pids.h"
 
 #include <bpf/bpf_tracing.h>
 
-/* Several helpers are for programs under the GPL only. */
+/* The kernel offers several helpers only to programs under the GPL. */
 char program_license[] SEC("license") = "GPL";
 
 #define MAX_FRAMES 24
 
-/* Set before each reading; kernels before 6.1 show all threads of the machine. */
+/*
+ * The daemon sets this before each read; kernels before 6.1 iterate over all threads of
+ * the machine.
+ */
 uint32_t wanted_pid;
 
 static uint32_t state_of(struct task_struct *task)
@@ -30,8 +32,9 @@ static uint32_t state_of(struct task_struct *task)
 }
 
 /*
- * The scheduler notes when a thread last got a processor, and how much of it that was. Its clock is
- * its own: "now" is when the reader itself got one, a moment ago.
+ * The scheduler notes the time when a thread last got a CPU, and how long it then ran. These times
+ * are on the scheduler's own clock. As "now" we take the time when the reader itself last got a
+ * CPU, a moment ago.
  */
 static uint64_t off_cpu_ns(struct task_struct *task)
 {
@@ -62,7 +65,7 @@ int dump_thread(struct bpf_iter__task *ctx)
 	tid = own_pid_ns ? own_number(BPF_CORE_READ(task, thread_pid))
 			 : (uint32_t)BPF_CORE_READ(task, pid);
 	BPF_SEQ_PRINTF(seq, "thread %u %llu %u\n", tid, state ? off_cpu_ns(task) : 0, state);
-	if (!state) /* it runs: its stack changes under our eyes */
+	if (!state) /* the thread runs, so its stack changes under us */
 		return 0;
 	n = bpf_get_task_stack(task, frames, sizeof(frames), 0);
 	for (int i = 0; i < MAX_FRAMES; i++) {
