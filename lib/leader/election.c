@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An entry for each job with ranks here. Each digest elects anew: the living node with the highest
- * weight leads, the next one gets a copy. A leader that is alive and does not answer, or has no
- * place, is barred for a while, and the next by weight is tried; one that is silent altogether is
- * passed over as long as it is. Answers are matched by the number of the digest.
+ * There is an entry for each job with ranks on this node. Each digest elects anew: the living node
+ * with the highest weight leads, and the next one gets a copy. We bar a living leader for a while
+ * if it does not answer or is at its limit, and try the next node by weight. We skip a leader that
+ * is silent altogether, as long as it is silent.
+ *
+ * An answer names its job. An answer of the previous version only names the number of the digest.
  */
 #include "leader/election.h"
 
@@ -20,15 +22,15 @@ struct entry {
 	UT_hash_handle hh;
 	struct cw_job_id job;
 	uint64_t route;        /* the weight */
-	char *leader, *barred; /* names; barred: passed over until barred_until_ns */
+	char *leader, *barred; /* names; we skip barred until barred_until_ns */
 	int64_t barred_until_ns;
 	int64_t unanswered_ns; /* first digest the leader has not answered; 0 = none */
 	int64_t since_ns, published_ns;
 	uint32_t ranks_here, nodes, standing;
-	char **names; /* of the nodes that have ranks of it, as the leader said last */
+	char **names; /* of the nodes with ranks of the job, from the leader's last answer */
 	uint32_t n_names;
 	uint64_t numbers[CW_ELECTION_MAX_NUMBERS]; /* of the last digests, a ring */
-	uint64_t n_numbers;                        /* ever */
+	uint64_t n_numbers;                        /* in total */
 };
 
 struct cw_election {
@@ -39,7 +41,7 @@ struct cw_election {
 	uint64_t unnamed;
 };
 
-/* Whose weight collides leads a job more or less: nothing is found by it. */
+/* A collision only makes one node lead one job more or less; the weight is never used as a key. */
 uint64_t cw_election_weight(uint64_t route, const char *node)
 {
 	uint64_t h = cw_hash_mix64(route);
@@ -110,7 +112,7 @@ static void forget_old(struct cw_election *m, int64_t now)
 			drop(m, e);
 }
 
-/* False: there is no place for it. */
+/* False: the limit is reached and no entry yields. */
 static bool make_room(struct cw_election *m, uint32_t uid)
 {
 	_cleanup_(freep) struct cw_share_place *places = NULL;
@@ -142,7 +144,7 @@ static bool make_room(struct cw_election *m, uint32_t uid)
 	}
 }
 
-/* now: awake, as all times of entries but since_ns. */
+/* now: awake, like all times of entries except since_ns. */
 static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_digest *d, int64_t now)
 {
 	struct cw_job_id job;
@@ -197,8 +199,8 @@ static bool is_barred(const struct entry *e, const char *name, int64_t now)
 }
 
 /*
- * Never the barred one while there is another; the own node where there is none. *ret_next: who
- * leads when the chosen one is lost; NULL = nobody.
+ * Never returns the barred node while there is another; returns this node if there is none.
+ * *ret_next: leads if the chosen node is lost; NULL = none.
  */
 static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now,
 			  const char **ret_next)
@@ -238,11 +240,14 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	const char *best;
 	char *copy;
 
-	/* One that is silent altogether is passed over while it is, and no longer. */
+	/*
+	 * We do not bar a leader that is silent altogether: choose() skips it as long as it
+	 * is silent.
+	 */
 	bool is_mute = e->leader && e->unanswered_ns &&
 		       now - e->unanswered_ns >= CW_LEADER_SILENT_NS &&
 		       cw_election_is_alive(m, e->leader);
-	e->standing = has_no_place ? CW_STANDING_WATCHED : e->standing; /* as far as is known */
+	e->standing = has_no_place ? CW_STANDING_WATCHED : e->standing; /* as far as we know */
 	if (e->leader && (has_no_place || is_mute)) {
 		free(e->barred);
 		e->barred = e->leader;
@@ -255,7 +260,7 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	copy = strdup(best);
 	if (!copy)
 		return -ENOMEM;
-	/* One that finds no place goes round all nodes, every second. */
+	/* A job without a place tries all nodes in turn, every second: do not log that at INFO. */
 	if (has_no_place)
 		leader_log(m->effects, CW_LOG_DEBUG, "job=%s: %s is asked to lead", e->job.label,
 			   copy);
@@ -272,7 +277,9 @@ static int send_to(const struct cw_election *m, const char *node, const struct c
 	return m->effects->send(m->effects->user, node, digest);
 }
 
-/* A leader that is lost takes what it knew of its own ranks with it: the next one has a copy. */
+/*
+ * If the leader is lost, its knowledge of its own ranks is lost, too: the next leader has a copy.
+ */
 static int send_to_both(const struct cw_election *m, const char *leader, const char *next,
 			const struct cw_message *digest)
 {
@@ -292,7 +299,7 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 	const char *next = NULL;
 
 	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(m->clock);
-	if (!e || elect(m, e, now, &next) < 0) /* no memory for peers: still watch what is here */
+	if (!e || elect(m, e, now, &next) < 0) /* no memory: still watch this node's ranks */
 		return send_to(m, m->self, &msg);
 	e->numbers[e->n_numbers++ % CW_ELECTION_MAX_NUMBERS] = digest->number;
 	e->published_ns = now;
@@ -310,7 +317,10 @@ static bool is_about(const struct entry *e, uint64_t number)
 	return false;
 }
 
-/* By the digest it answers: this node gave that number once, whatever routes are alike. */
+/*
+ * Finds the entry by the digest's number. This node used that number once, even if routes
+ * are equal.
+ */
 static struct entry *find_answered(const struct cw_election *m, uint64_t number)
 {
 	struct entry *e, *tmp;
@@ -331,11 +341,11 @@ static bool is_told(const struct entry *e, const struct cw_msg_members *msg)
 	return true;
 }
 
-/* Out of memory: fewer nodes are believed. */
+/* Out of memory: we believe fewer nodes. */
 static void note_names(struct entry *e, const struct cw_msg_members *msg)
 {
 	if (is_told(e, msg))
-		return; /* as in nearly all answers */
+		return; /* the usual case */
 	forget_names(e);
 	if (msg->n_nodes == 0 || msg->n_nodes > CW_ELECTION_MAX_NAMES)
 		return;
@@ -369,7 +379,9 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 	note_names(e, msg);
 }
 
-/* Whatever state they are in now: who led while this node did not answer may be gone again. */
+/*
+ * Considers peers in any state: a node that led while this node did not answer may be gone again.
+ */
 bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
 			   const char *node)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who leads a job, seen from a node that has ranks of it: rendezvous hashing of the job's route (a
- * weight, not its name: two jobs may have the same) over the nodes that are alive. Every node
- * computes the same without asking; when the leader falls silent for 10 s, the next by weight takes
- * over everywhere. That one gets a copy of each digest beforehand: it will know the ranks of a node
- * that is lost together with the leader.
+ * Chooses the leader of a job, from the view of a node that has ranks of it. We use rendezvous
+ * hashing of the job's route over the living nodes. A route is a weight, not a name: two jobs may
+ * have the same one. Every node computes the same leader without asking. When the leader is silent
+ * for 10 s, the node with the next weight takes over everywhere. That node gets a copy of each
+ * digest beforehand, so it knows the ranks of a node that is lost together with the leader.
  *
- * Publishes the own digests to their leaders and hears their answers (Members). Loop thread only;
- * does not block.
+ * Publishes this node's digests to their leaders and takes their answers (Members). Loop thread
+ * only; does not block.
  */
 #pragma once
 
@@ -21,84 +21,85 @@
 
 struct cw_election;
 
-/* A leader that does not answer digests for this long is passed over, … */
+/* We bar a leader that leaves digests unanswered for this long, … */
 #define CW_LEADER_SILENT_NS (10 * CW_NS_PER_S)
-/* … for this long; then it is tried again. */
+/* … for this long; then we try it again. */
 #define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
 /*
- * Jobs published by this node: as many as processes could have. Users share them
- * (identity/shares.h); those that have no place go to the own node.
+ * Jobs published by this node: as many as it could have processes. Users share the limit
+ * (identity/shares.h). Digests of jobs over the limit go to this node itself.
  */
 #define CW_ELECTION_MAX_ROUTES 4096u
 /*
- * Digests of a job that an answer of a peer of the version before may be about: it names no job,
- * but the digest, by its number. As many as there may be until that peer counts as silent, and a
- * few that could not wait.
+ * Digests of a job that an answer from a peer of the previous version may refer to. Such an answer
+ * names no job, only the number of the digest. The limit covers the digests sent until that peer
+ * counts as silent, and a few urgent ones.
  */
 #define CW_ELECTION_MAX_NUMBERS 16u
-/* A leader names no more nodes of a job than this, nor are more remembered. */
+/* A leader names at most this many nodes of a job, and we remember no more. */
 #define CW_ELECTION_MAX_NAMES 16u
-/* Jobs without a digest for this long are forgotten. */
+/* We forget a job that has had no digest for this long. */
 #define CW_ELECTION_FORGET_NS (60 * CW_NS_PER_S)
 
-/* Weight of a node for a route: the highest living one leads. Pure. */
+/* Weight of a node for a route: the living node with the highest weight leads. Pure. */
 uint64_t cw_election_weight(uint64_t route, const char *node);
 
-/* self: this node. Of the effects only send and peers. All borrowed. 0 or -ENOMEM. */
+/* self: this node. Uses only send and peers of the effects. All borrowed. 0 or -ENOMEM. */
 int cw_election_new(const struct cw_clock *clock, const char *self,
 		    const struct cw_leader_effects *effects, struct cw_election **ret);
 /* Takes NULL; returns NULL. */
 struct cw_election *cw_election_free(struct cw_election *m);
 
 /*
- * Sends the digest to its leader, and a copy to who leads next. Errors as of sending to
+ * Sends the digest to its leader, and a copy to the next leader. Errors as of sending to
  * the leader.
  */
 int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest);
-/* The leader's answer; ignored unless it comes from whom this node asked. */
+/* Takes the leader's answer; ignores it unless the sender is the leader that this node asked. */
 void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg);
 
 /*
- * Of all peers, alive or not, the node is the one that leads the job where this one does not: what
- * it says about the job's alerts is believed.
+ * True if, among all peers, alive or not, the node would lead the job in this node's absence. We
+ * believe its claims about the job's alerts.
  */
 bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
 			   const char *node);
 
 /*
- * This node leads the job only because it does not reach the one that should: others may reach that
- * one, and know what it has told people.
+ * True if this node leads the job only because it cannot reach the rightful leader. Other nodes may
+ * reach that leader, and it may have sent alerts.
  */
 bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job);
 
 /*
- * The node leads a job that this one has ranks of, as far as this one knows, or would lead it
- * before the one that does: it may not have been noticed yet that it is back, or gone.
+ * True if the node leads the job or would lead it before the current leader. This node must have
+ * ranks of the job, and decides by its own knowledge. This node may not have noticed yet that the
+ * other is back, or gone.
  */
 bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *job,
 			  const char *node);
 
 /*
- * The node leads the job, or its leader has named it as one that has ranks of it: what people type
- * there about the job is meant. False where this node has no ranks of the job, and of a node that
- * does not lead where there are too many to be named.
+ * True if the node leads the job, or if its leader names the node among those with ranks of the
+ * job. Then a mute typed there is meant for this job. False if this node has no ranks of the job.
+ * Also false for a node that does not lead, if the job has too many nodes to name.
  */
 bool cw_election_has_part(const struct cw_election *m, const struct cw_job_id *job,
 			  const char *node);
 
-/* A peer that leads the job rather than this node, when both are alive. */
+/* True if the node is a peer that leads the job rather than this node when both are alive. */
 bool cw_election_leads_before(const struct cw_election *m, const struct cw_job_id *job,
 			      const char *node);
 
-/* The node is heard of; the own one always. */
+/* True if the node is alive. Always true for this node. */
 bool cw_election_is_alive(const struct cw_election *m, const char *node);
 
-/* Its leader has an open incident of the job. */
+/* True if the job's leader has an open incident of it. */
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job);
-/* Answers that named neither a job nor a digest of this node, so far. */
+/* Number of answers so far that named neither a job nor a digest of this node. */
 uint64_t cw_election_unnamed(const struct cw_election *m);
 
-/* Who leads the job as far as this node knows; NULL = this node has no ranks of it. */
+/* The job's leader as far as this node knows; NULL = this node has no ranks of the job. */
 const char *cw_election_leader(const struct cw_election *m, const struct cw_job_id *job);
 
 /* Jobs of ranks on this node. Strings borrowed until the callback returns. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A component of dead ranks is seen at every look for as long as its nodes remember them: ten
- * minutes. The first of these looks still has the job, with its windows and what it was last seen
- * to wait for; so the document is made then, and made anew when more deaths come to be known. When
- * it has settled it goes out, and all that is kept is that it did.
+ * Every evaluation sees a component of dead ranks for as long as its nodes remember them: ten
+ * minutes. The first of these evaluations still has the job, with its windows and its last known
+ * wait. So we build the document then, and rebuild it when we learn of more deaths. When it has
+ * settled, we write it, and only remember that we did.
  */
 #include "leader/epitaph.h"
 
@@ -21,26 +21,28 @@
 #include "model/nccl_result.h"
 #include "report/cause.h"
 
-/* In the id, in the place of a number of calls: none counts so far. */
+/* Replaces the number of calls in the id: no real count gets this high. */
 #define EPITAPH_SEQ UINT64_MAX
 
 struct cw_epitaph {
 	struct cw_epitaph *next, *prev;
-	/* Which component: of its largest communicator, and the start of its first process. */
+	/*
+	 * Identifies the component: its largest communicator, and the start of its first process.
+	 */
 	uint64_t comm_id, start_ticks;
 	uint32_t instance;
-	int32_t pid;  /* of that process */
+	int32_t pid;  /* pid of that process */
 	bool is_seen; /* since the last sweep */
 	bool is_done;
 	bool has_memory;
-	int64_t over_ns, changed_ns; /* when it was first seen, and when the last death was */
+	int64_t over_ns, changed_ns; /* first seen as over; last new death */
 	unsigned n_dead;
 	struct cw_epitaph_memory memory;
 	struct cw_epitaph_wait
-		odd_call; /* for which nobody waited: what the first end came after */
+		odd_call; /* for blamed_call(): a mismatched call without a waiting rank */
 	char incident[CW_INCIDENT_ID_MAX + 1];
 	struct cw_epitaph_first first;
-	json_t *doc; /* as of the last look; NULL = none, or none is due */
+	json_t *doc; /* as of the last evaluation; NULL = none, or none due */
 	char cancelled[256];
 	char job[256];
 	uint32_t uid, verdict_class;
@@ -121,7 +123,10 @@ static bool is_better(const struct cw_msg_member *a, const struct cw_msg_member 
 	return a->comm_rank < b->comm_rank;
 }
 
-/* The largest communicator's lowest member; without one, the lowest rank. */
+/*
+ * Takes the lowest member of the largest communicator. Without a communicator, takes the
+ * lowest rank.
+ */
 static void identify(struct cw_epitaph *e, const struct cw_route *route,
 		     const struct cw_rank_ref *refs, unsigned n)
 {
@@ -173,8 +178,8 @@ static bool is_of(const struct cw_epitaph *e, const struct cw_route *route,
 }
 
 /*
- * By its identity, else by any of its processes: a component of ranks that ended without a
- * communicator grows with each of them, and its identity changes then.
+ * Finds an epitaph by its identity, or else by any of its processes. A component of ranks without a
+ * communicator grows with each rank that ends, and its identity changes.
  */
 static struct cw_epitaph *find(const struct cw_epitaphs *all, const struct cw_epitaph *like,
 			       const struct cw_route *route, const struct cw_rank_ref *refs,
@@ -192,7 +197,7 @@ static struct cw_epitaph *find(const struct cw_epitaphs *all, const struct cw_ep
 	return NULL;
 }
 
-/* NULL: out of memory, or beyond the limit; then nothing is said. */
+/* NULL: out of memory, or over the limit; then we write nothing. */
 static struct cw_epitaph *find_or_add(struct cw_epitaphs *all, const struct cw_route *route,
 				      const struct cw_rank_ref *refs, unsigned n, int64_t now_ns)
 {
@@ -289,7 +294,9 @@ static struct cw_epitaph_death death_of(const struct cw_epitaph_scene *s, uint32
 	return d;
 }
 
-/* What one rank of a process was in, its process was in. They are told of one after the other. */
+/*
+ * Copies facts between ranks of one process: they share calls and errors. Such ranks are adjacent.
+ */
 static void share_facts(const struct cw_epitaph_scene *s, struct cw_epitaph_death *v)
 {
 	for (uint32_t i = 0, end; i < s->snap->n_ranks; i = end) {
@@ -319,7 +326,7 @@ static struct cw_epitaph_death *deaths_of(const struct cw_epitaph_scene *s)
 	return v;
 }
 
-/* ---- whose fault it was ---- */
+/* ---- blame ---- */
 
 static bool is_waited_for(const struct cw_epitaph_wait *w, int32_t rank)
 {
@@ -329,7 +336,7 @@ static bool is_waited_for(const struct cw_epitaph_wait *w, int32_t rank)
 	return false;
 }
 
-/* It ended itself because it had waited too long: that is what a job's own watchdog does. */
+/* True if the rank ended itself after too long a wait, as a job's own watchdog does. */
 static bool was_ended_by_waiting(const struct cw_epitaph_wait *w, const struct cw_epitaph_death *d,
 				 int32_t rank)
 {
@@ -341,7 +348,7 @@ static bool was_ended_by_waiting(const struct cw_epitaph_wait *w, const struct c
 	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->is_inside_call;
 }
 
-/* Somebody died in the very call of which that look saw that it was waited in. */
+/* True if some rank died inside the very call of the remembered wait. */
 static bool lasted_until_the_end(const struct cw_epitaph_wait *w, const struct cw_snapshot *snap)
 {
 	for (uint32_t c = 0; w->since_ns && c < snap->n_comms; c++) {
@@ -362,8 +369,8 @@ static bool lasted_until_the_end(const struct cw_epitaph_wait *w, const struct c
 }
 
 /*
- * It was looked at until shortly before the first death, or that wait was not over then: so it is
- * known what was waited for.
+ * True if we know the wait: the last evaluation was shortly before the first death, or the wait
+ * lasted until then.
  */
 static bool is_remembered(const struct cw_epitaph *e, const struct cw_epitaph_scene *s,
 			  const struct cw_epitaph_death *v)
@@ -374,7 +381,10 @@ static bool is_remembered(const struct cw_epitaph *e, const struct cw_epitaph_sc
 		lasted_until_the_end(&e->memory.before, s->snap));
 }
 
-/* The first to end had wrong data of a call that differed: as the alert has it. NULL = no. */
+/*
+ * The mismatched call, if the first rank to end got wrong data from it, as in the alert. NULL
+ * = none.
+ */
 static const struct cw_epitaph_wait *
 blamed_call(struct cw_epitaph *e, const struct cw_epitaph_scene *s, const bool *is_first)
 {
@@ -406,7 +416,7 @@ static const struct cw_epitaph_wait *blamed(struct cw_epitaph *e, const struct c
 								      : blamed_call(e, s, is_first);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static void finish(struct cw_epitaph *e)
 {
@@ -444,7 +454,7 @@ static void bury(struct cw_epitaph *ep, const struct cw_leader_effects *e)
 	};
 	int r = 0;
 
-	/* It concerns an alert that is out: people know, and find this with it. */
+	/* If an alert of the job is out, the user finds this with it: we send none. */
 	if (e->bury)
 		r = e->bury(e->user, &due, ep->doc, !*ep->incident);
 	if (r == -EEXIST) {
@@ -469,7 +479,7 @@ static void tell(struct cw_epitaph *ep, const struct cw_leader_effects *e)
 	finish(ep);
 }
 
-/* ---- a look ---- */
+/* ---- evaluation ---- */
 
 static void say_cancelled(struct cw_epitaph *e, const struct cw_epitaph_scene *s,
 			  const struct cw_epitaph_death *v)
@@ -490,7 +500,7 @@ static bool has_untold_wrong_data(const struct cw_epitaph_scene *s)
 	return false;
 }
 
-/* One process is no job: whoever started it sees how it ended. */
+/* A single process is no job: its parent sees how it ended. */
 static bool is_a_job(const struct cw_snapshot *snap)
 {
 	for (uint32_t i = 1; i < snap->n_ranks; i++)
@@ -499,7 +509,7 @@ static bool is_a_job(const struct cw_snapshot *snap)
 	return snap->ranks_expected > 1 && snap->ranks_expected > snap->n_ranks;
 }
 
-/* What only the first look knows, and this one does not contradict. */
+/* Copies facts that only the first evaluation has, unless this one contradicts them. */
 static void take_over(json_t *doc, const json_t *old)
 {
 	if (old && json_equal(json_object_get(doc, "first"), json_object_get(old, "first")))
@@ -543,7 +553,7 @@ static int make_doc(struct cw_epitaph *e, const struct cw_epitaph_scene *s,
 	json_decref(e->doc);
 	e->doc = doc;
 	e->verdict_class = (uint32_t)cw_class_from_name(
-		json_string_value(json_object_get(doc, "class"))); /* one of ours */
+		json_string_value(json_object_get(doc, "class"))); /* a name that we wrote */
 	return 0;
 }
 
@@ -570,7 +580,7 @@ static int update(struct cw_epitaph *e, const struct cw_epitaph_scene *s)
 	if (e->first.outcome == CW_EPITAPH_FAILED || has_untold_wrong_data(s))
 		return make_doc(e, s, v, is_first);
 	if (e->first.outcome == CW_EPITAPH_CANCELLED && e->doc) {
-		json_decref(e->doc); /* what seemed a failure was not, now that all have told */
+		json_decref(e->doc); /* after all reports: it was no failure */
 		e->doc = NULL;
 	}
 	return 0;
@@ -597,7 +607,7 @@ void cw_epitaph_look(struct cw_epitaphs *all, const struct cw_leader_effects *ef
 		return;
 	if (!*e->job)
 		begin(e, s);
-	if (!*e->incident) /* a later look may find an alert of before a restart */
+	if (!*e->incident) /* a later evaluation may find an alert from before a restart */
 		(void)snprintf(e->incident, sizeof(e->incident), "%s", s->incident);
 	if (!is_a_job(s->snap) ||
 	    (!e->has_memory && s->snap->now_ns - newest_death_ns(s->snap) > CW_EPITAPH_OLD_NS)) {
@@ -608,7 +618,7 @@ void cw_epitaph_look(struct cw_epitaphs *all, const struct cw_leader_effects *ef
 		return;
 	if (update(e, s) < 0) {
 		leader_log(effects, CW_LOG_ERR, "job=%s: out of memory for its epitaph", e->job);
-		return; /* it stays as it was */
+		return; /* the old document stays */
 	}
 	cw_leader_effects_name_user(effects, e->uid, e->doc);
 	if (e->first.outcome == CW_EPITAPH_HEALTHY && !e->doc)
@@ -630,7 +640,7 @@ void cw_epitaph_sweep(struct cw_epitaphs *all)
 	struct cw_epitaph *e, *tmp;
 
 	DL_FOREACH_SAFE (all->list, e, tmp) {
-		/* Not told yet: its ranks may have come to be seen as one with new ones. */
+		/* Keep a pending one: its ranks may now be in one component with new ranks. */
 		if (!e->is_seen && e->is_done)
 			forget(all, e);
 		else

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of a job that has ended by failure: how each rank ended, who was first and why, what
- * all of them waited for before, what was open then (docs/schemas.md, collwatch.epitaph/1). Whether
- * or not anybody was alerted: a job's own watchdog may be quicker than this one's patience. A job
- * that ended well, or that somebody cancelled, has none.
+ * An epitaph is the postmortem of a job that ended by failure (docs/schemas.md,
+ * collwatch.epitaph/1). It describes how each rank ended, the first death and its cause, the last
+ * wait, and the calls open at that time. We write it with or without an alert: a job's own watchdog
+ * may be quicker than our patience. A job that ended well, or that a user cancelled, has none.
  *
- * The last of a job's ranks is dead, but who died with it is known only when the other nodes have
- * told: an epitaph is written CW_EPITAPH_SETTLE_NS after the last death that came to be known,
- * CW_EPITAPH_MAX_NS after the job was over at the latest. Its id is made as an incident's, of what
- * every leader sees alike; where an alert of the job is out, it is that alert's.
+ * When the last rank of a job is dead, we still need the other nodes' reports about the deaths. So
+ * we write an epitaph CW_EPITAPH_SETTLE_NS after the last death that we learn of, and at the latest
+ * CW_EPITAPH_MAX_NS after the job was over. Its id is that of the job's alert, if one is out.
+ * Otherwise we derive the id like an incident's, from facts that every leader sees alike.
  *
- * One list of them for a route; loop thread only; nothing blocks beyond writing it.
+ * One list of them per route; loop thread only; nothing blocks beyond writing it.
  */
 #pragma once
 
@@ -28,41 +28,44 @@
 
 #define CW_EPITAPH_SETTLE_NS (3 * CW_NS_PER_S)
 #define CW_EPITAPH_MAX_NS (10 * CW_NS_PER_S)
-/* A leader that has just begun says nothing of jobs that ended before: another one did. */
+/* A new leader writes nothing about jobs that ended longer ago than this: another leader did. */
 #define CW_EPITAPH_OLD_NS (60 * CW_NS_PER_S)
-/* Who died while it waited for less may have died of anything. */
+/* A rank that died after a shorter wait may have died of anything. */
 #define CW_EPITAPH_WAIT_NS CW_GIVES_UP_AFTER_NS
 /*
- * Looks come once a second, and less often where the daemon gets no processor: what was seen longer
- * before the first death may have passed since. A wait whose call was still open at the end has
- * not.
+ * Evaluations come once a second, and less often if the daemon gets no processor. An observation
+ * longer before the first death may have passed since. A wait whose call was still open at the end
+ * has not.
  */
 #define CW_EPITAPH_BLIND_NS (5 * CW_NS_PER_S)
-/* Two readings of the instant at which a call was entered, by the clocks of its node. */
+/*
+ * Tolerance between two readings of the instant at which a rank entered a call, by the clocks of
+ * its node.
+ */
 #define CW_EPITAPH_SAME_NS (100 * CW_NS_PER_MS)
-/* Of a route at once; as many as it has jobs. */
+/* Limit for one route at once; as many as it has jobs. */
 #define CW_EPITAPH_MAX_PER_ROUTE 256u
 #define CW_EPITAPH_MAX_CULPRITS 32u
 
-/* What a look at the job showed: for whom it waited. */
+/* Result of an evaluation: the ranks that the job waited for. */
 struct cw_epitaph_wait {
-	int64_t since_ns; /* when the wait began; 0 = nobody waited */
+	int64_t since_ns; /* when the wait began; 0 = no rank waited */
 	uint32_t verdict_class, detail, confidence;
-	uint64_t comm_id, coll_seq; /* of the call that was waited in; 0 = none in particular */
+	uint64_t comm_id, coll_seq; /* the call with the waiting ranks; 0 = none in particular */
 	uint32_t instance;
-	uint32_t n_culprits; /* in all: the first CW_EPITAPH_MAX_CULPRITS are here */
+	uint32_t n_culprits; /* in total; the first CW_EPITAPH_MAX_CULPRITS are here */
 	int32_t culprits[CW_EPITAPH_MAX_CULPRITS];
 	char summary[512];
 };
 
-/* What is remembered of a living job. All zeros = nothing. */
+/* Memory of a living job. All zeros = nothing. */
 struct cw_epitaph_memory {
-	int64_t seen_ns;               /* of the last look at which nobody had failed; 0 = none */
-	struct cw_epitaph_wait before; /* at that look */
+	int64_t seen_ns;               /* the last evaluation without a failed rank; 0 = none */
+	struct cw_epitaph_wait before; /* at that evaluation */
 	bool has_failed;
 };
 
-/* One look at a living job: each. */
+/* Records one evaluation of a living job; call it for each. */
 void cw_epitaph_remember(struct cw_epitaph_memory *m, const struct cw_snapshot *snap,
 			 const struct cw_verdict_list *list);
 
@@ -73,40 +76,42 @@ struct cw_epitaphs {
 	uint32_t n;
 };
 
-/* What an epitaph is made from. */
+/* Input for an epitaph. */
 struct cw_epitaph_scene {
-	const struct cw_snapshot *snap; /* its ranks in the order of refs */
+	const struct cw_snapshot *snap; /* with ranks in the order of refs */
 	const struct cw_route *route;
 	const struct cw_rank_ref *refs;
 	const struct cw_verdict_list *list; /* of that snapshot; NULL = out of memory */
-	uint32_t told; /* a bit for each verdict of the list of which an alert is out */
-	/* NULL = this leader has not watched the job while it lived. */
+	uint32_t told; /* one bit for each verdict of the list, set if its alert is out */
+	/* NULL = this leader did not watch the job during its life. */
 	const struct cw_epitaph_memory *memory;
-	/* It is out of reach of others of the job's nodes: one that has watched it may tell more.
+	/*
+	 * This leader cannot reach other nodes of the job: a node that watched the job may
+	 * know more.
 	 */
 	bool is_apart;
-	const char *incident; /* an alert of this job that is out; "" = none */
+	const char *incident; /* id of an alert of this job that is out; "" = none */
 	const char *self;
 	uint32_t uid;
 };
 
-/* Calls or messages that did not fit, whether or not anybody waited for them. */
+/* True for calls or messages that did not match, whether or not any rank waited for them. */
 static inline bool cw_epitaph_is_wrong_data(const struct cw_verdict *v)
 {
 	return v->verdict_class == CW_CLASS_MISMATCH || v->is_left_behind;
 }
 
-/* The ranks that can be heard of are dead, and one at least is. */
+/* True if all visible ranks are dead, and there is at least one. */
 bool cw_epitaph_is_over(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n);
 /*
- * The component of these ranks is over. True: it is to be looked at now, with
- * cw_epitaph_look(); what it finds is remembered by the component. Comes first at each look.
+ * Call it first at each evaluation, if the component of these ranks is over. True: it is due for
+ * cw_epitaph_look(), which stores the result with the component.
  */
 bool cw_epitaph_is_due(struct cw_epitaphs *all, const struct cw_route *route,
 		       const struct cw_rank_ref *refs, unsigned n, int64_t now_ns);
 void cw_epitaph_look(struct cw_epitaphs *all, const struct cw_leader_effects *e,
 		     const struct cw_epitaph_scene *scene);
-/* Between looks: forgets those whose component was not seen since the last call. */
+/* Between evaluations: forgets components that were not seen since the last call. */
 void cw_epitaph_sweep(struct cw_epitaphs *all);
-/* was_led_here: what was not told yet is told now, as it is known. */
+/* was_led_here: writes pending epitaphs now, from the known facts. */
 void cw_epitaph_fini(struct cw_epitaphs *all, const struct cw_leader_effects *e, bool was_led_here);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything is bounded, whatever the job's size: the ends that came first one by one, all of them
- * in groups that ended the same way; open calls by communicator and number; the last calls of those
- * that matter. Texts are somebody else's and are escaped where they are printed.
+ * Every list has a limit, independent of the size of the job. We list the earliest ends one by one,
+ * and group all ends by kind. We list open calls by communicator and number, and the last calls of
+ * relevant ranks only. Texts come from foreign processes; the printer escapes them.
  */
 #include "leader/epitaph_doc.h"
 
@@ -48,11 +48,11 @@ static bool is_dead(const struct cw_epitaph_facts *f, uint32_t i)
 
 static double seconds(int64_t ns)
 {
-	/* To the millisecond: more is not known. */
+	/* Our precision is one millisecond. */
 	return (double)(ns / CW_NS_PER_MS) / 1e3;
 }
 
-/* 0 = not known. */
+/* 0 = unknown. */
 static int64_t wall_ns(const struct cw_epitaph_facts *f, int64_t ns)
 {
 	const struct cw_snapshot *snap = f->scene->snap;
@@ -77,7 +77,7 @@ static void free_picked(struct picked *p)
 	free(p->v);
 }
 
-/* Ranks for which is() holds. */
+/* Collects the ranks for which is() holds. */
 static struct picked pick(const struct cw_epitaph_facts *f,
 			  bool (*is)(const struct cw_epitaph_facts *f, uint32_t i, const void *arg),
 			  const void *arg)
@@ -91,7 +91,7 @@ static struct picked pick(const struct cw_epitaph_facts *f,
 	return p;
 }
 
-/* "rank 3", "ranks 0-3,7"; where no number is known, how many. */
+/* "rank 3", "ranks 0-3,7"; the count if no number is known. */
 static void say_ranks(const int32_t *ranks, uint32_t n, char *buf, size_t len)
 {
 	char set[RANKS_BYTES];
@@ -104,7 +104,7 @@ static void say_ranks(const int32_t *ranks, uint32_t n, char *buf, size_t len)
 
 /* ---- ends ---- */
 
-/* In the order of their instants; who has not ended comes last. */
+/* Sorts by instant of end; living ranks come last. */
 struct by_time {
 	int64_t ended_ns;
 	uint32_t rank;
@@ -195,7 +195,7 @@ static json_t *group_doc(const struct cw_epitaph_facts *f, uint32_t i, uint32_t 
 	return cw_json_finish(doc, bad);
 }
 
-/* Whoever ended as one before it is in that one's group. */
+/* False if rank i ended like the head of an earlier group. */
 static bool is_new_group(const struct cw_epitaph_facts *f, const uint32_t *heads, uint32_t n,
 			 uint32_t i)
 {
@@ -222,11 +222,11 @@ static json_t *groups_doc(const struct cw_epitaph_facts *f, uint32_t *ret_left_o
 	return cw_json_finish(list, bad);
 }
 
-/* ---- who was first ---- */
+/* ---- the first death ---- */
 
 static bool is_first(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
 {
-	(void)arg; /* one answer for all */
+	(void)arg; /* pick() passes it */
 	return f->is_first[i];
 }
 
@@ -251,7 +251,7 @@ static json_t *first_doc(const struct cw_epitaph_facts *f)
 	return cw_json_finish(doc, bad);
 }
 
-/* ---- what was waited for ---- */
+/* ---- the last wait ---- */
 
 static json_t *wait_doc(const struct cw_epitaph_facts *f)
 {
@@ -305,7 +305,7 @@ static bool is_same_call(const struct cw_op *a, const struct cw_op *b)
 	return a->kind == b->kind && a->coll_seq == b->coll_seq && a->p2p_seq == b->p2p_seq;
 }
 
-/* Members of a communicator whose oldest open call is the one of `head`. */
+/* Lists the members of a communicator whose oldest open call equals that of `head`. */
 static json_t *open_doc(const struct cw_epitaph_facts *f, const struct cw_snap_comm *comm,
 			uint32_t head)
 {
@@ -336,7 +336,9 @@ static bool is_new_call(const struct cw_snap_comm *comm, uint32_t m)
 	return true;
 }
 
-/* Of a large communicator only the first are compared with each other: they are a square. */
+/*
+ * In a large communicator we only compare the first members with each other: the cost is a square.
+ */
 #define MAX_COMPARED 1024u
 
 static json_t *all_open_doc(const struct cw_epitaph_facts *f)
@@ -374,7 +376,10 @@ static bool matters(const struct cw_epitaph_facts *f, uint32_t i)
 	return false;
 }
 
-/* The newest calls of a rank on one communicator, oldest first; a window, or the last alone. */
+/*
+ * The newest calls of a rank on one communicator, oldest first; from its window, or the last
+ * call alone.
+ */
 static json_t *calls_doc(const struct cw_epitaph_facts *f, const struct cw_snap_comm *comm,
 			 const struct cw_snap_member *m)
 {
@@ -426,7 +431,7 @@ static json_t *wrong_data_doc(const struct cw_epitaph_facts *f)
 	return cw_json_finish(list, bad);
 }
 
-/* ---- what is not known ---- */
+/* ---- unknowns ---- */
 
 static void note(json_t *notes, int *bad, const char *text)
 {
@@ -436,25 +441,25 @@ static void note(json_t *notes, int *bad, const char *text)
 
 static bool lacks_kernel(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
 {
-	(void)arg; /* one answer for all */
+	(void)arg; /* pick() passes it */
 	return is_dead(f, i) && f->deaths[i].end_by == CW_END_BY_UNKNOWN;
 }
 
 static bool has_outside_sender(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
 {
-	(void)arg; /* one answer for all */
+	(void)arg; /* pick() passes it */
 	return is_dead(f, i) && f->deaths[i].end_by == CW_END_BY_OUTSIDE;
 }
 
 static bool has_unknown_clock(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
 {
-	(void)arg; /* one answer for all */
+	(void)arg; /* pick() passes it */
 	return is_dead(f, i) && f->deaths[i].unsure_ns >= CW_EPITAPH_UNKNOWN_NS;
 }
 
 static bool is_not_known_dead(const struct cw_epitaph_facts *f, uint32_t i, const void *arg)
 {
-	(void)arg; /* one answer for all */
+	(void)arg; /* pick() passes it */
 	return !is_dead(f, i);
 }
 
@@ -497,9 +502,9 @@ static json_t *notes_doc(const struct cw_epitaph_facts *f)
 	return cw_json_finish(notes, bad);
 }
 
-/* ---- the sentence ---- */
+/* ---- summary ---- */
 
-/* "it was killed by SIGKILL sent by …": the kernel's words where there are some. */
+/* "it was killed by SIGKILL sent by …"; uses the kernel's facts if there are any. */
 static void add_how(const struct cw_epitaph_facts *f, uint32_t i, char *buf, size_t len)
 {
 	const char *cause = rank_of(f, i)->cause;
@@ -538,7 +543,7 @@ static void add_others(const struct cw_epitaph_facts *f, char *buf, size_t len)
 			       others == 1 ? "" : "s", seconds(within > 0 ? within : 0));
 }
 
-/* All ranks that the job should have are here, and have ended. */
+/* True if we know all expected ranks of the job, and all have ended. */
 static bool is_all_known(const struct cw_epitaph_facts *f)
 {
 	const struct cw_snapshot *snap = f->scene->snap;
@@ -587,7 +592,7 @@ static void say_blamed(const struct cw_epitaph_facts *f, char *buf, size_t len)
 	const struct cw_epitaph_wait *w = f->blamed;
 	int n = (int)strlen(w->summary);
 
-	/* A sentence among others: without its full stop. */
+	/* Drop the full stop: the sentence continues. */
 	if (n && w->summary[n - 1] == '.')
 		n--;
 	if (w->since_ns)
@@ -620,7 +625,7 @@ static enum cw_class class_of(const struct cw_epitaph_facts *f)
 	return CW_CLASS_P2P_UNMATCHED;
 }
 
-/* The calls that differed are in the summary already. */
+/* The summary already contains the mismatched calls. */
 static bool is_of_calls(const struct cw_epitaph_facts *f)
 {
 	return f->blamed && f->blamed->verdict_class == CW_CLASS_MISMATCH;
@@ -647,7 +652,7 @@ static void summarize(const struct cw_epitaph_facts *f, const json_t *wrong, cha
 			       json_string_value(json_array_get(wrong, 0)));
 }
 
-/* ---- all of it ---- */
+/* ---- the document ---- */
 
 static enum cw_detail detail_of(const struct cw_epitaph_facts *f)
 {
@@ -664,7 +669,7 @@ static enum cw_detail detail_of(const struct cw_epitaph_facts *f)
 	return f->deaths[i].liveness == CW_LIVE_EXITED ? CW_DETAIL_EXITED : CW_DETAIL_KILLED;
 }
 
-/* Whoever asked it to end had a reason, which may be an end that nobody has seen. */
+/* A request to end has a reason, which may be an end that we did not see. */
 static bool was_first_asked(const struct cw_epitaph_facts *f)
 {
 	for (uint32_t i = 0; i < f->scene->snap->n_ranks; i++)
@@ -673,7 +678,10 @@ static bool was_first_asked(const struct cw_epitaph_facts *f)
 	return false;
 }
 
-/* By time, with all ends known, nobody doubts it; a cause is a rule, and a tie none. */
+/*
+ * If time decides and all ends are known, the result is certain. A decision by cause is a
+ * heuristic, and a tie is no decision.
+ */
 static enum cw_confidence confidence_of(const struct cw_epitaph_facts *f)
 {
 	if (f->blamed)
@@ -692,7 +700,7 @@ static enum cw_confidence confidence_of(const struct cw_epitaph_facts *f)
 	}
 }
 
-/* Who is to blame, as numbers. */
+/* Rank numbers of the culprits. */
 static json_t *culprits_doc(const struct cw_epitaph_facts *f)
 {
 	json_t *list = json_array();

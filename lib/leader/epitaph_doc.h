@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The document of an epitaph, collwatch.epitaph/1: docs/schemas.md says what is in it. Pure. */
+/* Builds the document of an epitaph, collwatch.epitaph/1, as in docs/schemas.md. Pure. */
 #pragma once
 
 #include <jansson.h>
 
 #include "leader/epitaph.h"
 
-/* What of a job of thousands is listed one by one; the rest is counted. */
+/* Limits on the items that we list for a job of thousands; we only count the rest. */
 #define CW_EPITAPH_DOC_MAX_ENDS 64u
 #define CW_EPITAPH_DOC_MAX_GROUPS 32u
 #define CW_EPITAPH_DOC_MAX_OPEN 32u
@@ -20,7 +20,10 @@ struct cw_epitaph_facts {
 	const struct cw_epitaph_death *deaths; /* one for each rank of the snapshot */
 	const bool *is_first;
 	const struct cw_epitaph_first *first;
-	/* The job's own watchdog ended it: who was waited for is to blame, not who was first. */
+	/*
+	 * Set if the job's own watchdog ended it: then we blame the ranks it waited for, not the
+	 * first death.
+	 */
 	const struct cw_epitaph_wait *blamed;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The earliest failure is found, then all that cannot be told from it by time; among these the kind
- * decides, then who sent a signal to whom. A cancelled job is one in which nobody failed before
- * most were asked to end, or in which all were killed at one stroke.
+ * We find the earliest failure, then all deaths that time cannot tell from it. Among these the kind
+ * decides, then the sender of a signal. A job counts as cancelled in two cases: no rank failed
+ * before most were asked to end, or SIGKILL ended all ranks at once.
  */
 #include "leader/epitaph_first.h"
 
@@ -22,7 +22,7 @@ static bool is_asked(const struct cw_epitaph_death *d)
 		return true;
 	if (d->end_by == CW_END_BY_PARENT || d->end_by == CW_END_BY_INIT)
 		return true;
-	/* The kernel notes what asked for an exit; where nothing did, it says that. */
+	/* The kernel records the cause of an exit, and also records if there was none. */
 	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->end_by != CW_END_BY_UNKNOWN &&
 	       d->end_by != CW_END_BY_NOBODY;
 }
@@ -36,7 +36,7 @@ static enum cw_epitaph_kind kind_of_signal(const struct cw_epitaph_death *d)
 		return d->is_inside_call || d->has_lost_peer ? CW_EPITAPH_REACTION : CW_EPITAPH_OWN;
 	case SIGHUP:
 	case SIGPIPE:
-		return CW_EPITAPH_REACTION; /* its terminal, or a process it writes to, is gone */
+		return CW_EPITAPH_REACTION; /* its terminal, or the reader of its pipe, is gone */
 	default:
 		return d->end_by == CW_END_BY_PROCESS || d->end_by == CW_END_BY_OUTSIDE
 			       ? CW_EPITAPH_KILLED
@@ -91,7 +91,7 @@ static bool has_failed(const struct cw_epitaph_death *d)
 	return cw_epitaph_kind(d) < CW_EPITAPH_NO_FAILURE;
 }
 
-/* b did not come so much later that it is certain. */
+/* True if b may not be later than a, given the uncertainty. */
 static bool is_together(const struct cw_epitaph_death *a, const struct cw_epitaph_death *b)
 {
 	int64_t apart =
@@ -102,13 +102,13 @@ static bool is_together(const struct cw_epitaph_death *a, const struct cw_epitap
 	return apart <= a->unsure_ns + b->unsure_ns;
 }
 
-/* Ranks of one process end with it, at one instant and of one cause. */
+/* Ranks of one process end at one instant and from one cause. */
 static bool is_one_process(const struct cw_epitaph_death *a, const struct cw_epitaph_death *b)
 {
 	return a->node == b->node && a->pid > 0 && a->pid == b->pid && a->ended_ns == b->ended_ns;
 }
 
-/* Of those marked, all are one process with the first of them. */
+/* True if all marked ranks belong to one process. */
 static bool are_one_process(const struct cw_epitaph_death *v, uint32_t n, const bool *marked)
 {
 	const struct cw_epitaph_death *one = NULL;
@@ -123,7 +123,7 @@ static bool are_one_process(const struct cw_epitaph_death *v, uint32_t n, const 
 	return true;
 }
 
-/* Somebody among those marked sent it the signal. */
+/* True if one of the marked ranks sent the signal to rank i. */
 static bool was_sent_by_one_of(const struct cw_epitaph_death *v, uint32_t n, const bool *marked,
 			       uint32_t i)
 {
@@ -153,7 +153,7 @@ static uint32_t count(const bool *is, uint32_t n)
 	return sum;
 }
 
-/* A process that sent the signal is to blame before whom it sent it to, whatever it died of. */
+/* The sender of a signal is to blame before its target, no matter how the sender died. */
 static void drop_receivers(const struct cw_epitaph_death *v, uint32_t n, bool *is_first,
 			   struct cw_epitaph_first *f)
 {
@@ -168,7 +168,7 @@ static void drop_receivers(const struct cw_epitaph_death *v, uint32_t n, bool *i
 	}
 }
 
-/* One stroke, from outside: all were killed by it, nobody failed by himself. */
+/* True if one SIGKILL from outside ended all ranks, and none failed on its own. */
 static bool is_stroke(const struct cw_epitaph_death *v, uint32_t n,
 		      const struct cw_epitaph_first *f)
 {
@@ -189,7 +189,7 @@ static bool is_stroke(const struct cw_epitaph_death *v, uint32_t n,
 	return killed >= 2 && killed == f->n_failed;
 }
 
-/* The first were asked to end, and so were most: what the others died of came after. */
+/* True if the first ranks, and most others, were asked to end: other kinds of death came later. */
 static bool is_cancelled(const struct cw_epitaph_death *v, uint32_t n, const bool *is_first,
 			 const struct cw_epitaph_first *f)
 {
@@ -213,7 +213,7 @@ static void find_earliest(const struct cw_epitaph_death *v, uint32_t n, struct c
 	}
 }
 
-/* The next failure that time alone tells apart. */
+/* Distance to the next failure that time alone tells apart. */
 static int64_t margin(const struct cw_epitaph_death *v, uint32_t n, uint32_t earliest)
 {
 	int64_t least = 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of each communicator some checkpoints of each level are kept: the lowest level reaches 128 calls
- * back, the highest 65,536. One that a member shows is compared with the one kept of the same call.
- * Another hash: those two parted between the last checkpoint at which they agreed and this one, and
- * of all such ranges the lowest is kept. It is asked for in parts, each a few times. Where members
- * show the hash after each of their last calls, those of the last 32 calls are kept and compared
- * likewise.
+ * For each communicator we keep checkpoints at several levels: the lowest level reaches 128
+ * calls back, the highest 65,536. We compare each checkpoint that a member shows with the stored
+ * one of the same call. If the hashes differ, the two members diverged between their last
+ * agreement and this call. We keep the lowest of all such ranges, and request its calls in
+ * parts, each a few times.
+ *
+ * Some members show the hash after each of their last calls. For these we keep and compare the
+ * hashes of the last 32 calls in the same way.
  */
 #include "leader/history.h"
 
@@ -16,19 +18,19 @@
 #include "common/htable.h"
 #include "model/signature.h"
 
-/* Points kept per level of cw_checkpoint_slot(): 128 calls back on the lowest, 65,536 in all. */
+/* Points per level of cw_checkpoint_slot(): 128 calls back on the lowest, 65,536 in all. */
 #define KEPT_PER_LEVEL 16
-/* Last hashes kept: as many members show, and those of members that are some calls behind. */
+/* Last hashes to keep: enough for those that members show, and for members some calls behind. */
 #define LAST_KEPT 32
 
 struct point {
 	uint64_t seq, hash; /* seq 0 = none */
-	uint32_t member;    /* who showed it first */
+	uint32_t member;    /* first to show it */
 };
 
 struct key {
 	uint64_t id;
-	uint64_t instance; /* as wide as the id: no padding in a key */
+	uint64_t instance; /* 64 bits like the id: no padding in a key */
 };
 
 struct cw_history_comm {
@@ -37,10 +39,10 @@ struct cw_history_comm {
 	struct point points[CW_CHECKPOINT_LEVELS][KEPT_PER_LEVEL];
 	struct point last[LAST_KEPT];
 	uint64_t agreed_seq, differ_seq;
-	uint64_t asked_to_seq; /* parts of the range asked for in this try; 0 = none */
+	uint64_t asked_to_seq; /* end of the parts requested in this try; 0 = none */
 	unsigned tries;
 	int64_t asked_ns;
-	bool is_seen; /* in the update going on */
+	bool is_seen; /* in the current update */
 };
 
 static struct key key_of(const struct cw_snap_comm *comm)
@@ -72,7 +74,10 @@ static struct cw_history_comm *add(struct cw_history *h, const struct cw_snap_co
 	return c;
 }
 
-/* The level of a checkpoint as far as its number tells; a long group may lie a little behind. */
+/*
+ * Slot of a checkpoint: its number gives the level. The checkpoint of a long group may be a little
+ * behind its number.
+ */
 static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
 {
 	uint64_t n = seq / CW_CHECKPOINT_EVERY;
@@ -83,7 +88,7 @@ static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
 	return &c->points[level][n % KEPT_PER_LEVEL];
 }
 
-/* What a member shows: its checkpoints, then its last hashes. */
+/* A member shows its checkpoints, then its last hashes. */
 static uint32_t n_shown(const struct cw_snap_member *m)
 {
 	return CW_SNAP_CHECKPOINTS + m->n_last_hashes;
@@ -100,15 +105,15 @@ static struct point *place_of_shown(struct cw_history_comm *c, uint32_t i, uint6
 	return i < CW_SNAP_CHECKPOINTS ? place_of(c, seq) : &c->last[seq % LAST_KEPT];
 }
 
-/* Two members at the lowest point at which they differ; seq 0 = none do. */
+/* The lowest point at which two members differ; seq 0 = no difference. */
 struct parting {
 	uint64_t seq;
 	uint32_t one, other;
 };
 
 /*
- * A newer point takes the place of an older one; the older one's member is late, and what it shows
- * cannot be compared any more.
+ * A newer point replaces an older one. A member that still shows the older point is late, and we
+ * can no longer compare it.
  */
 static void note(struct point *place, const struct cw_checkpoint *p, uint32_t member,
 		 struct parting *parting)
@@ -133,7 +138,10 @@ static bool is_of(const struct point *place, uint32_t member, const struct cw_ch
 	return place->member == member && place->seq == p->coll_seq && place->hash == p->hash;
 }
 
-/* The last point at which those two agreed. That others did says nothing about them. */
+/*
+ * The last point at which these two members agreed. Agreement of other members says nothing
+ * about them.
+ */
 static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm *comm,
 			    const struct parting *parting)
 {
@@ -151,7 +159,7 @@ static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm
 	return best;
 }
 
-/* Mostly neighbours do: what one has shown, the other need not show again. */
+/* Usually true for neighbours: then the second one adds nothing. */
 static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
 {
 	return a->rank != CW_SNAP_NONE &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a leader remembers of a job's rolling hashes. Nodes report at different moments, so two
- * ranks may show checkpoints that the other one has passed long ago: the leader keeps those of each
- * communicator for a while, whoever showed them, compares new ones with them, and notes for ever
- * between which two the histories parted.
+ * A leader's memory of a job's rolling hashes. Nodes report at different moments, so a rank may
+ * show checkpoints that another passed long ago. The leader keeps the checkpoints of each
+ * communicator for a while, no matter which rank showed them. It compares new ones with them, and
+ * remembers permanently between which two the histories diverged.
  *
  * One per job; loop thread only; does not block.
  */
@@ -20,26 +20,26 @@ struct cw_history {
 	struct cw_history_comm *comms;
 };
 
-/* Calls among which the one that differs may be. */
+/* Range of calls that contains the first different call. */
 struct cw_history_range {
 	uint64_t comm_id;
 	uint64_t from_seq, to_seq;
 };
 
-/* All parts of the range are asked for this often, … */
+/* We request all parts of the range this often, … */
 #define CW_HISTORY_TRIES 3u
 /* … one after the other, and anew after this time. */
 #define CW_HISTORY_RETRY_NS (INT64_C(5) * 1000000000)
 
 /*
- * Compares the checkpoints in snap with those known, and sets agreed_seq and differ_seq of its
- * communicators. What is no longer in the snapshot is forgotten. 0 or -ENOMEM.
+ * Compares the checkpoints in snap with the known ones, and sets agreed_seq and differ_seq of its
+ * communicators. Forgets communicators that are no longer in the snapshot. 0 or -ENOMEM.
  */
 int cw_history_update(struct cw_history *h, struct cw_snapshot *snap);
 
 /*
- * True when the communicator's histories have parted and it is time to ask for the calls: for the
- * next at most max_calls of them.
+ * True if the communicator's histories have diverged and a request for the calls is due: *ret is
+ * the next part, at most max_calls long.
  */
 bool cw_history_should_ask(struct cw_history *h, const struct cw_snap_comm *comm,
 			   uint32_t max_calls, int64_t now_ns, struct cw_history_range *ret);

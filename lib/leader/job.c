@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Components by union-find over ranks: two ranks are joined when they name the same communicator.
- * What has no communicator yet goes with the only component that it can be of: not with one that
- * had ended when it began, for a launcher starts all ranks again under the same label. Ranks that
- * ended without a communicator, at about the same time, are one component.
+ * We find components by union-find over ranks: two ranks join when they name the same communicator.
+ * A rank without a communicator joins the only component it can belong to. It cannot belong to a
+ * component that ended before the rank began: a launcher restarts all ranks under the same label.
+ * Ranks that ended without a communicator at about the same time are one component.
  */
 #include "leader/job.h"
 
@@ -16,8 +16,8 @@
 #include "record/record_layout.h"
 
 /*
- * Ranks of one try that end before they have a communicator began and ended within so long of each
- * other. A launcher that starts them again makes another try, which a repeated rank number shows.
+ * Ranks of one try that end before they have a communicator begin and end within this time of each
+ * other. A launcher that restarts them makes another try, which a repeated rank number shows.
  */
 #define TOGETHER_NS (2 * CW_NS_PER_S)
 
@@ -99,7 +99,7 @@ static int join_all(const struct cw_route *route, const struct cw_rank_ref *refs
 		for (unsigned k = 0; k < rank->n_members && r >= 0; k++)
 			r = name_comm(&comms, parent, rank->members[k].comm_id,
 				      rank->members[k].instance, i);
-		/* Waiting in its first init: not a member of anything yet, but on its way. */
+		/* The rank waits in its first init: it is not a member yet, but will be. */
 		if (r >= 0 && rank->host_call && rank->host_call_comm_id)
 			r = name_comm(&comms, parent, rank->host_call_comm_id, 0, i);
 	}
@@ -124,7 +124,7 @@ static void fill_refs(const struct cw_route *route, struct cw_rank_ref *refs)
 			refs[n++] = (struct cw_rank_ref){ .node = i, .rank = k };
 }
 
-/* 0 = it lives. */
+/* 0 = the rank lives. */
 static int64_t ended_ns(const struct cw_route *route, const struct cw_rank_ref *ref)
 {
 	const struct cw_msg_rank *r = cw_route_rank(route, ref);
@@ -136,7 +136,7 @@ static int64_t ended_ns(const struct cw_route *route, const struct cw_rank_ref *
 	return end_ns > 0 ? end_ns : 1;
 }
 
-/* Daemons of the version before do not tell when a process began: it is taken to be old. */
+/* Daemons of the previous version do not report when a process began: we assume that it is old. */
 static bool began_after(const struct cw_route *route, const struct cw_rank_ref *ref, int64_t end_ns)
 {
 	uint64_t told_ns = cw_route_rank(route, ref)->started_age_ns;
@@ -145,10 +145,10 @@ static bool began_after(const struct cw_route *route, const struct cw_rank_ref *
 	return end_ns && age_ns > 0 && route->nodes[ref->node].received_ns - age_ns > end_ns;
 }
 
-/* Components of ranks with communicators, as far as it matters to those without. */
+/* Components of ranks with communicators, as candidates for ranks without. */
 struct tries {
-	uint32_t n_living, living; /* how many, and the root of the last that was seen */
-	/* Of those that have ended: the two that did so last; 0 = there is none. */
+	uint32_t n_living, living; /* their number, and the root of the last one */
+	/* Ended components: the last one and its end, and the end of the one before; 0 = none. */
 	uint32_t last;
 	int64_t last_ns, before_ns;
 };
@@ -164,7 +164,7 @@ static void add_ended(struct tries *t, uint32_t root, int64_t ended_ns)
 	}
 }
 
-/* last_ns: for each root. */
+/* last_ns: the last end for each root. */
 static void find_tries(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
 		       uint32_t *parent, int64_t *last_ns, struct tries *ret)
 {
@@ -189,7 +189,7 @@ static void find_tries(const struct cw_route *route, const struct cw_rank_ref *r
 	}
 }
 
-/* The one component that it can be of; UINT32_MAX = none, or several. */
+/* The only component that the rank can belong to; UINT32_MAX = none, or several. */
 static uint32_t only_try_of(const struct tries *t, const struct cw_route *route,
 			    const struct cw_rank_ref *ref)
 {
@@ -203,7 +203,7 @@ static uint32_t only_try_of(const struct tries *t, const struct cw_route *route,
 	return UINT32_MAX;
 }
 
-/* Ranks that have not got as far as a communicator belong to the only job their label has. */
+/* Ranks without a communicator so far belong to the only job with their label. */
 static int adopt_the_unborn(const struct cw_route *route, const struct cw_rank_ref *refs,
 			    unsigned n, uint32_t *parent)
 {
@@ -249,10 +249,13 @@ struct number {
 
 static void free_numbers(struct number **numbers)
 {
-	HASH_CLEAR(hh, *numbers); /* they lie in an array */
+	HASH_CLEAR(hh, *numbers); /* the elements are in an array */
 }
 
-/* A daemon of the version before does not tell when a process began: it began when it ended. */
+/*
+ * Daemons of the previous version do not report when a process began: we assume that it began when
+ * it ended.
+ */
 static struct unborn unborn_of(const struct cw_route *route, const struct cw_rank_ref *ref,
 			       uint32_t i)
 {
@@ -265,7 +268,7 @@ static struct unborn unborn_of(const struct cw_route *route, const struct cw_ran
 	return u;
 }
 
-/* It had one that it could call on: not only such as it failed to make. */
+/* True if the rank had a usable communicator, not only one in init or failed. */
 static bool had_communicator(const struct cw_msg_rank *r)
 {
 	for (uint32_t k = 0; k < r->n_members; k++)
@@ -283,7 +286,7 @@ static void find_shut(const struct cw_route *route, const struct cw_rank_ref *re
 			is_shut[find_root(parent, i)] = true;
 }
 
-/* Their ends are one end: each alone would look like a job of which one rank failed. */
+/* These ends are one end: alone, each would look like a job with one failed rank. */
 static int join_the_unborn(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
 			   uint32_t *parent)
 {

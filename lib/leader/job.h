@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job: a connected component of communicators among the ranks of one route
- * (docs/design/leader.md#what-a-job-is). Labels only help to find the leader; who shares a
- * communicator belongs together, because only members know its unique id.
+ * (docs/design/leader.md#what-a-job-is). Labels only help to find the leader. Ranks that share a
+ * communicator belong together, because only members know its unique id.
  *
- * Components are computed afresh from each set of digests; a job is what stays the same between
- * them: it owns the patience (stall tracker), the incidents and the fetched windows.
+ * We compute components afresh from each set of digests. The job is what stays the same between
+ * sets: it owns the patience (stall tracker), the incidents and the fetched windows.
  *
  * Loop thread only.
  */
@@ -26,16 +26,18 @@
 
 /* Ops of all windows of a job: 256 suspects with 1,024 ops each. */
 #define CW_JOB_MAX_WINDOW_OPS (1u << 18)
-/* … and of those that stay as long as the job: the others must find room, too. */
+/* Limit for the windows that last as long as the job; the other windows need room, too. */
 #define CW_JOB_MAX_PAST_OPS (CW_JOB_MAX_WINDOW_OPS / 2)
-/* Their call stacks: a job's ranks issue the same calls from the same lines. */
+/*
+ * Limit for the call stacks of these ops: ranks of a job make the same calls from the same lines.
+ */
 #define CW_JOB_MAX_STACK_BYTES (256u << 10)
-/* A window whose member has moved on since is history after this long. */
+/* A window becomes history after this long, if its member has moved on. */
 #define CW_JOB_WINDOW_FRESH_NS (5 * CW_NS_PER_S)
 
 enum cw_window_kind {
-	CW_WINDOW_LAST = 0, /* the last ops: true until the member moves on */
-	CW_WINDOW_PAST = 1, /* ops from where histories parted: true for ever */
+	CW_WINDOW_LAST = 0, /* the last ops: valid until the member moves on */
+	CW_WINDOW_PAST = 1, /* ops from where histories diverged: always valid */
 };
 
 struct cw_job_window {
@@ -50,36 +52,35 @@ struct cw_job_window {
 	uint32_t n_ops;
 	uint64_t lost;
 	int64_t read_ns;
-	bool has_marks; /* the member's counters when the window came; it is fresh while they hold
-			 */
+	bool has_marks; /* op_index, returned and completed are set; the window is fresh while
+			 * they hold */
 	uint64_t op_index, returned, completed;
 };
 
-/* A communicator with members that are no ranks of this job. */
+/* A communicator that also has members outside this job. */
 struct cw_job_view_comm {
 	uint64_t id;
 	uint32_t nranks, seen;
 };
-/* A job whose label is not that of all its ranks has one as a rule. */
+/* If a job's label does not cover all of its ranks, it usually has one such communicator. */
 #define CW_JOB_VIEW_PARTIAL 4u
 
-/* What the last look at the job showed; for status. */
+/* Result of the last evaluation of the job; for status. */
 struct cw_job_view {
 	uint32_t ranks, ranks_expected, comms, nodes, phase, verdict_class;
 	uint64_t collectives;
 	int64_t since_ns;            /* when `phase` began */
-	int64_t job_timeout_ns;      /* of its own watchdog; 0 = none is known */
-	char job_timeout_source[64]; /* what says so, for people; "" = not known */
+	int64_t job_timeout_ns;      /* of its own watchdog; 0 = unknown */
+	char job_timeout_source[64]; /* its source in words; "" = unknown */
 	bool is_timeout_assumed;
 	bool is_cut_off;
 	char summary[512];
-	/* Its pods, "namespace/name", each with a line feed behind it; as many as there is room
-	 * for. */
+	/* The job's pods as "namespace/name", each with a line feed after it, as many as fit. */
 	char pods[1024];
-	char pod_namespace[64]; /* of the first rank that is in a pod; "" = not known */
+	char pod_namespace[64]; /* of the first rank in a pod; "" = unknown */
 	struct cw_job_view_comm partial[CW_JOB_VIEW_PARTIAL];
 	uint32_t n_partial;
-	/* The last stall that went on by itself; slow_for_ns 0 = there was none. */
+	/* The last stall that ended by itself; slow_for_ns 0 = none so far. */
 	int64_t slow_for_ns, slow_until_ns;
 	char slow_what[256];
 };
@@ -90,28 +91,28 @@ struct cw_job {
 	struct cw_stall *stall;
 	struct cw_job_incidents incidents;
 	struct cw_job_window *windows;
-	uint32_t n_window_ops, n_past_ops; /* of all windows, and of those of CW_WINDOW_PAST */
-	struct cw_text_set stacks;         /* from where their ops were issued */
+	uint32_t n_window_ops, n_past_ops; /* in all windows, and in windows of CW_WINDOW_PAST */
+	struct cw_text_set stacks;         /* call stacks of the ops */
 	struct cw_history history;
 	struct cw_epitaph_memory memory;
 	struct cw_late_ranks late;
-	uint64_t *left_out_windows; /* counts them; NULL = nobody does */
+	uint64_t *left_out_windows; /* counter; NULL = no counter */
 	unsigned windows_awaited;   /* requests in flight */
 	int64_t windows_asked_ns;
-	int64_t searched_ns; /* for ranks without a record; 0 = never */
+	int64_t searched_ns; /* last search for ranks without a record; 0 = never */
 	int64_t started_ns, next_ns;
-	int64_t apart_ns;  /* awake; when its leader last held its tongue for not being in touch */
-	uint64_t pass;     /* its leader's last over the jobs of the route that came to this one */
-	bool is_due;       /* windows came: look at once */
-	bool is_announced; /* its start was logged */
-	bool is_seen;      /* in the pass under way */
+	int64_t apart_ns;  /* awake; when we last stayed silent for want of contact */
+	uint64_t pass;     /* the route's last evaluation pass that reached this job */
+	bool is_due;       /* windows arrived: evaluate at once */
+	bool is_announced; /* we have logged its start */
+	bool is_seen;      /* in the current pass */
 	struct cw_job_view view;
 };
 
 /*
  * Lists all ranks of the route with their component (0 … n-1), grouped by component. A rank without
- * any communicator yet goes with the only component there is, else it stands alone. *ret_refs:
- * free(). 0 or -ENOMEM.
+ * a communicator joins the only component there is; otherwise it is a component by itself.
+ * *ret_refs: free(). 0 or -ENOMEM.
  */
 int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_refs,
 		      unsigned *ret_n_refs, unsigned *ret_n_components);
@@ -121,10 +122,10 @@ int cw_job_new(uint64_t number, int64_t now_ns, struct cw_job **ret);
 /* Takes NULL; returns NULL. The incidents must be gone. */
 struct cw_job *cw_job_free(struct cw_job *job);
 
-/* Copies the windows of a reply, replacing older ones; beyond the limit they are left out. */
+/* Copies the windows of a reply, replacing older ones; omits windows over the limit. */
 int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_window_reply *reply,
 		      enum cw_window_kind kind, int64_t now_ns);
-/* The window of this member, if it still says something about it. */
+/* The window of this member; NULL if it no longer says anything about the member. */
 const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
 					  const struct cw_msg_rank *rank,
 					  const struct cw_msg_member *member,

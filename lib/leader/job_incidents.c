@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decision finds its incident by the key of its verdict. Whom an incident concerns is remembered
- * by node, pid and start, because indices change from snapshot to snapshot; a verdict about any
- * rank of an open incident is a consequence and raises nothing. Before it is a hang, only the worst
- * trouble is followed.
+ * A decision finds its incident by the key of its verdict. We identify the ranks of an incident by
+ * rank, pid and start, because indices change from snapshot to snapshot. A verdict about any rank
+ * of an open incident is a consequence and raises nothing. Before the hang phase, we only track the
+ * worst verdict.
  */
 #include "leader/job_incidents.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- whom it concerns ---- */
+/* ---- affected ranks ---- */
 
-/* By what stays the same from snapshot to snapshot: indices need not. */
+/* Identifies the rank by facts that stay the same from snapshot to snapshot, unlike indices. */
 static struct cw_job_incident_rank identity(const struct cw_snapshot *snap, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &snap->ranks[rank];
@@ -34,8 +34,8 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /*
- * Out of memory: it seems to concern nobody, and may be told twice. What holds nobody up
- * concerns nobody either: the same ranks may well hang for another reason.
+ * Out of memory: the incident has no ranks, and a second alert may follow. A verdict that blocks no
+ * rank has none either: the same ranks may well hang for another reason.
  */
 static void note_ranks(struct cw_job_incident *i, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
@@ -67,8 +67,8 @@ static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *
 }
 
 /*
- * Nobody can tell whether it is the same rank that two communicators miss: they have only those in
- * common that cannot be seen.
+ * Two such verdicts may be about the same rank, but we cannot tell: their communicators have only
+ * invisible ranks in common.
  */
 static bool is_about_unseen(const struct cw_verdict *v)
 {
@@ -76,8 +76,8 @@ static bool is_about_unseen(const struct cw_verdict *v)
 }
 
 /*
- * Some rank of the verdict is in an open incident, or may be one that it is about. Of a notice only
- * further notices are consequences: nobody has been told.
+ * True if a rank of the verdict is in an open incident, or may be one of its invisible ranks. A
+ * notice alerted no user, so it only absorbs further notices.
  */
 static bool is_consequence(const struct cw_job_incidents *all, const struct cw_snapshot *snap,
 			   const struct cw_verdict *v, bool is_page)
@@ -102,7 +102,7 @@ static bool is_consequence(const struct cw_job_incidents *all, const struct cw_s
 	return false;
 }
 
-/* ---- which incident a decision is about ---- */
+/* ---- the incident of a decision ---- */
 
 static struct cw_job_incident *find_open(struct cw_job_incidents *all,
 					 const struct cw_verdict_key *key)
@@ -114,7 +114,7 @@ static struct cw_job_incident *find_open(struct cw_job_incidents *all,
 	return NULL;
 }
 
-/* Of what does not fit, and somebody waits for now: the one that told of the wrong data. */
+/* The incident that alerted about wrong data, if its mismatch now blocks a rank. */
 static struct cw_job_incident *find_wrong_data(struct cw_job_incidents *all,
 					       const struct cw_verdict *v,
 					       const struct cw_verdict_key *key)
@@ -127,7 +127,7 @@ static struct cw_job_incident *find_wrong_data(struct cw_job_incidents *all,
 	return NULL;
 }
 
-/* One that is about nothing now; NULL = too many are open, or out of memory. */
+/* A closed or new incident; NULL = too many are open, or out of memory. */
 static struct cw_job_incident *find_free(struct cw_job_incidents *all)
 {
 	for (uint32_t i = 0; i < all->n; i++)
@@ -168,7 +168,7 @@ static void step_known(struct cw_job_incidents *all, struct cw_job_incident *one
 	bool is_page = d->phase == CW_STALL_HANG;
 
 	if (cw_incident_is_noted(one->incident) && is_page) {
-		/* People know of what it comes from. */
+		/* The user already has an alert about the cause. */
 		if (is_consequence(all, snap, v, is_page))
 			return;
 		one->is_about_unseen = is_about_unseen(v);
@@ -195,7 +195,7 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 		}
 		return;
 	}
-	/* Only the worst is followed before it is told of. */
+	/* Before an alert is due, we only track the worst verdict. */
 	if ((!is_worst && !is_told) || is_consequence(all, snap, v, is_page))
 		return;
 	new = find_free(all);
@@ -240,7 +240,7 @@ bool cw_job_incidents_write_on(struct cw_job_incidents *all, const struct cw_sna
 	return cw_job_incidents_are_writing(all);
 }
 
-/* ---- all of them ---- */
+/* ---- all incidents ---- */
 
 void cw_job_incidents_tick(struct cw_job_incidents *all)
 {

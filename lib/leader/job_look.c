@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each component of the route's ranks finds the job that one of its processes was in before, or
- * begins one. Its digests become a snapshot, that a list of verdicts, these with the job's patience
- * a decision for each, and decisions move incidents. Work is counted in memberships: what a turn of
- * the loop has no room for is left for the next, and says so.
+ * starts a new job. Its digests become a snapshot, and the snapshot a list of verdicts. With the
+ * job's patience, each verdict becomes a decision, and decisions move incidents.
+ *
+ * We count work in memberships. If one iteration of the loop has no room for a job, we leave it for
+ * the next and set has_deferred.
  */
 #include "leader/job_look.h"
 
@@ -19,7 +21,7 @@
 
 #define START_NOTICE_NS (5 * CW_NS_PER_S)
 
-/* One job and what it consists of at this look. */
+/* One job and its ranks at this evaluation. */
 struct look {
 	struct cw_job_looks *l;
 	struct cw_led_route *lr;
@@ -31,7 +33,7 @@ struct look {
 static void keep_memory(struct cw_job_looks *l, struct cw_snapshot *snap)
 {
 	cw_snapshot_reset(snap);
-	(void)cw_snapshot_free(l->spare); /* of a look in between; always NULL afterwards */
+	(void)cw_snapshot_free(l->spare); /* of an interim evaluation; always NULL */
 	l->spare = snap;
 }
 
@@ -39,7 +41,7 @@ static void keep_memory(struct cw_job_looks *l, struct cw_snapshot *snap)
 
 static void announce_start(const struct look *k, struct cw_job *job)
 {
-	/* Digests of the other nodes come within a second or two: one line, with the right sum. */
+	/* Wait a second or two for the digests of the other nodes: one line, with the right sum. */
 	if (job->is_announced || job->view.comms == 0 ||
 	    (job->view.ranks < job->view.ranks_expected &&
 	     k->now_ns - job->started_ns < START_NOTICE_NS))
@@ -80,7 +82,7 @@ static struct cw_job *new_job(struct look *k)
 		.uid = k->lr->route.uid,
 		.job = k->lr->route.label,
 		.self = l->config->self,
-		.turn_pieces = l->config->turn_members, /* less than the default in tests only */
+		.turn_pieces = l->config->turn_members, /* below the default in tests only */
 	};
 	struct cw_job *job;
 	unsigned n;
@@ -99,7 +101,7 @@ static struct cw_job *new_job(struct look *k)
 	return job;
 }
 
-/* The oldest job that one of these processes was in and that nobody else has claimed. */
+/* The oldest job that contained one of these processes and that no other component has claimed. */
 static struct cw_job *find_job(const struct look *k)
 {
 	struct cw_job *job, *best = NULL;
@@ -126,7 +128,7 @@ static bool is_all_dead(const struct look *k)
 
 /* ---- ranks without a record ---- */
 
-/* Somebody is missing of whom there is no record, or nothing at all. */
+/* True if a rank is missing, or is present without a record. */
 static bool lacks_records(const struct cw_snapshot *snap)
 {
 	if (snap->n_ranks < snap->ranks_expected)
@@ -137,7 +139,7 @@ static bool lacks_records(const struct cw_snapshot *snap)
 	return false;
 }
 
-/* Any node may have one, also a node that has not sent a digest of this job. */
+/* Asks all nodes: any node may have a missing rank, even without a digest of this job. */
 static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
 			     const struct cw_verdict *v)
 {
@@ -157,11 +159,11 @@ static void search_for_ranks(struct look *k, struct cw_job *job, const struct cw
 		return;
 	job->searched_ns = k->now_ns;
 	k->l->stats->searches++;
-	(void)e->send(e->user, config->self, &msg); /* else the next time */
+	(void)e->send(e->user, config->self, &msg); /* on failure: next time */
 	(void)e->announce(e->user, &msg);
 }
 
-/* ---- a look ---- */
+/* ---- evaluation ---- */
 
 static uint64_t count_collectives(const struct cw_snapshot *snap)
 {
@@ -179,7 +181,7 @@ static uint64_t count_collectives(const struct cw_snapshot *snap)
 	return sum;
 }
 
-/* "ml/train-3\n" goes to the end, unless it is there already. False: there is no room. */
+/* Appends "ml/train-3\n" unless it is there already. False: the buffer is full. */
 static bool add_pod(char *pods, size_t len, const struct cw_snap_rank *r)
 {
 	char pod[320];
@@ -199,7 +201,7 @@ static bool add_pod(char *pods, size_t len, const struct cw_snap_rank *r)
 	return true;
 }
 
-/* Ranks of a pod come one after the other, so few are compared with more than one name. */
+/* Ranks of a pod are adjacent, so we compare few of them with more than one name. */
 static void list_pods(const struct cw_snapshot *snap, char *pods, size_t len)
 {
 	const char *last = NULL;
@@ -225,7 +227,7 @@ static uint32_t members_seen(const struct cw_snap_comm *comm)
 	return n;
 }
 
-/* Members that are missing may be ranks of a job with another label: people see both. */
+/* Missing members may be ranks of a job with another label: the user sees both. */
 static void list_partial(const struct cw_snapshot *snap, struct cw_job_view *view)
 {
 	view->n_partial = 0;
@@ -283,7 +285,7 @@ static uint32_t ranks_reported(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* Its last digest is new, and its connection has not broken since. */
+/* True if its last digest is recent and its connection has not broken since. */
 static bool is_in_touch(const struct cw_leader_config *config, const struct cw_route_node *n)
 {
 	const struct cw_peer *p = cw_leader_effects_peer(config->effects, n->name);
@@ -302,9 +304,10 @@ static unsigned nodes_in_touch(const struct look *k)
 }
 
 /*
- * A leader that has lost most of the job's nodes knows too little to call anything a hang. One that
- * was cut off before it led knows only its own node and the one that led, from copies: it has lost
- * most of the ranks, and most of the peers that it should have.
+ * A leader without contact to most of the job's nodes knows too little to call anything a hang.
+ *
+ * If the leader was cut off before it led, it knows only its own node and the previous leader's,
+ * from copies. Such a leader has lost most of the ranks, and most of the peers that it should have.
  */
 static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
 {
@@ -317,12 +320,12 @@ static bool is_cut_off(const struct look *k, const struct cw_snapshot *snap)
 		n_alive += cw_peer_is_alive(&peers[i], awake_ns);
 	if (2 * nodes_in_touch(k) < k->lr->route.n_nodes)
 		return true;
-	/* Who has found nobody yet has no idea how many there should be. */
+	/* A node that has found no peer yet does not know how many there should be. */
 	return (2 * (n_alive + 1) < n_peers + 1 || (n_peers == 0 && config->finds_peers)) &&
 	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
 }
 
-/* The node that would lead the job, if it broke off only just now; NULL = there is none. */
+/* The node that would lead the job, if we lost it only just now; NULL = none. */
 static const char *lately_lost_leader(const struct look *k)
 {
 	const struct cw_leader_config *config = k->l->config;
@@ -340,10 +343,10 @@ static const char *lately_lost_leader(const struct look *k)
 }
 
 /*
- * A network that is cut in two halves has two leaders, and a leader that is cut off alone may still
- * tell people what it has announced. So one that only stands in waits where it hears no more than
- * half of the job's nodes, or where the lost one had announced something: that one either comes
- * back soon, and says what it has told, or not at all. NULL = it need not wait.
+ * A network cut in two halves has two leaders, and a leader that is cut off alone may still alert
+ * about its announcements. So a stand-in waits in two cases: it sees no more than half of the job's
+ * nodes, or the lost leader had announced an incident. That leader either comes back soon and
+ * reports its alerts, or not at all. NULL = no need to wait.
  */
 static const char *may_be_told_by(const struct look *k)
 {
@@ -353,8 +356,8 @@ static const char *may_be_told_by(const struct look *k)
 }
 
 /*
- * Some node that it is in touch with again has not told yet how it is now: with what is known of it
- * from before, the same trouble would be known by another call than by who led meanwhile.
+ * True if a node is back in contact but has not sent a digest since. Its old digest would identify
+ * the same hang by another call than the leader of the meantime used.
  */
 static bool awaits_news(const struct look *k, int64_t apart_ns)
 {
@@ -374,7 +377,10 @@ static bool awaits_news(const struct look *k, int64_t apart_ns)
 	return false;
 }
 
-/* Whatever it thinks of the job, too little is known for it to speak, or another one may have. */
+/*
+ * True if this leader knows too little to alert, or another node may have alerted, regardless of
+ * the verdict.
+ */
 static bool must_be_silent(const struct look *k, struct cw_job *job, const struct cw_snapshot *snap)
 {
 	struct cw_job_view *view = &job->view;
@@ -399,7 +405,7 @@ static bool must_be_silent(const struct look *k, struct cw_job *job, const struc
 	return awaits_news(k, job->apart_ns);
 }
 
-/* A stall that went on: nobody is told, but whoever asks for the status. */
+/* A stall that ended by itself: we send no alert, but the status shows it. */
 static void note_slow(const struct look *k, struct cw_job *job, const struct cw_stall_decision *d)
 {
 	struct cw_job_view *view = &job->view;
@@ -414,7 +420,7 @@ static void note_slow(const struct look *k, struct cw_job *job, const struct cw_
 		   d->resolved_what);
 }
 
-/* The one to show: of those that have come furthest the worst. */
+/* Index of the verdict to show: the worst of those in the latest phase. */
 static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
 {
 	uint32_t best = 0;
@@ -425,7 +431,7 @@ static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
 	return best;
 }
 
-/* ---- who comes late ---- */
+/* ---- late ranks ---- */
 
 static void tell_late(const struct look *k, const struct cw_late_rank *late, const char *what)
 {
@@ -443,7 +449,7 @@ static void tell_late(const struct look *k, const struct cw_late_rank *late, con
 	e->event(e->user, CW_LOG_NOTICE, CW_MESSAGE_ID_LATE_RANK, text, fields);
 }
 
-/* The windows that were asked for are here, or will not come. */
+/* Call it when the requested windows have arrived, or will not come. */
 static void look_for_late(const struct look *k, struct cw_job *job, const struct cw_snapshot *snap)
 {
 	struct cw_late_rank over[CW_SLOW_MAX];
@@ -453,7 +459,7 @@ static void look_for_late(const struct look *k, struct cw_job *job, const struct
 	uint32_t n_over;
 
 	if (cw_slow_find(snap, &list) < 0)
-		return; /* out of memory: at the next look */
+		return; /* out of memory: try at the next evaluation */
 	n_over = late_ranks_look(&job->late, snap, &list, over);
 	for (uint32_t i = 0; i < n_over; i++)
 		leader_log(k->l->config->effects, CW_LOG_INFO,
@@ -474,7 +480,7 @@ static bool is_quiet(const struct cw_stall_decision *d, uint32_t n)
 	return true;
 }
 
-/* In a job in which nobody may hang: who hangs is not late. */
+/* Only in a job without a possible hang: a hanging rank is not late. */
 static void watch_late(const struct look *k, struct cw_job *job, const struct cw_snapshot *snap,
 		       bool quiet)
 {
@@ -515,7 +521,7 @@ static void act_on(struct look *k, struct cw_job *job, const struct cw_snapshot 
 	watch_late(k, job, snap, is_quiet(d, list->n));
 }
 
-/* What is thought at a look at which somebody waits. */
+/* Logs the verdict of each evaluation in which some rank waits. */
 static void log_look(const struct look *k, const struct cw_verdict *v,
 		     const struct cw_stall_decision *d)
 {
@@ -563,8 +569,8 @@ static uint64_t count_members(const struct look *k)
 }
 
 /*
- * This turn has looked at enough, or the job is large, and another large one has its snapshot until
- * it is judged, or the text of it is made.
+ * True if this iteration has evaluated enough. Also true for a large job while another large one
+ * holds the snapshot: until it is judged, or until its text is written.
  */
 static bool must_wait(struct look *k)
 {
@@ -578,7 +584,7 @@ static bool must_wait(struct look *k)
 	return true;
 }
 
-/* Takes *snap when the look is so large that judging it must wait for the next turn. */
+/* Takes *snap if the evaluation is so large that its judgement must wait for the next iteration. */
 static bool defer(struct look *k, struct cw_job *job, struct cw_snapshot **snap)
 {
 	struct cw_job_looks *l = k->l;
@@ -588,14 +594,14 @@ static bool defer(struct look *k, struct cw_job *job, struct cw_snapshot **snap)
 	if (n <= cw_job_look_turn_members(l))
 		return false;
 	l->stats->parted++;
-	job->next_ns = 0; /* not known yet */
+	job->next_ns = 0; /* unknown so far */
 	l->half = (struct cw_half_look){
 		.snap = steal_ptr(snap), .lr = k->lr, .job = job, .n_members = n
 	};
 	return true;
 }
 
-/* Lets go of the snapshot, unless an incident goes on with it in the next turn. */
+/* Releases the snapshot, unless an incident continues to write it in the next iteration. */
 static void end_look(struct cw_job_looks *l, struct cw_half_look *look)
 {
 	struct cw_job_incidents *incidents = &look->job->incidents;
@@ -620,7 +626,7 @@ void cw_job_look_finish(struct cw_job_looks *l)
 	l->half = (struct cw_half_look){ 0 };
 	if (half.is_judged) {
 		l->turn_members = cw_job_look_turn_members(l);
-		(void)cw_job_incidents_write_on(&half.job->incidents, half.snap); /* asked below */
+		(void)cw_job_incidents_write_on(&half.job->incidents, half.snap); /* see below */
 	} else {
 		k.now_ns = half.snap->now_ns;
 		l->turn_members += half.n_members;
@@ -631,7 +637,7 @@ void cw_job_look_finish(struct cw_job_looks *l)
 	end_look(l, &half);
 }
 
-/* ---- the dead ---- */
+/* ---- dead jobs ---- */
 
 static int build_snapshot(struct look *k, struct cw_job *job, struct cw_snapshot **ret)
 {
@@ -656,7 +662,7 @@ static int build_snapshot(struct look *k, struct cw_job *job, struct cw_snapshot
 	return cw_snapshot_build(&build, ret);
 }
 
-/* The job that these processes were in, if it is still there. */
+/* The job of these processes, if it still exists. */
 static struct cw_job *last_job(const struct look *k)
 {
 	struct cw_job *job;
@@ -672,8 +678,8 @@ static struct cw_job *last_job(const struct look *k)
 }
 
 /*
- * A bit for each of its troubles of which an alert is out. *id: of that alert, unless one of an
- * incident is there.
+ * Returns one bit for each verdict with an alert that is out. *id: id of that alert, unless it is
+ * already set to that of an incident.
  */
 static uint32_t told_of(const struct look *k, const struct cw_job *job,
 			const struct cw_snapshot *snap, const struct cw_verdict_list *list,
@@ -702,13 +708,13 @@ static uint32_t told_of(const struct look *k, const struct cw_job *job,
 	return told;
 }
 
-/* Another one may have led it, and know more of it. */
+/* Another node may have led the job, and know more about it. */
 static bool is_apart(const struct look *k)
 {
 	return 2 * nodes_in_touch(k) < k->lr->route.n_nodes || may_be_told_by(k);
 }
 
-/* Its ranks are dead, or nobody hears of them: what is said of that is made of what is known. */
+/* All visible ranks of the job are dead: we write its epitaph from the known facts. */
 static void look_back(struct look *k)
 {
 	const struct cw_leader_config *config = k->l->config;
@@ -756,17 +762,17 @@ static void look_at_component(struct look *k)
 	if (cw_epitaph_is_over(&k->lr->route, k->refs, k->n_refs))
 		look_back(k);
 
-	if (is_all_dead(k)) /* an earlier attempt; its job, if it was one here, ends now */
+	if (is_all_dead(k)) /* an earlier attempt; its job, if there was one here, ends now */
 		return;
 	if (!job)
 		job = new_job(k);
 	if (!job)
-		return; /* out of memory or beyond the limit: it is not watched */
+		return; /* out of memory or over the limit: we do not watch it */
 	job->is_seen = true;
 	for (unsigned i = 0; i < k->n_refs; i++)
 		(void)cw_process_map_set_job(
 			&k->lr->processes, &k->lr->route, &k->refs[i],
-			job->number); /* forgotten: found again by another rank */
+			job->number); /* on failure another rank finds the job */
 	if (job->pass == k->lr->pass || must_wait(k))
 		return;
 	job->pass = k->lr->pass;
@@ -782,7 +788,7 @@ static void look_at_component(struct look *k)
 	end_look(k->l, &(struct cw_half_look){ .snap = snap, .lr = k->lr, .job = job });
 }
 
-/* Communicators are made seldom: mostly the components are those of the last look. */
+/* Communicators change rarely: we usually reuse the components of the last evaluation. */
 static int find_components(struct cw_led_route *lr)
 {
 	struct cw_rank_ref *refs;
@@ -832,7 +838,9 @@ void cw_job_look(struct cw_job_looks *l, struct cw_led_route *lr, int64_t now_ns
 	if (!lr->is_partly_looked_at)
 		cw_epitaph_sweep(&lr->epitaphs);
 	DL_FOREACH_SAFE (lr->jobs, job, tmp) {
-		/* Ranks that lost their places, or are out of reach, have not ended. */
+		/*
+		 * Ranks that their node no longer tracks, or that are out of reach, have not ended.
+		 */
 		if (!job->is_seen)
 			cw_job_look_end(l, lr, job,
 					!cw_route_untracked(&lr->route) &&

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One look at each job of a route that is led: snapshot, verdict, patience, incidents. Jobs begin
- * and end here, as their ranks' communicators do.
+ * Evaluates each job of a route that this node leads: snapshot, verdict, patience, incidents. This
+ * file also starts and ends jobs, as their ranks' communicators come and go.
  *
- * A look at a large job is parted: its snapshot is made in one turn of the loop and judged in the
- * next, and the text of it for an incident is made in as many as it takes. Only one large job has a
- * snapshot at a time; the others wait.
+ * We split the evaluation of a large job. One iteration of the loop builds the snapshot and the
+ * next judges it. The snapshot's text for an incident takes as many iterations as it needs. Only
+ * one large job has a snapshot at a time; the others wait.
  *
  * Loop thread only.
  */
@@ -18,27 +18,29 @@
 #include "leader/led_route.h"
 
 /*
- * A look of which the snapshot is made, and the judgement, or the text of it for an incident, is
- * not: digests that come do not tear it.
+ * An evaluation with a finished snapshot whose judgement, or text for an incident, is still
+ * pending. Later digests do not affect it.
  */
 struct cw_half_look {
-	struct cw_snapshot *snap; /* NULL = there is none */
+	struct cw_snapshot *snap; /* NULL = no pending evaluation */
 	bool is_judged;
 	struct cw_led_route *lr;
 	struct cw_job *job;
 	uint64_t n_members;
 };
 
-/* What the looks at all jobs share; part of the leader. */
+/* State shared by the evaluations of all jobs; part of the leader. */
 struct cw_job_looks {
 	const struct cw_leader_config *config;
 	struct cw_leader_stats *stats;
-	/* Memory of the last look's snapshot, for the next one's; NULL = none. One for all jobs: as
-	 * many as there are jobs could be more than the machine has. */
+	/*
+	 * Memory of the last snapshot, which the next one reuses; NULL = none. All jobs share one:
+	 * one for each job could exceed the machine's memory.
+	 */
 	struct cw_snapshot *spare;
 	struct cw_half_look half;
-	uint64_t turn_members; /* looked at in this turn of the loop */
-	int64_t held_ns;       /* how long this daemon was held up so far */
+	uint64_t turn_members; /* evaluated in this iteration of the loop */
+	int64_t held_ns;       /* how long this daemon has been held up so far */
 	bool has_deferred;
 	uint64_t next_job;
 };
@@ -48,10 +50,10 @@ static inline uint32_t cw_job_look_turn_members(const struct cw_job_looks *l)
 	return l->config->turn_members ? l->config->turn_members : CW_LEADER_TURN_MEMBERS;
 }
 
-/* Looks at all jobs of the route; ends those that are gone. */
+/* Evaluates all jobs of the route and ends those without ranks. */
 void cw_job_look(struct cw_job_looks *l, struct cw_led_route *lr, int64_t now_ns);
-/* Goes on with what cw_job_look() left for another turn of the loop, if it did. */
+/* Continues the evaluation that cw_job_look() left for another iteration, if there is one. */
 void cw_job_look_finish(struct cw_job_looks *l);
-/* was_led_here: false when another node took over; then nothing is said about an end. */
+/* was_led_here: false when another node took over; then we do not report an end. */
 void cw_job_look_end(struct cw_job_looks *l, struct cw_led_route *lr, struct cw_job *job,
 		     bool was_led_here);

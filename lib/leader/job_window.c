@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The windows a job has fetched: the last ops of suspects, for as long as they are true. */
+/* The windows of a job: the last ops of suspects, as long as they are valid. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static void drop(struct cw_job *job, struct cw_job_window *w)
 	free(w);
 }
 
-/* Whose window it is: a process has several places in a comm, where it drives several devices. */
+/* Identifies a window's member: a process with several devices has several ranks in a comm. */
 struct whose {
 	const char *node;
 	int32_t pid, comm_rank;
@@ -40,7 +40,7 @@ static uint32_t number(const uint32_t *numbers, uint32_t n, uint32_t of_reply)
 	return of_reply && of_reply <= n ? numbers[of_reply - 1] : 0;
 }
 
-/* Numbers of call stacks hold as long as there is a window. */
+/* Numbers of call stacks are valid as long as there is a window. */
 static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *reply,
 		       uint32_t **ret_numbers)
 {
@@ -56,7 +56,7 @@ static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *rep
 	return r;
 }
 
-/* numbers: of the reply's call stacks in the job's. */
+/* numbers: maps the reply's call stacks to the job's. */
 static int add(struct cw_job *job, const char *node, const struct cw_msg_window *from,
 	       const uint32_t *numbers, uint32_t n_numbers, enum cw_window_kind kind,
 	       int64_t now_ns)

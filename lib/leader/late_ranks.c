@@ -16,7 +16,7 @@ bool cw_late_rank_is_confirmed(const struct cw_late_rank *late)
 
 bool late_ranks_is_due(const struct cw_late_ranks *l, int64_t now_ns, uint64_t calls)
 {
-	/* Fewer than before: communicators are gone. */
+	/* A lower count means that communicators are gone. */
 	return (calls < l->calls || calls - l->calls >= LATE_RANKS_CALLS_MIN) &&
 	       now_ns - l->asked_ns >= LATE_RANKS_EVERY_NS;
 }
@@ -88,7 +88,7 @@ uint32_t late_ranks_look(struct cw_late_ranks *l, const struct cw_snapshot *snap
 			late->n_found = 0;
 			late->n_missed++;
 		}
-		/* Whoever was found once only, by chance, is forgotten at once. */
+		/* We drop a rank at once if only one sample found it, by chance. */
 		if (late->n_missed < (late->is_told ? CONFIRMED_LOOKS : 1))
 			l->v[left++] = *late;
 		else if (late->is_told)
@@ -113,7 +113,7 @@ const struct cw_late_rank *late_ranks_tell(struct cw_late_ranks *l, int64_t now_
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct cw_late_rank *late = &l->v[i];
 
-		/* What the nodes' clocks may have made is for who asks. */
+		/* A result that clock error may explain only shows in the status. */
 		if (late->is_told || !cw_late_rank_is_confirmed(late) ||
 		    late->said.confidence < CW_CONFIDENCE_LIKELY)
 			continue;

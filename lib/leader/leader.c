@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may have a place, what the nodes say to each other, and whose turn it is; what a look at a
- * job does is in job_look.c.
+ * Admission of jobs, messages between leaders, and scheduling of evaluations. The evaluation of a
+ * job is in job_look.c.
  *
- * A digest makes or renews a route; its sender is answered, and asks the next node when there is no
- * place. Copies lie still until the node that led is lost. Of two nodes that both think they lead,
- * a third lets the first one speak. CPU time of looks is charged to the user whose jobs they are.
+ * A digest creates or renews a route, and its sender gets an answer. If the leader is at its limit,
+ * the sender asks the next node. We do not read copies until their leader is lost. If two nodes
+ * both think they lead, a third node lets the first one speak. We charge the CPU time of
+ * evaluations to the user of the jobs.
  */
 #include "leader/leader.h"
 
@@ -24,15 +25,15 @@
 #include "leader/job_look.h"
 #include "leader/snapshot_build.h"
 
-/* In an objection; the asker knows it by this. */
+/* Reason in an objection; the announcing node recognizes it by this text. */
 #define ANNOUNCED_FIRST "another node announced it first"
 
-/* Who announced an incident of which job; remembered for CW_LEADER_ANNOUNCED_NS. */
+/* A node that announced an incident of a job; remembered for CW_LEADER_ANNOUNCED_NS. */
 struct cw_announced {
 	struct cw_job_id job;
 	int64_t at_ns; /* awake; 0 = unused */
 	char node[64];
-	bool led_here; /* this node reported to it then */
+	bool led_here; /* this node reported to it at that time */
 };
 
 struct cw_leader {
@@ -40,11 +41,14 @@ struct cw_leader {
 	struct cw_led_route *routes;
 	struct cw_uid_count *held; /* routes of each user */
 	struct cw_untracked *untracked;
-	int64_t untracked_ns; /* when that was gone through last */
+	int64_t untracked_ns; /* time of its last tick */
 	struct cw_job_looks looks;
-	/* CPU time of looks and text since then: beyond CW_LEADER_TEXT_NS no more text is made. */
+	/*
+	 * CPU time of evaluations and text since spent_since_ns: beyond CW_LEADER_TEXT_NS we write
+	 * no more text.
+	 */
 	int64_t spent_ns, spent_since_ns;
-	int64_t woke_ns; /* when this daemon went on after it was held up, on the awake clock */
+	int64_t woke_ns; /* end of this daemon's last hold-up, on the awake clock */
 	struct cw_announced announced[CW_LEADER_MAX_ANNOUNCED];
 	unsigned next_announced;
 	struct cw_leader_stats stats;
@@ -150,7 +154,7 @@ static void forget_untracked(struct cw_leader *l, const struct cw_route *route)
 	cw_untracked_forget(l->untracked, &item);
 }
 
-/* Copies give way before what is led here, and take the place of other copies only. */
+/* Copies yield to routes that this node leads, and displace other copies only. */
 static struct cw_led_route *find_displaced(const struct cw_leader *l, uint32_t users, bool for_copy)
 {
 	_cleanup_(freep) struct cw_share_place *places = calloc(l->stats.routes, sizeof(*places));
@@ -169,7 +173,7 @@ static struct cw_led_route *find_displaced(const struct cw_leader *l, uint32_t u
 	return cw_share_displaced(places, n, CW_LEADER_MAX_ROUTES, users);
 }
 
-/* False: there is no place for it. */
+/* False: the limit is reached and no route yields. */
 static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
 {
 	const struct cw_share_count count = {
@@ -193,7 +197,7 @@ static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
 	return true;
 }
 
-/* A new route has no share of its own. */
+/* All routes of a user share one budget; a new route brings none of its own. */
 static int64_t not_before_of(const struct cw_leader *l, uint32_t uid)
 {
 	struct cw_led_route *lr, *tmp;
@@ -245,7 +249,7 @@ static void send_members(struct cw_leader *l, const char *to, const struct cw_jo
 			   to, strerror(-r));
 }
 
-/* route: as `to` calls the job, which may know it by nothing else. */
+/* route: the number by which `to` knows the job, perhaps its only name for it. */
 static void answer(struct cw_leader *l, const struct cw_led_route *lr, const char *to,
 		   uint64_t number, uint64_t route)
 {
@@ -265,7 +269,7 @@ static void answer(struct cw_leader *l, const struct cw_led_route *lr, const cha
 								   : CW_STANDING_WATCHED });
 }
 
-/* Its node says so in its status, and tries the node that would lead next. */
+/* The refused node shows this in its status, and tries the next leader. */
 static void refuse_route(struct cw_leader *l, const struct cw_job_id *job,
 			 const struct cw_msg_digest *d, const char *to)
 {
@@ -279,8 +283,8 @@ static void refuse_route(struct cw_leader *l, const struct cw_job_id *job,
 }
 
 /*
- * What people typed on another node. Of a digest that was refused it is not heard: its sender shows
- * up nowhere as a node of the job, and would silence it unseen.
+ * Passes on a mute that a user typed on another node. We ignore the mute in a refused digest: its
+ * sender appears nowhere as a node of the job, and would silence the job unseen.
  */
 static void tell_muted(const struct cw_leader *l, const char *from, const struct cw_msg_digest *d)
 {
@@ -290,7 +294,7 @@ static void tell_muted(const struct cw_leader *l, const char *from, const struct
 		e->muted(e->user, from, d->uid, d->label, d->muted_until_ns);
 }
 
-/* NULL in *ret: a job that is not led yet. Else as cw_job_id_read(). */
+/* *ret NULL: this node does not lead the job yet. Otherwise as cw_job_id_read(). */
 static int find_digest_route(const struct cw_leader *l, const struct cw_msg_digest *d,
 			     struct cw_job_id *ret_job, struct cw_led_route **ret)
 {
@@ -303,7 +307,7 @@ static int find_digest_route(const struct cw_leader *l, const struct cw_msg_dige
 		return 0;
 	r = cw_job_id_read(&d->job_key, d->uid, d->label, ret_job);
 	if (r == 0)
-		*ret = find_route(l, ret_job); /* of the version before: without a key */
+		*ret = find_route(l, ret_job); /* from the previous version: without a key */
 	return r;
 }
 
@@ -316,13 +320,16 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	uint64_t number = d->number, route = d->route;
 	struct cw_job_id job;
 
-	/* A digest speaks for its sender only, and says of which job. */
+	/* A digest must be about its sender and must name its job. */
 	if (strcmp(d->node, from) != 0 || find_digest_route(l, d, &job, &lr) != 0) {
 		l->stats.refused_digests++;
 		return;
 	}
 	if (!lr && d->n_ranks == 0) {
-		/* Nothing to watch, but an answer: else the node would look for another leader. */
+		/*
+		 * There is nothing to watch, but without an answer the node would look for
+		 * another leader.
+		 */
 		if (d->untracked && !is_copy)
 			send_members(l, from, &job,
 				     &(struct cw_msg_members){ .route = route, .number = number });
@@ -342,8 +349,10 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 		return;
 	}
 	if (is_copy) {
-		/* Nobody looks at ranks of what is not led; what is, has few whose leader is
-		 * another. */
+		/*
+		 * We use no ranks of routes that we do not lead. A route that we lead has few
+		 * copies: digests of nodes with another leader.
+		 */
 		if (lr->is_led)
 			(void)cw_route_read(&lr->route, CW_LEADER_TURN_COPIES);
 		return;
@@ -353,12 +362,12 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	if (!lr->is_led)
 		forget_untracked(l, &lr->route);
 	lr->is_led = true;
-	tell_muted(l, from, d); /* the route has the message now, and keeps it */
+	tell_muted(l, from, d); /* the route owns the message now */
 	answer(l, lr, from, number, route);
 }
 
-/* Of this user: an id alone is nobody's. */
-/* label: of its job; NULL = of any of this user's. */
+/* Searches this user's incidents only: an id alone belongs to no user. */
+/* label: of the incident's job; NULL = any job of this user. */
 static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *label,
 					 const char *id)
 {
@@ -384,13 +393,13 @@ static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_
 	const struct cw_incident *inc;
 
 	if (!*a->label)
-		return false; /* it is not said whose it is: an id alone is nobody's */
+		return false; /* the owner is missing: an id alone belongs to no user */
 	inc = find_incident(l, a->uid, a->label, a->id);
 	return (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
 	       l->config.effects->was_sent_here(l->config.effects->user, &due);
 }
 
-/* Leads the job itself and hears of more nodes than its own. */
+/* This node leads the job and gets digests of more nodes than its own. */
 static bool leads_better(const struct cw_leader *l, const struct cw_job_id *job, const char *from)
 {
 	const char *self = l->config.self;
@@ -413,11 +422,14 @@ static bool is_led_by(const struct cw_leader *l, const struct cw_job_id *job, co
 }
 
 /*
- * Where some links are cut, two nodes may each think they lead. A third that hears both lets the
- * first one speak, as long as that one is alive. One that this node reported to, and now reports to
- * the other, leads no more and says nothing: it stood in for a daemon that was held up. Nor does
- * one that announced while it was giving way: this node reported to the other by then, and what has
- * not been told of after a while will not be by it.
+ * Where some links are cut, two nodes may each think they lead. A third node that has contact with
+ * both lets the first one speak, as long as that one is alive.
+ *
+ * There are two exceptions, both only if this node now reports to the second one. If this node
+ * reported to the first when that announced, the first stood in for a daemon that was held up. It
+ * no longer leads, and will not speak. Otherwise the first was giving way while it announced: this
+ * node already reported to the second. If the first has not alerted after CW_LEADER_SPEAKS_NS, it
+ * never will.
  */
 static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id *job,
 				     const char *from)
@@ -449,7 +461,7 @@ static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id
 	return false;
 }
 
-/* One of its incidents was announced by a node that has broken off since. */
+/* True if a node that has since become unreachable announced an incident of the job. */
 static bool is_announced_elsewhere(const struct cw_leader *l, const struct cw_job_id *job)
 {
 	int64_t now = cw_clock_awake_ns(l->config.clock);
@@ -498,7 +510,10 @@ static void take_announcement(struct cw_leader *l, const char *from,
 			   strerror(-r));
 }
 
-/* An older version's does not say whose, but of ids it has only seen those announced from here. */
+/*
+ * Objections of older versions do not name the job. But those nodes only know ids that this
+ * node announced.
+ */
 static struct cw_incident *find_objected(const struct cw_leader *l,
 					 const struct cw_msg_incident_objection *o)
 {
@@ -514,15 +529,15 @@ static struct cw_incident *find_objected(const struct cw_leader *l,
 	return inc;
 }
 
-/* The node leads the job as far as this one knows, or did while this one was away. */
+/* The node leads the job as far as this node knows, or did so while this node was away. */
 static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
 {
 	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
 }
 
 /*
- * How often an objection puts an incident off; 0 = without limit. That another node announced it is
- * no knowledge of its own: anybody can announce.
+ * How often an objection may defer an incident; 0 = without limit. "Another node announced it" is
+ * no knowledge of the objecting node: any node can announce.
  */
 static unsigned believed_times(const struct cw_leader *l, const char *from,
 			       const struct cw_msg_incident_objection *o)
@@ -570,7 +585,10 @@ bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const
 	struct cw_job_id job;
 	bool is_believed;
 
-	/* It is believed for the job that it names: what is known to be another job's is not. */
+	/*
+	 * We believe a claim for the job that it names, but not if we know that the id is
+	 * another job's.
+	 */
 	if (cw_job_id_make(uid, label, &job) < 0 ||
 	    (inc && inc != find_incident(l, uid, label, id))) {
 		l->stats.doubted++;
@@ -611,7 +629,7 @@ static int64_t cpu_ns(const struct cw_leader *l)
 	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : 0;
 }
 
-/* CPU time spent on a user's jobs since `start` counts against all of that user's. */
+/* Charges CPU time since `start` to all routes of the user. */
 static void charge(struct cw_leader *l, uint32_t uid, int64_t start, int64_t now)
 {
 	int64_t cost = cpu_ns(l) - start;
@@ -640,7 +658,7 @@ static void look(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
 	charge(l, lr->route.uid, start, now);
 }
 
-/* What is put off may be gone on with now, as far as its share goes. */
+/* True if a pending evaluation may continue within its budget. */
 static bool may_finish(struct cw_leader *l, int64_t now)
 {
 	if (now - l->spent_since_ns >= CW_LEADER_TEXT_EVERY_NS) {
@@ -663,7 +681,7 @@ static void finish_look(struct cw_leader *l, int64_t now)
 	charge(l, uid, start, now);
 }
 
-/* Whose turn has not come for longest comes first. */
+/* Sorts the route with the oldest evaluation first. */
 static int by_last_look(const struct cw_led_route *a, const struct cw_led_route *b)
 {
 	return (a->looked_ns > b->looked_ns) - (a->looked_ns < b->looked_ns);
@@ -676,7 +694,7 @@ static bool is_led_elsewhere(const struct cw_leader *l, const struct cw_job_id *
 	return leader && strcmp(leader, l->config.self) != 0;
 }
 
-/* Its nodes have another leader now: what is known is kept for the day that one is lost. */
+/* The route's nodes have another leader now. We keep the digests in case that leader is lost. */
 static void update_leadership(struct cw_leader *l, struct cw_led_route *lr)
 {
 	if (!lr->is_led || cw_route_is_led_here(&lr->route) ||
@@ -686,7 +704,7 @@ static void update_leadership(struct cw_leader *l, struct cw_led_route *lr)
 	lr->is_led = false;
 }
 
-/* Notes when this daemon goes on after it was held up. Returns the time. */
+/* Notes when this daemon resumes after a hold-up. Returns the time. */
 static int64_t note_time(struct cw_leader *l)
 {
 	int64_t now = cw_clock_now_ns(l->config.clock);
@@ -699,8 +717,8 @@ static int64_t note_time(struct cw_leader *l)
 }
 
 /*
- * After this daemon was held up, what it holds is a picture of before: it waits until the nodes of
- * the job have told how it is now, or are late with it.
+ * After a hold-up, this daemon's digests are old. The evaluation waits until the job's nodes have
+ * sent new ones, or are late with them.
  */
 static bool is_out_of_date(const struct cw_leader *l, const struct cw_led_route *lr)
 {
@@ -708,7 +726,7 @@ static bool is_out_of_date(const struct cw_leader *l, const struct cw_led_route 
 	       cw_route_awaits(&lr->route, l->woke_ns);
 }
 
-/* Of what is due, as much as may be done in one turn. */
+/* Evaluates the route if it is due, within the limits of one iteration. */
 static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
 {
 	struct cw_job *job;
@@ -728,8 +746,8 @@ static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t no
 }
 
 /*
- * Nobody has ranks of it any more. Those of a node that is out of reach may wait on: then its jobs
- * have not ended, and whoever hears of it again goes on with its incidents.
+ * The route has no nodes left. Ranks of an unreachable node may still be waiting. In that case its
+ * jobs have not ended, and a leader that sees the node again continues its incidents.
  */
 static void end_route(struct cw_leader *l, struct cw_led_route *lr)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leader's side of a daemon: takes digests of the routes this node was chosen for, splits them
- * into jobs, looks at each job at least once a second (at once after a death or when windows came)
- * and drives its incident. It leads whatever it is sent as a leader; copies it only keeps, until
- * their nodes come to it because their leader is lost. A leader that hears less than half of the
- * nodes it once knew for a route says only that it is cut off.
+ * The leader side of a daemon. A leader collects digests of the routes that elected this node, and
+ * splits each route into jobs. It evaluates every job at least once a second, or at once after a
+ * death or when windows arrive. Each verdict drives the job's incidents.
+ *
+ * A node leads a route as soon as another node sends it digests as leader. It only stores copies of
+ * digests; it starts to use them when the nodes lose their leader and elect this node. A leader may
+ * lose sight of more than half of the nodes it once knew for a route. Then it only reports that it
+ * is cut off.
  *
  * Loop thread only; never blocks beyond what its effects do.
  */
@@ -23,66 +26,75 @@ struct cw_leader;
 struct cw_untracked;
 
 /*
- * Routes led, or kept as copies, at once. Users share them (identity/shares.h); a job with an open
- * incident keeps its place.
+ * Routes that this node leads or stores as copies at once. Users share the limit
+ * (identity/shares.h). A job with an open incident is never displaced.
  */
 #define CW_LEADER_MAX_ROUTES 1024u
-/* A route that has no place, and of which no digest comes any more, is forgotten. */
+/* We forget an untracked route when no digest of it has arrived for this long. */
 #define CW_LEADER_UNTRACKED_KEEP_NS (10 * CW_NS_PER_S)
 #define CW_LEADER_MAX_JOBS_PER_ROUTE 256u
-/* An answer to a digest names the nodes up to so many: all names to all nodes are a square. */
+/*
+ * An answer to a digest names at most this many nodes: otherwise the cost would grow with the
+ * square of their number.
+ */
 #define CW_LEADER_MAX_NAMED CW_ELECTION_MAX_NAMES
 #define CW_LEADER_LOOK_NS CW_NS_PER_S
 /*
- * Looks at the jobs of one user take at most 1/4 of a core: then a user with a thousand
- * communicators of a thousand ranks, true or invented, does not make the alerts of others late.
- * Looks that are cheap do not count.
+ * Evaluations of one user's jobs take at most 1/4 of a core. So a user with a thousand
+ * communicators of a thousand ranks, true or invented, does not delay the alerts of others. Cheap
+ * evaluations do not count.
  */
 #define CW_LEADER_LOOK_SHARE 4
 #define CW_LEADER_CHEAP_LOOK_NS (5 * CW_NS_PER_MS)
 /*
- * Memberships looked at in one turn of the loop. A look at more is parted: its snapshot is made in
- * one turn and judged in the next, so that nothing else waits for both.
+ * Memberships evaluated in one iteration of the loop. We split a larger evaluation: one iteration
+ * builds the snapshot and the next judges it, so that other work never waits for both.
  */
 #define CW_LEADER_TURN_MEMBERS 65536u
-/* Nodes whose copies are read in one turn, when their leader is lost. A look waits for all of them.
+/*
+ * Nodes whose copies we read in one iteration after their leader is lost. An evaluation waits for
+ * all of them.
  */
 #define CW_LEADER_TURN_COPIES 128u
 /*
- * The text of an incident's snapshot may take so much CPU time in so much time, together with
- * looks, a quarter as these: digests of the same moment are to be kept, too. An alert that is due
- * does not wait for it.
+ * CPU time budget for the text of an incident's snapshot, per CW_LEADER_TEXT_EVERY_NS. Evaluations
+ * count against the same budget, which is a quarter of the period. The daemon needs the rest to
+ * store digests of the same moment. A due alert does not wait for the budget.
  */
 #define CW_LEADER_TEXT_NS (CW_LEADER_TEXT_EVERY_NS / CW_LEADER_LOOK_SHARE)
 #define CW_LEADER_TEXT_EVERY_NS (250 * CW_NS_PER_MS)
 /*
- * Ranks that have not come to the making of a communicator for so long are looked for on all nodes,
- * again and again while it lasts: nodes forget what they found after CW_ABSENT_KEEP_NS.
+ * When ranks have been missing from a communicator's init for this long, we search for them
+ * on all nodes. We repeat the search while they stay missing: nodes forget their findings
+ * after CW_ABSENT_KEEP_NS.
  */
 #define CW_LEADER_SEARCH_AFTER_NS (10 * CW_NS_PER_S)
 #define CW_LEADER_SEARCH_EVERY_NS (10 * CW_NS_PER_S)
-/* Announcements of others that are remembered, and for how long: see take_announcement(). */
+/*
+ * Limit and lifetime of the announcements that we remember from other nodes:
+ * see take_announcement().
+ */
 #define CW_LEADER_MAX_ANNOUNCED 64u
 #define CW_LEADER_ANNOUNCED_NS (600 * CW_NS_PER_S)
 /*
- * By then it is told what was announced, whoever is to tell it; less than CW_INCIDENT_RETRY_NS, so
- * that who was put off is let speak when it asks again.
+ * The node that announced an incident sends its alert within this time. It is less than
+ * CW_INCIDENT_RETRY_NS: a deferred leader may speak when it asks again.
  */
 #define CW_LEADER_SPEAKS_NS (20 * CW_NS_PER_S)
 /*
- * Whoever would lead and is out of reach has so long to come back before a node that stands in for
- * it tells what both may know. As long as one that is silent is waited for.
+ * An unreachable leader has this long to return before its stand-in sends an alert that both may
+ * know of. It is the same time that we wait for a silent leader.
  */
 #define CW_LEADER_RETURNS_NS CW_LEADER_SILENT_NS
 
 struct cw_leader_config {
 	const struct cw_clock *clock;
 	const char *self; /* this node */
-	bool finds_peers; /* further ones come and go, so that none may mean none yet */
+	bool finds_peers; /* more peers come and go, so zero peers may mean none yet */
 	const struct cw_leader_effects *effects;
 	struct cw_election *members;
 	struct cw_thresholds thresholds;
-	int64_t (*cpu_ns)(void *user); /* CPU time used so far; NULL = looks take none */
+	int64_t (*cpu_ns)(void *user); /* CPU time used so far; NULL = evaluations count as free */
 	void *cpu_user;
 	uint32_t turn_members; /* 0 = CW_LEADER_TURN_MEMBERS */
 };
@@ -92,36 +104,37 @@ int cw_leader_new(const struct cw_leader_config *config, struct cw_leader **ret)
 /* Takes NULL; returns NULL. Open incidents stay open in their bundles. */
 struct cw_leader *cw_leader_free(struct cw_leader *l);
 
-/* Digests, announcements and objections; true when the message was one of them. */
+/* Handles digests, announcements and objections. True if the message was one of these. */
 bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message **msg);
 /*
- * Looks at what is due. Call it at least every 250 ms. True: something was put off, to be gone on
- * with in the next turn of the loop.
+ * Evaluates all due routes. Call it at least every 250 ms. True: some work is deferred, and the
+ * caller shall call cw_leader_continue() in the next iteration of the loop.
  */
 bool cw_leader_tick(struct cw_leader *l);
-/* Goes on with what was put off, if anything was. Returns the same. */
+/* Continues deferred work, if there is any. Returns the same. */
 bool cw_leader_continue(struct cw_leader *l);
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds);
-/* An incident of this user that this node has open now. */
+/* True if this node has an open incident with this id for this user. */
 bool cw_leader_has_open(const struct cw_leader *l, uint32_t uid, const char *id);
 /*
- * The node has ranks of the job or leads it, as far as this node knows: from its digests, or from
- * what the job's leader says.
+ * True if, as far as this node knows, the other node leads the job or has ranks of it. We know this
+ * from its digests or from the job's leader.
  */
 bool cw_leader_has_part(const struct cw_leader *l, const struct cw_job_id *job, const char *node);
 /*
- * A node tells that it has delivered an alert of this job. True, and counted: nothing is settled by
- * its word. Where this node leads the job, because that one would not lead it in its place (it may
- * object); elsewhere, because it neither has ranks of it nor would lead it before this node. And
- * anywhere, where the id is known to be another job's, or nobody has a job of such a label.
+ * A node claims that it delivered an alert of this job. True if we doubt it; we count the doubt and
+ * ignore the claim. If this node leads the job, we doubt every node that would not lead in our
+ * place (it may still object). Elsewhere, we doubt a node that neither has ranks of the job nor
+ * would lead it before this node. Everywhere, we doubt a claim if the id belongs to another job, or
+ * if no job has such a label.
  */
 bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label,
 		      const char *id);
-/* The alert of this id was delivered, or could not be. */
+/* The alert with this id was delivered, or delivery failed. */
 void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered);
-/* What nodes of older versions call this incident; "" = it is not one of here. */
+/* The id of this incident on nodes of older versions; "" = this node has no such incident. */
 const char *cw_leader_old_id(const struct cw_leader *l, uint32_t uid, const char *id);
-/* Alerts that nobody is known to have got are sent again: whoever carried them is gone. */
+/* Resends alerts without a known delivery, because the node that was to deliver them is gone. */
 void cw_leader_retry_alerts(struct cw_leader *l);
 
 /* For status. Borrowed until the callback returns. */
@@ -130,26 +143,29 @@ typedef void (*cw_leader_job_fn)(const struct cw_route *route, const struct cw_j
 void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user);
 
 /*
- * A snapshot of one of these jobs as it is now, without windows. 0 and the caller owns it, or
- * -errno; -ENOENT: nothing of it is left.
+ * Builds a snapshot of one of these jobs as it is now, without windows. 0 and the caller owns it,
+ * or -errno; -ENOENT: the job has no ranks left.
  */
 int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
 		       struct cw_snapshot **ret);
 
-/* Jobs that this node should lead and has no place for. Borrowed. */
+/* Jobs that this node should lead but cannot, because it has reached its limit. Borrowed. */
 const struct cw_untracked *cw_leader_untracked(const struct cw_leader *l);
 
 struct cw_leader_stats {
-	uint64_t parted; /* looks that took two turns of the loop */
-	/* Beyond a limit: jobs and communicators, again at each look; windows of ops. */
+	uint64_t parted; /* evaluations that took two iterations of the loop */
+	/*
+	 * Refused at a limit: jobs and communicators, counted again at each evaluation; windows
+	 * of ops.
+	 */
 	uint64_t refused_jobs, left_out_comms, left_out_windows;
-	uint64_t displaced; /* routes that gave their place to another user's */
+	uint64_t displaced; /* routes displaced by another user's route */
 	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
-	uint64_t overruled;    /* objections of nodes that had objected often enough */
-	uint64_t doubted;      /* deliveries told of by nodes that can have no part in it */
-	uint64_t late_notices; /* of ranks that come late, though nobody hangs */
-	uint64_t unnamed;      /* announcements that did not say of which job */
+	uint64_t overruled;    /* objections ignored because the node had objected often enough */
+	uint64_t doubted;      /* claims of delivery from nodes that can have no part in the job */
+	uint64_t late_notices; /* notices of late ranks in jobs that do not hang */
+	uint64_t unnamed;      /* announcements that did not name their job */
 	uint32_t routes, jobs;
-	uint32_t untracked; /* routes that have no place now */
+	uint32_t untracked; /* routes over the limit now */
 };
 void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a leader keeps of one job id: the route, the jobs that its ranks fall into, and when they
- * are looked at. Loop thread only.
+ * A leader's state for one job id: the route, its jobs, and the schedule of their evaluations. Loop
+ * thread only.
  */
 #pragma once
 
@@ -15,21 +15,21 @@
 
 struct cw_led_route {
 	UT_hash_handle hh;
-	struct cw_route route; /* in the table by its job */
+	struct cw_route route; /* hashed by its job */
 	struct cw_process_map processes;
 	struct cw_job *jobs;
-	struct cw_epitaphs epitaphs; /* of those that ended */
-	/* Its ranks by component, as of a shape of the route; NULL = none yet. */
+	struct cw_epitaphs epitaphs; /* of jobs that ended */
+	/* The route's ranks by component, as of refs_shape; NULL = not computed yet. */
 	struct cw_rank_ref *refs;
 	unsigned n_refs;
 	uint64_t refs_shape;
-	bool is_led; /* else only kept, in case its leader is lost */
-	/* A node that cannot be reached any more announced an incident of it. */
+	bool is_led; /* false: we only store copies, in case its leader is lost */
+	/* A node that is now unreachable announced an incident of this job. */
 	bool is_announced_elsewhere;
-	int64_t since_ns;         /* when it got its place */
-	uint64_t pass;            /* over its jobs; those with this number were looked at */
-	bool is_partly_looked_at; /* others wait for another turn of the loop */
+	int64_t since_ns;         /* when we admitted it */
+	uint64_t pass;            /* counts passes; jobs with this number were evaluated */
+	bool is_partly_looked_at; /* some jobs wait for another iteration of the loop */
 	int64_t next_ns;
-	int64_t looked_ns;     /* when it was looked at last */
-	int64_t not_before_ns; /* its user has had its share until then */
+	int64_t looked_ns;     /* time of the last evaluation */
+	int64_t not_before_ns; /* its user has used up its share until then */
 };

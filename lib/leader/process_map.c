@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two generations by mark: a look sets the job of each process it sees, and the sweep after it
- * drops what was not set since the last one.
+ * Mark and sweep: an evaluation sets the job of each process it sees. The sweep after it drops the
+ * entries that were not set since the last sweep.
  */
 #include "leader/process_map.h"
 
@@ -13,7 +13,7 @@
 #include "common/address.h"
 #include "common/htable.h"
 
-/* Hashed and compared as it is: no padding, and zeros behind the name. */
+/* We hash and compare the whole struct: no padding, and zeros after the name. */
 struct process_key {
 	uint64_t pid, start_ticks;
 	char node[CW_NODE_NAME_MAX];
@@ -96,5 +96,5 @@ void cw_process_map_sweep(struct cw_process_map *map)
 void cw_process_map_fini(struct cw_process_map *map)
 {
 	cw_process_map_sweep(map);
-	cw_process_map_sweep(map); /* the first one cleared the marks of all that were current */
+	cw_process_map_sweep(map); /* the first sweep clears the marks of current entries */
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes lie sorted by name, each with its newest digest as it came. A digest that was read late,
- * because this daemon was held up, is dated back by what its sender's clock says has passed, and by
- * no more than the daemon was held up. `shape` counts changes of ranks and memberships, so that
- * what was computed from them is computed again only then.
+ * The nodes are sorted by name, each with its newest digest as received. If this daemon was held up
+ * and read a digest late, we date it back. The sender's clock says by how much; the limit is the
+ * time that the daemon was held up. `shape` counts changes of ranks and memberships, so that we
+ * recompute derived results only then.
  */
 #include "leader/route.h"
 
@@ -42,7 +42,7 @@ void cw_route_fini(struct cw_route *r)
 	*r = (struct cw_route){ 0 };
 }
 
-/* Its index, or where it belongs. */
+/* Index of the node, or its insertion point. */
 static unsigned place_of(const struct cw_route *r, const char *name)
 {
 	unsigned low = 0, high = r->n_nodes;
@@ -94,8 +94,8 @@ static unsigned count_dead(const struct cw_message *m)
 }
 
 /*
- * What cw_job_components() looks at. Two that differ may have the same, by chance or because ranks
- * were made for it: then the components of before are used, which are this job's own ranks' alone.
+ * Hashes the input of cw_job_components(). Two different inputs may collide, by chance or on
+ * purpose. Then we use the previous components, which contain only this job's own ranks.
  */
 static uint64_t shape_of(const struct cw_msg_digest *d)
 {
@@ -117,8 +117,8 @@ static uint64_t shape_of(const struct cw_msg_digest *d)
 }
 
 /*
- * The number of ranks is compared itself: nobody's arithmetic makes an index point outside. Of
- * ranks that have not been read, the shape may be any.
+ * We compare the number of ranks itself, so that no collision makes an index point outside. For
+ * unread ranks, we assume a changed shape.
  */
 static void note_shape(struct cw_route *r, struct cw_route_node *n, const struct cw_message *m)
 {
@@ -138,8 +138,9 @@ static void note_shape(struct cw_route *r, struct cw_route_node *n, const struct
 }
 
 /*
- * How long it lay unread: more time has passed here since the digest before than there. Never more
- * than this daemon was held up: a clock that stood still there, or a lie, changes nothing else.
+ * How long the digest was unread: the time between two digests here, less the same time by the
+ * sender's clock. It is never more than this daemon was held up. So a stopped clock there, or a
+ * lie, has no other effect.
  */
 static int64_t lateness(const struct cw_route_node *n, const struct cw_msg_digest *d,
 			int64_t now_ns, int64_t held_ns)
@@ -155,7 +156,7 @@ static int64_t lateness(const struct cw_route_node *n, const struct cw_msg_diges
 	return late > 0 ? late : 0;
 }
 
-/* Dates the digest; before it takes the place of the one before. */
+/* Dates the digest; call it before the digest replaces the previous one. */
 static void date(struct cw_route_node *n, const struct cw_msg_digest *d,
 		 const struct cw_clock *clock)
 {
@@ -166,7 +167,7 @@ static void date(struct cw_route_node *n, const struct cw_msg_digest *d,
 	n->received_ns = now_ns - n->late_ns;
 	n->heard_ns = awake_ns;
 	if (n->digest && n->digest->digest.epoch != d->epoch)
-		n->n_ahead = 0; /* another daemon, maybe another boot */
+		n->n_ahead = 0; /* another daemon, perhaps another boot */
 	if (d->sent_ns)
 		n->ahead_ns[n->n_ahead++ % CW_ROUTE_CLOCKS] =
 			n->received_ns - cw_bounded_ns((int64_t)d->sent_ns);
@@ -196,7 +197,7 @@ void cw_route_node_clock(const struct cw_route_node *n, int64_t *ret_late_ns,
 	*ret_spread_ns = second - least;
 }
 
-/* What cannot be read has no ranks. */
+/* A digest that we cannot decode has no ranks. */
 static void read_node(struct cw_route *r, struct cw_route_node *n)
 {
 	uint32_t n_ranks = n->digest->digest.n_ranks;
@@ -239,9 +240,9 @@ int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
 		return -ENOMEM;
 	old = n->digest ? &n->digest->digest : NULL;
 	/*
-	 * One start's digests are numbered. Of two starts the last to be heard counts, whatever it
-	 * calls itself: transport has one connection for a name, and nothing comes late from
-	 * another.
+	 * Digests of one start are numbered. Between two starts, the last received digest counts,
+	 * regardless of its epoch. The transport has one connection per name, so no digest arrives
+	 * late from another.
 	 */
 	if (old && d->epoch == old->epoch && d->number <= old->number) {
 		r->refused++;
@@ -284,13 +285,15 @@ static bool has_left(const struct cw_route_node *n, const struct cw_leader_effec
 	int64_t since_ns;
 
 	if (age <= CW_ROUTE_GONE_NS)
-		return false; /* nearly all, four times a second: not worth a search for the peer */
+		return false; /* nearly all nodes, four times a second: avoid the search for
+			       * the peer */
 	if (age > CW_ROUTE_FORGET_NS || !strcmp(n->name, self))
 		return true;
 	/*
-	 * It has lived on without a digest. "Until now" would not do: one that froze or lost its
-	 * power may have beaten once after its last digest, and looks well for a while. One that
-	 * was held up beats first when it goes on: it has as long as any other for its digest.
+	 * Has the node lived on without a digest? "Alive now" would not do. A node that froze or
+	 * lost its power may have sent one heartbeat after its last digest, and looks healthy for a
+	 * while. A node that was held up sends heartbeats first when it resumes: it gets the same
+	 * time for its digest.
 	 */
 	p = cw_leader_effects_peer(e, n->name);
 	if (!p || p->state != CW_PEER_CONNECTED)

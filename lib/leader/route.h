@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the leader keeps of one job id: the newest digest of each node that sent one. The node that
- * would lead next keeps copies of the same: ranks that are lost together with the leader are known
- * to it, once it has read them. Digests hold ages; the instant of receipt puts them on this
- * daemon's timeline, so clocks need not agree. Those that come while this daemon is held up lie in
- * the kernel: by their sender's clock they are dated back, each by no more than it was.
+ * The digests of one job id on its leader: the newest from each node. The next leader stores
+ * copies of the same digests. Once it has read them, it knows the ranks that are lost together
+ * with the leader.
+ *
+ * Digests hold ages. We convert these to instants on this daemon's timeline by the time of receipt,
+ * so clocks need not agree. Digests that arrive while this daemon is held up wait in the kernel. We
+ * date them back by the sender's clock, each by no more than the daemon was held up.
  *
  * Loop thread only; pure bookkeeping, no callbacks.
  */
@@ -18,59 +20,64 @@
 #include "leader/incident/leader_effects.h"
 #include "proto/messages.h"
 
-/* Nodes of one route, and ranks of all of them that are looked at (docs/design/budgets.md: 65,536).
+/*
+ * Nodes of one route, and ranks of all of them that we evaluate (docs/design/budgets.md: 65,536).
  */
 #define CW_ROUTE_MAX_NODES 8192u
 #define CW_ROUTE_MAX_RANKS 65536u
-/* A node that is well but has sent no digest for this long has no ranks of the route any more. */
+/* A healthy node without a digest for this long has no more ranks of the route. */
 #define CW_ROUTE_GONE_NS (5 * CW_NS_PER_S)
 /*
- * A node that is not heard of at all is kept (it is a finding, and its daemon may be held up), but
- * not for ever; also when it is the only one that has ranks of the route.
+ * We keep an unreachable node for this long, and then drop it, even if it alone has ranks of the
+ * route. The silence is a finding in itself, and the node's daemon may only be held up.
  */
 #define CW_ROUTE_FORGET_NS (600 * CW_NS_PER_S)
 
-/* Digests that tell how a node's clock goes; a second or so each. */
+/* Number of digests that we use to estimate a node's clock, about one a second. */
 #define CW_ROUTE_CLOCKS 8u
 
 struct cw_route_node {
 	char *name;
 	uint32_t state;      /* enum cw_node_state */
-	int64_t received_ns; /* of the digest, monotonic: what its ages count from */
-	int64_t heard_ns;    /* the same instant on the awake clock: what silence counts from */
-	/* Of the time before received_ns, how long the digest may have lain unread; and how long
-	 * this daemon had been held up in all when it was read. */
+	int64_t received_ns; /* receipt of the digest, monotonic: its ages count from here */
+	int64_t heard_ns;    /* the same instant on the awake clock: silence counts from here */
+	/*
+	 * late_ns: how long the digest may have been unread before received_ns. held_ns: how long
+	 * this daemon had been held up in total at the time of reading.
+	 */
 	int64_t late_ns, held_ns;
 	/*
-	 * How far this daemon's clock was ahead of the sender's when its last digests came: their
-	 * way here is in it, so the least of them is the nearest to the truth.
+	 * Offset of this daemon's clock ahead of the sender's, one for each of its last digests.
+	 * Each offset includes the travel time, so the least is nearest to the truth.
 	 */
 	int64_t ahead_ns[CW_ROUTE_CLOCKS];
 	uint64_t n_ahead;
-	struct cw_message *digest; /* owned; a copy when another node is told first */
-	uint64_t shape;            /* of the digest: its ranks and their communicators */
+	struct cw_message *digest; /* owned; type copy if another node leads */
+	uint64_t shape;            /* hash of the digest's ranks and their communicators */
 };
 
 struct cw_route {
-	uint64_t id; /* of the first digest; for peers of the version before */
+	uint64_t id; /* from the first digest; for peers of the previous version */
 	struct cw_job_id job;
 	uint32_t uid;
-	const char *label;           /* the job's; NULL = not made yet */
-	struct cw_route_node *nodes; /* ascending by name */
+	const char *label;           /* the job's; NULL = not initialized */
+	struct cw_route_node *nodes; /* sorted by name, ascending */
 	unsigned n_nodes;
-	uint32_t n_ranks; /* of all digests held */
-	bool has_unread;  /* some of them are copies whose ranks have not been read yet */
-	/* Another one whenever there are other nodes, ranks or memberships: what was found out
-	 * about the communicators' components, and the places of ranks, hold as long as it stays.
+	uint32_t n_ranks; /* sum over all stored digests */
+	bool has_unread;  /* some digests are copies with ranks that we have not read yet */
+	/*
+	 * Changes whenever nodes, ranks or memberships change. Computed components and the
+	 * positions of ranks stay valid while it is the same.
 	 */
 	uint64_t shape;
-	uint64_t refused; /* digests beyond a limit, or not newer */
+	uint64_t refused; /* digests over a limit, or not newer */
 	/*
-	 * Of the nodes that have left, on the awake clock; 0 = none. When the last one went that
-	 * lived on without ranks of the job; when the last one was heard of that was forgotten.
+	 * Times on the awake clock; 0 = never. left_ns: when the last node left that lived
+	 * on without ranks of the job. forgotten_ns: the last sign of life from a node that
+	 * we dropped.
 	 */
 	int64_t left_ns, forgotten_ns;
-	bool has_forgotten; /* a node, since somebody cleared this */
+	bool has_forgotten; /* we dropped a node since a caller last cleared this */
 };
 
 /* One rank of the route: nodes[node].digest->digest.ranks[rank]. */
@@ -90,15 +97,14 @@ int cw_route_init(struct cw_route *r, const struct cw_msg_digest *first);
 void cw_route_fini(struct cw_route *r);
 
 /*
- * Takes *msg (sets it to NULL) when it is newer than what is held. *ret_urgent: it reports a death
- * that the one before did not. 0, -EEXIST (not newer), -E2BIG, -ENOMEM.
+ * Takes *msg (sets it to NULL) if it is newer than the stored digest. *ret_urgent: it reports a
+ * death that the previous digest did not. 0, -EEXIST (not newer), -E2BIG, -ENOMEM.
  */
 int cw_route_put(struct cw_route *r, const char *node, struct cw_message **msg,
 		 const struct cw_clock *clock, bool *ret_urgent);
 
 /*
- * The last that was known of the job is a node that is out of reach: whether it is over, nobody
- * knows.
+ * True if the last known node of the job is out of reach. We do not know whether the job is over.
  */
 static inline bool cw_route_is_lost(const struct cw_route *r)
 {
@@ -106,28 +112,30 @@ static inline bool cw_route_is_lost(const struct cw_route *r)
 }
 
 /*
- * Reads the ranks of copies, of so many nodes at most; false: others are left. Before it has said
- * true, nobody may look at ranks.
+ * Reads the ranks of copies, from at most this many nodes. False: some copies are still unread, and
+ * callers must not use ranks yet.
  */
 bool cw_route_read(struct cw_route *r, unsigned most);
 
-/* Brings the nodes' states up to date and drops those that have left. self: this node. */
+/* Updates the nodes' states and drops nodes that have left. self: this node. */
 void cw_route_refresh(struct cw_route *r, const struct cw_leader_effects *e, const char *self,
 		      const struct cw_clock *clock, int64_t silent_ns);
-/* Some node that reports was not heard since then, on the awake clock. */
+/* True if some reporting node has sent no digest since then. since_awake_ns: on the awake clock. */
 bool cw_route_awaits(const struct cw_route *r, int64_t since_awake_ns);
-/* By its last digest, or a copy of it. */
+/* True if the node's last digest, or a copy of it, has ranks. */
 bool cw_route_has_ranks_of(const struct cw_route *r, const char *node);
-/* Whether a node that reports takes this one for the leader; the others send copies. */
+/*
+ * True if at least one reporting node takes this node for the leader; the other nodes send copies.
+ */
 bool cw_route_is_led_here(const struct cw_route *r);
 /*
- * Instants in the node's digest, as instants here, are late by *ret_late_ns: so much longer than
- * others was this digest under way. *ret_spread_ns: how far the two quickest are apart, which tells
- * how well that is known; -1 = too few have come.
+ * Instants in the node's last digest appear *ret_late_ns too late here, because that digest
+ * travelled so much longer than the quickest one. *ret_spread_ns: distance between the two quickest
+ * digests, a measure of the certainty; -1 = too few digests.
  */
 void cw_route_node_clock(const struct cw_route_node *n, int64_t *ret_late_ns,
 			 int64_t *ret_spread_ns);
-/* Rank processes that their nodes have no place for. */
+/* Rank processes over the limit of their own nodes. */
 uint64_t cw_route_untracked(const struct cw_route *r);
-/* How many nodes report right now. */
+/* Number of nodes that report right now. */
 unsigned cw_route_n_reporting(const struct cw_route *r);

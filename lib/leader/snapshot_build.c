@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks first; then the limit of places, which grows with what was really reported; then members,
- * the living before the dead, because of two that claim one place the dead one is of an earlier
- * attempt; then the job's identity and notes about whatever is not in it. Each kind of thing has
- * one function that copies it and turns its ages into instants.
+ * The order matters. First come the ranks. Next comes the limit on places, which grows with the
+ * number of reported memberships. Then come the members, living ranks before dead ones: if two
+ * claim one place, the dead one is from an earlier attempt. Last come the job's identity, and
+ * notes about omissions. For each kind of object, one function copies it and converts its ages
+ * to instants.
  */
 #include "leader/snapshot_build.h"
 
@@ -18,11 +19,11 @@
 struct builder {
 	const struct cw_build *in;
 	struct cw_snapshot *snap;
-	uint32_t *node_index; /* of route nodes in the snapshot, +1; 0 = not yet */
-	uint64_t places;      /* of communicators added so far */
+	uint32_t *node_index; /* by route node: index in the snapshot, +1; 0 = not added yet */
+	uint64_t places;      /* in the communicators added so far */
 	uint64_t places_max;
-	uint32_t left_out; /* communicators beyond a limit */
-	uint32_t doubles;  /* members whose place was taken */
+	uint32_t left_out; /* communicators over a limit */
+	uint32_t doubles;  /* members that claim a taken place */
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
@@ -41,7 +42,7 @@ static enum cw_policy policy_of(const char *name)
 
 #define POLICY_NONE (CW_POLICY_OFF + 1u)
 
-/* Of nodes that have ranks with these flags the policy under which most is told, or POLICY_NONE. */
+/* The policy with the most alerts among nodes with ranks of these flags, or POLICY_NONE. */
 static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 {
 	unsigned least = POLICY_NONE;
@@ -57,8 +58,8 @@ static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 }
 
 /*
- * One node alone neither silences a job nor makes it more patient, whatever its name. Of nodes that
- * only miss ranks the variable is not known.
+ * No single node, of any name, can silence a job or make it more patient. A node whose ranks
+ * have no record does not know their policy variable, so we prefer nodes with records.
  */
 static unsigned policy_of_all(const struct cw_build *in)
 {
@@ -85,7 +86,9 @@ static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
 	return 0;
 }
 
-/* The number people know: the label, else the place in the largest communicator. */
+/*
+ * The rank number that the user knows: the label, otherwise the rank in the largest communicator.
+ */
 static int32_t label_of(const struct cw_msg_rank *rank)
 {
 	uint32_t largest = 0;
@@ -118,7 +121,7 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 	return r < 0 ? r : cw_snapshot_add_rank(b->snap, &rank, &index);
 }
 
-/* CW_SNAP_NONE in *ret_index: beyond a limit, left out. */
+/* CW_SNAP_NONE in *ret_index: over a limit, omitted. */
 static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, uint32_t *ret_index)
 {
 	struct cw_snap_comm comm = {
@@ -137,7 +140,7 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, ui
 		return 0;
 	}
 	b->places += m->nranks;
-	/* Members that were told different sizes: there is a place for each that is claimed. */
+	/* Members report different sizes: make a place for each claimed rank. */
 	if (*ret_index != CW_SNAP_NONE)
 		return cw_snapshot_grow_comm(b->snap, *ret_index, m->nranks);
 	return cw_snapshot_add_comm_raw(b->snap, &comm, ret_index);
@@ -159,7 +162,7 @@ static void copy_facts(struct cw_snap_member *to, const struct cw_msg_member *fr
 	to->n_p2p = from->n_p2p;
 }
 
-/* Both windows as one, oldest op first; an op that is in both comes once. */
+/* Joins both windows, oldest op first; an op in both windows appears once. */
 static int attach_joined(struct builder *b, uint32_t comm, uint32_t comm_rank,
 			 const struct cw_job_window *past, const struct cw_job_window *last)
 {
@@ -236,7 +239,7 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 	r = find_or_add_comm(b, m, &comm);
 	if (r < 0 || comm == CW_SNAP_NONE)
 		return r;
-	/* Not ready: the rank is in the call that makes it, and has no place yet. */
+	/* Not ready: the rank is still inside the init call, and has no place yet. */
 	if (m->comm_rank < 0 || (uint32_t)m->comm_rank >= b->snap->comms[comm].nranks)
 		return 0;
 	r = cw_snapshot_claim_member(b->snap, comm, (uint32_t)m->comm_rank, rank_index, &member);
@@ -251,7 +254,9 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 	return attach_windows(b, ref, m, comm);
 }
 
-/* The living first: where two claim one place, the dead one is an earlier attempt. */
+/*
+ * Call it for living ranks first: if two claim one place, the dead one is from an earlier attempt.
+ */
 static int add_members(struct builder *b, bool dead)
 {
 	int r = 0;
@@ -270,8 +275,8 @@ static int add_members(struct builder *b, bool dead)
 }
 
 /*
- * A communicator costs memory for each rank it says it has, so that bound grows with what was
- * really reported: one node of a job of 16,384 ranks needs a thousandfold.
+ * A communicator costs memory for each rank of its claimed size. So the bound grows with the number
+ * of reported memberships: one node of a job of 16,384 ranks needs a thousandfold.
  */
 static void limit_places(struct builder *b)
 {
@@ -311,7 +316,9 @@ static bool has_reported(const struct cw_route *route, const char *node)
 	return false;
 }
 
-/* Ranks are missing, and so are daemons that might see them: the likely reason. */
+/*
+ * If ranks are missing and daemons are unreachable, the second is the likely reason for the first.
+ */
 static int note_unheard(struct builder *b)
 {
 	const struct cw_peer *peers = b->in->peers;
@@ -335,7 +342,7 @@ static int note_unheard(struct builder *b)
 	return cw_snapshot_add_note(b->snap, text);
 }
 
-/* Ranks that are there, but nobody reads what they do: their node has no place for them. */
+/* These ranks exist, but their node is over its limit and does not read their records. */
 static int note_untracked(struct builder *b)
 {
 	const struct cw_route *route = b->in->route;
@@ -364,7 +371,7 @@ static bool is_by_profiler(const struct cw_msg_rank *rank)
 	return false;
 }
 
-/* A wrong operator, or where on the device a call stands, is not to be expected of these. */
+/* For these ranks we cannot detect a wrong operator, or the device progress of a call. */
 static int note_profiler(struct builder *b)
 {
 	unsigned n = 0;
@@ -423,7 +430,7 @@ static int add_notes(struct builder *b)
 	return r;
 }
 
-/* Under the same numbers. */
+/* Keeps their numbers. */
 static int add_stacks(struct builder *b)
 {
 	const struct cw_text_set *stacks = b->in->job ? &b->in->job->stacks : NULL;

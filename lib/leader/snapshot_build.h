@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From digests to the engine's input: ages become instants on this daemon's timeline, members are
- * joined by comm id and comm rank, windows are attached where they were fetched. Everything in a
- * digest is untrusted: places beyond the limits are left out and said in the snapshot's notes.
+ * Builds the engine's input from digests. It converts ages to instants on this daemon's timeline,
+ * joins members by comm id and comm rank, and attaches fetched windows. Everything in a digest is
+ * untrusted: we omit members beyond the limits and say so in the snapshot's notes.
  *
  * Loop thread only; does not block.
  */
@@ -15,7 +15,7 @@
 #include "leader/route.h"
 #include "model/snapshot.h"
 
-/* Members of one communicator, and places of all communicators of a job: 300 bytes each. */
+/* Members of one communicator, and members of all communicators of a job: 300 bytes each. */
 #define CW_BUILD_MAX_NRANKS 65536u
 #define CW_BUILD_MAX_PLACES (1u << 19)
 
@@ -23,16 +23,16 @@ struct cw_build {
 	const struct cw_route *route;
 	const struct cw_rank_ref *refs; /* of this job */
 	unsigned n_refs;
-	struct cw_job *job; /* its windows; NULL = none are attached */
+	struct cw_job *job; /* source of windows; NULL = attach none */
 	struct cw_thresholds thresholds;
 	int64_t now_ns, wall_ns, held_ns;
-	/* Memory of an earlier one, taken if there is one; NULL = none to be taken. */
+	/* Memory of an earlier snapshot, reused if there is one; NULL = allocate. */
 	struct cw_snapshot **spare;
-	uint64_t places_free;  /* that nobody needs to have reported for */
-	uint64_t *left_out;    /* counts communicators beyond a limit; NULL = nobody does */
-	bool sees_only_itself; /* there are no peers … */
+	uint64_t places_free;  /* places left for members that no rank has reported */
+	uint64_t *left_out;    /* counts communicators over a limit; NULL = no counter */
+	bool sees_only_itself; /* this node has no peers … */
 	bool finds_peers;      /* … yet: they come and go */
-	/* Of those that never reported: where ranks are missing, they may be there. */
+	/* Peers. A peer that never reported may have the missing ranks. */
 	const struct cw_peer *peers;
 	unsigned n_peers;
 	int64_t awake_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window costs the nodes reads of records and the leader memory, so only communicators that the
- * verdict wants are asked for, on nodes that have members of them, and while no reply is awaited.
+ * A window costs the nodes reads of records, and the leader memory. So we only request
+ * communicators that the verdict wants, only from nodes with members of them, and only while no
+ * reply is outstanding.
  */
 #include "leader/window_fetch.h"
 
@@ -15,8 +16,8 @@ static void take_windows(struct cw_job *job, const char *node, const struct cw_m
 	if (!reply)
 		return;
 	/*
-	 * Ages count from the asking: a reply that took long was read at an unknown moment within,
-	 * and an op must not look younger than it is. Out of memory: decided without them.
+	 * We count ages from the request. A slow reply was read at an unknown moment in between,
+	 * and an op must not look younger than it is. Out of memory: we decide without the windows.
 	 */
 	if (cw_job_window_add(job, node, &reply->window_reply, kind, job->windows_asked_ns) < 0)
 		leader_log(job->incidents.config.effects, CW_LOG_WARN,
@@ -63,7 +64,8 @@ static unsigned query_peers(const struct cw_leader_effects *e, const struct cw_r
 		if (node->state != CW_NODE_REPORTING ||
 		    !has_member_of(node, request->comm_ids, request->n_comm_ids))
 			continue;
-		msg.window_request.route = node->digest->digest.route; /* as it calls the job */
+		msg.window_request.route = node->digest->digest.route; /* the node's own name for
+									* the job */
 		if (e->ask(e->user, node->name, &msg, CW_WINDOW_FETCH_MS, on_reply, job) == 0) {
 			job->windows_awaited++;
 			n_asked++;
@@ -77,7 +79,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The most members of the communicator that one node has. */
+/* The largest number of members of the communicator on one node. */
 static uint32_t most_on_a_node(const struct cw_route *route, uint64_t id)
 {
 	uint32_t most = 1;
@@ -98,7 +100,7 @@ static uint32_t most_on_a_node(const struct cw_route *route, uint64_t id)
 static unsigned ask_for_past(const struct cw_leader_effects *e, const struct cw_route *route,
 			     struct cw_job *job, const struct cw_snap_comm *comm, int64_t now)
 {
-	/* What one reply holds, and what the job may keep. */
+	/* Limits: the size of one reply, and the job's memory. */
 	uint32_t max_calls = min_u32(CW_MSG_MAX_REPLY_OPS / most_on_a_node(route, comm->id),
 				     CW_JOB_MAX_PAST_OPS / (comm->nranks ? comm->nranks : 1));
 	struct cw_msg_window_request request = { .n_comm_ids = 1 };
@@ -114,7 +116,7 @@ static unsigned ask_for_past(const struct cw_leader_effects *e, const struct cw_
 	return query_peers(e, route, job, &request, on_past_windows);
 }
 
-/* Somebody waits there now; else only what happened long ago is of interest. */
+/* True if a rank waits there now. If not, only the past is of interest. */
 static bool is_waited_on(const struct cw_verdict *v, uint32_t comm)
 {
 	if (!v->waiting_since_ns)
@@ -163,7 +165,7 @@ unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_rout
 	return n_asked;
 }
 
-/* What a late rank has itself waited for may be in any of its communicators: all, or none. */
+/* The late rank may itself have waited in any of its communicators, so we fetch all or none. */
 static bool are_few_enough(const struct cw_route *route, const struct cw_snapshot *snap,
 			   uint32_t max_ops)
 {
