@@ -7,10 +7,10 @@
 #include "report/frames.h"
 #include "report/json_util.h"
 
-/* A backward pass on a thread of its own, a second communicator's, … */
+/* For example a backward pass on its own thread, or the thread of a second communicator. */
 #define MAX_INSIDE 3u
 
-/* Our wrapper is on the stack of whoever has called NCCL and not come back. */
+/* A thread inside a NCCL call has our wrapper on its stack. */
 static bool is_inside_nccl(const json_t *thread)
 {
 	const json_t *frames = json_object_get(thread, "frames"), *frame;
@@ -45,7 +45,7 @@ static void shorten_native(json_t *native, json_int_t pid)
 		    (is_inside_nccl(thread) && inside++ < MAX_INSIDE))
 			i++;
 		else
-			(void)json_array_remove(threads, i); /* it is there */
+			(void)json_array_remove(threads, i); /* i is in range */
 	}
 }
 
@@ -59,7 +59,7 @@ static void shorten_proc(json_t *proc, const json_t *native, json_int_t pid)
 		if (tid == pid || has_tid(json_object_get(native, "threads"), tid))
 			i++;
 		else
-			(void)json_array_remove(threads, i); /* it is there */
+			(void)json_array_remove(threads, i); /* i is in range */
 	}
 }
 
@@ -71,7 +71,7 @@ static void shorten_python(json_t *python, const json_t *kept)
 		if (json_array_get(threads, i) == kept)
 			i++;
 		else
-			(void)json_array_remove(threads, i); /* it is there */
+			(void)json_array_remove(threads, i); /* i is in range */
 	}
 }
 

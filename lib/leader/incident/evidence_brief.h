@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A collwatch.evidence/1 cut down to what tells where its rank is: of a thousand ranks, a hundred
- * helper threads each are nobody's reading and 100 MiB on the wire. Pure.
+ * Cuts a collwatch.evidence/1 down to the parts that locate its rank. The full documents of a
+ * thousand ranks, with a hundred helper threads each, would be 100 MiB on the wire that no user
+ * reads. Pure.
  */
 #pragma once
 
 #include <jansson.h>
 
 /*
- * Keeps the Python thread that says most, and of native threads and facts about threads the main
- * one and up to three that are inside an NCCL call.
+ * Keeps the most informative Python thread. Of native threads and facts about threads, keeps the
+ * main thread and up to three threads inside an NCCL call.
  */
 void cw_evidence_brief(json_t *doc);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One slot for each target. Targets of one node go into one request; replies come one by one and
- * find their slot by node, pid and start. A node that gives no answer is only no longer awaited.
+ * There is one slot per target. One request covers all targets of a node. Replies come one by
+ * one and find their slot by node, pid and start. If a node does not answer, we only stop
+ * waiting for it.
  */
 #include "leader/incident/evidence_set.h"
 
@@ -25,7 +26,7 @@ void cw_evidence_set_fini(struct cw_evidence_set *set)
 	*set = (struct cw_evidence_set){ 0 };
 }
 
-/* A process that is several ranks is asked once. */
+/* We request a process with several ranks once. */
 static bool is_target(const struct cw_evidence_set *set, const char *node,
 		      const struct cw_snap_rank *r)
 {
@@ -56,7 +57,9 @@ static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *sn
 static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot *snap,
 			   const struct cw_verdict *v)
 {
-	/* The call is over, the ranks went on: where they stand now tells nothing about it. */
+	/*
+	 * The call is over and the ranks have moved on: their current stacks say nothing about it.
+	 */
 	if (cw_verdict_is_silent(v))
 		return;
 	for (uint32_t i = 0; i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++)
@@ -112,7 +115,7 @@ static int request_from(struct cw_evidence_set *set, unsigned first, uint32_t wh
 	return r;
 }
 
-/* One request for each node. */
+/* Sends one request to each node. */
 static int request_all(struct cw_evidence_set *set, uint32_t what,
 		       const struct cw_leader_effects *e, const struct cw_job_id *job,
 		       uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user)
@@ -170,12 +173,14 @@ json_t *cw_evidence_set_parse(const char *text)
 	return NULL;
 }
 
-/* What else the answer says is of another moment than the rest of the document. */
+/*
+ * Takes only the Python stacks: the rest of this answer is from a later moment than the document.
+ */
 static void take_python(struct cw_evidence_slot *slot, const char *text)
 {
 	json_t *doc = cw_evidence_set_parse(text);
 
-	if (!strcmp(python_status(doc), "ok")) /* out of memory: it stays refused */
+	if (!strcmp(python_status(doc), "ok")) /* out of memory: status stays "refused" */
 		(void)json_object_set(slot->doc, "python", json_object_get(doc, "python"));
 	json_decref(doc);
 }

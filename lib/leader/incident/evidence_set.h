@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Evidence of one incident while it is collected: whom to look at, which answers have come.
- * Culprits first, then one representative of those that wait; the dead are not looked at, their
- * records already tell. Loop thread only.
+ * Collects the evidence of one incident: the target processes, and the answers so far. The targets
+ * are the culprits, then one representative of the waiting ranks. We skip dead ranks: their records
+ * already say enough. Loop thread only.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct cw_evidence_slot {
 	int32_t pid;
 	uint64_t start_ticks;
 	bool is_awaited;
-	bool wants_python; /* asked for that alone: it had been refused */
-	json_t *doc;       /* collwatch.evidence/1; NULL = has not come */
+	bool wants_python; /* second request, for Python stacks only: the first was refused */
+	json_t *doc;       /* collwatch.evidence/1; NULL = no answer yet */
 };
 
 struct cw_evidence_set {
@@ -30,7 +30,7 @@ struct cw_evidence_set {
 	unsigned n_slots;
 };
 
-/* Drops all documents; requests in flight are cancelled by the owner. */
+/* Drops all documents; the owner cancels requests in flight. */
 void cw_evidence_set_fini(struct cw_evidence_set *set);
 
 /* Chooses targets and sends one request to each of their nodes; callbacks get fn_user. */
@@ -40,17 +40,18 @@ int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_
 			    cw_leader_answer_fn fn, void *fn_user);
 
 /*
- * Asks those once more for their Python stacks whose interpreter seemed to run then: one that
- * stands in a hang rests by now. Callbacks as above; nothing is asked where nothing was refused.
+ * Requests the Python stacks again from processes whose interpreter seemed to run at the first
+ * request. The interpreter of a hanging rank is idle by now. Callbacks as above; sends nothing if
+ * no process refused.
  */
 void cw_evidence_set_ask_python(struct cw_evidence_set *set, const struct cw_leader_effects *e,
 				const struct cw_job_id *job, uint32_t deadline_ms,
 				cw_leader_answer_fn fn, void *fn_user);
 
-/* Takes in one reply (NULL: nothing more comes from the node). */
+/* Takes one reply (NULL: the node sends no more). */
 void cw_evidence_set_take(struct cw_evidence_set *set, const char *node,
 			  const struct cw_message *reply);
-/* A collwatch.evidence/1; NULL = it is none. New reference. */
+/* Parses a collwatch.evidence/1; NULL = the text is not one. New reference. */
 json_t *cw_evidence_set_parse(const char *text);
 bool cw_evidence_set_is_complete(const struct cw_evidence_set *set);
 /* New reference to an array, culprits first. NULL = out of memory. */

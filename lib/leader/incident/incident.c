@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events move an incident through the states of incident_state.h; what has to be done is done on
- * entering one. Looks bring verdicts, messages evidence and objections, ticks the deadlines.
+ * Events move an incident through the states of incident_state.h; entering a state triggers
+ * the actions. Evaluations bring verdicts, messages bring evidence and objections, ticks bring
+ * the deadlines.
  *
- * Its documents are made by the look that confirms it, and replaced only by one that knows more.
- * The bundle is written when people are told, and again whenever more is known: more stacks, a
- * snapshot whose text is whole now, an end.
+ * The confirming evaluation creates the documents, and only an evaluation that knows more replaces
+ * them. We write the bundle when we alert, and again whenever we know more: more stacks, a complete
+ * snapshot text, an end.
  */
 #include "leader/incident/incident.h"
 
@@ -25,13 +26,16 @@
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_text.h"
 
-/* A bundle with the snapshot of a large job takes some MiB: not for each rank that answers. */
+/*
+ * A bundle with the snapshot of a large job takes some MiB: do not write it for each answer of
+ * a rank.
+ */
 #define SURVEY_WRITE_NS (5 * CW_NS_PER_S)
 
-/* Of ranks and memberships, so many are made text in one turn of the loop: 7 us each. */
+/* Ranks and memberships that we convert to text in one iteration of the loop: 7 us each. */
 #define TURN_PIECES 2048u
 
-/* Whoever comes to stand in a call because of wrong data does so within this time of it. */
+/* If wrong data blocks a rank, it does so within this time. */
 #define WRONG_DATA_HOLDS_NS (60 * CW_NS_PER_S)
 
 struct cw_objector {
@@ -43,34 +47,34 @@ struct cw_incident {
 	struct cw_incident_config config;
 	struct cw_job_id job;
 	uint32_t state;
-	struct cw_verdict_key key; /* of the verdict it is about */
+	struct cw_verdict_key key; /* of its verdict */
 	char id[CW_INCIDENT_ID_LEN];
 	char old_id[CW_INCIDENT_OLD_ID_LEN];
 	json_t *doc, *snapshot;        /* of the decision, or its refinement; snapshot: as text */
-	struct cw_snapshot_text *text; /* of a snapshot that is not yet whole; else NULL */
+	struct cw_snapshot_text *text; /* of a snapshot that is not complete; else NULL */
 	uint32_t verdict_class;
 	enum cw_severity severity; /* of the documents */
 	bool is_proof;
-	bool lacks_call;        /* a mismatch, but not of which call */
-	bool is_tie;            /* a mismatch, but not whose call is the odd one */
-	bool is_waited;         /* somebody waits because of it */
-	uint64_t coll_seq;      /* of the documents; key has none where nobody waits */
-	int64_t lasted_ns;      /* from the first wait until it went on; 0 = it has not */
-	const char *suppressed; /* static; NULL = not */
-	json_t *times;          /* as they were found first; NULL = not yet */
-	bool is_kept;           /* its bundle is there from before: only its incident is changed */
-	bool was_closed;        /* … and said that it is over */
+	bool lacks_call;        /* a mismatch of an unknown call */
+	bool is_tie;            /* a mismatch whose odd side is unknown */
+	bool is_waited;         /* some rank waits because of it */
+	uint64_t coll_seq;      /* of the documents; key has none if no rank waits */
+	int64_t lasted_ns;      /* duration from the first wait to its end; 0 = ongoing */
+	const char *suppressed; /* static; NULL = not suppressed */
+	json_t *times;          /* the first ones found; NULL = none yet */
+	bool is_kept;           /* has an earlier bundle: we only change its incident */
+	bool was_closed;        /* … which said that it is over */
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns, python_ns; /* deadlines, awake; 0 = not running */
-	int64_t announced_held_ns; /* how long this daemon had been held up when it announced it */
-	unsigned n_deferred; /* times, because of nodes that have no part in leading the job */
+	int64_t announced_held_ns; /* how long this daemon had been held up at the announcement */
+	unsigned n_deferred;       /* by nodes without a part in leading the job */
 	bool is_overruling;
 	struct cw_objector objectors[CW_INCIDENT_MAX_OBJECTORS];
 	unsigned n_objectors;
 	struct cw_evidence_set evidence;
 	struct cw_survey *survey; /* NULL = none, or out of memory */
-	uint32_t survey_written;  /* answers that the bundle holds */
-	int64_t survey_due_ns;    /* awake; not written before */
+	uint32_t survey_written;  /* number of answers in the bundle */
+	int64_t survey_due_ns;    /* awake; next write, not before */
 };
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
@@ -90,7 +94,7 @@ int cw_incident_new(const struct cw_incident_config *config, struct cw_incident 
 	return 0;
 }
 
-/* Back to where nothing is known; the state is the caller's business. */
+/* Clears all facts; the caller sets the state. */
 static void forget(struct cw_incident *inc)
 {
 	inc->config.effects->forget(inc->config.effects->user, inc);
@@ -165,14 +169,14 @@ void cw_incident_move(struct cw_incident *inc, const struct cw_verdict_key *key)
 	inc->key = *key;
 }
 
-/* ---- its documents and its bundle ---- */
+/* ---- documents and bundle ---- */
 
 static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)
 {
 	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
 }
 
-/* Start of the first member's process: tells two runs with one constant unique id apart. */
+/* Start of the first member's process: distinguishes two runs with one constant unique id. */
 static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	const struct cw_snap_comm *comm;
@@ -187,9 +191,9 @@ static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict
 }
 
 /*
- * The first call that whoever has not come has not made. Those who wait may be in a later one, and
- * in a still later one afterwards, where their parts are done: it is one trouble all the same, also
- * for a leader that begins in between.
+ * The first call that a missing rank has not made. The waiting ranks may be in a later call, and in
+ * a still later one when their parts are done. It is the same hang in each case, also for a leader
+ * that starts in between.
  */
 static uint64_t first_missed(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -208,8 +212,8 @@ static uint64_t first_missed(const struct cw_snapshot *snap, const struct cw_ver
 }
 
 /*
- * A death is one trouble, however many calls wait for it: who comes to lead the job may see those
- * waiting elsewhere first. The process that died tells it apart from others.
+ * A death is one incident, no matter how many calls wait for it: a new leader may first see the
+ * ranks that wait elsewhere. The dead process distinguishes it from other incidents.
  */
 static struct cw_incident_matter death_of(const struct cw_incident *inc,
 					  const struct cw_snapshot *snap, uint32_t rank)
@@ -236,7 +240,7 @@ static bool was_told(const struct cw_incident *inc, const char *id)
 	return inc->config.effects->was_sent(inc->config.effects->user, &due);
 }
 
-/* Takes the id of that matter if people were told of it under that one. 0 or -ENOMEM. */
+/* Takes the id of that matter if an alert with that id went out. 0 or -ENOMEM. */
 static int take_told_id(struct cw_incident *inc, const struct cw_incident_matter *matter)
 {
 	char id[CW_INCIDENT_ID_LEN];
@@ -253,8 +257,8 @@ static bool is_wrong_size(const struct cw_verdict *v)
 }
 
 /*
- * Not another call that differs on that communicator: where the bundle of the silent mismatch is on
- * this node, it names the call. It lies with the node that alerted, so elsewhere the id decides.
+ * False for another mismatched call on that communicator. The bundle of the silent mismatch names
+ * the call, if it is on this node. It is on the node that alerted; on other nodes the id decides.
  */
 static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v)
 {
@@ -295,9 +299,10 @@ static int take_told_mismatch(struct cw_incident *inc, const struct cw_verdict *
 }
 
 /*
- * What a leader that was here before may have called the same trouble: a death, when it knew of
- * other dead or had taken it for something else; messages that did not fit, before anybody waited;
- * a call that differed, before a rank waited in it, or while one did that has got on since.
+ * Finds the id under which a previous leader may have alerted about the same fault:
+ * - a death, if that leader knew other dead ranks or had another verdict;
+ * - messages of different sizes, before any rank waited;
+ * - a mismatched call, before a rank waited in it, or while a rank waited that has moved on since.
  */
 static int find_told_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 			const struct cw_verdict *v, const struct cw_incident_matter *by_call)
@@ -322,7 +327,7 @@ static int find_told_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 	return r == 0 ? take_told_id(inc, by_call) : r;
 }
 
-/* The ids and key of what this verdict is about. 0 or -ENOMEM. */
+/* Sets the ids and key for this verdict. 0 or -ENOMEM. */
 static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_verdict_key *key)
 {
@@ -363,7 +368,7 @@ bool cw_incident_was_alerted(const struct cw_incident_config *config,
 	return true;
 }
 
-/* Under its old name, too, for one release. */
+/* Also adds the old field name, for one release. */
 static int add_suppressed(const struct cw_incident *inc, json_t *doc)
 {
 	if (!inc->suppressed)
@@ -385,7 +390,7 @@ static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
 }
 
-/* Its lookup begins with the first document: it is there when the alert is due. */
+/* The lookup starts with the first document, so we have the name when the alert is due. */
 static void name_user(const struct cw_incident *inc)
 {
 	cw_leader_effects_name_user(inc->config.effects, inc->config.uid, inc->doc);
@@ -402,8 +407,9 @@ static void amend_bundle(struct cw_incident *inc)
 }
 
 /*
- * What its bundle says may be what is decided: whatever lies there as a page and was not sent is
- * sent as it is, at any time, so a notice that becomes a page is written when its alert is due.
+ * True if the bundle may contain the current documents. The store may send any unsent page in a
+ * bundle, as it is, at any time. So when a notice becomes a page, we write it only when its alert
+ * is due.
  */
 static bool may_write(const struct cw_incident *inc)
 {
@@ -411,7 +417,7 @@ static bool may_write(const struct cw_incident *inc)
 	       (inc->state == CW_INCIDENT_NOTED && inc->severity == CW_SEVERITY_NOTICE);
 }
 
-/* With all evidence there is by now; without documents it does nothing. */
+/* Writes all evidence collected so far; does nothing without documents. */
 static void write_bundle(struct cw_incident *inc)
 {
 	struct cw_bundle bundle = { .incident = inc->doc, .snapshot = inc->snapshot };
@@ -429,11 +435,11 @@ static void write_bundle(struct cw_incident *inc)
 		cw_survey_take(inc->survey, &inc->evidence);
 		bundle.stacks = cw_survey_doc(inc->survey);
 		inc->survey_written = cw_survey_answers(inc->survey);
-		if (bundle.evidence) /* out of memory: the tree has them */
+		if (bundle.evidence) /* out of memory: the tree has the stacks */
 			(void)cw_survey_add_evidence(inc->survey, bundle.evidence);
 	}
 	(void)cw_incident_doc_add_positions(inc->doc,
-					    bundle.evidence); /* without them, less is said */
+					    bundle.evidence); /* on failure: fewer details */
 	r = inc->config.effects->put(inc->config.effects->user, &bundle);
 	if (r < 0)
 		leader_log(inc->config.effects, CW_LOG_WARN,
@@ -479,8 +485,7 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 		write_bundle(inc);
 }
 
-/* Out of memory: they are as this look sees them. Of a notice it is not known when it is confirmed.
- */
+/* Out of memory: uses the times of this evaluation. A notice has no time of confirmation. */
 static void keep_first_times(struct cw_incident *inc, json_t *doc)
 {
 	json_t *confirmed = json_object_get(json_object_get(doc, "times"), "confirmed");
@@ -494,7 +499,7 @@ static void keep_first_times(struct cw_incident *inc, json_t *doc)
 	(void)json_object_set_new(doc, "times", json_deep_copy(inc->times));
 }
 
-/* A hang that went on and stands again in the same place is another one. */
+/* False if the earlier hang ended by itself: a new hang in the same place is another incident. */
 static bool is_the_same(const json_t *doc)
 {
 	const char *closed_as = json_string_value(json_object_get(doc, "closed_as"));
@@ -507,14 +512,14 @@ static bool is_the_same(const json_t *doc)
 static void reopen(struct cw_incident *inc, json_t *doc)
 {
 	inc->was_closed = json_object_get(doc, "closed_as") != NULL;
-	(void)json_object_del(doc, "closed_as"); /* each: or it was not there */
+	(void)json_object_del(doc, "closed_as"); /* each may be absent */
 	(void)json_object_del(doc, "lasted_s");
 	(void)json_object_set_new(json_object_get(doc, "times"), "resolved", json_null());
 }
 
 /*
- * Goes on with the bundle that is there from before, if there is one; false: there is none, or it
- * lacks something, and documents and evidence are to be made anew. Its times hold in any case.
+ * Continues with an earlier bundle, if there is one. False: there is none, or it is incomplete, and
+ * the caller must create documents and evidence anew. We keep its times in any case.
  */
 static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs_stacks)
 {
@@ -542,7 +547,7 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 	inc->severity = was_notice ? CW_SEVERITY_NOTICE : CW_SEVERITY_PAGE;
 	inc->is_kept = true;
 	inc->verdict_class = (uint32_t)verdict_class;
-	/* What was decided then stands, unless it was that nothing is known. */
+	/* The earlier decision stands, unless it was UNKNOWN. */
 	inc->is_proof = true;
 	inc->is_tie = false;
 	inc->lacks_call = verdict_class == CW_CLASS_MISMATCH &&
@@ -551,18 +556,18 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 }
 
 /*
- * Replaces the documents by those of this look; on failure the old ones stay. The snapshot's may
- * have to be gone on with (cw_incident_write_on()).
+ * Replaces the documents by those of this evaluation; on failure the old ones stay. The snapshot's
+ * text may need more calls of cw_incident_write_on().
  */
 static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	char path[512] = "";
-	/* A proof may come before the stall: then the trouble began with the waiting. */
+	/* A proof may come before the stall: then the hang began with the wait. */
 	int64_t stall_ns = d->stall_ns ? d->stall_ns : d->since_ns;
 	struct cw_incident_info info = {
 		.id = inc->id,
-		/* Patience was about what was known then; a proof found since needs none. */
+		/* Patience applied to the earlier facts; a later proof needs none. */
 		.confidence = v->is_proof ? v->confidence : d->confidence,
 		.hang = d->hang,
 		.severity = inc->severity,
@@ -593,7 +598,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	inc->doc = doc;
 	name_user(inc);
 	inc->is_kept = false;
-	(void)cw_snapshot_text_free(inc->text); /* of the decision before; always NULL */
+	(void)cw_snapshot_text_free(inc->text); /* of the previous decision; always NULL */
 	inc->text = text;
 	inc->verdict_class = v->verdict_class;
 	inc->is_proof = v->is_proof;
@@ -606,7 +611,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		cw_incident_write_on(inc, snap);
 }
 
-/* ---- what happens on entering a state ---- */
+/* ---- actions on entering a state ---- */
 
 static const char *summary_of(const struct cw_incident *inc)
 {
@@ -634,7 +639,7 @@ static void log_alert(const struct cw_incident *inc, const char *message_id, int
 	e->event(e->user, level, message_id, text, fields);
 }
 
-/* How long this daemon was held up so far. */
+/* How long this daemon has been held up so far. */
 static int64_t held_ns(const struct cw_incident *inc)
 {
 	return cw_clock_now_ns(inc->config.clock) - cw_clock_awake_ns(inc->config.clock);
@@ -655,7 +660,7 @@ static void announce(struct cw_incident *inc)
 	int64_t now = cw_clock_awake_ns(inc->config.clock);
 
 	inc->announced_held_ns = held_ns(inc);
-	/* Nobody there who could object: the next tick clears it. */
+	/* Without other nodes there is no objection: the next tick clears it. */
 	inc->clear_ns = now;
 	if (inc->config.effects->announce(inc->config.effects->user, &msg) > 0)
 		inc->clear_ns = now + CW_INCIDENT_OBJECTION_NS;
@@ -671,7 +676,7 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
 }
 
-/* Those of a refined verdict's culprits that were not asked closely stay in it. */
+/* If a refined verdict adds culprits, the survey still covers those without a close request. */
 static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
 {
 	struct cw_survey_config config = {
@@ -719,7 +724,7 @@ static void send_alert(struct cw_incident *inc)
 		cw_incident_undelivered(inc);
 }
 
-/* Who kept the alert back, for whoever wonders why it came late. */
+/* Lists the nodes that delayed the alert, so that the user sees why it came late. */
 static void add_objectors(struct cw_incident *inc)
 {
 	json_t *list = inc->n_deferred ? json_array() : NULL;
@@ -728,11 +733,13 @@ static void add_objectors(struct cw_incident *inc)
 		(void)json_array_append_new(list,
 					    json_pack("{s:s, s:s}", "node", inc->objectors[i].node,
 						      "reason", inc->objectors[i].reason));
-	if (list) /* out of memory: it stands in the journal */
+	if (list) /* out of memory: the journal has it */
 		(void)json_object_set_new(inc->doc, "objections", list);
 }
 
-/* The alert is due: the bundle is written, the journal told, and people, unless they want none. */
+/*
+ * The alert is due: writes the bundle and the journal, and sends the alert unless it is suppressed.
+ */
 static void tell(struct cw_incident *inc)
 {
 	const struct cw_incident_due due = due_of(inc);
@@ -742,12 +749,12 @@ static void tell(struct cw_incident *inc)
 	inc->suppressed = inc->config.effects->suppress_reason(inc->config.effects->user, &due);
 	if (inc->suppressed) {
 		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->suppressed);
-		/* Out of memory: the bundle does not say that nobody was told. */
+		/* Out of memory: the bundle does not say that the alert was suppressed. */
 		(void)add_suppressed(inc, inc->doc);
 	}
 	if (inc->is_kept && !inc->was_closed) {
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: it goes on",
-			   inc->id); /* the journal has it from before */
+			   inc->id); /* the journal has it already */
 	} else {
 		write_bundle(inc);
 		log_alert(inc, cw_incident_journal_id(inc->verdict_class), CW_LOG_WARN, what);
@@ -755,7 +762,7 @@ static void tell(struct cw_incident *inc)
 	send_alert(inc);
 }
 
-/* Those who look, not those who sleep. Once for an id, as far as is known. */
+/* Writes a notice into bundle and journal, and pages no user. Once per id, as far as we know. */
 static void note(struct cw_incident *inc)
 {
 	const struct cw_incident_due due = due_of(inc);
@@ -777,7 +784,7 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 	char wall[32], what[96];
 
 	(void)cw_wall_format(cw_clock_wall_ns(inc->config.clock), wall);
-	/* Out of memory leaves an open end in the bundle, no more. */
+	/* Out of memory: the bundle has no end, which is harmless. */
 	(void)json_object_set_new(times, "resolved", json_string(wall));
 	(void)json_object_set_new(inc->doc, "closed_as", json_string(closed_as));
 	if (inc->lasted_ns)
@@ -804,7 +811,7 @@ static void enter(struct cw_incident *inc, unsigned from)
 	case CW_INCIDENT_CONFIRMED:
 		inc->retry_ns = 0;
 		announce(inc);
-		if (!inc->evidence_ns) /* asked again after an objection: it is there already */
+		if (!inc->evidence_ns) /* after an objection: we have it already */
 			inc->evidence_ns = inc->clear_ns;
 		break;
 	case CW_INCIDENT_ALERTED:
@@ -851,11 +858,11 @@ static void handle(struct cw_incident *inc, unsigned event)
 	enter(inc, from);
 }
 
-/* ---- looks ---- */
+/* ---- evaluations ---- */
 
 /*
- * A later look may replace what was decided only when it knows more. A process that died after the
- * decision is a consequence (somebody kills the hanging job), not the cause.
+ * True if this evaluation knows more than the decision, and may replace it. If a process died after
+ * the decision, its death is a consequence (a user killed the hanging job), not the cause.
  */
 static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
@@ -867,7 +874,9 @@ static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *
 			return false;
 	if (inc->lacks_call && v->verdict_class == CW_CLASS_MISMATCH)
 		return v->n_sides > 0;
-	/* Two sides of one size, and the calls of the others have come since: now one is the odd.
+	/*
+	 * The sides were equal in size, and more calls have arrived since: now one side is the
+	 * odd one.
 	 */
 	if (inc->is_tie && v->verdict_class == inc->verdict_class &&
 	    v->confidence > CW_CONFIDENCE_POSSIBLE)
@@ -885,7 +894,7 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 	remember(inc, snap, v, d);
 	leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: refined from %s to %s", inc->id,
 		   cw_class_name(old), cw_class_name(inc->verdict_class));
-	if (old == CW_CLASS_UNKNOWN) /* culprits were found: look at them */
+	if (old == CW_CLASS_UNKNOWN) /* culprits found: get their evidence */
 		request_evidence(inc, snap, v);
 	if (may_write(inc))
 		write_bundle(inc);
@@ -896,15 +905,15 @@ static bool needs_stacks(const struct cw_verdict *v)
 	return !cw_verdict_is_silent(v);
 }
 
-/* Documents and evidence are made anew, and the alert goes its way; what was first stays. */
+/* Creates documents and evidence anew and starts the alert; the first times stay. */
 static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	remember(inc, snap, v, d);
 	if (!inc->doc)
-		return; /* out of memory, logged: the next look tries again */
+		return; /* out of memory, logged: the next evaluation tries again */
 	request_evidence(inc, snap, v);
-	if (needs_stacks(v)) /* of a notice, too: it may be all that a report ever has */
+	if (needs_stacks(v)) /* for a notice, too: the report may never have more */
 		plan_survey(inc, snap);
 	handle(inc,
 	       inc->severity == CW_SEVERITY_PAGE ? CW_INCIDENT_EV_HANG : CW_INCIDENT_EV_NOTICE);
@@ -917,7 +926,7 @@ void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *sna
 		return;
 	remember(inc, snap, v, d);
 	if (!inc->is_waited)
-		return; /* out of memory, logged: the next look tries again */
+		return; /* out of memory, logged: the next evaluation tries again */
 	leader_log(inc->config.effects, CW_LOG_INFO,
 		   "inc=%s: ranks now wait because of this wrong data; no second alert", inc->id);
 	request_evidence(inc, snap, v);
@@ -951,17 +960,17 @@ bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_sn
 	       apart_ns < WRONG_DATA_HOLDS_NS && apart_ns > -WRONG_DATA_HOLDS_NS;
 }
 
-/* What was noted is a hang now. */
+/* A noted stall is now a hang. */
 static void escalate(struct cw_incident *inc, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	bool was_told = inc->is_kept && inc->severity == CW_SEVERITY_PAGE;
 
-	/* A page has stacks of its own time, not the notice's. */
+	/* A page has stacks from its own time, not from the notice. */
 	inc->survey = cw_survey_free(inc->survey);
 	inc->confirmed_ns = snap->now_ns;
 	inc->severity = CW_SEVERITY_PAGE;
-	if (was_told) /* before this daemon was started again */
+	if (was_told) /* before a restart of this daemon */
 		handle(inc, CW_INCIDENT_EV_HANG);
 	else
 		decide(inc, snap, v, d);
@@ -996,7 +1005,7 @@ static bool wants_notices(const struct cw_incident *inc)
 	return e->wants_notices && e->wants_notices(e->user);
 }
 
-/* Not "another key, or quiet": two matters may take turns in being the worst. */
+/* Do not test for "another key, or quiet": two verdicts may alternate as the worst. */
 static bool is_gone(const struct cw_incident *inc, const struct cw_stall_decision *d)
 {
 	return cw_verdict_key_is_same(&d->resolved_key, &inc->key);
@@ -1034,7 +1043,7 @@ void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 		handle(inc, events[d->phase <= CW_STALL_HANG ? d->phase : CW_STALL_QUIET]);
 }
 
-/* ---- what comes from outside ---- */
+/* ---- messages and deadlines ---- */
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user)
 {
@@ -1042,10 +1051,10 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 
 	cw_evidence_set_take(&inc->evidence, node, reply);
 	if (may_write(inc))
-		write_bundle(inc); /* too late for the alert, not for the report */
+		write_bundle(inc); /* too late for the alert, in time for the report */
 }
 
-/* The others are looked at once the evidence an alert waits for is there, or will not come. */
+/* Surveys the other ranks once the evidence for the alert is complete, or overdue. */
 static void survey(struct cw_incident *inc, int64_t now)
 {
 	bool is_written = inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED;
@@ -1063,8 +1072,8 @@ static void survey(struct cw_incident *inc, int64_t now)
 }
 
 /*
- * Who was held up before the alert was out may have been taken for lost, and another node have told
- * people: the others are asked again.
+ * If this daemon was held up before its alert went out, others may have thought it lost, and
+ * another node may have alerted. So we announce again.
  */
 static void ask_again_if_held(struct cw_incident *inc)
 {
@@ -1072,7 +1081,7 @@ static void ask_again_if_held(struct cw_incident *inc)
 	    held_ns(inc) - inc->announced_held_ns < CW_INCIDENT_HELD_NS)
 		return;
 	if (inc->state == CW_INCIDENT_CLEARED)
-		handle(inc, CW_INCIDENT_EV_HELD); /* which announces it */
+		handle(inc, CW_INCIDENT_EV_HELD); /* which announces again */
 	else
 		announce(inc);
 }
@@ -1134,7 +1143,7 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 			unsigned most)
 {
 	if (!cw_incident_is_open(inc) || inc->state == CW_INCIDENT_NOTED)
-		return true; /* nothing was announced */
+		return true; /* there was no announcement */
 	if (!most) {
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
 			   node, reason);
@@ -1153,7 +1162,7 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 		}
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
 			   node, reason);
-		/* Several at once put it off once. */
+		/* Several objections at once count as one. */
 		inc->n_deferred +=
 			inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_PREPARED;
 	}

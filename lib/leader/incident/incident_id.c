@@ -11,7 +11,7 @@
 #include "identity/job_label.h"
 #include "model/signature.h"
 
-/* Told apart from whatever else is hashed, and from what a later version hashes differently. */
+/* Separates these hashes from all other kinds, and from a later version of this one. */
 #define DOMAIN "collwatch incident 1"
 
 static int add(EVP_MD_CTX *ctx, const void *field, size_t len)

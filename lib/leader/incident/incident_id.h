@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An incident's id: 128 bits of SHA-256 over all that tells one trouble from another, each field
- * with its length before it. Whoever chooses a label, a communicator's id or a number of calls can
- * make an id of his own, but none that is another user's.
+ * An incident's id: 128 bits of SHA-256 over all facts that distinguish one incident from another,
+ * each field with its length before it. A user can choose a label, a communicator's id or a number
+ * of calls. That creates any id of their own, but none of another user's.
  *
- * Every leader of the job gets the same, and so does one that starts again: the inputs are the
- * user, the label, and what the processes' own records say (communicator, instance, call, which is
- * the first that whoever has not come has not made, whether anybody waits), with the start of the
- * communicator's first visible process, which tells two runs with one constant unique id apart. Of
- * a death the inputs are the process that has died, its rank and its start. No clock, no node's
- * name, nothing of who leads, no number that a daemon counts for itself.
+ * Every leader of the job derives the same id, also after a restart. The inputs are the user, the
+ * label, and facts from the processes' own records: communicator, instance, call, and whether any
+ * rank waits. The call is the first that the missing rank has not made. One more input is the start
+ * of the communicator's first visible process, which distinguishes two runs with one constant
+ * unique id. For a death the inputs are the dead process, its rank and its start. We use no clock,
+ * no node name, nothing about the leader, and no number that a daemon counts for itself.
  *
  * Pure, any thread; does not block.
  */
@@ -24,7 +24,7 @@
 #define CW_INCIDENT_OLD_ID_LEN 17 /* 16 hex digits */
 #define CW_INCIDENT_ID_MAX 64     /* of any version, without the NUL */
 
-/* In the place of a number of calls, of a matter that is a process which has died. */
+/* Replaces the number of calls in the key of a dead process. */
 #define CW_INCIDENT_DEATH_SEQ (UINT64_MAX - 1)
 
 struct cw_incident_matter {
@@ -38,12 +38,12 @@ struct cw_incident_matter {
 int cw_incident_id_make(const struct cw_incident_matter *m, char ret[CW_INCIDENT_ID_LEN]);
 
 /*
- * The id as older versions made it: 64 bits that anybody could choose. It names nothing any more.
- * It finds what such a version noted, and that counts only for the user and the job it was noted
- * with (cw_store_sent_before()).
+ * The id in the format of older versions: 64 bits that any user could choose. It no longer names
+ * anything. It only finds the notes of such a version, and these only count for their own user and
+ * job (cw_store_sent_before()).
  */
 void cw_incident_id_make_old(const struct cw_incident_matter *m, char ret[CW_INCIDENT_OLD_ID_LEN]);
-/* An incident id: 1 to 64 of [0-9a-f-], not starting with '-'. Nothing that names another file. */
+/* True for 1 to 64 of [0-9a-f-], not starting with '-'. A valid id cannot name another file. */
 bool cw_incident_id_is_valid(const char *id);
-/* By its length. */
+/* Decides by length. */
 bool cw_incident_id_is_old(const char *id);

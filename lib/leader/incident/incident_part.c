@@ -5,7 +5,7 @@
 
 #include "common/cleanup.h"
 
-/* Takes the communicator into the part if there is room, or if there must be. */
+/* Adds the communicator to the part if there is room, or if it is mandatory. */
 static void take_comm(const struct cw_snapshot *snap, uint32_t comm, bool must, bool *is_in,
 		      uint64_t *room)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a snapshot that an incident's bundle keeps: all of it, unless the job is large. Then
- * the communicator the verdict is about, those on its chain, then others, as far as there is room:
- * they give the same verdict again. Pure; any thread.
+ * Chooses the part of a snapshot for an incident's bundle: all of it, unless the job is large. For
+ * a large job, we take the verdict's communicator, those on its chain, then others, up to the
+ * limit. The part gives the same verdict again. Pure; any thread.
  */
 #pragma once
 
@@ -10,11 +10,11 @@
 #include "report/doc/snapshot_text.h"
 
 /*
- * Memberships in a bundle's snapshot, unless the one communicator it is about has more: a leader of
- * 300,000 has neither memory nor time for the text of all.
+ * Memberships in a bundle's snapshot, unless the verdict's one communicator has more: a leader of
+ * 300,000 has neither memory nor time for the full text.
  */
 #define CW_INCIDENT_PART_MAX_MEMBERS 8192u
 
-/* Begins with the part's text. NULL = out of memory. */
+/* Starts the part's text. NULL = out of memory. */
 struct cw_snapshot_text *cw_incident_part_text(const struct cw_snapshot *snap,
 					       const struct cw_verdict *v);

@@ -14,18 +14,18 @@ struct move {
 };
 
 static const struct move moves[] = {
-	/* Nothing to see. */
+	/* All is quiet. */
 	{ S(IDLE), ON(QUIET), S(IDLE) },
-	/* Something is pending for long: look closer. */
+	/* An op has been pending for long: examine it more closely. */
 	{ S(IDLE), ON(SUSPECT), S(SUSPECT) },
-	/* Looks that come rarely may find a stall, or a proof, at once. */
+	/* If evaluations are rare, the first one may find a stall, or a proof. */
 	{ S(IDLE), ON(STALL), S(STALLED) },
 	{ S(IDLE), ON(NOTICE), S(NOTED) },
 	{ S(IDLE), ON(HANG), S(CONFIRMED) },
 	{ S(IDLE), ON(END), S(ENDED) },
 
 	{ S(SUSPECT), ON(SUSPECT), S(SUSPECT) },
-	/* It moved after all. */
+	/* It made progress after all. */
 	{ S(SUSPECT), ON(QUIET), S(IDLE) },
 	{ S(SUSPECT), ON(STALL), S(STALLED) },
 	{ S(SUSPECT), ON(NOTICE), S(NOTED) },
@@ -34,31 +34,31 @@ static const struct move moves[] = {
 	{ S(SUSPECT), ON(END), S(ENDED) },
 
 	{ S(STALLED), ON(STALL), S(STALLED) },
-	/* Part of it moved: the oldest op that is pending now is younger. */
+	/* Part of it made progress: the oldest pending op is younger now. */
 	{ S(STALLED), ON(SUSPECT), S(SUSPECT) },
-	/* The stall resolved before anybody was told. */
+	/* The stall ended before we alerted. */
 	{ S(STALLED), ON(QUIET), S(IDLE) },
-	/* The same evidence twice, or the time of docs/design/hang.md#patience: tell people. */
+	/* The same evidence twice, or the time of docs/design/hang.md#patience: alert. */
 	{ S(STALLED), ON(HANG), S(CONFIRMED) },
-	/* Long enough for those who are awake to hear of it. */
+	/* Long enough for a notice in the journal. */
 	{ S(STALLED), ON(NOTICE), S(NOTED) },
 	{ S(STALLED), ON(END), S(ENDED) },
 
-	/* Stacks that come now are in the bundle. */
+	/* Stacks that arrive now go into the bundle. */
 	{ S(NOTED), ON(SUSPECT) | ON(STALL) | ON(NOTICE) | ON(EVIDENCE), S(NOTED) },
-	/* It has become worse: the same incident, and people are told for the first time. */
+	/* It is worse now: the same incident, and the first page. */
 	{ S(NOTED), ON(HANG), S(CONFIRMED) },
-	/* It went on, and nobody was woken. */
+	/* The stall ended by itself, and we paged no user. */
 	{ S(NOTED), ON(QUIET), S(RESOLVED) },
 	{ S(NOTED), ON(END), S(ENDED) },
 
-	/* Announced: the decision stands until it is quiet, whatever the next look calls it. */
+	/* Announced: the decision stands until it is quiet, even if the next verdict differs. */
 	{ S(CONFIRMED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CONFIRMED) },
-	/* It resolved within the seconds before the alert: nobody needs to know. */
+	/* It ended within the seconds before the alert: no user needs to know. */
 	{ S(CONFIRMED), ON(QUIET), S(IDLE) },
-	/* Nobody objected; what is missing is evidence. */
+	/* No node objected; the evidence is incomplete. */
 	{ S(CONFIRMED), ON(CLEAR), S(CLEARED) },
-	/* All evidence is there; the objection period is not over. */
+	/* The evidence is complete; the objection period is not over. */
 	{ S(CONFIRMED), ON(EVIDENCE), S(PREPARED) },
 	{ S(CONFIRMED), ON(OBJECTION), S(OBJECTED) },
 	{ S(CONFIRMED), ON(END), S(ENDED) },
@@ -66,7 +66,7 @@ static const struct move moves[] = {
 	{ S(CLEARED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CLEARED) },
 	{ S(CLEARED), ON(QUIET), S(IDLE) },
 	{ S(CLEARED), ON(EVIDENCE), S(ALERTED) },
-	/* Another node may have told people meanwhile: they are asked anew. */
+	/* Another node may have alerted meanwhile: announce again. */
 	{ S(CLEARED), ON(HELD), S(CONFIRMED) },
 	{ S(CLEARED), ON(OBJECTION), S(OBJECTED) },
 	{ S(CLEARED), ON(END), S(ENDED) },
@@ -77,23 +77,25 @@ static const struct move moves[] = {
 	{ S(PREPARED), ON(OBJECTION), S(OBJECTED) },
 	{ S(PREPARED), ON(END), S(ENDED) },
 
-	/* People know. Later looks may refine the bundle; late objections and evidence come too
-	 * late; an alert that did not get through is repeated. */
+	/*
+	 * The alert is out. Later evaluations may refine the bundle. Late objections and evidence
+	 * have no effect on the alert. We resend an alert that failed.
+	 */
 	{ S(ALERTED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(OBJECTION) | ON(EVIDENCE) | ON(RETRY),
 	  S(ALERTED) },
 	/* Progress resumed: it was slow, not hanging. */
 	{ S(ALERTED), ON(QUIET), S(RESOLVED) },
 	{ S(ALERTED), ON(END), S(ENDED) },
 
-	/* Another node knows better, or has told people already. */
+	/* Another node knows better, or has already alerted. */
 	{ S(OBJECTED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(OBJECTION) | ON(EVIDENCE),
 	  S(OBJECTED) },
 	{ S(OBJECTED), ON(QUIET), S(IDLE) },
-	/* It still hangs: ask again, the objector may be gone. */
+	/* It still hangs: announce again, as the objector may be gone. */
 	{ S(OBJECTED), ON(RETRY), S(CONFIRMED) },
 	{ S(OBJECTED), ON(END), S(ENDED) },
 
-	/* Over; the next trouble of this job is another incident. */
+	/* Over; the next hang of this job is another incident. */
 	{ S(RESOLVED), ON(QUIET), S(IDLE) },
 	{ S(RESOLVED), ON(SUSPECT), S(SUSPECT) },
 	{ S(RESOLVED), ON(STALL), S(STALLED) },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The states of an incident and the moves it may make, as one table. What happens on entering a
- * state is in incident.c. Pure; any thread.
+ * The states of an incident and its allowed moves, as one table. The actions on entering a state
+ * are in incident.c. Pure; any thread.
  */
 #pragma once
 
@@ -9,10 +9,10 @@ enum cw_incident_state {
 	CW_INCIDENT_IDLE = 0,
 	CW_INCIDENT_SUSPECT,
 	CW_INCIDENT_STALLED,
-	CW_INCIDENT_NOTED,     /* told of, but to nobody who sleeps */
-	CW_INCIDENT_CONFIRMED, /* announced; objections and evidence awaited */
-	CW_INCIDENT_CLEARED,   /* nobody objected; evidence awaited */
-	CW_INCIDENT_PREPARED,  /* evidence is there; objections awaited */
+	CW_INCIDENT_NOTED,     /* in journal and bundle, without a page */
+	CW_INCIDENT_CONFIRMED, /* announced; waits for objections and evidence */
+	CW_INCIDENT_CLEARED,   /* no objection came; waits for evidence */
+	CW_INCIDENT_PREPARED,  /* evidence is complete; waits for objections */
 	CW_INCIDENT_ALERTED,
 	CW_INCIDENT_OBJECTED,
 	CW_INCIDENT_RESOLVED, /* progress resumed after the alert: it was slow */
@@ -30,7 +30,7 @@ enum cw_incident_event {
 	CW_INCIDENT_EV_OBJECTION,
 	CW_INCIDENT_EV_EVIDENCE, /* all of it, or its deadline */
 	CW_INCIDENT_EV_RETRY,
-	CW_INCIDENT_EV_HELD, /* this daemon was held up, and may have been taken for lost */
+	CW_INCIDENT_EV_HELD, /* this daemon was held up, and other nodes may think it is lost */
 	CW_INCIDENT_EV_END,
 	CW_INCIDENT_EV__MAX,
 };

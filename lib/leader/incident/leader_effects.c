@@ -22,7 +22,7 @@ void cw_leader_effects_name_user(const struct cw_leader_effects *e, uint32_t uid
 		return;
 	name = e->user_name(e->user, uid);
 	if (name)
-		(void)json_object_set_new(doc, "user", json_string(name)); /* the number is there */
+		(void)json_object_set_new(doc, "user", json_string(name)); /* or only the uid */
 }
 
 const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *e, const char *name)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request per node; while it is open, the node's captures go on two at a time. When it ends,
- * the next node is asked, so that neither the network nor this daemon gets everything at once.
+ * We send one request per node. While it is open, the node captures two processes at a time.
+ * When it ends, we ask the next node, so that neither the network nor this daemon gets all
+ * stacks at once.
  */
 #include "leader/incident/survey.h"
 
@@ -26,9 +27,9 @@ struct member {
 	uint32_t node; /* index into nodes */
 	int32_t pid, rank;
 	uint64_t start_ticks;
-	uint64_t state;  /* equal for ranks that do the same */
+	uint64_t state;  /* equal for ranks in the same state */
 	bool is_close;   /* a representative */
-	bool is_foreign; /* somebody else asks for it */
+	bool is_foreign; /* its owner requests it */
 	bool is_done;
 };
 
@@ -44,7 +45,7 @@ struct cw_survey {
 	struct node *nodes; /* those with representatives first */
 	uint32_t n_nodes, n_asked, next_node;
 	uint32_t answers;
-	int64_t end_ns; /* 0 = not begun */
+	int64_t end_ns; /* 0 = not started */
 	struct cw_stack_tree *tree;
 	json_t *close_docs;
 };
@@ -67,8 +68,9 @@ struct cw_survey *cw_survey_free(struct cw_survey *s)
 /* ---- the plan ---- */
 
 /*
- * What each rank waits in, so that one of each state can be looked at; the comm does not matter. Of
- * two states that collide one is looked at: ranks of one job, all of whose stacks are taken anyway.
+ * Hashes the calls that each rank waits in, so that we can inspect one rank of each state; the comm
+ * does not matter. If two states collide, we inspect only one of them. The harm is small: we take
+ * the stacks of all ranks anyway.
  */
 static void find_states(const struct cw_snapshot *snap, uint64_t *states)
 {
@@ -107,7 +109,7 @@ static bool is_taken(const struct cw_evidence_set *taken, const char *node,
 	return false;
 }
 
-/* The first of each state that nobody else stands for. */
+/* Marks the first rank of each state that no culprit, victim or earlier representative covers. */
 static void choose_representatives(struct cw_survey *s)
 {
 	uint64_t known[CW_EVIDENCE_MAX_TARGETS + CW_SURVEY_MAX_CLOSE];
@@ -141,7 +143,7 @@ static int by_importance(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Nodes with a representative first: numbers are given anew. */
+/* Nodes with a representative come first: renumbers all nodes. */
 static int order_nodes(struct cw_survey *s)
 {
 	_cleanup_(freep) struct node *ordered = calloc(s->n_nodes + 1, sizeof(*ordered));
@@ -169,7 +171,7 @@ static int order_nodes(struct cw_survey *s)
 	return 0;
 }
 
-/* Who cannot be asked is said at once. */
+/* Records ranks over the limits as omitted at once. */
 static int keep_to_limits(struct cw_survey *s)
 {
 	uint32_t kept = 0, on_node = 0, node = UINT32_MAX;
@@ -252,7 +254,7 @@ int cw_survey_new(const struct cw_survey_config *config, const struct cw_snapsho
 
 /* ---- answers ---- */
 
-/* Out of memory: one rank less. */
+/* Out of memory: one rank is missing. */
 static void member_done(struct cw_survey *s, struct member *m, const json_t *doc, const char *why)
 {
 	if (m->is_done)
@@ -265,7 +267,7 @@ static void member_done(struct cw_survey *s, struct member *m, const json_t *doc
 		(void)cw_stack_tree_leave_out(s->tree, m->rank, why);
 }
 
-/* For all ranks that the process is. */
+/* Applies to all ranks of the process. */
 static void take(struct cw_survey *s, const char *node, int32_t pid, uint64_t start_ticks,
 		 const json_t *doc, bool is_foreign)
 {
@@ -328,9 +330,9 @@ static void on_reply(const char *name, const struct cw_message *reply, void *use
 	ask_more(s);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* A process that is several ranks is asked once, for as much as one of them needs. */
+/* We request a process with several ranks once, with the most detail that any of them needs. */
 static bool is_asked(struct cw_msg_evidence_target *targets, uint32_t n, const struct member *m)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -421,7 +423,7 @@ void cw_survey_stop(struct cw_survey *s, const char *why)
 		member_done(s, &s->members[i], NULL, why);
 }
 
-/* ---- what there is ---- */
+/* ---- results ---- */
 
 bool cw_survey_is_complete(const struct cw_survey *s)
 {
