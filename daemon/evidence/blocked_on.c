@@ -29,7 +29,7 @@ static const long on_descriptor[] = {
 	SYS_fstat,      SYS_lseek,     SYS_fadvise64,       SYS_flock,
 };
 
-/* -1 = the thread is in none of them. */
+/* -1 = the thread is in none of these calls. */
 static int descriptor_of_call(pid_t pid, pid_t tid)
 {
 	char text[256];
@@ -84,7 +84,7 @@ static void add_mount(pid_t pid, int fd, json_t *doc)
 	at = strstr(text, "mnt_id:");
 	if (at && sscanf(at, "mnt_id: %d", &id) == 1 &&
 	    cw_procfs_read(pid, "mountinfo", mounts, MAX_MOUNTINFO) > 0)
-		(void)cw_blocked_on_mount(mounts, id, doc); /* a pipe's or socket's is not in it */
+		(void)cw_blocked_on_mount(mounts, id, doc); /* fails for a pipe or socket */
 }
 
 json_t *cw_blocked_on(pid_t pid, pid_t tid)
@@ -97,7 +97,7 @@ json_t *cw_blocked_on(pid_t pid, pid_t tid)
 	if (fd < 0)
 		return NULL;
 	(void)snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)pid, fd);
-	n = readlink(link, path, sizeof(path)); /* the kernel knows it by heart */
+	n = readlink(link, path, sizeof(path)); /* the kernel answers from memory */
 	if (n <= 0)
 		return NULL;
 	doc = json_pack("{s:i, s:o, s:n, s:n, s:n}", "fd", fd, "path",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Captures wait in one queue; of those that wait, the ones an alert may wait for go before those of
- * all the other ranks. Users share its places (identity/shares.h) and take turns. At its deadline a
- * capture ends with what there is, and children that still run are killed behind it.
+ * Captures wait in one queue. Captures that an alert may need start before those of all other
+ * ranks. Users share the places (identity/shares.h) and take turns. At its deadline a capture ends
+ * with the parts it has, and we kill children that still run.
  *
- * The parts of a capture come one after the other: /proc, then Python, then native stacks. Python
- * comes before the native stacks because the agent's thread has to run to answer; /proc comes first
- * because it tells that a process is stopped, and then nobody would answer. Each part has a share
- * of the time left; a part that fails, or is cut off, leaves the others as they are.
+ * The parts of a capture run in sequence: /proc, then Python, then native stacks. Python comes
+ * before the native stacks because the agent's thread must run to answer. /proc comes first because
+ * it shows whether the process is stopped; then the agent would not answer. Each part gets a share
+ * of the remaining time. A part that fails, or is cut off, does not affect the others.
  */
 #include "daemon/evidence/capture.h"
 
@@ -38,9 +38,9 @@
 #include "loop/events.h"
 
 #define MAX_JSON_BYTES (384u << 10) /* a message carries CW_MSG_MAX_STRING */
-/* One of many ranks: whoever takes longer than this is left with what there is. */
+/* Limit for one of many ranks: after this time it gets the parts it has. */
 #define BRIEF_RUN_MS 8000u
-/* They leave this share of the queue, a quarter, to those that matter more. */
+/* Brief captures leave a quarter of the queue to the others. */
 #define BRIEF_QUEUE_SHARE(max) ((max) - (max) / 4)
 /* The proc part: 256 threads of about 180 bytes, and some kernel stacks. */
 #define MAX_PROC_OUTPUT (96u << 10)
@@ -49,7 +49,7 @@
 #define PYTHON_LIMIT_MS 3000
 /* The interpreter's structures must hold still while faulthandler walks them (cpython#116008). */
 #define PYTHON_MIN_IDLE_NS (2 * CW_NS_PER_S)
-/* So many children that do not even die mean the node is sick: no more of them. */
+/* If this many children do not even die, the node is sick: start no more. */
 #define MAX_ABANDONED 8u
 _Static_assert(MAX_ABANDONED > CW_CHILD_MAX_ABANDONED, "one user is not the node");
 
@@ -61,11 +61,11 @@ struct cw_capture_job {
 	void *user;
 	int64_t deadline_ns;
 	struct event *timer;
-	unsigned step; /* the next one, of steps[]; 0 also while queued */
+	unsigned step; /* index of the next one in steps[]; 0 also while queued */
 	bool is_running, is_gone, is_stopped;
-	bool is_displaced; /* its place in the queue went to another user */
+	bool is_displaced; /* lost its place in the queue to another user */
 	int32_t rank;
-	uid_t uid; /* whose process it is */
+	uid_t uid; /* owner of the process */
 	struct cw_child *child;
 	bool is_asking_python;
 	uint64_t python_handle;
@@ -78,9 +78,9 @@ struct cw_capture {
 	struct event *pump;
 	struct cw_capture_job *first, **last; /* running and queued, in order of arrival */
 	struct cw_capture_stats stats;
-	uid_t started_uid;                /* whose capture was started last */
-	struct cw_kernel_threads *kernel; /* NULL = not to be had here */
-	char *kernel_text;                /* what it read last: for the child that is forked next */
+	uid_t started_uid;                /* user of the last capture that started */
+	struct cw_kernel_threads *kernel; /* NULL = not available here */
+	char *kernel_text;                /* its last text: for the next forked child */
 };
 
 static bool is_brief(const struct cw_capture_job *job)
@@ -131,7 +131,8 @@ static void job_free(struct cw_capture_job *job)
 	free(job);
 }
 
-/* The part as it is, "no time left" when it was asked for and is missing, null when not asked for.
+/*
+ * The part itself; "no time left" if it was requested and is missing; null if it was not requested.
  */
 static json_t *take_part(struct cw_capture_job *job, json_t **part, uint32_t what)
 {
@@ -192,13 +193,13 @@ static void finish(struct cw_capture_job *job)
 	else
 		c->stats.done++;
 	json_decref(doc);
-	/* Out of memory: an empty object is the least that can be said. */
+	/* Out of memory: the minimal answer is an empty object. */
 	job->fn(&job->target, text ? text : "{}", job->user);
 	job_free(job);
 	pump_soon(c);
 }
 
-/* A part has come to its end: goes on with the next one that is wanted, or finishes. */
+/* Called when a part ends: starts the next requested part, or finishes. */
 static void part_done(struct cw_capture_job *job);
 
 /* ---- children ---- */
@@ -278,7 +279,7 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 	part_done(job);
 }
 
-/* Is it the process that was asked for, is it its user's to see, and which program does it run? */
+/* True if this is the requested process and its user may see it. *ret: identifies its program. */
 static bool may_read_kernel_side(const struct cw_capture_job *job, int proc_fd,
 				 struct cw_procstat *ret)
 {
@@ -287,9 +288,9 @@ static bool may_read_kernel_side(const struct cw_capture_job *job, int proc_fd,
 }
 
 /*
- * Microseconds, and nothing in it can hang: here, where the programs' descriptors are. Asked before
- * and again afterwards, as the process may start another program meanwhile; the child asks for
- * itself.
+ * This takes microseconds and cannot hang, so we read it here, where the descriptors of the BPF
+ * programs are. We check before and after, as the process may start another program meanwhile. The
+ * child has its own check.
  */
 static void read_kernel_side(struct cw_capture *c, const struct cw_capture_job *job)
 {
@@ -327,7 +328,7 @@ static void step_proc(struct cw_capture_job *job)
 	}
 	read_kernel_side(job->owner, job);
 	r = start_child(job, &config);
-	free(job->owner->kernel_text); /* the child has its own */
+	free(job->owner->kernel_text); /* the child has a copy */
 	job->owner->kernel_text = NULL;
 	if (r < 0) {
 		job->proc = cw_evidence_part("failed", why_no_child(r));
@@ -346,8 +347,7 @@ static void on_python(uint32_t status, const char *text, void *user)
 	part_done(job);
 }
 
-/* NULL: may be asked. The agent's answer needs a process that runs and an interpreter that rests.
- */
+/* NULL: we may ask. The agent can only answer if the process runs and its interpreter is idle. */
 static json_t *why_not_python(struct cw_capture_job *job)
 {
 	struct cw_node_process p;
@@ -405,7 +405,7 @@ static void on_native_done(enum cw_child_end end, const char *output, size_t len
 
 static void step_native(struct cw_capture_job *job)
 {
-	int64_t ms = left_ms(job) * 9 / 10; /* leaves time to say what there is */
+	int64_t ms = left_ms(job) * 9 / 10; /* leaves time to report the result */
 	struct cw_stack_target target = { .pid = job->target.pid,
 					  .start_ticks = job->target.start_ticks };
 	struct cw_child_config config = {
@@ -489,7 +489,7 @@ static void start_job(struct cw_capture_job *job)
 	part_done(job);
 }
 
-/* Users take turns, so that a job of many ranks does not keep the others' waiting. */
+/* Users take turns, so that a job of many ranks does not delay the captures of others. */
 static bool comes_before(const struct cw_capture *c, const struct cw_capture_job *a,
 			 const struct cw_capture_job *b)
 {
@@ -499,10 +499,10 @@ static bool comes_before(const struct cw_capture *c, const struct cw_capture_job
 		return is_brief(b);
 	if (a_is_next != b_is_next)
 		return a_is_next;
-	return a->uid < b->uid; /* of one user, in order of arrival */
+	return a->uid < b->uid; /* same user: order of arrival */
 }
 
-/* One that is not of many, else one that is. */
+/* The next capture to start: brief ones come last. */
 static struct cw_capture_job *next_job(struct cw_capture *c)
 {
 	struct cw_capture_job *best = NULL;
@@ -515,7 +515,9 @@ static struct cw_capture_job *next_job(struct cw_capture *c)
 	return best;
 }
 
-/* Starts what may start. A job may end within its start, so the list is looked at anew each time.
+/*
+ * Starts as many captures as allowed. A job may end within its start, so we search the list anew
+ * each time.
  */
 static void on_pump(evutil_socket_t fd, short what, void *arg)
 {
@@ -530,7 +532,7 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* False: the queue is full, or this user's share of it. */
+/* False: the queue is full, or this user's share of it is. */
 static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 {
 	_cleanup_(freep) struct cw_share_place *places =
@@ -544,7 +546,7 @@ static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 	for (struct cw_capture_job *job = c->first; job; job = job->next) {
 		if (job->is_running || job->is_displaced)
 			continue;
-		/* In order of arrival; those that an alert may wait for stay. */
+		/* In order of arrival; captures that an alert may need stay. */
 		places[n] = (struct cw_share_place){ .uid = job->uid,
 						     .is_pinned = !is_brief(job),
 						     .since_ns = (int64_t)n,
@@ -567,10 +569,10 @@ static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user)
 {
-	/* A twentieth early, for what comes after it on the way to the callback. */
+	/* Ends a twentieth early, to leave time for the steps up to the callback. */
 	uint32_t ms = deadline_ms - deadline_ms / 20;
 	bool is_one_of_many = target->what & CW_EVIDENCE_BRIEF;
-	uid_t uid = (uid_t)-1; /* of a process that is not there any more */
+	uid_t uid = (uid_t)-1; /* the process is already gone */
 	struct cw_capture_job *job;
 	struct cw_node_process p;
 

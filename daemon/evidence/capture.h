@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Evidence about one rank on this node, while it is still stuck: /proc facts, native stacks,
- * Python stacks (docs/design/evidence.md). Everything that can be slow or dangerous runs in a
- * forked child with a deadline; at most two captures run at once, the rest queue.
+ * Captures evidence about a stuck rank on this node: /proc facts, native stacks, Python stacks
+ * (docs/design/evidence.md). Slow or dangerous work runs in a forked child with a deadline. At most
+ * two captures run at once; the rest wait in a queue.
  *
  * Loop thread only; nothing here blocks.
  */
@@ -27,21 +27,23 @@ struct cw_capture_config {
 };
 
 int cw_capture_new(const struct cw_capture_config *config, struct cw_capture **ret);
-/* Takes NULL; returns NULL. Running children are killed and reaped; no callback comes any more. */
+/* Takes NULL; returns NULL. Kills and reaps running children; no callback comes afterwards. */
 struct cw_capture *cw_capture_free(struct cw_capture *capture);
 
 /*
- * json: one collwatch.evidence/1 object (docs/schemas.md), never NULL: what could not be had is
- * said in it. Borrowed until the callback returns.
+ * json: one collwatch.evidence/1 object (docs/schemas.md), never NULL; it says which parts are
+ * missing, and why. Borrowed until the callback returns.
  */
 typedef void (*cw_capture_fn)(const struct cw_msg_evidence_target *target, const char *json,
 			      void *user);
 
 /*
- * Queues a capture. The callback comes exactly once, never from inside this call, at the latest
- * after deadline_ms. -EAGAIN: queue full (counted), no callback. With CW_EVIDENCE_BRIEF it is one
- * of many: it starts after those that are not, runs for 8 s at most, gets three quarters of the
- * queue, and of its threads only those are told that say where the rank is.
+ * Queues a capture. The callback comes exactly once, never from inside this call, and at the latest
+ * after deadline_ms. -EAGAIN: queue full (counted), no callback.
+ *
+ * A capture with CW_EVIDENCE_BRIEF is one of many. It starts after all other captures, runs for
+ * 8 s at most, and may use three quarters of the queue. Its result has only the threads that
+ * locate the rank.
  */
 int cw_capture_request(struct cw_capture *capture, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of C++ and Rust functions as people wrote them, "c10d::ProcessGroupNCCL::allreduce":
- * without parameters, which say nothing about where a rank is. By libiberty, which has the names
- * that ELF files hold; whoever writes those may be hostile, so it is called in the unwinding child
- * alone.
+ * Demangles C++ and Rust names to source form, such as "c10d::ProcessGroupNCCL::allreduce". We drop
+ * the parameters: they say nothing about the position of a rank. libiberty does the work. The names
+ * come from ELF files, whose authors may be hostile, so we only call this in the unwinding child.
  */
 #pragma once
 
-/* NULL: it is none, or cannot be read, or libiberty is not part of this build. To be freed. Any
- * thread. */
+/*
+ * NULL: not a mangled name, or unreadable, or a build without libiberty. The caller frees it.
+ * Any thread.
+ */
 char *cw_demangle(const char *symbol);

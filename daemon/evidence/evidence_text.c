@@ -11,7 +11,7 @@
 #define MAX_REASON_BYTES 256u
 #define ELLIPSIS "\xe2\x80\xa6"
 
-/* Length of the printable UTF-8 character at text[0..len), 0 when there is none. */
+/* Length of the printable UTF-8 character at text[0..len), 0 if there is none. */
 static size_t printable(const unsigned char *text, size_t len)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -32,7 +32,10 @@ static size_t printable(const unsigned char *text, size_t len)
 			return 0;
 		c = c << 6 | (text[i] & 0x3f);
 	}
-	/* Overlong, surrogates, beyond Unicode, C1 controls, bidirectional overrides. */
+	/*
+	 * Rejects overlong forms, surrogates, code points beyond Unicode, C1 controls,
+	 * bidirectional overrides.
+	 */
 	if (c < smallest[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff || c < 0xa0 ||
 	    (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
 		return 0;
@@ -51,7 +54,7 @@ json_t *cw_evidence_text(const char *text, size_t len, size_t max_bytes)
 		size_t out = n ? n : 1;
 
 		if (used + out > max_bytes) {
-			/* Makes room for the ellipsis without cutting a character in two. */
+			/* Makes room for the ellipsis without splitting a character. */
 			while (used > 0 && (used + 3 > max_bytes || (buf[used] & 0xc0) == 0x80))
 				used--;
 			memcpy(buf + used, ELLIPSIS, 3);

@@ -10,7 +10,7 @@
 
 #define MAX_SYMBOL_BYTES 64u
 
-/* How every thread that is in the kernel got there; says nothing about this one. */
+/* Entry code of the kernel, common to all threads in it; says nothing about this one. */
 static bool is_entry(const char *name, size_t len)
 {
 	static const char *const names[] = {

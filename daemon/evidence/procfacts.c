@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts are read by pid and counted only if the process is at the end still the one it was at the
- * beginning, and still its user's to see: else nothing of them is told but the status.
+ * We read facts by pid. They count only if, at the end, the pid is still the same process as at the
+ * start, and its user may still see it. Otherwise we only report public facts, or the status.
  */
 #include "daemon/evidence/procfacts.h"
 
@@ -39,16 +39,19 @@ static json_t *state_text(char state)
 	return json_stringn(&state, 1);
 }
 
-/* What is looked at, and how much of it may be told. */
+/* The process to examine, and how much of it we may report. */
 struct subject {
 	pid_t pid;
 	const char *kernel;
-	const struct cw_procfs_view *view; /* NULL: only what everybody may see */
-	bool is_partial;                   /* something could not be read */
-	bool is_start_local;               /* arguments and environment are no server's to send */
+	const struct cw_procfs_view *view; /* NULL: public facts only */
+	bool is_partial;                   /* some file was unreadable */
+	bool is_start_local;               /* no remote server holds arguments and environment */
 };
 
-/* "read", "futex"; "syscall-N" for numbers libseccomp does not know; NULL = in none, or unknown. */
+/*
+ * "read", "futex"; "syscall-N" if libseccomp does not know the number; NULL = not in a call,
+ * or unknown.
+ */
 static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
 {
 	char text[256], number[32];
@@ -68,7 +71,7 @@ static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
 	return json;
 }
 
-/* "0" is what the kernel says for "not waiting", and to those who may not know. */
+/* The kernel says "0" for "not waiting", and also without permission. */
 static json_t *wchan_name(pid_t pid, pid_t tid)
 {
 	char text[128];
@@ -84,7 +87,7 @@ static json_t *or_null(json_t *value)
 	return value ? value : json_null();
 }
 
-/* From BPF, else, of a thread that hangs in the kernel, from /proc where that is permitted. */
+/* From BPF; otherwise from /proc, for a thread that hangs in the kernel, with permission. */
 static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel,
 			    int64_t *ret_off_cpu_ns)
 {
@@ -98,7 +101,7 @@ static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel
 	return n > 0 ? cw_kernel_stack_parse(text, (size_t)n) : NULL;
 }
 
-/* Of a thread that is not its user's to see: what stat tells everybody. */
+/* For a thread that its user may not see: the public facts of stat. */
 static json_t *public_facts(pid_t tid, const struct cw_procfs_stat *st)
 {
 	return json_pack("{s:i, s:o, s:o, s:n, s:n, s:f, s:n, s:n, s:n}", "tid", (int)tid, "name",
@@ -115,13 +118,13 @@ static json_t *thread_facts(struct subject *s, pid_t tid)
 	json_t *stack;
 
 	if (cw_procfs_stat(pid, tid, &st) < 0)
-		return NULL; /* it ended in between */
+		return NULL; /* it ended meanwhile */
 	if (!s->view || !cw_procfs_may_see(s->view->proc_fd, tid, s->view->uid)) {
 		s->is_partial = true;
 		return public_facts(tid, &st);
 	}
 	stack = kernel_stack(pid, tid, st.state, s->kernel, &off_cpu_ns);
-	if (tid != pid && st.state != 'D') { /* of hundreds of idle helpers, wchan is enough */
+	if (tid != pid && st.state != 'D') { /* for hundreds of idle helpers, wchan is enough */
 		json_decref(stack);
 		stack = NULL;
 	}
@@ -167,7 +170,7 @@ static json_t *command_line(const struct subject *s, const char *name)
 	return cw_evidence_text(text, (size_t)n, MAX_COMMAND_BYTES);
 }
 
-/* The number after "key" at the start of a line; JSON null when there is none. */
+/* The number after "key" at the start of a line; JSON null if there is none. */
 static json_t *number_after(const char *text, const char *key)
 {
 	const char *line = text;
@@ -183,7 +186,7 @@ static json_t *number_after(const char *text, const char *key)
 	return json_null();
 }
 
-/* The path of the unified hierarchy ("0::/…"), else the first line's. */
+/* The path of the unified hierarchy ("0::/…"); otherwise that of the first line. */
 static json_t *cgroup_path(pid_t pid)
 {
 	char text[4096];
@@ -196,7 +199,7 @@ static json_t *cgroup_path(pid_t pid)
 	return path ? cw_evidence_text(path, strcspn(path, "\n"), MAX_CGROUP_BYTES) : json_null();
 }
 
-/* As it was when the process began: what a program sets for itself later is not there. */
+/* The environment at the start of the process: later changes by the program are not visible. */
 static json_t *torch_settings(const struct subject *s)
 {
 	_cleanup_(freep) char *text = s->view ? malloc(MAX_ENVIRONMENT_BYTES) : NULL;
@@ -237,7 +240,7 @@ static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 		threads);
 }
 
-/* The same process, whatever it runs. */
+/* Checks that it is the same process; it may run another program. */
 static int read_stat(pid_t pid, uint64_t start_ticks, struct cw_procfs_stat *ret)
 {
 	int r = cw_procfs_stat(pid, 0, ret);
@@ -245,7 +248,7 @@ static int read_stat(pid_t pid, uint64_t start_ticks, struct cw_procfs_stat *ret
 	return r == 0 && ret->start_ticks != start_ticks ? -ENOENT : r;
 }
 
-/* NULL: what was read may be of a program that is not his, or of another process. */
+/* NULL: the facts may be about a program that the user may not see, or about another process. */
 static json_t *facts_for_user(struct subject *s, uint64_t start_ticks, uid_t uid,
 			      const struct cw_procfs_stat *st)
 {

@@ -85,7 +85,7 @@ static void parse_thread(struct parser *p, struct line l)
 		return;
 	if (json_array_size(p->threads) >= CW_PYTHON_MAX_THREADS ||
 	    p->bytes + THREAD_OVERHEAD > CW_PYTHON_MAX_BYTES) {
-		p->frames = NULL; /* its frames are not the last thread's */
+		p->frames = NULL; /* drop its frames: they are not the last thread's */
 		p->is_cut = true;
 		return;
 	}
@@ -97,10 +97,10 @@ static void parse_thread(struct parser *p, struct line l)
 							thread_name(&l), "frames", frames)) < 0)
 		p->is_out_of_memory = true;
 	p->frames = p->is_out_of_memory ? NULL : frames;
-	json_decref(frames); /* the thread holds it */
+	json_decref(frames); /* the thread owns it now */
 }
 
-/* The last " in " and the last "\", line " belong to the writer: names may hold both. */
+/* The last " in " and the last "\", line " are the writer's: names may contain both. */
 static const char *find_last(const char *text, size_t len, const char *what)
 {
 	const char *found = NULL, *from = text;
@@ -131,7 +131,7 @@ static json_t *parse_frame(struct line l)
 	struct line file, function = l;
 	const char *in, *line;
 
-	if (starts_with(&l, "  File ???, line ")) { /* no file name known */
+	if (starts_with(&l, "  File ???, line ")) { /* unknown file name */
 		file = (struct line){ "???", 3 };
 		line = l.text + strlen("  File ???, line ");
 	} else {
@@ -160,7 +160,9 @@ static void add_frame(struct parser *p, struct line l)
 
 	if (!frame)
 		return;
-	/* Every byte of a name may become "\u001f" in JSON at worst: count as written. */
+	/*
+	 * In the worst case, JSON writes every byte of a name as "\u001f": count the written size.
+	 */
 	bytes = json_dumpb(frame, NULL, 0, JSON_COMPACT) + 1;
 	if (json_array_size(p->frames) >= CW_PYTHON_MAX_FRAMES ||
 	    p->bytes + bytes > CW_PYTHON_MAX_BYTES) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text CPython's faulthandler writes about its threads, as the "threads" array of the python
- * part of collwatch.evidence/1 (docs/schemas.md). The text comes out of somebody's process: any
- * bytes must be survived, and what does not look like a traceback is skipped.
+ * Parses the thread dump of CPython's faulthandler into the "threads" array of the python part of
+ * collwatch.evidence/1 (docs/schemas.md). The text comes from a foreign process: the parser must
+ * survive any bytes, and skips lines that do not look like a traceback.
  *
  * Pure; any thread.
  */
@@ -13,20 +13,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As many as faulthandler itself writes. */
+/* The limits of faulthandler itself. */
 #define CW_PYTHON_MAX_THREADS 100u
 #define CW_PYTHON_MAX_FRAMES 100u
-/* Of the array as compact JSON: what does not fit is left out, later threads first. */
+/* Limit of the array as compact JSON: we drop later threads first. */
 #define CW_PYTHON_MAX_BYTES (64u << 10)
 
 /*
- * New reference (an empty array when there is no traceback); NULL = out of memory. *ret_cut: some
- * of the text was left out, here or by faulthandler.
+ * New reference (an empty array if there is no traceback); NULL = out of memory. *ret_cut: some of
+ * the text is missing, cut here or by faulthandler.
  */
 json_t *cw_python_text_parse(const char *text, size_t len, bool *ret_cut);
 
 /*
- * The whole python part from an agent's answer; status: enum cw_python_status (proto/messages.h).
- * New reference; NULL = out of memory.
+ * Builds the whole python part from an agent's answer; status: enum cw_python_status
+ * (proto/messages.h). New reference; NULL = out of memory.
  */
 json_t *cw_python_text_part(uint32_t status, const char *text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request for evidence lives until the last of its targets was answered or refused; each has a
- * reply of its own. Windows that do not fit a frame are asked for again at half the length.
+ * A request for evidence lives until we have answered or refused the last of its targets; each
+ * target gets a separate reply. If windows do not fit into a frame, we read them again at half
+ * the length.
  */
 #include "daemon/evidence/responder.h"
 
@@ -18,7 +19,7 @@
 #include "identity/job_id.h"
 #include "identity/shares.h"
 
-/* Fewer ops than this tell nothing about how ranks came apart. */
+/* Fewer ops do not show how ranks diverged. */
 #define MIN_WINDOW_OPS 8u
 
 struct pending {
@@ -69,7 +70,7 @@ struct cw_responder *cw_responder_free(struct cw_responder *r)
 
 /* ---- windows ---- */
 
-/* This node asks itself where it leads, and for the people on it. */
+/* This node sends itself requests where it leads, and for its own users. */
 static bool may_ask(const struct cw_responder *r, const char *from, const struct cw_job_id *job)
 {
 	return !strcmp(from, r->config.node_name) ||
@@ -86,7 +87,7 @@ static void answer_windows(struct cw_responder *r, const char *from,
 	if (e != 0) {
 		*(e == CW_JOB_ID_ABSENT ? &r->unnamed : &r->refused) += 1;
 		log_debug("windows of a job that is not named are not for %s", from);
-		return; /* the asker's deadline tells it */
+		return; /* the requester times out */
 	}
 	if (!may_ask(r, from, &job)) {
 		r->refused++;
@@ -94,7 +95,10 @@ static void answer_windows(struct cw_responder *r, const char *from,
 	}
 	e = -EMSGSIZE;
 
-	/* Too much for one frame: shorter windows of all ranks say more than long ones of some. */
+	/*
+	 * Too much for one frame: short windows of all ranks are more useful than long windows
+	 * of some.
+	 */
 	for (; e == -EMSGSIZE && request.max_ops >= MIN_WINDOW_OPS; request.max_ops /= 2) {
 		struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY };
 
@@ -139,7 +143,7 @@ static void on_captured(const struct cw_msg_evidence_target *target, const char 
 	answer_evidence(user, target, json);
 }
 
-/* What could not even be tried is evidence of a kind: say so. */
+/* A target that we could not even try still gets an answer: it says so. */
 static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_target *target,
 			    const char *reason)
 {
@@ -158,7 +162,7 @@ static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_targ
 	answer_evidence(p, target, text ? text : "{}");
 }
 
-/* Peers share the places, so that one alone leaves some to the others. */
+/* Peers share the places, so that a single peer leaves some to the others. */
 static bool has_place(const struct cw_responder *r, const char *from)
 {
 	struct cw_share_count count = { .capacity = CW_RESPONDER_MAX_PENDING,
@@ -177,7 +181,9 @@ static bool has_place(const struct cw_responder *r, const char *from)
 	return cw_share_ask(&count) == CW_SHARE_ADMIT;
 }
 
-/* Why nothing of this process is for the asker; NULL = it is. job: as was said; NULL = it was not.
+/*
+ * The reason to refuse evidence of this process to the requester; NULL = none. job: as in the
+ * request; NULL = absent.
  */
 static const char *refusal(const struct cw_responder *r, const char *from,
 			   const struct cw_job_id *job, const struct cw_msg_evidence_target *t)
@@ -186,7 +192,7 @@ static const char *refusal(const struct cw_responder *r, const char *from,
 
 	if (job && cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, job))
 		return "not a process of that job";
-	/* A peer of an older version names processes only: then it has to lead their job. */
+	/* A peer of an older version only names processes: then it must lead their job. */
 	if (!job && cw_node_job(r->config.node, t->pid, t->start_ticks, &own))
 		job = &own;
 	return job && may_ask(r, from, job) ? NULL : "its node takes another one for the leader";
@@ -201,10 +207,10 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	struct pending *p;
 	int e;
 
-	/* A peer of the version before names processes only, each in full. */
+	/* A peer of the previous version only names processes, each with pid and start. */
 	if (named != 0 && named != CW_JOB_ID_ABSENT) {
 		r->refused++;
-		return; /* the asker's deadline tells it */
+		return; /* the requester times out */
 	}
 	if (n > CW_RESPONDER_MAX_TARGETS) {
 		r->refused += n - CW_RESPONDER_MAX_TARGETS;
@@ -214,7 +220,7 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 		return;
 	if (!has_place(r, from)) {
 		r->refused++;
-		return; /* the asker's deadline tells it */
+		return; /* the requester times out */
 	}
 	if (deadline_ms > CW_RESPONDER_MAX_DEADLINE_MS)
 		deadline_ms = CW_RESPONDER_MAX_DEADLINE_MS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers what leaders ask of this node: windows of its ranks' records, evidence about a rank. Who
- * does not lead a job, as far as this node knows, gets nothing of its ranks.
+ * Answers the leaders' requests to this node: windows of its ranks' records, and evidence about a
+ * rank. A node that does not lead a job, as far as this node knows, gets nothing about its ranks.
  *
  * Loop thread only; nothing blocks.
  */
@@ -17,8 +17,8 @@
 struct cw_responder;
 
 /*
- * Evidence requests being answered; each holds some targets. More are refused; the last eighth is
- * for peers below a fair share (identity/shares.h).
+ * Limits on open evidence requests, and on targets of each. We refuse more requests; the last
+ * eighth is for peers below a fair share (identity/shares.h).
  */
 #define CW_RESPONDER_MAX_PENDING 64u
 #define CW_RESPONDER_MAX_TARGETS 64u
@@ -34,11 +34,14 @@ struct cw_responder_config {
 
 /* All borrowed. 0 or -ENOMEM. */
 int cw_responder_new(const struct cw_responder_config *config, struct cw_responder **ret);
-/* Takes NULL; returns NULL. The captures must be stopped before (cw_capture_free()). */
+/* Takes NULL; returns NULL. The caller must stop the captures before (cw_capture_free()). */
 struct cw_responder *cw_responder_free(struct cw_responder *r);
-/* True when the message was a request. */
+/* True if the message was a request. */
 bool cw_responder_message(struct cw_responder *r, const char *from, const struct cw_message *msg);
-/* Requests that named no job, as peers of the version before send them, so far; refused. */
+/*
+ * Number of window requests so far that named no job, as peers of the previous version send them;
+ * all refused.
+ */
 uint64_t cw_responder_unnamed(const struct cw_responder *r);
-/* Requests refused for other reasons, and targets of evidence left out, so far. */
+/* Number of requests refused for other reasons, and of omitted evidence targets, so far. */
 uint64_t cw_responder_refused(const struct cw_responder *r);

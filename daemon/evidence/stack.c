@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order is the protection: take all stacks, let the process go, read its memory map and open
- * its files, ask once more whether all of that was the same process, then give up every right, and
- * only then parse what strangers wrote. Results are lines of JSON, so what was written before a
- * crash or the deadline counts.
+ * The order of steps is the protection. We take all stacks, release the process, read its memory
+ * map and open its files. We check again that all of this was the same process. Then we give up
+ * every right, and only then parse foreign bytes. The result is one JSON object per line, so a
+ * crash or the deadline leaves the earlier lines valid.
  */
 #include "daemon/evidence/stack.h"
 
@@ -21,7 +21,7 @@
 #include "daemon/evidence/unwinder.h"
 #include "daemon/kernel/procfs.h"
 
-/* Kept free of threads for the last line. */
+/* Room that thread lines leave for the last line. */
 #define END_ROOM 1024u
 
 struct writer {
@@ -41,12 +41,12 @@ static void write_line(struct writer *w, json_t *line, size_t room)
 		free(text);
 		return;
 	}
-	text[len++] = '\n'; /* instead of the NUL */
+	text[len++] = '\n'; /* replaces the NUL */
 	while (at < len) {
 		ssize_t n = write(w->fd, text + at, len - at);
 
 		if (n < 0 && errno != EINTR)
-			break; /* the reader is gone: nobody minds */
+			break; /* the reader is gone: harmless */
 		at += n > 0 ? (size_t)n : 0;
 	}
 	w->used += len;
@@ -85,7 +85,7 @@ static bool has_stack(const struct cw_stack_thread *t)
 	return t->result == CW_STACK_TAKEN || t->result == CW_STACK_PEEKED;
 }
 
-/* Marks what pcs and stack words point at: nothing else needs to be opened. */
+/* Marks the modules that pcs and stack words point into: we need no others. */
 static void want_modules(const struct cw_stack_copy *copy, struct cw_stack_modules *mods)
 {
 	for (uint32_t i = 0; i < copy->n_threads; i++) {
@@ -131,7 +131,7 @@ static void write_threads(struct writer *w, const struct cw_stack_copy *copy, st
 
 struct summary {
 	unsigned taken, left_out;
-	unsigned remote;        /* files that were not opened, because a server is behind them */
+	unsigned remote;        /* program files on a server, not opened */
 	unsigned first_failure; /* enum cw_stack_result */
 	int64_t held_ns;        /* the longest */
 };
@@ -168,7 +168,7 @@ static int write_not_visible(struct writer *w, int64_t held_ns)
 	return write_end(w, "refused", CW_PROCFS_NOT_VISIBLE, held_ns);
 }
 
-/* Nothing was taken: says why. */
+/* No stack was taken: writes the reason. */
 static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 			 const struct summary *s)
 {
@@ -224,8 +224,8 @@ static int unwind(struct writer *w, const struct cw_stack_target *target,
 	want_modules(copy, &mods);
 	cw_stack_modules_open(target->pid, copy->memory, &mods);
 	/*
-	 * Asked again, of what was opened at first: neither stacks nor memory map are then those of
-	 * another process or program. From here on nothing of the process is read any more.
+	 * Checks again, by the descriptors opened at the start: neither stacks nor memory map are
+	 * from another process or program. From here on we read nothing from the process.
 	 */
 	if (!cw_procfs_view_holds(view))
 		return is_same_process(target)

@@ -4,7 +4,7 @@
 
 #include "daemon/evidence/stack_modules.h"
 
-/* A file with more program headers, or a longer note segment, is nothing a compiler made. */
+/* No compiler emits a file with more program headers, or with a longer note segment. */
 #define MAX_PHDRS 128u
 #define MAX_NOTES 4096u
 

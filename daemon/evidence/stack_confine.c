@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwinder keeps no capability, becomes the process's user, and may call only what reading open
- * files and using memory takes; address space, CPU time and output have limits.
+ * The unwinder has no capability and runs as the process's user. It may only call what it needs to
+ * read open files and to use memory. Address space, CPU time and output have limits.
  */
 #include "daemon/evidence/stack_confine.h"
 
@@ -27,10 +27,10 @@
 
 void cw_stack_confine_taker(void)
 {
-	/* Best effort: without any of it the taker still does only what it does. */
+	/* Best effort: the taker is correct code and does the same without it. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* A taker that is preempted on a busy node holds the rank's thread meanwhile. */
+	/* If a busy node preempts the taker, the rank's thread stays held meanwhile. */
 	(void)setpriority(PRIO_PROCESS, 0, -20);
 	if (capng_get_caps_process() < 0 ||
 	    capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE) == 0)
@@ -38,15 +38,16 @@ void cw_stack_confine_taker(void)
 	capng_clear(CAPNG_SELECT_CAPS);
 	(void)capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_PTRACE,
 			    CAP_DAC_READ_SEARCH, -1);
-	(void)capng_apply(CAPNG_SELECT_CAPS); /* more than held is refused: then all are kept */
+	(void)capng_apply(CAPNG_SELECT_CAPS); /* fails for rights not held: then all stay */
 }
 
 static int become(uid_t uid, gid_t gid)
 {
 	/*
-	 * Without the right it stays the daemon's own user, and can open what that one may read:
-	 * the files of keys, the webhook's headers, other users' bundles. A program that takes it
-	 * over could put them into its answer, which its user sees (docs/security.md).
+	 * Without the right to change, the unwinder stays the daemon's user, and can open all of
+	 * its files. These include key files, the webhook's headers, and other users' bundles. A
+	 * hostile program that takes over the unwinder could put them into its answer, which its
+	 * user sees (docs/security.md).
 	 */
 	if (capng_get_caps_process() < 0 || !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) ||
 	    !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID))
@@ -78,7 +79,7 @@ static int limit_resources(void)
 	return 0;
 }
 
-/* Reading open files, memory, time, ending. The last two lines are the sanitizers'. */
+/* Reading open files, memory, time, exit. The last two lines are for the sanitizers. */
 static const int allowed[] = {
 	SCMP_SYS(read),          SCMP_SYS(pread64),      SCMP_SYS(readv),
 	SCMP_SYS(lseek),         SCMP_SYS(fstat),        SCMP_SYS(newfstatat),
@@ -100,17 +101,17 @@ static int add_rules(scmp_filter_ctx ctx)
 		if (r < 0)
 			return r;
 	}
-	/* Nothing executable is ever mapped. */
+	/* Never map executable memory. */
 	r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
 			     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	/* For reading, and nothing is made. */
+	/* Open for reading, create nothing. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
-	/* Is the descriptor open, and of which kind: libelf asks. */
+	/* libelf checks whether the descriptor is open, and its mode. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
 				     SCMP_A1(SCMP_CMP_EQ, F_GETFD));
@@ -142,7 +143,7 @@ int cw_stack_confine_unwinder(uid_t uid, gid_t gid)
 		r = drop_capabilities();
 	if (r < 0)
 		return r;
-	/* The parent's death signal is lost with a change of user. */
+	/* A change of user clears the parent's death signal. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;

@@ -20,7 +20,7 @@
 #include "daemon/kernel/procfs.h"
 
 #define MAX_MAPS_BYTES (16u << 20)
-/* Two to four pages on every machine we know. */
+/* Two to four pages on every machine that we know. */
 #define MAX_VDSO_BYTES (64u << 10)
 
 /* ---- the list ---- */
@@ -161,7 +161,7 @@ void cw_stack_modules_want(struct cw_stack_modules *mods, uint64_t addr)
 		} else if (addr >= m->end) {
 			low = mid + 1;
 		} else {
-			/* One past the last instruction may be a return address. */
+			/* A return address may be one past the last instruction. */
 			if (addr >= m->exec_start && addr <= m->exec_end)
 				m->is_wanted = true;
 			return;
@@ -171,7 +171,9 @@ void cw_stack_modules_want(struct cw_stack_modules *mods, uint64_t addr)
 
 /* ---- the files ---- */
 
-/* First without opening it: to open a device or a FIFO can have effects. -1 = not a regular file.
+/*
+ * Checks the type before it opens the file: opening a device or a FIFO can have effects. -1 = not a
+ * regular file.
  */
 static int open_regular(const char *path, struct stat *st)
 {
@@ -215,7 +217,7 @@ static bool has_same_build_id(pid_t pid, const struct cw_stack_module *m, int fd
 	       memcmp(of_file, of_memory, n) == 0;
 }
 
-/* Without links: they could lead to another mount than the one that was asked about. */
+/* Follows no links: they could lead to another mount than the checked one. */
 static int open_of_root(pid_t pid, const char *path, struct stat *st)
 {
 	const struct open_how how = { .flags = O_PATH | O_CLOEXEC,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The confined child parses hostile files; were it taken over, its output would be hostile too. So
- * nothing it says is passed on as it is: known fields are read, checked, and written anew.
+ * The confined child parses hostile files. If they take it over, its output is hostile, too. So we
+ * copy none of its output verbatim: we read known fields, check them, and write them anew.
  */
 #include <math.h>
 #include <string.h>
@@ -81,7 +81,7 @@ json_t *cw_stack_output_read(const char *output, size_t len, bool is_whole)
 		if (line && json_is_true(json_object_get(line, "end")))
 			end = json_incref(line);
 		else if (json_is_object(line) && json_array_size(threads) < CW_STACK_MAX_THREADS)
-			(void)add_thread(threads, line); /* a gap when out of memory */
+			(void)add_thread(threads, line); /* a gap if out of memory */
 		json_decref(line);
 		output += n + 1;
 		len -= n + 1;

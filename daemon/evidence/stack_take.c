@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What could go wrong while a thread is held, and what ends it:
+ * Faults while a thread is held, and the mechanism that ends each hold:
  *
  *	the taker crashes or is killed		the kernel detaches, the thread runs on
- *	copying blocks (the stack lies on a	a timer of the kernel's kills the taker
+ *	copying blocks (the stack is on a	a timer in the kernel kills the taker
  *	userfaultfd page)
- *	a page comes from FUSE, 9p or NFS	it is not copied (daemon/kernel/mapped_memory.h):
- *the taker could not be killed the taker is stopped (SIGSTOP), or	the same timer: it sends
- *SIGKILL, which ends what is
- *	gets no processor			stopped, where SIGALRM would wait for SIGCONT
- *	the thread does not stop (it went into	the taker gives up and ends; the pending interrupt
- *	D state in between)			is cancelled with the attachment
- *	a signal arrives instead of our stop	it is passed on with PTRACE_DETACH
- *	it is not its user's to see by now	nothing is copied: it is asked while it is held, and
- *	(a set-user-ID program was started)	what is held starts no program
- *	the process is stopped (state T)	PTRACE_SEIZE alone shows it; it is never
- * interrupted, and goes back to its group stop
+ *	a page comes from FUSE, 9p or NFS	we do not copy it (daemon/kernel/mapped_memory.h):
+ *						the taker could not be killed
+ *	the taker is stopped (SIGSTOP), or	the same timer: it sends SIGKILL, which ends a
+ *	gets no processor			stopped process; SIGALRM would wait for SIGCONT
+ *	the thread does not stop (it went into	the taker gives up and ends; its detachment cancels
+ *	D state in between)			the pending interrupt
+ *	a signal arrives instead of our stop	PTRACE_DETACH passes it on
+ *	its user may not see it any more	we copy nothing: we check while we hold the thread,
+ *	(a set-user-ID program was started)	and a held thread starts no program
+ *	the process is stopped (state T)	PTRACE_SEIZE alone shows it; we never interrupt
+ *						it, and it goes back to its group stop
  *
  * A few system calls return EINTR after any stop, with or without a handler (signal(7)): epoll_wait
- * and the like. Not every program expects that, so a thread in one of them is not held at all; its
- * stack is copied as it sleeps, with pc and sp from /proc.
+ * and the like. Not every program expects that, so we do not hold a thread in one of them at all.
+ * We copy its stack while it sleeps, and take pc and sp from /proc.
  */
 #include "daemon/evidence/stack_take.h"
 
@@ -45,16 +45,16 @@
 #include "daemon/kernel/procstat.h"
 
 #define PAGE 4096u
-/* Held longer than this, a thread is let go whatever is missing. */
+/* After this time we release a thread, complete or not. */
 #define HOLD_LIMIT_MS 80u
 /*
- * A running thread stops at its next interrupt or return to user space: microseconds. On a busy
- * machine it has to get a processor first, but that is no time for which it is held.
+ * A running thread stops at its next interrupt or return to user space, within microseconds. On a
+ * busy machine it must get a processor first, but we do not hold it during that time.
  */
 #define STOP_LIMIT_MS 250u
-/* While it is waited for, so often it is noted that it is not held yet. */
+/* While we wait for the stop, we note at this interval that the thread still runs. */
 #define STOP_LOOK_NS (CW_NS_PER_MS / 2)
-/* A taker that is killed lets go at the end of its death, after its memory. */
+/* A killed taker releases the thread at the end of its death, after its memory. */
 #define DEATH_MS 10u
 #define MAX_TAKERS 4u
 /* Below sp a leaf function may keep data without moving sp (the red zone of the x86-64 ABI). */
@@ -105,7 +105,7 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 	r = cw_mapped_memory_new(pid, &memory);
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0) /* no right to know: to hold its threads neither, which says it better */
+	if (r < 0) /* may not read the map: a hold fails, too, with a clearer error */
 		memory = NULL;
 	copy->memory = memory;
 	copy->budget_ns = (CW_STACK_HOLD_MS - DEATH_MS) * CW_NS_PER_MS;
@@ -116,7 +116,7 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 }
 
 /*
- * Page by page: the copy ends at the first one that is not there, the stack's end, or that may not
+ * Copies page by page, up to the first page that is absent, at the stack's end, or that must not
  * be read.
  */
 static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
@@ -135,14 +135,16 @@ static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, ui
 
 		if (len > left)
 			len = left;
-		/* An address of another process: never dereferenced here. */
+		/* An address of another process: do not dereference. */
 		remote[n].iov_base = (void *)(uintptr_t)at;
 		remote[n++].iov_len = len;
 		at += len;
 		left -= len;
 	}
-	/* By the thread: with another program, the process has another memory, and this one is
-	 * gone. */
+	/*
+	 * Uses the tid: if the thread's process starts another program, it has new memory, and this
+	 * memory is gone.
+	 */
 	got = n ? process_vm_readv(t->tid, &local, 1, remote, n, 0) : 0;
 	t->stack_len = got > 0 ? (uint32_t)got : 0;
 }
@@ -182,10 +184,10 @@ static int copy_registers(struct cw_stack_thread *t)
 struct hold {
 	timer_t killer;
 	int64_t limit_ns;
-	int64_t since_ns; /* it was not held then */
+	int64_t since_ns; /* certainly not held at this time */
 };
 
-/* At that time this process is killed, whatever state it is in. */
+/* Kills this process at that time, in any state. */
 static int arm_killer(const struct hold *h, int64_t at_ns)
 {
 	struct itimerspec it = { .it_value = { at_ns / CW_NS_PER_S, at_ns % CW_NS_PER_S } };
@@ -200,10 +202,10 @@ static int not_held_at(struct hold *h, int64_t ns)
 }
 
 /*
- * Waits for the thread's stop. 0 with the signal to hand on when letting go (0 = none), -ETIMEDOUT,
- * -ESRCH (it ended). The time limit of the hold is counted from the last look that found it
- * running: when exactly it stopped is not known, least of all to a taker that had no processor
- * meanwhile.
+ * Waits for the thread's stop. 0 and the signal to pass on at release (0 = none), -ETIMEDOUT,
+ * -ESRCH (it ended). The limit of the hold counts from the last check that found the thread
+ * running. We do not know the exact time of the stop, least of all if the taker had no
+ * processor meanwhile.
  */
 static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 {
@@ -221,7 +223,10 @@ static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 		if (pid < 0 || (pid > 0 && !WIFSTOPPED(status)))
 			return -ESRCH;
 		if (pid > 0) {
-			/* With an event it is our stop or a group stop; without, a signal's. */
+			/*
+			 * A status with an event is our stop or a group stop; without an event it
+			 * is a signal.
+			 */
 			*ret_signal = status >> 16 ? 0 : WSTOPSIG(status);
 			return 0;
 		}
@@ -230,7 +235,7 @@ static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 		r = not_held_at(hold, before_ns);
 		if (r < 0)
 			return r;
-		/* Blocked by cw_stack_take(); waitpid() tells. */
+		/* cw_stack_take() blocks SIGCHLD; waitpid() has the result. */
 		(void)sigtimedwait(&chld, NULL, &look);
 	}
 }
@@ -264,25 +269,25 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 {
 	int sig = 0, r;
 
-	/* Once it is seized, a signal stops it, too. */
+	/* From the seizure on, a signal also stops it. */
 	r = not_held_at(hold, now_ns());
 	if (r < 0)
 		return r;
-	copy->held_ns += hold->limit_ns; /* should this process die over it */
+	copy->held_ns += hold->limit_ns; /* in case this process dies */
 	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0) {
 		t->error = errno;
 		t->result = seize_failed(errno);
 		copy->held_ns -= hold->limit_ns;
 		return 0;
 	}
-	/* A stopped thread shows itself to its new tracer without being interrupted. */
+	/* A stopped thread reports to its new tracer without an interrupt. */
 	if (t->state != 'T' && ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0)
 		r = -errno;
 	if (r == 0)
 		r = wait_for_stop(t->tid, hold, &sig);
 	if (r == 0)
 		r = copy_held(copy, t, buf);
-	/* Fails when the thread has ended meanwhile, or has not stopped. */
+	/* Fails if the thread has ended meanwhile, or has not stopped. */
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)sig);
 	t->held_ns = now_ns() - hold->since_ns;
 	copy->held_ns += t->held_ns - hold->limit_ns;
@@ -312,7 +317,9 @@ static int read_syscall(struct cw_stack_copy *copy, pid_t tid, struct cw_procfs_
 	return n < 0 ? (int)n : cw_procfs_parse_syscall(text, ret);
 }
 
-/* True when the thread sleeps in a call that may not be interrupted: then it was copied as it is.
+/*
+ * True if the thread sleeps in a call that we must not interrupt: then the copy was made without
+ * a hold.
  */
 static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
 {
@@ -323,7 +330,7 @@ static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, u
 	t->sp = before.sp;
 	t->pc = before.pc;
 	copy_stack(copy, t, buf);
-	/* Another sp or pc now: it ran while we copied, and the copy may be torn. */
+	/* If sp or pc changed, the thread ran while we copied, and the copy may be torn. */
 	if (!may_be_seen(copy, t)) {
 		t->stack_len = 0;
 		t->result = CW_STACK_OTHER_USER;
@@ -357,7 +364,7 @@ static int take_thread(struct cw_stack_copy *copy, uint32_t i, struct hold *hold
 		t->result = CW_STACK_TRACED;
 	else if (strncmp(st.name, AGENT_THREAD, strlen(AGENT_THREAD)) == 0)
 		t->result = CW_STACK_OURS;
-	else if (!may_be_seen(copy, t)) /* not even held */
+	else if (!may_be_seen(copy, t)) /* do not even hold it */
 		t->result = CW_STACK_OTHER_USER;
 	else if (!take_asleep(copy, t, copy->stacks[i]))
 		return take_held(copy, t, copy->stacks[i], hold);
@@ -377,7 +384,7 @@ static int take_threads(struct cw_stack_copy *copy, struct hold *hold, int64_t l
 			continue;
 		}
 		hold->limit_ns = left_ns < limit_ns ? left_ns : limit_ns;
-		/* What is done to a thread that is not held may take longer, not for ever. */
+		/* Work on a thread that we do not hold may take longer, but not without limit. */
 		r = arm_killer(hold, now_ns() + STOP_LIMIT_MS * CW_NS_PER_MS + hold->limit_ns);
 		if (r == 0)
 			r = take_thread(copy, i, hold);

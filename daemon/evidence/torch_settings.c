@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * By the beginning of their names: each version of PyTorch has some more (ProcessGroupNCCL.hpp,
- * FlightRecorder.hpp). The others are names that some of them had before, and names that people set
- * though nobody reads them.
+ * We match settings by prefix: each version of PyTorch adds some (ProcessGroupNCCL.hpp,
+ * FlightRecorder.hpp). The other names are earlier names of such settings, and names that users set
+ * although no code reads them.
  */
 #include "daemon/evidence/torch_settings.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the environment of a process tells PyTorch's process group of NCCL: whether its watchdog
- * ends the job, and what its Flight Recorder keeps. Pure; any thread.
+ * Extracts the settings of PyTorch's NCCL process group from the environment of a process. They say
+ * whether its watchdog ends the job, and what its Flight Recorder keeps. Pure; any thread.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 /*
- * environment[len] as /proc/PID/environ has it: NAME=VALUE, each with a NUL behind it; what has
- * none is cut off, and left out. New reference: an array of "NAME=VALUE", at most
+ * environment[len] as in /proc/PID/environ: NAME=VALUE, each with a NUL after it. We omit a last
+ * entry without NUL, because it is cut off. New reference: an array of "NAME=VALUE", at most
  * CW_TORCH_SETTINGS_MAX, printable, in the environment's order. NULL = out of memory.
  */
 #define CW_TORCH_SETTINGS_MAX 24u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libdwfl is given one thread at a time, with registers and stack memory out of the copy and
- * modules whose files are open already. A frame whose stack pointer does not grow ends the walk:
- * loops and forged stacks end there too.
+ * We give libdwfl one thread at a time: registers and stack memory from the copy, and modules with
+ * open files. The walk ends at a frame whose stack pointer does not grow, so loops and forged
+ * stacks end, too.
  */
 #include "daemon/evidence/unwinder.h"
 
@@ -40,9 +40,9 @@ struct cw_unwinder {
 	Dwfl *dwfl;
 };
 
-/* ---- what libdwfl asks for ---- */
+/* ---- callbacks for libdwfl ---- */
 
-/* libdwfl: "the ELF file of this module". Takes the descriptor. */
+/* Returns the ELF file of this module. libdwfl takes the descriptor. */
 static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 		    char **file_name, Elf **elf)
 {
@@ -59,7 +59,7 @@ static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_A
 	return dup(m->fd);
 }
 
-/* Separate debug information, by build-id alone: a name in the file could lead anywhere. */
+/* Finds separate debug information by build-id alone: a name from the file could lead anywhere. */
 static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 			  const char *file_name, const char *link, GElf_Word crc, char **ret_name)
 {
@@ -86,7 +86,7 @@ static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, D
 
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
 {
-	return 0; /* threads are asked for one by one */
+	return 0; /* we select threads by tid */
 }
 
 static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
@@ -121,7 +121,7 @@ static bool set_registers(Dwfl_Thread *thread, void *thread_arg)
 #endif
 }
 
-/* Only the thread under way has its stack asked for, but which one libdwfl does not say. */
+/* libdwfl only reads the stack of the current thread, but does not say which one that is. */
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret, void *arg)
 {
 	struct cw_unwinder *u = arg;
@@ -153,7 +153,7 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 
 /* ---- frames ---- */
 
-/* "name@@VERSION" of a versioned symbol: the version says nothing about where a rank hangs. */
+/* Drops the version of "name@@VERSION": it says nothing about the position of a rank. */
 static json_t *symbol_text(const char *symbol)
 {
 	_cleanup_(freep) char *name = symbol ? cw_demangle(symbol) : NULL;
@@ -165,7 +165,7 @@ static json_t *symbol_text(const char *symbol)
 	return cw_evidence_text(symbol, strcspn(symbol, "@"), MAX_SYMBOL_BYTES);
 }
 
-/* at: an address inside the instruction; pc: what is shown. */
+/* at: an address inside the instruction; pc: the address to show. */
 static json_t *describe_frame(struct cw_unwinder *u, Dwarf_Addr pc, Dwarf_Addr at)
 {
 	Dwfl_Module *mod = dwfl_addrmodule(u->dwfl, at);
@@ -201,7 +201,7 @@ struct walk {
 };
 
 #ifndef CW_HAVE_DWFL_FRAME_REG
-/* elfutils before 0.188: loops end at CW_STACK_MAX_FRAMES alone. */
+/* elfutils before 0.188: only CW_STACK_MAX_FRAMES ends loops. */
 static int dwfl_frame_reg(Dwfl_Frame *state, unsigned regno, Dwarf_Word *ret)
 {
 	(void)state;
@@ -221,7 +221,9 @@ static int on_frame(Dwfl_Frame *state, void *arg)
 
 	if (!dwfl_frame_pc(state, &pc, &is_activation) || pc == 0)
 		return DWARF_CB_ABORT;
-	/* Outwards the stack pointer only grows; what does not is a loop or a forged stack. */
+	/*
+	 * Outward frames have growing stack pointers; any other frame is a loop or a forged stack.
+	 */
 	if (dwfl_frame_reg(state, SP_REG, &sp) == 0) {
 		if (n > 1 && sp <= w->last_sp)
 			return DWARF_CB_ABORT;
@@ -241,7 +243,7 @@ json_t *cw_unwinder_frames(struct cw_unwinder *u, uint32_t i)
 
 	if (!w.frames)
 		return NULL;
-	/* An error marks the end of what could be unwound, which is the usual end. */
+	/* An error ends the walk, which is the usual end. */
 	(void)dwfl_getthread_frames(u->dwfl, t->tid, on_frame, &w);
 	if (json_array_size(w.frames) == 0)
 		(void)json_array_append_new(w.frames, describe_frame(u, t->pc, t->pc));
@@ -281,7 +283,7 @@ int cw_unwinder_new(const struct cw_stack_copy *copy, struct cw_stack_modules *m
 	u->dwfl = dwfl_begin(&dwfl_callbacks);
 	r = u->dwfl ? report_modules(u) : -ENOMEM;
 	if (r == 0 && !dwfl_attach_state(u->dwfl, NULL, copy->pid, &thread_callbacks, u))
-		r = -ENOEXEC; /* no module could be read as ELF */
+		r = -ENOEXEC; /* no module was readable as ELF */
 	if (r < 0) {
 		cw_unwinder_free(u);
 		return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns copied stacks into frames, with libdwfl over the copy: no live process is needed. Both the
- * stacks and the ELF files are hostile; this runs in a confined child
- * (daemon/evidence/stack_confine.h), and libdw's leaks and limits end with it.
+ * Turns copied stacks into frames, with libdwfl over the copy: it needs no live process. Both the
+ * stacks and the ELF files are hostile. So this runs in a confined child
+ * (daemon/evidence/stack_confine.h), and libdw's leaks and limits end with the child.
  */
 #pragma once
 
