@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child for each item, two at once, the rest in a queue, and one deadline for all of it: whatever
- * the disk does, each item is called back by then. A child that cannot be killed means that this
- * disk hangs, and then nothing is waited for.
+ * Each item has a child; two run at once, and the rest wait in a queue. Each item has one deadline
+ * for all of it, so its callback comes by then even if the disk hangs. If we cannot kill a child,
+ * this disk hangs, and we no longer wait at all.
  */
 #include "daemon/store/bundle_sync.h"
 
@@ -23,9 +23,12 @@
 #include "loop/children.h"
 #include "loop/events.h"
 
-/* It says nothing: its exit status does. */
+/* The child writes nothing: its exit status is the result. */
 #define MAX_OUTPUT 1
-/* A bundle that is written again under the child's hands is there as a whole again at once. */
+/*
+ * If the daemon rewrites a bundle while the child reads it, the new one is complete at once:
+ * try again.
+ */
 #define ATTEMPTS 3
 
 struct sync_item {
@@ -33,7 +36,7 @@ struct sync_item {
 	struct cw_bundle_sync *owner;
 	char **ids;
 	size_t n;
-	struct cw_child *child; /* NULL = waits for its turn */
+	struct cw_child *child; /* NULL = in the queue */
 	struct event *timer;
 	cw_bundle_sync_fn fn;
 	void *user;
@@ -103,7 +106,7 @@ static void item_free(struct sync_item *item)
 
 static void pump(struct cw_bundle_sync *s);
 
-/* Takes it out of the list; the child, if there is one, is none of its business any more. */
+/* Removes the item from the list and disowns its child, if it has one. */
 static void take_out(struct sync_item *item)
 {
 	if (item->child) {
@@ -145,7 +148,7 @@ static void on_child(enum cw_child_end end, const char *output, size_t len, void
 	finish(item, end == CW_CHILD_EXITED);
 }
 
-/* One that cannot be started has its time all the same: what stands in the way may be over. */
+/* An item whose child does not start keeps its time: the obstacle may go away. */
 static void pump(struct cw_bundle_sync *s)
 {
 	struct sync_item *item;
@@ -183,7 +186,7 @@ static int copy_ids(struct sync_item *item, const char *const *ids, size_t n)
 int cw_bundle_sync_start(struct cw_bundle_sync *s, const char *const *ids, size_t n,
 			 cw_bundle_sync_fn fn, void *user)
 {
-	/* A child that cannot be killed hangs on this disk: another one would, too. */
+	/* A child that we cannot kill hangs on this disk: another one would, too. */
 	bool is_hopeless = cw_children_abandoned(s->children) > 0;
 	const struct timeval deadline = { .tv_sec = is_hopeless ? 0 : CW_BUNDLE_SYNC_MS / 1000 };
 	struct sync_item *item = calloc(1, sizeof(*item));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table in order of arrival, keyed by uid and id together, and the whole file is written beside
- * and renamed at each flush. Where ids have to go, the user with most loses the oldest, and a line
- * remembers until when that user's are incomplete.
+ * A table in order of arrival, with uid and id as key. Each flush writes the whole file under
+ * another name and renames it. At the limit, the user with the most ids loses the oldest, and a
+ * line records until when that user's ids are incomplete.
  */
 #include "daemon/store/sent_ids.h"
 
@@ -22,26 +22,28 @@
 #include "leader/incident/incident_id.h"
 
 /*
- * An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. Users share
- * them: sent_ids.h.
+ * An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. Users share the
+ * limit: sent_ids.h.
  */
 #define MAX_IDS 4096u
-/* Users whose ids had to make room; of more it is noted that somebody's had. */
+/* Users with a record of dropped ids; beyond this limit we only record that some user lost ids. */
 #define MAX_FORGETFUL 256u
 #define HOW_MAX 15
 #define FILE_NAME "sent"
 #define TEMP_NAME ".sent.new"
-/* What a line of it says for "": a word always stands there, so that the uid is the fourth. */
+/* Written for "": the third field is never empty, so that the uid is the fourth. */
 #define HOW_SENT "sent"
-/* Begins a line that is no id: older versions skip it. */
+/* Starts a line that is not an id: older versions skip it. */
 #define FORGOTTEN "# forgotten"
-/* Of a file: as many as are ever written. What follows was written by somebody else, and a start
- * must not take as long as he likes. */
+/*
+ * Lines of a file: the most that we ever write. Another program wrote any further lines, and must
+ * not delay our start.
+ */
 #define MAX_LINES (MAX_IDS + MAX_FORGETFUL + 1)
 
-/* Zeroed before it is filled: hashed and compared as bytes. */
+/* Zero it before filling it: we hash and compare it as bytes. */
 struct sent_key {
-	int64_t uid; /* CW_SENT_NO_UID = not said */
+	int64_t uid; /* CW_SENT_NO_UID = unknown */
 	char id[CW_INCIDENT_ID_MAX + 8];
 };
 
@@ -54,7 +56,7 @@ struct sent_id {
 
 struct forgetful {
 	int64_t uid;
-	int64_t wall_ns; /* of the newest id that was forgotten */
+	int64_t wall_ns; /* of the newest dropped id */
 };
 
 struct cw_sent_ids {
@@ -62,7 +64,7 @@ struct cw_sent_ids {
 	struct sent_id *table;
 	struct forgetful forgetful[MAX_FORGETFUL];
 	unsigned n_forgetful;
-	int64_t anybody_ns; /* beyond MAX_FORGETFUL */
+	int64_t anybody_ns; /* for all users beyond MAX_FORGETFUL */
 	bool is_dirty;
 	uint64_t refused;
 };
@@ -94,7 +96,7 @@ static void note_forgotten(struct cw_sent_ids *ids, int64_t uid, int64_t wall_ns
 {
 	struct forgetful *oldest = &ids->forgetful[0];
 
-	if (uid == CW_SENT_NO_UID) { /* whoever's it was */
+	if (uid == CW_SENT_NO_UID) { /* may be any user's */
 		if (wall_ns > ids->anybody_ns)
 			ids->anybody_ns = wall_ns;
 		return;
@@ -126,7 +128,7 @@ static int by_uid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The user with most ids; always one above an equal share, as there are too many. */
+/* The user with the most ids; it is always above an equal share, as there are too many ids. */
 static int64_t greediest(const struct cw_sent_ids *ids)
 {
 	static int64_t uids[MAX_IDS + 1];
@@ -225,18 +227,18 @@ void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd)
 	if (f) {
 		load(ids, f);
 		(void)fclose(f); /* only read */
-		/* Full, and written by a version that did not say whose it was, or forgot. */
+		/* The file is full, and its version recorded neither users nor dropped ids. */
 		if (HASH_COUNT(ids->table) == MAX_IDS && !ids->anybody_ns &&
 		    ids->table->key.uid == CW_SENT_NO_UID)
 			ids->anybody_ns = ids->table->wall_ns;
 	} else if (fd >= 0) {
-		(void)close(fd); /* only opened */
+		(void)close(fd); /* opened only */
 	}
 	if (!has_own)
 		return;
 	HASH_SORT(ids->table, by_time);
 	ids->is_dirty = true;
-	(void)cw_sent_ids_flush(ids); /* tried again */
+	(void)cw_sent_ids_flush(ids); /* retried later */
 }
 
 int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret)
@@ -301,7 +303,7 @@ void cw_sent_ids_each_unowned(const struct cw_sent_ids *ids, const char *how, in
 
 static void put_line(FILE *f, const struct sent_id *entry)
 {
-	if (entry->key.uid == CW_SENT_NO_UID) /* as it was read */
+	if (entry->key.uid == CW_SENT_NO_UID) /* unchanged */
 		fprintf(f, "%s %" PRId64 "%s%s\n", entry->key.id, entry->wall_ns,
 			*entry->how ? " " : "", entry->how);
 	else
@@ -309,7 +311,7 @@ static void put_line(FILE *f, const struct sent_id *entry)
 			*entry->how ? entry->how : HOW_SENT, entry->key.uid);
 }
 
-/* The whole file, in fresh memory; NULL = out of it. */
+/* Builds the whole file in new memory; NULL = out of memory. */
 static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
 {
 	const struct sent_id *entry;
@@ -331,7 +333,7 @@ static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
 	return NULL;
 }
 
-/* All or nothing: a torn file would make an alert go out twice. */
+/* Writes all or nothing: a torn file would make an alert go out twice. */
 static int write_file(struct cw_sent_ids *ids, int fd)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -364,7 +366,7 @@ int cw_sent_ids_flush(struct cw_sent_ids *ids)
 	if (r == 0 && renameat(ids->dirfd, TEMP_NAME, ids->dirfd, FILE_NAME) < 0)
 		r = -errno;
 	if (r < 0) {
-		(void)unlinkat(ids->dirfd, TEMP_NAME, 0); /* it is replaced next time anyway */
+		(void)unlinkat(ids->dirfd, TEMP_NAME, 0); /* the next flush replaces it anyway */
 		return r;
 	}
 	ids->is_dirty = false;

@@ -10,7 +10,7 @@
 
 int cw_state_file_open(int dir_fd, const char *name)
 {
-	/* Opened without waiting for the other end of a FIFO; then it is seen what it is. */
+	/* O_NONBLOCK: do not wait for the other end of a FIFO; then check the type. */
 	_cleanup_(closep) int fd =
 		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of the state directory, opened so that nothing that lies there can hold the loop up or lead
- * it elsewhere: an earlier daemon, an administrator or a restored backup may have left a FIFO, a
- * device, a link or a directory under one of their names.
+ * Opens files of the state directory, so that no existing entry can block the loop or redirect it.
+ * An earlier daemon, an administrator or a backup may have left a FIFO, a device, a link or a
+ * directory under such a name.
  *
- * Does not block but for the disk.
+ * Blocks only for the disk.
  */
 #pragma once
 
 #include <sys/types.h>
 
-/* To read: a regular file, no link. A descriptor, or -errno; -EINVAL: it is something else. */
+/*
+ * Opens a regular file for reading, and follows no link. A descriptor, or -errno; -EINVAL: not a
+ * regular file.
+ */
 int cw_state_file_open(int dir_fd, const char *name);
 
 /*
- * To write, new and empty: what lay there is removed, never written to. A descriptor, or -errno.
- * It gets its real name by renameat().
+ * Creates a new, empty file for writing; removes an existing entry and never writes to it. A
+ * descriptor, or -errno. The caller gives it its real name with renameat().
  */
 int cw_state_file_create(int dir_fd, const char *name);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index (one struct cw_store_entry per bundle) is kept in memory: listing touches no disk, and
- * the retention rules (store_retention.h) know sizes, ages and owners. It is rebuilt from the
+ * The index (one struct cw_store_entry per bundle) is in memory: listing touches no disk, and the
+ * retention rules (store_retention.h) know sizes, ages and owners. We rebuild it from the
  * directories when the store opens, so there is no second truth on disk that could disagree with
  * the bundles.
  *
- * A bundle that cannot be written (disk full, read-only, gone) hangs on its entry until
- * cw_store_retry() succeeds. On ENOSPC bundles on disk are removed first, but only a few per
- * attempt: somebody else may be the one who fills the disk.
+ * If we cannot write a bundle (disk full, read-only, gone), it stays on its entry until
+ * cw_store_retry() succeeds. On ENOSPC we first remove bundles from disk, but only a few per
+ * attempt: another program may be filling the disk.
  */
 #include "daemon/store/store.h"
 
@@ -30,48 +30,48 @@
 #include "report/incident_filter.h"
 #include "report/json_util.h"
 
-/* Entries in the index; beyond it they are removed from disk. At 1 GiB this is 64 KiB a bundle. */
+/* Entries in the index; we remove more from disk. At 1 GiB this is 64 KiB a bundle. */
 #define MAX_ENTRIES 16384u
-/* Bounds of what is kept in memory while the disk refuses: some hangs of a large job. */
+/* Limits for bundles in memory while the disk refuses: some hangs of a large job. */
 #define MAX_HELD 16u
 #define MAX_HELD_BYTES (64u << 20)
-/* Removed per attempt to make room on a full disk. */
+/* Bundles to remove per attempt, to make room on a full disk. */
 #define MAX_EVICT_PER_PUT 8u
-/* Bundles of which it is asked at once whether somebody has them open. */
+/* Bundles checked per call for whether some node has them open. */
 #define MAX_LOOK 256u
-/* Alerts older than this are no news to anybody. */
+/* Older alerts are no news to any user. */
 #define UNSENT_WITHIN_NS (86400 * CW_NS_PER_S)
-/* Longer than the webhook's own attempts take. */
+/* Longer than the webhook's own attempts. */
 #define RESEND_EVERY_NS (300 * CW_NS_PER_S)
-/* What is read for a question must fit an answer of a MiB, and not hold the loop up. */
+/* A read for a query must fit into an answer of a MiB, and must not block the loop. */
 #define MAX_SNAPSHOT_READ (4u << 20)
-/* More fits no message, and is read in vain. */
+/* More does not fit into a message, so do not read it. */
 #define MAX_ELSEWHERE_READ (1u << 20)
 /*
- * A bundle grows by other nodes' summaries up to this part of the store: where it is its user's
- * only one, others' would have to go for it.
+ * Other nodes' summaries may extend a bundle up to this part of the store. Without the limit, a
+ * user's only bundle could displace other users' bundles.
  */
 #define ELSEWHERE_SHARE 16
 
 struct cw_store {
 	char path[PATH_MAX]; /* of the directory "incidents" */
 	char state_dir[PATH_MAX];
-	int state_fd, dir_fd; /* -1 = not to be had yet */
-	int error;            /* why nothing can be written, as errno; 0 = it can */
+	int state_fd, dir_fd; /* -1 = not available yet */
+	int error;            /* reason why we cannot write, as errno; 0 = we can */
 	uint64_t max_bytes;
 	int64_t max_age_ns;
 	const struct cw_clock *clock;
 	struct cw_store_clock age_clock;
 	struct cw_store_entry *table;
 	struct cw_sent_ids *sent;
-	unsigned looked_at;              /* so many were looked at, whether they are unseen */
-	int64_t resent_uid;              /* whose was given out as unsent last */
+	unsigned looked_at;              /* position of the check for unseen bundles */
+	int64_t resent_uid;              /* user of the last bundle returned as unsent */
 	uint64_t lost, removed, refused; /* as in struct cw_store_stats */
 };
 
 /* ---- the index ---- */
 
-/* From the index and from memory; what lies on disk stays. */
+/* Removes the entry from the index and from memory; keeps the bundle on disk. */
 static void forget(struct cw_store *store, struct cw_store_entry *e)
 {
 	HASH_DEL(store->table, e);
@@ -120,12 +120,12 @@ static void set_text(char **field, const json_t *value)
 	char *copy = strdup(text ? text : "");
 
 	if (!copy)
-		return; /* the old text, or none: a list with a gap */
+		return; /* keeps the old text, or none: a list with a gap */
 	free(*field);
 	*field = copy;
 }
 
-/* What `list` shows of a bundle. */
+/* Copies the fields that `list` shows of a bundle. */
 static void describe(struct cw_store_entry *e, const json_t *incident, int64_t wall_ns)
 {
 	const char *time =
@@ -146,14 +146,14 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 	set_text(&e->class, json_object_get(incident, "class"));
 	set_text(&e->summary, json_object_get(incident, "summary"));
 	json_decref(e->hosts);
-	e->hosts = cw_incident_filter_hosts(incident); /* out of memory: not known */
+	e->hosts = cw_incident_filter_hosts(incident); /* out of memory: unknown */
 	if (time)
 		(void)snprintf(e->time, sizeof(e->time), "%.31s", time);
 	else
 		(void)cw_wall_format(wall_ns, e->time);
 }
 
-/* Of a bundle that was described: nobody can open it again, its job is over. */
+/* Call it after describe(). An epitaph alone cannot be reopened: its job is over. */
 static void mark_epitaph(struct cw_store_entry *e, bool is_epitaph)
 {
 	e->is_epitaph = is_epitaph;
@@ -169,7 +169,7 @@ static void load_bundle(struct cw_store *store, const char *id)
 
 	e = entry_find(store, id);
 	if (e && e->is_held)
-		return; /* put while there was no directory: it is newer */
+		return; /* put before the directory existed: it is newer */
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	incident = cw_store_dir_incident(store->dir_fd, id);
@@ -188,7 +188,7 @@ static void load_bundle(struct cw_store *store, const char *id)
 	json_decref(epitaph);
 }
 
-/* ".<id>.new": written beside by a daemon that was killed before the rename. */
+/* ".<id>.new": a daemon was killed between write and rename. */
 static bool is_leftover(const char *name)
 {
 	char id[80];
@@ -218,7 +218,7 @@ static int load_index(struct cw_store *store)
 		if (cw_incident_id_is_valid(d->d_name))
 			load_bundle(store, d->d_name);
 		else if (is_leftover(d->d_name))
-			(void)cw_store_dir_remove(store->dir_fd, d->d_name); /* next start */
+			(void)cw_store_dir_remove(store->dir_fd, d->d_name); /* else: next start */
 	}
 	(void)closedir(dir); /* only read */
 	return 0;
@@ -228,7 +228,7 @@ static int load_index(struct cw_store *store)
 
 static int open_dirs(struct cw_store *store)
 {
-	/* Why it cannot be made says more than that it is not there. */
+	/* The reason for a failed mkdir is more useful than ENOENT. */
 	int r = cw_store_dir_make(store->state_dir);
 	_cleanup_(freep) char *real = realpath(store->state_dir, NULL);
 
@@ -247,7 +247,7 @@ static int open_dirs(struct cw_store *store)
 	return store->dir_fd < 0 ? -errno : 0;
 }
 
-/* Reads what lies there; what was kept in memory meanwhile stays. */
+/* Reads the existing bundles; bundles put in memory meanwhile stay. */
 static int attach(struct cw_store *store)
 {
 	int r = open_dirs(store);
@@ -273,7 +273,7 @@ static int error_of(const struct cw_store *store)
 		       : 0;
 }
 
-/* Looks whether the directory is there and can be written; says when that changes. */
+/* Checks that the directory exists and is writable; logs changes. */
 static void look_at_dirs(struct cw_store *store)
 {
 	int r = store->dir_fd < 0 ? attach(store) : 0;
@@ -289,7 +289,7 @@ static void look_at_dirs(struct cw_store *store)
 	store->error = error;
 }
 
-/* ---- what has to go ---- */
+/* ---- retention ---- */
 
 static bool evict(struct cw_store *store, struct cw_store_entry *e)
 {
@@ -308,14 +308,14 @@ static bool evict(struct cw_store *store, struct cw_store_entry *e)
 	return true;
 }
 
-/* Removes one bundle from disk. False: none is left that could be removed. */
+/* Removes one bundle from disk. False: no bundle left to remove. */
 static bool make_room(struct cw_store *store, const struct cw_store_entry *except)
 {
 	return evict(store,
 		     cw_store_retention_displaced(&store->table, CW_STORE_BY_BYTES, false, except));
 }
 
-/* By age, then by number, then by bytes; never the one just written. */
+/* By age, then by number, then by bytes; never removes the bundle just written. */
 static void apply_retention(struct cw_store *store, const struct cw_store_entry *newest)
 {
 	struct cw_store_entry *e;
@@ -340,7 +340,7 @@ static unsigned count_held(const struct cw_store *store)
 	return cw_store_retention_number(store->table, true);
 }
 
-/* Drops what is too much to be held in memory, never `newest`. */
+/* Drops bundles over the limits of memory, never `newest`. */
 static void limit_held(struct cw_store *store, const struct cw_store_entry *newest)
 {
 	while (count_held(store) > MAX_HELD ||
@@ -384,12 +384,12 @@ static int write_bundle(struct cw_store *store, struct cw_store_entry *e,
 
 static uint64_t json_bytes(const json_t *json)
 {
-	if (json_is_string(json)) /* of a document, the text */
+	if (json_is_string(json)) /* a document as text */
 		return json_string_length(json);
 	return json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
 }
 
-/* A copy of its own: the caller goes on changing the documents. */
+/* Makes its own copy: the caller continues to change the documents. */
 static int hold(struct cw_store *store, struct cw_store_entry *e, const struct cw_bundle *bundle)
 {
 	struct cw_bundle copy = {
@@ -409,7 +409,7 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 		cw_bundle_fini(&copy);
 		return -ENOMEM;
 	}
-	if (!copy.epitaph) /* of before */
+	if (!copy.epitaph) /* keep the previous one */
 		copy.epitaph = json_incref(e->bundle.epitaph);
 	if (!copy.ops)
 		copy.ops = json_incref(e->bundle.ops);
@@ -424,7 +424,7 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 	return 0;
 }
 
-/* Of the user and the job that the bundle belongs to. */
+/* True if the bundle belongs to this user and job. */
 static bool is_of(const struct cw_store_entry *e, int64_t uid, const char *job)
 {
 	return e->uid == uid && e->job && !strcmp(e->job, job ? job : "");
@@ -525,7 +525,7 @@ int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job
 		return -ENOENT;
 	if (e->is_held)
 		return -EBUSY;
-	/* The first, which is short, says what of the others is not there. */
+	/* The first summary is short, and lists the missing others. */
 	if (n > 1 && e->bytes + json_bytes(doc) > store->max_bytes / ELSEWHERE_SHARE)
 		return -ENOSPC;
 	r = cw_bundle_add_elsewhere(store->dir_fd, id, n, doc, NULL);
@@ -545,7 +545,7 @@ int cw_store_bury(struct cw_store *store, json_t *epitaph)
 	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
 	int r;
 
-	if (!e || !is_of(e, uid, job)) /* the second is refused there */
+	if (!e || !is_of(e, uid, job)) /* the put refuses the second case */
 		return cw_store_put(store, &alone, NULL, 0);
 	if (e->has_epitaph)
 		return -EEXIST;
@@ -571,8 +571,8 @@ unsigned cw_store_retry(struct cw_store *store)
 	look_at_dirs(store);
 	if (store->dir_fd < 0)
 		return count_held(store);
-	(void)cw_sent_ids_flush(store->sent); /* tried again on the next call */
-	/* Oldest first; the first failure ends it: the disk has not changed its mind in between. */
+	(void)cw_sent_ids_flush(store->sent); /* the next call tries again */
+	/* Oldest first; stop at the first failure: the disk will not change in between. */
 	while ((e = cw_store_retention_oldest(store->table, true, NULL))) {
 		if (write_bundle(store, e, &e->bundle) < 0)
 			break;
@@ -597,7 +597,7 @@ static int close_unseen(struct cw_store *store, const struct cw_store_entry *e)
 	return r;
 }
 
-/* False: it is closed, somebody has it open, or that was so a while ago. */
+/* False: it is closed, or some node has it open or had it open recently. */
 static bool is_unseen(struct cw_store *store, struct cw_store_entry *e, cw_store_open_fn is_open,
 		      void *user)
 {
@@ -631,7 +631,7 @@ bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, voi
 			continue;
 		r = close_unseen(store, e);
 		if (r < 0) {
-			e->unseen_ns = 0; /* the disk refuses: not again for a while */
+			e->unseen_ns = 0; /* the disk refuses: try again after a while */
 			log_warn("store: bundle %s cannot be closed: %s", e->id, strerror(-r));
 			return false;
 		}
@@ -653,7 +653,7 @@ void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
 					.error = store->error };
 }
 
-/* By its confirmation: a bundle that is written anew, or amended, does not become a new one. */
+/* Orders by confirmation: a rewritten or amended bundle does not become a new one. */
 static int64_t confirmed_ns(const struct cw_store_entry *e)
 {
 	int64_t ns = cw_wall_parse(e->time);
@@ -675,7 +675,7 @@ static bool is_wanted(const struct cw_store_query *q, const struct cw_store_entr
 					e->job ? e->job : "", e->hosts);
 }
 
-/* What is left out for want of memory cw_control_handle() notices. %+: id after path. */
+/* cw_control_handle() notices fields missing for want of memory. %+: id after path. */
 static json_t *make_line(const struct cw_store *store, const struct cw_store_entry *e)
 {
 	json_t *line = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:s++}", "id", e->id, "uid",
@@ -708,7 +708,9 @@ json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, si
 
 		if (!is_wanted(q, e))
 			continue;
-		/* One that did not fit ends the list: an older one may, but would look the newest.
+		/*
+		 * The first bundle that does not fit ends the list: an older one may fit, but would
+		 * look like the newest.
 		 */
 		if (left_out || (q->max && json_array_size(list) >= q->max)) {
 			left_out++;
@@ -743,7 +745,7 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	if (e->is_held) {
 		const bool is_read = json_bytes(e->bundle.snapshot) <= MAX_SNAPSHOT_READ;
 
-		/* It stays as it is held, in the memory that was counted. */
+		/* Share the documents: their memory is already counted. */
 		ret->snapshot = is_read ? json_incref(e->bundle.snapshot) : NULL;
 		ret->summaries = json_incref(e->bundle.summaries);
 		if (cw_bundle_parse_texts(ret) < 0)
@@ -759,14 +761,14 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	return cw_bundle_read_up_to(path, &limits, ret, NULL);
 }
 
-/* An id without a uid is of an older version, and so is the one bundle that has it. */
+/* An id without a uid is from an older version, and so is the only bundle with this id. */
 static bool is_settled(const struct cw_store *store, const struct cw_store_entry *e)
 {
 	return cw_sent_ids_has(store->sent, e->uid, e->id) ||
 	       cw_sent_ids_has(store->sent, CW_SENT_NO_UID, e->id);
 }
 
-/* Users take turns, so that thousands of one user's do not keep those of others waiting. */
+/* Users take turns, so that thousands of bundles of one user do not delay those of others. */
 static bool comes_before(const struct cw_store *store, const struct cw_store_entry *a,
 			 const struct cw_store_entry *b)
 {
@@ -786,7 +788,7 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 	(void)cw_store_clock_now(&store->age_clock, &since); /* settled or not */
 	since -= UNSENT_WITHIN_NS;
 	HASH_ITER (hh, store->table, e, next) {
-		/* Ids were forgotten: an alert that went out would look as if it had not. */
+		/* If we dropped ids, an alert that went out would look unsent. */
 		if (e->is_epitaph || e->wall_ns < since || is_settled(store, e) ||
 		    cw_sent_ids_complete_since(store->sent, e->uid) > since ||
 		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))

@@ -14,9 +14,9 @@
 
 #define FILE_NAME "clock"
 #define FILE_NAME_NEW ".clock.new"
-#define BOOT_ID_BYTES 37 /* of a UUID's text */
+#define BOOT_ID_BYTES 37 /* text of a UUID */
 
-/* Takes the descriptor; negative: there is none. */
+/* Takes the descriptor; negative: no file. */
 static bool read_text(int opened, char *buf, size_t len)
 {
 	_cleanup_(closep) int fd = opened;
@@ -41,7 +41,7 @@ static bool load(int state_fd, int64_t *ret_to_wall_ns)
 	       strcmp(boot, now) == 0;
 }
 
-/* Not having it costs an hour of patience after the next start. */
+/* On failure, the next start needs an hour of patience. */
 static void save(int state_fd, int64_t to_wall_ns)
 {
 	_cleanup_(closep) int fd = -1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock by which bundles age. The wall clock alone will not do: somebody sets it a month ahead,
- * or a machine comes up with a wrong one, and all that is kept would be gone at once. So the wall
- * clock is asked once per boot, when it has had an hour to be put right, and from then on time
- * passes as the monotonic clock says. The difference of the two is kept in the state directory, for
- * the next daemon of the same boot.
+ * The clock by which bundles age. The wall clock alone is not enough. An administrator may set it a
+ * month ahead, or a machine may boot with a wrong one. Then retention would remove all bundles at
+ * once. So we read the wall clock once per boot, when the daemon has run for an hour in which it
+ * can be corrected. From then on time passes by the monotonic clock. We store the difference of the
+ * two in the state directory, for the next daemon of the same boot.
  *
- * Loop thread only; one short file is read, and one written per boot.
+ * Loop thread only; reads one short file, and writes one per boot.
  */
 #pragma once
 
@@ -21,13 +21,13 @@ struct cw_store_clock {
 	const struct cw_clock *clock;
 	int state_fd;       /* borrowed */
 	int64_t opened_ns;  /* monotonic */
-	int64_t to_wall_ns; /* to be added to monotonic time, once settled */
+	int64_t to_wall_ns; /* add it to monotonic time; valid once settled */
 	bool is_settled;
 };
 
 void cw_store_clock_open(struct cw_store_clock *c, int state_fd, const struct cw_clock *clock);
 /*
- * Wall time in ns for comparisons with the times of files. Before an hour has passed in this boot,
- * false: then it is what the wall clock says, and nothing should be removed for its age.
+ * Wall time in ns, for comparison with file times. False until a daemon of this boot has run for an
+ * hour. Until then it is the plain wall clock, and callers should not remove anything for its age.
  */
 bool cw_store_clock_now(struct cw_store_clock *c, int64_t *ret_ns);

@@ -15,9 +15,9 @@
 #include "daemon/store/state_file.h"
 #include "report/bundle.h"
 
-/* incident.json alone; it lists culprits, not all ranks. */
+/* Only incident.json: it lists culprits, not all ranks. */
 #define MAX_INCIDENT_BYTES (16u << 20)
-/* Of a file with more, that it is there has to do: the loop waits meanwhile. */
+/* If a file is larger, its existence must suffice: the loop waits while we read. */
 #define MAX_STACKS_READ (4u << 20)
 
 /* Calls fn for each file of bundle directory `id`. The directory is flat: no recursion. */
@@ -72,11 +72,11 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id)
 {
 	uint64_t bytes = 0;
 
-	(void)each_file(dir_fd, id, add_size, &bytes); /* what cannot be read counts 0 */
+	(void)each_file(dir_fd, id, add_size, &bytes); /* an unreadable file counts 0 */
 	return bytes;
 }
 
-/* A descriptor of a regular file, or -1. */
+/* Opens a regular file; -1 = none. */
 static int open_file(int dir_fd, const char *id, const char *name, off_t *ret_bytes)
 {
 	_cleanup_(closep) int bundle =

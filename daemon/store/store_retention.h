@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which bundle has to go when there is no room. Not simply the oldest: a user whose job hangs every
- * minute (or who makes it look so) would push out the reports of all others. The oldest of whoever
- * takes the most room goes.
+ * Chooses the bundle to remove when there is no room. The oldest bundle is the wrong choice. A user
+ * whose job hangs every minute, or only seems to, would push out all other users' reports. We
+ * choose the oldest bundle of the user who takes the most room.
  *
- * It chooses out of the index; the store removes (store.c). Of the bundles on disk and those that
- * are held in memory, is_held says which are meant. No disk, no clock. Loop thread only.
+ * This file chooses from the index; the store removes (store.c). is_held selects bundles in memory
+ * instead of those on disk. No disk, no clock. Loop thread only.
  */
 #pragma once
 
 #include "daemon/store/store_entry.h"
 
-/* What there is too much of. */
+/* The exceeded limit. */
 enum cw_store_measure { CW_STORE_BY_BYTES, CW_STORE_BY_NUMBER };
 
-/* Never `except`; NULL = there is none. */
+/* Never returns `except`; NULL = none. */
 struct cw_store_entry *cw_store_retention_oldest(struct cw_store_entry *index, bool is_held,
 						 const struct cw_store_entry *except);
-/* The oldest of whoever has most; the same. Sorts the index. */
+/* The oldest bundle of the user with the most; the same rules. Sorts the index. */
 struct cw_store_entry *cw_store_retention_displaced(struct cw_store_entry **index,
 						    enum cw_store_measure measure, bool is_held,
 						    const struct cw_store_entry *except);
