@@ -16,8 +16,8 @@
 #include "transport/secret.h"
 
 /*
- * libconfuse hands no user pointer to its error function, and its lexer is one per process anyway:
- * this is where the first error of the parse in progress goes. Set only inside cw_config_parse().
+ * libconfuse passes no user pointer to its error function, and has one lexer per process anyway. So
+ * this variable receives the first error of the current parse. Only cw_config_parse() sets it.
  */
 static struct cw_err *parse_err;
 static const char *parse_path;
@@ -28,18 +28,18 @@ __attribute__((format(printf, 2, 0))) static void on_parse_error(cfg_t *cfg, con
 	char text[400];
 
 	if (!parse_err || parse_err->text[0])
-		return; /* the first error is the cause, the rest follows from it */
+		return; /* the first error is the cause of the rest */
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	(void)cw_err_set(parse_err, EINVAL, "%s:%d: %s", parse_path, cfg->line, text);
 }
 
-/* What a key was called: read for one release after it has another name, which wins. */
+/* Old names of keys. We read them for one release after the rename; the new name wins. */
 static const struct {
 	const char *old, *name;
 } renamed[] = { { "no_headway_after", "no_progress_after" } };
 #define N_RENAMED (sizeof(renamed) / sizeof(renamed[0]))
 
-/* NULL: it has no other. */
+/* NULL: no old name. */
 static const char *old_name(const char *name)
 {
 	for (size_t i = 0; i < N_RENAMED; i++)
@@ -59,7 +59,7 @@ static const struct cw_config_key *find_key(const char *name)
 	return NULL;
 }
 
-/* ---- one value: text to field; everything that can be wrong with it is found here ---- */
+/* ---- one value: converts text to a field, and finds all of its errors ---- */
 
 static int64_t parse_bound(const struct cw_config_key *key, const char *text)
 {
@@ -128,7 +128,7 @@ static int check_string(const struct cw_config_key *key, const char *text, struc
 	int r;
 
 	if (!*text && key->type != CW_CONFIG_CHOICE)
-		return 0; /* the same as not given */
+		return 0; /* the same as absent */
 	switch (key->type) {
 	case CW_CONFIG_NAME:
 		if (!cw_node_name_is_valid(text, strlen(text)))
@@ -268,7 +268,10 @@ static int add_peer(struct cw_config *c, const char *text, struct cw_err *err)
 	return 0;
 }
 
-/* This node's name may mean something else here than to the others (127.0.1.1): take all. */
+/*
+ * This node's name may resolve differently here than on the others (127.0.1.1): listen on
+ * all addresses.
+ */
 static int listen_as(struct cw_config *c, const char *text)
 {
 	struct cw_address address;
@@ -280,7 +283,7 @@ static int listen_as(struct cw_config *c, const char *text)
 	return set_string(&c->listen, any);
 }
 
-/* This node's own entry says where to listen, and is no peer. */
+/* This node's own entry is the address to listen on, not a peer. */
 static int take_own_entry(struct cw_config *c)
 {
 	for (unsigned i = 0; i < c->n_peers; i++) {
@@ -303,7 +306,7 @@ static int take_own_entry(struct cw_config *c)
 
 /* ---- the file ---- */
 
-/* Called by the parser after each value, while it still knows the line. */
+/* The parser calls this after each value, while it still knows the line. */
 static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const struct cw_config_key *key = find_key(cfg_opt_name(opt));
@@ -330,7 +333,10 @@ static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 	return r < 0 ? -1 : 0;
 }
 
-/* "peers = [": the bracket opens the value of a key that takes a list; an address may have one. */
+/*
+ * True for the bracket of "peers = [", which opens the value of a list key. An address may contain
+ * one, too.
+ */
 static bool opens_list(const char *text, const char *bracket)
 {
 	const char *end = bracket;
@@ -353,9 +359,9 @@ static bool opens_list(const char *text, const char *bracket)
 }
 
 /*
- * Overwrites comments with spaces: libconfuse 3.3 counts three lines for each of them, which would
- * send people to the wrong line. It writes lists in braces; people know brackets from TOML and
- * JSON.
+ * Overwrites comments with spaces, because libconfuse 3.3 counts three lines for each of them and
+ * would report the wrong line to the user. libconfuse writes lists in braces, but users know
+ * brackets from TOML and JSON, so we convert them.
  */
 static void ease_syntax(char *text)
 {
@@ -434,7 +440,7 @@ static int read_file(const char *path, cfg_t *cfg, struct cw_err *err)
 	return r == CFG_SUCCESS ? 0 : -EINVAL;
 }
 
-/* ---- what the parser hands over ---- */
+/* ---- values from the parser ---- */
 
 static int put_text(struct cw_config_values *v, const char *text)
 {
@@ -447,7 +453,7 @@ static int put_text(struct cw_config_values *v, const char *text)
 	return 0;
 }
 
-/* As the file has it, under its name or the old one; else its default. */
+/* The value in the file, under the new name or the old one; otherwise the default. */
 static const char *value_of(cfg_t *cfg, const struct cw_config_key *key)
 {
 	const char *text = cfg_getstr(cfg, key->name), *old = old_name(key->name);
@@ -573,7 +579,7 @@ void cw_config_parse(const char *path, struct cw_config_values *v)
 	v->is_done = true;
 }
 
-/* The file with the webhook's headers may be wrong without the configuration being so. */
+/* The file with the webhook's headers may be wrong, although the configuration is right. */
 static int take_headers(struct cw_config *c, const struct cw_config_value_file *from,
 			struct cw_err *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * collwatchd's configuration: one commented file, every key a row of one table. The table drives
- * the parser, --help-config, the manual page and the test, so they cannot disagree.
+ * collwatchd's configuration: one commented file, in which every key is a row of one table. The
+ * table drives the parser, --help-config, the manual page and the test, so they cannot disagree.
  *
- * An unknown key, a missing unit or a value out of range refuses the whole file, with file:line.
- * Main thread only (the lexer below is not reentrant); reads that file and the one with the
- * webhook's headers, which may not come either, else does not block.
+ * An unknown key, a missing unit or a value out of range rejects the whole file, with file:line.
+ * Main thread only (the lexer below is not reentrant). Reads that file and the file with the
+ * webhook's headers, which may both hang; blocks for nothing else.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 #include "transport/tls.h"
 
 #define CW_CONFIG_DEFAULT_PATH "/etc/collwatch/collwatchd.conf"
-/* A cluster's peer list is configured by hand in this version; more is a mistake. */
+/* Administrators write the peer list by hand in this version; a longer list is a mistake. */
 #define CW_CONFIG_MAX_PEERS 4096u
 #define CW_CONFIG_MAX_NAME CW_NODE_NAME_MAX
 
@@ -28,11 +28,11 @@ struct cw_config_peer {
 	char *address; /* "127.0.0.1:7411", "node-b.example.org:7411" */
 };
 
-/* What a file says that the configuration names. */
+/* Contents of a file that the configuration names. */
 struct cw_config_text {
-	char *text;        /* in memory that children do not see; NULL = it could not be had */
-	int r;             /* then -errno: why */
-	struct cw_err err; /* the same in words */
+	char *text;        /* in memory hidden from children; NULL = unreadable */
+	int r;             /* then the reason as -errno */
+	struct cw_err err; /* the same as text */
 };
 
 struct cw_config {
@@ -41,12 +41,12 @@ struct cw_config {
 	char *control_socket;
 	char *control_group;
 	char *state_dir;
-	char *peers_from;    /* "collwatch.example.org:7411"; "" = peers are listed */
+	char *peers_from;    /* "collwatch.example.org:7411"; "" = uses the list of peers */
 	char *listen;        /* "" = no peers */
 	char *peer_key_file; /* "" = none */
-	char *peer_ca_file, *peer_cert_file, *peer_private_key_file; /* all or none */
-	char *webhook_url;        /* "" = none; in memory that children do not see */
-	char *notice_webhook_url; /* likewise, of notices */
+	char *peer_ca_file, *peer_cert_file, *peer_private_key_file; /* all set or none */
+	char *webhook_url;        /* "" = none; in memory hidden from children */
+	char *notice_webhook_url; /* likewise, for notices */
 	char *webhook_header_file;
 	char *webhook_format;   /* "generic" or "slack" */
 	char *webhook_epitaphs; /* "true" or "false" */
@@ -54,7 +54,7 @@ struct cw_config {
 	char *metrics_textfile; /* "" = none */
 	char *mode;             /* "alert" or "shadow" */
 	char *notices;          /* "true" or "false" */
-	int64_t alert_burst;    /* of one user, at once */
+	int64_t alert_burst;    /* per user, at once */
 	int64_t alert_fold_ns;
 	int64_t log_level; /* enum cw_log_level */
 	int64_t state_max_bytes;
@@ -65,7 +65,7 @@ struct cw_config {
 	int64_t first_op_after_ns;
 	struct cw_config_peer *peers; /* without this node */
 	unsigned n_peers;
-	struct cw_config_text webhook_headers; /* of webhook_header_file, with a webhook_url */
+	struct cw_config_text webhook_headers; /* of webhook_header_file, if webhook_url is set */
 };
 
 enum cw_config_type {
@@ -89,10 +89,10 @@ struct cw_config_key {
 	uint32_t type; /* enum cw_config_type */
 	size_t offset; /* into struct cw_config */
 	const char *unit;
-	const char *initial; /* the default, as it would be written; "" = none */
+	const char *initial; /* the default, as in the file; "" = none */
 	const char *min, *max;
-	const char *choices; /* "alert|shadow"; NULL = no choice */
-	bool can_reload;     /* taken over on SIGHUP; the others need a restart */
+	const char *choices; /* "alert|shadow"; NULL = not a choice */
+	bool can_reload;     /* applied on SIGHUP; other keys need a restart */
 	const char *help;
 };
 
@@ -100,40 +100,45 @@ extern const struct cw_config_key cw_config_keys[];
 extern const unsigned cw_config_n_keys;
 
 /*
- * Reads path (NULL: defaults only) into a fresh configuration. -EINVAL with "file:line: …" in err,
+ * Reads path (NULL: defaults only) into a new configuration. -EINVAL with "file:line: …" in err,
  * -ENOENT, or another -errno of reading. A child reads the file (daemon/config/config_reader.h);
- * waits for it, for CW_CONFIG_READ_MS at most (-ETIMEDOUT).
+ * this function waits for the child, for CW_CONFIG_READ_MS at most (-ETIMEDOUT).
  */
 int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err);
-/* The same; where there is no such file it may be the defaults. */
+/* The same; may_be_missing: returns the defaults if there is no such file. */
 int cw_config_load_from(const char *path, bool may_be_missing, struct cw_config **ret,
 			struct cw_err *err);
-/* The same without a child: where memory holds no secrets, or nobody inherits it. Does not read
- * what the configuration names: webhook_headers has none. */
+/*
+ * The same without a child: for a process without secrets in memory, or without later children.
+ * Does not read the files that the configuration names: webhook_headers.text is NULL.
+ */
 int cw_config_load_here(const char *path, struct cw_config **ret, struct cw_err *err);
-/* For the strings among the values. */
+/* Frees the field of a string key. */
 void cw_config_free_string(const struct cw_config_key *key, char **field);
-/* Part of loading: keys about peers that do not go together. 0 or -EINVAL. */
+/* Part of loading: checks that the keys about peers are consistent. 0 or -EINVAL. */
 int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw_err *err);
-/* Whether there are, or may be, other daemons. */
+/* True if there are, or may be, other daemons. */
 bool cw_config_has_peers(const struct cw_config *c);
-/* How peers prove who they are; borrows from the config. */
+/* The files that authenticate peers; borrows from the config. */
 struct cw_tls_files cw_config_tls_files(const struct cw_config *c);
 /* Takes NULL; returns NULL. */
 struct cw_config *cw_config_free(struct cw_config *config);
 
-/* Name of the first key that differs and cannot be reloaded; NULL = all differences can be. */
+/*
+ * Name of the first key that differs and cannot be reloaded; NULL = every difference can
+ * be reloaded.
+ */
 const char *cw_config_needs_restart(const struct cw_config *a, const struct cw_config *b);
 
 /*
- * Moves the values of all keys that can be reloaded; `from` is good for cw_config_free() only.
- * Never a list: none can be reloaded.
+ * Moves the values of all reloadable keys; use `from` for cw_config_free() only. Never moves a
+ * list: no list is reloadable.
  */
 void cw_config_take_reloadable(struct cw_config *to, struct cw_config *from);
-/* Stored as an int64_t; else a string, or the list of peers. */
+/* True if the value is an int64_t; otherwise it is a string, or the list of peers. */
 bool cw_config_key_is_number(const struct cw_config_key *key);
 
-/* All keys for people: name, unit, default, range, help. */
+/* Prints all keys for users: name, unit, default, range, help. */
 void cw_config_print_help(FILE *out);
 /* The same as the key section of collwatchd.conf(5), in scdoc. */
 void cw_config_print_scdoc(FILE *out);

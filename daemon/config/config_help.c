@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys as text for people: --help-config and the manual page. */
+/* Prints the table of keys for users: --help-config and the manual page. */
 #include "daemon/config/config.h"
 
 static void print_escaped(FILE *out, const char *text)

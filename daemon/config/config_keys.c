@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys: what exists, its default and range, and what it is for. */
+/* The table of keys, each with its default, range and purpose. */
 #include "daemon/config/config.h"
 
 #define KEY(field) offsetof(struct cw_config, field)

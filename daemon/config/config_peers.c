@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold between the keys that are about peers. */
+/* Checks that the keys about peers are consistent. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static int check_reach(const char *text, const char *path, struct cw_err *err)
 			  path, text);
 }
 
-/* Without authentication nothing is said to, or heard from, other machines. */
+/* Without authentication we do not communicate with other machines. */
 static int check_loopback(const struct cw_config *c, const char *path, struct cw_err *err)
 {
 	int r = 0;

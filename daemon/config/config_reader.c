@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values come back in pages that only this child and the daemon have: they hold webhook_url, so
- * no child that is forked later gets them (MADV_DONTFORK), nor a core dump.
+ * The values come back in pages that only this child and the daemon share. They contain
+ * webhook_url, so neither a later child (MADV_DONTFORK) nor a core dump gets them.
  */
 #include "daemon/config/config_reader.h"
 
@@ -18,7 +18,7 @@
 
 struct cw_config_reader {
 	struct cw_children *children;
-	struct cw_child *child; /* NULL = none is under way */
+	struct cw_child *child; /* NULL = no read in progress */
 	struct cw_config_values *values;
 	struct cw_config_source source;
 	cw_config_read_fn fn;
@@ -33,18 +33,18 @@ static struct cw_config_values *map_values(void)
 	if (v == MAP_FAILED)
 		return NULL;
 	(void)madvise(v, sizeof(*v),
-		      MADV_DONTDUMP); /* where there is no such thing, it is dumped */
+		      MADV_DONTDUMP); /* a kernel without this advice dumps the pages anyway */
 	return v;
 }
 
 static void unmap_values(struct cw_config_reader *r)
 {
 	if (r->values)
-		(void)munmap(r->values, sizeof(*r->values)); /* it is a mapping */
+		(void)munmap(r->values, sizeof(*r->values)); /* v is a valid mapping */
 	r->values = NULL;
 }
 
-/* No configuration, no headers: what is wrong with it the daemon finds out, too. */
+/* Without a valid configuration, read no headers: the daemon finds the same error. */
 static void read_headers(const char *path, struct cw_config_values *v)
 {
 	struct cw_config_value_file *to = &v->headers;
@@ -154,7 +154,7 @@ struct cw_config_reader *cw_config_reader_free(struct cw_config_reader *r)
 	return NULL;
 }
 
-/* ---- who waits for it ---- */
+/* ---- the blocking variant ---- */
 
 struct answer {
 	struct cw_config *config;

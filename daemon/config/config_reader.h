@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a configuration file, and the one with the webhook's headers that it names, without waiting
- * for them: a child does, which has nothing open but its pipe and a deadline, because a file may
- * lie on a server that does not answer. What its parser leaves behind in memory, parts of
- * webhook_url too, ends with it.
+ * Reads a configuration file, and the file with the webhook's headers that it names, without
+ * blocking. A child reads both, with only its pipe open and with a deadline, because a file may be
+ * on a server that does not answer. The parser's leftovers in memory, including parts of
+ * webhook_url, end with the child.
  *
- * Loop thread only; nothing blocks but cw_config_reader_free(), for 200 ms.
+ * Loop thread only; only cw_config_reader_free() blocks, for 200 ms.
  */
 #pragma once
 
@@ -23,22 +23,24 @@ struct cw_config_reader;
 
 struct cw_config_source {
 	const char *path;    /* borrowed until the callback */
-	bool may_be_missing; /* then there are only the defaults */
+	bool may_be_missing; /* then returns the defaults */
 	uint32_t within_ms;
 };
 
-/* Takes config, which is NULL where it could not be had: r and err say why, as cw_config_load(). */
+/*
+ * Takes config, which is NULL on failure: then r and err have the reason, as in cw_config_load().
+ */
 typedef void (*cw_config_read_fn)(struct cw_config *config, int r, const struct cw_err *err,
 				  void *user);
 
 /* 0 or -ENOMEM. */
 int cw_config_reader_new(struct event_base *base, struct cw_config_reader **ret);
-/* Takes NULL; returns NULL. Nobody is called back any more. */
+/* Takes NULL; returns NULL. No callback comes afterwards. */
 struct cw_config_reader *cw_config_reader_free(struct cw_config_reader *reader);
 
 /*
- * 0: fn is called once, from the loop. -EBUSY: a reading is under way, or an earlier one hangs in
- * the kernel; or another -errno, with err set.
+ * 0: fn is called once, from the loop. -EBUSY: another read is in progress, or an earlier one hangs
+ * in the kernel; or another -errno, with err set.
  */
 int cw_config_reader_start(struct cw_config_reader *reader, const struct cw_config_source *source,
 			   cw_config_read_fn fn, void *user, struct cw_err *err);

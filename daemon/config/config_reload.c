@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two configurations, the one in use and the one just read: what differs, what may be taken over.
- */
+/* Compares the current configuration with a new one, and applies the reloadable keys. */
 #include <stdlib.h>
 #include <string.h>
 
