@@ -22,9 +22,11 @@ static int number_of(struct cw_window_stacks *s, uint32_t of_record, uint32_t *r
 		return 0;
 	known = &s->known[of_record - 1];
 	if (!*known) {
-		if (!s->looks_left || cw_record_stack(s->record, of_record, text, sizeof(text)) < 0)
+		if (!s->looks_left)
 			return 0;
-		s->looks_left--;
+		s->looks_left--; /* a stack that cannot be read costs as much */
+		if (cw_record_stack(s->record, of_record, text, sizeof(text)) < 0)
+			return 0;
 		r = cw_text_set_add(&s->texts, text, ret);
 		if (r < 0)
 			return r;
