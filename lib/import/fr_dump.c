@@ -418,6 +418,17 @@ static uint32_t sort_rows(struct status_row *rows, uint32_t n)
 	return kept;
 }
 
+static void count_calls(struct cw_fr_dump *dump, const struct status_row *rows, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct cw_fr_group g = { .has_status = false };
+
+		take_status(&g, rows[i].status);
+		if (g.has_status && g.last_enqueued > 0)
+			dump->counted_calls += (uint64_t)g.last_enqueued;
+	}
+}
+
 static int read_status(struct reader *r)
 {
 	const struct cw_value *status = cw_value_get(r->root, "pg_status");
@@ -436,6 +447,7 @@ static int read_status(struct reader *r)
 		rows[n] = (struct status_row){ ids[n], status->items[2 * i + 1] };
 		n++;
 	}
+	count_calls(dump, rows, n);
 	guess_ids(r, ids, n);
 	take_statuses(dump, rows, sort_rows(rows, n));
 	if (!status || status->type != CW_VALUE_DICT)

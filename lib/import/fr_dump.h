@@ -103,6 +103,8 @@ struct cw_fr_dump {
 	struct cw_fr_op *ops; /* by group, each group's in the order they were recorded */
 	uint32_t n_ops;
 	uint32_t n_bad_entries, n_unknown_ops, n_unknown_backends;
+	uint64_t counted_calls; /* by pg_status, of all groups; a dump of active calls lists none of
+				   them */
 	uint32_t n_open_unlisted;  /* by pg_status, on groups that no entry tells of */
 	bool is_numbered_together; /* one counter has counted the calls of all groups */
 	bool is_renumbered;        /* … and the first of them are there: now it is as PyTorch's */

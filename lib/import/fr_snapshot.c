@@ -853,7 +853,7 @@ static uint64_t count_listed(const struct cw_fr_set *set)
 	uint64_t n = 0;
 
 	for (uint32_t s = 0; s < set->n_sources; s++)
-		n += set->sources[s].dump.n_ops;
+		n += set->sources[s].dump.n_ops + set->sources[s].dump.counted_calls;
 	return n;
 }
 

@@ -129,7 +129,8 @@ struct cw_snapshot {
 	 * Documents do not contain it.
 	 */
 	uint32_t open_calls;
-	uint64_t listed_calls; /* all calls of the dumps, also omitted ones. Not in documents. */
+	uint64_t listed_calls; /* calls that the dumps list or count, also omitted ones. Not in
+				  documents. */
 	struct cw_thresholds thresholds;
 	struct cw_snap_node *nodes;
 	struct cw_snap_rank *ranks;

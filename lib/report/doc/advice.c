@@ -288,7 +288,8 @@ static const struct row rows[] = {
 	  "The program caught the error, or waits behind it: end it where it cannot go on, so that "
 	  "the other ranks do not wait.",
 	  STACKS_COMMAND },
-	{ "init-failed-restart", CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED, RESTART_TEXT, NULL },
+	{ "init-failed-restart", CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED, IF_NOT_RESTART_TEXT ".",
+	  NULL },
 	{ "init-late", CW_CLASS_INIT_STUCK, ANY_DETAIL,
 	  "Find what holds it up before it calls NCCL: imports, data, a file or a service on "
 	  "its machine. Its stacks, if they are not in this report:",
