@@ -125,6 +125,8 @@ def test_every_verb_of_a_product_without_the_laboratory_works(product):
         works("init-cluster", daemon.dir + "/cluster", "--node", "a=10.0.0.1:7411", "--node", "b=10.0.0.2:7411",
               says="peer.key")
         works("completion", "bash", says="complete -F")
+        works("help", says="Usage: collwatch")
+        works("version", says="collwatch")
         short = daemon.train("short", arguments=["--steps", "30", "--elements", "64"],
                              variables={"LD_PRELOAD": agent, "COLLWATCH_RECORD": records})
         expect([s for s, _, _ in short.wait(120)] == [0, 0], short.ended())
