@@ -110,8 +110,12 @@ static bool holds(const char *point, const char *path, size_t len)
 
 static enum cw_mount_kind kind_of(const char *mountinfo, const struct mount *m, unsigned depth);
 
+/*
+ * above: the overlay whose layer the path is, or NULL. No layer lies on its own overlay: in a
+ * container whose root is one, the path is the host's, and no line of this table names it.
+ */
 static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, size_t len,
-				       unsigned depth)
+				       const struct mount *above, unsigned depth)
 {
 	enum cw_mount_kind kind = CW_MOUNT_UNKNOWN;
 	struct mount m;
@@ -123,6 +127,8 @@ static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, 
 		/* Of several mounts on one point, the last hides the others. */
 		if (!parse_mount(line, &m) || !holds(m.point, path, len) || strlen(m.point) < best)
 			continue;
+		if (above && m.major == above->major && m.minor == above->minor)
+			continue;
 		best = strlen(m.point);
 		kind = kind_of(mountinfo, &m, depth - 1);
 	}
@@ -130,9 +136,11 @@ static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, 
 }
 
 /* A relative path begins at a directory that no table names. */
-static bool is_remote_layer(const char *mountinfo, const char *path, size_t len, unsigned depth)
+static bool is_remote_layer(const char *mountinfo, const struct mount *m, const char *path,
+			    size_t len, unsigned depth)
 {
-	return len && *path == '/' && kind_of_path(mountinfo, path, len, depth) == CW_MOUNT_REMOTE;
+	return len && *path == '/' &&
+	       kind_of_path(mountinfo, path, len, m, depth) == CW_MOUNT_REMOTE;
 }
 
 /* "lowerdir=/a:/b", "upperdir=/c", "lowerdir+=/d", "datadir+=/e" */
@@ -148,7 +156,7 @@ static bool has_remote_layer(const char *mountinfo, const struct mount *m, unsig
 		while (is_layer && value && value < end) {
 			size_t n = strcspn(value + 1, ":,");
 
-			if (is_remote_layer(mountinfo, value + 1, n, depth))
+			if (is_remote_layer(mountinfo, m, value + 1, n, depth))
 				return true;
 			value += 1 + n;
 		}
@@ -184,7 +192,7 @@ enum cw_mount_kind cw_mapped_memory_kind(const char *mountinfo, uint64_t dev, bo
 
 enum cw_mount_kind cw_mapped_memory_kind_of_path(const char *mountinfo, const char *path)
 {
-	return kind_of_path(mountinfo, path, strlen(path), MAX_DEPTH);
+	return kind_of_path(mountinfo, path, strlen(path), NULL, MAX_DEPTH);
 }
 
 bool cw_mapped_memory_swaps_remotely(const char *swaps, const char *mountinfo)
@@ -234,7 +242,13 @@ static bool find_out(const struct cw_mapped_memory *m, uint64_t dev)
 		if (kind != CW_MOUNT_UNKNOWN)
 			return kind == CW_MOUNT_LOCAL;
 	}
-	return m->its_mounts && cw_mapped_memory_kind(m->its_mounts, dev, false) == CW_MOUNT_LOCAL;
+	kind = m->its_mounts ? cw_mapped_memory_kind(m->its_mounts, dev, false) : CW_MOUNT_UNKNOWN;
+	/*
+	 * Inside a container, the file system below its overlay is in no list of mounts. FUSE, 9p
+	 * and NFS have no block device, so a file on one is local; only root mounts FUSE on a block
+	 * device.
+	 */
+	return kind == CW_MOUNT_UNKNOWN ? major(dev) != 0 : kind == CW_MOUNT_LOCAL;
 }
 
 bool cw_mapped_memory_is_local(const struct cw_mapped_memory *m, uint64_t dev)

@@ -53,6 +53,16 @@ Test(mapped_memory, knows_a_device_by_its_mount)
 	cr_expect_eq(cw_mapped_memory_kind(mounts, makedev(8, 1), false), CW_MOUNT_LOCAL);
 }
 
+Test(mapped_memory, the_layers_of_a_containers_root_are_paths_of_the_host)
+{
+	static const char inside[] =
+		"50 49 0:60 / / rw - overlay overlay rw,lowerdir=/var/l:/var/m,upperdir=/var/u\n"
+		"51 50 0:61 / /nfs rw - nfs4 server:/x rw\n";
+
+	cr_expect_eq(cw_mapped_memory_kind(inside, makedev(0, 60), true), CW_MOUNT_LOCAL);
+	cr_expect_eq(cw_mapped_memory_kind(inside, makedev(0, 61), true), CW_MOUNT_REMOTE);
+}
+
 Test(mapped_memory, knows_a_path_by_the_mount_that_holds_it)
 {
 	cr_expect_eq(cw_mapped_memory_kind_of_path(mounts, "/usr/lib/x.so"), CW_MOUNT_LOCAL);
