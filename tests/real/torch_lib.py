@@ -22,7 +22,7 @@ from waiting import said  # noqa: E402 pylint: disable=wrong-import-position
 from nccl_place import default_cache  # noqa: E402 pylint: disable=wrong-import-position
 from torch_labels import CROWD  # noqa: E402 pylint: disable=wrong-import-position
 
-PROGRAMS = os.path.join(SOURCE, "lab", "programs", "torch")
+PROGRAMS = os.path.join(SOURCE, "lab", "torch", "programs")
 RANKS = 2
 # Each is far more than a busy machine has ever needed; none of them passes when all is well.
 BUILD_S, JOB_S, ALERT_S = 5400, 1800, 900
