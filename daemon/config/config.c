@@ -352,7 +352,7 @@ static bool opens_list(const char *text, const char *bracket)
 		len = strlen(cw_config_keys[i].name);
 		if (cw_config_keys[i].type == CW_CONFIG_PEERS && (size_t)(end - text) >= len &&
 		    memcmp(end - len, cw_config_keys[i].name, len) == 0 &&
-		    ((size_t)(end - text) == len || isspace((unsigned char)end[-len - 1])))
+		    ((size_t)(end - text) == len || isspace((unsigned char)*(end - len - 1))))
 			return true;
 	}
 	return false;

@@ -82,6 +82,17 @@ static int64_t now_ns(void)
 	return ts.tv_sec * CW_NS_PER_S + ts.tv_nsec;
 }
 
+struct cw_stack_copy *cw_stack_take_free(struct cw_stack_copy *copy)
+{
+	if (!copy)
+		return NULL;
+	(void)cw_mapped_memory_free(copy->memory);
+	if (copy->proc_fd >= 0)
+		(void)close(copy->proc_fd);
+	(void)munmap(copy, sizeof(*copy));
+	return NULL;
+}
+
 int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 {
 	pid_t tids[CW_STACK_MAX_THREADS];
@@ -103,8 +114,10 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 	copy->n_threads = (uint32_t)n;
 	copy->n_total = total;
 	r = cw_mapped_memory_new(pid, &memory);
-	if (r == -ENOMEM)
+	if (r == -ENOMEM) {
+		(void)cw_stack_take_free(copy);
 		return r;
+	}
 	if (r < 0) /* may not read the map: a hold fails, too, with a clearer error */
 		memory = NULL;
 	copy->memory = memory;

@@ -65,16 +65,18 @@ struct cw_stack_copy {
 	int64_t budget_ns; /* CW_STACK_HOLD_MS, less the time to die */
 	int64_t held_ns;   /* all threads together; a dead taker's last hold counts in full */
 	struct cw_stack_thread threads[CW_STACK_MAX_THREADS];
-	const struct cw_mapped_memory
-		*memory; /* memory that may be copied, as of the beginning; NULL = none */
+	struct cw_mapped_memory *memory; /* may be copied, as of the beginning; NULL = none */
 	uint8_t stacks[CW_STACK_MAX_THREADS][CW_STACK_MAX_BYTES];
 };
 
 /*
  * Maps a copy (shared, anonymous, pages on demand), lists the threads and finds the readable memory
- * of the process. 0 or -errno. The copy lives as long as the calling process.
+ * of the process. 0 or -errno. The caller frees the copy; a child that ends may leave this out.
  */
 int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret);
+
+/* Returns NULL. Takers that still run keep what they share with the caller. */
+struct cw_stack_copy *cw_stack_take_free(struct cw_stack_copy *copy);
 
 /*
  * Forks takers until all threads are done; at most a few, if takers die or give up half way.

@@ -219,7 +219,7 @@ static int64_t held_ns(pid_t target, unsigned *ret_taken)
 	for (uint32_t i = 0; i < copy->n_threads; i++)
 		*ret_taken += copy->threads[i].result == CW_STACK_TAKEN;
 	held = copy->held_ns;
-	munmap(copy, sizeof(*copy));
+	(void)cw_stack_take_free(copy);
 	if (*ret_taken == 0)
 		complain("no thread was copied");
 	if (held <= 0 || held > HELD_ABSURD_NS)

@@ -12,10 +12,16 @@
 #include "daemon/evidence/stack_take.h"
 #include "tests/support/evidence/stack_fixture.h"
 
+static struct cw_stack_copy *copy;
+
+void traced_tear_down(void)
+{
+	copy = cw_stack_take_free(copy);
+}
+
 struct cw_stack_copy *traced_copy(void)
 {
-	struct cw_stack_copy *copy = NULL;
-
+	traced_tear_down();
 	cr_assert_eq(cw_stack_take_copy(target, 0, &copy), 0);
 	copy->budget_ns = 20 * CW_NS_PER_S;
 	return copy;

@@ -26,6 +26,9 @@ pid_t traced_start(int (*run)(void *), void *arg);
  */
 bool traced_run(pid_t pid, unsigned n, long *ret_call);
 
-/* Of the target, for takers that are slow because they are traced, on a machine that may be busy.
+/*
+ * Of the target, for takers that are slow because they are traced, on a machine that may be busy.
+ * The fixture owns the copy, and frees it at the next call or when it is torn down.
  */
 struct cw_stack_copy *traced_copy(void);
+void traced_tear_down(void);

@@ -39,6 +39,7 @@ static void tear_down(void)
 	/* A target that sleeps uninterruptibly cannot be killed, and so not waited for. */
 	if (frozen.guard_fd > 0)
 		frozen_fs_thaw(&frozen);
+	traced_tear_down();
 	stack_fixture_tear_down();
 }
 

@@ -20,8 +20,13 @@
 #include "tests/support/evidence/stack_fixture.h"
 #include "tests/support/evidence/traced_fixture.h"
 
-TestSuite(stack_limit, .init = stack_fixture_set_up, .fini = stack_fixture_tear_down,
-	  .timeout = 300);
+static void tear_down(void)
+{
+	traced_tear_down();
+	stack_fixture_tear_down();
+}
+
+TestSuite(stack_limit, .init = stack_fixture_set_up, .fini = tear_down, .timeout = 300);
 
 struct brief {
 	struct cw_stack_copy *copy;
