@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket of alerts for each user. An alert that finds it empty is collected with a brief of its
- * document; those under way are the first n of the collected, so what comes meanwhile waits for the
- * next one.
+ * Each user has a token bucket. An alert that finds the bucket empty is collected as a brief of its
+ * document. Alerts under way are the first n_under_way of the collected items, so later arrivals
+ * wait for the next folded alert.
  */
 #include "daemon/alerts/alert_fold.h"
 
@@ -19,7 +19,7 @@
 #include "identity/shares.h"
 #include "report/json_util.h"
 
-/* Jobs that the document counts, and of these, those that its sentence names. */
+/* Jobs that the document counts, and jobs that its sentence names. */
 #define MAX_JOBS 32u
 #define MAX_NAMED 4u
 #define SENTENCE_BYTES 1024u
@@ -28,12 +28,12 @@ struct user {
 	uint32_t uid;
 	uint32_t tokens;
 	int64_t refilled_ns;
-	int64_t since_ns;      /* the first was collected; 0 = none is */
-	size_t n, n_under_way; /* the first so many are under way */
+	int64_t since_ns;      /* when the first item was collected; 0 = no item */
+	size_t n, n_under_way; /* the first n_under_way items are in the alert under way */
 	json_t *items[CW_FOLD_MAX_PER_USER];
-	const char *ids[CW_FOLD_MAX_PER_USER], *jobs[CW_FOLD_MAX_PER_USER]; /* of the items */
+	const char *ids[CW_FOLD_MAX_PER_USER], *jobs[CW_FOLD_MAX_PER_USER]; /* of each item */
 	json_t *first; /* the whole document of the first item */
-	json_t *doc;   /* while under way */
+	json_t *doc;   /* the folded document; set while under way */
 	UT_hash_handle hh;
 };
 
@@ -61,7 +61,7 @@ void cw_alert_fold_limit(struct cw_alert_fold *f, uint32_t burst, int64_t every_
 	f->every_ns = every_ns;
 }
 
-/* The first n of what was collected. */
+/* Drops the first n collected items. */
 static void drop_items(struct cw_alert_fold *f, struct user *u, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -111,7 +111,7 @@ static struct user *find(const struct cw_alert_fold *f, uint32_t uid)
 	return u;
 }
 
-/* Those who have all their alerts left, and nothing collected, are like those never seen. */
+/* A user with a full bucket and no collected alert is like a user never seen, and is dropped. */
 static void forget_idle(struct cw_alert_fold *f, int64_t now_ns)
 {
 	struct user *u, *tmp;
@@ -128,7 +128,7 @@ static struct user *get(struct cw_alert_fold *f, uint32_t uid, int64_t now_ns)
 	struct user *u = find(f, uid);
 
 	if (u) {
-		if (u->tokens > f->burst) /* as it was before a change */
+		if (u->tokens > f->burst) /* the burst was lowered since */
 			u->tokens = f->burst;
 		refill(f, u, now_ns);
 		return u;
@@ -174,7 +174,7 @@ static bool has_room(const struct cw_alert_fold *f, const struct user *u)
 	return u->n < CW_FOLD_MAX_PER_USER && cw_share_ask(&count) == CW_SHARE_ADMIT;
 }
 
-/* What the one alert tells of an incident. */
+/* The entry of one incident in the folded document. */
 static json_t *brief(const char *id, const json_t *doc)
 {
 	json_t *item = json_object();
@@ -216,7 +216,7 @@ enum cw_fold_answer cw_alert_fold_ask(struct cw_alert_fold *f, uint32_t uid, con
 	struct user *u = get(f, uid, now_ns);
 
 	if (!u)
-		return CW_FOLD_SEND; /* no memory: better one too many */
+		return CW_FOLD_SEND; /* out of memory: an alert too many is better */
 	if (is_collected(u, id))
 		return CW_FOLD_COLLECTED;
 	if (u->n || !u->tokens)
@@ -241,7 +241,7 @@ void cw_alert_fold_refund(struct cw_alert_fold *f, uint32_t uid)
 		u->tokens++;
 }
 
-/* ---- the one alert ---- */
+/* ---- the folded alert ---- */
 
 struct job_count {
 	const char *job;
@@ -350,7 +350,7 @@ bool cw_alert_fold_next(struct cw_alert_fold *f, int64_t now_ns, int64_t wall_ns
 	refill(f, u, now_ns);
 	if (u->n > 1 || !u->first) {
 		u->doc = fold_doc(f, u, now_ns, wall_ns);
-		if (!u->doc) { /* out of memory: the next time */
+		if (!u->doc) { /* out of memory: retry at the next interval */
 			u->since_ns = now_ns;
 			return false;
 		}
@@ -360,7 +360,7 @@ bool cw_alert_fold_next(struct cw_alert_fold *f, int64_t now_ns, int64_t wall_ns
 	return cw_alert_fold_under_way(f, u->uid, ret);
 }
 
-/* A single one that is left goes out as it is, so its document is kept: only the first has one. */
+/* Only the first item keeps its whole document: if a single item is left, it goes out unfolded. */
 static void drop_item(struct cw_alert_fold *f, struct user *u, size_t i)
 {
 	json_decref(u->items[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each block is made within a limit of bytes of its own, cut at a character with an ellipsis, so
- * the sum stays below what Slack refuses whatever a label holds.
+ * Each block has a limit of bytes of its own and is cut at a character with an ellipsis. The sum
+ * therefore stays below Slack's limit for every label.
  */
 #include "daemon/alerts/alert_slack.h"
 
@@ -18,9 +18,9 @@
 #include "report/json_util.h"
 
 /*
- * Slack's limits: header 150 characters, section text 3,000, a field 2,000 and ten of them. All
- * blocks together are refused somewhere above 13,000 (msg_blocks_too_long, slackapi/bolt-js 2509),
- * so what is allowed here adds up to far less. Bytes are counted, never fewer than characters.
+ * Slack's limits: header 150 characters, section text 3,000, a field 2,000 and ten of them. Slack
+ * refuses a message somewhere above 13,000 for all blocks (msg_blocks_too_long, slackapi/bolt-js
+ * 2509), so our limits add up to far less. We count bytes, which are never fewer than characters.
  */
 #define MAX_HEADER 150
 #define MAX_SUMMARY 2000
@@ -28,9 +28,9 @@
 #define MAX_COMMAND 600
 #define MAX_STEP 1200
 #define MAX_TEXT 3000
-/* Incidents of a folded alert that are listed, in a section of MAX_TEXT. */
+/* Incidents that a folded alert lists, in a section of MAX_TEXT. */
 #define MAX_LISTED 10u
-/* More than these culprits are counted, not listed: the report has them. */
+/* We list at most this many culprits and count the others: the report has all. */
 #define MAX_CULPRITS 4u
 
 #define ELLIPSIS "…"
@@ -66,7 +66,7 @@ static void put(struct text *t, const char *piece)
 	put_raw(t, piece, strlen(piece));
 }
 
-/* What has a meaning in mrkdwn: the three that Slack wants escaped, and those that would format. */
+/* Escapes mrkdwn: three characters because Slack wants it, the others because they format text. */
 static void put_escaped(struct text *t, const char *value)
 {
 	for (const char *p = value; *p;) {
@@ -104,7 +104,7 @@ static json_t *header(const char *before, const char *name)
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
 	put(&t, before);
-	/* Plain text: nothing is escaped, line breaks are not wanted. */
+	/* A header is plain text: we escape nothing, and replace line breaks by spaces. */
 	for (const char *p = name; *p;) {
 		size_t n = strnlen(p, utf8_bytes((unsigned char)*p));
 
@@ -164,8 +164,7 @@ static json_t *field(const char *title, const char *value, const char *more)
 	return text_block("mrkdwn", buf);
 }
 
-/* As the reader's clock has it: Slack formats dates itself, and shows the last part where it
- * cannot. */
+/* Slack formats the date in the reader's time zone; the last part is its fallback. */
 static json_t *time_field(const char *title, const char *wall)
 {
 	int64_t at_ns = cw_wall_parse(wall);
@@ -213,7 +212,7 @@ static json_t *summary(const json_t *incident)
 	return section(buf);
 }
 
-/* Who is woken by it should not have to look up what to do first. */
+/* The reader was just paged and should not have to look up the first step. */
 static json_t *first_step(const json_t *incident)
 {
 	char buf[MAX_STEP];
@@ -235,7 +234,7 @@ static json_t *first_step(const json_t *incident)
 	return section(buf);
 }
 
-/* What to type, and where. */
+/* The command to type, and the node to type it on. */
 static json_t *command(const json_t *incident)
 {
 	char buf[MAX_COMMAND];
@@ -256,7 +255,7 @@ static void put_job_and_summary(struct text *t, const json_t *doc)
 	put_escaped(t, cw_json_str(doc, "summary", "?"));
 }
 
-/* The text is what a notification shows. Takes blocks. */
+/* Builds the message; a notification shows its "text". Takes blocks. */
 static json_t *message(const json_t *doc, json_t *blocks)
 {
 	char buf[MAX_TEXT];
@@ -295,7 +294,7 @@ json_t *cw_alert_slack_epitaph(const json_t *epitaph)
 					  summary(epitaph), command(epitaph)));
 }
 
-/* A line for each of the first ones: the report has all of them. */
+/* One line for each of the first incidents: the report has all of them. */
 static json_t *folded_incidents(const json_t *folded)
 {
 	const json_t *list = json_object_get(folded, "incidents"), *one;

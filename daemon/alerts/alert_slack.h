@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An incident as Slack's incoming webhooks want it: "text" for the notification, "blocks" for the
- * channel. Job labels and commands come from users: they are escaped, and cut to Slack's limits,
- * because Slack refuses a message that breaks one of them as a whole.
+ * Formats an incident for Slack's incoming webhooks: "text" for the notification, "blocks" for the
+ * channel. Job labels and commands come from users, so we escape them and cut them to Slack's
+ * limits: Slack refuses the whole message if one part breaks a limit.
  *
  * Pure.
  */

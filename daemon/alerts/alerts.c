@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of an alert: suppressed, or not; sent before, or not; folded, or alone; its bundles
- * synced, then posted. The word it was settled with is written beside its id, and everything here
- * asks that file first. What was neither posted nor settled is found in the store and tried again.
+ * The path of an alert has four steps. We suppress it or not; skip it if it was sent before; fold
+ * it with others or leave it alone; then sync its bundles and post it. A word that says how the
+ * alert was settled is written beside its id, and every function here asks that file first. Alerts
+ * neither posted nor settled are found in the store and tried again.
  */
 #include "daemon/alerts/alerts.h"
 
@@ -30,22 +31,22 @@
 #define WEBHOOK_ATTEMPTS 8u
 #define WEBHOOK_PENDING 64u
 
-/* As it stands in the file of ids: it went out in one alert with others. */
+/* The word in the file of ids for an alert that went out in a folded alert. */
 #define FOLDED "folded"
-/* A receiver of both must not take the one for the other: they have keys of their own. */
+/* Notices have keys of their own: a receiver of both kinds must not mistake one for the other. */
 #define NOTICE_KEY "-notice"
 #define OVER_KEY "-over"
-/* Each is written to disk; a cluster in which more hang at once can do with keys alone. */
+/* Each learnt alert is a disk write. If more jobs hang at once, receivers still have the keys. */
 #define LEARN_MAX 16u
 #define LEARN_EVERY_NS (10 * CW_NS_PER_S)
 
-/* One that is due and waits for its bundles to be on disk. */
+/* A message that is due and waits until its bundles are on disk. */
 struct outgoing {
 	struct outgoing *next, *prev;
 	struct cw_alerts *owner;
 	uint32_t uid;
 	bool is_notice;
-	bool is_displaced; /* its place went to another user's: it is not posted */
+	bool is_displaced; /* its place went to another user: do not post it */
 	char *id, *text, *key;
 	cw_webhook_render_fn render;
 	cw_webhook_fn fn;
@@ -56,13 +57,13 @@ struct cw_alerts {
 	struct cw_bundle_sync *sync;
 	struct outgoing *outgoing;
 	struct cw_webhook *webhook; /* NULL = none configured */
-	struct cw_webhook *notices; /* likewise, of notices */
+	struct cw_webhook *notices; /* the webhook of notices; NULL = none configured */
 	bool is_shadow, is_slack, wants_notices, tells_epitaphs;
 	struct cw_alert_fold *fold;
-	uint32_t learners[LEARN_MAX]; /* whose was learnt since learn_ns */
+	uint32_t learners[LEARN_MAX]; /* the users of the alerts learnt since learn_ns */
 	unsigned learned;
 	int64_t learn_ns;
-	struct cw_webhook_stats past; /* of webhooks that are gone */
+	struct cw_webhook_stats past; /* totals of replaced webhooks */
 	struct cw_alerts_stats stats;
 };
 
@@ -85,7 +86,7 @@ static void settle(struct cw_alerts *a, uint32_t uid, const char *id, const char
 			 id, *how ? how : "sent", strerror(-r));
 }
 
-/* ---- what the incident asks for ---- */
+/* ---- alert effects of an incident ---- */
 
 void cw_alerts_path(const struct cw_alerts *a, const char *id, char *buf, size_t len)
 {
@@ -101,7 +102,7 @@ static bool is_new(struct cw_alerts *a, const json_t *head)
 	       !cw_store_job(a->config.store, (uint32_t)json_integer_value(uid), id);
 }
 
-/* A job's ops and tensors go on: those of when the bundle was first put stay in it. */
+/* A job's ops and tensors keep changing; the bundle keeps those of its first write. */
 static int put_new(struct cw_alerts *a, const struct cw_bundle *bundle)
 {
 	struct cw_bundle whole = *bundle;
@@ -128,8 +129,8 @@ int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle)
 }
 
 /*
- * The word it was settled with, also under its id of before an upgrade; NULL = it is not. One that
- * was over and is open again has paged nobody.
+ * Returns the word that the alert was settled with, also under its id of before an upgrade; NULL =
+ * it is not settled. An incident that was over and is open again has paged no human.
  */
 static const char *settled(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
@@ -155,7 +156,7 @@ bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident
 	return how && strcmp(how, CW_STORE_ELSEWHERE) != 0;
 }
 
-/* The word that was decided on before a restart, as the static one of today. */
+/* Maps a word decided before a restart to the static string of this run. */
 static const char *decided_before(const char *how)
 {
 	for (unsigned why = 0; why < CW_SUPPRESSED__MAX; why++)
@@ -209,8 +210,8 @@ static void on_posted(uint32_t uid, const char *id, bool delivered, long status,
 	else
 		cw_alert_fold_refund(a->fold, uid);
 	/*
-	 * A server that is away comes back at any time: begin anew, every minute or so. One that
-	 * refuses will say the same again: that has five minutes.
+	 * A server that is away may come back at any time, so we start over every minute or so. A
+	 * server that refuses will refuse again: its retry comes after five minutes.
 	 */
 	if (!delivered && (status == 0 || status >= 500))
 		cw_store_resend_soon(a->config.store);
@@ -248,7 +249,7 @@ static bool is_outgoing(const struct cw_alerts *a, uint32_t uid, const char *id)
 	return cw_webhook_is_pending(a->webhook, uid, id);
 }
 
-/* What the webhook cannot take now fails as if the server had not. */
+/* A message that the webhook cannot take now fails as if the server had refused it. */
 static void on_synced(bool is_on_disk, void *user)
 {
 	struct outgoing *o = user;
@@ -280,14 +281,14 @@ static char *make_text(const struct cw_alerts *a, const json_t *doc, size_t n)
 	return text;
 }
 
-/* How a message goes out: the suffix of its key, and the functions that are called for it. */
+/* How a message goes out: the suffix of its key and its callbacks. */
 struct way {
 	const char *suffix;
 	cw_webhook_render_fn render;
 	cw_webhook_fn fn;
 };
 
-/* Of one alert, or of several folded into one: when their bundles are on disk. */
+/* Posts one alert, or several folded into one, after their bundles are on disk. */
 static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_t n, json_t *doc,
 		const struct way *way)
 {
@@ -317,9 +318,9 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 }
 
 /*
- * A slow disk takes two seconds for a bundle, and then alerts, notices and epitaphs of one user
- * must not take all the places. Who is displaced fails as if the server had not taken it, when its
- * bundle has been waited for: not from inside this call.
+ * A slow disk takes two seconds for a bundle, and alerts, notices and postmortems of one user must
+ * not take all places meanwhile. A displaced message fails as if the server had refused it. It
+ * fails when its bundle is synced, not from inside this call.
  */
 static bool make_room(const struct cw_alerts *a, uint32_t uid)
 {
@@ -332,8 +333,8 @@ static bool make_room(const struct cw_alerts *a, uint32_t uid)
 		if (o->is_displaced)
 			continue;
 		if (n == WEBHOOK_PENDING)
-			return false; /* folded ones go out beside them */
-		/* Appended as they come: the later, the younger. */
+			return false; /* folded alerts go out beside these places */
+		/* The list is in order of arrival: later entries are younger. */
 		places[n] = (struct cw_share_place){ .uid = o->uid,
 						     .since_ns = (int64_t)n,
 						     .holder = o };
@@ -351,14 +352,14 @@ static bool make_room(const struct cw_alerts *a, uint32_t uid)
 	}
 }
 
-/* ---- the text at delivery ---- */
+/* ---- the text of an attempt ---- */
 
-/* The incident's own id. False: it is none of ours. */
+/* Extracts the incident's own id. False: the key is not one of ours. */
 static bool id_of_key(const char *key, char id[CW_INCIDENT_ID_MAX + 1])
 {
 	size_t len = strcspn(key, "-");
 
-	/* Ids of other versions may have a hyphen themselves: those have no suffix. */
+	/* Ids of other versions may contain a hyphen: these have no suffix. */
 	if (strcmp(key + len, NOTICE_KEY) != 0 && strcmp(key + len, OVER_KEY) != 0)
 		len = strlen(key);
 	if (len > CW_INCIDENT_ID_MAX)
@@ -368,7 +369,7 @@ static bool id_of_key(const char *key, char id[CW_INCIDENT_ID_MAX + 1])
 	return true;
 }
 
-/* As its bundle has it now; NULL = there is none that can be read. New reference. */
+/* The incident as its bundle has it now; NULL = no readable bundle. New reference. */
 static json_t *incident_now(const struct cw_alerts *a, uint32_t uid, const char *id)
 {
 	const char *job = cw_store_job(a->config.store, uid, id);
@@ -393,7 +394,7 @@ static char *render_notice(uint32_t uid, const char *key, void *user, bool *ret_
 	json_t *doc = id_of_key(key, id) ? incident_now(a, uid, id) : NULL;
 	char *text = doc && cw_incident_doc_is_notice(doc) ? text_now(a, doc) : NULL;
 
-	(void)ret_is_withdrawn; /* a notice wakes nobody: it goes out in either tense */
+	(void)ret_is_withdrawn; /* a notice wakes no human: it goes out in either tense */
 	json_decref(doc);
 	return text;
 }
@@ -407,7 +408,7 @@ static void on_over_posted(uint32_t uid, const char *key, bool delivered, long s
 			 (int)strcspn(key, "-"), key, status);
 }
 
-/* Once for an id. False: not now, the next look at the spool comes back to it. */
+/* Reports an ended incident once per id. False: not now; the spool retries. */
 static bool tell_over(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
 {
 	static const struct way way = { .suffix = OVER_KEY, .fn = on_over_posted };
@@ -444,7 +445,7 @@ static char *render_alert(uint32_t uid, const char *id, void *user, bool *ret_is
 	char *text = NULL;
 
 	if (doc && cw_incident_doc_is_over(doc)) {
-		(void)tell_over(a, &due, doc); /* not now: from the spool */
+		(void)tell_over(a, &due, doc); /* if it fails, the spool retries */
 		cw_alert_fold_refund(a->fold, uid);
 		*ret_is_withdrawn = true;
 	} else if (doc && !cw_incident_doc_is_notice(doc)) {
@@ -459,7 +460,7 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 	static const struct way way = { .suffix = "", .render = render_alert, .fn = on_posted };
 	int r;
 
-	if (!a->webhook) { /* the journal has it */
+	if (!a->webhook) { /* the alert is in the journal */
 		settle(a, due->uid, due->id, "");
 		return 0;
 	}
@@ -484,7 +485,7 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 	return r;
 }
 
-/* The daemons of other nodes are told as of an alert: none of them posts it again. */
+/* Daemons of other nodes hear of a postmortem as of an alert, so none of them posts it again. */
 static void on_epitaph_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
 {
 	struct cw_alerts *a = user;
@@ -560,7 +561,7 @@ int cw_alerts_amend(struct cw_alerts *a, json_t *incident)
 	return cw_store_amend(a->config.store, incident);
 }
 
-/* What is written to disk for a user whose alerts other nodes deliver, by shares. */
+/* Shares the limit of learnt alerts among users, because each is a disk write. */
 static bool may_learn(struct cw_alerts *a, uint32_t uid, int64_t now)
 {
 	struct cw_share_place places[LEARN_MAX];
@@ -595,7 +596,7 @@ void cw_alerts_learn(struct cw_alerts *a, const char *from,
 	settle(a, d->uid, d->id, CW_STORE_ELSEWHERE);
 }
 
-/* ---- alerts folded into one ---- */
+/* ---- folded alerts ---- */
 
 static void on_folded(uint32_t uid, const char *id, bool delivered, long status, void *user)
 {
@@ -612,7 +613,7 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 			log_warn("inc=%s and others: cannot be noted as sent: %s; after a restart "
 				 "they may go out again",
 				 id, strerror(-r));
-		/* Others note only so many. */
+		/* Other nodes note no more than LEARN_MAX. */
 		for (size_t i = 0; i < folded.n && i < LEARN_MAX; i++) {
 			const struct cw_incident_due due = { .id = folded.ids[i],
 							     .uid = uid,
@@ -628,7 +629,7 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 	cw_alert_fold_done(a->fold, uid, delivered, cw_clock_now_ns(a->config.clock));
 }
 
-/* Its notice goes out by the spool, as of each that is over. */
+/* A collected incident that is over leaves the fold: the spool sends its notice. */
 static bool is_over(uint32_t uid, const char *id, void *user)
 {
 	const struct cw_alerts *a = user;
@@ -636,13 +637,13 @@ static bool is_over(uint32_t uid, const char *id, void *user)
 	return cw_store_is_over(a->config.store, uid, id);
 }
 
-/* Where one of them is over the others are collected anew. */
+/* If one of the incidents is over, we withdraw the alert and collect the others anew. */
 static char *render_folded(uint32_t uid, const char *id, void *user, bool *ret_is_withdrawn)
 {
 	struct cw_alerts *a = user;
 	struct cw_folded folded;
 
-	(void)id; /* of the first of them */
+	(void)id; /* the id of the first of them */
 	if (!cw_alert_fold_under_way(a->fold, uid, &folded))
 		return NULL;
 	for (size_t i = 0; i < folded.n && !*ret_is_withdrawn; i++)
@@ -668,7 +669,7 @@ static void post_folded(struct cw_alerts *a)
 	}
 }
 
-/* What the incident itself retries while its job lives; this is for those that are over. */
+/* An incident retries its own alert while its job lives; this retries the ones of ended jobs. */
 static void resend_one(struct cw_alerts *a)
 {
 	json_t *doc = cw_store_next_unsent(a->config.store);
@@ -678,7 +679,7 @@ static void resend_one(struct cw_alerts *a)
 		.job = json_string_value(json_object_get(doc, "job")),
 	};
 
-	/* What was noted and never became worse was never meant for the webhook. */
+	/* An incident that stayed a notice was never meant for the webhook. */
 	if (due.id && !cw_incident_doc_is_notice(doc) && cw_alerts_send(a, &due, doc) < 0)
 		log_info("inc=%s: its alert waits for its turn", due.id);
 	json_decref(doc);
@@ -744,7 +745,7 @@ static void add_webhook_stats(struct cw_webhook_stats *to, const struct cw_webho
 	to->pending = of.pending;
 }
 
-/* The header file may hold another token under the same name: then it is another webhook. */
+/* The header file may hold another token under the same name, so we treat it as another webhook. */
 static bool same_webhook(const struct cw_config *a, const struct cw_config *b)
 {
 	return !strcmp(a->webhook_url, b->webhook_url) && !*a->webhook_header_file &&

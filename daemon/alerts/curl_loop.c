@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * curl says which descriptors and which timeout it waits for; each becomes a libevent event that
- * hands the news back to curl. Transfers that are over are collected after each such call, never
- * from inside of curl's own callbacks.
+ * curl names the descriptors and the timeout that it waits for. Each becomes a libevent event that
+ * reports back to curl. We collect finished transfers after each call into curl, never inside
+ * curl's own callbacks.
  *
  * All of curl's memory is secret: its buffers hold whole requests, with the URL and the headers.
  */
@@ -19,7 +19,7 @@
 #include "common/log.h"
 #include "transport/secret.h"
 
-/* Where descriptors have run out, a transfer gets the kept one. */
+/* If the process runs out of descriptors, a transfer gets kept_fd. */
 struct cw_curl_loop {
 	int kept_fd; /* -1 = in use */
 	struct event_base *base;
@@ -35,13 +35,13 @@ static void collect(struct cw_curl_loop *loop)
 	int left;
 
 	while ((msg = curl_multi_info_read(loop->multi, &left))) {
-		/* The message dies with the handle's removal. */
+		/* curl frees the message when its handle is removed. */
 		CURL *easy = msg->easy_handle;
 		CURLcode result = msg->data.result;
 
 		if (msg->msg != CURLMSG_DONE)
 			continue;
-		(void)curl_multi_remove_handle(loop->multi, easy); /* it is ours */
+		(void)curl_multi_remove_handle(loop->multi, easy); /* it is in: cannot fail */
 		loop->fn(easy, result, loop->user);
 	}
 }
@@ -66,7 +66,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
 	collect(loop);
 }
 
-/* curl: "watch this descriptor". socket_data is our event for it, NULL the first time. */
+/* curl asks us to watch this descriptor. socket_data is our event for it; NULL the first time. */
 static int on_watch(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_data)
 {
 	struct cw_curl_loop *loop = user;
@@ -91,7 +91,7 @@ static int on_watch(CURL *easy, curl_socket_t fd, int what, void *user, void *so
 	return 0;
 }
 
-/* curl: "call me in timeout_ms"; -1 = no more. A direct call from here would recurse. */
+/* curl asks for a call in timeout_ms; -1 = cancel. A direct call from here would recurse. */
 static int on_want_timer(CURLM *multi, long timeout_ms, void *user)
 {
 	struct cw_curl_loop *loop = user;
@@ -105,7 +105,7 @@ static int on_want_timer(CURLM *multi, long timeout_ms, void *user)
 static void keep_descriptor(struct cw_curl_loop *loop)
 {
 	if (loop->kept_fd < 0)
-		loop->kept_fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* or the next time */
+		loop->kept_fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* retried next time */
 }
 
 int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
@@ -191,5 +191,5 @@ int cw_curl_loop_add(struct cw_curl_loop *loop, CURL *easy)
 
 void cw_curl_loop_remove(struct cw_curl_loop *loop, CURL *easy)
 {
-	(void)curl_multi_remove_handle(loop->multi, easy); /* harmless when it is not in */
+	(void)curl_multi_remove_handle(loop->multi, easy); /* harmless if it was never added */
 }

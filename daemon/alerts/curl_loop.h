@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl's multi socket interface on a libevent loop: which descriptors and which timeout curl
- * wants to hear about. Knows nothing of alerts or retries.
+ * Runs libcurl's multi socket interface on a libevent loop: it watches the descriptors and the
+ * timeout that curl asks for. It has no knowledge of alerts or retries.
  *
  * Loop thread only; never blocks.
  */
@@ -12,7 +12,7 @@
 struct event_base;
 struct cw_curl_loop;
 
-/* A transfer ended. easy is out of the multi handle again and belongs to the callee. */
+/* A transfer ended. easy has left the multi handle and belongs to the callee. */
 typedef void (*cw_curl_done_fn)(CURL *easy, CURLcode result, void *user);
 
 /* 0, -ENOMEM or -EIO (curl cannot start). */
@@ -21,7 +21,7 @@ int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
 /* All transfers must have been removed. Takes NULL; returns NULL. */
 struct cw_curl_loop *cw_curl_loop_free(struct cw_curl_loop *loop);
 
-/* Starts a transfer; the callback never comes from inside. 0 or -EIO. */
+/* -1 while a transfer uses it */
 int cw_curl_loop_add(struct cw_curl_loop *loop, CURL *easy);
 /* Abandons one. No callback. */
 void cw_curl_loop_remove(struct cw_curl_loop *loop, CURL *easy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Own mutes lie in the file, those that digests of other nodes tell of in memory for as long as
- * they are told. The longest one of a job counts. The file is written anew as a whole and renamed,
- * at each change or, where that fails, later.
+ * Mutes of this node live in the file. Mutes of other nodes live in memory for as long as digests
+ * report them. If a job has several, the longest counts. Each change writes a whole new file and
+ * renames it; if this fails, we retry later.
  */
 #include "daemon/alerts/mutes.h"
 
@@ -22,7 +22,7 @@
 
 #define FILE_NAME "mutes"
 #define TEMP_NAME ".mutes.new"
-/* A label on the wire is no longer. */
+/* The limit of a label on the wire. */
 #define MAX_LABEL 1024
 
 struct mute {
@@ -31,13 +31,13 @@ struct mute {
 	char *label;
 	uint32_t uid;
 	int64_t until_wall_ns;
-	int64_t heard_ns; /* awake; of others only */
+	int64_t heard_ns; /* awake time of the last report; of remote mutes only */
 };
 
 struct cw_mutes {
 	char *dir;
-	int dir_fd;    /* -1 = not to be had yet */
-	bool is_dirty; /* the file lacks something */
+	int dir_fd;    /* -1 = the directory is not available yet */
+	bool is_dirty; /* the file lacks a change */
 	const struct cw_clock *clock;
 	struct mute *list;
 	uint64_t refused, doubted;
@@ -74,7 +74,7 @@ static struct mute *find(const struct cw_mutes *m, const char *node, uint32_t ui
 	return NULL;
 }
 
-/* False: there is no place, and nobody to give one. */
+/* False: there is no room, and no mute to displace. */
 static bool make_room(struct cw_mutes *m, uint32_t uid)
 {
 	static struct cw_share_place places[CW_MUTES_MAX];
@@ -83,7 +83,7 @@ static bool make_room(struct cw_mutes *m, uint32_t uid)
 	size_t n = 0;
 
 	DL_FOREACH (m->list, mute) {
-		/* In order of arrival. */
+		/* The list is in order of arrival. */
 		places[n] = (struct cw_share_place){ .uid = mute->uid,
 						     .since_ns = (int64_t)n,
 						     .holder = mute };
@@ -109,7 +109,7 @@ static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *l
 	unsigned same = 0;
 	struct mute *mute;
 
-	/* One node takes no place from the others by what it says. */
+	/* A node takes no places from other nodes by its reports. */
 	DL_FOREACH (m->list, mute) {
 		if (node)
 			same += mute->node && !strcmp(mute->node, node);
@@ -184,12 +184,12 @@ static int save(struct cw_mutes *m)
 	if (r == 0 && renameat(m->dir_fd, TEMP_NAME, m->dir_fd, FILE_NAME) < 0)
 		r = -errno;
 	if (r < 0 && fd >= 0)
-		(void)unlinkat(m->dir_fd, TEMP_NAME, 0); /* replaced next time anyway */
+		(void)unlinkat(m->dir_fd, TEMP_NAME, 0); /* the next save replaces it anyway */
 	m->is_dirty = r < 0;
 	return r;
 }
 
-/* What was muted meanwhile stays: it is newer than what lies there. */
+/* Mutes set in the meantime stay: they are newer than the file. */
 static void attach(struct cw_mutes *m)
 {
 	FILE *f = NULL;
@@ -197,7 +197,7 @@ static void attach(struct cw_mutes *m)
 
 	m->dir_fd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (m->dir_fd < 0)
-		return; /* the store says why */
+		return; /* the store logs the reason */
 	fd = cw_state_file_open(m->dir_fd, FILE_NAME);
 	if (fd >= 0)
 		f = fdopen(fd, "re");
@@ -232,7 +232,7 @@ void cw_mutes_retry(struct cw_mutes *m)
 	if (m->dir_fd < 0)
 		attach(m);
 	if (m->is_dirty && m->dir_fd >= 0)
-		(void)save(m); /* tried again */
+		(void)save(m); /* retried later */
 }
 
 struct cw_mutes *cw_mutes_close(struct cw_mutes *m)
@@ -272,7 +272,8 @@ int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label)
 	drop_old(m);
 	if (!find(m, NULL, uid, label))
 		return -ENOENT;
-	/* What others said of it is old now; whoever still has it says so again within a second. */
+	/* Earlier reports are out of date. A node that still mutes the job repeats it within 1 s.
+	 */
 	DL_FOREACH_SAFE (m->list, mute, tmp)
 		if (mute->uid == uid && !strcmp(mute->label, label))
 			forget(m, mute);
@@ -292,7 +293,7 @@ void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const ch
 	if (!mute) {
 		drop_old(m);
 		if (add(m, node, uid, label, &mute) < 0)
-			return; /* too many: this one is alerted */
+			return; /* over the limit: the job is not muted */
 		log_notice("job=%s uid=%" PRIu32 ": muted on %s", label, uid, node);
 	}
 	mute->until_wall_ns = until_wall_ns;
@@ -310,7 +311,7 @@ int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label)
 	return mute ? mute->until_wall_ns : 0;
 }
 
-/* The one that lasts longest. */
+/* Returns the mute that lasts longest. */
 static const struct mute *longest(struct cw_mutes *m, uint32_t uid, const char *label)
 {
 	const struct mute *mute, *best = NULL;

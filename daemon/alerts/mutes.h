@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs whose hangs nobody wants to be told of for a while: `collwatch mute`. Kept by user and
- * label, so that a job that starts again stays muted, in a small file of the state directory.
+ * Muted jobs: users silence the alerts about a job for a while with `collwatch mute`. We keep mutes
+ * by user and label, so a job that starts again stays muted. A small file in the state directory
+ * holds them.
  *
- * A mute is typed on any node of the job and kept by all of them that can be reached
- * (control_nodes.h); the leader may be another one, and digests carry it there.
+ * The user mutes a job on any of its nodes, and every reachable node of the job keeps the mute
+ * (control_nodes.h). The leader may run on another node; digests carry the mute there.
  *
  * Loop thread only; a change writes and syncs a file of a few KiB.
  */
@@ -18,54 +19,57 @@
 struct cw_mutes;
 
 /*
- * A user that mutes more jobs than this should not have jobs watched; nor is more believed of one
- * other node, whoever's jobs they are.
+ * The limit of one user: with more mutes than this, jobs should not be watched at all. We also take
+ * no more than this from one other node, for all users together.
  */
 #define CW_MUTES_MAX_PER_UID 64u
-/* Of all users, who share them (identity/shares.h). */
+/* The limit that all users share (identity/shares.h). */
 #define CW_MUTES_MAX 1024u
-/* A mute that another node's digests no longer tell of is over after this. */
+/* A mute of another node ends this long after the last digest that reported it. */
 #define CW_MUTES_HEARD_NS (30 * CW_NS_PER_S)
 #define CW_MUTE_FOR_EVER INT64_MAX
 
 /*
- * Reads <dir>/mutes (missing = none; unreadable lines are skipped, and those beyond the number that
- * is ever written refused, counted and said). Where the directory cannot be had, mutes are kept in
- * memory until it can. 0 or -ENOMEM.
+ * Reads <dir>/mutes. A missing file means no mutes. We skip unreadable lines, and refuse, count and
+ * log lines beyond the number that we ever write. While the directory is unavailable, mutes stay in
+ * memory. 0 or -ENOMEM.
  */
 int cw_mutes_open(const char *dir, const struct cw_clock *clock, struct cw_mutes **ret);
 /* Takes NULL; returns NULL. */
 struct cw_mutes *cw_mutes_close(struct cw_mutes *m);
 
 /*
- * Mutes until that wall time; replaces an earlier one. -EDQUOT: this user, -ENOSPC: everybody
- * together has too many; -EINVAL: not a label of one line. Another -errno: it holds, but could not
- * be written, so a restart ends it.
+ * Mutes the job until that wall time and replaces an earlier mute. -EDQUOT: this user has too many;
+ * -ENOSPC: all users together have too many; -EINVAL: the label is not a label of one line. Another
+ * -errno: the mute holds but could not be written, so a restart ends it.
  */
 int cw_mutes_set(struct cw_mutes *m, uint32_t uid, const char *label, int64_t until_wall_ns);
-/* Also what was heard of it. -ENOENT: was not muted here. Another -errno as above. */
+/*
+ * Removes the mute, including mutes that other nodes reported. -ENOENT: the job was not muted on
+ * this node. Another -errno: as for cw_mutes_set().
+ */
 int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label);
 
-/* A node's digest told that it has muted the job until then; 0 = that it has not. */
+/* A digest of the node reported a mute of the job until this wall time; 0 = no mute. */
 void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
 		    int64_t until_wall_ns);
 
-/* Another node wanted a job muted that it has nothing to do with: counted and logged. */
+/* Counts and logs a node that wants to mute a job which it neither runs nor leads. */
 void cw_mutes_doubted(struct cw_mutes *m, const char *node, uint32_t uid, const char *label);
 uint64_t cw_mutes_doubts(const struct cw_mutes *m);
 
-/* Wall time; 0 = not muted. own: by this node itself, else by anybody. */
+/* Wall time; 0 = not muted. own: mutes of this node only, else of all nodes. */
 int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label);
 int64_t cw_mutes_until(struct cw_mutes *m, uint32_t uid, const char *label);
-/* A node that has muted the job, for people; "" = this one, NULL = nobody. */
+/* A node that has muted the job, for messages; "" = this one, NULL = the job is not muted. */
 const char *cw_mutes_where(struct cw_mutes *m, uint32_t uid, const char *label);
 
-/* Writes what could not be written, once the directory is there; call it every few seconds. */
+/* Writes pending changes as soon as the directory exists. Call it every few seconds. */
 void cw_mutes_retry(struct cw_mutes *m);
 
-/* Those beyond a limit so far. */
+/* The number of mutes beyond a limit so far. */
 uint64_t cw_mutes_refused(const struct cw_mutes *m);
 
 typedef void (*cw_mutes_fn)(uint32_t uid, const char *label, int64_t until_wall_ns, void *user);
-/* The own ones. */
+/* Calls fn for each mute of this node. */
 void cw_mutes_each(struct cw_mutes *m, cw_mutes_fn fn, void *user);

@@ -12,12 +12,12 @@
 
 #define NODE_NAME_MAX 256
 #define ANSWER_MS 5000u
-/* The newest of the peer's, as for a list of people. */
+/* The newest incidents of the peer: the same query as a user's list. */
 #define QUESTION "{\"max\":256}"
 
 struct waiting {
 	char id[CW_INCIDENT_OLD_ID_LEN];
-	char from[NODE_NAME_MAX]; /* "" = noted before the start: whoever has it */
+	char from[NODE_NAME_MAX]; /* "" = noted before the start: any node may have it */
 	bool is_asked;
 };
 
@@ -26,7 +26,7 @@ struct cw_old_deliveries {
 	int64_t started_ns;
 	struct waiting list[CW_OLD_DELIVERIES_MAX];
 	unsigned n, in_flight;
-	char asked[CW_OLD_DELIVERIES_PEERS][NODE_NAME_MAX]; /* about those of before the start */
+	char asked[CW_OLD_DELIVERIES_PEERS][NODE_NAME_MAX]; /* about ids from before the start */
 	unsigned n_asked;
 	uint64_t lost;
 };
@@ -128,7 +128,7 @@ static void on_reply(const char *node, const struct cw_message *reply, void *use
 	json_decref(doc);
 	for (unsigned k = 0; k < o->n;) {
 		if (o->list[k].is_asked && !strcmp(o->list[k].from, node))
-			drop(o, k); /* it does not know, or does not say: that settles nothing */
+			drop(o, k); /* the node's list does not settle it */
 		else
 			k++;
 	}
@@ -150,7 +150,7 @@ static bool ask(struct cw_old_deliveries *o, const char *node)
 	return true;
 }
 
-/* One question a node, about all that it told of meanwhile. */
+/* Asks each node once about all ids that it has reported so far. */
 static void ask_tellers(struct cw_old_deliveries *o)
 {
 	for (unsigned i = 0; i < o->n; i++) {
@@ -196,7 +196,7 @@ static void forget_noted(struct cw_old_deliveries *o)
 	}
 }
 
-/* Each peer once, as they come. */
+/* Asks each peer once, in the order of arrival. */
 static void ask_peers(struct cw_old_deliveries *o)
 {
 	const struct cw_peer *peers;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * During an upgrade: alerts that a node of an older version delivered. It tells of them by an id
- * that anybody could choose and does not say whose they are, so by itself that settles nothing. The
- * node is asked for its list of incidents, which says the user and the job of each, and the alert
- * counts for them alone (cw_alerts_learn()): whoever leads that job next does not send it again.
- * The same is asked at the start about what an older version noted here.
+ * Handles upgrades: deliveries reported by nodes of an older version. Such a node reports an alert
+ * by an id that any process could choose, and does not name its user, so the report alone settles
+ * nothing. We ask the node for its list of incidents, which states the user and job of each. The
+ * alert then counts as delivered for that user and job only (cw_alerts_learn()), and the next
+ * leader of the job does not send it again. At the start we ask the same about ids that an older
+ * version noted on this node.
  *
- * No answer: the alert goes out a second time, rather than not at all.
+ * If no answer comes, the alert goes out twice rather than not at all.
  *
  * Loop thread only; does not block.
  */
@@ -22,21 +23,20 @@
 
 struct cw_old_deliveries;
 
-/* Ids whose user is asked for at once; one more is forgotten and counted. */
+/* Ids that may wait for their user; beyond that an id is forgotten and counted. */
 #define CW_OLD_DELIVERIES_MAX 64u
-/* Nodes asked at once, and in all about what was noted before the start. */
+/* Nodes asked at a time, and nodes asked in all about ids noted before the start. */
 #define CW_OLD_DELIVERIES_IN_FLIGHT 4u
 #define CW_OLD_DELIVERIES_PEERS 64u
-/* Those noted before the start are asked about for so long: whoever led then may start again too.
- */
+/* How long we ask about ids noted before the start: their leader of that time may restart too. */
 #define CW_OLD_DELIVERIES_FOR_NS (600 * CW_NS_PER_S)
 
 struct cw_old_deliveries_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
-	struct cw_store *store; /* what an older version noted */
+	struct cw_store *store; /* holds what an older version noted */
 	struct cw_alerts *alerts;
-	/* cw_leader_doubts(); NULL = everybody is believed */
+	/* cw_leader_doubts(); NULL = believe every node */
 	bool (*doubts)(const char *from, const struct cw_msg_incident_delivered *d, void *user);
 	void *user;
 };
@@ -44,13 +44,13 @@ struct cw_old_deliveries_config {
 /* All borrowed. 0 or -ENOMEM. */
 int cw_old_deliveries_new(const struct cw_old_deliveries_config *config,
 			  struct cw_old_deliveries **ret);
-/* Before the transport. Takes NULL; returns NULL. */
+/* Call it before the transport is freed. Takes NULL; returns NULL. */
 struct cw_old_deliveries *cw_old_deliveries_free(struct cw_old_deliveries *o);
 
-/* What a peer told of without a label. */
+/* A peer reported an id without a label. */
 void cw_old_deliveries_heard(struct cw_old_deliveries *o, const char *from, const char *id);
 /* Call it several times a second. */
 void cw_old_deliveries_tick(struct cw_old_deliveries *o);
 
-/* Ids that were forgotten before their user was known. */
+/* The number of ids forgotten before we knew their user. */
 uint64_t cw_old_deliveries_lost(const struct cw_old_deliveries *o);

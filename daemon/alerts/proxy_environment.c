@@ -11,7 +11,7 @@
 #include "common/parse.h"
 
 #define SEPARATORS ", \t"
-/* An address with the length of its network; longer entries are names. */
+/* The longest address with its network length; a longer entry is a name. */
 #define NETWORK_MAX (INET6_ADDRSTRLEN + sizeof("/128"))
 
 struct number {
@@ -59,7 +59,7 @@ static bool is_in_network(const struct number *host, const char *entry, size_t l
 	       (!rest || (network.bytes[whole] ^ host->bytes[whole]) >> (8 - rest) == 0);
 }
 
-/* The name itself, or one under it. */
+/* True for the domain itself and for every name under it. */
 static bool is_in_domain(const char *host, size_t host_len, const char *entry, size_t len)
 {
 	if (len && entry[len - 1] == '.')
@@ -91,7 +91,7 @@ bool cw_proxy_is_bypassed(const char *no_proxy, const char *host)
 	return false;
 }
 
-/* NULL where it is empty: that is as good as none. */
+/* NULL also for an empty variable: curl treats it as unset. */
 static const char *variable(const char *name)
 {
 	const char *value = getenv(name);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One struct alert per cw_webhook_post(). Its timer runs until the next attempt; then it awaits the
- * addresses of the hosts (needs_addresses), then a transfer is under way (easy != NULL). Each
- * attempt looks the names up anew; those that begin meanwhile share the look-up, so there is one
- * child at most. Else alerts do not wait for each other; curl limits nothing, but max_pending does.
+ * Each cw_webhook_post() makes one struct alert. Its timer runs until the next attempt. The alert
+ * then waits for the addresses of the hosts (needs_addresses), and after that its transfer is under
+ * way (easy != NULL). Each attempt resolves the names anew; attempts that begin meanwhile share the
+ * look-up, so at most one child runs. Otherwise alerts do not wait for each other. curl limits
+ * nothing, but max_pending does.
  *
- * The URL may hold a secret (chat services put their token into the path), so no message ever
- * carries more of it than the host. It and the headers lie in memory that children do not see
- * (transport/secret.h), libcurl's copies too; HTTP/1.1, because libnghttp2 would keep its own.
+ * The URL may hold a secret (chat services put their token into the path), so no message carries
+ * more of it than the host. URL and headers lie in memory that children do not see
+ * (transport/secret.h), and so do libcurl's copies. We use HTTP/1.1, because libnghttp2 would keep
+ * copies of its own.
  */
 #include "daemon/alerts/webhook.h"
 
@@ -31,11 +33,11 @@
 
 #define RETRY_MIN_MS 1000u
 #define RETRY_MAX_MS (5u * 60 * 1000)
-/* Of a server's answer its beginning counts; one that never stops talking is cut off. */
+/* We keep the beginning of the answer, and cut off a server that never stops sending. */
 #define MAX_RESPONSE_BYTES (64u << 10)
-/* So much of it goes to the journal where the server refuses. */
+/* How much of a refusing server's answer goes to the journal. */
 #define MAX_REASON_BYTES 200u
-/* Shorter pieces of URL and headers are no secrets: words that an answer may have, too. */
+/* Shorter pieces of URL and headers are not secrets: an answer may contain such words by itself. */
 #define MIN_SECRET_BYTES 6u
 
 struct alert {
@@ -48,7 +50,7 @@ struct alert {
 	void *user;
 	uint32_t attempts;
 	long status;
-	uint64_t retry_after_ms; /* the server's wish; 0 = none */
+	uint64_t retry_after_ms; /* from the server; 0 = none */
 	size_t response_bytes;
 	char *reason; /* the answer's first bytes; secret: a server may repeat what we sent */
 	bool needs_addresses;
@@ -99,7 +101,7 @@ static void alert_free(struct alert *a)
 	free(a);
 }
 
-/* ---- why a server refuses ---- */
+/* ---- the reason of a refusal ---- */
 
 static void mask(char *text, const char *secret, size_t len)
 {
@@ -108,7 +110,7 @@ static void mask(char *text, const char *secret, size_t len)
 	if (len < MIN_SECRET_BYTES)
 		return;
 	for (size_t i = 0; i + MIN_SECRET_BYTES <= n; i++) {
-		/* At the end of the text a part of it is enough. */
+		/* At the end of the text, part of a secret is enough to mask. */
 		size_t most = n - i < len ? n - i : len;
 
 		if (memcmp(text + i, secret, most) == 0)
@@ -116,7 +118,7 @@ static void mask(char *text, const char *secret, size_t len)
 	}
 }
 
-/* Each piece between these characters. */
+/* Masks each piece between these characters. */
 static void mask_pieces(char *text, const char *secrets, const char *between)
 {
 	while (*(secrets += strspn(secrets, between))) {
@@ -171,11 +173,11 @@ static uint32_t random_bits(struct cw_webhook *w)
 
 	if (w->config.random)
 		return w->config.random(w->config.random_user);
-	(void)getrandom(&bits, sizeof(bits), GRND_NONBLOCK); /* 0: no jitter once */
+	(void)getrandom(&bits, sizeof(bits), GRND_NONBLOCK); /* on failure 0: no jitter this time */
 	return bits;
 }
 
-/* 50 to 100 % of min × 2^(attempts - 1): a fleet of daemons must not come back all at once. */
+/* 50 to 100 % of min × 2^(attempts - 1): a fleet of daemons must not retry in step. */
 static uint64_t retry_wait_ms(struct alert *a)
 {
 	const struct cw_webhook_config *c = &a->owner->config;
@@ -299,7 +301,7 @@ static int set_options(struct alert *a)
 	return r == CURLE_OK ? cw_webhook_hosts_apply(a->owner->hosts, e, &a->addresses) : -EIO;
 }
 
-/* False: it is withdrawn, and freed. */
+/* Renders the text anew. False: the alert is withdrawn, and freed. */
 static bool renew(struct alert *a)
 {
 	bool is_withdrawn = false;
@@ -336,7 +338,7 @@ static void on_addresses(const char *error, void *user)
 	struct alert *a = w->alerts;
 
 	w->is_looking_up = false;
-	/* From the start after each: its owner may have posted others. */
+	/* Start over after each attempt: the alert's owner may have posted others. */
 	while (a) {
 		if (!a->needs_addresses) {
 			a = a->next;
@@ -363,7 +365,7 @@ static void on_attempt(evutil_socket_t fd, short what, void *arg)
 	a->status = 0;
 	a->response_bytes = 0;
 	if (!a->reason)
-		a->reason = cw_secret_malloc(MAX_REASON_BYTES + 1); /* without: no reason */
+		a->reason = cw_secret_malloc(MAX_REASON_BYTES + 1); /* if NULL, we log no reason */
 	if (a->reason)
 		*a->reason = '\0';
 	if (w->is_looking_up) {
@@ -389,7 +391,7 @@ bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char 
 	return false;
 }
 
-/* While the server is slow or away, one user's alerts must not take all the places. */
+/* While the server is slow or away, one user's alerts must not take all places. */
 static bool has_room(const struct cw_webhook *w, uint32_t uid)
 {
 	struct cw_share_count count = { .capacity = w->config.max_pending,
@@ -402,7 +404,7 @@ static bool has_room(const struct cw_webhook *w, uint32_t uid)
 		count.own += a->uid == uid;
 		while (other && other->uid != a->uid)
 			other = other->next;
-		count.users += a->uid != uid && !other; /* the last one of its user */
+		count.users += a->uid != uid && !other; /* a counts as the last alert of its user */
 	}
 	return count.own < (w->config.max_pending + 1) / 2 &&
 	       cw_share_ask(&count) == CW_SHARE_ADMIT;
@@ -486,7 +488,7 @@ static void secret_freep(char **p)
 	cw_secret_free(*p);
 }
 
-/* from: as in the file of this path */
+/* from: the text of the file at this path */
 static int take_headers(struct cw_webhook *w, const char *from, const char *path,
 			struct cw_err *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Posts alerts as JSON over HTTP(S) with libcurl's multi interface on the daemon's event loop.
- * Retries with exponential backoff and jitter until the server answers 2xx or the attempt limit;
- * a 4xx other than 408 and 429 is final. A server that says Retry-After gets that long. The
- * incident id is the Idempotency-Key header.
+ * Posts alerts as JSON over HTTP(S) with libcurl's multi interface on the daemon's event loop. It
+ * retries with exponential backoff and jitter until the server answers 2xx or the attempt limit is
+ * reached. A 4xx other than 408 and 429 is final. If the server sends Retry-After, we wait that
+ * long. The incident id is the Idempotency-Key header.
  *
- * Loop thread only; never blocks: a child looks host names up, for each attempt anew
+ * Loop thread only; never blocks: for each attempt a child resolves the host names anew
  * (daemon/alerts/webhook_hosts.h).
  */
 #pragma once
@@ -23,14 +23,15 @@ struct cw_webhook_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
 	const char *url;         /* https://…, http://… */
-	const char *headers;     /* more of them ("Authorization: …"), one a line; NULL = none */
-	const char *header_file; /* that they come from, for what is said of them */
+	const char *headers;     /* more headers ("Authorization: …"), one a line; NULL = none */
+	const char *header_file; /* the file of these headers, for messages */
 	uint32_t timeout_ms;     /* of one attempt */
 	uint32_t max_attempts;
 	uint32_t max_pending;
 	uint32_t retry_min_ms; /* before the second attempt, then doubled; 0 = 1 s */
 	uint32_t retry_max_ms; /* 0 = 5 min */
-	/* 32 bits for the jitter: each wait is 50 to 100 % of its length. NULL = getrandom(). */
+	/* Source of the jitter's 32 bits: a wait is 50 to 100 % of its length. NULL = getrandom().
+	 */
 	uint32_t (*random)(void *user);
 	void *random_user;
 };
@@ -44,24 +45,24 @@ typedef void (*cw_webhook_fn)(uint32_t uid, const char *id, bool delivered, long
 			      void *user);
 
 /*
- * Copies id and json. -EAGAIN: too many pending, or half of those that may be are this user's. The
- * callback comes once, from the loop.
+ * Copies id and json. -EAGAIN: too many alerts are pending, or this user already holds half of the
+ * places. The loop calls fn once.
  */
 int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
 		    cw_webhook_fn fn, void *user);
 
 /*
- * Asked right before each attempt: the text to post then, on the heap and taken over; NULL = the
- * one before. *ret_is_withdrawn: nothing is posted any more, and no fn is called. It may post other
- * alerts.
+ * Called right before each attempt. Returns the text to post, on the heap and owned by the webhook;
+ * NULL = post the previous text. Setting *ret_is_withdrawn cancels the alert without a call of fn.
+ * The callback may post other alerts.
  */
 typedef char *(*cw_webhook_render_fn)(uint32_t uid, const char *id, void *user,
 				      bool *ret_is_withdrawn);
-/* The same with a text that may change until it is delivered. */
+/* As cw_webhook_post(), for a text that may change until it is delivered. */
 int cw_webhook_post_rendered(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
 			     cw_webhook_render_fn render, cw_webhook_fn fn, void *user);
 
-/* Is this alert under way, or waiting for its next attempt? */
+/* True while this alert is under way or waits for its next attempt. */
 bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char *id);
 
 struct cw_webhook_stats {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl finds the addresses in its cache, where CURLOPT_RESOLVE puts them; each transfer replaces
- * what an earlier one put there. A name that is not in the cache, because this file and libcurl
- * disagree on what has to be looked up, fails in on_own_lookup() instead of blocking.
+ * libcurl finds the addresses in its cache: CURLOPT_RESOLVE puts them there, and each transfer
+ * replaces the entries of an earlier one. If this file and libcurl disagree about the hosts to
+ * resolve, a name is missing from the cache; on_own_lookup() then fails the transfer, so it does
+ * not block.
  */
 #include "daemon/alerts/webhook_hosts.h"
 
@@ -21,11 +22,11 @@
 #include "transport/resolve.h"
 #include "transport/secret.h"
 
-/* The server, and a proxy that wants the server's address. */
+/* The server, and a proxy that needs the server's address. */
 #define MAX_HOSTS 2u
-/* libcurl tries them one after the other within the time of one attempt: more are of no use. */
+/* libcurl tries them in turn within the time of one attempt, so more are useless. */
 #define MAX_ADDRESSES 16u
-/* curl's, for a proxy that is named without one. */
+/* curl's default ports of a proxy. */
 #define PROXY_PORT 1080u
 #define PROXY_PORT_TLS 443u
 
@@ -38,7 +39,7 @@ struct host {
 
 struct cw_webhook_hosts {
 	struct event_base *base;
-	char *url, *proxy; /* both secret; proxy: as the environment has it, "" = none */
+	char *url, *proxy; /* both secret; proxy: from the environment, "" = none */
 	char *server;
 	struct host hosts[MAX_HOSTS];
 	unsigned n;
@@ -110,7 +111,7 @@ static bool is_ascii(const char *text)
 	return true;
 }
 
-/* Does the client look the server's name up for this kind of proxy? */
+/* True if this kind of proxy leaves resolving the server's name to the client. */
 static bool wants_address(const char *scheme)
 {
 	return strcasecmp(scheme, "socks4") == 0 || strcasecmp(scheme, "socks5") == 0;
@@ -123,7 +124,7 @@ static int add_proxy(struct cw_webhook_hosts *h, struct cw_err *err)
 	int r = take_apart(h->proxy, CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME, &p);
 
 	needs_server = r == 0 && wants_address(p.scheme);
-	/* The server stays the second one, or goes. */
+	/* The server becomes the second host, or is dropped. */
 	h->hosts[1] = h->hosts[0];
 	memset(&h->hosts[0], 0, sizeof(h->hosts[0]));
 	if (r == 0)
@@ -131,7 +132,7 @@ static int add_proxy(struct cw_webhook_hosts *h, struct cw_err *err)
 			     strcasecmp(p.scheme, "https") == 0 ? PROXY_PORT_TLS : PROXY_PORT);
 	url_parts_fini(&p);
 	h->n = needs_server ? 2 : 1;
-	/* It may hold a password. */
+	/* The error does not quote it: it may hold a password. */
 	return r < 0 ? cw_err_set(err, -r, "the proxy in the environment is malformed") : 0;
 }
 
@@ -201,7 +202,7 @@ const char *cw_webhook_hosts_server(const struct cw_webhook_hosts *h)
 	return h->server;
 }
 
-/* ---- where they are ---- */
+/* ---- addresses ---- */
 
 static void on_address(uint32_t tag, const struct sockaddr *address, const char *error, void *user)
 {
@@ -266,7 +267,7 @@ int cw_webhook_hosts_look_up(struct cw_webhook_hosts *h, int64_t limit_ns, cw_we
 
 static int on_own_lookup(void *state, void *reserved, void *user)
 {
-	return 1; /* it fails */
+	return 1; /* makes the transfer fail */
 }
 
 static bool append(struct curl_slist **list, const char *name, size_t len, const struct host *host)
@@ -282,7 +283,7 @@ static bool append(struct curl_slist **list, const char *name, size_t len, const
 	return longer != NULL;
 }
 
-/* Versions of libcurl differ in whether they look a name up with the dot at its end. */
+/* Versions of libcurl differ in whether they resolve a name with or without its final dot. */
 static bool append_host(struct curl_slist **list, const struct host *host)
 {
 	size_t len = strlen(host->name);
@@ -300,7 +301,8 @@ int cw_webhook_hosts_apply(const struct cw_webhook_hosts *h, CURL *easy,
 	CURLcode r = CURLE_OK;
 
 	for (unsigned i = 0; i < h->n && ok; i++) {
-		/* An entry cannot have such a key; libcurl asks for leave to use it, however. */
+		/* An entry cannot have an IPv6 address as key, yet libcurl calls the hook for it.
+		 */
 		if (h->hosts[i].family == AF_INET6)
 			can_deny = false;
 		else
@@ -308,7 +310,7 @@ int cw_webhook_hosts_apply(const struct cw_webhook_hosts *h, CURL *easy,
 	}
 	r |= curl_easy_setopt(easy, CURLOPT_URL, h->url);
 	r |= curl_easy_setopt(easy, CURLOPT_PROXY, h->proxy);
-	r |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* that was decided */
+	r |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* the proxy is already decided */
 	r |= curl_easy_setopt(easy, CURLOPT_RESOLVE, list);
 	if (can_deny)
 		r |= curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_own_lookup);

@@ -27,7 +27,7 @@ static enum cw_webhook_probe explain(CURLcode code, const char *text, struct cw_
 }
 
 struct look_up {
-	char why[384]; /* "" = all were found */
+	char why[384]; /* "" = every host has addresses */
 };
 
 static void on_addresses(const char *error, void *user)
@@ -37,7 +37,7 @@ static void on_addresses(const char *error, void *user)
 	(void)snprintf(l->why, sizeof(l->why), "%s", error ? error : "");
 }
 
-/* 0, or why there are no addresses in err. */
+/* 0, or -errno with the reason in err. */
 static int look_up(struct event_base *base, struct cw_webhook_hosts *hosts, struct cw_err *err)
 {
 	struct look_up l = { "" };
@@ -45,7 +45,7 @@ static int look_up(struct event_base *base, struct cw_webhook_hosts *hosts, stru
 
 	if (r < 0)
 		return cw_err_set(err, -r, "its name cannot be looked up: %s", strerror(-r));
-	/* Ends when the answer is there: nothing else lives on this loop. */
+	/* Returns once the answer is there: this loop has no other events. */
 	if (r == 0 && event_base_dispatch(base) < 0)
 		return cw_err_set(err, EIO, "its name cannot be looked up");
 	return *l.why ? cw_err_set(err, EHOSTUNREACH, "%s", l.why) : 0;
@@ -61,7 +61,7 @@ static enum cw_webhook_probe shake_hands(const struct cw_webhook_hosts *hosts, s
 	int failed = 0;
 
 	if (e) {
-		/* As daemon/alerts/webhook.c does it, but for the request itself. */
+		/* The options of daemon/alerts/webhook.c without a request. */
 		failed |= cw_webhook_hosts_apply(hosts, e, &addresses);
 		failed |= cw_webhook_only_http(e);
 		failed |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Could the webhook's server be reached, and does its certificate hold? Nothing is posted. */
+/* Tests whether the webhook's server is reachable and its certificate valid. Posts nothing. */
 #pragma once
 
 #include "common/err.h"
@@ -13,7 +13,8 @@ enum cw_webhook_probe {
 };
 
 /*
- * Looks its name up, connects, and shakes hands where it is https; blocks for CW_RESOLVE_NS and
- * CW_WEBHOOK_PROBE_MS at most. err: why. On a loop of its own: not for the daemon's.
+ * Resolves the server's name, connects, and performs the TLS handshake for https. Blocks for
+ * CW_RESOLVE_NS and CW_WEBHOOK_PROBE_MS at most. err: the reason. It runs a loop of its own: never
+ * call it from the daemon's loop.
  */
 enum cw_webhook_probe cw_webhook_probe(const char *url, struct cw_err *err);
