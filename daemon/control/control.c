@@ -19,7 +19,7 @@
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 #define MAX_LIST (MAX_JSON - 1024)
 #define MAX_LISTED 4096
-/* Of a page, at most: the loop has time for these. */
+/* Most ranks of a page: the loop has time for these. */
 #define SUMMARIES_RANKS 8u
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
@@ -30,7 +30,7 @@ static void fail(struct cw_control_answer *a, uint32_t code, const char *text)
 	(void)snprintf(a->error, sizeof(a->error), "%s", text);
 }
 
-/* Takes doc; its numbers are written with so many digits. */
+/* Takes doc; writes its numbers with this many digits. */
 static void succeed_with(struct cw_control_answer *a, json_t *doc, int digits)
 {
 	a->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
@@ -77,7 +77,10 @@ static void do_ops(const struct cw_control_source *s, const struct cw_caller *ca
 	succeed(a, cw_ops_doc(source.ranks, s->node_name, caller));
 }
 
-/* The uid that the incident was recorded with; one without is for those who see all. */
+/*
+ * Compares the uid that the incident was recorded with. Without a uid, only callers that see all
+ * may see it.
+ */
 static bool may_see_incident(const struct cw_caller *caller, const json_t *incident)
 {
 	const json_t *uid = json_object_get(incident, "uid");
@@ -87,7 +90,7 @@ static bool may_see_incident(const struct cw_caller *caller, const json_t *incid
 	return json_is_integer(uid) && json_integer_value(uid) == (json_int_t)caller->uid;
 }
 
-/* Thousands of incidents do not fit a message; the newest come first. */
+/* Lists the newest incidents first: thousands of them do not fit into a message. */
 static void do_incidents(const struct cw_control_source *s, const struct cw_caller *caller,
 			 const json_t *arguments, struct cw_control_answer *a)
 {
@@ -113,8 +116,9 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 }
 
 /*
- * How much of a bundle is sent, as far as it fits a message: the stacks say more than the snapshot,
- * and that more than tensors, of which other nodes' are the first to go.
+ * The parts of a bundle that we send, tried in this order until they fit into a message. Stacks say
+ * more than the snapshot, and the snapshot more than tensors; tensors of other nodes are the first
+ * to go.
  */
 static const struct report_size {
 	bool has_stacks, has_snapshot, has_summaries, has_elsewhere;
@@ -163,7 +167,7 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 	}
 	r = cw_store_get(s->store, id, &bundle);
 	if (r < 0 || !may_see_incident(caller, cw_bundle_head(&bundle))) {
-		/* One answer for both: an id must not tell whether others have an incident. */
+		/* One answer for both: an id must not reveal another user's incident. */
 		fail(a, r < 0 && r != -ENOENT ? CODE_ERROR : CODE_NO_DATA,
 		     r < 0 && r != -ENOENT ? strerror(-r) : "no incident with this id here");
 		cw_bundle_fini(&bundle);
@@ -171,7 +175,7 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 	}
 	for (size_t i = 0; i < sizeof(report_sizes) / sizeof(report_sizes[0]); i++) {
 		cw_control_answer_fini(a);
-		/* Sums are held against each other to the last digit by whoever reads a copy. */
+		/* Keep every bit: a reader of a copy may compare its sums to the last digit. */
 		succeed_with(a, report_doc(s, &bundle, &report_sizes[i]), CW_CONTROL_EXACT);
 		if (!a->json || a->code == CODE_OK)
 			break;
@@ -193,7 +197,7 @@ static void do_mute(const struct cw_control_source *s, const struct cw_caller *c
 		fail(a, answer.code, answer.error);
 }
 
-/* Which jobs of that name have summaries here: whoever asks goes on with a page of one. */
+/* Lists the jobs of that name that have summaries here; the caller then asks for a page of one. */
 static void do_summaries_jobs(const struct cw_control_source *s, const struct cw_caller *caller,
 			      const char *name, struct cw_control_answer *a)
 {
@@ -207,7 +211,7 @@ static void do_summaries_jobs(const struct cw_control_source *s, const struct cw
 			     s->node_name, "jobs", jobs, "living", living));
 }
 
-/* As many ranks as fit a message, behind the one that `after_ns` and `after_pid` say. */
+/* As many ranks as fit into a message, behind the rank that `after_ns` and `after_pid` name. */
 static void do_summaries_page(const struct cw_control_source *s, const struct cw_job_id *job,
 			      const json_t *arguments, struct cw_control_answer *a)
 {
@@ -289,7 +293,7 @@ void cw_control_handle(const struct cw_control_source *s, const struct cw_caller
 		}
 	}
 	json_decref(args);
-	/* Nobody could tell what is missing, or that it is. */
+	/* Out of memory: the document may lack parts without saying so. */
 	if (cw_json_failures() != failures)
 		fail(ret, CODE_ERROR, "the daemon is out of memory");
 	if (ret->code == CODE_OK)

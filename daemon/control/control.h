@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verbs of the control socket: status, ops, incidents, report, mute, summaries
- * (docs/schemas.md). Pure requests to replies; the socket is control_socket.c. A caller sees its
- * own jobs; root, the daemon's own user and the control group see all.
+ * Answers the verbs of the control socket: status, ops, incidents, report, mute, summaries
+ * (docs/schemas.md). It maps a request to a reply; control_socket.c owns the socket. A caller sees
+ * its own jobs; root, the daemon's own user and the control group see all.
  *
  * Loop thread only; reads bundles from local disk.
  */
@@ -23,12 +23,12 @@ struct cw_control_source {
 	void *user;
 };
 
-/* Digits from which a number comes back as the same bits. */
+/* With this many digits a double is read back with the same bits. */
 #define CW_CONTROL_EXACT 17
 
 struct cw_control_answer {
-	uint32_t code; /* exit status for the command line: 0, 1 error, 3 not there */
-	char *json;    /* owned, "" when none */
+	uint32_t code; /* exit status of the command line: 0, 1 error, 3 not found */
+	char *json;    /* owned; "" = no document */
 	char error[256];
 };
 

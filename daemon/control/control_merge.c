@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first answer with content is the document; lists of incidents are joined and sorted by time,
- * those of jobs one after the other, everything else is as the first who knows says it. Nodes that
- * did not answer are named in the result. Where memory runs out it is an error: an answer without
- * what is missing would look whole.
+ * The first answer with content becomes the document. We join lists of incidents and sort them by
+ * time, and append lists of jobs. For everything else the first node that knows it wins. The result
+ * names the nodes that did not answer. Out of memory is an error: an answer that lacks a part would
+ * look complete.
  */
 #include "daemon/control/control_merge.h"
 
@@ -18,15 +18,15 @@
 #include "identity/job_label.h"
 #include "report/json_util.h"
 
-/* As for one node's list: what fits a message, and no more entries than anybody reads. */
+/* As for one node's list: as many as fit into a message, and no more than a user would read. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
 #define MAX_INCIDENTS 4096u
-/* Each of at most some 500 bytes. */
+/* An entry has at most some 500 bytes. */
 #define MAX_JOBS 900u
 #define MAX_JOBS_OF_NODE 16u
-/* A job whose leader does not answer grows by at most so much. */
+/* The most that a job grows by when its leader does not answer. */
 #define MAX_EXPLANATION 256u
-/* What nodes say of those they left out is added up; nonsense is not. */
+/* We add up the counts of omitted entries that nodes report, unless they are nonsense. */
 #define MAX_LEFT_OUT 1000000000
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
@@ -39,8 +39,8 @@ static json_t *parse(const char *json)
 /* ---- incidents ---- */
 
 /*
- * True the first time. An id alone is nobody's: of older versions two users' incidents may have
- * one.
+ * True the first time. An id without its user is not unique: with older versions, incidents of two
+ * users may have the same id.
  */
 static bool is_new(struct cw_merge *m, const json_t *entry)
 {
@@ -75,7 +75,7 @@ static void add_left_out(struct cw_merge *m, json_int_t n)
 		(void)json_object_set_new(m->doc, "left_out", json_integer(before + n));
 }
 
-/* A job that changed its leader has a bundle on either node: the nearest is listed. */
+/* A job that changed its leader has a bundle on both nodes: we list the nearest. */
 static void add_incidents(struct cw_merge *m, const json_t *doc)
 {
 	json_t *list = json_object_get(m->doc, "incidents"), *entry;
@@ -164,7 +164,7 @@ static void note_silent(struct cw_merge *m, const char *node)
 
 /* ---- jobs ---- */
 
-/* Which node has some: of each what it says of itself, and so many that others have places, too. */
+/* Adds a node's jobs to the list. The limit per node leaves room for the other nodes. */
 static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 {
 	json_t *list = json_object_get(m->doc, "jobs"), *entry;
@@ -175,7 +175,7 @@ static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 		const char *job = json_string_value(json_object_get(entry, "job"));
 
 		if (i == MAX_JOBS_OF_NODE || json_array_size(list) == MAX_JOBS) {
-			note_silent(m, node); /* there is more that nobody is told */
+			note_silent(m, node); /* the list omits jobs, so we name the node */
 			break;
 		}
 		if (!job || strlen(job) >= CW_JOB_LABEL_BYTES || !json_is_integer(uid) ||
@@ -186,7 +186,7 @@ static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 	}
 }
 
-/* Since when jobs of that name live, somewhere. */
+/* Notes since when jobs of that name live on any node. */
 static void add_living(struct cw_merge *m, const json_t *more)
 {
 	json_t *list = json_object_get(m->doc, "living"), *entry;
@@ -207,7 +207,7 @@ static void add_living(struct cw_merge *m, const json_t *more)
 	}
 }
 
-/* What a job's leader knows better, and of which kind it is. */
+/* Fields that a job's leader knows better, with their types. */
 static const struct {
 	const char *name;
 	json_type type;
@@ -225,7 +225,7 @@ static const struct {
 	{ "pods", JSON_ARRAY, true },
 };
 
-/* What cw_status_doc() calls a job that its leader watches. */
+/* The states in which cw_status_doc() shows a job that its leader watches. */
 static bool is_led_state(const char *state)
 {
 	static const char *const states[] = { "healthy", "suspect", "stalled", "hang" };
@@ -254,7 +254,7 @@ static void take_led_job(struct cw_merge *m, json_t *job, const json_t *led)
 	size_t bytes = json_dumpb(led, NULL, 0, JSON_COMPACT);
 
 	if (!is_led_state(cw_json_str(led, "state", "")))
-		return; /* as good as none */
+		return; /* as good as no answer */
 	if (bytes > m->room) {
 		set_leader_answer(job, "no_room");
 		return;
@@ -265,7 +265,7 @@ static void take_led_job(struct cw_merge *m, json_t *job, const json_t *led)
 	set_leader_answer(job, "taken");
 }
 
-/* The jobs of this node that the other one leads, as that one knows them. */
+/* Fills in the jobs of this node that the other node leads, from its answer. */
 static void add_led_jobs(struct cw_merge *m, const char *node, const json_t *led)
 {
 	json_t *by_key = json_object(), *job, *one;
@@ -289,7 +289,7 @@ static void add_led_jobs(struct cw_merge *m, const char *node, const json_t *led
 	json_decref(by_key);
 }
 
-/* What the status says of a job whose leader has not answered for it. */
+/* States in the status why a job's leader has not answered for it. */
 static void explain_led_elsewhere(json_t *job)
 {
 	static const char *const whys[][2] = {
@@ -366,7 +366,7 @@ static void take_first(struct cw_merge *m, json_t *doc)
 	m->answer.error[0] = '\0';
 }
 
-/* Where it was not known here it may be there: the first who knows answers for all. */
+/* Adds a document. For most verbs the first node that knows the answer is enough. */
 static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 {
 	json_t *nodes;
@@ -379,7 +379,7 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 		cw_comms_doc_merge(m->doc, doc);
 		return false;
 	case CW_MERGE_SUMMARIES:
-		/* Nothing was known here where one node alone is asked. */
+		/* If we asked one node only, this node knew nothing of the job. */
 		if (!m->doc) {
 			take_first(m, doc);
 			return true;
@@ -415,7 +415,7 @@ static bool add_reply(struct cw_merge *m, const char *node, const struct cw_msg_
 		note_silent(m, node);
 		return false;
 	}
-	/* The others have nothing to add to what is known here, or not even that. */
+	/* The node has nothing to add to this node's answer, or failed. */
 	if (!*reply->json) {
 		if (reply->code == CODE_NO_DATA)
 			return false;
@@ -454,7 +454,10 @@ void cw_control_merge_not_asked(struct cw_merge *m, unsigned n)
 	m->n_not_asked = n;
 }
 
-/* Of stacks there is nothing but this word: what this node has of the job is not what was asked. */
+/*
+ * Adds the note to the error. For stacks the note is all there is: this node's part of the job was
+ * not the question.
+ */
 static void tell_not_asked(struct cw_merge *m)
 {
 	const char *which = m->n_not_asked == 1 ? "the other node was" : "the other nodes were";
@@ -475,7 +478,7 @@ static void tell_not_asked(struct cw_merge *m)
 		       len ? "; " : "", which);
 }
 
-/* An answer without them would look whole. */
+/* Names the silent nodes: without them the answer would look complete. */
 static void name_silent(struct cw_merge *m)
 {
 	const char *first = json_string_value(json_array_get(m->silent, 0));
@@ -502,7 +505,7 @@ void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 		sort_incidents(m);
 	if (m->verb == CW_MERGE_STATUS)
 		explain_all_led_elsewhere(m);
-	if (m->verb != CW_MERGE_STATUS) { /* of which each job says it */
+	if (m->verb != CW_MERGE_STATUS) { /* in a status each job says it */
 		if (m->verb != CW_MERGE_REPORT || !m->doc)
 			name_silent(m);
 		tell_not_asked(m);

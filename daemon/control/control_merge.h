@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers of several nodes to one control request, made one. Pure. */
+/* Merges the answers of several nodes to one control request. Pure. */
 #pragma once
 
 #include <jansson.h>
@@ -8,7 +8,7 @@
 #include "daemon/control/control.h"
 #include "proto/messages.h"
 
-/* Nodes without an answer that are named; the others are counted. */
+/* Most silent nodes that we name; we count the others. */
 #define CW_MERGE_MAX_SILENT 16u
 
 enum cw_merge_verb {
@@ -24,23 +24,23 @@ enum cw_merge_verb {
 
 struct cw_merge {
 	enum cw_merge_verb verb;
-	json_t *doc; /* so far; NULL = none yet */
+	json_t *doc; /* the merged document so far; NULL = none yet */
 	struct cw_control_answer answer;
-	json_t *silent; /* names */
+	json_t *silent; /* names of nodes without an answer */
 	json_t *listed; /* ids of incidents, as keys */
 	size_t room;    /* bytes that other nodes' jobs may still add to a status */
 	unsigned n_silent;
 	unsigned n_not_asked;
-	bool is_short; /* memory ran out for some of it */
+	bool is_short; /* a part is missing: memory ran out */
 };
 
-/* Takes the content of local, this node's own answer; it may be NULL. */
+/* Starts with this node's own answer, local, and takes its content; local may be NULL. */
 void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
 			    struct cw_control_answer *local);
-/* A node's answer; NULL = it gave none. Returns true when there is no need of more. */
+/* Adds a node's answer; NULL = it did not answer. True: no further answer is needed. */
 bool cw_control_merge_add(struct cw_merge *m, const char *node,
 			  const struct cw_msg_node_reply *reply);
-/* So many nodes, of any, were not asked: too many questions to them are under way. */
+/* Notes that we left out n nodes, because too many queries to other nodes are under way. */
 void cw_control_merge_not_asked(struct cw_merge *m, unsigned n);
-/* What they all say; cw_control_answer_fini() it. Nothing is left in m. */
+/* Fills *ret with the merged answer; cw_control_answer_fini() it. m is empty afterwards. */
 void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret);

@@ -5,17 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ten years: what is longer is meant to be for ever. */
+/* Ten years: a longer mute is meant to be permanent. */
 #define MAX_FOR_S (10.0 * 366 * 86400)
 #define MAX_LABEL 1024
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-/* The job that is meant: its label, or the part of it after the colon. */
+/* Finds the wanted job by its label, or by the part of it after the colon. */
 struct search {
 	const struct cw_caller *caller;
 	const char *name;
-	json_int_t uid; /* -1 = anybody's */
+	json_int_t uid; /* -1 = any user */
 	uint32_t found_uid;
 	char found[MAX_LABEL + 1];
 	bool is_exact, is_ambiguous;
@@ -77,8 +77,8 @@ json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *la
 }
 
 /*
- * Another node may silence jobs that concern it. A mute taken back silences nothing, and may be of
- * a job that has ended.
+ * Another node may mute jobs that concern it. Unmuting silences nothing, and the job may have
+ * ended, so we always believe it.
  */
 static bool is_believed(const struct cw_status_source *status, const struct search *s,
 			const json_t *arguments)
@@ -111,7 +111,7 @@ static void explain(struct cw_mute_answer *a, struct cw_mutes *m, const struct s
 {
 	const char *where = cw_mutes_where(m, s->found_uid, s->found);
 
-	/* Not muted here is nothing that has failed: who asks for another node goes by the code. */
+	/* "Not muted here" is no failure: a caller that asks for another node goes by the code. */
 	a->code = error == ENOENT ? CODE_NO_DATA : CODE_ERROR;
 	if (error == ENOENT && where && *where)
 		(void)snprintf(a->error, sizeof(a->error), "it was muted on %.64s: unmute it there",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control verb `mute` (docs/schemas.md): which job is meant, whether the caller may mute it,
- * and the answer. A job may be muted by its owner, root and the control group.
+ * The control verb `mute` (docs/schemas.md): finds the job, checks that the caller may mute it, and
+ * answers. The owner, root and the control group may mute a job.
  *
  * Loop thread only; writes the file of mutes.
  */
@@ -22,6 +22,9 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 		     const struct cw_caller *caller, const json_t *arguments,
 		     struct cw_mute_answer *ret);
 
-/* {"until": "…" or null for "for ever", "node": "…"} or null: as `mute` and `status` show it. */
+/*
+ * {"until": "…" or null for "for ever", "node": "…"}, or null if the job is not muted. `mute` and
+ * `status` show it.
+ */
 json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *label,
 			    const char *self);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A verb has a plan: whether others are asked at all once this node has answered, whom, and with
- * which arguments. Their answers are merged as they come (control_merge.h), and the asker gets one.
- * A question for which there is no place waits in the same list for a while, and is then answered
- * with what is known here and the word that nobody else was asked. The other half answers such
- * questions of other nodes, so many a second.
+ * A verb has a plan. Given this node's own answer, it decides whether to ask other nodes, which
+ * ones, and with which arguments. We merge their answers as they arrive (control_merge.h), and the
+ * caller gets one. If too many queries are under way, a question waits in the same list for a
+ * while. Its caller then gets this node's answer, with a note that we asked no other node. The
+ * second half of the file answers such queries of other nodes, a limited number per second.
  */
 #include "daemon/control/control_nodes.h"
 
@@ -25,7 +25,7 @@
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-/* Newest ones of each node: nobody reads more of them, and the lists of many nodes add up. */
+/* The newest of each node: users read no more, and the lists of many nodes add up. */
 #define MAX_LISTED 256
 
 struct plan {
@@ -34,10 +34,10 @@ struct plan {
 	json_t *arguments; /* owned */
 	char node[CW_NODE_NAME_MAX];
 	bool is_for_one;
-	json_t *leaders; /* names, as keys; owned, NULL = the question is not for leaders */
+	json_t *leaders; /* names, as keys; owned; NULL = the plan asks other nodes than leaders */
 };
 
-/* A client of this node that waits. */
+/* A question of a client on this node, waiting for answers. */
 struct question {
 	struct question *next, *prev;
 	struct cw_control_nodes *owner;
@@ -46,11 +46,11 @@ struct question {
 	void *user;
 	struct plan plan;
 	struct cw_merge merge;
-	struct cw_peer_query *ask; /* NULL = waits for a place */
+	struct cw_peer_query *ask; /* NULL = waits for its turn */
 	int64_t asked_ns;
 };
 
-/* A node that waits for stacks. */
+/* Another node that waits for stacks. */
 struct guest {
 	struct guest *next, *prev;
 	struct cw_control_nodes *owner;
@@ -62,7 +62,7 @@ struct cw_control_nodes {
 	struct cw_control_nodes_config config;
 	struct question *questions;
 	struct guest *guests;
-	int64_t second_ns; /* in which so many were answered: */
+	int64_t second_ns; /* start of the second counted below */
 	unsigned answered;
 	unsigned n_pages;
 	uint32_t pages_of[CW_CONTROL_NODES_PAGES_PER_S]; /* users */
@@ -135,7 +135,7 @@ bool cw_control_nodes_is_idle(const struct cw_control_nodes *n)
 	return !n->questions && !n->guests;
 }
 
-/* ---- asking ---- */
+/* ---- asking other nodes ---- */
 
 static bool on_answer(const char *node, const struct cw_msg_node_reply *reply, void *user)
 {
@@ -144,7 +144,7 @@ static bool on_answer(const char *node, const struct cw_msg_node_reply *reply, v
 	return cw_control_merge_add(&q->merge, node, reply);
 }
 
-/* Stacks that nobody else has to give: what this node has, and says of it. */
+/* True for stacks that no other node could give: we answer with this node's ranks and say so. */
 static bool is_left_to_us(const struct question *q)
 {
 	return q->merge.verb == CW_MERGE_STACKS && !q->merge.doc && !*q->merge.answer.error;
@@ -175,7 +175,7 @@ static void on_done(void *user)
 	finish(q);
 }
 
-/* Each question costs others work: one at a time for a user. */
+/* Each question costs other nodes work, so a user has one at a time. */
 static bool may_ask(const struct question *q)
 {
 	const struct question *other;
@@ -211,7 +211,7 @@ static void note_unreachable(struct question *q)
 			(void)cw_control_merge_add(&q->merge, peers[i].name, NULL);
 }
 
-/* The job by its whole name: others may have one whose name is as short. */
+/* Names the job by its whole label: on other nodes the short name may match another job. */
 static bool plan_mute(struct plan *p, const struct cw_control_answer *local)
 {
 	json_t *doc = local->json ? cw_json_parse_text(local->json, 0) : NULL;
@@ -238,7 +238,7 @@ static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *call
 	}
 }
 
-/* Of one node, where it is named; else who has the job. */
+/* Asks the named node, or else all nodes for the job. */
 static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_answer *local,
 			   struct plan *p)
 {
@@ -254,7 +254,7 @@ static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_a
 	       cw_transport_is_alive(n->config.transport, p->node);
 }
 
-/* Its leader and its key, of a job that another node leads. */
+/* Adds the leader and the key of a job that another node leads. */
 static void plan_status_of(const struct cw_transport *t, const json_t *job, struct plan *p,
 			   json_t *keys)
 {
@@ -272,7 +272,7 @@ static void plan_status_of(const struct cw_transport *t, const json_t *job, stru
 	(void)json_object_set_new(keys, key, json_true());
 }
 
-/* The leaders get the names of their jobs only; each of them answers for those that it leads. */
+/* The leaders get only the names of their jobs, and each answers for the jobs that it leads. */
 static bool plan_status(const struct cw_control_nodes *n, const struct cw_control_answer *local,
 			struct plan *p)
 {
@@ -307,7 +307,7 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 		verb++;
 	p->verb = verb;
 	if (verb < CW_MERGE__MAX)
-		p->name = names[verb]; /* outlives the request */
+		p->name = names[verb]; /* a static string: outlives the request */
 	switch (verb) {
 	case CW_MERGE_COMMUNICATORS:
 		return local->code == CODE_OK;
@@ -343,7 +343,7 @@ static uint32_t deadline_of(enum cw_merge_verb verb)
 	}
 }
 
-/* The living ones of the plan's leaders; borrowed from it. */
+/* Lists the plan's leaders that live; the names are borrowed from the plan. */
 static unsigned living_leaders(const struct question *q,
 			       const char *names[CW_CONTROL_NODES_LEADERS])
 {
@@ -388,7 +388,7 @@ static int start(struct question *q)
 	return 0;
 }
 
-/* What it waited for has not come; the asker has a deadline, too. */
+/* The question had no turn in time, and its caller has a deadline too. */
 static void give_up(struct question *q)
 {
 	unsigned n = q->plan.leaders ? (unsigned)json_object_size(q->plan.leaders)
@@ -422,7 +422,7 @@ bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *ca
 	return true; /* the next tick starts it */
 }
 
-/* ---- answering ---- */
+/* ---- answering other nodes ---- */
 
 static void reply(struct cw_control_nodes *n, const char *to, uint64_t id,
 		  const struct cw_control_answer *a)
@@ -446,7 +446,7 @@ static void on_stacks(struct cw_control_answer *answer, void *user)
 	drop_guest(g);
 }
 
-/* Of the four that are taken at once, of all users, one peer leaves some to the others. */
+/* Four stacks run at a time for all users, so one peer must leave some of them to the others. */
 static bool has_place(const struct cw_control_nodes *n, const char *from)
 {
 	const struct guest *g;
@@ -457,7 +457,7 @@ static bool has_place(const struct cw_control_nodes *n, const char *from)
 	return count < CW_STACKS_MAX_RUNNING / 2;
 }
 
-/* Only who leads the job: others would have to ask in turn. */
+/* Only the leader answers: other nodes would have to ask in turn. */
 static void answer_stacks(struct cw_control_nodes *n, const char *from,
 			  const struct cw_caller *caller, const struct cw_msg_node_request *ask)
 {
@@ -485,7 +485,7 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 	json_decref(arguments);
 }
 
-/* Of the pages of a second; who sees all has no share, but what there is. */
+/* Takes one of this second's pages. A caller that sees all has no share of its own. */
 static bool has_page(struct cw_control_nodes *n, const struct cw_caller *caller)
 {
 	unsigned own = 0;
@@ -548,7 +548,7 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 		return true;
 	}
 	(void)snprintf(answer.error, sizeof(answer.error), "it does not answer that for others");
-	if (strcmp(ask->verb, "mute") == 0) /* what it is about says the answer, to whom asked */
+	if (strcmp(ask->verb, "mute") == 0) /* the details go only into the reply: log it here */
 		log_notice("%s mutes or unmutes a job for uid=%u: %.256s", from, ask->uid,
 			   ask->json);
 	for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++)

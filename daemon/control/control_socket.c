@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request at a time for a client, one request a turn of the loop for everybody; after an answer
- * its user waits in proportion to what it took. What takes longer (stacks, other nodes) is polled,
- * and the client has no other answer meanwhile. Places are shared by user; root has some of its
- * own.
+ * A client has one request at a time, and the loop answers one request per client in an iteration.
+ * After an answer the user waits in proportion to the time that the answer took. Slow answers
+ * (stacks, other nodes) are polled, and the client gets no other answer meanwhile. Users share the
+ * places; root has some of its own.
  */
 #include "daemon/control/control_socket.h"
 
@@ -38,25 +38,25 @@
 /* Stacks of a job take a second or more. */
 #define POLL_MS 100
 
-/* What answering a user has cost: none of its requests is looked at before not_before_ns. */
+/* The cost of answering a user: we read no request of the user before not_before_ns. */
 struct share {
 	uid_t uid;
 	int64_t not_before_ns;
 };
 
-/* More users at once than places: who asked longest ago is forgotten. */
+/* If more users come than there are places, we forget the user whose last request is the oldest. */
 #define MAX_SHARES (2 * CW_CONTROL_MAX_CLIENTS)
 
 struct client {
 	struct client *next, *prev;
 	struct cw_control_socket *socket;
-	struct bufferevent *bev; /* for answers: it would read descriptors away with the bytes */
+	struct bufferevent *bev; /* for answers only: a read by it loses descriptors sent along */
 	struct evbuffer *in;
-	struct event *readable; /* and for how long nothing may come */
+	struct event *readable; /* and the limit of a client's silence */
 	struct timeval idle;
-	struct event *turn; /* when its user's share allows the next request */
+	struct event *turn; /* fires when its user's share allows the next request */
 	struct cw_caller caller;
-	bool awaits; /* stacks, or other nodes */
+	bool awaits; /* an answer from stacks or from other nodes is due */
 };
 
 struct cw_control_socket {
@@ -72,11 +72,11 @@ struct cw_control_socket {
 	gid_t group;
 	struct cw_stacks *stacks;
 	struct cw_control_nodes *nodes;
-	struct event *poll; /* while stacks are being taken, or other nodes asked */
-	char *path;         /* NULL when the descriptor was given */
+	struct event *poll; /* runs while stacks are collected, or other nodes asked */
+	char *path;         /* NULL = the descriptor was inherited */
 };
 
-/* What there is of it; the connection is closed behind it. */
+/* Frees all that the client has, and closes its connection last. */
 static void client_free(struct client *c)
 {
 	int fd = c->bev ? bufferevent_getfd(c->bev) : -1;
@@ -111,7 +111,7 @@ static bool is_in_group(int fd, gid_t primary, gid_t group)
 	if (primary == group)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
-		return false; /* more groups than anybody has: not a member, then */
+		return false; /* more groups than a user can have: not a member */
 	for (size_t i = 0; i < len / sizeof(gid_t); i++)
 		if (groups[i] == group)
 			return true;
@@ -133,7 +133,7 @@ static int identify(const struct cw_control_socket *s, int fd, struct cw_caller 
 	return 0;
 }
 
-/* Replies of this user that lie in this process because nobody reads them. */
+/* Bytes of this user's replies that lie in our memory because its clients do not read them. */
 static size_t unread_bytes(const struct client *c)
 {
 	const struct client *other;
@@ -162,11 +162,11 @@ static int reply(struct client *c, const struct cw_control_answer *answer)
 	return bufferevent_write(c->bev, frame, len) < 0 ? -ENOMEM : 0;
 }
 
-/* Reads, while there is room for more. */
+/* Reads while there is room. */
 static void read_on(struct client *c)
 {
 	if (evbuffer_get_length(c->in) >= CW_CONTROL_MAX_REQUEST)
-		(void)event_del(c->readable); /* it is set up */
+		(void)event_del(c->readable); /* cannot fail: the event is set up */
 	else if (event_add(c->readable, &c->idle) < 0)
 		log_err("control: no timer, a client may be silent for longer");
 }
@@ -192,7 +192,7 @@ static void poll_soon(struct cw_control_socket *s)
 {
 	const struct timeval soon = { .tv_usec = POLL_MS * 1000 };
 
-	/* It is not put off: whoever comes and goes more often than that would stop all others. */
+	/* Never postpone it: a client that comes and goes faster would stall all others. */
 	if (event_pending(s->poll, EV_TIMEOUT, NULL))
 		return;
 	if (event_add(s->poll, &soon) < 0)
@@ -209,7 +209,7 @@ static void on_poll(evutil_socket_t fd, short what, void *user)
 		poll_soon(s);
 }
 
-/* One at a time for a client, and nothing else meanwhile: answers have no ids. */
+/* A client waits for one such answer, and gets no other meanwhile: answers have no ids. */
 static void await(struct client *c)
 {
 	c->awaits = true;
@@ -289,7 +289,7 @@ static struct share *share_of(struct cw_control_socket *s, uid_t uid)
 	return oldest;
 }
 
-/* The first whole request, if there is one and it is this user's turn. */
+/* Serves the first complete request, if the user's share allows it now. */
 static int serve_one(struct client *c, int64_t now_ns)
 {
 	size_t len, used, have = evbuffer_get_length(c->in);
@@ -300,12 +300,12 @@ static int serve_one(struct client *c, int64_t now_ns)
 	if (r == CW_FRAME_NEED_MORE)
 		return have < CW_CONTROL_MAX_REQUEST ? r : -EMSGSIZE;
 	if (r == 0 && used > CW_CONTROL_MAX_REQUEST)
-		r = -EMSGSIZE; /* it came in pieces, the last of which went beyond it */
+		r = -EMSGSIZE; /* it came in pieces, and the last one exceeded the limit */
 	if (r == 0)
 		r = on_frame(c, payload, len);
 	if (r < 0)
 		return r;
-	(void)evbuffer_drain(c->in, used); /* cannot fail for what is there */
+	(void)evbuffer_drain(c->in, used); /* cannot fail for bytes that are there */
 	read_on(c);
 	share = share_of(c->socket, c->caller.uid);
 	share->not_before_ns = cw_clock_now_ns(c->socket->clock);
@@ -314,7 +314,7 @@ static int serve_one(struct client *c, int64_t now_ns)
 	return 0;
 }
 
-/* One request a turn of the loop: a client that sends a thousand makes nobody else wait. */
+/* One request per iteration: a client that sends a thousand requests delays no other client. */
 static void serve(struct client *c)
 {
 	int64_t now = cw_clock_now_ns(c->socket->clock), wait_ns;
@@ -366,7 +366,7 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 	client_close(user);
 }
 
-/* Whoever it is sent to is about to lose the connection: it has not asked, or nobody can answer. */
+/* Tells a client why we close its connection, before it has asked or before its answer can come. */
 static void send_no_place(int fd)
 {
 	static const struct cw_message msg = {
@@ -383,7 +383,7 @@ static void send_no_place(int fd)
 		(void)!send(fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL); /* it ends anyway */
 }
 
-/* By the shares of all but root's. False: there is no place. */
+/* Displaces a client by the shares of all users but root. False: there is no room. */
 static bool displace_for(struct cw_control_socket *s, uid_t uid)
 {
 	struct cw_share_place places[CW_CONTROL_MAX_CLIENTS];
@@ -393,7 +393,7 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 
 	DL_FOREACH (s->clients, c)
 		if (c->caller.uid != 0) {
-			/* Appended as they come: the later, the younger. */
+			/* The list is in order of arrival: later entries are younger. */
 			places[n] = (struct cw_share_place){ .uid = c->caller.uid,
 							     .since_ns = (int64_t)n,
 							     .holder = c };
@@ -405,7 +405,7 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 		return true;
 	case CW_SHARE_DISPLACE:
 		displaced = holder;
-		/* Not in the middle of an answer. */
+		/* Never in the middle of an answer. */
 		if (evbuffer_get_length(bufferevent_get_output(displaced->bev)) == 0)
 			send_no_place(bufferevent_getfd(displaced->bev));
 		client_close(displaced);
@@ -416,7 +416,7 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 	}
 }
 
-/* Root is not held to the share of one user: somebody has to be able to look. */
+/* Root is exempt from the limit of one user: an administrator must be able to look. */
 static bool make_room(struct cw_control_socket *s, const struct cw_caller *caller)
 {
 	const struct client *c;
@@ -503,7 +503,7 @@ static int start_listening(struct cw_control_socket *s,
 		s->path = strdup(config->path);
 	}
 	(void)evutil_make_socket_nonblocking(fd);
-	/* 0: it listens already, with a queue that one client does not fill. */
+	/* 0: the socket listens already, with a backlog that one client does not fill. */
 	s->listener = evconnlistener_new(config->base, on_accept, s,
 					 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	if (!s->listener) {
@@ -565,7 +565,7 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 	cw_stacks_request_free(s->stacks);
 	s->closer = cw_conn_closer_free(s->closer);
 	if (s->path)
-		(void)unlink(s->path); /* a stale one is replaced at the next start anyway */
+		(void)unlink(s->path); /* the next start replaces a stale one anyway */
 	free(s->path);
 	free(s);
 	return NULL;

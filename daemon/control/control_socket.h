@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket: frames with a ControlRequest come in, one ControlReply each goes out. Who
- * asks is known from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from the message. What other
- * nodes know better is asked there (control_nodes.h).
+ * The control socket: frames with a ControlRequest come in, and each gets one ControlReply. The
+ * kernel identifies the caller (SO_PEERCRED, SO_PEERGROUPS); the message never does. If other nodes
+ * know more, we ask them (control_nodes.h).
  *
  * Loop thread only; nothing blocks.
  */
@@ -18,22 +18,25 @@ struct event_base;
 struct cw_control_socket;
 struct cw_fork_server;
 
-/* Clients at once; so many of them are kept for root. */
+/* Clients at a time, and how many of these places are reserved for root. */
 #define CW_CONTROL_MAX_CLIENTS 64u
 #define CW_CONTROL_MAX_ROOT 8u
-/* Open to all users, so nobody may take all places: they share them (identity/shares.h) … */
+/*
+ * The socket is open to all users, so no user may take all places: they share them
+ * (identity/shares.h) …
+ */
 #define CW_CONTROL_MAX_CLIENTS_PER_UID 8u
 /*
- * … or the memory: replies that a user's clients have not read yet. A status or a report is at most
- * 1 MiB; whoever asks for more without reading is dropped.
+ * … or all memory: this limits the replies that a user's clients have not read yet. A status or a
+ * report has at most 1 MiB. We drop a client that asks for more without reading.
  */
 #define CW_CONTROL_MAX_UNREAD_PER_UID (4u << 20)
 /*
- * Answers to one user take at most 1/5 of a core: after each, that user's next waits for four times
- * what it took.
+ * Answers to one user take at most 1/5 of a core: after each answer the user's next request waits
+ * for four times the time that the answer took.
  */
 #define CW_CONTROL_SHARE 5
-/* A request is a verb and an id; a client that sends more or nothing is dropped. */
+/* A request is a verb and an id; we drop a client that sends more than this, or nothing. */
 #define CW_CONTROL_MAX_REQUEST (64u << 10)
 #define CW_CONTROL_IDLE_S 10
 
@@ -49,20 +52,20 @@ struct cw_control_socket_config {
 };
 
 /*
- * Refused: clients beyond a limit; displaced: those whose place went to another user; over_quota:
- * stacks and mutes beyond one; noise: clients that did not speak as they should.
+ * refused: clients beyond a limit; displaced: clients whose place went to another user; over_quota:
+ * stacks and mutes beyond a limit; noise: clients that broke the protocol.
  */
 struct cw_control_socket_stats {
 	uint32_t clients;
 	uint64_t requests, refused, displaced, over_quota, noise;
 };
 
-/* 0, or -errno with err set. The socket is for everybody (0666): a caller sees what is its own. */
+/* 0, or -errno with err set. Every user may connect (0666), and sees only its own jobs. */
 int cw_control_socket_new(const struct cw_control_socket_config *config,
 			  struct cw_control_socket **ret, struct cw_err *err);
 /* Takes NULL; returns NULL. Removes the socket file if it made it. */
 struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *c);
-/* What another node asks for somebody there. False: it is no question. */
+/* Handles a query of another node for its caller. False: the message is not a query. */
 bool cw_control_socket_message(struct cw_control_socket *c, const char *from,
 			       const struct cw_message *msg);
 void cw_control_socket_stats(const struct cw_control_socket *c,

@@ -9,22 +9,24 @@
 #include "common/clock.h"
 #include "identity/job_label.h"
 
-/* Rows of all jobs together before the rest is left out: 2,048 processes with 64 each would take
- * minutes to be joined one by one. */
+/*
+ * Most rows of all jobs together; we omit the rest. Joining 2,048 processes with 64 rows each, one
+ * by one, would take minutes.
+ */
 #define MAX_JOINED 4096u
-/* Tensors: one is worth an alarm, hundreds are one. */
+/* Most tensors: one is worth an alarm, and hundreds are the same alarm. */
 #define MAX_TENSORS 64u
 
 struct joined {
 	char job[CW_JOB_LABEL_BYTES];
 	uid_t uid;
-	uint32_t processes; /* whose ops are in it */
+	uint32_t processes; /* how many processes it sums up */
 	struct cw_op_row row;
 };
 
 struct collector {
 	const struct cw_caller *caller;
-	const struct cw_job_id *job; /* instead: of this one alone */
+	const struct cw_job_id *job; /* if set, this job alone */
 	struct joined *rows;
 	size_t n, left_out;
 	uint64_t lost;
@@ -106,7 +108,7 @@ static int by_job_and_bytes(const void *a, const void *b)
 						       : 0;
 }
 
-/* What nccl-tests divides by the time: all that goes in or out at one rank. */
+/* The divisor of nccl-tests: the sizes that enter or leave one rank. */
 static unsigned parts(const struct cw_op_row *row)
 {
 	switch (row->kind) {
@@ -121,7 +123,7 @@ static unsigned parts(const struct cw_op_row *row)
 	}
 }
 
-/* What nccl-tests multiplies algbw by (doc/PERFORMANCE.md; gather.cu and scatter.cu). */
+/* The factor on algbw in nccl-tests (doc/PERFORMANCE.md; gather.cu and scatter.cu). */
 static double bus_factor(const struct cw_op_row *row)
 {
 	double n = row->nranks ? row->nranks : 1;
@@ -150,7 +152,7 @@ static double quantile_us(const struct cw_durations *d, unsigned percent)
 	return (double)cw_durations_quantile_ns(d, percent) / 1000.0;
 }
 
-/* Half of the calls were as quick, nine of ten, 99 of a hundred; all. */
+/* The times within which half of the calls end, nine of ten, 99 of a hundred, and all. */
 static json_t *calls_doc(const struct cw_durations *d)
 {
 	if (!d->n)
@@ -169,7 +171,7 @@ static json_t *row_doc(const struct joined *j)
 
 	if (j->row.comm_id)
 		(void)snprintf(comm, sizeof(comm), "0x%" PRIx64, j->row.comm_id);
-	if (s->device_ns) /* bytes a nanosecond are GB a second */
+	if (s->device_ns) /* bytes per ns are GB per s */
 		algbw = (double)s->timed_bytes * parts(&j->row) / (double)s->device_ns;
 	return json_pack(
 		"{s:s, s:I, s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request finds its job, takes a snapshot of who is in it, and hands that to a survey
- * (leader/incident/survey.h); polling it until it is complete or the time is over is all that is
- * left. A job that another node leads is answered with the ranks of this node.
+ * A request finds its job, takes a snapshot of the job's ranks, and hands that to a survey
+ * (leader/incident/survey.h). We then poll the survey until it is complete or its time is over. For
+ * a job that another node leads, the answer has the ranks of this node.
  */
 #include "daemon/control/stacks_request.h"
 
@@ -20,10 +20,10 @@
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-/* Room for envelope and error text in a message's longest string. */
+/* Leaves room for the envelope and the error text in a message's longest string. */
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 
-/* What nobody's rank is: unknown ones are -1. */
+/* The value of no rank: unknown ranks are -1. */
 #define NO_RANK INT32_MIN
 
 struct request {
@@ -35,7 +35,7 @@ struct request {
 	int64_t end_ns;
 	struct cw_survey *survey; /* NULL = the answer is an error */
 	char job[200];            /* its label */
-	char note[160];           /* what is not in the answer; "" = nothing */
+	char note[160];           /* what the answer lacks; "" = nothing */
 	uint32_t code;
 	char error[256];
 };
@@ -96,7 +96,7 @@ void cw_stacks_request_cancel(struct cw_stacks *s, const void *user)
 
 /* ---- limits ---- */
 
-/* 0, or when the user may come again. Notes that he came. */
+/* Returns 0 and remembers the request, or how long the user has to wait. */
 static int64_t wait_ns(struct cw_stacks *s, uid_t uid)
 {
 	int64_t now = cw_clock_now_ns(s->config.clock);
@@ -146,7 +146,7 @@ static bool is_allowed(struct cw_stacks *s, struct request *q)
 	return false;
 }
 
-/* ---- which job ---- */
+/* ---- finding the job ---- */
 
 struct search {
 	struct cw_stacks *s;
@@ -155,7 +155,7 @@ struct search {
 	bool has_rank;
 	int32_t rank;
 	unsigned n_found;
-	char labels[2][200]; /* of the first two */
+	char labels[2][200]; /* of the first two jobs that match */
 	struct cw_snapshot *snap;
 	struct cw_job_id id;
 	bool is_led_here, is_hang;
@@ -203,7 +203,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	struct search *f = user;
 	struct cw_snapshot *snap;
 
-	/* The job's windows are read, no more. */
+	/* This reads the job's windows and changes nothing. */
 	if (!is_wanted(f, route->label, route->uid) ||
 	    cw_leader_snapshot(f->s->config.leader, route, (struct cw_job *)job, &snap) < 0)
 		return;
@@ -230,7 +230,7 @@ static void on_process(const struct cw_node_process *p, const char *label, void 
 		(void)cw_snapshot_add_rank(f->snap, &rank, &index); /* or one less */
 }
 
-/* A job led elsewhere: this node's part of it. */
+/* Finds this node's part of a job that another node leads. */
 static void on_route(const struct cw_election_route *r, void *user)
 {
 	const char *self = cw_transport_self(((struct search *)user)->s->config.transport);
@@ -365,7 +365,7 @@ void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, cons
 	struct search f = search_for(s, caller, arguments);
 
 	if (!q)
-		return; /* the asker's deadline tells it */
+		return; /* the caller's deadline reports it */
 	q->owner = s;
 	q->uid = caller->uid;
 	q->fn = fn;

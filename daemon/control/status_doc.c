@@ -19,7 +19,7 @@ struct collector {
 	const struct cw_caller *caller;
 	json_t *jobs; /* NULL after running out of memory */
 	int64_t now_ns;
-	/* For another node: keys of the jobs that it wants, and the room for them; 0 = all. */
+	/* For another node: keys of the wanted jobs and the room for them; 0 = all jobs. */
 	const json_t *wanted;
 	size_t bytes, max_bytes;
 };
@@ -29,7 +29,7 @@ static double seconds(int64_t ns)
 	return (double)(ns / CW_NS_PER_MS) / 1000.0;
 }
 
-/* What is said about a job wherever it is led. Out of memory is noticed by cw_control_handle(). */
+/* The part of a job that does not depend on its leader. cw_control_handle() sees out of memory. */
 static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
 		       const struct cw_incident *inc)
 {
@@ -40,7 +40,7 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 						      cw_transport_self(c->source->transport)));
 	(void)json_object_set_new(job, "suppressed",
 				  suppressed ? json_string(suppressed) : json_null());
-	/* Its old name, for one release. */
+	/* The old name of the same field, for one release. */
 	(void)json_object_set_new(job, "withheld",
 				  suppressed ? json_string(suppressed) : json_null());
 	(void)json_object_set_new(job, "severity",
@@ -48,7 +48,7 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 				      : json_null());
 }
 
-/* The last stall that went on by itself. */
+/* The last stall that ended by itself. */
 static void add_slow(const struct collector *c, json_t *job, const struct cw_job_view *view)
 {
 	json_t *slow = json_null();
@@ -60,7 +60,7 @@ static void add_slow(const struct collector *c, json_t *job, const struct cw_job
 	(void)json_object_set_new(job, "slow", slow);
 }
 
-/* Who comes late while it gets on. */
+/* The rank that comes late in a job that makes progress. */
 static json_t *late_doc(const struct cw_late_rank *late, int64_t now_ns)
 {
 	const struct cw_slow *s = &late->said;
@@ -100,14 +100,14 @@ static void add_timeout(json_t *job, const struct cw_job_view *view)
 	(void)json_object_set_new(job, "job_timeout", timeout);
 }
 
-/* Only where it is: a proposal is made once. */
+/* Present only while there is a proposal: it is made once. */
 static void add_proposal(json_t *doc, const struct cw_job *job)
 {
 	if (cw_stall_has_proposed_serving(job->stall))
 		(void)json_object_set_new(doc, "proposed_policy", json_string("serving"));
 }
 
-/* pods: one a line; "" = it runs in none. */
+/* pods: one a line; "" = the job runs in none. */
 static void add_pods(json_t *job, const char *pods)
 {
 	json_t *list = *pods ? json_array() : json_null();
@@ -202,7 +202,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 		append(c, doc);
 }
 
-/* Why a job is not watched, or not all of it here; false: it is. */
+/* Explains why a job is untracked, or some of its ranks here; false: all are tracked. */
 static bool describe_untracked(const struct collector *c, const struct cw_election_route *route,
 			       bool is_led_here, char *buf, size_t len)
 {
@@ -239,7 +239,7 @@ static void on_route(const struct cw_election_route *route, void *user)
 		return;
 	is_untracked = describe_untracked(c, route, is_led_here, summary, sizeof(summary));
 	if (is_led_here && !is_untracked)
-		return; /* on_job() has it */
+		return; /* on_job() adds it */
 	if (!is_untracked)
 		(void)snprintf(summary, sizeof(summary),
 			       "%s leads this job; run `collwatch status` there", route->leader);
@@ -295,7 +295,7 @@ static const char *reload_name(uint32_t result)
 	return result > CW_RELOAD_NONE && result <= CW_RELOAD_REFUSED ? names[result] : NULL;
 }
 
-/* The reason may quote the file, which may hold secrets: only for those who see all. */
+/* The reason may quote the file, which may hold secrets: only callers that see all get it. */
 static json_t *reload_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	const struct cw_reload_state *reload = s->reload;
@@ -309,7 +309,7 @@ static json_t *reload_doc(const struct cw_status_source *s, const struct cw_call
 							  : json_null());
 }
 
-/* The sentence about a reload that was not taken over. False: there is none to say. */
+/* The sentence about a reload that did not take effect. False: there is none. */
 static bool describe_reload(const struct cw_status_source *s, const struct cw_caller *caller,
 			    char *buf, size_t len)
 {
@@ -407,7 +407,7 @@ static json_t *notes_doc(const struct cw_status_source *s, const struct cw_calle
 	return notes;
 }
 
-/* A sentence for each takes up to a KiB, and a status 1 MiB. Users see their own in any case. */
+/* A user's sentence takes up to 1 KiB, and a status 1 MiB. Users always see their own entry. */
 #define MAX_UNTRACKED_USERS 64u
 
 struct untracked_doc {
@@ -432,7 +432,7 @@ static void on_untracked_user(const struct cw_untracked_user *of, void *user)
 	}
 }
 
-/* What has no place, of the users that the caller may see. NULL = out of memory. */
+/* Untracked jobs and processes of the users that the caller may see. NULL = out of memory. */
 static json_t *untracked_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	struct untracked_doc doc = { .caller = caller, .what = "jobs", .array = json_array() };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collwatch.status/1: what this daemon sees, for one caller. Loop thread only; does not block. */
+/* collwatch.status/1: the state of this daemon for one caller. Loop thread only; does not block. */
 #pragma once
 
 #include <jansson.h>
@@ -19,11 +19,11 @@
 
 struct cw_mutes;
 
-/* Who asks, from the kernel: sees_all for root, the daemon's own user and the control group. */
+/* The caller, from the kernel: sees_all for root, the daemon's own user and the control group. */
 struct cw_caller {
 	uid_t uid;
 	bool sees_all;
-	const char *node; /* that asks for them, as its connection says; NULL = this one */
+	const char *node; /* the node that asks for it, from its connection; NULL = this one */
 };
 
 static inline bool cw_caller_may_see(const struct cw_caller *c, uint32_t uid)
@@ -37,7 +37,7 @@ struct cw_status_source {
 	const struct cw_election *members;
 	const struct cw_leader *leader;
 	struct cw_node_stats node;   /* filled by the caller */
-	const struct cw_node *ranks; /* NULL = nothing is known of ops */
+	const struct cw_node *ranks; /* NULL = no facts about ops */
 	struct cw_mutes *mutes;      /* NULL = none */
 	bool is_shadow;
 	struct cw_accept_pause_stats accept;
@@ -46,7 +46,7 @@ struct cw_status_source {
 	uint64_t messages_without_job;        /* of peers, refused */
 	uint64_t log_lost;                    /* lines, of cw_log_lost() */
 	struct cw_store *store;               /* NULL = none */
-	char peers_note[320];                 /* of cw_tcp_note() */
+	char peers_note[320];                 /* from cw_tcp_note() */
 	const char *no_kernel_events;         /* why there is no kernel evidence; NULL = there is */
 	const struct cw_reload_state *reload; /* NULL = no reload yet */
 };
@@ -54,24 +54,24 @@ struct cw_status_source {
 /* New reference; NULL = out of memory. */
 json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller);
 
-/* A job's key in a question to its leader: "UID LABEL". */
+/* A job's key in a query to its leader: "UID LABEL". */
 #define CW_STATUS_KEY_BYTES (CW_JOB_LABEL_BYTES + 16)
 void cw_status_key(int64_t uid, const char *label, char key[CW_STATUS_KEY_BYTES]);
 
 /*
- * For another node: those of the wanted jobs (an object with their keys) that this node leads and
- * the caller may see, as cw_status_doc() has them, as many as fit max_bytes. New reference; NULL =
- * out of memory.
+ * For another node: the wanted jobs (an object with their keys) that this node leads and the caller
+ * may see, in the form of cw_status_doc(), as many as fit into max_bytes. New reference; NULL = out
+ * of memory.
  */
 json_t *cw_status_led_doc(const struct cw_status_source *s, const struct cw_caller *caller,
 			  const json_t *wanted, size_t max_bytes);
 
-/* The sentence for a daemon without peers: at start, in status and in each verdict's coverage. */
+/* Tells that a daemon has no peers: at start, in status and in each verdict's coverage. */
 #define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"
 #define CW_STATUS_FOUND_NOBODY "no peer has been found yet: only the ranks of this node are seen"
-/* Before the reason: at start and in status. */
+/* Precedes the reason: at start and in status. */
 #define CW_STATUS_NO_KERNEL "who or what ends a rank is not seen by BPF: "
-/* While it lasts, and a minute longer. */
+/* Shown while connections wait, and for a minute longer. */
 #define CW_STATUS_ACCEPT                                                                           \
 	"descriptors or memory ran out within the last minute: new connections had to wait; see "  \
 	"LimitNOFILE= of the unit and collwatch_open_fds"

@@ -18,7 +18,7 @@ static int32_t at_least(int32_t v, int32_t least)
 	return v < least ? least : v;
 }
 
-/* By the wall clock as it is now. */
+/* When the process ended, by the present wall clock. */
 static int64_t ended_wall_ns(const struct cw_process *p, const struct cw_clock *clock)
 {
 	int64_t ago_ns = cw_clock_now_ns(clock) - p->ended_ns;
@@ -35,7 +35,7 @@ static struct cw_looks_source source_of(const struct cw_process *p, bool lives,
 
 	return (struct cw_looks_source){
 		.rank = at_least(h->rank_label, -1),
-		.pid = cw_process_pid(p), /* what the rank says of it is of its own namespace */
+		.pid = cw_process_pid(p), /* the rank's own pid is of its namespace */
 		.world_size = at_least(h->world_size_label, -1),
 		.n_ops = h->ring_ticket,
 		.n_dropped = h->drops[CW_REC_DROP_SUMMARIES],
@@ -50,7 +50,7 @@ struct member {
 	struct cw_looks_source source;
 };
 
-/* The newest first: where there are more than have a place, those of an earlier run have none. */
+/* Newest first: if there are more ranks than places, those of an earlier run are left out. */
 static int compare_places(int64_t a_ns, int32_t a_pid, int64_t b_ns, int32_t b_pid)
 {
 	if (a_ns != b_ns)
@@ -66,7 +66,7 @@ static int compare_members(const void *a, const void *b)
 	return compare_places(x->created_wall_ns, x->pid, y->created_wall_ns, y->pid);
 }
 
-/* In the order of pages. */
+/* Fills v in the order of pages. */
 static uint32_t members_of(const struct cw_node *node, const struct cw_clock *clock,
 			   const struct cw_job_id *job,
 			   struct member v[static CW_JOB_NUMBERS_RANKS], uint32_t *ret_left_out)
@@ -161,7 +161,7 @@ json_t *cw_summaries_doc_jobs(const struct cw_node *node, const char *node_name,
 	return cw_json_finish(s.list, s.bad);
 }
 
-/* ---- jobs that live ---- */
+/* ---- living jobs ---- */
 
 int cw_summaries_living_add(json_t *list, const char *job, json_int_t uid, json_int_t since_ns)
 {
