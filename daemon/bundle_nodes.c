@@ -21,9 +21,9 @@ enum { CODE_OK = 0, CODE_NO_DATA = 3 };
 
 #define VERB "summaries"
 #define ANSWER_MS 5000u
-/* Before a node is asked again. */
+/* How long a node rests before we ask it again. */
 #define REST_NS (2 * CW_NS_PER_S)
-/* All nodes are asked who has the job, and once more where somebody was silent. */
+/* We list the nodes that have the job, and list them again if a node was silent. */
 #define LISTS 2u
 
 struct wanted {
@@ -35,28 +35,28 @@ struct wanted {
 /* A node that has summaries of the job. */
 struct source {
 	char *name;
-	unsigned tries;   /* in vain, one after the other */
-	uint32_t n_ranks; /* so far */
+	unsigned tries;   /* failed attempts since the last page */
+	uint32_t n_ranks; /* summaries so far */
 	int64_t after_ns, after_pid;
 	int64_t rest_until_ns;
 	bool is_done, is_silent;
 };
 
-/* Of the bundle whose turn it is. */
+/* The bundle that we work on now. */
 struct turn {
 	unsigned n_lists;
-	bool are_listed;   /* all that have the job are known, as far as they can be */
-	unsigned n_silent; /* who have given nothing, of the last list */
+	bool are_listed;   /* we know all nodes that have the job, as far as possible */
+	unsigned n_silent; /* nodes that gave nothing in the last list */
 	json_t *silent;    /* … their names */
 	struct source *sources;
 	unsigned n_sources;
-	struct source *asked; /* whose page is awaited */
+	struct source *asked; /* the node whose page we await */
 	int64_t rest_until_ns, end_ns;
-	int64_t write_at_ns; /* the bundle, that could not be written */
+	int64_t write_at_ns; /* when to retry writing the bundle */
 	uint64_t bytes;
 	unsigned n_pages;
-	uint32_t left_out; /* ranks */
-	int error;         /* why no page is wanted any more */
+	uint32_t left_out; /* ranks left out */
+	int error;         /* why we want no further page */
 };
 
 struct cw_bundle_nodes {
@@ -107,7 +107,7 @@ bool cw_bundle_nodes_is_idle(const struct cw_bundle_nodes *b)
 	return !b->queue;
 }
 
-/* ---- who waits ---- */
+/* ---- the queue ---- */
 
 static bool has_place(const struct cw_bundle_nodes *b, uint32_t uid)
 {
@@ -121,7 +121,10 @@ static bool has_place(const struct cw_bundle_nodes *b, uint32_t uid)
 	return n < CW_BUNDLE_NODES_WAITING && own < CW_BUNDLE_NODES_WAITING_OF_USER;
 }
 
-/* Behind the first `n` of every other user, where it is its own user's n-th. */
+/*
+ * Inserts w so that users take turns: a user's n-th bundle goes behind the first `n` bundles of
+ * each other user.
+ */
 static void put_in_turn(struct cw_bundle_nodes *b, struct wanted *w)
 {
 	struct wanted *at, *other, *before = NULL;
@@ -130,7 +133,7 @@ static void put_in_turn(struct cw_bundle_nodes *b, struct wanted *w)
 	DL_FOREACH (b->queue, at)
 		own += at->job.uid == w->job.uid;
 	DL_FOREACH (b->queue, at) {
-		unsigned n = 0; /* of its user, before it */
+		unsigned n = 0; /* bundles of the same user before it */
 
 		for (other = b->queue; other != at; other = other->next)
 			n += other->job.uid == at->job.uid;
@@ -165,7 +168,7 @@ void cw_bundle_nodes_want(struct cw_bundle_nodes *b, const json_t *head)
 	w = calloc(1, sizeof(*w));
 	if (!w || cw_job_id_make((uint32_t)json_integer_value(uid), cw_json_str(head, "job", ""),
 				 &w->job) < 0) {
-		free(w); /* then there is nobody to ask for */
+		free(w); /* without a job there is nothing to ask for */
 		return;
 	}
 	(void)snprintf(w->id, sizeof(w->id), "%s", id);
@@ -181,7 +184,7 @@ static void on_done(void *user)
 	b->ask = cw_peer_query_free(b->ask);
 }
 
-/* node NULL: all of them. False: no memory. */
+/* node NULL: all nodes. False: out of memory. */
 static bool ask(struct cw_bundle_nodes *b, const char *node, const json_t *arguments,
 		cw_peer_query_fn fn)
 {
@@ -202,7 +205,7 @@ static bool ask(struct cw_bundle_nodes *b, const char *node, const json_t *argum
 	return json && cw_peer_query_new(&query, &b->ask) == 0;
 }
 
-/* ---- who has the job ---- */
+/* ---- nodes that have the job ---- */
 
 static bool is_of_job(const json_t *job, const struct cw_job_id *wanted)
 {
@@ -225,7 +228,7 @@ static bool has_source(const struct turn *t, const char *name)
 	return false;
 }
 
-/* Beside this node. */
+/* True if nodes beside this one have the job. */
 static bool has_others(const struct turn *t)
 {
 	return t->n_sources > 1;
@@ -250,7 +253,7 @@ static void add_source(struct turn *t, const char *name)
 		add_silent(t, name);
 }
 
-/* Of itself alone a node says what it has. */
+/* Accepts what a node says about itself only. */
 static bool on_list(const char *node, const struct cw_msg_node_reply *answer, void *user)
 {
 	struct cw_bundle_nodes *b = user;
@@ -273,7 +276,7 @@ static bool on_list(const char *node, const struct cw_msg_node_reply *answer, vo
 	return false;
 }
 
-/* Nobody asks who is away; what they had is not there, either. */
+/* We cannot query dead nodes, so their summaries are missing too. */
 static void add_away(struct cw_bundle_nodes *b)
 {
 	const struct cw_peer *peers;
@@ -292,7 +295,7 @@ static bool ask_who(struct cw_bundle_nodes *b)
 	json_t *arguments = json_pack("{s:s}", "job", b->queue->job.label);
 	bool is_asked;
 
-	/* This node is the first, so that what all say is of one time. */
+	/* This node comes first, so that all pages are of one time. */
 	add_source(t, cw_transport_self(b->config.transport));
 	json_decref(t->silent);
 	t->silent = json_array();
@@ -306,7 +309,7 @@ static bool ask_who(struct cw_bundle_nodes *b)
 
 /* ---- the bundle ---- */
 
-/* 0, or why not: then the store has no place for it, or the bundle is gone. */
+/* 0, or -errno: the store has no room for the document, or the bundle is gone. */
 static int put(struct cw_bundle_nodes *b, unsigned n, const json_t *doc)
 {
 	const struct wanted *w = b->queue;
@@ -316,7 +319,7 @@ static int put(struct cw_bundle_nodes *b, unsigned n, const json_t *doc)
 		   : -ENOMEM;
 }
 
-/* Who has given nothing, and why not. 0 or as put(). */
+/* Writes the names of the silent nodes and the reason. 0 or as put(). */
 static int put_silent(struct cw_bundle_nodes *b, const json_t *silent, unsigned n, const char *why)
 {
 	const struct cw_looks_head head = { .node = cw_transport_self(b->config.transport),
@@ -335,7 +338,7 @@ static void give_up(struct source *s)
 	s->is_done = s->is_silent = true;
 }
 
-/* It is asked again, behind the others. */
+/* Postpones the node: we ask it again, behind the others. */
 static void put_off(struct cw_bundle_nodes *b, struct source *s)
 {
 	s->rest_until_ns = cw_clock_awake_ns(b->config.clock) + REST_NS;
@@ -343,7 +346,7 @@ static void put_off(struct cw_bundle_nodes *b, struct source *s)
 		give_up(s);
 }
 
-/* False: it is asked for the same again, or nobody for anything. */
+/* False: we fetch the same page again, or no further page at all. */
 static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
 	struct turn *t = &b->turn;
@@ -363,7 +366,7 @@ static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *te
 	return r == 0;
 }
 
-/* Behind the last rank of this page, where there are more. */
+/* Continues behind the last rank of this page if there are more ranks. */
 static void go_on(struct turn *t, struct source *s, const json_t *doc)
 {
 	const json_t *ranks = json_object_get(doc, "ranks");
@@ -383,7 +386,7 @@ static void go_on(struct turn *t, struct source *s, const json_t *doc)
 
 static void take_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
-	/* What readers of bundles refuse must not come into one. */
+	/* Readers of bundles refuse some documents: keep these out. */
 	json_t *doc = cw_json_parse_text(text, JSON_REJECT_DUPLICATES);
 	size_t n = json_array_size(json_object_get(doc, "ranks"));
 
@@ -404,7 +407,7 @@ static bool on_page(const char *node, const struct cw_msg_node_reply *answer, vo
 	if (answer && answer->code == CODE_OK)
 		take_page(b, s, answer->json);
 	else if (answer && answer->code == CODE_NO_DATA)
-		give_up(s); /* it has gone meanwhile */
+		give_up(s); /* the job has left the node */
 	else
 		put_off(b, s);
 	return true;
@@ -427,7 +430,7 @@ static bool ask_node(struct cw_bundle_nodes *b, struct source *s)
 	return is_asked;
 }
 
-/* ---- a turn ---- */
+/* ---- a bundle from start to end ---- */
 
 static void name_all(char *text, size_t size, const json_t *names, unsigned count)
 {
@@ -440,7 +443,7 @@ static void name_all(char *text, size_t size, const json_t *names, unsigned coun
 		cw_text_append(text, size, ", …");
 }
 
-/* Who has the job, and has not given all of it. */
+/* Adds the nodes that have the job and did not give all of it. */
 static void add_unanswered(struct turn *t)
 {
 	for (unsigned i = 0; i < t->n_sources; i++)
@@ -469,7 +472,7 @@ static void end_turn(struct cw_bundle_nodes *b)
 	drop_first(b);
 }
 
-/* False: not now, for a bundle that is only in memory is written in a while, or never: t->error. */
+/* False: not now, because the bundle is in memory only and is written later, or never: t->error. */
 static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
 {
 	struct turn *t = &b->turn;
@@ -485,7 +488,7 @@ static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
 	return r == 0;
 }
 
-/* The next one whose rest is over. NULL: none. *ret_rests: but one will be. */
+/* Returns the next node whose rest is over. NULL: none. *ret_rests: a node still rests. */
 static struct source *next_source(struct turn *t, int64_t now, bool *ret_rests)
 {
 	*ret_rests = false;
@@ -499,7 +502,7 @@ static struct source *next_source(struct turn *t, int64_t now, bool *ret_rests)
 	return NULL;
 }
 
-/* False: it is over. */
+/* False: the bundle is done. */
 static bool next_question(struct cw_bundle_nodes *b)
 {
 	struct turn *t = &b->turn;

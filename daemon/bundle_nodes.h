@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other nodes put into a new bundle: the last tensor summaries of the job's ranks there
- * (summaries-N.json). The bundle is written at once with what its own node has, and an alert waits
- * for none of this; then all living peers are asked who has summaries of the job, and each of those
- * for them, page by page, this node once more among them: what all say is to be of one time
- * (numerics/cli/numerics_bundle.c). summaries-1.json says who has given nothing: at first that
- * nodes are still being asked, which stays where the daemon ends before it knows better.
+ * Adds the tensor summaries of other nodes to a new bundle: the last ones of the job's ranks there
+ * (summaries-N.json).
  *
- * One bundle after the other, users taking turns. Loop thread only; nothing blocks but writes of up
- * to a megabyte to local disk.
+ * The daemon writes the bundle at once with the data of its own node, and no alert waits for this
+ * room. Then we ask all living peers which of them have summaries of the job, and fetch these page
+ * by page from each such node. We fetch from this node too, so that all pages are of one time
+ * (numerics/cli/numerics_bundle.c). summaries-1.json lists the nodes that gave nothing. At first it
+ * says that we are still asking; it stays so if the daemon ends before we know better.
+ *
+ * Bundles are handled one after the other, and users take turns. Loop thread only; nothing blocks
+ * except writes of up to 1 MB to local disk.
  */
 #pragma once
 
@@ -21,17 +23,16 @@
 
 struct cw_bundle_nodes;
 
-/* Bundles that wait for their turn, and of one user; the journal tells of those beyond. */
+/* Bundles that may wait, in all and per user; the journal reports those beyond. */
 #define CW_BUNDLE_NODES_WAITING 64u
 #define CW_BUNDLE_NODES_WAITING_OF_USER 16u
-/* Of one bundle: nodes, bytes, and the time for all of it. */
+/* Limits of one bundle: nodes, bytes, and the time for all of it. */
 #define CW_BUNDLE_NODES_MAX 512u
 #define CW_BUNDLE_NODES_BYTES (32u << 20)
 #define CW_BUNDLE_NODES_WITHIN_NS (300 * CW_NS_PER_S)
-/* Who gives no answer or has too many questions is asked again behind the others, so often in all.
- */
+/* Failed queries in a row before we give up a node. Before each retry we query the other nodes. */
 #define CW_BUNDLE_NODES_TRIES 4u
-/* Names of those who have given nothing, in the bundle and in the journal. */
+/* How many silent nodes the bundle and the journal name. */
 #define CW_BUNDLE_NODES_NAMED 16u
 
 struct cw_bundle_nodes_config {
@@ -42,10 +43,10 @@ struct cw_bundle_nodes_config {
 
 /* All borrowed. 0 or -ENOMEM. */
 int cw_bundle_nodes_new(const struct cw_bundle_nodes_config *config, struct cw_bundle_nodes **ret);
-/* Before transport and store. Takes NULL; returns NULL. */
+/* Call it before transport and store are freed. Takes NULL; returns NULL. */
 struct cw_bundle_nodes *cw_bundle_nodes_free(struct cw_bundle_nodes *b);
 
-/* head: incident or epitaph of the bundle, which is in the store before the next tick. */
+/* head: incident or postmortem of the bundle, which must be in the store before the next tick. */
 void cw_bundle_nodes_want(struct cw_bundle_nodes *b, const json_t *head);
 /* Call it several times a second while it is not idle. */
 void cw_bundle_nodes_tick(struct cw_bundle_nodes *b);

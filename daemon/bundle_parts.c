@@ -21,10 +21,10 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
 						      cw_json_str(head, "job", ""), ret) == 0;
 }
 
-/* A turn of the loop has time for these; nodes of more GPUs are few. */
+/* The loop has time for this many; nodes with more GPUs are rare. */
 #define RANKS_MAX 16u
 
-/* As text, which is half as long as a document is written. NULL: there are none, or no memory. */
+/* Returned as text, twice as fast as a document. NULL: no summaries, or out of memory. */
 static json_t *summaries_of(const struct cw_node *node, const char *node_name,
 			    const struct cw_clock *clock, const struct cw_job_id *job)
 {
@@ -49,7 +49,7 @@ void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,
 		return;
 	bundle->ops = cw_ops_doc_of_job(node, node_name, &job);
 	if (bundle->ops && !json_array_size(json_object_get(bundle->ops, "rows"))) {
-		json_decref(bundle->ops); /* its ranks are elsewhere */
+		json_decref(bundle->ops); /* its ranks are on other nodes */
 		bundle->ops = NULL;
 	}
 	bundle->summaries = summaries_of(node, node_name, clock, &job);

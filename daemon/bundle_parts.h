@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this node puts into a new bundle beside what its leader decided: what the calls of the job's
- * ranks here added up to (ops.json), and the last tensor summaries of those that have some
- * (summaries.json), so that they can be judged when the processes are gone. Ranks of other nodes
- * are not in it.
+ * Adds this node's own documents to a new bundle, beside the decisions of the leader. ops.json has
+ * the totals of the calls of the job's ranks here. summaries.json has the last tensor summaries of
+ * the ranks that make some, so that a user can judge them after the processes are gone. Ranks of
+ * other nodes are not in it.
  *
- * Loop thread only; reads memory, does not block. Where ranks
- * summarise, some 2 ms for each of up to 16.
+ * Loop thread only; reads memory, does not block. If ranks make summaries, it takes some 2 ms for
+ * each of up to 16 ranks.
  */
 #pragma once
 
@@ -18,7 +18,10 @@
 
 struct cw_node;
 
-/* head: the bundle's incident or epitaph, which says whose it is. Out of memory: without. */
+/*
+ * head: the bundle's incident or postmortem, which names the job and its user. Out of memory: the
+ * bundle gets no such document.
+ */
 void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,
 			 const struct cw_clock *clock, const json_t *head,
 			 struct cw_bundle *bundle);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leader's effects in the daemon: messages go to the transport, bundles and alerts to their
- * room. Loop thread only.
+ * Implements the leader's effects in the daemon: it sends messages through the transport, and puts
+ * bundles and alerts into their rooms. Loop thread only.
  */
 #pragma once
 

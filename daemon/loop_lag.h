@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the daemon's one loop was held up, measured in two ways, of which the longest time ever
- * is kept. CPU time of one turn: whoever computes for long, exactly. Lateness of a timer: whoever
- * blocks; without the time in which the loop could have run and the kernel gave the processor to
- * others, because the machine's load is no fault of ours. The latter is a lower bound.
+ * Measures how long the daemon's loop was held up, and keeps the maximum. There are two measures.
+ * The CPU time of one iteration finds code that computes for long; it is exact. The lateness of a
+ * timer finds code that blocks. We subtract the time in which the loop was runnable but the kernel
+ * gave the processor to other threads, because the machine's load is not our fault. The result is a
+ * lower bound.
  *
  * Loop thread only.
  */
@@ -13,17 +14,16 @@
 
 struct cw_loop_lag {
 	int64_t period_ns;
-	int64_t last_ns;      /* the tick before; 0 = none */
-	int64_t run_delay_ns; /* of this thread, up to then */
-	int64_t cpu_ns;       /* up to the end of the turn before; 0 = none */
+	int64_t last_ns;      /* the previous tick; 0 = none */
+	int64_t run_delay_ns; /* run delay of this thread at that tick */
+	int64_t cpu_ns;       /* CPU time at the end of the previous iteration; 0 = none */
 	int64_t max_ns;
 };
 
 void cw_loop_lag_init(struct cw_loop_lag *lag, int64_t period_ns);
-/* The timer fired at now_ns, monotonic, when this thread had waited run_delay_ns for a processor.
- */
+/* The timer fired at now_ns (monotonic), with run_delay_ns as this thread's total run delay. */
 void cw_loop_lag_tick(struct cw_loop_lag *lag, int64_t now_ns, int64_t run_delay_ns);
-/* A turn of the loop is over; the thread's CPU time so far. */
+/* An iteration of the loop ended; cpu_ns is the thread's CPU time so far. */
 void cw_loop_lag_turn(struct cw_loop_lag *lag, int64_t cpu_ns);
-/* What the kernel says of the calling thread; 0 where it does not. Does not block. */
+/* The run delay of the calling thread, from the kernel; 0 if it reports none. Does not block. */
 int64_t cw_loop_lag_run_delay_ns(void);

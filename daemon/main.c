@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collwatchd: options, signals, the service manager; everything else is service.c. */
+/* collwatchd: options, signals, the service manager. service.c has all the rest. */
 #include <argp.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -30,7 +30,7 @@ enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };
 
 const char *argp_program_version = "collwatchd " CW_VERSION ", commit " CW_COMMIT;
 
-/* As in the unit file. */
+/* Also in the unit file. */
 #define MAX_DESCRIPTORS 65536u
 
 static const char *arg_config;
@@ -109,7 +109,7 @@ struct daemon {
 	struct cw_fork_server *forks;
 	struct cw_service *service;
 	struct cw_config_reader *reader;
-	bool is_reading, wants_again; /* the file, and once more */
+	bool is_reading, wants_again; /* the file is being read; read it again */
 };
 
 static const char *config_path(void)
@@ -137,7 +137,7 @@ static void on_stop(evutil_socket_t sig, short what, void *user)
 
 static void start_reload(struct daemon *d);
 
-/* r, restart: as cw_service_reload() has them; why: the error. */
+/* r, restart: from cw_service_reload(); why: the error. */
 static void note_reload(struct daemon *d, int r, const char *restart, const char *why)
 {
 	if (r < 0) {
@@ -152,7 +152,7 @@ static void note_reload(struct daemon *d, int r, const char *restart, const char
 	}
 }
 
-/* Takes config; NULL: it could not be had. */
+/* Takes config; NULL: loading failed. */
 static void on_config(struct cw_config *config, int r, const struct cw_err *why, void *user)
 {
 	const char *restart = NULL;
@@ -191,7 +191,7 @@ static void start_reload(struct daemon *d)
 	}
 }
 
-/* The file may have changed since it was read: once more, then. */
+/* The file may have changed since we read it, so we read it again. */
 static void on_reload(evutil_socket_t sig, short what, void *user)
 {
 	struct daemon *d = user;
@@ -215,8 +215,8 @@ static void on_watchdog(evutil_socket_t fd, short what, void *user)
 }
 
 /*
- * A rank takes up to six descriptors here (CW_NODE_PROCESS_FDS); the usual soft limit of 1,024
- * would be reached by one user's 100.
+ * A rank takes up to six descriptors (CW_NODE_PROCESS_FDS), so 100 ranks of one user would reach
+ * the usual soft limit of 1,024.
  */
 static void raise_descriptor_limit(void)
 {
@@ -239,7 +239,7 @@ static int add_events(struct daemon *d, struct events *e)
 	struct timeval period;
 
 	if (period_ns <= 0 || period_ns > 30 * CW_NS_PER_S)
-		period_ns = 30 * CW_NS_PER_S; /* the status line is worth that much */
+		period_ns = 30 * CW_NS_PER_S; /* often enough for the status line */
 	period.tv_sec = period_ns / CW_NS_PER_S;
 	period.tv_usec = period_ns % CW_NS_PER_S / 1000;
 	e->term = evsignal_new(d->base, SIGTERM, on_stop, d);
@@ -287,7 +287,7 @@ static int check_certificates(const struct cw_config *config)
 	return EXIT_OK;
 }
 
-/* What the configuration names has to be as the daemon wants it, too. */
+/* Checks the files that the configuration names, as the daemon will load them. */
 static int check_files(const struct cw_config *config)
 {
 	struct cw_peer_key *key = NULL;
@@ -392,7 +392,7 @@ int main(int argc, char **argv)
 		return r;
 	}
 	raise_descriptor_limit();
-	/* Peers and the webhook's server may go away in the middle of a write. */
+	/* Peers and the webhook's server may disconnect in the middle of a write. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	d.base = event_base_new();
 	if (!d.base) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is wrong with what the configuration names, for `collwatch doctor`: keys, certificates, the
- * state directory's space, the webhook's server. Looks as whoever runs it, at what that user may
- * read, and changes nothing. For a process of its own: it may block for some seconds.
+ * Checks the files and servers that the configuration names, for `collwatch doctor`: keys,
+ * certificates, the state directory's space, the webhook's server. It checks them with the rights
+ * of the user that runs it, and changes nothing. Run it in a process of its own: it may block for
+ * some seconds.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 #include "daemon/config/config.h"
 
 /*
- * New reference: [{"name","what","fix" or null,"stops": the daemon does not start with it}].
- * config NULL: it could not be read, err says why. NULL = out of memory.
+ * New reference: [{"name","what","fix" or null,"stops": it keeps the daemon from starting}]. config
+ * NULL: the configuration is unreadable, and err says why. NULL = out of memory.
  */
 json_t *cw_self_check(const struct cw_config *config, const struct cw_err *err);

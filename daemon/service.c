@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts are opened in the order in which they need each other and closed in the opposite one; each
- * gets callbacks into this file and knows no other part. Messages of peers are handed out by type,
- * after the limits of what a peer may ask. One tick drives all deadlines; what nodes send to
- * themselves is delivered from a timer that is due at once.
+ * service.c opens the parts in the order in which they need each other, and closes them in reverse
+ * order. Each part gets callbacks into this file and knows no other part.
+ *
+ * Messages of peers are limited per peer, then dispatched by type. One tick drives all deadlines.
+ * Messages of a node to itself are delivered from a timer that is due at once.
  */
 #include "daemon/service.h"
 
@@ -44,17 +45,17 @@
 #include "transport/peer_rate.h"
 #include "transport/tcp.h"
 
-/* Four looks at deadlines a second: the shortest promise is 2 s. */
+/* We check deadlines four times a second: the shortest promise is 2 s. */
 #define TICK_MS 250
-/* Held-back bundles are tried again this often. */
+/* How often we retry writing bundles that are held back. */
 #define STORE_RETRY_NS (5 * CW_NS_PER_S)
-/* Processes registered on one node, half of them of one user: far above what GPUs fit into it. */
+/* Processes registered on one node, of which one user gets half: far above the GPUs of a node. */
 #define MAX_PROCESSES 4096u
 /* docs/design/evidence.md#native-stacks: at most two captures at once on a node. */
 #define MAX_CAPTURES 2u
 /*
- * All ranks of a full node, of one user, and room beside them for those an alert waits for and for
- * other users: identity/shares.h.
+ * Room for all ranks of a full node, of one user. Beside them there is room for the ranks that an
+ * alert waits for and for other users: identity/shares.h.
  */
 #define MAX_CAPTURES_QUEUED 112u
 
@@ -74,10 +75,10 @@ struct cw_service {
 	struct cw_transport *transport;
 	struct cw_tcp *tcp;
 	struct cw_election *members;
-	struct cw_leader_driver driver; /* of leader and members */
+	struct cw_leader_driver driver; /* used by leader and members */
 	struct cw_leader *leader;
 	struct cw_node *node;
-	struct cw_kernel_events *kernel; /* NULL = not to be had: kernel_err */
+	struct cw_kernel_events *kernel; /* NULL = unavailable, see kernel_err */
 	struct cw_err kernel_err;
 	struct cw_capture *capture;
 	struct cw_responder *responder;
@@ -93,13 +94,13 @@ struct cw_service {
 	struct cw_lateness lateness; /* of the tick */
 	int64_t ticked_ns;
 	struct event *tick;
-	struct event *wake; /* own-node messages wait */
+	struct event *wake; /* delivers messages of this node to itself */
 	struct cw_loop_lag lag;
 	int64_t store_retry_ns;
 	uint64_t digests_lost;
 };
 
-/* Also under the name that nodes of older versions have for it; the others ignore that one. */
+/* Also announces the id that older versions use; newer nodes ignore that one. */
 static void announce_delivered(struct cw_service *s, const struct cw_incident_due *due)
 {
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
@@ -134,7 +135,7 @@ static void on_posted(const struct cw_incident_due *due, bool delivered, void *u
 
 /* ---- messages ---- */
 
-/* What costs this node work is limited for each other one. */
+/* Limits, per peer, the requests that cost this node work. */
 static bool is_too_often(struct cw_service *s, const char *from, const struct cw_message *msg)
 {
 	enum cw_peer_ask kind;
@@ -169,7 +170,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	struct cw_service *s = user;
 
 	if (is_too_often(s, from, *msg))
-		return; /* the asker's deadline tells it */
+		return; /* the peer's deadline reports it */
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
 		hear_delivered(s, from, &(*msg)->incident_delivered);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
@@ -187,7 +188,7 @@ static void on_wake_wanted(void *user)
 	const struct timeval now = { 0 };
 
 	if (s->wake)
-		(void)event_add(s->wake, &now); /* else the tick delivers it */
+		(void)event_add(s->wake, &now); /* on failure the tick delivers it */
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *user)
@@ -210,13 +211,16 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 	if (r == 0)
 		return;
 	s->digests_lost++;
-	/* Once a second and job while it lasts: say it ever more rarely. */
+	/* It fails once a second per job while it lasts, so we log it at growing intervals. */
 	if ((s->digests_lost & (s->digests_lost - 1)) == 0)
 		log_warn("job=%s: digest not sent: %s (%llu so far)", digest->label, strerror(-r),
 			 (unsigned long long)s->digests_lost);
 }
 
-/* Here, or by the job's leader: which of its incidents that one has open is not said. */
+/*
+ * True if this node has the incident open, or another node leads the job: we cannot know that
+ * node's open incidents.
+ */
 static bool is_open_somewhere(uint32_t uid, const char *label, const char *id, void *user)
 {
 	const struct cw_service *s = user;
@@ -248,13 +252,13 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	if (now < s->store_retry_ns)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
-	(void)cw_store_retry(s->store); /* status and metrics tell what remains */
-	(void)cw_store_close_unseen(s->store, is_open_somewhere, s); /* logged there */
+	(void)cw_store_retry(s->store); /* status and metrics show what remains */
+	(void)cw_store_close_unseen(s->store, is_open_somewhere, s); /* logs its own errors */
 	cw_mutes_retry(s->mutes);
 	cw_alerts_resend(s->alerts);
 }
 
-/* Of peers of the version before, which name a job by its route alone. */
+/* Messages of peers of the previous version, which name a job by its route alone. */
 static uint64_t messages_without_job(const struct cw_service *s)
 {
 	struct cw_leader_stats leader;
@@ -290,7 +294,7 @@ static void on_status(struct cw_status_source *ret, void *user)
 	cw_accept_pause_stats(&ret->accept);
 }
 
-/* ---- putting it together ---- */
+/* ---- assembly ---- */
 
 static struct cw_thresholds thresholds_of(const struct cw_config *c)
 {
@@ -300,7 +304,7 @@ static struct cw_thresholds thresholds_of(const struct cw_config *c)
 	t.stall_max_ns = c->stall_max_ns;
 	t.no_headway_ns = c->no_progress_after_ns;
 	t.first_op_ns = c->first_op_after_ns;
-	/* A proof's alert is due 3 s after it is first seen, the time for objections included. */
+	/* A proof's alert is due 3 s after we first see it, including the time for objections. */
 	if (cw_config_has_peers(c) && t.proof_ns > CW_INCIDENT_OBJECTION_NS)
 		t.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	return t;
@@ -333,7 +337,10 @@ static void complete_bundle(const json_t *head, struct cw_bundle *bundle, void *
 	if (!s->node)
 		return;
 	cw_bundle_parts_add(s->node, s->config->node_name, &s->awake.clock, head, bundle);
-	/* A job's ranks summarise tensors, or do not: where those here do not, nobody is asked. */
+	/*
+	 * Ranks of a job all make summaries, or none does. If this node's make none, we ask no
+	 * other node.
+	 */
 	if (bundle->summaries || !bundle->ops)
 		cw_bundle_nodes_want(s->bundle_nodes, head);
 }
@@ -406,7 +413,7 @@ static int open_kernel_events(struct cw_service *s, struct cw_err *err)
 {
 	if (cw_kernel_events_new(&s->kernel, &s->kernel_err) < 0)
 		log_notice(CW_STATUS_NO_KERNEL "%s", s->kernel_err.text);
-	return 0; /* the daemon does without */
+	return 0; /* the daemon works without it */
 }
 
 static bool has_incident(const struct cw_job_id *job, void *user)
@@ -416,7 +423,7 @@ static bool has_incident(const struct cw_job_id *job, void *user)
 	return s->members && cw_election_has_incident(s->members, job);
 }
 
-/* Fewer than MAX_PROCESSES where there are not descriptors for them. */
+/* Fewer than MAX_PROCESSES if the limit of descriptors is too low for these. */
 static uint32_t process_places(void)
 {
 	struct rlimit limit;
@@ -624,7 +631,7 @@ int cw_service_new(struct event_base *base, const struct cw_clock *clock,
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++)
 		r = steps[i](s, err);
 	if (r < 0) {
-		s->config = NULL; /* stays the caller's */
+		s->config = NULL; /* still owned by the caller */
 		cw_service_free(s);
 		return r;
 	}
@@ -637,7 +644,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 {
 	if (!s)
 		return NULL;
-	/* First whoever calls others, last what they call. */
+	/* Free callers before the parts that they call. */
 	event_freep(&s->tick);
 	event_freep(&s->wake);
 	cw_metrics_output_free(s->metrics);
@@ -673,14 +680,14 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 		cw_config_free(config); /* half a change is worse than none */
 		return 0;
 	}
-	/* What can fail comes first. */
+	/* Do first what can fail. */
 	r = cw_alerts_reload(s->alerts, s->config, config, err);
 	if (r < 0)
 		return r;
-	cw_leader_retry_alerts(s->leader); /* those the old webhook had not delivered */
+	cw_leader_retry_alerts(s->leader); /* retries alerts that the old webhook did not deliver */
 	cw_leader_set_thresholds(s->leader, &thresholds);
 	cw_log_set_level((int)config->log_level);
-	/* What is borrowed from the old one stays: those keys are equal, so keep that config. */
+	/* Parts borrow strings of the old config: those keys are equal, so we keep it. */
 	cw_config_take_reloadable(s->config, config);
 	cw_config_free(config);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole daemon put together: which part hands what to which. One event base, one thread; the
- * parts do not know each other.
+ * Puts the daemon together: it creates the parts and passes data from each to the next. There is
+ * one event base and one thread; the parts do not know each other.
  *
  *	agents → node → digest → election → transport → leader → incident → store, webhook
  *	                                      ↕ peers            ↘ responder → node, capture
@@ -24,29 +24,29 @@ struct cw_service;
 int cw_service_new(struct event_base *base, const struct cw_clock *clock,
 		   struct cw_fork_server *forks, struct cw_config *config, struct cw_service **ret,
 		   struct cw_err *err);
-/* Takes NULL; returns NULL. Says goodbye to the peers. */
+/* Takes NULL; returns NULL. Disconnects from the peers. */
 struct cw_service *cw_service_free(struct cw_service *s);
 
 /*
- * Takes over what may change while running (log level, thresholds, webhook) and takes the config,
- * except on failure. *ret_restart: name of a key that differs and needs a restart, or NULL; then,
- * as on failure, all stays as it was.
+ * Applies the settings that may change while running (log level, thresholds, webhook) and takes the
+ * config, except on failure. *ret_restart: the name of a changed key that needs a restart, or NULL.
+ * If it is set, and on failure, all settings stay.
  */
 int cw_service_reload(struct cw_service *s, struct cw_config *config, const char **ret_restart,
 		      struct cw_err *err);
 
 /*
- * How a reload ended, for status and metrics. why: the key that needs a restart, or the error;
- * copied.
+ * Records the result of a reload for status and metrics. why: the key that needs a restart, or the
+ * error; copied.
  */
 void cw_service_note_reload(struct cw_service *s, enum cw_reload_result result, const char *why);
 
-/* What the service asks the fork server for. */
+/* The jobs that the service gives to the fork server. */
 #define CW_SERVICE_JOBS 3u
 extern const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS];
 
-/* To be called after each turn of the loop. */
+/* Call it after each iteration of the loop. */
 void cw_service_turned(struct cw_service *s);
 
-/* One line for the service manager. */
+/* Writes one line for the service manager. */
 void cw_service_status(const struct cw_service *s, char *buf, unsigned len);
