@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks in containers: what has to be mounted there, and is not. */
+/* Ranks in containers: finds mounts that a container needs and does not have. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "common/cleanup.h"
 
 /*
- * Images of virtual machines are made of containers, mark and all. The first namespaces of a
- * machine have fixed numbers (include/uapi/linux/nsfs.h; in the kernel since 3.8), and a container
- * has at least one of these of its own.
+ * Images of virtual machines are made from containers and may still have their mark. The initial
+ * namespaces of a machine have fixed numbers (include/uapi/linux/nsfs.h; in the kernel since 3.8),
+ * and a container has at least one of these namespaces of its own.
  */
 static bool has_own_namespaces(void)
 {
@@ -37,15 +37,18 @@ static bool has_own_namespaces(void)
 
 bool doctor_is_container(void)
 {
-	const char *set = getenv("container");              /* by podman, LXC, systemd-nspawn */
-	bool has_mark = access("/.dockerenv", F_OK) == 0 || /* by Docker */
+	const char *set = getenv("container");              /* podman, LXC, systemd-nspawn */
+	bool has_mark = access("/.dockerenv", F_OK) == 0 || /* Docker */
 			access("/run/.containerenv", F_OK) == 0;
 
 	return (set && *set) || getenv("KUBERNETES_SERVICE_HOST") ||
 	       (has_mark && has_own_namespaces());
 }
 
-/* Of another process, as it was started; NULL = not set, or not to be read. Fresh memory. */
+/*
+ * Reads a variable of another process, as it was at the start. NULL = unset or unreadable. The
+ * caller frees it.
+ */
 static char *variable_of(int32_t pid, const char *name)
 {
 	size_t size = 0, len = strlen(name);
@@ -63,7 +66,7 @@ static char *variable_of(int32_t pid, const char *name)
 	return value;
 }
 
-/* As the process sees the path; false also when nobody may look. */
+/* Tests the path in the file system of the process; false also if we have no right to look. */
 static bool is_there(int32_t pid, const char *path, mode_t type, bool *ret_known)
 {
 	char inside[2 * PATH_MAX];
@@ -84,7 +87,7 @@ static void check_socket(struct doctor *d, int32_t pid)
 	struct stat st;
 
 	if (stat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return; /* it is not here either */
+		return; /* the socket is missing here too */
 	if (!is_there(pid, path, S_IFSOCK, &is_known) && is_known)
 		doctor_find(d, "socket-not-visible", NULL,
 			    "process %d has a file system of its own, in which the agent's socket "
@@ -93,7 +96,7 @@ static void check_socket(struct doctor *d, int32_t pid)
 			    pid, path);
 }
 
-/* The loader says one line about it on the program's standard error, and goes on. */
+/* The loader prints one line about it on the program's standard error, and continues. */
 static void check_agent(struct doctor *d, int32_t pid)
 {
 	_cleanup_(freep) char *list = variable_of(pid, "LD_PRELOAD");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon from outside: its sockets, its configuration, and what it says of itself. */
+/* The daemon seen from outside: its sockets, its configuration, and its own reports. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,16 +23,15 @@
 
 #define TIMEOUT_MS 5000
 #define CONNECT_MS 1000
-/* A place among the questions to other nodes, and their answers. */
+/* Time for the query to get its turn among queries to other nodes, and for their answers. */
 #define COMMS_TIMEOUT_MS 8000
 #define SYSTEMD_RUNS "/run/systemd/system"
-/* With debugging information the library has 2 MiB. The text is among its constants, near the
- * start. */
+/* With debugging information the library has 2 MiB. The text is near its start. */
 #define AGENT_MAX_BYTES ((size_t)8 << 20)
 /* The mark in the agent's file; agent/base/meson.build makes it. */
 #define AGENT_COMMIT "collwatch-agent-commit:"
 
-/* With neither, systemd does not start one here, and no package or person configured one. */
+/* True if systemd can start a daemon here, or a package or an administrator has configured one. */
 static bool has_daemon_installed(void)
 {
 	static const char *const marks[] = {
@@ -64,7 +63,7 @@ bool doctor_check_workstation(struct doctor *d)
 	return true;
 }
 
-/* How this machine starts the daemon. */
+/* The command that starts the daemon on this machine. */
 static char *start_command(const struct doctor *d)
 {
 	char path[PATH_MAX];
@@ -81,7 +80,7 @@ static char *start_command(const struct doctor *d)
 	return cw_text_command(with_option, d->config);
 }
 
-/* What `collwatchd --findings` writes; NULL when it cannot be had. */
+/* Runs `collwatchd --findings`; NULL if it has no answer. */
 static json_t *ask_daemon_program(const struct doctor *d)
 {
 	char program[PATH_MAX], text[65536];
@@ -112,7 +111,7 @@ static json_t *ask_daemon_program(const struct doctor *d)
 	return json_loadb(text, have, 0, NULL);
 }
 
-/* Keys, certificates, space, webhook. True: with what was found no daemon starts. */
+/* Checks keys, certificates, space and webhook. True: no daemon starts with these findings. */
 static bool check_configuration(struct doctor *d)
 {
 	json_t *list = ask_daemon_program(d), *entry;
@@ -143,8 +142,7 @@ static void find_down(struct doctor *d, const char *why)
 	doctor_find(d, "daemon-down", fix, "no daemon answers on %s: %s", d->control, why);
 }
 
-/* The commit in the agent's file, at most len - 1 bytes; false = there is no file, or an older one.
- */
+/* The commit in the agent's file, at most len - 1 bytes; false = no file, or an older agent. */
 static bool read_agent_commit(char *buf, size_t len)
 {
 	_cleanup_(freep) char *data = malloc(AGENT_MAX_BYTES);
@@ -172,7 +170,7 @@ static bool is_commit(const char *text)
 	return *text && strcmp(text, "unknown") != 0;
 }
 
-/* Until a release, all builds have one version: then the commit tells them apart. */
+/* Until a release, all builds have the same version, so we compare commits too. */
 static void check_version(struct doctor *d, const json_t *status)
 {
 	const char *version = cw_json_str(status, "version", "?");
@@ -201,7 +199,7 @@ static void check_version(struct doctor *d, const json_t *status)
 			agent, CW_COMMIT);
 }
 
-/* What the daemon's word for a peer is for people. */
+/* Translates the daemon's state of a peer for users. */
 static const char *peer_words(const char *state)
 {
 	static const char *const words[][2] = {
@@ -293,7 +291,7 @@ static void check_jobs(struct doctor *d)
 	uint32_t code;
 	size_t i;
 
-	/* An older daemon does not know the question. */
+	/* An older daemon does not know this verb. */
 	if (cw_control_ask(d->control, "communicators", NULL, COMMS_TIMEOUT_MS, &doc, &code, &err) <
 	    0)
 		return;
@@ -316,8 +314,7 @@ void doctor_check_daemon(struct doctor *d)
 	uint32_t code;
 	int r;
 
-	/* The control socket belongs to the node. A container of a job has the agents' socket only.
-	 */
+	/* The control socket belongs to the node; a job's container has the agents' socket only. */
 	if (doctor_is_container() && is_missing_directory(d->control))
 		return;
 	doctor_checked(d, "daemon");

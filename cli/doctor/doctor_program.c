@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs the loader does not load the agent into, or whose NCCL the agent cannot get between. */
+/*
+ * Finds programs that the loader does not load the agent into, and programs with an NCCL that the
+ * agent cannot intercept.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -138,8 +141,8 @@ static void check_file(struct doctor *d, const char *path)
 }
 
 /*
- * A program's loader is run, with the program's libraries mapped: of other people's programs root
- * keeps away.
+ * We run the program's loader, which maps the program's libraries. root does not do this with
+ * programs that other users own or can write.
  */
 static bool is_harmless(const char *path)
 {
@@ -181,7 +184,7 @@ void doctor_check_program(struct doctor *d, const char *program)
 
 /* ---- a process ---- */
 
-/* Does a line of /proc/PID/NAME contain this? False also when it cannot be read: *ret_error. */
+/* True if a line of /proc/PID/NAME contains the needle. False also if unreadable: *ret_error. */
 static bool proc_contains(int32_t pid, const char *name, const char *needle, int *ret_error)
 {
 	char path[64];

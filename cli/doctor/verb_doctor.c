@@ -45,7 +45,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		args->program = arg;
-		state->next = state->argc; /* the rest are its arguments */
+		state->next = state->argc; /* the other words are arguments of the program */
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
