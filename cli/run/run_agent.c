@@ -18,7 +18,7 @@
 #include "cli/test_load.h"
 #include "common/cleanup.h"
 
-/* [libasan:]existing:agent, in fresh memory */
+/* Returns [libasan:]existing:agent; the caller frees it. */
 static char *preload_list(const char *agent, const char *program)
 {
 	const char *existing = getenv("LD_PRELOAD");
@@ -34,7 +34,7 @@ static char *preload_list(const char *agent, const char *program)
 	return n < 0 ? NULL : list;
 }
 
-/* Fills agent; says why not in err. The loader splits its list at blanks and colons. */
+/* Fills agent, or err with the reason. The loader splits its list at blanks and colons. */
 static int find_agent(const char *wanted, char agent[PATH_MAX], struct cw_err *err)
 {
 	if (!wanted) {
@@ -55,9 +55,9 @@ static int find_agent(const char *wanted, char agent[PATH_MAX], struct cw_err *e
 }
 
 /*
- * The kernel tells the loader that such a program has more rights than its caller (AT_SECURE), and
- * the loader then ignores LD_PRELOAD and takes it out of the environment. Root gains nothing, and
- * neither does anybody on a file system or in a process that forbids it.
+ * The kernel tells the loader if a program has more rights than its caller (AT_SECURE). The loader
+ * then ignores LD_PRELOAD and takes it out of the environment. root gains no rights, and a file
+ * system or process that forbids such gains prevents it for every user.
  */
 static const char *gained_rights(const char *path)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AddressSanitizer's runtime refuses to start unless it comes first in the list of libraries, and a
- * preloaded agent would come before it. So it is preloaded itself, ahead of the agent.
+ * AddressSanitizer's runtime refuses to start unless it is the first library, and a preloaded agent
+ * would precede it. So we preload the runtime too, ahead of the agent.
  */
 #include "cli/run/run_asan.h"
 

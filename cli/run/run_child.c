@@ -20,8 +20,8 @@
 #include "common/clock.h"
 
 /*
- * Children that the program left behind may hold its pipes for ever: after its end, output is
- * waited for until there is none for this long.
+ * Children that the program left behind may hold its pipes indefinitely. After the program's end we
+ * therefore wait for output only until there is none for this long.
  */
 #define SILENCE_MS 5000
 #define SECOND_MS 1000
@@ -87,7 +87,7 @@ static int start(struct run *r)
 	return r->pid < 0 ? -errno : 0;
 }
 
-/* Ctrl-C reaches the program from the terminal already: it is in the same process group. */
+/* The terminal sends Ctrl-C to the program itself: the program is in our process group. */
 static bool is_from_terminal(const struct signalfd_siginfo *info)
 {
 	return (info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT) && info->ssi_code > 0;
@@ -99,7 +99,7 @@ static void take_signals(struct run *r)
 
 	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
 		if (info.ssi_signo != SIGCHLD && !is_from_terminal(&info) && !r->has_ended)
-			(void)kill(r->pid, (int)info.ssi_signo); /* gone: about to be seen */
+			(void)kill(r->pid, (int)info.ssi_signo); /* waitpid() sees if it is gone */
 	if (!r->has_ended && waitpid(r->pid, &r->status, WNOHANG) == r->pid)
 		r->has_ended = true;
 }
@@ -164,7 +164,7 @@ void run_end_like(int wait_status)
 
 	if (WIFEXITED(wait_status))
 		exit(WEXITSTATUS(wait_status));
-	/* Its core is the program's; ours would only write over it. */
+	/* The core file is the program's; ours would overwrite it. */
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	(void)signal(WTERMSIG(wait_status), SIG_DFL);
 	(void)sigemptyset(&mask);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program and stays beside it: passes signals on, marks its output, ends as it does. What
- * `collwatch run` needs when it cannot simply become the program.
+ * Runs a program as a child: passes signals on, prefixes its output, and ends as it does.
+ * `collwatch run` needs it when it cannot simply become the program.
  */
 #pragma once
 
@@ -17,10 +17,10 @@ struct run_child {
 };
 
 /*
- * Blocks until the program has ended. Returns its wait status, or -errno when it could not be
- * started at all. A program that cannot be executed ends with 127, after saying so.
+ * Blocks until the program has ended. Returns its wait status, or -errno if it could not be
+ * started. If exec fails, the child prints the reason and ends with 127.
  */
 int cw_run_child(const struct run_child *child);
 
-/* Ends this process as that status says: the same exit status, or the same signal. */
+/* Ends this process as that status says: with the same exit status, or by the same signal. */
 void run_end_like(int wait_status) __attribute__((noreturn));

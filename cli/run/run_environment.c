@@ -23,10 +23,10 @@ enum kind {
 	KIND_SWITCH, /* on or off, or one of the words */
 	KIND_OFF,    /* off, or one of the words */
 	KIND_WORD,   /* one of the words */
-	KIND_WORDS,  /* some of them, with commas between */
+	KIND_WORDS,  /* several of the words, separated by commas */
 };
 
-/* Those that take anything are not in it. */
+/* The variables that are restricted; all others take any value. */
 static const struct rule {
 	const char *name;
 	enum kind kind;
@@ -149,7 +149,7 @@ static bool is_known(const char *name)
 	return false;
 }
 
-/* Kubernetes makes these for a service that is called collwatch. */
+/* Kubernetes makes these for a service named collwatch. */
 static bool is_of_kubernetes(const char *name)
 {
 	name += strlen(PREFIX);
@@ -158,7 +158,7 @@ static bool is_of_kubernetes(const char *name)
 	       strstr(name, "_PORT_");
 }
 
-/* What they all begin with is nothing that was mistyped. */
+/* We compare without the common prefix, which cannot be mistyped. */
 static int check_name(const char *name, struct cw_err *err)
 {
 	struct cw_nearest near = { .typed = name + strlen(PREFIX) };

@@ -16,10 +16,10 @@
 #include "common/cleanup.h"
 
 #define MAX_NODES 4096u
-/* Below what systems hand out by themselves (ip_local_port_range), above well-known services. */
+/* Below the ports that systems assign (ip_local_port_range), above well-known services. */
 #define PORTS_FROM 16384u
 #define N_PORTS 16384u
-/* Hex digits: 32 to 64 bytes, as the daemon takes them. */
+/* Hex digits: 32 to 64 bytes, the daemon's limits. */
 #define MIN_KEY 64u
 #define MAX_KEY 128u
 
@@ -45,7 +45,7 @@ static bool is_key(const char *text)
 	return len >= MIN_KEY && len <= MAX_KEY && len % 2 == 0;
 }
 
-/* Of each job another, so that two of them, of two users, are not in each other's way on a node. */
+/* Each job gets a port of its own, so jobs of two users do not collide on a node. */
 static unsigned port_of(const char *key)
 {
 	char digits[5] = { 0 };
@@ -95,7 +95,7 @@ static int read_entries(char *list, struct peers *p, struct cw_err *err)
 	return 0;
 }
 
-/* "gpu[1-4]" or "gpu[1-4]:7500": the port is the key's unless given. */
+/* "gpu[1-4]" or "gpu[1-4]:7500": without a port we take the key's. */
 static int read_hosts(char *list, const char *key, struct peers *p, struct cw_err *err)
 {
 	char *port = strrchr(list, ':'), by_key[16];
@@ -120,7 +120,7 @@ static int read_hosts(char *list, const char *key, struct peers *p, struct cw_er
 	return 0;
 }
 
-/* They stand in quotes in a configuration, where some characters mean something. */
+/* The entries stand in quotes in a configuration, where some characters have a meaning. */
 static int read_list(const char *list, const char *key, struct peers *p, struct cw_err *err)
 {
 	_cleanup_(freep) char *copy = strdup(list);
@@ -132,7 +132,7 @@ static int read_list(const char *list, const char *key, struct peers *p, struct 
 	return strchr(list, '=') ? read_entries(copy, p, err) : read_hosts(copy, key, p, err);
 }
 
-/* ---- which of them is this ---- */
+/* ---- this node ---- */
 
 /* "gpu1" and "gpu1.example.org" are the same host. */
 static bool is_host(const char *entry, const char *host)
@@ -147,7 +147,7 @@ static bool is_host(const char *entry, const char *host)
 	return len == strcspn(host, ".") && !strncmp(entry, host, len);
 }
 
-/* NULL: none of them. */
+/* NULL: this node is not in the list. */
 static const char *own_entry(const struct peers *p, const char *node_name)
 {
 	char host[HOST_NAME_MAX + 1] = "";

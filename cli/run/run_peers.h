@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Daemons of one user on several nodes, for one job: who they are, and the key that they share,
- * come with the environment that a launcher hands to its programs. `run --peers` puts both there;
- * `run --standalone` on each node makes a configuration of them.
+ * Daemons of one user on several nodes, for one job. Their list and their shared key travel in the
+ * environment, which a launcher hands to its programs. `run --peers` sets both variables; `run
+ * --standalone` on each node turns them into a configuration.
  */
 #pragma once
 
@@ -14,13 +14,13 @@
 #define RUN_PEERS_LIST "COLLWATCH_PEERS"
 #define RUN_PEERS_KEY "COLLWATCH_PEER_KEY"
 
-/* Sets both; a key that is there already stays. 0, or -errno with err set: nothing is changed. */
+/* Sets both variables; an existing key stays. 0, or -errno with err set: nothing is changed. */
 int run_peers_hand_on(const char *list, struct cw_err *err);
 
 /*
- * Writes dir/key, and to conf the peers that the environment names, this node among them under
- * node_name, or, where that is NULL, under its host name. Where it is not among them it has none;
- * a line on standard error says so. 0, also where the environment names none, or -errno with err
- * set.
+ * Writes dir/key, and writes to conf the peers that the environment names. This node is found among
+ * them under node_name, or under its host name if that is NULL. If it is not among them it has no
+ * peers, and a line on standard error says so. 0, also if the environment names no peers, or -errno
+ * with err set.
  */
 int run_peers_configure(FILE *conf, const char *dir, const char *node_name, struct cw_err *err);

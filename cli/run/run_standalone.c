@@ -30,7 +30,7 @@
 #define READY_WITHIN_NS (10 * CW_NS_PER_S)
 #define POLL_NS (20 * CW_NS_PER_MS)
 #define BUNDLES "state/incidents"
-/* Its exit status for a configuration that it does not take. */
+/* The daemon's exit status for a configuration that it rejects. */
 #define DAEMON_REFUSES 1
 
 static int make_dir(struct run_standalone *s, struct cw_err *err)
@@ -39,7 +39,7 @@ static int make_dir(struct run_standalone *s, struct cw_err *err)
 	char socket[PATH_MAX + 16];
 	int r;
 
-	/* Not $XDG_RUNTIME_DIR: it goes when the user logs out, and the report with it. */
+	/* Not $XDG_RUNTIME_DIR: it is removed when the user logs out, and the report with it. */
 	if (snprintf(s->dir, sizeof(s->dir), "%s/collwatch-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
 	    (int)sizeof(s->dir))
 		return cw_err_set(err, EINVAL, "TMPDIR is too long");
@@ -59,7 +59,7 @@ static int make_dir(struct run_standalone *s, struct cw_err *err)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)remove(path); /* what stays is seen in the temporary directory */
+	(void)remove(path); /* a leftover is visible in the temporary directory */
 	return 0;
 }
 
@@ -72,7 +72,7 @@ static void remove_dir(const struct run_standalone *s)
 
 int run_setting_check(const char *setting, struct cw_err *err)
 {
-	/* Where its files are, and with whom it talks, is for run to say. */
+	/* Settings that run itself makes: the places of the daemon's files, and its peers. */
 	static const char *const own[] = { "agent_socket", "control_socket", "state_dir",
 					   "peers",        "peers_from",     "peer_key_file" };
 	size_t len = strspn(setting, "abcdefghijklmnopqrstuvwxyz_");
@@ -82,7 +82,7 @@ int run_setting_check(const char *setting, struct cw_err *err)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (strlen(own[i]) == len && !strncmp(setting, own[i], len))
 			return cw_err_set(err, EINVAL, "%s is set by run itself", own[i]);
-	/* As in the file, where they stand in quotes. */
+	/* The value stands in quotes in the file. */
 	if (strpbrk(setting + len, "\"\\\n") || strstr(setting + len, "${"))
 		return cw_err_set(err, EINVAL, "\"%s\": no quote, backslash or ${ in a value",
 				  setting);
@@ -126,7 +126,7 @@ static int write_config(const struct run_standalone *s, struct cw_err *err)
 	return r;
 }
 
-/* What a child writes, up to a limit, and its exit status; -1: there is none. */
+/* Runs the daemon's program, reads its output up to a limit, returns its exit status; -1: none. */
 static int ask_daemon(const char *program, const char *const argv[], char *text, size_t len)
 {
 	_cleanup_(closep) int from = -1;
@@ -160,7 +160,7 @@ static int ask_daemon(const char *program, const char *const argv[], char *text,
 	return WEXITSTATUS(status);
 }
 
-/* A key of --set that there is not, and is near to one there is. */
+/* Suggests a known key if --set has an unknown one that is close to it. */
 static int suggest_key(const struct run_standalone *s, const char *program, struct cw_err *err)
 {
 	const char *const argv[] = { "collwatchd", "--keys", NULL };
@@ -188,7 +188,7 @@ static int suggest_key(const struct run_standalone *s, const char *program, stru
 	return 0;
 }
 
-/* The daemon's own words without "<3>", its name and the path of a file that goes again. */
+/* Returns the daemon's message without "<3>", its name and the path of a temporary file. */
 static const char *words_of(char *text, const char *path)
 {
 	char *at = strstr(text, path);
@@ -204,7 +204,7 @@ static const char *words_of(char *text, const char *path)
 	return text;
 }
 
-/* Asked of the daemon before it is needed: it has the table of keys. */
+/* Lets the daemon check the configuration before we start it: the daemon has the table of keys. */
 static int check_config(const struct run_standalone *s, const char *program, struct cw_err *err)
 {
 	char path[PATH_MAX + 16], text[1024];
@@ -213,7 +213,7 @@ static int check_config(const struct run_standalone *s, const char *program, str
 
 	snprintf(path, sizeof(path), "%s/conf", s->dir);
 	if (ask_daemon(program, argv, text, sizeof(text)) != DAEMON_REFUSES)
-		return 0; /* or it cannot run: its start fails, too */
+		return 0; /* also if the daemon cannot run: its start then fails too */
 	r = suggest_key(s, program, err);
 	return r < 0 ? r : cw_err_set(err, EINVAL, "--set: %.400s", words_of(text, path));
 }
@@ -223,7 +223,7 @@ static void become_daemon(const struct run_standalone *s, const char *program, p
 	char path[PATH_MAX + 16];
 	int fd;
 
-	/* It ends with us, however we end; and Ctrl-C is for the program. */
+	/* The daemon ends with us, however we end; and Ctrl-C is for the program only. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent || setpgid(0, 0) < 0)
 		_exit(1);
@@ -295,7 +295,7 @@ int run_standalone_start(struct run_standalone *s, const struct run_standalone_o
 	return wait_until_ready(s, err);
 }
 
-/* ---- what it found ---- */
+/* ---- incidents found ---- */
 
 static int is_bundle(const struct dirent *entry)
 {
@@ -326,7 +326,7 @@ static void print_found(const char *what, const char *summary, const char *path)
 		command ? command : path);
 }
 
-/* t: as it was printed before, if it was. */
+/* t: its state when it was last printed. */
 static void print_change(const struct run_told *t, bool is_new, enum run_standing standing,
 			 const char *summary, const char *path)
 {
@@ -342,7 +342,7 @@ static void print_change(const struct run_told *t, bool is_new, enum run_standin
 		if (is_new || t->standing != standing)
 			print_found("the job goes on; before: ", summary, path);
 		break;
-	case RUN_ENDED: /* the program ends, too: only news are worth a line */
+	case RUN_ENDED: /* the program ends too: print only changes */
 		if (!is_same)
 			print_found("", summary, path);
 		break;
@@ -357,7 +357,7 @@ static void note_told(struct run_told *t, const json_t *head, const char *summar
 	t->was_page |= !is_notice(head);
 }
 
-/* False: it is the file that was read before. */
+/* False: we have read this file before. */
 static bool is_another_file(struct run_told *t, const char *bundle)
 {
 	static const char *const names[] = { "incident.json", "epitaph.json" };
@@ -415,7 +415,7 @@ static void tell_one(struct run_standalone *s, const char *name)
 	cw_bundle_fini(&bundle);
 }
 
-/* Bundles appear by rename, whole; nobody else writes here. */
+/* Bundles appear whole, by rename; no other process writes here. */
 void run_standalone_tell(struct run_standalone *s)
 {
 	char dir[PATH_MAX + 32];
@@ -454,7 +454,7 @@ static int write_page(const struct run_standalone *s, const char *name, const ch
 	return r;
 }
 
-/* By what the desktop has for it. It outlives us, and is no rank: without the agent. */
+/* Opens it with the desktop's program, which outlives us and is not a rank: no agent in it. */
 static void open_page(char *page)
 {
 	char program[] = "xdg-open", *argv[] = { program, page, NULL };

@@ -18,7 +18,7 @@ static bool write_all(int fd, const char *buf, size_t len)
 		if (n > 0) {
 			buf += n;
 			len -= (size_t)n;
-		} else if (n < 0 && errno == EAGAIN) { /* somebody made our output non-blocking */
+		} else if (n < 0 && errno == EAGAIN) { /* our output was made non-blocking */
 			(void)poll(&p, 1, -1);
 		} else if (n < 0 && errno != EINTR) {
 			return false;
@@ -33,7 +33,7 @@ static void close_stream(struct run_tag *t)
 	t->from = -1;
 }
 
-/* One write for prefix and line, so that those of several ranks do not mix within a line. */
+/* Prefix and line go out in one write, so that lines of several ranks do not mix. */
 static void put(struct run_tag *t, size_t len, bool is_whole)
 {
 	size_t prefix_len = t->is_continued ? 0 : strlen(t->prefix);
@@ -53,10 +53,10 @@ static void put(struct run_tag *t, size_t len, bool is_whole)
 	t->len -= len;
 	t->is_continued = !is_whole;
 	if (!ok)
-		close_stream(t); /* the program gets SIGPIPE, as it would have */
+		close_stream(t); /* the program gets SIGPIPE, as it would without us */
 }
 
-/* Bytes of the first whole line, 0 = none. A '\r' at the very end may be half of "\r\n". */
+/* Length of the first whole line, 0 = none. A '\r' at the very end may be half of "\r\n". */
 static size_t first_line(const struct run_tag *t)
 {
 	for (size_t i = 0; i < t->len; i++) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One stream of a program on its way out, with a prefix before each line. No byte is lost, none but
- * the prefixes is added: a line without an end stays one. '\r' ends a line too, so that progress
- * bars move. Blocking writes: who does not read us holds up the program, as it would without us.
+ * Copies one output stream of a program with a prefix before each line. It loses no byte and adds
+ * none but the prefixes: a last line without an end stays one. '\r' ends a line too, so that
+ * progress bars move. Writes block: a slow reader holds up the program, as it would without us.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A longer line is written in pieces, with one prefix. */
+/* We write a longer line in pieces, with one prefix. */
 #define RUN_TAG_MAX_LINE 65536u
 
 struct run_tag {
@@ -22,7 +22,7 @@ struct run_tag {
 
 /* Takes `from`. */
 void run_tag_init(struct run_tag *t, int from, int to, const char *prefix);
-/* Once `from` is readable. Closes it at its end, and when nobody reads `to` any more. */
+/* Call it when `from` is readable. Closes `from` at its end, and when `to` has lost its reader. */
 void run_tag_read(struct run_tag *t);
-/* Writes what is left. */
+/* Writes the rest. */
 void run_tag_fini(struct run_tag *t);

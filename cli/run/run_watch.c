@@ -26,7 +26,7 @@
 
 /* ---- reports of agents ---- */
 
-/* Whether a `run` above this one, on this host, receives under that name. */
+/* True if a `run` above this one, on this host, receives under that name. */
 static bool is_received(const char *name)
 {
 	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -61,7 +61,7 @@ void run_watch_open(struct run_watch *w)
 	w->fd = steal_fd(&fd);
 }
 
-/* False: nothing more is there. */
+/* False: there is no further report. */
 static bool read_one(struct run_watch *w)
 {
 	union {
@@ -86,7 +86,7 @@ static bool read_one(struct run_watch *w)
 	if (n != sizeof(report) || report.magic != CW_RUN_MAGIC)
 		return true;
 	w->has_called = true;
-	/* Names of such sockets are no secret: another user could have an untrue line printed. */
+	/* The names of such sockets are public: another user could make us print a false line. */
 	if (report.error > 0 && (cred.uid == geteuid() || cred.uid == 0)) {
 		w->n_failed++;
 		w->failed = cred.pid;
@@ -147,7 +147,10 @@ void run_watch_fini(struct run_watch *w)
 
 /* ---- the process that stays behind ---- */
 
-/* All but standard error, the socket and the pidfd goes: a reader of a pipe waits for its end. */
+/*
+ * Keeps standard error, the socket and the pidfd, and closes all others: a pipe's reader waits for
+ * its end.
+ */
 static void keep_descriptors(struct run_watch *w, int *from_exec)
 {
 	int kept[] = { w->fd, w->program, *from_exec };
@@ -184,7 +187,7 @@ __attribute__((noreturn)) static void stay(struct run_watch *w, int from_exec)
 	(void)setsid(); /* signals of the terminal are for the program */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
-	(void)chdir("/"); /* a directory of the program can be unmounted */
+	(void)chdir("/"); /* so that the program's directory can be unmounted */
 	keep_descriptors(w, &from_exec);
 	if (!was_executed(from_exec))
 		_exit(0);
@@ -206,7 +209,7 @@ int run_watch_stay_behind(struct run_watch *w)
 	int ends[2];
 	pid_t pid;
 
-	/* Orphans of the first process of a container are the program's children. */
+	/* In a container, the first process adopts orphans: the program would get our child. */
 	if (w->fd < 0 || getpid() == 1)
 		return -1;
 	w->program = (int)syscall(SYS_pidfd_open, getpid(), 0);

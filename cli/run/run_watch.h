@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line that `run` prints at the end where the program called no NCCL, or where an agent could
- * make no record. Agents report by datagrams (proto/run_report.h), because they write nothing to
- * the program's output.
+ * Prints a line at the end of `run` if the program called no NCCL, or if an agent could make no
+ * record. Agents report by datagrams (proto/run_report.h), because they write nothing to the
+ * program's output.
  *
- * Where `run` becomes the program, a small process stays behind: no child of the program, in a
- * session of its own, with no descriptor but standard error. It ends with the program.
+ * If `run` becomes the program, a small process stays behind. It is not a child of the program, has
+ * a session of its own, and has no descriptor except standard error. It ends with the program.
  */
 #pragma once
 
@@ -14,27 +14,27 @@
 #include <sys/types.h>
 
 struct run_watch {
-	int fd;      /* negative: nothing is watched */
-	int program; /* pidfd of the program, where a process stays behind */
+	int fd;      /* negative: watching is off */
+	int program; /* pidfd of the program, if a process stays behind */
 	bool has_called;
-	unsigned n_failed; /* processes without a record that reported it */
-	pid_t failed;      /* one of them */
-	int error;         /* and why */
+	unsigned n_failed; /* processes that reported that they have no record */
+	pid_t failed;      /* one of these */
+	int error;         /* and its errno */
 };
 
 /*
- * Listens, and puts the name into the environment. Does nothing (fd < 0) where a `run` above does
- * it already, or where it cannot be done.
+ * Opens the socket and puts its name into the environment. Does nothing (fd < 0) if a `run` above
+ * this one has done so, or if it fails.
  */
 void run_watch_open(struct run_watch *w);
-/* Takes what has come. Does not block. */
+/* Reads the reports that have arrived. Does not block. */
 void run_watch_read(struct run_watch *w);
-/* Prints the line, if there is one. */
+/* Prints the line, if one is due. */
 void run_watch_say(struct run_watch *w);
 /*
- * This process is about to become the program. Leaves a process behind that prints the line at the
- * program's end. Returns a descriptor that closes with a successful exec; write a byte to it where
- * exec failed. Negative: there is none.
+ * Call it right before exec. Leaves a process behind that prints the line when the program ends.
+ * Returns a descriptor that a successful exec closes; if exec failed, write a byte to it. Negative:
+ * no process was left.
  */
 int run_watch_stay_behind(struct run_watch *w);
 void run_watch_fini(struct run_watch *w);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program runs also where agent or daemon are missing: a watchdog that keeps a job from
- * starting does more harm than the hang it would have found. One line says what is missing. A
- * mistake in the options or the environment is another matter: the user is there to mend it.
+ * The program runs even if agent or daemon are missing: a watchdog that keeps a job from starting
+ * does more harm than the hang it would have found. One line says what is missing. A mistake in the
+ * options or the environment is different: we refuse, because the user is there to fix it.
  *
- * Without --standalone and --tag-output this process becomes the program; with them it stays beside
- * it (run_child.c).
+ * Without --standalone and --tag-output this process becomes the program. With one of them it runs
+ * the program as its child (run_child.c).
  */
 #include <argp.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ static void add_setting(struct run_args *args, const char *arg, struct argp_stat
 	args->own.settings[args->own.n_settings++] = arg;
 }
 
-/* What means nothing without a daemon of one's own. */
+/* Rejects options that mean nothing without a private daemon. */
 static void check_all(const struct run_args *args, struct argp_state *state)
 {
 	if (!args->command)
@@ -114,7 +114,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		args->agent = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* all that follows is the program's */
+		/* the other words belong to the program */
 		args->command = &state->argv[state->next - 1];
 		state->next = state->argc;
 		return 0;
@@ -186,7 +186,7 @@ static void say_what_is_there(const char *agent, const char *socket)
 			agent, socket, strerror(-fd));
 }
 
-/* "host:3| ", or "host| " above a launcher that starts the ranks itself. */
+/* "host:3| ", or "host| " if the program is a launcher that starts the ranks itself. */
 static void make_prefix(char *buf, size_t len)
 {
 	static const char *const names[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
@@ -204,7 +204,7 @@ static void make_prefix(char *buf, size_t len)
 		(void)snprintf(buf, len, "%s| ", host);
 }
 
-/* What goes on beside the program. */
+/* What we do while the program runs. */
 struct beside {
 	struct run_standalone *own; /* NULL = none */
 	struct run_watch *watch;
@@ -245,14 +245,14 @@ static int stay_beside(const struct run_args *args, struct run_standalone *own,
 	return CW_EXIT_ERROR;
 }
 
-/* A mistake of the user's: the program is not started, for it would run unwatched. */
+/* The user made a mistake. We do not start the program: it would run unwatched. */
 __attribute__((noreturn)) static void refuse(const char *what, const struct cw_err *err)
 {
 	fprintf(stderr, "collwatch run: %s%s; the program was not started\n", what, err->text);
 	exit(CW_EXIT_ERROR);
 }
 
-/* False: the program runs without a daemon of its own. */
+/* False: the program runs without a private daemon. */
 static bool start_own_daemon(struct run_standalone *own, const struct run_args *args)
 {
 	char path[PATH_MAX + 16];
@@ -274,7 +274,7 @@ static bool start_own_daemon(struct run_standalone *own, const struct run_args *
 	return true;
 }
 
-/* True: the agent is in the program, and does what it is there for. */
+/* True: the agent is in the program, and active. */
 static bool load_agent(const struct run_args *args, const char *socket)
 {
 	char agent[PATH_MAX];
@@ -290,7 +290,7 @@ static bool load_agent(const struct run_args *args, const char *socket)
 	return r == 0 && !run_environment_is_disabled();
 }
 
-/* Becomes the program. */
+/* Replaces this process by the program. */
 static int execute(const struct run_args *args, struct run_watch *watch)
 {
 	int failed = run_watch_stay_behind(watch), error;
@@ -298,7 +298,7 @@ static int execute(const struct run_args *args, struct run_watch *watch)
 	execvp(args->command[0], args->command);
 	error = errno;
 	if (failed >= 0)
-		(void)write(failed, "", 1); /* a process that is not there needs no word */
+		(void)write(failed, "", 1); /* if there is no such process, the write is harmless */
 	fprintf(stderr, "collwatch: cannot run %s: %s\n", args->command[0], strerror(error));
 	return cw_exit_of_exec(error);
 }
@@ -314,7 +314,7 @@ int cw_verb_run(int argc, char **argv)
 
 	(void)cw_options_parse(&cw_argp_run, argc, argv, ARGP_IN_ORDER, &args);
 	if (args.socket)
-		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* else the default is tried */
+		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* unset: the default */
 	if (run_environment_check(&err) < 0)
 		refuse("", &err);
 	if (args.peers && run_peers_hand_on(args.peers, &err) < 0)
@@ -325,7 +325,7 @@ int cw_verb_run(int argc, char **argv)
 	}
 	has_own = args.standalone && start_own_daemon(&own, &args);
 	socket = getenv("COLLWATCH_SOCKET");
-	/* Above a launcher that starts the ranks on other hosts, `run` there says it. */
+	/* If a launcher starts ranks on other hosts, the `run` on those hosts prints the line. */
 	if (load_agent(&args, socket && *socket ? socket : AGENT_SOCKET) &&
 	    (!args.peers || args.standalone))
 		run_watch_open(&watch);
