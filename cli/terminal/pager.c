@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is printed is kept in memory until all of it is there: then it is known whether it is long,
- * and a reader who leaves the pager early makes no write fail. This process waits for the pager:
- * else the shell would take the terminal back from under it, and the exit status is this process's
- * in any case.
+ * We collect all output in memory before we show it. Then we know whether it is long, and a reader
+ * that quits the pager early makes no write fail. This process waits for the pager: otherwise the
+ * shell would take the terminal back, and the exit status is ours in any case.
  *
- * `less` can start a shell and write files. Where this command was allowed to somebody as another
- * user (sudo), only less in its secure mode is started, whatever the environment names.
+ * `less` can start a shell and write files. If a user may run this command as another user (sudo),
+ * we start only less in its secure mode, and ignore the pager in the environment.
  */
 #include "cli/terminal/pager.h"
 
@@ -53,19 +52,19 @@ const struct argp_child cw_pager_children[] = { { &cw_pager_argp, 0, NULL, 0 }, 
 
 static struct {
 	bool is_open;
-	int terminal; /* where standard output leads otherwise */
+	int terminal; /* the original standard output */
 } pager;
 
-/* ---- which ---- */
+/* ---- choice of the pager ---- */
 
-/* Somebody may run this command as another user, and perhaps nothing else. */
+/* True if a user may run this command as another user, and perhaps no other command. */
 static bool is_lent(void)
 {
 	return getuid() != geteuid() || getenv("SUDO_UID") || getenv("DOAS_USER") ||
 	       getenv("PKEXEC_UID");
 }
 
-/* NULL: nobody says; "" = none is wanted. */
+/* NULL: no variable is set; "" = the user wants no pager. */
 static const char *named_pager(void)
 {
 	const char *own = getenv("COLLWATCH_PAGER");
@@ -82,9 +81,9 @@ static bool is_wanted(void)
 	return !named || (*named && strcmp(named, "cat") != 0);
 }
 
-/* ---- is it long ---- */
+/* ---- length of the text ---- */
 
-/* "\033[1;31m": what a letter ends. */
+/* True inside a sequence such as "\033[1;31m", which a letter ends. */
 static bool is_in_escape(struct cw_pager_rows *r, unsigned char c)
 {
 	if (r->escape == 0 && c != '\033')
@@ -105,7 +104,7 @@ void cw_pager_rows_add(struct cw_pager_rows *r, const char *text, size_t len)
 
 		if (is_in_escape(r, c) || (c & 0xc0) == 0x80)
 			continue;
-		/* A full row ends when there is something for the next one. */
+		/* A full row ends when the next character arrives. */
 		if (!r->rows || r->column > r->columns || (r->column == r->columns && c != '\n')) {
 			r->rows++;
 			r->column = 0;
@@ -115,8 +114,8 @@ void cw_pager_rows_add(struct cw_pager_rows *r, const char *text, size_t len)
 }
 
 /*
- * The last row is for the shell's prompt. A terminal that tells no size has a program at its other
- * end, and nobody at the keys.
+ * The shell's prompt needs the last row. A terminal that reports no size is driven by a program,
+ * without a human at the keys.
  */
 static bool fits(int fd, int terminal)
 {
@@ -150,8 +149,8 @@ static int copy(int from, int to)
 /* ---- the pager's process ---- */
 
 /*
- * Colours always (R); by default also: no waiting where all fits the screen (F), and what was read
- * stays on it (X). What somebody has set otherwise holds, but for the colours.
+ * R: always show colours. We default to F and X too: do not wait if all fits the screen, and leave
+ * the text on it. The user's own options override all but R.
  */
 static void set_environment(bool is_secure)
 {
@@ -164,11 +163,11 @@ static void set_environment(bool is_secure)
 		(void)setenv("LESS", all, 1);
 	if (is_secure)
 		(void)setenv("LESSSECURE", "1", 1);
-	/* What is printed is UTF-8 in any locale. */
+	/* Our output is UTF-8 in any locale. */
 	(void)setenv("LESSCHARSET", "utf-8", 0);
 }
 
-/* Words as a shell has them, but for its commands. Returns where it cannot be started. */
+/* Splits the command like a shell, without running substitutions. Returns only if exec fails. */
 static void try_named(const char *named)
 {
 	wordexp_t words;
@@ -186,11 +185,11 @@ static void become_pager(int from, pid_t parent)
 	const char *named = named_pager();
 	bool is_secure = is_lent();
 
-	/* It has the terminal in its hands: it gives it back when nobody waits for it any more. */
+	/* The pager controls the terminal: it must give it back once we stop waiting. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	(void)signal(SIGINT, SIG_DFL);
 	if (getppid() != parent || dup2(from, STDIN_FILENO) < 0 ||
-	    fcntl(STDIN_FILENO, F_SETFD, 0) < 0) /* where it was closed, this may be it */
+	    fcntl(STDIN_FILENO, F_SETFD, 0) < 0) /* this is stdin itself if it was closed */
 		_exit(1);
 	set_environment(is_secure);
 	if (is_secure)
@@ -199,7 +198,7 @@ static void become_pager(int from, pid_t parent)
 		try_named(named);
 	for (size_t i = 0; !is_secure && i < sizeof(usual) / sizeof(usual[0]); i++)
 		(void)execlp(usual[i], usual[i], (char *)NULL);
-	_exit(copy(STDIN_FILENO, STDOUT_FILENO) < 0); /* there is none */
+	_exit(copy(STDIN_FILENO, STDOUT_FILENO) < 0); /* no pager is installed */
 }
 
 static int show(int fd)
@@ -219,7 +218,7 @@ static int show(int fd)
 	return 0;
 }
 
-/* ---- what is kept ---- */
+/* ---- collecting ---- */
 
 void cw_pager_open(bool is_off)
 {

@@ -10,10 +10,10 @@
 
 #include "common/clock.h"
 
-/* What is done sooner needs no line. */
+/* A shorter operation needs no line. */
 #define PATIENCE_NS (CW_NS_PER_S / 2)
 #define EVERY_NS (CW_NS_PER_S / 10)
-/* As long as nothing can be said of what is left. */
+/* Before this, an estimate of the remaining time means nothing. */
 #define ESTIMATE_AFTER_NS (2 * CW_NS_PER_S)
 
 #define BAR_MAX 30u
@@ -38,7 +38,7 @@ void cw_progress_bar_begin(struct cw_progress_bar *p, const char *what, uint64_t
 				       .is_on = !is_off && is_terminal() };
 }
 
-/* ", 12 s left": of what took so long so far, as long again for each. */
+/* ", 12 s left": assumes that the rest takes as long per item as before. */
 static void print_left(const struct cw_progress_bar *p, uint64_t done, int64_t elapsed_ns,
 		       char *text, size_t len)
 {
@@ -56,7 +56,7 @@ static void print_left(const struct cw_progress_bar *p, uint64_t done, int64_t e
 		(void)snprintf(text, len, ", %.0f h left", s / 3600);
 }
 
-/* "[####----] ", as wide as there is room for, up to a limit; nothing where that is too little. */
+/* "[####----] ", as wide as the room allows, up to a limit; empty if the room is too small. */
 static void print_bar(const struct cw_progress_bar *p, uint64_t done, size_t room, char *text)
 {
 	size_t n = room < BAR_MAX + 3 ? room - (room < 3 ? room : 3) : BAR_MAX, full;
@@ -111,7 +111,7 @@ void cw_progress_bar_at(struct cw_progress_bar *p, uint64_t done, const char *no
 	p->drawn_ns = now;
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col)
 		size.ws_col = 80;
-	/* Not into the last column: some terminals go to the next row there. */
+	/* Leave the last column free: some terminals wrap there. */
 	cw_progress_bar_line(p, done, note, now - p->begun_ns, size.ws_col - 1u, line,
 			     sizeof(line));
 	fprintf(stderr, "\r%s\033[K", line);

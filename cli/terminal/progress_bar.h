@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far something long has come, as one line on standard error that is drawn over: only where
- * that is a terminal, only when it takes a while, and gone when it is done. Nothing of it is
- * coloured.
+ * Shows the progress of a long operation in one line on standard error, redrawn in place. The line
+ * appears only on a terminal, and only if the operation takes a while; we erase it at the end. It
+ * has no colours.
  */
 #pragma once
 
@@ -17,16 +17,14 @@ struct cw_progress_bar {
 	bool is_on, is_drawn;
 };
 
-/* is_off: somebody wants documents, or has lines of another kind there. */
+/* is_off: the user wants documents, or other lines go to the terminal. */
 void cw_progress_bar_begin(struct cw_progress_bar *p, const char *what, uint64_t total,
 			   bool is_off);
-/* `done` of all are; the note, of few words, may be NULL. Cheap as long as nothing is to be drawn.
- */
+/* `done` of total are finished; the note, of few words, may be NULL. Cheap unless it draws. */
 void cw_progress_bar_at(struct cw_progress_bar *p, uint64_t done, const char *note);
-/* Takes the line away. */
+/* Erases the line. */
 void cw_progress_bar_end(struct cw_progress_bar *p);
 
-/* The line that is drawn after so long, no longer than `columns`. Fills text, which has len bytes.
- */
+/* Formats the line for this elapsed time, at most `columns` wide, into text of len bytes. */
 void cw_progress_bar_line(const struct cw_progress_bar *p, uint64_t done, const char *note,
 			  int64_t elapsed_ns, unsigned columns, char *text, size_t len);
