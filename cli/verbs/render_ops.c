@@ -9,7 +9,7 @@
 
 #define WIDTH 140
 
-/* "1.5 GB"; decimal, as bandwidths are. */
+/* Formats "1.5 GB": decimal units, the custom for bandwidths. */
 static void put_bytes(FILE *out, double v)
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
@@ -22,7 +22,7 @@ static void put_bytes(FILE *out, double v)
 	fprintf(out, " %7.*f %-2s", i ? 1 : 0, v, units[i]);
 }
 
-/* Absent where no op of the row was timed on the device. */
+/* Prints "-" if no op of the row was timed on the device. */
 static void put_number(FILE *out, const json_t *v, int width, int digits)
 {
 	if (json_is_number(v))
@@ -31,7 +31,7 @@ static void put_number(FILE *out, const json_t *v, int width, int digits)
 		fprintf(out, " %*s", width, "-");
 }
 
-/* Of the calls on the host. */
+/* Times of the calls on the host. */
 static const char *const quantiles[] = { "p50", "p90", "p99", "max" };
 
 static void put_row(const struct cw_text *t, const json_t *row)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collwatch.ops/1 as tables for people, one for each job. */
+/* Renders collwatch.ops/1 as tables for people, one per job. */
 #pragma once
 
 #include <jansson.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides from recordings, with no daemon: a bundle (the decision is taken once more, from the
- * snapshot in it), flight records of processes that are gone, or the Flight Recorder dumps of a
- * job. Prints what `report` prints, and exits with what was found.
+ * Decides from recordings, without a daemon. The input is a bundle (we decide again, from its
+ * snapshot), the flight records of ended processes, or the Flight Recorder dumps of a job. It
+ * prints the same as `report`, and the exit status gives the result.
  */
 #include <argp.h>
 #include <errno.h>
@@ -103,8 +103,8 @@ static void free_snapshot(struct cw_snapshot **snap)
 }
 
 /*
- * Nobody waits, or not for longer than a healthy job may. How long somebody has waited, records
- * tell; dumps need not, and what is not known is not short.
+ * True if no rank waits, or no rank has waited longer than a healthy job may. Records say how long
+ * a rank has waited. Dumps may not, and an unknown wait is not a short one.
  */
 static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
@@ -121,7 +121,7 @@ static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot
 	return snap->now_ns - v->waiting_since_ns < p.stall_ns;
 }
 
-/* Members with a call that had not completed when the recordings were made. */
+/* Counts members with a call that was incomplete when the recordings were made. */
 static uint32_t n_pending(const struct cw_snapshot *snap)
 {
 	uint32_t n = 0;
@@ -132,10 +132,7 @@ static uint32_t n_pending(const struct cw_snapshot *snap)
 	return n;
 }
 
-/*
- * Calls of dumps that had not completed: also those that no member shows, since where it stands is
- * not known.
- */
+/* Counts incomplete calls in dumps, including calls of unknown position, which no member shows. */
 static uint32_t n_open(const struct cw_snapshot *snap)
 {
 	uint32_t n = n_pending(snap);
@@ -143,7 +140,7 @@ static uint32_t n_open(const struct cw_snapshot *snap)
 	return snap->open_calls > n ? snap->open_calls : n;
 }
 
-/* Entries of dumps that could not be read: any of them may be of an open call. */
+/* Counts unreadable entries of dumps: each may belong to an open call. */
 static uint64_t n_unread(const struct cw_snapshot *snap)
 {
 	uint64_t n = 0;
@@ -153,7 +150,7 @@ static uint64_t n_unread(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* Somebody who would have to be asked has left nothing. */
+/* True if a rank that we would have to ask left no recording. */
 static bool has_unseen_rank(const struct cw_snapshot *snap)
 {
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
@@ -162,7 +159,7 @@ static bool has_unseen_rank(const struct cw_snapshot *snap)
 	return snap->n_ranks < snap->ranks_expected;
 }
 
-/* As for a leader (docs/design/leader.md#partition): less than half of a job says nothing. */
+/* The rule of a leader (docs/design/leader.md#partition): we see less than half of the job. */
 static bool sees_too_little(const struct cw_snapshot *snap)
 {
 	uint32_t seen = 0;
@@ -178,7 +175,7 @@ static int out_of_memory(void)
 	return CW_EXIT_ERROR;
 }
 
-/* The snapshot's instants as wall time; 0 stays "unknown". */
+/* Converts an instant of the snapshot to wall time; 0 stays "unknown". */
 static int64_t to_wall(const struct cw_snapshot *snap, int64_t at_ns)
 {
 	return at_ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - at_ns) : 0;
@@ -204,7 +201,7 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 	return cw_json_finish(doc, bad);
 }
 
-/* What is said of dumps in which a call is open, or may be, and nobody is seen to be the reason. */
+/* The text for dumps with a call that is open, or may be, if no rank is visibly the reason. */
 static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t len)
 {
 	unsigned long long unread = n_unread(snap);
@@ -223,7 +220,7 @@ static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t
 		       snap->n_ranks == 1 ? "" : "s", snap->n_comms, snap->n_comms == 1 ? "" : "s");
 }
 
-/* Dumps that list no call, and none that could not be read, say nothing of the job. */
+/* Dumps without any call, readable or not, say nothing about the job. */
 static bool is_without_calls(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	return args->flight_recorder && !snap->listed_calls && !snap->open_calls && !n_unread(snap);
@@ -248,8 +245,7 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 	char open_text[200];
 	json_t *doc;
 
-	/* Of dumps with open calls the times are moved, each dump's by itself (import/fr_time.c).
-	 */
+	/* With open calls the times of dumps are shifted, each dump's alone (import/fr_time.c). */
 	if (!is_open && cw_slow_find(snap, &slow) < 0)
 		return out_of_memory();
 	doc = healthy_doc(snap, &slow);
@@ -339,7 +335,7 @@ static int report(const struct analyze_args *args, const struct cw_snapshot *sna
 									     : CW_EXIT_HANG;
 }
 
-/* On standard error what was written: standard output holds the verdict and nothing else. */
+/* Reports on standard error what it wrote: standard output holds the verdict and nothing else. */
 static int export_dumps(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	struct cw_fr_export done;
@@ -362,8 +358,7 @@ static int export_dumps(const struct analyze_args *args, const struct cw_snapsho
 	return CW_EXIT_OK;
 }
 
-/* One document is of one trouble; of those that have nothing to do with it, it says that they are
- * there. */
+/* One document describes one problem. It mentions that unrelated ones exist. */
 static int note_others(const struct analyze_args *args, struct cw_snapshot *snap,
 		       const struct cw_verdict_list *list)
 {
@@ -442,7 +437,7 @@ static int analyze_records(const struct analyze_args *args)
 
 /* ---- bundles ---- */
 
-/* What was decided: not how it is worded, nor how sure patience made it. */
+/* Compares the decisions: not their wording, and not the confidence that patience gave. */
 static bool is_same_decision(const json_t *a, const json_t *b)
 {
 	static const char *const keys[] = { "class", "detail", "victims", "where" };
@@ -460,7 +455,7 @@ static bool is_same_decision(const json_t *a, const json_t *b)
 	return true;
 }
 
-/* On standard error: standard output holds the verdict and nothing else. */
+/* Prints to standard error: standard output holds the verdict and nothing else. */
 static void compare(const json_t *then, const json_t *now)
 {
 	const struct cw_text t = { .out = stderr };
@@ -487,8 +482,8 @@ static int adopt_event(json_t *incident, const json_t *then)
 }
 
 /*
- * The incident that the bundle is about, where the job had several troubles at once; else the worst
- * of now. *ret_v points into the list. NULL = out of memory.
+ * Finds the bundle's incident if the job had several problems at a time, else the worst present
+ * one. *ret_v points into the list. NULL = out of memory.
  */
 static json_t *find_event(const struct cw_bundle *bundle, const struct cw_snapshot *snap,
 			  const struct cw_verdict_list *list, const struct cw_verdict **ret_v)

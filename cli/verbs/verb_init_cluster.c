@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes what the daemons of a new cluster need, into a directory and nowhere else: their key, or
- * an authority and a certificate for each, and the lines of configuration that name the others.
- * What was asked for is checked before the first file is written; no file is overwritten.
+ * Writes the files of a new cluster's daemons into one directory and nowhere else: their key, or an
+ * authority and a certificate per node, and the lines of configuration that name the other nodes.
+ * It checks the whole request before it writes the first file, and overwrites no file.
  */
 #include <argp.h>
 #include <errno.h>
@@ -26,10 +26,10 @@
 
 #define KEY_NAME "peer.key"
 #define KEY_PATH "/etc/collwatch/" KEY_NAME
-/* As many as a daemon's peer list takes. */
+/* The limit of a daemon's peer list. */
 #define MAX_NODES 4096u
 
-/* Long enough not to be in the way, short enough that lost ones end some day. */
+/* Long enough that renewal is rare, short enough that lost certificates expire some day. */
 #define DEFAULT_DAYS 1825
 #define MAX_DAYS 36500
 
@@ -51,20 +51,20 @@ struct init_args {
 	char **nodes;           /* "name=address:port", or "name" with peers_from; borrowed */
 	unsigned n_nodes;
 	const char *hosts; /* "gpu[001-500]" or "gpu[001-500]:7411"; NULL = none */
-	char **named;      /* what was made of it; owned */
+	char **named;      /* the nodes made from hosts; owned */
 	unsigned n_named;
 };
 
-/* Where daemons listen unless it is said. */
+/* The daemons' default port. */
 #define DEFAULT_PORT "7411"
 
-/* Nodes that differ by nothing but their hosts' names, or none: one configuration serves all. */
+/* True if the nodes differ in their hosts' names only, or not at all: they share one file. */
 static bool has_one_config(const struct init_args *args)
 {
 	return args->n_nodes == args->n_named && !args->has_certificates;
 }
 
-/* ---- what was asked for ---- */
+/* ---- the request ---- */
 
 static size_t name_len(const char *node)
 {
@@ -113,7 +113,7 @@ static void check_peers_from(struct argp_state *state, const char *text)
 			   text);
 }
 
-/* "gpu001=gpu001:7411", or only the name where addresses are found. NULL = out of memory. */
+/* "gpu001=gpu001:7411", or the name alone if addresses are discovered. NULL = out of memory. */
 static char *make_node(const struct init_args *args, const char *name, const char *port)
 {
 	char *node;
@@ -123,7 +123,7 @@ static char *make_node(const struct init_args *args, const char *name, const cha
 	return asprintf(&node, "%s=%s:%s", name, name, port) < 0 ? NULL : node;
 }
 
-/* Adds what stands in --hosts, once it is known how nodes are found. */
+/* Adds the nodes of --hosts, once we know how nodes are discovered. */
 static void add_hosts(struct argp_state *state, struct init_args *args)
 {
 	char *list = strdup(args->hosts), *port = list ? strrchr(list, ':') : NULL, **names = NULL;
@@ -151,7 +151,7 @@ static void add_hosts(struct argp_state *state, struct init_args *args)
 	free(list);
 }
 
-/* What only fits together with the rest. */
+/* Checks options that depend on each other. */
 static void check_all(struct argp_state *state, const struct init_args *args)
 {
 	bool is_found = args->peers_from;
@@ -296,13 +296,13 @@ static int write_key(const char *dir, int dir_fd)
 	return r;
 }
 
-/* Certificates lie beside the private key: how much of its path is the directory. */
+/* Certificates lie in the directory of the private key: the length of that part of its path. */
 static int cert_dir_len(const struct init_args *args)
 {
 	return (int)(strrchr(args->key_path, '/') - args->key_path) + 1; /* it is absolute */
 }
 
-/* The lines that say how this node proves who it is. */
+/* Prints the lines by which this node proves its identity. */
 static void print_secrets(FILE *f, const struct init_args *args)
 {
 	int len = cert_dir_len(args);
@@ -342,7 +342,7 @@ static void print_peers(FILE *f, const struct init_args *args)
 	fputs("}\n\n", f);
 }
 
-/* node NULL: for all of them. NULL = out of memory. */
+/* node NULL: one configuration for all nodes. NULL = out of memory. */
 static char *make_config(const struct init_args *args, const char *node)
 {
 	char *text = NULL;

@@ -13,7 +13,7 @@
 #include "common/parse.h"
 #include "report/text.h"
 
-/* The other nodes of the job have 5 s. */
+/* The daemon gives the other nodes of the job 5 s. */
 #define TIMEOUT_MS 10000
 
 enum { OPT_FOR = 256, OPT_UNMUTE, OPT_UID };
@@ -21,7 +21,7 @@ enum { OPT_FOR = 256, OPT_UNMUTE, OPT_UID };
 struct mute_args {
 	struct cw_ask_options ask;
 	const char *job;
-	int64_t for_ns; /* 0 = for ever */
+	int64_t for_ns; /* 0 = no end */
 	uint64_t uid;
 	bool unmute, has_uid;
 };

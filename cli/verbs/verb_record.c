@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `record show`: what one rank's flight record holds, of a file or of a live process, whose record
- * is one of its descriptors. Shows what is there; decides nothing.
+ * `record show`: prints one rank's flight record, from a file or from a living process, which holds
+ * its record as a descriptor. It prints the contents and draws no conclusions.
  */
 #include <argp.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ enum { OPT_JSON = 256 };
 struct record_args {
 	const char *verb, *what; /* "show"; a file or a process id */
 	bool json, no_pager;
-	uint64_t ops; /* last ops per communicator */
+	uint64_t ops; /* how many of the last ops per communicator */
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -144,9 +144,9 @@ static int64_t wall_of(const struct cw_rec_header *h, int64_t at_ns)
 	return wall;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
-/* The frames one below the other. */
+/* Prints one frame per line. */
 static void show_stack(const struct cw_record *rec, const struct cw_record_op *op)
 {
 	char stack[CW_RECORD_STACK_BYTES], *at = stack, *frame;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without an argument: the list. With a path: a bundle directory, no daemon needed. With an id: the
- * daemon is asked; where none answers, this node's default state directory is looked at.
+ * Without an argument: the list. With a path: a bundle directory, no daemon needed. With an id: we
+ * ask the daemon, and look into this node's default state directory if no daemon answers.
  */
 #include <argp.h>
 #include <errno.h>
@@ -75,7 +75,7 @@ static void read_since(struct report_args *args, const char *arg, struct argp_st
 			   arg);
 }
 
-/* In the list they have blanks, in documents underscores. */
+/* The list writes classes with blanks, documents with underscores. */
 static void read_class(struct report_args *args, const char *arg, struct argp_state *state)
 {
 	struct cw_nearest nearest = { .typed = arg };
@@ -201,12 +201,12 @@ static int out_of_memory(void)
 	return CW_EXIT_ERROR;
 }
 
-/* Again: a daemon of an older version does not, and its list is longer. */
+/* Filters again: a daemon of an older version does not, and sends a longer list. */
 static void filter_list(const struct cw_incident_filter *filter, json_t *list)
 {
 	for (size_t i = json_array_size(list); i > 0; i--)
 		if (!cw_incident_filter_matches(filter, json_array_get(list, i - 1)))
-			(void)json_array_remove(list, i - 1); /* it is there */
+			(void)json_array_remove(list, i - 1); /* the index is valid */
 }
 
 static void show_list(const struct report_args *args, const json_t *incidents)
@@ -249,7 +249,7 @@ static bool is_path(const char *what)
 	return strchr(what, '/') || strcmp(what, ".") == 0 || strcmp(what, "..") == 0;
 }
 
-/* Other nodes' summaries, or how many there are. */
+/* Takes other nodes' summaries, or their number. */
 static int take_elsewhere(const json_t *reply, struct cw_bundle *ret)
 {
 	json_t *docs = json_object_get(reply, "summaries_elsewhere"), *doc;
@@ -266,7 +266,7 @@ static int take_elsewhere(const json_t *reply, struct cw_bundle *ret)
 	return bad ? -ENOMEM : 0;
 }
 
-/* What the daemon sends is the bundle without its directory. */
+/* The daemon's answer is the bundle without its directory. */
 static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret, struct cw_err *err)
 {
 	json_t *request = json_pack("{s:s}", "id", args->what), *reply = NULL;
@@ -329,7 +329,7 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 	return CW_EXIT_ERROR;
 }
 
-/* What is not in a copy is told by it, too. */
+/* The copy also lists its missing parts. */
 static int note_left_out(struct cw_bundle *bundle)
 {
 	const struct cw_looks_head head = { .node = "",
@@ -343,7 +343,7 @@ static int note_left_out(struct cw_bundle *bundle)
 				     cw_looks_doc_of_none(&head, NULL, 0, CW_LOOKS_DOC_TOO_MUCH));
 }
 
-/* Never into what is there: of an older bundle nothing must be left beside it. */
+/* Never writes into an existing directory: files of an older bundle would remain in it. */
 static int write_copy(const struct report_args *args, struct cw_bundle *bundle)
 {
 	_cleanup_(freep) char *path = strdup(args->copy), *command = NULL;

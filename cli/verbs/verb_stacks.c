@@ -17,7 +17,7 @@
 #include "report/text/render_stack.h"
 #include "report/text/render_stack_tree.h"
 
-/* The leader has 32 s; where it does not answer, the own daemon takes 30 s more. */
+/* The leader has 32 s; if it does not answer, this node's daemon takes 30 s more. */
 #define TIMEOUT_MS 70000
 #define WIDTH 100
 
@@ -68,7 +68,7 @@ const struct argp cw_argp_stacks = {
 	       "such job. Exit status: 0 done, 1 no answer, 3 nothing could be seen.",
 };
 
-/* Digits alone may name a job (Slurm) as well: the daemon is asked for that first. */
+/* A number alone may also name a job (Slurm), so we first ask the daemon for such a job. */
 static int ask(const struct stacks_args *args, const char *job, const char *rank, json_t **ret,
 	       uint32_t *ret_code, struct cw_err *err)
 {
@@ -120,7 +120,7 @@ static void show(const struct stacks_args *args, const json_t *doc)
 		cw_text_put(&t, CW_TEXT_YELLOW, "note: ");
 		cw_text_wrap(&t, 6, 6, note);
 	}
-	/* One rank is shown as it is; of many, what they have in common. */
+	/* One rank is shown alone; several ranks share a tree of their common frames. */
 	one = json_array_get(evidence, 0);
 	if (cw_json_int(doc, "processes", 0) != 1 || !one) {
 		cw_render_stack_tree(&t, doc, args->all_frames);

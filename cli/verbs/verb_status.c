@@ -86,7 +86,7 @@ const struct argp cw_argp_status = {
 	       "or its leader did not answer.",
 };
 
-/* What fits; a file gets all of it. */
+/* The size of the terminal; a file has no limit. */
 static struct winsize terminal_size(bool is_terminal)
 {
 	struct winsize size = { 0 };
@@ -100,7 +100,7 @@ static struct winsize terminal_size(bool is_terminal)
 	return size;
 }
 
-/* Written at once, over what was there: no flicker. Ends with Ctrl-C. */
+/* Redraws the screen in one write to avoid flicker. Runs until Ctrl-C. */
 static int watch(const struct status_args *args)
 {
 	bool is_terminal = isatty(STDOUT_FILENO);
@@ -121,7 +121,7 @@ static int watch(const struct status_args *args)
 			cw_render_status_lines(stdout, status, cw_text_wants_color(stdout),
 					       size.ws_row, size.ws_col);
 		json_decref(status);
-		/* A terminal's lines were written, or not, before. */
+		/* A terminal's stream is line-buffered: an earlier write may have failed. */
 		if (fflush(stdout) != 0 || ferror(stdout))
 			return CW_EXIT_ERROR;
 		(void)sleep(WATCH_EVERY_S);
@@ -139,7 +139,7 @@ static void show(const struct status_args *args, const json_t *status)
 		cw_render_status(stdout, status, has_color);
 }
 
-/* Who comes late is the status's to say; without it the page is without that. */
+/* Late ranks come from the status; without a status the page has none. */
 static int show_page(const struct status_args *args, const json_t *ops)
 {
 	FILE *out = cw_page_file_open(args->output);
@@ -160,7 +160,7 @@ static int show_page(const struct status_args *args, const json_t *ops)
 	return CW_EXIT_ERROR;
 }
 
-/* Of all nodes. A daemon that does not answer in time, or is too old to know, adds nothing. */
+/* Adds shared communicators of all nodes. A late or older daemon adds nothing. */
 static void add_shared_comms(const struct status_args *args, json_t *status)
 {
 	json_t *doc = NULL;

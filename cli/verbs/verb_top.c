@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this node's ranks call right now: the daemon's sums of ops (collwatch.ops/1), asked for
- * again and again, and what they have grown by in between; above them who comes late.
+ * Shows what this node's ranks call right now. We fetch the daemon's totals of ops
+ * (collwatch.ops/1) repeatedly and print the growth between two fetches. Above that are the ranks
+ * that come late.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@
 #include "report/json_util.h"
 
 #define TIMEOUT_MS 5000
-/* The daemon adds up once a second. */
+/* The daemon updates its totals once a second. */
 #define EVERY_S 2
 
 enum { OPT_ONCE = 256 };
@@ -31,7 +32,7 @@ struct top_args {
 	bool once;
 };
 
-/* The answers of one moment. */
+/* The answers at one moment. */
 struct sample {
 	json_t *ops, *status;
 	int64_t at_ns;
@@ -94,7 +95,7 @@ static bool is_same_row(const json_t *a, const json_t *b)
 	return cw_json_int(a, "uid", 0) == cw_json_int(b, "uid", 0);
 }
 
-/* What the row was before; NULL = it is new. */
+/* Finds the same row in the previous answer; NULL = it is new. */
 static const json_t *find(const json_t *rows, const json_t *row)
 {
 	const json_t *before;
@@ -106,7 +107,7 @@ static const json_t *find(const json_t *rows, const json_t *row)
 	return NULL;
 }
 
-/* Of a process that has been forgotten the sum is smaller: nothing was added. */
+/* If the daemon forgot a process, the total is smaller: count no growth. */
 static json_t *rate(const json_t *row, const json_t *before, const char *name, double seconds)
 {
 	json_int_t grown = cw_json_int(row, name, 0) - cw_json_int(before, name, 0);
@@ -131,7 +132,7 @@ static int add_rates(struct sample *now, const struct sample *before)
 	return bad;
 }
 
-/* So much of the text as fits the terminal; all of it elsewhere. */
+/* Prints as many lines as fit the terminal; prints all if it is none. */
 static void put_screen(const char *text)
 {
 	struct winsize size = { 0 };
@@ -147,7 +148,7 @@ static void put_screen(const char *text)
 		size_t n = strcspn(text, "\n"), shown = n < size.ws_col ? n : size.ws_col - 1u;
 
 		while (shown < n && shown && ((unsigned char)text[shown] & 0xc0) == 0x80)
-			shown--; /* not in the middle of a character */
+			shown--; /* never cut a character in half */
 		printf("%.*s\n", (int)shown, text);
 		text += n + (text[n] == '\n');
 	}
