@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the verbs that ask a daemon have in common: --json and --control, and how an answer or its
- * absence is said.
+ * Shared by the verbs that query a daemon: the options --json and --control, printing an answer,
+ * and explaining why there is none.
  */
 #pragma once
 
@@ -18,14 +18,14 @@ struct cw_ask_options {
 
 /* A child of the verb's parser; its input, set at ARGP_KEY_INIT, is a struct cw_ask_options. */
 extern const struct argp_child cw_ask_children[];
-/* Where text may be long: also --no-pager (cli/terminal/pager.h), the second child, for a bool. */
+/* For long output: also --no-pager (cli/terminal/pager.h), the second child; it sets a bool. */
 extern const struct argp_child cw_ask_paged_children[];
 
 /*
- * The document on standard output; main() tells when that cannot be written. To a terminal only
- * ASCII goes, the rest escaped: what a bundle or dump of a stranger says may turn the text around
- * or be a command. Else it is as it is.
+ * Prints the document on standard output; main() reports a failed write. On a terminal we print
+ * only ASCII and escape the rest: the text of a stranger's bundle or dump may reverse the writing
+ * direction or contain a command. Elsewhere we print the document unchanged.
  */
 void cw_print_json(const json_t *doc);
-/* Why there is none, on standard error; r: of cw_control_ask(). Returns an exit status. */
+/* Prints on standard error why there is none; r: from cw_control_ask(). Returns an exit status. */
 int cw_ask_fail(int r, const struct cw_err *err);

@@ -21,9 +21,9 @@
 
 #define CA_CERT "ca.crt"
 #define CA_KEY "ca.key"
-/* 20 bytes at most, positive (RFC 5280, 4.1.2.2): 127 random bits cannot collide. */
+/* At most 20 bytes, positive (RFC 5280, 4.1.2.2): with 127 random bits, serials never collide. */
 #define SERIAL_BYTES 16
-/* Clocks of the nodes may differ. */
+/* The nodes' clocks may differ. */
 #define BACKDATE_S (-3600L)
 
 struct cw_cluster_ca {
@@ -65,7 +65,7 @@ static FILE *create(const char *dir, int dir_fd, const char *name, mode_t mode)
 	return f;
 }
 
-/* Closes f, which may be NULL: that was said. */
+/* Closes f. It may be NULL: the error was printed. */
 static int finish(FILE *f, bool is_written, const char *dir, const char *name)
 {
 	if (!f)
@@ -193,7 +193,7 @@ struct cw_cluster_ca *cw_cluster_ca_make(const char *dir, int dir_fd, int days)
 	return cw_cluster_ca_free(ca);
 }
 
-/* NULL: errno says why. A FIFO's other end is not waited for. */
+/* NULL: errno has the reason. Does not wait for the other end of a FIFO. */
 static FILE *open_file(int dir_fd, const char *name)
 {
 	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -261,7 +261,7 @@ int cw_cluster_ca_issue(const struct cw_cluster_ca *ca, const char *dir, int dir
 	X509 *cert = NULL;
 	int r = -1;
 
-	(void)snprintf(dns, sizeof(dns), "DNS:%s", node); /* letters, digits, ".-_": as it is */
+	(void)snprintf(dns, sizeof(dns), "DNS:%s", node); /* node has only letters, digits, ".-_" */
 	if (key)
 		cert = make_cert(ca, key, node, days, extensions);
 	if (cert) {

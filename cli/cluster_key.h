@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key that the daemons of one cluster share: made anew, as its file has it. */
+/* Makes the key that the daemons of a cluster share, in the format of its file. */
 #pragma once
 
 #define CW_CLUSTER_KEY_BYTES 32
 /* Hexadecimal digits, the end of the line, and 0. */
 #define CW_CLUSTER_KEY_TEXT (2 * CW_CLUSTER_KEY_BYTES + 2)
 
-/* 0, or -EIO where there are no random numbers. Whoever is done with it wipes it. */
+/* 0, or -EIO if there are no random numbers. The caller wipes the key when it is done. */
 int cw_cluster_key_make(char text[CW_CLUSTER_KEY_TEXT]);
 void cw_cluster_key_wipe(char text[CW_CLUSTER_KEY_TEXT]);

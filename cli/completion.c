@@ -14,11 +14,11 @@
 #include "cli/verb.h"
 #include "common/text.h"
 
-/* People wait for it with a finger on the key. */
+/* The user waits for it at the keyboard. */
 #define TIMEOUT_MS 1000
 #define MAX_ABOUT 72
 #define MAX_WORDS 256
-/* Longer than any label or name of a host. */
+/* Longer than any label or host name. */
 #define MAX_WORD 1024
 
 /* ---- scripts ---- */
@@ -160,14 +160,14 @@ int cw_completion_script(const struct cw_command *command, int argc, char **argv
 
 struct typing {
 	const struct cw_verb *verb;
-	const char *current; /* what is typed of the word, for a value without its "--option=" */
-	const char *control; /* of --control; NULL = not said */
+	const char *current; /* the word as typed so far; of "--option=value" only the value */
+	const char *control; /* of --control; NULL = not given */
 };
 
 /*
- * Labels and hosts come from jobs and from other nodes, and a shell writes them to the terminal. A
- * word with letters that could do something there is not offered: without them it would name
- * nothing.
+ * Labels and hosts come from jobs and from other nodes, and the shell writes them to the terminal.
+ * We do not offer a word with characters that could control the terminal: without these it would
+ * name nothing.
  */
 static bool is_harmless(const char *word)
 {
@@ -180,7 +180,7 @@ static bool is_harmless(const char *word)
 	return strcmp(copy, word) == 0;
 }
 
-/* A line of a table; what it is in one line, as far as it goes. */
+/* Prints a line of the completions; the description is cut to one line. */
 static void offer(const struct typing *t, const char *word, const char *about)
 {
 	size_t len = about ? strcspn(about, "\n\t\v") : 0;
@@ -188,7 +188,7 @@ static void offer(const struct typing *t, const char *word, const char *about)
 
 	if (len > MAX_ABOUT)
 		for (len = MAX_ABOUT; (about[len] & 0xc0) == 0x80; len--)
-			; /* not through the middle of a letter */
+			; /* do not cut a character */
 	if (strncmp(word, t->current, strlen(t->current)) != 0 || !is_harmless(word))
 		return;
 	(void)snprintf(text, sizeof(text), "%.*s", (int)len, about ? about : "");
@@ -211,7 +211,7 @@ static json_t *ask(const struct typing *t, const char *verb)
 
 	if (cw_control_ask(cw_control_path(t->control), verb, NULL, TIMEOUT_MS, &doc, &code, &err) <
 	    0)
-		return NULL; /* nobody to say it to */
+		return NULL; /* completion has no place for errors */
 	return doc;
 }
 
@@ -229,7 +229,7 @@ static void offer_incidents(const struct typing *t)
 	json_decref(doc);
 }
 
-/* The part of a label that people see. */
+/* Offers the part of a label that users see. */
 static void offer_jobs(const struct typing *t)
 {
 	json_t *doc = ask(t, "status"), *one;
@@ -271,7 +271,7 @@ static void offer_times(const struct typing *t)
 
 static const struct argument {
 	const char *name;
-	const char *kind; /* the shell knows them */
+	const char *kind; /* the shell completes these */
 	void (*offer)(const struct typing *t);
 } arguments[] = {
 	{ "FILE", "files", NULL },         { "SOCKET", "files", NULL },
@@ -298,7 +298,10 @@ static void offer_argument(const struct typing *t, const char *name)
 			offer(t, t->verb->value(name, i), NULL);
 }
 
-/* "[ID | DIRECTORY]", "show FILE": what any of its words means, which need not come in order. */
+/*
+ * Offers the values of all words in a usage such as "[ID | DIRECTORY]" or "show FILE": they may
+ * come in any order.
+ */
 static void offer_arguments(const struct typing *t, const char *doc)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";
@@ -314,7 +317,7 @@ static void offer_arguments(const struct typing *t, const char *doc)
 		(void)snprintf(seen + used - 1, sizeof(seen) - used + 1, "%s", word);
 		word[len + 1] = '\0';
 		if (word[1] >= 'a')
-			offer(t, word + 1, NULL); /* to be typed as it stands there */
+			offer(t, word + 1, NULL); /* a literal word */
 		else
 			offer_argument(t, word + 1);
 	}
@@ -370,7 +373,7 @@ static void offer_all(struct typing *t, const struct argp *argp, int n, char **w
 		offer_arguments(t, argp->args_doc);
 }
 
-/* bash takes "--option=value" for three words. */
+/* bash splits "--option=value" into three words. */
 static int join_equals(int n, char **words, char **ret)
 {
 	static char nothing[] = "";

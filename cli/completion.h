@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What shells offer to somebody who types: verbs, the options of a verb's argp and its children,
- * and arguments by the names that these give them (FILE, JOB, …). The shells' scripts are a few
- * lines that ask the command itself, so that they always fit it.
+ * Shell completion: offers verbs, the options of a verb's argp and its children, and arguments by
+ * the names in their usage (FILE, JOB, …). The scripts for the shells are a few lines that query
+ * the command itself, so they always fit its version.
  */
 #pragma once
 
 struct cw_command;
 
-/* "completion SHELL": prints what makes that shell ask. Returns an exit status. */
+/* "completion SHELL": prints the script for that shell. Returns an exit status. */
 int cw_completion_script(const struct cw_command *command, int argc, char **argv);
 
 /*
- * words: those behind the command, up to the one that is typed at the moment. Prints what it may
- * become, a line each: "word\tWORD\tWHAT IT IS", or who knows: "files", "directories", "programs".
- * May ask the daemon, a second at most. Returns an exit status.
+ * words: the words behind the command, up to the word being typed. Prints each completion in a line
+ * "word\tWORD\tDESCRIPTION", or the kind that the shell completes itself: "files", "directories",
+ * "programs". It may query the daemon, for 1 s at most. Returns an exit status.
  */
 int cw_completion_words(const struct cw_command *command, int n, char **words);

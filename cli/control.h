@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to the daemon over its control socket. Blocking, with a deadline. */
+/* Queries the daemon over its control socket. Blocking, with a deadline. */
 #pragma once
 
 #include <jansson.h>
@@ -13,18 +13,18 @@
 const char *cw_control_path(const char *arg_path);
 
 /*
- * Asks `verb` with args (an object, borrowed; NULL = none) and waits at most timeout_ms for the
- * answer. 0: *ret_json is a new reference to the answer's document and *ret_code the exit status
- * the daemon suggests. Else -errno with err set: -ECONNREFUSED and -ENOENT mean that no daemon is
- * there, -EREMOTEIO that it answered with an error (its text is in err),
- * -ENODATA that it knows nothing of the kind (so is its text), -ETIMEDOUT, -EBADMSG.
+ * Sends `verb` with args (an object, borrowed; NULL = none) and waits at most timeout_ms for the
+ * answer. 0: *ret_json is a new reference to the answer's document, and *ret_code the exit status
+ * that the daemon suggests. Else -errno with err set. -ECONNREFUSED and -ENOENT: no daemon is
+ * running; -EREMOTEIO: it answered with an error, and err has its text; -ENODATA: it has no such
+ * data, and err has its text; -ETIMEDOUT, -EBADMSG.
  */
 int cw_control_ask(const char *path, const char *verb, const json_t *args, int timeout_ms,
 		   json_t **ret_json, uint32_t *ret_code, struct cw_err *err);
 
-/* Also waits for other nodes: so long it may take. */
+/* Includes the answers of other nodes. */
 #define CW_CONTROL_STATUS_MS 10000
 
-/* The status, in which the leader of each job answers for it; as cw_control_ask(). */
+/* Gets the status, with each job as its leader reports it; otherwise as cw_control_ask(). */
 int cw_control_ask_status(const char *path, json_t **ret_json, uint32_t *ret_code,
 			  struct cw_err *err);

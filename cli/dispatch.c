@@ -69,7 +69,7 @@ static void print_supported(const struct cw_command *command)
 		printf("  %-7s %s\n", command->supported[i].what, command->supported[i].versions);
 }
 
-/* Results are of no use to anybody when they could not be written. */
+/* A result that could not be written is no success. */
 static int finish(const struct cw_command *command, int status)
 {
 	int r = cw_pager_close();
@@ -89,7 +89,7 @@ const struct cw_verb *cw_dispatch_find(const struct cw_command *command, const c
 	return NULL;
 }
 
-/* Who only mistyped it needs no list. */
+/* After a typing error a suggestion is enough; the list of verbs is not needed. */
 static int complain(const struct cw_command *command, const char *typed)
 {
 	struct cw_nearest nearest = { .typed = typed };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The exit status of all verbs: one table for the programs, their help and the manual page.
- * docs/design/control.md#exit-codes has it, too; a test compares them.
+ * docs/design/control.md#exit-codes repeats it, and a test compares the two.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 enum cw_exit {
 	CW_EXIT_OK = 0,
 	CW_EXIT_ERROR = 1,
-	CW_EXIT_HANG = 2, /* or what else the verb looks for */
+	CW_EXIT_HANG = 2, /* a hang, or the verb's other finding */
 	CW_EXIT_NO_DATA = 3,
 	CW_EXIT_NOT_EXECUTABLE = 126,
 	CW_EXIT_NOT_FOUND = 127,
@@ -25,9 +25,9 @@ struct cw_exit_row {
 extern const struct cw_exit_row cw_exit_table[];
 extern const size_t cw_exit_count;
 
-/* A line for each, below a heading. */
+/* Prints a heading and one line per status. */
 void cw_exit_print(FILE *out);
 /* The rows of the manual page. */
 void cw_exit_print_scdoc(FILE *out);
-/* Of a program that exec() refused with that errno, as shells have it. */
+/* The shells' status for a program that exec() refused with that errno. */
 enum cw_exit cw_exit_of_exec(int error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A name is made from left to right: what is certain of it lies in a buffer, and at each bracket
- * the rest is made once for each of its numbers.
+ * Names are made from left to right. A buffer holds the part of the name that is fixed. At a
+ * bracket we make the rest of the name once for each of its numbers.
  */
 #include "cli/hostlist.h"
 
@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As long as a node's name may be. */
+/* The longest name of a node. */
 #define MAX_NAME 255u
-/* Nobody numbers more, and 64 bits hold them. */
+/* More digits are useless, and 64 bits hold these. */
 #define MAX_DIGITS 9u
 
 struct maker {
-	char **names; /* a place more than there may be, for the NULL */
+	char **names; /* with room for one more than max: the NULL */
 	unsigned n, max;
 	char name[MAX_NAME + 1];
 	struct cw_err *err;
@@ -68,7 +68,7 @@ static int take_number(struct maker *m, const char **p, uint64_t *ret, unsigned 
 
 static int make(struct maker *m, const char *entry, const char *rest, const char *end);
 
-/* "1-4": the name so far with each of them, and what comes behind the bracket. */
+/* Expands "1-4": appends each number to the name so far, and then the text behind the bracket. */
 static int make_range(struct maker *m, const char *entry, const char **p, const char *rest,
 		      const char *end)
 {
@@ -125,7 +125,7 @@ static int make(struct maker *m, const char *entry, const char *rest, const char
 				    : r;
 }
 
-/* Where an entry ends: at a comma outside of brackets. */
+/* Returns the end of an entry: a comma outside brackets. */
 static const char *end_of(const char *text)
 {
 	const char *p = text;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slurm's way to write the names of many hosts: "gpu[001-500,777],login1". What stands in brackets
- * are numbers and ranges of them, as wide as the first one of a range is written; there may be
- * several in a name. Pure but for memory.
+ * Expands Slurm's notation for many hosts: "gpu[001-500,777],login1". Brackets hold numbers and
+ * ranges of numbers, padded to the width of the first number of the range. A name may have several
+ * brackets. Pure except for memory.
  */
 #pragma once
 
 #include "common/err.h"
 
 /*
- * At most max names, in the order of the text. *ret: free each and the array, which ends in a NULL.
- * 0, -EINVAL: err says what is wrong and where; -E2BIG: there are more; -ENOMEM.
+ * At most max names, in the order of the text. *ret: free each and the array, which ends with NULL.
+ * 0; -EINVAL: err describes the error and its position; -E2BIG: more than max; -ENOMEM.
  */
 int cw_hostlist_expand(const char *text, unsigned max, char ***ret, unsigned *ret_n,
 		       struct cw_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command: what people use on the nodes of a cluster. */
+/* The command that users run on the nodes of a cluster. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static const struct cw_supported supported[] = {
 	{ "kernel", "Linux 5.3 and newer; who ended a process: 5.8 with BTF" },
 };
 
-/* For the manual page: hidden. */
+/* For the manual page; a hidden option. */
 static void print_environment(void)
 {
 	for (size_t i = 0; i < cw_environment_count; i++)

@@ -9,7 +9,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Optimal string alignment, three rows at a time. */
+/* Optimal string alignment; keeps three rows. */
 unsigned cw_nearest_distance(const char *a, const char *b)
 {
 	unsigned rows[3][CW_NEAREST_MAX + 1];
@@ -35,7 +35,7 @@ unsigned cw_nearest_distance(const char *a, const char *b)
 	return above[m];
 }
 
-/* Of a word of three letters one may be wrong, of six two: more would be another word. */
+/* One error in a word of three letters, two in one of six: with more it would be another word. */
 static unsigned limit(const char *typed)
 {
 	size_t n = strnlen(typed, CW_NEAREST_MAX);

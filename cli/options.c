@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words are looked at in the way of getopt_long(): what belongs to an option is not one, however it
- * begins, a name may be shortened, and "--" ends them all. Whatever is wrong otherwise is left to
- * argp, which then says so.
+ * Classifies words by the rules of getopt_long(). The value of an option is not an option, even if
+ * it begins with a dash; names may be shortened; "--" ends the options. All other errors are left
+ * to argp, which reports them.
  */
 #include "cli/options.h"
 
@@ -12,7 +12,7 @@
 
 #include "cli/nearest.h"
 
-/* argp's own. */
+/* Options of argp itself. */
 static const struct argp_option own[] = {
 	{ "help", '?', NULL, 0, "Say what it does (also -h)", 0 },
 	{ "usage", 0, NULL, 0, "Say what there is to type", 0 },
@@ -40,11 +40,11 @@ void cw_options_each(const struct argp *argp, cw_option_fn fn, void *user)
 	each_of(own, fn, user);
 }
 
-/* One word of the command line, and what is known of it. */
+/* One word of the command line, and the option that it matches. */
 struct word {
-	const char *name; /* of a long option, up to its end or its '=' */
+	const char *name; /* a long option, up to its end or its '=' */
 	size_t len;
-	char letter;                     /* of a short one; name is NULL then */
+	char letter;                     /* a short option; name is NULL then */
 	const struct argp_option *found; /* NULL = none */
 	struct cw_nearest nearest;
 };
@@ -67,7 +67,7 @@ static bool takes_next(const struct argp_option *o)
 	return o && o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
 }
 
-/* "-vo": whose last letter takes the next word? What stands behind a letter may be its value. */
+/* For "-vo": returns the option that takes the next word. Text behind a letter may be its value. */
 static const struct argp_option *short_takes_next(const struct argp *argp, const char *letters)
 {
 	for (; *letters; letters++) {

@@ -9,7 +9,7 @@
 
 struct part {
 	const char *what;
-	const char *from_exe[3]; /* relative to the directory of this executable; NULL ends */
+	const char *from_exe[3]; /* relative to this executable's directory; ends with NULL */
 	const char *installed;
 };
 
@@ -31,7 +31,7 @@ static const struct part parts[CW_PART__MAX] = {
 	[CW_PART_COMPARE] = { "the comparison", { "../../tests/compare/run" }, NULL },
 };
 
-/* Directory of this executable, without the last slash. */
+/* Returns the directory of this executable, without a final slash. */
 static int exe_dir(char dir[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", dir, PATH_MAX - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the other parts are: next to this executable in a build tree, else where they are
- * installed. The simulated device and the demo's programs exist only with the tests built.
+ * Finds the other parts: next to this executable in a build tree, else in the installed places. The
+ * simulated device and the demo's programs exist only if the tests were built.
  */
 #pragma once
 
@@ -22,11 +22,11 @@ enum cw_part {
 	CW_PART__MAX,
 };
 
-/* Fills path; -ENOENT with err naming what is missing and where it was looked for. */
+/* Fills path; -ENOENT with err naming the missing part and the places searched. */
 int cw_paths_find(enum cw_part part, char path[PATH_MAX], struct cw_err *err);
 
 /*
- * Looks `program` up as execvp() would: as it is when it has a slash, else in PATH. Fills path;
- * -ENOENT. The program is not run.
+ * Finds `program` as execvp() would: unchanged if it has a slash, else in PATH. Fills path;
+ * -ENOENT. Does not run the program.
  */
 int cw_paths_find_program(const char *program, char path[PATH_MAX]);

@@ -12,10 +12,10 @@
 #include "cli/paths.h"
 #include "common/cleanup.h"
 
-/* Interpreters of interpreters: more is a loop. */
+/* A script's interpreter may be a script; a longer chain is a loop. */
 #define MAX_SCRIPTS 4
 
-/* "#!/usr/bin/env python3" and the like: what really runs. False when it is no script. */
+/* Finds the interpreter that runs for "#!/usr/bin/env python3" and such. False: not a script. */
 static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -80,8 +80,7 @@ void cw_program_loader_of(const char *path, char loader[CW_LOADER_LEN])
 	(void)elf_end(elf); /* takes NULL; a read-only handle has nothing to lose */
 }
 
-/* A loader that is run by itself names none, and preloads all the same; it has a name (DT_SONAME).
- */
+/* A loader that is run directly names no loader and preloads nevertheless; it has a DT_SONAME. */
 static bool has_soname(Elf *elf)
 {
 	Elf_Scn *section = NULL;

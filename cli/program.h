@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel and the loader make of a program's name. Programs are read, never run. Blocking,
- * any thread.
+ * Finds out which file the kernel and the loader run for a program's name. Reads programs and never
+ * runs them. Blocking, any thread.
  */
 #pragma once
 
@@ -13,17 +13,16 @@
 #define CW_LOADER_LEN 256
 
 /*
- * Fills path with the ELF program, or whatever it is, that really runs: `program` looked up as
- * execvp() does, and where that is a script, its interpreter ("#!/usr/bin/env python3" as well).
- * -ENOENT.
+ * Fills path with the file that really runs, usually an ELF program. `program` is found as execvp()
+ * does; if it is a script, path is its interpreter, also for "#!/usr/bin/env python3". -ENOENT.
  */
 int cw_program_resolve(const char *program, char path[PATH_MAX]);
 
 /* The loader that an ELF program open as fd names (PT_INTERP); "" = it is linked statically. */
 void cw_program_loader(Elf *elf, int fd, char loader[CW_LOADER_LEN]);
 
-/* The same of a file; "" also where it is no ELF program or cannot be read. */
+/* As above, for a file; "" also if it is no ELF program or is unreadable. */
 void cw_program_loader_of(const char *path, char loader[CW_LOADER_LEN]);
 
-/* An ELF program that no loader prepares, so that nothing is preloaded into it. */
+/* True for an ELF program without a loader: LD_PRELOAD has no effect on it. */
 bool cw_program_is_static(const char *path);

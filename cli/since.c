@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/parse.h"
 
-/* What is not in a form is as of today, at midnight. */
+/* Fields that a form lacks are those of today, at midnight. */
 static const struct form {
 	const char *format;
 	bool is_utc;
@@ -39,7 +39,7 @@ static int to_wall(struct tm tm, bool is_utc, int64_t *ret_wall_ns)
 	time_t s = timegm(&normal);
 
 	if (normal.tm_mday != tm.tm_mday || normal.tm_mon != tm.tm_mon)
-		return -EINVAL; /* 31 February has become March */
+		return -EINVAL; /* such as 31 February, which has become March */
 	tm.tm_isdst = -1;
 	if (!is_utc)
 		s = mktime(&tm);
@@ -56,10 +56,10 @@ static int parse_date(const char *text, int64_t now_wall_ns, int64_t *ret_wall_n
 	if (strcmp(text, "today") == 0)
 		return to_wall(day, false, ret_wall_ns);
 	if (strcmp(text, "yesterday") == 0) {
-		day.tm_hour = 12; /* there is a noon on every day */
+		day.tm_hour = 12; /* every day has a noon */
 		day.tm_mday--;
 		day.tm_isdst = -1;
-		(void)mktime(&day); /* the first of a month has become the last of another */
+		(void)mktime(&day); /* turns day 0 into the last day of the previous month */
 		day.tm_hour = 0;
 		return to_wall(day, false, ret_wall_ns);
 	}
@@ -80,7 +80,7 @@ int cw_since_parse(const char *text, int64_t now_wall_ns, int64_t *ret_wall_ns)
 	int r;
 
 	if (cw_parse_duration_ns(text, &ago_ns) == 0)
-		ns = ago_ns < now_wall_ns ? now_wall_ns - ago_ns : 1; /* always */
+		ns = ago_ns < now_wall_ns ? now_wall_ns - ago_ns : 1; /* before 1970 */
 	else if ((r = parse_date(text, now_wall_ns, &ns)) < 0)
 		return r;
 	if (ns > now_wall_ns)

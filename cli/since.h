@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instants in the past as people type them. */
+/* Parses instants in the past as users type them. */
 #pragma once
 
 #include <stdint.h>
 
 /*
- * "2h" ago, "today", "yesterday", "14:30" of today, "2026-11-23", "2026-11-23 14:30[:05]" (also
- * with T for the blank), in the time zone of this process; with Z behind it, and as documents have
- * it, in UTC. 0; -EINVAL: none of these, or not in the calendar; -ERANGE: after now_wall_ns, or
- * before 1970. Any thread; reads the time zone.
+ * Accepts "2h" (ago), "today", "yesterday", "14:30" of today, "2026-11-23", "2026-11-23 14:30[:05]"
+ * (also with T for the blank), in the time zone of this process; in UTC with Z at the end, and in
+ * the form of documents. 0; -EINVAL: none of these, or not in the calendar; -ERANGE: after
+ * now_wall_ns, or before 1970. Any thread; reads the time zone.
  */
 int cw_since_parse(const char *text, int64_t now_wall_ns, int64_t *ret_wall_ns);

@@ -17,15 +17,15 @@
 #include "common/clock.h"
 #include "common/text.h"
 
-/* Of the loader's words; a program has a few hundred libraries. */
+/* For the loader's output; a program has a few hundred libraries. */
 #define OUTPUT_LEN 65536
-/* Both trials together. Libraries on a slow network are read by the program anyway. */
+/* For both trials. The program would read its libraries from a slow network anyway. */
 #define PATIENCE_NS (10 * CW_NS_PER_S)
 #define TRUE "/bin/true"
 
 struct trial {
-	char output[OUTPUT_LEN]; /* of both streams, as they came */
-	int status;              /* as waitpid() says it */
+	char output[OUTPUT_LEN]; /* both streams, in order of arrival */
+	int status;              /* from waitpid() */
 	bool is_late;
 };
 
@@ -36,14 +36,14 @@ static void become_trial(int out, const char *preload, const char *const argv[])
 	(void)dup2(null, STDIN_FILENO);
 	(void)dup2(out, STDOUT_FILENO);
 	(void)dup2(out, STDERR_FILENO);
-	(void)unsetenv("LD_DEBUG"); /* names every library on standard error */
+	(void)unsetenv("LD_DEBUG"); /* it would print every library to standard error */
 	if (preload ? setenv("LD_PRELOAD", preload, 1) : unsetenv("LD_PRELOAD"))
 		_exit(126);
 	(void)execv(argv[0], (char *const *)argv);
 	_exit(126);
 }
 
-/* Until all of its output is there; false: not by then. */
+/* Reads until the end of the output; false: not by until_ns. */
 static bool read_output(int from, int64_t until_ns, char *output)
 {
 	size_t len = 0;
@@ -93,7 +93,7 @@ static int try_loader(struct trial *t, int64_t until_ns, const char *preload,
 	return 0;
 }
 
-/* The first line in which the agent is named beside a complaint. */
+/* Finds the first line that names the agent in a complaint. */
 static const char *complaint(char *output, const char *agent)
 {
 	char *rest = output, *line;
@@ -121,7 +121,7 @@ static int decline(char why[CW_TEST_LOAD_WHY], const char *what, const char *wor
 	return -ENOEXEC;
 }
 
-/* One trial. Whatever goes wrong without the agent as well is not the agent's doing. */
+/* Runs one trial. If it fails without the agent too, the agent is not to blame. */
 static int judge(struct trial *t, int64_t until_ns, const char *preload, const char *agent,
 		 const char *const argv[], char why[CW_TEST_LOAD_WHY])
 {

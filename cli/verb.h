@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What main() calls: one function per verb, each with its own argp parser. */
+/* The verbs that main() calls: one function per verb, each with its own argp parser. */
 #pragma once
 
 #include <argp.h>
@@ -20,14 +20,14 @@ int cw_verb_numerics(int argc, char **argv);
 int cw_verb_baseline(int argc, char **argv);
 int cw_verb_init_cluster(int argc, char **argv);
 int cw_verb_doctor(int argc, char **argv);
-/* demo and suite: becomes collwatch-lab, or says what to install. */
+/* demo and suite: replaces this process by collwatch-lab, or names the package to install. */
 int cw_verb_lab(int argc, char **argv);
-/* Their words for a shell; argv[0] is the verb. */
+/* Completes their words for a shell; argv[0] is the verb. */
 int cw_verb_lab_complete(int argc, char **argv);
 
-/* Their options. */
+/* The options of the verbs. */
 extern const struct argp cw_argp_run, cw_argp_stacks, cw_argp_status, cw_argp_mute, cw_argp_report,
 	cw_argp_analyze, cw_argp_record, cw_argp_numerics, cw_argp_baseline, cw_argp_init_cluster,
 	cw_argp_doctor, cw_argp_top;
-/* Classes, as struct cw_verb (cli/dispatch.h) has them. */
+/* Names of classes, for struct cw_verb (cli/dispatch.h). */
 const char *cw_report_value(const char *name, unsigned i);
