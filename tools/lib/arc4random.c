@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Debian 12's libevent takes from glibc 2.36, for programs that run on an older one. */
+/* Functions of glibc 2.36 that Debian 12's libevent uses, for programs that run on an older one. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 void arc4random_buf(void *buf, size_t len);
 uint32_t arc4random(void);
 
-/* There is no way to say that there is nothing random: glibc's ends the program, too. */
+/* The function cannot report an error: without randomness glibc's also ends the program. */
 void arc4random_buf(void *buf, size_t len)
 {
 	char *to = buf;

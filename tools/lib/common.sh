@@ -8,7 +8,7 @@ die() {
 	exit 1
 }
 
-# Packages of the list for the given purposes ("build test") that are not installed.
+# Prints the packages of the list for the given purposes ("build test") that are not installed.
 missing_packages() {
 	for purpose in "$@"; do
 		sed -n "s/^\([^# ][^ ]*\) *$purpose .*/\1/p" "$root/tools/packages"
@@ -24,7 +24,7 @@ explain_packages() {
 	done
 }
 
-# ensure_packages YES PURPOSE…: installs what is missing; asks unless YES is 1 or CI is set.
+# ensure_packages YES PURPOSE…: installs missing packages; asks unless YES is 1 or CI is set.
 ensure_packages() {
 	yes=$1
 	shift
@@ -46,21 +46,22 @@ ensure_packages() {
 		read -r answer
 		case $answer in [yY]*) ;; *) die "nothing was installed" ;; esac
 	fi
-	# An old package list names files that are gone: refresh it once.
+	# An old package list names files that no longer exist: refresh it once.
 	# shellcheck disable=SC2086
 	install_packages $missing ||
 		{ apt-get update -q >&2 && install_packages $missing; } ||
 		die "apt-get could not install them"
 }
 
-# Waits for another one that installs something.
+# Waits while another process installs packages.
 install_packages() {
 	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -q \
 		--no-install-recommends "$@" >&2
 }
 
-# build DIRECTORY MESON-OPTION…: configures when it is new (with $BUILD_OPTIONS, too), builds (only $targets, if set); quiet
-# unless it fails. Two at once in one directory would write each other's files: the second waits.
+# build DIRECTORY MESON-OPTION…: configures a new directory (with $BUILD_OPTIONS too) and builds it (only
+# $targets, if set); quiet unless it fails. Two builds in one directory would overwrite each other's files, so
+# the second one waits.
 build() {
 	mkdir -p "$1"
 	build_in_turn "$@" 9<"$1"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a compile_commands.json of what linters look at: each C file of ours once (a build has some twice,
-for two libraries), without what is gcc's alone, and without the unit tests, whose assertions become pages of
-code each. Prints the files' absolute paths, a line each, and nothing if there are none: who names only unit
-tests wants no linter that is given no file. A C file that the build knows nothing of is named on stderr.
+"""Writes a compile_commands.json for linters. It has each C file of ours once (a build compiles some twice,
+for two libraries) and no options that only gcc knows. It has no unit tests, because their assertions expand
+to pages of code each. Prints the files' absolute paths, one a line. Prints nothing if no file is left, so
+that the caller does not run a linter without files. A C file that is unknown to the build is named on stderr.
 
 usage: compile_commands.py BUILD OUT [FILE…]
        compile_commands.py --clang BUILD [FILE…]    instead, lets clang read each file, unit tests too, and
@@ -16,10 +16,10 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-# What gcc alone understands.
+# Options that only gcc understands.
 GCC_ONLY = ("ccache ", " -Wimplicit-fallthrough=5", " -fdiagnostics-color=always")
 TESTS = ("tests/unit/", "tests/support/")
-# Only what it says about the source: gcc's "noclone" is unknown to clang, which makes no clones.
+# We want only clang's remarks about the source: gcc's "noclone" is unknown to clang, which makes no clones.
 CLANG = ["-fsyntax-only", "-Werror", "-Wno-unknown-attributes"]
 
 
@@ -43,7 +43,7 @@ def of_build(build, chosen):
 
 
 def clang_reads(entry):
-    """What it says: nothing, if all is well."""
+    """Returns clang's messages; empty if the file is fine."""
     command = re.sub(r" -M[QF] \S+| -MD| -o \S+", "", entry["command"]).split(" ", 1)[1]
     command = " ".join(["clang", command, *CLANG])
     done = subprocess.run(
@@ -61,7 +61,7 @@ def main():
     chosen = {os.path.realpath(path) for path in args[2:]}
     ours = of_build(build, chosen)
     for path in sorted(chosen - {entry["file"] for entry in ours.values()}):
-        if not path.endswith(".h"):  # a header is read with what includes it
+        if not path.endswith(".h"):  # clang reads a header through the files that include it
             print(f"{path}: not compiled by {build}, not looked at", file=sys.stderr)
     if is_clang:
         with ThreadPoolExecutor(os.cpu_count()) as pool:

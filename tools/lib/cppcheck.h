@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops of libraries' headers, as far as cppcheck needs to know them: tools/lint gives it this and
- * none of the system's headers, which would take it minutes.
+ * Loop macros of libraries' headers, in the detail that cppcheck needs. tools/lint gives cppcheck
+ * this file and none of the system's headers, which would take it minutes.
  */
 #pragma once
 

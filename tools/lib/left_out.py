@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names tests of a build that a run leaves out.
+"""Names the tests of a build that a run leaves out.
 
 usage: left_out.py BUILD SUITE…        lines for people: tests that are in none of these suites, by suite
        left_out.py --names BUILD LOG   their names, one a line: tests that meson's log of an earlier run lacks
@@ -21,7 +21,7 @@ def names_in(log):
 
 
 def say(build, suites):
-    """Each test under the first of its suites by name: a test of "e2e" alone is an end-to-end test."""
+    """Prints each test under the first of its suites by name: a test of "e2e" alone is an end-to-end test."""
     by_suite = {}
     for name, its in tests_of(build):
         if not its & set(suites):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packs a build tree into a wheel; the same bytes each time. Prints the wheel's path.
+"""Packs a build tree into a wheel, reproducibly. Prints the wheel's path.
 
 usage: pack_wheel.py --tag PLATFORM --source DIR --build DIR --agent FILE --libraries DIR OUT
 """
@@ -13,14 +13,14 @@ import os
 import re
 import zipfile
 
-# The build tree's places: the command finds its parts beside itself.
+# We keep the layout of the build tree: the command finds its parts beside itself.
 PARTS = [
     "cli/collwatch", "lab/collwatch-lab", "daemon/collwatchd",
     "lab/sim/libcuda.so.1", "lab/sim/libnccl.so.2",
     "lab/programs/train_loop", "lab/programs/train_loop.py", "lab/programs/train_faults.py",
     "lab/programs/train_workloads.py", "lab/programs/scenario_rank",
 ]
-# In the link of daemon and command; of the others only headers, or nothing, are used.
+# The libraries in daemon and command; of the others we use headers only, or no file at all.
 LINKED = ["openssl", "libevent", "libconfuse", "jansson", "elfutils", "libiberty", "libseccomp", "libcap-ng",
           "protobuf-c", "zlib", "bzip2", "xz-utils", "uthash", "curl"]
 METADATA = '''Metadata-Version: 2.4
@@ -32,7 +32,7 @@ License-Expression: Apache-2.0
 Description-Content-Type: text/markdown
 
 '''
-# Of every file in it: the first moment a zip can tell.
+# The time of every file: the earliest that a zip can express.
 TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -42,7 +42,7 @@ def version_of(source):
 
 
 def linked_libraries(libraries):
-    """{source package: (version, copyright file)} of what is linked in."""
+    """Returns {source package: (version, copyright file)} of the linked libraries."""
     found = {}
     with open(os.path.join(libraries, "versions"), encoding="utf-8") as f:
         for line in f:
@@ -70,7 +70,7 @@ def bill_of_materials(version, linked):
 
 
 def contents(args, version):
-    """(path in the wheel, bytes, is a program)."""
+    """Yields (path in the wheel, bytes, is a program)."""
     info = f"collwatch-{version}.dist-info"
     linked = linked_libraries(args.libraries)
     licences = {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads meson's testlog.json and prints what was skipped and why, what failed with all it said about
-it (its TAP diagnostics: seeds above all), what tests want to be known in any case ("# note: …"),
-and, last, the one line "N passed, N failed". Subtests (TAP) count one by one.
+"""Reads meson's testlog.json and prints the skipped tests with their reasons, the failed tests with all their
+diagnostics (TAP; seeds above all), and notes that tests always want to show ("# note: …"). The last line is
+"N passed, N failed". Subtests (TAP) count one by one.
 
 usage: summary.py TESTLOG.json…
 """
@@ -14,7 +14,7 @@ TAP_LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*([^#]*)(#\s*(\w+)\s*(.*))?$")
 TAP_PLAN = re.compile(r"^1\.\.\d+", re.MULTILINE)
 NOTE = re.compile(r"^# note: (.*)$", re.MULTILINE)
 GOOD = {"OK", "EXPECTEDFAIL"}
-# Diagnostics printed of one test.
+# Most diagnostics that we print of one test.
 MAX_LINES = 400
 
 
@@ -34,7 +34,7 @@ def subtests(stdout):
 
 
 def outcomes(test):
-    """The same for one entry of the log, with or without TAP."""
+    """As subtests(), for one entry of the log, with or without TAP."""
     found = list(subtests(test.get("stdout") or ""))
     name, result = test["name"], test["result"]
     if result == "SKIP" and not found:
@@ -48,13 +48,13 @@ def outcomes(test):
 
 
 def diagnostics(test):
-    """What a test that failed wrote beside its results: lines that begin with "#", and those that TAP
-    sets in below a result (a failed assertion of Criterion's)."""
+    """Output of a failed test beside its results: lines that begin with "#", and lines that TAP indents below
+    a result (a failed assertion of Criterion's)."""
     if test["result"] in GOOD | {"SKIP"}:
         return []
     stdout = test.get("stdout") or ""
     lines = [line for line in stdout.splitlines() if line.startswith(("#", "  "))]
-    if len(lines) > MAX_LINES:  # the first name the seed, the last tell what went wrong
+    if len(lines) > MAX_LINES:  # the first lines name the seed, the last ones the failure
         half = MAX_LINES // 2
         lines[half:-half] = [f"# [… {len(lines) - 2 * half} lines …]"]
     return lines

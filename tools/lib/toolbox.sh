@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# Shared by what builds for other systems than this one: a compiler that targets an old glibc, and sources
-# of libraries. Both come from the network once and stay in $toolbox, outside of the tree. Sourced after
-# common.sh.
+# Shared by tools that build for other systems than this one: a compiler that targets an old glibc, and
+# sources of libraries. Both come from the network once and stay in $toolbox, outside the tree. Source it
+# after common.sh.
 
 toolbox=${COLLWATCH_TOOLBOX:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/collwatch-toolbox}
 
-# Python packages of these versions, in a virtual environment at $toolbox/python.
+# Installs Python packages of these versions in a virtual environment at $toolbox/python.
 toolbox_python() {
 	have=$toolbox/python/have
 	[ "$(cat "$have" 2>/dev/null)" != "$*" ] || return 0
 	mkdir -p "$toolbox"
 	rm -rf "$toolbox/python"
 	python3 -m venv "$toolbox/python" || die "no virtual environment: apt-get install python3-venv"
-	# An index that answers with nothing now and then has all of it a while later.
+	# An index that sometimes returns an empty answer has all packages a while later.
 	tries=0
 	until "$toolbox/python/bin/pip" --quiet --disable-pip-version-check install "$@" >&2; do
 		tries=$((tries + 1))
@@ -23,7 +23,7 @@ toolbox_python() {
 	printf '%s\n' "$*" >"$have"
 }
 
-# toolbox_source PACKAGE: its Debian source, verified by apt, unpacked to $toolbox/source/PACKAGE.
+# toolbox_source PACKAGE: unpacks its Debian source, verified by apt, to $toolbox/source/PACKAGE.
 toolbox_source() (
 	[ ! -d "$toolbox/source/$1" ] || return 0
 	mkdir -p "$toolbox/apt/lists/partial" "$toolbox/apt/cache/archives/partial" "$toolbox/source"
@@ -42,7 +42,7 @@ toolbox_source() (
 	mv unpacked "$toolbox/source/$1"
 )
 
-# toolbox_compiler ARCH GLIBC DIRECTORY: cc, ar and ranlib there, for programs that an older glibc runs.
+# toolbox_compiler ARCH GLIBC DIRECTORY: writes cc, ar and ranlib there, for programs on an older glibc.
 toolbox_compiler() {
 	export ZIG_GLOBAL_CACHE_DIR="$toolbox/zig" ZIG_LOCAL_CACHE_DIR="$3/zig"
 	python=$toolbox/python/bin/python3
@@ -50,7 +50,7 @@ toolbox_compiler() {
 		#!/bin/sh
 		exec "$python" -m ziglang cc -target $1-linux-gnu.$2 "\$@"
 	END
-	# Its linker reads no thin archives, which meson asks for.
+	# zig's linker cannot read thin archives, which meson requests.
 	cat >"$3/ar" <<-END
 		#!/bin/sh
 		how=\$(printf %s "\$1" | tr -d T)
@@ -64,7 +64,7 @@ toolbox_compiler() {
 	chmod +x "$3/cc" "$3/ar" "$3/ranlib"
 }
 
-# debian_apt DIRECTORY ARGUMENT…: apt-get with Debian 12, its security updates, and no state of this machine.
+# debian_apt DIRECTORY ARGUMENT…: runs apt-get with Debian 12, its security updates, no state of this machine.
 debian_apt() {
 	state=$1
 	shift
@@ -73,7 +73,7 @@ debian_apt() {
 		-o APT::Sandbox::User=root "$@" >>"$state/log" 2>&1
 }
 
-# toolbox_libraries PACKAGE…: Debian 12's archives and headers, unpacked to $toolbox/libraries.
+# toolbox_libraries PACKAGE…: unpacks Debian 12's archives and headers to $toolbox/libraries.
 toolbox_libraries() (
 	have=$toolbox/libraries/have
 	[ "$(cat "$have" 2>/dev/null)" != "$*" ] || return 0
@@ -101,8 +101,8 @@ toolbox_libraries() (
 	printf '%s\n' "$*" >"$have"
 )
 
-# toolbox_curl TOOLS: a libcurl.a for HTTP alone, into $toolbox/libraries/curl-installed: Debian's needs
-# archives of Kerberos and LDAP, which there are none of.
+# toolbox_curl TOOLS: builds a libcurl.a for HTTP alone into $toolbox/libraries/curl-installed. Debian's
+# libcurl needs archives of Kerberos and LDAP, which Debian does not have.
 toolbox_curl() (
 	out=$toolbox/libraries/curl-installed
 	[ ! -d "$out" ] || return 0
@@ -131,28 +131,28 @@ toolbox_curl() (
 	sed -i "s|$out.new|$out|g" "$out/lib/pkgconfig/libcurl.pc"
 )
 
-# What a root has: all that a build needs and its release has, under any of its releases' names.
+# The packages of a root: all that a build needs and the release has, under any release's name.
 root_packages=gcc,g++,libc6-dev,meson,ninja-build,pkg-config,protobuf-c-compiler,libprotobuf-c-dev,libevent-dev
 root_packages=$root_packages,libssl-dev,libconfuse-dev,libjansson-dev,libcurl4-openssl-dev,libdw-dev,libelf-dev,libiberty-dev
 root_packages=$root_packages,libseccomp-dev,libcap-ng-dev,uthash-dev,python3,python3-venv,binutils,iproute2
 root_packages=$root_packages,ca-certificates
 
-# To build the Debian packages, and to boot with them.
+# Packages to build the Debian packages, and to boot with them.
 debian_packages=build-essential,debhelper,fakeroot,bpftool,clang,libbpf-dev,libcap-ng-dev,libconfuse-dev
 debian_packages=$debian_packages,libcurl4-openssl-dev,libdw-dev,libelf-dev,libevent-dev,libjansson-dev
 debian_packages=$debian_packages,libiberty-dev,libprotobuf-c-dev,libseccomp-dev,libslurm-dev,libssl-dev,meson,pkg-config,protobuf-c-compiler
 debian_packages=$debian_packages,python3,scdoc,systemd-dev,uthash-dev,systemd-sysv,dbus,iproute2
-# The daemon's package makes a user; the container has no network to get what does.
+# The daemon's package adds a user; the container has no network to install the tool for that.
 debian_packages=$debian_packages,passwd
 
-# toolbox_root RELEASE [NAME PACKAGES]: a Debian of that release at $toolbox/roots/NAME. As root.
+# toolbox_root RELEASE [NAME PACKAGES]: makes a Debian of that release at $toolbox/roots/NAME. Needs root.
 toolbox_root() {
 	set -- "$1" "$toolbox/roots/${2:-$1}" "${3:-$root_packages}"
-	# One that was made of other packages is of no use.
+	# A root made of other packages is useless.
 	[ ! -d "$2" ] || [ "$(cat "$2.packages" 2>/dev/null)" != "$3" ] || return 0
 	mkdir -p "$toolbox/roots"
 	rm -rf "$2.new" "$2"
-	# A release that is archived one day has lists that are past their date.
+	# Once a release is archived, its package lists are past their expiry date.
 	mmdebstrap --quiet --mode=root --variant=apt --include="$3" \
 		--aptopt='APT::Install-Recommends "0"' --aptopt='Acquire::Check-Valid-Until "0"' \
 		"$1" "$2.new" http://deb.debian.org/debian >&2 || die "no root of $1"
@@ -160,7 +160,7 @@ toolbox_root() {
 	mv "$2.new" "$2"
 }
 
-# in_root NAME PROGRAM…: there, with /proc and /dev, in a mount namespace of its own.
+# in_root NAME PROGRAM…: runs it there, with /proc and /dev, in a mount namespace of its own.
 in_root() (
 	root_name=$1
 	shift
