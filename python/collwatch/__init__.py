@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command says, as Python's own objects, and what the agent takes of a program.
+"""The command's answers as Python objects, and the agent's interface for a program.
 
     import collwatch
     collwatch.status()["jobs"]                     # docs/schemas.md: collwatch.status/1
@@ -26,11 +26,11 @@ def __getattr__(name):
 
 
 class Error(RuntimeError):
-    """The command's own words."""
+    """The command's error message."""
 
 
 def command():
-    """The path of the command: of this installation, else of $PATH."""
+    """The path of the command: from this installation, else from $PATH."""
     ours = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cli", "collwatch")
     path = ours if os.access(ours, os.X_OK) else shutil.which("collwatch")
     if not path:
@@ -39,14 +39,14 @@ def command():
 
 
 def include():
-    """The directory of collwatch.h, for a compiler's -I: marks steps in C and C++."""
+    """The directory of collwatch.h, for a compiler's -I: C and C++ programs mark their steps with it."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 
 def _ask(*arguments):
     done = subprocess.run([command(), *arguments, "--json"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    if not done.stdout:  # some exit statuses tell how jobs are
+    if not done.stdout:  # some exit statuses report the state of jobs
         raise Error(done.stderr.decode(errors="replace").strip() or f"it ended with {done.returncode}")
     return json.loads(done.stdout)
 
@@ -61,7 +61,7 @@ def status(control=None):
 
 
 def incidents(since=None, job=None, node=None, control=None, **more):
-    """The incidents of all nodes that can be reached; `class=…` goes by **{"class": …}."""
+    """The incidents of all reachable nodes. To pass `class=…` write **{"class": …}."""
     return _ask("report", *_options(since=since, job=job, node=node, control=control, **more))
 
 
@@ -69,7 +69,7 @@ _AGENT = {}
 
 
 def _agent(name, result, *arguments):
-    """A function of the agent's, or None: this process has no agent, or one of before."""
+    """A function of the agent, or None: this process has no agent, or an older one."""
     if name not in _AGENT:
         function = getattr(ctypes.PyDLL(None), name, None)
         if function:
@@ -79,7 +79,7 @@ def _agent(name, result, *arguments):
 
 
 def mark_step(step):
-    """Tells the agent in which step this rank is; nothing, and False, without an agent."""
+    """Tells the agent the current step of this rank. Without an agent it does nothing and returns False."""
     mark = _agent("collwatch_mark_step", None, ctypes.c_int64)
     if mark:
         mark(step)
@@ -87,19 +87,19 @@ def mark_step(step):
 
 
 def has_agent():
-    """Whether the agent of this process takes names of communicators."""
+    """Whether the agent of this process accepts names of communicators."""
     return bool(_agent("collwatch_name_comm", ctypes.c_bool, ctypes.c_void_p, ctypes.c_char_p))
 
 
 def name_comm(comm, name):
-    """What people call a communicator, `comm` its address (an ncclComm_t); a name that NCCL was given stays.
-    False where it is none that the agent records."""
+    """Names a communicator for reports; `comm` is its address (an ncclComm_t). A name that NCCL was given
+    stays. False if the agent does not record this communicator."""
     take = _agent("collwatch_name_comm", ctypes.c_bool, ctypes.c_void_p, ctypes.c_char_p)
     return bool(take and comm and take(comm, name.encode("utf-8", "replace").replace(b"\0", b"?")))
 
 
 def tell_timeout(nanoseconds):
-    """After how long in one call the job's own watchdog ends it; COLLWATCH_JOB_TIMEOUT stays."""
+    """Tells the agent how long the job's own watchdog lets a call take; COLLWATCH_JOB_TIMEOUT stays in force."""
     take = _agent("collwatch_tell_timeout", None, ctypes.c_int64)
     if take:
         take(min(nanoseconds, 2**63 - 1))

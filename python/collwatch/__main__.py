@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the command in place of this process."""
+"""Replaces this process by the command."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where numbers of a model stop being finite: by module, or by operator of torch.
+"""Finds where the numbers of a model stop being finite: by module, or by operator of torch.
 
     import collwatch.torch
     collwatch.torch.watch(model)                  # one line in the training program
@@ -13,8 +13,8 @@
     python -m collwatch.torch PROGRAM…            # the same, without a change
     collwatch numerics collwatch-tensors-rank*.jsonl
 
-What is seen goes to a file of each rank (docs/schemas.md: collwatch.tensors/1); docs/numerics.md says
-what it means. Needs nothing but torch, and imports it when something is to be watched.
+Each rank writes its findings to a file (docs/schemas.md: collwatch.tensors/1); docs/numerics.md explains
+them. The package needs only torch, and imports it when a watch begins.
 """
 
 __all__ = ["StoppedAfterStep", "check", "record", "watch"]
@@ -23,8 +23,8 @@ _WATCHES = []
 
 
 class StoppedAfterStep(SystemExit):
-    """Ends the program behind stop_after_step, with status 0. No Exception: a loop that goes on after errors
-    would go on."""
+    """Ends the program after stop_after_step, with status 0. It is not an Exception, because a loop that
+    continues after errors would continue."""
 
 
 def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50, optimizer=None,
@@ -33,30 +33,28 @@ def watch(model, ops=False, every=1, frames=21, replicas=None, replicas_every=50
     """Watches a model from now on; returns an object with step(n) and close().
 
     ops        also each operator of ATen, in forward and backward
-    every      of so many steps one is looked at
-    frames     so many calls before the first number that is none are told
-    replicas   a process group (or True: the default one) whose members should have equal weights,
-               and state of the optimizer where one is given: held against each other every
-               replicas_every steps
-    scaler     torch's GradScaler: its overflows are told apart
-    deny       names of operators that are not looked at, besides those that allocate, view, copy
-               or draw
-    path       of the file; else collwatch-tensors-rankN.jsonl in the working directory, or -2, -3 behind
-               that while other watches write there. A path that another one writes to is refused
-    calls      each operator's call goes to the file, for `collwatch baseline`; ops is True then
-    comms      also the calls of torch.distributed: shape and mean of what goes in and comes out, and
-               how many there are, before and after they are coalesced
-    trace_steps  steps of which each call goes to the file, with its numbers: "1,3,10-20", a range, or
-               numbers; they are looked at whatever every says
-    stop_after_step  once the numbers of this step are in the file, StoppedAfterStep is raised where the
-               next one begins
-    stop_at    MODULE[:OPERATOR][:CALL][@STEP], one or several: the process is stopped before that call
-               (SIGSTOP), once; with an operator ops is True. Patterns are allowed, CALL is 1 where
-               it is not given, and counts calls of that step where one is
-    on_stop    called with what was stopped at (module, op, call, step, inputs …) instead
-    lines      the last 200 lines of the user's code go to the file at a stop; slow before Python 3.12
-    deny_modules  names or patterns ("*.dropout") of modules that are not looked at, nor operators called
-               in them; those inside of them have names of their own
+    every      look at one of this many steps
+    frames     how many calls to report before the first number that is not finite
+    replicas   a process group (or True: the default one) whose members must have equal weights, and
+               equal optimizer state if an optimizer is given: compared every replicas_every steps
+    scaler     torch's GradScaler: its overflows are reported separately
+    deny       names of operators to skip, besides operators that allocate, view, copy or draw
+    path       of the file; else collwatch-tensors-rankN.jsonl in the working directory, with -2, -3 appended
+               while other watches write there. A path that another watch writes to is refused
+    calls      write each operator's call to the file, for `collwatch baseline`; sets ops to True
+    comms      also the calls of torch.distributed: shape and mean of their inputs and outputs, and
+               their number before and after torch coalesces them
+    trace_steps  write each call of these steps to the file, with its numbers: "1,3,10-20", a range, or
+               numbers; we look at these steps whatever every says
+    stop_after_step  once the numbers of this step are in the file, the next step begins by raising
+               StoppedAfterStep
+    stop_at    MODULE[:OPERATOR][:CALL][@STEP], one or several: stops the process before that call
+               (SIGSTOP), once; an operator sets ops to True. Patterns are allowed. CALL is 1 by default,
+               and counts calls within STEP if STEP is given
+    on_stop    called instead, with the stop (module, op, call, step, inputs …)
+    lines      at a stop, write the last 200 lines of the user's code to the file; slow before Python 3.12
+    deny_modules  names or patterns ("*.dropout") of modules to skip, and operators called in them; modules
+               inside them have names of their own
     """
     from collwatch.torch.watcher import Watch
     it = Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny, calls=calls, comms=comms,
@@ -82,7 +80,7 @@ def check(tensor, name):
 
 def record(ops=False, every=1, frames=21, scaler=None, deny=(), path=None, calls=False, comms=False,
            trace_steps=(), stop_after_step=None, stop_at=(), on_stop=None, lines=False, deny_modules=()):
-    """A context in which all models are watched that are called."""
+    """A context that watches all models called within it."""
     from collwatch.torch.watcher import Watch
     return _Recording(Watch(path=path, every=every, frames=frames, scaler=scaler, ops=ops, deny=deny, calls=calls,
                             comms=comms, trace_steps=trace_steps, stop_after_step=stop_after_step, stop_at=stop_at,

@@ -10,7 +10,7 @@ import collwatch.torch
 
 
 def _as_options(text):
-    """The words of an error, with the options' names."""
+    """The text of an error, with the names of options."""
     for name in ("trace_steps", "stop_after_step", "stop_at", "deny_modules"):
         text = text.replace(name, "--" + name.replace("_", "-").replace("modules", "module"))
     return text.replace("lines: ", "--lines: ", 1) if text.startswith("lines: ") else text

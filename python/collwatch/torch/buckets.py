@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parameters' gradients the collectives of a step carry, in the order in which they are made: buckets of
-DistributedDataParallel, parameter groups of fully_shard (FSDP2).
+"""Finds out which parameters' gradients each collective of a step carries, in the order of the calls: buckets
+of DistributedDataParallel, parameter groups of fully_shard (FSDP2).
 
-Neither tells in its own interface, so what is read here is torch's inside: what it has is held against the
-parameters' sizes, and left out where it is not as expected. Nothing here may end a job.
+Neither has a public interface for this, so we read torch's internals. We check the result against the sizes
+of the parameters, and drop it if it does not match. Nothing here may end a job.
 """
 import weakref
 
@@ -12,17 +12,17 @@ import torch.distributed as dist
 
 from collwatch.torch import groups
 
-# Buckets are made anew in the second step, or in the first that has a backward; models change seldom.
+# torch makes its buckets anew in the second step, or in the first one with a backward; models change seldom.
 _EARLY_STEPS = 10
 _EVERY = 50
-# So many lines of a file: who makes buckets anew all the time tells nothing by it.
+# Most lines in the file: a program that makes buckets anew all the time would not inform the reader.
 _LINES_MAX = 16
-# A line of the file has a megabyte.
+# The limit for a line of the file, about 1 MB.
 _NAMES_MAX = 500000
 
 
 class Buckets:
-    """Of the models of one watch."""
+    """The buckets of one watch's models."""
 
     def __init__(self):
         self.is_due = False
@@ -30,11 +30,11 @@ class Buckets:
         self._odd, self._seen, self._moved = weakref.WeakSet(), set(), set()
 
     def stop(self):
-        """Nobody takes what is told."""
+        """Stops for good: the file takes no more lines."""
         self._n, self.is_due = _LINES_MAX, False
 
     def begin_step(self, roots, is_looking):
-        """Fields of lines, of what is not as told before. is_looking: all modules have hooks in this step."""
+        """Returns the fields of new or changed lines. is_looking: all modules have hooks in this step."""
         self._steps += 1
         self._is_looking, self._seen, self._moved = is_looking, set(), set()
         self.is_due = self._n < _LINES_MAX and (self._steps <= _EARLY_STEPS or self._steps % _EVERY == 0) and \
@@ -42,13 +42,13 @@ class Buckets:
         return self._new(_of_replicas, [r for r in roots if r not in self._odd]) if self.is_due else []
 
     def before_call(self, module, inputs):
-        """In due steps. Backward comes to the groups of modules into which something goes that has a gradient."""
+        """Only in due steps. Backward reaches the groups of modules that get an input with a gradient."""
         if self._is_looking and hasattr(type(module), "_get_fsdp_state") and any(
                 isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
             self._moved.add(id(module))
 
     def after_forward(self, root):
-        """As begin_step(). In which order groups of fully_shard come is known from here to the end of backward."""
+        """As begin_step(). The order of fully_shard's groups is known from here to the end of backward."""
         if not self.is_due or not self._is_looking or id(root) in self._seen or root in self._odd:
             return []
         self._seen.add(id(root))
@@ -57,7 +57,7 @@ class Buckets:
     def _new(self, find, roots):
         try:
             return [line for line in find(roots) if self._is_new(line)]
-        except Exception:  # pylint: disable=broad-except ; whatever torch has made of its inside
+        except Exception:  # pylint: disable=broad-except ; torch's internals may change
             if len(roots) == 1:
                 self._odd.update(roots)
                 return []
@@ -85,7 +85,7 @@ def _line(group, op, buckets):
 # ---- DistributedDataParallel ----
 
 def _replicas_of(root):
-    """Those in the model, and the one that it is in: its forward is under way when a step begins."""
+    """The instances in the model, and the one that contains it: its forward is under way when a step begins."""
     ddp = torch.nn.parallel.DistributedDataParallel
     found = [m for m in root.modules() if isinstance(m, ddp)]
     around = getattr(ddp, "_active_ddp_module", None)
@@ -101,14 +101,14 @@ def _of_replicas(roots):
         if found:
             names.update(_names_in(root))
         models += [m for m in found if not any(m is other for other in models)]
-    # Of several on one group nothing in a call says whose it is.
+    # If several use one group, a call does not show which of them it belongs to.
     alone = [m for m in models if sum(o.process_group is m.process_group for o in models) == 1]
     return [line for m in alone for line in _line(m.process_group, "all_reduce", _buckets_of(m, names))]
 
 
 def _buckets_of(ddp, names):
-    """[(elements, names of parameters)], in the order of their calls."""
-    if getattr(ddp, "skip_all_reduce_unused_params", False):  # each step has others
+    """[(elements, names of parameters)], in the order of the calls."""
+    if getattr(ddp, "skip_all_reduce_unused_params", False):  # each step has different ones
         return []
     data = ddp._get_ddp_logging_data()  # pylint: disable=protected-access
     params = [(names.get(id(p), name), p) for name, p in ddp.module.named_parameters()
@@ -119,10 +119,10 @@ def _buckets_of(ddp, names):
     else:
         sizes = data.get("bucket_sizes") or ""
         buckets = _first_buckets(params, _numbers(sizes))
-    # Parameters that were frozen, or no longer are, since the model was made, have other numbers there.
+    # Parameters frozen or unfrozen since the model was made have other numbers there.
     if sum(len(bucket) for bucket in buckets) != len(params) or len(buckets) != len(_numbers(sizes)):
         return []
-    for bucket, size in zip(buckets, _numbers(sizes)):  # which torch has as 32 bits
+    for bucket, size in zip(buckets, _numbers(sizes)):  # torch keeps the sizes in 32 bits
         if (sum(p.numel() * p.element_size() for _, p in bucket) - size) % (1 << 32):
             return []
     return [(sum(p.numel() for _, p in bucket), [name for name, _ in bucket]) for bucket in buckets]
@@ -133,7 +133,7 @@ def _numbers(text):
 
 
 def _first_buckets(params, sizes):
-    """As they are before the first backward has shown an order: from the last parameter to the first."""
+    """The buckets before the first backward has shown an order: from the last parameter to the first."""
     left, buckets = list(params), []
     for size in sizes:
         bucket = []
@@ -152,7 +152,7 @@ def _state_of(module):
 
 
 def _groups_of(state):
-    """Its parameter groups; of torch before 2.9 or so there is one."""
+    """Its parameter groups; before torch 2.9 or so there is only one."""
     several = getattr(state, "_fsdp_param_groups", None)
     if several is None:
         one = getattr(state, "_fsdp_param_group", None)
@@ -165,16 +165,17 @@ def _is_among(group, others):
 
 
 def _in_order(root, moved):
-    """As backward comes to them: those into which something goes that has a gradient, from the last that forward
-    left on; then all others, and the outermost, in the order in which they were made (torch's own last callback)."""
+    """The groups in the order of backward. First come groups whose modules get an input with a gradient,
+    starting with the last one of forward. Then come all others and the outermost, in the order of their
+    creation (torch's own last callback)."""
     states = {id(s): s for s in map(_state_of, root.modules()) if s is not None}
     outermost = [s for s in states.values() if getattr(s, "_is_root", False)]
-    if len(outermost) != 1 or not torch.is_grad_enabled():  # a part of such a model, or several
+    if len(outermost) != 1 or not torch.is_grad_enabled():  # part of such a model, or several
         return []
     top = _groups_of(outermost[0])
     order = [g for g in outermost[0]._comm_ctx.post_forward_order
              if not _is_among(g, top) and any(id(m) in moved for m in g.modules)]
-    if len({id(g) for g in order}) != len(order):  # modules that are called twice
+    if len({id(g) for g in order}) != len(order):  # some modules are called twice
         return []
     every = [g for s in outermost[0]._state_ctx.all_states for g in _groups_of(s)]
     return order[::-1] + [g for g in every if not _is_among(g, order)]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of torch.distributed that a program makes: what goes in and comes out, and how many there are.
+"""The program's calls of torch.distributed: their inputs and outputs, and their number.
 
-The functions of that name in torch.distributed are replaced while somebody watches. What stands there
-instead compares equal to the function, for a P2POp takes none but isend and irecv; it keeps the function
-itself, which torch knows by identity. What comes out of a call that does not wait is looked at when the
-program waits for it, and else not at all: who reads it earlier may read anything.
+While a watch exists we replace these functions in torch.distributed. Each replacement compares equal to its
+function, because a P2POp accepts only isend and irecv; the P2POp keeps the original function, which torch
+knows by identity. We read the output of an asynchronous call when the program waits for it, and otherwise
+never: an earlier read could see any values.
 
-Calls are counted twice: as the program makes them, and as they are handed to the backend, where several may
-have become one (batch_isend_irecv, and torch's own coalescing).
+We count calls twice: as the program makes them, and as torch hands them to the backend. In between, several
+may become one (batch_isend_irecv, and torch's own coalescing).
 """
 
 import functools
@@ -20,7 +20,7 @@ _COUNT = ("op", "calls", "launched")
 
 
 def _bound(function, args, kwargs):
-    """Its arguments by name; who calls it wrongly hears that from the function."""
+    """The arguments by name. If the call is wrong, the function itself reports it."""
     import inspect
     try:
         return inspect.signature(function).bind(*args, **kwargs).arguments
@@ -29,7 +29,7 @@ def _bound(function, args, kwargs):
 
 
 def _is_me(given, peer, group_peer):
-    """Whether the rank that it names is this one."""
+    """Whether the call names this rank."""
     if given.get(peer) is not None:
         return given[peer] == dist.get_rank()
     group = given.get("group") or dist.group.WORLD
@@ -44,7 +44,7 @@ def _broadcast(given):
     return (["tensor"], []) if _is_me(given, "src", "group_src") else ([], ["tensor"])
 
 
-# What goes in, and what comes out: names of arguments.
+# Inputs and outputs: names of arguments.
 _SIDES = {
     "all_reduce": (["tensor"], ["tensor"]),
     "reduce": _reduce,
@@ -60,7 +60,7 @@ _SIDES = {
     "isend": (["tensor"], []),
     "irecv": ([], ["tensor"]),
     "batch_isend_irecv": ([], []),
-    # … and those that sharded data parallelism calls.
+    # … and the functions that sharded data parallelism calls.
     "all_gather_into_tensor": (["input_tensor"], ["output_tensor"]),
     "reduce_scatter_tensor": (["input"], ["output"]),
     "all_gather_single": (["input_tensor"], ["output_tensor"]),
@@ -81,7 +81,7 @@ def _tensors(given, names):
 
 
 def _work_class():
-    """A Work that says when it was waited for, and is the one it was made of in all else."""
+    """A Work that reports when the program waits for it, and delegates all else to the original."""
     base = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
 
     class Waited(base):
@@ -108,7 +108,7 @@ def _work_class():
 
 
 def _coalesced(given):
-    """The calls that torch collects to make one of them, with this one the last; None: it does not."""
+    """The calls that torch is coalescing, up to this one; None: it is not coalescing."""
     try:
         states = dist.distributed_c10d._world.pg_coalesce_state
         return states.get(given.get("group") or dist.distributed_c10d._get_default_group())
@@ -117,7 +117,7 @@ def _coalesced(given):
 
 
 class _Call:
-    """Stands for a function of torch.distributed."""
+    """Replaces a function of torch.distributed."""
 
     def __init__(self, comms, name):
         self.comms, self.name, self.function = comms, name, getattr(dist, name)
@@ -163,7 +163,7 @@ class Comms:
         return self.watch.is_looking() and not getattr(self._here, "is_inside", False)
 
     def take_counts(self):
-        """Of the step that ends; the next begins."""
+        """Returns the counts of the step that ends, and starts the next."""
         counts, self._counts = self._counts, {}
         return [dict(zip(_COUNT, (op, *n))) for op, n in counts.items()]
 
@@ -191,7 +191,7 @@ class Comms:
             self._here.is_inside = False
 
     def _watch_out(self, frame, result, tensors, is_done):
-        """What comes out is there, or is when somebody has waited for it."""
+        """Reads the output now if it is complete, else when the program has waited for it."""
         if not tensors:
             return result
         if hasattr(result, "wait"):
@@ -207,6 +207,6 @@ class Comms:
         works = self._run(it, args, kwargs)
         self._count(it.name, len(ops), len(works))
         received = [[("tensor[%d]" % i, o.tensor)] if o.op == dist.irecv else [] for i, o in enumerate(ops)]
-        if len(works) != len(ops):  # the last one stands for all
+        if len(works) != len(ops):  # the last work stands for all
             received = [[]] * (len(works) - 1) + [sum(received, [])]
         return [self._watch_out(frame, w, r, is_done=False) for w, r in zip(works, received)]

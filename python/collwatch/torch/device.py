@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of tensors on a GPU by one launch of the agent's kernel, where torch's reductions are a dozen.
+"""Computes a GPU tensor's numbers with one launch of the agent's kernel; torch needs a dozen reductions.
 
-Rows of numbers stand behind each other in memory of the device, written in the order of the stream that the
-tensor is used on, and are copied on that stream, all at once. So nothing waits for another stream.
+Rows of numbers lie one behind the other in device memory. The kernel writes them in the order of the stream
+that uses the tensor, and we copy them on that stream, all at once. So no stream waits for another.
 """
 
 import ctypes
@@ -23,13 +23,13 @@ _CODES = {getattr(torch, name): code for name, code in _TYPES.items() if hasattr
 
 
 def _raw_stream():
-    """A function that tells the handle of a device's current stream: the quick one, which torch's compiler calls."""
+    """Returns a function for the handle of a device's current stream: the fast one of torch's compiler."""
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return quick or (lambda index: torch.cuda.current_stream(index).cuda_stream)
 
 
 class Block:
-    """Rows of one stream."""
+    """The rows of one stream."""
 
     def __init__(self, index):
         self.stream = torch.cuda.current_stream(index)
@@ -38,7 +38,7 @@ class Block:
         self.address, self.used = self.rows.data_ptr(), 0
 
     def copy(self):
-        """(rows on their way to the processor, what tells that they have come)"""
+        """Starts a copy; returns (rows on their way to the host, event of their arrival)."""
         with torch.cuda.stream(self.stream):
             found = self.rows[:self.used].to("cpu", non_blocking=True)
             event = torch.cuda.Event()
@@ -47,7 +47,7 @@ class Block:
 
 
 class Kernel:
-    """Asks for the kernel; where it is not there, of() gives None."""
+    """Finds the kernel; without it, of() returns None."""
 
     def __init__(self):
         self._take = collwatch._agent("collwatch_numbers", ctypes.c_bool, ctypes.c_uint64, ctypes.c_uint64,
@@ -57,8 +57,8 @@ class Kernel:
         self._blocks, self._full, self._lock = {}, [], threading.Lock()
 
     def load(self):
-        """Before training: waits until the device has nothing to do, for loading can block behind what runs there.
-        Where no communicator was made yet, the agent loads it with the first."""
+        """Call it before training: it waits until the device is idle, because loading can block behind
+        running work. If no communicator exists yet, the agent loads the kernel with the first one."""
         if not self._load:
             return
         if torch.cuda.is_initialized():
@@ -72,9 +72,9 @@ class Kernel:
             return None
         index = x.get_device()
         if index != torch.cuda.current_device():
-            return None  # its context is not the current one
+            return None  # the tensor's context is not the current one
         stream = self._stream(index)
-        x = stats.flat(x).contiguous()  # a copy is given back, and taken by others, in the stream's order
+        x = stats.flat(x).contiguous()  # freeing a copy here is safe: its memory is reused in stream order
         with self._lock:
             block = self._blocks.get((index, stream))
             if block is None or block.used == _ROWS:
@@ -87,7 +87,7 @@ class Kernel:
             return block, block.used - 1
 
     def take_blocks(self):
-        """All blocks that have rows; what comes next goes into others."""
+        """Returns all blocks that have rows; later rows go into new blocks."""
         with self._lock:
             found = self._full + [b for b in self._blocks.values() if b.used]
             self._blocks, self._full = {}, []

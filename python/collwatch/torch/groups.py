@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch calls its groups, and after how long in one call it ends the job, for the agent: NCCL is not given
-the names by torch before pytorch/pytorch#192487, and the time-outs never.
+"""Reports torch's names of its groups, and its time-outs of a call, to the agent. torch does not give NCCL
+the names before pytorch/pytorch#192487, and never gives it the time-outs.
 
-A group has a communicator from its first collective on, so that who calls this each step tells of it within a
-step. What torch does not say, or not to this version of torch, is left out: nothing here may end a job.
+A group gets its communicator with its first collective, so a call of tell() in each step reports it within a
+step. We omit facts that this version of torch does not have: nothing here may end a job.
 """
 import torch
 import torch.distributed as dist
@@ -12,7 +12,7 @@ import collwatch
 
 
 class Groups:
-    """Of this process."""
+    """The groups of this process."""
 
     def __init__(self):
         self._told = set()
@@ -20,11 +20,11 @@ class Groups:
         self._is_over = not collwatch.has_agent()
 
     def tell(self):
-        """What has changed since the last time. Cheap where nothing has."""
+        """Reports changes since the last call. Cheap if there are none."""
         try:
             if not self._is_over and dist.is_available() and dist.is_initialized():
                 self._tell()
-        except Exception:  # pylint: disable=broad-except ; whatever torch has made of its inside
+        except Exception:  # pylint: disable=broad-except ; torch's internals may change
             self._is_over = True
 
     def _tell(self):
@@ -35,7 +35,7 @@ class Groups:
                 continue
             if name not in self._told and collwatch.name_comm(_comm(backend), _label(group, name)):
                 self._told.add(name)
-            if name in self._told:  # one that is in use
+            if name in self._told:  # the group is in use
                 timeouts.append(_timeout_ns(backend))
         shortest = min((ns for ns in timeouts if ns), default=None)
         if shortest and shortest != self._timeout:
@@ -44,23 +44,23 @@ class Groups:
 
 
 def _names():
-    """torch's groups, each with its name there, which is no other's."""
+    """torch's groups, each with its unique name in torch."""
     return getattr(getattr(dist.distributed_c10d, "_world", None), "pg_names", {})
 
 
 def label_of(group):
-    """What the agent has been told of a group; "" where torch has no name for it."""
+    """The name of a group that the agent knows; "" if torch has no name for it."""
     name = _names().get(group)
     return _label(group, name) if name else ""
 
 
 def _label(group, name):
-    """As torch itself passes it to NCCL where it does."""
+    """The form in which newer versions of torch pass it to NCCL."""
     return f"{getattr(group, 'group_desc', '') or ''}:{name}"
 
 
 def _backend(group):
-    """Its NCCL; None where it has another, or this process is not in it."""
+    """The NCCL backend of the group; None if it has another one, or this process is not in the group."""
     try:
         backend = group._get_backend(torch.device("cuda"))  # pylint: disable=protected-access
     except (RuntimeError, AttributeError):
@@ -69,7 +69,7 @@ def _backend(group):
 
 
 def _comm(backend):
-    """Its communicator as a number; 0 while it has none."""
+    """The address of its communicator; 0 if it has none yet."""
     try:
         return backend._comm_ptr()  # pylint: disable=protected-access
     except RuntimeError:
@@ -77,6 +77,6 @@ def _comm(backend):
 
 
 def _timeout_ns(backend):
-    """0 where it is not known."""
+    """The time-out; 0 if it is unknown."""
     timeout = getattr(getattr(backend, "options", None), "_timeout", None)
     return int(timeout.total_seconds() * 1e9) if timeout else 0

@@ -18,7 +18,7 @@ def _number(name):
 
 
 def directory():
-    """Where `collwatch baseline` wants the file of the program that it runs, or None."""
+    """The directory where `collwatch baseline` wants the file of its program, or None."""
     return os.environ.get("COLLWATCH_TENSORS") or None
 
 
@@ -28,7 +28,7 @@ def now():
 
 
 def number(value):
-    """JSON has no NaN and no infinity: their names."""
+    """The value for JSON, which has no NaN and no infinity: we write their names."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -36,17 +36,17 @@ def number(value):
     return value
 
 
-# What is being written here, and by which watch: a second one would write over it.
+# The files being written in this process, with their watches: a second watch would overwrite the first.
 _OPEN = {}
 
 
 def _place(file):
-    """What tells files apart, whatever their names are by now; None for /dev/null, which is no file."""
+    """Identifies a file even after a rename; None for /dev/null, which is no regular file."""
     it = os.fstat(file.fileno())
     return (os.getpid(), it.st_dev, it.st_ino) if stat.S_ISREG(it.st_mode) else None
 
 
-# The directory may be one that other users write to, or shared with files of this user.
+# Other users may be able to write to the directory, and this user's other files may be in it.
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -55,8 +55,9 @@ def _refuse(path, why):
 
 
 def _open_own(path):
-    """The file for appending, as the agent opens its own, or /dev/null. A link would empty another file of this
-    user, a FIFO would hold the job up, and the owner of the file could change the lines."""
+    """Opens the file for appending, as the agent opens its own, or /dev/null. We refuse three kinds: a link
+    would make us write to another file of this user, a FIFO would block the job, and another owner could
+    change the lines."""
     try:
         fd = os.open(path, _FLAGS, 0o666)
     except OSError as e:
@@ -91,7 +92,7 @@ class Lines:
             self.write("note", text="another watch of this process writes to %s" % wanted)
 
     def _open(self, watch):
-        """False: another watch, of a model that is still there, writes to it."""
+        """False: another watch, of a model that still exists, writes to this file."""
         self._file = _open_own(self.path)
         self._place = _place(self._file)
         other = _OPEN.get(self._place)
@@ -107,7 +108,7 @@ class Lines:
         return True
 
     def write(self, kind, **fields):
-        """Whole lines, at once: who reads them meanwhile, or after a crash, finds them."""
+        """Writes a whole line at once: a reader during the run or after a crash finds complete lines."""
         if self._file:
             self._file.write(json.dumps({"line": kind, "at": now(), **fields}, allow_nan=False) + "\n")
             self._file.flush()

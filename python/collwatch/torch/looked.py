@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of tensors that have been looked at in this step and not been written since.
+"""Numbers of tensors that we have computed in this step, as long as the tensor is not written.
 
-What comes out of one operator goes into others, and back in backward: most tensors would be looked at three
-times. A tensor is known again by its storage, its place in that, its elements in any order of dimensions, and
-torch's count of writes. The weak reference keeps a storage's address from being given to another one.
+The output of one operator is the input of others, and returns in backward: we would read most tensors three
+times. A tensor is identified by its storage, its offset there, its elements in any order of dimensions, and
+torch's count of writes. The weak reference keeps a storage's address from being reused.
 """
 
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -15,7 +15,7 @@ class Looked:
 
     @staticmethod
     def _key(x):
-        """None where torch does not count writes (inference_mode), or has no storage to tell of."""
+        """None if torch does not count writes (inference_mode), or the tensor has no storage."""
         try:
             reference = StorageWeakRef(x.untyped_storage())
             return (reference.cdata, x.storage_offset(), tuple(sorted(zip(x.stride(), x.shape))), x.dtype,
@@ -24,7 +24,7 @@ class Looked:
             return None
 
     def get(self, x, compute, is_written):
-        """The numbers that compute(x) gives; is_written: by a call that torch may not have counted yet."""
+        """The numbers from compute(x). is_written: by the last call; torch may not have counted it yet."""
         key = self._key(x)
         if key is None:
             return compute(x)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each operator of ATen as it is dispatched: inputs before, outputs and changed arguments after."""
+"""Sees each operator of ATen at dispatch: inputs before it, outputs and changed arguments after it."""
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Numbers of these say nothing new, or are nobody's: memory that is not written yet, views, copies,
-# random draws.
+# We skip operators whose results tell nothing new, or nothing about the model: memory not written yet, views,
+# copies, random draws.
 DENY = frozenset("""
 ones_like zeros_like empty empty_like empty_strided new_empty new_empty_strided empty_permuted resize_ set_
 view _unsafe_view reshape _reshape_alias t transpose permute expand slice select detach detach_ alias
@@ -16,23 +16,23 @@ rand rand_like randn randn_like randint randint_like randperm normal normal_ uni
 bernoulli_ multinomial exponential_ random_
 """.split())
 
-# Infinities that these make are meant: masks, and where a search for a minimum begins.
+# These operators make infinities on purpose: masks, and the start of a search for a minimum.
 MAKES_MASKS = frozenset("""
 masked_fill masked_fill_ where full full_like new_full fill fill_ triu triu_ tril tril_ scalar_tensor
 index_fill index_fill_ constant_pad_nd masked_scatter
 """.split())
 
 
-# Libraries of operators whose writes torch counts; collectives write where it does not see it.
+# Libraries of operators whose writes torch counts; it cannot count the writes of collectives.
 _COUNTED = ("aten", "prims")
-# What these write is on its way when they return, or has room for what others send.
+# These return before their output is written, or their output is a buffer for the data of other ranks.
 _LATE = ("c10d", "_c10d_functional", "fsdp")
-# They write all of it, whatever was there.
+# These overwrite the whole tensor and do not read it.
 OVERWRITES = frozenset(("zero_", "fill_"))
 
 
 class _Operator:
-    """What there is to know of one, once."""
+    """The facts about an operator, found once."""
     __slots__ = ("name", "is_counted", "is_late", "names", "written", "unread")
 
     def __init__(self, func):
@@ -45,7 +45,7 @@ class _Operator:
         self.written = [(i, a.name) for i, a in enumerate(arguments_)
                         if a.alias_info is not None and a.alias_info.is_write]
         self.unread = {n for _, n in self.written if n.startswith("out") or self.name in OVERWRITES}
-        if self.is_late:  # their schemas do not say what is written
+        if self.is_late:  # their schemas do not name the arguments that they write
             self.unread |= {n for n in self.names if n.startswith("out") or "_output" in n}
 
 
@@ -60,12 +60,12 @@ def _operator(func):
 
 
 def name_of(func):
-    """"mm" of aten.mm.default"""
+    """"mm" for aten.mm.default"""
     return _operator(func).name
 
 
 def tensors_in(value, found, where=""):
-    """(place, tensor) of all tensors in nested lists, tuples and dictionaries, and in dataclasses."""
+    """(place, tensor) of all tensors in nested lists, tuples, dictionaries and dataclasses."""
     if isinstance(value, torch.Tensor):
         found.append((where, value))
     elif isinstance(value, (list, tuple)):
@@ -81,7 +81,7 @@ def tensors_in(value, found, where=""):
 
 
 def arguments(func, args, kwargs):
-    """(name, tensor) of what the operator is called with."""
+    """(name, tensor) of the operator's arguments."""
     found, names, unread = [], _operator(func).names, _operator(func).unread
     for i, each in enumerate(args):
         if i >= len(names) or names[i] not in unread:
@@ -93,7 +93,7 @@ def arguments(func, args, kwargs):
 
 
 def written_arguments(func, args, kwargs):
-    """The arguments that the operator changes, as its schema says."""
+    """The arguments that the operator changes, according to its schema."""
     found = []
     for i, name in _operator(func).written:
         if i < len(args):
@@ -130,7 +130,7 @@ class Ops(TorchDispatchMode):
 
 
 class StoppingOps(Ops):
-    """… where the program is to stop before one."""
+    """Also stops the program before an operator."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = name_of(func)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights and optimizer state that the members of a group should have alike, bit for bit.
+"""Compares weights and optimizer state that must be equal in all members of a group, bit for bit.
 
-Checksums are sums of mixed words and positions, modulo 2^64: the same in whatever order a device adds.
+A checksum is a sum of mixed words and positions, modulo 2^64: it does not depend on the order in which a
+device adds.
 """
 
 import zlib
@@ -15,14 +16,14 @@ SLOTS = 8192
 
 
 def _mix(v):
-    # Of splitmix64; shifts of signed numbers bring their sign along, the same everywhere.
+    # From splitmix64. Shifts of signed numbers copy the sign, on every device alike.
     v = (v ^ (v >> 30)) * -4658895280553007687
     v = (v ^ (v >> 27)) * -7723592293110705685
     return v ^ (v >> 31)
 
 
 def checksum(x):
-    """A tensor of one number, on the device of x."""
+    """Returns a tensor of one number, on the device of x."""
     if hasattr(x, "to_local"):
         x = x.to_local()
     x = x.detach().contiguous()
@@ -40,7 +41,7 @@ def checksum(x):
 
 
 def named_state(model, optimizer):
-    """(name, tensor): parameters and buffers, then what the optimizer keeps of each parameter."""
+    """(name, tensor): parameters and buffers, then the optimizer's state of each parameter."""
     found = [(n, p) for n, p in model.named_parameters()]
     names = {id(p): n for n, p in found}
     if optimizer is not None:
@@ -52,7 +53,7 @@ def named_state(model, optimizer):
 
 
 class Replicas:
-    """Compares at the same steps on all members; the answer is read a step later."""
+    """Compares at the same steps on all members; the result is read a step later."""
 
     def __init__(self, model, optimizer, group, every):
         self.model, self.optimizer, self.every = model, optimizer, every
@@ -64,7 +65,7 @@ class Replicas:
         if not state or self._under_way:
             return
         device = state[0][1].device
-        # As many numbers on every member, whatever it has: else the members would wait for ever.
+        # Every member sends the same amount of numbers, even if its state differs: otherwise members hang.
         slots = [zlib.crc32(n.encode()) % SLOTS for n, _ in state]
         mine = torch.zeros(SLOTS, dtype=torch.int64, device=device)
         mine.index_add_(0, torch.tensor(slots, device=device),
@@ -74,7 +75,7 @@ class Replicas:
         self._under_way = (step, [n for n, _ in state], slots, rows, work)
 
     def finish(self, is_last=False):
-        """What a line says, or None: nothing was started. At the end nobody is waited for."""
+        """The fields of a line, or None: no comparison was started. At the end we wait for no member."""
         if not self._under_way:
             return None
         step, names, slots, rows, work = self._under_way
@@ -93,7 +94,7 @@ class Replicas:
 
 
 def groups_of(column):
-    """Members by what they have: [[0, 2, 3], [1]]; the largest group first."""
+    """Members by value: [[0, 2, 3], [1]]; the largest group first."""
     by = {}
     for member, value in enumerate(column):
         by.setdefault(value, []).append(member)

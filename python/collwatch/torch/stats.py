@@ -6,13 +6,13 @@ import threading
 
 import torch
 
-#: What a row of of() holds.
+#: The fields of a row of of().
 FIELDS = ("min", "max", "absmin", "mean", "l2")
 _WIDE = (torch.float32, torch.float64)
 
 
 def plain(x):
-    """The numbers of a tensor as a strided one, or None where it has none to look at."""
+    """The elements of a tensor as a strided one, or None if it has none to look at."""
     if hasattr(x, "to_local"):  # a DTensor: this rank's part
         x = x.to_local()
     x = x.detach()
@@ -25,11 +25,11 @@ def plain(x):
     return x
 
 
-# By size of an element: the integers that its bits are, all bits but the sign, and those of infinity.
+# By the size of an element: the integer type of its bits, all bits but the sign, and the bits of infinity.
 _BITS = {4: (torch.int32, 0x7fffffff, 0x7f800000), 8: (torch.int64, (1 << 63) - 1, 0x7ff << 52)}
 
 
-# So many elements at a time: memory that is kept, for new pages cost more than what is done with them.
+# We process this many elements at a time, in memory that we keep: new pages cost more than the computation.
 _PIECE = 1 << 19
 _here = threading.local()
 
@@ -39,13 +39,13 @@ def _scratch(integers):
     if found is None:
         found = _here.scratch = {}
     if integers not in found:
-        with torch.inference_mode(False):  # else nobody may write to it outside of that
+        with torch.inference_mode(False):  # otherwise no code outside inference mode may write to it
             found[integers] = torch.empty(_PIECE, dtype=integers, device="cpu")
     return found[integers]
 
 
 def flat(x):
-    """Its elements in the order of memory: what is asked of them knows none."""
+    """The elements in the order of memory, because our reductions do not depend on their order."""
     if x.is_contiguous():
         return x.view(-1)
     expected = 1
@@ -57,10 +57,10 @@ def flat(x):
 
 
 def _least(numbers):
-    """Smallest absolute but zero, of float32 or float64 of the processor's; inf where there is none.
+    """The smallest absolute value except zero, of float32 or float64 on the processor; inf if there is none.
 
-    Magnitudes without sign are ordered as the integers that their bits are. One less, zeros of either
-    sign become the largest of all: two passes, where a mask takes four.
+    Without their sign, magnitudes are ordered like the integers of their bits. After subtracting one, both
+    zeros become the largest of all: this takes two passes, where a mask takes four.
     """
     integers, magnitude, infinity = _BITS[numbers.element_size()]
     scratch, least = _scratch(integers), magnitude
@@ -74,7 +74,7 @@ def _least(numbers):
 
 
 def _on_processor(x):
-    """As of(), without norm. Numbers are at hand there, so nothing is made of them but one row."""
+    """As of(), without the norm. Results are available at once on the processor, so we make just one row."""
     numbers = flat(x)
     low, high = (float(v) for v in torch.aminmax(numbers))
     total = float(numbers.sum())
@@ -84,12 +84,12 @@ def _on_processor(x):
 
 
 def of(x, has_norm):
-    """[min, max, smallest absolute but zero (inf: all are zero), mean, norm]; NaN in x makes the first two NaN.
+    """[min, max, smallest absolute but zero (inf: all are zero), mean, norm]; a NaN in x makes min and max NaN.
 
-    x: what plain() gave. Without has_norm the norm is 0.
+    x: the result of plain(). Without has_norm the norm is 0.
     """
     if x.dtype not in _WIDE and (x.device.type == "cpu" or x.element_size() == 1):
-        x = x.float()  # not all processors' reductions know the small formats
+        x = x.float()  # some processors have no reductions for the small formats
     if x.device.type == "cpu" and not has_norm:
         return _on_processor(x)
     low, high = torch.aminmax(x)

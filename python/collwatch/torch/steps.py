@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of steps as people write them: "1,3,10-20"; also a number, a range, or any numbers."""
+"""Sets of steps as users write them: "1,3,10-20"; also a number, a range, or any numbers."""
 
 import operator
 
 
 def _has_several(given):
-    try:  # a tensor of one number has __iter__, and cannot be iterated over
+    try:  # a tensor of one number has __iter__, but iterating over it fails
         iter(given)
     except TypeError:
         return False
@@ -14,7 +14,7 @@ def _has_several(given):
 
 class Steps:
     def __init__(self, given, what):
-        """what: the option, for the error that names it."""
+        """what: the option's name, for errors."""
         self._ranges, self._what = [], what
         if given is None:
             return

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Where a program stops by itself, so that somebody can look: before a call of a module, or of an operator in
-it.
+"""Stops a program at a given place so that a user can inspect it: before a call of a module, or of an
+operator in it.
 
     blocks.1.ffn.up                its first call
     blocks.1.ffn.up:3              its third one
     blocks.1.ffn.up:addmm:3        the third addmm in it
-    :addmm:2@7                     the second addmm of step 7, in whatever module
+    :addmm:2@7                     the second addmm of step 7, in any module
 
-Before the call, as a breakpoint is: what goes into it is there, and so is the stack that leads to it.
-Calls are counted from the beginning of the run, and with a step in that step, as reports number them.
+Like a breakpoint, it stops before the call: the call's inputs exist, and so does the stack that leads to it.
+Calls are counted from the beginning of the run; if a step is given, within that step, as reports number them.
 
-The whole process is stopped (SIGSTOP), as COLLWATCH_STOP_AT does, where no callback is given. A prompt would
-not do: ranks have no terminal, and one that waits at a prompt lets its other threads run, torch's watchdog
-among them, which ends the job. A stopped process keeps its numbers, shows its stack to py-spy and gdb,
-and goes on with SIGCONT.
+Without a callback we stop the whole process (SIGSTOP), as COLLWATCH_STOP_AT does. A prompt would not do.
+Ranks have no terminal, and a rank at a prompt lets its other threads run, including torch's watchdog, which
+ends the job. A stopped process keeps its numbers, shows its stack to py-spy and gdb, and continues at
+SIGCONT.
 """
 
 import difflib
@@ -27,7 +26,7 @@ import threading
 
 
 class Stop:
-    """What the callback gets. inputs: (name, tensor) of what goes into the call."""
+    """The argument of the callback. inputs: (name, tensor) of the call's inputs."""
 
     def __init__(self, at, **fields):
         self.at = at
@@ -42,7 +41,7 @@ class Stop:
                                                ", from " + self.site[0] if self.site else "")
 
 
-# A name, or a pattern of one.
+# A name, or a pattern of names.
 _OPERATOR = re.compile(r"[A-Za-z_*?\[]")
 
 
@@ -76,7 +75,7 @@ class _Breakpoint:
         return not op or op == self.op or not is_denied and matches(op, (self.op,))
 
     def comes(self, step):
-        """A call of it comes; its number where this is the one."""
+        """Counts a call; returns its number if it is the one to stop at."""
         if self.is_done or self.step is not None and self.step != step:
             return None
         self._n += 1
@@ -111,7 +110,7 @@ class Stops:
         return [b.text for b in self._all if not b.is_done]
 
     def refuse_unknown(self, names):
-        """Modules that a model does not have."""
+        """Refuses modules that a model does not have."""
         names = list(names)
         for b in self._all:
             if b.module and not any(matches(n, (b.module,)) for n in names):
@@ -120,7 +119,7 @@ class Stops:
                     b.module, ": did you mean %r?" % near[0] if near else ": model.named_modules() has their names"))
 
     def at(self, step, module, op, is_denied=False):
-        """(what was asked for, number of the call) of those that stop here."""
+        """(the user's text, number of the call) for each stop that is due here."""
         if all(b.is_done for b in self._all):
             return []
         with self._lock:
@@ -132,13 +131,13 @@ class Stops:
         if self._on_stop is not None:
             self._on_stop(stop)
             return
-        if os.getpid() == 1:  # which the kernel stops for nobody inside of its namespace
+        if os.getpid() == 1:  # in its namespace the kernel never stops this process
             say("%s came to %s, but is the first process of its container, which cannot stop itself: start it "
                  "with an init (docker run --init), or give on_stop=" % (who, stop))
             return
         say("%s is stopped before %s. Look at it with \"py-spy dump --locals --pid %d\", let it go on with "
              "\"kill -CONT %d\"" % (who, stop, os.getpid(), os.getpid()))
-        # To this thread: it is stopped before the call returns, and all others with it.
+        # To this thread: it stops before the call returns, and all other threads with it.
         signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
@@ -146,5 +145,5 @@ def say(text):
     try:
         sys.stderr.write("collwatch.torch: %s\n" % text)
         sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):  # nobody listens
+    except (OSError, ValueError, AttributeError):  # standard error is closed
         pass

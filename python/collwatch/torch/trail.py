@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-The way to a stop: the last lines of the user's code that each thread ran. Not torch's, Python's own
-library's, or ours.
+"""The way to a stop: the last lines of the user's code that each thread ran, without torch, Python's own
+library and us.
 
-From Python 3.12 on by sys.monitoring, which is beside every debugger and every thread's, and which is not
-asked again for code that is not the user's. Before, by sys.settrace, of which a thread has one: where a
-debugger or a measurement of coverage has it, it keeps it, and there are no lines; one that comes later
-takes it. Of threads that run already there are lines from 3.12 on only.
+From Python 3.12 on we use sys.monitoring. It works beside debuggers, for every thread, and does not call us
+again for code that is not the user's. Before, we use sys.settrace, of which a thread has only one. If a
+debugger or a coverage tool has it already, we leave it there and have no lines; a tool that comes later takes
+it from us. Threads that run already have lines from 3.12 on only.
 """
 
 import collections
@@ -31,12 +30,12 @@ get_ident = threading.get_ident
 def is_users(filename):
     if filename.startswith("<") or filename.startswith(_OTHERS):
         return False
-    # Installed packages lie inside of the library.
+    # Installed packages lie inside the library's directory.
     return not filename.startswith(_LIBRARY) or any(each in filename for each in _INSTALLED)
 
 
 class _Rings(dict):
-    """Of each thread, by its number. Those that have ended leave."""
+    """The lines of each thread, by its id. Ended threads are removed."""
 
     def __missing__(self, ident):
         for each in set(self) - set(sys._current_frames()):
@@ -46,12 +45,12 @@ class _Rings(dict):
 
 
 def _clean(text):
-    """JSON of half a character is read by nobody."""
+    """No program could read JSON with half a character."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class Trail:
-    """Begins at once. why_not: nothing is kept, and why; None: it is."""
+    """Begins at once. why_not: the reason why it keeps no lines; None: it keeps lines."""
 
     def __init__(self):
         self._rings, self._users, self._tool = _Rings(), {}, None
@@ -71,7 +70,7 @@ class Trail:
 
     def _monitor(self):
         m = sys.monitoring
-        free = [n for n in (4, 3) if m.get_tool(n) is None]  # the others have names of other trades
+        free = [n for n in (4, 3) if m.get_tool(n) is None]  # the other ids are reserved for other kinds of tools
         if not free:
             self.why_not = "others have what sys.monitoring has for tools"
             return
@@ -79,7 +78,7 @@ class Trail:
         m.use_tool_id(self._tool, "collwatch.torch")
         m.register_callback(self._tool, m.events.LINE, self._on_monitored)
         m.set_events(self._tool, m.events.LINE)
-        m.restart_events()  # code that was left out by whoever had the place before
+        m.restart_events()  # enables code that an earlier owner of the id had disabled
 
     def _on_monitored(self, code, line):
         if not self._is_users(code.co_filename):
@@ -92,7 +91,7 @@ class Trail:
             self.why_not = "a debugger or a measurement of coverage traces this program, and keeps that"
             return
         frame = sys._getframe(1)
-        while frame is not None:  # those that run already
+        while frame is not None:  # frames that run already
             if self._is_users(frame.f_code.co_filename):
                 frame.f_trace = self._on_line
             frame = frame.f_back
@@ -112,7 +111,7 @@ class Trail:
         return self._on_line
 
     def take(self):
-        """The oldest first: of this thread; in front of it the main thread's, where this is another."""
+        """The lines, oldest first: of this thread, preceded by the main thread's if this is another one."""
         idents, names = [threading.main_thread().ident, get_ident()], {t.ident: t.name for t in threading.enumerate()}
         found = []
         for ident in dict.fromkeys(idents):

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Calls of modules, their gradients, and operators, as frames: what was called, where from, and the
-numbers of its tensors. Numbers stay on the device: those of a step are copied when the next one
-begins, and read when the copy has come, at the earliest a step later. The last frames are kept, and
-written when a number is none.
+"""Records calls of modules, their gradients, and operators as frames: the callee, the calling place, and the
+numbers of its tensors. Numbers stay on the device. When a step begins we copy the numbers of the previous
+one, and we read them when the copy has arrived, at the earliest a step later. We keep the last frames, and
+write them when a number is bad.
 
-What is bad. NaN, wherever it is seen; an infinity that comes out of a call into which no infinity of
-that sign went. Masks are made of infinities, so negative ones that a module gives back are taken for
-one, and those that operators make which fill and select are meant. What becomes of either in a sum or
-softmax is NaN, and seen then.
+A number is bad if it is NaN, anywhere, or an infinity in the output of a call whose inputs had no infinity of
+that sign. Masks are made of infinities. We therefore take negative infinities in a module's output for a
+mask, and accept infinities from operators that fill and select. If a mask leads to an error, a sum or softmax
+turns it into NaN, and we see that.
 """
 
 import _thread
@@ -29,19 +28,19 @@ from collwatch.torch import StoppedAfterStep, buckets, device, lines, looked, op
 from collwatch.torch.groups import Groups
 from collwatch.torch.steps import Steps
 
-# So many frames of one step, so many first bad ones of a file: the rest is counted.
+# Limits: frames of one step, and first bad frames of a file. We count the rest.
 FRAMES_MAX = 100000
 TOLD_MAX = 8
-# Steps whose numbers have not come from the device yet; beyond it they are left out, and counted.
+# Steps whose numbers have not arrived from the device yet; we leave out and count those beyond.
 BATCHES_MAX = 4
 SITE_FRAMES = 6
-# So many calls of operators in a line of the file.
+# Most calls of operators in a line of the file.
 CALLS_A_LINE = 256
 _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.dirname(torch.__file__) + os.sep)
 
 
 class _IsOurs(dict):
-    """Of files with names; code that is made as it is needed has none."""
+    """By file name; generated code has no file, and is not ours."""
 
     def __missing__(self, name):
         self[name] = name.startswith(_OURS)
@@ -52,7 +51,7 @@ _IS_OURS = _IsOurs()
 
 
 def _site():
-    """["train.py:88 in forward", …]: innermost first, without torch and this."""
+    """["train.py:88 in forward", …]: innermost first, without torch and this package."""
     found, frame = [], sys._getframe(2)
     while frame is not None and len(found) < SITE_FRAMES:
         code = frame.f_code
@@ -94,7 +93,7 @@ class _Unseen:
 
 
 class _Nobody:
-    """What a model that was saved while it was watched has instead of the watch."""
+    """Replaces the watch in a model that was saved while it was watched."""
 
     def before_call(self, *_):
         pass
@@ -123,8 +122,8 @@ class _Frame:
 
 
 def _side(tensors):
-    """[how many have a number that is none, largest magnitude, mean, norm] of all others together, for
-    `baseline`, which keeps less than 13 digits; -1 where there are none."""
+    """[how many tensors have NaN or an infinity, largest magnitude, mean, norm] of all the other tensors
+    together, for `baseline`, which keeps less than 13 digits; -1 if there are none."""
     if not tensors:
         return [-1, None, None, None]
     bad = most = total = count = squares = 0
@@ -144,7 +143,7 @@ def _elements(tensors):
 
 
 def _kinds(numbers):
-    """Which of NaN, Inf and -Inf are there; behind NaN the others are not seen."""
+    """Which of NaN, Inf and -Inf occur; NaN hides the other two."""
     low, high = numbers[0], numbers[1]
     if math.isnan(low) or math.isnan(high):
         return {"NaN"}
@@ -152,7 +151,7 @@ def _kinds(numbers):
 
 
 def _bad_tensor(frame):
-    """(index of the tensor, what is bad in it, were the inputs finite), or None."""
+    """(index of the tensor, the bad number in it, whether the inputs were finite), or None."""
     came = set()
     for t in frame.tensors:
         if t["side"] in ("input", "weight"):
@@ -170,7 +169,7 @@ def _bad_tensor(frame):
         elif t["side"] == "input":
             kinds &= {"NaN"}
         if frame.is_comm:
-            kinds &= {"NaN"}  # others fed it, too: an infinity may be a mask of theirs
+            kinds &= {"NaN"}  # other ranks contribute too, and an infinity may be their mask
         if kinds:
             return i, sorted(kinds)[-1], not came and not frame.is_comm
     return None
@@ -214,12 +213,12 @@ class Watch:
         ops = ops or calls or self._stops.has_ops()
         self.every, self.scaler = every, scaler
         self._last = collections.deque(maxlen=frames)
-        self._lock = threading.RLock()  # models may be called from several threads
+        self._lock = threading.RLock()  # several threads may call models
         self._is_due = self._needs_ops = False
         self._n_left_out = 0
         self._frames, self._pending, self._batches = [], [], collections.deque()
         self._names, self._roots, self._handles = weakref.WeakKeyDictionary(), weakref.WeakSet(), []
-        self._inner = []  # handles of modules inside of a model, while they are looked at
+        self._inner = []  # handles of modules inside a model, while we look at them
         self._is_of_all = self._calls_inner = self._is_closing = False
         self._here, self._calls = threading.local(), {}
         self._step, self._n_frames, self._told, self._marked = -1, 0, 0, False
@@ -229,7 +228,7 @@ class Watch:
         self._was_bad = {"forward": False, "backward": False}
         self._replicas, self._scale, self._groups = [], None, Groups()
         self._buckets = buckets.Buckets()
-        # Each call of an operator goes to the file, too; operators by what is told of them once.
+        # Each call of an operator also goes to the file; facts about an operator are written once.
         self._declared = {} if ops and (calls or lines.directory()) else None
         self._n_lost = 0
         if ops:
@@ -251,7 +250,7 @@ class Watch:
         atexit.register(self.close)
 
     def is_in_use(self):
-        """Else it was never begun, or all its models are gone."""
+        """False before the first model, and after all models are gone."""
         return bool(self._roots) or self._is_of_all
 
     # A copy of the model has the same hooks, and a file cannot be copied.
@@ -261,7 +260,7 @@ class Watch:
     def __reduce__(self):
         return _Nobody, ()
 
-    # ---- what is watched ----
+    # ---- watched modules ----
 
     def _learn(self, root):
         self._roots.add(root)
@@ -287,12 +286,12 @@ class Watch:
         self._handles.append(model.register_forward_pre_hook(self._before))
         self._handles.append(self._after(model.register_forward_hook, True))
         self._kernel.load()
-        self._attach_inner(True)  # till a step begins that is not looked at
+        self._attach_inner(True)  # until the first step that we skip
         self._watch_backward()
 
     def _attach_inner(self, is_wanted):
-        """Hooks of all modules but the models, which tell when a step begins: a hook costs each call, and on a GPU
-        calls take as long as the device needs for them."""
+        """Adds or removes the hooks of all modules except the models, whose hooks tell when a step begins. A
+        hook costs time in each call, and on a GPU calls take as long as the device needs for them."""
         if is_wanted == bool(self._inner) or self._is_of_all:
             return
         if not is_wanted:
@@ -301,7 +300,7 @@ class Watch:
             self._inner = []
             return
         names = list(self._names)
-        # Nothing is seen inside of what is compiled, and each change of its hooks compiles it again.
+        # Hooks see nothing inside compiled modules, and each change of their hooks compiles them again.
         compiled = {id(c) for m in names if type(m).__name__ == "OptimizedModule" for c in m.modules() if c is not m}
         for m in names:
             if m not in self._roots and id(m) not in compiled and not isinstance(m, torch.jit.ScriptModule):
@@ -309,7 +308,7 @@ class Watch:
                 self._inner.append(self._after(m.register_forward_hook, False))
 
     def attach_all(self):
-        """Every module that is called from now on; those that no other calls are models."""
+        """Watches every module called from now on; a module that no other module calls is a model."""
         self._is_of_all = True
         self._kernel.load()
         every = torch.nn.modules.module
@@ -317,11 +316,11 @@ class Watch:
         self._handles.append(every.register_module_forward_hook(self.after_call))
         if self._ops:
             self._ops.__enter__()
-            self._has_all_ops = True  # till the context ends
+            self._has_all_ops = True  # until the context ends
 
     def _after(self, register, is_root):
         if is_root:
-            try:  # told of a call that raised, too, since torch 2.0
+            try:  # since torch 2.0 the hook also sees calls that raised
                 return register(self.after_call, always_call=True)
             except TypeError:
                 pass
@@ -332,7 +331,7 @@ class Watch:
         return getattr(self._here, "n_backward", 0) > 0 or (task is not None and task() != -1)
 
     def _is_in_ops(self):
-        """The model that this thread calls has its operators dispatched to this."""
+        """Whether this thread is in a model whose operators are dispatched to us."""
         return getattr(self._here, "is_in_ops", False)
 
     def _watch_backward(self):
@@ -357,17 +356,17 @@ class Watch:
         self._replicas.append(Replicas(model, optimizer, group, every))
 
     def close(self):
-        """Writes what is still to be read; waits for the device."""
+        """Writes all results that are still unread; waits for the device."""
         if self._lines is None:
             return
-        if getattr(self._here, "is_quiet", False):  # on_stop, in the middle of a call: before the next step
+        if getattr(self._here, "is_quiet", False):  # from on_stop, within a call: close before the next step
             self._is_closing = True
             return
         with self._unseen(), self._lock:
             self._end_step(is_last=True)
             self._is_due = self._needs_ops = False
             self._read(wait=True)
-        if self._has_all_ops or (self._ops and self._is_in_ops()):  # in a call of the model, or one that was interrupted
+        if self._has_all_ops or (self._ops and self._is_in_ops()):  # in a call of the model, or after one
             self._here.is_in_ops = False
             self._ops.__exit__(None, None, None)
         for h in self._handles + self._inner:
@@ -400,14 +399,14 @@ class Watch:
     # ---- steps ----
 
     def _unseen(self):
-        """What this does with tensors is no operator of the program's."""
+        """A context for our own operations on tensors: they are not operators of the program."""
         return _Unseen(self._here)
 
     def is_looking(self):
         return self._is_due and not getattr(self._here, "is_quiet", False)
 
     def step(self, number=None):
-        """A step begins. Whoever calls this says so; else each call of the model is one."""
+        """Begins a step. Without this call, each call of a model begins a step."""
         self._marked = True
         number = None if number is None else int(number)
         if number is not None and not -(1 << 63) <= number < 1 << 63:
@@ -437,18 +436,18 @@ class Watch:
             self._write_buckets(self._buckets.begin_step(self._roots, self._is_due))
 
     def _write_buckets(self, lines_of_them):
-        """Nothing of it may come out of a call of the model."""
+        """Writes lines about buckets. An error must not reach the program's call of the model."""
         if not lines_of_them:
             return
         with self._lock:
             try:
                 for fields in lines_of_them if self._lines is not None else ():
                     self._lines.write("buckets", step=self._step, **fields)
-            except (OSError, ValueError):  # the disk is full
+            except (OSError, ValueError):  # such as a full disk
                 self._buckets.stop()
 
     def _end_program(self):
-        """Whatever comes of what is raised, the file is whole before."""
+        """Ends the program. The file is complete first, even if the program catches the exception."""
         with self._lock:
             if self._lines is None:  # another thread was first
                 return
@@ -457,12 +456,12 @@ class Watch:
             self.close()
         stops.say("the program is ended after step %d (stop_after_step); its numbers are in %s" % (step, path))
         if threading.current_thread() is not threading.main_thread():
-            _thread.interrupt_main()  # what is raised here ends this thread alone, silently if it is just that
+            _thread.interrupt_main()  # SystemExit ends this thread only, and silently
             raise SystemExit(0)
         raise StoppedAfterStep(0)
 
     def _loss_scale(self):
-        """Of the step that begins: a number of the device's, which is read later, or a float, or None."""
+        """The scale of the step that begins: a number on the device, read later, or a float, or None."""
         if self.scaler is None or not self.scaler.is_enabled():
             return None
         scale = getattr(self.scaler, "_scale", None)  # None before the first loss
@@ -480,17 +479,17 @@ class Watch:
             else:
                 self._batches.append(self._copy())
             self._frames, self._pending, self._n_left_out = [], [], 0
-            self._kernel.take_blocks()  # of what was lost
+            self._kernel.take_blocks()  # of lost steps
         for r in self._replicas:
             self._compare(r, is_last)
 
     def _lose(self, n):
-        """So many frames are not looked at; of calls that are kept it is said where."""
+        """Counts frames that we skipped; for recorded calls the file says where."""
         self._dropped += n
         self._n_lost += n
 
     def _compare(self, replicas, is_last):
-        """Nothing is started at the end: the group may be gone, and nobody would read it."""
+        """Starts no comparison at the end: the group may be gone, and we would not read the result."""
         try:
             said = replicas.finish(is_last)
             if said:
@@ -501,7 +500,8 @@ class Watch:
             self._lines.write("note", text="replicas were not compared at step %d: %s" % (self._step, error))
 
     def _copy(self):
-        """Numbers of this step on their way; (frames, what is copied, what tells that it has come, scale)."""
+        """Starts the copies of this step's numbers. Returns (step, frames, copies, events of their arrival,
+        scale, counts, frames left out)."""
         scale, by_device, by_block = self._scale, {}, {}
         for row, numbers in enumerate(self._pending):
             if isinstance(numbers, tuple):
@@ -517,7 +517,7 @@ class Watch:
             if where.type == "cuda":
                 events.append(torch.cuda.Event())
                 events[-1].record(torch.cuda.current_stream(where))
-        # Also those that were taken before: another thread had looked, and not added what it saw.
+        # Blocks without rows of ours too: another thread wrote numbers and did not add its frame.
         for block in dict.fromkeys(self._kernel.take_blocks() + list(by_block)):
             values, event = block.copy()
             copies.append(([(at, row) for row, at in by_block.get(block, ())], values))
@@ -540,7 +540,7 @@ class Watch:
                 for rows, values in copies:
                     values = values.tolist()
                     numbers.update((row, values[at]) for at, row in rows)
-            except RuntimeError:  # tensors that have no numbers, as torch.func and fakes have them
+            except RuntimeError:  # tensors without numbers, as torch.func and fake tensors have
                 self._lose(len(frames))
                 continue
             if -1 in numbers:
@@ -568,7 +568,7 @@ class Watch:
                 continue
             phase = "backward" if frame.phase == "backward" else "forward"
             n_bad[phase] += 1
-            # The first after a step without: what follows from it is no news.
+            # Only the first after a good step: numbers that follow from it are no news.
             if n_bad[phase] == 1 and not self._was_bad[phase] and self._told < TOLD_MAX:
                 self._told += 1
                 self._tell(frame, *bad)
@@ -583,7 +583,7 @@ class Watch:
         self._lines.write("comms", step=step, counts=counts, comms=found)
 
     def _declare(self, frame, inputs, outputs):
-        """The number of an operator as it is called there; told when it is called first."""
+        """The id of an operator with these sizes at this place; its first call writes a line about it."""
         key = (frame.phase, frame.module, frame.kind, frame.op, (outputs or inputs)[0]["dtype"], _elements(inputs),
                _elements(outputs))
         if key not in self._declared:
@@ -614,18 +614,18 @@ class Watch:
     # ---- frames ----
 
     def forget(self):
-        """Something may have been written that nobody counts."""
+        """Call it after writes that torch does not count."""
         self._looked.forget()
 
     def _numbers(self, p):
-        """A tensor of numbers, or where the agent's kernel writes them."""
+        """Returns a tensor of numbers, or the place where the agent's kernel writes them."""
         found = self._kernel.of(p)
         return stats.of(p, self._declared is not None) if found is None else found
 
     def look(self, tensors, side, is_written=False):
-        """Numbers of tensors, on their device. A tensor that cannot be looked at is counted.
+        """Returns the numbers of tensors, on their device. Counts tensors that we cannot read.
 
-        is_written: by the call that has just ended."""
+        is_written: the call that just ended wrote them."""
         found = []
         with self._unseen():
             for what, x in tensors:
@@ -643,8 +643,8 @@ class Watch:
         return found
 
     def _numbers_of(self, x, is_written):
-        """None where it has none. Where modules' hooks look, what is done here would be dispatched to this, too:
-        of ordinary tensors nothing is; others need what they bring."""
+        """None if the tensor has none. While modules' hooks run, our own operations would be dispatched to
+        us, so we turn this off for ordinary tensors; other types need their own dispatch."""
         with _UNDISPATCHED() if type(x) in _ORDINARY else torch.no_grad():
             p = stats.plain(x)
             return None if p is None else self._looked.get(p, self._numbers, is_written)
@@ -686,7 +686,7 @@ class Watch:
             else ("", "")
 
     def denies_modules(self):
-        """Whether operators are not looked at here, for that of the module's name."""
+        """Whether the name of the current module excludes its operators."""
         stack = self._denied and self._stack()
         return bool(stack) and self._names.get(stack[-1]) in self._denied
 
@@ -696,14 +696,15 @@ class Watch:
         self._add(phase, module, kind, name, before + after, _site(), makes_masks)
 
     def add_comm(self, name, tensors):
-        """A call of torch.distributed begins; what went in. For extend_comm(), else None."""
+        """Records the inputs of a call of torch.distributed that begins. Returns the frame for extend_comm(),
+        or None."""
         module, kind = self._module()
         phase = "backward" if self._is_in_backward() else "forward"
         return self._add(phase, module, kind, name, self.look(tensors, "input"), _site(), is_comm=True)
 
     def extend_comm(self, frame, tensors):
-        """What came out of it, where its step is not over."""
-        self.forget()  # nobody has counted that it was written
+        """Adds the outputs, if the step is not over."""
+        self.forget()  # torch has not counted these writes
         if frame is None or self._lines is None or frame.step != self._step or not self.is_looking():
             return
         found = self.look(tensors, "output")
@@ -718,19 +719,19 @@ class Watch:
             self._add("forward", module, kind, "", self.look([(name, tensor)], "output"), _site())
 
     def before_call(self, module, inputs):
-        if self._lines is None or _is_compiling() or getattr(self._here, "is_quiet", False):  # on_stop calls it
+        if self._lines is None or _is_compiling() or getattr(self._here, "is_quiet", False):  # from on_stop
             return
         stack = self._stack()
         if module in self._roots:
-            del stack[:]  # a call before may have raised
+            del stack[:]  # an earlier call may have raised
         if not stack and module not in self._roots and self._is_of_all:
             self._learn(module)
         if module not in self._names:
-            return  # a copy of the model has its hooks, too
+            return  # a copy of the model, which has its hooks too
         if not stack and not self._is_in_backward() and not self._marked:
-            self._calls_inner |= module not in self._roots  # then modules in it tell when steps begin
+            self._calls_inner |= module not in self._roots  # then modules inside it tell when steps begin
             self._begin_step()
-        # In backward, where checkpoints are computed again and left by an exception, they are dispatched already.
+        # In backward, checkpoints are recomputed and end in an exception; their operators come here already.
         if (not stack and self._ops and self._needs_ops and not self._has_all_ops and not self._is_in_ops() and
                 not self._is_in_backward()):
             self._here.is_in_ops = True
@@ -750,7 +751,7 @@ class Watch:
         self._stop(phase, name, type(module).__name__, "", lambda: operators.tensors_in(inputs, []))
 
     def before_op(self, name, inputs, is_denied):
-        """inputs: gives them."""
+        """inputs: a function that returns them."""
         if self._lines is not None:
             self._stop("backward" if self._is_in_backward() else "forward", *self._module(), name, inputs, is_denied)
 
@@ -794,7 +795,8 @@ class Watch:
         self._follow_gradients(name, kind, inputs, output, site, not stack)
 
     def _follow_gradients(self, name, kind, inputs, output, site, is_root):
-        """Of its inputs, which its backward makes; of a model also of its outputs, which the loss makes."""
+        """Hooks the gradients of the inputs, which the call's backward makes; for a model also those of its
+        outputs, which the loss makes."""
         for where, x in operators.tensors_in(inputs, []):
             if x.requires_grad and not x.is_leaf:
                 x.register_hook(self._on_gradient(name, kind, "gradient of input" + where, site))
