@@ -2,8 +2,8 @@
 """What attacks share: how large a storm is, a machine that is busy with other things, and the limits
 the daemon's unit sets.
 
-A storm at scale 1 has the size and the figures of docs/security.md. CI runs a tenth of it, and only
-what takes far longer fails there: whoever shares its machine is not what is tested.
+A storm at scale 1 has the size and the figures of docs/security.md. CI runs a tenth of it, and
+fails only where a figure is far exceeded: other users of its machine are not under test.
 """
 import contextlib
 import os
@@ -24,7 +24,7 @@ def scale():
 
 
 def time_limit(seconds, by):
-    """The figure at full size; where less is run, the deadline of what never happens."""
+    """The figure at full size; at a smaller scale, the deadline after which we give up."""
     return seconds if by >= 1 else 12 * seconds
 
 
@@ -33,14 +33,15 @@ def scaled(n, by, least=1):
 
 
 def _cpu_of_all():
-    """Jiffies of the machine's processors since its start: used by somebody, and by guests' hosts."""
+    """Jiffies of the machine's processors since its start: the used ones and the ones taken by
+    guests' hosts."""
     with open("/proc/stat", encoding="ascii") as f:
         user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, f.readline().split()[1:9])
     return user + nice + system + irq + softirq + steal
 
 
 def _cpu_of_ours():
-    """Of this process and all that it has started, with those that have ended."""
+    """Of this process and all processes it has started, including ended ones."""
     children, times = {}, {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -59,21 +60,23 @@ def _cpu_of_ours():
 
 
 class Share:
-    """What of the machine was the storm's, with the loops beside it: whoever else used it made it
-    slower, and that is no fault of the daemon's. Since it was made, by CPU time."""
+    """The storm's share of the machine, with the loops beside it, measured in CPU time since this
+    object was made. Other users of the machine slow the storm down, and that is no fault of the
+    daemon."""
 
     def __init__(self):
         self.all, self.ours = _cpu_of_all(), _cpu_of_ours()
 
     def now(self):
-        """1: nobody else used it."""
+        """1: the storm had the machine to itself."""
         spent, ours = _cpu_of_all() - self.all, _cpu_of_ours() - self.ours
         return max(0.0, min(1.0, ours / spent)) if spent > 0 else 1.0
 
 
 @contextlib.contextmanager
 def busy(loops=2):
-    """Loops at normal priority beside what is tested: nobody has a machine to himself."""
+    """Loops at normal priority beside the daemon under test: no production daemon has a machine to
+    itself."""
     running = [start([sys.executable, "-c", BUSY_LOOP], dict(os.environ),
                      stdin=subprocess.DEVNULL) for _ in range(loops)]
     try:
@@ -85,7 +88,7 @@ def busy(loops=2):
 
 
 def unit_settings(descriptors=UNIT_DESCRIPTORS):
-    """For preexec_fn of the daemon. No more descriptors than may be had here."""
+    """For preexec_fn of the daemon. Sets no more descriptors than this machine allows."""
     os.nice(UNIT_NICE - os.nice(0))
     descriptors = min(descriptors, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))

@@ -5,12 +5,12 @@
  * JOBS jobs of RANKS ranks each of one user: a process for each rank, with a record of its own,
  * that registers as agents do and comes back as they do.
  *
- *	hang	the last rank of each job has not entered the call in which the others are
- *	fuse	the same, and above the stack of each rank lies a file whose pages never come
- *	costly	records with a table as long as there is room for; the ranks are stopped, go on and
- *		connect anew all the time
- *	heavy	the same ranks, with records as an agent might write them: full of calls, and
- *		changing all the time
+ * 	hang	the last rank of each job never enters the call in which the others wait
+ * 	fuse	the same, and above the stack of each rank lies a file whose pages never come
+ * 	costly	records with a table as long as there is room for; the ranks are stopped, go on and
+ * 		connect anew all the time
+ * 	heavy	the same ranks, with records as an agent might write them: full of calls, and
+ * 		changing all the time
  *
  * STATE: a file of struct slot, one for each rank, kept up to date. Until it is killed.
  */
@@ -123,8 +123,8 @@ static void make_record(struct rank *r, uid_t uid, unsigned job, unsigned rank, 
 }
 
 /*
- * A record of its own with few communicators and very many replays. Each stands for a graph that
- * nobody launches.
+ * A record of its own with few communicators and very many replays. Each replay stands for a graph
+ * that no rank launches.
  */
 static void make_costly(struct rank *r)
 {
@@ -303,7 +303,7 @@ static void be_costly(struct rank *r)
 	}
 }
 
-/* Where nobody else sees it: it goes with us. */
+/* In a mount namespace of our own: no other process sees the mount, and it goes with us. */
 static void mount_fuse(struct mute_fuse *fuse, const char *state)
 {
 	must(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0,

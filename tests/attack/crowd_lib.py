@@ -39,7 +39,7 @@ class Crowd:
         return sum(refused for _, refused in self.slots())
 
     def settle(self, seconds):
-        """Each rank has its welcome or was told that there is no place."""
+        """Each rank has its welcome, or the daemon has refused it because all places are taken."""
         wait_until(lambda: sum(bool(up or refused) for up, refused in self.slots()) == self.n,
                    lambda: f"an answer to all {self.n} ranks of uid {self.uid}: {self.up()} are "
                    f"registered, {self.refused()} refusals", seconds)

@@ -53,7 +53,7 @@ static inline uint64_t forge_value(uint64_t stepped, uint64_t h)
 	return forge_unmix(forge_unmix(stepped) ^ h);
 }
 
-/* What the attacker's own job is, and the id it shall have. */
+/* The identity of the attacker's own job, and the id to forge for it. */
 struct forged {
 	uint64_t id;
 	const char *label;

@@ -2,10 +2,10 @@
 /*
  * usage: forged_hang SOCKET LABEL ID
  *
- * A job of two ranks that never ran: two processes register records of their own making, in which
- * two ranks make calls that do not fit each other. That is a hang and proved at once. Its
- * communicator is chosen so that an id made of a chain of cw_hash_step() is ID (forge.h). Prints
- * the communicator, then lives until its standard input is closed.
+ * A job of two ranks that never ran: two processes register forged records, where two ranks make
+ * calls that do not fit each other. The daemon proves this hang at once. The communicator is chosen
+ * so that an id made of a chain of cw_hash_step() is ID (forge.h). Prints the communicator, then
+ * lives until its standard input is closed.
  */
 #include <inttypes.h>
 #include <signal.h>

@@ -3,12 +3,12 @@
  * Finds a job label of the attacker's that has the same 64-bit route as a victim's.
  *
  * The route (cw_job_route()) absorbs uid and label byte by byte, each step a bijection of the
- * state. So a label can be met in the middle: forward from the attacker's uid over the first half
- * of her label, and backward from the victim's route over the second half. Both halves give 64-bit
- * states, and two of 2^32 that are equal are the label. A table of 2^32 is not needed: one function
- * that goes forward or backward by a bit of its argument is iterated until two walks run into each
- * other (van Oorschot and Wiener, Parallel Collision Search, 1999). In every second case the two
- * arguments are of different halves. About 2^33 halves: minutes.
+ * state. So we meet in the middle: forward from the attacker's uid over the first half of her
+ * label, and backward from the victim's route over the second half. Both halves give 64-bit states.
+ * Two equal states among 2^32 of each half give the label. This needs no table of 2^32 entries: one
+ * function that goes forward or backward by a bit of its argument is iterated until two walks run
+ * into each other (van Oorschot and Wiener, Parallel Collision Search, 1999). In every second case
+ * the two arguments are of different halves. About 2^33 halves: minutes.
  *
  * --bits B searches the same construction with states of B bits: a test of the method in a moment.
  *

@@ -2,10 +2,10 @@
 /*
  * usage: lying_agents SOCKET STATE UID
  *
- * The ranks of one job, "name:lies", that hangs: a process for each lie, whose record says that it
- * has a Python interpreter. Asked for its stacks, it answers with lengths that do not fit what
- * comes. Rank 0 is honest: it is inside "honest.py", and the others wait for it. All come back a
- * second after a connection that ended.
+ * The ranks of one job, "name:lies", that hangs: a process for each lie, and its record claims a
+ * Python interpreter. To a request for stacks it answers with lengths that do not fit the bytes
+ * that follow. Rank 0 is honest: it is inside "honest.py", and the others wait for it. All
+ * reconnect a second after a connection ends.
  *
  * STATE: a file of struct slot, one for each rank, kept up to date. Until it is killed.
  */

@@ -2,10 +2,11 @@
 /*
  * usage: odd_records SOCKET UID
  *
- * Registers flight records that lie about sizes, each by a process of its own, which maps what it
- * sends: files of odd lengths with a good record's beginning, all sets of seals, headers and
+ * Registers flight records that lie about sizes, each by a process of its own, which maps the file
+ * it sends: files of odd lengths with a good record's beginning, all sets of seals, headers and
  * section tables whose numbers do not fit. Prints for each "NAME good|bad welcome|refused|closed|
- * silent", then "done"; who was let in works on until it is killed, with a rank's beat.
+ * silent", then "done". A process that the daemon accepts works on until it is killed, with a
+ * rank's beat.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -136,7 +137,7 @@ static int make(struct odd *odd)
 	return odd->seals == 0 || fcntl(fd, F_ADD_SEALS, odd->seals) == 0 ? fd : -1;
 }
 
-/* ---- and what the daemon says ---- */
+/* ---- the daemon's answers ---- */
 
 static const char *answer_of(int conn)
 {

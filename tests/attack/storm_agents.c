@@ -5,13 +5,13 @@
  *
  * ranks: RANKS processes of each of USERS users, one job each, that register as agents do and come
  * back: a second after a connection that ended, a few tenths of one when the daemon's queue is
- * full, and a minute after a refusal, as the agents of 6cba914 do. Every one is a process with a
- * record of its own: that is what a daemon knows it by.
+ * full, and a minute after a refusal, as the agents of 6cba914 do. Each is a process with a record
+ * of its own, because the daemon tells ranks apart by process and record.
  *
  * flood: one process that keeps CONNECTIONS connections open, and opens each anew the moment it is
- * closed. Of four neighbours the first says nothing, the second says a hello with a record that it
- * does not map, the third hello with the same good record again and again, and the fourth closes as
- * soon as it has said hello.
+ * closed. Of four neighbours the first stays silent. The second sends a hello with a record that it
+ * does not map. The third sends hello with the same good record again and again. The fourth closes
+ * as soon as it has sent hello.
  *
  * STATE: a file of struct slot, one for each rank or one for the flood, kept up to date. Until they
  * are killed.
@@ -238,7 +238,7 @@ static int run_ranks(struct party *p, const char *state, uid_t first, unsigned u
 		     unsigned ranks)
 {
 	p->slots = map_state(state, users * ranks);
-	/* In the order in which a machine would start them: no user has all of its ranks first. */
+	/* In the order of a machine that starts them: no user starts all of its ranks first. */
 	for (unsigned rank = 0; rank < ranks; rank++) {
 		for (unsigned user = 0; user < users; user++) {
 			pid_t pid = fork();
@@ -338,7 +338,7 @@ int main(int argc, char **argv)
 	if (argc == 7 && !strcmp(argv[1], "ranks") && number(argv[6]))
 		return run_ranks(&p, argv[3], number(argv[4]), number(argv[5]), number(argv[6]));
 	if (argc == 6 && !strcmp(argv[1], "flood"))
-		run_flood(&p, argv[3], number(argv[4]), number(argv[5])); /* for ever */
+		run_flood(&p, argv[3], number(argv[4]), number(argv[5])); /* never returns */
 	(void)fprintf(stderr, "usage: storm_agents ranks SOCKET STATE FIRST_UID USERS RANKS\n"
 			      "       storm_agents flood SOCKET STATE UID CONNECTIONS\n");
 	return 1;

@@ -18,7 +18,7 @@ from waiting import expect, wait_until
 pytestmark = pytest.mark.root  # to be several users
 GREEDY, VICTIM, CONTROL = 27100, 27101, 27102
 COSTLY_RANKS, FUSE_JOBS, FUSE_RANKS = 52, 6, 4
-# What the attack may add to the control's time on a machine that others use, too; it was a minute.
+# The attack may add this much to the control's time on a shared machine; it once added a minute.
 LATE_S = 15
 GIVE_UP_S = 180
 # The unit's limit is 64 tasks, which an attacker of 72 ranks fills in four minutes.
@@ -57,7 +57,7 @@ def test_costly_records_of_one_user_do_not_delay_the_alert_of_another(receiver, 
 
 @contextlib.contextmanager
 def few_tasks(n):
-    """A control group in which a process can be put; None where there is none to be had."""
+    """A control group that takes the daemon; None where the machine allows none."""
     path = f"{PIDS}/cw-{os.getpid()}"
     try:
         os.mkdir(path)
@@ -125,7 +125,7 @@ def test_stacks_on_pages_that_never_come_do_not_stop_the_stacks_of_another_user(
 
 
 class MutedDaemon(Daemon):
-    """Its stderr is a pipe of one page, which nobody reads until the test does."""
+    """Its stderr is a pipe of one page, and the test reads it only when it calls read_on()."""
     out = None
 
     def run(self, env, preexec):
@@ -138,7 +138,7 @@ class MutedDaemon(Daemon):
                 stdout=subprocess.DEVNULL, stderr=log, env=env, preexec_fn=preexec)
 
     def read_on(self):
-        """What is in there."""
+        """The text in the pipe."""
         try:
             return os.read(self.out, 65536).decode(errors="replace")
         except BlockingIOError:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user puts into the daemon's sockets what takes long to be closed: a TCP connection with
-SO_LINGER whose other end does not read. Whoever closes its last copy waits, and that is whoever reads
-the bytes it came with, or closes the connection in which it lies. The daemon does neither itself."""
+"""One user puts into the daemon's sockets a descriptor that takes long to close: a TCP connection
+with SO_LINGER whose other end does not read. The process that closes its last copy waits. That is
+the process that reads the bytes beside it, or closes the connection that holds it. The daemon does
+neither itself."""
 import array
 import contextlib
 import os
@@ -58,8 +59,9 @@ def connect(path):
 
 
 def put_into(connection, data, flags=0):
-    """Returns the other end of what lingers: its last copy is in the connection then. A child sends it:
-    where the daemon is faster, the last copy is the sender's, and it waits."""
+    """Sends a lingering connection in a message and returns its other end: the last copy is then in
+    the connection. A child sends it: where the daemon is faster, the last copy is the sender's, and
+    the child waits."""
     one, other = lingering()
     go, ready = os.pipe()
     child = os.fork()
@@ -105,7 +107,7 @@ def expect_well(world, before):
     wait_until(lambda: descriptors(world) <= before + 2, "what was sent is closed")
 
 
-# What is sent with it: nothing that makes sense, half a message, a hello, or that and more.
+# The bytes sent with it: nonsense, half a message, a hello, or a hello with bytes after it.
 NONSENSE = b"GET / HTTP/1.1\r\n\r\n"
 WHOLE_HELLO = envelope(HELLO, field(1, 1) + field(2, 1) + field(3, 4096))
 

@@ -41,7 +41,7 @@ def chain(h, *values):
 
 
 def old_id(uid, label, comm_id, seq, start_ticks):
-    """As versions made it that did not hash: of a collective that somebody waits in."""
+    """The id as versions before the hash made it: of a collective with a waiting rank."""
     route = chain(chain(INIT, uid), *label.encode())
     key = chain(INIT, comm_id, 0, seq, 1)
     return f"{chain(INIT, route or 1, key or 1, start_ticks):016x}"
@@ -61,7 +61,7 @@ class Attacked(Daemon):
         return self.train("train", 2, [*FOREVER, *FAULT], user=VICTIM)
 
     def where_it_hangs(self, job):
-        """What the old id of the victim's hang is made of, before there is an incident of it."""
+        """The parts of the old id of the victim's hang, before there is an incident of it."""
         hang = wait_until(lambda: re.search(r"#(\d+) on (\w+)",
                                             (self.job("train") or {"summary": ""})["summary"]),
                           f"a wait in {self.status()}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node of the cluster was taken over: it has a name that the others know, speaks as their peer does,
-and lies. What it can and cannot do: the table of docs/hardening.md. Its messages are written by hand,
-with the fields of today and of older daemons."""
+"""An attacker has taken over a node of the cluster: it has a name that the others know, speaks as
+their peer does, and lies. The table of docs/hardening.md lists its means and its limits. Its
+messages are written by hand, with the fields of today and of older daemons."""
 import contextlib
 import json
 import os
@@ -212,7 +212,7 @@ def test_evidence_is_given_to_who_leads_and_not_without_end(scene):
                  field(7, one(digest, 2)))
     took = time.monotonic() - begun
     wait_until(lambda: liar.count(EVIDENCE_REPLY), "an answer")
-    scene.daemons[0].status()  # it has read all that was asked
+    scene.daemons[0].status()  # the daemon has read all requests
     most = AT_ONCE + A_SECOND * (time.monotonic() - begun) + 1
     print(f"# {asked} questions in {took:.1f} s, {liar.count(EVIDENCE_REPLY)} answers")
     expect(asked > 2 * most, f"only {asked} questions")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's processes lie about sizes, of what they send and of the records that they hand over: in
-lengths of frames, messages and texts, in files too short or too long, in seals and in headers. Each
-gets its answer, nothing of it is kept, and the daemon watches others as before."""
+"""A user's processes lie about the sizes of messages and records: in lengths of frames, messages
+and texts, in files too short or too long, in seals and in headers. The daemon answers each, keeps
+nothing of it, and watches other users as before."""
 import collections
 import contextlib
 import json
@@ -16,7 +16,7 @@ from waiting import expect, wait_until
 
 pytestmark = pytest.mark.root  # to be another user
 LIAR, USER = 26100, 26101
-# A few MiB more than a daemon without anything to do: nothing of what was sent is kept.
+# A few MiB more than an idle daemon needs: the daemon keeps nothing of the messages sent to it.
 RSS_KIB = 96 << 10
 LOOP_S = 1  # loops beside it are no matter of this test
 SLOT = struct.Struct("=3I")  # struct slot of lying_agents.c

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.root
 VICTIM, LABEL = 4242, "llama-70b-secret"
 # The daemon has the paths of its defaults, below a /run of its own.
 OWN_RUN = 'mount --bind "$0" /run && exec "$@"'
-# Each question to each socket in the pod, and to those that the command finds by itself.
+# Each question to each socket in the pod, and to the sockets that the command finds by itself.
 ASK = r"""
 for socket in "" $(find / -xdev -type s; find /run /opt -type s); do
 	for verb in "status" "status --ops" "report" "stacks LABEL" "mute LABEL"; do

@@ -53,7 +53,7 @@ class Asking:
             os.setegid(0)
 
     def ask(self, frame):
-        """All that comes: a frame, or nothing when the connection is closed."""
+        """The whole reply: a frame, or nothing when the connection is closed."""
         reply = b""
         try:
             self.socket.sendall(frame)
@@ -90,7 +90,7 @@ class Scene:
             reply = asking.ask(request(verb, arguments))
             took = time.monotonic() - begun
         what = (verb[:20], arguments[:80], reply[:300])
-        # Her own word is told to her again, as of any job that there is not.
+        # The reply may repeat the user's own label, as for any job that does not exist.
         reply = re.sub(rb"no (rank -?\d+ of )?job (name:)?%b that" % LABEL.encode(), b"", reply)
         expect(LABEL.encode() not in reply and VICTIM_TEXT not in reply, what)
         expect(self.world.process.poll() is None, (what, self.world.log()))
@@ -119,7 +119,7 @@ def test_arguments_of_any_type_and_size_tell_nothing(scene):
         for key in KEYS:
             for value in VALUES:
                 scene.is_silent(verb, f'{{"{key}":{value}}}')
-    for value in VALUES:  # stacks are taken every two seconds at most: what is wrong is refused at once
+    for value in VALUES:  # stacks are taken at most every two seconds; a bad request fails at once
         scene.is_silent("stacks", f'{{"job":{json.dumps(LABEL)},"rank":{value}}}')
     for uid in ["%d" % VICTIM, "0", "-1", "4294967295", "1e1"]:
         scene.is_silent("mute", f'{{"job":{json.dumps(LABEL)},"uid":{uid},"for_s":3600}}')

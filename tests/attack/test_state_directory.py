@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of incidents where the disk does not do what it should: it is read-only when the
-daemon starts, or it takes its time. And that a bundle is on disk before anybody is told of it."""
+"""Incidents on a failing disk: it is read-only when the daemon starts, or it is slow. A bundle is
+on disk before the daemon sends an alert about it."""
 import contextlib
 import json
 import os
@@ -44,7 +44,7 @@ def world_with_webhook():
 
 
 def hang(world):
-    """A job one of whose ranks is killed; that is a proof."""
+    """A job with one killed rank; the daemon proves this hang."""
     job = world.train("train", user=USER)
     world.wait_for_all()
     job.kill(1)
@@ -94,7 +94,7 @@ def test_state_that_is_read_only_at_start_is_done_without_and_used_later():
 
 
 def test_fifos_under_the_names_of_its_files_hold_it_up_nowhere():
-    """Left by whoever restored a backup: nobody ever opens the other end of one."""
+    """A restored backup leaves them behind: no process ever opens the other end of a FIFO."""
     with world_with_webhook() as (world, receiver):
         os.mkdir(world.state)
         for name in ["clock", "mutes", "sent"]:
@@ -109,7 +109,8 @@ def test_fifos_under_the_names_of_its_files_hold_it_up_nowhere():
 
 
 def test_a_file_of_84_mb_does_not_hold_up_the_start():
-    """Of mutes and of sent alerts; they are refused beyond what is ever written, and it is said."""
+    """Files of mutes and of sent alerts. The daemon refuses one larger than it ever writes, and
+    logs that."""
     with world_with_webhook() as (world, _):
         os.mkdir(world.state)
         for name in ["mutes", "sent"]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user's jobs hang by the hundred, and thousands of alerts of that user have gone out. Whoever is
-on call gets a few messages that tell of all of them; another user's alert goes out at once, and one
-that had to wait for its receiver goes out in the end. Two busy loops run beside it, and the daemon as
-its unit would run it.
+"""One user's jobs hang by the hundred, and thousands of alerts of that user have gone out. The
+engineer on call gets a few messages that cover all of them. Another user's alert goes out at once,
+and an alert whose receiver was down goes out in the end. Two busy loops run beside the daemon,
+which has the settings of its unit.
 
 At full size (E2E_SCALE=1): 200 jobs that hang at once, 4,096 ids of alerts
 """
@@ -53,7 +53,7 @@ def test_hundreds_of_hangs_of_one_user_are_a_few_messages(receiver):
                 looked = time.monotonic()
                 if posts_of(receiver, GREEDY_UID):
                     return True
-                began = looked  # there was none: whoever sees the first one late counts from here
+                began = looked  # there was none; a late first look counts from here
                 return False
             wait_until(has_begun, "the first alert", ALERT_S)
             with crowd(d, VICTIM_UID, 1, 2, "hang"):

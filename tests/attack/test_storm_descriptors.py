@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon whose descriptors are used up from outside, on a machine with two busy loops: by
-connections to the control socket, the peer port and the agent socket that are held open. It neither
-spins nor fills the log, goes on with its work, and serves whoever waited as soon as there is room.
+"""A daemon whose descriptors are used up from outside, on a machine with two busy loops. The
+attacker holds connections open to the control socket, the peer port and the agent socket. The
+daemon neither spins nor fills the log. It goes on with its work, and serves the waiting clients as
+soon as there is room.
 
 At full size (E2E_SCALE=1): the descriptors are kept for 7 s
 """
@@ -28,7 +29,7 @@ MAX_LINES = 10
 MAX_CPU = 0.25
 # The daemon itself takes about 15, a flood the rest.
 DESCRIPTORS = 64
-# Who connects beyond them.
+# Clients that connect beyond them.
 WAITING = scaled(400, SCALE)
 PROCESSES = 2 * DESCRIPTORS
 FIRST_UID = 22000
@@ -47,8 +48,8 @@ def open_descriptors(pid):
 
 
 def connect(address, number):
-    """Without waiting: who is not accepted yet stays in the queue. Over TCP from an address of its
-    own, because one gets few places."""
+    """Does not wait: a client that the daemon has not accepted stays in the queue. Over TCP it uses
+    an address of its own, because an address gets few places."""
     s = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
     s.setblocking(False)
     try:
@@ -64,8 +65,8 @@ def connect(address, number):
 
 
 class Process:
-    """One that connects and waits: a process has one connection to the agent socket, and a user has
-    no more than a part of them, so each is another user's."""
+    """Connects and waits. A process has one connection to the agent socket, and a user may hold
+    only a part of them, so each of these belongs to another user."""
 
     def __init__(self, address, uid):
         self.pid = os.fork()
@@ -115,7 +116,7 @@ def storm(listener, address_of):
                     come()
                 begin, before = time.monotonic(), cpu_s(pid)
                 while time.monotonic() < begin + HOLD_S:
-                    # Who is turned away comes back.
+                    # A client that the daemon turns away comes back.
                     come()
                     time.sleep(0.02)
                 share = (cpu_s(pid) - before) / (time.monotonic() - begin)

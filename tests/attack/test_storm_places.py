@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few users want all places there are: of jobs that a daemon leads, of rank processes on a node, of
-clients of the control socket. Whoever comes late is watched and answered all the same, and it is told
-whose jobs and ranks are not watched. Two busy loops run beside it, and the daemon as its unit would
-run it.
+"""A few users want all places there are: of jobs that a daemon leads, of rank processes on a node,
+of clients of the control socket. The daemon still watches and answers users that come late, and
+reports the users with unwatched jobs and ranks. Two busy loops run beside the daemon, which has the
+settings of its unit.
 
 At full size (E2E_SCALE=1): 4 users of 256 jobs, 2 of 2,048 ranks; 7 users of 8 clients
 """
@@ -42,7 +42,7 @@ def untracked(daemon, what):
 
 
 def expect_told(daemon, what, uids):
-    """Status and log say whose are not watched."""
+    """Status and log name the users with unwatched jobs or ranks."""
     told = wait_until(lambda: untracked(daemon, what), "status tells whose have no place")
     check(set(told) <= set(uids), told)
     wait_until(lambda: any(f"of uid {u} " in daemon.log() for u in told), "the log does")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everybody registers at once: the ranks of many users after a restart of the daemon, and one user's
-beside two others who hold thousands of connections and open each anew the moment it is closed. The
-ranks wait a minute after a refusal, as agents of running jobs may: one is a failure. Two busy loops run beside it, and the daemon as its unit would run it.
+"""Storms of registrations: the ranks of many users after a restart of the daemon, and one user's
+ranks beside two others that hold thousands of connections and open each anew the moment it is
+closed. The ranks wait a minute after a refusal, as agents of running jobs may, so one refusal is a
+failure. Two busy loops run beside the daemon, which has the settings of its unit.
 
 At full size (E2E_SCALE=1): 64 users, 2,000 connections a flood
 """
@@ -25,19 +26,19 @@ pytestmark = pytest.mark.root  # to be several users
 SCALE = attack_lib.scale()
 USERS, RANKS = attack_lib.scaled(64, SCALE, 2), 32
 FLOODS, CONNECTIONS = 2, attack_lib.scaled(2000, SCALE, 4)
-# A flood at the priority of the daemon: what is tested is the daemon, not the scheduler.
+# A flood at the priority of the daemon: we test the daemon, not the scheduler.
 NICE = attack_lib.UNIT_NICE
 # Of each: with their six descriptors they fit into what tests may open.
 CROWD = CONNECTIONS // 2
 FIRST_UID, FLOOD_UID, VICTIM_UID = 24000, 25000, 25900
 BACK_S, VICTIM_S, CROWD_S, LOOP_S = (attack_lib.time_limit(s, SCALE) for s in (10, 5, 60, 0.1))
 SLOT = struct.Struct("=4IqQ")  # struct slot of storm_agents.c
-# Nobody computes and nobody waits: no job is in trouble.
+# No rank computes and no rank waits: no job is in trouble.
 CONFIG = 'first_op_after = "1h"\nno_headway_after = "1h"\n'
 
 
 class Party:
-    """A run of storm_agents, and what it says of itself."""
+    """A run of storm_agents, and the state it reports."""
 
     def __init__(self, daemon, name, kind, *numbers):
         self.path = f"{daemon.dir}/{name}.state"
@@ -98,8 +99,8 @@ def loop_s(d):
 
 
 def all_up(it, n, since, limit, d, share):
-    """Whether the last was welcome in time; of a machine that others use, too, in so much of it.
-    Waits for more than the limit: it is said by how much."""
+    """Whether the last rank was welcome in time; on a shared machine, in that share of the time.
+    Waits beyond the limit, so that a failure states the excess."""
     try:
         wait_until(lambda: it.up() == n, "all ranks registered", 180)
     except AssertionError:
@@ -136,7 +137,8 @@ def is_zombie(pid):
 
 
 def fork_server(d):
-    """Its only child. Its name comes some milliseconds after it; one that was killed is reaped later."""
+    """Its only child. Its name appears some milliseconds later than the child; a killed one is
+    reaped later."""
     def named():
         pids = [pid for pid in children(d.process.pid) if not is_zombie(pid)]
         check(len(pids) <= 1, f"children {pids} of the daemon")

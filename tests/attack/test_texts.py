@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user names his job, his program, its threads and its host as no honest one would: with escapes of
-terminals, line breaks, characters that turn the rest around, markup, and what commands a shell or a
-chat. Wherever collwatch says it, it is text: in the log, in bundles, alerts for programs and for
-Slack, reports, pages and metrics."""
+"""A user names his job, his program, its threads and its host as no honest one would: with escapes
+of terminals, line breaks, characters that reverse the text after them, markup, and commands of a
+shell or a chat. Wherever collwatch prints them, they are text: in the log, in bundles, alerts for
+programs and for Slack, reports, pages and metrics."""
 import html.parser
 import json
 import os
@@ -70,7 +70,7 @@ class Page(html.parser.HTMLParser):
 
 
 def marked_up(value):
-    """What Slack looks for commands in: not in texts that are plain."""
+    """Slack's markup for commands, which plain texts must not contain."""
     if isinstance(value, dict):
         if value.get("type") != "plain_text":
             for one in value.values():
@@ -93,7 +93,7 @@ class Scene:
                 f'metrics_socket = "{self.world.dir}/metrics.sock"')
 
     def hang(self, label):
-        """One rank dies, the others wait: all of them, and what they run, have such names."""
+        """One rank dies, the others wait: all ranks and their programs have such names."""
         job = self.world.train(label, labels(3, COLLWATCH_JOB=label), program=self.program, user=USER)
         before = len(self.receiver.posts)
         wait_until(lambda: any(j["ranks"] == 3 and j["collectives"] > 20 and j["state"] == "healthy"
@@ -146,7 +146,7 @@ def test_slack_is_sent_no_command(scene):
     scene.world.reload(scene.settings("slack"), "configuration reloaded")
     _, message = scene.hang("2" + LABEL)
     check_document("Slack's", message)
-    # The one that is ours: a time, which Slack shows by the reader's clock.
+    # Our own markup: a time, which Slack shows by the reader's clock.
     everything = re.sub(r"<!date\^\d+\^\{date_short_pretty\} at \{time_secs\}\|[-\d: ]+UTC>", "",
                         "\n".join(marked_up(message)))
     expect("channel" in everything, message)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user makes a job label that has the 64-bit route of another user's: she must get nothing of his
-job, and he nothing of hers, whoever comes first. The label was found once by
-tests/attack/label_collision.c, in 281 s of CPU time; how it is found is shown with a shorter hash."""
+"""One user makes a job label that has the 64-bit route of another user's. She must get nothing of
+his job, and he nothing of hers, in either order of arrival. tests/attack/label_collision.c found
+the label once, in 281 s of CPU time; a shorter hash shows the method."""
 import re
 import subprocess
 
@@ -37,7 +37,7 @@ def route(uid, label, bits=64):
 # ---- two users of one daemon ----
 
 class Scene:
-    """A daemon with alerts, on which the users start their jobs in the given order."""
+    """A daemon with alerts. The users start their jobs on it in the given order."""
 
     def __init__(self, *users):
         self.receiver = Receiver()
@@ -54,7 +54,7 @@ class Scene:
             raise
 
     def all_train(self):
-        """By whatever names they are known."""
+        """By every name under which they are known."""
         jobs = self.world.status()["jobs"]
         return (sum(j["ranks"] for j in jobs) == sum(len(j.ranks) for j in self.job.values()) and
                 all(j["collectives"] > 5 for j in jobs))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded: notes each fsync() in the file $CW_SYNC_LOG, one line "begin|done NANOSECONDS PATH" by
- * the monotonic clock. Where $CW_SYNC_GATE names a file, an fsync() of what lies under a directory
+ * the monotonic clock. Where $CW_SYNC_GATE names a file, an fsync() of a path under a directory
  * "incidents" does not end before that file exists: a disk that has stopped.
  */
 #include <dlfcn.h>
