@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what rooms use of each other against tests/rooms/arrows. Fails on an arrow that is not there, one
-that nobody uses any more, a circle, a room that is not listed or too large, and an include from outside
-a room of a header that is the room's own (*_private.h). An arrow is an include, however it is written,
-and with --object a symbol: a function that is declared anew instead of included is used all the same,
-and a library that links may have it by way of another. Prints TAP.
+"""Checks each room's use of other rooms against tests/rooms/arrows. An arrow is an include in any
+form. With --object, a symbol is one too: a room may declare a function anew instead of including
+its header, and a library that links may get it through another.
+
+We fail on an arrow that the file does not list, a listed arrow without a use, a circle, a room that
+is not listed or too large, and an include from outside a room of one of its private headers
+(*_private.h). Prints TAP.
 
 usage: arrows.py [--root DIRECTORY] [--nm NM] [--object ROOM=FILE]…
        arrows.py --print …             the arrows as they are, for that file
@@ -54,9 +56,9 @@ def has_sources(directory):
 
 
 def included(root, path, quoted, angled):
-    """What an include means, from the root; "" = nothing of ours. As a compiler looks for it: beside the
-    file first, then from the root, then from lib/. The build generates some headers, which stand in no
-    tree; their rooms do."""
+    """The file that an include names, from the root; "" = none of ours. We search as a compiler
+    does: beside the file first, then from the root, then from lib/. The build generates some
+    headers, which stand in no tree; their rooms do."""
     name = quoted or angled
     if quoted:
         beside = os.path.relpath(os.path.join(os.path.dirname(path), name), root)
@@ -107,7 +109,7 @@ def symbols(nm, objects):
 
 
 def linked(nm, objects):
-    """{room: {other room: [symbol]}}: what the includes do not show"""
+    """{room: {other room: [symbol]}}: the uses that includes do not show"""
     found, arrows = symbols(nm, objects), {}
     for room, (defined, wanted) in found.items():
         for symbol in sorted(wanted - defined):
@@ -154,7 +156,8 @@ def circles(arrows):
 
 
 def problems(root, allowed, used=None):
-    """used: by symbols, as linked() says; None = nobody looked, and what is not used is not known"""
+    """used: uses by symbol, from linked(); None = symbols were not checked, so unused arrows are
+    unknown"""
     arrows, sizes, intruders = look(root)
     for room in sorted(arrows):
         if room not in allowed:
@@ -194,7 +197,7 @@ HOUSE = {
     "leader/leader.c": '#include <stdio.h>\n#include "model/op.h"\nint leader(void) { return op(); }\n',
     "docs/example.c": '#include "leader/leader.h"\n',
 }
-# What is done to it, and what must be said; "" is only done to the objects.
+# The change to the house and the message it must cause; "" changes only the objects.
 HOLES = [
     ("the house as it is", {}, []),
     ("an include that is not allowed", {"leader/look.c": '#include "common/text.h"\n'},
@@ -255,7 +258,8 @@ HOLES = [
 
 
 def build(root, cc):
-    """[(room, object file)] of what compiles: what names headers that are not there is only looked at"""
+    """[(room, object file)] of the files that compile. Files that name missing headers are only
+    scanned."""
     objects = []
     for i, (room, path) in enumerate(sources(root)):
         made = os.path.join(root, f"build-{i}.o")

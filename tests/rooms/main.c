@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a whole room is linked to: if that needs more than the room may use, it does not link. */
+/*
+ * We link a whole room to this program: if the room needs more than it may use, it does not link.
+ */
 int main(void)
 {
 	return 0;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the rooms of tests/rooms/pure to computing: fails when one of them uses a symbol that is neither
-another such room's nor named there. json_dump_file() would be one of the C library's files by way of a
-library: such names are refused whatever the list says. Prints TAP.
+"""Holds the rooms of tests/rooms/pure to computing: fails when one of them uses a symbol that is
+neither another such room's nor named there. json_dump_file() would reach the C library's files
+through a library, so we refuse such names regardless of the list. Prints TAP.
 
 usage: pure.py [--nm NM] --object ROOM=FILE…
        pure.py --self-test --cc CC…    builds a room with a clock in it, and looks
@@ -19,15 +19,15 @@ sys.dont_write_bytecode = True
 from arrows import symbols  # pylint: disable=wrong-import-position
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Of what the patterns of the list would let through.
+# Refused, although the patterns of the list would allow them.
 FILES = re.compile(r"json_(dump|load)(f|fd|_file|_callback)$")
-# What compilers put in, and how: __snprintf_chk is snprintf.
+# Symbols that compilers insert, and their variants of functions: __snprintf_chk is snprintf.
 INSTRUMENTS = re.compile(r"__(asan|ubsan|tsan|sanitizer|gcov|llvm|sancov|stack_chk)_|_GLOBAL_OFFSET_TABLE_$|bcmp$")
 CHECKED = re.compile(r"__(\w+)_chk$")
 
 
 def read_pure(text):
-    """{room: what it may use, as one expression}"""
+    """{room: one expression of the symbols it may use}"""
     names = {}
     for line in text.splitlines():
         rooms, _, allowed = line.split("#", 1)[0].partition(":")
@@ -50,7 +50,7 @@ def problems(pure, found):
                 yield f"{room} uses {symbol}"
 
 
-# What is built, and what must be said.
+# The source to build and the message it must cause.
 CASES = [
     ("a room that computes", "#include <string.h>\nint f(char *s) { return (int)strlen(s); }\n", []),
     ("a clock", "#include <time.h>\nint f(void) { return (int)time(NULL); }\n", ["leader uses time"]),
