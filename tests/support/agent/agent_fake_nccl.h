@@ -35,7 +35,7 @@ struct cw_rec_comm *entry(ncclComm_t comm); /* fails the test when there is none
 const struct cw_rec_op *last(const struct cw_rec_comm *rc);
 uint64_t signature_of(size_t count); /* of all_reduce() with this count */
 
-/* What a look from within the fake saw of one communicator: inside = look. */
+/* The state of one communicator, seen from within the fake; inside = look. */
 extern struct cw_rec_comm *watched;
 extern uint64_t seen_entered, seen_returned, seen_seq;
 extern unsigned seen_flags;

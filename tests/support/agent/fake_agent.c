@@ -321,7 +321,7 @@ static char burn(void)
 	return 'k';
 }
 
-/* As sudo does, whoever the caller was. */
+/* As sudo does, regardless of the caller's user. */
 static char become(uid_t uid)
 {
 	need(seteuid(0) == 0 && setresuid(uid, uid, uid) == 0);

@@ -10,7 +10,7 @@
 
 #include "common/clock.h"
 
-enum agent_flaw { /* what is wrong with this agent's registration */
+enum agent_flaw { /* flaws of this agent's registration */
 		  AGENT_OK = 0,
 		  AGENT_UNSEALED,
 		  AGENT_NO_FD,
@@ -35,24 +35,24 @@ struct agent_options {
 };
 
 /*
- * What the process does: obeys the commands that come through `in` and answers them through `out`,
- * until `in` is closed. Exit code 99 = the test itself is broken.
+ * The process obeys the commands that come through `in` and answers them through `out`, until `in`
+ * is closed. Exit code 99 = the test itself is broken.
  *
  * Commands, each answered by one letter ('k' unless said):
  *	c connect and say hello: 'W' welcome, 'R' refused, 'X' connection closed
  *	d disconnect	n make a new record (not sent yet)
  *	o enter an op	r return from it
  *	p answer one request for Python stacks with the text "stacks of PID"
- *	q answer a request nobody made, then 'k' when the daemon has not hung up
+ *	q answer without a request, then 'k' when the daemon has not hung up
  *	l answer one with 600 KiB of a frame of 1 MiB, and no more	L the rest of it
  *	f as q, 50 times, each with a descriptor attached
- *	z answer 200 requests nobody made: 'X' when the daemon hangs up
+ *	z answer 200 times without a request: 'X' when the daemon hangs up
  *	m send 200 messages that make no sense: 'X' when the daemon hangs up
  *	b burn 100 ms of CPU
- *	u become the user options.then_uid; the process must have kept root's user id as its saved
- *one These end it, without an answer:
+ *	u become the user options.then_uid; root's user id must be the saved one
+ * These end it, without an answer:
  *	e exit(3)	0 exit(0)	1 exit(1)	a abort	s write to address 0
- *	g take memory until it is killed for it
+ *	g take memory until the kernel kills it
  */
 void fake_agent_main(const struct agent_options *options, const char *socket_path,
 		     const struct cw_clock *clock, int in, int out) __attribute__((noreturn));

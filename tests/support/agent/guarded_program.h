@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks of NOBODY's whose program guards itself against its user, or does not: copies of the test
- * itself, which sleep in read(). Needs root and a file system for /tmp that is not nosuid.
+ * Ranks of NOBODY whose program guards itself against its user, or does not. They are copies of the
+ * test itself and sleep in read(). Needs root and a file system for /tmp that is not nosuid.
  */
 #pragma once
 
@@ -18,14 +18,17 @@ enum guard {
 	GUARD_CAPABILITIES, /* of the file */
 	GUARD_WITHDRAWN,    /* PR_SET_DUMPABLE 0 */
 	GUARD_AMBIENT,      /* keeps a capability, and is dumpable */
-	GUARD_NAMESPACE,    /* in a user namespace of NOBODY's, in which it has every capability */
+	GUARD_NAMESPACE,    /* in NOBODY's user namespace, where it has every capability */
 };
 
 /* Skips the test where there are no such programs. */
 void guarded_set_up(void);
 void guarded_tear_down(void); /* kills what was started */
 
-/* pid of the rank, once it sleeps; then: what it becomes when told to (guarded_become()). */
+/*
+ * Returns the pid of the rank once it sleeps. `then`: the guard that the rank takes on
+ * guarded_become().
+ */
 pid_t guarded_start(enum guard guard, enum guard then);
 /* The rank starts the other program, under the same pid. */
 void guarded_become(pid_t pid);

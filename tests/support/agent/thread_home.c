@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that starts threads: built under several names. What it runs looks like an object. */
+/*
+ * A library that starts threads, built under several names. The code that a thread runs looks like
+ * an object.
+ */
 #include "tests/support/agent/thread_home.h"
 
 #include <sys/syscall.h>

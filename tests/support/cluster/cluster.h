@@ -32,7 +32,7 @@ enum cluster_fault {
 };
 
 struct cluster_alert {
-	unsigned node; /* who sent it */
+	unsigned node; /* the sending node */
 	int64_t at_ns;
 	char id[CW_INCIDENT_ID_LEN];
 	char verdict_class[32];
@@ -53,22 +53,22 @@ struct cluster {
 	uint64_t seq;          /* collectives completed by all */
 	int64_t step_ns, fault_ns;
 	int64_t step_every_ns;
-	uint64_t fault_seq;    /* the wrong call, of a fault that holds up nobody; 0 = none */
-	unsigned fault_rank;   /* who made it */
+	uint64_t fault_seq;    /* the wrong call, in a fault that holds up no rank; 0 = none */
+	unsigned fault_rank;   /* the rank that made it */
 	uint64_t ops_recorded; /* a rank's last ops that its record still holds */
 	uint64_t hash[2];      /* rolling, of the others and of the culprit */
 	struct cw_rec_checkpoint checkpoints[2][CW_REC_CHECKPOINTS];
 	enum cluster_fault fault;
 	unsigned culprit;
-	int64_t cpu_ns, look_cost_ns; /* CPU time used, and what each look takes of it */
+	int64_t cpu_ns, look_cost_ns; /* CPU time used, and the time that each look takes */
 	uint32_t turn_members;        /* of leaders started from now on */
 	bool is_gone;                 /* the job has ended */
 	/* Ranks that end, beside the fault: sets what their node tells of it. NULL = none do. */
 	void (*end)(const struct cluster *c, unsigned rank, struct cw_msg_rank *r);
-	bool alerts_fail;            /* nobody takes them */
+	bool alerts_fail;            /* no receiver takes them */
 	bool evidence_mute;          /* nodes do not answer evidence requests */
 	const char *suppress_reason; /* why alerts are suppressed; NULL = they are not */
-	/* what came out, over the life of all leaders; as a store on disk would */
+	/* Output over the life of all leaders, as a store on disk would keep it. */
 	struct cluster_alert alerts[CLUSTER_MAX_ALERTS];
 	unsigned n_alerts;
 };
@@ -87,25 +87,25 @@ void cluster_fault(struct cluster *c, enum cluster_fault fault, unsigned culprit
 void cluster_heal(struct cluster *c);
 /* The daemon disappears: its connections break. The ranks of its node go on unseen. */
 void cluster_kill(struct cluster *c, unsigned node);
-/* It starts anew, with connections to those who are there, and its ranks are still there. */
+/* It starts anew and connects to the nodes that are up. Its ranks still run. */
 void cluster_revive(struct cluster *c, unsigned node);
 /* The daemon, one of the version before, is replaced by one of today: at once, as a restart. */
 void cluster_upgrade(struct cluster *c, unsigned node);
-/* A daemon that is stopped: connected, but silent. What it is sent waits in its kernel. */
+/* A stopped daemon: connected, but silent. Messages to it wait in its kernel. */
 void cluster_freeze(struct cluster *c, unsigned node);
 /* It goes on. */
 void cluster_thaw(struct cluster *c, unsigned node);
 void cluster_cut(struct cluster *c, unsigned a, unsigned b);
 /* They are connected again. */
 void cluster_join(struct cluster *c, unsigned a, unsigned b);
-/* The leading half starts anew, as after a restart; what was sent is still known. */
+/* The leading half starts anew, as after a restart; it still knows the alerts it has sent. */
 void cluster_restart(struct cluster *c, unsigned node);
 
-/* Whom a node takes for the leader of the job; NULL = it has no ranks of it. */
+/* The node that this node takes for the leader of the job; NULL = it has no ranks of it. */
 const char *cluster_elected(const struct cluster *c, unsigned node);
-/* Who leads the job by its own account; -1 = nobody, -2 = more than one. */
+/* The node that leads the job by its own account; -1 = no node, -2 = more than one. */
 int cluster_leader(const struct cluster *c);
-/* What the node has on disk of an incident; NULL = nothing. */
+/* The bundle of an incident on the node's disk; NULL = none. */
 const struct network_bundle *cluster_bundle(const struct cluster *c, unsigned node, const char *id);
 /* The one job a node leads; NULL = none. */
 const struct cw_job *cluster_job(const struct cluster *c, unsigned node);

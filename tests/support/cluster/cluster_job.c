@@ -204,7 +204,7 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		c->end(c, rank, r);
 }
 
-/* Nobody knows of a rank without a record unless asked to look for it. */
+/* No node knows of a rank without a record unless we ask it to look for one. */
 static bool is_seen(const struct network_node *n, const struct cluster *c, unsigned rank)
 {
 	return node_of(c, rank) == n->index &&
@@ -284,7 +284,7 @@ void cluster_job_answer_windows(struct cluster *host, struct network_node *n, co
 	network_answer(n, from, &msg);
 }
 
-/* What an agent does with each collective that returns. */
+/* The agent's work for each collective that returns. */
 static void commit(struct cluster *c, unsigned history, const struct cw_msg_op *op)
 {
 	int slot = cw_checkpoint_slot(op->coll_seq - 1, op->coll_seq);

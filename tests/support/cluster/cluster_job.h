@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The job of the cluster in memory: what its ranks have called, and what their nodes say of it. For
+ * The job of the cluster in memory: the calls of its ranks, and the digests of their nodes. For
  * cluster.c alone; tests give it faults by cluster_fault() and cluster_heal().
  */
 #pragma once
@@ -9,7 +9,7 @@
 
 /* The node's digests, with those of its ranks that it sees; none when it sees none. */
 void cluster_job_publish(struct cluster *c, struct network_node *n);
-/* Sends the node's windows to the one that asks; q is borrowed. */
+/* Sends the node's windows to the asking node `from`; q is borrowed. */
 void cluster_job_answer_windows(struct cluster *c, struct network_node *n, const char *from,
 				const struct cw_msg_window_request *q);
 /* Takes the steps that are due by now. */

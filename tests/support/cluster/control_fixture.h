@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the command line asks of: a cluster in memory, and a store with incidents of two users. */
+/* Backends of the command line: a cluster in memory, and a store with incidents of two users. */
 #pragma once
 
 #include "daemon/control/control.h"

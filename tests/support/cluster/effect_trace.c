@@ -17,7 +17,7 @@
 #define PATHS_MAX 4096u
 #define NO_HASH UINT64_C(14695981039346656037)
 
-/* What the last beat on one way said. */
+/* The hash of the last beat on one way. */
 struct path {
 	uint64_t id, said;
 };
@@ -44,7 +44,7 @@ struct effect_trace {
 /* That of lines of the log. */
 static struct effect_trace *current;
 
-/* FNV-1a: to see a difference, not to withstand anybody. */
+/* FNV-1a: it shows a difference, and need not withstand an attacker. */
 static uint64_t hash_on(uint64_t h, const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
@@ -99,7 +99,7 @@ __attribute__((format(printf, 3, 4))) static void line(struct effect_trace *t, c
 
 struct said {
 	char what[TEXT_MAX];  /* a beat that says the same again is no news … */
-	char count[TEXT_MAX]; /* … whatever it counts */
+	char count[TEXT_MAX]; /* the text to count */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(char *text, const char *fmt, ...)
@@ -211,7 +211,7 @@ static void describe(const struct cw_message *m, struct said *ret)
 	case CW_MSG_DIGEST:
 		say_digest(&m->digest, ret);
 		break;
-	case CW_MSG_DIGEST_COPY: /* says what the digest said */
+	case CW_MSG_DIGEST_COPY: /* repeats the digest */
 		say_job(ret->what, &m->digest.job_key, m->digest.uid, m->digest.label);
 		say(ret->count, " number=%" PRIu64, m->digest.number);
 		break;
@@ -252,7 +252,7 @@ static void describe(const struct cw_message *m, struct said *ret)
 	}
 }
 
-/* Of all bytes; of one that took no network, as it would have been sent. */
+/* Over all bytes; a message that took no network is hashed as its frame would be. */
 static uint64_t hash_message(const struct cw_message *m, const uint8_t *frame, size_t len)
 {
 	_cleanup_(freep) uint8_t *encoded = NULL;
@@ -280,7 +280,7 @@ static const uint32_t *uid_of(const struct cw_message *m)
 	}
 }
 
-/* True: it says what the last one on this way said. */
+/* True if it repeats the last message on this way. */
 static bool is_nothing_new(struct effect_trace *t, const char *way, const struct cw_message *m,
 			   const struct said *said)
 {
@@ -316,7 +316,7 @@ static void count_beat(struct effect_trace *t, const char *text)
 	b->hash = hash_on(b->hash, text, strlen(text) + 1);
 }
 
-/* What came over the network was told when it left. */
+/* We printed a message from the network in full when it left. */
 static void say_shortly(const struct cw_message *m, struct said *ret)
 {
 	(void)snprintf(ret->what, sizeof(ret->what), "%s", cw_message_name(m->type));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cluster in memory that the tests of leaders share, and what they ask of an alert. */
+/* The cluster in memory that the tests of leaders share, and their checks of an alert. */
 #pragma once
 
 #include "cluster.h"
 
-/* Fresh for each test: nine ranks on three nodes, one of which leads. */
+/* Fresh for each test: nine ranks on three nodes. One node leads. */
 extern struct cluster c;
 
 void leader_setup(void);

@@ -37,7 +37,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	e->label_bytes += strlen((*msg)->digest.label);
 }
 
-/* A port that is nobody else's until the test ends; no connection gets it, either. */
+/* A port that no other process can take until the test ends; no connection gets it, either. */
 static void pick_address(char *buf, size_t len, const char *host)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY) };

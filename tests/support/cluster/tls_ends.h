@@ -25,9 +25,9 @@ struct end {
 
 extern struct event_base *base;
 extern struct end a, b;
-extern char dir[]; /* whatever the test puts in there it removes */
+extern char dir[]; /* the test removes the files it puts in there */
 extern const struct cw_clock *const ends_clock;
-extern int64_t skipped_ns; /* what the daemons' clock is ahead */
+extern int64_t skipped_ns; /* lead of the daemons' clock */
 
 /* For the suite's .init and .fini. */
 void ends_setup(void);

@@ -50,7 +50,7 @@ void stack_fixture_tear_down(void)
 	}
 }
 
-/* ---- what a target does ---- */
+/* ---- targets ---- */
 
 #define NOINLINE __attribute__((noinline, noclone))
 

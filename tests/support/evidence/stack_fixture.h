@@ -28,11 +28,14 @@ extern pid_t target; /* killed and reaped at the end, if > 0 */
 void stack_fixture_set_up(void);
 void stack_fixture_tear_down(void);
 
-/* What a target does: train_step() calls data_loader_next(), which reads pipe_fds[0]. */
+/* A target's work: train_step() calls data_loader_next(), which reads pipe_fds[0]. */
 int run_reader(void);
-/* The same beside three threads: one that waits, one in epoll_wait(), one of the agent. */
+/*
+ * The same beside three threads: the first waits, the second sits in epoll_wait(), the
+ * third is the agent's.
+ */
 int run_threads(void);
-/* Counts board->beats, for ever. */
+/* Counts board->beats and never returns. */
 int spin_kernel(void);
 
 /* Forks it; uid 0 = as this process. */
@@ -41,15 +44,15 @@ pid_t start_target(int (*run)(void), uid_t uid);
 void wait_until_in(pid_t tid, long number, unsigned n);
 char state_of(pid_t pid);
 void wait_for_state(pid_t pid, char state);
-/* It makes headway and nobody traces it. */
+/* It makes headway and no process traces it. */
 void expect_alive(void);
 /* Lets a reader read; it must end well, and no call of it may have been interrupted. */
 void finish_reader(void);
 
 struct cw_stack_target target_of(pid_t pid, uid_t uid);
 /*
- * What cw_stack_output_read() makes of a child's output; main: what the child does. Looks again
- * where the machine was too busy to hold a thread for as short as it has to be.
+ * Parses a child's output with cw_stack_output_read(); main: the child's function. Tries again if
+ * the machine was too busy to hold a thread as briefly as required.
  */
 json_t *look_at(const struct cw_stack_target *t);
 json_t *look_at_by(int (*main)(int out_fd, const void *arg), const struct cw_stack_target *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process, such as a taker of stacks, run from one system call to the next: between them nothing
- * happens to anybody else.
+ * Runs a process, such as a taker of stacks, from one system call to the next. Between two calls it
+ * affects no other process.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 struct cw_stack_copy;
 
-/* More than a taker needs for four threads: a test that runs for ever proves nothing. */
+/* More than a taker needs for four threads: a test without an end proves nothing. */
 #define TRACED_MAX_STEPS 2000
 
 /* How a process ended, in place of the number of a call. CUT_SHORT: by SIGKILL, not ours. */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What allocates in the end: glibc has these for programs that bring a malloc() of their own. */
+/* The allocator below: glibc exports these for programs that bring a malloc() of their own. */
 #define REAL(name) __libc_##name
 void *REAL(malloc)(size_t bytes);
 void *REAL(calloc)(size_t n, size_t bytes);
@@ -57,8 +57,10 @@ static unsigned slot_of(const void *p)
 	       (MAX_BLOCKS - 1);
 }
 
-/* As a check that failed, for what a test writes itself is not kept. Frames are for addr2line -fe
- * PROGRAM. */
+/*
+ * We print as a failed check does, because Criterion drops a test's own output. Frames are for
+ * addr2line -fe PROGRAM.
+ */
 static void tell_stack(const char *what, void **frames, int n)
 {
 	bool was_armed = is_armed, was_watching = is_watching;
@@ -86,8 +88,8 @@ static void tell_this_stack(const char *what)
 }
 
 /*
- * What libcrypto has once it keeps, and where it got only half of that it loses it: its blocks fail
- * as others do, and are not looked for.
+ * libcrypto keeps one-time allocations, and loses them if it got only half of them. Its blocks fail
+ * as others do, but we do not count them as leaks.
  */
 static struct {
 	uintptr_t begin, end;
@@ -140,7 +142,7 @@ static void forget(void *p)
 			return; /* of before this run */
 		i = (i + 1) & (MAX_BLOCKS - 1);
 	}
-	/* Whoever lies behind the hole and belongs before it moves up. */
+	/* The next entry behind the hole that belongs before it moves up. */
 	hole = i;
 	for (;;) {
 		unsigned home;
@@ -353,7 +355,7 @@ unsigned no_memory_walk(const char *scenario, void (*scenario_run)(void *userdat
 	(void)dl_iterate_phdr(find_libcrypto, NULL);
 	for (unsigned i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
 		signal(crashes[i], on_crash);
-	/* What libraries allocate once for all, they have had by then. */
+	/* By then, libraries have made their one-time allocations. */
 	for (unsigned i = 0; i < 2; i++) {
 		run.fail_at = 0;
 		run_once(scenario_run, userdata);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An arena and a message's memory are handed out in pieces, and most of them lie in a block that
- * was there before: where malloc() alone fails, what asks for the others is never told that there
- * is none. Here each piece is an allocation of its own, and fails in its turn.
+ * An arena and a message's memory hand out pieces, and most pieces lie in a block that was there
+ * before. If malloc() alone failed, the callers for the other pieces would never see a failure.
+ * Here each piece is an allocation of its own, and fails in its turn.
  */
 #include "model/arena.h"
 #include "proto/message_memory.h"
@@ -26,7 +26,7 @@ void *OURS(cw_arena_array_raw)(struct cw_arena *a, size_t n, size_t size)
 	return no_memory_fails() ? NULL : REAL(cw_arena_array_raw)(a, n, size);
 }
 
-/* Of nothing there is no copy: then nothing was asked for. */
+/* NULL has no copy: then we made no allocation. */
 char *REAL(cw_arena_strdup)(struct cw_arena *a, const char *text);
 char *OURS(cw_arena_strdup)(struct cw_arena *a, const char *text);
 char *OURS(cw_arena_strdup)(struct cw_arena *a, const char *text)

@@ -10,8 +10,8 @@
 #include "proto/messages.h"
 
 /*
- * A message of the type with every field set to a value of its own, the same in each run: what the
- * golden bytes in tests/data/wire were made from. Static; NULL = no such type.
+ * A message of the type with every field set to a value of its own, the same in each run. The
+ * golden bytes in tests/data/wire come from it. Static; NULL = no such type.
  */
 const struct cw_message *cw_sample_message(unsigned type);
 
@@ -22,5 +22,5 @@ struct cw_message *cw_random_message(struct cw_message_memory *memory, unsigned 
 /* Same type and the same in every field; the sender's version does not count. */
 bool cw_message_is_equal(const struct cw_message *a, const struct cw_message *b);
 
-/* What a frame that was sent says; cw_message_free() it. abort() where it is none. */
+/* Decodes a frame; cw_message_free() it. abort() if it is no valid frame. */
 struct cw_message *cw_message_of_frame(const uint8_t *frame, size_t len);

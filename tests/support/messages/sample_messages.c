@@ -161,7 +161,7 @@ static struct cw_msg_window windows[] = {
 static const char *stacks[] = { "model.py:41 in forward\ntrain.py:7 in <module>" };
 static struct cw_msg_evidence_target targets[] = { { .pid = 812, .start_ticks = 99, .what = 7 } };
 
-/* Of uid 1000 and slurm:4711: what identity/job_label.h says it is. */
+/* Of uid 1000 and slurm:4711, as identity/job_label.h makes it. */
 #define JOB_KEY                                                                                    \
 	{                                                                                          \
 		{                                                                                  \
@@ -293,7 +293,7 @@ static void fill_unset(const struct cw_map *map, void *sample)
 	}
 }
 
-/* Of what the elements of the map's only list are. */
+/* The element type of the map's only list. */
 static const struct cw_map *list_of(const struct cw_map *map)
 {
 	size_t i = 0;

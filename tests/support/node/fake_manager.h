@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A service manager as far as the descriptor store goes: a datagram socket at $NOTIFY_SOCKET, and
- * what came through it, kept the way systemd keeps it (the newest first).
+ * The part of a service manager behind the descriptor store: a datagram socket at $NOTIFY_SOCKET,
+ * and the descriptors received through it, in systemd's order (the newest first).
  */
 #pragma once
 
@@ -28,5 +28,8 @@ void fake_manager_start(struct fake_manager *m);
 void fake_manager_stop(struct fake_manager *m);
 /* Takes in what was sent. */
 void fake_manager_read(struct fake_manager *m);
-/* As the next daemon gets it at its start: what systemd passes goes through cw_fdstore_group(). */
+/*
+ * Passes the descriptors to the next daemon at its start, through cw_fdstore_group() as
+ * with systemd.
+ */
 void fake_manager_pass(struct fake_manager *m, struct cw_fdstore_entry **ret, size_t *ret_n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small file system that can be frozen: whoever writes to it then sleeps uninterruptibly, as on a
- * dead NFS server. It is thawed and removed when the test ends, however it ends.
+ * A small file system that can be frozen: a process that writes to it then sleeps uninterruptibly,
+ * as on a dead NFS server. We thaw and remove it when the test ends, however it ends.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct frozen_fs {
 	int guard_fd;
 };
 
-/* False when it cannot be had: not root, no loop device, no mkfs.ext4. */
+/* False if the machine cannot provide it: not root, no loop device, no mkfs.ext4. */
 bool frozen_fs_mount(struct frozen_fs *fs);
 bool frozen_fs_freeze(struct frozen_fs *fs);
 void frozen_fs_thaw(struct frozen_fs *fs);

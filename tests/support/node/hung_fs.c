@@ -26,6 +26,6 @@ bool hung_fs_mount(const char *dir)
 
 void hung_fs_unmount(const char *dir)
 {
-	(void)close(fuse_fd); /* ends the connection, and with it all that waits */
+	(void)close(fuse_fd); /* ends the connection, and with it every waiting request */
 	(void)umount2(dir, MNT_DETACH);
 }

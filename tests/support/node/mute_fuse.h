@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A FUSE file system with one regular file, "file", whose contents never come: a process that
- * touches a page of it waits, and is not even ended by SIGKILL. Every user may open the file. A
- * process of its own serves it, until the test ends, however it ends; then all readers get an
- * error.
+ * A FUSE file system with one regular file, "file". Its contents never come: a process that touches
+ * a page of it waits, and even SIGKILL does not end it. Every user may open the file. A process of
+ * its own serves the file, until the test ends, however it ends; then all readers get an error.
  */
 #pragma once
 
@@ -20,7 +19,7 @@ struct mute_fuse {
 	pid_t server;
 };
 
-/* False when it cannot be had: not root, or a kernel without FUSE. */
+/* False if the machine cannot provide it: not root, or a kernel without FUSE. */
 bool mute_fuse_mount(struct mute_fuse *fs);
 void mute_fuse_end(struct mute_fuse *fs);
 

@@ -3,7 +3,7 @@
  * A node under test and processes that play agents (tests/support/agent/fake_agent.h), each a fork.
  *
  * Time runs TEST_SPEED times faster for the node than for the machine, so that its seconds pass in
- * tens of ms; nobody sleeps: the loop runs until what is waited for has happened.
+ * tens of ms; no test sleeps: the loop runs until the expected event has happened.
  */
 #pragma once
 
@@ -19,14 +19,14 @@
 
 #define TEST_SPEED 20
 
-/* What it is told, and what it answers: tests/support/agent/fake_agent.h. */
+/* Its commands and answers: tests/support/agent/fake_agent.h. */
 struct agent {
 	pid_t pid;
 	uint64_t start_ticks;
 	int to, from;
 };
 
-/* What the last digest said about a rank, copied. */
+/* The facts about a rank in the last digest, copied. */
 struct seen_rank {
 	struct cw_msg_rank rank;
 	char command[64], cause[160];
@@ -71,9 +71,10 @@ void fixture_hold_clock(bool is_held);
 void fixture_run_until(struct node_fixture *f, bool (*done)(struct node_fixture *f, void *arg),
 		       void *arg, const char *what);
 /*
- * Runs the loop until two more digests came. Of one job, what the node could see before is in the
- * second; a round makes one of each job, so with several wait for what is to be seen. The end of a
- * process that was told to end may come later in any case.
+ * Runs the loop until two more digests have come. For one job, the second has every fact that the
+ * node could see before. A round makes one digest per job, so a test with several jobs waits for
+ * the facts themselves. The end of a process may come later in any case, even when the test
+ * commanded it.
  */
 void fixture_next_digest(struct node_fixture *f);
 
@@ -86,7 +87,7 @@ struct agent agent_register(struct node_fixture *f, const struct agent_options *
 /* Kills, if it still lives, and reaps. */
 void agent_stop(struct agent *a);
 
-/* What the last digest says about this process; NULL = nothing. */
+/* This process in the last digest; NULL = it is not there. */
 const struct seen_rank *fixture_seen(const struct node_fixture *f, const struct agent *a);
 
 struct cw_node_stats fixture_stats(const struct node_fixture *f);

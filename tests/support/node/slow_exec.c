@@ -102,7 +102,7 @@ static bool mount_fuse(struct slow_exec *s)
 	return false;
 }
 
-/* Whatever becomes of the test: the connection ends with it, and with that all that waits. */
+/* However the test ends, the connection ends with it, and with that every waiting request. */
 static void start_guard(struct slow_exec *s)
 {
 	int fds[2];

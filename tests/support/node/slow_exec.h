@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process in the middle of execve(2): it closes a descriptor whose file system takes its time.
- * The kernel holds a lock of the process meanwhile, and who reads some of its files in /proc waits.
+ * A process in the middle of execve(2): it closes a descriptor whose file system is slow. The
+ * kernel holds a lock of the process meanwhile, and a reader of some of its files in /proc waits.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 struct slow_exec {
 	char dir[64]; /* mount point */
 	int fuse_fd;
-	pid_t pid; /* who executes */
+	pid_t pid; /* the process in execve(2) */
 	pid_t server, guard;
 	int guard_fd;
 };
 
-/* Returns when it is there. False: not to be had (not root, no FUSE). */
+/* Returns once it is in execve(2). False: the machine cannot provide it (not root, no FUSE). */
 bool slow_exec_start(struct slow_exec *s);
 /* Lets it go on, then ends it. */
 void slow_exec_stop(struct slow_exec *s);

@@ -23,8 +23,8 @@ void store_teardown(void);
 
 struct cw_store *open_store(uint64_t max_bytes, int64_t max_age_ns);
 /*
- * Puts a bundle whose snapshot, given as text, is about pad bytes long, as of a job of this user
- * (put(): 1000) whose label is 4711. ret_path: PATH_MAX, or NULL. What cw_store_put() returns.
+ * Puts a bundle for a job with label 4711 of this user (put(): 1000). Its snapshot, as text, is
+ * about pad bytes long. ret_path: PATH_MAX, or NULL. Returns the result of cw_store_put().
  */
 int put_for(int uid, struct cw_store *store, const char *id, size_t pad, char *ret_path);
 int put_job(int uid, const char *job, struct cw_store *store, const char *id);

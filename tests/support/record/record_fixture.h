@@ -20,5 +20,5 @@ struct cw_record *record_must_open(void);
 /* For _cleanup_(). */
 void record_closep(struct cw_record **r);
 
-/* The comms as of the last refresh, of which there must be one; borrowed until the next. */
+/* The comms of the last refresh; at least one must exist. Borrowed until the next refresh. */
 const struct cw_record_comm *record_first_comm(struct cw_record *r);

@@ -14,7 +14,7 @@ extern struct cw_record *reader;
 void record_setup(void);
 void record_teardown(void);
 
-/* What the record says of a communicator now. */
+/* The record's present state of a communicator. */
 struct cw_record_state state_of(size_t index);
 /* A collective of 10 elements that was called and came back; its op_index. */
 uint64_t enqueue(unsigned kind);

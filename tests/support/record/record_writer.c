@@ -51,7 +51,7 @@ static uint64_t plan(uint64_t offsets[N_SECTIONS])
 		offsets[i] = at;
 		at = page_up(at + (uint64_t)layout[i].entry_bytes * layout[i].count);
 	}
-	return at + 4096; /* room for what a test adds */
+	return at + 4096; /* room for the test's own entries */
 }
 
 static void fill_header(struct cw_test_record *rec, const uint64_t offsets[N_SECTIONS])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes flight records as an agent does, for tests of everything that reads them. The arrays are
- * the record's memory itself: a test may spoil whatever it wants after building something valid.
- * Aborts the test when memory runs out. One thread.
+ * Writes flight records as an agent does, for tests of every reader. The arrays are the record's
+ * memory itself: a test builds a valid record and may then corrupt any part of it. Aborts the test
+ * when memory runs out. One thread.
  *
  *	struct cw_test_record *rec = cw_test_record_new();
  *	int c = cw_test_record_comm(rec, 0x1234, 8, 3);
@@ -52,7 +52,7 @@ void cw_test_record_reuse_comm(struct cw_test_record *rec, int comm, uint64_t co
 
 /* A progress slot of the comm for that stream; ops carry it in progress_slot. */
 uint16_t cw_test_record_slot(struct cw_test_record *rec, int comm, uint64_t stream);
-/* What the GPU wrote into the slot, as full op_index values. */
+/* Sets the values that the GPU wrote into the slot, as full op_index values. */
 void cw_test_record_set_slot(struct cw_test_record *rec, uint16_t slot, uint64_t reached,
 			     uint64_t completed);
 

@@ -18,7 +18,7 @@ static const char *const never[] = {
 	" 1 members", " 1 hangs", " 1 days",  " 0.0 s",       "  ",
 	" ,",         ";.",       "(null)",   "rank -1",      "?",
 };
-/* Of the rules that label a job: "name:train". What a sentence goes on with has a space. */
+/* Prefixes of job labels: "name:train". In a sentence, a colon has a space after it. */
 static const char *const labels[] = {
 	"job", "name", "comm", "slurm", "pbs", "lsf", "torchelastic", "pmix", "ompi", "master",
 };
@@ -63,8 +63,7 @@ static const char *show(const char *text, const char *at, char *buf, size_t len)
 	return buf;
 }
 
-/* What is to be typed (`…`) is a word like any other, and so is what Slack makes a date of
- * (<!date^…|). */
+/* Text to type (`…`) counts as one word, and so does a date in Slack's form (<!date^…|). */
 static void copy_prose(const char *text, char *to, size_t len)
 {
 	size_t used = 0;

@@ -26,7 +26,7 @@ static const char *read_name(const char *p, struct name *ret)
 	return p;
 }
 
-/* "&amp;" and its like: what the page itself writes. NULL = something else. */
+/* Skips an entity that the page itself writes, such as "&amp;". NULL = something else. */
 static const char *skip_entity(const char *p)
 {
 	static const char *const known[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39;" };

@@ -128,7 +128,7 @@ static uint32_t *all_but_culprit(void)
 	return ranks;
 }
 
-/* All of it allocated as the engine does, but for what cw_verdict_fini() would free: see below. */
+/* The engine's allocations, except the parts that cw_verdict_fini() would free: see below. */
 void fixture_verdict(struct cw_verdict *ret)
 {
 	static struct cw_culprit culprit = { .rank = FIXTURE_CULPRIT,

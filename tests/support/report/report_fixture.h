@@ -19,5 +19,5 @@ void fixture_verdict(struct cw_verdict *ret);
 
 extern const struct cw_incident_info fixture_info;
 
-/* collwatch.evidence/1 of the culprit and of one who waits */
+/* collwatch.evidence/1 of the culprit and of a waiting rank */
 json_t *fixture_evidence(void);

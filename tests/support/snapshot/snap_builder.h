@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots for tests, described the way one speaks about them: eight ranks on two nodes, a comm
- * over these, everybody has done 41 all_reduces and is inside the 42nd, but rank 3 has not entered
- * it. A draft is changed freely and turned into a snapshot at the end.
+ * Snapshots for tests, described the way an engineer speaks about them: eight ranks on two nodes, a
+ * comm over these. Every rank has done 41 all_reduces and is inside the 42nd, but rank 3 has not
+ * entered it. A draft is changed freely and turned into a snapshot at the end.
  */
 #pragma once
 
@@ -40,7 +40,7 @@ struct sb_comm {
 	uint64_t parent_id;
 	uint32_t split_ordinal;
 	uint32_t nranks;
-	struct cw_op usual; /* the op everybody calls again and again */
+	struct cw_op usual; /* the op that every rank repeats */
 	int64_t every_ns;   /* from one call to the next, of those completed; 0 = 0.1 s */
 	struct sb_member members[SB_MAX_RANKS];
 };
@@ -65,7 +65,7 @@ struct sb_comm *sb_comm(struct sb *b, const char *name, uint32_t first, uint32_t
 
 /* The member enters and reaches its next op, and stays in it for age_ns. */
 void sb_waits(struct sb_comm *c, uint32_t member, int64_t age_ns);
-/* Everybody but `member` does so (SB_MAX_RANKS = everybody). */
+/* All members but `member` wait (SB_MAX_RANKS = all of them). */
 void sb_all_wait_but(struct sb_comm *c, uint32_t member, int64_t age_ns);
 /*
  * The member has called up to `entered`, and those past what it completed, up to `to`, got no

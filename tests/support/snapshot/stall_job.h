@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job whose state is drawn up anew for each instant of a fake clock, and the tracker of stalls
- * that looks at it: a test says what the job does, lets time pass and reads what was decided.
+ * A job and the tracker of stalls that watches it. We draw up the job's state anew for each
+ * instant of a fake clock. A test sets the job's behaviour, lets time pass and reads the
+ * tracker's decision.
  */
 #pragma once
 
@@ -14,9 +15,9 @@ struct stall_job {
 	uint32_t policy;
 	uint32_t n_ranks;
 	int64_t now_ns;
-	/* What it is doing. */
+	/* The job's activity. */
 	uint64_t done;            /* collectives completed by all */
-	int64_t fault_ns;         /* everybody but the culprit has waited since then; 0 = nobody */
+	int64_t fault_ns;         /* start of the wait for the culprit; 0 = no rank waits */
 	uint32_t culprit;         /* SB_MAX_RANKS = all are inside */
 	int64_t headway_until_ns; /* the culprit's last sign of work */
 	uint32_t liveness;        /* the culprit's */
@@ -29,18 +30,18 @@ struct stall_job {
 	uint32_t culprit_node_state;
 	uint64_t wrong_count; /* the culprit's count; 0 = the usual one */
 	uint32_t n_movers;    /* ranks that get on with another comm all the time */
-	/* What came of the last look. */
+	/* Result of the last look. */
 	struct cw_stall_decision d;
 	uint32_t verdict_class; /* of the verdict */
 };
 
-/* Fresh for each test: eight ranks, nobody waits, rank 3 is the one to be at fault. */
+/* Fresh for each test: eight ranks, no rank waits, rank 3 is the designated culprit. */
 extern struct stall_job j;
 
 void stall_job_setup(void);
 void stall_job_teardown(void);
 
-/* From now on everybody waits for the culprit, which has worked until now. */
+/* From now on all others wait for the culprit, which has worked until now. */
 void stall_job_fault(void);
 
 /* One look at the job as it is now. */

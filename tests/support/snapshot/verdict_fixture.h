@@ -15,5 +15,5 @@ void verdict_teardown(void);
 /* Makes the snapshot and the verdict on it. */
 void judge(void);
 
-/* The same, and says what must come out; culprits and victims as rank sets. */
+/* The same, with the expected result; culprits and victims as rank sets. */
 void expect(unsigned verdict_class, const char *detail, const char *culprits, const char *victims);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver to make copies of. It has no data: with AddressSanitizer the same global variable in two
- * loaded files is an error. And it is not called libcuda.so, as the one that programs are linked
- * with.
+ * A driver that tests copy. It has no data: with AddressSanitizer the same global variable in two
+ * loaded files is an error. Its name is not libcuda.so, because programs link to that one.
  */
 #pragma once
 

@@ -59,7 +59,7 @@ CUresult fake_device_name(char *name, int len, CUdevice device)
 	if (!fake_cuda.model)
 		return 1;
 	for (int i = 0; i < len && (i == 0 || fake_cuda.model[i - 1]); i++)
-		name[i] = fake_cuda.model[i]; /* one that is too long has no end */
+		name[i] = fake_cuda.model[i]; /* a name that is too long has no end */
 	return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A libcuda.so.1 that does at once and on the spot what it is told, and keeps account of it: for
- * what the simulated device does not have, captures and errors among it.
+ * A libcuda.so.1 that does each request at once and keeps account of it. It provides features that
+ * the simulated device lacks, captures and errors among them.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ struct fake_cuda {
 	uint64_t range_base; /* of the one allocation there is; 0 = everything is one */
 	uint64_t range_bytes;
 	const char *model; /* of all devices; NULL = it does not say */
-	unsigned names;    /* how often it was asked for one */
+	unsigned names;    /* times the name was requested */
 };
 
 extern struct fake_cuda fake_cuda;
