@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent writes about single calls, and the history it keeps. */
+/* The agent's record of single calls, and the history it keeps. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>

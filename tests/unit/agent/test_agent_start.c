@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who comes while the agent starts, in the middle of which the test gets its turn. */
+/* Callers that arrive while the agent starts. The test gets its turn in the middle of the start. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper thread's own descriptor table: what the program does cannot bring it back. */
+/* The helper thread has its own descriptor table: the program cannot undo that. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

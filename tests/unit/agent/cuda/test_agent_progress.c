@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent asks of the CUDA driver. Every test runs in a process of its own. */
+/* The agent's calls to the CUDA driver. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
@@ -152,7 +152,7 @@ static void *init_second(void *arg)
 	return NULL;
 }
 
-/* Long enough for one that does not wait to be through. */
+/* Long enough for a thread that does not wait to finish. */
 static void start_second(void)
 {
 	struct timespec until;

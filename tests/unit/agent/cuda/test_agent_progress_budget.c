@@ -82,7 +82,7 @@ Test(agent_progress_budget, leaves_nothing_out_of_a_steady_stream_below_its_budg
 	cr_expect_eq(written, 20000);
 }
 
-/* A step: many alike, then one that only ends steps. */
+/* A step: many ops of one spot, then an op that only ends steps. */
 static bool step_with_own_end(unsigned n)
 {
 	bool last;
@@ -131,8 +131,8 @@ Test(agent_progress_budget, knows_the_end_of_a_step_in_which_kinds_take_turns)
 }
 
 /*
- * Being held up anywhere marks the op that comes all the time: whenever that is found out, the one
- * that ends steps keeps its mark.
+ * A hold-up at a random place marks the frequent op. When the agent drops that mark later, the op
+ * that ends steps keeps its own.
  */
 Test(agent_progress_budget, keeps_the_mark_of_a_rare_op_when_a_frequent_one_loses_it)
 {

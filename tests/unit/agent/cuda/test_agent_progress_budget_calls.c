@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COLLWATCH_PROGRESS=auto from the calls to what a reader of the record makes of them. The record's
- * clock stands still but for what the tests let pass. Every test runs in a process of its own.
+ * COLLWATCH_PROGRESS=auto from the calls to the reader's view of the record. The record's clock
+ * moves only when a test advances it. Every test runs in a process of its own.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -156,7 +156,7 @@ Test(agent_progress_budget_calls, writes_the_last_call_of_a_step_from_the_second
 	cr_expect_eq(state().coll_completed, 300 * STEP_OPS);
 }
 
-/* What the reader then knows is the same as with "on". */
+/* The reader then knows the same as with "on". */
 static void hang_at_the_end_of_a_step(const char *progress)
 {
 	struct cw_record_state s;

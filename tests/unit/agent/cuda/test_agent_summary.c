@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the agent looks at tensors, and at which. Every test runs in a process of its own. */
+/*
+ * When the agent looks at tensors, and which ones it picks. Every test runs in a process of
+ * its own.
+ */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <float.h>
@@ -216,7 +219,7 @@ static void no_dir(void)
 	cr_assert_eq(system(command), 0);
 }
 
-/* What `bytes` of a reader's file are there, when the communicator is ready. */
+/* The reader's file has `bytes` bytes when the communicator becomes ready. */
 static ncclComm_t init_read(size_t bytes)
 {
 	char path[128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the governor of summaries lets through, in virtual time. */
+/* The budget that the governor of summaries allows, in virtual time. */
 #include <criterion/criterion.h>
 
 #include "agent/cuda/summary_budget.h"
@@ -39,7 +39,7 @@ static struct run run(uint64_t bytes, uint64_t every_ns, uint64_t for_ns, uint64
 static void check_share(const struct run *r, uint64_t for_ns)
 {
 	cr_assert_gt(r->taken, 0);
-	/* What one launch was underestimated by comes on top. */
+	/* The underestimate of one launch comes on top. */
 	cr_assert_leq(r->device_ns, for_ns / 200 + 2 * MS, "%llu of %llu ns",
 		      (unsigned long long)r->device_ns, (unsigned long long)for_ns);
 }

@@ -90,7 +90,7 @@ Test(summary_growth, a_jump_after_slow_growth_is_no_pace)
 	cr_assert_not(take(60000, 7));
 }
 
-/* Two buckets of one size, one of which grows. */
+/* Two buckets of one size; one grows. */
 Test(summary_growth, calls_of_a_step_are_told_apart)
 {
 	double v = 2000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent makes of the events of NCCL's profiler interface. */
+/* The agent's handling of events of NCCL's profiler interface. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who finds the real NCCL, here the simulator's, while somebody else is about to. */
+/* Two threads look for the real NCCL at the same time; here it is the simulator's. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "agent/base/next_dlsym.h"
 #include "agent/hooks/real.h"
 
-/* What a look-up that waits for ever must run into. */
+/* A look-up that never returns must run into this limit. */
 #define PATIENCE_S 120
 
 static void *nccl;
@@ -90,7 +90,7 @@ Test(agent_real, a_handles_copy_takes_the_next_set_where_another_is_being_filled
 	unsigned index = (unsigned)cw_real_index("ncclAllReduce");
 
 	is_whole(cw_real_linked());
-	/* Set 0 has the same functions: told apart by another one that only this test knows. */
+	/* Set 0 differs by one function, and only this test knows that. */
 	cw_real_sets[0].ncclAllReduce = cw_real_sets[0].ncclReduceScatter;
 	leave_half_done(&cw_real_sets[1], pointer_of("pncclBroadcast"));
 	cr_assert_eq(cw_real_set_of(nccl, index, (void *)pointer_of("pncclAllReduce")), 2);

@@ -114,7 +114,7 @@ Test(agent_calls, names_the_peer_of_a_wait_only_when_there_is_one, .init = add_n
 	cr_assert_eq(wait_for(comm, 2, descs)->count, 7);
 	descs[1].peer = 1;
 	cr_assert_eq(wait_for(comm, 2, descs)->root_or_peer, CW_PEER_NONE);
-	/* What NCCL will refuse, and more than is looked at. */
+	/* Calls that NCCL will refuse, and one with more entries than the agent reads. */
 	cr_assert_eq(wait_for(comm, 100, descs)->count, 0);
 	cr_assert_eq(wait_for(comm, 2, NULL)->root_or_peer, CW_PEER_NONE);
 	cr_assert_eq(wait_for(comm, -1, descs)->count, 0);

@@ -64,7 +64,7 @@ static const uint16_t *look_up(char *exec)
 	return cw_graph_parts_of(exec, &count);
 }
 
-/* What has ended leads no search for what was never there. */
+/* Ended graphs do not lengthen a search for a graph that never existed. */
 Test(agent_graph_parts, ended_executable_graphs_lengthen_no_search)
 {
 	static char execs[3 * CW_GRAPH_EXECS][16];

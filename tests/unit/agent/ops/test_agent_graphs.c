@@ -146,7 +146,7 @@ Test(agent_graphs, captured_ops_count_when_they_are_launched)
 	cr_assert_not(comm_at(0)->flags & CW_REC_COMM_UNCOUNTED);
 }
 
-/* A rank that calls by hand and one that replays have the same history. */
+/* A rank that calls by hand and a rank that replays have the same history. */
 Test(agent_graphs, replays_hash_as_the_calls_they_stand_for)
 {
 	ncclComm_t a = init(0), b = init(1);
@@ -355,7 +355,7 @@ Test(agent_graphs, clones_and_children_bring_their_ops)
 	(void)cuGraphLaunch(exec, STREAM);
 	cr_assert_eq(comm_at(0)->coll_returned, 4);
 	cr_assert_not(comm_at(0)->flags & CW_REC_COMM_UNCOUNTED);
-	/* Twice the same child: nobody knows in which order they run. */
+	/* Twice the same child: their order is unknown. */
 	(void)cuGraphAddChildGraphNode(&node, graphs[2], NULL, 0, graphs[0]);
 	cr_assert(comm_at(0)->flags & CW_REC_COMM_UNCOUNTED);
 }
@@ -389,7 +389,10 @@ Test(agent_graphs, what_cannot_be_followed_is_uncounted)
 
 typedef int (*instantiate_fn)(void **exec, void *graph, void *c, void *d, uintptr_t e);
 
-/* Whatever a driver hands out for this name and version, it is called with what it was given. */
+/*
+ * For each name and version the driver may return another function. We call the returned one, with
+ * the arguments of the caller.
+ */
 Test(agent_graphs, each_version_of_a_name_leads_to_its_own_function)
 {
 	int cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags,

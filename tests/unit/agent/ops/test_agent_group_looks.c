@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes into a group's ops is looked at right before the group is launched, what comes out
- * right behind it: of which ops, when, and where. A NCCL that moves data when a group ends. Each
- * test has a process of its own.
+ * The agent looks at inputs of a group's ops right before the group's launch, and at outputs right
+ * behind it: which ops, when, and where. The fake NCCL moves data when a group ends. Each test has
+ * a process of its own.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -175,7 +175,7 @@ static void receive_from(ncclComm_t comm, int peer, unsigned to)
 	(void)cw_impl_ncclRecv(&fake, NULL, out[to], COUNT, CW_DTYPE_FP32, peer, comm, NULL);
 }
 
-/* ---- what was launched ---- */
+/* ---- the launches ---- */
 
 static struct {
 	struct cw_summary_args args;
@@ -232,7 +232,7 @@ Test(agent_group_looks, are_looked_at_behind_the_outermost_end)
 	all_reduce(comm, 1);
 	(void)end();
 	cr_assert_eq(n_seen, 0, "the inner end launches nothing");
-	in[0] = 3; /* what is in it by then, goes */
+	in[0] = 3; /* NCCL takes the content as it is at the end */
 	errno = 0;
 	cr_assert_eq(end(), ncclSuccess);
 	cr_assert_eq(errno, 4711, "as NCCL left it");
@@ -322,7 +322,7 @@ Test(agent_group_looks, of_a_simulation_into_nothing_are_looked_at)
 	cr_assert_eq(outputs(), 1);
 }
 
-/* Who cleans up behind a call that failed, may end the group last of all. */
+/* A caller that cleans up behind a failed call may end the group last of all. */
 Test(agent_group_looks, nothing_is_put_on_streams_of_a_group_with_a_refused_call)
 {
 	ncclComm_t comm = init("full", 0, 1);
@@ -570,7 +570,7 @@ static void wait_ms(unsigned ms)
 		;
 }
 
-/* What was looked at of a GiB, that nobody reads; NULL = nothing, or all. */
+/* The agent's look at a GiB without a reader; NULL = it looked at none of it, or at all. */
 static const struct cw_summary_args *part_of_output(ncclComm_t comm)
 {
 	unsigned before = n_seen;

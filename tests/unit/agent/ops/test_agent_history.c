@@ -74,7 +74,7 @@ static void add_functions(void)
 	fake.ncclAllReduceConfig = fake_config;
 }
 
-/* What no rank shares with another: addresses, in place or not, streams. */
+/* Values that no two ranks share: addresses, in place or not, streams. */
 static void *anywhere(void)
 {
 	return (void *)(uintptr_t)(below(4) << 12);

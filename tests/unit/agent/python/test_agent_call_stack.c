@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent reads off a stack, where that is as expected and where it is not. */
+/* The agent reads a stack, both one with the expected layout and one without. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ TestSuite(agent_call_stack, .init = setup);
 
 /* ---- memory that may not be there ---- */
 
-/* Two pages, of which the first is a hole. */
+/* Two pages; the first is a hole. */
 static char *half_a_map(void)
 {
 	char *map = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

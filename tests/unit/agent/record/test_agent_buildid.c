@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-ids of what is loaded, and of what only looks like it. */
+/* Build-ids of loaded libraries, and of files that only look like one. */
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ static size_t page;
 static void make(void)
 {
 	page = (size_t)sysconf(_SC_PAGESIZE);
-	/* Nothing behind it: whoever reads on gets an error. */
+	/* Nothing lies behind it: a reader that goes too far gets an error. */
 	file = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq((void *)file, MAP_FAILED);
 	cr_assert_eq(munmap((char *)file + page, page), 0);

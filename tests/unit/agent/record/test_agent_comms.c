@@ -69,7 +69,7 @@ Test(agent_comms, a_repeated_init_takes_the_place_of_the_one_that_failed)
 	cr_assert_eq(cw_record.header->comms_used, 1);
 }
 
-/* NCCL was at it when the call came back: the failure is told when the program asks. */
+/* NCCL was still at it when the call came back: the program learns of the failure when it asks. */
 Test(agent_comms, a_making_that_fails_while_the_program_asks_has_failed)
 {
 	const struct cw_rec_op *making;
@@ -91,7 +91,7 @@ Test(agent_comms, a_making_that_fails_while_the_program_asks_has_failed)
 	cr_assert(making->flags & CW_OPF_DROPPED);
 	cr_assert_not(making->flags & CW_OPF_IN_PROGRESS);
 	cr_assert_gt(rc->ended_ns, 0);
-	/* Giving it back does not make it one that was there. */
+	/* Its abort does not turn it into a communicator that existed. */
 	answer = ncclSuccess;
 	cw_impl_ncclCommAbort(&fake, NULL, comm);
 	cr_assert_eq(rc->state, CW_COMM_FAILED);

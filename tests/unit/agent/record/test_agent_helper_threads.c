@@ -94,7 +94,7 @@ Test(agent_helper_threads, notes_those_that_nccl_started)
 	cr_expect_eq(cw_record.header->helpers_left_out, 0);
 }
 
-/* libstdc++ starts them all: what they run tells. */
+/* libstdc++ starts them all: the object that each thread runs identifies it. */
 Test(agent_helper_threads, knows_a_std_thread_by_its_object)
 {
 	struct thread_at_home nccl, other, none;

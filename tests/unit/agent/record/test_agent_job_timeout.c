@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines as public scripts have them. What a time-out is taken for decides whether and when
- * people are called, so that one of two readings is none.
+ * Command lines from public scripts. The time-out that we read decides whether and when we page
+ * people, so an ambiguous one counts as none.
  */
 #include "agent/record/job_timeout.h"
 
@@ -64,7 +64,7 @@ Test(agent_job_timeout, takes_what_has_one_reading)
 		{ { "run_clm.py", "--per-device-eval-batch-size=4", "--ddp-timeout=60" },
 		  60,
 		  "--ddp-timeout 60 in its arguments" },
-		/* What would be a name is the value of another. */
+		/* This name is the value of another option. */
 		{ { "x.py", "--distributed-timeout-minutes", "7", "--name", "--ddp-timeouts" },
 		  420,
 		  "--distributed-timeout-minutes 7 in its arguments" },
@@ -82,7 +82,7 @@ Test(agent_job_timeout, takes_what_has_one_reading)
 Test(agent_job_timeout, knows_that_something_was_said_where_it_cannot_tell_what)
 {
 	static const char *const cases[][MAX_ARGUMENTS] = {
-		/* LlamaFactory's examples, in which nobody is to be ended. */
+		/* LlamaFactory's examples: the job must never be ended. */
 		{ "x.py", "--ddp_timeout", "180000000", PER_DEVICE, "1" },
 		{ "x.py", "--ddp_timeout", "180000000" },
 		{ "x.py", "--distributed-timeout-minutes", "300000" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the environment of a rank is taken for. Every test runs in a process of its own. */
+/* Job labels taken from the environment of a rank. Every test runs in a process of its own. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,13 +168,13 @@ Test(agent_labels, reckons_how_long_the_network_tries_from_what_nccl_is_told)
 		const char *env[5];
 		uint64_t ns;
 	} cases[] = {
-		{ { NULL }, 0 }, /* nobody cared: NCCL's own 34 s */
+		{ { NULL }, 0 }, /* not set: NCCL's own 34 s */
 		{ { "NCCL_IB_TIMEOUT", "22", NULL }, UINT64_C(137438953472) },
 		{ { "NCCL_IB_RETRY_CNT", "3", NULL }, UINT64_C(17179869184) },
 		{ { "NCCL_IB_TIMEOUT", "14", "NCCL_IB_RETRY_CNT", "0", NULL }, 67108864 },
 		{ { "NCCL_IB_TIMEOUT", "31", "NCCL_IB_RETRY_CNT", "7", NULL },
 		  UINT64_C(70368744177664) },
-		{ { "NCCL_IB_TIMEOUT", "0", NULL }, 0 }, /* for ever */
+		{ { "NCCL_IB_TIMEOUT", "0", NULL }, 0 }, /* no limit */
 		{ { "NCCL_IB_TIMEOUT", "64", NULL }, 0 },
 		{ { "NCCL_IB_TIMEOUT", "22", "NCCL_IB_RETRY_CNT", "many", NULL }, 0 },
 	};

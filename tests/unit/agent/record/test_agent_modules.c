@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files are mapped under the names of others: what calls NCCL is told by its file's name. */
+/* Files are mapped under other files' names: a file's name identifies the caller of NCCL. */
 #include "agent/record/modules.h"
 
 #include <criterion/criterion.h>
