@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an alert says, class by class, as the person on call reads it. */
+/* The text of an alert, class by class, as the engineer on call reads it. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -98,7 +98,7 @@ Test(sentences, of_what_a_rank_last_did)
 	for_people(v.culprits[0].reason);
 }
 
-/* Its daemon began after it did: what it did before nobody saw. */
+/* Its daemon began after it did: its earlier activity is unknown. */
 Test(sentences, of_a_rank_that_was_never_seen_at_work)
 {
 	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 84 * SB_S);
@@ -110,7 +110,7 @@ Test(sentences, of_a_rank_that_was_never_seen_at_work)
 	for_people(v.culprits[0].reason);
 }
 
-/* What it sleeps in decides when somebody is called: that one is told. */
+/* The kind of its sleep decides when we page, so the sentence names it. */
 Test(sentences, of_what_a_rank_sleeps_in)
 {
 	static const struct {
@@ -388,7 +388,7 @@ Test(sentences, of_a_receive_without_its_send)
 	     "rank 3 never posted the matching send.");
 }
 
-/* Known by its send, the group waits for what it is to receive. */
+/* We know the group by its send; the wait is for the peer of its receive. */
 Test(sentences, of_a_group_with_a_receive_without_its_send)
 {
 	struct sb_comm *pp = sb_comm(b, "pp", 0, 4, 1, 0);

@@ -236,7 +236,7 @@ Test(verdict, names_what_holds_a_rank_inside_of_the_making)
 			   "%s", v.summary);
 }
 
-/* ---- what is not seen ---- */
+/* ---- unseen states ---- */
 
 static bool rules_out(const char *what)
 {
@@ -246,7 +246,7 @@ static bool rules_out(const char *what)
 	return false;
 }
 
-/* For what it waits there is not seen: maybe for a rank that waits for it here. */
+/* The target of its wait is unknown: maybe it is a rank that waits for it here. */
 Test(verdict, is_not_certain_of_a_rank_in_a_wait_that_is_not_seen_into)
 {
 	static const uint32_t waits[] = { CW_HOST_WAIT_UNKNOWN, CW_HOST_WAIT_LOCK, CW_HOST_WAIT_GIL,
@@ -460,7 +460,7 @@ Test(verdict, keeps_to_the_oldest_call_when_a_clearer_one_comes_later)
 	cr_expect_eq(v.comm, 0);
 }
 
-/* ---- what cannot be seen ---- */
+/* ---- invisible ranks ---- */
 
 Test(verdict, does_not_blame_who_cannot_be_seen)
 {

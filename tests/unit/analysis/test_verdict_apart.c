@@ -173,7 +173,7 @@ Test(verdict_apart, more_troubles_than_fit_are_cut_off)
 	cr_expect_eq(list.n, CW_VERDICT_LIST_MAX);
 }
 
-/* Ranks 4 to 7 are one process; each is waited for by one rank that meets nobody else. */
+/* Ranks 4 to 7 are one process; each has one waiting rank that shares no other comm. */
 static void share_a_process(uint32_t liveness)
 {
 	for (uint32_t m = 0; m < 4; m++)
@@ -212,7 +212,9 @@ Test(verdict_apart, a_process_none_of_whose_ranks_comes_is_told_once)
 	expect_nth(0, CW_CLASS_NEVER_ENTERED, "4-7", "0-3");
 }
 
-/* Ranks 4 to 7 are one process; for 6 and 7 nobody waits, and they last got on so long ago. */
+/*
+ * Ranks 4 to 7 are one process. No rank waits for 6 and 7, and their last progress was idle_ns ago.
+ */
 static void two_are_not_waited_for(int64_t idle_ns)
 {
 	struct sb_comm *rest;
@@ -241,7 +243,7 @@ Test(verdict_apart, ranks_of_its_process_that_stand_as_long_do_not_come_either)
 	cr_expect_eq(list.v[0].confidence, CW_CONFIDENCE_LIKELY, "nobody waits for two of them");
 }
 
-/* They have work of their own, or had none for long: nobody knows whether it is the same thread. */
+/* They have work of their own, or had none for long: the thread may be the same or another. */
 Test(verdict_apart, ranks_of_its_process_that_got_on_since_or_stood_before_are_not_named)
 {
 	static const int64_t idle_ns[] = { 20 * SB_S,  50 * SB_S,  70 * SB_S,

@@ -14,13 +14,13 @@ static void set_versions(uint32_t odd, uint32_t version)
 		b->ranks[i].nccl_version = i == odd ? version : 22809;
 }
 
-/* Everybody is inside a collective that does not end. */
+/* Every rank is inside a collective that does not end. */
 static void full_call(uint64_t done)
 {
 	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, done), SB_MAX_RANKS, 40 * SB_S);
 }
 
-/* Everybody is in the making of the comm. */
+/* Every rank is in the making of the comm. */
 static void full_init(void)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 0);
@@ -104,7 +104,8 @@ Test(verdict_comm_setup, environments_that_all_differ_are_meant_to)
 	cr_expect(!has_ruled_out("NCCL_*"));
 }
 
-/* Everybody is inside a group of two calls, of that size each; `odd` made them the other way round.
+/*
+ * Every rank is inside a group of two calls, each with its size; `odd` made them in reverse order.
  */
 static void full_group(uint32_t odd, uint64_t first_bytes, uint64_t second_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ended processes: whom others wait for, and what is only the end of a job. */
+/* Ended processes: deaths that block other ranks, and mere ends of a job. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
@@ -94,8 +94,10 @@ Test(verdict_deaths, takes_an_orderly_stop_for_no_incident)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
-/* Its own watchdog ended it: the others wait for whom it waited for, and while that lasts it is no
- * answer. */
+/*
+ * Its own watchdog ended it. The others wait for the rank that it waited for. Until we see that
+ * rank, a verdict on this one is no answer.
+ */
 Test(verdict_deaths, does_not_blame_who_aborted_after_it_had_waited)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
@@ -130,7 +132,9 @@ Test(verdict_deaths, takes_the_end_of_most_ranks_for_the_end_of_the_job)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
-/* Nobody who ends a job makes half of its ranks fault, or abort before they have waited. */
+/*
+ * An ordinary end of a job does not make half of its ranks fault, or abort before they have waited.
+ */
 Test(verdict_deaths, names_the_half_that_failed_while_the_other_half_waits)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
@@ -162,7 +166,7 @@ Test(verdict_deaths, names_the_half_that_failed_while_the_other_half_waits)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
-/* One rank was terminated, nobody else was, and the others wait for it for ever. */
+/* One rank alone was terminated, and the others wait for it without end. */
 Test(verdict_deaths, believes_in_an_orderly_stop_for_two_minutes)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
@@ -240,7 +244,7 @@ Test(verdict_deaths, names_the_first_of_two_that_failed_two_seconds_apart)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 }
 
-/* The other has the lower number, and what waits for it has waited as long. */
+/* The other dead rank has the lower number, and the wait for it is as long. */
 Test(verdict_deaths, names_the_first_of_two_that_failed_on_two_nodes)
 {
 	two_fail(2 * SB_S, true);
@@ -258,8 +262,8 @@ Test(verdict_deaths, is_certain_of_nobody_where_two_failed_at_one_time)
 }
 
 /*
- * Rank 1 had been told by NCCL that a peer is gone, and ended of that: at one time with rank 5, as
- * far as clocks tell, and by them before it.
+ * NCCL had reported a lost peer to rank 1, and rank 1 ended because of that. As far as clocks tell,
+ * it ended at the same time as rank 5; by their readings, before it.
  */
 static void one_loses_a_peer(int64_t apart_ns, bool on_two_nodes, uint32_t who)
 {
@@ -286,7 +290,7 @@ Test(verdict_deaths, who_had_lost_a_peer_on_the_same_node_is_not_the_first)
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,7");
 }
 
-/* It was told of another loss, or had it from who is not named: time tells. */
+/* The report was about another loss, or came from an unnamed rank: the times decide. */
 Test(verdict_deaths, who_had_lost_a_peer_long_before_is_the_first)
 {
 	one_loses_a_peer(-2 * SB_S, true, 1);
@@ -332,7 +336,7 @@ Test(verdict_deaths, a_peer_that_an_aborted_communicator_lost_is_long_gone)
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "1,5", "0,2-4,6-7");
 }
 
-/* What it died of follows from nobody's loss. */
+/* The cause of its death is no lost peer. */
 Test(verdict_deaths, a_fault_is_its_own_whoever_was_lost_before)
 {
 	two_fail(-SB_S / 2, true);
@@ -383,7 +387,10 @@ Test(verdict_deaths, is_certain_of_no_process_where_another_one_ended_with_it)
 	expect(CW_CLASS_HEALTHY, "", "", "");
 }
 
-/* Long after: neither was asked to end, and the second follows from nothing but the first. */
+/*
+ * Long after: neither got a request to end, and the second death follows from nothing but
+ * the first.
+ */
 Test(verdict_deaths, names_the_first_of_two_that_were_killed_a_minute_apart)
 {
 	two_fail(0, false);
@@ -393,7 +400,10 @@ Test(verdict_deaths, names_the_first_of_two_that_were_killed_a_minute_apart)
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,7");
 }
 
-/* A launcher of its own: who sends a signal and ends of it is to blame before whom it ended. */
+/*
+ * A launcher of its own: a process that sends a signal and ends of it is to blame, rather
+ * than the receiver.
+ */
 Test(verdict_deaths, blames_the_sender_before_the_receiver)
 {
 	two_fail(SB_S / 50, false);
@@ -438,7 +448,7 @@ Test(verdict_deaths, names_who_exited_with_an_error_by_itself_as_the_first)
 	b->ranks[5].term_signal = 0;
 	b->ranks[5].end_by = CW_END_BY_NOBODY;
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-3");
-	/* Without the kernel's word it may have been asked to: no proof. */
+	/* Without the kernel's facts we must allow for a request to end: no proof. */
 	b->ranks[5].end_by = CW_END_BY_UNKNOWN;
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-3");
 	cr_expect(!v.is_proof);
@@ -477,7 +487,10 @@ Test(verdict_deaths, takes_handlers_that_exit_with_an_error_for_a_cancelled_job)
 		b->ranks[5].exit_code = codes[i];
 		expect(CW_CLASS_HEALTHY, "", "", "");
 	}
-	/* One saves, and ends before those that wait for it: asked to, by the kernel's word. */
+	/*
+	 * One rank saves a checkpoint, and ends before the waiting ranks do. The kernel's facts
+	 * show a request to end.
+	 */
 	b->ranks[5].exit_code = 1;
 	b->ranks[5].end_by = CW_END_BY_PROCESS;
 	b->ranks[5].ended_ns = SB_NOW - 6 * SB_S;
@@ -537,8 +550,8 @@ Test(verdict_deaths, takes_nobody_for_the_first_whom_somebody_killed)
 }
 
 /*
- * Two leaders have the same digests, by different ways: by which of two calls that stand since the
- * same moment the death is known must not hang on who of them asks.
+ * Two leaders have the same digests, by different ways. Two calls have stood since the same moment.
+ * Both leaders must name the same call for the death.
  */
 Test(verdict_deaths, knows_a_death_by_the_same_call_whichever_wait_seems_older)
 {
@@ -559,7 +572,7 @@ Test(verdict_deaths, knows_a_death_by_the_same_call_whichever_wait_seems_older)
 	cr_expect_eq(snap->comms[v.comm].id, first);
 }
 
-/* Others began to wait long before: that is what the death is known by, whatever its name. */
+/* Other ranks began to wait long before: the verdict names that call, regardless of comm names. */
 Test(verdict_deaths, knows_a_death_by_the_wait_that_is_older)
 {
 	struct sb_comm *c = sb_comm(b, "rows", 0, 4, 1, 41), *d = sb_comm(b, "columns", 3, 2, 4, 7);
@@ -663,7 +676,9 @@ Test(verdict_deaths, blames_who_called_otherwise_and_then_ended)
 	expect(CW_CLASS_MISMATCH, "kind", "5", "0-4,6-7");
 }
 
-/* Which call it was is on its way; until then the death would be told as its own. */
+/*
+ * The windows that name the call are on their way. Until then the verdict would be a plain death.
+ */
 Test(verdict_deaths, awaits_the_calls_of_histories_that_differ)
 {
 	struct sb_comm *c = ends_after_odd_call(other_root);
@@ -693,7 +708,7 @@ Test(verdict_deaths, blames_no_differing_call_of_long_before_a_death)
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
 }
 
-/* Those that go on without it make other calls because of the death. */
+/* Survivors that continue make other calls because of the death. */
 Test(verdict_deaths, blames_no_call_that_differs_after_a_death)
 {
 	(void)ends_after_odd_call(other_operator);

@@ -130,7 +130,7 @@ Test(verdict_init, equal_instants_are_a_tie)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
-/* A process that ended, and one that lives on. */
+/* One process ended, and one lives on. */
 Test(verdict_init, a_tie_of_two_classes_has_an_alternative)
 {
 	struct sb_comm *c = making();
@@ -230,7 +230,7 @@ Test(verdict_init, an_initialisation_that_is_repeated_is_no_hang)
 	cr_expect_null(strstr(v.summary, "all ranks of world"), "%s", v.summary);
 }
 
-/* It waits for the others, and they for what it gave up: that is no circle. */
+/* It waits for the others, and they wait for the communicator it gave up: that is no circle. */
 Test(verdict_init, names_the_rank_that_went_on_to_another_call)
 {
 	struct sb_comm *old;

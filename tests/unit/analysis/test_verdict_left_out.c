@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is concluded where ops got no progress writes: COLLWATCH_PROGRESS=auto. */
+/* Verdicts where ops got no progress writes: COLLWATCH_PROGRESS=auto. */
 #include <criterion/criterion.h>
 
 #include "tests/support/snapshot/verdict_fixture.h"
@@ -45,7 +45,7 @@ Test(verdict_left_out, is_certain_where_one_of_those_who_wait_is_seen_to)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 }
 
-/* It may be that nobody has come out of 40, which its host then waits for. */
+/* Perhaps no rank has completed 40, and rank 3's host waits for that. */
 Test(verdict_left_out, is_at_most_possible_where_the_last_op_of_the_missing_rank_was_left_out)
 {
 	struct sb_comm *c = all_but_rank_3(47, 300);
@@ -89,8 +89,8 @@ Test(verdict_left_out, does_not_blame_the_one_who_is_seen_inside_what_all_have_e
 }
 
 /*
- * Two pairs, each inside a call on its own comm that nobody sees, and each waited for by the other
- * pair's... ranks on two more comms: with writes that would be in_collective.
+ * Two ranks of tp are inside an op without progress writes. Each has a pair partner on a further
+ * comm that waits for it. With progress writes the verdict would be in_collective.
  */
 static void wait_for_who_is_unseen(uint64_t to, uint64_t entered)
 {
@@ -128,7 +128,7 @@ Test(verdict_left_out, blames_a_rank_that_cannot_be_held_up_there)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 }
 
-/* Behind an op of another comm on the same stream, of which nobody sees how far it is. */
+/* Behind an op of another comm on the same stream. The progress of that op is unknown. */
 Test(verdict_left_out, calls_no_device_stalled_that_may_be_inside_an_op_unseen)
 {
 	struct sb_comm *tp = sb_comm(b, "tp", 0, 2, 1, 40), *dp = sb_comm(b, "dp", 0, 2, 2, 7);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that do not fit, and hold up nobody. */
+/* Messages that do not fit, and hold up no rank. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static void all_are(uint32_t state)
 		c->members[m].state = state;
 }
 
-/* What the member did last there: of one kind with one peer, numbered up to `last`. */
+/* The member's last messages there: of one kind with one peer, numbered up to `last`. */
 static void set_window(uint32_t member, unsigned kind, uint32_t peer, const uint64_t *bytes,
 		       uint32_t n, uint64_t last)
 {
@@ -172,7 +172,7 @@ Test(verdict_messages, finds_the_message_that_took_the_place_of_one_left_out)
 
 Test(verdict_messages, takes_no_call_of_a_group_that_was_given_up)
 {
-	/* The second send of number 4 is the one that went; the first was given up. */
+	/* The second send of number 4 went out; the rank gave up the first. */
 	static const uint64_t sent[] = { 4096, 512 }, taken[] = { 512 };
 	struct cw_op ops[2];
 

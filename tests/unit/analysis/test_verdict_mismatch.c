@@ -139,7 +139,7 @@ Test(verdict_mismatch, blames_displaced_data_for_a_later_call_that_does_not_open
 	cr_expect_eq(v.waiting_since_ns, SB_NOW - 20 * SB_S);
 }
 
-/* Calls of a communicator that has a rhythm: what stands for long beyond it does not open. */
+/* Calls of a communicator that has a rhythm: a call that lasts long beyond it is stuck. */
 Test(verdict_mismatch, sees_by_the_rhythm_that_a_later_call_does_not_open)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
@@ -185,7 +185,7 @@ Test(verdict_mismatch, blames_what_differed_long_ago_for_no_hang_of_today)
 	cr_expect_eq(v.verdict_class, CW_CLASS_IN_COLLECTIVE);
 }
 
-/* The same bytes went the same way: nothing of it is left that could hold anybody up. */
+/* The same bytes went the same way: nothing remains that could hold up a rank. */
 Test(verdict_mismatch, blames_wrong_data_of_the_same_size_for_no_later_hang)
 {
 	waits_later(other_redop, 20 * SB_S, 0);
@@ -255,7 +255,7 @@ Test(verdict_mismatch, recognises_a_skipped_call)
 
 Test(verdict_mismatch, recognises_an_extra_call)
 {
-	/* Rank 4 put a broadcast before #42, so that its #43 is everybody's #42. */
+	/* Rank 4 put a broadcast before #42, so that its #43 is #42 for all others. */
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
 
 	make_loop(c);

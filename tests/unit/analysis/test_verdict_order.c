@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wait cycles: whose order is the odd one. */
+/* Wait cycles: the rank with the odd order is the culprit. */
 #include <criterion/criterion.h>
 
 #include "tests/support/snapshot/verdict_fixture.h"
@@ -145,10 +145,10 @@ Test(verdict_order, names_the_only_rank_whose_order_is_not_known)
 }
 
 /*
- * Rank 2 has not come to the gather. Rank 0, its root, has more enqueued behind it, and is through
- * with its sends on another stream; rank 1 has left the gather and waits in the next call of the
- * first comm, and on the other stream for what rank 2 is to send. Each waits for the other on one
- * stream, and not because of what it waits for on the other one.
+ * Rank 2 has not come to the gather. Rank 0, its root, has more enqueued behind it, and has
+ * finished its sends on another stream. Rank 1 has left the gather and waits in the next call of
+ * the first comm. On the other stream it waits for rank 2's send. Each waits for the other on one
+ * stream, but neither wait causes the other.
  */
 Test(verdict_order, takes_no_two_streams_for_a_cycle)
 {

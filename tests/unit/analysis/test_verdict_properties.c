@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Properties that hold for every hang, over hangs that are simulated: ranks run a training step
- * over tensor-parallel, data-parallel and world comms until one of them leaves the common path and
- * everybody else has come to a stand behind it.
+ * Properties that hold for every hang, over simulated hangs. Ranks run a training step over
+ * tensor-parallel, data-parallel and world comms until one of them leaves the common path and all
+ * others have come to a stand behind it.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ enum fault { BLOCK, KILL, STOP, WRONG_COUNT, WRONG_KIND, FAULT__MAX };
 struct scenario {
 	enum fault fault;
 	uint32_t culprit;
-	unsigned at;            /* the culprit's op at which it happens, counted from 0 */
+	unsigned at;            /* the culprit's op of the fault, counted from 0 */
 	uint32_t number[RANKS]; /* rank number of each rank: a permutation */
 	uint32_t hidden;        /* number of the rank without data; RANKS = none */
 	bool with_company;      /* healthy ranks and comms beside it */
@@ -71,7 +71,7 @@ static bool leaves_here(const struct run *r, uint32_t rank)
 	return rank == r->s->culprit && r->done[rank] == r->s->at;
 }
 
-/* Everybody that may enter its next op does. */
+/* Every rank that may enter its next op does. */
 static bool enter_all(struct run *r)
 {
 	bool moved = false;
@@ -146,7 +146,7 @@ static void make_comms(struct run *r, struct sb *b)
 	r->comms[8] = sb_comm(b, "world", 0, RANKS, 1, 10);
 }
 
-/* Gives everybody its number, and takes the hidden rank's data away. */
+/* Numbers all ranks, and takes the hidden rank's data away. */
 static void number_ranks(const struct scenario *s, struct sb *b)
 {
 	for (uint32_t c = 0; c < b->n_comms; c++)
@@ -309,7 +309,10 @@ Test(verdict_properties, healthy_company_changes_nothing)
 		cr_expect_eq(c.n_culprits, a.n_culprits);
 		cr_expect_eq(c.n_victims, a.n_victims);
 		cr_expect_eq(c.confidence, a.confidence);
-		/* With company, who waits is no longer all the others there are. */
+		/*
+		 * The further ranks do not wait, so the victims are no longer all the
+		 * others there are.
+		 */
 		cr_expect(strncmp(c.summary, a.summary, strcspn(a.summary, ".")) == 0,
 			  "case %lu: %s | %s", (unsigned long)i, a.summary, c.summary);
 	}
@@ -336,7 +339,7 @@ Test(verdict_properties, missing_data_never_makes_it_certain_of_something_wrong)
 	cr_expect_gt(certain, 0);
 }
 
-/* ---- whatever comes in ---- */
+/* ---- arbitrary input ---- */
 
 static void fill_random(void *p, size_t len)
 {
@@ -445,7 +448,7 @@ static struct cw_snapshot *random_snapshot(void)
 	return snap;
 }
 
-/* All indices point at something; nobody is both to blame and to be pitied. */
+/* All indices are in range; no rank is both culprit and victim. */
 static void check_consistency(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	cr_assert_lt(v->verdict_class, CW_CLASS__MAX);

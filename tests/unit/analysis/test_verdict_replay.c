@@ -7,7 +7,7 @@
 
 TestSuite(verdict_replay, .init = verdict_setup, .fini = verdict_teardown);
 
-/* Everybody but rank 3 waits in the replay that holds #42; rank 3 has launched one replay less. */
+/* All ranks but rank 3 wait in the replay that holds #42; rank 3 has launched one replay less. */
 static struct cw_snap_comm *draft(void)
 {
 	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, 41), 3, 20 * SB_S);
@@ -48,7 +48,7 @@ Test(verdict_replay, replay_meets_the_same_collective_called_by_hand)
 	judge_draft(CW_CLASS_NEVER_ENTERED, "3", "0-2,4-7");
 }
 
-/* Which of the graph's ops it is nobody knows: it cannot differ from another. */
+/* The op within the graph is unknown: it cannot differ from another. */
 Test(verdict_replay, replays_are_not_compared_by_signature)
 {
 	struct cw_snap_comm *c = draft();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for whom, by kind of call. */
+/* The ranks that wait for others, by kind of call. */
 #include <criterion/criterion.h>
 
 #include "analysis/stall/patience.h"
@@ -83,7 +83,7 @@ Test(verdict_waits, lowers_its_confidence_when_records_lost_ops)
 
 Test(verdict_waits, waits_for_the_root_of_a_broadcast_only)
 {
-	/* 0-3 wait for root 5; 6 and 7 have not come either, but nobody needs them yet. */
+	/* 0-3 wait for root 5; 6 and 7 have not come either, but no rank needs them yet. */
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
 
 	c->usual.kind = CW_OP_BROADCAST;
@@ -258,7 +258,7 @@ Test(verdict_waits, blames_nobody_for_a_group_it_knows_in_part)
 {
 	struct sb_comm *pp = chain_through_a_group(3);
 
-	/* Of what is known, all has come: that leaves the op that is not at hand. */
+	/* All known messages have come: that leaves the op without data. */
 	pp->members[2].newest.peer = 3;
 	pp->members[3].p2p[0].sends = 5;
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "0", "1");
@@ -314,7 +314,7 @@ Test(verdict_waits, follows_a_receive_to_a_send_that_stands_behind_another_op)
 {
 	struct sb_comm *c = sb_comm(b, "pp", 0, 3, 1, 0);
 
-	/* 1 waits for 0, has posted its send to 2 behind that, and nobody has fetched a window. */
+	/* 1 waits for 0, has posted its send to 2 behind that, and we have fetched no window. */
 	p2p(c, 1, CW_OP_RECV, 0, 5);
 	c->members[1].p2p[c->members[1].n_p2p++] = (struct cw_p2p_peer){ .peer = 2, .sends = 5 };
 	p2p(c, 2, CW_OP_RECV, 1, 5);
@@ -362,7 +362,7 @@ Test(verdict_waits, knows_that_sends_to_one_peer_come_in_order)
 {
 	struct sb_comm *c = sb_comm(b, "pp", 0, 2, 1, 0);
 
-	/* 0 was seen for the last time in its receive of the send before the one that 1 is in. */
+	/* We last saw 0 in its receive of the send before the one of 1. */
 	p2p(c, 0, CW_OP_RECV, 1, 5);
 	p2p(c, 1, CW_OP_SEND, 0, 6);
 	judge();
@@ -447,7 +447,7 @@ Test(verdict_waits, counts_an_unseen_peer_once_however_many_ops_wait_for_it)
 	cr_expect(strstr(v.summary, "1 of its ranks is not visible"), "%s", v.summary);
 }
 
-/* 1 sends to 0 and to 2; to whom it sends what they do not expect. */
+/* 1 sends these sizes to 0 and to 2, and both expect 8192 bytes. */
 static void exchange(struct sb_comm *c, uint64_t to_0, uint64_t to_2)
 {
 	struct cw_op group[2];
@@ -512,7 +512,7 @@ Test(verdict_waits, takes_a_lost_node_for_missing_in_what_it_had_reached)
 	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "0-3");
 }
 
-/* Its receive was there when the node was heard last, and the send has not got through since. */
+/* Its receive was there at the node's last digest, and the send has not got through since. */
 Test(verdict_waits, takes_a_lost_node_for_missing_in_a_receive_it_had_reached)
 {
 	struct sb_comm *c = sb_comm(b, "pp", 0, 8, 1, 0);
@@ -595,7 +595,7 @@ Test(verdict_waits, blames_the_stopped_rank_though_the_node_was_waited_for_first
 	cr_expect_eq(v.alternatives[0].verdict_class, CW_CLASS_NODE_UNREACHABLE);
 }
 
-/* It was stopped long after the node was lost, where somebody came later: another matter. */
+/* It was stopped long after the node was lost, and another rank came later: an unrelated matter. */
 Test(verdict_waits, blames_the_lost_node_where_a_rank_is_stopped_much_later)
 {
 	struct sb_comm *even = sb_comm(b, "even", 0, 4, 2, 41);
@@ -609,7 +609,7 @@ Test(verdict_waits, blames_the_lost_node_where_a_rank_is_stopped_much_later)
 	cr_expect_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
 }
 
-/* The alert on a node needs no patience of its own: what is within reach is looked at first. */
+/* The alert on a node needs no patience of its own: we sample the reachable ranks first. */
 Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
@@ -625,7 +625,7 @@ Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
 	cr_expect_not(cw_patience(snap, &v, NULL).may_page);
 	snap->ranks[3].sampled_ns = SB_NOW - 3 * SB_S;
 	cr_expect(cw_patience(snap, &v, NULL).may_page);
-	/* Nor is it waited for for ever. */
+	/* Nor does the alert wait for that without limit. */
 	snap->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
 	snap->now_ns += 6 * SB_S;
 	cr_expect(cw_patience(snap, &v, NULL).may_page);

@@ -104,7 +104,7 @@ Test(align, sees_differing_histories_without_windows)
 	cr_expect_eq(al.hashes.differ_seq, 20);
 }
 
-/* Launches of a graph that nobody sees: its other calls have too low a number each. */
+/* Launches of a graph that the agent does not see: each later call has too low a number. */
 Test(align, compares_nothing_of_a_member_whose_calls_are_not_all_seen)
 {
 	struct cw_snap_member *odd;
@@ -257,8 +257,8 @@ Test(align, takes_a_call_that_a_longer_group_lacks_for_a_proof)
 }
 
 /*
- * Others have 18 and 19 in a group, it has them one by one, and their histories differ after 19;
- * what is wrong is 20.
+ * The others have 18 and 19 in a group, while this rank has them one by one. Their histories differ
+ * after 19; the wrong call is 20.
  */
 static void group_otherwise_before_a_difference(uint64_t differ_seq)
 {

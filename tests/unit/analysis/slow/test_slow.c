@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who comes late: a job of four ranks that all enter an all_reduce each 200 ms. */
+/* Late ranks: a job of four ranks that all enter an all_reduce each 200 ms. */
 #include "analysis/slow/slow.h"
 
 #include <criterion/criterion.h>
@@ -66,7 +66,7 @@ Test(slow, names_the_rank_that_the_others_wait_for)
 	find();
 	cr_assert_eq(slow.n, 1);
 	cr_expect_eq(snap->ranks[slow.v[0].rank].rank, 2);
-	/* Nobody shows what came after the newest, which is counted as no wait. */
+	/* No record shows the time after the newest call, so we count no wait for it. */
 	cr_expect_eq(slow.v[0].n_ops, OPS);
 	cr_expect_eq(slow.v[0].n_late, OPS - 1);
 	cr_expect_eq(slow.v[0].percent, 49);
@@ -117,7 +117,7 @@ Test(slow, leaves_hosts_alone_that_are_behind_and_hold_nobody_up)
 	cr_expect_eq(slow.n, 0);
 }
 
-/* They enter when their device has room for another call, which is not when somebody has come. */
+/* They enter when their device has room for another call, independent of the arrival of others. */
 Test(slow, leaves_hosts_alone_that_wait_for_their_own_devices)
 {
 	make_job(1, (int64_t[]){ 0, 0, 100 * MS, 0 });

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who comes late because it waited for somebody else is not slow: nine ranks in rows and columns of
- * three, that wait in a collective of the row, then in one of the column.
+ * A rank that is late because it waited for another rank is not slow. Nine ranks in rows and
+ * columns of three wait in a collective of the row, then in one of the column.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -167,7 +167,7 @@ Test(slow_wait, who_waited_for_a_message_is_not_slow)
 	expect_only(1);
 }
 
-/* They wait for nobody in their row: it is their own work that is longer. */
+/* They wait for no rank in their row: their own work takes longer. */
 Test(slow_wait, a_row_that_works_longer_is_slow_in_its_columns)
 {
 	for (uint64_t i = 1; i <= STEPS; i++) {

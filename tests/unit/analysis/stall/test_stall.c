@@ -32,7 +32,7 @@ Test(stall, alerts_on_a_rank_without_headway_after_four_times_no_headway_after)
 
 Test(stall, counts_idleness_from_when_somebody_waits)
 {
-	/* Twenty minutes of sleep that nobody minded: it is late, not stuck. */
+	/* Twenty minutes of sleep that were no problem before: the rank is late, not stuck. */
 	j.t.no_headway_ns = 60 * SB_S;
 	stall_job_fault();
 	j.headway_until_ns = j.fault_ns - 1200 * SB_S;
@@ -94,7 +94,7 @@ Test(stall, gives_who_works_more_than_four_hours)
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 100 * SB_S), -1);
 }
 
-/* The first call of a communicator, in which others build indexes and read models. */
+/* The first call of a communicator: before it, other jobs build indexes and read models. */
 Test(stall, gives_who_works_before_the_first_call_as_long)
 {
 	j.done = 0;
@@ -316,7 +316,7 @@ Test(stall, derives_its_limit_from_the_rhythm_of_the_comm)
 	cr_expect_eq(limit_with(41, SB_S / 10, 4096), 10 * SB_S);
 	cr_expect_eq(limit_with(41, 6 * SB_S, 4096), 30 * SB_S);
 	cr_expect_eq(limit_with(41, INT64_MAX, 4096), 120 * SB_S);
-	/* The first op of a comm connects everybody with everybody. */
+	/* The first op of a comm connects every pair of its ranks. */
 	cr_expect_eq(limit_with(0, 0, 4096), 120 * SB_S + 8 * 20 * MS);
 	j.t.bytes_per_s = 1000;
 	cr_expect_eq(limit_with(41, 0, 50000), 200 * SB_S);
@@ -354,7 +354,7 @@ Test(stall, pages_for_an_exit_without_fault_after_a_minute)
 	cr_expect_eq(j.d.hang, CW_HANG_LIKELY);
 }
 
-/* Not at once: it may have been asked to, as the others of its node were. */
+/* Not at once: the launcher may have ended it on request, like the others of its node. */
 Test(stall, pages_for_an_error_before_the_end_of_its_node_after_a_minute)
 {
 	int64_t after;
@@ -416,7 +416,7 @@ Test(stall, pages_for_who_is_busy_where_the_watchdog_has_not_ended_the_job)
 	cr_expect_geq(j.now_ns - j.fault_ns, 4 * 3600 * SB_S);
 }
 
-/* Somebody set hours, because something takes hours. */
+/* The user set hours, because some phase of the job takes hours. */
 Test(stall, leaves_who_is_busy_to_a_watchdog_of_hours_too)
 {
 	j.job_timeout_ns = 6 * 3600 * SB_S;
@@ -428,7 +428,7 @@ Test(stall, leaves_who_is_busy_to_a_watchdog_of_hours_too)
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 1000 * SB_S), -1);
 }
 
-/* It got over an hour, three of which are more than the job gives itself. */
+/* It once survived a wait of an hour. Three times that exceeds the job's own limit. */
 Test(stall, pages_for_who_is_idle_before_a_watchdog_of_hours_ends_the_job)
 {
 	int64_t after;
@@ -453,7 +453,10 @@ Test(stall, pages_for_who_is_idle_before_the_job_ends_itself)
 	cr_expect_leq(after, 153 * SB_S, "%ld", (long)(after / SB_S));
 }
 
-/* At the first look after a debugger let it go it works, and somebody has waited for hours. */
+/*
+ * A debugger has held it for hours, and a rank has waited as long. When the debugger lets
+ * go, it works.
+ */
 Test(stall, counts_from_when_a_debugger_let_go)
 {
 	j.liveness = CW_LIVE_TRACED;
@@ -465,7 +468,7 @@ Test(stall, counts_from_when_a_debugger_let_go)
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 1000 * SB_S), -1);
 }
 
-/* It stands still as before, and has the four minutes of whoever idles. */
+/* It stands still as before, and gets the four minutes of an idle rank. */
 Test(stall, counts_from_when_somebody_let_it_go_on)
 {
 	int64_t after;
@@ -489,9 +492,9 @@ Test(stall, learns_nothing_from_waits_for_what_somebody_held)
 /* ---- a wait that goes on in the next call ---- */
 
 /*
- * The parts of the call that others wait in are done for those who have come, as in a reduce: they
- * have completed `ahead` calls more than rank 3, which works, and wait in the next or are not seen
- * to wait yet.
+ * For some ranks, their parts of the pending call are done, as in a reduce. They have completed
+ * `ahead` calls more than rank 3, which works. They wait in the next call, or no wait of theirs is
+ * visible yet.
  */
 static void look_ahead(uint64_t ahead, bool do_wait, uint64_t of_culprit)
 {
@@ -562,9 +565,9 @@ Test(stall, does_not_follow_where_it_has_come)
 	cr_expect(j.d.resolved_key.is_set);
 }
 
-/* ---- a server that nobody called one ---- */
+/* ---- a server that the user did not call one ---- */
 
-/* What the job calls, and what the culprit waits in, as long as the others wait for it. */
+/* The job's call: the others wait in it for the culprit. */
 static struct cw_op call;
 
 static void step_in_call(void)
@@ -606,8 +609,8 @@ static unsigned wait_and_go_on(int64_t ns)
 }
 
 /*
- * Megatron's server of text: rank 0 has Flask, and all others wait in the broadcast of what to do
- * next (send_do_generate()).
+ * Megatron's server of text: rank 0 has Flask, and all others wait in the broadcast of the next
+ * command (send_do_generate()).
  */
 static void serve(void)
 {
@@ -686,7 +689,7 @@ Test(stall, proposes_nothing_to_a_job_whose_root_evaluates)
 	cr_expect_eq(wait_and_go_on(200 * SB_S), 0);
 }
 
-/* It waits for data in a socket, too, but what the others wait in is no way to give them any. */
+/* It waits for data in a socket, too, but the call of the others is no way to give them any. */
 Test(stall, proposes_nothing_to_a_job_whose_data_loader_is_slow)
 {
 	serve();
@@ -694,7 +697,7 @@ Test(stall, proposes_nothing_to_a_job_whose_data_loader_is_slow)
 	cr_expect_eq(proposals_of(8, 200 * SB_S), 0);
 }
 
-/* A breakpoint in a training loop: somebody types, and it is no server. */
+/* A breakpoint in a training loop: a user types, and the job is no server. */
 Test(stall, proposes_nothing_to_who_sits_at_a_debugger_s_prompt)
 {
 	serve();
@@ -703,7 +706,7 @@ Test(stall, proposes_nothing_to_who_sits_at_a_debugger_s_prompt)
 	cr_expect_eq(proposals_of(5, 5 * 3600 * SB_S), 0);
 }
 
-/* Whoever was held by a debugger says nothing of what the job does by itself. */
+/* A rank that a debugger held shows nothing of the job's own behaviour. */
 Test(stall, proposes_nothing_because_of_waits_that_a_debugger_made)
 {
 	serve();
@@ -713,7 +716,7 @@ Test(stall, proposes_nothing_because_of_waits_that_a_debugger_made)
 	cr_expect_eq(wait_and_go_on(200 * SB_S), 0);
 }
 
-/* A proof is told as one, whatever its job looks like. */
+/* We report a proof as a proof, regardless of the job's looks. */
 Test(stall, pages_for_a_death_in_a_job_that_looks_like_a_server)
 {
 	serve();

@@ -147,7 +147,7 @@ Test(stall_proofs, wrong_data_does_not_resolve)
 	}
 }
 
-/* Rank 1 sent more to rank 2 than that received, or of another size; nobody waits. */
+/* Rank 1 sent more to rank 2 than that received, or of another size; no rank waits. */
 static void look_at_messages(uint64_t recvs, uint64_t recv_hash, uint32_t state)
 {
 	struct sb *b = stall_job_draft();
