@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs of nine ranks on three nodes that end, and what their leader says of it. Time is the
- * network's; nodes tell once a second.
+ * Jobs of nine ranks on three nodes that end, and their leader's epitaph. Time is the network's;
+ * nodes send digests once a second.
  */
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -220,7 +220,7 @@ Test(epitaph, watchdog_of_the_job_does_not_make_silence)
 	cr_expect_eq(c.n_alerts, 0);
 }
 
-/* It sees only itself, and leads: what the ranks waited for it does not know. */
+/* It sees only itself, and leads: it does not know which ranks waited for it. */
 Test(epitaph, is_not_written_anew_by_who_is_cut_off_when_all_is_over)
 {
 	unsigned apart = network_leader(c.net) == 0 ? 1 : 0;
@@ -501,7 +501,7 @@ Test(epitaph, wrong_data_of_a_cancelled_job_blame_no_rank_for_its_end)
 	cr_expect_null(strstr(text(doc, "summary"), "fail"), "%s", text(doc, "summary"));
 }
 
-/* As the alert would have it, had anybody been left to wait. */
+/* The same blame as an alert would have, had a rank been left to wait. */
 Test(epitaph, first_that_ended_of_wrong_data_is_not_to_blame_for_them)
 {
 	const json_t *doc;
@@ -550,7 +550,7 @@ Test(epitaph, says_nothing_of_messages_that_a_failure_left_under_way)
 	cr_expect_eq(json_array_size(json_object_get(only_epitaph(), "wrong_data")), 0);
 }
 
-/* What processes call themselves is theirs to choose. */
+/* Processes choose their own names. */
 Test(epitaph, texts_of_others_stay_texts)
 {
 	char *dump;

@@ -250,7 +250,7 @@ Test(epitaph_first, cascades_are_told_apart)
 		check(&cascades[i]);
 }
 
-/* Whoever lists them in another order means the same deaths. */
+/* A list in another order means the same deaths. */
 Test(epitaph_first, order_of_the_list_does_not_matter)
 {
 	for (size_t i = 0; i < sizeof(cascades) / sizeof(*cascades); i++) {

@@ -8,7 +8,7 @@
 
 TestSuite(history, .init = verdict_setup, .fini = verdict_teardown);
 
-/* Eight ranks that train on; nobody waits, no window is there, no newest hash stands still. */
+/* Eight ranks that train on; no rank waits, no window is there, no newest hash stands still. */
 static struct cw_snap_member *draft(uint64_t done)
 {
 	struct cw_snap_member *members;
@@ -105,7 +105,7 @@ Test(history, same_histories_at_different_points_are_healthy)
 	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY);
 }
 
-/* The window begins behind the difference: what differs first in it is a later one. */
+/* The window begins behind the difference: the first difference in it is a later one. */
 Test(history, windows_that_begin_too_late_do_not_name_the_call)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 300);
@@ -126,7 +126,10 @@ Test(history, windows_that_begin_too_late_do_not_name_the_call)
 	cr_expect_str_eq(sb_culprits(snap, &v), "2");
 }
 
-/* What the hash cannot tell apart, windows can: then it is no proof, and nobody waits. */
+/*
+ * A hash differs for another grouping as for another call, but windows tell these apart: then it is
+ * no proof, and no rank waits.
+ */
 Test(history, another_grouping_explains_another_hash)
 {
 	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 300);
@@ -159,7 +162,7 @@ Test(history, another_grouping_explains_another_hash)
 		     cw_confidence_name(v.confidence), cw_detail_name(v.detail), v.summary);
 }
 
-/* ---- what a leader remembers ---- */
+/* ---- the leader's memory ---- */
 
 static struct cw_history leader;
 
@@ -171,7 +174,7 @@ static void forget(void)
 
 TestSuite(history_leader, .init = verdict_setup, .fini = forget);
 
-/* One look at which rank r shows only the point `seqs[r]`. */
+/* One look where rank r shows only the point `seqs[r]`. */
 static void look(const uint64_t seqs[8], uint32_t odd, uint64_t odd_from)
 {
 	struct cw_snap_member *m;
@@ -200,7 +203,7 @@ Test(history_leader, compares_points_shown_at_different_looks)
 	cr_expect_eq(snap->comms[0].differ_seq, 72);
 	cr_expect(cw_history_should_ask(&leader, &snap->comms[0], 100, SB_NOW, &range));
 	cr_expect_eq(range.to_seq, 72);
-	/* Asked once; again only after a while, and not for ever. */
+	/* It asks once, and again only after a while, a limited number of times. */
 	cr_expect(!cw_history_should_ask(&leader, &snap->comms[0], 100, SB_NOW + 1, &range));
 	for (unsigned i = 1; i < CW_HISTORY_TRIES; i++)
 		cr_expect(cw_history_should_ask(&leader, &snap->comms[0], 100,
@@ -231,8 +234,10 @@ static void look_at_last(const uint64_t last[8], uint32_t odd, uint64_t odd_from
 	cr_assert_eq(cw_history_update(&leader, snap), 0);
 }
 
-/* Eight calls may take a minute: whoever differs is found at the call, whenever the others were
- * there. */
+/*
+ * Eight calls may take a minute: we find the rank that differs at the call, even if the others came
+ * there at other times.
+ */
 Test(history_leader, compares_the_hashes_after_last_calls)
 {
 	static const uint64_t first[8] = { 6, 6, 6, 6, 6, 6, 2, 6 };

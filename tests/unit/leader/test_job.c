@@ -31,7 +31,7 @@ static const struct cw_clock clock = { .monotonic_ns = now_ns,
 				       .awake_ns = awake_ns };
 
 static uint64_t epoch = 1;            /* of the node that sends */
-static uint32_t type = CW_MSG_DIGEST; /* what it sends */
+static uint32_t type = CW_MSG_DIGEST; /* it sends this type */
 static const char *policy = "";       /* … and says of the job */
 
 static int put_sent(struct cw_route *route, const char *node, uint64_t number, uint64_t sent_ns,
@@ -119,8 +119,10 @@ static struct cw_snapshot *build(const struct cw_route *route, struct cw_job *jo
 	return snap;
 }
 
-/* What a look takes the job's policy for, where node "a" says this of ranks of which it has a
- * record or not, and node "z", which has records, says "training". */
+/*
+ * The policy of the job in a look. Node "a" states `said` for ranks with or without a record, and
+ * node "z", which has records, says "training".
+ */
 static uint32_t policy_beside_training(const char *said, uint32_t flags)
 {
 	struct cw_msg_member one = member(10, 2, 0), two = member(10, 2, 1);
@@ -210,7 +212,9 @@ Test(job, a_route_has_another_shape_when_ranks_or_their_communicators_are_others
 	cw_route_fini(&route);
 }
 
-/* Who may lead one day keeps what it is sent; it reads it when that day comes, some in each turn.
+/*
+ * A node that may lead one day keeps its copies of digests. It reads them when that day comes, some
+ * in each turn.
  */
 Test(job, ranks_of_copies_are_read_when_they_are_needed)
 {
@@ -349,7 +353,9 @@ Test(job, rank_that_began_after_all_had_ended_is_of_a_later_try)
 	cw_route_fini(&route);
 }
 
-/* Three tries, of which one lives; and the one without a communicator is of the second or third. */
+/*
+ * Three tries, one of them alive. The rank without a communicator belongs to the second or third.
+ */
 Test(job, rank_without_communicator_is_of_the_try_that_it_lived_in)
 {
 	struct cw_msg_member a = member(10, 2, 0), b = member(11, 2, 0), c = member(12, 2, 0);
@@ -458,7 +464,7 @@ Test(job, older_digests_are_refused_and_deaths_are_urgent)
 	cw_route_fini(&route);
 }
 
-/* Else whoever says it once keeps the node's own digests out until the job is forgotten. */
+/* Otherwise one message with it would keep the node's own digests out until we forget the job. */
 Test(job, an_epoch_in_the_future_keeps_no_digest_out)
 {
 	struct cw_msg_member a = member(10, 2, 0);
@@ -827,7 +833,10 @@ Test(job, digests_that_lay_unread_are_as_old_as_they_are)
 	cw_route_fini(&route);
 }
 
-/* Nor what a peer says of its clock, nor one that stood still while its machine slept. */
+/*
+ * The same holds for a peer's claim about its clock, and for a clock that stood still while its
+ * machine slept.
+ */
 Test(job, digests_are_not_dated_back_where_nobody_was_held_up)
 {
 	struct cw_route route = { 0 };

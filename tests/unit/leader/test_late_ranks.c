@@ -58,7 +58,7 @@ static const struct cw_late_rank *look(uint32_t n, const uint32_t *ranks, uint32
 	return late_ranks_tell(&late, snap->now_ns);
 }
 
-/* On another host, whose clock may be the reason. */
+/* On another host, so its clock may be the reason. */
 Test(late_ranks, who_is_only_possibly_late_is_shown_and_not_told_of)
 {
 	static const uint32_t two = 2;
@@ -92,7 +92,7 @@ Test(late_ranks, is_told_once_after_the_second_look)
 	cr_assert_eq(n, 0);
 }
 
-/* By chance somebody else is late at each look. */
+/* By chance another rank is late at each look. */
 Test(late_ranks, by_turns_nobody_is)
 {
 	uint32_t n;

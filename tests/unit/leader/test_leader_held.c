@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Daemons that are held up and go on: stopped by a signal, by a disk that hangs, with their whole
- * machine. Whatever happens meanwhile, a hang is one incident with one id and one alert, and what
- * was told first stays.
+ * Daemons that are held up and go on: stopped by a signal, by a disk that hangs, with their
+ * whole machine. In each case a hang is one incident with one id and one alert, and its
+ * first statement stays.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static void hold_and_kill(unsigned node, double seconds)
 	cluster_revive(&c, node);
 }
 
-/* held: whose daemon is held up once the alert is out and all stacks are there. */
+/* held: hold up this node's daemon once the alert is out and all stacks are there. */
 static void expect_one_incident_when(void (*befall)(unsigned node, double seconds), unsigned held,
 				     unsigned culprit, unsigned hold_s)
 {
@@ -187,7 +187,7 @@ Test(leader_held, killed_node_that_does_not_lead_changes_nothing)
 	}
 }
 
-/* What was told first stays, also where the stacks had not come and are taken anew. */
+/* The first statement stays, also where the stacks had not come and the daemon takes them anew. */
 Test(leader_held, killed_daemon_completes_its_bundle)
 {
 	const struct network_bundle *b;
@@ -290,8 +290,8 @@ Test(leader_held, healthy_job_raises_nothing)
 }
 
 /*
- * It came to a call just before the daemon was held up, and had not been waited for any longer when
- * it is looked at again than anybody has looked: who stood still meanwhile is not known.
+ * The culprit came to a call just before the daemon was held up. After the pause its wait is no
+ * longer than the observed time. During the pause we cannot know which rank stood still.
  */
 Test(leader_held, patience_does_not_run_out_while_nobody_looks)
 {
@@ -309,7 +309,7 @@ Test(leader_held, patience_does_not_run_out_while_nobody_looks)
 	}
 }
 
-/* A job is told to have begun and ended once each. */
+/* The log says once each that a job has begun and ended. */
 Test(leader_held, job_stays_the_same)
 {
 	for (unsigned i = 0; i < N_HOLDS; i++) {

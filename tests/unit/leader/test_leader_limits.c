@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a leader leaves out because one user would take too much: counted, and nothing else suffers.
+/*
+ * A leader omits parts because one user would take too much: it counts them, and nothing
+ * else suffers.
  */
 #include <criterion/criterion.h>
 
@@ -103,7 +105,7 @@ Test(leader_limits, nothing_is_counted_of_an_ordinary_job)
 #define USERS 4u
 #define JOBS_EACH (CW_LEADER_MAX_ROUTES / USERS)
 
-/* A job of one rank, of which only its label, its user and its number matter. */
+/* A job of one rank; only its label, its user and its number matter. */
 static void tell_of_job(struct network_node *n, uint32_t uid, unsigned number)
 {
 	struct cw_msg_member member = {

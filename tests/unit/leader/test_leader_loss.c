@@ -170,14 +170,14 @@ Test(leader_loss, leader_without_most_nodes_is_cut_off_and_silent)
 	cluster_run(&c, 40);
 	cr_assert(cluster_job(&c, first)->view.is_cut_off);
 	cr_assert_not_null(strstr(cluster_job(&c, first)->view.summary, "partitioned"));
-	/* The other two have a leader of their own, who sees most and may speak. */
+	/* The other two have a leader of their own. That one sees the majority and may alert. */
 	for (unsigned i = 0; i < c.n_alerts; i++)
 		cr_assert_neq(c.alerts[i].node, first);
 	cr_assert_leq(c.n_alerts, 1);
 }
 
 /*
- * First one node reaches only one other, then that one reaches nobody any more: it knows two nodes
+ * First one node reaches only one other, then that one reaches no node any more. It knows two nodes
  * of four, itself among them, and must not take the rest of the job for lost.
  */
 Test(leader_loss, node_that_is_alone_says_nothing_whomever_it_knows)
@@ -286,7 +286,7 @@ Test(leader_loss, node_that_was_forgotten_is_seen_when_it_comes_back)
 	cr_expect_eq(c.n_alerts, 0);
 }
 
-/* What people were told of is still so, as long as nobody shows that it is not. */
+/* The alert's statement stays valid, as long as no digest shows the opposite. */
 Test(leader_loss, hang_of_a_node_that_was_forgotten_stays_one_incident)
 {
 	unsigned other = not_leading(), leader = (unsigned)cluster_leader(&c);
@@ -343,7 +343,7 @@ static const char *closed_as(unsigned node, const char *id)
 	return json_string_value(json_object_get(b->incident, "closed_as"));
 }
 
-/* It hangs on, out of sight: nobody has seen it end. */
+/* It hangs on, out of sight: no node has seen it end. */
 Test(leader_loss, incident_of_a_node_that_was_forgotten_is_not_said_to_be_over)
 {
 	unsigned leader = (unsigned)cluster_leader(&c), other = not_leading();

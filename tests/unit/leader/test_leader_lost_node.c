@@ -85,8 +85,10 @@ Test(leader_lost_node, objections_without_end_do_not_silence_an_alert)
 	cr_assert_eq(json_array_size(json_object_get(c.alerts[0].doc, "objections")), 1);
 }
 
-/* A label that nobody has, of which this node would be the deputy, or that it would lead before the
- * leader of the job. */
+/*
+ * Makes a label without a job, such that this node would be its deputy, or would lead it before the
+ * leader of the job.
+ */
 static void make_up_label(const struct network_node *node, bool as_deputy, char *ret, size_t len)
 {
 	const struct network_node *leader = &c.nodes[led_by()];
@@ -139,7 +141,9 @@ Test(leader_lost_node, a_delivery_counts_for_the_job_that_it_names)
 	cr_assert(cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, too_long, "0"));
 }
 
-/* Who would lead if this node were lost may have led: hardening.md says what follows. */
+/*
+ * The node that would lead if this node were lost may have led: hardening.md has the consequences.
+ */
 Test(leader_lost_node, the_deputy_is_believed)
 {
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
@@ -158,7 +162,7 @@ Test(leader_lost_node, deliveries_are_believed_of_who_has_a_part_in_leading)
 		cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, CLUSTER_LABEL, "0"));
 }
 
-/* It may lead later: what it believes now keeps it from telling people then. */
+/* It may lead later: a delivery that it believes now keeps it from sending that alert then. */
 Test(leader_lost_node, who_does_not_lead_believes_deliveries_of_who_has_ranks)
 {
 	struct network_node *other = deputy();
@@ -190,7 +194,7 @@ Test(leader_lost_node, of_an_unknown_job_deliveries_are_believed_of_who_would_le
 	cr_assert_eq(believed, 3);
 }
 
-/* It announces before anybody else can: the others then object in its name. */
+/* It announces before any other node can: the others then object in its name. */
 Test(leader_lost_node, announcing_first_does_not_silence_an_alert)
 {
 	struct network_node *liar = bystander();
@@ -262,7 +266,7 @@ Test(leader_lost_node_large, only_who_has_ranks_of_the_job_or_leads_it_has_a_par
 		cr_assert(at >= LARGE_RANK_NODES ||
 			  cw_leader_has_part(c.nodes[at].leader, &id, leader));
 	}
-	/* The leader knows all that have, though it names none. */
+	/* The leader knows all nodes with a part, though it names none. */
 	for (unsigned i = 0; i < LARGE_RANK_NODES; i++)
 		cr_assert(cw_leader_has_part(c.nodes[led_by()].leader, &id, c.nodes[i].name));
 }
@@ -316,7 +320,7 @@ static uint64_t refused(void)
 	return stats.refused_digests;
 }
 
-/* Nobody would see it among the job's nodes. */
+/* No node would see it among the job's nodes. */
 Test(leader_lost_node_large, a_digest_that_is_refused_mutes_nothing)
 {
 	struct network_node *liar = stranger();
@@ -340,7 +344,7 @@ Test(leader_lost_node_large, a_mute_is_heard_of_a_node_that_is_seen_to_have_rank
 	send_muted(liar, liar->name, &id.key, 2);
 	cr_assert_eq(n_muted, 1);
 	cr_assert(cw_leader_has_part(c.nodes[led_by()].leader, &id, liar->name));
-	/* What came before it and is read after it says nothing new. */
+	/* A message that left before it and is read after it is no news. */
 	send_muted(liar, liar->name, &id.key, 1);
 	cr_assert_eq(n_muted, 1);
 }

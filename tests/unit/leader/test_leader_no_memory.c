@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A leader whose memory runs out, at every allocation of its way from the first digest to an alert
- * and to the end of it. What its driver does for it (messages, bundles, alerts) never fails here.
+ * A leader whose memory runs out, at every allocation from the first digest to an alert and to the
+ * end of it. The work of its driver (messages, bundles, alerts) never fails here.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static struct cluster c;
 /* ---- only in the leader's own code ---- */
 
 static bool is_its_turn;
-static bool is_walked; /* the part of the run in which memory may run out */
+static bool is_walked; /* the part of the run where memory may run out */
 
 static void leave(void)
 {
@@ -246,7 +246,7 @@ Test(leader_no_memory, a_hang_is_told_of_once_all_the_same)
 	no_memory_walk("to the alert", to_the_alert, NULL);
 }
 
-/* One that is inside no call: with the last look before the alert, and stacks. */
+/* A rank inside no call: with the last look before the alert, and stacks. */
 static void to_the_late_alert(void *userdata)
 {
 	start();

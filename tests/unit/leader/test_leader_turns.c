@@ -289,7 +289,7 @@ Test(leader_turns, jobs_of_one_route_are_looked_at_one_a_turn)
 	cr_expect_eq(n_seen, N_SMALL + 1);
 }
 
-/* A quarter of the time, as looks take: what comes meanwhile is heard. */
+/* A quarter of the time, as for looks: the leader still reads messages that come meanwhile. */
 Test(leader_turns, text_of_a_snapshot_takes_a_quarter_of_the_time)
 {
 	struct network_node *n = leading();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds if two users' jobs have one key after all: this program is linked with a key that is
- * the same for everybody. Nothing may be found by it alone.
+ * Guarantees for two users' jobs with one key: we link this program with a key that is the same for
+ * all jobs. The leader must find nothing by the key alone.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -138,7 +138,7 @@ Test(same_key, answers_come_to_the_job_they_are_about)
 	cr_expect_eq(cw_election_unnamed(m), 1, "refused and counted");
 }
 
-/* Nobody silences another user's alert by announcing one of her own first. */
+/* No user silences another user's alert by announcing one of her own first. */
 Test(same_key, announcements_of_one_job_say_nothing_about_another)
 {
 	struct cw_leader *l = c.nodes[2].leader;

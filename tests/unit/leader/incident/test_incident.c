@@ -331,7 +331,7 @@ Test(incident, the_users_name_is_looked_up_from_the_decision_on_and_in_the_alert
 	cr_assert_str_eq(alerted_user, "alice");
 	cr_assert_str_eq(last_user, "alice");
 	names_asked = 0;
-	user_name = "bob"; /* told is told */
+	user_name = "bob"; /* the sent alert keeps its name */
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(2);
 	cr_assert_eq(names_asked, 0);
@@ -631,7 +631,7 @@ Test(incident, suppressed_alert_is_in_the_bundle_and_nowhere_else)
 	cw_incident_undelivered(inc); /* as after a reload */
 	pass(40);
 	cr_assert_eq(alerts, 0);
-	/* The next matter is asked about anew. */
+	/* For the next matter we ask anew. */
 	suppressed = NULL;
 	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
 	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 12, 0);
@@ -663,7 +663,7 @@ Test(incident, end_of_the_job_closes_the_bundle)
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ENDED);
 }
 
-/* A stall that is told of to those who look. */
+/* A stall that only viewers of the status see. */
 static void look_notice(uint64_t key)
 {
 	struct cw_verdict v = verdict(CW_CLASS_NEVER_ENTERED);

@@ -65,7 +65,7 @@ Test(incident_id, differs_where_anything_does)
 	}
 }
 
-/* A label ends where its length says: what follows it cannot be moved into it. */
+/* A label ends where its length says: an attacker cannot move the bytes behind it into it. */
 Test(incident_id, a_label_does_not_run_into_what_follows)
 {
 	struct cw_incident_matter shorter = base, longer = base;

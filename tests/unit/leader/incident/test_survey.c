@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A leader without nodes: what it sends is looked at, and the answers are made by hand. */
+/* A leader without nodes: the test inspects its requests, and makes the answers by hand. */
 #include "leader/incident/survey.h"
 
 #include <criterion/criterion.h>
@@ -25,7 +25,7 @@ static struct cw_evidence_set taken;
 static char names[MAX_NODES][16];
 static const char *name_list[MAX_NODES];
 
-/* What was sent, last request of each node. */
+/* The last request to each node. */
 static struct asked {
 	uint64_t id;
 	struct cw_msg_evidence_target targets[CW_SURVEY_MAX_PER_NODE];
@@ -249,7 +249,7 @@ Test(survey, looks_closely_at_one_rank_of_each_state)
 	cw_survey_free(s);
 }
 
-/* One of them is in a state of its own: then all is asked for. */
+/* One of its ranks is in a state of its own: then the leader requests full evidence. */
 Test(survey, asks_a_process_once_that_is_several_ranks)
 {
 	struct cw_op other = { .kind = CW_OP_BROADCAST, .coll_seq = 9 };
@@ -387,7 +387,7 @@ Test(survey, ends_when_it_is_told_to_or_its_time_is_over)
 	now += CW_SURVEY_NS;
 	cw_survey_tick(s);
 	cr_assert(cw_survey_is_complete(s));
-	answer(1); /* too late: nobody listens */
+	answer(1); /* too late: the survey is over */
 	doc = cw_survey_doc(s);
 	cr_assert_eq(cw_json_int(doc, "seen", -1), 0);
 	cr_assert_eq(cw_json_int(doc, "processes", 0), 4);
