@@ -20,7 +20,7 @@
 #include "common/close_from.h"
 #include "tests/support/node/frozen_fs.h"
 
-/* Of what ends by itself. */
+/* Deadline of children that end by themselves. */
 #define DEADLINE_MS 120000
 
 static struct event_base *base;
@@ -215,7 +215,7 @@ Test(children, has_no_others_where_a_sandbox_forbids_close_range)
 	expect_only_its_own_of_thousands(EPERM);
 }
 
-/* The grandchild holds the pipe and would keep everybody waiting. */
+/* The grandchild holds the pipe and would keep the reader waiting. */
 static int leave_a_grandchild(int out_fd, const void *arg)
 {
 	pid_t pid = fork();
@@ -253,7 +253,7 @@ Test(children, dies_with_the_pool)
 {
 	start(hang, NULL, DEADLINE_MS);
 	pool = cw_children_free(pool);
-	(void)alarm(120); /* one that was not killed never ends */
+	(void)alarm(120); /* ends a child that no other process kills */
 	while (waitpid(-1, NULL, 0) > 0)
 		; /* it had died too late for the pool, on a busy machine */
 	(void)alarm(0);
@@ -275,8 +275,9 @@ Test(children, abandons_one_that_does_not_die_and_reaps_it_later)
 	if (!frozen_fs_mount(&fs))
 		cr_skip_test("needs root, a loop device and mkfs.ext4");
 	cr_assert(frozen_fs_freeze(&fs));
-	/* One that is killed before it has come to the file dies as others do: then it gets more
-	 * time. */
+	/*
+	 * A child that dies before it reaches the file dies as others do: then we allow more time.
+	 */
 	for (uint32_t ms = 100; result.end != CW_CHILD_ABANDONED && ms < DEADLINE_MS; ms *= 2) {
 		result.calls = 0;
 		start(write_file, fs.file, ms);
@@ -295,7 +296,7 @@ Test(children, abandons_one_that_does_not_die_and_reaps_it_later)
 	cr_assert_eq(result.calls, 1);
 }
 
-/* Ends once its own child sleeps where nobody can end it. */
+/* Ends once its own child sleeps where no signal can end it. */
 static int leave_one_that_does_not_die(int out_fd, const void *arg)
 {
 	char path[64], text[512], *state = NULL;

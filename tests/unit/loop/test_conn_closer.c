@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TCP connection with SO_LINGER whose peer does not read: who closes its last copy waits. */
+/*
+ * A TCP connection with SO_LINGER whose peer does not read: the process that closes its
+ * last copy waits.
+ */
 #include "loop/conn_closer.h"
 
 #include <arpa/inet.h>
@@ -16,7 +19,7 @@
 #include "common/unixsock.h"
 #include "loop/fork_server.h"
 
-/* Longer than anybody waits for a test. */
+/* Longer than the limit of a test. */
 #define LINGER_S 3600
 #define LIMIT_S 60
 
@@ -67,7 +70,10 @@ static int lingering(int *ret_peer)
 	return fd;
 }
 
-/* The end of a connection in which a lingering one lies, and nowhere else; *ret_peer: of that. */
+/*
+ * Returns the end of a connection that carries the only copy of a lingering one; *ret_peer: the
+ * other end of the latter.
+ */
 static int with_lingering(int *ret_other, int *ret_peer, int flags)
 {
 	union {
@@ -93,7 +99,7 @@ static int with_lingering(int *ret_other, int *ret_peer, int flags)
 	return pair[1];
 }
 
-/* It was closed: after all that was sent comes its end. */
+/* It was closed: after all data comes its end. */
 static void wait_for_end(int peer)
 {
 	char buf[65536];

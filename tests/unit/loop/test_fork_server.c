@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Longer than anybody waits for a test. */
+/* Longer than a test may take. */
 #define LIMIT_S 60
 
 static struct event_base *base;
@@ -93,7 +93,7 @@ static void tear_down(void)
 {
 	server = cw_fork_server_free(server);
 	event_base_free(base);
-	/* All that it started has been reaped, but servers that it had lost. */
+	/* It has reaped all of its children, except servers that it had lost. */
 	while (waitpid(-1, NULL, 0) > 0)
 		;
 }
@@ -177,7 +177,7 @@ static void turn_until_replaced(pid_t old)
 		cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0);
 }
 
-/* ---- what a child is and has ---- */
+/* ---- a child's state ---- */
 
 /* 0, 1, 2 and its end of the pair. */
 #define STANDARD 4
@@ -339,7 +339,7 @@ Test(fork_server, one_that_is_stopped_is_killed_and_nobody_blocks)
 	drop(&a);
 }
 
-/* It answers what was asked before it was stopped: not taken for one that does not answer. */
+/* It answers the requests from before it was stopped: it does not count as silent. */
 Test(fork_server, an_answer_that_this_process_was_late_for_counts)
 {
 	struct timespec deadline = { .tv_sec = 4 };
@@ -369,7 +369,7 @@ Test(fork_server, one_that_a_child_ends_is_replaced)
 	cr_assert_geq(stats().lost, 1);
 }
 
-/* ---- one that speaks nonsense ---- */
+/* ---- a server that speaks nonsense ---- */
 
 /* A program that serves, and then says this. */
 static void write_program(char path[32], const char *text)
@@ -474,7 +474,7 @@ Test(fork_server, ends_with_the_daemon)
 	close(p.fd);
 }
 
-/* ---- what it is for ---- */
+/* ---- its purpose ---- */
 
 /* A fork copies the page tables. Measured against one, so that no clock decides. */
 Test(fork_server, a_large_heap_costs_nothing)

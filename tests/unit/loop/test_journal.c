@@ -51,7 +51,7 @@ Test(journal, sends_all_fields_in_one_datagram)
 	expect_datagram(wanted, sizeof(wanted) - 1);
 }
 
-/* Else a second line would be a field of its own, whoever wrote it. */
+/* Otherwise a second line would be a field of its own, and any user could write it. */
 Test(journal, gives_a_value_of_several_lines_its_length)
 {
 	static const char wanted[] = "MESSAGE\n\x0c\0\0\0\0\0\0\0one\nPRIORITY\nA=b\n";
@@ -87,7 +87,7 @@ Test(journal, does_not_wait_for_one_that_does_not_read)
 	struct iovec fields[] = { field("MESSAGE=x") };
 	int r = 0;
 
-	(void)alarm(120); /* one that waits for ever is ended */
+	(void)alarm(120); /* ends a child that waits forever */
 	for (int i = 0; i < 100000 && r == 0; i++)
 		r = cw_journal_send_to(address.sun_path, fields, 1);
 	cr_assert_eq(r, -EAGAIN);

@@ -89,7 +89,7 @@ Test(sd_notify, has_a_watchdog_only_where_it_is_meant)
 	cr_expect_eq(cw_notify_watchdog_ns(), 0);
 }
 
-/* Only in a child are 3 and 4 to be had. Its exit status: 0, or the line that failed. */
+/* Only a child can have 3 and 4. Its exit status: 0, or the line that failed. */
 #define NEED(claim) ((claim) ? (void)0 : _exit(__LINE__ % 255 + 1))
 
 static void take_two(int pid_off_by, const char *n, const char *names)
@@ -128,7 +128,7 @@ static void takes_what_was_passed(void)
 	take_two(0, "2", "rank-1.0:control");
 	NEED(cw_notify_listen_fd("control") == 4);
 	NEED((fcntl(4, F_GETFD) & FD_CLOEXEC) && (fcntl(3, F_GETFD) & FD_CLOEXEC));
-	NEED(cw_notify_listen_fd("rank-1.0") == -1); /* nobody can connect to a file */
+	NEED(cw_notify_listen_fd("rank-1.0") == -1); /* a file takes no connections */
 	NEED(cw_notify_listen_fd("contro") == -1);
 	NEED(cw_notify_passed_fds("rank-", &list, &n) == 0);
 	NEED(n == 1 && list[0].fd == 3 && strcmp(list[0].name, "rank-1.0") == 0);

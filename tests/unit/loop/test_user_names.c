@@ -52,7 +52,7 @@ static const char *ask(uint32_t uid)
 	return cw_user_names_get(names, uid);
 }
 
-/* Until it is known, or nobody is looking it up any more. */
+/* Waits until the name is known, or the look-up has ended. */
 static const char *wait_for(uint32_t uid)
 {
 	const char *name = ask(uid);
