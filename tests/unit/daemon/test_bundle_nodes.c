@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other nodes are asked for a new bundle, and what becomes of what they say. */
+/* Requests to other nodes for a new bundle, and the handling of their answers. */
 #include "daemon/bundle_nodes.h"
 
 #include <criterion/criterion.h>
@@ -42,18 +42,18 @@ static struct asked {
 } asked[MAX_ASKED];
 static unsigned n_asked, n_pages, n_lists;
 
-/* What the peers are like. */
+/* Properties of the peers. */
 static unsigned n_ranks[N_PEERS + 1];    /* 0: none of this job */
-static const char *page_of[N_PEERS + 1]; /* instead of what it has */
+static const char *page_of[N_PEERS + 1]; /* replaces its real page */
 static bool is_silent[N_PEERS + 1];
 static unsigned n_unheard;  /* lists of the first, before one is given */
 static unsigned n_refusals; /* of pages of the first, before one is given */
 static size_t padding;      /* bytes of a page that say nothing */
 static bool is_endless;
 static bool refuses_second_list; /* the first one; and the second one the first */
-static bool goes_away;           /* the first one, when it is asked for a page */
+static bool goes_away;           /* the first one, at its first request for a page */
 
-/* Whose bundles were asked for, of the first six. */
+/* The owners of the first six requested bundles. */
 static char turns[64];
 
 static void note_turn(unsigned peer, const struct cw_message *msg)
@@ -79,7 +79,7 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 	return 0;
 }
 
-/* What this node asks itself. */
+/* This node's answer to itself. */
 static void on_message(const char *from, struct cw_message **msg, void *user)
 {
 	cr_assert_eq((*msg)->type, CW_MSG_NODE_REQUEST);
@@ -304,7 +304,7 @@ Test(bundle_nodes, ranks_of_all_nodes_that_have_the_job_come_into_the_bundle)
 	cr_expect_eq(n_lists, 1);
 }
 
-/* What its own node has is asked for at the same time, and comes first. */
+/* The request to its own node goes out at the same time, and its answer comes first. */
 Test(bundle_nodes, its_own_node_is_asked_with_the_others)
 {
 	n_ranks[0] = 1;
@@ -323,7 +323,7 @@ Test(bundle_nodes, a_node_that_is_away_is_named)
 	cr_expect_str_eq(in_bundle(), "node-c 1; not node-b");
 }
 
-/* It has said so once, and is not asked again for that. */
+/* It has reported the job once, and the second request need not repeat that. */
 Test(bundle_nodes, who_has_said_that_it_has_the_job_is_not_silent)
 {
 	n_ranks[0] = n_ranks[1] = 1;
@@ -381,7 +381,7 @@ Test(bundle_nodes, who_is_silent_or_lies_keeps_nobody_elses_out_and_is_named)
 	}
 }
 
-/* It is asked again behind the others, and no more than so often. */
+/* Its next request comes behind the others, and the number of retries is limited. */
 Test(bundle_nodes, a_node_that_has_too_many_questions_has_a_rest)
 {
 	n_ranks[0] = n_ranks[1] = 1;
@@ -443,7 +443,7 @@ Test(bundle_nodes, the_time_for_a_bundle_has_an_end)
 	cr_expect_eq(n_pages, 0);
 }
 
-/* It has said that it has the job, and is asked for a page. */
+/* It has said that it has the job, and gets a request for a page. */
 Test(bundle_nodes, a_node_that_goes_away_costs_the_others_nothing)
 {
 	n_ranks[0] = n_ranks[2] = 1;
@@ -478,6 +478,6 @@ Test(bundle_nodes, bundles_wait_in_a_row_that_has_an_end_and_users_take_turns)
 	cr_expect_eq(n_pages, CW_BUNDLE_NODES_WAITING_OF_USER);
 	cr_expect_str_eq(turns, "1000 2000 1000 2000 1000 1000 ");
 	want("4711");
-	cw_bundle_nodes_tick(nodes); /* what is under way when it ends is let go */
+	cw_bundle_nodes_tick(nodes); /* drops the requests under way */
 	json_decref(other);
 }

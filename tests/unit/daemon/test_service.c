@@ -123,7 +123,10 @@ Test(service, reload_takes_over_what_it_may_and_names_what_it_may_not)
 	cr_assert_null(restart);
 	cr_assert_eq(cw_service_reload(s, config_with("state_max = 2GiB\n"), &restart, &err), 0);
 	cr_assert_str_eq(restart, "state_max");
-	/* Compared with what was taken over, not with the file before: the webhook may go again. */
+	/*
+	 * We compare with the configuration in use, not with the previous file: the webhook
+	 * may go again.
+	 */
 	cr_assert_eq(cw_service_reload(s, config_with(""), &restart, &err), 0);
 	cr_assert_null(restart);
 	cw_service_free(s);
@@ -147,7 +150,7 @@ Test(service, reload_that_fails_changes_nothing)
 	cw_service_free(s);
 }
 
-/* What the configuration names was read with it, by a child with a deadline. */
+/* A child with a deadline has read the files that the configuration names. */
 Test(service, reload_looks_at_no_file_itself, .timeout = 60)
 {
 	char where[64], path[96], lines[256];

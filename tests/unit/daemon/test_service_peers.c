@@ -36,7 +36,7 @@ static void on_reply(const char *node, const struct cw_message *reply, void *use
 	replies += reply != NULL;
 }
 
-/* A port that is nobody else's until the test ends. */
+/* A port that no other process can take until the test ends. */
 static void pick_address(char *buf, size_t len)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET,

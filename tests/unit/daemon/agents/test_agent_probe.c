@@ -131,7 +131,7 @@ Test(agent_probe, tells_of_each_agent_what_it_sent)
 	int other = memfd_create("other", MFD_CLOEXEC);
 
 	say_hello(0, record_fd);
-	say_hello(1, other); /* which nobody maps */
+	say_hello(1, other); /* a descriptor that no process maps */
 	say_hello(2, -1);
 	(void)start(3);
 	finish();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many messages whoever is on call gets about one user's jobs. */
+/* The number of messages that the engineer on call gets about one user's jobs. */
 #include "daemon/alerts/alert_fold.h"
 
 #include <criterion/criterion.h>
@@ -152,7 +152,7 @@ Test(alert_fold, alerts_by_other_nodes_count_too)
 	cr_expect_eq(ask(1000, 0), CW_FOLD_COLLECTED);
 	now_ns += EVERY_NS;
 	cw_alert_fold_charge(fold, 1000, now_ns);
-	/* Whatever others say: it is not put off for longer than that. */
+	/* Regardless of other users' alerts, it waits no longer than that. */
 	cr_expect(next(&(struct cw_folded){ 0 }));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a message for Slack says, of every class and detail and of labels by every rule. */
+/* The text of a message for Slack, for every class and detail and for labels by every rule. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const char *const jobs[] = {
 };
 #define N_JOBS (sizeof(jobs) / sizeof(*jobs))
 
-/* All that people read in it: texts of blocks, of their fields, and of the notification. */
+/* All texts that people read: of blocks, of their fields, and of the notification. */
 static void read_all(const json_t *value)
 {
 	const json_t *inner;
@@ -123,7 +123,7 @@ Test(alert_words, of_wrong_data_that_holds_nobody_up_do_not_say_hang)
 	json_decref(doc);
 }
 
-/* When it stood still is told as the reader's clock has it. */
+/* Slack shows the time of the stop by the reader's clock. */
 Test(alert_words, times_are_the_readers)
 {
 	json_t *doc = incident(CW_CLASS_NEVER_ENTERED, CW_DETAIL_OUTSIDE_NCCL, 2);

@@ -77,7 +77,7 @@ static struct cw_config *config_with(const char *mode, const char *format)
 	return c;
 }
 
-/* What the rate of alerts is reckoned by; the machine's, and what tests skip. */
+/* The clock for the rate of alerts: the machine's, plus the time that tests skip. */
 static int64_t skipped_ns;
 
 static int64_t skipping_now(void *user)
@@ -100,7 +100,7 @@ static void on_posted(const struct cw_incident_due *due, bool delivered, void *u
 
 static unsigned completed;
 
-/* How often it was asked is what it knows. */
+/* Completes a bundle with the number of calls so far. */
 static void complete(const json_t *head, struct cw_bundle *bundle, void *user)
 {
 	cr_assert_not_null(json_object_get(head, "id"));
@@ -258,8 +258,8 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 	open_all("alert", "generic");
 	learn(7, "a1", "j");
 	learn(7, "../../etc/passwd", "j");
-	learn(8, "b1", "j"); /* another user's, whose id is the same */
-	learn(7, "b1", "");  /* nobody's: it is not said whose */
+	learn(8, "b1", "j"); /* an id that another user has too */
+	learn(7, "b1", "");  /* without a job: its owner is unknown */
 	close_all();
 	open_all("alert", "generic");
 	cr_assert(cw_alerts_was_sent(alerts, &a1));
@@ -275,7 +275,7 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 	cr_assert_eq(requests, 1);
 	cr_assert_not_null(strstr(last_body, "b1"));
 	cr_assert(cw_alerts_was_sent_here(alerts, &b1));
-	/* Each costs a write to disk: who tells of thousands is not listened to. */
+	/* Each costs a write to disk: the daemon ignores a peer that reports thousands. */
 	for (unsigned i = 0; i < 1000; i++) {
 		(void)snprintf(id, sizeof(id), "c%x", i);
 		learn(7, id, "j");
@@ -325,7 +325,7 @@ Test(alerts, notices_go_to_a_webhook_of_their_own)
 	cr_expect_not_null(strstr(last_body, "\"severity\":\"notice\""), "%s", last_body);
 	cr_expect_eq(posted, 0, "nobody was called");
 	cw_alerts_resend(alerts);
-	/* It goes where it is told to go now, as what it is. */
+	/* It goes to the receiver of the new configuration, and stays a notice. */
 	quiet = "/hush";
 	loud = config_with("alert", "slack");
 	cr_assert_eq(cw_alerts_reload(alerts, config, loud, NULL), 0);

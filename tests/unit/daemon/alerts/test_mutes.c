@@ -47,7 +47,7 @@ Test(mutes, fifo_in_their_place_holds_nothing_up)
 {
 	char path[2][64];
 
-	(void)alarm(20); /* nobody opens its other end */
+	(void)alarm(20); /* no process opens its other end */
 	(void)snprintf(path[0], sizeof(path[0]), "%s/mutes", dir);
 	(void)snprintf(path[1], sizeof(path[1]), "%s/.mutes.new", dir);
 	for (size_t i = 0; i < 2; i++)
@@ -192,7 +192,7 @@ Test(mutes, sixteen_users_at_their_limit_leave_places_for_others)
 	cr_expect_eq(cw_mutes_set(m, 101, "name:late", CW_MUTE_FOR_EVER), 0);
 }
 
-/* A node that was taken over mutes whatever it likes. */
+/* An attacker on a node may send any number of mutes. */
 Test(mutes, one_other_node_mutes_only_so_many)
 {
 	char label[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer of an older version says what it has delivered, but not whose it is. */
+/* A peer of an older version reports its deliveries, but not their owners. */
 #include "daemon/alerts/old_deliveries.h"
 
 #include <criterion/criterion.h>

@@ -33,7 +33,7 @@ static struct evhttp *http;
 static uint16_t port;
 static int port_fd;
 
-/* What the server answers to the n-th request (the last one repeats); 0 = nothing, ever. */
+/* The server's answer to the n-th request (the last one repeats); 0 = it never answers. */
 static int answers[MAX_REQUESTS];
 static unsigned n_requests;
 static char last_body[4096], last_key[128], last_type[64], last_agent[64], last_auth[64];
@@ -56,9 +56,9 @@ static struct {
 
 struct resolver {
 	pid_t self;
-	/* What it says to the n-th question: addresses with commas; NULL = not now. */
+	/* The answer to the n-th question: addresses with commas; NULL = not now. */
 	const char *says[MAX_LOOK_UPS];
-	/* Written by whoever asks. */
+	/* The look-up process writes these. */
 	unsigned asked, asked_by_self, asked_dumpable;
 	char names[MAX_LOOK_UPS][64];
 };
@@ -173,7 +173,10 @@ static void serve(uint16_t on_port)
 	cr_assert_not_null(evhttp_bind_socket_with_handle(http, "127.0.0.1", on_port));
 }
 
-/* Its own until the test ends, also while nobody listens there: else it may be anybody's then. */
+/*
+ * Holds the port until the test ends, also without a listener: otherwise another process
+ * could take it.
+ */
 static uint16_t hold_port(void)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -572,7 +575,10 @@ Test(webhook, refuses_bad_configuration_without_repeating_secrets)
 
 /* ---- names ---- */
 
-/* Killed ones may take their time to die on a busy machine; one that was not never ends. */
+/*
+ * Killed children may take their time to die on a busy machine; a child that escaped the
+ * kill never ends.
+ */
 static void no_child_is_left(void)
 {
 	(void)alarm(120);
@@ -581,7 +587,7 @@ static void no_child_is_left(void)
 	(void)alarm(0);
 }
 
-/* Posts one alert and waits for what becomes of it. */
+/* Posts one alert and waits for its outcome. */
 static void post_to(const char *host, uint32_t attempts)
 {
 	struct cw_webhook *w = make_for(host, TIMEOUT_MS, attempts, NULL);
@@ -616,7 +622,7 @@ Test(webhook, takes_a_name_however_it_is_written)
 
 Test(webhook, looks_a_name_up_anew_for_each_attempt)
 {
-	/* Not known yet; where nobody listens; where the server is. */
+	/* An unknown address; an address without a listener; the server's address. */
 	resolver->says[0] = "";
 	resolver->says[1] = "127.0.0.2";
 	resolver->says[2] = "127.0.0.1";
@@ -684,7 +690,7 @@ Test(webhook, goes_on_and_can_be_freed_while_a_look_up_hangs)
 
 /* ---- proxies ---- */
 
-/* One that is our server. */
+/* Makes our server the proxy. */
 static void set_proxy(const char *variable, const char *url_but_port)
 {
 	char url[128];

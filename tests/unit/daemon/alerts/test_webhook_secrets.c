@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a child of the daemon finds in the memory it inherits: neither the webhook's URL nor the
- * headers, from reading the configuration to a request that is under way.
+ * The memory that a child of the daemon inherits holds neither the webhook's URL nor the headers,
+ * from reading the configuration to a request that is under way.
  *
- * Tokens lie in this program masked, and in the clear in secret memory only, so that the search
- * finds nothing of the test's own.
+ * This program has tokens masked, and in the clear in secret memory only, so that the search finds
+ * no copy of the test's own.
  */
 #include <criterion/criterion.h>
 #include <event2/event.h>
@@ -49,7 +49,7 @@ static char *unmask(const unsigned char *masked)
 	return token;
 }
 
-/* Reads what nobody gave it, so no sanitizer may look on. */
+/* Reads all mapped memory, so no sanitizer may watch it. */
 #define READS_ANYTHING __attribute__((no_sanitize("address")))
 
 static READS_ANYTHING bool is_at(const unsigned char *p, const unsigned char *masked)
@@ -127,7 +127,7 @@ static void write_file(const char *path, const char *before, const unsigned char
 	cw_secret_free(token);
 }
 
-/* Accepts, and reads nothing: what is sent lies in the kernel. */
+/* Accepts, and reads nothing: the data stays in the kernel. */
 static int listener(uint16_t *ret_port)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,

@@ -231,7 +231,10 @@ Test(config, with_a_key_peers_may_be_anywhere_and_have_names)
 		     0, "%s", err.text);
 	cr_assert_eq(c->n_peers, 1);
 	cr_assert_str_eq(c->peer_key_file, "/etc/collwatch/peer.key");
-	/* What its own name means on this node, /etc/hosts may say otherwise than to the peers. */
+	/*
+	 * We do not listen on its own name: /etc/hosts may resolve it differently here than
+	 * on the peers.
+	 */
 	cr_assert_str_eq(c->listen, "[::]:7411");
 	cw_config_free(c);
 	cr_assert_eq(load("node_name = a\npeer_key_file = \"/k\"\nlisten = \"10.0.0.1:7411\"\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that does not come: a FIFO into which nobody writes, or a file system that is silent. */
+/* A file that does not come: a FIFO without a writer, or a file system that is silent. */
 #include "daemon/config/config_reader.h"
 
 #include <criterion/criterion.h>

@@ -66,7 +66,7 @@ Test(control, status_hides_other_peoples_jobs)
 	json_decref(doc);
 }
 
-/* What a node of this job asks of its leader. */
+/* Requests of a node of this job to its leader. */
 Test(control, another_node_gets_the_jobs_that_it_wants_and_its_user_may_see)
 {
 	static const struct {
@@ -177,7 +177,7 @@ Test(control, report_of_somebody_else_looks_like_one_that_does_not_exist)
 	(void)ask(&root, "report", "{\"id\":\"00000000000000cc\"}", 3);
 }
 
-/* Sums of a copy are held against each other to the last digit. What is too much is counted. */
+/* The summaries arrive exact to the last digit. The daemon counts summaries beyond the limit. */
 Test(control, a_report_has_tensor_summaries_of_all_nodes_exactly_as_far_as_they_fit)
 {
 	static const char id[] = "00000000000000aa";
@@ -372,7 +372,7 @@ static pid_t connect_as(uid_t uid, const char *path, unsigned n, int answered_fd
 	_exit(0);
 }
 
-/* What the process wrote, n characters, while the loop turns. */
+/* Reads n characters that the process writes, while the loop turns. */
 static void read_marks(struct event_base *base, int fd, char *marks, unsigned n)
 {
 	int64_t end = cw_clock_now_ns(&cw_clock_system) + 120 * CW_NS_PER_S;

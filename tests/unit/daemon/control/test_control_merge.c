@@ -220,7 +220,7 @@ Test(control_merge, who_has_a_job_becomes_one_list_and_each_speaks_for_itself)
 	cr_expect_eq(json_array_size(json_object_get(doc, "silent")), 2, "and that one has more");
 }
 
-/* Of the one node that is asked; nothing was known here. */
+/* The answer of a single peer; this node knows nothing. */
 static bool page(uint32_t code, const char *json)
 {
 	bool is_enough;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may silence a job: people on nodes that have to do with it, wherever they type it. */
+/*
+ * Who may silence a job: users on nodes that have a part in it, regardless of the node where they
+ * type it.
+ */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +59,7 @@ static unsigned stranger(void)
 	return leader == RANK_NODES ? RANK_NODES + 1 : RANK_NODES;
 }
 
-/* The code of what `node` asks of `at` in the name of somebody who sees all. */
+/* The code of the answer, when `node` requests it of `at` for a user who sees all. */
 static uint32_t ask(unsigned at, unsigned node, const char *arguments)
 {
 	struct cw_caller caller = { .sees_all = true, .node = c.nodes[node].name };
@@ -119,7 +122,7 @@ Test(control_mute, what_is_typed_on_this_node_needs_no_ranks_here)
 	cw_control_answer_fini(&answer);
 }
 
-/* It silences nothing, and the job may have ended: then nobody has ranks of it. */
+/* It silences nothing, and the job may have ended: then no node has ranks of it. */
 Test(control_mute, anybody_may_take_a_mute_back)
 {
 	cr_assert_eq(cw_mutes_set(source.mutes, CLUSTER_UID, CLUSTER_LABEL, CW_MUTE_FOR_EVER), 0);

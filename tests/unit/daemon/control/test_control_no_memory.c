@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the command line asks when memory runs out: an answer that is whole, or that it failed. */
+/* Questions of the command line when memory runs out: the answer is whole, or an error. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static void merge(void *userdata)
 	cw_control_answer_fini(&local);
 	if (!no_memory_happened())
 		cr_assert_str_eq(all.json, right);
-	/* Less than all that there is is less than the truth, and said to be. */
+	/* An answer that leaves jobs out is wrong, and must be an error. */
 	cr_assert(all.code == ERROR || strcmp(all.json, right) == 0, "%s", all.json);
 	cw_control_answer_fini(&all);
 }

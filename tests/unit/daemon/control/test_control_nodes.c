@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who gets to ask other nodes, and what the others are told. */
+/* Permission to query other nodes, and the identity that the others see. */
 #include "daemon/control/control_nodes.h"
 
 #include <criterion/criterion.h>
@@ -104,7 +104,7 @@ static void pass(double seconds)
 	}
 }
 
-/* Eight users, whose questions nobody answers. */
+/* Eight users with questions that never get an answer. */
 static void fill(void)
 {
 	for (unsigned i = 0; i < CW_PEER_QUERY_MAX; i++)

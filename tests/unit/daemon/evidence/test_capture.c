@@ -436,7 +436,10 @@ static bool start_below(const char *file)
 	return true;
 }
 
-/* The copy of a stack goes on above it, to pages for which its program would wait for ever. */
+/*
+ * Above the stack lie pages of a file, and its program would wait for them forever: the copy goes
+ * on there.
+ */
 Test(capture, takes_a_stack_below_a_file_whose_pages_never_come)
 {
 	struct cw_capture_stats stats;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user is shown of programs of his that are not his to see; the node is played here. */
+/* The view that a user gets of programs of his that he may not read; the test plays the node. */
 #include "daemon/evidence/capture.h"
 
 #include <criterion/criterion.h>
@@ -121,7 +121,7 @@ static void expect_hidden(void)
 	for (size_t i = 0; i < sizeof(secret) / sizeof(secret[0]); i++)
 		cr_expect(json_is_null(of_thread(secret[i])), "%s is shown", secret[i]);
 	cr_expect_eq(kernel_reads, 0, "where its threads sleep is read, and only then thrown away");
-	/* What ps shows to everybody. */
+	/* Fields that ps shows to every user. */
 	cr_expect_str_eq(json_string_value(at("proc", "state")), "S");
 	cr_expect_eq(strncmp(json_string_value(at("proc", "command")), "rank", 4), 0);
 	cr_expect_eq(json_integer_value(at("proc", "thread_count")), 1);

@@ -18,10 +18,10 @@ static struct cw_transport *transport;
 static struct cw_election *members;
 static struct cw_capture *capture;
 static struct cw_responder *responder;
-/* Two that would lead the job before this node, were they there, and one that would not. */
+/* Two nodes that would lead the job before this one, if they were up, and a node that would not. */
 static char heir[2][16], stranger[16];
 
-/* What came back. */
+/* The answers. */
 static unsigned n_answers, n_windows;
 static char json[512];
 

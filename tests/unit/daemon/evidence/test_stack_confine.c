@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left to who unwinds a hostile program's stack, as that one would try and as the kernel
- * tells. */
+/*
+ * The rights that remain to a child that unwinds a hostile program's stack. The program tries them,
+ * and the kernel lists them.
+ */
 #include "daemon/evidence/stack_confine.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever looks at a rank may be killed at any moment, and the rank must not notice. "At any
- * moment" is taken literally: the one who looks is itself traced, run up to its first, second, …
- * system call, and killed there; between system calls nothing happens to the rank.
+ * A signal may kill a taker of stacks at any moment, and the rank must not notice. We take "at any
+ * moment" literally. We trace the taker itself, run it up to its first, second, … system call, and
+ * kill it there. Between system calls nothing happens to the rank.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ static void tear_down(void)
 
 TestSuite(stack_kill, .init = set_up, .fini = tear_down, .timeout = 300);
 
-/* A taker that takes for ever and counts. */
+/* A taker that counts its endless rounds. */
 static pid_t start_taker(struct cw_stack_copy *copy, atomic_uint *rounds)
 {
 	pid_t pid = fork();
@@ -163,7 +163,7 @@ Test(stack_kill, leaves_threads_alone_when_the_rank_has_been_held_for_long_enoug
 	cr_assert_eq(copy->n_threads, 4);
 	for (uint32_t i = 0; i < copy->n_threads; i++)
 		cr_assert_eq(copy->threads[i].result, CW_STACK_SPENT);
-	do { /* whoever gets no processor while it holds one holds it for long */
+	do { /* a taker without a processor may hold a thread for long */
 		copy->next = 0;
 		copy->held_ns = 0;
 		cr_assert_eq(cw_stack_take(copy, 20000), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a rank may be held by who looks at it, also when the one who looks is stopped, or gets
- * no processor, and so cannot let go: then the kernel kills it.
+ * The limit on the time that a taker of stacks holds a rank. The taker may be stopped or get no
+ * processor, and so cannot let go: then the kernel kills it.
  */
 #include <criterion/criterion.h>
 #include <sched.h>
@@ -42,7 +42,7 @@ static int take_briefly(void *arg)
 	return cw_stack_take(b->copy, b->limit_ms);
 }
 
-/* It may stop only now: what the taker asked for a moment ago takes its time. */
+/* It may stop only now: the taker's last request takes its time. */
 static void expect_let_go(unsigned step)
 {
 	int64_t deadline = now_ns() + 120 * CW_NS_PER_S;
@@ -57,7 +57,7 @@ static void expect_let_go(unsigned step)
 		       state_of(target));
 }
 
-/* From now on nobody traces it, and it does nothing any more. False: it has ended instead. */
+/* Leaves the process untraced and stopped. False: it has ended instead. */
 static bool leave_stopped(pid_t pid)
 {
 	int status;
@@ -109,18 +109,20 @@ Test(stack_limit, lets_the_rank_run_on_when_the_taker_is_stopped_at_each_of_its_
 	start_target(spin_kernel, 0);
 	expect_alive();
 	brief.copy = traced_copy();
-	/* On a busy machine its time may be up before anybody looks: then it gets more. */
+	/*
+	 * On a busy machine its time may be up before the taker's first look: then we allow more.
+	 */
 	while ((held = stop_at_each_step(&brief)) <= 3 && brief.limit_ms < 3000)
 		brief.limit_ms *= 2;
 	cr_assert_gt(held, 3, "stopped while it held the rank: at %u steps", held);
 }
 
-/* What the taker has to keep to while it runs, as seen from outside. */
+/* The limits on the taker while it runs, as seen from outside. */
 struct rules {
 	pid_t taker;
 	int64_t limit_ns;
 	int64_t armed_ns; /* when the kernel will kill it, 0 = not */
-	int64_t ran_ns;   /* the thread certainly ran then, 0 = nobody is traced */
+	int64_t ran_ns;   /* the thread certainly ran then, 0 = none is traced */
 	int64_t asked_ns; /* the last question whether it has stopped */
 	unsigned held;
 	bool is_held;

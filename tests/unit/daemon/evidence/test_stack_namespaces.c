@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank in a container: its own mount and pid namespace, its program on a file system nobody else
- * sees. The target is a copy of this very program, which a constructor turns into a rank.
+ * A rank in a container: its own mount and pid namespace, its program on a file system that
+ * no other process sees. The target is a copy of this very program: a constructor turns it
+ * into a rank.
  */
 #include <cap-ng.h>
 #include <criterion/criterion.h>
@@ -125,7 +126,9 @@ static void start_rank(void)
 	wait_until_reads_pipe();
 }
 
-/* As a daemon that may trace, but not read map_files: what it maps is found by its path in there.
+/*
+ * Looks as a daemon that may trace, but not read map_files: it finds a mapped file by its
+ * path in there.
  */
 static int look_through_root(int out_fd, const void *arg)
 {
@@ -194,7 +197,7 @@ Test(stack_namespaces, a_file_that_took_the_place_of_the_mapped_one_gives_no_wro
 	cr_assert_eq(copy_file("/bin/true", other), 0);
 	cr_assert_eq(rename(other, program), 0);
 	t = target_of(target, 0);
-	/* The mapped file itself is still there for who may open it. */
+	/* The mapped file itself still exists for a process that may open it. */
 	native = look_at(&t);
 	expect_symbols(native);
 	json_decref(native);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read of memory maps, ELF headers and a child's output: all of it hostile. */
+/* The readers of memory maps, ELF headers and a child's output: all of this input is hostile. */
 #include "daemon/evidence/stack.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of deaths, with real processes, signals and kernel: what the node says about each with
- * BPF, and, honestly less, without.
+ * The table of deaths, with real processes, signals and kernel: the node's sentence about each with
+ * BPF, and the weaker one without.
  */
 #include "daemon/kernel/kernel_events.h"
 
@@ -30,7 +30,7 @@ struct scene {
 	struct node_fixture f;
 	struct cw_kernel_events *kernel;
 	struct agent agent;
-	pid_t killer; /* whose pid the sentence has; 0 = none */
+	pid_t killer; /* the pid in the sentence; 0 = none */
 };
 
 /* False: skipped. */

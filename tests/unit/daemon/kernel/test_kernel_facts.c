@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was noted, and the sentence it makes. */
+/* The kernel's facts, and the sentence they make. */
 #include "daemon/kernel/kernel_facts.h"
 
 #include <criterion/criterion.h>
@@ -43,7 +43,7 @@ static const struct row rows[] = {
 	  { .ended_ns = 1,
 	    .status = SIGSEGV,
 	    .fatal = { .sig = SIGSEGV, .code = 1, .flags = CW_FACTS_BY_KERNEL } } },
-	/* whoever ran when the kernel decided did not send it */
+	/* the process that ran when the kernel decided did not send it */
 	{ "killed by SIGKILL from the kernel",
 	  { .ended_ns = 1,
 	    .status = SIGKILL,
@@ -89,7 +89,7 @@ static const struct row rows[] = {
 	  { .stop = { .sig = SIGSTOP, SENDER } },
 	  true },
 	{ "", { .stop = { .sig = SIGSTOP, SENDER } }, false },
-	/* a name is what its owner wants it to be */
+	/* a process chooses its own name */
 	{ "killed by SIGKILL sent by ??[31m?abcdefghi (pid 7, root)",
 	  { .ended_ns = 1,
 	    .status = SIGKILL,

@@ -87,7 +87,7 @@ static int watch_inside(int to_outside, int from_outside)
 		return 3;
 	if (facts.fatal.sender_pid != 1) /* the number it has in here */
 		return 4;
-	/* Now one who has no number in here. */
+	/* Now a process without a number in here. */
 	if (write(to_outside, &c, 1) != 1 || read(from_outside, &c, 1) != 1 ||
 	    waitpid(two, NULL, 0) != two)
 		return 5;
@@ -116,8 +116,9 @@ static pid_t last_child_of(pid_t pid)
 }
 
 /*
- * Starts the daemon as pid 1 of a namespace and ends as it does. A process of its own: whoever has
- * called unshare() can start no others once that pid 1 has ended, and the leak checker starts one.
+ * Starts the daemon as pid 1 of a namespace and ends as it does. A process of its own:
+ * after unshare(), a process can start no others once that pid 1 has ended, and the leak
+ * checker starts one.
  */
 static int start_inside(const int *out, const int *in, int tell_pid)
 {

@@ -78,7 +78,7 @@ Test(liveness, tells_the_signal_of_a_zombie)
 	finish(&c);
 }
 
-/* The kernel writes exit code 0 for strangers: it must not be taken for a success. */
+/* The kernel shows exit code 0 to strangers: the daemon must not take it for a success. */
 Test(liveness, does_not_believe_a_zombie_that_it_may_not_look_into)
 {
 	struct child c = start(3);

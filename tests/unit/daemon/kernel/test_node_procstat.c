@@ -104,7 +104,7 @@ Test(procstat, finds_children_and_notices_the_dead)
 	close(child_fd);
 }
 
-/* What it has open may be on a file system that its user serves, or that hangs. */
+/* Its open files may lie on a file system that its user serves, or that hangs. */
 Test(procstat, does_not_wait_for_a_process_in_the_middle_of_execve, .timeout = 60)
 {
 	struct cw_procstat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was opened before a capture tells afterwards whether it still is what it was. */
+/* A view opened before a capture shows afterwards whether the process is still the same. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>

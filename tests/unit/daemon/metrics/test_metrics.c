@@ -17,7 +17,7 @@
 #include "common/clock.h"
 #include "daemon/metrics/metrics_output.h"
 
-/* Of all sizes of all kinds, beside what is not told by them. */
+/* Room for all sizes of all kinds, and for the metrics without a size. */
 #define MAX_SAMPLES (CW_METRICS_OP_SERIES + 256)
 
 struct family {
@@ -244,7 +244,7 @@ Test(metrics, say_the_numbers_of_the_parts)
 	free(text);
 }
 
-/* Whoever reads the manual page knows all names, and the labels' values. */
+/* The manual page lists all names, and the labels' values. */
 Test(metrics, manual_page_names_every_metric)
 {
 	struct cw_metrics m = { 0 };

@@ -485,7 +485,7 @@ Test(node, cpu_that_nccl_uses_inside_of_a_call_is_no_headway)
 		work_once(&f, &a);
 		cr_assert(headway_is_older_than_10_s(&f, &a));
 		cr_assert(cw_node_find(f.node, a.pid, a.start_ticks, &facts));
-	} while (facts.idle_ns < 3 * CW_NS_PER_S); /* until Python may be asked */
+	} while (facts.idle_ns < 3 * CW_NS_PER_S); /* until we may request Python stacks */
 	agent_do(&f, &a, 'r');
 	fixture_run_until(&f, headway_is_fresh, &a, "the return to be seen");
 	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
@@ -624,7 +624,7 @@ Test(node, windows_of_the_communicators_asked_for)
 	cr_assert_geq(reply.windows[0].ops[0].enter_age_ns, reply.windows[0].ops[1].enter_age_ns,
 		      "ages: the older op first");
 	cw_node_windows_fini(&reply);
-	f.job.uid++; /* somebody else's job, of the same key */
+	f.job.uid++; /* another user's job, of the same key */
 	cr_assert_eq(cw_node_windows(f.node, &f.job, &request, &reply), 0);
 	cr_assert_eq(reply.n_windows, 0);
 	cw_node_windows_fini(&reply);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's ranks where the daemon's memory runs out: an agent that could not be taken is the next
- * time, and what could not be told is told by the next digest.
+ * A node's ranks where the daemon's memory runs out. An agent that the node could not take succeeds
+ * the next time, and the next digest makes up for an incomplete one.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ static void turn(void)
 {
 	if (is_walked)
 		no_memory_begin();
-	(void)event_base_loop(f.base, EVLOOP_ONCE); /* what fails in it fails in the node */
+	(void)event_base_loop(f.base, EVLOOP_ONCE); /* a failure in it is a failure of the node */
 	no_memory_end();
 }
 
@@ -129,7 +129,7 @@ static void registration(void *userdata)
 	register_agent(&agent, answer);
 	run_until(is_alive, NULL, "a digest with the rank");
 	cr_assert_eq(fixture_stats(&f).processes, 1);
-	/* It was taken with all that is needed to see its end. */
+	/* The node took it with all descriptors that it needs to see its end. */
 	cr_assert_eq(write(agent.to, "1", 1), 1);
 	run_until(is_dead, NULL, "its death");
 	agent_stop(&agent);
@@ -162,7 +162,7 @@ static void digest_rounds(void *userdata)
 	run_until(is_alive, NULL, "a digest with the rank");
 	cr_assert_eq(tell(&agent, 'o'), 'k');
 	is_walked = true;
-	/* Some of which may not come. */
+	/* Some of these digests may not come. */
 	for (int i = 0; i < 12; i++)
 		turn();
 	is_walked = false;

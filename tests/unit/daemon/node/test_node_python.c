@@ -141,7 +141,7 @@ Test(node_python, only_the_process_that_was_asked_may_answer)
 	fixture_stop(&f);
 }
 
-#define LONG_ANSWER (600u << 10) /* what 'l' sends */
+#define LONG_ANSWER (600u << 10) /* length of the answer to 'l' */
 
 /* 0 under AddressSanitizer. */
 static size_t memory_in_use(void)

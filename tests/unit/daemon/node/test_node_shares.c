@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose rank processes a node watches when users want more places than there are. */
+/* The choice of rank processes that a node watches when users want more places than there are. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +108,10 @@ Test(node_shares, the_youngest_gives_its_place_and_it_is_known_whose_it_was)
 	cr_expect_eq(noted.n, 1);
 	cr_expect_eq(noted.uid, GREEDY_UID);
 	cr_expect_str_eq(noted.label, "second");
-	/* Its leader may see other ranks of the job: it is told what is not visible here. */
+	/*
+	 * Its leader may see other ranks of the job: the digest lists the ranks that are
+	 * invisible here.
+	 */
 	fixture_run_until(&f, is_told_of_untracked, NULL, "a digest of the job without ranks");
 	cr_expect_str_eq(f.untracked_label, "second");
 	cr_expect_eq(f.untracked_ranks, 0);

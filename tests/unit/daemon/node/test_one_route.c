@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two users' jobs with one route: the labels were found by tests/attack/label_collision.c. What has
- * the same route is not the same job.
+ * Two users' jobs with one route: tests/attack/label_collision.c found the labels. Jobs of the same
+ * route are not the same job.
  */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -25,7 +25,7 @@ static void tear_down(void)
 
 TestSuite(reading_budget, .init = set_up, .fini = tear_down);
 
-/* What the user can spend within this time, in pieces of 1 ms. */
+/* The time that the user can spend within this span, in pieces of 1 ms. */
 static int64_t spend(uid_t uid, int64_t within_ns)
 {
 	int64_t end_ns = now_ns + within_ns, spent_ns = 0;

@@ -208,7 +208,7 @@ static int64_t fake_now(void *user)
 	return *(int64_t *)user;
 }
 
-/* The queue of its socket is full: nobody waits for it, and what was missed is made up for. */
+/* The queue of its socket is full: the daemon does not wait for it, and catches up later. */
 Test(fdstore, does_not_hang_on_a_manager_that_does_not_read)
 {
 	int fds[] = { memfd_create("x", MFD_CLOEXEC) };
@@ -258,7 +258,7 @@ Test(fdstore, stores_later_what_it_could_not_store_at_once)
 	world_stop(&w);
 }
 
-/* ---- what was not kept by us ---- */
+/* ---- descriptors from others ---- */
 
 static struct cw_passed_fd passed(int fd, const char *name)
 {
@@ -311,7 +311,7 @@ Test(fdstore, is_not_taken_in_by_foreign_descriptors)
 	world_stop(&w);
 }
 
-/* The name says another start time: the pid was given to somebody else. */
+/* The name has another start time: the kernel has given the pid to another process. */
 Test(fdstore, does_not_take_one_process_for_another)
 {
 	char name[CW_FDSTORE_NAME_BYTES];

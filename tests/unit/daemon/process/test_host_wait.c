@@ -252,7 +252,7 @@ static void in_a_loop(int fd)
 		;
 }
 
-/* One that waits with a time runs now and then, and is looked at just then. */
+/* A thread that waits with a time-out runs now and then, and we look just then. */
 Test(host_wait, keeps_what_was_seen_while_the_thread_runs, .timeout = 300)
 {
 	if (!may_look())

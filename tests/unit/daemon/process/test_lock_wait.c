@@ -35,7 +35,7 @@ static void *hold(void *arg)
 	return NULL;
 }
 
-/* Runs whenever it is told to. */
+/* It runs on each of the test's requests. */
 static const char *helper_name = "pt_nccl_watchdg";
 
 static void *run_now_and_then(void *arg)
@@ -63,7 +63,7 @@ static void wait_for_lock(bool is_helper)
 	_exit(0);
 }
 
-/* Of one that it has itself. */
+/* Waits for a lock that it holds itself. */
 static void wait_for_own_lock(bool is_helper)
 {
 	(void)is_helper;
@@ -74,7 +74,7 @@ static void wait_for_own_lock(bool is_helper)
 	_exit(0);
 }
 
-/* ---- what all threads of a process wait for ---- */
+/* ---- a wait of all threads of a process ---- */
 
 static sem_t *words;
 
@@ -112,7 +112,7 @@ static void wait_for_each_other(bool is_helper)
 	wait_all(wait_for_word, NULL);
 }
 
-/* Another of its threads, or a helper, waits for what comes from outside. */
+/* Another of its threads, or a helper, waits for input from outside. */
 static void wait_beside_reader(bool is_helper)
 {
 	make_words(0);
@@ -210,7 +210,7 @@ static void want_kept_interpreter(bool is_helper)
 	want_interpreter("lib.pause()");
 }
 
-/* It comes to something, however rarely: whoever waits may get it. */
+/* It gets somewhere, however rarely: a waiting thread may get it. */
 static void want_used_interpreter(bool is_helper)
 {
 	char keep[128];
@@ -223,7 +223,9 @@ static void want_used_interpreter(bool is_helper)
 	want_interpreter(keep);
 }
 
-/* The first thread has the interpreter and waits for a mutex; who has that wants the interpreter.
+/*
+ * The first thread has the interpreter and waits for a mutex; the mutex's holder wants the
+ * interpreter.
  */
 static void wait_crosswise(bool is_helper)
 {
@@ -281,7 +283,7 @@ static bool all_sleep(const struct rank *r)
 	return true;
 }
 
-/* Whoever was woken has come to where it waits next: nobody runs from now on. */
+/* Waits until each woken thread has reached its next wait: no thread runs from now on. */
 static void let_settle(const struct rank *r)
 {
 	for (int i = 0; i < TRIES && !all_sleep(r); i++)
@@ -418,7 +420,7 @@ Test(lock_wait, one_may_wait_for_itself, .timeout = 300)
 	end(&r);
 }
 
-/* The first look is the base; then it is quiet, and then nobody has run for long. */
+/* The first look is the base; then it is quiet, and then no thread has run for long. */
 static bool is_closed(void (*main)(bool is_helper), bool is_helper)
 {
 	struct rank r;
@@ -464,7 +466,7 @@ Test(lock_wait, python_threads_in_each_others_locks_are_closed, .timeout = 300)
 	cr_expect_not(is_closed(wait_beside_python_reader, false), "a message may come");
 }
 
-/* All threads but the one that keeps the interpreter ask for it by now. */
+/* All threads but the keeper of the interpreter wait for it by now. */
 static void let_all_want_it(const struct rank *r)
 {
 	unsigned n_others = 2;
@@ -511,7 +513,7 @@ Test(lock_wait, who_wants_a_kept_interpreter_is_closed, .timeout = 300)
 	cr_expect_not(cw_lock_wait_must_ask(&r.headway.lock, r.now_ns), "no word says who has it");
 	windows(&r, 3 * WINDOW_NS);
 	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_GIL);
-	/* Nobody knows where the interpreter is: then it is a wait with a time. */
+	/* The interpreter's address is unknown: then it is a wait with a time-out. */
 	r.interpreter.bytes = 0;
 	for (int i = 0; i < TRIES && r.headway.host_wait != CW_HOST_WAIT_QUEUE; i++)
 		window(&r);
@@ -567,7 +569,7 @@ Test(lock_wait, who_runs_now_and_then_is_not_closed, .timeout = 300)
 	start(&r, wait_for_each_other, false);
 	windows(&r, CW_LOCK_WAIT_ASK_NS + CW_LOCK_WAIT_STILL_NS + 3 * WINDOW_NS);
 	cr_assert_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
-	/* A signal that nobody minds lets its first thread run. */
+	/* A signal without effect lets its first thread run. */
 	cr_assert_eq(kill(r.pid, SIGSTOP), 0);
 	cr_assert_eq(kill(r.pid, SIGCONT), 0);
 	let_settle(&r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Real processes, a made-up clock: the CPU time is burnt for real, then the step is told that two
- * seconds have passed.
+ * Real processes, a made-up clock: the process burns CPU time for real, and then the step gets a
+ * clock that is two seconds ahead.
  */
 #include "daemon/process/headway.h"
 
@@ -30,7 +30,7 @@ struct rank {
 	int proc_fd, to, from;
 	int64_t now_ns;
 	struct cw_headway headway;
-	uint32_t helpers[2]; /* what the agent names; 0 = none */
+	uint32_t helpers[2]; /* threads the agent names; 0 = none */
 	pid_t own_pid;
 	struct cw_rec_wait wait; /* inside of the driver, or of an NCCL call */
 	const struct cw_record *record;
@@ -230,7 +230,7 @@ Test(headway, none_while_blocked_in_read)
 	stop(&rank);
 }
 
-/* Python stacks are asked for in a quiet process; its helper threads must not keep them away. */
+/* We take Python stacks of quiet processes only; helper threads must not count as activity. */
 Test(headway, forgives_a_tick_now_and_then)
 {
 	struct rank rank = start();
@@ -251,8 +251,7 @@ Test(headway, forgives_a_tick_now_and_then)
 	stop(&rank);
 }
 
-/* What they use adds up over minutes in which nobody looks at threads: it is theirs all the same.
- */
+/* Their use adds up over minutes without a look at threads: it is theirs all the same. */
 Test(headway, what_helpers_use_now_and_then_is_theirs_however_long_ago_threads_were_looked_at)
 {
 	struct rank rank = start();
@@ -322,7 +321,7 @@ Test(headway, what_the_agent_writes_is_not_the_program_s)
 	command(&rank, 'w');
 	cr_assert(step(&rank, NULL));
 	cr_assert_str_eq(rank.headway.by, "io");
-	/* It has begun, and nothing of it is written yet: what is written is the program's. */
+	/* It has begun, and the agent has written nothing yet: written bytes are the program's. */
 	rec->header->own_io_begun = UINT64_MAX;
 	rec->header->own_io_done = 0; /* and a liar hides but itself */
 	(void)step(&rank, NULL);
@@ -426,7 +425,7 @@ Test(headway, sees_work_beside_threads_that_the_agent_names)
 	stop(&rank);
 }
 
-/* Whatever is named: the program itself is no helper. */
+/* Regardless of the agent's list: the main thread is no helper. */
 Test(headway, sees_the_main_thread_though_it_is_named)
 {
 	struct rank rank = start();
@@ -521,7 +520,7 @@ Test(headway, asks_a_thread_for_its_number_in_its_own_namespace)
 	cr_assert_eq(waitpid(middle, NULL, 0), middle);
 }
 
-/* A second passes, at whose end the main thread is said to sleep uninterruptibly. */
+/* A second passes; at its end the main thread appears to sleep uninterruptibly. */
 static bool step_in_storage(struct rank *rank)
 {
 	struct cw_headway_process process = { .proc_fd = rank->proc_fd, .pid = rank->pid };
@@ -599,7 +598,7 @@ Test(headway, takes_no_descendant_that_storage_does_not_answer_for_busy, .timeou
 	cr_assert_eq(state_of(child), 'D');
 	process.proc_fd = rank.proc_fd = cw_procstat_open(getpid());
 	cw_headway_init(&rank.headway);
-	/* This process itself runs, which is not asked about here. */
+	/* This process itself runs, and we hide that. */
 	cr_assert_eq(cw_procstat_read(rank.proc_fd, &st), 0);
 	st.cpu_ticks = 1;
 	st.child_cpu_ticks = 0;
@@ -616,7 +615,7 @@ Test(headway, takes_no_descendant_that_storage_does_not_answer_for_busy, .timeou
 	(void)close(rank.proc_fd);
 }
 
-/* Calls of openat(): what a look opens in /proc. */
+/* Calls of openat(): files that a look opens in /proc. */
 static unsigned opened;
 
 int __real_openat64(int dir_fd, const char *path, int flags, ...);
@@ -650,7 +649,7 @@ static void start_sleepers(unsigned n)
 			_exit(1);
 }
 
-/* A child with threads, of which one that is not the first has a child of its own, if asked for. */
+/* A child with threads; on request, a thread other than the first has a child of its own. */
 static void *spawn_from_thread(void *arg)
 {
 	int *fds = arg;
@@ -662,7 +661,7 @@ static void *spawn_from_thread(void *arg)
 	return sleep_thread(NULL);
 }
 
-/* The rank's child, whose sleepers say when they are there. */
+/* The rank's child; its sleepers report when they are there. */
 static pid_t start_sleeping_child(int ready, unsigned n_threads, int *grandchild_fds)
 {
 	pthread_t thread;
@@ -699,7 +698,7 @@ static void quiet_step(struct rank *rank)
 
 	rank->now_ns += WINDOW_NS;
 	cr_assert_eq(cw_procstat_read(rank->proc_fd, &st), 0);
-	/* Nothing but the descendants is asked about. */
+	/* Only the descendants can show activity. */
 	rank->headway.base_ticks = rank->headway.quiet_ticks = st.cpu_ticks;
 	rank->headway.has_base_sched = rank->headway.has_base_io = false;
 	cw_headway_step(&rank->headway, &process, &st, rank->now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc says of a process's pid in its own namespace, and of control groups. */
+/* /proc on a process's pid in its own namespace, and on control groups. */
 #include <criterion/criterion.h>
 #include <unistd.h>
 

@@ -122,7 +122,7 @@ Test(store, lists_no_more_than_is_asked_for_and_counts_the_rest)
 	cw_store_close(store);
 }
 
-/* id of the only incident that somebody has open */
+/* id of the only incident that a client has open */
 static bool is_open(uint32_t uid, const char *job, const char *id, void *user)
 {
 	cr_assert_eq(uid, 1000);
@@ -344,7 +344,7 @@ Test(store, a_machine_that_comes_up_with_a_wrong_clock_has_an_hour_to_put_it_rig
 	cw_store_close(store);
 }
 
-/* What an earlier daemon, a backup or somebody left under the names of our files. */
+/* Puts files under our names, as an earlier daemon, a backup or a user may leave them. */
 static void plant(const char *name, const char *kind)
 {
 	char path[PATH_MAX];
@@ -378,7 +378,7 @@ Test(store, what_is_no_file_of_ours_neither_holds_it_up_nor_leads_it_elsewhere)
 		store = open_store(1 << 30, 30 * DAY_NS);
 		now_ns += 2 * CW_STORE_CLOCK_SETTLES_NS;
 		cr_assert_eq(put(store, "a1", 10, NULL), 0, "%s", kinds[k]);
-		/* A file is not renamed over a directory: that is for somebody to clear away. */
+		/* rename() does not replace a directory: an administrator has to remove it. */
 		cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""),
 			     !strcmp(kinds[k], "directory") ? -EISDIR : 0, "%s", kinds[k]);
 		cw_store_close(store);
@@ -545,7 +545,7 @@ Test(store, an_incident_is_amended_and_all_else_stays)
 	cw_store_close(store);
 }
 
-/* As a version before uids wrote it: the bundle beside it says whose the id is. */
+/* As a version before uids wrote it: the bundle beside it names the owner of the id. */
 Test(store, a_sent_id_without_a_uid_counts_for_the_bundle_that_has_it_alone)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
@@ -644,7 +644,7 @@ Test(store, runs_without_its_directory_and_uses_it_once_it_can)
 	cw_store_close(store);
 }
 
-/* What was there before the directory went away is not lost, nor what came meanwhile. */
+/* Entries from before the directory went away survive, and so do newer ones. */
 Test(store, joins_what_it_finds_with_what_it_kept)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one user's thousands of incidents do to the alerts of others: nothing. */
+/* One user's thousands of incidents do nothing to the alerts of others. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -94,7 +94,7 @@ Test(store_shares, who_had_too_many_is_told_of_twice_by_nobody)
 	cr_expect_not(cw_store_was_sent(store, 2000, "1000b"), "the oldest of the one with most");
 	cr_expect(cw_store_was_sent(store, 2000, "1000c"));
 	cr_assert_eq(cw_store_mark_sent(store, 2000, "10000", ""), 0);
-	now_ns += 2 * DAY_NS; /* what was forgotten is no news any more */
+	now_ns += 2 * DAY_NS; /* a forgotten one is no news any more */
 	cr_assert_eq(put_for(2000, store, "ff", 10, NULL), 0);
 	expect_unsent(store, "ff");
 	cw_store_close(store);
