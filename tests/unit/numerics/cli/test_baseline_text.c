@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `baseline check` says. */
+/* The text of `baseline check`. */
 #include "numerics/cli/baseline_text.h"
 
 #include <criterion/criterion.h>

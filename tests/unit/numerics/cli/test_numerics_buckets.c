@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose gradients a call carried, in words; files that say nothing, or anything. */
+/* The gradients that a call carried, in words; files that are empty or arbitrary. */
 #include "numerics/cli/numerics_buckets.h"
 
 #include <criterion/criterion.h>

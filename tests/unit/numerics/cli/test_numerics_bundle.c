@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose tensor summaries a bundle has: of its leader's node, and of others. */
+/* The sources of a bundle's tensor summaries: its leader's node, and others. */
 #include "numerics/cli/numerics_bundle.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ static void tear_down(void)
 
 TestSuite(numerics_bundle, .init = set_up, .fini = tear_down);
 
-/* What a node says of one rank, that fed one tensor on the communicator that all are in. */
+/* A node's page about one rank, which fed one tensor on the communicator of all ranks. */
 static json_t *page(const char *node, int32_t rank, bool lives, int64_t created_ns,
 		    uint32_t n_left_out)
 {
@@ -130,7 +130,10 @@ static void add_rank(json_t *to, json_t *page)
 	json_decref(page);
 }
 
-/* The job as it was then: who was killed belongs to it, who ended before it began does not. */
+/*
+ * The job as it was then: a killed rank belongs to it, and a rank that ended before it
+ * began does not.
+ */
 Test(numerics_bundle, of_its_own_node_alone_it_has_one_run)
 {
 	bundle.summaries = page("node-a", 0, true, 50000, 0);
@@ -150,7 +153,7 @@ Test(numerics_bundle, of_its_own_node_alone_it_has_no_earlier_run)
 	cr_expect_eq(in.n_set_aside, 1);
 }
 
-/* When all were asked, so that what they say is of one time. */
+/* Its answer from the common request counts, so that all answers are of one time. */
 Test(numerics_bundle, of_its_own_node_that_is_taken_which_it_said_with_the_others)
 {
 	json_t *again = page("node-a", 0, true, 500, 0), *looks = json_object_get(again, "looks");
@@ -164,7 +167,7 @@ Test(numerics_bundle, of_its_own_node_that_is_taken_which_it_said_with_the_other
 	cr_expect_eq(in.job.n_looks, 3);
 }
 
-/* What the others say is of another run then. */
+/* The others' answers are of another run then. */
 Test(numerics_bundle, of_a_job_that_was_started_again_its_own_nodes_first_word_counts_alone)
 {
 	bundle.summaries = page("node-a", 0, false, 500, 0);

@@ -114,7 +114,7 @@ Test(numerics_doc, of_the_ends_of_a_type)
 	cr_expect_str_eq(cw_json_str(only("ranges"), "end", ""), "at_limit");
 }
 
-/* Ranks by what they have: who has the same stands together. */
+/* Ranks by their values: equal ones stand together. */
 Test(numerics_doc, of_copies_that_differ)
 {
 	uint32_t divergent[] = { 1, 0, 2, 3 };
@@ -140,7 +140,7 @@ Test(numerics_doc, of_copies_that_differ)
 	cr_expect_eq(json_object_size(json_object_get(it, "unlike")), 0, "not known to be");
 }
 
-/* In their own list; what members run on, in the order of it. */
+/* In their own list; the members' devices, in the order of it. */
 Test(numerics_doc, of_sums_that_differ_where_devices_do)
 {
 	uint32_t divergent[] = { 1, 0, 2, 3 };

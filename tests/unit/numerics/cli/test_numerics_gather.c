@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several that say they are one rank is taken, and of which run ended ranks are. */
+/* The choice among several sources that claim one rank, and the run of ended ranks. */
 #include "numerics/cli/numerics_gather.h"
 
 #include <criterion/criterion.h>
@@ -29,7 +29,7 @@ struct told {
 	int64_t ended_ns;
 };
 
-/* What a node says of up to four ranks, each of which has fed one tensor. */
+/* A node's page about up to four ranks; each has fed one tensor. */
 static void add(const char *node, const struct told *v, uint32_t n)
 {
 	const struct cw_looks_head head = { .node = node };
@@ -103,7 +103,7 @@ Test(numerics_gather, an_ended_rank_is_taken_that_shares_a_communicator_with_one
 	cr_expect_eq(in.n_set_aside, 1);
 }
 
-/* Its last summaries are all of a group of which nobody lives. */
+/* Its last summaries are all of a group without a live member. */
 Test(numerics_gather, an_ended_rank_is_taken_that_took_part_when_others_lived)
 {
 	const struct told a[] = { { 2, false, 995 * CW_NS_PER_S, 9, 1001 * CW_NS_PER_S },
@@ -128,7 +128,7 @@ static void tell_of_four_that_ended(void)
 	add("a", a, 4);
 }
 
-/* The job was started again, and what lives looks at no tensors. */
+/* The job was started again, and the live ranks have no summaries. */
 Test(numerics_gather, who_ended_before_those_began_that_live_without_summaries_is_set_aside)
 {
 	tell_of_four_that_ended();
@@ -167,7 +167,7 @@ Test(numerics_gather, of_the_run_is_who_lives_with_summaries)
 	cr_expect_str_eq(where(4), "process 100 on b");
 }
 
-/* Run 2 ended well behind run 1, while one that looks at no tensors lived all along. */
+/* Run 2 ended well behind run 1, while a helper without tensors lived all along. */
 Test(numerics_gather, a_helper_that_is_older_than_many_runs_says_nothing_of_the_last_one)
 {
 	const struct told first[] = { { 0, false, 100, 1, 200 }, { 3, false, 100, 1, 200 } };
@@ -182,7 +182,7 @@ Test(numerics_gather, a_helper_that_is_older_than_many_runs_says_nothing_of_the_
 	cr_expect_eq(in.n_set_aside, 1);
 }
 
-/* Its last call was long before: it hung, and then somebody ended it. */
+/* Its last call was long before: it hung, and then the user ended it. */
 Test(numerics_gather, a_run_ends_with_its_processes)
 {
 	const struct told a[] = { { 0, false, 100, 1, 200, 900 }, { 1, false, 100, 1, 200, 900 } };
@@ -194,7 +194,7 @@ Test(numerics_gather, a_run_ends_with_its_processes)
 	cr_expect_eq(in.n_set_aside, 0);
 }
 
-/* As records on this host are met: of any process, with summaries or without. */
+/* As we find records on this host: of any process, with summaries or without. */
 static void add_own(const struct cw_numerics_source *v, uint32_t n)
 {
 	struct cw_numerics_rank *ranks = cw_arena_new_array(&in.arena, struct cw_numerics_rank, n);
@@ -237,7 +237,7 @@ Test(numerics_gather, who_has_no_summaries_is_not_said_to_be_set_aside)
 	cr_expect_eq(in.n_set_aside, 0);
 }
 
-/* By way of one that has ended, too. */
+/* The link may be an ended rank, too. */
 Test(numerics_gather, who_shares_a_communicator_with_one_of_the_run_is_of_it)
 {
 	const struct told a[] = { { 2, false, 1, 3 }, { 3, false, 1, 4 } };
@@ -253,7 +253,7 @@ Test(numerics_gather, who_shares_a_communicator_with_one_of_the_run_is_of_it)
 	cr_expect_eq(in.n_set_aside, 1);
 }
 
-/* The smaller second run is told of alone. */
+/* The output has the smaller second run alone. */
 Test(numerics_gather, two_runs_that_ended_are_not_mixed)
 {
 	const struct told a[] = { { 0, false, 10 * CW_NS_PER_S, 1 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `numerics` says of modules, as people and programs read it. */
+/* The output of `numerics` on modules, for people and for programs. */
 #include "numerics/cli/numerics_modules.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which traced steps are asked for, and how they are named. */
+/* The choice of traced steps, and their names. */
 #include "numerics/cli/numerics_traced.h"
 
 #include <criterion/criterion.h>
@@ -53,7 +53,7 @@ Test(numerics_traced, what_are_no_steps_is_refused)
 	cr_expect_eq(steps.n, NUMERICS_STEPS_MAX);
 }
 
-/* What it names can be given back. */
+/* The printed names are valid arguments. */
 Test(numerics_traced, of_many_steps_it_says_all)
 {
 	struct cw_tensor_lines_trace traces[150];

@@ -56,7 +56,7 @@ static void set(struct cw_baseline_row *row, enum cw_baseline_side side, double 
 	cw_baseline_row_set_value(row, side, CW_BASELINE_L2, fabs(value) * sqrt(N));
 }
 
-/* All elements of what went in are value, and of what came out four times that. */
+/* All elements of the input are value, and all elements of the output four times that. */
 static struct cw_baseline_row *op(struct run *r, unsigned comm, unsigned kind, unsigned site,
 				  double value)
 {
@@ -269,7 +269,7 @@ Test(baseline, does_not_take_an_op_that_was_lost_for_one_that_is_missing)
 	cr_expect_eq(said.n_checked, 58);
 }
 
-/* What a flight record in a file holds: the last calls. */
+/* A flight record in a file holds the last calls. */
 Test(baseline, compares_the_end_of_a_run)
 {
 	train(&a, 0, 100, false);
@@ -304,7 +304,7 @@ Test(baseline, leaves_a_warm_up_out_by_the_numbers)
 	cr_expect_eq(said.first.row_a, 69);
 }
 
-/* Where steps are marked, they decide, whatever the numbers are. */
+/* If the run marks its steps, they decide, regardless of the numbers. */
 Test(baseline, leaves_a_warm_up_out_by_the_steps)
 {
 	op(&a, 0, CW_OP_BROADCAST, 1, 1);
@@ -351,7 +351,7 @@ Test(baseline, does_without_call_sites_where_programs_were_built_anew)
 	cr_expect_eq(said.first.row_a, 40);
 }
 
-/* Before the agent has found all libraries, it is not known from which a call came. */
+/* Before the agent has found all libraries, the caller's library is unknown. */
 Test(baseline, takes_a_site_that_is_not_known_for_any)
 {
 	static char code[] = "libffi.so.8+0x6f7a";
@@ -501,7 +501,7 @@ static struct cw_baseline_row *call(struct run *r, unsigned site, unsigned step)
 	return row;
 }
 
-/* Twenty layers, whose attention is one operator, or two. */
+/* Twenty layers; the attention of each is one operator, or two. */
 static void forward_step(struct run *r, unsigned step, bool is_manual)
 {
 	call(r, EMBED, step);

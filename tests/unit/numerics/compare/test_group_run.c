@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a run have together, and what two runs on other numbers of ranks have in
- * common. */
+/*
+ * Values that the ranks of a run have together, and the common ones of two runs on other
+ * numbers of ranks.
+ */
 #include "numerics/compare/group_run.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +21,7 @@ struct world {
 };
 
 static struct world a, b;
-/* What comes of them. */
+/* The resulting pair. */
 static struct {
 	struct cw_baseline_run a, b;
 	uint64_t n_left_out_a, n_left_out_b;
@@ -181,7 +183,7 @@ Test(baseline_group_run, a_sum_that_differs_is_told)
 
 Test(baseline_group_run, parts_are_put_together)
 {
-	/* Two parts of 32, and four of 17 of which the last has four zeros. */
+	/* Two parts of 32, and four of 17, where the last has four zeros. */
 	call(&a, comm(&a, "dp", 2), CW_OP_REDUCE_SCATTER, 32, 2);
 	call(&b, comm(&b, "dp", 4), CW_OP_REDUCE_SCATTER, 17, 1);
 	set(&b.rows[0][0], 1, 0.1, 2);
@@ -284,7 +286,7 @@ Test(baseline_group_run, numbers_of_calls_have_a_limit)
 	cr_expect_eq(add(&a), -E2BIG);
 }
 
-/* What there is room for counts, not what is used of it. */
+/* The reserved room counts, not the used part. */
 Test(baseline_group_run, room_for_calls_has_a_limit)
 {
 	static struct cw_baseline_row rows[24 * 17];
@@ -331,7 +333,7 @@ Test(baseline_group_run, numbers_of_groups_are_no_names)
 	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
 }
 
-/* … and what has no name at all is not one of those. */
+/* … and a communicator without a name is not one of those. */
 Test(baseline_group_run, what_has_a_number_alone_is_not_paired_with_what_has_no_name)
 {
 	call(&a, comm(&a, "5", 2), CW_OP_ALL_REDUCE, 64, 1);
@@ -375,7 +377,7 @@ Test(baseline_group_run, the_first_is_that_of_the_lower_step)
 	cr_expect_eq(pair.b.rows[compare().first.row_b].step_plus_1, 2);
 }
 
-/* Hybrid sharding on more nodes, with longer shards: what is summed up over replicas is shorter. */
+/* Hybrid sharding on more nodes, with longer shards: the sum over replicas is shorter. */
 Test(baseline_group_run, a_sum_of_another_length_is_not_compared)
 {
 	call(&a, comm(&a, "replicate", 2), CW_OP_ALL_REDUCE, 256, 1);

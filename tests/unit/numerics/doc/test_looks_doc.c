@@ -120,7 +120,7 @@ Test(looks_doc, what_is_read_is_what_was_written)
 	json_decref(again);
 }
 
-/* A document of before these were there, or somebody's. */
+/* A document of an older version, or of an attacker. */
 Test(looks_doc, what_a_rank_runs_on_may_be_missing_or_anything)
 {
 	static char long_model[1000];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `numerics` says, sentence by sentence, as people read it. */
+/* The text of `numerics`, sentence by sentence, as people read it. */
 #include "numerics/doc/numerics_text.h"
 
 #include <criterion/criterion.h>
@@ -83,7 +83,7 @@ Test(numerics_text, of_a_rank_that_got_it)
 		"on dp; who fed them is not known, for not all that went in was looked at");
 }
 
-/* A program that does not say its steps: what is known is the number of a call. */
+/* A program that does not mark its steps: we know only the number of a call. */
 Test(numerics_text, of_a_row_of_calls_names_no_step)
 {
 	struct cw_numerics_report report;

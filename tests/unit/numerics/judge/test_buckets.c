@@ -168,7 +168,7 @@ Test(buckets, are_no_whole_numbers_and_no_maxima)
 	expect(6, 0, true);
 }
 
-/* A call between two alike, of which nobody looked at the first. */
+/* A call between two alike; the first has no summary. */
 Test(buckets, are_not_certain_behind_a_call_that_is_missing)
 {
 	call(CW_OP_ALL_REDUCE, 800);
@@ -263,7 +263,7 @@ Test(buckets, know_what_came_out_by_what_went_in)
 		add(CW_OP_REDUCE_SCATTER, sizes[i] / 4, true);
 	}
 	step++;
-	seq = 0; /* nobody looked at what went in, nor counts */
+	seq = 0; /* no look at inputs, and no counts */
 	add(CW_OP_REDUCE_SCATTER, 24, true);
 	match();
 	for (unsigned i = 0; i < 4; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the members of a call run on, put in order. */
+/* The hardware and software of a call's members, put in order. */
 #include "numerics/judge/members.h"
 
 #include <criterion/criterion.h>

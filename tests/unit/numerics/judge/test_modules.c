@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was first of ranks whose modules were watched, and what loss scaling explains. */
+/* The first of the ranks with watched modules, and the cases that loss scaling explains. */
 #include "numerics/judge/modules.h"
 
 #include <criterion/criterion.h>

@@ -38,7 +38,7 @@ static void teardown(void)
 
 TestSuite(numerics, .init = setup, .fini = teardown);
 
-/* A look at a gradient: all values are `value`, so all that is summed up is known. */
+/* A look at a gradient: all values are `value`, so all sums are known. */
 static struct cw_numerics_look *add(uint32_t rank, uint32_t comm, uint64_t seq, bool is_output,
 				    double value)
 {
@@ -133,7 +133,7 @@ Test(numerics, names_the_rank_that_fed_the_first_nan)
 		looks[i].nans = 3;
 	from = job.n_looks;
 	call(0, 3, -1, 1);
-	spoil(from, true); /* what came out is fed on by all */
+	spoil(from, true); /* all feed the bad output on */
 	judge();
 	cr_assert_eq(said.n_firsts, 1);
 	cr_assert_eq(said.firsts[0].origin, CW_NUMERICS_FED);
@@ -167,7 +167,7 @@ Test(numerics, of_two_communicators_the_clock_decides_and_says_so)
 	cr_assert(said.is_first_by_clock);
 }
 
-/* A look has the time at which its call began, and a receive may have been posted long before. */
+/* A look has the time of its call's begin, and a receive may have been posted long before. */
 Test(numerics, what_was_received_is_not_earlier_than_what_was_fed)
 {
 	struct cw_numerics_look *l = add(1, 0, 7, false, 1);
@@ -702,7 +702,7 @@ static void is_moved(struct cw_numerics_look *l)
 
 static void is_handed_out(struct cw_numerics_look *l)
 {
-	l->kind = CW_OP_BROADCAST; /* whatever its operator is said to be */
+	l->kind = CW_OP_BROADCAST; /* regardless of its claimed operator */
 }
 
 static void is_of_integers(struct cw_numerics_look *l)
@@ -752,7 +752,7 @@ static void one_is_infinite(struct cw_numerics_look *l)
 	l->infs = l->rank == 2;
 }
 
-/* What takes the rounding away from what else would be one. */
+/* Changes after which a difference is no rounding any more. */
 Test(numerics, whatever_cannot_be_rounding_is_an_alarm)
 {
 	static const struct {

@@ -71,7 +71,7 @@ static void put(int rank, uint64_t step, uint64_t op, bool is_output, double abs
 		w->summaries[0] = s;
 }
 
-/* Each rank feeds that, infs of it infinite; what comes out is their sum, or infinite. */
+/* Each rank feeds that, and infs of it are infinite; the output is their sum, or infinite. */
 static void train(uint64_t step, double fed, uint64_t infs_of_rank_1)
 {
 	bool is_bad = infs_of_rank_1 || 2 * fed > LIMIT;
@@ -147,7 +147,7 @@ Test(numbers, who_was_first_is_told_once_when_the_ranks_have_had_time)
 	cr_assert_eq(look(), 0);
 }
 
-/* Nobody calls anything any more: they hang. */
+/* No rank makes any more calls: they hang. */
 Test(numbers, who_was_first_is_told_where_nothing_moves_any_more)
 {
 	train(0, 3, 1);
@@ -167,7 +167,10 @@ Test(numbers, loss_scaling_is_no_news)
 	}
 }
 
-/* Of four ranks two are here: who fed what these got out of a call, their node tells. */
+/*
+ * Two of four ranks are here. These got bad output from a call: the other node knows which
+ * rank fed it.
+ */
 Test(numbers, what_another_node_knows_is_told_there)
 {
 	for (int i = 0; i < RANKS; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What two nodes have gathered of one job, made one. */
+/* Merges the looks that two nodes have of one job. */
 #include "numerics/read/looks.h"
 
 #include <criterion/criterion.h>
@@ -15,14 +15,17 @@ static void tear_down(void)
 
 TestSuite(looks, .fini = tear_down);
 
-/* Two communicators of one id, as a job that was started again has, and one that nobody used. */
+/* Two communicators of one id, as in a job that was started again, and one without calls. */
 static const struct cw_numerics_comm comms[] = {
 	{ .id = 0x66, .name = "unused", .nranks = 4 },
 	{ .id = 0x77, .instance = 1, .name = "dp", .nranks = 4 },
 	{ .id = 0x77, .instance = 2, .name = "dp", .nranks = 4 },
 };
 
-/* Of rank `rank`, who fed on the communicators `first` and `second`, from the site. */
+/*
+ * Joins a source with rank `rank`, which fed on the communicators `first` and `second`,
+ * from the site.
+ */
 static int join(int32_t rank, uint32_t first, uint32_t second, const char *site)
 {
 	struct cw_numerics_look own[] = {

@@ -52,7 +52,7 @@ static void teardown(void)
 
 TestSuite(numerics_files, .init = setup, .fini = teardown);
 
-/* An all_reduce of the rank and what it fed, in entry `entry`. */
+/* An all_reduce of the rank and its input, in entry `entry`. */
 static struct cw_rec_summary *look(int rank, unsigned entry, uint64_t publish)
 {
 	struct cw_test_record *w = writers[rank];
@@ -297,7 +297,7 @@ Test(numerics_files, a_rank_is_named_by_its_own_process)
 	cr_expect(in.sources[0].lives);
 }
 
-/* Who takes the name of another user's job gets no rank into it. */
+/* A user that takes the name of another user's job gets no rank into it. */
 Test(numerics_files, a_job_is_its_name_and_its_users)
 {
 	char job[48], uid[16];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank's calls of operators, as collwatch.torch writes them and as nobody should, as a baseline.
+/*
+ * A rank's calls of operators as a baseline: as collwatch.torch writes them, and as no
+ * writer should.
  */
 #include "numerics/read/tensor_baseline.h"
 
@@ -131,7 +133,7 @@ Test(tensor_baseline, does_not_write_over_what_is_there)
 Test(tensor_baseline, refuses_what_no_writer_writes)
 {
 	static const char *const lines[] = {
-		CALLS, /* of an operator that nobody declared */
+		CALLS, /* of an undeclared operator */
 		"{\"line\":\"operator\",\"operator\":1}\n",
 		ADDMM ADDMM,
 		ADDMM "{\"line\":\"calls\",\"step\":3,\"calls\":[[0,0,1]]}\n",

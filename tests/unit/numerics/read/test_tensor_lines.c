@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of collwatch.torch, as it writes them and as nobody should. */
+/* Files of collwatch.torch, as it writes them and as no writer should. */
 #include "numerics/read/tensor_lines.h"
 
 #include <criterion/criterion.h>
@@ -157,7 +157,7 @@ Test(tensor_lines, refuses_what_is_no_such_file)
 		BAD,
 		HEAD "{\n",
 		HEAD "1\n",
-		" " HEAD, /* of its first byte it is told what it is */
+		" " HEAD, /* the first byte decides the file's kind */
 		HEAD "\n",
 		HEAD "{\"line\":\"frame\"}\n",
 		HEAD "{\"line\":\"bad\",\"tensor\":1,\"tensors\":[{}]}\n",
