@@ -25,7 +25,7 @@ static struct outcome *new_outcome(int32_t culprit, bool is_notice)
 	return o;
 }
 
-/* What scenario i comes to: some silence, some with an alert, another one, and two notices. */
+/* The outcome of scenario i: some silence, some with an alert, another one, and two notices. */
 static struct outcome outcome_of(uint64_t i)
 {
 	struct outcome o = { .looks = (uint32_t)i }, *first;
@@ -143,7 +143,7 @@ Test(suite_workers, a_worker_that_dies_is_noticed)
 	suite_workers_end(&w);
 }
 
-/* Who stops listening ends them, with more to say than a pipe holds. */
+/* A parent that stops reading ends them, with more output than a pipe holds. */
 Test(suite_workers, workers_end_with_their_parent)
 {
 	struct cw_err err = { "" };

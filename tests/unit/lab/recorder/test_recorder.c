@@ -128,7 +128,7 @@ Test(recorder, calls_of_ranks_in_turns_do_not_mix)
 	}
 }
 
-/* What one has queued in a group that is open while another makes its own. */
+/* One rank has queued calls in an open group while another makes its own. */
 Test(recorder, groups_that_are_open_at_the_same_time_do_not_mix)
 {
 	struct recorder_op send = sum, recv = sum;

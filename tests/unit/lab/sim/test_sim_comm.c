@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators and groups of the simulated NCCL: what others rely on of the real one's ways. */
+/*
+ * Communicators and groups of the simulated NCCL: the real NCCL's behaviour that other code
+ * relies on.
+ */
 #include <criterion/criterion.h>
 #include <cuda.h>
 #include <nccl.h>
@@ -177,7 +180,7 @@ Test(sim_comm, hangs_without_error_when_a_peer_dies)
 	sim_ranks_stop(&ranks);
 }
 
-/* As a watchdog does: it asks until it is told, then aborts. */
+/* As a watchdog does: it polls until it sees the error, then aborts. */
 static int run_death_with_watchdog(struct sim_rank *self)
 {
 	ncclResult_t async = ncclSuccess;
@@ -334,8 +337,7 @@ static int run_scalable(struct sim_rank *self)
 	REQUIRE(ncclCommInitRankScalable(&comm, self->n, self->rank, 2, ids, NULL) == ncclSuccess);
 	REQUIRE(cuMemcpyHtoD(p, &in, 4) == CUDA_SUCCESS);
 	REQUIRE(ncclAllReduce(buf, buf, 1, ncclInt32, ncclSum, comm, NULL) == ncclSuccess);
-	/* What is enqueued is done once the communicator is finalized; this looks without waiting.
-	 */
+	/* Enqueued work is done once the communicator is finalized; this looks without waiting. */
 	REQUIRE(ncclCommFinalize(comm) == ncclSuccess);
 	memcpy(&out, buf, sizeof(out));
 	REQUIRE(out == ALL);
@@ -367,7 +369,7 @@ static int run_groups(struct sim_rank *self)
 				      e.d.stream) == ncclSuccess);
 		REQUIRE(ncclGroupSimulateEnd(&info) == ncclSuccess);
 	}
-	/* With no place for what is found out it is an end like any other. */
+	/* Without a place for the result it is an end like any other. */
 	REQUIRE(ncclGroupStart() == ncclSuccess);
 	REQUIRE(ncclAllReduce(e.send, e.recv, 1, ncclInt32, ncclSum, e.d.comm, e.d.stream) ==
 		ncclSuccess);
@@ -450,7 +452,7 @@ Test(sim_comm, runs_several_devices_in_one_process)
 	run_all(1, run_init_all, NULL);
 }
 
-/* ---- what needs no peers ---- */
+/* ---- calls without peers ---- */
 
 Test(sim_comm, lays_unique_ids_out_as_nccl_does)
 {

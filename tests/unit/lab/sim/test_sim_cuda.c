@@ -122,7 +122,7 @@ Test(sim_cuda, orders_the_default_stream_after_blocking_streams)
 	cr_expect_eq(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	cr_expect_eq(word_at(p), 0);
 	sem_post(&g.open);
-	/* What came to the blocking stream later waits for the default stream in turn. */
+	/* Later work on the blocking stream waits for the default stream in turn. */
 	cr_expect_eq(cuStreamSynchronize(blocking), CUDA_SUCCESS);
 	cr_expect_eq(word_at(p), 1);
 	cr_expect_eq(word_at(p + 4), 1);

@@ -153,7 +153,7 @@ static void *allocate(void *relaxed)
 	return (void *)(intptr_t)cuMemAlloc(&p, 4);
 }
 
-/* From any thread, unless that one has said that it knows what it does. */
+/* From any thread, unless that thread has chosen the relaxed mode. */
 Test(sim_graphs, an_allocation_elsewhere_spoils_a_global_capture)
 {
 	CUgraph graph = NULL;
@@ -233,8 +233,7 @@ Test(sim_graphs, names_lead_to_the_version_asked_for)
 	cr_assert_eq(ptsz, (void *)cuGraphLaunch_ptsz);
 }
 
-/* What NCCL does when it is captured: events that are not the capture's own, an object of its own.
- */
+/* NCCL's actions under capture: events that are not the capture's own, an object of its own. */
 
 static CUevent event_of(CUstream where)
 {

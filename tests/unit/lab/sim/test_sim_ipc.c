@@ -23,7 +23,7 @@ static int read_all(int fd, void *buf, size_t len)
 	return read(fd, buf, len) == (ssize_t)len ? 0 : -1;
 }
 
-/* Takes a handle, expects a 7 at the end of what it names, leaves an 8, and says so. */
+/* Takes a handle, expects a 7 at the end of its memory, writes an 8, and reports that. */
 static int other_process(int from, int to)
 {
 	CUipcMemHandle handle;

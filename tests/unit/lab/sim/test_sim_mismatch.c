@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a mismatch does in the simulated NCCL: docs/design/testing.md#the-simulator, row by row, for
- * every collective. Rank 1 of three is the one that does something else.
+ * The effects of a mismatch in the simulated NCCL: docs/design/testing.md#the-simulator, row by
+ * row, for every collective. Rank 1 of three makes the different call.
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -45,7 +45,7 @@ struct mismatch_case {
 	enum coll coll;
 	enum mismatch mismatch;
 	unsigned int finish; /* mask of the ranks that do */
-	bool is_wrong;       /* somebody gets wrong data */
+	bool is_wrong;       /* a rank gets wrong data */
 };
 
 static struct mismatch_case cases[] = {
@@ -136,7 +136,7 @@ static ncclResult_t odd_call(const struct mismatch_case *c, bool is_odd, float *
 	return r;
 }
 
-/* What element i of the result should be, or 0 where this rank gets none. */
+/* The right value of element i of the result, or 0 where this rank gets none. */
 static float right_result(enum coll coll, int rank, size_t i)
 {
 	switch (coll) {

@@ -232,7 +232,7 @@ Test(sim_nccl, multiplies_by_each_ranks_own_scalar)
 	run_all(NRANKS, run_premulsum, NULL);
 }
 
-/* ---- sends, receives and what is made of them ---- */
+/* ---- sends, receives and operations made of them ---- */
 
 static int run_ring(struct sim_rank *self)
 {

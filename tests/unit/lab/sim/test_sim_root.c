@@ -16,7 +16,7 @@
 static sem_t init_returned;
 static int root_closed; /* how often */
 
-/* For everybody in the process. The root is as late as a busy machine can make it. */
+/* For all threads of the process. The root is as late as a busy machine can make it. */
 int close(int fd)
 {
 	char name[16] = "";

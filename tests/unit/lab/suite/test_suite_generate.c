@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is drawn, and how often. */
+/* The drawn scenarios, and their frequencies. */
 #include <criterion/criterion.h>
 
 #include "lab/suite/generate.h"
@@ -8,7 +8,7 @@
 
 struct drawn {
 	unsigned n_waits, n_usual;
-	/* By CW_HOST_WAIT_*: ranks of healthy jobs, and those that never come. */
+	/* By CW_HOST_WAIT_*: ranks of healthy jobs, and culprits. */
 	unsigned healthy[CW_HOST_WAIT__MAX], hanging[CW_HOST_WAIT__MAX];
 };
 

@@ -72,7 +72,7 @@ Test(suite_score, an_alert_on_a_control_is_a_miss)
 	cr_expect_eq(score.n_missed, 1);
 }
 
-/* The class and the rank are right, and nobody hung. */
+/* The class and the rank are right, and no rank hung. */
 Test(suite_score, a_page_after_which_it_went_on_is_a_false_one)
 {
 	struct suite_scenario s = { .name = "s", .file = "f", .n_ranks = 8, .n_answers = 1 };
@@ -374,7 +374,7 @@ Test(suite_score, faults_of_the_cluster_have_a_count_of_their_own)
 	add_with_fault(SUITE_NODE_CUT, 1, 1, CW_CLASS_HEALTHY);
 	add_with_fault(SUITE_NODE_CUT, 0, 1, CW_CLASS_DEADLOCK);
 	add_with_fault(SUITE_LEADER, 0, 0, CW_CLASS_HEALTHY);
-	add_with_fault(SUITE_NODE_LOST, 1, 1, CW_CLASS_DEADLOCK); /* is to be told */
+	add_with_fault(SUITE_NODE_LOST, 1, 1, CW_CLASS_DEADLOCK); /* needs an alert */
 	add(CW_CLASS_HEALTHY, 0, CW_CLASS_DEADLOCK, 0, CW_CONFIDENCE_LIKELY);
 	cr_expect_eq(score.cluster[SCORE_NODE_AWAY].n, 1);
 	cr_expect_eq(score.cluster[SCORE_NODE_AWAY].n_missed, 0);

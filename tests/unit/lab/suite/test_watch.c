@@ -163,7 +163,7 @@ Test(watch, a_long_wait_that_ends_by_itself_is_counted)
 	cr_expect_eq(said.n_healthy_waits, 0);
 }
 
-/* The middle of a wait changes nothing of what is told of it, nor when it ends. */
+/* The middle of a wait changes neither its alerts and notices nor its end. */
 static void is_told_the_same(const char *fault, uint32_t pages, uint32_t notices)
 {
 	static const char *const leaps[] = { "", "leap waits\n" };
@@ -188,7 +188,7 @@ Test(watch, a_wait_in_which_nothing_happens_is_left_out)
 	is_told_the_same("block in tty for 3000s", 0, 1);
 }
 
-/* What comes in the middle is shown. */
+/* The watch shows events in the middle. */
 Test(watch, a_wait_is_shown_where_something_happens)
 {
 	run("whole\nleap waits\nrun 4000s\nfault 3 at 20s on world spin for 3000s\n"
@@ -200,8 +200,8 @@ Test(watch, a_wait_is_shown_where_something_happens)
 }
 
 /*
- * A member's part of a reduce is done when its neighbour has come, and it waits for the same rank
- * in the next call: who was told of the wait is not told again.
+ * A member's part of a reduce is done when its neighbour has come. It waits for the same rank in
+ * the next call: the user that has a notice of the wait gets no second one.
  */
 static void is_noticed_once(const char *meanwhile)
 {
@@ -228,7 +228,7 @@ Test(watch, a_wait_that_goes_on_in_the_next_call_is_noticed_once)
 	is_noticed_once("");
 }
 
-/* A leader that remembers nothing finds that it was told of. */
+/* A leader without memory finds the earlier notice. */
 Test(watch, a_wait_in_a_later_call_is_noticed_once_whoever_leads)
 {
 	is_noticed_once("daemons at 1500s restart for 5s\n");
@@ -266,7 +266,7 @@ Test(watch, who_waits_its_turn_is_paged_once_nobody_works)
 	cr_expect_lt(said.after_ns, INT64_C(1250) * 1000000000);
 }
 
-/* ---- what a job is said to have died of ---- */
+/* ---- the epitaph of a job ---- */
 
 static const struct outcome *epitaph_of(const char *how)
 {
@@ -316,7 +316,7 @@ Test(watch, a_job_that_goes_on_or_is_cancelled_has_no_epitaph)
 	cr_expect_null(epitaph_of("job at 30s cancel\nexpect epitaph nothing"));
 }
 
-/* What was so is at hand for those who check what is said. */
+/* The facts are at hand for those checks. */
 static unsigned n_seen;
 
 static void on_incident(void *user, const struct suite_scenario *s, const struct json_t *doc,
@@ -468,7 +468,7 @@ Test(watch, what_agents_record_tells_of_a_hang)
 	is_told(CW_CLASS_NEVER_ENTERED, 4, 1);
 }
 
-/* What a device has come to is told, too, where members complete one by one. */
+/* The watch shows a device's progress, too, where members complete one by one. */
 Test(watch, what_agents_record_tells_of_a_call_that_does_not_end)
 {
 	run_recorded("completion nccl\n" LOOP, "fault 5 at 20s on world all_reduce wedge",
@@ -510,7 +510,7 @@ Test(watch, scenarios_that_cannot_be_recorded_are_told_of_as_ever)
 	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
 }
 
-/* ---- what befalls daemons ---- */
+/* ---- faults of daemons ---- */
 
 Test(watch, whoever_leads_may_go_in_mid_diagnosis)
 {

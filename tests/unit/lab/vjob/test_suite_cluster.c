@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the virtual cluster does is what docs/design/testing.md says a simulated NCCL does. */
+/* The virtual cluster behaves as docs/design/testing.md describes a simulated NCCL. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ Test(suite_cluster, an_empty_call_is_not_counted)
 	const struct cw_snap_member *m =
 		run("20", "fault 2 at 5s on world all_reduce change count 0");
 
-	/* Its next broadcast meets the others' all_reduce: nobody gets out. */
+	/* Its next broadcast meets the others' all_reduce: no rank gets out. */
 	cr_expect_eq(m[2].coll_entered, m[0].coll_entered - 1);
 	cr_expect_eq(m[2].coll_completed, m[0].coll_completed);
 }
@@ -144,7 +144,7 @@ Test(suite_cluster, the_same_scenario_gives_the_same_snapshot)
 	cr_expect_eq(run("20", "fault 2 at 5s block")[1].hash, hash);
 }
 
-/* ---- what happens to those who watch ---- */
+/* ---- faults of the watchers ---- */
 
 static struct outcome watched;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who completes what when one member never comes, as NCCL's device code has it. */
+/* The calls that each rank completes when one member never comes, as in NCCL's device code. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,7 @@ Test(suite_flow, a_barrier_lets_nobody_out_before_all_have_come)
 	cr_expect_eq(most(completed), least(completed));
 }
 
-/* The root only sends: it is ahead by what the slots take, and not by more. */
+/* The root only sends: it is ahead by the capacity of the slots, and not by more. */
 Test(suite_flow, a_broadcast_lets_its_root_run_ahead_as_far_as_slots_go)
 {
 	uint64_t furthest = 0;

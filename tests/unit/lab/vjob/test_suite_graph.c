@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs, what ranks came with, and several alerts, in the virtual cluster and to who watches it.
- */
+/* Graphs, ranks' environments, and several alerts, in the virtual cluster and for its observer. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Daemons in memory: that messages get through, time passes, and what befalls nodes and links. */
+/* Daemons in memory: messages get through, time passes, and nodes and links fail. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -443,7 +443,7 @@ Test(network, who_takes_over_from_hundreds_reads_their_copies_in_turns)
 	say_digest(net, &job, 1, 2, CW_MSG_DIGEST);
 	for (; !network_job(net, 0) && turns < 20; turns++)
 		cr_assert_eq(network_run(net, NETWORK_TICK_NS), 0);
-	/* The first one comes when the leader is asked again, two more follow at once. */
+	/* The first turn comes at the leader's next check; two more follow at once. */
 	cr_expect_eq(turns, NETWORK_LEADER_EVERY_NS / NETWORK_TICK_NS + 2);
 	cr_assert_not_null(network_job(net, 0));
 	cr_expect_eq(network_job(net, 0)->view.ranks, job.n_ranks - 2);

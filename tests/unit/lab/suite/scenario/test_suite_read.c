@@ -312,7 +312,7 @@ Test(suite_read, calls_that_fail_and_processes_that_are_late)
 	expect_error(HEAD PROGRAM "fault 1 at 5s on world fails often\n", "f.scn:10: ", "often");
 }
 
-/* ---- what befalls daemons ---- */
+/* ---- faults of daemons ---- */
 
 #define EXPECT "expect silence\nend\n"
 
