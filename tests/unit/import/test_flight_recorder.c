@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dumps of tests/data/flight_recorder/make.py, and what may be wrong with dumps. */
+/* The dumps of tests/data/flight_recorder/make.py, and possible defects of dumps. */
 #include "import/flight_recorder.h"
 
 #include <criterion/criterion.h>
@@ -73,7 +73,7 @@ static void judge_directory(const char *dir)
 	judge();
 }
 
-/* What torch 2.13 itself left of a hang of three ranks: tests/compare/run --dumps. */
+/* The dumps of torch 2.13 itself for a hang of three ranks: tests/compare/run --dumps. */
 static void judge_dumps_of_torch(const char *dir)
 {
 	for (int rank = 0; rank < 3; rank++)
@@ -144,7 +144,8 @@ Test(flight_recorder, odd_but_complete_dumps_are_healthy)
 	cr_assert(has_note("\"moon\""));
 }
 
-/* What torch 2.13 leaves of a hang in a replayed graph, and of one in which no rank waits in NCCL.
+/*
+ * The dumps of torch 2.13 for a hang in a replayed graph, and for one where no rank waits in NCCL.
  */
 Test(flight_recorder, says_how_long_recorders_without_an_open_call_were_silent)
 {
@@ -460,7 +461,7 @@ static void add_two_calls(const char *name, const char *entries)
 	add_text(name, text);
 }
 
-/* Everybody has made both calls; without start times, only their order tells. */
+/* All ranks have made both calls; without start times, only their order tells. */
 Test(flight_recorder, two_communicators_in_different_order_are_a_deadlock)
 {
 	add_two_calls("r0.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
@@ -555,7 +556,7 @@ static void add_default_group(int rank, const char *entries)
 #define OF_NEW_GROUP(state)                                                                        \
 	OF_ID("1", "all_reduce", "1", "completed") "," OF_ID("1", "all_reduce", "2", state)
 
-/* An abort has left a call open on the old one for ever. */
+/* An abort has left a call open on the old one, and it never ends. */
 Test(flight_recorder, a_default_group_that_was_made_anew_is_another_one)
 {
 	for (int rank = 0; rank < 3; rank++)
@@ -693,7 +694,7 @@ static void add_written(int rank, const char *entry, int64_t file_ms)
 		INT64_C(1700000000) * SECOND + file_ms * INT64_C(1000000);
 }
 
-/* A healthy job whose ranks were asked a minute apart, or whose clocks differ by as much. */
+/* A healthy job whose dumps are a minute apart, or whose clocks differ by as much. */
 Test(flight_recorder, a_call_is_as_old_as_its_own_dump_says)
 {
 	add_written(0, CALL("5", "started", "000010"), 12);
@@ -711,7 +712,7 @@ Test(flight_recorder, a_call_is_as_old_as_its_own_dump_says)
 	cr_assert_leq(snap->now_ns - verdict.waiting_since_ns, SECOND, "%s", verdict.summary);
 	fini();
 
-	/* All that waited had done so for minutes. */
+	/* All waiting ranks had waited for minutes. */
 	add_written(0, CALL("5", "started", "000010"), 600012);
 	add_written(1, CALL("4", "completed", "000000"), 600012);
 	add_written(2, CALL("5", "started", "060010"), 660012);
@@ -731,7 +732,7 @@ Test(flight_recorder, who_was_dumped_before_others_made_the_call_is_not_missing)
 	cr_assert(has_note("1 member of groups was dumped before others made the call"));
 	fini();
 
-	/* The same with a receive, for which a rank's send may have come since. */
+	/* The same with a receive; its sender may have made the send since. */
 	add_written(0, ENTRY("recv 0<-1", "3", "1", "started", "true"), 600000);
 	add_written(1, CALL("3", "completed", "000000"), -300000);
 	set.sources[1].dump.ops[0].created_ns -= 300 * SECOND;
@@ -741,7 +742,7 @@ Test(flight_recorder, who_was_dumped_before_others_made_the_call_is_not_missing)
 	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
 }
 
-/* It was missing then; what has held the others up since, nobody has seen. */
+/* It was missing then; no later dump shows the reason for the hold-up since. */
 Test(flight_recorder, is_not_certain_of_a_rank_that_was_dumped_minutes_before)
 {
 	add_written(0, CALL("5", "started", "000010"), 500000);
@@ -817,7 +818,7 @@ Test(flight_recorder, a_wait_of_unknown_age_is_a_wait)
 			   verdict.summary);
 }
 
-/* Without times the order in which entries were recorded is the order of the calls. */
+/* Without times, the order of the recorded entries is the order of the calls. */
 Test(flight_recorder, an_inversion_of_order_is_seen_without_times)
 {
 	add_two_calls("r0.json", BARE("4", "all_reduce", "7",
@@ -844,7 +845,7 @@ Test(flight_recorder, of_a_type_nobody_knows_the_kind_of_call_counts)
 	assert_culprit(CW_CLASS_MISMATCH, "kind", 2);
 	fini();
 
-	/* What it is, is not known, but that it is not what others called. */
+	/* The kind is unknown, but it differs from the call of the others. */
 	add_rank(0, "[0,1,2]", ODD_TYPE("all_reduce"));
 	add_rank(1, "[0,1,2]", BARE("4", "all_reduce", "8", "started"));
 	add_rank(2, "[0,1,2]", BARE("4", "all_reduce", "8", "started"));
@@ -869,7 +870,7 @@ Test(flight_recorder, a_receive_from_anybody_waits_for_nobody_in_particular)
 	",\"state\":\"scheduled\",\"retired\":" retired                                            \
 	",\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"]}"
 
-/* Gloo's calls have no events: that they are retired is all that tells that they have ended. */
+/* Gloo's calls have no events: only their retirement shows that they have ended. */
 Test(flight_recorder, calls_that_gloo_retired_have_completed)
 {
 	for (int rank = 0; rank < 3; rank++)
@@ -882,14 +883,14 @@ Test(flight_recorder, calls_that_gloo_retired_have_completed)
 	cr_assert_eq(verdict.coll_seq, 6);
 	fini();
 
-	/* One that NCCL's watchdog retired may have timed out. */
+	/* A call that NCCL's watchdog retired may have timed out. */
 	for (int rank = 0; rank < 3; rank++)
 		add_rank(rank, "[0,1,2]", BY_GLOO("nccl", "5", "true"));
 	judge();
 	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
 }
 
-/* It retires what has failed as well: those that not all have come to may have timed out. */
+/* It retires failed calls as well: a call that some ranks never made may have timed out. */
 Test(flight_recorder, calls_that_gloo_retired_and_not_all_came_to_may_have_failed)
 {
 	for (int rank = 0; rank < 3; rank++)
@@ -899,7 +900,9 @@ Test(flight_recorder, calls_that_gloo_retired_and_not_all_came_to_may_have_faile
 	cr_assert_eq(snap->open_calls, 3);
 	fini();
 
-	/* They gave up two, and wait in the next: the one that came to none is the one. */
+	/*
+	 * They gave up two, and wait in the next: the rank that made none of them is the culprit.
+	 */
 	for (int rank = 0; rank < 3; rank++)
 		add_rank(rank, "[0,1,2,3]",
 			 BY_GLOO("gloo", "5", "true") "," BY_GLOO("gloo", "6", "true") "," BY_GLOO(
@@ -910,7 +913,7 @@ Test(flight_recorder, calls_that_gloo_retired_and_not_all_came_to_may_have_faile
 	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 3, "%s", verdict.summary);
 }
 
-/* Whoever names files by himself puts other numbers at their end. */
+/* A user who names files himself puts other numbers at their end. */
 Test(flight_recorder, names_that_all_end_alike_are_told_apart_by_what_stands_behind_rank)
 {
 	static const char *const names[] = { "rank_0_attempt_1.json", "rank_1_attempt_1.json",
@@ -932,7 +935,7 @@ Test(flight_recorder, names_that_all_end_alike_are_told_apart_by_what_stands_beh
 	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 1, "%s", verdict.summary);
 }
 
-/* ---- what dumps leave out ---- */
+/* ---- facts that dumps omit ---- */
 
 /* Dumps of active entries only list members of a launch that has completed, and not its end. */
 Test(flight_recorder, members_of_a_launch_without_its_end_have_completed)
@@ -1060,7 +1063,7 @@ Test(flight_recorder, an_open_call_that_the_buffer_lost_is_not_complete)
 	",\"process_group\":[\"5\",\"\"],\"profiling_name\":\"nccl:broadcast\","                   \
 	"\"collective_seq_id\":1,\"state\":\"completed\"}"
 
-/* Rank 1's calls on the group are gone: it may be in the one in which the others wait. */
+/* Rank 1's calls on the group are gone: it may be in the call of the others. */
 Test(flight_recorder, whose_calls_the_buffer_lost_is_not_missing)
 {
 	static const char *const rests[] = { OF_OTHER_GROUP("40"), "" };
@@ -1115,7 +1118,10 @@ Test(flight_recorder, sides_of_one_size_are_a_tie)
 	"\",\"collective_seq_id\":" coll ",\"state\":\"scheduled\",\"is_p2p\":false,"              \
 	"\"input_sizes\":[[" size "]],\"input_dtypes\":[\"" dtype "\"]}"
 
-/* Of one dtype, sizes can be compared whatever it is; NCCL has not all that PyTorch has. */
+/*
+ * With the same dtype on all ranks, we can compare sizes for any dtype. NCCL lacks some
+ * dtypes of PyTorch.
+ */
 Test(flight_recorder, a_dtype_that_nccl_has_not_is_compared)
 {
 	add_rank(0, "[0,1,2]", OF_DTYPE("QUInt4x2", "1", "8"));
@@ -1380,8 +1386,7 @@ Test(flight_recorder, an_exchange_that_adds_up_has_no_sizes_to_blame)
 	cr_assert_neq(verdict.detail, CW_DETAIL_SIZE, "%s", verdict.summary);
 }
 
-/* Two that leave a dump each, or none: of a stopped rank and of one that is dead the same is left.
- */
+/* Two ranks that leave a dump each, or none: a stopped rank and a dead one leave the same. */
 Test(flight_recorder, names_the_ranks_of_torchs_own_dumps)
 {
 	judge_dumps_of_torch("torch/ddp.branch");
@@ -1398,7 +1403,7 @@ Test(flight_recorder, names_the_ranks_of_torchs_own_dumps)
 	assert_culprit(CW_CLASS_UNKNOWN, "not_visible", 1);
 }
 
-/* The two that are missing wait in gloo for the one that waits here: no dump has that barrier. */
+/* The two missing ranks wait in gloo for the rank that waits here: no dump has that barrier. */
 Test(flight_recorder, is_not_sure_of_many_who_may_wait_in_another_backend)
 {
 	judge_written_after("torch/gloo.skipped-barrier", 3, 92 * SECOND);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written as Flight Recorder dumps reads back as the same verdict on the same ranks. */
+/* Exported Flight Recorder dumps read back as the same verdict on the same ranks. */
 #include "import/fr_export.h"
 
 #include <criterion/criterion.h>
@@ -101,7 +101,7 @@ ParameterizedTestParameters(fr_export, the_verdict_survives_the_format)
 		{ PIPE, "fault 2 at 8s on world recv skip", "deadlock 1 2", "" },
 		{ PIPE, "fault 2 at 8s on world recv change count 8192", "p2p_unmatched 1 2", "" },
 		{ RING, "fault 2 at 8s on world send block", "p2p_unmatched 2", "" },
-		/* The format does not say who is alive. */
+		/* The format has no field for live ranks. */
 		{ LOOP, "fault 2 at 8s on tp all_reduce kill 9", "process_dead 2",
 		  "never_entered 2" },
 	};
@@ -158,7 +158,7 @@ Test(fr_export, what_has_no_number_is_counted_and_left_out)
 	(void)cw_snapshot_free(snap);
 }
 
-/* A rank says its number itself: nothing keeps it from saying one that no dump can have. */
+/* A rank states its own number: it may claim a number that no dump can have. */
 Test(fr_export, a_number_beyond_what_readers_take_is_none)
 {
 	struct cw_snapshot *snap = run(LOOP, ""), *again = NULL;

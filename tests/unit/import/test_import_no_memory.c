@@ -27,7 +27,7 @@ struct import {
 	json_t *right;
 };
 
-/* What the files say does not depend on when they were read, for their time is the dumps'. */
+/* The content does not depend on the time of the read, because its time is the dumps'. */
 static void read_dumps(void *userdata)
 {
 	const struct import *x = userdata;

@@ -239,7 +239,7 @@ Test(pickle, bounds_nesting)
 	cr_assert_eq(READ("N\x85\x85\x85\x85\x85\x85\x85\x85."), 0);
 }
 
-/* Each level holds the one below twice: sharing keeps it small, and nobody may walk it. */
+/* Each level holds the one below twice: sharing keeps it small, and no reader may walk it. */
 Test(pickle, a_memo_bomb_stays_small)
 {
 	char data[1024];

@@ -29,7 +29,7 @@
 #define END_NS (460 * CW_NS_PER_S)
 #define WALL_NS (INT64_C(1700000000) * CW_NS_PER_S)
 
-/* A rank's record, and what the node's daemon has of it. */
+/* A rank's record, and the daemon's copy of it. */
 static struct rank {
 	struct cw_test_record *writer;
 	int world, pair;
@@ -235,7 +235,7 @@ static json_t *incident_of_files(void)
 	return doc;
 }
 
-/* Where it comes from and when, and what follows from that. */
+/* Removes its source and time, and the fields that follow from them. */
 static void forget_source(json_t *doc)
 {
 	(void)json_object_del(doc, "times");

@@ -122,7 +122,9 @@ static int read_up_to(size_t bytes, struct cw_bundle *ret)
 	return cw_bundle_read_up_to(path_of("inc", NULL), &limits, ret, NULL);
 }
 
-/* What calls and tensors were is known when the bundle is new; later there may be none to ask. */
+/*
+ * Facts about calls and tensors are at hand when the bundle is new; later there may be no source.
+ */
 Test(bundle, ops_and_summaries_stay_when_it_is_written_anew)
 {
 	struct cw_bundle bundle = sample(7), back = { 0 };
@@ -180,7 +182,7 @@ Test(bundle, what_other_nodes_gave_comes_behind_the_rest_and_stays)
 	cw_bundle_fini(&back);
 }
 
-/* As after a power failure, or of who means harm: the rest of the bundle is no worse for it. */
+/* As after a power failure, or from an attacker: the rest of the bundle is no worse for it. */
 Test(bundle, what_another_node_gave_and_cannot_be_read_is_named)
 {
 	static const char *const bad[] = { "", "[]", "7", "{\"a\":1,\"a\":2}", "{\"node\":" };

@@ -60,7 +60,7 @@ Test(fed_tensors, nothing_is_said_where_nothing_was_fed)
 	expect(incident_of(fixture_snapshot()), 0, NULL);
 }
 
-/* Whoever comes late in the snapshot and was early in time still is among them. */
+/* A rank that is late in the snapshot and was early in time still is among them. */
 Test(fed_tensors, of_many_ranks_the_earliest_are_told)
 {
 	struct cw_snapshot *snap = cw_snapshot_new();

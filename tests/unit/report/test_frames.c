@@ -9,7 +9,7 @@ struct frame {
 	const char *symbol, *module;
 };
 
-/* Innermost first; ends with one that has no module. */
+/* Innermost first; ends with a frame without a module. */
 static void expect_position(const struct frame *frames, const char *expected)
 {
 	json_t *list = json_array(), *doc;
@@ -29,7 +29,7 @@ static void expect_position(const struct frame *frames, const char *expected)
 #define EXPECT_POSITION(expected, ...)                                                             \
 	expect_position((const struct frame[]){ __VA_ARGS__, { NULL, NULL } }, expected)
 
-/* PyTorch 2.11, NCCL 2.28.9: a first connection, in which the host waits for the others. */
+/* PyTorch 2.11, NCCL 2.28.9: a first connection, where the host waits for the others. */
 Test(frames, what_nccl_does_in_a_call_is_the_call)
 {
 	EXPECT_POSITION("ncclAllReduce, called by c10d::ProcessGroupNCCL::allreduce_impl",
@@ -73,7 +73,7 @@ struct python_frame {
 	int line;
 };
 
-/* Innermost first; ends with one that has no file. */
+/* Innermost first; ends with a frame without a file. */
 static void expect_line(const struct python_frame *frames, const char *expected)
 {
 	json_t *list = json_array(), *doc;

@@ -132,7 +132,7 @@ Test(rank_sets, numbers_in_names_do_not_make_a_family)
 	cr_assert_neq(sets.comms.of[2], sets.comms.of[4], "another distance");
 }
 
-/* Everybody in a call of another number: what is the same is made of less. */
+/* Every pair is in a call of another number: we merge by fewer properties. */
 Test(rank_sets, there_are_never_more_than_can_be_read)
 {
 	struct sb *b = sb_new(60, 2);
@@ -148,7 +148,9 @@ Test(rank_sets, there_are_never_more_than_can_be_read)
 	cr_assert(sets.sets[0].is_culprit);
 }
 
-/* The job of 1,024 ranks that tests/e2e draws: three sets of victims, whatever their number. */
+/*
+ * The job of 1,024 ranks that tests/e2e draws: three sets of victims, regardless of their number.
+ */
 static const char big[] = "scenario big\nranks 1024 per-node 64\ncomms tp size 8\n"
 			  "comms dp size rest stride 8\nprogram\nloop\nwork 20ms\n"
 			  "all_reduce tp 8192\nreduce_scatter dp 16384\nsync\nend\nend\n"

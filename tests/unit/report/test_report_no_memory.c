@@ -112,7 +112,7 @@ static void tear_down(void)
 
 TestSuite(report_no_memory, .init = set_up, .fini = tear_down);
 
-/* A document that is all there or NULL, and there when it is asked for again. */
+/* Makes a document that is whole or NULL, and whole in the next attempt. */
 struct maker {
 	json_t *(*make)(void);
 	json_t *right;
@@ -206,7 +206,10 @@ Test(report_no_memory, documents_are_whole_or_none)
 	expect_whole("filter", the_filter);
 }
 
-/* Where culprits sit may be said in part, and then is when asked again, once. */
+/*
+ * The positions of culprits may be incomplete after a failure. A second attempt completes
+ * them, once.
+ */
 static void add_positions(void *userdata)
 {
 	json_t *doc = cw_incident_doc(snap, &verdict, &fixture_info);
@@ -481,7 +484,7 @@ static void anonymise(void *userdata)
 	json_decref(copy);
 }
 
-/* What is not known to be anonymous must not be shown. */
+/* A document must not appear unless it is certainly anonymous. */
 Test(report_no_memory, names_are_taken_out_or_it_says_that_they_are_not)
 {
 	json_t *right = json_deep_copy(incident);
@@ -491,7 +494,7 @@ Test(report_no_memory, names_are_taken_out_or_it_says_that_they_are_not)
 	json_decref(right);
 }
 
-/* A report, as text or as a page: what a failure cuts short is not called complete. */
+/* A report, as text or as a page: a truncated one is not called complete. */
 struct rendering {
 	int (*render)(FILE *out, const struct cw_bundle *bundle);
 	const struct cw_bundle *bundle;

@@ -92,7 +92,7 @@ Test(shared_comms, tells_the_same_jobs_once)
 	json_decref(list);
 }
 
-/* What other nodes say is anything. */
+/* Other nodes may send any document. */
 Test(shared_comms, takes_a_document_that_is_none)
 {
 	static const char *const docs[] = { "{}", "{\"communicators\":7}",

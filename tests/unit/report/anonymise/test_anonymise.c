@@ -6,7 +6,7 @@
 
 #include "report/anonymise/anonymise.h"
 
-/* What becomes of a document; static. */
+/* The anonymised document; static. */
 static const char *anonymised(const char *text)
 {
 	static char result[2048];

@@ -163,7 +163,7 @@ Test(advice, where_most_are_missing_the_few_that_wait_are_not_called_right)
 	json_decref(incident);
 }
 
-/* It waits in a socket: maybe for one of those that wait here. */
+/* It waits in a socket: maybe for one of the waiting ranks here. */
 Test(advice, calls_the_ranks_that_wait_right_only_where_the_cause_is_seen)
 {
 	json_t *incident =

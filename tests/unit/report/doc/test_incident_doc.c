@@ -82,7 +82,7 @@ Test(incident_doc, says_from_where_a_call_was_issued)
 					   &v.sides[0].op.stack),
 		     0);
 	v.sides[1].has_op = true;
-	v.sides[1].op.stack = 2; /* nobody's */
+	v.sides[1].op.stack = 2; /* no rank's stack */
 	doc = cw_incident_doc(snap, &v, &fixture_info);
 	cr_assert_not_null(doc);
 	v.sides[0].op.stack = 0;

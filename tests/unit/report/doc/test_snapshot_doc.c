@@ -179,7 +179,7 @@ static void assert_same_text(const char *a, const char *b, const char *what)
 		cr_assert_str_eq(a, b, "%s", what);
 }
 
-/* Field by field where padding may differ, so that nothing is compared by what is not there. */
+/* Field by field where padding may differ, so that we compare no padding. */
 static void assert_same_op(const struct cw_op *a, const struct cw_op *b)
 {
 	cr_assert_eq(!a, !b);

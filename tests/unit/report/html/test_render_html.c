@@ -543,7 +543,9 @@ Test(render_html, nothing_in_a_bundle_becomes_markup)
 	}
 }
 
-/* Removes or replaces every value of a document in turn: whatever is left must be survived. */
+/*
+ * Removes or replaces every value of a document in turn: the renderer must survive each remainder.
+ */
 static void mangle(json_t *node, json_t *const *substitutes, size_t n, struct cw_bundle *bundle)
 {
 	const char *key;

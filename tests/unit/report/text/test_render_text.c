@@ -402,7 +402,9 @@ Test(render_text, long_sentences_keep_to_the_width)
 	cw_bundle_fini(&bundle);
 }
 
-/* Removes or replaces every value of a document in turn: whatever is left must be survived. */
+/*
+ * Removes or replaces every value of a document in turn: the renderer must survive each remainder.
+ */
 static void mangle(json_t *node, json_t *const *substitutes, size_t n, json_t *incident,
 		   json_t *evidence)
 {
