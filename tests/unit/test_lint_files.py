@@ -19,7 +19,7 @@ FILES = ("lib/common/parse.c", "tests/unit/common/test_parse.c", "tests/support/
 
 
 def lint_files(*chosen):
-    """(status, lines it prints, what it says on stderr, files in the compile_commands.json it writes)"""
+    """(status, lines on stdout, text on stderr, files in the compile_commands.json it writes)"""
     with tempfile.TemporaryDirectory() as source:
         source = os.path.realpath(source)
         build = source + "/build"

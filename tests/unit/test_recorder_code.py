@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What lab/recorder runs for each recorded call is the agent library's own machine code: the same
-instructions that refer to the same things, but for the function that tells the time. Prints TAP.
+"""For each recorded call, lab/recorder runs the agent library's own machine code: the same
+instructions that refer to the same things, except for the function that tells the time. Prints TAP.
 
 usage: test_recorder_code.py OBJDUMP RECORDER_OBJECT ARCHIVE…"""
 
@@ -18,8 +18,8 @@ FUNCTION = re.compile(r"^[0-9a-f]+ <(\S+)>:$")
 
 
 def functions(objdump, path):
-    """By name: its instructions, of which addresses are left out, and the functions and data of others
-    that they refer to. A section's name and offset is another wherever it is put together."""
+    """By name: its instructions, without addresses, and the functions and data of others that they
+    refer to. We drop the name and offset of a section, because each link changes them."""
     text = subprocess.run([objdump, "-dr", "--no-show-raw-insn", path], stdout=subprocess.PIPE,
                           text=True, check=True).stdout
     found, lines = {}, None

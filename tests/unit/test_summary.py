@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/lib/summary.py makes of meson's test log. Prints TAP.
+"""The summary of meson's test log by tools/lib/summary.py. Prints TAP.
 
 usage: test_summary.py SUMMARY.PY TAP-DIRECTORY
 """

@@ -15,7 +15,7 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 
-/* Of what is answered. */
+/* Deadline of an answer. */
 #define DEADLINE_MS 120000
 
 /* A daemon that answers one connection with prepared bytes, in two pieces, and notes the question.
@@ -85,7 +85,7 @@ static void start(struct server *s)
 
 static void stop(struct server *s)
 {
-	/* wakes accept() where nobody came */
+	/* wakes accept() if no client came */
 	(void)shutdown(s->listener, SHUT_RDWR);
 	cr_assert_eq(pthread_join(s->thread, NULL), 0);
 	close(s->listener);

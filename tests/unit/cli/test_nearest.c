@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is taken for a slip of the fingers, and what for another word. */
+/* Words that count as a slip of the fingers, and words that do not. */
 #include <criterion/criterion.h>
 
 #include "cli/nearest.h"

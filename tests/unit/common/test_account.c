@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the child has while a directory service's code runs in it. */
+/* State of the child while a directory service's code runs in it. */
 static struct seen {
 	unsigned n_fds;
 	uint32_t capabilities;
@@ -32,7 +32,7 @@ static unsigned count_fds(void)
 	return n;
 }
 
-/* Stands in for the C library's, and for what nsswitch.conf makes it load. */
+/* Replaces the C library's function, and the modules that nsswitch.conf makes it load. */
 struct group *getgrnam(const char *name)
 {
 	static struct group answer = { .gr_gid = 4711 };

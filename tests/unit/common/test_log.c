@@ -188,7 +188,7 @@ static unsigned lines_in(const char *text)
 	return n;
 }
 
-/* Whoever can cause a line can cause it as often as they like. */
+/* A user that can cause a line can cause it as often as they like. */
 static void be_refused(unsigned times)
 {
 	for (unsigned i = 0; i < times; i++)
@@ -227,7 +227,7 @@ Test(log, says_how_many_lines_it_left_out, .init = capture_stderr)
 
 /* ---- a reader that does not read ---- */
 
-/* A page of a pipe, or what a socket takes; blocking, as a service's stderr is. */
+/* Fills a page of a pipe, or a socket's buffer; blocking, as a service's stderr is. */
 static void fill_stderr(int fds[2])
 {
 	static const char page[4096] = { 0 };
@@ -241,7 +241,7 @@ static void fill_stderr(int fds[2])
 		;
 	cr_assert_eq(errno, EAGAIN);
 	cr_assert_eq(fcntl(STDERR_FILENO, F_SETFL, 0), 0);
-	(void)alarm(20); /* one that waits for its reader is ended */
+	(void)alarm(20); /* ends a process that waits for its reader */
 }
 
 static void fill_pipe(void)
@@ -260,7 +260,7 @@ static void fill_stream(void)
 	fill_stderr(fds);
 }
 
-/* All that is in there, without the zeroes of before. */
+/* Reads all text in there, without the zeroes of before. */
 static const char *read_on(void)
 {
 	static char text[8192];

@@ -59,7 +59,7 @@ Test(text, replaces_what_turns_the_rest_around)
 	expect("\xd7\xa9\xd7\x9c", "\xd7\xa9\xd7\x9c");              /* right to left by itself */
 }
 
-/* What a shell makes of it is one argument, the path itself. */
+/* A shell must read it as one argument, the path itself. */
 static void expect_argument(const char *path, const char *out, const char *seen)
 {
 	char *command = cw_text_command("printf '%s|'", path), got[128] = "";

@@ -189,7 +189,7 @@ Test(unixsock, bytes_alone_bring_no_descriptor)
 	close(pair[1]);
 }
 
-/* Who sent one must not be taken for somebody who sent none. */
+/* A sender whose descriptor was lost must not look like a sender without one. */
 Test(unixsock, says_when_there_was_no_room_for_a_descriptor)
 {
 	struct rlimit limit;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slurm's plugin, and of Slurm the few functions that it calls. A library that loads without a word
- * stands for the agent, the C library under another name; one that hangs the loader is a FIFO. */
+/*
+ * Slurm's plugin, and the few functions of Slurm that it calls. The C library under another
+ * name stands for the agent, because it loads without a word. A FIFO stands for a library
+ * that hangs the loader.
+ */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -130,7 +133,10 @@ static void call_init(const char *word)
 	cr_assert_eq(slurm_spank_init(NULL, word ? 1 : 0, args), ESPANK_SUCCESS);
 }
 
-/* Whatever it finds, it has no error, and leaves neither process nor descriptor. */
+/*
+ * In each state of the agent's files it reports no error, and leaves neither process nor
+ * descriptor.
+ */
 static void start_task(const char *site_default)
 {
 	char *args[] = { agent_arg, socket_arg, (char *)site_default };

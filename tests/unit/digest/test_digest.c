@@ -17,7 +17,7 @@
 
 #define NOW_NS (1000 * CW_NS_PER_S)
 
-/* A process without its agent: what a digest is made of. */
+/* A process without its agent: the sources of a digest. */
 struct fake {
 	struct cw_test_record *writer;
 	struct cw_record *record;
@@ -269,7 +269,7 @@ Test(digest, carries_near_and_far_checkpoints)
 	fake_stop(&f);
 }
 
-/* Eight calls that take longer than a second: each may be the one that differs. */
+/* Eight calls that take longer than a second: each may be the one with the difference. */
 Test(digest, tells_the_hash_after_each_call_where_checkpoints_are_seldom)
 {
 	const struct cw_msg_member *m;
@@ -294,7 +294,9 @@ Test(digest, tells_the_hash_after_each_call_where_checkpoints_are_seldom)
 	cr_expect_eq(m->last_hashes[2].hash, f.writer->comms[comm].hash);
 	cw_digest_fini(&digest);
 
-	/* A checkpoint a moment ago says as much; what is long past has been told. */
+	/*
+	 * A checkpoint of a moment ago says as much; an earlier digest already has the older ones.
+	 */
 	t = &f.sampler.tracks[0];
 	t->checkpoint_ns = NOW_NS - CW_NS_PER_S / 2;
 	make(&f, 1, &digest);
@@ -707,7 +709,7 @@ Test(digest, names_the_pod_by_the_record_and_else_by_the_control_group)
 	strcpy(fakes[0].writer->header->pod, "train-0");
 	strcpy(fakes[0].writer->header->pod_namespace, "ml");
 	memset(fakes[0].writer->header->container, 'x', 64); /* without an end */
-	strcpy(fakes[1].writer->header->pod, "a<b>");        /* written by anybody */
+	strcpy(fakes[1].writer->header->pod, "a<b>");        /* written by any user */
 	for (int i = 0; i < 3; i++) {
 		fakes[i].rank.pod = i < 2 ? &ids : NULL;
 		fakes[i].rank.own_pid = i;

@@ -131,7 +131,7 @@ Test(digest_no_memory, a_record_that_was_not_sampled_is_the_next_time)
 	no_memory_walk("sample", sample, NULL);
 }
 
-/* Communicators come while it is watched: what is known of the others stays. */
+/* Communicators come while we watch it: the facts about the others stay. */
 static void sample_more(void *userdata)
 {
 	struct cw_test_record *w = cw_test_record_new();
@@ -278,7 +278,7 @@ static void collect_windows(void *userdata)
 	all_stop();
 }
 
-/* One that cannot be read is empty: that says more than none. */
+/* An unreadable window is empty: that says more than none. */
 Test(digest_no_memory, so_are_windows)
 {
 	no_memory_walk("windows", collect_windows, NULL);

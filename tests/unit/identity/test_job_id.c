@@ -91,7 +91,7 @@ Test(job_id, message_with_the_key_of_another_job_is_refused)
 	cr_assert_eq(cw_job_id_read(&victim.key, 7, "name:b", &job), -EBADMSG);
 }
 
-/* A table of jobs whose keys were checked may be asked for it: it holds nothing that is equal. */
+/* A caller may ask a table of verified jobs for it: the table holds no equal entry. */
 Test(job_id, what_is_claimed_with_another_key_or_uid_is_no_known_job)
 {
 	struct cw_job_key none = { 0 };

@@ -12,7 +12,7 @@
 
 struct table {
 	struct cw_share_place places[MAX_PLACES];
-	unsigned char holders[MAX_PLACES]; /* whose addresses are the holders; 1 = in use */
+	unsigned char holders[MAX_PLACES]; /* their addresses are the holders; 1 = in use */
 	uint32_t n, capacity;
 	int64_t now;
 };

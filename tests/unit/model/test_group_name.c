@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reports call torch's groups, as its communicators and its dumps name them. */
+/* The names of torch's groups in reports, for the names in its communicators and its dumps. */
 #include "model/group_name.h"
 
 #include <criterion/criterion.h>

@@ -185,7 +185,7 @@ static size_t read_golden(unsigned type, uint8_t *buf, size_t max)
 	return read_golden_of("", type, buf, max);
 }
 
-/* Daemons of different versions talk to each other: what version 1 wrote stays readable. */
+/* Daemons of different versions talk to each other: messages of version 1 stay readable. */
 Test(codec, bytes_on_the_wire_are_those_of_version_1)
 {
 	for (unsigned type = 1; type < CW_MSG__MAX; type++) {
@@ -206,7 +206,7 @@ Test(codec, bytes_on_the_wire_are_those_of_version_1)
 	}
 }
 
-/* Whoever makes it tells the leader and the next one the same. */
+/* Their maker sends the same to the leader and to the next one. */
 Test(codec, a_digest_and_its_copy_differ_in_the_type_only)
 {
 	struct cw_message msg = *cw_sample_message(CW_MSG_DIGEST);
@@ -280,7 +280,7 @@ static int decode_without_job_key(unsigned type, struct cw_message **ret)
 	return decode_frame(golden, len, ret);
 }
 
-/* What daemons wrote that named a job by its route: never made anew. */
+/* Messages of daemons that named a job by its route: never made anew. */
 Test(codec, messages_of_daemons_without_job_keys_are_read)
 {
 	static const unsigned types[] = { CW_MSG_DIGEST,           CW_MSG_DIGEST_COPY,
@@ -570,7 +570,7 @@ Test(codec, corrupted_frames_never_harm_the_decoder)
 		uint8_t bytes[4096];
 		size_t len = read_golden(type, bytes, sizeof(bytes)), again_len;
 
-		cr_assert_gt(len, 8); /* not one that is just being written */
+		cr_assert_gt(len, 8); /* no half-written one */
 
 		for (int n = rand_r(&seed) % 4; n >= 0; n--)
 			bytes[4 + (unsigned)rand_r(&seed) % (len - 4)] = (uint8_t)rand_r(&seed);

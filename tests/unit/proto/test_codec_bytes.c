@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages as bytes written by hand: what protobuf allows, what it does not, and what nobody means.
- */
+/* Messages as bytes written by hand: allowed by protobuf, not allowed, and meaningless. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include "common/clock.h"
 #include "proto/codec.h"
 
-/* Nobody's encoder here writes these; a later one's may. */
+/* No encoder here writes these; a later one may. */
 Test(codec_bytes, reads_whatever_order_and_packing_a_sender_chooses)
 {
 	/* AgentHello { record_bytes 3, version_max 2, version_min 1, version_max 9 } */

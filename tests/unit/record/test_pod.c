@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an environment and a control group's path say of a pod, true ones and others. */
+/* Facts about a pod from an environment and a control group's path, true ones and others. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of ops whose progress writes were left out: COLLWATCH_PROGRESS=auto. */
+/* Facts about ops without progress writes: COLLWATCH_PROGRESS=auto. */
 #include <criterion/criterion.h>
 
 #include "tests/support/record/record_state_fixture.h"
@@ -100,7 +100,7 @@ Test(record_left_out, what_was_left_out_on_one_stream_has_completed_with_a_later
 	cr_expect_not(s.has_pending);
 }
 
-/* To one that does not know what left out means, it has no slot. */
+/* An older reader, which does not know that mark, sees an op without a slot. */
 Test(record_left_out, the_mark_of_what_was_left_out_names_no_slot)
 {
 	cr_expect_geq(cw_rec_slot_left_out(0, 1), CW_REC_PROGRESS_SLOTS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which records are read at all, and what is read of those of other versions. */
+/* Readable records, and the parts that we read of other versions. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -184,9 +184,9 @@ Test(record_open, refuses_files_of_the_wrong_size)
 }
 
 /*
- * tests/data/record/version-1 is what collwatch 0.1.0 wrote (tests/fuzz/make_seeds.c, "hung"): two
- * comms, 60 ops, of which the device did the first 15. It is never made anew: a reader of version 2
- * has to read it, one of version 3 may refuse.
+ * tests/data/record/version-1 comes from collwatch 0.1.0 (tests/fuzz/make_seeds.c, "hung"): two
+ * comms, 60 ops, and the device did the first 15. It is never made anew: a reader of version 2 has
+ * to read it, and a reader of version 3 may refuse.
  */
 Test(record_open, reads_a_record_of_version_1)
 {
@@ -241,7 +241,7 @@ Test(record_open, models_of_devices_end_and_stay_on_a_line)
 	const struct cw_rec_header *h;
 
 	strcpy(models[0], "NVIDIA H100 80GB HBM3");
-	memset(models[2], 'x', sizeof(models[2])); /* one that does not end */
+	memset(models[2], 'x', sizeof(models[2])); /* a text without an end */
 	strcpy(models[7], "a\x1b[2J\n\xff");
 	r = record_must_open();
 	h = cw_record_header(r);
@@ -260,7 +260,7 @@ Test(record_open, skips_what_later_versions_append)
 	uint64_t lost;
 	size_t n;
 
-	/* comm entries with 64 bytes more, and a section nobody knows yet */
+	/* comm entries with 64 bytes more, and a section unknown to this version */
 	rec->header->sections[0].entry_bytes += 64;
 	rec->header->sections[0].count = 8;
 	rec->header->sections[4].count /= 2;

@@ -130,7 +130,7 @@ Test(record_replay, sends_are_no_collectives)
 	cr_expect_eq(s.coll_completed, 7);
 }
 
-/* What the graph does on other communicators, or for itself, keeps nobody here waiting. */
+/* The graph's work on other communicators, or for itself, keeps no rank here waiting. */
 Test(record_replay, a_graph_that_is_done_with_the_comm_leaves_nothing_pending)
 {
 	struct cw_record_state s;
@@ -151,7 +151,7 @@ Test(record_replay, a_graph_that_is_done_with_the_comm_leaves_nothing_pending)
 	cr_expect_eq(s.coll_completed, 10);
 }
 
-/* What is said to be done may not be what was launched. */
+/* The graph in the record may differ from the launched one. */
 Test(record_replay, a_graph_that_has_changed_since_is_pending)
 {
 	struct cw_record_state s;
@@ -263,7 +263,7 @@ Test(record_replay, hostile_templates_are_not_believed)
 	cr_expect_leq(n, 32);
 }
 
-/* System calls by which this process has read. */
+/* Number of read system calls of this process. */
 static unsigned long reads_so_far(void)
 {
 	FILE *f = fopen("/proc/self/io", "re");

@@ -301,7 +301,8 @@ Test(record_state, ops_of_a_group_count_once_it_is_launched)
 }
 
 /*
- * Against a model that remembers everything: whatever interleaving, what is claimed known is right.
+ * Compares with a model that remembers everything: for each interleaving, every claimed
+ * fact is right.
  */
 Test(record_state, agrees_with_a_model_that_forgets_nothing)
 {

@@ -148,7 +148,7 @@ Test(tensor_summary, share_looks_at_chunks_over_the_whole_tensor)
 
 	cr_assert_not_null(data);
 	for (uint64_t i = 0; i < n; i++)
-		data[i] = i / 4 % (512 * 5) < 512 ? 0 : 0x7fc0; /* NaN where nobody should look */
+		data[i] = i / 4 % (512 * 5) < 512 ? 0 : 0x7fc0; /* NaN outside the sample */
 	cw_summary_compute(&args, &s);
 	cr_assert_eq(s.nans, 0);
 	cr_assert_eq(s.elements, (25000 / 2560 * 512 + 512) * 4);
@@ -159,8 +159,7 @@ Test(tensor_summary, share_looks_at_chunks_over_the_whole_tensor)
 	free(data);
 }
 
-/* Whatever the share, and from whichever chunk on: each word is looked at from exactly one of them.
- */
+/* For each share, and from each first chunk: exactly one of them looks at each word. */
 Test(tensor_summary, shares_from_all_places_make_the_whole)
 {
 	static const uint64_t sizes[] = { 1, 511, 512, 513, 5000, 12345 };

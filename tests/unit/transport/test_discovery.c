@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Daemons that find each other under a name: "localhost" stands for the one on 127.0.0.1, so the
- * other one meets it there, and is met by it when it comes. Real answers of DNS servers, good and
- * bad, are in tests/e2e/test_dns.py.
+ * other one finds it there, and it finds the other when that comes. Real answers of DNS servers,
+ * good and bad, are in tests/e2e/test_dns.py.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -134,7 +134,7 @@ Test(peer_key, credentials_of_the_service_manager_may_show_the_groups_bit)
 	cr_assert_eq(load(&err), -EACCES); /* the name only begins alike */
 }
 
-/* As in the check before a reload, to which systemd 252 shows no credentials. */
+/* As in the check before a reload: systemd 252 shows it no credentials. */
 Test(peer_key, credential_that_is_not_at_its_place_is_read_where_the_service_manager_says)
 {
 	char where[CW_SECRET_FILE_PATH_BYTES];

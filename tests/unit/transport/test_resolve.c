@@ -18,7 +18,7 @@
 #include "common/address.h"
 #include "transport/resolve.h"
 
-/* What the child has while code of a name service runs in it. */
+/* State of the child while code of a name service runs in it. */
 static struct rights {
 	bool is_seen;
 	unsigned n_fds;

@@ -60,7 +60,7 @@ static void on_reply(const char *node, const struct cw_message *reply, void *use
 		e->timeouts++;
 }
 
-/* A port that is nobody else's until the test ends; no connection gets it, either. */
+/* A port that no other process can take until the test ends; no connection gets it, either. */
 static void pick_address(char *buf, size_t len)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET,
@@ -225,7 +225,7 @@ Test(transport, peers_connect_whoever_starts_first_and_exchange_messages)
 {
 	struct cw_message m = digest("a", 3);
 
-	open_tcp(&a, 10); /* dials, nobody there: tries again */
+	open_tcp(&a, 10); /* dials, no listener: tries again */
 	open_tcp(&b, 20);
 	run_until(state_of(&a) == CW_PEER_CONNECTED && state_of(&b) == CW_PEER_CONNECTED);
 	cr_assert_eq(cw_transport_peer(a.transport, "b")->epoch, 20);
@@ -355,7 +355,7 @@ Test(transport, other_users_of_the_machine_cannot_pose_as_a_peer)
 	(void)close(fd);
 }
 
-/* A socket belongs to who makes it, a connection to who accepts it. */
+/* A socket belongs to its maker, a connection to the process that accepts it. */
 static int listen_as(uid_t uid, const char *address)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET,
@@ -400,8 +400,8 @@ Test(transport, other_users_of_the_machine_cannot_pose_as_a_peer_that_is_down)
 }
 
 /*
- * Whose that local port's connection is by what the kernel shows once its owner has closed it and
- * the other end's kernel has answered: not his any more.
+ * Waits until the connection of that local port has no owner in the kernel's list. Its owner has
+ * closed it, and the other end's kernel has answered.
  */
 static void wait_for_nobodys(uint16_t port)
 {
@@ -482,7 +482,10 @@ Test(transport, of_two_connections_the_newest_epoch_stays)
 	(void)close(older);
 }
 
-/* Whoever says it has no proof of it, and the owner of the name could never say a newer one. */
+/*
+ * A peer that claims it has no proof of it, and the owner of the name could never claim a
+ * newer one.
+ */
 Test(transport, an_epoch_in_the_future_keeps_nobody_out)
 {
 	int liar, owner, second;

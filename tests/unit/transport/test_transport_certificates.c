@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Daemons' ends with certificates as init-cluster makes them, and what may be wrong with those. */
+/* Daemons' ends with certificates as init-cluster makes them, and possible defects of those. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <event2/bufferevent.h>
@@ -221,7 +221,7 @@ Test(transport_certificates, fifo_in_the_place_of_a_file_is_not_waited_for)
 	struct cw_tls_files files = as_a.files;
 	char fifo[PATH_BYTES], path[PATH_BYTES];
 
-	(void)alarm(20); /* nobody opens its other end */
+	(void)alarm(20); /* no process opens its other end */
 	(void)snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
 	cr_assert_eq(mkfifo(fifo, 0600), 0);
 	files.ca = fifo;
@@ -332,7 +332,7 @@ Test(transport_certificates, children_do_not_inherit_the_private_key)
 	read_secret(as_a.key, masked);
 	for (int i = 0; i < 32; i++)
 		masked[i] = (unsigned char)~masked[i];
-	before = count_in_memory(masked); /* what making it for the test has left, if anything */
+	before = count_in_memory(masked); /* traces of its making in the test, if any */
 	open_tcp(&a, &as_a.files);
 	cr_assert_gt(count_in_memory(masked), before, "it is in use, so it is somewhere");
 	child = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Daemons' ends with keys, right and wrong, and what strangers try on them. */
+/* Daemons' ends with keys, right and wrong, and the attempts of strangers. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <event2/bufferevent.h>
@@ -64,7 +64,7 @@ Test(transport_tls, same_key_connects_and_carries_messages_of_all_sizes)
 	uint64_t bytes = 0;
 	unsigned n = 0;
 
-	open_tcp(&a, right_key); /* dials, nobody there: tries again */
+	open_tcp(&a, right_key); /* dials, no listener: tries again */
 	open_tcp(&b, right_key);
 	run_until(both_connected());
 	cr_assert_null(peer_of(&a)->refused);

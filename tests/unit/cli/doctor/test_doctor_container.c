@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What doctor takes for a container; files and namespaces are played. */
+/* The signs of a container that doctor looks for; the test fakes files and namespaces. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

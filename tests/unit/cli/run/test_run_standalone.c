@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `run --standalone` prints while an incident's bundle changes. */
+/* The output of `run --standalone` while an incident's bundle changes. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -58,7 +58,7 @@ static void write_bundle(const char *severity, const char *summary, const char *
 	cw_bundle_fini(&bundle);
 }
 
-/* What one look prints. */
+/* The output of one look. */
 static const char *told(void)
 {
 	static char text[4096];

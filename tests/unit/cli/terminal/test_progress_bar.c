@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the line says that is drawn while something takes long. */
+/* The text of the progress line during a slow operation. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs that read recordings, from their arguments to what they print and return. */
+/* The verbs that read recordings, from their arguments to their output and exit code. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -42,7 +42,7 @@ static void teardown(void)
 
 TestSuite(analyze, .init = setup, .fini = teardown);
 
-/* Runs a verb; what it prints is then in `out` and `complaints`. */
+/* Runs a verb; its output is then in `out` and `complaints`. */
 static int run(int (*verb)(int argc, char **argv), const char *const *args)
 {
 	FILE *real_out = stdout, *real_err = stderr;
@@ -360,7 +360,7 @@ Test(analyze, records_of_dead_processes_give_a_verdict)
 	assert_says("never reached all_reduce #5");
 	assert_says("rank 2 (pid ");
 	assert_says("4 of 4 ranks");
-	/* without rank 2's own, nobody can be named, but the job hangs */
+	/* without rank 2's own record we can name no culprit, but the job hangs */
 	cr_assert_eq(ANALYZE(a, b, d), CW_EXIT_HANG);
 	assert_says("missing: 2");
 	cr_assert_eq(ANALYZE(a), CW_EXIT_NO_DATA);

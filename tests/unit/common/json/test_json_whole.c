@@ -12,7 +12,10 @@
 
 #include "tests/support/memory/no_memory.h"
 
-/* Texts and numbers at and around the sizes at which jansson's buffer grows, escapes, nesting. */
+/*
+ * Texts and numbers with sizes at and around the growth steps of jansson's buffer, escapes,
+ * nesting.
+ */
 static char *document(void)
 {
 	size_t len;
