@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL's asynchronous errors, from the rank that is told to the report: who asks
-ncclCommGetAsyncError, as watchdogs do, learns of a lost peer and waits on."""
+"""NCCL's asynchronous errors, from the rank to the report. A rank that calls ncclCommGetAsyncError,
+as watchdogs do, learns of a lost peer and waits on."""
 import json
 import os
 import sys
@@ -21,7 +21,7 @@ def train(daemon, name):
 
 
 def record_of(rank):
-    """What its flight record says of communicators that have failed."""
+    """The failed communicators of its flight record."""
     out = json.loads(said(COLLWATCH, "record", "show", str(rank.pid), "--json"))
     return [c for c in out["comms"] if c["async_error"]]
 
@@ -34,12 +34,12 @@ def text_of(record):
 
 
 def is_in(records, error):
-    """An error of the incident, of one rank, is what the rank's record says."""
+    """A rank's error in the incident equals the error in the rank's record."""
     return any((c["id"], text_of(c)) == (error["comm"], error["text"]) for c in records)
 
 
 def check_reports(daemon, incident, ranks):
-    """All forms of the report say which ranks were told what; ranks: processes by number, that live."""
+    """All forms of the report list the ranks and their errors; ranks: live processes by number."""
     document = json.loads(daemon.said("report", incident, "--json"))
     errors = document["nccl_errors"]
     text = " ".join(daemon.said("report", incident).split())
@@ -66,19 +66,19 @@ def ranks_of(error):
 
 
 def told(document):
-    """The ranks of which the incident says that NCCL reported something."""
+    """The ranks with an error of NCCL in the incident."""
     return set().union(*(ranks_of(e) for e in document["nccl_errors"]))
 
 
 def diagnosed(daemon, name, strike, survivors, hear):
-    """The incident of a job to which that was done, as reported, once it has what NCCL told those who
-    hear of it; the survivors live on."""
+    """The incident of a job after `strike`, as reported, once it has the errors of all ranks in
+    `hear`; the survivors live on."""
     daemon.start()
     job = daemon.wait_for(train(daemon, name))
     strike(daemon, job)
     wait_until(lambda: all(record_of(job.ranks[r]) for r in hear), "they are told")
     wait_until(lambda: daemon.incident_of(name), name + " is diagnosed")
-    # The alert does not wait for those who hear of it last.
+    # The alert does not wait for the last ranks that learn of it.
     wait_until(lambda: told(daemon.incident_of(name)) >= hear, f"ranks {sorted(hear)} tell their errors")
     check(all(job.ranks[r].poll() is None for r in survivors), "the others live on")
     return check_reports(daemon, daemon.incident_of(name)["id"], {r: job.ranks[r] for r in survivors})

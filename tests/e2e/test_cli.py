@@ -170,7 +170,7 @@ def test_run_keeps_an_agent_out_that_needs_a_newer_library():
 
 
 def test_run_loads_the_agent_beside_a_library_that_complains():
-    """What fails without the agent as well is not the agent's fault."""
+    """A failure that happens without the agent as well is not the agent's fault."""
     with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
         expect(run("run", "--", build(tmp, "seven", SEVEN), LD_PRELOAD="/nowhere/other.so"), 7,
                "ran\n", "libcollwatch.so loaded")
@@ -267,7 +267,7 @@ def has_kernel():
 
 
 def rows_of(daemon, enough):
-    """What its ops add up to, once there are enough of them."""
+    """The sums of its ops, once there are enough of them."""
     rows, end = [], time.monotonic() + 120
     while time.monotonic() < end:
         done = run("status", "--ops", "--json", "--control", daemon.control)
@@ -299,7 +299,7 @@ def the_page_has_each_row(daemon, rows):
 def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
     with train_badly(daemon, 2, "--steps", "40", "--step-ms", "5", "--fault", "feed-nan"):
         rows_of(daemon, 1)
-    # What it saw of a rank that has ended stays; the last look is at its end.
+    # The sums of an ended rank stay; the last look is at its end.
     rows = rows_of(daemon, 2 * 40 * 4)
     sums = {}
     for row in rows:
@@ -341,7 +341,7 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
 
 
 def numbers_of(daemon, enough):
-    """What was told of the numbers of jobs, once there is enough of it."""
+    """The logged lines on the numbers of jobs, once there are enough of them."""
     numbers, end = [], time.monotonic() + 60
     while len(numbers) < enough and time.monotonic() < end:
         done = run("status", "--json", "--control", daemon.control)
@@ -352,8 +352,9 @@ def numbers_of(daemon, enough):
 
 @contextlib.contextmanager
 def job_that_grows(daemon, *options, **more):
-    """What rank 1 feeds into each of its three calls grows 64-fold with each step from step 3 on: a single ends
-    21 steps later. It stands before that, until there is a file `overflow` beside the daemon's."""
+    """Rank 1's input to each of its three calls grows 64-fold with each step from step 3 on: a
+    single ends 21 steps later. It stops before that, until there is a file `overflow` beside the
+    daemon's."""
     job = subprocess.Popen([COLLWATCH, "run", "--socket", daemon.path, *options, "--", sys.executable, NUMBERS_JOB,
                             "--mark", "--ranks", "2", "--steps", "30", "--step-ms", "300", "--scale-rank", "1",
                             "--scale-step", "3", "--grow", "64", "--stand-at", "20", "--until",
@@ -465,7 +466,7 @@ def test_an_error_names_the_object():
 
 
 def test_no_color_is_heeded(daemon):
-    """On a terminal: what `script` gives it."""
+    """On a terminal, which `script` provides."""
     if not shutil.which("script"):
         pytest.skip("there is no script(1)")
     ask = f"{COLLWATCH} status --control {daemon.control}"
@@ -477,7 +478,8 @@ def test_no_color_is_heeded(daemon):
 
 
 def test_nothing_of_a_bundle_commands_the_terminal():
-    """A bundle may be anybody's: neither its texts nor the words about its errors are obeyed."""
+    """A bundle may come from any user: neither its texts nor the words about its errors command the
+    terminal."""
     with tempfile.TemporaryDirectory() as directory:
         def write(name, text):
             with open(os.path.join(directory, name), "w", encoding="utf-8") as f:
@@ -499,7 +501,7 @@ def test_nothing_of_a_bundle_commands_the_terminal():
 
 
 def on_a_terminal(*arguments):
-    """What is printed there."""
+    """The output on a terminal."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)  # line breaks stay what they are
     with subprocess.Popen([COLLWATCH, *arguments], stdout=theirs, stdin=subprocess.DEVNULL) as process:
@@ -547,7 +549,7 @@ def test_watching_shows_it_again_and_again_until_nobody_reads(daemon):
 
 
 def documents(process, most):
-    """What it prints one behind the other, each as it comes."""
+    """The printed documents one behind the other, each as it comes."""
     text = ""
     for line in process.stdout:
         text += line
@@ -563,7 +565,7 @@ def test_top_shows_what_is_called_now(daemon):
                           stdin=subprocess.DEVNULL, text=True) as top:
         try:
             shown = documents(top, 60)
-            next(shown)  # what is called from now on, is new
+            next(shown)  # calls from now on are new
             with train_badly(daemon, 2):
                 for document in shown:
                     called = [r for r in document["rows"] if r["ops_per_s"] > 0]
@@ -609,7 +611,7 @@ def test_usage_errors_are_errors():
     expect(run("statsu"), 1, "", 'no verb "statsu"; did you mean "status"?')
     expect(run("status", "--jsno"), 1, "", 'no option "--jsno"; did you mean "--json"?')
     expect(run("status", "--contrl=/nowhere"), 1, "", 'did you mean "--control"?')
-    # A value is no option, nor is what belongs to the program.
+    # A value is no option, nor is a word for the program.
     expect(run("status", "--control", "--jsno"), 1, err="--jsno")
     assert "did you mean" not in run("status", "--control", "--jsno").stderr
     expect(run("run", "--socket", "/nowhere", "sh", "-c", "echo $0", "--agnet"), 0, "--agnet")

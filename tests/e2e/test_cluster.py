@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two nodes, as network namespaces joined by a link, with what collwatch init-cluster makes for
-them."""
+"""Two nodes, as network namespaces joined by a link, with the files of collwatch init-cluster."""
 
 import os
 import re
@@ -167,7 +166,7 @@ def test_two_nodes_meet_with_certificates():
         cluster.wait_until_met()
         lead_over_the_link(a, b, "certified")
         b.stop()
-        # Made anew by another authority: nobody knows it.
+        # Made anew by another authority: no node trusts it.
         init_cluster(cluster.dir + "/other", "--certificates", "--days", "3")
         give(cluster.dir + "/other", b)
         b.start()

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job on four nodes (network namespaces on a bridge, joined by TLS) while its leader is killed
-again and again, clocks are set by an hour both ways, and a node is cut off. Then a rank hangs behind
-the partition's back: the verdict must be right, say what was not seen, and go out once.
+"""A job on four nodes (network namespaces on a bridge, joined by TLS). We kill its leader again and
+again, set clocks by an hour both ways, and cut a node off. Then a rank hangs behind the partition's
+back: the verdict must be right, list the invisible ranks, and go out once.
 
-Options: [--kills N] [--partition SECONDS]
-All of it: meson test -C build -v -t 4 cluster_faults --test-args '--kills 5 --partition 60'
-E2E_SEED=… repeats the draws.
+Options: [--kills N] [--partition SECONDS] All of it: meson test -C build -v -t 4 cluster_faults
+--test-args '--kills 5 --partition 60' E2E_SEED=… repeats the draws.
 """
 import json
 import os
@@ -26,7 +25,7 @@ HOUR = 3600
 
 
 def with_clocks(node):
-    """From now on its clock is set by what a file says."""
+    """From now on a file sets its clock."""
     step = node.dir + "/step"
     node.command += ["env", "LD_PRELOAD=" + STEP_CLOCK_LIB, "CW_STEP_CLOCK=" + step]
 
@@ -44,8 +43,9 @@ def sees_all(node, name):
 
 
 def agreed(cluster, name):
-    """The node that all nodes, each connected to all others, say leads the job, and that sees all of
-    it; None while it is moving. Whoever has come back may take the lead again: that is over then."""
+    """The node that leads the job by the word of all nodes, when each is connected to all others
+    and the leader sees all of it; None while leadership moves. A node that has come back may take
+    the lead again: that is over then."""
     said = [n.status() for n in cluster.nodes]
     if any(len(d["peers"]) != NODES - 1 or any(p["state"] != "connected" for p in d["peers"])
            for d in said):
@@ -56,7 +56,7 @@ def agreed(cluster, name):
 
 
 def kill_leaders(cluster, rng, name, kills):
-    """Whoever leads is killed; somebody else takes over; the killed one comes back."""
+    """We kill the leader; another node takes over; the killed one comes back."""
     for _ in range(kills):
         leader = wait_until(lambda: agreed(cluster, name), "all agree who leads")
         leader.end(signal.SIGKILL)

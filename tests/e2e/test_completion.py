@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bash, zsh and fish offer to somebody who types collwatch, by the scripts that it prints for them."""
+"""Completions of bash, zsh and fish for the words of collwatch, by the scripts that it prints for
+them."""
 
 import json
 import os
@@ -147,7 +148,7 @@ def test_zsh_completes_verbs_options_and_values():
 
 
 def test_options_are_told_apart():
-    """What the test of zsh looks for."""
+    """The test of zsh looks for these."""
     assert words_that_are_whole("$ report --\r\n--job-x  -- a\r\n--at  --all\r\n--jo") == \
         {"--job-x", "--at", "--all"}
     assert words_that_are_whole("\x1b[1m--job\x1b[0m x--no") == {"--job"}
@@ -196,7 +197,8 @@ def test_a_shell_that_is_not_known_is_refused():
     assert done.returncode == 1 and 'did you mean "fish"?' in done.stderr, done
 
 
-# What other nodes and jobs may say: a title for the terminal, colours, letters that turn the line around.
+# Texts that other nodes and jobs may choose: a title for the terminal, colours, letters that turn
+# the line around.
 TREACHEROUS = ["train\x1b]0;owned\x07", "a\x1b[31mb", "x\u202egnp.exe", "tab\tword", "two\nlines"]
 CONTROL_REPLY = 41
 

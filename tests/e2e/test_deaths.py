@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ranks die, and what the report says: one daemon, a job of two ranks for each way to die, all at
-once. With the kernel's word (BPF) and without.
+"""Deaths of ranks, and the report on each: one daemon, a job of two ranks for each way to die, all
+at once. With the kernel's facts (BPF) and without.
 
---slow: also those that go with their launcher. A job that is over as a rule, so its alert comes after
-two minutes: meson test -C build -v -t 4 deaths --test-args=--slow
+--slow: also deaths that come with the launcher's. The job is over as a rule, so its alert comes
+after two minutes: meson test -C build -v -t 4 deaths --test-args=--slow
 """
 import contextlib
 import ctypes
@@ -98,7 +98,7 @@ class MemoryGroup:
 
 
 def start_jobs(daemon, names):
-    """Of two ranks each, of which number 1 will die."""
+    """Of two ranks each; number 1 will die."""
     for name in names:
         dying = [*LAUNCHERS.get(name, []), sys.executable, DYING_RANK, TRAIN_LOOP_PY]
         daemon.train(name, 2, program=[[TRAIN_LOOP], dying].__getitem__, stdin=subprocess.PIPE)
@@ -107,10 +107,11 @@ def start_jobs(daemon, names):
 
 KILLERS = {"stranger": ("python3", KILLER_UID), "job-manager": ("slurmstepd", 0)}
 
-# What ends a rank, its own thread too, finds it between two calls or in one.
+# A death of a rank, also by its own thread, finds it between two calls or in one.
 WHERE = "(before it could (enter|finish)|inside)"
 KILLED = "(was (killed by SIGKILL|OOM-killed)|ended) " + WHERE
-# what the summary says of rank 1, with BPF and without: then how (from Linux 6.15 on), but not who
+# the summary's words on rank 1, with BPF and without: then it has the cause (from Linux 6.15 on),
+# but not the killer
 SAYS = {
     "exit-0": ("exited with status 0 " + WHERE, "(exited with status 0|ended) " + WHERE),
     "exit-1": ("exited with status 1 " + WHERE, "(exited with status 1|ended) " + WHERE),
@@ -135,7 +136,7 @@ REASON = {"exit-0": "exited with status 0", "exit-1": "exited with status 1",
 
 
 def die(jobs, group):
-    """Returns who killed the rank of each job that was killed by somebody."""
+    """Returns the killer of each job's rank, where another process killed it."""
     killers = {}
     for job in jobs:
         name, pid = job.name, job.ranks[1].pid
@@ -159,7 +160,7 @@ def check_table(names, with_bpf):
         group = MemoryGroup() if "take-memory" in names else None
         if group:
             stack.callback(group.close)
-        # Nobody's patience ends: an incident is a death's.
+        # No other patience runs out: each incident is a death's.
         daemon = stack.enter_context(Daemon(patience=""))
         daemon.start(preexec=None if with_bpf else without_bpf)
         notes = [n for n in daemon.notes() if n.startswith(NO_BPF)]
@@ -216,7 +217,7 @@ def test_deaths_with_the_launcher_without_bpf():
 
 
 def test_nan_fed_before_is_in_the_report(daemon, job):
-    """Rank 1 feeds NaN from step 3 on and is killed for it: what it fed is in its record."""
+    """Rank 1 feeds NaN from step 3 on and is killed for it: its record has its input."""
     if not has_kernels():
         pytest.skip("built without nvcc and clang: there is no kernel")
     daemon.start()
@@ -236,7 +237,7 @@ def test_nan_fed_before_is_in_the_report(daemon, job):
 
 
 def numbers_of(what):
-    """What `numerics` says, without where it was read."""
+    """The text of `numerics`, without the source of its data."""
     done = subprocess.run([COLLWATCH, "numerics", "--json", what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     expect(done.stdout, done)
@@ -248,7 +249,7 @@ def numbers_of(what):
 
 
 def test_numbers_of_a_bundle_are_those_of_the_job(daemon, job):
-    """Rank 1 feeds NaN and is stopped: nothing moves on, so that both can be asked."""
+    """Rank 1 feeds NaN and is stopped: nothing moves on, so that we can query both."""
     if not has_kernels():
         pytest.skip("built without nvcc and clang: there is no kernel")
     daemon.start()
@@ -283,7 +284,7 @@ def test_numbers_of_a_bundle_are_those_of_the_job(daemon, job):
 
 
 def test_failed_job_leaves_an_epitaph(daemon, job):
-    """Rank 1 crashes, and whoever started the job ends the other: nobody has to be alerted."""
+    """Rank 1 crashes, and the launcher ends the other: no alert is due."""
     daemon.start()
     cascade = daemon.wait_for(job("cascade", 2, ["--steps", "0", "--step-ms", "20", "--log-every", "0"]))
     for rank, signal_number in (1, signal.SIGSEGV), (0, signal.SIGTERM):

@@ -221,7 +221,7 @@ def check_stacks_on_demand(demo):
     sockets = [os.path.join(demo.tmp, site, node, "control.sock") for node in ("node-a", "node-b")]
     jobs = [wait_for_job(socket, 4) for socket in sockets]
     expect(sorted(job["led_here"] for job in jobs) == [False, True], str(jobs))
-    for socket, job in zip(sockets, jobs):  # the leader answers, whichever is asked
+    for socket, job in zip(sockets, jobs):  # the leader answers in each case
         done = ask_for_stacks(socket, "--json")
         expect(done.returncode == 0, f"{done.returncode}: {done.stderr}")
         doc = json.loads(done.stdout)

@@ -73,7 +73,7 @@ def test_daemons_find_each_other_whatever_the_name_server_does():
         a.start_found()
         b.start_found()
         wait_until(lambda: a.connected() == {"node-b"} and b.connected() == {"node-a"}, "they meet")
-        # One more, over IPv6: it needs to be found by nobody, it finds the others.
+        # One more, over IPv6: it finds the others, and none of them has to find it.
         dns.addresses.append(ADDRESS["node-c"])
         c.start_found()
         wait_until(lambda: a.connected() == {"node-b", "node-c"}, "a third one is met")

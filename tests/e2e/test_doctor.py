@@ -43,13 +43,14 @@ def keys_of_the_configuration():
 
 
 def is_read_by_people(text):
-    """Every finding comes by here: no word of it is for programs, but for what people have written."""
+    """Checks every finding: no word of it is for programs, except for texts that users have
+    written."""
     found = slip(text) or key_in(text, keys_of_the_configuration())
     expect(not found, f"{found} in: {text}")
 
 
 def doctor(world, *words, uid=None, control=None):
-    """{name of a finding: (what, fix)}"""
+    """{name of a finding: (description, fix)}"""
     program = COLLWATCH
     if uid:
         program = open_copy(COLLWATCH)
@@ -80,14 +81,14 @@ def apply(fix):
 
 @pytest.fixture(name="world")
 def healthy_world(daemon):
-    """In which nothing is found, to begin with."""
+    """A world without a finding, to begin with."""
     daemon.start()
     only(doctor(daemon))
     return daemon
 
 
 def old_loader(directory):
-    """Says what glibc's says of a library that needs a newer one."""
+    """Prints glibc's message for a library that needs a newer one."""
     path = directory + "/ld-old.so"
     with open(path, "w", encoding="ascii") as f:
         f.write("#!/bin/sh\n[ -z \"$LD_PRELOAD\" ] && exit 0\n"
@@ -241,7 +242,8 @@ def init_cluster(directory, *options):
 
 
 def test_certificates_that_do_not_hold_are_named(world):
-    """Expired ones cannot be made here; those that soon will be, and of others, can."""
+    """We cannot make expired ones here, but ones that soon will be, and ones of other
+    authorities."""
     world.stop()
     at = world.dir + "/made"
     init_cluster(at, "--certificates", "--days", "3")
@@ -376,7 +378,7 @@ def test_a_process_that_does_not_see_the_socket_is_named(monkeypatch, world):
 
 
 def test_jobs_that_share_a_communicator_are_named_with_what_they_lack(world):
-    """One job, of which each rank has another name."""
+    """One job; each of its ranks has another name."""
     job = Job("split", [dict(own, COLLWATCH_JOB=f"split-{own['RANK']}") for own in labels(2)], None, world)
     try:
         found = wait_until(lambda: doctor(world).get("jobs-share-communicator"), "it is found")
@@ -436,7 +438,7 @@ def test_programs_that_the_agent_cannot_be_in_are_named(world):
     build(plain, f"-Wl,--dynamic-linker={old_loader(world.dir)}")
     found = only(doctor(world, "--", exe), "agent-not-loadable")
     expect("version `GLIBC_2.28' not found" in found["agent-not-loadable"][0], found)
-    if os.geteuid() == 0:  # and does not run the loader of a program of somebody else's
+    if os.geteuid() == 0:  # and does not run the loader of another user's program
         os.chown(exe, 4321, 4321)
         only(doctor(world, "--", exe))
     os.unlink(exe)
@@ -477,7 +479,7 @@ def only_of(found):
 
 
 def doctor_told(world, version, notes, **more):
-    """What it finds when the daemon says that."""
+    """The findings when the daemon reports that."""
     path = world.dir + "/told.sock"
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)

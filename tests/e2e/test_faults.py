@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What befalls a daemon while it watches: no room on disk, no descriptors, no memory, its socket
-full while it is stopped, its wall clock set. The job never notices, its hang is diagnosed, and when
-the trouble is over all is as before. Each test is a daemon and jobs of its own; they run at the
-same time, as most of each is waiting."""
+"""Troubles of a daemon while it watches: no room on disk, no descriptors, no memory, its socket
+full while it is stopped, its wall clock set. The job never notices, the daemon diagnoses its hang,
+and when the trouble is over all is as before. Each test is a daemon and jobs of its own; they run
+at the same time, as most of each is waiting."""
 import ctypes
 import json
 import os
@@ -78,14 +78,15 @@ def test_a_full_disk():
 
 
 def test_no_descriptors():
-    """New agents have to wait; those that are there are watched, and their hang is diagnosed."""
+    """New agents have to wait; the daemon watches the registered ones, and diagnoses their hang."""
     with Daemon() as d:
         d.start()
         d.wait_for(d.train("was-there", RANKS, hanging(150)))
         before = resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE)
 
         def takes_the_rest():
-            # What it holds has gaps, and some of it for a moment only: until it says so.
+            # Its numbers have gaps, and the daemon uses some of them for a moment only: we repeat
+            # until it reports the shortage.
             held = {int(fd) for fd in os.listdir(f"/proc/{d.process.pid}/fd")}
             free = next(n for n in range(len(held) + 1) if n not in held)
             resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (free, before[1]))
@@ -95,7 +96,7 @@ def test_no_descriptors():
 
         def has_run_out():
             takes_the_rest()
-            # Nobody can ask the daemon now; its log tells.
+            # The daemon answers no client now; its log shows it.
             return "accept" in d.log()
         wait_until(has_run_out, "it has run out of descriptors")
         wait_until(lambda: "never reached" in d.log(), "the journal has the alert")
@@ -106,7 +107,7 @@ def test_no_descriptors():
 
 
 def test_no_memory():
-    """What needs memory fails and is tried again; the daemon stays, and recovers."""
+    """An action that needs memory fails and is tried again; the daemon stays, and recovers."""
     with Daemon('log_level = "debug"\n') as d:
         d.start()
         d.wait_for(d.train("was-there", RANKS, hanging(300)))
@@ -165,7 +166,8 @@ def test_its_clock_set():
         job = d.wait_for(d.train("stepped", RANKS, hanging(150)))
         set_by(HOUR)
         wait_until(lambda: job.steps() >= 150, "the hang")
-        # Whoever looks late finds the hang confirmed: it is set back in the middle of it all the same.
+        # A late look finds the hang confirmed: we set the clock back in the middle of it
+        # all the same.
         wait_until(lambda: (d.job("stepped") or {"state": "healthy"})["state"] != "healthy",
                    "a suspicion")
         set_by(-HOUR)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that spin on the host inside of NCCL, which connects for the first collective of its kind and
-whose peer does not come: state R, a whole core, for ever. That is no sign of life, and the interpreter
-can be asked: the frames of a thread that is inside of NCCL hold still."""
+"""Ranks that spin on the host inside of NCCL. It connects for the first collective of its kind, and
+the peer does not come: state R, a whole core, without end. That is no sign of life, and the agent
+can query the interpreter: the frames of a thread inside of NCCL hold still."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from waiting import expect, wait_until
 
 RANKS = 2
 SPUN_S = 1  # of CPU time: more than a program of Python takes to start
-# Long enough that the daemon has seen for two seconds that nobody works.
+# Long enough that the daemon has seen two seconds without work of any rank.
 PATIENCE = 'no_progress_after = "10s"\n'
 
 
@@ -24,7 +24,7 @@ def cpu_s(pid):
 
 
 def hang(world, fault):
-    """In the first step, before anybody is connected."""
+    """In the first step, before any rank is connected."""
     arguments = ["--steps", "0", "--log-every", "0", "--fault", fault, "--fault-rank", "1"]
     return world.train("spins", RANKS, arguments, program=[sys.executable, TRAIN_LOOP_PY],
                        variables={"SIM_NCCL_SPIN": "1"})
@@ -63,7 +63,7 @@ def test_an_incident_has_the_line_that_called_nccl():
         report = " ".join(world.said("report", incident).split())
         for evidence in world.document(incident, "evidence"):
             python, rank = evidence["python"], evidence["rank"]
-            # Of a group whose end does not return, and of one that works outside of NCCL.
+            # Rank 0 is in a group whose end does not return, and rank 1 works outside of NCCL.
             function = "reduce_buckets" if rank == 0 else "read_sample"
             expect(python["status"] == "ok", f"rank {rank}: {python}")
             expect(function in json.dumps(python), f"rank {rank}: {python}")
@@ -71,8 +71,8 @@ def test_an_incident_has_the_line_that_called_nccl():
 
 
 def test_a_proof_has_it_whether_the_call_is_in_a_group_or_not():
-    """Both ranks spin, each on another communicator. People are told before anybody knows that no Python runs
-    there: the stacks are asked for once more."""
+    """Both ranks spin, each on another communicator. The alert goes out before the daemon knows
+    that no Python runs there, so it takes the stacks once more."""
     with Daemon() as world:
         world.start()
         job = hang(world, "swap-comms")
@@ -84,5 +84,5 @@ def test_a_proof_has_it_whether_the_call_is_in_a_group_or_not():
         expect_spun(job, 0, 1)
         report = " ".join(world.said("report", incident).split())
         for function in "reduce_buckets", "reduce_norms":
-            # Of the rank's own stack or of the tree of all: which has it depends on who was asked when.
+            # In the rank's own stack or in the tree of all: the order of the queries decides.
             expect(re.search(rf"\b{function} \(?\S*train_loop\.py:\d+", report), report)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs whose communication is in CUDA graphs: they end as without the agent, by whatever way the
-program comes to the driver, and what goes wrong in a replay is found."""
+"""Jobs whose communication is in CUDA graphs: they end as without the agent, for each way of the
+program to the driver, and we find a fault in a replay."""
 import pytest
 from built import GRAPH_LOOP
 from daemon import Daemon
@@ -27,7 +27,7 @@ def ends_alike(through):
 
 
 def diagnosed(through, fault):
-    """The incident of a job in which that goes wrong in the middle."""
+    """The incident of a job with that fault in the middle."""
     with Daemon() as daemon:
         daemon.start()
         job = daemon.train(fault, RANKS, ["--steps", "0", "--step-ms", "20", "--fault", fault,

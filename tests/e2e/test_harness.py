@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What meson and people are told of tests that fail, are skipped, run beside each other, or leave
-something behind: tests/conftest.py, looked at from outside."""
+"""The results that meson and people see of tests that fail, are skipped, run beside each other, or
+leave something behind: tests/conftest.py, looked at from outside."""
 
 import json
 import os
@@ -18,7 +18,7 @@ HEAD = "import os, subprocess, tempfile, threading\nimport pytest\n"
 
 @pytest.fixture(name="told")
 def outcome_of_a_file():
-    """Runs a file of tests; (exit status, what is printed)."""
+    """Runs a file of tests; (exit status, output)."""
     def run(text, *options):
         path = f"{at}/test_it.py"
         with open(path, "w", encoding="ascii") as f:
@@ -151,7 +151,7 @@ def test_lines_of_tests_that_run_beside_each_other_stay_whole(told):
     assert said.count("# a line of") == 8 * 300, said[-2000:]
 
 
-# ---- what README promises a new user ----
+# ---- README's promises to a new user ----
 
 def test_ci_begins_with_the_commands_of_readme():
     with open(f"{SOURCE}/.ci/run", encoding="utf-8") as f:

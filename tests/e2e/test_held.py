@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon is held up (SIGSTOP) while a job hangs, for longer than the others wait for it: alone on
 its node, as the job's leader, elsewhere, and killed before it goes on. The hang stays one incident
-with one id and one alert, and what was told first stays.
+with one id and one alert, and the first report stays.
 
 Options: [--hold SECONDS]
 Longer: meson test -C build -v -t 10 held --test-args '--hold 60'
@@ -26,7 +26,7 @@ from job import stop_outside_nccl
 from receiver import Receiver
 from waiting import expect, wait_until
 
-# Whoever took the pause for an end finds the hang anew in this time.
+# A daemon that took the pause for an end finds the hang anew in this time.
 SETTLED_S = 12
 # No file of ours has so many descriptors.
 HIGH_FD = 200
@@ -50,10 +50,10 @@ def held(world, seconds):
 
 
 class Told:
-    """What there is of an incident on the node that told people."""
+    """The state of an incident on the node that sent the alert."""
 
     def __init__(self, world, job, rank, receiver):
-        """The rank stops, and is told of, with all stacks."""
+        """The rank stops, and an alert goes out, with all stacks."""
         self.world, self.job, self.receiver, self.rank = world, job, receiver, job.ranks[rank]
         stop_outside_nccl(self.rank)
         wait_until(lambda: receiver.posts, f"an alert: {world.log()}")
@@ -108,7 +108,7 @@ class Told:
         expect("the job is over" not in log and "ended after" not in log, log)
 
     def check_closed(self, held_s):
-        """The rank goes on: the incident ends, as what it was."""
+        """The rank goes on: the incident ends with its verdict unchanged."""
         expect("closed_as" not in self.incident, self.incident)
         self.rank.send_signal(signal.SIGCONT)
         wait_until(lambda: "closed_as" in self.read("incident.json"), "it ends")
@@ -200,7 +200,7 @@ class Manager:
             os.close(fd)
 
 
-# Becomes the service: its descriptors from 3 on, and who they are for.
+# Becomes the service: its descriptors from 3 on, and the pid that may take them.
 PASS_ON = """
 import os, sys
 fds = [int(w) for w in sys.argv[1].split(",") if w]

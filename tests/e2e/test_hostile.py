@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other users of the machine attack the daemon through the agents' socket, with all that can be
-sent through it, while one user's job trains, and hangs. The daemon must not crash, not be held up,
-not grow, must count what it refuses, and must find the hang in time.
+"""Other users of the machine attack the daemon through the agents' socket by every means it offers,
+while one user's job trains, and hangs. The daemon must not crash, not be held up, not grow. It must
+count its refusals, and must find the hang in time.
 
 Options: [--seconds N]        N: how long the attack goes on before the hang
 E2E_SEED=… repeats it, as far as time allows.
@@ -26,8 +26,8 @@ ATTACKS = ["frames", "loris", "flood", "descriptors", "records", "messages"]
 USER, FIRST_ATTACKER = 23000, 23001  # every attack by a user of its own
 RANKS, BLOCKED = 2, 1
 LOOP_S = 0.1
-# What the records of all users may take, what the daemon takes itself, and room for libraries
-# and messages: half of what the unit allows (MemoryMax).
+# The share of all users' records, the daemon's own, and room for libraries and messages: half of
+# the unit's limit (MemoryMax).
 RSS_KIB = 512 << 10
 
 
@@ -37,7 +37,7 @@ def may_make_namespaces():
 
 
 def make_fuse_device():
-    """One that everybody can open, as on most machines. None: this one has no FUSE."""
+    """A device that every user can open, as on most machines. None: this machine has no FUSE."""
     with open("/proc/filesystems", encoding="ascii") as f:
         if "nodev\tfuse\n" not in f.readlines():
             return None
@@ -55,7 +55,7 @@ class Attack:
     def __init__(self, name, number, daemon, rng, fuse):
         self.name = name
         env = {"PATH": os.environ["PATH"], "CW_HOSTILE_FUSE": fuse or "/dev/fuse"}
-        # Beside the job, not instead of it: what is tested is the daemon, not the scheduler.
+        # Beside the job, not instead of it: we test the daemon, not the scheduler.
         self.process = start(["nice", "-n", "15", open_copy(HOSTILE), daemon.path,
                               str(rng.randrange(1 << 31)), name],
                              env, stdout=subprocess.PIPE,
@@ -63,7 +63,7 @@ class Attack:
                              **as_user(FIRST_ATTACKER + number))
 
     def stop(self):
-        """What it counted."""
+        """Returns its counts."""
         self.process.send_signal(signal.SIGTERM)
         try:
             out, _ = self.process.communicate(timeout=120)
@@ -96,7 +96,7 @@ def check_hang(daemon, name):
 
 
 def check_counts(counts, status, fuse):
-    """What was not let in was counted, and nothing was let in that should not have been."""
+    """The daemon counted each refusal, and accepted nothing that it should refuse."""
     refused = sum(c["refused"] for c in counts)
     agents = status["agents"]
     for c in counts:

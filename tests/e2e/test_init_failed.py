@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL refuses one rank a communicator in which the others wait: the alert names that rank, with what
-NCCL said, whether its process ended or lives on. A rank that lost a peer is not named."""
+"""NCCL refuses one rank a communicator while the others wait for it. The alert names that rank,
+with NCCL's error, whether its process ended or lives on. It does not name a rank that lost a peer.
+"""
 import json
 import os
 import sys

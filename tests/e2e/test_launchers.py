@@ -91,8 +91,8 @@ def test_preload_is_appended():
 
 
 class Standalone:
-    """A user without rights, a job of three ranks under `run --standalone`; or under `run` with these
-    options, in which a script may use $loop and $run."""
+    """A user without rights, a job of three ranks under `run --standalone`; or under `run` with
+    these options, where a script may use $loop and $run."""
 
     def __init__(self, fault, *options, script=None, path=None, **more):
         self.tmp = tempfile.mkdtemp(prefix="cw-own-")
@@ -301,7 +301,7 @@ def test_daemons_of_one_user_on_two_nodes_are_one_cluster():
         with open(bundle + "/incident.json", encoding="utf-8") as f:
             doc = json.load(f)
         expect(doc["coverage"]["ranks_seen"] == 2 and doc["coverage"]["ranks_expected"] == 2, doc["coverage"])
-        # Of two nobody is in the majority: each is named, on its node.
+        # With two ranks there is no majority: the report names each, on its node.
         expect(sorted((c["rank"], c["host"]) for c in doc["culprits"]) == [(0, "a"), (1, "b")], doc["culprits"])
         expect(len(re.findall(REPORT, job.err())) == 1, job.err())
         keys = glob.glob(job.tmp + "/collwatch-*/key")
@@ -362,7 +362,7 @@ NOTHING = b"collwatch: no process with the agent called NCCL on this host"
 
 
 def trains(**more):
-    """What a rank without a fault is started with."""
+    """Arguments of a rank without a fault."""
     tmp = more.pop("tmp")
     return {"cwd": tmp, "env": {"LD_LIBRARY_PATH": directory(), "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0",
                                 "TMPDIR": tmp}, **more}
@@ -411,7 +411,7 @@ def test_the_process_that_stays_behind_is_no_child_of_the_program_and_holds_no_o
 
 
 def small_files():
-    """Too small for a flight record, large enough for what a program writes."""
+    """Too small for a flight record, large enough for the program's own files."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (200 << 10, 200 << 10))
 
 

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from built import COLLWATCH, COLLWATCH_LAB, COLLWATCHD, SOURCE
 
-# What argp gives every program.
+# Options that argp gives every program.
 COMMON = {"--help", "--usage", "--version"}
 OPTION = re.compile(r"(?<![a-zA-Z0-9-])--[a-z][a-z-]*")
 SHARED = {"completion", "help", "version"}
@@ -43,14 +43,14 @@ def verbs_of(program):
 
 
 def options_of(*command):
-    """As its help lists them, with what stands for each."""
+    """As its help lists them, with the placeholder of each."""
     text = printed(*command, "--help")
     return {o for line in re.findall(r"^ +(?:-\w, )?(--.*)$", text, re.M)
             for o in OPTION.findall(line.split("  ")[0])} - COMMON
 
 
 def told_of(text, verb):
-    """What a page says of a verb: its lines of the synopsis, and its entries."""
+    """A page's text on a verb: its lines of the synopsis, and its entries."""
     lines = [line for line in part(text, "SYNOPSIS").splitlines()
              if re.match(rf"\*[\w-]+\* \*{verb}\*", line)]
     entries = re.findall(rf"^(\*{verb}\b.*?)(?=^\*|\Z)", part(text, "VERBS"), re.M | re.S)

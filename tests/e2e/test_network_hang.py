@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network that carries nothing any more: in each rank a nameless thread of NCCL polls on a whole
 core meanwhile, and so does the main thread inside of the driver. Neither is a sign of life of the
-rank, nor keeps anybody from asking the interpreter."""
+rank, nor does it keep the agent from a query of the interpreter."""
 import glob
 import json
 import os
@@ -31,7 +31,7 @@ def bundle_of(demo, **environment):
 
 
 def polls(thread, polled_s):
-    """Where everybody wants a core it gets hardly any of one, but it never sleeps."""
+    """On a machine where all threads want a core it gets hardly any of one, but it never sleeps."""
     return thread["state"] == "R" or thread["cpu_s"] > polled_s
 
 
@@ -54,7 +54,7 @@ def check_python(bundle):
 
 
 def check_a_run(demo, does_poll, **environment):
-    """On a busy machine an interpreter may have run just before it was asked; not three times."""
+    """On a busy machine an interpreter may have run just before the query; not three times."""
     for left in 2, 1, 0:
         bundle = bundle_of(demo, **environment)
         check_polling(bundle, does_poll)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people ask and are told of where a job runs on several nodes: three daemons on loopback that
-are each other's peers, one receiver of alerts, a rank of the job on each node."""
+"""Queries and alerts for a job on several nodes: three daemons on loopback that are each other's
+peers, one receiver of alerts, a rank of the job on each node."""
 
 import json
 import os
@@ -34,7 +34,8 @@ def test_a_mute_typed_anywhere_reaches_the_leader_and_the_next_one(cluster):
     wait_until(lambda: all(mute_of(n, "quiet") is None for n in cluster.nodes),
                "it can be taken back anywhere")
     others[1].ask("mute", "quiet")
-    # It outlives the leader, and the node on which it was typed where that is another one.
+    # The mute outlives the leader, and also the node where the user typed it, if that is
+    # another one.
     leader.kill()
     heir = cluster.take_over("quiet", others)
     wait_until(lambda: (mute_of(heir, "quiet") or {}).get("node") == heir.name,
@@ -56,7 +57,7 @@ def test_a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute(cluster):
     out = others[0].ask("mute", "kept", "--unmute").stdout
     expect("alerts go out" in out and f"note: {dead.name} did not answer: a mute kept there" in
            out, out)
-    # What it said of itself while it lived is forgotten.
+    # The others have forgotten the mute that it announced while it lived.
     wait_until(lambda: mute_of(leader, "kept") is None, "alerts go out")
     dead.start()
     muted = wait_until(lambda: mute_of(leader, "kept"), "it is back with it")
@@ -69,9 +70,9 @@ def test_a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute(cluster):
 
 
 def check_questions(cluster, job, leader, others, key):
-    """Whoever is asked, it is the leader's answer."""
+    """Each node returns the leader's answer."""
     for node in cluster.nodes:
-        # Whoever is too slow to answer is left out: asked again.
+        # A node that is too slow drops out of the answer: we ask again.
         wait_until(lambda node=node: [i["id"] for i in node.incidents()].count(key) == 1,
                    f"{node.name} lists it once: {node.incidents()}")
         wait_until(lambda node=node: "stopped" in node.ask("report", key, check=False).stdout,
@@ -80,11 +81,11 @@ def check_questions(cluster, job, leader, others, key):
         out = wait_until(lambda node=node: node.ask("stacks", "loud", "--json", check=False).stdout,
                          "stacks")
         doc = json.loads(out)
-        expect(doc["processes"] == len(cluster.nodes), doc)  # of all nodes, whoever could be looked at
+        expect(doc["processes"] == len(cluster.nodes), doc)  # reachable or not
     none = lambda: others[0].ask("report", "0123456789abcdef", check=False)
     wait_until(lambda: none().returncode == 3 and "no incident" in none().stderr, f"none: {none()}")
     for uid, sees in (4321, False), (0, True):
-        # Whoever leads may be too slow to answer, then it is not listed for the moment.
+        # A leader that is too slow to answer drops out of the list for the moment.
         listed = lambda uid=uid: [i["id"] for i in others[0].incidents(uid)]
         wait_until(lambda: (key in listed()) == sees, f"{uid} sees it: {sees}")  # pylint: disable=W0640
     expect(others[0].ask("report", key, uid=4321, check=False).returncode == 3, "not for others")
@@ -142,7 +143,7 @@ def test_status_on_another_node_shows_users_their_own_jobs(cluster):
 
 
 def numbers_of(node, job, *words):
-    """As somebody on a host of the node's on which no rank is."""
+    """As a user on a host of the node's without a rank."""
     return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", COLLWATCH, "numerics", job, "--control",
                            node.control, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=120, check=False)
@@ -167,7 +168,7 @@ def test_the_numbers_of_a_job_on_all_nodes_are_asked_for_at_one(cluster):
     asked, others = cluster.nodes[0], cluster.nodes[1:]
     whole = lambda: [r for r in numbers_doc(asked, label)["ranks"] if r["kept"] > 100]
     wait_until(lambda: len(whole()) == 27, lambda: f"all are there: {numbers_of(asked, label)}")
-    for rank in job.ranks:  # what they say does not change any more
+    for rank in job.ranks:  # their answers do not change any more
         rank.send_signal(signal.SIGSTOP)
     done = numbers_of(asked, label)
     expect(done.returncode == 2 and "rank 20 was the first to feed 1 NaN" in done.stdout, done)
@@ -180,7 +181,7 @@ def test_the_numbers_of_a_job_on_all_nodes_are_asked_for_at_one(cluster):
     expect(json.loads(here.stdout)["firsts"] == doc["firsts"], f"{doc['firsts']}, not: {here.stdout}")
     none = asked.ask("numerics", label, uid=4321, check=False)
     expect(none.returncode == 1 and "no process of a job of that name" in none.stderr, none)
-    # Who does not answer is named; the others are told of.
+    # The answer names a silent node, and has the others' data.
     others[1].send(signal.SIGSTOP)
     try:
         done = wait_until(lambda: (d := numbers_of(asked, label)).stdout and d, "an answer")
@@ -198,7 +199,8 @@ def numbers_of_bundle(path):
 
 @pytest.mark.root  # to see no processes but one's own
 def test_a_bundle_has_the_numbers_of_ranks_on_all_nodes(cluster):
-    """Who fed the first NaN is on a node that does not lead the job, and cannot be asked any more when it is asked for."""
+    """The rank that fed the first NaN is on a node that does not lead the job, and that node is
+    down when the user asks."""
     if not has_kernels():
         pytest.skip("built without nvcc and clang: there is no kernel")
     label, n = f"bundled-{os.getpid()}", 9 * cluster.n
@@ -265,7 +267,7 @@ def check_started_again(cluster, label, again):
 
 @pytest.mark.root  # to see no processes but one's own
 def test_the_numbers_of_a_job_that_was_started_again_are_of_its_ranks_that_live(cluster):
-    """And of one that has ended since, on whose node there may be another."""
+    """And of an ended job; its node may have another one since."""
     if not has_kernels():
         pytest.skip("built without nvcc and clang: there is no kernel")
     label = f"again-{os.getpid()}"
@@ -301,7 +303,7 @@ def test_numbers_of_jobs_that_meet_on_loopback_are_of_one_host(cluster):
 @pytest.mark.root  # to see no processes but one's own
 @pytest.mark.parametrize("n_nodes", [3, 2])
 def test_a_job_that_was_started_again_without_summaries_has_none(cluster, n_nodes):
-    """On the nodes of before, or without the one that keeps who fed NaN."""
+    """On the nodes of before, or without the node that keeps the rank with the NaN."""
     if not has_kernels():
         pytest.skip("built without nvcc and clang: there is no kernel")
     label, asked = f"without-{os.getpid()}-{n_nodes}", cluster.nodes[0]
@@ -312,6 +314,6 @@ def test_a_job_that_was_started_again_without_summaries_has_none(cluster, n_node
     with Job(label, n_nodes, QUIET, cluster.nodes[-n_nodes:], program=[sys.executable, TRAIN_LOOP_PY]):
         done = lambda: numbers_of(asked, label)
         wait_until(lambda: none in done().stderr, lambda: f"none: {done()}")
-        # Root reads processes by itself, those of the job, and what the daemon keeps of ended ones.
+        # Root reads processes by itself, the job's own, and the daemon's copies of ended ones.
         done = lambda: asked.ask("numerics", label, check=False)
         wait_until(lambda: done().returncode == 3 and "no tensor summaries" in done().stderr, lambda: f"none: {done()}")

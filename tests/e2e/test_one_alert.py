@@ -60,7 +60,7 @@ def strike(nodes, receiver, leader, rng):
 
 
 def expect_one_alert(receiver, what):
-    """One that was delivered, and not noted before the kill, goes out again under its key."""
+    """An alert that was delivered, and not noted before the kill, goes out again under its key."""
     told = {key: doc["summary"] for key, doc in receiver.posts}
     expect(len(told) == 1, f"{what}: {told}")
 

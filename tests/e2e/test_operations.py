@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator counts on: alerts that survive their receiver's and the daemon's absence, users
-that do not see each other, jobs that stay apart, shadow and mute, reload.
+"""Guarantees for an operator: alerts survive the absence of their receiver and of the daemon, users
+do not see each other, jobs stay apart, shadow and mute, reload.
 
 Options: [--down SECONDS]     how long the receiver is away
 """
@@ -25,7 +25,7 @@ ALICE, BOB = 4321, 4322
 
 
 def torchrun(port):
-    """What torchrun 2.x sets without --rdzv-id: the run id is the word "none"."""
+    """torchrun 2.x sets this without --rdzv-id: the run id is the word "none"."""
     return [dict(LOCAL_RANK=str(r), RANK=str(r), GROUP_RANK="0", ROLE_RANK=str(r),
                  ROLE_NAME="default", LOCAL_WORLD_SIZE="2", WORLD_SIZE="2", GROUP_WORLD_SIZE="1",
                  ROLE_WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=str(port),
@@ -97,7 +97,7 @@ def metrics_tell_of_jobs_and_ranks(world):
 
 
 def watch_is_one_screen(world, rows=24, columns=80):
-    """What a terminal of that size shows between one look and the next."""
+    """A terminal of that size shows one screen between one look and the next."""
     screen, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
     p = subprocess.Popen([COLLWATCH, "status", "--watch", "--control",
@@ -219,7 +219,7 @@ def slack_is_told_in_its_own_words(world, receiver, uid):
 
 
 def test_configuration_that_does_not_come_keeps_nobody_waiting(daemon):
-    """As on a file server that does not answer: a FIFO that nobody writes into."""
+    """As on a file server that does not answer: a FIFO without a writer."""
     daemon.configure("")
     daemon.start()
     os.unlink(daemon.conf)
@@ -265,7 +265,7 @@ def test_a_reload_that_fails_is_in_status_and_metrics(daemon):
 
 @pytest.mark.root
 def test_why_a_reload_failed_is_for_those_who_see_all(daemon):
-    """It may quote the file, in which a URL is a secret."""
+    """It may quote the file, where a URL is a secret."""
     daemon.start()
     daemon.reload('webhook_url = "https://x.invalid/T0K3N" S3CR3T', "the old configuration stays")
     status = daemon.ask("status", "--json", uid=4321).stdout

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build with other options installs: nothing of the laboratory without it, and the whole of it
-without the tests; Slurm's plugin where Slurm's header is, or not. The product without the laboratory is built,
-and every verb of it works."""
+"""Installations of a build with other options: nothing of the laboratory without it, and the whole
+of it without the tests; Slurm's plugin only where Slurm's header is. We build the product without
+the laboratory, and every verb of it works."""
 
 import glob
 import json
@@ -58,7 +58,8 @@ def test_tests_without_the_laboratory_are_refused_by_name():
 
 @pytest.fixture(scope="module", name="product")
 def product_without_the_laboratory():
-    """Installed somewhere, as a package is made. Nobody measures it: the compiler need not try hard."""
+    """Installed in a directory, as for a package. No test measures it: the compiler need not try
+    hard."""
     with tempfile.TemporaryDirectory(prefix="cw-") as at:
         for command in ([MESON, "setup", "--prefix=/usr", "--libexecdir=libexec", "-Dlab=disabled", "-Dtests=false",
                          "-Doptimization=0", "-Ddebug=false",
@@ -72,7 +73,7 @@ def product_without_the_laboratory():
 
 
 def ran(product, *words):
-    """(exit status, what it prints)"""
+    """(exit status, output)"""
     done = subprocess.run([product + "/usr/bin/collwatch", *words], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
     return done.returncode, done.stdout

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`collwatch run --peers` above `run --standalone` on two hosts of one user without rights: each with a
-network, a name and processes of its own. What starts the ranks there is this test in srun's place: it takes
-the environment of the program that `run --peers` started, and hands it on."""
+"""`collwatch run --peers` above `run --standalone` on two hosts of one user without rights: each
+with a network, a name and processes of its own. This test starts the ranks there in srun's place:
+it takes the environment of the program that `run --peers` started, and hands it on."""
 
 import contextlib
 import glob
@@ -21,10 +21,10 @@ from waiting import call, expect, wait_until
 
 HOSTS = {"gpu1": "10.98.7.1", "gpu2": "10.98.7.2"}
 USER, STRANGER = 4321, 4322
-# Two ranks a host; the program ends as it was told to, or with its ranks.
+# Two ranks a host; the program ends on command, or with its ranks.
 RANKS = ("for l in 0 1; do r=$((2 * $host + l)); RANK=$r LOCAL_RANK=$l WORLD_SIZE=4 $loop & p=\"$p $!\"; done; "
          "trap 'kill $p; wait; exit 5' TERM; wait $p")
-# What a process may see of the others, and of files of theirs.
+# A process's view of the others, and of files of theirs.
 LOOK = """import glob, sys
 key = sys.argv[1].encode()
 for name in glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/environ") + glob.glob(sys.argv[2] + "/**", recursive=True):
@@ -71,7 +71,7 @@ class Host:
 
 
 class Job:
-    """fault: what the ranks are told besides."""
+    """fault: further arguments of the ranks."""
 
     def __init__(self, stack, fault):
         self.tmp = tempfile.mkdtemp(prefix="cw-peers-")
@@ -127,7 +127,7 @@ class Job:
         return shown
 
     def seen_by(self, uid):
-        """Where somebody finds the key."""
+        """The places where a user finds the key."""
         done = subprocess.run([sys.executable, "-c", LOOK, self.key, self.tmp], stdout=subprocess.PIPE, text=True,
                               user=uid, group=uid, extra_groups=[], check=True)
         # Of that program's own command line, too.
@@ -158,7 +158,7 @@ def test_a_hang_is_found_across_two_hosts_and_its_key_stays_with_the_user():
         # Both know the other one, by the port that is the key's.
         for h in job.hosts:
             own = os.path.dirname(glob.glob(h.tmp + "/collwatch-*/key")[0])
-            # Asked from outside of the namespace, whose processes the daemon cannot see.
+            # Queried from outside of the namespace, so the daemon cannot see the client's process.
             done = subprocess.run([COLLWATCH, "status", "--json", "--control", own + "/control.sock"],
                                   stdout=subprocess.PIPE, check=False)
             status = json.loads(done.stdout)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""COLLWATCH_POLICY, COLLWATCH_JOB_TIMEOUT and arguments, from a rank to what a daemon makes of the
-same faults. One daemon, a job for each policy, all at once."""
+"""COLLWATCH_POLICY, COLLWATCH_JOB_TIMEOUT and arguments, from a rank to the daemon's treatment of
+the same faults. One daemon, a job for each policy, all at once."""
 import pytest
 from built import TRAIN_LOOP
 from daemon import Daemon

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon is killed, stopped, ended and started again at random moments while two jobs train.
-What the jobs print, and how they end, must be what it is without collwatch, to the bit; afterwards
-one of them hangs, and the verdict knows its history.
+"""We kill, stop, end and restart the daemon at random moments while two jobs train. The jobs'
+output and exit status must be the same as without collwatch, to the bit. Afterwards one of them
+hangs, and the verdict knows its history.
 
 Options: [--strikes N] [--steps N]
 All of it: meson test -C build -v -t 4 restarts --test-args '--strikes 200 --steps 10000'
@@ -28,7 +28,7 @@ TRAINING = ["--log-every", "1", "--elements", "64"]
 
 
 class Striker:
-    """Does one thing to the daemon. Whatever it does, the daemon runs again afterwards."""
+    """Does one thing to the daemon. After each the daemon runs again."""
 
     def __init__(self, daemon, rng):
         self.daemon, self.rng = daemon, rng
@@ -69,7 +69,7 @@ def strike_all(daemon, rng, training, strikes, steps):
 
 
 def check_hang(daemon, training, steps):
-    """It is diagnosed: the right rank, the right call, and what came before it."""
+    """The daemon diagnoses it: the right rank, the right call, and the calls before it."""
     wait_until(lambda: daemon.incident_of(training.name), "the hang is diagnosed")
     doc = daemon.incident_of(training.name)
     what = str(doc)

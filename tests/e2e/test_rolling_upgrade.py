@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two nodes, one of which still has the daemon of an older build, whichever of them leads: one leader,
-one alert, also when the other daemon is replaced while the job hangs.
+"""Two nodes, and one still has the daemon of an older build; either may lead. There is one leader
+and one alert, also when we replace the other daemon while the job hangs.
 
 CW_OLD_BUILD is a build directory of the older commit; without it nothing is tested here (the same in
 memory: tests/unit/leader/test_upgrade.c). tests/rolling-upgrade makes one of any commit.
@@ -42,7 +42,7 @@ class Rolled(Cluster):
         node.start()
 
     def wait_for_leader(self):
-        """One node leads, has both ranks, and the other one knows whom to ask."""
+        """One node leads, has both ranks, and the other one knows the leader."""
         def agreed():
             seen = [n.job(JOB) for n in self.nodes]
             leaders = [j for j in seen if j and j["led_here"]]
@@ -69,7 +69,7 @@ class Rolled(Cluster):
         return doc
 
     def tell_once_more_never(self):
-        """Whoever leads in the end finds the hang, and says nothing new."""
+        """The final leader finds the hang, and sends no further alert."""
         def found():
             leader = next((n for n in self.nodes if (n.job(JOB) or {}).get("led_here")), None)
             return (leader and leader.job(JOB)["state"] == "hang" and leader.job(JOB)["incident"] and

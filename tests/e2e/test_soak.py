@@ -9,7 +9,7 @@ import tempfile
 from built import SOURCE
 
 SOAK = SOURCE + "/tools/soak"
-# Says what the environment tells it to; its arguments are "demo SCENARIO … --culprit N …".
+# Acts as the environment says; its arguments are "demo SCENARIO … --culprit N …".
 PLAYER = """#!/bin/sh
 culprit=$(printf '%s\\n' "$@" | sed -n '/--culprit/{n;p}')
 [ -z "$PLAY_CULPRIT" ] || culprit=$PLAY_CULPRIT

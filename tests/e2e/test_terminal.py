@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line does only on a terminal: a pager for what is long, and how far it has come with
-what takes long. Terminals are pseudo terminals of a given size."""
+"""Features of the command line on a terminal only: a pager for long output, and the progress of
+slow operations. Terminals are pseudo terminals of a given size."""
 
 import contextlib
 import fcntl
@@ -37,7 +37,7 @@ def terminal(rows, columns=100):
 
 def read_all(fd):
     said = b""
-    with contextlib.suppress(OSError):  # EIO: nobody has it open any more
+    with contextlib.suppress(OSError):  # EIO: no process has it open any more
         while more := os.read(fd, 65536):
             said += more
     os.close(fd)
@@ -45,8 +45,8 @@ def read_all(fd):
 
 
 class Shown:
-    """One command: what its standard output and standard error got, which of them are terminals, and its
-    exit status."""
+    """One command: the contents of its standard output and standard error, which of them are
+    terminals, and its exit status."""
 
     def __init__(self, *arguments, rows=5, out_is_terminal=True, err_is_terminal=False, program=COLLWATCH,
                  drop=(), **env):
@@ -65,7 +65,7 @@ class Shown:
 
 
 class Pager:
-    """A program that notes how it was called and what it was given."""
+    """A program that notes its arguments and its input."""
 
     def __init__(self, path, name):
         self.program, self.note = f"{path}/{name}", f"{path}/{name}.note"
@@ -105,7 +105,7 @@ def test_what_is_longer_than_the_terminal_goes_to_the_pager(path, plain):
     assert shown.terminal == "" and shown.status == 2, shown.terminal
     Shown(*HANG, PAGER=pager.program, NO_COLOR="1")
     assert pager.take()[1] == plain
-    # Options, and what somebody likes to have; but colours always.
+    # Options, and the user's preferences; but colours always.
     Shown(*HANG, PAGER=pager.program + " -x 'two words'", LESS="-i", LESSCHARSET="latin1")
     assert pager.take()[0] == "-R -i||latin1|-x two words"
 
@@ -131,7 +131,7 @@ def test_only_who_wants_a_pager_gets_one(path, plain):
         shown = Shown(*HANG, *arguments, **{**both, **options})
         assert ESCAPE.sub("", shown.terminal) == plain and shown.status == 2, (arguments, options)
         assert not mine.take() and not other.take(), (arguments, options)
-    # Nobody reads a file, a pipe or a document page by page.
+    # A file, a pipe or a document has no pages.
     assert Shown(*HANG, out_is_terminal=False, err_is_terminal=True, **both).out == plain
     assert Shown(*HANG, "--json", **both).terminal.lstrip().startswith("{")
     assert not mine.take() and not other.take()
@@ -142,7 +142,7 @@ def test_reports_are_shown_where_there_is_no_pager(path, plain):
     assert ESCAPE.sub("", shown.terminal) == plain and shown.status == 2, shown.terminal
     for bad in ("`reboot`", "a | b", "'"):
         assert ESCAPE.sub("", Shown(*HANG, PAGER=bad, PATH=path).terminal) == plain, bad
-    # What the system has, in this order.
+    # The programs of the system, in this order.
     for name in ("more", "less", "pager"):
         pager = Pager(path, name)
         Shown(*HANG, PATH=path)
@@ -167,7 +167,7 @@ def test_who_was_lent_the_command_gets_no_shell(path, plain):
 
 
 def read_until(fd, wanted):
-    """Of what comes from now on."""
+    """In the output from now on."""
     said = b""
     while wanted not in said:
         assert select.select([fd], [], [], 60)[0], f"no {wanted} in {said}"
@@ -175,7 +175,7 @@ def read_until(fd, wanted):
 
 
 def type_until(fd, key, wanted):
-    """Again and again: whoever reads it may not look yet."""
+    """Again and again: the reader may not look yet."""
     said = b""
     for _ in range(60):
         os.write(fd, key)
@@ -192,7 +192,8 @@ def children_of(pid):
 
 
 def test_less_has_the_terminal_until_it_is_left():
-    """As somebody at the keys has it: Ctrl-C is for less, q leaves it, and it never outlives the command."""
+    """As a user at the keys has it: Ctrl-C is for less, q leaves it, and it never outlives the
+    command."""
     if not shutil.which("less"):
         pytest.skip("no less")
     for how in ("q", "kill"):
@@ -290,7 +291,7 @@ def test_analyze_says_how_many_files_it_has_read():
     lines = drawn(Shown(*HANG, out_is_terminal=False, err_is_terminal=True, **SLOW))
     assert len(lines) == len(files) and f" 100 % {len(files)}/{len(files)} files" in lines[-1], lines
     assert not drawn(Shown(*HANG, "--json", out_is_terminal=False, err_is_terminal=True, **SLOW))
-    # What is quick has none.
+    # A quick operation has none.
     assert not drawn(Shown(*HANG, out_is_terminal=False, err_is_terminal=True))
     with tempfile.TemporaryDirectory() as records, Daemon(patience="") as daemon:
         daemon.start()

@@ -48,7 +48,7 @@ class Net(nn.Module):
 net, path = Net(), os.environ["LINES"] + "1" * rank
 sent = []
 """
-# What is summed up in a step, in its order, as torch's own hook of the buckets has it.
+# The summed parameters of a step, in order, by torch's own hook of the buckets.
 SENT = """
 def on_bucket(state, bucket):
     sent.append([next(n for n, p in net.named_parameters() if p is q) for q in bucket.parameters()])
@@ -111,7 +111,7 @@ def test_buckets_are_those_that_torch_sums_up(more, watched):
     "    def forward(self, x):\n"
     "        return self.a(x) + self.b(x)\n"
     "model = Pair(*(nn.parallel.DistributedDataParallel(n) for n in (net, Net())))\n",
-    # What torch numbers is no longer what has gradients.
+    # torch's numbering no longer matches the parameters with gradients.
     "model = nn.parallel.DistributedDataParallel(net)\nnet.frozen.requires_grad_(True)\n"),
     ids=["alone", "two", "unfrozen"])
 def test_nothing_is_told_where_it_is_not_known(program):

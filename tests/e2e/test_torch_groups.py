@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What collwatch.torch tells the agent of torch's groups, beside a torch of our own making: which names and
-times, once each, and never an error into the training program. Real torch: tests/real/real_torch.py."""
+"""Calls of collwatch.torch to the agent about torch's groups, beside a torch of our own making: the
+names and times, once each, and never an error into the training program. Real torch:
+tests/real/real_torch.py."""
 import datetime
 import importlib
 import os
@@ -45,7 +46,7 @@ class Group:
 
 
 class World:
-    """torch as far as it is looked at, and what the agent was told."""
+    """The parts of torch that collwatch.torch uses, and its calls to the agent."""
 
     def __init__(self, monkeypatch, has_agent=True):
         self.pg_names, self.named, self.times = {}, [], []

@@ -36,7 +36,7 @@ def as_user(uid, code, *args):
 
 
 class Place:
-    """A directory of everybody's, and a file of the victim's elsewhere."""
+    """A directory that all users may write, and a file of the victim's elsewhere."""
 
     def __init__(self, root):
         os.chmod(root, 0o711)

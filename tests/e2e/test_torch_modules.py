@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""collwatch.torch beside a small transformer, and what `collwatch numerics` makes of its files."""
+"""collwatch.torch beside a small transformer, and the output of `collwatch numerics`
+for its files."""
 import glob
 import importlib.util
 import json
@@ -214,7 +215,7 @@ def test_checksums_see_each_flip():
     expect(python("-c", FLIPS) == "missed 0\n", "a copy that differs")
 
 
-# In a notebook somebody interrupts a call of the model, which no hook is told of, and goes on.
+# In a notebook a user interrupts a call of the model, and goes on. No hook sees the interruption.
 INTERRUPTED = """
 import sys, torch, collwatch.torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as modes

@@ -82,7 +82,7 @@ def of(lines, kind):
 
 
 def small(at, program, status=0):
-    """What it prints, and the lines of its file."""
+    """Its output, and the lines of its file."""
     with open(at + "/small.py", "w", encoding="utf-8") as f:
         f.write(SMALL + program)
     out = python(at, at + "/small.py", status=status)
@@ -425,7 +425,7 @@ model(x).backward()
     expect(document(at)["ranks"][0]["denied_modules"] == lines[0]["denied_modules"], "the document, too")
 
 
-# ---- what is refused ----
+# ---- refusals ----
 
 def test_refuses_what_it_cannot_take_and_says_what_to_give(at):
     out, _ = small(at, """
@@ -480,7 +480,7 @@ print(sorted(n for n in os.listdir(here) if n.startswith("collwatch-")))
 
 
 def test_a_watch_that_nobody_needs_any_more_gives_its_path_back(at):
-    """A cell of a notebook that runs twice, a watch that was refused, one that was never begun."""
+    """A cell of a notebook that runs twice, a refused watch, a watch that never began."""
     out, lines = small(at, """
 for number in range(3):
     model = Net()
@@ -523,7 +523,7 @@ def test_refuses_options_as_a_command_does(at, options, word):
 
 
 def test_hooks_do_nothing_that_a_compiler_cannot_follow(at):
-    """Its trace of them must end before anything is asked that it has no words for."""
+    """A compiler's trace of them must end before they call anything that it cannot follow."""
     small(at, """
 from collwatch.torch import watcher
 watch = collwatch.torch.watch(Net(), path=path, stop_at="blocks.1@9")

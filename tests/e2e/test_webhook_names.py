@@ -42,7 +42,8 @@ def configure(world, url):
 
 
 def one_dies(world, name):
-    """An alert is due; returns its id. The job goes on waiting: an alert of an ended one would page nobody."""
+    """An alert is due; returns its id. The job goes on waiting: an alert of an ended one would page
+    no engineer."""
     job = world.train(name)
     world.wait_for(job)
     job.kill(1)
@@ -117,7 +118,7 @@ def make_certificates(directory):
 
 
 class SecureReceiver(Receiver):
-    """Shows the certificate of `shows`; notes under which names it was asked for one."""
+    """Shows the certificate of `shows`; notes the names in the requests for one."""
 
     def __init__(self, directory):
         super().__init__()
@@ -136,7 +137,7 @@ class SecureReceiver(Receiver):
 
         def get_request():
             conn, address = plain()
-            return self.wrap(conn), address  # who refuses the certificate raises OSError
+            return self.wrap(conn), address  # a client's refusal raises OSError
 
         self.server.get_request = get_request
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a daemon says while jobs hang, fail and are well: no word of it is for programs, and none a slip.
-Of documents of every class: documents/test_contract.py."""
+"""A daemon's texts while jobs hang, fail and are well: no word of them is for programs, and none a
+slip. Of documents of every class: documents/test_contract.py."""
 
 import json
 import os
@@ -29,7 +29,7 @@ OF_JOBS = ("train_loop", "read_sample", "block_in_data_loader", "batch_isend_ire
 FIELDS = re.compile(r"\b(?:job|inc|uid)=\S+")
 
 
-# What stands in `…` is to be typed; a date is for Slack to format.
+# A user types the text in `…`; Slack formats a date.
 TYPED = re.compile(r"`[^`]*`|<!date\^[^|]*\|")
 
 
@@ -39,7 +39,7 @@ def config_of(receiver, form):
 
 
 def texts_of(message):
-    """Of a message for Slack, those that people read."""
+    """The texts of a message for Slack that people read."""
     if isinstance(message, dict):
         for name, inner in message.items():
             if name == "text" and isinstance(inner, str):
@@ -52,7 +52,7 @@ def texts_of(message):
 
 
 def posted(receiver, n=0):
-    """{what: text} of what came after the first n posts."""
+    """{kind: text} of the posts after the first n."""
     told = {}
     for key, body in receiver.posts[n:]:
         if "blocks" in body:
@@ -79,7 +79,7 @@ def what_is_told_of_all():
                            len(found) >= 3 and found, lambda: f"three pages: {daemon.log()}")
         wait_until(lambda: len(receiver.posts) >= 3, lambda: f"three of them posted: {receiver.posts}")
         daemon.reload(config_of(receiver, "generic"), "configuration reloaded")
-        jobs["killed"].close()  # what it died of is told then
+        jobs["killed"].close()  # then the cause of death goes out
         daemon.jobs.remove(jobs["killed"])
         wait_until(lambda: glob_epitaphs(daemon), "an epitaph")
         told = {"status": daemon.said("status"), "ops": daemon.said("status", "--ops"),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More of what programs do, while other threads are inside NCCL: short children in every way there
- * is, and other surroundings. Each mode prints what it can see; with the agent it must be the same.
+ * More habits of programs, while other threads are inside NCCL: short children in every way
+ * there is, and other surroundings. Each mode prints its view; with the agent the output
+ * must be the same.
  */
 #include <errno.h>
 #include <locale.h>
@@ -38,7 +39,7 @@ static void *keep_reducing(void *arg)
 	return arg;
 }
 
-/* What NCCL answers without a lock that another thread of the parent may hold. */
+/* Calls that NCCL answers without a lock that another thread of the parent may hold. */
 _Noreturn static void in_child(void)
 {
 	int ranks = 0;
@@ -96,7 +97,7 @@ static void mode_storm(void)
 		make_children(ended);
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
 	(void)pthread_join(thread, NULL);
-	/* NOLINTNEXTLINE(cert-env33-c): what programs do is what this tries */
+	/* NOLINTNEXTLINE(cert-env33-c): this tries the habits of programs */
 	must(WEXITSTATUS(system("exit 3")) == 3, "system");
 	printf("forked %d, cloned %d, vforked %d, spawned %d\n", ended[0], ended[1], ended[2],
 	       ended[3]);
@@ -144,7 +145,7 @@ static void print_surroundings(void)
 	}
 }
 
-/* Locale and environment are the program's: before its first call, and for ever after. */
+/* Locale and environment are the program's: before its first call, and at all times after. */
 static void mode_surroundings(void)
 {
 	static char own[] = "OWN_THIRD=3";

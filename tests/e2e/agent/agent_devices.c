@@ -75,7 +75,7 @@ static void fill_all(int seed)
 		fill(i, seed);
 }
 
-/* A hash of what lies on all devices, when the streams are through. */
+/* A hash of the contents of all devices, when the streams are through. */
 static void print_all(const char *what)
 {
 	uint64_t h = 14695981039346656037u;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What real programs do to themselves and to the libraries in them. Each mode prints what it can
- * see of the outcome; with the agent it must be the same as without.
+ * Tricks that real programs play on themselves and on the libraries in them. Each mode prints the
+ * visible outcome; with the agent the output must be the same as without.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -92,7 +92,7 @@ static void mode_no_threads(void)
 	ncclUniqueId id;
 
 	set_up_device();
-	/* What NCCL and the driver need threads for, they have by then. */
+	/* By then NCCL and the driver have started all the threads they need. */
 	must(cuLaunchHostFunc(stream, on_stream, NULL) == CUDA_SUCCESS, "host function");
 	must(nccl.unique_id(&id) == ncclSuccess, "unique id");
 	filter(code, sizeof(code) / sizeof(code[0]));
@@ -236,7 +236,7 @@ static void mode_daemonise(void)
 	must(chdir("/") == 0, "chdir");
 	set_up(1, 0, NULL);
 	work(10);
-	/* The parent may be long gone: standard output is what still connects to the test. */
+	/* The parent may be long gone: only standard output still connects to the test. */
 	puts("daemon at work");
 	(void)fflush(stdout);
 	_exit(0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One of three libraries (NAME a, b or c) that all define neighbour(), and that look for it behind
- * themselves and from the start: what they find depends on who asks, which is what a dlsym in
- * between may spoil.
+ * One of three libraries (NAME a, b or c) that all define neighbour(). Each looks for it
+ * behind itself and from the start: the result depends on the caller, and a dlsym in
+ * between may spoil that.
  */
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that uses NCCL and then does what programs do to libraries they do not know of. It is
- * run with and without the agent; what it prints and returns must be the same.
+ * A program that uses NCCL and then treats it as programs treat libraries they do not know of. We
+ * run it with and without the agent; its output and exit status must be the same.
  *
  *	agent_program MODE [dlopen|global|deepbind]
  */
@@ -236,7 +236,10 @@ static void mode_fork(void)
 	work(10);
 }
 
-/* Closes everything, opens files that get the numbers, and looks whether anybody wrote to them. */
+/*
+ * Closes everything, opens files that get the numbers, and checks that no other code has
+ * written to them.
+ */
 static void mode_closefrom(void)
 {
 	int fds[FD_SCAN];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the modes of agent_program share: NCCL by its functions, one communicator, one buffer. */
+/*
+ * Parts that the modes of agent_program share: NCCL by its functions, one communicator, one buffer.
+ */
 #pragma once
 
 #include <cuda.h>

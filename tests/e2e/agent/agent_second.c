@@ -17,7 +17,7 @@ pid_t getppid(void)
 	return next && next != getppid ? next() + 1000000 : -1;
 }
 
-static _Alignas(16) char early[1 << 16]; /* what dlsym itself asks for; never given back */
+static _Alignas(16) char early[1 << 16]; /* memory for dlsym itself; never freed */
 
 void *malloc(size_t size)
 {

@@ -5,12 +5,11 @@
 usage: stacks_rank.py HOW
 
 HOW: "lines" (two kinds of calls, from two lines), "deep" (a call below a thousand frames),
-"threads" (a thread with a small stack, and one that Python knows nothing of, which destroys the
-communicator), "lazy" (from a coroutine, below a generator that C code goes on with), "many"
-(from more places than there is room for), "leave" (a thread goes on while the interpreter is
-taken down), "want" (says where the word lies that a thread sleeps on which wants the interpreter
-lock).
-Says "ready" when it is done, and ends with its input.
+"threads" (a thread with a small stack, and another one, unknown to Python, that destroys the
+communicator), "lazy" (from a coroutine, below a generator that C code goes on with), "many" (from
+more places than there is room for), "leave" (a thread goes on while the interpreter is taken down),
+"want" (prints the address of the word on which a thread sleeps while it waits for the interpreter
+lock). Says "ready" when it is done, and ends with its input.
 """
 import asyncio
 import ctypes
@@ -113,7 +112,7 @@ print(call[1], flush=True)
 
 
 def want(rank):
-    """Another thread keeps the interpreter until somebody has seen this one wait for it."""
+    """Another thread keeps the interpreter until the test has seen this one wait for it."""
     reduce(rank)
     program = SAY_WORD % (os.getpid(), threading.get_native_id(), SYS_FUTEX)
 
@@ -137,7 +136,7 @@ def many(rank):
 
 if __name__ == "__main__":
     a_rank = Rank("cdll")
-    # The interpreter is asked between two instructions, once the communicator is made.
+    # The evaluation loop serves a request between two instructions, once the communicator is made.
     {"lines": lines, "deep": deep, "threads": threads, "lazy": lazy,
      "many": many, "leave": leave, "want": want}[sys.argv[1]](a_rank)
     print("ready", flush=True)

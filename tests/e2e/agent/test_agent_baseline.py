@@ -38,7 +38,7 @@ def record(at, *job):
 
 
 def check_run(at, *job, options=()):
-    """The document, and what stands at the end of standard output as text."""
+    """The document, and the end of standard output as text."""
     status, out, err = collwatch("check", at, "--json", "--complete", "--agent", AGENT, *options, "--", *JOB, *job)
     check(status in (0, 2, 3), (status, err))
     doc = json.loads(out)
@@ -87,7 +87,7 @@ def test_another_seed_differs_from_the_first_op_on(baseline):
 
 def test_another_scale_on_one_rank_is_that_ranks(baseline):
     doc = check_run(baseline, "--scale", "1.001", "--scale-rank", "2", "--scale-step", "5")
-    # Of that call, what rank 2 fed comes before what all got.
+    # Of that call, the input of rank 2 comes before the common output.
     check(call(doc) == (2, "all_reduce", 5 * 3 + 1), doc["first"])
     check((doc["first"]["side"], doc["first"]["value"]) == ("input", "absmax"), doc["first"])
     a, b = (doc["first"][side]["input"]["absmax"] for side in ("baseline", "check"))
@@ -120,7 +120,7 @@ def test_a_skipped_warm_up_is_no_difference(baseline, room):
     check(doc["outcome"] == "equal" and doc["paired_by"] == "call", doc["first"])
     check(doc["skipped_baseline"] == RANKS * 4 * 3 and doc["checked"] == RANKS * 8 * 3, doc["coverage"])
     marked = record(room + "/marked", "--mark")
-    # What numbers would not tell: all are others.
+    # Numbers would not pair these: all differ.
     doc = check_run(marked, "--from-step", "4", "--mark", "--scale", "3", "--scale-rank", "1")
     check(doc["paired_by"] == "step" and doc["skipped_baseline"] == RANKS * 4 * 3, doc["coverage"])
     check(call(doc) == (1, "all_reduce", 1) and doc["first"]["check"]["step"] == 4, doc["first"])
@@ -168,7 +168,7 @@ def test_the_same_batch_on_twice_as_many_ranks_is_equal(room):
                     options=("--skip", "kind=all_reduce"))
     check((doc["first"]["check"]["kind"], doc["first"]["check"]["seq"]) == ("all_gather", 18), doc["first"])
     check((doc["first"]["baseline"]["count"], doc["first"]["check"]["count"]) == (128, 64), doc["first"])
-    # Of what is not there, nobody says that it is equal.
+    # A missing rank must not count as equal.
     doc = check_run(at, "--ranks", "4", "--parts", "4", options=("--keep", room + "/kept"))
     os.unlink(room + "/kept/rank-2.baseline")
     status, out, _ = collwatch("check", at, room + "/kept")

@@ -88,11 +88,11 @@ def analyzed(at):
 
 
 def verdict(progress):
-    """Of a job in which rank 1 does not come to the end of the last step."""
+    """Of a job where rank 1 does not reach the end of the last step."""
     with Bursts("bursts-hang", progress) as job:
         wait_until(lambda: entered(job.dir.name) == [STEPS * STEP - 1, STEPS * STEP],
                    "copies of the records", 120)
-        # A hang is one that has lasted for ten seconds.
+        # A wait of ten seconds counts as a hang.
         doc = wait_until(lambda: analyzed(job.dir.name), "a verdict")
         skipped = sum(left_out(a.record()) for a in job.agents)
         print("# %s: %d left out, %s" % (progress, skipped, doc["summary"]))

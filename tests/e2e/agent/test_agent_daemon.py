@@ -20,7 +20,7 @@ class RealDaemon(daemon.Daemon):
         self.start()
 
     def stop(self):
-        """Also one that is stopped."""
+        """Works for a stopped daemon, too."""
         if self.process:
             self.send(signal.SIGCONT)
         super().stop()

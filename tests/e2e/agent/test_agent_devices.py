@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several devices and host threads in a process, every type and reduction, groups that fail or are
-simulated, communicators that are made later: NCCL treats them as without the agent, and the record
-says what NCCL did."""
+simulated, communicators that are made later. NCCL treats them as without the agent, and the record
+shows NCCL's actions."""
 import subprocess
 
 from agent_lib import *

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs do to themselves: with the agent in them, output, exit status and descriptors are
-what they are without it."""
+"""Programs that play tricks on themselves: with the agent in them, output, exit status and
+descriptors are the same as without it."""
 import os
 import shutil
 import subprocess
@@ -175,7 +175,7 @@ def test_works_in_a_repository():
 
 
 def test_uses_nccl_after_the_last_copy_was_written():
-    """The copy of the record is written in a destructor, too: which comes first is nobody's choice."""
+    """A destructor writes the copy of the record, too: the order of destructors is arbitrary."""
     with tempfile.TemporaryDirectory() as at:
         same([PROGRAM, "destructor"], said="destroyed in a destructor", ways=BOTH, COLLWATCH_RECORD=at)
         check(len(os.listdir(at)) == 2, "two copies: %r" % os.listdir(at))

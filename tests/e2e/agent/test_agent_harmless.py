@@ -12,7 +12,7 @@ import tempfile
 from agent_lib import *
 from built import PROGRAM, SECOND, SECOND_HOOK
 
-# What the agent itself is linked with; on glibc 2.34 and newer the last two are empty shells.
+# Libraries that the agent itself links to; on glibc 2.34 and newer the last two are empty shells.
 OWN = re.compile(r"/(libcollwatch\.so|libc\.so\.6|libdl\.so\.2|libpthread\.so\.0)$")
 
 # Pipes do not count, nor what is closed meanwhile: shell and git have some open for a moment.
@@ -27,7 +27,7 @@ def output(argv, preload, daemon=None, data=b"", **extra):
 
 
 def shape(text):
-    """Descriptors, threads, and what is mapped: files, and kinds of anonymous memory."""
+    """Descriptors, threads, and mappings: files, and kinds of anonymous memory."""
     lines = text.splitlines()
     mapped = set()
     for line in lines[2:]:
@@ -212,7 +212,7 @@ def test_log_goes_to_its_file_only():
 
 
 def test_a_pipe_as_log_holds_nobody_up():
-    """A FIFO that nobody reads, and one that is full."""
+    """A FIFO without a reader, and a full one."""
     for is_full in False, True:
         with StandIn() as d:
             path = os.path.join(d.dir, "log")
@@ -231,7 +231,7 @@ def test_a_pipe_as_log_holds_nobody_up():
 
 
 def test_log_writes_into_nobody_elses_file():
-    """Links are what another user leaves in a directory that both may write."""
+    """Another user may leave links in a directory that both may write."""
     with StandIn() as d:
         path, other = d.dir + "/log", d.dir + "/other"
         for lay in os.symlink, os.link:

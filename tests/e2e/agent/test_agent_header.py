@@ -25,7 +25,7 @@ int main(void)
 	return 7;
 }
 """
-# In the agent's place: what is called, and with what.
+# Stands in for the agent: prints each call with its arguments.
 STAND_IN = """
 #include <inttypes.h>
 #include <stdio.h>

@@ -108,7 +108,7 @@ def test_late_daemon_gets_the_history():
 
 
 def test_a_first_refusal_keeps_it_away_for_seconds_only():
-    """What the daemon refuses may pass: it does not cost a minute of the job."""
+    """The daemon's refusal may be temporary: it does not cost a minute of the job."""
     with StandIn() as d:
         p = waiting_program(d)
         d.accept().refuse()
@@ -127,7 +127,8 @@ def test_stays_away_longer_after_each_refusal():
 
 
 def test_an_answer_is_waited_for():
-    """A daemon with thousands to register takes its time; who leaves the line waits longer."""
+    """A daemon with thousands to register takes its time; an agent that leaves the line waits
+    longer."""
     with StandIn() as d:
         p = waiting_program(d)
         a = d.accept()

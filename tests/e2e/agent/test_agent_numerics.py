@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agents of a job write down of its tensors, as `collwatch numerics` reads it."""
+"""The agents' record of a job's tensors, as `collwatch numerics` reads it."""
 import glob
 import json
 import os
@@ -41,7 +41,7 @@ def said(*arguments):
 
 
 def poisoned(at):
-    """Records of a job of which rank 2 feeds a NaN, and what is said of them."""
+    """Records of a job whose rank 2 feeds a NaN, and the report on them."""
     records = trained(at, "--fault", "feed-nan", "--fault-rank", "2", "--fault-step", "3", COLLWATCH_SUMMARY="full")
     status, out, err = said("--json", *records)
     if status == 3:
@@ -63,7 +63,7 @@ def test_names_who_fed_the_first_nan():
         check(first["nans"] == 1 and first["elements"] == first["looked_at"] == 256, first)
         check(0 <= first["at_limit"] <= 1 and first["denormal"] == 0, first)
         check(first["redop"] == "sum" and first["entered"], first)
-        # Of a call before the helper thread has found all libraries, nobody knows from which it came.
+        # The caller is unknown for a call before the helper thread has found all libraries.
         check(first["site"] is None or "+0x" in first["site"], first)
         mine = [r for r in doc["ranks"] if r["rank"] == 2][0]
         check(mine["first"]["seq"] == first["seq"] and len(mine["before"]) == 8, mine)
@@ -89,7 +89,7 @@ def test_tells_whose_gradients_a_call_carried():
                                  {"elements": first["elements"], "parameters": ["blocks.%d.up.weight" % rank]}]},
                              {"line": "step", "step": 0, "frames": 1}):
                     f.write(json.dumps(line) + "\n")
-        # In whatever order they are given.
+        # Their order does not matter.
         status, out, err = said("--json", *files[:2], *records, *files[2:])
         check(status == 2, (status, err))
         doc = json.loads(out)
@@ -215,7 +215,7 @@ def test_a_copy_in_a_group_that_is_wrong_is_told():
 
 
 def unlike(at, fault, other_model):
-    """Exit status, document and what people read of a job whose rank 2 has another copy than the others."""
+    """Exit status, document and text for a job whose rank 2 has another copy than the others."""
     status, doc = grouped(at, "--fault", fault, "--fault-rank", "2", "--other-model", str(other_model))
     return status, doc, said(*sorted(glob.glob(at + "/*.record")))[1]
 

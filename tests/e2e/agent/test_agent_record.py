@@ -14,11 +14,11 @@ from agent_lib import *
 from built import COLLWATCH, PROGRAM, TRAIN_LOOP, TRAIN_LOOP_PY
 from ports import unused_port
 
-WAITS_CALLS = 23  # what agent_program has done when it waits: a communicator, 22 collectives
+WAITS_CALLS = 23  # calls of a waiting agent_program: a communicator, 22 collectives
 
 
 def build_id(path):
-    """As readelf sees it; "" when the linker was not asked for one."""
+    """As readelf sees it; "" if the linker made none."""
     p = subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, check=True)
     m = re.search(r"Build ID: (\w+)", p.stdout.decode())
     return m[1] if m else ""
@@ -152,7 +152,7 @@ def test_progress_off():
 
 
 def test_summaries_tell_who_fed_nan():
-    """In step 3 rank 2 feeds one NaN, from then on; what comes out is NaN for all of them."""
+    """In step 3 rank 2 feeds one NaN, and again in each later step; all ranks get NaN."""
     records = train([sys.executable, TRAIN_LOOP_PY, "--fault", "feed-nan", "--fault-rank", "2",
                      "--fault-step", "3"], COLLWATCH_SUMMARY="full")
     if not records[0].has & HAS_SUMMARIES:
@@ -180,7 +180,7 @@ def shown(path):
 
 
 def test_kept_in_a_file():
-    """Without a daemon: of a process that was killed, and of one that ended."""
+    """Without a daemon: of a killed process, and of one with a normal end."""
     for ends in False, True:
         with tempfile.TemporaryDirectory() as at:
             p = start([PROGRAM, "wait"], environment(COLLWATCH_RECORD=at), stdin=subprocess.PIPE,
@@ -194,7 +194,7 @@ def test_kept_in_a_file():
             else:
                 p.kill()
                 p.communicate()
-            # One that is killed while it writes leaves what it has of the next copy.
+            # A kill during a write leaves a part of the next copy.
             found = {f for f in os.listdir(at) if ends or not f.endswith(".tmp")}
             check(found == {os.path.basename(path)}, "one file: %r" % found)
             check(os.stat(path).st_mode & 0o777 == 0o600, "it is its owner's")
@@ -216,7 +216,7 @@ def test_kept_nowhere_it_cannot_be():
 
 
 def test_kept_where_it_no_longer_fits():
-    """The program lowers the limit of a file's size, or somebody does it for the program."""
+    """The program, or a user on its behalf, lowers the limit of a file's size."""
     for blocked in False, True:
         with tempfile.TemporaryDirectory() as at:
             mask = lambda: signal.pthread_sigmask(signal.SIG_BLOCK if blocked else
@@ -235,8 +235,8 @@ def test_kept_where_it_no_longer_fits():
 
 
 def test_blocks_nobody_and_writes_into_nothing_else():
-    """A FIFO that somebody reads, a link to another file, one that is open to others: under each
-    name of the copy, and in place of the folder."""
+    """A FIFO with a reader, a link to another file, a file that is open to others: under each name
+    of the copy, and in place of the folder."""
     def fifo(at, path):
         os.mkfifo(path)
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of call stacks: from which lines calls were issued.
+"""The table of call stacks: the lines that issue calls.
 
 CW_PYTHONS: other interpreters to try, separated by colons.
 """
@@ -86,7 +86,7 @@ def test_names_the_line_of_each_call():
             check(where[:2] == ["stacks_rank.py:%d in Evaluation.gather" % line_of("gather"),
                                 "stacks_rank.py:%d in lines" % line_of("evaluation")],
                   "all_gather: %r" % stack)
-        # One entry for all that came from one place.
+        # One entry for all calls of one place.
         used = [raw for raw in ran.record.entries(STACKS) if raw[:8] != bytes(8)]
         check(len(used) <= 4 and ran.record.total <= MAX_BYTES, "%d stacks, %d bytes" %
               (len(used), ran.record.total))

@@ -39,7 +39,7 @@ def test_runs_on_old_glibc():
     check(versions and max(versions) <= NEWEST_GLIBC, "needs glibc %r" % (max(versions),))
 
 
-# Headers of glibc 2.38 and later give those that take C23's numbers (0b1) names of their own.
+# Headers of glibc 2.38 and later give variants with C23's numbers (0b1) names of their own.
 RENAMED = r"(strto(l|ul|ll|ull|imax|umax|q|uq)|wcsto(l|ul|ll|ull|imax|umax|q|uq)|v?[fs]?w?scanf)(_l)?"
 
 
@@ -108,7 +108,7 @@ def kind_of(parameter):
     stars = tokens.count("*")
     base = next(t for t in tokens if t not in ("*", "const"))
     base = {"CUstream": "cudaStream_t", "ncclMultimemHandle": "ncclMultimemHandle_t"}.get(base, base)
-    # const of a value parameter says nothing; of what is pointed to it does.
+    # const of a value parameter says nothing; const of the pointed-to type does.
     return ("const " if "const" in tokens and stars else "") + base + "*" * stars
 
 
@@ -164,7 +164,7 @@ def test_environment_is_in_its_table():
 
 
 def preprocessed(header, includes):
-    """What prototypes need of other headers (CUDA's, C++'s) is nothing: missing ones are empty."""
+    """Missing headers of other libraries (CUDA's, C++'s) become empty ones."""
     with tempfile.TemporaryDirectory() as stubs:
         for _ in range(50):
             p = subprocess.run([*CC, "-E", "-P", *("-I" + i for i in includes), "-I" + stubs, header],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent names its daemon as the tracer of the process where Yama asks for one. What is named is noted
-by a library before it (agent_prctl.c); Yama's file is a plain one, in a mount namespace."""
+"""The agent names its daemon as the tracer of the process where Yama asks for one. A library before
+it notes the named pid (agent_prctl.c); Yama's file is a plain one, in a mount namespace."""
 import os
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ YAMA = ("mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && 
 
 
 class Rank:
-    """A program that waits in NCCL, and whom its agent has named."""
+    """A program that waits in NCCL, and the pid that its agent has named."""
 
     def __init__(self, daemon, scope="1", uid=None, **variables):
         if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("setpriv"):
@@ -36,7 +36,7 @@ class Rank:
             raise
 
     def named(self):
-        """Pids, in the order in which they were named. The reply is sent by the thread that names."""
+        """Pids, in the order of their naming. The thread that names one sends the reply."""
         self.agent.python_stacks(7)
         if not os.path.exists(self.noted):
             return []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of 10,000 steps, in C, of graphs and in Python, with the agent and without, and no daemon: what they
-print, their checksums of reduced data among it, and how they end is the same to the last bit."""
+"""Jobs of 10,000 steps, in C, of graphs and in Python, with the agent and without, and no daemon.
+Their output, with its checksums of reduced data, and their exit status are the same to the last
+bit."""
 import glob
 import json
 import os

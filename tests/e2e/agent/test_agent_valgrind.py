@@ -42,5 +42,6 @@ def test_a_program_in_c_is_clean(daemon):
 
 
 def test_a_program_in_python_is_clean(daemon):
-    """Whose frames the agent reads at each call. Its own allocator would hide what is freed."""
+    """The agent reads this program's frames at each call. Python's own allocator would hide freed
+    memory."""
     must_be_clean(daemon, "in-python", [sys.executable, TRAIN_LOOP_PY], 40, PYTHONMALLOC="malloc")

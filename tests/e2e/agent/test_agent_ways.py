@@ -153,7 +153,8 @@ def test_static_in_a_python_extension():
 
 
 def test_static_and_asked_by_threads_at_once():
-    """The NCCL is found among all loaded files: whoever comes meanwhile gets an answer, too."""
+    """The agent searches all loaded files for NCCL: a thread that calls meanwhile gets an answer,
+    too."""
     code = ("import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]);"
             "print('not answered', lib.static_asked_at_once())")
     for _ in range(10):
@@ -163,7 +164,7 @@ def test_static_and_asked_by_threads_at_once():
 
 
 def plugin(version=5, preload=None):
-    """How NCCL is told of the agent, instead of preloading it."""
+    """NCCL loads the agent as a plugin, instead of a preload."""
     return {"preload": preload, "NCCL_PROFILER_PLUGIN": AGENT, "SIM_NCCL_PROFILER": str(version)}
 
 
@@ -249,7 +250,7 @@ def test_plugin_beside_another_copy_stays_out():
 
 
 def test_plugin_of_a_static_nccl():
-    """Which no wrapper sees: hidden in a library of somebody's."""
+    """No wrapper sees that NCCL: it is hidden in another vendor's library."""
     with StandIn() as d:
         p = start([WAYS, "static"], environment(d, **plugin()), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE)
@@ -328,7 +329,7 @@ print([hasattr(lib, n) for n in sys.argv[3:]])
 
 @pytest.mark.skipif(not os.environ.get("NCCL_LIBS"), reason="NCCL_LIBS names no real libraries")
 def test_real_libraries_answer_as_ever():
-    """What real NCCL does without a GPU; NCCL_LIBS names files, or folders to look in."""
+    """Answers of real NCCL without a GPU; NCCL_LIBS names files, or folders to look in."""
     libraries = []
     for place in filter(None, os.environ.get("NCCL_LIBS", "").split(":")):
         libraries += [place] if os.path.isfile(place) else \

@@ -44,7 +44,7 @@ def of(wanted):
 
 
 def named_in(wanted, found):
-    """{name: contract} of those that the contract holds."""
+    """{name: contract} of the names that the contract holds."""
     if isinstance(wanted, Named):
         if wanted.name not in found:
             found[wanted.name] = wanted.contract

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's tables: what tests/suite/accuracy makes of the suite's documents, and which broken promises it tells."""
+"""README's tables: the output of tests/suite/accuracy for the suite's documents, and the broken
+promises that it reports."""
 
 import json
 import pathlib

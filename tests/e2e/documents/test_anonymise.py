@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `report --anonymise` shows of bundles in which every string that a schema, an example or a real
-snapshot has is somebody's secret."""
+"""The output of `report --anonymise` for bundles where we replace every string of a schema, an
+example or a real snapshot by a secret."""
 
 import itertools
 import json
@@ -30,12 +30,12 @@ expect unknown
 end
 """
 
-# How secrets look; {} is one of a kind, by which it is found again.
+# Forms of secrets; {} is a unique word, and the test searches for it.
 SHAPES = ["{}", "{}.corp.example", "node-{}-17", "/home/{}/my project/{}.py", "{}@login", "ns/{}:8080",
           "python3 -m {}.main --token={} 'a {}'", "gpu_{}_v2.py", "Trainer.{}::run<{}>(int)", "über-{}",
           "was killed by {} (pid 7, {}); uid 1000", "http://{}/hook?key={}", "rank 3 on {}.", "{}\n\t{}",
           "name:{}", "{}+0x1f", "lib{}.so.2", "…/{}/x ← {}"]
-# The kernel's own names stay; the rest says when, who among the ranks, and which document it is.
+# The kernel's own names stay; the others are times, rank numbers and the kind of the document.
 NO_SECRETS = {"kernel_stack", "wchan", "syscall", "schema", "taken", "ranks"}
 
 
@@ -47,7 +47,7 @@ class Secrets:
         return next(self.shapes).replace("{}", f"pLanted{next(self.numbers)}secret")
 
     def in_schema(self, schema):
-        """An instance with all that a schema describes."""
+        """An instance with all parts that a schema describes."""
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
@@ -114,7 +114,8 @@ def secrets_in(text):
 
 
 def plant(path, secrets):
-    """In the two documents that have a schema, and in those that have an example, or are there."""
+    """Plants secrets in the two documents with a schema, and in those with an example or from a
+    real job."""
     for name in "incident", "epitaph":
         write(f"{path}/{name}.json", secrets.in_schema(read(f"{DOCS}/schemas/{name}.json")))
     evidence = example_of("collwatch.evidence/1")

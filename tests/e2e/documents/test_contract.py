@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents of every class are as docs/design/incident.md#document promises, and what people read of
-them has no word in it that is for programs."""
+"""Documents of every class are as docs/design/incident.md#document promises, and their texts for
+people have no word in them that is for programs."""
 
 import copy
 import json
@@ -36,7 +36,7 @@ PIPELINE = """	loop
 	end"""
 AT = "fault 3 at 4s on world"
 
-# What goes wrong, seconds until it is looked at, what it is; program and communicators.
+# The fault, seconds until the look, the expected verdict; program and communicators.
 CASES = [
     (f"{AT} all_reduce kill", 20, "process_dead killed"),
     (f"{AT} all_reduce oom", 20, "process_dead oom_killed"),
@@ -110,7 +110,7 @@ def test_documents_of_every_class_are_as_promised():
         check(*case)
     classes = {case[2].split()[0] for case in CASES}
     assert {word for case in CASES for word in case[2].split() if "_" in word} <= set(NAMES)
-    # A job that is slow hangs nobody: it is told by collwatch.healthy/1.
+    # A slow job hangs no rank: collwatch.healthy/1 reports it.
     assert classes == set(CLASSES) - {"slow"}, set(CLASSES) - classes
 
 

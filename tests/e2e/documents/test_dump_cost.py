@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Flight Recorder dump costs to read: a dump of twice the size takes at most twice the time of a processor,
-whatever the dump holds."""
+"""The cost of reading a Flight Recorder dump: a dump of twice the size takes at most twice the time
+of a processor, for each kind of content."""
 import resource
 import subprocess
 import tempfile
@@ -14,7 +14,7 @@ MIB = 1 << 20
 SIZES = [MIB // 2, MIB, 2 * MIB, 4 * MIB]
 # A linear import of 4 MiB takes 2 s at most. The kernel ends a run that takes this.
 MOST_SECONDS = 15
-# Start-up, and what caches and neighbours do to a measurement.
+# Start-up, and the effects of caches and neighbours on a measurement.
 SLACK_SECONDS = 0.1
 SLACK_RATIO = 1.25
 

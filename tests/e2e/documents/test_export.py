@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported Flight Recorder dumps as Python reads them, field by field.
 
-The fields are those that torch.distributed.flight_recorder.components reads (PyTorch 2.5 to 2.10).
+torch.distributed.flight_recorder.components reads these fields (PyTorch 2.5 to 2.10).
 """
 
 import ast

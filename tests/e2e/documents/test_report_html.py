@@ -77,7 +77,7 @@ class Bundle:
 
 
 class Parser(html.parser.HTMLParser):
-    """As a browser sees it: which elements there are, with which attributes."""
+    """As a browser sees it: the elements with their attributes."""
 
     def __init__(self, path):
         super().__init__()
@@ -122,7 +122,7 @@ def test_a_page_of_eight_ranks_is_well_formed_and_needs_nobody():
         check_harmless(path)
 
 
-# What goes wrong, and what the drawing of who waits for what has to say of it.
+# The fault, and the text that the drawing of the waits must have for it.
 DRAWN = {
     "a deadlock": ("all_reduce a\n\t\tall_reduce b", "fault 3 at 4s on a all_reduce swap",
                    ["in all_reduce #", "on a", "on b"]),
@@ -213,7 +213,7 @@ def test_usage_errors_are_errors():
 
 
 def screenshot(browser, page, size):
-    """Draws the page; (width, height, bytes) of the picture, and what the browser complained of."""
+    """Draws the page; (width, height, bytes) of the picture, and the browser's complaints."""
     profile = tempfile.mkdtemp(prefix="cw-")
     try:
         done = subprocess.run(

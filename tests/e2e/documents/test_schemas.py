@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schemas that are installed for readers who have their own tools: made of the contracts
-(documents_contract.py), and what daemon and command say is as they promise, for a validator that is not ours."""
+"""The installed schemas, for readers with tools of their own: we make them of the contracts
+(documents_contract.py). The output of daemon and command is valid for a validator that is not ours.
+"""
 
 import copy
 import glob
@@ -18,7 +19,7 @@ from json_schema import schema_of
 from waiting import wait_until
 
 SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs/schemas")
-# What a rank's recorder holds of a call that everybody has completed.
+# A rank's recorder after a call that every rank has completed.
 ALL_WELL = {"version": "2.9", "pg_config": {"0": {"desc": "default_pg", "ranks": [0, 1]}},
             "entries": [{"process_group": ["0", "default_pg"], "profiling_name": "nccl:all_reduce",
                          "collective_seq_id": 7, "state": "completed", "input_sizes": [[8]],
@@ -115,8 +116,8 @@ def test_what_daemon_and_command_say_is_as_the_schemas_promise(daemon, receiver)
             seen.hold(doc)
     for _, doc in receiver.posts:
         seen.hold(doc)
-    # Those that need no daemon; what a job's tensors show is held in agent_numerics, agent_baseline,
-    # torch_modules and deaths.
+    # Documents that need no daemon; agent_numerics, agent_baseline, torch_modules and deaths check
+    # the tensors of jobs.
     with tempfile.TemporaryDirectory(prefix="cw-") as at:
         for rank in range(2):
             with open(f"{at}/nccl_trace_rank_{rank}.json", "w", encoding="ascii") as f:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What test_booted.py runs inside: installs collwatch, starts the unit, hangs a job under it, upgrades
-it in the middle of another, removes it. Prints TAP.
+"""The inner part of test_booted.py: installs collwatch, starts the unit, hangs a job under it,
+upgrades it in the middle of another, removes it. Prints TAP.
 
 usage: booted_inside.py IMAGE NEXT [TEST]
 
@@ -71,7 +71,7 @@ def journal():
 
 
 class Tree:
-    """Files that somebody copies."""
+    """Files of a plain copy."""
     left = {"/etc/collwatch", "/etc/collwatch/collwatchd.conf", "/run/collwatch", "/run/collwatch-control", STATE}
 
     @staticmethod
@@ -112,7 +112,7 @@ class Tree:
 
 
 class Packages:
-    """What dpkg installs."""
+    """Files that dpkg installs."""
     left = {"/etc/collwatch", "/etc/collwatch/collwatchd.conf"}  # the site's: written by hand
 
     @staticmethod
@@ -130,8 +130,8 @@ class Packages:
 
     def install(self):
         os.environ["DEBIAN_FRONTEND"] = "noninteractive"
-        # By what is there, and cannot be fetched: the machine outside may lag behind its archive, and
-        # then apt wants to upgrade what has nothing to do with us.
+        # With an empty index, apt can fetch nothing and uses what is present: the machine outside
+        # may lag behind its archive, and then apt wants to upgrade unrelated packages.
         lists = "/var/tmp/no-lists"
         os.makedirs(lists + "/partial", exist_ok=True)
         call("apt-get", "-o", "Dir::State::lists=" + lists, "install", "-y", *self.names(), timeout=240)
@@ -166,7 +166,7 @@ def ours():
 
 
 class World:
-    """What all tests share."""
+    """State that all tests share."""
     before = set()
     collwatch = daemon = None
     jobs = []
@@ -221,7 +221,7 @@ class Job:
                     doc = json.load(f)
             except (OSError, ValueError):
                 continue  # being written
-            # Of what is noted only, stacks may be on their way.
+            # A notice may still miss its stacks.
             if doc["job"].endswith(":" + self.name) and doc.get("severity", "page") == "page":
                 return doc
         return None
@@ -256,7 +256,8 @@ def installs_and_starts():
 
 
 def as_the_daemon(*command):
-    """Its user and its capabilities, in the machine's file system and in the one that the unit shows it."""
+    """Runs a command with the daemon's user and capabilities, in the machine's file system and in
+    the unit's view of it."""
     caps = ",".join("+" + name for name in CAPABILITIES)
     rights = ["setpriv", "--reuid=collwatch", "--regid=collwatch", "--clear-groups", "--no-new-privs",
               *(f"--{kind}=-all,{caps}" for kind in ("bounding-set", "inh-caps", "ambient-caps"))]
@@ -363,7 +364,8 @@ def has_a_user_of_its_own_and_the_listed_capabilities():
 
 @test
 def has_a_fork_server_with_no_more_than_that():
-    """Executed, as the daemon was: one that is forked instead would have the daemon's arguments."""
+    """It went through exec, as the daemon did: after a mere fork it would have the daemon's
+    arguments."""
     daemon = show("MainPID")
     with open(f"/proc/{daemon}/task/{daemon}/children", encoding="ascii") as f:
         pids = f.read().split()
@@ -391,7 +393,7 @@ def gives_its_metrics_out():
 
 
 def has_both_stacks():
-    """An interpreter that just works is not asked: the next time, then. One answer in 2 s."""
+    """The daemon skips an interpreter that works: the next time, then. One answer in 2 s."""
     done = subprocess.run([World.collwatch, "stacks", "hangs"], text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return "train_step (train_loop.py:" in done.stdout and "read_sample" in done.stdout
@@ -429,7 +431,7 @@ def version():
 
 
 def drop_in(text):
-    """Changes the unit; None: back to what it was."""
+    """Changes the unit; None: restores it."""
     shutil.rmtree(DROP_IN, ignore_errors=True)
     if text:
         os.makedirs(DROP_IN)
@@ -445,7 +447,7 @@ def is_upgraded_in_mid_job():
     wait_until(dies.is_training, "another")
     old = version()
     steps = [job.steps(rank) for rank in range(3)]
-    # A daemon that starts only when it is let: who dies meanwhile dies unseen.
+    # A daemon that starts only once the gate is open: it does not see a process die before that.
     drop_in(GATED)
     with open(GATE, "x", encoding="ascii"):
         upgrade = WAY.upgrade()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The unit under a real service manager: boots systemd in a container over a throw-away copy of this
-machine's root (or, with --root, of another: one made by mmdebstrap), and runs booted_inside.py in
-it. With --packages, what Debian packages in DIRECTORY install, and in NEXT-DIRECTORY later ones
-(tests/packages/run makes them). Prints TAP.
+"""The unit under a real service manager: boots systemd in a container over a throw-away copy of
+this machine's root (or, with --root, of another: one made by mmdebstrap), and runs booted_inside.py
+in it. With --packages, it installs Debian packages from DIRECTORY, and later ones from
+NEXT-DIRECTORY (tests/packages/run makes them). Prints TAP.
 
-Needs root, systemd-nspawn and overlayfs, else says so. Nothing of the machine changes: what the
-container writes lies in memory and goes with it.
+Needs root, systemd-nspawn and overlayfs, else says so. Nothing of the machine changes: the
+container writes to memory, which goes with it.
 
 usage: test_booted.py [--root DIRECTORY] [--until TEST] BUILD-DIRECTORY NEXT-COLLWATCHD
        test_booted.py [--root DIRECTORY] [--until TEST] --packages DIRECTORY NEXT-DIRECTORY
@@ -93,7 +93,7 @@ class Root:
 
 
 def install(build, image):
-    """What a package would hold."""
+    """Makes the content of a package."""
     done = subprocess.run(["meson", "install", "--no-rebuild", "-C", build, "--destdir", image],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
@@ -102,7 +102,7 @@ def install(build, image):
 
 
 def bring(results, arguments):
-    """What booted_inside.py needs, and how it is called."""
+    """Copies the files that booted_inside.py needs, and writes its command."""
     image = results + "/image"
     if arguments.packages:
         shutil.copytree(arguments.build, image)
@@ -116,8 +116,8 @@ def bring(results, arguments):
 
 
 def boot(root, results, command, deadline_s):
-    """Boots it and runs the command there, as a service: its output lies in results/tap and results/err.
-    Returns 0, or what the container ended with."""
+    """Boots it and runs the command there, as a service: its output lies in results/tap and
+    results/err. Returns 0, or the container's exit status."""
     try:
         os.unlink(root.path + "/usr/sbin/policy-rc.d")  # images for build machines start nothing
     except FileNotFoundError:
@@ -126,7 +126,7 @@ def boot(root, results, command, deadline_s):
                UNIT.format(out=results + "/tap", err=results + "/err", command=command))
     nspawn = ["systemd-nspawn", "--quiet", "--directory", root.path, "--boot", "--register=no",
               "--keep-unit", "--private-network", "--machine=cw-booted-%d" % os.getpid(),
-              # What a node's service manager may give its units, so may this one.
+              # A node's service manager may give its units these rights, so this one may, too.
               "--capability=all", "--system-call-filter=@debug bpf perf_event_open",
               "--console=read-only", f"--bind={results}",
               "--", "--unit=cw-booted.service", "--log-target=journal"]

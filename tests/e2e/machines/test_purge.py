@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Debian's scripts do to the account and the directory of the configuration, in an /etc of their own:
-nothing of this machine changes."""
+"""The effect of Debian's scripts on the account and the directory of the configuration, in an /etc
+of their own: nothing of this machine changes."""
 
 import subprocess
 import tempfile

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The unit without a service manager: what systemd-analyze says of it, and where the installation
-puts its files."""
+"""The unit without a service manager: the verdict of systemd-analyze on it, and the places where
+the installation puts its files."""
 
 import fnmatch
 import functools
@@ -15,8 +15,8 @@ import pytest
 from built import BUILD, SOURCE
 from waiting import call, expect
 
-OTHER = 23777  # a user that is nobody else's
-# What `meson install` installs, wherever the directories of the system are. Links are not listed.
+OTHER = 23777  # a user without other processes
+# The result of `meson install`, for each layout of the system's directories. Links are not listed.
 INSTALLED = """
 bin/collwatch
 bin/collwatch-lab
@@ -78,7 +78,7 @@ def one_image():
 
 @functools.cache
 def image():
-    """What is installed, in a directory of its own."""
+    """The installed files, in a directory of their own."""
     top = tempfile.mkdtemp(prefix="cw-image-")
     IMAGES.append(top)
     call("meson", "install", "--no-rebuild", "-C", BUILD, "--destdir", top)

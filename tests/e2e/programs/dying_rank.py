@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank of train_loop.py that dies as it is told to: one word on its standard input, read by a
-thread of its own while the training goes on.
+"""A rank of train_loop.py that dies on command. A word on its standard input says how; a thread of
+its own reads it while the training goes on.
 
 usage: dying_rank.py TRAIN_LOOP_PY [ARGUMENT…]
 """

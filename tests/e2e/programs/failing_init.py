@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank that makes a communicator, which NCCL may refuse, and trains on it until it is killed.
 
-INIT_WAY says what this rank does:
+INIT_WAY sets the behaviour of this rank:
   (unset)  call ncclCommInitRank, and wait
   raise    end with status 1 where NCCL returns an error
   catch    live on where NCCL returns an error, outside NCCL

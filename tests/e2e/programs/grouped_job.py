@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A job all of whose ops are in groups: in each step two all_reduce, an all_gather and a broadcast, on one communicator
-and on a second one, then an all-to-all of sends and receives. What goes wrong in it, is an option."""
+"""A job all of whose ops are in groups. Each step has two all_reduce, an all_gather and a
+broadcast, on one communicator and on a second one, then an all-to-all of sends and receives.
+Options choose the fault."""
 import argparse
 import ctypes
 import os
@@ -61,7 +62,7 @@ class Rank:
         self.draw(self.one, step)
         if strikes == "nan":
             self.fed[1].upload([float("nan"), *self.fed[1].host[1:]])
-        if self.arg.fault == "round":  # what is sent below in its stead is as good as nothing, too
+        if self.arg.fault == "round":  # the sum sent below instead is next to nothing, too
             self.fed[0].upload([1e-30, *self.fed[0].host[1:]])
             self.fed[1].upload([2e-30, *self.fed[1].host[1:]])
         self.nccl.call("ncclGroupStart")

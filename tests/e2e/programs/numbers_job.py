@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A job whose numbers follow from a seed: ranks that reduce drawn tensors, two a step, and gather one.
-What can be otherwise from one run to the next, is an option."""
+"""A job whose numbers follow from a seed: ranks that reduce drawn tensors, two a step, and gather
+one. Options choose the differences between runs."""
 import argparse
 import ctypes
 import os
@@ -56,7 +56,7 @@ class Rank:
         self.all = Tensor(self.device, ELEMENTS * n_parts * arg.ranks)
 
     def draw(self, step, i):
-        """What each part of the batch makes of a tensor."""
+        """Each part of the batch's contribution to a tensor."""
         scaled = self.arg.rank == self.arg.scale_rank and step >= self.arg.scale_step
         scale = self.arg.scale * self.arg.grow ** (step - self.arg.scale_step) if scaled else 1
         drawn = [random.Random(f"{self.arg.seed}/{step}/{i}/{part}") for part in self.parts]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank of train_loop.py that is there until its standard input ends, though its steps are done:
-nobody comes too late to see it.
+"""A rank of train_loop.py that stays until its standard input ends, though its steps are done. So
+no observer comes too late to see it.
 
 usage: patient_rank.py TRAIN_LOOP_PY [ARGUMENT…]
 """

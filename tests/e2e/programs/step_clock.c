@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a daemon, it lets a test set that daemon's wall clock and nobody else's: file
- * CW_STEP_CLOCK holds the seconds to be added, and is read each time. Preloaded into a command with
+ * Preloaded into a daemon, it lets a test set the wall clock of that daemon alone: file
+ * CW_STEP_CLOCK holds the seconds to add, and we read it each time. Preloaded into a command with
  * CW_CLOCK_STRIDE, each look at the monotonic clock finds it so many seconds later than the one
- * before, and what is quick looks as if it took long.
+ * before. So a quick action seems to take long.
  */
 #include <fcntl.h>
 #include <stdlib.h>

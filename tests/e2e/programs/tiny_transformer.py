@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small transformer that trains on the CPU, and goes wrong in one of some ways at step 3.
 
-It is watched where --watch says so; else by whoever runs it. Its last line is the loss, to the bit.
+--watch adds a watch to it; otherwise the caller may. Its last line is the loss, to the bit.
 """
 import argparse
 import copy
@@ -71,7 +71,7 @@ class Transformer(nn.Module):
 
 
 class Scaler:
-    """What torch's GradScaler does, which needs a GPU in old versions."""
+    """Does the work of torch's GradScaler, which needs a GPU in old versions."""
 
     def __init__(self):
         self._scale = torch.tensor(1024.0)

@@ -4,8 +4,8 @@
 all ranks; they begin behind it, so that it has read none of their steps:
 
     once       until a rank waits for it
-    unasked    until the job ends: ranks are not told of it
-    killed     for good, while a rank waits for it; FILE has the job's exit status then
+    unasked    until the job ends: ranks get no request
+    killed     and kills it, while a rank waits for it; FILE has the job's exit status then
 
 usage: unread_job.py once|unasked|killed FILE RANKS PROGRAM…"""
 import glob

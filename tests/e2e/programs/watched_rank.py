@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank of train_loop.py with a watchdog, as frameworks have one: a thread that asks NCCL again and
-again whether a communicator has failed. This one only asks, and where a call says that it has, the
-training stands still as if it left the rest to the watchdog: nothing is aborted, nobody ends.
+"""A rank of train_loop.py with a watchdog, as frameworks have one: a thread that polls NCCL for
+failed communicators. This one only polls. When a call reports a failure, the training stands still
+as if it left the rest to the watchdog: it aborts nothing, and no rank ends.
 
 usage: watched_rank.py TRAIN_LOOP_PY [ARGUMENT…]
 """
