@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recording adds to one NCCL call on the host. Calls through a wrapper and calls of the bare
- * function take turns in one process, so that both see the same machine.
+ * The cost that recording adds to one NCCL call on the host. Calls through a wrapper and calls of
+ * the bare function take turns in one process, so that both see the same machine.
  *
  *	agent-bench [--json] [--max NS] [--smoke] [--unready]
  *
  * median: of the difference, over batches. p999: the 99.9th percentile of single calls through the
- * wrapper, less what reading the clock costs. ratio: with the agent to without; the bare function
- * here does nothing, a real NCCL call takes microseconds. ops: those that were timed.
+ * wrapper, less the cost of reading the clock. ratio: with the agent to without; the bare function
+ * here does nothing, a real NCCL call takes microseconds. ops: the number of timed ops.
  *
- * cold: every line of 32 MiB is written before each call, with and without. load: what one load of
- * a cold page takes in the same rounds, the unit that a cold call waits in; to_load: the median in
+ * cold: every line of 32 MiB is written before each call, with and without. load: the time of one
+ * load of a cold page in the same rounds, the unit of a cold call's waits; to_load: the median in
  * loads. preloaded: the same calls in tests/bench/agent_cold.c, where program, NCCL and agent lie
  * far apart. captured: every stream is being captured into a graph. training_loop: steps of work on
  * a MiB and 16 ops; its ratio is the whole loop's, and its p999 of steps, not calls. instructions,
  * cache_misses: in user space, added per call, null with the reason where the machine does not
  * count.
  *
- * Every op that was timed must be in the record, NCCL found before, and what one took of a sane
- * order, or the exit status is 1: a wrapper that only forwards is quick, and one that looks NCCL up
- * each time is slow, but neither is what is to be measured. --smoke: little of everything, for that
- * alone. --unready: NCCL's functions look as if nobody had found them yet; exit status 0 when that
- * is noticed. --max: exit status 1 when a recorded call's median is above. Exit status 77 when
- * there is no record, but 1 with --smoke.
+ * The exit status is 1 unless the record has every timed op, NCCL was found before, and the time of
+ * an op is of a sane order. A wrapper that only forwards is quick, and a wrapper that looks NCCL up
+ * each time is slow, but we measure neither. --smoke: little of everything, for that alone.
+ * --unready: NCCL's functions look as if the agent had not found them yet; exit status 0 when the
+ * benchmark notices that. --max: exit status 1 when a recorded call's median is above. Exit status
+ * 77 when there is no record, but 1 with --smoke.
  *
- * Progress and summaries are measured in processes of their own, against a driver that does
- * nothing: what the driver itself takes for two writes or launches is not in it. Call stacks, too;
- * those of Python are measured by tests/bench/call-stacks-cost.
+ * We measure progress and summaries in processes of their own, against a driver that does nothing:
+ * the driver's own time for two writes or launches is not in it. The same goes for call stacks;
+ * tests/bench/call-stacks-cost measures Python's.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -110,8 +110,7 @@ static const struct cw_real fake = {
 
 static ncclComm_t comms[COMMS];
 
-/* The exported wrappers, as the loader would give them to a program: what they need is filled in.
- */
+/* The exported wrappers, as the loader would give them to a program, with their look-ups done. */
 #define F(ret, name, since, how, params, args) ret name params;
 #define F0(ret, name, since, how) ret name(void);
 CW_NCCL_FUNCTIONS(F, F0)
@@ -127,7 +126,7 @@ static void fill_set(void)
 	atomic_store(&cw_real_sets[0].state, is_unready ? 0 : CW_REAL_READY);
 }
 
-/* ---- what is called ---- */
+/* ---- the calls ---- */
 
 static void all_reduce(ncclComm_t comm, bool with_agent)
 {
@@ -295,11 +294,11 @@ struct row {
 	double least_ns; /* of a sane median: work of its own may hide what a call adds */
 	struct result result;
 	uint64_t recorded; /* ops that came into the record meanwhile */
-	const char *lacks; /* what should have happened beside, NULL = nothing */
+	const char *lacks; /* a side effect that did not happen, NULL = none */
 	bool is_there;
 };
 
-/* All ops this process ever recorded; less those of communicators nobody knew. */
+/* All ops this process ever recorded, except those of communicators unknown to the agent. */
 static uint64_t recorded(void)
 {
 	return CW_LOAD(cw_record.header->ring_ticket) -
@@ -371,7 +370,7 @@ static const char *lack_of(const struct way *way, uint64_t ops)
 {
 	uint64_t left_out = CW_LOAD(cw_record.header->progress_left_out);
 
-	/* Two for each op; with "auto", later ones tell of those that were left out. */
+	/* Two for each op; with "auto", later ones cover the omitted ones. */
 	if ((way->must_have & CW_REC_HAS_PROGRESS) && fake_cuda.writes < 2 * (ops - left_out))
 		return "writes of progress";
 	if ((way->must_have & CW_REC_HAS_SUMMARIES) && !fake_cuda.launches)
@@ -421,7 +420,7 @@ static void answer(const struct way *way, bool is_brief, int fd)
 	_exit(write(fd, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
 }
 
-/* In a child: what the agent of a process does besides recording is settled once. */
+/* In a child: a process sets up the agent's other features only once. */
 static void measure_in_child(struct row *row, struct way way, bool is_brief)
 {
 	int fds[2], status = 0;
@@ -529,7 +528,7 @@ static void measure_ways(bool is_brief)
 	measure_in_child(&rows[STACKS], (struct way){ "off", "off", CW_REC_HAS_STACKS }, is_brief);
 }
 
-/* Is what was timed what was to be measured? Says what is not. */
+/* Did we time the intended calls? Returns the deviation. */
 static bool is_real(const struct row *row)
 {
 	const struct result *r = &row->result;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with the agent preloaded, for agent-bench: what a cold call takes more than one of
- * NCCL's second name, which no wrapper has. Here code, data and thread-local data of the program,
+ * A program with the agent preloaded, for agent-bench: the extra time of a cold call over a call by
+ * NCCL's second name, which has no wrapper. Here code, data and thread-local data of the program,
  * of NCCL and of the agent lie as far apart as in any other.
  *
  *	LD_PRELOAD=…/libcollwatch.so agent-cold [--smoke]
  *
- * Prints median, p99.9 (ns), ratio to a call without the agent, what a load of a cold page took in
- * the same rounds (ns), and the calls measured; exit status 1 unless they are all in the record.
+ * Prints median, p99.9 (ns), ratio to a call without the agent, the time of a load of a cold page
+ * in the same rounds (ns), and the number of measured calls; exit status 1 unless they are all in
+ * the record.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the processor counts beside time, where it counts and lets itself be asked. */
+/* The processor's counters beside time, where it has any and we may read them. */
 #pragma once
 
 #include "tests/bench/agent_measure.h"

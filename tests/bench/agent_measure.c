@@ -151,10 +151,10 @@ static const volatile char *pages;
 
 static void load_page(unsigned i, bool with)
 {
-	/* Steps of which neither the prefetcher nor a line of eight page table entries knows. */
+	/* Neither the prefetcher nor a line of eight page table entries covers these steps. */
 	const volatile char *at = pages + (size_t)i * 37 % PAGES * STRIDE;
 
-	/* Where it is has been waited for; what is there is what with adds. */
+	/* Both variants wait for the address; `with` adds the load. */
 	__asm__ volatile("" : "+r"(at));
 	if (with)
 		(void)*at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How agent-bench measures: what an NCCL call takes with the agent, less what it takes without. */
+/* agent-bench's measurements: the time of an NCCL call with the agent, less the time without it. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,9 @@
 #define BATCHES 401
 #define BATCH_CALLS 1000
 
-/* How often each thing is done: often for a figure, seldom to see that it is what is measured. */
+/*
+ * Repetitions of each measurement: many for a figure, few to check that we measure the right thing.
+ */
 struct extent {
 	unsigned batches, singles, colds, steps;
 };
@@ -44,9 +46,9 @@ struct result summary(double *with, double *without, size_t n, double p999, unsi
 struct result measure(call_fn call, unsigned ops);
 
 /*
- * The same with every line of 32 MiB written before each call. What one load of a page takes then
- * that neither caches nor TLB know is measured in the same rounds: no call of anything, and nothing
- * behind it begins before it is there.
+ * The same with every line of 32 MiB written before each call. The same rounds measure one load of
+ * a page that neither caches nor TLB know: it calls nothing, and nothing behind it begins before
+ * the load is done.
  */
 struct result measure_cold(call_fn call);
 

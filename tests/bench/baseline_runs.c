@@ -4,11 +4,10 @@
  *
  *	baseline_runs DIRECTORY RANKS STEPS CALLS NOISE RANK STEP [operators]
  *
- * Each step has CALLS collectives on three communicators, of which each rank's numbers follow from
- * rank, step and call alone, times 1 + NOISE u with u drawn in [-1, 1]. From STEP on what RANK
- * feeds is twice that; RANK -1: nobody's. With "operators" CALLS are calls of operators of torch in
- *a step, each of a module of its own, and the files are those that collwatch.torch would have
- *written.
+ * Each step has CALLS collectives on three communicators. Each rank's numbers follow from rank,
+ * step and call alone, times 1 + NOISE u with u drawn in [-1, 1]. From STEP on RANK's input is
+ * twice that; RANK -1: no rank's. With "operators" CALLS are calls of operators of torch in a step,
+ * each of a module of its own, and the files are as collwatch.torch would write them.
  */
 #include <errno.h>
 #include <limits.h>

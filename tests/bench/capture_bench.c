@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a capture keeps a rank from its work. A process with many threads, most asleep and some
- * busy, each with the stack that a capture copies whole; every busy one looks at the clock all the
- * time and notes the longest gap. Rounds with and without a capture (all of it: taking, unwinding)
- * take turns, so that whatever else the machine does meets both. The longest gap has the machine's
- * own in it; what a capture held is also told by itself, all threads of the process together.
+ * The time that a capture keeps a rank from its work. A process with many threads, most asleep and
+ * some busy, each with the stack that a capture copies whole; every busy one looks at the clock all
+ * the time and notes the longest gap. Rounds with and without a capture (all of it: taking,
+ * unwinding) take turns, so that other load on the machine meets both. The longest gap includes the
+ * machine's own. We also print the holding time of a capture by itself, all threads of the process
+ * together.
  *
  *	capture-bench [--smoke]
  *
@@ -115,7 +116,7 @@ static void run_target(const struct shape *shape)
 	depth_bytes = shape->depth_bytes;
 	if (pthread_attr_init(&attr) || pthread_attr_setstacksize(&attr, STACK_BYTES))
 		_exit(1);
-	/* The main thread is busy, and the last ones: what comes last is held last. */
+	/* The main thread is busy, and so are the last ones: the last thread is held last. */
 	for (unsigned i = 1; i < shape->threads; i++)
 		if (pthread_create(&t, &attr, on_thread,
 				   i > shape->threads - shape->busy ? &attr : NULL))
@@ -147,7 +148,7 @@ static _Noreturn void complain(const char *what)
 	exit(1);
 }
 
-/* Threads of which a capture's lines have frames; reads fd to its end, as a daemon does. */
+/* Number of threads with frames in a capture's lines; reads fd to its end, as a daemon does. */
 static unsigned stacks_in(int fd)
 {
 	static const char key[] = "\"frames\":[";

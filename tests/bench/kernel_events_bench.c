@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the BPF programs cost a machine that starts processes all the time: the CPU time of
- * starting, ending and reaping one, with and without the programs, turn about, so that whatever
- * else the machine does meets both. "With" is all of them: those that note how processes end, and,
- * once a round, the one that visits the threads of a process; a daemon does that for ranks whose
- * evidence is taken. Then the programs' own time, as the kernel counts it. Needs root.
+ * The cost of the BPF programs to a machine that starts processes all the time: the CPU time of
+ * starting, ending and reaping one, with and without the programs, turn about, so that other load
+ * on the machine meets both. "With" has all programs: some note the ends of processes, and, once a
+ * round, another visits the threads of a process; a daemon runs that one for ranks when it takes
+ * their evidence. Then the programs' own time, as the kernel counts it. Needs root.
  *
  *	kernel-events-bench [--smoke]
  *
- * Ends with 1 when the programs did not run for what was started here, or cost an absurd time; 77
- * without BPF. --smoke: a few processes, to see that.
+ * Ends with 1 when the programs did not run for the processes started here, or cost an absurd time;
+ * 77 without BPF. --smoke: a few processes, to see that.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -72,7 +72,7 @@ static double used_us(int who)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* CPU time, ours and theirs: on a busy machine, time on the wall says who else was there. */
+/* CPU time, ours and theirs: on a busy machine, wall time measures the neighbours. */
 static double round_us(void)
 {
 	double start = used_us(RUSAGE_SELF) + used_us(RUSAGE_CHILDREN);
@@ -100,7 +100,7 @@ static struct programs attach(void)
 		exit(77);
 	}
 	for (pid_t pid = 1; pid <= WATCHED; pid++)
-		cw_kernel_events_watch(p.events, pid); /* whoever that is: entries to look among */
+		cw_kernel_events_watch(p.events, pid); /* other entries to search among */
 	return p;
 }
 

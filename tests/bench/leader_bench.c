@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a leader costs: `leader-bench --nodes N --ranks-per-node N --comms N --seconds S [--young]
+ * A leader's cost: `leader-bench --nodes N --ranks-per-node N --comms N --seconds S [--young]
  * [--hang] [--json]`.
  *
- * One job over all nodes, healthy, in a network in memory (lab/vnet/network.h) of which one
- * more node leads and the others only speak: each sends its digest once a virtual second, as a
- * frame. Measured is the CPU time of the leader's turns: decoding, keeping and looking, and the
- * peak memory of this process. The work of the sockets and of TLS is not in it.
+ * One job over all nodes, healthy, in a network in memory (lab/vnet/network.h). One more node leads
+ * and the others only speak: each sends its digest once a virtual second, as a frame. Measured is
+ * the CPU time of the leader's turns: decoding, keeping and looking, and the peak memory of this
+ * process. The work of the sockets and of TLS is not in it.
  *
- * --young: before the first checkpoint of rolling hashes, that is, the first 128 calls.
- * --hang: a rank stops making calls before what is measured begins. Its bundle is written to a
- * directory in /tmp, which is measured with the rest and removed.
+ * --young: before the first checkpoint of rolling hashes, that is, the first 128 calls. --hang: a
+ * rank stops making calls before the measurement begins. The leader writes its bundle to a
+ * directory in /tmp; we measure that with the rest, and remove it.
  *
  * Ends with 1 when the leader does not know every rank whose digest it got, when a hang of 66 s
  * brought no incident, a healthy job one, or when all of it took no time.
@@ -36,8 +36,7 @@
 #include "report/bundle.h"
 
 /* So short that a turn has few messages, as those of a loop of events. */
-/* A rank that does nothing is paged for after four minutes: here after one. What it costs is the
- * same. */
+/* The daemon pages for an idle rank after four minutes: here after one. The cost is the same. */
 #define PATIENCE_DIVISOR 4
 #define TICK_NS CW_NS_PER_MS
 #define TICKS (CW_NS_PER_S / TICK_NS)
@@ -45,14 +44,14 @@
 #define STEP_NS (100 * CW_NS_PER_MS)
 #define MAX_RANKS_A_NODE 64
 #define MAX_COMMS 64
-#define N_CHECKPOINTS 8 /* what a record has after a few thousand calls */
+#define N_CHECKPOINTS 8 /* the number in a record after a few thousand calls */
 
 struct bench {
 	unsigned n_nodes, per_node, n_comms, seconds;
 	int64_t now_ns;
 	struct network *net;
 	uint64_t ticks;
-	int64_t turn_ns;         /* the CPU time at which it began */
+	int64_t turn_ns;         /* the CPU time at its begin */
 	int64_t spent_ns;        /* by turns */
 	int64_t quarter_ns;      /* by those of this quarter of a second */
 	int64_t longest_turn_ns; /* so long the loop is held up */
@@ -74,7 +73,7 @@ static int64_t cpu_ns(void)
 	return t.tv_sec * CW_NS_PER_S + t.tv_nsec;
 }
 
-/* ---- what is said ---- */
+/* ---- the digests ---- */
 
 static struct cw_msg_op last_op(uint64_t seq)
 {
@@ -109,7 +108,7 @@ static int64_t hung_for_ns(const struct bench *b)
 	return b->now_ns - (int64_t)(b->hang_seq * STEP_NS);
 }
 
-/* Everybody has entered the next one, but for the first rank. */
+/* Every rank has entered the next one, except the first rank. */
 static void wait_for_rank_0(const struct bench *b, unsigned node, unsigned local,
 			    struct cw_msg_op *op, struct cw_msg_member *m)
 {

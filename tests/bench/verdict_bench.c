@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a verdict takes: `verdict-bench --ranks N --comms N --scenario S --json`.
+ * The time of a verdict: `verdict-bench --ranks N --comms N --scenario S --json`.
  *
- * Every rank is a member of --comms communicators: one over the whole job in four, the rest in
- * turn over blocks of 8 neighbours (tensor parallel) and over every 8th rank (data parallel), as a
- * large training job has them. The first 256 ranks have windows. In the scenarios with a culprit
- * everybody waits for it in all communicators over the whole job. Ends with 1 when the verdict is
- * another one than that, or took no time or an absurd one.
+ * Every rank is a member of --comms communicators: one over the whole job in four, the rest in turn
+ * over blocks of 8 neighbours (tensor parallel) and over every 8th rank (data parallel), as a large
+ * training job has them. The first 256 ranks have windows. In the scenarios with a culprit all
+ * other ranks wait for it in all communicators over the whole job. Ends with 1 when the verdict
+ * differs, or took no time or an absurd one.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -50,7 +50,7 @@ static int64_t clock_ns(void)
 	return t.tv_sec * S + t.tv_nsec;
 }
 
-/* In its place, not by value: this is most of what loading takes besides the pages. */
+/* Written in place, not returned by value: this is most of the load's work besides the pages. */
 static void make_op(uint64_t seq, bool is_pending, struct cw_op *ret)
 {
 	static const struct cw_op usual = { .kind = CW_OP_ALL_REDUCE,
