@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hangs that are compared, laid down before they were run. What is right is in
-tests/real/torch_labels.py, but for the cases here whose label is more than what that asks for."""
+"""The hangs of the comparison, laid down before their first run. The labels are in
+tests/real/torch_labels.py, except for cases here whose label says more."""
 import dataclasses
 
 from torch_labels import LABELS
@@ -8,7 +8,7 @@ from torch_labels import LABELS
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """loss: what collwatch is expected to lose, and why. label: (rank or None, function)."""
+    """loss: collwatch's expected failure, and the reason. label: (rank or None, function)."""
     name: str
     label: tuple = None
     loss: str = ""
@@ -50,5 +50,5 @@ CASES = [
          loss="all of it: no rank waits in NCCL"),
 ]
 
-# Healthy jobs, and variables of theirs: nobody is to be called, and nobody to be named.
+# Healthy jobs, and variables of theirs: a tool must neither page for them nor name a rank.
 HEALTHY = {"ddp": {}, "moe": {}, "gloo": {}, "graph": {}, "checkpoint": {"CHECKPOINT_S": "45"}}

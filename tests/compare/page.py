@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/compare.md, of what tests/compare/run has measured."""
+"""docs/compare.md, from the results of tests/compare/run."""
 from tools import ABOUT, COLLWATCH_SAYS, DUMPS_READ, TOOLS, WATCHDOG
 
 HEAD = """# collwatch and what else there is
@@ -15,7 +15,7 @@ in its own words counts), once against torch's log: a pattern more has it name r
 
 
 def cell(found, rank):
-    """What a tool said of a case."""
+    """A tool's result for a case."""
     if found is None:
         return "not asked"
     ranks = found["ranks"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whom each tool of the comparison names, in words that it has printed of such hangs. Prints TAP.
+"""The ranks that each tool of the comparison names, by its output for such hangs. Prints TAP.
 
 usage: tests/compare/test_tools.py BUILD-DIRECTORY"""
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people use on a job that hangs, each asked as its manual says, and how its answer is read."""
+"""Common tools for a hung job. We query each as its manual says, and read its answer."""
 import json
 import os
 import re
@@ -17,7 +17,8 @@ from agent_lib import wait_until
 from waiting import said
 
 DUMPS_S, TOOL_S = 60, 90
-# collwatch speaks first, then the others are asked; those that stand below are read afterwards.
+# collwatch speaks first, then we query the others; we read the results of the tools below
+# afterwards.
 COLLWATCH_SAYS, TRACE, SERVER, RAS, PY_SPY = "collwatch", "torchfrtrace", "debug server", "RAS", "py-spy"
 WATCHDOG, DUMPS_READ = "torch's log", "collwatch analyze"
 
@@ -32,7 +33,7 @@ ABOUT = {
               "no collwatch there",
     DUMPS_READ: "collwatch analyze --flight-recorder on the dumps that this watchdog left",
 }
-# What singles ranks out, in the words of each tool that does; of several the first that is there.
+# Patterns that single ranks out, in each tool's words; the first pattern that matches counts.
 NAMED = {
     TRACE: [r"Culprit rank (\d+)", r"missing ranks: \{([\d, ]+)\}"],
     SERVER: [r"Culprit rank (\d+)", r"missing ranks: \{([\d, ]+)\}", r"^  Rank (\d+): "],
@@ -45,7 +46,7 @@ NAMED = {
 
 
 def output_of(command, env=None):
-    """What it prints, or why it does not."""
+    """The command's output, or the reason for its failure."""
     try:
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env=env, timeout=TOOL_S, check=False, errors="replace").stdout
@@ -54,7 +55,7 @@ def output_of(command, env=None):
 
 
 class Fetched:
-    """What is not in the cache of PyTorch's: py-spy, and what its tools import."""
+    """Packages that PyTorch's cache lacks: py-spy, and its tools' imports."""
 
     WANTED = ("py-spy", "tabulate", "requests")
 
@@ -95,7 +96,7 @@ def ask_torch(at, dumps, fetched, build):
 
 
 def trace(dumps, fetched, build, is_partial):
-    """What torch's analyser says of them."""
+    """The output of torch's analyser for them."""
     options = ["--allow-incomplete-ranks"] if is_partial else []
     return output_of([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", dumps,
                       "-p", "rank_", "--print_stack_trace", *options], fetched.environment(build))
@@ -134,7 +135,7 @@ def read_dumps(dumps):
 
 
 def ranks_in(tool, text):
-    """Those that it singles out."""
+    """The ranks that it singles out."""
     hits = [re.findall(p, text or "", re.M) for p in NAMED[tool]]
     return {int(n) for n in re.findall(r"\d+", " ".join(next(filter(None, hits), [])))}
 
@@ -152,7 +153,7 @@ def timed(ask, *arguments):
 
 
 def ask_live(at, dumps, ports, fetched, build, job):
-    """{tool: (its answer, seconds after it was asked)}"""
+    """{tool: (its answer, seconds after the query)}"""
     return {TRACE: timed(ask_torch, at, dumps, fetched, build),
             SERVER: timed(ask_server, ports["server"]),
             RAS: timed(ask_ras, ports["ras"], TOOL_S),
@@ -160,6 +161,6 @@ def ask_live(at, dumps, ports, fetched, build, job):
 
 
 def ask_dead(ports, fetched, job):
-    """Those that are asked in the same way of a job that has been killed."""
+    """The tools that work in the same way on a killed job."""
     return {SERVER: ask_server(ports["server"]), RAS: ask_ras(ports["ras"], TOOL_S),
             PY_SPY: ask_py_spy(fetched.py_spy, job)}
