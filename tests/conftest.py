@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests in Python share under pytest: where the build is, options, markers, results for meson
-(TAP), and that nothing is left behind. Fixtures: tests/lib/given.py.
+"""The common parts of all tests in Python under pytest: the place of the build, options, markers,
+results for meson (TAP), and the check that tests leave nothing behind. Fixtures:
+tests/lib/given.py.
 
-The build is not made here: ninja -C build does that, or tools/test.
+ninja -C build or tools/test makes the build, not this file.
 """
 
 import concurrent.futures
@@ -82,7 +83,8 @@ AT_ONCE = pytest.StashKey()
 
 
 def start_all(module, session):
-    """Of those that were chosen, with the marker's limit, in the order of their promises: longest first."""
+    """Of the chosen tests, with the marker's limit, in the order of their promises:
+    longest first."""
     items = [i for i in session.items if i.module is module and i.get_closest_marker("at_once")
              and not i.get_closest_marker("skip")]
     mark = items[0].get_closest_marker("at_once")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No format says "%u nodes": of one it would be "1 nodes". A number before a noun in the plural comes with
-what makes it a singular ("%u node%s"), or cannot be one, and then stands in NEVER_ONE with the reason.
-Prints TAP.
+"""No format says "%u nodes": for 1 it would print "1 nodes". A number before a noun in the plural
+comes with a part for the singular ("%u node%s"). A number that is never 1 stands in NEVER_ONE with
+the reason. Prints TAP.
 
 usage: counts.py --root DIR
        counts.py --self-test
@@ -22,7 +22,7 @@ NOUNS = ("alerts", "addresses", "attempts", "branches", "bundles", "calls", "col
 COUNT = re.compile(r"%%[0-9.*]*(?:hh|h|ll|l|z|j)?[du] (?:(?:more|other|rank|process|Flight Recorder) )?(?:%s)\b"
                    % "|".join(NOUNS))
 LIMIT = "a limit of ours, above one"
-# {(file, what its format says): why it is never one}
+# {(file, text of its format): the reason why it is never one}
 NEVER_ONE = {
     ("lib/analysis/wording/reason.c", "%u members"): "of a group that lost some to another",
     ("lib/analysis/wording/wording.c", "%u ranks"): "one has words of its own, a cycle has two at least",
@@ -78,7 +78,7 @@ def counts_in(text):
 
 
 def check(root):
-    """Sentences that say what is wrong."""
+    """One sentence for each finding."""
     wrong, used = [], set()
     for room in ROOMS:
         for path in sorted(glob.glob(f"{root}/{room}/**/*.[ch]", recursive=True)):

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: hash_users.py --root SOURCE | --self-test
 
-lib/model/signature.h says of each user of its quick hash why a collision does no harm there. A file that
-calls the hash and is not named in that comment, and one that is named and does not, are findings; a
-directory ("lab/suite/") stands for all its files. Prints TAP.
+lib/model/signature.h has a reason for each user of its quick hash why a collision does no harm
+there. A file that calls the hash without an entry in that comment is a finding, and so is an entry
+without such a call. A directory ("lab/suite/") stands for all its files. Prints TAP.
 """
 import argparse
 import os
@@ -14,7 +14,7 @@ import sys
 HASH = re.compile(r"\bcw_hash_(step|mix64|commit)\s*\(")
 # A path of at least one directory, or a directory.
 NAMED = re.compile(r"\b(?:[a-z_0-9]+/)+(?:[a-z_0-9]+\.c\b)?(?![a-z_0-9])")
-# Tests compute it to compare it with what the program has computed.
+# Tests compute it to compare it with the program's value.
 NO_USERS = ("tests",)
 
 

@@ -41,7 +41,7 @@ def anchors(text):
 
 
 def texts(root):
-    """(path, text) of what may cite; builds of any name lie beside the sources."""
+    """(path, text) of the files that may cite; builds of any name lie beside the sources."""
     for folder, below, names in os.walk(root):
         inside = os.path.relpath(folder, root)
         below[:] = sorted(b for b in below
@@ -76,7 +76,7 @@ class Tree:
         return anchor in self.pages[page]
 
     def target(self, page, anchor):
-        """What is wrong with a target, or None."""
+        """The defect of a target, or None."""
         if not self.exists(page):
             return f"{page} does not exist"
         if anchor and page.endswith(".md") and not self.has(page, anchor):

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: named_tests.py --root SOURCE --build BUILD [--not-built TEST: WHAT IT NEEDS]… PAGE…
 
-Every test that a page names as the one which holds a sentence is one of this build, or a fuzzer: in
-the last column of a table whose heading says "tests" or "held by", and in parentheses that hold
-nothing but names (with words after them, perhaps) at the end of a sentence. A test that needs a package which only packaging
-needs may be missing in this build: the result then names it. Prints TAP.
+A page names tests that hold a sentence, and each must be a test of this build, or a fuzzer: in the
+last column of a table whose heading says "tests" or "held by", and in parentheses that hold nothing
+but names (with words after them, perhaps) at the end of a sentence. A test that needs a package
+which only packaging needs may be missing in this build: the result then names it. Prints TAP.
 """
 import argparse
 import json
