@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call of NCCL costs who makes it, and its stream. An ordinary NCCL program, which does not
- * know who may be watching; tests/gpu/jobs runs it with the agent and without and compares.
+ * The cost of an NCCL call for the caller, and for its stream. An ordinary NCCL program, which does
+ * not know of any observer; tests/gpu/jobs runs it with the agent and without and compares.
  *
  * usage: call_cost [ELEMENTS [BATCHES]]      prints one line of JSON, times in nanoseconds a call
  *
  * A rank alone sends to itself, in a group, for which NCCL launches a kernel. Several ranks (RANK,
- * WORLD_SIZE, MASTER_ADDR, MASTER_PORT) call all_reduce; where they share a device, how long that
- * takes there says nothing, and is left out.
+ * WORLD_SIZE, MASTER_ADDR, MASTER_PORT) call all_reduce; where they share a device, the time there
+ * says nothing, and we omit it.
  *
  * On the host: batches of few calls on a stream that has nothing to do. On the device: many calls
  * that are all there before the first of them starts, between two events.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs have in common that sum tensors up for tests/gpu/sums.py: cases come in on
+ * The common parts of the programs that sum tensors up for tests/gpu/sums.py. Cases come in on
  * standard input, each a struct sums_case and its data; for each engine a struct sums_result goes
  * out. Native byte order.
  */
@@ -33,8 +33,7 @@ struct sums_result {
 #define SUMS_LEFT_OUT (-1)
 
 /*
- * args but for out and first_out are filled in; returns 0, SUMS_LEFT_OUT, or what the driver
- * answered.
+ * args is filled in except for out and first_out; returns 0, SUMS_LEFT_OUT, or the driver's error.
  */
 typedef int (*sums_engine_fn)(const struct sums_case *c, struct cw_summary_args *args,
 			      struct sums_result *ret);

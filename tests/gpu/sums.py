@@ -154,7 +154,7 @@ def share(n, elements):
 
 
 def judge(case, want, got):
-    """What is wrong with one summary; want is exact."""
+    """Errors of one summary; want is exact."""
     finite = want.elements - want.nans - want.infs
     error = Fraction(1e-12 * math.sqrt(max(want.elements, 1)))
     least = Fraction(2) ** -1073  # a quotient in the denormals is rounded, too
@@ -190,7 +190,8 @@ def judge(case, want, got):
 
 
 def judge_told(want, out, told):
-    """What a program is told, beside the summary of the same tensor; mean and norm of finite numbers are the same."""
+    """Errors of the values that a program gets, beside the summary of the same tensor; mean and
+    norm of finite numbers are the same."""
     nan, above = want.nans > 0, want.infs - want.negative_infs
     most, least = float(want.real(want.max)), float(want.real(want.min))
     both = above and want.negative_infs
@@ -206,7 +207,7 @@ def judge_told(want, out, told):
 
 
 def faults(case, want, number, out, first, told):
-    """Of one result, whose case was the number-th."""
+    """Errors of one result; its case was the number-th."""
     yield from judge(case, want, out)
     yield from judge_told(want, out, told)
     for field, value in (("publish", number), ("op_index", 3 * number), ("seq", 5 * number), ("comm", 7),
@@ -222,7 +223,7 @@ def faults(case, want, number, out, first, told):
 
 
 class Program:
-    """One that sums up; engines: names of what it answers for each case, in this order."""
+    """A program that sums up; engines: names of its answers for each case, in this order."""
 
     def __init__(self, command, engines, env=None):
         self.engines, self.number = engines, 0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums tensors up on the first device, with the kernel as it lies in the library. Where there is no
- * driver or device, the exit status is 77. --about prints what is there, as JSON; --most BYTES: a
- * larger tensor is left out, as is one that the device has no room for.
+ * Sums tensors up on the first device, with the kernel as it lies in the library. Without a driver
+ * or device, the exit status is 77. --about describes the device, as JSON; --most BYTES: we skip a
+ * larger tensor, and also a tensor that the device has no room for.
  */
 #include <dlfcn.h>
 #include <inttypes.h>

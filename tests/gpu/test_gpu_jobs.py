@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/gpu/jobs with the simulated libraries: what it does without PyTorch, and that it says so. Prints TAP.
-Arguments: the build directory, the simulated libraries' directory, tests/lib."""
+"""tests/gpu/jobs with the simulated libraries: its work without PyTorch, and its note on that.
+Prints TAP. Arguments: the build directory, the simulated libraries' directory, tests/lib."""
 import json
 import os
 import subprocess

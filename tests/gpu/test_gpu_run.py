@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/gpu/run says, on a simulated device and on none. Prints TAP.
+"""The output of tests/gpu/run, on a simulated device and on none. Prints TAP.
 
 usage: test_gpu_run.py BUILD-DIRECTORY SIMULATED-DRIVER'S-DIRECTORY TAP-DIRECTORY
 """
@@ -18,7 +18,7 @@ import sums  # noqa: E402
 import tap  # noqa: E402
 
 RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run")
-# Every case that is not drawn; what is larger than this the device has no room for.
+# Every fixed case; the device has no room for larger tensors.
 OPTIONS = ["--seconds", "0", "--seed", "1", "--most", str(2**24)]
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a training step takes: a transformer in bfloat16 under DistributedDataParallel, on the first GPU.
-Ordinary PyTorch, which does not know who may be watching. Prints the median in milliseconds."""
+"""The time of a training step: a transformer in bfloat16 under DistributedDataParallel, on the
+first GPU. Ordinary PyTorch, which does not know of any observer. Prints the median in milliseconds.
+"""
 
 import statistics
 import time
