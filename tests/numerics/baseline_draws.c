@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of runs with a difference drawn into the second, in memory: gradients are drawn, reduced,
- * and summed up by the summaries' reference, and the comparison of baselines is asked. What draws
- * and changes knows neither how ops are paired nor what is allowed. In "worlds" the second has the
- * same batch on twice as many ranks.
+ * Pairs of runs with a difference drawn into the second, in memory: we draw gradients,
+ * reduce them, sum them up with the summaries' reference, and compare the baselines. The
+ * code that draws and changes knows neither the pairing of ops nor the tolerances. In
+ * "worlds" the second has the same batch on twice as many ranks.
  *
  *	baseline_draws [--draws N] [--seed S] [--change NAME]
  *
- * One line for each kind of difference; exit status 1 where one is below what docs/numerics.md
- *says.
+ * One line for each kind of difference; exit status 1 where one is below the figure in
+ * docs/numerics.md.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -50,7 +50,7 @@ static const char *const names[CHANGES] = {
 	"worlds-scale", "more",     "less",   "type", "warm-up"
 };
 
-/* What a run does; the second is the first but for what was changed. */
+/* Properties of a run; the second equals the first except for the change. */
 struct run {
 	uint64_t seed;
 	uint32_t ranks, parts_a_rank; /* of the batch; a rank feeds their mean */
@@ -59,7 +59,7 @@ struct run {
 	unsigned dtype;
 	bool has_marks, is_reversed; /* sums are taken in the other order */
 	uint32_t sizes[BUCKETS];
-	double noise, sparse;              /* relative, of what is fed; share of zeros */
+	double noise, sparse;              /* relative, of the input; share of zeros */
 	uint32_t scaled_rank, scaled_from; /* op */
 	double scale;
 	uint32_t more_at, less_at, type_at; /* op, from 0 */
@@ -109,7 +109,7 @@ static double rounded(double v, unsigned dtype)
 	return ldexp(nearbyint(ldexp(m, digits)), exponent - digits);
 }
 
-/* As the bits of that type; what is rounded already, and in its range. */
+/* Stores the bits of that type; v is rounded already, and in its range. */
 static void store(void *data, uint32_t i, double v, unsigned dtype)
 {
 	float single = (float)v;
@@ -156,7 +156,7 @@ static void look(const double *values, uint32_t n, unsigned dtype, struct cw_bas
 	cw_baseline_row_set_value(row, side, CW_BASELINE_L2, s.l2);
 }
 
-/* What that part of the batch makes of a bucket's element. */
+/* The contribution of that part of the batch to a bucket's element. */
 static double gradient(const struct run *r, uint64_t at, double size)
 {
 	uint64_t b = mix(r->seed ^ mix(at));
@@ -187,7 +187,7 @@ static void write_row(struct run *r, uint32_t rank, uint32_t step, unsigned dtyp
 /* One bucket of one step on all ranks; stream tells ops apart that are of one place. */
 static void reduce(struct run *r, uint32_t step, uint32_t bucket, uint32_t stream)
 {
-	/* Behind the last element there are zeros, of which the last parts have some. */
+	/* Behind the last element there are zeros, and the last parts have some of them. */
 	static double in[WORLD][ELEMENTS_MAX], out[2 * ELEMENTS_MAX];
 	uint32_t op = r->n_rows, n = r->sizes[bucket];
 	unsigned dtype = op == r->type_at
@@ -471,7 +471,8 @@ int main(int argc, char **argv)
 			       (int)f.difference.row_a, (int)f.difference.row_b);
 		}
 		printf("%-12s %u of %u right\n", names[change], n_right, n);
-		/* Runs that are the same must never be said to differ, the others seldom be missed.
+		/*
+		 * The check must never call equal runs different, and must seldom miss the others.
 		 */
 		all_ok = all_ok && (change <= WORLDS ? n_right == n : n_right * 100.0 >= n * 99.0);
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training runs with a fault drawn into each, in memory: gradients are drawn, reduced, and looked
- * at by the summaries' reference, and the judge of a job's numbers is asked. What draws, reduces
- *and injects knows neither the checksum nor the judge: faults are bits in buffers.
+ * Training runs with a fault drawn into each, in memory: we draw gradients, reduce them, sum them
+ * up with the summaries' reference, and judge the job's numbers. The code that draws, reduces and
+ * injects knows neither the checksum nor the judge: faults are bits in buffers.
  *
  *	draws [--draws N] [--seed S]
  *
- * One line for each kind of fault; exit status 1 where one is below what docs/numerics.md says. Of
- * bits that flip in inputs nothing is promised: a line has the share that was noticed, bit by bit.
- * Half of the clean runs have sparse gradients, half dropout, half two kinds of devices, which
- *round their gradients each in its way.
+ * One line for each kind of fault; exit status 1 where one is below the figure in docs/numerics.md.
+ * We promise nothing for bits that flip in inputs: a line has the noticed share, bit by bit. Half
+ * of the clean runs have sparse gradients, half dropout, half two kinds of devices, which round
+ * their gradients each in its way.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -149,7 +149,7 @@ static double size_of(const struct draw *d, uint32_t step, uint32_t bucket)
 	return d->scale * (1 + bucket * 0.2) * (0.9 + 0.2 * uniform());
 }
 
-/* A bucket of a step: what goes in, what comes out, and what is looked at. */
+/* A bucket of a step: its inputs, its outputs, and the looks at both. */
 static void reduce(struct draw *d, uint32_t step, uint32_t bucket, bool was_bad)
 {
 	double size = size_of(d, step, bucket);
@@ -160,7 +160,7 @@ static void reduce(struct draw *d, uint32_t step, uint32_t bucket, bool was_bad)
 		for (uint32_t i = 0; i < ELEMENTS; i++) {
 			float v = uniform() < d->sparse ? 0 : (float)(normal() * size);
 
-			/* What dropout leaves it makes up for. */
+			/* Dropout scales the remaining values up. */
 			if (d->dropout > 0)
 				v = uniform() < d->dropout ? 0 : v / (float)(1 - d->dropout);
 			if (d->has_two_kinds && r % 2)
@@ -255,7 +255,7 @@ static bool is_there(const struct draw *d, uint32_t i)
 	return looks[i].seq == d->step * BUCKETS + d->bucket + 1;
 }
 
-/* The call is named, whatever is said of it. */
+/* The report names the call, with any finding. */
 static bool is_noticed(const struct draw *d, const struct cw_numerics_report *said)
 {
 	for (uint32_t i = 0; i < said->n_firsts; i++)
@@ -267,7 +267,7 @@ static bool is_noticed(const struct draw *d, const struct cw_numerics_report *sa
 	return false;
 }
 
-/* Whether what is said is right, of a run that ended at that step. */
+/* Whether the report is right, for a run that ended at that step. */
 static bool is_right(const struct draw *d, const struct cw_numerics_report *said, uint32_t end)
 {
 	const struct cw_numerics_first *f = &said->firsts[0];
