@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent's tests share: a stand-in for the daemon's side of the socket, a reader of flight
-records (offsets as in lib/record/record_layout.h), and starting programs with the agent preloaded.
+"""The common parts of the agent's tests: a stand-in for the daemon's side of the socket, a reader
+of flight records (offsets as in lib/record/record_layout.h), and a way to start programs with the
+agent preloaded.
 
-The messages are written and read by hand here on purpose: the agent's encoder is not checked with
+We write and read the messages by hand here on purpose: the agent's encoder must not be checked with
 the encoder of the same library.
 """
 import os
@@ -16,7 +17,7 @@ import time
 
 from built import AGENT, SIM_DIR
 from waiting import expect as check
-from waiting import wait_until  # for those who import all of this
+from waiting import wait_until  # for modules that import all of this
 
 KIND = {1: "all_reduce", 2: "broadcast", 3: "reduce", 4: "all_gather", 5: "reduce_scatter",
         6: "all_to_all", 7: "gather", 8: "scatter", 16: "send", 17: "recv", 32: "init",
@@ -266,8 +267,8 @@ class Record:
 
 
 def copies(directory):
-    """The records that processes left there as they ended (COLLWATCH_RECORD), by their rank's label.
-    Of programs that end by themselves this is all that is certain: whoever has little to do may have
+    """The records that processes left there as they ended (COLLWATCH_RECORD), by their rank's
+    label. For programs that end by themselves only these are certain. A short program may have
     ended before its helper thread got a processor, and has been at no daemon."""
     records = []
     for name in sorted(os.listdir(directory)):

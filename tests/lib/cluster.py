@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons that are each other's peers, and whoever takes their alerts: on loopback, or each in a network
-namespace on a bridge, joined by what collwatch init-cluster makes for them."""
+"""Daemons that are each other's peers, and the receiver of their alerts: on loopback, or each in a
+network namespace on a bridge, joined by the files of collwatch init-cluster."""
 
 import contextlib
 import json
@@ -91,7 +91,7 @@ class Cluster(contextlib.ExitStack):
         return job, led, [n for n in self.nodes if n is not led]
 
     def leader(self, name):
-        """The only one who leads the job, as far as they run; None when there is none yet."""
+        """The only running daemon that leads the job; None when there is none yet."""
         leads = [n for n in self.nodes if n.leads(name)]
         return leads[0] if len(leads) == 1 else None
 
@@ -131,7 +131,7 @@ class ApartNode(Node):
             call("ip", *words)
 
     def cut(self, is_cut):
-        """As a cable that is pulled: packets vanish, nobody is told."""
+        """Like a pulled cable: packets vanish, and no end gets an error."""
         call("ip", "-n", self.cluster.hub, "link", "set", f"p{self.number}",
              "nomaster" if is_cut else "master", *([] if is_cut else ["bridge"]))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real daemon, which can be killed and started again, and whoever asks it."""
+"""The real daemon, which a test can kill and start again, and its clients."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from waiting import DEADLINE_S, expect, wait_until
 
 # Short where the default makes a test wait.
 PATIENCE = 'no_headway_after = "5s"\n'
-# What it says that has ended.
+# The answer of an ended daemon.
 NOTHING = {"jobs": [], "notes": [], "peers": [], "incidents": []}
 
 
@@ -111,7 +111,7 @@ class Daemon:
         except OSError:
             return ""
 
-    # ---- what it is asked ----
+    # ---- queries ----
 
     def ask(self, *verb, uid=None, check=True):
         """As that user."""
@@ -128,7 +128,7 @@ class Daemon:
         return self.ask(*verb, check=False).stdout
 
     def answer(self, *verb, uid=None):
-        """What is printed as JSON. A daemon that was too slow to answer is asked again."""
+        """The answer as JSON. We repeat the query if the daemon was too slow."""
         def given():
             out = self.ask(*verb, "--json", uid=uid, check=False).stdout
             if out:
@@ -160,7 +160,7 @@ class Daemon:
                           lambda: f"an incident of {job}: {self.log()}")
 
     def scrape(self):
-        """What the metrics socket says: {sample: value}."""
+        """The samples of the metrics socket: {sample: value}."""
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(DEADLINE_S)
             s.connect(self.dir + "/metrics.sock")
@@ -172,7 +172,7 @@ class Daemon:
         expect(" 200 " in head and "version=0.0.4" in head, head)
         return samples_of(body)
 
-    # ---- what it has written ----
+    # ---- files ----
 
     def bundles(self):
         """{id: directory}; they are renamed into place as a whole."""
@@ -185,7 +185,7 @@ class Daemon:
             return json.load(f)
 
     def keep(self, document):
-        """As if one that ran before had written it."""
+        """Writes it as an earlier daemon would have."""
         os.makedirs(f"{self.state}/incidents/{document['id']}")
         with open(f"{self.state}/incidents/{document['id']}/incident.json", "w", encoding="utf-8") as f:
             json.dump(document, f)
@@ -201,7 +201,7 @@ class Daemon:
         return [d for d in found if job is None or d["job"].endswith(":" + job)]
 
     def incident_of(self, job):
-        """What people were called for; what is only noted is not."""
+        """The incident that paged; notices do not count."""
         return next((d for d in self.documents(job) if d["severity"] == "page"), None)
 
     def is_settled(self, incident):
@@ -228,7 +228,7 @@ class Daemon:
         return job
 
     def wait_for_all(self):
-        """All jobs are seen with all their ranks, whatever they are called, and make progress."""
+        """Every job shows all its ranks, regardless of its name, and makes progress."""
         def train():
             for job in self.jobs:
                 expect(not job.ended(), f"{job.name}: a rank ended before its time: {job.ended()}")
@@ -255,7 +255,7 @@ class Daemon:
         if exc[0] is None:
             self.close()
             return
-        try:  # what went wrong first is told
+        try:  # the first error counts
             self.close()
         except AssertionError as more:
             print(f"# {more}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `collwatch demo` and looks at what it says and what it leaves behind."""
+"""Runs `collwatch demo` and checks its output and the files it leaves behind."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ import time
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What has to come of a scenario. No class: nothing at all."""
+    """The required outcome of a scenario. No class: no alert at all."""
 
     verdict: str | None = None
     detail: str | None = None  # None: any
@@ -29,8 +29,8 @@ class Expected:
     is_cycle: bool = False  # of two ranks, both are named
     is_node: bool = False  # all ranks of the culprit's node are named
     needs_freezing: bool = False  # of a file system
-    lasts_s: int = 0  # what looks like a hang; longer than the others do
-    is_epitaph: bool = False  # the job fails, and that is what is said of it
+    lasts_s: int = 0  # duration of the seeming hang, if longer than usual
+    is_epitaph: bool = False  # the job fails, and its epitaph has the verdict
     needs_looking: bool = False  # a daemon must see in what a rank sleeps
 
 
@@ -79,7 +79,7 @@ HAS_FREEZING = (os.geteuid() == 0 and os.path.exists("/dev/loop-control") and
 
 
 def may_look():
-    """Whether a process may see in which call another one of the same user sleeps."""
+    """Whether a process may see the call where another one of the same user sleeps."""
     with subprocess.Popen(["sleep", "120"]) as other:
         try:
             return subprocess.run(["cat", f"/proc/{other.pid}/syscall"], check=False,
@@ -106,7 +106,7 @@ DELAY = re.compile(r"(?:alert received|epitaph written) after ([0-9.]+) s")
 
 @dataclasses.dataclass
 class Draw:
-    """What is run: chosen at random, repeatable by its seed."""
+    """The randomly chosen run, repeatable by its seed."""
 
     scenario: str
     ranks: int
@@ -181,7 +181,7 @@ class Result:
                 and (sorted(self.culprits) == self.draw.blamed() or self.names_the_unfinished()))
 
     def names_the_unfinished(self):
-        """Where some got out and others did not, those that did not; never with certainty."""
+        """The ranks that did not get out, where others did; never with certainty."""
         return (EXPECTED[self.draw.scenario].is_nobody
                 and self.document.get("detail") == "unfinished"
                 and self.document.get("confidence") != "certain")
@@ -197,7 +197,7 @@ class Result:
 
 
 class Demo:
-    """`collwatch demo` with a temporary directory of its own, in which nothing may be left."""
+    """`collwatch demo` with a temporary directory of its own; the demo must leave it empty."""
 
     def __init__(self, collwatch):
         self.collwatch = collwatch
@@ -254,13 +254,14 @@ class Demo:
 
     @staticmethod
     def traces_of_nodes():
-        """What has the name of a node where the demo was started: no demo makes any there."""
+        """Interfaces and namespaces with a node's name at the demo's start: no demo makes any
+        there."""
         names = os.listdir("/sys/class/net")
         names += os.listdir("/run/netns") if os.path.isdir("/run/netns") else []
         return [name for name in names if NODE_NAME.match(name)]
 
     def leftovers(self, within_s=120):
-        """What is still there once the demo has ended; [] as soon as nothing is."""
+        """The remains after the demo has ended; [] as soon as there are none."""
         deadline = time.monotonic() + within_s
         while True:
             left = self.processes() + os.listdir(self.tmp) + self.traces_of_nodes()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of host names share: a network namespace with a resolv.conf of its own, and the name
-server it names, which answers, is silent or talks nonsense."""
+"""The common parts of tests of host names: a network namespace with a resolv.conf of its own, and
+the name server it names, which answers, is silent or talks nonsense."""
 
 import ctypes
 import os
@@ -30,7 +30,7 @@ MOUNTED = set()
 
 
 def mount_over(path, own):
-    """In a namespace of this process; again: instead of what was mounted there."""
+    """In a namespace of this process; the second time it replaces the first mount."""
     if path in MOUNTED:
         subprocess.run(["umount", path], check=True)
     MOUNTED.add(path)
@@ -46,8 +46,8 @@ def name_in(question):
 
 
 class NameServer(threading.Thread):
-    """On 127.0.0.1:53. `say` turns a question into the bytes of an answer, or None. It knows
-    `addresses`, of whatever name, but for names in `unknown`."""
+    """On 127.0.0.1:53. `say` turns a question into the bytes of an answer, or None. It returns
+    `addresses` for each name, except for names in `unknown`."""
 
     def __init__(self):
         super().__init__(daemon=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/schemas.md promises of all other documents, written as incident_contract.py is: CONTRACTS has
-them by the name that their schema has there, and in docs/schemas."""
+"""The promises of docs/schemas.md on all other documents, written as incident_contract.py is:
+CONTRACTS has them by the name that their schema has there, and in docs/schemas."""
 
 from epitaph_contract import EPITAPH
 from incident_contract import (CLASSES, ID, INCIDENT, SET, TIME, Named, count, differences, matches,
@@ -20,7 +20,7 @@ FOLDED = {
 
 HEALTHY = {
     "schema": ("collwatch.healthy/1",), "job": str, "ranks": number, "nodes": number,
-    # Of a job that has ended nobody keeps them.
+    # The daemon drops these when a job ends.
     "comms?": number, "collectives?": count,
     "watched_s": SECONDS, "summary": text, "namespaces?": bool, "notes?": [text],
     "slow?": [{"rank": number, "host": str, "pid": number, **LABEL, "comm": ID, "comm_name": str,
@@ -28,7 +28,7 @@ HEALTHY = {
                "confidence": CONFIDENCE}],
 }
 
-# Of a snapshot: what is 0 is left out.
+# Of a snapshot: fields of value 0 are absent.
 SNAPSHOT_OP = {name + "?": kind for names, kind in (
     ("kind dtype redop progress flags result root peer tid enter_ns return_ns stack", number),
     ("count bytes coll_seq p2p_seq op_index group_id", count), ("stream", ID)) for name in names.split()}
@@ -154,7 +154,7 @@ SUMMARIES = {
     "comms": [{"id": ID, "instance": number, "name": str, "nranks": number, "counted": bool}],
     # Of each look its rank, …, its site: as columns say.
     "columns": [text], "looks": [[(None, int, float, str)]],
-    # Of a bundle: who has given nothing.
+    # Of a bundle: the nodes that have sent nothing.
     "silent?": [str], "silent_count?": number, "why?": ("asking", "too much"),
 }
 
@@ -255,7 +255,7 @@ BASELINE_CHECK = {
                "check": BASELINE_PART}],
 }
 
-# What collwatch.torch writes, a line each, and what `numerics` makes of it.
+# Lines of collwatch.torch, and the output of `numerics` for them.
 REAL_OR_NOT = (int, float, "NaN", "Inf", "-Inf")
 FRAME = {
     "at": TIME, "frame": number, "step": number, "phase": ("forward", "backward", "recomputed"), "module": str,
@@ -325,6 +325,6 @@ def name_of(doc):
 
 
 def deviations(doc):
-    """What is not as promised of a document of any of these schemas."""
+    """The deviations of a document of any of these schemas."""
     name = name_of(doc)
     return list(differences(doc, CONTRACTS[name], name))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/schemas.md promises of a collwatch.epitaph/1 document, written as incident_contract.py is."""
+"""The promises of docs/schemas.md on a collwatch.epitaph/1 document, written as
+incident_contract.py is."""
 
 from incident_contract import (CLASSES, ID, SET, TIME, count, differences, matches, number, ranks_of,
                                text)
@@ -50,5 +51,5 @@ def contradictions(doc):
 
 
 def deviations(doc):
-    """What is not as promised; empty where all is."""
+    """The deviations; empty if there are none."""
     return list(differences(doc, EPITAPH, "epitaph")) or list(contradictions(doc))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests are given: tests/conftest.py makes these known once it has found the build."""
+"""Fixtures of tests: tests/conftest.py registers these once it has found the build."""
 
 import pytest
 from built import COLLWATCH
@@ -18,7 +18,7 @@ def own_daemon():
 
 @pytest.fixture(name="job")
 def job_of_the_daemon(daemon):
-    """Starts one that ends with the test: job("name", ranks, arguments), as in job.py."""
+    """Starts a job that ends with the test: job("name", ranks, arguments), as in job.py."""
     return daemon.train
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/design/incident.md#document and docs/schemas.md promise of a collwatch.incident/1 document.
+"""The promises of docs/design/incident.md#document and docs/schemas.md on a collwatch.incident/1
+document.
 
-A contract is written like the documents it is for: a dictionary has these fields and no others
-(those with a "?" at the end may be missing), a list holds any number of such, a tuple names what is
-allowed, and a type or a function judges the value itself.
+A contract has the form of its documents. A dictionary has these fields and no others (a field with
+a "?" at the end may be missing), a list holds any number of such, a tuple lists the allowed values,
+and a type or a function judges the value itself.
 """
 
 import re
@@ -130,7 +131,7 @@ def differences(value, want, path):
 
 
 def ends_of(doc):
-    """Where calls differ or nobody is missing, the last of a chain waits for nobody (-1)."""
+    """Where calls differ or no rank is missing, the last of a chain waits for no rank (-1)."""
     has_nobody = (doc["class"] in ("mismatch", "in_collective", "unknown") or
                   (doc["class"], doc["detail"]) == ("p2p_unmatched", "size"))
     return {-1} if has_nobody else set()
@@ -169,5 +170,5 @@ def contradictions(doc):
 
 
 def deviations(doc):
-    """What is not as promised; empty where all is."""
+    """The deviations; empty if there are none."""
     return list(differences(doc, INCIDENT, "incident")) or list(contradictions(doc))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that daemons watch: ranks as processes, with all that they print kept in files."""
+"""Jobs that daemons watch: ranks as processes, with all of their output in files."""
 
 import os
 import shutil
@@ -21,10 +21,10 @@ def labels(n, **more):
 
 
 class Job:
-    """daemons: whose agents the ranks have: none, one, or those of the nodes they are dealt out to.
-    ranks: how many, or the variables of each. program: what a rank runs before `arguments`, a path or
-    words, or a function of the rank's number. variables: more of them, for all. user: whose processes;
-    then of `program`, agent and libraries there are copies that others can read. meets: by a file.
+    """daemons: the daemons of the ranks' agents: none, one, or the nodes' daemons in turn. ranks:
+    their number, or the variables of each. program: the rank's words before `arguments`, a path or
+    words, or a function of the rank's number. variables: further ones, for all. user: the owner of
+    the processes; then others can read copies of `program`, agent and libraries. meets: by a file.
     """
 
     def __init__(self, name, ranks=2, arguments=None, daemons=(), program=TRAIN_LOOP, variables=None,
@@ -71,7 +71,7 @@ class Job:
         return self.output(rank).count(b" step ")
 
     def ended(self):
-        """What can be said of ranks that have; empty while all run."""
+        """A description of the ended ranks; empty while all run."""
         return [(i, r.returncode, self.output(i), self.output(i, "err"))
                 for i, r in enumerate(self.ranks) if r.poll() is not None]
 
@@ -79,7 +79,7 @@ class Job:
         return not any(r.poll() is not None for r in self.ranks)
 
     def wait(self, seconds):
-        """What is compared: exit status, output and errors of all ranks."""
+        """The values to compare: exit status, output and errors of all ranks."""
         statuses = [r.wait(seconds) for r in self.ranks]
         return [(s, self.output(i), self.output(i, "err")) for i, s in enumerate(statuses)]
 
@@ -112,7 +112,7 @@ SLEEPING = ("35", "230", "101", "115")
 
 
 def stop_outside_nccl(rank):
-    """Stopped in a call, it would have come to where the others are: then nobody is missing."""
+    """A rank stopped in a call would have reached the others: then no rank is missing."""
     def is_caught():
         rank.send_signal(signal.SIGSTOP)
         wait_until(lambda: state_of(rank.pid) == "T", "it is stopped")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests have left behind when all are done: processes, network namespaces, temporary files."""
+"""Things that tests have left behind when all are done: processes, network namespaces, temporary
+files."""
 
 import os
 import re
@@ -10,19 +11,20 @@ import time
 import pytest
 
 KEY = pytest.StashKey()
-# Of what was told to end and is at it.
+# Grace for processes that are about to end.
 GRACE_S = float(os.environ.get("E2E_GRACE", "30"))
 NETNS = "/run/netns"
 
 
 def namespaces():
-    """Ours: who makes one names it after this process. Those of others, who run beside us, are not."""
+    """Our own: a test names each after this process. Namespaces of other runs beside us do not
+    count."""
     names = os.listdir(NETNS) if os.path.isdir(NETNS) else []
     return {name for name in names if re.match(rf"cw{os.getpid()}(?!\d)", name)}
 
 
 class Watch:
-    """Begins before the tests. Whatever they start has our mark in its environment."""
+    """Begins before the tests. All processes that they start have our mark in their environment."""
 
     def __init__(self):
         self.mark = f"E2E_SESSION={os.getpid()}-{time.monotonic_ns()}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests need of the machine they run on, found out by trying."""
+"""Properties of the machine that tests need, found out by trying."""
 
 import functools
 import os

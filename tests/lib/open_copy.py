@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of what the build has made that every user can run: the build may lie where others cannot
-look. Made once, in the directory of all temporary files, and gone with it."""
+"""Copies of files of the build that every user can run: the build may lie where others cannot look.
+We make them once, in the directory of all temporary files, and remove them with it."""
 
 import functools
 import os
@@ -24,7 +24,7 @@ def directory():
 
 
 def open_copy(path, at=None):
-    """Where that program or library can be read by everybody."""
+    """The path of a copy of that program or library that every user can read."""
     copy = f"{at or directory()}/{os.path.basename(path)}"
     if not os.path.exists(copy):
         handle, new = tempfile.mkstemp(dir=os.path.dirname(copy))

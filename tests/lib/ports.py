@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TCP ports of loopback that stay a test's own until it ends.
 
-A port that bind() chose and close() gave back may be anybody's when the program it is for comes to
-it: the kernel hands the same range to every connection that goes out, and a client that tries a
-port of that range before somebody listens can even be connected to itself (RFC 793, simultaneous
-open). These ports lie below that range, and an abstract socket of the same number keeps other
-tests away for as long as this process lives.
+A port that bind() chose and close() gave back may belong to another process when its program comes
+to it: the kernel hands the same range to every connection that goes out, and a client that tries a
+port of that range before the server listens can even be connected to itself (RFC 793, simultaneous
+open). These ports lie below that range, and an abstract socket of the same number keeps other tests
+away for as long as this process lives.
 """
 import os
 import random
@@ -33,7 +33,7 @@ def _is_free(port):
 
 
 def unused_port(among=None):
-    """among: those that will do; else any below the kernel's own range."""
+    """among: the allowed ports; otherwise any below the kernel's own range."""
     ports = list(among or _range())
     random.Random(os.urandom(8)).shuffle(ports)
     for port in ports:

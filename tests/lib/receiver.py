@@ -10,7 +10,7 @@ from ports import unused_port
 
 
 class Receiver:
-    """Takes alerts on a port of loopback that is its own also while nobody listens there."""
+    """Takes alerts on a port of loopback. The port stays its own, also while it does not listen."""
 
     def __init__(self):
         self.keep = socket.socket()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of pytest as TAP, for meson and tools/lib/summary.py. What a test prints goes straight through
-(pytest -s): a test that is killed for its timeout has told its seed."""
+"""Results of pytest as TAP, for meson and tools/lib/summary.py. A test's output goes straight
+through (pytest -s), so a test killed for its timeout has printed its seed."""
 
 import os
 import sys

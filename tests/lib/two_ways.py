@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same programs recorded by the wrappers and by the plugin of NCCL's profiler interface, and what
-both must tell alike: on the simulated NCCL and on NVIDIA's."""
+"""The same programs recorded by the wrappers and by the plugin of NCCL's profiler interface, and
+the facts that must be equal: on the simulated NCCL and on NVIDIA's."""
 import os
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from built import TRAIN_LOOP as TRAIN
 
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e/agent/agent_rank.py")
 FIRST_HOST_OP = 32  # making and ending communicators, which the profiler interface does not tell
-# Of launches only, with what they move in bytes.
+# Only launches, with the bytes they move.
 LAUNCHES = 4
 UNCOUNTED = 0x10  # of a communicator: its numbers are worth nothing
 
@@ -43,9 +43,9 @@ def trained(each=lambda rank: {}, **extra):
 
 
 def told(record, of_launches, untold=()):
-    """What both ways tell: for each communicator what it is and did, call by call. Of launches: no
-    groups, and what only moves bytes has no other type. Where calls are untold: without them, their
-    numbers and how many there were."""
+    """The facts of both ways: for each communicator its properties and actions, call by call. Of
+    launches: no groups, and a call that only moves bytes has no other type. With `untold` calls:
+    without them, their numbers and their count."""
     def call(o):
         is_plain = of_launches and o.name in ("broadcast", "all_gather")
         return (None if untold else o.seq, o.name, o.bytes, o.root_or_peer, o.flags & (RETURNED | QUEUED),
@@ -57,7 +57,8 @@ def told(record, of_launches, untold=()):
 
 
 def must_tell_the_same(wrapped, plugged, version, untold=()):
-    """Records of all ranks of trained(). untold: calls that this version is not told of."""
+    """Records of all ranks of trained(). untold: calls that NCCL does not report to
+    this version."""
     calls = sum(len(c[-1]) for c in told(wrapped[0], False))
     check(calls > 100, "%d calls" % calls)
     for here, there in zip(wrapped, plugged):
@@ -156,9 +157,9 @@ def replayed(each=lambda rank: {}, **extra):
 
 
 def must_tell_of_replays(wrapped, plugged, version):
-    """Records of both ranks of replayed(). The profiler interface tells of what is captured but for
-    sends, which it tells of when they are launched, and of no launch that needs no proxy. Version 4
-    cannot tell one from the other, and must not count on what it is told."""
+    """Records of both ranks of replayed(). The profiler interface reports captured calls, except
+    for sends. It reports these at the launch, and reports no launch that needs no proxy. Version 4
+    cannot tell a capture from a launch, and must not count on its reports."""
     def calls(record):
         return [(o.name, o.count, bool(o.flags & CAPTURED)) for o in record.ring()
                 if o.kind < FIRST_HOST_OP and o.name == "all_reduce"]

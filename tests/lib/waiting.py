@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is expected, of programs that are called and of what happens in others."""
+"""Expectations on called programs and on events in others."""
 
 import subprocess
 import time
@@ -15,8 +15,8 @@ def expect(condition, what):
 
 
 def wait_until(predicate, what, seconds=DEADLINE_S):
-    """Polls: the thing waited for happens in another process. what: in words, or who says them then.
-    Returns what the predicate does."""
+    """Polls: the awaited event happens in another process. what: words for it, or a function that
+    returns them. Returns the predicate's result."""
     __tracebackhide__ = True
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -28,7 +28,7 @@ def wait_until(predicate, what, seconds=DEADLINE_S):
 
 
 def call(*command, check=True, timeout=DEADLINE_S, **more):
-    """What it prints; `check`: it must end well."""
+    """The command's output; `check`: it must end well."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=timeout, check=False, **more)
     expect(not check or done.returncode == 0, f"{command}: {done.stdout}")
@@ -36,6 +36,6 @@ def call(*command, check=True, timeout=DEADLINE_S, **more):
 
 
 def said(*command, timeout=DEADLINE_S):
-    """What it prints to its standard output, however it ends."""
+    """The text on its standard output, however it ends."""
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                           timeout=timeout, check=False).stdout

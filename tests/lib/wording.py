@@ -19,7 +19,7 @@ FOR_PROGRAMS = re.compile(
 
 
 def slip(text):
-    """The first, with what stands around it; None where there is none."""
+    """The first slip, with the text around it; None where there is none."""
     found = FOR_PROGRAMS.search(text)
     return found and f"\"{found[0]}\" in: {text[max(0, found.start() - 80):found.end() + 40]}"
 
@@ -30,13 +30,13 @@ CALLS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
 
 def key_in(text, known=()):
-    """The first key in a sentence; `known` are those that people write themselves."""
+    """The first key in a sentence; `known` are keys that people write themselves."""
     return next((word for word in KEY.findall(text) if word not in CALLS and word not in known), None)
 
 
 def sentences_of(document, at=""):
-    """(where, text) of each sentence in a document that programs read: what has a space in it. A command is
-    to be typed, and frames of stacks are as the program has them."""
+    """(where, text) of each sentence in a document for programs: each string with a space. Commands
+    are for typing, and frames of stacks are as the program has them."""
     if isinstance(document, dict):
         for name, inner in document.items():
             if name not in ("command", "stack", "sits_in", "kernel"):
