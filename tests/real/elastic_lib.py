@@ -43,7 +43,7 @@ class ElasticJob(Job):
 
     def launcher(self, number):
         node, first = self.cluster.nodes[number], self.cluster.nodes[0]
-        # What makes it a node of its own for NCCL, too, which else would find shared memory.
+        # This makes it a node of its own for NCCL, too, which otherwise would find shared memory.
         return ["ip", "netns", "exec", node.netns, "env", f"NCCL_HOSTID={node.name}", sys.executable,
                 "-m", "torch.distributed.run", "--nnodes", str(NODES), "--nproc-per-node", "1",
                 "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{first.address}:{RENDEZVOUS_PORT}",

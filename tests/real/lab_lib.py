@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of NVIDIA's NCCL and of PyTorch on the simulated device share: having it built,
-running the sweep, and saying why not where something cannot be fetched."""
+"""The common parts of the tests of NVIDIA's NCCL and of PyTorch on the simulated device: they build
+these, run the sweep, and give the reason when a fetch fails."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-# Whoever imports this first finds what all end-to-end tests share, and the laboratory.
+# The first import finds the common parts of all end-to-end tests, and the laboratory.
 sys.path[1:1] = (os.path.join(SOURCE, *p) for p in (("tests", "lib"), ("lab", "nccl"), ("lab", "torch")))
 
 import tap  # noqa: E402 pylint: disable=wrong-import-position
@@ -18,7 +18,7 @@ import tap  # noqa: E402 pylint: disable=wrong-import-position
 # Short where the defaults make a test wait, as in the demo.
 PATIENCE = 'no_headway_after = "5s"\nfirst_op_after = "30s"\n'
 OFFLINE = 3
-# What tools/test --offline sets: nothing is fetched, and what cannot be had is skipped.
+# tools/test --offline sets this: we fetch nothing, and skip the missing parts.
 IS_OFFLINE = bool(os.environ.get("COLLWATCH_TESTS_OFFLINE"))
 # 3 reductions and 7 moves with 12 types, 6 operators; graph, split, abort, non_blocking, shrink, end.
 LINES_PER_RANK = 3 * 12 * 6 + 7 * 12 + 6
@@ -33,7 +33,7 @@ class Tool:
         self.versions = set()  # of NCCL, as it says itself, that have run
 
     def run(self, verb, *args, env=None, timeout_s=None):
-        """Ends with what it has started: that holds its output, too. ninja ends its compilers."""
+        """On exit it ends its children, which hold its output, too. ninja ends its compilers."""
         with subprocess.Popen([os.path.join(SOURCE, "lab", self.name), verb, "--build",
                                self.directory, *args], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, env=dict(os.environ, **(env or {})),
@@ -46,8 +46,8 @@ class Tool:
         return subprocess.CompletedProcess(p.args, p.returncode, out)
 
     def build(self, timeout_s, is_needed=not IS_OFFLINE, options=()):
-        """Where something cannot be fetched, or not be built in that time, what calls it fails, or is
-        skipped if it is not needed."""
+        """If a fetch fails, or a build takes longer than that, the caller fails, or is skipped if
+        the part is not needed."""
         try:
             p = self.run("build", "--jobs", "2", *(["--offline"] if IS_OFFLINE else []), *options,
                          timeout_s=timeout_s)
@@ -89,7 +89,7 @@ class Tool:
 
 
 def ask_ras(address, timeout_s):
-    """What NCCL itself says of a job, asked as its own ncclras does."""
+    """NCCL's own status of a job, requested as its own ncclras does."""
     host, port = address.rsplit(":", 1)
     try:
         with socket.create_connection((host, int(port)), timeout_s) as s:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The same job with the same fault on NVIDIA's NCCL and on the simulated one, side by side under
-one daemon: both hang or neither does, and what people are told is the same. Prints TAP; below each
-case what was told of both.
+one daemon: both hang or neither does, and the alerts are the same. Prints TAP; below each case the
+alerts of both.
 
 usage: tests/real/real_nccl_differential.py BUILD-DIRECTORY [--net shm|socket] [FAULT…]"""
 import argparse
@@ -20,7 +20,7 @@ BUILD_TIMEOUT_S = 3000
 QUIET_S = 90
 RING = {"skip-recv"}
 ASK_S = 30
-# What NCCL says of itself: a log for each rank.
+# NCCL's own diagnostics: a log for each rank.
 WITNESSES = {"NCCL_DEBUG": "WARN"}
 RAS_NAMES = re.compile(r"(?m)^ *Ranks? [\d,-]+ ha(?:s|ve) launched up to operation \d+"
                        r".*?managed by process (\d+)")
@@ -35,7 +35,8 @@ FAULTS = ["block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong
 # A program that checks its numbers: some rank ends, which often only got them from another.
 NOTICED = "-noticed"
 
-# Where NVIDIA's goes another way than ours, and is told so: the class there. The rank is the same.
+# NVIDIA's takes another course than ours here, with another verdict: the class. The rank is
+# the same.
 OTHERWISE = {
     # Its device is done with the call before; its proxy thread, stopped too, has still data of
     # the others.
@@ -73,7 +74,7 @@ from job import labels  # noqa: E402
 import nccl_place  # noqa: E402
 import nccl_run  # noqa: E402
 
-# The one that can go wrong in each of these ways.
+# The program that can fail in each of these ways.
 TRAIN_PY = SOURCE + "/lab/programs/train_loop.py"
 nccl = Tool("real-nccl", ARGS.build, BUILD_TIMEOUT_S)
 
@@ -107,8 +108,8 @@ def start_job(daemon, name, fault, is_real):
 
 
 def say_what_nccl_says(daemon, job):
-    """Its own words beside ours: the ranks whose calls RAS finds to be more or fewer than others', and
-    what was warned of. Returns those ranks."""
+    """NCCL's own words beside ours: the ranks with more or fewer calls than others by RAS, and its
+    warnings. Returns those ranks."""
     ranks = {r.pid: i for i, r in enumerate(job.ranks)}
     named = sorted({ranks[int(pid)] for pid in RAS_NAMES.findall(ask_ras(job.ras, ASK_S))})
     print(f"# RAS: {f'the calls of ranks {named} differ' if named else 'names none'}", flush=True)
@@ -122,13 +123,13 @@ def say_what_nccl_says(daemon, job):
 
 
 def told(daemon, name):
-    """(class, culprits) of what people are called for, once it is there."""
+    """(class, culprits) of the page, once it is there."""
     incident = daemon.incident_of(name)
     return incident and (incident["class"], sorted(c["rank"] for c in incident["culprits"]))
 
 
 def outcome(daemon, job, struck_at):
-    """What is told of a job, or how it went on where nothing is."""
+    """The alerts of a job, or its further course if there are none."""
     found = told(daemon, job.name)
     if found or time.monotonic() - struck_at < QUIET_S:
         return found

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every scenario of the demo (`collwatch demo --list`) on NVIDIA's NCCL instead of the simulated one:
-the same programs, nodes, faults and labels as tests/e2e/test_demo.py, in a tree of its own in which
-the libraries are NVIDIA's. Prints TAP; below each scenario what came of it.
+"""Every scenario of the demo (`collwatch demo --list`) on NVIDIA's NCCL instead of the simulated
+one: the same programs, nodes, faults and labels as tests/e2e/test_demo.py, in a tree of its own
+with NVIDIA's libraries. Prints TAP; below each scenario its outcome.
 
 usage: tests/real/real_nccl_scenarios.py BUILD-DIRECTORY [--at-once N] [SCENARIO…]"""
 import argparse
@@ -26,7 +26,7 @@ BUILD_TIMEOUT_S = 3000
 # Each rank has a thread for each channel, and proxy threads: fewer than the simulated NCCL takes.
 RANKS_MAX = 6
 
-# Faults that only the simulated NCCL can be asked for.
+# Faults that only the simulated NCCL can inject.
 SIMULATED_ONLY = {
     "network-stall": "the simulated NCCL stalls its own network",
     "gpu-dies": "the simulated NCCL lets a collective end on all ranks but one",
@@ -34,8 +34,8 @@ SIMULATED_ONLY = {
     "watchdog-abort": "the simulated NCCL tells of an error of another rank",
 }
 
-# A small message whose receive is left out is in NVIDIA's buffers, and the next receive takes it:
-# nobody waits, and the program itself finds wrong numbers. With small buffers it does not fit.
+# A small message without a receive stays in NVIDIA's buffers, and the next receive takes it: no
+# rank waits, and the program itself finds wrong numbers. With small buffers it does not fit.
 VARIABLES = {"p2p-unmatched": {"NCCL_BUFFSIZE": "512", "NCCL_P2P_NET_CHUNKSIZE": "64",
                                "NCCL_P2P_LL_THRESHOLD": "0"}}
 
@@ -57,7 +57,7 @@ ARGS = parse()
 RNG_SEED = seeded("real_nccl_scenarios").getrandbits(64)
 nccl = Tool("real-nccl", ARGS.build, BUILD_TIMEOUT_S)
 
-# The demo keeps variables of NCCL from its ranks: they get them from what is in the programs' place.
+# The demo keeps variables of NCCL from its ranks: a script in the program's place sets them.
 PROGRAM = """#!/bin/sh
 {exports}
 exec {program} "$@"

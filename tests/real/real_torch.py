@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's own CUDA build on NVIDIA's own NCCL and the simulated device: jobs compute the same
-with the agent as without it and are left in peace; jobs that go wrong are diagnosed by the label
-that stands in torch_lib.py. Skipped where PyTorch or NCCL cannot be had. Prints TAP.
+with the agent as without it, and the daemon leaves them in peace. For jobs that go wrong, the
+verdict equals the label in torch_lib.py. Skipped where PyTorch or NCCL is missing. Prints TAP.
 
 usage: tests/real/real_torch.py [--brief | --times N [--shipped]] [BUILD-DIRECTORY] [TEST…]
 
-Half a gigabyte is fetched the first time. --brief: what the default run has of it, one healthy job
-and two faults; it gives up fetching and building after a few minutes, and says that nothing ran.
---times N: each program N times, healthy. --shipped: with the patience that is shipped, where the
-machine has nothing else to do."""
+It fetches half a gigabyte the first time. --brief: the part in the default run, one healthy job and
+two faults; it gives up fetching and building after a few minutes, and says that nothing ran.
+--times N: each program N times, healthy. --shipped: with the default patience, where the machine
+has nothing else to do."""
 import argparse
 import glob
 import json
@@ -50,7 +50,7 @@ from elastic_lib import ElasticJob, two_nodes  # noqa: E402 pylint: disable=wron
 import torch_build  # noqa: E402 pylint: disable=wrong-import-position
 from waiting import said  # noqa: E402 pylint: disable=wrong-import-position
 
-# A healthy job on a machine that is too busy is slow, not hung: only what is proven may be told.
+# A healthy job on a machine that is too busy is slow, not hung: only a proof may alert.
 UNHURRIED = "" if ARGS.shipped else 'no_headway_after = "1h"\nfirst_op_after = "1h"\n'
 
 # Of the default run's eight minutes: to fetch half a gigabyte, and to have all built. The rest is for
@@ -61,7 +61,7 @@ state = {}
 
 
 def build():
-    """In the default run nobody waits long for an index or a machine that is slow today."""
+    """The default run does not wait long for an index, or for a machine that is slow today."""
     torch.build(BRIEF_BUILD_S if ARGS.brief else BUILD_S, is_needed=False,
                 options=["--fetch-within", str(BRIEF_FETCH_S)] if ARGS.brief else [])
 
@@ -103,7 +103,7 @@ def watched_results(daemon, program, variables):
 
 
 def is_left_in_peace(program, config=UNHURRIED, variables=None, times=1):
-    """The same bits with the agent as without it, every rank seen, and nobody called."""
+    """The same bits with the agent as without it, every rank visible, and no page."""
     with Daemon(patience=config) as daemon:
         daemon.start()
         expected = alone_results(daemon.dir, program, {})
@@ -115,13 +115,13 @@ def is_left_in_peace(program, config=UNHURRIED, variables=None, times=1):
 
 
 def checkpoint_longer_than_patience_is_left_in_peace():
-    """While one rank writes, the others wait in a barrier, longer than anybody is patient with a
-    rank that does nothing."""
+    """While one rank writes, the others wait in a barrier, longer than the patience with an idle
+    rank."""
     is_left_in_peace("checkpoint", PATIENT, {"CHECKPOINT_S": "45"})
 
 
 def wait_until_told(job, program, fault, told):
-    """told(): what has been."""
+    """told() returns the alerts so far."""
     verdict, culprits, function = LABELS[program, fault]
 
     def is_told():
@@ -134,7 +134,7 @@ def wait_until_told(job, program, fault, told):
         raise tap.Failure("%s; told: %s\n%s" % (
             e, "\n".join(r for _, _, r in told()) or "nothing",
             [job.output(i, "err")[-1500:].decode() for i in range(len(job.ranks))])) from None
-    # Neither before nor beside it somebody else: those that die with a rank are its cascade.
+    # No alert names another rank, before it or beside it: ranks that die with it are its cascade.
     wrong = [report for _, ranks, report in told() if ranks != culprits]
     check(not wrong, "others are named, too: " + "\n".join(wrong))
 
@@ -172,7 +172,7 @@ def elastic_is_left_in_peace(times=1):
 
 
 def elastic_goes_wrong(fault):
-    """After the rank that failed is told, the job that was started again is one that runs."""
+    """After the alert on the failed rank, the restarted job is one that runs."""
     def all_told():
         return told(cluster.nodes, "elastic") | told_of_ends(cluster.nodes, "elastic")
     with two_nodes(PATIENT) as cluster:
@@ -229,7 +229,7 @@ BATCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_batch.py
 
 
 def ranks_of_batch(*before, ranks, arguments):
-    """What `before` and the launcher say; whatever its exit status is."""
+    """The output of `before` and the launcher, with any exit status."""
     torch.needed()
     return subprocess.run([*before, os.path.join(SOURCE, "lab", "real-torch"), "run", "--build", BUILD, "--ranks", str(ranks),
                            "--", BATCH, *arguments], env=environment(preload=None, PYTHONPATH=SOURCE + "/python"),
@@ -292,7 +292,7 @@ def torchs_own_dump_is_read_right():
         def is_read():
             check(job.is_running(), "a rank ended before its time")
             ask_for_dumps(daemon.dir)
-            time.sleep(2)  # for the dumps; those that come later are read the next time
+            time.sleep(2)  # for the dumps; we read later ones the next time
             state["said"] = said(COLLWATCH, "analyze", "--flight-recorder", at)
             lines = " ".join(state["said"].split())
             return len(os.listdir(at)) == CROWD and f"class {verdict}:" in lines and \

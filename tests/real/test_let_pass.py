@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL lets pass, on NVIDIA's NCCL and on the simulated one: calls that differ to people only
-are told to nobody, and messages that do not fit are told though nobody waits for them. The scenarios
-are those of tests/suite, which says what is right in virtual time, and one of a group whose order
-matters after all; each is a job of four processes. Prints TAP.
+"""Calls that NCCL lets pass, on NVIDIA's NCCL and on the simulated one. The daemon does not alert
+about calls that differ to people only, but alerts about messages that do not fit, though no rank
+waits for them. The scenarios come from tests/suite, which has the labels in virtual time, and one
+more has a group whose order matters after all; each is a job of four processes. Prints TAP.
 
 Arguments: the build directory, the program that plays a rank of a scenario; "real" or "simulated", if
 not both."""
@@ -28,7 +28,7 @@ FILES = ["tests/suite/alike.scn", "tests/suite/messages.scn", "tests/suite/seldo
 # Told of before so many calls: then hashes are compared in any case.
 COMPARED_AT = {"an operator differs where a call takes a second and a half": 16}
 HANGS = {"small calls of a group come in another order"}
-# Jobs that end well, and what is said of them then; in virtual time nobody asks for an epitaph.
+# Jobs that end well, and their epitaphs; in virtual time no test requests an epitaph.
 EPITAPHS = {"a receive is left out, and all end": "p2p_unmatched"}
 # The simulated NCCL runs the calls of a group one after the other, as they come.
 NOT_PLAYED = {("simulated", "the calls of a group come in another order")}
@@ -39,7 +39,8 @@ nccl = Tool("real-nccl", BUILD, SECONDS)
 
 
 class Scenario:
-    """One of a file: its place there, its name, and what is expected, in the suite's words."""
+    """A scenario of a file: its place there, its name, and the expected verdict, in the suite's
+    words."""
 
     def __init__(self, path, place, name, words):
         self.path, self.place, self.name = path, place, name
@@ -92,7 +93,7 @@ def documents(daemon, job, name="incident"):
 def ends_in_silence(daemon, scenario, job):
     wait_until(lambda: len(job.ended()) == RANKS, lambda: f"{job.name} ends: {daemon.log()}", SECONDS)
     expect(all(e[1] == 0 for e in job.ended()), job.ended())
-    # What is to be said of its end has been when it is forgotten.
+    # When the daemon forgets it, the lines on its end are in the log.
     wait_until(lambda: f"{job.name}: ended after" in daemon.log(), lambda: f"its end: {daemon.log()}")
     expect(not documents(daemon, job), documents(daemon, job))
     left = EPITAPHS.get(scenario.name)
@@ -120,7 +121,8 @@ def plays(library, scenario):
     def test():
         if library == "real":
             nccl.needed()
-        # A hang: half a minute instead of a whole one. Where nobody hangs, a busy machine needs more.
+        # A hang: half a minute instead of a whole one. A busy machine needs more where no
+        # rank hangs.
         with Daemon(**({"patience": PATIENCE} if scenario.name in HANGS else {})) as daemon:
             daemon.start()
             job = start(daemon, scenario, library)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's own NCCL on the simulated device: every collective, data type and operator gives the
 right result, over shared memory and over sockets, and the same bits with the agent preloaded; the
-agent as a plugin of its profiler interface records what the wrappers record; hangs are told.
-Fails where the source of NCCL cannot be had, unless told that there is no network. Prints TAP.
+agent as a plugin of its profiler interface records the same as the wrappers; the daemon alerts on
+hangs. Fails where the source of NCCL is missing, unless the caller says that there is no network.
+Prints TAP.
 
 Arguments: the build directory, the sweep program; tests, if not all."""
 import os
@@ -77,7 +78,7 @@ def small_buffers_go_round():
 
 
 def job_variables(ranks, net):
-    """What each rank has in common, and what it has of its own."""
+    """The variables that all ranks share, and each rank's own."""
     job = nccl_run.job_environment(nccl_place.default_cache(), BUILD, nccl_place.DEFAULT_VERSION,
                                    ranks, net)
     ours = {k: v for k, v in job.items() if k.startswith("NCCL_") or k == "LD_LIBRARY_PATH"}
@@ -85,7 +86,8 @@ def job_variables(ranks, net):
 
 
 def plugins():
-    """By version of the interface, how NCCL is told of the agent. Its own newest is 6."""
+    """By version of the interface, the variables by which NCCL loads the agent. Its own newest is
+    6."""
     yield 6, {"preload": None, "NCCL_PROFILER_PLUGIN": AGENT}
     for version in 5, 4:
         yield version, {"preload": None, "LAB_PROFILER": AGENT,
@@ -104,9 +106,9 @@ def the_plugin_tells_what_the_wrappers_tell(program, compare, ranks):
 
 
 def the_plugin_tells_of_collectives_what_the_wrappers_tell():
-    """NCCL 2.29 forgets of a broadcast what the profiler asked for (ncclPrepareTasks() of
-    src/enqueue.cc makes a task of it that says nothing of it), so only who is told of the user's
-    calls is told of it. Those are versions 5 and newer, which it prefers."""
+    """NCCL 2.29 forgets the profiler's wishes for a broadcast: ncclPrepareTasks() of src/enqueue.cc
+    makes a task of it without them. So it reports a broadcast only to a plugin that gets the user's
+    calls. Those are versions 5 and newer, which it prefers."""
     def compare(wrapped, plugged, version):
         must_tell_the_same(wrapped, plugged, version, ["broadcast"] if version == 4 else [])
     the_plugin_tells_what_the_wrappers_tell(trained, compare, 4)
@@ -120,7 +122,7 @@ def the_plugin_tells_of_replays_what_it_is_told():
     the_plugin_tells_what_the_wrappers_tell(replayed, must_tell_of_replays, 2)
 
 
-# What train_loop can do, and what is right then.
+# Faults of train_loop, and the right verdicts.
 FAULTS = {"block-in-data-loader": "never_entered", "wrong-count": "mismatch",
           "kill-self": "process_dead"}
 CULPRIT, ALERT_S = 2, 120
@@ -163,7 +165,7 @@ FAILING_INIT = str(pathlib.Path(__file__).parents[1] / "e2e/programs/failing_ini
 
 
 def refuse(cause, way):
-    """The first incident of a job of which NCCL refuses one rank the communicator."""
+    """The first incident of a job where NCCL refuses one rank the communicator."""
     net, variables, before = REFUSALS[cause]
     name = f"{cause}-{way}"
     ours, each = job_variables(4, net)
@@ -180,7 +182,8 @@ def refuse(cause, way):
 
 
 def refused_ranks_are_named():
-    """In a process that ends, in one that lives on, and of a communicator that does not block."""
+    """In a process that ends, in another that lives on, and of a communicator that
+    does not block."""
     nccl.needed()
     for cause in REFUSALS:
         if cause == "memory" and os.geteuid() != 0:

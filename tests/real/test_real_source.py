@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What lab/real-nccl build says of source trees that it cannot build: how far it gets; and what
-lab/real-torch build says of a package index that does not answer. No network, nothing of NVIDIA's:
-trees and index are made here. Prints TAP.
+"""The messages of lab/real-nccl build on source trees that it cannot build, with the step it
+reached; and of lab/real-torch build on a package index that does not answer. No network, nothing of
+NVIDIA's: this test makes trees and index. Prints TAP.
 
 Argument: the build directory."""
 import os
@@ -81,7 +81,7 @@ def files_that_do_not_compile():
 
 
 def index_that_does_not_answer():
-    """Then nobody waits: the default run says that it had no PyTorch."""
+    """Then the default run does not wait: it says that it had no PyTorch."""
     with tempfile.TemporaryDirectory() as at, socket.create_server(("127.0.0.1", 0)) as silent:
         index = "http://127.0.0.1:%d/simple" % silent.getsockname()[1]
         p = subprocess.run([SOURCE + "/lab/real-torch", "build", "--fetch-within", "3", "--cache",

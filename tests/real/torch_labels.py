@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is right when one rank of a PyTorch job goes wrong: of lab/torch/programs, on whatever device."""
+"""The right verdicts when one rank of a PyTorch job goes wrong: of lab/torch/programs, on any
+device."""
 import re
 
-# Laid down before anything was run: what is right when that rank of CROWD does that, and the
-# function of its program that has to be named.
+# Laid down before the first run: the right verdict when that rank of CROWD has that fault, and the
+# function of its program that the alert has to name.
 CULPRIT, CROWD = 1, 3
 LABELS = {
     ("ddp", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
     ("ddp", "lock-in-c"): ("never_entered", (CULPRIT,), "lock_in_c"),
-    # The line is read_sample's, too; of a stopped process no Python stack is to be had.
+    # The line is read_sample's, too; a stopped process has no Python stack.
     ("ddp", "stop"): ("never_entered", (CULPRIT,), None),
     ("ddp", "kill"): ("process_dead", (CULPRIT,), None),
     ("ddp", "exception"): ("process_dead", (CULPRIT,), None),
@@ -30,15 +31,16 @@ LABELS = {
     ("loader", "worker-blocks"): ("never_entered", (CULPRIT,), "fit"),
     ("checkpoint", "block-in-checkpoint"): ("never_entered", (0,), "save"),
     ("checkpoint", "full-disk"): ("process_dead", (0,), None),
-    # What it calls there is DistributedDataParallel's, from a thread without Python.
+    # Its call there is DistributedDataParallel's, from a thread without Python.
     ("checkpoint", "skipped-barrier"): ("mismatch", (CULPRIT,), None),
     ("graph", "block-in-data-loader"): ("never_entered", (CULPRIT,), "read_sample"),
     ("graph", "branch"): ("mismatch", (CULPRIT,), "check_norm"),
     ("elastic", "exception"): ("process_dead", (CULPRIT,), None),
     ("elastic", "block-after-restart"): ("never_entered", (CULPRIT,), "read_sample"),
     ("gloo", "wrong-shape"): ("mismatch", (CULPRIT,), "average"),
-    # Laid down as deadlock, rank 1: lost. All others wait for it in a barrier of gloo's, which is not
-    # seen, and it for them in NCCL; told is where they wait, and in which line.
+    # Laid down as deadlock, rank 1: lost. All others wait for it in a barrier of gloo's,
+    # which is invisible, and it waits for them in NCCL. The alert names the place of their
+    # wait, and the line.
     ("gloo", "skipped-barrier"): ("never_entered", (0, 2), "check_in"),
 }
 

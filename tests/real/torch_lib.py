@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of PyTorch on the simulated device, and what is told of them: what the
-tests and the comparison with other tools share. The build is CW_BUILD."""
+"""Jobs of PyTorch on the simulated device, and the alerts on them: the common parts of the tests
+and of the comparison with other tools. The build is CW_BUILD."""
 import os
 import re
 import signal
@@ -11,7 +11,7 @@ from lab_lib import SOURCE, Tool
 BUILD = os.environ["CW_BUILD"]
 if not os.path.exists(BUILD + "/tests/e2e/built.py"):
     sys.exit(f"{BUILD} is no build of collwatch: make one (meson setup build && ninja -C build), or name another")
-sys.path.insert(0, BUILD + "/tests/e2e")  # built.py, of which the libraries below learn where what is
+sys.path.insert(0, BUILD + "/tests/e2e")  # built.py, which tells the libraries below all paths
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402 pylint: disable=wrong-import-position
@@ -73,11 +73,11 @@ class Job(jobs.Job):
                 pass
 
     def has_computed(self):
-        """All ranks, to the end of what they were told to."""
+        """All ranks, to the end of their work."""
         return all(b" result " in self.output(i) for i in range(len(self.ranks)))
 
     def results(self):
-        """What all ranks have computed; each has to end well."""
+        """The results of all ranks; each has to end well."""
         lines = []
         for status, out, err in self.wait(JOB_S):
             if status != 0:
@@ -97,7 +97,7 @@ def told(daemon, program):
 
 
 def told_of_ends(nodes, program):
-    """As told(), of the job's epitaphs: of one that ended before anybody was to be called."""
+    """As told(), for the job's epitaphs: of a job that ended before a page was due."""
     return {(d["class"], tuple(d["culprits"]), said(COLLWATCH, "report", n.bundles()[d["id"]]))
             for n in nodes for d in n.documents(program, "epitaph")}
 
@@ -108,6 +108,6 @@ def ask_for_dumps(at):
         try:
             fd = os.open(f"{at}/pipe_{rank}.pipe", os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
-            continue  # nobody reads it yet
+            continue  # it has no reader yet
         os.write(fd, b"1\n")
         os.close(fd)

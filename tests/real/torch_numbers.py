@@ -36,7 +36,7 @@ def is_same(told, want):
     most = max(abs(low), abs(high)) if low == low else low
     ends = (low if abs(low) == float("inf") else -most, high if abs(high) == float("inf") else most)
     if float("-inf") in want[:2] and high != float("inf"):
-        ends = (low, told[1])  # of what is finite
+        ends = (low, told[1])  # of the finite values
     return all(a == b or (a != a and b != b) or abs(a - b) <= 1e-9 * abs(b) for a, b in zip(told, (*ends, *rest)))
 
 
