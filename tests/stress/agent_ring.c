@@ -7,13 +7,13 @@
  *
  *	stress_agent_ring [--ops N] [--one-process]
  *
- * --ops: of each of the four writers, a multiple of 10. --one-process: ThreadSanitizer wants no
- * fork of a process with threads.
+ * --ops: of each of the four writers, a multiple of 10. --one-process: ThreadSanitizer does not
+ * support a fork of a process with threads.
  *
  * Each op carries a checksum: its addresses and stream are functions of its count, which is
  * different for every op of a communicator. So do communicators, whose entries are used again and
  * again: size and rank are functions of the id; and the writers live through the same calls, so a
- * checkpoint of one is one of all.
+ * checkpoint of one is a checkpoint of all.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -39,7 +39,7 @@
 /* Often, and without a system call in between: an op is being written for 10 ns in 50 us. */
 #define MAPPED_LOOKS 5000
 #define COMM_LOOKS 20 /* for one look at both rings, which takes as long */
-/* What belongs together in an op: checked by the reader. */
+/* The fields of an op that belong together: the reader checks them. */
 #define MARK UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t ops = 300000;
@@ -400,7 +400,10 @@ static int check_end(const ncclComm_t *comms)
 
 const char *__tsan_default_suppressions(void);
 
-/* It takes the descriptors of the agent's thread, whose table is its own, for the program's. */
+/*
+ * ThreadSanitizer takes the descriptors of the agent's thread, which has its own table, for
+ * the program's.
+ */
 const char *__tsan_default_suppressions(void)
 {
 	return "race:^drop$\nrace:^cw_fd_release$\n";

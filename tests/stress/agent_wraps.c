@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters that come to the end of 32 bits: two communicators live through the same calls, groups
- * and sends, one of them from just below that end, and must look alike afterwards. Group numbers,
- * of which the rings hold 32 bits, the number of uses of an entry, of which they hold 16, and the
- * words that the device writes pass their end too, also for launches of a graph: a reader knows at
- * any time how far all are.
+ * and sends, one of them from just below that end, and must look alike afterwards. Group numbers
+ * (32 bits in the rings), the use counts of entries (16 bits there) and the words that the device
+ * writes pass their end too, also for launches of a graph. At any time a reader knows the progress
+ * of all.
  *
  *	stress_agent_wraps [--ops N]
  */
@@ -188,7 +188,7 @@ static int check_ring(const struct cw_rec_op *ring, uint32_t count, uint64_t tic
 	return bad;
 }
 
-/* Nothing is under way: what was called has completed, by the device's words. */
+/* Nothing is under way: all calls have completed, by the device's words. */
 static int check_words(struct cw_record *rec)
 {
 	const struct cw_record_comm *comms;
@@ -233,7 +233,7 @@ static int check_generations(void)
 			      : 0);
 }
 
-/* Launches of a graph, of which each is one op of the host and GROUP of the device. */
+/* Launches of a graph; each is one op of the host and GROUP of the device. */
 static struct {
 	ncclComm_t comm;
 	void *exec;

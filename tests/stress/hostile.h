@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that means the daemon harm, by what anybody on the machine can do: connect to the
- * agent's socket. Shared by the kinds of attack; each runs until it is told to stop, and counts
- * what it tried and what came of it.
+ * A process that means the daemon harm, by the means of any user on the machine: it connects to the
+ * agent's socket. All kinds of attack share this; each runs until the test stops it, and counts its
+ * attempts and their outcomes.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct hostile {
 	unsigned seed;
 	uint64_t tried, refused, closed, welcomed, silent;
 	uint64_t wrong; /* let in, and should not have been */
-	char fuse[160]; /* what became of the file that cannot be closed; "" = not tried */
+	char fuse[160]; /* the result of the file that cannot be closed; "" = not tried */
 	pid_t fuse_server;
 };
 
@@ -50,9 +50,9 @@ void hostile_records(struct hostile *h);
 void hostile_messages(struct hostile *h);
 
 /*
- * A file in a FUSE mount of its own whose closing never ends, or -1 where that cannot be had
- * (h->fuse says why). Its device is $CW_HOSTILE_FUSE, else /dev/fuse. The end of the server is the
- * end of all waits for it, this process's own among them: it cannot exit before.
+ * A file in a FUSE mount of its own whose close never ends, or -1 where the machine cannot provide
+ * it (h->fuse says why). Its device is $CW_HOSTILE_FUSE, else /dev/fuse. The end of the server is
+ * the end of all waits for it, this process's own among them: it cannot exit before.
  */
 int hostile_fuse_file(struct hostile *h);
 void hostile_fuse_end(struct hostile *h, int sent);

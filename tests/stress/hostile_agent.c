@@ -2,8 +2,8 @@
 /*
  * usage: hostile_agent SOCKET SEED ATTACK
  *
- * Runs one attack until SIGTERM, then prints what came of it as a JSON object. tests/e2e/
- * test_hostile.py runs all of them against a daemon that watches somebody else's job meanwhile.
+ * Runs one attack until SIGTERM, then prints its outcome as a JSON object. tests/e2e/
+ * test_hostile.py runs all of them against a daemon that watches another user's job meanwhile.
  */
 #include <errno.h>
 #include <poll.h>

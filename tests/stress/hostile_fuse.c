@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The smallest file system in user space: one file, "f", that can be opened, and whose closing
- * (FUSE_FLUSH) is never answered. Whoever closes it sleeps uninterruptibly until the server goes.
+ * The smallest file system in user space: one file, "f". It can be opened, and the server
+ * never answers its close (FUSE_FLUSH). A process that closes it sleeps uninterruptibly
+ * until the server goes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +107,7 @@ static bool write_text(const char *path, const char *text)
 	return ok;
 }
 
-/* In a user and mount namespace of its own anybody may mount; ids stay what they are. */
+/* In a user and mount namespace of its own any user may mount; ids stay the same. */
 static bool enter_namespace(void)
 {
 	unsigned uid = geteuid(), gid = getegid();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks with what is handed over: descriptors that are no record, records that lie. */
+/* Attacks through descriptors: some are no record, others are records that lie. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -281,7 +281,10 @@ static void lie(struct hostile *h)
 	(void)cw_test_record_free(rec); /* always NULL */
 }
 
-/* Processes come and go: each record is another one's, with what it says frozen when it ends. */
+/*
+ * Processes come and go: each record claims another process, and its content freezes when
+ * that ends.
+ */
 void hostile_records(struct hostile *h)
 {
 	struct hostile *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
