@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories of a cluster, and what its daemons did in each, byte for byte as in
- * tests/data/yardstick/traces: a change of the leader that should change nothing is held against
- * them.
+ * Stories of a cluster, and the actions of its daemons in each, byte for byte as in
+ * tests/data/yardstick/traces: a change of the leader that should change nothing must match them.
  *
- * CW_TRACES_OUT=DIRECTORY writes what this build does there instead of comparing;
- * CW_TRACES_FULL=1 with that, each beat in a line of its own.
+ * CW_TRACES_OUT=DIRECTORY writes this build's traces there instead of comparing; CW_TRACES_FULL=1
+ * with that, each beat in a line of its own.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -90,7 +89,7 @@ static void end(const char *name)
 	compare(name, was, now);
 }
 
-/* A test of that name, whose trace has it, too. */
+/* A test of that name; its trace has the same name. */
 #define STORY(name, n_nodes, n_ranks)                                                              \
 	static void tell_##name(void);                                                             \
 	Test(traces, name)                                                                         \
@@ -101,7 +100,7 @@ static void end(const char *name)
 	}                                                                                          \
 	static void tell_##name(void)
 
-/* ---- who is who ---- */
+/* ---- roles ---- */
 
 static unsigned leader(void)
 {
@@ -148,7 +147,7 @@ STORY(mismatch, 3, 9)
 	cluster_run(&c, 90);
 }
 
-/* It holds up nobody, and shows in the hashes. */
+/* It holds up no rank, and shows in the hashes. */
 STORY(wrong_operator, 3, 9)
 {
 	cluster_run(&c, 5);
@@ -405,7 +404,7 @@ STORY(digests_out_of_order, 3, 9)
 		.late_every = 3, .twice_every = 4, .late_ns = 2500 * CW_NS_PER_MS });
 }
 
-/* ---- what people and other nodes say ---- */
+/* ---- words from users and other nodes ---- */
 
 STORY(muted, 3, 9)
 {
