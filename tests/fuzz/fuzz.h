@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fuzz targets share. */
+/* Common parts of the fuzz targets. */
 #pragma once
 
 #include <stddef.h>

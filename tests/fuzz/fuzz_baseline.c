@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A baseline that somebody made up: refused, or what is read holds what its header promises. Then
- * it is compared with itself, and with a part of itself.
+ * A made-up baseline: the reader refuses it, or the result holds the promises of its header. Then
+ * we compare it with itself, and with a part of itself.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -87,7 +87,7 @@ static void write_bundle(const uint8_t *data, size_t size)
 	}
 }
 
-/* Whatever is in the bundle, it is text in the page, and the page is whole. */
+/* For each content of the bundle, it is text in the page, and the page is whole. */
 static void show_page(const struct cw_bundle *bundle, int expected)
 {
 	const char *at;
@@ -102,7 +102,7 @@ static void show_page(const struct cw_bundle *bundle, int expected)
 	free(page);
 }
 
-/* As a report, folded and not. What lacks its fields is refused, not shown. */
+/* As a report, folded and not. A document without its fields is refused, not shown. */
 static void show(const struct cw_bundle *bundle)
 {
 	for (int all = 0; all < 2; all++) {
@@ -115,7 +115,7 @@ static void show(const struct cw_bundle *bundle)
 	}
 }
 
-/* What was read can be written, and reads as the same. */
+/* A snapshot that was read can be written, and reads as the same. */
 static void check_round_trip(const struct cw_snapshot *snap)
 {
 	json_t *doc = cw_snapshot_doc(snap), *again;
@@ -130,7 +130,7 @@ static void check_round_trip(const struct cw_snapshot *snap)
 	(void)cw_snapshot_free(copy); /* always NULL */
 }
 
-/* Dumps made of it are dumps: their own reader takes every one, whatever it makes of them. */
+/* Exported dumps are dumps: their own reader takes every one, with any verdict. */
 static void export_dumps(const struct cw_snapshot *snap)
 {
 	char path[sizeof(dir) + 16];
@@ -233,10 +233,9 @@ static bool is_left_out(const json_t *snapshot, const uint8_t *data, size_t size
 }
 
 /*
- * ---- mutations ----
- * Bytes changed at random are hardly ever JSON: most inputs would end in the parser, which is not
- * ours. So half of the time a value somewhere in one of the documents is changed, and what comes
- * out is JSON again.
+ * ---- mutations ---- Bytes changed at random are hardly ever JSON: most inputs would end in the
+ * parser, which is not ours. So half of the time we change a value somewhere in one of the
+ * documents, and the result is JSON again.
  */
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

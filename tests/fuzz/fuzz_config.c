@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cw_err err = { "" };
 
 	write_file(data, size);
-	/* In a child nobody would see which way it takes. */
+	/* In a child the fuzzer would not see its branches. */
 	if (cw_config_load_here(path, &config, &err) < 0) {
 		FUZZ_CHECK(err.text[0] != '\0');
 		return 0;

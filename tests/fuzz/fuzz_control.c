@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request on the control socket: verb, NUL, arguments. Anybody on the node can send these. One
+ * A request on the control socket: verb, NUL, arguments. Any user on the node can send these. One
  * job is muted, so that requests about a job can mean one.
  */
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "transport/transport.h"
 
-static char dir[] = "/dev/shm/cw-fuzz-control-XXXXXX"; /* what is synced there costs nothing */
+static char dir[] = "/dev/shm/cw-fuzz-control-XXXXXX"; /* a sync there costs nothing */
 
 static void remove_dir(void)
 {

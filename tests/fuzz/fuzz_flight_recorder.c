@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = cw_fr_snapshot_best(&set, &snap);
 	FUZZ_CHECK(r == (set.n_sources ? 0 : -ENODATA));
 	if (r == 0) {
-		/* And those that the dumps name beside their own. */
+		/* And the ranks that the dumps name beside their own. */
 		FUZZ_CHECK(snap->n_ranks >= 1 && snap->n_ranks <= CW_FR_MAX_RANKS);
 		FUZZ_CHECK(cw_verdict_compute(snap, &v) == 0);
 		cw_verdict_fini(&v);

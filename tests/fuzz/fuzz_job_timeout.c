@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a command line: the same time-out of the job in whatever pieces they are read, no
- * longer than a day, with one line of plain text that says where it is from.
+ * Any bytes as a command line: the same time-out of the job for each division into pieces, no
+ * longer than a day, with one line of plain text that names its source.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What two peers tell a leader: digests, windows it has asked for, evidence, announcements,
- * objections. The input is a list of steps: a byte that says who speaks and whether the leader's
- * open request is answered, a byte of time (in seconds), a frame. Up to the alert: what
- * goes out must be a document that a report can show.
+ * The messages of two peers to a leader: digests, requested windows, evidence, announcements,
+ * objections. The input is a list of steps: a byte that names the peer and says whether it answers
+ * the leader's open request, a byte of time (in seconds), a frame. Up to the alert: it must be a
+ * document that a report can show.
  */
 #include <errno.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static int64_t wall_ns(void *user)
 	return ((struct world *)user)->now_ns + INT64_C(1700000000) * CW_NS_PER_S;
 }
 
-/* ---- what the leader hands out ---- */
+/* ---- the leader's outputs ---- */
 
 static void io_path(void *user, const char *id, char *buf, size_t len)
 {
@@ -152,7 +152,9 @@ static void pass_time(struct world *w, unsigned seconds)
 	}
 }
 
-/* What the fuzzer could only guess: who a digest is of, and which request is answered. */
+/*
+ * Sets the values that the fuzzer could only guess: the peer of a digest, and the answered request.
+ */
 static void adjust(struct world *w, struct cw_message *msg, unsigned peer, bool answers)
 {
 	if (msg->type == CW_MSG_DIGEST || msg->type == CW_MSG_DIGEST_COPY)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A flight record that is hostile from the start, and then changes under the reader: the last eight
- * bytes of the input say where and to what.
+ * bytes of the input give the place and the value.
  */
 #include <stdbool.h>
 #include <stdint.h>

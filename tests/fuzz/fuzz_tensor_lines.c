@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What collwatch.torch is said to have written: refused, or what is read holds what its header
- * promises, and the judge points into it. A file is refused or read whatever else there is: of two
- * that are the same either there is no rank, or they are refused.
+ * A file in collwatch.torch's name: the reader refuses it, or the result holds the promises of its
+ * header, and the judge points into it. A file is refused or read regardless of the others. Two
+ * equal files either have no rank, or are refused.
  */
 #include <stdbool.h>
 #include <string.h>

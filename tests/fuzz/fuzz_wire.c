@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream of frames from a hostile peer; what is accepted must survive being sent on. */
+/* A stream of frames from a hostile peer; an accepted message must survive being sent on. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

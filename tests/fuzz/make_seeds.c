@@ -2,7 +2,7 @@
 /*
  * Writes the seeds of the binary targets into the directories DIR/wire, DIR/record, DIR/baseline
  * and DIR/leader: one frame of each message, records small enough for a fuzzer to get through, and
- * what two nodes say to the leader of a job that hangs.
+ * the messages of two nodes to the leader of a job that hangs.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -90,7 +90,7 @@ static void play(struct cw_test_record *rec, int ops, bool is_hung)
 	}
 }
 
-/* Two call stacks, of which the ops were issued in turn. */
+/* Two call stacks; the ops come from them in turn. */
 static void add_stacks(struct cw_test_record *rec)
 {
 	rec->header->has |= CW_REC_HAS_STACKS;
