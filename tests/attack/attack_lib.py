@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What attacks share: how large a storm is, a machine that is busy with other things, and the limits
-the daemon's unit sets.
+"""The common parts of attacks: the size of a storm, a machine that is busy with other things, and
+the limits of the daemon's unit.
 
 A storm at scale 1 has the size and the figures of docs/security.md. CI runs a tenth of it, and
 fails only where a figure is far exceeded: other users of its machine are not under test.

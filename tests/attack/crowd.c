@@ -2,15 +2,15 @@
 /*
  * usage: crowd SOCKET STATE UID JOBS RANKS train|hang|costly|heavy|fuse
  *
- * JOBS jobs of RANKS ranks each of one user: a process for each rank, with a record of its own,
- * that registers as agents do and comes back as they do.
+ * JOBS jobs of RANKS ranks each of one user: a process for each rank, with a record of its own. It
+ * registers as agents do and reconnects as they do.
  *
- * 	hang	the last rank of each job never enters the call in which the others wait
- * 	fuse	the same, and above the stack of each rank lies a file whose pages never come
- * 	costly	records with a table as long as there is room for; the ranks are stopped, go on and
- * 		connect anew all the time
- * 	heavy	the same ranks, with records as an agent might write them: full of calls, and
- * 		changing all the time
+ *	hang	the last rank of each job never enters the call in which the others wait
+ *	fuse	the same, and above the stack of each rank lies a file whose pages never come
+ *	costly	records with a table as long as there is room for; the ranks are stopped, go on and
+ *		connect anew all the time
+ *	heavy	the same ranks, with records as an agent might write them: full of calls, and
+ *		changing all the time
  *
  * STATE: a file of struct slot, one for each rank, kept up to date. Until it is killed.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The communicator that gives a hang an incident's id of choice, where ids are a chain of
- * cw_hash_step(): each step is a bijection of the 64 bits it hashes, so the chain is walked
+ * Finds the communicator that gives a hang a chosen incident id, for versions that make ids by a
+ * chain of cw_hash_step(). Each step is a bijection of the 64 bits it hashes, so we walk the chain
  * backwards from the id to the communicator.
  */
 #pragma once

@@ -2,11 +2,11 @@
 /*
  * usage: odd_records SOCKET UID
  *
- * Registers flight records that lie about sizes, each by a process of its own, which maps the file
- * it sends: files of odd lengths with a good record's beginning, all sets of seals, headers and
- * section tables whose numbers do not fit. Prints for each "NAME good|bad welcome|refused|closed|
- * silent", then "done". A process that the daemon accepts works on until it is killed, with a
- * rank's beat.
+ * Registers flight records that lie about sizes. For each, a process of its own maps the file it
+ * sends. The files have odd lengths with a good record's beginning, all sets of seals, or headers
+ * and section tables with numbers that do not fit. Prints for each "NAME good|bad
+ * welcome|refused|closed|silent", then "done". A process that the daemon accepts works on until it
+ * is killed, with a rank's beat.
  */
 #include <fcntl.h>
 #include <grp.h>

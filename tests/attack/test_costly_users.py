@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user makes the daemon's work costly: by records whose tables are as long as a file has room for,
-of ranks that are stopped, go on and connect anew all the time; by stacks that lead to a file whose
-pages never come; by lines that fill a log without a reader. The daemon alerts for another user's fault
-in time, and with its stacks. The test prints the figures; it fails only where they are far off."""
+"""One user makes the daemon's work costly. His records have tables as long as a file allows, and
+his ranks stop, go on and reconnect all the time. His stacks lead to a file whose pages never come,
+and his lines fill a log without a reader. The daemon alerts for another user's fault in time, and
+with its stacks. The test prints the figures; it fails only where they are far off."""
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user gives a hang of hers the id of another user's, as far as an id can be given: the other's
-alert goes out all the same, and the bundle stays what it was. Two real users, a real daemon, a real
-training job; the attacker knows all there is to know about it."""
+"""One user gives a hang of hers the id of another user's, as far as she can choose an id. The
+other's alert goes out all the same, and the bundle stays as it was. Two real users, a real daemon,
+a real training job; the attacker knows everything about it."""
 import contextlib
 import json
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""uid 0 of a pod, in the user namespace of the node as pods are, with the mounts of the shipped patch and
-no others: it asks each socket that it sees for status, report, stacks and mute. It gets no answer; root of
-the node gets all of them."""
+"""uid 0 of a pod asks each socket that it sees for status, report, stacks and mute. The pod is in
+the user namespace of the node, as pods are, with the mounts of the shipped patch and no others. The
+pod's root gets no answer; root of the node gets all of them."""
 import glob
 import os
 import shutil

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user asks the daemon's control socket what no command line would: JSON as deep or as large as
-a request may be, numbers and types that are none, incidents by paths, frames that are no frames. She
-learns nothing of another user's job, and the daemon answers others as before."""
+"""One user sends the daemon's control socket requests that no command line would send: JSON as deep
+or as large as a request may be, invalid numbers and types, incidents by paths, broken frames. She
+learns nothing of another user's job, and the daemon answers other users as before."""
 import contextlib
 import json
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user names his job, his program, its threads and its host as no honest one would: with escapes
-of terminals, line breaks, characters that reverse the text after them, markup, and commands of a
-shell or a chat. Wherever collwatch prints them, they are text: in the log, in bundles, alerts for
+"""A user gives hostile names to his job, his program, its threads and its host: with escapes of
+terminals, line breaks, characters that reverse the text after them, markup, and commands of a shell
+or a chat. Wherever collwatch prints them, they are text: in the log, in bundles, alerts for
 programs and for Slack, reports, pages and metrics."""
 import html.parser
 import json
