@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the meaning of "cw_": it stands before the name of every function and object that leaves
-its top-level directory. arrows.py finds each symbol that one room uses of another across such a
-directory; each must begin with the prefix. Prints TAP.
+"""Checks the meaning of "cw_": the prefix stands before the name of every function and object that
+leaves its top-level directory. arrows.py finds each symbol that one room uses of another across
+such a directory; each must begin with the prefix. Prints TAP.
 
 usage: names.py [--nm NM] --object ROOM=FILE…
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the rooms of tests/rooms/pure to computing: fails when one of them uses a symbol that is
-neither another such room's nor named there. json_dump_file() would reach the C library's files
-through a library, so we refuse such names regardless of the list. Prints TAP.
+"""Keeps the rooms of tests/rooms/pure pure: they only compute. We fail when one of them uses a
+symbol that neither another such room has nor that list names. json_dump_file() would reach the C
+library's files through a library, so we refuse such names regardless of the list. Prints TAP.
 
 usage: pure.py [--nm NM] --object ROOM=FILE…
        pure.py --self-test --cc CC…    builds a room with a clock in it, and looks
