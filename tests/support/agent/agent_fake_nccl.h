@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A NCCL made of a few functions that answer what the test tells them, and short names for calls
- * through the agent's wrappers. For tests that run each in a process of its own.
+ * A NCCL made of a few functions with answers that the test sets, and short names for calls through
+ * the agent's wrappers. For tests that run each in a process of its own.
  */
 #pragma once
 

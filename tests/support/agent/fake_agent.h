@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that plays an agent: it makes a small flight record of its own, and does what
- * single-letter commands tell it.
+ * A process that plays an agent: it makes a small flight record of its own, and obeys
+ * single-letter commands.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network of up to 24 daemons in memory (lab/vnet/network.h), and a job of eight or so
- * ranks on them that trains, hangs or dies as told. Everything happens inside cluster_run().
+ * A network of up to 24 daemons in memory (lab/vnet/network.h), and a job of eight or so ranks on
+ * them that trains, hangs or dies on command. Nothing happens outside of cluster_run().
  */
 #pragma once
 

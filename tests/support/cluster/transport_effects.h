@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The half of a leader's effects that goes to other nodes, by a transport of the test's own: user
- * is the transport.
+ * A leader's effects that go to other nodes, over a transport of the test's own: user is
+ * the transport.
  */
 #pragma once
 

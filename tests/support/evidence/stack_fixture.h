@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes to be looked at: forks of the test itself, which therefore has functions with the names
- * a rank's might have. And looking at them, in a child as the daemon does.
+ * Target processes for stacks, and the code that takes their stacks in a child, as the daemon does.
+ * The targets are forks of the test itself, so the test has functions with the names of a rank's.
  */
 #pragma once
 

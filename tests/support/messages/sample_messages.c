@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Written by hand, field by field: the tables of the codec are checked against these. Facts about
- * the rank and its first member that are not set here get the number of their field.
+ * We write these by hand, field by field, because they check the tables of the codec. A fact about
+ * the rank or its first member without a value here gets the number of its field.
  */
 #include <stddef.h>
 #include <string.h>

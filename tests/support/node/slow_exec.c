@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As much of FUSE as it takes to open one file: its close is never answered. */
+/* As much of FUSE as it takes to open one file: the server never answers its close. */
 #include "tests/support/node/slow_exec.h"
 
 #include <fcntl.h>

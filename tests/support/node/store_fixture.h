@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store in a directory of the test's own, under a clock that stands still but for a second with
- * each bundle. For tests that run each in a process of its own.
+ * A store in a directory of the test's own, under a clock that moves by a second with each bundle
+ * and otherwise stands still. For tests that run each in a process of its own.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * usage: make_bundle SCENARIO-FILE SECONDS DIRECTORY
- * Runs the file's scenario in the virtual cluster, asks its leader after so many seconds what it
- * knows, with all windows, and writes the bundle it would write: for tests that need the bundle of
- * a job too large to be run.
+ *
+ * Runs the file's scenario in the virtual cluster. After so many seconds it takes the leader's
+ * state, with all windows, and writes the bundle that the leader would write: for tests that need
+ * the bundle of a job too large to run.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /*
  * Snapshots for tests, described the way an engineer speaks about them: eight ranks on two nodes, a
  * comm over these. Every rank has done 41 all_reduces and is inside the 42nd, but rank 3 has not
- * entered it. A draft is changed freely and turned into a snapshot at the end.
+ * entered it. A test changes the draft freely and turns it into a snapshot at the end.
  */
 #pragma once
 
