@@ -316,7 +316,7 @@ Test(watch, a_job_that_goes_on_or_is_cancelled_has_no_epitaph)
 	cr_expect_null(epitaph_of("job at 30s cancel\nexpect epitaph nothing"));
 }
 
-/* The facts are at hand for those checks. */
+/* The facts are at hand for a caller that checks the alerts. */
 static unsigned n_seen;
 
 static void on_incident(void *user, const struct suite_scenario *s, const struct json_t *doc,
