@@ -28,6 +28,7 @@ struct cw_record_section {
 struct cw_record_slot {
 	uint32_t comm_plus_1; /* 0 = free */
 	uint32_t comm_generation;
+	uint64_t base; /* op_index before the slot's first op */
 	uint64_t reached, completed;
 };
 

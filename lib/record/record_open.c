@@ -477,6 +477,7 @@ static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const 
 		*slot = (struct cw_record_slot){
 			.comm_plus_1 = in.comm_plus_1,
 			.comm_generation = in.comm_generation,
+			.base = in.base,
 			.reached = full_value(in.base, word.reached),
 			.completed = full_value(in.base, word.completed),
 		};

@@ -91,8 +91,12 @@ struct cw_record_state {
 	 */
 	bool has_pending, has_last, reached_known, completed_known;
 	uint32_t pending_count;
-	struct cw_record_op
-		pending; /* oldest op not completed; completion unknown: oldest not returned */
+	/*
+	 * Oldest op not completed; completion unknown: oldest not returned. Kind CW_OP_NONE: a
+	 * collective that both rings have lost. Its number and progress are right, and its call
+	 * began no later than enter_mono_ns.
+	 */
+	struct cw_record_op pending;
 	struct cw_record_op last;
 	uint64_t coll_reached, coll_completed;
 };

@@ -7,8 +7,9 @@
  * because NCCL runs the ops of one communicator in launch order, on any streams. (Source: "Using
  * multiple streams within the same group", NCCL user guide, and one launch order per communicator.)
  * If none has, we search further back in the bulk ring. If the bulk ring has lost the answer as
- * well, the result is "unknown". To say "completed" too early would turn the culprit of a hang into
- * its victim.
+ * well, the words alone give it for a communicator that makes nothing but collectives. Otherwise
+ * the result is "unknown". To say "completed" too early would turn the culprit of a hang into its
+ * victim.
  */
 #include <errno.h>
 
@@ -25,6 +26,7 @@ struct tally {
 	uint32_t n_pending, n_unreturned;
 	uint64_t incomplete_seq, unreached_seq; /* lowest coll_seq, UINT64_MAX = none */
 	uint64_t complete_seq, reached_seq;     /* highest coll_seq, 0 = none */
+	uint64_t oldest_index, oldest_seq;      /* of the oldest collective seen, 0 = none */
 	bool is_grounded; /* everything older has completed, or there is nothing older */
 	bool is_blind;    /* one collective has unknown progress, and so has everything after it */
 };
@@ -119,8 +121,11 @@ static bool count_op(struct tally *t, const struct cw_record_bulk_op *op, uint16
 	bool pending = is_pending(op->kind, flags, progress);
 	uint64_t op_index = op->op_index;
 
-	if (cw_op_is_collective(op->kind) && op->seq && is_launched(flags))
+	if (cw_op_is_collective(op->kind) && op->seq && is_launched(flags)) {
 		count_collective(t, op->seq, progress);
+		t->oldest_index = op_index;
+		t->oldest_seq = op->seq;
+	}
 	if (op->kind == CW_OP_GRAPH_LAUNCH && op->seq && op->count && is_launched(flags))
 		pending = !count_replay(t, op, progress) && pending;
 	if (progress == CW_PROGRESS_COMPLETED || op_index == 1)
@@ -191,6 +196,85 @@ static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t 
 		state->has_pending = true;
 	}
 	return 0;
+}
+
+/* The comm's only slot. NULL if it has none or several: then a word covers only some of its ops. */
+static const struct cw_record_slot *only_slot(const struct cw_record *rec,
+					      const struct cw_record_comm *comm)
+{
+	const struct cw_record_slot *found = NULL;
+
+	for (uint32_t i = 0; i < rec->n_slots; i++) {
+		const struct cw_record_slot *s = &rec->slots[i];
+
+		if (s->comm_plus_1 != comm->index + 1 ||
+		    s->comm_generation != comm->entry.generation)
+			continue;
+		if (found)
+			return NULL;
+		found = s;
+	}
+	return found;
+}
+
+/*
+ * Returns the slot whose words alone give the number of the collective that the device is at: the
+ * number is the op_index less slot->base. NULL if there is none.
+ *
+ * The oldest collective seen proves this if its own numbers differ by slot->base. A message, a host
+ * call, an empty call or a failed one in between would have moved op_index alone. Launches of
+ * graphs move the other number, so they could hide such a call.
+ */
+static const struct cw_record_slot *slot_that_numbers(const struct tally *t)
+{
+	const struct cw_rec_comm *e = &t->comm->entry;
+	const struct cw_record_slot *s;
+
+	if (t->is_blind || !t->oldest_seq || t->rec->n_replays || t->rec->rereads_left == 0 ||
+	    t->rec->header.progress_left_out ||
+	    (e->flags & (CW_REC_COMM_PROGRESS_LOST | CW_REC_COMM_UNCOUNTED)))
+		return NULL;
+	s = only_slot(t->rec, t->comm);
+	return s && s->reached <= e->op_index && s->completed >= s->base &&
+			       s->completed < t->oldest_index &&
+			       t->oldest_index - t->oldest_seq == s->base
+		       ? s
+		       : NULL;
+}
+
+/*
+ * Both rings have lost the oldest pending op, but the words number it. Its kind and size are gone.
+ * Its call began before that of the oldest op that we have, which stands in state->pending.
+ */
+static void number_lost_op(struct tally *t, struct cw_record_state *state)
+{
+	const struct cw_record_slot *s = slot_that_numbers(t);
+	uint64_t lost = s ? s->completed + 1 : 0;
+	enum cw_progress progress;
+
+	if (!s || !state->has_pending || state->pending.op_index < t->oldest_index)
+		return;
+	t->is_grounded = true;
+	if (lost == t->oldest_index)
+		return;
+	progress = s->reached >= lost ? CW_PROGRESS_REACHED : CW_PROGRESS_ENQUEUED;
+	count_collective(t, lost - s->base, progress);
+	if (progress == CW_PROGRESS_REACHED && s->reached + 1 < t->oldest_index)
+		count_collective(t, s->reached + 1 - s->base, CW_PROGRESS_ENQUEUED);
+	t->n_pending += (uint32_t)(t->oldest_index - lost);
+	state->pending = (struct cw_record_op){
+		.kind = CW_OP_NONE,
+		.dtype = CW_DTYPE_NONE,
+		.redop = CW_REDOP_NONE,
+		.progress = (uint8_t)progress,
+		.flags = CW_OPF_RETURNED,
+		.root = CW_PEER_NONE,
+		.peer = CW_PEER_NONE,
+		.coll_seq = lost - s->base,
+		.op_index = lost,
+		.enter_mono_ns = state->pending.enter_mono_ns,
+		.return_mono_ns = state->pending.enter_mono_ns,
+	};
 }
 
 static uint64_t highest_done(uint64_t lowest_open, uint64_t highest_seen, uint64_t returned)
@@ -267,6 +351,8 @@ int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		r = look_into_bulk_ring(rec, &t, n ? ops[0].op_index : UINT64_MAX, &state);
 		if (r < 0)
 			return r;
+		if (!t.is_grounded)
+			number_lost_op(&t, &state);
 	}
 	conclude(&t, &state);
 	*ret = state;

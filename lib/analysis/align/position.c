@@ -86,7 +86,7 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 	}
 	if (!position_op_counts(op) || op->progress == CW_PROGRESS_COMPLETED)
 		return;
-	if (position_is_step(op) || position_is_replay(op)) {
+	if (position_is_step(op) || position_is_replay(op) || position_is_lost(op)) {
 		read_collective(m, op, p);
 	} else if (cw_op_is_p2p(op->kind)) {
 		bool behind = op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED);

@@ -62,6 +62,15 @@ static inline bool position_is_replay(const struct cw_op *op)
 	return op->kind == CW_OP_GRAPH_LAUNCH && op->coll_seq && position_op_counts(op);
 }
 
+/*
+ * The member's record has lost the call and still has its coll_seq. All members must come, as to
+ * any collective.
+ */
+static inline bool position_is_lost(const struct cw_op *op)
+{
+	return op->kind == CW_OP_NONE && op->coll_seq && position_op_counts(op);
+}
+
 /* A collective that has a place in its comm's order: what signatures are compared by. */
 static inline bool position_is_step(const struct cw_op *op)
 {

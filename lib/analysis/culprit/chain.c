@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "analysis/align/position.h"
 #include "analysis/culprit/diagnosis.h"
 
 /* A longer chain explains nothing more: the waits next to the culprit are kept. */
@@ -40,7 +41,7 @@ static struct cw_op op_at(const struct scene *s, const struct gate *gate, uint32
 
 	if (m != CW_SNAP_NONE) {
 		member = &s->snap->comms[gate->comm].members[m];
-		if (member->pending)
+		if (member->pending && !position_is_lost(member->pending))
 			return *member->pending;
 		if (member->last && member->last->coll_seq == gate->seq)
 			return *member->last;

@@ -74,7 +74,9 @@ void builder_note_waiter(struct builder *b, struct gate *gate, uint32_t member)
 	if (waited_longer(b, since, rank, gate)) {
 		gate->since_ns = since;
 		gate->oldest = rank;
-		gate->op = p->op;
+		/* A lost call has no kind: its gate keeps what another member knows of it. */
+		if (!gate->op || !p->op || !position_is_lost(p->op))
+			gate->op = p->op;
 	}
 	if (p->flags & POS_SOFT)
 		gate->n_soft++;
@@ -106,7 +108,8 @@ static int by_arrival(const void *a, const void *b)
 static bool waits_in_collective(const struct position *p)
 {
 	return (p->flags & POS_WAITS) && !(p->flags & POS_INIT) && p->op &&
-	       (cw_op_is_collective(p->op->kind) || position_is_replay(p->op));
+	       (cw_op_is_collective(p->op->kind) || position_is_replay(p->op) ||
+		position_is_lost(p->op));
 }
 
 /* Members that wait, by coll_seq. */
@@ -158,9 +161,9 @@ static bool is_pairwise(unsigned kind)
  * A reduce passes through all members before its root: whoever stands in it without the root may
  * still wait for those before it.
  */
-static uint32_t waits_for_root(const struct builder *b, const struct waiter *w)
+static uint32_t waits_for_root(const struct builder *b, const struct waiter *w,
+			       const struct cw_op *op)
 {
-	const struct cw_op *op = b->positions[w->member].op;
 	const struct cw_snap_member *root;
 	const struct position *p;
 
@@ -183,6 +186,30 @@ static uint32_t waits_for_root(const struct builder *b, const struct waiter *w)
 	return (uint32_t)op->root;
 }
 
+static const struct cw_op *find_call(const struct cw_snap_member *m, uint64_t seq)
+{
+	const struct cw_op *ends[] = { m->pending, m->last };
+
+	for (unsigned i = 0; i < 2; i++)
+		if (ends[i] && position_is_step(ends[i]) && ends[i]->coll_seq == seq)
+			return ends[i];
+	for (uint32_t i = 0; i < m->n_window; i++)
+		if (position_is_step(&m->window[i]) && m->window[i].coll_seq == seq)
+			return &m->window[i];
+	return NULL;
+}
+
+/* What another member's record has of the lost call; the lost call where none has it. */
+static const struct cw_op *call_of(const struct builder *b, const struct cw_op *op)
+{
+	const struct cw_op *found = NULL;
+
+	for (uint32_t m = 0; m < b->c->nranks && !found; m++)
+		if (b->c->members[m].rank != CW_SNAP_NONE)
+			found = find_call(&b->c->members[m], op->coll_seq);
+	return found ? found : op;
+}
+
 static uint32_t *copy_ranks(struct builder *b, const struct late *late, uint32_t n)
 {
 	uint32_t *ranks = cw_arena_new_array(b->arena, uint32_t, n);
@@ -192,13 +219,15 @@ static uint32_t *copy_ranks(struct builder *b, const struct late *late, uint32_t
 	return ranks;
 }
 
-static int add_root_gate(struct builder *b, const struct waiter *w, uint32_t root, uint32_t op_kind)
+static int add_root_gate(struct builder *b, const struct waiter *w, uint32_t root,
+			 const struct cw_op *call)
 {
-	struct gate *gate = builder_add_gate(b, GATE_ROOT, w->seq, op_kind);
+	struct gate *gate = builder_add_gate(b, GATE_ROOT, w->seq, call->kind);
 	struct late one = { .member = root };
 
 	if (!gate)
 		return -ENOMEM;
+	gate->op = call;
 	if (!(b->positions[root].flags & (POS_SEEN | POS_DEAD))) {
 		gate->n_unseen = 1;
 		return 0;
@@ -211,14 +240,15 @@ static int add_root_gate(struct builder *b, const struct waiter *w, uint32_t roo
 }
 
 /* Members late[*from] … that are late for w->seq, but were not for the gate below. */
-static int add_common_gate(struct builder *b, const struct waiter *w, uint32_t op_kind,
+static int add_common_gate(struct builder *b, const struct waiter *w, const struct cw_op *call,
 			   uint32_t n_late, uint32_t *from, uint32_t lower)
 {
-	struct gate *gate = builder_add_gate(b, GATE_COLLECTIVE, w->seq, op_kind);
+	struct gate *gate = builder_add_gate(b, GATE_COLLECTIVE, w->seq, call->kind);
 	uint32_t to = *from;
 
 	if (!gate)
 		return -ENOMEM;
+	gate->op = call;
 	while (to < n_late && b->late[to].arrived < w->seq)
 		to++;
 	gate->missing = copy_ranks(b, &b->late[*from], to - *from);
@@ -238,6 +268,7 @@ static int add_collectives(struct builder *b)
 {
 	uint32_t n = collect_waiters(b), n_late, from = 0;
 	uint32_t common = CW_SNAP_NONE, rooted = CW_SNAP_NONE, rooted_at = CW_SNAP_NONE;
+	const struct cw_op *found = NULL; /* for the lost calls of one number */
 
 	if (!n)
 		return 0;
@@ -246,7 +277,15 @@ static int add_collectives(struct builder *b)
 		struct waiter *w = &b->waiters[i];
 		const struct position *p = &b->positions[w->member];
 		struct gate *gates = b->g->gates;
-		uint32_t root = waits_for_root(b, w);
+		const struct cw_op *call = p->op;
+		uint32_t root;
+
+		if (position_is_lost(call)) {
+			if (!found || found->coll_seq != w->seq)
+				found = call_of(b, call);
+			call = found;
+		}
+		root = waits_for_root(b, w, call);
 
 		/* A guess needs somebody who is certainly missing. */
 		if ((p->flags & POS_GUESSED) && !(n_late && b->late[0].arrived < w->seq))
@@ -254,7 +293,7 @@ static int add_collectives(struct builder *b)
 		if (root < b->c->nranks) {
 			if (rooted == CW_SNAP_NONE || rooted_at != root ||
 			    gates[rooted].seq != w->seq) {
-				if (add_root_gate(b, w, root, p->op->kind) < 0)
+				if (add_root_gate(b, w, root, call) < 0)
 					return -ENOMEM;
 				rooted = b->g->n_gates - 1;
 				rooted_at = root;
@@ -263,7 +302,7 @@ static int add_collectives(struct builder *b)
 			continue;
 		}
 		if (common == CW_SNAP_NONE || gates[common].seq != w->seq) {
-			if (add_common_gate(b, w, p->op->kind, n_late, &from, common) < 0)
+			if (add_common_gate(b, w, call, n_late, &from, common) < 0)
 				return -ENOMEM;
 			common = b->g->n_gates - 1;
 		}

@@ -107,6 +107,8 @@ const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct ph
 const char *phrase_kind(unsigned kind)
 {
 	switch (kind) {
+	case CW_OP_NONE: /* the record has lost the call and still has its number */
+		return "collective";
 	case CW_OP_COMM_INIT:
 		return "ncclCommInitRank";
 	case CW_OP_COMM_SPLIT:

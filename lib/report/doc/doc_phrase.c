@@ -26,9 +26,12 @@ static void say_op(const json_t *op, bool has_peer, char *buf, size_t len)
 {
 	const char *dtype = cw_json_str(op, "dtype", "none");
 	const char *redop = cw_json_str(op, "redop", "none");
+	const char *kind = cw_json_str(op, "kind", "?");
 	uint64_t count = 0;
 
-	(void)snprintf(buf, len, "%s", cw_json_str(op, "kind", "?"));
+	/* The records have lost the call and still have its number. */
+	(void)snprintf(buf, len, "%s",
+		       strcmp(kind, "none") == 0 ? "a collective of unknown kind" : kind);
 	if (strcmp(dtype, "none") != 0) {
 		(void)cw_json_read_u64(json_object_get(op, "count"), &count); /* stays 0 */
 		cw_text_append(buf, len, " %s x %llu", dtype, (unsigned long long)count);

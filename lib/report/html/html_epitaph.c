@@ -95,7 +95,9 @@ static void put_ends(FILE *out, const json_t *e)
 
 static void put_call(FILE *out, const json_t *call)
 {
-	html_put(out, cw_json_str(call, "kind", "?"));
+	const char *kind = cw_json_str(call, "kind", "?");
+
+	html_put(out, strcmp(kind, "none") == 0 ? "collective" : kind);
 	if (cw_json_int(call, "coll_seq", 0))
 		fprintf(out, " #%" JSON_INTEGER_FORMAT, cw_json_int(call, "coll_seq", 0));
 	if (*cw_json_str(call, "comm_name", "")) {

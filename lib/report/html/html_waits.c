@@ -101,14 +101,15 @@ static void place_boxes(struct picture *p)
 static void put_call(FILE *out, const struct drawing *d, const struct gate *g)
 {
 	const struct comm_family *f = &d->sets.comms.families[d->sets.comms.of[g->comm]];
+	/* Where the records have lost the call, only its number is known. */
+	const char *kind = g->op_kind == CW_OP_NONE ? "collective" : cw_op_kind_name(g->op_kind);
 	char text[160];
 
 	if (g->seq)
-		(void)snprintf(text, sizeof(text), "in %s #%" PRIu64 " on %s",
-			       cw_op_kind_name(g->op_kind), g->seq, f->name);
-	else
-		(void)snprintf(text, sizeof(text), "in %s of %s", cw_op_kind_name(g->op_kind),
+		(void)snprintf(text, sizeof(text), "in %s #%" PRIu64 " on %s", kind, g->seq,
 			       f->name);
+	else
+		(void)snprintf(text, sizeof(text), "in %s of %s", kind, f->name);
 	html_put_short(out, text, LINE_CHARS);
 }
 

@@ -630,3 +630,77 @@ Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
 	snap->now_ns += 6 * SB_S;
 	cr_expect(cw_patience(snap, &v, NULL).may_page);
 }
+
+/* ---- calls that a record has lost ---- */
+
+/*
+ * All hosts are far ahead. All devices are in call 42, but that of rank 3, which has not come to
+ * it. The records of all members from `first` on have lost that call.
+ */
+static void draft_lost(uint32_t first)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, SB_MAX_RANKS, 20 * SB_S);
+	for (uint32_t m = 0; m < 8; m++)
+		c->members[m].entered = c->members[m].returned = 20000;
+	c->members[3].reached = 41;
+	snap = sb_snapshot(b);
+	for (uint32_t m = first; m < 8; m++) {
+		struct cw_op *op = snap->comms[0].members[m].pending;
+
+		*op = (struct cw_op){ .kind = CW_OP_NONE,
+				      .dtype = CW_DTYPE_NONE,
+				      .redop = CW_REDOP_NONE,
+				      .progress = op->progress,
+				      .flags = CW_OPF_RETURNED,
+				      .root = CW_PEER_NONE,
+				      .peer = CW_PEER_NONE,
+				      .coll_seq = op->coll_seq,
+				      .op_index = op->op_index,
+				      .enter_ns = op->enter_ns,
+				      .return_ns = op->enter_ns };
+	}
+	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
+}
+
+static void expect_the_device_of_rank_3(void)
+{
+	cr_expect_eq(v.verdict_class, CW_CLASS_DEVICE_STALLED, "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "3", "%s", v.summary);
+	cr_expect_str_eq(sb_victims(snap, &v), "0-2,4-7", "%s", v.summary);
+	cr_expect_eq(v.coll_seq, 42);
+	cr_assert_gt(v.n_sides, 0);
+	cr_expect(v.sides[0].has_op);
+	cr_expect_eq(v.sides[0].op.coll_seq, 42);
+}
+
+Test(verdict_waits, a_call_that_all_records_have_lost_is_waited_in_like_any_other)
+{
+	draft_lost(8);
+	expect_the_device_of_rank_3();
+	cr_expect_eq(v.sides[0].op.kind, CW_OP_ALL_REDUCE);
+	verdict_teardown();
+	verdict_setup();
+	draft_lost(0);
+	expect_the_device_of_rank_3();
+	cr_expect_eq(v.sides[0].op.kind, CW_OP_NONE);
+	cr_expect(strstr(v.summary, "collective #42 on world"), "%s", v.summary);
+}
+
+Test(verdict_waits, a_lost_call_has_kind_and_size_of_another_ranks_record)
+{
+	draft_lost(1);
+	expect_the_device_of_rank_3();
+	cr_expect_eq(v.sides[0].op.kind, CW_OP_ALL_REDUCE);
+	cr_expect_gt(v.sides[0].op.count, 0);
+	for (uint32_t i = 0; i < v.n_chain; i++)
+		cr_expect_eq(v.chain[i].op.kind, CW_OP_ALL_REDUCE);
+}
+
+/* Its kind is not known: it may not differ from the others' calls. */
+Test(verdict_waits, a_lost_call_is_no_mismatch)
+{
+	draft_lost(4);
+	expect_the_device_of_rank_3();
+}

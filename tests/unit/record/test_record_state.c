@@ -195,21 +195,137 @@ Test(record_state, a_host_far_ahead_of_the_device_is_followed_into_the_bulk_ring
 	}
 }
 
-Test(record_state, what_both_rings_have_lost_is_unknown)
+/* All calls of comm 0 but its last 32, which are in its own ring, have left the record. */
+static void overwrite_the_bulk_ring(void)
+{
+	for (int i = 0; i < CW_REC_RING_OPS; i++)
+		(void)cw_test_record_p2p(rec, 1, CW_OP_SEND, 1, 1);
+}
+
+static void expect_lost(const struct cw_record_state *s, uint64_t seq, unsigned progress)
+{
+	cr_assert(s->has_pending);
+	cr_expect_eq(s->pending.kind, CW_OP_NONE, "no ring holds its kind");
+	cr_expect_eq(s->pending.coll_seq, seq);
+	cr_expect_eq(s->pending.progress, progress);
+	cr_expect(s->completed_known);
+	cr_expect_eq(s->coll_completed, seq - 1);
+	cr_expect(s->reached_known);
+}
+
+Test(record_state, words_number_the_collective_that_both_rings_have_lost)
 {
 	struct cw_record_state s;
 
 	cw_test_record_comm(rec, 0x2222, 8, 3);
 	for (int i = 0; i < 50; i++)
 		enqueue(CW_OP_ALL_REDUCE);
+	overwrite_the_bulk_ring();
 	cw_test_record_progress(rec, 0, 5, 4);
-	for (int i = 0; i < CW_REC_RING_OPS; i++)
-		(void)cw_test_record_p2p(rec, 1, CW_OP_SEND, 1, 1);
 	s = state_of(0);
-	cr_assert(s.has_pending, "the oldest that is known of");
+	expect_lost(&s, 5, CW_PROGRESS_REACHED);
+	cr_expect_eq(s.coll_reached, 5u);
+	cr_expect_eq(s.pending_count, 46u);
+	cr_expect_gt(s.pending.enter_mono_ns, 0);
+	cr_expect_leq(s.pending.enter_mono_ns, s.last.enter_mono_ns);
+	cw_test_record_progress(rec, 0, 4, 4);
+	s = state_of(0);
+	expect_lost(&s, 5, CW_PROGRESS_ENQUEUED);
+	cr_expect_eq(s.coll_reached, 4u);
+	cw_test_record_progress(rec, 0, 10, 4);
+	s = state_of(0);
+	expect_lost(&s, 5, CW_PROGRESS_REACHED);
+	cr_expect_eq(s.coll_reached, 10u, "a group");
+	cw_test_record_progress(rec, 0, 20, 4);
+	s = state_of(0);
+	cr_expect_eq(s.coll_completed, 4u);
+	cr_expect_eq(s.coll_reached, 20u, "the group ends in what the comm's ring holds");
+	cw_test_record_progress(rec, 0, 0, 0);
+	s = state_of(0);
+	expect_lost(&s, 1, CW_PROGRESS_ENQUEUED);
+	cw_test_record_progress(rec, 0, 18, 18);
+	s = state_of(0);
 	cr_expect_eq(s.pending.coll_seq, 19u);
-	cr_expect_not(s.completed_known, "5 … 18 are lost: nobody may say 18");
-	cr_expect_not(s.reached_known);
+	cr_expect_eq(s.pending.kind, CW_OP_ALL_REDUCE, "the oldest that the record holds");
+	cr_expect(s.completed_known);
+	cr_expect_eq(s.coll_completed, 18u);
+}
+
+Test(record_state, a_host_more_than_a_ring_ahead_is_judged_by_the_words)
+{
+	const uint64_t stuck = 9807, calls = stuck + 10 * CW_REC_RING_OPS;
+	struct cw_record_state s;
+
+	for (uint64_t i = 0; i < calls; i++)
+		enqueue(CW_OP_ALL_REDUCE);
+	cw_test_record_progress(rec, 0, stuck, stuck - 1);
+	s = state_of(0);
+	expect_lost(&s, stuck, CW_PROGRESS_REACHED);
+	cr_expect_eq(s.coll_reached, stuck);
+	cr_expect_eq(s.pending_count, calls - stuck + 1);
+	cr_expect_eq(s.last.coll_seq, calls);
+}
+
+Test(record_state, host_calls_before_the_first_collective_do_not_move_the_number)
+{
+	struct cw_record_state s;
+
+	for (int i = 0; i < 3; i++)
+		cw_test_record_return(
+			rec, 0,
+			enter_flagged(CW_OP_WINDOW_REGISTER, CW_OPF_NO_COUNT, CW_REC_NO_SLOT), 0);
+	cw_test_record_comm(rec, 0x2222, 8, 3);
+	for (int i = 0; i < 50; i++)
+		enqueue(CW_OP_ALL_REDUCE);
+	overwrite_the_bulk_ring();
+	cw_test_record_progress(rec, 0, 8, 7);
+	s = state_of(0);
+	expect_lost(&s, 5, CW_PROGRESS_REACHED);
+	cr_expect_eq(s.pending.op_index, 8u);
+}
+
+static void expect_unknown(const char *why)
+{
+	struct cw_record_state s = state_of(0);
+
+	cr_expect(s.has_pending, "%s", why);
+	cr_expect_neq(s.pending.kind, CW_OP_NONE, "%s", why);
+	cr_expect_not(s.completed_known, "%s", why);
+	cr_expect_not(s.reached_known, "%s", why);
+}
+
+Test(record_state, what_both_rings_have_lost_is_unknown_where_words_do_not_number_it)
+{
+	cw_test_record_comm(rec, 0x2222, 8, 3);
+	for (int i = 0; i < 50; i++)
+		enqueue(CW_OP_ALL_REDUCE);
+	overwrite_the_bulk_ring();
+	cw_test_record_progress(rec, 0, 5, 4);
+	rec->comms[0].flags |= CW_REC_COMM_PROGRESS_LOST;
+	expect_unknown("a call had no words");
+	rec->comms[0].flags = 0;
+	rec->header->progress_left_out = 1;
+	expect_unknown("a call's words were left out");
+	rec->header->progress_left_out = 0;
+	rec->header->has |= CW_REC_HAS_REPLAYS;
+	expect_unknown("a replay has many numbers");
+	rec->header->has &= ~(unsigned)CW_REC_HAS_REPLAYS;
+	(void)cw_test_record_slot(rec, 0, 0xb);
+	expect_unknown("the call may be on either stream");
+}
+
+Test(record_state, a_message_before_the_lost_collective_makes_its_number_unknown)
+{
+	cw_test_record_comm(rec, 0x2222, 8, 3);
+	for (int i = 0; i < 50; i++) {
+		enqueue(CW_OP_ALL_REDUCE);
+		if (i == 7)
+			cw_test_record_return(rec, 0, cw_test_record_p2p(rec, 0, CW_OP_SEND, 1, 1),
+					      0);
+	}
+	overwrite_the_bulk_ring();
+	cw_test_record_progress(rec, 0, 12, 11);
+	expect_unknown("11 completed ops are 10 or 11 collectives");
 }
 
 /* Each unfinished op of a hostile rank would have to be read anew at each sample. */
