@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bundle is written beside its place and renamed into it, so that no reader meets half of one; a
- * later change writes one document anew the same way. A bundle that is read may be anybody's:
- * sizes are limited before a file is parsed, and types are checked after.
+ * We write a bundle beside its place and rename it into it, so that no reader meets half of one. A
+ * later change replaces one document in the same way. A bundle may come from anywhere: the reader
+ * limits sizes before it parses a file, and checks types after that.
  */
 #include "report/bundle.h"
 
@@ -29,7 +29,7 @@
 #define SUMMARIES_FILE "summaries.json"
 #define ELSEWHERE_FILE "summaries-%u.json"
 #define ELSEWHERE_BYTES 32
-/* Of a bundle that is written anew while it is read. */
+/* Attempts to read a bundle that its writer keeps replacing. */
 #define MAX_READS 16
 
 void cw_bundle_fini(struct cw_bundle *bundle)
@@ -47,12 +47,10 @@ void cw_bundle_fini(struct cw_bundle *bundle)
 
 /* ---- writing ---- */
 
-/* jansson hands over one token at a time; a system call for each would hold the daemon's loop up.
- */
+/* jansson hands over one token at a time; a system call for each would delay the daemon's loop. */
 struct writer {
 	int fd;
-	int error; /* of the first write that failed: jansson goes on after a key that was not taken
-		    */
+	int error; /* errno of the first failed write: jansson goes on after a callback fails */
 	size_t len;
 	char buf[32 << 10];
 };
@@ -95,7 +93,7 @@ static int write_some(const char *text, size_t len, void *user)
 	return w->error ? -1 : 0;
 }
 
-/* A document, or the text of one. */
+/* Writes a document. A string is the document's text and is written without quotes. */
 static int write_doc(const json_t *doc, struct writer *w)
 {
 	if (json_is_string(doc))
@@ -144,7 +142,7 @@ static int write_elsewhere(int dirfd, const json_t *docs, struct cw_err *err)
 	return r;
 }
 
-/* Removes a bundle directory: only ever files directly in it. What is not there is no error. */
+/* Removes a bundle directory, which contains only files. A missing one is no error. */
 static void remove_bundle(int dirfd, const char *name)
 {
 	static const char *const ours[] = { INCIDENT_FILE, SNAPSHOT_FILE, EVIDENCE_FILE,
@@ -156,7 +154,7 @@ static void remove_bundle(int dirfd, const char *name)
 
 	if (fd < 0)
 		return;
-	/* Mostly that is all, and it needs no memory. */
+	/* Our own files first: most bundles contain nothing else, and this needs no memory. */
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		(void)unlinkat(fd, ours[i], 0);
 	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || !(dir = fdopendir(fd))) {
@@ -166,7 +164,7 @@ static void remove_bundle(int dirfd, const char *name)
 	while ((entry = readdir(dir)))
 		(void)unlinkat(fd, entry->d_name, 0); /* "." and ".." are refused, as they should */
 	(void)closedir(dir);
-	(void)unlinkat(dirfd, name, AT_REMOVEDIR); /* what stays is found by retention */
+	(void)unlinkat(dirfd, name, AT_REMOVEDIR); /* retention finds a directory that stays */
 }
 
 static int write_files(int dirfd, const char *name, const struct cw_bundle *bundle,
@@ -197,8 +195,8 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 }
 
 /*
- * What a job died of is not lost because more is learnt about what it hung in. False: there is
- * none, mostly.
+ * Links a file of the older bundle into the new one: learning more about a hang must not lose the
+ * post-mortem. Usually there is no such file, and the answer is false.
  */
 static bool keep_file(int dirfd, const char *name, const char *beside, const char *file)
 {
@@ -238,7 +236,10 @@ static int move_into_place(int dirfd, const char *beside, const char *name, stru
 		remove_bundle(dirfd, beside); /* now the older one */
 		return 0;
 	}
-	/* ENOENT: the first of its name; else a file system without exchange: two steps then. */
+	/*
+	 * ENOENT: no bundle has this name yet. Otherwise the file system cannot exchange: take
+	 * two steps.
+	 */
 	if (errno != ENOENT)
 		remove_bundle(dirfd, name);
 	if (renameat(dirfd, beside, dirfd, name) == 0)
@@ -256,7 +257,7 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 	r = snprintf(beside, sizeof(beside), ".%s.new", name);
 	if (r < 0 || (size_t)r >= sizeof(beside))
 		return cw_err_set(err, ENAMETOOLONG, "the bundle's name is too long");
-	remove_bundle(dirfd, beside); /* of a writer that was killed; there is one writer */
+	remove_bundle(dirfd, beside); /* a killed writer left it; there is only one writer */
 	if (mkdirat(dirfd, beside, 0750) < 0)
 		return cw_err_set(err, errno, "cannot create %s: %s", beside, strerror(errno));
 	r = write_files(dirfd, beside, bundle, err);
@@ -280,7 +281,7 @@ static int replace(int dirfd, const char *name, const char *file, const json_t *
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
-	(void)unlinkat(fd, beside, 0); /* of a writer that was killed; there is one writer */
+	(void)unlinkat(fd, beside, 0); /* a killed writer left it; there is only one writer */
 	r = write_file(fd, beside, doc, err);
 	if (r == 0 && renameat(fd, beside, fd, file) < 0)
 		r = cw_err_set(err, errno, "cannot rename %s: %s", beside, strerror(errno));
@@ -355,7 +356,7 @@ static bool is_larger(int dirfd, const char *name, size_t max_bytes)
 	       (uint64_t)st.st_size > max_bytes;
 }
 
-/* Bytes and number of what other nodes have given. */
+/* Bytes and number of the files that other nodes delivered. */
 static uint64_t size_elsewhere(int dirfd, unsigned *ret_n)
 {
 	char name[ELSEWHERE_BYTES];
@@ -372,7 +373,7 @@ static uint64_t size_elsewhere(int dirfd, unsigned *ret_n)
 	return bytes;
 }
 
-/* One that cannot be read, or was not written to its end, makes no other part worse. */
+/* A file that is unreadable or incomplete does not spoil the other parts of the bundle. */
 static json_t *read_page(int dirfd, unsigned n)
 {
 	char name[ELSEWHERE_BYTES];
@@ -412,7 +413,8 @@ static int parse_text(json_t **doc)
 		return 0;
 	object = cw_json_parse(json_string_value(text), json_string_length(text), 0, NULL);
 	if (!object)
-		return -ENOMEM; /* it is what we wrote */
+		/* we wrote this text ourselves, so parsing can only run out of memory */
+		return -ENOMEM;
 	json_decref(*doc);
 	*doc = object;
 	return 0;
@@ -471,7 +473,9 @@ static int read_parts(int fd, const struct cw_bundle_limits *limits, struct cw_b
 	return r == 0 ? check_types(ret, err) : r;
 }
 
-/* Another one is at its path by now, and of this one files may have gone while it was read. */
+/*
+ * True if another bundle is at this path by now; files of this one may have gone while we read it.
+ */
 static bool is_replaced(int fd, const char *path)
 {
 	struct stat opened, now;
@@ -491,7 +495,7 @@ static int name_path(const char *path, int error, struct cw_err *err)
 	return cw_err_set(err, error, "cannot open %s: %s", path, strerror(error));
 }
 
-/* r: what read_parts() returned, with why. */
+/* r: the result of read_parts(); why: its explanation. */
 static int name_bundle(const char *path, int r, const struct cw_err *why, struct cw_err *err)
 {
 	if (r == -ENOENT)

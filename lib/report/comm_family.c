@@ -10,7 +10,7 @@
 #include "common/htable.h"
 #include "model/signature.h"
 
-/* Members looked at to learn the distance between them. */
+/* Members that we inspect to learn the distance between members. */
 #define MAX_LOOKED_AT 64u
 
 struct entry {
@@ -19,7 +19,7 @@ struct entry {
 	UT_hash_handle hh;
 };
 
-/* Bytes of the name without the number at its end: "tp_12", "tp[3]" and "tp" are alike. */
+/* Length of the name without the number at its end, so that "tp_12", "tp[3]" and "tp" are alike. */
 static size_t stem_of(const char *name)
 {
 	size_t n = strlen(name);
@@ -29,7 +29,10 @@ static size_t stem_of(const char *name)
 	return n ? n : strlen(name);
 }
 
-/* Between the labels of the first two members that are known, per place between them. */
+/*
+ * Difference between the labels of the first two known members, divided by their distance in
+ * the comm.
+ */
 static uint64_t distance_of(const struct cw_snapshot *snap, const struct cw_snap_comm *comm)
 {
 	uint32_t n = comm->nranks < MAX_LOOKED_AT ? comm->nranks : MAX_LOOKED_AT;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Families of communicators: those that are each other's likes in another part of the job, such as
- * all the tensor-parallel groups. Same size and same name but for its number, and the same ordinal
- * of a split of the same parent or, without a parent, the same distance between members. Pure.
+ * Families of communicators: counterparts in different parts of the job, such as all the
+ * tensor-parallel groups. They have the same size, and the same name except for its number. They
+ * also share the ordinal of a split of the same parent or, without a parent, the distance between
+ * members. Pure.
  */
 #pragma once
 
@@ -12,17 +13,17 @@
 #include "model/snapshot.h"
 
 struct comm_family {
-	uint32_t first; /* index of one of its comms */
+	uint32_t first; /* index of one comm of the family */
 	uint32_t n_comms;
 	char name[72]; /* "tp", "communicator 0x…" */
 };
 
 struct comm_families {
-	uint32_t *of; /* per comm of the snapshot */
+	uint32_t *of; /* family of each comm of the snapshot */
 	struct comm_family *families;
 	uint32_t n;
 };
 
-/* In the caller's arena; O(comms). 0 or -ENOMEM. */
+/* Allocates from the caller's arena; O(comms). 0 or -ENOMEM. */
 int comm_families_find(const struct cw_snapshot *snap, struct cw_arena *arena,
 		       struct comm_families *ret);

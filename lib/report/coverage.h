@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a report says of an incident's coverage: the ranks that were seen at that time, apart from
- * those of a node that had stopped reporting. Documents of before have no such part. Pure; any
- * thread.
+ * How a report describes an incident's coverage: the ranks visible at that time, and separately the
+ * ranks on nodes that had stopped reporting. Older documents have no coverage. Pure; any thread.
  */
 #pragma once
 
@@ -10,8 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Ranks that were seen when the incident was confirmed; coverage may be NULL. */
+/* Number of ranks that were visible when the incident was confirmed; coverage may be NULL. */
 json_int_t cw_coverage_seen_now(const json_t *coverage);
 
-/* "ranks 0-3 last heard from 18 s earlier" into buf. False: there are none; buf is untouched. */
+/*
+ * "ranks 0-3 last heard from 18 s earlier" into buf. False if there are no such ranks; buf
+ * is untouched.
+ */
 bool cw_coverage_last_known(const json_t *coverage, char *buf, size_t len);

@@ -7,7 +7,7 @@
 #include "common/parse.h"
 #include "report/json_util.h"
 
-/* The earliest first; of two at once the lower rank, as in the snapshot. */
+/* Ranks in order of time; at equal times the lower rank comes first, as in the snapshot. */
 static uint32_t collect(const struct cw_snapshot *snap,
 			const struct cw_snap_rank *v[static CW_FED_TENSORS_MAX])
 {
@@ -34,7 +34,7 @@ static json_t *one(const struct cw_snapshot *snap, const struct cw_snap_rank *ra
 	json_t *doc = json_object();
 	int bad = 0;
 
-	/* A snapshot may be written by hand: none of its times is bounded. */
+	/* A user may have edited the snapshot by hand: its times are not bounded. */
 	if (snap->wall_ns && !__builtin_sub_overflow(snap->now_ns, rank->fed_ns, &age_ns) &&
 	    __builtin_sub_overflow(snap->wall_ns, cw_bounded_ns(age_ns), &at_ns))
 		at_ns = 0;

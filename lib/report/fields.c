@@ -7,7 +7,9 @@
 #include "common/cleanup.h"
 #include "report/json_util.h"
 
-/* Instants are subtracted from each other: any two within this range can be. It reaches to 2116. */
+/*
+ * We subtract instants from each other; in this range no difference overflows. It reaches to 2116.
+ */
 #define MAX_INSTANT_NS (INT64_C(1) << 62)
 
 static int64_t load_signed(const struct cw_field *f, const void *at)
@@ -36,7 +38,7 @@ static uint64_t load_unsigned(const struct cw_field *f, const void *at)
 	}
 }
 
-/* A new reference, or *ret_skip when the value is the one absence stands for. */
+/* A new reference; or sets *ret_skip if the value is the default that an absent key stands for. */
 static json_t *field_value(const struct cw_field *f, const void *at, bool *ret_skip)
 {
 	*ret_skip = false;
@@ -128,7 +130,7 @@ static bool store_field(const struct cw_field *f, const json_t *value, void *at)
 {
 	switch (f->type) {
 	case CW_FIELD_TEXT:
-		/* borrowed from the document; the snapshot copies it */
+		/* we borrow the string from the document; the snapshot copies it */
 		*(const char **)at = json_string_value(value);
 		return json_is_string(value);
 	case CW_FIELD_I16:
@@ -154,7 +156,7 @@ int cw_fields_read(const struct cw_field *fields, const json_t *doc, void *to, c
 	return 0;
 }
 
-/* An array of plain structs in fresh memory; an absent key is an empty array. */
+/* Reads an array of plain structs into fresh memory; an absent key is an empty array. */
 int cw_fields_read_array(const struct cw_field *fields, const json_t *doc, const char *key,
 			 size_t size, size_t max, void **ret, uint32_t *ret_n, struct cw_err *err)
 {

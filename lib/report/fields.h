@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain structs to JSON objects and back, by a table of their fields: one table drives both
- * directions, so that a field cannot be written and forgotten when read.
+ * Plain structs to JSON objects and back, by a table of their fields. One table drives both
+ * directions, so that a reader cannot forget a field that the writer knows.
  *
- * A field whose value is 0 (or NULL) is left out, and a field that is not there is left alone, so
- * readers start from a zeroed struct. Every value is checked for the type and range of its C field.
+ * The writer omits a field whose value is 0 (or NULL). The reader leaves the struct member of an
+ * absent field alone, so callers start from a zeroed struct. Every value is checked for the type
+ * and range of its C field.
  */
 #pragma once
 
@@ -37,15 +38,13 @@ json_t *cw_fields_write(const struct cw_field *fields, const void *from);
 json_t *cw_fields_write_array(const struct cw_field *fields, const void *items, size_t n,
 			      size_t size);
 
-/*
- * Fills *to, whose texts then borrow from doc. -EBADMSG with err naming `what` and the field.
- */
+/* Fills *to; its texts then borrow from doc. -EBADMSG; err then names `what` and the field. */
 int cw_fields_read(const struct cw_field *fields, const json_t *doc, void *to, const char *what,
 		   struct cw_err *err);
 
 /*
- * The array of at most max objects at doc[key], into fresh zeroed memory (free()); a missing key is
- * an empty array (*ret NULL). -EBADMSG, -E2BIG, -ENOMEM.
+ * Reads the array of at most max objects at doc[key] into fresh zeroed memory, which the caller
+ * releases with free(). A missing key is an empty array (*ret NULL). -EBADMSG, -E2BIG, -ENOMEM.
  */
 int cw_fields_read_array(const struct cw_field *fields, const json_t *doc, const char *key,
 			 size_t size, size_t max, void **ret, uint32_t *ret_n, struct cw_err *err);

@@ -8,7 +8,7 @@
 #include "report/frame_origin.h"
 #include "report/json_util.h"
 
-/* Of a kernel stack: the wait itself, and on whose behalf. */
+/* Kernel frames in a sentence: the wait itself, and the nearest callers. */
 #define MAX_KERNEL_CALLERS 5
 
 static bool starts_with(const char *text, const char *prefix)
@@ -62,7 +62,9 @@ size_t frame_innermost_python(const json_t *frames)
 	return found;
 }
 
-/* Where a thread waits when it waits in the C library says less than who called it. */
+/*
+ * For a thread that waits in the C library, the library's caller says more than the frame itself.
+ */
 static bool is_c_library(const json_t *frame)
 {
 	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
@@ -91,8 +93,7 @@ static bool is_below_calls(const json_t *frame)
 	return false;
 }
 
-/* What they do in a call of the program's is theirs: of all their frames the call itself is told.
- */
+/* Their inner frames are not the program's: of a whole call we show only its outermost frame. */
 static bool is_inside_call(const json_t *frames, size_t i)
 {
 	return is_below_calls(json_array_get(frames, i)) &&
@@ -128,7 +129,7 @@ const json_t *frame_proc_main(const json_t *evidence)
 	return frame_proc_thread(evidence, cw_json_int(evidence, "pid", 0));
 }
 
-/* The main thread's. */
+/* Native frames of the main thread. */
 static const json_t *native_frames(const json_t *evidence)
 {
 	const json_t *threads = json_object_get(json_object_get(evidence, "native"), "threads");
@@ -143,7 +144,7 @@ static const json_t *native_frames(const json_t *evidence)
 
 /* ---- the one line ---- */
 
-/* "__next__", "<module>": the language calls them, and their names say little. */
+/* The language calls functions such as "__next__" and "<module>"; their names say little. */
 static bool is_implicit(const char *name)
 {
 	size_t len = strlen(name);
@@ -152,7 +153,7 @@ static bool is_implicit(const char *name)
 	       (len > 4 && strncmp(name, "__", 2) == 0 && strcmp(name + len - 2, "__") == 0);
 }
 
-/* The caller of frame i that says most; NULL = none. */
+/* The most informative caller of frame i; NULL = none. */
 static const json_t *python_caller(const json_t *frames, size_t i)
 {
 	enum frame_origin origin = origin_of(json_array_get(frames, i));
@@ -171,7 +172,7 @@ static const json_t *python_caller(const json_t *frames, size_t i)
 	return implicit;
 }
 
-/* PyTorch's libraries, and C10's. */
+/* True for PyTorch's libraries and for C10's. */
 static bool is_torch(const json_t *frame)
 {
 	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
@@ -208,14 +209,14 @@ static const json_t *native_caller(const json_t *frames, size_t i)
 	return torch;
 }
 
-/* "read_sample (train_loop.py:88)"; of a file that was named before, the line alone. */
+/* "read_sample (train_loop.py:88)"; only the line if the sentence named that file before. */
 static void append_frame(char *buf, size_t len, const json_t *frame, const char *name_key,
 			 const char *file_before)
 {
 	const char *name = cw_json_str(frame, name_key, "?"),
 		   *file = cw_json_str(frame, "file", "");
 
-	/* A symbol comes with its version, "write@@GLIBC_2.2.5". */
+	/* The name of a symbol includes its version, "write@@GLIBC_2.2.5". */
 	cw_text_append(buf, len, "%.*s", (int)strcspn(name, "@"), name);
 	if (*file)
 		cw_text_append(buf, len, " (%s:%" JSON_INTEGER_FORMAT ")",
@@ -277,7 +278,9 @@ static void append_waits_for(char *buf, size_t len, const json_t *waits_for)
 	cw_text_append(buf, len, "%s%s", *device ? ": " : "", path);
 }
 
-/* "folio_wait_bit ← ext4_sync_file": the stack, else where it waits. */
+/*
+ * "folio_wait_bit ← ext4_sync_file": the kernel stack, else the function that the thread waits in.
+ */
 static void append_place(char *buf, size_t len, const json_t *thread)
 {
 	const json_t *stack = json_object_get(thread, "kernel_stack"), *name;
@@ -285,7 +288,9 @@ static void append_place(char *buf, size_t len, const json_t *thread)
 	bool is_stuck = strcmp(cw_json_str(thread, "state", ""), "D") == 0;
 	size_t i;
 
-	/* Elsewhere wchan stands with the thread's own stack, which a stuck one does not have. */
+	/*
+	 * Usually wchan belongs to the thread's own stack in the text, and a stuck thread has none.
+	 */
 	if (json_array_size(stack) == 0 && is_stuck && *wchan)
 		cw_text_append(buf, len, "%sin the kernel in %s", *buf ? "; " : "", wchan);
 	json_array_foreach (stack, i, name) {

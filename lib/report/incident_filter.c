@@ -44,7 +44,10 @@ static bool is_job(const char *label, const char *wanted)
 	return strcmp(label, wanted) == 0 || (colon && strcmp(colon + 1, wanted) == 0);
 }
 
-/* Where the list is not whole, or a daemon that keeps none sent it: one too many is no harm. */
+/*
+ * True also if the list is incomplete, or its daemon keeps no list: one incident too many does
+ * no harm.
+ */
 static bool is_on(const json_t *hosts, const char *node)
 {
 	const json_t *host;
@@ -77,7 +80,7 @@ bool cw_incident_filter_matches(const struct cw_incident_filter *f, const json_t
 		cw_json_str(entry, "job", ""), json_object_get(entry, "hosts"));
 }
 
-/* 0, also where it is there already or no more are kept; -1: out of memory. */
+/* 0, also if the host is in the list already or the list is full; -1: out of memory. */
 static int add_host(json_t *hosts, const json_t *of)
 {
 	const char *name = cw_json_str(of, "host", "");
@@ -93,7 +96,10 @@ static int add_host(json_t *hosts, const json_t *of)
 				     n < CW_INCIDENT_HOSTS_MAX ? json_string(name) : json_null());
 }
 
-/* An epitaph's culprits are ranks: where they were, their ends say; with none, the first's. */
+/*
+ * An epitaph's culprits are ranks, and their ends name the hosts. Without culprits, the first
+ * end counts.
+ */
 static bool is_blamed_end(const json_t *epitaph, const json_t *end)
 {
 	const json_t *culprits = json_object_get(epitaph, "culprits"), *rank;

@@ -13,11 +13,12 @@
 #include <stdint.h>
 
 /*
- * The end of building: value when nothing went wrong (bad == 0), else drops it and returns NULL.
+ * Ends the building of a document: returns value if nothing failed (bad == 0), else drops it and
+ * returns NULL.
  */
 json_t *cw_json_finish(json_t *value, int bad);
 
-/* A string; bytes that are not UTF-8 become '?'. NULL becomes null. */
+/* A string; bytes that are not UTF-8 become '?'. A NULL text becomes null. */
 json_t *cw_json_text(const char *text);
 
 /* The lines of a text, as an array of strings. */
@@ -32,7 +33,7 @@ json_t *cw_json_u64(uint64_t value);
 /* "2026-11-21T07:53:33.123Z"; 0 = null. */
 json_t *cw_json_wall(int64_t wall_ns);
 
-/* Reads what cw_json_hex() and cw_json_u64() write. False when value is neither (or NULL). */
+/* Reads the output of cw_json_hex() and cw_json_u64(). False if value is neither (or NULL). */
 bool cw_json_read_u64(const json_t *value, uint64_t *ret);
 
 /* The string at key, or fallback when there is none. Borrowed from object, which may be NULL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank's colour is a hash of all that is to be the same within a set; equal colours are a set.
- * Colours are refined by the sets a rank waits for, as long as that leaves a number of sets that
- * can be read; where even the first colours are too many, they are made of less.
+ * A rank's colour is a hash of all the properties that a set shares; equal colours form a set. We
+ * refine colours by the sets that a rank waits for, until there are too many sets to read. If even
+ * the first colours are too many, we hash fewer properties.
  */
 #include "report/rank_sets.h"
 
@@ -12,10 +12,10 @@
 
 #include "model/signature.h"
 
-/* Refining goes on while there are not more sets than fit a picture well. */
+/* We refine until a picture would become crowded. */
 #define READABLE_SETS 12u
 #define MAX_ROUNDS 4u
-/* Gates per rank that tell ranks apart; more only hostile snapshots have. */
+/* Gates per rank that we hash; only hostile snapshots have more. */
 #define MAX_GATES 64u
 
 enum detail { DETAIL_NONE, DETAIL_KIND, DETAIL_FAMILY, DETAIL_CALL };
@@ -24,7 +24,7 @@ struct maker {
 	const struct cw_snapshot *snap;
 	struct rank_sets *out;
 	uint64_t *color;    /* per rank */
-	uint64_t *mask;     /* per gate: sets of those who are missing at it */
+	uint64_t *mask;     /* per gate: mask of the sets that are missing there */
 	bool *is_culprit;   /* per rank */
 	uint32_t *by_color; /* ranks, sorted */
 	uint32_t n_culprits;
@@ -51,7 +51,7 @@ static uint64_t color_of_rank(const struct maker *m, uint32_t rank, enum detail 
 	const struct cw_snap_rank *r = &m->snap->ranks[rank];
 	uint64_t h = cw_hash_step(CW_HASH_INIT, m->is_culprit[rank]), gates = 0;
 
-	/* Where a node is lost, that is one event, whatever its ranks were doing. */
+	/* The loss of a node is one event, independent of its ranks' calls. */
 	if (r->node < m->snap->n_nodes && m->snap->nodes[r->node].state != CW_NODE_REPORTING)
 		return cw_hash_step(h, UINT64_C(1) << 32 | r->node);
 	if (m->is_culprit[rank] && m->n_culprits <= RANK_SETS_MAX_CULPRITS)
@@ -59,7 +59,7 @@ static uint64_t color_of_rank(const struct maker *m, uint32_t rank, enum detail 
 	h = cw_hash_step(h, cw_liveness_is_dead(r->liveness));
 	if (detail >= DETAIL_FAMILY)
 		h = cw_hash_step(h, r->host_call.kind);
-	/* A sum, for the gates of two ranks may be listed in any order. */
+	/* A sum, because two ranks may list their gates in different orders. */
 	for (uint32_t i = g->wait_start[rank];
 	     i < g->wait_start[rank + 1] && i - g->wait_start[rank] < MAX_GATES; i++)
 		gates += color_of_gate(m, &g->gates[g->waits[i]], detail);
@@ -87,7 +87,7 @@ static int compare_colored(const void *a, const void *b)
 	return (ca->rank > cb->rank) - (ca->rank < cb->rank);
 }
 
-/* Sorts ranks by colour; returns how many colours there are, or -ENOMEM. */
+/* Sorts ranks by colour; returns the number of colours, or -ENOMEM. */
 static int sort_by_color(struct maker *m)
 {
 	uint32_t n = m->snap->n_ranks;
@@ -107,7 +107,7 @@ static int sort_by_color(struct maker *m)
 	return colors;
 }
 
-/* Makes the sets of what sort_by_color() has sorted; at most RANK_SETS_MAX colours. */
+/* Makes the sets from the result of sort_by_color(); at most RANK_SETS_MAX colours. */
 static void fill_sets(struct maker *m)
 {
 	struct rank_sets *out = m->out;
@@ -128,7 +128,7 @@ static void fill_sets(struct maker *m)
 	}
 }
 
-/* ---- who waits for whom, in sets ---- */
+/* ---- waits between sets ---- */
 
 static void fill_masks(struct maker *m)
 {
@@ -139,7 +139,7 @@ static void fill_masks(struct maker *m)
 		for (uint32_t k = 0; k < g->gates[i].n_missing; k++)
 			m->mask[i] |= UINT64_C(1) << m->out->set_of[g->gates[i].missing[k]];
 	}
-	/* Whoever is missing at the lowest gate of a comm is missing at all above it. */
+	/* A rank that is missing at the lowest gate of a comm is missing at all later ones. */
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		uint32_t at = i;
 
@@ -187,7 +187,10 @@ static void fill_waits(struct maker *m)
 	}
 }
 
-/* Distance to a culprit; without one, to whoever holds the others up and waits for nobody. */
+/*
+ * Distance to a culprit. Without culprits, distance to a set that waits in a call with all or
+ * invisible members.
+ */
 static void fill_hops(struct rank_sets *out)
 {
 	bool has_culprit = out->n_sets && out->sets[0].is_culprit;
@@ -259,7 +262,7 @@ static void sort_sets(struct maker *m)
 
 /* ---- the whole ---- */
 
-/* The finest colours that are few enough. */
+/* Finds the finest colours that are few enough. */
 static int color_ranks(struct maker *m)
 {
 	int colors = -1;

@@ -8,7 +8,7 @@
 #include "common/text.h"
 #include "report/json_util.h"
 
-/* Told of one communicator, and of all. */
+/* Jobs listed per communicator, and communicators listed in all. */
 #define MAX_JOBS 8u
 #define MAX_SHARED 16u
 
@@ -108,7 +108,7 @@ static enum cw_split_cause cause_of(const json_t *entries)
 							: CW_SPLIT_JOB_DIFFERS;
 }
 
-/* entries: of several jobs, all with this communicator. */
+/* entries: those of several jobs with this communicator. */
 static json_t *describe(const char *comm, const json_t *entries)
 {
 	enum cw_split_cause cause = cause_of(entries);
@@ -129,7 +129,7 @@ static json_t *describe(const char *comm, const json_t *entries)
 			 "missing_in", missing_in);
 }
 
-/* The same jobs have several communicators as a rule. One of these is enough. */
+/* The same jobs usually share several communicators, and we list one of these. */
 static bool is_told(const json_t *list, const json_t *entries)
 {
 	const json_t *shared;

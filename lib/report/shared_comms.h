@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs that share a communicator: their ranks are one job, which the environment gives several
- * labels, so that no leader sees all of them. Found in what the nodes say of their communicators
- * (collwatch.communicators/1). Pure.
+ * Jobs that share a communicator. Their ranks belong to one job, but their environment gives them
+ * several labels, so that no leader sees all of them. We find them in the nodes' lists of
+ * communicators (collwatch.communicators/1). Pure.
  */
 #pragma once
 
@@ -10,17 +10,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Why they have several labels. */
+/* Why the job has several labels. */
 enum cw_split_cause {
 	CW_SPLIT_USERS = 0,         /* they run as different users */
 	CW_SPLIT_NAMESPACES,        /* their pods are in different namespaces */
-	CW_SPLIT_NAMESPACE_MISSING, /* some say their namespace, and some do not */
-	CW_SPLIT_JOB_MISSING, /* not all have COLLWATCH_JOB, and the launcher's names differ */
-	CW_SPLIT_JOB_DIFFERS, /* all have it, with different values */
+	CW_SPLIT_NAMESPACE_MISSING, /* some ranks state their namespace, and some do not */
+	CW_SPLIT_JOB_MISSING,       /* not all set COLLWATCH_JOB, and the launcher's names differ */
+	CW_SPLIT_JOB_DIFFERS,       /* all set it, to different values */
 	CW_SPLIT__MAX,
 };
 
-/* Worth asking: a job of this collwatch.status/1 is led elsewhere, or lacks ranks. */
+/*
+ * True if a query is worthwhile: a job of this collwatch.status/1 is led by another node, or
+ * lacks ranks.
+ */
 bool cw_shared_comms_may_be(const json_t *status);
 
 /*
@@ -29,5 +32,5 @@ bool cw_shared_comms_may_be(const json_t *status);
  */
 json_t *cw_shared_comms_find(const json_t *doc);
 
-/* One of them as a sentence. */
+/* Formats one element as a sentence. */
 void cw_shared_comms_format(const json_t *shared, char *buf, size_t len);

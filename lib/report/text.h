@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text for a terminal made of strings that came from elsewhere: a bundle may be anybody's, and a
- * terminal obeys what is printed to it, so control characters never get through.
+ * Text for a terminal, made of strings from outside. A bundle may come from anywhere, and a
+ * terminal obeys control characters, so we never print any.
  */
 #pragma once
 
@@ -21,22 +21,24 @@ struct cw_text {
 	FILE *out;
 	bool color;
 	int width;      /* columns, > 0 */
-	bool *is_short; /* set when memory ran out for some of it; NULL = nobody asks */
+	bool *is_short; /* set when part of it is missing for want of memory; NULL = not needed */
 };
 
-/* Memory has run out: what is printed is not all. */
+/* Records that memory ran out: the printed text is incomplete. */
 void cw_text_set_short(const struct cw_text *t);
 
-/* A terminal, and nobody has said otherwise (NO_COLOR, TERM=dumb). Reads the environment. */
+/*
+ * True for a terminal, unless the user disabled colour (NO_COLOR, TERM=dumb). Reads
+ * the environment.
+ */
 bool cw_text_wants_color(FILE *out);
 
-/* Prints value as it is, but for treacherous characters (common/text.h: '?'), line breaks (a
- * space). */
+/* Prints value, with '?' for unsafe characters (common/text.h) and a space for each line break. */
 void cw_text_put(const struct cw_text *t, enum cw_text_style style, const char *value);
 
 /*
- * Prints a path as one argument of a command line (cw_text_argument()): what is printed as a
- * command is pasted into a shell.
+ * Prints a path as one argument of a command line (cw_text_argument()), because users paste printed
+ * commands into a shell.
  */
 void cw_text_put_argument(const struct cw_text *t, const char *path);
 
