@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names stand not only in fields of their own, but in sentences, some of which are the kernel's or
- * NCCL's. So nothing is looked for and taken out: all is taken out but what is known to be
- * nobody's, which is numbers, instants, and the words of our own sentences (own_words.py reads them
- * off the sources). A field that is added later is safe before anybody thinks of it.
+ * Names occur not only in fields of their own, but also in sentences, some of them from the kernel
+ * or NCCL. So we do not search for names. We remove everything except text that names no person or
+ * machine: numbers, instants, and the words of our own sentences (own_words.py collects them from
+ * the sources). A future field is safe before its author thinks of it.
  *
- * First all documents are read, and what stands in a field for names is given its placeholder; then
- * they are written, each text word by word. The names of functions and files of PyTorch, NCCL,
- * CUDA, Python and the C library are everybody's, and stay, so do the kernel's.
+ * The first pass reads all documents and gives each content of a name field its placeholder. The
+ * second pass writes them, each text word by word. Public names stay: functions and files of
+ * PyTorch, NCCL, CUDA, Python and the C library, and those of the kernel.
  */
 #include "report/anonymise/anonymise.h"
 
@@ -26,14 +26,17 @@
 
 #include "own_words.h"
 
-/* Deeper documents are nobody's (jansson reads 2048 levels). */
+/* We never write deeper documents (jansson reads 2048 levels). */
 #define MAX_DEPTH 4096u
 
 struct anonymiser {
 	json_t *names;  /* placeholder by name */
 	json_t *public; /* names that stay, as keys */
-	json_t *masked; /* names of hosts, users, jobs and pods, as keys: they go, our words or not
-			 */
+	/*
+	 * names of hosts, users, jobs and pods, as keys: we remove them even if they are our
+	 * own words
+	 */
+	json_t *masked;
 	json_t *counts; /* of placeholders, by kind */
 	bool is_reading;
 	int bad;
@@ -77,7 +80,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* A word of a sentence, which says the same whoever has a name like it. */
+/* True for a word of our sentences, even if a person or machine has the same name. */
 static bool is_plain_word(const char *word)
 {
 	for (const char *p = word; *p; p++)
@@ -86,7 +89,7 @@ static bool is_plain_word(const char *word)
 	return is_own_word(word);
 }
 
-/* Bytes of the letter at p, 0 = none: arrows, dashes and blanks of Unicode stand between words. */
+/* Bytes of the letter at p, 0 = none: Unicode arrows, dashes and blanks separate words. */
 static size_t letter(const char *p)
 {
 	uint32_t c;
@@ -98,13 +101,13 @@ static size_t letter(const char *p)
 		return 0;
 	n = cw_text_decode(p, &c);
 	if (!n)
-		return 1; /* not UTF-8: whoever wrote it, not we */
+		return 1; /* not UTF-8: the text is not ours */
 	return c == 0xa0 || (c >= 0x2000 && c < 0x2c00) ? 0 : n;
 }
 
 /* ---- numbers ---- */
 
-/* "31", "0-3", "2.27", "1e-5", "10s", "0x7f00": nobody's name. */
+/* True for "31", "0-3", "2.27", "1e-5", "10s", "0x7f00", which name no person or machine. */
 static bool is_number(const char *word)
 {
 	static const char *const units[] = { "",  "ns",  "us",  "ms",  "s", "min", "h", "d",
@@ -134,8 +137,8 @@ static bool is_ipv4(const char *word)
 }
 
 /*
- * Length of an address of IPv6, or of an Ethernet card, at the start of text; 0 = none. Then none
- * begins before *ret_end either: what ends it there, or has too few colons, is the same further on.
+ * Length of an IPv6 or Ethernet address at the start of text; 0 = none. If there is none, none
+ * begins before *ret_end either: a later start meets the same end, or too few colons.
  */
 static size_t colon_address(const char *text, const char **ret_end)
 {
@@ -153,7 +156,10 @@ static size_t colon_address(const char *text, const char **ret_end)
 
 /* ---- names ---- */
 
-/* The placeholder of a name, the next of its kind where it has none yet; "?" = out of memory. */
+/*
+ * The placeholder of a name; allocates the next one of its kind for a new name. "?" = out
+ * of memory.
+ */
 static const char *placeholder(struct anonymiser *a, const char *kind, const char *name,
 			       const char *suffix)
 {
@@ -168,7 +174,7 @@ static const char *placeholder(struct anonymiser *a, const char *kind, const cha
 	return a->bad ? "?" : json_string_value(known);
 }
 
-/* fn for each word of a text; what is between them goes to out, where there is one. */
+/* Calls fn for each word of a text. Copies the text between words to out, unless out is NULL. */
 typedef void (*word_fn)(struct anonymiser *a, const char *word, const char *before, FILE *out);
 
 static bool ends_path(char c)
@@ -212,7 +218,7 @@ static void each_word(struct anonymiser *a, const char *text, word_fn fn, FILE *
 		if (!n) {
 			uint32_t c;
 
-			n = cw_text_decode(p, &c); /* what is not UTF-8 is a letter */
+			n = cw_text_decode(p, &c); /* a byte that is not UTF-8 counts as a letter */
 			if (out)
 				(void)fwrite(p, 1, n, out);
 			p += n;
@@ -235,7 +241,7 @@ static void each_word(struct anonymiser *a, const char *text, word_fn fn, FILE *
 	}
 }
 
-/* The word without the hyphens before it ("--option") and the full stop behind it. */
+/* Removes hyphens before the word ("--option") and the full stop after it. */
 static char *trim(const char *word, size_t *ret_before, size_t *ret_len)
 {
 	size_t before = strspn(word, "-."), len = strlen(word);
@@ -280,7 +286,7 @@ static const char *const endings[] = { ".py", ".so",   ".c",    ".cc",   ".cpp",
 				       ".h",  ".cuh",  ".json", ".yaml", ".txt", ".log",
 				       ".pt", ".ckpt", ".sh",   ".bin",  ".pth" };
 
-/* The end of a file's name that tells what is in it; "" = none of those. */
+/* The ending of a file's name if it shows the file's type; "" = an unknown ending. */
 static const char *ending_of(const char *base)
 {
 	size_t len = strlen(base);
@@ -336,7 +342,7 @@ static void put_word(struct anonymiser *a, const char *word, const char *before,
 
 /* ---- paths and frames ---- */
 
-/* What everybody has installed: where it lies tells nothing, and so does what is in it. */
+/* Public installation paths: neither the location nor the contents identify a user. */
 static const char *public_part(const char *path)
 {
 	static const char *const packages[] = {
@@ -395,7 +401,7 @@ static void put_path(struct anonymiser *a, const char *path, FILE *out)
 	}
 }
 
-/* A frame of evidence or of merged stacks. */
+/* Reads a frame of evidence or of merged stacks. */
 static void read_frame(struct anonymiser *a, const json_t *object)
 {
 	const char *module = cw_json_str(object, "module", ""), *name;
@@ -419,15 +425,15 @@ static void read_frame(struct anonymiser *a, const json_t *object)
 
 enum rule {
 	RULE_TEXT,
-	RULE_NAME,  /* all of it is a name */
-	RULE_LABEL, /* likewise, but what is made of our words is not somebody's: "world" */
-	RULE_JOB,   /* "slurm:4711": what is before the colon is ours */
-	RULE_LINE,  /* a command line, unless it is one of ours */
+	RULE_NAME,  /* the whole string is a name */
+	RULE_LABEL, /* the same, except that a label made of our words stays: "world" */
+	RULE_JOB,   /* "slurm:4711": the part before the colon is ours */
+	RULE_LINE,  /* a command line; one of our own stays */
 	RULE_PATH,
 	RULE_KERNEL, /* symbols of the kernel */
-	RULE_MODEL,  /* of a device */
-	RULE_OWN,    /* names of ours, in letters and low lines, as they are */
-	RULE_ID,     /* of an incident */
+	RULE_MODEL,  /* model of a device */
+	RULE_OWN,    /* our own names, which stay: letters and underscores */
+	RULE_ID,     /* the id of an incident */
 	RULE_SCHEMA,
 };
 
@@ -435,7 +441,7 @@ static const struct field {
 	const char *key;
 	enum rule rule;
 	const char *kind;
-	const char *under; /* only in an array of this name; NULL = anywhere */
+	const char *under; /* only inside an array of this name; NULL = anywhere */
 } fields[] = {
 	{ "name", RULE_NAME, "node", "nodes" },
 	{ "name", RULE_LABEL, "comm", "comms" },
@@ -479,14 +485,14 @@ static const struct field *field_of(const char *key, const char *under)
 	return &any;
 }
 
-/* A word of it is a name, or none of ours. */
+/* True if one of its words is a name, or no word of ours. */
 static bool has_stranger(const struct anonymiser *a, const char *text)
 {
 	char word[64];
 	size_t n = 0;
 
 	for (;; text++) {
-		size_t step = letter(text); /* more than one byte: not of ours */
+		size_t step = letter(text); /* our words are ASCII: a longer letter is not ours */
 
 		if (step > 1 || n >= sizeof(word) - 1)
 			return true;
@@ -503,7 +509,7 @@ static bool has_stranger(const struct anonymiser *a, const char *text)
 	}
 }
 
-/* Of a kernel's name and of an incident's id no other sort of string is taken. */
+/* A kernel name or an incident id of any other form is not trusted. */
 static bool is_of_letters(const char *text, const char *letters)
 {
 	return *text && !text[strspn(text, letters)];
@@ -511,7 +517,7 @@ static bool is_of_letters(const char *text, const char *letters)
 
 #define MODEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .-"
 
-/* One of its words is the name of something else. */
+/* True if one of its words is the name of another thing. */
 static bool has_name(const struct anonymiser *a, const char *text)
 {
 	char word[64];
@@ -527,7 +533,10 @@ static bool has_name(const struct anonymiser *a, const char *text)
 	return false;
 }
 
-/* What NVIDIA's driver calls a device; a record may say anything in its stead. */
+/*
+ * True for the names that NVIDIA's driver gives devices; a hostile record may contain any
+ * text here.
+ */
 static bool is_model(const struct anonymiser *a, const char *text)
 {
 	static const char *const series[] = { "NVIDIA ", "Tesla ", "Quadro ", "GeForce ", "GRID " };
@@ -542,9 +551,9 @@ static bool is_model(const struct anonymiser *a, const char *text)
 #define KERNEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
 
 /*
- * These names are looked for in sentences, too, where a host called "leader" would pass for our
- * word. Labels of communicators and groups are not: "world" and "data" stand in many sentences, and
- * name no machine and no person. Each machine has a root.
+ * We also remove these names from sentences, where a host called "leader" would pass for our word.
+ * Labels of communicators and groups are exempt: "world" and "data" stand in many sentences, and
+ * identify no machine and no person. So is root: every machine has that user.
  */
 static void mask(struct anonymiser *a, const char *name)
 {
@@ -587,7 +596,7 @@ static void read_text(struct anonymiser *a, const struct field *field, const cha
 	}
 }
 
-/* "incident/1": a word of ours and a number, even where a host is called like it. */
+/* "incident/1": a word of ours and a number, even if a host has the same name. */
 static bool is_schema(const char *text)
 {
 	char word[24];
@@ -649,14 +658,16 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 		}
 		break;
 	case RULE_TEXT:
-		/* One word of ours is an enumerator, which readers of the document need: "unknown".
+		/*
+		 * A single word of ours is an enumerator that readers of the document
+		 * need: "unknown".
 		 */
 		if (is_plain_word(text)) {
 			fputs(text, out);
 			return;
 		}
 		if (known) {
-			fputs(known, out); /* the whole of a function's name in C++ */
+			fputs(known, out); /* the full name of a C++ function */
 			return;
 		}
 		break;
@@ -684,7 +695,7 @@ static json_t *new_text(struct anonymiser *a, const struct field *field, const c
 	return value;
 }
 
-/* New reference to what stands there from now on; of what is only read, to the same. */
+/* Returns a new reference to the replacement of value; in the reading pass, to value itself. */
 static json_t *visit(struct anonymiser *a, json_t *value, const char *key, const char *under,
 		     unsigned depth);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Documents for people who must not know whose job it was, as in a public bug report: names of
- * hosts, users, jobs, pods, files and functions, paths, command lines and addresses become stable
- * placeholders, "node-1", the same one wherever the name stands. Pure.
+ * Makes documents safe to publish, as in a public bug report. Names of hosts, users, jobs, pods,
+ * files and functions, paths, command lines and addresses become stable placeholders, "node-1":
+ * every occurrence of a name gets the same one. Pure.
  */
 #pragma once
 
@@ -12,9 +12,9 @@
 struct cw_bundle;
 
 /*
- * Changes the documents in place, NULL ones are left out; names are counted in the order in which
- * they are met. 0 or -ENOMEM: then they must not be shown.
+ * Changes the documents in place and skips NULL ones. Names are numbered in order of first
+ * appearance. 0 or -ENOMEM; after an error the caller must not show the documents.
  */
 int cw_anonymise(json_t *const *docs, size_t n);
-/* The same of all that is in a bundle. */
+/* The same for all documents of a bundle. */
 int cw_anonymise_bundle(struct cw_bundle *bundle);
