@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row per step; docs/design/advice.md tells when each is true, and which test holds it. A step
- * is for a class, and either for one detail of it or for all.
+ * One row per step; docs/design/advice.md states each row's condition and its test. A step belongs
+ * to a class, and either to one detail of it or to all.
  *
  * NCCL's variables are those of its user guide, "Environment Variables" (docs/env.html):
  * NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE; NCCL_LAUNCH_ORDER_IMPLICIT (since 2.26);
- * NCCL_SOCKET_IFNAME; NCCL_IB_DISABLE, NCCL_P2P_DISABLE and NCCL_NVLS_ENABLE, which take one
- * transport away each. The guide asks not to leave those of its section "Debugging" set; so do the
- * sentences. ncclras is the client of NCCL's RAS subsystem (troubleshooting/ras.html, since 2.24).
- * TORCH_DISTRIBUTED_DEBUG is PyTorch's (torch.distributed, "Debugging"): DETAIL compares every
- * collective before it is made.
+ * NCCL_SOCKET_IFNAME; NCCL_IB_DISABLE, NCCL_P2P_DISABLE and NCCL_NVLS_ENABLE, each of them
+ * disabling one transport. The guide asks users not to leave the variables of its section
+ * "Debugging" set, and so do our sentences. ncclras is the client of NCCL's RAS subsystem
+ * (troubleshooting/ras.html, since 2.24). TORCH_DISTRIBUTED_DEBUG is PyTorch's (torch.distributed,
+ * "Debugging"): DETAIL compares every collective before PyTorch issues it.
  */
 #include "report/doc/advice.h"
 
@@ -23,13 +23,15 @@
 #include "report/json_util.h"
 
 /*
- * When a row applies. A culprit is named, or not; it did not fail; it neither failed nor is held by
- * a signal, a debugger or a freezer. No rank is held. Of a call that all have entered: all of the
- * job is seen, or not. The culprit's place is known; it is not, and the incident is read from
- * recordings or is not. The signal that ended it is one that programs raise by a fault, has a known
- * sender, or has neither. What it sleeps in: MAYBE_STORAGE unless it is something else. The job
- * looks like a server; more ranks are missing than wait; the verdict is certain and has no blind
- * spot, or not.
+ * The condition of a row. NAMED, NOT_NAMED: the incident has a culprit, or has none. NOT_FAILED:
+ * the culprit did not fail. NOT_COME: it neither failed nor is held by a signal, a debugger or a
+ * freezer. FREE: no rank is held. ALL_SEEN, NOT_ALL_SEEN: all ranks entered the call, and we see
+ * all of the job, or only a part. SEEN: we know the culprit's position. NOT_SEEN,
+ * NOT_SEEN_RECORDED: we do not, in a live incident or in recordings. CRASHED, SENT, NOT_SENT: the
+ * fatal signal is one that a program's fault raises, has a known sender, or has neither. IN_LOCK to
+ * MAYBE_STORAGE: the object that the culprit sleeps on; storage unless we know another.
+ * LIKE_SERVER: the job looks like a server. MANY_MISSING: more ranks are missing than wait.
+ * CERTAIN, NOT_CERTAIN: the verdict is certain and has no blind spot, or not.
  */
 enum when {
 	ALWAYS,
@@ -59,13 +61,14 @@ enum when {
 };
 
 /*
- * In commands: {host}, {pid} and {rank} of the first culprit, {job}, {bundle} where the incident
- * is. Any class: what holds a rank up is the same whatever the others wait in.
+ * Commands may contain {host}, {pid} and {rank} of the first culprit, {job}, and {bundle}, the
+ * incident's path. ANY_CLASS: the obstacle of a rank does not depend on the call that the others
+ * wait in.
  */
 #define ANY_CLASS CW_CLASS_HEALTHY /* needs no advice of its own */
 #define ANY_DETAIL CW_DETAIL_NONE
 struct row {
-	const char *id; /* docs/design/advice.md has it, with its condition and its test */
+	const char *id; /* docs/design/advice.md lists it, with its condition and its test */
 	enum cw_class verdict_class;
 	enum cw_detail detail;
 	const char *text, *command;
@@ -352,7 +355,7 @@ static const struct row rows[] = {
 	  "collwatch stacks {job}", LIVE },
 };
 
-/* Fit to be pasted into a shell as they are. */
+/* True if users can paste the text into a shell without quoting. */
 static bool is_harmless(const char *text)
 {
 	return *text && *text != '-' &&
@@ -360,19 +363,19 @@ static bool is_harmless(const char *text)
 			    "._-/:") == strlen(text);
 }
 
-/* Decided from recordings of a job that need not be there any more. */
+/* True if the incident comes from recordings; its job may be gone. */
 static bool is_recorded(const json_t *incident)
 {
 	return strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) == 0;
 }
 
-/* What stands for {name}; never more than harmless characters. */
+/* The value of {name}; consists of harmless characters only. */
 static void value_of(const json_t *incident, const char *name, char *buf, size_t len)
 {
 	const json_t *who = json_array_get(json_object_get(incident, "culprits"), 0);
 	const char *text = "";
 
-	/* Recordings do not say on which machine they were made. */
+	/* Recordings do not name the machine that made them. */
 	if (strcmp(name, "host") == 0 && !is_recorded(incident))
 		text = cw_json_str(who, "host", "");
 	else if (strcmp(name, "job") == 0)
@@ -416,7 +419,7 @@ static bool is_named(const json_t *incident)
 	return json_array_size(json_object_get(incident, "culprits")) > 0;
 }
 
-/* Its ranks are not what stands still: something holds one of them. */
+/* True if a signal, a debugger or a freezer holds one of the ranks. */
 static bool is_held(const json_t *incident)
 {
 	return cw_detail_is_hold(
@@ -428,7 +431,7 @@ static bool is_failed(const json_t *incident)
 	return cw_detail_from_name(cw_json_str(incident, "detail", "")) == CW_DETAIL_FAILED;
 }
 
-/* Incidents of before do not say what was not seen. */
+/* Older incidents lack the list of blind spots: they count as not all seen. */
 static bool is_all_seen(const json_t *incident)
 {
 	const json_t *spots = json_object_get(incident, "blind_spots"), *one;
@@ -477,7 +480,7 @@ static const char *first_reason(const json_t *incident)
 	return cw_json_str(json_array_get(json_object_get(incident, "culprits"), 0), "reason", "");
 }
 
-/* By the words of the first culprit's reason: "; it waits for a socket". */
+/* Decides by the wording of the first culprit's reason: "; it waits for a socket". */
 static enum when what_it_sleeps_in(const json_t *incident)
 {
 	static const struct {
@@ -498,11 +501,15 @@ static enum when what_it_sleeps_in(const json_t *incident)
 	return MAYBE_STORAGE;
 }
 
-/* By the words of the first culprit's reason: "killed by SIGKILL sent by bash (pid 31224, root)".
+/*
+ * Decides by the wording of the first culprit's reason: "killed by SIGKILL sent by bash (pid
+ * 31224, root)".
  */
 static enum when how_killed(const json_t *incident)
 {
-	/* Those whose default is a core file, but SIGQUIT, which is sent. */
+	/*
+	 * The signals with a core file as their default action, except SIGQUIT, which users send.
+	 */
 	static const char *const crashes[] = { "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE",
 					       "SIGILL",  "SIGSYS", "SIGTRAP" };
 	const char *reason = first_reason(incident);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to do next about an incident: for its class and detail, cheapest step first; commands to run
- * with the culprit's host and pid filled in. People paste commands into shells, so nothing of the
- * document gets into one unless it is made of harmless characters. Pure; documents may be hostile.
+ * Advice for an incident: the steps for its class and detail, the cheapest first, and commands to
+ * run with the culprit's host and pid filled in. Users paste commands into shells, so a command
+ * contains no text of the document unless that text consists of harmless characters. Pure;
+ * documents may be hostile.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 #define ADVICE_MAX 8u
 
 struct advice_step {
-	const char *id;    /* static: of its row */
+	const char *id;    /* static: the row's id */
 	const char *text;  /* static: one or two sentences */
 	char command[256]; /* "" = none */
 };

@@ -13,13 +13,13 @@
 #include "report/frame_origin.h"
 #include "report/json_util.h"
 
-/* Of a longer chain, its first and last waits: where it begins, and whom it leads to. */
+/* Of a longer chain we show the first and last waits: its beginning, and the rank at its end. */
 #define WAITS_FIRST 3u
 #define WAITS_LAST 6u
 #define MAX_ALIKE 1024u
-/* Beyond it a duration in a document is nonsense: a century. */
+/* A longer duration in a document is nonsense: a century. */
 #define MAX_LASTED_S 3.2e9
-/* Of a call stack: helpers that all calls go through, and who called them. */
+/* Frames per call stack: a few helpers common to all calls, and their callers. */
 #define FRAMES_MAX 3u
 
 static void say_op(const json_t *op, bool has_peer, char *buf, size_t len)
@@ -33,7 +33,8 @@ static void say_op(const json_t *op, bool has_peer, char *buf, size_t len)
 	(void)snprintf(buf, len, "%s",
 		       strcmp(kind, "none") == 0 ? "a collective of unknown kind" : kind);
 	if (strcmp(dtype, "none") != 0) {
-		(void)cw_json_read_u64(json_object_get(op, "count"), &count); /* stays 0 */
+		/* stays 0 on failure */
+		(void)cw_json_read_u64(json_object_get(op, "count"), &count);
 		cw_text_append(buf, len, " %s x %llu", dtype, (unsigned long long)count);
 	}
 	if (strcmp(redop, "none") != 0)
@@ -52,13 +53,13 @@ char *phrase_doc_op(const json_t *op, char *buf, size_t len)
 	return buf;
 }
 
-/* A frame's text, "/u/train.py:41 in Trainer.step" or "train+0x12", in parts. */
+/* The parts of a frame's text, "/u/train.py:41 in Trainer.step" or "train+0x12". */
 struct issued_frame {
 	const char *file; /* without directories */
 	int file_len;
 	const char *line; /* ":41" */
 	int line_len;
-	const char *function; /* NULL: not Python's */
+	const char *function; /* NULL: not a Python frame */
 };
 
 static struct issued_frame read_frame(const char *text)
@@ -86,7 +87,7 @@ static bool is_same_file(const struct issued_frame *a, const struct issued_frame
 	return a->file_len == b->file_len && !strncmp(a->file, b->file, (size_t)a->file_len);
 }
 
-/* "issued in step (train.py:41), called by main (:9)"; before: the frame before it, or NULL. */
+/* "issued in step (train.py:41), called by main (:9)"; before: the previous frame, or NULL. */
 static void add_frame(char *buf, size_t len, const struct issued_frame *f,
 		      const struct issued_frame *before)
 {
@@ -101,7 +102,7 @@ static void add_frame(char *buf, size_t len, const struct issued_frame *f,
 	cw_text_append(buf, len, "%.*s)", f->line_len, f->line);
 }
 
-/* Of the frames of one origin the innermost; how many there were. */
+/* Adds the innermost frames of one origin; returns the number of such frames. */
 static size_t add_frames_of(char *buf, size_t len, const json_t *stack, enum frame_origin origin)
 {
 	struct issued_frame f, before;
@@ -122,7 +123,7 @@ static size_t add_frames_of(char *buf, size_t len, const json_t *stack, enum fra
 	return n;
 }
 
-/* Python's frames come after the native ones that they called. */
+/* The list has native frames first, and then the Python frames that called them. */
 char *phrase_doc_issued(const json_t *op, char *buf, size_t len)
 {
 	const json_t *stack = json_object_get(op, "stack"), *frame;
@@ -185,7 +186,7 @@ char *phrase_doc_seq(const json_t *where, char *buf, size_t len)
 	uint64_t seq = 0, after = 0;
 	bool is_between = cw_json_read_u64(json_object_get(where, "after_seq"), &after);
 
-	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &seq); /* stays 0 */
+	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &seq); /* stays 0 on failure */
 	*buf = '\0';
 	if (is_between && after)
 		cw_text_append(buf, len,
@@ -214,19 +215,21 @@ const char *phrase_doc_flag(const json_t *incident)
 		return "UNSEEN";
 	if (is_class(incident, "mismatch") && cw_json_int(victims, "count", 1) == 0)
 		return "MISMATCH";
-	/* It may go on by itself: whoever reads it is not to think that it cannot. Of recordings
-	 * only how it stood is known. */
+	/*
+	 * NOTICE tells the reader that the job may continue by itself. A recording only shows one
+	 * moment, so its incident is a HANG.
+	 */
 	return strcmp(cw_json_str(incident, "severity", ""), "notice") == 0 &&
 			       strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) != 0
 		       ? "NOTICE"
 		       : "HANG";
 }
 
-/* Names of classes and details are for programs: people read words. */
+/* Class and detail names are for programs; we show words to users. */
 static void add_words(char *buf, size_t len, const char *name)
 {
 	char *at = buf + strlen(buf);
-	bool begins = true; /* a word: there is an "oom" in "room", too */
+	bool begins = true; /* at the start of a word: "room" contains "oom", too */
 
 	cw_text_append(buf, len, "%s", name);
 	for (; *at; at++) {
@@ -320,7 +323,10 @@ const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
 					 : "no stacks in this bundle";
 }
 
-/* Whom, or what: the last of a chain may wait in a call nobody is missing at. */
+/*
+ * The awaited rank or event: the last rank of a chain may wait in a call that no rank is
+ * missing at.
+ */
 static void add_awaited(const json_t *incident, const json_t *wait, char *buf, size_t len)
 {
 	json_int_t rank = cw_json_int(wait, "waits_for", -1);
@@ -339,7 +345,9 @@ static void add_awaited(const json_t *incident, const json_t *wait, char *buf, s
 
 char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len)
 {
-	/* Whom it waits for stands behind it, by the job's number and not by the communicator's. */
+	/*
+	 * add_awaited() names the awaited rank by its number in the job, not in the communicator.
+	 */
 	bool has_peer = cw_json_int(wait, "waits_for", -1) < 0;
 	char text[256];
 
@@ -357,7 +365,7 @@ size_t doc_waits_left_out(size_t n, size_t i)
 								    : 0;
 }
 
-/* "node-a" and "its node has stopped reporting" are said once of all its ranks. */
+/* True if we can mention "node-a" and "its node has stopped reporting" once for both ranks. */
 static bool is_alike(const json_t *a, const json_t *b)
 {
 	return strcmp(cw_json_str(a, "host", ""), cw_json_str(b, "host", "")) == 0 &&

@@ -16,10 +16,13 @@
 #include "report/json_util.h"
 #include "report/process_doc.h"
 
-/* Sides, and waits, with call stacks: a chain may have thousands, and the document is an alert. */
+/*
+ * Limit for sides and waits with call stacks: a chain may have thousands, and the document is
+ * an alert.
+ */
 #define STACKS_MAX 8u
 
-/* The number people know; -1 when there is none or the index points nowhere. */
+/* The user's number of the rank; -1 without a number, or if the index is out of range. */
 static int32_t label_of(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return rank < snap->n_ranks ? snap->ranks[rank].rank : -1;
@@ -38,13 +41,13 @@ static json_t *label_set(const struct cw_snapshot *snap, const uint32_t *ranks, 
 	return text ? json_string(text) : NULL;
 }
 
-/* null where the kind of op has no such member */
+/* null if this kind of op has no such member */
 static json_t *comm_rank_or_null(int32_t comm_rank)
 {
 	return comm_rank == CW_PEER_NONE ? json_null() : json_integer(comm_rank);
 }
 
-/* has_stack: with its call stack, if that is known. */
+/* has_stack: include the call stack if it is known. */
 static json_t *op_doc(const struct cw_snapshot *snap, const struct cw_op *op, bool has_stack)
 {
 	const char *stack = has_stack ? cw_snapshot_stack(snap, op) : NULL;
@@ -146,7 +149,7 @@ static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wa
 	return cw_json_finish(doc, bad);
 }
 
-/* The engine has one list; a deadlock's is a cycle, any other leads to the culprit. */
+/* The engine makes one list: a deadlock's is a cycle, any other leads to the culprit. */
 static json_t *waits_doc(const struct cw_snapshot *snap, const struct cw_verdict *v, bool cycle)
 {
 	json_t *list = json_array();
@@ -196,7 +199,7 @@ static json_t *text_list(const char *const *texts, uint32_t n)
 	return cw_json_finish(list, bad);
 }
 
-/* In recordings: others tell of it, and it has left none itself. */
+/* True for a rank that other ranks' recordings mention, but whose own is missing. */
 static bool is_known_by_name_only(const struct cw_snap_rank *r)
 {
 	return r->liveness == CW_LIVE_UNKNOWN && !(r->flags & CW_RANKF_HAS_RECORD) &&
@@ -212,7 +215,7 @@ static uint32_t ranks_seen(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* Of the ranks 0..ranks_expected-1, those nobody has reported as. */
+/* The ranks of 0..ranks_expected-1 that no process claims. */
 static json_t *missing_ranks(const struct cw_snapshot *snap)
 {
 	uint32_t n = snap->ranks_expected, n_missing = 0;
@@ -239,7 +242,7 @@ static json_t *missing_ranks(const struct cw_snapshot *snap)
 	return text ? json_string(text) : NULL;
 }
 
-/* Of which only is known how they were: their node does not report now. null: there is none. */
+/* Ranks known only from the past, because their node does not report now. null: there are none. */
 static json_t *last_known(const struct cw_snapshot *snap)
 {
 	_cleanup_(freep) uint32_t *ranks = calloc((size_t)snap->n_ranks + 1, sizeof(*ranks));
@@ -296,7 +299,7 @@ static json_t *times_doc(const struct cw_incident_info *info)
 	return cw_json_finish(doc, bad);
 }
 
-/* When the job's own watchdog ends it; left out where that is not known. */
+/* Adds the time-out of the job's own watchdog, if it is known. */
 static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
 {
 	const struct cw_snap_rank *of = cw_snapshot_job_timeout(snap);
@@ -313,7 +316,7 @@ static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
 	return json_object_set_new(doc, "job_timeout", cw_json_finish(timeout, bad));
 }
 
-/* The sentence that follows the others; a summary without its full stop gets one. */
+/* Appends a sentence to the summary, and before it the missing full stop. */
 static int add_sentence(json_t *incident, const char *sentence)
 {
 	const char *before = cw_json_str(incident, "summary", "");
@@ -325,7 +328,7 @@ static int add_sentence(json_t *incident, const char *sentence)
 	return json_object_set_new(incident, "summary", cw_json_text(summary));
 }
 
-/* What to do about it is advice; whoever reads only the summary is told of it, too. */
+/* The advice has it as well; we add it to the summary for readers of the summary alone. */
 static int add_proposal(json_t *doc, const struct cw_incident_info *info)
 {
 	if (!info->proposes_serving)
@@ -351,7 +354,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* In what else the cause may hide, by name. */
+/* The names of blind spots: other places that may hide the cause. */
 static json_t *blind_spots_doc(const struct cw_verdict *v)
 {
 	json_t *list = json_array();
@@ -412,7 +415,7 @@ const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *e
 	return NULL;
 }
 
-/* Whatever it is in, that is why it does not move: a signal continues it. */
+/* A stopped process makes no progress wherever it is; SIGCONT continues it. */
 static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, const char *who)
 {
 	const json_t *proc = json_object_get(seen, "proc");
@@ -423,7 +426,7 @@ static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, c
 		return 0;
 	if (json_object_set_new(culprit, "stopped", json_true()) < 0)
 		return -1;
-	/* The verdict may have known. */
+	/* The verdict may have said so already. */
 	if (strstr(cw_json_str(incident, "summary", ""), " is stopped by "))
 		return 0;
 	snprintf(sentence, sizeof(sentence), "%s is stopped by a signal.", who);
@@ -434,8 +437,8 @@ static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, c
 }
 
 /*
- * Where the culprit is. Who never came to a call is stuck there: that belongs into the sentence
- * that says so.
+ * States the culprit's position. A rank that never reached a call is stuck there, so the position
+ * goes into the sentence that says "never reached".
  */
 static int say_position(json_t *incident, const json_t *seen, const char *where, const char *who)
 {
@@ -445,7 +448,7 @@ static int say_position(json_t *incident, const json_t *seen, const char *where,
 	at = strcmp(cw_json_str(incident, "class", ""), "never_entered") == 0
 		     ? strstr(before, " never reached ")
 		     : NULL;
-	/* "is stopped by SIGSTOP and never reached": that is why, wherever it is. */
+	/* "is stopped by SIGSTOP and never reached": the stop is the reason, not the position. */
 	if (!at || (at - before >= 4 && strncmp(at - 4, " and", 4) == 0)) {
 		snprintf(summary, sizeof(summary), "%s is in %s.", who, where);
 		return add_sentence(incident, summary);
@@ -455,7 +458,7 @@ static int say_position(json_t *incident, const json_t *seen, const char *where,
 	return json_object_set_new(incident, "summary", cw_json_text(summary));
 }
 
-/* Both or neither: what "sits_in" says is not said again. */
+/* Adds both or neither: with "sits_in" present, a later call does not add the sentence. */
 static int note_position(json_t *incident, bool is_said, json_t *culprit, const json_t *seen,
 			 const char *who)
 {
@@ -495,9 +498,9 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 }
 
 /*
- * Collectives all known members have completed, summed over the comms: the slowest member counts,
- * for a collective is done only when everybody is. Where completion is not visible, the host's
- * return is what was seen.
+ * Collectives that all known members have completed, summed over the comms. The slowest member
+ * counts, because a collective completes only when every member has completed it. Without visible
+ * completion, the return of the host call counts.
  */
 static uint64_t collectives_done(const struct cw_snapshot *snap)
 {
@@ -556,11 +559,11 @@ const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t l
 	return buf;
 }
 
-/* A message that comes later says how old it is. */
+/* A message delivered later than this states its age. */
 #define LATE_NS (60 * CW_NS_PER_S)
 #define TOLD_BYTES 2048
 
-/* Its summary is in the present tense of the moment at which it was made. */
+/* The summary is in the present tense of the moment of its making. */
 static bool say_told(const json_t *incident, int64_t wall_ns, char *buf, size_t len)
 {
 	const char *summary = cw_json_str(incident, "summary", "");
@@ -586,7 +589,7 @@ static bool say_told(const json_t *incident, int64_t wall_ns, char *buf, size_t 
 
 json_t *cw_incident_doc_told_at(const json_t *incident, int64_t wall_ns)
 {
-	json_t *told = json_copy((json_t *)incident); /* only read */
+	json_t *told = json_copy((json_t *)incident); /* json_copy() only reads it */
 	char summary[TOLD_BYTES];
 	int bad = told ? 0 : -1;
 

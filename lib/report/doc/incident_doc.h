@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The documents made of a verdict: collwatch.incident/1 and collwatch.healthy/1 (docs/schemas.md).
- * Ranks appear as the numbers people know, not as indices.
+ * The documents made from a verdict: collwatch.incident/1 and collwatch.healthy/1
+ * (docs/schemas.md). Ranks appear under the user's numbers, not as indices.
  */
 #pragma once
 
@@ -12,15 +12,16 @@
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
-/* In place of a node: decided from recordings. */
+/* The leader of incidents decided from recordings, in place of a node. */
 #define CW_LEADER_ANALYZE "collwatch analyze"
 
 struct cw_incident_info {
 	const char *id;
-	enum cw_confidence confidence; /* after patience, may be below the verdict's */
+	enum cw_confidence confidence; /* after patience; may be below the verdict's */
 	enum cw_hang hang;
 	enum cw_severity severity;
-	bool proposes_serving; /* the job looks like a server, and is watched as training is */
+	/* the job looks like a server, but collwatch watches it as a training job */
+	bool proposes_serving;
 	/* Wall time, ns; 0 = unknown (null in the document). */
 	int64_t last_progress_wall_ns, stall_wall_ns, confirmed_wall_ns, resolved_wall_ns;
 	const char *leader; /* node that decided */
@@ -32,32 +33,34 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 			const struct cw_incident_info *info);
 
 /*
- * Says in the document where its culprits sit, by what was seen of them (an array of
+ * Adds the positions of the culprits to the document, from the evidence about them (an array of
  * collwatch.evidence/1): "sits_in" of each culprit and, for a single one, the end of the summary.
- * What is said already stays. Loop thread or any; does not block. 0 or -ENOMEM.
+ * Existing positions stay. Loop thread or any; does not block. 0 or -ENOMEM.
  */
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence);
 
 /* The evidence about one culprit, by host and pid; borrowed, NULL = none. */
 const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence);
 
-/* Whether nobody is to be called for it. */
+/* True if the incident is a notice, which alerts no user. */
 bool cw_incident_doc_is_notice(const json_t *incident);
 
-/* Whether its trouble is over: it went on, its job ended, or no node has seen it for ten minutes.
+/*
+ * True if its trouble is over: the job continued, the job ended, or no node has seen it for
+ * ten minutes.
  */
 bool cw_incident_doc_is_over(const json_t *incident);
 /*
- * How the trouble ended, in the past tense: "resolved after 17 s". Bounded; buf is returned.
- * Meaningless of one that is not over.
+ * How the trouble ended, in the past tense: "resolved after 17 s". Bounded; returns buf.
+ * Meaningless for an incident that is not over.
  */
 const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t len);
 /*
- * As a message that is delivered at this time has it: where the trouble is over, a notice in the
- * past tense; where it was found a minute ago or more, with how long ago. New reference;
- * NULL = out of memory.
+ * The document for a message delivered at wall_ns. If the trouble is over, it is a notice in the
+ * past tense; if we found it a minute ago or more, it states its age. New reference; NULL = out
+ * of memory.
  */
 json_t *cw_incident_doc_told_at(const json_t *incident, int64_t wall_ns);
 
-/* collwatch.healthy/1: what was watched and for how long. */
+/* collwatch.healthy/1: the observed job and the duration of the observation. */
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns);

@@ -11,7 +11,7 @@
 #include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
 
-/* One error of one communicator, and who has it. */
+/* One error of one communicator, and the ranks that have it. */
 struct error {
 	uint32_t comm;
 	int32_t result;
@@ -43,7 +43,7 @@ static bool is_same(const struct error *a, const struct error *b)
 	       strcmp(a->text, b->text) == 0;
 }
 
-/* Beyond the limit it is left out. 0 or -1: out of memory. */
+/* Omits errors beyond the limit. 0 or -1: out of memory. */
 static int add(const struct cw_snapshot *snap, struct errors *all, const struct error *e,
 	       uint32_t rank)
 {

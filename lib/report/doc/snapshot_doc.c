@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table per struct drives both directions (report/fields.h). A field whose value is 0 is left
- * out; absence of *knowledge* is said by the snapshot's own bits (CW_KNOWN_*), not by the document.
+ * One table per struct drives both directions (report/fields.h). The writer omits a field
+ * whose value is 0; the snapshot's own bits (CW_KNOWN_*) state the absence of *knowledge*, not
+ * the document.
  *
- * Reading: every index is checked against what was read before it, and the memory a document can
- * claim is bounded by its own size (MEMBERS_PER_DESCRIBED).
+ * The reader checks every index against the part that it has read already. The document's own size
+ * bounds the memory that it can claim (MEMBERS_PER_DESCRIBED).
  */
 #include "report/doc/snapshot_doc.h"
 
@@ -21,8 +22,8 @@
 #define SCHEMA "collwatch.snapshot/1"
 
 /*
- * A comm of nranks allocates nranks members however few of them the document describes. A leader
- * that sees less than half of a job says nothing, so 64 places per described member is ample.
+ * A comm of nranks allocates nranks members, even if the document describes fewer. A leader that
+ * sees less than half of a job gives no verdict, so 64 places per described member is ample.
  */
 #define MEMBERS_FREE 65536u
 #define MEMBERS_PER_DESCRIBED 64u
@@ -32,7 +33,7 @@
 #member, CW_FIELD_##type, offsetof(struct kind, member)                            \
 	}
 
-/* The facts of STRUCT (model/fact_list.h), under the names that they have there. */
+/* The facts of STRUCT (model/fact_list.h), under their names in that list. */
 /* clang-format off */
 #define FACT(kind, type, name, number, wire, json, ...) FACT_##kind(name, json)
 #define FACT_SAME(name, json) FACT_F(STRUCT, json, name)
@@ -105,7 +106,7 @@ json_t *cw_snapshot_doc_member(const struct cw_snap_member *m, uint32_t comm_ran
 	json_t *doc = cw_fields_write(member_fields, m);
 	int bad = 0;
 
-	/* rank 0 is an index like any other: absence must not stand for it */
+	/* rank 0 is an index like any other: we always write it */
 	bad |= json_object_set_new(doc, "rank", json_integer(m->rank));
 	bad |= json_object_set_new(doc, "comm_rank", json_integer(comm_rank));
 	bad |= json_object_set_new(doc, "checkpoints",
@@ -220,7 +221,7 @@ json_t *cw_snapshot_doc(const struct cw_snapshot *snap)
 
 /* ---- reading ---- */
 
-/* *ret_op points at store, or is NULL when the document has no such op. */
+/* *ret_op points at store, or is NULL if the document has no such op. */
 static int read_op(const json_t *doc, const char *key, struct cw_op *store, struct cw_op **ret_op,
 		   struct cw_err *err)
 {
@@ -353,7 +354,7 @@ static int read_rank(struct cw_snapshot *snap, const json_t *doc, struct cw_err 
 	return r < 0 ? cw_err_set(err, -r, "rank: %s", strerror(-r)) : 0;
 }
 
-/* Under the same numbers, unless a text comes twice: ours do not. */
+/* Keeps the numbers of the stacks unless a text occurs twice; in our own documents none does. */
 static int read_stacks(struct cw_snapshot *snap, const json_t *stacks, struct cw_err *err)
 {
 	const json_t *entry;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collwatch.snapshot/1: a snapshot as JSON and back, without loss, thresholds included. */
+/* collwatch.snapshot/1: lossless conversion of a snapshot to JSON and back, thresholds included. */
 #pragma once
 
 #include <jansson.h>
@@ -10,5 +10,5 @@
 /* New reference; NULL = out of memory. 64-bit ids are strings "0x…". */
 json_t *cw_snapshot_doc(const struct cw_snapshot *snap);
 
-/* Untrusted input: -EBADMSG with err saying which field, -ENOMEM, -E2BIG. */
+/* Untrusted input: -EBADMSG with the field in err, -ENOMEM, -E2BIG. */
 int cw_snapshot_from_doc(const json_t *doc, struct cw_snapshot **ret, struct cw_err *err);

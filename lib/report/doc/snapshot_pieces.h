@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a collwatch.snapshot/1 is put together from, as a whole (snapshot_doc.c) or piece by piece
- * as text (snapshot_text.c). All return a new reference, NULL = out of memory.
+ * The pieces of a collwatch.snapshot/1. snapshot_doc.c joins them to one document, and
+ * snapshot_text.c writes them one by one as text. All functions return a new reference, NULL = out
+ * of memory.
  */
 #pragma once
 
@@ -9,7 +10,10 @@
 
 #include "model/snapshot.h"
 
-/* All but "ranks" and "comms". n_comms: so many are kept; a note says so where not all are. */
+/*
+ * All except "ranks" and "comms". n_comms: the number of comms kept; if some are omitted, a note
+ * says so.
+ */
 json_t *cw_snapshot_doc_head(const struct cw_snapshot *snap, size_t n_comms);
 json_t *cw_snapshot_doc_rank(const struct cw_snap_rank *rank);
 /* Without "members". */

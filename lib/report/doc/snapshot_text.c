@@ -8,7 +8,7 @@
 #include "common/cleanup.h"
 #include "report/doc/snapshot_pieces.h"
 
-/* As in report/bundle.c, but for the line breaks. */
+/* The flags of report/bundle.c, except for the line breaks. */
 #define PIECE_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(17))
 
 enum stage { STAGE_HEAD, STAGE_RANKS, STAGE_COMMS, STAGE_MEMBERS, STAGE_COMPLETE };
@@ -16,11 +16,12 @@ enum stage { STAGE_HEAD, STAGE_RANKS, STAGE_COMMS, STAGE_MEMBERS, STAGE_COMPLETE
 struct cw_snapshot_text {
 	char *bytes;
 	size_t len, capacity;
-	bool is_bad; /* out of memory: nothing more is written */
-	bool *is_in; /* NULL = all */
+	bool is_bad; /* out of memory: the writer stops */
+	bool *is_in; /* per comm: whether to write it; NULL = all */
 	enum stage stage;
-	uint32_t rank, comm, member; /* where it is */
-	bool has_element;            /* of the list it is in: the next one needs a comma */
+	uint32_t rank, comm, member; /* position of the next piece */
+	/* the current list has an element already: the next needs a comma */
+	bool has_element;
 	uint64_t left;
 };
 
@@ -83,7 +84,7 @@ static int add(const char *bytes, size_t len, void *user)
 	size_t capacity = t->capacity ? t->capacity : 4096;
 	char *grown;
 
-	if (t->is_bad) /* jansson goes on after a key that was not taken */
+	if (t->is_bad) /* jansson goes on after a callback fails */
 		return -1;
 	while (capacity - t->len < len)
 		capacity *= 2;
@@ -103,10 +104,10 @@ static int add(const char *bytes, size_t len, void *user)
 
 static void add_text(struct cw_snapshot_text *t, const char *text)
 {
-	(void)add(text, strlen(text), t); /* it notes a failure itself */
+	(void)add(text, strlen(text), t); /* add() records a failure itself */
 }
 
-/* Takes the reference. */
+/* Consumes the reference. */
 static void add_json(struct cw_snapshot_text *t, json_t *json, size_t flags)
 {
 	if (!json || json_dump_callback(json, add, t, PIECE_FLAGS | flags) < 0)
@@ -114,7 +115,7 @@ static void add_json(struct cw_snapshot_text *t, json_t *json, size_t flags)
 	json_decref(json);
 }
 
-/* An object that goes on with a list; it is left open. */
+/* Writes an object and begins a list as its last member; both stay open. */
 static void open_list(struct cw_snapshot_text *t, json_t *object, const char *key)
 {
 	bool is_empty = object && json_object_size(object) == 0;
@@ -143,7 +144,7 @@ static void add_head(struct cw_snapshot_text *t, const struct cw_snapshot *snap)
 	t->stage = STAGE_RANKS;
 }
 
-/* True when a piece was written. */
+/* True if it wrote a piece. */
 static bool add_rank(struct cw_snapshot_text *t, const struct cw_snapshot *snap)
 {
 	if (t->rank < snap->n_ranks) {
@@ -172,7 +173,7 @@ static void open_comm(struct cw_snapshot_text *t, const struct cw_snapshot *snap
 	t->stage = STAGE_MEMBERS;
 }
 
-/* True when a piece was written. */
+/* True if it wrote a piece. */
 static bool add_member(struct cw_snapshot_text *t, const struct cw_snapshot *snap)
 {
 	const struct cw_snap_comm *comm = &snap->comms[t->comm];
@@ -186,7 +187,7 @@ static bool add_member(struct cw_snapshot_text *t, const struct cw_snapshot *sna
 		return true;
 	}
 	add_text(t, "]}");
-	t->has_element = true; /* this communicator, of the list of them */
+	t->has_element = true; /* the list of communicators now contains this one */
 	t->comm++;
 	t->stage = STAGE_COMMS;
 	return false;

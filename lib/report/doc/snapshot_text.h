@@ -2,7 +2,7 @@
 /*
  * A snapshot as the text of a collwatch.snapshot/1, made a few pieces at a time: a tree of JSON
  * values takes 7 KiB for each membership, the text a tenth of it, and a leader's loop must not wait
- * until the last of 16,384 is done.
+ * until all 16,384 are done.
  *
  *	t = cw_snapshot_text_new(snap, is_in);
  *	while ((r = cw_snapshot_text_step(t, snap, 4096)) == 0)
@@ -20,19 +20,21 @@
 struct cw_snapshot_text;
 
 /*
- * With those communicators only for which is_in is true (copied; NULL = all); the notes say so.
- * NULL = out of memory.
+ * Writes only the communicators with a true is_in (copied; NULL = all); the notes say so. NULL =
+ * out of memory.
  */
 struct cw_snapshot_text *cw_snapshot_text_new(const struct cw_snapshot *snap, const bool *is_in);
 /* Always NULL. Takes NULL. */
 struct cw_snapshot_text *cw_snapshot_text_free(struct cw_snapshot_text *t);
-/* Ranks and memberships that are not written yet. */
+/* Number of ranks and memberships that are still to be written. */
 uint64_t cw_snapshot_text_left(const struct cw_snapshot_text *t);
 /*
- * Writes up to max_pieces ranks and memberships more. snap: the one it was made for, unchanged.
- * Return: 1 = it is complete, 0 = there is more, -ENOMEM.
+ * Writes up to max_pieces more ranks and memberships. snap: the snapshot given to
+ * cw_snapshot_text_new(), unchanged. Returns 1 = complete, 0 = there is more, -ENOMEM.
  */
 int cw_snapshot_text_step(struct cw_snapshot_text *t, const struct cw_snapshot *snap,
 			  uint64_t max_pieces);
-/* When complete, once: the text as a JSON string, new reference; NULL = out of memory. */
+/*
+ * The text as a JSON string; call it once, after completion. New reference; NULL = out of memory.
+ */
 json_t *cw_snapshot_text_take(struct cw_snapshot_text *t);

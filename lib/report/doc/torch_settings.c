@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only of what is set: what holds where nothing is set differs between versions of PyTorch. What
- * each means is in ProcessGroupNCCL.hpp and FlightRecorder.hpp (pytorch/pytorch); a value that
- * turns something off is read as getCvarBool() and getCvarInt() there read it.
+ * We list only variables that are set, because PyTorch's defaults differ between versions.
+ * ProcessGroupNCCL.hpp and FlightRecorder.hpp (pytorch/pytorch) explain each one. We decide that a
+ * value turns a feature off in the same way as getCvarBool() and getCvarInt() there.
  */
 #include "report/doc/torch_settings.h"
 
@@ -60,7 +60,7 @@ static bool is_any(const char *value)
 	"neither PyTorch nor NCCL reads a variable of this name; the time-out is the one that "    \
 	"the program gave its process groups"
 
-/* Of these values only; other settings are told as they are. */
+/* Explanations for particular values; other settings appear without one. */
 static const struct meaning {
 	const char *name;
 	bool (*applies)(const char *value);
@@ -77,7 +77,7 @@ static const struct meaning {
 	  "a rank whose watchdog is stuck itself is not ended" },
 	{ "TORCH_NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
 	{ "NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
-	/* Set in many public scripts, whose jobs the watchdog ends after 600 s all the same. */
+	/* Many public scripts set it, but the watchdog ends their jobs after 600 s all the same. */
 	{ "NCCL_TIMEOUT", is_any, NOT_READ },
 	{ "TORCH_DISTRIBUTED_TIMEOUT", is_any, NOT_READ },
 	{ "TORCH_NCCL_TIMEOUT", is_any, NOT_READ },
@@ -89,7 +89,7 @@ static const struct meaning {
 	  "for so many seconds a watchdog may be stuck before its rank is ended" },
 };
 
-/* NULL = none that is known here. */
+/* NULL = we know no explanation. */
 static const char *meaning_of(const char *setting)
 {
 	size_t len = strcspn(setting, "=");
@@ -102,7 +102,7 @@ static const char *meaning_of(const char *setting)
 	return NULL;
 }
 
-/* A setting, and who has it. */
+/* A setting, and the ranks that have it. */
 struct told {
 	const char *setting; /* borrowed from the evidence */
 	int32_t *ranks;
@@ -120,7 +120,7 @@ static void all_told_fini(struct all_told *all)
 		free(all->v[i].ranks);
 }
 
-/* Of n_ranks at most. Beyond the limit it is left out. 0 or -1: out of memory. */
+/* Adds a rank, n_ranks at most. Omits settings beyond the limit. 0 or -1: out of memory. */
 static int add(struct all_told *all, const char *setting, int32_t rank, size_t n_ranks)
 {
 	size_t i = 0;
@@ -136,7 +136,7 @@ static int add(struct all_told *all, const char *setting, int32_t rank, size_t n
 			return -1;
 		all->n++;
 	}
-	/* A document may name one twice. */
+	/* A document may name one rank twice. */
 	if (all->v[i].n_ranks < n_ranks)
 		all->v[i].ranks[all->v[i].n_ranks++] = rank;
 	return 0;

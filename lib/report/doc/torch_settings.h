@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the ranks that were looked at tell PyTorch's watchdog and Flight Recorder, for people: who
- * was told what, and what is lost or not to be expected where one of them takes it away.
+ * Settings of PyTorch's watchdog and Flight Recorder on the ranks with evidence, as sentences: each
+ * setting with its ranks, and its consequence if it disables one of them.
  */
 #pragma once
 
 #include <jansson.h>
 
-/* Different settings told; of many ranks most have the same. */
+/* Number of different settings that we list; of many ranks most have the same. */
 #define CW_TORCH_SETTINGS_TOLD 24u
 
 /*
- * evidence: an array of collwatch.evidence/1, or anything. New reference: an array of sentences,
- * "TORCH_NCCL_BLOCKING_WAIT=1 (ranks 0-3): …", those whose meaning is known first; NULL = out of
- * memory.
+ * evidence: an array of collwatch.evidence/1, or any JSON value. New reference: an array of
+ * sentences, "TORCH_NCCL_BLOCKING_WAIT=1 (ranks 0-3): …", explained settings first; NULL = out
+ * of memory.
  */
 json_t *cw_torch_setting_sentences(const json_t *evidence);
