@@ -10,7 +10,9 @@
 #define REPLACEMENT "\xef\xbf\xbd"
 #define MAX_RANKS_SHOWN 60
 
-/* Not for a page: also what is no character at all. */
+/*
+ * True for characters that a page must not contain, including code points that are no characters.
+ */
 static bool is_unfit(uint32_t c)
 {
 	return cw_text_is_treacherous(c) || (c & 0xfffe) == 0xfffe || (c >= 0xfdd0 && c <= 0xfdef);
@@ -41,7 +43,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* is_list: lines may end after the commas between numbers. */
+/* is_list: a line may break after the commas between numbers. */
 static void put(FILE *out, const char *text, size_t max, bool is_list)
 {
 	char before = '\0';

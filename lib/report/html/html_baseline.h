@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a run differs from another (collwatch.baseline_check/1), as a page. It may be anybody's. */
+/*
+ * The difference between two runs (collwatch.baseline_check/1), as a page. The document
+ * is untrusted.
+ */
 #pragma once
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* The first difference of each rank, with what both runs have there. 0 or -EIO. */
+/* Writes the first difference of each rank, with the values of both runs there. 0 or -EIO. */
 int cw_render_baseline_page(FILE *out, const json_t *check);

@@ -11,7 +11,7 @@
 #include "model/rankset.h"
 #include "report/json_util.h"
 
-/* More culprits than this are not looked for one by one. */
+/* We search for at most this many culprits. */
 #define MAX_CULPRITS 4096u
 
 static bool is_process(const struct cw_snapshot *snap, uint32_t rank, const json_t *culprit)
@@ -44,7 +44,7 @@ static uint32_t find_culprits(const json_t *incident, const struct cw_snapshot *
 	return n;
 }
 
-/* When the job last got on: what the document says, else since when somebody waits. */
+/* When the job last made progress: the time in the document, else the start of the oldest wait. */
 static int64_t find_since(const struct drawing *d)
 {
 	const char *text = cw_json_str(json_object_get(d->incident, "times"), "last_progress", "");
@@ -60,7 +60,7 @@ static int64_t find_since(const struct drawing *d)
 		if (gate > 0 && gate < d->snap->now_ns && (!since || gate < since))
 			since = gate;
 	}
-	return since ? since : d->snap->now_ns / 2; /* hostile: no overflow whatever it is */
+	return since ? since : d->snap->now_ns / 2; /* hostile values: this never overflows */
 }
 
 int drawing_init(const json_t *incident, const struct cw_snapshot *snap, struct drawing *ret)
@@ -86,14 +86,14 @@ char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char
 {
 	_cleanup_(freep) int32_t *labels = calloc(set->n_ranks, sizeof(*labels));
 	const char *at;
-	char list[28]; /* what a drawing has room for */
+	char list[28]; /* sized for the room in a drawing */
 
 	if (labels)
 		for (uint32_t i = 0; i < set->n_ranks; i++)
 			labels[i] = d->snap->ranks[set->ranks[i]].rank;
 	if (labels)
 		(void)cw_rankset_format(labels, set->n_ranks, list, sizeof(list));
-	/* Out of memory, or numbers are not known: how many is still worth saying. */
+	/* Without memory or numbers, the count is still useful. */
 	if (!labels || !*list)
 		(void)snprintf(buf, len, "%" PRIu32 " process%s without rank number", set->n_ranks,
 			       set->n_ranks == 1 ? "" : "es");

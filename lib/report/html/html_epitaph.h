@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job died of, on a page: what the text report says (report/text/render_epitaph.h). */
+/*
+ * The post-mortem of a job on a page, with the contents of the text
+ * report (report/text/render_epitaph.h).
+ */
 #pragma once
 
 #include <jansson.h>
@@ -7,7 +10,8 @@
 #include <stdio.h>
 
 /*
- * epitaph: collwatch.epitaph/1, and hostile input like all of a bundle. Sections of a page;
- * is_alone: there is no incident above them, and they begin with what else its top says.
+ * epitaph: collwatch.epitaph/1, hostile input like all of a bundle. Writes sections of a page;
+ * is_alone: no incident precedes them, so they begin with the facts that an incident's top
+ * would show.
  */
 void html_put_epitaph(FILE *out, const json_t *epitaph, bool is_alone);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all pages begin and end with: the policy that forbids the browser to run or fetch anything,
- * and the style sheet. Between begin and body stands the title, as text.
+ * The beginning and end of all pages: the policy that forbids the browser to run or fetch anything,
+ * and the style sheet. The caller writes the title, as text, between begin and body.
  */
 #pragma once
 
@@ -9,5 +9,5 @@
 
 void html_page_begin(FILE *out);
 void html_page_body(FILE *out);
-/* 0 or -EIO: something of it could not be written. */
+/* 0 or -EIO: a part of the page could not be written. */
 int html_page_end(FILE *out);

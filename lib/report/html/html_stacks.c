@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames people look for are shown, all others are one click away: <details> needs no script.
+ * The page shows the frames that users look for and folds all others into <details>: one click
+ * opens them, without a script.
  */
 #include "report/html/html_stacks.h"
 
@@ -14,7 +15,7 @@
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
 
-/* A page that a hostile document makes large is of no use to anybody. */
+/* A larger page, from a hostile document, is useless. */
 #define MAX_FRAMES 256u
 #define MAX_THREADS 64u
 #define MAX_NODES 400u
@@ -53,7 +54,7 @@ static void put_frame(FILE *out, const json_t *frame, const char *name_key, bool
 	fputs("</td></tr>\n", out);
 }
 
-/* Frames that are folded, or not, in one table; how many there were. */
+/* Writes the folded frames, or the others, as one table; returns their number. */
 static size_t put_frames(FILE *out, const json_t *frames, const char *name_key,
 			 bool (*is_folded)(const json_t *), bool want_folded)
 {
@@ -61,7 +62,7 @@ static size_t put_frames(FILE *out, const json_t *frames, const char *name_key,
 	size_t i, n = 0;
 
 	json_array_foreach (frames, i, frame) {
-		/* The innermost is where it waits, whatever it is. */
+		/* The process waits in its innermost frame: we never fold it. */
 		bool folded = i > 0 && is_folded(frame);
 
 		if (i == MAX_FRAMES)
@@ -92,7 +93,7 @@ static void put_stack(FILE *out, const json_t *frames, const char *name_key,
 	fputs("</table></details>\n", out);
 }
 
-/* False, and says why, when the part was not had. */
+/* False if the part is missing; then it writes the reason. */
 static bool part_is_there(FILE *out, const json_t *part, const char *what)
 {
 	const char *status = cw_json_str(part, "status", ""), *reason;
@@ -225,7 +226,7 @@ void html_put_evidence(FILE *out, const json_t *evidence)
 
 /* ---- all ranks ---- */
 
-/* The one thing all stacks of the node go on with; NULL when they part or end here. */
+/* The only child that all stacks of the node share; NULL if they branch or end here. */
 static const json_t *only_call(const json_t *node)
 {
 	const json_t *calls = json_object_get(node, "calls");
@@ -266,7 +267,7 @@ static void put_node_ranks(FILE *out, const json_t *node)
 		fprintf(out, " (%" JSON_INTEGER_FORMAT ")", n);
 }
 
-/* Each item is a branch: the frames its stacks have in common, then the branches of that. */
+/* Each item is a branch: the common frames of its stacks, then its own branches. */
 static void put_nodes(FILE *out, const json_t *nodes, unsigned depth, unsigned *left)
 {
 	const json_t *node;
@@ -354,7 +355,7 @@ int html_put_stack_tree(FILE *out, const json_t *stacks)
 	if (strcmp(cw_json_str(stacks, "schema", ""), "collwatch.stacks/1") != 0)
 		return 0;
 	put_left_out(out, stacks);
-	/* People look for their own lines first. */
+	/* Users look for their own lines first. */
 	for (int python = 1; python >= 0; python--)
 		json_array_foreach (trees, i, tree)
 			if (i < MAX_THREADS && is_python_tree(tree) == python &&

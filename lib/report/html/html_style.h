@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The style sheet of a page; part of it, for the page asks nobody for anything. */
+/* The style sheet of a page. It is inline, because the page fetches nothing. */
 #pragma once
 
 extern const char html_style[];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ranks did around the hang: a row per set of ranks in the same position, drawn from the calls
- * of one of them, and in it a lane per family of communicators. Before the instant at which the job
- * stopped the time axis is stretched to the last few dozen calls; after it comes the wait, whatever
- * its length. So a hang of ten seconds and one of ten minutes both show what led to them.
+ * The ranks' calls around the hang. A row stands for a set of ranks in the same position and shows
+ * the calls of one of them; it has a lane per family of communicators. Before the job's stop, the
+ * time axis is stretched to the last few dozen calls; after it comes the wait, compressed to fit.
+ * So a hang of ten seconds and one of ten minutes both show their prelude.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,9 +20,9 @@
 
 #define MAX_ROWS 16u
 #define MAX_LANES 5u
-#define MAX_OPS 1024u    /* of one rank: more cannot be told apart */
+#define MAX_OPS 1024u    /* per rank: a picture cannot resolve more */
 #define OPS_IN_FOCUS 40u /* before the hang, of the busiest rank */
-#define N_COLORS 8u      /* of the style sheet: c0 … c7; the last is for all others */
+#define N_COLORS 8u      /* in the style sheet: c0 … c7; the last is for all others */
 #define LABEL_WIDTH 196.0
 #define BEFORE_WIDTH 350.0
 #define AFTER_WIDTH 430.0
@@ -40,11 +40,11 @@ struct mark {
 
 struct row {
 	const struct rank_set *set;
-	uint32_t rank; /* whose calls are drawn */
+	uint32_t rank; /* the rank that the row shows */
 	struct mark *marks;
 	uint32_t n_marks, n_lanes, lane_family[MAX_LANES];
-	int64_t last_ns; /* its last call came back */
-	int64_t end_ns;  /* after this nothing is known of it */
+	int64_t last_ns; /* return of its last call */
+	int64_t end_ns;  /* our knowledge of it ends here */
 	bool is_lost;    /* its node does not report */
 	double y, height;
 };
@@ -58,9 +58,9 @@ struct chart {
 	double height;
 };
 
-/* ---- whose calls, and which ---- */
+/* ---- selection of ranks and calls ---- */
 
-/* Calls of each rank that the snapshot holds. NULL = out of memory. */
+/* Number of calls per rank that the snapshot contains. NULL = out of memory. */
 static uint32_t *count_ops(const struct cw_snapshot *snap)
 {
 	uint32_t *n = calloc((size_t)snap->n_ranks + 1, sizeof(*n));
@@ -76,7 +76,7 @@ static uint32_t *count_ops(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* The one of the set that most is known of. */
+/* Chooses the rank of the set with the most known calls. */
 static uint32_t choose_rank(const struct rank_set *set, const uint32_t *n_ops)
 {
 	uint32_t best = set->ranks[0];
@@ -96,7 +96,9 @@ static void add_mark(struct row *row, const struct cw_op *op, uint32_t family, b
 		(struct mark){ .op = *op, .family = family, .is_pending = is_pending };
 }
 
-/* The newest ops of the member that fit; those without a window have at least two. */
+/*
+ * Adds the member's newest ops, as far as there is room; a member without a window has at most two.
+ */
 static void add_member(struct row *row, const struct cw_snap_member *m, uint32_t family,
 		       uint32_t room)
 {
@@ -145,7 +147,7 @@ static void finish_row(struct row *row)
 	}
 }
 
-/* One pass over all members: rows are few, comms may be many. */
+/* One pass over all members: rows are few, but comms may be many. */
 static int collect_marks(struct chart *c)
 {
 	const struct cw_snapshot *snap = c->d->snap;
@@ -205,7 +207,7 @@ static int choose_rows(struct chart *c)
 
 /* ---- axes ---- */
 
-/* The axis begins where the busiest rank has OPS_IN_FOCUS calls left to make. */
+/* The axis begins OPS_IN_FOCUS calls of the busiest rank before the hang. */
 static void find_start(struct chart *c)
 {
 	int64_t first_ns = 0, focus_ns = 0;
@@ -341,7 +343,7 @@ static void put_mark(FILE *out, struct chart *c, const struct row *row, const st
 	fputs(mark->is_pending ? ", not completed</title></rect>\n" : "</title></rect>\n", out);
 }
 
-/* The oldest pending call of each lane by its name, where there is room. */
+/* Names the oldest pending call of each lane, if there is room. */
 static void put_pending_names(FILE *out, const struct chart *c, const struct row *row)
 {
 	uint32_t named = 0;
@@ -365,7 +367,9 @@ static void put_pending_names(FILE *out, const struct chart *c, const struct row
 	}
 }
 
-/* Gone, or alive and in no call: where the others wait for it, that is the hang. */
+/*
+ * Marks a rank that is gone, or alive and in no call: if other ranks wait for it, that is the hang.
+ */
 static void put_absence(FILE *out, const struct chart *c, const struct row *row)
 {
 	bool is_dead = cw_liveness_is_dead(c->d->snap->ranks[row->rank].liveness);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who waits for whom, as layers: at the bottom the culprits, above them those who wait for them,
- * above those who wait for these. A box is a set of ranks. Arrows lead one layer down, and from a
- * culprit that waits too (a circle) to whom it waits for: enough to be followed, never a hairball.
+ * The waits between ranks, in layers: the culprits at the bottom, above them the ranks that wait
+ * for them, and so on. A box is a set of ranks. Arrows lead one layer down. A culprit that waits
+ * too (a circle) has an arrow back to its own culprit. More arrows would make a hairball.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 #define LINE_CHARS 38
 
 struct box {
-	const struct rank_set *set; /* NULL = the end of the waiting that is no rank */
+	const struct rank_set *set; /* NULL = the end of the chain is not a rank */
 	uint32_t index;             /* of the set */
 	uint32_t layer;
 	int x, y;
@@ -36,7 +36,7 @@ struct picture {
 	uint32_t n_boxes;
 	uint32_t n_layers;                 /* of sets */
 	uint32_t columns[MAX_LAYERS + 1];  /* boxes in the layer */
-	uint32_t left_out_ranks, left_out; /* sets without a box that wait as well */
+	uint32_t left_out_ranks, left_out; /* waiting sets without a box */
 	bool has_end;
 	int width;
 };
@@ -49,7 +49,7 @@ static bool ends_in_ranks(const struct drawing *d)
 	return false;
 }
 
-/* Sets come in the order of their layers. */
+/* Sets are sorted by layer. */
 static void choose_boxes(struct picture *p)
 {
 	const struct rank_sets *sets = &p->d->sets;
@@ -209,7 +209,7 @@ static void put_arrow_down(FILE *out, const struct box *from, const struct box *
 		x1, y1, x1, y1 + GAP_Y / 2, x2, y2 - GAP_Y / 2, x2, y2);
 }
 
-/* Past the side of the boxes; within a layer from one to the next. */
+/* Draws an arrow back, past the side of the boxes; within a layer, from box to box. */
 static void put_arrow_back(FILE *out, const struct picture *p, const struct box *from,
 			   const struct box *to)
 {

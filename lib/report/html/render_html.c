@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same as the text report says, in the order of urgency: the sentence, who it is and what to do
- * about it, then why we believe so. Reads like the text; pictures and all frames come on top.
+ * The page has the contents of the text report, in the order of urgency: the sentence, the culprit
+ * and what to do, then the reasons. It reads like the text and adds pictures and all frames.
  *
- * The bundle is hostile input that is shown in a browser: every string goes through html_put(),
- * there is no script at all, and the policy in the head forbids the browser to run or fetch
- * anything should that ever be wrong.
+ * The bundle is hostile input that a browser shows: every string goes through html_put(), there is
+ * no script at all, and the policy in the head forbids the browser to run or fetch anything should
+ * that ever be wrong.
  */
 #include "report/html/render_html.h"
 
@@ -91,7 +91,7 @@ static void put_process(FILE *out, const json_t *who)
 	html_put(out, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
-/* What is the same for several is said once. */
+/* Facts common to several processes appear once. */
 static void put_processes(FILE *out, const json_t *culprits, size_t from, size_t n)
 {
 	const json_t *first = json_array_get(culprits, from);
@@ -234,7 +234,7 @@ static void put_waits(FILE *out, const json_t *incident, const struct drawing *d
 	const json_t *chain = json_object_get(incident, "chain");
 	bool is_cycle = json_array_size(cycle) > 0;
 
-	/* Where calls differ and hold nobody up, nothing can be drawn either. */
+	/* If calls differ and block no rank, there is no picture either. */
 	if (!is_cycle && !json_array_size(chain))
 		return;
 	html_section(out, "waits", is_cycle ? "Circle of waits" : "Chain of waits");
@@ -254,7 +254,7 @@ static void put_timeline(FILE *out, const struct drawing *d)
 	html_section_end(out);
 }
 
-/* Those who wait, closely looked at; a line each, their stacks on demand. */
+/* Waiting ranks that we inspected: a line for each, its stacks on demand. */
 static void put_witnesses(FILE *out, const struct cw_bundle *b)
 {
 	const json_t *evidence;
@@ -426,7 +426,7 @@ static int put_fed_tensors(FILE *out, const json_t *incident)
 	return sentences ? 0 : -ENOMEM;
 }
 
-/* 0; -ENOMEM: it is not all of it; -EIO. */
+/* 0; -ENOMEM: the page is incomplete; -EIO. */
 static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
 		    const char *no_pictures)
 {
@@ -455,7 +455,7 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *
 	return r < 0 ? r : e;
 }
 
-/* Nobody was alerted: what the job died of is all there is. */
+/* For a bundle without alert: the post-mortem is all it has. */
 static int render_epitaph(FILE *out, const json_t *epitaph, const json_t *ops)
 {
 	if (!json_is_string(json_object_get(epitaph, "class")) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bundle as one page that needs nothing but itself: no network, no script, any browser. */
+/* A bundle as one self-contained page: no network, no script, any browser. */
 #pragma once
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include "report/bundle.h"
 
 /*
- * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG when the incident, or the epitaph where there is
- * no incident, lacks required fields). A snapshot that cannot be read costs the pictures, and the
- * page says so.
+ * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG if the incident, or the epitaph of a bundle
+ * without incident, lacks required fields). With an unreadable snapshot the page has no pictures
+ * and says so.
  */
 int cw_render_html(FILE *out, const struct cw_bundle *bundle);
