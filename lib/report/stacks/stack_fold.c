@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leaving out a frame may make brothers of cousins: two branches that differ in the C library only
- * become one. So the tree is built anew, and sets of ranks are joined.
+ * Removing a frame may make brothers of cousins: two branches that differ only in a C library frame
+ * become one. So we build the tree anew and join the sets of ranks.
  *
- * "0-1048575" is short in a file and long in memory, and brothers are compared one with another: a
- * tree that nobody honest wrote would take gigabytes, or hours. So the work is counted, and such a
- * tree stays as it is.
+ * "0-1048575" is short in a file and long in memory, and we compare each frame with its
+ * brothers. A malicious tree could take gigabytes, or hours. So we count the work and return
+ * such a tree unchanged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
 
-/* As many as a snapshot may hold. */
+/* The limit of a snapshot. */
 #define MAX_RANKS (1u << 20)
 /*
- * Ranks read and frames met, each of them compared with its brothers: as many brothers as a tree of
- * ours may have take half of it. 128 MiB at most.
+ * Units of work: each rank that we read and each comparison of a frame with its brothers. The
+ * largest number of brothers in our own trees takes half of it. 128 MiB at most.
  */
 #define MAX_WORK (1u << 24)
-/* Frames that are compared while a rank is read and noted. */
+/* Comparisons that cost as much as reading and noting one rank. */
 #define COMPARED 16u
 
 struct fold {
@@ -53,7 +53,7 @@ static int read_set(struct fold *f, const json_t *node, struct set *ret)
 {
 	int r = cw_rankset_parse(cw_json_str(node, "ranks", ""), MAX_RANKS, &ret->list, &ret->n);
 
-	/* What is no set of ranks counts as an empty one. */
+	/* Text that is not a set of ranks counts as an empty set. */
 	return r == -ENOMEM ? r : spend(f, ret->n);
 }
 
@@ -64,7 +64,7 @@ static uint32_t number(const json_t *node, const char *key)
 	return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
 }
 
-/* Takes out of s what is in other; both ascend. */
+/* Removes from s the members of other; both are ascending. */
 static void subtract(struct set *s, const struct set *other)
 {
 	size_t kept = 0, at = 0;
@@ -110,7 +110,7 @@ static int find_or_append(struct fold *f, struct cw_stack_node *out, const json_
 	return r;
 }
 
-/* Those stacks of a folded node that end in it. */
+/* Adds the stacks that end in a folded node. */
 static int add_ends(struct fold *f, struct cw_stack_node *out, const json_t *from)
 {
 	const json_t *calls = json_object_get(from, "calls"), *call;

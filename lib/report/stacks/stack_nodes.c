@@ -24,7 +24,7 @@ int cw_stack_ranks_add(struct cw_stack_ranks *r, int32_t rank)
 		r->list = list;
 	}
 	r->n_all++;
-	/* Threads of one process come one after the other. */
+	/* Threads of one process are adjacent. */
 	if (rank >= 0 && (r->n == 0 || r->list[r->n - 1] != rank))
 		r->list[r->n++] = rank;
 	return 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of merged stacks (report/stacks/stack_tree.h): frames, and the ranks that are in them. */
+/* Nodes of merged stacks (report/stacks/stack_tree.h): frames, and the ranks in each frame. */
 #pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Instead of a thread's name: the one the process began with. */
+/* Replaces a thread's name for the thread that the process began with. */
 #define CW_STACK_MAIN "main"
 /* The module of a frame in the kernel. */
 #define CW_STACK_KERNEL "[kernel]"
 
 struct cw_stack_ranks {
-	int32_t *list;     /* as they came */
-	uint32_t n, n_all; /* n_all: with those that have no number */
+	int32_t *list;     /* in the order of arrival */
+	uint32_t n, n_all; /* n_all: includes ranks without number */
 };
 
 int cw_stack_ranks_add(struct cw_stack_ranks *r, int32_t rank);
@@ -21,14 +21,14 @@ void cw_stack_ranks_fini(struct cw_stack_ranks *r);
 /* "0-2,7"; new reference, NULL = out of memory. */
 json_t *cw_stack_ranks_text(const struct cw_stack_ranks *r);
 
-/* What makes two frames the same. Texts borrow from the document, "" = unknown. */
+/* The properties that make two frames equal. Texts borrow from the document, "" = unknown. */
 struct cw_stack_frame {
 	const char *name, *file, *module;
 	json_int_t line; /* 0 = unknown */
 	bool is_folded;
 };
 
-/* kind: "python" or "native". Any document; unknown where it has another shape. */
+/* kind: "python" or "native". Accepts any document; values of another shape count as unknown. */
 struct cw_stack_frame cw_stack_frame_read(const json_t *frame, const char *kind);
 
 struct cw_stack_node {
@@ -41,7 +41,7 @@ struct cw_stack_node {
 	uint32_t n_calls;
 };
 
-/* What the node holds, and all below; not the node itself. */
+/* Releases the node's contents and all nodes below; not the node itself. */
 void cw_stack_node_fini(struct cw_stack_node *node);
 int cw_stack_node_enter(struct cw_stack_node *node, int32_t rank);
 /* NULL = not there. */
@@ -50,5 +50,5 @@ struct cw_stack_node *cw_stack_node_find(const struct cw_stack_node *node,
 /* NULL = out of memory. */
 struct cw_stack_node *cw_stack_node_append(struct cw_stack_node *node,
 					   const struct cw_stack_frame *frame);
-/* The array of what it calls, the fewest stacks first. New reference; NULL = out of memory. */
+/* The array of the node's calls, the fewest stacks first. New reference; NULL = out of memory. */
 json_t *cw_stack_nodes_doc(const struct cw_stack_node *node);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each stack of a rank's evidence is turned outermost first and walked down the tree of its kind
- * and thread, making nodes where there are none; the rank is noted at each. What the limits cut is
- * counted. A rank of which no stack can be read is left out with the reason.
+ * We walk each stack of a rank's evidence, outermost frame first, down the tree of its kind and
+ * thread. Missing nodes are created, and each node on the way notes the rank. We count the stacks
+ * that exceed a limit. A rank without a readable stack goes to the list of omitted ranks, with
+ * the reason.
  */
 #include "report/stacks/stack_tree.h"
 
@@ -16,7 +17,7 @@
 
 #define MAX_REASONS 16u
 
-/* Ranks left out for one reason. */
+/* Ranks omitted for one reason. */
 struct left_out {
 	char *why;
 	struct cw_stack_ranks ranks;
@@ -25,7 +26,7 @@ struct left_out {
 struct tree {
 	const char *kind; /* "python", "native"; static */
 	char *thread;
-	struct cw_stack_node root; /* its frame is none */
+	struct cw_stack_node root; /* its own frame is empty */
 };
 
 struct cw_stack_tree {
@@ -34,8 +35,8 @@ struct cw_stack_tree {
 	unsigned n_trees, n_left_out;
 	uint32_t n_nodes;
 	uint32_t seen;
-	struct cw_stack_ranks ranks; /* of those seen */
-	uint64_t cut;                /* stacks that are not in a tree, or not whole */
+	struct cw_stack_ranks ranks; /* ranks with stacks */
+	uint64_t cut;                /* stacks that are missing from the trees, or shortened */
 };
 
 struct cw_stack_tree *cw_stack_tree_new(void)
@@ -87,7 +88,7 @@ static int find_tree(struct cw_stack_tree *t, const char *kind, const char *thre
 	return 0;
 }
 
-/* frames: innermost first, as evidence has them. */
+/* frames: innermost first, as in evidence. */
 static int add_stack(struct cw_stack_tree *t, const char *kind, const char *thread, int32_t rank,
 		     const json_t *frames)
 {
@@ -105,7 +106,8 @@ static int add_stack(struct cw_stack_tree *t, const char *kind, const char *thre
 	}
 	node = &tree->root;
 	r = cw_stack_node_enter(node, rank);
-	if (n > CW_STACK_TREE_MAX_FRAMES) { /* the outermost go: where it waits is inside */
+	/* cut the outermost frames: the thread waits in the inner ones */
+	if (n > CW_STACK_TREE_MAX_FRAMES) {
 		t->cut++;
 		n = CW_STACK_TREE_MAX_FRAMES;
 	}
@@ -170,8 +172,8 @@ static int add_native(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 }
 
 /*
- * A main thread in uninterruptible sleep is left alone, so it has no frames of its own; that it
- * sleeps so, and where in the kernel, is what sets it apart.
+ * We do not unwind a main thread in uninterruptible sleep, so it has no frames of its own. Its
+ * sleep, and its place in the kernel, distinguish it.
  */
 static int add_kernel(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
 		      unsigned *stacks)
@@ -198,7 +200,7 @@ static int add_kernel(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 	return r;
 }
 
-/* The first part that says why there is nothing. */
+/* The reason given by the first part without data. */
 static const char *why_nothing(const json_t *evidence)
 {
 	static const char *const parts[] = { "native", "python", "proc" };
@@ -238,7 +240,7 @@ int cw_stack_tree_leave_out(struct cw_stack_tree *t, int32_t rank, const char *w
 	for (i = 0; i < t->n_left_out; i++)
 		if (strcmp(l[i].why, why) == 0)
 			break;
-	if (i == MAX_REASONS) /* as one of many: that they are missing matters more than why */
+	if (i == MAX_REASONS) /* full: the reason matters less than the rank */
 		i--;
 	if (i == t->n_left_out) {
 		l[i].why = strdup(why);
