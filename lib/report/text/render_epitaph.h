@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job died of, for a terminal. Pure; the document may be anybody's. */
+/* The post-mortem of a job, for a terminal. Pure; the document is untrusted. */
 #pragma once
 
 #include <jansson.h>
@@ -7,5 +7,5 @@
 
 struct cw_text;
 
-/* epitaph: collwatch.epitaph/1. is_alone: there is no incident above it. */
+/* epitaph: collwatch.epitaph/1. is_alone: no incident precedes it. */
 void cw_render_epitaph(const struct cw_text *t, const json_t *epitaph, bool is_alone);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * People look for *their* line: Python frames come first, innermost first, and in native stacks the
- * dozens of frames that only say "here runs an interpreter" or "here a thread began" are folded
- * into one line. The innermost native frame is never folded: it is what the thread waits in.
+ * Users look for *their* line: Python frames come first, innermost first. In native stacks we fold
+ * into one line the dozens of frames that only say "here runs an interpreter" or "here a thread
+ * began". We never fold the innermost native frame: the thread waits in it.
  */
 #include "report/text/render_stack.h"
 
@@ -14,7 +14,7 @@
 #include "report/frames.h"
 #include "report/json_util.h"
 
-/* Enough to leave a framework's innards; --all-frames shows the rest. */
+/* Usually reaches past a framework's internals; --all-frames shows the rest. */
 #define MAX_PYTHON_FRAMES 10
 #define MAX_NATIVE_FRAMES 12
 #define INDENT 6
@@ -22,7 +22,7 @@
 #define MAX_SYMBOL 200
 #define MAX_PATH_COLUMNS 40
 
-/* A long path's last two components: enough to know the file by. */
+/* The last two components of a long path identify the file. */
 static const char *short_path(const char *path)
 {
 	const char *from = cw_text_base_name(path);
@@ -64,7 +64,7 @@ static void put_python_frame(const struct cw_text *t, const json_t *frame, bool 
 	fputc('\n', t->out);
 }
 
-/* The user's innermost line is marked, and shown however many frames of libraries are inside. */
+/* We mark the user's innermost line, and show it even below many library frames. */
 static void put_python_frames(const struct cw_text *t, const json_t *frames, bool all)
 {
 	size_t own = frame_innermost_python(frames), n = json_array_size(frames);
@@ -88,7 +88,7 @@ static void put_native_frame(const struct cw_text *t, const json_t *frame, bool 
 {
 	const char *symbol = cw_json_str(frame, "symbol", "");
 	json_int_t offset = cw_json_int(frame, "offset", 0);
-	int len = (int)strcspn(symbol, "@"); /* without its version, "@@GLIBC_2.3.2" */
+	int len = (int)strcspn(symbol, "@"); /* without the symbol's version, "@@GLIBC_2.3.2" */
 	char name[256];
 
 	if (len > MAX_SYMBOL)
@@ -181,7 +181,7 @@ static void put_native_thread(const struct cw_text *t, const json_t *evidence, c
 	put_native_frames(t, json_object_get(thread, "frames"), all);
 }
 
-/* Says why a part is not there; true when it is. */
+/* True if the part is there; else it prints why not. */
 static bool part_is_there(const struct cw_text *t, const json_t *part, const char *what)
 {
 	const char *status = cw_json_str(part, "status", "");
@@ -205,7 +205,7 @@ static void put_python(const struct cw_text *t, const json_t *evidence, bool all
 	const json_t *shown = cw_frame_python_thread(evidence);
 	size_t i, n = json_array_size(threads);
 
-	/* A program without an interpreter is nothing to report. */
+	/* A program without an interpreter needs no line. */
 	if (strcmp(cw_json_str(python, "status", ""), "absent") == 0)
 		return;
 	if (!part_is_there(t, python, "Python"))

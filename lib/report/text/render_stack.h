@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One collwatch.evidence/1 as text: what a process was doing when it was looked at. */
+/* One collwatch.evidence/1 as text: the activity of a process at the moment of inspection. */
 #pragma once
 
 #include <jansson.h>
@@ -7,5 +7,5 @@
 
 #include "report/text.h"
 
-/* Everything: Python frames, then native ones, each line indented. Hostile documents are fine. */
+/* Prints Python frames, then native ones, each line indented. Accepts hostile documents. */
 void cw_render_evidence(const struct cw_text *t, const json_t *evidence, bool all_frames);

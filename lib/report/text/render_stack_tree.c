@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames that all of a branch have in common stand in one line, "main (train.py:90) > step
- * (train.py:44)"; below it, further right, the branches. Those with the fewest ranks come first:
- * of 1,024 ranks, the one that is elsewhere is what one looks for.
+ * The common frames of a branch form one line, "main (train.py:90) > step (train.py:44)"; its own
+ * branches follow below it, further right. Branches with the fewest ranks come first: among 1,024
+ * ranks, the user looks for the odd one.
  */
 #include "report/text/render_stack_tree.h"
 
@@ -17,9 +17,9 @@
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
 
-/* Of one tree, unless everything is wanted. */
+/* Per tree, unless the user asks for all frames. */
 #define MAX_LINES 12u
-/* A chain's first and last frames; what is between says less. */
+/* The shown frames of a chain; the frames between them say less. */
 #define CHAIN_FIRST 1u
 #define CHAIN_LAST 4u
 #define MAX_RANKS_COLUMNS 40u
@@ -67,7 +67,7 @@ static void write_frame(FILE *out, const json_t *node)
 		fprintf(out, " (%s)", cw_text_base_name(*file ? file : module));
 }
 
-/* The one thing all stacks of the node go on with; NULL when they part or end here. */
+/* The only child that all stacks of the node share; NULL if they branch or end here. */
 static const json_t *only_call(const json_t *node)
 {
 	const json_t *calls = json_object_get(node, "calls");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report as an on-call engineer reads it at 3 a.m.: first the sentence, then who it is and what
- * it is doing, then why we believe so, then what to do. Nothing here depends on when or where it is
- * printed, so a bundle copied elsewhere reads the same.
+ * The report for an on-call engineer at 3 a.m.: first the sentence, then the culprit and its
+ * activity, then the reasons, then what to do. The output does not depend on the time or the place
+ * of printing, so a bundle copied elsewhere reads the same.
  */
 #include "report/text/render_text.h"
 
@@ -68,7 +68,7 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 	fputc('\n', t->out);
 }
 
-/* "rank 3 on node-a, pid 812", and its pod; the same for culprits and evidence. */
+/* "rank 3 on node-a, pid 812", and its pod; for culprits and evidence alike. */
 static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
 {
 	char text[64], where[CW_DOC_WHERE_BYTES], pod[CW_DOC_POD_BYTES];
@@ -78,7 +78,7 @@ static void put_process(const struct cw_text *t, enum cw_text_style style, const
 	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
-/* "ranks 8-15 on node-b": what is the same for all of them is said once. */
+/* "ranks 8-15 on node-b": facts common to all of them appear once. */
 static void put_processes(const struct cw_text *t, const json_t *culprits, size_t from, size_t n)
 {
 	const json_t *first = json_array_get(culprits, from);
@@ -182,7 +182,7 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 	size_t i, n = json_array_size(waits);
 	char text[512];
 
-	/* A chain of one says no more than the sides above. */
+	/* A chain of one repeats the sides above. */
 	if (n < 2)
 		return;
 	cw_text_title(t, title);
@@ -201,7 +201,7 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 	}
 }
 
-/* Where the others were seen, one line each. */
+/* One line per inspected witness, with its position. */
 static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
 {
 	const json_t *evidence;
@@ -312,7 +312,7 @@ static void put_coverage(const struct cw_text *t, const json_t *incident)
 	put_sentences(t, json_object_get(coverage, "notes"), "What could not be seen");
 }
 
-/* One line; `since` (wall ns, -1 = unknown) gives the distance to the line before. */
+/* Prints one line; `since` (wall ns, -1 = unknown) gives the distance to the previous line. */
 static int64_t put_time(const struct cw_text *t, const char *label, const char *text, int64_t since)
 {
 	int64_t at = *text ? cw_wall_parse(text) : -1;
@@ -328,7 +328,7 @@ static int64_t put_time(const struct cw_text *t, const char *label, const char *
 	return at;
 }
 
-/* Documents have UTC, whoever is called a clock on the wall: where the two differ. */
+/* Documents use UTC, an engineer on call reads local time: prints it if the two differ. */
 static void put_local(const struct cw_text *t, const char *text)
 {
 	int64_t at = *text ? cw_wall_parse(text) : -1;
@@ -395,7 +395,7 @@ static void put_advice(const struct cw_text *t, const json_t *incident)
 		cw_text_wrap(t, 5, 5, advice.steps[i].text);
 		if (!*advice.steps[i].command)
 			continue;
-		/* On a line of its own, however long: it is there to be copied. */
+		/* On a line of its own, however long: users copy it. */
 		fputs("       ", t->out);
 		cw_text_put(t, CW_TEXT_BOLD, advice.steps[i].command);
 		fputc('\n', t->out);

@@ -14,7 +14,7 @@ struct cw_render_opts {
 };
 
 /*
- * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG when the incident lacks required fields); some
- * of it is printed then.
+ * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG if the incident lacks required fields); after an
+ * error the output is incomplete.
  */
 int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts);
