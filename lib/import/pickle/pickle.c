@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches instructions and their arguments; one table says what each of them does. */
+/* Fetches instructions and their arguments; one table describes each instruction. */
 #include "import/pickle/pickle.h"
 
 #include <errno.h>

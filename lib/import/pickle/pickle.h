@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads Python pickles, protocol 2 to 5, that hold nothing but plain data: dict, list, tuple, str,
+ * Reads Python pickles, protocol 2 to 5, that contain only plain data: dict, list, tuple, str,
  * bytes, int, float, bool, None. A pickle is a program for a small machine that may import modules
- * and call functions; this machine has no such instructions. Whatever would need them is refused
- * by name.
+ * and call functions; our machine has no such instructions. It refuses a pickle that needs them,
+ * and names the instruction.
  *
- * Hostile input: every length is checked against what is left, memory is bounded by
- * CW_PICKLE_MAX_MEMORY, marks by CW_PICKLE_MAX_MARKS, nesting by CW_VALUE_MAX_HEIGHT. Takes time
- * linear in the input. One thread; no blocking.
+ * Hostile input: we check every length against the remaining input. CW_PICKLE_MAX_MEMORY bounds
+ * memory, CW_PICKLE_MAX_MARKS marks, CW_VALUE_MAX_HEIGHT nesting. Takes time linear in the input.
+ * One thread; no blocking.
  */
 #pragma once
 
@@ -20,14 +20,14 @@
 
 /* A dump of 2,000 entries with stacks is a few MiB, and takes about ten times that as values. */
 #define CW_PICKLE_MAX_MEMORY ((size_t)1 << 30)
-/* Containers that are open at once. */
+/* Number of containers open at once. */
 #define CW_PICKLE_MAX_MARKS 64
 
 /*
- * The value lies in `arena`, its texts in `data`: both must outlive it. What follows the pickle's
- * end is ignored. -EPERM an instruction that imports, calls or is not plain data, -ENODATA the
- * pickle is cut short, -EBADMSG not a pickle or inconsistent, -E2BIG beyond a limit, -ENOMEM; err
- * names the instruction and its offset.
+ * The value lies in `arena`, its texts in `data`: both must outlive it. We ignore bytes after the
+ * pickle's end. -EPERM an instruction that imports, calls or is not plain data, -ENODATA the pickle
+ * is cut short, -EBADMSG not a pickle or inconsistent, -E2BIG beyond a limit, -ENOMEM; err names
+ * the instruction and its offset.
  */
 int cw_pickle_read(const void *data, size_t size, struct cw_arena *arena,
 		   const struct cw_value **ret, struct cw_err *err);

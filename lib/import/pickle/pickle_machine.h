@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine that pickle.c drives and pickle_opcodes.c has the instructions of. */
+/* The machine: pickle.c drives it, and pickle_opcodes.c implements its instructions. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "import/pickle/pickle.h"
 
-/* What follows an opcode. */
+/* The argument after an opcode. */
 enum argument {
 	ARG_NONE,
 	ARG_1, /* bytes of a little-endian number */
@@ -16,7 +16,7 @@ enum argument {
 	ARG_4,
 	ARG_8,
 	ARG_DOUBLE, /* eight bytes, big-endian */
-	ARG_TEXT_1, /* length in so many bytes, then that many bytes */
+	ARG_TEXT_1, /* length in this many bytes, then that many bytes */
 	ARG_TEXT_4,
 	ARG_TEXT_8,
 };
@@ -24,7 +24,7 @@ enum argument {
 struct machine {
 	const uint8_t *data;
 	size_t size, at;
-	size_t op_at; /* offset of the opcode being run */
+	size_t op_at; /* offset of the current opcode */
 	const char *op_name;
 	struct cw_arena *arena;
 	size_t spent; /* bytes of memory */
@@ -50,22 +50,22 @@ struct opcode {
 	int (*run)(struct machine *m, const struct argument_value *arg);
 };
 
-/* By opcode; `run` is NULL where there is none. */
+/* By opcode; `run` is NULL for an unknown opcode. */
 extern const struct opcode pickle_opcodes[256];
 
-/* Says what is wrong with the instruction at hand; returns -errno_value. */
+/* Describes the error in the current instruction; returns -errno_value. */
 int pickle_fail(const struct machine *m, int errno_value, const char *what);
 
 /* pickle_stack.c. Each returns 0, or -errno with err filled. */
 
-/* Makes room for at least `wanted` pointers; what is new is NULL. */
+/* Makes room for at least `wanted` pointers; new ones are NULL. */
 int pickle_grow(struct machine *m, struct cw_value ***array, size_t *room, size_t wanted);
 int pickle_push(struct machine *m, struct cw_value *v);
 /* Pushes a new value of that type; ret may be NULL. */
 int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value **ret);
-/* Values above the newest mark. */
+/* Number of values above the newest mark. */
 size_t pickle_height(const struct machine *m);
 /* -EBADMSG unless n values lie above the newest mark. */
 int pickle_need(const struct machine *m, size_t n);
-/* Moves the values from stack place `from` up into `to`. */
+/* Moves the values at stack index `from` and above into `to`. */
 int pickle_take_above(struct machine *m, size_t from, struct cw_value *to);

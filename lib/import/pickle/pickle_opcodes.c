@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each instruction does to the stack of values, the stack of marks (heights of the first) and
- * the memo.
+ * The effect of each instruction on the stack of values, the stack of marks (heights of the first)
+ * and the memo.
  *
- * A container may be filled only until it is put into another one. Picklers write that way, and it
- * makes cycles impossible, so nobody who walks the result needs to look out for them.
+ * We refuse to fill a container after it became part of another one. Picklers write in this order,
+ * and it makes cycles impossible, so code that walks the result needs no check for them.
  */
 #include <errno.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static int run_double(struct machine *m, const struct argument_value *arg)
 	return r;
 }
 
-/* Two's complement, little-endian, any length: beyond 64 bits only the magnitude is kept. */
+/* Two's complement, little-endian, any length. Beyond 64 bits we keep only the magnitude. */
 static int run_long(struct machine *m, const struct argument_value *arg)
 {
 	const uint8_t *bytes = (const uint8_t *)arg->text;
@@ -187,7 +187,7 @@ static int put(struct machine *m, uint64_t place)
 
 	if (r < 0)
 		return r;
-	/* Writing into a place costs at least one byte of input, and places are used in order. */
+	/* Each write costs at least one byte of input, and picklers use places in order. */
 	if (place >= m->size)
 		return pickle_fail(m, E2BIG, "a memo place beyond the size of the input");
 	if (place >= m->memo_room) {
@@ -195,7 +195,7 @@ static int put(struct machine *m, uint64_t place)
 		if (r < 0)
 			return r;
 	}
-	/* MEMOIZE puts into the place after as many as there are. */
+	/* MEMOIZE uses the place whose index is the number of used places. */
 	m->n_memoized += !m->memo[place];
 	m->memo[place] = m->stack[m->n_stack - 1];
 	return 0;
@@ -235,7 +235,7 @@ static int run_empty_dict(struct machine *m, const struct argument_value *arg)
 	return pickle_push_new(m, CW_VALUE_DICT, NULL);
 }
 
-/* A new container of what lies from stack place `from` up. */
+/* Makes a new container from the values at stack index `from` and above. */
 static int collect(struct machine *m, enum cw_value_type type, size_t from)
 {
 	struct cw_value *v;
@@ -296,7 +296,7 @@ static int run_tuple3(struct machine *m, const struct argument_value *arg)
 	return collect_top(m, 3);
 }
 
-/* What lies from stack place `from` up goes into the container below it. */
+/* Adds the values at stack index `from` and above to the container below them. */
 static int fill_below(struct machine *m, size_t from, enum cw_value_type type)
 {
 	size_t floor = m->n_marks ? m->marks[m->n_marks - 1] : 0;
@@ -338,7 +338,7 @@ static int run_setitems(struct machine *m, const struct argument_value *arg)
 	return r < 0 ? r : fill_below(m, from, CW_VALUE_DICT);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused instructions ---- */
 
 static int run_call(struct machine *m, const struct argument_value *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine's stack, and the memory it is allowed. */
+/* The machine's stack, and its memory limit. */
 #include <errno.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value 
 	return r;
 }
 
-/* Values above the newest mark. */
+/* Number of values above the newest mark. */
 size_t pickle_height(const struct machine *m)
 {
 	return m->n_stack - (m->n_marks ? m->marks[m->n_marks - 1] : 0);
@@ -90,7 +90,7 @@ static int append(struct machine *m, struct cw_value *to, struct cw_value *item)
 	return r < 0 ? r : check_memory(m);
 }
 
-/* Moves the values from stack place `from` up into `to`. */
+/* Moves the values at stack index `from` and above into `to`. */
 int pickle_take_above(struct machine *m, size_t from, struct cw_value *to)
 {
 	int r;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opcodes are those of Python's pickletools, which documents each of them. */
+/* The opcodes are those of Python's pickletools, which documents each of them. */
 #include "import/pickle/pickle_write.h"
 
 #include <string.h>
 
-/* Least significant byte first, as all numbers of a pickle. */
+/* Least significant byte first, like all numbers in a pickle. */
 static void put_bytes(FILE *out, uint64_t value, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes plain data as a pickle of protocol 2, the one PyTorch writes: dictionaries, lists, pairs,
- * text, integers, truth values, None. What is written in between stays in the order of a stack:
+ * Writes plain data as a pickle of protocol 2, like PyTorch: dictionaries, lists, pairs, text,
+ * integers, truth values, None. The calls nest in the order of a stack:
  *
  *	pickle_begin(out);
  *	pickle_open_dict(out);
@@ -9,7 +9,7 @@
  *	pickle_close_dict(out);
  *	pickle_end(out);
  *
- * Errors are the stream's: ask ferror() once at the end.
+ * The stream records errors: check ferror() once at the end.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ void pickle_open_dict(FILE *out);
 void pickle_close_dict(FILE *out);
 void pickle_open_list(FILE *out);
 void pickle_close_list(FILE *out);
-/* The two values written last become one. */
+/* Combines the last two values into a pair. */
 void pickle_pair(FILE *out);
 /* UTF-8. */
 void pickle_text(FILE *out, const char *text);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain data as other programs' recordings hold it: what a pickle or a JSON file comes down to once
- * it has been read. Values live in an arena and are never freed one by one; text is borrowed from
- * the input and is neither NUL-terminated nor known to be UTF-8.
+ * Plain data from other programs' recordings: the contents of a pickle or a JSON file. Values live
+ * in an arena and are never freed one by one; text is borrowed from the input and is neither
+ * NUL-terminated nor known to be UTF-8.
  *
- * Values form no cycles and are at most CW_VALUE_MAX_HEIGHT deep (the readers see to that), but may
- * be shared: a walk through all of a hostile value can take hours, a look-up cannot.
- * One thread; no blocking.
+ * Values form no cycles and are at most CW_VALUE_MAX_HEIGHT deep (the readers ensure that), but
+ * may be shared: a walk through all of a hostile value can take hours, a look-up cannot. One
+ * thread; no blocking.
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 
 /* A dump of the Flight Recorder is 5 deep. */
 #define CW_VALUE_MAX_HEIGHT 32
-/* Of a dict that is a record: an entry of the Flight Recorder has 22 fields. */
+/* Limit of fields in a record's dict: an entry of the Flight Recorder has 22 fields. */
 #define CW_VALUE_MAX_FIELDS 64u
 
 enum cw_value_type {
@@ -37,10 +37,10 @@ enum cw_value_type {
 
 struct cw_value {
 	uint8_t type;   /* enum cw_value_type */
-	uint8_t height; /* 0 for what holds nothing */
-	bool is_held;   /* lies in another value: must not grow any more */
-	uint32_t room;  /* of items, for the readers */
-	uint32_t n;     /* items; of a dict: two a pair, key before value */
+	uint8_t height; /* 0 for a value without items */
+	bool is_held;   /* part of another value: must not grow any more */
+	uint32_t room;  /* capacity for items, used by the readers */
+	uint32_t n;     /* items; in a dict two per pair, key before value */
 	uint32_t len;   /* bytes of text */
 	union {
 		int64_t integer; /* bools too */
@@ -51,29 +51,29 @@ struct cw_value {
 };
 
 /*
- * The value at a text key, the last one where there are several; NULL = no dict, no such key, or
- * more than CW_VALUE_MAX_FIELDS keys. A pickle of a megabyte can put one large dict in the place of
- * each of 100,000 records, so a look-up has a fixed bound. Readers walk the dicts that are tables.
+ * The value at a text key; of several, the last. NULL = no dict, no such key, or more than
+ * CW_VALUE_MAX_FIELDS keys. A pickle of a megabyte can put one large dict in the place of each of
+ * 100,000 records, so a look-up has a fixed bound. Readers iterate over dicts that are tables.
  */
 const struct cw_value *cw_value_get(const struct cw_value *dict, const char *key);
 
 /* Number of items of a list or tuple, 0 for anything else (NULL too). */
 uint32_t cw_value_count(const struct cw_value *list);
 
-/* An integer, or text that spells one (JSON dumps write numbers so). False for all else. */
+/* Reads an integer, or its text form (JSON dumps write numbers so). False for all other values. */
 bool cw_value_int(const struct cw_value *value, int64_t *ret);
 
 bool cw_value_is_text(const struct cw_value *value, const char *text);
 
 /*
- * Copies text into buf, cut to len - 1 bytes and with '?' for what is not printable ASCII; empty
- * when value is not text. Returns buf.
+ * Copies text into buf, cut to len - 1 bytes, with '?' for characters outside printable ASCII;
+ * empty if value is not text. Returns buf.
  */
 char *cw_value_copy_text(const struct cw_value *value, char *buf, size_t len);
 
 /*
- * Appends item to a list, tuple or dict that is not held. -E2BIG too high or too many items,
- * -ELOOP `to` is held or is item itself, -ENOMEM. The bytes taken are added to *spent.
+ * Appends item to a list, tuple or dict that is not held. -E2BIG too high or too many items, -ELOOP
+ * `to` is held or is item itself, -ENOMEM. Adds the allocated bytes to *spent.
  */
 int cw_value_append(struct cw_arena *arena, struct cw_value *to, struct cw_value *item,
 		    size_t *spent);

@@ -36,7 +36,7 @@ static int convert_object(const json_t *doc, struct cw_arena *arena, unsigned de
 	int r;
 
 	to->type = CW_VALUE_DICT;
-	/* the macro takes no pointer to const; nothing is changed */
+	/* the macro takes no pointer to const, but we change nothing */
 	json_object_foreach ((json_t *)doc, name, entry) {
 		key = cw_arena_new(arena, struct cw_value);
 		if (!key)
