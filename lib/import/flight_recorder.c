@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a directory become a set of dumps. */
+/* Reads the files of a directory as a set of dumps. */
 #include "import/flight_recorder.h"
 
 #include <dirent.h>
@@ -17,9 +17,9 @@
 #include "common/text.h"
 
 #define MAX_SOURCES 65536u
-/* No job has more ranks; times of day have six digits. */
+/* No job has more ranks, and times of day have six digits. */
 #define LAST_RANK_AT_END 99999
-/* What a person would still read. */
+/* A user reads no more. */
 #define MAX_NOTES 64u
 
 int cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
@@ -44,7 +44,7 @@ int cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
 	return 0;
 }
 
-/* The number of the digits text[0..n). CW_FR_NONE: there are none, or too many. */
+/* The value of the digits text[0..n). CW_FR_NONE: no digits, or too many. */
 static int32_t number_of(const char *text, size_t n)
 {
 	int32_t number = 0;
@@ -94,9 +94,9 @@ static int32_t number_behind(const char *name, const char *what)
 }
 
 /*
- * PyTorch appends the rank to TORCH_FR_DUMP_TEMP_FILE, whatever that is, so the number at the end
- * comes first: what stands behind "rank" before it may be a node's. Longer ones at the end are
- * times of day: "rank_3_142501". CW_FR_NONE: the name holds no rank.
+ * PyTorch appends the rank to TORCH_FR_DUMP_TEMP_FILE, which may be any path. So the number at the
+ * end comes first: a number after "rank" before it may be a node's. A longer number at the end is a
+ * time of day: "rank_3_142501". CW_FR_NONE: the name contains no rank.
  */
 static int32_t rank_of_name(const char *name)
 {
@@ -132,7 +132,10 @@ static int keep(struct cw_fr_set *set, int32_t rank, const char *file_name, int6
 	return 0;
 }
 
-/* A file that cannot be read is evidence if it was meant to be a dump: logs lie beside them. */
+/*
+ * An unreadable file is evidence if it was meant to be a dump, but logs often lie in the
+ * same directory.
+ */
 static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, int32_t rank)
 {
 	static const char *const logs[] = { ".log", ".txt", ".out", ".err" };
@@ -147,8 +150,9 @@ static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, 
 }
 
 /*
- * *rank is that of the name. It is believed: PyTorch (2.4 to 2.10) writes the rank into the name
- * and nowhere in the dump, so one in there was added by somebody else, who may have meant another.
+ * *rank is the number in the file's name, and we prefer it. PyTorch (2.4 to 2.10) writes the rank
+ * into the name and nowhere in the dump. Another tool must have added a rank in the dump, and may
+ * have meant another number.
  */
 static int settle_rank(struct cw_fr_set *set, const char *file_name, const struct cw_fr_dump *dump,
 		       int32_t *rank)
@@ -179,7 +183,7 @@ int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data
 	if (r < 0) {
 		if (looks_like_dump(file_name, data, size, rank))
 			return cw_fr_set_note(set, "%s cannot be used: %s", file_name, err.text);
-		return 0; /* something else that lies there */
+		return 0; /* an unrelated file */
 	}
 	r = settle_rank(set, file_name, &dump, &rank);
 	if (r == 0 && rank != CW_FR_NONE)
@@ -214,13 +218,13 @@ static int read_all(int fd, uint8_t *data, size_t size)
 		if (r < 0)
 			return -errno;
 		if (r == 0)
-			return -EIO; /* it shrinks as we read */
+			return -EIO; /* the file shrinks while we read it */
 		n += (size_t)r;
 	}
 	return 0;
 }
 
-/* 0 = none that could be: whoever writes files gives them any time. */
+/* 0 = no plausible time: a tool can give a file any time. */
 static int64_t file_time_ns(const struct stat *st)
 {
 	if (st->st_mtim.tv_sec < 0 || st->st_mtim.tv_sec >= INT64_MAX / CW_NS_PER_S)

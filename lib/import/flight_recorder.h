@@ -2,9 +2,9 @@
 /*
  * The Flight Recorder dumps of a job, one per rank, as one snapshot for the engine.
  *
- * What is missing, damaged or strange is said in the snapshot's notes; only a directory without any
- * readable dump is an error. What a dump does not hold (reduction operator, root, liveness) is
- * absent in the snapshot for all ranks alike, so that nothing is compared by it.
+ * The snapshot's notes report missing, damaged and strange files; only a directory without any
+ * readable dump is an error. Facts that no dump contains (reduction operator, root, liveness) are
+ * absent for all ranks alike, so that the engine compares nothing by them.
  *
  * One thread; reading files blocks.
  */
@@ -26,13 +26,13 @@
 
 struct cw_fr_source {
 	int32_t rank;
-	int32_t named_rank; /* the number behind "rank" in its name; CW_FR_NONE = there is none */
-	int64_t file_ns;    /* when the file was last written, wall time; 0 = unknown */
+	int32_t named_rank; /* the number after "rank" in its name; CW_FR_NONE = none */
+	int64_t file_ns;    /* last modification of the file, wall time; 0 = unknown */
 	struct cw_fr_dump dump;
-	const struct cw_fr_group *front; /* cw_fr_snapshot()'s own */
+	const struct cw_fr_group *front; /* private to cw_fr_snapshot() */
 };
 
-/* Zeroed is empty. */
+/* A zeroed set is empty. */
 struct cw_fr_set {
 	struct cw_fr_source *sources; /* ascending by rank once read */
 	uint32_t n_sources, room;
@@ -41,35 +41,37 @@ struct cw_fr_set {
 };
 
 /*
- * Takes the contents of one file. The rank is the number behind "global_rank" in the name, else the
- * one at its end without extension, else that behind "rank", else the dump's own. Damage becomes a
- * note, not an error: 0, -ENOMEM or -E2BIG (too many).
+ * Adds the contents of one file. The rank is the number after "global_rank" in the name, else the
+ * number at the name's end without extension, else the number after "rank", else the dump's own.
+ * Damage becomes a note, not an error: 0, -ENOMEM or -E2BIG (too many).
  *
- * Where several files end with one number and those behind "rank" are all different, these are the
- * ranks: cw_fr_snapshot() settles that.
+ * If several files end with one number and their numbers after "rank" are all different, these are
+ * the ranks: cw_fr_snapshot() decides that.
  */
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
 		  int64_t file_ns);
 void cw_fr_set_fini(struct cw_fr_set *set);
-/* A line for the report, made printable; beyond 64 they are left out. 0 or -ENOMEM. */
+/* Adds a line to the report, made printable; further lines than 64 are dropped. 0 or -ENOMEM. */
 __attribute__((format(printf, 2, 3))) int cw_fr_set_note(struct cw_fr_set *set, const char *fmt,
 							 ...);
 
 /*
- * by_order: where dumps do not tell which calls a device has got to, take each rank's oldest
- * pending call for the one, and those on other groups to be behind it. So it is when calls are
- * waited for one by one; it may not be when they are asynchronous. May be called again for the same
- * set. -ENODATA: no dump among them.
+ * by_order: applies if the dumps do not show which calls the device has reached. We then assume
+ * that it is at each rank's oldest pending call, and that calls on other groups are behind it. This
+ * is true if the program waits for its calls one by one; it may be false for asynchronous calls.
+ * The function may be called again for the same set. -ENODATA: it contains no dump.
  */
 int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **ret);
 
 /*
- * The snapshot that says more: by order only where otherwise nobody is missing anywhere, and order
- * shows a circle.
+ * The more informative of both snapshots: by order only if otherwise no rank is missing anywhere,
+ * and the order shows a cycle.
  */
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret);
 
-/* All of it, for the files of a directory; watch NULL: nobody. -ENODATA no dump there, -ENOENT …;
- * err says more. */
+/*
+ * Reads all files of a directory into a snapshot; watch may be NULL. -ENODATA no dump there,
+ * -ENOENT …; err explains it.
+ */
 int cw_flight_recorder_read(const char *dir, const struct cw_import_watch *watch,
 			    struct cw_snapshot **ret, struct cw_err *err);

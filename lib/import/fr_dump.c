@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups first, since entries refer to them by name; then entries, each as an op of its group;
- * then pg_status, whose ids are matched with groups by the order both were made in where no entry
- * says it. At last ops are sorted by group, each group's in the order they were made.
+ * We read the groups first, because entries refer to them by name. Each entry then becomes an op of
+ * its group. Next comes pg_status: entries connect its ids to groups, and for the remaining ids we
+ * compare the order of creation. Finally we sort the ops by group; each group's stay in the order
+ * of recording.
  */
 #include "import/fr_dump.h"
 
@@ -17,19 +18,23 @@
 #include "model/op.h"
 
 #define MAX_GROUPS 65536u
-/* PyTorch keeps 2,000 unless told otherwise. */
+/* PyTorch's default is 2,000. */
 #define MAX_ENTRIES (1u << 17)
 #define MAX_NAME 64
-/* Names of groups are numbers or hashes of 20 to 40 letters. A pickle can repeat a long one for two
- * bytes. */
+/*
+ * Group names are numbers or hashes of 20 to 40 letters. A pickle can repeat a long name for
+ * two bytes.
+ */
 #define MAX_WHOLE_NAME 1024u
-/* Groups that entries name and pg_config lacks. */
+/* Groups that occur in entries but not in pg_config. */
 #define MAX_UNLISTED 256u
-/* An extent takes two bytes of a file, and we read each list up to three times. Small files may
- * share some. */
+/*
+ * An extent takes two bytes of a file, and we read each list up to three times. In a small file,
+ * entries may share a list.
+ */
 #define EXTENTS_PER_BYTE 2u
 #define EXTENTS_FREE 65536u
-/* Of all groups together: 16 MiB, more than a snapshot has places for. */
+/* In all groups together: 16 MiB, more than a snapshot has places for. */
 #define MAX_MEMBERS (1u << 22)
 /* A dump of 126 MiB with stacks took 1.5 GiB as JSON. */
 #define MAX_JSON_MEMORY ((size_t)3 << 29)
@@ -38,10 +43,10 @@ struct reader {
 	struct cw_fr_dump *dump;
 	const struct cw_value *root;
 	struct cw_fr_group **by_name;               /* sorted */
-	uint32_t n_config;                          /* of them, from pg_config */
+	uint32_t n_config;                          /* number of them from pg_config */
 	struct cw_fr_group *unlisted[MAX_UNLISTED]; /* sorted */
 	uint32_t n_unlisted;
-	uint32_t n_members; /* of all groups */
+	uint32_t n_members; /* in all groups */
 	bool is_json;
 	struct cw_err *err;
 };
@@ -70,7 +75,7 @@ static const char *copy_name(struct cw_fr_dump *dump, const struct cw_value *val
 	return cw_arena_strdup(&dump->arena, cw_value_copy_text(value, text, sizeof(text)));
 }
 
-/* Of its key. */
+/* Reads both names from the group's key. */
 static bool take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const struct cw_value *desc)
 {
 	char *whole = cw_arena_new_array(&dump->arena, char, (size_t)g->key->len + 1);
@@ -84,7 +89,7 @@ static bool take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const str
 	return whole && g->name && g->desc;
 }
 
-/* "[0, 1, 2]", or a list of integers. Anything else: not recorded. */
+/* "[0, 1, 2]", or a list of integers. Any other value counts as not recorded. */
 static int read_ranks(struct reader *r, const struct cw_value *value, struct cw_fr_group *g)
 {
 	struct cw_fr_dump *dump = r->dump;
@@ -94,7 +99,7 @@ static int read_ranks(struct reader *r, const struct cw_value *value, struct cw_
 
 	if (!most || most > CW_FR_MAX_RANKS)
 		return 0;
-	/* A pickle of some kilobytes can have one list a thousand times. */
+	/* A pickle of a few kilobytes can contain one list a thousand times. */
 	if (most > MAX_MEMBERS - r->n_members)
 		return cw_err_set(r->err, E2BIG, "groups with too many members together");
 	r->n_members += most;
@@ -147,7 +152,7 @@ static void note_group(struct reader *r, const struct cw_value *key, const struc
 								     .has_config = true };
 }
 
-/* Of one name by their place in the file. */
+/* Sorts groups of one name by their place in the file. */
 static int compare_places(const void *a, const void *b)
 {
 	const struct cw_fr_group *const *ga = a, *const *gb = b;
@@ -165,7 +170,7 @@ static void sort_groups(struct reader *r)
 		qsort(r->by_name, r->n_config, sizeof(*r->by_name), compare_places);
 }
 
-/* Of several with one name the last counts, as in Python. */
+/* Of several groups with one name the last counts, as in Python. */
 static void drop_repeated_groups(struct reader *r)
 {
 	struct cw_fr_dump *dump = r->dump;
@@ -193,7 +198,7 @@ static int read_groups(struct reader *r)
 	const struct cw_value *config = cw_value_get(r->root, "pg_config");
 	uint32_t n = config && config->type == CW_VALUE_DICT ? config->n / 2 : 0;
 	const struct cw_value *entries = cw_value_get(r->root, "entries");
-	/* Groups may appear in entries only. */
+	/* Some groups occur in entries only. */
 	uint64_t most = (uint64_t)n + cw_value_count(entries);
 	int e;
 
@@ -220,7 +225,7 @@ static int read_groups(struct reader *r)
 	return 0;
 }
 
-/* Its place among those that are not in pg_config, or the one where it belongs. */
+/* The place of the key among the groups outside pg_config, or the place to insert it. */
 static uint32_t find_unlisted(const struct reader *r, const struct cw_value *key,
 			      bool *ret_is_there)
 {
@@ -243,7 +248,7 @@ static uint32_t find_unlisted(const struct reader *r, const struct cw_value *key
 	return low;
 }
 
-/* process_group is (name, description); the name alone before 2.1. */
+/* process_group is (name, description); before 2.1 it is the name alone. */
 static struct cw_fr_group *find_group(struct reader *r, const struct cw_value *entry)
 {
 	const struct cw_value *pg = cw_value_get(entry, "process_group"), *desc = NULL;
@@ -309,9 +314,9 @@ static bool is_number(const char *text)
 }
 
 /*
- * PyTorch numbers groups in the order they are made: names (decimal unless the user chose one)
- * and ids both grow. So the i-th name belongs to the i-th id, if there are as many of both and what
- * the entries say does not contradict it. The first, of all ranks, has no status until it is used.
+ * PyTorch numbers groups in the order of creation: names (decimal unless the user chose one) and
+ * ids both grow. So the i-th name belongs to the i-th id, if both are equal in number and the
+ * entries do not contradict. The first group, of all ranks, has no status until its first call.
  */
 static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 {
@@ -336,7 +341,9 @@ static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 		groups[i]->id = ids[i];
 }
 
-/* A buffer may have lost all calls of a group, an open one among them. 0 or -ENOMEM. */
+/*
+ * Counts open calls on groups without any entry: the buffer may have lost them all. 0 or -ENOMEM.
+ */
 static int count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *status)
 {
 	_cleanup_(freep) int64_t *known = calloc(2 * (size_t)dump->n_groups + 1, sizeof(*known));
@@ -362,7 +369,10 @@ static int count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *s
 	return 0;
 }
 
-/* Status is kept of each group from its first call on: has this one, which lists none, a status? */
+/*
+ * PyTorch keeps a status for each group from its first call on. If all statuses belong to known
+ * groups, the other groups have made no call.
+ */
 static void note_unused(struct cw_fr_dump *dump, uint32_t n_status)
 {
 	uint32_t n_known = 0;
@@ -381,7 +391,7 @@ struct status_row {
 	const struct cw_value *status;
 };
 
-/* Of one id by their place in the file: the last counts. */
+/* Sorts the rows of one id by their place in the file: the last counts. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct status_row *ra = a, *rb = b;
@@ -403,13 +413,15 @@ static void take_statuses(struct cw_fr_dump *dump, const struct status_row *rows
 	}
 }
 
-/* Sorted, each id once: of several the last in the file. Returns how many. */
+/* Sorts the rows and keeps the last one of each id. Returns their number. */
 static uint32_t sort_rows(struct status_row *rows, uint32_t n)
 {
 	uint32_t kept = 0;
 
-	/* glibc's qsort() is stable as long as memory lasts, and a file with an id twice is none of
-	 * PyTorch's. */
+	/*
+	 * glibc's qsort() is stable unless memory runs out, and PyTorch writes no file with an
+	 * id twice.
+	 */
 	if (n > 1)
 		qsort(rows, n, sizeof(*rows), compare_rows);
 	for (uint32_t i = 0; i < n; i++)
@@ -457,9 +469,9 @@ static int read_status(struct reader *r)
 }
 
 /*
- * JSON has no list of entries where it would be empty, as that of active ones is of a rank that
- * waits nowhere. A dump that was asked for without entries looks the same: then something may be
- * open, and numbers tell.
+ * JSON omits an empty list of entries. A dump of active calls has an empty one if its rank waits
+ * nowhere. A dump requested without entries looks the same, and its rank may have an open call; the
+ * numbers in pg_status tell the two apart.
  */
 static bool has_empty_list(const struct reader *r)
 {
@@ -486,8 +498,8 @@ static void note_time(struct cw_fr_dump *dump, int64_t t_ns)
 }
 
 /*
- * The group was made anew under its name where an entry has a higher id than those before it.
- * False: a lower one after a higher one, which is of neither.
+ * An entry with a higher id than before belongs to a group that was created anew under its name.
+ * False: a lower id after a higher one, which belongs to neither.
  */
 static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_t order)
 {
@@ -508,9 +520,9 @@ static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_
 }
 
 /*
- * Another recorder than PyTorch's (torchcomms: hooks/fr/FlightRecorder.cpp) has one number for all
- * calls, of whatever group and kind, from 0 on: a collective has number 0, or the numbers of all
- * groups together are one sequence.
+ * Another recorder than PyTorch's (torchcomms: hooks/fr/FlightRecorder.cpp) numbers all calls of
+ * all groups and kinds with one counter, from 0 on. We recognise it by a collective with number 0,
+ * or by numbers of all groups that form one sequence.
  */
 static bool is_numbered_together(const struct cw_fr_dump *dump)
 {
@@ -529,7 +541,7 @@ static bool is_numbered_together(const struct cw_fr_dump *dump)
 	return is_one_sequence && has_several_groups;
 }
 
-/* As PyTorch numbers them. */
+/* Numbers the calls of each group as PyTorch does. */
 static void number_by_group(struct cw_fr_dump *dump)
 {
 	for (uint32_t g = 0; g < dump->n_groups; g++)
@@ -549,7 +561,7 @@ static void number_by_group(struct cw_fr_dump *dump)
 	}
 }
 
-/* Calls on groups that were destroyed are of the past, open or not. */
+/* Removes the calls on destroyed groups: they belong to the past, open or not. */
 static void drop_past(struct cw_fr_dump *dump)
 {
 	uint32_t n = 0;
@@ -607,7 +619,7 @@ static int read_entries(struct reader *r)
 	return 0;
 }
 
-/* "2.9"; PyTorch's JSON writes text too. */
+/* "2.9"; PyTorch's JSON contains text as well. */
 static int read_version(struct reader *r)
 {
 	char text[16], *end;
@@ -704,8 +716,8 @@ static int interpret(struct reader *r)
 }
 
 /*
- * About what the document takes once it is read, the parser's values and ours: an object and its
- * table, a member, an item. Text counts as if it were outside of strings, which makes it more.
+ * Estimates the memory of the parsed document, the parser's values and ours: an object and its
+ * table, a member, an item. We count text as if it were outside of strings, which overestimates.
  */
 static size_t json_memory(const uint8_t *data, size_t size)
 {
@@ -756,7 +768,7 @@ static int read_json(struct reader *r, const void *data, size_t size, struct cw_
 	return e;
 }
 
-/* As far as its beginning shows; a pickle of protocol 0 is text, too, and ends with its STOP. */
+/* Judges by the beginning. A pickle of protocol 0 is text, too, and ends with its STOP. */
 static bool is_text(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < size && i < 512; i++)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One dump of PyTorch's Flight Recorder, dump versions 2.2 to 2.10, as far as collwatch has a use
- * for it: the process groups a rank belongs to and the calls it made on them. A dump is read whole
- * into this form, so that its values need not be kept.
+ * One dump of PyTorch's Flight Recorder, dump versions 2.2 to 2.10, reduced to the parts that
+ * collwatch uses: the process groups of a rank and its calls on them. We convert a dump completely
+ * into this form and keep none of its values.
  *
  * Field names and meaning: torch/csrc/distributed/c10d/FlightRecorder{.hpp,Detail.hpp} and
- * ProcessGroupNCCL.cpp of PyTorch 2.4 to 2.10. What its numbers mean is not obvious:
+ * ProcessGroupNCCL.cpp of PyTorch 2.4 to 2.10. The meaning of the numbers is not obvious:
  *
  * - collective_seq_id counts a group's collectives, from 1; one coalesced group of calls takes one
  *   number. A point-to-point call carries the number of the last collective before it.
- * - p2p_seq_id counts a rank's point-to-point calls (or coalesced batches) on the group, whichever
- *   the peer: it is not comparable between ranks.
- * - pg_status holds numbers of either kind, whatever came last, under an id (pg_id) that only this
- *   process knows; only entries say which group an id belongs to.
- * - a group that was destroyed may be made anew under its name, as the default group always is,
- *   with another pg_id and numbers from 1 again. Ids grow, so of several under one name the highest
- *   is that of the group of now. Between ranks ids of one group differ.
- * - "scheduled" means "not started" only where PyTorch takes times (TORCH_NCCL_ENABLE_TIMING);
- *   calls inside a coalesced group stay so for ever, and the state is in the group's last entry,
+ * - p2p_seq_id counts a rank's point-to-point calls (or coalesced batches) on the group, to all
+ *   peers together: two ranks' numbers are not comparable.
+ * - pg_status contains the latest number of either kind, under an id (pg_id) that is private to
+ *   the process; only entries show which group an id belongs to.
+ * - a program may destroy a group and create it anew under its name, as it always does with the
+ *   default group, with another pg_id and numbers from 1 again. Ids grow, so the highest id of a
+ *   name is the current group's. Different ranks have different ids for one group.
+ * - "scheduled" means "not started" only if PyTorch records times (TORCH_NCCL_ENABLE_TIMING);
+ *   calls inside a coalesced group stay "scheduled", and the state is in the group's last entry,
  *   "coalesced".
  *
  * Hostile input. One thread; no blocking.
@@ -33,109 +33,110 @@
 #include "model/arena.h"
 
 #define CW_FR_NONE (-1)
-/* Dump versions 2.x: older ones number calls in another way, newer ones may. */
+/* Dump versions 2.x: older ones number calls differently, and newer ones may. */
 #define CW_FR_OLDEST_MINOR 2u
 #define CW_FR_NEWEST_MINOR 10u
-/* Rank numbers are below this, those of a group no more: what a snapshot could hold at most. */
+/* Limit of rank numbers, and of members of a group: the capacity of a snapshot. */
 #define CW_FR_MAX_RANKS (1u << 20)
 
 enum cw_fr_state { CW_FR_SCHEDULED, CW_FR_STARTED, CW_FR_COMPLETED };
 
 enum { /* flags of an op */
        CW_FR_P2P = 1 << 0,
-       CW_FR_COALESCED = 1 << 1,  /* stands for, or is part of, a coalesced group */
-       CW_FR_NO_SHAPE = 1 << 2,   /* name or sizes are not known: compare with nothing */
-       CW_FR_TIMED_OUT = 1 << 3,  /* retired without having completed */
-       CW_FR_GROUP_END = 1 << 4,  /* the entry that ends a coalesced group; gone after reading */
-       CW_FR_ODD_DTYPE = 1 << 5,  /* one that is not known here, counted in elements */
-       CW_FR_BOTH_SIZES = 1 << 7, /* sent and taken are known */
-       CW_FR_ENDED = 1 << 8,      /* taken for completed: it may have failed as well */
-       CW_FR_ORPHAN = 1 << 6,     /* of a coalesced group whose end is not there; as above */
+       CW_FR_COALESCED = 1 << 1,  /* represents a coalesced group, or is part of one */
+       CW_FR_NO_SHAPE = 1 << 2,   /* name or sizes are unknown: never compare it */
+       CW_FR_TIMED_OUT = 1 << 3,  /* retired without completion */
+       CW_FR_GROUP_END = 1 << 4,  /* the entry that ends a coalesced group; removed after reading */
+       CW_FR_ODD_DTYPE = 1 << 5,  /* an unknown type, counted in elements */
+       CW_FR_BOTH_SIZES = 1 << 7, /* the sizes sent and taken are both known */
+       CW_FR_ENDED = 1 << 8,      /* counts as completed, but may have failed */
+       CW_FR_ORPHAN = 1 << 6,     /* in a coalesced group with a missing end; used while reading */
 };
 
 struct cw_fr_op {
 	uint32_t group; /* index into the dump's groups */
-	uint8_t kind;   /* enum cw_op_kind; CW_OP_NONE = a name that is not known */
+	uint8_t kind;   /* enum cw_op_kind; CW_OP_NONE = unknown name */
 	uint8_t dtype;  /* enum cw_dtype */
 	uint8_t state;  /* enum cw_fr_state */
 	uint16_t flags;
 	int32_t peer; /* place in the group; CW_FR_NONE = no peer */
 	uint64_t count, bytes;
-	uint64_t sent, taken; /* of all_to_all, elements: in all from it, and to it */
+	uint64_t sent, taken; /* for all_to_all: total elements that the rank sends and receives */
 	uint64_t coll_seq, p2p_seq;
 	int64_t created_ns, completed_ns; /* wall time; 0 = unknown */
 	int64_t timeout_ns;
-	uint32_t stack; /* index + 1 into the dump's; 0 = none */
-	uint32_t order; /* of its entry among those of the dump, whatever the group */
+	uint32_t stack; /* index + 1 into the dump's stacks; 0 = none */
+	uint32_t order; /* position of its entry in the dump, across all groups */
 };
 
 struct cw_fr_group {
-	const char *name, *desc; /* as they are shown */
-	const char *whole_name;  /* what the group is known by: all of it, as it stands there */
+	const char *name, *desc; /* for display */
+	const char *whole_name;  /* the full name in the dump, which identifies the group */
 	uint32_t whole_name_len;
 	const struct cw_value *key, *info; /* while reading only */
 	int32_t *ranks;                    /* members in order; none = not recorded */
 	uint32_t n_ranks;
-	int64_t id;       /* pg_id; CW_FR_NONE = no entry tells it */
-	int64_t older_id; /* of one of that name that entries tell of too; CW_FR_NONE = none */
-	uint32_t since;   /* while reading only: the order of the first entry of this id */
+	int64_t id; /* pg_id; CW_FR_NONE = no entry has it */
+	/* id of an older group with this name that has entries too; CW_FR_NONE = none */
+	int64_t older_id;
+	uint32_t since; /* while reading only: the order of the first entry of this id */
 	bool has_config;
-	bool has_borrowed_ranks;  /* ranks are somebody else's, for the time of a merge */
-	uint32_t first_op, n_ops; /* its ops in the dump's, in the order they were recorded */
-	uint64_t highest_coll;    /* coll_seq of its entries */
+	bool has_borrowed_ranks;  /* during a merge: ranks belongs to another group */
+	uint32_t first_op, n_ops; /* its part of the dump's ops, in the order of recording */
+	uint64_t highest_coll;    /* the highest coll_seq of its entries */
 	uint64_t n_p2p;           /* while reading only */
-	bool has_p2p;             /* entries tell of some */
+	bool has_p2p;             /* some entries are point-to-point calls */
 	bool has_status;
-	int64_t last_enqueued, last_completed; /* of either kind of number; -1 = none */
+	int64_t last_enqueued, last_completed; /* a number of either kind; -1 = none */
 };
 
 struct cw_fr_dump {
-	int32_t rank; /* as the dump itself says; CW_FR_NONE = it does not, as PyTorch's do not */
+	int32_t rank; /* according to the dump itself; CW_FR_NONE = it has none, like PyTorch's */
 	uint32_t major, minor;
-	uint32_t nccl_version; /* as ncclGetVersion(); 0 = unknown */
+	uint32_t nccl_version; /* like ncclGetVersion(); 0 = unknown */
 	bool has_entries;
-	bool has_config;    /* it lists the groups it has used */
-	bool is_cut;        /* its buffer has lost entries: the first may be the rest of a launch */
-	bool has_completed; /* it lists some: not those that are active alone */
-	bool is_timed;      /* some entry has a start time: "scheduled" means something */
+	bool has_config;    /* it lists the groups that it has used */
+	bool is_cut;        /* its buffer lost entries: the first one may be the rest of a launch */
+	bool has_completed; /* it lists completed calls, not only active ones */
+	bool is_timed;      /* some entry has a start time, so "scheduled" means "not started" */
 	struct cw_fr_group *groups;
 	uint32_t n_groups;
-	struct cw_fr_op *ops; /* by group, each group's in the order they were recorded */
+	struct cw_fr_op *ops; /* by group; within a group in the order of recording */
 	uint32_t n_ops;
 	uint32_t n_bad_entries, n_unknown_ops, n_unknown_backends;
-	uint64_t counted_calls; /* by pg_status, of all groups; a dump of active calls lists none of
-				   them */
-	uint32_t n_open_unlisted;  /* by pg_status, on groups that no entry tells of */
-	bool is_numbered_together; /* one counter has counted the calls of all groups */
-	bool is_renumbered;        /* … and the first of them are there: now it is as PyTorch's */
+	/* by pg_status, in all groups; a dump of active calls lists none of them */
+	uint64_t counted_calls;
+	uint32_t n_open_unlisted;  /* by pg_status, on groups without any entry */
+	bool is_numbered_together; /* one counter numbered the calls of all groups */
+	/* … and its first calls are there: we renumbered them as PyTorch does */
+	bool is_renumbered;
 	uint64_t n_extents, max_extents;          /* while reading only */
-	char unknown_op[48], unknown_backend[24]; /* the first ones */
-	int64_t newest_ns;                        /* of all times; 0 = none */
-	/* cw_fr_snapshot()'s own. */
-	int64_t taken_ns; /* by the clock of its times; 0 = not known */
-	int64_t shift_ns; /* from its times to those of the snapshot */
-	bool is_early;    /* another dump with open calls was taken much later */
-	bool is_undated;  /* how old its calls were is not known, for it or for another dump */
+	char unknown_op[48], unknown_backend[24]; /* the first one of each */
+	int64_t newest_ns;                        /* the latest of all times; 0 = none */
+	/* Private to cw_fr_snapshot(). */
+	int64_t taken_ns; /* on the clock of its times; 0 = unknown */
+	int64_t shift_ns; /* from its times to the snapshot's */
+	bool is_early;    /* another dump with open calls is much younger */
+	bool is_undated;  /* the age of its calls is unknown, in this dump or in another one */
 	struct cw_fr_stacks stacks;
-	struct cw_arena arena; /* owner of all of the above */
+	struct cw_arena arena; /* owns all of the above */
 };
 
 /*
- * Reads what one file holds: a pickle, or JSON. *ret is zeroed first; cw_fr_dump_fini() it after
- * success. -ENODATA empty or cut short, -EBADMSG not a dump, -EPERM a pickle that wants to run
- * something, -ENOTSUP a version that is not known, -E2BIG, -ENOMEM.
+ * Reads the contents of one file: a pickle, or JSON. It zeroes *ret first; after success the caller
+ * releases it with cw_fr_dump_fini(). -ENODATA empty or cut short, -EBADMSG not a dump, -EPERM a
+ * pickle that tries to run code, -ENOTSUP an unknown version, -E2BIG, -ENOMEM.
  */
 int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struct cw_err *err);
 void cw_fr_dump_fini(struct cw_fr_dump *dump);
 
-/* fr_entry.c: c10::toString(ScalarType) of an enum cw_dtype; "Byte" where there is none. */
+/* fr_entry.c: c10::toString(ScalarType) of an enum cw_dtype; "Byte" if it has none. */
 const char *cw_fr_dtype_name(unsigned dtype);
 
-/* fr_entry.c: reads one entry of the dump into *op (group and stack left alone). False: not an
- * entry. */
+/* fr_entry.c: reads one entry of the dump into *op, except group and stack. False: not an entry. */
 bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, struct cw_fr_op *op);
 /*
- * fr_entry.c: gives coalesced groups the state of their last entry, and makes one op of each group
- * of collectives. Needs ops and pg_status. 0 or -ENOMEM.
+ * fr_entry.c: gives the ops of coalesced groups the state of their last entry, and merges each
+ * group of collectives into one op. Needs ops and pg_status. 0 or -ENOMEM.
  */
 int cw_fr_settle_coalesced(struct cw_fr_dump *dump);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries: the names PyTorch gives its calls, their sizes, and calls that were made as one. */
+/* Reads entries: PyTorch's names of calls, their sizes, and calls launched together. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "model/op.h"
 #include "model/signature.h"
 
-/* How far back the members of a coalesced group are looked for. */
+/* How far back we search for the members of a coalesced group. */
 #define MAX_COALESCED 4096u
-/* Which list of sizes tells what one rank contributes. */
+/* The list of sizes that shows the contribution of one rank. */
 enum sizes_of { SIZES_INPUT, SIZES_OUTPUT, SIZES_DIFFER, SIZES_NONE };
 
 struct op_name {
@@ -21,9 +21,9 @@ struct op_name {
 };
 
 /*
- * profiling_name without its "nccl:". SIZES_DIFFER: ranks may pass different sizes, so they are for
- * people only. SIZES_NONE: there are none. Names are those of ProcessGroupNCCL.cpp and
- * ProcessGroupGloo.cpp, and those with _single and _v of torchcomms' backends.
+ * profiling_name without its "nccl:". SIZES_DIFFER: ranks may pass different sizes, so we only
+ * display them. SIZES_NONE: the call has no sizes. The names come from ProcessGroupNCCL.cpp and
+ * ProcessGroupGloo.cpp, those with _single and _v from torchcomms' backends.
  */
 static const struct op_name op_names[] = {
 	{ "all_reduce", CW_OP_ALL_REDUCE, SIZES_INPUT },
@@ -64,7 +64,7 @@ static const char *const backends[] = { "nccl", "nccl2", "ncclx", "rccl", "rcclx
 struct dtype_name {
 	const char *name; /* c10::toString(ScalarType) */
 	uint8_t dtype;
-	uint8_t per_element; /* complex numbers go as two */
+	uint8_t per_element; /* a complex number is two elements */
 };
 
 static const struct dtype_name dtype_names[] = {
@@ -109,7 +109,7 @@ static void check_backend(struct cw_fr_dump *dump, const char *name)
 		     &dump->n_unknown_backends);
 }
 
-/* "send 0->1", "recv 0<-1": the first number is the caller. Numbers are places in the group. */
+/* "send 0->1", "recv 0<-1": the first number is the caller. Numbers are positions in the group. */
 static int32_t peer_of(const char *text)
 {
 	const char *arrow = strstr(text, "->");
@@ -124,7 +124,7 @@ static int32_t peer_of(const char *text)
 	return *end == '\0' && v < INT32_MAX ? (int32_t)v : CW_FR_NONE;
 }
 
-/* "coalesced" since 2.5, "ALLGATHER_coalesced" and the like before. */
+/* "coalesced" since 2.5, before that "ALLGATHER_coalesced" and the like. */
 static bool ends_group(const char *name)
 {
 	const char *suffix = strstr(name, "_coalesced");
@@ -133,7 +133,7 @@ static bool ends_group(const char *name)
 						  suffix[-1] >= 'A' && suffix[-1] <= 'Z');
 }
 
-/* Fills kind, peer and flags; *ret_sizes where a known name was found. */
+/* Fills kind, peer and flags; sets *ret_sizes if the name is known. */
 static void read_name(struct cw_fr_dump *dump, const struct cw_value *value, struct cw_fr_op *op,
 		      enum sizes_of *ret_sizes)
 {
@@ -169,8 +169,9 @@ static void read_name(struct cw_fr_dump *dump, const struct cw_value *value, str
 /* ---- sizes ---- */
 
 /*
- * Elements of all tensors of a list of shapes; false: not such a list, or an absurd one. A pickle
- * can have one long list in each of its entries: all of them together count as max_extents says.
+ * Counts the elements of all tensors in a list of shapes; false: not such a list, or an absurd
+ * one. A pickle can repeat one long list in each of its entries: max_extents limits all of
+ * them together.
  */
 static bool count_elements(struct cw_fr_dump *dump, const struct cw_value *shapes, uint64_t *ret)
 {
@@ -255,7 +256,7 @@ static void read_sizes(struct cw_fr_dump *dump, const struct cw_value *entry, en
 		return;
 	}
 	if (!dtype) {
-		op->bytes = op->count; /* to be compared with others of that dtype */
+		op->bytes = op->count; /* for comparison with calls of the same type */
 		return;
 	}
 	if (__builtin_mul_overflow(op->count, dtype->per_element, &op->count) ||
@@ -272,7 +273,7 @@ static int64_t int_at(const struct cw_value *entry, const char *key, int64_t fal
 	return cw_value_int(cw_value_get(entry, key), &v) ? v : fallback;
 }
 
-/* Wall time; 0 = unknown. What is no time of this age of the world is not known either. */
+/* Wall time; 0 = unknown. An implausible time counts as unknown. */
 static int64_t time_at(const struct cw_value *entry, const char *key)
 {
 	int64_t t = int_at(entry, key, 0);
@@ -281,9 +282,10 @@ static int64_t time_at(const struct cw_value *entry, const char *key)
 }
 
 /*
- * ProcessGroupGloo records calls without events, so that none is ever seen to start or complete,
- * and retires each once its work is over (runLoop() in ProcessGroupGloo.cpp): done, or failed, of
- * which CW_FR_ENDED keeps the doubt. NCCL's watchdog also retires those it gives up.
+ * ProcessGroupGloo records calls without events, so none of them ever appears as started or
+ * completed. It retires each call at the end of its work (runLoop() in ProcessGroupGloo.cpp). The
+ * call then succeeded or failed, and CW_FR_ENDED records this doubt. NCCL's watchdog also retires
+ * the calls that it gives up.
  */
 static bool is_retired_by_gloo(const struct cw_value *entry)
 {
@@ -308,7 +310,7 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 	int64_t coll = int_at(entry, "collective_seq_id", -1), started_ns, timeout_ms;
 	enum sizes_of sizes = SIZES_DIFFER;
 
-	/* Dumps before 2.3 had one number for both kinds of calls. */
+	/* Dumps before 2.3 have one number for both kinds of calls. */
 	if (!entry || entry->type != CW_VALUE_DICT || coll < 0)
 		return false;
 	*op = (struct cw_fr_op){ .peer = CW_FR_NONE, .dtype = CW_DTYPE_NONE };
@@ -325,7 +327,10 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 		op->timeout_ns = timeout_ms * 1000000;
 	if (int_at(entry, "is_p2p", cw_op_is_p2p(op->kind)))
 		op->flags |= CW_FR_P2P;
-	/* Its number is of which kind of call? */
+	/*
+	 * A collective that claims to be point-to-point: we cannot tell which calls its
+	 * number counts.
+	 */
 	if (op->flags & CW_FR_P2P && cw_op_is_collective(op->kind))
 		return false;
 	if (is_retired_by_gloo(entry))
@@ -338,7 +343,7 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 	return true;
 }
 
-/* ---- calls that were made as one ---- */
+/* ---- calls launched together ---- */
 
 static bool is_same_launch(const struct cw_fr_op *a, const struct cw_fr_op *b)
 {
@@ -347,7 +352,7 @@ static bool is_same_launch(const struct cw_fr_op *a, const struct cw_fr_op *b)
 	return a->flags & CW_FR_P2P ? a->p2p_seq == b->p2p_seq : a->coll_seq == b->coll_seq;
 }
 
-/* The other members of a group of collectives are added to its first. */
+/* Adds a further member of a group of collectives to the first one. */
 static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
 {
 	if (first->kind != member->kind || first->dtype != member->dtype ||
@@ -359,8 +364,8 @@ static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
 }
 
 /*
- * Of a batch of sends and receives, torch 2.4 to 2.13 notes in the entry that ends it that it is
- * no point-to-point call; like its members it has either number, and no collective has both.
+ * In torch 2.4 to 2.13, the entry that ends a batch of sends and receives claims to be no
+ * point-to-point call. Like its members it has both numbers, and no collective has both.
  */
 static bool is_member(const struct cw_fr_op *op, const struct cw_fr_op *end)
 {
@@ -370,16 +375,16 @@ static bool is_member(const struct cw_fr_op *op, const struct cw_fr_op *end)
 }
 
 /*
- * Whether the buffer may have lost members of a launch before the first that is listed, which is
- * the first entry of its group. Dumps of active entries leave out others for another reason. A
- * recorder that was reset counts its entries from 0 again, but the group's numbers go on.
+ * True if the buffer may have lost members of a launch before its first listed entry, which is the
+ * first one of its group. Dumps of active entries omit entries for another reason. After a reset, a
+ * recorder counts its entries from 0 again, but the group's numbers continue.
  */
 static bool may_be_rest(const struct cw_fr_dump *dump, const struct cw_fr_op *first)
 {
 	return dump->is_cut ? dump->has_completed : first->coll_seq > 1;
 }
 
-/* ops[end] ends a coalesced group; its members are the entries of the same number before it. */
+/* ops[end] ends a coalesced group; its members are the entries with the same number before it. */
 static void settle(struct cw_fr_dump *dump, uint32_t end)
 {
 	struct cw_fr_op *last = &dump->ops[end], *first = NULL;
@@ -401,19 +406,22 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 			add_to(op, first);
 		first = op;
 	}
-	/* Of members that the buffer has lost, sizes are not known. */
+	/* The buffer lost some members, so the total size is unknown. */
 	if (first && !has_earlier && may_be_rest(dump, first))
 		first->flags |= CW_FR_NO_SHAPE;
-	/* Alone, an end of collectives is all that is known of them; one of p2p says nothing. */
+	/*
+	 * Without members, the end is all that we know of collectives; the end of a p2p batch
+	 * tells nothing.
+	 */
 	if (first || (last->flags & CW_FR_P2P))
 		last->group = UINT32_MAX;
 }
 
 /*
- * What two calls of one number are that no end has made one. Dumps of active entries only leave out
- * the last entry of a coalesced group that has completed, but list its members, which have no state
- * of their own. A dump that lists completed calls holds the end too, unless the launch is still
- * being made; and a member that has completed by itself is none: which number it has is not known.
+ * Two calls with one number, and no end entry. A dump of active entries only omits the last entry
+ * of a completed coalesced group. It lists the members, but these have no state of their own. A
+ * dump with completed calls contains the end too, unless the launch is still in progress. A member
+ * that completed by itself is no member, and its number is unknown.
  */
 static void look_at_pair(const struct cw_fr_dump *dump, struct cw_fr_op *before,
 			 struct cw_fr_op *op, bool *before_is_bad, bool *is_bad)
@@ -458,7 +466,7 @@ static int mark_orphans(struct cw_fr_dump *dump)
 }
 
 /*
- * Of a send or receive that was alone in its group, pg_status tells: a number above those of the
+ * For a send or receive that was alone in its group, we use pg_status: a number above those of the
  * collectives can only count point-to-point calls.
  */
 static bool has_completed(const struct cw_fr_dump *dump, const struct cw_fr_op *op)
@@ -469,14 +477,14 @@ static bool has_completed(const struct cw_fr_dump *dump, const struct cw_fr_op *
 		return true;
 	if (!g->has_status)
 		return false;
-	if (!(op->flags & CW_FR_P2P)) /* the rest of a launch, and none ever was p2p */
+	if (!(op->flags & CW_FR_P2P)) /* the rest of a launch, on a group without p2p calls */
 		return dump->is_cut && op->order == 0 && !g->has_p2p &&
 		       g->last_completed >= (int64_t)op->coll_seq;
 	return g->last_completed > (int64_t)g->highest_coll &&
 	       g->last_completed >= (int64_t)op->p2p_seq;
 }
 
-/* Of orphaned collectives of one number, the first stands for all. */
+/* Of orphaned collectives with one number, the first represents all. */
 static bool is_repeated(const struct cw_fr_dump *dump, uint32_t n, const struct cw_fr_op *op)
 {
 	if (!(op->flags & CW_FR_ORPHAN) || op->flags & CW_FR_P2P)

@@ -3,16 +3,16 @@
 
 #include <errno.h>
 
-/* Since then dumps have both sizes (torch/distributed/flight_recorder, error_analysis()). */
+/* Since 2.4, dumps contain both sizes (torch/distributed/flight_recorder, error_analysis()). */
 #define HAS_SIZES_SINCE 4u
 
-/* What each member sends, or takes; of three and more, one may stand out. */
+/* The size that a member sends, or receives. */
 static uint64_t size_of(const struct cw_fr_op *op, bool is_taken)
 {
 	return is_taken ? op->taken : op->sent;
 }
 
-/* Its call of that number. NULL = there is none, or its sizes are not known. */
+/* The member's call with that number. NULL = none, or its sizes are unknown. */
 static const struct cw_fr_op *exchange_of(const struct fr_place *place, uint64_t seq)
 {
 	const struct cw_fr_op *ops;
@@ -31,14 +31,14 @@ static const struct cw_fr_op *exchange_of(const struct fr_place *place, uint64_t
 	return NULL;
 }
 
-/* What all but one pass; that one, -1 = there is no such member. */
+/* Finds the one member whose size differs from all others'; -1 = there is no such member. */
 static int32_t odd_one_out(const struct cw_fr_op *const *ops, uint32_t n, bool is_taken,
 			   uint64_t *ret_common)
 {
 	uint64_t first = size_of(ops[0], is_taken);
 	int32_t odd = -1;
 
-	/* Of the first two of three that agree, one is not the odd one. */
+	/* If two of the first three agree, their size is the common one. */
 	if (n < 3)
 		return -1;
 	if (first != size_of(ops[1], is_taken) &&
@@ -55,7 +55,7 @@ static int32_t odd_one_out(const struct cw_fr_op *const *ops, uint32_t n, bool i
 	return odd;
 }
 
-/* Had it passed what all others did, there would be nothing missing and nothing left over. */
+/* The odd member, if with the common size the totals sent and received would match; else -1. */
 static int32_t who_would_mend_it(const struct cw_fr_op *const *ops, uint32_t n, bool is_taken,
 				 uint64_t sent, uint64_t taken)
 {
@@ -69,7 +69,7 @@ static int32_t who_would_mend_it(const struct cw_fr_op *const *ops, uint32_t n, 
 	return sent - ops[odd]->sent + common == taken ? odd : -1;
 }
 
-/* One is done, and several got less than they expect. */
+/* The only completed member, while at least two others still wait for data. */
 static int32_t who_left_others_short(const struct cw_fr_op *const *ops, uint32_t n)
 {
 	int32_t done = -1;

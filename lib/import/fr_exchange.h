@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An all_to_all in which ranks may pass sizes of their own: dumps hold how much each sends and
- * takes in all, not how much of it goes to whom. torch's own analyser adds both up, and names
- * nobody.
+ * An all_to_all with sizes that each rank chooses. Dumps contain the totals that each rank sends
+ * and receives, but not the amount per peer. torch's own analyser adds up both totals and names
+ * no rank.
  *
- * Where they do not add up, it is one member's doing most often, whose size stands out from those
- * of the others: a rank has as many tokens as any other, and it is the router that deals them out
- * unevenly. Else it tells who is done: a member that sends too little is, and all that it leaves
- * short are not; of one that waits alone, any of the others may have left it short.
+ * A mismatch is usually the fault of one member whose size differs from the others' common one.
+ * Normally all ranks have the same number of tokens, and only the router deals them out unevenly.
+ * Without such a member, we look at completion. A member that sends too little completes, and the
+ * members that it leaves short do not. If only one member waits, any of the others may have left
+ * it short.
  */
 #pragma once
 
 #include "import/fr_member.h"
 
-/* Sets uneven_seq and uneven_member. After all other fields of fr_comm_prepare(). 0 or -ENOMEM. */
+/*
+ * Sets uneven_seq and uneven_member; call it after fr_comm_prepare() has set all other fields. 0
+ * or -ENOMEM.
+ */
 int fr_exchange_compare(struct fr_comm *comm, struct cw_arena *arena);

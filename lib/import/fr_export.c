@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's analyser needs of a dump (torch/distributed/flight_recorder/components, PyTorch
- * 2.5 to 2.10), and how that is met:
+ * The requirements of PyTorch's analyser (torch/distributed/flight_recorder/components, PyTorch 2.5
+ * to 2.10), and how we meet them:
  *
- * - record_id is compared across ranks, and entries below the largest first one are dropped: each
- *   dump numbers from 0, and old entries that not all members have are left out here instead.
- * - a group is known by its name and the set of its ranks: the name is the communicator's id.
- * - places in a group are indices into its sorted ranks: peers are renumbered accordingly.
- * - sends and receives of one group launch are entries of one p2p_seq_id, closed by an entry
- *   "nccl:coalesced" that has their state; only so the analyser pairs them rightly.
- * - all versions are compared with the first: every dump says the same.
+ * - It compares record_id across ranks and drops entries below the largest first one. So each dump
+ *   numbers from 0, and we omit old entries that some members no longer have.
+ * - It identifies a group by its name and the set of its ranks: our name is the communicator's id.
+ * - It takes places in a group as indices into its sorted ranks: we renumber peers accordingly.
+ * - Sends and receives of one group launch are entries with one p2p_seq_id. An entry
+ *   "nccl:coalesced" with their state closes them; otherwise the analyser pairs them wrongly.
+ * - It compares all versions with the first: every dump has the same.
  */
 #include "import/fr_export.h"
 
@@ -25,7 +25,7 @@
 #include "import/fr_dump.h"
 #include "import/fr_export_doc.h"
 
-/* Peers of one rank that are told apart; the record has room for 256. */
+/* Peers per rank that we track separately; the record has room for 256. */
 #define MAX_PAIRS 1024u
 #define FILE_PREFIX "nccl_trace_rank_"
 
@@ -38,13 +38,13 @@ static int compare_places(const void *a, const void *b)
 	return (pa->label > pb->label) - (pa->label < pb->label);
 }
 
-/* CW_FR_NONE also for a number that no reader takes: one of a rank that lies, or was damaged. */
+/* CW_FR_NONE also for a number that no reader accepts, from a rank that lies or is damaged. */
 static int32_t number_of(const struct cw_snap_rank *rank)
 {
 	return rank->rank >= 0 && (uint32_t)rank->rank < CW_FR_MAX_RANKS ? rank->rank : CW_FR_NONE;
 }
 
-/* Where nobody reported as a member, all ranks of the job are known by number. */
+/* The next rank of the job that no member has; for communicators with unreported members. */
 static int32_t next_missing(const struct cw_snapshot *snap, const bool *is_seen, uint32_t *at)
 {
 	while (*at < snap->ranks_expected && is_seen[*at])
@@ -91,7 +91,7 @@ static bool is_p2p(const struct cw_op *op)
 	       !(op->flags & (CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_QUEUED));
 }
 
-/* The oldest collective of a member that is at hand; 0 = none. */
+/* The oldest collective of a member in the snapshot; 0 = none. */
 static uint64_t first_seq_of(const struct cw_snap_member *m)
 {
 	for (uint32_t i = 0; i < m->n_window; i++)
@@ -155,7 +155,7 @@ static int note_pairs(struct fr_out *x, struct fr_out_comm *c)
 	return 0;
 }
 
-/* Sends (receives) that a member has ever posted for the peer, as far as is known. */
+/* Sends (receives) that a member has ever posted for the peer, as far as we know. */
 static uint64_t posted(const struct cw_snap_member *m, uint32_t peer, bool sends)
 {
 	for (uint32_t i = 0; i < m->n_p2p; i++)
@@ -165,8 +165,8 @@ static uint64_t posted(const struct cw_snap_member *m, uint32_t peer, bool sends
 }
 
 /*
- * Sends and receives have no number that two ranks share; readers count them. So what one side no
- * longer holds is left out on the other side too.
+ * Sends and receives have no number common to both ranks; readers count them. So we omit a call
+ * whose counterpart the other side no longer has.
  */
 static bool has_counterpart_at_hand(const struct fr_out_comm *c, uint32_t me,
 				    const struct cw_op *op)
@@ -229,7 +229,7 @@ static int collect(struct fr_out *x)
 		cw_arena_new_array(&x->arena, struct fr_out_member, x->start[snap->n_ranks + 1]);
 	if (r < 0 || !x->members)
 		return r < 0 ? r : -ENOMEM;
-	fill = x->start + 1; /* ends as the starts, one place further */
+	fill = x->start + 1; /* becomes the end of each rank's part, one index further */
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		for (uint32_t m = 0; x->comms[c].sorted && m < snap->comms[c].nranks; m++) {
 			const struct cw_snap_member *member = &snap->comms[c].members[m];
@@ -261,10 +261,10 @@ static int add(struct fr_out_dump *d, const struct fr_out_entry *e)
 struct numbers {
 	uint64_t p2p_seq, last_coll;
 	struct fr_out_entry
-		open; /* the last of a group launch of sends and receives; op NULL = none */
+		open; /* the last of an open group launch of sends and receives; op NULL = none */
 };
 
-/* The entry that ends a coalesced launch, and has its state. */
+/* Writes the entry that ends a coalesced launch and carries its state. */
 static int close_launch(struct fr_out_dump *d, struct numbers *n)
 {
 	struct fr_out_entry e = n->open;
@@ -345,7 +345,7 @@ static int compare_entries(const void *a, const void *b)
 
 /* ---- files ---- */
 
-/* The file is as old as what it shows: readers take its time for that of the dump. */
+/* Gives the file the time of its contents: readers take it as the time of the dump. */
 static int write_file(int dirfd, const struct fr_out_dump *d, struct cw_err *err)
 {
 	int64_t wall = d->x->snap->wall_ns;
@@ -368,7 +368,7 @@ static int write_file(int dirfd, const struct fr_out_dump *d, struct cw_err *err
 	fr_out_put_dump(out, d);
 	has_failed = fflush(out) != 0 || ferror(out);
 	if (wall > 0)
-		(void)futimens(fd, both); /* without it the reader guesses */
+		(void)futimens(fd, both); /* on failure the reader guesses the time */
 	has_failed |= fclose(out) != 0;
 	return has_failed ? cw_err_set(err, EIO, "cannot write %s: %s", name, strerror(errno)) : 0;
 }

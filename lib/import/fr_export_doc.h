@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank's calls in the words of PyTorch's Flight Recorder: fr_export.c chooses what goes into the
- * dumps, this words it. Not thread-safe.
+ * Formats a rank's calls as PyTorch's Flight Recorder does: fr_export.c chooses the contents of the
+ * dumps, and this file formats them. Not thread-safe.
  */
 #pragma once
 
@@ -16,7 +16,10 @@ struct fr_out_place {
 	uint32_t comm_rank;
 };
 
-/* A member's sends to and receives from one peer: the numbers of the oldest at hand; 0 = none. */
+/*
+ * A member's sends to and receives from one peer: the numbers of the oldest in the snapshot; 0
+ * = none.
+ */
 struct fr_out_pair {
 	uint32_t peer;
 	uint64_t first_send, first_recv;
@@ -29,10 +32,11 @@ struct fr_out_pairs {
 
 struct fr_out_comm {
 	const struct cw_snap_comm *snap;
-	struct fr_out_place *sorted; /* members by label; NULL = not all are known: left out */
-	uint32_t *place_of;          /* per comm rank */
-	uint64_t first_seq;          /* of collectives: below it not all members have them */
-	struct fr_out_pairs *pairs;  /* per comm rank */
+	/* members by label; NULL = some members are unknown: omitted */
+	struct fr_out_place *sorted;
+	uint32_t *place_of;         /* per comm rank */
+	uint64_t first_seq;         /* of collectives: some members lack earlier ones */
+	struct fr_out_pairs *pairs; /* per comm rank */
 	char name[40];
 };
 
@@ -44,9 +48,9 @@ struct fr_out_member {
 struct fr_out_entry {
 	const struct cw_op *op;
 	const struct fr_out_member *member;
-	uint32_t pg_id; /* index of the member in the rank's */
+	uint32_t pg_id; /* index of the member among the rank's */
 	uint64_t p2p_seq;
-	uint64_t last_coll; /* the collective number a send or receive carries */
+	uint64_t last_coll; /* the collective number that a send or receive carries */
 	bool ends_group;    /* the entry that closes a coalesced launch, after op */
 	bool is_coalesced;
 };

@@ -8,7 +8,7 @@
 #include "common/htable.h"
 #include "model/snapshot.h"
 
-/* As many as a flight record keeps of a Python stack (docs/design/record.md#call-stacks). */
+/* The limit of a flight record for a Python stack (docs/design/record.md#call-stacks). */
 #define MAX_FRAMES 40u
 #define MAX_FILE 192
 #define MAX_FUNCTION 96
@@ -19,7 +19,7 @@ struct fr_stack {
 	UT_hash_handle hh;
 };
 
-/* "file:line in function", cut where it is too long; 0 = no such frame. */
+/* "file:line in function", cut to fit; 0 = not a frame. */
 static size_t put_frame(const struct cw_value *frame, char *buf, size_t len)
 {
 	char file[MAX_FILE], function[MAX_FUNCTION];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From where torch noted that calls were made: the list "frames" of an entry, innermost first. A
- * job makes its calls from few places, so a dump keeps each stack once.
+ * Call stacks that torch recorded: the list "frames" of an entry, innermost first. A job issues its
+ * calls from few places, so a dump keeps each stack once.
  *
  * Hostile input. One thread; no blocking.
  */
@@ -15,21 +15,21 @@
 
 struct fr_stack;
 
-/* Zeroed is empty; its memory is the arena's, but for the table. */
+/* A zeroed one is empty; the arena owns its memory, except for the table. */
 struct cw_fr_stacks {
 	struct fr_stack *table; /* by text */
-	const char **texts;     /* a line per frame, as a snapshot has them */
+	const char **texts;     /* one line per frame, in the form of a snapshot */
 	uint32_t n;
-	/* For the time of a merge, one each: */
-	uint32_t *numbers; /* the snapshot's; 0 = it has no place */
-	bool *is_open;     /* some call made from there is */
+	/* One each, during a merge: */
+	uint32_t *numbers; /* the snapshot's; 0 = the snapshot has no place for it */
+	bool *is_open;     /* some open call has this stack */
 };
 
 /*
- * The number, from 1, of the stack that is written there; 0 = there is none, it is too much, or
- * there are CW_SNAP_MAX_STACKS others. 0 or -ENOMEM.
+ * Sets the number, from 1, of the stack in this list; 0 = no stack, too large a stack, or one
+ * beyond CW_SNAP_MAX_STACKS others. 0 or -ENOMEM.
  */
 int fr_frames_read(struct cw_fr_stacks *stacks, const struct cw_value *frames,
 		   struct cw_arena *arena, uint32_t *ret_number);
-/* All are read: frees what only that needs. */
+/* After the last stack: frees the parts that only reading needs. */
 void fr_frames_read_all(struct cw_fr_stacks *stacks);

@@ -9,9 +9,9 @@
 #include "import/fr_time.h"
 #include "record/record_layout.h"
 
-/* Completed calls kept per member: enough to see where two histories part. */
+/* Completed calls kept per member: enough to show where two histories diverge. */
 #define WINDOW_OPS 256u
-/* Numbers of pg_status this far above what others have reached count something else. */
+/* A number in pg_status this far above the other members' counts other calls. */
 #define STATUS_AHEAD 64
 
 static bool is_collective(const struct cw_fr_op *op)
@@ -20,10 +20,10 @@ static bool is_collective(const struct cw_fr_op *op)
 }
 
 /*
- * Sends and receives are numbered from the first one ever, if all are there, and else among those
- * that have not completed.
+ * If the dumps contain all sends and receives, we number them from the first one ever, else only
+ * those that have not completed.
  */
-/* A receive that takes what comes from whoever sends first, or a call whose name has no peer. */
+/* A receive from the first sender to arrive, or a call whose name shows no peer. */
 static bool is_for_anybody(const struct cw_fr_op *op)
 {
 	return cw_op_is_p2p(op->kind) && op->peer == CW_FR_NONE && op->state != CW_FR_COMPLETED;
@@ -35,7 +35,7 @@ static bool is_numbered_p2p(const struct fr_comm *comm, const struct cw_fr_op *o
 	       (comm->is_p2p_whole || op->state != CW_FR_COMPLETED);
 }
 
-/* ---- what the members' calls tell together ---- */
+/* ---- facts from all members' calls ---- */
 
 static int vagueness(const struct cw_fr_op *op)
 {
@@ -44,7 +44,7 @@ static int vagueness(const struct cw_fr_op *op)
 	return op->flags & CW_FR_NO_SHAPE ? 2 : !!(op->flags & CW_FR_ODD_DTYPE);
 }
 
-/* By number; of one number first what is known best. */
+/* Sorts by number; of one number, the best known call comes first. */
 static int compare_calls(const void *a, const void *b)
 {
 	const struct cw_fr_op *const *oa = a, *const *ob = b;
@@ -81,7 +81,7 @@ static void look_at_p2p(struct fr_comm *comm, const struct cw_fr_op *op)
 		note_first(&comm->asked_ns[op->peer], op->created_ns);
 }
 
-/* The member's calls on the group are there from the first one. */
+/* True if the dump contains the member's calls on the group from the first one on. */
 static bool has_all_p2p(const struct fr_place *place)
 {
 	const struct cw_fr_op *ops;
@@ -101,13 +101,13 @@ static bool has_all_p2p(const struct fr_place *place)
 			return false;
 		highest = ops[i].p2p_seq;
 	}
-	/* A collective has the number of the last one before it: 0 = there was none. */
+	/* A collective carries the number of the last p2p call before it: 0 = none. */
 	return highest || ops[0].coll_seq == 1 || ops[place->group->n_ops - 1].p2p_seq == 0;
 }
 
 /*
- * What has completed of the calls before the oldest listed that has not, the buffer may not hold
- * any more: then it says nothing of them, and pg_status tells, where it counts collectives alone.
+ * Number of completed calls before the oldest pending one in the list. The buffer may have lost
+ * those calls; then pg_status tells, if it counts collectives alone.
  */
 static uint64_t completed_before(const struct fr_comm *comm, const struct fr_place *place,
 				 uint64_t lowest_pending)
@@ -144,8 +144,8 @@ static uint64_t last_completed(const struct fr_comm *comm, const struct fr_place
 }
 
 /*
- * One member's part of it ends only once all have come. Of an all_to_all, those who have nothing
- * for it may be missing.
+ * True if a member's part ends only after all members have entered. In an all_to_all, a member
+ * without data for another may be missing.
  */
 static bool needs_all(const struct cw_fr_op *op)
 {
@@ -154,10 +154,10 @@ static bool needs_all(const struct cw_fr_op *op)
 		op->kind == CW_OP_REDUCE_SCATTER);
 }
 
-/* Who has come least far of the members whose calls are there. */
+/* The position of the slowest members that list calls. */
 struct last {
 	uint64_t coll_seq;
-	int64_t taken_ns; /* the youngest dump of one that has come so far; INT64_MAX = not known */
+	int64_t taken_ns; /* the youngest dump at this position; INT64_MAX = unknown */
 };
 
 static struct last find_last(const struct fr_comm *comm)
@@ -182,8 +182,8 @@ static struct last find_last(const struct fr_comm *comm)
 }
 
 /*
- * It needs all, and not all had come when they were dumped: what ended it may have been its
- * time-out.
+ * The call needs all members, and not all had entered it at the time of their dumps: it may have
+ * ended by its time-out.
  */
 static bool may_have_failed(const struct cw_fr_op *op, const struct last *last)
 {
@@ -191,7 +191,7 @@ static bool may_have_failed(const struct cw_fr_op *op, const struct last *last)
 	       op->created_ns <= last->taken_ns && needs_all(op);
 }
 
-/* The calls are sorted. */
+/* Needs sorted calls. */
 static void find_what_all_came_to(struct fr_comm *comm)
 {
 	struct last last = find_last(comm);
@@ -237,7 +237,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 				look_at_call(comm, op);
 			else
 				look_at_p2p(comm, op);
-			/* It may have been made, and not be listed any more. */
+			/* The dump may have lost an earlier p2p call. */
 			if (!is_collective(op) || op->p2p_seq)
 				comm->has_p2p = true;
 			if (op->coll_seq > comm->highest)
@@ -254,7 +254,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	return fr_exchange_compare(comm, arena);
 }
 
-/* The best known call of that number: there is one, `op` itself being among them. */
+/* The best known call with that number; `op` itself is one of them. */
 static const struct cw_fr_op *best_call(const struct fr_comm *comm, const struct cw_fr_op *op)
 {
 	uint32_t low = 0, high = comm->n_calls;
@@ -309,15 +309,17 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 	if (op->flags & (CW_FR_NO_SHAPE | CW_FR_ODD_DTYPE)) {
 		const struct cw_fr_op *best = best_call(comm, op);
 
-		/* All that is known of this call is known of this member's; or others were made
-		 * with a type that is known, so this one is not of it. */
+		/*
+		 * Only this member's version of the call is known; or others used a known type, so
+		 * this unknown type differs from theirs.
+		 */
 		if (!(op->flags & CW_FR_NO_SHAPE))
 			return out;
-		/* Its kind counts, whatever its sizes: that another one was called is known. */
+		/* The kind counts even without sizes: we know that the member made another call. */
 		if (op->kind != CW_OP_NONE && op->kind != best->kind &&
 		    !(op->flags & CW_FR_COALESCED))
 			return out;
-		/* What is not known must not differ. */
+		/* Unknown properties must not count as a difference. */
 		out.kind = best->kind;
 		out.dtype = best->dtype;
 		out.count = best->count;
@@ -330,7 +332,7 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 	return out;
 }
 
-/* Counts sends and receives per peer, and so numbers the op. */
+/* Counts sends and receives per peer; the count is the op's number. */
 static uint64_t count_p2p(const struct fr_comm *comm, struct cw_snap_member *m,
 			  const struct cw_fr_op *op)
 {
@@ -358,16 +360,18 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 	out.peer = op->peer;
 	out.p2p_seq = count_p2p(comm, m, op);
 	/*
-	 * A send may complete before its receive does (NCCL buffers small ones): then the pairs are
-	 * one off, which is no matter for who waits, but sizes must not be compared.
+	 * A send may complete before its receive does (NCCL buffers small ones). The pairs are then
+	 * one off, which does not change who waits, but we must not compare sizes.
 	 */
 	if (!comm->is_p2p_whole)
 		out.bytes = 0;
 	if (op->flags & CW_FR_COALESCED) {
 		out.flags |= CW_OPF_GROUPED;
 		out.group_id = op->p2p_seq;
-		/* Of a batch that is open, this half may be done, and its other half not listed;
-		 * or the batch waits for one who has left no dump. */
+		/*
+		 * In an open batch, this half may be done while the list lacks its other half; or
+		 * the batch waits for a rank without a dump.
+		 */
 		if ((!comm->is_p2p_whole || comm->lacks_dump) &&
 		    out.progress == CW_PROGRESS_REACHED)
 			out.progress = CW_PROGRESS_UNKNOWN;
@@ -406,13 +410,16 @@ static void forget_progress(struct cw_snap_member *m)
 			m->window[i].progress = CW_PROGRESS_UNKNOWN;
 }
 
-/* Counters and window from the member's own calls. */
+/* Derives counters and window from the member's own calls. */
 static void read_calls(struct fr_comm *comm, const struct fr_place *place, struct cw_snap_member *m)
 {
 	const struct cw_fr_op *ops = &place->dump->ops[place->group->first_op];
 	uint64_t lowest_pending = 0;
 
-	/* Numbers of this rank alone; but 1 is the first call ever, which is given more time. */
+	/*
+	 * op_index counts this rank alone; but 1 means the first call ever, which gets
+	 * more patience.
+	 */
 	if (ops[0].coll_seq > 1)
 		m->op_index = ops[0].coll_seq - 1;
 	for (uint32_t i = 0; i < place->group->n_ops; i++) {
@@ -443,7 +450,10 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 		comm->peers[m->p2p[i].peer] = 0;
 	m->coll_completed =
 		lowest_pending ? completed_before(comm, place, lowest_pending) : m->coll_entered;
-	/* One before the oldest listed has not completed either: whether it is in there? */
+	/*
+	 * A call before the oldest listed one has not completed either; the rank may be in
+	 * that one.
+	 */
 	if (lowest_pending > m->coll_completed + 1)
 		forget_progress(m);
 	if (m->coll_reached < m->coll_completed)
@@ -460,15 +470,16 @@ static bool all_take_part(unsigned kind)
 }
 
 /*
- * It lists no call on the group. Where dumps list open calls alone, it is in none; else the buffer
- * may have lost the one it is in, or the recorder was reset, if it must have made calls before.
+ * For a member that lists no call on the group. If dumps list open calls alone, it is in none.
+ * Otherwise the buffer may have lost its current call, or the recorder was reset, if it must have
+ * made calls before.
  */
 static bool may_have_lost_calls(const struct fr_comm *comm, const struct fr_place *place)
 {
 	return comm->has_completed && (place->dump->is_cut || comm->lowest_pending > 1);
 }
 
-/* It lists no call on the group: how far has it come? */
+/* Infers the position of a member that lists no call on the group. */
 static void infer_position(const struct fr_comm *comm, const struct fr_place *place,
 			   struct cw_snap_member *m)
 {
@@ -476,7 +487,7 @@ static void infer_position(const struct fr_comm *comm, const struct fr_place *pl
 	bool has_status = g && g->has_status;
 	uint64_t enqueued = has_status && g->last_enqueued > 0 ? (uint64_t)g->last_enqueued : 0;
 
-	/* Nobody waits in a collective: any number will do, but sends and receives are known. */
+	/* No rank waits in a collective: any number will do, but sends and receives are known. */
 	if (!comm->lowest_pending)
 		m->coll_entered = comm->highest;
 	else if (!g || (has_status && g->last_enqueued < 0))
@@ -491,7 +502,7 @@ static void infer_position(const struct fr_comm *comm, const struct fr_place *pl
 	m->known |= CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_COMPLETED | CW_KNOWN_REACHED;
 }
 
-/* None of its pending calls has been reached. */
+/* States that the device has reached none of the pending calls. */
 static void put_behind(struct cw_snap_member *m)
 {
 	for (uint32_t i = 0; i < m->n_window; i++)
@@ -530,8 +541,8 @@ static void choose_ops(struct cw_snap_member *m)
 }
 
 /*
- * Others have completed calls to which it must have come since. A call of margin: calls that differ
- * may let some out that needed all.
+ * True if others completed calls that this member must have entered since its dump. We allow one
+ * call of margin: if calls differ, NCCL may let some ranks leave a call that needed all.
  */
 static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_member *m)
 {
@@ -539,7 +550,7 @@ static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_
 	       (m->known & CW_KNOWN_COMPLETED && m->coll_completed + 2 < comm->had_all);
 }
 
-/* It may have made the call that others wait in since; all clocks taken to agree. */
+/* True if it may have made the awaited call after its dump; assumes that all clocks agree. */
 static bool was_dumped_before(const struct fr_comm *comm, uint32_t at,
 			      const struct cw_snap_member *m)
 {

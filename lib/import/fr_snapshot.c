@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A set of dumps becomes a snapshot.
+ * Merges a set of dumps into a snapshot.
  *
- * Groups are the same communicator where name and member ranks are the same. Members are aligned by
+ * Groups are the same communicator if they have the same name and member ranks. We align members by
  * collective_seq_id, the only number that is comparable between ranks.
  *
- * Point-to-point calls have no such number. Where the dumps hold all of them, counting gives one.
- * Else: sends and receives complete in pairs and in order, so the calls of a pair of ranks that
- * have *not* completed correspond one to one; they are numbered, and those that have completed left
- * out.
+ * Point-to-point calls have no such number. If the dumps contain all of them, counting gives one.
+ * Otherwise we use that sends and receives complete in pairs and in order. So the calls of a pair
+ * of ranks that have *not* completed correspond one to one; we number these and omit the
+ * completed ones.
  *
- * A rank that lists no call on a group at which others wait is not in that call: had it entered,
- * the dump would hold it. Its number comes from pg_status where that can be told apart from a count
- * of point-to-point calls, and else from the others.
+ * If a rank lists no call on a group while others wait there, it is not in that call: otherwise its
+ * dump would contain it. Its number comes from pg_status if that is distinguishable from a count of
+ * point-to-point calls, and else from the other members.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@
 #include "model/signature.h"
 #include "record/record_layout.h"
 
-/* Places of communicators cost memory whether or not a dump describes them. */
+/* A communicator's places cost memory even if no dump describes them. */
 #define PLACES_FREE 65536u
 #define PLACES_PER_GROUP 1024u
 #define PLACES_MAX (1u << 22)
@@ -40,7 +40,7 @@
 struct comm_entry {
 	uint64_t id;
 	struct fr_comm comm;
-	uint32_t name; /* of whole names of groups the number, by index_members() */
+	uint32_t name; /* number of the group's whole name, from index_members() */
 	UT_hash_handle hh;
 };
 
@@ -54,13 +54,13 @@ struct merger {
 	struct cw_fr_set *set;
 	struct cw_snapshot *snap;
 	struct cw_arena arena;
-	int32_t *ranks;   /* all that are mentioned, ascending */
-	uint32_t *silent; /* … their indices in the snapshot, of those without a dump */
+	int32_t *ranks;   /* every rank that some dump mentions, ascending */
+	uint32_t *silent; /* … for ranks without a dump: their indices in the snapshot */
 	uint32_t n_ranks;
 	struct comm_entry *comms;    /* hash table, in order of appearance */
 	struct comm_entry **by_name; /* sorted */
 	uint32_t n_by_name;
-	struct named_member *members; /* of all communicators that list theirs, sorted */
+	struct named_member *members; /* of all communicators with a member list, sorted */
 	size_t n_members;
 	uint64_t places, places_max;
 	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
@@ -71,7 +71,7 @@ struct merger {
 
 /* ---- ranks ---- */
 
-/* Notes the rank; ranks are below CW_FR_MAX_RANKS. */
+/* Notes the rank, which must be below CW_FR_MAX_RANKS. */
 static void mention(struct merger *m, bool *is_there, int32_t rank)
 {
 	m->n_ranks += !is_there[rank];
@@ -102,7 +102,7 @@ static int collect_ranks(struct merger *m)
 	return 0;
 }
 
-/* Index of the rank's dump, which is its index in the snapshot; CW_SNAP_NONE = it left none. */
+/* Index of the rank's dump, which is its index in the snapshot; CW_SNAP_NONE = it has no dump. */
 static uint32_t rank_index(const struct merger *m, int32_t rank)
 {
 	uint32_t low = 0, high = m->set->n_sources;
@@ -119,8 +119,8 @@ static uint32_t rank_index(const struct merger *m, int32_t rank)
 }
 
 /*
- * A rank of which there is no dump is known by name alone. Whoever holds the interpreter lock, or
- * has stopped its watchdog, writes none (pytorch/pytorch#196968): it is one of those to ask for.
+ * Of a rank without a dump we only know the number. A rank that holds the interpreter lock, or that
+ * stopped its watchdog, writes none (pytorch/pytorch#196968): it is a rank to inspect.
  */
 static int add_silent_ranks(struct merger *m, uint32_t node)
 {
@@ -140,7 +140,7 @@ static int add_silent_ranks(struct merger *m, uint32_t node)
 	return r;
 }
 
-/* Its index in the snapshot, where it has left no dump. */
+/* The snapshot's index of a rank without a dump. */
 static uint32_t silent_index(const struct merger *m, int32_t rank)
 {
 	uint32_t low = 0, high = m->n_ranks;
@@ -156,7 +156,7 @@ static uint32_t silent_index(const struct merger *m, int32_t rank)
 	return m->silent[low];
 }
 
-/* The node has no name: dumps do not tell the host. */
+/* The node has no name: dumps do not name the host. */
 static int add_ranks(struct merger *m)
 {
 	uint32_t node, index;
@@ -170,13 +170,13 @@ static int add_ranks(struct merger *m)
 			.device = -1,
 			.flags = dump->has_entries ? CW_RANKF_HAS_RECORD : 0,
 			/*
-			 * What it has done since counts as lost, too; and where nobody knows when
-			 * dumps were taken, the calls of a healthy job look as if they had been
-			 * open for long.
+			 * We count its later calls as lost, too. If the time of the dumps is
+			 * unknown, the calls of a healthy job look as if they had been open
+			 * for long.
 			 */
 			.dropped = dump->n_bad_entries + dump->is_early + dump->is_undated,
 			.nccl_version = dump->nccl_version,
-			/* 0 says that there is no recording, not that its time is unknown. */
+			/* 0 means that there is no recording, not that its time is unknown. */
 			.sampled_ns = m->snap->now_ns ? m->snap->now_ns : 1,
 		};
 
@@ -224,8 +224,7 @@ static int compare_members(const void *a, const void *b)
 	return (ma->comm > mb->comm) - (ma->comm < mb->comm);
 }
 
-/* For find_members(): a search through all communicators for each group would take the square of
- * their number. */
+/* For find_members(): searching all communicators for each group would take quadratic time. */
 static int index_members(struct merger *m)
 {
 	m->by_name = cw_arena_new_array(&m->arena, struct comm_entry *, HASH_COUNT(m->comms));
@@ -250,7 +249,7 @@ static int index_members(struct merger *m)
 	return 0;
 }
 
-/* How many of the sorted members stand before the first with this name and rank. */
+/* Number of sorted members before the first with this name and rank. */
 static size_t members_before(const struct merger *m, uint32_t name, int32_t rank)
 {
 	const struct named_member wanted = { .name = name, .rank = rank };
@@ -307,12 +306,12 @@ static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g
 
 static void borrow_ranks(struct cw_fr_group *g, const int32_t *ranks, uint32_t n)
 {
-	g->ranks = (int32_t *)ranks; /* nobody writes to them */
+	g->ranks = (int32_t *)ranks; /* we never write to them */
 	g->n_ranks = n;
 	g->has_borrowed_ranks = true;
 }
 
-/* What was borrowed goes with the merger. */
+/* Removes the borrowed lists, which are the merger's. */
 static void return_ranks(struct cw_fr_set *set)
 {
 	for (uint32_t s = 0; s < set->n_sources; s++) {
@@ -334,8 +333,9 @@ static bool is_default_group(const char *name, const char *desc)
 }
 
 /*
- * Members of a group whose own dump does not list them: the default group has all ranks; of another
- * one the dumps of fellow members tell, if just one group of that name has this rank.
+ * Finds the members of a group whose own dump does not list them. The default group has all ranks.
+ * For another group, we use the dumps of fellow members if exactly one group of that name contains
+ * this rank.
  */
 static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_group *g)
 {
@@ -353,7 +353,7 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 		return false;
 	first = members_before(m, (*found)->name, rank);
 	end = members_before(m, (*found)->name, rank + 1);
-	/* A list may have a rank twice, but two communicators leave it open. */
+	/* A list may contain a rank twice, but with two communicators the answer is unclear. */
 	if (first == end || m->members[first].comm != m->members[end - 1].comm)
 		return false;
 	e = m->members[first].comm;
@@ -361,7 +361,7 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 	return true;
 }
 
-/* By their times; of one time, or where one is not known, in the order they were recorded. */
+/* Compares by time; at equal or unknown times, by the order of recording. */
 static bool was_made_before(const struct cw_fr_op *a, const struct cw_fr_op *b)
 {
 	if (a->created_ns && b->created_ns && a->created_ns != b->created_ns)
@@ -369,7 +369,7 @@ static bool was_made_before(const struct cw_fr_op *a, const struct cw_fr_op *b)
 	return a->order < b->order;
 }
 
-/* The group of the call that the rank made first of those that have not completed. */
+/* The group of the rank's oldest call that has not completed. */
 static const struct cw_fr_group *group_in_front(const struct cw_fr_dump *dump)
 {
 	const struct cw_fr_op *front = NULL;
@@ -403,8 +403,8 @@ static int place_group(struct merger *m, const struct cw_fr_source *src, struct 
 }
 
 /*
- * PyTorch lists a group once it is used, and gives it the same name on all ranks. Whoever has left
- * a dump in which it is not has made no call on it.
+ * PyTorch lists a group after its first use, and gives it the same name on all ranks. A rank whose
+ * dump does not list the group has made no call on it.
  */
 static void place_unused(const struct merger *m, struct comm_entry *e)
 {
@@ -424,9 +424,9 @@ static bool was_made_anew(const struct fr_place *place)
 }
 
 /*
- * Of a group that was made anew, calls of before and after have the same numbers and are not to be
- * compared. Some dump tells of both groups; one that tells of one group may mean either. Of the
- * default group ids are mostly alike between ranks, and one of the same id means the new one.
+ * In a group created anew, calls before and after have the same numbers and must not be compared.
+ * If some dump mentions both groups, a dump that mentions one may mean either. For the default
+ * group, ids are mostly equal on all ranks, so the same id means the new group.
  */
 static void leave_out_old(struct merger *m, struct comm_entry *e)
 {
@@ -467,7 +467,7 @@ static int collect_comms(struct merger *m)
 		m->places_max += PLACES_PER_GROUP * (uint64_t)m->set->sources[s].dump.n_groups;
 	if (m->places_max > PLACES_MAX)
 		m->places_max = PLACES_MAX;
-	/* Those with members first: the others look for theirs among them. */
+	/* Lists with members first: groups without a list look for theirs among them. */
 	for (int listed = 1; listed >= 0; listed--) {
 		if (r == 0 && !listed)
 			r = index_members(m);
@@ -526,7 +526,7 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 	return r;
 }
 
-/* ---- what could not be seen ---- */
+/* ---- gaps in the data ---- */
 
 __attribute__((format(printf, 2, 3))) static int note(struct merger *m, const char *fmt, ...)
 {
@@ -619,8 +619,8 @@ static int note_dumps(struct merger *m)
 }
 
 /*
- * A job whose dumps are asked for is one that somebody believes to hang. Where its recorders hold
- * no open call, that is no sign of health: the hang may be where they do not look.
+ * Users collect dumps if they believe that a job hangs. Recorders without an open call are no sign
+ * of health: the hang may be outside of their view.
  */
 static int note_silence(struct merger *m)
 {
@@ -630,7 +630,7 @@ static int note_silence(struct merger *m)
 	for (uint32_t s = 0; s < set->n_sources; s++) {
 		const struct cw_fr_dump *d = &set->sources[s].dump;
 
-		/* An entry that could not be read may be of an open call. */
+		/* An unreadable entry may be an open call. */
 		if (d->n_bad_entries)
 			return 0;
 		for (uint32_t i = 0; i < d->n_ops; i++)
@@ -719,7 +719,9 @@ static int compare_sources(const void *a, const void *b)
 
 	if (sa->rank != sb->rank)
 		return sa->rank > sb->rank ? 1 : -1;
-	/* Of two dumps of one rank the newer one counts; files tell where calls do not. */
+	/*
+	 * Of two dumps of one rank the newer counts; at equal call times, the files' times decide.
+	 */
 	if (sa->dump.newest_ns != sb->dump.newest_ns)
 		return sa->dump.newest_ns < sb->dump.newest_ns ? 1 : -1;
 	return (sa->file_ns < sb->file_ns) - (sa->file_ns > sb->file_ns);
@@ -733,8 +735,8 @@ static int compare_named(const void *a, const void *b)
 }
 
 /*
- * Whoever names files by himself may put something else behind the rank: "rank_3_attempt_1.json".
- * Then all end alike, and what stands behind "rank" tells them apart.
+ * A user who chooses file names may put another number after the rank: "rank_3_attempt_1.json". All
+ * names then end alike, and the numbers after "rank" distinguish them.
  */
 static void settle_names(struct cw_fr_set *set)
 {
@@ -790,8 +792,7 @@ static int mark_open_stacks(struct merger *m, struct cw_fr_dump *dump)
 	return 0;
 }
 
-/* The snapshot has fewer places than all dumps may need: first come those of calls that are open.
- */
+/* The snapshot may have fewer places than the dumps need: stacks of open calls come first. */
 static int number_stacks(struct merger *m)
 {
 	int r = 0;
@@ -811,8 +812,8 @@ static int number_stacks(struct merger *m)
 }
 
 /*
- * A call that has not completed, by pg_status, and that the buffer has lost to those of other
- * groups.
+ * According to pg_status the group has an open call, but newer entries of other groups displaced it
+ * from the buffer.
  */
 static bool has_unlisted_open(const struct cw_fr_dump *dump, const struct cw_fr_group *g)
 {
@@ -823,14 +824,14 @@ static bool has_unlisted_open(const struct cw_fr_dump *dump, const struct cw_fr_
 
 		if (op->coll_seq >= (uint64_t)g->last_enqueued ||
 		    op->p2p_seq >= (uint64_t)g->last_enqueued)
-			return false; /* it is listed, and says itself how it stands */
+			return false; /* it is listed, with its state */
 	}
 	return true;
 }
 
 /*
- * All of them, whether or not a member comes to show it: a dump with an open call is no sign of
- * health, even where nothing is known of its member, its name or its group.
+ * Counts all open calls, even those that no member will show. A dump with an open call is no sign
+ * of health, even if its member, name or group is unknown.
  */
 static uint32_t count_open(const struct cw_fr_set *set)
 {
@@ -857,7 +858,7 @@ static uint64_t count_listed(const struct cw_fr_set *set)
 	return n;
 }
 
-/* Times are taken on all ranks or on none: one that has come to no call may show none. */
+/* Either all ranks record times or none; a rank without started calls may show none. */
 static void note_timing(struct cw_fr_set *set)
 {
 	bool is_timed = false;
@@ -876,7 +877,7 @@ static void forget_ops(struct cw_fr_dump *dump)
 		dump->groups[g].n_ops = 0;
 }
 
-/* Where one recorder has numbered the calls of all groups together, the others have, too. */
+/* If one recorder numbers the calls of all groups together, the others do, too. */
 static void settle_numbers(struct merger *m)
 {
 	struct cw_fr_set *set = m->set;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run that hangs leaves a file per rank, and the next one overwrites them: all but those of ranks
- * that leave none this time, or that are no more. What such a file holds would be compared with
- * calls of the same numbers. It is told by its time: it had been written before any call that a
- * younger dump lists was made.
+ * A hanging run leaves a file per rank, and the next run overwrites them. The files of ranks that
+ * write none this time, or that no longer exist, stay. We would compare their calls with current
+ * calls of the same numbers. The time gives such a file away: it is older than every call in the
+ * younger dumps.
  */
 #include "import/fr_stale.h"
 
@@ -14,12 +14,12 @@
 #include "common/clock.h"
 #include "model/rankset.h"
 
-/* More than the clocks of a job's nodes differ by. */
+/* More than the difference between the clocks of a job's nodes. */
 #define STALE_NS (600 * CW_NS_PER_S)
 
 struct span {
 	int64_t file_ns;
-	int64_t oldest_ns; /* of its calls */
+	int64_t oldest_ns; /* of its oldest call */
 	uint32_t source;
 };
 
@@ -36,7 +36,7 @@ static int64_t oldest_call(const struct cw_fr_dump *dump)
 	return oldest_ns;
 }
 
-/* The youngest file first. */
+/* Sorts the youngest file first. */
 static int compare_spans(const void *a, const void *b)
 {
 	const struct span *sa = a, *sb = b;
@@ -44,7 +44,7 @@ static int compare_spans(const void *a, const void *b)
 	return (sa->file_ns < sb->file_ns) - (sa->file_ns > sb->file_ns);
 }
 
-/* Of those dumps alone whose calls and file fit together: others' clocks say nothing. */
+/* Uses only dumps whose calls and file have consistent times; others' clocks are unreliable. */
 static uint32_t find_spans(const struct cw_fr_set *set, struct span *spans)
 {
 	uint32_t n = 0;
@@ -61,7 +61,10 @@ static uint32_t find_spans(const struct cw_fr_set *set, struct span *spans)
 	return n;
 }
 
-/* Marks the sources, and gives how far the youngest of them is from the calls of the others. */
+/*
+ * Marks the stale sources; *ret_ns is the distance from the youngest of them to the calls of
+ * the others.
+ */
 static uint32_t mark_stale(const struct span *spans, uint32_t n, bool *is_stale, int64_t *ret_ns)
 {
 	int64_t oldest_ns = INT64_MAX;

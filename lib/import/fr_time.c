@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dumps are not taken at one instant, and nodes' clocks differ. How long a call had been open, only
- * its own dump tells: from the call to the time of the file, which a call made a moment before does
- * not outgrow because another rank's dump is a minute younger. So each dump is moved on the clock
- * until all of them end now.
+ * The dumps are not of one instant, and nodes' clocks differ. Only its own dump shows how long a
+ * call had been open: from the call to the time of the file. A call made a moment before its dump
+ * must not look older because another rank's dump is a minute younger. So we shift each dump on the
+ * clock until all of them end now.
  */
 #include "import/fr_time.h"
 
 #include "common/clock.h"
 
-/* A dump file that is older than this was copied: its time says nothing. */
+/* An older dump file is a copy, and its time is meaningless. */
 #define FILE_TIME_LIMIT_NS (24 * 3600 * CW_NS_PER_S)
 /* PyTorch's own default. */
 #define DEFAULT_TIMEOUT_NS (600 * CW_NS_PER_S)
 /*
- * PyTorch ends a process whose call has timed out, and writes its dump before: at the latest when
- * the watchdog itself has been silent for 8 minutes. One that is older by more was copied, too.
+ * PyTorch ends a process whose call has timed out, and writes its dump before: at the latest after
+ * the watchdog itself has been silent for 8 minutes. An even older file is a copy, too.
  */
 #define TIMEOUT_SLACK_NS (600 * CW_NS_PER_S)
 
-/* Of a file server's clock, which need not be the node's. */
+/* Tolerance for a file server's clock, which may differ from the node's. */
 #define CLOCK_SLACK_NS (60 * CW_NS_PER_S)
 
 /*
- * Dumps of a hang are taken within seconds: the rank that times out first has all others write
- * theirs. Of one that is older by more, nobody knows what its rank has done since.
+ * The dumps of a hang appear within seconds: the first rank to time out makes all others write
+ * theirs. If a dump is older than that, we do not know what its rank has done since.
  */
 #define EARLY_NS (60 * CW_NS_PER_S)
 
 struct pending {
 	bool is_any;
 	int64_t expires_ns;  /* when the first of them times out */
-	int64_t shortest_ns; /* timeout */
+	int64_t shortest_ns; /* the shortest timeout */
 	int64_t longest_ns;
 };
 
@@ -71,7 +71,7 @@ static void add_pending(struct pending *all, const struct pending *p)
 	all->is_any = true;
 }
 
-/* The file's time may be when the dump was taken. */
+/* True if the file's time may be the time of the dump. */
 static bool is_plausible(const struct cw_fr_source *src, const struct pending *p)
 {
 	int64_t timeout_ns =
@@ -101,8 +101,8 @@ static void mark_early(struct cw_fr_set *set, int64_t last_waiting_ns)
 }
 
 /*
- * Dumps without a time have nothing to be moved. Where no call is open, none is: then times tell
- * who came late, on clocks that agree better than files' times.
+ * We cannot shift a dump without times. Without an open call we shift none: the times then show
+ * late ranks, on clocks that agree better than the files' times.
  */
 static void move_to(struct cw_fr_set *set, int64_t now_ns, bool has_open)
 {
@@ -127,7 +127,7 @@ static void mark_undated(struct cw_fr_set *set)
 		set->sources[s].dump.is_undated = true;
 }
 
-/* Finds what all dumps together tell. False: the time of a file cannot be that of its dump. */
+/* Collects facts from all dumps. False: the time of some file cannot be that of its dump. */
 static bool look_at_set(const struct cw_fr_set *set, struct pending *ret_all,
 			int64_t *ret_newest_ns, int64_t *ret_taken_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the dumps of a set were taken. */
+/* Determines when the dumps of a set were taken. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,10 +7,10 @@
 #include "import/flight_recorder.h"
 
 /*
- * Sets the snapshot's instants, how far the times of each dump are from them, and the snapshot's
- * patience with first calls, which is what the job itself allows them. A dump does not say when it
- * was taken. Its file's time does, unless it is that of a copy; then the dumps are taken for what
- * PyTorch writes them for: the oldest call has timed out. True when that had to be assumed.
+ * Sets the snapshot's instants, the distance of each dump's times from them, and the snapshot's
+ * patience with first calls, which is the job's own time-out. A dump does not contain its time. The
+ * file's time shows it, unless the file is a copy. Then we assume the event that PyTorch writes
+ * dumps for: the oldest call has just timed out. True if we had to assume that.
  */
 bool fr_find_now(struct cw_fr_set *set, struct cw_snapshot *snap);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading many files takes a while: whoever wants to know how far it has come, is told. */
+/* Reports the progress of reading many files, which takes a while. */
 #pragma once
 
 #include <stdint.h>
 
 struct cw_import_watch {
-	/* After each file; the number of all may be known only at the end, and is at least `done`.
-	 */
+	/* Called after each file; total may be exact only at the end, and is at least `done`. */
 	void (*on_file)(void *user, uint32_t done, uint32_t total);
 	void *user;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files are opened one after the other, never all at once, in three passes: when the last of them
- * ends, which is the moment all ages count from; each as a rank of one digest, out of which a
- * leader's code makes the snapshot; and each again for its windows, of all communicators.
+ * We open files one after the other, never all at once, in three passes. The first finds the latest
+ * end of a record, which all ages refer to. The second makes each file a rank of one digest, and
+ * the leader's code makes the snapshot from it. The third reads the windows of all communicators.
  */
 #include "import/record_files.h"
 
@@ -21,14 +21,14 @@
 #include "leader/snapshot_build.h"
 #include "proto/ages.h"
 
-/* Records do not tell the host. */
+/* Records do not name the host. */
 #define NODE ""
-/* Of a job that no record has a name for. */
+/* For a job without a name in any record. */
 #define NAMELESS "records"
 #define MAX_RECORDS CW_ROUTE_MAX_RANKS
-/* One record of a job of so many ranks is worth reading. */
+/* Even a single record of a job with this many ranks is useful. */
 #define PLACES_FREE 65536u
-/* Agents beat several times a second: records that end this far apart do not show one instant. */
+/* Agents beat several times a second: records that end further apart show different instants. */
 #define APART_NS (10 * CW_NS_PER_S)
 
 struct loader {
@@ -40,21 +40,21 @@ struct loader {
 
 	int64_t now_ns; /* wall */
 	int64_t earliest_end_ns;
-	uint32_t earliest; /* whose */
+	uint32_t earliest; /* index of the earliest record */
 	char label[CW_JOB_LABEL_BYTES];
 
-	struct cw_digest *digests; /* n, of one rank each */
-	struct cw_msg_rank *ranks; /* of all of them */
+	struct cw_digest *digests; /* n, with one rank each */
+	struct cw_msg_rank *ranks; /* in all digests */
 	struct cw_snapshot *snap;
 };
 
-/* A file while it is open. */
+/* An open file. */
 struct file {
 	struct cw_record *record;
 	struct cw_sampler sampler;
 	struct cw_fed_tensor fed;
-	int64_t ahead_ns; /* of its record's clock: wall time less that */
-	int64_t end_ns;   /* wall; 0 = not known */
+	int64_t ahead_ns; /* wall time minus the record's clock */
+	int64_t end_ns;   /* wall; 0 = unknown */
 };
 
 static void file_fini(struct file *f)
@@ -92,7 +92,7 @@ static int file_open(struct loader *l, uint32_t i, struct file *ret)
 	if (r < 0)
 		return cw_err_set(l->err, -r, "%s: %s", path,
 				  why.text[0] ? why.text : strerror(-r));
-	/* What could not be read of it is not in its tracks. */
+	/* The tracks lack the parts that we could not read. */
 	if (cw_sampler_read_past(&ret->sampler, ret->record) == -ENOMEM)
 		return cw_err_set(l->err, ENOMEM, "%s: out of memory", path);
 	date(ret);
@@ -100,7 +100,7 @@ static int file_open(struct loader *l, uint32_t i, struct file *ret)
 	return 0;
 }
 
-/* How the process is, or how it ended, no record says. */
+/* A record does not show the state of the process, or how it ended. */
 static struct cw_digest_rank file_rank(const struct loader *l, const struct file *f)
 {
 	const struct cw_rec_header *h = cw_record_header(f->record);
@@ -145,7 +145,8 @@ static int note_end(struct loader *l, uint32_t i, struct file *f)
 
 	comms = cw_record_comms(f->record, &n);
 	if (!l->label[0])
-		(void)cw_job_label(cw_record_header(f->record), comms, n, l->label); /* or not */
+		/* a record without label is fine */
+		(void)cw_job_label(cw_record_header(f->record), comms, n, l->label);
 	if (!f->end_ns)
 		return 0;
 	if (!l->earliest_end_ns || f->end_ns < l->earliest_end_ns) {
@@ -192,7 +193,7 @@ static int set_window(struct loader *l, uint32_t rank, const struct cw_msg_windo
 	if (comm == CW_SNAP_NONE || w->comm_rank < 0 ||
 	    (uint32_t)w->comm_rank >= l->snap->comms[comm].nranks ||
 	    l->snap->comms[comm].members[w->comm_rank].rank != rank)
-		return 0; /* left out, or another one's place */
+		return 0; /* omitted, or its rank belongs to another record */
 	for (uint32_t i = 0; i < w->n_ops && r == 0; i++) {
 		uint32_t stack = w->ops[i].stack;
 
@@ -245,7 +246,7 @@ static const char *policy_of(const struct loader *l)
 	return "";
 }
 
-/* As a leader to which the only node has just sent its digest. */
+/* Builds the snapshot like a leader whose only node has just sent its digest. */
 static int build_snapshot(struct loader *l)
 {
 	const struct cw_clock clock = { .monotonic_ns = now_of, .wall_ns = now_of, .user = l };
@@ -285,7 +286,7 @@ static int build_snapshot(struct loader *l)
 		r = cw_route_put(&route, NODE, &put, &clock, &is_urgent);
 	if (r == 0)
 		r = cw_snapshot_build(&build, &l->snap);
-	/* Nobody reports, so nobody left a rank out: each record ends when it does. */
+	/* No node reports, so none omitted a rank: each record ends at its own time. */
 	if (r == 0)
 		l->snap->nodes[0].last_digest_ns = 0;
 	return r;
