@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory of baselines: one file of each rank, and one of its operators. Blocks on the disk. */
+/*
+ * A directory of baselines: per rank, one file for its collectives and one for its operators.
+ * Blocks on the disk.
+ */
 #pragma once
 
 #include <limits.h>
@@ -10,7 +13,7 @@
 #include "numerics/collect/baseline_file.h"
 
 struct baseline_listed {
-	int32_t rank, world_size; /* -1 = not known */
+	int32_t rank, world_size; /* -1 = unknown */
 	enum cw_baseline_file_part part;
 	char path[PATH_MAX];
 };
@@ -20,14 +23,14 @@ struct baseline_listing {
 	uint32_t n;
 };
 
-/* A directory holds baselines. */
+/* True if the directory contains baselines. */
 bool baseline_dir_has(const char *dir);
-/* Its baselines, and the directory if nothing else is in it. */
+/* Removes its baselines, and the directory if it is then empty. */
 void baseline_dir_remove(const char *dir);
 
 /*
- * 0, or -errno with err naming the file: -ENOENT none is there, -EBADMSG one is none, -EEXIST two
- * are of one rank. Release it whatever comes of it; l is zeroed before.
+ * 0, or -errno and err names the file: -ENOENT no baseline there, -EBADMSG a file is not one,
+ * -EEXIST two belong to one rank. Zeroes l first; the caller releases it in any case.
  */
 int baseline_dir_list(const char *dir, struct baseline_listing *l, struct cw_err *err);
 void baseline_listing_fini(struct baseline_listing *l);

@@ -14,7 +14,7 @@
 #include "numerics/cli/baseline_dir.h"
 #include "numerics/compare/group_run.h"
 
-/* ---- what is left out ---- */
+/* ---- filters ---- */
 
 int baseline_request_filter(struct baseline_request *request, const char *text, bool skips)
 {
@@ -53,7 +53,7 @@ static bool is_denied(const struct baseline_request *request, enum baseline_key 
 	return has_allowed && !is_allowed;
 }
 
-/* Texts a stranger chose are asked once each, not once for every op. */
+/* Matches texts from outside against the patterns once each, not once per op. */
 static int deny(const struct baseline_request *request, struct cw_baseline_run *run)
 {
 	bool *comms = calloc((size_t)run->n_comms + 1, sizeof(*comms));
@@ -180,7 +180,9 @@ static struct cw_baseline_first first_of(const struct baseline_rank *r)
 {
 	return (struct cw_baseline_first){
 		.rank = r->rank,
-		/* The baseline's and the check's ids are never the same: side by side they order.
+		/*
+		 * Ids of baseline and check are never equal: communicators at the same
+		 * index correspond.
 		 */
 		.comm = r->op_a.is_there ? r->op_a.comm.id : r->op_b.comm.id,
 		.difference = r->said.first,
@@ -194,7 +196,7 @@ static bool is_compared(const struct baseline_rank *r)
 	return r->a.is_there && r->b.is_there;
 }
 
-/* Parts of one rank follow each other. */
+/* Parts of one rank are adjacent. */
 static void count_ranks(struct baseline_job *job)
 {
 	bool is_compared_one = false, differs = false;
@@ -234,7 +236,7 @@ static const char *name_of_part(enum cw_baseline_file_part part)
 	return part == CW_BASELINE_OPERATORS ? "the operators of " : "";
 }
 
-/* Of runs on other numbers of ranks: all of them are there. */
+/* For runs with different numbers of ranks: true if all ranks are there. */
 static bool is_whole(const struct baseline_job *job)
 {
 	return job->parts[0].a.n_ranks >= (uint32_t)job->world_size_a &&
@@ -285,9 +287,9 @@ static void judge(struct baseline_job *job)
 		job->outcome = BASELINE_OUTCOME_EQUAL;
 }
 
-/* ---- other numbers of ranks ---- */
+/* ---- different numbers of ranks ---- */
 
-/* Whose numbers of ranks are known and differ, has other work on each of them. */
+/* If the numbers of ranks are known and differ, each rank has different work. */
 static bool are_other_worlds(const struct baseline_listing *a, const struct baseline_listing *b)
 {
 	int32_t x = a->files[0].world_size, y = b->files[0].world_size;
@@ -302,7 +304,10 @@ static void free_group_run(struct cw_baseline_group_run **g)
 
 typedef int (*take_rank_fn)(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
 
-/* Of each rank's collectives: one file at a time, twice, so that only calls that count are kept. */
+/*
+ * Calls take for each rank's collectives, one file at a time. We read each file twice, so that
+ * memory holds only the calls that count.
+ */
 static int each_rank(const struct baseline_listing *from, take_rank_fn take,
 		     struct cw_baseline_group_run *g, struct baseline_part *part,
 		     struct cw_err *err)

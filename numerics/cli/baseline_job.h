@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two directories of baselines held against each other, one rank at a time, so that a job takes no
- * more memory than its largest rank.
+ * Compares two directories of baselines, one rank at a time, so that a job takes no more memory
+ * than its largest rank.
  */
 #pragma once
 
@@ -16,8 +16,10 @@
 
 enum baseline_key { BASELINE_KIND, BASELINE_COMM, BASELINE_SITE, BASELINE_KEYS };
 
-/* Which ops are compared: those that some pattern to keep names, for each key with such, and none
- * to skip. Shell patterns (fnmatch(3)). */
+/*
+ * Selects the ops to compare: an op must match a keep pattern of each key that has any, and no skip
+ * pattern. Shell patterns (fnmatch(3)).
+ */
 struct baseline_filter {
 	enum baseline_key key;
 	bool skips;
@@ -30,30 +32,30 @@ struct baseline_request {
 	uint32_t n_filters;
 };
 
-/* What there is of a rank in one directory. */
+/* The contents of one directory about a rank. */
 struct baseline_part {
 	bool is_there, is_finished;
-	uint32_t n_ranks; /* of ranks together: how many are in it */
-	char *denied;     /* operators that were not looked at; NULL or "" = none */
+	uint32_t n_ranks; /* for all ranks together: the number of ranks in it */
+	char *denied;     /* operators that the run did not sample; NULL or "" = none */
 	uint64_t counters[CW_BASELINE_COUNTERS];
 };
 
-/* An op, with what its row only has numbers for. */
+/* An op, with the texts that its row refers to by number. */
 struct baseline_op {
 	bool is_there;
 	struct cw_baseline_row row;
 	struct cw_baseline_comm comm;
 	char site[CW_BASELINE_SITE_BYTES + 1];
-	uint32_t call; /* of an operator: which of its module's calls of it in the step, from 1 */
+	uint32_t call; /* for an operator: which of its module's calls of it in the step, from 1 */
 };
 
-/* A rank's collectives, or its operators; or what all ranks have together. */
+/* A rank's collectives, or its operators; or the common calls of all ranks. */
 struct baseline_rank {
 	int32_t rank; /* BASELINE_ALL_RANKS = all */
 	enum cw_baseline_file_part part;
 	struct baseline_part a, b;
-	struct cw_baseline_said said;  /* where both are there */
-	struct baseline_op op_a, op_b; /* of its first difference */
+	struct cw_baseline_said said;  /* if both runs have it */
+	struct baseline_op op_a, op_b; /* the ops of its first difference */
 };
 
 #define BASELINE_ALL_RANKS (-1)
@@ -61,25 +63,26 @@ struct baseline_rank {
 enum baseline_outcome { BASELINE_OUTCOME_EQUAL, BASELINE_OUTCOME_DIFFERS, BASELINE_OUTCOME_NONE };
 
 struct baseline_job {
-	struct baseline_rank *parts; /* by rank, collectives first; of other numbers of ranks one */
+	/* by rank, collectives first; one part for different numbers of ranks */
+	struct baseline_rank *parts;
 	uint32_t n_parts;
-	int32_t world_size_a, world_size_b; /* other numbers of ranks, or 0 */
-	uint64_t n_unlike_a, n_unlike_b; /* … calls on communicators that are not compared then */
-	/* Ranks in all; with something that both runs have; with something that differs. */
+	int32_t world_size_a, world_size_b; /* different numbers of ranks, or 0 */
+	uint64_t n_unlike_a, n_unlike_b; /* … calls on communicators that are then not compared */
+	/* Ranks in all; ranks with ops common to both runs; ranks with a difference. */
 	uint32_t n_ranks, n_compared, n_differ;
-	uint32_t first;              /* index of the part that differs first */
-	struct cw_baseline_said sum; /* of all parts; first is not filled */
+	uint32_t first;              /* index of the part with the first difference */
+	struct cw_baseline_said sum; /* of all parts; without first */
 	enum baseline_outcome outcome;
-	char why[256]; /* it cannot be compared, or is not known to be equal */
+	char why[256]; /* why the runs are not comparable, or not known to be equal */
 };
 
-/* The pattern is borrowed. -EINVAL: not KEY=PATTERN; -E2BIG: too many. */
+/* Borrows the pattern. -EINVAL: not KEY=PATTERN; -E2BIG: too many. */
 int baseline_request_filter(struct baseline_request *request, const char *text, bool skips);
 
 /* "all_reduce", or "operator" */
 const char *baseline_kind_name(unsigned kind);
 
-/* 0, or -errno with err naming the file. Blocks on the disk. */
+/* 0, or -errno and err names the file. Blocks on the disk. */
 int baseline_job_compare(const char *a, const char *b, const struct baseline_request *request,
 			 struct baseline_job *ret, struct cw_err *err);
 void baseline_job_fini(struct baseline_job *job);

@@ -79,7 +79,7 @@ static int say_end(const struct baseline_rank_end *end, bool is_complete)
 	return end->error;
 }
 
-/* Who recorded half of a job is told so before it is held against a whole one. */
+/* Warns the user about missing ranks before a comparison with a complete run. */
 static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool is_program,
 			bool is_complete)
 {
@@ -87,7 +87,7 @@ static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool i
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (ends[i].error < 0 || ends[i].said.has_several)
-			return; /* that is why, or processes are not ranks */
+			return; /* an error explains it, or processes are not ranks */
 		if (ends[i].said.nranks > nranks)
 			nranks = ends[i].said.nranks;
 	}
@@ -100,7 +100,7 @@ static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool i
 					   : "");
 }
 
-/* Of all ranks. What a disk refused is worse than what was not looked at. */
+/* Reports on all ranks. A disk error is worse than a run without sampled tensors. */
 static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_complete,
 		    bool is_program, uint64_t n_operators)
 {
@@ -122,7 +122,7 @@ static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_co
 	return status;
 }
 
-/* What collwatch.torch wrote of a rank's operators. */
+/* Reads the operators of a rank from a file of collwatch.torch. */
 static int read_lines(const char *path, const char *dir, uint64_t *n_operators)
 {
 	struct cw_tensor_baseline_said said;
@@ -150,7 +150,10 @@ static int is_of_lines(const struct dirent *entry)
 	return fnmatch("collwatch-tensors-rank*.jsonl", entry->d_name, 0) == 0;
 }
 
-/* What the program's ranks left in the directory: they become baselines, which are read faster. */
+/*
+ * Reads the files that the program's ranks left in the directory, and makes baselines, which are
+ * faster to read.
+ */
 static int read_left(const char *dir, uint64_t *n_operators)
 {
 	struct dirent **found = NULL;
@@ -175,8 +178,8 @@ static int read_left(const char *dir, uint64_t *n_operators)
 }
 
 /*
- * complete: where ranks are told what has been read of them, or NULL. Exit status; *ret_program is
- * 0 where the program ended well.
+ * complete: the directory that tells ranks how far we have read, or NULL. Returns the exit status;
+ * *ret_program is 0 if the program succeeded.
  */
 static int run_program(const struct baseline_making *m, const char *dir, const char *complete,
 		       int *ret_program)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the baseline of a run: of a program, whose ranks on this machine are read while it runs, or
- * of what others have left. What is to be said meanwhile goes to standard error.
+ * Makes the baseline of a run: of a program, while its ranks run on this machine, or of existing
+ * records and files. Messages go to standard error.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "cli/exit_status.h"
 #include "common/err.h"
 
-/* Of the table of all verbs. DIFFERS is also a program that failed. */
+/* Values of the table of all verbs. DIFFERS also means a program that failed. */
 enum {
 	BASELINE_EXIT_EQUAL = CW_EXIT_OK,
 	BASELINE_EXIT_USAGE = CW_EXIT_ERROR,
@@ -19,21 +19,21 @@ enum {
 	BASELINE_EXIT_INCOMPARABLE = CW_EXIT_NO_DATA
 };
 
-/* Borrowed. */
+/* All pointers are borrowed. */
 struct baseline_making {
-	char **program; /* NULL: records and files of collwatch.torch instead, which are: */
+	char **program; /* NULL: use records and files of collwatch.torch instead, which are: */
 	char **paths;
 	uint32_t n_paths;
 	const char *agent, *summary; /* NULL = the installed one; full */
-	bool complete;               /* ranks wait until their summaries have been read */
+	bool complete;               /* ranks wait until we have read their summaries */
 };
 
-/* A directory without baselines; made if it is not there. -EEXIST: it has some. */
+/* Makes sure that the directory exists and contains no baselines. -EEXIST: it has some. */
 int baseline_making_dir(const char *dir, struct cw_err *err);
 
 /*
- * BASELINE_EXIT_EQUAL: it is made. USAGE: something went wrong, and has been said; INCOMPARABLE: no
- * tensors were looked at. *ret_program is 0 where the program ended well. Blocks until it ends, and
- * sets variables of this process's environment for it.
+ * BASELINE_EXIT_EQUAL: the baseline is complete. USAGE: an error occurred, and the function printed
+ * it; INCOMPARABLE: no tensors were sampled. *ret_program is 0 if the program succeeded. Blocks
+ * until it ends, and sets variables of this process's environment for it.
  */
 int baseline_making_run(const struct baseline_making *m, const char *dir, int *ret_program);

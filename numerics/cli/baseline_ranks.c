@@ -20,15 +20,15 @@
 #include "common/parse.h"
 #include "record/record_process.h"
 
-#define PIDS (4u << 20) /* no kernel's pid_max is above */
+#define PIDS (4u << 20) /* no kernel's pid_max is higher */
 /*
- * How often processes are looked through: often while ranks may be starting, for a record that is
- * found late has lost what it does not keep.
+ * The interval of scans for processes. It is short while ranks may be starting: a record found late
+ * has already overwritten its oldest entries.
  */
 #define SCAN_EAGER_NS (10 * CW_NS_PER_MS)
 #define SCAN_CALM_NS (250 * CW_NS_PER_MS)
 #define EAGER_FOR_NS (10000 * CW_NS_PER_MS)
-/* Numbers of processes are given out again: then all are looked at anew. */
+/* The kernel reuses pids, so we inspect all processes again after this time. */
 #define FORGET_NS (5000 * CW_NS_PER_MS)
 #define DEPTH_MAX 64
 
@@ -44,9 +44,10 @@ struct baseline_ranks {
 	pthread_t thread;
 	bool stop;
 	int error;
-	char *dir, *complete; /* the latter NULL: ranks do not wait */
+	char *dir, *complete; /* complete may be NULL: ranks do not wait */
 	unsigned char
-		*foreign; /* a bit for each process that is not of the program, or has been read */
+		/* a bit for each process that is outside the program, or that we have read */
+		*foreign;
 	int64_t next_scan_ns, eager_until_ns, forget_ns;
 	struct watched watched[BASELINE_RANKS_MAX];
 	uint32_t n;
@@ -69,7 +70,7 @@ static void set_foreign(struct baseline_ranks *r, uint64_t pid)
 
 /* ---- finding ---- */
 
-/* 0 = it is gone */
+/* 0 = the process is gone */
 static uint64_t parent_of(uint64_t pid)
 {
 	char path[64], text[512], *at;
@@ -115,11 +116,11 @@ static int on_record(pid_t pid, int fd, void *user)
 
 	if (r->n == BASELINE_RANKS_MAX || fstat(own, &st) < 0)
 		return 0;
-	/* A process that was forked has its parent's. */
+	/* A forked process shares its parent's record. */
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->watched[i].dev == st.st_dev && r->watched[i].ino == st.st_ino)
 			return 0;
-	/* One that is being set up is tried again. */
+	/* We retry a record that is still being set up. */
 	if (cw_record_open(steal_fd(&own), true, &record, NULL) < 0)
 		return 0;
 	*w = (struct watched){ .dev = st.st_dev, .ino = st.st_ino };
@@ -151,7 +152,7 @@ static void scan(struct baseline_ranks *r, int64_t at_ns)
 		if (cw_parse_u64(entry->d_name, 1, PIDS, &pid) < 0 || is_foreign(r, pid))
 			continue;
 		if (is_descendant(pid))
-			/* It may have ended meanwhile. */
+			/* The process may have ended meanwhile. */
 			(void)cw_record_process_each_of((pid_t)pid, on_record, r);
 		else
 			set_foreign(r, pid);
@@ -220,8 +221,8 @@ int baseline_ranks_start(const char *dir, const char *complete, struct baseline_
 	r->foreign = calloc(1, PIDS / 8);
 	r->eager_until_ns = now() + EAGER_FOR_NS;
 	error = r->dir && r->foreign && !complete == !r->complete ? 0 : ENOMEM;
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* else orphans are not found */
-	/* Signals are the main thread's. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* otherwise we miss orphans */
+	/* The main thread handles signals. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (!error)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranks of a program that this process runs, watched beside it: a thread looks for flight
- * records among the descendants of this process, which an agent's is a memfd of, and reads each as
- * often as it must. A record lives as long as it is open here, so that the end of a process takes
- * nothing away.
+ * Watches the ranks of a program that this process runs. A thread looks for flight records among
+ * the descendants of this process, where each agent's record is a memfd. It reads each one as often
+ * as necessary. A record lives as long as we keep it open, so the end of a process loses nothing.
  */
 #pragma once
 
@@ -16,19 +15,20 @@
 struct baseline_ranks;
 
 /*
- * Copies dir, and complete: the directory COLLWATCH_COMPLETE of the program, so that its ranks wait
- * to be read, or NULL. Descendants that lose their parent become this process's. 0 or -errno.
+ * Copies dir and complete. complete is the program's directory COLLWATCH_COMPLETE, which makes
+ * its ranks wait for the reader, or NULL. This process adopts descendants that lose their parent.
+ * 0 or -errno.
  */
 int baseline_ranks_start(const char *dir, const char *complete, struct baseline_ranks **ret);
 
 struct baseline_rank_end {
 	struct cw_baseline_collected said;
-	int error; /* 0, or what failed: -EEXIST = another process of that rank was there before */
+	int error; /* 0, or the error: -EEXIST = another process of that rank came first */
 };
 
 /*
- * Reads what there still is, ends all files and frees it. Processes without a single op are left
- * out. The caller frees *ret_ends.
+ * Reads the rest, finishes all files and frees ranks. Omits processes without a single op. The
+ * caller frees *ret_ends.
  */
 int baseline_ranks_stop(struct baseline_ranks *ranks, struct baseline_rank_end **ret_ends,
 			uint32_t *ret_n);

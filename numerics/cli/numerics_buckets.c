@@ -12,13 +12,13 @@
 #include "numerics/judge/buckets.h"
 #include "numerics/read/tensor_file.h"
 
-#define NAME_BYTES 32 /* what a flight record has for a communicator's */
+#define NAME_BYTES 32 /* the size of a communicator's name in a flight record */
 #define TEXT_BYTES 256
 #define MODULES_SHOWN 2u
 
-/* ---- in words ---- */
+/* ---- wording ---- */
 
-/* "blocks.1.up" of "blocks.1.up.weight" */
+/* Length of "blocks.1.up" in "blocks.1.up.weight". */
 static size_t module_len(const char *parameter)
 {
 	const char *dot = strrchr(parameter, '.');
@@ -33,7 +33,7 @@ static bool is_of_module(const char *parameter, const char *other)
 	return module_len(parameter) == len && strncmp(parameter, other, len) == 0;
 }
 
-/* A module's parameters follow each other. */
+/* Parameters of one module are adjacent. */
 static const char *say(const json_t *parameters, bool is_certain, char *buf, size_t len)
 {
 	const char *before = NULL;
@@ -59,9 +59,9 @@ static const char *say(const json_t *parameters, bool is_certain, char *buf, siz
 	return buf;
 }
 
-/* ---- of one line ---- */
+/* ---- one line ---- */
 
-/* One that has no name is no group of torch's. */
+/* A communicator without a name is not one of torch's groups. */
 static uint32_t comm_called(const struct cw_numerics_job *job,
 			    const struct cw_numerics_rank_said *rank, const char *name)
 {
@@ -76,11 +76,11 @@ static uint32_t comm_called(const struct cw_numerics_job *job,
 	return CW_NUMERICS_NONE;
 }
 
-/* What a line says; its texts, each made once. */
+/* The texts of one line, each made once. */
 struct told {
 	struct cw_arena *arena;
 	const json_t *buckets;
-	int64_t until; /* the step from which on a newer line says something else */
+	int64_t until; /* the first step described by a newer line */
 	const char **certain, **uncertain;
 };
 
@@ -108,7 +108,10 @@ static int tell(struct cw_numerics_input *in, const struct cw_numerics_buckets *
 		const struct cw_numerics_bucket *f = &found[i - b->first];
 		struct cw_numerics_look *look = &in->job.looks[i];
 
-		/* The newest line counts, but for what it only guesses of steps before. */
+		/*
+		 * The newest line counts, but its guesses do not replace certainty about
+		 * earlier steps.
+		 */
 		if (f->bucket == CW_NUMERICS_NONE || look->step >= t->until ||
 		    (look->carried && (look->is_carried_certain || !f->is_certain)))
 			continue;

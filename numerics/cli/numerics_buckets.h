@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What collwatch.torch says of a step's collectives, told with what flight records say of their
- * numbers: whose gradients a call carried.
+ * Combines collwatch.torch's description of a step's collectives with the numbers in flight
+ * records: it shows whose gradients a call carried.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 #include "numerics/read/tensor_lines.h"
 
 /*
- * Fills in what the looks of a judged job carried: of a rank, what the file says that is of the
- * same one. -ENOMEM.
+ * Fills in the cargo of a judged job's calls: for each rank, from the file of the same
+ * rank. -ENOMEM.
  */
 int numerics_buckets_tell(struct cw_numerics_input *in, const struct cw_numerics_report *said,
 			  const struct cw_tensor_lines *lines);

@@ -27,7 +27,7 @@ static const char *node_of(const json_t *doc)
 	return cw_json_str(doc, "node", "");
 }
 
-/* Of one node's ranks the page that comes last says how many more there are. */
+/* Of one node's pages, the last says how many ranks are missing. */
 static bool is_last_page(const json_t *docs, size_t i)
 {
 	for (size_t k = i + 1; k < json_array_size(docs); k++)
@@ -36,7 +36,7 @@ static bool is_last_page(const json_t *docs, size_t i)
 	return true;
 }
 
-/* As it was asked, of processes that lived then, or did not. */
+/* Adds a document like a node's answer, about processes that were alive or dead at that time. */
 static int add_doc(struct numerics_gather *g, const json_t *doc, struct numerics_page *ret,
 		   struct cw_err *err)
 {
@@ -64,7 +64,7 @@ static void name_silent(const json_t *doc, char *silent)
 		numerics_gather_silent(silent, "nodes whose tensors were too much for a copy");
 }
 
-/* What another node has sent is its own affair: the rest is no worse for it. */
+/* Adds other nodes' documents; an error in one does not affect the others. */
 static int add_pages(struct numerics_gather *g, const json_t *docs, struct cw_numerics_input *in,
 		     char *silent)
 {
@@ -104,16 +104,15 @@ static bool has_rank(const json_t *doc, const json_t *rank)
 }
 
 enum pages {
-	PAGES_NONE,     /* with ranks */
-	PAGES_OTHERS,   /* of other nodes alone */
-	PAGES_ALL,      /* of its own node, too */
-	PAGES_ANOTHERS, /* of its own node no rank that the bundle was put for */
+	PAGES_NONE,     /* no page with ranks */
+	PAGES_OTHERS,   /* pages of other nodes only */
+	PAGES_ALL,      /* also of the bundle's own node */
+	PAGES_ANOTHERS, /* of its own node, but with none of the bundle's ranks */
 };
 
 /*
- * Its own node's summaries are of the moment at which the bundle was put; then all nodes were
- * asked, it among them, so that what all have said is of one time. By then the job may have been
- * started again.
+ * The own node's summaries date from the bundle's creation. Afterwards the leader asked all nodes,
+ * its own included, so that all answers are of one time. By then the job may have been restarted.
  */
 static enum pages whose_pages(const struct cw_bundle *bundle)
 {

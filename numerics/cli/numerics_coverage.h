@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `numerics` had to look at, as the last line of its text and of its document says it. */
+/* The coverage of `numerics`, for the last line of its text and for its document. */
 #pragma once
 
 #include <stddef.h>

@@ -205,7 +205,7 @@ static json_t *groups_doc(const struct cw_numerics_job *job, const uint32_t *loo
 	return cw_json_finish(list, bad);
 }
 
-/* v: members in the order of what they have. */
+/* v: members, sorted by the property. */
 static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_member *v, uint32_t n,
 			   enum cw_members_by by)
 {
@@ -227,7 +227,7 @@ static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_me
 	return cw_json_finish(list, bad);
 }
 
-/* What members run on; nothing of that in which they are alike. */
+/* The members' platforms; omits properties that are equal on all. */
 static json_t *unlike_doc(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n)
 {
 	static const char *const names[] = { [CW_MEMBERS_BY_DEVICE] = "device_model",
@@ -258,7 +258,7 @@ static json_t *divergence_doc(const struct cw_numerics_job *job,
 	return cw_json_finish(doc, bad);
 }
 
-/* Divergences, or roundings. */
+/* The report's divergences, or its roundings. */
 static json_t *divergences_doc(const struct cw_numerics_job *job,
 			       const struct cw_numerics_report *said,
 			       const struct cw_numerics_divergence *v, uint32_t n,

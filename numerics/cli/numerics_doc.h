@@ -6,6 +6,6 @@
 
 #include "numerics/read/numerics_files.h"
 
-/* last: how many looks before a rank's first bad one. New reference; NULL = out of memory. */
+/* last: number of summaries before a rank's first bad one. New reference; NULL = out of memory. */
 json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numerics_report *said,
 		     uint32_t last);

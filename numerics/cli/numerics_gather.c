@@ -19,7 +19,7 @@ struct numerics_part {
 	struct numerics_part *next;
 	struct cw_numerics_job job;
 	const struct cw_numerics_source *sources;
-	bool *wanted; /* of each rank */
+	bool *wanted; /* per rank */
 	struct cw_arena arena;
 };
 
@@ -84,7 +84,10 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 
 	if (r < 0)
 		return r;
-	/* Of a bundle that is all; a node's pages are short, and hold what records hold. */
+	/*
+	 * A bundle's document contains all ranks at once. A node's pages are short, and contain no
+	 * more than its records.
+	 */
 	if (!path && (part->job.n_ranks > CW_LOOKS_DOC_PAGE_RANKS ||
 		      part->job.n_looks > part->job.n_ranks * CW_REC_SUMMARIES ||
 		      part->job.n_comms > part->job.n_looks))
@@ -115,13 +118,13 @@ int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char
 	return r;
 }
 
-/* ---- who is taken ---- */
+/* ---- selection of ranks ---- */
 
 struct candidate {
 	struct numerics_part *part;
-	uint32_t rank; /* index in the part */
+	uint32_t rank; /* rank's index in the part */
 	uint32_t order;
-	int64_t ended_wall_ns; /* as whoever knows it said */
+	int64_t ended_wall_ns; /* as reported by its source */
 };
 
 static const struct cw_numerics_source *source_of(const struct candidate *c)
@@ -129,7 +132,10 @@ static const struct cw_numerics_source *source_of(const struct candidate *c)
 	return &c->part->sources[c->rank];
 }
 
-/* Those of one rank together, the best of them first; of who has no number those of one record. */
+/*
+ * Groups candidates of one rank, the best one first; candidates without a rank number are grouped
+ * by record.
+ */
 static int compare_candidates(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -153,7 +159,7 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
 	return s->rank >= 0 || (s->created_wall_ns && s->created_wall_ns == t->created_wall_ns);
 }
 
-/* A daemon's word of one that was met by another way, too. */
+/* Adds a daemon's knowledge of the end to a process that we found in another way, too. */
 static void add_end(struct candidate *to, const struct candidate *same)
 {
 	if (!to->ended_wall_ns)
@@ -175,15 +181,15 @@ static uint32_t drop_doubles(struct candidate *v, uint32_t n)
 	return kept;
 }
 
-/* ---- which run ---- */
+/* ---- selection of the run ---- */
 
-/* Rank by rank, by communicators: groups of groups of groups. */
+/* From rank to rank, through shared communicators: groups of groups of groups. */
 #define MAX_ROUNDS 16u
 
 struct run {
-	struct cw_numerics_comm *comms; /* of those that are of it, sorted */
+	struct cw_numerics_comm *comms; /* of the run's candidates, sorted */
 	size_t n;
-	int64_t since_ns; /* when the first of them began that are it for sure */
+	int64_t since_ns; /* start of the run's oldest certain process */
 };
 
 static int compare_comms(const void *a, const void *b)
@@ -202,14 +208,14 @@ static void add_comms(struct run *run, const struct candidate *c)
 	for (uint32_t i = 0; i < job->n_looks; i++) {
 		const struct cw_numerics_comm *comm = &job->comms[job->looks[i].comm];
 
-		/* Looks of one communicator follow each other. */
+		/* Summaries of one communicator are adjacent. */
 		if (job->looks[i].rank == c->rank &&
 		    (run->n == 0 || compare_comms(&run->comms[run->n - 1], comm) != 0))
 			run->comms[run->n++] = *comm;
 	}
 }
 
-/* Its last call; who had ended before the others began was of an earlier run. */
+/* Time of its last call. A process that ended before the others began belongs to an earlier run. */
 static int64_t last_ns(const struct candidate *c)
 {
 	const struct cw_numerics_job *job = &c->part->job;
@@ -221,14 +227,14 @@ static int64_t last_ns(const struct candidate *c)
 	return last ? last : source_of(c)->created_wall_ns;
 }
 
-/* A run that hangs makes no calls for long before somebody ends it. */
+/* A run that hangs makes no calls for long before the user ends it. */
 static int64_t end_ns(const struct candidate *c)
 {
 	int64_t last = last_ns(c);
 
 	if (c->ended_wall_ns > last)
 		return c->ended_wall_ns;
-	return last ? last : INT64_MAX; /* nobody knows */
+	return last ? last : INT64_MAX; /* unknown */
 }
 
 static bool is_of_run(const struct run *run, const struct candidate *c)
@@ -243,7 +249,7 @@ static bool is_of_run(const struct run *run, const struct candidate *c)
 	return false;
 }
 
-/* 0: none is known. */
+/* 0: unknown. */
 static int64_t earliest(int64_t a_ns, int64_t b_ns)
 {
 	if (!a_ns || !b_ns)
@@ -257,9 +263,10 @@ static bool *wanted(const struct candidate *c)
 }
 
 /*
- * Those that live; where none does, whose record is the newest. Sets since when their run is. Who
- * is there without summaries is of some run, too: where the newest ended before the first of them
- * began, it is of an earlier one. Else they say nothing: they may be older than many runs.
+ * Selects the living ranks; if none lives, the rank with the newest record. Also sets the start of
+ * their run. Processes without summaries belong to some run, too. If the newest rank ended before
+ * the first of them began, it belongs to an earlier run. Otherwise they prove nothing: they may be
+ * older than many runs.
  */
 static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns, struct run *run)
 {
@@ -292,7 +299,9 @@ static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns,
 	}
 }
 
-/* One round: who is of the run by what is known of it so far. True: it has grown. */
+/*
+ * One round: adds the candidates that belong to the run as known so far. True if the run has grown.
+ */
 static bool want_more(struct candidate *v, uint32_t n, struct run *run)
 {
 	size_t n_before = run->n;
@@ -321,7 +330,7 @@ static bool has_bad(const struct candidate *c)
 	return false;
 }
 
-/* Says what was set aside. 0 or -ENOMEM. */
+/* Selects the run's ranks and counts the rejected ones. 0 or -ENOMEM. */
 static int want(struct candidate *v, uint32_t n, uint32_t n_looks, int64_t living_since_ns,
 		struct cw_numerics_input *in)
 {
@@ -365,7 +374,7 @@ static int choose(struct numerics_part *parts, int64_t living_since_ns,
 	return r;
 }
 
-/* ---- all in one ---- */
+/* ---- the union ---- */
 
 static int join(const struct numerics_part *parts, struct cw_looks *looks, struct cw_arena *arena,
 		struct cw_numerics_source **ret)
@@ -431,7 +440,7 @@ void numerics_gather_fini(struct numerics_gather *g)
 	g->parts = NULL;
 }
 
-/* ---- who said nothing ---- */
+/* ---- silent nodes ---- */
 
 void numerics_gather_silent(char silent[static NUMERICS_GATHER_SILENT], const char *name)
 {

@@ -41,7 +41,7 @@ static void add_rank(struct line *l, const struct cw_tensor_lines_file *f)
 		add(l, "%s", f->path);
 }
 
-/* "blocks.1.ffn.up (Linear), addmm" */
+/* Appends "blocks.1.ffn.up (Linear), addmm". */
 static void add_call(struct line *l, const json_t *frame)
 {
 	const char *module = cw_json_str(frame, "module", ""), *op = cw_json_str(frame, "op", "");
@@ -340,7 +340,7 @@ void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 	if (said->n_rows_left_out)
 		fprintf(out, "  … and more of such rows: %u\n", said->n_rows_left_out);
 	for (uint32_t f = 0; f < in->n; f++) {
-		/* All members have the same answer. */
+		/* All members agree, so we show the first answer. */
 		const json_t *line = json_array_get(in->files[f].replicas, 0);
 		size_t n = json_array_size(json_object_get(line, "different"));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * First the daemon is asked which nodes have a job of that name, which asks all of them; then each
- * of those for its ranks, page by page: what many have fits no single answer.
+ * We first ask the local daemon for the nodes with a job of that name; it asks all nodes. Then we
+ * ask each of these nodes for its ranks, page by page: all ranks of a node do not fit one answer.
  */
 #include "numerics/cli/numerics_nodes.h"
 
@@ -20,13 +20,16 @@
 #include "report/json_util.h"
 
 #define VERB "summaries"
-/* The daemon gives up before that. */
+/* The daemon's own time-out is shorter. */
 #define TIMEOUT_MS 10000
-/* Who is asked too often says so: again after this, after twice this, … */
+/*
+ * A daemon rejects a client that asks too often. We retry after this pause, then after twice
+ * this, …
+ */
 #define TRIES 8
 #define PAUSE_MS 200
 #define NODE_BYTES 128
-/* More than the clocks of machines that are looked after. */
+/* More than the clock difference between well-kept machines. */
 #define CLOCKS_DIFFER_NS (60 * CW_NS_PER_S)
 
 static void wait_a_while(unsigned n)
@@ -53,7 +56,7 @@ static int ask(const struct numerics_nodes *nodes, const json_t *args, json_t **
 
 /* ---- one node ---- */
 
-/* Of the page behind that one; before NULL: the first. */
+/* Arguments for the page after `before`; NULL: the first page. */
 static json_t *page_args(const json_t *job, const struct numerics_page *before)
 {
 	json_t *args = json_pack("{s:O, s:O, s:O}", "node", json_object_get(job, "node"), "job",
@@ -67,7 +70,7 @@ static json_t *page_args(const json_t *job, const struct numerics_page *before)
 	return cw_json_finish(args, bad);
 }
 
-/* page: the one before, of *ret_n ranks so far; becomes this one. */
+/* page: in, the previous page; out, this one. *ret_n: ranks so far. */
 static int add_page(const struct numerics_nodes *nodes, const json_t *job, const char *node,
 		    struct numerics_gather *g, struct numerics_page *page, uint32_t *ret_n,
 		    struct cw_err *err)
@@ -86,7 +89,10 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
 		       : r;
 }
 
-/* A node that does not answer, or not as it should, is named: the others are no worse for that. */
+/*
+ * Adds a node's ranks. If its answer is missing or invalid, silent names the node, and the others
+ * still count.
+ */
 static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 		    struct numerics_gather *g, struct cw_numerics_input *in, char *silent)
 {
@@ -121,8 +127,7 @@ static const char *label_of(const json_t *job)
 	return cw_json_str(job, "job", "");
 }
 
-/* Of a job of that name, and the first of its node that says so: who lists is believed no further.
- */
+/* True for a job of the wanted name, once per node: a node that repeats an entry gains nothing. */
 static bool is_meant(const struct numerics_nodes *nodes, const json_t *jobs, size_t i)
 {
 	const json_t *job = json_array_get(jobs, i);
@@ -135,7 +140,9 @@ static bool is_meant(const struct numerics_nodes *nodes, const json_t *jobs, siz
 	return true;
 }
 
-/* Whose, and what it is called in full: as was read here or said, else of the first that is listed.
+/*
+ * Determines the job's user and full name: from local records or options, else from the first
+ * listed job.
  */
 static int choose_job(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		      const json_t *jobs, int64_t *ret_uid, const char **ret_label,
@@ -177,8 +184,8 @@ static bool is_of(const json_t *job, int64_t uid, const char *label)
 }
 
 /*
- * Whoever lives of it without summaries: what ended before that is no answer. By the nodes' clocks,
- * as what calls are held against; one that is of tomorrow says nothing.
+ * Start of the oldest living process without summaries: ranks that ended before it are no answer.
+ * The nodes' clocks count, as they do for calls; we ignore a time in the future.
  */
 static int64_t living_since(const json_t *living, int64_t uid, const char *label)
 {
@@ -205,8 +212,8 @@ static bool is_on(const json_t *job, const char *node)
 }
 
 /*
- * Of jobs that have one label on each of several hosts, the one here, or the only one there is.
- * Sets *ret_node, borrowed from jobs or here; "": of whatever nodes there are.
+ * Jobs on different hosts may have the same label. Chooses the local one, or the only one. Sets
+ * *ret_node, borrowed from jobs or here; "": the job spans all nodes.
  */
 static int choose_node(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		       const json_t *jobs, const char *here, int64_t uid, const char *label,
@@ -237,7 +244,7 @@ static int choose_node(const struct numerics_nodes *nodes, const struct cw_numer
 	return 0;
 }
 
-/* here: the name of the node whose daemon was asked. */
+/* here: the name of the node of the daemon that we asked. */
 static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const char *here,
 		   struct cw_numerics_input *in, struct numerics_gather *g, char *silent,
 		   struct cw_err *err)
@@ -253,7 +260,7 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const 
 		r = choose_node(nodes, in, jobs, here, uid, label, &node, err);
 	if (r < 0)
 		return r;
-	/* Of all nodes together: of a job of one host that may be another's. */
+	/* The time covers all nodes; for a single-host job it may come from another job. */
 	if (!*node)
 		g->living_since_ns = living_since(json_object_get(doc, "living"), uid, label);
 	cw_progress_bar_begin(&bar, "nodes", json_array_size(jobs), nodes->is_quiet);
@@ -286,7 +293,7 @@ static void name_silent(const json_t *doc, char *silent)
 		numerics_gather_silent(silent, "those that had no turn");
 }
 
-/* Once more where somebody was silent: it may have had too many questions. */
+/* Asks again if some node was silent: it may have had too many questions. */
 static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err *err)
 {
 	json_t *args = json_pack("{s:s}", "job", nodes->job), *again = NULL;
@@ -314,7 +321,7 @@ int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics
 	*ret_asked = r != -ENOENT && r != -ECONNREFUSED;
 	if (r == -ENOMEM || !*ret_asked)
 		return r == -ENOMEM ? r : 0;
-	if (r < 0) /* one of before, or in trouble: what is here is all */
+	if (r < 0) /* an older daemon, or one in trouble: use the local ranks only */
 		cw_text_append(silent, sizeof(silent), "the daemon here (%s)", why.text);
 	r = add_all(nodes, doc, cw_json_str(doc, "node", ""), in, g, silent, err);
 	name_silent(doc, silent);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranks of a job that runs on several nodes: their daemons' answers, by way of the daemon here,
- * beside what `numerics` has read of the processes on this host. Blocks: a second for a node, ten
- * for one that does not answer.
+ * Collects the ranks of a job on several nodes. The local daemon forwards the questions to the
+ * nodes' daemons; their answers join the local processes that `numerics` has read. Blocks: a second
+ * per node, ten for a node without an answer.
  */
 #pragma once
 
@@ -13,15 +13,15 @@
 #include "numerics/read/numerics_files.h"
 
 struct numerics_nodes {
-	const char *control; /* of cw_control_path() */
-	const char *job;     /* as people name it */
-	int64_t uid;         /* whose, as they said; -1 = of whoever has one */
-	bool is_quiet;       /* no progress is shown */
+	const char *control; /* from cw_control_path() */
+	const char *job;     /* the user's name for it */
+	int64_t uid;         /* its user as given, -1 = any user */
+	bool is_quiet;       /* show no progress */
 };
 
 /*
- * in: what was read here, whose job's user and label are kept to; nodes that did not answer are
- * named in it. 0, with *ret_asked: a daemon was here; or -ENOTUNIQ, -ENOMEM with err set.
+ * in: the local ranks, which fix the job's user and label; it also receives the names of silent
+ * nodes. 0, and *ret_asked: a daemon answered here; or -ENOTUNIQ, -ENOMEM with err set.
  */
 int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics_input *in,
 			  struct numerics_gather *g, bool *ret_asked, struct cw_err *err);

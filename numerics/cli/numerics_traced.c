@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A traced step of a large model has 100,000 calls of a kilobyte each, so they are not kept when a
- * file is read, but read again when they are asked for; as text they are never in memory, in a
- * document only so many.
+ * A traced step of a large model has 100,000 calls of a kilobyte each. So we do not keep them with
+ * a file, but read it again when the user asks for them. As text, only one call is in memory at a
+ * time; a document contains a limited number.
  */
 #include "numerics/cli/numerics_traced.h"
 
@@ -19,7 +19,7 @@
 /* 5 KiB each, in memory. */
 #define DOC_CALLS_MAX 50000u
 #define STEPS_TEXT_BYTES 512
-#define STEP_BYTES 21 /* of the longest, and a comma or hyphen */
+#define STEP_BYTES 21 /* for the longest one, and a comma or hyphen */
 
 static int parse_step(const char **text, int64_t *ret)
 {
@@ -81,12 +81,13 @@ struct showing {
 	FILE *out;
 	const struct cw_tensor_lines_file *file;
 	const struct numerics_steps *asked;
-	int64_t step; /* whose heading is there */
+	int64_t step; /* the step with the latest heading */
 	bool has_heading;
-	uint32_t n_traces_behind; /* of the file's, which are in the order of its lines */
+	/* traces already passed; the file has them in the order of its lines */
+	uint32_t n_traces_behind;
 };
 
-/* How many calls of the step had no room; each step of a file is asked for once, in their order. */
+/* Number of the step's calls without room; callers ask once per step, in the file's order. */
 static uint64_t lost_of(struct showing *s, int64_t step)
 {
 	const struct cw_tensor_lines_file *f = s->file;
@@ -129,7 +130,10 @@ static int on_show(const char *kind, json_t *line, void *user)
 	return 0;
 }
 
-/* "1,3,10-20", as --trace-steps takes it; of more than that takes the first. True: all of them. */
+/*
+ * Lists steps as "1,3,10-20", the format of --trace-steps; stops at the limit. True: all
+ * are listed.
+ */
 static bool name_steps(const struct cw_tensor_lines_file *f, char *buf, size_t len)
 {
 	uint32_t n = 0;
@@ -149,7 +153,7 @@ static bool name_steps(const struct cw_tensor_lines_file *f, char *buf, size_t l
 	return true;
 }
 
-/* Which steps are there, of the first rank that has some. */
+/* Lists the available steps of the first rank that has some. */
 static void show_there(FILE *out, const struct cw_tensor_lines *in)
 {
 	const struct cw_tensor_lines_file *first = NULL;
@@ -237,7 +241,7 @@ int numerics_traced_doc(const struct cw_tensor_lines *in, const struct numerics_
 
 		c.rank = in->files[i].rank;
 		r = cw_tensor_file_each(in->files[i].path, on_collect, &c, &err);
-		if (r < 0 && r != -ENOMEM) { /* it was whole before; what is there is shown */
+		if (r < 0 && r != -ENOMEM) { /* the file was complete before; show what is there */
 			fprintf(stderr, "collwatch: %s\n", err.text);
 			r = 0;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `baseline`: keeps what a run's tensors were, op by op, and holds another run against it
- * (docs/numerics.md#baseline-and-check). The program's output is its own; what we say while it runs
- * goes to standard error.
+ * `baseline`: records statistics of a run's tensors, op by op, and compares another run with them
+ * (docs/numerics.md#baseline-and-check). The program owns standard output; our messages during the
+ * run go to standard error.
  */
 #include <argp.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ enum {
 struct args {
 	const char *verb, *dir, *output, *keep;
 	struct baseline_making making;
-	double rtol, atol; /* NAN = not given */
+	double rtol, atol; /* NAN = use the default */
 	bool json, html;
 	struct baseline_request request;
 };
@@ -206,7 +206,7 @@ const struct argp cw_argp_baseline = {
 	       "tensors were seen.",
 };
 
-/* ---- what is asked ---- */
+/* ---- recording ---- */
 
 static int record(const struct args *args)
 {
@@ -278,10 +278,10 @@ static int show_page(const struct args *args, const json_t *doc)
 
 	if (r < 0)
 		fprintf(stderr, "collwatch: cannot write the page: %s\n", strerror(-r));
-	return out ? r : -EIO; /* that has been said */
+	return out ? r : -EIO; /* the function printed the error */
 }
 
-/* 0, or -errno, which has been said. */
+/* 0, or -errno after printing the error. */
 static int show(const struct args *args, const struct baseline_job *job)
 {
 	json_t *doc;
@@ -316,7 +316,7 @@ static int compare(const struct args *args, const char *dir, int program)
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return BASELINE_EXIT_USAGE;
 	}
-	/* What it would have done else is not known. */
+	/* The failed program might have differed later. */
 	if (program && job.outcome == BASELINE_OUTCOME_EQUAL) {
 		job.outcome = BASELINE_OUTCOME_NONE;
 		(void)snprintf(job.why, sizeof(job.why),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `numerics`: what the tensor summaries in flight records, of files or of living processes, say of
- * a job's numbers. Who fed the first NaN or infinity, what comes near infinity, which results
- * differ that must be equal.
+ * `numerics`: reports on a job's numbers from the tensor summaries in flight records, of files or
+ * of living processes. It finds the rank that fed the first NaN or infinity, values near infinity,
+ * and results that differ but should be equal.
  */
 #include <argp.h>
 #include <errno.h>
@@ -34,16 +34,16 @@
 #define TEXT_BYTES 1024
 #define LAST_MAX 1024u
 #define LAST_DEFAULT 8u
-/* Of a job that runs. */
+/* Limit for a running job. */
 #define MOST_READINGS 5u
 
 enum { OPT_UID = 256, OPT_TRACE_STEPS };
 
 struct numerics_args {
-	char **paths; /* what collwatch.torch wrote of modules and operators comes last */
+	char **paths; /* files of collwatch.torch about modules and operators come last */
 	uint32_t n_paths, n_records;
 	uint64_t last;
-	int64_t uid; /* -1 = whoever has that job */
+	int64_t uid; /* -1 = any user with that job */
 	struct numerics_steps traced;
 	struct cw_ask_options ask;
 	bool no_pager;
@@ -238,7 +238,7 @@ static void on_file(void *user, uint32_t done, uint32_t total)
 	cw_progress_bar_at(bar, done, NULL);
 }
 
-/* Why there is no answer, though ranks of an earlier run had summaries. */
+/* Explains that there is no answer although ranks of an earlier run had summaries. */
 static void tell_set_aside(const struct numerics_args *args, const struct cw_numerics_input *in,
 			   struct cw_err *err)
 {
@@ -252,7 +252,7 @@ static void tell_set_aside(const struct numerics_args *args, const struct cw_num
 			 in->silent ? "; no answer from " : "", in->silent ? in->silent : "");
 }
 
-/* Nothing of such a job was found: what to do about it, behind why nothing was found here. */
+/* No such job was found: appends advice to the error about this host. */
 static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		   bool is_asked, int r, struct cw_err *err)
 {
@@ -272,7 +272,10 @@ static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_
 	return r;
 }
 
-/* r: of what was looked for on this host. Of a job, or of nothing else, there may be more. */
+/*
+ * r: the result of the search on this host. If the user asked for a job, other nodes may have
+ * more ranks.
+ */
 static int gather(const struct numerics_args *args, int r, struct cw_numerics_input *in,
 		  struct cw_err *err)
 {
@@ -326,7 +329,7 @@ static int out_of_memory(void)
 	return CW_EXIT_ERROR;
 }
 
-/* Who was first, as one line. */
+/* Names the first ranks on one line. */
 static void name_firsts(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
 			char *buf, size_t len)
 {
@@ -361,9 +364,9 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 }
 
 /*
- * Ranks that run are read one after the other: one that is read later may show what came of a NaN
- * that another was not seen to feed. Once two readings name the same, all of the second have been
- * read after that.
+ * We read running ranks one after the other. A rank read later may show the result of a NaN whose
+ * origin we missed on a rank read earlier. If two readings name the same first rank, the second one
+ * read all ranks after that NaN.
  */
 static int read_until_settled(const struct numerics_args *args, struct cw_numerics_input *in,
 			      struct cw_numerics_report *said)
@@ -495,7 +498,10 @@ static int say_of_records(const struct numerics_args *args)
 	return has_modules && status_of_modules(&m) == CW_EXIT_HANG ? CW_EXIT_HANG : CW_EXIT_OK;
 }
 
-/* Records first; within both, the order stays. Each is looked at once: it may change. */
+/*
+ * Sorts records first; the order within both kinds stays. We inspect each file once, because it
+ * may change.
+ */
 static int sort_paths(struct numerics_args *args)
 {
 	char **sorted = calloc((size_t)args->n_paths + 1, sizeof(*sorted));
@@ -532,7 +538,7 @@ static int say(struct numerics_args *args)
 		return CW_EXIT_ERROR;
 	}
 	r = say_of_records(args);
-	/* Records that say nothing of numbers leave what the files say. */
+	/* If the records contain no numbers, the files alone answer. */
 	return r == CW_EXIT_NO_DATA && args->n_records < args->n_paths ? say_of_modules(args) : r;
 }
 
