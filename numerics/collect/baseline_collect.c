@@ -15,16 +15,16 @@
 #include "model/op.h"
 #include "numerics/collect/summary_taking.h"
 
-/* Ops that wait for summaries: as many as the record's ring has. */
+/* Ops that wait for summaries: the capacity of the record's ring. */
 #define PENDING CW_REC_RING_OPS
 #define CHAINS 4096u
-/* A summary that has not come by then was never made, or was lost. */
+/* A summary that is later was never made, or was lost. */
 #define WAIT_NS (2000 * CW_NS_PER_MS)
-/* Where none is overwritten, it comes when the device gets there. */
+/* If the rank waits for us, the summary arrives when the device gets there. */
 #define WAIT_KEPT_NS (60000 * CW_NS_PER_MS)
 /* Summaries whose op has not settled yet. */
 #define LOOSE 1024u
-/* Of the ring's 120, to be found at a time: a third, for the next ones may come faster. */
+/* Of the ring's 120, we aim to find a third at a time, because the next ones may come faster. */
 #define WANTED_SUMMARIES (CW_REC_SUMMARY_RING / 3)
 #define WANTED_OPS (CW_REC_RING_OPS / 8)
 #define PAUSE_MIN_NS (CW_NS_PER_MS / 4)
@@ -40,16 +40,16 @@ struct pending {
 	bool expects[CW_BASELINE_SIDES], has[CW_BASELINE_SIDES];
 };
 
-/* A communicator of the record, and what it is in the file. */
+/* A communicator of the record, and its number in the file. */
 struct comm {
 	uint32_t generation;
-	int number; /* -1 = not there */
+	int number; /* -1 = not in the file */
 	uint32_t nranks;
 	int32_t comm_rank;
 	bool has_name;
 };
 
-/* Call sites by what the record calls them. */
+/* Call sites by the record's identifier. */
 struct site {
 	UT_hash_handle hh;
 	uint64_t key;
@@ -118,7 +118,7 @@ static bool is_waited_for(const struct cw_baseline_collector *c)
 
 /* ---- the file ---- */
 
-/* Its rank in the largest communicator, where no launcher said. */
+/* Its rank in the largest communicator, if the launcher set none. */
 static int32_t rank_of(const struct cw_record *rec)
 {
 	const struct cw_record_comm *comms;
@@ -169,7 +169,7 @@ static void write_row(struct cw_baseline_collector *c, const struct cw_baseline_
 					      cw_baseline_row_has(row, CW_BASELINE_OUT);
 }
 
-/* ---- what an op is ---- */
+/* ---- ops ---- */
 
 static const struct cw_rec_comm *entry_of(const struct cw_record *rec, const struct cw_rec_op *op)
 {
@@ -184,7 +184,7 @@ static const struct cw_rec_comm *entry_of(const struct cw_record *rec, const str
 	return NULL;
 }
 
-/* Of one communicator the process has other members, too: ncclCommInitAll(), or threads. */
+/* True if the process has other members of the communicator, too: ncclCommInitAll(), or threads. */
 static bool has_another(const struct cw_record *rec, const struct cw_rec_comm *entry)
 {
 	const struct cw_record_comm *comms;
@@ -210,7 +210,7 @@ static struct cw_baseline_comm say_comm(const struct cw_rec_comm *entry)
 	return to;
 }
 
-/* Some are given a name once they have been used. */
+/* The program may name a communicator after its first use. */
 static void name_comms(struct cw_baseline_collector *c)
 {
 	const struct cw_record_comm *comms;
@@ -222,7 +222,7 @@ static void name_comms(struct cw_baseline_collector *c)
 		struct cw_baseline_comm to;
 
 		if (comms[i].index >= CW_REC_COMMS)
-			continue; /* of a version that has more of them */
+			continue; /* a newer version has more of them */
 		comm = &c->comms[comms[i].index];
 		if (comm->number < 0 || comm->has_name || !comms[i].entry.name[0] ||
 		    comm->generation != comms[i].entry.generation)
@@ -233,7 +233,7 @@ static void name_comms(struct cw_baseline_collector *c)
 	}
 }
 
-/* NULL: the record has forgotten it, or there are too many. */
+/* NULL: the record has overwritten it, or there are too many. */
 static const struct comm *comm_of(struct cw_baseline_collector *c, const struct cw_rec_op *op)
 {
 	struct cw_baseline_comm to;
@@ -266,8 +266,8 @@ static bool is_python(const char *frame)
 }
 
 /*
- * The innermost lines of Python of its stack, as many as a site may have, else the code that made
- * the call. Code between lines is left out: which library it is of, is not known from the start.
+ * The innermost Python lines of the call's stack, as many as a site may have, else the code that
+ * made the call. We omit native code between lines, because at first we do not know its library.
  */
 static bool site_text(const struct cw_record *rec, const struct cw_rec_op *op, char *text,
 		      size_t len)
@@ -303,7 +303,7 @@ static uint16_t site_of(struct cw_baseline_collector *c, const struct cw_rec_op 
 	HASH_FIND(hh, c->sites, &key, sizeof(key), site);
 	if (site)
 		return site->number;
-	/* Not known now may be known later, and costs little. */
+	/* A site that is unknown now may become known later, and asking again costs little. */
 	if (!site_text(c->record, op, text, sizeof(text)))
 		return 0;
 	number = cw_baseline_writer_site(c->writer, text);
@@ -320,7 +320,7 @@ static uint16_t site_of(struct cw_baseline_collector *c, const struct cw_rec_op 
 	return (uint16_t)number;
 }
 
-/* A group's inputs are looked at when it is launched: it is not in the op that they are. */
+/* The agent samples a group's inputs at its launch, so the op does not refer to them. */
 static bool expects_input(const struct cw_rec_op *op, int32_t comm_rank)
 {
 	if (!(op->flags & CW_OPF_GROUPED) || op->result != 0)
@@ -336,7 +336,10 @@ static bool expects_input(const struct cw_rec_op *op, int32_t comm_rank)
 	}
 }
 
-/* Of calls that succeeded (docs/design/summaries.md); agent/cuda/tensor.c says who has one. */
+/*
+ * For successful calls (docs/design/summaries.md); agent/cuda/tensor.c decides which ranks have
+ * an output.
+ */
 static bool expects_output(const struct cw_rec_op *op, int32_t comm_rank)
 {
 	if (op->result != 0)
@@ -474,8 +477,8 @@ static bool match(struct cw_baseline_collector *c, const struct cw_rec_summary *
 /* ---- reading ---- */
 
 /*
- * A number comes into its place of the ring every 120; those between that were not seen are lost,
- * or were never given out, because their place's launch had not ended.
+ * A slot of the ring gets every 120th number. We count the skipped numbers as lost. Some of them
+ * may never have been assigned, because their slot's launch had not ended.
  */
 static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
@@ -485,7 +488,7 @@ static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary 
 	if (s->publish <= before)
 		return false;
 	*newest = s->publish;
-	if (is_waited_for(c)) /* the agent counts itself what it gives up */
+	if (is_waited_for(c)) /* the agent itself counts summaries that it gives up */
 		return true;
 	*counter(c, CW_BASELINE_N_LOST_TENSORS) +=
 		before ? (s->publish - before) / CW_REC_SUMMARY_RING - 1
@@ -493,7 +496,7 @@ static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary 
 	return true;
 }
 
-/* The oldest of those without an op is given up for it. */
+/* Keeps a summary without an op; the oldest one is dropped if there is no room. */
 static void keep_loose(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
 	if (c->n_loose == LOOSE) {
@@ -536,7 +539,7 @@ static void set_pause(struct cw_baseline_collector *c)
 	int64_t by_summaries = c->pause_ns * WANTED_SUMMARIES / (c->n_new_summaries + 1);
 	int64_t pause = by_ops < by_summaries ? by_ops : by_summaries;
 
-	/* No more than twice as long: a program that pauses begins anew in full. */
+	/* At most twice as long: after a pause, a program resumes at full speed. */
 	if (pause > 2 * c->pause_ns)
 		pause = 2 * c->pause_ns;
 	c->pause_ns = pause < PAUSE_MIN_NS   ? PAUSE_MIN_NS
@@ -555,7 +558,7 @@ int cw_baseline_collector_poll(struct cw_baseline_collector *c, int64_t now_ns)
 	c->n_new_ops = c->n_new_summaries = 0;
 	r = cw_record_refresh(c->record);
 	if (r < 0)
-		return 0; /* is being written, or the file is short: there is nothing new */
+		return 0; /* the agent is writing, or the file is short: nothing new */
 	read_summaries(c);
 	r = cw_record_each_settled(c->record, &c->op_cursor, &lost, on_op, c);
 	*counter(c, CW_BASELINE_N_LOST_OPS) += lost;

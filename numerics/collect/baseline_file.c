@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file is read as a whole, into what becomes its rows: the other units are taken out, and the
- * rows behind them move up.
+ * We read a whole file into the array of its rows: then we remove the other units, and the rows
+ * after them move up.
  */
 #include "numerics/collect/baseline_file.h"
 
@@ -16,7 +16,7 @@
 #include "numerics/collect/baseline_unit.h"
 
 #define UNIT sizeof(struct cw_baseline_row)
-/* Of all sorts: rows, communicators, four pieces of each call site, head and end. */
+/* Of all kinds: rows, communicators, four pieces of each call site, head and end. */
 #define UNITS_MAX                                                                                  \
 	(CW_BASELINE_ROWS + CW_BASELINE_COMMS + 4 * CW_BASELINE_SITES + CW_BASELINE_DENIED_BYTES + \
 	 2)
@@ -26,7 +26,7 @@ static int refuse(struct cw_err *err, const char *why)
 	return cw_err_set(err, EBADMSG, "%s", why);
 }
 
-/* Exactly len bytes. */
+/* Reads exactly len bytes. */
 static int read_whole(int fd, void *buf, size_t len, off_t at)
 {
 	char *to = buf;
@@ -75,7 +75,7 @@ static int grow(void *array, uint32_t n, size_t size)
 {
 	void **to = array, *grown;
 
-	/* Powers of two: room for n is there already unless n is one. */
+	/* The array doubles at each power of two: at any other n there is room. */
 	if (n & (n - 1))
 		return 0;
 	grown = realloc(*to, (n ? 2 * (size_t)n : 1) * size);
@@ -207,7 +207,7 @@ static int take_unit(struct cw_baseline_file *f, const struct cw_baseline_row *u
 	}
 }
 
-/* Rows stay where they are, or move up. */
+/* Rows stay in place, or move up. */
 static int take_units(struct cw_baseline_file *f, size_t n, struct cw_err *err)
 {
 	int r = 0;
@@ -237,7 +237,7 @@ static int read_units(int fd, struct cw_baseline_file *f, struct cw_err *err)
 		return refuse(err, "is not a file");
 	if ((uint64_t)st.st_size / UNIT > UNITS_MAX)
 		return refuse(err, "is larger than any baseline");
-	/* A piece of a unit at the end is what a full disk, or an end in the middle, leaves. */
+	/* A partial unit at the end comes from a full disk, or from a killed writer. */
 	n = (size_t)st.st_size / UNIT;
 	f->rows = malloc((n + 1) * UNIT);
 	if (!f->rows)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies in a baseline beside rows, byte by byte (baseline_file.h). */
+/* The units of a baseline other than rows, byte by byte (baseline_file.h). */
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include "numerics/collect/baseline_file.h"
 #include "numerics/compare/baseline_row.h"
 
-/* "CWBASEL1" as a little-endian number: another byte order does not match. */
+/* "CWBASEL1" as a little-endian number: in another byte order it does not match. */
 #define BASELINE_MAGIC UINT64_C(0x314c455341425743)
 #define BASELINE_VERSION 1u
 
@@ -40,7 +40,7 @@ struct baseline_comm_unit {
 	uint64_t reserved;
 };
 
-/* The pieces of one text follow each other. Of what is denied, index is 0. */
+/* The pieces of one text are adjacent. For denied names, index is 0. */
 struct baseline_text_unit {
 	uint8_t unit, n_bytes;
 	uint16_t index; /* from 1 */

@@ -63,7 +63,8 @@ int cw_baseline_writer_new(const char *path, const struct cw_baseline_head *head
 		free(w);
 		return -ENOMEM;
 	}
-	(void)setvbuf(w->file, NULL, _IOFBF, BUFFER_BYTES); /* else a smaller one */
+	/* on failure stdio uses a smaller one */
+	(void)setvbuf(w->file, NULL, _IOFBF, BUFFER_BYTES);
 	write_unit(w, &unit);
 	*ret = w;
 	return 0;

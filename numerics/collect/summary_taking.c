@@ -10,7 +10,10 @@
 
 #include "common/cleanup.h"
 
-/* Written rather than grown: where the file system is full, that is an error here and no signal. */
+/*
+ * We write the bytes instead of extending the file: a full file system then gives an error here,
+ * not a signal.
+ */
 static int write_empty(int fd)
 {
 	const struct cw_summary_taken empty = { .magic = CW_SUMMARY_TAKEN_MAGIC };
@@ -39,7 +42,7 @@ int cw_summary_taking_start(const char *dir, const struct cw_rec_header *header,
 		at = mmap(NULL, sizeof(**ret), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		r = at == MAP_FAILED ? -errno : 0;
 	}
-	/* The name comes last: who finds it may map it. */
+	/* The name comes last, because a rank may map the file as soon as it exists. */
 	if (r == 0 && rename(made, path) < 0)
 		r = -errno;
 	if (r < 0) {
