@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank of two runs: communicators are matched, ops sorted into lanes, each lane's paired
- * (pairing.h), and pairs compared.
+ * Compares one rank of two runs: we match communicators, sort ops into lanes, pair the ops of each
+ * lane (pairing.h), and compare the pairs.
  */
 #include "numerics/compare/baseline.h"
 
@@ -11,26 +11,26 @@
 
 #include "numerics/compare/pairing.h"
 
-/* Lost ops that a run may have in all; lanes that have more of them are not compared. */
+/* Lost ops per run; lanes with more of them are not compared. */
 #define LOST_MAX (1u << 20)
 
-/* What sorts ops into lanes. */
+/* The sort key of ops; equal keys form a lane. */
 struct lane {
-	uint32_t comm; /* of the baseline, or n_comms + that of the check */
+	uint32_t comm; /* the baseline's, or n_comms + the check's */
 	uint32_t kind; /* 0 = all collectives */
 	int32_t peer;
 };
 
 struct sorted {
 	const struct cw_baseline_run *run;
-	uint32_t *comms; /* of each of the run's, what it is in a lane */
-	uint32_t *sites; /* by number, as a pairing wants them */
-	uint32_t *order; /* rows, lane by lane, by their numbers */
-	uint32_t next;   /* the first of the lane that is to come */
-	uint32_t *lane;  /* the current lane, lost ops among it */
+	uint32_t *comms; /* per communicator of the run: its index in a lane */
+	uint32_t *sites; /* by number, in the form that a pairing takes */
+	uint32_t *order; /* rows, by lane and number */
+	uint32_t next;   /* the first row of the next lane */
+	uint32_t *lane;  /* the current lane, including lost ops */
 	uint32_t n_lane, room_lane;
 	uint64_t lost;
-	bool is_lossy; /* … the lane */
+	bool is_lossy; /* … in the lane */
 };
 
 struct comparison {
@@ -47,7 +47,7 @@ static void sorted_fini(struct sorted *s)
 	free(s->lane);
 }
 
-/* ---- what is the same in both runs ---- */
+/* ---- matching of communicators ---- */
 
 static bool is_same_comm(const struct cw_baseline_comm *x, const struct cw_baseline_comm *y)
 {
@@ -55,7 +55,10 @@ static bool is_same_comm(const struct cw_baseline_comm *x, const struct cw_basel
 	       strncmp(x->name, y->name, sizeof(x->name)) == 0;
 }
 
-/* By name, size and the rank's place in it, the n-th such. Ids are another's in each run. */
+/*
+ * Matches by name, size and the rank's place; the n-th such communicator of both runs. Ids differ
+ * in each run.
+ */
 static int match_comms(struct sorted *a, struct sorted *b, bool are_groups)
 {
 	uint32_t n = a->run->n_comms, m = b->run->n_comms;
@@ -153,8 +156,8 @@ static int compare_rows(const void *x, const void *y, void *user)
 }
 
 /*
- * Rows lie nearly as they are wanted: by communicator they are counted out, and what is in order
- * then, as collectives are, is not sorted.
+ * Rows are nearly in order. A counting sort by communicator comes first; a lane that is then in
+ * order, as collectives are, needs no further sort.
  */
 static int sort(struct sorted *s, uint32_t n_lanes)
 {
@@ -171,7 +174,7 @@ static int sort(struct sorted *s, uint32_t n_lanes)
 		starts[i + 1] += starts[i];
 	for (uint32_t i = 0; i < n; i++)
 		s->order[starts[s->comms[s->run->rows[i].comm]]++] = i;
-	/* Each start is the next one's by now. */
+	/* Each start has advanced to the next one's. */
 	for (uint32_t c = 0, from = 0; c < n_lanes; from = starts[c++]) {
 		uint32_t i = from + 1;
 
@@ -200,7 +203,7 @@ static int put(struct sorted *s, uint32_t row)
 	return 0;
 }
 
-/* The rows of that lane, with places for what was lost. */
+/* Takes the rows of that lane, with gaps for lost ops. */
 static int take_lane(struct sorted *s, const struct lane *lane)
 {
 	int r = 0;
@@ -220,14 +223,14 @@ static int take_lane(struct sorted *s, const struct lane *lane)
 			s->lost += gap;
 		while (!s->is_lossy && s->n_lane + 1u < seq && r == 0)
 			r = put(s, CW_BASELINE_NONE);
-		/* Two ops of one number are of a record that is not sound: the first counts. */
+		/* Two ops with one number come from a damaged record: the first counts. */
 		if (r == 0 && (s->is_lossy || s->n_lane < seq))
 			r = put(s, s->order[s->next]);
 	}
 	return r;
 }
 
-/* ---- what is said ---- */
+/* ---- findings ---- */
 
 static bool is_denied(const struct comparison *c, const struct sorted *s,
 		      const struct cw_baseline_row *row)
@@ -255,7 +258,7 @@ static void note_what(struct comparison *c, enum cw_baseline_what what, uint32_t
 	note(c, (struct cw_baseline_difference){ .what = what }, row_a, row_b);
 }
 
-/* Of one run alone. */
+/* Counts an op of one run alone. */
 static void lonely(struct comparison *c, struct sorted *s, uint32_t row, enum cw_baseline_what what)
 {
 	if (is_denied(c, s, &s->run->rows[row]))
@@ -312,8 +315,8 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 		return;
 	}
 	/*
-	 * A part that is as long in a group of another size is no part of one tensor, and a copy
-	 * that is not is no copy of one.
+	 * A part with equal length in a group of another size is not a part of one tensor. Likewise
+	 * a copy with another length is not a copy of the same tensor.
 	 */
 	if (c->options->are_groups && has_other_count(x, y) != cw_baseline_is_in_parts(x)) {
 		c->said.n_own++;
@@ -328,7 +331,7 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 	note(c, d, row_a, row_b);
 }
 
-/* A place that both have. */
+/* Compares a position that exists in both lanes. */
 static void pair_places(struct comparison *c, enum cw_baseline_way way, uint32_t i, uint32_t k)
 {
 	uint32_t a = c->a.lane[i], b = c->b.lane[k];
@@ -351,8 +354,8 @@ static uint32_t count_rows(const struct sorted *s, uint32_t from, uint32_t to)
 }
 
 /*
- * What lies between two runs of pairs: as many as both have are the same ops, called otherwise,
- * where their kinds are the same; what is left is of one alone.
+ * Handles the ops between two runs of pairs. We pair them in order: if their kinds agree, they are
+ * the same op with other arguments. The rest belongs to one run alone.
  */
 static void hunk(struct comparison *c, enum cw_baseline_way way, const struct pairing_run *from,
 		 uint32_t a_end, uint32_t b_end)
@@ -387,7 +390,7 @@ static bool is_marked(const struct sorted *s, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* Behind that, the lanes have too little in common. */
+/* After this point, the lanes have too little in common. */
 static void unlike(struct comparison *c, uint32_t i, uint32_t k)
 {
 	for (; i < c->a.n_lane; i++)
@@ -398,7 +401,7 @@ static void unlike(struct comparison *c, uint32_t i, uint32_t k)
 			lonely(c, &c->b, c->b.lane[k], CW_BASELINE_UNLIKE);
 }
 
-/* Of the last op before at, and of the last one of another step before that; 0 = there is none. */
+/* The step of the last op before `at`; *ret_earlier: the different step before that. 0 = none. */
 static uint32_t step_before(const struct sorted *s, uint32_t at, uint32_t *ret_earlier)
 {
 	uint32_t step = 0;
@@ -417,8 +420,8 @@ static uint32_t step_before(const struct sorted *s, uint32_t at, uint32_t *ret_e
 }
 
 /*
- * Of operators one step in so many is looked at: [from, to) of one run are of steps between two
- * that the other looked at, or before the next that it would have.
+ * Of operators, a run samples only every n-th step. True if [from, to) of one run belong to steps
+ * between two that the other sampled, or before its next sampled step.
  */
 static bool is_unseen(const struct sorted *s, uint32_t from, uint32_t to,
 		      const struct sorted *other, uint32_t at)
@@ -462,7 +465,7 @@ static void walk(struct comparison *c, const struct pairing *p)
 			unlike(c, at.a, at.b);
 			break;
 		}
-		/* Steps before the first one that the other run has. */
+		/* Steps before the first one of the other run. */
 		if (!b_began && at.b == next.b && next.b < c->b.n_lane) {
 			c->said.n_skipped_a += count_rows(&c->a, at.a, next.a);
 			at.a = next.a;
@@ -567,7 +570,7 @@ static const struct cw_baseline_row *row_of(const struct cw_baseline_first *f)
 	return f->difference.row_a != CW_BASELINE_NONE ? &f->a : &f->b;
 }
 
-/* What went in is the same: what came out was not made by this rank's operators. */
+/* With equal inputs, this rank's operators did not cause the difference in the output. */
 static bool is_only_out(const struct cw_baseline_first *f)
 {
 	return f->difference.what == CW_BASELINE_NUMBERS && f->difference.side == CW_BASELINE_OUT &&

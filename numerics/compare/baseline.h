@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two runs of a job held against each other, op by op (docs/numerics.md#baseline-and-check): which
- * op is the first that one run has and the other has not, or whose numbers are further apart than
- * rounding explains.
+ * Compares two runs of a job, op by op (docs/numerics.md#baseline-and-check). It finds the first op
+ * that only one run has, or that differs in its numbers by more than rounding explains.
  *
- * Pure. The rows of one rank of both runs go in, and what differs comes out; what the ranks said
- * is joined afterwards. A job is so large as its largest rank.
+ * Pure. The input is one rank's rows of both runs; the output is its differences. Afterwards we
+ * combine the ranks' results. So memory depends on the largest rank only.
  */
 #pragma once
 
@@ -18,18 +17,18 @@
 
 #define CW_BASELINE_NONE UINT32_MAX
 #define CW_BASELINE_NAME 32
-#define CW_BASELINE_ROWS (1u << 22) /* of a rank and run: 256 MiB */
+#define CW_BASELINE_ROWS (1u << 22) /* per rank and run: 256 MiB */
 
 struct cw_baseline_comm {
-	uint64_t id; /* of this run; joins ranks, never runs */
+	uint64_t id; /* of this run; identifies ranks of one run, never runs */
 	uint32_t nranks;
-	int32_t comm_rank; /* -1 = not known */
+	int32_t comm_rank; /* -1 = unknown */
 	char name[CW_BASELINE_NAME];
 };
 
 /*
- * One rank of one run. Borrowed. Rows are in the order in which they were called; their indices are
- * within the communicators and sites.
+ * One rank of one run. Borrowed. Rows are in the order of the calls; their indices are valid for
+ * the communicators and sites.
  */
 struct cw_baseline_run {
 	const struct cw_baseline_row *rows;
@@ -38,11 +37,11 @@ struct cw_baseline_run {
 	uint32_t n_comms;
 	char *const *sites;
 	uint32_t n_sites;
-	/* Ops to leave out; NULL = none. */
+	/* Ops to omit; NULL = none. */
 	const bool *is_comm_denied, *is_site_denied;
 };
 
-/* Elements may differ by so much: |a - b| <= atol + rtol max(|a|, |b|). */
+/* Allowed difference of elements: |a - b| <= atol + rtol max(|a|, |b|). */
 struct cw_baseline_tolerance {
 	double rtol, atol;
 };
@@ -50,12 +49,14 @@ struct cw_baseline_tolerance {
 struct cw_baseline_options {
 	struct cw_baseline_tolerance of[CW_DTYPE__MAX];
 	bool is_kind_denied[CW_OP__MAX];
-	/* The runs are of groups that have other numbers of members in each, and their
-	 * communicators the same by index (group_run.h). */
+	/*
+	 * The runs' groups have different numbers of members, and communicators at the same index
+	 * correspond (group_run.h).
+	 */
 	bool are_groups;
 };
 
-/* Of which each member has its part: in a group of another size one of another size. */
+/* True if each member has its part: in a group of another size, the part has another size. */
 static inline bool cw_baseline_is_in_parts(const struct cw_baseline_row *row)
 {
 	return row->kind == CW_OP_ALL_GATHER || row->kind == CW_OP_REDUCE_SCATTER;
@@ -63,22 +64,22 @@ static inline bool cw_baseline_is_in_parts(const struct cw_baseline_row *row)
 
 enum cw_baseline_what {
 	CW_BASELINE_EQUAL,
-	/* Another sequence of ops. */
+	/* A different sequence of ops. */
 	CW_BASELINE_MISSING, /* the baseline has an op, the check has not */
 	CW_BASELINE_EXTRA,   /* the other way round */
 	CW_BASELINE_UNLIKE,  /* from here on the sequences have too little in common */
-	/* The same op, called in another way. */
+	/* The same op with other arguments. */
 	CW_BASELINE_DTYPE,
 	CW_BASELINE_COUNT,
 	CW_BASELINE_REDOP,
 	CW_BASELINE_ROOT,
 	CW_BASELINE_SITE,
-	/* Called alike, with other numbers. */
-	CW_BASELINE_NONFINITE, /* how many NaN and infinities */
+	/* Equal arguments, different numbers. */
+	CW_BASELINE_NONFINITE, /* the count of NaN and infinities */
 	CW_BASELINE_NUMBERS,
 };
 
-/* By what the ops of two runs were recognised as the same; the weaker, the higher. */
+/* How we recognised ops of two runs as the same; a higher value is weaker. */
 enum cw_baseline_way {
 	CW_BASELINE_BY_STEP, /* step as marked, kind, size, type and call site */
 	CW_BASELINE_BY_CALL, /* kind, size, type and call site */
@@ -88,30 +89,34 @@ enum cw_baseline_way {
 
 struct cw_baseline_difference {
 	enum cw_baseline_what what;
-	enum cw_baseline_side side;   /* of nonfinite and numbers */
-	enum cw_baseline_value value; /* … of numbers */
-	double a, b, allowed;         /* … what they are, and how far apart they may be */
-	uint32_t row_a, row_b;        /* CW_BASELINE_NONE = it has none */
-	uint32_t place;               /* how many ops of the rank were before it */
+	enum cw_baseline_side side;   /* for nonfinite and numbers */
+	enum cw_baseline_value value; /* … for numbers */
+	double a, b, allowed;  /* … for numbers: the values, and their allowed difference */
+	uint32_t row_a, row_b; /* CW_BASELINE_NONE = this run has none */
+	uint32_t place;        /* number of the rank's earlier ops */
 };
 
 struct cw_baseline_said {
-	enum cw_baseline_way way; /* the weakest of its communicators' */
-	/* Ops of either run; … with an op of the other; … whose numbers were compared. */
+	enum cw_baseline_way way; /* the weakest way of its communicators */
+	/* Ops of either run; … paired with an op of the other; … with compared numbers. */
 	uint64_t n_a, n_b, n_paired, n_checked;
-	uint64_t n_denied;                 /* pairs that were to be left out */
-	uint64_t n_own;                    /* … of groups: each member may have what is its own */
+	uint64_t n_denied;                 /* pairs that the user excluded */
+	uint64_t n_own;                    /* … of groups: each member may have its own values */
 	uint64_t n_skipped_a, n_skipped_b; /* before the other run begins */
-	uint64_t n_unrecorded_a, n_unrecorded_b; /* ops of the other that were lost here */
-	uint64_t n_missing, n_extra, n_unlike, n_called_otherwise, n_numbers; /* that differ */
-	struct cw_baseline_difference first; /* EQUAL = there is none */
+	/* ops of the other run that were lost in this one */
+	uint64_t n_unrecorded_a, n_unrecorded_b;
+	uint64_t n_missing, n_extra, n_unlike, n_called_otherwise, n_numbers; /* differences */
+	struct cw_baseline_difference first;                                  /* EQUAL = none */
 };
 
-/* 0 or -ENOMEM. Time is linear as long as the sequences are alike. */
+/* 0 or -ENOMEM. Takes linear time as long as the sequences are alike. */
 int cw_baseline_compare(const struct cw_baseline_run *a, const struct cw_baseline_run *b,
 			const struct cw_baseline_options *options, struct cw_baseline_said *ret);
 
-/* Which differs, and by how much it may, of two ops that are called alike. */
+/*
+ * Compares the numbers of two ops with equal arguments; *ret: the value that differs, and its
+ * allowed difference.
+ */
 bool cw_baseline_close(const struct cw_baseline_row *a, const struct cw_baseline_row *b,
 		       uint32_t nranks, const struct cw_baseline_options *options,
 		       struct cw_baseline_difference *ret);
@@ -128,19 +133,20 @@ const char *cw_baseline_way_name(enum cw_baseline_way way);
 
 /* ---- the whole job ---- */
 
-/* What one rank's first difference is, for who compares it with other ranks'. */
+/* One rank's first difference, for comparison with other ranks'. */
 struct cw_baseline_first {
 	int32_t rank;
-	uint64_t comm; /* id in the run that has the op */
+	uint64_t comm; /* its id in the run that has the op */
 	struct cw_baseline_difference difference;
-	struct cw_baseline_row a, b; /* as far as it has them */
+	struct cw_baseline_row a, b; /* if the run has it */
 };
 
 /*
- * Whether x was before y: by their numbers on the same communicator, in one op what went in before
- * what came out; on different communicators by the step, and then by how many ops the rank had made
- * before. The latter says nothing where ranks have different work. In one step operators are before
- * collectives, which get their numbers from them, but for one of the same rank into which went what
- * went in before.
+ * True if x happened before y. On the same communicator, numbers decide, and within one op the
+ * input comes before the output. On different communicators, the step decides, then the number of
+ * the rank's earlier ops. That number means little if ranks have different work. In one step,
+ * operators come before collectives, which get their numbers from them. The exception is a
+ * collective of the same rank with equal inputs in both runs: the rank's operators did not cause
+ * its difference.
  */
 bool cw_baseline_is_before(const struct cw_baseline_first *x, const struct cw_baseline_first *y);

@@ -8,13 +8,13 @@
 #define COMMS_MAX 65535u
 #define SITES_MAX 65535u
 #define NOT_THERE UINT32_MAX
-/* Numbers of calls that there is room for; of a sound run as many are used as it has calls. */
+/* Limit of call numbers; a sound run uses one number per call. */
 #define NUMBERS_MAX (4ull * CW_BASELINE_ROWS)
 
-/* A call, and how much is known of what came out of it. */
+/* A call, and how many members its output covers. */
 struct call {
 	struct cw_baseline_row row;
-	uint32_t n_parts; /* members whose part is in the numbers */
+	uint32_t n_parts; /* members whose part is included */
 	double absmax, squares;
 	uint32_t nonfinite;
 };
@@ -23,13 +23,13 @@ struct group {
 	struct cw_baseline_comm comm;
 	uint32_t *calls; /* by number: index, or NOT_THERE */
 	uint32_t room;
-	uint32_t order;      /* in which ranks met it */
-	uint32_t n_left_out; /* calls of it, as one member has them */
-	uint32_t pair;       /* what it is in both runs; NOT_THERE = it is in this one alone */
+	uint32_t order;      /* its place in the ranks' order of mention */
+	uint32_t n_left_out; /* its omitted calls, counted as one member has them */
+	uint32_t pair;       /* its index common to both runs; NOT_THERE = only this run has it */
 };
 
 struct cw_baseline_group_run {
-	struct group *groups; /* by id, once they are chosen */
+	struct group *groups; /* by id, after the choice */
 	uint32_t n_groups, room_groups, n_met;
 	struct call *calls;
 	uint32_t n_calls, room_calls;
@@ -37,17 +37,17 @@ struct cw_baseline_group_run {
 	uint32_t n_sites, room_sites;
 	uint32_t n_pairs;
 	uint64_t n_between_two, n_numbers;
-	/* What is given back. */
+	/* The result. */
 	struct cw_baseline_row *rows;
 	struct cw_baseline_comm *comms;
 };
 
-/* A rank that is being added. */
+/* The rank that we are adding. */
 struct adding {
 	struct cw_baseline_group_run *g;
 	const struct cw_baseline_run *rank;
-	uint32_t *groups; /* by the rank's number of a communicator; NOT_THERE = is unknown */
-	uint16_t *sites;  /* by the rank's number of a call site: ours, 0 = it has none yet */
+	uint32_t *groups; /* by the rank's number of a communicator; NOT_THERE = unknown */
+	uint16_t *sites;  /* by the rank's number of a call site: our number, 0 = none yet */
 };
 
 struct cw_baseline_group_run *cw_baseline_group_run_new(void)
@@ -89,7 +89,7 @@ static int grow(void **array, uint32_t *room, uint32_t wanted, size_t size)
 	return 0;
 }
 
-/* ---- what the members have together ---- */
+/* ---- combination of members ---- */
 
 static bool is_copied(unsigned kind)
 {
@@ -97,7 +97,7 @@ static bool is_copied(unsigned kind)
 	       kind == CW_OP_ALL_GATHER;
 }
 
-/* What comes out is each member's part. */
+/* True if each member's output is its own part. */
 static bool is_scattered(unsigned kind)
 {
 	return kind == CW_OP_REDUCE_SCATTER;
@@ -125,7 +125,7 @@ static void take_member(struct call *call, const struct cw_baseline_row *row)
 		       sizeof(row->values[CW_BASELINE_OUT]));
 }
 
-/* The row of a call, once all members have been added. */
+/* Makes the row of a call after the last member. */
 static void finish(struct call *call, uint32_t nranks)
 {
 	struct cw_baseline_row *row = &call->row;
@@ -144,7 +144,7 @@ static void finish(struct call *call, uint32_t nranks)
 		row->unit |= CW_BASELINE_HAS_OUT;
 }
 
-/* ---- which communicators there are ---- */
+/* ---- the list of communicators ---- */
 
 static int compare_ids(const void *x, const void *y)
 {
@@ -155,7 +155,7 @@ static int compare_ids(const void *x, const void *y)
 	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Each once, with the name that any of its members has of it. */
+/* Keeps each communicator once, with the name that any member has for it. */
 static void join(struct cw_baseline_group_run *g)
 {
 	uint32_t n = 0;
@@ -189,7 +189,7 @@ int cw_baseline_group_run_meet(struct cw_baseline_group_run *g, const struct cw_
 	return g->n_groups > COMMS_MAX ? -E2BIG : 0;
 }
 
-/* How much of a name counts; 0 = nothing, as it says nothing. */
+/* Length of the significant part of a name; 0 = the name is meaningless. */
 static size_t known_part(const char *name)
 {
 	size_t len = strnlen(name, CW_BASELINE_NAME);
@@ -221,7 +221,7 @@ static int compare_groups(const void *x, const void *y)
 	return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* Those that are known, by name, and of one name in the order in which ranks met them. */
+/* Known groups, sorted by name, and within a name by the ranks' order of mention. */
 static struct group **by_name(struct cw_baseline_group_run *g, uint32_t *ret_n)
 {
 	struct group **sorted = malloc(((size_t)g->n_groups + 1) * sizeof(*sorted));
@@ -244,7 +244,7 @@ static uint32_t end_of_name(struct group *const *groups, uint32_t from, uint32_t
 	return end;
 }
 
-/* How many pairs there are. */
+/* Returns the number of pairs. */
 static uint32_t choose(struct group *const *a, uint32_t n, struct group *const *b, uint32_t m)
 {
 	uint32_t n_pairs = 0;
@@ -375,7 +375,7 @@ static int add_chosen(struct adding *a, const struct cw_baseline_row *row, uint3
 	if (r < 0)
 		return r;
 	call = &g->calls[group->calls[row->seq]];
-	/* Members that call different things hang, and do not get here. */
+	/* Members with different calls would hang, so we never see them here. */
 	if (call->row.kind == row->kind)
 		take_member(call, row);
 	return 0;
@@ -416,9 +416,9 @@ int cw_baseline_group_run_add(struct cw_baseline_group_run *g, const struct cw_b
 	return r;
 }
 
-/* ---- all of them ---- */
+/* ---- the result ---- */
 
-/* As the job made them: by step, and in one by their numbers. */
+/* Sorts in the job's order: by step, and within a step by number. */
 static int compare_calls(const void *x, const void *y)
 {
 	const struct cw_baseline_row *a = x, *b = y;

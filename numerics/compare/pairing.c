@@ -7,15 +7,16 @@
 
 #include "model/op.h"
 
-/* Ops that may be on one side alone before the next way is tried: the search takes D^2 / 2 words.
- */
+/* Unpaired ops per side before we try the next way: the search takes D^2 / 2 words. */
 #define DISTANCE_MAX 1024u
-/* A stretch of calls whose numbers tell one turn of a loop from the others, and the least that must
- * have numbers; nine of ten must agree, for a job's first steps may differ by more than rounding.
+/*
+ * A stretch of calls whose numbers distinguish one iteration of a loop from the others, and the
+ * least number of calls that must have numbers. Nine of ten must agree, because a job's first steps
+ * may differ by more than rounding.
  */
 #define STRETCH 64u
 #define STRETCH_LEAST 4u
-/* Warm-up is not longer, in ops of a lane. */
+/* Warm-up is shorter than this, in ops of a lane. */
 #define SKIPPED_MAX 100000u
 
 struct search {
@@ -32,7 +33,7 @@ const struct cw_baseline_row *pairing_at(const struct pairing_ops *ops, uint32_t
 	return ops->order[i] == CW_BASELINE_NONE ? NULL : &ops->rows[ops->order[i]];
 }
 
-/* ---- is it the same op? ---- */
+/* ---- equality of ops ---- */
 
 bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline_row *x,
 			   const struct pairing_ops *b, const struct cw_baseline_row *y)
@@ -104,8 +105,8 @@ static int add_run(struct search *s, uint32_t a, uint32_t b, uint32_t n)
 /* ---- Myers ---- */
 
 /*
- * How far each diagonal got with d ops on one side alone: reach[d * (d + 1) / 2 + (k + d) / 2] for
- * k = -d, -d + 2, …, d; as the index in a.
+ * The position of each diagonal after d unpaired ops: reach[d * (d + 1) / 2 + (k + d) / 2] for k =
+ * -d, -d + 2, …, d; as an index into a.
  */
 static uint32_t *reach_of(uint32_t *reach, uint32_t d, int64_t k)
 {
@@ -116,14 +117,14 @@ static uint32_t step(uint32_t *reach, uint32_t d, int64_t k)
 {
 	if (d == 0)
 		return 0;
-	/* Down from k + 1 (an op of b alone), or right from k - 1 (one of a). */
+	/* Down from k + 1 (an op of b alone), or right from k - 1 (an op of a alone). */
 	if (k == -(int64_t)d ||
 	    (k != (int64_t)d && *reach_of(reach, d - 1, k - 1) < *reach_of(reach, d - 1, k + 1)))
 		return *reach_of(reach, d - 1, k + 1);
 	return *reach_of(reach, d - 1, k - 1) + 1;
 }
 
-/* From the end back; the diagonals' runs come out last first. */
+/* Walks back from the end; the runs on the diagonals come out in reverse order. */
 static int trace(struct search *s, uint32_t *reach, uint32_t d, uint32_t a0, uint32_t b0,
 		 uint32_t n, uint32_t m)
 {
@@ -156,7 +157,7 @@ static int trace(struct search *s, uint32_t *reach, uint32_t d, uint32_t a0, uin
 	return r;
 }
 
-/* The middle, where neither beginning nor end agree. 0, 1 = too far apart, or -ENOMEM. */
+/* Pairs the middle, between the common beginning and end. 0, 1 = too far apart, or -ENOMEM. */
 static int difference(struct search *s, uint32_t a0, uint32_t b0, uint32_t n, uint32_t m)
 {
 	uint32_t most = n + m < DISTANCE_MAX ? n + m : DISTANCE_MAX, room = 0;
@@ -196,7 +197,7 @@ static int difference(struct search *s, uint32_t a0, uint32_t b0, uint32_t n, ui
 	return r;
 }
 
-/* ---- a way ---- */
+/* ---- one way ---- */
 
 static void begin(struct search *s, enum cw_baseline_way way)
 {
@@ -208,8 +209,8 @@ static void begin(struct search *s, enum cw_baseline_way way)
 }
 
 /*
- * Where both mark their steps and one is ahead, it left the steps between out: the other's are
- * passed. True: something was.
+ * If both runs mark their steps and one is ahead, it skipped the steps between: we pass the
+ * other's. True if we passed any.
  */
 static bool pass_steps(const struct search *s, uint32_t *a, uint32_t *b)
 {
@@ -232,7 +233,9 @@ static bool pass_steps(const struct search *s, uint32_t *a, uint32_t *b)
 	return *b > from_b;
 }
 
-/* [a, a_end) and [b, b_end): what they begin and end with, and the middle; 0, 1 or -ENOMEM. */
+/*
+ * Pairs [a, a_end) with [b, b_end): common beginning, common end, then the middle; 0, 1 or -ENOMEM.
+ */
 static int pair_between(struct search *s, uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end)
 {
 	uint32_t a0 = a, b0 = b, end = 0;
@@ -287,16 +290,18 @@ static uint64_t paired(const struct pairing *p)
 	return n;
 }
 
-/* ---- where the other one begins ---- */
+/* ---- the beginning of the other run ---- */
 
-/* Of the stretch from there on: 1 = it agrees, 0 = its calls do and its numbers do not, -1 = other
- * calls, or hardly any numbers. */
+/*
+ * Compares the stretch from there on: 1 = it agrees, 0 = its calls agree but its numbers do not, -1
+ * = other calls, or too few numbers.
+ */
 static int agrees(const struct search *s, uint32_t a, uint32_t b)
 {
 	uint32_t n = s->a->n - a < s->b->n - b ? s->a->n - a : s->b->n - b, compared = 0, close = 0;
 	uint32_t shorter = s->a->n < s->b->n ? s->a->n : s->b->n;
 
-	/* A few at the end agree by chance. */
+	/* A few ops at the end agree by chance. */
 	if (n < STRETCH && n < shorter / 2)
 		return -1;
 	for (uint32_t i = 0; i < n && i < 4 * STRETCH && compared < STRETCH; i++) {
@@ -312,16 +317,16 @@ static int agrees(const struct search *s, uint32_t a, uint32_t b)
 			continue;
 		compared++;
 		close += cw_baseline_close(x, y, s->nranks, s->options, &d);
-		/* A place is not moved to where the first of them is another op. */
+		/* We do not move to a place where the first compared op differs. */
 		if (close == 0)
 			return 0;
 		if (compared - close > STRETCH / 10)
-			return 0; /* not worth the rest */
+			return 0; /* the rest cannot change the result */
 	}
 	return compared < STRETCH_LEAST ? -1 : close * 10 >= compared * 9;
 }
 
-/* So many ops are whole turns of a loop: what follows them is called as they are. */
+/* True if this many ops are whole iterations of a loop: the next ops repeat the same calls. */
 static bool is_turns(const struct search *s, const struct pairing_ops *ops, uint32_t skip)
 {
 	for (uint32_t i = 0; i < STRETCH && i + skip < ops->n; i++)
@@ -330,7 +335,7 @@ static bool is_turns(const struct search *s, const struct pairing_ops *ops, uint
 	return true;
 }
 
-/* Without marks of steps: the least number of ops to skip, on one side, so that numbers agree. */
+/* Without step marks: finds the least number of ops to skip, on one side, so that numbers agree. */
 static void find_beginning(struct search *s)
 {
 	uint32_t most = s->a->n > s->b->n ? s->a->n : s->b->n;
@@ -362,7 +367,7 @@ static bool has_steps(const struct pairing_ops *ops)
 
 /* ---- operators ---- */
 
-/* Behind the ops of the step that begins there. */
+/* The end of the step that begins at `from`. */
 static uint32_t step_end(const struct pairing_ops *ops, uint32_t from, uint32_t *ret_step)
 {
 	const struct cw_baseline_row *row = NULL;
@@ -379,8 +384,9 @@ static uint32_t step_end(const struct pairing_ops *ops, uint32_t from, uint32_t 
 }
 
 /*
- * Thousands of operators have a step, and another kernel differs in each: step by step there is
- * no end of what two runs may have in common. One that is too unlike has its beginning and its end.
+ * A step has thousands of operators, and another kernel makes each of them differ. If we pair step
+ * by step, two runs may have any number of differences. In a step that is too different, we pair
+ * only its beginning and its end.
  */
 static int pair_steps(struct search *s)
 {
@@ -429,7 +435,10 @@ int pairing_find(const struct pairing_ops *a, const struct pairing_ops *b, uint3
 	*ret = (struct pairing){ .runs = NULL };
 	for (; way <= CW_BASELINE_BY_KIND; way++) {
 		r = try(&s, way);
-		/* Of operators a hunk has the same module's, and steps without any are few. */
+		/*
+		 * Hunks of operators pair calls of the same module, and steps without common ops
+		 * are rare.
+		 */
 		if (r == 0 && way == CW_BASELINE_BY_STEP && is_of_operators(a))
 			break;
 		if (r < 0 || (r == 0 && paired(ret) >= least))

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which op of one run is which of the other. Ops of one lane (a communicator's collectives, or its
- * sends or receives with one peer) are numbered by the library, so each run's are a sequence; of
- * two sequences the longest common one is looked for (Myers, "An O(ND) difference algorithm and its
- * variations", 1986), and what is between its parts are hunks.
+ * Pairs the ops of two runs. The library numbers the ops of one lane (a communicator's collectives,
+ * or its sends or receives with one peer), so each run has a sequence. We search for the longest
+ * common subsequence of both (Myers, "An O(ND) difference algorithm and its variations", 1986); the
+ * ops between its parts are hunks.
  *
- * By what ops are recognised is tried from the strictest way on (enum cw_baseline_way), until the
- * two have at least half of the shorter one in common. A call site that one run does not know is
- * taken for any, and so is code where the other run has a line of Python: a rank's first calls come
- * before the agent can read its stack.
+ * There are several ways to recognise an op (enum cw_baseline_way). We try them from the strictest
+ * on, until the two runs share at least half of the shorter sequence. An unknown call site in one
+ * run matches any site, and native code matches a line of Python in the other run: a rank's first
+ * calls come before the agent can read its stack.
  *
- * A loop makes every sequence periodic, and a run without the warm-up is a piece of the other from
- * many places on. Where the program marks its steps these decide. Where it does not, the numbers
- * do: if those at the beginning differ, the place is looked for from which on calls and numbers of
- * a stretch agree.
+ * A loop makes every sequence periodic, so a run without the warm-up matches the other from many
+ * places on. If the program marks its steps, they decide. Otherwise the numbers do: if those at the
+ * beginning differ, we search for the place after which calls and numbers of a stretch agree.
  */
 #pragma once
 
@@ -23,22 +22,27 @@
 #include "numerics/compare/baseline.h"
 
 /*
- * One run's part of a lane: op number i + 1 is rows[order[i]], or was lost on the way, and may have
- * been any, where order[i] is CW_BASELINE_NONE.
+ * One run's part of a lane: op number i + 1 is rows[order[i]]. If order[i] is CW_BASELINE_NONE, the
+ * op was lost and may match any.
  */
 struct pairing_ops {
 	const struct cw_baseline_row *rows;
 	const uint32_t *order;
 	uint32_t n;
-	/* Of each site's number, one that means the same in both runs; odd: code, not a line. */
+	/*
+	 * Per site number, a number with the same meaning in both runs; odd: native code, not
+	 * a line.
+	 */
 	const uint32_t *sites;
 };
 
-/* Two of which one may be the other called otherwise: of operators, that of the same module. */
+/*
+ * True if one op may be the other with different arguments: for operators, one of the same module.
+ */
 bool pairing_is_same_kind(const struct pairing_ops *a, const struct cw_baseline_row *x,
 			  const struct pairing_ops *b, const struct cw_baseline_row *y);
 
-/* Known of both, of one sort, and not the same. */
+/* True if both sites are known, of one kind, and different. */
 bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline_row *x,
 			   const struct pairing_ops *b, const struct cw_baseline_row *y);
 
@@ -49,14 +53,14 @@ struct pairing_run {
 
 struct pairing {
 	enum cw_baseline_way way;
-	struct pairing_run *runs; /* in order; what lies between, before and behind has no other */
+	struct pairing_run *runs; /* in order; ops outside of the runs have no counterpart */
 	uint32_t n_runs;
-	/* Ops at the beginning of one that the other leaves out. */
+	/* Ops at the beginning of one run that the other lacks. */
 	uint32_t skipped_a, skipped_b;
-	bool is_cut; /* they have too little in common: behind the last run nothing is said */
+	bool is_cut; /* they have too little in common: the ops after the last run are undecided */
 };
 
-/* NULL = was lost */
+/* NULL = lost */
 const struct cw_baseline_row *pairing_at(const struct pairing_ops *ops, uint32_t i);
 
 /* 0 or -ENOMEM */

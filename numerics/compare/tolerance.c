@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far apart statistics may be, when elements may differ by |a - b| <= atol + rtol max(|a|,
- *|b|). Of N elements then
+ * The allowed difference of statistics, if elements may differ by |a - b| <= atol + rtol max(|a|,
+ * b|). Of N elements then
  *
  *	the largest magnitude differs by no more than   atol + rtol absmax
  *	the norm by no more than                        atol √N + rtol (l2 a + l2 b)
  *	the mean by no more than                        atol + rtol (l2 a + l2 b) / √N
  *
  * (norm: the triangle inequality, and max(|a|, |b|) <= |a| + |b|, whose halves are nearly equal, so
- * that the larger norm times rtol is what is allowed; mean: the mean of magnitudes is never above
- * the root of the mean of squares.) So what is outside, proves elements that are outside; what is
- * within, proves nothing of an element. A mean near zero is held against the elements' size, and
- * not against itself, or sums that cancel would be alarms.
+ * we allow the larger norm times rtol; mean: the mean of magnitudes is never above the root of the
+ * mean of squares.) So a value outside proves that elements are outside; a value within proves
+ * nothing about an element. We compare a mean near zero with the elements' size, and not with
+ * itself, or sums that cancel would raise alarms.
  */
 #include <math.h>
 
 #include "numerics/compare/baseline.h"
 
-/* What rows cut off (2^-37 of each), and what sums of doubles may be wrong by. */
+/* The rounding of rows (2^-37 of each), and the possible error of sums of doubles. */
 #define OWN 3e-11
 
 void cw_baseline_options_init(struct cw_baseline_options *options)
 {
 	/*
-	 * torch.testing.assert_close's rtol; but for fp16, which has one unit in the last place
-	 * there (1e-3) and bf16 two: what goes into a sum is rounded, and so is what comes out. Of
-	 * 8-bit floats one.
+	 * torch.testing.assert_close's rtol, with exceptions: it allows fp16 one unit in the last
+	 * place (1e-3) and bf16 two. We allow fp16 two units, because both the inputs and the
+	 * output of a sum are rounded. For 8-bit floats we allow one.
 	 */
 	static const struct cw_baseline_tolerance of[CW_DTYPE__MAX] = {
 		[CW_DTYPE_FP16] = { .rtol = 2e-3 },      [CW_DTYPE_FP32] = { .rtol = 1.3e-6 },
@@ -48,7 +48,7 @@ static double elements(const struct cw_baseline_row *row, enum cw_baseline_side 
 		return side == CW_BASELINE_IN ? (double)row->root_or_peer : n;
 	case CW_OP_ALL_TO_ALL:
 		return n * parts;
-	case CW_OP_REDUCE_SCATTER: /* of a group, what all its members have */
+	case CW_OP_REDUCE_SCATTER: /* in a group run, all its members' parts */
 		return side == CW_BASELINE_IN || are_groups ? n * parts : n;
 	case CW_OP_SCATTER:
 		return side == CW_BASELINE_IN ? n * parts : n;
@@ -60,7 +60,7 @@ static double elements(const struct cw_baseline_row *row, enum cw_baseline_side 
 	}
 }
 
-/* Of one value, as the head of this file says. */
+/* The bound of one value, by the formulas above. */
 static double allowed_of(const struct cw_baseline_row *a, const struct cw_baseline_row *b,
 			 enum cw_baseline_side side, enum cw_baseline_value value, double n,
 			 const struct cw_baseline_tolerance *t)
@@ -95,7 +95,7 @@ static bool is_side_close(const struct cw_baseline_row *a, const struct cw_basel
 		double x = cw_baseline_row_value(a, side, v), y = cw_baseline_row_value(b, side, v);
 		double allowed = allowed_of(a, b, side, v, n, t);
 
-		/* Not a number: out of a double's range, on both sides or on one. */
+		/* NaN means out of a double's range, on both sides or on one. */
 		if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= allowed)
 			continue;
 		*ret = (struct cw_baseline_difference){ .what = CW_BASELINE_NUMBERS,
