@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table of a look's fields, in their order, says how each is written and read. A bundle may
- * hold thousands of looks: they are arrays, with the names of the columns once.
+ * One table of a summary's fields, in order, drives both writing and reading. A bundle may contain
+ * thousands of summaries: they are arrays, with the names of the columns once.
  */
 #include "numerics/doc/looks_doc.h"
 
@@ -37,7 +37,7 @@ struct column {
 #field, type, offsetof(struct cw_numerics_look, field)                             \
 	}
 
-/* The site follows, a text or null. Columns are added at the end, never changed. */
+/* The site follows, a text or null. We add columns at the end and never change them. */
 static const struct column columns[] = {
 	COLUMN(TYPE_U32, rank),     COLUMN(TYPE_U32, comm),         COLUMN(TYPE_U32, order),
 	COLUMN(TYPE_U8, kind),      COLUMN(TYPE_U8, dtype),         COLUMN(TYPE_U8, redop),
@@ -53,7 +53,7 @@ static const struct column columns[] = {
 
 /* ---- writing ---- */
 
-/* null: no number; JSON has no infinity either. */
+/* null: NaN or infinity, which JSON does not have. */
 static json_t *real_doc(double v)
 {
 	if (isfinite(v))
@@ -199,7 +199,7 @@ static int bad_doc(struct cw_err *err, const char *what)
 	return cw_err_set(err, EBADMSG, "the tensor summaries have %s", what);
 }
 
-/* False: it is no integer from min to max. */
+/* False: not an integer from min to max. */
 static bool read_int(const json_t *v, json_int_t min, json_int_t max, json_int_t *ret)
 {
 	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
@@ -329,7 +329,7 @@ static int read_comms(const json_t *list, struct cw_arena *arena, struct cw_nume
 		    !read_int(json_object_get(doc, "nranks"), 0, UINT32_MAX, &n))
 			return bad_doc(err, "a communicator that is none");
 		comms[i].nranks = (uint32_t)n;
-		/* Older ones do not say; no two of one document are one. */
+		/* Older documents have no instance; in those, all entries are different. */
 		comms[i].instance = read_int(json_object_get(doc, "instance"), 0, UINT32_MAX, &n)
 					    ? (uint32_t)n
 					    : (uint32_t)i;
@@ -354,7 +354,7 @@ static bool read_source(const json_t *doc, struct cw_looks_source *ret)
 	ret->rank = (int32_t)rank;
 	ret->pid = (int32_t)pid;
 	ret->world_size = (int32_t)world_size;
-	/* Older ones say none of these. */
+	/* Older documents have none of these. */
 	ret->lives = !json_is_false(json_object_get(doc, "lives"));
 	ret->created_wall_ns =
 		read_int(json_object_get(doc, "created_ns"), 0, INT64_MAX, &created) ? created : 0;
@@ -366,7 +366,7 @@ static bool read_source(const json_t *doc, struct cw_looks_source *ret)
 	       cw_json_read_u64(json_object_get(doc, "left_out"), &ret->n_dropped);
 }
 
-/* What it runs on: older ones do not say. False: out of memory. */
+/* Reads the rank's platform; older documents have none. False: out of memory. */
 static bool read_rank(const json_t *doc, struct cw_arena *arena, struct cw_numerics_rank *ret)
 {
 	char model[CW_LOOKS_DOC_MODEL_BYTES];

@@ -93,7 +93,7 @@ static void add_place(struct line *l, const struct cw_numerics_look *k)
 	add_site(l, k);
 }
 
-/* The ranks of looks; the numbers people know. */
+/* The user's numbers of the summaries' ranks. */
 static void add_ranks(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
 		      uint32_t n)
 {
@@ -107,7 +107,7 @@ static void add_ranks(struct line *l, const struct cw_numerics_job *job, const u
 	add(l, "%s %s", n == 1 ? "rank" : "ranks", cw_rankset_format(ranks, n, text, sizeof(text)));
 }
 
-/* Of members in the order of what they have of one thing: who has what. */
+/* Lists members, sorted by one property, with their values of it. */
 static void add_members(struct line *l, const struct cw_numerics_job *job,
 			const struct cw_member *v, uint32_t n, enum cw_members_by by)
 {
@@ -125,7 +125,7 @@ static void add_members(struct line *l, const struct cw_numerics_job *job,
 	}
 }
 
-/* What its members run on, where that differs. */
+/* Lists the members' platforms if they differ. */
 static void add_unlike(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
 		       uint32_t n)
 {
@@ -144,7 +144,7 @@ static void add_unlike(struct line *l, const struct cw_numerics_job *job, const 
 	}
 }
 
-/* Who has which copy. */
+/* Lists which members have which copy. */
 static void add_groups(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
 		       uint32_t n)
 {
@@ -220,7 +220,7 @@ char *cw_numerics_text_row(const struct cw_numerics_job *job, const struct cw_nu
 	add_comm(&l, job, row->comm);
 	if (row->step_by == CW_NUMERICS_BY_PROGRAM)
 		add(&l, " (from step %" PRIu64, row->step);
-	else /* a step that was counted here is none that people know */
+	else /* a step that we counted has no number that the user knows */
 		add(&l, " (from call #%" PRIu64, row->seq);
 	add(&l, ", %u tensor%s): ", row->n_looks, plural(row->n_looks));
 	if (row->is_scaling)
@@ -288,7 +288,7 @@ char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_
 	return end(&l);
 }
 
-/* what: of the results; so: of what follows from that. */
+/* what: describes the results; so: their consequence. */
 static char *tell_groups(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
 			 const struct cw_numerics_divergence *d, const char *what, const char *so,
 			 char *buf, size_t len)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the judge of a job's numbers found, as sentences, for the command line and for the journal:
- * each function writes one into buf, on one line, and returns it. Pure.
+ * The findings of the judge of a job's numbers, as sentences, for the command line and for the
+ * journal: each function writes one into buf, on one line, and returns it. Pure.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
 				const struct cw_numerics_headroom *h, char *buf, size_t len);
 char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
 			     char *buf, size_t len);
-/* One of the report's divergences, or of its roundings. */
+/* Formats one of the report's divergences, or of its roundings. */
 typedef char *cw_numerics_text_divergence_fn(const struct cw_numerics_job *job,
 					     const struct cw_numerics_report *said,
 					     const struct cw_numerics_divergence *d, char *buf,
@@ -30,7 +30,7 @@ typedef char *cw_numerics_text_divergence_fn(const struct cw_numerics_job *job,
 char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
 				  const struct cw_numerics_report *said,
 				  const struct cw_numerics_divergence *d, char *buf, size_t len);
-/* One of the report's roundings. */
+/* Formats one of the report's roundings. */
 char *cw_numerics_text_rounding(const struct cw_numerics_job *job,
 				const struct cw_numerics_report *said,
 				const struct cw_numerics_divergence *d, char *buf, size_t len);
