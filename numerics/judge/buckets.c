@@ -6,7 +6,7 @@
 
 #include "model/op.h"
 
-/* How far back lies what went into a call: of a group 60 inputs come before the outputs. */
+/* How far back a call's inputs may be: in a group, 60 inputs precede the outputs. */
 #define INPUTS_BEFORE 256u
 
 struct sized {
@@ -19,13 +19,13 @@ struct matcher {
 	const struct cw_numerics_buckets *buckets;
 	struct cw_numerics_bucket *ret;
 	struct sized *sizes; /* sorted */
-	uint64_t seq;        /* the newest call on the communicator of which the input was seen */
-	/* The step, as far as its looks have been gone through. */
+	uint64_t seq;        /* the newest call on the communicator with a visible input */
+	/* The current step, up to the current summary. */
 	int64_t step;
-	uint32_t first; /* its first look */
+	uint32_t first; /* its first summary */
 	uint32_t n_calls;
 	bool is_as_expected;
-	bool was_as_expected; /* the one before */
+	bool was_as_expected; /* the previous step */
 };
 
 static int compare_sizes(const void *a, const void *b)
@@ -59,7 +59,7 @@ static const struct sized *size_of(const struct matcher *m, uint64_t elements)
 	return bsearch(&wanted, m->sizes, m->buckets->n, sizeof(wanted), compare_sizes);
 }
 
-/* Gradients are no whole numbers, and are added up. */
+/* Gradients are floating point, and the call adds them up. */
 static bool may_be_gradients(const struct matcher *m, const struct cw_numerics_look *l)
 {
 	bool is_float = l->dtype >= CW_DTYPE_FP16 && l->dtype <= CW_DTYPE_FP8_E5M2;
@@ -89,7 +89,7 @@ static struct cw_numerics_bucket by_size(const struct matcher *m, uint64_t eleme
 	return (struct cw_numerics_bucket){ found ? found->bucket : CW_NUMERICS_NONE, false };
 }
 
-/* Whether its calls may be told by their places. */
+/* True if the place of a call in the step identifies its bucket. */
 static bool is_certain_step(const struct matcher *m, bool is_last)
 {
 	if (!m->is_as_expected || m->step < m->buckets->step)
@@ -115,7 +115,7 @@ static void end_step(struct matcher *m, uint32_t end, bool is_last)
 	m->n_calls = 0;
 }
 
-/* A call that is missing before this one may have been a bucket's. */
+/* A missing call before this one may have been a bucket's. */
 static void follow(struct matcher *m, const struct cw_numerics_look *l)
 {
 	if (l->seq > m->seq + 1 || !l->seq)
@@ -143,8 +143,8 @@ static void match_inputs(struct matcher *m)
 			m->is_as_expected = l->step >= 0;
 		}
 		/*
-		 * Of other kinds, as a broadcast, a member may be fed nothing; of a bucket's call
-		 * that was not seen to be fed, nobody knows how large it was.
+		 * In other kinds of calls, such as a broadcast, a member may have no input. A
+		 * bucket's call without a visible input has an unknown size.
 		 */
 		if (l->comm == b->comm && !cw_op_is_p2p(l->kind) &&
 		    (!l->is_output || l->kind != b->kind))
@@ -153,7 +153,7 @@ static void match_inputs(struct matcher *m)
 	end_step(m, b->last, true);
 }
 
-/* What came out of a call is of the bucket that went in. */
+/* A call's output belongs to the bucket of its input. */
 static struct cw_numerics_bucket bucket_of_input(const struct matcher *m, uint32_t output)
 {
 	const struct cw_numerics_look *out = &m->job->looks[output];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes into a sum comes out of it. The sum of all members' input sums is held against the sum
- * of the output (of all members' outputs, of a reduce_scatter), where every member's tensors were
- * looked at whole and are finite. All_gather copies: there the two differ by the arithmetic of the
- * summaries alone.
+ * A sum preserves the total of its inputs. We compare the total of all members' inputs with the
+ * total of the output (for a reduce_scatter, of all members' outputs). Every member's tensors must
+ * be completely sampled and finite. All_gather copies: there the two totals differ only by the
+ * arithmetic of the summaries.
  *
  * The bound. Each of n - 1 additions of an element rounds by at most u times the sum of the
- * absolute values (u: half a unit in the last place of the type), an average or a factor once more;
- * so all elements together by at most (n + 1) u S, S = the sum of all absolute values, of which is
- * known that it is at most sqrt(N) times the norm. Below the normal numbers a rounding is at most
- * half the smallest one, N n times. A summary's mean is right to 1e-12 of sqrt(N) and the norm.
- * Integers are exact while a double holds their sum; sums that wrap are not compared.
+ * absolute values (u: half a unit in the last place of the type), and an average or a factor rounds
+ * once more. So all elements together err by at most (n + 1) u S, where S is the sum of all
+ * absolute values. We know that S is at most sqrt(N) times the norm. Below the normal numbers a
+ * rounding error is at most half the smallest number, N n times. A summary's mean is accurate to
+ * 1e-12 of sqrt(N) and the norm. Integers are exact while a double holds their sum; we do not
+ * compare sums that wrap.
  */
 #include <math.h>
 
@@ -43,7 +44,7 @@ static bool error_of(unsigned dtype, struct type_error *ret)
 	case CW_DTYPE_FP8_E5M2:
 		*ret = (struct type_error){ 0x1p-3, 0x1p-17 };
 		return true;
-	case CW_DTYPE_FP8_E4M3: /* saturates where others become infinite: nothing is conserved */
+	case CW_DTYPE_FP8_E4M3: /* saturates, so the total is not preserved */
 	default:
 		return false;
 	}
@@ -61,7 +62,7 @@ static bool is_integer(unsigned dtype)
 	return dtype <= CW_DTYPE_UINT64;
 }
 
-/* The range of a type of integers that a sum must not leave to be no wrapped one. */
+/* The range that a sum of integers must not leave, or it may have wrapped. */
 static double wraps_at(unsigned dtype)
 {
 	switch (dtype) {
@@ -87,9 +88,9 @@ static bool is_summed(const struct cw_numerics_look *l)
 }
 
 struct flow {
-	double sum, sizes; /* sizes: what the sum of absolute values is at most */
+	double sum, sizes; /* sizes: an upper bound for the sum of absolute values */
 	double most;       /* the sum of the largest */
-	uint64_t n;        /* elements of all */
+	uint64_t n;        /* elements in all */
 	uint32_t members;
 };
 
@@ -108,7 +109,7 @@ static bool add_look(struct flow *to, const struct cw_numerics_look *l)
 	return true;
 }
 
-/* What is to be held against each other; false where something is missing. */
+/* The totals to compare; false if a part is missing. */
 static bool flows_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		     struct flow *ret_in, struct flow *ret_out, uint32_t *ret_look)
 {
@@ -125,7 +126,7 @@ static bool flows_of(const struct numerics_parts *p, uint32_t first, uint32_t en
 		if (m->kind != l->kind || m->dtype != l->dtype || m->redop != l->redop)
 			return false;
 		if (m->is_output && out.members == wanted)
-			continue; /* one copy is enough; that they are equal is replicas.c's */
+			continue; /* one copy is enough; replicas.c compares the copies */
 		if (!add_look(m->is_output ? &out : &in, m))
 			return false;
 		if (m->is_output)

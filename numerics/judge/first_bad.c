@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who was first. A number that is none spreads: what one rank feeds into a sum, all get back and
- * feed on. So on each rank only the first bad tensor counts. If the rank fed it, and had got none
- * before, it is a candidate; if it came out of a call, the call's inputs say: where all of them
- * were looked at and are finite, the operation itself left the range of its type.
+ * Finds the rank that was first. A NaN or infinity spreads: one rank feeds it into a sum, and all
+ * ranks get it back and feed it on. So on each rank only the first bad tensor counts. If the rank
+ * fed it without having received one before, it is a candidate. If it came out of a call, we look
+ * at the call's inputs: if all of them were completely sampled and are finite, the operation itself
+ * left the range of its type.
  *
- * Of two candidates the one is earlier whose call has the lower number on the same communicator;
- * else the one whose wall time is earlier, which is as good as the hosts' clocks. Candidates that
- * nothing orders are all named.
+ * Of two candidates on the same communicator, the lower call number is earlier. Otherwise the
+ * earlier wall time decides, which is as good as the hosts' clocks. We name all candidates without
+ * an order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,10 +28,10 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 
 	if (is_same_comm && x->seq != y->seq)
 		return x->seq < y->seq ? EARLIER_BY_CALL : NOT_EARLIER;
-	/* Of one call, who fed it comes before what came of it. */
+	/* In one call, the input comes before the output. */
 	if (is_same_comm)
 		return x->is_output < y->is_output ? EARLIER_BY_CALL : NOT_EARLIER;
-	/* What was received the other may have fed: a look has the time of its call. */
+	/* A received number may come from the other rank: a summary has the time of its call. */
 	if (a->origin == CW_NUMERICS_RECEIVED && b->origin == CW_NUMERICS_FED)
 		return NOT_EARLIER;
 	if (x->at_ns && y->at_ns && x->at_ns != y->at_ns)
@@ -38,7 +39,7 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 	return NOT_EARLIER;
 }
 
-/* Where the call of a look begins in by_call; p->n where it is no numbered collective. */
+/* The first entry of the summary's call in by_call; p->n if it is not a numbered collective. */
 static uint32_t find_call(const struct numerics_parts *p, const struct cw_numerics_look *l)
 {
 	uint32_t low = 0, high = p->n;
@@ -76,14 +77,14 @@ static enum cw_numerics_origin origin_of_output(const struct numerics_parts *p,
 	for (; i < end; i++) {
 		const struct cw_numerics_look *m = &p->job->looks[p->by_call[i]];
 
-		/* A number that was not looked at may be one that is none. */
+		/* The unsampled part may contain a NaN or infinity. */
 		if (!m->is_output && !cw_numerics_is_bad(m) && m->elements == m->offered)
 			n_finite++;
 	}
 	return n_finite >= inputs_wanted(p->job, l) ? CW_NUMERICS_SUM : CW_NUMERICS_RECEIVED;
 }
 
-/* Somebody is seen to have fed a bad number into the call whose output this is. */
+/* True if some member visibly fed a bad number into the call with this output. */
 static bool is_explained(const struct numerics_parts *p, const struct cw_numerics_look *l)
 {
 	uint32_t i = find_call(p, l), end;
@@ -100,7 +101,7 @@ static bool is_explained(const struct numerics_parts *p, const struct cw_numeric
 	return false;
 }
 
-/* One member's output stands for all of the call's. */
+/* One member's output represents the call. */
 static bool is_told(const struct cw_numerics_job *job, const struct cw_numerics_first *v,
 		    uint32_t n, const struct cw_numerics_look *l)
 {
@@ -147,7 +148,10 @@ int numerics_find_first(const struct numerics_parts *p, struct cw_numerics_repor
 		if (is_earliest && ret->n_firsts < CW_NUMERICS_FIRSTS)
 			ret->firsts[ret->n_firsts++] = v[i];
 	}
-	/* Clocks that disagree with the order of calls lead in a circle: then nobody is first. */
+	/*
+	 * If clocks contradict the order of calls, the order has a cycle: then no rank is first,
+	 * and we name all.
+	 */
 	for (uint32_t i = 0; ret->n_firsts == 0 && i < n && i < CW_NUMERICS_FIRSTS; i++)
 		ret->firsts[i] = v[i];
 	if (ret->n_firsts == 0)

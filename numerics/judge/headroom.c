@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far the numbers of a call are from what their type holds, and whether they come nearer. A
- * call's value is the largest of its inputs and outputs, for a sum the sum of its members' largest
- * where all were looked at: what may come out. Alone it says little: loss scaling keeps gradients
- * within a factor of two of infinity, on purpose. So an alarm is a trend: values that grow from
- * step to step, so steadily that it is no noise, and would leave the type within some steps.
+ * How far the numbers of a call are from the limit of their type, and whether they approach it. A
+ * call's value is the largest of its inputs and outputs. For a sum, it is the sum of its members'
+ * largest inputs if we sampled all: an upper bound of the output. The value alone means little:
+ * loss scaling keeps gradients within a factor of two of infinity, on purpose. So an alarm is a
+ * trend: values that grow from step to step, too steadily for noise, and would leave the type
+ * within some steps.
  *
  * When a loss scale changes, all calls of a communicator jump together by its factor, after steps
- * in which most stood still. Such jumps are taken out before a trend is looked for.
+ * with little change in most calls. We remove such jumps before we look for a trend.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,19 +17,19 @@
 #include "model/op.h"
 #include "numerics/judge/numerics_parts.h"
 
-/* Steps from now on that a trend may be from the limit. */
+/* Maximum distance of a trend from the limit, in steps from now. */
 #define HORIZON 16.0
 /*
- * A short row of values must grow with every step and at an even pace; a long one may have noise.
- * So many standard errors are exceeded by chance less than once in 10^8 windows of noise (Student's
- * t with 6 and 30 degrees of freedom; the short one's order and pace come on top).
+ * A short series must grow with every step and at an even pace; a long one may have noise. Noise
+ * exceeds this many standard errors less than once in 10^8 windows (Student's t with 6 and 30
+ * degrees of freedom; the short series' order and pace come on top).
  */
 #define SHORT_STEPS 8u
 #define SHORT_ERRORS 10.0
-#define SHORT_PACE 0.25 /* the least growth of a step, of the mean one */
+#define SHORT_PACE 0.25 /* the least growth of a step, relative to the mean growth */
 #define LONG_STEPS 32u
 #define LONG_ERRORS 9.0
-/* A change of scale: log2 of what it does, and what counts as standing still before it. */
+/* A change of scale: log2 of its factor, and the largest change that counts as none before it. */
 #define JUMP 1.0
 #define JUMP_SLACK 0.25
 #define STILL 0.25
@@ -38,7 +39,7 @@ struct point {
 	uint32_t comm, slot, look;
 	uint64_t step;
 	double value;    /* log2; infinite: it has left the type */
-	double raw;      /* as it is */
+	double raw;      /* unchanged */
 	double adjusted; /* without changes of scale */
 	bool is_sum;
 };
@@ -53,7 +54,7 @@ static double largest(const struct cw_numerics_look *l)
 	return cw_numerics_is_bad(l) ? INFINITY : l->abs_max;
 }
 
-/* One call's; false where it has no value. */
+/* The point of one call; false if it has no value. */
 static bool point_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		     struct point *ret)
 {
@@ -123,7 +124,10 @@ static uint32_t step_end(const struct points *ps, uint32_t i)
 	return k;
 }
 
-/* The median change from the points [a, b) to [b, c), which are sorted by slot; into v. */
+/*
+ * The median change from the points [a, b) to [b, c), which are sorted by slot; uses v as
+ * scratch space.
+ */
 static double change_of(const struct points *ps, uint32_t a, uint32_t b, uint32_t c, double *v)
 {
 	size_t n = 0;
@@ -141,7 +145,7 @@ static double change_of(const struct points *ps, uint32_t a, uint32_t b, uint32_
 	return numerics_median(v, n);
 }
 
-/* Points by step. Takes the jumps of each communicator out of its points. */
+/* Removes the jumps of each communicator from its points, which must be sorted by step. */
 static int adjust(struct points *ps)
 {
 	double *v = calloc((size_t)ps->n + 1, sizeof(*v)), jumps = 0;
@@ -171,7 +175,10 @@ static int adjust(struct points *ps)
 	return 0;
 }
 
-/* Of a line through points that are finite; its slope in standard errors of it. */
+/*
+ * Fits a line through finite points; returns its slope, and the slope in units of its
+ * standard error.
+ */
 static double slope_of(const struct point *v, uint32_t n, double *ret_errors)
 {
 	double mean_x = 0, mean_y = 0, xx = 0, xy = 0, rest = 0, slope;
@@ -197,7 +204,7 @@ static double slope_of(const struct point *v, uint32_t n, double *ret_errors)
 
 		rest += off * off;
 	}
-	/* Values that lie exactly on a line have no error; formats round to some digits. */
+	/* Values exactly on a line have no error, but formats round to some digits. */
 	rest = rest / (n - 2) + 1e-12;
 	*ret_errors = slope / sqrt(rest / xx);
 	return slope;
@@ -213,7 +220,7 @@ static bool is_even(const struct point *v, uint32_t n)
 	return mean > 0;
 }
 
-/* Whether the points up to this one, n in all, lead out of the type; *ret_slope: by which. */
+/* True if the last n points up to this one lead out of the type; *ret_slope: their growth. */
 static bool is_leaving(const struct point *last, uint32_t n, double limit, double *ret_slope)
 {
 	double errors, slope;
@@ -231,7 +238,7 @@ static bool is_leaving(const struct point *last, uint32_t n, double limit, doubl
 	return errors >= SHORT_ERRORS && last->value + slope * HORIZON >= limit;
 }
 
-/* The points of one slot, by step. */
+/* Judges the points of one slot, sorted by step. */
 static void judge_slot(const struct numerics_parts *p, const struct point *v, uint32_t n,
 		       struct cw_numerics_report *ret)
 {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loss scaling makes gradients overflow on purpose: it multiplies them by a factor that grows until
- * they do, then leaves the step out and backs off. A row of bad steps is that, and harmless, where
- * all of this holds: the bad numbers lie in gradients (inputs of sums, or what came of them); there
- * are no three steps in a row; the step behind them is here, and finite; and its magnitudes are
- * those of the last bad step, as far as that was finite, times the back-off factor. (Not of the
- * step before: the scale mostly has just grown when it is too large, and is then what it was.)
- * Where nothing of the bad step was finite, the step before is all there is to compare with, times
- * that factor for each bad step. Anything less is reported.
+ * Loss scaling makes gradients overflow on purpose: it multiplies them by a factor that grows
+ * until they do, then skips the step and backs off. A row of bad steps is harmless scaling if all
+ * of this holds. The bad numbers are in gradients (inputs of sums, or their results). There are
+ * no three steps in a row. The step after them is here, and finite. Its magnitudes are those of
+ * the last bad step, as far as that was finite, times the back-off factor. (We do not compare
+ * with the step before: the scale has usually just grown when it is too large, and then returns
+ * to its old value.)
  *
- * Between two steps gradients change by themselves, too; so the median over all series decides, and
+ * If the bad step has no finite part, we can only compare with the step before, times that factor
+ * for each bad step. We report any other row.
+ *
+ * Between two steps gradients change by themselves, too. So the median over all series decides, and
  * the limit lies halfway (in logarithms) to "has not changed".
  */
 #include <errno.h>
@@ -20,18 +22,17 @@
 #include "numerics/judge/numerics_parts.h"
 
 #define ROW_MAX 2u
-/* torch.cuda.amp.GradScaler, apex, DeepSpeed and Megatron back off by this unless told otherwise.
- */
+/* The default factor of torch.cuda.amp.GradScaler, apex, DeepSpeed and Megatron. */
 #define BACKOFF 0.5
-/* Below it the half-way mark on the other side. */
+/* The halfway mark on the other side of it. */
 #define RATIO_MIN 0.25
 
 struct step_said {
 	uint32_t comm, n_bad;
 	uint64_t step;
-	bool is_gradient; /* all bad ones lie where gradients do */
+	bool is_gradient; /* all bad numbers are in gradients */
 	enum cw_numerics_step_by step_by;
-	uint64_t seq; /* its first call with a number that is none */
+	uint64_t seq; /* its first call with a NaN or infinity */
 };
 
 struct steps {
@@ -47,7 +48,10 @@ static bool is_gradient(const struct cw_numerics_look *l)
 		l->redop == CW_REDOP_PREMULSUM || l->redop == CW_REDOP_NONE);
 }
 
-/* All steps seen of all communicators, in order; calls of one are neighbours in by_call. */
+/*
+ * Lists all sampled steps of all communicators, in order; calls of one step are adjacent
+ * in by_call.
+ */
 static int list_steps(const struct numerics_parts *p, struct steps *ret)
 {
 	struct steps s = { .v = calloc((size_t)p->n + 1, sizeof(*s.v)) };
@@ -81,14 +85,14 @@ static bool is_in(const struct numerics_parts *p, uint32_t i, uint32_t comm, uin
 	return p->job->looks[i].comm == comm && p->at[i].step == step;
 }
 
-/* Of a bad tensor the finite part is, if it is most of it. */
+/* We can measure the finite part of a bad tensor if it is most of the tensor. */
 static bool is_measured(const struct cw_numerics_look *l)
 {
 	return (l->nans + l->infs) * 2 < l->elements && is_gradient(l) && isfinite(l->l2) &&
 	       l->l2 > 0;
 }
 
-/* The median of what the norms of the one step are to those of the other; 0 = not known. */
+/* The median ratio between the norms of both steps; 0 = unknown. */
 static int ratio_of(const struct numerics_parts *p, const struct step_said *before,
 		    const struct step_said *after, double *ret)
 {
@@ -118,7 +122,7 @@ static int ratio_of(const struct numerics_parts *p, const struct step_said *befo
 	return 0;
 }
 
-/* Steps follow each other as far as they were looked at. */
+/* Judges consecutive sampled steps. */
 static int judge_row(const struct numerics_parts *p, const struct steps *s, uint32_t first,
 		     uint32_t end, struct cw_numerics_row *ret)
 {
@@ -156,7 +160,7 @@ static int judge_row(const struct numerics_parts *p, const struct steps *s, uint
 	return 0;
 }
 
-/* Numbers that are none where no step is: in sends, or calls without a number. */
+/* Counts NaN and infinities outside of steps: in sends, or in calls without a number. */
 static uint64_t bad_outside(const struct numerics_parts *p, const struct cw_numerics_report *said)
 {
 	uint64_t n = 0;
@@ -187,7 +191,7 @@ int numerics_find_rows(const struct numerics_parts *p, struct cw_numerics_report
 			end++;
 		if (ret->n_rows == CW_NUMERICS_ROWS) {
 			ret->n_rows_left_out++;
-			ret->is_all_scaling = false; /* nothing scales that often */
+			ret->is_all_scaling = false; /* loss scaling does not overflow that often */
 		} else {
 			r = judge_row(p, &s, i, end, &row);
 			if (r == 0) {

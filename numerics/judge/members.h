@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the members of a call run on, side by side: models of devices, versions of driver and NCCL.
+ * Compares the platforms of a call's members: models of devices, versions of driver and NCCL.
  *
  * Pure.
  */
@@ -21,19 +21,19 @@ enum cw_members_by {
 
 struct cw_member {
 	uint32_t look;
-	const char *device; /* not NULL */
-	uint32_t version;   /* the one that is asked for */
+	const char *device; /* never NULL */
+	uint32_t version;   /* the requested version */
 };
 
 /*
- * Whose looks these are, into v, which has room for n: those together that have the same, and last
- * those of which it is not known. True: as far as it is known, they have unlike ones.
+ * Sorts the members of these summaries into v, which has room for n. Members with equal properties
+ * are adjacent, and those with unknown ones come last. True if some known properties differ.
  */
 bool cw_members_sort(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n,
 		     enum cw_members_by by, struct cw_member *v);
 
-/* Where those end that have the same as v[i]. */
+/* The end of the members with the same property as v[i]. */
 uint32_t cw_members_end(const struct cw_member *v, uint32_t n, uint32_t i);
 
-/* "NVIDIA H100 80GB HBM3", "12.4", "2.27.3"; "" = not known. Returns buf. */
+/* "NVIDIA H100 80GB HBM3", "12.4", "2.27.3"; "" = unknown. Returns buf. */
 char *cw_members_text(const struct cw_member *m, enum cw_members_by by, char *buf, size_t len);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Backing off more often in a row is no scale that has grown too large (docs/numerics.md). */
+/* A scale that has grown too large does not back off more often in a row (docs/numerics.md). */
 #define ROW_MAX 2u
 
 static bool is_bad(const struct cw_modules_step *s)
@@ -11,7 +11,7 @@ static bool is_bad(const struct cw_modules_step *s)
 	return s->n_bad || s->n_bad_gradients;
 }
 
-/* Steps [first, end) are a row of bad ones. */
+/* True if the bad steps [first, end) are loss scaling. */
 static bool is_scaling(const struct cw_modules_rank *k, uint32_t first, uint32_t end)
 {
 	if (end - first > ROW_MAX || end == k->n_steps)
@@ -40,7 +40,9 @@ static void note_row(struct cw_modules_report *ret, uint32_t rank, const struct 
 	};
 }
 
-/* Of one step. What was received, somebody has sent; else clocks tell. */
+/*
+ * Compares events of one step. A received number comes after its sender's; otherwise clocks decide.
+ */
 static bool is_before(const struct cw_modules_event *a, const struct cw_modules_event *b)
 {
 	if (a->is_received != b->is_received)
@@ -48,8 +50,7 @@ static bool is_before(const struct cw_modules_event *a, const struct cw_modules_
 	return strcmp(a->at, b->at) < 0;
 }
 
-/* The first event of steps [from, end) of a rank's, which is no later than the one that is known.
- */
+/* Notes the first event in steps [from, end) of a rank, if it is not later than the known one. */
 static void note_first(struct cw_modules_report *ret, const struct cw_modules_rank *ranks,
 		       uint32_t rank, uint32_t from, uint32_t end)
 {

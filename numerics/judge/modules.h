@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose number was the first that is none, of what collwatch.torch wrote down of each rank's
- * modules and operators, and whether loss scaling explains it: with the scale itself written down,
- * that is known and need not be guessed (loss_scaling.c guesses it, from magnitudes).
+ * Finds the first rank with a NaN or infinity, in collwatch.torch's files about each rank's modules
+ * and operators. Also decides whether loss scaling explains it. These files contain the scale, so
+ * we need not guess (loss_scaling.c guesses, from magnitudes).
  *
- * Pure. What it is given is borrowed.
+ * Pure. All input is borrowed.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A step that was looked at. */
+/* A sampled step. */
 struct cw_modules_step {
 	int64_t step;
-	uint64_t n_bad, n_bad_gradients; /* frames of forward, of backward */
-	double scale;                    /* of the loss; NaN = not known */
+	uint64_t n_bad, n_bad_gradients; /* bad frames of forward, of backward */
+	double scale;                    /* of the loss; NaN = unknown */
 };
 
-/* The first frame with a number that is none, in a step and phase behind one without. */
+/* The first frame with a NaN or infinity, in a step and phase after one without. */
 struct cw_modules_event {
 	int64_t step;
 	bool is_backward;
-	bool is_received; /* it came out of a call between ranks, into which this one put nothing
-			     bad */
-	const char *at;   /* "2026-11-24T18:41:54.908Z"; "" = not known */
+	/* it came out of a call between ranks whose input on this rank was finite */
+	bool is_received;
+	const char *at; /* "2026-11-24T18:41:54.908Z"; "" = unknown */
 };
 
 struct cw_modules_rank {
-	const struct cw_modules_step *steps; /* in their order */
+	const struct cw_modules_step *steps; /* in order */
 	uint32_t n_steps;
-	const struct cw_modules_event *events; /* in their order */
+	const struct cw_modules_event *events; /* in order */
 	uint32_t n_events;
 };
 
-/* Steps in a row whose gradients alone are bad, behind which the scale was smaller. */
+/* Consecutive steps with bad gradients only, followed by a smaller scale. */
 struct cw_modules_row {
 	uint32_t rank, n_steps;
 	int64_t step;
@@ -47,7 +47,7 @@ struct cw_modules_report {
 	bool has_first;
 	uint32_t rank, event;   /* of the first; by step, then by the hosts' clocks */
 	bool is_first_by_clock; /* another rank has one in the same step */
-	/* Bad steps that loss scaling does not explain, of all ranks; those that it does. */
+	/* Bad steps of all ranks: first without an explanation by loss scaling, then with one. */
 	uint64_t n_bad_steps, n_scaling_steps;
 	struct cw_modules_row rows[CW_MODULES_ROWS];
 	uint32_t n_rows, n_rows_left_out;

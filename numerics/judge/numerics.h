@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tensor summaries say of a job's numbers (docs/numerics.md): who was the first to feed a
- * number that is none, whether that is loss scaling at work, which sums come near what their type
- * holds, which copies of one result differ.
+ * Judges a job's numbers by its tensor summaries (docs/numerics.md). It finds the first rank that
+ * fed a NaN or infinity, and decides whether loss scaling caused it. It also finds sums near the
+ * limit of their type, and different copies of one result.
  *
- * Pure. The summaries of all ranks go in, a report comes out, which points into them.
+ * Pure. The input is the summaries of all ranks; the output is a report with pointers into them.
  */
 #pragma once
 
@@ -13,43 +13,44 @@
 
 #define CW_NUMERICS_NONE UINT32_MAX
 
-/* One tensor, as one rank's summary of it says. */
+/* One rank's summary of one tensor. */
 struct cw_numerics_look {
 	uint32_t rank, comm; /* indices into the job's */
-	uint32_t order;      /* among the rank's: the earlier launch has the lower number */
+	uint32_t order;      /* within the rank: the earlier launch has the lower number */
 	int32_t root_or_peer;
 	uint64_t seq;               /* coll_seq, or p2p_seq; 0 = not counted */
-	int64_t step;               /* what the program calls it; -1 = it does not say */
-	int64_t at_ns;              /* wall time of the call; 0 = not known */
-	uint64_t elements, offered; /* looked at, of how many */
+	int64_t step;               /* the program's number; -1 = unknown */
+	int64_t at_ns;              /* wall time of the call; 0 = unknown */
+	uint64_t elements, offered; /* sampled elements, of how many */
 	uint64_t nans, infs, zeros;
 	double abs_max, abs_min, mean, l2; /* of the finite ones; mean, l2: NaN = out of range */
 	uint64_t checksum;
-	float at_limit, denormal; /* shares of what was looked at */
-	uint32_t stride; /* looked at one block in so many; 0 = not known, for all are alike */
+	float at_limit, denormal; /* shares of the sampled elements */
+	/* the agent sampled one block in this many; 0 = unknown, but the same on all ranks */
+	uint32_t stride;
 	uint8_t kind, dtype, redop, is_output;
-	const char *site;    /* where it was called from, or NULL; borrowed */
-	const char *carried; /* whose gradients, as far as somebody knows, or NULL; borrowed */
+	const char *site;    /* call site, or NULL; borrowed */
+	const char *carried; /* the parameters of its gradients if known, or NULL; borrowed */
 	bool is_carried_certain;
 };
 
 struct cw_numerics_comm {
 	uint64_t id;
-	uint32_t instance; /* tells those of one id apart, on all members alike */
+	uint32_t instance; /* distinguishes communicators with one id, equally on all members */
 	const char *name;  /* may be empty; borrowed */
 	uint32_t nranks;
-	bool is_uncounted; /* calls have no numbers that the members share */
+	bool is_uncounted; /* its calls have no numbers common to the members */
 };
 
 struct cw_numerics_rank {
-	int32_t rank;  /* as people know it; -1 = not known */
-	bool is_whole; /* no look of it is missing before the first that is here */
-	/* The model of its devices; "" or NULL = not known, or they are of several; borrowed. */
+	int32_t rank;  /* the user's number; -1 = unknown */
+	bool is_whole; /* no earlier summary of it is missing */
+	/* The model of its devices; "" or NULL = unknown, or several models; borrowed. */
 	const char *device;
-	uint32_t cuda_driver, nccl; /* 13000; as ncclGetVersion; 0 = not known */
+	uint32_t cuda_driver, nccl; /* 13000; like ncclGetVersion; 0 = unknown */
 };
 
-/* Borrowed. Looks are sorted by cw_numerics_judge(): by rank, then by order. */
+/* Borrowed. cw_numerics_judge() sorts the looks: by rank, then by order. */
 struct cw_numerics_job {
 	struct cw_numerics_look *looks;
 	uint32_t n_looks;
@@ -59,11 +60,11 @@ struct cw_numerics_job {
 	uint32_t n_ranks;
 };
 
-/* How the first number that is none came into a call. */
+/* How the first NaN or infinity came into a call. */
 enum cw_numerics_origin {
-	CW_NUMERICS_FED,      /* the rank fed it, and nothing had brought it there */
+	CW_NUMERICS_FED,      /* the rank fed it, and had not received it before */
 	CW_NUMERICS_SUM,      /* all members fed finite numbers: the operation made it */
-	CW_NUMERICS_RECEIVED, /* it came out of a call, of which not all inputs were looked at */
+	CW_NUMERICS_RECEIVED, /* it came out of a call whose inputs we know only in part */
 };
 
 struct cw_numerics_first {
@@ -72,64 +73,64 @@ struct cw_numerics_first {
 };
 
 struct cw_numerics_rank_said {
-	uint32_t first, last; /* its looks: [first, last) */
+	uint32_t first, last; /* its summaries: [first, last) */
 	uint32_t first_bad;   /* CW_NUMERICS_NONE = none */
 	uint32_t n_bad;
-	bool is_first_seen; /* all looks before it are here */
+	bool is_first_seen; /* all summaries before it are here */
 };
 
-/* What a step is numbered by. */
+/* The source of step numbers. */
 enum cw_numerics_step_by {
-	CW_NUMERICS_BY_PROGRAM, /* the program says it */
-	CW_NUMERICS_BY_PERIOD,  /* counted, by the period of the communicator's calls */
-	CW_NUMERICS_BY_CALL,    /* each call is one, by its number: no longer period is seen */
+	CW_NUMERICS_BY_PROGRAM, /* the program states it */
+	CW_NUMERICS_BY_PERIOD,  /* we count, by the period of the communicator's calls */
+	CW_NUMERICS_BY_CALL,    /* each call is a step, by its number: we see no longer period */
 };
 
-/* A row of steps with numbers that are none, on one communicator. */
+/* Consecutive steps with NaN or infinity, on one communicator. */
 struct cw_numerics_row {
 	uint32_t comm;
 	enum cw_numerics_step_by step_by;
 	uint64_t step, n_steps;
-	uint64_t seq; /* the first call of it with such a number */
+	uint64_t seq; /* its first call with a NaN or infinity */
 	uint32_t n_looks;
 	bool is_scaling; /* loss scaling explains it */
-	double ratio;    /* magnitudes afterwards to those in it; 0 = not known */
+	double ratio;    /* magnitudes after it, relative to those in it; 0 = unknown */
 };
 
 struct cw_numerics_headroom {
-	uint32_t look; /* the newest; of a sum over members, that of the largest part */
-	bool is_sum;   /* value is the sum of the members' largest */
+	uint32_t look;               /* the newest; for a sum over members, the largest part */
+	bool is_sum;                 /* value is the sum of the members' largest */
 	double value, limit, growth; /* growth: a factor per step */
 	double steps_left;
-	uint64_t warned_step; /* the first step at which that could be said */
+	uint64_t warned_step; /* the first step that allowed this warning */
 };
 
 enum cw_numerics_end {
-	CW_NUMERICS_UPPER, /* cut off at the largest number of the type */
-	CW_NUMERICS_LOWER, /* among its denormal ones */
+	CW_NUMERICS_UPPER, /* saturated at the largest number of the type */
+	CW_NUMERICS_LOWER, /* among its denormal numbers */
 };
 
-/* Too many numbers at one end of what their type holds, step after step. */
+/* Too many numbers at one end of their type's range, step after step. */
 struct cw_numerics_range {
 	uint32_t look; /* the newest of the rank with the largest share */
 	uint32_t n_steps;
 	enum cw_numerics_end end;
-	double share; /* of what was looked at; at the lower end of what is not zero */
-	double room;  /* by what factor all could be larger and finite still */
+	double share; /* of the sampled elements; at the lower end, of the nonzero ones */
+	double room;  /* all could grow by this factor and stay finite */
 };
 
-/* Copies that should be equal, bit for bit, and are not. */
+/* Different copies that should be equal, bit for bit. */
 struct cw_numerics_divergence {
-	uint32_t comm, n_groups, n_members; /* members whose copies could be compared */
+	uint32_t comm, n_groups, n_members; /* members with comparable copies */
 	uint64_t seq;
 	uint32_t look;         /* of one member of the smallest group */
 	uint32_t other;        /* … of the largest */
 	uint32_t n_odd;        /* members of the smaller groups, together */
 	bool has_majority;     /* more than half agree */
-	uint32_t first, count; /* its looks in the report's list of them, group by group */
+	uint32_t first, count; /* its summaries in the report's list of them, group by group */
 };
 
-/* The sum of what went in is not the sum of what came out. */
+/* The total of the inputs differs from the total of the outputs. */
 struct cw_numerics_imbalance {
 	uint32_t look; /* an output */
 	double in, out, bound;
@@ -137,7 +138,7 @@ struct cw_numerics_imbalance {
 
 struct cw_numerics_suspect {
 	uint32_t rank;
-	uint32_t n_divergences, n_comms; /* in which it was the odd one */
+	uint32_t n_divergences, n_comms; /* communicators with it as the odd one */
 };
 
 #define CW_NUMERICS_FIRSTS 16u
@@ -147,9 +148,9 @@ struct cw_numerics_suspect {
 struct cw_numerics_report {
 	struct cw_numerics_rank_said *ranks; /* n_ranks of the job */
 	struct cw_numerics_first firsts[CW_NUMERICS_FIRSTS];
-	uint32_t n_firsts;      /* several: which of them came first is not known */
+	uint32_t n_firsts;      /* several: we do not know which one came first */
 	bool is_first_by_clock; /* the hosts' clocks decided */
-	uint64_t n_bad;         /* looks with a number that is none */
+	uint64_t n_bad;         /* summaries with a NaN or infinity */
 	struct cw_numerics_row rows[CW_NUMERICS_ROWS];
 	uint32_t n_rows, n_rows_left_out;
 	bool is_all_scaling; /* there are bad ones, and loss scaling explains each */
@@ -160,30 +161,30 @@ struct cw_numerics_report {
 	struct cw_numerics_divergence divergences[CW_NUMERICS_MAX];
 	uint32_t n_divergences, n_divergences_left_out;
 	/*
-	 * As divergences, and no alarm: sums that NCCL may have worked out on each member, and
-	 * members with like devices agree (replicas.c).
+	 * Divergences that raise no alarm: NCCL may have computed these sums on each member, and
+	 * members with equal devices agree (replicas.c).
 	 */
 	struct cw_numerics_divergence roundings[CW_NUMERICS_MAX];
 	uint32_t n_roundings, n_roundings_left_out;
-	uint32_t *divergent; /* looks, as divergences and roundings say */
+	uint32_t *divergent; /* summaries of divergences and roundings */
 	uint32_t n_divergent;
 	struct cw_numerics_imbalance imbalances[CW_NUMERICS_MAX];
 	uint32_t n_imbalances, n_imbalances_left_out;
 	struct cw_numerics_suspect suspects[CW_NUMERICS_FIRSTS];
 	uint32_t n_suspects;
-	/* Calls whose copies were compared, and whose sums were. */
+	/* Calls with compared copies, and with compared sums. */
 	uint64_t n_replicas_checked, n_sums_checked;
 };
 
 /* O(n log n). 0 or -ENOMEM. */
 int cw_numerics_judge(struct cw_numerics_job *job, struct cw_numerics_report *ret);
-/* What it points to; takes NULL. */
+/* Releases the report's contents; takes NULL. */
 void cw_numerics_report_fini(struct cw_numerics_report *report);
 
-/* There is something for people to look at. */
+/* True if the user should look at it. */
 bool cw_numerics_is_alarming(const struct cw_numerics_report *report);
 
-/* The largest finite number of a type; 0 = it is no floating point type. */
+/* The largest finite number of a type; 0 = not a floating point type. */
 double cw_numerics_limit(unsigned dtype);
 
 static inline bool cw_numerics_is_bad(const struct cw_numerics_look *l)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps. Where the program marks them, they are its own. Else they are told from the calls of a
- * communicator, which repeat: the shortest period after which every call that was looked at is the
- * same again. Where there is none, a call is a step.
+ * Determines steps. If the program marks them, we use its marks. Otherwise we derive them from the
+ * calls of a communicator, which repeat: the shortest period after which every sampled call is the
+ * same again. Without a period, each call is a step.
  *
- * A call's slot is its place in its step. Looks of one slot, step after step, are a series.
+ * A call's slot is its place in its step. Summaries of one slot, step after step, are a series.
  */
 #include "numerics/judge/numerics_parts.h"
 
@@ -14,10 +14,10 @@
 
 #include "model/op.h"
 
-/* Of a communicator's calls the newest so many are searched for a period; longer ones are none. */
+/* We search the newest calls of a communicator, this many, for a period up to PERIOD_MAX. */
 #define PERIOD_CALLS 4096u
 #define PERIOD_MAX 1024u
-/* The first so many calls with bad numbers say where in the period steps begin. */
+/* The first calls with bad numbers, this many, show where in the period steps begin. */
 #define PHASE_CALLS 1024u
 
 static bool has_call(const struct cw_numerics_job *job, uint32_t i)
@@ -94,7 +94,7 @@ double numerics_median(double *v, size_t n)
 
 /* ---- steps ---- */
 
-/* A call of one communicator: the first look at it stands for all. */
+/* A call of one communicator, represented by its first summary. */
 struct call {
 	uint64_t seq;
 	uint32_t first, last; /* in by_call */
@@ -123,7 +123,7 @@ static const struct call *find_call(const struct call *calls, uint32_t n, uint64
 	return low < n && calls[low].seq == seq ? &calls[low] : NULL;
 }
 
-/* 0 = there is none. */
+/* 0 = no period. */
 static uint64_t period_of(const struct call *calls, uint32_t n)
 {
 	uint64_t span;
@@ -162,8 +162,8 @@ static bool is_call_bad(const struct numerics_parts *p, const struct call *call)
 }
 
 /*
- * Where in the period a step begins. Bad calls of one step are neighbours: the beginning that cuts
- * the fewest of them apart is right, as far as it matters.
+ * The beginning of a step within the period. Bad calls of one step are adjacent: we choose the
+ * beginning that separates the fewest of them, which is accurate enough.
  */
 static uint64_t phase_of(const struct numerics_parts *p, const struct call *calls, uint32_t n,
 			 uint64_t period)
@@ -223,7 +223,7 @@ static void set_steps(struct numerics_parts *p, const struct call *calls, uint32
 	}
 }
 
-/* The calls of the communicator whose looks begin at i; returns where they end. */
+/* Processes the calls of the communicator whose summaries begin at i; returns their end. */
 static uint32_t set_steps_of_comm(struct numerics_parts *p, struct call *calls, uint32_t i)
 {
 	uint32_t comm = p->job->looks[p->by_call[i]].comm, n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the judgement share: the looks, sorted in three ways, and their steps. */
+/* Shared by the parts of the judge: the summaries, sorted in three ways, and their steps. */
 #pragma once
 
 #include <stddef.h>
@@ -9,13 +9,13 @@
 struct numerics_look_at {
 	uint64_t step;
 	enum cw_numerics_step_by step_by;
-	uint32_t slot; /* which call of its communicator within the step */
+	uint32_t slot; /* index of the call among its communicator's in the step */
 };
 
 struct numerics_parts {
 	const struct cw_numerics_job *job;
 	struct numerics_look_at *at; /* per look */
-	/* Indices of collectives' looks: by (comm, seq, is_output, rank); no others. */
+	/* Indices of collectives' summaries: by (comm, seq, is_output, rank); no others. */
 	uint32_t *by_call;
 	/* … by (comm, slot, is_output, rank, step). */
 	uint32_t *by_series;
@@ -26,16 +26,18 @@ struct numerics_parts {
 int numerics_parts_init(struct numerics_parts *p, const struct cw_numerics_job *job);
 void numerics_parts_fini(struct numerics_parts *p);
 
-/* Where the run of looks that share a call (comm, seq) ends which begins at i of by_call. */
+/* The end of the run of summaries with the same call (comm, seq), which begins at i of by_call. */
 uint32_t numerics_call_end(const struct numerics_parts *p, uint32_t i);
 
-/* Half a unit in the last place of a floating point type that becomes infinite; 0 = it is none. */
+/*
+ * Half a unit in the last place of a floating point type that has infinities; 0 = any other type.
+ */
 double numerics_unit(unsigned dtype);
 
-/* A growing array of doubles is sorted in place; 0 where there is none. */
+/* Sorts the array in place and returns its median; 0 if it is empty. */
 double numerics_median(double *v, size_t n);
 
-/* The parts; each fills in its own fields of the report. 0 or -ENOMEM. */
+/* The parts of the judge; each fills its own fields of the report. 0 or -ENOMEM. */
 int numerics_find_first(const struct numerics_parts *p, struct cw_numerics_report *ret);
 int numerics_find_rows(const struct numerics_parts *p, struct cw_numerics_report *ret);
 int numerics_find_headroom(const struct numerics_parts *p, struct cw_numerics_report *ret);

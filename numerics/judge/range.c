@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers that a type can no longer tell apart, though none of them is infinite: at its upper end,
- * where the 8-bit types are cut off instead of becoming infinite (e4m3 has no infinity; casts to
- * e5m2 saturate, too), and at its lower end, where numbers that should differ by a factor have few
- * digits or none. One look proves nothing: some elements lie at either end in most tensors. Told is
- * what most of a row of steps has in common, up to the newest one.
+ * Finds numbers that a type can no longer distinguish, though none of them is infinite. At its
+ * upper end the 8-bit types saturate instead of becoming infinite (e4m3 has no infinity; casts to
+ * e5m2 saturate, too). At its lower end, numbers that should differ by a factor have few digits or
+ * none. One summary proves nothing: most tensors have some elements at either end. We report a
+ * property of most consecutive steps, up to the newest one.
  *
- * At the upper end. A scale that follows a tensor's largest number leaves one element there, one
- * that follows its history those by which it grew since. One element in a hundred is more: of
- * normally distributed numbers it means a scale that is too large by a factor of two. Tensors of
- * one value are left out, for the scale may have been made for it.
+ * At the upper end. A scale that follows a tensor's largest number leaves one element there; a
+ * scale that follows its history leaves the elements that have grown since. One element in a
+ * hundred is more: for normally distributed numbers it means a scale that is too large by a factor
+ * of two. We ignore tensors of one value, because the scale may fit that value.
  *
- * At the lower end. Half of what is not zero lies there, while all of it could be larger by a
- * factor, and fit. Where it could not, the type is too narrow for the tensor, whatever the scale
- * is, and nothing is said.
+ * At the lower end. Half of the nonzero elements lie there, although all could be larger by a
+ * factor, and fit. If they would not fit, the type is too narrow for the tensor with any scale, and
+ * we report nothing.
  */
 #include <math.h>
 
 #include "model/op.h"
 #include "numerics/judge/numerics_parts.h"
 
-/* Steps in a row. */
+/* Consecutive steps. */
 #define STEPS 3u
 /* A share of fewer elements is noise. */
 #define ELEMENTS_MIN 1000u
 #define LIMIT_SHARE 0.01
 #define DENORMAL_SHARE 0.5
-/* What a loss scale grows by in four steps of it: less is what it has for its own growth. */
+/* The growth of a loss scale in four of its steps; a tensor needs less room for its own growth. */
 #define ROOM_MIN 16.0
 
 static double share_at_limit(const struct cw_numerics_look *l)
@@ -38,7 +38,7 @@ static double share_at_limit(const struct cw_numerics_look *l)
 	return (double)l->at_limit;
 }
 
-/* Of what is not zero. */
+/* Relative to the nonzero elements. */
 static double share_denormal(const struct cw_numerics_look *l)
 {
 	uint64_t n = l->elements - l->zeros;
@@ -48,7 +48,7 @@ static double share_denormal(const struct cw_numerics_look *l)
 	return (double)l->denormal * (double)l->elements / (double)n;
 }
 
-/* How much larger all could be before what is looked at, or what is made of it, is infinite. */
+/* How much all could grow before a sampled value, or a sum of them, becomes infinite: a factor. */
 static double room_of(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
 {
 	bool is_summed = !l->is_output && l->redop == CW_REDOP_SUM;
@@ -59,7 +59,7 @@ static double room_of(const struct cw_numerics_job *job, const struct cw_numeric
 	return most > 0 ? cw_numerics_limit(l->dtype) / most : INFINITY;
 }
 
-/* The share where there is too much of it, else 0. */
+/* The share if it is too large, else 0. */
 static double share_of(const struct cw_numerics_look *l, enum cw_numerics_end end)
 {
 	double share, least = end == CW_NUMERICS_UPPER ? LIMIT_SHARE : DENORMAL_SHARE;
@@ -71,7 +71,10 @@ static double share_of(const struct cw_numerics_look *l, enum cw_numerics_end en
 	return share >= least ? fmin(share, 1) : 0;
 }
 
-/* Looks [first, end) of by_series are one rank's, step after step: how many up to the newest. */
+/*
+ * The number of newest steps with too large a share. Summaries [first, end) of by_series belong to
+ * one rank, in order of steps.
+ */
 static uint32_t steps_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 			 enum cw_numerics_end which)
 {
@@ -104,7 +107,10 @@ static uint32_t series_end(const struct numerics_parts *p, uint32_t first)
 	return end;
 }
 
-/* All ranks' looks of one call of a step, [first, end) of by_series: told once. */
+/*
+ * Judges the summaries of all ranks of one call in the step, [first, end) of by_series; reports at
+ * most one range.
+ */
 static void judge_slot(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		       enum cw_numerics_end which, struct cw_numerics_report *ret)
 {

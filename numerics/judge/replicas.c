@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outputs of one all_reduce, all_gather or broadcast are the same bytes on all members, whatever
- * the algorithm: each part of the result is worked out once and copied (docs/numerics.md#replicas
- * has the sources). Two copies are compared where the same positions of both were looked at.
+ * The outputs of one all_reduce, all_gather or broadcast are the same bytes on all members, with
+ * any algorithm: NCCL computes each part of the result once and copies it
+ * (docs/numerics.md#replicas has the sources). We compare two copies if the agent sampled the same
+ * positions of both.
  *
- * Who is wrong, one difference does not say: two copies have no majority, and in a ring all behind
- * the broken link get the same wrong bytes. A rank is suspected only where it is the odd one again,
- * in another communicator, with other members.
+ * One difference does not show which rank is wrong: two copies have no majority, and in a ring all
+ * ranks after the broken link get the same wrong bytes. We suspect a rank only if it is the odd one
+ * again, in another communicator, with other members.
  *
- * One sort of kernel works out the whole sum on every member: AllReduce_AGxLL_R and _AGxLLMC_R, of
+ * One sort of kernel computes the whole sum on every member: AllReduce_AGxLL_R and _AGxLLMC_R, of
  * NCCL's symmetric ones (src/device/symmetric/all_reduce.cuh of 2.28.3: each member sends all its
- * input, adds up what comes, and stores into its own output; RSxLD_AGxST and RSxLDMC_AGxSTMC work
- * out each part once and store it to all). All add in the order of ranks, with like accumulators,
- * so that equal devices give equal bytes; of unlike ones, whose code is another, nobody promises
- * that. There a difference is a rounding as long as members with like devices agree, and what they
- * have is as large as rounding explains. Whether it was such a kernel, which members outside of one
- * NVLink domain never have, nobody tells us. Another kind of call, and whatever is not known of a
- * member, is a difference as any other.
+ * input, adds up its peers' data, and stores into its own output; RSxLD_AGxST and RSxLDMC_AGxSTMC
+ * compute each part once and store it to all). All add in the order of ranks, with equal
+ * accumulators, so that equal devices give equal bytes. Different devices have different code, and
+ * no document promises equal bytes. There a difference is a rounding as long as members with equal
+ * devices agree, and their values differ by no more than rounding explains. Members outside of one
+ * NVLink domain never use such a kernel, but NCCL does not tell us which one it used. For any other
+ * kind of call, and for unknown properties of a member, a difference counts as usual.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,13 +27,13 @@
 #include "model/op.h"
 #include "numerics/judge/numerics_parts.h"
 
-/* The first that has symmetric kernels. */
+/* The first version with symmetric kernels. */
 #define NCCL_SYMMETRIC 22700u
 
 struct copy {
 	uint32_t look;
 	uint64_t checksum;
-	const char *device; /* "" = not known */
+	const char *device; /* "" = unknown */
 };
 
 static bool has_replicas(unsigned kind)
@@ -72,13 +73,13 @@ static int compare_devices(const void *a, const void *b)
 	return r ? r : compare_copies(a, b);
 }
 
-/* Neither is negative. Of NaN it is not known. */
+/* Needs nonnegative values. False for NaN. */
 static bool is_near(double a, double b, double tolerance)
 {
 	return fabs(a - b) <= tolerance * (a > b ? a : b);
 }
 
-/* Sums of halves are taken in fp32 (ncclSymkAccumType) and rounded once. */
+/* NCCL adds halves in fp32 (ncclSymkAccumType) and rounds once. */
 static bool is_as_large(const struct cw_numerics_look *a, const struct cw_numerics_look *b,
 			uint32_t nranks)
 {
@@ -89,7 +90,8 @@ static bool is_as_large(const struct cw_numerics_look *a, const struct cw_numeri
 	       is_near(a->abs_max, b->abs_max, tolerance) && is_near(a->l2, b->l2, tolerance);
 }
 
-/* These kernels add floating point numbers, but for fp64 (ncclSymImplemented(), 2.27), of any size.
+/*
+ * These kernels add floating point numbers except fp64 (ncclSymImplemented(), 2.27), of any size.
  */
 static bool may_be_summed_on_each(const struct cw_numerics_look *l,
 				  const struct cw_numerics_rank *rank)
@@ -99,7 +101,7 @@ static bool may_be_summed_on_each(const struct cw_numerics_look *l,
 	       rank->nccl >= NCCL_SYMMETRIC;
 }
 
-/* Of copies that differ. Sorts them by device. */
+/* For copies that differ. Sorts them by device. */
 static bool is_rounding(const struct cw_numerics_job *job, struct copy *v, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -125,7 +127,7 @@ static uint32_t group_end(const struct copy *v, uint32_t n, uint32_t i)
 	return k;
 }
 
-/* How often a rank was the odd one, and on how many communicators: the last one it was. */
+/* How often a rank was the odd one, on how many communicators, and the last of these. */
 struct odd {
 	uint32_t n, n_comms, last_comm;
 };
@@ -145,7 +147,7 @@ static void count_odd(const struct copy *v, uint32_t n, uint64_t right,
 	}
 }
 
-/* v is sorted; looks and the places of its list are the report's. */
+/* v is sorted; the caller fills in looks and their places in the report's list. */
 static struct cw_numerics_divergence describe(const struct copy *v, uint32_t n,
 					      const struct cw_numerics_look *l)
 {
@@ -176,7 +178,7 @@ static struct cw_numerics_divergence describe(const struct copy *v, uint32_t n,
 						.count = n };
 }
 
-/* Into one of the report's lists, or among those that have no place in it. */
+/* Adds the divergence to one of the report's lists, or counts it if the list is full. */
 static int keep(const struct copy *v, struct cw_numerics_divergence d, bool rounds,
 		struct cw_numerics_report *ret)
 {
@@ -224,7 +226,9 @@ static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t e
 		if (!m->is_output || !has_replicas(m->kind) || (l && !is_comparable(l, m)) ||
 		    (!l && !is_comparable(m, m)))
 			continue;
-		/* Two of one rank in one communicator are one's two: numbers are used again. */
+		/*
+		 * Two summaries of one rank in a communicator are one tensor's: call numbers wrap.
+		 */
 		if (m->rank == last_rank)
 			continue;
 		last_rank = m->rank;
