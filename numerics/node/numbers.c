@@ -5,10 +5,10 @@
 #include "numerics/doc/numerics_text.h"
 #include "numerics/read/looks.h"
 
-/* What a look has to go by. */
+/* The input of one evaluation. */
 struct look {
 	struct cw_looks looks;
-	int32_t world_size; /* the largest that a rank says; -1 = none does */
+	int32_t world_size; /* the largest that a rank states; -1 = unknown */
 	int64_t now_ns;
 };
 
@@ -17,7 +17,7 @@ static bool is_partial(const struct look *k)
 	return k->world_size > 0 && (uint32_t)k->world_size > k->looks.n_ranks;
 }
 
-/* Who fed it may be elsewhere, and is told there. */
+/* True if the rank that fed it may be on another node, and then that node's daemon reports it. */
 static bool is_known_elsewhere(const struct look *k, const struct cw_numerics_report *said)
 {
 	return is_partial(k) && said->firsts[0].origin == CW_NUMERICS_RECEIVED;

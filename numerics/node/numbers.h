@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a job's numbers show while it runs, and what of that is news: the judge of `collwatch
- * numerics` (numerics/judge/numerics.h), asked again and again about those ranks whose records
- * are here (docs/design/summaries.md#while-the-job-runs). Pure.
+ * Watches a job's numbers while it runs, and detects news. It runs the judge of `collwatch
+ * numerics` (numerics/judge/numerics.h) repeatedly over the ranks whose records are on this node
+ * (docs/design/summaries.md#while-the-job-runs). Pure.
  *
- * Two things are told. Who was first to feed NaN or infinity: once for a job, when its ranks have
- * had time to note theirs, and loss scaling, which is known by the step behind it, does not explain
- * it. And numbers that will leave their type before long, when they begin to.
+ * There are two kinds of news. The first rank to feed NaN or infinity: once per job, after its
+ * ranks have had time to note theirs, and if loss scaling, which the next step reveals, does not
+ * explain it. And numbers that will soon leave their type, when the trend begins.
  */
 #pragma once
 
@@ -16,11 +16,11 @@
 #include "record/record_reader.h"
 
 /*
- * From the first bad number on until somebody is called the first. Ranks note theirs when their
- * devices get there, and a step of most jobs is over by then.
+ * Delay between the first bad number and the report. Ranks note theirs when their devices get
+ * there, and a step of most jobs is over by then.
  */
 #define CW_NUMBERS_SETTLE_NS INT64_C(5000000000)
-/* Numbers of a job that have stopped growing and begin again are told at most so often. */
+/* Minimum interval of reports about numbers that stopped growing and began again. */
 #define CW_NUMBERS_AGAIN_NS INT64_C(600000000000)
 
 struct cw_numbers_told {
@@ -28,12 +28,12 @@ struct cw_numbers_told {
 	char text[512];
 };
 
-/* One job's. Zeroed at its start. */
+/* State of one job; zeroed at its start. */
 struct cw_numbers {
 	struct cw_numbers_told first, headroom;
-	bool is_near;   /* at the last look, numbers were about to leave their type */
-	int64_t bad_ns; /* since when there are bad ones that are not told yet; 0 = none */
-	uint64_t n_ops; /* calls of all ranks, at the last look */
+	bool is_near;   /* at the last evaluation, numbers were about to leave their type */
+	int64_t bad_ns; /* since when there are unreported bad ones; 0 = none */
+	uint64_t n_ops; /* calls of all ranks, at the last evaluation */
 	bool is_still;  /* … and at the one before */
 };
 
@@ -43,8 +43,8 @@ enum {
 };
 
 /*
- * records: of the job's ranks that are here, refreshed. Where nobody called anything since two
- * looks ago, nothing is read. Return: which of CW_NUMBERS_NEWS_* are news; -ENOMEM.
+ * records: those of the job's ranks on this node, refreshed. If no rank made a call since the
+ * evaluation before last, we read nothing. Returns the news as CW_NUMBERS_NEWS_*; -ENOMEM.
  */
 int cw_numbers_look(struct cw_numbers *n, struct cw_record *const *records, uint32_t n_records,
 		    int64_t now_ns);
