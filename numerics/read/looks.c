@@ -8,16 +8,16 @@
 #include "model/op.h"
 
 #define SITE_BYTES 256
-/* Of all that is joined. */
+/* Limit for the whole job. */
 #define LOOKS_MAX (1u << 24)
 
-/* The summaries of a record, by the op they belong to. */
+/* The summaries of a record, grouped by op. */
 struct source {
 	struct cw_looks *l;
 	struct cw_record *record;
 	struct cw_rec_summary summaries[CW_REC_SUMMARIES];
 	struct cw_numerics_look looks[CW_REC_SUMMARIES];
-	bool has_met[CW_REC_SUMMARIES]; /* the op it is of */
+	bool has_met[CW_REC_SUMMARIES]; /* we have found the summary's op */
 	size_t n;
 };
 
@@ -102,7 +102,7 @@ static int compare_summaries(const void *a, const void *b)
 	return (x->publish > y->publish) - (x->publish < y->publish);
 }
 
-/* The first of each device lies in the ring, too, for a while. */
+/* For a while, the first one of each device is in the ring, too. */
 static void drop_doubles(struct source *f)
 {
 	size_t n = 0;
@@ -128,7 +128,7 @@ static int64_t wall_of(const struct cw_record *rec, uint64_t at)
 	return wall > 0 ? wall : 0;
 }
 
-/* Where it was called from: the innermost frame of its stack, else the code that made the call. */
+/* The innermost frame of the call's stack, else the code that made the call. */
 static const char *site_of(struct source *f, const struct cw_rec_op *op)
 {
 	char stack[CW_RECORD_STACK_BYTES], site[SITE_BYTES];
@@ -162,7 +162,7 @@ static void on_op(const struct cw_rec_op *op, void *user)
 		const struct cw_rec_summary *s = &f->summaries[low];
 		struct cw_numerics_look *look = &f->looks[low];
 
-		/* A record may have any number of ops that say they are this one. */
+		/* A hostile record may have any number of ops that match this one. */
 		if (f->has_met[low] || (uint16_t)s->comm_generation != op->comm_generation ||
 		    s->kind != op->kind || s->seq != op->seq)
 			continue;
@@ -181,7 +181,7 @@ static uint32_t stride_of(const struct cw_rec_summary *s)
 	return log2_plus_1 && log2_plus_1 <= 32 ? UINT32_C(1) << (log2_plus_1 - 1) : 0;
 }
 
-/* The upper half of a single. */
+/* The upper half of a single-precision number. */
 static float share_of(uint16_t bits)
 {
 	uint32_t whole = (uint32_t)bits << 16;
@@ -226,8 +226,7 @@ static int make_look(struct source *f, size_t i)
 	return r;
 }
 
-/* The model of the devices that its communicators are on; "" = not known, or they are of several.
- */
+/* The model of the devices of its communicators; "" = unknown, or several models. */
 static const char *device_of(const struct source *f)
 {
 	const struct cw_rec_header *h = cw_record_header(f->record);
@@ -263,11 +262,11 @@ static int keep(struct source *f, uint64_t newest)
 	for (size_t i = 0; i < f->n; i++) {
 		if (f->summaries[i].publish < oldest)
 			oldest = f->summaries[i].publish;
-		/* Of a communicator that the record has forgotten. */
+		/* The record has overwritten its communicator. */
 		if (f->looks[i].comm != CW_NUMERICS_NONE)
 			l->looks[l->n_looks++] = f->looks[i];
 	}
-	/* Numbers are given out one by one, but one that was probed for in vain is skipped. */
+	/* Agents assign ticket numbers one by one, but skip a slot that they probed in vain. */
 	l->ranks[l->n_ranks++] = (struct cw_numerics_rank){
 		.rank = h->rank_label,
 		.is_whole = oldest == 1 && newest <= f->n,
@@ -313,7 +312,7 @@ int cw_looks_add(struct cw_looks *l, struct cw_record *record, struct cw_looks_c
 	return r;
 }
 
-/* ---- what another has gathered ---- */
+/* ---- other nodes' summaries ---- */
 
 static int join_rank(struct cw_looks *l, const struct cw_numerics_rank *rank)
 {
@@ -327,7 +326,7 @@ static int join_rank(struct cw_looks *l, const struct cw_numerics_rank *rank)
 	return 0;
 }
 
-/* places: of each of its ranks the index here, CW_NUMERICS_NONE = not wanted. */
+/* places: for each of its ranks the index here, CW_NUMERICS_NONE = not wanted. */
 static int join_ranks(struct cw_looks *l, const struct cw_numerics_job *more, const bool *wanted,
 		      uint32_t *places)
 {
@@ -342,7 +341,7 @@ static int join_ranks(struct cw_looks *l, const struct cw_numerics_job *more, co
 	return r;
 }
 
-/* comms: of each of its communicators the index here plus 1, 0 = not met yet. */
+/* comms: for each of its communicators the index here plus 1, 0 = new. */
 static int join_look(struct cw_looks *l, const struct cw_numerics_job *more,
 		     const struct cw_numerics_look *look, uint32_t *comms)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tensor summaries of one job's ranks, as the judge of its numbers wants them
- * (numerics/judge/numerics.h): flight records are added one by one, and what another has
- * gathered so; ranks that share a communicator then share it here.
+ * Collects the tensor summaries of one job's ranks for the judge of its numbers
+ * (numerics/judge/numerics.h). Callers add flight records one by one, and other nodes' summaries;
+ * ranks that share a communicator then share it here, too.
  *
  * A record keeps the last summaries of its rank and, for each device, the first tensor with NaN or
- * infinity. What the calls they belong to were (operator, time, call site) is known as long as the
- * record has the calls. Records of living processes are each of the moment they were last
- * refreshed. Pure.
+ * infinity. We know the operator, time and call site of a summary's call as long as the record
+ * keeps the call. The record of a living process shows the moment of its last refresh. Pure.
  */
 #pragma once
 
@@ -18,7 +17,7 @@
 #include "numerics/judge/numerics.h"
 #include "record/record_reader.h"
 
-/* Zeroed is empty. */
+/* A zeroed one is empty. */
 struct cw_looks {
 	struct cw_numerics_look *looks;
 	struct cw_numerics_comm *comms;
@@ -27,26 +26,26 @@ struct cw_looks {
 	struct cw_arena texts;
 };
 
-/* Of one record. */
+/* For one record. */
 struct cw_looks_count {
-	uint64_t newest; /* tensors that the rank has looked at */
-	uint64_t kept;   /* … of which these are here */
+	uint64_t newest; /* tensors that the rank has sampled */
+	uint64_t kept;   /* … of them in this record */
 };
 
 /*
- * Adds a rank's, whose index is the number of those added before. Borrows the record until it
- * returns. 0 or -errno; after an error only cw_looks_fini() may follow.
+ * Adds a rank, whose index is the number of ranks before it. Borrows the record until it returns. 0
+ * or -errno; after an error only cw_looks_fini() may follow.
  */
 int cw_looks_add(struct cw_looks *l, struct cw_record *record, struct cw_looks_count *ret);
 
 /*
- * Adds the ranks of `more` that are wanted (NULL = all), whose texts are copied. 0, -E2BIG or
- * -ENOMEM; after an error only cw_looks_fini() may follow.
+ * Adds the wanted ranks of `more` (NULL = all) and copies their texts. 0, -E2BIG or -ENOMEM; after
+ * an error only cw_looks_fini() may follow.
  */
 int cw_looks_join(struct cw_looks *l, const struct cw_numerics_job *more, const bool *wanted);
 
-/* All that were added; borrowed until the next is. */
+/* All added ranks; borrowed until the next addition. */
 struct cw_numerics_job cw_looks_job(const struct cw_looks *l);
 
-/* Leaves it empty. */
+/* Releases everything and leaves l empty. */
 void cw_looks_fini(struct cw_looks *l);

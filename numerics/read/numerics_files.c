@@ -22,11 +22,11 @@
 
 struct found {
 	const char *path;
-	int fd; /* -1 = taken */
-	/* Of a job's: */
+	int fd; /* -1 = already used */
+	/* For records of a job: */
 	dev_t dev;
 	ino_t file;
-	int64_t own_pid; /* what the rank calls itself */
+	int64_t own_pid; /* the rank's own view of its pid */
 	uint64_t start_ticks;
 	bool lives;
 };
@@ -83,17 +83,17 @@ static int load(struct loader *l, uint32_t rank, struct found *from, struct cw_e
 	return 0;
 }
 
-/* ---- where records are ---- */
+/* ---- search for records ---- */
 
 struct finder {
 	struct cw_arena *arena;
 	struct found *v; /* MAX_FILES of them */
 	uint32_t n;
-	const char *job;                /* the one that processes are looked for of */
+	const char *job;                /* the job whose processes we look for */
 	char label[CW_JOB_LABEL_BYTES]; /* … in full; empty = not known yet */
 	char other_label[CW_JOB_LABEL_BYTES];
-	int64_t uid;   /* whose, -1 = not known yet */
-	int64_t other; /* another one's who has a job of that name, -1 = nobody */
+	int64_t uid;   /* its user, -1 = not known yet */
+	int64_t other; /* another user with a job of that name, -1 = none */
 	bool is_living;
 };
 
@@ -129,7 +129,7 @@ static int find_process(struct finder *f, pid_t pid, int fd)
 	return find(f, name_of(f, pid), fd);
 }
 
-/* Fills the label[CW_JOB_LABEL_BYTES] of the job a record is of, and who its rank is. */
+/* Fills label[CW_JOB_LABEL_BYTES] with the record's job, and ret with the identity of its rank. */
 static bool is_of_job(int fd, const char *job, char *label, struct found *ret)
 {
 	const struct cw_record_comm *comms;
@@ -149,7 +149,10 @@ static bool is_of_job(int fd, const char *job, char *label, struct found *ret)
 	return is_it;
 }
 
-/* The rank's own process is the one to name, whoever else has its record; else what it was. */
+/*
+ * Names the rank's own process, even if other processes have its record open. If it is gone, names
+ * its old pid.
+ */
 static int name_found(const struct finder *f, struct found *found, pid_t pid)
 {
 	found->lives = cw_record_process_is(pid, found->own_pid, found->start_ticks);
@@ -176,7 +179,7 @@ static int find_of_job(struct finder *f, pid_t pid, int fd, const struct stat *s
 	return name_found(f, found, pid);
 }
 
-/* Takes fd. The owner of the file made it, whoever has it open. */
+/* Takes fd. The file's owner created the record, whichever process has it open. */
 static int take_if_of_job(struct finder *f, pid_t pid, int fd, const struct stat *st)
 {
 	char label[CW_JOB_LABEL_BYTES] = "";
@@ -308,7 +311,7 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 	err->text[0] = '\0';
 	if (n == 0 || n > MAX_FILES)
 		return cw_err_set(err, n ? E2BIG : EINVAL, "%u records", n);
-	f.v = calloc(MAX_FILES, sizeof(*f.v)); /* pages that are not used are not there */
+	f.v = calloc(MAX_FILES, sizeof(*f.v)); /* untouched pages take no memory */
 	if (!f.v)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < n && r == 0; i++)

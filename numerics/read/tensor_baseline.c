@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call is a row on a communicator that no other rank is on: which operator, of which module, in
- * which phase is its call site. What several tensors of a call have on one side is one set of
- * numbers already: the writer has put them together.
+ * A call is a row on a communicator of its own rank: the operator, its module and the phase form
+ * the call site. The writer has already combined the tensors on one side of a call into one set
+ * of numbers.
  */
 #include "numerics/read/tensor_baseline.h"
 
@@ -19,9 +19,9 @@
 #include "numerics/read/tensor_file.h"
 
 #define OPERATORS_MAX 1048576u
-#define NUMBERS 9u /* of a call: its operator, and four of each side */
+#define NUMBERS 9u /* per call: its operator, and four per side */
 
-/* As it is declared, once. */
+/* As in the declaration, once. */
 struct operator
 {
 	uint64_t n_in, n_out;
@@ -60,7 +60,7 @@ static uint8_t dtype_of(const char *name)
 	return CW_DTYPE_NONE;
 }
 
-/* Behind what is there: ["ones_like", …] as "ones_like …" */
+/* Appends ["ones_like", …] as "ones_like …". */
 static void add_denied(char *text, size_t len, const char *prefix, const json_t *list)
 {
 	size_t used = strlen(text), i;
@@ -79,7 +79,7 @@ static void add_denied(char *text, size_t len, const char *prefix, const json_t 
 	}
 }
 
-/* Modules first: there are few, and operators fill what there is room for. */
+/* Modules first: there are few, and operators fill the remaining room. */
 static int write_denied(struct maker *m, const json_t *head)
 {
 	char text[CW_BASELINE_DENIED_BYTES + 1] = "";
@@ -101,7 +101,7 @@ static int on_head(struct maker *m, const json_t *line)
 	struct cw_baseline_comm comm = { .nranks = 1, .name = "operators" };
 	int r;
 
-	/* A program without ranks has one. */
+	/* A program without ranks has one rank. */
 	if (rank < 0 && world <= 1)
 		rank = 0;
 	if (rank < 0 || rank > INT32_MAX)
@@ -151,7 +151,10 @@ static int on_operator(struct maker *m, const json_t *line)
 	return 0;
 }
 
-/* How many tensors have a number that is none, or below 0: none was looked at; then the others. */
+/*
+ * The number of tensors with a NaN or infinity; below 0: none was sampled. Then come
+ * the statistics.
+ */
 static void set_side(struct maker *m, struct cw_baseline_row *row, enum cw_baseline_side side,
 		     const json_t *call)
 {
@@ -210,7 +213,7 @@ static int on_calls(struct maker *m, const json_t *line)
 	uint32_t step_plus_1 = step >= 0 && step < UINT32_MAX ? (uint32_t)step + 1 : 0;
 	int r = 0;
 
-	/* Their places stay, as of collectives that were overwritten. */
+	/* Their numbers stay reserved, like those of overwritten collectives. */
 	if (m->seq + lost + json_array_size(calls) >= UINT32_MAX)
 		return -E2BIG;
 	m->seq += (uint32_t)lost;

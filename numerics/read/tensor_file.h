@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of collwatch.torch (docs/schemas.md: collwatch.tensors/1), line by line. Of a file that is
- * being written the last line may be half there, and is left out.
+ * Reads a file of collwatch.torch (docs/schemas.md: collwatch.tensors/1), line by line. While the
+ * program still writes it, the last line may be incomplete; we skip it.
  *
  * Hostile input. Reading blocks.
  */
@@ -12,17 +12,20 @@
 
 #include "common/err.h"
 
-/* Of each whole line, the head first; its kind and the line are borrowed. -EBADMSG: is none. */
+/*
+ * Called for each whole line, the head first; kind and line are borrowed. -EBADMSG: not a
+ * valid line.
+ */
 typedef int (*cw_tensor_line_fn)(const char *kind, json_t *line, void *user);
 
 /*
- * 0, or the first -errno, with err naming file and line: -ENOENT …, -EBADMSG no such line, -ENOTSUP
- * another schema, or what on_line gave.
+ * 0, or the first -errno, and err names file and line: -ENOENT …, -EBADMSG an invalid line,
+ * -ENOTSUP another schema, or the result of on_line.
  */
 int cw_tensor_file_each(const char *path, cw_tensor_line_fn on_line, void *user,
 			struct cw_err *err);
 
-/* "" and fallback, 0 where it is not there, or is of another type, or below 0. */
+/* The value at key; "" or fallback if it is missing, of another type, or below 0. */
 const char *cw_tensor_line_text(const json_t *line, const char *key);
 int64_t cw_tensor_line_number(const json_t *line, const char *key, int64_t fallback);
 uint64_t cw_tensor_line_count(const json_t *line, const char *key);

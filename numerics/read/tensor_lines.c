@@ -13,30 +13,32 @@
 #include "numerics/read/tensor_file.h"
 
 #define STEPS_MAX 10000000u
-/* Of the writer there are at most 8 events of 21 frames. */
+/* The writer emits at most 8 events of 21 frames. */
 #define EVENTS_MAX 64u
 #define FRAMES_MAX 1024u
 #define DIFFERENT_MAX 64u
 #define DENIED_MAX 256u
-/* Of the writer there are at most 16, and a line has a megabyte. */
+/* The writer emits at most 16, and a line has a megabyte. */
 #define BUCKET_LINES_MAX 32u
 
 /*
- * What we keep of all files together. A line takes 20 to 30 times its length in memory, and a file
- * of the writer's has at most 170 frames that we keep, of some kilobytes each.
+ * Memory limit for all files together. A line takes 20 to 30 times its length in memory, and a file
+ * of our writer has at most 170 frames to keep, of some kilobytes each.
  */
 #define KEPT_BYTES_MAX ((size_t)256 << 20)
 
 struct reader {
 	struct cw_tensor_lines_file *to;
 	json_t *frames;      /* since the last event */
-	size_t frames_bytes; /* of memory, part of *kept_bytes */
-	size_t *kept_bytes;  /* of all files */
-	uint64_t n_left_out; /* frames that had no room */
+	size_t frames_bytes; /* in memory; part of *kept_bytes */
+	size_t *kept_bytes;  /* in all files */
+	uint64_t n_left_out; /* frames without room */
 };
 
-/* About what the value takes in memory, rounded up: jansson's structs, the heap's headers, arrays
- * half full. */
+/*
+ * Estimates the memory of the value, rounded up: jansson's structs, the heap's headers,
+ * half-full arrays.
+ */
 static size_t memory_of(const json_t *value)
 {
 	size_t bytes = 32, i;
@@ -62,7 +64,7 @@ static size_t memory_of(const json_t *value)
 	}
 }
 
-/* Appends the line to an array that lasts. -E2BIG: there is no room. */
+/* Appends the line to a permanent array. -E2BIG: no room. */
 static int keep(struct reader *r, json_t *array, json_t *line)
 {
 	size_t bytes = memory_of(line);
@@ -98,7 +100,7 @@ static int on_head(struct reader *r, const json_t *line)
 	return 0;
 }
 
-/* The step's, where it is the last one; else a new one. NULL = out of memory. */
+/* The trace of the step if it is the last one; else a new one. NULL = out of memory. */
 static struct cw_tensor_lines_trace *trace_of(struct cw_tensor_lines_file *to, int64_t step)
 {
 	uint32_t n = to->n_traces;
@@ -187,7 +189,7 @@ static int on_frame(struct reader *r, json_t *line)
 	if (json_array_size(r->frames) == FRAMES_MAX)
 		drop_first_frame(r);
 	bytes = memory_of(line);
-	/* The frames right before an event tell most. */
+	/* The frames right before an event are the most informative. */
 	while (*r->kept_bytes + bytes > KEPT_BYTES_MAX && json_array_size(r->frames)) {
 		drop_first_frame(r);
 		r->n_left_out++;
@@ -200,7 +202,7 @@ static int on_frame(struct reader *r, json_t *line)
 	return keep(r, r->frames, line);
 }
 
-/* Numbers that are none are text. */
+/* NaN and infinity are texts in JSON. */
 static bool is_received(const json_t *line, size_t bad)
 {
 	const json_t *tensors = json_object_get(line, "tensors"), *each;
@@ -242,7 +244,7 @@ static int on_bad(struct reader *r, json_t *line)
 		.step = cw_tensor_line_number(line, "step", -1),
 		.is_backward = strcmp(cw_tensor_line_text(line, "phase"), "backward") == 0,
 		.is_received = is_received(line, (size_t)tensor),
-		.at = cw_tensor_line_text(line, "at"), /* which is among the bad ones now */
+		.at = cw_tensor_line_text(line, "at"), /* the bad array owns it now */
 	};
 	json_decref(r->frames);
 	r->frames = json_array();
@@ -273,7 +275,7 @@ static int on_buckets(struct reader *r, json_t *line)
 		return -EBADMSG;
 	json_array_foreach (buckets, i, each)
 		if (!is_bucket(each))
-			return 0; /* the rest of the file is worth reading */
+			return 0; /* the rest of the file is still useful */
 	if (json_array_size(r->to->buckets) == BUCKET_LINES_MAX) {
 		*r->kept_bytes -= memory_of(json_array_get(r->to->buckets, 0));
 		(void)json_array_remove(r->to->buckets, 0);
@@ -329,7 +331,7 @@ static int on_line(const char *kind, json_t *line, void *user)
 		r->to->unread = cw_tensor_line_count(line, "unread");
 		r->to->is_ended = true;
 	}
-	return 0; /* of a later version */
+	return 0; /* from a newer version */
 }
 
 static int note_left_out(const struct reader *r)
@@ -381,7 +383,7 @@ bool cw_tensor_lines_is(const char *path)
 	struct stat st;
 	char first;
 
-	/* A pipe gives its first byte once. */
+	/* We cannot put back the first byte of a pipe. */
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, &first, 1) == 1 &&
 	       first == '{';
 }

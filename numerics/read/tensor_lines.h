@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What collwatch.torch wrote of each rank's modules and operators, one JSON object a line
- * (docs/schemas.md: collwatch.tensors/1), as the judge wants it (numerics/judge/modules.h). Of a
- * file that is being written the last line may be half there, and is left out.
+ * Reads collwatch.torch's files about each rank's modules and operators, one JSON object per line
+ * (docs/schemas.md: collwatch.tensors/1), for the judge (numerics/judge/modules.h). While the
+ * program still writes a file, its last line may be incomplete; we skip it.
  *
- * Hostile input: what is kept of all files has a limit in memory; frames beyond it are left out,
- * and a note says so. Reading blocks.
+ * Hostile input: all files together have a memory limit; we omit frames beyond it, and a note says
+ * so. Reading blocks.
  */
 #pragma once
 
@@ -18,47 +18,51 @@
 
 #define CW_TENSOR_LINES_RANKS 16384u
 
-/* A step of which each call is in the file. */
+/* A step with each of its calls in the file. */
 struct cw_tensor_lines_trace {
 	int64_t step;
-	uint64_t n_calls, n_lost; /* there; beyond what the writer keeps of a step */
+	uint64_t n_calls, n_lost; /* in the file; beyond the writer's limit for a step */
 };
 
 struct cw_tensor_lines_file {
 	const char *path;         /* borrowed */
-	int64_t rank, world_size; /* -1 = not known */
-	uint64_t n_frames;        /* looked at; as far as whole steps are there */
-	uint64_t dropped, unread; /* frames, and tensors that could not be looked at */
-	bool is_ended;            /* the program ended the watch: nothing is missing at the end */
+	int64_t rank, world_size; /* -1 = unknown */
+	uint64_t n_frames;        /* sampled; from whole steps only */
+	uint64_t dropped, unread; /* frames; tensors that were not readable */
+	bool is_ended;            /* the program ended the watch: the end of the file is complete */
 	struct cw_modules_step *steps;
 	struct cw_modules_event *events;
 	uint32_t n_steps, n_events, room_steps;
-	struct cw_tensor_lines_trace *traces; /* in their order */
+	struct cw_tensor_lines_trace *traces; /* in order */
 	uint32_t n_traces;
 	json_t *bad;         /* array: the line of each event */
-	json_t *before;      /* array: of each event the lines of the frames before it */
+	json_t *before;      /* array: for each event, the lines of the frames before it */
 	json_t *replicas;    /* array: lines of comparisons that found a difference */
 	uint64_t n_compared; /* comparisons of replicas */
 	json_t *notes;       /* array of texts */
-	json_t *denied;  /* array of texts: modules that were not looked at, or patterns of them */
-	json_t *stops;   /* array: lines of where the program stopped by itself */
-	json_t *buckets; /* array: lines of what a step's collectives carry, the newest last */
+	json_t *denied; /* array of texts: modules that were not sampled, or patterns of them */
+	json_t *stops;  /* array: lines about places where the program stopped by itself */
+	/* array: lines about the contents of a step's collectives, the newest last */
+	json_t *buckets;
 };
 
 struct cw_tensor_lines {
 	struct cw_tensor_lines_file *files;
-	struct cw_modules_rank *ranks; /* of each file, for the judge */
+	struct cw_modules_rank *ranks; /* per file, for the judge */
 	uint32_t n;
 };
 
-/* Such a file begins like this; nothing is said of its contents. False also where it is none. */
+/*
+ * True if the file's beginning looks right; the contents are not checked. False also if it
+ * is missing.
+ */
 bool cw_tensor_lines_is(const char *path);
 
 /*
- * err names file and line. -ENOENT …, -EBADMSG no such line, -ENOTSUP another schema, -E2BIG too
+ * err names file and line. -ENOENT …, -EBADMSG an invalid line, -ENOTSUP another schema, -E2BIG too
  * many files or lines, or too much to keep, -EEXIST two files of one rank.
  */
 int cw_tensor_lines_read(char *const *paths, uint32_t n, struct cw_tensor_lines *ret,
 			 struct cw_err *err);
-/* Takes one that is zeroed. */
+/* Takes zeroed lines, too. */
 void cw_tensor_lines_fini(struct cw_tensor_lines *lines);
