@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The laboratory's command: what shows collwatch at work, and measures it, without a GPU. A package
- * of its own; "collwatch demo" and "collwatch suite" lead here (cli/verbs/verb_lab.c).
+ * The laboratory's command: it demonstrates and measures collwatch without a GPU. It is a package
+ * of its own; "collwatch demo" and "collwatch suite" start it (cli/verbs/verb_lab.c).
  */
 #include "cli/dispatch.h"
 #include "common/commit.h"

@@ -20,18 +20,18 @@
 #include "lab/vjob/comm_slot.h"
 #include "report/json_util.h"
 
-/* What a machine with two processors can run beside others. */
+/* A machine with two processors can run this many besides other jobs. */
 #define MAX_RANKS 16u
 #define MAX_NODES 4u
 #define MAX_BYTES (UINT64_C(64) << 20)
-/* Faults that come or last longer are for virtual time. */
+/* Later or longer faults run in virtual time only. */
 #define MAX_WAIT_NS (20 * CW_NS_PER_S)
-/* From the fault to the alert; communicators that are being made get 30 s before they are late. */
+/* From the fault to the alert; a communicator in creation gets 30 s before it is late. */
 #define ALERT_WITHIN_S 75
-/* How long silence is listened to. */
+/* How long we wait for an alert that must not come. */
 #define SILENCE_S 40
 
-/* What the child tells of its scenario: plain, for it goes through a pipe. */
+/* The child's result: plain data, because it goes through a pipe. */
 struct result {
 	bool has_run, agrees, is_right, is_alert;
 	double after_s;
@@ -51,7 +51,7 @@ struct suite_processes {
 	json_t *misses;
 };
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
 static const char *obstacle_of_fault(const struct suite_fault *f)
 {
@@ -107,8 +107,8 @@ static const char *obstacle_of_insn(const struct suite_scenario *s, const struct
 }
 
 /*
- * The simulated NCCL keeps the order of a captured call and others of its comm only where the
- * stream does.
+ * The simulated NCCL keeps the order between a captured call and other calls of its comm only if
+ * both are on one stream.
  */
 static const char *obstacle_of_graphs(const struct suite_program *p)
 {
@@ -165,7 +165,7 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 	return obstacle;
 }
 
-/* ---- one of them, in the child ---- */
+/* ---- one scenario, in the child ---- */
 
 /* "never_entered 2,5", "silence" */
 static void say(const struct outcome *o, char *buf, size_t len)
@@ -224,7 +224,7 @@ static int first_culprit(const struct suite_scenario *s)
 	return 0;
 }
 
-/* The scenario as one of the demo's; the site is the demo's too. */
+/* Runs the scenario as one of the demo's, on the demo's site. */
 static int run_processes(const struct suite_scenario *s, uint64_t nth, struct outcome *ret,
 			 char *why, size_t len)
 {
@@ -251,7 +251,7 @@ static int run_processes(const struct suite_scenario *s, uint64_t nth, struct ou
 		.seconds = SILENCE_S,
 		.timeout_s = ALERT_WITHIN_S,
 		.is_quiet = true,
-		.no_namespaces = true, /* several at once, and hundreds: the cheap way */
+		.no_namespaces = true, /* many run, several at once: choose the cheap way */
 	};
 	demo_run(demo);
 	if (demo->outcome == DEMO_FAILED || demo->outcome == DEMO_INTERRUPTED)
@@ -288,7 +288,7 @@ __attribute__((noreturn)) static void be_child(const struct suite_scenario *s, u
 	struct cw_err err = { "out of memory" };
 	ssize_t n;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* else it ends by itself, later */
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* on failure it ends by itself, later */
 	if (cw_watch(s, &err, &engine) < 0)
 		(void)snprintf(result.why, sizeof(result.why), "%s", err.text);
 	else if (run_processes(s, nth, &processes, result.why, sizeof(result.why)) == 0)
@@ -299,7 +299,7 @@ __attribute__((noreturn)) static void be_child(const struct suite_scenario *s, u
 	_exit(n == sizeof(result) ? 0 : 1);
 }
 
-/* ---- all of them ---- */
+/* ---- all scenarios ---- */
 
 struct suite_processes *suite_processes_new(unsigned at_once)
 {
@@ -349,7 +349,7 @@ static void note_result(struct suite_processes *p, const struct job *job, const 
 			r->agrees ? "" : r->engine, *r->why ? "\n         " : "", r->why);
 	if (r->agrees)
 		return;
-	/* A document that lacks a miss for want of memory still has their number. */
+	/* Without memory the document lacks a miss, but still has their number. */
 	(void)json_array_append_new(
 		p->misses, json_pack("{s:s, s:s, s:s, s:b, s:s}", "scenario", job->name, "engine",
 				     r->engine, "processes", r->has_run ? r->processes : "failed",
@@ -375,7 +375,7 @@ static void collect(struct suite_processes *p, struct job *job)
 	p->n_running--;
 }
 
-/* Blocks until one has ended, and collects all that have. */
+/* Blocks until a scenario ends, and collects all ended ones. */
 static void wait_for_one(struct suite_processes *p)
 {
 	struct pollfd fds[64];

@@ -43,7 +43,7 @@ static int get_next(FILE *f, bool is_there, struct outcome **ret)
 	return *ret ? get_outcome(f, *ret) : -ENOMEM;
 }
 
-/* *ret may be released with cw_outcome_fini() whatever comes of it. */
+/* The caller calls cw_outcome_fini() on *ret, also after an error. */
 static int get_outcome(FILE *f, struct outcome *ret)
 {
 	struct outcome o;
@@ -86,7 +86,7 @@ static int get_outcome(FILE *f, struct outcome *ret)
 
 /* ---- workers ---- */
 
-/* In a new worker: only its own pipe is left. */
+/* In a new worker: closes all pipes but its own. */
 static int become(struct suite_workers *w, unsigned self, int fd)
 {
 	for (unsigned i = 0; i < self; i++)
@@ -97,8 +97,9 @@ static int become(struct suite_workers *w, unsigned self, int fd)
 }
 
 /*
- * Whose turn the nth is. Drawn scenarios alternate, and go through classes in turn: dealt out one
- * after the other, one worker would have the long ones, and the others wait for it.
+ * The worker that runs the nth scenario. Drawn scenarios alternate, and go through classes in
+ * turn. If we dealt them out in turn, one worker would get all long ones, and the others would
+ * wait for it.
  */
 static unsigned worker_of(const struct suite_workers *w, uint64_t nth)
 {
@@ -111,7 +112,7 @@ static int start_one(struct suite_workers *w, unsigned i)
 
 	if (pipe(fds) < 0)
 		return -errno;
-	/* What a worker may be ahead of the others; less is right, too. */
+	/* How far a worker may be ahead of the others; a smaller pipe works, too. */
 	(void)fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES);
 	w->pids[i] = fork();
 	if (w->pids[i] < 0) {
@@ -130,7 +131,7 @@ static int start_one(struct suite_workers *w, unsigned i)
 	w->pipes[i] = fdopen(fds[0], "r");
 	if (w->pipes[i])
 		return 0;
-	(void)close(fds[0]); /* the worker ends when it writes */
+	(void)close(fds[0]); /* the worker ends at its next write */
 	(void)waitpid(w->pids[i], NULL, 0);
 	return -ENOMEM;
 }
@@ -140,7 +141,7 @@ int suite_workers_start(struct suite_workers *w, unsigned n)
 	int r;
 
 	*w = (struct suite_workers){ .n = n, .self = n };
-	(void)fflush(NULL); /* else each worker writes it once more */
+	(void)fflush(NULL); /* otherwise each worker writes it once more */
 	for (unsigned i = 0; i < n; i++) {
 		r = start_one(w, i);
 		if (r == 0)
@@ -151,7 +152,7 @@ int suite_workers_start(struct suite_workers *w, unsigned n)
 			w->n = 0;
 			return r;
 		}
-		break; /* a worker */
+		break; /* this is a worker */
 	}
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb: becomes tests/compare/run of the source tree, which lets real PyTorch jobs hang for
- * collwatch and for others, and makes the page.
+ * The verb: executes tests/compare/run of the source tree, which makes real PyTorch jobs hang under
+ * collwatch and under other tools, and writes the page.
  */
 #include <argp.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define WORDS_MAX 64
 
 struct options {
-	char *words[WORDS_MAX]; /* of the program that is become; the last one stays NULL */
+	char *words[WORDS_MAX]; /* arguments of the program to execute; the last one stays NULL */
 	unsigned n_words;
 };
 
@@ -97,7 +97,7 @@ int cw_verb_compare(int argc, char **argv)
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;
 	}
-	/* The build directory is two above: lab/collwatch-lab. */
+	/* The build directory is two levels up: lab/collwatch-lab. */
 	for (int i = 0; i < 2; i++)
 		*strrchr(build, '/') = '\0';
 	(void)execv(program, opts.words);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verb: settles the options, runs the demo, and says whether the verdict is the scenario's.
- * Its exit status is that answer. What was reported is printed from the bundle that the daemon
- * wrote, not from what the demo knows.
+ * The verb: completes the options, runs the demo, and decides whether the verdict fits the
+ * scenario. The exit status is that decision. It prints the report from the daemon's bundle, not
+ * from the demo's own knowledge.
  */
 #include <argp.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "report/text.h"
 #include "report/text/render_text.h"
 
-/* A busy machine takes some seconds for 64 ranks; then it is shown without those missing. */
+/* A busy machine takes some seconds for 64 ranks; after this time we print the ones so far. */
 #define STACKS_WITHIN_S 15
 
 enum {
@@ -83,7 +83,7 @@ static int number(struct argp_state *state, const char *name, const char *text, 
 	return (int)value;
 }
 
-/* Once all is known: defaults that depend on others, and what does not fit together. */
+/* Checks and completes the options after parsing: defaults that depend on others, and conflicts. */
 static void settle(struct argp_state *state, struct demo_options *opts)
 {
 	if (opts->is_torch && opts->scenario)
@@ -185,7 +185,7 @@ const struct argp cw_argp_demo = {
 	       "error, 2 a hang was found (as it should, but for `healthy`), 3 no verdict in time.",
 };
 
-/* The bundle the daemon wrote. It runs on this machine, so its path is good here. */
+/* Reads the daemon's bundle. The daemon runs on this machine, so its path is valid here. */
 static int read_bundle(const struct demo *demo, struct cw_bundle *bundle, struct cw_err *err)
 {
 	const char *path = demo->bundle;
@@ -196,7 +196,7 @@ static int read_bundle(const struct demo *demo, struct cw_bundle *bundle, struct
 	return cw_bundle_read(path, bundle, err);
 }
 
-/* Writes the bundle as DIRECTORY/ID, which is then what it says of itself. */
+/* Writes the bundle as DIRECTORY/ID, and sets this path inside it. */
 static int keep_bundle(const struct demo *demo, struct cw_bundle *bundle, struct cw_err *err)
 {
 	const char *id = cw_json_str(cw_bundle_head(bundle), "id", "");
@@ -218,17 +218,17 @@ static int keep_bundle(const struct demo *demo, struct cw_bundle *bundle, struct
 	return cw_bundle_write(fd, id, bundle, err);
 }
 
-/* The stacks of all ranks come after the alert, which does not wait for them. */
+/* The stacks of all ranks arrive after the alert, which does not wait for them. */
 static bool has_all_stacks(const struct demo *demo)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 
-	/* An epitaph has none, nor has anybody who is dead. */
+	/* Neither an epitaph nor a dead rank has any. */
 	return demo->opts.scenario->has_epitaph || (read_bundle(demo, &bundle, NULL) == 0 &&
 						    cw_json_int(bundle.stacks, "awaited", -1) == 0);
 }
 
-/* The bundle goes with the demo unless it is kept: do not send people there. */
+/* Without --keep the bundle is deleted with the demo: do not print its path. */
 static int show_incident(struct demo *demo)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
@@ -260,7 +260,7 @@ static int show_incident(struct demo *demo)
 		     : 0;
 }
 
-/* Whether all ranks have ended, as the scenario wants it. */
+/* True if all ranks have ended in the way that the scenario expects. */
 static bool has_ended_well(const struct demo *demo, struct cw_err *err)
 {
 	for (int i = 0; i < demo->opts.run.ranks; i++)
@@ -271,7 +271,7 @@ static bool has_ended_well(const struct demo *demo, struct cw_err *err)
 	return true;
 }
 
-/* The job as status shows it is well: all of it is seen and nothing is pending for long. */
+/* True if status shows a healthy job: all of it is visible, and nothing is pending for long. */
 static bool is_well(const struct demo *demo, const json_t *job, struct cw_err *err)
 {
 	const char *state = cw_json_str(job, "state", "not known to any daemon");
@@ -285,7 +285,7 @@ static bool is_well(const struct demo *demo, const json_t *job, struct cw_err *e
 	return false;
 }
 
-/* NULL with err saying why the job cannot be called healthy. */
+/* NULL, and err explains why the job is not healthy. */
 static json_t *healthy_doc(struct demo *demo, struct cw_err *err)
 {
 	double watched_s =
@@ -304,7 +304,7 @@ static json_t *healthy_doc(struct demo *demo, struct cw_err *err)
 				demo->opts.run.ranks, "nodes", demo->opts.run.nodes, "namespaces",
 				demo->net != NULL, "watched_s", watched_s, "summary", summary);
 	}
-	/* Of a job that has ended nobody keeps the numbers. */
+	/* No daemon keeps the numbers of a job that has ended. */
 	if (doc && job &&
 	    (json_object_set_new(doc, "job", json_string(cw_json_str(job, "job", DEMO_JOB))) < 0 ||
 	     json_object_set_new(doc, "comms", json_integer(cw_json_int(job, "comms", 0))) < 0 ||
@@ -375,7 +375,7 @@ static int conclude_watched(struct demo *demo)
 	return CW_EXIT_OK;
 }
 
-/* The last lines of a log, for whoever wonders what went wrong. */
+/* Prints the last lines of a log, for the analysis of a failure. */
 static void show_tail(const char *path, const char *name)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -385,7 +385,7 @@ static void show_tail(const char *path, const char *name)
 	if (fd < 0)
 		return;
 	if (lseek(fd, -(off_t)sizeof(buf) + 1, SEEK_END) < 0)
-		(void)lseek(fd, 0, SEEK_SET); /* shorter than that */
+		(void)lseek(fd, 0, SEEK_SET); /* the file is shorter */
 	n = read(fd, buf, sizeof(buf) - 1);
 	if (n > 0)
 		fprintf(stderr, "---- the last of %s:\n%.*s", name, (int)n, buf);
@@ -426,7 +426,7 @@ static int conclude(struct demo *demo)
 	}
 }
 
-/* Becomes the laboratory's program for real PyTorch; returns if it cannot. */
+/* Executes the laboratory's program for real PyTorch; returns if that fails. */
 static int become_torch(bool check)
 {
 	char program[PATH_MAX], self[PATH_MAX];
@@ -437,7 +437,7 @@ static int become_torch(bool check)
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_ERROR;
 	}
-	/* The build directory is two above: lab/collwatch-lab. */
+	/* The build directory is two levels up: lab/collwatch-lab. */
 	for (int i = 0; i < 2; i++)
 		*strrchr(self, '/') = '\0';
 	(void)execl(program, program, "demo", "--build", self, check ? "--check" : NULL, NULL);
@@ -471,7 +471,7 @@ int cw_verb_demo(int argc, char **argv)
 	demo_stop(demo);
 	free(demo);
 	if (signo) {
-		/* end as the signal would have ended us, so that a shell's loop stops too */
+		/* die of the signal, so that a shell's loop stops too */
 		(void)fflush(stdout);
 		(void)signal(signo, SIG_DFL);
 		(void)raise(signo);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The labelled suite (docs/suite.md): how often is the verdict right, and where is it not? */
+/*
+ * The labelled suite (docs/suite.md): measures how often the verdict is right, and where it
+ * is wrong.
+ */
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -46,7 +49,7 @@ enum {
 	OPT_INCIDENTS,
 };
 
-/* Jobs of eight ranks that run at once on two processors without being late. */
+/* The number of jobs of eight ranks that run at once on two processors without delay. */
 #define PROCESSES_DEFAULT 3
 #define JOBS_MAX SUITE_WORKERS_MAX
 
@@ -54,8 +57,8 @@ struct options {
 	const char *path, *only;
 	uint32_t scale;
 	uint64_t generate, waits, seed;
-	unsigned jobs;  /* 0 = as is usual */
-	int completion; /* enum suite_completion; -1 = as each scenario says */
+	unsigned jobs;  /* 0 = the default */
+	int completion; /* enum suite_completion; -1 = the scenario's own choice */
 	bool no_notices, json, coverage, verbose, print, trace, processes, outcomes;
 	bool incidents;
 	uint64_t print_index;
@@ -65,13 +68,13 @@ struct run {
 	const struct options *opts;
 	struct suite_processes *processes;
 	struct suite_workers workers;
-	char file[SUITE_TITLE]; /* and which of its scenarios this is */
+	char file[SUITE_TITLE]; /* and this scenario's index in it */
 	uint64_t nth;
 	struct score score;
 	struct cw_err err;
 	uint64_t n_unscaled;
 	struct cw_progress_bar bar; /* on a terminal */
-	int64_t told_ns;            /* elsewhere */
+	int64_t told_ns;            /* without a terminal */
 };
 
 static const struct argp_option options[] = {
@@ -244,8 +247,8 @@ static void tell_outcome(const struct suite_scenario *s, const struct outcome *o
 }
 
 /*
- * One alert as WHERE NAME: SECONDS CLASS DETAIL CONFIDENCE CULPRITS, "-" for what is not there; of
- * a notice "notice" before the class.
+ * Prints an alert as WHERE NAME: SECONDS CLASS DETAIL CONFIDENCE CULPRITS, "-" for missing parts; a
+ * notice has "notice" before the class.
  */
 static void print_alert(const struct suite_scenario *s, const struct outcome *o)
 {
@@ -258,7 +261,7 @@ static void print_alert(const struct suite_scenario *s, const struct outcome *o)
 	printf("%s\n", o->n_culprits ? "" : "-");
 }
 
-/* One notice of a wait is all that somebody who looks wants. */
+/* A single notice of a wait is enough for a user who inspects it. */
 static void print_wait(const struct suite_scenario *s, const struct outcome_wait *wait)
 {
 	if (wait->notices > 1)
@@ -278,7 +281,7 @@ static void print_outcome(const struct suite_scenario *s, const struct outcome *
 		print_alert(s, o);
 }
 
-/* Which scenario of its file this is. */
+/* The index of this scenario in its file. */
 static uint64_t place_in_file(struct run *run, const struct suite_scenario *s)
 {
 	if (strcmp(run->file, s->file) != 0) {
@@ -311,7 +314,7 @@ static void tell_log(void *user, int64_t ns, const char *node, const char *text)
 	fprintf(stderr, "  %.2f s, %s: %s\n", (double)ns / CW_NS_PER_S, node, text);
 }
 
-/* What a report of it advises. */
+/* The advice that a report on it gives. */
 static json_t *advice_doc(const json_t *doc)
 {
 	json_t *list = json_array();
@@ -323,7 +326,7 @@ static json_t *advice_doc(const json_t *doc)
 	return list;
 }
 
-/* One line: a reader in another process takes it from there. */
+/* Prints one line, for a reader in another process. */
 static void print_incident(void *user, const struct suite_scenario *s, const json_t *doc,
 			   const json_t *truth)
 {
@@ -338,7 +341,7 @@ static void print_incident(void *user, const struct suite_scenario *s, const jso
 	json_decref(line);
 }
 
-/* By whoever runs it. */
+/* Runs the scenario, or takes its outcome from the worker that ran it. */
 static int obtain(struct run *run, const struct suite_scenario *s, struct outcome *ret)
 {
 	const struct watch_observer observer = {
@@ -377,7 +380,9 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 		return r;
 	}
 	if (r == -EINVAL && run->opts->scale > 1) {
-		/* So large, its comms cannot be cut, or its groups have too many calls. */
+		/*
+		 * At this size its comms cannot be partitioned, or its groups have too many calls.
+		 */
 		run->n_unscaled++;
 		return 0;
 	}
@@ -408,7 +413,7 @@ static json_t *interval(uint64_t k, uint64_t n)
 	return json_pack("[f, f]", low, high);
 }
 
-/* Of nothing null. */
+/* null if there are no times. */
 static json_t *seconds_at(struct score_times *t, unsigned percent)
 {
 	return t->n ? json_real((double)cw_score_times_at(t, percent) / CW_NS_PER_S) : json_null();
@@ -450,7 +455,7 @@ static json_t *misses_doc(const struct score *score)
 	return doc;
 }
 
-/* A row of each class, whether or not it was expected. */
+/* A row for each class, expected or not. */
 static json_t *confusion_doc(const struct score *score)
 {
 	json_t *doc = json_object();
@@ -616,14 +621,13 @@ static int count_one(void *user, const struct suite_scenario *s)
 	return 0;
 }
 
-/* How many there will be; 0 = not known before. What is wrong with files is said when they are run.
- */
+/* Number of scenarios; 0 = unknown. Errors in files appear when we run them. */
 static uint64_t count_all(const struct options *opts)
 {
 	struct run run = { .opts = opts };
 
 	if (opts->waits || (opts->generate && opts->only))
-		return 0; /* drawn until there are enough */
+		return 0; /* we draw scenarios until there are enough */
 	if (opts->path && cw_suite_read_path(opts->path, count_one, &run, &run.err) < 0)
 		return 0;
 	return run.nth + opts->generate;
@@ -640,7 +644,7 @@ int cw_verb_suite(int argc, char **argv)
 		return run_processes(&run);
 	if (opts.print)
 		return print_drawn(&opts);
-	cw_log_set_level(CW_LOG_ERR); /* what leaders log is told by the tables */
+	cw_log_set_level(CW_LOG_ERR); /* the tables show what leaders log */
 	cw_progress_bar_begin(&run.bar, "scenarios", 0, opts.json || opts.verbose);
 	if (run.bar.is_on)
 		run.bar.total = count_all(&opts);
