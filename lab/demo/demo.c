@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The course: daemons start and say they are ready; the ranks start and tell their steps; the fault
- * happens; an alert arrives. Each waits for the event before it, with a deadline, never for time.
+ * The sequence of the demo. Daemons start and report that they are ready; the ranks start and
+ * report their steps; the fault happens; an alert arrives. Each phase waits for an event, with a
+ * deadline, never for a fixed time.
  */
 #include "lab/demo/demo.h"
 
@@ -21,9 +22,9 @@
 #include "lab/demo/demo_webhook.h"
 #include "report/json_util.h"
 
-/* Daemons get this long to close their books after SIGTERM. */
+/* Time for daemons to shut down after SIGTERM. */
 #define STOP_WITHIN_MS 3000
-/* Seconds a demo goes on beyond its time while the job is being looked at: until it stalls. */
+/* Extra seconds for a demo while the daemon inspects the job: until it stalls. */
 #define MAX_EXTENDED 15
 
 void demo_say(const struct demo *demo, const char *fmt, ...)
@@ -43,10 +44,10 @@ void demo_end(struct demo *demo, enum demo_outcome outcome)
 {
 	if (demo->outcome == DEMO_RUNNING)
 		demo->outcome = outcome;
-	(void)event_base_loopbreak(demo->base); /* fails for a NULL base only */
+	(void)event_base_loopbreak(demo->base); /* fails only for a NULL base */
 }
 
-/* False when out of memory. */
+/* False if memory ran out. */
 static bool arm_deadline(struct demo *demo)
 {
 	int64_t left_ns = demo->deadline_ns - cw_clock_now_ns(&cw_clock_system);
@@ -57,9 +58,9 @@ static bool arm_deadline(struct demo *demo)
 }
 
 /*
- * The daemon has begun to look closer at a call that is late, or has not heard of all ranks yet,
- * both as on a busy machine, or what passes has not passed yet. That is no finding: the next
- * seconds tell.
+ * True if the daemon has begun to inspect a late call, or does not see all ranks yet, both because
+ * of a busy machine; also if a temporary fault still lasts. None of these is a finding: the next
+ * seconds decide.
  */
 static bool is_undecided(struct demo *demo)
 {
@@ -81,7 +82,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 	struct demo *demo = user;
 	bool is_watched = demo->opts.scenario->fault ? demo->fault_ns != 0 : demo->job_is_running;
 
-	/* libevent's clock is coarse: some milliseconds may be missing. */
+	/* libevent's clock is coarse: the timer may fire some milliseconds early. */
 	if (cw_clock_now_ns(&cw_clock_system) < demo->deadline_ns && arm_deadline(demo))
 		return;
 	if (!is_watched || demo->opts.scenario->expected_class) {
@@ -157,7 +158,7 @@ static int prepare(struct demo *demo, struct cw_err *err)
 	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
 	int r;
 
-	/* Orphans of our children become ours, so that nothing survives us. */
+	/* We adopt orphans of our children, so that nothing survives us. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return cw_err_set(err, errno, "prctl: %s", strerror(errno));
 	demo->base = event_base_new();
@@ -211,11 +212,11 @@ void demo_await(struct demo *demo, bool (*is_there)(const struct demo *demo), in
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)remove(path); /* what cannot be removed is left; nothing more can be done */
+	(void)remove(path); /* we leave a file that we cannot remove */
 	return 0;
 }
 
-/* Waits for the daemons' ends. The loop is not running any more: signals are polled. */
+/* Waits for the daemons to end. The loop has stopped, so we poll for signals. */
 static void wait_for_daemons(struct demo *demo)
 {
 	struct demo_proc *procs[2 * DEMO_MAX_RANKS];
@@ -244,7 +245,7 @@ void demo_stop(struct demo *demo)
 		wait_for_daemons(demo);
 	for (int i = 0; i < demo->opts.run.nodes; i++)
 		demo_proc_signal(&demo->nodes[i].daemon, SIGKILL);
-	demo_freeze_remove(demo->freeze); /* who sleeps there cannot end before */
+	demo_freeze_remove(demo->freeze); /* a process that sleeps there cannot end before */
 	demo_proc_kill_all_children();
 	demo_cgroup_remove(demo);
 	demo_nodes_fini(demo);

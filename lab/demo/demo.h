@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The demo: a small site of its own (daemons, webhook receiver, sockets, state) under a private
- * directory, a training job on the simulated device, a fault, and what collwatch says about it.
- * Nothing of the site's own collwatch is touched. One thread, one event loop.
+ * The demo: a training job on the simulated device, a fault, and collwatch's report on it. It has a
+ * small site of its own (daemons, webhook receiver, sockets, state) under a private directory. The
+ * demo does not touch the site's own collwatch. One thread, one event loop.
  *
- *	verb_demo.c      options; what is printed at the end
- *	demo.c           the course of events
+ *	verb_demo.c      options; the output at the end
+ *	demo.c           the sequence of events
  *	demo_nodes.c      directory, daemons
  *	demo_net.c       nodes as network namespaces
  *	demo_job.c       the ranks
- *	demo_epitaph.c   what is said of a job that has failed
- *	demo_event.c     what happens to them from outside
- *	demo_cgroup.c    a limit of memory for one rank
- *	demo_freeze.c    a file system that can be frozen
+ *	demo_epitaph.c   the post-mortem of a failed job
+ *	demo_event.c     events from outside
+ *	demo_cgroup.c    a memory limit for one rank
+ *	demo_freeze.c    a file system that can freeze
  *	demo_proc.c      processes: start, output, end
  *	demo_webhook.c   receiver of alerts
- *	demo_scenario.c  what can be shown
+ *	demo_scenario.c  the scenarios
  */
 #pragma once
 
@@ -30,7 +30,7 @@
 #include "lab/demo/demo_scenario.h"
 #include "report/bundle.h"
 
-#define DEMO_MAX_RANKS DEMO_NET_MAX_NODES /* a node each, at most */
+#define DEMO_MAX_RANKS DEMO_NET_MAX_NODES /* at most a node per rank */
 #define DEMO_JOB "demo"
 
 struct event;
@@ -41,9 +41,9 @@ struct demo_options {
 	struct demo_case run;
 	int seconds;      /* healthy: how long to watch */
 	int timeout_s;    /* until the alert, from the fault */
-	const char *keep; /* directory the bundle is copied to; NULL = not kept */
+	const char *keep; /* directory for a copy of the bundle; NULL = no copy */
 	bool json, check, all_frames, is_quiet, no_namespaces, has_call_stacks;
-	bool is_torch; /* real PyTorch instead, in a program of its own */
+	bool is_torch; /* run real PyTorch, in another program */
 };
 
 struct demo_node {
@@ -52,27 +52,27 @@ struct demo_node {
 	char dir[PATH_MAX / 2];
 	const char *address;
 	int port;    /* of the peers */
-	int port_fd; /* keeps the port from being given to others; -1 = nobody else is there */
+	int port_fd; /* reserves the port; -1 = no other process is there */
 	int notify_fd;
 	struct event *on_notify;
 	bool is_ready;
-	bool is_lost;       /* with all that ran there */
-	bool is_restarting; /* it was asked to end */
+	bool is_lost;       /* with all its processes */
+	bool is_restarting; /* we asked it to end */
 	struct demo *demo;
 };
 
 struct demo_rank {
 	struct demo_proc proc;
 	int rank, node;
-	long step; /* newest it has told of */
+	long step; /* its newest reported step */
 	struct demo *demo;
 };
 
 enum demo_outcome {
 	DEMO_RUNNING = 0,
 	DEMO_ALERT,       /* demo.incident arrived */
-	DEMO_WATCHED,     /* healthy: the time is over and nothing was reported */
-	DEMO_TIMEOUT,     /* something expected did not come: demo.err says what */
+	DEMO_WATCHED,     /* healthy: the time is over without a report */
+	DEMO_TIMEOUT,     /* an expected event did not come; demo.err names it */
 	DEMO_FAILED,      /* demo.err */
 	DEMO_INTERRUPTED, /* demo.signo */
 };
@@ -87,15 +87,15 @@ struct demo {
 	struct demo_rank ranks[DEMO_MAX_RANKS];
 	int master_port, master_port_fd;
 	struct event *deadline, *event, *signals[4];
-	int64_t deadline_ns; /* when it is due, CLOCK_MONOTONIC */
-	int n_extended;      /* times it was put off by a second */
-	struct event *look;  /* for an epitaph */
-	json_t *status;      /* of the job when its time was over; NULL = not asked */
+	int64_t deadline_ns; /* of the expected event, CLOCK_MONOTONIC */
+	int n_extended;      /* number of extensions by a second */
+	struct event *look;  /* polls for an epitaph */
+	json_t *status;      /* of the job at the end of its time; NULL = not asked */
 	int n_cancelled;
-	bool has_launcher_acted;    /* it has ended the ranks of the node that failed */
+	bool has_launcher_acted;    /* it has ended the ranks of the failed node */
 	int n_restarts;             /* of the whole job */
-	bool is_restarting;         /* the job: its ranks were asked to end */
-	char cgroup[PATH_MAX / 4];  /* of the culprit, where its memory is limited; "" = none */
+	bool is_restarting;         /* the job: we asked its ranks to end */
+	char cgroup[PATH_MAX / 4];  /* of the culprit, if its memory is limited; "" = none */
 	struct demo_freeze *freeze; /* NULL = none */
 
 	bool site_is_up, job_is_running;
@@ -105,44 +105,49 @@ struct demo {
 	enum demo_outcome outcome;
 	int signo;
 	int64_t alert_ns;
-	json_t *incident;          /* as it arrived at the webhook; or the epitaph */
-	char bundle[PATH_MAX * 2]; /* where that lies */
+	json_t *incident;          /* as the webhook received it; or the epitaph */
+	char bundle[PATH_MAX * 2]; /* its path */
 	struct cw_err err;
 };
 
 /* ---- demo.c ---- */
 
-/* Runs to an outcome; blocks. Everything started still runs afterwards: demo_stop(). */
+/* Runs to an outcome; blocks. All started processes still run afterwards: call demo_stop(). */
 void demo_run(struct demo *demo);
 /* Stops all processes and removes the directory. Takes a half-started demo. */
 void demo_stop(struct demo *demo);
-/* After the outcome: lets things go on until it is there, at most this long. */
+/* After the outcome: runs the loop until is_there() is true, at most this long. */
 void demo_await(struct demo *demo, bool (*is_there)(const struct demo *demo), int seconds);
 /* Ends the loop with this outcome, unless it has one already. */
 void demo_end(struct demo *demo, enum demo_outcome outcome);
-/* A line of progress for people, on stderr. */
+/* Prints a line of progress on stderr. */
 void demo_say(const struct demo *demo, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The one deadline: `what` is missed if it does not come within seconds. */
+/* Sets the only deadline: without the event within seconds, `what` is missing. */
 void demo_expect(struct demo *demo, int seconds, const char *what);
 
 /* ---- demo_nodes.c ---- */
 
-/* Names the nodes and gives them addresses, in a network of their own where one can be had. */
+/* Names the nodes and gives them addresses, in a network of their own if possible. */
 int demo_nodes_plan(struct demo *demo, struct cw_err *err);
 int demo_nodes_start(struct demo *demo, struct cw_err *err);
-/* After children have ended: had the daemons to? Starts those anew that restart. */
+/*
+ * Call it after children have ended: finds daemons that ended unexpectedly, and restarts a daemon
+ * if the scenario says so.
+ */
 void demo_nodes_on_ended(struct demo *demo);
 void demo_nodes_fini(struct demo *demo);
-/* A loopback port nobody else gets while *ret_fd is open and SO_REUSEADDR users may bind. */
+/*
+ * Finds a loopback port and reserves it while *ret_fd is open; users with SO_REUSEADDR may bind it.
+ */
 int demo_free_port(int *ret_port, int *ret_fd);
-/* The job as the daemon that leads it sees it (new reference), or NULL. */
+/* The job's status from its leader's daemon (new reference), or NULL. */
 json_t *demo_nodes_job_status(struct demo *demo);
 
 /* ---- demo_cgroup.c ---- */
 
-/* Makes demo.cgroup with that limit. Needs root and the version 1 hierarchy of memory. */
+/* Makes demo.cgroup with that limit. Needs root and the version 1 memory hierarchy. */
 int demo_cgroup_make(struct demo *demo, int memory_mb, struct cw_err *err);
-/* Removes it, if it is there; its process must have ended. */
+/* Removes it if it exists; its process must have ended. */
 void demo_cgroup_remove(struct demo *demo);
 
 /* ---- demo_freeze.c ---- */
@@ -150,30 +155,37 @@ void demo_cgroup_remove(struct demo *demo);
 /* A small file system at PATH, frozen. Needs root, mkfs.ext4 and a loop device. */
 int demo_freeze_make(const char *path, struct demo_freeze **ret, struct cw_err *err);
 void demo_freeze_thaw(struct demo_freeze *freeze);
-/* Thaws and removes it; NULL is fine. Also done, by a process of its own, when the demo dies. */
+/* Thaws and removes it; NULL is fine. A separate process also does this when the demo dies. */
 void demo_freeze_remove(struct demo_freeze *freeze);
 
 /* ---- demo_event.c ---- */
 
-/* Plans the scenario's event, if it has one: call it when the job runs and after the fault. */
+/*
+ * Schedules the scenario's event, if it has one: call both when the job runs and after the fault.
+ */
 void demo_event_on_running(struct demo *demo);
 void demo_event_on_fault(struct demo *demo);
-/* A rank has failed, and the job with it: what a launcher does then, and who writes of it. */
+/*
+ * A rank has failed, and the job with it: starts the launcher's reaction, and waits for
+ * the epitaph.
+ */
 void demo_event_on_failure(struct demo *demo);
-/* The file that stalls the simulated network, or ends the culprit's device, once it is there. */
+/*
+ * The path of the file whose existence stalls the simulated network, or kills the culprit's device.
+ */
 void demo_event_break_file(const struct demo *demo, char path[PATH_MAX]);
 
 /* ---- demo_epitaph.c ---- */
 
-/* Ends the demo with the first epitaph that a daemon writes. */
+/* Ends the demo at the first epitaph from a daemon. */
 void demo_epitaph_await(struct demo *demo);
 
 /* ---- demo_job.c ---- */
 
 int demo_job_start(struct demo *demo, struct cw_err *err);
-/* The scenario's fault is there: people are told, and the alert is waited for. */
+/* The scenario's fault has happened: prints it, and waits for the alert. */
 void demo_job_fault_happened(struct demo *demo);
-/* After children have ended: is it what the scenario wants? */
+/* Call it after children have ended: checks the ends against the scenario. */
 void demo_job_on_ended(struct demo *demo);
-/* Whether the scenario's ranks end by themselves, or are ended, without anything being wrong. */
+/* True if the scenario's ranks end by themselves, or are ended, without a fault. */
 bool demo_job_ends(const struct demo *demo);

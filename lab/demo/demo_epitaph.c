@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of a job that has failed lies in the state of the node that led it, in a bundle of
- * its own or in that of an alert: nobody is called for it, so it is looked for there.
+ * A failed job causes no alert. So we search for its post-mortem in the state directory of the
+ * leader's node. It is in a bundle of its own, or in that of an alert.
  */
 #include <dirent.h>
 #include <event2/event.h>
@@ -13,13 +13,13 @@
 
 #define LOOK_EVERY_US 200000
 
-/* Takes the bundle if it has an epitaph. */
+/* Takes the bundle if it contains an epitaph. */
 static void look_at(struct demo *demo, const char *path)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 
 	if (cw_bundle_read(path, &bundle, NULL) < 0 || !bundle.epitaph)
-		return; /* it may be being written */
+		return; /* the daemon may still be writing it */
 	demo->incident = json_incref(bundle.epitaph);
 	demo->alert_ns = cw_clock_now_ns(&cw_clock_system);
 	snprintf(demo->bundle, sizeof(demo->bundle), "%s", path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens to a job from outside: each event is a function in one table, and comes either some
- * seconds after the work has begun or, where it must meet a hang, after the fault.
+ * Events from outside of a job. Each event is a function in one table. It happens either some
+ * seconds after the work has begun or, if it must meet a hang, after the fault.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -13,13 +13,15 @@
 #include "common/cleanup.h"
 #include "lab/demo/demo.h"
 
-/* A job manager ends each rank some time after the one before. */
+/* A job manager ends the ranks one after the other, at this interval. */
 #define CANCEL_EVERY_US 400000
-/* What comes from outside comes after a while of work. */
+/* An outside event happens after this much work. */
 #define AFTER_RUNNING_S 3
-/* Late enough that the others wait, early enough that they go on waiting. */
+/* Late enough that the other ranks wait, early enough that they still wait. */
 #define AFTER_FAULT_S 8
-/* A launcher looks at its own ranks once in a while; those of other nodes hear of it later. */
+/*
+ * A launcher checks its own ranks periodically; launchers on other nodes hear of a failure later.
+ */
 #define OWN_NODE_AFTER_S 1
 #define OTHER_NODES_AFTER_S 3
 
@@ -28,7 +30,7 @@ void demo_event_break_file(const struct demo *demo, char path[PATH_MAX])
 	snprintf(path, PATH_MAX, "%s/broken", demo->dir);
 }
 
-/* The simulated network looks for that file. */
+/* The simulated network checks for that file. */
 static void stall_network(struct demo *demo)
 {
 	_cleanup_(closep) int file = -1;
@@ -55,7 +57,7 @@ static void cancel(struct demo *demo)
 		demo_end(demo, DEMO_FAILED);
 }
 
-/* The link first, then the daemon: nobody is left to tell how the ranks ended. */
+/* Cuts the link first, then stops the daemon: no process is left to report how the ranks ended. */
 static void lose_node(struct demo *demo)
 {
 	int lost = demo->ranks[demo->opts.run.culprit].node;
@@ -103,7 +105,7 @@ static bool has_failed_on(const struct demo *demo, int node)
 	return false;
 }
 
-/* First the ranks of the nodes on which one has failed; the next time all that are left. */
+/* First call: ends the ranks on nodes with a failed rank. Next call: ends all remaining ranks. */
 static void end_what_is_left(struct demo *demo)
 {
 	const struct timeval later = { .tv_sec = OTHER_NODES_AFTER_S };

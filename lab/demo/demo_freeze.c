@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever writes to a frozen file system sleeps uninterruptibly, as on a dead NFS server: not even
- * SIGKILL ends it. So a process of its own thaws and removes it when the demo is gone, however that
- * ends.
+ * A process that writes to a frozen file system sleeps uninterruptibly, as on a dead NFS server:
+ * not even SIGKILL ends it. So a separate guard process thaws and removes it at the end of the
+ * demo, even if the demo crashes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +18,9 @@
 #include "lab/demo/demo.h"
 
 struct demo_freeze {
-	char path[PATH_MAX / 2]; /* mount point; the image lies beside it */
+	char path[PATH_MAX / 2]; /* mount point; the image is next to it */
 	int fd;                  /* of the mount point */
-	int guard_fd;            /* closed: the guard removes all */
+	int guard_fd;            /* closing it makes the guard remove everything */
 	pid_t guard;
 };
 
@@ -34,7 +34,7 @@ static bool run(const char *script, const char *path)
 		null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (null_fd >= 0)
 			for (int fd = 0; fd < 3; fd++)
-				(void)dup2(null_fd, fd); /* its words help nobody */
+				(void)dup2(null_fd, fd); /* its messages are of no use */
 		(void)execl("/bin/sh", "sh", "-c", script, "sh", path, (char *)NULL);
 		_exit(127);
 	}
@@ -62,10 +62,10 @@ static void guard(const struct demo_freeze *freeze, int until_closed)
 {
 	char byte;
 
-	(void)setsid(); /* a terminal's Ctrl-C is not for us */
+	(void)setsid(); /* ignore a terminal's Ctrl-C */
 	while (read(until_closed, &byte, 1) > 0)
 		;
-	(void)ioctl(freeze->fd, FITHAW, 0); /* fails when it is not frozen */
+	(void)ioctl(freeze->fd, FITHAW, 0); /* fails if it is not frozen */
 	(void)close(freeze->fd);
 	_exit(unmake(freeze->path) ? 0 : 1);
 }
@@ -98,7 +98,7 @@ int demo_freeze_make(const char *path, struct demo_freeze **ret, struct cw_err *
 		freeze->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (freeze->fd < 0 || !start_guard(freeze) || ioctl(freeze->fd, FIFREEZE, 0) < 0) {
 		if (freeze->guard <= 0)
-			(void)unmake(path); /* what is there of it */
+			(void)unmake(path); /* remove the parts that exist */
 		demo_freeze_remove(freeze);
 		return cw_err_set(err, ENOTSUP,
 				  "there is no file system to freeze: this scenario needs root, "
@@ -120,6 +120,6 @@ void demo_freeze_remove(struct demo_freeze *freeze)
 	closep(&freeze->fd);
 	closep(&freeze->guard_fd);
 	if (freeze->guard > 0)
-		(void)waitpid(freeze->guard, NULL, 0); /* collected with others already: fine */
+		(void)waitpid(freeze->guard, NULL, 0); /* fails if another call collected it */
 	free(freeze);
 }

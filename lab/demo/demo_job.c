@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranks as a launcher would start them, each a process that says on its standard output which
- * step it is at. The fault is given to the program as options, and counts as happened when the
- * culprit says so or dies of it; the time to the alert is counted from there.
+ * Starts the ranks as a launcher would; each process prints its current step on standard output.
+ * The program gets the fault as options. The fault has happened when the culprit prints it or dies
+ * of it; we measure the time to the alert from that moment.
  */
 #include "lab/demo/demo.h"
 
@@ -19,10 +19,10 @@
 #include "common/clock.h"
 #include "common/parse.h"
 
-/* A loaded machine needs a while to start 64 interpreters. */
+/* A loaded machine takes long to start 64 interpreters. */
 #define RUNNING_WITHIN_S 120
 #define STEP_MS 100
-/* The fault comes when the rhythm is known, not among the first calls. */
+/* The fault comes after many regular steps, not among the first calls. */
 #define FAULT_STEP 30
 
 struct job_paths {
@@ -83,7 +83,7 @@ bool demo_job_ends(const struct demo *demo)
 	return demo->opts.scenario->steps || demo->opts.scenario->event == DEMO_EVENT_CANCEL;
 }
 
-/* Called for every step some rank tells of. */
+/* Called for every step that a rank prints. */
 static void step_told(struct demo *demo)
 {
 	long slowest = demo->ranks[0].step;
@@ -113,7 +113,7 @@ static void on_line(struct demo_proc *proc, const char *line, void *user)
 		rank->step = step;
 		step_told(rank->demo);
 	} else if (strncmp(line, "fault: ", 7) == 0 && rank->rank == rank->demo->opts.run.culprit) {
-		/* What fills up its memory is killed some time later. */
+		/* The kernel kills a rank that fills its memory some time later. */
 		if (!rank->demo->opts.scenario->memory_mb)
 			demo_job_fault_happened(rank->demo);
 	}
@@ -160,7 +160,7 @@ static bool has_fault(const struct demo *demo, const char *fault)
 	return has && strcmp(has, fault) == 0;
 }
 
-/* Where the first rank that comes to NCCL hands out the unique id. */
+/* The address where the first rank to use NCCL publishes the unique id. */
 static const char *master_address(const struct demo *demo)
 {
 	bool is_absent = has_fault(demo, "never-init") && demo->opts.run.culprit == 0;
@@ -226,10 +226,10 @@ static void fill_arguments(const struct demo *demo, struct job_paths *paths,
 		return;
 	}
 	argv[n++] = (char *)"--steps";
-	argv[n++] = text->steps; /* 0 = for ever */
+	argv[n++] = text->steps; /* 0 = endless */
 	argv[n++] = (char *)"--log-every";
 	argv[n++] = (char *)"5";
-	/* Tensor-parallel pairs give the job communicators that overlap, as real ones have. */
+	/* Tensor-parallel pairs give the job overlapping communicators, like real jobs. */
 	argv[n++] = (char *)"--tp";
 	argv[n++] =
 		(char *)(demo->opts.run.ranks >= 4 && demo->opts.run.ranks % 2 == 0 ? "2" : "1");
@@ -258,8 +258,7 @@ static void fill_arguments(const struct demo *demo, struct job_paths *paths,
 		argv[n++] = (char *)"--fault-path";
 		argv[n++] = text->fault_path;
 	} else if (s->event == DEMO_EVENT_LAUNCHER) {
-		/* From then on the job's own watchdog counts: on a slow machine, too, not before.
-		 */
+		/* The job's own watchdog counts from then on, also on a slow machine. */
 		snprintf(text->fault_path, sizeof(text->fault_path), "%s/fault", demo->dir);
 		argv[n++] = (char *)"--fault-file";
 		argv[n++] = text->fault_path;
@@ -339,7 +338,7 @@ int demo_job_start(struct demo *demo, struct cw_err *err)
 	return r < 0 ? r : start_ranks(demo, err);
 }
 
-/* The same ranks once more, as soon as the last of them has ended. */
+/* Starts the same ranks once more, after the last of them has ended. */
 static void restart_ranks(struct demo *demo)
 {
 	for (int i = 0; i < demo->opts.run.ranks; i++)
@@ -354,16 +353,16 @@ static void restart_ranks(struct demo *demo)
 		demo_end(demo, DEMO_FAILED);
 }
 
-/* Whether a rank that has ended had to end, and like that. */
+/* True if the rank was expected to end, and in this way. */
 static bool had_to_end(const struct demo *demo, int rank)
 {
 	const struct demo_scenario *s = demo->opts.scenario;
 	int status = demo->ranks[rank].proc.wait_status;
 
-	/* A labelled scenario says itself how its ranks end. */
+	/* A labelled scenario decides itself how its ranks end. */
 	if (s->program == DEMO_SUITE || demo->nodes[demo->ranks[rank].node].is_lost)
 		return true;
-	/* A job that fails: how each of its ranks ends is for its epitaph to say. */
+	/* In a failing job, the epitaph reports how each rank ends. */
 	if (s->has_epitaph && (demo->fault_ns || rank == demo->opts.run.culprit))
 		return true;
 	if (demo->is_restarting || rank < demo->n_cancelled)
@@ -371,7 +370,7 @@ static bool had_to_end(const struct demo *demo, int rank)
 	return s->steps && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The culprit may have ended before its last words are read. */
+/* The culprit may have ended before we read its last output. */
 static void note_failure(struct demo *demo)
 {
 	if (demo->ranks[demo->opts.run.culprit].proc.has_ended)

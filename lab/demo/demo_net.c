@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unshare() and setns() move the calling thread alone. So a thread builds the network, from inside,
- * and ends there: nobody has to find the way back.
+ * unshare() and setns() move only the calling thread. So a separate thread builds the network from
+ * inside and then ends; no thread has to return to its old namespace.
  */
 #include "lab/demo/demo_net.h"
 
@@ -24,13 +24,13 @@
 
 #include "common/cleanup.h"
 
-/* Of a net that nobody else can see; the hub is the last host. */
+/* For a network that is invisible from outside; the hub is the last host. */
 #define ADDRESS_FORMAT "10.77.0.%d"
 #define HUB_HOST 254
 #define MAC_FORMAT "02:00:00:00:00:%02x"
-/* ip(8) takes some milliseconds; one that hangs must not hold up the demo. */
+/* ip(8) takes some milliseconds; if it hangs, the demo goes on. */
 #define IP_WITHIN_S 10
-/* Where ip(8) finds the hub. */
+/* The descriptor where ip(8) finds the hub. */
 #define HUB_CHILD_FD 3
 #define BACKLOG 64
 
@@ -57,7 +57,7 @@ struct build {
 /* In the child; does not return. */
 static void become_ip(int in_fd, int out_fd, int hub_fd)
 {
-	/* Held high, so that none is overwritten before it is moved. */
+	/* Moved above all targets, so that no dup2() overwrites one of them. */
 	int in = fcntl(in_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
 	int out = fcntl(out_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
 	int hub = fcntl(hub_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
@@ -72,7 +72,7 @@ static void become_ip(int in_fd, int out_fd, int hub_fd)
 	_exit(127);
 }
 
-/* What it complained of: the first line, the others only say where. */
+/* Reads its first line of error text; the other lines only give the position. */
 static void read_line(int fd, char *line, size_t len)
 {
 	size_t n = 0;
@@ -108,7 +108,9 @@ static int batch_file(const char *batch)
 	return steal_fd(&fd);
 }
 
-/* Has the batch done in the namespace of the calling thread, or in the one of within_fd (-1). */
+/*
+ * Runs the batch in the calling thread's namespace, or in the namespace of within_fd (-1 = none).
+ */
 static int run_ip(const struct demo_net *net, const char *batch, int within_fd, struct cw_err *err)
 {
 	_cleanup_(closep) int in_fd = batch_file(batch), read_fd = -1, write_fd = -1;
@@ -136,7 +138,7 @@ static int run_ip(const struct demo_net *net, const char *batch, int within_fd, 
 	return explain_ip(status, said, err);
 }
 
-/* ---- building; all of it in the thread ---- */
+/* ---- building; all of it runs in the thread ---- */
 
 static int open_own(const char *which)
 {
@@ -156,8 +158,8 @@ static int make_namespaces(int flags, struct cw_err *err)
 }
 
 /*
- * Nodes know each other's hardware address from the start: entries that are learnt count towards a
- * limit of the whole machine, of which a demo of 64 nodes would use up four times as many.
+ * We enter all hardware addresses of the nodes in advance. Learned entries count towards a limit of
+ * the whole machine, and a demo of 64 nodes would use up four times as many.
  */
 static void write_node_batch(FILE *out, const struct demo_net *net, const struct net_node *node)
 {
@@ -175,7 +177,7 @@ static void write_node_batch(FILE *out, const struct demo_net *net, const struct
 				net->nodes[i].address, i + 1);
 }
 
-/* In the hub, where the nodes' links end. */
+/* For the hub, where all links of nodes end. */
 static void write_hub_batch(FILE *out, const struct demo_net *net, const struct net_node *ignored)
 {
 	fprintf(out,
@@ -219,12 +221,13 @@ static int make_node(const struct demo_net *net, struct net_node *node, struct c
 	return set_up(net, node, write_node_batch, err);
 }
 
-/* A socket belongs to the namespace it was made in, whoever has it later. */
+/* A socket stays in the namespace of its creation, whichever process holds it. */
 static int listen_in_hub(struct demo_net *net, struct cw_err *err)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 
-	(void)inet_pton(AF_INET, net->alert_address, &address.sin_addr); /* it is one */
+	/* always a valid address */
+	(void)inet_pton(AF_INET, net->alert_address, &address.sin_addr);
 	net->alert_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (net->alert_fd < 0 ||
 	    bind(net->alert_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
@@ -295,7 +298,7 @@ int demo_net_make(const char *const *hosts, int n, struct demo_net **ret, struct
 		demo_net_free(b.net);
 		return cw_err_set(err, r, "no thread can be made: %s", strerror(r));
 	}
-	(void)pthread_join(thread, NULL); /* of a thread of ours: cannot fail */
+	(void)pthread_join(thread, NULL); /* cannot fail for a joinable thread */
 	if (b.r < 0) {
 		demo_net_free(b.net);
 		return b.r;

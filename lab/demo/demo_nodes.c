@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The demo's site: a private directory, one daemon for each node with a configuration of its own,
- * the key they share, and a socket on which each says that it is ready. Planned first, so that all
- * know all ports; started then. A daemon that ends is an error unless the scenario ends it.
+ * The demo's site: a private directory, one daemon per node with its own configuration, the
+ * daemons' common key, and a socket for each daemon's readiness message. We plan first, so that all
+ * daemons know all ports, and then start them. If a daemon ends, it is an error unless the scenario
+ * ends it.
  */
 #include "lab/demo/demo.h"
 
@@ -44,7 +45,9 @@ int demo_free_port(int *ret_port, int *ret_fd)
 	socklen_t len = sizeof(address);
 	int on = 1;
 
-	/* Bound, not listening, both sides SO_REUSEADDR: the daemon's own bind succeeds beside it.
+	/*
+	 * Bound without listening, both sides with SO_REUSEADDR: the daemon's own bind
+	 * succeeds, too.
 	 */
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 	    bind(fd, (struct sockaddr *)&address, len) < 0 ||
@@ -70,7 +73,7 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 
 	if (!no_headway_s)
 		no_headway_s = NO_HEADWAY_S;
-	/* In its namespace, the host's name is the node's. */
+	/* In its namespace, the host name is the node's name. */
 	if (!demo->net)
 		fprintf(out, "node_name = \"%s\"\n", node->name);
 	else
@@ -88,7 +91,7 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 				demo->nodes[i].address, demo->nodes[i].port);
 		fputs("}\n", out);
 	}
-	/* docs/design/hang.md#patience: what the demo sets shorter than a site would */
+	/* docs/design/hang.md#patience: shorter than at a real site */
 	fprintf(out, "no_progress_after = \"%ds\"\nfirst_op_after = \"30s\"\n", no_headway_s);
 	fputs("log_level = \"info\"\n", out);
 }
@@ -133,7 +136,7 @@ static void on_notify(evutil_socket_t fd, short what, void *user)
 		demo_end(demo, DEMO_FAILED);
 }
 
-/* The socket a daemon tells its readiness on (sd_notify(3)). */
+/* The socket for a daemon's readiness message (sd_notify(3)). */
 static int listen_for_readiness(struct demo_node *node, struct cw_err *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -157,7 +160,7 @@ static int start_daemon(struct demo *demo, struct demo_node *node, struct cw_err
 {
 	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX], notify[PATH_MAX];
 	char *argv[] = { program, (char *)"--config", config, NULL };
-	/* No proxy of the site's leads to the demo's receiver. */
+	/* The demo's receiver is not behind the site's proxy. */
 	const char *env[] = { notify, "no_proxy=*", NULL };
 	struct demo_proc_spec spec = {
 		.name = node->name,
@@ -194,7 +197,7 @@ static int make_directory(struct demo *demo, struct cw_err *err)
 	return 0;
 }
 
-/* As a rule, a site's daemons have machines of their own. Says which way it is. */
+/* Usually a site's daemons run on separate machines. Reports which way it chose. */
 static void make_net(struct demo *demo)
 {
 	const char *hosts[DEMO_MAX_RANKS];
@@ -234,7 +237,7 @@ int demo_nodes_plan(struct demo *demo, struct cw_err *err)
 	return 0;
 }
 
-/* Beyond loopback, daemons talk to none but those who have the key. */
+/* Beyond loopback, daemons accept only peers with the key. */
 static int make_key(const struct demo *demo, struct cw_err *err)
 {
 	char path[PATH_MAX], text[CW_CLUSTER_KEY_TEXT];

@@ -17,10 +17,13 @@
 #include "common/cleanup.h"
 #include "lab/demo/demo_net.h"
 
-/* A line longer than this is passed on in pieces. */
+/* A longer line is passed on in pieces. */
 #define MAX_LINE 4096
 
-/* What a site's own collwatch, service manager or launcher left must not reach the demo's parts. */
+/*
+ * Variables of the site's own collwatch, service manager or launcher must not reach the
+ * demo's processes.
+ */
 static void forget_outer_environment(void)
 {
 	static const char *const names[] = {
@@ -30,7 +33,7 @@ static void forget_outer_environment(void)
 	bool again = true;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		(void)unsetenv(names[i]); /* fails for invalid names only */
+		(void)unsetenv(names[i]); /* fails only for invalid names */
 	while (again) {
 		again = false;
 		for (char **var = environ; *var && !again; var++) {
@@ -44,7 +47,7 @@ static void forget_outer_environment(void)
 	}
 }
 
-/* Writing 0 moves the writer. */
+/* Writing 0 moves the calling process. */
 static int join_cgroup(const char *procs)
 {
 	int fd = open(procs, O_WRONLY | O_CLOEXEC);
@@ -58,7 +61,7 @@ static void become(const struct demo_proc_spec *spec, int out_fd, pid_t parent)
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
-	(void)setpgid(0, 0); /* also done by the parent: whoever comes first */
+	(void)setpgid(0, 0); /* the parent does it too: the first call wins */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(126);
@@ -86,7 +89,7 @@ static void become(const struct demo_proc_spec *spec, int out_fd, pid_t parent)
 
 static void pass_line(struct demo_proc *proc, const char *line)
 {
-	/* the log is for people who look after a failure: a full disk must not stop the demo */
+	/* the log only helps after a failure: a full disk must not stop the demo */
 	(void)!write(proc->log_fd, line, strlen(line));
 	(void)!write(proc->log_fd, "\n", 1);
 	if (proc->on_line)
@@ -141,13 +144,13 @@ int demo_proc_start(struct demo_proc *proc, struct event_base *base,
 		return cw_err_set(err, ENOMEM, "out of memory");
 	(void)steal_fd(&read_fd);
 	bufferevent_setcb(proc->output, on_output, NULL, on_output_end, proc);
-	(void)bufferevent_enable(proc->output, EV_READ); /* of a pipe that is open: cannot fail */
+	(void)bufferevent_enable(proc->output, EV_READ); /* cannot fail for an open pipe */
 	pid = fork();
 	if (pid == 0)
 		become(spec, write_fd, parent);
 	if (pid < 0)
 		return cw_err_set(err, errno, "cannot start %s: %s", spec->name, strerror(errno));
-	(void)setpgid(pid, pid); /* fails once the child has run its program, having done it */
+	(void)setpgid(pid, pid); /* fails if the child has run exec, but then it did this itself */
 	proc->pid = pid;
 	proc->log_fd = steal_fd(&log_fd);
 	return 0;
@@ -192,7 +195,7 @@ bool demo_proc_may_look(void)
 		status = -1;
 	if (other > 0) {
 		(void)kill(other, SIGKILL);
-		(void)waitpid(other, NULL, 0); /* ours, and it ends */
+		(void)waitpid(other, NULL, 0); /* our own child, which ends soon */
 	}
 	return status == 0;
 }
@@ -224,7 +227,7 @@ void demo_proc_fini(struct demo_proc *proc)
 	*proc = (struct demo_proc){ 0 };
 }
 
-/* Kills the children named in /proc; false when there are none. */
+/* Kills the children listed in /proc; false if there are none. */
 static bool kill_children(void)
 {
 	_cleanup_(freep) char *line = NULL;
@@ -246,7 +249,7 @@ static bool kill_children(void)
 
 void demo_proc_kill_all_children(void)
 {
-	/* Each round may orphan further ones to us (we are their subreaper). */
+	/* Each round may give us further orphans (we are their subreaper). */
 	while (kill_children() && waitpid(-1, NULL, 0) > 0)
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;

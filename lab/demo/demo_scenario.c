@@ -71,7 +71,7 @@ static const struct demo_scenario scenarios[] = {
 	{ "gpu-dies", "a rank's GPU dies inside a collective that the others complete", "gpu-dies",
 	  "has a GPU that dies inside a collective", HANG(IN_COLLECTIVE, UNFINISHED, 2, 40),
 	  .program = DEMO_PYTHON },
-	/* A job that ends before or while people are told: an epitaph says what it died of. */
+	/* A job that ends before or during an alert: an epitaph explains why it died. */
 	{ "cascade", "a rank fails; its launcher ends its node, and the other nodes' ranks abort",
 	  "raise", "fails with an exception", HANG(PROCESS_DEAD, EXITED, 2, 40),
 	  .has_epitaph = true, .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "600" },
@@ -83,7 +83,10 @@ static const struct demo_scenario scenarios[] = {
 	  .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "14" }, .program = DEMO_PYTHON },
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
-	/* From here on: what only looks like a hang. Nothing must be reported either. */
+	/*
+	 * From here on: activities that only look like a hang. The daemons must not report
+	 * these either.
+	 */
 	{ "evaluation", "a rank evaluates the model, the others wait for it", "evaluate",
 	  "evaluates the model", .lasts_s = 14, .watch_s = 20, .no_headway_s = 2,
 	  .why = "it uses its CPU, and so it gets somewhere", .program = DEMO_PYTHON,
@@ -165,14 +168,14 @@ static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c
 	}
 }
 
-/* An epitaph lists ranks, an incident says more about each. */
+/* An epitaph lists ranks; an incident has an object per rank. */
 static json_int_t rank_of(const json_t *culprit)
 {
 	return json_is_integer(culprit) ? json_integer_value(culprit)
 					: cw_json_int(culprit, "rank", -1);
 }
 
-/* Each rank that is to blame is named once, and nobody else is. */
+/* True if each guilty rank appears once, and no other rank appears. */
 static bool culprits_are_right(const struct demo_scenario *s, const json_t *culprits,
 			       const struct demo_case *c)
 {
@@ -192,7 +195,10 @@ static bool culprits_are_right(const struct demo_scenario *s, const json_t *culp
 	return named == json_array_size(culprits);
 }
 
-/* Where some got out and others did not, those that did not are named, and never with certainty. */
+/*
+ * If some ranks left the call and others did not, the latter must be named, and never
+ * with certainty.
+ */
 static bool names_the_unfinished(const struct demo_scenario *s, const json_t *doc)
 {
 	return s->blame == DEMO_BLAME_NOBODY &&

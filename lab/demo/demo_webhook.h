@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small HTTP server that takes the demo's alerts, as a site's own would. */
+/* A small HTTP server that receives the demo's alerts, like a site's own. */
 #pragma once
 
 #include <jansson.h>
@@ -10,12 +10,12 @@
 struct event_base;
 struct demo_webhook;
 
-/* An alert was posted; incident is borrowed until the callback returns. */
+/* Called for each posted alert; incident is borrowed until the callback returns. */
 typedef void (*demo_webhook_fn)(const json_t *incident, void *user);
 
 /*
- * Listens on a free port of loopback, or on a socket that listens already (else -1), which is the
- * webhook's from now on, whatever is returned.
+ * Listens on a free port of loopback, or on an already listening socket (else -1). The webhook owns
+ * that socket, also after an error.
  */
 int demo_webhook_new(struct event_base *base, int listen_fd, demo_webhook_fn on_alert, void *user,
 		     struct demo_webhook **ret, struct cw_err *err);
