@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Builds libnccl.so.2 from a source tree of NCCL: NVIDIA's host code as it is, its own generator's
-host tables, and in place of the device code the emulation in lab/nccl/device, compiled against the
-same headers. The library needs a libcudart.so.13 when it runs; here that is the one in
-lab/nccl/cudart. Everything is made in the cache, by ninja, so an interrupted build goes on.
+Builds libnccl.so.2 from a source tree of NCCL: NVIDIA's unchanged host code, host tables from
+NCCL's own generator, and our emulation in lab/nccl/device instead of the device code, compiled
+against the same headers. At run time the library needs a libcudart.so.13, here the one in
+lab/nccl/cudart. Ninja builds everything in the cache, so an interrupted build can continue.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ import nccl_headers
 import nccl_source
 from nccl_place import ROOT, Failure, device_dirs, version_dir
 
-# Host sources that are not part of the library here, with the reason.
+# Host sources that we exclude from the library, with the reason.
 LEFT_OUT = {
     'src/init_nvtx.cc': 'NVTX is off',
     'src/ras/client.cc': 'a program of its own',
@@ -59,7 +59,7 @@ def host_sources(tree):
 
 
 def make_headers(tree, gen, version):
-    """nccl.h and the header that names the commit, as NCCL's makefile makes them."""
+    """Makes nccl.h and the header with the commit, like NCCL's makefile."""
     with open(os.path.join(tree, 'src', 'nccl.h.in')) as f:
         text = f.read()
     number = version[0] * 10000 + version[1] * 100 + version[2]
@@ -73,7 +73,7 @@ def make_headers(tree, gen, version):
 
 
 def make_tables(tree, gen):
-    """Host tables of the kernels by NCCL's own generator; and the kernels, as empty functions."""
+    """Makes the kernels' host tables with NCCL's own generator, and the kernels as empty functions."""
     generator = os.path.join(tree, 'src', 'device', 'generate.py')
     if not os.path.exists(generator):
         raise Failure('this tree has no src/device/generate.py (NCCL before 2.19): its tables '
@@ -161,20 +161,21 @@ def make_ninja(tree, out, gen, includes, cuda, device):
 
 
 def keep_licence(tree, out):
-    """The licence and the notices of what was built stay beside it."""
+    """Keeps the licence and the notices beside the built library."""
     for name in ('LICENSE.txt', 'ThirdPartyNotices.txt'):
         if os.path.exists(os.path.join(tree, name)):
             shutil.copy(os.path.join(tree, name), os.path.join(out, name))
 
 
 def link_headers(gen, out):
-    """What a program that is compiled against this library includes."""
+    """Links the headers for programs that compile against this library."""
     os.makedirs(os.path.join(out, 'include'), exist_ok=True)
     shutil.copy(os.path.join(gen, 'nccl.h'), os.path.join(out, 'include', 'nccl.h'))
 
 
 def lock(cache):
-    """One build at a time in a cache; the next one finds what this one made. Held until the end."""
+    """Allows one build at a time in a cache; the next one reuses its results. The process holds the
+    lock until its end."""
     os.makedirs(cache, exist_ok=True)
     fd = os.open(os.path.join(cache, 'lock'), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     fcntl.flock(fd, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 CUDA's headers, which NCCL's host code includes: an installed toolkit's, else those in NVIDIA's
-wheels, unpacked into the cache. They are used for compiling only; nothing of NVIDIA's is linked.
+wheels, unpacked into the cache. We only compile with them and link nothing of NVIDIA's.
 """
 
 import glob
@@ -43,7 +43,7 @@ def installed(cuda):
 
 
 def wheels(cache, say):
-    """Only the headers of the wheels are unpacked; their licences stay beside them."""
+    """Unpacks only the headers of the wheels, and keeps their licences beside them."""
     dest = os.path.join(cache, 'cuda-headers')
     found = glob.glob(os.path.join(dest, 'nvidia', '*', 'include'))
     if found:

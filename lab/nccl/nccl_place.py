@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things lie: the cache, our own build, the failures everybody raises."""
+"""Common parts: the paths of the cache and our own build, and the failure that all tools raise."""
 
 import os
 
-# The version that Debian's sid offers and that this device is checked with.
+# Debian sid offers this version, and we test this device with it.
 DEFAULT_VERSION = '2.29.7'
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 
 class Failure(Exception):
-    """Ends the tool with a sentence and a status: 1 = failed, 3 = not to be had offline."""
+    """Ends the tool with a sentence and a status: 1 = failed, 3 = not available offline."""
 
     def __init__(self, text, status=1):
         super().__init__(text)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Runs a program as ranks on the library: the loader finds NVIDIA's NCCL, our runtime, our driver and
-our NVML in LD_LIBRARY_PATH, and NCCL's variables keep it to what the device emulates.
+our NVML in LD_LIBRARY_PATH. NCCL's variables restrict it to the features that the device emulates.
 """
 
 import os
@@ -16,7 +16,7 @@ from nccl_place import ROOT, Failure, device_dirs, library_of
 
 NETS = ('shm', 'socket', 'p2p')
 
-# What the emulated device has: docs/real-nccl.md gives the reason for each.
+# The features of the emulated device: docs/real-nccl.md gives the reason for each.
 SETTINGS = {
     'NCCL_PROTO': '^LL128',
     'NCCL_PAT_ENABLE': '0',
@@ -33,10 +33,10 @@ SETTINGS = {
     'NCCL_TUNER_PLUGIN': 'none',
 }
 
-# With 'p2p': the memory of a device can be mapped by other processes, and NCCL is to use that.
+# With 'p2p': other processes can map the memory of a device, and NCCL uses this.
 PEERS = {'SIM_CUDA_PEERS': '1', 'NCCL_P2P_LEVEL': 'SYS'}
 
-# After a rank has failed, the others get that long to notice it themselves.
+# After a rank has failed, the others get this much time to notice it.
 GRACE_S = 10
 
 
@@ -64,7 +64,8 @@ def add_arguments(parser):
 
 
 def free_port():
-    """Below what the kernel hands to connections that go out: nobody comes to it by chance."""
+    """Finds a port below the kernel's range for outgoing connections, so that none takes it by
+    chance."""
     while True:
         port = random.SystemRandom().randrange(15000, 32768)
         with socket.socket() as s:
@@ -76,7 +77,7 @@ def free_port():
 
 
 def job_environment(cache, build, version, ranks, net):
-    """What all ranks of a job have in common. Variables of NCCL that are set already stay."""
+    """The common environment of all ranks of a job. NCCL variables of the caller stay."""
     env = dict(os.environ)
     for name, value in {**SETTINGS, **(PEERS if net == 'p2p' else {})}.items():
         env.setdefault(name, value)
@@ -103,7 +104,7 @@ def rank_environment(job, rank, preload=None):
 
 
 def wait(processes, timeout):
-    """Waits for all; returns the statuses. One that fails takes the others along."""
+    """Waits for all ranks; returns the statuses. If one fails, it ends the others."""
     end = time.monotonic() + timeout if timeout else None
     while any(p.poll() is None for p in processes):
         if end is None and any(p.poll() not in (None, 0) for p in processes):

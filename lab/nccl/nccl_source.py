@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The source of NCCL: Debian's tarball, by name and version, through apt with state of its own, so
-that the machine's lists stay as they are. apt checks the index against the archive's key and the
-tarball against the index; a tarball in the cache is checked against the sum that apt named.
+The source of NCCL: Debian's tarball, by name and version, through apt with private state, so
+that the machine's lists stay unchanged. apt checks the index against the archive's key and the
+tarball against the index; we check a tarball in the cache against apt's checksum.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ def run(command, env=None, cwd=None):
 
 
 def private_apt(state):
-    """An apt whose lists, cache and sources are in @state and nowhere else."""
+    """Configures apt to keep its lists, cache and sources only in @state."""
     keyring = next((k for k in KEYRINGS if os.path.exists(k)), None)
     if not keyring:
         raise Failure('the Debian archive\'s keys are missing (package debian-archive-keyring): '
@@ -50,7 +50,7 @@ def private_apt(state):
 
 
 def fetch(cache, say):
-    """Returns the path of the tarball, checked by apt."""
+    """Returns the path of the tarball after apt has checked it."""
     if not shutil.which('apt-get'):
         raise Failure('there is no apt-get here: give a source tree of NCCL with --source')
     with tempfile.TemporaryDirectory(prefix='real-nccl-apt-') as state:
@@ -101,7 +101,7 @@ def cached(cache):
 
 
 def unpack(tarball, dest):
-    """Unpacks beside @dest and renames, so that a tree which is there is whole."""
+    """Unpacks beside @dest and renames, so that an existing tree is always complete."""
     part = dest + '.part'
     shutil.rmtree(part, ignore_errors=True)
     os.makedirs(part)
@@ -112,7 +112,7 @@ def unpack(tarball, dest):
                     m.isfile() or m.isdir() or m.issym()):
                 raise Failure('%s holds %s: not unpacked' % (tarball, m.name))
             if m.issym() and (os.path.isabs(m.linkname) or '..' in m.linkname.split('/')):
-                continue  # nothing that is compiled
+                continue  # we compile none of these
             tar.extract(m, part)
     top = os.listdir(part)
     if len(top) != 1:

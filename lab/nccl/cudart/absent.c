@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch is linked to and this device does not have. Each says its name and fails; whatever
- * its arguments are, they are not looked at.
+ * Functions that PyTorch links to and this device does not have. Each prints its name and fails,
+ * without looking at its arguments.
  */
 #include "lab/nccl/cudart/runtime.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices: a current one per thread, which is the one of the context that is current there. */
+/* Devices: each thread has a current one, which belongs to the thread's current context. */
 #include <pthread.h>
 #include <string.h>
 
 #include "lab/nccl/cudart/runtime.h"
 
-/* As many as the simulated driver has at most. */
+/* The maximum of the simulated driver. */
 #define DEVICES_MAX 64
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CUcontext primaries[DEVICES_MAX]; /* retained once and never released, as there */
+static CUcontext primaries[DEVICES_MAX]; /* retained once and never released, like NVIDIA's */
 
 static CUresult use_primary(int device)
 {
@@ -117,7 +117,10 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 	prop->unifiedAddressing = attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, device);
 	prop->concurrentKernels = attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, device);
 	prop->pciBusID = attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, device);
-	/* As a GPU of that capability has them; divided by, and nothing depends on them. */
+	/*
+	 * The values of a GPU with that capability; programs divide by them, and nothing depends
+	 * on them.
+	 */
 	prop->maxThreadsPerMultiProcessor = 2048;
 	prop->regsPerBlock = prop->regsPerMultiprocessor = 65536;
 	prop->sharedMemPerMultiprocessor = 228 << 10;
@@ -157,7 +160,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 	return rt_result(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 }
 
-/* Stacks, heaps and queues of device code: there are none to be limited. */
+/* Limits of stacks, heaps and queues of device code, which we do not have. */
 cudaError_t cudaDeviceSetLimit(int limit, size_t value)
 {
 	return rt_result(rt_enter());
@@ -168,7 +171,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	return RT_CALL(cuCtxGetStreamPriorityRange, least, greatest);
 }
 
-/* Profilers see the host only. */
+/* Profilers see only the host. */
 cudaError_t cudaProfilerStart(void)
 {
 	return cudaSuccess;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way to the driver, and what is kept of errors. */
+/* Access to the driver, and the memory of errors. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels. Compiled device code registers its image and its kernels from constructors; a kernel is
- * named by the address of its host function, which is its handle, too. The module is loaded into
- * the context that first launches something of it, as lazy loading does.
+ * Kernels. Compiled device code registers its image and its kernels from constructors. The address
+ * of its host function identifies a kernel, and is its handle, too. We load a module into the
+ * context that launches one of its kernels first, as lazy loading does.
  *
- * Images that hold code of a real GPU are taken note of and never loaded: PyTorch registers a
- * hundred thousand kernels. Who launches one of them gets an error, and its name is said.
+ * We note images with code of a real GPU but never load them: PyTorch registers a hundred thousand
+ * kernels. A launch of one of them gets an error, and we print its name.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -17,10 +17,10 @@
 #include "lab/sim/cuda/host_image.h"
 
 #define FATBIN_WRAPPER_MAGIC 0x466243b1
-/* A launch within the arguments of a launch: deeper than anybody writes. */
+/* Launches nested in the arguments of launches: more than any program has. */
 #define CONFIGURATIONS_MAX 8
 
-/* What __cudaRegisterFatBinary() gets. */
+/* The argument of __cudaRegisterFatBinary(). */
 struct fatbin_wrapper {
 	int magic;
 	int version;
@@ -31,7 +31,7 @@ struct fatbin_wrapper {
 struct image {
 	const void *data;
 	bool is_foreign; /* code of a real GPU */
-	CUmodule module; /* NULL until something of it is used */
+	CUmodule module; /* NULL until the first use */
 };
 
 struct kernel {
@@ -41,7 +41,7 @@ struct kernel {
 	CUfunction fn;
 };
 
-/* What a launch is given between its <<<>>> and its arguments. */
+/* The configuration of a launch, from between its <<<>>>. */
 struct configuration {
 	dim3 grid;
 	dim3 block;
@@ -82,7 +82,7 @@ void __cudaUnregisterFatBinary(void **handle)
 {
 }
 
-/* Called ahead of what needs the module at once; here nothing does. */
+/* Compiled code calls this before it needs a loaded module; our code never does. */
 char __cudaInitModule(void **handle)
 {
 	return 0;
@@ -122,7 +122,7 @@ void __cudaRegisterFunction(void **handle, const char *symbol, char *device_name
 	pthread_mutex_unlock(&lock);
 }
 
-/* Variables of device code: who asks for one's address gets an error. */
+/* Variables of device code: a request for their address gets an error. */
 void __cudaRegisterVar(void **handle, char *symbol, char *device_address, const char *name, int ext,
 		       size_t size, int is_constant, int is_global)
 {
@@ -179,7 +179,7 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *fn, const void *symbol)
 	return rt_result(fn ? find(symbol, fn) : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Host code has neither registers nor shared memory to speak of. */
+/* Host code uses no registers or shared memory worth mentioning. */
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *symbol)
 {
 	CUfunction fn;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory. Addresses say what they are (unified addressing), so a copy's kind is not looked at. */
+/*
+ * Memory. An address shows its kind (unified addressing), so we ignore the kind argument of a copy.
+ */
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,7 +52,7 @@ static uintptr_t page_of(const void *ptr)
 	return (uintptr_t)ptr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* The simulated driver wants whole pages: what shares a page with others is not told apart. */
+/* The simulated driver needs whole pages: we do not separate ranges that share a page. */
 cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 {
 	uintptr_t start = page_of(ptr);
@@ -194,7 +196,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
 	attributes->hostPointer = (void *)(uintptr_t)ptr;
 	if (rt_driver.p_cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
 					      device_ptr(ptr)) != CUDA_SUCCESS)
-		return cudaSuccess; /* pageable: an answer, since CUDA 11 */
+		return cudaSuccess; /* pageable: a valid answer since CUDA 11 */
 	attributes->type = type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
 	attributes->devicePointer = (void *)(uintptr_t)ptr;
 	if (type == CU_MEMORYTYPE_DEVICE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libnvidia-ml.so.1 of the laboratory: what NCCL asks of NVML, answered for devices without
- * NVLink, fabric or confidential computing. Numbers are the public ABI's.
+ * The laboratory's libnvidia-ml.so.1: the part of NVML that NCCL calls, for devices without NVLink,
+ * fabric or confidential computing. Numbers are the public ABI's.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,7 +52,7 @@ int nvmlDeviceGetFieldValues(nvml_device device, int count, struct nvml_field_va
 int nvmlDeviceGetCurrPcieLinkGeneration(nvml_device device, unsigned int *generation);
 int nvmlDeviceGetCurrPcieLinkWidth(nvml_device device, unsigned int *width);
 
-/* As many as the simulated driver has: it reads the same variable. */
+/* The device count of the simulated driver: both read the same variable. */
 static unsigned int device_count(void)
 {
 	const char *env = getenv("SIM_CUDA_DEVICES");
@@ -113,7 +113,7 @@ int nvmlDeviceGetHandleByIndex(unsigned int index, nvml_device *device)
 	return NVML_SUCCESS;
 }
 
-/* The simulated driver's: domain 0, a bus for each device, from 1. */
+/* The simulated driver's numbering: domain 0, a bus for each device, from 1. */
 int nvmlDeviceGetHandleByPciBusId(const char *id, nvml_device *device)
 {
 	unsigned int domain, bus, slot;
@@ -157,7 +157,7 @@ int nvmlDeviceGetCudaComputeCapability(nvml_device device, int *major, int *mino
 
 int nvmlDeviceGetP2PStatus(nvml_device a, nvml_device b, int index, int *status)
 {
-	/* What the simulated driver does: it reads the same variable. */
+	/* Agrees with the simulated driver: both read the same variable. */
 	*status = getenv("SIM_CUDA_PEERS") ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED;
 	return NVML_SUCCESS;
 }

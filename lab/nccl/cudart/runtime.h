@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of the CUDA runtime of the laboratory, libcudart.so.13. As NVIDIA's, it opens the driver
- * at its first call, asks cuGetProcAddress for every function, keeps a device per thread and makes
- * the primary context current when one is needed. Any thread may call everything.
+ * Internals of the laboratory's CUDA runtime, libcudart.so.13. Like NVIDIA's, it opens the driver
+ * at its first call and asks cuGetProcAddress for every function. It keeps a device per thread and
+ * makes the primary context current on demand. Any thread may call any function.
  */
 #pragma once
 
@@ -98,16 +98,23 @@ struct driver {
 
 extern struct driver rt_driver;
 
-/* Opens the driver and initialises it. CUDA_SUCCESS or why it cannot. Once; then at no cost. */
+/*
+ * Opens the driver and initialises it. Returns CUDA_SUCCESS or the driver's error. Later calls
+ * cost nothing.
+ */
 CUresult rt_open(void);
-/* The same, and a context is current: the caller's, or the primary one of the thread's device. */
+/*
+ * The same, and makes a context current: the caller's, or the primary one of the thread's device.
+ */
 CUresult rt_enter(void);
-/* Keeps an error for cudaGetLastError() and returns it. The driver's numbers are the runtime's. */
+/*
+ * Keeps an error for cudaGetLastError() and returns it. Runtime and driver have the same numbers.
+ */
 cudaError_t rt_result(CUresult result);
-/* Says on stderr, once for each name, that the function is not there. */
+/* Prints on stderr, once per name, that the function is missing. */
 cudaError_t rt_unsupported(const char *name);
 
-/* A driver function after rt_enter(), or after rt_open(). The name goes in as it is written. */
+/* A driver function after rt_enter(), or after rt_open(). The macro stringifies the name. */
 #define RT_CALL(name, ...)                                                                         \
 	({                                                                                         \
 		CUresult r_ = rt_enter();                                                          \

@@ -152,7 +152,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 	return RT_CALL(cuGraphDestroy, graph);
 }
 
-/* What NCCL calls when it is captured. */
+/* NCCL calls these during a capture. */
 
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *deps,
 						const cudaGraphEdgeData *edges, size_t num_deps,

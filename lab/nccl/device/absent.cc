@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host code refers to and this device has not: symmetric kernels, network cards driven
+ * Parts that the host code refers to and this device lacks: symmetric kernels, network cards driven
  * from the GPU, NVTX.
  */
 #include "debug.h"

@@ -10,13 +10,13 @@
 namespace lab
 {
 
-/* A few looks while the other side is likely to be at it, then the processor goes to others. */
+/* A few checks while the other side is probably active, then we yield the processor. */
 constexpr unsigned int SPIN_ROUNDS = 64;
 constexpr unsigned int YIELD_ROUNDS = 64;
-/* From 20 us up to 2 ms: a hung kernel looks 500 times a second. */
+/* From 20 us up to 2 ms: a hung kernel checks 500 times a second. */
 constexpr long SLEEP_FIRST_NS = 20000;
 constexpr unsigned int SLEEP_DOUBLINGS = 7;
-/* How often it sleeps before it sleeps longer. */
+/* Number of sleeps before the next longer one. */
 constexpr unsigned int SLEEP_ROUNDS = 16;
 
 void die(const char *format, ...)

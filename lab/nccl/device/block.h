@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block of NCCL's kernel, which works on one channel: here one host thread. Layouts are those of
- * NCCL's own headers, against which this is compiled.
+ * A block of NCCL's kernel, which works on one channel: here one host thread. Layouts come from
+ * NCCL's own headers, which we compile against.
  */
 #pragma once
 
@@ -21,12 +21,12 @@ struct Block {
 	bool is_aborted;
 };
 
-/* Says on stderr what is not emulated and ends the process, as a fault of a kernel would. */
+/* Prints on stderr what is not emulated and ends the process, like a fault of a kernel. */
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * One wait of a kernel for somebody else. It spins shortly and then sleeps longer and longer: the
- * waiting of a GPU costs the host nothing, so this must cost it next to nothing either.
+ * One wait of a kernel for another party. It spins shortly and then sleeps longer and longer: a
+ * waiting GPU costs the host nothing, so this must cost next to nothing either.
  */
 class Wait
 {
@@ -34,9 +34,9 @@ class Wait
 	explicit Wait(Block &b) : block(b)
 	{
 	}
-	/* To be called while the condition is false. Returns false when the kernel shall abort. */
+	/* Call it while the condition is false. Returns false if the kernel must abort. */
 	bool again();
-	/* Something has come: what is waited for next is another thing. */
+	/* Data has arrived: the next wait is a new one. */
 	void reset()
 	{
 		rounds = 0;

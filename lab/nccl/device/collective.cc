@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The algorithms: who sends which part when. Ring for everything, Tree for all_reduce, each over
- * Simple and LL. The order of steps is that of NCCL's device code (src/device/all_reduce.h and its
- * neighbours), since what stands still when one rank is missing follows from it.
+ * The algorithms: which rank sends which part at what time. Ring for everything, Tree for
+ * all_reduce, each over Simple and LL. The steps have the order of NCCL's device code
+ * (src/device/all_reduce.h and its neighbours): this order determines which ranks stall when one
+ * rank is missing.
  */
 #include "lab/nccl/device/primitives.h"
 #include "lab/nccl/device/work.h"
@@ -17,15 +18,15 @@ namespace lab
 namespace
 {
 
-/* A collective on this channel: its part, and how it goes. */
+/* A collective on this channel: its part, and its progress. */
 struct Job {
 	Block &block;
 	const ncclDevWorkColl *work;
 	const Reducer *reducer;
 	int proto;
-	int slices; /* of Simple */
+	int slices; /* for Simple */
 	int steps;
-	ssize_t count; /* of all channels */
+	ssize_t count; /* in all channels */
 	ssize_t part_at;
 	ssize_t part;
 	ssize_t chunk;
@@ -194,7 +195,7 @@ void ring_reduce(Job &j)
 	}
 }
 
-/* The tree's two directions; each is a loop over the chunks of its own. */
+/* The two directions of the tree; each loops over its own chunks. */
 
 void tree_up(Job &j)
 {
@@ -245,7 +246,7 @@ void tree_top(Job &j)
 	}
 }
 
-/* The threads of a block divide themselves between the directions: here, two of the host. */
+/* The threads of a GPU block split into the two directions: here, two host threads do. */
 void tree_all_reduce(Job &j)
 {
 	Block below = j.block;
@@ -263,7 +264,7 @@ void tree_all_reduce(Job &j)
 	j.block.is_aborted |= below.is_aborted;
 }
 
-/* Steps of a chunk and of a slice in Simple (src/include/collectives.h). */
+/* Steps per chunk and per slice in Simple (src/include/collectives.h). */
 void steps_of(const Function &f, int *ret_slices, int *ret_steps)
 {
 	*ret_slices = 1;

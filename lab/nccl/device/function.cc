@@ -6,7 +6,7 @@
 namespace lab
 {
 
-/* More rows than any version has. */
+/* More rows than in any version. */
 constexpr unsigned int IDS_MAX = 1 << 13;
 
 static Function table[IDS_MAX];
@@ -16,7 +16,7 @@ static bool has_sign(int type)
 	return type == ncclInt8 || type == ncclInt32 || type == ncclInt64;
 }
 
-/* Signed types share the function of the unsigned one, whose arithmetic is the same. */
+/* A signed type shares the function of the unsigned one; the arithmetic is the same. */
 static void add(int id, const Function &f)
 {
 	if (id < 0 || (unsigned int)id >= IDS_MAX)
@@ -32,7 +32,7 @@ static void add_all(int coll, int op, int type)
 		bool is_rooted = coll == ncclFuncBroadcast || coll == ncclFuncReduce ||
 				 coll == ncclFuncAllGatherV;
 
-		/* ncclDevFuncId() takes what it does not know for the last one it does. */
+		/* ncclDevFuncId() maps an unknown algorithm to the last known one. */
 		if (is_rooted && algo != NCCL_ALGO_RING)
 			continue;
 		if (is_allreduce && algo > NCCL_ALGO_NVLS_TREE)

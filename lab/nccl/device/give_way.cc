@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's host threads ask their sockets again and again, each on a processor of its own, as they
- * have on a node for GPUs. Here all ranks share a few: who finds nothing lets the others have the
- * rest of its turn, or seven of eight ranks spin while the one they wait for stands in the queue.
- * A try to accept makes a socket and throws it away, which is a quarter of a start of eight ranks:
- * who finds nobody at the door waits a little for somebody to come.
- * Linked with --wrap=accept and --wrap=recv.
+ * NCCL's host threads poll their sockets without pause, because a GPU node has a processor for
+ * each of them. Here all ranks share a few: a thread without data yields the rest of its time
+ * slice. Otherwise seven of eight ranks spin while the awaited rank waits for a processor. An
+ * attempt to accept makes a socket and discards it, which takes a quarter of the start of eight
+ * ranks: a thread without a caller therefore waits a little for one. Linked with --wrap=accept
+ * and --wrap=recv.
  */
 #include <cerrno>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* NCCL looks at its abort flags between two tries. */
+/* NCCL checks its abort flags between two attempts. */
 static const int AT_THE_DOOR_MS = 1;
 
 extern "C" int __real_accept(int fd, struct sockaddr *address, socklen_t *len);
@@ -29,7 +29,7 @@ int __wrap_accept(int fd, struct sockaddr *address, socklen_t *len)
 		struct pollfd door = { fd, POLLIN, 0 };
 
 		(void)poll(&door, 1, AT_THE_DOOR_MS);
-		accepted = __real_accept(fd, address, len); /* with its own errno */
+		accepted = __real_accept(fd, address, len); /* sets errno itself */
 	}
 	return accepted;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's kernel, as src/device/common.h has it: each block takes the channel that is its turn in
- * the mask, walks the channel's batches of work and does what they say. All kernels are this one:
- * what a batch asks for is told by its function's number, not by the kernel's name.
+ * NCCL's kernel, after src/device/common.h: each block takes the next channel in the mask, walks
+ * the channel's batches of work and executes them. All kernels are this one: a batch selects its
+ * work by function number, not by the kernel's name.
  */
 #include "lab/nccl/device/kernels.h"
 #include "lab/nccl/device/work.h"
@@ -22,9 +22,9 @@ namespace
 struct Batch {
 	ncclDevWorkType type;
 	unsigned int function;
-	size_t size; /* of a work */
+	size_t size; /* size of one work item */
 	std::vector<char> storage;
-	int next; /* -1: this was the last */
+	int next; /* -1: the last one */
 
 	size_t count() const
 	{
@@ -46,7 +46,8 @@ void append_works(const ncclDevKernelArgs *args, const ncclDevWorkBatch &b, size
 		if (!(b.offsetBitset >> i & 1))
 			continue;
 		storage.resize(old + size);
-		for (size_t at = 0; at < size; at += 16) { /* the FIFO ends at any 16 bytes */
+		/* the FIFO may wrap after any 16 bytes */
+		for (size_t at = 0; at < size; at += 16) {
 			const char *src = args->workStorageType == ncclDevWorkStorageTypeArgs
 						  ? (const char *)args + offset + at
 						  : (const char *)args->workBuf +
@@ -92,7 +93,7 @@ bool is_profiled(Batch &batch, size_t i)
 	return batch.type != ncclDevWorkTypeBcast && batch.at<ncclDevWorkColl>(i)->profilerEnabled;
 }
 
-/* Counters that a proxy thread reads for the profiler. */
+/* Updates the counters that a proxy thread reads for the profiler. */
 void note(ncclDevProfiler *counters, Block &b, Batch &batch)
 {
 	for (size_t i = 0; i < batch.count(); i++) {
@@ -160,7 +161,7 @@ void run_kernel(const void *param, unsigned int block, unsigned int blocks)
 	}
 }
 
-/* A constructor registers the kernels, as one does in what nvcc compiles. */
+/* A constructor registers the kernels, as in the output of nvcc. */
 struct Registration {
 	std::vector<sim_host_kernel> kernels;
 	sim_host_image image;
@@ -185,7 +186,7 @@ struct Registration {
 	}
 };
 
-/* Lives as long as the process: what it registered points into it. */
+/* Lives as long as the process: the registered pointers point into it. */
 __attribute__((constructor)) void register_kernels()
 {
 	new Registration;

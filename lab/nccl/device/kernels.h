@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels that NCCL's host code launches, by name. Made by lab/real-nccl for each version. */
+/*
+ * The kernels that NCCL's host code launches, by name. lab/real-nccl generates them for
+ * each version.
+ */
 #pragma once
 
 struct lab_kernel_name {

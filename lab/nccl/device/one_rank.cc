@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A communicator with one rank copies, and an operator that scales needs a kernel to do so
- * (src/device/onerank.cu). The types are those for which that file has one when host code is
- * compiled.
+ * A communicator with one rank copies; only a scaling operator needs a kernel
+ * (src/device/onerank.cu). The types are those with a kernel in that file when a host compiler
+ * compiles it.
  */
 #include "lab/nccl/device/reducer.h"
 #include "lab/nccl/device/registration.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends and receives of a batch. The warps of a block do them at the same time, and each may wait
- * for another rank; so here each is a state that goes on when it can, and one thread looks at all.
+ * The sends and receives of a batch. On a GPU, the warps of a block do them at the same time, and
+ * each may wait for another rank. Here each one is a state machine that advances if it can, and one
+ * thread polls all.
  */
 #include "lab/nccl/device/primitives.h"
 #include "lab/nccl/device/work.h"
@@ -15,7 +16,7 @@ namespace lab
 namespace
 {
 
-/* The connections that p2p has; those of collectives are 0. */
+/* The index of p2p connections; collectives use 0. */
 constexpr int P2P_CONN = 1;
 
 struct Transfer {
@@ -27,11 +28,11 @@ struct Transfer {
 	size_t done;
 	bool is_send;
 	bool is_ll;
-	size_t line; /* of LL: read so far */
+	size_t line; /* for LL: lines read so far */
 	bool is_over;
 };
 
-/* Only the part that this channel moves. */
+/* Limits the work to the part of this channel. */
 bool part_of(const ncclDevWorkP2p &w, int parts, int channel, size_t *bytes, char **addr)
 {
 	int part = ncclP2pChannelToPart(w.nP2pChannels, w.channelBase, channel);

@@ -17,7 +17,7 @@ char *simple_slot(const ncclConnInfo *conn, uint64_t step)
 	return base + step % NCCL_STEPS * conn->stepSize;
 }
 
-/* ---- what both protocols share ---- */
+/* ---- common to both protocols ---- */
 
 Primitives::Primitives(Block &b, const Reducer *r, const void *in, void *out, uint64_t a)
     : block(b), reducer(r), input((const char *)in), output((char *)out), arg(a)
@@ -81,7 +81,7 @@ Simple::Simple(Block &b, const Reducer *r, int slices_, int steps_, const int *r
 
 		recvs.push_back({ conn, (conn->step + unit - 1) / unit * unit });
 		store_release(conn->head,
-			      recvs.back().step); /* credits for what rounding left out */
+			      recvs.back().step); /* credits for steps that rounding omitted */
 	}
 	for (int i = 0; send_peers && i < PEERS_MAX && send_peers[i] >= 0; i++) {
 		ncclConnInfo *conn = &b.channel->peers[send_peers[i]]->send[0];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an algorithm does with a chunk: receive from its predecessors, combine with its own data,
- * keep the result, send it on. Two protocols: Simple (data, then a counter) and LL (a flag in each
- * line of 16 bytes). Connections are those of NCCL's host code; the other end is the kernel of
- * another rank, or the proxy thread of this one.
+ * The operations of an algorithm on a chunk: receive from its predecessors, combine with its own
+ * data, keep the result, send it on. Two protocols: Simple (data, then a counter) and LL (a flag in
+ * each line of 16 bytes). The connections come from NCCL's host code; the other end is the kernel
+ * of another rank, or the proxy thread of this one.
  */
 #pragma once
 
@@ -15,14 +15,14 @@
 namespace lab
 {
 
-/* As many as a tree has down, and one more. */
+/* The number of a tree's children, plus one. */
 constexpr int PEERS_MAX = NCCL_MAX_TREE_ARITY;
 
-/* One call. Offsets are in elements; -1 is no such side. */
+/* One call. Offsets are in elements; -1 = no such side. */
 struct Step {
 	ssize_t in = -1;     /* own data from the input */
 	ssize_t in_out = -1; /* own data from the output */
-	ssize_t out = -1;    /* where the result is kept */
+	ssize_t out = -1;    /* where to keep the result */
 	bool does_recv = false;
 	bool does_send = false;
 	bool is_last = false; /* the result is final */
@@ -102,13 +102,13 @@ class LL : public Primitives
 	std::vector<Peer> sends;
 };
 
-/* Where a step's data are in a Simple connection. */
+/* The address of a step's data in a Simple connection. */
 char *simple_slot(const ncclConnInfo *conn, uint64_t step);
 /* Writes a line, flags after data. */
 void ll_store(ncclLLFifoLine *line, uint64_t data, uint32_t flag);
-/* Reads one; false if it is not there yet. */
+/* Reads a line; false if it is not there yet. */
 bool ll_load(const ncclLLFifoLine *line, uint32_t flag, uint64_t *ret_data);
-/* Writes the flags of the rest of the slot when they are about to come round again. */
+/* Rewrites the flags of the rest of the slot before they wrap around. */
 void ll_clean(ncclLLFifoLine *slot, size_t from, size_t lines, uint64_t step);
 
 } // namespace lab

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums of 16 bits are rounded after each addition, those of 8 bits after each addition to 16 bits
- * and then to 8, as the kernels do it (src/device/reduce_kernel.h).
+ * 16-bit sums round after each addition. 8-bit sums round after each addition to 16 bits and then
+ * to 8, like the kernels (src/device/reduce_kernel.h).
  */
 #include "lab/nccl/device/reducer.h"
 
@@ -18,7 +18,7 @@ namespace lab
 namespace
 {
 
-/* How a type is computed with: W is what arithmetic happens in. */
+/* The arithmetic of a type; W is the type of the computation. */
 template <typename T> struct Kind {
 	typedef T W;
 	static W up(T v)
@@ -110,7 +110,7 @@ template <typename T> void prod(void *dst, const void *a, const void *b, size_t 
 		((T *)dst)[i] = K::down(K::up(((const T *)a)[i]) * K::up(((const T *)b)[i]));
 }
 
-/* Integers: the argument turns a signed or a largest one into the least unsigned one. */
+/* For integers, the argument maps the order (signed, or maximum) to an unsigned minimum. */
 template <typename T>
 void least_int(void *dst, const void *a, const void *b, size_t count, uint64_t arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How compiled device code makes itself known to the runtime: names that nvcc's output uses. */
+/* How compiled device code registers with the runtime: the names in nvcc's output. */
 #pragma once
 
 #include "lab/sim/cuda/host_image.h"

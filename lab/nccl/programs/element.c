@@ -20,7 +20,7 @@ const struct element_type element_types[ELEMENT_TYPES] = {
 	{ "float8e5m2", ncclFloat8e5m2, 1, true, true },
 };
 
-/* A number of that many bits of exponent and mantissa, after the sign; not subnormal. */
+/* A number with this many bits of exponent and mantissa, after the sign; not subnormal. */
 static uint16_t encode(double v, int exponent_bits, int mantissa_bits)
 {
 	int bias = (1 << (exponent_bits - 1)) - 1;
@@ -33,7 +33,7 @@ static uint16_t encode(double v, int exponent_bits, int mantissa_bits)
 		return (uint16_t)sign;
 	m = frexp(fabs(v), &exponent); /* in [0.5, 1) */
 	fraction = (unsigned int)nearbyint(ldexp(2 * m - 1, mantissa_bits));
-	/* A fraction that rounds up to 1 carries into the exponent, as it must. */
+	/* A fraction that rounds up to 1 correctly carries into the exponent. */
 	return (uint16_t)(sign + ((unsigned int)(exponent - 1 + bias) << mantissa_bits) + fraction);
 }
 

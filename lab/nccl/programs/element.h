@@ -18,5 +18,8 @@ struct element_type {
 
 extern const struct element_type element_types[ELEMENT_TYPES];
 
-/* Writes element @i. @v must be in the type's normal range, or 0; of integers, whole. */
+/*
+ * Writes element @i. @v must be in the type's normal range, or 0; for integer types, a
+ * whole number.
+ */
 void element_put(void *data, size_t i, const struct element_type *t, double v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin of NCCL's profiler interface that offers one version only, VERSION, and there what the
- * library LAB_PROFILER offers: so that a newer NCCL talks to the agent as older ones do, through
+ * A plugin of NCCL's profiler interface that offers only one version, VERSION, and implements it
+ * with the library LAB_PROFILER. So a newer NCCL talks to the agent as an older one does, through
  * NCCL's own conversion.
  */
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME JOIN(ncclProfiler_v, VERSION)
 
-/* A name and five functions, in all versions. */
+/* The structure has a name and five functions in all versions. */
 extern __attribute__((visibility("default"))) struct cw_nccl_profiler_v5 NAME;
 struct cw_nccl_profiler_v5 NAME;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every collective with every data type and operator, the result compared with what it must be,
- * bit for bit. An ordinary NCCL program: it runs the same on a GPU. Prints a line for each kind of
- * call, with a hash of all results, so that two runs can be compared; the exit status is 0 if
- * everything was right.
+ * Every collective with every data type and operator; compares the result with the expected one bit
+ * for bit. An ordinary NCCL program: it runs the same on a GPU. Prints a line for each kind of
+ * call, with a hash of all results, for the comparison of two runs; the exit status is 0 if all
+ * results are right.
  *
- * Numbers are so small that each type has them and their sums, in any order. Only averages over a
- * number of ranks that is no power of two round: NCCL multiplies each term by 1/n as the type has
- * it (hostToDevRedOp() of src/enqueue.cc, 2.29) and adds then, in an order that depends on the
- * size. There one rank alone has a number other than 0, so that a product is all that is rounded.
+ * Numbers are so small that each type can represent them and their sums, in any order. Only
+ * averages over a number of ranks that is no power of two round. NCCL multiplies each term by 1/n
+ * in the data type (hostToDevRedOp() of src/enqueue.cc, 2.29) and then adds, in an order that
+ * depends on the size. There, only one rank has a nonzero number, so that only one product rounds.
  */
 #include <cuda.h>
 #include <nccl.h>
@@ -37,7 +37,7 @@
 			    ncclGetLastError(NULL));                                               \
 	} while (0)
 
-/* Where nothing may be written, this stays. */
+/* The content of bytes that no call may write. */
 #define UNTOUCHED 0x5a
 #define RANKS_MAX 16
 
@@ -74,7 +74,7 @@ static bool is_power_of_two(int n)
 	return (n & (n - 1)) == 0;
 }
 
-/* What rank @r has at @i: of both signs where the type has them, never 0 for products. */
+/* Rank @r's number at @i: of both signs if the type has them, never 0 for products. */
 static double number(int r, size_t i, const struct element_type *t, enum reduction op)
 {
 	unsigned int mix = (unsigned int)(i * 2654435761u) ^ (unsigned int)(r * 40503 + 7);
@@ -102,7 +102,7 @@ static double combine(double a, double b, enum reduction op)
 	}
 }
 
-/* The result of all ranks' numbers at @i. */
+/* The expected result at @i over all ranks. */
 static double result(size_t i, const struct element_type *t, enum reduction op)
 {
 	double acc = number(0, i, t, op);
@@ -116,7 +116,7 @@ static double result(size_t i, const struct element_type *t, enum reduction op)
 	return acc + 0.0; /* no -0 */
 }
 
-/* ---- a call, from filling the buffers to comparing ---- */
+/* ---- a call, from filled buffers to comparison ---- */
 
 static void begin(size_t in_bytes, size_t out_bytes)
 {
@@ -254,7 +254,7 @@ static void reductions(const size_t *sizes)
 	}
 }
 
-/* ---- what only moves ---- */
+/* ---- calls that only copy ---- */
 
 static void put_part(char *buf, size_t at, int r, const struct element_type *t, size_t n)
 {
@@ -292,7 +292,10 @@ static void broadcast(const struct element_type *t, size_t n)
 	finish("broadcast in place", n * t->size);
 }
 
-/* Broadcasts of all roots in one group, of different lengths: an all_gather of that kind. */
+/*
+ * Broadcasts of all roots in one group, of different lengths: NCCL's all_gather with
+ * variable sizes.
+ */
 static void broadcasts(const struct element_type *t, size_t n)
 {
 	size_t at = 0;
@@ -328,7 +331,7 @@ static void neighbours(const struct element_type *t, size_t n)
 	finish("send and receive", n * t->size);
 }
 
-/* Each sends to each, itself too, as much as the two say. */
+/* Each rank sends to each one, itself included, an amount that depends on both. */
 static void all_to_all_v(const struct element_type *t, size_t n)
 {
 	size_t from = 0, to = 0;
@@ -421,7 +424,7 @@ static void moves(const size_t *sizes)
 
 /* ---- communicators ---- */
 
-/* The same calls on a part of the ranks, then on each rank alone. */
+/* The same calls on a subset of the ranks, then on each rank alone. */
 static void splits(const size_t *sizes)
 {
 	const struct element_type *t = &element_types[7];
@@ -449,7 +452,7 @@ static void splits(const size_t *sizes)
 	say("split");
 }
 
-/* Rank 0 stays away; the others give up. */
+/* Rank 0 does not take part; the others abort. */
 static void abort_one(void)
 {
 	ncclComm_t child;
@@ -463,7 +466,7 @@ static void abort_one(void)
 	say("abort");
 }
 
-/* ---- communicators whose calls return before they are done ---- */
+/* ---- non-blocking communicators ---- */
 
 static void until_done(ncclComm_t c)
 {
@@ -486,7 +489,7 @@ static void must_have_begun(const char *what, ncclResult_t r)
 		die("%s: %s (%s)", what, ncclGetErrorString(r), ncclGetLastError(NULL));
 }
 
-/* all_reduce() waits for its stream, which has nothing yet while a call is in progress. */
+/* all_reduce() waits for its stream, which is still empty while a call is in progress. */
 static void use_non_blocking(const size_t *sizes)
 {
 	const struct element_type *t = &element_types[7];
@@ -504,7 +507,7 @@ static void use_non_blocking(const size_t *sizes)
 	}
 }
 
-/* One made of nothing, with an id that is sent round, and one by a split. */
+/* Tests one from a new id, which rank 0 distributes, and one from a split. */
 static void non_blocking(const size_t *sizes)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -526,7 +529,7 @@ static void non_blocking(const size_t *sizes)
 		if (way == 0)
 			until_done(comm);
 		while (way == 1 &&
-		       !comm) /* a split gives the handle when the parent's call is done */
+		       !comm) /* a split sets the handle when the parent's call is done */
 			until_done(parent);
 		until_done(comm);
 		use_non_blocking(sizes);
@@ -538,7 +541,7 @@ static void non_blocking(const size_t *sizes)
 	say("non_blocking");
 }
 
-/* The last rank goes: while nothing is under way, then while it leaves the others waiting. */
+/* Removes the last rank: first without calls in flight, then while the others wait for it. */
 static void shrink(const size_t *sizes)
 {
 	const struct element_type *t = &element_types[7];
@@ -572,7 +575,7 @@ static void shrink(const size_t *sizes)
 
 #define REPLAYS 3
 
-/* An all_reduce, then a send and a receive behind its result, as often as the graph is launched. */
+/* An all_reduce, then a send and a receive of its result, once per launch of the graph. */
 static void graph(const struct element_type *t, size_t n)
 {
 	int next = (rank + 1) % world, prev = (rank + world - 1) % world;
@@ -656,7 +659,7 @@ int main(int argc, char **argv)
 	size_t sizes[16] = { 0 };
 	int version;
 
-	/* Ranks that share a pipe shall not cut each other's lines. */
+	/* Ranks that share a pipe must not split each other's lines. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	rank = (int)number_of("RANK");
 	world = (int)number_of("WORLD_SIZE");
