@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop that replays: a step's communication is captured into a CUDA graph once and launched in
- * every step, as inference servers and compiled training steps do. All results are checked; all
- * ranks print the same checksum.
+ * A loop that replays: it captures a step's communication into a CUDA graph once and launches it in
+ * every step, as inference servers and compiled training steps do. It checks all results; all ranks
+ * print the same checksum.
  *
- * An ordinary NCCL program, which knows nothing of who may be watching it. It is built three times,
- * calling graphs through the driver, a static and a shared CUDA runtime. Faults are options:
- * --fault skip-launch | wrong-capture | stuck-inside.
+ * An ordinary NCCL program that knows nothing about watchers. We build it three times: with graph
+ * calls through the driver, a static and a shared CUDA runtime. Faults are options: --fault
+ * skip-launch | wrong-capture | stuck-inside.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -59,7 +59,7 @@ struct loop {
 	CUdeviceptr dev[BUFFERS];
 	float *host[BUFFERS];
 	uint64_t checksum;
-	volatile long step; /* what the graph's host function looks at */
+	volatile long step; /* the graph's host function reads it */
 };
 
 static long arg_steps = 100, arg_step_ms, arg_fault_rank = -1, arg_fault_step;
@@ -76,7 +76,7 @@ static void block(void)
 	int fds[2];
 
 	CHECK(pipe(fds));
-	CHECK(read(fds[0], &byte, 1) != 1); /* nobody ever writes */
+	CHECK(read(fds[0], &byte, 1) != 1); /* no process ever writes */
 }
 
 /* Work between two collectives of the graph. */

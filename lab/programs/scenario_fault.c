@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong, and when: the faults of lab/vjob/cluster_fault.c, done to the process
- * itself. */
+/* The faults of lab/vjob/cluster_fault.c and their times, applied to the process itself. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -52,7 +51,7 @@ static bool is_from_outside(const struct suite_fault *f)
 	       (f->action == SUITE_KILL || f->action == SUITE_STOP || f->action == SUITE_EXIT_NOW);
 }
 
-/* Who watches the job counts from here. */
+/* The watcher of the job measures from this moment. */
 static void announce(const struct rank *r, const struct suite_fault *f)
 {
 	fprintf(stderr, "fault: rank %u action %u\n", r->index, f->action);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device of a rank, its communicators, and its calls, as any NCCL program makes them. */
+/* The device of a rank, its communicators, and its calls, as in any NCCL program. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void be_occupied(void *user)
 	rank_sleep(ns);
 }
 
-/* Of a graph, which needs it again. */
+/* For a graph, which needs the occupation again at each launch. */
 static void be_occupied_again(void *user)
 {
 	rank_sleep(*(const int64_t *)user);
@@ -138,7 +138,7 @@ void rank_sync(struct rank *r, uint32_t stream)
 
 /* ---- communicators ---- */
 
-/* Ids of the comms that are not made by a split, family by family. */
+/* Index of the family's first id; comms from a split need none. */
 static uint32_t first_id(const struct suite_scenario *s, uint32_t family)
 {
 	uint32_t n = 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage: scenario_rank FILE N   (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT)
+ * usage: scenario_rank FILE N (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT)
  *
  * One rank of the N-th labelled scenario of a file (from 0, repeats counted), as a process of its
- * own: an ordinary NCCL program, whose calls are those of the scenario and which goes wrong as it
- * says. What a cluster in memory does in virtual time (lab/vjob/cluster_host.c) is done here
- * for real.
+ * own: an ordinary NCCL program that makes the scenario's calls and has the scenario's faults. It
+ * really does what a cluster in memory does in virtual time (lab/vjob/cluster_host.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@
 	} while (0)
 
 struct frame {
-	uint32_t turns; /* 0 = for ever */
+	uint32_t turns; /* 0 = endless */
 	uint64_t turn;
 };
 
@@ -34,8 +33,8 @@ struct interpreter {
 	const struct suite_program *program;
 	struct frame frames[SUITE_MAX_NEST + 1];
 	uint32_t pc, n_frames;
-	uint32_t stream;   /* of the graph that is captured */
-	bool is_odd_graph; /* the one that is captured is for this once */
+	uint32_t stream;   /* of the graph in capture */
+	bool is_odd_graph; /* the graph in capture is for a single launch */
 };
 
 struct wanted {
@@ -45,8 +44,8 @@ struct wanted {
 };
 
 /*
- * The host has work for so long. A tenth of it is done: ranks share a few processors here, and so
- * much is headway enough.
+ * Host work of this length. We compute for a tenth of it and sleep for the rest: ranks share a few
+ * processors here, and this is enough activity to show.
  */
 static void work(int64_t ns)
 {
@@ -75,9 +74,9 @@ static void do_call(struct interpreter *in)
 	}
 }
 
-/* ---- graphs: captured once, and once more where something in them is to be different ---- */
+/* ---- graphs: captured once, and again if a fault changes them ---- */
 
-/* Something will happen at one of its calls. */
+/* True if a fault will strike at one of its calls. */
 static bool is_fault_in(const struct interpreter *in, const struct suite_insn *begin)
 {
 	const struct suite_insn *insns = in->program->insns;
@@ -219,7 +218,7 @@ static int run(void *user, const struct suite_scenario *s)
 	if (wanted->index >= s->n_ranks)
 		die("the scenario has %u ranks", s->n_ranks);
 	rank_connect(&r);
-	r.start_ns = rank_now_ns(&r); /* from here on time counts */
+	r.start_ns = rank_now_ns(&r); /* the scenario's time starts here */
 	printf("rank %u step 1\n", r.index);
 	faults_schedule(&r);
 	while (in.program && in.pc < in.program->n_insns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in train_loop.py: which rank, in which step, and how."""
+"""The faults of train_loop.py: the rank, the step and the effect of each."""
 
 import ctypes
 import os
@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 
-# Those that go on from their step to the end: nothing hangs, the results are wrong.
+# Faults that last from their step to the end: no rank hangs, but the results are wrong.
 SPOILING = ("wrong-redop", "feed-nan")
-# Where NCCL may let differing calls pass, with numbers that are nobody's.
+# Faults with differing calls that NCCL may complete, with meaningless numbers.
 DIFFERING = ("wrong-count", "wrong-op", "wrong-root", "wrong-dtype", "skip-op", "extra-op")
 KINDS = ("block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-root", "skip-op",
          "extra-op", "stop-self", "hold-gil", "block-stream", "wrong-dtype",
@@ -22,14 +22,14 @@ KINDS = ("block-in-data-loader", "wrong-count", "kill-self", "wrong-op", "wrong-
          "eat-memory", "write-checkpoint", "never-init", "evaluate", "await-request", "raise",
          "gpu-dies", *SPOILING)
 
-# A compiler, as far as a process that waits for one is concerned.
+# Stands for a compiler: only its run time matters to the waiting process.
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
 PR_SET_PTRACER = 0x59616d61
 
 
 def stop_like_a_debugger(pid, seconds):
-    """Holds a process for a while; it runs on when this one ends."""
+    """Stops a process for a while; it continues when this one ends."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
     if libc.ptrace(PTRACE_SEIZE, pid, None, None) or libc.ptrace(PTRACE_INTERRUPT, pid, None, None):
@@ -39,7 +39,7 @@ def stop_like_a_debugger(pid, seconds):
 
 
 def write_for(path, seconds):
-    """A large model, or slow storage: one piece after the other, each on the disk before the next."""
+    """Writes a large model, or to slow storage: each piece is on the disk before the next."""
     end = time.monotonic() + seconds
     with open(path, "wb") as checkpoint:
         while time.monotonic() < end:
@@ -51,7 +51,7 @@ def write_for(path, seconds):
 
 
 def evaluate(seconds):
-    """The model on the validation set: work of the host's, and no call of NCCL."""
+    """Runs the model on the validation set: host work without NCCL calls."""
     end, total = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         total += sum(i * i % 7 for i in range(10000))
@@ -59,10 +59,10 @@ def evaluate(seconds):
 
 
 def receive_request(seconds):
-    """What a rank does that is given its work from outside: it waits until somebody wants something."""
+    """Waits for a client's request, as a rank does that gets its work from outside."""
     client, server = socket.socketpair()
     requests = queue.Queue()
-    ways = (  # servers wait in the one or the other
+    ways = (  # different servers use different ones
         (lambda: client.sendall(b"?"), lambda: server.recv(1)),
         (lambda: client.sendall(b"?"), lambda: select.select([server], [], [], 2 * seconds)),
         (lambda: requests.put("?"), requests.get),
@@ -77,16 +77,16 @@ def receive_request(seconds):
 
 
 class Watchdog(threading.Thread):
-    """What PyTorch's does: ends its rank when a collective takes too long, or NCCL has an error.
+    """Works like PyTorch's: ends its rank if a collective takes too long, or NCCL has an error.
 
-    Where there is a file that tells of the fault, time counts from then on: before, whoever is slow
-    is slow because the machine is.
+    If a file announces the fault, time counts from that moment: before it, a slow rank only has a
+    slow machine.
     """
 
     def __init__(self, seconds, fault_file, has_failed):
         super().__init__(name="watchdog", daemon=True)
         self.seconds, self.fault_file, self.has_failed = seconds, fault_file, has_failed
-        self.since = None  # when the wait for the device began
+        self.since = None  # the start of the wait for the device
         self.counts_from = None if fault_file else 0.0
         self.start()
 
@@ -100,7 +100,7 @@ class Watchdog(threading.Thread):
                     and now - max(since, self.counts_from) > self.seconds):
                 self.end(f"a collective has not completed for {self.seconds} s")
             if self.has_failed():
-                time.sleep(2)  # its log is written, and others are told
+                time.sleep(2)  # time to write its log and to notify others
                 self.end("NCCL reports an error")
 
     @staticmethod
@@ -122,7 +122,7 @@ class Fault:
         self.is_announced = False
 
     def strikes(self, kind, step):
-        """Whether this rank does that wrong in this step; if so, says it."""
+        """True if this fault strikes this rank in this step; then announces it."""
         if self.kind != kind or not self.is_here:
             return False
         if step != self.step and not (kind in SPOILING and step > self.step):
@@ -140,7 +140,7 @@ class Fault:
         print(f"fault: rank {self.rank} step {step} {self.kind}", file=sys.stderr, flush=True)
 
     def absent_rank(self, rank):
-        """Whether that rank never gets as far as NCCL."""
+        """True if that rank never reaches NCCL."""
         return self.kind == "never-init" and rank == self.culprit
 
     def before_nccl(self):
@@ -150,19 +150,19 @@ class Fault:
             os.read(source, 1)  # a data set that is never indexed
 
     def spoils_norms(self, step):
-        """Whether some rank makes the norms wrong."""
+        """True if some rank corrupts the norms."""
         return self.kind in SPOILING and step >= self.step
 
     def spoils_all(self, step):
-        """Whether no number can be relied on any more. Most programs would not notice."""
+        """True if no number is reliable any more. Most programs would not notice."""
         return self.kind in DIFFERING and step >= self.step
 
     def before_step(self, step):
-        """Where the stream is idle and the rank is outside NCCL."""
+        """Called while the stream is idle and the rank is outside NCCL."""
         if self.strikes("stop-self", step):
             os.kill(os.getpid(), signal.SIGSTOP)
         if self.strikes("hold-gil", step):
-            ctypes.PyDLL(None).pause()  # as a C extension that forgets to let go of the GIL
+            ctypes.PyDLL(None).pause()  # like a C extension that forgets to release the GIL
         if self.strikes("raise", step):
             raise ValueError(f"step {step}: the sample is damaged")
         if self.strikes("evaluate", step):
@@ -176,7 +176,7 @@ class Fault:
             write_for(self.path, self.seconds)
 
     def hands_out_requests(self, step):
-        """Whether, before this step, one rank tells all others what to do."""
+        """True if one rank gives all others their work before this step."""
         return self.kind == "await-request" and step == self.step
 
     def await_request(self, step):
@@ -184,19 +184,19 @@ class Fault:
             receive_request(self.seconds)
 
     def before_norms(self, step, device):
-        """The device dies in the next collective: whoever simulates it looks for that file."""
+        """Makes the device die in the next collective: the simulator checks for that file."""
         if self.kind == "gpu-dies" and self.is_here and step == self.step:
             device.synchronize()
             with open(self.path, "w", encoding="ascii"):
                 self.strikes(self.kind, step)
 
     def in_step(self, step, device):
-        """Before the collectives over all ranks."""
+        """Called before the collectives over all ranks."""
         if self.strikes("kill-self", step):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.strikes("eat-memory", step):
             self.eaten = []
-            while True:  # as far as its control group lets it
+            while True:  # up to the limit of its control group
                 self.eaten.append(bytearray(os.urandom(4096) * 1024))
         if self.strikes("block-stream", step):
             self.semaphore = ctypes.create_string_buffer(64)  # sem_t, at zero

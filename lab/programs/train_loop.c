@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A training-like loop over NCCL: what a data-parallel, optionally tensor-parallel job does in a
- * step, with arithmetic small enough to check every result. train_loop.py is the same program in
- * Python; both print the same checksums for the same arguments.
+ * A training-like loop over NCCL: the communication of a data-parallel, optionally tensor-parallel
+ * job in a step, with arithmetic small enough to check every result. train_loop.py is the same
+ * program in Python; both print the same checksums for the same arguments.
  *
- * An ordinary NCCL program: it knows nothing of who may be watching it. Faults are options, as any
- * program can go wrong: --fault block-in-data-loader | wait-for-lock | wrong-count | kill-self.
+ * An ordinary NCCL program that knows nothing about watchers. Faults are options, as any program
+ * can go wrong: --fault block-in-data-loader | wait-for-lock | wrong-count | kill-self.
  *
  * All numbers are small integers, so sums in floating point are exact in any order.
  */
@@ -40,7 +40,7 @@
 			die("%s: %s", #call, ncclGetErrorString(nccl_r_));                         \
 	} while (0)
 
-/* Every so many steps rank 0 announces a new learning rate. */
+/* Rank 0 announces a new learning rate at this interval. */
 #define SCHEDULE_STEPS 10
 
 enum buffer {
@@ -49,7 +49,7 @@ enum buffer {
 	BUCKET_B,
 	NORMS,  /* all_reduce over all ranks */
 	GRADS,  /* reduce_scatter over the data-parallel group: one SHARD per rank */
-	SHARD,  /* what this rank owns */
+	SHARD,  /* the part of this rank */
 	PARAMS, /* all_gather of the shards */
 	LOSS,   /* one number, all_reduce over all ranks */
 	RATE,   /* one number, broadcast */
@@ -97,7 +97,7 @@ static bool fault_strikes(const struct trainer *t, long step, const char *kind)
 	return strcmp(arg_fault, kind) == 0 && t->rank == arg_fault_rank && step == arg_fault_step;
 }
 
-/* Says that the fault strikes now: first with the time in a file, then in words. */
+/* Announces the fault: first its time in a file, then in words. */
 static void announce_fault(const struct trainer *t, long step)
 {
 	struct timespec ts;
@@ -116,7 +116,7 @@ static void announce_fault(const struct trainer *t, long step)
 
 static pthread_mutex_t samples = PTHREAD_MUTEX_INITIALIZER;
 
-/* Another reader that does not come back, and has the lock. */
+/* Another reader, which holds the lock and never returns. */
 static void *read_ahead(void *arg)
 {
 	int fds[2];
@@ -141,7 +141,7 @@ static void wait_for_reader(void)
 	(void)pthread_mutex_lock(&samples);
 }
 
-/* What the storage system would answer. A pipe without a writer's word never does. */
+/* Waits for the storage system's answer, a byte in a pipe. Without a writer, it never comes. */
 __attribute__((noinline)) static int read_sample(const struct trainer *t, long step)
 {
 	int fds[2];
@@ -169,7 +169,7 @@ static int sample_of(long step, int dp_rank)
 	return (int)((step * 31 + dp_rank * 17 + 7) % 101);
 }
 
-/* The activation after the all_reduce, for the ranks of one tensor-parallel group. */
+/* The activation after the all_reduce, for ranks of one tensor-parallel group. */
 static long activation(const struct trainer *t, int sample, size_t i)
 {
 	long sum = 0;
@@ -313,7 +313,7 @@ static long sum(const struct trainer *t, enum buffer b)
 	return total;
 }
 
-/* One number out of all results, the same on every rank. */
+/* Hashes all results into one number, equal on every rank. */
 static void finish_step(struct trainer *t, long step)
 {
 	long mine = sum(t, ACTIVATIONS) + sum(t, BUCKET_A) + sum(t, BUCKET_B) + sum(t, PARAMS);
@@ -380,7 +380,7 @@ static void open_device(struct trainer *t)
 	CHECK_CU(cuStreamCreate(&t->stream, CU_STREAM_NON_BLOCKING));
 	for (int b = 0; b < NUM_BUFFERS; b++) {
 		CHECK_CU(cuMemAlloc(&t->dev[b], t->count[b] * sizeof(float)));
-		/* Pinned: copies of pageable memory would hold up the host in every step. */
+		/* Pinned: copies of pageable memory would delay the host in every step. */
 		CHECK_CU(cuMemAllocHost((void **)&t->host[b], t->count[b] * sizeof(float)));
 		memset(t->host[b], 0, t->count[b] * sizeof(float));
 	}
@@ -475,7 +475,7 @@ static void parse_option(int c)
 	else if (c == 'f')
 		parse_fault(optarg);
 	else if (c <= 0 || c >= 256 || !numbers[c])
-		exit(1); /* getopt has said why */
+		exit(1); /* getopt has printed the error */
 	else if (train_number(optarg, numbers[c]) < 0)
 		die("option: not a number: %s", optarg);
 }

@@ -3,7 +3,7 @@
 """A training-like loop over NCCL, through ctypes and nothing but the standard library.
 
 The same program as train_loop.c, with the same results: data-parallel, optionally tensor-parallel,
-one step after the other. An ordinary NCCL program: it knows nothing of who may be watching it.
+one step after the other. An ordinary NCCL program that knows nothing about watchers.
 Faults are options, as any program can go wrong.
 """
 
@@ -110,7 +110,7 @@ class Device:
 
 
 class Tensor:
-    """Floats on the device and a copy on the host, pinned: copies do not hold up the program."""
+    """Floats on the device and a pinned copy on the host, so that copies do not block the program."""
 
     def __init__(self, device, count):
         self.device = device
@@ -223,7 +223,7 @@ def sample_of(step, dp_rank):
 
 
 class DataLoader:
-    """Batches for one data-parallel rank, for ever."""
+    """Endless batches for one data-parallel rank."""
 
     def __init__(self, dp_rank, fault):
         self.dp_rank = dp_rank
@@ -404,7 +404,7 @@ class Trainer:
             self.checksum = (self.checksum * 1000003 + int(loss.host[0]) + int(rate.host[0])) % 2**64
 
     def hand_out_request(self, step):
-        """One rank is told from outside what to do, and tells the others."""
+        """One rank gets its work from outside and passes it to the others."""
         self.fault.await_request(step)
         self.world_comm.broadcast(self.tensors["rate"], root=self.fault.culprit)
         self.device.synchronize()
@@ -432,7 +432,7 @@ class Trainer:
 
 
 def fetch_from(address):
-    """What rank 0 hands out, waiting until it listens."""
+    """Fetches rank 0's data; waits until rank 0 listens."""
     while True:
         try:
             with socket.create_connection(address) as s:
@@ -459,7 +459,7 @@ def wait_for_file(path):
 
 
 def exchange_id(nccl, args, rank, world, fault):
-    """The first rank that is there makes NCCL's unique id, the others get it from there."""
+    """The first rank to arrive makes NCCL's unique id, and the others fetch it from there."""
     present = [r for r in range(world) if not fault.absent_rank(r)]
     address = (os.environ.get("MASTER_ADDR", "127.0.0.1"),
                int(os.environ.get("MASTER_PORT", "29500")))

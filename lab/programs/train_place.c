@@ -30,7 +30,7 @@ int train_number(const char *text, long *ret)
 	return 0;
 }
 
-/* The first of the variables that is set. Returns NULL or its name, if it holds no number. */
+/* Reads the first variable that is set. Returns NULL or its name, if it contains no number. */
 static const char *read_first(const char *const *names, int *ret)
 {
 	long v;

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long to wait before looking for rank 0 again. */
+/* The pause between attempts to reach rank 0. */
 #define RETRY_NS 20000000L
 
 static void wait_a_moment(void)
@@ -43,7 +43,7 @@ static int write_all(int fd, const void *buf, size_t len)
 	return 0;
 }
 
-/* Returns 0 only when all @len bytes came. */
+/* Returns 0 only after all @len bytes. */
 static int read_all(int fd, void *buf, size_t len)
 {
 	char *p = buf;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs do beside the plain loop of train_loop.py: nothing of it is wrong."""
+"""Further workloads beside the plain loop of train_loop.py, all without faults."""
 
 import ctypes
 import time
@@ -20,7 +20,7 @@ class Plain:
 
 
 class WithComm(Plain):
-    """One more communicator; its ranks are of one colour."""
+    """One more communicator, of the ranks with one colour."""
 
     name = "extra"
 
@@ -40,7 +40,7 @@ class WithComm(Plain):
 
 
 class PipelineBubbles(WithComm):
-    """Stages that compute in turn: all but one wait for most of the time."""
+    """Stages that compute in turn: at most times all but one wait."""
 
     name = "stages"
 
@@ -59,7 +59,7 @@ class PipelineBubbles(WithComm):
 
 
 class IdleExperts(WithComm):
-    """Groups of experts that get work now and then, one of them never."""
+    """Groups of experts with occasional work; one of them never has any."""
 
     name = "experts"
 
@@ -72,7 +72,7 @@ class IdleExperts(WithComm):
 
 
 class PremulSum(WithComm):
-    """An operator made by the program: its handle and its factor differ from rank to rank."""
+    """A user-made operator: its handle and its factor differ between ranks."""
 
     name = "premul"
 
@@ -92,7 +92,7 @@ class PremulSum(WithComm):
 
 
 class AllToAllV(WithComm):
-    """Each sends each another number of elements, sometimes none."""
+    """Each pair exchanges a different number of elements, sometimes none."""
 
     name = "alltoallv"
 
@@ -110,7 +110,7 @@ class AllToAllV(WithComm):
 
 
 class BigBroadcast(WithComm):
-    """From time to time something large, as a checkpoint that is being loaded."""
+    """An occasional large broadcast, as when a job loads a checkpoint."""
 
     name = "weights"
     elements = 8 << 20
@@ -134,7 +134,7 @@ class BigBroadcast(WithComm):
 
 
 class StaggeredDestroy(Plain):
-    """Ranks that take their time to clean up."""
+    """Ranks that take different times to clean up."""
 
     def close(self):
         time.sleep(self.trainer.rank * 0.7)
