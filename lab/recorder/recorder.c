@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between two recorders the agent's globals are copied: of communicators as many as are used, of
- * what a group has queued only while one is open. Handles are never the same in two recorders, so
- * hints that are left behind lead nowhere.
+ * To switch recorders, we copy the agent's globals: only the communicators in use, and a group's
+ * queue only if a group is open. Handles differ between recorders, so leftover hints match nothing.
  */
 #include "lab/recorder/recorder.h"
 
@@ -22,11 +21,11 @@
 #include "lab/recorder/recorder_clock.h"
 
 #define NS_PER_S INT64_C(1000000000)
-/* Words that wait for a device: two for each op that is under way, more for groups. */
+/* Words that wait for a device: two for each op in flight, more for groups. */
 #define MAX_WRITES 1024u
 #define MAX_SIZE ((size_t)4 << 20)
 
-/* The device is to write a word, once it comes there. */
+/* A word that the device will write when it gets there. */
 struct word {
 	uint32_t *to;
 	uint32_t value;
@@ -38,12 +37,12 @@ struct recorder {
 	void *memory;
 	size_t bytes;
 	uint64_t number;
-	/* The globals, while others have them. */
+	/* The globals, while another recorder uses them. */
 	struct cw_record record;
 	struct cw_tls tls;
 	struct cw_comm comms[CW_REC_COMMS];
 	struct cw_p2p_pending (*pending)[CW_REC_P2P_PEERS]; /* NULL = none queued */
-	/* The call under way. */
+	/* The current call. */
 	struct cw_op_call call;
 	struct cw_op_desc desc;
 	bool is_new;
@@ -54,7 +53,7 @@ struct recorder {
 	uint64_t reached[CW_REC_COMMS], completed[CW_REC_COMMS];
 };
 
-static struct recorder *current; /* who has the globals; NULL = nobody */
+static struct recorder *current; /* owns the globals; NULL = none */
 static int64_t clock_ns;
 static const unsigned char armed = 1;
 static uint64_t made;
@@ -67,7 +66,7 @@ int recorder_clock_gettime(clockid_t id, struct timespec *ret)
 	return 0;
 }
 
-/* ---- the driver, as far as the agent calls it ---- */
+/* ---- the part of the driver that the agent calls ---- */
 
 static char context;
 
@@ -85,7 +84,7 @@ static CUresult write_later(CUstream stream, CUdeviceptr addr, uint32_t value, u
 	uint32_t comm_plus_1 = cw_record.progress_info[slot].comm_plus_1;
 
 	if (r->n_words == MAX_WRITES || !comm_plus_1 || comm_plus_1 > CW_REC_COMMS)
-		return !CUDA_SUCCESS; /* a driver in error: it stays unknown */
+		return !CUDA_SUCCESS; /* a driver in error: the result stays unknown */
 	r->words[r->n_words++] = (struct word){
 		.to = (uint32_t *)(uintptr_t)addr,
 		.value = value,
@@ -112,7 +111,7 @@ static void write_words(struct recorder *r)
 	r->n_words = kept;
 }
 
-/* ---- whose turn it is ---- */
+/* ---- switching ---- */
 
 static size_t comms_bytes(const struct cw_record *record)
 {
@@ -175,7 +174,7 @@ static void fill_header(struct cw_rec_header *h, const struct recorder_config *c
 
 int recorder_new(const struct recorder_config *config, struct recorder **ret)
 {
-	/* calloc() aligns for the C types alone; the agent's are a cache line each. */
+	/* calloc() aligns only for the C types; the agent's objects are aligned to a cache line. */
 	struct recorder *r = aligned_alloc(alignof(struct recorder), sizeof(*r));
 
 	if (!r)
@@ -208,7 +207,7 @@ struct recorder *recorder_free(struct recorder *r)
 		return NULL;
 	if (r->tls.group || (current == r && cw_tls.group)) {
 		begin(r, clock_ns);
-		recorder_group_leave(r, clock_ns); /* gives the group back */
+		recorder_group_leave(r, clock_ns); /* closes the group */
 	}
 	if (current == r) {
 		current = NULL;
@@ -285,7 +284,7 @@ void recorder_enter(struct recorder *r, int c, const struct recorder_op *op, int
 				       .count = op->count,
 				       .comm = handle_of(r, c),
 				       .stream = (cudaStream_t)(uintptr_t)op->stream };
-	(void)cw_op_enter(&r->call, &no_nccl, NULL, &r->desc); /* nothing is around it */
+	(void)cw_op_enter(&r->call, &no_nccl, NULL, &r->desc); /* not inside another call */
 	if (cw_tls.group_depth)
 		cw_op_leave(&r->call, ncclSuccess);
 	write_words(r);

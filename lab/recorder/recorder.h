@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent of one rank of a virtual cluster: a flight record in memory, written by the code that
- * the product's library runs on every call. That code keeps one process's state in globals, so one
- * recorder at a time has them; each function changes over to its own first. Time is the caller's.
+ * The agent of one rank of a virtual cluster: it writes a flight record in memory with the code
+ * that the product's library runs on every call. That code keeps the state of one process in
+ * globals, so only one recorder at a time can own them; each function switches to its own first.
+ * The caller provides the time.
  *
- * What the library does around a call (finding NCCL, asking it and the driver) is not in it: NCCL
- * and the device are the caller's, too. Words that the agent has a device write wait here until the
- * device has come that far.
+ * The library's work around a call (finding NCCL, querying it and the driver) is not included: the
+ * caller simulates NCCL and the device, too. Words that the agent asks a device to write wait here
+ * until the device has got that far.
  *
- * One thread. A failure of memory is the only one.
+ * One thread. The only error is a lack of memory.
  */
 #pragma once
 
@@ -28,7 +29,7 @@ struct recorder_config {
 	uint32_t nccl_version;
 	uint64_t env_hash;
 	int64_t job_timeout_ns; /* 0 = none */
-	bool has_progress;      /* devices write how far they are */
+	bool has_progress;      /* devices write progress words */
 	int64_t now_ns, wall_ns;
 };
 
@@ -37,10 +38,10 @@ int recorder_new(const struct recorder_config *config, struct recorder **ret);
 /* Takes NULL; returns NULL. */
 struct recorder *recorder_free(struct recorder *r);
 
-/* The record; it stays where it is, and changes with each call below. */
+/* The record; its address is stable, and each call below changes it. */
 const void *recorder_memory(const struct recorder *r, size_t *ret_bytes);
 
-/* The agent's thread runs. */
+/* The agent's thread runs once. */
 void recorder_beat(struct recorder *r, int64_t now_ns);
 
 /* ---- communicators: entries of the record ---- */
@@ -52,7 +53,7 @@ struct recorder_comm {
 	const char *name;
 };
 
-/* In state INIT; -1: there is no place for it. */
+/* Makes one in state INIT; -1: the record has no room for it. */
 int recorder_comm(struct recorder *r, const struct recorder_comm *comm, int64_t now_ns);
 void recorder_comm_state(struct recorder *r, int c, enum cw_comm_state state, int64_t now_ns);
 
@@ -67,25 +68,25 @@ struct recorder_op {
 
 void recorder_enter(struct recorder *r, int c, const struct recorder_op *op, int64_t now_ns);
 void recorder_leave(struct recorder *r, int64_t now_ns);
-/* A lone call comes back with an error, an ncclResult_t; a communicator has an asynchronous one. */
+/* A lone call returns an error, an ncclResult_t; a communicator gets an asynchronous one. */
 void recorder_fail(struct recorder *r, int result, int64_t now_ns);
 void recorder_error(struct recorder *r, int c, int32_t result, int64_t now_ns);
 
-/* Ops in between are entered and come back queued: recorder_enter() does both. */
+/* Ops in between enter and return as queued: recorder_enter() does both. */
 void recorder_group_begin(struct recorder *r, int64_t now_ns);
 void recorder_group_launch(struct recorder *r, int64_t now_ns);
 void recorder_group_leave(struct recorder *r, int64_t now_ns);
 
-/* A call that waits for other ranks. is_new: it makes this communicator. */
+/* A call begins that waits for other ranks. is_new: it makes this communicator. */
 void recorder_block(struct recorder *r, int c, unsigned kind, bool is_new, int64_t now_ns);
 void recorder_unblock(struct recorder *r, int64_t now_ns);
-/* It comes back with an error, an ncclResult_t. */
+/* It returns an error, an ncclResult_t. */
 void recorder_refuse(struct recorder *r, int result, int64_t now_ns);
 
 /* ---- the device ---- */
 
 /*
- * It has come to the communicator's op with this number, and completed all up to that one: the
- * words that were to be written by then are. Also when they are only asked for later.
+ * The device has reached the communicator's op with the first number, and completed all ops up to
+ * the second. It writes the due words, including words that the agent requests later.
  */
 void recorder_device(struct recorder *r, int c, uint64_t reached_op, uint64_t completed_op);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time that the agent's objects get in here: lab/recorder/meson.build gives their references
- * to clock_gettime this name, and changes nothing else in them.
+ * The time of the agent's objects in this program: lab/recorder/meson.build redirects their
+ * references to clock_gettime to this name, and changes nothing else in them.
  */
 #pragma once
 
