@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream capture of the simulated driver. That a stream which joined a capture was joined back is
- * not checked.
+ * Stream capture of the simulated driver. We do not check that every stream that joined a capture
+ * was joined back.
  */
 #include "lab/sim/cuda/cuda_graph.h"
 
@@ -18,7 +18,7 @@ CUresult sim_capture_item(struct CUstream_st *s, const struct sim_item *item)
 CUresult sim_capture_join(struct CUstream_st *s, struct CUgraph_st *capture)
 {
 	if (!sim_graph_exists(capture) || !capture->is_capturing)
-		return CUDA_ERROR_INVALID_VALUE; /* recorded in a capture that is over */
+		return CUDA_ERROR_INVALID_VALUE; /* recorded in a capture that has ended */
 	if (s->capture && s->capture != capture) {
 		(void)sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
 		return sim_capture_spoil(capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -34,8 +34,8 @@ CUresult sim_capture_spoil(struct CUgraph_st *capture, CUresult error)
 }
 
 /*
- * A capture in GLOBAL mode forbids it to every thread, one in THREAD_LOCAL mode to its own; a
- * thread that has set itself to RELAXED may.
+ * A capture in GLOBAL mode forbids unsafe calls to all threads, one in THREAD_LOCAL mode to its own
+ * thread. A thread in RELAXED mode may make them.
  */
 CUresult sim_capture_check_unsafe(void)
 {
@@ -75,7 +75,7 @@ CUresult sim_capture_check_legacy(struct CUctx_st *ctx)
 	return check.result;
 }
 
-/* With the lock. */
+/* Lock held. */
 static CUresult begin(struct CUstream_st *s, struct CUgraph_st *given, CUstreamCaptureMode mode)
 {
 	struct CUgraph_st *g = given;
@@ -163,7 +163,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	return r;
 }
 
-/* What is captured next comes after what was captured before, whatever else is asked for. */
+/* In our captures every item follows all earlier ones, so other dependencies change nothing. */
 CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *deps,
 					   const CUgraphEdgeData *edges, size_t num_deps,
 					   unsigned int flags)
@@ -181,7 +181,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *deps,
 	return r;
 }
 
-/* Single nodes have no handles: a capture names none that the next one would depend on. */
+/* Single nodes have no handles, so a capture reports no dependencies of the next one. */
 static CUresult capture_info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
 			     CUgraph *graph, size_t *num_deps)
 {

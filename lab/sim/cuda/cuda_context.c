@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices and contexts of the simulated driver. SIM_CUDA_DEVICES says how many devices there are.
- * A forked child gets CUDA_ERROR_NOT_INITIALIZED from everything, as with the real driver: its
- * worker threads did not survive the fork, so nothing it queued could ever run.
+ * Devices and contexts of the simulated driver. SIM_CUDA_DEVICES is the number of devices. A forked
+ * child gets CUDA_ERROR_NOT_INITIALIZED from every call, as with the real driver: its worker
+ * threads did not survive the fork, so nothing it queued could ever run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ CUresult cuInit(unsigned int flags)
 		long n = env ? strtol(env, NULL, 10) : SIM_DEVICES_DEFAULT;
 
 		device_count = n < 1 ? 1 : n > SIM_DEVICES_MAX ? SIM_DEVICES_MAX : (int)n;
-		(void)pthread_atfork(NULL, NULL, on_fork_child); /* only fails without memory */
+		(void)pthread_atfork(NULL, NULL, on_fork_child); /* fails only without memory */
 	}
 	pthread_mutex_unlock(&sim_lock);
 	return CUDA_SUCCESS;
@@ -88,7 +88,10 @@ bool sim_ctx_is_valid(struct CUctx_st *ctx)
 	return false;
 }
 
-/* Contexts are never freed: a stale handle must be told from a living one for ever. Lock held. */
+/*
+ * We never free contexts, because we must always distinguish stale handles from live ones.
+ * Lock held.
+ */
 static struct CUctx_st *ctx_new(CUdevice dev, unsigned int flags, bool is_primary)
 {
 	struct CUctx_st *ctx = calloc(1, sizeof(*ctx));
@@ -228,7 +231,7 @@ CUresult cuCtxCreate_v2(CUcontext *ret_ctx, unsigned int flags, CUdevice dev)
 
 CUresult cuCtxCreate(CUcontext *ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
 {
-	/* Execution affinity and CIG are not simulated. */
+	/* We do not simulate execution affinity and CIG. */
 	return params ? CUDA_ERROR_NOT_SUPPORTED : cuCtxCreate_v2(ctx, flags, dev);
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies and fills of the simulated driver. The synchronous ones go through the default stream and
- * wait, so they come after everything in the context's blocking streams. Copies work in a stream
- * of any context, as they do with the real driver.
+ * wait, so they come after all work in the context's blocking streams. Copies work in a stream of
+ * any context, as they do with the real driver.
  *
- * An asynchronous copy is asynchronous with memory that the device can reach. With pageable memory
- * ("API synchronization behavior" in NVIDIA's description of the driver API): to the host it
- * returns when all is there, from the host when the bytes were put aside, for which a large one
- * waits for the stream; and between two places on the host it is as good as synchronous. A captured
- * copy only becomes part of a graph.
+ * An asynchronous copy is asynchronous only with memory that the device can access. With pageable
+ * memory ("API synchronization behavior" in NVIDIA's description of the driver API), a copy to the
+ * host returns when all data has arrived. A copy from the host returns when the bytes are staged; a
+ * large one waits for the stream first. A copy between two places on the host is practically
+ * synchronous. A captured copy only becomes part of a graph.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,12 +40,12 @@ static CUresult submit(struct sim_item *item, CUstream handle, bool is_sync)
 }
 
 enum way {
-	WAY_QUEUE, /* both sides can be reached when the stream gets there */
+	WAY_QUEUE, /* the device can access both sides when the stream gets there */
 	WAY_STAGE,
 	WAY_WAIT,
 };
 
-/* Of an asynchronous copy. Lock held. */
+/* For an asynchronous copy. Lock held. */
 static enum way way_of(const void *dst, const void *src, size_t size)
 {
 	if (!sim_memory_is_device(dst, size) && !sim_memory_is_device(src, size))
@@ -57,7 +57,7 @@ static enum way way_of(const void *dst, const void *src, size_t size)
 	return WAY_QUEUE;
 }
 
-/* The bytes as they are now: the caller may change its own. */
+/* Saves the bytes as they are now: the caller may change them. */
 static CUresult stage(struct sim_item *item)
 {
 	item->staging = malloc(item->count);
@@ -94,7 +94,7 @@ static CUresult submit_async(struct sim_item *item, CUstream handle)
 	return r;
 }
 
-/* @dst_is_dev, @src_is_dev: which side has to be memory the driver knows. */
+/* @dst_is_dev, @src_is_dev: the sides that must be memory known to the driver. */
 static CUresult copy(void *dst, bool dst_is_dev, const void *src, bool src_is_dev, size_t size,
 		     CUstream stream, bool is_sync)
 {
@@ -116,7 +116,7 @@ static void *at(CUdeviceptr ptr)
 	return (void *)(uintptr_t)ptr;
 }
 
-/* Unified addressing: cuMemcpy takes host pointers too. */
+/* With unified addressing, cuMemcpy takes host pointers too. */
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size)
 {
 	return copy(at(dst), false, at(src), false, size, NULL, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the simulated driver says about itself and its devices. */
+/* Properties of the simulated driver and its devices. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ CUresult cuDeviceGetCount(int *count)
 	return r;
 }
 
-/* Of all devices of a process. */
+/* The same name for all devices of a process. */
 CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
 	const char *model = getenv("SIM_CUDA_MODEL");
@@ -118,7 +118,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *id)
 	return CUDA_SUCCESS;
 }
 
-/* Memory of a device is memory of one process, unless it is asked to be more. */
+/* Device memory belongs to one process, unless SIM_CUDA_PEERS is set. */
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 {
 	CUresult r = check_device(dev, can);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of the simulated driver: a place in a stream, that is a stream and a sequence number.
- * Recording again moves the event; whoever waited before keeps waiting for the old place.
+ * Events of the simulated driver: an event is a place in a stream, that is a stream and a sequence
+ * number. Recording again moves the event; earlier waiters keep waiting for the old place.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -12,11 +12,11 @@ struct CUevent_st {
 	struct CUevent_st *next;
 	unsigned int flags;
 	unsigned int refs;
-	struct CUstream_st *stream; /* where it was recorded last; holds a reference */
+	struct CUstream_st *stream; /* the stream of the last recording; holds a reference */
 	uint64_t seq;
 	uint64_t reached_seq;
 	uint64_t reached_ns;
-	struct CUgraph_st *capture; /* recorded into this one last; compared, never followed */
+	struct CUgraph_st *capture; /* the graph of the last recording; compared, never followed */
 };
 
 static struct CUevent_st *events;
@@ -53,7 +53,7 @@ bool sim_event_exists(const struct CUevent_st *event)
 	return false;
 }
 
-/* Locks; the lock is held on return only if the result is CUDA_SUCCESS. */
+/* Locks. On return the lock is held only if the result is CUDA_SUCCESS. */
 static CUresult event_lock(CUevent handle)
 {
 	CUresult r = sim_enter();
@@ -152,14 +152,14 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
 	if (r == CUDA_SUCCESS)
 		r = sim_stream_submit(s, &item);
 	if (r == CUDA_SUCCESS) {
-		event->refs++; /* the queued item's */
+		event->refs++; /* for the queued item */
 		sim_event_place(event, s);
 	}
 	pthread_mutex_unlock(&sim_lock);
 	return r;
 }
 
-/* Not an edge of the graph: what waits then for whatever the event was recorded at last. */
+/* Not an edge of the graph: the graph's launch waits for the last recording at that time. */
 static CUresult wait_external(struct CUstream_st *s, CUevent event)
 {
 	struct sim_item item = { .kind = SIM_ITEM_WAIT_EXTERNAL, .event = event };
@@ -248,7 +248,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 	return elapsed(ms, start, end);
 }
 
-/* The name programs built against CUDA 12 and older use. */
+/* The name in programs built against CUDA 12 and older. */
 CUresult sim_event_elapsed_time_v1(float *ms, CUevent start,
 				   CUevent end) __asm__("cuEventElapsedTime");
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs of the simulated driver. A graph is a list of what was queued while streams were captured
- * into it, and runs in that order, one after the other, whatever the branches: a legal schedule,
- * but not every one the real driver might choose. For the same reason edges that are added by hand
- * change nothing. Conditional nodes and memory nodes are refused.
+ * Graphs of the simulated driver. A graph is a list of the items that streams queued during its
+ * capture. It runs them in that order, one after the other, regardless of branches: a legal
+ * schedule, but the real driver might choose another. For the same reason, edges added by hand
+ * change nothing. We refuse conditional nodes and memory nodes.
  *
- * Events that are not the capture's own (CU_EVENT_WAIT_EXTERNAL, cuGraphAddEventRecordNode()) order
- * the whole launch, not a node: it waits for them before it begins, and they are reached at its
- * end.
+ * Events from outside the capture (CU_EVENT_WAIT_EXTERNAL, cuGraphAddEventRecordNode()) order the
+ * whole launch, not a node: it waits for them before it begins, and they are reached at its end.
  */
 #include "lab/sim/cuda/cuda_graph.h"
 
@@ -25,7 +24,7 @@ struct CUgraphExec_st {
 struct CUgraph_st *sim_graphs;
 static struct CUgraphExec_st *execs;
 
-/* ---- what a program leaves to a graph, to be destroyed with it ---- */
+/* ---- user objects, which a graph destroys at its end ---- */
 
 struct CUuserObject_st {
 	unsigned int refs;
@@ -43,7 +42,7 @@ static void *destroy_object(void *arg)
 	return NULL;
 }
 
-/* The destructor runs in a thread of the driver's, which may call nothing of it. Lock held. */
+/* The destructor runs in one of the driver's threads, which must not call the driver. Lock held. */
 static void object_unref(struct CUuserObject_st *object)
 {
 	pthread_t thread;
@@ -169,7 +168,7 @@ CUresult sim_graph_add(struct CUgraph_st *g, const struct sim_item *item)
 	return CUDA_SUCCESS;
 }
 
-/* Takes the reference to nodes. */
+/* Consumes the reference to nodes. */
 static CUresult add_child(struct CUgraph_st *g, struct sim_nodes *nodes)
 {
 	const struct sim_item item = { .kind = SIM_ITEM_GRAPH, .nodes = nodes };
@@ -281,7 +280,7 @@ static size_t count_nodes(const struct sim_nodes *nodes)
 	return count;
 }
 
-/* The number of nodes; handles of single nodes are not simulated. */
+/* Returns only the number of nodes; we do not simulate handles of single nodes. */
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *num_nodes)
 {
 	CUresult r = num_nodes && !nodes ? lock_graph(graph) : CUDA_ERROR_INVALID_VALUE;
@@ -335,7 +334,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgra
 	return r;
 }
 
-/* From earlier nodes to later ones, which is their order anyway. */
+/* Edges from earlier nodes to later ones agree with the order anyway. */
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
 				const CUgraphEdgeData *edges, size_t num_deps)
 {
@@ -434,7 +433,7 @@ static void place_externals(const struct sim_nodes *nodes, struct CUstream_st *s
 	}
 }
 
-/* With the lock. Launches of one executable graph never overlap. */
+/* Lock held. Launches of one executable graph never overlap. */
 static CUresult launch(struct CUgraphExec_st *e, struct CUstream_st *s)
 {
 	struct sim_item wait = { .kind = SIM_ITEM_WAIT };
@@ -480,7 +479,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 	return r;
 }
 
-/* Stream 0 is the calling thread's own. */
+/* Here stream 0 is the calling thread's own. */
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream handle)
 {
 	return cuGraphLaunch(exec, handle ? handle : CU_STREAM_PER_THREAD);

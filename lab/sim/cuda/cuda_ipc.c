@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a device that other processes can map. Where SIM_CUDA_PEERS is set, all memory of a
- * process's devices is of one file in memory, which is far larger than what is ever used of it:
- * addresses are not given out twice, and what is freed goes back to the system as a hole in the
- * file. A handle says whose file that is and where in it; another process of the same user maps
- * just that.
+ * Device memory that other processes can map. If SIM_CUDA_PEERS is set, all memory of a process's
+ * devices comes from one file in memory, which is far larger than any use of it. We never reuse
+ * addresses, and return freed memory to the system as a hole in the file. A handle identifies the
+ * process's file and the position in it; another process of the same user maps just that part.
  *
- * Without SIM_CUDA_PEERS device memory comes from malloc(), where sanitizers watch it, and no
- * device can reach another one's.
+ * Without SIM_CUDA_PEERS device memory comes from malloc(), where sanitizers check it, and no
+ * device can access another one's.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +17,7 @@
 
 #include "lab/sim/cuda/cuda_sim.h"
 
-/* Of addresses: a quarter of a percent of what a process has. */
+/* Address space only: a quarter of a percent of a process's. */
 #define ARENA_BYTES ((size_t)1 << 40)
 
 static struct {
@@ -27,7 +26,7 @@ static struct {
 	size_t used;
 } arena = { .fd = -1 };
 
-/* What a handle holds. */
+/* The contents of a handle. */
 struct handle {
 	uint32_t magic;
 	int32_t pid;
@@ -85,7 +84,7 @@ void *sim_shared_alloc(size_t size)
 
 void sim_shared_free(void *ptr, size_t size)
 {
-	/* Whoever has it mapped reads zeros from now on. */
+	/* Other processes with a mapping read zeros from now on. */
 	(void)fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(char *)ptr - arena.start, (off_t)whole_pages(size));
 }
@@ -116,7 +115,8 @@ CUresult sim_shared_map(const CUipcMemHandle *handle, void **ret_ptr, size_t *re
 	if (h.magic != HANDLE_MAGIC)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (h.pid == getpid())
-		return CUDA_ERROR_INVALID_CONTEXT; /* as there: it is mapped here already */
+		/* like the real driver: this process has the memory already */
+		return CUDA_ERROR_INVALID_CONTEXT;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)h.pid, (int)h.fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)

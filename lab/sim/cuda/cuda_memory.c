@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the simulated driver. Device memory is host memory with a note that it is device
- * memory; a registered host page has the same address on the device.
+ * Memory of the simulated driver. Device memory is host memory with an entry that marks it as
+ * device memory; a registered host page has the same address on the device.
  *
- * Stricter than the real driver in one point, so that mistakes show: cuMemHostRegister wants whole
- * pages. Freeing device memory waits for the device, as the real one does.
+ * We are stricter than the real driver in one point, so that mistakes show: cuMemHostRegister needs
+ * whole pages. Freeing device memory waits for the device, as with the real driver.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 
 enum range_kind {
 	RANGE_DEVICE,
-	RANGE_SHARED, /* a device's, which other processes can map */
-	RANGE_MAPPED, /* of another process */
+	RANGE_SHARED, /* a device's; other processes can map it */
+	RANGE_MAPPED, /* another process's */
 	RANGE_HOST_ALLOC,
 	RANGE_HOST_REGISTERED,
 };
@@ -69,7 +69,7 @@ bool sim_memory_is_device(const void *addr, size_t size)
 	return g && is_device(g->kind);
 }
 
-/* Takes note of a range. Lock held. */
+/* Adds an entry for a range. Lock held. */
 static CUresult range_add(enum range_kind kind, void *start, size_t size, unsigned int flags,
 			  struct CUctx_st *ctx)
 {
@@ -88,8 +88,8 @@ static CUresult range_add(enum range_kind kind, void *start, size_t size, unsign
 }
 
 /*
- * Forgets the range of that kind that starts there. Lock held. Returns its size, 0 if there is
- * none.
+ * Removes the entry of that kind that starts there. Lock held. Returns its size, or 0 without such
+ * an entry.
  */
 static size_t range_remove(enum range_kind kind, uintptr_t start)
 {
@@ -196,7 +196,7 @@ CUresult cuMemFree(CUdeviceptr ptr)
 	return release(sim_has_peers() ? RANGE_SHARED : RANGE_DEVICE, (uintptr_t)ptr);
 }
 
-/* Of the whole allocation, wherever in it the address is, as there. */
+/* The handle covers the whole allocation around the address, as with the real driver. */
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
 	struct range *g;
@@ -306,7 +306,7 @@ CUresult cuMemHostUnregister(void *ptr)
 	return r;
 }
 
-/* Looks a host pointer up and copies what is known about it. */
+/* Looks up a host pointer and copies its entry. */
 static CUresult host_range(const void *ptr, struct range *ret_range)
 {
 	struct CUctx_st *ctx;
@@ -420,9 +420,9 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib, CUdevicep
 	return CUDA_SUCCESS;
 }
 
-/* ---- memory in the order of a stream ---- */
+/* ---- stream-ordered memory ---- */
 
-/* Pools keep nothing: they are names to allocate by. */
+/* Pools hold no memory: they only name an allocator. */
 struct CUmemPoolHandle_st {
 	CUdevice dev;
 };
@@ -444,7 +444,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *props)
 	return CUDA_SUCCESS;
 }
 
-/* What was allocated from it stays until it is freed, as there. */
+/* Allocations from it stay until the program frees them, as with the real driver. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	if (!pool)
@@ -458,7 +458,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attr, void *value)
 	return pool && value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Memory that is there earlier than the stream's turn does no harm. */
+/* We allocate before the stream gets there, which does no harm. */
 CUresult cuMemAllocAsync(CUdeviceptr *ret_ptr, size_t size, CUstream stream)
 {
 	return cuMemAlloc(ret_ptr, size);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of the simulated device: it cannot run code of a GPU, so it knows some kernels by name
- * and does on the CPU what they do. An image that has begun like one is taken for one; an image of
- * host functions (host_image.h) brings kernels of its own.
+ * Kernels of the simulated device. It cannot run GPU code, so it knows some kernels by name and
+ * does their work on the CPU. We accept any image that begins like a GPU image; an image of host
+ * functions (host_image.h) contains kernels of its own.
  *
- * A kernel that touches memory it must not ends a real context for good; here it ends the process.
+ * A kernel with an invalid access kills a real context for good; here it kills the process.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +21,13 @@ struct CUfunc_st {
 	const char *name;
 	size_t param_bytes;
 	void (*run)(const void *param);
-	const struct sim_host_kernel *host; /* instead of run: a kernel of the program's own */
+	const struct sim_host_kernel *host; /* instead of run: a kernel from the program */
 };
 
 struct CUmod_st {
 	struct CUctx_st *ctx;
 	size_t count;
-	struct CUfunc_st functions[]; /* those of a host image */
+	struct CUfunc_st functions[]; /* the kernels of a host image */
 };
 
 static void must_be_visible(CUdeviceptr address, size_t bytes, const char *kernel)
@@ -160,10 +160,10 @@ CUresult cuModuleGetFunction(CUfunction *ret_fn, CUmodule module, const char *na
 }
 
 struct sim_launch {
-	unsigned int refs; /* under the lock */
+	unsigned int refs; /* needs the lock */
 	const struct CUfunc_st *fn;
 	unsigned int blocks;
-	_Alignas(16) char param[]; /* as the kernel of the program lays it out */
+	_Alignas(16) char param[]; /* in the layout of the program's kernel */
 };
 
 struct block {
@@ -181,7 +181,7 @@ static void *run_block(void *arg)
 	return NULL;
 }
 
-/* The blocks wait for other processes' kernels, not for each other's end: all run at once. */
+/* The blocks wait for other processes' kernels, not for each other's end: we run all at once. */
 static void run_blocks(const struct sim_launch *l)
 {
 	struct block blocks[SIM_HOST_BLOCKS_MAX];
@@ -220,7 +220,7 @@ void sim_launch_unref(struct sim_launch *l)
 		free(l);
 }
 
-/* The parameter, given by its address or as a buffer with its size. */
+/* Copies the parameter, from its address or from a buffer with its size. */
 static CUresult take_param(const struct CUfunc_st *fn, void **params, void **extra, void *ret_param)
 {
 	const void *buffer = NULL;
@@ -265,7 +265,8 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigne
 	l->refs = 1;
 	l->fn = fn;
 	l->blocks = gx * gy * gz;
-	r = take_param(fn, params, extra, l->param); /* as the real one: taken at the launch */
+	/* like the real driver, copy it at the launch */
+	r = take_param(fn, params, extra, l->param);
 	if (r == CUDA_SUCCESS)
 		r = sim_stream_lock_in_ctx(stream, &s);
 	if (r == CUDA_SUCCESS) {
@@ -278,7 +279,7 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigne
 	return r;
 }
 
-/* Attributes ask for how blocks are placed, of which there is nothing here. */
+/* Attributes request a placement of blocks, which we do not have. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction fn, void **params, void **extra)
 {
 	if (!c)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of the simulated driver: a FIFO queue and a worker thread each, started when the first
- * item is queued. An item is finished before the next one starts, so an item that blocks (a
- * collective waiting for its peers) blocks what comes after it and nothing else.
+ * Streams of the simulated driver: each has a FIFO queue and a worker thread, which starts with the
+ * first item. An item finishes before the next one starts. So an item that blocks (a collective
+ * waiting for its peers) blocks only the items after it.
  *
- * The default stream of a context is a stream as any other, with the documented extra order: what
- * is queued there waits for what is in the context's blocking streams, and the other way round.
- * Both are waits for sequence numbers already given out, so they cannot form a cycle.
+ * The default stream of a context is a stream like any other, with the documented extra order: its
+ * items wait for earlier items in the context's blocking streams, and the other way round. Both are
+ * waits for already assigned sequence numbers, so they cannot form a cycle.
  *
- * Nothing spins: workers and waiters sleep on condition variables.
+ * No thread spins: workers and waiters sleep on condition variables.
  */
 #include <sched.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 
 #define PER_THREAD_STREAMS 8
 
-static struct CUstream_st *streams;           /* not destroyed ones */
+static struct CUstream_st *streams;           /* the ones not destroyed */
 static unsigned long long next_stream_id = 3; /* 1 and 2 are handles */
 
 static __thread struct CUstream_st *per_thread[PER_THREAD_STREAMS];
@@ -43,7 +43,8 @@ void sim_stream_unref(struct CUstream_st *s)
 void sim_stream_wait(struct CUstream_st *s, uint64_t seq)
 {
 	bool polls =
-		getenv("SIM_CUDA_POLL"); /* as a context does whose flags do not say otherwise */
+		/* like a context with flags that request no other kind of wait */
+		getenv("SIM_CUDA_POLL");
 
 	sim_stream_ref(s);
 	while (s->completed < seq) {
@@ -66,7 +67,7 @@ static void run_set32(const struct sim_item *it)
 		p[i] = (uint32_t)it->value;
 }
 
-/* What needs no lock. */
+/* Runs an item that needs no lock. */
 void sim_item_run(const struct sim_item *it)
 {
 	if (it->has_barrier)
@@ -106,7 +107,7 @@ void sim_item_run(const struct sim_item *it)
 	case SIM_ITEM_WAIT_EXTERNAL:
 	case SIM_ITEM_RECORD_EXTERNAL:
 	case SIM_ITEM_USER_OBJECT:
-		break; /* done when the graph was launched, or nothing to do */
+		break; /* done at the graph's launch, or nothing to do */
 	}
 }
 
@@ -243,7 +244,7 @@ void sim_ctx_drain(struct CUctx_st *ctx)
 {
 	struct CUstream_st *s = streams;
 
-	/* Waiting drops the lock and the list may change: start over after each wait. */
+	/* A wait drops the lock, and the list may change: start over after each wait. */
 	while (s) {
 		if (s->ctx == ctx && s->completed < s->submitted) {
 			sim_stream_wait(s, s->submitted);
@@ -358,7 +359,10 @@ CUresult cuStreamDestroy(CUstream handle)
 	while (*link && *link != handle)
 		link = &(*link)->next;
 	if (*link) {
-		/* Returns at once; the worker finishes what is queued and then lets go. */
+		/*
+		 * Returns at once; the worker finishes the queued items and then releases
+		 * the stream.
+		 */
 		*link = handle->next;
 		handle->is_destroyed = true;
 		pthread_cond_signal(&handle->work);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be asked of a stream of the simulated driver, and what can be queued that is not a copy.
+ * Queries of streams in the simulated driver, and queued items other than copies.
  *
- * Work that runs "on the device" (a value write, a host function) needs the stream's own context
- * to be current, as a kernel launch does. What a stream does while it captures is in
- * cuda_capture.c.
+ * Work that runs "on the device" (a value write, a host function) needs the stream's own context to
+ * be current, like a kernel launch. cuda_capture.c handles streams during a capture.
  */
 #include "lab/sim/cuda/cuda_sim.h"
 
@@ -84,7 +83,7 @@ CUresult cuStreamSynchronize(CUstream handle)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	/* For the default stream it counts as one more operation: it waits for blocking streams. */
+	/* On the default stream, a query counts as an operation: it waits for blocking streams. */
 	if (s->capture)
 		r = sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	else if (s == s->ctx->legacy)

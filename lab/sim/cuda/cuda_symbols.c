@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names: error texts, and every function of the simulated driver by name and version. A program
- * that asks for the interface of CUDA 12 gets the symbol that CUDA 12 had, so one name can have
- * several rows.
+ * that requests the interface of CUDA 12 gets CUDA 12's symbol, so one name can have several rows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -82,17 +81,17 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 /* The first version had no status argument. */
 CUresult sim_get_proc_address_v1(const char *symbol, void **pfn, int version,
 				 cuuint64_t flags) __asm__("cuGetProcAddress");
-/* The name programs built against CUDA 12 and older use. */
+/* The name in programs built against CUDA 12 and older. */
 CUresult sim_event_elapsed_time_v1(float *ms, CUevent start,
 				   CUevent end) __asm__("cuEventElapsedTime");
 
 struct symbol {
 	const char *name;
 	void *fn;
-	int since; /* CUDA version, as in CUDA_VERSION */
+	int since; /* CUDA version, like CUDA_VERSION */
 };
 
-/* #name is taken before the header's macros turn the name into its versioned symbol. */
+/* The macro stringifies name before the header's macros turn it into its versioned symbol. */
 #define SYM(name, since)                                                                           \
 	{                                                                                          \
 #name, (void *)name, since                                                         \
@@ -215,7 +214,7 @@ static const struct symbol symbols[] = {
 	SYM(cuMemsetD32Async, 2000),
 };
 
-/* flags: one function has a twin for programs whose stream 0 is the thread's own. */
+/* flags: one function has a variant for programs that use the thread's own stream as stream 0. */
 static CUdriverProcAddressQueryResult find_symbol(const char *name, int version, cuuint64_t flags,
 						  void **pfn)
 {
@@ -251,7 +250,7 @@ CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_
 	found = find_symbol(symbol, version, flags, pfn);
 	if (status)
 		*status = found;
-	/* With a status to look at, an unknown name is not an error of the call. */
+	/* If the caller gets a status, an unknown name is not an error of the call. */
 	return found == CU_GET_PROC_ADDRESS_SUCCESS || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small CUDA runtime: the way in that matters, not what it does. As the real one, static or
- * shared, it opens the driver at its first call and asks cuGetProcAddress for every function, by
- * name and by the version it was built for. CUDART_SIM_VERSION 11040 asks the first version of
- * cuGetProcAddress, as CUDA 11 did, and gets functions with that version's parameters.
+ * A small CUDA runtime: it imitates how a real one calls the driver, not its features. Like the
+ * real one, static or shared, it opens the driver at its first call. It asks cuGetProcAddress for
+ * every function, by name and by its build version. With CUDART_SIM_VERSION 11040 it asks the first
+ * version of cuGetProcAddress, like CUDA 11, and gets functions with that version's parameters.
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
