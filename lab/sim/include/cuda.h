@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of the CUDA driver interface that the simulated libcuda.so.1 offers, written from the
- * public ABI: same symbol names, same numbers, same structure layouts, so a program compiled
+ * public ABI: same symbol names, same numbers, same structure layouts. So a program compiled
  * against it runs on a real driver and the other way round. Names map to their newest ABI version
  * (cuMemAlloc is the symbol cuMemAlloc_v2), as on a real installation.
  *
- * Nothing here describes what a function does: see NVIDIA's driver API manual. What the simulator
- * does differently is said in the files that implement it.
+ * This header does not describe the functions: see NVIDIA's driver API manual. The simulator's
+ * source files describe its differences.
  */
 #pragma once
 
@@ -150,7 +150,7 @@ typedef struct CUlaunchConfig_st {
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x02)
 
-/* Location first, as it is there; what else it says is not simulated. */
+/* Location first, as in NVIDIA's header; we do not simulate the other fields. */
 typedef struct CUmemPoolProps_st {
 	int allocType;
 	int handleTypes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of the CUDA runtime's interface that our runtimes offer, written from the public ABI of
- * CUDA 13: the small libcudart of the simulator (cudart.c: capture and graphs) and the one in
- * lab/nccl/cudart, which has what NVIDIA's NCCL calls. Runtime handles are the driver's pointers,
- * and so are most numbers.
+ * CUDA 13. Our runtimes are the small libcudart of the simulator (cudart.c: capture and graphs) and
+ * the one in lab/nccl/cudart, with the functions that NVIDIA's NCCL calls. Runtime handles are the
+ * driver's pointers, and most numbers agree, too.
  */
 #pragma once
 
@@ -66,7 +66,7 @@ enum cudaMemoryType {
 enum cudaDriverEntryPointQueryResult {
 	cudaDriverEntryPointSuccess = 0,
 	cudaDriverEntryPointSymbolNotFound = 1,
-	cudaDriverEntryPointVersionNotSufficent = 2, /* spelt so there */
+	cudaDriverEntryPointVersionNotSufficent = 2, /* NVIDIA's spelling */
 };
 
 typedef struct dim3 {
@@ -112,7 +112,7 @@ typedef struct cudaFuncAttributes {
 	int reserved[16];
 } cudaFuncAttributes;
 
-/* Only what is filled in has its name; the rest is as long as it is there. */
+/* Only fields that we fill in have names; the others have their real sizes. */
 typedef struct cudaDeviceProp {
 	char name[256];
 	char uuid[16];
@@ -261,7 +261,7 @@ unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_by
 					 cudaStream_t stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
 
-/* What compiled device code calls from its constructors. */
+/* The constructors of compiled device code call these. */
 void **__cudaRegisterFatBinary(void *fatbin);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -295,7 +295,7 @@ cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph
 					cudaEvent_t event);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-/* As of CUDA 12. */
+/* The signature of CUDA 12. */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
 				 unsigned long long flags);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NCCL 2.28's public interface, written from its ABI, so that tests and example programs build on
- * machines without NVIDIA's packages. A program compiled against it runs on real NCCL and the
- * other way round. For what the functions do, see NVIDIA's NCCL manual.
+ * machines without NVIDIA's packages. A program compiled against it runs on real NCCL and the other
+ * way round. NVIDIA's NCCL manual describes the functions.
  */
 #pragma once
 
