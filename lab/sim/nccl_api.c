@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public functions that enqueue, and groups. Arguments are checked as far as the real ones
- * are: what one rank can see to be wrong is an error, what the ranks do differently is not.
+ * The public functions that enqueue, and groups. We check arguments as NCCL does: a mistake that is
+ * visible to one rank is an error, a difference between ranks is not.
  */
 #include <stdlib.h>
 
@@ -61,7 +61,7 @@ static ncclResult_t end_call(ncclComm_t comm, ncclResult_t result)
 	end = sim_group_end(NULL);
 	if (result == ncclSuccess)
 		result = end;
-	/* The real one, too, asks its own public function here. */
+	/* The real one, too, calls its own public function here. */
 	if (result == ncclSuccess && comm && !comm->is_blocking)
 		(void)ncclCommGetAsyncError(comm, &result);
 	return result;
@@ -73,7 +73,7 @@ static ncclResult_t enqueue(struct sim_task task)
 
 	sim_group_start();
 	result = check_task(&task);
-	/* A collective without data is nothing; a send without data is one. */
+	/* A collective without data does nothing; a send without data still counts. */
 	if (result == ncclSuccess && (task.count > 0 || sim_is_p2p(&task)))
 		result = sim_group_add(&task);
 	return end_call(task.comm, result);
@@ -180,7 +180,10 @@ enum exchange {
 	SCATTER,
 };
 
-/* The collectives that NCCL itself makes of sends and receives. task.root: of gather, scatter. */
+/*
+ * Implements the collectives that NCCL composes of sends and receives. task.root: for
+ * gather, scatter.
+ */
 static ncclResult_t enqueue_exchange(enum exchange what, struct sim_task task)
 {
 	const char *send = task.send;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the ranks of a communicator find each other. Whoever makes a unique id starts a root thread
- * that listens at the address in the id. Every rank opens a listener of its own, tells the root
- * where, and gets the whole list once all are there; then each pair makes one connection for
- * collectives. A rank that never comes keeps the others waiting, for ever.
+ * Rendezvous of a communicator's ranks. The creator of a unique id starts a root thread that
+ * listens at the address in the id. Every rank opens its own listener, sends its address to the
+ * root, and gets the whole list after all ranks have called. Then each pair makes one connection
+ * for collectives. If a rank never comes, the others wait without end.
  *
- * A split works the same way with the parent's rank 0, inside its own call, in the root's place.
+ * A split works the same way, with the parent's rank 0, inside its own call, as the root.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 #include "lab/sim/nccl_sim.h"
 
-/* What a unique id starts with; the rest is zero. */
+/* The beginning of a unique id; the rest is zero. */
 struct id_layout {
 	uint64_t magic;
 	struct sockaddr_in addr;
@@ -57,7 +57,7 @@ static void roster_fini(struct roster *r)
 	free(r->members);
 }
 
-/* Takes a caller in. Returns -EPROTO if it does not fit in with the others. */
+/* Adds a caller. Returns -EPROTO if it contradicts the others. */
 static int roster_add(struct roster *r, int fd, const struct sim_hello *h)
 {
 	if (h->nranks != r->n || h->rank < 0 || h->rank >= r->n || r->fds[h->rank] >= 0) {
@@ -73,7 +73,7 @@ static void roster_reply(const struct roster *r, int error, int abort_fd)
 {
 	int32_t status = error;
 
-	/* A caller that is gone by now cannot be helped. */
+	/* If a caller has gone by now, we cannot help it. */
 	for (int i = 0; i < r->n; i++) {
 		if (r->fds[i] < 0)
 			continue;
@@ -84,11 +84,11 @@ static void roster_reply(const struct roster *r, int error, int abort_fd)
 }
 
 /*
- * Roots of this process that have begun to answer. Whoever joined through one waits until it has
- * closed its descriptors: left to the scheduler, the numbers a program gets after its init would
- * differ from run to run, and a program that closes all descriptors would have a new file closed.
- * Then it waits for the threads themselves: the program may close this library next, with the code
- * that they would go on with.
+ * Active roots of this process. A rank that joined through one waits until it has closed its
+ * descriptors. Otherwise the scheduler would decide which descriptor numbers a program gets after
+ * its init. And a program that closes all descriptors could close a new file of ours. It then
+ * joins the threads themselves: the program may close this library next, and with it the code that
+ * they run.
  */
 struct root {
 	struct sim_listener *listener;
@@ -104,18 +104,18 @@ static struct {
 	struct root *all; /* not joined yet */
 } roots = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, NULL };
 
-/* The child has none of its parent's threads. */
+/* A forked child has none of its parent's threads. */
 static void forget_roots(void)
 {
 	pthread_mutex_init(&roots.lock, NULL);
 	pthread_cond_init(&roots.changed, NULL);
 	roots.answering = 0;
-	roots.all = NULL; /* lost with the threads, a few bytes */
+	roots.all = NULL; /* leaks a few bytes, as the threads are gone */
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-	(void)pthread_atfork(NULL, NULL, forget_roots); /* only fails for want of memory */
+	(void)pthread_atfork(NULL, NULL, forget_roots); /* fails only for lack of memory */
 }
 
 static void begin_answering(void)
@@ -134,7 +134,7 @@ static void end_answering(struct root *root)
 	pthread_mutex_unlock(&roots.lock);
 }
 
-/* Takes those that are done off the list. With the lock held. */
+/* Removes finished roots from the list. Lock held. */
 static struct root *take_done(void)
 {
 	struct root *done = NULL;
@@ -270,7 +270,7 @@ static ncclResult_t net_error(ncclComm_t comm, int r, const char *what)
 			"%s: rank %d: %s", what, comm->rank, strerror(-r));
 }
 
-/* Tells whoever collects who we are and waits for the list of all. */
+/* Sends our address to the root and waits for the complete list. */
 static int roster_join(const struct sockaddr_in *addr, const struct sim_hello *hello, int abort_fd,
 		       struct sim_hello *members)
 {
@@ -289,7 +289,7 @@ static int roster_join(const struct sockaddr_in *addr, const struct sim_hello *h
 	return r;
 }
 
-/* One connection for collectives with every peer: the lower rank listens. */
+/* Makes one connection for collectives with every peer: the lower rank listens. */
 static int connect_mesh(ncclComm_t comm)
 {
 	struct sim_hello hello = { .key = comm->listener.key,
@@ -355,7 +355,7 @@ ncclResult_t sim_bootstrap_init(ncclComm_t comm, const ncclUniqueId *id)
 	return r < 0 ? net_error(comm, r, "init") : ncclSuccess;
 }
 
-/* All ranks tell rank 0 of the group; everybody gets the list. */
+/* All ranks send their data to rank 0 of the group; each gets the list. */
 static int split_exchange(const struct sim_split *s, const struct sim_hello *hello,
 			  struct sim_hello *members)
 {
@@ -398,7 +398,7 @@ static bool comes_before(const struct sim_hello *a, const struct sim_hello *b)
 	return a->split_key != b->split_key ? a->split_key < b->split_key : a->rank < b->rank;
 }
 
-/* Our own place among those of our colour, and how many they are. */
+/* Our rank among those of our colour, and their number. */
 static int child_rank(const struct sim_hello *members, int n, int me, int *ret_count)
 {
 	int rank = 0, count = 0;
@@ -434,7 +434,7 @@ static ncclResult_t make_child(const struct sim_split *s, const struct sim_hello
 	}
 	child->listener = *l;
 	child->listener.abort_fd = child->abort_fd;
-	l->fd = -1; /* the child's now */
+	l->fd = -1; /* the child owns it now */
 	l->pending = NULL;
 	r = connect_mesh(child);
 	if (r < 0) {
@@ -483,11 +483,10 @@ ncclResult_t sim_bootstrap_split(const struct sim_split *s, ncclComm_t *ret_comm
 }
 
 /*
- * The lower rank calls, the higher one says yes when it is in its own call, so both wait until the
- * other is there. Calls go out first and answers are given before any is waited for: a pair that
- * is complete is never held up by one that is not.
- * A connection becomes the comm's when both know of it: the device looks for data on all that are
- * the comm's, and would take the answer for a message.
+ * The lower rank calls, and the higher one acknowledges in its own call, so both wait for each
+ * other. All calls and acknowledgements go out before we wait for any: a complete pair never waits
+ * for an incomplete one. A connection joins the comm only when both sides know of it: the device
+ * polls all of the comm's connections, and would take the acknowledgement for a message.
  */
 static int connect_p2p(ncclComm_t comm, bool *wanted, int *fds)
 {

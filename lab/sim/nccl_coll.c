@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives. There is one rule for all of them:
+ * Collectives. One rule covers all of them:
  *
  *	Every rank sends every other rank one message that says what it is doing (kind, root, how
  *	many units) and carries the data that rank needs from it, if any. A rank is done when it
  *	has from each peer a message of the same kind and root with at least as many units as it
  *	wants itself.
  *
- * What happens on a mismatch follows from that rule. A skipped call, an extra one, another kind,
- * another root: the message at the head of the connection is never the one waited for, all hang.
- * A smaller count on one rank: that rank has what it wants and returns, the others wait for units
- * that never come. Another data type or operator is not in the message: each rank computes with
- * its own and all finish with wrong data. Units are elements where data are reduced and bytes
- * elsewhere, because there the real NCCL too knows bytes only.
+ * The effects of a mismatch follow from that rule. After a skipped call, an extra one, another
+ * kind, or another root, the message at the head of the connection never fits: all ranks hang. If
+ * one rank has a smaller count, it has all its data and returns, while the others wait for units
+ * that never come. The message does not contain data type and operator: if these differ, each rank
+ * computes with its own, and all finish with wrong data. Units are elements in reductions and bytes
+ * elsewhere, because there the real NCCL too knows only bytes.
  *
- * A message that does not fit stays at the head for ever; the op then waits for an abort.
+ * A message that does not fit stays at the head; the op then waits until an abort.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct coll {
 	uint64_t units;
 	void *scaled;          /* own data after a user-made operator's multiplication */
 	bool *wants_input;     /* per rank: no message yet */
-	struct sim_msg **from; /* per rank: the message that fits */
+	struct sim_msg **from; /* per rank: the matching message */
 };
 
 static bool reduces(const struct sim_task *t)
@@ -45,7 +45,7 @@ static const char *own_data(const struct coll *c)
 	return c->scaled ? c->scaled : c->task->send;
 }
 
-/* Which of the caller's bytes @peer needs. */
+/* The part of the caller's bytes that @peer needs. */
 static uint64_t part_for(const struct coll *c, int peer, const void **ret_data)
 {
 	uint64_t bytes = c->task->count * c->elem;
@@ -90,7 +90,7 @@ static bool fits(const struct coll *c, const struct sim_msg_header *h)
 	return h->kind == c->task->kind && h->root == c->task->root && h->units >= c->units;
 }
 
-/* One look at every link. Returns whether the op is complete. */
+/* Polls every link once. Returns true if the op is complete. */
 static bool advance(struct coll *c)
 {
 	bool is_complete = true;
@@ -111,7 +111,9 @@ static bool advance(struct coll *c)
 	return is_complete;
 }
 
-/* The data @p contributed, at least @bytes long: what a smaller data type lacks reads as zero. */
+/*
+ * The contribution of @p, at least @bytes long: bytes missing in a smaller data type read as zero.
+ */
 static const void *part_from(struct coll *c, int p, size_t bytes)
 {
 	struct sim_msg *m = c->from[p];
@@ -137,7 +139,7 @@ static void store_reduced(struct coll *c)
 
 	if (!acc)
 		return;
-	/* In the order of the ranks, so that all ranks round alike. */
+	/* In the order of the ranks, so that all ranks round equally. */
 	for (int p = 0; p < c->comm->nranks; p++) {
 		const void *data = part_from(c, p, t->count * c->elem);
 
@@ -172,7 +174,7 @@ static void store(struct coll *c)
 		break;
 	}
 	case SIM_ALL_GATHER:
-		/* Own part first: in place it may be where a peer's part goes otherwise. */
+		/* Own part first: in place, a peer's part may go to its address otherwise. */
 		memmove((char *)t->recv + (size_t)c->comm->rank * bytes, t->send, bytes);
 		for (int p = 0; p < c->comm->nranks; p++) {
 			if (p != c->comm->rank)
@@ -203,9 +205,8 @@ static bool scale_own_data(struct coll *c)
 }
 
 /*
- * A network that stops between two ranks: where SIM_NCCL_STALL_FILE names a file that is there, the
- * connection to the next rank carries nothing any more, of a collective under way either, and
- * nobody is told.
+ * Simulates a network failure between two ranks: if SIM_NCCL_STALL_FILE names an existing file, the
+ * connection to the next rank stops, even during a collective, and no rank gets an error.
  */
 static void stall_if_told(ncclComm_t comm)
 {
@@ -217,9 +218,9 @@ static void stall_if_told(ncclComm_t comm)
 }
 
 /*
- * Real NCCL learns of a peer's death where the network says so, and then tells whoever asks, while
- * the kernel goes on waiting; over shared memory nothing says it. Here: under
- * SIM_NCCL_REMOTE_ERRORS.
+ * Real NCCL learns of a peer's death if the network reports it. It then reports the error
+ * on request, while the kernel keeps waiting; shared memory reports no deaths. We do this
+ * under SIM_NCCL_REMOTE_ERRORS.
  */
 static void tell_of_lost_peers(const struct coll *c)
 {
@@ -230,7 +231,10 @@ static void tell_of_lost_peers(const struct coll *c)
 	for (int p = 0; p < comm->nranks; p++) {
 		const struct sim_link *l = &comm->coll[p];
 
-		/* Also one whose part is there, when the wait is for another who lacks ours. */
+		/*
+		 * Includes a peer with a complete part if we wait for another peer, which lacks
+		 * our part.
+		 */
 		if (!l->in_dead || (!c->wants_input[p] && !l->out_dead) ||
 		    __atomic_load_n(&comm->async, __ATOMIC_ACQUIRE) != ncclSuccess)
 			continue;
@@ -240,8 +244,8 @@ static void tell_of_lost_peers(const struct coll *c)
 }
 
 /*
- * A device that dies in mid-kernel: where SIM_NCCL_GPU_DEATH_FILE names a file that is there, the
- * peers have all they need of this rank, and it never gets done itself.
+ * Simulates a device that dies during a kernel: if SIM_NCCL_GPU_DEATH_FILE names an existing file,
+ * the peers get all data of this rank, but the rank itself never finishes.
  */
 static bool dies_if_told(ncclComm_t comm)
 {

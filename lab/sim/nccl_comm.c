@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Life of a communicator. The caller's handle, every launch and every running host operation hold
- * a reference, so an abort can give the handle back while a stream still lets go.
+ * Life of a communicator. The caller's handle, every launch and every running host operation hold a
+ * reference. So an abort can release the handle while a stream is still finishing.
  */
 #include "lab/sim/nccl_comm.h"
 
@@ -153,7 +153,7 @@ struct sim_redop *sim_comm_find_redop(ncclComm_t comm, ncclRedOp_t handle)
 	return op;
 }
 
-/* Wakes everything that waits for peers of this communicator, in streams and on the host. */
+/* Wakes all waiters for peers of this communicator, in streams and on the host. */
 static void interrupt(ncclComm_t comm)
 {
 	pthread_mutex_lock(&comm->lock);
@@ -168,7 +168,7 @@ void sim_comm_revoke(ncclComm_t comm)
 	eventfd_t ignored;
 
 	interrupt(comm);
-	/* Once all have left, host calls (split, shrink) may wait for peers again. */
+	/* After all launches have left, host calls (split, shrink) may wait for peers again. */
 	sim_launch_drain(comm);
 	(void)eventfd_read(comm->abort_fd, &ignored);
 	comm->is_aborted = false;
@@ -277,7 +277,7 @@ NCCL_API(ncclResult_t, RedOpCreatePreMulSum, ncclRedOp_t *op, void *scalar, nccl
 	r->dtype = dtype;
 	r->scalar = sim_value_to_double(value, dtype);
 	pthread_mutex_lock(&comm->lock);
-	/* Handles differ between ranks for the same operator, as the real ones do. */
+	/* Handles of one operator differ between ranks, as the real ones do. */
 	r->handle = (ncclRedOp_t)(comm->next_redop++ + (comm->rank << 8));
 	r->next = comm->redops;
 	comm->redops = r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators of the simulated NCCL: their life, and how their ranks find each other. */
+/* Communicators of the simulated NCCL: their life, and their ranks' rendezvous. */
 #pragma once
 
 #include <cuda.h>
@@ -28,29 +28,30 @@ struct ncclComm {
 	int device;
 	CUcontext ctx;
 	bool is_blocking;
-	bool is_released; /* the caller's handle is given back */
+	bool is_released; /* the caller has released the handle */
 	bool is_revoked;
 	volatile bool is_aborted;
-	int abort_fd; /* eventfd; readable for ever after an abort */
+	int abort_fd; /* eventfd; stays readable after an abort */
 	pthread_mutex_t lock;
-	pthread_cond_t turn; /* a launch has ended, or abort */
-	uint64_t launches;   /* tickets given out in the order of the calls */
+	pthread_cond_t turn; /* signals the end of a launch, or an abort */
+	uint64_t launches;   /* number of tickets, assigned in the order of the calls */
 	uint64_t launches_done;
-	unsigned int n_running;      /* launches, captured ones too; more than one after an abort */
-	struct sim_launch *captured; /* into graphs */
-	ncclResult_t async;          /* ncclInProgress while a non-blocking call goes on */
-	pthread_mutex_t host_lock;   /* one host call at a time uses the listener */
+	/* launches, including captured ones; more than one after an abort */
+	unsigned int n_running;
+	struct sim_launch *captured; /* launches in graphs */
+	ncclResult_t async;          /* ncclInProgress during a non-blocking call */
+	pthread_mutex_t host_lock;   /* host calls take turns using the listener */
 	struct sim_listener listener;
-	struct sockaddr_in *addrs; /* where each rank listens */
+	struct sockaddr_in *addrs; /* each rank's listening address */
 	struct sim_link *coll;     /* one per rank, connected at init */
 	struct sim_link *p2p;      /* one per rank, connected at first use */
 	uint32_t splits;
-	uint32_t connected; /* kinds of collectives that have been, a bit each: SIM_NCCL_SPIN */
+	uint32_t connected; /* kinds of collectives with connections, a bit each: SIM_NCCL_SPIN */
 	struct sim_redop *redops;
 	int next_redop;
-	char name[64];                /* of its configuration, "" for none */
+	char name[64];                /* from its configuration, "" for none */
 	void *profiler;               /* the plugin's context */
-	uint64_t profiler_numbers[8]; /* collectives launched, by kind */
+	uint64_t profiler_numbers[8]; /* number of launched collectives, by kind */
 };
 
 /* A communicator without connections, bound to the calling thread's current device. */
@@ -58,12 +59,12 @@ ncclResult_t sim_comm_new(int nranks, int rank, const ncclConfig_t *config,
 			  const struct ncclComm *parent, ncclComm_t *ret_comm);
 void sim_comm_ref(ncclComm_t comm);
 void sim_comm_unref(ncclComm_t comm);
-/* Gives the caller's handle back, once: an abort and a failing init may both want to. */
+/* Releases the caller's handle, once: an abort and a failing init may both try. */
 void sim_comm_release(ncclComm_t comm);
 /* ncclSuccess if the handle is a communicator whose last operation has ended. */
 ncclResult_t sim_comm_check(ncclComm_t comm);
 void sim_comm_set_async(ncclComm_t comm, ncclResult_t result);
-/* Ends what waits for peers; after that the communicator can be split, not used. Blocks. */
+/* Ends all waits for peers; afterwards the communicator allows a split but no calls. Blocks. */
 void sim_comm_revoke(ncclComm_t comm);
 struct sim_redop *sim_comm_find_redop(ncclComm_t comm, ncclRedOp_t handle);
 
@@ -74,10 +75,10 @@ ncclResult_t sim_bootstrap_init(ncclComm_t comm, const ncclUniqueId *id);
 struct sim_split {
 	ncclComm_t parent;
 	const ncclConfig_t *config; /* NULL: the parent's */
-	uint32_t ordinal;           /* which split of the parent */
+	uint32_t ordinal;           /* index of the split of the parent */
 	int color;
 	int split_key;
-	const int *group; /* the parent's ranks that take part, ascending */
+	const int *group; /* the participating ranks of the parent, ascending */
 	int num_group;
 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups. Every public call that does something opens a group of its own around itself, so there
- * is one path: collect, and at the outermost end
+ * Groups. Every public call that enqueues opens its own group around itself, so there is one path:
+ * collect, and at the outermost end
  *
  *	1. do the blocking jobs (init, split), each in a thread if there are several, because in one
  *	   process they may wait for each other;
- *	2. connect to peers that are used for the first time, likewise;
+ *	2. connect to peers at their first use, likewise;
  *	3. launch: per communicator the collectives in their order, then the sends and receives as
  *	   one batch.
  *
- * Nothing is on any stream before step 3. If a non-blocking communicator takes part and there is
- * something to wait for, a thread does all this and the call returns ncclInProgress.
+ * No stream has work of the group before step 3. If a non-blocking communicator takes part and step
+ * 1 or 2 must wait, a thread does all this and the call returns ncclInProgress.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -109,7 +109,7 @@ ncclResult_t sim_group_add_job(const struct sim_job *job)
 	return ncclSuccess;
 }
 
-/* ---- several things that may wait for each other, at once ---- */
+/* ---- parallel steps that may wait for each other ---- */
 
 struct in_parallel {
 	void (*fn)(void *);
@@ -344,7 +344,7 @@ static bool need_connection(struct part *p, int peer)
 	return p->wanted != NULL;
 }
 
-/* Sorts the tasks into parts. They are taken, also on failure. */
+/* Sorts the tasks into parts. Consumes them, also on failure. */
 static ncclResult_t sort_tasks(struct work *w, struct sim_task *tasks)
 {
 	while (tasks) {
@@ -366,7 +366,9 @@ static ncclResult_t sort_tasks(struct work *w, struct sim_task *tasks)
 	return ncclSuccess;
 }
 
-/* Whether somebody who asked not to be blocked would be; NCCL simulates in no other thread. */
+/*
+ * True if the call would block a non-blocking communicator; NCCL never simulates in another thread.
+ */
 static bool goes_to_background(const struct work *w, bool is_simulated)
 {
 	bool has_non_blocking = false, may_block = w->jobs != NULL;
@@ -383,7 +385,7 @@ static bool goes_to_background(const struct work *w, bool is_simulated)
 static void drop_group(void)
 {
 	for (struct sim_job *j = group.jobs; j; j = j->next) {
-		if (!j->group) { /* an init: its handle is out already */
+		if (!j->group) { /* an init: the caller has its handle already */
 			*j->newcomm = NULL;
 			sim_comm_release(j->comm);
 		}
@@ -393,7 +395,7 @@ static void drop_group(void)
 	group_reset();
 }
 
-/* The outermost end. A simulation makes communicators and launches nothing. */
+/* Handles the outermost end. A simulation makes communicators and launches nothing. */
 static ncclResult_t finish_group(bool is_simulated)
 {
 	struct work *w;
@@ -439,6 +441,6 @@ ncclResult_t sim_group_end(ncclSimInfo_t *info)
 	result = finish_group(info);
 	sim_profiler_end_is_over();
 	if (info && result == ncclSuccess)
-		info->estimatedTime = 0; /* no model of time here */
+		info->estimatedTime = 0; /* we have no model of time */
 	return result;
 }

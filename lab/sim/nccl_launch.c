@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the host to the stream. A launch is a host function on the caller's stream that blocks, as
- * a NCCL kernel does, until the peers have done their part. Launches of one communicator run one
- * after the other in the order of the calls, whatever streams they are on: each has a ticket.
+ * The way from the host to the stream. A launch is a host function on the caller's stream that
+ * blocks, like a NCCL kernel, until the peers have done their part. Launches of one communicator
+ * run one after the other in the order of the calls, on any streams: each has a ticket.
  *
- * On a stream that is being captured the host function becomes a node of the graph; it runs anew
- * each time the graph gets there, when no other launch of the communicator does, and without a
- * ticket: those who have one may be behind it. So its place among the others is that in its
- * stream; the real library keeps it across streams, too. Such a launch lives as long as its
+ * On a capturing stream the host function becomes a node of the graph. It runs anew each time the
+ * graph gets there, when no other launch of the communicator runs. It has no ticket, because
+ * launches with one may be behind it. So only its stream defines its place among the others; the
+ * real library keeps the order across streams, too. Such a launch lives as long as its
  * communicator, which has to outlive its graphs, as with the real library.
  */
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define STALL_SEEN_MS 50
 
 struct sim_launch {
-	struct sim_launch *next; /* of the communicator's captured ones */
+	struct sim_launch *next; /* next captured launch of the communicator */
 	ncclComm_t comm;
 	bool is_captured;
 	uint64_t ticket;
@@ -37,7 +37,7 @@ void sim_tasks_free(struct sim_task *tasks)
 	}
 }
 
-/* Where a connection may stop (SIM_NCCL_STALL_FILE), nothing wakes who waits for it. */
+/* If a connection may stop (SIM_NCCL_STALL_FILE), no event wakes its waiter, so it must poll. */
 static int longest_wait_ms(void)
 {
 	return getenv("SIM_NCCL_STALL_FILE") ? STALL_SEEN_MS : -1;
@@ -48,7 +48,7 @@ void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_i
 	struct pollfd *fds = calloc((size_t)comm->nranks + 1, sizeof(*fds));
 	nfds_t n = 1;
 
-	/* Without memory nothing can be waited for but the abort; the op hangs, which is honest. */
+	/* Without memory we can only wait for the abort; the op hangs, which is honest. */
 	struct pollfd only_abort = { .fd = comm->abort_fd, .events = POLLIN };
 
 	if (!fds) {
@@ -59,16 +59,16 @@ void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_i
 	for (int p = 0; p < comm->nranks; p++) {
 		short events = sim_link_events(&links[p], wants_input[p]);
 
-		/* A link that can do nothing stays out: a closed socket is readable for ever. */
+		/* We omit a link without possible progress: a closed socket is always readable. */
 		if (events)
 			fds[n++] = (struct pollfd){ .fd = links[p].fd, .events = events };
 	}
 	(void)poll(fds, n,
-		   longest_wait_ms()); /* whatever woke us, the caller looks at everything again */
+		   longest_wait_ms()); /* after any wake-up the caller polls all links again */
 	free(fds);
 }
 
-/* With the lock. */
+/* Lock held. */
 static bool is_turn_of(const struct sim_launch *l)
 {
 	const struct ncclComm *comm = l->comm;
@@ -100,7 +100,7 @@ static void run(void *arg)
 {
 	struct sim_launch *l = arg;
 	ncclComm_t comm = l->comm;
-	bool is_captured = l->is_captured; /* such a launch is the comm's, and may go with it */
+	bool is_captured = l->is_captured; /* the comm owns such a launch, and may free it */
 
 	take_turn(l);
 	if (!comm->is_aborted) {
@@ -128,7 +128,7 @@ void sim_launches_free(ncclComm_t comm)
 	}
 }
 
-/* Makes @to wait for what is on @from. */
+/* Makes @to wait for the work on @from. */
 static bool order_streams(const struct sim_cuda *cuda, CUstream from, CUstream to)
 {
 	CUevent event;
@@ -167,7 +167,7 @@ static ncclResult_t submit(const struct sim_cuda *cuda, struct sim_launch *l)
 	if (cuda->is_capturing(stream, &status) != CUDA_SUCCESS)
 		return sim_fail(ncclUnhandledCudaError, "launch on the stream failed");
 	l->is_captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
-	/* The ticket and the place in the stream are taken together, or turns could cross. */
+	/* We take the ticket and the place in the stream together, or the orders could differ. */
 	sim_comm_ref(comm);
 	pthread_mutex_lock(&comm->lock);
 	l->ticket = comm->launches;
@@ -180,20 +180,22 @@ static ncclResult_t submit(const struct sim_cuda *cuda, struct sim_launch *l)
 		comm->launches++;
 	}
 	pthread_mutex_unlock(&comm->lock);
-	/* A captured launch belongs to the communicator, not the other way round. */
+	/* A captured launch belongs to the communicator and holds no reference to it. */
 	if (result != ncclSuccess || status != CU_STREAM_CAPTURE_STATUS_NONE)
 		sim_comm_unref(comm);
 	return result;
 }
 
-/* Streams of a batch other than the first one wait for it, too. */
+/* The other streams of a batch wait for it, too. */
 static ncclResult_t submit_all(const struct sim_cuda *cuda, struct sim_launch *l)
 {
 	struct sim_task first = { 0 };
 	struct sim_task *others = NULL;
 	ncclResult_t result;
 
-	/* The launch may be over, and its tasks freed, before submit() returns: keep the list. */
+	/*
+	 * The launch may end, and its tasks may be freed, before submit() returns: keep the list.
+	 */
 	for (const struct sim_task *t = l->tasks->next; t; t = t->next) {
 		struct sim_task *copy;
 
@@ -218,9 +220,9 @@ static ncclResult_t submit_all(const struct sim_cuda *cuda, struct sim_launch *l
 }
 
 /*
- * Real NCCL connects for the first collective of a kind inside of the call, and polls meanwhile, on
- * the host and for as long as a peer does not come. Here: under SIM_NCCL_SPIN, until that
- * collective has run. Whether it was the first of its kind.
+ * Real NCCL connects for the first collective of a kind inside of the call. Meanwhile it polls on
+ * the host, until the peer comes. We do this under SIM_NCCL_SPIN, until that collective has run.
+ * Returns true for the first of its kind.
  */
 static bool begins_kind(ncclComm_t comm, const struct sim_task *task)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages over one connection between two ranks. A peer that dies is not an error: the link is
- * marked dead and whoever waits for it waits on, which is what a GPU kernel does that polls a
- * buffer its dead peer was to fill.
+ * Messages over one connection between two ranks. A peer's death is not an error: we mark the link
+ * as dead, and its waiters keep waiting, like a GPU kernel that polls a buffer its dead peer was
+ * to fill.
  */
 #include "lab/sim/nccl_link.h"
 
@@ -14,9 +14,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* A message larger than this cannot be one of ours. */
+/* We never send larger messages. */
 #define MSG_BYTES_MAX ((uint64_t)1 << 34)
-/* Enough for a peer to run ahead; past it the peer's own sends block. */
+/* Enough for a peer to run ahead; beyond it the peer's own sends block. */
 #define QUEUED_BYTES_MAX ((size_t)64 << 20)
 
 void sim_link_init(struct sim_link *l, int fd)
@@ -68,7 +68,7 @@ struct sim_msg *sim_link_take(struct sim_link *l)
 	return m;
 }
 
-/* Writes what the socket takes. */
+/* Writes as much as the socket accepts. */
 static void pump_out(struct sim_link *l)
 {
 	while (l->out) {
@@ -105,7 +105,7 @@ static void append(struct sim_link *l, struct sim_msg *m)
 	l->queued_bytes += m->header.bytes;
 }
 
-/* Reads a part of the incoming message. Returns whether to go on. */
+/* Reads a part of the incoming message. Returns true to continue. */
 static bool read_part(struct sim_link *l)
 {
 	bool in_header = l->in_done < sizeof(l->in_header);
@@ -136,7 +136,7 @@ static bool read_part(struct sim_link *l)
 		append(l, l->in_msg);
 		l->in_msg = NULL;
 		l->in_done = 0;
-		return false; /* one message at a time: let the caller look at it */
+		return false; /* one message at a time: the caller inspects it first */
 	}
 	return true;
 }

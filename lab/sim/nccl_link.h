@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages over one connection between two ranks of the simulated NCCL. One thread at a time: the
- * launch whose turn it is. Nothing here blocks.
+ * Messages over one connection between two ranks of the simulated NCCL. Only one thread uses it at
+ * a time: the launch with the current ticket. No function here blocks.
  */
 #pragma once
 
@@ -12,13 +12,13 @@
 enum sim_msg_type {
 	SIM_MSG_COLL = 1, /* a rank's part of a collective */
 	SIM_MSG_DATA,     /* a send */
-	SIM_MSG_ACK, /* the receive for the oldest send not yet acknowledged was posted; its bytes
-		      * are in units */
+	/* the peer posted the receive for the oldest unacknowledged send; units = its bytes */
+	SIM_MSG_ACK,
 };
 
 /*
- * What goes over the wire before the data. As with the real thing there is no sequence number, no
- * data type and no reduction operator: a rank that disagrees about those is not noticed.
+ * The header on the wire before the data. As in the real NCCL it has no sequence number, no data
+ * type and no reduction operator: a disagreement about these stays undetected.
  */
 struct sim_msg_header {
 	uint32_t type;
@@ -38,32 +38,32 @@ struct sim_msg {
 struct sim_out {
 	struct sim_out *next;
 	struct sim_msg_header header;
-	const void *data; /* the user's buffer: an op does not end before it is written */
+	const void *data; /* the user's buffer: an op does not end before we have written it */
 	size_t done;      /* bytes of header and data written */
 };
 
 struct sim_link {
-	int fd;        /* -1: not connected (or oneself) */
-	bool in_dead;  /* the peer is gone: nothing will ever arrive, nobody is told */
-	bool out_dead; /* nothing can be sent any more; what arrived before is still good */
+	int fd;        /* -1: not connected (or this rank itself) */
+	bool in_dead;  /* the peer is gone: no data will ever arrive, and we report no error */
+	bool out_dead; /* sending is impossible; data that arrived before is still valid */
 	struct sim_msg_header in_header;
 	size_t in_done; /* bytes of the incoming message read, header included */
 	struct sim_msg *in_msg;
 	struct sim_msg *queue; /* complete messages */
 	size_t queued_bytes;
 	struct sim_out *out;
-	/* Sends that were not acknowledged yet, of this batch and of those before. */
+	/* Unacknowledged sends of this batch and of earlier ones. */
 	unsigned int unacked;
 	uint64_t unacked_bytes;
 };
 
 void sim_link_init(struct sim_link *l, int fd);
 void sim_link_fini(struct sim_link *l);
-/* Queues a message. @data is borrowed until the message has left. Returns 0 or -ENOMEM. */
+/* Queues a message. @data stays borrowed until the message has left. Returns 0 or -ENOMEM. */
 int sim_link_post(struct sim_link *l, const struct sim_msg_header *header, const void *data);
-/* Writes and, if @wants_input, reads what is possible without waiting. */
+/* Writes and, if @wants_input, reads as much as possible without waiting. */
 void sim_link_pump(struct sim_link *l, bool wants_input);
 /* Takes the oldest complete message, or NULL. The caller frees it. */
 struct sim_msg *sim_link_take(struct sim_link *l);
-/* The poll events that would let the link make progress; 0 if nothing can. */
+/* The poll events that would let the link make progress; 0 = none can. */
 short sim_link_events(const struct sim_link *l, bool wants_input);

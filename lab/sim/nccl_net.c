@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of the simulated NCCL. Every socket is non-blocking and close-on-exec; whoever waits,
- * waits in poll() together with the communicator's abort descriptor.
+ * Sockets of the simulated NCCL. Every socket is non-blocking and close-on-exec; all waits are in
+ * poll(), together with the communicator's abort descriptor.
  *
- * Which address a process listens on: the first IPv4 address of an interface that
- * NCCL_SOCKET_IFNAME names (a prefix, or a whole name after '='), else the loopback address.
+ * A process listens on the first IPv4 address of an interface that NCCL_SOCKET_IFNAME names (a
+ * prefix, or a whole name after '='), else on the loopback address.
  */
 #include "lab/sim/nccl_net.h"
 
@@ -163,10 +163,11 @@ static void set_no_delay(int fd)
 {
 	int one = 1;
 
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* only slower without */
+	/* without it, only slower */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-/* Accepts one caller and puts it on the list; strangers are turned away. */
+/* Accepts one caller and adds it to the list; rejects strangers. */
 static int accept_one(struct sim_listener *l)
 {
 	struct sim_pending *p;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of the simulated NCCL. Any thread; a listener by one thread at a time. All of it blocks.
+ * Sockets of the simulated NCCL. Any thread; but only one thread at a time per listener. All
+ * functions block.
  *
- * abort_fd: a descriptor that becomes readable when the caller is to give up, or -1.
+ * abort_fd: a descriptor that becomes readable to make the caller give up, or -1.
  */
 #pragma once
 
@@ -18,19 +19,19 @@ enum sim_hello_type {
 	SIM_HELLO_P2P,
 };
 
-/* The first message on every connection: who calls and what for. */
+/* The first message on every connection: the caller's identity and purpose. */
 struct sim_hello {
 	uint64_t key; /* secret shared by the communicator's members */
 	uint32_t type;
-	uint32_t ordinal; /* which split of the communicator */
+	uint32_t ordinal; /* index of the split of the communicator */
 	int32_t rank;
 	int32_t nranks;
 	int32_t color;
 	int32_t split_key;
-	struct sockaddr_in addr; /* where the caller itself listens */
+	struct sockaddr_in addr; /* the caller's own listening address */
 };
 
-struct sim_pending; /* a connection that came before somebody asked for it */
+struct sim_pending; /* a connection that arrived before any call requested it */
 
 struct sim_listener {
 	int fd;
@@ -43,8 +44,8 @@ struct sim_listener {
 int sim_listener_open(struct sim_listener *l, uint64_t key, int abort_fd);
 void sim_listener_close(struct sim_listener *l);
 /*
- * Waits for a connection with that type and ordinal whose rank has @wanted[rank] set; NULL wants
- * everybody. Others are kept until asked for. Returns the socket or -errno.
+ * Waits for a connection with that type and ordinal whose rank has @wanted[rank] set; NULL means
+ * all ranks. Keeps other connections for later calls. Returns the socket or -errno.
  */
 int sim_listener_take(struct sim_listener *l, enum sim_hello_type type, uint32_t ordinal,
 		      const bool *wanted, int num_ranks, struct sim_hello *ret_hello);

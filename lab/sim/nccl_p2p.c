@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends and receives. Those of one group make one batch: all make progress independently and the
- * batch is done when all are. Between two ranks they match in their order.
+ * Sends and receives. Those of one group form one batch: all make progress independently, and the
+ * batch is done when all are. Between two ranks they match in order.
  *
- * A send is done when the peer has come to the receive that matches it: so it is with NCCL where a
- * message is larger than the buffers between the two. Where SIM_NCCL_BUFFERED names a number of
- * bytes, a send is done as soon as no more than that are under way to its peer, which is what
- * NCCL's buffers make of small messages: one whose receive was left out holds up nobody, and is
- * taken by the next receive. A receive smaller than the send takes what it wants and is done; one
- * larger than the send waits for ever.
+ * A send is done when the peer reaches the matching receive. NCCL does the same for a message
+ * that is larger than the buffers between the two. SIM_NCCL_BUFFERED is a number of bytes. A send
+ * is then done as soon as at most that many are in flight to its peer, as NCCL's buffers allow
+ * for small messages. Then a missing receive blocks no rank, and the next receive takes its
+ * message. A receive smaller than the send takes its part and is done; one larger than the send
+ * never finishes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,9 @@
 
 struct p2p {
 	ncclComm_t comm;
-	const struct sim_task **recvs; /* per rank: the oldest receive not yet done */
-	bool *is_stuck;                /* per rank: that receive wants more than was sent */
+	const struct sim_task **recvs; /* per rank: the oldest unfinished receive */
+	/* per rank: that receive wants more bytes than its send has */
+	bool *is_stuck;
 	bool *wants_input;
 };
 
@@ -35,7 +36,7 @@ static const struct sim_task *next_of(const struct sim_task *t, enum sim_kind ki
 	return t;
 }
 
-/* Sends to oneself meet the receives from oneself of the same batch. Returns whether all did. */
+/* Matches sends to this rank itself with receives in the same batch. Returns true if all match. */
 static bool run_self(ncclComm_t comm, const struct sim_task *tasks)
 {
 	const struct sim_task *s = next_of(tasks, SIM_SEND, comm->rank);
@@ -71,7 +72,7 @@ static bool post_sends(struct p2p *b, const struct sim_task *tasks)
 	return true;
 }
 
-/* Takes the first message of that type out of the queue, or returns NULL. */
+/* Takes the first message of that type from the queue, or returns NULL. */
 static struct sim_msg *take_type(struct sim_link *l, enum sim_msg_type type)
 {
 	struct sim_msg **link = &l->queue;
@@ -155,7 +156,7 @@ static void run_batch(struct p2p *b, const struct sim_task *tasks)
 
 		if (is_complete && is_self_done)
 			return;
-		/* A message was taken and more may be in the socket: poll() says so at once. */
+		/* After taking a message, the socket may have more: poll() then returns at once. */
 		sim_links_wait(b->comm, b->comm->p2p, b->wants_input);
 	}
 }

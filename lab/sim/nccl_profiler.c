@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is told what (NCCL's src/plugin/profiler.cc and src/enqueue.cc): in the caller's thread the
- * start of the group with its first call, each call, the beginning and the end of the outermost
- * ncclGroupEnd; per launch, in whatever thread makes it, its group and its collectives or sends and
- * receives. Collectives on one rank are memory copies and told to nobody. NCCL 2.27 (version 4)
- * tells of what a launch holds only where the plugin gave its group a handle; 2.28 and later,
- * always (ncclProfilerStartTaskEvents() in plugin/profiler.cc of each). The structures are written
- * here a second time on purpose: the agent's reading of them is not checked with itself.
+ * The events that the plugin gets (NCCL's src/plugin/profiler.cc and src/enqueue.cc). The caller's
+ * thread reports the start of the group with its first call, each call, and the beginning and the
+ * end of the outermost ncclGroupEnd. The launching thread reports each launch: its group and its
+ * collectives or sends and receives. Collectives on one rank are memory copies and cause no event.
+ * NCCL 2.27 (version 4) reports the contents of a launch only if the plugin gave its group a
+ * handle; 2.28 and later always do (ncclProfilerStartTaskEvents() in plugin/profiler.cc of each).
+ * We define the structures here a second time on purpose: otherwise the agent's reading of them
+ * would only be checked against itself.
  */
 #include "lab/sim/nccl_profiler.h"
 
@@ -27,7 +28,7 @@ enum {
 	EVENT_GROUP_API = 1 << 8,
 	EVENT_COLL_API = 1 << 9,
 	EVENT_P2P_API = 1 << 10,
-	/* What makes NCCL tell of a group: it, or anything in it. */
+	/* NCCL reports a group if the plugin wants it, or anything in it. */
 	EVENTS_OF_GROUP_API = EVENT_GROUP_API | EVENT_COLL_API | EVENT_P2P_API | EVENT_GROUP |
 			      EVENT_COLL | EVENT_P2P,
 	STATE_GROUP_START_API_STOP = 23,
@@ -151,7 +152,7 @@ void sim_profiler_finalize(ncclComm_t comm)
 	comm->profiler = NULL;
 }
 
-/* No unsigned bytes: the real one's list lacks them, too. */
+/* Unsigned bytes are missing, as in the real list. */
 static const char *datatype_name(ncclDataType_t dtype)
 {
 	static const char *const names[] = {
@@ -260,7 +261,7 @@ void sim_profiler_end_is_over(void)
 	is_group_open = false;
 }
 
-/* What NCCL has made of the call by now: gathers and broadcasts move bytes. */
+/* NCCL's final form of the call: gathers and broadcasts move bytes. */
 static void launch_coll(ncclComm_t comm, const struct sim_task *t, void *group)
 {
 	bool in_bytes = t->kind == SIM_ALL_GATHER || t->kind == SIM_BROADCAST;
@@ -268,7 +269,7 @@ static void launch_coll(ncclComm_t comm, const struct sim_task *t, void *group)
 	void *handle;
 
 	event.parent = plugin_version == 4 ? group : t->profiler;
-	/* What a graph holds is not counted: ncclProfilerStartTaskEvents() of 2.29.7. */
+	/* NCCL does not count calls in a graph: ncclProfilerStartTaskEvents() of 2.29.7. */
 	event.coll.number = comm->profiler_numbers[t->kind];
 	if (!sim_cuda_is_captured(t->stream))
 		comm->profiler_numbers[t->kind]++;

@@ -13,7 +13,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_work = PTHREAD_COND_INITIALIZER;
 static int n_waiting;
-static bool is_started; /* before the first call */
+static bool is_started; /* set before the first call */
 
 static void *run(void *arg)
 {

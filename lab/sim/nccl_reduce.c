@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic of the simulated NCCL. Floating point of any width is computed in double and rounded
- * once at the end, integers in 64 bits: simple, and the same on every rank. The 8-bit floating
- * point types can be moved, not reduced.
+ * Arithmetic of the simulated NCCL. We compute floating point of any width in double and round once
+ * at the end, and integers in 64 bits: simple, and equal on every rank. The 8-bit floating point
+ * types allow copies, but no reductions.
  */
 #include "lab/sim/nccl_reduce.h"
 
@@ -77,7 +77,7 @@ static uint16_t double_to_half(double v)
 	if (a < ldexp(1, -14))
 		return sign | (uint16_t)nearbyint(ldexp(a, 24));
 	(void)frexp(a, &exponent); /* a = m * 2^exponent with m in [0.5, 1) */
-	/* A mantissa rounded up to 2048 carries into the exponent, as it should. */
+	/* A mantissa that rounds up to 2048 correctly carries into the exponent. */
 	return sign | (uint16_t)((unsigned int)(exponent + 13) * 1024 +
 				 nearbyint(ldexp(a, 11 - exponent)));
 }
@@ -186,7 +186,7 @@ static double combine_float(double a, double b, ncclRedOp_t op)
 		return fmax(a, b);
 	case ncclMin:
 		return fmin(a, b);
-	default: /* ncclSum, ncclAvg, a user-made operator: the rest is done elsewhere */
+	default: /* ncclSum, ncclAvg, a user-made operator: other code does the rest */
 		return a + b;
 	}
 }

@@ -10,7 +10,7 @@
 size_t sim_dtype_size(ncclDataType_t dtype);
 bool sim_dtype_can_reduce(ncclDataType_t dtype);
 
-/* One element on its way through a reduction. */
+/* One element during a reduction. */
 union sim_value {
 	double f;
 	int64_t i;

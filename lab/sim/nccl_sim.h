@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of the simulated NCCL, libnccl.so.2. The files, in the order an op goes through them:
+ * Internals of the simulated NCCL, libnccl.so.2. The files, in the order that an op passes them:
  *
  *	nccl_api.c	public functions: check the arguments, make a task
  *	nccl_group.c	collect the tasks of a group; at its end connect and launch
@@ -9,9 +9,9 @@
  *	nccl_p2p.c	run a batch of sends and receives
  *	nccl_link.c	messages over one connection
  *	nccl_reduce.c	arithmetic on data types
- *	nccl_profiler.c	tell a profiler plugin of all that
+ *	nccl_profiler.c	report all of this to a profiler plugin
  *
- * and for communicators nccl_comm.c (life), nccl_bootstrap.c (how ranks find each other) and
+ * and for communicators nccl_comm.c (life), nccl_bootstrap.c (rendezvous of ranks) and
  * nccl_net.c (sockets).
  */
 #pragma once
@@ -35,7 +35,7 @@
 ncclResult_t sim_fail(ncclResult_t result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* ---- tasks: what a public function asks for ---- */
+/* ---- tasks: the requests of public functions ---- */
 
 enum sim_kind {
 	SIM_ALL_REDUCE = 1,
@@ -55,11 +55,11 @@ struct sim_task {
 	size_t count;
 	ncclDataType_t dtype;
 	ncclRedOp_t op;
-	double scalar; /* of a user-made operator */
+	double scalar; /* for a user-made operator */
 	int root;      /* or peer */
 	ncclComm_t comm;
 	CUstream stream;
-	void *profiler; /* the plugin's handle of the call */
+	void *profiler; /* the plugin's handle for the call */
 };
 
 static inline bool sim_is_p2p(const struct sim_task *t)
@@ -69,10 +69,10 @@ static inline bool sim_is_p2p(const struct sim_task *t)
 
 /* ---- nccl_group.c ---- */
 
-/* Something blocking to be done at the group's end: init, or split if @group is there. */
+/* A blocking job at the group's end: init, or split if @group is set. */
 struct sim_job {
 	struct sim_job *next;
-	ncclComm_t comm; /* the new one, of a split the parent; holds a reference */
+	ncclComm_t comm; /* the new one, for a split the parent; holds a reference */
 	ncclComm_t *newcomm;
 	ncclResult_t result;
 	ncclUniqueId id;
@@ -86,25 +86,27 @@ struct sim_job {
 };
 
 void sim_group_start(void);
-/* info: the outermost end makes communicators and launches nothing else; NULL = all of it. */
+/* info: the outermost end makes communicators but launches nothing; NULL = do everything. */
 ncclResult_t sim_group_end(ncclSimInfo_t *info);
 /* Copies the task into the open group. */
 ncclResult_t sim_group_add(const struct sim_task *task);
-/* The same for a job; takes job->group and the reference job->comm, also on failure. */
+/* The same for a job; consumes job->group and the reference job->comm, also on failure. */
 ncclResult_t sim_group_add_job(const struct sim_job *job);
-/* Remembers that a call inside the group failed, so that the group does. */
+/* Records that a call inside the group failed, so that the group fails. */
 ncclResult_t sim_group_note(ncclResult_t result);
 
 /* ---- nccl_launch.c ---- */
 
-/* Queues the tasks (one collective, or a batch of p2p; taken) on their stream. Does not block but
- * under SIM_NCCL_SPIN. */
+/*
+ * Queues the tasks (one collective, or a batch of p2p; consumed) on their stream. Does not block,
+ * except under SIM_NCCL_SPIN.
+ */
 ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks);
-/* Blocks until everything launched on the communicator has run. */
+/* Blocks until all launches on the communicator have run. */
 void sim_launch_drain(ncclComm_t comm);
-/* Blocks until a link has something to do or the communicator is aborted. */
+/* Blocks until a link can make progress or the communicator is aborted. */
 void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_input);
-/* Frees the launches that were captured into graphs. */
+/* Frees the launches in graphs. */
 void sim_launches_free(ncclComm_t comm);
 void sim_tasks_free(struct sim_task *tasks);
 

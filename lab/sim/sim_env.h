@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What most rank functions of the simulated NCCL's tests start with: a communicator of all ranks,
- * a stream, two buffers. A rank's exit status is the line of the check that failed.
+ * The common setup of the simulated NCCL's tests: a communicator of all ranks, a stream, two
+ * buffers. A rank's exit status is the line of the failed check.
  */
 #pragma once
 

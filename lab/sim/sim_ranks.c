@@ -30,8 +30,8 @@ static int start_child(struct sim_ranks *ranks, sim_rank_fn fn, struct sim_rank 
 }
 
 /*
- * Makes the id after the children: making it starts a thread, and a child forked from a process
- * with threads may find any lock taken for ever.
+ * We make the id after forking the children: making it starts a thread, and a child of a process
+ * with threads may inherit a locked lock.
  */
 static int send_id(int fd, int n)
 {
@@ -83,7 +83,7 @@ void sim_rank_arrived(const struct sim_rank *self)
 {
 	char byte = 1;
 
-	(void)!write(self->arrived_fd, &byte, 1); /* a parent that is gone cannot be told */
+	(void)!write(self->arrived_fd, &byte, 1); /* we cannot notify a parent that is gone */
 }
 
 static long now_ms(void)

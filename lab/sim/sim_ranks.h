@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rank processes for tests: forks N children that each run a function, and tells which of them
- * finish. One thread; a test program that has not used the simulated driver itself.
+ * Rank processes for tests: forks N children that each run a function, and reports which of them
+ * finish. One thread; for test programs that have not used the simulated driver themselves.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 #include <sys/types.h>
 
 #define SIM_RANKS_MAX 16
-/* Long enough for a loaded machine: what has to happen in a test happens before. */
+/* Long enough for a loaded machine: tests normally finish much earlier. */
 #define SIM_RANKS_DEADLINE_MS 120000
-/* How long something that hangs is watched not finishing. */
+/* How long we watch a hanging process. */
 #define SIM_RANKS_HANG_MS 300
 
 struct sim_rank {
@@ -37,21 +37,21 @@ struct sim_ranks {
 
 /* Makes a unique id and starts @n children. Returns 0 or -errno. */
 int sim_ranks_start(struct sim_ranks *ranks, int n, sim_rank_fn fn, void *arg);
-/* In a child: tells the parent that everything is enqueued. */
+/* In a child: reports to the parent that everything is enqueued. */
 void sim_rank_arrived(const struct sim_rank *self);
-/* Waits until all children have said so. Returns whether they did before the deadline. */
+/* Waits until all children have reported this. Returns true if they did before the deadline. */
 bool sim_ranks_wait_arrived(struct sim_ranks *ranks);
 /*
- * Waits until the children of @mask (bit r: rank r) have finished or @timeout_ms is over. Returns
- * the mask of those of them that have finished.
+ * Waits until the children in @mask (bit r: rank r) have finished or @timeout_ms is over. Returns
+ * the mask of the finished ones among them.
  */
 unsigned int sim_ranks_wait(struct sim_ranks *ranks, unsigned int mask, int timeout_ms);
 /* Exit status of a finished child; -1 if it was killed or has not finished. */
 int sim_ranks_exit_status(const struct sim_ranks *ranks, int rank);
-/* Kills and reaps what is left. */
+/* Kills and reaps the remaining children. */
 void sim_ranks_stop(struct sim_ranks *ranks);
 
-/* The device of a rank, as most test functions need it. */
+/* The device of a rank, for most test functions. */
 struct sim_rank_device {
 	void *stream;
 	ncclComm_t comm;
