@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function of a library of NVIDIA's that is not here: it says its name and fails. Every such
- * library has statuses of which 0 is success, and 1 is not.
+ * A function of a missing NVIDIA library: it prints its name and fails. Every such library has
+ * status codes; 0 is success, and 1 is not.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 			#name);                                                                    \
 		return 1;                                                                          \
 	}
-/* What a status is called. */
+/* The text of a status. */
 #define ABSENT_TEXT(name)                                                                          \
 	const char *name(void);                                                                    \
 	const char *name(void)                                                                     \

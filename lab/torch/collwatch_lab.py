@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What torch loads at the end of its own import (its entry point "torch.backends"): the redirection of
-arithmetic, and no library that is not there.
+The module that torch loads at the end of its own import (its entry point "torch.backends").
+It redirects arithmetic, and loads no missing library.
 """
 
 import os

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic of PyTorch's CUDA tensors, done by PyTorch's own CPU kernels. There is no GPU to run
- * its CUDA kernels, but the simulated device's memory is ordinary memory: a tensor on it has an
- * alias on the CPU. Every ATen operator that has a CUDA kernel gets this function in its place,
- * at the dispatcher, below autograd and in all of its threads. The function waits for the current
- * stream, so that what was queued before (copies, NCCL) is there, calls the same operator with the
- * aliases, and gives fresh results memory of the device.
+ * Arithmetic of PyTorch's CUDA tensors, by PyTorch's own CPU kernels. We have no GPU to run its
+ * CUDA kernels, but the simulated device's memory is ordinary memory: a tensor on it has an alias
+ * on the CPU. This function replaces every ATen operator that has a CUDA kernel, at the dispatcher,
+ * below autograd and in all of its threads. The function waits for the current stream, so that
+ * earlier work in it (copies, NCCL) is complete. It then calls the same operator with the aliases,
+ * and gives new results device memory.
  *
- * Operators that only allocate, look or view stay PyTorch's own, as do streams, events, the
- * allocator and all of c10d. What has no CPU kernel fails with PyTorch's usual message.
+ * Operators that only allocate, inspect or view stay PyTorch's own, as do streams, events, the
+ * allocator and all of c10d. An operator without a CPU kernel fails with PyTorch's usual message.
  */
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -24,14 +24,14 @@
 namespace
 {
 
-/* Allocation, storage and what only looks; they launch nothing. */
+/* Operators for allocation, storage and inspection; they launch nothing. */
 const std::unordered_set<std::string> kept = {
 	"empty",     "empty_strided",	    "resize_",	 "set_",      "record_stream",
 	"is_pinned", "_pin_memory",	    "is_set_to", "view",      "as_strided",
 	"unfold",    "_local_scalar_dense", "_has_same_storage_numel",
 };
 
-/* Operators for which one kernel serves all devices and looks at the device itself. */
+/* Operators with a single kernel for all devices, which inspects the device itself. */
 const std::vector<std::string> added = { "copy_" };
 
 struct Pair {
@@ -42,7 +42,7 @@ struct Pair {
 class Call
 {
       public:
-	/* Turns an argument into what the CPU's kernel takes. */
+	/* Converts an argument into one for the CPU's kernel. */
 	c10::IValue to_host(const c10::IValue &v, bool is_written)
 	{
 		if (v.isTensor())
@@ -84,7 +84,7 @@ class Call
 		return v;
 	}
 
-	/* Until all is done that was queued before. */
+	/* Waits for all earlier work in the stream. */
 	void wait() const
 	{
 		if (!device.is_cuda())
@@ -94,7 +94,7 @@ class Call
 		guard.synchronizeStream(guard.getStream(device));
 	}
 
-	/* An operator may give an argument another size; its memory is another one then. */
+	/* An operator may resize an argument, and its memory then moves. */
 	void take_sizes() const
 	{
 		for (const Pair &p : pairs) {
@@ -115,7 +115,7 @@ class Call
 					 c10::impl::VirtualGuardImpl(at::kCUDA).getDevice();
 	}
 
-	/* The same memory as a tensor of the CPU. */
+	/* The same memory as a CPU tensor. */
 	static at::Tensor over(const at::Tensor &t)
 	{
 		at::Tensor host = at::from_blob(
@@ -132,7 +132,7 @@ class Call
 		if (!t.defined() || !t.is_cuda())
 			return t;
 		see(t.device());
-		/* An empty result is going to be given its size: it needs memory that can grow. */
+		/* The operator will resize an empty result: it needs memory that can grow. */
 		at::Tensor host = is_written && t.numel() == 0 ?
 					  at::empty(t.sizes(), t.options().device(at::kCPU)) :
 					  over(t);
@@ -158,7 +158,7 @@ class Call
 	}
 
 	at::Device device = at::kCPU;
-	std::vector<Pair> pairs; /* what is written to */
+	std::vector<Pair> pairs; /* outputs */
 };
 
 void on_host(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack)
@@ -201,7 +201,7 @@ class Registration
       public:
 	Registration() : library(torch::Library::IMPL, "aten", at::DispatchKey::CUDA, __FILE__, 0)
 	{
-		Quiet quiet; /* that kernels are replaced is meant */
+		Quiet quiet; /* suppresses warnings about the intended replacement of kernels */
 		const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
 		c10::Dispatcher &dispatcher = c10::Dispatcher::singleton();
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-PyTorch's CUDA build from the package index, as it is, in a cache outside the tree, and what it
-needs to run without NVIDIA's libraries: our runtime and driver are found by the loader's ordinary
-rules; cuBLAS, cuDNN and the like are libraries of the same names whose functions say their own name
-and fail; and the redirection of arithmetic (lab/torch/redirect.cc) is loaded by torch itself, as a
-backend that a package brings.
+Installs PyTorch's unchanged CUDA build from the package index into a cache outside the tree, with
+the parts that it needs to run without NVIDIA's libraries. The loader finds our runtime and driver
+by its ordinary rules. For cuBLAS, cuDNN and the like we make libraries of the same names: their
+functions print their own name and fail. torch itself loads the redirection of arithmetic
+(lab/torch/redirect.cc), as the backend of a package.
 """
 
 import os
@@ -23,7 +23,7 @@ WITH_IT = ['filelock==4.2.12', 'typing-extensions==4.16.0', 'sympy==1.14.0', 'mp
            'networkx==3.6.1', 'jinja2==3.1.6', 'markupsafe==3.0.4', 'fsspec==2026.9.0',
            'numpy==2.3.5']
 
-# Libraries that torch is linked to and that are not here, by the beginning of their functions.
+# Missing libraries that torch links to, by the prefix of their functions.
 ABSENT = {
     'cublasLt': 'libcublasLt.so.13', 'cublas': 'libcublas.so.13', 'cudnn': 'libcudnn.so.9',
     'cufft': 'libcufft.so.12', 'cuFile': 'libcufile.so.0', 'cupti': 'libcupti.so.13',
@@ -31,7 +31,7 @@ ABSENT = {
     'cusparseLt': 'libcusparseLt.so.0', 'cusparse': 'libcusparse.so.12',
     'nvrtc': 'libnvrtc.so.13', 'nvshmem': 'libnvshmem_host.so.3',
 }
-# torch takes the address of some functions of the driver that the simulated one does not have.
+# torch takes the address of some driver functions that the simulated driver lacks.
 DRIVER_REST = 'libnvrtc.so.13'
 
 OURS = os.path.join(ROOT, 'lab', 'torch')
@@ -42,13 +42,13 @@ def say(text):
 
 
 def place(cache):
-    """Beside the cache of NCCL; one per version of torch and of Python."""
+    """The cache directory, beside NCCL's; one per version of torch and of Python."""
     return os.path.join(os.path.dirname(cache), 'real-torch', '%s-cp%d%d'
                         % ((VERSION,) + sys.version_info[:2]))
 
 
 def missing(cache):
-    """What a run needs and is not there, or None."""
+    """Names a missing requirement of a run, or returns None."""
     try:
         library_of(cache, DEFAULT_VERSION)
     except Failure as e:
@@ -87,7 +87,7 @@ def fetch(out, offline, within_s):
 
 
 def undefined(site, build):
-    """Symbols that torch's libraries want and that none of the libraries here has."""
+    """Symbols that torch's libraries need and none of our libraries has."""
     lib = os.path.join(site, 'torch', 'lib')
     names = [os.path.join(lib, n) for n in sorted(os.listdir(lib)) if '.so' in n]
     wanted = set(re.findall(r' [Uw] (\S+)', run(['nm', '-D', '--undefined-only'] + names,
@@ -106,7 +106,7 @@ def library_for(symbol):
 
 
 def make_absent(site, build, lib):
-    """A library of the same name and versions for each that is missing."""
+    """Makes a library of the same name and versions for each missing one."""
     symbols = {soname: set() for soname in ABSENT.values()}
     for symbol in undefined(site, build):
         soname = library_for(symbol)
@@ -130,11 +130,11 @@ def make_absent(site, build, lib):
         if any(versions):
             command.append('-Wl,--version-script=' + source + '.map')
         run(command, '%s cannot be made' % soname)
-        os.rename(source + '.part', os.path.join(lib, soname))  # jobs may have the old one open
+        os.rename(source + '.part', os.path.join(lib, soname))  # running jobs may use the old one
 
 
 def make_redirect(site, lib):
-    """Compiled against torch's headers: a minute."""
+    """Compiles it against torch's headers, which takes a minute."""
     source = os.path.join(OURS, 'redirect.cc')
     out = os.path.join(lib, 'libredirect.so')
     if os.path.exists(out) and os.path.getmtime(out) > os.path.getmtime(source):
@@ -150,7 +150,8 @@ def make_redirect(site, lib):
 
 
 def make_entry_point(out):
-    """torch imports what packages name under this entry point at the end of its own import."""
+    """Registers our module under the entry point whose modules torch imports at the end of its own
+    import."""
     info = os.path.join(out, 'backend', 'collwatch_lab-0.dist-info')
     os.makedirs(info, exist_ok=True)
     with open(os.path.join(info, 'METADATA'), 'w') as f:

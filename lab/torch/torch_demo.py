@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The demo with real PyTorch: torchrun starts a job, one rank's data loader never answers, and what
-collwatch says is printed. Everything is private to it and is gone afterwards, but what was fetched.
+The demo with real PyTorch: torchrun starts a job, one rank's data loader never answers, and the
+demo prints collwatch's report. Its files are private and deleted afterwards, except for the downloads.
 """
 
 import json
@@ -19,7 +19,7 @@ from nccl_place import ROOT, Failure
 
 PROGRAM = os.path.join(ROOT, 'lab', 'torch', 'programs', 'ddp.py')
 FUNCTION, CULPRIT, RANKS = 'read_sample', 1, 2
-# As the demo's daemons: patience that an onlooker has, too.
+# Like the demo's daemons: no longer than a spectator's patience.
 CONFIG = '''node_name = "demo"
 agent_socket = "%(dir)s/agent.sock"
 control_socket = "%(dir)s/control.sock"
@@ -44,7 +44,7 @@ def add_arguments(parser):
 
 
 def may_fetch(args):
-    """Whether the person says yes; nobody is asked who cannot answer."""
+    """True if the user agrees; without a terminal we do not ask."""
     if args.yes:
         return True
     print('PyTorch %s is fetched from the Python package index (%s), NCCL\'s source from Debian, '
@@ -71,7 +71,7 @@ def incident_in(state):
             with open(os.path.join(top, name, 'incident.json')) as f:
                 return json.load(f), os.path.join(top, name)
         except (OSError, ValueError):
-            pass  # not whole yet
+            pass  # still incomplete
     return None
 
 
@@ -88,7 +88,7 @@ def wait_for(what, found, processes, end):
 
 
 def is_right(incident, report):
-    """By what was laid down beforehand: the class, the rank and the line in its program."""
+    """Compares with the expected verdict: the class, the rank and the line in its program."""
     return (incident['class'] == 'never_entered'
             and [c['rank'] for c in incident['culprits']] == [CULPRIT] and FUNCTION in report)
 
@@ -154,7 +154,7 @@ def main(args):
 
 
 def stop(process):
-    """It and what it has started: torchrun gives each rank a session of its own."""
+    """Stops the process and its descendants: torchrun gives each rank its own session."""
     children = ranks_of(process.pid)
     for pid in [process.pid] + children:
         try:

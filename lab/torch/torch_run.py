@@ -8,12 +8,12 @@ import nccl_run
 import torch_build
 from nccl_place import DEFAULT_VERSION, OFFLINE, Failure
 
-# Threads of the CPU's kernels: ranks share few processors.
+# Few threads for the CPU's kernels, because ranks share few processors.
 SETTINGS = {'OMP_NUM_THREADS': '1', 'MKL_NUM_THREADS': '1'}
 
 
 def job_environment(cache, build, ranks, net):
-    """As of real NCCL, with torch to be imported."""
+    """The environment of real NCCL, plus the path for importing torch."""
     absent = torch_build.missing(cache)
     if absent:
         raise Failure(absent, OFFLINE)
@@ -26,7 +26,7 @@ def job_environment(cache, build, ranks, net):
     env['PYTHONPATH'] = ':'.join([os.path.join(place, 'backend'), torch_build.OURS,
                                   os.path.join(place, 'site')]
                                  + list(filter(None, [os.environ.get('PYTHONPATH')])))
-    # Each rank imports a thousand files of torch's: compiled once, and not into anybody's tree.
+    # Each rank imports a thousand files of torch: Python compiles them once, outside of all trees.
     env['PYTHONDONTWRITEBYTECODE'] = ''
     env['PYTHONPYCACHEPREFIX'] = os.path.join(place, 'pycache')
     env['COLLWATCH_LAB_REDIRECT'] = os.path.join(place, 'lib', 'libredirect.so')
@@ -34,7 +34,7 @@ def job_environment(cache, build, ranks, net):
 
 
 def torchrun(ranks):
-    """The command of torch's own launcher, on this node; a program and its arguments follow."""
+    """The command of torch's own launcher, on this node; the caller appends the program."""
     return [sys.executable, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node',
             str(ranks)]
 
@@ -44,7 +44,7 @@ def main(args):
     if not args.torchrun:
         args.program = [sys.executable] + args.program
         return nccl_run.run_ranks(job, args)
-    # The launcher gives its ranks what it was given, and a node of their own to none of them.
+    # The launcher passes its own environment to its ranks, and gives no rank its own node.
     job['COLLWATCH_LAB_NET'] = 'shm'
     if args.preload:
         job['LD_PRELOAD'] = os.path.realpath(args.preload)

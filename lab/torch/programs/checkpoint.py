@@ -17,7 +17,7 @@ WRITING_S = float(os.environ.get('CHECKPOINT_S', '2'))
 
 
 def save(net, directory, samples, step):
-    """A large model on a slow store: the small one, until as much time has passed."""
+    """Simulates a large model on a slow store: writes the small one again and again."""
     end = time.monotonic() + WRITING_S
     while True:
         with open(os.path.join(directory, 'model'), 'wb') as f:

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 import job
 
-CALLS = 32  # before they are waited for: fewer than fill NCCL's queue
+CALLS = 32  # calls before a wait: too few to fill NCCL's queue
 
 
 def batch(numbers):

@@ -14,7 +14,7 @@ RESTARTS = int(os.environ.get('TORCHELASTIC_RESTART_COUNT', '0'))
 
 
 class Samples(job.Samples):
-    """Those that are left."""
+    """The remaining samples."""
 
     def __init__(self, args, rank, first):
         super().__init__(args, rank)
@@ -45,7 +45,7 @@ def load(net, path):
 
 
 def save(net, path, step):
-    """As a whole or not at all."""
+    """Writes it as a whole or not at all."""
     torch.save({'net': net.state_dict(), 'step': step}, path + '.new')
     os.rename(path + '.new', path)
 

@@ -12,7 +12,7 @@ PATIENCE = datetime.timedelta(hours=1)
 
 
 def check_in(cpu):
-    """All ranks, before a step is counted."""
+    """Waits for all ranks before we count a step."""
     dist.monitored_barrier(cpu, timeout=PATIENCE)
 
 

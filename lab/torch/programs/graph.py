@@ -10,7 +10,7 @@ CHUNKS = 2  # collectives in the graph
 
 
 class Averager:
-    """Of all gradients, which are views of one buffer: a graph has fixed addresses."""
+    """Averages all gradients. They are views of one buffer: a graph has fixed addresses."""
 
     def __init__(self, net, device):
         self.flat = torch.zeros(sum(p.numel() for p in net.parameters()), device=device)
@@ -18,7 +18,7 @@ class Averager:
         for p in net.parameters():
             p.grad = self.flat[at:at + p.numel()].view_as(p)
             at += p.numel()
-        dist.all_reduce(self.flat)  # connects: that cannot be captured
+        dist.all_reduce(self.flat)  # makes connections, which a capture cannot include
         torch.cuda.synchronize()
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, capture_error_mode='thread_local'):

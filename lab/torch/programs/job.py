@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What the PyTorch programs here share: their options, their data, the loop in which most of them
-train, the ways in which one rank goes wrong, and what they print. Ordinary PyTorch; none of it
-knows who may be watching.
+Common code of these PyTorch programs: their options, their data, the training loop of most of them,
+the faults of a rank, and their output. Ordinary PyTorch code that knows nothing about
+watchers.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def wait_for_ever():
 
 
 def lock_in_c():
-    """As a library does that forgets to unlock: in C, while no other Python thread can run."""
+    """Acts like a library that forgets to unlock: locks in C, so that no Python thread can run."""
     libc = ctypes.PyDLL(None)
     mutex = ctypes.create_string_buffer(64)
     libc.pthread_mutex_lock(mutex)
@@ -75,7 +75,7 @@ class Samples:
         self.generator = torch.Generator().manual_seed(1000 + rank)
 
     def goes_wrong(self, fault, step):
-        """Whether this rank does that now."""
+        """True if this fault strikes this rank now."""
         if not (self.is_wrong and self.args.fault == fault and step == self.args.fault_step):
             return False
         say(self.rank, 'fault at %.3f' % time.time())
@@ -104,13 +104,13 @@ class Samples:
 
 
 def check_norm(loss):
-    """Done by a rank that doubts its loss; every rank of the group has to."""
+    """A rank calls it if it doubts its loss; but every rank of the group must call it."""
     dist.all_reduce(loss.detach().clone(), op=dist.ReduceOp.MAX)
 
 
 def fit(net, samples, device, before_step=lambda: None, keeps_gradients=False):
-    """Trains on all samples; yields after each step. before_step: called when gradients are there.
-    keeps_gradients: their memory, from step to step."""
+    """Trains on all samples; yields after each step. before_step: called with complete gradients.
+    keeps_gradients: keep their memory from step to step."""
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
     for step, batch in samples:
         batch = batch.to(device)
@@ -126,7 +126,7 @@ def fit(net, samples, device, before_step=lambda: None, keeps_gradients=False):
 
 
 def average(samples, step, loss):
-    """Over all ranks, of what each has to tell of a step."""
+    """Averages the ranks' results of a step."""
     numbers = [loss, loss * loss]
     if samples.goes_wrong('wrong-shape', step):
         numbers.append(loss)
@@ -161,7 +161,7 @@ def say(rank, text):
 
 
 def digest(tensors):
-    """Of all bytes: equal when every bit is."""
+    """A hash of all bytes: equal if every bit is equal."""
     h = hashlib.sha256()
     for t in tensors:
         h.update(bytes(t.detach().cpu().contiguous().view(torch.uint8).flatten().tolist()))

@@ -11,7 +11,7 @@ import job
 
 
 class Batches(torch.utils.data.Dataset):
-    """What a worker reads."""
+    """The batches that a worker reads."""
 
     def __init__(self, samples):
         self.samples = samples
@@ -29,7 +29,7 @@ class Batches(torch.utils.data.Dataset):
 
 
 class Loaded(job.Samples):
-    """The same samples by way of a worker."""
+    """The same samples, read through a worker."""
 
     def __iter__(self):
         return enumerate(torch.utils.data.DataLoader(Batches(self), batch_size=None,

@@ -9,7 +9,7 @@ import job
 
 
 class Exchange(torch.autograd.Function):
-    """Sends to each rank its share of the rows, and gradients the other way round."""
+    """Sends each rank its share of the rows, and gradients in the opposite direction."""
 
     @staticmethod
     def forward(ctx, rows, to_send, to_receive, group):
@@ -25,7 +25,7 @@ class Exchange(torch.autograd.Function):
 
 
 def announce(to_send, group, device):
-    """How many rows each rank is going to get from which."""
+    """Announces how many rows each rank gets from each other rank."""
     mine = torch.tensor(to_send, device=device)
     theirs = torch.empty_like(mine)
     dist.all_to_all_single(theirs, mine, group=group)
@@ -33,7 +33,7 @@ def announce(to_send, group, device):
 
 
 def route(batch, step, ranks):
-    """The rows in the order of their experts, and how many go to each."""
+    """Returns the rows sorted by expert, and the number of rows per expert."""
     expert = (torch.arange(len(batch)) ** 2 + step) % ranks
     order = torch.argsort(expert, stable=True)
     return order, torch.bincount(expert, minlength=ranks).tolist()
@@ -51,7 +51,7 @@ def train(args, rank, device):
         rows = batch[order].to(device)
         to_receive = announce(to_send, experts, device)
         if samples.goes_wrong('wrong-splits', step):
-            # Tokens over the capacity are dropped after they have been announced.
+            # We drop tokens beyond the capacity after their announcement.
             to_send = [max(n - 1, 0) for n in to_send]
             rows = rows[:sum(to_send)]
         got = expert(Exchange.apply(rows, to_send, to_receive, experts))

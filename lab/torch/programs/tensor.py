@@ -19,7 +19,7 @@ def train(args, rank, device):
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
     samples = job.Samples(args, rank)
     for step, batch in samples:
-        # The ranks of a tensor-parallel group work on the same samples.
+        # All ranks of a tensor-parallel group work on the same samples.
         torch.manual_seed(step)
         batch = torch.randn_like(batch).to(device)
         loss = torch.nn.functional.mse_loss(net(batch), batch)
