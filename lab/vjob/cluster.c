@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a cluster, and the order in which things happen in it. */
+/* Makes a cluster, and processes its events in order. */
 #include "lab/vjob/cluster.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ void cluster_at(struct cluster *c, int64_t at_ns, uint32_t kind, struct rank *r,
 	c->heap[i] = e;
 }
 
-/* Lets an event sink from place i to where it belongs. */
+/* Moves an event down the heap from place i to its right place. */
 static void sift_down(struct cluster *c, size_t i, struct event e)
 {
 	size_t child;
@@ -143,11 +143,11 @@ int cluster_run(struct cluster *c, int64_t until_ns)
 	return c->error;
 }
 
-/* ---- making one ---- */
+/* ---- construction ---- */
 
 /*
- * The rank's comm of a family, counted within the family, and its place; false: in none. Ranks come
- * in order; *filled: how many of them a lone comm has.
+ * The rank's comm of a family, by its index in the family, and its place; false: none. Callers pass
+ * ranks in order; *filled: the number of ranks in a lone comm so far.
  */
 static bool place_of(const struct suite_family *f, uint32_t size, uint32_t rank, uint32_t *filled,
 		     uint32_t *ret_comm, uint32_t *ret_place)
@@ -268,7 +268,7 @@ static int make_ranks(struct cluster *c, const uint32_t *first)
 	return 0;
 }
 
-/* Nodes look at their ranks at different instants, and ranks of one node up to 250 ms apart. */
+/* Nodes sample their ranks at different instants, and ranks of one node up to 250 ms apart. */
 static int make_nodes(struct cluster *c)
 {
 	uint32_t n = (c->s->n_ranks + c->s->per_node - 1) / c->s->per_node;
@@ -282,7 +282,7 @@ static int make_nodes(struct cluster *c)
 		int64_t phase = (int64_t)cluster_random(c, 1000) * MS;
 
 		(void)snprintf(node->name, sizeof(node->name), "node-%u", i);
-		/* Not used: without it every later draw would be another. */
+		/* Unused: but without this draw, all later draws would change. */
 		(void)cluster_random(c, 30);
 		for (uint32_t r = i * c->s->per_node;
 		     r < (i + 1) * c->s->per_node && r < c->s->n_ranks; r++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL calls as the host makes them, and what the agent notes of each. */
+/* NCCL calls of the host, and the agent's notes about each. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static uint64_t bytes_of(const struct suite_call *call)
 	return call->count * cw_dtype_bytes(call->dtype);
 }
 
-/* As the agent's (agent/ops/p2p.c). */
+/* The agent's hash (agent/ops/p2p.c). */
 static uint64_t further_hash(uint64_t count, uint64_t hash, uint64_t bytes)
 {
 	return cw_hash_commit(count ? hash : CW_HASH_INIT, cw_hash_mix64(bytes));
@@ -59,7 +59,7 @@ static void count_p2p(struct member *m, struct cw_op *op)
 	}
 }
 
-/* Ops of one launch of a graph have one number. */
+/* All ops of one launch of a graph have one number. */
 static void note_place(const struct rank *r, struct member *m)
 {
 	m->calls += !r->launch || m->launch != r->launch;
@@ -72,7 +72,7 @@ static int64_t later_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* A call that follows another at the same instant (twice, swapped) still takes its host's time. */
+/* A call right after another (twice, swapped) still takes its host's time. */
 static int64_t call_time(const struct rank *r, bool is_grouped)
 {
 	if (r->c->now_ns > r->call_ns)
@@ -80,7 +80,7 @@ static int64_t call_time(const struct rank *r, bool is_grouped)
 	return r->call_ns + (is_grouped ? 1 : CALL_NS);
 }
 
-/* The op as the agent notes it, numbers included. */
+/* Notes the op as the agent does, numbers included. */
 static struct cw_op *note_op(struct rank *r, struct member *m, const struct suite_call *call,
 			     int32_t peer, uint64_t group)
 {
@@ -105,13 +105,13 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 		.group_id = group,
 		.stream = 0x1000 + call->stream,
 		.tid = 100 + r->index,
-		/* All calls of a graph's launch are one. */
+		/* The calls of a graph's launch count as one. */
 		.enter_ns = r->launch ? r->c->now_ns : r->call_ns,
 	};
 	m->moved_ns = r->c->now_ns;
 	if (cw_op_blocks_host(call->kind)) {
 		op->progress = CW_PROGRESS_UNKNOWN;
-		op->flags |= CW_OPF_NO_COUNT; /* as agents note it */
+		op->flags |= CW_OPF_NO_COUNT; /* agents note it, too */
 	} else if (cw_op_is_p2p(call->kind)) {
 		count_p2p(m, op);
 	} else if (call->count == 0 || m->comm->nranks < 2) {
@@ -125,7 +125,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 	return op;
 }
 
-/* The calls of an item come back: the history grows by one step. */
+/* The calls of an item return: the history grows by one step. */
 static void note_return(struct member *m, uint64_t first_op, uint32_t n)
 {
 	uint64_t sum = 0, before = m->returned;
@@ -161,7 +161,7 @@ static void launch(struct rank *r, struct item *item)
 	device_enqueue(item);
 }
 
-/* One item of a launch; waits for room on the device if there is none. */
+/* Launches one item; waits if the device has no room. */
 static void launch_ops(struct rank *r, struct member *m, uint64_t first_op, uint32_t n,
 		       const struct suite_call *call)
 {
@@ -212,7 +212,7 @@ void call_resume(struct rank *r)
 	record_return(r);
 }
 
-/* The comm rank a send or receive is for; -1 = nobody: not called. */
+/* The comm rank of a send's or receive's peer; -1 = none: skip the call. */
 static int32_t peer_of(const struct member *m, const struct suite_call *call)
 {
 	const struct suite_comm_slot slot = { .place = m->comm_rank, .nranks = m->comm->nranks };
@@ -220,7 +220,7 @@ static int32_t peer_of(const struct member *m, const struct suite_call *call)
 	return (int32_t)suite_peer(call, &slot);
 }
 
-/* Notes the op or ops of one call; returns how many. */
+/* Notes the op or ops of one call; returns their number. */
 static uint32_t note_call(struct rank *r, struct member *m, const struct suite_call *call,
 			  uint64_t group)
 {
@@ -272,7 +272,7 @@ void call_fail(struct rank *r, const struct suite_call *call)
 	record_failed(r, NCCL_SYSTEM_ERROR);
 }
 
-/* The ops of a group on one comm are one launch, on the stream of the first of them. */
+/* Launches the ops of a group on one comm together, on the stream of the first one. */
 static void make_comm_calls(struct rank *r, const struct suite_call *calls, uint32_t n,
 			    uint32_t family, uint64_t group)
 {
@@ -316,7 +316,7 @@ void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool 
 
 /* ---- calls that wait for all members ---- */
 
-/* How long it takes once all have come. */
+/* The duration after all members have entered. */
 static int64_t barrier_takes_ns(const struct comm *comm, uint32_t kind)
 {
 	if (kind == 0 && trait_sizes_differ(comm))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points of a member's rolling hash, kept as agents and told as daemons do. */
+/*
+ * Checkpoints of a member's rolling hash, kept as agents keep them and reported as daemons
+ * report them.
+ */
 #include "lab/vjob/cluster_state.h"
 #include "model/signature.h"
 
@@ -14,5 +17,5 @@ void checkpoint_note(struct member *m, uint64_t before)
 
 void checkpoint_view(const struct member *m, struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS])
 {
-	(void)cw_checkpoints_newest(m->checkpoints, ret); /* the rest is empty */
+	(void)cw_checkpoints_newest(m->checkpoints, ret); /* the rest stays empty */
 }

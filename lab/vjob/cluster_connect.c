@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that are made when they are first needed: since 2.22 NCCL makes those of a collective
- * at its first launch (src/group.cc, ncclPrepareTasksAndCollPreconnectFunc() with
- * NCCL_RUNTIME_CONNECT), and those of a send or receive always did so
- * (ncclP2PPreconnectFunc(), ncclTransportP2pSetup() in src/transport.cc). The call does not come
- * back before the other side has come, too: a host that could have run ahead stands in it.
+ * Lazy connections. Since 2.22 NCCL connects for a collective at its first launch (src/group.cc,
+ * ncclPrepareTasksAndCollPreconnectFunc() with NCCL_RUNTIME_CONNECT); for a send or receive it
+ * always did (ncclP2PPreconnectFunc(), ncclTransportP2pSetup() in src/transport.cc). The call does
+ * not return before the other side has come, too: a host that could have run ahead is stuck in it.
  */
 #include "lab/vjob/cluster_state.h"
 
@@ -28,7 +27,7 @@ bool connect_is_needed(const struct item *item)
 	return false;
 }
 
-/* Its process answers. */
+/* True if its process answers. */
 static bool answers(const struct rank *r)
 {
 	return !r->ended_ns && !r->is_frozen;
@@ -103,7 +102,7 @@ void connect_wait(struct rank *r, struct item *item)
 	r->waiting = item;
 	r->connecting = item->m;
 	r->host = HOST_LAUNCH;
-	/* On an idle stream the device comes to what stands before the call at once. */
+	/* On an idle stream the device reaches the op before the call at once. */
 	if (!r->streams[item->stream])
 		device_note_reached(item);
 	connect_step(item->m->comm);

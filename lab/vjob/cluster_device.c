@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices: streams are queues; an op at the head of its stream is reached, and completes when the
- * members it needs have reached it too: all of them at once here, or as its data move
- * (cluster_flow.c).
+ * Devices. Streams are queues; the device reaches an op at the head of its stream. The op
+ * completes when the necessary members have reached it too: all of them at once here, or as its
+ * data move (cluster_flow.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct cw_op *member_op(struct member *m, uint64_t op_index)
 	return &m->ring[op_index & (RING - 1)].op;
 }
 
-/* Completed, or nothing the device would have to do. */
+/* True if the op is complete, or needs no work of the device. */
 static bool is_closed(const struct cw_op *op)
 {
 	if (cw_op_blocks_host(op->kind))
@@ -73,8 +73,9 @@ static uint64_t size_of(const struct cw_op *op)
 }
 
 /*
- * Everybody is there. Another kind or root: nobody gets out. Another size: those who expect least
- * do. Another dtype or operator: wrong data, and nothing else.
+ * All members have come. With another kind or root, no member finishes. With another size, only
+ * members that expect the least finish. With another dtype or operator, the only effect is
+ * wrong data.
  */
 static void settle(struct comm *comm, struct slot *slot)
 {
@@ -134,7 +135,7 @@ static struct half **find_half(struct comm *comm, uint32_t me, uint32_t peer, ui
 	return NULL;
 }
 
-/* A receive that expects more than is sent waits for ever; the sender is done. */
+/* A receive that expects more than its send never finishes; the sender is done. */
 static void match(struct half *h, struct item *item, const struct cw_op *op)
 {
 	bool is_send = op->kind == CW_OP_SEND;
@@ -201,7 +202,8 @@ static void reach_ops(struct item *item)
 
 	m->in_flight = item;
 	m->moved_ns = now;
-	device_note_reached(item); /* all of them first: an op of the group may complete another */
+	/* all of them first, because an op of the group may complete another one */
+	device_note_reached(item);
 	if (item->rank->c->s->completion == SUITE_NCCL) {
 		flow_begin(item);
 		return;
@@ -218,13 +220,15 @@ static void reach_ops(struct item *item)
 	}
 }
 
-/* A comm's ops run in the order of their launches, whatever their streams. */
+/* A comm's ops run in the order of their launches, on any streams. */
 static bool is_its_turn(const struct item *item)
 {
 	return !item->m->in_flight && item->m->first_open >= item->first_op;
 }
 
-/* The head of a stream begins, unless an earlier op of its comm has not run on another stream. */
+/*
+ * Starts the head of a stream, unless an earlier op of its comm is still waiting on another stream.
+ */
 static void try_reach(struct item *item)
 {
 	if (item->is_reached || is_gone(item->rank) || (item->m && !is_its_turn(item)))
@@ -283,7 +287,7 @@ static void complete_ops(struct item *item)
 	member_advance(m);
 }
 
-/* The item at the head of its stream has run. */
+/* The item at the head of its stream has finished. */
 void device_on_item(struct item *item)
 {
 	struct rank *r = item->rank;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How jobs end by themselves. A rank's watchdog aborts it once a call has been open for too long,
- * as PyTorch's does. The launcher of a node on which a rank has failed asks the others to end,
- * later those of other nodes do, and whoever is still there after a while is killed. A handler of
- * SIGTERM that saves runs where the program runs: a host that stands in a call never comes to it.
+ * The natural ends of jobs. Like PyTorch's, a rank's watchdog aborts it if a call stays open for
+ * too long. If a rank has failed, its node's launcher asks the node's other ranks to end, and later
+ * the other nodes' launchers do the same. After a grace period they kill the remaining ranks. A
+ * handler of SIGTERM that saves runs only in the program: a host inside of a call never gets to it.
  */
 #include <signal.h>
 
@@ -11,7 +11,7 @@
 #include "model/facts.h"
 
 #define WATCHDOG_EVERY_NS (1 * S)
-/* A launcher looks at its processes so often, and signals them one after the other. */
+/* A launcher checks its processes at this interval, and signals them one after the other. */
 #define LAUNCHER_EVERY_MS 500u
 #define LAUNCHER_SPREAD_MS 20u
 
@@ -87,7 +87,7 @@ void end_on_death(struct rank *r)
 	}
 }
 
-/* It comes to its handler of SIGTERM. */
+/* True if the rank gets to its handler of SIGTERM. */
 static bool runs_program(const struct rank *r)
 {
 	return r->host == HOST_READY || (r->host == HOST_BUSY && r->busy_by);

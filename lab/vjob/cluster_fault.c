@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong, and when. */
+/* The faults and their times. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void note_hit(struct cluster *c, uint32_t fault)
 		c->fault_hit[fault] = true;
 		c->n_faults_hit++;
 	}
-	/* Nobody waits because of it. */
+	/* No rank waits because of it. */
 	if (suite_fault_is_between_daemons(&c->s->faults[fault]))
 		return;
 	if (!c->fault_ns)
@@ -31,7 +31,7 @@ static void note_hit(struct cluster *c, uint32_t fault)
 	c->last_fault_ns = c->now_ns;
 }
 
-/* Happens to the rank whatever it is doing. */
+/* True if the fault strikes the rank during any activity. */
 static bool is_from_outside(const struct suite_fault *f)
 {
 	if (f->action == SUITE_ERRORS)
@@ -55,7 +55,7 @@ int fault_schedule(struct cluster *c)
 	for (uint32_t i = 0; i < c->s->n_faults; i++) {
 		const struct suite_fault *f = &c->s->faults[i];
 
-		/* After a restart the job is as good as new. */
+		/* After a restart the job has no old faults. */
 		if (c->start_ns > CLUSTER_ORIGIN_NS + f->at_ns) {
 			c->fault_hit[i] = true;
 			c->n_faults_hit++;
@@ -79,7 +79,7 @@ static void freeze_rank(struct rank *r, uint32_t liveness, int64_t for_ns)
 		cluster_at(r->c, r->c->now_ns + for_ns, EVENT_THAW, r, NULL, 0);
 }
 
-/* With its process. */
+/* Freezes the rank's whole process. */
 static void freeze(struct rank *r, uint32_t liveness, int64_t for_ns)
 {
 	uint32_t n;
@@ -104,7 +104,7 @@ void fault_thaw(struct rank *r)
 		connect_step(r->connecting->comm);
 }
 
-/* ncclRemoteError: a connection was lost, or tried again too often. */
+/* ncclRemoteError: a connection failed, or had too many retries. */
 static void note_async_error(struct rank *r, const struct suite_fault *f)
 {
 	for (uint32_t i = 0; i < r->c->s->n_families; i++) {
@@ -148,7 +148,7 @@ static void hit_rank(struct rank *r, const struct suite_fault *f)
 		freeze(r, CW_LIVE_TRACED, f->for_ns);
 		break;
 	case SUITE_FREEZE:
-		/* The kernel shows no other state of a process in a frozen group. */
+		/* The kernel shows the usual state for a process in a frozen group. */
 		for (uint32_t i = 0; i < n; i++)
 			all[i].flags |= CW_RANKF_FROZEN;
 		freeze(r, CW_LIVE_ALIVE, f->for_ns);
@@ -182,7 +182,7 @@ void fault_daemon_anew(struct cluster *c, uint32_t node)
 	view_forget_node(c, node);
 }
 
-/* They are not stopped, and nobody is there who could see that they stand. */
+/* The ranks are not in a stopped state, and no daemon runs that could see them stand still. */
 static void suspend_ranks(struct cluster *c, uint32_t node, int64_t for_ns)
 {
 	for (uint32_t i = 0; i < c->s->n_ranks; i++)
@@ -206,7 +206,7 @@ static void quiet_nodes(struct cluster *c, const struct suite_fault *f)
 			suspend_ranks(c, i, f->for_ns);
 		if (f->action != SUITE_NODE_LOST)
 			continue;
-		/* The machine is gone, and the processes on it. */
+		/* The machine is gone, with all its processes. */
 		for (uint32_t r = 0; r < c->s->n_ranks; r++) {
 			if (c->ranks[r].node != i)
 				continue;
@@ -261,7 +261,7 @@ void fault_on_event(struct cluster *c, uint32_t fault)
 		return;
 	}
 	if (suite_fault_is_between_daemons(f))
-		return; /* the network's: lab/suite/watch_faults.c */
+		return; /* a fault of the network: lab/suite/watch_faults.c */
 	if (!is_for_ranks(f)) {
 		quiet_nodes(c, f);
 		return;
@@ -332,7 +332,7 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 	}
 }
 
-/* Its time has come, and some rank has yet to make the call it waits for. */
+/* True if its time has come, and some rank has still to make the call that triggers it. */
 bool fault_is_due(const struct cluster *c, uint32_t fault)
 {
 	return !c->fault_hit[fault] && c->now_ns >= CLUSTER_ORIGIN_NS + c->s->faults[fault].at_ns;

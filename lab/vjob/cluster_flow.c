@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a member's part of a collective ends, as NCCL's device code has it (2.29.7, the source
- * package nvidia-nccl of Debian; files below are its).
+ * Determines when a member's part of a collective ends, after NCCL's device code (2.29.7, the
+ * source package nvidia-nccl of Debian, which contains the files below).
  *
- * A member's part ends when its own kernel ends: nobody tells the others. The kernel moves slices
- * between its neighbours' buffers. A slice is received when its predecessor has sent it, and sent
- * when a slot of its successor is free: NCCL_STEPS slots a connection (src/include/device.h),
- * waitPeer() in src/device/prims_simple.h. Slots stay taken from one op to the next, so a member
- * that only sends may be several ops ahead of one that has not come.
+ * A member's part ends when its own kernel ends, and no member notifies the others. The kernel
+ * moves slices between its neighbours' buffers. It receives a slice when its predecessor has sent
+ * it, and sends one when a slot of its successor is free: NCCL_STEPS slots per connection
+ * (src/include/device.h), waitPeer() in src/device/prims_simple.h. Slots stay occupied from one op
+ * to the next, so a member that only sends may be several ops ahead of a missing one.
  *
- *  - broadcast (src/device/broadcast.h): root sends, each passes on, the last one only receives;
- *    reduce (reduce.h) the same way round to the root. One step a slice.
+ *  - broadcast (src/device/broadcast.h): the root sends, each member passes on, the last one only
+ *    receives; reduce (reduce.h) the same way in reverse to the root. One step per slice.
  *  - all_reduce, all_gather, reduce_scatter along the ring (all_reduce.h, all_gather.h,
  *    reduce_scatter.h): 2n - 1 or n turns, the first only sends, the last only receives; two slices
  *    of two steps each (src/include/collectives.h).
  *  - all_reduce along a tree (runTreeSplit() in all_reduce.h): up and down at the same time.
- *  - send, receive and what NCCL makes of them, all_to_all, gather, scatter (sendrecv.h): each pair
- *    by itself, in order. A send is done when slots were free for it, a receive when its data came.
- *  - Some transports have no slots: a member stays until its data were read
+ *  - send, receive and NCCL's compositions of them, all_to_all, gather, scatter (sendrecv.h): each
+ *    pair by itself, in order. A send is done when it got free slots, a receive when its data came.
+ *  - Some transports have no slots: a member stays until its peer has read its data
  *    (~Primitives() in prims_simple.h, NetRegMode and DirectRead).
  *
- * What a comm's data move along is drawn, and the engine sees nothing of it: the ring's order,
- * whether there is a tree, whether there are slots, how much goes into a slice.
+ * We draw the route of a comm's data, and hide it from the engine: the ring's order, the use of a
+ * tree, the use of slots, the size of a slice.
  *
- * Not here: several channels (each would be the same again), LL and LL128 (the same order, other
+ * Not simulated: several channels (each would repeat the same), LL and LL128 (the same order, other
  * slots), PAT, NVLS and CollNet.
  */
 #include <errno.h>
@@ -33,12 +33,12 @@
 #include "model/signature.h"
 
 #define STEPS 8u /* NCCL_STEPS */
-/* Slices of an op are so many at most: more would tell nothing new and take as much longer. */
+/* Limit of slices per op: more would show nothing new and take proportionally longer. */
 #define CHAIN_SLICES 24u
 #define RING_ROUNDS 3u
 #define NEVER UINT64_MAX
 
-/* Steps that were sent and taken, ever: their difference lies in the receiver's slots. */
+/* Total steps sent and taken: the difference is in the receiver's slots. */
 struct edge {
 	uint64_t sent, taken;
 };
@@ -50,7 +50,7 @@ struct flow {
 	struct edge *up, *down;  /* by position: to and from its parent */
 	uint32_t slice_shift;    /* a slice has 1 << this bytes */
 	bool is_tree, has_no_slots;
-	uint32_t *queue; /* positions that may get on */
+	uint32_t *queue; /* positions that may advance */
 	bool *is_queued;
 	uint32_t n_queue;
 };
@@ -75,9 +75,9 @@ static void fail(struct cluster *c, int error)
 		c->error = error;
 }
 
-/* ---- what is drawn ---- */
+/* ---- drawn properties ---- */
 
-/* By scenario and comm alone: whoever is looked at when does not change it. */
+/* Depends only on scenario and comm, and so not on the order of evaluation. */
 static uint64_t drawn(const struct cluster *c, const struct comm *comm, uint64_t nth)
 {
 	uint64_t index = (uint64_t)(comm - c->comms);
@@ -122,7 +122,7 @@ static struct flow *flow_of(const struct cluster *c, struct comm *comm)
 		return NULL;
 	}
 	draw_ring(c, comm, f);
-	/* 256 bytes to 4 MiB: an op of these jobs takes all slots, some, or one. */
+	/* 256 bytes to 4 MiB: an op of these jobs occupies all slots, some, or one. */
 	f->slice_shift = 8 + (uint32_t)(drawn(c, comm, 1000001) % 15);
 	f->is_tree = drawn(c, comm, 1000002) % 4 == 0;
 	f->has_no_slots = drawn(c, comm, 1000003) % 5 == 0;
@@ -157,7 +157,7 @@ static void wake(struct flow *f, uint32_t place)
 	f->queue[f->n_queue++] = place;
 }
 
-/* What a member does with one slice of a ring's op. */
+/* A member's work on one slice of a ring's op. */
 struct slice {
 	bool recv, send;
 	uint32_t steps;
@@ -195,7 +195,7 @@ static bool has_root(const struct flow *f, const struct cw_op *op, uint32_t plac
 	return op->root >= 0 && (uint32_t)op->root < f->n && f->place[op->root] == place;
 }
 
-/* All of a chain's are alike. */
+/* All slices of a chain are alike. */
 static struct slice chain_slice(const struct flow *f, const struct cw_op *op, uint32_t place)
 {
 	if (op->kind == CW_OP_BROADCAST)
@@ -222,7 +222,7 @@ static bool may_take(const struct edge *e, uint32_t steps)
 	return e->taken + steps <= e->sent;
 }
 
-/* As many slices as can be moved now; what that makes possible for its neighbours comes after. */
+/* Moves as many slices as possible now, and then wakes the neighbours. */
 static void ring_run(struct flow *f, struct member *m, const struct cw_op *op)
 {
 	uint32_t place = f->place[m->comm_rank];
@@ -317,7 +317,7 @@ static void move_down(struct flow *f, struct member *m, uint32_t place)
 	m->flow_down_at++;
 }
 
-/* n: slices. True: it got on by one. */
+/* n: number of slices. True: the member advanced by one. */
 static bool tree_step(struct flow *f, struct member *m, uint32_t place, uint64_t n)
 {
 	bool may_go_up, may_go_down;
@@ -354,7 +354,7 @@ static bool tree_is_done(const struct flow *f, const struct member *m, const str
 	return m->flow_at >= n && m->flow_down_at >= n && m->flow_stop == NEVER;
 }
 
-/* ---- whoever can get on ---- */
+/* ---- members that can advance ---- */
 
 static bool goes_along_tree(const struct flow *f, const struct cw_op *op)
 {
@@ -372,7 +372,7 @@ static bool moves_along(const struct cw_op *op)
 	       !is_pairwise(op->kind);
 }
 
-/* The item's collectives run one after the other, as one kernel has them. */
+/* The item's collectives run one after the other, like in one kernel. */
 static void next_collective(struct member *m, const struct item *item, uint64_t from)
 {
 	m->flow_op = 0;
@@ -433,10 +433,7 @@ static void add_half(struct comm *comm, struct half *h)
 	*first = h;
 }
 
-/*
- * Sends from me to peer are taken in their order while slots are free. seq: the first whose receive
- * has not come.
- */
+/* Puts sends from me to peer into free slots, in order. seq: the first one without its receive. */
 static void fill_slots(struct comm *comm, uint32_t me, uint32_t peer, uint64_t seq)
 {
 	const struct flow *f = comm->flow;
@@ -458,7 +455,7 @@ static void fill_slots(struct comm *comm, uint32_t me, uint32_t peer, uint64_t s
 	}
 }
 
-/* A receive that expects more than is sent waits for ever; the sender is done. */
+/* A receive that expects more than its send never finishes; the sender is done. */
 static void meet(struct half *send, struct item *receiver, uint64_t wanted)
 {
 	if (send->item)
@@ -506,7 +503,7 @@ static void post_recv(struct item *item, uint32_t peer, uint64_t bytes)
 	uint64_t seq = ++m->pairs[peer].recvs;
 	struct half **found = find_half(comm, peer, m->comm_rank, seq, true), *h;
 
-	/* Of a sender that is gone, what lies in the slots is there. */
+	/* If the sender is gone, the data in the slots are still there. */
 	if (found && (!(*found)->item || !is_gone((*found)->item->rank))) {
 		h = *found;
 		*found = h->next;
@@ -526,7 +523,7 @@ static void post_recv(struct item *item, uint32_t peer, uint64_t bytes)
 	add_half(comm, h);
 }
 
-/* The sends and receives that an op stands for; counted only, without `post`. */
+/* Posts the sends and receives that make up an op; without `post`, only counts them. */
 static uint32_t pairs_of(struct item *item, const struct cw_op *op, bool post)
 {
 	const struct member *m = item->m;
@@ -559,7 +556,7 @@ static uint32_t pairs_of(struct item *item, const struct cw_op *op, bool post)
 	return n;
 }
 
-/* ---- an item's ops ---- */
+/* ---- the ops of an item ---- */
 
 static uint32_t n_parts(struct item *item)
 {
@@ -575,7 +572,9 @@ static uint32_t n_parts(struct item *item)
 	return n;
 }
 
-/* A device that stops inside an op does so before it, anywhere in it, or when its part is done. */
+/*
+ * If a device gets stuck inside an op, it is before the op, anywhere in it, or after its own part.
+ */
 static void draw_stop(struct item *item)
 {
 	struct member *m = item->m;
@@ -604,7 +603,7 @@ void flow_begin(struct item *item)
 		fail(item->rank->c, -ENOMEM);
 		return;
 	}
-	/* Of a wedged one, a part that nobody does is left in any case. */
+	/* A wedged item always keeps one part that no member does. */
 	item->n_open = n_parts(item) + item->is_wedged;
 	next_collective(m, item, item->first_op);
 	draw_stop(item);

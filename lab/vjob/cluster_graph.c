@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA graphs: what stands in the block is put together at each pass and launched at its end, as
- * one call of the host and in one go. An agent counts and numbers what is in a graph as if it were
- * called by hand, so a graph that is replayed and one that is captured anew look the same.
+ * CUDA graphs: we collect the block's contents in each pass and launch them together at its end, as
+ * one call of the host. An agent counts and numbers the calls in a graph like direct calls, so a
+ * replayed graph and a newly captured one look the same.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ void graph_add_kernel(struct rank *r, int64_t ns)
 	add(r, &step);
 }
 
-/* The call at `first`, and those of its group. Returns how many. */
+/* Launches the call at `first`, and those of its group. Returns their number. */
 static uint32_t launch_calls(struct rank *r, uint32_t first)
 {
 	const struct graph_step *step = &r->graph[first];

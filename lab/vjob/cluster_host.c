@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts: each rank's program, statement by statement. */
+/* Hosts: they execute each rank's program, statement by statement. */
 #include <errno.h>
 
 #include "lab/vjob/cluster_state.h"
 #include "model/facts.h"
 
-/* A loop without anything that takes time must not stop the clock. */
+/* An infinite loop without durations must not stop the clock. */
 #define STATEMENTS_AT_ONCE 10000u
 
 static void note_active(struct rank *r)
@@ -99,7 +99,7 @@ static void give_call(struct rank *r, const struct suite_call *call)
 	}
 }
 
-/* A call of a group is left out of it. */
+/* A failed call of a group is not part of it. */
 static void fail_call(struct rank *r, const struct suite_call *call)
 {
 	const struct suite_fault *f = r->failing;
@@ -116,7 +116,7 @@ static void fail_call(struct rank *r, const struct suite_call *call)
 	}
 }
 
-/* True: the host goes on at once. */
+/* True: the host continues at once. */
 static bool do_call(struct rank *r)
 {
 	struct suite_call call;
@@ -210,7 +210,7 @@ static void end_block(struct rank *r, const struct suite_insn *insn)
 		r->pc = insn->other + 1;
 }
 
-/* A little unevenness, as real hosts have. */
+/* Varies a duration a little, as on real hosts. */
 static int64_t about(struct rank *r, int64_t ns)
 {
 	int64_t spread = ns / 50;
@@ -241,7 +241,7 @@ static void wait_for_device(struct rank *r, const struct suite_insn *insn, const
 	r->busy_by = by;
 }
 
-/* Statements that take time; the host goes on only if they did not. */
+/* Executes statements that take time; the host continues only if they took none. */
 static void do_work(struct rank *r, const struct suite_insn *insn)
 {
 	static const char *const by[] = { [SUITE_WORK] = "cpu",
@@ -311,7 +311,7 @@ static void do_statement(struct rank *r)
 	}
 }
 
-/* True while a wake-up is on its way or somebody else must act first. */
+/* True while a wake-up is pending or another rank must act first. */
 static bool is_waiting(const struct rank *r, uint64_t wake_before)
 {
 	return r->host != HOST_READY || r->wake_id != wake_before;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A week of a large job in seconds: stretches in which all is well are left out. What stands there
- * afterwards is what would stand there: every time is later by the length of the stretch, and the
- * numbers of each comm are larger by what it did at its pace until now, the same for all members.
+ * Simulates a week of a large job in seconds: we skip stretches without trouble. The state
+ * afterwards is the result of a full run: every time is later by the length of the stretch. The
+ * numbers of each comm are larger by its previous pace, equally for all members.
  *
- * The jump of numbers is a multiple of what places in rings and checkpoints depend on.
+ * Numbers jump by a multiple of the periods of rings and checkpoints.
  */
 #include <stdlib.h>
 
 #include "lab/vjob/cluster_state.h"
 #include "model/signature.h"
 
-/* A rank whose comms have all been still for longer does not step. */
+/* If all comms of a rank have been still for longer, it is not stepping. */
 #define STEPPING_NS (20 * S)
 #define NUMBERS_STEP (UINT64_C(8) << (3 * CW_CHECKPOINT_LEVELS))
 
@@ -19,10 +19,10 @@ _Static_assert(NUMBERS_STEP % SLOTS == 0 && NUMBERS_STEP % RING == 0, "found by 
 
 struct leap {
 	int64_t ns;
-	uint64_t by; /* numbers of the comm at hand */
+	uint64_t by; /* the increase of the current comm's numbers */
 };
 
-/* ---- is all well? ---- */
+/* ---- is every rank fine? ---- */
 
 static bool is_stepping(const struct rank *r)
 {
@@ -154,7 +154,7 @@ static void leap_slots(struct comm *comm, const struct leap *l)
 		for (uint32_t m = 0; slot->op_indices && m < comm->nranks; m++)
 			further(&slot->op_indices[m], l);
 	}
-	/* Of data that flow, the devices' own numbers count: they go on as they were. */
+	/* In flowing data, the devices' own numbers count: they continue unchanged. */
 	for (struct half *h = comm->halves; h; h = h->next) {
 		h->seq += l->by;
 		h->op_index += l->by;
@@ -190,7 +190,7 @@ void cluster_leap(struct cluster *c, int64_t ns)
 
 	for (uint32_t i = 0; i < c->n_comms; i++)
 		leap_comm(c, &c->comms[i], ns);
-	/* All by the same, so that the heap's order holds among them; faults keep their time. */
+	/* All by the same amount, so that the heap keeps its order; faults keep their times. */
 	for (size_t i = 0; i < c->n_heap; i++)
 		if (c->heap[i].kind != EVENT_FAULT)
 			c->heap[i].at_ns += ns;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks whose calls go through the agent's own code into flight records, which are read, sampled
- * and made into digests by what daemons run (digest/): nothing of what is then told about a rank's
- * ops comes from this simulation. What NCCL and the device do, does; so does what is known of
- * processes.
+ * Ranks whose calls go through the agent's own code into flight records. The daemon's code
+ * (digest/) reads and samples them and makes digests: so no fact about a rank's ops comes from this
+ * simulation. It only simulates NCCL and the device, and provides the facts about processes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,9 +14,9 @@
 #include "lab/vjob/cluster_state.h"
 #include "model/facts.h"
 
-/* As often as daemons do. */
+/* The daemons' interval. */
 #define SAMPLE_NS (250 * MS)
-/* Each has a record of some megabytes, of which what is written takes memory. */
+/* Each rank has a record of some megabytes; only written pages take memory. */
 #define MAX_RANKS 64u
 #define WALL_NS (INT64_C(1800000000) * S)
 
@@ -28,10 +27,10 @@ struct drawn {
 	struct cw_record *reader;
 	struct cw_sampler sampler;
 	enum open_call open;
-	bool is_final; /* the rank has ended, and was sampled since */
+	bool is_final; /* the rank has ended, and we have sampled it since */
 };
 
-/* What a node has told last, until it tells something else. */
+/* The latest report of a node, kept until the next one. */
 struct record_told {
 	struct cw_digest digest;
 	struct cw_msg_window_reply windows;
@@ -43,7 +42,7 @@ static void note_error(struct cluster *c, int r)
 		c->error = r;
 }
 
-/* ---- making them ---- */
+/* ---- construction ---- */
 
 static bool has_graph(const struct suite_scenario *s)
 {
@@ -91,7 +90,7 @@ static int make_recorder(struct rank *r)
 	return cw_record_open_memory(memory, bytes, &r->drawn->reader, NULL);
 }
 
-/* The member's entry in its rank's record. */
+/* Makes the member's entry in its rank's record. */
 static void make_entry(struct member *m)
 {
 	struct recorder_comm comm = {
@@ -149,7 +148,7 @@ void record_end(struct cluster *c)
 	c->told = NULL;
 }
 
-/* ---- what ranks do ---- */
+/* ---- the ranks' actions ---- */
 
 void record_ready(struct member *m)
 {
@@ -250,7 +249,7 @@ void record_refused(struct member *m, int result)
 	if (!r->drawn)
 		return;
 	recorder_refuse(r->drawn->recorder, result, r->c->now_ns);
-	if (m->state == CW_COMM_READY) /* it is not being finalized after all */
+	if (m->state == CW_COMM_READY) /* a refused finalization leaves it ready */
 		recorder_comm_state(r->drawn->recorder, m->entry, CW_COMM_READY, r->c->now_ns);
 }
 
@@ -271,7 +270,7 @@ void record_device(struct member *m, uint64_t reached_op, uint64_t completed_op)
 		recorder_device(m->rank->drawn->recorder, m->entry, reached_op, completed_op);
 }
 
-/* ---- what its daemon makes of it ---- */
+/* ---- the daemon's view ---- */
 
 static void sample(struct rank *r)
 {
@@ -282,7 +281,7 @@ static void sample(struct rank *r)
 		return;
 	if (!r->ended_ns && !r->is_frozen)
 		recorder_beat(d->recorder, c->now_ns);
-	/* Nobody but the agent writes it: it can be read. */
+	/* Only the agent writes it, so it is readable. */
 	note_error(r->c, cw_sampler_sample(&d->sampler, d->reader, c->now_ns));
 	d->is_final = r->ended_ns != 0;
 }
@@ -333,7 +332,7 @@ static struct cw_digest_rank facts_of(struct rank *r)
 	};
 }
 
-/* Those of the node whose daemon knows them, sampled now. */
+/* Ranks of the node that its daemon knows, sampled now. */
 static uint32_t known_ranks(struct cluster *c, uint32_t node, struct cw_digest_rank v[MAX_RANKS])
 {
 	uint32_t n = 0;
@@ -353,7 +352,7 @@ int record_tell(struct cluster *c, uint32_t node, struct cw_msg_rank **ret, uint
 {
 	struct cw_digest *digest = &c->told[node].digest;
 	struct cw_digest_rank v[MAX_RANKS];
-	struct cw_job_id job = { .uid = CLUSTER_UID }; /* whoever sends it names the job */
+	struct cw_job_id job = { .uid = CLUSTER_UID }; /* the sender fills in the job's name */
 	struct cw_digest_source source = { .node = c->nodes[node].name,
 					   .job = &job,
 					   .ranks = v,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long nothing but what goes on at the moment will go on: until then a wait is the same at each
- * look. Nothing happens without an event that is in the heap already; but for a rank that turns in
- * a loop, whose end is as far away as the turns that are left take at least.
+ * Finds out how long the current state will last: until then, each evaluation sees the same waits.
+ * Every change has an event in the heap already, except for a rank that iterates in a loop: its end
+ * is as far away as the minimal duration of its remaining iterations.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "lab/vjob/cluster_state.h"
 
-/* Durations are drawn a little below and above what is written. */
+/* Drawn durations are a little below or above the written ones. */
 #define AT_LEAST(ns) ((ns) - (ns) / 50)
 
 static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64_t *host_ns);
@@ -19,7 +19,7 @@ static int64_t later_of(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* All turns of a loop that is in another one's body; of one for ever, a turn. */
+/* Adds all iterations of a nested loop; for an endless one, one iteration. */
 static void run_loop(const struct rank *r, uint32_t *pc, int64_t *host_ns)
 {
 	const struct suite_insn *loop = &r->program->insns[*pc];
@@ -31,7 +31,7 @@ static void run_loop(const struct rank *r, uint32_t *pc, int64_t *host_ns)
 	*host_ns += turn_ns * (int64_t)(loop->n ? loop->n : 1);
 }
 
-/* What the host needs for the statements from *pc to end, without calls. */
+/* Adds the host's minimal time for the statements from *pc to end, without calls. */
 static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64_t *host_ns)
 {
 	int64_t device_ns[STREAMS] = { 0 };
@@ -75,7 +75,7 @@ static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64
 	}
 }
 
-/* What the turns take that come after this one; 0 = it is in no loop, or in one for ever only. */
+/* Duration of the iterations after this one; 0 = in no loop, or only in endless ones. */
 static int64_t turns_left_ns(const struct rank *r)
 {
 	int64_t left_ns = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that a virtual cluster is made of: ranks, devices, comms, and what happens next. */
+/* The state of a virtual cluster: ranks, devices, comms, and pending events. */
 #pragma once
 
 #include "lab/vjob/cluster.h"
@@ -8,12 +8,12 @@
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 
-#define RING 256u /* last ops kept per member; a power of two */
+#define RING 256u /* ops kept per member, a power of two */
 #define STREAMS 8u
 #define OPEN_MAX 40u  /* items on a rank's device before a launch blocks the host */
 #define GROUP_MAX 96u /* ops in a group */
 #define GRAPH_MAX 64u /* kernels and calls in a graph */
-#define SLOTS 256u    /* collectives of a comm that some members have come to */
+#define SLOTS 256u    /* collectives per comm that some members have reached */
 #define HOST_KINDS 3u /* init, split, finalize */
 #define INTERVALS 15u
 #define CALL_NS (10 * INT64_C(1000))
@@ -24,19 +24,19 @@ struct rank;
 struct flow;
 struct record_told;
 
-/* One launch on a stream: a kernel, or the ops of one comm that were launched together. */
+/* One launch on a stream: a kernel, or ops of one comm launched together. */
 struct item {
 	struct item *next;
 	struct rank *rank;
 	struct member *m; /* NULL = a kernel */
 	uint32_t stream;
-	uint64_t first_op; /* op_index; n_ops in a row */
+	uint64_t first_op; /* op_index; n_ops consecutive ones */
 	uint32_t n_ops, n_open;
-	int64_t ns; /* how long it runs once nobody is missing; SUITE_FOREVER */
+	int64_t ns; /* duration after all members have come; SUITE_FOREVER */
 	bool is_reached, is_wedged, is_done;
 };
 
-/* A collective that some members' devices have come to. */
+/* A collective that some members' devices have reached. */
 struct slot {
 	uint64_t seq;
 	uint32_t n_arrived;
@@ -44,13 +44,13 @@ struct slot {
 	uint64_t *op_indices; /* likewise */
 };
 
-/* A send or receive whose device has come to it, and whose other half has not been seen. */
+/* A send or receive that its device has reached, before its other half. */
 struct half {
 	struct half *next;
 	uint32_t me, peer;
 	uint64_t seq, bytes;
 	bool is_send;
-	struct item *item; /* NULL = a send that the peer's buffer took */
+	struct item *item; /* NULL = a send that is in the peer's buffer already */
 	uint64_t op_index;
 };
 
@@ -59,19 +59,19 @@ struct comm {
 	uint32_t family, nranks;
 	struct member *members; /* by comm rank */
 	struct slot slots[SLOTS];
-	struct half *halves;         /* without SUITE_NCCL; with it, members have them */
+	struct half *halves;         /* without SUITE_NCCL; with it, members have their own */
 	struct flow *flow;           /* with SUITE_NCCL; NULL = no data yet */
 	uint32_t inside[HOST_KINDS]; /* members in a call that waits for all */
-	int64_t jam_ns;              /* it takes so much longer; SUITE_FOREVER */
+	int64_t jam_ns;              /* extra duration; SUITE_FOREVER */
 	char name[SUITE_NAME + 16];
 };
 
 struct peer_count {
 	uint64_t sends, recvs;
-	uint64_t send_hash, recv_hash; /* as agents keep them */
+	uint64_t send_hash, recv_hash; /* the agents' hashes */
 };
 
-/* What a member's device has come to for another member. */
+/* A member's progress with another member. */
 struct pair {
 	uint64_t sends, recvs;
 	struct half *halves;
@@ -86,7 +86,7 @@ struct view_member {
 	uint32_t n_intervals;
 };
 
-/* An op, and which call of the rank on its comm it came with: a graph's launch brings many. */
+/* An op, and the index of its call on the comm: a graph's launch contains many ops. */
 struct noted {
 	struct cw_op op;
 	uint64_t call;
@@ -102,17 +102,17 @@ struct member {
 	uint64_t hash;
 	struct cw_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
 	uint64_t sends, recvs;
-	bool is_connected;                /* for collectives, where that is done late */
+	bool is_connected;                /* for collectives, if connections are lazy */
 	int32_t async_error, last_result; /* ncclResult_t; 0 = none */
 	struct peer_count *peers;         /* by comm rank; NULL = no p2p yet */
 	struct noted *ring;               /* RING; NULL = no op yet */
-	uint64_t calls, launch; /* what agents count: a graph's launch once; the last one */
+	/* the agents' counters: a graph's launch counts once; the last one */
+	uint64_t calls, launch;
 	struct item *in_flight;
-	/* With SUITE_NCCL: the collective whose data move, and how far. */
+	/* With SUITE_NCCL: the collective in progress, and its progress. */
 	uint64_t flow_op; /* op_index; 0 = none */
 	uint64_t flow_at, flow_down_at, flow_stop;
-	/* What its device has come to, by comm rank, by hand or inside a collective; NULL =
-	 * nothing. */
+	/* Reached ops by comm rank, called directly or inside a collective; NULL = none. */
 	struct pair *pairs;
 	int entry; /* in its rank's flight record */
 	int64_t moved_ns;
@@ -120,8 +120,8 @@ struct member {
 };
 
 enum host_state {
-	HOST_READY,   /* a wake-up is on its way */
-	HOST_BUSY,    /* until a wake-up, or for ever */
+	HOST_READY,   /* a wake-up is pending */
+	HOST_BUSY,    /* until a wake-up; possibly none */
 	HOST_SYNC,    /* until its device is idle */
 	HOST_LAUNCH,  /* in a call, until its device has room */
 	HOST_BARRIER, /* in a call, until all members have come */
@@ -130,14 +130,14 @@ enum host_state {
 
 struct frame {
 	uint32_t insn;
-	uint64_t left, turn; /* left 0 = for ever */
+	uint64_t left, turn; /* left 0 = endless */
 };
 
-/* A kernel, or a call, of the graph that is being put together. */
+/* A kernel, or a call, of the graph in construction. */
 struct graph_step {
 	int64_t kernel_ns, wedge_ns;
 	struct suite_call call;
-	uint32_t group; /* 0 = by itself */
+	uint32_t group; /* 0 = not in a group */
 	bool is_kernel, is_wedged;
 };
 
@@ -159,43 +159,43 @@ struct rank {
 	struct frame frames[SUITE_MAX_NEST];
 	uint32_t n_frames;
 	enum host_state host;
-	const char *busy_by; /* what headway shows while busy; NULL = nothing */
-	uint32_t wait;       /* with nothing: enum cw_host_wait */
-	int64_t active_ns;   /* last sign of work */
+	const char *busy_by; /* source of host activity while busy; NULL = none */
+	uint32_t wait;       /* without activity: enum cw_host_wait */
+	int64_t active_ns;   /* last activity */
 	bool is_frozen, missed_wake;
-	bool is_through;     /* its program has ended; its process ends with the last of it */
-	int64_t thawed_ns;   /* when it was let go last; 0 = never */
-	int64_t wait_end_ns; /* of a fault that makes it wait, the last; 0 = none, or for ever */
-	int64_t call_ns;     /* of its last call: no two are made at one instant */
-	uint64_t wake_id;    /* wake-ups of another id are void */
+	bool is_through;     /* its program has ended; its process ends with its last rank */
+	int64_t thawed_ns;   /* end of the last freeze; 0 = never */
+	int64_t wait_end_ns; /* of the last fault that makes it wait; 0 = none, or endless */
+	int64_t call_ns;     /* of its last call: no two calls have the same time */
+	uint64_t wake_id;    /* wake-ups with another id are void */
 	uint32_t liveness, flags, exit_code, term_signal;
-	int64_t started_ns; /* nobody has seen it before */
+	int64_t started_ns; /* invisible before this time */
 	int64_t ended_ns;
-	int64_t hit_ns; /* when a fault befell it last; 0 = never */
+	int64_t hit_ns; /* when a fault last struck it; 0 = never */
 	bool is_blind;
 	struct member **members; /* by family; NULL = none */
 	struct item *streams[STREAMS], *tails[STREAMS];
 	uint32_t n_items;
-	/* The group being made, or the call that waits for room. */
+	/* The group in construction, or the call that waits for room. */
 	struct suite_call group[GROUP_MAX];
 	uint32_t n_group;
 	bool in_group, is_wedging;
 	struct graph_step *graph; /* GRAPH_MAX; NULL = no graph yet */
 	uint32_t n_graph, n_graph_groups;
-	uint64_t launch, n_launches; /* of graphs; launch 0 = none at the moment */
+	uint64_t launch, n_launches; /* of graphs; launch 0 = none now */
 	bool in_graph;
-	struct item *waiting;      /* of HOST_LAUNCH, not yet on a stream; NULL: a graph */
-	struct member *connecting; /* … until its peers have come; NULL: until there is room */
+	struct item *waiting;      /* for HOST_LAUNCH, not yet on a stream; NULL: a graph */
+	struct member *connecting; /* … until its peers come; NULL: until there is room */
 	struct member *barrier_member;
 	uint32_t barrier_kind;
 	struct suite_call barrier_call;
 	struct suite_call held; /* SUITE_SWAP */
 	bool has_held, was_slowed;
-	const struct suite_fault *failing; /* of FAULT_FAILS */
+	const struct suite_fault *failing; /* for FAULT_FAILS */
 	int64_t slow_ns, slow_until_ns, wedge_ns;
-	uint32_t sync_stream; /* of HOST_SYNC; SUITE_NONE = all */
+	uint32_t sync_stream; /* for HOST_SYNC; SUITE_NONE = all */
 	int64_t sample_phase_ns;
-	struct drawn *drawn; /* its flight record; NULL = none is written */
+	struct drawn *drawn; /* its flight record; NULL = not recorded */
 	struct view_rank view;
 };
 
@@ -205,10 +205,10 @@ enum event_kind {
 	EVENT_FAULT,
 	EVENT_THAW,
 	EVENT_DIE,
-	EVENT_WATCHDOG, /* the rank's looks at its calls */
+	EVENT_WATCHDOG, /* the rank's watchdog checks its calls */
 	EVENT_ASK,      /* its launcher asks it to end */
 	EVENT_DAEMONS_BACK,
-	EVENT_DAEMON_ANEW, /* of one node */
+	EVENT_DAEMON_ANEW, /* for one node */
 	EVENT_READ,
 };
 
@@ -224,8 +224,8 @@ struct event {
 struct node {
 	char name[24];
 	int64_t quiet_from_ns, quiet_until_ns; /* 0 = reports */
-	enum cluster_daemon daemon;            /* while it is quiet */
-	int64_t since_ns;                      /* what its daemon remembers begins here */
+	enum cluster_daemon daemon;            /* during the quiet time */
+	int64_t since_ns;                      /* its daemon's memory begins here */
 };
 
 struct cluster {
@@ -240,22 +240,22 @@ struct cluster {
 	size_t n_heap, cap_heap;
 	uint64_t next_order;
 	bool *fault_done;                /* by rank × fault */
-	int64_t fault_ns, last_fault_ns; /* first and last time one happened to somebody */
+	int64_t fault_ns, last_fault_ns; /* first and last strike of any fault */
 	uint32_t n_faults_hit;
 	bool fault_hit[SUITE_MAX_FAULTS];
 	int64_t restart_ns;
 	bool is_ending; /* a rank has failed, and its launcher ends the others */
 	int64_t wall_offset_ns;
-	int64_t daemons_back_ns;  /* they stand still until then; 0 = they do not */
-	int64_t daemons_since_ns; /* what they remember begins here */
-	bool are_daemons_new;     /* when they are back, they remember nothing */
+	int64_t daemons_back_ns;  /* they are stopped until then; 0 = they run */
+	int64_t daemons_since_ns; /* their memory begins here */
+	bool are_daemons_new;     /* they will return without memory */
 	struct record_told *told; /* by node; NULL = without flight records */
 	int error;
 };
 
 uint64_t cluster_random(struct cluster *c, uint64_t n);
 
-/* The first of the n ranks that one process is, this one among them. */
+/* The first of the n ranks in this rank's process. */
 static inline struct rank *process_ranks(const struct rank *r, uint32_t *ret_n)
 {
 	const struct suite_scenario *s = r->c->s;
@@ -269,14 +269,14 @@ static inline int32_t process_pid(const struct rank *r)
 	return (int32_t)(1000 + r->index - r->index % r->c->s->per_process);
 }
 
-/* Its daemon says nothing at the moment. */
+/* True while its daemon sends nothing. */
 bool node_is_quiet(const struct cluster *c, const struct node *n);
 
 /* ---- events (cluster.c) ---- */
 void cluster_at(struct cluster *c, int64_t at_ns, uint32_t kind, struct rank *r, struct item *item,
 		uint64_t id);
 void host_wake_at(struct rank *r, int64_t at_ns);
-/* After times of events were changed. */
+/* Call it after changing times of events. */
 void events_reorder(struct cluster *c);
 
 /* ---- host (cluster_host.c) ---- */
@@ -285,7 +285,7 @@ void host_step(struct rank *r);
 void host_on_device(struct rank *r);
 void host_die(struct rank *r, uint32_t liveness, uint32_t number);
 
-/* ---- how jobs end by themselves (cluster_end.c) ---- */
+/* ---- natural ends of jobs (cluster_end.c) ---- */
 void end_schedule(struct cluster *c);
 void end_on_watchdog(struct rank *r);
 /* The rank has just ended. */
@@ -298,107 +298,109 @@ void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool 
 void call_block_host(struct rank *r, const struct suite_call *call);
 /* NCCL returns an error; nothing is launched, and the call has no number. */
 void call_fail(struct rank *r, const struct suite_call *call);
-/* The same of a call that waits for all members: the rank is not in it, and gets no comm. */
+/* The same for a call that waits for all members: the rank does not enter it, and gets no comm. */
 void call_refuse(struct rank *r, const struct suite_call *call);
-/* A launch that waited for room. */
+/* Continues a launch that waited for room. */
 void call_resume(struct rank *r);
 void call_leave_barrier(struct rank *r);
 
-/* ---- connections that the first call makes (cluster_connect.c) ---- */
-/* The item's call waits for its peers, and the host with it; others may be through then. */
+/* ---- lazy connections (cluster_connect.c) ---- */
+/*
+ * The item's call waits for its peers, and blocks the host; other members may have finished theirs.
+ */
 bool connect_is_needed(const struct item *item);
 void connect_wait(struct rank *r, struct item *item);
-/* Somebody has come, or goes on. */
+/* A member has come, or has continued. */
 void connect_step(struct comm *comm);
 
 /* ---- device (cluster_device.c) ---- */
 void device_kernel(struct rank *r, uint32_t stream, int64_t ns);
 void device_enqueue(struct item *item);
 void device_on_item(struct item *item);
-/* Its ops are reached: their progress, and the member's, say so. */
+/* Marks its ops as reached, in their progress and in the member's. */
 void device_note_reached(const struct item *item);
-/* A part of the item is done: all ops of it complete when all parts are. */
+/* A part of the item is done: all its ops complete together after the last part. */
 void device_part_done(struct item *item);
 struct cw_op *member_op(struct member *m, uint64_t op_index);
 void member_advance(struct member *m);
 
 /* ---- data between members (cluster_flow.c) ---- */
-/* The device has come to the item, whose ops are reached. */
+/* The device has reached the item and its ops. */
 void flow_begin(struct item *item);
 void flow_free(struct flow *f);
 
 /* ---- graphs (cluster_graph.c) ---- */
 void graph_begin(struct rank *r);
-/* While one is being put together. */
+/* During the construction of a graph. */
 void graph_add_calls(struct rank *r, const struct suite_call *calls, uint32_t n, bool is_group);
 void graph_add_kernel(struct rank *r, int64_t ns);
-/* One launch of all of it; false: the device has no room, to be asked again. */
+/* Launches all of it at once; false: the device has no room, try again. */
 bool graph_launch(struct rank *r, uint32_t stream);
 
-/* ---- what ranks have in common (cluster_trait.c) ---- */
+/* ---- common properties of ranks (cluster_trait.c) ---- */
 uint32_t trait_version(const struct suite_scenario *s, uint32_t rank);
 uint64_t trait_environment(const struct suite_scenario *s, uint32_t rank);
-/* Members that this one was told its comm has. */
+/* Size of the comm as this member passed it. */
 uint32_t trait_size(const struct member *m);
 bool trait_sizes_differ(const struct comm *comm);
-/* How much later than the job's first process it comes up; drawn at each call. */
+/* Its delay after the job's first process; drawn at each call. */
 int64_t trait_start_ns(struct cluster *c, uint32_t rank);
 
 /* ---- faults (cluster_fault.c) ---- */
 enum fault_effect { FAULT_GOES_ON, FAULT_SKIPS, FAULT_WAITS, FAULT_TWICE, FAULT_FAILS };
-/* Before a call of the host; may change it. */
+/* Called before a call of the host; may change it. */
 enum fault_effect fault_before_call(struct rank *r, struct suite_call *call);
 int fault_schedule(struct cluster *c);
 void fault_on_event(struct cluster *c, uint32_t fault);
 void fault_thaw(struct rank *r);
 void fault_daemons_back(struct cluster *c, bool is_new);
-/* The daemon of the node begins again, if it is not to be quiet for longer. */
+/* Restarts the node's daemon, unless it must stay quiet for longer. */
 void fault_daemon_anew(struct cluster *c, uint32_t node);
 bool fault_is_due(const struct cluster *c, uint32_t fault);
 
 /* ---- the agent's view (cluster_view.c) ---- */
 void view_sample(struct rank *r);
-/* One of its ops, as a daemon has it. */
+/* One of its ops, as a daemon sees it. */
 struct cw_op view_op(struct member *m, uint64_t op_index);
-/* It went in order, by the launcher or with its job. */
+/* True if it ended in order, by the launcher or with its job. */
 bool view_is_shutdown(const struct cluster *c, const struct rank *r);
-/* Whose doing its end was, as the kernel of its node has it: enum cw_end_by. */
+/* The cause of its end, as the node's kernel reports it: enum cw_end_by. */
 uint32_t view_end_by(const struct rank *r);
-/* The launcher on each node: who sends signals. */
+/* The launcher on each node, which sends signals. */
 #define CLUSTER_LAUNCHER_PID 900
 void view_forget(struct cluster *c);
 /* The ranks of one node. */
 void view_forget_node(struct cluster *c, uint32_t node);
 
-/* ---- points of the history (cluster_checkpoint.c) ---- */
-/* A step was taken from coll_seq `before` to m->returned. */
+/* ---- checkpoints of the history (cluster_checkpoint.c) ---- */
+/* Records a step from coll_seq `before` to m->returned. */
 void checkpoint_note(struct member *m, uint64_t before);
-/* Those that daemons tell of. */
+/* The checkpoints that daemons report. */
 void checkpoint_view(const struct member *m, struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS]);
 
-/* ---- flight records (cluster_record.c); nothing where a rank has none ---- */
+/* ---- flight records (cluster_record.c); no effect for a rank without one ---- */
 void record_end(struct cluster *c);
-/* It is there without a call of its own. */
+/* The comm is ready without a call of its own. */
 void record_ready(struct member *m);
-/* A group begins; its ops, or a lone one; all are entered; the call has come back. */
+/* A group begins; its ops, or a lone op; all have entered; the call has returned. */
 void record_group(struct rank *r);
 void record_op(struct member *m, const struct cw_op *op);
 void record_launch(struct rank *r);
 void record_return(struct rank *r);
-/* It has come back with this ncclResult_t. */
+/* It has returned this ncclResult_t. */
 void record_failed(struct rank *r, int result);
 void record_error(struct member *m);
 /* A call that waits for all members. */
 void record_block(struct member *m, unsigned kind);
-/* It has come back with this ncclResult_t. */
+/* It has returned this ncclResult_t. */
 void record_refused(struct member *m, int result);
 void record_unblock(struct member *m, unsigned kind);
-/* The member's device has come to this op, and completed all up to that one. */
+/* The member's device has reached the first op, and completed all ops up to the second. */
 void record_device(struct member *m, uint64_t reached_op, uint64_t completed_op);
-/* Its daemon reads it, and will again. */
+/* Its daemon samples it, and schedules the next sample. */
 void record_on_read(struct rank *r);
 void record_forget(struct rank *r);
-/* As cluster_tell() and cluster_windows(), after the node's ranks were looked at. */
+/* Like cluster_tell() and cluster_windows(), after sampling the node's ranks. */
 int record_tell(struct cluster *c, uint32_t node, struct cw_msg_rank **ret, uint32_t *ret_n);
 int record_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
 		   struct cw_msg_window **ret, uint32_t *ret_n);

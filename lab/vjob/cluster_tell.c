@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a node's daemon says of its ranks, as messages say it: ages, counted from the instant at
- * which it looks, instead of instants.
+ * The reports of a node's daemon about its ranks, in the form of messages. They contain ages
+ * relative to the instant of the report, not instants.
  */
 #include <errno.h>
 #include <string.h>

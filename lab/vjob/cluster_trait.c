@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks came with: the library, its variables, and what they were told of a comm. */
+/* Properties that ranks start with: the library, its variables, and their arguments for a comm. */
 #include "lab/vjob/cluster_state.h"
 
 #define USUAL_VERSION 22809u
 #define USUAL_ENVIRONMENT 42u
 
-/* The last line that has the rank; NULL = none. */
+/* The last line that applies to the rank; NULL = none. */
 static const struct suite_trait *find(const struct suite_scenario *s, uint32_t kind,
 				      uint32_t family, uint32_t rank)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is so in the cluster, whatever anybody was told of it: for those who check what is said. The
- * fields are read by tests/suite/claims.
+ * The true state of the cluster, independent of all reports: for checks of these reports.
+ * tests/suite/claims reads the fields.
  */
 #include <jansson.h>
 
 #include "lab/vjob/cluster_state.h"
 
-/* Calls of a member, from its last one back: more than were made since what is told of. */
+/* Calls per member, from the last one back: more than were made since the reported state. */
 #define OPS_TOLD 96u
 
 int64_t cluster_moved_ns(const struct cluster *c, uint32_t rank)
@@ -115,7 +115,7 @@ static const char *host_of(const struct rank *r)
 	return names[r->host];
 }
 
-/* A kernel at the head of a stream runs for ever. */
+/* True if a kernel at the head of a stream never ends. */
 static bool has_stuck_stream(const struct rank *r)
 {
 	for (uint32_t i = 0; i < STREAMS; i++)
@@ -124,7 +124,7 @@ static bool has_stuck_stream(const struct rank *r)
 	return false;
 }
 
-/* When it went on last after a debugger, a signal or a wait of a fault; 0 = never. */
+/* The last end of a debugger's hold, a stop or a fault's wait; 0 = never. */
 static int64_t let_go_ns(const struct rank *r)
 {
 	return r->wait_end_ns <= r->c->now_ns && r->wait_end_ns > r->thawed_ns ? r->wait_end_ns
@@ -154,7 +154,9 @@ static json_t *rank_doc(const struct rank *r)
 		let_go_ns(r) ? seconds_since(c, let_go_ns(r)) : -1.0);
 }
 
-/* As an array: it is long enough. Of a call that failed NCCL knows nothing: it has no number. */
+/*
+ * As an array, because the document is long. NCCL knows nothing of a failed call: it has no number.
+ */
 static json_t *op_doc(const struct cluster *c, const struct cw_op *op)
 {
 	bool has_number = !(op->flags & CW_OPF_DROPPED);
@@ -202,7 +204,7 @@ static const char *state_of(const struct member *m)
 	}
 }
 
-/* With whom it has exchanged how many messages: [peer, sends, receives] each. */
+/* The number of messages per peer: [peer, sends, receives] each. */
 static json_t *messages_doc(const struct member *m)
 {
 	json_t *list = json_array();

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is known of a rank: its agent's counters, read at one instant, as a daemon samples them
- * (digest/digest.c).
- */
+/* A daemon's view of a rank: its agent's counters, sampled at one instant (digest/digest.c). */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,15 +18,15 @@ struct cw_op view_op(struct member *m, uint64_t op_index)
 {
 	struct cw_op op = *member_op(m, op_index);
 
-	/* What a graph's launch stands for has the launch's number. */
+	/* All ops of a graph's launch have the launch's number. */
 	op.op_index = m->ring[op_index & (RING - 1)].call;
-	/* Without progress words nobody knows more of an op than that its call came back. */
+	/* Without progress words we only know that the op's call has returned. */
 	if (m->rank->c->s->has_no_progress)
 		op.progress = CW_PROGRESS_UNKNOWN;
 	return op;
 }
 
-/* The daemon notices a movement at its next reading: four times a second. */
+/* The daemon notices a movement at its next sample: four times a second. */
 static int64_t noticed_ns(const struct rank *r, int64_t ns)
 {
 	int64_t late = (ns - r->c->start_ns - r->sample_phase_ns) % SAMPLE_GRID_NS;
@@ -40,7 +37,7 @@ static int64_t noticed_ns(const struct rank *r, int64_t ns)
 	return ns < r->c->now_ns ? ns : r->c->now_ns;
 }
 
-/* What happened before the daemon began, it saw when it began. */
+/* The daemon sees earlier events at its start. */
 static int64_t remembered_ns(const struct rank *r, int64_t ns)
 {
 	int64_t since_ns = r->c->nodes[r->node].since_ns;
@@ -166,7 +163,7 @@ static bool is_active(const struct rank *r)
 	return r->host == HOST_READY || r->host == HOST_LAUNCH;
 }
 
-/* A process's record has a place for one of them, whichever of its devices it is about. */
+/* A process's record has room for one such call, on any of its devices. */
 static void sample_host_call(struct rank *r, struct view_rank *v)
 {
 	uint32_t n;
@@ -184,7 +181,7 @@ static void sample_host_call(struct rank *r, struct view_rank *v)
 	}
 }
 
-/* What is known of the process: any of its threads may work; in what the first one sleeps. */
+/* Samples the process: activity of any of its threads, and the wait of the first one. */
 static void sample_process(struct rank *r, struct view_rank *v)
 {
 	const struct rank *newest = r;
@@ -300,7 +297,7 @@ static bool is_own(const struct rank *r)
 	       by == CW_END_BY_KERNEL;
 }
 
-/* As cw_death_is_shutdown() of the daemon, among the processes of one node. */
+/* Like the daemon's cw_death_is_shutdown(), over the processes of one node. */
 bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 {
 	uint32_t together = 0, alive = 0;
@@ -312,7 +309,7 @@ bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
 		const struct rank *o = &c->ranks[i];
 
-		/* One of each process stands for all of it. */
+		/* One rank represents its whole process. */
 		if (o->node != r->node || i % c->s->per_process)
 			continue;
 		alive += !o->ended_ns;
@@ -325,7 +322,7 @@ bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 	return together >= 2 && !alive && !is_own(r);
 }
 
-/* ---- what there is to see ---- */
+/* ---- visibility ---- */
 
 static bool is_seen(const struct rank *r)
 {

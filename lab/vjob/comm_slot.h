@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a rank is in a scenario's families of comms. */
+/* The position of a rank in a scenario's families of comms. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,20 +8,20 @@
 #include "lab/suite/scenario/scenario.h"
 
 struct suite_comm_slot {
-	uint32_t comm;   /* which of the family's, from 0 */
+	uint32_t comm;   /* index in the family, from 0 */
 	uint32_t place;  /* comm rank */
-	uint32_t nranks; /* members of it */
+	uint32_t nranks; /* number of its members */
 };
 
-/* Members of each of the family's comms. */
+/* Number of members of each comm in the family. */
 uint32_t cw_suite_family_size(const struct suite_scenario *s, uint32_t family);
 
-/* Comms of the family; 0 = the job cannot be cut like that. */
+/* Number of comms in the family; 0 = the job cannot be partitioned like that. */
 uint32_t cw_suite_family_comms(const struct suite_scenario *s, uint32_t family);
 
-/* False: the rank is in none of the family's. */
+/* False: the rank is in none of the family's comms. */
 bool suite_comm_slot(const struct suite_scenario *s, uint32_t family, uint32_t rank,
 		     struct suite_comm_slot *ret);
 
-/* The comm rank that a send or receive of the member at `slot` is for; -1 = nobody: not called. */
+/* The peer's comm rank for a send or receive of the member at `slot`; -1 = none: skip the call. */
 int64_t suite_peer(const struct suite_call *call, const struct suite_comm_slot *slot);
