@@ -7,5 +7,5 @@
 
 #include "lab/vnet/network.h"
 
-/* With the node as their user. */
+/* The node is their user pointer. */
 struct cw_leader_effects network_driver_effects(struct network_node *n);

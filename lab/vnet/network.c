@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A frame that is sent goes to the end of the inbox of its node with the moment at which it is due.
- * A turn takes out of it what is due and comes over a link that lets it through; all else keeps its
- * place.
+ * A sent frame goes to the end of its destination's inbox, with its due time. A node's turn takes
+ * the due frames that their link lets through; the other frames keep their places.
  */
 #include "lab/vnet/network.h"
 
@@ -36,7 +35,7 @@ static void note_error(struct network *net, int r)
 		net->error = r;
 }
 
-/* ---- who looks on ---- */
+/* ---- observers ---- */
 
 static void observe_message(const struct network_node *n, bool is_out, const char *peer,
 			    const struct cw_message *msg, const uint8_t *frame, size_t len)
@@ -56,7 +55,7 @@ static void observe_frame(const struct network_node *n, bool is_out, const char 
 	if (!o || !o->on_message)
 		return;
 	if (cw_message_decode(frame + CW_FRAME_HEADER_BYTES, len - CW_FRAME_HEADER_BYTES, &m) < 0)
-		return; /* it will be counted where it arrives */
+		return; /* the receiver counts it */
 	observe_message(n, is_out, peer, m, frame, len);
 	cw_message_free(m);
 }
@@ -145,7 +144,7 @@ static void carry(struct network *net, unsigned from, struct network_node *to, c
 	int64_t due_ns = net->now_ns + net->config.latency_ns;
 
 	if ((d->late_every || d->lost_every || d->twice_every) && is_digest(frame, len)) {
-		/* Of each pair: of all together it could be the same node's again and again. */
+		/* Per pair: with a common counter, the faults might always hit the same node. */
 		unsigned n = ++net->n_digests[(size_t)from * net->config.n_nodes + to->index];
 
 		if (is_nth(n, d->lost_every))
@@ -158,7 +157,7 @@ static void carry(struct network *net, unsigned from, struct network_node *to, c
 	put_in_inbox(to, from, frame, len, due_ns);
 }
 
-/* As both sides know messages. */
+/* Translates between the versions of both sides. */
 static int translate(const struct network_node *from, const struct network_node *to,
 		     const uint8_t **frame, size_t *len, uint8_t **ret_old)
 {
@@ -178,7 +177,7 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 	_cleanup_(freep) uint8_t *old = NULL;
 	int r;
 
-	/* A machine that has gone takes everything for as long as nobody has noticed. */
+	/* A machine that is gone accepts everything until its peers notice. */
 	if (*link_of(n->network, n->index, to->index) == NETWORK_CUT)
 		return -ENOTCONN;
 	r = translate(n, to, &frame, &len, &old);
@@ -202,7 +201,7 @@ static void drop_inbox(struct network_node *n)
 	}
 }
 
-/* What the connection still had. */
+/* Drops frames that the old connection had not delivered. */
 static void drop_frames_from(struct network_node *n, unsigned from)
 {
 	struct network_frame *f, *tmp;
@@ -256,13 +255,14 @@ static void beat(struct network_node *n)
 	}
 }
 
-/* ---- messages for the ranks' half ---- */
+/* ---- messages for the half that knows ranks ---- */
 
 void network_answer(struct network_node *n, const char *to, const struct cw_message *msg)
 {
 	if (!strcmp(to, n->name))
 		observe_message(n, false, to, msg, NULL, 0);
-	(void)cw_transport_send(n->transport, to, msg); /* else the asker's deadline tells it */
+	/* on failure, the requester's deadline expires */
+	(void)cw_transport_send(n->transport, to, msg);
 }
 
 static void answer_evidence(struct network_node *n, const char *from,
@@ -299,7 +299,7 @@ static void on_evidence(struct network_node *n, const char *from,
 		answer_evidence(n, from, q);
 }
 
-/* What does not say of which job is refused, as the daemon's responder does. */
+/* We reject a request without a job, like the daemon's responder. */
 static void on_windows(struct network_node *n, const char *from,
 		       const struct cw_msg_window_request *q)
 {
@@ -321,7 +321,7 @@ static void on_search(struct network_node *n, const struct cw_msg_rank_search *q
 		ranks->search(n->network->config.user, n, q);
 }
 
-/* Of one that says of no job, from a daemon of long ago, nothing more is known. */
+/* A message without a job comes from a very old daemon: we accept it without this check. */
 static void on_delivered(struct network_node *n, const char *from,
 			 const struct cw_msg_incident_delivered *d)
 {
@@ -332,7 +332,7 @@ static void on_delivered(struct network_node *n, const char *from,
 		note_error(n->network, -ENOMEM);
 }
 
-/* Who looks on is shown the whole of it, as of what comes from other nodes. */
+/* The observer sees the complete message, as for messages from other nodes. */
 static void observe_own(const struct network_node *n, struct cw_message *msg)
 {
 	const struct network_observer *o = n->network->observer;
@@ -388,7 +388,7 @@ int network_say(struct network *net, unsigned from, unsigned to, const struct cw
 
 /* ---- a daemon's life ---- */
 
-/* Virtual time since the beginning, as the machine's clock counts it. */
+/* Virtual time since the beginning, on the machine's clock. */
 static int64_t machine_ns(void *user)
 {
 	const struct network_node *n = user;
@@ -476,7 +476,7 @@ static void end_daemon(struct network_node *n)
 	n->transport = cw_transport_free(n->transport);
 }
 
-/* a notices that its connection to b is gone. */
+/* Node a notices that its connection to b is gone. */
 static void part(struct network *net, unsigned a, unsigned b, bool said_goodbye)
 {
 	struct network_node *n = &net->nodes[a];
@@ -514,7 +514,7 @@ void network_kill(struct network *net, unsigned node, enum network_end how)
 		part_all(net, node, how == NETWORK_GOODBYE);
 }
 
-/* Its kernel does not answer any more. */
+/* Peers notice that its kernel does not answer any more. */
 static void note_loss(struct network *net, struct network_node *n)
 {
 	if (!n->lost_ns || net->now_ns - n->lost_ns < NETWORK_UNANSWERED_NS)
@@ -544,7 +544,7 @@ void network_start(struct network *net, unsigned node)
 	for (unsigned i = 0; i < net->config.n_nodes; i++) {
 		if (i == node)
 			continue;
-		drop_frames_from(&net->nodes[i], node); /* of its life before */
+		drop_frames_from(&net->nodes[i], node); /* from its previous life */
 		if (is_connected(net, node, i))
 			meet(net, i, node);
 	}
@@ -566,7 +566,7 @@ void network_go_on(struct network *net, unsigned node)
 		return;
 	observe_event(net, node, "continued");
 	n->life = NETWORK_RUNS;
-	/* Their beats lay in its kernel. */
+	/* Its kernel had buffered their beats. */
 	for (unsigned i = 0; i < net->config.n_nodes; i++)
 		if (i != node && is_connected(net, i, node) && net->nodes[i].life == NETWORK_RUNS &&
 		    *link_of(net, i, node) == NETWORK_JOINED)
@@ -623,7 +623,7 @@ void network_set_links_of(struct network *net, unsigned node, enum network_link 
 		network_set_link(net, node, i, how);
 }
 
-/* ---- the network's ---- */
+/* ---- network ---- */
 
 static int name_nodes(struct network *net)
 {
@@ -719,7 +719,7 @@ struct network *network_free(struct network *net)
 	return NULL;
 }
 
-/* Of a thing that happens once in every_ns: in this tick, of this phase. */
+/* True if an event with period every_ns and this phase is due in this tick. */
 static bool is_turn_of(const struct network *net, int64_t every_ns, unsigned phase)
 {
 	uint64_t ticks = (uint64_t)(every_ns / net->tick_ns);
@@ -727,7 +727,7 @@ static bool is_turn_of(const struct network *net, int64_t every_ns, unsigned pha
 	return ticks <= 1 || (net->ticks + phase) % ticks == 0;
 }
 
-/* What was sent a turn ago and has reached nobody. */
+/* Reports alerts whose delivery failed in the previous turn. */
 static void tell_undelivered(struct network_node *n)
 {
 	struct network *net = n->network;
@@ -807,7 +807,7 @@ int network_run_until_alert(struct network *net, int64_t ns)
 	return net->error ? net->error : net->n_alerts > before;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 struct found {
 	const struct cw_job *job;

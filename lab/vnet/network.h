@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cluster of daemons in memory, with virtual time: each node has the product's own transport,
+ * A cluster of daemons in memory, with virtual time. Each node has the product's own transport,
  * election, leader and incidents, joined by queues instead of sockets; every message goes through
- * the codec. Links can be cut, held or slow, digests late, lost or doubled, nodes killed, held up,
- * started anew, of the version before, or with a clock of their own. Everything happens inside
- * network_run(); nothing waits, nothing is drawn: the same calls give the same run.
+ * the codec. The caller can cut, hold or slow links, and delay, lose or double digests. It can
+ * also kill, hold or restart nodes, and give them the previous version or a clock of their own.
+ * All events happen inside network_run(). It never waits or draws numbers: the same calls give the
+ * same run.
  *
- * What a node knows of its ranks is the caller's: it fills in struct network_ranks. A test that
- * wants a job of its own, a benchmark that only sends digests, and the suite's virtual cluster are
- * such callers.
+ * The caller provides a node's knowledge of its ranks, as struct network_ranks. Callers are tests
+ * that have their own job, a benchmark that only sends digests, and the suite's virtual cluster.
  *
  *	struct network_config config = { .n_nodes = 4, .ranks = &ranks, .user = me };
  *	network_new(&config, &net);
@@ -17,12 +17,12 @@
  *	network_run_until_alert(net, 60 * CW_NS_PER_S);
  *	net->alerts[0].doc                       … collwatch.incident/1, as a webhook would get it
  *
- * Time moves in steps of config.tick_ns. In each, ranks.advance() comes first; then the nodes in
- * order: beats, its digests where they are due, what has come for it, its requests' deadlines, and
- * its leader: a tick four times a second, else what that put off. So what a node sends in its turn
- * reaches a later one in the same step, an earlier one in the next.
+ * Time moves in steps of config.tick_ns. In each step, ranks.advance() comes first, then the nodes
+ * in order. A node's turn processes beats, its due digests, its inbox, its requests' deadlines, and
+ * its leader: a tick four times a second, else the leader's deferred work. So a message sent in a
+ * node's turn reaches a later node in the same step, an earlier one in the next.
  *
- * Running out of memory: functions that return nothing note it, network_run() returns it.
+ * On lack of memory, functions without a result record the error, and network_run() returns it.
  */
 #pragma once
 
@@ -38,16 +38,16 @@
 #include "transport/tcp.h"
 #include "transport/transport.h"
 
-/* Each with all others: what they know of each other is a square. */
+/* Each node knows all others, so memory grows with the square. */
 #define NETWORK_MAX_NODES 8192u
 #define NETWORK_TICK_NS (50 * CW_NS_PER_MS)
 #define NETWORK_DIGEST_EVERY_NS CW_NS_PER_S
-/* After so long without an answer a connection breaks: transport/tcp.h. */
+/* A connection without an answer breaks after this time: transport/tcp.h. */
 #define NETWORK_UNANSWERED_NS (CW_TCP_UNACKED_MS * CW_NS_PER_MS)
 #define NETWORK_LEADER_EVERY_NS (250 * CW_NS_PER_MS)
 #define NETWORK_NAME 24
 
-/* What clocks on the wall show at virtual time 0, but for those that are wrong: a day of 2023. */
+/* The time on correct wall clocks at virtual time 0: a day in 2023. */
 #define NETWORK_WALL_NS (INT64_C(1700000000) * CW_NS_PER_S)
 
 struct network;
@@ -55,35 +55,38 @@ struct network_frame;
 struct network_node;
 
 /*
- * The half of a daemon that knows its ranks. user is that of the configuration. n->index says which
- * node; only living nodes that are not held up are asked. Each may be NULL: then nothing happens.
+ * The half of a daemon that knows its ranks. user comes from the configuration; n->index
+ * identifies the node. We call these only for living nodes that are not held. Each may be NULL:
+ * then nothing happens.
  */
 struct network_ranks {
-	/* Once in each step of time, before the nodes' turns. */
+	/* Called once per step, before the nodes' turns. */
 	void (*advance)(void *user, int64_t now_ns);
 	/*
-	 * The node's digests are due: once a second, each node at its own moment. Make them and
-	 * hand each to network_publish(); a node without ranks hands over none. What must not wait
-	 * (a death) may be published from advance(), too.
+	 * Called when the node's digests are due: once a second, each node at its own moment. The
+	 * callback makes them and passes each to network_publish(); a node without ranks passes
+	 * none. Urgent digests (a death) may also be published from advance().
 	 */
 	void (*publish)(void *user, struct network_node *n);
-	/* Answer with network_answer(), at once or later: CW_MSG_WINDOW_REPLY under the id of q. */
+	/*
+	 * Answers with network_answer(), at once or later: CW_MSG_WINDOW_REPLY under the id of q.
+	 */
 	void (*windows)(void *user, struct network_node *n, const char *from,
 			const struct cw_msg_window_request *q);
 	/* CW_MSG_EVIDENCE_REPLY for each target; NULL: each gets one stack of one function. */
 	void (*evidence)(void *user, struct network_node *n, const char *from,
 			 const struct cw_msg_evidence_request *q);
 	void (*search)(void *user, struct network_node *n, const struct cw_msg_rank_search *q);
-	/* The daemon of the node has begun, with an empty memory. */
+	/* The node's daemon has started, with an empty memory. */
 	void (*started)(void *user, struct network_node *n);
 	/*
-	 * Which job that route is: of a daemon of the version before, which knows it by nothing
-	 * else. False: of none.
+	 * Finds the job of that route, for a daemon of the previous version, which sends nothing
+	 * else. False: none.
 	 */
 	bool (*job_of_route)(void *user, uint64_t route, uint32_t *ret_uid, const char **ret_label);
 	/*
-	 * Delivers an alert to people: 0; <0: nobody takes it, and it is tried again;
-	 * NETWORK_NOT_DELIVERED: it is taken, and it turns out later that nobody got it.
+	 * Delivers an alert to users: 0; <0: the receiver refuses it, and we try again;
+	 * NETWORK_NOT_DELIVERED: the receiver accepts it, but the delivery fails later.
 	 */
 	int (*alert)(void *user, struct network_node *n, const struct cw_incident_due *due,
 		     const json_t *doc);
@@ -94,99 +97,100 @@ struct network_ranks {
 
 #define NETWORK_NOT_DELIVERED 1
 
-/* Sees what happens when it happens. All borrowed; each may be NULL. */
+/* Observes events as they happen. All arguments are borrowed; each callback may be NULL. */
 struct network_observer {
 	/*
-	 * Comes to n, or leaves it for another node. frame: the whole of it; NULL = from n itself.
-	 * Frames that are on their way are decoded once more for it.
+	 * A message arrives at n, or leaves it for another node. frame: the complete frame; NULL =
+	 * from n itself. We decode frames in transit once more for it.
 	 */
 	void (*on_message)(void *user, const struct network_node *n, bool is_out, const char *peer,
 			   const struct cw_message *msg, const uint8_t *frame, size_t len);
 	void (*on_put)(void *user, const struct network_node *n, const struct cw_bundle *bundle);
 	void (*on_amend)(void *user, const struct network_node *n, const json_t *incident);
-	/* r: what ranks.alert() says. */
+	/* r: the result of ranks.alert(). */
 	void (*on_alert)(void *user, const struct network_node *n,
 			 const struct cw_incident_due *due, const json_t *doc, int r);
-	/* What is done to a node from outside: "killed", "cut off from node-b", … */
+	/* An outside event on a node: "killed", "cut off from node-b", … */
 	void (*on_event)(void *user, const struct network_node *n, const char *what);
-	/* A line of its leader's log, of any level. */
+	/* A line of its leader's log, at any level. */
 	void (*on_log)(void *user, const struct network_node *n, const char *text);
-	/* Around all that a node's daemon does in a step: publishing, messages, its leader. */
+	/* Called around a daemon's work in a step: publishing, messages, its leader. */
 	void (*on_turn)(void *user, const struct network_node *n, bool is_end);
 	void *user;
 };
 
 enum network_life {
 	NETWORK_RUNS = 0,
-	NETWORK_HELD, /* stopped: connected, but silent. What it is sent waits in its kernel. */
+	NETWORK_HELD, /* stopped: connected, but silent; its kernel buffers messages */
 	NETWORK_DEAD,
 };
 
 /* How a daemon ends. */
 enum network_end {
 	NETWORK_KILLED,  /* its connections break */
-	NETWORK_GOODBYE, /* it says that it will be back */
-	NETWORK_LOST, /* the machine has gone: they break when nothing was answered for a while */
+	NETWORK_GOODBYE, /* it announces that it will be back */
+	NETWORK_LOST,    /* the machine has gone: they break after a time without answers */
 };
 
 enum network_link {
 	NETWORK_JOINED = 0,
-	NETWORK_CUT,     /* the connection is broken, and none can be made */
-	NETWORK_STALLED, /* nothing gets through, nobody is told; what was sent comes afterwards */
+	NETWORK_CUT, /* the connection is broken, and a new one is impossible */
+	/* the link delivers nothing and reports no error; old messages arrive afterwards */
+	NETWORK_STALLED,
 };
 
-/* What befalls digests on their way to other nodes: each n-th of them, 0 = none. */
+/* Faults of digests on their way to other nodes: each n-th one, 0 = none. */
 struct network_digests {
 	unsigned late_every, lost_every, twice_every;
 	int64_t late_ns; /* later ones overtake it */
 };
 
-/* A machine's clocks, against virtual time. */
+/* A machine's clocks, relative to virtual time. */
 struct network_time {
 	int64_t ahead_ns;      /* both of them */
-	int64_t wall_ahead_ns; /* the wall clock, besides; may be changed at any time */
-	int32_t drift_ppm;     /* both run so much faster from the network's beginning on */
+	int64_t wall_ahead_ns; /* the wall clock, in addition; may change at any time */
+	int32_t drift_ppm;     /* both run faster by this from the network's beginning on */
 };
 
 struct network_node {
-	/* ---- to be read ---- */
+	/* ---- read-only ---- */
 	struct network *network;
 	unsigned index;
 	char name[NETWORK_NAME];
 	enum network_life life;
-	bool is_old;     /* of the version before; set it by network_set_old() */
-	bool is_speaker; /* has no leading half: see network_config.n_leading */
+	bool is_old;     /* of the previous version; set it with network_set_old() */
+	bool is_speaker; /* it has no leader: see network_config.n_leading */
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
 	struct cw_election *election;
 	struct cw_leader *leader;
-	struct cw_leader_effects effects; /* of both */
+	struct cw_leader_effects effects; /* for transport and leader */
 	struct network_shelf shelf;
-	uint64_t epoch;           /* of this life of its daemon */
-	uint64_t digests;         /* published in it */
-	unsigned unnamed_windows; /* requests for them that did not say of which job */
+	uint64_t epoch;                         /* of this life of its daemon */
+	uint64_t digests;                       /* published in this life */
+	unsigned unnamed_windows;               /* requests for windows without a job */
 	unsigned evidence_asked, briefly_asked; /* ranks */
 	unsigned searches;
-	/* ---- to be set between runs: the wall clock's; the rest while no daemon runs ---- */
+	/* ---- writable between runs: the wall clock's; the rest while no daemon runs ---- */
 	struct network_time time;
-	/* ---- the network's ---- */
+	/* ---- private to the network ---- */
 	struct cw_clock machine;
 	struct cw_awake awake;
 	struct network_frame *inbox;
 	int64_t beat_ns;
-	int64_t lost_ns;       /* when its machine went, until all know; 0 = it did not */
+	int64_t lost_ns;       /* when its machine went, until all peers know; 0 = never */
 	unsigned digest_phase; /* in ticks */
 };
 
 struct network_alert {
-	unsigned node; /* who sent it */
+	unsigned node; /* the sender */
 	int64_t at_ns; /* virtual */
 	uint32_t uid;
 	char id[CW_INCIDENT_ID_LEN];
-	json_t *doc; /* collwatch.incident/1; a copy, as it was then */
+	json_t *doc; /* collwatch.incident/1; a copy from that time */
 };
 
-/* What a leader kept of a job that failed, each in its node's store. */
+/* The post-mortem of a failed job, as its leader stored it. */
 struct network_epitaph {
 	unsigned node;
 	int64_t at_ns; /* virtual */
@@ -198,8 +202,8 @@ struct network_epitaph {
 struct network_config {
 	unsigned n_nodes;
 	/*
-	 * So many, from the first, have a transport, an election and a leader; 0 = all. The others
-	 * only speak: network_say() sends what they say, and what is sent to them is dropped. For
+	 * Number of nodes, from the first, with a transport, an election and a leader; 0 = all. The
+	 * others only speak: network_say() sends their messages, and we drop messages to them. For
 	 * measuring one leader of thousands of nodes.
 	 */
 	unsigned n_leading;
@@ -207,91 +211,92 @@ struct network_config {
 	int64_t tick_ns;                  /* 0 = NETWORK_TICK_NS; NETWORK_LEADER_EVERY_NS at most */
 	int64_t start_ns;                 /* virtual time begins here; 0 = at 1,000 s */
 	int64_t latency_ns;               /* of every message to another node */
-	const struct network_time *times; /* of each node; NULL = virtual time */
+	const struct network_time *times; /* per node; NULL = virtual time */
 	const struct cw_thresholds *thresholds; /* borrowed; NULL = the default */
 	bool has_no_notices;
 	uint32_t turn_members;                   /* see leader/leader.h; 0 = its default */
-	int64_t (*cpu_ns)(void *user);           /* likewise; NULL = looks take no time */
-	const struct network_ranks *ranks;       /* borrowed; NULL = nobody has any */
+	int64_t (*cpu_ns)(void *user);           /* likewise; NULL = evaluations take no time */
+	const struct network_ranks *ranks;       /* borrowed; NULL = no node has ranks */
 	void *user;                              /* of ranks and cpu_ns */
 	const struct network_observer *observer; /* borrowed; NULL = none */
 };
 
 struct network {
-	/* ---- to be read ---- */
+	/* ---- read-only ---- */
 	struct network_config config;
 	int64_t now_ns; /* virtual */
 	struct network_node *nodes;
-	const struct network_node *running; /* whose turn it is; NULL = nobody's */
+	const struct network_node *running; /* the node with the current turn; NULL = none */
 	struct network_alert *alerts;       /* delivered, over the lives of all daemons */
 	unsigned n_alerts, cap_alerts, n_refused_alerts;
-	struct network_alert *notices; /* told of, each id once */
+	struct network_alert *notices; /* recorded notices, each id once */
 	unsigned n_notices, cap_notices;
-	struct network_alert *undelivered; /* on their way to nobody */
+	struct network_alert *undelivered; /* accepted, but not delivered */
 	unsigned n_undelivered, cap_undelivered;
 	struct network_epitaph *epitaphs; /* over the lives of all daemons */
 	unsigned n_epitaphs, cap_epitaphs;
-	/* ---- to be set between runs ---- */
+	/* ---- writable between runs ---- */
 	struct network_digests digest_faults;
-	uint32_t turn_members;                   /* of leaders started from now on */
+	uint32_t turn_members;                   /* for leaders that start from now on */
 	const struct network_observer *observer; /* NULL = none */
-	/* ---- the network's ---- */
+	/* ---- private to the network ---- */
 	int64_t start_ns, tick_ns;
 	uint64_t ticks;
 	uint8_t *links;      /* enum network_link, n_nodes × n_nodes */
-	unsigned *n_digests; /* from the one to the other while digests have faults, likewise */
+	unsigned *n_digests; /* from one to the other while digests have faults, likewise */
 	int error;
 };
 
-/* 0, -EINVAL (no nodes, or too many, or too long a tick), -ENOMEM. */
+/* 0, -EINVAL (no nodes, too many, or too long a tick), -ENOMEM. */
 int network_new(const struct network_config *config, struct network **ret);
 /* Takes NULL; returns NULL. */
 struct network *network_free(struct network *net);
 
-/* 0 or -ENOMEM. Runs whole ticks: up to one more than asked for. */
+/* 0 or -ENOMEM. Runs whole ticks: up to one more than requested. */
 int network_run(struct network *net, int64_t ns);
 int network_run_until(struct network *net, int64_t until_ns);
-/* Until one more alert is out, at most so long. 1: it is, 0: none came; -ENOMEM. */
+/* Runs until one more alert is out, at most this long. 1: it is, 0: none came; -ENOMEM. */
 int network_run_until_alert(struct network *net, int64_t ns);
 
-/* ---- what the ranks' half says ---- */
+/* ---- for the half that knows ranks ---- */
 
 /*
- * The node's digest of one job to its leader and the one that leads next. Node, epoch and number
- * are filled in; the rest is borrowed. As cw_election_publish().
+ * Sends the node's digest of one job to its leader and the next one in order. Fills in node, epoch
+ * and number; the rest is borrowed. Like cw_election_publish().
  */
 int network_publish(struct network_node *n, struct cw_msg_digest *d);
-/* An answer to one that asked; itself, too. */
+/* Sends an answer to a requester, which may be the node itself. */
 void network_answer(struct network_node *n, const char *to, const struct cw_message *msg);
-/* A message of one that only speaks, to a node that leads. */
+/* Sends a message from a node that only speaks to a node that leads. */
 int network_say(struct network *net, unsigned from, unsigned to, const struct cw_message *msg);
 
-/* ---- what befalls nodes and links ---- */
+/* ---- events on nodes and links ---- */
 
-/* Its ranks go on unseen. */
+/* Its ranks continue, but are invisible. */
 void network_kill(struct network *net, unsigned node, enum network_end how);
-/* Its daemon starts, with an empty memory and what is on its disk; from any state. */
+/* Starts its daemon, with an empty memory and the contents of its disk; from any state. */
 void network_start(struct network *net, unsigned node);
 void network_hold(struct network *net, unsigned node);
 void network_go_on(struct network *net, unsigned node);
-/* Only its leading half starts anew. */
+/* Restarts only its leading half. */
 void network_restart_leader(struct network *net, unsigned node);
 /*
- * From now on it is of the version before, or of today: what it sends and gets is without what that
- * version does not know. Before the first run, or with network_kill() and network_start() around.
+ * From now on it has the previous version, or today's: its messages, in both directions, lack the
+ * parts that this version does not know. Call it before the first run, or between network_kill()
+ * and network_start().
  */
 void network_set_old(struct network *net, unsigned node, bool is_old);
-/* In both directions. Joined again after a cut, they meet at once. */
+/* Applies to both directions. After a cut, joined nodes reconnect at once. */
 void network_set_link(struct network *net, unsigned a, unsigned b, enum network_link how);
-/* With all others. */
+/* Links to all others. */
 void network_set_links_of(struct network *net, unsigned node, enum network_link how);
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
-/* Who leads the job by its own account; -1 = nobody, -2 = more than one. Of any one job. */
+/* The node that claims to lead the job; -1 = none, -2 = more than one. For any one job. */
 int network_leader(const struct network *net);
-/* The one job a node leads; NULL = none. */
+/* The only job that a node leads; NULL = none. */
 const struct cw_job *network_job(const struct network *net, unsigned node);
-/* What the node has on disk of an incident; NULL = nothing. */
+/* The node's stored data of an incident; NULL = none. */
 const struct network_bundle *network_bundle(const struct network *net, unsigned node,
 					    const char *id);

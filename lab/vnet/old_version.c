@@ -4,7 +4,7 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 
-/* As its codec leaves a message: what it does not know is gone. */
+/* Like its codec: removes unknown parts of a message. */
 static void forget(struct cw_message *m)
 {
 	static const struct cw_job_key none;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the version before does not know of messages, and what it makes of the rest. */
+/* The parts of messages that the previous version does not know, and its view of the others. */
 #pragma once
 
 #include <stddef.h>
@@ -8,9 +8,12 @@
 #include "lab/vnet/network.h"
 
 /*
- * The frame as that version would have written it, or would read it: *ret is the caller's. 0,
+ * The frame as that version would have written it, or would read it: the caller owns *ret. 0,
  * -EBADMSG, -ENOMEM.
  */
 int network_old_version_frame(const uint8_t *frame, size_t len, uint8_t **ret, size_t *ret_len);
-/* To it, a route is the job: puts in what ranks.job_of_route() says. Nothing of it is copied. */
+/*
+ * For that version, a route identifies the job: fills in the result of ranks.job_of_route().
+ * Copies nothing.
+ */
 void network_old_version_name_job(const struct network_config *config, struct cw_message *m);

@@ -33,7 +33,7 @@ const struct network_bundle *network_shelf_find(const struct network_shelf *s, c
 	return NULL;
 }
 
-/* There is room for one more; *v may move. */
+/* Makes room for one more; *v may move. */
 static int grow(void *v, size_t size, unsigned n, unsigned *cap)
 {
 	void *more;
