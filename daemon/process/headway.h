@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does a process make headway outside NCCL (docs/design/hang.md#headway)? It does if, over a window
- * of two seconds, its own threads or its descendants used CPU, moved bytes, or ran between
- * uninterruptible sleeps (storage). A process that only blocks makes none. Every blocked process
- * does some housekeeping, and that must not look like work:
+ * Does a process make headway outside NCCL (docs/design/patience.md#host-activity)? It does if,
+ * over a window of two seconds, its own threads or its descendants used CPU, moved bytes, or ran
+ * between uninterruptible sleeps (storage). A process that only blocks makes none. Every blocked
+ * process does some housekeeping, and that must not look like work:
  *
  *  - We leave out threads known to run on their own clock. The agent names the threads that NCCL or
  *    the driver started (agent/record/helper_threads.h): NCCL's proxy polls the network on a whole

@@ -91,7 +91,7 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 				demo->nodes[i].address, demo->nodes[i].port);
 		fputs("}\n", out);
 	}
-	/* docs/design/hang.md#patience: shorter than at a real site */
+	/* docs/design/patience.md#patience: shorter than at a real site */
 	fprintf(out, "no_progress_after = \"%ds\"\nfirst_op_after = \"30s\"\n", no_headway_s);
 	fputs("log_level = \"info\"\n", out);
 }

@@ -13,7 +13,7 @@
 #define DRAW_NO_PAGE UINT32_MAX
 /* Whether it is the source of work, and so nobody is paged for it, depends on who waits in what. */
 #define DRAW_MAY_PAGE (UINT32_MAX - 1)
-/* When a page is due at the latest (docs/design/hang.md#patience). */
+/* When a page is due at the latest (docs/design/patience.md#patience). */
 #define DRAW_IDLE_PAGE_S 245u
 #define DRAW_STORAGE_PAGE_S 305u
 

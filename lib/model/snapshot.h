@@ -94,7 +94,7 @@ struct cw_snap_comm {
 	uint32_t n_claimed; /* private: members with a rank */
 };
 
-/* cw_thresholds_default() returns the defaults of docs/design/hang.md#patience. All times in ns. */
+/* cw_thresholds_default() has the defaults of docs/design/patience.md#patience. All times in ns. */
 struct cw_thresholds {
 	int64_t stall_min_ns, stall_max_ns; /* bounds of T */
 	uint32_t stall_factor;              /* T = factor × median interval */

@@ -160,7 +160,7 @@ struct cw_verdict {
 	uint32_t blind_spots; /* a bit for each enum cw_blind_spot */
 	/*
 	 * True if a longer wait cannot change it: mismatching signatures, a wait cycle, or a dead
-	 * rank that other ranks wait for (docs/design/hang.md#patience, first row).
+	 * rank that other ranks wait for (docs/design/patience.md#patience, first row).
 	 */
 	bool is_proof;
 	/* True if more evidence would help: the windows of `wanted` have not been fetched. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much patience each kind of evidence is given: the table of docs/design/hang.md, apart from
- * its proofs, which need none. Whom somebody waits for is settled in the verdict; whether that is a
- * hang depends on what he is seen to do, on what this job has got over before, and on its own
+ * How much patience each kind of evidence is given: the table of docs/design/patience.md, apart
+ * from its proofs, which need none. Whom somebody waits for is settled in the verdict; whether that
+ * is a hang depends on what he is seen to do, on what this job has got over before, and on its own
  * watchdog. Pure functions.
  */
 #pragma once

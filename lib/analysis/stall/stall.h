@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stall or hang: proof first, patience second (docs/design/hang.md#patience). Watches the verdicts
- * on one job over time and says when to look closer, when it is a stall, and when to raise an
- * alert.
+ * Stall or hang: proof first, patience second (docs/design/patience.md#patience). Watches the
+ * verdicts on one job over time and says when to look closer, when it is a stall, and when to raise
+ * an alert.
  *
  * Pure like the rest of analysis/: time comes from snapshot.now_ns. One tracker per job, owned by
  * whoever drives it; not thread-safe; never blocks.

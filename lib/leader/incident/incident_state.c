@@ -38,7 +38,7 @@ static const struct move moves[] = {
 	{ S(STALLED), ON(SUSPECT), S(SUSPECT) },
 	/* The stall ended before we alerted. */
 	{ S(STALLED), ON(QUIET), S(IDLE) },
-	/* The same evidence twice, or the time of docs/design/hang.md#patience: alert. */
+	/* The same evidence twice, or the time of docs/design/patience.md#patience: alert. */
 	{ S(STALLED), ON(HANG), S(CONFIRMED) },
 	/* Long enough for a notice in the journal. */
 	{ S(STALLED), ON(NOTICE), S(NOTED) },
