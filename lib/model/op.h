@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One NCCL call ("op") in the vocabulary of docs/design/vocabulary.md. All parts after the flight
+ * One NCCL call ("op") in the terms of docs/design/verdict.md#terms. All parts after the flight
  * record use this form: the record reader produces it, messages carry it, the engine reasons about
  * it, reports print it. The enums' numbers are written into flight records, messages and bundles:
  * append only.
