@@ -29,7 +29,7 @@
 
 #include "record/record_layout.h"
 
-/* The cost of a pair of writes on a stream, measured on an H200 with driver 580 (docs/gpu.md). */
+/* The cost of a pair of writes on a stream: an H200 with driver 580 (docs/lab/gpu.md). */
 #define CW_PROGRESS_BUDGET_PAIR_NS 4600u
 /* We may spend 3 of every 1,000 ns on writes. */
 #define CW_PROGRESS_BUDGET_EARNED_IN_1000 3u

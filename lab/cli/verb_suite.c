@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The labelled suite (docs/suite.md): measures how often the verdict is right, and where it
+ * The labelled suite (docs/lab/suite.md): measures how often the verdict is right, and where it
  * is wrong.
  */
 #include <argp.h>

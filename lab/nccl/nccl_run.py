@@ -16,7 +16,7 @@ from nccl_place import ROOT, Failure, device_dirs, library_of
 
 NETS = ('shm', 'socket', 'p2p')
 
-# The features of the emulated device: docs/real-nccl.md gives the reason for each.
+# The features of the emulated device: docs/lab/real-nccl.md gives the reason for each.
 SETTINGS = {
     'NCCL_PROTO': '^LL128',
     'NCCL_PAT_ENABLE': '0',

@@ -2,8 +2,8 @@
 /*
  * A cluster in memory, in virtual time, without processes. Ranks run the programs of a scenario.
  * Their devices run the enqueued work with NCCL's semantics: per-comm order, and streams that
- * block. A collective waits for all its members, or ends as its data move (docs/suite.md). We keep
- * an agent's view of each rank, which daemons report (cluster_tell()).
+ * block. A collective waits for all its members, or ends as its data move (docs/lab/suite.md). We
+ * keep an agent's view of each rank, which daemons report (cluster_tell()).
  *
  * Deterministic: the same scenario and seed give the same result.
  */

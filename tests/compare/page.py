@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/compare.md, from the results of tests/compare/run."""
+"""docs/lab/compare.md, from the results of tests/compare/run."""
 from tools import ABOUT, COLLWATCH_SAYS, DUMPS_READ, TOOLS, WATCHDOG
 
 HEAD = """# collwatch and what else there is
 
-Made by `tests/compare/run --page docs/compare.md`; do not edit. The same hangs at the same time for
+Made by `tests/compare/run --page docs/lab/compare.md`; do not edit. The same hangs at the same time for
 collwatch, for PyTorch's own tools, for NCCL's RAS and for py-spy: real PyTorch on real NCCL and the
 simulated device ([real-torch.md](real-torch.md)). Cases, labels and expected losses were laid down in
 `tests/compare/cases.py` and `tests/real/torch_labels.py` before the first run. How the answers are read

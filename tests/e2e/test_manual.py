@@ -133,5 +133,5 @@ def test_readme_and_page_have_the_table_of_supported_versions():
 
 
 def test_the_laboratorys_only_version_is_stated():
-    with open(f"{SOURCE}/docs/real-nccl.md", encoding="utf-8") as f:
+    with open(f"{SOURCE}/docs/lab/real-nccl.md", encoding="utf-8") as f:
         assert "The laboratory builds NCCL 2.29.7 only." in f.read()

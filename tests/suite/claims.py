@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every sentence of drawn incidents, held against what was so in the cluster (docs/suite.md).
+"""Every sentence of drawn incidents, held against what was so in the cluster (docs/lab/suite.md).
 
 	tests/suite/claims.py COLLWATCH_LAB HOW_MANY SEED [completion]
 	tests/suite/claims.py COLLWATCH_LAB FILE

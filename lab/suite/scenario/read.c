@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scenario files, line by line (docs/suite.md). */
+/* Scenario files, line by line (docs/lab/suite.md). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A labelled scenario: a job, what its ranks do, what goes wrong, and what must be said about it.
- * docs/suite.md describes the text it is read from.
+ * docs/lab/suite.md describes the text it is read from.
  *
  * Plain data with fixed limits, so that a hostile file can cost no more than the limits say. Sets
  * of ranks are kept as written, not resolved, so that a job can be scaled

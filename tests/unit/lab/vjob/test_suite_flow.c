@@ -144,7 +144,7 @@ Test(suite_flow, an_all_reduce_in_which_one_stops_ends_on_some_and_not_on_others
 	cr_expect(partly);
 }
 
-/* As NCCL's own code did it, run on a simulated device (docs/real-nccl.md). */
+/* As NCCL's own code did it, run on a simulated device (docs/lab/real-nccl.md). */
 Test(suite_flow, a_small_difference_of_counts_holds_up_nobody)
 {
 	run("nccl", 3, "all_reduce world 64", "fault 2 at 10s on world change count 31");
