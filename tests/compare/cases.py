@@ -39,15 +39,15 @@ CASES = [
     Case("ring/missing-send"),
     Case("moe/wrong-splits"),
     Case("ddp/branch/defaults", has_call_stacks=False,
-         loss="the line: collwatch notes no call stacks unless it is told to, torch's recorder does"),
+         loss="the line: torch's recorder keeps call stacks by default, collwatch does not"),
     Case("ddp/stop", label=(1, "read_sample"),
-         loss="the line: collwatch has a rank read its own stack, and a stopped one cannot"),
+         loss="the line: each rank reads its own stack, and a stopped rank cannot"),
     Case("ddp/exception", label=(1, "read_sample"),
-         loss="the line: collwatch tells that the rank ended; the program prints its traceback"),
+         loss="the line: collwatch reports the rank's end; the program prints its traceback"),
     Case("gloo/skipped-barrier", label=(1, "check_in"),
-         loss="the rank: the barrier is gloo's, which collwatch does not see"),
+         loss="the rank: collwatch does not see gloo's barrier"),
     Case("ddp/block-everywhere", label=(None, "read_sample"),
-         loss="all of it: no rank waits in NCCL"),
+         loss="rank and line: no rank waits in NCCL"),
 ]
 
 # Healthy jobs, and variables of theirs: a tool must neither page for them nor name a rank.

@@ -2,14 +2,14 @@
 """docs/lab/compare.md, from the results of tests/compare/run."""
 from tools import ABOUT, COLLWATCH_SAYS, DUMPS_READ, TOOLS, WATCHDOG
 
-HEAD = """# collwatch and what else there is
+HEAD = """# collwatch and other tools
 
-Made by `tests/compare/run --page docs/lab/compare.md`; do not edit. The same hangs at the same time for
-collwatch, for PyTorch's own tools, for NCCL's RAS and for py-spy: real PyTorch on real NCCL and the
-simulated device ([real-torch.md](real-torch.md)). Cases, labels and expected losses were laid down in
-`tests/compare/cases.py` and `tests/real/torch_labels.py` before the first run. How the answers are read
-(`tests/compare/tools.py`) was changed after trial runs of three cases, mostly in the others' favour (what each says
-in its own words counts), once against torch's log: a pattern more has it name ranks 0 and 2 where it named none.
+This page is for users who choose a tool, and for maintainers. `tests/compare/run --page docs/lab/compare.md` writes it;
+do not edit it. Each hang is a real PyTorch job on real NCCL and the simulated device ([real-torch.md](real-torch.md)).
+`tests/compare/cases.py` and `tests/real/torch_labels.py` had the cases, labels and expected losses before the first
+run. `tests/compare/tools.py` reads each tool's answers in the tool's own words. We changed it after trial runs of three
+cases, mostly in favour of the other tools. One change went against torch's log: an added pattern makes it name ranks 0
+and 2, where it had named none.
 
 """
 
@@ -108,13 +108,13 @@ def costs(result):
 
 
 def write(result, path):
-    text = HEAD + versions(result) + "\n## Who names what\n\n" + verdicts(result) + """
-"right": the rank of the label and no other. "line": the function of the label, with its file and line,
-is in the tool's words; of a tool that prints the stacks of all ranks, somebody has to find it.
+    text = HEAD + versions(result) + "\n## Ranks and lines\n\n" + verdicts(result) + """
+"right": the labelled rank and no other. "line": the tool prints the labelled function with its file and line. If a tool
+prints the stacks of all ranks, the reader must still find that line.
 
 """ + about() + "\n## Sums\n\n" + table(["tool", "rank", "line", "left after the job's death"],
                                        [count(result, t) for t in TOOLS]) + """
-"left": asked again once the job has been killed, the tool still has something to say.
+"left": we query the tool again after we kill the job, and it still names the rank or the line.
 
 ## collwatch's classes
 
@@ -122,18 +122,19 @@ is in the tool's words; of a tool that prints the stacks of all ranks, somebody 
 ## Losses
 
 """ + losses(result) + "\n## Seconds to the first useful word\n\n" + times(result) + """
-"Useful": it names the right rank, or the line. collwatch's count from the fault, and nobody asked; so do
-those of %s, whose time-out was %g s instead of torch's 600 s. The others' count from when they were asked.
+A word is useful if it names the right rank or the line. collwatch reports by itself, so its time counts from the fault.
+So does that of %s, with a time-out of %g s instead of torch's 600 s. The time of the other tools
+counts from our query.
 
 ## Healthy jobs
 
-What was told of a job while it was healthy; collwatch by itself, the others when they were asked. Dumps of
-a job that runs are not of one instant, and its ranks are not at one call: who asks has to know that it hangs.
+Ranks that a tool names in a healthy job. collwatch reports by itself; we query the other tools. Dumps of a running job
+show different moments, with its ranks at different calls, so a user must already know of the hang.
 
 """ % (WATCHDOG, result["watchdog_s"]) + (healthy(result) if result["healthy"] else "Not run.\n") + """
 ## CPU time of a call
 
-Of the thread that calls a small all_reduce, torch's own work included; this machine, %s.
+The thread calls a small all_reduce; the time includes torch's own work. Machine: %s.
 
 """ % result["machine"] + (costs(result) if result["costs"] else "Not run.\n")
     with open(path, "w", encoding="utf-8") as f:

@@ -24,14 +24,14 @@ WATCHDOG, DUMPS_READ = "torch's log", "collwatch analyze"
 
 TOOLS = (COLLWATCH_SAYS, TRACE, SERVER, RAS, PY_SPY, WATCHDOG, DUMPS_READ)
 ABOUT = {
-    COLLWATCH_SAYS: "the incidents that the daemon wrote by itself, default patience",
-    TRACE: "torch's analyser, on Flight Recorders dumped through their pipes",
+    COLLWATCH_SAYS: "the daemon's incidents, with default patience",
+    TRACE: "torch's analyser, on Flight Recorder dumps through the pipes",
     SERVER: "torch.distributed.debug: /fr_trace_nccl, /stacks and /pyspy_dump",
     RAS: "NCCL's VERBOSE STATUS",
     PY_SPY: "py-spy dump of each rank",
-    WATCHDOG: "what the job itself printed after the watchdog's time-out, TORCH_NCCL_DESYNC_DEBUG=1; "
-              "no collwatch there",
-    DUMPS_READ: "collwatch analyze --flight-recorder on the dumps that this watchdog left",
+    WATCHDOG: "the job's output after the watchdog's time-out, TORCH_NCCL_DESYNC_DEBUG=1, without "
+              "collwatch",
+    DUMPS_READ: "collwatch analyze --flight-recorder, on the dumps of this watchdog",
 }
 # Patterns that single ranks out, in each tool's words; the first pattern that matches counts.
 NAMED = {
