@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines of a scenario file, cut into words, with repeats and definitions expanded
- * (docs/lab/suite.md, "Writing many at once").
+ * (docs/lab/suite.md, "Repetition").
  */
 #pragma once
 

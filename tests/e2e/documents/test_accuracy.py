@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's tables: the output of tests/suite/accuracy for the suite's documents, and the broken
+"""The accuracy tables: the output of tests/suite/accuracy for the suite's documents, and the broken
 promises that it reports."""
 
 import json
