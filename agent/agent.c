@@ -158,8 +158,8 @@ CW_EXPORT bool collwatch_name_comm(const void *comm, const char *name)
 	return is_named;
 }
 
-CW_EXPORT void collwatch_tell_timeout(int64_t timeout_ns)
+CW_EXPORT void collwatch_set_job_timeout(int64_t timeout_ns)
 {
 	if (cw_agent_is_armed() && timeout_ns > 0)
-		cw_labels_tell_timeout((uint64_t)timeout_ns);
+		cw_labels_set_job_timeout((uint64_t)timeout_ns);
 }

@@ -45,4 +45,4 @@ CW_EXPORT bool collwatch_name_comm(const void *comm, const char *name);
  * that limit in ns, the smallest of all its groups. We take more than a day for no limit and ignore
  * values <= 0. COLLWATCH_JOB_TIMEOUT takes precedence. Any thread.
  */
-CW_EXPORT void collwatch_tell_timeout(int64_t timeout_ns);
+CW_EXPORT void collwatch_set_job_timeout(int64_t timeout_ns);

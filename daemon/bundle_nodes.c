@@ -13,7 +13,7 @@
 #include "common/text.h"
 #include "identity/job_id.h"
 #include "leader/incident/incident_id.h"
-#include "numerics/doc/looks_doc.h"
+#include "numerics/doc/tensor_samples_doc.h"
 #include "report/json_util.h"
 #include "transport/peer_query.h"
 
@@ -43,7 +43,7 @@ struct source {
 };
 
 /* The bundle that we work on now. */
-struct turn {
+struct gathering {
 	unsigned n_lists;
 	bool are_listed;   /* we know all nodes that have the job, as far as possible */
 	unsigned n_silent; /* nodes that gave nothing in the last list */
@@ -55,14 +55,14 @@ struct turn {
 	int64_t write_at_ns; /* when to retry writing the bundle */
 	uint64_t bytes;
 	unsigned n_pages;
-	uint32_t left_out; /* ranks left out */
-	int error;         /* why we want no further page */
+	uint32_t omitted; /* ranks left out */
+	int error;        /* why we want no further page */
 };
 
 struct cw_bundle_nodes {
 	struct cw_bundle_nodes_config config;
-	struct wanted *queue; /* the first has its turn */
-	struct turn turn;
+	struct wanted *queue; /* we work on the first */
+	struct gathering current;
 	struct cw_peer_query *ask;
 };
 
@@ -80,14 +80,14 @@ int cw_bundle_nodes_new(const struct cw_bundle_nodes_config *config, struct cw_b
 static void drop_first(struct cw_bundle_nodes *b)
 {
 	struct wanted *w = b->queue;
-	struct turn *t = &b->turn;
+	struct gathering *t = &b->current;
 
 	b->ask = cw_peer_query_free(b->ask);
 	for (unsigned i = 0; i < t->n_sources; i++)
 		free(t->sources[i].name);
 	free(t->sources);
 	json_decref(t->silent);
-	*t = (struct turn){ .n_lists = 0 };
+	*t = (struct gathering){ .n_lists = 0 };
 	DL_DELETE(b->queue, w);
 	free(w);
 }
@@ -125,7 +125,7 @@ static bool has_place(const struct cw_bundle_nodes *b, uint32_t uid)
  * Inserts w so that users take turns: a user's n-th bundle goes behind the first `n` bundles of
  * each other user.
  */
-static void put_in_turn(struct cw_bundle_nodes *b, struct wanted *w)
+static void enqueue(struct cw_bundle_nodes *b, struct wanted *w)
 {
 	struct wanted *at, *other, *before = NULL;
 	unsigned own = 0;
@@ -172,7 +172,7 @@ void cw_bundle_nodes_want(struct cw_bundle_nodes *b, const json_t *head)
 		return;
 	}
 	(void)snprintf(w->id, sizeof(w->id), "%s", id);
-	put_in_turn(b, w);
+	enqueue(b, w);
 }
 
 /* ---- asking ---- */
@@ -213,14 +213,14 @@ static bool is_of_job(const json_t *job, const struct cw_job_id *wanted)
 	       strcmp(cw_json_str(job, "job", ""), wanted->label) == 0;
 }
 
-static void add_silent(struct turn *t, const char *name)
+static void add_silent(struct gathering *t, const char *name)
 {
 	t->n_silent++;
 	if (json_array_size(t->silent) < CW_BUNDLE_NODES_NAMED)
 		(void)json_array_append_new(t->silent, cw_json_text(name));
 }
 
-static bool has_source(const struct turn *t, const char *name)
+static bool has_source(const struct gathering *t, const char *name)
 {
 	for (unsigned i = 0; i < t->n_sources; i++)
 		if (strcmp(t->sources[i].name, name) == 0)
@@ -229,12 +229,12 @@ static bool has_source(const struct turn *t, const char *name)
 }
 
 /* True if nodes beside this one have the job. */
-static bool has_others(const struct turn *t)
+static bool has_others(const struct gathering *t)
 {
 	return t->n_sources > 1;
 }
 
-static void add_source(struct turn *t, const char *name)
+static void add_source(struct gathering *t, const char *name)
 {
 	struct source *grown;
 
@@ -264,11 +264,11 @@ static bool on_list(const char *node, const struct cw_msg_node_reply *answer, vo
 	doc = answer && answer->code == CODE_OK
 		      ? cw_json_parse_text(answer->json, JSON_REJECT_DUPLICATES)
 		      : NULL;
-	if (!json_is_array(json_object_get(doc, "jobs")) && !has_source(&b->turn, node))
-		add_silent(&b->turn, node);
+	if (!json_is_array(json_object_get(doc, "jobs")) && !has_source(&b->current, node))
+		add_silent(&b->current, node);
 	json_array_foreach (json_object_get(doc, "jobs"), i, job) {
 		if (is_of_job(job, &b->queue->job)) {
-			add_source(&b->turn, node);
+			add_source(&b->current, node);
 			break;
 		}
 	}
@@ -285,13 +285,13 @@ static void add_away(struct cw_bundle_nodes *b)
 	peers = cw_transport_peers(b->config.transport, &n);
 	for (unsigned i = 0; i < n; i++)
 		if (!cw_transport_peer_is_alive(b->config.transport, &peers[i]) &&
-		    !has_source(&b->turn, peers[i].name))
-			add_silent(&b->turn, peers[i].name);
+		    !has_source(&b->current, peers[i].name))
+			add_silent(&b->current, peers[i].name);
 }
 
 static bool ask_who(struct cw_bundle_nodes *b)
 {
-	struct turn *t = &b->turn;
+	struct gathering *t = &b->current;
 	json_t *arguments = json_pack("{s:s}", "job", b->queue->job.label);
 	bool is_asked;
 
@@ -314,17 +314,18 @@ static int put(struct cw_bundle_nodes *b, unsigned n, const json_t *doc)
 {
 	const struct wanted *w = b->queue;
 
-	return doc ? cw_store_add_elsewhere(b->config.store, w->job.uid, w->job.label, w->id, n,
-					    doc)
+	return doc ? cw_store_add_remote_summaries(b->config.store, w->job.uid, w->job.label, w->id,
+						   n, doc)
 		   : -ENOMEM;
 }
 
 /* Writes the names of the silent nodes and the reason. 0 or as put(). */
 static int put_silent(struct cw_bundle_nodes *b, const json_t *silent, unsigned n, const char *why)
 {
-	const struct cw_looks_head head = { .node = cw_transport_self(b->config.transport),
-					    .taken_wall_ns = cw_clock_wall_ns(b->config.clock) };
-	json_t *doc = cw_looks_doc_of_none(&head, silent, n, why);
+	const struct cw_tensor_samples_head head = { .node = cw_transport_self(b->config.transport),
+						     .taken_wall_ns =
+							     cw_clock_wall_ns(b->config.clock) };
+	json_t *doc = cw_tensor_samples_doc_of_none(&head, silent, n, why);
 	int r = put(b, 1, doc);
 
 	json_decref(doc);
@@ -339,7 +340,7 @@ static void give_up(struct source *s)
 }
 
 /* Postpones the node: we ask it again, behind the others. */
-static void put_off(struct cw_bundle_nodes *b, struct source *s)
+static void defer(struct cw_bundle_nodes *b, struct source *s)
 {
 	s->rest_until_ns = cw_clock_awake_ns(b->config.clock) + REST_NS;
 	if (++s->tries == CW_BUNDLE_NODES_TRIES)
@@ -349,7 +350,7 @@ static void put_off(struct cw_bundle_nodes *b, struct source *s)
 /* False: we fetch the same page again, or no further page at all. */
 static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
-	struct turn *t = &b->turn;
+	struct gathering *t = &b->current;
 	json_t *doc = json_string(text);
 	size_t bytes = strlen(text);
 	int r = t->bytes + bytes <= CW_BUNDLE_NODES_BYTES ? put(b, t->n_pages + 2, doc) : -ENOSPC;
@@ -359,7 +360,7 @@ static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *te
 		t->n_pages++;
 		t->bytes += bytes;
 	} else if (r == -EBUSY) {
-		put_off(b, s);
+		defer(b, s);
 	} else {
 		t->error = r;
 	}
@@ -367,21 +368,21 @@ static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *te
 }
 
 /* Continues behind the last rank of this page if there are more ranks. */
-static void go_on(struct turn *t, struct source *s, const json_t *doc)
+static void go_on(struct gathering *t, struct source *s, const json_t *doc)
 {
 	const json_t *ranks = json_object_get(doc, "ranks");
 	size_t n = json_array_size(ranks);
 	const json_t *last = n ? json_array_get(ranks, n - 1) : NULL;
-	uint32_t left_out = cw_looks_doc_left_out(doc);
+	uint32_t omitted = cw_tensor_samples_doc_omitted(doc);
 
 	s->tries = 0;
 	s->n_ranks += (uint32_t)n;
 	s->after_ns = cw_json_int(last, "created_ns", 0);
 	s->after_pid = cw_json_int(last, "pid", 0);
-	if (last && left_out && s->n_ranks < CW_LOOKS_DOC_NODE_RANKS)
+	if (last && omitted && s->n_ranks < CW_TENSOR_SAMPLES_DOC_NODE_RANKS)
 		return;
 	s->is_done = true;
-	t->left_out += left_out;
+	t->omitted += omitted;
 }
 
 static void take_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
@@ -391,25 +392,25 @@ static void take_page(struct cw_bundle_nodes *b, struct source *s, const char *t
 	size_t n = json_array_size(json_object_get(doc, "ranks"));
 
 	if (strcmp(cw_json_str(doc, "node", ""), s->name) != 0 ||
-	    strcmp(cw_json_str(doc, "schema", ""), CW_LOOKS_DOC_SCHEMA) != 0 ||
-	    n > CW_LOOKS_DOC_PAGE_RANKS)
+	    strcmp(cw_json_str(doc, "schema", ""), CW_TENSOR_SAMPLES_DOC_SCHEMA) != 0 ||
+	    n > CW_TENSOR_SAMPLES_DOC_PAGE_RANKS)
 		give_up(s);
 	else if (!n || add_page(b, s, text))
-		go_on(&b->turn, s, doc);
+		go_on(&b->current, s, doc);
 	json_decref(doc);
 }
 
 static bool on_page(const char *node, const struct cw_msg_node_reply *answer, void *user)
 {
 	struct cw_bundle_nodes *b = user;
-	struct source *s = b->turn.asked;
+	struct source *s = b->current.asked;
 
 	if (answer && answer->code == CODE_OK)
 		take_page(b, s, answer->json);
 	else if (answer && answer->code == CODE_NO_DATA)
 		give_up(s); /* the job has left the node */
 	else
-		put_off(b, s);
+		defer(b, s);
 	return true;
 }
 
@@ -424,7 +425,7 @@ static bool ask_node(struct cw_bundle_nodes *b, struct source *s)
 		bad |= json_object_set_new(arguments, "after_ns", json_integer(s->after_ns));
 		bad |= json_object_set_new(arguments, "after_pid", json_integer(s->after_pid));
 	}
-	b->turn.asked = s;
+	b->current.asked = s;
 	is_asked = !bad && ask(b, s->name, arguments, on_page);
 	json_decref(arguments);
 	return is_asked;
@@ -444,16 +445,16 @@ static void name_all(char *text, size_t size, const json_t *names, unsigned coun
 }
 
 /* Adds the nodes that have the job and did not give all of it. */
-static void add_unanswered(struct turn *t)
+static void add_unanswered(struct gathering *t)
 {
 	for (unsigned i = 0; i < t->n_sources; i++)
 		if (t->sources[i].is_silent || !t->sources[i].is_done)
 			add_silent(t, t->sources[i].name);
 }
 
-static void end_turn(struct cw_bundle_nodes *b)
+static void end_gathering(struct cw_bundle_nodes *b)
 {
-	struct turn *t = &b->turn;
+	struct gathering *t = &b->current;
 	const struct wanted *w = b->queue;
 	char silent[1024] = "";
 
@@ -465,7 +466,7 @@ static void end_turn(struct cw_bundle_nodes *b)
 		name_all(silent, sizeof(silent), t->silent, t->n_silent);
 		log_info("job=%s inc=%s: tensor summaries of other nodes in the bundle: documents: "
 			 "%u; ranks left out: %u; no answer from: %s%s%s",
-			 w->job.label, w->id, t->n_pages, t->left_out, *silent ? silent : "none",
+			 w->job.label, w->id, t->n_pages, t->omitted, *silent ? silent : "none",
 			 t->error ? "; no more were taken: " : "",
 			 t->error ? strerror(-t->error) : "");
 	}
@@ -475,12 +476,12 @@ static void end_turn(struct cw_bundle_nodes *b)
 /* False: not now, because the bundle is in memory only and is written later, or never: t->error. */
 static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
 {
-	struct turn *t = &b->turn;
+	struct gathering *t = &b->current;
 	int r;
 
 	if (now < t->write_at_ns)
 		return false;
-	r = put_silent(b, NULL, 0, CW_LOOKS_DOC_ASKING);
+	r = put_silent(b, NULL, 0, CW_TENSOR_SAMPLES_DOC_ASKING);
 	if (r == -EBUSY && now < t->end_ns)
 		t->write_at_ns = now + REST_NS;
 	else
@@ -489,7 +490,7 @@ static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
 }
 
 /* Returns the next node whose rest is over. NULL: none. *ret_rests: a node still rests. */
-static struct source *next_source(struct turn *t, int64_t now, bool *ret_rests)
+static struct source *next_source(struct gathering *t, int64_t now, bool *ret_rests)
 {
 	*ret_rests = false;
 	for (unsigned i = 0; i < t->n_sources; i++) {
@@ -505,7 +506,7 @@ static struct source *next_source(struct turn *t, int64_t now, bool *ret_rests)
 /* False: the bundle is done. */
 static bool next_question(struct cw_bundle_nodes *b)
 {
-	struct turn *t = &b->turn;
+	struct gathering *t = &b->current;
 	int64_t now = cw_clock_awake_ns(b->config.clock);
 	struct source *s;
 	bool rests;
@@ -530,7 +531,7 @@ void cw_bundle_nodes_tick(struct cw_bundle_nodes *b)
 	if (b->ask)
 		cw_peer_query_tick(b->ask);
 	if (b->queue && !b->ask && !next_question(b))
-		end_turn(b);
+		end_gathering(b);
 	if (b->ask)
 		cw_peer_query_tick(b->ask);
 }

@@ -46,7 +46,7 @@ int cw_bundle_nodes_new(const struct cw_bundle_nodes_config *config, struct cw_b
 /* Call it before transport and store are freed. Takes NULL; returns NULL. */
 struct cw_bundle_nodes *cw_bundle_nodes_free(struct cw_bundle_nodes *b);
 
-/* head: incident or postmortem of the bundle, which must be in the store before the next tick. */
+/* head: incident or post-mortem of the bundle, which must be in the store before the next tick. */
 void cw_bundle_nodes_want(struct cw_bundle_nodes *b, const json_t *head);
 /* Call it several times a second while it is not idle. */
 void cw_bundle_nodes_tick(struct cw_bundle_nodes *b);

@@ -30,13 +30,14 @@ static json_t *summaries_of(const struct cw_node *node, const char *node_name,
 {
 	struct cw_summaries_page page = { .n = RANKS_MAX };
 	json_t *doc = cw_summaries_doc(node, node_name, clock, job, &page);
-	_cleanup_(freep) char *text = doc && page.n_looks ? cw_json_write(doc, JSON_COMPACT) : NULL;
+	_cleanup_(freep) char *text =
+		doc && page.n_samples ? cw_json_write(doc, JSON_COMPACT) : NULL;
 
 	json_decref(doc);
-	if (page.n_left_out)
+	if (page.n_omitted)
 		log_info(
 			"job=%s: of %u more rank%s the tensor summaries are left out of the bundle",
-			job->label, page.n_left_out, page.n_left_out == 1 ? "" : "s");
+			job->label, page.n_omitted, page.n_omitted == 1 ? "" : "s");
 	return text ? json_string(text) : NULL;
 }
 

@@ -19,7 +19,7 @@
 struct cw_node;
 
 /*
- * head: the bundle's incident or postmortem, which names the job and its user. Out of memory: the
+ * head: the bundle's incident or post-mortem, which names the job and its user. Out of memory: the
  * bundle gets no such document.
  */
 void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,

@@ -37,7 +37,7 @@ static int ask(void *user, const char *node, struct cw_message *msg, uint32_t de
 	return cw_transport_request(d->transport, node, msg, deadline_ms, fn, asker, NULL);
 }
 
-static void forget(void *user, const void *asker)
+static void cancel(void *user, const void *asker)
 {
 	const struct cw_leader_driver *d = user;
 
@@ -67,18 +67,18 @@ static int put(void *user, const struct cw_bundle *bundle)
 	return cw_alerts_put(d->alerts, bundle);
 }
 
-static json_t *before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+static json_t *load_incident(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
 {
 	const struct cw_leader_driver *d = user;
 
-	return cw_alerts_before(d->alerts, due, ret_is_whole);
+	return cw_alerts_load_incident(d->alerts, due, ret_is_whole);
 }
 
-static int amend(void *user, json_t *incident)
+static int update_incident(void *user, json_t *incident)
 {
 	const struct cw_leader_driver *d = user;
 
-	return cw_alerts_amend(d->alerts, incident);
+	return cw_alerts_update_incident(d->alerts, incident);
 }
 
 static bool was_sent(void *user, const struct cw_incident_due *due)
@@ -131,11 +131,12 @@ static void notice(void *user, const struct cw_incident_due *due, const json_t *
 	cw_alerts_note(d->alerts, due, doc);
 }
 
-static int bury(void *user, const struct cw_incident_due *due, json_t *doc, bool may_tell)
+static int put_postmortem(void *user, const struct cw_incident_due *due, json_t *doc,
+			  bool may_alert)
 {
 	const struct cw_leader_driver *d = user;
 
-	return cw_alerts_bury(d->alerts, due, doc, may_tell);
+	return cw_alerts_put_postmortem(d->alerts, due, doc, may_alert);
 }
 
 static const char *user_name(void *user, uint32_t uid)
@@ -172,12 +173,12 @@ void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *tran
 			.send_digest = send_digest,
 			.announce = announce,
 			.ask = ask,
-			.forget = forget,
+			.cancel = cancel,
 			.peers = peers,
 			.path = path,
 			.put = put,
-			.before = before,
-			.amend = amend,
+			.load_incident = load_incident,
+			.update_incident = update_incident,
 			.was_sent = was_sent,
 			.was_sent_here = was_sent_here,
 			.suppress_reason = suppress_reason,
@@ -185,7 +186,7 @@ void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *tran
 			.muted = muted,
 			.wants_notices = wants_notices,
 			.notice = notice,
-			.bury = bury,
+			.put_postmortem = put_postmortem,
 			.user_name = user_name,
 			.log = log_line,
 			.event = log_event,

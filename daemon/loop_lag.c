@@ -23,7 +23,7 @@ void cw_loop_lag_tick(struct cw_loop_lag *lag, int64_t now_ns, int64_t run_delay
 	lag->run_delay_ns = run_delay_ns;
 }
 
-void cw_loop_lag_turn(struct cw_loop_lag *lag, int64_t cpu_ns)
+void cw_loop_lag_end_iteration(struct cw_loop_lag *lag, int64_t cpu_ns)
 {
 	if (lag->cpu_ns && cpu_ns - lag->cpu_ns > lag->max_ns)
 		lag->max_ns = cpu_ns - lag->cpu_ns;

@@ -24,6 +24,6 @@ void cw_loop_lag_init(struct cw_loop_lag *lag, int64_t period_ns);
 /* The timer fired at now_ns (monotonic), with run_delay_ns as this thread's total run delay. */
 void cw_loop_lag_tick(struct cw_loop_lag *lag, int64_t now_ns, int64_t run_delay_ns);
 /* An iteration of the loop ended; cpu_ns is the thread's CPU time so far. */
-void cw_loop_lag_turn(struct cw_loop_lag *lag, int64_t cpu_ns);
+void cw_loop_lag_end_iteration(struct cw_loop_lag *lag, int64_t cpu_ns);
 /* The run delay of the calling thread, from the kernel; 0 if it reports none. Does not block. */
 int64_t cw_loop_lag_run_delay_ns(void);

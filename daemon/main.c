@@ -261,14 +261,14 @@ static void free_events(struct events *e)
 	event_freep(&e->watchdog);
 }
 
-static int turn_until_told(struct daemon *d)
+static int run_loop(struct daemon *d)
 {
 	while (!event_base_got_break(d->base)) {
 		if (event_base_loop(d->base, EVLOOP_ONCE) < 0) {
 			log_err("the event loop failed");
 			return -EIO;
 		}
-		cw_service_turned(d->service);
+		cw_service_end_iteration(d->service);
 	}
 	return 0;
 }
@@ -350,7 +350,7 @@ static int run(struct daemon *d, struct cw_config *config)
 		log_notice("collwatchd " CW_VERSION " runs%s%s", is_alone ? "; " : "",
 			   is_alone ? CW_STATUS_ALONE : "");
 		cw_notify_ready("running");
-		r = turn_until_told(d);
+		r = run_loop(d);
 	}
 	free_events(&events);
 	(void)cw_config_reader_free(d->reader); /* always NULL */

@@ -55,7 +55,7 @@
 #define MAX_CAPTURES 2u
 /*
  * Room for all ranks of a full node, of one user. Beside them there is room for the ranks that an
- * alert waits for and for other users: identity/shares.h.
+ * alert waits for and for other users: identity/quota.h.
  */
 #define MAX_CAPTURES_QUEUED 112u
 
@@ -118,9 +118,9 @@ static void hear_delivered(struct cw_service *s, const char *from,
 			   const struct cw_msg_incident_delivered *d)
 {
 	if (!*d->label)
-		cw_old_deliveries_heard(s->old_deliveries, from, d->id);
+		cw_old_deliveries_add(s->old_deliveries, from, d->id);
 	else if (!cw_incident_id_is_old(d->id) &&
-		 !cw_leader_doubts(s->leader, from, d->uid, d->label, d->id))
+		 !cw_leader_is_unconfirmed(s->leader, from, d->uid, d->label, d->id))
 		cw_alerts_learn(s->alerts, from, d);
 }
 
@@ -258,7 +258,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	cw_alerts_resend(s->alerts);
 }
 
-/* Messages of peers of the previous version, which name a job by its route alone. */
+/* Messages of peers of the previous version, which name a job by its hash alone. */
 static uint64_t messages_without_job(const struct cw_service *s)
 {
 	struct cw_leader_stats leader;
@@ -302,7 +302,7 @@ static struct cw_thresholds thresholds_of(const struct cw_config *c)
 
 	t.stall_min_ns = c->stall_min_ns;
 	t.stall_max_ns = c->stall_max_ns;
-	t.no_headway_ns = c->no_progress_after_ns;
+	t.no_progress_after_ns = c->no_progress_after_ns;
 	t.first_op_ns = c->first_op_after_ns;
 	/* A proof's alert is due 3 s after we first see it, including the time for objections. */
 	if (cw_config_has_peers(c) && t.proof_ns > CW_INCIDENT_OBJECTION_NS)
@@ -424,24 +424,24 @@ static bool has_incident(const struct cw_job_id *job, void *user)
 }
 
 /* Fewer than MAX_PROCESSES if the limit of descriptors is too low for these. */
-static uint32_t process_places(void)
+static uint32_t process_capacity(void)
 {
 	struct rlimit limit;
-	uint32_t places;
+	uint32_t capacity;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 		return MAX_PROCESSES;
-	places = cw_node_room(limit.rlim_cur, MAX_PROCESSES);
-	if (places < MAX_PROCESSES)
+	capacity = cw_node_room(limit.rlim_cur, MAX_PROCESSES);
+	if (capacity < MAX_PROCESSES)
 		log_notice("%llu descriptors are enough for %u rank processes, not for %u: see "
 			   "LimitNOFILE= of the unit",
-			   (unsigned long long)limit.rlim_cur, places, MAX_PROCESSES);
-	return places;
+			   (unsigned long long)limit.rlim_cur, capacity, MAX_PROCESSES);
+	return capacity;
 }
 
 static int open_node(struct cw_service *s, struct cw_err *err)
 {
-	uint32_t places = process_places();
+	uint32_t capacity = process_capacity();
 	struct cw_node_config node = {
 		.base = s->base,
 		.clock = &s->awake.clock,
@@ -452,8 +452,8 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.epoch = (uint64_t)cw_clock_wall_ns(&s->awake.clock),
 		.sample_ms = (uint32_t)(s->config->sample_interval_ns / CW_NS_PER_MS),
 		.digest_ms = 1000,
-		.max_processes = places,
-		.max_processes_per_uid = (places + 1) / 2,
+		.max_processes = capacity,
+		.max_processes_per_uid = (capacity + 1) / 2,
 		.keeps_descriptors = true,
 		.kernel = s->kernel,
 		.has_incident = has_incident,
@@ -477,11 +477,11 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 	return r < 0 ? cw_err_set(err, -r, "captures: %s", strerror(-r)) : 0;
 }
 
-static bool doubts(const char *from, const struct cw_msg_incident_delivered *d, void *user)
+static bool is_unconfirmed(const char *from, const struct cw_msg_incident_delivered *d, void *user)
 {
 	struct cw_service *s = user;
 
-	return cw_leader_doubts(s->leader, from, d->uid, d->label, d->id);
+	return cw_leader_is_unconfirmed(s->leader, from, d->uid, d->label, d->id);
 }
 
 static int64_t cpu_ns(void *user)
@@ -504,7 +504,7 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.transport = s->transport,
 		.store = s->store,
 		.alerts = s->alerts,
-		.doubts = doubts,
+		.is_unconfirmed = is_unconfirmed,
 		.user = s,
 	};
 	struct cw_responder_config responder = {
@@ -574,7 +574,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 		.peer_rate = s->peer_rate,
 		.digests_lost = s->digests_lost,
 		.deliveries_lost = cw_old_deliveries_lost(s->old_deliveries),
-		.mutes_doubted = cw_mutes_doubts(s->mutes),
+		.mutes_unconfirmed = cw_mutes_unconfirmed(s->mutes),
 		.messages_without_job = messages_without_job(s),
 		.reload = &s->reload,
 	};
@@ -701,9 +701,9 @@ void cw_service_note_reload(struct cw_service *s, enum cw_reload_result result, 
 	(void)snprintf(s->reload.why, sizeof(s->reload.why), "%s", why);
 }
 
-void cw_service_turned(struct cw_service *s)
+void cw_service_end_iteration(struct cw_service *s)
 {
-	cw_loop_lag_turn(&s->lag, cw_clock_cpu_ns());
+	cw_loop_lag_end_iteration(&s->lag, cw_clock_cpu_ns());
 }
 
 void cw_service_status(const struct cw_service *s, char *buf, unsigned len)

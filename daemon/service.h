@@ -46,7 +46,7 @@ void cw_service_note_reload(struct cw_service *s, enum cw_reload_result result, 
 extern const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS];
 
 /* Call it after each iteration of the loop. */
-void cw_service_turned(struct cw_service *s);
+void cw_service_end_iteration(struct cw_service *s);
 
 /* Writes one line for the service manager. */
 void cw_service_status(const struct cw_service *s, char *buf, unsigned len);

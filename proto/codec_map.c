@@ -183,7 +183,7 @@ MAP(rank, C, collwatch__rank__descriptor);
 #define C struct cw_msg_digest
 #define PB Collwatch__Digest
 static const struct cw_field digest_fields[] = {
-	UINT(route),
+	UINT(job_hash),
 	STRING(label),
 	UINT(uid),
 	REQUIRED(node),
@@ -203,7 +203,7 @@ MAP(digest, C, collwatch__digest__descriptor);
 #define C struct cw_msg_members
 #define PB Collwatch__Members
 static const struct cw_field members_fields[] = {
-	UINT(route),          UINT(number),     REQUIRED(leader), STRINGS(nodes, CW_MSG_MAX_NODES),
+	UINT(job_hash),       UINT(number),     REQUIRED(leader), STRINGS(nodes, CW_MSG_MAX_NODES),
 	UINT(n_nodes_in_all), JOB_KEY(job_key), UINT(uid),        STRING(label),
 	UINT(standing),
 };
@@ -214,7 +214,7 @@ MAP(members, C, collwatch__members__descriptor);
 #define C struct cw_msg_window_request
 #define PB Collwatch__WindowRequest
 static const struct cw_field window_request_fields[] = {
-	UINT(id),         UINT(route),    U64S(comm_ids, CW_MSG_MAX_WINDOWS),
+	UINT(id),         UINT(job_hash), U64S(comm_ids, CW_MSG_MAX_WINDOWS),
 	UINT(max_ops),    UINT(from_seq), UINT(to_seq),
 	JOB_KEY(job_key), UINT(uid),      STRING(label),
 };
@@ -241,7 +241,7 @@ MAP(window, C, collwatch__window__descriptor);
 #define PB Collwatch__WindowReply
 static const struct cw_field window_reply_fields[] = {
 	UINT(id),
-	UINT(route),
+	UINT(job_hash),
 	LIST(windows, CW_MSG_MAX_WINDOWS, &window_map),
 	STRINGS(stacks, CW_MSG_MAX_STACKS),
 };
@@ -263,7 +263,7 @@ MAP(evidence_target, C, collwatch__evidence_target__descriptor);
 #define C struct cw_msg_evidence_request
 #define PB Collwatch__EvidenceRequest
 static const struct cw_field evidence_request_fields[] = {
-	UINT(id),          UINT(route),
+	UINT(id),          UINT(job_hash),
 	UINT(deadline_ms), LIST(targets, CW_MSG_MAX_TARGETS, &evidence_target_map),
 	JOB_KEY(job_key),  UINT(uid),
 	STRING(label),
@@ -284,8 +284,8 @@ MAP(evidence_reply, C, collwatch__evidence_reply__descriptor);
 #define C struct cw_msg_incident_announce
 #define PB Collwatch__IncidentAnnounce
 static const struct cw_field incident_announce_fields[] = {
-	REQUIRED(id), UINT(route),   REQUIRED(node),   STRING(summary),
-	UINT(uid),    STRING(label), JOB_KEY(job_key),
+	REQUIRED(id), UINT(job_hash), REQUIRED(node),   STRING(summary),
+	UINT(uid),    STRING(label),  JOB_KEY(job_key),
 };
 MAP(incident_announce, C, collwatch__incident_announce__descriptor);
 #undef C
@@ -326,7 +326,7 @@ MAP(control_reply, C, collwatch__control_reply__descriptor);
 #define C struct cw_msg_rank_search
 #define PB Collwatch__RankSearch
 static const struct cw_field rank_search_fields[] = {
-	UINT(route),
+	UINT(job_hash),
 	REQUIRED(label),
 	UINT(uid),
 	JOB_KEY(job_key),

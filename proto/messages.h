@@ -144,7 +144,7 @@ struct cw_msg_rank {
  * says otherwise.
  */
 struct cw_msg_digest {
-	uint64_t route;
+	uint64_t job_hash;
 	struct cw_job_key job_key;
 	const char *label; /* sent by every version */
 	uint32_t uid;
@@ -161,12 +161,12 @@ struct cw_msg_digest {
 /* A job's standing with its leader. */
 enum cw_standing {
 	CW_STANDING_WATCHED = 0,
-	CW_STANDING_INCIDENT = 1, /* the job has an open incident: no other job may displace it */
-	CW_STANDING_NO_PLACE = 2, /* the leader has no place left and does not watch it */
+	CW_STANDING_INCIDENT = 1,   /* the job has an open incident: no other job may displace it */
+	CW_STANDING_OVER_QUOTA = 2, /* the leader has no place left and does not watch it */
 };
 
 struct cw_msg_members {
-	uint64_t route, number;
+	uint64_t job_hash, number;
 	const char *leader;
 	const char **nodes; /* names; empty if there are many */
 	uint32_t n_nodes;
@@ -178,14 +178,14 @@ struct cw_msg_members {
 };
 
 struct cw_msg_rank_search {
-	uint64_t route;
+	uint64_t job_hash;
 	struct cw_job_key job_key;
 	const char *label; /* sent by every version */
 	uint32_t uid;
 };
 
 struct cw_msg_window_request {
-	uint64_t id, route;
+	uint64_t id, job_hash;
 	uint64_t *comm_ids;
 	uint32_t n_comm_ids;
 	uint32_t max_ops; /* per window */
@@ -208,7 +208,7 @@ struct cw_msg_window {
 };
 
 struct cw_msg_window_reply {
-	uint64_t id, route;
+	uint64_t id, job_hash;
 	struct cw_msg_window *windows;
 	uint32_t n_windows;
 	const char **stacks; /* of the ops; an op's stack number n is stacks[n - 1] */
@@ -229,7 +229,7 @@ struct cw_msg_evidence_target {
 };
 
 struct cw_msg_evidence_request {
-	uint64_t id, route;
+	uint64_t id, job_hash;
 	uint32_t deadline_ms;
 	struct cw_msg_evidence_target *targets;
 	uint32_t n_targets;
@@ -248,7 +248,7 @@ struct cw_msg_evidence_reply {
 
 struct cw_msg_incident_announce {
 	const char *id;
-	uint64_t route;
+	uint64_t job_hash;
 	const char *node;
 	const char *summary;
 	uint32_t uid;

@@ -17,7 +17,7 @@
 #include "agent/cuda/summary_growth.h"
 #include "agent/record/record.h"
 
-#define LOOK_NS 20000000
+#define POLL_NS 20000000
 
 /*
  * The causes to stop for, as bits 1 << enum cw_rec_stop. Only our thread touches them once it runs.
@@ -96,7 +96,7 @@ static void judge(uint32_t entry, const struct cw_rec_summary *s)
  * Takes summaries in the order of their numbers, as far as the device has written them. A summary
  * that arrives after its successor is of another stream, and so usually of another communicator.
  */
-static void look(void)
+static void judge_new(void)
 {
 	struct cw_rec_summary s, next;
 	uint32_t found = 0;
@@ -118,11 +118,11 @@ static void look(void)
 
 static void *run(void *arg)
 {
-	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	const struct timespec pause = { .tv_nsec = POLL_NS };
 
 	(void)prctl(PR_SET_NAME, "collwatch-stop");
 	while (cw_agent_is_armed() && wanted) {
-		look();
+		judge_new();
 		(void)nanosleep(&pause, NULL);
 	}
 	return arg;

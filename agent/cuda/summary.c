@@ -16,10 +16,10 @@
 #include "agent/base/state.h"
 #include "agent/cuda/cuda_driver.h"
 #include "agent/cuda/kernels.h"
-#include "agent/cuda/numbers.h"
 #include "agent/cuda/summary_budget.h"
 #include "agent/cuda/summary_reader.h"
 #include "agent/cuda/tensor.h"
+#include "agent/cuda/tensor_stats.h"
 #include "agent/record/clock.h"
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
@@ -74,7 +74,7 @@ void cw_summary_comm_ready(void *context, uint64_t pages)
 		if (wanted_policy != POLICY_OFF && !cw_kernel_image_bytes)
 			cw_log("built without kernels: no tensor summaries");
 	}
-	if (wanted_policy != POLICY_OFF || cw_numbers_are_wanted())
+	if (wanted_policy != POLICY_OFF || cw_tensor_stats_are_wanted())
 		cw_kernels_load(context, pages);
 	if (wanted_policy == POLICY_OFF || !cw_kernels_of(context))
 		return;

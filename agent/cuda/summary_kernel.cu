@@ -145,11 +145,11 @@ static __device__ inline void write_out(uint64_t address, const struct cw_rec_su
 }
 
 /* Writes the statistics in stream order: their reader comes behind the launch. */
-static __device__ inline void tell(const struct cw_summary_args *args,
+static __device__ inline void finish(const struct cw_summary_args *args,
 				   const struct cw_summary_sum *sum)
 {
-	cw_sum_tell(sum, args->dtype, square_root(cw_sum_squares(sum, args->dtype)),
-		    (struct cw_sum_numbers *)args->numbers);
+	cw_sum_finish(sum, args->dtype, square_root(cw_sum_squares(sum, args->dtype)),
+		    (struct cw_sum_tensor_stats *)args->tensor_stats);
 }
 
 static __device__ inline void conclude(const struct cw_summary_args *args,
@@ -253,8 +253,8 @@ KERNEL __launch_bounds__(CW_SUM_THREADS) void cw_summary(struct cw_summary_args 
 	}
 	if (tid_get() != 0)
 		return;
-	if (args.numbers)
-		tell(&args, &shared[0].sum);
+	if (args.tensor_stats)
+		finish(&args, &shared[0].sum);
 	else
 		conclude(&args, &shared[0].sum, shared[0].begin_ns);
 }

@@ -124,7 +124,7 @@ static void mark(struct cw_group *group, uint64_t return_ns, int result, unsigne
 void cw_group_prepare(struct cw_group *group)
 {
 	if (cw_unlikely(cw_summary_is_on))
-		cw_group_looks_at_inputs(&group->looks);
+		cw_group_samples_take_inputs(&group->samples);
 }
 
 void cw_group_launch(struct cw_group *group)
@@ -198,11 +198,11 @@ static void settle_comm(struct cw_group_comm *gc, ncclResult_t result, bool comm
  * Output summaries go behind the "completed" words, as for a single op. We skip them if NCCL
  * launches from another thread.
  */
-static void settle_looks(struct cw_group *group, bool is_on_streams)
+static void settle_samples(struct cw_group *group, bool is_on_streams)
 {
 	if (is_on_streams)
-		cw_group_looks_at_outputs(&group->looks);
-	cw_group_looks_forget(&group->looks);
+		cw_group_samples_take_outputs(&group->samples);
+	cw_group_samples_forget(&group->samples);
 }
 
 void cw_group_finish(struct cw_group *group, ncclResult_t result, bool launched)
@@ -218,7 +218,7 @@ void cw_group_finish(struct cw_group *group, ncclResult_t result, bool launched)
 	if (commit && !complete_pairs(group, result))
 		set |= CW_FINISH_UNTRACK;
 	if (cw_unlikely(cw_summary_is_on))
-		settle_looks(group, launched && result == ncclSuccess);
+		settle_samples(group, launched && result == ncclSuccess);
 	mark(group, now, result, set, CW_OPF_QUEUED);
 	for (unsigned i = 0; i < group->comm_count; i++)
 		settle_comm(&group->comms[i], result, commit, now);

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/ops/group_looks.h"
+#include "agent/ops/group_samples.h"
 #include "agent/ops/ops.h"
 #include "agent/record/record.h"
 
@@ -57,7 +57,7 @@ struct cw_group {
 		uint16_t comm;
 		ncclComm_t *where;
 	} made[CW_REC_COMMS];
-	struct cw_group_looks looks; /* last: unused if summaries are off */
+	struct cw_group_samples samples; /* last: unused if summaries are off */
 };
 
 /* Begins a group in this thread. If the pool is empty, cw_tls.group is NULL afterwards. */

@@ -202,17 +202,17 @@ static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const v
 		call->enter_ns);
 	if (!since)
 		return;
-	call->slot = cw_rec_slot_left_out(call->slot, since);
-	call->flags |= CW_OPF_LEFT_OUT;
-	(void)__atomic_fetch_add(&cw_record.header->progress_left_out, 1, __ATOMIC_RELAXED);
+	call->slot = cw_rec_slot_untracked(call->slot, since);
+	call->flags |= CW_OPF_UNTRACKED;
+	(void)__atomic_fetch_add(&cw_record.header->progress_untracked, 1, __ATOMIC_RELAXED);
 }
 
 /*
  * Encodes the op as the words of struct cw_rec_op, in registers: the CPU would stall on loading
  * small stores back as words. Little-endian, as CW_RECORD_MAGIC says.
  */
-static inline void spell(uint64_t words[CW_OP_WORDS], const struct cw_op_call *call,
-			 const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
+static inline void encode_op(uint64_t words[CW_OP_WORDS], const struct cw_op_call *call,
+			     const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
 {
 	uint32_t generation = CW_LOAD(cw_comms[call->comm].generation);
 	uint32_t call_offset;
@@ -247,7 +247,7 @@ put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, c
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 	uint64_t words[CW_OP_WORDS];
 
-	spell(words, call, desc, group_id, caller);
+	encode_op(words, call, desc, group_id, caller);
 	if (cw_unlikely(cw_call_stacks_is_on))
 		words[14] |= cw_call_stack_take(caller);
 	call->ring_ticket = __atomic_fetch_add(&cw_record.header->ring_ticket, 1, __ATOMIC_RELAXED);
@@ -340,11 +340,11 @@ static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, str
 		cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, cw_op_ns(), result,
 			      CW_OPF_RETURNED | CW_OPF_DROPPED, CW_OPF_QUEUED);
 		if (cw_unlikely(cw_summary_is_on))
-			cw_group_looks_spoil(&group->looks);
+			cw_group_samples_spoil(&group->samples);
 		return;
 	}
 	if (cw_unlikely(cw_summary_is_on))
-		cw_group_looks_add(&group->looks, call);
+		cw_group_samples_add(&group->samples, call);
 	if (call->peer_index != CW_P2P_NO_PLACE) {
 		cw_p2p_count(call->comm, call->peer_index, cw_p2p_direction(call->kind),
 			     call->bytes, group);
@@ -355,10 +355,10 @@ static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, str
 }
 
 /* True if we skipped the op's writes and the writes of later ops will show its completion. */
-static inline bool is_told_by_later(const struct cw_op_call *call, ncclResult_t result,
-				    uint64_t now)
+static inline bool is_shown_by_later(const struct cw_op_call *call, ncclResult_t result,
+				     uint64_t now)
 {
-	if (cw_likely(!(call->flags & CW_OPF_LEFT_OUT)))
+	if (cw_likely(!(call->flags & CW_OPF_UNTRACKED)))
 		return false;
 	cw_progress_budget_return(cw_progress_budget_of(cw_rec_slot_of(call->slot)), now);
 	return result == ncclSuccess;
@@ -393,7 +393,7 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 		tracked =
 			result == ncclSuccess &&
 			cw_progress_completed(call->comm, call->slot, call->stream, call->op_index);
-	if (!tracked && !is_told_by_later(call, result, now))
+	if (!tracked && !is_shown_by_later(call, result, now))
 		flags |= CW_FINISH_UNTRACK;
 	if (cw_unlikely(cw_summary_is_on) && result == ncclSuccess)
 		look_at_output(call);

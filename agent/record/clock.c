@@ -70,23 +70,23 @@ static bool holds(const struct cw_clock_rate *r, const struct cw_clock_point *no
 
 static void publish(const struct cw_clock_point *now)
 {
-	uint32_t turn = cw_clock.turn + 1; /* starts at 1, grows once a second, never wraps */
+	uint32_t generation = cw_clock.rate_generation + 1; /* from 1, once a second: never wraps */
 	struct cw_clock_rate *r;
 	uint64_t ns = now->ns - last.ns, ticks = now->ticks - last.ticks;
 
 	/*
 	 * A slow reader may still use the rate that we overwrite. The fence makes the reader see
-	 * the last turn before it sees our changes.
+	 * the last generation before it sees our changes.
 	 */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	r = &cw_clock.rates[turn % 2];
+	r = &cw_clock.rates[generation % 2];
 	__atomic_store_n(&r->ticks, now->ticks, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->ns, now->ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->mult, (uint64_t)(((unsigned __int128)ns << 32) / ticks),
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&r->valid, (uint64_t)((unsigned __int128)VALID_NS * ticks / ns),
 			 __ATOMIC_RELAXED);
-	__atomic_store_n(&cw_clock.turn, turn, __ATOMIC_RELEASE);
+	__atomic_store_n(&cw_clock.rate_generation, generation, __ATOMIC_RELEASE);
 }
 
 bool cw_clock_calibrate(struct cw_clock_point now)
@@ -96,8 +96,9 @@ bool cw_clock_calibrate(struct cw_clock_point now)
 	if (!is_first && now.ns - last.ns < APART_MIN_NS)
 		return true;
 	if (now.ticks <= last.ticks ||
-	    (cw_clock.turn && !holds(&cw_clock.rates[cw_clock.turn % 2], &now))) {
-		__atomic_store_n(&cw_clock.turn, 0, __ATOMIC_RELEASE);
+	    (cw_clock.rate_generation &&
+	     !holds(&cw_clock.rates[cw_clock.rate_generation % 2], &now))) {
+		__atomic_store_n(&cw_clock.rate_generation, 0, __ATOMIC_RELEASE);
 		state = GIVEN_UP;
 		return false;
 	}

@@ -28,7 +28,7 @@ struct cw_clock_rate {
 };
 
 struct cw_clock {
-	uint32_t turn; /* rates[turn % 2] is the valid one; 0 = none */
+	uint32_t rate_generation; /* rates[rate_generation % 2] is the valid one; 0 = none */
 	struct cw_clock_rate rates[2];
 };
 
@@ -46,11 +46,11 @@ extern struct cw_clock cw_clock;
  */
 static inline uint64_t cw_op_ns(void)
 {
-	uint32_t turn = __atomic_load_n(&cw_clock.turn, __ATOMIC_ACQUIRE);
-	const struct cw_clock_rate *r = &cw_clock.rates[turn % 2];
+	uint32_t generation = __atomic_load_n(&cw_clock.rate_generation, __ATOMIC_ACQUIRE);
+	const struct cw_clock_rate *r = &cw_clock.rates[generation % 2];
 	uint64_t since, ns;
 
-	if (cw_unlikely(!turn))
+	if (cw_unlikely(!generation))
 		return cw_now_ns();
 	since = CW_CLOCK_TICKS() - __atomic_load_n(&r->ticks, __ATOMIC_RELAXED);
 	ns = __atomic_load_n(&r->ns, __ATOMIC_RELAXED) +
@@ -60,7 +60,7 @@ static inline uint64_t cw_op_ns(void)
 		return cw_now_ns();
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	/* The scheduler delayed us for two beats, and the helper thread overwrote the rate. */
-	if (cw_unlikely(__atomic_load_n(&cw_clock.turn, __ATOMIC_RELAXED) != turn))
+	if (cw_unlikely(__atomic_load_n(&cw_clock.rate_generation, __ATOMIC_RELAXED) != generation))
 		return cw_now_ns();
 	return ns;
 }

@@ -49,7 +49,7 @@ static struct {
 static unsigned n_known;   /* counts all ever noted; a new one replaces the oldest */
 static unsigned n_lookups; /* counts look-ups in this step */
 static uint32_t tids[CW_REC_HELPERS];
-static uint32_t n_tids, n_left_out;
+static uint32_t n_tids, n_over_limit;
 
 static bool ask_offset(cw_dlsym_fn next, const char *name, size_t *ret)
 {
@@ -136,7 +136,7 @@ static void note(uint32_t tid)
 	if (n_tids < CW_REC_HELPERS)
 		tids[n_tids++] = tid;
 	else
-		n_left_out++;
+		n_over_limit++;
 }
 
 /*
@@ -180,16 +180,16 @@ static void publish(void)
 		if (CW_LOAD(h->helper_tids[i]) != tid)
 			CW_STORE(h->helper_tids[i], tid);
 	}
-	CW_STORE(h->helpers_left_out, n_left_out);
+	CW_STORE(h->helpers_over_limit, n_over_limit);
 }
 
 void cw_helper_threads_step(void)
 {
 	if (!layout.is_known)
 		return;
-	n_tids = n_left_out = n_lookups = 0;
+	n_tids = n_over_limit = n_lookups = 0;
 	if (!walk())
-		n_tids = n_left_out = 0; /* an empty list is better than a torn one */
+		n_tids = n_over_limit = 0; /* an empty list is better than a torn one */
 	publish();
 }
 

@@ -147,7 +147,7 @@ static void read_job_timeout(struct cw_rec_header *h)
 	is_timeout_final = strncmp(timeout.source, "COLLWATCH_", strlen("COLLWATCH_")) == 0;
 }
 
-void cw_labels_tell_timeout(uint64_t timeout_ns)
+void cw_labels_set_job_timeout(uint64_t timeout_ns)
 {
 	static const char source[] = "timeout of its process groups";
 	struct cw_rec_header *h = cw_record.header;

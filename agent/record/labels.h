@@ -18,7 +18,7 @@ void cw_labels_read(struct cw_rec_header *header);
  * Sets the job timeout that the framework itself reports. It replaces the one from environment and
  * arguments, but never COLLWATCH_JOB_TIMEOUT. Any thread, once the record exists.
  */
-void cw_labels_tell_timeout(uint64_t timeout_ns);
+void cw_labels_set_job_timeout(uint64_t timeout_ns);
 
 /*
  * True if NCCL_COMM_ID is set: the unique ids of NCCL are then not unique. Any thread may call it

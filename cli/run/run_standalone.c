@@ -327,7 +327,7 @@ static void print_found(const char *what, const char *summary, const char *path)
 }
 
 /* t: its state when it was last printed. */
-static void print_change(const struct run_told *t, bool is_new, enum run_standing standing,
+static void print_change(const struct run_printed *t, bool is_new, enum run_standing standing,
 			 const char *summary, const char *path)
 {
 	bool is_same = !is_new && t->summary && strcmp(t->summary, summary) == 0;
@@ -349,7 +349,7 @@ static void print_change(const struct run_told *t, bool is_new, enum run_standin
 	}
 }
 
-static void note_told(struct run_told *t, const json_t *head, const char *summary)
+static void note_printed(struct run_printed *t, const json_t *head, const char *summary)
 {
 	free(t->summary);
 	t->summary = strdup(summary);
@@ -358,9 +358,9 @@ static void note_told(struct run_told *t, const json_t *head, const char *summar
 }
 
 /* False: we have read this file before. */
-static bool is_another_file(struct run_told *t, const char *bundle)
+static bool is_another_file(struct run_printed *t, const char *bundle)
 {
-	static const char *const names[] = { "incident.json", "epitaph.json" };
+	static const char *const names[] = { "incident.json", "postmortem.json" };
 	char path[PATH_MAX + 340];
 	struct stat st;
 	int r = -1;
@@ -377,26 +377,26 @@ static bool is_another_file(struct run_told *t, const char *bundle)
 	return true;
 }
 
-static struct run_told *find_told(struct run_standalone *s, const char *name)
+static struct run_printed *find_printed(struct run_standalone *s, const char *name)
 {
-	for (unsigned i = 0; i < s->n_told; i++)
-		if (!strcmp(s->told[i].name, name))
-			return &s->told[i];
+	for (unsigned i = 0; i < s->n_printed; i++)
+		if (!strcmp(s->printed[i].name, name))
+			return &s->printed[i];
 	return NULL;
 }
 
-static void tell_one(struct run_standalone *s, const char *name)
+static void print_one(struct run_standalone *s, const char *name)
 {
-	struct run_told *t = find_told(s, name);
+	struct run_printed *t = find_printed(s, name);
 	struct cw_bundle bundle = { 0 };
 	char path[PATH_MAX + 320];
 	bool is_new = !t;
 
 	if (is_new) {
-		if (s->n_told == RUN_MAX_TOLD || strlen(name) >= sizeof(t->name))
+		if (s->n_printed == RUN_MAX_PRINTED || strlen(name) >= sizeof(t->name))
 			return;
-		t = &s->told[s->n_told];
-		*t = (struct run_told){ .summary = NULL };
+		t = &s->printed[s->n_printed];
+		*t = (struct run_printed){ .summary = NULL };
 		(void)snprintf(t->name, sizeof(t->name), "%s", name);
 	}
 	snprintf(path, sizeof(path), "%s/" BUNDLES "/%s", s->dir, name);
@@ -407,8 +407,8 @@ static void tell_one(struct run_standalone *s, const char *name)
 		const char *summary = cw_json_str(head, "summary", "a hang was found");
 
 		print_change(t, is_new, standing_of(head), summary, path);
-		note_told(t, head, summary);
-		s->n_told += is_new;
+		note_printed(t, head, summary);
+		s->n_printed += is_new;
 	} else {
 		t->doc = (struct stat){ 0 }; /* the next second tries again */
 	}
@@ -416,7 +416,7 @@ static void tell_one(struct run_standalone *s, const char *name)
 }
 
 /* Bundles appear whole, by rename; no other process writes here. */
-void run_standalone_tell(struct run_standalone *s)
+void run_standalone_print(struct run_standalone *s)
 {
 	char dir[PATH_MAX + 32];
 	struct dirent **names;
@@ -425,7 +425,7 @@ void run_standalone_tell(struct run_standalone *s)
 	snprintf(dir, sizeof(dir), "%s/" BUNDLES, s->dir);
 	n = scandir(dir, &names, is_bundle, NULL);
 	for (int i = 0; i < n; i++) {
-		tell_one(s, names[i]->d_name);
+		print_one(s, names[i]->d_name);
 		free(names[i]);
 	}
 	if (n >= 0)
@@ -471,12 +471,12 @@ static void write_pages(const struct run_standalone *s)
 {
 	bool is_open = !s->options.opens;
 
-	for (unsigned i = 0; i < s->n_told; i++) {
+	for (unsigned i = 0; i < s->n_printed; i++) {
 		char page[PATH_MAX + 128];
 		int r;
 
-		snprintf(page, sizeof(page), "%s/%s.html", s->dir, s->told[i].name);
-		r = write_page(s, s->told[i].name, page);
+		snprintf(page, sizeof(page), "%s/%s.html", s->dir, s->printed[i].name);
+		r = write_page(s, s->printed[i].name, page);
 		if (r < 0) {
 			fprintf(stderr, "collwatch: cannot write %s: %s\n", page, strerror(-r));
 			continue;
@@ -492,9 +492,9 @@ static void print_count(const struct run_standalone *s)
 {
 	unsigned pages = 0, notices;
 
-	for (unsigned i = 0; i < s->n_told; i++)
-		pages += s->told[i].was_page;
-	notices = s->n_told - pages;
+	for (unsigned i = 0; i < s->n_printed; i++)
+		pages += s->printed[i].was_page;
+	notices = s->n_printed - pages;
 	fputs("collwatch: ", stderr);
 	if (pages)
 		fprintf(stderr, "%u hang%s", pages, pages == 1 ? "" : "s");
@@ -512,15 +512,15 @@ void run_standalone_stop(struct run_standalone *s)
 	}
 	if (!*s->dir)
 		return;
-	run_standalone_tell(s);
-	if (s->n_told) {
+	run_standalone_print(s);
+	if (s->n_printed) {
 		print_count(s);
 		if (s->options.has_pages || s->options.opens)
 			write_pages(s);
 	} else {
 		remove_dir(s);
 	}
-	for (unsigned i = 0; i < s->n_told; i++)
-		free(s->told[i].summary);
-	s->n_told = 0;
+	for (unsigned i = 0; i < s->n_printed; i++)
+		free(s->printed[i].summary);
+	s->n_printed = 0;
 }

@@ -15,7 +15,7 @@
 #include "common/err.h"
 
 #define RUN_MAX_SETTINGS 64u
-#define RUN_MAX_TOLD 64u /* a user knows a job that hangs so often */
+#define RUN_MAX_PRINTED 64u /* a user knows a job that hangs so often */
 
 /* The options of the user. */
 struct run_standalone_options {
@@ -29,7 +29,7 @@ struct run_standalone_options {
 enum run_standing { RUN_NOTICE, RUN_PAGE, RUN_GOES_ON, RUN_ENDED };
 
 /* A printed bundle, as it was when we printed it. */
-struct run_told {
+struct run_printed {
 	char name[64];
 	enum run_standing standing;
 	bool was_page;
@@ -40,8 +40,8 @@ struct run_told {
 struct run_standalone {
 	char dir[PATH_MAX];
 	pid_t daemon;
-	struct run_told told[RUN_MAX_TOLD]; /* oldest first */
-	unsigned n_told;
+	struct run_printed printed[RUN_MAX_PRINTED]; /* oldest first */
+	unsigned n_printed;
 	struct run_standalone_options options;
 };
 
@@ -62,6 +62,6 @@ int run_standalone_start(struct run_standalone *s, const struct run_standalone_o
  * Prints the incidents found since the last call, on standard error. An incident is printed again
  * if its severity or summary changed, and when the job goes on.
  */
-void run_standalone_tell(struct run_standalone *s);
+void run_standalone_print(struct run_standalone *s);
 /* Stops the daemon. Writes and opens pages; prints where bundles are, or removes the directory. */
 void run_standalone_stop(struct run_standalone *s);

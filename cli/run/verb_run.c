@@ -216,7 +216,7 @@ static void on_second(void *user)
 
 	run_watch_read(beside->watch);
 	if (beside->own)
-		run_standalone_tell(beside->own);
+		run_standalone_print(beside->own);
 }
 
 static int stay_beside(const struct run_args *args, struct run_standalone *own,

@@ -66,7 +66,7 @@ void cw_render_ops(FILE *out, const json_t *ops, bool color)
 {
 	struct cw_text t = { .out = out, .color = color, .width = WIDTH };
 	const json_t *rows = json_object_get(ops, "rows"), *row;
-	json_int_t left_out = cw_json_int(ops, "left_out", 0), lost = cw_json_int(ops, "lost", 0);
+	json_int_t omitted = cw_json_int(ops, "omitted", 0), lost = cw_json_int(ops, "lost", 0);
 	const char *job = "";
 	size_t i;
 
@@ -85,9 +85,9 @@ void cw_render_ops(FILE *out, const json_t *ops, bool color)
 		}
 		put_row(&t, row);
 	}
-	if (left_out)
-		fprintf(out, "  %" JSON_INTEGER_FORMAT " row%s left out\n", left_out,
-			left_out == 1 ? " is" : "s are");
+	if (omitted)
+		fprintf(out, "  %" JSON_INTEGER_FORMAT " row%s left out\n", omitted,
+			omitted == 1 ? " is" : "s are");
 	if (lost)
 		fprintf(out, "  %" JSON_INTEGER_FORMAT " op%s not counted\n", lost,
 			lost == 1 ? " was" : "s were");

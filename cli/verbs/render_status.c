@@ -231,13 +231,13 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
  * Numerics findings. "tensor": for each rank of this node, the first value that is not a number.
  * "numbers": the first such rank of a job, and values that grow.
  */
-static void put_numbers(const struct cw_text *t, const char *what, const json_t *told,
-			bool with_user)
+static void put_tensor_stats(const struct cw_text *t, const char *what, const json_t *list,
+			     bool with_user)
 {
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (told, i, entry) {
+	json_array_foreach (list, i, entry) {
 		json_int_t pid = cw_json_int(entry, "pid", 0);
 
 		fputs("  ", t->out);
@@ -389,10 +389,10 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 		fputs("  no job here uses NCCL under the agent\n", out);
 	put_jobs(&t, jobs, lines, used);
 	if (!lines) {
-		put_numbers(&t, "tensor", json_object_get(status, "tensors"),
-			    has_several_users(jobs));
-		put_numbers(&t, "numbers", json_object_get(status, "numbers"),
-			    has_several_users(jobs));
+		put_tensor_stats(&t, "tensor", json_object_get(status, "tensors"),
+				 has_several_users(jobs));
+		put_tensor_stats(&t, "stats", json_object_get(status, "tensor_stats"),
+				 has_several_users(jobs));
 	}
 }
 
@@ -437,9 +437,9 @@ static void show_silent(struct cw_text *t, const json_t *doc, const char *so)
 	fprintf(t->out, " did not answer: %s\n", so);
 }
 
-static void show_left_out(struct cw_text *t, const json_t *incidents)
+static void show_omitted(struct cw_text *t, const json_t *incidents)
 {
-	json_int_t n = cw_json_int(incidents, "left_out", 0);
+	json_int_t n = cw_json_int(incidents, "omitted", 0);
 
 	if (n <= 0)
 		return;
@@ -481,8 +481,8 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 		fputs("  ", out);
 		cw_text_put(&t, CW_TEXT_YELLOW,
 			    cw_doc_words(cw_json_str(entry, "class", "?"), words, sizeof(words)));
-		if (json_is_true(json_object_get(entry, "epitaph")))
-			fputs(" (epitaph)", out);
+		if (json_is_true(json_object_get(entry, "postmortem")))
+			fputs(" (post-mortem)", out);
 		fputs("  ", out);
 		cw_text_put(&t, CW_TEXT_PLAIN, cw_doc_job(entry, "?"));
 		fputs("  ", out);
@@ -492,7 +492,7 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 		fputs("\n    ", out);
 		cw_text_wrap(&t, 4, 4, cw_json_str(entry, "summary", ""));
 	}
-	show_left_out(&t, incidents);
+	show_omitted(&t, incidents);
 	show_silent(&t, incidents, "incidents kept there are missing");
 	show_not_asked(&t, incidents, "incidents kept there are missing");
 }

@@ -227,9 +227,9 @@ static int show_text(struct cw_record *rec, uint64_t most)
 	if (dropped)
 		printf("  %" PRIu64 " thing%s found no place in the record\n", dropped,
 		       plural(dropped));
-	if (h->progress_left_out)
+	if (h->progress_untracked)
 		printf("  progress writes were left out for %" PRIu64 " call%s\n",
-		       h->progress_left_out, plural(h->progress_left_out));
+		       h->progress_untracked, plural(h->progress_untracked));
 	for (size_t i = 0; i < n; i++)
 		show_comm(rec, &comms[i], most);
 	return CW_EXIT_OK;
@@ -330,7 +330,7 @@ static json_t *record_doc(struct cw_record *rec, uint64_t most)
 	bad |= json_object_set_new(doc, "nccl_version", json_integer(h->nccl_version));
 	bad |= json_object_set_new(doc, "recording", json_boolean(h->state == 1));
 	bad |= json_object_set_new(doc, "calls", cw_json_u64(h->ring_ticket));
-	bad |= json_object_set_new(doc, "progress_left_out", cw_json_u64(h->progress_left_out));
+	bad |= json_object_set_new(doc, "progress_untracked", cw_json_u64(h->progress_untracked));
 	bad |= json_object_set_new(doc, "beat", cw_json_wall(wall_of(h, (int64_t)h->beat_ns)));
 	bad |= json_object_set_new(doc, "comms", list);
 	return cw_json_finish(doc, bad);

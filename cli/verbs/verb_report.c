@@ -24,7 +24,7 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "model/verdict_types.h"
-#include "numerics/doc/looks_doc.h"
+#include "numerics/doc/tensor_samples_doc.h"
 #include "report/anonymise/anonymise.h"
 #include "report/bundle.h"
 #include "report/html/render_html.h"
@@ -250,19 +250,19 @@ static bool is_path(const char *what)
 }
 
 /* Takes other nodes' summaries, or their number. */
-static int take_elsewhere(const json_t *reply, struct cw_bundle *ret)
+static int take_remote_summaries(const json_t *reply, struct cw_bundle *ret)
 {
-	json_t *docs = json_object_get(reply, "summaries_elsewhere"), *doc;
-	json_int_t left_out = cw_json_int(reply, "summaries_left_out", 0);
+	json_t *docs = json_object_get(reply, "remote_summaries"), *doc;
+	json_int_t omitted = cw_json_int(reply, "summaries_omitted", 0);
 	size_t i;
 	int bad = 0;
 
-	ret->n_elsewhere_left_out = left_out > 0 ? (unsigned)left_out : 0;
+	ret->n_remote_summaries_omitted = omitted > 0 ? (unsigned)omitted : 0;
 	if (json_array_size(docs))
-		ret->elsewhere = json_array();
+		ret->remote_summaries = json_array();
 	json_array_foreach (docs, i, doc)
 		if (json_is_object(doc))
-			bad |= json_array_append_new(ret->elsewhere, json_incref(doc));
+			bad |= json_array_append_new(ret->remote_summaries, json_incref(doc));
 	return bad ? -ENOMEM : 0;
 }
 
@@ -280,8 +280,8 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 		return r;
 	if (json_is_object(json_object_get(reply, "incident")))
 		ret->incident = json_incref(json_object_get(reply, "incident"));
-	if (json_is_object(json_object_get(reply, "epitaph")))
-		ret->epitaph = json_incref(json_object_get(reply, "epitaph"));
+	if (json_is_object(json_object_get(reply, "postmortem")))
+		ret->postmortem = json_incref(json_object_get(reply, "postmortem"));
 	if (json_is_array(json_object_get(reply, "evidence")))
 		ret->evidence = json_incref(json_object_get(reply, "evidence"));
 	if (json_is_object(json_object_get(reply, "snapshot")))
@@ -292,7 +292,7 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 		ret->ops = json_incref(json_object_get(reply, "ops"));
 	if (json_is_object(json_object_get(reply, "summaries")))
 		ret->summaries = json_incref(json_object_get(reply, "summaries"));
-	r = take_elsewhere(reply, ret);
+	r = take_remote_summaries(reply, ret);
 	json_decref(reply);
 	return r < 0 ? cw_err_set(err, -r, "out of memory") : 0;
 }
@@ -330,17 +330,19 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 }
 
 /* The copy also lists its missing parts. */
-static int note_left_out(struct cw_bundle *bundle)
+static int note_omitted(struct cw_bundle *bundle)
 {
-	const struct cw_looks_head head = { .node = "",
-					    .taken_wall_ns = cw_clock_wall_ns(&cw_clock_system) };
+	const struct cw_tensor_samples_head head = { .node = "",
+						     .taken_wall_ns =
+							     cw_clock_wall_ns(&cw_clock_system) };
 
-	if (!bundle->n_elsewhere_left_out)
+	if (!bundle->n_remote_summaries_omitted)
 		return 0;
-	if (!bundle->elsewhere)
-		bundle->elsewhere = json_array();
-	return json_array_append_new(bundle->elsewhere,
-				     cw_looks_doc_of_none(&head, NULL, 0, CW_LOOKS_DOC_TOO_MUCH));
+	if (!bundle->remote_summaries)
+		bundle->remote_summaries = json_array();
+	return json_array_append_new(
+		bundle->remote_summaries,
+		cw_tensor_samples_doc_of_none(&head, NULL, 0, CW_TENSOR_SAMPLES_DOC_TOO_MUCH));
 }
 
 /* Never writes into an existing directory: files of an older bundle would remain in it. */
@@ -351,7 +353,7 @@ static int write_copy(const struct report_args *args, struct cw_bundle *bundle)
 	struct cw_err err;
 	char *name;
 
-	if (!path || note_left_out(bundle) < 0)
+	if (!path || note_omitted(bundle) < 0)
 		return out_of_memory();
 	for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)
 		path[len - 1] = '\0';
@@ -374,7 +376,7 @@ static int write_copy(const struct report_args *args, struct cw_bundle *bundle)
 	command = cw_text_command("collwatch report", args->copy);
 	if (command)
 		printf("%s is a copy; to see it: %s\n", args->copy, command);
-	if (bundle->n_elsewhere_left_out)
+	if (bundle->n_remote_summaries_omitted)
 		fprintf(stderr,
 			"collwatch: tensor summaries of other nodes are left out, for they are too "
 			"much; to have them, too, copy the bundle's directory on the node that "
@@ -399,8 +401,8 @@ static int show(const struct report_args *args)
 	if (args->copy)
 		return write_copy(args, &bundle);
 	if (args->ask.json) {
-		if (bundle.incident && bundle.epitaph) /* out of memory: without */
-			(void)json_object_set(bundle.incident, "epitaph", bundle.epitaph);
+		if (bundle.incident && bundle.postmortem) /* out of memory: without */
+			(void)json_object_set(bundle.incident, "postmortem", bundle.postmortem);
 		cw_print_json(cw_bundle_head(&bundle));
 		return CW_EXIT_OK;
 	}

@@ -41,7 +41,7 @@
  * Two packets per agent make six registrations of half a millisecond, CW_PROBE_MAX times that in
  * all. With fewer, a flood of the socket would get in more often than the agents that wait.
  */
-#define PACKETS_PER_TURN 12
+#define PACKETS_PER_ITERATION 12
 
 struct cw_agent_probe {
 	struct event_base *base;
@@ -398,7 +398,7 @@ static void on_packet(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_agent_probe *probe = arg;
 
-	for (unsigned i = 0; i < PACKETS_PER_TURN && take_packet(probe); i++)
+	for (unsigned i = 0; i < PACKETS_PER_ITERATION && take_packet(probe); i++)
 		;
 }
 

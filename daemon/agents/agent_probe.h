@@ -55,7 +55,7 @@ struct cw_agent_probe_result {
 
 /*
  * Comes once for each agent, by its number in the request, in order. While the child lives, a few
- * results come per turn of the loop.
+ * results come per iteration of the loop.
  */
 typedef void (*cw_agent_probe_fn)(unsigned agent, const struct cw_agent_probe_result *result,
 				  void *user);

@@ -34,7 +34,7 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 
-/* One read per turn: big enough for any message but a page of Python stacks. */
+/* One read per iteration: big enough for any message but a page of Python stacks. */
 #define READ_BYTES (16u << 10)
 #define MAX_HELLO_BYTES 256u
 /* An agent's unrequested messages are never longer. */
@@ -48,7 +48,7 @@
  * be faster than a client can connect. One accept takes about 10 us, so other events still get
  * their turn.
  */
-#define MAX_ACCEPTS_PER_TURN 256
+#define MAX_ACCEPTS_PER_ITERATION 256
 
 enum conn_state {
 	CONN_HELLO,    /* no complete hello yet */
@@ -81,7 +81,7 @@ struct cw_agent_conn {
 	struct cw_agent_user *user;
 	bool is_stranger;                                    /* not admitted yet */
 	struct cw_agent_conn *prev_stranger, *next_stranger; /* in the user's list */
-	bool is_fresh;                                       /* of this turn: no events yet */
+	bool is_fresh;                                       /* of this iteration: no events yet */
 	struct cw_agent_conn *prev_fresh, *next_fresh;
 	bool is_silent;    /* no hello yet */
 	UT_hash_handle hh; /* by cred.pid, while is_silent */
@@ -667,7 +667,7 @@ static void take_stranger(struct cw_agents *agents, int fd)
 
 static void accept_some(struct cw_agents *agents, int listen_fd)
 {
-	for (int i = 0; i < MAX_ACCEPTS_PER_TURN; i++) {
+	for (int i = 0; i < MAX_ACCEPTS_PER_ITERATION; i++) {
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {

@@ -7,8 +7,8 @@
  * Every process on the machine may connect, so we limit each connection. There are limits on the
  * number in all, per uid and, before admission, per process. There are limits on the time until the
  * hello, on the bytes per frame, on unsent bytes, and on messages that make no sense. We read once
- * per turn of the loop, so a flood on one connection does not delay the others. A peer that breaks
- * a limit loses its connection; the others do not notice.
+ * per iteration of the loop, so a flood on one connection does not delay the others. A peer that
+ * breaks a limit loses its connection; the others do not notice.
  *
  * If the daemon lacks time or room, it defers the agent: it closes the connection without an
  * answer, and the agent comes back within two seconds. A refusal is an answer, for reasons that do

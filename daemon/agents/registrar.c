@@ -17,7 +17,7 @@
 #include "common/htable.h"
 #include "common/log.h"
 #include "daemon/agents/agent_probe.h"
-#include "daemon/agents/agent_turns.h"
+#include "daemon/agents/agent_queue.h"
 #include "loop/accept_pause.h"
 
 /* For each agent: long for reading a few thousand lines, short against the agent's patience. */
@@ -44,7 +44,7 @@
 struct probe;
 
 struct registration {
-	struct cw_turn turn; /* must be first: we cast a turn to its registration */
+	struct cw_queue_position position; /* must be first: we cast it to its registration */
 	struct cw_registrar *registrar;
 	struct cw_agent_conn *conn;
 	size_t frame_len;
@@ -71,7 +71,7 @@ struct cw_registrar {
 	struct cw_registrar_config config;
 	struct registration *open;
 	struct registration *by_pid; /* queued ones, at most one per process */
-	struct cw_agent_turns *turns;
+	struct cw_agent_queue *queue;
 	struct probe *probes;
 	uint64_t total, unreadable, repeated, no_record;
 	int no_record_error; /* of the last one */
@@ -84,8 +84,8 @@ static void registration_free(struct registration *reg)
 
 	cw_agent_conn_set_registration(reg->conn, NULL);
 	DL_DELETE(r->open, reg);
-	if (reg->turn.user) {
-		cw_agent_turns_leave(r->turns, &reg->turn);
+	if (reg->position.user) {
+		cw_agent_queue_leave(r->queue, &reg->position);
 		HASH_DEL(r->by_pid, reg);
 	}
 	if (reg->probe)
@@ -123,16 +123,16 @@ static int wait_in_line(struct registration *reg, bool is_first)
 	HASH_FIND(hh, r->by_pid, &reg->pid, sizeof(reg->pid), older);
 	if (older) {
 		HASH_DEL(r->by_pid, older);
-		cw_agent_turns_replace(r->turns, &older->turn, &reg->turn);
+		cw_agent_queue_replace(r->queue, &older->position, &reg->position);
 		defer(older, "its process has made another connection");
-	} else if (cw_agent_turns_wait(r->turns, cw_agent_conn_cred(reg->conn)->uid, &reg->turn,
+	} else if (cw_agent_queue_wait(r->queue, cw_agent_conn_cred(reg->conn)->uid, &reg->position,
 				       is_first) < 0) {
 		return -ENOMEM;
 	}
 	HASH_ADD(hh, r->by_pid, pid, sizeof(reg->pid), reg);
 	if (cw_htable_added(reg))
 		return 0;
-	cw_agent_turns_leave(r->turns, &reg->turn);
+	cw_agent_queue_leave(r->queue, &reg->position);
 	return -ENOMEM;
 }
 
@@ -155,10 +155,10 @@ static int enter_table(struct cw_registrar *r, struct registration *reg)
 {
 	const struct cw_registrar_config *config = &r->config;
 	struct cw_process *p = reg->process, *displaced;
-	int err = cw_processes_make_room(*config->table, p->uid, &config->places, &displaced);
+	int err = cw_processes_make_room(*config->table, p->uid, &config->quota, &displaced);
 
 	if (err == -EDQUOT)
-		config->on_no_place(p, config->user);
+		config->on_over_quota(p, config->user);
 	if (err < 0)
 		return err;
 	if (displaced)
@@ -208,7 +208,7 @@ static void complete(struct registration *reg)
 	}
 	registration_free(reg);
 	if (err == -EDQUOT)
-		cw_agent_conn_refuse(conn, CW_NO_PLACE);
+		cw_agent_conn_refuse(conn, CW_OVER_QUOTA);
 	else if (err < 0)
 		cw_agent_conn_defer(conn, strerror(-err));
 }
@@ -247,7 +247,7 @@ static void count_unreadable(struct registration *reg, const struct cw_err *err)
 static void try_again(struct registration *reg)
 {
 	reg->registrar->repeated++;
-	reg->turn.is_alone = true;
+	reg->position.is_alone = true;
 	if (++reg->attempts == MAX_ATTEMPTS)
 		defer(reg, "no child found the time to look at it");
 	else if (wait_in_line(reg, true) < 0)
@@ -320,19 +320,20 @@ static void on_done(bool was_killed, void *user)
 	struct probe *probe = user;
 	struct cw_registrar *r = probe->registrar;
 
-	cw_agent_turns_done(r->turns, probe->uid, was_killed);
+	cw_agent_queue_done(r->queue, probe->uid, was_killed);
 	DL_DELETE(r->probes, probe);
 	free(probe);
 	start_probes(r);
 }
 
-/* Makes a probe of the turn's agents that are still connected, and takes them out of the queue. */
-static struct probe *make_probe(struct cw_registrar *r, struct cw_turn **turns, unsigned n)
+/* Makes a probe of the batch's agents that are still connected, and takes them out of the queue. */
+static struct probe *make_probe(struct cw_registrar *r, struct cw_queue_position **positions,
+				unsigned n)
 {
 	struct probe *probe = calloc(1, sizeof(*probe));
 
 	for (unsigned i = 0; i < n; i++) {
-		struct registration *reg = (struct registration *)turns[i];
+		struct registration *reg = (struct registration *)positions[i];
 		struct cw_agent_conn *conn = reg->conn;
 
 		HASH_DEL(r->by_pid, reg);
@@ -374,10 +375,10 @@ static int start_child(struct probe *probe)
 	return cw_agent_probe_start(&request, &probe->child);
 }
 
-/* Gives the turn back, and refuses or defers the members that are left. */
+/* Ends the batch, and refuses or defers the members that are left. */
 static void drop_probe(struct cw_registrar *r, struct probe *probe, uid_t uid, bool is_refused)
 {
-	cw_agent_turns_done(r->turns, uid, false);
+	cw_agent_queue_done(r->queue, uid, false);
 	for (unsigned i = 0; probe && i < probe->n; i++) {
 		struct registration *reg = probe->members[i];
 
@@ -392,13 +393,13 @@ static void drop_probe(struct cw_registrar *r, struct probe *probe, uid_t uid, b
 
 static void start_probes(struct cw_registrar *r)
 {
-	struct cw_turn *turns[CW_PROBE_MAX_AGENTS];
+	struct cw_queue_position *positions[CW_PROBE_MAX_AGENTS];
 	unsigned n;
 
-	while ((n = cw_agent_turns_take(r->turns, turns, CW_PROBE_MAX_AGENTS)) > 0) {
-		uid_t uid = cw_agent_conn_cred(((struct registration *)turns[0])->conn)->uid;
+	while ((n = cw_agent_queue_take(r->queue, positions, CW_PROBE_MAX_AGENTS)) > 0) {
+		uid_t uid = cw_agent_conn_cred(((struct registration *)positions[0])->conn)->uid;
 		bool is_refused = cw_agent_probe_abandoned(uid) >= MAX_ABANDONED_PER_UID;
-		struct probe *probe = make_probe(r, turns, n);
+		struct probe *probe = make_probe(r, positions, n);
 
 		if (!probe || !probe->n || is_refused) {
 			drop_probe(r, probe, uid, is_refused);
@@ -485,7 +486,7 @@ uint64_t cw_registrar_no_record(const struct cw_registrar *r, int *ret_error)
 
 uint32_t cw_registrar_waiting(const struct cw_registrar *r)
 {
-	return cw_agent_turns_waiting(r->turns);
+	return cw_agent_queue_waiting(r->queue);
 }
 
 uint64_t cw_registrar_repeated(const struct cw_registrar *r)
@@ -500,7 +501,7 @@ uint64_t cw_registrar_total(const struct cw_registrar *r)
 
 int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registrar **ret)
 {
-	static const struct cw_agent_turns_limits limits = {
+	static const struct cw_agent_queue_limits limits = {
 		.places = CW_PROBE_MAX,
 		.per_user = MAX_PROBES_PER_USER,
 		.per_user_alone = MAX_PROBES_ALONE,
@@ -511,7 +512,7 @@ int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registr
 	if (!r)
 		return -ENOMEM;
 	r->config = *config;
-	if (cw_agent_turns_new(&limits, &r->turns) < 0) {
+	if (cw_agent_queue_new(&limits, &r->queue) < 0) {
 		free(r);
 		return -ENOMEM;
 	}
@@ -535,7 +536,7 @@ struct cw_registrar *cw_registrar_free(struct cw_registrar *r)
 	}
 	while (r->open)
 		registration_free(r->open);
-	r->turns = cw_agent_turns_free(r->turns);
+	r->queue = cw_agent_queue_free(r->queue);
 	free(r);
 	return NULL;
 }

@@ -3,7 +3,7 @@
  * Turns a hello into a process in the table: identity, record, quotas, the probe of the mapping,
  * and the return of a known process.
  *
- * Happy path: the hello waits for its user's turn (agent_turns.h). A probe child takes the
+ * Happy path: the hello waits for its user's turn (agent_queue.h). A probe child takes the
  * descriptor and reports "a memfd, mapped". We build a struct cw_process from the kernel's facts,
  * enter it in the table, and send the welcome.
  *
@@ -27,14 +27,14 @@ struct cw_registrar;
 struct event_base;
 
 /* Reason sent to an agent without a place; it retries in a minute. */
-#define CW_NO_PLACE                                                                                \
+#define CW_OVER_QUOTA                                                                              \
 	"too many processes: this one is not watched for now, users share the places of a node"
 
 struct cw_registrar_config {
 	struct event_base *base;
 	struct cw_fork_server *forks; /* borrowed for life */
 	struct cw_process **table;    /* borrowed; entries are added and, for quotas, removed */
-	struct cw_process_places places;
+	struct cw_process_quota quota;
 	/* A new process is in the table. A negative errno refuses it. */
 	int (*on_registered)(struct cw_process *p, void *user);
 	/* Remove and free this process to make room. If it lives, we no longer watch it. */
@@ -42,7 +42,7 @@ struct cw_registrar_config {
 	/* A living process changed its user: remove and free all that we know of it. */
 	void (*on_other_user)(struct cw_process *p, void *user);
 	/* The process got no place; we free it afterwards. */
-	void (*on_no_place)(struct cw_process *p, void *user);
+	void (*on_over_quota)(struct cw_process *p, void *user);
 	/* A known process came back, on a new connection; its old one is closed already. */
 	void (*on_returned)(struct cw_process *p, void *user);
 	/* True if we may open a record of this user now; otherwise its agent must retry. */

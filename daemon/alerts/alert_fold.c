@@ -16,7 +16,7 @@
 #include "common/htable.h"
 #include "common/job_env.h"
 #include "common/parse.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 #include "report/json_util.h"
 
 /* Jobs that the document counts, and jobs that its sentence names. */
@@ -166,12 +166,12 @@ static uint32_t users_with_items(const struct cw_alert_fold *f, const struct use
 
 static bool has_room(const struct cw_alert_fold *f, const struct user *u)
 {
-	const struct cw_share_count count = { .capacity = CW_FOLD_MAX,
+	const struct cw_quota_count count = { .capacity = CW_FOLD_MAX,
 					      .taken = f->n,
 					      .users = users_with_items(f, u),
 					      .own = (uint32_t)u->n };
 
-	return u->n < CW_FOLD_MAX_PER_USER && cw_share_ask(&count) == CW_SHARE_ADMIT;
+	return u->n < CW_FOLD_MAX_PER_USER && cw_quota_ask(&count) == CW_QUOTA_ADMIT;
 }
 
 /* The entry of one incident in the folded document. */

@@ -23,7 +23,7 @@
 
 struct cw_alert_fold;
 
-/* Limits of collected alerts: shared by all users (identity/shares.h), and of one user. */
+/* Limits of collected alerts: shared by all users (identity/quota.h), and of one user. */
 #define CW_FOLD_MAX 4096u
 #define CW_FOLD_MAX_PER_USER 512u
 /* A folded alert lists this many incidents with their summary, and counts the others. */

@@ -288,10 +288,11 @@ json_t *cw_alert_slack(const json_t *incident)
 					   first_step(incident), command(incident)));
 }
 
-json_t *cw_alert_slack_epitaph(const json_t *epitaph)
+json_t *cw_alert_slack_postmortem(const json_t *postmortem)
 {
-	return message(epitaph, json_pack("[o, o, o]", header("Failed: ", cw_doc_job(epitaph, "?")),
-					  summary(epitaph), command(epitaph)));
+	return message(postmortem,
+		       json_pack("[o, o, o]", header("Failed: ", cw_doc_job(postmortem, "?")),
+				 summary(postmortem), command(postmortem)));
 }
 
 /* One line for each of the first incidents: the report has all of them. */

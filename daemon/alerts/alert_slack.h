@@ -12,7 +12,7 @@
 
 /* incident: collwatch.incident/1. New reference; NULL = out of memory. */
 json_t *cw_alert_slack(const json_t *incident);
-/* epitaph: collwatch.epitaph/1. */
-json_t *cw_alert_slack_epitaph(const json_t *epitaph);
+/* postmortem: collwatch.postmortem/1. */
+json_t *cw_alert_slack_postmortem(const json_t *postmortem);
 /* folded: collwatch.folded/1. */
 json_t *cw_alert_slack_folded(const json_t *folded);

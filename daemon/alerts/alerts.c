@@ -22,7 +22,7 @@
 #include "daemon/alerts/mutes.h"
 #include "daemon/store/bundle_sync.h"
 #include "daemon/store/store.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 #include "leader/incident/incident_id.h"
 #include "report/doc/incident_doc.h"
 #include "report/json_util.h"
@@ -58,7 +58,7 @@ struct cw_alerts {
 	struct outgoing *outgoing;
 	struct cw_webhook *webhook; /* NULL = none configured */
 	struct cw_webhook *notices; /* the webhook of notices; NULL = none configured */
-	bool is_shadow, is_slack, wants_notices, tells_epitaphs;
+	bool is_shadow, is_slack, wants_notices, wants_postmortems;
 	struct cw_alert_fold *fold;
 	uint32_t learners[LEARN_MAX]; /* the users of the alerts learnt since learn_ns */
 	unsigned learned;
@@ -153,7 +153,7 @@ bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident
 {
 	const char *how = settled(a, due);
 
-	return how && strcmp(how, CW_STORE_ELSEWHERE) != 0;
+	return how && strcmp(how, CW_STORE_DELIVERED_BY_PEER) != 0;
 }
 
 /* Maps a word decided before a restart to the static string of this run. */
@@ -189,9 +189,9 @@ void cw_alerts_muted(struct cw_alerts *a, const char *node, uint32_t uid, const 
 		     uint64_t until_wall_ns)
 {
 	if (a->config.mutes)
-		cw_mutes_heard(a->config.mutes, node, uid, label,
-			       until_wall_ns > INT64_MAX ? CW_MUTE_FOR_EVER
-							 : (int64_t)until_wall_ns);
+		cw_mutes_merge_remote(a->config.mutes, node, uid, label,
+				      until_wall_ns > INT64_MAX ? CW_MUTE_FOR_EVER
+								: (int64_t)until_wall_ns);
 }
 
 bool cw_alerts_wants_notices(const struct cw_alerts *a)
@@ -267,8 +267,8 @@ static json_t *slack_body(const json_t *doc, size_t n)
 {
 	if (n > 1)
 		return cw_alert_slack_folded(doc);
-	return strcmp(cw_json_str(doc, "schema", ""), "collwatch.epitaph/1") == 0
-		       ? cw_alert_slack_epitaph(doc)
+	return strcmp(cw_json_str(doc, "schema", ""), "collwatch.postmortem/1") == 0
+		       ? cw_alert_slack_postmortem(doc)
 		       : cw_alert_slack(doc);
 }
 
@@ -318,13 +318,13 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 }
 
 /*
- * A slow disk takes two seconds for a bundle, and alerts, notices and postmortems of one user must
+ * A slow disk takes two seconds for a bundle, and alerts, notices and post-mortems of one user must
  * not take all places meanwhile. A displaced message fails as if the server had refused it. It
  * fails when its bundle is synced, not from inside this call.
  */
 static bool make_room(const struct cw_alerts *a, uint32_t uid)
 {
-	struct cw_share_place places[WEBHOOK_PENDING];
+	struct cw_quota_charge charges[WEBHOOK_PENDING];
 	struct outgoing *o, *displaced;
 	void *holder = NULL;
 	size_t n = 0;
@@ -335,15 +335,15 @@ static bool make_room(const struct cw_alerts *a, uint32_t uid)
 		if (n == WEBHOOK_PENDING)
 			return false; /* folded alerts go out beside these places */
 		/* The list is in order of arrival: later entries are younger. */
-		places[n] = (struct cw_share_place){ .uid = o->uid,
-						     .since_ns = (int64_t)n,
-						     .holder = o };
+		charges[n] = (struct cw_quota_charge){ .uid = o->uid,
+						       .since_ns = (int64_t)n,
+						       .holder = o };
 		n++;
 	}
-	switch (cw_share_place_for(uid, places, n, WEBHOOK_PENDING, &holder)) {
-	case CW_SHARE_ADMIT:
+	switch (cw_quota_charge_for(uid, charges, n, WEBHOOK_PENDING, &holder)) {
+	case CW_QUOTA_ADMIT:
 		return true;
-	case CW_SHARE_DISPLACE:
+	case CW_QUOTA_DISPLACE:
 		displaced = holder;
 		displaced->is_displaced = true;
 		return true;
@@ -380,10 +380,10 @@ static json_t *incident_now(const struct cw_alerts *a, uint32_t uid, const char 
 
 static char *text_now(const struct cw_alerts *a, const json_t *doc)
 {
-	json_t *told = cw_incident_doc_told_at(doc, cw_clock_wall_ns(a->config.clock));
-	char *text = told ? make_text(a, told, 1) : NULL;
+	json_t *current = cw_incident_doc_as_of(doc, cw_clock_wall_ns(a->config.clock));
+	char *text = current ? make_text(a, current, 1) : NULL;
 
-	json_decref(told);
+	json_decref(current);
 	return text;
 }
 
@@ -409,10 +409,10 @@ static void on_over_posted(uint32_t uid, const char *key, bool delivered, long s
 }
 
 /* Reports an ended incident once per id. False: not now; the spool retries. */
-static bool tell_over(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
+static bool post_over(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
 {
 	static const struct way way = { .suffix = OVER_KEY, .fn = on_over_posted };
-	json_t *told;
+	json_t *current;
 	char how[96];
 	int r = 0;
 
@@ -422,9 +422,9 @@ static bool tell_over(struct cw_alerts *a, const struct cw_incident_due *due, co
 	    !(a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job))) {
 		if (!make_room(a, due->uid))
 			return false;
-		told = cw_incident_doc_told_at(doc, cw_clock_wall_ns(a->config.clock));
-		r = told ? post(a, due->uid, &due->id, 1, told, &way) : -ENOMEM;
-		json_decref(told);
+		current = cw_incident_doc_as_of(doc, cw_clock_wall_ns(a->config.clock));
+		r = current ? post(a, due->uid, &due->id, 1, current, &way) : -ENOMEM;
+		json_decref(current);
 	}
 	if (r < 0)
 		return false;
@@ -445,7 +445,7 @@ static char *render_alert(uint32_t uid, const char *id, void *user, bool *ret_is
 	char *text = NULL;
 
 	if (doc && cw_incident_doc_is_over(doc)) {
-		(void)tell_over(a, &due, doc); /* if it fails, the spool retries */
+		(void)post_over(a, &due, doc); /* if it fails, the spool retries */
 		cw_alert_fold_refund(a->fold, uid);
 		*ret_is_withdrawn = true;
 	} else if (doc && !cw_incident_doc_is_notice(doc)) {
@@ -465,7 +465,7 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 		return 0;
 	}
 	if (cw_incident_doc_is_over(doc))
-		return tell_over(a, due, doc) ? 0 : -EAGAIN;
+		return post_over(a, due, doc) ? 0 : -EAGAIN;
 	if (is_outgoing(a, due->uid, due->id))
 		return 0;
 	if (!make_room(a, due->uid))
@@ -485,24 +485,25 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 	return r;
 }
 
-/* Daemons of other nodes hear of a postmortem as of an alert, so none of them posts it again. */
-static void on_epitaph_posted(uint32_t uid, const char *id, bool delivered, long status, void *user)
+/* Daemons of other nodes hear of a post-mortem as of an alert, so none of them posts it again. */
+static void on_postmortem_posted(uint32_t uid, const char *id, bool delivered, long status,
+				 void *user)
 {
 	struct cw_alerts *a = user;
 	const char *job = cw_store_job(a->config.store, uid, id);
 	const struct cw_incident_due due = { .id = id, .uid = uid, .job = job ? job : "" };
 
 	if (!delivered) {
-		log_warn("inc=%s: the webhook did not take the epitaph (HTTP %ld)", id, status);
+		log_warn("inc=%s: the webhook did not take the post-mortem (HTTP %ld)", id, status);
 		return;
 	}
 	settle(a, uid, id, "");
 	a->config.on_posted(&due, true, a->config.user);
 }
 
-static bool wants_epitaph(const struct cw_alerts *a, const struct cw_incident_due *due)
+static bool wants_postmortem(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
-	return a->webhook && a->tells_epitaphs && !a->is_shadow &&
+	return a->webhook && a->wants_postmortems && !a->is_shadow &&
 	       !(a->config.mutes && cw_mutes_until(a->config.mutes, due->uid, due->job)) &&
 	       !settled(a, due) && make_room(a, due->uid);
 }
@@ -535,36 +536,36 @@ void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, cons
 	json_decref(copy);
 }
 
-int cw_alerts_bury(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
-		   bool may_tell)
+int cw_alerts_put_postmortem(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
+			     bool may_alert)
 {
-	static const struct way way = { .suffix = "", .fn = on_epitaph_posted };
-	const struct cw_bundle alone = { .epitaph = doc };
-	int r = is_new(a, doc) ? put_new(a, &alone) : cw_store_bury(a->config.store, doc);
+	static const struct way way = { .suffix = "", .fn = on_postmortem_posted };
+	const struct cw_bundle alone = { .postmortem = doc };
+	int r = is_new(a, doc) ? put_new(a, &alone) : cw_store_put_postmortem(a->config.store, doc);
 
 	if (r == -EEXIST)
 		return r;
-	a->stats.epitaphs++;
-	if (may_tell && wants_epitaph(a, due) && post(a, due->uid, &due->id, 1, doc, &way) < 0)
-		log_warn("inc=%s: out of memory, its epitaph is not posted", due->id);
+	a->stats.postmortems++;
+	if (may_alert && wants_postmortem(a, due) && post(a, due->uid, &due->id, 1, doc, &way) < 0)
+		log_warn("inc=%s: out of memory, its post-mortem is not posted", due->id);
 	return r;
 }
 
-json_t *cw_alerts_before(const struct cw_alerts *a, const struct cw_incident_due *due,
-			 bool *ret_is_whole)
+json_t *cw_alerts_load_incident(const struct cw_alerts *a, const struct cw_incident_due *due,
+				bool *ret_is_whole)
 {
 	return cw_store_incident(a->config.store, due->uid, due->job, due->id, ret_is_whole);
 }
 
-int cw_alerts_amend(struct cw_alerts *a, json_t *incident)
+int cw_alerts_update_incident(struct cw_alerts *a, json_t *incident)
 {
-	return cw_store_amend(a->config.store, incident);
+	return cw_store_update_incident(a->config.store, incident);
 }
 
 /* Shares the limit of learnt alerts among users, because each is a disk write. */
 static bool may_learn(struct cw_alerts *a, uint32_t uid, int64_t now)
 {
-	struct cw_share_place places[LEARN_MAX];
+	struct cw_quota_charge charges[LEARN_MAX];
 	void *none;
 
 	if (now - a->learn_ns > LEARN_EVERY_NS) {
@@ -572,8 +573,8 @@ static bool may_learn(struct cw_alerts *a, uint32_t uid, int64_t now)
 		a->learned = 0;
 	}
 	for (unsigned i = 0; i < a->learned; i++)
-		places[i] = (struct cw_share_place){ .uid = a->learners[i], .is_pinned = true };
-	if (cw_share_place_for(uid, places, a->learned, LEARN_MAX, &none) != CW_SHARE_ADMIT)
+		charges[i] = (struct cw_quota_charge){ .uid = a->learners[i], .is_pinned = true };
+	if (cw_quota_charge_for(uid, charges, a->learned, LEARN_MAX, &none) != CW_QUOTA_ADMIT)
 		return false;
 	a->learners[a->learned++] = uid;
 	return true;
@@ -593,7 +594,7 @@ void cw_alerts_learn(struct cw_alerts *a, const char *from,
 		return;
 	}
 	log_debug("inc=%s: %s has delivered it", d->id, from);
-	settle(a, d->uid, d->id, CW_STORE_ELSEWHERE);
+	settle(a, d->uid, d->id, CW_STORE_DELIVERED_BY_PEER);
 }
 
 /* ---- folded alerts ---- */
@@ -757,7 +758,7 @@ static void take_words(struct cw_alerts *a, const struct cw_config *from)
 	a->is_shadow = !strcmp(from->mode, "shadow");
 	a->is_slack = !strcmp(from->webhook_format, "slack");
 	a->wants_notices = strcmp(from->notices, "false") != 0;
-	a->tells_epitaphs = !strcmp(from->webhook_epitaphs, "true");
+	a->wants_postmortems = !strcmp(from->webhook_postmortems, "true");
 	cw_alert_fold_limit(a->fold, (uint32_t)from->alert_burst, from->alert_fold_ns);
 }
 

@@ -28,8 +28,8 @@ struct cw_mutes;
 struct cw_store;
 
 /*
- * Called when an incident or postmortem gets its first bundle. The callback adds further documents
- * of this node to the bundle, as new references. head is the incident or postmortem.
+ * Called when an incident or post-mortem gets its first bundle. The callback adds further documents
+ * of this node to the bundle, as new references. head is the incident or post-mortem.
  */
 typedef void (*cw_alerts_complete_fn)(const json_t *head, struct cw_bundle *bundle, void *user);
 /* The alert of this id was delivered, or delivery failed. */
@@ -62,12 +62,12 @@ struct cw_alerts_stats {
 	uint64_t incidents[CW_CLASS__MAX]; /* confirmed, once per id, alerted or not */
 	uint64_t notices[CW_CLASS__MAX];   /* incidents reported as notices only */
 	uint64_t suppressed[CW_SUPPRESSED__MAX];
-	uint64_t epitaphs;  /* jobs that failed and left a postmortem */
-	uint64_t unsynced;  /* alerts that went out before their bundle was on disk */
-	uint64_t unlearned; /* cw_alerts_learn() calls beyond its limit */
-	uint64_t folded;    /* alerts that went out inside a folded alert */
-	uint64_t folds;     /* folded alerts */
-	uint32_t collected; /* alerts that wait for a folded alert, or are under way in one */
+	uint64_t postmortems; /* jobs that failed and left a post-mortem */
+	uint64_t unsynced;    /* alerts that went out before their bundle was on disk */
+	uint64_t unlearned;   /* cw_alerts_learn() calls beyond its limit */
+	uint64_t folded;      /* alerts that went out inside a folded alert */
+	uint64_t folds;       /* folded alerts */
+	uint32_t collected;   /* alerts that wait for a folded alert, or are under way in one */
 };
 
 /* Takes over mode, webhook and its format from `from`. 0, or -errno with err set. */
@@ -86,9 +86,9 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 /* The alert effects of an incident; struct cw_leader_effects documents each. */
 void cw_alerts_path(const struct cw_alerts *a, const char *id, char *buf, size_t len);
 int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle);
-json_t *cw_alerts_before(const struct cw_alerts *a, const struct cw_incident_due *due,
-			 bool *ret_is_whole);
-int cw_alerts_amend(struct cw_alerts *a, json_t *incident);
+json_t *cw_alerts_load_incident(const struct cw_alerts *a, const struct cw_incident_due *due,
+				bool *ret_is_whole);
+int cw_alerts_update_incident(struct cw_alerts *a, json_t *incident);
 bool cw_alerts_was_sent(const struct cw_alerts *a, const struct cw_incident_due *due);
 bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident_due *due);
 const char *cw_alerts_suppress_reason(struct cw_alerts *a, const struct cw_incident_due *due);
@@ -102,11 +102,11 @@ bool cw_alerts_wants_notices(const struct cw_alerts *a);
 void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc);
 int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc);
 /*
- * With webhook_epitaphs, and unless jobs are muted, we also post the postmortem if the webhook
- * accepts it at once: a postmortem is not worth a spool.
+ * With webhook_postmortems, and unless jobs are muted, we also post the post-mortem if the webhook
+ * accepts it at once: a post-mortem is not worth a spool.
  */
-int cw_alerts_bury(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
-		   bool may_tell);
+int cw_alerts_put_postmortem(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
+			     bool may_alert);
 
 /*
  * Another node has delivered this alert, so this node does not send it again if it leads the job

@@ -18,7 +18,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "daemon/store/state_file.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 
 #define FILE_NAME "mutes"
 #define TEMP_NAME ".mutes.new"
@@ -31,7 +31,7 @@ struct mute {
 	char *label;
 	uint32_t uid;
 	int64_t until_wall_ns;
-	int64_t heard_ns; /* awake time of the last report; of remote mutes only */
+	int64_t last_seen_ns; /* awake time of the last report; of remote mutes only */
 };
 
 struct cw_mutes {
@@ -40,7 +40,7 @@ struct cw_mutes {
 	bool is_dirty; /* the file lacks a change */
 	const struct cw_clock *clock;
 	struct mute *list;
-	uint64_t refused, doubted;
+	uint64_t refused, unconfirmed;
 };
 
 static void forget(struct cw_mutes *m, struct mute *mute)
@@ -58,7 +58,7 @@ static void drop_old(struct cw_mutes *m)
 
 	DL_FOREACH_SAFE (m->list, mute, tmp)
 		if (mute->until_wall_ns <= wall ||
-		    (mute->node && now - mute->heard_ns > CW_MUTES_HEARD_NS))
+		    (mute->node && now - mute->last_seen_ns > CW_MUTES_REMOTE_KEEP_NS))
 			forget(m, mute);
 }
 
@@ -77,22 +77,22 @@ static struct mute *find(const struct cw_mutes *m, const char *node, uint32_t ui
 /* False: there is no room, and no mute to displace. */
 static bool make_room(struct cw_mutes *m, uint32_t uid)
 {
-	static struct cw_share_place places[CW_MUTES_MAX];
+	static struct cw_quota_charge charges[CW_MUTES_MAX];
 	void *displaced = NULL;
 	struct mute *mute;
 	size_t n = 0;
 
 	DL_FOREACH (m->list, mute) {
 		/* The list is in order of arrival. */
-		places[n] = (struct cw_share_place){ .uid = mute->uid,
-						     .since_ns = (int64_t)n,
-						     .holder = mute };
+		charges[n] = (struct cw_quota_charge){ .uid = mute->uid,
+						       .since_ns = (int64_t)n,
+						       .holder = mute };
 		n++;
 	}
-	switch (cw_share_place_for(uid, places, n, CW_MUTES_MAX, &displaced)) {
-	case CW_SHARE_ADMIT:
+	switch (cw_quota_charge_for(uid, charges, n, CW_MUTES_MAX, &displaced)) {
+	case CW_QUOTA_ADMIT:
 		return true;
-	case CW_SHARE_DISPLACE:
+	case CW_QUOTA_DISPLACE:
 		mute = displaced;
 		log_notice("job=%s uid=%u: no longer muted, its place goes to another user",
 			   mute->label, mute->uid);
@@ -280,8 +280,8 @@ int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label)
 	return save(m);
 }
 
-void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
-		    int64_t until_wall_ns)
+void cw_mutes_merge_remote(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
+			   int64_t until_wall_ns)
 {
 	struct mute *mute = m->list ? find(m, node, uid, label) : NULL;
 
@@ -297,7 +297,7 @@ void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const ch
 		log_notice("job=%s uid=%" PRIu32 ": muted on %s", label, uid, node);
 	}
 	mute->until_wall_ns = until_wall_ns;
-	mute->heard_ns = cw_clock_awake_ns(m->clock);
+	mute->last_seen_ns = cw_clock_awake_ns(m->clock);
 }
 
 int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label)
@@ -338,16 +338,17 @@ const char *cw_mutes_where(struct cw_mutes *m, uint32_t uid, const char *label)
 	return !mute ? NULL : mute->node ? mute->node : "";
 }
 
-void cw_mutes_doubted(struct cw_mutes *m, const char *node, uint32_t uid, const char *label)
+void cw_mutes_note_unconfirmed(struct cw_mutes *m, const char *node, uint32_t uid,
+			       const char *label)
 {
-	m->doubted++;
+	m->unconfirmed++;
 	log_warn("job=%s uid=%" PRIu32 ": %s wants it muted and has no ranks of it, ignoring",
 		 label, uid, node);
 }
 
-uint64_t cw_mutes_doubts(const struct cw_mutes *m)
+uint64_t cw_mutes_unconfirmed(const struct cw_mutes *m)
 {
-	return m->doubted;
+	return m->unconfirmed;
 }
 
 uint64_t cw_mutes_refused(const struct cw_mutes *m)

@@ -23,10 +23,10 @@ struct cw_mutes;
  * no more than this from one other node, for all users together.
  */
 #define CW_MUTES_MAX_PER_UID 64u
-/* The limit that all users share (identity/shares.h). */
+/* The limit that all users share (identity/quota.h). */
 #define CW_MUTES_MAX 1024u
 /* A mute of another node ends this long after the last digest that reported it. */
-#define CW_MUTES_HEARD_NS (30 * CW_NS_PER_S)
+#define CW_MUTES_REMOTE_KEEP_NS (30 * CW_NS_PER_S)
 #define CW_MUTE_FOR_EVER INT64_MAX
 
 /*
@@ -51,12 +51,13 @@ int cw_mutes_set(struct cw_mutes *m, uint32_t uid, const char *label, int64_t un
 int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label);
 
 /* A digest of the node reported a mute of the job until this wall time; 0 = no mute. */
-void cw_mutes_heard(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
-		    int64_t until_wall_ns);
+void cw_mutes_merge_remote(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
+			   int64_t until_wall_ns);
 
 /* Counts and logs a node that wants to mute a job which it neither runs nor leads. */
-void cw_mutes_doubted(struct cw_mutes *m, const char *node, uint32_t uid, const char *label);
-uint64_t cw_mutes_doubts(const struct cw_mutes *m);
+void cw_mutes_note_unconfirmed(struct cw_mutes *m, const char *node, uint32_t uid,
+			       const char *label);
+uint64_t cw_mutes_unconfirmed(const struct cw_mutes *m);
 
 /* Wall time; 0 = not muted. own: mutes of this node only, else of all nodes. */
 int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label);

@@ -62,7 +62,7 @@ int cw_old_deliveries_new(const struct cw_old_deliveries_config *config,
 		return -ENOMEM;
 	o->config = *config;
 	o->started_ns = cw_clock_now_ns(config->clock);
-	cw_store_each_elsewhere(config->store, on_noted, o);
+	cw_store_each_delivered_by_peer(config->store, on_noted, o);
 	*ret = o;
 	return 0;
 }
@@ -76,7 +76,7 @@ struct cw_old_deliveries *cw_old_deliveries_free(struct cw_old_deliveries *o)
 	return NULL;
 }
 
-void cw_old_deliveries_heard(struct cw_old_deliveries *o, const char *from, const char *id)
+void cw_old_deliveries_add(struct cw_old_deliveries *o, const char *from, const char *id)
 {
 	add(o, from, id);
 }
@@ -107,7 +107,8 @@ static void settle(struct cw_old_deliveries *o, const char *node, const json_t *
 			i++;
 			continue;
 		}
-		if (!o->config.doubts || !o->config.doubts(node, &d, o->config.user))
+		if (!o->config.is_unconfirmed ||
+		    !o->config.is_unconfirmed(node, &d, o->config.user))
 			cw_alerts_learn(o->config.alerts, node, &d);
 		drop(o, i);
 	}
@@ -151,7 +152,7 @@ static bool ask(struct cw_old_deliveries *o, const char *node)
 }
 
 /* Asks each node once about all ids that it has reported so far. */
-static void ask_tellers(struct cw_old_deliveries *o)
+static void ask_senders(struct cw_old_deliveries *o)
 {
 	for (unsigned i = 0; i < o->n; i++) {
 		const char *node = o->list[i].from;
@@ -219,7 +220,7 @@ static void ask_peers(struct cw_old_deliveries *o)
 
 void cw_old_deliveries_tick(struct cw_old_deliveries *o)
 {
-	ask_tellers(o);
+	ask_senders(o);
 	if (has_noted(o))
 		ask_peers(o);
 }

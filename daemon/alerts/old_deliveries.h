@@ -36,8 +36,9 @@ struct cw_old_deliveries_config {
 	struct cw_transport *transport;
 	struct cw_store *store; /* holds what an older version noted */
 	struct cw_alerts *alerts;
-	/* cw_leader_doubts(); NULL = believe every node */
-	bool (*doubts)(const char *from, const struct cw_msg_incident_delivered *d, void *user);
+	/* cw_leader_is_unconfirmed(); NULL = believe every node */
+	bool (*is_unconfirmed)(const char *from, const struct cw_msg_incident_delivered *d,
+			       void *user);
 	void *user;
 };
 
@@ -48,7 +49,7 @@ int cw_old_deliveries_new(const struct cw_old_deliveries_config *config,
 struct cw_old_deliveries *cw_old_deliveries_free(struct cw_old_deliveries *o);
 
 /* A peer reported an id without a label. */
-void cw_old_deliveries_heard(struct cw_old_deliveries *o, const char *from, const char *id);
+void cw_old_deliveries_add(struct cw_old_deliveries *o, const char *from, const char *id);
 /* Call it several times a second. */
 void cw_old_deliveries_tick(struct cw_old_deliveries *o);
 

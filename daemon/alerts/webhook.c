@@ -28,7 +28,7 @@
 #include "common/text.h"
 #include "daemon/alerts/curl_loop.h"
 #include "daemon/alerts/webhook_hosts.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 #include "transport/secret.h"
 
 #define RETRY_MIN_MS 1000u
@@ -394,7 +394,7 @@ bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char 
 /* While the server is slow or away, one user's alerts must not take all places. */
 static bool has_room(const struct cw_webhook *w, uint32_t uid)
 {
-	struct cw_share_count count = { .capacity = w->config.max_pending,
+	struct cw_quota_count count = { .capacity = w->config.max_pending,
 					.taken = w->stats.pending,
 					.users = 1 };
 
@@ -407,7 +407,7 @@ static bool has_room(const struct cw_webhook *w, uint32_t uid)
 		count.users += a->uid != uid && !other; /* a counts as the last alert of its user */
 	}
 	return count.own < (w->config.max_pending + 1) / 2 &&
-	       cw_share_ask(&count) == CW_SHARE_ADMIT;
+	       cw_quota_ask(&count) == CW_QUOTA_ADMIT;
 }
 
 int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,

@@ -33,26 +33,8 @@ __attribute__((format(printf, 2, 0))) static void on_parse_error(cfg_t *cfg, con
 	(void)cw_err_set(parse_err, EINVAL, "%s:%d: %s", parse_path, cfg->line, text);
 }
 
-/* Old names of keys. We read them for one release after the rename; the new name wins. */
-static const struct {
-	const char *old, *name;
-} renamed[] = { { "no_headway_after", "no_progress_after" } };
-#define N_RENAMED (sizeof(renamed) / sizeof(renamed[0]))
-
-/* NULL: no old name. */
-static const char *old_name(const char *name)
-{
-	for (size_t i = 0; i < N_RENAMED; i++)
-		if (!strcmp(renamed[i].name, name))
-			return renamed[i].old;
-	return NULL;
-}
-
 static const struct cw_config_key *find_key(const char *name)
 {
-	for (size_t i = 0; i < N_RENAMED; i++)
-		if (!strcmp(renamed[i].old, name))
-			name = renamed[i].name;
 	for (unsigned i = 0; i < cw_config_n_keys; i++)
 		if (!strcmp(cw_config_keys[i].name, name))
 			return &cw_config_keys[i];
@@ -427,8 +409,6 @@ static int read_file(const char *path, cfg_t *cfg, struct cw_err *err)
 
 	for (unsigned i = 0; i < cw_config_n_keys; i++)
 		(void)cfg_set_validate_func(cfg, cw_config_keys[i].name, on_validate);
-	for (size_t i = 0; i < N_RENAMED; i++)
-		(void)cfg_set_validate_func(cfg, renamed[i].old, on_validate);
 	(void)cfg_set_error_function(cfg, on_parse_error);
 	r = slurp(path, &text, err);
 	if (r < 0)
@@ -453,13 +433,11 @@ static int put_text(struct cw_config_values *v, const char *text)
 	return 0;
 }
 
-/* The value in the file, under the new name or the old one; otherwise the default. */
+/* The value in the file; otherwise the default. */
 static const char *value_of(cfg_t *cfg, const struct cw_config_key *key)
 {
-	const char *text = cfg_getstr(cfg, key->name), *old = old_name(key->name);
+	const char *text = cfg_getstr(cfg, key->name);
 
-	if (!text && old)
-		text = cfg_getstr(cfg, old);
 	return text ? text : key->initial;
 }
 
@@ -546,7 +524,7 @@ static cfg_t *make_parser(void)
 	static char no_peers[] = "{}";
 	cfg_opt_t opts[40] = { CFG_END() }, end = CFG_END();
 
-	if (cw_config_n_keys + N_RENAMED >= sizeof(opts) / sizeof(opts[0]))
+	if (cw_config_n_keys >= sizeof(opts) / sizeof(opts[0]))
 		return NULL;
 	for (unsigned i = 0; i < cw_config_n_keys; i++) {
 		const struct cw_config_key *key = &cw_config_keys[i];
@@ -555,12 +533,7 @@ static cfg_t *make_parser(void)
 
 		opts[i] = key->type == CW_CONFIG_PEERS ? list : one;
 	}
-	for (size_t i = 0; i < N_RENAMED; i++) {
-		cfg_opt_t one = CFG_STR(renamed[i].old, NULL, CFGF_NONE);
-
-		opts[cw_config_n_keys + i] = one;
-	}
-	opts[cw_config_n_keys + N_RENAMED] = end;
+	opts[cw_config_n_keys] = end;
 	return cfg_init(opts, CFGF_NONE);
 }
 

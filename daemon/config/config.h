@@ -48,13 +48,13 @@ struct cw_config {
 	char *webhook_url;        /* "" = none; in memory hidden from children */
 	char *notice_webhook_url; /* likewise, for notices */
 	char *webhook_header_file;
-	char *webhook_format;   /* "generic" or "slack" */
-	char *webhook_epitaphs; /* "true" or "false" */
-	char *metrics_socket;   /* "" = none */
-	char *metrics_textfile; /* "" = none */
-	char *mode;             /* "alert" or "shadow" */
-	char *notices;          /* "true" or "false" */
-	int64_t alert_burst;    /* per user, at once */
+	char *webhook_format;      /* "generic" or "slack" */
+	char *webhook_postmortems; /* "true" or "false" */
+	char *metrics_socket;      /* "" = none */
+	char *metrics_textfile;    /* "" = none */
+	char *mode;                /* "alert" or "shadow" */
+	char *notices;             /* "true" or "false" */
+	int64_t alert_burst;       /* per user, at once */
 	int64_t alert_fold_ns;
 	int64_t log_level; /* enum cw_log_level */
 	int64_t state_max_bytes;

@@ -74,10 +74,10 @@ const struct cw_config_key cw_config_keys[] = {
 	  "generic|slack", true,
 	  "generic: the collwatch.incident/1 document. slack: a message for Slack's incoming "
 	  "webhooks and those that understand the same." },
-	{ "webhook_epitaphs", CW_CONFIG_CHOICE, KEY(webhook_epitaphs), "", "false", NULL, NULL,
-	  "true|false", true,
-	  "true: what a failed job died of (collwatch.epitaph/1) is posted, too, unless an alert of "
-	  "that job went out before it. false: it stands in reports and the journal only." },
+	{ "webhook_postmortems", CW_CONFIG_CHOICE, KEY(webhook_postmortems), "", "false", NULL,
+	  NULL, "true|false", true,
+	  "true: what a failed job died of (collwatch.postmortem/1) is posted, too, unless an alert "
+	  "of that job went out before it. false: it stands in reports and the journal only." },
 	{ "alert_burst", CW_CONFIG_COUNT, KEY(alert_burst), "", "5", "1", "1000", NULL, true,
 	  "So many alerts of one user's jobs go out at once, and one more for each alert_fold that "
 	  "has passed. Beyond that they are collected, and one alert tells how many there were, of "
@@ -112,7 +112,7 @@ const struct cw_config_key cw_config_keys[] = {
 	{ "no_progress_after", CW_CONFIG_DURATION, KEY(no_progress_after_ns), "duration", "60s",
 	  "1s", "24h", NULL, true,
 	  "Alert when the rank that everybody waits for has used no CPU time and done no I/O for "
-	  "this long. Its old name, no_headway_after, is read for one release." },
+	  "this long." },
 	{ "first_op_after", CW_CONFIG_DURATION, KEY(first_op_after_ns), "duration", "120s", "1s",
 	  "24h", NULL, true,
 	  "Patience with a communicator's first call and with its initialisation; 20 ms are added "

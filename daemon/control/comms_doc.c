@@ -14,11 +14,11 @@ struct collector {
 	int bad;
 };
 
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	struct collector *c = user;
 
-	if (!cw_caller_may_see(c->caller, route->uid))
+	if (!cw_caller_may_see(c->caller, digests->uid))
 		return;
 	for (uint32_t i = 0; i < job->view.n_partial; i++) {
 		const struct cw_job_view_comm *comm = &job->view.partial[i];
@@ -31,7 +31,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 			c->list,
 			json_pack("{s:s, s:I, s:I, s:o, s:I, s:o}", "comm", id, "nranks",
 				  (json_int_t)comm->nranks, "seen", (json_int_t)comm->seen, "job",
-				  cw_json_text(route->label), "uid", (json_int_t)route->uid,
+				  cw_json_text(digests->label), "uid", (json_int_t)digests->uid,
 				  "namespace", cw_json_text(job->view.pod_namespace)));
 	}
 }

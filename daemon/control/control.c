@@ -103,15 +103,15 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 		.extra_bytes = strlen("\"host\":\"\",") + strlen(s->node_name),
 	};
 	json_t *doc, *list, *entry;
-	size_t i, left_out;
+	size_t i, omitted;
 
 	cw_incident_filter_read(arguments, &query.filter);
-	list = cw_store_list(s->store, &query, &left_out);
+	list = cw_store_list(s->store, &query, &omitted);
 	json_array_foreach (list, i, entry)
 		(void)json_object_set_new(entry, "host", json_string(s->node_name));
 	doc = json_pack("{s:s, s:o}", "schema", "collwatch.incidents/1", "incidents", list);
-	if (left_out)
-		(void)json_object_set_new(doc, "left_out", json_integer((json_int_t)left_out));
+	if (omitted)
+		(void)json_object_set_new(doc, "omitted", json_integer((json_int_t)omitted));
 	succeed(a, doc);
 }
 
@@ -121,18 +121,18 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
  * to go.
  */
 static const struct report_size {
-	bool has_stacks, has_snapshot, has_summaries, has_elsewhere;
+	bool has_stacks, has_snapshot, has_summaries, has_remote_summaries;
 } report_sizes[] = {
 	{ true, true, true, true },     { true, true, true, false },  { true, true, false, false },
 	{ true, false, true, true },    { true, false, true, false }, { true, false, false, false },
 	{ false, false, false, false },
 };
 
-static json_int_t n_left_out(const struct cw_bundle *b, const struct report_size *size)
+static json_int_t n_omitted(const struct cw_bundle *b, const struct report_size *size)
 {
-	size_t n = size->has_elsewhere ? 0 : json_array_size(b->elsewhere);
+	size_t n = size->has_remote_summaries ? 0 : json_array_size(b->remote_summaries);
 
-	return (json_int_t)(n + b->n_elsewhere_left_out);
+	return (json_int_t)(n + b->n_remote_summaries_omitted);
 }
 
 static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b,
@@ -147,11 +147,12 @@ static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b
 		path ? path : none, "host", s->node_name, "incident",
 		b->incident ? b->incident : none, "evidence", evidence, "snapshot",
 		size->has_snapshot && b->snapshot ? b->snapshot : none, "stacks",
-		size->has_stacks && b->stacks ? b->stacks : none, "epitaph",
-		b->epitaph ? b->epitaph : none, "ops", size->has_stacks && b->ops ? b->ops : none,
-		"summaries", size->has_summaries && b->summaries ? b->summaries : none,
-		"summaries_elsewhere", size->has_elsewhere && b->elsewhere ? b->elsewhere : none,
-		"summaries_left_out", n_left_out(b, size));
+		size->has_stacks && b->stacks ? b->stacks : none, "postmortem",
+		b->postmortem ? b->postmortem : none, "ops",
+		size->has_stacks && b->ops ? b->ops : none, "summaries",
+		size->has_summaries && b->summaries ? b->summaries : none, "remote_summaries",
+		size->has_remote_summaries && b->remote_summaries ? b->remote_summaries : none,
+		"summaries_omitted", n_omitted(b, size));
 }
 
 static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,

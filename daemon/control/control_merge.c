@@ -27,7 +27,7 @@
 /* The most that a job grows by when its leader does not answer. */
 #define MAX_EXPLANATION 256u
 /* We add up the counts of omitted entries that nodes report, unless they are nonsense. */
-#define MAX_LEFT_OUT 1000000000
+#define MAX_OMITTED 1000000000
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
@@ -67,12 +67,12 @@ static void note_own(struct cw_merge *m)
 		(void)is_new(m, entry);
 }
 
-static void add_left_out(struct cw_merge *m, json_int_t n)
+static void add_omitted(struct cw_merge *m, json_int_t n)
 {
-	json_int_t before = json_integer_value(json_object_get(m->doc, "left_out"));
+	json_int_t before = json_integer_value(json_object_get(m->doc, "omitted"));
 
-	if (n > 0 && n <= MAX_LEFT_OUT - before)
-		(void)json_object_set_new(m->doc, "left_out", json_integer(before + n));
+	if (n > 0 && n <= MAX_OMITTED - before)
+		(void)json_object_set_new(m->doc, "omitted", json_integer(before + n));
 }
 
 /* A job that changed its leader has a bundle on both nodes: we list the nearest. */
@@ -80,7 +80,7 @@ static void add_incidents(struct cw_merge *m, const json_t *doc)
 {
 	json_t *list = json_object_get(m->doc, "incidents"), *entry;
 	const json_t *more = json_object_get(doc, "incidents");
-	json_int_t left_out = 0;
+	json_int_t omitted = 0;
 	size_t i;
 
 	json_array_foreach (more, i, entry) {
@@ -89,10 +89,10 @@ static void add_incidents(struct cw_merge *m, const json_t *doc)
 		if (json_array_size(list) < MAX_INCIDENTS)
 			(void)json_array_append(list, entry);
 		else
-			left_out++;
+			omitted++;
 	}
-	add_left_out(m, left_out);
-	add_left_out(m, json_integer_value(json_object_get(doc, "left_out")));
+	add_omitted(m, omitted);
+	add_omitted(m, json_integer_value(json_object_get(doc, "omitted")));
 }
 
 static int newest_first(const void *a, const void *b)
@@ -119,7 +119,7 @@ static void sort_incidents(struct cw_merge *m)
 	while (json_dumpb(sorted, NULL, 0, JSON_COMPACT) > MAX_BYTES)
 		for (size_t keep = json_array_size(sorted) / 2; json_array_size(sorted) > keep;)
 			(void)json_array_remove(sorted, json_array_size(sorted) - 1);
-	add_left_out(m, entries ? (json_int_t)(n - json_array_size(sorted)) : 0);
+	add_omitted(m, entries ? (json_int_t)(n - json_array_size(sorted)) : 0);
 	m->is_short = m->is_short || !entries;
 	if (entries && sorted)
 		(void)json_object_set(doc, "incidents", sorted);
@@ -458,7 +458,7 @@ void cw_control_merge_not_asked(struct cw_merge *m, unsigned n)
  * Adds the note to the error. For stacks the note is all there is: this node's part of the job was
  * not the question.
  */
-static void tell_not_asked(struct cw_merge *m)
+static void add_not_asked(struct cw_merge *m)
 {
 	const char *which = m->n_not_asked == 1 ? "the other node was" : "the other nodes were";
 	size_t len = strlen(m->answer.error);
@@ -508,7 +508,7 @@ void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 	if (m->verb != CW_MERGE_STATUS) { /* in a status each job says it */
 		if (m->verb != CW_MERGE_REPORT || !m->doc)
 			name_silent(m);
-		tell_not_asked(m);
+		add_not_asked(m);
 	}
 	if (m->doc) {
 		free(m->answer.json);

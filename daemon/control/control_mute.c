@@ -40,14 +40,14 @@ static void consider(struct search *s, uint32_t uid, const char *label)
 	(void)snprintf(s->found, sizeof(s->found), "%s", label);
 }
 
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
-	consider(user, route->uid, route->label);
+	consider(user, digests->uid, digests->label);
 }
 
-static void on_route(const struct cw_election_route *route, void *user)
+static void on_local_job(const struct cw_election_job *job, void *user)
 {
-	consider(user, route->uid, route->label);
+	consider(user, job->uid, job->label);
 }
 
 static void on_mute(uint32_t uid, const char *label, int64_t until_wall_ns, void *user)
@@ -148,7 +148,7 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 		return;
 	}
 	cw_leader_jobs(status->leader, on_job, &s);
-	cw_election_each(status->members, on_route, &s);
+	cw_election_each(status->members, on_local_job, &s);
 	cw_mutes_each(mutes, on_mute, &s);
 	if (s.is_ambiguous) {
 		refuse(ret, CODE_ERROR, "several jobs have this name: give all of it, or --uid");
@@ -160,7 +160,7 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 		return;
 	}
 	if (!is_believed(status, &s, arguments)) {
-		cw_mutes_doubted(mutes, s.caller->node, s.found_uid, s.found);
+		cw_mutes_note_unconfirmed(mutes, s.caller->node, s.found_uid, s.found);
 		refuse(ret, CODE_NO_DATA, "your node has no ranks of this job, as far as is known");
 		return;
 	}

@@ -230,7 +230,7 @@ static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *call
 					sizeof(p->node))) {
 	case CW_STACKS_HERE:
 		return false;
-	case CW_STACKS_ELSEWHERE:
+	case CW_STACKS_LED_BY_PEER:
 		p->is_for_one = true;
 		return cw_transport_is_alive(n->config.transport, p->node);
 	default:
@@ -447,7 +447,7 @@ static void on_stacks(struct cw_control_answer *answer, void *user)
 }
 
 /* Four stacks run at a time for all users, so one peer must leave some of them to the others. */
-static bool has_place(const struct cw_control_nodes *n, const char *from)
+static bool has_quota(const struct cw_control_nodes *n, const char *from)
 {
 	const struct guest *g;
 	unsigned count = 0;
@@ -467,7 +467,7 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 	char leader[CW_NODE_NAME_MAX];
 	struct guest *g = NULL;
 
-	if (json_is_object(arguments) && has_place(n, from) &&
+	if (json_is_object(arguments) && has_quota(n, from) &&
 	    cw_stacks_request_place(n->config.stacks, caller, arguments, leader, sizeof(leader)) ==
 		    CW_STACKS_HERE)
 		g = calloc(1, sizeof(*g));

@@ -25,7 +25,7 @@
 #include "common/unixsock.h"
 #include "daemon/alerts/mutes.h"
 #include "daemon/control/control_nodes.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 #include "loop/accept_pause.h"
 #include "loop/conn_closer.h"
 #include "loop/events.h"
@@ -54,7 +54,7 @@ struct client {
 	struct evbuffer *in;
 	struct event *readable; /* and the limit of a client's silence */
 	struct timeval idle;
-	struct event *turn; /* fires when its user's share allows the next request */
+	struct event *next_request; /* fires when its user's share allows the next request */
 	struct cw_caller caller;
 	bool awaits; /* an answer from stacks or from other nodes is due */
 };
@@ -81,7 +81,7 @@ static void client_free(struct client *c)
 {
 	int fd = c->bev ? bufferevent_getfd(c->bev) : -1;
 
-	event_freep(&c->turn);
+	event_freep(&c->next_request);
 	event_freep(&c->readable);
 	if (c->in)
 		evbuffer_free(c->in);
@@ -332,13 +332,13 @@ static void serve(struct client *c)
 	}
 	wait = (struct timeval){ .tv_sec = wait_ns / CW_NS_PER_S,
 				 .tv_usec = wait_ns % CW_NS_PER_S / 1000 };
-	if (r == 0 && event_add(c->turn, &wait) == 0)
+	if (r == 0 && event_add(c->next_request, &wait) == 0)
 		return;
 	c->socket->stats.noise++;
 	client_close(c);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *user)
+static void on_next_request(evutil_socket_t fd, short what, void *user)
 {
 	serve(user);
 }
@@ -357,7 +357,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
 		return;
 	}
 	read_on(c);
-	if (!event_pending(c->turn, EV_TIMEOUT, NULL))
+	if (!event_pending(c->next_request, EV_TIMEOUT, NULL))
 		serve(c);
 }
 
@@ -367,7 +367,7 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 }
 
 /* Tells a client why we close its connection, before it has asked or before its answer can come. */
-static void send_no_place(int fd)
+static void send_refusal(int fd)
 {
 	static const struct cw_message msg = {
 		.type = CW_MSG_CONTROL_REPLY,
@@ -383,10 +383,10 @@ static void send_no_place(int fd)
 		(void)!send(fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL); /* it ends anyway */
 }
 
-/* Displaces a client by the shares of all users but root. False: there is no room. */
+/* Displaces a client by the quotas of all users but root. False: there is no room. */
 static bool displace_for(struct cw_control_socket *s, uid_t uid)
 {
-	struct cw_share_place places[CW_CONTROL_MAX_CLIENTS];
+	struct cw_quota_charge charges[CW_CONTROL_MAX_CLIENTS];
 	struct client *c, *displaced;
 	void *holder = NULL;
 	size_t n = 0;
@@ -394,20 +394,20 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 	DL_FOREACH (s->clients, c)
 		if (c->caller.uid != 0) {
 			/* The list is in order of arrival: later entries are younger. */
-			places[n] = (struct cw_share_place){ .uid = c->caller.uid,
-							     .since_ns = (int64_t)n,
-							     .holder = c };
+			charges[n] = (struct cw_quota_charge){ .uid = c->caller.uid,
+							       .since_ns = (int64_t)n,
+							       .holder = c };
 			n++;
 		}
-	switch (cw_share_place_for(uid, places, n, CW_CONTROL_MAX_CLIENTS - CW_CONTROL_MAX_ROOT,
-				   &holder)) {
-	case CW_SHARE_ADMIT:
+	switch (cw_quota_charge_for(uid, charges, n, CW_CONTROL_MAX_CLIENTS - CW_CONTROL_MAX_ROOT,
+				    &holder)) {
+	case CW_QUOTA_ADMIT:
 		return true;
-	case CW_SHARE_DISPLACE:
+	case CW_QUOTA_DISPLACE:
 		displaced = holder;
 		/* Never in the middle of an answer. */
 		if (evbuffer_get_length(bufferevent_get_output(displaced->bev)) == 0)
-			send_no_place(bufferevent_getfd(displaced->bev));
+			send_refusal(bufferevent_getfd(displaced->bev));
 		client_close(displaced);
 		s->stats.displaced++;
 		return true;
@@ -445,9 +445,9 @@ static struct client *client_new(struct cw_control_socket *s, int fd,
 	if (!c->bev)
 		cw_conn_closer_close(s->closer, fd);
 	c->in = evbuffer_new();
-	c->turn = evtimer_new(s->base, on_turn, c);
+	c->next_request = evtimer_new(s->base, on_next_request, c);
 	c->readable = event_new(s->base, fd, EV_READ | EV_PERSIST, on_readable, c);
-	if (c->bev && c->in && c->turn && c->readable)
+	if (c->bev && c->in && c->next_request && c->readable)
 		return c;
 	client_free(c);
 	return NULL;
@@ -465,7 +465,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	if (identify(s, fd, &caller) < 0 ||
 	    (caller.uid != 0 && cw_accept_pause_is_last(s->pause, fd)) || !make_room(s, &caller)) {
 		s->stats.refused++;
-		send_no_place(fd);
+		send_refusal(fd);
 		cw_conn_closer_close(s->closer, fd);
 		return;
 	}

@@ -23,7 +23,7 @@ struct cw_fork_server;
 #define CW_CONTROL_MAX_ROOT 8u
 /*
  * The socket is open to all users, so no user may take all places: they share them
- * (identity/shares.h) …
+ * (identity/quota.h) …
  */
 #define CW_CONTROL_MAX_CLIENTS_PER_UID 8u
 /*

@@ -28,7 +28,7 @@ struct collector {
 	const struct cw_caller *caller;
 	const struct cw_job_id *job; /* if set, this job alone */
 	struct joined *rows;
-	size_t n, left_out;
+	size_t n, omitted;
 	uint64_t lost;
 	bool is_out_of_memory;
 	json_t *tensors;
@@ -74,7 +74,8 @@ static void add(struct cw_op_sums *to, const struct cw_op_sums *from)
 }
 
 static void on_process(const struct cw_node_process *p, const char *label,
-		       const struct cw_op_stats *ops, const struct cw_fed_tensor *fed, void *user)
+		       const struct cw_op_stats *ops,
+		       const struct cw_nonfinite_input *nonfinite_input, void *user)
 {
 	struct collector *c = user;
 
@@ -86,7 +87,7 @@ static void on_process(const struct cw_node_process *p, const char *label,
 		struct joined *j = find(c, label, p->uid, &ops->rows[i]);
 
 		if (!j) {
-			c->left_out++;
+			c->omitted++;
 			continue;
 		}
 		j->processes++;
@@ -205,13 +206,13 @@ static json_t *make_doc(const struct cw_node *node, const char *node_name,
 	qsort(c.rows, c.n, sizeof(*c.rows), by_job_and_bytes);
 	for (size_t i = 0; i < c.n; i++) {
 		if (i >= CW_OPS_DOC_ROWS)
-			c.left_out++;
+			c.omitted++;
 		else if (json_array_append_new(rows, row_doc(&c.rows[i])) < 0)
-			c.left_out++;
+			c.omitted++;
 	}
 	free(c.rows);
 	return json_pack("{s:s, s:s, s:o, s:I, s:I}", "schema", "collwatch.ops/1", "node",
-			 node_name, "rows", rows, "left_out", (json_int_t)c.left_out, "lost",
+			 node_name, "rows", rows, "omitted", (json_int_t)c.omitted, "lost",
 			 (json_int_t)c.lost);
 }
 
@@ -228,17 +229,18 @@ json_t *cw_ops_doc_of_job(const struct cw_node *node, const char *node_name,
 }
 
 static void on_tensor(const struct cw_node_process *p, const char *label,
-		      const struct cw_op_stats *ops, const struct cw_fed_tensor *fed, void *user)
+		      const struct cw_op_stats *ops,
+		      const struct cw_nonfinite_input *nonfinite_input, void *user)
 {
-	const struct cw_rec_summary *n = &fed->numbers;
+	const struct cw_rec_summary *n = &nonfinite_input->tensor_stats;
 	struct collector *c = user;
 	char what[256], comm[24];
 
-	if (!fed->seen_ns || !cw_caller_may_see(c->caller, p->uid) ||
+	if (!nonfinite_input->seen_ns || !cw_caller_may_see(c->caller, p->uid) ||
 	    json_array_size(c->tensors) >= MAX_TENSORS)
 		return;
-	cw_fed_tensor_format(fed, p->rank, what, sizeof(what));
-	(void)snprintf(comm, sizeof(comm), "0x%" PRIx64, fed->comm_id);
+	cw_nonfinite_input_format(nonfinite_input, p->rank, what, sizeof(what));
+	(void)snprintf(comm, sizeof(comm), "0x%" PRIx64, nonfinite_input->comm_id);
 	(void)json_array_append_new(
 		c->tensors,
 		json_pack("{s:s, s:I, s:I, s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f}",
@@ -248,7 +250,8 @@ static void on_tensor(const struct cw_node_process *p, const char *label,
 			  (json_int_t)n->seq, "op_index", (json_int_t)n->op_index, "nans",
 			  (json_int_t)n->nans, "infs", (json_int_t)n->infs, "elements",
 			  (json_int_t)n->elements, "ago_s",
-			  (double)(cw_age_ns(c->now_ns, fed->seen_ns) / CW_NS_PER_MS) / 1000.0));
+			  (double)(cw_age_ns(c->now_ns, nonfinite_input->seen_ns) / CW_NS_PER_MS) /
+				  1000.0));
 }
 
 json_t *cw_ops_doc_tensors(const struct cw_node *node, int64_t now_ns,
@@ -261,34 +264,36 @@ json_t *cw_ops_doc_tensors(const struct cw_node *node, int64_t now_ns,
 	return c.tensors;
 }
 
-static void add_told(struct collector *c, const struct cw_job_id *job, const char *what,
-		     const struct cw_numbers_told *told)
+static void add_finding(struct collector *c, const struct cw_job_id *job, const char *what,
+			const struct cw_tensor_stats_finding *finding)
 {
-	if (!told->seen_ns || json_array_size(c->tensors) >= MAX_TENSORS)
+	if (!finding->seen_ns || json_array_size(c->tensors) >= MAX_TENSORS)
 		return;
 	(void)json_array_append_new(
 		c->tensors,
 		json_pack("{s:s, s:I, s:s, s:s, s:f}", "job", job->label, "uid",
-			  (json_int_t)job->uid, "what", what, "summary", told->text, "ago_s",
-			  (double)(cw_age_ns(c->now_ns, told->seen_ns) / CW_NS_PER_MS) / 1000.0));
+			  (json_int_t)job->uid, "what", what, "summary", finding->text, "ago_s",
+			  (double)(cw_age_ns(c->now_ns, finding->seen_ns) / CW_NS_PER_MS) /
+				  1000.0));
 }
 
-static void on_numbers(const struct cw_job_id *job, const struct cw_numbers *numbers, void *user)
+static void on_tensor_stats(const struct cw_job_id *job, const struct cw_tensor_stats *tensor_stats,
+			    void *user)
 {
 	struct collector *c = user;
 
 	if (!cw_caller_may_see(c->caller, job->uid))
 		return;
-	add_told(c, job, "nonfinite", &numbers->first);
-	add_told(c, job, "headroom", &numbers->headroom);
+	add_finding(c, job, "nonfinite", &tensor_stats->first);
+	add_finding(c, job, "headroom", &tensor_stats->headroom);
 }
 
-json_t *cw_ops_doc_numbers(const struct cw_node *node, int64_t now_ns,
-			   const struct cw_caller *caller)
+json_t *cw_ops_doc_tensor_stats(const struct cw_node *node, int64_t now_ns,
+				const struct cw_caller *caller)
 {
 	struct collector c = { .caller = caller, .tensors = json_array(), .now_ns = now_ns };
 
 	if (node && c.tensors)
-		cw_job_numbers_each(cw_node_numbers(node), on_numbers, &c);
+		cw_job_tensor_stats_each(cw_node_tensor_stats(node), on_tensor_stats, &c);
 	return c.tensors;
 }

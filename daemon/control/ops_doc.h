@@ -21,7 +21,7 @@ json_t *cw_ops_doc(const struct cw_node *node, const char *node_name,
 json_t *cw_ops_doc_of_job(const struct cw_node *node, const char *node_name,
 			  const struct cw_job_id *job);
 /* The numerics findings of jobs that were reported. */
-json_t *cw_ops_doc_numbers(const struct cw_node *node, int64_t now_ns,
-			   const struct cw_caller *caller);
+json_t *cw_ops_doc_tensor_stats(const struct cw_node *node, int64_t now_ns,
+				const struct cw_caller *caller);
 json_t *cw_ops_doc_tensors(const struct cw_node *node, int64_t now_ns,
 			   const struct cw_caller *caller);

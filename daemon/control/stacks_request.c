@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request finds its job, takes a snapshot of the job's ranks, and hands that to a survey
- * (leader/incident/survey.h). We then poll the survey until it is complete or its time is over. For
- * a job that another node leads, the answer has the ranks of this node.
+ * A request finds its job, takes a snapshot of the job's ranks, and hands that to a stack
+ * collection (leader/incident/stack_collection.h). We then poll the stack collection until it is
+ * complete or its time is over. For a job that another node leads, the answer has the ranks of this
+ * node.
  */
 #include "daemon/control/stacks_request.h"
 
@@ -14,7 +15,7 @@
 #include <utlist.h>
 
 #include "common/json/json_whole.h"
-#include "leader/incident/survey.h"
+#include "leader/incident/stack_collection.h"
 #include "model/snapshot.h"
 #include "report/json_util.h"
 
@@ -33,9 +34,9 @@ struct request {
 	cw_stacks_fn fn;
 	void *user;
 	int64_t end_ns;
-	struct cw_survey *survey; /* NULL = the answer is an error */
-	char job[200];            /* its label */
-	char note[160];           /* what the answer lacks; "" = nothing */
+	struct cw_stack_collection *collection; /* NULL = the answer is an error */
+	char job[200];                          /* its label */
+	char note[160];                         /* what the answer lacks; "" = nothing */
 	uint32_t code;
 	char error[256];
 };
@@ -64,7 +65,7 @@ int cw_stacks_request_new(const struct cw_stacks_config *config, struct cw_stack
 static void drop(struct request *q)
 {
 	DL_DELETE(q->owner->requests, q);
-	cw_survey_free(q->survey);
+	cw_stack_collection_free(q->collection);
 	free(q);
 }
 
@@ -125,8 +126,8 @@ static bool is_allowed(struct cw_stacks *s, struct request *q)
 	int64_t ns;
 
 	DL_FOREACH (s->requests, other) {
-		running += other->survey != NULL;
-		has_one |= other->survey && other->uid == q->uid;
+		running += other->collection != NULL;
+		has_one |= other->collection && other->uid == q->uid;
 	}
 	if (has_one)
 		(void)snprintf(q->error, sizeof(q->error),
@@ -160,7 +161,7 @@ struct search {
 	struct cw_job_id id;
 	bool is_led_here, is_hang;
 	char leader[64];
-	const struct cw_election_route *part; /* while the processes of this node are listed */
+	const struct cw_election_job *part; /* while the processes of this node are listed */
 	uint32_t node;
 };
 
@@ -198,18 +199,18 @@ static bool note_found(struct search *f, const char *label, struct cw_snapshot *
 	return true;
 }
 
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	struct search *f = user;
 	struct cw_snapshot *snap;
 
 	/* This reads the job's windows and changes nothing. */
-	if (!is_wanted(f, route->label, route->uid) ||
-	    cw_leader_snapshot(f->s->config.leader, route, (struct cw_job *)job, &snap) < 0)
+	if (!is_wanted(f, digests->label, digests->uid) ||
+	    cw_leader_snapshot(f->s->config.leader, digests, (struct cw_job *)job, &snap) < 0)
 		return;
-	if (!note_found(f, route->label, snap))
+	if (!note_found(f, digests->label, snap))
 		return;
-	f->id = route->job;
+	f->id = digests->job;
 	f->is_led_here = true;
 	f->is_hang = job->view.phase == CW_STALL_HANG;
 }
@@ -231,7 +232,7 @@ static void on_process(const struct cw_node_process *p, const char *label, void 
 }
 
 /* Finds this node's part of a job that another node leads. */
-static void on_route(const struct cw_election_route *r, void *user)
+static void on_local_job(const struct cw_election_job *r, void *user)
 {
 	const char *self = cw_transport_self(((struct search *)user)->s->config.transport);
 	struct search *f = user, part = *f;
@@ -256,7 +257,7 @@ static void on_route(const struct cw_election_route *r, void *user)
 static bool find_job(struct search *f, struct request *q)
 {
 	cw_leader_jobs(f->s->config.leader, on_job, f);
-	cw_election_each(f->s->config.members, on_route, f);
+	cw_election_each(f->s->config.members, on_local_job, f);
 	if (f->n_found == 1) {
 		(void)snprintf(q->job, sizeof(q->job), "%s", f->labels[0]);
 		return true;
@@ -281,7 +282,7 @@ static bool find_job(struct search *f, struct request *q)
 
 static void begin(struct request *q, struct search *f)
 {
-	struct cw_survey_config config = {
+	struct cw_stack_collection_config config = {
 		.clock = q->owner->config.clock,
 		.effects = q->owner->config.effects,
 		.job = f->id,
@@ -301,13 +302,13 @@ static void begin(struct request *q, struct search *f)
 		(void)snprintf(q->note, sizeof(q->note),
 			       "no Python stacks: a running interpreter is not asked, only one in "
 			       "a confirmed hang");
-	if (cw_survey_new(&config, f->snap, NULL, &q->survey) < 0) {
+	if (cw_stack_collection_new(&config, f->snap, NULL, &q->collection) < 0) {
 		q->code = CODE_ERROR;
 		(void)snprintf(q->error, sizeof(q->error), "the daemon is out of memory");
 		return;
 	}
 	q->end_ns = cw_clock_awake_ns(config.clock) + CW_STACKS_WITHIN_NS;
-	cw_survey_start(q->survey);
+	cw_stack_collection_start(q->collection);
 }
 
 static struct search search_for(struct cw_stacks *s, const struct cw_caller *caller,
@@ -325,14 +326,14 @@ static struct search search_for(struct cw_stacks *s, const struct cw_caller *cal
 	};
 }
 
-static void on_led_here(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_led_here(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	struct search *f = user;
 
-	f->is_led_here |= is_wanted(f, route->label, route->uid);
+	f->is_led_here |= is_wanted(f, digests->label, digests->uid);
 }
 
-static void on_led_elsewhere(const struct cw_election_route *r, void *user)
+static void on_led_elsewhere(const struct cw_election_job *r, void *user)
 {
 	const char *self = cw_transport_self(((struct search *)user)->s->config.transport);
 	struct search *f = user;
@@ -355,7 +356,7 @@ enum cw_stacks_request_place cw_stacks_request_place(struct cw_stacks *s,
 	if (f.is_led_here || f.n_found > 1)
 		return CW_STACKS_HERE;
 	(void)snprintf(leader, len, "%s", f.leader);
-	return f.n_found ? CW_STACKS_ELSEWHERE : CW_STACKS_UNKNOWN;
+	return f.n_found ? CW_STACKS_LED_BY_PEER : CW_STACKS_UNKNOWN;
 }
 
 void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, const json_t *arguments,
@@ -379,12 +380,12 @@ void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, cons
 static void make_answer(const struct request *q, struct cw_control_answer *a)
 {
 	json_t *evidence = json_array();
-	json_t *doc = cw_survey_doc(q->survey);
+	json_t *doc = cw_stack_collection_doc(q->collection);
 	int bad = !doc || !evidence;
 
 	bad |= json_object_set_new(doc, "job", cw_json_text(q->job));
 	bad |= json_object_set_new(doc, "note", cw_json_text(q->note));
-	bad |= cw_survey_add_evidence(q->survey, evidence);
+	bad |= cw_stack_collection_add_evidence(q->collection, evidence);
 	bad |= json_object_set(doc, "evidence", evidence);
 	json_decref(evidence);
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON)
@@ -409,7 +410,7 @@ static void finish(struct request *q)
 	void *user = q->user;
 
 	(void)snprintf(answer.error, sizeof(answer.error), "%s", q->error);
-	if (q->survey)
+	if (q->collection)
 		make_answer(q, &answer);
 	drop(q);
 	fn(&answer, user);
@@ -421,11 +422,11 @@ void cw_stacks_request_tick(struct cw_stacks *s)
 	struct request *q, *tmp;
 
 	DL_FOREACH_SAFE (s->requests, q, tmp) {
-		if (q->survey) {
-			cw_survey_tick(q->survey);
+		if (q->collection) {
+			cw_stack_collection_tick(q->collection);
 			if (cw_clock_awake_ns(s->config.clock) >= q->end_ns)
-				cw_survey_stop(q->survey, "no answer in time");
-			if (!cw_survey_is_complete(q->survey))
+				cw_stack_collection_stop(q->collection, "no answer in time");
+			if (!cw_stack_collection_is_complete(q->collection))
 				continue;
 		}
 		finish(q);

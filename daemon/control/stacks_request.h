@@ -30,7 +30,7 @@ struct cw_stacks;
 struct cw_stacks_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
-	const struct cw_leader_effects *effects; /* sends the survey's queries */
+	const struct cw_leader_effects *effects; /* sends the queries of the stack collection */
 	struct cw_leader *leader;
 	struct cw_election *members;
 	struct cw_node *node;
@@ -57,10 +57,10 @@ void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, cons
 /* The node that leads the wanted job. */
 enum cw_stacks_request_place {
 	CW_STACKS_HERE = 0, /* also if several jobs match: cw_stacks_request() reports it */
-	CW_STACKS_ELSEWHERE,
+	CW_STACKS_LED_BY_PEER,
 	CW_STACKS_UNKNOWN,
 };
-/* leader is filled for CW_STACKS_ELSEWHERE. */
+/* leader is filled for CW_STACKS_LED_BY_PEER. */
 enum cw_stacks_request_place cw_stacks_request_place(struct cw_stacks *s,
 						     const struct cw_caller *caller,
 						     const json_t *arguments, char *leader,

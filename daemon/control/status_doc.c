@@ -139,12 +139,12 @@ static const char *state_name(uint32_t phase)
 	return phase <= CW_STALL_HANG ? names[phase] : "suspect";
 }
 
-static json_t *node_names(const struct cw_route *route)
+static json_t *node_names(const struct cw_job_digests *digests)
 {
 	json_t *names = json_array();
 
-	for (unsigned i = 0; names && i < route->n_nodes; i++)
-		if (json_array_append_new(names, json_string(route->nodes[i].name)) < 0) {
+	for (unsigned i = 0; names && i < digests->n_nodes; i++)
+		if (json_array_append_new(names, json_string(digests->nodes[i].name)) < 0) {
 			json_decref(names);
 			return NULL;
 		}
@@ -156,17 +156,17 @@ void cw_status_key(int64_t uid, const char *label, char key[CW_STATUS_KEY_BYTES]
 	(void)snprintf(key, CW_STATUS_KEY_BYTES, "%" PRId64 " %s", uid, label);
 }
 
-static bool is_wanted(const struct collector *c, const struct cw_route *route)
+static bool is_wanted(const struct collector *c, const struct cw_job_digests *digests)
 {
 	char key[CW_STATUS_KEY_BYTES];
 
 	if (!c->max_bytes)
 		return true;
-	cw_status_key(route->uid, route->label, key);
+	cw_status_key(digests->uid, digests->label, key);
 	return json_object_get(c->wanted, key) != NULL;
 }
 
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	struct collector *c = user;
 	const struct cw_job_view *view = &job->view;
@@ -174,12 +174,12 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 	const struct cw_incident *inc = *id ? cw_job_incidents_find(&job->incidents, id) : NULL;
 	json_t *nodes, *doc;
 
-	if (!cw_caller_may_see(c->caller, route->uid) || !is_wanted(c, route))
+	if (!cw_caller_may_see(c->caller, digests->uid) || !is_wanted(c, digests))
 		return;
-	nodes = node_names(route);
+	nodes = node_names(digests);
 	doc = nodes ? json_pack("{s:s, s:I, s:s, s:b, s:I, s:I, s:o, s:I, s:s, s:f, s:s, s:o, "
 				"s:I, s:f}",
-				"job", route->label, "uid", (json_int_t)route->uid, "leader",
+				"job", digests->label, "uid", (json_int_t)digests->uid, "leader",
 				cw_transport_self(c->source->transport), "led_here", 1, "ranks",
 				(json_int_t)view->ranks, "ranks_expected",
 				(json_int_t)view->ranks_expected, "nodes", nodes, "comms",
@@ -189,7 +189,7 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 				"collectives", (json_int_t)view->collectives, "watched_s",
 				seconds(c->now_ns - job->started_ns))
 		    : NULL;
-	add_alerts(c, doc, route->uid, route->label, inc);
+	add_alerts(c, doc, digests->uid, digests->label, inc);
 	add_slow(c, doc, view);
 	add_late(c, doc, &job->late);
 	add_timeout(doc, view);
@@ -203,22 +203,22 @@ static void on_job(const struct cw_route *route, const struct cw_job *job, void 
 }
 
 /* Explains why a job is untracked, or some of its ranks here; false: all are tracked. */
-static bool describe_untracked(const struct collector *c, const struct cw_election_route *route,
+static bool describe_untracked(const struct collector *c, const struct cw_election_job *job,
 			       bool is_led_here, char *buf, size_t len)
 {
 	const struct cw_status_source *s = c->source;
-	uint32_t here = s->ranks ? cw_untracked_of_job(cw_node_untracked(s->ranks), route->uid,
-						       route->label)
-				 : 0;
+	uint32_t here =
+		s->ranks ? cw_untracked_of_job(cw_node_untracked(s->ranks), job->uid, job->label)
+			 : 0;
 
-	if (route->standing == CW_STANDING_NO_PLACE ||
+	if (job->standing == CW_STANDING_OVER_QUOTA ||
 	    (is_led_here &&
-	     cw_untracked_of_job(cw_leader_untracked(s->leader), route->uid, route->label)))
+	     cw_untracked_of_job(cw_leader_untracked(s->leader), job->uid, job->label)))
 		(void)snprintf(buf, len,
 			       "not watched: %s leads as many jobs as it has places for, and "
 			       "users share them",
-			       route->leader);
-	else if (!route->ranks_here && here)
+			       job->leader);
+	else if (!job->ranks_here && here)
 		(void)snprintf(buf, len,
 			       "not watched here: this node watches as many rank processes as it "
 			       "has places for, and users share them");
@@ -227,31 +227,31 @@ static bool describe_untracked(const struct collector *c, const struct cw_electi
 	return true;
 }
 
-static void on_route(const struct cw_election_route *route, void *user)
+static void on_local_job(const struct cw_election_job *job, void *user)
 {
 	struct collector *c = user;
 	bool is_led_here, is_untracked;
 	char summary[256];
 	json_t *doc;
 
-	is_led_here = !strcmp(route->leader, cw_transport_self(c->source->transport));
-	if (!cw_caller_may_see(c->caller, route->uid))
+	is_led_here = !strcmp(job->leader, cw_transport_self(c->source->transport));
+	if (!cw_caller_may_see(c->caller, job->uid))
 		return;
-	is_untracked = describe_untracked(c, route, is_led_here, summary, sizeof(summary));
+	is_untracked = describe_untracked(c, job, is_led_here, summary, sizeof(summary));
 	if (is_led_here && !is_untracked)
 		return; /* on_job() adds it */
 	if (!is_untracked)
 		(void)snprintf(summary, sizeof(summary),
-			       "%s leads this job; run `collwatch status` there", route->leader);
+			       "%s leads this job; run `collwatch status` there", job->leader);
 	doc = json_pack("{s:s, s:I, s:s, s:b, s:I, s:n, s:[], s:n, s:s, s:f, s:s, s:n, s:n, s:f}",
-			"job", route->label, "uid", (json_int_t)route->uid, "leader", route->leader,
-			"led_here", is_led_here, "ranks", (json_int_t)route->ranks_here,
+			"job", job->label, "uid", (json_int_t)job->uid, "leader", job->leader,
+			"led_here", is_led_here, "ranks", (json_int_t)job->ranks_here,
 			"ranks_expected", "nodes", "comms", "state",
 			is_untracked ? "untracked" : "led_elsewhere", "since_s",
-			seconds(c->now_ns - route->since_ns), "summary", summary, "incident",
-			"collectives", "watched_s", seconds(c->now_ns - route->since_ns));
+			seconds(c->now_ns - job->since_ns), "summary", summary, "incident",
+			"collectives", "watched_s", seconds(c->now_ns - job->since_ns));
 	add_pods(doc, "");
-	add_alerts(c, doc, route->uid, route->label, NULL);
+	add_alerts(c, doc, job->uid, job->label, NULL);
 	append(c, doc);
 }
 
@@ -465,18 +465,18 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
 	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s, caller);
 	json_t *tensors = cw_ops_doc_tensors(s->ranks, cw_clock_now_ns(s->clock), caller);
-	json_t *numbers = cw_ops_doc_numbers(s->ranks, cw_clock_now_ns(s->clock), caller);
+	json_t *tensor_stats = cw_ops_doc_tensor_stats(s->ranks, cw_clock_now_ns(s->clock), caller);
 	json_t *untracked = untracked_doc(s, caller);
 
 	c.now_ns = cw_clock_now_ns(s->clock);
 	cw_leader_jobs(s->leader, on_job, &c);
-	cw_election_each(s->members, on_route, &c);
-	if (!c.jobs || !peers || !notes || !tensors || !numbers || !untracked) {
+	cw_election_each(s->members, on_local_job, &c);
+	if (!c.jobs || !peers || !notes || !tensors || !tensor_stats || !untracked) {
 		json_decref(c.jobs);
 		json_decref(peers);
 		json_decref(notes);
 		json_decref(tensors);
-		json_decref(numbers);
+		json_decref(tensor_stats);
 		json_decref(untracked);
 		return NULL;
 	}
@@ -493,6 +493,7 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 		"waiting", (json_int_t)s->node.waiting, "bad_messages",
 		(json_int_t)s->node.bad_messages_total, "record_errors",
 		(json_int_t)s->node.record_errors_total, "messages_without_job",
-		(json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors, "numbers",
-		numbers, "untracked", untracked, "reload", reload_doc(s, caller));
+		(json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors,
+		"tensor_stats", tensor_stats, "untracked", untracked, "reload",
+		reload_doc(s, caller));
 }

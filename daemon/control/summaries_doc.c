@@ -6,10 +6,10 @@
 
 #include "common/cleanup.h"
 #include "common/job_env.h"
-#include "daemon/node/job_numbers.h"
+#include "daemon/node/job_tensor_stats.h"
 #include "daemon/process/process.h"
-#include "numerics/doc/looks_doc.h"
-#include "numerics/read/looks.h"
+#include "numerics/doc/tensor_samples_doc.h"
+#include "numerics/read/tensor_samples.h"
 #include "record/record_reader.h"
 #include "report/json_util.h"
 
@@ -27,13 +27,13 @@ static int64_t ended_wall_ns(const struct cw_process *p, const struct cw_clock *
 	return cw_process_is_dead(p) && at_ns > 0 ? at_ns : 0;
 }
 
-static struct cw_looks_source source_of(const struct cw_process *p, bool lives,
-					const struct cw_clock *clock)
+static struct cw_tensor_samples_source source_of(const struct cw_process *p, bool lives,
+						 const struct cw_clock *clock)
 {
 	const struct cw_rec_header *h = cw_record_header(p->record);
 	bool is_time = h->created_wall_ns <= INT64_MAX;
 
-	return (struct cw_looks_source){
+	return (struct cw_tensor_samples_source){
 		.rank = at_least(h->rank_label, -1),
 		.pid = cw_process_pid(p), /* the rank's own pid is of its namespace */
 		.world_size = at_least(h->world_size_label, -1),
@@ -47,7 +47,7 @@ static struct cw_looks_source source_of(const struct cw_process *p, bool lives,
 
 struct member {
 	const struct cw_process *process;
-	struct cw_looks_source source;
+	struct cw_tensor_samples_source source;
 };
 
 /* Newest first: if there are more ranks than places, those of an earlier run are left out. */
@@ -60,8 +60,8 @@ static int compare_places(int64_t a_ns, int32_t a_pid, int64_t b_ns, int32_t b_p
 
 static int compare_members(const void *a, const void *b)
 {
-	const struct cw_looks_source *x = &((const struct member *)a)->source;
-	const struct cw_looks_source *y = &((const struct member *)b)->source;
+	const struct cw_tensor_samples_source *x = &((const struct member *)a)->source;
+	const struct cw_tensor_samples_source *y = &((const struct member *)b)->source;
 
 	return compare_places(x->created_wall_ns, x->pid, y->created_wall_ns, y->pid);
 }
@@ -69,13 +69,13 @@ static int compare_members(const void *a, const void *b)
 /* Fills v in the order of pages. */
 static uint32_t members_of(const struct cw_node *node, const struct cw_clock *clock,
 			   const struct cw_job_id *job,
-			   struct member v[static CW_JOB_NUMBERS_RANKS], uint32_t *ret_left_out)
+			   struct member v[static CW_JOB_TENSOR_STATS_RANKS], uint32_t *ret_omitted)
 {
-	const struct cw_process *processes[CW_JOB_NUMBERS_RANKS];
+	const struct cw_process *processes[CW_JOB_TENSOR_STATS_RANKS];
 	uint32_t n_living, n;
 
-	n = cw_job_numbers_processes(cw_node_numbers(node), job, processes, &n_living,
-				     ret_left_out);
+	n = cw_job_tensor_stats_processes(cw_node_tensor_stats(node), job, processes, &n_living,
+					  ret_omitted);
 	for (uint32_t i = 0; i < n; i++)
 		v[i] = (struct member){ processes[i],
 					source_of(processes[i], i < n_living, clock) };
@@ -83,7 +83,8 @@ static uint32_t members_of(const struct cw_node *node, const struct cw_clock *cl
 	return n;
 }
 
-static bool is_before(const struct cw_looks_source *s, const struct cw_summaries_page *page)
+static bool is_before(const struct cw_tensor_samples_source *s,
+		      const struct cw_summaries_page *page)
 {
 	return page->is_next &&
 	       compare_places(s->created_wall_ns, s->pid, page->after_ns, page->after_pid) <= 0;
@@ -93,36 +94,37 @@ json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name,
 			 const struct cw_clock *clock, const struct cw_job_id *job,
 			 struct cw_summaries_page *page)
 {
-	_cleanup_(cw_looks_fini) struct cw_looks looks = { .looks = NULL };
-	struct cw_looks_source sources[CW_JOB_NUMBERS_RANKS];
-	struct member members[CW_JOB_NUMBERS_RANKS];
-	struct cw_looks_head head = { .node = node_name, .taken_wall_ns = cw_clock_wall_ns(clock) };
+	_cleanup_(cw_tensor_samples_fini) struct cw_tensor_samples samples = { .samples = NULL };
+	struct cw_tensor_samples_source sources[CW_JOB_TENSOR_STATS_RANKS];
+	struct member members[CW_JOB_TENSOR_STATS_RANKS];
+	struct cw_tensor_samples_head head = { .node = node_name,
+					       .taken_wall_ns = cw_clock_wall_ns(clock) };
 	struct cw_numerics_job all;
 	uint32_t n = 0, n_taken = 0;
 
-	page->n_left_out = 0;
+	page->n_omitted = 0;
 	if (node)
-		n = members_of(node, clock, job, members, &page->n_left_out);
+		n = members_of(node, clock, job, members, &page->n_omitted);
 	for (uint32_t i = 0; i < n; i++) {
-		struct cw_looks_source *s = &members[i].source;
-		struct cw_looks_count count;
+		struct cw_tensor_samples_source *s = &members[i].source;
+		struct cw_tensor_samples_count count;
 
 		if (is_before(s, page))
 			continue;
 		if (n_taken == page->n) {
-			page->n_left_out++;
+			page->n_omitted++;
 			continue;
 		}
-		if (cw_looks_add(&looks, members[i].process->record, &count) < 0)
+		if (cw_tensor_samples_add(&samples, members[i].process->record, &count) < 0)
 			return NULL;
-		s->n_looks = count.newest;
+		s->n_samples = count.newest;
 		s->n_kept = count.kept;
 		sources[n_taken++] = *s;
 	}
-	all = cw_looks_job(&looks);
-	page->n_looks = all.n_looks;
-	head.n_left_out = page->n_left_out;
-	return cw_looks_doc(&head, &all, sources);
+	all = cw_tensor_samples_job(&samples);
+	page->n_samples = all.n_samples;
+	head.n_omitted = page->n_omitted;
+	return cw_tensor_samples_doc(&head, &all, sources);
 }
 
 /* ---- jobs of a name ---- */
@@ -134,7 +136,8 @@ struct search {
 	int bad;
 };
 
-static void on_job(const struct cw_job_id *job, const struct cw_numbers *numbers, void *user)
+static void on_job(const struct cw_job_id *job, const struct cw_tensor_stats *tensor_stats,
+		   void *user)
 {
 	struct search *s = user;
 	json_t *doc;
@@ -157,7 +160,7 @@ json_t *cw_summaries_doc_jobs(const struct cw_node *node, const char *node_name,
 	};
 
 	if (node)
-		cw_job_numbers_each(cw_node_numbers(node), on_job, &s);
+		cw_job_tensor_stats_each(cw_node_tensor_stats(node), on_job, &s);
 	return cw_json_finish(s.list, s.bad);
 }
 
@@ -197,6 +200,6 @@ json_t *cw_summaries_doc_living(const struct cw_node *node, const struct cw_call
 	struct search s = { .caller = caller, .name = name, .list = json_array() };
 
 	if (node)
-		cw_job_numbers_each_living(cw_node_numbers(node), on_living, &s);
+		cw_job_tensor_stats_each_living(cw_node_tensor_stats(node), on_living, &s);
 	return cw_json_finish(s.list, s.bad);
 }

@@ -28,8 +28,8 @@ struct cw_summaries_page {
 	int64_t after_ns;
 	int32_t after_pid;
 	uint32_t n;
-	uint32_t n_looks;    /* set: the tensor samples in the page */
-	uint32_t n_left_out; /* set: ranks left out of it */
+	uint32_t n_samples; /* set: the tensor samples in the page */
+	uint32_t n_omitted; /* set: ranks left out of it */
 };
 
 /* New reference; NULL = out of memory. node NULL: as of a node without ranks. */

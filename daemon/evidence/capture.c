@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Captures wait in one queue. Captures that an alert may need start before those of all other
- * ranks. Users share the places (identity/shares.h) and take turns. At its deadline a capture ends
+ * ranks. Users share the places (identity/quota.h) and take turns. At its deadline a capture ends
  * with the parts it has, and we kill children that still run.
  *
  * The parts of a capture run in sequence: /proc, then Python, then native stacks. Python comes
@@ -32,7 +32,7 @@
 #include "daemon/kernel/procfs.h"
 #include "daemon/kernel/procstat.h"
 #include "daemon/node/node.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 #include "leader/incident/evidence_brief.h"
 #include "loop/children.h"
 #include "loop/events.h"
@@ -535,28 +535,28 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 /* False: the queue is full, or this user's share of it is. */
 static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 {
-	_cleanup_(freep) struct cw_share_place *places =
-		calloc(c->stats.queued + 1, sizeof(*places));
+	_cleanup_(freep) struct cw_quota_charge *charges =
+		calloc(c->stats.queued + 1, sizeof(*charges));
 	struct cw_capture_job *displaced;
 	void *holder = NULL;
 	size_t n = 0;
 
-	if (!places)
+	if (!charges)
 		return false;
 	for (struct cw_capture_job *job = c->first; job; job = job->next) {
 		if (job->is_running || job->is_displaced)
 			continue;
 		/* In order of arrival; captures that an alert may need stay. */
-		places[n] = (struct cw_share_place){ .uid = job->uid,
-						     .is_pinned = !is_brief(job),
-						     .since_ns = (int64_t)n,
-						     .holder = job };
+		charges[n] = (struct cw_quota_charge){ .uid = job->uid,
+						       .is_pinned = !is_brief(job),
+						       .since_ns = (int64_t)n,
+						       .holder = job };
 		n++;
 	}
-	switch (cw_share_place_for(uid, places, n, max, &holder)) {
-	case CW_SHARE_ADMIT:
+	switch (cw_quota_charge_for(uid, charges, n, max, &holder)) {
+	case CW_QUOTA_ADMIT:
 		return true;
-	case CW_SHARE_DISPLACE:
+	case CW_QUOTA_DISPLACE:
 		displaced = holder;
 		displaced->is_displaced = true;
 		set_deadline(displaced, 0);

@@ -17,7 +17,7 @@
 #include "common/json/json_whole.h"
 #include "common/log.h"
 #include "identity/job_id.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 
 /* Fewer ops do not show how ranks diverged. */
 #define MIN_WINDOW_OPS 8u
@@ -106,7 +106,7 @@ static void answer_windows(struct cw_responder *r, const char *from,
 		if (e < 0)
 			break;
 		msg.window_reply.id = asked->id;
-		msg.window_reply.route = asked->route;
+		msg.window_reply.job_hash = asked->job_hash;
 		e = cw_transport_send(r->config.transport, from, &msg);
 		cw_node_windows_fini(&msg.window_reply);
 	}
@@ -163,9 +163,9 @@ static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_targ
 }
 
 /* Peers share the places, so that a single peer leaves some to the others. */
-static bool has_place(const struct cw_responder *r, const char *from)
+static bool has_quota(const struct cw_responder *r, const char *from)
 {
-	struct cw_share_count count = { .capacity = CW_RESPONDER_MAX_PENDING,
+	struct cw_quota_count count = { .capacity = CW_RESPONDER_MAX_PENDING,
 					.taken = r->n_pending,
 					.users = 1 };
 	const struct pending *p, *q;
@@ -178,7 +178,7 @@ static bool has_place(const struct cw_responder *r, const char *from)
 			is_new = strcmp(q->from, p->from) != 0;
 		count.users += is_new;
 	}
-	return cw_share_ask(&count) == CW_SHARE_ADMIT;
+	return cw_quota_ask(&count) == CW_QUOTA_ADMIT;
 }
 
 /*
@@ -218,7 +218,7 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	}
 	if (n == 0)
 		return;
-	if (!has_place(r, from)) {
+	if (!has_quota(r, from)) {
 		r->refused++;
 		return; /* the requester times out */
 	}

@@ -18,7 +18,7 @@ struct cw_responder;
 
 /*
  * Limits on open evidence requests, and on targets of each. We refuse more requests; the last
- * eighth is for peers below a fair share (identity/shares.h).
+ * eighth is for peers below the quota (identity/quota.h).
  */
 #define CW_RESPONDER_MAX_PENDING 64u
 #define CW_RESPONDER_MAX_TARGETS 64u

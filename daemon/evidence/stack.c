@@ -130,7 +130,7 @@ static void write_threads(struct writer *w, const struct cw_stack_copy *copy, st
 }
 
 struct summary {
-	unsigned taken, left_out;
+	unsigned taken, not_collected;
 	unsigned remote;        /* program files on a server, not opened */
 	unsigned first_failure; /* enum cw_stack_result */
 	int64_t held_ns;        /* the longest */
@@ -148,7 +148,7 @@ static struct summary summarize(const struct cw_stack_copy *copy)
 		if (has_stack(t)) {
 			s.taken++;
 		} else if (t->result != CW_STACK_OURS && t->result != CW_STACK_GONE) {
-			if (!s.left_out++)
+			if (!s.not_collected++)
 				s.first_failure = t->result;
 		}
 	}
@@ -172,7 +172,7 @@ static int write_not_visible(struct writer *w, int64_t held_ns)
 static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 			 const struct summary *s)
 {
-	if (!s->left_out)
+	if (!s->not_collected)
 		return write_end(w, "absent", "the process is gone", 0);
 	if (s->first_failure == CW_STACK_NOT_ALLOWED)
 		return write_end(w, "refused",
@@ -199,10 +199,10 @@ static int write_summary(struct writer *w, const struct cw_stack_copy *copy,
 			       "%u program file%s not read: FUSE, 9p, NFS, or an unknown file "
 			       "system, which can hold its readers for ever",
 			       s->remote, s->remote == 1 ? " was" : "s were");
-	else if (s->left_out)
+	else if (s->not_collected)
 		(void)snprintf(reason, sizeof(reason),
-			       "%u of %u threads have no stack, the first: %s", s->left_out,
-			       s->taken + s->left_out, describe_result(s->first_failure));
+			       "%u of %u threads have no stack, the first: %s", s->not_collected,
+			       s->taken + s->not_collected, describe_result(s->first_failure));
 	else if (copy->n_total > copy->n_threads)
 		(void)snprintf(reason, sizeof(reason), "%u of %u threads looked at",
 			       copy->n_threads, copy->n_total);

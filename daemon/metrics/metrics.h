@@ -27,7 +27,7 @@
 #include "transport/tcp.h"
 #include "transport/transport.h"
 
-/* How late the loop turned, upper bounds in milliseconds; the last one is all. */
+/* How late the loop ran, upper bounds in milliseconds; the last one is all. */
 #define CW_LATENESS_BUCKETS 7u
 extern const uint32_t cw_lateness_ms[CW_LATENESS_BUCKETS - 1];
 
@@ -59,7 +59,7 @@ struct cw_metrics_parts {
 	struct cw_store *store;
 	const struct cw_responder *responder;
 	const struct cw_peer_rate *peer_rate;
-	uint64_t digests_lost, messages_without_job, deliveries_lost, mutes_doubted;
+	uint64_t digests_lost, messages_without_job, deliveries_lost, mutes_unconfirmed;
 	const struct cw_reload_state *reload; /* NULL = no reload yet */
 };
 
@@ -76,7 +76,7 @@ struct cw_metrics {
 	uint64_t peers, peers_connected;
 	uint64_t state_writable, bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
 	uint64_t digests_lost, requests_refused, peer_too_often, messages_without_job;
-	uint64_t deliveries_lost, mutes_doubted, log_lost;
+	uint64_t deliveries_lost, mutes_unconfirmed, log_lost;
 	struct cw_node_stats node;
 	struct cw_op_totals ops;
 	struct cw_leader_stats leader;

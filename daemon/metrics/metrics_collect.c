@@ -62,7 +62,7 @@ static void add_late(struct cw_metrics *m, const struct cw_slow *said)
 	m->late_wait_s = (double)said->late_ns / CW_NS_PER_S;
 }
 
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	struct cw_metrics *m = user;
 	uint32_t phase = job->view.phase <= CW_STALL_HANG ? job->view.phase : CW_STALL_SUSPECT;
@@ -134,7 +134,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	cw_capture_stats(p->capture, &ret->capture);
 	cw_alerts_stats(p->alerts, &ret->alerts);
 	ret->deliveries_lost = p->deliveries_lost + ret->alerts.unlearned;
-	ret->mutes_doubted = p->mutes_doubted;
+	ret->mutes_unconfirmed = p->mutes_unconfirmed;
 	ret->log_lost = cw_log_lost();
 	cw_control_socket_stats(p->control, &ret->control);
 	if (ret->node.processes > ret->node.connected + ret->node.dead)

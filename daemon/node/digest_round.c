@@ -12,8 +12,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "daemon/node/absent.h"
-#include "daemon/node/absent_scan.h"
+#include "daemon/node/unregistered_ranks.h"
+#include "daemon/node/unregistered_scan.h"
 #include "digest/digest.h"
 #include "identity/untracked.h"
 
@@ -38,17 +38,18 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 #define MAX_UNTRACKED_JOBS 256u
 
 /* Adds the job's ranks that never called NCCL; they are in the arena. */
-static int collect_absent(struct cw_digest_rounds *rounds, struct cw_arena *arena,
-			  struct cw_digest_source *source)
+static int collect_unregistered(struct cw_digest_rounds *rounds, struct cw_arena *arena,
+				struct cw_digest_source *source)
 {
 	struct cw_msg_rank *v;
 
-	if (!rounds->absent)
+	if (!rounds->unregistered)
 		return 0;
-	v = cw_arena_new_array(arena, struct cw_msg_rank, CW_ABSENT_MAX_RANKS);
-	source->absent = v;
-	return v ? cw_absent_ranks(rounds->absent, source->job, arena, v, CW_ABSENT_MAX_RANKS,
-				   &source->n_absent)
+	v = cw_arena_new_array(arena, struct cw_msg_rank, CW_UNREGISTERED_SCAN_MAX_RANKS);
+	source->unregistered = v;
+	return v ? cw_unregistered_ranks_list(rounds->unregistered, source->job, arena, v,
+					      CW_UNREGISTERED_SCAN_MAX_RANKS,
+					      &source->n_unregistered)
 		 : -ENOMEM;
 }
 
@@ -69,7 +70,8 @@ static void digest_job(struct cw_digest_rounds *rounds, const struct cw_job_id *
 
 	if (rounds->untracked)
 		source.untracked = cw_untracked_of_job(rounds->untracked, job->uid, job->label);
-	if (collect_absent(rounds, &arena, &source) < 0 || cw_digest_make(&source, &digest) < 0) {
+	if (collect_unregistered(rounds, &arena, &source) < 0 ||
+	    cw_digest_make(&source, &digest) < 0) {
 		log_warn("digest of job=%s: out of memory, skipped", job->label);
 		return;
 	}
@@ -87,11 +89,13 @@ static bool has_job(struct cw_process *table, const struct cw_job_id *job)
 }
 
 /* Digests for jobs that have no registered process here. */
-static void digest_absent(struct cw_digest_rounds *rounds, struct cw_process *table)
+static void digest_unregistered(struct cw_digest_rounds *rounds, struct cw_process *table)
 {
 	const struct cw_job_id *job;
 
-	for (unsigned i = 0; rounds->absent && (job = cw_absent_job(rounds->absent, i)); i++)
+	for (unsigned i = 0;
+	     rounds->unregistered && (job = cw_unregistered_ranks_job(rounds->unregistered, i));
+	     i++)
 		if (!has_job(table, job))
 			digest_job(rounds, job, NULL, 0);
 }
@@ -134,7 +138,7 @@ void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, 
 	uint32_t max = HASH_COUNT(table);
 
 	if (!only_urgent)
-		digest_absent(rounds, table);
+		digest_unregistered(rounds, table);
 	if (!only_urgent)
 		digest_untracked(rounds, table);
 	if (max == 0)

@@ -16,10 +16,10 @@ struct cw_digest_rounds {
 	uint64_t epoch;
 	cw_node_digest_fn on_digest;
 	void *user;
-	const struct cw_absent *absent;       /* borrowed; NULL = none */
-	const struct cw_untracked *untracked; /* borrowed; NULL = none */
-	uint64_t round;                       /* rounds begun */
-	uint64_t number;                      /* digests made since the start */
+	const struct cw_unregistered_ranks *unregistered; /* borrowed; NULL = none */
+	const struct cw_untracked *untracked;             /* borrowed; NULL = none */
+	uint64_t round;                                   /* rounds begun */
+	uint64_t number;                                  /* digests made since the start */
 	int64_t held_ns; /* time that the daemon did not run: now_ns less its awake clock */
 };
 

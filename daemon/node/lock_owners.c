@@ -103,7 +103,7 @@ static void on_answer(evutil_socket_t fd, short what, void *user)
 		return;
 	}
 	if (recv(o->fd, &owner, sizeof(owner), 0) == sizeof(owner) && p)
-		cw_lock_wait_answer(&p->headway.lock, o->question.address, owner);
+		cw_lock_wait_answer(&p->host_activity.lock, o->question.address, owner);
 	forget_child(o);
 }
 
@@ -125,7 +125,7 @@ static void on_forked(int r, int fd, int pidfd, void *user)
 
 void cw_lock_owners_look(struct cw_lock_owners *o, struct cw_process *p, int64_t awake_ns)
 {
-	struct cw_lock_wait *w = &p->headway.lock;
+	struct cw_lock_wait *w = &p->host_activity.lock;
 
 	if (o->request || o->fd >= 0 || !cw_lock_wait_must_ask(w, awake_ns))
 		return;

@@ -23,12 +23,12 @@
 #include "common/unixsock.h"
 #include "daemon/agents/agents.h"
 #include "daemon/agents/registrar.h"
-#include "daemon/node/absent.h"
 #include "daemon/node/digest_round.h"
-#include "daemon/node/job_numbers.h"
+#include "daemon/node/job_tensor_stats.h"
 #include "daemon/node/lock_owners.h"
 #include "daemon/node/python_requests.h"
 #include "daemon/node/reading_budget.h"
+#include "daemon/node/unregistered_ranks.h"
 #include "daemon/process/fdstore_restore.h"
 #include "daemon/process/process.h"
 #include "daemon/process/process_memory.h"
@@ -40,17 +40,18 @@
 #include "model/snapshot.h"
 
 #define HELLO_MS 5000
-#define MESSAGE_ID_FED_TENSOR "8e3dfc1a6b6f4a0c9d1f7b0e54a6c2d7"
+#define MESSAGE_ID_NONFINITE_INPUT "8e3dfc1a6b6f4a0c9d1f7b0e54a6c2d7"
 /*
  * CPU time of one tick, four times a second, for reading processes. With thousands of processes, we
- * read each less often than wanted, but the loop still answers. The budget is smaller in a turn
- * that makes digests. It is smallest while agents wait for registration: a new rank matters more
- * than a fresher sample of a known one. A hundred processes still fit into it without delay.
+ * read each less often than wanted, but the loop still answers. The budget is smaller in an
+ * iteration that makes digests. It is smallest while agents wait for registration: a new rank
+ * matters more than a fresher sample of a known one. A hundred processes still fit into it without
+ * delay.
  */
 #define TICK_NS (40 * CW_NS_PER_MS)
 #define TICK_WITH_DIGESTS_NS (15 * CW_NS_PER_MS)
 #define TICK_REGISTERING_NS (5 * CW_NS_PER_MS)
-/* The same budget for a turn with an urgent event; the rest follows in the next turn. */
+/* The same budget for an iteration with an urgent event; the rest follows in the next one. */
 #define URGENT_NS TICK_NS
 /* The same budget for one window request; windows beyond it come back empty. */
 #define WINDOWS_NS TICK_NS
@@ -75,9 +76,9 @@ struct cw_node {
 	struct cw_process *next_look; /* the next tick continues here; NULL = at the head */
 	struct event *tick, *urgent;
 	struct cw_digest_rounds rounds;
-	struct cw_absent *absent;
+	struct cw_unregistered_ranks *unregistered;
 	struct cw_lock_owners *locks;
-	struct cw_job_numbers *numbers;
+	struct cw_job_tensor_stats *tensor_stats;
 	struct cw_untracked *untracked;
 	struct cw_reading_budget *budget;
 	int64_t digest_ns; /* last full round */
@@ -105,29 +106,29 @@ static bool is_rank(pid_t pid, void *user)
 
 /* ---- sampling ---- */
 
-static void say_fed(const struct cw_process *p)
+static void log_nonfinite_input(const struct cw_process *p)
 {
 	int32_t number = cw_record_header(p->record)->rank_label;
 	char what[256], text[512], job[192], rank[48], pid[32];
 	const char *fields[] = { job, rank, pid, NULL };
 
-	cw_fed_tensor_format(&p->fed, number, what, sizeof(what));
+	cw_nonfinite_input_format(&p->nonfinite_input, number, what, sizeof(what));
 	(void)snprintf(text, sizeof(text), "job=%s pid=%d: %s, the first there", p->label,
 		       (int)cw_process_pid(p), what);
 	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", p->label);
 	(void)snprintf(rank, sizeof(rank), "COLLWATCH_RANK=%d", (int)number);
 	(void)snprintf(pid, sizeof(pid), "COLLWATCH_PID=%d", (int)cw_process_pid(p));
-	cw_log_event(CW_LOG_WARN, MESSAGE_ID_FED_TENSOR, text, fields);
+	cw_log_event(CW_LOG_WARN, MESSAGE_ID_NONFINITE_INPUT, text, fields);
 }
 
 /* These numbers are shown to people only: no verdict depends on them. */
 static void count_ops(struct cw_node *node, struct cw_process *p)
 {
 	cw_op_stats_sample(&p->ops, p->record, now_of(node), &node->op_totals);
-	if (!cw_fed_tensor_look(&p->fed, p->record, now_of(node)))
+	if (!cw_nonfinite_input_find(&p->nonfinite_input, p->record, now_of(node)))
 		return;
-	node->stats.fed_tensors_total++;
-	say_fed(p);
+	node->stats.nonfinite_inputs_total++;
+	log_nonfinite_input(p);
 }
 
 static void find_label(struct cw_process *p)
@@ -320,7 +321,7 @@ static void digest_round(struct cw_node *node, bool only_urgent)
 
 static void on_urgent(evutil_socket_t fd, short what, void *arg)
 {
-	static const struct timeval next_turn = { 0, 0 };
+	static const struct timeval next_iteration = { 0, 0 };
 	struct cw_node *node = arg;
 
 	want_urgent(node);
@@ -328,7 +329,7 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 	 * event_active() would run us again before any other event; a timer lets the others
 	 * go first.
 	 */
-	if (!sample_wanted(node) && event_add(node->urgent, &next_turn) == 0)
+	if (!sample_wanted(node) && event_add(node->urgent, &next_iteration) == 0)
 		return;
 	digest_round(node, true);
 }
@@ -366,7 +367,7 @@ static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t n
 			p = p->hh.next;
 			continue;
 		}
-		cut = p->headway.cut;
+		cut = p->host_activity.cut;
 		sample_in_turn(node, p);
 		look_ns = cw_clock_cpu_ns();
 		if (now_ns - p->stat_ns >= CW_NS_PER_S - half_ns &&
@@ -374,7 +375,7 @@ static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t n
 			say_stopped(p);
 			hurry(node, p);
 		}
-		node->stats.looks_cut_total += p->headway.cut - cut;
+		node->stats.scans_cut_total += p->host_activity.cut - cut;
 		cw_lock_owners_look(node->locks, p, cw_clock_awake_ns(node->config.clock));
 		cw_reading_budget_charge(node->budget, p->uid, cw_clock_cpu_ns() - look_ns);
 		p = p->hh.next;
@@ -395,12 +396,12 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	look_at_processes(node, budget_ns, now_ns);
 	expire_dead(node);
 	if (!cw_registrar_waiting(node->registrar))
-		cw_job_numbers_tick(node->numbers, now_ns);
+		cw_job_tensor_stats_tick(node->tensor_stats, now_ns);
 	if (is_digest_due) {
 		node->digest_ns = now_ns;
 		limit_memory(node);
 		keep_all(node);
-		cw_absent_tick(node->absent);
+		cw_unregistered_ranks_tick(node->unregistered);
 		cw_untracked_tick(node->untracked, now_ns);
 		digest_round(node, false);
 	}
@@ -488,7 +489,7 @@ static void on_evict(struct cw_process *p, void *user)
 		return;
 	}
 	node->stats.displaced_total++;
-	stop_watching(node, p, CW_NO_PLACE);
+	stop_watching(node, p, CW_OVER_QUOTA);
 }
 
 static void on_other_user(struct cw_process *p, void *user)
@@ -498,12 +499,12 @@ static void on_other_user(struct cw_process *p, void *user)
 	remove_process(user, p);
 }
 
-static void on_no_place(struct cw_process *p, void *user)
+static void on_over_quota(struct cw_process *p, void *user)
 {
 	struct cw_node *node = user;
 	struct cw_untracked_item item;
 
-	node->stats.no_place_total++;
+	node->stats.over_quota_total++;
 	(void)sample(node, p); /* only to learn its job's label */
 	item = untracked_item(p);
 	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), now_of(node));
@@ -530,12 +531,12 @@ static bool has_incident(const struct cw_process *p, void *user)
 	return config->has_incident(&job, config->user);
 }
 
-static struct cw_process_places places_of(struct cw_node *node)
+static struct cw_process_quota quota_of(struct cw_node *node)
 {
-	return (struct cw_process_places){ .max = node->config.max_processes,
-					   .max_per_uid = node->config.max_processes_per_uid,
-					   .has_incident = has_incident,
-					   .user = node };
+	return (struct cw_process_quota){ .max = node->config.max_processes,
+					  .max_per_uid = node->config.max_processes_per_uid,
+					  .has_incident = has_incident,
+					  .user = node };
 }
 
 static void on_hello(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello,
@@ -608,7 +609,7 @@ void cw_node_windows_fini(struct cw_msg_window_reply *reply)
 
 bool cw_node_search(struct cw_node *node, const struct cw_msg_rank_search *q)
 {
-	return cw_absent_search(node->absent, q);
+	return cw_unregistered_ranks_search(node->unregistered, q);
 }
 
 static struct cw_node_process describe(const struct cw_node *node, const struct cw_process *p)
@@ -624,9 +625,10 @@ static struct cw_node_process describe(const struct cw_node *node, const struct 
 		.rank = header->rank_label,
 		.is_dead = cw_process_is_dead(p),
 		.has_python = header->has & CW_REC_HAS_PYTHON,
-		.idle_ns = p->headway.has_base ? cw_age_ns(cw_clock_awake_ns(node->config.clock),
-							   p->headway.cpu_change_ns)
-					       : -1,
+		.idle_ns = p->host_activity.has_base
+				   ? cw_age_ns(cw_clock_awake_ns(node->config.clock),
+					       p->host_activity.cpu_change_ns)
+				   : -1,
 	};
 }
 
@@ -636,7 +638,7 @@ bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
 
 	if (!p)
-		return cw_absent_find(node->absent, pid, start_ticks, ret);
+		return cw_unregistered_ranks_find(node->unregistered, pid, start_ticks, ret);
 	*ret = describe(node, p);
 	return true;
 }
@@ -647,7 +649,8 @@ bool cw_node_is_of_another(const struct cw_node *node, pid_t pid, uint64_t start
 	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
 
 	if (!p)
-		return cw_absent_is_of_another(node->absent, pid, start_ticks, job);
+		return cw_unregistered_ranks_is_of_another(node->unregistered, pid, start_ticks,
+							   job);
 	return !cw_process_is_of(p, job);
 }
 
@@ -672,7 +675,7 @@ void cw_node_each_ops(const struct cw_node *node, cw_node_ops_fn fn, void *user)
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
 		struct cw_node_process process = describe(node, p);
 
-		fn(&process, p->label, &p->ops, &p->fed, user);
+		fn(&process, p->label, &p->ops, &p->nonfinite_input, user);
 	}
 }
 
@@ -697,9 +700,9 @@ void cw_node_python_cancel(struct cw_node *node, uint64_t handle)
 	cw_python_requests_cancel(node->python, handle);
 }
 
-const struct cw_job_numbers *cw_node_numbers(const struct cw_node *node)
+const struct cw_job_tensor_stats *cw_node_tensor_stats(const struct cw_node *node)
 {
-	return node->numbers;
+	return node->tensor_stats;
 }
 
 const struct cw_untracked *cw_node_untracked(const struct cw_node *node)
@@ -724,7 +727,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->bad_messages_total = agents.bad_messages;
 	ret->untracked = cw_untracked_count(node->untracked);
 	ret->postponed_total = cw_reading_budget_postponed(node->budget);
-	cw_job_numbers_stats(node->numbers, &ret->numbers);
+	cw_job_tensor_stats_totals(node->tensor_stats, &ret->tensor_stats);
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
 		ret->processes++;
 		ret->connected += p->conn != NULL;
@@ -790,9 +793,9 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 		.base = node->config.base,
 		.forks = node->config.forks,
 		.table = &node->table,
-		.places = places_of(node),
+		.quota = quota_of(node),
 		.on_registered = on_registered,
-		.on_no_place = on_no_place,
+		.on_over_quota = on_over_quota,
 		.on_evict = on_evict,
 		.on_other_user = on_other_user,
 		.on_returned = on_returned,
@@ -800,7 +803,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 		.on_read = on_read,
 		.user = node,
 	};
-	struct cw_absent_config absent = {
+	struct cw_unregistered_ranks_config unregistered = {
 		.base = node->config.base,
 		.clock = node->config.clock,
 		.socket_path = node->config.socket_path,
@@ -817,16 +820,16 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 
 	if (r < 0 || cw_registrar_new(&registrar, &node->registrar) < 0 ||
 	    cw_python_requests_new(node->config.base, &node->python) < 0 ||
-	    cw_absent_new(&absent, &node->absent) < 0 ||
+	    cw_unregistered_ranks_new(&unregistered, &node->unregistered) < 0 ||
 	    cw_lock_owners_new(node->config.base, node->config.forks, &node->table, &node->locks) <
 		    0 ||
-	    cw_job_numbers_new(&node->table, node->budget, &node->numbers) < 0 ||
+	    cw_job_tensor_stats_new(&node->table, node->budget, &node->tensor_stats) < 0 ||
 	    cw_untracked_new(&untracked, &node->untracked) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = open_socket(node, &agents.listen_fd, err);
 	if (r < 0)
 		return r;
-	node->rounds.absent = node->absent;
+	node->rounds.unregistered = node->unregistered;
 	node->rounds.untracked = node->untracked;
 	r = cw_agents_new(&agents, &node->agents);
 	return r < 0 ? cw_err_set(err, -r, "out of memory") : 0;
@@ -836,7 +839,7 @@ static void restore(struct cw_node *node)
 {
 	struct cw_fdstore_restore_config config = {
 		.table = &node->table,
-		.places = places_of(node),
+		.quota = quota_of(node),
 		.clock = node->config.clock,
 		.on_living = on_registered,
 		.on_dead = on_restored_dead,
@@ -903,9 +906,9 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	node->agents = cw_agents_free(node->agents);
 	node->closer = cw_conn_closer_free(node->closer);
 	node->python = cw_python_requests_free(node->python);
-	node->absent = cw_absent_free(node->absent);
+	node->unregistered = cw_unregistered_ranks_free(node->unregistered);
 	node->locks = cw_lock_owners_free(node->locks);
-	node->numbers = cw_job_numbers_free(node->numbers);
+	node->tensor_stats = cw_job_tensor_stats_free(node->tensor_stats);
 	node->untracked = cw_untracked_free(node->untracked);
 	HASH_ITER (hh, node->table, p, tmp) {
 		HASH_DEL(node->table, p);

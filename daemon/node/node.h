@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * This daemon's view of the ranks on its own node. The node holds the registered agents, their
- * flight records, sampled at 4 Hz, and the liveness and headway of their processes. Once a second
- * it makes one digest per job (uid and label; docs/design/node.md#sampling-and-digests) and passes
- * it to a callback. On demand it returns windows and Python stacks.
+ * flight records, sampled at 4 Hz, and the liveness and host activity of their processes. Once a
+ * second it makes one digest per job (uid and label; docs/design/node.md#sampling-and-digests) and
+ * passes it to a callback. On demand it returns windows and Python stacks.
  *
  * The node does not judge, does not know other nodes, and does not write to disk.
  *
@@ -18,9 +18,9 @@
 
 #include "common/clock.h"
 #include "common/err.h"
-#include "daemon/node/job_numbers.h"
+#include "daemon/node/job_tensor_stats.h"
 #include "daemon/process/op_stats.h"
-#include "digest/fed_tensor.h"
+#include "digest/nonfinite_input.h"
 #include "proto/messages.h"
 
 struct cw_job_id;
@@ -67,7 +67,7 @@ struct cw_node_config {
 #define CW_NODE_OTHER_FDS 512u
 
 /*
- * How many of the `wanted` rank processes fit into this many descriptors, at least one. Fair shares
+ * How many of the `wanted` rank processes fit into this many descriptors, at least one. Quotas
  * divide this number. If we promised places without descriptors behind them, the first user to
  * arrive could take them all.
  */
@@ -87,12 +87,12 @@ int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
 void cw_node_windows_fini(struct cw_msg_window_reply *reply);
 
 /*
- * Searches for ranks of a job that never called NCCL, for a leader: daemon/node/absent.h.
- * False: refused.
+ * Searches for ranks of a job that never called NCCL, for a leader:
+ * daemon/node/unregistered_ranks.h. False: refused.
  */
 bool cw_node_search(struct cw_node *node, const struct cw_msg_rank_search *q);
 
-/* Facts about one process, for evidence. Borrowed until the loop turns. */
+/* Facts about one process, for evidence. Borrowed until the next iteration of the loop. */
 struct cw_node_process {
 	pid_t pid;
 	uint64_t start_ticks;
@@ -130,8 +130,8 @@ void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user);
  * fn returns.
  */
 typedef void (*cw_node_ops_fn)(const struct cw_node_process *p, const char *label,
-			       const struct cw_op_stats *ops, const struct cw_fed_tensor *fed,
-			       void *user);
+			       const struct cw_op_stats *ops,
+			       const struct cw_nonfinite_input *nonfinite_input, void *user);
 void cw_node_each_ops(const struct cw_node *node, cw_node_ops_fn fn, void *user);
 const struct cw_op_totals *cw_node_op_totals(const struct cw_node *node);
 
@@ -155,7 +155,7 @@ void cw_node_python_cancel(struct cw_node *node, uint64_t handle);
  */
 
 /* The findings on jobs' tensor summaries. Borrowed. */
-const struct cw_job_numbers *cw_node_numbers(const struct cw_node *node);
+const struct cw_job_tensor_stats *cw_node_tensor_stats(const struct cw_node *node);
 
 /* Rank processes that did not get a place on this node. Borrowed. */
 const struct cw_untracked *cw_node_untracked(const struct cw_node *node);
@@ -166,18 +166,18 @@ struct cw_node_stats {
 	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
 	uint64_t deferred_total;        /* connections closed without an answer: agents retry */
 	uint64_t probes_repeated_total; /* agent probes that a child did not get to */
-	uint64_t looks_cut_total;       /* headway scans cut short at CW_HEADWAY_MAX_FILES */
+	uint64_t scans_cut_total; /* host activity scans cut short at CW_HOST_ACTIVITY_MAX_FILES */
 	uint64_t digests_total, samples_total;
-	uint64_t too_costly_total;  /* processes dropped: their records took too much memory */
-	uint64_t unreadable_total;  /* records whose version this daemon does not know */
-	uint64_t no_record_total;   /* agents that failed to make a record */
-	int no_record_error;        /* the errno of the last one */
-	uint64_t fed_tensors_total; /* processes that fed NaN or infinity, counted once each */
-	struct cw_job_numbers_stats numbers;
-	uint32_t restored;        /* processes restored from the fdstore at start */
-	uint64_t displaced_total; /* living processes that lost their place to another user's */
-	uint64_t postponed_total; /* readings deferred because the user's budget was spent */
-	uint64_t no_place_total;  /* registrations refused because all places were taken */
-	uint32_t untracked;       /* rank processes without a place now */
+	uint64_t too_costly_total;       /* processes dropped: their records took too much memory */
+	uint64_t unreadable_total;       /* records whose version this daemon does not know */
+	uint64_t no_record_total;        /* agents that failed to make a record */
+	int no_record_error;             /* the errno of the last one */
+	uint64_t nonfinite_inputs_total; /* processes that fed NaN or infinity, counted once each */
+	struct cw_job_tensor_stats_totals tensor_stats;
+	uint32_t restored;         /* processes restored from the fdstore at start */
+	uint64_t displaced_total;  /* living processes that lost their place to another user's */
+	uint64_t postponed_total;  /* readings deferred because the user's budget was spent */
+	uint64_t over_quota_total; /* registrations refused because all places were taken */
+	uint32_t untracked;        /* rank processes without a place now */
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

@@ -32,5 +32,5 @@ void cw_python_requests_cancel(struct cw_python_requests *reqs, uint64_t handle)
 /* Handles p's answer. False if no request waits for it (any more). */
 bool cw_python_requests_answer(struct cw_python_requests *reqs, const struct cw_process *p,
 			       const struct cw_msg_python_stacks_reply *reply);
-/* p's agent has disconnected: its requests fail at the next turn of the loop. */
+/* p's agent has disconnected: its requests fail at the next iteration of the loop. */
 void cw_python_requests_agent_gone(struct cw_python_requests *reqs, const struct cw_process *p);

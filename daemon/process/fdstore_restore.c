@@ -13,7 +13,7 @@ static int enter_table(const struct cw_fdstore_restore_config *config, struct cw
 
 	if (cw_processes_find(*config->table, cw_process_pid(p), p->key.start_ticks))
 		return -EEXIST;
-	r = cw_processes_make_room(*config->table, p->uid, &config->places, &displaced);
+	r = cw_processes_make_room(*config->table, p->uid, &config->quota, &displaced);
 	if (r < 0 || displaced)
 		return -EDQUOT;
 	HASH_ADD(hh, *config->table, key, sizeof(p->key), p);

@@ -12,7 +12,7 @@
 
 struct cw_fdstore_restore_config {
 	struct cw_process **table;
-	struct cw_process_places places;
+	struct cw_process_quota quota;
 	const struct cw_clock *clock;
 	/* p is in the table. On a negative errno we remove it again. */
 	int (*on_living)(struct cw_process *p, void *user);

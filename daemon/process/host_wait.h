@@ -15,7 +15,7 @@
  * A mutex is none of these: its waiter depends on another thread of the process.
  * daemon/process/lock_wait.h finds out whether that wait can end. If all threads
  * wait without a timeout for words of their own process, no outsider can wake it,
- * either (daemon/process/headway.c).
+ * either (daemon/process/host_activity.c).
  *
  * Any thread; the reads do not block, and take no lock of the process's memory.
  */

@@ -2,11 +2,12 @@
 /*
  * A first thread that waits, without a timeout, for a mutex of another thread of the process. No
  * outsider can end this wait. We report it once we know the mutex's owner, the owner sleeps, and no
- * thread but helpers (daemon/process/headway.h) has run for a while. Then the owner waits for an
- * event that does not come, or for the first thread.
+ * thread but helpers (daemon/process/host_activity.h) has run for a while. Then the owner waits for
+ * an event that does not come, or for the first thread.
  *
- * Other waits have no owner, so daemon/process/headway.c inspects all threads. The interpreter's
- * lock does not name its owner, either: the owner is one of the threads that do not wait for it.
+ * Other waits have no owner, so daemon/process/host_activity.c inspects all threads. The
+ * interpreter's lock does not name its owner, either: the owner is one of the threads that do not
+ * wait for it.
  *
  * The mutex's owner is in the process's memory, and the loop never reads that. A child does
  * (cw_lock_wait_read()), at most once in CW_LOCK_WAIT_ASK_NS of a wait. Facts only. Loop thread

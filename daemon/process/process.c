@@ -25,7 +25,7 @@
 #include "daemon/kernel/cgroup.h"
 #include "daemon/kernel/kernel_events.h"
 #include "daemon/kernel/tracer.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 #include "loop/events.h"
 #include "model/op.h"
 #include "model/snapshot.h"
@@ -74,7 +74,7 @@ static struct cw_process *process_alloc(void)
 	if (!p)
 		return NULL;
 	p->pidfd = p->proc_fd = p->launcher_pidfd = p->oom.fd = -1;
-	cw_headway_init(&p->headway);
+	cw_host_activity_init(&p->host_activity);
 	cw_sampler_init(&p->sampler);
 	return p;
 }
@@ -187,7 +187,7 @@ struct cw_process *cw_process_free(struct cw_process *p)
 	cw_oom_close(&p->oom);
 	cw_process_watch(p, NULL);
 	(void)cw_record_close(p->record); /* always NULL */
-	cw_headway_fini(&p->headway);
+	cw_host_activity_fini(&p->host_activity);
 	cw_sampler_fini(&p->sampler);
 	cw_op_stats_fini(&p->ops);
 	free(p);
@@ -213,7 +213,7 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 	return (struct cw_digest_rank){
 		.record = p->record,
 		.sampler = &p->sampler,
-		.fed = &p->fed,
+		.nonfinite_input = &p->nonfinite_input,
 		.now_ns = now_ns,
 		.pid = (int32_t)p->key.pid,
 		.own_pid = p->pod.own_pid,
@@ -226,13 +226,15 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 			   .ended_ns = p->ended_ns,
 			   .launcher_gone_ns = p->launcher_gone_ns },
 		.is_oom_killed = p->is_oom_killed,
-		.is_d_state = p->headway.is_d_state,
-		.is_child_busy = p->headway.is_child_busy,
-		.is_frozen = p->headway.is_frozen,
-		.host_wait = p->headway.host_wait,
+		.is_d_state = p->host_activity.is_d_state,
+		.is_child_busy = p->host_activity.is_child_busy,
+		.is_frozen = p->host_activity.is_frozen,
+		.host_wait = p->host_activity.host_wait,
 		/* awake clock, like all times there */
-		.headway_ns = p->headway.headway_ns ? p->headway.headway_ns + held_ns : 0,
-		.headway_by = p->headway.by,
+		.host_activity_ns = p->host_activity.host_activity_ns
+					    ? p->host_activity.host_activity_ns + held_ns
+					    : 0,
+		.host_activity_by = p->host_activity.by,
 		.command = p->command,
 		.cause = p->cause,
 		.end_by = p->end_by,
@@ -340,7 +342,7 @@ static void say_hold(struct cw_process *p)
 	struct cw_facts_process facts;
 
 	p->cause[0] = '\0';
-	if (p->headway.is_frozen)
+	if (p->host_activity.is_frozen)
 		cw_cgroup_say_frozen(p->proc_fd, p->cause, sizeof(p->cause));
 	else if (p->liveness == CW_LIVE_TRACED)
 		cw_tracer_say(p->proc_fd, p->cause, sizeof(p->cause));
@@ -371,7 +373,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	const struct cw_rec_header *header = cw_record_header(p->record);
 	struct cw_rec_wait waits[CW_REC_WAITS + MAX_INSIDE];
 	int64_t now_ns = cw_clock_now_ns(clock);
-	struct cw_headway_process hp = {
+	struct cw_host_activity_process hp = {
 		.proc_fd = p->proc_fd,
 		.pid = cw_process_pid(p),
 		.is_rank = is_rank,
@@ -384,7 +386,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 		.interpreter = interpreter_of(header),
 		.record = header->own_io_begun ? p->record : NULL,
 	};
-	bool was_frozen = p->headway.is_frozen;
+	bool was_frozen = p->host_activity.is_frozen;
 	struct cw_procstat st;
 	uint32_t liveness;
 	bool has_changed;
@@ -396,9 +398,9 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	cw_oom_look(&p->oom, now_ns);
 	if (p->ending_ns || p->proc_fd < 0 || cw_procstat_read(p->proc_fd, &st) < 0)
 		return false; /* ending: its pidfd says more */
-	cw_headway_step(&p->headway, &hp, &st, cw_clock_awake_ns(clock));
+	cw_host_activity_step(&p->host_activity, &hp, &st, cw_clock_awake_ns(clock));
 	liveness = cw_liveness_of_state(st.state);
-	has_changed = liveness != p->liveness || p->headway.is_frozen != was_frozen;
+	has_changed = liveness != p->liveness || p->host_activity.is_frozen != was_frozen;
 	p->liveness = liveness;
 	/*
 	 * Name the tracer each time: a stack capture also traces the process for an instant, and
@@ -430,9 +432,10 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	}
 	cw_process_watch(p, NULL);
 	cw_oom_close(&p->oom);
-	p->headway.is_d_state = p->headway.is_child_busy = p->headway.is_frozen = false;
-	p->headway.host_wait = CW_HOST_WAIT_UNKNOWN;
-	p->headway.lock = (struct cw_lock_wait){ 0 };
+	p->host_activity.is_d_state = p->host_activity.is_child_busy = p->host_activity.is_frozen =
+		false;
+	p->host_activity.host_wait = CW_HOST_WAIT_UNKNOWN;
+	p->host_activity.lock = (struct cw_lock_wait){ 0 };
 	event_freep(&p->end_event);
 	closep(&p->pidfd);
 	closep(&p->proc_fd);
@@ -456,18 +459,18 @@ bool cw_processes_has_living(struct cw_process *table, pid_t pid)
 	return false;
 }
 
-static bool is_pinned(const struct cw_process_places *places, const struct cw_process *p)
+static bool is_pinned(const struct cw_process_quota *quota, const struct cw_process *p)
 {
-	return places->has_incident && places->has_incident(p, places->user);
+	return quota->has_incident && quota->has_incident(p, quota->user);
 }
 
 static struct cw_process *longest_dead_of(struct cw_process *table, uid_t uid,
-					  const struct cw_process_places *places)
+					  const struct cw_process_quota *quota)
 {
 	struct cw_process *oldest = NULL;
 
 	for (struct cw_process *p = table; p; p = p->hh.next)
-		if (p->uid == uid && cw_process_is_dead(p) && !is_pinned(places, p) &&
+		if (p->uid == uid && cw_process_is_dead(p) && !is_pinned(quota, p) &&
 		    (!oldest || p->ended_ns < oldest->ended_ns))
 			oldest = p;
 	return oldest;
@@ -477,26 +480,26 @@ static struct cw_process *longest_dead_of(struct cw_process *table, uid_t uid,
  * The table is in order of registration. Dead processes count as youngest, the first to end as
  * youngest of all.
  */
-static int by_shares(struct cw_process *table, uid_t uid, const struct cw_process_places *places,
-		     void **ret)
+static int by_quota(struct cw_process *table, uid_t uid, const struct cw_process_quota *quota,
+		    void **ret)
 {
-	_cleanup_(freep) struct cw_share_place *taken = calloc(HASH_COUNT(table), sizeof(*taken));
+	_cleanup_(freep) struct cw_quota_charge *taken = calloc(HASH_COUNT(table), sizeof(*taken));
 	size_t n = 0;
 
 	if (!taken)
 		return -ENOMEM;
 	for (struct cw_process *p = table; p; p = p->hh.next, n++)
-		taken[n] = (struct cw_share_place){
+		taken[n] = (struct cw_quota_charge){
 			.uid = p->uid,
-			.is_pinned = is_pinned(places, p),
+			.is_pinned = is_pinned(quota, p),
 			.since_ns = cw_process_is_dead(p) ? INT64_MAX - p->ended_ns : (int64_t)n,
 			.holder = p,
 		};
-	return cw_share_place_for(uid, taken, n, places->max, ret) == CW_SHARE_REFUSE ? -EDQUOT : 0;
+	return cw_quota_charge_for(uid, taken, n, quota->max, ret) == CW_QUOTA_REFUSE ? -EDQUOT : 0;
 }
 
 int cw_processes_make_room(struct cw_process *table, uid_t uid,
-			   const struct cw_process_places *places, struct cw_process **ret)
+			   const struct cw_process_quota *quota, struct cw_process **ret)
 {
 	uint32_t n_own = 0;
 	void *displaced = NULL;
@@ -506,16 +509,16 @@ int cw_processes_make_room(struct cw_process *table, uid_t uid,
 	 * Thousands of processes may register after a restart, so we count only when a limit
 	 * is near.
 	 */
-	for (const struct cw_process *p = table; p && HASH_COUNT(table) >= places->max_per_uid;
+	for (const struct cw_process *p = table; p && HASH_COUNT(table) >= quota->max_per_uid;
 	     p = p->hh.next)
 		n_own += p->uid == uid;
 	*ret = NULL;
-	if (n_own >= places->max_per_uid)
+	if (n_own >= quota->max_per_uid)
 		r = -EDQUOT;
-	else if (HASH_COUNT(table) >= places->max - places->max / CW_SHARE_RESERVE)
-		r = by_shares(table, uid, places, &displaced);
+	else if (HASH_COUNT(table) >= quota->max - quota->max / CW_QUOTA_RESERVE)
+		r = by_quota(table, uid, quota, &displaced);
 	*ret = displaced;
 	if (r == -EDQUOT)
-		*ret = longest_dead_of(table, uid, places);
+		*ret = longest_dead_of(table, uid, quota);
 	return *ret ? 0 : r;
 }

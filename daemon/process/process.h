@@ -23,7 +23,7 @@
 #include "daemon/kernel/liveness.h"
 #include "daemon/kernel/oom.h"
 #include "daemon/process/fdstore.h"
-#include "daemon/process/headway.h"
+#include "daemon/process/host_activity.h"
 #include "daemon/process/op_stats.h"
 #include "daemon/process/proc_pod.h"
 #include "digest/rank.h"
@@ -62,7 +62,7 @@ struct cw_process {
 	ino_t record_ino;
 	struct cw_sampler sampler;
 	struct cw_op_stats ops;
-	struct cw_fed_tensor fed;
+	struct cw_nonfinite_input nonfinite_input;
 	bool owes_sample;       /* it ended or registered while its user's budget was spent */
 	bool is_wanted;         /* its job has an urgent event: sample it first */
 	int64_t next_sample_ns; /* machine's clock; after the next tick if sampling is costly */
@@ -87,7 +87,7 @@ struct cw_process {
 	char cause[CW_CAUSE_BYTES];      /* cause of its state, from the kernel; empty = unknown */
 	uint32_t end_by;                 /* enum cw_end_by, with has_kernel_end */
 	int32_t end_sender;
-	struct cw_headway headway;
+	struct cw_host_activity host_activity;
 
 	char fdstore_name[CW_FDSTORE_NAME_BYTES]; /* as stored; empty = not stored */
 	ino_t fdstore_ino;
@@ -148,8 +148,8 @@ static inline pid_t cw_process_pid(const struct cw_process *p)
 }
 
 /*
- * Reads state and headway from /proc, and checks the launcher. True if the liveness has changed.
- * is_rank and user: as in struct cw_headway_process.
+ * Reads state and host activity from /proc, and checks the launcher. True if the liveness has
+ * changed. is_rank and user: as in struct cw_host_activity_process.
  */
 bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void *user,
 		     const struct cw_clock *clock);
@@ -176,7 +176,7 @@ struct cw_process *cw_processes_find(struct cw_process *table, pid_t pid, uint64
 /* True when any living process of the table has this pid. */
 bool cw_processes_has_living(struct cw_process *table, pid_t pid);
 /* The number of places, and which processes keep theirs. */
-struct cw_process_places {
+struct cw_process_quota {
 	uint32_t max, max_per_uid;
 	/* True if p's job has an open incident: p keeps its place. NULL = no job has one. */
 	bool (*has_incident)(const struct cw_process *p, void *user);
@@ -184,10 +184,10 @@ struct cw_process_places {
 };
 
 /*
- * Chooses the process that must give its place to a new one of uid, by the fair shares of
- * identity/shares.h. Of one user's processes the longest dead goes first, then the youngest. A user
+ * Chooses the process that must give its place to a new one of uid, by the quotas of
+ * identity/quota.h. Of one user's processes the longest dead goes first, then the youngest. A user
  * at a limit may replace a dead process of his own. *ret NULL = there is room. -EDQUOT: no place
  * for uid. -ENOMEM.
  */
 int cw_processes_make_room(struct cw_process *table, uid_t uid,
-			   const struct cw_process_places *places, struct cw_process **ret);
+			   const struct cw_process_quota *quota, struct cw_process **ret);

@@ -46,12 +46,12 @@
 /* A read for a query must fit into an answer of a MiB, and must not block the loop. */
 #define MAX_SNAPSHOT_READ (4u << 20)
 /* More does not fit into a message, so do not read it. */
-#define MAX_ELSEWHERE_READ (1u << 20)
+#define MAX_REMOTE_SUMMARIES_READ (1u << 20)
 /*
  * Other nodes' summaries may extend a bundle up to this part of the store. Without the limit, a
  * user's only bundle could displace other users' bundles.
  */
-#define ELSEWHERE_SHARE 16
+#define REMOTE_SUMMARIES_SHARE 16
 
 struct cw_store {
 	char path[PATH_MAX]; /* of the directory "incidents" */
@@ -153,17 +153,17 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 		(void)cw_wall_format(wall_ns, e->time);
 }
 
-/* Call it after describe(). An epitaph alone cannot be reopened: its job is over. */
-static void mark_epitaph(struct cw_store_entry *e, bool is_epitaph)
+/* Call it after describe(). A post-mortem alone cannot be reopened: its job is over. */
+static void mark_postmortem(struct cw_store_entry *e, bool is_postmortem)
 {
-	e->is_epitaph = is_epitaph;
-	if (is_epitaph)
+	e->is_postmortem = is_postmortem;
+	if (is_postmortem)
 		(void)snprintf(e->closed_as, sizeof(e->closed_as), "job_ended");
 }
 
 static void load_bundle(struct cw_store *store, const char *id)
 {
-	json_t *incident, *epitaph;
+	json_t *incident, *postmortem;
 	struct cw_store_entry *e;
 	struct stat st;
 
@@ -173,19 +173,19 @@ static void load_bundle(struct cw_store *store, const char *id)
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	incident = cw_store_dir_incident(store->dir_fd, id);
-	epitaph = cw_store_dir_epitaph(store->dir_fd, id);
-	e = incident || epitaph ? entry_get(store, id) : NULL;
+	postmortem = cw_store_dir_postmortem(store->dir_fd, id);
+	e = incident || postmortem ? entry_get(store, id) : NULL;
 	if (e) {
-		e->has_epitaph = epitaph != NULL;
-		describe(e, incident ? incident : epitaph,
+		e->has_postmortem = postmortem != NULL;
+		describe(e, incident ? incident : postmortem,
 			 st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
-		mark_epitaph(e, !incident);
+		mark_postmortem(e, !incident);
 		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
 	} else {
 		log_warn("store: bundle %s cannot be read, ignoring", id);
 	}
 	json_decref(incident);
-	json_decref(epitaph);
+	json_decref(postmortem);
 }
 
 /* ".<id>.new": a daemon was killed between write and rename. */
@@ -397,20 +397,20 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 		.snapshot = json_deep_copy(bundle->snapshot),
 		.evidence = json_deep_copy(bundle->evidence),
 		.stacks = json_deep_copy(bundle->stacks),
-		.epitaph = json_deep_copy(bundle->epitaph),
+		.postmortem = json_deep_copy(bundle->postmortem),
 		.ops = json_deep_copy(bundle->ops),
 		.summaries = json_deep_copy(bundle->summaries),
 	};
 
 	if ((bundle->incident && !copy.incident) || (bundle->snapshot && !copy.snapshot) ||
 	    (bundle->evidence && !copy.evidence) || (bundle->stacks && !copy.stacks) ||
-	    (bundle->epitaph && !copy.epitaph) || (bundle->ops && !copy.ops) ||
+	    (bundle->postmortem && !copy.postmortem) || (bundle->ops && !copy.ops) ||
 	    (bundle->summaries && !copy.summaries)) {
 		cw_bundle_fini(&copy);
 		return -ENOMEM;
 	}
-	if (!copy.epitaph) /* keep the previous one */
-		copy.epitaph = json_incref(e->bundle.epitaph);
+	if (!copy.postmortem) /* keep the previous one */
+		copy.postmortem = json_incref(e->bundle.postmortem);
 	if (!copy.ops)
 		copy.ops = json_incref(e->bundle.ops);
 	if (!copy.summaries)
@@ -419,8 +419,8 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 	e->bundle = copy;
 	e->is_held = true;
 	e->bytes = json_bytes(copy.incident) + json_bytes(copy.snapshot) +
-		   json_bytes(copy.evidence) + json_bytes(copy.stacks) + json_bytes(copy.epitaph) +
-		   json_bytes(copy.ops) + json_bytes(copy.summaries);
+		   json_bytes(copy.evidence) + json_bytes(copy.stacks) +
+		   json_bytes(copy.postmortem) + json_bytes(copy.ops) + json_bytes(copy.summaries);
 	return 0;
 }
 
@@ -455,8 +455,8 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 		return -ENOMEM;
 	(void)cw_store_clock_now(&store->age_clock, &now); /* settled or not */
 	describe(e, head, now);
-	mark_epitaph(e, !bundle->incident);
-	e->has_epitaph = e->has_epitaph || bundle->epitaph;
+	mark_postmortem(e, !bundle->incident);
+	e->has_postmortem = e->has_postmortem || bundle->postmortem;
 	if (ret_path)
 		(void)snprintf(ret_path, path_len, "%s/%s", store->path, id);
 	r = write_bundle(store, e, bundle);
@@ -488,7 +488,7 @@ json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job,
 			  : cw_store_dir_incident(store->dir_fd, id);
 }
 
-int cw_store_amend(struct cw_store *store, json_t *incident)
+int cw_store_update_incident(struct cw_store *store, json_t *incident)
 {
 	const char *id = json_string_value(json_object_get(incident, "id"));
 	const char *job = json_string_value(json_object_get(incident, "job"));
@@ -507,7 +507,7 @@ int cw_store_amend(struct cw_store *store, json_t *incident)
 		json_decref(e->bundle.incident);
 		e->bundle.incident = copy;
 	} else {
-		r = cw_bundle_amend(store->dir_fd, id, incident, &err);
+		r = cw_bundle_update_incident(store->dir_fd, id, incident, &err);
 		if (r < 0)
 			return r;
 	}
@@ -515,8 +515,8 @@ int cw_store_amend(struct cw_store *store, json_t *incident)
 	return 0;
 }
 
-int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job, const char *id,
-			   unsigned n, const json_t *doc)
+int cw_store_add_remote_summaries(struct cw_store *store, uint32_t uid, const char *job,
+				  const char *id, unsigned n, const json_t *doc)
 {
 	struct cw_store_entry *e = entry_find(store, id);
 	int r;
@@ -526,9 +526,9 @@ int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job
 	if (e->is_held)
 		return -EBUSY;
 	/* The first summary is short, and lists the missing others. */
-	if (n > 1 && e->bytes + json_bytes(doc) > store->max_bytes / ELSEWHERE_SHARE)
+	if (n > 1 && e->bytes + json_bytes(doc) > store->max_bytes / REMOTE_SUMMARIES_SHARE)
 		return -ENOSPC;
-	r = cw_bundle_add_elsewhere(store->dir_fd, id, n, doc, NULL);
+	r = cw_bundle_add_remote_summaries(store->dir_fd, id, n, doc, NULL);
 	if (r < 0)
 		return r;
 	e->bytes = cw_store_dir_bytes(store->dir_fd, id);
@@ -536,31 +536,31 @@ int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job
 	return 0;
 }
 
-int cw_store_bury(struct cw_store *store, json_t *epitaph)
+int cw_store_put_postmortem(struct cw_store *store, json_t *postmortem)
 {
-	const struct cw_bundle alone = { .epitaph = epitaph };
-	const char *id = json_string_value(json_object_get(epitaph, "id"));
-	const char *job = json_string_value(json_object_get(epitaph, "job"));
-	json_int_t uid = json_integer_value(json_object_get(epitaph, "uid"));
+	const struct cw_bundle alone = { .postmortem = postmortem };
+	const char *id = json_string_value(json_object_get(postmortem, "id"));
+	const char *job = json_string_value(json_object_get(postmortem, "job"));
+	json_int_t uid = json_integer_value(json_object_get(postmortem, "uid"));
 	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
 	int r;
 
 	if (!e || !is_of(e, uid, job)) /* the put refuses the second case */
 		return cw_store_put(store, &alone, NULL, 0);
-	if (e->has_epitaph)
+	if (e->has_postmortem)
 		return -EEXIST;
 	if (e->is_held) {
-		e->bundle.epitaph = json_deep_copy(epitaph);
-		if (!e->bundle.epitaph)
+		e->bundle.postmortem = json_deep_copy(postmortem);
+		if (!e->bundle.postmortem)
 			return -ENOMEM;
-		e->bytes += json_bytes(epitaph);
+		e->bytes += json_bytes(postmortem);
 	} else {
-		r = cw_bundle_bury(store->dir_fd, id, epitaph, NULL);
+		r = cw_bundle_put_postmortem(store->dir_fd, id, postmortem, NULL);
 		if (r < 0)
 			return r;
 		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
 	}
-	e->has_epitaph = true;
+	e->has_postmortem = true;
 	return 0;
 }
 
@@ -592,7 +592,7 @@ static int close_unseen(struct cw_store *store, const struct cw_store_entry *e)
 	if (!incident)
 		return -ENOENT;
 	if (json_object_set_new(incident, "closed_as", json_string("unseen")) == 0)
-		r = cw_store_amend(store, incident);
+		r = cw_store_update_incident(store, incident);
 	json_decref(incident);
 	return r;
 }
@@ -689,16 +689,16 @@ static json_t *make_line(const struct cw_store *store, const struct cw_store_ent
 		(void)json_object_set_new(line, "severity", json_string(e->severity));
 	if (*e->suppressed)
 		(void)json_object_set_new(line, "suppressed", json_string(e->suppressed));
-	if (e->is_epitaph)
-		(void)json_object_set_new(line, "epitaph", json_true());
+	if (e->is_postmortem)
+		(void)json_object_set_new(line, "postmortem", json_true());
 	if (e->hosts)
 		(void)json_object_set(line, "hosts", e->hosts);
 	return line;
 }
 
-json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, size_t *ret_left_out)
+json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, size_t *ret_omitted)
 {
-	size_t bytes = 0, left_out = 0;
+	size_t bytes = 0, omitted = 0;
 	json_t *list = json_array();
 	struct cw_store_entry *e, *next;
 
@@ -712,8 +712,8 @@ json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, si
 		 * The first bundle that does not fit ends the list: an older one may fit, but would
 		 * look like the newest.
 		 */
-		if (left_out || (q->max && json_array_size(list) >= q->max)) {
-			left_out++;
+		if (omitted || (q->max && json_array_size(list) >= q->max)) {
+			omitted++;
 			continue;
 		}
 		line = make_line(store, e);
@@ -721,19 +721,19 @@ json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, si
 				      : 0;
 		if (bytes > q->max_bytes) {
 			json_decref(line);
-			left_out++;
+			omitted++;
 			continue;
 		}
 		(void)json_array_append_new(list, line);
 	}
-	if (ret_left_out)
-		*ret_left_out = left_out;
+	if (ret_omitted)
+		*ret_omitted = omitted;
 	return list;
 }
 
 int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 {
-	const struct cw_bundle_limits limits = { MAX_SNAPSHOT_READ, MAX_ELSEWHERE_READ };
+	const struct cw_bundle_limits limits = { MAX_SNAPSHOT_READ, MAX_REMOTE_SUMMARIES_READ };
 	char path[PATH_MAX + 80];
 	struct cw_store_entry *e;
 
@@ -753,7 +753,7 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 		ret->incident = json_incref(e->bundle.incident);
 		ret->evidence = json_incref(e->bundle.evidence);
 		ret->stacks = json_incref(e->bundle.stacks);
-		ret->epitaph = json_incref(e->bundle.epitaph);
+		ret->postmortem = json_incref(e->bundle.postmortem);
 		ret->ops = json_incref(e->bundle.ops);
 		return 0;
 	}
@@ -789,7 +789,7 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 	since -= UNSENT_WITHIN_NS;
 	HASH_ITER (hh, store->table, e, next) {
 		/* If we dropped ids, an alert that went out would look unsent. */
-		if (e->is_epitaph || e->wall_ns < since || is_settled(store, e) ||
+		if (e->is_postmortem || e->wall_ns < since || is_settled(store, e) ||
 		    cw_sent_ids_complete_since(store->sent, e->uid) > since ||
 		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))
 			continue;
@@ -823,7 +823,7 @@ bool cw_store_is_over(struct cw_store *store, uint32_t uid, const char *id)
 {
 	const struct cw_store_entry *e = entry_find(store, id);
 
-	return e && e->uid == uid && !e->is_epitaph && *e->closed_as;
+	return e && e->uid == uid && !e->is_postmortem && *e->closed_as;
 }
 
 bool cw_store_was_sent(struct cw_store *store, uint32_t uid, const char *id)
@@ -843,10 +843,10 @@ const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const cha
 		       : NULL;
 }
 
-void cw_store_each_elsewhere(struct cw_store *store, void (*fn)(const char *id, void *user),
-			     void *user)
+void cw_store_each_delivered_by_peer(struct cw_store *store, void (*fn)(const char *id, void *user),
+				     void *user)
 {
-	cw_sent_ids_each_unowned(store->sent, CW_STORE_ELSEWHERE,
+	cw_sent_ids_each_unowned(store->sent, CW_STORE_DELIVERED_BY_PEER,
 				 cw_clock_wall_ns(store->clock) - UNSENT_WITHIN_NS, fn, user);
 }
 

@@ -74,12 +74,12 @@ struct cw_store_query {
 /*
  * New reference to an array of {"id","uid" (-1 = unknown),"job","class","time","summary",
  * "closed_as" (null: open),"path"}, newest confirmation first. An entry has "severity" and
- * "suppressed" if its incident has them. A bundle with only an epitaph has "epitaph": true.
- * *ret_left_out: number of older matches beyond a limit; may be NULL. We build no entry for these,
+ * "suppressed" if its incident has them. A bundle with only a post-mortem has "postmortem": true.
+ * *ret_omitted: number of older matches beyond a limit; may be NULL. We build no entry for these,
  * nor for bundles that do not match.
  */
 json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *query,
-		      size_t *ret_left_out);
+		      size_t *ret_omitted);
 
 /* Reads one bundle, from disk or memory; omits a snapshot above 4 MiB. -ENOENT. */
 int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret);
@@ -94,7 +94,7 @@ json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job,
  * Replaces the incident of an existing bundle, and keeps the rest of it. 0, -ENOENT: this user and
  * job have no such bundle, or -errno.
  */
-int cw_store_amend(struct cw_store *store, json_t *incident);
+int cw_store_update_incident(struct cw_store *store, json_t *incident);
 
 /*
  * Adds the n-th tensor summary from another node to a bundle, counted from 1 (report/bundle.h): an
@@ -102,8 +102,8 @@ int cw_store_amend(struct cw_store *store, json_t *incident);
  * memory now, without room for summaries; -ENOSPC: n is above 1, and the bundle would exceed a
  * sixteenth of the store's limit; or -errno.
  */
-int cw_store_add_elsewhere(struct cw_store *store, uint32_t uid, const char *job, const char *id,
-			   unsigned n, const json_t *doc);
+int cw_store_add_remote_summaries(struct cw_store *store, uint32_t uid, const char *job,
+				  const char *id, unsigned n, const json_t *doc);
 
 /*
  * If no node has the incident of an open bundle open any more, we close it as "unseen" after this
@@ -119,11 +119,11 @@ typedef bool (*cw_store_open_fn)(uint32_t uid, const char *job, const char *id, 
  */
 bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, void *user);
 /*
- * Stores a job's epitaph, a collwatch.epitaph/1: in the bundle of its id, or in a bundle of its
- * own. 0, -EEXIST: the bundle has one already; -EINVAL and -EPERM as cw_store_put(); other -errno:
- * it is in memory, like a bundle.
+ * Stores a job's post-mortem, a collwatch.postmortem/1: in the bundle of its id, or in a bundle of
+ * its own. 0, -EEXIST: the bundle has one already; -EINVAL and -EPERM as cw_store_put(); other
+ * -errno: it is in memory, like a bundle.
  */
-int cw_store_bury(struct cw_store *store, json_t *epitaph);
+int cw_store_put_postmortem(struct cw_store *store, json_t *postmortem);
 
 /*
  * The job label of this bundle; NULL = this user has no such bundle. Borrowed until the next put.
@@ -144,8 +144,8 @@ const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const cha
 				 const char *old_id);
 /* The word that settled the alert; "" = it was sent, or is not settled. */
 const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id);
-/* The word for an alert that another node's webhook accepted. */
-#define CW_STORE_ELSEWHERE "elsewhere"
+/* The word for an alert that another node's webhook accepted; older versions note the same. */
+#define CW_STORE_DELIVERED_BY_PEER "elsewhere"
 /*
  * The word for an incident that was over before its alert was delivered. It may be reopened, and
  * then its alert goes out.
@@ -154,8 +154,8 @@ const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *
 /* True if this user's bundle exists and says that its incident is over. In memory. */
 bool cw_store_is_over(struct cw_store *store, uint32_t uid, const char *id);
 /* Calls fn for ids of the last day that an older version noted with that word, without a user. */
-void cw_store_each_elsewhere(struct cw_store *store, void (*fn)(const char *id, void *user),
-			     void *user);
+void cw_store_each_delivered_by_peer(struct cw_store *store, void (*fn)(const char *id, void *user),
+				     void *user);
 /*
  * Finds an alert without known delivery, because the server was away until the job or the daemon
  * ended. Returns a new reference to the incident of a bundle of the last day, if its id is not

@@ -24,8 +24,8 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id);
 
 /* New reference to its incident.json; NULL if unreadable. */
 json_t *cw_store_dir_incident(int dir_fd, const char *id);
-/* Likewise its epitaph.json. */
-json_t *cw_store_dir_epitaph(int dir_fd, const char *id);
+/* Likewise its postmortem.json. */
+json_t *cw_store_dir_postmortem(int dir_fd, const char *id);
 /* True if it has stacks, and none were outstanding when they were written. */
 bool cw_store_dir_has_stacks(int dir_fd, const char *id);
 /* The same for the document; NULL = no document. */

@@ -22,7 +22,7 @@ struct cw_store_entry {
 	char closed_as[16];                /* as in its incident; "" = open */
 	char severity[16], suppressed[16]; /* likewise; "" = absent, not suppressed */
 	int64_t unseen_ns; /* awake; no node is known to have it open since then; 0 = one has */
-	bool has_epitaph, is_epitaph; /* is_epitaph: no incident, and no alert went out */
+	bool has_postmortem, is_postmortem; /* is_postmortem: no incident, and no alert went out */
 	struct cw_bundle bundle;
 	UT_hash_handle hh;
 };

@@ -342,7 +342,7 @@ static void prepare(spank_t spank, const struct site *site, char **env)
 	const char *preload = env_get(env, "LD_PRELOAD");
 	const char *socket = env_get(env, "COLLWATCH_SOCKET");
 	const enum choice choice = choose(spank, site, env);
-	const bool is_told = socket && *socket; /* the job knows its daemon */
+	const bool has_socket = socket && *socket; /* the job knows its daemon */
 	char *before;
 
 	if (!preload)
@@ -360,7 +360,7 @@ static void prepare(spank_t spank, const struct site *site, char **env)
 	}
 	if (has_agent(preload, site->agent))
 		return;
-	if (!is_told)
+	if (!has_socket)
 		socket = site->socket ? site->socket : DEFAULT_SOCKET;
 	if (!is_socket(socket)) {
 		slurm_debug("collwatch: no daemon");
@@ -373,7 +373,7 @@ static void prepare(spank_t spank, const struct site *site, char **env)
 	before = strdup(preload);
 	if (!before)
 		return;
-	if (is_told || !site->socket ||
+	if (has_socket || !site->socket ||
 	    spank_setenv(spank, "COLLWATCH_SOCKET", site->socket, 1) == ESPANK_SUCCESS)
 		put_in(spank, before, site->agent);
 	free(before);

@@ -145,7 +145,7 @@ const char *suite_processes_obstacle(const struct suite_scenario *s)
 		return "another NCCL, or what ranks are told";
 	if (suite_expects_notice(s) || s->may_be_silent || s->job_timeout_ns)
 		return "a notice, or a watchdog of its own";
-	if (suite_expects_epitaph(s) || s->n_watchdogs || s->launcher.is_there)
+	if (suite_expects_postmortem(s) || s->n_watchdogs || s->launcher.is_there)
 		return "a job that ends itself";
 	if (suite_n_incidents(s) > 1 || s->is_alone)
 		return "more than one alert to wait for";
@@ -452,6 +452,6 @@ void suite_processes_print(const struct suite_processes *p, FILE *out)
 json_t *suite_processes_doc(const struct suite_processes *p)
 {
 	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:O}", "n", (int)p->n, "agree", (int)p->n_agree,
-			 "right", (int)p->n_right, "failed", (int)p->n_failed, "left_out",
+			 "right", (int)p->n_right, "failed", (int)p->n_failed, "omitted",
 			 (int)p->n_skipped, "misses", p->misses);
 }

@@ -29,8 +29,8 @@ static void put_outcome(FILE *f, const struct outcome *o)
 		put_outcome(f, o->also);
 	if (o->notices)
 		put_outcome(f, o->notices);
-	if (o->epitaphs)
-		put_outcome(f, o->epitaphs);
+	if (o->postmortems)
+		put_outcome(f, o->postmortems);
 }
 
 static int get_outcome(FILE *f, struct outcome *ret);
@@ -55,7 +55,7 @@ static int get_outcome(FILE *f, struct outcome *ret)
 	ret->culprits = NULL;
 	ret->healthy_waits = NULL;
 	ret->ranks = NULL;
-	ret->also = ret->notices = ret->epitaphs = NULL;
+	ret->also = ret->notices = ret->postmortems = NULL;
 	if (o.culprits) {
 		ret->culprits = calloc((size_t)o.n_culprits + 1, sizeof(*ret->culprits));
 		if (!ret->culprits)
@@ -81,7 +81,7 @@ static int get_outcome(FILE *f, struct outcome *ret)
 	r = get_next(f, o.also != NULL, &ret->also);
 	if (r == 0)
 		r = get_next(f, o.notices != NULL, &ret->notices);
-	return r < 0 ? r : get_next(f, o.epitaphs != NULL, &ret->epitaphs);
+	return r < 0 ? r : get_next(f, o.postmortems != NULL, &ret->postmortems);
 }
 
 /* ---- workers ---- */

@@ -60,8 +60,8 @@ static const struct argp_option options[] = {
 	{ "timeout", OPT_TIMEOUT, "S", 0, "Patience from the fault to the alert (default 90)", 0 },
 	{ "keep", OPT_KEEP, "DIRECTORY", 0, "Keep the incident's bundle in this directory", 0 },
 	{ "json", OPT_JSON, NULL, 0,
-	  "Print one collwatch.incident/1, collwatch.epitaph/1 or collwatch.healthy/1 and nothing "
-	  "else",
+	  "Print one collwatch.incident/1, collwatch.postmortem/1 or collwatch.healthy/1 and "
+	  "nothing else",
 	  0 },
 	{ "all-frames", OPT_ALL_FRAMES, NULL, 0, "Show interpreter and libc frames too", 0 },
 	{ "torch", OPT_TORCH, NULL, 0,
@@ -212,7 +212,7 @@ static int keep_bundle(const struct demo *demo, struct cw_bundle *bundle, struct
 	if (asprintf(&path, "%s/%s", real, id) < 0 ||
 	    (bundle->incident &&
 	     json_object_set_new(bundle->incident, "bundle", cw_json_text(path)) < 0) ||
-	    (!demo->opts.scenario->has_epitaph &&
+	    (!demo->opts.scenario->has_postmortem &&
 	     json_object_set_new(demo->incident, "bundle", cw_json_text(path)) < 0))
 		return cw_err_set(err, ENOMEM, "out of memory");
 	return cw_bundle_write(fd, id, bundle, err);
@@ -223,9 +223,10 @@ static bool has_all_stacks(const struct demo *demo)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 
-	/* Neither an epitaph nor a dead rank has any. */
-	return demo->opts.scenario->has_epitaph || (read_bundle(demo, &bundle, NULL) == 0 &&
-						    cw_json_int(bundle.stacks, "awaited", -1) == 0);
+	/* Neither a post-mortem nor a dead rank has any. */
+	return demo->opts.scenario->has_postmortem ||
+	       (read_bundle(demo, &bundle, NULL) == 0 &&
+		cw_json_int(bundle.stacks, "awaited", -1) == 0);
 }
 
 /* Without --keep the bundle is deleted with the demo: do not print its path. */
@@ -323,7 +324,7 @@ static void say_verdict(const struct demo *demo, bool is_right)
 
 	if (demo->alert_ns && demo->fault_ns)
 		demo_say(demo, "%s after %.1f s",
-			 s->has_epitaph ? "epitaph written" : "alert received",
+			 s->has_postmortem ? "post-mortem written" : "alert received",
 			 (double)(demo->alert_ns - demo->fault_ns) / CW_NS_PER_S);
 	if (!s->expected_class)
 		demo_say(demo, "%s: nothing was to be reported%s%s", is_right ? "right" : "WRONG",

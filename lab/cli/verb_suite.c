@@ -74,7 +74,7 @@ struct run {
 	struct cw_err err;
 	uint64_t n_unscaled;
 	struct cw_progress_bar bar; /* on a terminal */
-	int64_t told_ns;            /* without a terminal */
+	int64_t printed_ns;         /* without a terminal */
 };
 
 static const struct argp_option options[] = {
@@ -98,14 +98,14 @@ static const struct argp_option options[] = {
 	{ "no-notices", OPT_NO_NOTICES, NULL, 0, "As with notices = false: pages only", 0 },
 	{ "outcomes", OPT_OUTCOMES, NULL, 0, "A line per scenario instead of the tables", 0 },
 	{ "incidents", OPT_INCIDENTS, NULL, 0,
-	  "A line of JSON per page, notice and epitaph instead of the tables: the document, its advice, and what was so "
+	  "A line of JSON per page, notice and post-mortem instead of the tables: the document, its advice, and what was so "
 	  "in the cluster when it was told",
 	  0 },
 	{ "coverage", OPT_COVERAGE, NULL, 0, "Fail where a pair has no scenario, and name it", 0 },
 	{ "json", OPT_JSON, NULL, 0, "Print one JSON document and nothing else", 0 },
 	{ "verbose", OPT_VERBOSE, NULL, 0, "A line per scenario on standard error", 0 },
 	{ "trace", OPT_TRACE, NULL, 0,
-	  "… and all that leaders log, what they think at each look among it", 0 },
+	  "… and all that leaders log, what they think at each evaluation among it", 0 },
 	{ 0 },
 };
 
@@ -217,7 +217,7 @@ const struct argp cw_argp_suite = {
 
 /* ---- running ---- */
 
-static void tell_progress(struct run *run)
+static void print_progress(struct run *run)
 {
 	int64_t now = cw_clock_now_ns(&cw_clock_system);
 	char missed[32];
@@ -226,24 +226,24 @@ static void tell_progress(struct run *run)
 	cw_progress_bar_at(&run->bar, run->score.n + run->n_unscaled, missed);
 	if (isatty(STDERR_FILENO))
 		return;
-	if (!run->told_ns)
-		run->told_ns = now;
-	if (now - run->told_ns < PROGRESS_EVERY_NS)
+	if (!run->printed_ns)
+		run->printed_ns = now;
+	if (now - run->printed_ns < PROGRESS_EVERY_NS)
 		return;
-	run->told_ns = now;
+	run->printed_ns = now;
 	fprintf(stderr, "collwatch: %" PRIu64 " scenario%s, %s\n", run->score.n,
 		run->score.n == 1 ? "" : "s", missed);
 }
 
-static void tell_outcome(const struct suite_scenario *s, const struct outcome *o)
+static void print_trace(const struct suite_scenario *s, const struct outcome *o)
 {
 	if (o->is_alert)
 		fprintf(stderr, "%s:%u: %s: %s after %.1f s: %s\n", s->file, s->line, s->name,
 			cw_confidence_name(o->confidence), (double)o->after_ns / CW_NS_PER_S,
 			o->summary);
 	else
-		fprintf(stderr, "%s:%u: %s: silence at %u look%s\n", s->file, s->line, s->name,
-			o->looks, o->looks == 1 ? "" : "s");
+		fprintf(stderr, "%s:%u: %s: silence after %u check%s\n", s->file, s->line, s->name,
+			o->n_checks, o->n_checks == 1 ? "" : "s");
 }
 
 /*
@@ -308,7 +308,7 @@ static int on_process_scenario(void *user, const struct suite_scenario *s)
 	return 0;
 }
 
-static void tell_log(void *user, int64_t ns, const char *node, const char *text)
+static void print_log(void *user, int64_t ns, const char *node, const char *text)
 {
 	(void)user;
 	fprintf(stderr, "  %.2f s, %s: %s\n", (double)ns / CW_NS_PER_S, node, text);
@@ -347,7 +347,7 @@ static int obtain(struct run *run, const struct suite_scenario *s, struct outcom
 	const struct watch_observer observer = {
 		.user = run,
 		.on_incident = run->opts->incidents ? print_incident : NULL,
-		.on_log = run->opts->trace ? tell_log : NULL,
+		.on_log = run->opts->trace ? print_log : NULL,
 	};
 
 	if (run->workers.n && !suite_workers_is_one(&run->workers))
@@ -389,12 +389,12 @@ static int on_scenario(void *user, const struct suite_scenario *s)
 	if (r < 0)
 		return r;
 	if (run->opts->verbose)
-		tell_outcome(&scaled, &o);
+		print_trace(&scaled, &o);
 	if (run->opts->outcomes)
 		print_outcome(&scaled, &o);
 	r = cw_score_add(&run->score, &scaled, &o);
 	cw_outcome_fini(&o);
-	tell_progress(run);
+	print_progress(run);
 	return r;
 }
 
@@ -555,9 +555,9 @@ static int print_json(struct score *score)
 				json_pack("{s:I, s:I}", "n", (json_int_t)score->n_hanging_waits,
 					  "drawn_as_healthy", (json_int_t)score->n_usual_waits)) <
 		    0 ||
-	    json_object_set_new(doc, "epitaphs",
-				json_pack("{s:I, s:I}", "n", (json_int_t)score->n_epitaphs, "right",
-					  (json_int_t)score->n_right_epitaphs)) < 0) {
+	    json_object_set_new(doc, "postmortems",
+				json_pack("{s:I, s:I}", "n", (json_int_t)score->n_postmortems,
+					  "right", (json_int_t)score->n_right_postmortems)) < 0) {
 		json_decref(doc);
 		return -ENOMEM;
 	}

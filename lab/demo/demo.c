@@ -112,7 +112,7 @@ static void on_alert(const json_t *incident, void *user)
 
 	if (demo->incident)
 		return;
-	if (demo->opts.scenario->has_epitaph) {
+	if (demo->opts.scenario->has_postmortem) {
 		demo_say(demo, "an alert came before the job was over: %s",
 			 cw_json_str(incident, "summary", "?"));
 		return;

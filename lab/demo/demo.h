@@ -9,7 +9,7 @@
  *	demo_nodes.c      directory, daemons
  *	demo_net.c       nodes as network namespaces
  *	demo_job.c       the ranks
- *	demo_epitaph.c   the post-mortem of a failed job
+ *	demo_postmortem.c  the post-mortem of a failed job
  *	demo_event.c     events from outside
  *	demo_cgroup.c    a memory limit for one rank
  *	demo_freeze.c    a file system that can freeze
@@ -89,7 +89,7 @@ struct demo {
 	struct event *deadline, *event, *signals[4];
 	int64_t deadline_ns; /* of the expected event, CLOCK_MONOTONIC */
 	int n_extended;      /* number of extensions by a second */
-	struct event *look;  /* polls for an epitaph */
+	struct event *look;  /* polls for a post-mortem */
 	json_t *status;      /* of the job at the end of its time; NULL = not asked */
 	int n_cancelled;
 	bool has_launcher_acted;    /* it has ended the ranks of the failed node */
@@ -105,7 +105,7 @@ struct demo {
 	enum demo_outcome outcome;
 	int signo;
 	int64_t alert_ns;
-	json_t *incident;          /* as the webhook received it; or the epitaph */
+	json_t *incident;          /* as the webhook received it; or the post-mortem */
 	char bundle[PATH_MAX * 2]; /* its path */
 	struct cw_err err;
 };
@@ -167,7 +167,7 @@ void demo_event_on_running(struct demo *demo);
 void demo_event_on_fault(struct demo *demo);
 /*
  * A rank has failed, and the job with it: starts the launcher's reaction, and waits for
- * the epitaph.
+ * the post-mortem.
  */
 void demo_event_on_failure(struct demo *demo);
 /*
@@ -175,10 +175,10 @@ void demo_event_on_failure(struct demo *demo);
  */
 void demo_event_break_file(const struct demo *demo, char path[PATH_MAX]);
 
-/* ---- demo_epitaph.c ---- */
+/* ---- demo_postmortem.c ---- */
 
-/* Ends the demo at the first epitaph from a daemon. */
-void demo_epitaph_await(struct demo *demo);
+/* Ends the demo at the first post-mortem from a daemon. */
+void demo_postmortem_await(struct demo *demo);
 
 /* ---- demo_job.c ---- */
 

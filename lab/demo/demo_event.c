@@ -157,7 +157,7 @@ void demo_event_on_failure(struct demo *demo)
 {
 	if (demo->opts.scenario->event == DEMO_EVENT_LAUNCHER && !demo->event)
 		plan(demo, OWN_NODE_AFTER_S);
-	demo_epitaph_await(demo);
+	demo_postmortem_await(demo);
 }
 
 void demo_event_on_running(struct demo *demo)

@@ -84,7 +84,7 @@ bool demo_job_ends(const struct demo *demo)
 }
 
 /* Called for every step that a rank prints. */
-static void step_told(struct demo *demo)
+static void on_step(struct demo *demo)
 {
 	long slowest = demo->ranks[0].step;
 
@@ -111,7 +111,7 @@ static void on_line(struct demo_proc *proc, const char *line, void *user)
 
 	if (sscanf(line, "rank %*d step %ld", &step) == 1 && step > rank->step) {
 		rank->step = step;
-		step_told(rank->demo);
+		on_step(rank->demo);
 	} else if (strncmp(line, "fault: ", 7) == 0 && rank->rank == rank->demo->opts.run.culprit) {
 		/* The kernel kills a rank that fills its memory some time later. */
 		if (!rank->demo->opts.scenario->memory_mb)
@@ -362,8 +362,8 @@ static bool had_to_end(const struct demo *demo, int rank)
 	/* A labelled scenario decides itself how its ranks end. */
 	if (s->program == DEMO_SUITE || demo->nodes[demo->ranks[rank].node].is_lost)
 		return true;
-	/* In a failing job, the epitaph reports how each rank ends. */
-	if (s->has_epitaph && (demo->fault_ns || rank == demo->opts.run.culprit))
+	/* In a failing job, the post-mortem reports how each rank ends. */
+	if (s->has_postmortem && (demo->fault_ns || rank == demo->opts.run.culprit))
 		return true;
 	if (demo->is_restarting || rank < demo->n_cancelled)
 		return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
@@ -404,6 +404,6 @@ void demo_job_on_ended(struct demo *demo)
 	}
 	if (demo->is_restarting)
 		restart_ranks(demo);
-	if (s->has_epitaph)
+	if (s->has_postmortem)
 		note_failure(demo);
 }

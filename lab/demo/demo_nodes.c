@@ -29,7 +29,7 @@
 #include "report/json_util.h"
 
 #define READY_WITHIN_S 20
-#define NO_HEADWAY_S 5
+#define NO_PROGRESS_AFTER_S 5
 #define LOOPBACK "127.0.0.1"
 #define STATUS_TIMEOUT_MS 1000
 #define CONFIG_FORMAT "%s/collwatchd.conf"
@@ -69,10 +69,10 @@ static void name_node(struct demo_node *node, int i)
 
 static void write_config(FILE *out, const struct demo *demo, const struct demo_node *node)
 {
-	int no_headway_s = demo->opts.scenario->no_headway_s;
+	int no_progress_after_s = demo->opts.scenario->no_progress_after_s;
 
-	if (!no_headway_s)
-		no_headway_s = NO_HEADWAY_S;
+	if (!no_progress_after_s)
+		no_progress_after_s = NO_PROGRESS_AFTER_S;
 	/* In its namespace, the host name is the node's name. */
 	if (!demo->net)
 		fprintf(out, "node_name = \"%s\"\n", node->name);
@@ -92,7 +92,8 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 		fputs("}\n", out);
 	}
 	/* docs/design/patience.md#patience: shorter than at a real site */
-	fprintf(out, "no_progress_after = \"%ds\"\nfirst_op_after = \"30s\"\n", no_headway_s);
+	fprintf(out, "no_progress_after = \"%ds\"\nfirst_op_after = \"30s\"\n",
+		no_progress_after_s);
 	fputs("log_level = \"info\"\n", out);
 }
 

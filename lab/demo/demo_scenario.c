@@ -71,15 +71,15 @@ static const struct demo_scenario scenarios[] = {
 	{ "gpu-dies", "a rank's GPU dies inside a collective that the others complete", "gpu-dies",
 	  "has a GPU that dies inside a collective", HANG(IN_COLLECTIVE, UNFINISHED, 2, 40),
 	  .program = DEMO_PYTHON },
-	/* A job that ends before or during an alert: an epitaph explains why it died. */
+	/* A job that ends before or during an alert: a post-mortem explains why it died. */
 	{ "cascade", "a rank fails; its launcher ends its node, and the other nodes' ranks abort",
 	  "raise", "fails with an exception", HANG(PROCESS_DEAD, EXITED, 2, 40),
-	  .has_epitaph = true, .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "600" },
+	  .has_postmortem = true, .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "600" },
 	  .program = DEMO_PYTHON },
 	{ "watchdog-abort",
 	  "a rank blocks, and the job's own watchdog ends the others before anybody is told",
 	  "block-in-data-loader", "blocks in its data loader, and the job's watchdog is quick",
-	  HANG(NEVER_ENTERED, OUTSIDE_NCCL, 2, 40), .has_epitaph = true,
+	  HANG(NEVER_ENTERED, OUTSIDE_NCCL, 2, 40), .has_postmortem = true,
 	  .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "14" }, .program = DEMO_PYTHON },
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
@@ -88,11 +88,12 @@ static const struct demo_scenario scenarios[] = {
 	 * these either.
 	 */
 	{ "evaluation", "a rank evaluates the model, the others wait for it", "evaluate",
-	  "evaluates the model", .lasts_s = 14, .watch_s = 20, .no_headway_s = 2,
+	  "evaluates the model", .lasts_s = 14, .watch_s = 20, .no_progress_after_s = 2,
 	  .why = "it uses its CPU, and so it gets somewhere", .program = DEMO_PYTHON,
 	  .min_ranks = 2 },
 	{ "idle-root", "a rank waits for a request that it is to hand out, the others for the rank",
-	  "await-request", "waits for a request", .lasts_s = 14, .watch_s = 20, .no_headway_s = 2,
+	  "await-request", "waits for a request", .lasts_s = 14, .watch_s = 20,
+	  .no_progress_after_s = 2,
 	  .why = "it is the one that gives the others work, and it has none to give",
 	  .needs_host_wait = true, .program = DEMO_PYTHON, .min_ranks = 2 },
 	{ "compile", "a rank waits for a busy child, the others for the rank", "wait-for-child",
@@ -168,7 +169,7 @@ static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c
 	}
 }
 
-/* An epitaph lists ranks; an incident has an object per rank. */
+/* A post-mortem lists ranks; an incident has an object per rank. */
 static json_int_t rank_of(const json_t *culprit)
 {
 	return json_is_integer(culprit) ? json_integer_value(culprit)
@@ -212,7 +213,8 @@ bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
 {
 	if (!s->expected_class)
 		return strcmp(cw_json_str(doc, "schema", ""), "collwatch.healthy/1") == 0;
-	if (s->has_epitaph && strcmp(cw_json_str(doc, "schema", ""), "collwatch.epitaph/1") != 0)
+	if (s->has_postmortem &&
+	    strcmp(cw_json_str(doc, "schema", ""), "collwatch.postmortem/1") != 0)
 		return false;
 	return cw_class_from_name(cw_json_str(doc, "class", "")) == (int)s->expected_class &&
 	       (!s->expected_detail ||

@@ -53,9 +53,9 @@ struct demo_scenario {
 	int memory_mb;            /* of the culprit's control group; 0 = no limit */
 	int lasts_s;              /* duration of a temporary fault; 0 = the program's choice */
 	int watch_s;              /* minimum time to watch for reports */
-	int no_headway_s;         /* of the daemons; 0 = the demo's default */
+	int no_progress_after_s;  /* of the daemons; 0 = the demo's default */
 	bool is_in_pairs;         /* an even number of ranks */
-	bool has_epitaph;         /* the job fails: its epitaph has the verdict */
+	bool has_postmortem;      /* the job fails: its post-mortem has the verdict */
 	bool needs_host_wait;     /* a daemon must be able to see what a rank sleeps in */
 	int min_ranks, min_nodes; /* 0 = 1 */
 	int alert_within_s;       /* promised time after the fault; 0 = no alert */
@@ -80,7 +80,7 @@ static inline int demo_case_node(const struct demo_case *c, int rank)
 }
 
 /*
- * True if doc (an incident, an epitaph, or a healthy document) is the right verdict in that case.
+ * True if doc (an incident, a post-mortem, or a healthy document) is right in that case.
  */
 bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
 			    const struct demo_case *c);

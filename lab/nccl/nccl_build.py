@@ -19,7 +19,7 @@ import nccl_source
 from nccl_place import ROOT, Failure, device_dirs, version_dir
 
 # Host sources that we exclude from the library, with the reason.
-LEFT_OUT = {
+OMITTED = {
     'src/init_nvtx.cc': 'NVTX is off',
     'src/ras/client.cc': 'a program of its own',
     'src/os/windows.cc': 'another system',
@@ -55,7 +55,7 @@ def write_if_new(path, text):
 def host_sources(tree):
     names = [os.path.relpath(p, tree)
              for p in glob.glob(os.path.join(tree, 'src', '**', '*.cc'), recursive=True)]
-    return sorted(n for n in names if not any(n.startswith(o) for o in LEFT_OUT))
+    return sorted(n for n in names if not any(n.startswith(o) for o in OMITTED))
 
 
 def make_headers(tree, gen, version):

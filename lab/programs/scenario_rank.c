@@ -24,8 +24,8 @@
 	} while (0)
 
 struct frame {
-	uint32_t turns; /* 0 = endless */
-	uint64_t turn;
+	uint32_t iterations; /* 0 = endless */
+	uint64_t iteration;
 };
 
 struct interpreter {
@@ -127,8 +127,8 @@ static void end_block(struct interpreter *in, const struct suite_insn *insn)
 	if (begin->kind != SUITE_LOOP)
 		return;
 	f = &in->frames[in->n_frames - 1];
-	f->turn++;
-	if (f->turns && f->turn >= f->turns)
+	f->iteration++;
+	if (f->iterations && f->iteration >= f->iterations)
 		in->n_frames--;
 	else
 		in->pc = insn->other + 1;
@@ -138,13 +138,13 @@ static void begin_loop(struct interpreter *in, const struct suite_insn *insn)
 {
 	if (in->n_frames == SUITE_MAX_NEST)
 		die("loops nested too deeply");
-	in->frames[in->n_frames++] = (struct frame){ .turns = insn->n };
+	in->frames[in->n_frames++] = (struct frame){ .iterations = insn->n };
 	in->pc++;
 }
 
-static uint64_t innermost_turn(const struct interpreter *in)
+static uint64_t innermost_iteration(const struct interpreter *in)
 {
-	return in->n_frames ? in->frames[in->n_frames - 1].turn : 0;
+	return in->n_frames ? in->frames[in->n_frames - 1].iteration : 0;
 }
 
 static void do_statement(struct interpreter *in)
@@ -159,7 +159,8 @@ static void do_statement(struct interpreter *in)
 		begin_loop(in, insn);
 		return;
 	case SUITE_EVERY:
-		in->pc = innermost_turn(in) % insn->n == insn->n - 1 ? in->pc + 1 : insn->other + 1;
+		in->pc = innermost_iteration(in) % insn->n == insn->n - 1 ? in->pc + 1
+									  : insn->other + 1;
 		return;
 	case SUITE_ONLY:
 		in->pc = cw_suite_set_has(&insn->set, in->r->index) ? in->pc + 1 : insn->other + 1;

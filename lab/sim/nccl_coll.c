@@ -208,7 +208,7 @@ static bool scale_own_data(struct coll *c)
  * Simulates a network failure between two ranks: if SIM_NCCL_STALL_FILE names an existing file, the
  * connection to the next rank stops, even during a collective, and no rank gets an error.
  */
-static void stall_if_told(ncclComm_t comm)
+static void stall_if_asked(ncclComm_t comm)
 {
 	const char *file = getenv("SIM_NCCL_STALL_FILE");
 	struct sim_link *next = &comm->coll[(comm->rank + 1) % comm->nranks];
@@ -222,7 +222,7 @@ static void stall_if_told(ncclComm_t comm)
  * on request, while the kernel keeps waiting; shared memory reports no deaths. We do this
  * under SIM_NCCL_REMOTE_ERRORS.
  */
-static void tell_of_lost_peers(const struct coll *c)
+static void note_lost_peers(const struct coll *c)
 {
 	ncclComm_t comm = c->comm;
 
@@ -247,7 +247,7 @@ static void tell_of_lost_peers(const struct coll *c)
  * Simulates a device that dies during a kernel: if SIM_NCCL_GPU_DEATH_FILE names an existing file,
  * the peers get all data of this rank, but the rank itself never finishes.
  */
-static bool dies_if_told(ncclComm_t comm)
+static bool dies_if_asked(ncclComm_t comm)
 {
 	const char *file = getenv("SIM_NCCL_GPU_DEATH_FILE");
 
@@ -266,19 +266,19 @@ void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 	c.units = reduces(task) ? task->count : task->count * c.elem;
 	c.wants_input = calloc((size_t)comm->nranks, sizeof(*c.wants_input));
 	c.from = calloc((size_t)comm->nranks, sizeof(struct sim_msg *));
-	stall_if_told(comm);
+	stall_if_asked(comm);
 	sim_proxy_begin();
 	if (c.wants_input && c.from && scale_own_data(&c) && post_all(&c)) {
 		while (!comm->is_aborted && !(is_complete = advance(&c))) {
-			stall_if_told(comm);
-			tell_of_lost_peers(&c);
+			stall_if_asked(comm);
+			note_lost_peers(&c);
 			sim_links_wait(comm, comm->coll, c.wants_input);
 		}
 	} else {
 		sim_comm_set_async(comm, sim_fail(ncclSystemError, "out of memory"));
 	}
 	sim_proxy_end();
-	if (is_complete && !dies_if_told(comm))
+	if (is_complete && !dies_if_asked(comm))
 		store(&c);
 
 	for (int p = 0; c.from && p < comm->nranks; p++)

@@ -188,7 +188,7 @@ static const char *func_name(enum sim_kind kind)
 	return names[kind];
 }
 
-static void *tell(ncclComm_t comm, struct event_v5 *event)
+static void *start_event(ncclComm_t comm, struct event_v5 *event)
 {
 	void *handle = NULL;
 
@@ -203,7 +203,7 @@ static void start_group(ncclComm_t comm, int depth, bool is_captured)
 				  .group_api = { .is_captured = is_captured, .depth = depth } };
 
 	is_group_open = true;
-	group_handle = tell(comm, &event);
+	group_handle = start_event(comm, &event);
 	if (group_handle)
 		(void)plugin->record_event_state(group_handle, STATE_GROUP_START_API_STOP, NULL);
 }
@@ -241,7 +241,7 @@ void sim_profiler_call(const struct sim_task *t, int depth)
 		event.coll_api.stream = t->stream;
 		event.coll_api.is_captured = is_captured;
 	}
-	handle = tell(t->comm, &event);
+	handle = start_event(t->comm, &event);
 	if (handle)
 		(void)plugin->stop_event(handle);
 	((struct sim_task *)t)->profiler = handle;
@@ -280,7 +280,7 @@ static void launch_coll(ncclComm_t comm, const struct sim_task *t, void *group)
 	event.coll.root = t->root;
 	event.coll.datatype = in_bytes ? "ncclInt8" : datatype_name(t->dtype);
 	event.coll.parent_group = group;
-	handle = tell(comm, &event);
+	handle = start_event(comm, &event);
 	if (handle)
 		(void)plugin->stop_event(handle);
 }
@@ -297,7 +297,7 @@ static void launch_p2p(ncclComm_t comm, const struct sim_task *t, void *group)
 	event.p2p.count = t->count;
 	event.p2p.peer = t->root;
 	event.p2p.parent_group = group;
-	handle = tell(comm, &event);
+	handle = start_event(comm, &event);
 	if (handle)
 		(void)plugin->stop_event(handle);
 }
@@ -306,15 +306,15 @@ void sim_profiler_launch(ncclComm_t comm, const struct sim_task *tasks)
 {
 	int wanted = sim_is_p2p(tasks) ? EVENT_P2P : EVENT_COLL;
 	struct event_v5 event = { .type = EVENT_GROUP };
-	bool is_told;
+	bool is_wanted;
 	void *group;
 
 	if (!plugin || (comm->nranks == 1 && !sim_is_p2p(tasks)) ||
 	    !(event_mask & (EVENT_GROUP | EVENT_COLL | EVENT_P2P)))
 		return;
-	group = tell(comm, &event);
-	is_told = (event_mask & wanted) && (group || plugin_version > 4);
-	for (const struct sim_task *t = tasks; t && is_told; t = t->next) {
+	group = start_event(comm, &event);
+	is_wanted = (event_mask & wanted) && (group || plugin_version > 4);
+	for (const struct sim_task *t = tasks; t && is_wanted; t = t->next) {
 		if (sim_is_p2p(t))
 			launch_p2p(comm, t, group);
 		else

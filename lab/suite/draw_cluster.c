@@ -4,90 +4,90 @@
  * a node would be given up (a silent one after 10 s, leader/election.h), and digests that are lost
  * are followed by others.
  */
-#include "lab/suite/draft.h"
+#include "lab/suite/builder.h"
 
 #define MAX_QUIET_S 8u
 
-static uint32_t a_node(struct draw *d)
+static uint32_t a_node(struct builder *d)
 {
-	return draw_pick(d, 0, (d->n_ranks - 1) / d->per_node);
+	return builder_pick(d, 0, (d->n_ranks - 1) / d->per_node);
 }
 
-static void node_away(struct draw *d)
+static void node_away(struct builder *d)
 {
 	static const char *const how[] = { "killed", "cut", "stalled" };
 
-	draw_put(d, "node %u at %us %s for %us\n", a_node(d), draw_pick(d, 3, 40), DRAW_ONE(d, how),
-		 draw_pick(d, 1, MAX_QUIET_S));
+	builder_put(d, "node %u at %us %s for %us\n", a_node(d), builder_pick(d, 3, 40),
+		    BUILDER_ONE(d, how), builder_pick(d, 1, MAX_QUIET_S));
 }
 
-static void leader_away(struct draw *d)
+static void leader_away(struct builder *d)
 {
 	static const char *const how[] = { "killed", "silent", "cut", "stalled" };
 
-	draw_put(d, "leader at %us %s for %us\n", draw_pick(d, 3, 40), DRAW_ONE(d, how),
-		 draw_pick(d, 1, MAX_QUIET_S));
+	builder_put(d, "leader at %us %s for %us\n", builder_pick(d, 3, 40), BUILDER_ONE(d, how),
+		    builder_pick(d, 1, MAX_QUIET_S));
 }
 
-static void leader_anew(struct draw *d)
+static void leader_anew(struct builder *d)
 {
-	draw_put(d, "leader at %us anew\n", draw_pick(d, 3, 40));
+	builder_put(d, "leader at %us anew\n", builder_pick(d, 3, 40));
 }
 
-static void halves(struct draw *d)
+static void halves(struct builder *d)
 {
 	uint32_t last = a_node(d);
 
-	draw_put(d, "node 0-%u at %us cut from %u- for %us\n", last, draw_pick(d, 3, 40), last + 1,
-		 draw_pick(d, 1, MAX_QUIET_S));
+	builder_put(d, "node 0-%u at %us cut from %u- for %us\n", last, builder_pick(d, 3, 40),
+		    last + 1, builder_pick(d, 1, MAX_QUIET_S));
 }
 
-static void digests(struct draw *d)
+static void digests(struct builder *d)
 {
-	uint32_t from = draw_pick(d, 3, 40), lasts = draw_pick(d, 5, 90);
+	uint32_t from = builder_pick(d, 3, 40), lasts = builder_pick(d, 5, 90);
 
-	switch (draw_pick(d, 0, 2)) {
+	switch (builder_pick(d, 0, 2)) {
 	case 0:
-		draw_put(d, "digests at %us late %ums every %u for %us\n", from,
-			 draw_pick(d, 100, 3000), draw_pick(d, 2, 9), lasts);
+		builder_put(d, "digests at %us late %ums every %u for %us\n", from,
+			    builder_pick(d, 100, 3000), builder_pick(d, 2, 9), lasts);
 		break;
 	case 1:
-		draw_put(d, "digests at %us lost every %u for %us\n", from, draw_pick(d, 3, 9),
-			 lasts);
+		builder_put(d, "digests at %us lost every %u for %us\n", from,
+			    builder_pick(d, 3, 9), lasts);
 		break;
 	default:
-		draw_put(d, "digests at %us twice every %u for %us\n", from, draw_pick(d, 1, 9),
-			 lasts);
+		builder_put(d, "digests at %us twice every %u for %us\n", from,
+			    builder_pick(d, 1, 9), lasts);
 		break;
 	}
 }
 
-static void clocks(struct draw *d)
+static void clocks(struct builder *d)
 {
-	draw_put(d, "machine %u %s %us\n", a_node(d), draw_chance(d, 50) ? "ahead" : "behind",
-		 draw_pick(d, 1, 800));
-	draw_put(d, "machine %u %s %u\n", a_node(d), draw_chance(d, 50) ? "fast" : "slow",
-		 draw_pick(d, 1, 300));
+	builder_put(d, "machine %u %s %us\n", a_node(d), builder_chance(d, 50) ? "ahead" : "behind",
+		    builder_pick(d, 1, 800));
+	builder_put(d, "machine %u %s %u\n", a_node(d), builder_chance(d, 50) ? "fast" : "slow",
+		    builder_pick(d, 1, 300));
 }
 
-static void old_version(struct draw *d)
+static void old_version(struct builder *d)
 {
-	draw_put(d, "machine %s%u old\n", draw_chance(d, 50) ? "not " : "", a_node(d));
+	builder_put(d, "machine %s%u old\n", builder_chance(d, 50) ? "not " : "", a_node(d));
 }
 
-void draw_cluster(struct draw *d)
+void draw_cluster(struct builder *d)
 {
-	static void (*const things[])(struct draw *) = { node_away,  leader_away, leader_anew,
-							 halves,     digests,     clocks,
-							 old_version };
+	static void (*const things[])(struct builder *) = { node_away,  leader_away, leader_anew,
+							    halves,     digests,     clocks,
+							    old_version };
 
 	/* Who forgets a node that is gone never hears of it again. */
-	static void (*const harmless[])(struct draw *) = { digests, clocks, old_version };
+	static void (*const harmless[])(struct builder *) = { digests, clocks, old_version };
 
 	if (d->n_ranks <= d->per_node)
 		return;
 	if (d->loses_node)
-		DRAW_ONE(d, harmless)(d);
+		BUILDER_ONE(d, harmless)(d);
 	else
-		DRAW_ONE(d, things)(d);
+		BUILDER_ONE(d, things)(d);
 }

@@ -2,97 +2,100 @@
 /* Healthy jobs that look ill in some way, and sick ones that nobody wants to hear about. */
 #include <string.h>
 
-#include "lab/suite/draft.h"
+#include "lab/suite/builder.h"
 
 /* ---- one thing out of the ordinary ---- */
 
-static void nothing(struct draw *d)
+static void nothing(struct builder *d)
 {
 	(void)d;
 }
 
 /* Asleep, no longer than anybody would let it be. */
-static void late(struct draw *d)
+static void late(struct builder *d)
 {
 	const struct draw_wait *w = draw_wait(d);
 
 	draw_fault(d, "%s%s for %us", w->fault, w->in,
-		   w->is_working ? draw_pick(d, 5, 200) : draw_pick(d, 2, 45));
+		   w->is_working ? builder_pick(d, 5, 200) : builder_pick(d, 2, 45));
 }
 
-static void all_late(struct draw *d)
+static void all_late(struct builder *d)
 {
-	draw_put(d, "fault all at %us on main io for %us\n", d->at_s, draw_pick(d, 5, 90));
+	builder_put(d, "fault all at %us on main io for %us\n", d->at_s, builder_pick(d, 5, 90));
 }
 
-static void straggler(struct draw *d)
+static void straggler(struct builder *d)
 {
-	draw_put(d, "fault %u at %us slow %ums\n", d->culprit, d->at_s, draw_pick(d, 20, 5000));
+	builder_put(d, "fault %u at %us slow %ums\n", d->culprit, d->at_s,
+		    builder_pick(d, 20, 5000));
 }
 
-static void debugged(struct draw *d)
+static void debugged(struct builder *d)
 {
-	draw_put(d, "fault %u at %us trace for %us\n", d->culprit, d->at_s, draw_pick(d, 5, 150));
+	builder_put(d, "fault %u at %us trace for %us\n", d->culprit, d->at_s,
+		    builder_pick(d, 5, 150));
 }
 
-static void stopped_shortly(struct draw *d)
+static void stopped_shortly(struct builder *d)
 {
-	draw_put(d, "fault %u at %us stop for %us\n", d->culprit, d->at_s, draw_pick(d, 1, 40));
+	builder_put(d, "fault %u at %us stop for %us\n", d->culprit, d->at_s,
+		    builder_pick(d, 1, 40));
 }
 
-static void daemon_restarts(struct draw *d)
+static void daemon_restarts(struct builder *d)
 {
-	draw_put(d, "node %u at %us goodbye for %us\n", draw_pick(d, 0, 1), d->at_s,
-		 draw_pick(d, 5, 90));
+	builder_put(d, "node %u at %us goodbye for %us\n", builder_pick(d, 0, 1), d->at_s,
+		    builder_pick(d, 5, 90));
 }
 
-static void node_quiet(struct draw *d)
+static void node_quiet(struct builder *d)
 {
-	uint32_t node = draw_pick(d, 0, 1), lasts_s = draw_pick(d, 1, 60);
+	uint32_t node = builder_pick(d, 0, 1), lasts_s = builder_pick(d, 1, 60);
 
-	draw_put(d, "node %u at %us %s for %us\n", node, d->at_s,
-		 draw_chance(d, 40) ? "suspended" : "silent", lasts_s);
+	builder_put(d, "node %u at %us %s for %us\n", node, d->at_s,
+		    builder_chance(d, 40) ? "suspended" : "silent", lasts_s);
 }
 
-static void all_daemons(struct draw *d)
+static void all_daemons(struct builder *d)
 {
-	draw_put(d, "daemons at %us %s for %us\n", d->at_s, draw_chance(d, 60) ? "restart" : "stop",
-		 draw_pick(d, 1, 120));
+	builder_put(d, "daemons at %us %s for %us\n", d->at_s,
+		    builder_chance(d, 60) ? "restart" : "stop", builder_pick(d, 1, 120));
 }
 
-static void clock_jumps(struct draw *d)
+static void clock_jumps(struct builder *d)
 {
-	draw_put(d, "clock at %us %s %uh\n", d->at_s, draw_chance(d, 50) ? "forward" : "back",
-		 draw_pick(d, 1, 30));
+	builder_put(d, "clock at %us %s %uh\n", d->at_s, builder_chance(d, 50) ? "forward" : "back",
+		    builder_pick(d, 1, 30));
 }
 
-static void ended(struct draw *d)
+static void ended(struct builder *d)
 {
-	draw_put(d, "job at %us %s\n", d->at_s, draw_chance(d, 50) ? "cancel" : "restart");
+	builder_put(d, "job at %us %s\n", d->at_s, builder_chance(d, 50) ? "cancel" : "restart");
 }
 
-static void slow_device(struct draw *d)
+static void slow_device(struct builder *d)
 {
-	draw_fault(d, "stuck for %us", draw_pick(d, 1, 40));
+	draw_fault(d, "stuck for %us", builder_pick(d, 1, 40));
 }
 
-static void network_stutters(struct draw *d)
+static void network_stutters(struct builder *d)
 {
-	draw_fault(d, "wedge for %us", draw_pick(d, 1, 9));
+	draw_fault(d, "wedge for %us", builder_pick(d, 1, 9));
 }
 
-static void one_blind(struct draw *d)
+static void one_blind(struct builder *d)
 {
-	draw_put(d, "fault %u at 0s blind\n", d->culprit);
+	builder_put(d, "fault %u at 0s blind\n", d->culprit);
 }
 
-static void cancelled_while_late(struct draw *d)
+static void cancelled_while_late(struct builder *d)
 {
 	draw_fault(d, "block");
-	draw_put(d, "job at %us cancel\n", d->at_s + draw_pick(d, 5, 40));
+	builder_put(d, "job at %us cancel\n", d->at_s + builder_pick(d, 5, 40));
 }
 
-static void (*const things[])(struct draw *) = {
+static void (*const things[])(struct builder *) = {
 	nothing,
 	late,
 	all_late,
@@ -113,102 +116,103 @@ static void (*const things[])(struct draw *) = {
 	cancelled_while_late,
 };
 
-static void usual_job(struct draw *d)
+static void usual_job(struct builder *d)
 {
 	draw_job(d, "healthy", 200);
-	DRAW_ONE(d, things)(d);
+	BUILDER_ONE(d, things)(d);
 }
 
 /* ---- jobs of another shape ---- */
 
-static void begin_own(struct draw *d, const char *what, uint32_t run_s)
+static void begin_own(struct builder *d, const char *what, uint32_t run_s)
 {
 	d->is_noisy = false;
 	draw_head(d, what, run_s);
 	draw_comms(d);
 }
 
-static void epoch_end(struct draw *d)
+static void epoch_end(struct builder *d)
 {
 	begin_own(d, "ends", 200);
-	draw_put(d, "program\nloop %u\n", draw_pick(d, 20, 200));
+	builder_put(d, "program\nloop %u\n", builder_pick(d, 20, 200));
 	draw_step(d);
-	draw_put(d, "end\nonly %s\nio %us\nend\n", draw_chance(d, 50) ? "odd" : "0",
-		 draw_pick(d, 1, 60));
-	if (draw_chance(d, 50))
-		draw_put(d, "finalize main\n");
-	draw_put(d, "only 0\nio %us\nend\nend\n", draw_pick(d, 1, 60));
+	builder_put(d, "end\nonly %s\nio %us\nend\n", builder_chance(d, 50) ? "odd" : "0",
+		    builder_pick(d, 1, 60));
+	if (builder_chance(d, 50))
+		builder_put(d, "finalize main\n");
+	builder_put(d, "only 0\nio %us\nend\nend\n", builder_pick(d, 1, 60));
 }
 
-static void waits_for_rollouts(struct draw *d)
+static void waits_for_rollouts(struct builder *d)
 {
 	begin_own(d, "idles by design", 1500);
-	draw_put(d, "program\nloop\nloop %u\n", draw_pick(d, 3, 30));
+	builder_put(d, "program\nloop\nloop %u\n", builder_pick(d, 3, 30));
 	draw_step(d);
-	draw_put(d, "end\nsleep %us\nend\nend\n", draw_pick(d, 100, 1300));
+	builder_put(d, "end\nsleep %us\nend\nend\n", builder_pick(d, 100, 1300));
 }
 
-static void evaluates(struct draw *d)
+static void evaluates(struct builder *d)
 {
 	static const char *const by[] = { "work", "io", "child" };
 
 	begin_own(d, "evaluates", 300);
-	draw_put(d, "program\nloop\n");
+	builder_put(d, "program\nloop\n");
 	draw_step(d);
-	draw_put(d, "every %u\nonly %u\n%s %us\nend\n%s main\nend\nend\nend\n",
-		 draw_pick(d, 20, 150), d->culprit, DRAW_ONE(d, by), draw_pick(d, 5, 150), d->kind);
+	builder_put(d, "every %u\nonly %u\n%s %us\nend\n%s main\nend\nend\nend\n",
+		    builder_pick(d, 20, 150), d->culprit, BUILDER_ONE(d, by),
+		    builder_pick(d, 5, 150), d->kind);
 }
 
 /* Some processes are minutes late, and the others wait for them in the making of a communicator. */
-static void comes_up_slowly(struct draw *d)
+static void comes_up_slowly(struct builder *d)
 {
 	begin_own(d, "comes up slowly", 700);
-	draw_put(d,
-		 "comm late all by init\nstarts all within %us\nstarts %u after 0s\nprogram\n"
-		 "init late\nloop\n",
-		 draw_pick(d, 5, 500), d->culprit);
+	builder_put(d,
+		    "comm late all by init\nstarts all within %us\nstarts %u after 0s\nprogram\n"
+		    "init late\nloop\n",
+		    builder_pick(d, 5, 500), d->culprit);
 	draw_step(d);
-	draw_put(d, "end\nend\n");
+	builder_put(d, "end\nend\n");
 }
 
 /* A receive stands on a stream of its own until its sender has something to say. */
-static void mailbox(struct draw *d)
+static void mailbox(struct builder *d)
 {
 	begin_own(d, "a receive is posted early", 700);
-	draw_put(d,
-		 "comm mail 0,1\nprogram\nloop\nonly 0\nrecv mail 64 from 1 on 5\nend\n"
-		 "loop %u\nwork %ums\n%s main %u\ncompute %ums\nsync on 0\nend\n"
-		 "only 1\nsend mail 64 to 0 on 5\nend\nend\nend\n",
-		 draw_pick(d, 200, 3000), draw_pick(d, 40, 200), d->kind, 1u << draw_pick(d, 6, 16),
-		 draw_pick(d, 40, 250));
+	builder_put(d,
+		    "comm mail 0,1\nprogram\nloop\nonly 0\nrecv mail 64 from 1 on 5\nend\n"
+		    "loop %u\nwork %ums\n%s main %u\ncompute %ums\nsync on 0\nend\n"
+		    "only 1\nsend mail 64 to 0 on 5\nend\nend\nend\n",
+		    builder_pick(d, 200, 3000), builder_pick(d, 40, 200), d->kind,
+		    1u << builder_pick(d, 6, 16), builder_pick(d, 40, 250));
 }
 
-static void policy(struct draw *d)
+static void policy(struct builder *d)
 {
 	draw_job(d, "nobody wants to know", 300);
-	if (draw_chance(d, 50)) {
-		draw_put(d, "policy off\n");
+	if (builder_chance(d, 50)) {
+		builder_put(d, "policy off\n");
 		draw_fault(d, "block");
 	} else {
-		draw_put(d, "policy serving\n");
-		draw_fault(d, "block for %us", draw_pick(d, 60, 200));
+		builder_put(d, "policy serving\n");
+		draw_fault(d, "block for %us", builder_pick(d, 60, 200));
 	}
 }
 
-void draw_control(struct draw *d)
+void draw_control(struct builder *d)
 {
-	static void (*const shapes[])(struct draw *) = {
+	static void (*const shapes[])(struct builder *) = {
 		epoch_end, waits_for_rollouts, evaluates,       mailbox,
-		policy,    draw_late_apart,    comes_up_slowly,
+		policy,    draw_late_groups,   comes_up_slowly,
 	};
 
-	if (draw_chance(d, 8)) {
+	if (builder_chance(d, 8)) {
 		draw_nobody_slow(d);
 		return;
 	}
-	if (draw_chance(d, 70))
+	if (builder_chance(d, 70))
 		usual_job(d);
 	else
-		DRAW_ONE(d, shapes)(d);
-	draw_put(d, "expect silence\n");
+		BUILDER_ONE(d, shapes)(d);
+	builder_put(d, "expect silence\n");
 }

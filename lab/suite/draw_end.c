@@ -3,90 +3,92 @@
  * Jobs that end by themselves: by a watchdog in each rank, as PyTorch's, or when their launchers
  * hear of the first failure. What they died of is what went wrong first, whoever ended when.
  */
-#include "lab/suite/draft.h"
+#include "lab/suite/builder.h"
 
-/* Until the first death is seen, told, and the epitaph has settled. */
+/* Until the first death is seen, told, and the post-mortem has settled. */
 #define AFTERWARDS_S 30u
 /* How much before the watchdog a page must be due to be expected. */
 #define CLEARLY_S 30u
 
 /* Returns for how long ranks may live on after the first failure. */
-static uint32_t put_launcher(struct draw *d)
+static uint32_t put_launcher(struct builder *d)
 {
 	static const uint32_t graces[] = { 5, 10, 30 };
-	uint32_t grace = DRAW_ONE(d, graces);
-	uint32_t apart = draw_chance(d, 50) ? 0 : draw_pick(d, 1, 60);
+	uint32_t grace = BUILDER_ONE(d, graces);
+	uint32_t apart = builder_chance(d, 50) ? 0 : builder_pick(d, 1, 60);
 
-	draw_put(d, "launcher grace %us apart %us", grace, apart);
-	if (draw_chance(d, 30))
-		draw_put(d, " saves %us", draw_pick(d, 2, 40));
-	draw_put(d, "\n");
+	builder_put(d, "launcher grace %us apart %us", grace, apart);
+	if (builder_chance(d, 30))
+		builder_put(d, " saves %us", builder_pick(d, 2, 40));
+	builder_put(d, "\n");
 	return grace + apart;
 }
 
-bool draw_ended_by_launcher(struct draw *d, const char *answer)
+bool draw_ended_by_launcher(struct builder *d, const char *answer)
 {
 	uint32_t lives_s;
 
-	if (!draw_chance(d, 25))
+	if (!builder_chance(d, 25))
 		return false;
 	lives_s = put_launcher(d);
-	draw_put(d, "run %us\nexpect silence or %s %s\n", d->at_s + lives_s + AFTERWARDS_S, answer,
-		 draw_process(d));
-	draw_put(d, "expect epitaph %s %s\n", answer, draw_process(d));
+	builder_put(d, "run %us\nexpect silence or %s %s\n", d->at_s + lives_s + AFTERWARDS_S,
+		    answer, draw_process(d));
+	builder_put(d, "expect postmortem %s %s\n", answer, draw_process(d));
 	return true;
 }
 
 /* after_s: when the first of them aborts. */
-static void put_expected(struct draw *d, uint32_t after_s, uint32_t lives_s, uint32_t page_s,
+static void put_expected(struct builder *d, uint32_t after_s, uint32_t lives_s, uint32_t page_s,
 			 const char *answer)
 {
-	draw_put(d, "run %us\n", d->at_s + after_s + lives_s + AFTERWARDS_S);
+	builder_put(d, "run %us\n", d->at_s + after_s + lives_s + AFTERWARDS_S);
 	if (page_s == DRAW_NO_PAGE)
-		draw_put(d, "expect silence\n");
+		builder_put(d, "expect silence\n");
 	else
-		draw_put(d, "expect %s%s\n",
-			 page_s == DRAW_MAY_PAGE || after_s < page_s + CLEARLY_S ? "silence or "
-										 : "",
-			 answer);
-	draw_put(d, "expect epitaph %s\n", answer);
+		builder_put(d, "expect %s%s\n",
+			    page_s == DRAW_MAY_PAGE || after_s < page_s + CLEARLY_S ? "silence or "
+										    : "",
+			    answer);
+	builder_put(d, "expect postmortem %s\n", answer);
 }
 
-bool draw_ended_by_watchdog(struct draw *d, uint32_t page_s, const char *answer)
+bool draw_ended_by_watchdog(struct builder *d, uint32_t page_s, const char *answer)
 {
 	static const uint32_t after[] = { 15, 30, 45, 60, 90, 120, 180, 300, 600 };
-	uint32_t after_s = DRAW_ONE(d, after), lives_s;
-	bool is_known = draw_chance(d, 50), is_one = draw_chance(d, 30);
+	uint32_t after_s = BUILDER_ONE(d, after), lives_s;
+	bool is_known = builder_chance(d, 50), is_one = builder_chance(d, 30);
 
 	/* What comes before the fault may be a longer wait than a watchdog bears. */
-	if (d->is_noisy || !draw_chance(d, 20))
+	if (d->is_noisy || !builder_chance(d, 20))
 		return false;
-	draw_put(d, "watchdog %us", after_s);
+	builder_put(d, "watchdog %us", after_s);
 	if (is_one)
-		draw_put(d, " of %u", (d->culprit + draw_pick(d, 1, d->n_ranks - 1)) % d->n_ranks);
-	draw_put(d, "\n");
+		builder_put(d, " of %u",
+			    (d->culprit + builder_pick(d, 1, d->n_ranks - 1)) % d->n_ranks);
+	builder_put(d, "\n");
 	if (is_known)
-		draw_put(d, "job-timeout %us\n", after_s);
+		builder_put(d, "job-timeout %us\n", after_s);
 	lives_s = put_launcher(d); /* whoever is waited for has nothing to abort for */
 	put_expected(d, after_s, lives_s, page_s, answer);
 	return true;
 }
 
-bool draw_ended_by_errors(struct draw *d, uint32_t page_s, const char *answer)
+bool draw_ended_by_errors(struct builder *d, uint32_t page_s, const char *answer)
 {
 	static const char *const who[] = { "all", "odd", "even" };
-	uint32_t after_s = draw_chance(d, 50) ? draw_pick(d, 20, 40) : draw_pick(d, 40, 240);
+	uint32_t after_s =
+		builder_chance(d, 50) ? builder_pick(d, 20, 40) : builder_pick(d, 40, 240);
 	uint32_t lives_s;
 
-	if (d->is_noisy || !draw_chance(d, 15))
+	if (d->is_noisy || !builder_chance(d, 15))
 		return false;
-	draw_put(d, "fault %s at %us on main errors\n", DRAW_ONE(d, who), d->at_s + after_s);
-	if (draw_chance(d, 30)) {
+	builder_put(d, "fault %s at %us on main errors\n", BUILDER_ONE(d, who), d->at_s + after_s);
+	if (builder_chance(d, 30)) {
 		/* Nobody asks for them. */
-		draw_put(d, "run %us\nwhole\nexpect %s\n", d->at_s + after_s + page_s, answer);
+		builder_put(d, "run %us\nwhole\nexpect %s\n", d->at_s + after_s + page_s, answer);
 		return true;
 	}
-	draw_put(d, "watchdog 3600s\n");
+	builder_put(d, "watchdog 3600s\n");
 	lives_s = put_launcher(d);
 	put_expected(d, after_s, lives_s, page_s, answer);
 	return true;

@@ -6,37 +6,37 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lab/suite/draft.h"
+#include "lab/suite/builder.h"
 
-static bool is_flat(const struct draw *d)
+static bool is_flat(const struct builder *d)
 {
 	return d->layout == SUITE_DP || d->layout == SUITE_ZERO;
 }
 
-void draw_sizes(struct draw *d)
+void draw_sizes(struct builder *d)
 {
 	static const uint32_t sizes[] = { 4, 4, 8 };
 	uint32_t nodes;
 
-	d->layout = draw_pick(d, SUITE_DP, SUITE_ZERO);
-	d->main_size = d->layout == SUITE_3D ? 4 : DRAW_ONE(d, sizes);
+	d->layout = builder_pick(d, SUITE_DP, SUITE_ZERO);
+	d->main_size = d->layout == SUITE_3D ? 4 : BUILDER_ONE(d, sizes);
 	if (is_flat(d))
-		d->n_ranks = d->main_size = draw_pick(d, 4, draw_chance(d, 10) ? 48 : 20);
+		d->n_ranks = d->main_size = builder_pick(d, 4, builder_chance(d, 10) ? 48 : 20);
 	else if (d->layout == SUITE_3D)
-		d->n_ranks = 8 * draw_pick(d, 2, 4);
+		d->n_ranks = 8 * builder_pick(d, 2, 4);
 	else
-		d->n_ranks = d->main_size * draw_pick(d, 2, 4);
-	nodes = draw_pick(d, 2, d->n_ranks >= 16 ? 6 : 3);
+		d->n_ranks = d->main_size * builder_pick(d, 2, 4);
+	nodes = builder_pick(d, 2, d->n_ranks >= 16 ? 6 : 3);
 	d->per_node = (d->n_ranks + nodes - 1) / nodes;
-	d->culprit = draw_pick(d, 0, d->n_ranks - 1);
-	d->kind = draw_kind(d);
-	d->is_noisy = draw_chance(d, 30);
-	d->is_graph = draw_chance(d, 20);
-	d->at_s = d->is_noisy ? draw_pick(d, 75, 95) : draw_pick(d, 5, 20);
+	d->culprit = builder_pick(d, 0, d->n_ranks - 1);
+	d->kind = builder_kind(d);
+	d->is_noisy = builder_chance(d, 30);
+	d->is_graph = builder_chance(d, 20);
+	d->at_s = d->is_noisy ? builder_pick(d, 75, 95) : builder_pick(d, 5, 20);
 }
 
 /* Three processes at least; nodes have whole ones. */
-static uint32_t most_devices(const struct draw *d)
+static uint32_t most_devices(const struct builder *d)
 {
 	uint32_t n = d->has_devices ? 8 : 1;
 
@@ -45,7 +45,7 @@ static uint32_t most_devices(const struct draw *d)
 	return n;
 }
 
-const char *draw_process(const struct draw *d)
+const char *draw_process(const struct builder *d)
 {
 	static char ranks[24];
 	uint32_t first = d->culprit - d->culprit % d->per_process;
@@ -57,148 +57,152 @@ const char *draw_process(const struct draw *d)
 	return ranks;
 }
 
-void draw_head(struct draw *d, const char *what, uint32_t run_s)
+void draw_head(struct builder *d, const char *what, uint32_t run_s)
 {
 	d->per_process = most_devices(d);
-	draw_put(d, "scenario \"%s: %s, %s\"\nlayout %s\nranks %u per-node %u",
-		 suite_layout_name(d->layout), what, d->kind, suite_layout_name(d->layout),
-		 d->n_ranks, d->per_node);
+	builder_put(d, "scenario \"%s: %s, %s\"\nlayout %s\nranks %u per-node %u",
+		    suite_layout_name(d->layout), what, d->kind, suite_layout_name(d->layout),
+		    d->n_ranks, d->per_node);
 	if (d->per_process > 1)
-		draw_put(d, " per-process %u", d->per_process);
-	draw_put(d, "\nseed %u\nrun %us\n", draw_pick(d, 0, 1u << 30),
-		 run_s + (d->is_noisy ? 90 : 0));
+		builder_put(d, " per-process %u", d->per_process);
+	builder_put(d, "\nseed %u\nrun %us\n", builder_pick(d, 0, 1u << 30),
+		    run_s + (d->is_noisy ? 90 : 0));
 }
 
-void draw_comms(struct draw *d)
+void draw_comms(struct builder *d)
 {
 	if (is_flat(d))
-		draw_put(d, "comm main all\ncomm outer all\n");
+		builder_put(d, "comm main all\ncomm outer all\n");
 	else
-		draw_put(d, "comms main size %u\n", d->main_size);
-	if (draw_chance(d, 10))
-		draw_put(d, "lazy main\n");
+		builder_put(d, "comms main size %u\n", d->main_size);
+	if (builder_chance(d, 10))
+		builder_put(d, "lazy main\n");
 	if (d->layout == SUITE_3D)
-		draw_put(d, "comms outer size 2 stride 4\ncomms pipe size rest stride 8\n");
+		builder_put(d, "comms outer size 2 stride 4\ncomms pipe size rest stride 8\n");
 	else if (!is_flat(d))
-		draw_put(d, "comms outer size rest stride %u\n", d->main_size);
+		builder_put(d, "comms outer size rest stride %u\n", d->main_size);
 }
 
 /* Something that everybody does between the calls that matter. */
-static void put_filler(struct draw *d, uint32_t stream)
+static void put_filler(struct builder *d, uint32_t stream)
 {
-	uint32_t count = 1u << draw_pick(d, 4, 18);
+	uint32_t count = 1u << builder_pick(d, 4, 18);
 
-	switch (draw_pick(d, 0, 6)) {
+	switch (builder_pick(d, 0, 6)) {
 	case 0:
-		draw_put(d, "group\nall_reduce main %u\nall_gather main %u\nend\n", count,
-			 count / 2);
+		builder_put(d, "group\nall_reduce main %u\nall_gather main %u\nend\n", count,
+			    count / 2);
 		break;
 	case 1:
-		draw_put(d,
-			 "group\nsend outer %u to ring-next on %u\nrecv outer %u from ring-prev "
-			 "on %u\nend\n",
-			 count, stream, count, stream);
+		builder_put(d,
+			    "group\nsend outer %u to ring-next on %u\nrecv outer %u from ring-prev "
+			    "on %u\nend\n",
+			    count, stream, count, stream);
 		break;
 	case 2:
-		draw_put(d, "reduce_scatter outer %u fp32 on %u\n", count, stream);
+		builder_put(d, "reduce_scatter outer %u fp32 on %u\n", count, stream);
 		break;
 	case 3:
-		draw_put(d, "work %ums\n", draw_pick(d, 5, 200));
+		builder_put(d, "work %ums\n", builder_pick(d, 5, 200));
 		break;
 	case 4:
-		draw_put(d, "compute %ums on %u\n", draw_pick(d, 10, 300), draw_pick(d, 0, 3));
+		builder_put(d, "compute %ums on %u\n", builder_pick(d, 10, 300),
+			    builder_pick(d, 0, 3));
 		break;
 	case 5:
-		draw_put(d, "broadcast outer %u root 1 on %u\n", count, stream);
+		builder_put(d, "broadcast outer %u root 1 on %u\n", count, stream);
 		break;
 	default:
-		draw_put(d, "all_reduce outer 0\n"); /* an empty call is no call */
+		builder_put(d, "all_reduce outer 0\n"); /* an empty call is no call */
 		break;
 	}
 }
 
-static void put_own(struct draw *d, uint32_t other)
+static void put_own(struct builder *d, uint32_t other)
 {
 	if (d->layout == SUITE_3D)
-		draw_put(d, "recv pipe %u from prev\n", other);
+		builder_put(d, "recv pipe %u from prev\n", other);
 	if (d->layout == SUITE_EP)
-		draw_put(d, "all_to_all main %u\n", other);
+		builder_put(d, "all_to_all main %u\n", other);
 	if (d->layout == SUITE_ZERO)
-		draw_put(d, "all_gather main %u\n", other);
+		builder_put(d, "all_gather main %u\n", other);
 }
 
 /* What else was captured with the call. */
-static void put_rest_of_graph(struct draw *d, uint32_t count)
+static void put_rest_of_graph(struct builder *d, uint32_t count)
 {
-	if (draw_chance(d, 50))
-		draw_put(d, "group\nall_reduce main %u\nall_gather main %u\nend\n", count + 8,
-			 count / 2);
-	if (draw_chance(d, 50))
-		draw_put(d, "reduce_scatter outer %u fp32\n", count);
-	draw_put(d, "end\n");
+	if (builder_chance(d, 50))
+		builder_put(d, "group\nall_reduce main %u\nall_gather main %u\nend\n", count + 8,
+			    count / 2);
+	if (builder_chance(d, 50))
+		builder_put(d, "reduce_scatter outer %u fp32\n", count);
+	builder_put(d, "end\n");
 }
 
-void draw_step(struct draw *d)
+void draw_step(struct builder *d)
 {
-	uint32_t count = 1u << draw_pick(d, 6, 16), other = count + 64;
-	uint32_t stream = draw_chance(d, 40) ? 1 : 0;
+	uint32_t count = 1u << builder_pick(d, 6, 16), other = count + 64;
+	uint32_t stream = builder_chance(d, 40) ? 1 : 0;
 
-	draw_put(d, "work %ums\n", draw_pick(d, 40, 200));
+	builder_put(d, "work %ums\n", builder_pick(d, 40, 200));
 	put_own(d, other);
-	for (uint32_t n = draw_pick(d, 0, 2); n; n--)
+	for (uint32_t n = builder_pick(d, 0, 2); n; n--)
 		put_filler(d, stream);
 	if (d->is_graph)
-		draw_put(d, "graph\n");
-	draw_put(d, "%s main %u\n", d->kind, count);
-	draw_put(d, "compute %ums\n", draw_pick(d, 40, 250));
+		builder_put(d, "graph\n");
+	builder_put(d, "%s main %u\n", d->kind, count);
+	builder_put(d, "compute %ums\n", builder_pick(d, 40, 250));
 	if (d->is_graph)
 		put_rest_of_graph(d, count);
 	if (d->layout == SUITE_3D)
-		draw_put(d, "send pipe %u to next\n", other);
-	for (uint32_t n = draw_pick(d, 0, 2); n; n--)
+		builder_put(d, "send pipe %u to next\n", other);
+	for (uint32_t n = builder_pick(d, 0, 2); n; n--)
 		put_filler(d, stream);
-	draw_put(d, "all_reduce main fp32 %u\n", other);
+	builder_put(d, "all_reduce main fp32 %u\n", other);
 	if (!is_flat(d))
-		draw_put(d, "all_reduce outer %u on %u\n", other, stream);
-	draw_put(d, "%s\n", draw_chance(d, 80) ? "sync" : "wait");
+		builder_put(d, "all_reduce outer %u on %u\n", other, stream);
+	builder_put(d, "%s\n", builder_chance(d, 80) ? "sync" : "wait");
 }
 
 /* Harmless, and over before the fault. */
-static void put_noise(struct draw *d)
+static void put_noise(struct builder *d)
 {
-	uint32_t who = draw_pick(d, 0, d->n_ranks - 1), at = draw_pick(d, 5, 12);
+	uint32_t who = builder_pick(d, 0, d->n_ranks - 1), at = builder_pick(d, 5, 12);
 
-	switch (draw_pick(d, 0, 5)) {
+	switch (builder_pick(d, 0, 5)) {
 	case 0:
-		draw_put(d, "fault %u at %us on main io for %us\n", who, at, draw_pick(d, 5, 40));
+		builder_put(d, "fault %u at %us on main io for %us\n", who, at,
+			    builder_pick(d, 5, 40));
 		break;
 	case 1:
-		draw_put(d, "fault %u at %us slow %ums for 40s\n", who, at, draw_pick(d, 20, 3000));
+		builder_put(d, "fault %u at %us slow %ums for 40s\n", who, at,
+			    builder_pick(d, 20, 3000));
 		break;
 	case 2:
-		draw_put(d, "node 1 at %us goodbye for %us\n", at, draw_pick(d, 3, 20));
+		builder_put(d, "node 1 at %us goodbye for %us\n", at, builder_pick(d, 3, 20));
 		break;
 	case 3:
-		draw_put(d, "fault %u at %us on main block for %us\n", who, at,
-			 draw_pick(d, 5, 30));
+		builder_put(d, "fault %u at %us on main block for %us\n", who, at,
+			    builder_pick(d, 5, 30));
 		break;
 	case 4:
-		draw_put(d, "daemons at %us restart for %us\n", at, draw_pick(d, 2, 20));
+		builder_put(d, "daemons at %us restart for %us\n", at, builder_pick(d, 2, 20));
 		break;
 	default:
-		draw_put(d, "fault all at %us on main child for %us\n", at, draw_pick(d, 5, 20));
+		builder_put(d, "fault all at %us on main child for %us\n", at,
+			    builder_pick(d, 5, 20));
 		break;
 	}
 }
 
-void draw_job(struct draw *d, const char *what, uint32_t run_s)
+void draw_job(struct builder *d, const char *what, uint32_t run_s)
 {
 	draw_head(d, what, run_s);
 	draw_comms(d);
-	draw_put(d, "program\nloop\n");
+	builder_put(d, "program\nloop\n");
 	draw_step(d);
-	draw_put(d, "end\nend\n");
-	if (draw_chance(d, 10))
+	builder_put(d, "end\nend\n");
+	if (builder_chance(d, 10))
 		draw_difference(d);
 	if (d->is_noisy)
 		put_noise(d);

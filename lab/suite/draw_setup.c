@@ -2,34 +2,34 @@
 /* What ranks have not in common: versions, variables, what they were told of a comm. */
 #include <string.h>
 
-#include "lab/suite/draft.h"
+#include "lab/suite/builder.h"
 
-static uint32_t other_minor(struct draw *d)
+static uint32_t other_minor(struct builder *d)
 {
-	return draw_pick(d, 18, 27);
+	return builder_pick(d, 18, 27);
 }
 
-void draw_difference(struct draw *d)
+void draw_difference(struct builder *d)
 {
-	uint32_t who = draw_pick(d, 0, d->n_ranks - 1);
+	uint32_t who = builder_pick(d, 0, d->n_ranks - 1);
 
-	switch (draw_pick(d, 0, 3)) {
+	switch (builder_pick(d, 0, 3)) {
 	case 0:
-		draw_put(d, "nccl %u 2.%u.%u\n", who, other_minor(d), draw_pick(d, 1, 7));
+		builder_put(d, "nccl %u 2.%u.%u\n", who, other_minor(d), builder_pick(d, 1, 7));
 		break;
 	case 1:
-		draw_put(d, "environment %u %u\n", who, draw_pick(d, 0, 9));
+		builder_put(d, "environment %u %u\n", who, builder_pick(d, 0, 9));
 		break;
 	case 2:
-		draw_put(d, "environment all own\n");
+		builder_put(d, "environment all own\n");
 		break;
 	default:
-		draw_put(d, "nccl odd 2.%u.3\n", other_minor(d));
+		builder_put(d, "nccl odd 2.%u.3\n", other_minor(d));
 		break;
 	}
 }
 
-static void begin(struct draw *d, const char *what)
+static void begin(struct builder *d, const char *what)
 {
 	d->is_noisy = false;
 	d->has_devices = false;       /* those of a process have all that in common */
@@ -44,7 +44,7 @@ static void begin(struct draw *d, const char *what)
  * Where data pass from member to member, all but the one whose device stops may be through: what
  * members do not have in common is the answer only where nobody is.
  */
-static const char *or_unfinished(const struct draw *d)
+static const char *or_unfinished(const struct builder *d)
 {
 	static const char *const rooted[] = { "gather", "scatter", "reduce", "broadcast" };
 
@@ -55,67 +55,68 @@ static const char *or_unfinished(const struct draw *d)
 }
 
 /* The first call of the culprit's comm does not end. */
-static void first_call(struct draw *d)
+static void first_call(struct builder *d)
 {
 	uint32_t first = d->culprit / d->main_size * d->main_size;
 
 	begin(d, "differs from the start");
-	draw_put(d, "program\nloop\nwork %ums\n%s main %u\nsync\nend\nend\n", draw_pick(d, 20, 200),
-		 d->kind, 1u << draw_pick(d, 4, 16));
-	draw_put(d, "fault %u at 0s on main %s wedge\n", draw_pick(d, first, d->culprit), d->kind);
-	switch (draw_pick(d, 0, 2)) {
+	builder_put(d, "program\nloop\nwork %ums\n%s main %u\nsync\nend\nend\n",
+		    builder_pick(d, 20, 200), d->kind, 1u << builder_pick(d, 4, 16));
+	builder_put(d, "fault %u at 0s on main %s wedge\n", builder_pick(d, first, d->culprit),
+		    d->kind);
+	switch (builder_pick(d, 0, 2)) {
 	case 0:
-		draw_put(d, "nccl %u 2.%u.%u\nexpect mismatch version %u", d->culprit,
-			 other_minor(d), draw_pick(d, 1, 7), d->culprit);
+		builder_put(d, "nccl %u 2.%u.%u\nexpect mismatch version %u", d->culprit,
+			    other_minor(d), builder_pick(d, 1, 7), d->culprit);
 		break;
 	case 1:
-		draw_put(d, "environment %u %u\nexpect mismatch environment %u", d->culprit,
-			 draw_pick(d, 0, 9), d->culprit);
+		builder_put(d, "environment %u %u\nexpect mismatch environment %u", d->culprit,
+			    builder_pick(d, 0, 9), d->culprit);
 		break;
 	default:
-		draw_put(d, "nccl odd 2.%u.3\nexpect mismatch version %u-%u", other_minor(d), first,
-			 first + d->main_size - 1);
+		builder_put(d, "nccl odd 2.%u.3\nexpect mismatch version %u-%u", other_minor(d),
+			    first, first + d->main_size - 1);
 		break;
 	}
-	draw_put(d, "%s\n", or_unfinished(d));
+	builder_put(d, "%s\n", or_unfinished(d));
 }
 
-static void put_making(struct draw *d)
+static void put_making(struct builder *d)
 {
-	draw_put(d,
-		 "comm late all by init\nprogram\nloop %u\nwork %ums\n%s main\nsync\nend\n"
-		 "init late\nloop\nwork 50ms\n%s late\nsync\nend\nend\n",
-		 draw_pick(d, 1, 100), draw_pick(d, 10, 60), d->kind, d->kind);
+	builder_put(d,
+		    "comm late all by init\nprogram\nloop %u\nwork %ums\n%s main\nsync\nend\n"
+		    "init late\nloop\nwork 50ms\n%s late\nsync\nend\nend\n",
+		    builder_pick(d, 1, 100), builder_pick(d, 10, 60), d->kind, d->kind);
 }
 
-void draw_differs_in_setup(struct draw *d)
+void draw_differs_in_setup(struct builder *d)
 {
-	if (draw_chance(d, 50)) {
+	if (builder_chance(d, 50)) {
 		first_call(d);
 		return;
 	}
 	begin(d, "differs in the making");
 	put_making(d);
-	switch (draw_pick(d, 0, 2)) {
+	switch (builder_pick(d, 0, 2)) {
 	case 0:
-		draw_put(d, "told %u late %u\nexpect mismatch membership %u\n", d->culprit,
-			 draw_chance(d, 50) ? d->n_ranks - 1 : d->n_ranks + 1, d->culprit);
+		builder_put(d, "told %u late %u\nexpect mismatch membership %u\n", d->culprit,
+			    builder_chance(d, 50) ? d->n_ranks - 1 : d->n_ranks + 1, d->culprit);
 		return;
 	case 1:
-		draw_put(d, "nccl %u 2.%u.2\nexpect mismatch version %u\n", d->culprit,
-			 other_minor(d), d->culprit);
+		builder_put(d, "nccl %u 2.%u.2\nexpect mismatch version %u\n", d->culprit,
+			    other_minor(d), d->culprit);
 		break;
 	default:
-		draw_put(d, "environment %u 8\nexpect mismatch environment %u\n", d->culprit,
-			 d->culprit);
+		builder_put(d, "environment %u 8\nexpect mismatch environment %u\n", d->culprit,
+			    d->culprit);
 		break;
 	}
-	draw_put(d, "fault %u at 0s on late init wedge\n", draw_pick(d, 0, d->n_ranks - 1));
+	builder_put(d, "fault %u at 0s on late init wedge\n", builder_pick(d, 0, d->n_ranks - 1));
 }
 
-void draw_all_in_making(struct draw *d)
+void draw_all_in_making(struct builder *d)
 {
 	begin(d, "a making that does not end");
 	put_making(d);
-	draw_put(d, "fault %u at 0s on late init wedge\nexpect init_stuck nobody\n", d->culprit);
+	builder_put(d, "fault %u at 0s on late init wedge\nexpect init_stuck nobody\n", d->culprit);
 }

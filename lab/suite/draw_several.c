@@ -2,7 +2,7 @@
 /* Groups that never meet, and a trouble in each of some. */
 #include <string.h>
 
-#include "lab/suite/draft.h"
+#include "lab/suite/builder.h"
 
 #define GROUPS_MAX 5u
 
@@ -18,38 +18,38 @@ static const struct trouble {
 	{ "wedge", "in_collective nobody" },
 };
 
-static void put_groups(struct draw *d, uint32_t n_groups, const char *what)
+static void put_groups(struct builder *d, uint32_t n_groups, const char *what)
 {
 	d->is_noisy = false;
 	d->has_devices = false; /* ranks of one process are no troubles apart */
-	d->main_size = draw_pick(d, 3, 6);
+	d->main_size = builder_pick(d, 3, 6);
 	d->n_ranks = d->main_size * n_groups;
-	d->per_node = draw_pick(d, 2, d->main_size);
-	d->layout = draw_chance(d, 50) ? SUITE_TP_DP : SUITE_EP;
+	d->per_node = builder_pick(d, 2, d->main_size);
+	d->layout = builder_chance(d, 50) ? SUITE_TP_DP : SUITE_EP;
 	draw_head(d, what, 480);
-	draw_put(d, "comms main size %u\nprogram\nloop\nwork %ums\n", d->main_size,
-		 draw_pick(d, 20, 200));
-	draw_put(d, "%s main %u\ncompute %ums\nall_gather main 96 fp32\nsync\nend\nend\n", d->kind,
-		 1u << draw_pick(d, 6, 16), draw_pick(d, 10, 100));
+	builder_put(d, "comms main size %u\nprogram\nloop\nwork %ums\n", d->main_size,
+		    builder_pick(d, 20, 200));
+	builder_put(d, "%s main %u\ncompute %ums\nall_gather main 96 fp32\nsync\nend\nend\n",
+		    d->kind, 1u << builder_pick(d, 6, 16), builder_pick(d, 10, 100));
 }
 
 /* The root of what the others wait in gives them work, and may have none: idle, it is no trouble.
  */
-static bool is_source(const struct draw *d, uint32_t who)
+static bool is_source(const struct builder *d, uint32_t who)
 {
 	return who % d->main_size == 0 &&
 	       (!strcmp(d->kind, "broadcast") || !strcmp(d->kind, "scatter"));
 }
 
-static uint32_t someone(struct draw *d, uint32_t group)
+static uint32_t someone(struct builder *d, uint32_t group)
 {
-	return group * d->main_size + draw_pick(d, 0, d->main_size - 1);
+	return group * d->main_size + builder_pick(d, 0, d->main_size - 1);
 }
 
-void draw_several(struct draw *d)
+void draw_several(struct builder *d)
 {
-	uint32_t n_groups = draw_pick(d, 2, GROUPS_MAX), n = draw_pick(d, 2, n_groups);
-	uint32_t first = draw_pick(d, 0, sizeof(troubles) / sizeof(*troubles) - 1);
+	uint32_t n_groups = builder_pick(d, 2, GROUPS_MAX), n = builder_pick(d, 2, n_groups);
+	uint32_t first = builder_pick(d, 0, sizeof(troubles) / sizeof(*troubles) - 1);
 
 	put_groups(d, n_groups, "several troubles");
 	for (uint32_t i = 0; i < n; i++) {
@@ -57,23 +57,24 @@ void draw_several(struct draw *d)
 			&troubles[(first + i) % (sizeof(troubles) / sizeof(*troubles))];
 		uint32_t who = someone(d, i);
 
-		draw_put(d, "fault %u at %us on main %s %s%s\n", who, draw_pick(d, 5, 40), d->kind,
-			 t->action,
-			 !strcmp(t->action, "block") && is_source(d, who) ? " in lock" : "");
-		draw_put(d, "%s %s", i ? "also" : "expect", t->answer);
+		builder_put(d, "fault %u at %us on main %s %s%s\n", who, builder_pick(d, 5, 40),
+			    d->kind, t->action,
+			    !strcmp(t->action, "block") && is_source(d, who) ? " in lock" : "");
+		builder_put(d, "%s %s", i ? "also" : "expect", t->answer);
 		if (t->answer[0] != 'i')
-			draw_put(d, " %u", who);
-		draw_put(d, "\n");
+			builder_put(d, " %u", who);
+		builder_put(d, "\n");
 	}
 }
 
-void draw_late_apart(struct draw *d)
+void draw_late_groups(struct builder *d)
 {
 	static const char *const by[] = { "io", "child", "spin" };
-	uint32_t n_groups = draw_pick(d, 2, GROUPS_MAX);
+	uint32_t n_groups = builder_pick(d, 2, GROUPS_MAX);
 
 	put_groups(d, n_groups, "late here and there");
 	for (uint32_t i = 0; i < n_groups; i++)
-		draw_put(d, "fault %u at %us on main %s %s for %us\n", someone(d, i),
-			 draw_pick(d, 5, 60), d->kind, DRAW_ONE(d, by), draw_pick(d, 5, 150));
+		builder_put(d, "fault %u at %us on main %s %s for %us\n", someone(d, i),
+			    builder_pick(d, 5, 60), d->kind, BUILDER_ONE(d, by),
+			    builder_pick(d, 5, 150));
 }

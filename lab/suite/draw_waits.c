@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "lab/suite/draft.h"
+#include "lab/suite/builder.h"
 
 #define SHORTEST_S 30.0
 #define LONGEST_S 14400.0
@@ -21,7 +21,7 @@
 #define WAITS_MAX 10u
 
 struct plan {
-	struct draw *d;
+	struct builder *d;
 	uint32_t n, most;             /* waits; that there may be */
 	uint32_t length_s[WAITS_MAX]; /* of each */
 	uint32_t at_s[WAITS_MAX];     /* when it begins, about */
@@ -29,9 +29,9 @@ struct plan {
 	double longest_s; /* that there may be */
 };
 
-static double draw_log(struct draw *d, double low, double high)
+static double draw_log(struct builder *d, double low, double high)
 {
-	double x = (double)draw_pick(d, 0, 1000000) / 1e6;
+	double x = (double)builder_pick(d, 0, 1000000) / 1e6;
 
 	return low * pow(high / low, x);
 }
@@ -41,91 +41,93 @@ static double draw_log(struct draw *d, double low, double high)
 static void put_timeout(struct plan *p)
 {
 	static const uint32_t usual_s[] = { 600, 600, 1800, 1800, 3600, 7200, 86400 };
-	uint32_t percent = draw_pick(p->d, 0, 99), timeout_s;
+	uint32_t percent = builder_pick(p->d, 0, 99), timeout_s;
 
 	p->longest_s = LONGEST_S;
 	if (percent < 20)
 		return;
 	if (percent < 45) {
-		draw_put(p->d, "job-timeout %us\n", ASSUMED_S);
+		builder_put(p->d, "job-timeout %us\n", ASSUMED_S);
 		return;
 	}
-	timeout_s = draw_chance(p->d, 70) ? DRAW_ONE(p->d, usual_s)
-					  : (uint32_t)draw_log(p->d, 180, 86400);
-	draw_put(p->d, "job-timeout %us\n", timeout_s);
+	timeout_s = builder_chance(p->d, 70) ? BUILDER_ONE(p->d, usual_s)
+					     : (uint32_t)draw_log(p->d, 180, 86400);
+	builder_put(p->d, "job-timeout %us\n", timeout_s);
 	p->longest_s = fmin(p->longest_s, 0.9 * timeout_s);
 }
 
 static void draw_lengths(struct plan *p)
 {
-	bool is_regular = draw_chance(p->d, 60);
+	bool is_regular = builder_chance(p->d, 60);
 	double usual_s = draw_log(p->d, SHORTEST_S, p->longest_s);
-	uint32_t at_s = draw_pick(p->d, 20, 120);
+	uint32_t at_s = builder_pick(p->d, 20, 120);
 
-	p->n = draw_pick(p->d, 1, p->most);
+	p->n = builder_pick(p->d, 1, p->most);
 	for (uint32_t i = 0; i < p->n; i++) {
-		double s = is_regular ? usual_s * (80 + draw_pick(p->d, 0, 40)) / 100
+		double s = is_regular ? usual_s * (80 + builder_pick(p->d, 0, 40)) / 100
 				      : draw_log(p->d, SHORTEST_S, p->longest_s);
 
 		p->length_s[i] = (uint32_t)fmin(s, p->longest_s);
 		p->at_s[i] = at_s;
-		at_s += p->length_s[i] + STEPS_S + draw_pick(p->d, 0, 60);
+		at_s += p->length_s[i] + STEPS_S + builder_pick(p->d, 0, 60);
 	}
 	p->run_s = at_s;
 }
 
-static void draw_few(struct draw *d)
+static void draw_few(struct builder *d)
 {
 	static const uint32_t sizes[] = { 2, 4, 4, 8, 8, 16 };
 	uint32_t nodes;
 
 	d->layout = SUITE_DP;
-	d->n_ranks = d->main_size = DRAW_ONE(d, sizes);
-	nodes = draw_pick(d, 1, d->n_ranks < 4 ? 2 : 3);
+	d->n_ranks = d->main_size = BUILDER_ONE(d, sizes);
+	nodes = builder_pick(d, 1, d->n_ranks < 4 ? 2 : 3);
 	d->per_node = (d->n_ranks + nodes - 1) / nodes;
-	d->culprit = draw_chance(d, 50) ? 0 : draw_pick(d, 0, d->n_ranks - 1);
-	d->kind = draw_kind(d);
+	d->culprit = builder_chance(d, 50) ? 0 : builder_pick(d, 0, d->n_ranks - 1);
+	d->kind = builder_kind(d);
 	d->is_noisy = d->is_graph = false;
 }
 
 static void begin(struct plan *p, const char *what)
 {
-	struct draw *d = p->d;
+	struct builder *d = p->d;
 
-	draw_put(d,
-		 "scenario \"waits: %s\"\nlayout dp\nranks %u per-node %u\nseed %u\n"
-		 "completion nccl\nwhole\nleap waits\n",
-		 what, d->n_ranks, d->per_node, draw_pick(d, 0, 1u << 30));
+	builder_put(d,
+		    "scenario \"waits: %s\"\nlayout dp\nranks %u per-node %u\nseed %u\n"
+		    "completion nccl\nwhole\nfast-forward waits\n",
+		    what, d->n_ranks, d->per_node, builder_pick(d, 0, 1u << 30));
 	put_timeout(p);
 	draw_lengths(p);
-	draw_put(d, "run %us\ncomm main all\n", p->run_s);
+	builder_put(d, "run %us\ncomm main all\n", p->run_s);
 }
 
 /* Data parallel, quick to look at. */
-static void put_steps(struct draw *d, uint32_t n)
+static void put_steps(struct builder *d, uint32_t n)
 {
-	draw_put(d, "loop");
+	builder_put(d, "loop");
 	if (n)
-		draw_put(d, " %u", n);
-	draw_put(d, "\nwork %ums\n%s main %u\ncompute %ums\nall_reduce main fp32 64\nsync\nend\n",
-		 draw_pick(d, 100, 400), d->kind, 1u << draw_pick(d, 6, 16),
-		 draw_pick(d, 100, 900));
+		builder_put(d, " %u", n);
+	builder_put(d,
+		    "\nwork %ums\n%s main %u\ncompute %ums\nall_reduce main fp32 64\nsync\nend\n",
+		    builder_pick(d, 100, 400), d->kind, 1u << builder_pick(d, 6, 16),
+		    builder_pick(d, 100, 900));
 }
 
-/* A training loop that leaps, in which whoever it befalls does something else before its call. */
+/* A training loop that is fast-forwarded, in which whoever it befalls does something else before
+ * its call. */
 static void begin_steps(struct plan *p, const char *what)
 {
 	begin(p, what);
-	draw_put(p->d, "leap\nprogram\n");
+	builder_put(p->d, "fast-forward\nprogram\n");
 	put_steps(p->d, 0);
-	draw_put(p->d, "end\n");
+	builder_put(p->d, "end\n");
 }
 
 static void put_each(struct plan *p, uint32_t who, const char *what)
 {
 	for (uint32_t i = 0; i < p->n; i++)
-		draw_put(p->d, "fault %u at %us on main %s for %us\n", who, p->at_s[i], what,
-			 p->length_s[i]);
+		builder_put(p->d, "fault %u at %us on main %s for %us\n", who, p->at_s[i], what,
+			    p->length_s[i]);
 }
 
 /* ---- what it does meanwhile ---- */
@@ -135,57 +137,57 @@ static void evaluates(struct plan *p)
 	static const char *const by[] = { "spin", "spin", "child" };
 
 	begin_steps(p, "one rank evaluates");
-	put_each(p, p->d->culprit, DRAW_ONE(p->d, by));
+	put_each(p, p->d->culprit, BUILDER_ONE(p->d, by));
 }
 
 /* Batch by batch on its own device. */
 static void evaluates_on_device(struct plan *p)
 {
 	begin(p, "one rank evaluates on its device");
-	draw_put(p->d, "program\n");
-	put_steps(p->d, draw_pick(p->d, 10, 30));
+	builder_put(p->d, "program\n");
+	put_steps(p->d, builder_pick(p->d, 10, 30));
 	for (uint32_t i = 0; i < p->n; i++) {
-		uint32_t batch_ms = draw_pick(p->d, 200, 2000);
+		uint32_t batch_ms = builder_pick(p->d, 200, 2000);
 
-		draw_put(p->d, "only %u\nloop %u\nwork 20ms\ncompute %ums\nsync\nend\nend\n",
-			 p->d->culprit, (uint32_t)(p->length_s[i] * 1000ull / (batch_ms + 20)) + 1,
-			 batch_ms);
-		put_steps(p->d, draw_pick(p->d, 10, 30));
+		builder_put(p->d, "only %u\nloop %u\nwork 20ms\ncompute %ums\nsync\nend\nend\n",
+			    p->d->culprit,
+			    (uint32_t)(p->length_s[i] * 1000ull / (batch_ms + 20)) + 1, batch_ms);
+		put_steps(p->d, builder_pick(p->d, 10, 30));
 	}
 	put_steps(p->d, 0);
-	draw_put(p->d, "end\n");
+	builder_put(p->d, "end\n");
 }
 
 static void saves(struct plan *p)
 {
 	begin_steps(p, "one rank writes a checkpoint");
-	put_each(p, p->d->culprit, draw_chance(p->d, 80) ? "io" : "spin");
+	put_each(p, p->d->culprit, builder_chance(p->d, 80) ? "io" : "spin");
 }
 
 /* Each its own share, and not all have as much. */
 static void saves_shards(struct plan *p)
 {
 	begin(p, "each rank writes its shard");
-	draw_put(p->d, "program\n");
-	put_steps(p->d, draw_pick(p->d, 10, 30));
+	builder_put(p->d, "program\n");
+	put_steps(p->d, builder_pick(p->d, 10, 30));
 	for (uint32_t i = 0; i < p->n; i++) {
-		uint32_t asleep_s = draw_chance(p->d, 50) ? draw_pick(p->d, 1, 60) : 0;
+		uint32_t asleep_s = builder_chance(p->d, 50) ? builder_pick(p->d, 1, 60) : 0;
 		uint32_t more_s;
 
 		if (asleep_s > p->length_s[i] / 2)
 			asleep_s = p->length_s[i] / 2;
 		/* In all as long as the wait is to be, from when the first has written. */
 		more_s = p->length_s[i] - asleep_s - (p->d->culprit % 2 ? p->length_s[i] / 3 : 0);
-		draw_put(p->d, "work %us\nio %us\nonly odd\nio %us\nend\nonly %u\nio %us\n",
-			 p->length_s[i] / 10, p->length_s[i] / 5, p->length_s[i] / 3, p->d->culprit,
-			 more_s);
+		builder_put(p->d, "work %us\nio %us\nonly odd\nio %us\nend\nonly %u\nio %us\n",
+			    p->length_s[i] / 10, p->length_s[i] / 5, p->length_s[i] / 3,
+			    p->d->culprit, more_s);
 		if (asleep_s)
-			draw_put(p->d, "sleep %us in sync\n", asleep_s);
-		draw_put(p->d, "end\n");
-		put_steps(p->d, draw_pick(p->d, 10, 30));
+			builder_put(p->d, "sleep %us in sync\n", asleep_s);
+		builder_put(p->d, "end\n");
+		put_steps(p->d, builder_pick(p->d, 10, 30));
 	}
 	put_steps(p->d, 0);
-	draw_put(p->d, "end\n");
+	builder_put(p->d, "end\n");
 }
 
 static void compiles(struct plan *p)
@@ -194,9 +196,9 @@ static void compiles(struct plan *p)
 
 	begin_steps(p, "a rank compiles");
 	for (uint32_t i = 0; i < p->n; i++)
-		draw_put(p->d, "fault %u at %us on main %s for %us\n",
-			 draw_pick(p->d, 0, p->d->n_ranks - 1), p->at_s[i], DRAW_ONE(p->d, by),
-			 p->length_s[i]);
+		builder_put(p->d, "fault %u at %us on main %s for %us\n",
+			    builder_pick(p->d, 0, p->d->n_ranks - 1), p->at_s[i],
+			    BUILDER_ONE(p->d, by), p->length_s[i]);
 }
 
 /* One after the other, and who is not on sleeps and looks whether the file is gone. */
@@ -206,14 +208,14 @@ static void compiles_in_turn(struct plan *p)
 
 	p->most = 1;
 	begin(p, "ranks compile in turn");
-	draw_put(p->d, "program\n");
-	put_steps(p->d, draw_pick(p->d, 10, 30));
+	builder_put(p->d, "program\n");
+	put_steps(p->d, builder_pick(p->d, 10, 30));
 	each_s = p->length_s[0] / each_s + 1;
 	for (uint32_t r = 1; r < p->d->n_ranks; r++)
-		draw_put(p->d, "only %u\nsleep %us\nend\n", r, r * each_s);
-	draw_put(p->d, "child %us\n", each_s);
+		builder_put(p->d, "only %u\nsleep %us\nend\n", r, r * each_s);
+	builder_put(p->d, "child %us\n", each_s);
 	put_steps(p->d, 0);
-	draw_put(p->d, "end\n");
+	builder_put(p->d, "end\n");
 }
 
 static void loads(struct plan *p)
@@ -221,7 +223,7 @@ static void loads(struct plan *p)
 	static const char *const by[] = { "io", "child", "spin" };
 
 	begin_steps(p, "a rank loads data");
-	put_each(p, p->d->culprit, DRAW_ONE(p->d, by));
+	put_each(p, p->d->culprit, BUILDER_ONE(p->d, by));
 }
 
 static void is_typed_at(struct plan *p)
@@ -234,8 +236,8 @@ static void is_debugged(struct plan *p)
 {
 	begin_steps(p, "a rank is held by a debugger");
 	for (uint32_t i = 0; i < p->n; i++)
-		draw_put(p->d, "fault %u at %us trace for %us\n", p->d->culprit, p->at_s[i],
-			 p->length_s[i]);
+		builder_put(p->d, "fault %u at %us trace for %us\n", p->d->culprit, p->at_s[i],
+			    p->length_s[i]);
 }
 
 /* Rank 0 waits for requests, or rollouts, and tells the others. */
@@ -245,11 +247,11 @@ static void serves(struct plan *p)
 
 	p->d->kind = "broadcast";
 	begin_steps(p, "rank 0 waits for work");
-	if (draw_chance(p->d, 40))
-		draw_put(p->d, "policy serving\n");
+	if (builder_chance(p->d, 40))
+		builder_put(p->d, "policy serving\n");
 	for (uint32_t i = 0; i < p->n; i++)
-		draw_put(p->d, "fault 0 at %us on main broadcast %s for %us\n", p->at_s[i],
-			 DRAW_ONE(p->d, by), p->length_s[i]);
+		builder_put(p->d, "fault 0 at %us on main broadcast %s for %us\n", p->at_s[i],
+			    BUILDER_ONE(p->d, by), p->length_s[i]);
 }
 
 /* A barrier before the first step, while one prepares the data for all. */
@@ -259,10 +261,10 @@ static void prepares(struct plan *p)
 
 	p->most = 1;
 	begin(p, "one rank prepares the data");
-	draw_put(p->d, "program\nonly %u\n%s %us\nend\nall_reduce main fp32 1\nsync\n",
-		 p->d->culprit, DRAW_ONE(p->d, by), p->length_s[0]);
+	builder_put(p->d, "program\nonly %u\n%s %us\nend\nall_reduce main fp32 1\nsync\n",
+		    p->d->culprit, BUILDER_ONE(p->d, by), p->length_s[0]);
 	put_steps(p->d, 0);
-	draw_put(p->d, "end\n");
+	builder_put(p->d, "end\n");
 }
 
 /* Others have made the communicator while it still reads the model. */
@@ -272,28 +274,28 @@ static void comes_late(struct plan *p)
 
 	p->most = 1;
 	begin(p, "one rank is late for the making");
-	draw_put(p->d,
-		 "comm late all by init\nprogram\nall_reduce main fp32 1\nsync\nonly %u\n"
-		 "%s %us\nend\ninit late\n",
-		 p->d->culprit, DRAW_ONE(p->d, by), p->length_s[0]);
+	builder_put(p->d,
+		    "comm late all by init\nprogram\nall_reduce main fp32 1\nsync\nonly %u\n"
+		    "%s %us\nend\ninit late\n",
+		    p->d->culprit, BUILDER_ONE(p->d, by), p->length_s[0]);
 	put_steps(p->d, 0);
-	draw_put(p->d, "end\n");
+	builder_put(p->d, "end\n");
 }
 
 /* A receive stands until its sender has something to say; all go on. */
 static void has_mail(struct plan *p)
 {
 	begin(p, "a receive is posted early");
-	draw_put(p->d, "comm mail 0,1\nprogram\n");
+	builder_put(p->d, "comm mail 0,1\nprogram\n");
 	for (uint32_t i = 0; i < p->n; i++) {
-		draw_put(p->d,
-			 "only 0\nrecv mail 64 from 1 on 5\nend\nloop %u\nwork 500ms\n"
-			 "%s main 64\ncompute 400ms\nsync on 0\nend\n",
-			 p->length_s[i], p->d->kind);
-		draw_put(p->d, "only 1\nsend mail 64 to 0 on 5\nend\n");
+		builder_put(p->d,
+			    "only 0\nrecv mail 64 from 1 on 5\nend\nloop %u\nwork 500ms\n"
+			    "%s main 64\ncompute 400ms\nsync on 0\nend\n",
+			    p->length_s[i], p->d->kind);
+		builder_put(p->d, "only 1\nsend mail 64 to 0 on 5\nend\n");
 	}
 	put_steps(p->d, 0);
-	draw_put(p->d, "end\n");
+	builder_put(p->d, "end\n");
 }
 
 size_t cw_suite_draw_waits(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES],
@@ -308,15 +310,15 @@ size_t cw_suite_draw_waits(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_B
 		prepares,    comes_late,
 		is_debugged, has_mail,
 	};
-	struct draw d = draw_begin(seed, index, ret);
+	struct builder d = builder_begin(seed, index, ret);
 	struct plan p = { .d = &d, .most = WAITS_MAX };
 
 	draw_few(&d);
-	DRAW_ONE(&d, sorts)(&p);
-	if (draw_chance(&d, 10))
-		draw_put(&d, "daemons at %us restart for %us\n", draw_pick(&d, 10, p.run_s),
-			 draw_pick(&d, 2, 20));
-	draw_put(&d, "expect silence\nend\n");
+	BUILDER_ONE(&d, sorts)(&p);
+	if (builder_chance(&d, 10))
+		builder_put(&d, "daemons at %us restart for %us\n", builder_pick(&d, 10, p.run_s),
+			    builder_pick(&d, 2, 20));
+	builder_put(&d, "expect silence\nend\n");
 	*ret_n = p.n;
 	return d.n;
 }

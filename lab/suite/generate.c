@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "lab/suite/draft.h"
+#include "lab/suite/builder.h"
 #include "model/signature.h"
 
 #define MAX_LINES 1000u
@@ -17,7 +17,7 @@
 
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 {
-	struct draw d = draw_begin(seed, index, ret);
+	struct builder d = builder_begin(seed, index, ret);
 
 	draw_sizes(&d);
 	d.has_devices = cw_hash_mix64(index ^ seed) % DEVICES_OF == 2;
@@ -26,10 +26,10 @@ size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])
 	else
 		draw_hang(&d, (uint32_t)(index / 2 % DRAW_HANGS));
 	if (cw_hash_mix64(index) % RECORDED_OF == 0)
-		draw_put(&d, "recorded\n");
+		builder_put(&d, "recorded\n");
 	if (cw_hash_mix64(index) % CLUSTER_OF == 1)
 		draw_cluster(&d);
-	draw_put(&d, "end\n");
+	builder_put(&d, "end\n");
 	return d.n;
 }
 

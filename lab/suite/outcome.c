@@ -23,7 +23,7 @@ void cw_outcome_fini(struct outcome *o)
 {
 	free_outcomes(o->also);
 	free_outcomes(o->notices);
-	free_outcomes(o->epitaphs);
+	free_outcomes(o->postmortems);
 	free(o->culprits);
 	free(o->healthy_waits);
 	free(o->ranks);
@@ -89,7 +89,7 @@ struct outcome *outcome_next_notice(struct outcome *o)
 	return next;
 }
 
-struct outcome *outcome_next_epitaph(struct outcome *o)
+struct outcome *outcome_next_postmortem(struct outcome *o)
 {
-	return append(&o->epitaphs);
+	return append(&o->postmortems);
 }

@@ -41,12 +41,12 @@ struct outcome {
 	int64_t known_for_ns;
 	/* On the cluster's clock: of a page, when it was told, and when its incident first said
 	 * that it is proven to hang; 0 = it never did. */
-	int64_t told_ns, proven_ns;
+	int64_t alerted_ns, proven_ns;
 	char summary[512];
 	bool is_fault_missing; /* some fault of the scenario never happened: it is not a test */
 	bool is_recorded;      /* what was told of ops came out of flight records */
-	uint32_t looks;
-	int64_t leapt_ns; /* left out of a scenario that leaps */
+	uint32_t n_checks;
+	int64_t fast_forwarded_ns; /* left out of a scenario that fast-forwards */
 	/* Of the first: waits that came to an end by themselves; owned. */
 	struct outcome_wait *healthy_waits;
 	uint32_t n_healthy_waits;
@@ -58,14 +58,14 @@ struct outcome {
 	/* Of the first: the notices, one for each incident that had one first; owned. */
 	struct outcome *notices;
 	/* Of the first: what was said of the job when it had died; owned. */
-	struct outcome *epitaphs;
+	struct outcome *postmortems;
 };
 
 /* Where the next alert is noted: it, or a new one behind those there are. NULL = no memory. */
 struct outcome *outcome_next(struct outcome *o);
-/* The same for the next notice, and the next epitaph. */
+/* The same for the next notice, and the next post-mortem. */
 struct outcome *outcome_next_notice(struct outcome *o);
-struct outcome *outcome_next_epitaph(struct outcome *o);
+struct outcome *outcome_next_postmortem(struct outcome *o);
 
 /* 0 or -ENOMEM. */
 int outcome_add_wait(struct outcome *o, const struct outcome_wait *wait);

@@ -494,12 +494,12 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 	return r < 0 ? r : judge_control(score, s, o);
 }
 
-/* ---- epitaphs ---- */
+/* ---- post-mortems ---- */
 
-static bool is_epitaph_right(const struct suite_scenario *s, const struct outcome *o)
+static bool is_postmortem_right(const struct suite_scenario *s, const struct outcome *o)
 {
-	for (uint32_t i = 0; i < s->n_epitaphs; i++) {
-		const struct suite_answer *a = &s->epitaphs[i];
+	for (uint32_t i = 0; i < s->n_postmortems; i++) {
+		const struct suite_answer *a = &s->postmortems[i];
 
 		if (o->verdict_class == a->verdict_class &&
 		    (!a->detail || a->detail == o->detail) && are_culprits_right(s, a, o))
@@ -508,43 +508,43 @@ static bool is_epitaph_right(const struct suite_scenario *s, const struct outcom
 	return false;
 }
 
-static int judge_epitaph(struct score *score, const struct suite_scenario *s,
-			 const struct outcome *o)
+static int judge_postmortem(struct score *score, const struct suite_scenario *s,
+			    const struct outcome *o)
 {
-	const struct suite_answer *want = &s->epitaphs[0];
+	const struct suite_answer *want = &s->postmortems[0];
 	char wanted[96], got[96];
 
-	if (s->has_no_epitaph)
-		return add_miss(score, s, "an epitaph: %s", o->summary);
+	if (s->has_no_postmortem)
+		return add_miss(score, s, "a post-mortem: %s", o->summary);
 	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
-	return add_miss(score, s, "an epitaph of %s/%s %s, not of %s/%s %s: %s",
+	return add_miss(score, s, "a post-mortem of %s/%s %s, not of %s/%s %s: %s",
 			cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
 			cw_class_name(want->verdict_class), cw_detail_name(want->detail),
 			expected_culprits(s, want, wanted, sizeof(wanted)), o->summary);
 }
 
 /* Whatever the pages were: what the job is said to have died of. */
-static int count_epitaphs(struct score *score, const struct suite_scenario *s,
-			  const struct outcome *o)
+static int count_postmortems(struct score *score, const struct suite_scenario *s,
+			     const struct outcome *o)
 {
-	bool is_right = s->n_epitaphs == 0 || o->epitaphs;
+	bool is_right = s->n_postmortems == 0 || o->postmortems;
 	char want[96];
 	int r = 0;
 
-	if (!suite_expects_epitaph(s))
+	if (!suite_expects_postmortem(s))
 		return 0;
-	for (const struct outcome *e = o->epitaphs; r == 0 && e; e = e->also) {
-		if (is_epitaph_right(s, e))
+	for (const struct outcome *e = o->postmortems; r == 0 && e; e = e->also) {
+		if (is_postmortem_right(s, e))
 			continue;
 		is_right = false;
-		r = judge_epitaph(score, s, e);
+		r = judge_postmortem(score, s, e);
 	}
-	if (r == 0 && s->n_epitaphs && !o->epitaphs)
-		r = add_miss(score, s, "no epitaph, not one of %s %s",
-			     cw_class_name(s->epitaphs[0].verdict_class),
-			     expected_culprits(s, &s->epitaphs[0], want, sizeof(want)));
-	score->n_epitaphs++;
-	score->n_right_epitaphs += is_right;
+	if (r == 0 && s->n_postmortems && !o->postmortems)
+		r = add_miss(score, s, "no post-mortem, not one of %s %s",
+			     cw_class_name(s->postmortems[0].verdict_class),
+			     expected_culprits(s, &s->postmortems[0], want, sizeof(want)));
+	score->n_postmortems++;
+	score->n_right_postmortems += is_right;
 	return r;
 }
 
@@ -555,7 +555,7 @@ int cw_score_add(struct score *score, const struct suite_scenario *s, const stru
 	int r = add(score, s, o);
 
 	if (r == 0)
-		r = count_epitaphs(score, s, o);
+		r = count_postmortems(score, s, o);
 
 	for (unsigned k = 0; k < SCORE_CLUSTER__MAX; k++) {
 		if (!(kinds & 1u << k))

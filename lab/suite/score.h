@@ -40,7 +40,7 @@ struct score {
 	uint64_t n_second; /* of one hang, beyond the page that it has */
 	struct score_proofs proofs;
 	uint64_t n_hanging_waits, n_usual_waits; /* … whose kind and place were drawn as usual */
-	uint64_t n_epitaphs, n_right_epitaphs;   /* of scenarios that say what it must be */
+	uint64_t n_postmortems, n_right_postmortems; /* of scenarios that say what it must be */
 	struct waits healthy_waits;
 	uint64_t n_pages, n_notices;
 	uint64_t n_culprits, n_exact_culprits;

@@ -148,9 +148,9 @@ void cw_score_print(struct score *score, FILE *out)
 	print_waits(score, out);
 	(void)fprintf(out, "pages: %" PRIu64 ", notices: %" PRIu64 "\n", score->n_pages,
 		      score->n_notices);
-	if (score->n_epitaphs)
-		(void)fprintf(out, "epitaphs: %" PRIu64 ", right: %" PRIu64 "\n", score->n_epitaphs,
-			      score->n_right_epitaphs);
+	if (score->n_postmortems)
+		(void)fprintf(out, "post-mortems: %" PRIu64 ", right: %" PRIu64 "\n",
+			      score->n_postmortems, score->n_right_postmortems);
 	(void)fprintf(out, "scenarios: %" PRIu64 ", missed: %" PRIu64 "\n", score->n,
 		      score->n_missed);
 	for (size_t i = 0; i < score->n_misses; i++)

@@ -103,9 +103,9 @@ void cw_score_proofs_add(struct score_proofs *p, const struct suite_scenario *s,
 	note_wait(&k, first, truth);
 	/* Nobody waited when it was told, or ever: it was, or should have been, of the data. */
 	if (first->verdict_class == CW_CLASS_MISMATCH && k.fault_ns &&
-	    (!k.wait_ns || (is_page && o->told_ns < k.wait_ns))) {
+	    (!k.wait_ns || (is_page && o->alerted_ns < k.wait_ns))) {
 		p->n_wrong_data++;
-		p->n_wrong_data_soon += is_page && o->told_ns - k.fault_ns <= SCORE_SOON_NS;
+		p->n_wrong_data_soon += is_page && o->alerted_ns - k.fault_ns <= SCORE_SOON_NS;
 	}
 	if (!k.wait_ns)
 		return;

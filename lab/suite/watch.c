@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network's time is the cluster's, less what was leapt over. In each step of it the cluster
- * goes on first; then daemons are held, ended and started as its faults say, and where a rank has
- * ended, its node's digest does not wait for the next second.
+ * The network's time is the cluster's, less what was fast-forwarded over. In each step of it the
+ * cluster goes on first; then daemons are held, ended and started as its faults say, and where a
+ * rank has ended, its node's digest does not wait for the next second.
  */
 #include "lab/suite/watch.h"
 
@@ -22,13 +22,13 @@
 #include "report/json_util.h"
 
 #define S INT64_C(1000000000)
-#define LOOK_EVERY_NS (1 * S)
+#define CHECK_EVERY_NS (1 * S)
 /* How long is listened after an alert for another one. */
 #define SETTLE_NS (90 * S)
-/* A scenario that leaps shows so much of a healthy stretch at its beginning and its end. */
+/* A scenario that fast-forwards shows so much of a healthy stretch at its beginning and its end. */
 #define SHOWN_NS (40 * S)
 /*
- * One that leaps in waits shows so much of a wait at its beginning and its end, and so much
+ * One that fast-forwards waits shows so much of a wait at its beginning and its end, and so much
  * whenever it has become half as long again: whatever is due by its age comes then.
  */
 #define WAIT_SHOWN_NS (90 * S)
@@ -99,17 +99,17 @@ struct watch {
 	struct watch_faults faults;
 	struct cw_job_id job;
 	struct cw_arena arena; /* of what is told at the moment */
-	int64_t leapt_ns, fault_ns;
+	int64_t fast_forwarded_ns, fault_ns;
 	int64_t well_ns;  /* since when all is well */
 	int64_t alert_ns; /* the last */
-	unsigned n_alerts, n_notices, n_epitaphs;
+	unsigned n_alerts, n_notices, n_postmortems;
 	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
 	struct proof proofs[PROOFS_MAX];
 	unsigned n_proofs;
-	int64_t long_since_ns;  /* of the long wait there is; 0 = none */
-	int64_t long_leapt_ns;  /* … what had been leapt over when it began */
-	int64_t shown_until_ns; /* … it is not leapt in before */
-	uint32_t n_ended;       /* … when it became one */
+	int64_t long_since_ns;          /* of the long wait there is; 0 = none */
+	int64_t long_fast_forwarded_ns; /* … what had been fast-forwarded over when it began */
+	int64_t shown_until_ns;         /* … it is not fast-forwarded before */
+	uint32_t n_ended;               /* … when it became one */
 	struct outcome *out;
 	struct cw_err *err;
 	int error;
@@ -124,7 +124,7 @@ static struct cluster *living(const struct watch *w)
 /* On the cluster's clock. */
 static int64_t now_ns(const struct watch *w)
 {
-	return w->net->now_ns + w->leapt_ns;
+	return w->net->now_ns + w->fast_forwarded_ns;
 }
 
 static void note_error(struct watch *w, int r)
@@ -148,14 +148,14 @@ static const char *policy_of(const struct suite_scenario *s)
 }
 
 /* Those of all attempts. */
-static int tell_ranks(struct watch *w, unsigned node, struct cw_msg_digest *d)
+static int add_ranks(struct watch *w, unsigned node, struct cw_msg_digest *d)
 {
 	struct cw_msg_rank *of[MAX_ATTEMPTS];
 	uint32_t n[MAX_ATTEMPTS] = { 0 };
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < w->n_attempts; i++) {
-		r = cluster_tell(w->attempts[i], node, &w->arena, &of[i], &n[i]);
+		r = cluster_digest_ranks(w->attempts[i], node, &w->arena, &of[i], &n[i]);
 		d->n_ranks += n[i];
 	}
 	if (r < 0)
@@ -180,9 +180,9 @@ static void publish_crowd(const struct watch *w, struct network_node *n)
 				    .uid = CROWD_UID,
 				    .liveness = CW_LIVE_ALIVE,
 				    .command = "sweep.py",
-				    .headway_by = "",
+				    .host_activity_by = "",
 				    .cause = "",
-				    .fed = "" };
+				    .nonfinite_input = "" };
 	char label[32];
 
 	for (uint32_t i = n->index; i < w->faults.crowd; i += w->net->config.n_nodes) {
@@ -197,7 +197,7 @@ static void publish_crowd(const struct watch *w, struct network_node *n)
 		rank.pid = (int32_t)i + 1;
 		if (cw_job_id_make(CROWD_UID, label, &job) < 0)
 			continue;
-		d.route = cw_job_id_route(&job);
+		d.job_hash = cw_job_id_hash(&job);
 		d.job_key = job.key;
 		(void)network_publish(n, &d); /* as above */
 	}
@@ -206,7 +206,7 @@ static void publish_crowd(const struct watch *w, struct network_node *n)
 static void publish(void *user, struct network_node *n)
 {
 	struct watch *w = user;
-	struct cw_msg_digest d = { .route = cw_job_id_route(&w->job),
+	struct cw_msg_digest d = { .job_hash = cw_job_id_hash(&w->job),
 				   .job_key = w->job.key,
 				   .label = w->job.label,
 				   .uid = w->job.uid,
@@ -216,7 +216,7 @@ static void publish(void *user, struct network_node *n)
 		return;
 	cw_arena_reset(&w->arena);
 	w->nodes[n->index].n_ended = cluster_n_ended(living(w), n->index);
-	if (tell_ranks(w, n->index, &d) < 0 ||
+	if (add_ranks(w, n->index, &d) < 0 ||
 	    (w->observer->change &&
 	     w->observer->change(w->observer->user, n->index, &w->arena, &d) < 0)) {
 		note_error(w, -ENOMEM);
@@ -232,7 +232,7 @@ static void answer_windows(void *user, struct network_node *n, const char *from,
 {
 	struct watch *w = user;
 	struct cw_message reply = { .type = CW_MSG_WINDOW_REPLY,
-				    .window_reply = { .id = q->id, .route = q->route } };
+				    .window_reply = { .id = q->id, .job_hash = q->job_hash } };
 
 	cw_arena_reset(&w->arena);
 	if (cluster_windows(living(w), n->index, q, &w->arena, &reply.window_reply.windows,
@@ -338,11 +338,11 @@ static void advance(void *user, int64_t network_ns)
 	mind_daemons(w);
 }
 
-static bool job_of_route(void *user, uint64_t route, uint32_t *ret_uid, const char **ret_label)
+static bool job_of_hash(void *user, uint64_t job_hash, uint32_t *ret_uid, const char **ret_label)
 {
 	const struct watch *w = user;
 
-	if (route != cw_job_id_route(&w->job))
+	if (job_hash != cw_job_id_hash(&w->job))
 		return false;
 	*ret_uid = w->job.uid;
 	*ret_label = w->job.label;
@@ -368,7 +368,7 @@ static const char *suppress_reason(void *user, struct network_node *n,
 static const struct network_ranks ranks = { .advance = advance,
 					    .publish = publish,
 					    .windows = answer_windows,
-					    .job_of_route = job_of_route,
+					    .job_of_hash = job_of_hash,
 					    .alert = deliver,
 					    .suppress_reason = suppress_reason };
 
@@ -381,7 +381,7 @@ static int compare_labels(const void *a, const void *b)
 	return (*la > *lb) - (*la < *lb);
 }
 
-/* An epitaph lists ranks, an incident says more about each. */
+/* A post-mortem lists ranks, an incident says more about each. */
 static int32_t rank_of(const json_t *culprit)
 {
 	return (int32_t)(json_is_integer(culprit) ? json_integer_value(culprit)
@@ -481,7 +481,7 @@ static void on_put(void *user, const struct network_node *n, const struct cw_bun
 		note_proof(user, bundle->incident);
 }
 
-static void on_amend(void *user, const struct network_node *n, const json_t *incident)
+static void on_update_incident(void *user, const struct network_node *n, const json_t *incident)
 {
 	(void)n;
 	note_proof(user, incident);
@@ -497,7 +497,7 @@ static void note_proofs(struct watch *w)
 
 		/* Neither before anybody could read it. */
 		if (p)
-			o->proven_ns = p->at_ns > o->told_ns ? p->at_ns : o->told_ns;
+			o->proven_ns = p->at_ns > o->alerted_ns ? p->at_ns : o->alerted_ns;
 	}
 }
 
@@ -554,7 +554,7 @@ static int note_alerts(struct watch *w)
 		    show(w, a->doc) < 0)
 			return -ENOMEM;
 		o->is_alert = true;
-		w->alert_ns = o->told_ns = a->at_ns + w->leapt_ns;
+		w->alert_ns = o->alerted_ns = a->at_ns + w->fast_forwarded_ns;
 		o->after_ns = w->alert_ns - (w->fault_ns ? w->fault_ns : CLUSTER_ORIGIN_NS);
 		if (w->n_alerts < CW_VERDICT_LIST_MAX)
 			o->known_for_ns = known_for_ns(w, o, &w->waiters[w->n_alerts]);
@@ -570,7 +570,7 @@ static int note_notices(struct watch *w)
 
 		if (!o || read_alert(a->doc, o) < 0 || show(w, a->doc) < 0)
 			return -ENOMEM;
-		o->after_ns = a->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
+		o->after_ns = a->at_ns + w->fast_forwarded_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
 	}
 	return 0;
 }
@@ -579,13 +579,13 @@ static int note_notices(struct watch *w)
 static bool is_said(const struct network *net, unsigned nth)
 {
 	static const char *const keys[] = { "class", "detail", "culprits" };
-	const struct network_epitaph *e = &net->epitaphs[nth];
+	const struct network_postmortem *e = &net->postmortems[nth];
 
 	for (unsigned i = 0; i < nth; i++) {
-		bool is_same = !strcmp(net->epitaphs[i].id, e->id);
+		bool is_same = !strcmp(net->postmortems[i].id, e->id);
 
 		for (size_t k = 0; is_same && k < sizeof(keys) / sizeof(*keys); k++)
-			is_same = json_equal(json_object_get(net->epitaphs[i].doc, keys[k]),
+			is_same = json_equal(json_object_get(net->postmortems[i].doc, keys[k]),
 					     json_object_get(e->doc, keys[k]));
 		if (is_same)
 			return true;
@@ -593,18 +593,18 @@ static bool is_said(const struct network *net, unsigned nth)
 	return false;
 }
 
-static int note_epitaphs(struct watch *w)
+static int note_postmortems(struct watch *w)
 {
-	for (; w->n_epitaphs < w->net->n_epitaphs; w->n_epitaphs++) {
-		const struct network_epitaph *e = &w->net->epitaphs[w->n_epitaphs];
+	for (; w->n_postmortems < w->net->n_postmortems; w->n_postmortems++) {
+		const struct network_postmortem *e = &w->net->postmortems[w->n_postmortems];
 		struct outcome *o;
 
-		if (is_said(w->net, w->n_epitaphs))
+		if (is_said(w->net, w->n_postmortems))
 			continue;
-		o = outcome_next_epitaph(w->out);
+		o = outcome_next_postmortem(w->out);
 		if (!o || read_alert(e->doc, o) < 0 || show(w, e->doc) < 0)
 			return -ENOMEM;
-		o->after_ns = e->at_ns + w->leapt_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
+		o->after_ns = e->at_ns + w->fast_forwarded_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
 	}
 	return 0;
 }
@@ -642,12 +642,15 @@ static uint32_t n_ended(const struct watch *w)
 	return n;
 }
 
-/* During the long wait; told on the network's clock, which stands still while the cluster leaps. */
-static uint32_t n_told(const struct watch *w, const struct network_alert *told, size_t n)
+/*
+ * During the long wait; told on the network's clock, which stands still while the cluster is
+ * fast-forwarded.
+ */
+static uint32_t count_since(const struct watch *w, const struct network_alert *alerts, size_t n)
 {
 	uint32_t since = 0;
 
-	while (n && told[--n].at_ns + w->long_leapt_ns >= w->long_since_ns)
+	while (n && alerts[--n].at_ns + w->long_fast_forwarded_ns >= w->long_since_ns)
 		since++;
 	return since;
 }
@@ -657,8 +660,8 @@ static int note_healthy_wait(struct watch *w)
 	const struct network *net = w->net;
 	const struct outcome_wait wait = {
 		.length_ns = now_ns(w) - w->long_since_ns,
-		.pages = n_told(w, net->alerts, net->n_alerts),
-		.notices = n_told(w, net->notices, net->n_notices),
+		.pages = count_since(w, net->alerts, net->n_alerts),
+		.notices = count_since(w, net->notices, net->n_notices),
 	};
 
 	return outcome_add_wait(w->out, &wait);
@@ -673,7 +676,7 @@ static int note_long_wait(struct watch *w)
 
 	if (is_long && !w->long_since_ns) {
 		w->long_since_ns = since_ns;
-		w->long_leapt_ns = w->leapt_ns;
+		w->long_fast_forwarded_ns = w->fast_forwarded_ns;
 		w->shown_until_ns = since_ns + WAIT_SHOWN_NS;
 		w->n_ended = n_ended(w);
 	}
@@ -699,14 +702,14 @@ static void note_faults(struct watch *w)
 /* ---- who comes late, asked where the scenario expects somebody to ---- */
 
 struct led {
-	const struct cw_route *route;
+	const struct cw_job_digests *digests;
 	struct cw_job *job;
 };
 
 /* The one that is alive: of an earlier attempt nobody is. */
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
-	*(struct led *)user = (struct led){ route, (struct cw_job *)job };
+	*(struct led *)user = (struct led){ digests, (struct cw_job *)job };
 }
 
 static int leader_snapshot(const struct watch *w, struct cw_snapshot **ret)
@@ -717,7 +720,7 @@ static int leader_snapshot(const struct watch *w, struct cw_snapshot **ret)
 	if (leader < 0)
 		return -ENOENT;
 	cw_leader_jobs(w->net->nodes[leader].leader, on_job, &led);
-	return cw_leader_snapshot(w->net->nodes[leader].leader, led.route, led.job, ret);
+	return cw_leader_snapshot(w->net->nodes[leader].leader, led.digests, led.job, ret);
 }
 
 static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *window,
@@ -788,7 +791,7 @@ static int look_for_slow(struct watch *w)
 /* ---- all of it ---- */
 
 /* Nobody has waited for a while, everybody steps: on to the next thing that happens. */
-static void leap(struct watch *w)
+static void fast_forward(struct watch *w)
 {
 	int64_t until = cluster_next_fault_ns(living(w));
 	int64_t end = CLUSTER_ORIGIN_NS + w->s->run_ns;
@@ -799,9 +802,9 @@ static void leap(struct watch *w)
 	if (now_ns(w) - w->well_ns < SHOWN_NS || until - now_ns(w) < SHOWN_NS)
 		return;
 	until = (until - now_ns(w)) / S * S;
-	cluster_leap(living(w), until);
-	w->out->leapt_ns += until;
-	w->leapt_ns += until;
+	cluster_fast_forward(living(w), until);
+	w->out->fast_forwarded_ns += until;
+	w->fast_forwarded_ns += until;
 	w->well_ns = now_ns(w);
 }
 
@@ -809,7 +812,7 @@ static void leap(struct watch *w)
  * Somebody has waited for long, and will. The cluster goes on as it does, and nobody looks: the
  * nodes tell next of a wait that is so much older.
  */
-static int leap_in_wait(struct watch *w)
+static int fast_forward_wait(struct watch *w)
 {
 	int64_t until, age = now_ns(w) - w->long_since_ns;
 	int r;
@@ -831,14 +834,14 @@ static int leap_in_wait(struct watch *w)
 	}
 	until -= WAIT_END_SHOWN_NS + now_ns(w);
 	until = (until < age / 2 ? until : age / 2) / S * S;
-	w->out->leapt_ns += until;
-	w->leapt_ns += until;
+	w->out->fast_forwarded_ns += until;
+	w->fast_forwarded_ns += until;
 	w->shown_until_ns = now_ns(w) + WAIT_GLIMPSE_NS;
 	return cluster_run(living(w), now_ns(w));
 }
 
-/* What the leader's last look showed; NULL = nobody leads. */
-static const struct cw_job_view *last_look(const struct watch *w)
+/* What the leader's last evaluation showed; NULL = nobody leads. */
+static const struct cw_job_view *last_view(const struct watch *w)
 {
 	int leader = network_leader(w->net);
 	const struct cw_job *job = leader < 0 ? NULL : network_job(w->net, (unsigned)leader);
@@ -849,14 +852,14 @@ static const struct cw_job_view *last_look(const struct watch *w)
 /* Somebody waits for longer than usual: it may still become a page. */
 static bool is_stalled(const struct watch *w)
 {
-	const struct cw_job_view *view = last_look(w);
+	const struct cw_job_view *view = last_view(w);
 
 	return view && view->phase >= CW_STALL_STALLED;
 }
 
-static void show_look(const struct watch *w)
+static void show_view(const struct watch *w)
 {
-	const struct cw_job_view *view = w->observer->on_second ? last_look(w) : NULL;
+	const struct cw_job_view *view = w->observer->on_second ? last_view(w) : NULL;
 
 	if (view)
 		w->observer->on_second(w->observer->user, now_ns(w), view);
@@ -881,7 +884,7 @@ static bool is_over(const struct watch *w)
 	if (w->n_alerts && !is_settled)
 		return false;
 	return (w->n_alerts && w->n_alerts >= suite_n_incidents(w->s) && !w->s->is_whole &&
-		!suite_expects_epitaph(w->s)) ||
+		!suite_expects_postmortem(w->s)) ||
 	       watched_ns >= w->s->run_ns;
 }
 
@@ -891,12 +894,12 @@ static int run(struct watch *w)
 
 	w->well_ns = CLUSTER_ORIGIN_NS;
 	while (r == 0 && !is_over(w)) {
-		r = network_run(w->net, LOOK_EVERY_NS);
+		r = network_run(w->net, CHECK_EVERY_NS);
 		if (r == 0)
 			r = w->error;
 		if (r < 0)
 			break;
-		show_look(w);
+		show_view(w);
 		note_faults(w);
 		r = note_long_wait(w);
 		if (r == 0)
@@ -904,12 +907,12 @@ static int run(struct watch *w)
 		if (r == 0)
 			r = note_alerts(w);
 		if (r == 0)
-			r = note_epitaphs(w);
-		w->out->looks++;
-		if (w->s->is_leaping)
-			leap(w);
-		if (r == 0 && w->s->is_leaping_waits)
-			r = leap_in_wait(w);
+			r = note_postmortems(w);
+		w->out->n_checks++;
+		if (w->s->is_fast_forwarding)
+			fast_forward(w);
+		if (r == 0 && w->s->is_fast_forwarding_waits)
+			r = fast_forward_wait(w);
 	}
 	return r;
 }
@@ -920,7 +923,7 @@ static int begin(struct watch *w)
 		.start_ns = CLUSTER_ORIGIN_NS,
 		.thresholds = &w->thresholds,
 		.has_no_notices = w->s->has_no_notices,
-		.turn_members = w->s->turn_members,
+		.iteration_members = w->s->iteration_members,
 		.ranks = &ranks,
 		.user = w,
 	};
@@ -943,7 +946,7 @@ static int begin(struct watch *w)
 	w->network_observer =
 		(struct network_observer){ .user = w,
 					   .on_put = on_put,
-					   .on_amend = on_amend,
+					   .on_update_incident = on_update_incident,
 					   .on_log = w->observer->on_log ? on_log : NULL };
 	config.observer = &w->network_observer;
 	r = cw_job_id_make(CLUSTER_UID, "suite", &w->job);

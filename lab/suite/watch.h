@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A scenario's cluster watched as people have it watched: the daemons of its nodes (lab/vnet/)
- * send digests of what their ranks do (cluster_tell()), and the alerts are those of the incidents
- * that leaders tell. It is watched until 90 s after the last alert, or to the end of the scenario,
- * whichever is later.
+ * send digests of what their ranks do (cluster_digest_ranks()), and the alerts are those of the
+ * incidents that leaders tell. It is watched until 90 s after the last alert, or to the end of the
+ * scenario, whichever is later.
  */
 #pragma once
 
@@ -23,11 +23,11 @@ struct watch_observer {
 	 * -ENOMEM.
 	 */
 	int (*change)(void *user, unsigned node, struct cw_arena *arena, struct cw_msg_digest *d);
-	/* Each virtual second in which somebody leads the job: what its last look showed. */
+	/* Each virtual second in which somebody leads the job: what its last evaluation showed. */
 	void (*on_second)(void *user, int64_t now_ns, const struct cw_job_view *view);
 	/*
-	 * Gets each page, notice and epitaph of a leader when the leader tells it to people, and
-	 * the state of the cluster then (cluster_truth.c). All borrowed; NULL: nobody.
+	 * Gets each page, notice and post-mortem of a leader when the leader tells it to people,
+	 * and the state of the cluster then (cluster_truth.c). All borrowed; NULL: nobody.
 	 */
 	void (*on_incident)(void *user, const struct suite_scenario *s, const struct json_t *doc,
 			    const struct json_t *truth);

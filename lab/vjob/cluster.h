@@ -3,7 +3,7 @@
  * A cluster in memory, in virtual time, without processes. Ranks run the programs of a scenario.
  * Their devices run the enqueued work with NCCL's semantics: per-comm order, and streams that
  * block. A collective waits for all its members, or ends as its data move (docs/lab/suite.md). We
- * keep an agent's view of each rank, which daemons report (cluster_tell()).
+ * keep an agent's view of each rank, which daemons report (cluster_digest_ranks()).
  *
  * Deterministic: the same scenario and seed give the same result.
  */
@@ -32,7 +32,7 @@ struct cluster *cluster_free(struct cluster *c);
 /* Processes all events up to this time. 0 or -ENOMEM; -EINVAL: a program made a forbidden call. */
 int cluster_run(struct cluster *c, int64_t until_ns);
 
-/* ---- the reports of a node's daemon (cluster_tell.c) ---- */
+/* ---- the reports of a node's daemon (cluster_digest.c) ---- */
 
 enum cluster_daemon {
 	CLUSTER_DAEMON_RUNS = 0,
@@ -58,12 +58,12 @@ uint32_t cluster_n_ended(const struct cluster *c, uint32_t node);
  * ages included (digest/digest.c). *ret lies in the arena and is valid until the next call. 0
  * or -ENOMEM.
  */
-int cluster_tell(struct cluster *c, uint32_t node, struct cw_arena *arena, struct cw_msg_rank **ret,
-		 uint32_t *ret_n);
+int cluster_digest_ranks(struct cluster *c, uint32_t node, struct cw_arena *arena,
+			 struct cw_msg_rank **ret, uint32_t *ret_n);
 /*
  * Switches to recording, if the scenario allows it; call it before the first event. From then on,
  * the agent's own code writes ranks' calls into flight records, and nodes' reports come from these.
- * *ret: true if it switched; never with CUDA graphs, many ranks, or leaps. 0 or -ENOMEM.
+ * *ret: true if it switched; never with CUDA graphs, many ranks, or fast-forwarding. 0 or -ENOMEM.
  */
 int cluster_record(struct cluster *c, bool *ret);
 /* The windows that the request asks for (digest/window.c). 0 or -ENOMEM. */
@@ -71,8 +71,8 @@ int cluster_windows(struct cluster *c, uint32_t node, const struct cw_msg_window
 		    struct cw_arena *arena, struct cw_msg_window **ret, uint32_t *ret_n);
 
 /*
- * For scenarios that leap: true if all ranks make calls, none is dead, stopped or in a long wait,
- * and every due fault has happened.
+ * For scenarios that fast-forward: true if all ranks make calls, none is dead, stopped or in a long
+ * wait, and every due fault has happened.
  */
 bool cluster_is_well(const struct cluster *c);
 /* The next fault's time, or SUITE_FOREVER. */
@@ -81,7 +81,7 @@ int64_t cluster_next_fault_ns(const struct cluster *c);
  * Skips a stretch of ns (whole seconds): all state stays, that much later, and the counters of each
  * comm advance at their previous pace.
  */
-void cluster_leap(struct cluster *c, int64_t ns);
+void cluster_fast_forward(struct cluster *c, int64_t ns);
 
 /*
  * Until when only the current activities continue: hosts that wait or work, loops that

@@ -12,8 +12,8 @@
  *  - broadcast (src/device/broadcast.h): the root sends, each member passes on, the last one only
  *    receives; reduce (reduce.h) the same way in reverse to the root. One step per slice.
  *  - all_reduce, all_gather, reduce_scatter along the ring (all_reduce.h, all_gather.h,
- *    reduce_scatter.h): 2n - 1 or n turns, the first only sends, the last only receives; two slices
- *    of two steps each (src/include/collectives.h).
+ *    reduce_scatter.h): 2n - 1 or n phases, the first only sends, the last only receives; two
+ *    slices of two steps each (src/include/collectives.h).
  *  - all_reduce along a tree (runTreeSplit() in all_reduce.h): up and down at the same time.
  *  - send, receive and NCCL's compositions of them, all_to_all, gather, scatter (sendrecv.h): each
  *    pair by itself, in order. A send is done when it got free slots, a receive when its data came.
@@ -168,7 +168,7 @@ static bool is_chain(unsigned kind)
 	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE;
 }
 
-static uint64_t turns_of(const struct flow *f, unsigned kind)
+static uint64_t phases_of(const struct flow *f, unsigned kind)
 {
 	return kind == CW_OP_ALL_REDUCE ? 2 * (uint64_t)f->n - 1 : f->n;
 }
@@ -177,7 +177,7 @@ static uint64_t n_slices(const struct flow *f, const struct cw_op *op)
 {
 	if (is_chain(op->kind))
 		return slices_of(f, op->bytes, CHAIN_SLICES);
-	return 2 * turns_of(f, op->kind) * slices_of(f, op->bytes / STEPS, RING_ROUNDS);
+	return 2 * phases_of(f, op->kind) * slices_of(f, op->bytes / STEPS, RING_ROUNDS);
 }
 
 static uint32_t place_before(const struct flow *f, uint32_t place)
@@ -207,9 +207,9 @@ static struct slice chain_slice(const struct flow *f, const struct cw_op *op, ui
 			       .steps = 1 };
 }
 
-static struct slice ring_slice(uint64_t turn, uint64_t turns)
+static struct slice ring_slice(uint64_t phase, uint64_t phases)
 {
-	return (struct slice){ .recv = turn > 0, .send = turn < turns - 1, .steps = 2 };
+	return (struct slice){ .recv = phase > 0, .send = phase < phases - 1, .steps = 2 };
 }
 
 static bool may_send(const struct edge *e, uint32_t steps)
@@ -227,8 +227,8 @@ static void ring_run(struct flow *f, struct member *m, const struct cw_op *op)
 {
 	uint32_t place = f->place[m->comm_rank];
 	struct edge *in = &f->ring[place_before(f, place)], *out = &f->ring[place];
-	uint64_t turns = turns_of(f, op->kind), n = n_slices(f, op), from = m->flow_at;
-	uint64_t turn = from / 2 % turns;
+	uint64_t phases = phases_of(f, op->kind), n = n_slices(f, op), from = m->flow_at;
+	uint64_t phase = from / 2 % phases;
 	bool along_chain = is_chain(op->kind);
 	struct slice s = { 0 };
 
@@ -238,14 +238,14 @@ static void ring_run(struct flow *f, struct member *m, const struct cw_op *op)
 		s = chain_slice(f, op, place);
 	for (; m->flow_at < n; m->flow_at++) {
 		if (!along_chain)
-			s = ring_slice(turn, turns);
+			s = ring_slice(phase, phases);
 		if ((s.recv && !may_take(in, s.steps)) || (s.send && !may_send(out, s.steps)))
 			break;
 		in->taken += s.recv ? s.steps : 0;
 		out->sent += s.send ? s.steps : 0;
-		turn += m->flow_at % 2;
-		if (turn == turns)
-			turn = 0;
+		phase += m->flow_at % 2;
+		if (phase == phases)
+			phase = 0;
 	}
 	if (m->flow_at == from)
 		return;

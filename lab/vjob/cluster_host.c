@@ -156,9 +156,9 @@ static bool do_call(struct rank *r)
 
 /* ---- blocks ---- */
 
-static uint64_t innermost_turn(const struct rank *r)
+static uint64_t innermost_iteration(const struct rank *r)
 {
-	return r->n_frames ? r->frames[r->n_frames - 1].turn : 0;
+	return r->n_frames ? r->frames[r->n_frames - 1].iteration : 0;
 }
 
 static void begin_loop(struct rank *r, const struct suite_insn *insn)
@@ -203,8 +203,8 @@ static void end_block(struct rank *r, const struct suite_insn *insn)
 	if (begin->kind != SUITE_LOOP)
 		return;
 	f = &r->frames[r->n_frames - 1];
-	f->turn++;
-	if (f->left && f->turn >= f->left)
+	f->iteration++;
+	if (f->left && f->iteration >= f->left)
 		r->n_frames--;
 	else
 		r->pc = insn->other + 1;
@@ -285,7 +285,8 @@ static void do_statement(struct rank *r)
 		begin_loop(r, insn);
 		return;
 	case SUITE_EVERY:
-		r->pc = innermost_turn(r) % insn->n == insn->n - 1 ? r->pc + 1 : insn->other + 1;
+		r->pc = innermost_iteration(r) % insn->n == insn->n - 1 ? r->pc + 1
+									: insn->other + 1;
 		return;
 	case SUITE_ONLY:
 		r->pc = cw_suite_set_has(&insn->set, r->index) ? r->pc + 1 : insn->other + 1;

@@ -31,7 +31,7 @@ struct drawn {
 };
 
 /* The latest report of a node, kept until the next one. */
-struct record_told {
+struct record_digests {
 	struct cw_digest digest;
 	struct cw_msg_window_reply windows;
 };
@@ -55,8 +55,8 @@ static bool has_graph(const struct suite_scenario *s)
 
 static bool is_possible(const struct suite_scenario *s)
 {
-	return s->is_recorded && !s->is_leaping && s->n_ranks <= MAX_RANKS && !has_graph(s) &&
-	       s->per_process == 1;
+	return s->is_recorded && !s->is_fast_forwarding && s->n_ranks <= MAX_RANKS &&
+	       !has_graph(s) && s->per_process == 1;
 }
 
 static int make_recorder(struct rank *r)
@@ -110,8 +110,8 @@ int cluster_record(struct cluster *c, bool *ret)
 	*ret = is_possible(c->s);
 	if (!*ret)
 		return 0;
-	c->told = calloc(c->n_nodes, sizeof(*c->told));
-	if (!c->told)
+	c->digests = calloc(c->n_nodes, sizeof(*c->digests));
+	if (!c->digests)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
 		struct rank *r = &c->ranks[i];
@@ -140,12 +140,12 @@ void record_end(struct cluster *c)
 		free(d);
 		c->ranks[i].drawn = NULL;
 	}
-	for (uint32_t i = 0; c->told && i < c->n_nodes; i++) {
-		cw_digest_fini(&c->told[i].digest);
-		cw_window_fini(&c->told[i].windows);
+	for (uint32_t i = 0; c->digests && i < c->n_nodes; i++) {
+		cw_digest_fini(&c->digests[i].digest);
+		cw_window_fini(&c->digests[i].windows);
 	}
-	free(c->told);
-	c->told = NULL;
+	free(c->digests);
+	c->digests = NULL;
 }
 
 /* ---- the ranks' actions ---- */
@@ -323,8 +323,8 @@ static struct cw_digest_rank facts_of(struct rank *r)
 		.is_d_state = v->flags & CW_RANKF_D_STATE,
 		.is_child_busy = v->flags & CW_RANKF_BUSY_CHILD,
 		.host_wait = v->host_wait,
-		.headway_ns = v->headway_ns,
-		.headway_by = v->headway_by,
+		.host_activity_ns = v->host_activity_ns,
+		.host_activity_by = v->host_activity_by,
 		.command = "train.py",
 		.end_by = is_dead ? view_end_by(r) : 0,
 		.end_sender =
@@ -348,9 +348,9 @@ static uint32_t known_ranks(struct cluster *c, uint32_t node, struct cw_digest_r
 	return n;
 }
 
-int record_tell(struct cluster *c, uint32_t node, struct cw_msg_rank **ret, uint32_t *ret_n)
+int record_digest_ranks(struct cluster *c, uint32_t node, struct cw_msg_rank **ret, uint32_t *ret_n)
 {
-	struct cw_digest *digest = &c->told[node].digest;
+	struct cw_digest *digest = &c->digests[node].digest;
 	struct cw_digest_rank v[MAX_RANKS];
 	struct cw_job_id job = { .uid = CLUSTER_UID }; /* the sender fills in the job's name */
 	struct cw_digest_source source = { .node = c->nodes[node].name,
@@ -372,7 +372,7 @@ int record_tell(struct cluster *c, uint32_t node, struct cw_msg_rank **ret, uint
 int record_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
 		   struct cw_msg_window **ret, uint32_t *ret_n)
 {
-	struct cw_msg_window_reply *reply = &c->told[node].windows;
+	struct cw_msg_window_reply *reply = &c->digests[node].windows;
 	struct cw_digest_rank v[MAX_RANKS];
 	int r;
 

@@ -23,12 +23,12 @@ static int64_t later_of(int64_t a, int64_t b)
 static void run_loop(const struct rank *r, uint32_t *pc, int64_t *host_ns)
 {
 	const struct suite_insn *loop = &r->program->insns[*pc];
-	int64_t turn_ns = 0;
+	int64_t iteration_ns = 0;
 
 	++*pc;
-	run_at_least(r, pc, loop->other, &turn_ns);
+	run_at_least(r, pc, loop->other, &iteration_ns);
 	++*pc;
-	*host_ns += turn_ns * (int64_t)(loop->n ? loop->n : 1);
+	*host_ns += iteration_ns * (int64_t)(loop->n ? loop->n : 1);
 }
 
 /* Adds the host's minimal time for the statements from *pc to end, without calls. */
@@ -76,19 +76,19 @@ static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64
 }
 
 /* Duration of the iterations after this one; 0 = in no loop, or only in endless ones. */
-static int64_t turns_left_ns(const struct rank *r)
+static int64_t iterations_left_ns(const struct rank *r)
 {
 	int64_t left_ns = 0;
 
 	for (uint32_t i = 0; i < r->n_frames; i++) {
 		const struct frame *f = &r->frames[i];
 		uint32_t pc = f->insn + 1;
-		int64_t turn_ns = 0;
+		int64_t iteration_ns = 0;
 
-		if (f->left <= f->turn + 1)
+		if (f->left <= f->iteration + 1)
 			continue;
-		run_at_least(r, &pc, r->program->insns[f->insn].other, &turn_ns);
-		left_ns += turn_ns * (int64_t)(f->left - f->turn - 1);
+		run_at_least(r, &pc, r->program->insns[f->insn].other, &iteration_ns);
+		left_ns += iteration_ns * (int64_t)(f->left - f->iteration - 1);
 	}
 	return left_ns;
 }
@@ -118,7 +118,7 @@ int cluster_rests_until(const struct cluster *c, int64_t *ret_ns)
 			of_rank[r->index] = e->at_ns;
 	}
 	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
-		int64_t ns = later_of(of_rank[i], c->now_ns + turns_left_ns(&c->ranks[i]));
+		int64_t ns = later_of(of_rank[i], c->now_ns + iterations_left_ns(&c->ranks[i]));
 
 		if (ns < until)
 			until = ns;

@@ -22,7 +22,7 @@ struct drawn;
 struct member;
 struct rank;
 struct flow;
-struct record_told;
+struct record_digests;
 
 /* One launch on a stream: a kernel, or ops of one comm launched together. */
 struct item {
@@ -130,7 +130,7 @@ enum host_state {
 
 struct frame {
 	uint32_t insn;
-	uint64_t left, turn; /* left 0 = endless */
+	uint64_t left, iteration; /* left 0 = endless */
 };
 
 /* A kernel, or a call, of the graph in construction. */
@@ -144,8 +144,8 @@ struct graph_step {
 struct view_rank {
 	bool is_seen;
 	uint32_t liveness, flags;
-	int64_t sampled_ns, headway_ns;
-	const char *headway_by;
+	int64_t sampled_ns, host_activity_ns;
+	const char *host_activity_by;
 	uint32_t host_wait;
 	struct cw_op host_call;
 	uint64_t host_call_comm_id;
@@ -246,10 +246,10 @@ struct cluster {
 	int64_t restart_ns;
 	bool is_ending; /* a rank has failed, and its launcher ends the others */
 	int64_t wall_offset_ns;
-	int64_t daemons_back_ns;  /* they are stopped until then; 0 = they run */
-	int64_t daemons_since_ns; /* their memory begins here */
-	bool are_daemons_new;     /* they will return without memory */
-	struct record_told *told; /* by node; NULL = without flight records */
+	int64_t daemons_back_ns;        /* they are stopped until then; 0 = they run */
+	int64_t daemons_since_ns;       /* their memory begins here */
+	bool are_daemons_new;           /* they will return without memory */
+	struct record_digests *digests; /* by node; NULL = without flight records */
 	int error;
 };
 
@@ -400,7 +400,8 @@ void record_device(struct member *m, uint64_t reached_op, uint64_t completed_op)
 /* Its daemon samples it, and schedules the next sample. */
 void record_on_read(struct rank *r);
 void record_forget(struct rank *r);
-/* Like cluster_tell() and cluster_windows(), after sampling the node's ranks. */
-int record_tell(struct cluster *c, uint32_t node, struct cw_msg_rank **ret, uint32_t *ret_n);
+/* Like cluster_digest_ranks() and cluster_windows(), after sampling the node's ranks. */
+int record_digest_ranks(struct cluster *c, uint32_t node, struct cw_msg_rank **ret,
+			uint32_t *ret_n);
 int record_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
 		   struct cw_msg_window **ret, uint32_t *ret_n);

@@ -8,7 +8,7 @@
 #include "lab/vjob/cluster_state.h"
 
 /* Calls per member, from the last one back: more than were made since the reported state. */
-#define OPS_TOLD 96u
+#define OPS_KEPT 96u
 
 int64_t cluster_moved_ns(const struct cluster *c, uint32_t rank)
 {
@@ -177,7 +177,7 @@ static json_t *op_doc(const struct cluster *c, const struct cw_op *op)
 
 static json_t *ops_doc(const struct member *m)
 {
-	uint64_t n = m->op_index < OPS_TOLD ? m->op_index : OPS_TOLD;
+	uint64_t n = m->op_index < OPS_KEPT ? m->op_index : OPS_KEPT;
 	json_t *ops = json_array();
 
 	for (uint64_t i = m->op_index - n + 1; ops && n && i <= m->op_index; i++)

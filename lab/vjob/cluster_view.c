@@ -194,8 +194,8 @@ static void sample_process(struct rank *r, struct view_rank *v)
 		if (all[i].active_ns > newest->active_ns)
 			newest = &all[i];
 	}
-	v->headway_ns = remembered_ns(r, newest->active_ns);
-	v->headway_by = v->headway_ns == newest->active_ns ? newest->busy_by : NULL;
+	v->host_activity_ns = remembered_ns(r, newest->active_ns);
+	v->host_activity_by = v->host_activity_ns == newest->active_ns ? newest->busy_by : NULL;
 	v->host_wait =
 		all[0].host == HOST_BUSY && !all[0].busy_by ? all[0].wait : CW_HOST_WAIT_UNKNOWN;
 	if (v->host_wait == CW_HOST_WAIT_STORAGE)

@@ -34,7 +34,7 @@ static int ask(void *user, const char *node, struct cw_message *msg, uint32_t de
 				    deadline_ms, fn, asker, NULL);
 }
 
-static void forget(void *user, const void *asker)
+static void cancel(void *user, const void *asker)
 {
 	cw_transport_cancel(((struct network_node *)user)->transport, asker);
 }
@@ -58,26 +58,26 @@ static int put(void *user, const struct cw_bundle *bundle)
 
 	if (o && o->on_put)
 		o->on_put(o->user, n, bundle);
-	return network_shelf_put(&n->shelf, bundle);
+	return fake_store_put(&n->store, bundle);
 }
 
-static json_t *before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+static json_t *load_incident(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
 {
 	const struct network_node *n = user;
-	const struct network_bundle *b = network_shelf_find(&n->shelf, due->id);
+	const struct fake_store_bundle *b = fake_store_find(&n->store, due->id);
 
 	*ret_is_whole = b && b->has_stacks;
 	return b ? json_deep_copy(b->incident) : NULL;
 }
 
-static int amend(void *user, json_t *incident)
+static int update_incident(void *user, json_t *incident)
 {
 	struct network_node *n = user;
 	const struct network_observer *o = n->network->observer;
 
-	if (o && o->on_amend)
-		o->on_amend(o->user, n, incident);
-	return network_shelf_amend(&n->shelf, incident);
+	if (o && o->on_update_incident)
+		o->on_update_incident(o->user, n, incident);
+	return fake_store_update_incident(&n->store, incident);
 }
 
 /* ---- alerts ---- */
@@ -97,7 +97,7 @@ static bool was_sent_here(void *user, const struct cw_incident_due *due)
 static bool was_sent(void *user, const struct cw_incident_due *due)
 {
 	return was_sent_here(user, due) ||
-	       network_shelf_was_told(&((struct network_node *)user)->shelf, due->id);
+	       fake_store_was_delivered(&((struct network_node *)user)->store, due->id);
 }
 
 static const char *suppress_reason(void *user, const struct cw_incident_due *due)
@@ -191,42 +191,43 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return 0;
 }
 
-static bool is_buried(const struct network_node *n, const char *id)
+static bool has_postmortem(const struct network_node *n, const char *id)
 {
 	const struct network *net = n->network;
 
-	for (unsigned i = 0; i < net->n_epitaphs; i++)
-		if (net->epitaphs[i].node == n->index && !strcmp(net->epitaphs[i].id, id))
+	for (unsigned i = 0; i < net->n_postmortems; i++)
+		if (net->postmortems[i].node == n->index && !strcmp(net->postmortems[i].id, id))
 			return true;
 	return false;
 }
 
-static int bury(void *user, const struct cw_incident_due *due, json_t *doc, bool may_tell)
+static int put_postmortem(void *user, const struct cw_incident_due *due, json_t *doc,
+			  bool may_alert)
 {
 	struct network_node *n = user;
 	struct network *net = n->network;
-	struct network_epitaph *e;
+	struct network_postmortem *e;
 
-	if (is_buried(n, due->id))
+	if (has_postmortem(n, due->id))
 		return -EEXIST;
-	if (net->n_epitaphs == net->cap_epitaphs) {
-		unsigned cap = net->cap_epitaphs ? net->cap_epitaphs * 2 : 4;
+	if (net->n_postmortems == net->cap_postmortems) {
+		unsigned cap = net->cap_postmortems ? net->cap_postmortems * 2 : 4;
 
-		e = realloc(net->epitaphs, cap * sizeof(*e));
+		e = realloc(net->postmortems, cap * sizeof(*e));
 		if (!e)
 			return -ENOMEM;
-		net->epitaphs = e;
-		net->cap_epitaphs = cap;
+		net->postmortems = e;
+		net->cap_postmortems = cap;
 	}
-	e = &net->epitaphs[net->n_epitaphs];
-	*e = (struct network_epitaph){ .node = n->index,
-				       .at_ns = net->now_ns,
-				       .may_tell = may_tell,
-				       .doc = json_deep_copy(doc) };
+	e = &net->postmortems[net->n_postmortems];
+	*e = (struct network_postmortem){ .node = n->index,
+					  .at_ns = net->now_ns,
+					  .may_alert = may_alert,
+					  .doc = json_deep_copy(doc) };
 	if (!e->doc)
 		return -ENOMEM;
 	(void)snprintf(e->id, sizeof(e->id), "%s", due->id);
-	net->n_epitaphs++;
+	net->n_postmortems++;
 	return 0;
 }
 
@@ -268,19 +269,19 @@ struct cw_leader_effects network_driver_effects(struct network_node *n)
 		.send_digest = send_digest,
 		.announce = announce,
 		.ask = ask,
-		.forget = forget,
+		.cancel = cancel,
 		.peers = peers,
 		.path = path,
 		.put = put,
-		.before = before,
-		.amend = amend,
+		.load_incident = load_incident,
+		.update_incident = update_incident,
 		.was_sent = was_sent,
 		.was_sent_here = was_sent_here,
 		.suppress_reason = suppress_reason,
 		.alert = alert,
 		.wants_notices = wants_notices,
 		.notice = notice,
-		.bury = bury,
+		.put_postmortem = put_postmortem,
 		.log = log_line,
 		.event = log_event,
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The leader's effects in a network: messages go through the node's transport, bundles to its
- * shelf, alerts to the network's list.
+ * store, alerts to the network's list.
  */
 #pragma once
 

@@ -68,12 +68,12 @@ static void observe_event(struct network *net, unsigned node, const char *what)
 		o->on_event(o->user, &net->nodes[node], what);
 }
 
-static void observe_turn(struct network *net, const struct network_node *n, bool is_end)
+static void observe_iteration(struct network *net, const struct network_node *n, bool is_end)
 {
 	const struct network_observer *o = net->observer;
 
-	if (o && o->on_turn)
-		o->on_turn(o->user, n, is_end);
+	if (o && o->on_iteration)
+		o->on_iteration(o->user, n, is_end);
 }
 
 /* ---- links ---- */
@@ -251,7 +251,7 @@ static void beat(struct network_node *n)
 
 		if (i != n->index && is_connected(net, n->index, i) && !to->is_speaker &&
 		    to->life == NETWORK_RUNS && *link_of(net, n->index, i) == NETWORK_JOINED)
-			cw_transport_heard(to->transport, peer_of_index(to, n->index));
+			cw_transport_peer_seen(to->transport, peer_of_index(to, n->index));
 	}
 }
 
@@ -326,9 +326,9 @@ static void on_delivered(struct network_node *n, const char *from,
 			 const struct cw_msg_incident_delivered *d)
 {
 	if (*d->label && (cw_incident_id_is_old(d->id) ||
-			  cw_leader_doubts(n->leader, from, d->uid, d->label, d->id)))
+			  cw_leader_is_unconfirmed(n->leader, from, d->uid, d->label, d->id)))
 		return;
-	if (network_shelf_learn(&n->shelf, d->id) < 0)
+	if (fake_store_learn(&n->store, d->id) < 0)
 		note_error(n->network, -ENOMEM);
 }
 
@@ -416,7 +416,7 @@ static int start_leader(struct network_node *n)
 		.thresholds = c->thresholds ? *c->thresholds : cw_thresholds_default(),
 		.cpu_ns = c->cpu_ns,
 		.cpu_user = c->user,
-		.turn_members = n->network->turn_members,
+		.iteration_members = n->network->iteration_members,
 	};
 
 	return cw_leader_new(&config, &n->leader);
@@ -570,7 +570,7 @@ void network_go_on(struct network *net, unsigned node)
 	for (unsigned i = 0; i < net->config.n_nodes; i++)
 		if (i != node && is_connected(net, i, node) && net->nodes[i].life == NETWORK_RUNS &&
 		    *link_of(net, i, node) == NETWORK_JOINED)
-			cw_transport_heard(n->transport, peer_of_index(n, i));
+			cw_transport_peer_seen(n->transport, peer_of_index(n, i));
 }
 
 void network_restart_leader(struct network *net, unsigned node)
@@ -678,7 +678,7 @@ int network_new(const struct network_config *config, struct network **ret)
 		return -ENOMEM;
 	net->config = *config;
 	net->observer = config->observer;
-	net->turn_members = config->turn_members;
+	net->iteration_members = config->iteration_members;
 	net->tick_ns = config->tick_ns ? config->tick_ns : NETWORK_TICK_NS;
 	net->start_ns = net->now_ns = config->start_ns ? config->start_ns : START_NS;
 	net->ticks = (uint64_t)(net->now_ns / net->tick_ns);
@@ -698,7 +698,7 @@ struct network *network_free(struct network *net)
 	for (unsigned i = 0; net->nodes && i < net->config.n_nodes; i++) {
 		drop_inbox(&net->nodes[i]);
 		end_daemon(&net->nodes[i]);
-		network_shelf_fini(&net->nodes[i].shelf);
+		fake_store_fini(&net->nodes[i].store);
 	}
 	for (unsigned i = 0; i < net->n_alerts; i++)
 		json_decref(net->alerts[i].doc);
@@ -709,9 +709,9 @@ struct network *network_free(struct network *net)
 	for (unsigned i = 0; i < net->n_notices; i++)
 		json_decref(net->notices[i].doc);
 	free(net->notices);
-	for (unsigned i = 0; i < net->n_epitaphs; i++)
-		json_decref(net->epitaphs[i].doc);
-	free(net->epitaphs);
+	for (unsigned i = 0; i < net->n_postmortems; i++)
+		json_decref(net->postmortems[i].doc);
+	free(net->postmortems);
 	free(net->nodes);
 	free(net->links);
 	free(net->n_digests);
@@ -720,7 +720,7 @@ struct network *network_free(struct network *net)
 }
 
 /* True if an event with period every_ns and this phase is due in this tick. */
-static bool is_turn_of(const struct network *net, int64_t every_ns, unsigned phase)
+static bool is_in_phase(const struct network *net, int64_t every_ns, unsigned phase)
 {
 	uint64_t ticks = (uint64_t)(every_ns / net->tick_ns);
 
@@ -728,7 +728,7 @@ static bool is_turn_of(const struct network *net, int64_t every_ns, unsigned pha
 }
 
 /* Reports alerts whose delivery failed in the previous turn. */
-static void tell_undelivered(struct network_node *n)
+static void post_undelivered(struct network_node *n)
 {
 	struct network *net = n->network;
 	unsigned kept = 0;
@@ -746,23 +746,23 @@ static void tell_undelivered(struct network_node *n)
 	net->n_undelivered = kept;
 }
 
-static void turn(struct network_node *n)
+static void run_iteration(struct network_node *n)
 {
 	struct network *net = n->network;
 	const struct network_ranks *ranks = net->config.ranks;
 
-	observe_turn(net, n, false);
+	observe_iteration(net, n, false);
 	beat(n);
-	tell_undelivered(n);
-	if (ranks && ranks->publish && is_turn_of(net, NETWORK_DIGEST_EVERY_NS, n->digest_phase))
+	post_undelivered(n);
+	if (ranks && ranks->publish && is_in_phase(net, NETWORK_DIGEST_EVERY_NS, n->digest_phase))
 		ranks->publish(net->config.user, n);
 	take_inbox(n);
 	cw_transport_run(n->transport);
-	if (is_turn_of(net, NETWORK_LEADER_EVERY_NS, 0))
+	if (is_in_phase(net, NETWORK_LEADER_EVERY_NS, 0))
 		(void)cw_leader_tick(n->leader);
 	else
 		(void)cw_leader_continue(n->leader);
-	observe_turn(net, n, true);
+	observe_iteration(net, n, true);
 }
 
 static void tick(struct network *net)
@@ -780,7 +780,7 @@ static void tick(struct network *net)
 		if (n->life != NETWORK_RUNS || n->is_speaker)
 			continue;
 		net->running = n;
-		turn(n);
+		run_iteration(n);
 	}
 	net->running = NULL;
 }
@@ -813,7 +813,7 @@ struct found {
 	const struct cw_job *job;
 };
 
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	((struct found *)user)->job = job;
 }
@@ -839,8 +839,8 @@ int network_leader(const struct network *net)
 	return leader;
 }
 
-const struct network_bundle *network_bundle(const struct network *net, unsigned node,
-					    const char *id)
+const struct fake_store_bundle *network_bundle(const struct network *net, unsigned node,
+					       const char *id)
 {
-	return network_shelf_find(&net->nodes[node].shelf, id);
+	return fake_store_find(&net->nodes[node].store, id);
 }

@@ -32,7 +32,7 @@
 
 #include "common/awake.h"
 #include "common/clock.h"
-#include "lab/vnet/shelf.h"
+#include "lab/vnet/fake_store.h"
 #include "leader/election.h"
 #include "leader/leader.h"
 #include "transport/tcp.h"
@@ -60,7 +60,7 @@ struct network_node;
  * then nothing happens.
  */
 struct network_ranks {
-	/* Called once per step, before the nodes' turns. */
+	/* Called once per step, before the nodes' iterations. */
 	void (*advance)(void *user, int64_t now_ns);
 	/*
 	 * Called when the node's digests are due: once a second, each node at its own moment. The
@@ -80,10 +80,11 @@ struct network_ranks {
 	/* The node's daemon has started, with an empty memory. */
 	void (*started)(void *user, struct network_node *n);
 	/*
-	 * Finds the job of that route, for a daemon of the previous version, which sends nothing
+	 * Finds the job of that hash, for a daemon of the previous version, which sends nothing
 	 * else. False: none.
 	 */
-	bool (*job_of_route)(void *user, uint64_t route, uint32_t *ret_uid, const char **ret_label);
+	bool (*job_of_hash)(void *user, uint64_t job_hash, uint32_t *ret_uid,
+			    const char **ret_label);
 	/*
 	 * Delivers an alert to users: 0; <0: the receiver refuses it, and we try again;
 	 * NETWORK_NOT_DELIVERED: the receiver accepts it, but the delivery fails later.
@@ -106,7 +107,8 @@ struct network_observer {
 	void (*on_message)(void *user, const struct network_node *n, bool is_out, const char *peer,
 			   const struct cw_message *msg, const uint8_t *frame, size_t len);
 	void (*on_put)(void *user, const struct network_node *n, const struct cw_bundle *bundle);
-	void (*on_amend)(void *user, const struct network_node *n, const json_t *incident);
+	void (*on_update_incident)(void *user, const struct network_node *n,
+				   const json_t *incident);
 	/* r: the result of ranks.alert(). */
 	void (*on_alert)(void *user, const struct network_node *n,
 			 const struct cw_incident_due *due, const json_t *doc, int r);
@@ -115,7 +117,7 @@ struct network_observer {
 	/* A line of its leader's log, at any level. */
 	void (*on_log)(void *user, const struct network_node *n, const char *text);
 	/* Called around a daemon's work in a step: publishing, messages, its leader. */
-	void (*on_turn)(void *user, const struct network_node *n, bool is_end);
+	void (*on_iteration)(void *user, const struct network_node *n, bool is_end);
 	void *user;
 };
 
@@ -165,7 +167,7 @@ struct network_node {
 	struct cw_election *election;
 	struct cw_leader *leader;
 	struct cw_leader_effects effects; /* for transport and leader */
-	struct network_shelf shelf;
+	struct fake_store store;
 	uint64_t epoch;                         /* of this life of its daemon */
 	uint64_t digests;                       /* published in this life */
 	unsigned unnamed_windows;               /* requests for windows without a job */
@@ -191,12 +193,12 @@ struct network_alert {
 };
 
 /* The post-mortem of a failed job, as its leader stored it. */
-struct network_epitaph {
+struct network_postmortem {
 	unsigned node;
 	int64_t at_ns; /* virtual */
 	char id[CW_INCIDENT_ID_LEN];
-	bool may_tell; /* no alert of the job went out before */
-	json_t *doc;   /* collwatch.epitaph/1; a copy */
+	bool may_alert; /* no alert of the job went out before */
+	json_t *doc;    /* collwatch.postmortem/1; a copy */
 };
 
 struct network_config {
@@ -214,7 +216,7 @@ struct network_config {
 	const struct network_time *times; /* per node; NULL = virtual time */
 	const struct cw_thresholds *thresholds; /* borrowed; NULL = the default */
 	bool has_no_notices;
-	uint32_t turn_members;                   /* see leader/leader.h; 0 = its default */
+	uint32_t iteration_members;              /* see leader/leader.h; 0 = its default */
 	int64_t (*cpu_ns)(void *user);           /* likewise; NULL = evaluations take no time */
 	const struct network_ranks *ranks;       /* borrowed; NULL = no node has ranks */
 	void *user;                              /* of ranks and cpu_ns */
@@ -233,11 +235,11 @@ struct network {
 	unsigned n_notices, cap_notices;
 	struct network_alert *undelivered; /* accepted, but not delivered */
 	unsigned n_undelivered, cap_undelivered;
-	struct network_epitaph *epitaphs; /* over the lives of all daemons */
-	unsigned n_epitaphs, cap_epitaphs;
+	struct network_postmortem *postmortems; /* over the lives of all daemons */
+	unsigned n_postmortems, cap_postmortems;
 	/* ---- writable between runs ---- */
 	struct network_digests digest_faults;
-	uint32_t turn_members;                   /* for leaders that start from now on */
+	uint32_t iteration_members;              /* for leaders that start from now on */
 	const struct network_observer *observer; /* NULL = none */
 	/* ---- private to the network ---- */
 	int64_t start_ns, tick_ns;
@@ -298,5 +300,5 @@ int network_leader(const struct network *net);
 /* The only job that a node leads; NULL = none. */
 const struct cw_job *network_job(const struct network *net, unsigned node);
 /* The node's stored data of an incident; NULL = none. */
-const struct network_bundle *network_bundle(const struct network *net, unsigned node,
-					    const char *id);
+const struct fake_store_bundle *network_bundle(const struct network *net, unsigned node,
+					       const char *id);

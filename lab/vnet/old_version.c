@@ -57,15 +57,15 @@ int network_old_version_frame(const uint8_t *frame, size_t len, uint8_t **ret, s
 void network_old_version_name_job(const struct network_config *config, struct cw_message *m)
 {
 	const struct network_ranks *ranks = config->ranks;
-	uint64_t route = m->type == CW_MSG_MEMBERS             ? m->members.route
-			 : m->type == CW_MSG_WINDOW_REQUEST    ? m->window_request.route
-			 : m->type == CW_MSG_INCIDENT_ANNOUNCE ? m->incident_announce.route
-							       : 0;
+	uint64_t job_hash = m->type == CW_MSG_MEMBERS             ? m->members.job_hash
+			    : m->type == CW_MSG_WINDOW_REQUEST    ? m->window_request.job_hash
+			    : m->type == CW_MSG_INCIDENT_ANNOUNCE ? m->incident_announce.job_hash
+								  : 0;
 	const char *label;
 	uint32_t uid;
 
-	if (!route || !ranks || !ranks->job_of_route ||
-	    !ranks->job_of_route(config->user, route, &uid, &label))
+	if (!job_hash || !ranks || !ranks->job_of_hash ||
+	    !ranks->job_of_hash(config->user, job_hash, &uid, &label))
 		return;
 	if (m->type == CW_MSG_MEMBERS) {
 		m->members.label = label;

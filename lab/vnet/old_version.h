@@ -13,7 +13,7 @@
  */
 int network_old_version_frame(const uint8_t *frame, size_t len, uint8_t **ret, size_t *ret_len);
 /*
- * For that version, a route identifies the job: fills in the result of ranks.job_of_route().
+ * For that version, a hash identifies the job: fills in the result of ranks.job_of_hash().
  * Copies nothing.
  */
 void network_old_version_name_job(const struct network_config *config, struct cw_message *m);

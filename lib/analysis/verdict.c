@@ -15,8 +15,8 @@
  * 5. Who is concerned? Everybody upstream of the end is a victim. Other ends that the same victims
  *    wait for are accomplices, if of the same class, else other possible answers (diagnosis.c).
  * 6. How sure is that (certainty.c), and how would one say it (wording.c)?
- * 7. Is that all? Ends in which nobody concerned so far has a part are another trouble (apart.c),
- *    with a verdict of its own.
+ * 7. Is that all? Ends in which nobody concerned so far has a part are another trouble
+ * (independent_groups.c), with a verdict of its own.
  */
 #include "analysis/verdict.h"
 
@@ -24,16 +24,16 @@
 #include <stdlib.h>
 
 #include "analysis/culprit/alternatives.h"
-#include "analysis/culprit/apart.h"
 #include "analysis/culprit/certainty.h"
 #include "analysis/culprit/culprit.h"
 #include "analysis/culprit/death_order.h"
 #include "analysis/culprit/diagnosis.h"
-#include "analysis/culprit/scene.h"
+#include "analysis/culprit/engine_context.h"
+#include "analysis/culprit/independent_groups.h"
 #include "analysis/wording/wording.h"
 #include "model/signature.h"
 
-static int align_all(struct scene *s)
+static int align_all(struct engine_context *s)
 {
 	struct align_scratch scratch = { 0 };
 	int r = 0;
@@ -54,12 +54,13 @@ static bool is_end(const struct finding *f)
 }
 
 /* True where a matters more than b. */
-static bool outranks(const struct scene *s, const struct finding *a, const struct finding *b)
+static bool outranks(const struct engine_context *s, const struct finding *a,
+		     const struct finding *b)
 {
 	if (a->tier != b->tier)
 		return a->tier > b->tier;
-	if (scene_explains(s, a, b) || scene_explains(s, b, a))
-		return scene_explains(s, a, b);
+	if (engine_context_explains(s, a, b) || engine_context_explains(s, b, a))
+		return engine_context_explains(s, a, b);
 	/* Where all have come nothing is seen to be wrong; of whom nothing is seen, anything may
 	 * be.
 	 */
@@ -85,17 +86,17 @@ static bool outranks(const struct scene *s, const struct finding *a, const struc
 
 /* ---- one trouble after the other ---- */
 
-struct telling {
-	struct scene s;
-	struct apart apart;
-	bool *is_part_told;    /* per node that stands for a part */
-	bool *is_finding_told; /* per finding */
-	bool *is_blamed;       /* per rank */
+struct selection {
+	struct engine_context s;
+	struct independent_groups independent_groups;
+	bool *is_part_selected;    /* per node that stands for a part */
+	bool *is_finding_selected; /* per finding */
+	bool *is_blamed;           /* per rank */
 	struct cw_verdict_list *list;
 };
 
-/* A further trouble is worth telling once it would be looked at closely by itself. */
-static bool is_worth_telling(const struct telling *t, const struct finding *f)
+/* A further trouble is worth a verdict once it would be looked at closely by itself. */
+static bool is_worth_a_verdict(const struct selection *t, const struct finding *f)
 {
 	const struct cw_snapshot *snap = t->s.snap;
 
@@ -116,10 +117,10 @@ static bool is_seen_stopped(const struct finding *f)
  * whichever of the two has been waited for a moment longer or has the shorter patience. The node
  * is the other possible answer.
  */
-static const struct finding *seen_instead(const struct telling *t, const struct finding *lost)
+static const struct finding *seen_instead(const struct selection *t, const struct finding *lost)
 {
-	const struct scene *s = &t->s;
-	uint32_t part = apart_of(&t->apart, &s->g, lost);
+	const struct engine_context *s = &t->s;
+	uint32_t part = independent_groups_find(&t->independent_groups, &s->g, lost);
 	const struct finding *best = NULL;
 
 	if (lost->verdict_class != CW_CLASS_NODE_UNREACHABLE || part == CW_SNAP_NONE)
@@ -127,8 +128,8 @@ static const struct finding *seen_instead(const struct telling *t, const struct 
 	for (uint32_t i = 0; i < s->n_findings; i++) {
 		const struct finding *f = &s->findings[i];
 
-		if (!is_seen_stopped(f) || t->is_finding_told[i] ||
-		    apart_of(&t->apart, &s->g, f) != part ||
+		if (!is_seen_stopped(f) || t->is_finding_selected[i] ||
+		    independent_groups_find(&t->independent_groups, &s->g, f) != part ||
 		    !alternatives_same_event(s->snap, lost, f))
 			continue;
 		if (!best || outranks(s, f, best))
@@ -138,17 +139,18 @@ static const struct finding *seen_instead(const struct telling *t, const struct 
 }
 
 /* The worst of what nothing has been said about; NULL = nothing is left. */
-static const struct finding *next_worst(const struct telling *t)
+static const struct finding *next_worst(const struct selection *t)
 {
-	const struct scene *s = &t->s;
+	const struct engine_context *s = &t->s;
 	const struct finding *best = NULL;
 
 	for (uint32_t i = 0; i < s->n_findings; i++) {
 		const struct finding *f = &s->findings[i];
-		uint32_t part = apart_of(&t->apart, &s->g, f);
+		uint32_t part = independent_groups_find(&t->independent_groups, &s->g, f);
 
-		if (t->is_finding_told[i] || (part != CW_SNAP_NONE && t->is_part_told[part]) ||
-		    !is_worth_telling(t, f))
+		if (t->is_finding_selected[i] ||
+		    (part != CW_SNAP_NONE && t->is_part_selected[part]) ||
+		    !is_worth_a_verdict(t, f))
 			continue;
 		if (!best || outranks(s, f, best))
 			best = f;
@@ -156,17 +158,17 @@ static const struct finding *next_worst(const struct telling *t)
 	return best ? seen_instead(t, best) : NULL;
 }
 
-static void mark_told(struct telling *t, const struct finding *f)
+static void mark_selected(struct selection *t, const struct finding *f)
 {
-	uint32_t part = apart_of(&t->apart, &t->s.g, f);
+	uint32_t part = independent_groups_find(&t->independent_groups, &t->s.g, f);
 
-	t->is_finding_told[f - t->s.findings] = true;
+	t->is_finding_selected[f - t->s.findings] = true;
 	if (part != CW_SNAP_NONE)
-		t->is_part_told[part] = true;
+		t->is_part_selected[part] = true;
 }
 
 /* The same culprit again: one wrong rank makes wrong calls in all its comms. */
-static bool is_blamed_already(const struct telling *t, const struct cw_verdict *v)
+static bool is_blamed_already(const struct selection *t, const struct cw_verdict *v)
 {
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		if (t->is_blamed[v->culprits[i].rank])
@@ -174,13 +176,13 @@ static bool is_blamed_already(const struct telling *t, const struct cw_verdict *
 	return false;
 }
 
-static void blame(struct telling *t, const struct cw_verdict *v)
+static void blame(struct selection *t, const struct cw_verdict *v)
 {
 	for (uint32_t i = 0; i < v->n_culprits; i++)
 		t->is_blamed[v->culprits[i].rank] = true;
 }
 
-static int describe(struct telling *t, const struct finding *f, struct cw_arena *a,
+static int describe(struct selection *t, const struct finding *f, struct cw_arena *a,
 		    struct cw_verdict *v)
 {
 	struct diagnosis diag = { .s = &t->s, .arena = a, .v = v, .main = f };
@@ -197,7 +199,7 @@ static int describe(struct telling *t, const struct finding *f, struct cw_arena 
 }
 
 /* Appends the verdict on f (NULL: all is well), unless its culprits have been named. */
-static int tell(struct telling *t, const struct finding *f)
+static int add_verdict(struct selection *t, const struct finding *f)
 {
 	struct cw_verdict v = { .verdict_class = CW_CLASS_HEALTHY,
 				.confidence = CW_CONFIDENCE_CERTAIN,
@@ -217,9 +219,9 @@ static int tell(struct telling *t, const struct finding *f)
 	return 0;
 }
 
-static int look_around(struct scene *s)
+static int look_around(struct engine_context *s)
 {
-	int r = scene_init_places(s);
+	int r = engine_context_init_places(s);
 
 	if (r == 0)
 		r = align_all(s);
@@ -230,22 +232,23 @@ static int look_around(struct scene *s)
 	return r == 0 ? culprit_find_all(s) : r;
 }
 
-static int investigate(struct telling *t, uint32_t most)
+static int investigate(struct selection *t, uint32_t most)
 {
-	struct scene *s = &t->s;
+	struct engine_context *s = &t->s;
 	int r;
 
 	r = look_around(s);
 	if (r == 0)
-		r = apart_init(s->snap, &s->g, &s->arena, &t->apart);
+		r = independent_groups_init(s->snap, &s->g, &s->arena, &t->independent_groups);
 	if (r == 0)
-		r = death_order_mark(s, &t->apart);
+		r = death_order_mark(s, &t->independent_groups);
 	if (r < 0)
 		return r;
-	t->is_part_told = cw_arena_new_array(&s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
-	t->is_finding_told = cw_arena_new_array(&s->arena, bool, s->n_findings);
+	t->is_part_selected =
+		cw_arena_new_array(&s->arena, bool, (size_t)s->g.n_ranks + s->g.n_gates);
+	t->is_finding_selected = cw_arena_new_array(&s->arena, bool, s->n_findings);
 	t->is_blamed = cw_arena_new_array(&s->arena, bool, s->snap->n_ranks);
-	if (!t->is_part_told || !t->is_finding_told || !t->is_blamed)
+	if (!t->is_part_selected || !t->is_finding_selected || !t->is_blamed)
 		return -ENOMEM;
 	/* Findings that turn out to be told already count, too: the cost stays linear. */
 	for (unsigned i = 0; r == 0 && i < 2 * CW_VERDICT_LIST_MAX && t->list->n < most; i++) {
@@ -253,9 +256,9 @@ static int investigate(struct telling *t, uint32_t most)
 
 		if (!f && t->list->n)
 			break;
-		r = tell(t, f);
+		r = add_verdict(t, f);
 		if (f)
-			mark_told(t, f);
+			mark_selected(t, f);
 	}
 	return r;
 }
@@ -263,7 +266,7 @@ static int investigate(struct telling *t, uint32_t most)
 static int compute(const struct cw_snapshot *snap, uint32_t most, struct cw_verdict_list *ret)
 {
 	struct cw_verdict_list list = { .n = 0 };
-	struct telling t = { .s = { .snap = snap }, .list = &list };
+	struct selection t = { .s = { .snap = snap }, .list = &list };
 	int r;
 
 	r = investigate(&t, most);

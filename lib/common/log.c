@@ -37,7 +37,7 @@ struct site {
 	const char *fmt;
 	int64_t since_ns; /* `lines` is current as of this time */
 	uint32_t lines;   /* tokens in use, at most CW_LOG_BURST */
-	uint64_t left_out;
+	uint64_t omitted;
 };
 
 static int max_level = CW_LOG_NOTICE;
@@ -285,16 +285,16 @@ static bool is_within_limit(int level, const char *fmt)
 		site->since_ns += back * step;
 	}
 	if (site->lines == CW_LOG_BURST) {
-		site->left_out++;
+		site->omitted++;
 		return false;
 	}
 	site->lines++;
-	if (site->left_out) {
+	if (site->omitted) {
 		(void)snprintf(text, sizeof(text), "%" PRIu64 " %s like the next %s left out",
-			       site->left_out, site->left_out == 1 ? "line" : "lines",
-			       site->left_out == 1 ? "was" : "were");
+			       site->omitted, site->omitted == 1 ? "line" : "lines",
+			       site->omitted == 1 ? "was" : "were");
 		if (write_line(level, text, stderr_is_journal()))
-			site->left_out = 0;
+			site->omitted = 0;
 	}
 	return true;
 }

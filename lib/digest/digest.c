@@ -27,7 +27,7 @@
  */
 #define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
 #define RANK_BYTES 1280u
-#define FED_BYTES 256u
+#define INPUT_TEXT_BYTES 256u
 #define OP_BYTES 160u
 #define MEMBER_BYTES (640u + 2 * OP_BYTES)
 #define P2P_PEER_BYTES 48u
@@ -77,13 +77,14 @@ static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw
  */
 #define SELDOM_NS CW_NS_PER_S
 /* … for this long after the last call: by then the page is out. */
-#define TOLD_NS (15 * CW_NS_PER_S)
+#define LAST_HASHES_NS (15 * CW_NS_PER_S)
 
 static int add_last_hashes(struct maker *m, struct cw_msg_member *out,
 			   const struct cw_digest_rank *p, const struct cw_track *t)
 {
 	if (!t->n_commits || p->now_ns - t->checkpoint_ns < SELDOM_NS ||
-	    p->now_ns - t->commits_ns > TOLD_NS || !takes(m, t->n_commits * CHECKPOINT_BYTES))
+	    p->now_ns - t->commits_ns > LAST_HASHES_NS ||
+	    !takes(m, t->n_commits * CHECKPOINT_BYTES))
 		return 0;
 	out->last_hashes = cw_arena_memdup(m->arena, t->commits, t->n_commits, sizeof(*t->commits));
 	out->n_last_hashes = t->n_commits;
@@ -234,49 +235,49 @@ static int32_t device_of(const struct cw_digest_rank *p)
  * A rank that enters NCCL calls makes progress even without CPU time: waiting for a GPU with
  * blocking synchronisation takes none. Otherwise its patience would run out before it ever stalls.
  */
-static void add_headway(const struct cw_digest_rank *p, struct cw_msg_rank *out)
+static void add_host_activity(const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
 	int64_t age_ns = -1, call_age_ns = cw_age_ns(p->now_ns, p->sampler->host_ns);
 
-	if (p->headway_ns)
-		age_ns = cw_age_ns(p->now_ns, p->headway_ns);
-	out->headway_by = p->headway_by ? p->headway_by : "";
+	if (p->host_activity_ns)
+		age_ns = cw_age_ns(p->now_ns, p->host_activity_ns);
+	out->host_activity_by = p->host_activity_by ? p->host_activity_by : "";
 	if (p->sampler->host_ns && (age_ns < 0 || call_age_ns < age_ns)) {
 		age_ns = call_age_ns;
-		out->headway_by = "nccl";
+		out->host_activity_by = "nccl";
 	}
-	out->headway_age_ns = age_ns;
+	out->host_activity_age_ns = age_ns;
 }
 
 /* Index of the process's rank that fed the tensor. */
-static uint32_t fed_by(const struct process_ranks *of)
+static uint32_t rank_of_input(const struct process_ranks *of)
 {
-	const struct cw_fed_tensor *fed = of->process->fed;
+	const struct cw_nonfinite_input *nonfinite_input = of->process->nonfinite_input;
 	const struct cw_record_comm *comms;
 	size_t n;
 
 	comms = cw_record_comms(of->process->record, &n);
 	for (size_t i = 0; i < n; i++)
-		if (comms[i].index == fed->numbers.comm &&
-		    comms[i].entry.generation == fed->numbers.comm_generation)
+		if (comms[i].index == nonfinite_input->tensor_stats.comm &&
+		    comms[i].entry.generation == nonfinite_input->tensor_stats.comm_generation)
 			return process_ranks_with(of, &comms[i].entry);
 	return 0;
 }
 
-static int add_fed(struct maker *m, const struct process_ranks *of, uint32_t nth,
-		   struct cw_msg_rank *out)
+static int add_nonfinite_input(struct maker *m, const struct process_ranks *of, uint32_t nth,
+			       struct cw_msg_rank *out)
 {
 	const struct cw_digest_rank *p = of->process;
-	char text[FED_BYTES];
+	char text[INPUT_TEXT_BYTES];
 
-	out->fed = "";
-	if (!p->fed || !p->fed->seen_ns || fed_by(of) != nth)
+	out->nonfinite_input = "";
+	if (!p->nonfinite_input || !p->nonfinite_input->seen_ns || rank_of_input(of) != nth)
 		return 0;
-	cw_fed_tensor_format(p->fed, out->rank, text, sizeof(text));
-	out->fed_age_ns = cw_age_ns(p->now_ns, p->fed->seen_ns);
-	(void)takes(m, FED_BYTES); /* sent regardless of the budget, like the rank itself */
-	out->fed = cw_arena_strdup(m->arena, text);
-	return out->fed ? 0 : -ENOMEM;
+	cw_nonfinite_input_format(p->nonfinite_input, out->rank, text, sizeof(text));
+	out->nonfinite_input_age_ns = cw_age_ns(p->now_ns, p->nonfinite_input->seen_ns);
+	(void)takes(m, INPUT_TEXT_BYTES); /* sent regardless of the budget, like the rank itself */
+	out->nonfinite_input = cw_arena_strdup(m->arena, text);
+	return out->nonfinite_input ? 0 : -ENOMEM;
 }
 
 /* Always sent, like the rank itself. Few jobs are in pods, so we count the actual bytes. */
@@ -342,10 +343,10 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 		.end_sender = is_dead ? p->end_sender : 0,
 		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
 	};
-	if (!out->rank_source || !out->members || add_fed(m, of, nth, out) < 0 ||
+	if (!out->rank_source || !out->members || add_nonfinite_input(m, of, nth, out) < 0 ||
 	    add_pod(m, p, out) < 0 || add_timeout_source(m, h, out) < 0)
 		return -ENOMEM;
-	add_headway(p, out);
+	add_host_activity(p, out);
 	return add_host_call(m, p, out);
 }
 
@@ -386,7 +387,7 @@ static uint32_t share_out(const struct cw_digest_source *source, struct process_
 
 	for (uint32_t i = 0; i < source->n_ranks; i++) {
 		process_ranks_find(&source->ranks[i], &of[i]);
-		if (n + source->n_absent + of[i].n - 1 > CW_MSG_MAX_RANKS)
+		if (n + source->n_unregistered + of[i].n - 1 > CW_MSG_MAX_RANKS)
 			of[i].n = 1;
 		n += of[i].n - 1;
 		of[i].first = first;
@@ -417,7 +418,7 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 	if (!of)
 		return -ENOMEM;
 	n = share_out(source, of);
-	msg->ranks = cw_arena_new_array(m->arena, struct cw_msg_rank, n + source->n_absent);
+	msg->ranks = cw_arena_new_array(m->arena, struct cw_msg_rank, n + source->n_unregistered);
 	if (!msg->ranks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)
@@ -429,9 +430,9 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 	if (r == 0)
 		r = mark_shutdowns(m, source, of, msg->ranks);
 	/* Ranks that have not called NCCL: they are in no communicator. */
-	for (uint32_t i = 0; i < source->n_absent; i++)
-		msg->ranks[n + i] = source->absent[i];
-	msg->n_ranks = n + source->n_absent;
+	for (uint32_t i = 0; i < source->n_unregistered; i++)
+		msg->ranks[n + i] = source->unregistered[i];
+	msg->n_ranks = n + source->n_unregistered;
 	return r;
 }
 
@@ -454,7 +455,7 @@ int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 
 	*ret = (struct cw_digest){
 		.msg = {
-			.route = cw_job_id_route(source->job),
+			.job_hash = cw_job_id_hash(source->job),
 			.job_key = source->job->key,
 			.label = source->job->label,
 			.uid = source->job->uid,

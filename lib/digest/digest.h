@@ -37,8 +37,8 @@ struct cw_digest_source {
 	const struct cw_job_id *job;
 	const struct cw_digest_rank *ranks; /* all ranks of the job with a record */
 	uint32_t n_ranks;
-	const struct cw_msg_rank *absent; /* ranks without one, ready to send */
-	uint32_t n_absent;
+	const struct cw_msg_rank *unregistered; /* ranks without one, ready to send */
+	uint32_t n_unregistered;
 	uint32_t untracked; /* rank processes of the job beyond the daemon's limit */
 	bool is_sent;       /* it must fit a frame */
 };

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "digest/fed_tensor.h"
+#include "digest/nonfinite_input.h"
 #include "digest/sampler.h"
 #include "model/death.h"
 #include "record/record_reader.h"
@@ -21,7 +21,7 @@ struct cw_pod;
 struct cw_digest_rank {
 	struct cw_record *record;
 	const struct cw_sampler *sampler;
-	const struct cw_fed_tensor *fed; /* NULL = not checked */
+	const struct cw_nonfinite_input *nonfinite_input; /* NULL = not checked */
 	/*
 	 * The moment of the digest, on the clock of all times here and in the record. It is the
 	 * same moment for all ranks, but a different number for a record of another host.
@@ -39,9 +39,9 @@ struct cw_digest_rank {
 	bool is_oom_killed;
 	bool is_d_state, is_child_busy;
 	bool is_frozen;
-	uint32_t host_wait;     /* enum cw_host_wait */
-	int64_t headway_ns;     /* 0 = not known */
-	const char *headway_by; /* NULL = "" */
+	uint32_t host_wait;           /* enum cw_host_wait */
+	int64_t host_activity_ns;     /* 0 = not known */
+	const char *host_activity_by; /* NULL = "" */
 	const char *command, *cause;
 	uint32_t end_by;    /* enum cw_end_by */
 	int32_t end_sender; /* a pid; 0 = none known */

@@ -136,7 +136,7 @@ int cw_window_collect_within(const struct cw_digest_rank *ranks, uint32_t n_rank
 			     const struct cw_msg_window_request *request,
 			     const struct cw_window_time *time, struct cw_msg_window_reply *ret)
 {
-	struct cw_msg_window_reply reply = { .id = request->id, .route = request->route };
+	struct cw_msg_window_reply reply = { .id = request->id, .job_hash = request->job_hash };
 	uint32_t n = count_windows(ranks, n_ranks, request);
 	uint32_t max_windows =
 		min_u32(n, min_u32(CW_MSG_MAX_WINDOWS, CW_MSG_MAX_REPLY_OPS / MIN_WINDOW_OPS));

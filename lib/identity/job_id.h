@@ -64,10 +64,10 @@ static inline unsigned cw_job_id_bucket(const struct cw_job_id *job)
 }
 
 /*
- * The route: a hash that is the job's name for peers of the previous version, and a weight in the
+ * The job hash is the job's name for peers of the previous version, and a weight in the
  * election of its leaders. Two jobs may share it.
  */
-static inline uint64_t cw_job_id_route(const struct cw_job_id *job)
+static inline uint64_t cw_job_id_hash(const struct cw_job_id *job)
 {
-	return cw_job_route(job->label, job->uid);
+	return cw_job_hash(job->label, job->uid);
 }

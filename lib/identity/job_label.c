@@ -73,7 +73,7 @@ int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret)
 }
 
 /* An attacker can make collisions: the header says which uses are safe. */
-uint64_t cw_job_route(const char *label, uid_t uid)
+uint64_t cw_job_hash(const char *label, uid_t uid)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, uid);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The label that all ranks of a job share, and two hashes of label and uid: the key that nodes use
- * to find the job, and the older route (docs/design/leader.md#what-a-job-is).
+ * to find the job, and the older job hash (docs/design/leader.md#what-a-job-is).
  *
  * Within the processes of one user a label is only a name. It does not define the job: jobs are
  * connected components of communicators, and the leader joins them. The label has two duties. Ranks
@@ -45,7 +45,7 @@ int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret);
 
 /*
  * A 64-bit hash. Any user can choose a label that collides with another job's, so it is no name of
- * a job. We use it as the weight in the election of leaders: two jobs of one route only have the
+ * a job. We use it as the weight in the election of leaders: two jobs of one hash only have the
  * same leader. Peers of the previous version know no other name of the job. Never 0.
  */
-uint64_t cw_job_route(const char *label, uid_t uid);
+uint64_t cw_job_hash(const char *label, uid_t uid);

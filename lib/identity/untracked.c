@@ -20,7 +20,7 @@
 #include "common/log.h"
 #include "common/pidfd.h"
 #include "identity/job_label.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 
 /* "UID PID START LABEL". The label comes last, so the text is unique. */
 #define KEY_BYTES (CW_JOB_LABEL_BYTES + 64)
@@ -119,23 +119,23 @@ static struct entry *find(const struct cw_untracked *u, const struct cw_untracke
 static bool make_room(struct cw_untracked *u, uint32_t uid)
 {
 	uint32_t n = HASH_COUNT(u->entries);
-	_cleanup_(freep) struct cw_share_place *places = NULL;
+	_cleanup_(freep) struct cw_quota_charge *charges = NULL;
 	void *displaced = NULL;
 
-	if (n < CW_UNTRACKED_MAX - CW_UNTRACKED_MAX / CW_SHARE_RESERVE)
+	if (n < CW_UNTRACKED_MAX - CW_UNTRACKED_MAX / CW_QUOTA_RESERVE)
 		return true;
-	places = calloc(n, sizeof(*places));
-	if (!places)
+	charges = calloc(n, sizeof(*charges));
+	if (!charges)
 		return false;
 	n = 0;
 	for (struct entry *e = u->entries; e; e = e->hh.next)
-		places[n++] = (struct cw_share_place){ .uid = e->uid,
-						       .since_ns = e->since_ns,
-						       .holder = e };
-	switch (cw_share_place_for(uid, places, n, CW_UNTRACKED_MAX, &displaced)) {
-	case CW_SHARE_ADMIT:
+		charges[n++] = (struct cw_quota_charge){ .uid = e->uid,
+							 .since_ns = e->since_ns,
+							 .holder = e };
+	switch (cw_quota_charge_for(uid, charges, n, CW_UNTRACKED_MAX, &displaced)) {
+	case CW_QUOTA_ADMIT:
 		return true;
-	case CW_SHARE_DISPLACE:
+	case CW_QUOTA_DISPLACE:
 		drop(u, displaced);
 		return true;
 	default:

@@ -5,7 +5,7 @@
  * verdict on the job says that these ranks are not visible. We keep one table for the rank
  * processes of this node, and one for the jobs that this node leads.
  *
- * A table is itself bounded, by the same shares (identity/shares.h), and drops items that do not
+ * A table is itself bounded, by the same quotas (identity/quota.h), and drops items that do not
  * fit. Loop thread only; pure, except that we check whether processes still live.
  */
 #pragma once

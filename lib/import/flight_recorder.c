@@ -296,7 +296,7 @@ static int add_directory(struct cw_fr_set *set, const char *path,
 		if (r < 0)
 			return cw_err_set(err, -r, "%s/%s: %s", path, entry->d_name, strerror(-r));
 		done++;
-		cw_import_tell(watch, done, total > done ? total : done);
+		cw_import_watch_note(watch, done, total > done ? total : done);
 	}
 	return errno ? cw_err_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
 }

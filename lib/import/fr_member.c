@@ -206,7 +206,7 @@ static void find_what_all_came_to(struct fr_comm *comm)
 		const struct cw_fr_op *op = comm->calls[i];
 
 		if (may_have_failed(op, &last))
-			comm->n_in_doubt++;
+			comm->n_unconfirmed++;
 		else if (!comm->had_all && op->coll_seq <= completed && needs_all(op))
 			comm->had_all = op->coll_seq;
 	}

@@ -30,7 +30,7 @@ struct fr_comm {
 	int64_t *asked_ns;       /* per place: the first open send to it or receive from it */
 	uint64_t had_all;        /* the last coll_seq that all members certainly entered */
 	bool has_completed;      /* its members' dumps list completed calls, too */
-	uint32_t n_in_doubt;     /* calls that count as completed, but may have failed */
+	uint32_t n_unconfirmed;  /* calls that count as completed, but may have failed */
 	bool has_p2p;
 	bool lacks_dump; /* some member has no dump */
 	/* the dumps contain every send and receive ever made on it */

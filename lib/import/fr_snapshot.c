@@ -520,7 +520,7 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 		if (r == 0)
 			r = cw_snapshot_set_member(m->snap, index, i, &member);
 	}
-	m->snap->open_calls += e->comm.n_in_doubt;
+	m->snap->open_calls += e->comm.n_unconfirmed;
 	m->n_earlier += e->comm.n_earlier;
 	m->n_before += e->comm.n_before;
 	return r;

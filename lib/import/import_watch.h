@@ -10,7 +10,8 @@ struct cw_import_watch {
 	void *user;
 };
 
-static inline void cw_import_tell(const struct cw_import_watch *w, uint32_t done, uint32_t total)
+static inline void cw_import_watch_note(const struct cw_import_watch *w, uint32_t done,
+					uint32_t total)
 {
 	if (w)
 		w->on_file(w->user, done, total);

@@ -17,7 +17,7 @@
 #include "common/clock.h"
 #include "digest/digest.h"
 #include "digest/window.h"
-#include "leader/route.h"
+#include "leader/job_digests.h"
 #include "leader/snapshot_build.h"
 #include "proto/ages.h"
 
@@ -25,7 +25,7 @@
 #define NODE ""
 /* For a job without a name in any record. */
 #define NAMELESS "records"
-#define MAX_RECORDS CW_ROUTE_MAX_RANKS
+#define MAX_RECORDS CW_JOB_DIGESTS_MAX_RANKS
 /* Even a single record of a job with this many ranks is useful. */
 #define PLACES_FREE 65536u
 /* Agents beat several times a second: records that end further apart show different instants. */
@@ -52,7 +52,7 @@ struct loader {
 struct file {
 	struct cw_record *record;
 	struct cw_sampler sampler;
-	struct cw_fed_tensor fed;
+	struct cw_nonfinite_input nonfinite_input;
 	int64_t ahead_ns; /* wall time minus the record's clock */
 	int64_t end_ns;   /* wall; 0 = unknown */
 };
@@ -96,7 +96,7 @@ static int file_open(struct loader *l, uint32_t i, struct file *ret)
 	if (cw_sampler_read_past(&ret->sampler, ret->record) == -ENOMEM)
 		return cw_err_set(l->err, ENOMEM, "%s: out of memory", path);
 	date(ret);
-	(void)cw_fed_tensor_look(&ret->fed, ret->record, ret->sampler.sampled_ns);
+	(void)cw_nonfinite_input_find(&ret->nonfinite_input, ret->record, ret->sampler.sampled_ns);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static struct cw_digest_rank file_rank(const struct loader *l, const struct file
 	return (struct cw_digest_rank){
 		.record = f->record,
 		.sampler = &f->sampler,
-		.fed = &f->fed,
+		.nonfinite_input = &f->nonfinite_input,
 		.now_ns = cw_bounded_ns(l->now_ns) - f->ahead_ns,
 		.pid = (int32_t)h->pid,
 		.start_ticks = h->process_start_ticks,
@@ -133,7 +133,7 @@ static int each_file(struct loader *l, int (*fn)(struct loader *l, uint32_t i, s
 		if (r < 0)
 			(void)cw_err_set(l->err, -r, "%s: %s", l->paths[i], strerror(-r));
 		l->n_opened++;
-		cw_import_tell(l->watch, l->n_opened / N_PASSES, l->n);
+		cw_import_watch_note(l->watch, l->n_opened / N_PASSES, l->n);
 	}
 	return r;
 }
@@ -251,12 +251,12 @@ static int build_snapshot(struct loader *l)
 {
 	const struct cw_clock clock = { .monotonic_ns = now_of, .wall_ns = now_of, .user = l };
 	_cleanup_(freep) struct cw_rank_ref *refs = calloc(l->n, sizeof(*refs));
-	_cleanup_(cw_route_fini) struct cw_route route = { 0 };
+	_cleanup_(cw_job_digests_fini) struct cw_job_digests digests = { 0 };
 	struct cw_job_id job = { 0 };
 	struct cw_message msg = { .type = CW_MSG_DIGEST };
 	struct cw_message *put = &msg;
 	struct cw_build build = {
-		.route = &route,
+		.digests = &digests,
 		.refs = refs,
 		.n_refs = l->n,
 		.thresholds = cw_thresholds_default(),
@@ -274,16 +274,16 @@ static int build_snapshot(struct loader *l)
 	r = cw_job_id_make(0, l->label[0] ? l->label : NAMELESS, &job);
 	if (r < 0)
 		return r;
-	msg.digest = (struct cw_msg_digest){ .route = cw_job_id_route(&job),
+	msg.digest = (struct cw_msg_digest){ .job_hash = cw_job_id_hash(&job),
 					     .job_key = job.key,
 					     .label = job.label,
 					     .node = NODE,
 					     .policy = policy_of(l),
 					     .ranks = l->ranks,
 					     .n_ranks = l->n };
-	r = cw_route_init(&route, &msg.digest);
+	r = cw_job_digests_init(&digests, &msg.digest);
 	if (r == 0)
-		r = cw_route_put(&route, NODE, &put, &clock, &is_urgent);
+		r = cw_job_digests_put(&digests, NODE, &put, &clock, &is_urgent);
 	if (r == 0)
 		r = cw_snapshot_build(&build, &l->snap);
 	/* No node reports, so none omitted a rank: each record ends at its own time. */

@@ -15,13 +15,13 @@
 
 #include "common/cleanup.h"
 #include "common/htable.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 #include "model/signature.h"
 
 struct entry {
 	UT_hash_handle hh;
 	struct cw_job_id job;
-	uint64_t route;        /* the weight */
+	uint64_t job_hash;     /* the weight */
 	char *leader, *barred; /* names; we skip barred until barred_until_ns */
 	int64_t barred_until_ns;
 	int64_t unanswered_ns; /* first digest the leader has not answered; 0 = none */
@@ -42,9 +42,9 @@ struct cw_election {
 };
 
 /* A collision only makes one node lead one job more or less; the weight is never used as a key. */
-uint64_t cw_election_weight(uint64_t route, const char *node)
+uint64_t cw_election_weight(uint64_t job_hash, const char *node)
 {
-	uint64_t h = cw_hash_mix64(route);
+	uint64_t h = cw_hash_mix64(job_hash);
 
 	for (; *node; node++)
 		h = cw_hash_step(h, (unsigned char)*node);
@@ -115,28 +115,28 @@ static void forget_old(struct cw_election *m, int64_t now)
 /* False: the limit is reached and no entry yields. */
 static bool make_room(struct cw_election *m, uint32_t uid)
 {
-	_cleanup_(freep) struct cw_share_place *places = NULL;
+	_cleanup_(freep) struct cw_quota_charge *charges = NULL;
 	uint32_t n = HASH_COUNT(m->entries);
 	void *displaced = NULL;
 	struct entry *e, *tmp;
 
-	if (n < CW_ELECTION_MAX_ROUTES - CW_ELECTION_MAX_ROUTES / CW_SHARE_RESERVE)
+	if (n < CW_ELECTION_MAX_JOBS - CW_ELECTION_MAX_JOBS / CW_QUOTA_RESERVE)
 		return true;
-	places = calloc(n, sizeof(*places));
-	if (!places)
+	charges = calloc(n, sizeof(*charges));
+	if (!charges)
 		return false;
 	n = 0;
 	HASH_ITER (hh, m->entries, e, tmp)
-		places[n++] = (struct cw_share_place){
+		charges[n++] = (struct cw_quota_charge){
 			.uid = e->job.uid,
 			.is_pinned = e->standing == CW_STANDING_INCIDENT,
 			.since_ns = e->since_ns,
 			.holder = e,
 		};
-	switch (cw_share_place_for(uid, places, n, CW_ELECTION_MAX_ROUTES, &displaced)) {
-	case CW_SHARE_ADMIT:
+	switch (cw_quota_charge_for(uid, charges, n, CW_ELECTION_MAX_JOBS, &displaced)) {
+	case CW_QUOTA_ADMIT:
 		return true;
-	case CW_SHARE_DISPLACE:
+	case CW_QUOTA_DISPLACE:
 		drop(m, displaced);
 		return true;
 	default:
@@ -165,7 +165,7 @@ static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_dige
 	if (!e)
 		return NULL;
 	e->job = job;
-	e->route = d->route;
+	e->job_hash = d->job_hash;
 	e->since_ns = cw_clock_now_ns(m->clock);
 	HASH_ADD_BYHASHVALUE(hh, m->entries, job, sizeof(e->job), cw_job_id_bucket(&job), e);
 	if (!cw_htable_added(e)) {
@@ -183,7 +183,7 @@ struct candidate {
 static void consider(const struct entry *e, const char *name, struct candidate *best,
 		     struct candidate *second)
 {
-	struct candidate c = { name, cw_election_weight(e->route, name) };
+	struct candidate c = { name, cw_election_weight(e->job_hash, name) };
 
 	if (!best->name || c.weight > best->weight) {
 		*second = *best;
@@ -236,7 +236,7 @@ bool cw_election_is_alive(const struct cw_election *m, const char *node)
 
 static int elect(struct cw_election *m, struct entry *e, int64_t now, const char **ret_next)
 {
-	bool has_no_place = e->standing == CW_STANDING_NO_PLACE;
+	bool is_over_quota = e->standing == CW_STANDING_OVER_QUOTA;
 	const char *best;
 	char *copy;
 
@@ -247,8 +247,8 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	bool is_mute = e->leader && e->unanswered_ns &&
 		       now - e->unanswered_ns >= CW_LEADER_SILENT_NS &&
 		       cw_election_is_alive(m, e->leader);
-	e->standing = has_no_place ? CW_STANDING_WATCHED : e->standing; /* as far as we know */
-	if (e->leader && (has_no_place || is_mute)) {
+	e->standing = is_over_quota ? CW_STANDING_WATCHED : e->standing; /* as far as we know */
+	if (e->leader && (is_over_quota || is_mute)) {
 		free(e->barred);
 		e->barred = e->leader;
 		e->leader = NULL;
@@ -261,7 +261,7 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	if (!copy)
 		return -ENOMEM;
 	/* A job without a place tries all nodes in turn, every second: do not log that at INFO. */
-	if (has_no_place)
+	if (is_over_quota)
 		leader_log(m->effects, CW_LOG_DEBUG, "job=%s: %s is asked to lead", e->job.label,
 			   copy);
 	else if (e->leader || e->barred)
@@ -318,7 +318,7 @@ static bool is_about(const struct entry *e, uint64_t number)
 }
 
 /*
- * Finds the entry by the digest's number. This node used that number once, even if routes
+ * Finds the entry by the digest's number. This node used that number once, even if hashes
  * are equal.
  */
 static struct entry *find_answered(const struct cw_election *m, uint64_t number)
@@ -331,7 +331,7 @@ static struct entry *find_answered(const struct cw_election *m, uint64_t number)
 	return NULL;
 }
 
-static bool is_told(const struct entry *e, const struct cw_msg_members *msg)
+static bool has_same_names(const struct entry *e, const struct cw_msg_members *msg)
 {
 	if (e->n_names != msg->n_nodes)
 		return false;
@@ -344,7 +344,7 @@ static bool is_told(const struct entry *e, const struct cw_msg_members *msg)
 /* Out of memory: we believe fewer nodes. */
 static void note_names(struct entry *e, const struct cw_msg_members *msg)
 {
-	if (is_told(e, msg))
+	if (has_same_names(e, msg))
 		return; /* the usual case */
 	forget_names(e);
 	if (msg->n_nodes == 0 || msg->n_nodes > CW_ELECTION_MAX_NAMES)
@@ -385,7 +385,7 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
 			   const char *node)
 {
-	uint64_t route = cw_job_id_route(job), weight = cw_election_weight(route, node);
+	uint64_t job_hash = cw_job_id_hash(job), weight = cw_election_weight(job_hash, node);
 	const struct cw_peer *peers;
 	bool is_known = false;
 	unsigned n;
@@ -393,7 +393,7 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
 	peers = m->effects->peers(m->effects->user, &n);
 	for (unsigned i = 0; i < n; i++) {
 		is_known |= !strcmp(peers[i].name, node);
-		if (cw_election_weight(route, peers[i].name) > weight)
+		if (cw_election_weight(job_hash, peers[i].name) > weight)
 			return false;
 	}
 	return is_known;
@@ -401,15 +401,15 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
 
 bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job)
 {
-	uint64_t route = cw_job_id_route(job);
-	uint64_t own = cw_election_weight(route, m->self);
+	uint64_t job_hash = cw_job_id_hash(job);
+	uint64_t own = cw_election_weight(job_hash, m->self);
 	int64_t now = cw_clock_awake_ns(m->clock);
 	const struct cw_peer *peers;
 	unsigned n;
 
 	peers = m->effects->peers(m->effects->user, &n);
 	for (unsigned i = 0; i < n; i++)
-		if (cw_election_weight(route, peers[i].name) > own &&
+		if (cw_election_weight(job_hash, peers[i].name) > own &&
 		    !cw_peer_is_alive(&peers[i], now))
 			return true;
 	return false;
@@ -423,7 +423,7 @@ bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *j
 	if (!e || !e->leader)
 		return false;
 	return !strcmp(e->leader, node) ||
-	       cw_election_weight(e->route, node) > cw_election_weight(e->route, e->leader);
+	       cw_election_weight(e->job_hash, node) > cw_election_weight(e->job_hash, e->leader);
 }
 
 bool cw_election_has_part(const struct cw_election *m, const struct cw_job_id *job,
@@ -440,10 +440,10 @@ bool cw_election_has_part(const struct cw_election *m, const struct cw_job_id *j
 bool cw_election_leads_before(const struct cw_election *m, const struct cw_job_id *job,
 			      const char *node)
 {
-	uint64_t route = cw_job_id_route(job);
+	uint64_t job_hash = cw_job_id_hash(job);
 
 	return cw_leader_effects_peer(m->effects, node) &&
-	       cw_election_weight(route, node) > cw_election_weight(route, m->self);
+	       cw_election_weight(job_hash, node) > cw_election_weight(job_hash, m->self);
 }
 
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job)
@@ -471,14 +471,14 @@ void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user
 	struct entry *e, *tmp;
 
 	HASH_ITER (hh, m->entries, e, tmp) {
-		struct cw_election_route r = { .job = &e->job,
-					       .label = e->job.label,
-					       .uid = e->job.uid,
-					       .leader = e->leader ? e->leader : "",
-					       .ranks_here = e->ranks_here,
-					       .nodes = e->nodes,
-					       .standing = e->standing,
-					       .since_ns = e->since_ns };
+		struct cw_election_job r = { .job = &e->job,
+					     .label = e->job.label,
+					     .uid = e->job.uid,
+					     .leader = e->leader ? e->leader : "",
+					     .ranks_here = e->ranks_here,
+					     .nodes = e->nodes,
+					     .standing = e->standing,
+					     .since_ns = e->since_ns };
 
 		if (now - e->published_ns < CW_LEADER_SILENT_NS)
 			fn(&r, user);

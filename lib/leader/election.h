@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chooses the leader of a job, from the view of a node that has ranks of it. We use rendezvous
- * hashing of the job's route over the living nodes. A route is a weight, not a name: two jobs may
+ * hashing of the job hash over the living nodes. The hash is a weight, not a name: two jobs may
  * have the same one. Every node computes the same leader without asking. When the leader is silent
  * for 10 s, the node with the next weight takes over everywhere. That node gets a copy of each
  * digest beforehand, so it knows the ranks of a node that is lost together with the leader.
@@ -27,9 +27,9 @@ struct cw_election;
 #define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
 /*
  * Jobs published by this node: as many as it could have processes. Users share the limit
- * (identity/shares.h). Digests of jobs over the limit go to this node itself.
+ * (identity/quota.h). Digests of jobs over the limit go to this node itself.
  */
-#define CW_ELECTION_MAX_ROUTES 4096u
+#define CW_ELECTION_MAX_JOBS 4096u
 /*
  * Digests of a job that an answer from a peer of the previous version may refer to. Such an answer
  * names no job, only the number of the digest. The limit covers the digests sent until that peer
@@ -41,8 +41,8 @@ struct cw_election;
 /* We forget a job that has had no digest for this long. */
 #define CW_ELECTION_FORGET_NS (60 * CW_NS_PER_S)
 
-/* Weight of a node for a route: the living node with the highest weight leads. Pure. */
-uint64_t cw_election_weight(uint64_t route, const char *node);
+/* Weight of a node for a job hash: the living node with the highest weight leads. Pure. */
+uint64_t cw_election_weight(uint64_t job_hash, const char *node);
 
 /* self: this node. Uses only send and peers of the effects. All borrowed. 0 or -ENOMEM. */
 int cw_election_new(const struct cw_clock *clock, const char *self,
@@ -103,7 +103,7 @@ uint64_t cw_election_unnamed(const struct cw_election *m);
 const char *cw_election_leader(const struct cw_election *m, const struct cw_job_id *job);
 
 /* Jobs of ranks on this node. Strings borrowed until the callback returns. */
-struct cw_election_route {
+struct cw_election_job {
 	const struct cw_job_id *job;
 	const char *label;
 	uint32_t uid;
@@ -112,5 +112,5 @@ struct cw_election_route {
 	uint32_t standing; /* enum cw_standing, as the leader said last */
 	int64_t since_ns;  /* monotonic */
 };
-typedef void (*cw_election_fn)(const struct cw_election_route *route, void *user);
+typedef void (*cw_election_fn)(const struct cw_election_job *job, void *user);
 void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user);

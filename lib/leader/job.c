@@ -87,14 +87,14 @@ static void free_comms(struct comm_entry **comms)
 	}
 }
 
-static int join_all(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
-		    uint32_t *parent)
+static int join_all(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
+		    unsigned n, uint32_t *parent)
 {
 	_cleanup_(free_comms) struct comm_entry *comms = NULL;
 	int r = 0;
 
 	for (unsigned i = 0; i < n && r >= 0; i++) {
-		const struct cw_msg_rank *rank = cw_route_rank(route, &refs[i]);
+		const struct cw_msg_rank *rank = cw_job_digests_rank(digests, &refs[i]);
 
 		for (unsigned k = 0; k < rank->n_members && r >= 0; k++)
 			r = name_comm(&comms, parent, rank->members[k].comm_id,
@@ -106,43 +106,44 @@ static int join_all(const struct cw_route *route, const struct cw_rank_ref *refs
 	return r;
 }
 
-static unsigned count_refs(const struct cw_route *route)
+static unsigned count_refs(const struct cw_job_digests *digests)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < route->n_nodes; i++)
-		n += route->nodes[i].digest->digest.n_ranks;
+	for (unsigned i = 0; i < digests->n_nodes; i++)
+		n += digests->nodes[i].digest->digest.n_ranks;
 	return n;
 }
 
-static void fill_refs(const struct cw_route *route, struct cw_rank_ref *refs)
+static void fill_refs(const struct cw_job_digests *digests, struct cw_rank_ref *refs)
 {
 	unsigned n = 0;
 
-	for (uint32_t i = 0; i < route->n_nodes; i++)
-		for (uint32_t k = 0; k < route->nodes[i].digest->digest.n_ranks; k++)
+	for (uint32_t i = 0; i < digests->n_nodes; i++)
+		for (uint32_t k = 0; k < digests->nodes[i].digest->digest.n_ranks; k++)
 			refs[n++] = (struct cw_rank_ref){ .node = i, .rank = k };
 }
 
 /* 0 = the rank lives. */
-static int64_t ended_ns(const struct cw_route *route, const struct cw_rank_ref *ref)
+static int64_t ended_ns(const struct cw_job_digests *digests, const struct cw_rank_ref *ref)
 {
-	const struct cw_msg_rank *r = cw_route_rank(route, ref);
+	const struct cw_msg_rank *r = cw_job_digests_rank(digests, ref);
 	int64_t end_ns;
 
 	if (!cw_liveness_is_dead(r->liveness))
 		return 0;
-	end_ns = route->nodes[ref->node].received_ns - cw_bounded_ns(r->ended_age_ns);
+	end_ns = digests->nodes[ref->node].received_ns - cw_bounded_ns(r->ended_age_ns);
 	return end_ns > 0 ? end_ns : 1;
 }
 
 /* Daemons of the previous version do not report when a process began: we assume that it is old. */
-static bool began_after(const struct cw_route *route, const struct cw_rank_ref *ref, int64_t end_ns)
+static bool began_after(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
+			int64_t end_ns)
 {
-	uint64_t told_ns = cw_route_rank(route, ref)->started_age_ns;
-	int64_t age_ns = told_ns > (uint64_t)CW_BOUND_NS ? CW_BOUND_NS : (int64_t)told_ns;
+	uint64_t raw_ns = cw_job_digests_rank(digests, ref)->started_age_ns;
+	int64_t age_ns = raw_ns > (uint64_t)CW_BOUND_NS ? CW_BOUND_NS : (int64_t)raw_ns;
 
-	return end_ns && age_ns > 0 && route->nodes[ref->node].received_ns - age_ns > end_ns;
+	return end_ns && age_ns > 0 && digests->nodes[ref->node].received_ns - age_ns > end_ns;
 }
 
 /* Components of ranks with communicators, as candidates for ranks without. */
@@ -165,14 +166,14 @@ static void add_ended(struct tries *t, uint32_t root, int64_t ended_ns)
 }
 
 /* last_ns: the last end for each root. */
-static void find_tries(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
-		       uint32_t *parent, int64_t *last_ns, struct tries *ret)
+static void find_tries(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
+		       unsigned n, uint32_t *parent, int64_t *last_ns, struct tries *ret)
 {
 	for (unsigned i = 0; i < n; i++) {
-		int64_t end_ns = ended_ns(route, &refs[i]);
+		int64_t end_ns = ended_ns(digests, &refs[i]);
 		int64_t *last = &last_ns[find_root(parent, i)];
 
-		if (cw_route_rank(route, &refs[i])->n_members == 0)
+		if (cw_job_digests_rank(digests, &refs[i])->n_members == 0)
 			continue;
 		if (!end_ns)
 			*last = INT64_MAX;
@@ -190,21 +191,21 @@ static void find_tries(const struct cw_route *route, const struct cw_rank_ref *r
 }
 
 /* The only component that the rank can belong to; UINT32_MAX = none, or several. */
-static uint32_t only_try_of(const struct tries *t, const struct cw_route *route,
+static uint32_t only_try_of(const struct tries *t, const struct cw_job_digests *digests,
 			    const struct cw_rank_ref *ref)
 {
-	bool may_be_last = t->last_ns && !began_after(route, ref, t->last_ns);
+	bool may_be_last = t->last_ns && !began_after(digests, ref, t->last_ns);
 
 	if (t->n_living == 1 && !may_be_last)
 		return t->living;
 	if (t->n_living == 0 && may_be_last &&
-	    (!t->before_ns || began_after(route, ref, t->before_ns)))
+	    (!t->before_ns || began_after(digests, ref, t->before_ns)))
 		return t->last;
 	return UINT32_MAX;
 }
 
 /* Ranks without a communicator so far belong to the only job with their label. */
-static int adopt_the_unborn(const struct cw_route *route, const struct cw_rank_ref *refs,
+static int adopt_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 			    unsigned n, uint32_t *parent)
 {
 	_cleanup_(freep) int64_t *last_ns = calloc((size_t)n + 1, sizeof(*last_ns));
@@ -212,13 +213,13 @@ static int adopt_the_unborn(const struct cw_route *route, const struct cw_rank_r
 
 	if (!last_ns)
 		return -ENOMEM;
-	find_tries(route, refs, n, parent, last_ns, &tries);
+	find_tries(digests, refs, n, parent, last_ns, &tries);
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t root;
 
-		if (cw_route_rank(route, &refs[i])->n_members)
+		if (cw_job_digests_rank(digests, &refs[i])->n_members)
 			continue;
-		root = only_try_of(&tries, route, &refs[i]);
+		root = only_try_of(&tries, digests, &refs[i]);
 		if (root != UINT32_MAX)
 			join(parent, i, root);
 	}
@@ -256,13 +257,13 @@ static void free_numbers(struct number **numbers)
  * Daemons of the previous version do not report when a process began: we assume that it began when
  * it ended.
  */
-static struct unborn unborn_of(const struct cw_route *route, const struct cw_rank_ref *ref,
+static struct unborn unborn_of(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
 			       uint32_t i)
 {
-	const struct cw_msg_rank *r = cw_route_rank(route, ref);
-	struct unborn u = { .ended_ns = ended_ns(route, ref), .i = i, .rank = r->rank };
+	const struct cw_msg_rank *r = cw_job_digests_rank(digests, ref);
+	struct unborn u = { .ended_ns = ended_ns(digests, ref), .i = i, .rank = r->rank };
 
-	u.began_ns = r->started_age_ns ? route->nodes[ref->node].received_ns -
+	u.began_ns = r->started_age_ns ? digests->nodes[ref->node].received_ns -
 						 cw_bounded_ns(r->started_age_ns)
 				       : u.ended_ns;
 	return u;
@@ -278,17 +279,18 @@ static bool had_communicator(const struct cw_msg_rank *r)
 }
 
 /* is_shut: for each root, some rank of it lives or had a communicator. */
-static void find_shut(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
-		      uint32_t *parent, bool *is_shut)
+static void find_shut(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
+		      unsigned n, uint32_t *parent, bool *is_shut)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (had_communicator(cw_route_rank(route, &refs[i])) || !ended_ns(route, &refs[i]))
+		if (had_communicator(cw_job_digests_rank(digests, &refs[i])) ||
+		    !ended_ns(digests, &refs[i]))
 			is_shut[find_root(parent, i)] = true;
 }
 
 /* These ends are one end: alone, each would look like a job with one failed rank. */
-static int join_the_unborn(const struct cw_route *route, const struct cw_rank_ref *refs, unsigned n,
-			   uint32_t *parent)
+static int join_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
+			   unsigned n, uint32_t *parent)
 {
 	_cleanup_(freep) bool *is_shut = calloc((size_t)n + 1, sizeof(*is_shut));
 	_cleanup_(freep) struct unborn *v = calloc((size_t)n + 1, sizeof(*v));
@@ -300,10 +302,10 @@ static int join_the_unborn(const struct cw_route *route, const struct cw_rank_re
 
 	if (!is_shut || !v || !known)
 		return -ENOMEM;
-	find_shut(route, refs, n, parent, is_shut);
+	find_shut(digests, refs, n, parent, is_shut);
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_shut[find_root(parent, i)])
-			v[count++] = unborn_of(route, &refs[i], i);
+			v[count++] = unborn_of(digests, &refs[i], i);
 	qsort(v, count, sizeof(*v), by_begin);
 	for (unsigned k = 0; k < count; k++) {
 		HASH_FIND(hh, numbers, &v[k].rank, sizeof(v[k].rank), same);
@@ -336,26 +338,26 @@ static int by_component(const void *pa, const void *pb)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_refs,
+int cw_job_components(const struct cw_job_digests *digests, struct cw_rank_ref **ret_refs,
 		      unsigned *ret_n_refs, unsigned *ret_n_components)
 {
-	unsigned n = count_refs(route), n_components = 0;
+	unsigned n = count_refs(digests), n_components = 0;
 	_cleanup_(freep) struct cw_rank_ref *refs = calloc(n + 1, sizeof(*refs));
 	_cleanup_(freep) uint32_t *parent = calloc(n + 1, sizeof(*parent));
 	int r;
 
 	if (!refs || !parent)
 		return -ENOMEM;
-	fill_refs(route, refs);
+	fill_refs(digests, refs);
 	for (uint32_t i = 0; i < n; i++)
 		parent[i] = i;
-	r = join_all(route, refs, n, parent);
+	r = join_all(digests, refs, n, parent);
 	if (r < 0)
 		return r;
-	r = adopt_the_unborn(route, refs, n, parent);
+	r = adopt_the_unborn(digests, refs, n, parent);
 	if (r < 0)
 		return r;
-	r = join_the_unborn(route, refs, n, parent);
+	r = join_the_unborn(digests, refs, n, parent);
 	if (r < 0)
 		return r;
 	/* A root is the smallest index of its component, so it is numbered before its members. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job: a connected component of communicators among the ranks of one route
+ * A job: a connected component of communicators among the ranks of one job key
  * (docs/design/leader.md#what-a-job-is). Labels only help to find the leader. Ranks that share a
  * communicator belong together, because only members know its unique id.
  *
@@ -16,11 +16,11 @@
 
 #include "analysis/stall/stall.h"
 #include "common/text_set.h"
-#include "leader/epitaph.h"
 #include "leader/history.h"
+#include "leader/job_digests.h"
 #include "leader/job_incidents.h"
 #include "leader/late_ranks.h"
-#include "leader/route.h"
+#include "leader/postmortem.h"
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
@@ -94,27 +94,27 @@ struct cw_job {
 	uint32_t n_window_ops, n_past_ops; /* in all windows, and in windows of CW_WINDOW_PAST */
 	struct cw_text_set stacks;         /* call stacks of the ops */
 	struct cw_history history;
-	struct cw_epitaph_memory memory;
+	struct cw_postmortem_memory memory;
 	struct cw_late_ranks late;
-	uint64_t *left_out_windows; /* counter; NULL = no counter */
-	unsigned windows_awaited;   /* requests in flight */
+	uint64_t *windows_over_limit; /* counter; NULL = no counter */
+	unsigned windows_awaited;     /* requests in flight */
 	int64_t windows_asked_ns;
 	int64_t searched_ns; /* last search for ranks without a record; 0 = never */
 	int64_t started_ns, next_ns;
-	int64_t apart_ns;  /* awake; when we last stayed silent for want of contact */
-	uint64_t pass;     /* the route's last evaluation pass that reached this job */
-	bool is_due;       /* windows arrived: evaluate at once */
-	bool is_announced; /* we have logged its start */
-	bool is_seen;      /* in the current pass */
+	int64_t partitioned_ns; /* awake; when we last stayed silent for want of contact */
+	uint64_t pass;          /* the job key's last evaluation pass that reached this job */
+	bool is_due;            /* windows arrived: evaluate at once */
+	bool is_announced;      /* we have logged its start */
+	bool is_seen;           /* in the current pass */
 	struct cw_job_view view;
 };
 
 /*
- * Lists all ranks of the route with their component (0 … n-1), grouped by component. A rank without
- * a communicator joins the only component there is; otherwise it is a component by itself.
+ * Lists all ranks of the digests with their component (0 … n-1), grouped by component. A rank
+ * without a communicator joins the only component there is; otherwise it is a component by itself.
  * *ret_refs: free(). 0 or -ENOMEM.
  */
-int cw_job_components(const struct cw_route *route, struct cw_rank_ref **ret_refs,
+int cw_job_components(const struct cw_job_digests *digests, struct cw_rank_ref **ret_refs,
 		      unsigned *ret_n_refs, unsigned *ret_n_components);
 
 /* 0 or -ENOMEM. */

@@ -181,7 +181,7 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 		     const struct cw_verdict *v, const struct cw_stall_decision *d, bool is_worst)
 {
 	struct cw_job_incident *known = find_open(all, &d->key), *new;
-	bool is_page = d->phase == CW_STALL_HANG, is_told = is_page || d->is_noticed;
+	bool is_page = d->phase == CW_STALL_HANG, is_due = is_page || d->is_noticed;
 
 	if (known) {
 		step_known(all, known, snap, v, d);
@@ -196,7 +196,7 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 		return;
 	}
 	/* Before an alert is due, we only track the worst verdict. */
-	if ((!is_worst && !is_told) || is_consequence(all, snap, v, is_page))
+	if ((!is_worst && !is_due) || is_consequence(all, snap, v, is_page))
 		return;
 	new = find_free(all);
 	if (!new) {
@@ -204,7 +204,7 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 			   "job=%s: no room for another incident", all->config.job);
 		return;
 	}
-	if (is_told) {
+	if (is_due) {
 		new->is_about_unseen = is_about_unseen(v);
 		note_ranks(new, snap, v);
 	}
@@ -284,7 +284,8 @@ const char *cw_job_incidents_alerted_id(const struct cw_job_incidents *all)
 	return "";
 }
 
-bool cw_job_incidents_has_told(const struct cw_job_incidents *all, const struct cw_verdict_key *key)
+bool cw_job_incidents_has_alerted(const struct cw_job_incidents *all,
+				  const struct cw_verdict_key *key)
 {
 	for (uint32_t i = 0; i < all->n; i++)
 		if (cw_incident_state(all->v[i].incident) == CW_INCIDENT_ALERTED &&

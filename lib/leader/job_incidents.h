@@ -58,8 +58,8 @@ struct cw_incident *cw_job_incidents_find(const struct cw_job_incidents *all, co
 /* Id of the oldest alerted open incident, or "". */
 const char *cw_job_incidents_alerted_id(const struct cw_job_incidents *all);
 /* True if an incident about this verdict is alerted and open. */
-bool cw_job_incidents_has_told(const struct cw_job_incidents *all,
-			       const struct cw_verdict_key *key);
+bool cw_job_incidents_has_alerted(const struct cw_job_incidents *all,
+				  const struct cw_verdict_key *key);
 /* Id of the oldest open incident, or "". */
 const char *cw_job_incidents_id(const struct cw_job_incidents *all);
 void cw_job_incidents_fini(struct cw_job_incidents *all);

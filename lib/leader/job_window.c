@@ -120,8 +120,8 @@ int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_
 				drop(job, w);
 		if (has_room(job, kind, from->n_ops))
 			r = add(job, node, from, numbers, reply->n_stacks, kind, now_ns);
-		else if (job->left_out_windows)
-			++*job->left_out_windows;
+		else if (job->windows_over_limit)
+			++*job->windows_over_limit;
 	}
 	return r;
 }

@@ -7,11 +7,11 @@
 #include "model/verdict_types.h"
 
 /* In a row. */
-#define CONFIRMED_LOOKS 2u
+#define CONFIRMED_SAMPLES 2u
 
 bool cw_late_rank_is_confirmed(const struct cw_late_rank *late)
 {
-	return late->is_told || late->n_found >= CONFIRMED_LOOKS;
+	return late->is_noticed || late->n_found >= CONFIRMED_SAMPLES;
 }
 
 bool late_ranks_is_due(const struct cw_late_ranks *l, int64_t now_ns, uint64_t calls)
@@ -76,8 +76,8 @@ static bool is_in(const struct cw_slow_list *list, const struct cw_snapshot *sna
 	return false;
 }
 
-uint32_t late_ranks_look(struct cw_late_ranks *l, const struct cw_snapshot *snap,
-			 const struct cw_slow_list *list, struct cw_late_rank *ret_over)
+uint32_t late_ranks_add_sample(struct cw_late_ranks *l, const struct cw_snapshot *snap,
+			       const struct cw_slow_list *list, struct cw_late_rank *ret_over)
 {
 	uint32_t left = 0, n_over = 0;
 
@@ -89,9 +89,9 @@ uint32_t late_ranks_look(struct cw_late_ranks *l, const struct cw_snapshot *snap
 			late->n_missed++;
 		}
 		/* We drop a rank at once if only one sample found it, by chance. */
-		if (late->n_missed < (late->is_told ? CONFIRMED_LOOKS : 1))
+		if (late->n_missed < (late->is_noticed ? CONFIRMED_SAMPLES : 1))
 			l->v[left++] = *late;
-		else if (late->is_told)
+		else if (late->is_noticed)
 			ret_over[n_over++] = *late;
 	}
 	l->n = left;
@@ -104,25 +104,25 @@ uint32_t late_ranks_look(struct cw_late_ranks *l, const struct cw_snapshot *snap
 	return n_over;
 }
 
-const struct cw_late_rank *late_ranks_tell(struct cw_late_ranks *l, int64_t now_ns)
+const struct cw_late_rank *late_ranks_next_notice(struct cw_late_ranks *l, int64_t now_ns)
 {
 	const struct cw_late_rank *worst = NULL;
 
-	if (l->told_ns && now_ns - l->told_ns < LATE_RANKS_TELL_EVERY_NS)
+	if (l->noticed_ns && now_ns - l->noticed_ns < LATE_RANKS_NOTICE_EVERY_NS)
 		return NULL;
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct cw_late_rank *late = &l->v[i];
 
 		/* A result that clock error may explain only shows in the status. */
-		if (late->is_told || !cw_late_rank_is_confirmed(late) ||
+		if (late->is_noticed || !cw_late_rank_is_confirmed(late) ||
 		    late->said.confidence < CW_CONFIDENCE_LIKELY)
 			continue;
-		late->is_told = true;
+		late->is_noticed = true;
 		if (!worst || late->said.percent > worst->said.percent)
 			worst = late;
 	}
 	if (worst)
-		l->told_ns = now_ns;
+		l->noticed_ns = now_ns;
 	return worst;
 }
 

@@ -26,7 +26,7 @@
  */
 #define LATE_RANKS_CALLS_MIN 16u
 /* At most one notice per job within this time; a rank that is late on and off is one matter. */
-#define LATE_RANKS_TELL_EVERY_NS (600 * CW_NS_PER_S)
+#define LATE_RANKS_NOTICE_EVERY_NS (600 * CW_NS_PER_S)
 
 struct cw_late_rank {
 	struct cw_slow said; /* from the last sample that found it; its indices are stale */
@@ -35,16 +35,16 @@ struct cw_late_rank {
 	char host[64], comm_name[32];
 	int64_t since_ns, since_wall_ns; /* the first sample that found it */
 	uint32_t n_found, n_missed;      /* samples in a row */
-	bool is_told;
+	bool is_noticed;
 };
 
 struct cw_late_ranks {
 	struct cw_late_rank v[CW_SLOW_MAX];
 	uint32_t n;
-	int64_t asked_ns; /* last request for windows; initially the start of the job */
-	int64_t told_ns;  /* 0 = never */
-	uint64_t calls;   /* the job's collectives at the last request */
-	bool is_asked;    /* requests for all windows are in flight */
+	int64_t asked_ns;   /* last request for windows; initially the start of the job */
+	int64_t noticed_ns; /* 0 = never */
+	uint64_t calls;     /* the job's collectives at the last request */
+	bool is_asked;      /* requests for all windows are in flight */
 };
 
 /* True if two samples in a row found it late. */
@@ -56,13 +56,13 @@ bool late_ranks_is_due(const struct cw_late_ranks *l, int64_t now_ns, uint64_t c
  * Takes a sample: list is about snap. *ret_over: ranks that are late no more, the first n of it;
  * room for CW_SLOW_MAX.
  */
-uint32_t late_ranks_look(struct cw_late_ranks *l, const struct cw_snapshot *snap,
-			 const struct cw_slow_list *list, struct cw_late_rank *ret_over);
+uint32_t late_ranks_add_sample(struct cw_late_ranks *l, const struct cw_snapshot *snap,
+			       const struct cw_slow_list *list, struct cw_late_rank *ret_over);
 /*
  * The costliest late rank that is due for a notice; NULL = no new rank, or too soon. Marks all
- * confirmed and likely ranks as told. Borrowed until the next sample.
+ * confirmed and likely ranks as noticed. Borrowed until the next sample.
  */
-const struct cw_late_rank *late_ranks_tell(struct cw_late_ranks *l, int64_t now_ns);
+const struct cw_late_rank *late_ranks_next_notice(struct cw_late_ranks *l, int64_t now_ns);
 /* "rank 5 (node-b, pid 71) comes late: …", for users; len is 1 or more. */
 void cw_late_rank_format(const struct cw_late_rank *late, char *buf, size_t len);
 /* … and the number of other late ranks. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Admission of jobs, messages between leaders, and scheduling of evaluations. The evaluation of a
- * job is in job_look.c.
+ * job is in job_evaluation.c.
  *
- * A digest creates or renews a route, and its sender gets an answer. If the leader is at its limit,
- * the sender asks the next node. We do not read copies until their leader is lost. If two nodes
- * both think they lead, a third node lets the first one speak. We charge the CPU time of
- * evaluations to the user of the jobs.
+ * A digest creates or renews the entry of its job key, and its sender gets an answer. If the leader
+ * is at its limit, the sender asks the next node. We do not read copies until their leader is lost.
+ * If two nodes both think they lead, a third node lets the first one speak. We charge the CPU time
+ * of evaluations to the user of the jobs.
  */
 #include "leader/leader.h"
 
@@ -19,10 +19,10 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "identity/shares.h"
+#include "identity/quota.h"
 #include "identity/uid_count.h"
 #include "identity/untracked.h"
-#include "leader/job_look.h"
+#include "leader/job_evaluation.h"
 #include "leader/snapshot_build.h"
 
 /* Reason in an objection; the announcing node recognizes it by this text. */
@@ -38,11 +38,11 @@ struct cw_announced {
 
 struct cw_leader {
 	struct cw_leader_config config;
-	struct cw_led_route *routes;
-	struct cw_uid_count *held; /* routes of each user */
+	struct cw_leader_entry *entries;
+	struct cw_uid_count *held; /* job keys of each user */
 	struct cw_untracked *untracked;
 	int64_t untracked_ns; /* time of its last tick */
-	struct cw_job_looks looks;
+	struct cw_job_evaluations evaluations;
 	/*
 	 * CPU time of evaluations and text since spent_since_ns: beyond CW_LEADER_TEXT_NS we write
 	 * no more text.
@@ -74,8 +74,8 @@ int cw_leader_new(const struct cw_leader_config *config, struct cw_leader **ret)
 	if (!l)
 		return -ENOMEM;
 	l->config = *config;
-	l->looks.config = &l->config;
-	l->looks.stats = &l->stats;
+	l->evaluations.config = &l->config;
+	l->evaluations.stats = &l->stats;
 	if (cw_untracked_new(&untracked, &l->untracked) < 0) {
 		(void)cw_leader_free(l); /* always NULL */
 		return -ENOMEM;
@@ -84,57 +84,57 @@ int cw_leader_new(const struct cw_leader_config *config, struct cw_leader **ret)
 	return 0;
 }
 
-static void end_jobs(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
+static void end_jobs(struct cw_leader *l, struct cw_leader_entry *entry, bool was_led_here)
 {
 	struct cw_job *job, *tmp;
 
-	cw_epitaph_fini(&lr->epitaphs, l->config.effects, was_led_here);
-	DL_FOREACH_SAFE (lr->jobs, job, tmp)
-		cw_job_look_end(&l->looks, lr, job, was_led_here);
+	cw_postmortem_fini(&entry->postmortems, l->config.effects, was_led_here);
+	DL_FOREACH_SAFE (entry->jobs, job, tmp)
+		cw_job_evaluation_end_job(&l->evaluations, entry, job, was_led_here);
 }
 
-static void drop_route(struct cw_leader *l, struct cw_led_route *lr, bool was_led_here)
+static void drop_entry(struct cw_leader *l, struct cw_leader_entry *entry, bool was_led_here)
 {
-	end_jobs(l, lr, was_led_here);
-	HASH_DEL(l->routes, lr);
-	cw_uid_count_remove(&l->held, lr->route.uid);
-	l->stats.routes--;
-	if (!l->stats.routes)
-		l->looks.spare = cw_snapshot_free(l->looks.spare);
-	cw_process_map_fini(&lr->processes);
-	free(lr->refs);
-	cw_route_fini(&lr->route);
-	free(lr);
+	end_jobs(l, entry, was_led_here);
+	HASH_DEL(l->entries, entry);
+	cw_uid_count_remove(&l->held, entry->digests.uid);
+	l->stats.job_keys--;
+	if (!l->stats.job_keys)
+		l->evaluations.spare = cw_snapshot_free(l->evaluations.spare);
+	cw_process_map_fini(&entry->processes);
+	free(entry->refs);
+	cw_job_digests_fini(&entry->digests);
+	free(entry);
 }
 
 struct cw_leader *cw_leader_free(struct cw_leader *l)
 {
-	struct cw_led_route *lr, *tmp;
+	struct cw_leader_entry *entry, *tmp;
 
 	if (!l)
 		return NULL;
-	HASH_ITER (hh, l->routes, lr, tmp)
-		drop_route(l, lr, false);
+	HASH_ITER (hh, l->entries, entry, tmp)
+		drop_entry(l, entry, false);
 	(void)cw_untracked_free(l->untracked); /* always NULL */
 	free(l);
 	return NULL;
 }
 
-/* ---- routes ---- */
+/* ---- entries ---- */
 
-static struct cw_led_route *find_route(const struct cw_leader *l, const struct cw_job_id *job)
+static struct cw_leader_entry *find_entry(const struct cw_leader *l, const struct cw_job_id *job)
 {
-	struct cw_led_route *lr;
+	struct cw_leader_entry *entry;
 
-	HASH_FIND_BYHASHVALUE(hh, l->routes, job, sizeof(*job), cw_job_id_bucket(job), lr);
-	return lr;
+	HASH_FIND_BYHASHVALUE(hh, l->entries, job, sizeof(*job), cw_job_id_bucket(job), entry);
+	return entry;
 }
 
-static bool has_incident(const struct cw_led_route *lr)
+static bool has_incident(const struct cw_leader_entry *entry)
 {
 	const struct cw_job *job;
 
-	DL_FOREACH (lr->jobs, job)
+	DL_FOREACH (entry->jobs, job)
 		if (*cw_job_incidents_id(&job->incidents))
 			return true;
 	return false;
@@ -147,88 +147,90 @@ static void note_untracked(struct cw_leader *l, uint32_t uid, const char *label)
 	cw_untracked_note(l->untracked, &item, -1, cw_clock_now_ns(l->config.clock));
 }
 
-static void forget_untracked(struct cw_leader *l, const struct cw_route *route)
+static void forget_untracked(struct cw_leader *l, const struct cw_job_digests *digests)
 {
-	const struct cw_untracked_item item = { .uid = route->uid, .label = route->label };
+	const struct cw_untracked_item item = { .uid = digests->uid, .label = digests->label };
 
 	cw_untracked_forget(l->untracked, &item);
 }
 
-/* Copies yield to routes that this node leads, and displace other copies only. */
-static struct cw_led_route *find_displaced(const struct cw_leader *l, uint32_t users, bool for_copy)
+/* Copies yield to entries that this node leads, and displace other copies only. */
+static struct cw_leader_entry *find_displaced(const struct cw_leader *l, uint32_t users,
+					      bool for_copy)
 {
-	_cleanup_(freep) struct cw_share_place *places = calloc(l->stats.routes, sizeof(*places));
-	struct cw_led_route *lr, *tmp;
+	_cleanup_(freep) struct cw_quota_charge *charges =
+		calloc(l->stats.job_keys, sizeof(*charges));
+	struct cw_leader_entry *entry, *tmp;
 	size_t n = 0;
 
-	if (!places)
+	if (!charges)
 		return NULL;
-	HASH_ITER (hh, l->routes, lr, tmp)
-		places[n++] = (struct cw_share_place){
-			.uid = lr->route.uid,
-			.is_pinned = lr->is_led && (for_copy || has_incident(lr)),
-			.since_ns = lr->is_led ? lr->since_ns : INT64_MAX,
-			.holder = lr,
+	HASH_ITER (hh, l->entries, entry, tmp)
+		charges[n++] = (struct cw_quota_charge){
+			.uid = entry->digests.uid,
+			.is_pinned = entry->is_led && (for_copy || has_incident(entry)),
+			.since_ns = entry->is_led ? entry->since_ns : INT64_MAX,
+			.holder = entry,
 		};
-	return cw_share_displaced(places, n, CW_LEADER_MAX_ROUTES, users);
+	return cw_quota_displaced(charges, n, CW_LEADER_MAX_JOB_KEYS, users);
 }
 
-/* False: the limit is reached and no route yields. */
+/* False: the limit is reached and no entry yields. */
 static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
 {
-	const struct cw_share_count count = {
-		.capacity = CW_LEADER_MAX_ROUTES,
-		.taken = l->stats.routes,
+	const struct cw_quota_count count = {
+		.capacity = CW_LEADER_MAX_JOB_KEYS,
+		.taken = l->stats.job_keys,
 		.users = cw_uid_count_users(l->held, uid),
 		.own = cw_uid_count_get(l->held, uid),
 	};
-	enum cw_share_answer answer = cw_share_ask(&count);
-	struct cw_led_route *displaced;
+	enum cw_quota_answer answer = cw_quota_ask(&count);
+	struct cw_leader_entry *displaced;
 
-	if (answer != CW_SHARE_DISPLACE)
-		return answer == CW_SHARE_ADMIT;
+	if (answer != CW_QUOTA_DISPLACE)
+		return answer == CW_QUOTA_ADMIT;
 	displaced = find_displaced(l, count.users, for_copy);
 	if (!displaced)
 		return false;
 	if (displaced->is_led)
-		note_untracked(l, displaced->route.uid, displaced->route.label);
-	drop_route(l, displaced, false);
+		note_untracked(l, displaced->digests.uid, displaced->digests.label);
+	drop_entry(l, displaced, false);
 	l->stats.displaced++;
 	return true;
 }
 
-/* All routes of a user share one budget; a new route brings none of its own. */
+/* All entries of a user share one budget; a new entry brings none of its own. */
 static int64_t not_before_of(const struct cw_leader *l, uint32_t uid)
 {
-	struct cw_led_route *lr, *tmp;
+	struct cw_leader_entry *entry, *tmp;
 
-	HASH_ITER (hh, l->routes, lr, tmp)
-		if (lr->route.uid == uid)
-			return lr->not_before_ns;
+	HASH_ITER (hh, l->entries, entry, tmp)
+		if (entry->digests.uid == uid)
+			return entry->not_before_ns;
 	return 0;
 }
 
-static struct cw_led_route *add_route(struct cw_leader *l, const struct cw_msg_digest *d)
+static struct cw_leader_entry *add_entry(struct cw_leader *l, const struct cw_msg_digest *d)
 {
-	struct cw_led_route *lr = calloc(1, sizeof(*lr));
+	struct cw_leader_entry *entry = calloc(1, sizeof(*entry));
 
-	if (!lr || cw_uid_count_add(&l->held, d->uid) < 0) {
-		free(lr);
+	if (!entry || cw_uid_count_add(&l->held, d->uid) < 0) {
+		free(entry);
 		return NULL;
 	}
-	lr->since_ns = cw_clock_now_ns(l->config.clock);
-	lr->not_before_ns = not_before_of(l, d->uid);
-	if (cw_route_init(&lr->route, d) == 0)
-		HASH_ADD_BYHASHVALUE(hh, l->routes, route.job, sizeof(lr->route.job),
-				     cw_job_id_bucket(&lr->route.job), lr);
-	if (!lr->route.label || !cw_htable_added(lr)) {
+	entry->since_ns = cw_clock_now_ns(l->config.clock);
+	entry->not_before_ns = not_before_of(l, d->uid);
+	if (cw_job_digests_init(&entry->digests, d) == 0)
+		HASH_ADD_BYHASHVALUE(hh, l->entries, digests.job, sizeof(entry->digests.job),
+				     cw_job_id_bucket(&entry->digests.job), entry);
+	if (!entry->digests.label || !cw_htable_added(entry)) {
 		cw_uid_count_remove(&l->held, d->uid);
-		cw_route_fini(&lr->route);
-		free(lr);
+		cw_job_digests_fini(&entry->digests);
+		free(entry);
 		return NULL;
 	}
-	l->stats.routes++;
-	return lr;
+	l->stats.job_keys++;
+	return entry;
 }
 
 /* ---- messages ---- */
@@ -249,44 +251,45 @@ static void send_members(struct cw_leader *l, const char *to, const struct cw_jo
 			   to, strerror(-r));
 }
 
-/* route: the number by which `to` knows the job, perhaps its only name for it. */
-static void answer(struct cw_leader *l, const struct cw_led_route *lr, const char *to,
-		   uint64_t number, uint64_t route)
+/* job_hash: the number by which `to` knows the job, perhaps its only name for it. */
+static void answer(struct cw_leader *l, const struct cw_leader_entry *entry, const char *to,
+		   uint64_t number, uint64_t job_hash)
 {
 	const char *names[CW_LEADER_MAX_NAMED];
-	uint32_t n_names = lr->route.n_nodes <= CW_LEADER_MAX_NAMED ? lr->route.n_nodes : 0;
+	uint32_t n_names =
+		entry->digests.n_nodes <= CW_LEADER_MAX_NAMED ? entry->digests.n_nodes : 0;
 
 	for (uint32_t i = 0; i < n_names; i++)
-		names[i] = lr->route.nodes[i].name;
-	send_members(l, to, &lr->route.job,
-		     &(struct cw_msg_members){ .route = route,
+		names[i] = entry->digests.nodes[i].name;
+	send_members(l, to, &entry->digests.job,
+		     &(struct cw_msg_members){ .job_hash = job_hash,
 					       .number = number,
 					       .nodes = names,
 					       .n_nodes = n_names,
-					       .n_nodes_in_all = lr->route.n_nodes,
-					       .standing = has_incident(lr)
+					       .n_nodes_in_all = entry->digests.n_nodes,
+					       .standing = has_incident(entry)
 								   ? CW_STANDING_INCIDENT
 								   : CW_STANDING_WATCHED });
 }
 
 /* The refused node shows this in its status, and tries the next leader. */
-static void refuse_route(struct cw_leader *l, const struct cw_job_id *job,
-			 const struct cw_msg_digest *d, const char *to)
+static void refuse_digest(struct cw_leader *l, const struct cw_job_id *job,
+			  const struct cw_msg_digest *d, const char *to)
 {
 	l->stats.refused_digests++;
 	note_untracked(l, d->uid, d->label);
 	send_members(l, to, job,
-		     &(struct cw_msg_members){ .route = d->route,
+		     &(struct cw_msg_members){ .job_hash = d->job_hash,
 					       .number = d->number,
 					       .n_nodes_in_all = 1,
-					       .standing = CW_STANDING_NO_PLACE });
+					       .standing = CW_STANDING_OVER_QUOTA });
 }
 
 /*
  * Passes on a mute that a user typed on another node. We ignore the mute in a refused digest: its
  * sender appears nowhere as a node of the job, and would silence the job unseen.
  */
-static void tell_muted(const struct cw_leader *l, const char *from, const struct cw_msg_digest *d)
+static void pass_on_mute(const struct cw_leader *l, const char *from, const struct cw_msg_digest *d)
 {
 	const struct cw_leader_effects *e = l->config.effects;
 
@@ -295,75 +298,77 @@ static void tell_muted(const struct cw_leader *l, const char *from, const struct
 }
 
 /* *ret NULL: this node does not lead the job yet. Otherwise as cw_job_id_read(). */
-static int find_digest_route(const struct cw_leader *l, const struct cw_msg_digest *d,
-			     struct cw_job_id *ret_job, struct cw_led_route **ret)
+static int find_entry_of_digest(const struct cw_leader *l, const struct cw_msg_digest *d,
+				struct cw_job_id *ret_job, struct cw_leader_entry **ret)
 {
 	int r;
 
 	*ret = NULL;
 	if (cw_job_id_claimed(&d->job_key, d->uid, d->label, ret_job))
-		*ret = find_route(l, ret_job);
+		*ret = find_entry(l, ret_job);
 	if (*ret)
 		return 0;
 	r = cw_job_id_read(&d->job_key, d->uid, d->label, ret_job);
 	if (r == 0)
-		*ret = find_route(l, ret_job); /* from the previous version: without a key */
+		*ret = find_entry(l, ret_job); /* from the previous version: without a key */
 	return r;
 }
 
 static void take_digest(struct cw_leader *l, const char *from, struct cw_message **msg)
 {
 	const struct cw_msg_digest *d = &(*msg)->digest;
-	struct cw_led_route *lr = NULL;
+	struct cw_leader_entry *entry = NULL;
 	int64_t now = cw_clock_now_ns(l->config.clock);
 	bool is_copy = (*msg)->type == CW_MSG_DIGEST_COPY, is_urgent = false;
-	uint64_t number = d->number, route = d->route;
+	uint64_t number = d->number, job_hash = d->job_hash;
 	struct cw_job_id job;
 
 	/* A digest must be about its sender and must name its job. */
-	if (strcmp(d->node, from) != 0 || find_digest_route(l, d, &job, &lr) != 0) {
+	if (strcmp(d->node, from) != 0 || find_entry_of_digest(l, d, &job, &entry) != 0) {
 		l->stats.refused_digests++;
 		return;
 	}
-	if (!lr && d->n_ranks == 0) {
+	if (!entry && d->n_ranks == 0) {
 		/*
 		 * There is nothing to watch, but without an answer the node would look for
 		 * another leader.
 		 */
 		if (d->untracked && !is_copy)
-			send_members(l, from, &job,
-				     &(struct cw_msg_members){ .route = route, .number = number });
+			send_members(
+				l, from, &job,
+				&(struct cw_msg_members){ .job_hash = job_hash, .number = number });
 		return;
 	}
-	if (!lr && !make_room(l, d->uid, is_copy)) {
+	if (!entry && !make_room(l, d->uid, is_copy)) {
 		if (is_copy)
 			l->stats.refused_digests++;
 		else
-			refuse_route(l, &job, d, from);
+			refuse_digest(l, &job, d, from);
 		return;
 	}
-	if (!lr)
-		lr = add_route(l, d);
-	if (!lr || cw_route_put(&lr->route, from, msg, l->config.clock, &is_urgent) < 0) {
+	if (!entry)
+		entry = add_entry(l, d);
+	if (!entry ||
+	    cw_job_digests_put(&entry->digests, from, msg, l->config.clock, &is_urgent) < 0) {
 		l->stats.refused_digests++;
 		return;
 	}
 	if (is_copy) {
 		/*
-		 * We use no ranks of routes that we do not lead. A route that we lead has few
+		 * We use no ranks of job keys that we do not lead. One that we lead has few
 		 * copies: digests of nodes with another leader.
 		 */
-		if (lr->is_led)
-			(void)cw_route_read(&lr->route, CW_LEADER_TURN_COPIES);
+		if (entry->is_led)
+			(void)cw_job_digests_read(&entry->digests, CW_LEADER_ITERATION_COPIES);
 		return;
 	}
-	if (is_urgent || !lr->is_led)
-		lr->next_ns = now;
-	if (!lr->is_led)
-		forget_untracked(l, &lr->route);
-	lr->is_led = true;
-	tell_muted(l, from, d); /* the route owns the message now */
-	answer(l, lr, from, number, route);
+	if (is_urgent || !entry->is_led)
+		entry->next_ns = now;
+	if (!entry->is_led)
+		forget_untracked(l, &entry->digests);
+	entry->is_led = true;
+	pass_on_mute(l, from, d); /* the entry owns the message now */
+	answer(l, entry, from, number, job_hash);
 }
 
 /* Searches this user's incidents only: an id alone belongs to no user. */
@@ -371,13 +376,14 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *label,
 					 const char *id)
 {
-	struct cw_led_route *lr, *tmp;
+	struct cw_leader_entry *entry, *tmp;
 	struct cw_job *job;
 
-	HASH_ITER (hh, l->routes, lr, tmp) {
-		if (lr->route.uid != uid || (label && strcmp(lr->route.label, label) != 0))
+	HASH_ITER (hh, l->entries, entry, tmp) {
+		if (entry->digests.uid != uid ||
+		    (label && strcmp(entry->digests.label, label) != 0))
 			continue;
-		DL_FOREACH (lr->jobs, job) {
+		DL_FOREACH (entry->jobs, job) {
 			struct cw_incident *inc = cw_job_incidents_find(&job->incidents, id);
 
 			if (inc)
@@ -404,12 +410,13 @@ static bool leads_better(const struct cw_leader *l, const struct cw_job_id *job,
 {
 	const char *self = l->config.self;
 	const char *leader = cw_election_leader(l->config.members, job);
-	const struct cw_led_route *lr = find_route(l, job);
+	const struct cw_leader_entry *entry = find_entry(l, job);
 
-	if (!leader || strcmp(leader, self) != 0 || !lr || cw_route_n_reporting(&lr->route) < 2)
+	if (!leader || strcmp(leader, self) != 0 || !entry ||
+	    cw_job_digests_n_reporting(&entry->digests) < 2)
 		return false;
-	for (unsigned i = 0; i < lr->route.n_nodes; i++)
-		if (!strcmp(lr->route.nodes[i].name, from))
+	for (unsigned i = 0; i < entry->digests.n_nodes; i++)
+		if (!strcmp(entry->digests.nodes[i].name, from))
 			return true; /* the announcer reports to this node */
 	return false;
 }
@@ -462,7 +469,7 @@ static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id
 }
 
 /* True if a node that has since become unreachable announced an incident of the job. */
-static bool is_announced_elsewhere(const struct cw_leader *l, const struct cw_job_id *job)
+static bool was_announced_by_lost_peer(const struct cw_leader *l, const struct cw_job_id *job)
 {
 	int64_t now = cw_clock_awake_ns(l->config.clock);
 
@@ -517,14 +524,14 @@ static void take_announcement(struct cw_leader *l, const char *from,
 static struct cw_incident *find_objected(const struct cw_leader *l,
 					 const struct cw_msg_incident_objection *o)
 {
-	struct cw_led_route *lr, *tmp;
+	struct cw_leader_entry *entry, *tmp;
 	struct cw_incident *inc = NULL;
 
 	if (*o->label)
 		return find_incident(l, o->uid, o->label, o->id);
-	HASH_ITER (hh, l->routes, lr, tmp) {
+	HASH_ITER (hh, l->entries, entry, tmp) {
 		if (!inc)
-			inc = find_incident(l, lr->route.uid, NULL, o->id);
+			inc = find_incident(l, entry->digests.uid, NULL, o->id);
 	}
 	return inc;
 }
@@ -548,8 +555,9 @@ static unsigned believed_times(const struct cw_leader *l, const char *from,
 		return CW_INCIDENT_MAX_DEFERRED;
 	if (strcmp(o->reason, ANNOUNCED_FIRST) != 0 && is_party(l, &job, from))
 		return 0;
-	return cw_election_is_stand_in(l->config.members, &job) ? CW_INCIDENT_MAX_DEFERRED_APART
-								: CW_INCIDENT_MAX_DEFERRED;
+	return cw_election_is_stand_in(l->config.members, &job)
+		       ? CW_INCIDENT_MAX_DEFERRED_PARTITIONED
+		       : CW_INCIDENT_MAX_DEFERRED;
 }
 
 static void take_objection(struct cw_leader *l, const char *from,
@@ -571,17 +579,17 @@ bool cw_leader_has_open(const struct cw_leader *l, uint32_t uid, const char *id)
 
 bool cw_leader_has_part(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
 {
-	const struct cw_led_route *lr = find_route(l, job);
+	const struct cw_leader_entry *entry = find_entry(l, job);
 
-	return (lr && cw_route_has_ranks_of(&lr->route, node)) ||
+	return (entry && cw_job_digests_has_ranks_of(&entry->digests, node)) ||
 	       cw_election_has_part(l->config.members, job, node);
 }
 
-bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label,
-		      const char *id)
+bool cw_leader_is_unconfirmed(struct cw_leader *l, const char *from, uint32_t uid,
+			      const char *label, const char *id)
 {
 	const struct cw_incident *inc = find_incident(l, uid, NULL, id);
-	const struct cw_led_route *lr;
+	const struct cw_leader_entry *entry;
 	struct cw_job_id job;
 	bool is_believed;
 
@@ -591,16 +599,16 @@ bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const
 	 */
 	if (cw_job_id_make(uid, label, &job) < 0 ||
 	    (inc && inc != find_incident(l, uid, label, id))) {
-		l->stats.doubted++;
+		l->stats.unconfirmed++;
 		return true;
 	}
-	lr = find_route(l, &job);
-	if (lr && lr->is_led)
+	entry = find_entry(l, &job);
+	if (entry && entry->is_led)
 		is_believed = is_party(l, &job, from);
 	else
 		is_believed = cw_leader_has_part(l, &job, from) ||
 			      cw_election_leads_before(l->config.members, &job, from);
-	l->stats.doubted += !is_believed;
+	l->stats.unconfirmed += !is_believed;
 	return !is_believed;
 }
 
@@ -629,33 +637,33 @@ static int64_t cpu_ns(const struct cw_leader *l)
 	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : 0;
 }
 
-/* Charges CPU time since `start` to all routes of the user. */
+/* Charges CPU time since `start` to all entries of the user. */
 static void charge(struct cw_leader *l, uint32_t uid, int64_t start, int64_t now)
 {
 	int64_t cost = cpu_ns(l) - start;
-	struct cw_led_route *lr, *tmp;
+	struct cw_leader_entry *entry, *tmp;
 
 	l->spent_ns += cost;
-	if (cost < CW_LEADER_CHEAP_LOOK_NS)
+	if (cost < CW_LEADER_CHEAP_EVALUATION_NS)
 		return;
-	HASH_ITER (hh, l->routes, lr, tmp) {
-		if (lr->route.uid != uid)
+	HASH_ITER (hh, l->entries, entry, tmp) {
+		if (entry->digests.uid != uid)
 			continue;
-		if (lr->not_before_ns < now)
-			lr->not_before_ns = now;
-		lr->not_before_ns += (CW_LEADER_LOOK_SHARE - 1) * cost;
+		if (entry->not_before_ns < now)
+			entry->not_before_ns = now;
+		entry->not_before_ns += (CW_LEADER_EVALUATION_SHARE - 1) * cost;
 	}
 }
 
-static void look(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
+static void evaluate(struct cw_leader *l, struct cw_leader_entry *entry, int64_t now)
 {
 	int64_t start = cpu_ns(l);
 
-	lr->next_ns = now + CW_LEADER_LOOK_NS;
-	lr->looked_ns = now;
-	lr->is_announced_elsewhere = is_announced_elsewhere(l, &lr->route.job);
-	cw_job_look(&l->looks, lr, now);
-	charge(l, lr->route.uid, start, now);
+	entry->next_ns = now + CW_LEADER_EVALUATE_EVERY_NS;
+	entry->evaluated_ns = now;
+	entry->was_announced_by_lost_peer = was_announced_by_lost_peer(l, &entry->digests.job);
+	cw_job_evaluation_run(&l->evaluations, entry, now);
+	charge(l, entry->digests.uid, start, now);
 }
 
 /* True if a pending evaluation may continue within its budget. */
@@ -665,26 +673,27 @@ static bool may_finish(struct cw_leader *l, int64_t now)
 		l->spent_since_ns = now;
 		l->spent_ns = 0;
 	}
-	return l->looks.half.snap && (!l->looks.half.is_judged || l->spent_ns < CW_LEADER_TEXT_NS);
+	return l->evaluations.pending.snap &&
+	       (!l->evaluations.pending.is_judged || l->spent_ns < CW_LEADER_TEXT_NS);
 }
 
-static void finish_look(struct cw_leader *l, int64_t now)
+static void finish_evaluation(struct cw_leader *l, int64_t now)
 {
 	uint32_t uid;
 	int64_t start;
 
 	if (!may_finish(l, now))
 		return;
-	uid = l->looks.half.lr->route.uid;
+	uid = l->evaluations.pending.entry->digests.uid;
 	start = cpu_ns(l);
-	cw_job_look_finish(&l->looks);
+	cw_job_evaluation_finish(&l->evaluations);
 	charge(l, uid, start, now);
 }
 
-/* Sorts the route with the oldest evaluation first. */
-static int by_last_look(const struct cw_led_route *a, const struct cw_led_route *b)
+/* Sorts the entry with the oldest evaluation first. */
+static int by_last_evaluation(const struct cw_leader_entry *a, const struct cw_leader_entry *b)
 {
-	return (a->looked_ns > b->looked_ns) - (a->looked_ns < b->looked_ns);
+	return (a->evaluated_ns > b->evaluated_ns) - (a->evaluated_ns < b->evaluated_ns);
 }
 
 static bool is_led_elsewhere(const struct cw_leader *l, const struct cw_job_id *job)
@@ -694,14 +703,14 @@ static bool is_led_elsewhere(const struct cw_leader *l, const struct cw_job_id *
 	return leader && strcmp(leader, l->config.self) != 0;
 }
 
-/* The route's nodes have another leader now. We keep the digests in case that leader is lost. */
-static void update_leadership(struct cw_leader *l, struct cw_led_route *lr)
+/* The job's nodes have another leader now. We keep the digests in case that leader is lost. */
+static void update_leadership(struct cw_leader *l, struct cw_leader_entry *entry)
 {
-	if (!lr->is_led || cw_route_is_led_here(&lr->route) ||
-	    cw_route_n_reporting(&lr->route) == 0)
+	if (!entry->is_led || cw_job_digests_is_led_here(&entry->digests) ||
+	    cw_job_digests_n_reporting(&entry->digests) == 0)
 		return;
-	end_jobs(l, lr, false);
-	lr->is_led = false;
+	end_jobs(l, entry, false);
+	entry->is_led = false;
 }
 
 /* Notes when this daemon resumes after a hold-up. Returns the time. */
@@ -710,9 +719,9 @@ static int64_t note_time(struct cw_leader *l)
 	int64_t now = cw_clock_now_ns(l->config.clock);
 	int64_t awake = cw_clock_awake_ns(l->config.clock);
 
-	if (now - awake > l->looks.held_ns)
+	if (now - awake > l->evaluations.held_ns)
 		l->woke_ns = awake;
-	l->looks.held_ns = now - awake;
+	l->evaluations.held_ns = now - awake;
 	return now;
 }
 
@@ -720,84 +729,87 @@ static int64_t note_time(struct cw_leader *l)
  * After a hold-up, this daemon's digests are old. The evaluation waits until the job's nodes have
  * sent new ones, or are late with them.
  */
-static bool is_out_of_date(const struct cw_leader *l, const struct cw_led_route *lr)
+static bool is_out_of_date(const struct cw_leader *l, const struct cw_leader_entry *entry)
 {
-	return l->woke_ns && cw_clock_awake_ns(l->config.clock) - l->woke_ns < CW_ROUTE_GONE_NS &&
-	       cw_route_awaits(&lr->route, l->woke_ns);
+	return l->woke_ns &&
+	       cw_clock_awake_ns(l->config.clock) - l->woke_ns < CW_JOB_DIGESTS_GONE_NS &&
+	       cw_job_digests_awaits(&entry->digests, l->woke_ns);
 }
 
-/* Evaluates the route if it is due, within the limits of one iteration. */
-static void look_if_due(struct cw_leader *l, struct cw_led_route *lr, int64_t now)
+/* Evaluates the entry if it is due, within the limits of one iteration. */
+static void evaluate_if_due(struct cw_leader *l, struct cw_leader_entry *entry, int64_t now)
 {
 	struct cw_job *job;
 
-	DL_FOREACH (lr->jobs, job) {
+	DL_FOREACH (entry->jobs, job) {
 		if (job->is_due)
-			lr->next_ns = now;
+			entry->next_ns = now;
 		job->is_due = false;
 	}
-	if (now < lr->next_ns || now < lr->not_before_ns || is_out_of_date(l, lr))
+	if (now < entry->next_ns || now < entry->not_before_ns || is_out_of_date(l, entry))
 		return;
-	if (l->looks.turn_members >= cw_job_look_turn_members(&l->looks) ||
-	    !cw_route_read(&lr->route, CW_LEADER_TURN_COPIES))
-		l->looks.has_deferred = true;
+	if (l->evaluations.iteration_members >=
+		    cw_job_evaluation_iteration_members(&l->evaluations) ||
+	    !cw_job_digests_read(&entry->digests, CW_LEADER_ITERATION_COPIES))
+		l->evaluations.has_deferred = true;
 	else
-		look(l, lr, now);
+		evaluate(l, entry, now);
 }
 
 /*
- * The route has no nodes left. Ranks of an unreachable node may still be waiting. In that case its
+ * The entry has no nodes left. Ranks of an unreachable node may still be waiting. In that case its
  * jobs have not ended, and a leader that sees the node again continues its incidents.
  */
-static void end_route(struct cw_leader *l, struct cw_led_route *lr)
+static void end_entry(struct cw_leader *l, struct cw_leader_entry *entry)
 {
-	bool was_led_here = lr->is_led && !is_led_elsewhere(l, &lr->route.job);
+	bool was_led_here = entry->is_led && !is_led_elsewhere(l, &entry->digests.job);
 
-	if (was_led_here && cw_route_is_lost(&lr->route)) {
+	if (was_led_here && cw_job_digests_is_lost(&entry->digests)) {
 		leader_log(l->config.effects, CW_LOG_NOTICE,
-			   "job=%s: not heard of for %lld s, no longer watched", lr->route.label,
-			   (long long)(CW_ROUTE_FORGET_NS / CW_NS_PER_S));
-		cw_epitaph_fini(&lr->epitaphs, l->config.effects, true);
+			   "job=%s: not heard of for %lld s, no longer watched",
+			   entry->digests.label,
+			   (long long)(CW_JOB_DIGESTS_FORGET_NS / CW_NS_PER_S));
+		cw_postmortem_fini(&entry->postmortems, l->config.effects, true);
 		was_led_here = false;
 	}
-	drop_route(l, lr, was_led_here);
+	drop_entry(l, entry, was_led_here);
 }
 
 bool cw_leader_tick(struct cw_leader *l)
 {
 	int64_t now = note_time(l);
-	struct cw_led_route *lr, *tmp;
+	struct cw_leader_entry *entry, *tmp;
 	struct cw_job *job;
 
-	l->looks.turn_members = 0;
-	l->looks.has_deferred = false;
+	l->evaluations.iteration_members = 0;
+	l->evaluations.has_deferred = false;
 	if (now - l->untracked_ns >= CW_NS_PER_S) {
 		l->untracked_ns = now;
 		cw_untracked_tick(l->untracked, now);
 	}
-	finish_look(l, now);
-	HASH_SRT(hh, l->routes, by_last_look);
-	HASH_ITER (hh, l->routes, lr, tmp) {
-		cw_route_refresh(&lr->route, l->config.effects, l->config.self, l->config.clock,
-				 l->config.thresholds.node_silent_ns);
-		if (lr->route.n_nodes == 0) {
-			end_route(l, lr);
+	finish_evaluation(l, now);
+	HASH_SRT(hh, l->entries, by_last_evaluation);
+	HASH_ITER (hh, l->entries, entry, tmp) {
+		cw_job_digests_refresh(&entry->digests, l->config.effects, l->config.self,
+				       l->config.clock, l->config.thresholds.node_silent_ns);
+		if (entry->digests.n_nodes == 0) {
+			end_entry(l, entry);
 			continue;
 		}
-		update_leadership(l, lr);
-		if (!lr->is_led)
+		update_leadership(l, entry);
+		if (!entry->is_led)
 			continue;
-		look_if_due(l, lr, now);
-		DL_FOREACH (lr->jobs, job)
+		evaluate_if_due(l, entry, now);
+		DL_FOREACH (entry->jobs, job)
 			cw_job_incidents_tick(&job->incidents);
 	}
-	l->looks.has_deferred = l->looks.has_deferred || may_finish(l, now);
-	return l->looks.has_deferred;
+	l->evaluations.has_deferred = l->evaluations.has_deferred || may_finish(l, now);
+	return l->evaluations.has_deferred;
 }
 
 bool cw_leader_continue(struct cw_leader *l)
 {
-	return l->looks.has_deferred && cw_leader_tick(l);
+	return l->evaluations.has_deferred && cw_leader_tick(l);
 }
 
 void cw_leader_set_thresholds(struct cw_leader *l, const struct cw_thresholds *thresholds)
@@ -822,32 +834,32 @@ const char *cw_leader_old_id(const struct cw_leader *l, uint32_t uid, const char
 
 void cw_leader_retry_alerts(struct cw_leader *l)
 {
-	struct cw_led_route *lr, *tmp;
+	struct cw_leader_entry *entry, *tmp;
 	struct cw_job *job;
 
-	HASH_ITER (hh, l->routes, lr, tmp)
-		DL_FOREACH (lr->jobs, job)
+	HASH_ITER (hh, l->entries, entry, tmp)
+		DL_FOREACH (entry->jobs, job)
 			cw_job_incidents_undelivered(&job->incidents);
 }
 
 void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user)
 {
-	struct cw_led_route *lr, *tmp;
+	struct cw_leader_entry *entry, *tmp;
 	const struct cw_job *job;
 
-	HASH_ITER (hh, l->routes, lr, tmp)
-		DL_FOREACH (lr->jobs, job)
-			fn(&lr->route, job, user);
+	HASH_ITER (hh, l->entries, entry, tmp)
+		DL_FOREACH (entry->jobs, job)
+			fn(&entry->digests, job, user);
 }
 
-int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
-		       struct cw_snapshot **ret)
+int cw_leader_snapshot(struct cw_leader *l, const struct cw_job_digests *digests,
+		       struct cw_job *job, struct cw_snapshot **ret)
 {
-	const struct cw_led_route *lr =
-		(const void *)((const char *)route - offsetof(struct cw_led_route, route));
+	const struct cw_leader_entry *entry =
+		(const void *)((const char *)digests - offsetof(struct cw_leader_entry, digests));
 	_cleanup_(freep) struct cw_rank_ref *refs = NULL;
 	struct cw_build build = {
-		.route = route,
+		.digests = digests,
 		.thresholds = l->config.thresholds,
 		.now_ns = cw_clock_now_ns(l->config.clock),
 		.wall_ns = cw_clock_wall_ns(l->config.clock),
@@ -855,10 +867,10 @@ int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct
 	};
 	unsigned n_refs, n_components, kept = 0;
 
-	if (cw_job_components(route, &refs, &n_refs, &n_components) < 0)
+	if (cw_job_components(digests, &refs, &n_refs, &n_components) < 0)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n_refs; i++)
-		if (cw_process_map_job(&lr->processes, route, &refs[i]) == job->number)
+		if (cw_process_map_job(&entry->processes, digests, &refs[i]) == job->number)
 			refs[kept++] = refs[i];
 	build.refs = refs;
 	build.n_refs = kept;

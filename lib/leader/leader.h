@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leader side of a daemon. A leader collects digests of the routes that elected this node, and
- * splits each route into jobs. It evaluates every job at least once a second, or at once after a
- * death or when windows arrive. Each verdict drives the job's incidents.
+ * The leader side of a daemon. A leader collects digests of the job keys that elected this node,
+ * and splits the ranks of each job key into jobs. It evaluates every job at least once a second, or
+ * at once after a death or when windows arrive. Each verdict drives the job's incidents.
  *
- * A node leads a route as soon as another node sends it digests as leader. It only stores copies of
- * digests; it starts to use them when the nodes lose their leader and elect this node. A leader may
- * lose sight of more than half of the nodes it once knew for a route. Then it only reports that it
- * is cut off.
+ * A node leads a job key as soon as another node sends it digests as leader. It only stores copies
+ * of digests; it starts to use them when the nodes lose their leader and elect this node. A leader
+ * may lose sight of more than half of the nodes it once knew for a job key. Then it only reports
+ * that it is cut off.
  *
  * Loop thread only; never blocks beyond what its effects do.
  */
@@ -26,47 +26,47 @@ struct cw_leader;
 struct cw_untracked;
 
 /*
- * Routes that this node leads or stores as copies at once. Users share the limit
- * (identity/shares.h). A job with an open incident is never displaced.
+ * Job keys that this node leads or stores as copies at once. Users share the limit
+ * (identity/quota.h). A job with an open incident is never displaced.
  */
-#define CW_LEADER_MAX_ROUTES 1024u
-/* We forget an untracked route when no digest of it has arrived for this long. */
+#define CW_LEADER_MAX_JOB_KEYS 1024u
+/* We forget an untracked job key when no digest of it has arrived for this long. */
 #define CW_LEADER_UNTRACKED_KEEP_NS (10 * CW_NS_PER_S)
-#define CW_LEADER_MAX_JOBS_PER_ROUTE 256u
+#define CW_LEADER_MAX_JOBS_PER_JOB_KEY 256u
 /*
  * An answer to a digest names at most this many nodes: otherwise the cost would grow with the
  * square of their number.
  */
 #define CW_LEADER_MAX_NAMED CW_ELECTION_MAX_NAMES
-#define CW_LEADER_LOOK_NS CW_NS_PER_S
+#define CW_LEADER_EVALUATE_EVERY_NS CW_NS_PER_S
 /*
  * Evaluations of one user's jobs take at most 1/4 of a core. So a user with a thousand
  * communicators of a thousand ranks, true or invented, does not delay the alerts of others. Cheap
  * evaluations do not count.
  */
-#define CW_LEADER_LOOK_SHARE 4
-#define CW_LEADER_CHEAP_LOOK_NS (5 * CW_NS_PER_MS)
+#define CW_LEADER_EVALUATION_SHARE 4
+#define CW_LEADER_CHEAP_EVALUATION_NS (5 * CW_NS_PER_MS)
 /*
  * Memberships evaluated in one iteration of the loop. We split a larger evaluation: one iteration
  * builds the snapshot and the next judges it, so that other work never waits for both.
  */
-#define CW_LEADER_TURN_MEMBERS 65536u
+#define CW_LEADER_ITERATION_MEMBERS 65536u
 /*
  * Nodes whose copies we read in one iteration after their leader is lost. An evaluation waits for
  * all of them.
  */
-#define CW_LEADER_TURN_COPIES 128u
+#define CW_LEADER_ITERATION_COPIES 128u
 /*
  * CPU time budget for the text of an incident's snapshot, per CW_LEADER_TEXT_EVERY_NS. Evaluations
  * count against the same budget, which is a quarter of the period. The daemon needs the rest to
  * store digests of the same moment. A due alert does not wait for the budget.
  */
-#define CW_LEADER_TEXT_NS (CW_LEADER_TEXT_EVERY_NS / CW_LEADER_LOOK_SHARE)
+#define CW_LEADER_TEXT_NS (CW_LEADER_TEXT_EVERY_NS / CW_LEADER_EVALUATION_SHARE)
 #define CW_LEADER_TEXT_EVERY_NS (250 * CW_NS_PER_MS)
 /*
  * When ranks have been missing from a communicator's init for this long, we search for them
  * on all nodes. We repeat the search while they stay missing: nodes forget their findings
- * after CW_ABSENT_KEEP_NS.
+ * after CW_UNREGISTERED_RANKS_KEEP_NS.
  */
 #define CW_LEADER_SEARCH_AFTER_NS (10 * CW_NS_PER_S)
 #define CW_LEADER_SEARCH_EVERY_NS (10 * CW_NS_PER_S)
@@ -96,7 +96,7 @@ struct cw_leader_config {
 	struct cw_thresholds thresholds;
 	int64_t (*cpu_ns)(void *user); /* CPU time used so far; NULL = evaluations count as free */
 	void *cpu_user;
-	uint32_t turn_members; /* 0 = CW_LEADER_TURN_MEMBERS */
+	uint32_t iteration_members; /* 0 = CW_LEADER_ITERATION_MEMBERS */
 };
 
 /* All borrowed. 0 or -ENOMEM. */
@@ -107,7 +107,7 @@ struct cw_leader *cw_leader_free(struct cw_leader *l);
 /* Handles digests, announcements and objections. True if the message was one of these. */
 bool cw_leader_message(struct cw_leader *l, const char *from, struct cw_message **msg);
 /*
- * Evaluates all due routes. Call it at least every 250 ms. True: some work is deferred, and the
+ * Evaluates all due job keys. Call it at least every 250 ms. True: some work is deferred, and the
  * caller shall call cw_leader_continue() in the next iteration of the loop.
  */
 bool cw_leader_tick(struct cw_leader *l);
@@ -122,14 +122,14 @@ bool cw_leader_has_open(const struct cw_leader *l, uint32_t uid, const char *id)
  */
 bool cw_leader_has_part(const struct cw_leader *l, const struct cw_job_id *job, const char *node);
 /*
- * A node claims that it delivered an alert of this job. True if we doubt it; we count the doubt and
- * ignore the claim. If this node leads the job, we doubt every node that would not lead in our
- * place (it may still object). Elsewhere, we doubt a node that neither has ranks of the job nor
- * would lead it before this node. Everywhere, we doubt a claim if the id belongs to another job, or
- * if no job has such a label.
+ * A node claims that it delivered an alert of this job. True if it is unconfirmed; we count it and
+ * ignore the claim. If this node leads the job, we believe no node that would not lead in our
+ * place (it may still object). Elsewhere, we believe no node that neither has ranks of the job nor
+ * would lead it before this node. Everywhere, we ignore a claim if the id belongs to another job,
+ * or if no job has such a label.
  */
-bool cw_leader_doubts(struct cw_leader *l, const char *from, uint32_t uid, const char *label,
-		      const char *id);
+bool cw_leader_is_unconfirmed(struct cw_leader *l, const char *from, uint32_t uid,
+			      const char *label, const char *id);
 /* The alert with this id was delivered, or delivery failed. */
 void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered);
 /* The id of this incident on nodes of older versions; "" = this node has no such incident. */
@@ -138,7 +138,7 @@ const char *cw_leader_old_id(const struct cw_leader *l, uint32_t uid, const char
 void cw_leader_retry_alerts(struct cw_leader *l);
 
 /* For status. Borrowed until the callback returns. */
-typedef void (*cw_leader_job_fn)(const struct cw_route *route, const struct cw_job *job,
+typedef void (*cw_leader_job_fn)(const struct cw_job_digests *digests, const struct cw_job *job,
 				 void *user);
 void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user);
 
@@ -146,26 +146,26 @@ void cw_leader_jobs(const struct cw_leader *l, cw_leader_job_fn fn, void *user);
  * Builds a snapshot of one of these jobs as it is now, without windows. 0 and the caller owns it,
  * or -errno; -ENOENT: the job has no ranks left.
  */
-int cw_leader_snapshot(struct cw_leader *l, const struct cw_route *route, struct cw_job *job,
-		       struct cw_snapshot **ret);
+int cw_leader_snapshot(struct cw_leader *l, const struct cw_job_digests *digests,
+		       struct cw_job *job, struct cw_snapshot **ret);
 
 /* Jobs that this node should lead but cannot, because it has reached its limit. Borrowed. */
 const struct cw_untracked *cw_leader_untracked(const struct cw_leader *l);
 
 struct cw_leader_stats {
-	uint64_t parted; /* evaluations that took two iterations of the loop */
+	uint64_t split_evaluations; /* evaluations that took two iterations of the loop */
 	/*
 	 * Refused at a limit: jobs and communicators, counted again at each evaluation; windows
 	 * of ops.
 	 */
-	uint64_t refused_jobs, left_out_comms, left_out_windows;
-	uint64_t displaced; /* routes displaced by another user's route */
-	uint64_t looks, refused_digests, window_requests, announcements, objections, searches;
+	uint64_t refused_jobs, comms_over_limit, windows_over_limit;
+	uint64_t displaced; /* job keys displaced by another user's */
+	uint64_t evaluations, refused_digests, window_requests, announcements, objections, searches;
 	uint64_t overruled;    /* objections ignored because the node had objected often enough */
-	uint64_t doubted;      /* claims of delivery from nodes that can have no part in the job */
+	uint64_t unconfirmed;  /* claims of delivery from nodes that can have no part in the job */
 	uint64_t late_notices; /* notices of late ranks in jobs that do not hang */
 	uint64_t unnamed;      /* announcements that did not name their job */
-	uint32_t routes, jobs;
-	uint32_t untracked; /* routes over the limit now */
+	uint32_t job_keys, jobs;
+	uint32_t untracked; /* job keys over the limit now */
 };
 void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret);

@@ -29,11 +29,12 @@ struct cw_process_map_entry {
 	bool is_current;
 };
 
-static struct process_key key_of(const struct cw_route *route, const struct cw_rank_ref *ref)
+static struct process_key key_of(const struct cw_job_digests *digests,
+				 const struct cw_rank_ref *ref)
 {
-	const struct cw_msg_rank *rank = cw_route_rank(route, ref);
+	const struct cw_msg_rank *rank = cw_job_digests_rank(digests, ref);
 	struct process_key key = { .pid = (uint64_t)rank->pid, .start_ticks = rank->start_ticks };
-	const char *node = route->nodes[ref->node].name;
+	const char *node = digests->nodes[ref->node].name;
 
 	memcpy(key.node, node, strnlen(node, sizeof(key.node) - 1));
 	return key;
@@ -48,19 +49,19 @@ static struct cw_process_map_entry *find_process(const struct cw_process_map *ma
 	return e;
 }
 
-uint64_t cw_process_map_job(const struct cw_process_map *map, const struct cw_route *route,
+uint64_t cw_process_map_job(const struct cw_process_map *map, const struct cw_job_digests *digests,
 			    const struct cw_rank_ref *ref)
 {
-	struct process_key key = key_of(route, ref);
+	struct process_key key = key_of(digests, ref);
 	const struct cw_process_map_entry *e = find_process(map, &key);
 
 	return e ? e->job : 0;
 }
 
-int cw_process_map_set_job(struct cw_process_map *map, const struct cw_route *route,
+int cw_process_map_set_job(struct cw_process_map *map, const struct cw_job_digests *digests,
 			   const struct cw_rank_ref *ref, uint64_t job)
 {
-	struct process_key key = key_of(route, ref);
+	struct process_key key = key_of(digests, ref);
 	struct cw_process_map_entry *e = find_process(map, &key);
 
 	if (!e) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps each process of a route to its job. We compute components afresh from every set of digests;
- * this map finds the job of a component again. Loop thread only.
+ * Maps each process of a job key to its job. We compute components afresh from every set of
+ * digests; this map finds the job of a component again. Loop thread only.
  */
 #pragma once
 
 #include <stdint.h>
 
-#include "leader/route.h"
+#include "leader/job_digests.h"
 
 struct cw_process_map_entry;
 
@@ -16,10 +16,10 @@ struct cw_process_map { /* all zeros = empty */
 };
 
 /* The job's number; 0 = none. */
-uint64_t cw_process_map_job(const struct cw_process_map *map, const struct cw_route *route,
+uint64_t cw_process_map_job(const struct cw_process_map *map, const struct cw_job_digests *digests,
 			    const struct cw_rank_ref *ref);
 /* 0 or -ENOMEM. */
-int cw_process_map_set_job(struct cw_process_map *map, const struct cw_route *route,
+int cw_process_map_set_job(struct cw_process_map *map, const struct cw_job_digests *digests,
 			   const struct cw_rank_ref *ref, uint64_t job);
 /* Forgets entries that were not set since the last call. */
 void cw_process_map_sweep(struct cw_process_map *map);

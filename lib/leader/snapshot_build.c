@@ -19,11 +19,12 @@
 struct builder {
 	const struct cw_build *in;
 	struct cw_snapshot *snap;
-	uint32_t *node_index; /* by route node: index in the snapshot, +1; 0 = not added yet */
+	uint32_t *node_index; /* by node of the digests: index in the snapshot, +1; 0 = not added
+				 yet */
 	uint64_t places;      /* in the communicators added so far */
 	uint64_t places_max;
-	uint32_t left_out; /* communicators over a limit */
-	uint32_t doubles;  /* members that claim a taken place */
+	uint32_t over_limit; /* communicators over a limit */
+	uint32_t doubles;    /* members that claim a taken place */
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
@@ -48,10 +49,11 @@ static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 	unsigned least = POLICY_NONE;
 
 	for (unsigned i = 0; i < in->n_refs; i++) {
-		const struct cw_route_node *n = &in->route->nodes[in->refs[i].node];
+		const struct cw_job_digests_node *n = &in->digests->nodes[in->refs[i].node];
 		unsigned p = policy_of(n->digest->digest.policy);
 
-		if ((cw_route_rank(in->route, &in->refs[i])->flags & flags) == flags && p < least)
+		if ((cw_job_digests_rank(in->digests, &in->refs[i])->flags & flags) == flags &&
+		    p < least)
 			least = p;
 	}
 	return least;
@@ -70,7 +72,7 @@ static unsigned policy_of_all(const struct cw_build *in)
 
 static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
 {
-	const struct cw_route_node *n = &b->in->route->nodes[node];
+	const struct cw_job_digests_node *n = &b->in->digests->nodes[node];
 	int r;
 
 	if (b->node_index[node]) {
@@ -107,8 +109,8 @@ static int32_t label_of(const struct cw_msg_rank *rank)
 
 static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 {
-	const struct cw_msg_rank *from = cw_route_rank(b->in->route, ref);
-	int64_t at_ns = b->in->route->nodes[ref->node].received_ns;
+	const struct cw_msg_rank *from = cw_job_digests_rank(b->in->digests, ref);
+	int64_t at_ns = b->in->digests->nodes[ref->node].received_ns;
 	struct cw_snap_rank rank = { .rank_facts = from->rank_facts }, *to = &rank;
 	uint32_t index;
 	int r;
@@ -136,7 +138,7 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, ui
 		return 0;
 	if (m->nranks == 0 || m->nranks > CW_BUILD_MAX_NRANKS ||
 	    b->places + m->nranks > b->places_max) {
-		b->left_out++;
+		b->over_limit++;
 		return 0;
 	}
 	b->places += m->nranks;
@@ -186,8 +188,8 @@ static int attach_joined(struct builder *b, uint32_t comm, uint32_t comm_rank,
 static int attach_windows(struct builder *b, const struct cw_rank_ref *ref,
 			  const struct cw_msg_member *m, uint32_t comm)
 {
-	const char *node = b->in->route->nodes[ref->node].name;
-	const struct cw_msg_rank *rank = cw_route_rank(b->in->route, ref);
+	const char *node = b->in->digests->nodes[ref->node].name;
+	const struct cw_msg_rank *rank = cw_job_digests_rank(b->in->digests, ref);
 	const struct cw_job_window *past, *last;
 
 	past = cw_job_window(b->in->job, node, rank, m, CW_WINDOW_PAST, b->in->now_ns);
@@ -231,7 +233,7 @@ static int fill_member(struct builder *b, uint32_t comm, struct cw_snap_member *
 static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t rank_index,
 		      const struct cw_msg_member *m)
 {
-	const struct cw_route_node *node = &b->in->route->nodes[ref->node];
+	const struct cw_job_digests_node *node = &b->in->digests->nodes[ref->node];
 	struct cw_snap_member *member;
 	uint32_t comm;
 	int r;
@@ -262,7 +264,8 @@ static int add_members(struct builder *b, bool dead)
 	int r = 0;
 
 	for (unsigned i = 0; i < b->in->n_refs; i++) {
-		const struct cw_msg_rank *rank = cw_route_rank(b->in->route, &b->in->refs[i]);
+		const struct cw_msg_rank *rank =
+			cw_job_digests_rank(b->in->digests, &b->in->refs[i]);
 
 		if (cw_liveness_is_dead(rank->liveness) != dead)
 			continue;
@@ -283,19 +286,21 @@ static void limit_places(struct builder *b)
 	b->places_max = b->in->places_free;
 	for (unsigned i = 0; i < b->in->n_refs; i++)
 		b->places_max +=
-			1024u * (uint64_t)cw_route_rank(b->in->route, &b->in->refs[i])->n_members;
+			1024u *
+			(uint64_t)cw_job_digests_rank(b->in->digests, &b->in->refs[i])->n_members;
 	if (b->places_max > CW_BUILD_MAX_PLACES)
 		b->places_max = CW_BUILD_MAX_PLACES;
 }
 
 static int set_identity(struct builder *b)
 {
-	const struct cw_msg_rank *first = cw_route_rank(b->in->route, &b->in->refs[0]);
+	const struct cw_msg_rank *first = cw_job_digests_rank(b->in->digests, &b->in->refs[0]);
 	const char *group = first->rank >= 0 ? first->rank_source : "comm rank";
 	uint32_t expected = 0, largest = 0;
 
 	for (unsigned i = 0; i < b->in->n_refs; i++) {
-		const struct cw_msg_rank *rank = cw_route_rank(b->in->route, &b->in->refs[i]);
+		const struct cw_msg_rank *rank =
+			cw_job_digests_rank(b->in->digests, &b->in->refs[i]);
 
 		if (rank->rank >= 0 && rank->world_size > 0 &&
 		    (uint32_t)rank->world_size > expected)
@@ -305,13 +310,13 @@ static int set_identity(struct builder *b)
 		if (b->snap->comms[i].nranks > largest)
 			largest = b->snap->comms[i].nranks;
 	b->snap->ranks_expected = expected ? expected : largest;
-	return cw_snapshot_set_job(b->snap, b->in->route->label, group);
+	return cw_snapshot_set_job(b->snap, b->in->digests->label, group);
 }
 
-static bool has_reported(const struct cw_route *route, const char *node)
+static bool has_reported(const struct cw_job_digests *digests, const char *node)
 {
-	for (unsigned i = 0; i < route->n_nodes; i++)
-		if (!strcmp(route->nodes[i].name, node))
+	for (unsigned i = 0; i < digests->n_nodes; i++)
+		if (!strcmp(digests->nodes[i].name, node))
 			return true;
 	return false;
 }
@@ -319,7 +324,7 @@ static bool has_reported(const struct cw_route *route, const char *node)
 /*
  * If ranks are missing and daemons are unreachable, the second is the likely reason for the first.
  */
-static int note_unheard(struct builder *b)
+static int note_unseen(struct builder *b)
 {
 	const struct cw_peer *peers = b->in->peers;
 	const char *first = NULL;
@@ -330,7 +335,7 @@ static int note_unheard(struct builder *b)
 		return 0;
 	for (unsigned i = 0; i < b->in->n_peers; i++) {
 		if (cw_peer_is_alive(&peers[i], b->in->awake_ns) ||
-		    has_reported(b->in->route, peers[i].name))
+		    has_reported(b->in->digests, peers[i].name))
 			continue;
 		if (n++ == 0)
 			first = peers[i].name;
@@ -345,19 +350,20 @@ static int note_unheard(struct builder *b)
 /* These ranks exist, but their node is over its limit and does not read their records. */
 static int note_untracked(struct builder *b)
 {
-	const struct cw_route *route = b->in->route;
+	const struct cw_job_digests *digests = b->in->digests;
 	char text[192];
 	int r = 0;
 
-	for (unsigned i = 0; i < route->n_nodes && r >= 0; i++) {
-		uint32_t n = route->nodes[i].digest->digest.untracked;
+	for (unsigned i = 0; i < digests->n_nodes && r >= 0; i++) {
+		uint32_t n = digests->nodes[i].digest->digest.untracked;
 
 		if (!n)
 			continue;
 		(void)snprintf(text, sizeof(text),
 			       "%u rank process%s of this job on %.64s %s not visible: all places "
 			       "for processes there are taken",
-			       n, n == 1 ? "" : "es", route->nodes[i].name, n == 1 ? "is" : "are");
+			       n, n == 1 ? "" : "es", digests->nodes[i].name,
+			       n == 1 ? "is" : "are");
 		r = cw_snapshot_add_note(b->snap, text);
 	}
 	return r;
@@ -378,7 +384,7 @@ static int note_profiler(struct builder *b)
 	char text[160];
 
 	for (unsigned i = 0; i < b->in->n_refs; i++)
-		n += is_by_profiler(cw_route_rank(b->in->route, &b->in->refs[i]));
+		n += is_by_profiler(cw_job_digests_rank(b->in->digests, &b->in->refs[i]));
 	if (n == 0)
 		return 0;
 	(void)snprintf(text, sizeof(text),
@@ -402,7 +408,7 @@ static int add_notes(struct builder *b)
 				: "no peers are configured: only the ranks of this node are "
 				  "seen");
 	if (r >= 0)
-		r = note_unheard(b);
+		r = note_unseen(b);
 	if (r >= 0)
 		r = note_untracked(b);
 	if (r >= 0)
@@ -416,9 +422,9 @@ static int add_notes(struct builder *b)
 					   CW_NS_PER_S));
 		r = cw_snapshot_add_note(b->snap, text);
 	}
-	if (b->left_out && r >= 0) {
+	if (b->over_limit && r >= 0) {
 		(void)snprintf(text, sizeof(text), "%u communicator%s beyond a limit: left out",
-			       b->left_out, b->left_out == 1 ? " is" : "s are");
+			       b->over_limit, b->over_limit == 1 ? " is" : "s are");
 		r = cw_snapshot_add_note(b->snap, text);
 	}
 	if (b->doubles && r >= 0) {
@@ -463,7 +469,7 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 {
 	_cleanup_(free_snapshot) struct cw_snapshot *snap =
 		in->spare && *in->spare ? steal_ptr(in->spare) : cw_snapshot_new();
-	_cleanup_(freep) uint32_t *node_index = calloc(in->route->n_nodes + 1, sizeof(uint32_t));
+	_cleanup_(freep) uint32_t *node_index = calloc(in->digests->n_nodes + 1, sizeof(uint32_t));
 	struct builder b = { .in = in, .snap = snap, .node_index = node_index };
 	int r;
 
@@ -473,11 +479,11 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 	snap->wall_ns = in->wall_ns;
 	snap->held_ns = in->held_ns;
 	snap->thresholds = in->thresholds;
-	snap->untracked = (uint32_t)cw_route_untracked(in->route);
+	snap->untracked = (uint32_t)cw_job_digests_untracked(in->digests);
 	snap->policy = policy_of_all(in);
 	r = fill(&b);
-	if (in->left_out)
-		*in->left_out += b.left_out;
+	if (in->over_limit)
+		*in->over_limit += b.over_limit;
 	if (r < 0)
 		return r;
 	*ret = steal_ptr(&snap);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "leader/job.h"
-#include "leader/route.h"
+#include "leader/job_digests.h"
 #include "model/snapshot.h"
 
 /* Members of one communicator, and members of all communicators of a job: 300 bytes each. */
@@ -20,7 +20,7 @@
 #define CW_BUILD_MAX_PLACES (1u << 19)
 
 struct cw_build {
-	const struct cw_route *route;
+	const struct cw_job_digests *digests;
 	const struct cw_rank_ref *refs; /* of this job */
 	unsigned n_refs;
 	struct cw_job *job; /* source of windows; NULL = attach none */
@@ -29,7 +29,7 @@ struct cw_build {
 	/* Memory of an earlier snapshot, reused if there is one; NULL = allocate. */
 	struct cw_snapshot **spare;
 	uint64_t places_free;  /* places left for members that no rank has reported */
-	uint64_t *left_out;    /* counts communicators over a limit; NULL = no counter */
+	uint64_t *over_limit;  /* counts communicators over a limit; NULL = no counter */
 	bool sees_only_itself; /* this node has no peers … */
 	bool finds_peers;      /* … yet: they come and go */
 	/* Peers. A peer that never reported may have the missing ranks. */

@@ -35,7 +35,7 @@ static void on_past_windows(const char *node, const struct cw_message *reply, vo
 	take_windows(user, node, reply, CW_WINDOW_PAST);
 }
 
-static bool has_member_of(const struct cw_route_node *node, const uint64_t *ids, uint32_t n)
+static bool has_member_of(const struct cw_job_digests_node *node, const uint64_t *ids, uint32_t n)
 {
 	const struct cw_msg_digest *d = &node->digest->digest;
 
@@ -47,25 +47,25 @@ static bool has_member_of(const struct cw_route_node *node, const uint64_t *ids,
 	return false;
 }
 
-static unsigned query_peers(const struct cw_leader_effects *e, const struct cw_route *route,
+static unsigned query_peers(const struct cw_leader_effects *e, const struct cw_job_digests *digests,
 			    struct cw_job *job, struct cw_msg_window_request *request,
 			    cw_leader_answer_fn on_reply)
 {
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
 	unsigned n_asked = 0;
 
-	request->job_key = route->job.key;
-	request->uid = route->uid;
-	request->label = route->label;
+	request->job_key = digests->job.key;
+	request->uid = digests->uid;
+	request->label = digests->label;
 	msg.window_request = *request;
-	for (unsigned i = 0; i < route->n_nodes; i++) {
-		const struct cw_route_node *node = &route->nodes[i];
+	for (unsigned i = 0; i < digests->n_nodes; i++) {
+		const struct cw_job_digests_node *node = &digests->nodes[i];
 
 		if (node->state != CW_NODE_REPORTING ||
 		    !has_member_of(node, request->comm_ids, request->n_comm_ids))
 			continue;
-		msg.window_request.route = node->digest->digest.route; /* the node's own name for
-									* the job */
+		msg.window_request.job_hash = node->digest->digest.job_hash; /* the node's own name
+									      * for the job */
 		if (e->ask(e->user, node->name, &msg, CW_WINDOW_FETCH_MS, on_reply, job) == 0) {
 			job->windows_awaited++;
 			n_asked++;
@@ -80,12 +80,12 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 }
 
 /* The largest number of members of the communicator on one node. */
-static uint32_t most_on_a_node(const struct cw_route *route, uint64_t id)
+static uint32_t most_on_a_node(const struct cw_job_digests *digests, uint64_t id)
 {
 	uint32_t most = 1;
 
-	for (unsigned i = 0; i < route->n_nodes; i++) {
-		const struct cw_msg_digest *d = &route->nodes[i].digest->digest;
+	for (unsigned i = 0; i < digests->n_nodes; i++) {
+		const struct cw_msg_digest *d = &digests->nodes[i].digest->digest;
 		uint32_t n = 0;
 
 		for (uint32_t r = 0; r < d->n_ranks; r++)
@@ -97,11 +97,12 @@ static uint32_t most_on_a_node(const struct cw_route *route, uint64_t id)
 	return most;
 }
 
-static unsigned ask_for_past(const struct cw_leader_effects *e, const struct cw_route *route,
-			     struct cw_job *job, const struct cw_snap_comm *comm, int64_t now)
+static unsigned ask_for_past(const struct cw_leader_effects *e,
+			     const struct cw_job_digests *digests, struct cw_job *job,
+			     const struct cw_snap_comm *comm, int64_t now)
 {
 	/* Limits: the size of one reply, and the job's memory. */
-	uint32_t max_calls = min_u32(CW_MSG_MAX_REPLY_OPS / most_on_a_node(route, comm->id),
+	uint32_t max_calls = min_u32(CW_MSG_MAX_REPLY_OPS / most_on_a_node(digests, comm->id),
 				     CW_JOB_MAX_PAST_OPS / (comm->nranks ? comm->nranks : 1));
 	struct cw_msg_window_request request = { .n_comm_ids = 1 };
 	struct cw_history_range range;
@@ -113,7 +114,7 @@ static unsigned ask_for_past(const struct cw_leader_effects *e, const struct cw_
 	request.max_ops = max_calls;
 	request.from_seq = range.from_seq;
 	request.to_seq = range.to_seq;
-	return query_peers(e, route, job, &request, on_past_windows);
+	return query_peers(e, digests, job, &request, on_past_windows);
 }
 
 /* True if a rank waits there now. If not, only the past is of interest. */
@@ -138,7 +139,7 @@ static uint32_t ops_of(const struct cw_snapshot *snap)
 	return snap->n_ranks <= 64 ? CW_WINDOW_FETCH_OPS_SMALL : CW_WINDOW_FETCH_OPS;
 }
 
-unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_route *route,
+unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_job_digests *digests,
 			 struct cw_job *job, const struct cw_snapshot *snap,
 			 const struct cw_verdict *v)
 {
@@ -156,17 +157,17 @@ unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_rout
 		const struct cw_snap_comm *comm = &snap->comms[v->wanted[i]];
 
 		job->windows_asked_ns = now;
-		n_asked += ask_for_past(e, route, job, comm, now);
+		n_asked += ask_for_past(e, digests, job, comm, now);
 		if (!comm->differ_seq || is_waited_on(v, v->wanted[i]))
 			ids[request.n_comm_ids++] = comm->id;
 	}
 	if (request.n_comm_ids)
-		n_asked += query_peers(e, route, job, &request, on_last_windows);
+		n_asked += query_peers(e, digests, job, &request, on_last_windows);
 	return n_asked;
 }
 
 /* The late rank may itself have waited in any of its communicators, so we fetch all or none. */
-static bool are_few_enough(const struct cw_route *route, const struct cw_snapshot *snap,
+static bool are_few_enough(const struct cw_job_digests *digests, const struct cw_snapshot *snap,
 			   uint32_t max_ops)
 {
 	uint64_t n_ops = 0;
@@ -175,8 +176,8 @@ static bool are_few_enough(const struct cw_route *route, const struct cw_snapsho
 		return false;
 	for (uint32_t i = 0; i < snap->n_comms; i++)
 		n_ops += (uint64_t)snap->comms[i].nranks * max_ops;
-	for (unsigned i = 0; i < route->n_nodes; i++) {
-		const struct cw_msg_digest *d = &route->nodes[i].digest->digest;
+	for (unsigned i = 0; i < digests->n_nodes; i++) {
+		const struct cw_msg_digest *d = &digests->nodes[i].digest->digest;
 		uint64_t n = 0;
 
 		for (uint32_t r = 0; r < d->n_ranks; r++)
@@ -187,18 +188,19 @@ static bool are_few_enough(const struct cw_route *route, const struct cw_snapsho
 	return n_ops <= CW_JOB_MAX_WINDOW_OPS - CW_JOB_MAX_PAST_OPS;
 }
 
-unsigned cw_window_fetch_all(const struct cw_leader_effects *e, const struct cw_route *route,
-			     struct cw_job *job, const struct cw_snapshot *snap)
+unsigned cw_window_fetch_all(const struct cw_leader_effects *e,
+			     const struct cw_job_digests *digests, struct cw_job *job,
+			     const struct cw_snapshot *snap)
 {
 	uint64_t ids[CW_WINDOW_FETCH_MAX_COMMS];
 	struct cw_msg_window_request request = { .comm_ids = ids, .max_ops = ops_of(snap) };
 
-	if (!may_ask(job, snap->now_ns) || !are_few_enough(route, snap, request.max_ops))
+	if (!may_ask(job, snap->now_ns) || !are_few_enough(digests, snap, request.max_ops))
 		return 0;
 	for (uint32_t i = 0; i < snap->n_comms; i++)
 		ids[request.n_comm_ids++] = snap->comms[i].id;
 	if (!request.n_comm_ids)
 		return 0;
 	job->windows_asked_ns = snap->now_ns;
-	return query_peers(e, route, job, &request, on_last_windows);
+	return query_peers(e, digests, job, &request, on_last_windows);
 }

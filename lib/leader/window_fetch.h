@@ -25,14 +25,15 @@
 
 /*
  * Fetches at most once a second for a job; v is about snap. The job must cancel its requests by its
- * address before it goes (cw_leader_effects.forget). Returns the number of nodes asked.
+ * address before it goes (cw_leader_effects.cancel). Returns the number of nodes asked.
  */
-unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_route *route,
+unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_job_digests *digests,
 			 struct cw_job *job, const struct cw_snapshot *snap,
 			 const struct cw_verdict *v);
 /*
  * Fetches the last ops of all communicators of a job without a wait, to find late ranks. The same
  * limits apply; returns 0 also if the ops exceed the limit of a job or of a node's answer.
  */
-unsigned cw_window_fetch_all(const struct cw_leader_effects *e, const struct cw_route *route,
-			     struct cw_job *job, const struct cw_snapshot *snap);
+unsigned cw_window_fetch_all(const struct cw_leader_effects *e,
+			     const struct cw_job_digests *digests, struct cw_job *job,
+			     const struct cw_snapshot *snap);

@@ -68,7 +68,7 @@ static bool has_descriptor(enum cw_listener which)
 	return fd < kept;
 }
 
-static void turn(struct cw_accept_pause *p, bool on)
+static void switch_listener(struct cw_accept_pause *p, bool on)
 {
 	if (!p->listener)
 		p->fn(on, p->user);
@@ -87,7 +87,7 @@ static void wait_a_little(struct cw_accept_pause *p)
 	 */
 	if (event_add(p->timer, &wait) < 0) {
 		p->is_paused = false;
-		turn(p, true);
+		switch_listener(p, true);
 	}
 }
 
@@ -101,7 +101,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 		return;
 	}
 	p->is_paused = false;
-	turn(p, true);
+	switch_listener(p, true);
 }
 
 static const char *name_of(enum cw_listener which)
@@ -140,7 +140,7 @@ void cw_accept_pause_failed(struct cw_accept_pause *p, int error)
 	stats.pauses[p->which]++;
 	stats.last_ns = cw_clock_now_ns(p->clock);
 	say(p, error);
-	turn(p, false);
+	switch_listener(p, false);
 	wait_a_little(p);
 }
 

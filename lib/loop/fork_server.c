@@ -63,7 +63,7 @@
 #define TRIES 2
 /* A request fails if it loses this many servers. */
 #define MAX_ATTEMPTS 2
-#define ANSWERS_PER_TURN 16
+#define ANSWERS_PER_ITERATION 16
 #define FREE_WAIT_MS 200
 
 struct request_packet {
@@ -626,7 +626,7 @@ static void on_answer(evutil_socket_t fd, short what, void *arg)
 	struct process *p = arg;
 	int r = 1;
 
-	for (unsigned i = 0; i < ANSWERS_PER_TURN && r > 0; i++)
+	for (unsigned i = 0; i < ANSWERS_PER_ITERATION && r > 0; i++)
 		r = read_answer(p);
 	if (r < 0) {
 		lose(p, r == -ESRCH ? "has ended" : "says what makes no sense");

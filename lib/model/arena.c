@@ -77,7 +77,7 @@ static struct cw_arena_chunk *chunk_new(struct cw_arena *a, size_t bytes)
  * A large block gets a chunk of its own. We link it behind the newest chunk, so that the free rest
  * of that one stays in use.
  */
-static void *alloc_apart(struct cw_arena *a, size_t bytes, bool *ret_is_dirty)
+static void *alloc_separately(struct cw_arena *a, size_t bytes, bool *ret_is_dirty)
 {
 	struct cw_arena_chunk *c = chunk_new(a, bytes);
 
@@ -122,7 +122,7 @@ static void *alloc(struct cw_arena *a, size_t n, size_t size, bool *ret_is_dirty
 	bytes = (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 	if (bytes > a->free_bytes) {
 		if (bytes > (a->chunk_bytes ? a->chunk_bytes : FIRST_CHUNK_BYTES) / 4)
-			return alloc_apart(a, bytes, ret_is_dirty);
+			return alloc_separately(a, bytes, ret_is_dirty);
 		if (add_chunk(a) < 0)
 			return NULL;
 	}

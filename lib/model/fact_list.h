@@ -136,17 +136,17 @@
 	X(SAME, int32_t, term_signal, 11, sint32, I32, 0, "", "0.1.0", "of a killed one") \
 	X(TIME, int64_t, ended, 13, sint64, I64, cw_liveness_is_dead(from->liveness), "ns", "0.1.0", "when it ended; 0 = alive or unknown") \
 	X(TIME, int64_t, sampled, 15, sint64, I64, true, "ns", "0.1.0", "when these facts were read") \
-	X(TIME, int64_t, headway, 14, sint64, I64, from->headway_age_ns >= 0, "ns", "0.1.0", "when the process last made headway; 0 (an age of -1) = unknown") \
+	X(TIME, int64_t, host_activity, 14, sint64, I64, from->host_activity_age_ns >= 0, "ns", "0.1.0", "when the process last showed host activity; 0 (an age of -1) = unknown") \
 	X(SAME, uint32_t, nccl_version, 16, uint32, U32, 0, "", "0.1.0", "as ncclGetVersion; 0 = unknown") \
 	X(SAME, uint64_t, env_hash, 17, fixed64, ID, 0, "", "0.1.0", "over the NCCL_* variables that matter; 0 = none set") \
 	X(SAME, uint64_t, dropped, 18, uint64, U64, 0, "", "0.1.0", "what its record had no place for; more than 0 lowers confidence") \
-	X(TEXT, const char *, headway_by, 23, string, TEXT, 0, "", "0.1.0", "what moved last: cpu, io, child, …") \
+	X(TEXT, const char *, host_activity_by, 23, string, TEXT, 0, "", "0.1.0", "what moved last: cpu, io, child, …") \
 	X(TEXT, const char *, command, 19, string, TEXT, 0, "", "0.1.0", "its command line") \
 	X(TEXT, const char *, cause, 24, string, TEXT, 0, "", "0.1.0", "of its death or stop, in the kernel's words, to follow \"was\"") \
 	X(SAME, uint32_t, end_by, 27, uint32, U32, CW_END_BY__MAX - 1, "", "0.1.0", "of a dead one: enum cw_end_by") \
 	X(SAME, int32_t, end_sender, 28, sint32, I32, 0, "", "0.1.0", "of a dead one: pid, as its daemon sees it, of whoever sent it the signal; 0 = none known") \
-	X(TEXT, const char *, fed, 25, string, TEXT, 0, "", "0.1.0", "the first NaN or infinity it fed into an op, for people") \
-	X(TIME, int64_t, fed, 26, sint64, I64, from->fed && *from->fed, "ns", "0.1.0", "when its daemon noticed that") \
+	X(TEXT, const char *, nonfinite_input, 25, string, TEXT, 0, "", "0.1.0", "the first NaN or infinity it fed into an op, for people") \
+	X(TIME, int64_t, nonfinite_input, 26, sint64, I64, from->nonfinite_input && *from->nonfinite_input, "ns", "0.1.0", "when its daemon noticed that") \
 	X(SAME, uint32_t, host_wait, 29, uint32, U32, CW_HOST_WAIT__MAX - 1, "", "0.1.0", "in what its first thread sleeps: enum cw_host_wait") \
 	X(SPAN, int64_t, job_timeout_ns, 30, uint64, I64, 0, "ns", "0.1.0", "the job's own watchdog ends it when a call takes so long; 0 = none is known") \
 	X(SPAN, int64_t, net_retry_ns, 31, uint64, I64, 0, "ns", "0.1.0", "how long its network tries by itself before it gives up; 0 = unknown") \

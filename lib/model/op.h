@@ -112,7 +112,7 @@ enum {
 	CW_OPF_IN_PLACE = 1 << 5,
 	CW_OPF_NO_COUNT = 1 << 6,    /* rank-local or empty: has no coll_seq */
 	CW_OPF_IN_PROGRESS = 1 << 7, /* returned ncclInProgress (non-blocking comm) */
-	CW_OPF_LEFT_OUT = 1 << 8,    /* no progress writes of its own; later ops' cover it */
+	CW_OPF_UNTRACKED = 1 << 8,   /* no progress writes of its own; later ops' cover it */
 };
 
 #define CW_PEER_NONE (-1)

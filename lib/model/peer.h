@@ -23,9 +23,9 @@ struct cw_peer {
 	const char *address;
 	uint32_t state; /* enum cw_peer_state */
 	uint64_t epoch;
-	int64_t heard_ns; /* last frame, on the awake clock; 0 = never */
+	int64_t last_seen_ns; /* last frame, on the awake clock; 0 = never */
 	/* Since this time no two frames were CW_PEER_GAP_NS or more apart. */
-	int64_t heard_since_ns;
+	int64_t seen_since_ns;
 	uint64_t dropped; /* frames not sent: output cap, or not connected */
 	/* A few words on why we refuse it, or it refuses us; NULL = not refused. Static. */
 	const char *refused;
@@ -34,5 +34,5 @@ struct cw_peer {
 /* Connected, and its last frame is less than CW_PEER_SILENT_NS old. */
 static inline bool cw_peer_is_alive(const struct cw_peer *p, int64_t awake_ns)
 {
-	return p->state == CW_PEER_CONNECTED && awake_ns - p->heard_ns < CW_PEER_SILENT_NS;
+	return p->state == CW_PEER_CONNECTED && awake_ns - p->last_seen_ns < CW_PEER_SILENT_NS;
 }

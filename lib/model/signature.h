@@ -60,7 +60,7 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *    agent/hooks/wrap_comm_create.c; import/fr_snapshot.c for a recording): own job. We only join
  *    communicators among the ranks of one uid and label.
  *  - Call stacks of a rank (agent/python/call_stack.c): the rank's own record.
- *  - Samples of tensors and times (agent/cuda/summary.c, agent/ops/group_looks.c,
+ *  - Samples of tensors and times (agent/cuda/summary.c, agent/ops/group_samples.c,
  *    agent/cuda/device_times.c), and the choice of scenarios (lab/suite/, lab/vjob/): we need
  *    numbers that look random, and compare them with nothing.
  *  - The start of a search in a table (analysis/align/align.c, analysis/align/call_hashes.c,
@@ -71,11 +71,11 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *    between the two readings in any case.
  *  - The order in which a rank launches the calls of a group (analysis/culprit/launch_order.c): own
  *    job, and never proof.
- *  - Whether any thread of a rank that waits for a lock has run (daemon/process/headway.c): own
- *    rank. A collision only pages its user about his own job.
- *  - Whether we must compute the components anew (leader/route.c): own job, which keeps its
+ *  - Whether any thread of a rank that waits for a lock has run (daemon/process/host_activity.c):
+ *    own rank. A collision only pages its user about his own job.
+ *  - Whether we must compute the components anew (leader/job_digests.c): own job, which keeps its
  *    old ones.
- *  - Which ranks' stacks we take closely (leader/incident/survey.c), and which ranks and
+ *  - Which ranks' stacks we take closely (leader/incident/stack_collection.c), and which ranks and
  *    communicators a report draws alike (report/rank_sets.c, report/comm_family.c): own job, in its
  *    own report.
  *  - The weight of a node in an election (leader/election.c): it decides which node leads, and is

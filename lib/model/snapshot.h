@@ -99,12 +99,12 @@ struct cw_thresholds {
 	int64_t stall_min_ns, stall_max_ns; /* bounds of T */
 	uint32_t stall_factor;              /* T = factor × median interval */
 	int64_t first_op_ns, first_op_per_rank_ns;
-	int64_t proof_ns;         /* we alert this long after we first see a proof */
-	int64_t confirm_ns;       /* time between two equal readings */
-	int64_t window_after_ns;  /* fetch windows if a comm's oldest pending op is this old */
-	int64_t no_headway_ns;    /* no_progress_after */
-	int64_t headway_alert_ns; /* we alert on an active rank after max(this, 3 × longest) */
-	int64_t in_collective_ns; /* for unchanged progress words */
+	int64_t proof_ns;             /* we alert this long after we first see a proof */
+	int64_t confirm_ns;           /* time between two equal readings */
+	int64_t window_after_ns;      /* fetch windows if a comm's oldest pending op is this old */
+	int64_t no_progress_after_ns; /* no_progress_after */
+	int64_t host_activity_alert_ns; /* for an active rank: max(this, 3 × longest) */
+	int64_t in_collective_ns;       /* for unchanged progress words */
 	int64_t node_silent_ns;
 	uint64_t bytes_per_s; /* assumed worst bandwidth of large ops; 0 = not used */
 };

@@ -87,7 +87,8 @@ static double finite_or_zero(double v)
 	return isfinite(v) ? v : 0;
 }
 
-size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max)
+size_t cw_record_nonfinite_inputs(const struct cw_record *rec, struct cw_rec_summary ret[],
+				  size_t max)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_SUMMARIES];
 	size_t n = 0;

@@ -195,13 +195,13 @@ struct cw_rec_header {
 	 */
 	uint32_t readable_from;
 	uint32_t reserved0;
-	uint64_t progress_left_out; /* ops without progress writes, COLLWATCH_PROGRESS=auto */
+	uint64_t progress_untracked; /* ops without progress writes, COLLWATCH_PROGRESS=auto */
 	/*
 	 * Threads of NCCL, the driver or the agent, whose activity shows nothing about the program.
 	 * As of the last beat or so; numbers in the rank's own pid namespace, 0 = unused.
 	 */
 	uint32_t helper_tids[CW_REC_HELPERS];
-	uint32_t helpers_left_out; /* further threads without an entry */
+	uint32_t helpers_over_limit; /* further threads without an entry */
 	uint32_t stopped_at; /* enum cw_rec_stop, while the agent has stopped the rank. Version 8 */
 	struct cw_rec_wait waits[CW_REC_WAITS];
 	/*
@@ -263,8 +263,8 @@ struct cw_rec_op {
 	uint16_t comm;            /* index of the comm entry */
 	int16_t result;           /* ncclResult_t */
 	uint16_t flags;           /* CW_OPF_* */
-	uint16_t progress_slot;   /* CW_REC_NO_SLOT = completion unknown; with CW_OPF_LEFT_OUT
-				     see cw_rec_slot_left_out() */
+	uint16_t progress_slot;   /* CW_REC_NO_SLOT = completion unknown; with CW_OPF_UNTRACKED
+				     see cw_rec_slot_untracked() */
 	uint16_t module;          /* caller's module, CW_REC_NO_SLOT = unknown */
 	uint16_t comm_generation; /* low bits of cw_rec_comm.generation: guards against a reused
 				     entry */
@@ -279,35 +279,35 @@ _Static_assert(sizeof(struct cw_rec_op) == 128, "op layout");
 #define CW_REC_NO_SLOT 0xffffu
 
 /*
- * An op without progress writes (CW_OPF_LEFT_OUT) names the slot that would have held them. It also
- * holds the distance, 1 to 15, from the communicator's newest earlier op with writes in that slot:
- * the difference of their op_index. From that op's progress the reader derives this op's progress:
- * completed, not begun, or unknown. Readers of version 2 see no slot here.
+ * An op without progress writes (CW_OPF_UNTRACKED) names the slot that would have held them. It
+ * also holds the distance, 1 to 15, from the communicator's newest earlier op with writes in that
+ * slot: the difference of their op_index. From that op's progress the reader derives this op's
+ * progress: completed, not begun, or unknown. Readers of version 2 see no slot here.
  */
-#define CW_REC_SLOT_LEFT_OUT 0x8000u
+#define CW_REC_SLOT_UNTRACKED 0x8000u
 #define CW_REC_SLOT_SINCE_MAX 15u
 #define CW_REC_SLOT_SINCE_SHIFT 9
 _Static_assert(CW_REC_PROGRESS_SLOTS <= 1 << CW_REC_SLOT_SINCE_SHIFT, "slot and distance");
 
-static inline uint16_t cw_rec_slot_left_out(uint16_t slot, unsigned since)
+static inline uint16_t cw_rec_slot_untracked(uint16_t slot, unsigned since)
 {
-	return (uint16_t)(CW_REC_SLOT_LEFT_OUT | since << CW_REC_SLOT_SINCE_SHIFT | slot);
+	return (uint16_t)(CW_REC_SLOT_UNTRACKED | since << CW_REC_SLOT_SINCE_SHIFT | slot);
 }
 
-static inline unsigned cw_rec_slot_since(uint16_t left_out)
+static inline unsigned cw_rec_slot_since(uint16_t untracked)
 {
-	return left_out >> CW_REC_SLOT_SINCE_SHIFT & CW_REC_SLOT_SINCE_MAX;
+	return untracked >> CW_REC_SLOT_SINCE_SHIFT & CW_REC_SLOT_SINCE_MAX;
 }
 
-static inline uint16_t cw_rec_slot_of(uint16_t left_out)
+static inline uint16_t cw_rec_slot_of(uint16_t untracked)
 {
-	return left_out & ((1 << CW_REC_SLOT_SINCE_SHIFT) - 1);
+	return untracked & ((1 << CW_REC_SLOT_SINCE_SHIFT) - 1);
 }
 
 /* True if the op has progress writes of its own. */
 static inline bool cw_rec_slot_is_written(uint16_t slot)
 {
-	return slot < CW_REC_SLOT_LEFT_OUT;
+	return slot < CW_REC_SLOT_UNTRACKED;
 }
 
 struct cw_rec_checkpoint {

@@ -118,14 +118,14 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 				       const struct cw_record_comm *comm, uint16_t slot,
 				       uint16_t flags, uint64_t op_index)
 {
-	bool is_left_out = (flags & CW_OPF_LEFT_OUT) && !cw_rec_slot_is_written(slot) &&
-			   slot != CW_REC_NO_SLOT;
+	bool is_untracked = (flags & CW_OPF_UNTRACKED) && !cw_rec_slot_is_written(slot) &&
+			    slot != CW_REC_NO_SLOT;
 	const struct cw_record_slot *s;
 	uint64_t before = op_index;
 
 	if (flags & (CW_OPF_QUEUED | CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_NO_COUNT))
 		return CW_PROGRESS_UNKNOWN;
-	if (is_left_out) {
+	if (is_untracked) {
 		before = op_index - cw_rec_slot_since(slot);
 		slot = cw_rec_slot_of(slot);
 	}
@@ -138,7 +138,7 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 		return CW_PROGRESS_UNKNOWN;
 	if (op_index <= s->completed)
 		return CW_PROGRESS_COMPLETED;
-	if (!is_left_out)
+	if (!is_untracked)
 		return op_index <= s->reached ? CW_PROGRESS_REACHED : CW_PROGRESS_ENQUEUED;
 	/* The stream has reached a later op, so it has completed this one. */
 	if (op_index <= s->reached)

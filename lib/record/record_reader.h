@@ -192,7 +192,8 @@ int cw_record_each_settled(const struct cw_record *rec, uint64_t *cursor, uint64
 			   cw_record_op_fn fn, void *user);
 
 /* The first input with NaN or infinity of each device. Returns how many. */
-size_t cw_record_fed_bad(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max);
+size_t cw_record_nonfinite_inputs(const struct cw_record *rec, struct cw_rec_summary ret[],
+				  size_t max);
 
 /*
  * All summaries in the record: each device's first input with NaN or infinity, then the newest, in

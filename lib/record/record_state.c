@@ -231,7 +231,7 @@ static const struct cw_record_slot *slot_that_numbers(const struct tally *t)
 	const struct cw_record_slot *s;
 
 	if (t->is_blind || !t->oldest_seq || t->rec->n_replays || t->rec->rereads_left == 0 ||
-	    t->rec->header.progress_left_out ||
+	    t->rec->header.progress_untracked ||
 	    (e->flags & (CW_REC_COMM_PROGRESS_LOST | CW_REC_COMM_UNCOUNTED)))
 		return NULL;
 	s = only_slot(t->rec, t->comm);

@@ -19,7 +19,8 @@ _Static_assert((int)CW_SUM_INT8 == (int)CW_DTYPE_INT8 && (int)CW_SUM_FP16 == (in
  */
 #define BLOCK_WORDS 65536u
 
-static struct cw_summary_sum sum_up(const struct cw_summary_args *args, uint64_t from, uint64_t to)
+static struct cw_summary_sum sum_words(const struct cw_summary_args *args, uint64_t from,
+				       uint64_t to)
 {
 	const char *data = (const char *)(uintptr_t)args->data;
 	unsigned size = cw_sum_bytes(args->dtype);
@@ -42,7 +43,7 @@ static struct cw_summary_sum sum_of(const struct cw_summary_args *args)
 
 	for (uint64_t i = 0; i < chosen; i += BLOCK_WORDS) {
 		uint64_t n = chosen - i < BLOCK_WORDS ? chosen - i : BLOCK_WORDS;
-		struct cw_summary_sum block = sum_up(args, i, i + n);
+		struct cw_summary_sum block = sum_words(args, i, i + n);
 
 		cw_sum_join(&s, &block);
 	}
@@ -85,12 +86,12 @@ static void publish(struct cw_rec_summary *to, const struct cw_rec_summary *from
 	__atomic_store_n(&to->publish, from->publish, __ATOMIC_RELEASE);
 }
 
-static void tell(const struct cw_summary_args *args)
+static void finish(const struct cw_summary_args *args)
 {
 	struct cw_summary_sum s = sum_of(args);
 
-	cw_sum_tell(&s, args->dtype, sqrt(cw_sum_squares(&s, args->dtype)),
-		    (struct cw_sum_numbers *)(uintptr_t)args->numbers);
+	cw_sum_finish(&s, args->dtype, sqrt(cw_sum_squares(&s, args->dtype)),
+		      (struct cw_sum_tensor_stats *)(uintptr_t)args->tensor_stats);
 }
 
 void cw_summary_run(const struct cw_summary_args *args)
@@ -111,8 +112,8 @@ void cw_summary_run(const struct cw_summary_args *args)
 	};
 	uint64_t begin = now_ns(), took;
 
-	if (args->numbers) {
-		tell(args);
+	if (args->tensor_stats) {
+		finish(args);
 		return;
 	}
 	cw_summary_compute(args, &s);

@@ -42,7 +42,8 @@ struct cw_summary_args {
 	uint64_t out;          /* struct cw_rec_summary */
 	uint64_t first_out;    /* another one, for the first tensor with NaN or infinity; 0 = not
 				  wanted */
-	uint64_t numbers;      /* struct cw_sum_numbers, instead of the two above; 0 = not wanted */
+	uint64_t tensor_stats; /* struct cw_sum_tensor_stats, instead of the two above; 0 = not
+				  wanted */
 	uint64_t publish;
 	uint64_t op_index, seq;
 	uint32_t comm, comm_generation;
@@ -53,13 +54,13 @@ struct cw_summary_args {
 };
 
 /*
- * Statistics of a tensor for the program itself (agent/cuda/numbers.h).
+ * Statistics of a tensor for the program itself (agent/cuda/tensor_stats.h).
  *
  * low, high: NaN if the tensor has a NaN. Else infinity on each side that has one, and the largest
  * magnitude, negated in low, on a side without. least: the smallest non-zero finite magnitude,
  * infinity = there is none.
  */
-struct cw_sum_numbers {
+struct cw_sum_tensor_stats {
 	double low, high, least, mean, norm;
 };
 
@@ -412,8 +413,8 @@ CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dty
 }
 
 /* norm: the square root of cw_sum_squares(), which host and device compute in different ways. */
-CW_SUMMARY_FN void cw_sum_tell(const struct cw_summary_sum *s, unsigned dtype, double norm,
-			       struct cw_sum_numbers *ret)
+CW_SUMMARY_FN void cw_sum_finish(const struct cw_summary_sum *s, unsigned dtype, double norm,
+				 struct cw_sum_tensor_stats *ret)
 {
 	double infinity = cw_sum_double(UINT64_C(0x7ff0000000000000));
 	double nan = cw_sum_double(UINT64_C(0x7ff8000000000000));

@@ -24,11 +24,11 @@
 #define SNAPSHOT_FILE "snapshot.json"
 #define EVIDENCE_FILE "evidence.json"
 #define STACKS_FILE "stacks.json"
-#define EPITAPH_FILE "epitaph.json"
+#define POSTMORTEM_FILE "postmortem.json"
 #define OPS_FILE "ops.json"
 #define SUMMARIES_FILE "summaries.json"
-#define ELSEWHERE_FILE "summaries-%u.json"
-#define ELSEWHERE_BYTES 32
+#define REMOTE_SUMMARIES_FILE "summaries-%u.json"
+#define REMOTE_SUMMARIES_BYTES 32
 /* Attempts to read a bundle that its writer keeps replacing. */
 #define MAX_READS 16
 
@@ -38,10 +38,10 @@ void cw_bundle_fini(struct cw_bundle *bundle)
 	json_decref(bundle->snapshot);
 	json_decref(bundle->evidence);
 	json_decref(bundle->stacks);
-	json_decref(bundle->epitaph);
+	json_decref(bundle->postmortem);
 	json_decref(bundle->ops);
 	json_decref(bundle->summaries);
-	json_decref(bundle->elsewhere);
+	json_decref(bundle->remote_summaries);
 	*bundle = (struct cw_bundle){ 0 };
 }
 
@@ -120,23 +120,23 @@ static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_
 	return 0;
 }
 
-static void name_elsewhere(unsigned n, char ret[static ELSEWHERE_BYTES])
+static void name_remote_summaries(unsigned n, char ret[static REMOTE_SUMMARIES_BYTES])
 {
-	(void)snprintf(ret, ELSEWHERE_BYTES, ELSEWHERE_FILE, n);
+	(void)snprintf(ret, REMOTE_SUMMARIES_BYTES, REMOTE_SUMMARIES_FILE, n);
 }
 
-static int write_elsewhere(int dirfd, const json_t *docs, struct cw_err *err)
+static int write_remote_summaries(int dirfd, const json_t *docs, struct cw_err *err)
 {
 	const json_t *doc;
 	size_t i;
 	int r = 0;
 
 	json_array_foreach (docs, i, doc) {
-		char name[ELSEWHERE_BYTES];
+		char name[REMOTE_SUMMARIES_BYTES];
 
-		if (r < 0 || i == CW_BUNDLE_MAX_ELSEWHERE)
+		if (r < 0 || i == CW_BUNDLE_MAX_REMOTE_SUMMARIES)
 			break;
-		name_elsewhere((unsigned)i + 1, name);
+		name_remote_summaries((unsigned)i + 1, name);
 		r = write_file(dirfd, name, doc, err);
 	}
 	return r;
@@ -145,8 +145,8 @@ static int write_elsewhere(int dirfd, const json_t *docs, struct cw_err *err)
 /* Removes a bundle directory, which contains only files. A missing one is no error. */
 static void remove_bundle(int dirfd, const char *name)
 {
-	static const char *const ours[] = { INCIDENT_FILE, SNAPSHOT_FILE, EVIDENCE_FILE,
-					    STACKS_FILE,   EPITAPH_FILE,  OPS_FILE,
+	static const char *const ours[] = { INCIDENT_FILE, SNAPSHOT_FILE,   EVIDENCE_FILE,
+					    STACKS_FILE,   POSTMORTEM_FILE, OPS_FILE,
 					    SUMMARIES_FILE };
 	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct dirent *entry;
@@ -183,14 +183,14 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 		r = write_file(fd, EVIDENCE_FILE, bundle->evidence, err);
 	if (r == 0 && bundle->stacks)
 		r = write_file(fd, STACKS_FILE, bundle->stacks, err);
-	if (r == 0 && bundle->epitaph)
-		r = write_file(fd, EPITAPH_FILE, bundle->epitaph, err);
+	if (r == 0 && bundle->postmortem)
+		r = write_file(fd, POSTMORTEM_FILE, bundle->postmortem, err);
 	if (r == 0 && bundle->ops)
 		r = write_file(fd, OPS_FILE, bundle->ops, err);
 	if (r == 0 && bundle->summaries)
 		r = write_file(fd, SUMMARIES_FILE, bundle->summaries, err);
-	if (r == 0 && bundle->elsewhere)
-		r = write_elsewhere(fd, bundle->elsewhere, err);
+	if (r == 0 && bundle->remote_summaries)
+		r = write_remote_summaries(fd, bundle->remote_summaries, err);
 	return r;
 }
 
@@ -200,34 +200,34 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
  */
 static bool keep_file(int dirfd, const char *name, const char *beside, const char *file)
 {
-	char from[NAME_MAX + ELSEWHERE_BYTES + 2], to[NAME_MAX + ELSEWHERE_BYTES + 2];
+	char from[NAME_MAX + REMOTE_SUMMARIES_BYTES + 2], to[NAME_MAX + REMOTE_SUMMARIES_BYTES + 2];
 
 	(void)snprintf(from, sizeof(from), "%s/%s", name, file);
 	(void)snprintf(to, sizeof(to), "%s/%s", beside, file);
 	return linkat(dirfd, from, dirfd, to, 0) == 0;
 }
 
-static void keep_elsewhere(int dirfd, const char *name, const char *beside)
+static void keep_remote_summaries(int dirfd, const char *name, const char *beside)
 {
-	char file[ELSEWHERE_BYTES];
+	char file[REMOTE_SUMMARIES_BYTES];
 	unsigned n = 0;
 
 	do
-		name_elsewhere(++n, file);
-	while (n <= CW_BUNDLE_MAX_ELSEWHERE && keep_file(dirfd, name, beside, file));
+		name_remote_summaries(++n, file);
+	while (n <= CW_BUNDLE_MAX_REMOTE_SUMMARIES && keep_file(dirfd, name, beside, file));
 }
 
 static void keep_older(int dirfd, const char *name, const char *beside,
 		       const struct cw_bundle *bundle)
 {
-	if (!bundle->epitaph)
-		(void)keep_file(dirfd, name, beside, EPITAPH_FILE);
+	if (!bundle->postmortem)
+		(void)keep_file(dirfd, name, beside, POSTMORTEM_FILE);
 	if (!bundle->ops)
 		(void)keep_file(dirfd, name, beside, OPS_FILE);
 	if (!bundle->summaries)
 		(void)keep_file(dirfd, name, beside, SUMMARIES_FILE);
-	if (!bundle->elsewhere)
-		keep_elsewhere(dirfd, name, beside);
+	if (!bundle->remote_summaries)
+		keep_remote_summaries(dirfd, name, beside);
 }
 
 static int move_into_place(int dirfd, const char *beside, const char *name, struct cw_err *err)
@@ -290,30 +290,32 @@ static int replace(int dirfd, const char *name, const char *file, const json_t *
 	return r;
 }
 
-int cw_bundle_amend(int dirfd, const char *name, const json_t *incident, struct cw_err *err)
+int cw_bundle_update_incident(int dirfd, const char *name, const json_t *incident,
+			      struct cw_err *err)
 {
 	return replace(dirfd, name, INCIDENT_FILE, incident, err);
 }
 
-int cw_bundle_bury(int dirfd, const char *name, const json_t *epitaph, struct cw_err *err)
+int cw_bundle_put_postmortem(int dirfd, const char *name, const json_t *postmortem,
+			     struct cw_err *err)
 {
-	return replace(dirfd, name, EPITAPH_FILE, epitaph, err);
+	return replace(dirfd, name, POSTMORTEM_FILE, postmortem, err);
 }
 
-int cw_bundle_add_elsewhere(int dirfd, const char *name, unsigned n, const json_t *doc,
-			    struct cw_err *err)
+int cw_bundle_add_remote_summaries(int dirfd, const char *name, unsigned n, const json_t *doc,
+				   struct cw_err *err)
 {
-	char file[ELSEWHERE_BYTES];
+	char file[REMOTE_SUMMARIES_BYTES];
 
-	if (n < 1 || n > CW_BUNDLE_MAX_ELSEWHERE)
+	if (n < 1 || n > CW_BUNDLE_MAX_REMOTE_SUMMARIES)
 		return cw_err_set(err, EINVAL, "a bundle has no place %u for summaries", n);
-	name_elsewhere(n, file);
+	name_remote_summaries(n, file);
 	return replace(dirfd, name, file, doc, err);
 }
 
 json_t *cw_bundle_head(const struct cw_bundle *bundle)
 {
-	return bundle->incident ? bundle->incident : bundle->epitaph;
+	return bundle->incident ? bundle->incident : bundle->postmortem;
 }
 
 /* ---- reading ---- */
@@ -357,17 +359,18 @@ static bool is_larger(int dirfd, const char *name, size_t max_bytes)
 }
 
 /* Bytes and number of the files that other nodes delivered. */
-static uint64_t size_elsewhere(int dirfd, unsigned *ret_n)
+static uint64_t size_of_remote_summaries(int dirfd, unsigned *ret_n)
 {
-	char name[ELSEWHERE_BYTES];
+	char name[REMOTE_SUMMARIES_BYTES];
 	uint64_t bytes = 0;
 	unsigned n = 0;
 	struct stat st;
 
-	name_elsewhere(1, name);
-	while (n < CW_BUNDLE_MAX_ELSEWHERE && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+	name_remote_summaries(1, name);
+	while (n < CW_BUNDLE_MAX_REMOTE_SUMMARIES &&
+	       fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		bytes += (uint64_t)st.st_size;
-		name_elsewhere(++n + 1, name);
+		name_remote_summaries(++n + 1, name);
 	}
 	*ret_n = n;
 	return bytes;
@@ -376,30 +379,31 @@ static uint64_t size_elsewhere(int dirfd, unsigned *ret_n)
 /* A file that is unreadable or incomplete does not spoil the other parts of the bundle. */
 static json_t *read_page(int dirfd, unsigned n)
 {
-	char name[ELSEWHERE_BYTES];
+	char name[REMOTE_SUMMARIES_BYTES];
 	struct cw_err why;
 	json_t *doc = NULL;
 
-	name_elsewhere(n, name);
+	name_remote_summaries(n, name);
 	if (read_file(dirfd, name, &doc, &why) == 0 && json_is_object(doc))
 		return doc;
 	json_decref(doc);
 	return json_pack("{s:s}", "node", name);
 }
 
-static int read_elsewhere(int dirfd, size_t max_bytes, struct cw_bundle *ret, struct cw_err *err)
+static int read_remote_summaries(int dirfd, size_t max_bytes, struct cw_bundle *ret,
+				 struct cw_err *err)
 {
 	unsigned n;
-	uint64_t bytes = size_elsewhere(dirfd, &n);
+	uint64_t bytes = size_of_remote_summaries(dirfd, &n);
 
-	if (bytes > max_bytes || bytes > CW_BUNDLE_MAX_ELSEWHERE_BYTES) {
-		ret->n_elsewhere_left_out = n;
+	if (bytes > max_bytes || bytes > CW_BUNDLE_MAX_REMOTE_SUMMARIES_BYTES) {
+		ret->n_remote_summaries_omitted = n;
 		return 0;
 	}
-	if (n && !(ret->elsewhere = json_array()))
+	if (n && !(ret->remote_summaries = json_array()))
 		return cw_err_set(err, ENOMEM, "out of memory");
 	for (unsigned i = 1; i <= n; i++)
-		if (json_array_append_new(ret->elsewhere, read_page(dirfd, i)) < 0)
+		if (json_array_append_new(ret->remote_summaries, read_page(dirfd, i)) < 0)
 			return cw_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
@@ -432,8 +436,9 @@ static int check_types(const struct cw_bundle *b, struct cw_err *err)
 	if (b->incident &&
 	    strcmp(cw_json_str(b->incident, "schema", ""), "collwatch.incident/1") != 0)
 		return cw_err_set(err, EBADMSG, INCIDENT_FILE " is not a collwatch.incident/1");
-	if (b->epitaph && strcmp(cw_json_str(b->epitaph, "schema", ""), "collwatch.epitaph/1") != 0)
-		return cw_err_set(err, EBADMSG, EPITAPH_FILE " is not a collwatch.epitaph/1");
+	if (b->postmortem &&
+	    strcmp(cw_json_str(b->postmortem, "schema", ""), "collwatch.postmortem/1") != 0)
+		return cw_err_set(err, EBADMSG, POSTMORTEM_FILE " is not a collwatch.postmortem/1");
 	if (b->snapshot && !json_is_object(b->snapshot))
 		return cw_err_set(err, EBADMSG, SNAPSHOT_FILE " is not an object");
 	if (b->evidence && !json_is_array(b->evidence))
@@ -452,12 +457,12 @@ static int read_parts(int fd, const struct cw_bundle_limits *limits, struct cw_b
 {
 	int r;
 
-	r = is_larger(fd, EPITAPH_FILE, CW_BUNDLE_MAX_EPITAPH)
-		    ? cw_err_set(err, E2BIG, EPITAPH_FILE " is larger than 1 MiB")
-		    : read_optional(fd, EPITAPH_FILE, &ret->epitaph, err);
+	r = is_larger(fd, POSTMORTEM_FILE, CW_BUNDLE_MAX_POSTMORTEM)
+		    ? cw_err_set(err, E2BIG, POSTMORTEM_FILE " is larger than 1 MiB")
+		    : read_optional(fd, POSTMORTEM_FILE, &ret->postmortem, err);
 	if (r == 0)
-		r = ret->epitaph ? read_optional(fd, INCIDENT_FILE, &ret->incident, err)
-				 : read_file(fd, INCIDENT_FILE, &ret->incident, err);
+		r = ret->postmortem ? read_optional(fd, INCIDENT_FILE, &ret->incident, err)
+				    : read_file(fd, INCIDENT_FILE, &ret->incident, err);
 	if (r == 0 && !is_larger(fd, SNAPSHOT_FILE, limits->document))
 		r = read_optional(fd, SNAPSHOT_FILE, &ret->snapshot, err);
 	if (r == 0)
@@ -469,7 +474,7 @@ static int read_parts(int fd, const struct cw_bundle_limits *limits, struct cw_b
 	if (r == 0 && !is_larger(fd, SUMMARIES_FILE, limits->document))
 		r = read_optional(fd, SUMMARIES_FILE, &ret->summaries, err);
 	if (r == 0)
-		r = read_elsewhere(fd, limits->elsewhere, ret, err);
+		r = read_remote_summaries(fd, limits->remote_summaries, ret, err);
 	return r == 0 ? check_types(ret, err) : r;
 }
 

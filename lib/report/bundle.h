@@ -7,7 +7,7 @@
  *	snapshot.json   collwatch.snapshot/1, the exact input of the decision, with thresholds
  *	evidence.json   array of collwatch.evidence/1, one per rank that we inspected
  *	stacks.json     collwatch.stacks/1, the stacks of all ranks merged
- *	epitaph.json    collwatch.epitaph/1, the post-mortem, if the job failed
+ *	postmortem.json collwatch.postmortem/1, the post-mortem, if the job failed
  *	ops.json        collwatch.ops/1, statistics of the calls of ranks on the leader's node
  *	summaries.json  collwatch.summaries/1, the last tensor summaries of these ranks
  *	summaries-N.json  the same for ranks on other nodes, from N = 1 on; they arrive later
@@ -25,23 +25,23 @@
 #include "common/err.h"
 
 #define CW_BUNDLE_MAX_FILE (256u << 20)
-/* Limit of an epitaph; all its lists are bounded. */
-#define CW_BUNDLE_MAX_EPITAPH (1u << 20)
+/* Limit of a post-mortem; all its lists are bounded. */
+#define CW_BUNDLE_MAX_POSTMORTEM (1u << 20)
 /* Limits of other nodes' summaries: the number of files, and the bytes of all of them together. */
-#define CW_BUNDLE_MAX_ELSEWHERE 1024u
-#define CW_BUNDLE_MAX_ELSEWHERE_BYTES (64u << 20)
+#define CW_BUNDLE_MAX_REMOTE_SUMMARIES 1024u
+#define CW_BUNDLE_MAX_REMOTE_SUMMARIES_BYTES (64u << 20)
 
 struct cw_bundle {
-	json_t *incident; /* object; NULL in a valid bundle that has only an epitaph */
-	json_t *snapshot; /* object, or, for writing only, its text as a string; or NULL */
-	json_t *evidence; /* array or NULL */
-	json_t *stacks;   /* object or NULL */
-	json_t *epitaph;  /* object or NULL */
-	json_t *ops;      /* object or NULL */
+	json_t *incident;   /* object; NULL in a valid bundle that has only a post-mortem */
+	json_t *snapshot;   /* object, or, for writing only, its text as a string; or NULL */
+	json_t *evidence;   /* array or NULL */
+	json_t *stacks;     /* object or NULL */
+	json_t *postmortem; /* object or NULL */
+	json_t *ops;        /* object or NULL */
 	/* Object or text, like the snapshot; a long one is written as text. */
 	json_t *summaries;
-	json_t *elsewhere;             /* array of objects from other nodes, or NULL */
-	unsigned n_elsewhere_left_out; /* number of these objects that exceeded a limit */
+	json_t *remote_summaries;            /* array of objects from other nodes, or NULL */
+	unsigned n_remote_summaries_omitted; /* number of these objects that exceeded a limit */
 };
 
 /* Drops the references. Takes a zeroed bundle. */
@@ -50,7 +50,7 @@ void cw_bundle_fini(struct cw_bundle *bundle);
 /*
  * Writes the bundle as directory `name` under the directory dirfd. It replaces an older bundle of
  * that name atomically enough that a reader finds either (write beside, rename). If this bundle
- * lacks an epitaph, ops or summaries, of this node or of others, the older ones stay. 0 or -errno.
+ * lacks a post-mortem, ops or summaries, of this or other nodes, the older ones stay. 0 or -errno.
  */
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		    struct cw_err *err);
@@ -59,19 +59,21 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
  * Replaces the incident of the bundle `name` under dirfd, which must exist. Nothing else in it
  * changes. 0 or -errno.
  */
-int cw_bundle_amend(int dirfd, const char *name, const json_t *incident, struct cw_err *err);
+int cw_bundle_update_incident(int dirfd, const char *name, const json_t *incident,
+			      struct cw_err *err);
 
-/* Adds or replaces the epitaph in the same way. 0 or -errno. */
-int cw_bundle_bury(int dirfd, const char *name, const json_t *epitaph, struct cw_err *err);
+/* Adds or replaces the post-mortem in the same way. 0 or -errno. */
+int cw_bundle_put_postmortem(int dirfd, const char *name, const json_t *postmortem,
+			     struct cw_err *err);
 
 /*
- * Adds or replaces file n of other nodes' summaries, n from 1 to CW_BUNDLE_MAX_ELSEWHERE. doc is an
- * object, or its text. 0 or -errno.
+ * Adds or replaces file n of other nodes' summaries, n from 1 to CW_BUNDLE_MAX_REMOTE_SUMMARIES.
+ * doc is an object, or its text. 0 or -errno.
  */
-int cw_bundle_add_elsewhere(int dirfd, const char *name, unsigned n, const json_t *doc,
-			    struct cw_err *err);
+int cw_bundle_add_remote_summaries(int dirfd, const char *name, unsigned n, const json_t *doc,
+				   struct cw_err *err);
 
-/* The incident, or without one the epitaph: both have id, job, uid, class and summary. */
+/* The incident, or without one the post-mortem: both have id, job, uid, class and summary. */
 json_t *cw_bundle_head(const struct cw_bundle *bundle);
 
 /*
@@ -81,15 +83,15 @@ json_t *cw_bundle_head(const struct cw_bundle *bundle);
 int cw_bundle_parse_texts(struct cw_bundle *bundle);
 
 /*
- * Reads the bundle directory at path. Only the incident or the epitaph must exist. An unreadable
- * file of another node becomes an object with only a `node`, the name of that file. -EAGAIN: the
- * writer replaces the bundle so often that no attempt read a whole one.
+ * Reads the bundle directory at path. Only the incident or the post-mortem must exist. An
+ * unreadable file of another node becomes an object with only a `node`, the name of that file.
+ * -EAGAIN: the writer replaces the bundle so often that no attempt read a whole one.
  */
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);
 /* Parts with more bytes than these are omitted; SIZE_MAX: no limit. */
 struct cw_bundle_limits {
-	size_t document;  /* the snapshot; its own node's summaries */
-	size_t elsewhere; /* all summaries of other nodes together */
+	size_t document;         /* the snapshot; its own node's summaries */
+	size_t remote_summaries; /* all summaries of other nodes together */
 };
 
 /* The same, but omits parts beyond the limits. */

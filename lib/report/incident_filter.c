@@ -97,12 +97,12 @@ static int add_host(json_t *hosts, const json_t *of)
 }
 
 /*
- * An epitaph's culprits are ranks, and their ends name the hosts. Without culprits, the first
+ * A post-mortem's culprits are ranks, and their ends name the hosts. Without culprits, the first
  * end counts.
  */
-static bool is_blamed_end(const json_t *epitaph, const json_t *end)
+static bool is_blamed_end(const json_t *postmortem, const json_t *end)
 {
-	const json_t *culprits = json_object_get(epitaph, "culprits"), *rank;
+	const json_t *culprits = json_object_get(postmortem, "culprits"), *rank;
 	size_t i;
 
 	if (!json_array_size(culprits))

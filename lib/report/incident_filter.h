@@ -36,7 +36,7 @@ bool cw_incident_filter_wants(const struct cw_incident_filter *filter, const cha
 			      const char *class, const char *job, const json_t *hosts);
 
 /*
- * The hosts of an incident's or an epitaph's culprits, each once: an array of strings. A final null
- * means that there are more than CW_INCIDENT_HOSTS_MAX. NULL = out of memory.
+ * The hosts of an incident's or a post-mortem's culprits, each once: an array of strings. A final
+ * null means that there are more than CW_INCIDENT_HOSTS_MAX. NULL = out of memory.
  */
 json_t *cw_incident_filter_hosts(const json_t *head);

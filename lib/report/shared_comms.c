@@ -130,7 +130,7 @@ static json_t *describe(const char *comm, const json_t *entries)
 }
 
 /* The same jobs usually share several communicators, and we list one of these. */
-static bool is_told(const json_t *list, const json_t *entries)
+static bool is_listed(const json_t *list, const json_t *entries)
 {
 	const json_t *shared;
 	size_t i;
@@ -160,7 +160,7 @@ json_t *cw_shared_comms_find(const json_t *doc)
 	}
 	json_object_foreach (by_comm, comm, entries) {
 		if (json_array_size(entries) > 1 && json_array_size(list) < MAX_SHARED &&
-		    !is_told(list, entries))
+		    !is_listed(list, entries))
 			(void)json_array_append_new(list, describe(comm, entries));
 	}
 	json_decref(by_comm);

@@ -224,7 +224,7 @@ static int on_frame(struct cw_conn *c, const uint8_t *payload, size_t len)
 	if (c->is_refused)
 		r = -EPROTO;
 	else if (r == 0 && c->is_up)
-		cw_transport_heard(c->tcp->config.transport, c->peer);
+		cw_transport_peer_seen(c->tcp->config.transport, c->peer);
 	if (r < 0 || msg->type == CW_MSG_PEER_HELLO || msg->type == CW_MSG_PEER_GOODBYE) {
 		cw_message_free(msg);
 		return r;

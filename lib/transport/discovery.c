@@ -278,7 +278,7 @@ static bool is_wanted(const struct cw_discovery *f, uint32_t peer)
 	unsigned n;
 	const struct cw_peer *p = &cw_transport_peers(f->tcp->config.transport, &n)[peer];
 
-	if (link->conn || !is_stale(f, p->heard_ns))
+	if (link->conn || !is_stale(f, p->last_seen_ns))
 		return true;
 	for (const struct cw_candidate *k = f->candidates; k; k = k->hh.next)
 		if (k->peer == peer)

@@ -452,14 +452,14 @@ static void receive(struct cw_transport *t, const char *from, const uint8_t *pay
 	deliver(t, from, msg);
 }
 
-void cw_transport_heard(struct cw_transport *t, unsigned peer)
+void cw_transport_peer_seen(struct cw_transport *t, unsigned peer)
 {
 	struct cw_peer *p = &t->peers[peer];
 	int64_t now = cw_clock_awake_ns(t->clock);
 
-	if (now - p->heard_ns >= CW_PEER_GAP_NS)
-		p->heard_since_ns = now;
-	p->heard_ns = now;
+	if (now - p->last_seen_ns >= CW_PEER_GAP_NS)
+		p->seen_since_ns = now;
+	p->last_seen_ns = now;
 }
 
 void cw_transport_deliver(struct cw_transport *t, unsigned peer, struct cw_message *msg)
@@ -470,7 +470,7 @@ void cw_transport_deliver(struct cw_transport *t, unsigned peer, struct cw_messa
 
 void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *payload, size_t len)
 {
-	cw_transport_heard(t, peer);
+	cw_transport_peer_seen(t, peer);
 	receive(t, t->peers[peer].name, payload, len);
 }
 
@@ -479,7 +479,7 @@ void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch)
 	t->peers[peer].state = CW_PEER_CONNECTED;
 	t->peers[peer].refused = NULL;
 	t->peers[peer].epoch = epoch;
-	t->peers[peer].heard_since_ns = t->peers[peer].heard_ns = cw_clock_awake_ns(t->clock);
+	t->peers[peer].seen_since_ns = t->peers[peer].last_seen_ns = cw_clock_awake_ns(t->clock);
 }
 
 void cw_transport_peer_down(struct cw_transport *t, unsigned peer, bool said_goodbye)

@@ -123,7 +123,7 @@ int cw_transport_add_peer(struct cw_transport *t, const char *name, unsigned *re
  */
 void cw_transport_remove_peer(struct cw_transport *t, unsigned peer);
 /* The peer has sent something. */
-void cw_transport_heard(struct cw_transport *t, unsigned peer);
+void cw_transport_peer_seen(struct cw_transport *t, unsigned peer);
 /* Delivers a decoded message of the peer; takes msg. */
 void cw_transport_deliver(struct cw_transport *t, unsigned peer, struct cw_message *msg);
 /* The same for a frame's payload; counts undecodable ones. */

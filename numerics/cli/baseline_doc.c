@@ -68,8 +68,8 @@ static json_t *number_of_rank(const struct baseline_rank *rank)
 static json_t *difference_doc(const struct baseline_rank *rank)
 {
 	const struct cw_baseline_difference *d = &rank->said.first;
-	bool has_side = d->what == CW_BASELINE_NUMBERS || d->what == CW_BASELINE_NONFINITE;
-	bool has_value = d->what == CW_BASELINE_NUMBERS;
+	bool has_side = d->what == CW_BASELINE_TENSOR_STATS || d->what == CW_BASELINE_NONFINITE;
+	bool has_value = d->what == CW_BASELINE_TENSOR_STATS;
 	char text[BASELINE_TEXT_BYTES_MAX];
 	json_t *doc;
 	int bad = 0;
@@ -102,7 +102,7 @@ static json_t *part_doc(const struct baseline_part *part)
 		[CW_BASELINE_N_PARTIAL] = "partial",
 		[CW_BASELINE_N_UNSEEN] = "unseen",
 		[CW_BASELINE_N_REFUSED] = "refused",
-		[CW_BASELINE_N_LEFT_OUT] = "left_out",
+		[CW_BASELINE_N_NOT_COLLECTED] = "not_collected",
 		[CW_BASELINE_N_TENSORS] = "tensors",
 	};
 	json_t *doc;
@@ -125,7 +125,7 @@ static int set_counts(json_t *doc, const struct cw_baseline_said *s)
 	bad |= json_object_set_new(doc, "ops_check", cw_json_u64(s->n_b));
 	bad |= json_object_set_new(doc, "paired", cw_json_u64(s->n_paired));
 	bad |= json_object_set_new(doc, "checked", cw_json_u64(s->n_checked));
-	bad |= json_object_set_new(doc, "left_out", cw_json_u64(s->n_denied));
+	bad |= json_object_set_new(doc, "omitted", cw_json_u64(s->n_denied));
 	bad |= json_object_set_new(doc, "skipped_baseline", cw_json_u64(s->n_skipped_a));
 	bad |= json_object_set_new(doc, "skipped_check", cw_json_u64(s->n_skipped_b));
 	bad |= json_object_set_new(doc, "unrecorded_baseline", cw_json_u64(s->n_unrecorded_a));
@@ -134,7 +134,7 @@ static int set_counts(json_t *doc, const struct cw_baseline_said *s)
 	bad |= json_object_set_new(doc, "extra", cw_json_u64(s->n_extra));
 	bad |= json_object_set_new(doc, "unlike", cw_json_u64(s->n_unlike));
 	bad |= json_object_set_new(doc, "called_otherwise", cw_json_u64(s->n_called_otherwise));
-	bad |= json_object_set_new(doc, "numbers", cw_json_u64(s->n_numbers));
+	bad |= json_object_set_new(doc, "tensor_stats", cw_json_u64(s->n_tensor_stats));
 	bad |= json_object_set_new(doc, "paired_by", json_string(cw_baseline_way_name(s->way)));
 	return bad;
 }
@@ -173,8 +173,8 @@ static json_t *together_doc(const struct baseline_job *job)
 	bad |= json_object_set_new(doc, "ranks_baseline", json_integer(job->world_size_a));
 	bad |= json_object_set_new(doc, "ranks_check", json_integer(job->world_size_b));
 	bad |= json_object_set_new(doc, "own", cw_json_u64(job->sum.n_own));
-	bad |= json_object_set_new(doc, "left_out_baseline", cw_json_u64(job->n_unlike_a));
-	bad |= json_object_set_new(doc, "left_out_check", cw_json_u64(job->n_unlike_b));
+	bad |= json_object_set_new(doc, "omitted_baseline", cw_json_u64(job->n_unlike_a));
+	bad |= json_object_set_new(doc, "omitted_check", cw_json_u64(job->n_unlike_b));
 	return cw_json_finish(doc, bad);
 }
 

@@ -173,7 +173,7 @@ static void add_up(struct cw_baseline_said *sum, const struct cw_baseline_said *
 	sum->n_extra += s->n_extra;
 	sum->n_unlike += s->n_unlike;
 	sum->n_called_otherwise += s->n_called_otherwise;
-	sum->n_numbers += s->n_numbers;
+	sum->n_tensor_stats += s->n_tensor_stats;
 }
 
 static struct cw_baseline_first first_of(const struct baseline_rank *r)

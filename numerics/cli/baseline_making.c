@@ -44,9 +44,9 @@ static void say_lost(const struct cw_baseline_collected *said, bool is_complete)
 		fprintf(stderr, "; lost ops %llu, lost tensors at most %llu",
 			(unsigned long long)n[CW_BASELINE_N_LOST_OPS],
 			(unsigned long long)n[CW_BASELINE_N_LOST_TENSORS]);
-	if (n[CW_BASELINE_N_LEFT_OUT])
+	if (n[CW_BASELINE_N_NOT_COLLECTED])
 		fprintf(stderr, "; tensors that had no place, or could not be looked at %llu",
-			(unsigned long long)n[CW_BASELINE_N_LEFT_OUT]);
+			(unsigned long long)n[CW_BASELINE_N_NOT_COLLECTED]);
 	if (n[CW_BASELINE_N_PARTIAL])
 		fprintf(stderr, "; tensors looked at in part %llu",
 			(unsigned long long)n[CW_BASELINE_N_PARTIAL]);

@@ -91,7 +91,8 @@ static void add_otherwise(struct line *l, const struct baseline_rank *r)
 	}
 }
 
-static void add_numbers(struct line *l, const struct cw_baseline_difference *d, bool is_operator)
+static void add_tensor_stats(struct line *l, const struct cw_baseline_difference *d,
+			     bool is_operator)
 {
 	const char *side = d->side == CW_BASELINE_IN ? "input" : "output";
 
@@ -133,8 +134,8 @@ char *baseline_text_first(const struct baseline_rank *rank, char *buf, size_t le
 		break;
 	default:
 		cw_text_append(buf, len, ": ");
-		if (d->what == CW_BASELINE_NUMBERS || d->what == CW_BASELINE_NONFINITE)
-			add_numbers(&l, d, cw_baseline_row_is_operator(&rank->op_a.row));
+		if (d->what == CW_BASELINE_TENSOR_STATS || d->what == CW_BASELINE_NONFINITE)
+			add_tensor_stats(&l, d, cw_baseline_row_is_operator(&rank->op_a.row));
 		else
 			add_otherwise(&l, rank);
 	}
@@ -234,7 +235,8 @@ char *baseline_text_lost(const struct baseline_job *job, bool is_check, char *bu
 		[CW_BASELINE_N_PARTIAL] = "tensors looked at in part, which no two runs share",
 		[CW_BASELINE_N_UNSEEN] = "launches of graphs or calls without a number",
 		[CW_BASELINE_N_REFUSED] = "calls beyond what a baseline holds",
-		[CW_BASELINE_N_LEFT_OUT] = "tensors that had no place, or could not be looked at",
+		[CW_BASELINE_N_NOT_COLLECTED] =
+			"tensors that had no place, or could not be looked at",
 	};
 	uint64_t sums[CW_BASELINE_COUNTERS] = { 0 };
 	uint32_t n_unfinished = 0;

@@ -71,20 +71,20 @@ static uint32_t comm_called(const struct cw_numerics_job *job,
 		return CW_NUMERICS_NONE;
 	(void)cw_group_name_of_comm(name, said, sizeof(said));
 	for (uint32_t i = rank->first; i < rank->last; i++)
-		if (strcmp(job->comms[job->looks[i].comm].name, said) == 0)
-			return job->looks[i].comm;
+		if (strcmp(job->comms[job->samples[i].comm].name, said) == 0)
+			return job->samples[i].comm;
 	return CW_NUMERICS_NONE;
 }
 
 /* The texts of one line, each made once. */
-struct told {
+struct line_texts {
 	struct cw_arena *arena;
 	const json_t *buckets;
 	int64_t until; /* the first step described by a newer line */
 	const char **certain, **uncertain;
 };
 
-static const char *text_of(struct told *t, const struct cw_numerics_bucket *f)
+static const char *text_of(struct line_texts *t, const struct cw_numerics_bucket *f)
 {
 	const char **known = &(f->is_certain ? t->certain : t->uncertain)[f->bucket];
 	char text[TEXT_BYTES];
@@ -97,7 +97,8 @@ static const char *text_of(struct told *t, const struct cw_numerics_bucket *f)
 	return *known;
 }
 
-static int tell(struct cw_numerics_input *in, const struct cw_numerics_buckets *b, struct told *t)
+static int fill(struct cw_numerics_input *in, const struct cw_numerics_buckets *b,
+		struct line_texts *t)
 {
 	_cleanup_(freep) struct cw_numerics_bucket *found =
 		malloc(((size_t)(b->last - b->first) + 1) * sizeof(*found));
@@ -106,25 +107,25 @@ static int tell(struct cw_numerics_input *in, const struct cw_numerics_buckets *
 		return -ENOMEM;
 	for (uint32_t i = b->first; i < b->last; i++) {
 		const struct cw_numerics_bucket *f = &found[i - b->first];
-		struct cw_numerics_look *look = &in->job.looks[i];
+		struct cw_numerics_sample *sample = &in->job.samples[i];
 
 		/*
 		 * The newest line counts, but its guesses do not replace certainty about
 		 * earlier steps.
 		 */
-		if (f->bucket == CW_NUMERICS_NONE || look->step >= t->until ||
-		    (look->carried && (look->is_carried_certain || !f->is_certain)))
+		if (f->bucket == CW_NUMERICS_NONE || sample->step >= t->until ||
+		    (sample->carried && (sample->is_carried_certain || !f->is_certain)))
 			continue;
-		look->carried = text_of(t, f);
-		look->is_carried_certain = f->is_certain;
-		if (!look->carried)
+		sample->carried = text_of(t, f);
+		sample->is_carried_certain = f->is_certain;
+		if (!sample->carried)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int tell_line(struct cw_numerics_input *in, const struct cw_numerics_rank_said *rank,
-		     const json_t *line, int64_t until)
+static int fill_from_line(struct cw_numerics_input *in, const struct cw_numerics_rank_said *rank,
+			  const json_t *line, int64_t until)
 {
 	const json_t *buckets = json_object_get(line, "buckets");
 	int kind = cw_op_kind_from_name(cw_tensor_line_text(line, "op"));
@@ -138,7 +139,7 @@ static int tell_line(struct cw_numerics_input *in, const struct cw_numerics_rank
 	};
 	_cleanup_(freep) uint64_t *elements = malloc(((size_t)b.n + 1) * sizeof(*elements));
 	_cleanup_(freep) const char **texts = calloc(2 * (size_t)b.n + 1, sizeof(*texts));
-	struct told t = { .arena = &in->arena, .buckets = buckets, .until = until };
+	struct line_texts t = { .arena = &in->arena, .buckets = buckets, .until = until };
 
 	if (!elements || !texts)
 		return -ENOMEM;
@@ -149,7 +150,7 @@ static int tell_line(struct cw_numerics_input *in, const struct cw_numerics_rank
 	for (uint32_t i = 0; i < b.n; i++)
 		elements[i] = cw_tensor_line_count(json_array_get(buckets, i), "elements");
 	b.elements = elements;
-	return tell(in, &b, &t);
+	return fill(in, &b, &t);
 }
 
 static bool is_of_same_calls(const json_t *a, const json_t *b)
@@ -158,8 +159,8 @@ static bool is_of_same_calls(const json_t *a, const json_t *b)
 	       strcmp(cw_tensor_line_text(a, "op"), cw_tensor_line_text(b, "op")) == 0;
 }
 
-static int tell_file(struct cw_numerics_input *in, const struct cw_numerics_rank_said *rank,
-		     const struct cw_tensor_lines_file *file)
+static int fill_from_file(struct cw_numerics_input *in, const struct cw_numerics_rank_said *rank,
+			  const struct cw_tensor_lines_file *file)
 {
 	int r = 0;
 
@@ -174,12 +175,12 @@ static int tell_file(struct cw_numerics_input *in, const struct cw_numerics_rank
 			if (i >= n && step < until && is_of_same_calls(line, newer))
 				until = step;
 		}
-		r = tell_line(in, rank, line, until);
+		r = fill_from_line(in, rank, line, until);
 	}
 	return r;
 }
 
-int numerics_buckets_tell(struct cw_numerics_input *in, const struct cw_numerics_report *said,
+int numerics_buckets_fill(struct cw_numerics_input *in, const struct cw_numerics_report *said,
 			  const struct cw_tensor_lines *lines)
 {
 	int r = 0;
@@ -188,6 +189,6 @@ int numerics_buckets_tell(struct cw_numerics_input *in, const struct cw_numerics
 		for (uint32_t f = 0; f < lines->n && r == 0; f++)
 			if (lines->files[f].rank >= 0 &&
 			    lines->files[f].rank == in->job.ranks[i].rank)
-				r = tell_file(in, &said->ranks[i], &lines->files[f]);
+				r = fill_from_file(in, &said->ranks[i], &lines->files[f]);
 	return r;
 }

@@ -12,5 +12,5 @@
  * Fills in the cargo of a judged job's calls: for each rank, from the file of the same
  * rank. -ENOMEM.
  */
-int numerics_buckets_tell(struct cw_numerics_input *in, const struct cw_numerics_report *said,
+int numerics_buckets_fill(struct cw_numerics_input *in, const struct cw_numerics_report *said,
 			  const struct cw_tensor_lines *lines);

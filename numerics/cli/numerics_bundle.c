@@ -9,7 +9,7 @@
 #include "common/cleanup.h"
 #include "common/text.h"
 #include "numerics/cli/numerics_gather.h"
-#include "numerics/doc/looks_doc.h"
+#include "numerics/doc/tensor_samples_doc.h"
 #include "report/bundle.h"
 #include "report/json_util.h"
 
@@ -58,9 +58,9 @@ static void name_silent(const json_t *doc, char *silent)
 				       json_is_string(name) ? json_string_value(name) : "?");
 	if (cw_json_int(doc, "silent_count", 0) > (json_int_t)json_array_size(names))
 		numerics_gather_silent(silent, "others");
-	if (strcmp(why, CW_LOOKS_DOC_ASKING) == 0)
+	if (strcmp(why, CW_TENSOR_SAMPLES_DOC_ASKING) == 0)
 		numerics_gather_silent(silent, "nodes that were still being asked");
-	else if (strcmp(why, CW_LOOKS_DOC_TOO_MUCH) == 0)
+	else if (strcmp(why, CW_TENSOR_SAMPLES_DOC_TOO_MUCH) == 0)
 		numerics_gather_silent(silent, "nodes whose tensors were too much for a copy");
 }
 
@@ -80,7 +80,7 @@ static int add_pages(struct numerics_gather *g, const json_t *docs, struct cw_nu
 		if (r == -ENOMEM)
 			return r;
 		if (r == 0 && is_last_page(docs, i))
-			in->n_left_out += page.n_left_out;
+			in->n_omitted += page.n_omitted;
 		if (r < 0) {
 			(void)snprintf(text, sizeof(text), "%s (%s)", cw_json_str(doc, "node", "?"),
 				       why.text);
@@ -121,7 +121,7 @@ static enum pages whose_pages(const struct cw_bundle *bundle)
 	bool is_same = !json_array_size(own);
 	size_t i, k;
 
-	json_array_foreach (bundle->elsewhere, i, doc) {
+	json_array_foreach (bundle->remote_summaries, i, doc) {
 		if (!json_array_size(json_object_get(doc, "ranks")))
 			continue;
 		if (found == PAGES_NONE)
@@ -138,11 +138,11 @@ static enum pages whose_pages(const struct cw_bundle *bundle)
 static int add_own(struct numerics_gather *g, const struct cw_bundle *bundle, const char *path,
 		   struct cw_numerics_input *in, struct cw_err *err)
 {
-	struct numerics_page page = { .n_left_out = 0 };
+	struct numerics_page page = { .n_omitted = 0 };
 	int r = path ? numerics_gather_doc(g, bundle->summaries, path, NULL, &page, err)
 		     : add_doc(g, bundle->summaries, &page, err);
 
-	in->n_left_out += page.n_left_out;
+	in->n_omitted += page.n_omitted;
 	return r;
 }
 
@@ -156,9 +156,9 @@ static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, co
 	size_t i;
 	int r = 0;
 
-	json_array_foreach (bundle->elsewhere, i, doc)
+	json_array_foreach (bundle->remote_summaries, i, doc)
 		name_silent(doc, silent);
-	if (bundle->n_elsewhere_left_out)
+	if (bundle->n_remote_summaries_omitted)
 		numerics_gather_silent(silent, "nodes whose tensors are too much to be read");
 	if (pages == PAGES_ANOTHERS)
 		numerics_gather_silent(
@@ -167,7 +167,7 @@ static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, co
 	if (bundle->summaries && pages != PAGES_ALL)
 		r = add_own(g, bundle, has_others ? NULL : path, in, err);
 	if (r == 0 && pages != PAGES_ANOTHERS)
-		r = add_pages(g, bundle->elsewhere, in, silent);
+		r = add_pages(g, bundle->remote_summaries, in, silent);
 	if (*silent)
 		in->silent = cw_arena_strdup(&in->arena, silent);
 	return r == 0 && *silent && !in->silent ? -ENOMEM : r;

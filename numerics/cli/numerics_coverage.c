@@ -13,12 +13,12 @@ static const char *plural(uint64_t n)
 char *numerics_coverage_text(const struct cw_numerics_input *in,
 			     const struct cw_numerics_report *said, char *buf, size_t len)
 {
-	uint64_t n_ops = 0, n_looks = 0, n_kept = 0, n_dropped = 0;
+	uint64_t n_ops = 0, n_samples = 0, n_kept = 0, n_dropped = 0;
 	int32_t world_size = -1;
 
 	for (uint32_t i = 0; i < in->job.n_ranks; i++) {
 		n_ops += in->sources[i].n_ops;
-		n_looks += in->sources[i].n_looks;
+		n_samples += in->sources[i].n_samples;
 		n_kept += in->sources[i].n_kept;
 		n_dropped += in->sources[i].n_dropped;
 		if (in->sources[i].world_size > world_size)
@@ -30,15 +30,16 @@ char *numerics_coverage_text(const struct cw_numerics_input *in,
 		cw_text_append(buf, len, " of %d ranks", world_size);
 	else
 		cw_text_append(buf, len, " rank%s", plural(in->job.n_ranks));
-	cw_text_append(
-		buf, len,
-		", %" PRIu64 " call%s, %" PRIu64 " tensor%s looked at, of which the last "
-		"%" PRIu64 " %s here; copies compared in %" PRIu64 " call%s, sums in %" PRIu64,
-		n_ops, plural(n_ops), n_looks, plural(n_looks), n_kept, n_kept == 1 ? "is" : "are",
-		said->n_replicas_checked, plural(said->n_replicas_checked), said->n_sums_checked);
-	if (in->n_left_out)
-		cw_text_append(buf, len, "; %u rank%s had no place in %s", in->n_left_out,
-			       plural(in->n_left_out), in->is_living ? "an answer" : "the bundle");
+	cw_text_append(buf, len,
+		       ", %" PRIu64 " call%s, %" PRIu64 " tensor%s looked at, of which the last "
+		       "%" PRIu64 " %s here; copies compared in %" PRIu64
+		       " call%s, sums in %" PRIu64,
+		       n_ops, plural(n_ops), n_samples, plural(n_samples), n_kept,
+		       n_kept == 1 ? "is" : "are", said->n_replicas_checked,
+		       plural(said->n_replicas_checked), said->n_sums_checked);
+	if (in->n_omitted)
+		cw_text_append(buf, len, "; %u rank%s had no place in %s", in->n_omitted,
+			       plural(in->n_omitted), in->is_living ? "an answer" : "the bundle");
 	if (in->n_set_aside)
 		cw_text_append(buf, len, "; %u rank%s of an earlier run set aside%s",
 			       in->n_set_aside, plural(in->n_set_aside),

@@ -23,9 +23,9 @@ static json_t *rank_of(const struct cw_numerics_job *job, uint32_t rank)
 	return json_integer(job->ranks[rank].rank);
 }
 
-static json_t *look_doc(const struct cw_numerics_job *job, uint32_t look)
+static json_t *sample_doc(const struct cw_numerics_job *job, uint32_t sample)
 {
-	const struct cw_numerics_look *l = &job->looks[look];
+	const struct cw_numerics_sample *l = &job->samples[sample];
 	json_t *doc = json_object();
 	int bad = 0;
 
@@ -58,7 +58,7 @@ static json_t *look_doc(const struct cw_numerics_job *job, uint32_t look)
 
 static json_t *firsts_doc(const struct cw_numerics_job *job, const struct cw_numerics_report *said)
 {
-	static const char *const names[] = { [CW_NUMERICS_FED] = "fed",
+	static const char *const names[] = { [CW_NUMERICS_BY_RANK] = "rank",
 					     [CW_NUMERICS_SUM] = "operation",
 					     [CW_NUMERICS_RECEIVED] = "received" };
 	json_t *list = json_array();
@@ -66,7 +66,7 @@ static json_t *firsts_doc(const struct cw_numerics_job *job, const struct cw_num
 	int bad = 0;
 
 	for (uint32_t i = 0; i < said->n_firsts; i++) {
-		json_t *doc = look_doc(job, said->firsts[i].look);
+		json_t *doc = sample_doc(job, said->firsts[i].sample);
 
 		bad |= json_object_set_new(doc, "origin",
 					   json_string(names[said->firsts[i].origin]));
@@ -92,17 +92,18 @@ static json_t *ranks_doc(const struct cw_numerics_input *in, const struct cw_num
 		bad |= json_object_set_new(doc, "rank", rank_of(&in->job, r));
 		bad |= json_object_set_new(doc, "record", cw_json_text(s->path));
 		bad |= json_object_set_new(doc, "calls", cw_json_u64(s->n_ops));
-		bad |= json_object_set_new(doc, "tensors", cw_json_u64(s->n_looks));
+		bad |= json_object_set_new(doc, "tensors", cw_json_u64(s->n_samples));
 		bad |= json_object_set_new(doc, "kept", cw_json_u64(s->n_kept));
-		bad |= json_object_set_new(doc, "left_out", cw_json_u64(s->n_dropped));
+		bad |= json_object_set_new(doc, "not_collected", cw_json_u64(s->n_dropped));
 		bad |= json_object_set_new(doc, "nonfinite", json_integer(k->n_bad));
 		if (k->first_bad != CW_NUMERICS_NONE) {
 			uint32_t i =
 				k->first_bad - k->first < last ? k->first : k->first_bad - last;
 
 			for (; i < k->first_bad; i++)
-				bad |= json_array_append_new(before, look_doc(&in->job, i));
-			bad |= json_object_set_new(doc, "first", look_doc(&in->job, k->first_bad));
+				bad |= json_array_append_new(before, sample_doc(&in->job, i));
+			bad |= json_object_set_new(doc, "first",
+						   sample_doc(&in->job, k->first_bad));
 		}
 		bad |= json_object_set_new(doc, "before", before);
 		bad |= json_array_append_new(list, doc);
@@ -125,7 +126,7 @@ static json_t *rows_doc(const struct cw_numerics_job *job, const struct cw_numer
 					   cw_json_text(job->comms[row->comm].name));
 		bad |= json_object_set_new(doc, "step", cw_json_u64(row->step));
 		bad |= json_object_set_new(doc, "steps", cw_json_u64(row->n_steps));
-		bad |= json_object_set_new(doc, "tensors", json_integer(row->n_looks));
+		bad |= json_object_set_new(doc, "tensors", json_integer(row->n_samples));
 		bad |= json_object_set_new(doc, "ratio",
 					   row->ratio > 0 ? number(row->ratio) : json_null());
 		bad |= json_object_set_new(doc, "loss_scaling", json_boolean(row->is_scaling));
@@ -146,7 +147,7 @@ static json_t *headroom_doc(const struct cw_numerics_job *job,
 
 	for (uint32_t i = 0; i < said->n_headroom; i++) {
 		const struct cw_numerics_headroom *h = &said->headroom[i];
-		json_t *doc = look_doc(job, h->look);
+		json_t *doc = sample_doc(job, h->sample);
 
 		bad |= json_object_set_new(doc, "value", number(h->value));
 		bad |= json_object_set_new(doc, "limit", number(h->limit));
@@ -170,7 +171,7 @@ static json_t *ranges_doc(const struct cw_numerics_job *job, const struct cw_num
 
 	for (uint32_t i = 0; i < said->n_ranges; i++) {
 		const struct cw_numerics_range *r = &said->ranges[i];
-		json_t *doc = look_doc(job, r->look);
+		json_t *doc = sample_doc(job, r->sample);
 
 		bad |= json_object_set_new(
 			doc, "end",
@@ -186,19 +187,19 @@ static json_t *ranges_doc(const struct cw_numerics_job *job, const struct cw_num
 	return cw_json_finish(list, bad);
 }
 
-static json_t *groups_doc(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n)
+static json_t *groups_doc(const struct cw_numerics_job *job, const uint32_t *samples, uint32_t n)
 {
 	json_t *list = json_array();
 	int bad = 0;
 
 	for (uint32_t i = 0; i < n;) {
-		uint64_t checksum = job->looks[looks[i]].checksum;
+		uint64_t checksum = job->samples[samples[i]].checksum;
 		json_t *doc = json_object(), *ranks = json_array();
 
 		bad |= json_object_set_new(doc, "checksum", cw_json_hex(checksum));
-		for (; i < n && job->looks[looks[i]].checksum == checksum; i++)
+		for (; i < n && job->samples[samples[i]].checksum == checksum; i++)
 			bad |= json_array_append_new(ranks,
-						     rank_of(job, job->looks[looks[i]].rank));
+						     rank_of(job, job->samples[samples[i]].rank));
 		bad |= json_object_set_new(doc, "ranks", ranks);
 		bad |= json_array_append_new(list, doc);
 	}
@@ -219,7 +220,7 @@ static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_me
 		(void)cw_members_text(&v[i], by, text, sizeof(text));
 		for (end = cw_members_end(v, n, i); i < end; i++)
 			bad |= json_array_append_new(ranks,
-						     rank_of(job, job->looks[v[i].look].rank));
+						     rank_of(job, job->samples[v[i].sample].rank));
 		bad |= json_object_set_new(doc, "value", *text ? cw_json_text(text) : json_null());
 		bad |= json_object_set_new(doc, "ranks", ranks);
 		bad |= json_array_append_new(list, doc);
@@ -228,7 +229,7 @@ static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_me
 }
 
 /* The members' platforms; omits properties that are equal on all. */
-static json_t *unlike_doc(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n)
+static json_t *unlike_doc(const struct cw_numerics_job *job, const uint32_t *samples, uint32_t n)
 {
 	static const char *const names[] = { [CW_MEMBERS_BY_DEVICE] = "device_model",
 					     [CW_MEMBERS_BY_CUDA_DRIVER] = "cuda_driver",
@@ -238,7 +239,7 @@ static json_t *unlike_doc(const struct cw_numerics_job *job, const uint32_t *loo
 	int bad = v ? 0 : -1;
 
 	for (unsigned by = 0; v && by < CW_MEMBERS_BY__MAX; by++)
-		if (cw_members_sort(job, looks, n, by, v))
+		if (cw_members_sort(job, samples, n, by, v))
 			bad |= json_object_set_new(doc, names[by], members_doc(job, v, n, by));
 	return cw_json_finish(doc, bad);
 }
@@ -247,13 +248,13 @@ static json_t *divergence_doc(const struct cw_numerics_job *job,
 			      const struct cw_numerics_report *said,
 			      const struct cw_numerics_divergence *d, const char *text)
 {
-	const uint32_t *looks = &said->divergent[d->first];
-	json_t *doc = look_doc(job, d->look);
+	const uint32_t *samples = &said->divergent[d->first];
+	json_t *doc = sample_doc(job, d->sample);
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "groups", groups_doc(job, looks, d->count));
+	bad |= json_object_set_new(doc, "groups", groups_doc(job, samples, d->count));
 	bad |= json_object_set_new(doc, "has_majority", json_boolean(d->has_majority));
-	bad |= json_object_set_new(doc, "unlike", unlike_doc(job, looks, d->count));
+	bad |= json_object_set_new(doc, "unlike", unlike_doc(job, samples, d->count));
 	bad |= json_object_set_new(doc, "text", cw_json_text(text));
 	return cw_json_finish(doc, bad);
 }
@@ -284,7 +285,7 @@ static json_t *imbalances_doc(const struct cw_numerics_job *job,
 
 	for (uint32_t i = 0; i < said->n_imbalances; i++) {
 		const struct cw_numerics_imbalance *m = &said->imbalances[i];
-		json_t *doc = look_doc(job, m->look);
+		json_t *doc = sample_doc(job, m->sample);
 
 		bad |= json_object_set_new(doc, "sum_in", number(m->in));
 		bad |= json_object_set_new(doc, "sum_out", number(m->out));
@@ -323,7 +324,7 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 		     uint32_t last)
 {
 	const struct cw_numerics_job *job = &in->job;
-	json_t *doc = json_object(), *left_out = json_object(), *checked = json_object();
+	json_t *doc = json_object(), *over_limit = json_object(), *checked = json_object();
 	char text[TEXT_BYTES];
 	int bad = 0;
 
@@ -332,7 +333,7 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(
 		doc, "coverage",
 		cw_json_text(numerics_coverage_text(in, said, text, sizeof(text))));
-	bad |= json_object_set_new(doc, "ranks_left_out", json_integer(in->n_left_out));
+	bad |= json_object_set_new(doc, "ranks_omitted", json_integer(in->n_omitted));
 	bad |= json_object_set_new(doc, "ranks_set_aside", json_integer(in->n_set_aside));
 	bad |= json_object_set_new(doc, "silent",
 				   in->silent ? cw_json_text(in->silent) : json_null());
@@ -357,14 +358,16 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 	bad |= json_object_set_new(checked, "replicas", cw_json_u64(said->n_replicas_checked));
 	bad |= json_object_set_new(checked, "sums", cw_json_u64(said->n_sums_checked));
 	bad |= json_object_set_new(doc, "checked", checked);
-	bad |= json_object_set_new(left_out, "rows", json_integer(said->n_rows_left_out));
-	bad |= json_object_set_new(left_out, "headroom", json_integer(said->n_headroom_left_out));
-	bad |= json_object_set_new(left_out, "ranges", json_integer(said->n_ranges_left_out));
-	bad |= json_object_set_new(left_out, "divergences",
-				   json_integer(said->n_divergences_left_out));
-	bad |= json_object_set_new(left_out, "roundings", json_integer(said->n_roundings_left_out));
-	bad |= json_object_set_new(left_out, "imbalances",
-				   json_integer(said->n_imbalances_left_out));
-	bad |= json_object_set_new(doc, "left_out", left_out);
+	bad |= json_object_set_new(over_limit, "rows", json_integer(said->n_rows_over_limit));
+	bad |= json_object_set_new(over_limit, "headroom",
+				   json_integer(said->n_headroom_over_limit));
+	bad |= json_object_set_new(over_limit, "ranges", json_integer(said->n_ranges_over_limit));
+	bad |= json_object_set_new(over_limit, "divergences",
+				   json_integer(said->n_divergences_over_limit));
+	bad |= json_object_set_new(over_limit, "roundings",
+				   json_integer(said->n_roundings_over_limit));
+	bad |= json_object_set_new(over_limit, "imbalances",
+				   json_integer(said->n_imbalances_over_limit));
+	bad |= json_object_set_new(doc, "over_limit", over_limit);
 	return cw_json_finish(doc, bad);
 }

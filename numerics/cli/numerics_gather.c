@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/text.h"
-#include "numerics/doc/looks_doc.h"
+#include "numerics/doc/tensor_samples_doc.h"
 #include "record/record_layout.h"
 
 #define NODE_BYTES 256
@@ -35,7 +35,7 @@ static const char *name_of(struct cw_arena *arena, const char *path, const char 
 	return cw_arena_strdup(arena, text);
 }
 
-static int take_sources(struct numerics_part *part, const struct cw_looks_source *from,
+static int take_sources(struct numerics_part *part, const struct cw_tensor_samples_source *from,
 			const char *path, const char *node)
 {
 	struct cw_numerics_source *sources =
@@ -51,7 +51,7 @@ static int take_sources(struct numerics_part *part, const struct cw_looks_source
 			.world_size = from[i].world_size,
 			.has_summaries = true,
 			.n_ops = from[i].n_ops,
-			.n_looks = from[i].n_looks,
+			.n_samples = from[i].n_samples,
 			.n_kept = from[i].n_kept,
 			.n_dropped = from[i].n_dropped,
 			.created_wall_ns = from[i].created_wall_ns,
@@ -78,9 +78,9 @@ static struct numerics_part *free_part(struct numerics_part *part)
 static int read_part(struct numerics_part *part, const json_t *doc, const char *path,
 		     const char *node, struct numerics_page *ret, struct cw_err *err)
 {
-	struct cw_looks_source *sources = NULL;
-	const struct cw_looks_source *last;
-	int r = cw_looks_doc_read(doc, &part->arena, &part->job, &sources, err);
+	struct cw_tensor_samples_source *sources = NULL;
+	const struct cw_tensor_samples_source *last;
+	int r = cw_tensor_samples_doc_read(doc, &part->arena, &part->job, &sources, err);
 
 	if (r < 0)
 		return r;
@@ -88,9 +88,9 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 	 * A bundle's document contains all ranks at once. A node's pages are short, and contain no
 	 * more than its records.
 	 */
-	if (!path && (part->job.n_ranks > CW_LOOKS_DOC_PAGE_RANKS ||
-		      part->job.n_looks > part->job.n_ranks * CW_REC_SUMMARIES ||
-		      part->job.n_comms > part->job.n_looks))
+	if (!path && (part->job.n_ranks > CW_TENSOR_SAMPLES_DOC_PAGE_RANKS ||
+		      part->job.n_samples > part->job.n_ranks * CW_REC_SUMMARIES ||
+		      part->job.n_comms > part->job.n_samples))
 		return cw_err_set(err, E2BIG, "more than ranks can have");
 	part->wanted = calloc((size_t)part->job.n_ranks + 1, sizeof(*part->wanted));
 	if (!part->wanted)
@@ -98,7 +98,7 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 	last = part->job.n_ranks ? &sources[part->job.n_ranks - 1] : NULL;
 	*ret = (struct numerics_page){
 		.n_ranks = part->job.n_ranks,
-		.n_left_out = cw_looks_doc_left_out(doc),
+		.n_omitted = cw_tensor_samples_doc_omitted(doc),
 		.last_ns = last ? last->created_wall_ns : 0,
 		.last_pid = last ? last->pid : 0,
 	};
@@ -205,11 +205,11 @@ static void add_comms(struct run *run, const struct candidate *c)
 {
 	const struct cw_numerics_job *job = &c->part->job;
 
-	for (uint32_t i = 0; i < job->n_looks; i++) {
-		const struct cw_numerics_comm *comm = &job->comms[job->looks[i].comm];
+	for (uint32_t i = 0; i < job->n_samples; i++) {
+		const struct cw_numerics_comm *comm = &job->comms[job->samples[i].comm];
 
 		/* Summaries of one communicator are adjacent. */
-		if (job->looks[i].rank == c->rank &&
+		if (job->samples[i].rank == c->rank &&
 		    (run->n == 0 || compare_comms(&run->comms[run->n - 1], comm) != 0))
 			run->comms[run->n++] = *comm;
 	}
@@ -221,9 +221,9 @@ static int64_t last_ns(const struct candidate *c)
 	const struct cw_numerics_job *job = &c->part->job;
 	int64_t last = 0;
 
-	for (uint32_t i = 0; i < job->n_looks; i++)
-		if (job->looks[i].rank == c->rank && job->looks[i].at_ns > last)
-			last = job->looks[i].at_ns;
+	for (uint32_t i = 0; i < job->n_samples; i++)
+		if (job->samples[i].rank == c->rank && job->samples[i].at_ns > last)
+			last = job->samples[i].at_ns;
 	return last ? last : source_of(c)->created_wall_ns;
 }
 
@@ -241,9 +241,9 @@ static bool is_of_run(const struct run *run, const struct candidate *c)
 {
 	const struct cw_numerics_job *job = &c->part->job;
 
-	for (uint32_t i = 0; i < job->n_looks; i++)
-		if (job->looks[i].rank == c->rank &&
-		    bsearch(&job->comms[job->looks[i].comm], run->comms, run->n,
+	for (uint32_t i = 0; i < job->n_samples; i++)
+		if (job->samples[i].rank == c->rank &&
+		    bsearch(&job->comms[job->samples[i].comm], run->comms, run->n,
 			    sizeof(*run->comms), compare_comms))
 			return true;
 	return false;
@@ -324,17 +324,17 @@ static bool has_bad(const struct candidate *c)
 {
 	const struct cw_numerics_job *job = &c->part->job;
 
-	for (uint32_t i = 0; i < job->n_looks; i++)
-		if (job->looks[i].rank == c->rank && cw_numerics_is_bad(&job->looks[i]))
+	for (uint32_t i = 0; i < job->n_samples; i++)
+		if (job->samples[i].rank == c->rank && cw_numerics_is_bad(&job->samples[i]))
 			return true;
 	return false;
 }
 
 /* Selects the run's ranks and counts the rejected ones. 0 or -ENOMEM. */
-static int want(struct candidate *v, uint32_t n, uint32_t n_looks, int64_t living_since_ns,
+static int want(struct candidate *v, uint32_t n, uint32_t n_samples, int64_t living_since_ns,
 		struct cw_numerics_input *in)
 {
-	struct run run = { .comms = calloc((size_t)n_looks + 1, sizeof(*run.comms)) };
+	struct run run = { .comms = calloc((size_t)n_samples + 1, sizeof(*run.comms)) };
 
 	if (!run.comms)
 		return -ENOMEM;
@@ -354,14 +354,14 @@ static int want(struct candidate *v, uint32_t n, uint32_t n_looks, int64_t livin
 static int choose(struct numerics_part *parts, int64_t living_since_ns,
 		  struct cw_numerics_input *in)
 {
-	uint32_t n = 0, n_looks = 0, at = 0;
+	uint32_t n = 0, n_samples = 0, at = 0;
 	struct numerics_part *part;
 	struct candidate *v;
 	int r;
 
 	LL_FOREACH (parts, part) {
 		n += part->job.n_ranks;
-		n_looks += part->job.n_looks;
+		n_samples += part->job.n_samples;
 	}
 	v = calloc((size_t)n + 1, sizeof(*v));
 	if (!v)
@@ -369,15 +369,15 @@ static int choose(struct numerics_part *parts, int64_t living_since_ns,
 	LL_FOREACH (parts, part)
 		for (uint32_t i = 0; i < part->job.n_ranks; i++, at++)
 			v[at] = (struct candidate){ part, i, at, part->sources[i].ended_wall_ns };
-	r = want(v, n ? drop_doubles(v, n) : 0, n_looks, living_since_ns, in);
+	r = want(v, n ? drop_doubles(v, n) : 0, n_samples, living_since_ns, in);
 	free(v);
 	return r;
 }
 
 /* ---- the union ---- */
 
-static int join(const struct numerics_part *parts, struct cw_looks *looks, struct cw_arena *arena,
-		struct cw_numerics_source **ret)
+static int join(const struct numerics_part *parts, struct cw_tensor_samples *samples,
+		struct cw_arena *arena, struct cw_numerics_source **ret)
 {
 	struct cw_numerics_source *sources;
 	const struct numerics_part *part;
@@ -385,10 +385,10 @@ static int join(const struct numerics_part *parts, struct cw_looks *looks, struc
 	int r = 0;
 
 	for (part = parts; part && r == 0; part = part->next)
-		r = cw_looks_join(looks, &part->job, part->wanted);
+		r = cw_tensor_samples_join(samples, &part->job, part->wanted);
 	if (r < 0)
 		return r;
-	sources = cw_arena_new_array(arena, struct cw_numerics_source, looks->n_ranks + 1);
+	sources = cw_arena_new_array(arena, struct cw_numerics_source, samples->n_ranks + 1);
 	if (!sources)
 		return -ENOMEM;
 	LL_FOREACH (parts, part) {
@@ -408,7 +408,7 @@ static int join(const struct numerics_part *parts, struct cw_looks *looks, struc
 int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in)
 {
 	struct numerics_part *own = calloc(1, sizeof(*own));
-	struct cw_looks looks = { .looks = NULL };
+	struct cw_tensor_samples samples = { .samples = NULL };
 	int r = -ENOMEM;
 
 	if (!own)
@@ -420,14 +420,14 @@ int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in)
 	if (own->wanted)
 		r = choose(g->parts, g->living_since_ns, in);
 	if (r == 0)
-		r = join(g->parts, &looks, &in->arena, &in->sources);
+		r = join(g->parts, &samples, &in->arena, &in->sources);
 	if (r < 0) {
-		cw_looks_fini(&looks);
+		cw_tensor_samples_fini(&samples);
 		return r;
 	}
-	cw_looks_fini(&in->looks);
-	in->looks = looks;
-	in->job = cw_looks_job(&in->looks);
+	cw_tensor_samples_fini(&in->samples);
+	in->samples = samples;
+	in->job = cw_tensor_samples_job(&in->samples);
 	return 0;
 }
 

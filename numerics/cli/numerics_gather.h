@@ -28,7 +28,7 @@ struct numerics_gather {
 
 /* Of a page: the number of its ranks, and its last rank. */
 struct numerics_page {
-	uint32_t n_ranks, n_left_out;
+	uint32_t n_ranks, n_omitted;
 	int64_t last_ns;
 	int32_t last_pid;
 };

@@ -337,8 +337,8 @@ void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 			said->n_bad_steps, plural(said->n_bad_steps));
 	for (uint32_t i = 0; i < said->n_rows; i++)
 		fprintf(out, "%s\n", numerics_modules_row(in, &said->rows[i], text, sizeof(text)));
-	if (said->n_rows_left_out)
-		fprintf(out, "  … and more of such rows: %u\n", said->n_rows_left_out);
+	if (said->n_rows_over_limit)
+		fprintf(out, "  … and more of such rows: %u\n", said->n_rows_over_limit);
 	for (uint32_t f = 0; f < in->n; f++) {
 		/* All members agree, so we show the first answer. */
 		const json_t *line = json_array_get(in->files[f].replicas, 0);
@@ -541,7 +541,7 @@ json_t *numerics_modules_doc(const struct cw_tensor_lines *in, const struct cw_m
 	bad |= json_object_set_new(doc, "bad_steps", cw_json_u64(said->n_bad_steps));
 	bad |= json_object_set_new(doc, "scaling_steps", cw_json_u64(said->n_scaling_steps));
 	bad |= json_object_set_new(doc, "rows", rows_doc(in, said));
-	bad |= json_object_set_new(doc, "rows_left_out", json_integer(said->n_rows_left_out));
+	bad |= json_object_set_new(doc, "rows_over_limit", json_integer(said->n_rows_over_limit));
 	bad |= json_object_set_new(doc, "replicas", replicas_doc(in));
 	bad |= json_object_set_new(doc, "stops", stops_doc(in, last));
 	bad |= json_object_set_new(doc, "ranks", ranks_doc(in));

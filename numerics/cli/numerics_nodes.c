@@ -16,7 +16,7 @@
 #include "common/clock.h"
 #include "common/job_env.h"
 #include "common/text.h"
-#include "numerics/doc/looks_doc.h"
+#include "numerics/doc/tensor_samples_doc.h"
 #include "report/json_util.h"
 
 #define VERB "summaries"
@@ -84,7 +84,7 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
 	json_decref(doc);
 	if (r == 0)
 		*ret_n += page->n_ranks;
-	return r == 0 && *ret_n > CW_LOOKS_DOC_NODE_RANKS
+	return r == 0 && *ret_n > CW_TENSOR_SAMPLES_DOC_NODE_RANKS
 		       ? cw_err_set(err, E2BIG, "more ranks than a node has")
 		       : r;
 }
@@ -96,7 +96,7 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
 static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 		    struct numerics_gather *g, struct cw_numerics_input *in, char *silent)
 {
-	struct numerics_page page = { .n_ranks = 1, .n_left_out = 1 };
+	struct numerics_page page = { .n_ranks = 1, .n_omitted = 1 };
 	const char *name = cw_json_str(job, "node", "?");
 	char node[NODE_BYTES], text[2 * NODE_BYTES];
 	struct cw_err err = { "" };
@@ -105,10 +105,10 @@ static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 
 	(void)snprintf(node, sizeof(node), "%s", name);
 	cw_text_sanitise_line(node);
-	while (page.n_ranks && page.n_left_out && r == 0)
+	while (page.n_ranks && page.n_omitted && r == 0)
 		r = add_page(nodes, job, node, g, &page, &n, &err);
 	if (r == 0)
-		in->n_left_out += page.n_left_out;
+		in->n_omitted += page.n_omitted;
 	if (r == -ENOMEM)
 		return r;
 	if (r == -ENODATA)

@@ -207,7 +207,7 @@ struct collecting {
 	const struct numerics_steps *asked;
 	int64_t rank;
 	json_t *list;
-	uint64_t n_left_out;
+	uint64_t n_over_limit;
 };
 
 static int on_collect(const char *kind, json_t *line, void *user)
@@ -220,7 +220,7 @@ static int on_collect(const char *kind, json_t *line, void *user)
 	    !numerics_steps_has(c->asked, cw_tensor_line_number(line, "step", -1)))
 		return 0;
 	if (json_array_size(c->list) == DOC_CALLS_MAX) {
-		c->n_left_out++;
+		c->n_over_limit++;
 		return 0;
 	}
 	doc = json_copy(line);
@@ -248,7 +248,7 @@ int numerics_traced_doc(const struct cw_tensor_lines *in, const struct numerics_
 	}
 	if (json_object_set_new(doc, "trace", c.list) < 0)
 		return -ENOMEM;
-	if (json_object_set_new(doc, "trace_left_out", cw_json_u64(c.n_left_out)) < 0)
+	if (json_object_set_new(doc, "trace_over_limit", cw_json_u64(c.n_over_limit)) < 0)
 		return -ENOMEM;
 	return r;
 }

@@ -27,7 +27,7 @@ bool numerics_steps_has(const struct numerics_steps *steps, int64_t step);
 void numerics_traced_show(FILE *out, const struct cw_tensor_lines *in,
 			  const struct numerics_steps *asked);
 /*
- * Adds to a collwatch.modules/1: `trace`, the calls of the requested steps, and `trace_left_out`,
+ * Adds to a collwatch.modules/1: `trace`, the calls of the requested steps, and `trace_over_limit`,
  * the number of further calls. 0 or -errno.
  */
 int numerics_traced_doc(const struct cw_tensor_lines *in, const struct numerics_steps *asked,

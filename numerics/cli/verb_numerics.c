@@ -118,9 +118,9 @@ const struct argp cw_argp_numerics = {
 	       "status: 0 nothing to look at, 2 something is, 3 nothing was looked at.",
 };
 
-static void show_look(const struct cw_numerics_job *job, uint32_t look)
+static void show_sample(const struct cw_numerics_job *job, uint32_t sample)
 {
-	const struct cw_numerics_look *l = &job->looks[look];
+	const struct cw_numerics_sample *l = &job->samples[sample];
 	char call[TEXT_BYTES], size[48];
 
 	if (l->elements == l->offered)
@@ -129,7 +129,7 @@ static void show_look(const struct cw_numerics_job *job, uint32_t look)
 		(void)snprintf(size, sizeof(size), "%llu of %llu", (unsigned long long)l->elements,
 			       (unsigned long long)l->offered);
 	printf("    %-3s %-28s %s x %s  absmin %.3g  absmax %.3g  mean %.3g",
-	       l->is_output ? "out" : "in", cw_numerics_text_call(job, look, call, sizeof(call)),
+	       l->is_output ? "out" : "in", cw_numerics_text_call(job, sample, call, sizeof(call)),
 	       cw_dtype_name(l->dtype), size, l->abs_min, l->abs_max, l->mean);
 	if (cw_numerics_is_bad(l))
 		printf("  NaN %llu  Inf %llu", (unsigned long long)l->nans,
@@ -150,7 +150,7 @@ static void show_before(const struct numerics_args *args, const struct cw_numeri
 	printf("  rank %d, the %u tensor%s before its first NaN or Inf, and that:\n",
 	       job->ranks[rank].rank, n, n == 1 ? "" : "s");
 	for (uint32_t i = k->first_bad - n; i <= k->first_bad; i++)
-		show_look(job, i);
+		show_sample(job, i);
 }
 
 static void show_firsts(const struct numerics_args *args, const struct cw_numerics_job *job,
@@ -168,10 +168,10 @@ static void show_firsts(const struct numerics_args *args, const struct cw_numeri
 	for (uint32_t i = 0; i < said->n_rows; i++)
 		printf("%s\n", cw_numerics_text_row(job, &said->rows[i], text, sizeof(text)));
 	for (uint32_t i = 0; i < said->n_firsts; i++)
-		show_before(args, job, said, job->looks[said->firsts[i].look].rank);
+		show_before(args, job, said, job->samples[said->firsts[i].sample].rank);
 }
 
-static void left_out(uint32_t n, const char *what)
+static void over_limit(uint32_t n, const char *what)
 {
 	if (n)
 		printf("  … and %u more %s\n", n, what);
@@ -186,29 +186,30 @@ static void show_text(const struct numerics_args *args, const struct cw_numerics
 	cw_pager_open(args->no_pager);
 	if (said->n_bad)
 		show_firsts(args, job, said);
-	left_out(said->n_rows_left_out, "rows of such steps");
+	over_limit(said->n_rows_over_limit, "rows of such steps");
 	for (uint32_t i = 0; i < said->n_headroom; i++)
 		printf("%s\n",
 		       cw_numerics_text_headroom(job, &said->headroom[i], text, sizeof(text)));
-	left_out(said->n_headroom_left_out, "calls near their type's limit");
+	over_limit(said->n_headroom_over_limit, "calls near their type's limit");
 	for (uint32_t i = 0; i < said->n_ranges; i++)
 		printf("%s\n", cw_numerics_text_range(job, &said->ranges[i], text, sizeof(text)));
-	left_out(said->n_ranges_left_out, "calls with too many numbers at an end of their type");
+	over_limit(said->n_ranges_over_limit,
+		   "calls with too many numbers at an end of their type");
 	for (uint32_t i = 0; i < said->n_divergences; i++)
 		printf("%s\n", cw_numerics_text_divergence(job, said, &said->divergences[i], text,
 							   sizeof(text)));
-	left_out(said->n_divergences_left_out, "calls with different results");
+	over_limit(said->n_divergences_over_limit, "calls with different results");
 	for (uint32_t i = 0; i < said->n_roundings; i++)
 		printf("%s\n", cw_numerics_text_rounding(job, said, &said->roundings[i], text,
 							 sizeof(text)));
-	left_out(said->n_roundings_left_out, "calls with different results on unlike devices");
+	over_limit(said->n_roundings_over_limit, "calls with different results on unlike devices");
 	for (uint32_t i = 0; i < said->n_suspects; i++)
 		printf("%s\n",
 		       cw_numerics_text_suspect(job, &said->suspects[i], text, sizeof(text)));
 	for (uint32_t i = 0; i < said->n_imbalances; i++)
 		printf("%s\n",
 		       cw_numerics_text_imbalance(job, &said->imbalances[i], text, sizeof(text)));
-	left_out(said->n_imbalances_left_out, "sums that do not add up");
+	over_limit(said->n_imbalances_over_limit, "sums that do not add up");
 	if (!said->n_bad && !cw_numerics_is_alarming(said))
 		printf("nothing to look at: no NaN, no infinity, no growth towards it, and copies "
 		       "that must be equal are%s\n",
@@ -239,8 +240,8 @@ static void on_file(void *user, uint32_t done, uint32_t total)
 }
 
 /* Explains that there is no answer although ranks of an earlier run had summaries. */
-static void tell_set_aside(const struct numerics_args *args, const struct cw_numerics_input *in,
-			   struct cw_err *err)
+static void explain_set_aside(const struct numerics_args *args, const struct cw_numerics_input *in,
+			      struct cw_err *err)
 {
 	(void)cw_err_set(err, ENODATA,
 			 "%s: no tensor summaries came of its last run, which is without "
@@ -356,7 +357,7 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 				 "no tensor summaries in these records: the job ran without "
 				 "COLLWATCH_SUMMARY");
 		if (in->n_set_aside)
-			tell_set_aside(args, in, &err);
+			explain_set_aside(args, in, &err);
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_NO_DATA;
 	}
@@ -485,7 +486,7 @@ static int say_of_records(const struct numerics_args *args)
 		r = read_modules(args, &m);
 	if (r != CW_EXIT_OK)
 		return r;
-	if (has_modules && numerics_buckets_tell(&in, &said, &m.lines) < 0)
+	if (has_modules && numerics_buckets_fill(&in, &said, &m.lines) < 0)
 		return out_of_memory();
 	if (args->ask.json && print_json(whole_doc(args, &in, &said, &m)) != CW_EXIT_OK)
 		return CW_EXIT_ERROR;

@@ -530,7 +530,7 @@ static void read_summaries(struct cw_baseline_collector *c)
 			keep_loose(c, &all[i]);
 	}
 	if (c->taken)
-		cw_summary_taking_tell(c->taken, c->newest);
+		cw_summary_taking_update(c->taken, c->newest);
 }
 
 static void set_pause(struct cw_baseline_collector *c)
@@ -593,7 +593,7 @@ int cw_baseline_collector_free(struct cw_baseline_collector *c, struct cw_baseli
 	while (c->head != c->tail)
 		flush_one(c);
 	*counter(c, CW_BASELINE_N_LOST_TENSORS) += c->n_loose;
-	*counter(c, CW_BASELINE_N_LEFT_OUT) = h->drops[CW_REC_DROP_SUMMARIES];
+	*counter(c, CW_BASELINE_N_NOT_COLLECTED) = h->drops[CW_REC_DROP_SUMMARIES];
 	c->said.has_summaries = h->has & CW_REC_HAS_SUMMARIES;
 	c->said.waited = is_waited_for(c);
 	c->said.pid = h->pid;

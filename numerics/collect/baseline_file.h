@@ -37,13 +37,13 @@
 enum cw_baseline_file_part { CW_BASELINE_COLLECTIVES, CW_BASELINE_OPERATORS, CW_BASELINE_PARTS };
 
 enum cw_baseline_counter {
-	CW_BASELINE_N_LOST_OPS,     /* overwritten before we read them */
-	CW_BASELINE_N_LOST_TENSORS, /* an upper bound for sampled tensors that we did not read */
-	CW_BASELINE_N_PARTIAL,      /* tensors that the agent sampled in part */
-	CW_BASELINE_N_UNSEEN,       /* launches of graphs and calls without a number */
-	CW_BASELINE_N_REFUSED,      /* ops beyond the limit of a file */
-	CW_BASELINE_N_LEFT_OUT,     /* tensors that the agent had no room for */
-	CW_BASELINE_N_TENSORS,      /* in rows */
+	CW_BASELINE_N_LOST_OPS,      /* overwritten before we read them */
+	CW_BASELINE_N_LOST_TENSORS,  /* an upper bound for sampled tensors that we did not read */
+	CW_BASELINE_N_PARTIAL,       /* tensors that the agent sampled in part */
+	CW_BASELINE_N_UNSEEN,        /* launches of graphs and calls without a number */
+	CW_BASELINE_N_REFUSED,       /* ops beyond the limit of a file */
+	CW_BASELINE_N_NOT_COLLECTED, /* tensors that the agent had no room for */
+	CW_BASELINE_N_TENSORS,       /* in rows */
 	CW_BASELINE_COUNTERS,
 };
 

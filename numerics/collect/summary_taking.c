@@ -54,7 +54,7 @@ int cw_summary_taking_start(const char *dir, const struct cw_rec_header *header,
 	return 0;
 }
 
-void cw_summary_taking_tell(struct cw_summary_taken *taken, const uint64_t newest[])
+void cw_summary_taking_update(struct cw_summary_taken *taken, const uint64_t newest[])
 {
 	for (uint32_t i = 0; i < CW_REC_SUMMARY_RING; i++)
 		__atomic_store_n(&taken->newest[i], newest[i], __ATOMIC_RELEASE);

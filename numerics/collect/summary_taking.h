@@ -20,7 +20,7 @@ int cw_summary_taking_start(const char *dir, const struct cw_rec_header *header,
 			    struct cw_summary_taken **ret);
 
 /* Marks all summaries up to newest[CW_REC_SUMMARY_RING] as read. */
-void cw_summary_taking_tell(struct cw_summary_taken *taken, const uint64_t newest[]);
+void cw_summary_taking_update(struct cw_summary_taken *taken, const uint64_t newest[]);
 
 /* The rank stops waiting. The file stays, because the rank may still open it. Takes NULL. */
 void cw_summary_taking_end(struct cw_summary_taken *taken);

@@ -327,7 +327,7 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 	c->said.n_checked++;
 	if (cw_baseline_close(x, y, c->a.run->comms[x->comm].nranks, c->options, &d))
 		return;
-	c->said.n_numbers++;
+	c->said.n_tensor_stats++;
 	note(c, d, row_a, row_b);
 }
 
@@ -573,8 +573,8 @@ static const struct cw_baseline_row *row_of(const struct cw_baseline_first *f)
 /* With equal inputs, this rank's operators did not cause the difference in the output. */
 static bool is_only_out(const struct cw_baseline_first *f)
 {
-	return f->difference.what == CW_BASELINE_NUMBERS && f->difference.side == CW_BASELINE_OUT &&
-	       cw_baseline_row_has(&f->a, CW_BASELINE_IN);
+	return f->difference.what == CW_BASELINE_TENSOR_STATS &&
+	       f->difference.side == CW_BASELINE_OUT && cw_baseline_row_has(&f->a, CW_BASELINE_IN);
 }
 
 bool cw_baseline_is_before(const struct cw_baseline_first *x, const struct cw_baseline_first *y)
@@ -610,12 +610,17 @@ const char *cw_baseline_value_name(enum cw_baseline_value value)
 const char *cw_baseline_what_name(enum cw_baseline_what what)
 {
 	static const char *const names[] = {
-		[CW_BASELINE_EQUAL] = "equal",     [CW_BASELINE_MISSING] = "missing",
-		[CW_BASELINE_EXTRA] = "extra",     [CW_BASELINE_UNLIKE] = "unlike",
-		[CW_BASELINE_DTYPE] = "dtype",     [CW_BASELINE_COUNT] = "count",
-		[CW_BASELINE_REDOP] = "redop",     [CW_BASELINE_ROOT] = "root",
-		[CW_BASELINE_SITE] = "site",       [CW_BASELINE_NONFINITE] = "nonfinite",
-		[CW_BASELINE_NUMBERS] = "numbers",
+		[CW_BASELINE_EQUAL] = "equal",
+		[CW_BASELINE_MISSING] = "missing",
+		[CW_BASELINE_EXTRA] = "extra",
+		[CW_BASELINE_UNLIKE] = "unlike",
+		[CW_BASELINE_DTYPE] = "dtype",
+		[CW_BASELINE_COUNT] = "count",
+		[CW_BASELINE_REDOP] = "redop",
+		[CW_BASELINE_ROOT] = "root",
+		[CW_BASELINE_SITE] = "site",
+		[CW_BASELINE_NONFINITE] = "nonfinite",
+		[CW_BASELINE_TENSOR_STATS] = "tensor_stats",
 	};
 
 	return names[what];

@@ -76,7 +76,7 @@ enum cw_baseline_what {
 	CW_BASELINE_SITE,
 	/* Equal arguments, different numbers. */
 	CW_BASELINE_NONFINITE, /* the count of NaN and infinities */
-	CW_BASELINE_NUMBERS,
+	CW_BASELINE_TENSOR_STATS,
 };
 
 /* How we recognised ops of two runs as the same; a higher value is weaker. */
@@ -105,8 +105,8 @@ struct cw_baseline_said {
 	uint64_t n_skipped_a, n_skipped_b; /* before the other run begins */
 	/* ops of the other run that were lost in this one */
 	uint64_t n_unrecorded_a, n_unrecorded_b;
-	uint64_t n_missing, n_extra, n_unlike, n_called_otherwise, n_numbers; /* differences */
-	struct cw_baseline_difference first;                                  /* EQUAL = none */
+	uint64_t n_missing, n_extra, n_unlike, n_called_otherwise, n_tensor_stats; /* differences */
+	struct cw_baseline_difference first; /* EQUAL = none */
 };
 
 /* 0 or -ENOMEM. Takes linear time as long as the sequences are alike. */
@@ -126,7 +126,7 @@ void cw_baseline_options_init(struct cw_baseline_options *options);
 
 /* "absmax", "mean", "l2" */
 const char *cw_baseline_value_name(enum cw_baseline_value value);
-/* "missing", "extra", …, "numbers" */
+/* "missing", "extra", …, "tensor_stats" */
 const char *cw_baseline_what_name(enum cw_baseline_what what);
 /* "step", "call", "site", "kind" */
 const char *cw_baseline_way_name(enum cw_baseline_way way);

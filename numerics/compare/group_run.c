@@ -23,9 +23,9 @@ struct group {
 	struct cw_baseline_comm comm;
 	uint32_t *calls; /* by number: index, or NOT_THERE */
 	uint32_t room;
-	uint32_t order;      /* its place in the ranks' order of mention */
-	uint32_t n_left_out; /* its omitted calls, counted as one member has them */
-	uint32_t pair;       /* its index common to both runs; NOT_THERE = only this run has it */
+	uint32_t order;     /* its place in the ranks' order of mention */
+	uint32_t n_omitted; /* its omitted calls, counted as one member has them */
+	uint32_t pair;      /* its index common to both runs; NOT_THERE = only this run has it */
 };
 
 struct cw_baseline_group_run {
@@ -393,8 +393,8 @@ static int add_row(struct adding *a, const struct cw_baseline_row *row)
 		return 0;
 	if (a->g->groups[group].pair != NOT_THERE)
 		return add_chosen(a, row, group);
-	if (row->seq > a->g->groups[group].n_left_out)
-		a->g->groups[group].n_left_out = row->seq;
+	if (row->seq > a->g->groups[group].n_omitted)
+		a->g->groups[group].n_omitted = row->seq;
 	return 0;
 }
 
@@ -431,15 +431,15 @@ static int compare_calls(const void *x, const void *y)
 }
 
 int cw_baseline_group_run_finish(struct cw_baseline_group_run *g, struct cw_baseline_run *ret,
-				 uint64_t *ret_left_out)
+				 uint64_t *ret_omitted)
 {
 	g->rows = malloc(((size_t)g->n_calls + 1) * sizeof(*g->rows));
 	g->comms = calloc((size_t)g->n_pairs + 1, sizeof(*g->comms));
 	if (!g->rows || !g->comms)
 		return -ENOMEM;
-	*ret_left_out = g->n_between_two;
+	*ret_omitted = g->n_between_two;
 	for (uint32_t i = 0; i < g->n_groups; i++) {
-		*ret_left_out += g->groups[i].n_left_out;
+		*ret_omitted += g->groups[i].n_omitted;
 		if (g->groups[i].pair == NOT_THERE)
 			continue;
 		g->comms[g->groups[i].pair] = g->groups[i].comm;

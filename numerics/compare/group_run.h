@@ -51,7 +51,7 @@ int cw_baseline_group_run_add(struct cw_baseline_group_run *g, const struct cw_b
  * once per communicator. -ENOMEM.
  */
 int cw_baseline_group_run_finish(struct cw_baseline_group_run *g, struct cw_baseline_run *ret,
-				 uint64_t *ret_left_out);
+				 uint64_t *ret_omitted);
 
 /* Takes NULL; returns it. */
 struct cw_baseline_group_run *cw_baseline_group_run_free(struct cw_baseline_group_run *g);

@@ -327,7 +327,8 @@ static int agrees(const struct search *s, uint32_t a, uint32_t b)
 }
 
 /* True if this many ops are whole iterations of a loop: the next ops repeat the same calls. */
-static bool is_turns(const struct search *s, const struct pairing_ops *ops, uint32_t skip)
+static bool is_whole_iterations(const struct search *s, const struct pairing_ops *ops,
+				uint32_t skip)
 {
 	for (uint32_t i = 0; i < STRETCH && i + skip < ops->n; i++)
 		if (!is_same_op(s, ops, i, ops, i + skip))
@@ -343,11 +344,13 @@ static void find_beginning(struct search *s)
 	if (agrees(s, 0, 0) != 0)
 		return;
 	for (uint32_t skip = 1; skip < most && skip <= SKIPPED_MAX; skip++) {
-		if (skip < s->a->n && agrees(s, skip, 0) == 1 && is_turns(s, s->a, skip)) {
+		if (skip < s->a->n && agrees(s, skip, 0) == 1 &&
+		    is_whole_iterations(s, s->a, skip)) {
 			s->found->skipped_a = skip;
 			return;
 		}
-		if (skip < s->b->n && agrees(s, 0, skip) == 1 && is_turns(s, s->b, skip)) {
+		if (skip < s->b->n && agrees(s, 0, skip) == 1 &&
+		    is_whole_iterations(s, s->b, skip)) {
 			s->found->skipped_b = skip;
 			return;
 		}

@@ -98,7 +98,7 @@ static bool is_side_close(const struct cw_baseline_row *a, const struct cw_basel
 		/* NaN means out of a double's range, on both sides or on one. */
 		if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= allowed)
 			continue;
-		*ret = (struct cw_baseline_difference){ .what = CW_BASELINE_NUMBERS,
+		*ret = (struct cw_baseline_difference){ .what = CW_BASELINE_TENSOR_STATS,
 							.side = side,
 							.value = v,
 							.a = x,

@@ -61,9 +61,9 @@ static void add_comm(struct line *l, const struct cw_numerics_job *job, uint32_t
 		add(l, "0x%" PRIx64, job->comms[comm].id);
 }
 
-static void add_call(struct line *l, const struct cw_numerics_job *job, uint32_t look)
+static void add_call(struct line *l, const struct cw_numerics_job *job, uint32_t sample)
 {
-	const struct cw_numerics_look *k = &job->looks[look];
+	const struct cw_numerics_sample *k = &job->samples[sample];
 
 	add(l, "%s", cw_op_kind_name(k->kind));
 	if (k->seq)
@@ -72,13 +72,13 @@ static void add_call(struct line *l, const struct cw_numerics_job *job, uint32_t
 	add_comm(l, job, k->comm);
 }
 
-static void add_bad(struct line *l, const struct cw_numerics_look *k)
+static void add_bad(struct line *l, const struct cw_numerics_sample *k)
 {
 	add(l, "%" PRIu64 " NaN and %" PRIu64 " Inf among %" PRIu64 " %s", k->nans, k->infs,
 	    k->elements, cw_dtype_name(k->dtype));
 }
 
-static void add_site(struct line *l, const struct cw_numerics_look *k)
+static void add_site(struct line *l, const struct cw_numerics_sample *k)
 {
 	if (k->site)
 		add(l, ", from %s", k->site);
@@ -86,7 +86,7 @@ static void add_site(struct line *l, const struct cw_numerics_look *k)
 		add(l, ", %s", k->carried);
 }
 
-static void add_place(struct line *l, const struct cw_numerics_look *k)
+static void add_place(struct line *l, const struct cw_numerics_sample *k)
 {
 	if (k->step >= 0)
 		add(l, ", step %" PRId64, k->step);
@@ -94,7 +94,7 @@ static void add_place(struct line *l, const struct cw_numerics_look *k)
 }
 
 /* The user's numbers of the summaries' ranks. */
-static void add_ranks(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
+static void add_ranks(struct line *l, const struct cw_numerics_job *job, const uint32_t *samples,
 		      uint32_t n)
 {
 	_cleanup_(freep) int32_t *ranks = calloc((size_t)n + 1, sizeof(*ranks));
@@ -103,7 +103,7 @@ static void add_ranks(struct line *l, const struct cw_numerics_job *job, const u
 	if (!ranks)
 		return;
 	for (uint32_t i = 0; i < n; i++)
-		ranks[i] = job->ranks[job->looks[looks[i]].rank].rank;
+		ranks[i] = job->ranks[job->samples[samples[i]].rank].rank;
 	add(l, "%s %s", n == 1 ? "rank" : "ranks", cw_rankset_format(ranks, n, text, sizeof(text)));
 }
 
@@ -111,22 +111,22 @@ static void add_ranks(struct line *l, const struct cw_numerics_job *job, const u
 static void add_members(struct line *l, const struct cw_numerics_job *job,
 			const struct cw_member *v, uint32_t n, enum cw_members_by by)
 {
-	_cleanup_(freep) uint32_t *looks = calloc((size_t)n + 1, sizeof(*looks));
+	_cleanup_(freep) uint32_t *samples = calloc((size_t)n + 1, sizeof(*samples));
 	char text[MEMBER_BYTES];
 
-	for (uint32_t i = 0, next; looks && i < n; i = next) {
+	for (uint32_t i = 0, next; samples && i < n; i = next) {
 		next = cw_members_end(v, n, i);
 		for (uint32_t k = i; k < next; k++)
-			looks[k - i] = v[k].look;
+			samples[k - i] = v[k].sample;
 		(void)cw_members_text(&v[i], by, text, sizeof(text));
 		add(l, "%s%s (", i ? ", " : "", *text ? text : "not known");
-		add_ranks(l, job, looks, next - i);
+		add_ranks(l, job, samples, next - i);
 		add(l, ")");
 	}
 }
 
 /* Lists the members' platforms if they differ. */
-static void add_unlike(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
+static void add_unlike(struct line *l, const struct cw_numerics_job *job, const uint32_t *samples,
 		       uint32_t n)
 {
 	static const char *const names[] = { [CW_MEMBERS_BY_DEVICE] = "devices",
@@ -136,7 +136,7 @@ static void add_unlike(struct line *l, const struct cw_numerics_job *job, const 
 	bool is_next = false;
 
 	for (unsigned by = 0; v && by < CW_MEMBERS_BY__MAX; by++) {
-		if (!cw_members_sort(job, looks, n, by, v))
+		if (!cw_members_sort(job, samples, n, by, v))
 			continue;
 		add(l, "%s unlike %s: ", is_next ? ";" : ". Its members have", names[by]);
 		add_members(l, job, v, n, by);
@@ -145,35 +145,36 @@ static void add_unlike(struct line *l, const struct cw_numerics_job *job, const 
 }
 
 /* Lists which members have which copy. */
-static void add_groups(struct line *l, const struct cw_numerics_job *job, const uint32_t *looks,
+static void add_groups(struct line *l, const struct cw_numerics_job *job, const uint32_t *samples,
 		       uint32_t n)
 {
 	for (uint32_t i = 0, next; i < n; i = next) {
 		next = i + 1;
 		while (next < n &&
-		       job->looks[looks[next]].checksum == job->looks[looks[i]].checksum)
+		       job->samples[samples[next]].checksum == job->samples[samples[i]].checksum)
 			next++;
 		add(l, i ? " | " : "");
-		add_ranks(l, job, looks + i, next - i);
+		add_ranks(l, job, samples + i, next - i);
 	}
 }
 
-char *cw_numerics_text_call(const struct cw_numerics_job *job, uint32_t look, char *buf, size_t len)
+char *cw_numerics_text_call(const struct cw_numerics_job *job, uint32_t sample, char *buf,
+			    size_t len)
 {
 	struct line l = { .buf = buf, .len = len };
 
-	add_call(&l, job, look);
+	add_call(&l, job, sample);
 	return end(&l);
 }
 
-static void add_first_fed(struct line *l, const struct cw_numerics_job *job,
-			  const struct cw_numerics_report *said, uint32_t look)
+static void add_first_by_rank(struct line *l, const struct cw_numerics_job *job,
+			      const struct cw_numerics_report *said, uint32_t sample)
 {
-	add_rank(l, job, job->looks[look].rank);
+	add_rank(l, job, job->samples[sample].rank);
 	add(l, said->n_firsts > 1 ? " was among the first to feed " : " was the first to feed ");
-	add_bad(l, &job->looks[look]);
+	add_bad(l, &job->samples[sample]);
 	add(l, " into ");
-	add_call(l, job, look);
+	add_call(l, job, sample);
 }
 
 char *cw_numerics_text_first(const struct cw_numerics_job *job,
@@ -181,15 +182,15 @@ char *cw_numerics_text_first(const struct cw_numerics_job *job,
 			     size_t len)
 {
 	const struct cw_numerics_first *f = &said->firsts[i];
-	const struct cw_numerics_look *k = &job->looks[f->look];
+	const struct cw_numerics_sample *k = &job->samples[f->sample];
 	struct line l = { .buf = buf, .len = len };
 
 	switch (f->origin) {
-	case CW_NUMERICS_FED:
-		add_first_fed(&l, job, said, f->look);
+	case CW_NUMERICS_BY_RANK:
+		add_first_by_rank(&l, job, said, f->sample);
 		break;
 	case CW_NUMERICS_SUM:
-		add_call(&l, job, f->look);
+		add_call(&l, job, f->sample);
 		add(&l, " itself made ");
 		add_bad(&l, k);
 		add(&l, ": all members fed finite numbers, whose %s the type does not hold",
@@ -200,12 +201,12 @@ char *cw_numerics_text_first(const struct cw_numerics_job *job,
 		add(&l, " got ");
 		add_bad(&l, k);
 		add(&l, " out of ");
-		add_call(&l, job, f->look);
+		add_call(&l, job, f->sample);
 		add(&l, "; who fed them is not known, for not all that went in was looked at");
 		break;
 	}
 	add_place(&l, k);
-	if (f->origin == CW_NUMERICS_FED && !said->ranks[k->rank].is_first_seen)
+	if (f->origin == CW_NUMERICS_BY_RANK && !said->ranks[k->rank].is_first_seen)
 		add(&l, " (what this rank got before is not all known)");
 	return end(&l);
 }
@@ -222,7 +223,7 @@ char *cw_numerics_text_row(const struct cw_numerics_job *job, const struct cw_nu
 		add(&l, " (from step %" PRIu64, row->step);
 	else /* a step that we counted has no number that the user knows */
 		add(&l, " (from call #%" PRIu64, row->seq);
-	add(&l, ", %u tensor%s): ", row->n_looks, plural(row->n_looks));
+	add(&l, ", %u tensor%s): ", row->n_samples, plural(row->n_samples));
 	if (row->is_scaling)
 		add(&l, "loss scaling, harmless: gradients are finite again, %.2f times as large",
 		    row->ratio);
@@ -241,10 +242,10 @@ char *cw_numerics_text_row(const struct cw_numerics_job *job, const struct cw_nu
 char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
 				const struct cw_numerics_headroom *h, char *buf, size_t len)
 {
-	const struct cw_numerics_look *k = &job->looks[h->look];
+	const struct cw_numerics_sample *k = &job->samples[h->sample];
 	struct line l = { .buf = buf, .len = len };
 
-	add_call(&l, job, h->look);
+	add_call(&l, job, h->sample);
 	add(&l, " comes near what %s holds: %.6g of %.6g", cw_dtype_name(k->dtype), h->value,
 	    h->limit);
 	if (h->is_sum) {
@@ -266,10 +267,10 @@ char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
 char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
 			     char *buf, size_t len)
 {
-	const struct cw_numerics_look *k = &job->looks[r->look];
+	const struct cw_numerics_sample *k = &job->samples[r->sample];
 	struct line l = { .buf = buf, .len = len };
 
-	add_call(&l, job, r->look);
+	add_call(&l, job, r->sample);
 	if (r->end == CW_NUMERICS_UPPER)
 		add(&l,
 		    " is cut off at the largest number of %s: %.3g %% of the elements of its %s "
@@ -289,19 +290,19 @@ char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_
 }
 
 /* what: describes the results; so: their consequence. */
-static char *tell_groups(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
-			 const struct cw_numerics_divergence *d, const char *what, const char *so,
-			 char *buf, size_t len)
+static char *format_groups(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
+			   const struct cw_numerics_divergence *d, const char *what, const char *so,
+			   char *buf, size_t len)
 {
-	const uint32_t *looks = &said->divergent[d->first];
+	const uint32_t *samples = &said->divergent[d->first];
 	struct line l = { .buf = buf, .len = len };
 
-	add_call(&l, job, d->look);
+	add_call(&l, job, d->sample);
 	add(&l, " left different results on %s: ", what);
-	add_groups(&l, job, looks, d->count);
+	add_groups(&l, job, samples, d->count);
 	add(&l, ". %s", so);
-	add_place(&l, &job->looks[d->look]);
-	add_unlike(&l, job, looks, d->count);
+	add_place(&l, &job->samples[d->sample]);
+	add_unlike(&l, job, samples, d->count);
 	return end(&l);
 }
 
@@ -309,18 +310,18 @@ char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
 				  const struct cw_numerics_report *said,
 				  const struct cw_numerics_divergence *d, char *buf, size_t len)
 {
-	return tell_groups(job, said, d, "its members, which should be equal bit for bit",
-			   "Silent corruption, or a result written over on some", buf, len);
+	return format_groups(job, said, d, "its members, which should be equal bit for bit",
+			     "Silent corruption, or a result written over on some", buf, len);
 }
 
 char *cw_numerics_text_rounding(const struct cw_numerics_job *job,
 				const struct cw_numerics_report *said,
 				const struct cw_numerics_divergence *d, char *buf, size_t len)
 {
-	return tell_groups(job, said, d, "members with unlike devices",
-			   "For that no alarm: this NCCL may work such a sum out on each member, "
-			   "and members with the same device agree",
-			   buf, len);
+	return format_groups(job, said, d, "members with unlike devices",
+			     "For that no alarm: this NCCL may work such a sum out on each member, "
+			     "and members with the same device agree",
+			     buf, len);
 }
 
 char *cw_numerics_text_imbalance(const struct cw_numerics_job *job,
@@ -328,7 +329,7 @@ char *cw_numerics_text_imbalance(const struct cw_numerics_job *job,
 {
 	struct line l = { .buf = buf, .len = len };
 
-	add_call(&l, job, m->look);
+	add_call(&l, job, m->sample);
 	add(&l,
 	    " did not give what went in: its inputs add up to %.17g, its result to %.17g, which "
 	    "rounding explains up to %.3g",

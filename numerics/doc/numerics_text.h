@@ -10,7 +10,7 @@
 #include "numerics/judge/numerics.h"
 
 /* "all_reduce #812 on dp" */
-char *cw_numerics_text_call(const struct cw_numerics_job *job, uint32_t look, char *buf,
+char *cw_numerics_text_call(const struct cw_numerics_job *job, uint32_t sample, char *buf,
 			    size_t len);
 /* "rank 5 was the first to feed …" */
 char *cw_numerics_text_first(const struct cw_numerics_job *job,

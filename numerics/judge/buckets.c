@@ -60,7 +60,7 @@ static const struct sized *size_of(const struct matcher *m, uint64_t elements)
 }
 
 /* Gradients are floating point, and the call adds them up. */
-static bool may_be_gradients(const struct matcher *m, const struct cw_numerics_look *l)
+static bool may_be_gradients(const struct matcher *m, const struct cw_numerics_sample *l)
 {
 	bool is_float = l->dtype >= CW_DTYPE_FP16 && l->dtype <= CW_DTYPE_FP8_E5M2;
 
@@ -68,12 +68,13 @@ static bool may_be_gradients(const struct matcher *m, const struct cw_numerics_l
 	       l->redop != CW_REDOP_MAX && l->redop != CW_REDOP_MIN && l->redop != CW_REDOP_PROD;
 }
 
-static bool is_bucket_call(const struct matcher *m, const struct cw_numerics_look *l)
+static bool is_bucket_call(const struct matcher *m, const struct cw_numerics_sample *l)
 {
 	return may_be_gradients(m, l) && !l->is_output && size_of(m, l->offered);
 }
 
-static uint64_t fed_elements(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
+static uint64_t input_elements(const struct cw_numerics_job *job,
+			       const struct cw_numerics_sample *l)
 {
 	uint64_t nranks = job->comms[l->comm].nranks;
 
@@ -103,7 +104,7 @@ static void end_step(struct matcher *m, uint32_t end, bool is_last)
 	uint32_t place = 0;
 
 	for (uint32_t i = m->first; i < end; i++) {
-		const struct cw_numerics_look *l = &m->job->looks[i];
+		const struct cw_numerics_sample *l = &m->job->samples[i];
 
 		if (is_bucket_call(m, l))
 			m->ret[i - m->buckets->first] =
@@ -116,7 +117,7 @@ static void end_step(struct matcher *m, uint32_t end, bool is_last)
 }
 
 /* A missing call before this one may have been a bucket's. */
-static void follow(struct matcher *m, const struct cw_numerics_look *l)
+static void follow(struct matcher *m, const struct cw_numerics_sample *l)
 {
 	if (l->seq > m->seq + 1 || !l->seq)
 		m->is_as_expected = false;
@@ -135,7 +136,7 @@ static void match_inputs(struct matcher *m)
 
 	m->first = b->first;
 	for (uint32_t i = b->first; i < b->last; i++) {
-		const struct cw_numerics_look *l = &m->job->looks[i];
+		const struct cw_numerics_sample *l = &m->job->samples[i];
 
 		if (i == b->first || l->step != m->step) {
 			end_step(m, i, false);
@@ -156,13 +157,13 @@ static void match_inputs(struct matcher *m)
 /* A call's output belongs to the bucket of its input. */
 static struct cw_numerics_bucket bucket_of_input(const struct matcher *m, uint32_t output)
 {
-	const struct cw_numerics_look *out = &m->job->looks[output];
-	uint64_t elements = fed_elements(m->job, out);
+	const struct cw_numerics_sample *out = &m->job->samples[output];
+	uint64_t elements = input_elements(m->job, out);
 	uint32_t least = output - m->buckets->first < INPUTS_BEFORE ? m->buckets->first
 								    : output - INPUTS_BEFORE;
 
 	for (uint32_t i = output; i > least && out->seq; i--) {
-		const struct cw_numerics_look *in = &m->job->looks[i - 1];
+		const struct cw_numerics_sample *in = &m->job->samples[i - 1];
 
 		if (in->comm == out->comm && in->kind == out->kind && in->seq == out->seq &&
 		    !in->is_output && in->offered == elements)
@@ -183,7 +184,7 @@ int cw_numerics_buckets_match(const struct cw_numerics_job *job,
 		ret[i - buckets->first] = (struct cw_numerics_bucket){ CW_NUMERICS_NONE, false };
 	match_inputs(&m);
 	for (uint32_t i = buckets->first; i < buckets->last; i++)
-		if (job->looks[i].is_output && may_be_gradients(&m, &job->looks[i]))
+		if (job->samples[i].is_output && may_be_gradients(&m, &job->samples[i]))
 			ret[i - buckets->first] = bucket_of_input(&m, i);
 	free(m.sizes);
 	return 0;

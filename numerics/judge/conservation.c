@@ -79,7 +79,7 @@ static double wraps_at(unsigned dtype)
 	}
 }
 
-static bool is_summed(const struct cw_numerics_look *l)
+static bool is_summed(const struct cw_numerics_sample *l)
 {
 	if (l->kind == CW_OP_ALL_GATHER)
 		return true;
@@ -94,7 +94,7 @@ struct flow {
 	uint32_t members;
 };
 
-static bool add_look(struct flow *to, const struct cw_numerics_look *l)
+static bool add_sample(struct flow *to, const struct cw_numerics_sample *l)
 {
 	double n = (double)l->elements;
 
@@ -111,33 +111,33 @@ static bool add_look(struct flow *to, const struct cw_numerics_look *l)
 
 /* The totals to compare; false if a part is missing. */
 static bool flows_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
-		     struct flow *ret_in, struct flow *ret_out, uint32_t *ret_look)
+		     struct flow *ret_in, struct flow *ret_out, uint32_t *ret_sample)
 {
 	const struct cw_numerics_job *job = p->job;
-	const struct cw_numerics_look *l = &job->looks[p->by_call[first]];
+	const struct cw_numerics_sample *l = &job->samples[p->by_call[first]];
 	uint32_t nranks = job->comms[l->comm].nranks, wanted = 1;
 	struct flow in = { 0 }, out = { 0 };
 
 	if (l->kind == CW_OP_REDUCE_SCATTER)
 		wanted = nranks;
 	for (uint32_t i = first; i < end; i++) {
-		const struct cw_numerics_look *m = &job->looks[p->by_call[i]];
+		const struct cw_numerics_sample *m = &job->samples[p->by_call[i]];
 
 		if (m->kind != l->kind || m->dtype != l->dtype || m->redop != l->redop)
 			return false;
 		if (m->is_output && out.members == wanted)
 			continue; /* one copy is enough; replicas.c compares the copies */
-		if (!add_look(m->is_output ? &out : &in, m))
+		if (!add_sample(m->is_output ? &out : &in, m))
 			return false;
 		if (m->is_output)
-			*ret_look = p->by_call[i];
+			*ret_sample = p->by_call[i];
 	}
 	*ret_in = in;
 	*ret_out = out;
 	return in.members == nranks && out.members == wanted;
 }
 
-static bool bound_of(const struct cw_numerics_look *l, const struct flow *in,
+static bool bound_of(const struct cw_numerics_sample *l, const struct flow *in,
 		     const struct flow *out, uint32_t nranks, double *ret)
 {
 	struct type_error e = { 0 };
@@ -158,12 +158,12 @@ static bool bound_of(const struct cw_numerics_look *l, const struct flow *in,
 static void judge_call(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		       struct cw_numerics_report *ret)
 {
-	const struct cw_numerics_look *l = &p->job->looks[p->by_call[first]];
-	uint32_t nranks = p->job->comms[l->comm].nranks, look = 0;
+	const struct cw_numerics_sample *l = &p->job->samples[p->by_call[first]];
+	uint32_t nranks = p->job->comms[l->comm].nranks, sample = 0;
 	struct flow in, out;
 	double bound;
 
-	if (!is_summed(l) || !flows_of(p, first, end, &in, &out, &look) ||
+	if (!is_summed(l) || !flows_of(p, first, end, &in, &out, &sample) ||
 	    !bound_of(l, &in, &out, nranks, &bound))
 		return;
 	if (l->redop == CW_REDOP_AVG && l->kind != CW_OP_ALL_GATHER)
@@ -172,11 +172,11 @@ static void judge_call(const struct numerics_parts *p, uint32_t first, uint32_t 
 	if (fabs(in.sum - out.sum) <= bound)
 		return;
 	if (ret->n_imbalances == CW_NUMERICS_MAX) {
-		ret->n_imbalances_left_out++;
+		ret->n_imbalances_over_limit++;
 		return;
 	}
 	ret->imbalances[ret->n_imbalances++] = (struct cw_numerics_imbalance){
-		.look = look, .in = in.sum, .out = out.sum, .bound = bound
+		.sample = sample, .in = in.sum, .out = out.sum, .bound = bound
 	};
 }
 

@@ -2,7 +2,7 @@
 /*
  * Finds the rank that was first. A NaN or infinity spreads: one rank feeds it into a sum, and all
  * ranks get it back and feed it on. So on each rank only the first bad tensor counts. If the rank
- * fed it without having received one before, it is a candidate. If it came out of a call, we look
+ * fed it without having received one before, it is a candidate. If it came out of a call, we sample
  * at the call's inputs: if all of them were completely sampled and are finite, the operation itself
  * left the range of its type.
  *
@@ -21,7 +21,8 @@ enum order { EARLIER_BY_CALL, EARLIER_BY_CLOCK, NOT_EARLIER };
 static enum order order_of(const struct cw_numerics_job *job, const struct cw_numerics_first *a,
 			   const struct cw_numerics_first *b)
 {
-	const struct cw_numerics_look *x = &job->looks[a->look], *y = &job->looks[b->look];
+	const struct cw_numerics_sample *x = &job->samples[a->sample],
+					*y = &job->samples[b->sample];
 	bool is_same_comm = x->comm == y->comm && x->comm < job->n_comms &&
 			    !job->comms[x->comm].is_uncounted && cw_op_is_collective(x->kind) &&
 			    cw_op_is_collective(y->kind) && x->seq && y->seq;
@@ -32,7 +33,7 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 	if (is_same_comm)
 		return x->is_output < y->is_output ? EARLIER_BY_CALL : NOT_EARLIER;
 	/* A received number may come from the other rank: a summary has the time of its call. */
-	if (a->origin == CW_NUMERICS_RECEIVED && b->origin == CW_NUMERICS_FED)
+	if (a->origin == CW_NUMERICS_RECEIVED && b->origin == CW_NUMERICS_BY_RANK)
 		return NOT_EARLIER;
 	if (x->at_ns && y->at_ns && x->at_ns != y->at_ns)
 		return x->at_ns < y->at_ns ? EARLIER_BY_CLOCK : NOT_EARLIER;
@@ -40,26 +41,26 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 }
 
 /* The first entry of the summary's call in by_call; p->n if it is not a numbered collective. */
-static uint32_t find_call(const struct numerics_parts *p, const struct cw_numerics_look *l)
+static uint32_t find_call(const struct numerics_parts *p, const struct cw_numerics_sample *l)
 {
 	uint32_t low = 0, high = p->n;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		const struct cw_numerics_look *m = &p->job->looks[p->by_call[middle]];
+		const struct cw_numerics_sample *m = &p->job->samples[p->by_call[middle]];
 
 		if (m->comm < l->comm || (m->comm == l->comm && m->seq < l->seq))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < p->n && p->job->looks[p->by_call[low]].comm == l->comm &&
-	    p->job->looks[p->by_call[low]].seq == l->seq)
+	if (low < p->n && p->job->samples[p->by_call[low]].comm == l->comm &&
+	    p->job->samples[p->by_call[low]].seq == l->seq)
 		return low;
 	return p->n;
 }
 
-static uint32_t inputs_wanted(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
+static uint32_t inputs_wanted(const struct cw_numerics_job *job, const struct cw_numerics_sample *l)
 {
 	if (l->kind == CW_OP_BROADCAST || l->kind == CW_OP_SCATTER)
 		return 1;
@@ -67,7 +68,7 @@ static uint32_t inputs_wanted(const struct cw_numerics_job *job, const struct cw
 }
 
 static enum cw_numerics_origin origin_of_output(const struct numerics_parts *p,
-						const struct cw_numerics_look *l)
+						const struct cw_numerics_sample *l)
 {
 	uint32_t i = find_call(p, l), end, n_finite = 0;
 
@@ -75,7 +76,7 @@ static enum cw_numerics_origin origin_of_output(const struct numerics_parts *p,
 		return CW_NUMERICS_RECEIVED;
 	end = numerics_call_end(p, i);
 	for (; i < end; i++) {
-		const struct cw_numerics_look *m = &p->job->looks[p->by_call[i]];
+		const struct cw_numerics_sample *m = &p->job->samples[p->by_call[i]];
 
 		/* The unsampled part may contain a NaN or infinity. */
 		if (!m->is_output && !cw_numerics_is_bad(m) && m->elements == m->offered)
@@ -85,7 +86,7 @@ static enum cw_numerics_origin origin_of_output(const struct numerics_parts *p,
 }
 
 /* True if some member visibly fed a bad number into the call with this output. */
-static bool is_explained(const struct numerics_parts *p, const struct cw_numerics_look *l)
+static bool is_explained(const struct numerics_parts *p, const struct cw_numerics_sample *l)
 {
 	uint32_t i = find_call(p, l), end;
 
@@ -93,7 +94,7 @@ static bool is_explained(const struct numerics_parts *p, const struct cw_numeric
 		return false;
 	end = numerics_call_end(p, i);
 	for (; i < end; i++) {
-		const struct cw_numerics_look *m = &p->job->looks[p->by_call[i]];
+		const struct cw_numerics_sample *m = &p->job->samples[p->by_call[i]];
 
 		if (!m->is_output && cw_numerics_is_bad(m))
 			return true;
@@ -102,11 +103,11 @@ static bool is_explained(const struct numerics_parts *p, const struct cw_numeric
 }
 
 /* One member's output represents the call. */
-static bool is_told(const struct cw_numerics_job *job, const struct cw_numerics_first *v,
-		    uint32_t n, const struct cw_numerics_look *l)
+static bool is_listed(const struct cw_numerics_job *job, const struct cw_numerics_first *v,
+		      uint32_t n, const struct cw_numerics_sample *l)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const struct cw_numerics_look *m = &job->looks[v[i].look];
+		const struct cw_numerics_sample *m = &job->samples[v[i].sample];
 
 		if (m->is_output && m->comm == l->comm && m->seq == l->seq && l->seq)
 			return true;
@@ -124,15 +125,16 @@ int numerics_find_first(const struct numerics_parts *p, struct cw_numerics_repor
 		return -ENOMEM;
 	for (uint32_t r = 0; r < job->n_ranks; r++) {
 		uint32_t bad = ret->ranks[r].first_bad;
-		const struct cw_numerics_look *l = &job->looks[bad == CW_NUMERICS_NONE ? 0 : bad];
+		const struct cw_numerics_sample *l =
+			&job->samples[bad == CW_NUMERICS_NONE ? 0 : bad];
 
 		if (bad == CW_NUMERICS_NONE)
 			continue;
 		if (!l->is_output)
-			v[n++] = (struct cw_numerics_first){ .look = bad,
-							     .origin = CW_NUMERICS_FED };
-		else if (!is_explained(p, l) && !is_told(job, v, n, l))
-			v[n++] = (struct cw_numerics_first){ .look = bad,
+			v[n++] = (struct cw_numerics_first){ .sample = bad,
+							     .origin = CW_NUMERICS_BY_RANK };
+		else if (!is_explained(p, l) && !is_listed(job, v, n, l))
+			v[n++] = (struct cw_numerics_first){ .sample = bad,
 							     .origin = origin_of_output(p, l) };
 	}
 	for (uint32_t i = 0; i < n; i++) {

@@ -36,7 +36,7 @@
 #define STILL_STEPS 3u
 
 struct point {
-	uint32_t comm, slot, look;
+	uint32_t comm, slot, sample;
 	uint64_t step;
 	double value;    /* log2; infinite: it has left the type */
 	double raw;      /* unchanged */
@@ -49,7 +49,7 @@ struct points {
 	uint32_t n;
 };
 
-static double largest(const struct cw_numerics_look *l)
+static double largest(const struct cw_numerics_sample *l)
 {
 	return cw_numerics_is_bad(l) ? INFINITY : l->abs_max;
 }
@@ -59,18 +59,18 @@ static bool point_of(const struct numerics_parts *p, uint32_t first, uint32_t en
 		     struct point *ret)
 {
 	const struct cw_numerics_job *job = p->job;
-	const struct cw_numerics_look *l = &job->looks[p->by_call[first]];
+	const struct cw_numerics_sample *l = &job->samples[p->by_call[first]];
 	double most = -1, sum = 0;
-	uint32_t n_inputs = 0, most_look = p->by_call[first], last_rank = CW_NUMERICS_NONE;
+	uint32_t n_inputs = 0, most_sample = p->by_call[first], last_rank = CW_NUMERICS_NONE;
 
 	for (uint32_t i = first; i < end; i++) {
-		const struct cw_numerics_look *m = &job->looks[p->by_call[i]];
+		const struct cw_numerics_sample *m = &job->samples[p->by_call[i]];
 
 		if (m->dtype != l->dtype)
 			return false;
 		if (largest(m) > most) {
 			most = largest(m);
-			most_look = p->by_call[i];
+			most_sample = p->by_call[i];
 		}
 		if (!m->is_output && m->rank != last_rank) {
 			sum += largest(m);
@@ -82,7 +82,7 @@ static bool point_of(const struct numerics_parts *p, uint32_t first, uint32_t en
 		.comm = l->comm,
 		.slot = p->at[p->by_call[first]].slot,
 		.step = p->at[p->by_call[first]].step,
-		.look = most_look,
+		.sample = most_sample,
 		.raw = most,
 	};
 	if (l->redop == CW_REDOP_SUM && n_inputs == job->comms[l->comm].nranks && sum > most) {
@@ -242,7 +242,7 @@ static bool is_leaving(const struct point *last, uint32_t n, double limit, doubl
 static void judge_slot(const struct numerics_parts *p, const struct point *v, uint32_t n,
 		       struct cw_numerics_report *ret)
 {
-	double most = cw_numerics_limit(p->job->looks[v[0].look].dtype), slope = 0, left;
+	double most = cw_numerics_limit(p->job->samples[v[0].sample].dtype), slope = 0, left;
 	uint64_t warned = 0;
 	bool is_warned = false;
 	uint32_t i = 0;
@@ -259,13 +259,13 @@ static void judge_slot(const struct numerics_parts *p, const struct point *v, ui
 	if (!is_warned)
 		return;
 	if (ret->n_headroom == CW_NUMERICS_MAX) {
-		ret->n_headroom_left_out++;
+		ret->n_headroom_over_limit++;
 		return;
 	}
 	i--;
 	left = (log2(most) - v[i].value) / slope;
 	ret->headroom[ret->n_headroom++] = (struct cw_numerics_headroom){
-		.look = v[i].look,
+		.sample = v[i].sample,
 		.is_sum = v[i].is_sum,
 		.value = v[i].raw,
 		.limit = most,

@@ -40,7 +40,7 @@ struct steps {
 	uint32_t n;
 };
 
-static bool is_gradient(const struct cw_numerics_look *l)
+static bool is_gradient(const struct cw_numerics_sample *l)
 {
 	return (l->kind == CW_OP_ALL_REDUCE || l->kind == CW_OP_REDUCE_SCATTER ||
 		l->kind == CW_OP_REDUCE) &&
@@ -59,15 +59,15 @@ static int list_steps(const struct numerics_parts *p, struct steps *ret)
 	if (!s.v)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n; i++) {
-		uint32_t look = p->by_call[i];
-		const struct cw_numerics_look *l = &p->job->looks[look];
+		uint32_t sample = p->by_call[i];
+		const struct cw_numerics_sample *l = &p->job->samples[sample];
 		struct step_said *last = s.n ? &s.v[s.n - 1] : NULL;
 
-		if (!last || last->comm != l->comm || last->step != p->at[look].step) {
+		if (!last || last->comm != l->comm || last->step != p->at[sample].step) {
 			last = &s.v[s.n++];
 			*last = (struct step_said){ .comm = l->comm,
-						    .step = p->at[look].step,
-						    .step_by = p->at[look].step_by,
+						    .step = p->at[sample].step,
+						    .step_by = p->at[sample].step_by,
 						    .is_gradient = true };
 		}
 		if (!cw_numerics_is_bad(l))
@@ -82,11 +82,11 @@ static int list_steps(const struct numerics_parts *p, struct steps *ret)
 
 static bool is_in(const struct numerics_parts *p, uint32_t i, uint32_t comm, uint64_t step)
 {
-	return p->job->looks[i].comm == comm && p->at[i].step == step;
+	return p->job->samples[i].comm == comm && p->at[i].step == step;
 }
 
 /* We can measure the finite part of a bad tensor if it is most of the tensor. */
-static bool is_measured(const struct cw_numerics_look *l)
+static bool is_measured(const struct cw_numerics_sample *l)
 {
 	return (l->nans + l->infs) * 2 < l->elements && is_gradient(l) && isfinite(l->l2) &&
 	       l->l2 > 0;
@@ -97,7 +97,7 @@ static int ratio_of(const struct numerics_parts *p, const struct step_said *befo
 		    const struct step_said *after, double *ret)
 {
 	double *v = calloc((size_t)p->n + 1, sizeof(*v));
-	const struct cw_numerics_look *from = NULL;
+	const struct cw_numerics_sample *from = NULL;
 	uint32_t from_slot = 0;
 	size_t n = 0;
 
@@ -105,7 +105,7 @@ static int ratio_of(const struct numerics_parts *p, const struct step_said *befo
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n; i++) {
 		uint32_t k = p->by_series[i];
-		const struct cw_numerics_look *l = &p->job->looks[k];
+		const struct cw_numerics_sample *l = &p->job->samples[k];
 
 		if (is_in(p, k, before->comm, before->step)) {
 			from = l;
@@ -137,7 +137,7 @@ static int judge_row(const struct numerics_parts *p, const struct steps *s, uint
 					 .n_steps = end - first };
 	ret->is_scaling = end - first <= ROW_MAX;
 	for (uint32_t i = first; i < end; i++) {
-		ret->n_looks += s->v[i].n_bad;
+		ret->n_samples += s->v[i].n_bad;
 		ret->is_scaling = ret->is_scaling && s->v[i].is_gradient;
 		if (wanted > 1e-300)
 			wanted *= BACKOFF;
@@ -166,7 +166,7 @@ static uint64_t bad_outside(const struct numerics_parts *p, const struct cw_nume
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < p->n; i++)
-		n += cw_numerics_is_bad(&p->job->looks[p->by_call[i]]);
+		n += cw_numerics_is_bad(&p->job->samples[p->by_call[i]]);
 	return said->n_bad - n;
 }
 
@@ -190,7 +190,7 @@ int numerics_find_rows(const struct numerics_parts *p, struct cw_numerics_report
 		while (end < s.n && s.v[end].comm == s.v[i].comm && s.v[end].n_bad)
 			end++;
 		if (ret->n_rows == CW_NUMERICS_ROWS) {
-			ret->n_rows_left_out++;
+			ret->n_rows_over_limit++;
 			ret->is_all_scaling = false; /* loss scaling does not overflow that often */
 		} else {
 			r = judge_row(p, &s, i, end, &row);

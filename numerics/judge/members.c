@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct cw_member member_of(const struct cw_numerics_job *job, uint32_t look,
+static struct cw_member member_of(const struct cw_numerics_job *job, uint32_t sample,
 				  enum cw_members_by by)
 {
-	const struct cw_numerics_rank *rank = &job->ranks[job->looks[look].rank];
-	struct cw_member m = { .look = look, .device = "" };
+	const struct cw_numerics_rank *rank = &job->ranks[job->samples[sample].rank];
+	struct cw_member m = { .sample = sample, .device = "" };
 
 	if (by == CW_MEMBERS_BY_DEVICE && rank->device)
 		m.device = rank->device;
@@ -39,16 +39,16 @@ static int compare_members(const void *a, const void *b)
 	const struct cw_member *x = a, *y = b;
 	int r = compare_values(x, y);
 
-	return r ? r : (x->look > y->look) - (x->look < y->look);
+	return r ? r : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-bool cw_members_sort(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n,
+bool cw_members_sort(const struct cw_numerics_job *job, const uint32_t *samples, uint32_t n,
 		     enum cw_members_by by, struct cw_member *v)
 {
 	uint32_t end;
 
 	for (uint32_t i = 0; i < n; i++)
-		v[i] = member_of(job, looks[i], by);
+		v[i] = member_of(job, samples[i], by);
 	if (n == 0)
 		return false;
 	qsort(v, n, sizeof(*v), compare_members);

@@ -20,7 +20,7 @@ enum cw_members_by {
 };
 
 struct cw_member {
-	uint32_t look;
+	uint32_t sample;
 	const char *device; /* never NULL */
 	uint32_t version;   /* the requested version */
 };
@@ -29,7 +29,7 @@ struct cw_member {
  * Sorts the members of these summaries into v, which has room for n. Members with equal properties
  * are adjacent, and those with unknown ones come last. True if some known properties differ.
  */
-bool cw_members_sort(const struct cw_numerics_job *job, const uint32_t *looks, uint32_t n,
+bool cw_members_sort(const struct cw_numerics_job *job, const uint32_t *samples, uint32_t n,
 		     enum cw_members_by by, struct cw_member *v);
 
 /* The end of the members with the same property as v[i]. */

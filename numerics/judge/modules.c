@@ -28,7 +28,7 @@ static void note_row(struct cw_modules_report *ret, uint32_t rank, const struct 
 {
 	ret->n_scaling_steps += end - first;
 	if (ret->n_rows == CW_MODULES_ROWS) {
-		ret->n_rows_left_out++;
+		ret->n_rows_over_limit++;
 		return;
 	}
 	ret->rows[ret->n_rows++] = (struct cw_modules_row){

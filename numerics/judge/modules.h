@@ -50,7 +50,7 @@ struct cw_modules_report {
 	/* Bad steps of all ranks: first without an explanation by loss scaling, then with one. */
 	uint64_t n_bad_steps, n_scaling_steps;
 	struct cw_modules_row rows[CW_MODULES_ROWS];
-	uint32_t n_rows, n_rows_left_out;
+	uint32_t n_rows, n_rows_over_limit;
 };
 
 void cw_modules_judge(const struct cw_modules_rank *ranks, uint32_t n,

@@ -27,9 +27,9 @@ double cw_numerics_limit(unsigned dtype)
 	}
 }
 
-static int compare_looks(const void *a, const void *b)
+static int compare_samples(const void *a, const void *b)
 {
-	const struct cw_numerics_look *x = a, *y = b;
+	const struct cw_numerics_sample *x = a, *y = b;
 
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
@@ -42,8 +42,8 @@ static void note_ranks(const struct cw_numerics_job *job, struct cw_numerics_rep
 		struct cw_numerics_rank_said *said = &ret->ranks[r];
 
 		*said = (struct cw_numerics_rank_said){ .first = i, .first_bad = CW_NUMERICS_NONE };
-		for (; i < job->n_looks && job->looks[i].rank == r; i++) {
-			if (!cw_numerics_is_bad(&job->looks[i]))
+		for (; i < job->n_samples && job->samples[i].rank == r; i++) {
+			if (!cw_numerics_is_bad(&job->samples[i]))
 				continue;
 			if (said->first_bad == CW_NUMERICS_NONE)
 				said->first_bad = i;
@@ -61,8 +61,8 @@ int cw_numerics_judge(struct cw_numerics_job *job, struct cw_numerics_report *re
 	struct numerics_parts parts;
 	int r;
 
-	if (job->n_looks)
-		qsort(job->looks, job->n_looks, sizeof(*job->looks), compare_looks);
+	if (job->n_samples)
+		qsort(job->samples, job->n_samples, sizeof(*job->samples), compare_samples);
 	report.ranks = calloc(job->n_ranks + 1, sizeof(*report.ranks));
 	if (!report.ranks)
 		return -ENOMEM;

@@ -14,7 +14,7 @@
 #define CW_NUMERICS_NONE UINT32_MAX
 
 /* One rank's summary of one tensor. */
-struct cw_numerics_look {
+struct cw_numerics_sample {
 	uint32_t rank, comm; /* indices into the job's */
 	uint32_t order;      /* within the rank: the earlier launch has the lower number */
 	int32_t root_or_peer;
@@ -50,10 +50,10 @@ struct cw_numerics_rank {
 	uint32_t cuda_driver, nccl; /* 13000; like ncclGetVersion; 0 = unknown */
 };
 
-/* Borrowed. cw_numerics_judge() sorts the looks: by rank, then by order. */
+/* Borrowed. cw_numerics_judge() sorts the samples: by rank, then by order. */
 struct cw_numerics_job {
-	struct cw_numerics_look *looks;
-	uint32_t n_looks;
+	struct cw_numerics_sample *samples;
+	uint32_t n_samples;
 	const struct cw_numerics_comm *comms;
 	uint32_t n_comms;
 	const struct cw_numerics_rank *ranks;
@@ -62,13 +62,13 @@ struct cw_numerics_job {
 
 /* How the first NaN or infinity came into a call. */
 enum cw_numerics_origin {
-	CW_NUMERICS_FED,      /* the rank fed it, and had not received it before */
+	CW_NUMERICS_BY_RANK,  /* the rank fed it, and had not received it before */
 	CW_NUMERICS_SUM,      /* all members fed finite numbers: the operation made it */
 	CW_NUMERICS_RECEIVED, /* it came out of a call whose inputs we know only in part */
 };
 
 struct cw_numerics_first {
-	uint32_t look;
+	uint32_t sample;
 	enum cw_numerics_origin origin;
 };
 
@@ -92,13 +92,13 @@ struct cw_numerics_row {
 	enum cw_numerics_step_by step_by;
 	uint64_t step, n_steps;
 	uint64_t seq; /* its first call with a NaN or infinity */
-	uint32_t n_looks;
+	uint32_t n_samples;
 	bool is_scaling; /* loss scaling explains it */
 	double ratio;    /* magnitudes after it, relative to those in it; 0 = unknown */
 };
 
 struct cw_numerics_headroom {
-	uint32_t look;               /* the newest; for a sum over members, the largest part */
+	uint32_t sample;             /* the newest; for a sum over members, the largest part */
 	bool is_sum;                 /* value is the sum of the members' largest */
 	double value, limit, growth; /* growth: a factor per step */
 	double steps_left;
@@ -112,7 +112,7 @@ enum cw_numerics_end {
 
 /* Too many numbers at one end of their type's range, step after step. */
 struct cw_numerics_range {
-	uint32_t look; /* the newest of the rank with the largest share */
+	uint32_t sample; /* the newest of the rank with the largest share */
 	uint32_t n_steps;
 	enum cw_numerics_end end;
 	double share; /* of the sampled elements; at the lower end, of the nonzero ones */
@@ -123,7 +123,7 @@ struct cw_numerics_range {
 struct cw_numerics_divergence {
 	uint32_t comm, n_groups, n_members; /* members with comparable copies */
 	uint64_t seq;
-	uint32_t look;         /* of one member of the smallest group */
+	uint32_t sample;       /* of one member of the smallest group */
 	uint32_t other;        /* … of the largest */
 	uint32_t n_odd;        /* members of the smaller groups, together */
 	bool has_majority;     /* more than half agree */
@@ -132,7 +132,7 @@ struct cw_numerics_divergence {
 
 /* The total of the inputs differs from the total of the outputs. */
 struct cw_numerics_imbalance {
-	uint32_t look; /* an output */
+	uint32_t sample; /* an output */
 	double in, out, bound;
 };
 
@@ -152,24 +152,24 @@ struct cw_numerics_report {
 	bool is_first_by_clock; /* the hosts' clocks decided */
 	uint64_t n_bad;         /* summaries with a NaN or infinity */
 	struct cw_numerics_row rows[CW_NUMERICS_ROWS];
-	uint32_t n_rows, n_rows_left_out;
+	uint32_t n_rows, n_rows_over_limit;
 	bool is_all_scaling; /* there are bad ones, and loss scaling explains each */
 	struct cw_numerics_headroom headroom[CW_NUMERICS_MAX];
-	uint32_t n_headroom, n_headroom_left_out;
+	uint32_t n_headroom, n_headroom_over_limit;
 	struct cw_numerics_range ranges[CW_NUMERICS_MAX];
-	uint32_t n_ranges, n_ranges_left_out;
+	uint32_t n_ranges, n_ranges_over_limit;
 	struct cw_numerics_divergence divergences[CW_NUMERICS_MAX];
-	uint32_t n_divergences, n_divergences_left_out;
+	uint32_t n_divergences, n_divergences_over_limit;
 	/*
 	 * Divergences that raise no alarm: NCCL may have computed these sums on each member, and
 	 * members with equal devices agree (replicas.c).
 	 */
 	struct cw_numerics_divergence roundings[CW_NUMERICS_MAX];
-	uint32_t n_roundings, n_roundings_left_out;
+	uint32_t n_roundings, n_roundings_over_limit;
 	uint32_t *divergent; /* summaries of divergences and roundings */
 	uint32_t n_divergent;
 	struct cw_numerics_imbalance imbalances[CW_NUMERICS_MAX];
-	uint32_t n_imbalances, n_imbalances_left_out;
+	uint32_t n_imbalances, n_imbalances_over_limit;
 	struct cw_numerics_suspect suspects[CW_NUMERICS_FIRSTS];
 	uint32_t n_suspects;
 	/* Calls with compared copies, and with compared sums. */
@@ -181,13 +181,13 @@ int cw_numerics_judge(struct cw_numerics_job *job, struct cw_numerics_report *re
 /* Releases the report's contents; takes NULL. */
 void cw_numerics_report_fini(struct cw_numerics_report *report);
 
-/* True if the user should look at it. */
+/* True if the user should sample at it. */
 bool cw_numerics_is_alarming(const struct cw_numerics_report *report);
 
 /* The largest finite number of a type; 0 = not a floating point type. */
 double cw_numerics_limit(unsigned dtype);
 
-static inline bool cw_numerics_is_bad(const struct cw_numerics_look *l)
+static inline bool cw_numerics_is_bad(const struct cw_numerics_sample *l)
 {
 	return l->nans != 0 || l->infs != 0;
 }

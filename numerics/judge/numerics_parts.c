@@ -22,7 +22,7 @@
 
 static bool has_call(const struct cw_numerics_job *job, uint32_t i)
 {
-	const struct cw_numerics_look *l = &job->looks[i];
+	const struct cw_numerics_sample *l = &job->samples[i];
 
 	return cw_op_is_collective(l->kind) && l->seq && l->comm < job->n_comms &&
 	       !job->comms[l->comm].is_uncounted;
@@ -36,9 +36,9 @@ static bool has_call(const struct cw_numerics_job *job, uint32_t i)
 
 static int compare_calls(const void *a, const void *b, void *user)
 {
-	const struct cw_numerics_look *looks = ((const struct cw_numerics_job *)user)->looks;
+	const struct cw_numerics_sample *samples = ((const struct cw_numerics_job *)user)->samples;
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-	const struct cw_numerics_look *x = &looks[i], *y = &looks[k];
+	const struct cw_numerics_sample *x = &samples[i], *y = &samples[k];
 
 	COMPARE(x->comm, y->comm);
 	COMPARE(x->seq, y->seq);
@@ -52,7 +52,7 @@ static int compare_series(const void *a, const void *b, void *user)
 {
 	const struct numerics_parts *p = user;
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-	const struct cw_numerics_look *x = &p->job->looks[i], *y = &p->job->looks[k];
+	const struct cw_numerics_sample *x = &p->job->samples[i], *y = &p->job->samples[k];
 
 	COMPARE(x->comm, y->comm);
 	COMPARE(p->at[i].slot, p->at[k].slot);
@@ -65,11 +65,11 @@ static int compare_series(const void *a, const void *b, void *user)
 
 uint32_t numerics_call_end(const struct numerics_parts *p, uint32_t i)
 {
-	const struct cw_numerics_look *l = &p->job->looks[p->by_call[i]];
+	const struct cw_numerics_sample *l = &p->job->samples[p->by_call[i]];
 	uint32_t k = i + 1;
 
 	for (; k < p->n; k++) {
-		const struct cw_numerics_look *m = &p->job->looks[p->by_call[k]];
+		const struct cw_numerics_sample *m = &p->job->samples[p->by_call[k]];
 
 		if (m->comm != l->comm || m->seq != l->seq)
 			break;
@@ -98,11 +98,11 @@ double numerics_median(double *v, size_t n)
 struct call {
 	uint64_t seq;
 	uint32_t first, last; /* in by_call */
-	const struct cw_numerics_look *look;
+	const struct cw_numerics_sample *sample;
 	bool has_step;
 };
 
-static bool is_alike(const struct cw_numerics_look *a, const struct cw_numerics_look *b)
+static bool is_alike(const struct cw_numerics_sample *a, const struct cw_numerics_sample *b)
 {
 	return a->kind == b->kind && a->dtype == b->dtype && a->redop == b->redop &&
 	       a->offered == b->offered;
@@ -144,7 +144,7 @@ static uint64_t period_of(const struct call *calls, uint32_t n)
 
 			if (!next)
 				continue;
-			differs = !is_alike(calls[i].look, next->look);
+			differs = !is_alike(calls[i].sample, next->sample);
 			n_alike++;
 		}
 		if (!differs && n_alike && n_alike >= n / 4)
@@ -156,7 +156,7 @@ static uint64_t period_of(const struct call *calls, uint32_t n)
 static bool is_call_bad(const struct numerics_parts *p, const struct call *call)
 {
 	for (uint32_t k = call->first; k < call->last; k++)
-		if (cw_numerics_is_bad(&p->job->looks[p->by_call[k]]))
+		if (cw_numerics_is_bad(&p->job->samples[p->by_call[k]]))
 			return true;
 	return false;
 }
@@ -208,8 +208,8 @@ static void set_steps(struct numerics_parts *p, const struct call *calls, uint32
 		uint64_t step, slot;
 
 		if (is_marked) {
-			step = (uint64_t)calls[i].look->step;
-			if (i == 0 || calls[i - 1].look->step != calls[i].look->step)
+			step = (uint64_t)calls[i].sample->step;
+			if (i == 0 || calls[i - 1].sample->step != calls[i].sample->step)
 				begin = calls[i].seq;
 			slot = calls[i].seq - begin;
 		} else {
@@ -217,24 +217,26 @@ static void set_steps(struct numerics_parts *p, const struct call *calls, uint32
 			slot = period ? (calls[i].seq + phase) % period : 0;
 		}
 		for (uint32_t k = calls[i].first; k < calls[i].last; k++)
-			p->at[p->by_call[k]] = (struct numerics_look_at){ .step = step,
-									  .step_by = by,
-									  .slot = (uint32_t)slot };
+			p->at[p->by_call[k]] = (struct numerics_sample_at){
+				.step = step, .step_by = by, .slot = (uint32_t)slot
+			};
 	}
 }
 
 /* Processes the calls of the communicator whose summaries begin at i; returns their end. */
 static uint32_t set_steps_of_comm(struct numerics_parts *p, struct call *calls, uint32_t i)
 {
-	uint32_t comm = p->job->looks[p->by_call[i]].comm, n = 0;
+	uint32_t comm = p->job->samples[p->by_call[i]].comm, n = 0;
 
-	while (i < p->n && p->job->looks[p->by_call[i]].comm == comm) {
-		const struct cw_numerics_look *l = &p->job->looks[p->by_call[i]];
+	while (i < p->n && p->job->samples[p->by_call[i]].comm == comm) {
+		const struct cw_numerics_sample *l = &p->job->samples[p->by_call[i]];
 		uint32_t end = numerics_call_end(p, i);
 
-		calls[n++] = (struct call){
-			.seq = l->seq, .first = i, .last = end, .look = l, .has_step = l->step >= 0
-		};
+		calls[n++] = (struct call){ .seq = l->seq,
+					    .first = i,
+					    .last = end,
+					    .sample = l,
+					    .has_step = l->step >= 0 };
 		i = end;
 	}
 	set_steps(p, calls, n);
@@ -246,15 +248,15 @@ int numerics_parts_init(struct numerics_parts *p, const struct cw_numerics_job *
 	struct call *calls;
 
 	*p = (struct numerics_parts){ .job = job };
-	p->at = calloc((size_t)job->n_looks + 1, sizeof(*p->at));
-	p->by_call = calloc((size_t)job->n_looks + 1, sizeof(*p->by_call));
-	p->by_series = calloc((size_t)job->n_looks + 1, sizeof(*p->by_series));
-	calls = calloc((size_t)job->n_looks + 1, sizeof(*calls));
+	p->at = calloc((size_t)job->n_samples + 1, sizeof(*p->at));
+	p->by_call = calloc((size_t)job->n_samples + 1, sizeof(*p->by_call));
+	p->by_series = calloc((size_t)job->n_samples + 1, sizeof(*p->by_series));
+	calls = calloc((size_t)job->n_samples + 1, sizeof(*calls));
 	if (!p->at || !p->by_call || !p->by_series || !calls) {
 		free(calls);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < job->n_looks; i++)
+	for (uint32_t i = 0; i < job->n_samples; i++)
 		if (has_call(job, i))
 			p->by_call[p->n++] = i;
 	if (p->n)

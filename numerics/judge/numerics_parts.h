@@ -6,7 +6,7 @@
 
 #include "numerics/judge/numerics.h"
 
-struct numerics_look_at {
+struct numerics_sample_at {
 	uint64_t step;
 	enum cw_numerics_step_by step_by;
 	uint32_t slot; /* index of the call among its communicator's in the step */
@@ -14,7 +14,7 @@ struct numerics_look_at {
 
 struct numerics_parts {
 	const struct cw_numerics_job *job;
-	struct numerics_look_at *at; /* per look */
+	struct numerics_sample_at *at; /* per sample */
 	/* Indices of collectives' summaries: by (comm, seq, is_output, rank); no others. */
 	uint32_t *by_call;
 	/* … by (comm, slot, is_output, rank, step). */

@@ -29,7 +29,7 @@
 /* The growth of a loss scale in four of its steps; a tensor needs less room for its own growth. */
 #define ROOM_MIN 16.0
 
-static double share_at_limit(const struct cw_numerics_look *l)
+static double share_at_limit(const struct cw_numerics_sample *l)
 {
 	bool is_narrow = l->dtype == CW_DTYPE_FP8_E4M3 || l->dtype == CW_DTYPE_FP8_E5M2;
 
@@ -39,7 +39,7 @@ static double share_at_limit(const struct cw_numerics_look *l)
 }
 
 /* Relative to the nonzero elements. */
-static double share_denormal(const struct cw_numerics_look *l)
+static double share_denormal(const struct cw_numerics_sample *l)
 {
 	uint64_t n = l->elements - l->zeros;
 
@@ -49,7 +49,7 @@ static double share_denormal(const struct cw_numerics_look *l)
 }
 
 /* How much all could grow before a sampled value, or a sum of them, becomes infinite: a factor. */
-static double room_of(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
+static double room_of(const struct cw_numerics_job *job, const struct cw_numerics_sample *l)
 {
 	bool is_summed = !l->is_output && l->redop == CW_REDOP_SUM;
 	double most = l->abs_max * (is_summed ? job->comms[l->comm].nranks : 1);
@@ -60,7 +60,7 @@ static double room_of(const struct cw_numerics_job *job, const struct cw_numeric
 }
 
 /* The share if it is too large, else 0. */
-static double share_of(const struct cw_numerics_look *l, enum cw_numerics_end end)
+static double share_of(const struct cw_numerics_sample *l, enum cw_numerics_end end)
 {
 	double share, least = end == CW_NUMERICS_UPPER ? LIMIT_SHARE : DENORMAL_SHARE;
 
@@ -80,7 +80,7 @@ static uint32_t steps_of(const struct numerics_parts *p, uint32_t first, uint32_
 {
 	uint32_t n = 0;
 
-	while (end > first && share_of(&p->job->looks[p->by_series[end - 1]], which) > 0) {
+	while (end > first && share_of(&p->job->samples[p->by_series[end - 1]], which) > 0) {
 		end--;
 		n++;
 	}
@@ -89,16 +89,16 @@ static uint32_t steps_of(const struct numerics_parts *p, uint32_t first, uint32_
 
 static bool is_same_slot(const struct numerics_parts *p, uint32_t i, uint32_t k)
 {
-	return p->job->looks[i].comm == p->job->looks[k].comm && p->at[i].slot == p->at[k].slot;
+	return p->job->samples[i].comm == p->job->samples[k].comm && p->at[i].slot == p->at[k].slot;
 }
 
 static uint32_t series_end(const struct numerics_parts *p, uint32_t first)
 {
 	uint32_t i = p->by_series[first], end = first + 1;
-	const struct cw_numerics_look *l = &p->job->looks[i];
+	const struct cw_numerics_sample *l = &p->job->samples[i];
 
 	for (; end < p->n; end++) {
-		const struct cw_numerics_look *m = &p->job->looks[p->by_series[end]];
+		const struct cw_numerics_sample *m = &p->job->samples[p->by_series[end]];
 
 		if (!is_same_slot(p, i, p->by_series[end]) || m->rank != l->rank ||
 		    m->is_output != l->is_output)
@@ -117,25 +117,25 @@ static void judge_slot(const struct numerics_parts *p, uint32_t first, uint32_t 
 	struct cw_numerics_range worst = { .end = which, .room = INFINITY };
 
 	for (uint32_t i = first, next; i < end; i = next) {
-		const struct cw_numerics_look *newest;
+		const struct cw_numerics_sample *newest;
 		uint32_t n;
 		double share;
 
 		next = series_end(p, i);
-		newest = &p->job->looks[p->by_series[next - 1]];
+		newest = &p->job->samples[p->by_series[next - 1]];
 		worst.room = fmin(worst.room, room_of(p->job, newest));
 		n = steps_of(p, i, next, which);
 		share = share_of(newest, which);
 		if (n < STEPS || share <= worst.share)
 			continue;
-		worst.look = p->by_series[next - 1];
+		worst.sample = p->by_series[next - 1];
 		worst.share = share;
 		worst.n_steps = n;
 	}
 	if (worst.share == 0 || (which == CW_NUMERICS_LOWER && worst.room < ROOM_MIN))
 		return;
 	if (ret->n_ranges == CW_NUMERICS_MAX) {
-		ret->n_ranges_left_out++;
+		ret->n_ranges_over_limit++;
 		return;
 	}
 	ret->ranges[ret->n_ranges++] = worst;

@@ -31,7 +31,7 @@
 #define NCCL_SYMMETRIC 22700u
 
 struct copy {
-	uint32_t look;
+	uint32_t sample;
 	uint64_t checksum;
 	const char *device; /* "" = unknown */
 };
@@ -41,7 +41,7 @@ static bool has_replicas(unsigned kind)
 	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_ALL_GATHER || kind == CW_OP_BROADCAST;
 }
 
-static bool is_comparable(const struct cw_numerics_look *a, const struct cw_numerics_look *b)
+static bool is_comparable(const struct cw_numerics_sample *a, const struct cw_numerics_sample *b)
 {
 	return a->kind == b->kind && a->dtype == b->dtype && a->offered == b->offered &&
 	       a->elements == b->elements && a->elements &&
@@ -55,10 +55,10 @@ static int compare_copies(const void *a, const void *b)
 
 	if (x->checksum != y->checksum)
 		return x->checksum < y->checksum ? -1 : 1;
-	return (x->look > y->look) - (x->look < y->look);
+	return (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-static const char *device_of(const struct cw_numerics_job *job, const struct cw_numerics_look *l)
+static const char *device_of(const struct cw_numerics_job *job, const struct cw_numerics_sample *l)
 {
 	const char *device = job->ranks[l->rank].device;
 
@@ -80,7 +80,7 @@ static bool is_near(double a, double b, double tolerance)
 }
 
 /* NCCL adds halves in fp32 (ncclSymkAccumType) and rounds once. */
-static bool is_as_large(const struct cw_numerics_look *a, const struct cw_numerics_look *b,
+static bool is_as_large(const struct cw_numerics_sample *a, const struct cw_numerics_sample *b,
 			uint32_t nranks)
 {
 	double tolerance =
@@ -93,7 +93,7 @@ static bool is_as_large(const struct cw_numerics_look *a, const struct cw_numeri
 /*
  * These kernels add floating point numbers except fp64 (ncclSymImplemented(), 2.27), of any size.
  */
-static bool may_be_summed_on_each(const struct cw_numerics_look *l,
+static bool may_be_summed_on_each(const struct cw_numerics_sample *l,
 				  const struct cw_numerics_rank *rank)
 {
 	return l->kind == CW_OP_ALL_REDUCE && l->redop == CW_REDOP_SUM &&
@@ -105,10 +105,10 @@ static bool may_be_summed_on_each(const struct cw_numerics_look *l,
 static bool is_rounding(const struct cw_numerics_job *job, struct copy *v, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const struct cw_numerics_look *l = &job->looks[v[i].look];
+		const struct cw_numerics_sample *l = &job->samples[v[i].sample];
 
 		if (!*v[i].device || !may_be_summed_on_each(l, &job->ranks[l->rank]) ||
-		    !is_as_large(l, &job->looks[v[0].look], job->comms[l->comm].nranks))
+		    !is_as_large(l, &job->samples[v[0].sample], job->comms[l->comm].nranks))
 			return false;
 	}
 	qsort(v, n, sizeof(*v), compare_devices);
@@ -136,7 +136,7 @@ static void count_odd(const struct copy *v, uint32_t n, uint64_t right,
 		      const struct cw_numerics_job *job, struct odd *odd)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const struct cw_numerics_look *l = &job->looks[v[i].look];
+		const struct cw_numerics_sample *l = &job->samples[v[i].sample];
 		struct odd *o = &odd[l->rank];
 
 		if (v[i].checksum == right)
@@ -147,9 +147,9 @@ static void count_odd(const struct copy *v, uint32_t n, uint64_t right,
 	}
 }
 
-/* v is sorted; the caller fills in looks and their places in the report's list. */
+/* v is sorted; the caller fills in samples and their places in the report's list. */
 static struct cw_numerics_divergence describe(const struct copy *v, uint32_t n,
-					      const struct cw_numerics_look *l)
+					      const struct cw_numerics_sample *l)
 {
 	uint32_t most = 0, most_at = 0, least = UINT32_MAX, least_at = 0, n_groups = 0;
 
@@ -171,8 +171,8 @@ static struct cw_numerics_divergence describe(const struct copy *v, uint32_t n,
 						.n_groups = n_groups,
 						.n_members = n,
 						.seq = l->seq,
-						.look = v[least_at].look,
-						.other = v[most_at].look,
+						.sample = v[least_at].sample,
+						.other = v[most_at].sample,
 						.n_odd = n - most,
 						.has_majority = 2 * most > n,
 						.count = n };
@@ -186,7 +186,7 @@ static int keep(const struct copy *v, struct cw_numerics_divergence d, bool roun
 	uint32_t *n = rounds ? &ret->n_roundings : &ret->n_divergences, *grown;
 
 	if (*n == CW_NUMERICS_MAX) {
-		(*(rounds ? &ret->n_roundings_left_out : &ret->n_divergences_left_out))++;
+		(*(rounds ? &ret->n_roundings_over_limit : &ret->n_divergences_over_limit))++;
 		return 0;
 	}
 	grown = realloc(ret->divergent, (ret->n_divergent + (size_t)d.count) * sizeof(*grown));
@@ -196,11 +196,11 @@ static int keep(const struct copy *v, struct cw_numerics_divergence d, bool roun
 	d.first = ret->n_divergent;
 	list[(*n)++] = d;
 	for (uint32_t i = 0; i < d.count; i++)
-		ret->divergent[ret->n_divergent++] = v[i].look;
+		ret->divergent[ret->n_divergent++] = v[i].sample;
 	return 0;
 }
 
-static int add_divergence(struct copy *v, uint32_t n, const struct cw_numerics_look *l,
+static int add_divergence(struct copy *v, uint32_t n, const struct cw_numerics_sample *l,
 			  const struct cw_numerics_job *job, struct odd *odd,
 			  struct cw_numerics_report *ret)
 {
@@ -210,18 +210,18 @@ static int add_divergence(struct copy *v, uint32_t n, const struct cw_numerics_l
 	qsort(v, n, sizeof(*v), compare_copies);
 	d = describe(v, n, l);
 	if (d.has_majority && !rounds)
-		count_odd(v, n, job->looks[d.other].checksum, job, odd);
+		count_odd(v, n, job->samples[d.other].checksum, job, odd);
 	return keep(v, d, rounds, ret);
 }
 
 static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t end, struct copy *v,
 		      struct odd *odd, struct cw_numerics_report *ret)
 {
-	const struct cw_numerics_look *l = NULL;
+	const struct cw_numerics_sample *l = NULL;
 	uint32_t n = 0, last_rank = CW_NUMERICS_NONE;
 
 	for (uint32_t i = first; i < end; i++) {
-		const struct cw_numerics_look *m = &p->job->looks[p->by_call[i]];
+		const struct cw_numerics_sample *m = &p->job->samples[p->by_call[i]];
 
 		if (!m->is_output || !has_replicas(m->kind) || (l && !is_comparable(l, m)) ||
 		    (!l && !is_comparable(m, m)))
@@ -233,7 +233,7 @@ static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t e
 			continue;
 		last_rank = m->rank;
 		l = l ? l : m;
-		v[n++] = (struct copy){ .look = p->by_call[i],
+		v[n++] = (struct copy){ .sample = p->by_call[i],
 					.checksum = m->checksum,
 					.device = device_of(p->job, m) };
 	}

@@ -13,12 +13,12 @@
 #include "common/job_env.h"
 #include "common/parse.h"
 #include "identity/job_label.h"
-#include "leader/route.h"
-#include "numerics/read/looks.h"
+#include "leader/job_digests.h"
+#include "numerics/read/tensor_samples.h"
 #include "record/record_process.h"
 #include "record/record_reader.h"
 
-#define MAX_FILES CW_ROUTE_MAX_RANKS
+#define MAX_FILES CW_JOB_DIGESTS_MAX_RANKS
 
 struct found {
 	const char *path;
@@ -33,7 +33,7 @@ struct found {
 
 struct loader {
 	struct cw_numerics_input *input;
-	struct cw_looks looks;
+	struct cw_tensor_samples samples;
 };
 
 /* ---- one file ---- */
@@ -42,8 +42,8 @@ static int read_record(struct loader *l, uint32_t rank, const struct found *from
 		       struct cw_record *record)
 {
 	const struct cw_rec_header *h = cw_record_header(record);
-	struct cw_looks_count n;
-	int r = cw_looks_add(&l->looks, record, &n);
+	struct cw_tensor_samples_count n;
+	int r = cw_tensor_samples_add(&l->samples, record, &n);
 
 	if (r < 0)
 		return r;
@@ -54,7 +54,7 @@ static int read_record(struct loader *l, uint32_t rank, const struct found *from
 		.world_size = h->world_size_label,
 		.has_summaries = h->has & CW_REC_HAS_SUMMARIES,
 		.n_ops = h->ring_ticket,
-		.n_looks = n.newest,
+		.n_samples = n.newest,
 		.n_kept = n.kept,
 		.n_dropped = h->drops[CW_REC_DROP_SUMMARIES],
 		.created_wall_ns =
@@ -270,7 +270,7 @@ static int find_what(struct finder *f, const char *what, struct cw_err *err)
 
 static int refuse_doubles(const struct loader *l, uint32_t n, struct cw_err *err)
 {
-	const struct cw_numerics_rank *ranks = l->looks.ranks;
+	const struct cw_numerics_rank *ranks = l->samples.ranks;
 
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < i && ranks[i].rank >= 0; k++)
@@ -292,7 +292,7 @@ static int load_all(struct loader *l, struct finder *f, bool is_one_job,
 		return -ENOMEM;
 	for (uint32_t i = 0; i < f->n && r == 0; i++) {
 		r = load(l, i, &f->v[i], err);
-		cw_import_tell(watch, i + 1, f->n);
+		cw_import_watch_note(watch, i + 1, f->n);
 	}
 	if (r == 0 && !is_one_job)
 		r = refuse_doubles(l, f->n, err);
@@ -319,22 +319,22 @@ int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 	if (r == 0)
 		r = load_all(&l, &f, n == 1 && f.job, watch, err);
 	if (r < 0) {
-		cw_looks_fini(&l.looks);
+		cw_tensor_samples_fini(&l.samples);
 		cw_arena_fini(&input.arena);
 		return err->text[0] ? r : cw_err_set(err, -r, "%s", strerror(-r));
 	}
 	input.is_living = f.is_living;
 	input.uid = f.job ? f.uid : -1;
 	input.label = f.job ? cw_arena_strdup(&input.arena, f.label) : NULL;
-	input.looks = l.looks;
-	input.job = cw_looks_job(&input.looks);
+	input.samples = l.samples;
+	input.job = cw_tensor_samples_job(&input.samples);
 	*ret = input;
 	return 0;
 }
 
 void cw_numerics_input_fini(struct cw_numerics_input *input)
 {
-	cw_looks_fini(&input->looks);
+	cw_tensor_samples_fini(&input->samples);
 	cw_arena_fini(&input->arena);
 	*input = (struct cw_numerics_input){ .sources = NULL };
 }

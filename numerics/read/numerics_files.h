@@ -4,7 +4,7 @@
  * (numerics/judge/numerics.h): one record per rank of one job, in files or of living processes.
  *
  * Records of living processes change while we read them: each one shows its own moment
- * (numerics/read/looks.h). Reading files blocks.
+ * (numerics/read/tensor_samples.h). Reading files blocks.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "import/import_watch.h"
 #include "model/arena.h"
 #include "numerics/judge/numerics.h"
-#include "numerics/read/looks.h"
+#include "numerics/read/tensor_samples.h"
 
 struct cw_numerics_source {
 	const char *path; /* "process 812" for a living one, "process 812 on node-b" */
@@ -23,7 +23,7 @@ struct cw_numerics_source {
 	int32_t world_size;      /* -1 = the rank does not state it */
 	bool has_summaries;      /* the agent sampled tensors at all */
 	uint64_t n_ops;          /* calls of the rank */
-	uint64_t n_looks;        /* tensors that it sampled */
+	uint64_t n_samples;      /* tensors that it sampled */
 	uint64_t n_kept;         /* … of them in its record */
 	uint64_t n_dropped;      /* tensors omitted because all slots were taken */
 	int64_t created_wall_ns; /* its record; 0 = unknown */
@@ -37,11 +37,11 @@ struct cw_numerics_input {
 	bool is_living;                     /* some are processes, which continue meanwhile */
 	int64_t uid;                        /* user of the job that we found by name; -1 = none */
 	const char *label;                  /* … and its full name; NULL = none */
-	uint32_t n_left_out;                /* ranks that did not fit a bundle or an answer */
+	uint32_t n_omitted;                 /* ranks that did not fit a bundle or an answer */
 	uint32_t n_set_aside;               /* ranks of processes that ended in an earlier run */
 	bool is_bad_set_aside;              /* … with NaN or Inf */
 	const char *silent;                 /* text: nodes without an answer; NULL = none */
-	struct cw_looks looks;              /* the job points into it */
+	struct cw_tensor_samples samples;   /* the job points into it */
 	struct cw_arena arena;              /* the rest */
 };
 

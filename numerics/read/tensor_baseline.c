@@ -246,7 +246,7 @@ int cw_tensor_baseline_make(const char *path, const char *dir, struct cw_tensor_
 	bool is_mine = m.writer != NULL;
 
 	m.counters[CW_BASELINE_N_LOST_OPS] = m.said.n_lost;
-	m.counters[CW_BASELINE_N_LEFT_OUT] = m.said.n_unread;
+	m.counters[CW_BASELINE_N_NOT_COLLECTED] = m.said.n_unread;
 	end = cw_baseline_writer_free(m.writer, m.counters);
 	free(m.operators);
 	if (r == 0 && end < 0)

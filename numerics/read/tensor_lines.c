@@ -29,10 +29,10 @@
 
 struct reader {
 	struct cw_tensor_lines_file *to;
-	json_t *frames;      /* since the last event */
-	size_t frames_bytes; /* in memory; part of *kept_bytes */
-	size_t *kept_bytes;  /* in all files */
-	uint64_t n_left_out; /* frames without room */
+	json_t *frames;        /* since the last event */
+	size_t frames_bytes;   /* in memory; part of *kept_bytes */
+	size_t *kept_bytes;    /* in all files */
+	uint64_t n_over_limit; /* frames without room */
 };
 
 /*
@@ -192,10 +192,10 @@ static int on_frame(struct reader *r, json_t *line)
 	/* The frames right before an event are the most informative. */
 	while (*r->kept_bytes + bytes > KEPT_BYTES_MAX && json_array_size(r->frames)) {
 		drop_first_frame(r);
-		r->n_left_out++;
+		r->n_over_limit++;
 	}
 	if (*r->kept_bytes + bytes > KEPT_BYTES_MAX) {
-		r->n_left_out++;
+		r->n_over_limit++;
 		return 0;
 	}
 	r->frames_bytes += bytes;
@@ -334,15 +334,15 @@ static int on_line(const char *kind, json_t *line, void *user)
 	return 0; /* from a newer version */
 }
 
-static int note_left_out(const struct reader *r)
+static int note_over_limit(const struct reader *r)
 {
-	if (!r->n_left_out)
+	if (!r->n_over_limit)
 		return 0;
 	return json_array_append_new(
 		       r->to->notes,
 		       json_sprintf("left out before bad values, frames: %llu; all of them take "
 				    "more than %zu MiB of memory",
-				    (unsigned long long)r->n_left_out, KEPT_BYTES_MAX >> 20)) < 0
+				    (unsigned long long)r->n_over_limit, KEPT_BYTES_MAX >> 20)) < 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -370,7 +370,7 @@ static int read_file(struct cw_tensor_lines_file *to, const char *path, size_t *
 		(void)cw_err_set(err, E2BIG,
 				 "%s: more to keep than %zu MiB of memory; give fewer files", path,
 				 KEPT_BYTES_MAX >> 20);
-	if (result == 0 && note_left_out(&r) < 0)
+	if (result == 0 && note_over_limit(&r) < 0)
 		result = cw_err_set(err, ENOMEM, "%s: %s", path, strerror(ENOMEM));
 	*kept_bytes -= r.frames_bytes;
 	json_decref(r.frames);

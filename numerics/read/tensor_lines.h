@@ -53,7 +53,7 @@ struct cw_tensor_lines {
 };
 
 /*
- * True if the file's beginning looks right; the contents are not checked. False also if it
+ * True if the file's beginning samples right; the contents are not checked. False also if it
  * is missing.
  */
 bool cw_tensor_lines_is(const char *path);

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 
 __all__ = ["Error", "command", "has_agent", "include", "incidents", "mark_step", "name_comm", "status",
-           "tell_timeout"]
+           "set_job_timeout"]
 
 
 def __getattr__(name):
@@ -98,9 +98,9 @@ def name_comm(comm, name):
     return bool(take and comm and take(comm, name.encode("utf-8", "replace").replace(b"\0", b"?")))
 
 
-def tell_timeout(nanoseconds):
+def set_job_timeout(nanoseconds):
     """Tells the agent how long the job's own watchdog lets a call take; COLLWATCH_JOB_TIMEOUT stays in force."""
-    take = _agent("collwatch_tell_timeout", None, ctypes.c_int64)
+    take = _agent("collwatch_set_job_timeout", None, ctypes.c_int64)
     if take:
         take(min(nanoseconds, 2**63 - 1))
     return bool(take)

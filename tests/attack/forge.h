@@ -65,12 +65,12 @@ struct forged {
 
 static inline uint64_t forge_comm_id(const struct forged *f)
 {
-	uint64_t route = cw_hash_step(CW_HASH_INIT, f->uid), key;
+	uint64_t job_hash = cw_hash_step(CW_HASH_INIT, f->uid), key;
 
 	for (const char *p = f->label; *p; p++)
-		route = cw_hash_step(route, (unsigned char)*p);
+		job_hash = cw_hash_step(job_hash, (unsigned char)*p);
 	key = forge_step_back(f->id, f->start_ticks);
-	key = forge_value(key, cw_hash_step(CW_HASH_INIT, route ? route : 1));
+	key = forge_value(key, cw_hash_step(CW_HASH_INIT, job_hash ? job_hash : 1));
 	key = forge_step_back(key, (uint64_t)f->is_waited);
 	key = forge_step_back(key, f->seq);
 	key = forge_step_back(key, f->instance);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds a job label of the attacker's that has the same 64-bit route as a victim's.
+ * Finds a job label of the attacker's that has the same 64-bit job_hash as a victim's.
  *
- * The route (cw_job_route()) absorbs uid and label byte by byte, each step a bijection of the
+ * The job_hash (cw_job_hash()) absorbs uid and label byte by byte, each step a bijection of the
  * state. So we meet in the middle: forward from the attacker's uid over the first half of her
- * label, and backward from the victim's route over the second half. Both halves give 64-bit states.
- * Two equal states among 2^32 of each half give the label. This needs no table of 2^32 entries: one
- * function that goes forward or backward by a bit of its argument is iterated until two walks run
- * into each other (van Oorschot and Wiener, Parallel Collision Search, 1999). In every second case
- * the two arguments are of different halves. About 2^33 halves: minutes.
+ * label, and backward from the victim's job_hash over the second half. Both halves give 64-bit
+ * states. Two equal states among 2^32 of each half give the label. This needs no table of 2^32
+ * entries: one function that goes forward or backward by a bit of its argument is iterated until
+ * two walks run into each other (van Oorschot and Wiener, Parallel Collision Search, 1999). In
+ * every second case the two arguments are of different halves. About 2^33 halves: minutes.
  *
  * --bits B searches the same construction with states of B bits: a test of the method in a moment.
  *
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUTE_INIT UINT64_C(0x636f6c6c77617463)
+#define JOB_HASH_INIT UINT64_C(0x636f6c6c77617463)
 #define ADDED UINT64_C(0x9e3779b97f4a7c15)
 #define FACTOR_1 UINT64_C(0xbf58476d1ce4e5b9)
 #define FACTOR_2 UINT64_C(0x94d049bb133111eb)
@@ -98,9 +98,9 @@ static uint64_t absorb(const struct hash *s, uint64_t h, const char *text)
 	return h;
 }
 
-static uint64_t route_of(const struct hash *s, uint64_t uid, const char *label)
+static uint64_t job_hash_of(const struct hash *s, uint64_t uid, const char *label)
 {
-	return absorb(s, mix(s, (ROUTE_INIT & s->mask) ^ mix(s, uid & s->mask)), label);
+	return absorb(s, mix(s, (JOB_HASH_INIT & s->mask) ^ mix(s, uid & s->mask)), label);
 }
 
 /* ---- halves ---- */
@@ -293,8 +293,8 @@ int main(int argc, char **argv)
 	    number(argv[i + 2], 0, UINT32_MAX, &attacker) < 0)
 		return usage();
 	hash_init(&s.hash, (unsigned)bits);
-	s.first = route_of(&s.hash, attacker, prefix);
-	s.last = route_of(&s.hash, victim, argv[i + 1]);
+	s.first = job_hash_of(&s.hash, attacker, prefix);
+	s.last = job_hash_of(&s.hash, victim, argv[i + 1]);
 	s.n_half = ((unsigned)bits + BITS_PER_CHAR - 1) / BITS_PER_CHAR;
 	s.is_end_mask = (UINT64_C(1) << bits / 4) - 1;
 	s.table = calloc(1u << TABLE_BITS, sizeof(*s.table));
@@ -306,8 +306,8 @@ int main(int argc, char **argv)
 	half_text(&s, s.front, label + strlen(prefix));
 	half_text(&s, s.back, label + strlen(label));
 	free(s.table);
-	if (route_of(&s.hash, attacker, label) != s.last) {
-		(void)fprintf(stderr, "label_collision: bug: %s has another route\n", label);
+	if (job_hash_of(&s.hash, attacker, label) != s.last) {
+		(void)fprintf(stderr, "label_collision: bug: %s has another job_hash\n", label);
 		return 1;
 	}
 	(void)printf("%s\n", label);

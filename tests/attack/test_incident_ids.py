@@ -42,9 +42,9 @@ def chain(h, *values):
 
 def old_id(uid, label, comm_id, seq, start_ticks):
     """The id as versions before the hash made it: of a collective with a waiting rank."""
-    route = chain(chain(INIT, uid), *label.encode())
+    job_hash = chain(chain(INIT, uid), *label.encode())
     key = chain(INIT, comm_id, 0, seq, 1)
-    return f"{chain(INIT, route or 1, key or 1, start_ticks):016x}"
+    return f"{chain(INIT, job_hash or 1, key or 1, start_ticks):016x}"
 
 
 def start_ticks(pid):

@@ -66,7 +66,7 @@ class LostNode:
 
     def __init__(self, port, objects=False):
         self.objects = objects
-        self.heard, self.lock = [], threading.Lock()  # (type, fields)
+        self.received, self.lock = [], threading.Lock()  # (type, fields)
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.say(HELLO, field(1, NAME.encode()) + field(2, 1) + field(3, 1) +
                  field(4, time.time_ns()))
@@ -100,7 +100,7 @@ class LostNode:
             if body == 1:
                 continue
             said = fields_of(value)
-            self.heard.append((body, said))
+            self.received.append((body, said))
             if body == ANNOUNCE and self.objects:
                 self.object_to(said)
 
@@ -110,16 +110,16 @@ class LostNode:
                  field(5, one(announce, 6)))
 
     def count(self, body):
-        return sum(1 for b, _ in self.heard if b == body)
+        return sum(1 for b, _ in self.received if b == body)
 
     def digest_of(self, label):
         """That it got as the job's leader."""
-        return next((m for b, m in reversed(self.heard)
+        return next((m for b, m in reversed(self.received)
                      if b == DIGEST and one(m, 2).decode().endswith(":" + label)), None)
 
     def knows(self, label):
         return any(b in (DIGEST, COPY) and one(m, 2).decode().endswith(":" + label)
-                   for b, m in list(self.heard))
+                   for b, m in list(self.received))
 
     def close(self):
         self.ended.set()
@@ -127,7 +127,7 @@ class LostNode:
         self.socket.close()
 
 
-class Scene(contextlib.ExitStack):
+class Setup(contextlib.ExitStack):
     """Two daemons, the lost node, and jobs enough: it leads some, and has no part in others."""
 
     def __init__(self, objects=False):
@@ -159,7 +159,7 @@ class Scene(contextlib.ExitStack):
             self.jobs[name] = Job(name, daemons=self.daemons[0])
             self.callback(self.jobs[name].close)
         wait_until(lambda: all(self.job(n) for n in self.jobs), "all are watched")
-        wait_until(self.led, lambda: f"a job that it leads: {self.liars[0].heard[-3:]}")
+        wait_until(self.led, lambda: f"a job that it leads: {self.liars[0].received[-3:]}")
         wait_until(self.others, lambda: f"one in which it has no part: {self.daemons[0].status()}")
 
     @staticmethod
@@ -182,25 +182,25 @@ class Scene(contextlib.ExitStack):
         return next((doc for _, doc in self.receiver.posts if name in json.dumps(doc)), None)
 
 
-@pytest.fixture(name="scene")
-def scene_of_a_lost_node():
-    with Scene() as scene:
-        yield scene
+@pytest.fixture(name="setup")
+def setup_of_a_lost_node():
+    with Setup() as setup:
+        yield setup
 
 
-def test_a_mute_of_a_job_in_which_it_has_no_part_silences_nobody(scene):
-    name = scene.others()
-    for number, liar in enumerate(scene.liars):
+def test_a_mute_of_a_job_in_which_it_has_no_part_silences_nobody(setup):
+    name = setup.others()
+    for number, liar in enumerate(setup.liars):
         said = json.dumps({"job": name, "uid": os.getuid(), "for_s": HOUR}).encode()
         liar.say(ASK, field(1, number + 1) + field(2, b"mute") + field(3, said) + field(4, 0) +
                  field(5, 1))
         wait_until(lambda l=liar: l.count(ANSWER), "an answer")
-    scene.jobs[name].kill(1)
-    wait_until(lambda: scene.alert_of(name), lambda: f"the alert: {scene.daemons[0].log()}")
+    setup.jobs[name].kill(1)
+    wait_until(lambda: setup.alert_of(name), lambda: f"the alert: {setup.daemons[0].log()}")
 
 
-def test_evidence_is_given_to_who_leads_and_not_without_end(scene):
-    name, liar, seconds = scene.led(), scene.liars[0], 4
+def test_evidence_is_given_to_who_leads_and_not_without_end(setup):
+    name, liar, seconds = setup.led(), setup.liars[0], 4
     digest = liar.digest_of(name)
     # No rank of this job: such a question is answered at once.
     target = field(1, 1) + fixed64(2, b"\1" + bytes(7)) + field(3, 0xff)
@@ -212,7 +212,7 @@ def test_evidence_is_given_to_who_leads_and_not_without_end(scene):
                  field(7, one(digest, 2)))
     took = time.monotonic() - begun
     wait_until(lambda: liar.count(EVIDENCE_REPLY), "an answer")
-    scene.daemons[0].status()  # the daemon has read all requests
+    setup.daemons[0].status()  # the daemon has read all requests
     most = AT_ONCE + A_SECOND * (time.monotonic() - begun) + 1
     print(f"# {asked} questions in {took:.1f} s, {liar.count(EVIDENCE_REPLY)} answers")
     expect(asked > 2 * most, f"only {asked} questions")
@@ -221,10 +221,10 @@ def test_evidence_is_given_to_who_leads_and_not_without_end(scene):
 
 @pytest.mark.slow
 def test_objections_without_end_silence_nobody():
-    with Scene(objects=True) as scene:
-        name = scene.others()
-        scene.jobs[name].kill(1)
-        wait_until(lambda: scene.alert_of(name), lambda: f"the alert: {scene.daemons[0].log()}",
+    with Setup(objects=True) as setup:
+        name = setup.others()
+        setup.jobs[name].kill(1)
+        wait_until(lambda: setup.alert_of(name), lambda: f"the alert: {setup.daemons[0].log()}",
                    BELIEVED_S + 110)
-        objected = [o["node"] for o in scene.alert_of(name)["objections"]]
-        expect(objected == [NAME], scene.alert_of(name))
+        objected = [o["node"] for o in setup.alert_of(name)["objections"]]
+        expect(objected == [NAME], setup.alert_of(name))

@@ -73,7 +73,7 @@ class Asking:
         self.socket.close()
 
 
-class Scene:
+class Setup:
     """A daemon that has an incident of the victim's."""
 
     def __init__(self, world, receiver):
@@ -102,62 +102,62 @@ class Scene:
         expect(not self.world.status(VICTIM)["jobs"][0].get("muted"), self.world.status(VICTIM))
 
 
-@pytest.fixture(name="scene", scope="module")
-def scene_of_the_victim():
+@pytest.fixture(name="setup", scope="module")
+def setup_of_the_victim():
     with Receiver() as receiver:
         receiver.listen()
         with Daemon(f'webhook_url = "{receiver.url}"') as world:
             world.start()
-            yield Scene(world, receiver)
+            yield Setup(world, receiver)
 
 
-def test_arguments_of_any_type_and_size_tell_nothing(scene):
+def test_arguments_of_any_type_and_size_tell_nothing(setup):
     for verb in VERBS:
         for deep in DEEP:
-            scene.is_silent(verb, deep)
+            setup.is_silent(verb, deep)
     for verb in ["status", "ops", "incidents", "report", "mute"]:
         for key in KEYS:
             for value in VALUES:
-                scene.is_silent(verb, f'{{"{key}":{value}}}')
+                setup.is_silent(verb, f'{{"{key}":{value}}}')
     for value in VALUES:  # stacks are taken at most every two seconds; a bad request fails at once
-        scene.is_silent("stacks", f'{{"job":{json.dumps(LABEL)},"rank":{value}}}')
+        setup.is_silent("stacks", f'{{"job":{json.dumps(LABEL)},"rank":{value}}}')
     for uid in ["%d" % VICTIM, "0", "-1", "4294967295", "1e1"]:
-        scene.is_silent("mute", f'{{"job":{json.dumps(LABEL)},"uid":{uid},"for_s":3600}}')
-        scene.is_silent("mute", f'{{"job":{json.dumps("name:" + LABEL)},"uid":{uid},"for_s":1e9}}')
-    scene.is_well()
+        setup.is_silent("mute", f'{{"job":{json.dumps(LABEL)},"uid":{uid},"for_s":3600}}')
+        setup.is_silent("mute", f'{{"job":{json.dumps("name:" + LABEL)},"uid":{uid},"for_s":1e9}}')
+    setup.is_well()
 
 
-def test_an_incident_is_not_found_by_a_path(scene):
-    own = f"{scene.world.state}/incidents/{scene.id}"
-    for name in [scene.id, scene.id.upper(), scene.id + "/", "./" + scene.id, "../incidents/" + scene.id,
+def test_an_incident_is_not_found_by_a_path(setup):
+    own = f"{setup.world.state}/incidents/{setup.id}"
+    for name in [setup.id, setup.id.upper(), setup.id + "/", "./" + setup.id, "../incidents/" + setup.id,
                  own, own + "/incident.json", "/etc/passwd", "../../conf", "..", ".", "", "*",
-                 "%2e%2e", "0" * 16, "0" * 60000, scene.id[:-1], scene.id + "\0", scene.id + "\n"]:
-        with Asking(scene.world) as asking:
+                 "%2e%2e", "0" * 16, "0" * 60000, setup.id[:-1], setup.id + "\0", setup.id + "\n"]:
+        with Asking(setup.world) as asking:
             reply = asking.ask(request("report", json.dumps({"id": name})))
         expect(LABEL.encode() not in reply and b"node_name" not in reply and b"root:" not in reply,
                (name[:80], reply[:300]))
-        if name != scene.id:
-            done = scene.world.ask("report", "--json", name, check=False) if "\0" not in name else None
+        if name != setup.id:
+            done = setup.world.ask("report", "--json", name, check=False) if "\0" not in name else None
             if done and not name.startswith("/") and len(name) < 5000:
                 expect(LABEL not in done.stdout or not name, ("root, by " + name[:80], done.stdout[:200]))
-    with Asking(scene.world, VICTIM) as asking:
-        reply = asking.ask(request("report", json.dumps({"id": scene.id})))
+    with Asking(setup.world, VICTIM) as asking:
+        reply = asking.ask(request("report", json.dumps({"id": setup.id})))
     expect(LABEL.encode() in reply, "the victim's own is there")
-    scene.is_well()
+    setup.is_well()
 
 
-def test_a_request_beyond_its_limit_is_none_in_pieces_either(scene):
+def test_a_request_beyond_its_limit_is_none_in_pieces_either(setup):
     """The last piece that is read may bring it: pieces of several sizes, so that it does."""
     frame = request("status", " " * (MAX_REQUEST + 90))
     for first in 100, 120, 1000, 5000, 16000:
-        with Asking(scene.world) as asking, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with Asking(setup.world) as asking, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             asking.socket.sendall(frame[:first])
             reply = asking.ask(frame[first:])
             expect(reply == b"", (first, reply[:200]))
-    scene.is_well()
+    setup.is_well()
 
 
-def test_what_is_no_request_ends_the_connection(scene):
+def test_what_is_no_request_ends_the_connection(setup):
     body = request("status", "{}")
     for frame in [b"\0\0\0\0", b"\xff\xff\xff\xff", struct.pack(">I", 1 << 20), body[:3], body[:-1],
                   struct.pack(">I", 5) + b"\x08\x01\xc2\x02\x7f", b"GET / HTTP/1.1\r\n\r\n",
@@ -165,12 +165,12 @@ def test_what_is_no_request_ends_the_connection(scene):
                   request("status", " " * (MAX_REQUEST + 10)),
                   struct.pack(">I", 6) + field(1, 1) + field(10, field(1, 1)),  # an agent's hello
                   struct.pack(">I", 6) + field(1, 1) + field(41, field(1, 0))]:  # an answer
-        with Asking(scene.world) as asking:
+        with Asking(setup.world) as asking:
             asking.socket.settimeout(0.2)
             try:
                 reply = asking.ask(frame)
             except TimeoutError:  # it waits for the rest, and has a deadline
                 reply = b""
         expect(LABEL.encode() not in reply, (frame[:40], reply[:200]))
-        expect(scene.world.process.poll() is None, (frame[:40], scene.world.log()))
-    scene.is_well()
+        expect(setup.world.process.poll() is None, (frame[:40], setup.world.log()))
+    setup.is_well()

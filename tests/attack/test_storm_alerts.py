@@ -36,7 +36,7 @@ def posts_of(receiver, uid):
     return [doc for _, doc in list(receiver.posts) if doc.get("uid") == uid]
 
 
-def told(posts):
+def alerted(posts):
     return sum(doc.get("count", 1) for doc in posts)
 
 
@@ -60,14 +60,14 @@ def test_hundreds_of_hangs_of_one_user_are_a_few_messages(receiver):
                 wait_until(lambda: posts_of(receiver, VICTIM_UID), "the victim's alert", ALERT_S)
                 victims = posts_of(receiver, VICTIM_UID)
                 check(victims[0]["schema"] == "collwatch.incident/1", victims)
-                wait_until(lambda: told(posts_of(receiver, GREEDY_UID)) >= JOBS, "all hangs are told",
+                wait_until(lambda: alerted(posts_of(receiver, GREEDY_UID)) >= JOBS, "all hangs are told",
                            ALERT_S)
             took = time.monotonic() - began
         posts = posts_of(receiver, GREEDY_UID)
-        print(f"# {told(posts)} hangs were told in {len(posts)} messages", flush=True)
+        print(f"# {alerted(posts)} hangs were told in {len(posts)} messages", flush=True)
         check(len(posts) <= BURST + took / FOLD_S + 2,
               f"{len(posts)} messages about one user in {took:.0f} s")
-        check(told(posts) == JOBS, f"{told(posts)} of {JOBS} hangs were told")
+        check(alerted(posts) == JOBS, f"{alerted(posts)} of {JOBS} hangs were told")
         check(len(d.bundles()) >= JOBS + 1, f"{len(d.bundles())} bundles")
 
 

@@ -34,7 +34,7 @@ FIRST_UID, FLOOD_UID, VICTIM_UID = 24000, 25000, 25900
 BACK_S, VICTIM_S, CROWD_S, LOOP_S = (attack_lib.time_limit(s, SCALE) for s in (10, 5, 60, 0.1))
 SLOT = struct.Struct("=4IqQ")  # struct slot of storm_agents.c
 # No rank computes and no rank waits: no job is in trouble.
-CONFIG = 'first_op_after = "1h"\nno_headway_after = "1h"\n'
+CONFIG = 'first_op_after = "1h"\nno_progress_after = "1h"\n'
 
 
 class Party:

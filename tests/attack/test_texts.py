@@ -82,7 +82,7 @@ def marked_up(value):
         yield value
 
 
-class Scene:
+class Setup:
     def __init__(self, world, receiver):
         self.world, self.receiver = world, receiver
         self.program = f"{world.dir}/{NAME}"
@@ -104,19 +104,19 @@ class Scene:
         return self.receiver.posts[-1]
 
 
-@pytest.fixture(name="scene", scope="module")
-def scene_of_such_names():
+@pytest.fixture(name="setup", scope="module")
+def setup_of_such_names():
     with Receiver() as receiver, Daemon() as world:
         receiver.listen()
-        scene = Scene(world, receiver)
-        world.configure(scene.settings("generic"))
+        setup = Setup(world, receiver)
+        world.configure(setup.settings("generic"))
         world.start()
-        yield scene
+        yield setup
 
 
-def test_names_are_text_wherever_they_are_said(scene):
-    key, document = scene.hang(LABEL)
-    world = scene.world
+def test_names_are_text_wherever_they_are_said(setup):
+    key, document = setup.hang(LABEL)
+    world = setup.world
     own = f"{world.state}/incidents/{key}"
     wait_until(lambda: world.is_settled(key), "the alert is settled")
     said = check_document("the alert", document)
@@ -142,9 +142,9 @@ def test_names_are_text_wherever_they_are_said(scene):
         expect(re.fullmatch(r'\w+(\{[\w="/.,+ -]*\})?', plain) and "onerror" not in sample, sample)
 
 
-def test_slack_is_sent_no_command(scene):
-    scene.world.reload(scene.settings("slack"), "configuration reloaded")
-    _, message = scene.hang("2" + LABEL)
+def test_slack_is_sent_no_command(setup):
+    setup.world.reload(setup.settings("slack"), "configuration reloaded")
+    _, message = setup.hang("2" + LABEL)
     check_document("Slack's", message)
     # Our own markup: a time, which Slack shows by the reader's clock.
     everything = re.sub(r"<!date\^\d+\^\{date_short_pretty\} at \{time_secs\}\|[-\d: ]+UTC>", "",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user makes a job label that has the 64-bit route of another user's. She must get nothing of
+"""One user makes a job label that has the 64-bit job_hash of another user's. She must get nothing of
 his job, and he nothing of hers, in either order of arrival. tests/attack/label_collision.c found
 the label once, in 281 s of CPU time; a shorter hash shows the method."""
 import re
@@ -16,7 +16,7 @@ VICTIM_JOB, ATTACKER_JOB = "llama-70b-pretrain", "VwCoIZYcquNrjKFsDu7gbE"
 JOB_OF = {VICTIM: VICTIM_JOB, ATTACKER: ATTACKER_JOB}
 
 
-# ---- the route, as in lib/identity/job_label.c, in so many bits ----
+# ---- the job_hash, as in lib/identity/job_label.c, in so many bits ----
 
 def mix(x, bits):
     mask = (1 << bits) - 1
@@ -27,7 +27,7 @@ def mix(x, bits):
     return x ^ x >> c
 
 
-def route(uid, label, bits=64):
+def job_hash(uid, label, bits=64):
     h = 0x636f6c6c77617463 & (1 << bits) - 1
     for v in [uid, *label.encode()]:
         h = mix(h ^ mix(v, bits), bits)
@@ -36,7 +36,7 @@ def route(uid, label, bits=64):
 
 # ---- two users of one daemon ----
 
-class Scene:
+class Setup:
     """A daemon with alerts. The users start their jobs on it in the given order."""
 
     def __init__(self, *users):
@@ -88,8 +88,8 @@ class Scene:
             self.receiver.close()
 
 
-def test_the_labels_have_one_route():
-    expect(route(VICTIM, "name:" + VICTIM_JOB) == route(ATTACKER, "name:" + ATTACKER_JOB),
+def test_the_labels_have_one_hash():
+    expect(job_hash(VICTIM, "name:" + VICTIM_JOB) == job_hash(ATTACKER, "name:" + ATTACKER_JOB),
            "not found for this hash")
 
 
@@ -98,12 +98,12 @@ def test_a_label_is_found_for_any_job_by_meeting_in_the_middle():
         out = subprocess.run([LABEL_COLLISION, "--bits", str(bits), "7", "slurm:4711.0", "8"], check=True,
                              stdout=subprocess.PIPE, text=True, timeout=120).stdout.strip()
         expect(out.startswith("name:") and len(out) < 160, out)
-        expect(route(7, "slurm:4711.0", bits) == route(8, out, bits), (bits, out))
+        expect(job_hash(7, "slurm:4711.0", bits) == job_hash(8, out, bits), (bits, out))
 
 
 @pytest.mark.root
 def test_attacker_who_comes_first_takes_nothing_over():
-    with Scene(ATTACKER, VICTIM) as s:
+    with Setup(ATTACKER, VICTIM) as s:
         for uid in JOB_OF:
             s.sees_its_own_alone(uid)
         doc = s.fails(VICTIM)
@@ -115,7 +115,7 @@ def test_attacker_who_comes_first_takes_nothing_over():
 
 @pytest.mark.root
 def test_attacker_who_comes_second_raises_an_alert_of_her_own_only():
-    with Scene(VICTIM, ATTACKER) as s:
+    with Setup(VICTIM, ATTACKER) as s:
         doc = s.fails(ATTACKER)
         expect((doc["job"], doc["uid"]) == ("name:" + ATTACKER_JOB, ATTACKER), doc)
         expect(not s.world.incidents(VICTIM), s.world.incidents(VICTIM))
@@ -125,7 +125,7 @@ def test_attacker_who_comes_second_raises_an_alert_of_her_own_only():
 
 @pytest.mark.root
 def test_muting_her_own_job_silences_nobody_else():
-    with Scene(ATTACKER, VICTIM) as s:
+    with Setup(ATTACKER, VICTIM) as s:
         s.world.ask("mute", ATTACKER_JOB, "--for", "1h", uid=ATTACKER)
         doc = s.fails(VICTIM)
         expect((doc["job"], doc["uid"]) == ("name:" + VICTIM_JOB, VICTIM), doc)

@@ -284,9 +284,9 @@ static bool wait_for_clock(void)
 {
 	double until = now_ns() + 4e9;
 
-	while (!CW_LOAD(cw_clock.turn) && now_ns() < until)
+	while (!CW_LOAD(cw_clock.rate_generation) && now_ns() < until)
 		(void)usleep(10000);
-	return CW_LOAD(cw_clock.turn);
+	return CW_LOAD(cw_clock.rate_generation);
 }
 
 struct row {
@@ -368,10 +368,10 @@ static bool has_stack(void)
 /* Was it only recorded, or also done what makes this call dearer? */
 static const char *lack_of(const struct way *way, uint64_t ops)
 {
-	uint64_t left_out = CW_LOAD(cw_record.header->progress_left_out);
+	uint64_t untracked = CW_LOAD(cw_record.header->progress_untracked);
 
 	/* Two for each op; with "auto", later ones cover the omitted ones. */
-	if ((way->must_have & CW_REC_HAS_PROGRESS) && fake_cuda.writes < 2 * (ops - left_out))
+	if ((way->must_have & CW_REC_HAS_PROGRESS) && fake_cuda.writes < 2 * (ops - untracked))
 		return "writes of progress";
 	if ((way->must_have & CW_REC_HAS_SUMMARIES) && !fake_cuda.launches)
 		return "kernels that summarize";

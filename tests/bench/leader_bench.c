@@ -5,8 +5,8 @@
  *
  * One job over all nodes, healthy, in a network in memory (lab/vnet/network.h). One more node leads
  * and the others only speak: each sends its digest once a virtual second, as a frame. Measured is
- * the CPU time of the leader's turns: decoding, keeping and looking, and the peak memory of this
- * process. The work of the sockets and of TLS is not in it.
+ * the CPU time of the leader's iterations: decoding, keeping and evaluating, and the peak memory of
+ * this process. The work of the sockets and of TLS is not in it.
  *
  * --young: before the first checkpoint of rolling hashes, that is, the first 128 calls. --hang: a
  * rank stops making calls before the measurement begins. The leader writes its bundle to a
@@ -35,7 +35,7 @@
 #include "proto/codec.h"
 #include "report/bundle.h"
 
-/* So short that a turn has few messages, as those of a loop of events. */
+/* So short that an iteration has few messages, as those of a loop of events. */
 /* The daemon pages for an idle rank after four minutes: here after one. The cost is the same. */
 #define PATIENCE_DIVISOR 4
 #define TICK_NS CW_NS_PER_MS
@@ -51,10 +51,10 @@ struct bench {
 	int64_t now_ns;
 	struct network *net;
 	uint64_t ticks;
-	int64_t turn_ns;         /* the CPU time at its begin */
-	int64_t spent_ns;        /* by turns */
-	int64_t quarter_ns;      /* by those of this quarter of a second */
-	int64_t longest_turn_ns; /* so long the loop is held up */
+	int64_t iteration_ns;         /* the CPU time at its begin */
+	int64_t spent_ns;             /* by iterations */
+	int64_t quarter_ns;           /* by those of this quarter of a second */
+	int64_t longest_iteration_ns; /* so long the loop is held up */
 	int64_t longest_quarter_ns;
 	size_t digest_bytes;
 	unsigned alerts, puts;
@@ -181,7 +181,7 @@ static void speak(struct bench *b, unsigned node)
 	static struct cw_msg_op ops[MAX_RANKS_A_NODE][MAX_COMMS];
 	static struct cw_msg_rank ranks[MAX_RANKS_A_NODE];
 	struct cw_message msg = { .type = CW_MSG_DIGEST,
-				  .digest = { .route = 1,
+				  .digest = { .job_hash = 1,
 					      .label = "job",
 					      .uid = 1000,
 					      .node = b->net->nodes[node + 1].name,
@@ -205,8 +205,8 @@ static void speak(struct bench *b, unsigned node)
 			.liveness = CW_LIVE_ALIVE,
 			.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
 			.command = "python3 train.py --config large.yaml",
-			.headway_by = "nccl",
-			.headway_age_ns = b->hang_seq ? hung_for_ns(b) : 0,
+			.host_activity_by = "nccl",
+			.host_activity_age_ns = b->hang_seq ? hung_for_ns(b) : 0,
 			.cause = "",
 			.members = members[r],
 			.n_members = b->n_comms,
@@ -254,27 +254,27 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return 0;
 }
 
-static void on_turn(void *user, const struct network_node *n, bool is_end)
+static void on_iteration(void *user, const struct network_node *n, bool is_end)
 {
 	struct bench *b = user;
-	int64_t turn;
+	int64_t iteration;
 
 	if (!is_end) {
-		b->turn_ns = cpu_ns();
+		b->iteration_ns = cpu_ns();
 		return;
 	}
-	turn = cpu_ns() - b->turn_ns;
-	b->spent_ns += turn;
+	iteration = cpu_ns() - b->iteration_ns;
+	b->spent_ns += iteration;
 	if (b->ticks % (TICKS / 4) == 0)
 		b->quarter_ns = 0;
-	b->quarter_ns += turn;
+	b->quarter_ns += iteration;
 	if (b->quarter_ns > b->longest_quarter_ns)
 		b->longest_quarter_ns = b->quarter_ns;
-	if (turn > b->longest_turn_ns)
-		b->longest_turn_ns = turn;
+	if (iteration > b->longest_iteration_ns)
+		b->longest_iteration_ns = iteration;
 }
 
-static int64_t looks_cpu_ns(void *user)
+static int64_t evaluations_cpu_ns(void *user)
 {
 	return cw_clock_cpu_ns();
 }
@@ -282,14 +282,14 @@ static int64_t looks_cpu_ns(void *user)
 static void start(struct bench *b)
 {
 	static const struct network_ranks ranks = { .advance = advance };
-	static struct network_observer observer = { .on_turn = on_turn };
+	static struct network_observer observer = { .on_iteration = on_iteration };
 	static struct cw_thresholds thresholds; /* the network keeps no copy */
 	struct network_config config = {
 		.n_nodes = b->n_nodes + 1,
 		.n_leading = 1,
 		.tick_ns = TICK_NS,
 		.thresholds = &thresholds,
-		.cpu_ns = looks_cpu_ns,
+		.cpu_ns = evaluations_cpu_ns,
 		.ranks = &ranks,
 		.user = b,
 		.observer = &observer,
@@ -297,7 +297,7 @@ static void start(struct bench *b)
 
 	observer.user = b;
 	thresholds = cw_thresholds_default();
-	thresholds.no_headway_ns /= PATIENCE_DIVISOR;
+	thresholds.no_progress_after_ns /= PATIENCE_DIVISOR;
 	if (network_new(&config, &b->net) < 0)
 		abort();
 	b->net->nodes[0].effects.put = put;
@@ -306,7 +306,7 @@ static void start(struct bench *b)
 
 static void run_for(struct bench *b, unsigned seconds)
 {
-	b->spent_ns = b->quarter_ns = b->longest_turn_ns = b->longest_quarter_ns = 0;
+	b->spent_ns = b->quarter_ns = b->longest_iteration_ns = b->longest_quarter_ns = 0;
 	if (network_run(b->net, seconds * CW_NS_PER_S) < 0)
 		abort();
 }
@@ -315,7 +315,7 @@ struct seen {
 	unsigned jobs, ranks;
 };
 
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	struct seen *seen = user;
 
@@ -374,14 +374,14 @@ static bool run(struct bench *b, bool json)
 			      b->puts, b->put_bytes >> 10);
 	printf(json ? "{\"nodes\":%u,\"ranks\":%u,\"jobs\":%u,\"comms\":%u,\"digest_bytes\":"
 		      "%zu,\"cpu_percent\":%.1f,\"longest_quarter_ms\":%.1f,"
-		      "\"longest_turn_ms\":%.1f,\"rss_mib\":%ld,"
+		      "\"longest_iteration_ms\":%.1f,\"rss_mib\":%ld,"
 		      "\"alerts\":%u}\n"
 		    : "%u nodes, %u ranks in %u job, %u communicators a rank, %zu bytes a "
 		      "digest: %.1f %% of a core, %.1f ms in the costliest quarter of a "
-		      "second, %.1f ms in the longest turn of the loop, %ld MiB, %u alerts\n",
+		      "second, %.1f ms in the longest iteration of the loop, %ld MiB, %u alerts\n",
 	       b->n_nodes, seen.ranks, seen.jobs, b->n_comms, b->digest_bytes,
 	       100.0 * (double)b->spent_ns / (double)CW_NS_PER_S / b->seconds,
-	       (double)b->longest_quarter_ns / 1e6, (double)b->longest_turn_ns / 1e6,
+	       (double)b->longest_quarter_ns / 1e6, (double)b->longest_iteration_ns / 1e6,
 	       usage.ru_maxrss >> 10, b->alerts);
 	ok = is_real(b, &seen);
 	b->net = network_free(b->net);

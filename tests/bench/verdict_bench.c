@@ -138,7 +138,7 @@ static int load(struct bench *b)
 					     .liveness = CW_LIVE_ALIVE,
 					     .flags = CW_RANKF_HAS_RECORD,
 					     .sampled_ns = NOW,
-					     .headway_ns = NOW - 12 * S };
+					     .host_activity_ns = NOW - 12 * S };
 		char name[24];
 
 		(void)snprintf(name, sizeof(name), "node-%" PRIu32, i / GROUP);

@@ -16,7 +16,7 @@ import sys
 
 NAME = re.compile(r"`([a-z][a-z0-9_]*)`")
 HEADINGS = ("tests", "held by")
-# "(`hostile`, `storm_places` at full size)."
+# "(`hostile`, `storm_quota` at full size)."
 IN_TEXT = re.compile(r"\(((?:`[a-z][a-z0-9_]*`[^`()]*)+)\)[.:]")
 
 

@@ -330,7 +330,7 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
     with open(daemon.log_path, encoding="utf-8") as log:
         said = [line for line in log if "fed 1 NaN" in line]
     assert len(said) == 1, said
-    number, = numbers_of(daemon, 1)
+    number, = tensor_stats_of(daemon, 1)
     assert (number["job"], number["what"]) == ("name:nan", "nonfinite"), number
     assert number["summary"].startswith("rank 1 was the first to feed 1 NaN and 0 Inf among 256 fp32 into "
                                         "all_reduce #"), number
@@ -340,14 +340,14 @@ def test_status_tells_who_fed_nan_and_what_ops_add_up_to(daemon):
     assert len(said) == 1, said
 
 
-def numbers_of(daemon, enough):
+def tensor_stats_of(daemon, enough):
     """The logged lines on the numbers of jobs, once there are enough of them."""
-    numbers, end = [], time.monotonic() + 60
-    while len(numbers) < enough and time.monotonic() < end:
+    tensor_stats, end = [], time.monotonic() + 60
+    while len(tensor_stats) < enough and time.monotonic() < end:
         done = run("status", "--json", "--control", daemon.control)
-        numbers = json.loads(done.stdout)["numbers"] if done.stdout else []
+        tensor_stats = json.loads(done.stdout)["tensor_stats"] if done.stdout else []
         time.sleep(0.05)
-    return numbers
+    return tensor_stats
 
 
 @contextlib.contextmanager
@@ -389,18 +389,18 @@ def state_of(pid):
 
 def test_status_tells_of_growth_before_it_overflows(daemon):
     with job_that_grows(daemon, COLLWATCH_SUMMARY="full") as job:
-        numbers = numbers_of(daemon, 1)
+        tensor_stats = tensor_stats_of(daemon, 1)
         document = json.loads(run("status", "--json", "--control", daemon.control).stdout)
-        if not numbers and not has_kernel():
+        if not tensor_stats and not has_kernel():
             pytest.skip("built without nvcc and clang: there is no kernel")
         assert not document["tensors"], "something was infinite by then: %s" % document["tensors"]
         overflow(daemon)
-        number, = numbers
+        number, = tensor_stats
         assert (number["job"], number["what"]) == ("name:grows", "headroom"), number
         assert re.search(r"all_(reduce|gather) #\d+ .* comes near what fp32 holds: .* on rank 1, growing ",
                          number["summary"]), number
         assert job.wait(120) == 0
-    summaries = {n["what"]: n["summary"] for n in numbers_of(daemon, 2)}
+    summaries = {n["what"]: n["summary"] for n in tensor_stats_of(daemon, 2)}
     assert set(summaries) == {"headroom", "nonfinite"}, summaries
     assert "all_reduce #" in summaries["nonfinite"], summaries
     with open(daemon.log_path, encoding="utf-8") as log:

@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 from built import COLLWATCH, COLLWATCHD, COLLWATCHD_NEXT, PROGRAM
-from cluster import PORT, ApartCluster
+from cluster import PORT, IsolatedCluster
 from job import Job
 from waiting import wait_until
 
@@ -114,7 +114,7 @@ def lead_over_the_link(a, b, job):
 @pytest.mark.root
 @pytest.mark.namespaces
 def test_two_nodes_meet_and_one_leads_the_job_of_the_other():
-    with ApartCluster() as cluster:
+    with IsolatedCluster() as cluster:
         a, b = cluster.nodes
         a.start()
         b.start()
@@ -133,7 +133,7 @@ def test_two_nodes_meet_and_one_leads_the_job_of_the_other():
 @pytest.mark.root
 @pytest.mark.namespaces
 def test_different_keys_are_named_in_status_and_log():
-    with ApartCluster() as cluster:
+    with IsolatedCluster() as cluster:
         a, b = cluster.nodes
         with open(b.dir + "/other.key", "w", encoding="ascii") as f:
             f.write("42" * 32)
@@ -157,7 +157,7 @@ def give(made, node):
 @pytest.mark.root
 @pytest.mark.namespaces
 def test_two_nodes_meet_with_certificates():
-    with ApartCluster(options=["--certificates", "--key-path", "/etc/collwatch/peer.key"]) as cluster:
+    with IsolatedCluster(options=["--certificates", "--key-path", "/etc/collwatch/peer.key"]) as cluster:
         a, b = cluster.nodes
         for node in cluster.nodes:
             give(cluster.made, node)

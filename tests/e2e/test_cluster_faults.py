@@ -13,7 +13,7 @@ import threading
 
 import pytest
 from built import STEP_CLOCK_LIB
-from cluster import HOOK_PORT, HUB, ApartCluster
+from cluster import HOOK_PORT, HUB, IsolatedCluster
 from demo_driver import seeded
 from job import stop_outside_nccl
 from waiting import expect as check
@@ -107,7 +107,7 @@ def hang_while_cut(cluster, rng, name, training, cut_s):
 def test_verdicts_stay_right(pytestconfig):
     rng = seeded("cluster_faults")
     name = "four-nodes"
-    with ApartCluster(NODES, config=f'webhook_url = "http://{HUB}:{HOOK_PORT}/"') as cluster:
+    with IsolatedCluster(NODES, config=f'webhook_url = "http://{HUB}:{HOOK_PORT}/"') as cluster:
         cluster.listen()
         for node in cluster.nodes:
             with_clocks(node)

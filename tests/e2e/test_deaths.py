@@ -20,7 +20,7 @@ from agent_lib import has_kernels
 from built import COLLWATCH, TRAIN_LOOP, TRAIN_LOOP_PY
 from daemon import Daemon
 from documents_contract import deviations as deviations_of_any
-from epitaph_contract import deviations
+from postmortem_contract import deviations
 from waiting import expect, wait_until
 
 DYING_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/dying_rank.py")
@@ -149,7 +149,7 @@ def die(jobs, group):
             continue
         if name == "take-memory":
             group.write("cgroup.procs", pid)
-        job.tell(1, name)
+        job.write_line(1, name)
     for job in jobs:
         job.ranks[1].wait(120)  # as a launcher does: now only the kernel's notes tell
     return killers
@@ -228,10 +228,10 @@ def test_nan_fed_before_is_in_the_report(daemon, job):
     wait_until(lambda: daemon.status()["tensors"], "its daemon has seen it")
     nan.kill(1)
     doc = wait_until(lambda: daemon.incident_of("nan"), "the incident")
-    fed, = doc["fed_tensors"]
+    nonfinite, = doc["nonfinite_inputs"]
     text = "rank 1 fed 1 NaN and 0 Inf among 256 fp32 into all_reduce #"
-    expect(fed["rank"] == 1 and fed["host"] == "node-a" and fed["text"].startswith(text), str(doc))
-    expect(fed["noticed"] <= doc["times"]["confirmed"], str(doc))
+    expect(nonfinite["rank"] == 1 and nonfinite["host"] == "node-a" and nonfinite["text"].startswith(text), str(doc))
+    expect(nonfinite["noticed"] <= doc["times"]["confirmed"], str(doc))
     said = " ".join(daemon.said("report", doc["id"]).split())
     expect(re.search(text + r"\d+ on \S+, \d[\w. ]* before the trouble was confirmed", said), said)
 
@@ -266,7 +266,7 @@ def test_numbers_of_a_bundle_are_those_of_the_job(daemon, job):
     found = deviations_of_any(ops) + deviations_of_any(kept)
     expect(not found, found)
     expect({row["job"] for row in ops["rows"]} == {doc["job"]} and ops["rows"][0]["processes"] == 2, ops)
-    expect(len(kept["looks"]) > 100 and kept["ranks_left_out"] == 0, kept)
+    expect(len(kept["samples"]) > 100 and kept["ranks_omitted"] == 0, kept)
     living = numbers_of(label)
     expect([first["rank"] for first in living["firsts"]] == [1], living)
     for rank in stopped.ranks:
@@ -275,7 +275,7 @@ def test_numbers_of_a_bundle_are_those_of_the_job(daemon, job):
     dead = numbers_of(bundle)
     expect(dead == living, f"{dead} of the bundle, {living} of the job")
     # Bundles are written again as more is learnt, and when the job ends: these stay as they were.
-    wait_until(lambda: os.path.exists(bundle + "/epitaph.json") or daemon.document(doc["id"])["times"].get("resolved"),
+    wait_until(lambda: os.path.exists(bundle + "/postmortem.json") or daemon.document(doc["id"])["times"].get("resolved"),
                "the bundle is written again", 180)
     expect(daemon.document(doc["id"], "summaries") == kept, "the same summaries")
     copy = daemon.dir + "/copy"
@@ -283,16 +283,16 @@ def test_numbers_of_a_bundle_are_those_of_the_job(daemon, job):
     expect(numbers_of(copy)["firsts"][0]["rank"] == 1, "of a copy without names")
 
 
-def test_failed_job_leaves_an_epitaph(daemon, job):
+def test_failed_job_leaves_a_postmortem(daemon, job):
     """Rank 1 crashes, and the launcher ends the other: no alert is due."""
     daemon.start()
     cascade = daemon.wait_for(job("cascade", 2, ["--steps", "0", "--step-ms", "20", "--log-every", "0"]))
     for rank, signal_number in (1, signal.SIGSEGV), (0, signal.SIGTERM):
         cascade.ranks[rank].send_signal(signal_number)
         cascade.ranks[rank].wait(120)
-    doc, = wait_until(lambda: daemon.documents(name="epitaph"), "the epitaph", 180)
+    doc, = wait_until(lambda: daemon.documents(name="postmortem"), "the post-mortem", 180)
     expect(not deviations(doc), f"{deviations(doc)} in {doc}")
-    expect(doc["schema"] == "collwatch.epitaph/1" and doc["class"] == "process_dead", str(doc))
+    expect(doc["schema"] == "collwatch.postmortem/1" and doc["class"] == "process_dead", str(doc))
     expect(doc["culprits"] == [1] and len(doc["ends"]) == 2, str(doc))
     said = " ".join(daemon.said("report", doc["id"]).split())
     expect("rank 1 on node-a" in said and "How they ended" in said, said)

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 
-import epitaph_contract
+import postmortem_contract
 import pytest
 from built import (AGENT, BUILD, COLLWATCH, COLLWATCH_LAB, COLLWATCHD, SIM_DIR,
                    TRAIN_LOOP_PY)
@@ -102,14 +102,14 @@ def check_hang(demo, what):
     check_incident(check_run(demo, what))
 
 
-def check_epitaph(demo, what):
+def check_postmortem(demo, what):
     keep = demo.tmp + ".kept"
     try:
         result = check_run(demo, what, "--keep", keep)
         doc, limit = result.document, LENIENCE * EXPECTED[what.scenario].alert_within_s
         expect(result.delay_s <= limit, f"after {result.delay_s} s, limit {limit} s")
-        expect(not epitaph_contract.deviations(doc),
-               f"{epitaph_contract.deviations(doc)} in {doc}")
+        expect(not postmortem_contract.deviations(doc),
+               f"{postmortem_contract.deviations(doc)} in {doc}")
         expect(len(doc["ends"]) == what.ranks, f"ends: {doc['ends']}")
         report = " ".join(render(os.path.join(keep, doc["id"])).split())
         expect(f"rank {what.culprit} " in report and "How they ended" in report, report)
@@ -132,7 +132,7 @@ CHECKS = {"never-entered": check_report_of_kept_bundle, "healthy": check_numbers
 
 def run_scenario(scenario):
     expected = EXPECTED[scenario]
-    check = CHECKS.get(scenario, check_epitaph if expected.is_epitaph else
+    check = CHECKS.get(scenario, check_postmortem if expected.is_postmortem else
                        check_hang if expected.verdict else check_silence)
     with Demo(COLLWATCH) as demo:
         check(demo, draw(scenario))

@@ -169,7 +169,7 @@ def test_tools_test_names_what_it_leaves_out():
         expect(f'first_suites="{" ".join(suites)}"' in f.read(), "tools/test runs other suites")
     with open(f"{BUILD}/meson-info/intro-tests.json", encoding="utf-8") as f:
         tests = {t["name"]: {s.split(":")[-1] for s in t["suite"]} for t in json.load(f)}
-    said = subprocess.run([sys.executable, f"{SOURCE}/tools/lib/left_out.py", BUILD, *suites], check=True,
+    said = subprocess.run([sys.executable, f"{SOURCE}/tools/lib/omitted.py", BUILD, *suites], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     wanted = {name for name, its in tests.items() if not its & set(suites)}
     words = set(re.findall(r"[\w-]+", said))
@@ -185,7 +185,7 @@ def test_what_an_earlier_run_lacks_is_the_rest():
             names = [t["name"] for t in json.load(f)]
         with open(f"{directory}/log", "w", encoding="utf-8") as f:
             f.writelines(json.dumps({"name": "collwatch:unit / " + name}) + "\n" for name in names[2:])
-        said = subprocess.run([sys.executable, f"{SOURCE}/tools/lib/left_out.py", "--names", BUILD,
+        said = subprocess.run([sys.executable, f"{SOURCE}/tools/lib/omitted.py", "--names", BUILD,
                                f"{directory}/log"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     expect(said == names[:2], said)
 

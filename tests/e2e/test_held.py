@@ -49,7 +49,7 @@ def held(world, seconds):
             world.send(signal.SIGCONT)
 
 
-class Told:
+class Alerted:
     """The state of an incident on the node that sent the alert."""
 
     def __init__(self, world, job, rank, receiver):
@@ -97,9 +97,9 @@ class Told:
                    "its bundle was written anew: " + self.world.log())
             expect(self.read("incident.json") == self.incident, self.read("incident.json"))
         expect(self.times() == self.first_times(), self.read("incident.json"))
-        self.check_told_once()
+        self.check_alerted_once()
 
-    def check_told_once(self):
+    def check_alerted_once(self):
         expect([doc["id"] for _, doc in self.receiver.posts] == [self.id], self.receiver.posts)
         log = self.world.log()
         told = [line for line in log.splitlines()
@@ -131,7 +131,7 @@ def alone(kind=Daemon):
 
 def test_one_node_alone_keeps_its_incident(hold):
     with alone() as (world, job, receiver):
-        told = Told(world, job, 1, receiver)
+        told = Alerted(world, job, 1, receiver)
         with held(world, hold):
             pass
         told.check_kept()
@@ -140,7 +140,7 @@ def test_one_node_alone_keeps_its_incident(hold):
 
 def test_leader_keeps_its_incident(hold, cluster):
     job, leader, others = cluster.train("held-leader")
-    told = Told(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
+    told = Alerted(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
     with held(leader, hold):
         cluster.take_over("held-leader", others)
     told.check_kept()
@@ -151,7 +151,7 @@ def test_leader_keeps_its_incident(hold, cluster):
 
 def test_leader_keeps_the_incident_of_a_node_that_is_held(hold, cluster):
     job, leader, others = cluster.train("held-node")
-    told = Told(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
+    told = Alerted(leader, job, cluster.nodes.index(others[0]), cluster.receiver)
     with held(others[0], hold):
         pass
     told.check_kept()
@@ -238,7 +238,7 @@ class Service(Daemon):
 
 def test_daemon_killed_meanwhile_goes_on_with_its_incident(hold):
     with alone(Service) as (world, job, receiver):
-        told = Told(world, job, 1, receiver)
+        told = Alerted(world, job, 1, receiver)
         wait_until(lambda: len(world.manager.kept) >= 2 * len(job.ranks), "descriptors are kept")
         with held(world, hold):
             world.kill()

@@ -31,7 +31,7 @@ def page_of(daemon, name):
     return wait_until(lambda: daemon.incident_of(name), lambda: f"a page: {daemon.log()}")
 
 
-def is_told(incident, verdict_class, detail):
+def expect_page(incident, verdict_class, detail):
     got = incident["class"], incident["detail"], [c["rank"] for c in incident["culprits"]]
     expect(got == (verdict_class, detail, [CULPRIT]), incident["summary"])
     expect(incident["hang"] == "proven", str(incident["hang"]))
@@ -43,7 +43,7 @@ def is_told(incident, verdict_class, detail):
                                           ("poll", ("init_stuck", "failed"))])
 def test_the_rank_that_nccl_refused_is_named(daemon, way, verdict):
     starts(daemon, way, r2={"INIT_WAY": way, **UNKNOWN_INTERFACE})
-    summary = is_told(page_of(daemon, way), *verdict)
+    summary = expect_page(page_of(daemon, way), *verdict)
     expect(f"rank {CULPRIT} " in summary and "failed in ncclCommInitRank" in summary, summary)
     expect('with ncclSystemError ("' in summary and NO_SUCH_DEVICE in summary, summary)
     place = " and exited with status 1." if way == "raise" else "Its process is now outside NCCL."
@@ -52,7 +52,7 @@ def test_the_rank_that_nccl_refused_is_named(daemon, way, verdict):
 
 def test_the_rank_whose_split_nccl_refused_is_named(daemon):
     starts(daemon, "split", r2={"INIT_WAY": "split"})
-    summary = is_told(page_of(daemon, "split"), "init_stuck", "failed")
+    summary = expect_page(page_of(daemon, "split"), "init_stuck", "failed")
     expect("failed in ncclCommSplit" in summary and "ncclInvalidArgument" in summary, summary)
 
 
@@ -76,7 +76,7 @@ def test_who_lost_a_peer_is_not_named(daemon):
     job.kill(CULPRIT)
     with open(go, "wb"):
         pass
-    is_told(page_of(daemon, "killed"), "process_dead", "killed")
+    expect_page(page_of(daemon, "killed"), "process_dead", "killed")
 
 
 def test_an_initialisation_that_the_program_repeats_is_no_hang(daemon):

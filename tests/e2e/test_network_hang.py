@@ -63,14 +63,14 @@ def check_a_run(demo, does_poll, **environment):
             break
         shutil.rmtree(os.path.dirname(bundle))
     check_python(bundle)
-    check_headway(bundle)
+    check_host_activity(bundle)
 
 
-def check_headway(bundle):
+def check_host_activity(bundle):
     snapshot = load(bundle, "snapshot.json")
     for rank in snapshot["ranks"]:
-        still_ns = snapshot["now_ns"] - rank["headway_ns"]
-        expect(still_ns >= STILL_NS, f"{rank['headway_by']} {still_ns / 1e9:.1f} s ago: {rank}")
+        still_ns = snapshot["now_ns"] - rank["host_activity_ns"]
+        expect(still_ns >= STILL_NS, f"{rank['host_activity_by']} {still_ns / 1e9:.1f} s ago: {rank}")
 
 
 def test_a_thread_of_nccl_that_polls_is_no_sign_of_life(demo):

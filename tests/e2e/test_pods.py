@@ -20,7 +20,7 @@ from waiting import wait_until
 
 RANKS, BLOCKED = 2, 1
 # However long the other container takes until its rank is there, that is not the hang.
-PATIENCE = 'no_headway_after = "5s"\nfirst_op_after = "10min"\n'
+PATIENCE = 'no_progress_after = "5s"\nfirst_op_after = "10min"\n'
 NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child",
               "--uts"]
 HANGS = ["--fault", "block-in-data-loader", "--fault-rank", str(BLOCKED), "--fault-step", "30"]

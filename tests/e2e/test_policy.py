@@ -10,7 +10,7 @@ from waiting import expect as check
 from waiting import wait_until
 
 RANKS, FAULTY = 2, 1
-SCENES = {  # job: policy, fault
+CASES = {  # job: policy, fault
     "waits": ("training", "block-in-data-loader"),
     "waits-recorded": ("training", "block-in-data-loader"),
     "waits-served": ("serving", "block-in-data-loader"),
@@ -27,7 +27,7 @@ ARGUMENT = "--distributed-timeout-minutes=45"
 def daemon_of_all():
     with Daemon() as daemon:
         daemon.start()
-        for name, (policy, fault) in SCENES.items():
+        for name, (policy, fault) in CASES.items():
             variables = {"COLLWATCH_POLICY": policy} if policy else {}
             if name == TIMED:
                 variables.update(COLLWATCH_JOB_TIMEOUT="30min", TORCH_NCCL_DUMP_ON_TIMEOUT="0")

@@ -9,7 +9,7 @@ from waiting import expect as check
 from waiting import wait_until
 
 RANKS, FAULTY = 2, 1
-SCENES = {  # fault: newest version of the interface, class
+CASES = {  # fault: newest version of the interface, class
     "block-in-data-loader": (5, "never_entered"),
     "wrong-count": (4, "mismatch"),
 }
@@ -19,7 +19,7 @@ SCENES = {  # fault: newest version of the interface, class
 def daemon_of_all():
     with Daemon() as daemon:
         daemon.start()
-        for name, (version, _) in SCENES.items():
+        for name, (version, _) in CASES.items():
             daemon.train(name, RANKS, [*FOREVER, "--fault", name, "--fault-rank", str(FAULTY), "--fault-step",
                                        "30"],
                          variables={"LD_PRELOAD": "", "NCCL_PROFILER_PLUGIN": AGENT,
@@ -29,7 +29,7 @@ def daemon_of_all():
 
 def check_verdict(daemon, fault):
     doc = wait_until(lambda: daemon.incident_of(fault), fault + " is found")
-    check(doc["class"] == SCENES[fault][1], str(doc))
+    check(doc["class"] == CASES[fault][1], str(doc))
     if doc["class"] == "never_entered":
         check([c["rank"] for c in doc["culprits"]] == [FAULTY], str(doc))
     print("# %s (%s): %s" % (doc["class"], doc["confidence"], doc["summary"]))

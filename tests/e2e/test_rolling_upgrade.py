@@ -68,7 +68,7 @@ class Rolled(Cluster):
         expect([n.log().count("leads now") for n in self.nodes] == before, "a leader given up")
         return doc
 
-    def tell_once_more_never(self):
+    def expect_one_alert(self):
         """The final leader finds the hang, and sends no further alert."""
         def found():
             leader = next((n for n in self.nodes if (n.job(JOB) or {}).get("led_here")), None)
@@ -86,7 +86,7 @@ def test_a_new_daemon_follows_an_old_leader():
         expect(c.wait_for_leader() is leader, "the weights are the same in both versions")
         c.hang(other)
         c.upgrade(leader)
-        c.tell_once_more_never()
+        c.expect_one_alert()
 
 
 def test_an_old_daemon_follows_a_new_leader():

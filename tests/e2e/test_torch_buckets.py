@@ -130,7 +130,7 @@ watch.attach(odd)
     expect(found and all(b["comm"] == "default_pg:0" for b in found), found)
 
 
-def test_a_bucket_without_elements_is_left_out():
+def test_a_bucket_without_elements_is_omitted():
     found, _ = lines("net.empty = nn.Parameter(torch.empty(0, dtype=torch.float64))\n"
                      "model = nn.parallel.DistributedDataParallel(net, find_unused_parameters=True)\n"
                      "collwatch.torch.watch(model, path=path)\n" + STEPS)

@@ -62,7 +62,7 @@ class World:
         collwatch = importlib.import_module("collwatch")
         monkeypatch.setattr(collwatch, "has_agent", lambda: has_agent)
         monkeypatch.setattr(collwatch, "name_comm", self.name_comm)
-        monkeypatch.setattr(collwatch, "tell_timeout", self.times.append)
+        monkeypatch.setattr(collwatch, "set_job_timeout", self.times.append)
         self.groups = importlib.import_module("collwatch.torch.groups").Groups()
 
     def name_comm(self, comm, name):
@@ -85,17 +85,17 @@ def test_a_group_is_told_once_it_is_used_and_the_shortest_time_when_it_changes(m
     first, second = world.add("0", "default_pg", 30), world.add("7", "mesh_tp", 15)
     world.add("8", "never_used", 1)
     world.pg_names[Group("gloo", None)] = "9"
-    world.groups.tell()
+    world.groups.name_comms()
     expect((world.named, world.times) == ([], []), (world.named, world.times))
     first.comm = 0x10
-    world.groups.tell()
+    world.groups.name_comms()
     second.comm = 0x20
-    world.groups.tell()
-    world.groups.tell()
+    world.groups.name_comms()
+    world.groups.name_comms()
     expect(world.named == [(0x10, "default_pg:0"), (0x20, "mesh_tp:7")], world.named)
     expect(world.times == [minutes(30), minutes(15)], world.times)
     first.options._timeout = second.options._timeout = datetime.timedelta(minutes=60)
-    world.groups.tell()
+    world.groups.name_comms()
     expect(world.times[2:] == [minutes(60)], world.times)
 
 
@@ -110,13 +110,13 @@ def test_nothing_of_a_torch_that_is_another_ends_the_job(monkeypatch, broken):
         backend.options = types.SimpleNamespace(_timeout="10 min")
     else:
         backend._comm_ptr = lambda: 1 / 0
-    world.groups.tell()
-    world.groups.tell()
+    world.groups.name_comms()
+    world.groups.name_comms()
     expect(not world.times, world.times)
 
 
 def test_nothing_is_looked_at_without_an_agent(monkeypatch):
     world = World(monkeypatch, has_agent=False)
     world.add("0", "default_pg").comm = 0x10
-    world.groups.tell()
+    world.groups.name_comms()
     expect((world.named, world.times) == ([], []), (world.named, world.times))

@@ -426,7 +426,7 @@ def kept(at):
     return at + "/kept"
 
 
-def test_finds_operators_of_the_same_run_equal_and_says_what_was_left_out(at, kept):
+def test_finds_operators_of_the_same_run_equal_and_says_what_was_omitted(at, kept):
     doc = checked(kept, at + "/0", at + "/1")
     expect((doc["outcome"], doc["checked"], doc["ranks_compared"]) == ("equal", 96, 2), doc)
     expect(doc["denied_baseline"] == doc["denied_check"] == "view", doc)
@@ -485,32 +485,32 @@ def test_holds_each_operator_of_a_real_run_against_another(at):
     expect(first["check"]["site"] == "blocks.0 (Block): abs, forward", first)
 
 
-LOOKED = """
+SAMPLED = """
 import torch
-from collwatch.torch import looked
-known, looks = looked.Looked(), []
-def look(x, is_written=False):
-    return known.get(x, lambda t: looks.append(1) or t.sum(), is_written).item()
+from collwatch.torch import sampled
+known, samples = sampled.Sampled(), []
+def sample(x, is_written=False):
+    return known.get(x, lambda t: samples.append(1) or t.sum(), is_written).item()
 a = torch.randn(4, 6)
-look(a), look(a.t()), look(a.detach())
-assert len(looks) == 1
+sample(a), sample(a.t()), sample(a.detach())
+assert len(samples) == 1
 a.add_(1)
-assert look(a) == a.sum().item() and len(looks) == 2
-look(a[1:])
-look(a, is_written=True)
-assert len(looks) == 4
+assert sample(a) == a.sum().item() and len(samples) == 2
+sample(a[1:])
+sample(a, is_written=True)
+assert len(samples) == 4
 with torch.inference_mode():
     b = torch.ones(3)
-    look(b), look(b)
-assert len(looks) == 6
+    sample(b), sample(b)
+assert len(samples) == 6
 for i in range(50):  # memory is given out again, and has other numbers
-    assert look(torch.full((100000,), float(i))) == i * 100000.0
+    assert sample(torch.full((100000,), float(i))) == i * 100000.0
 """
 
 
 @needs_torch
-def test_looks_once_at_a_tensor_that_is_not_written():
-    python("-c", LOOKED)
+def test_samples_a_tensor_that_is_not_written_once():
+    python("-c", SAMPLED)
 
 
 ODD = """

@@ -126,7 +126,7 @@ def test_writes_each_call_of_chosen_steps(at):
     expect("each call of step 3:" in text and "each call of step 1:" not in text, text[:500])
     expect("step 3, forward: blocks.1.ffn.up (Linear), from" in text, text[:500])
     doc = document(at, "--trace-steps", "3,4")
-    expect(len(doc["trace"]) == steps[3]["frames"] + steps[4]["frames"] and doc["trace_left_out"] == 0, len(doc["trace"]))
+    expect(len(doc["trace"]) == steps[3]["frames"] + steps[4]["frames"] and doc["trace_over_limit"] == 0, len(doc["trace"]))
     expect(document(at)["trace"] == [], "unless asked for")
     expect([t["step"] for t in doc["ranks"][0]["traced"]] == [1, 3, 4], doc["ranks"])
 

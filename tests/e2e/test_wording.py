@@ -35,7 +35,7 @@ TYPED = re.compile(r"`[^`]*`|<!date\^[^|]*\|")
 
 def config_of(receiver, form):
     return (f'log_level = notice\nwebhook_format = {form}\nwebhook_url = "{receiver.url}"\n'
-            f'notice_webhook_url = "{receiver.url}/notices"\nwebhook_epitaphs = true')
+            f'notice_webhook_url = "{receiver.url}/notices"\nwebhook_postmortems = true')
 
 
 def texts_of(message):
@@ -81,7 +81,7 @@ def what_is_told_of_all():
         daemon.reload(config_of(receiver, "generic"), "configuration reloaded")
         jobs["killed"].close()  # then the cause of death goes out
         daemon.jobs.remove(jobs["killed"])
-        wait_until(lambda: glob_epitaphs(daemon), "an epitaph")
+        wait_until(lambda: glob_postmortems(daemon), "a post-mortem")
         told = {"status": daemon.said("status"), "ops": daemon.said("status", "--ops"),
                 "calls": re.sub(r"<style>.*?</style>|<[^>]*>", " ", daemon.said("status", "--ops", "--html"), flags=re.DOTALL), "list": daemon.said("report"),
                 "stacks": daemon.said("stacks", "hangs"), "mute": daemon.said("mute", "trains:29500") +
@@ -98,8 +98,8 @@ def what_is_told_of_all():
     return told
 
 
-def glob_epitaphs(daemon):
-    return [i for i in daemon.bundles() if os.path.exists(f"{daemon.state}/incidents/{i}/epitaph.json")]
+def glob_postmortems(daemon):
+    return [i for i in daemon.bundles() if os.path.exists(f"{daemon.state}/incidents/{i}/postmortem.json")]
 
 
 def test_what_is_looked_at_is_there(told):

@@ -29,7 +29,7 @@ static void check_said(const struct cw_baseline_run *a, const struct cw_baseline
 {
 	const struct cw_baseline_difference *d = &said->first;
 	uint64_t differ = said->n_missing + said->n_extra + said->n_unlike +
-			  said->n_called_otherwise + said->n_numbers;
+			  said->n_called_otherwise + said->n_tensor_stats;
 
 	FUZZ_CHECK(said->n_paired <= a->n_rows && said->n_paired <= b->n_rows);
 	FUZZ_CHECK(said->n_checked + said->n_denied + said->n_called_otherwise <= said->n_paired);

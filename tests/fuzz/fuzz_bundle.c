@@ -2,7 +2,7 @@
 /*
  * A bundle from anywhere, as `collwatch report DIRECTORY` and `collwatch analyze DIRECTORY` read
  * it. The input is its files one after the other, each ended by a NUL: incident, snapshot,
- * evidence, stacks, epitaph, ops, summaries, those of another node.
+ * evidence, stacks, post-mortem, ops, summaries, those of another node.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "analysis/verdict.h"
 #include "import/flight_recorder.h"
 #include "import/fr_export.h"
-#include "numerics/doc/looks_doc.h"
+#include "numerics/doc/tensor_samples_doc.h"
 #include "numerics/judge/numerics.h"
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
@@ -25,7 +25,7 @@
 #include "tests/support/report/markup.h"
 
 static const char *const files[] = { "incident.json",  "snapshot.json",   "evidence.json",
-				     "stacks.json",    "epitaph.json",    "ops.json",
+				     "stacks.json",    "postmortem.json", "ops.json",
 				     "summaries.json", "summaries-1.json" };
 /* Ranks of a snapshot that is exported too: each is a file. */
 #define MAX_EXPORTED 8u
@@ -189,16 +189,17 @@ static void judge_again(const json_t *summaries)
 {
 	struct cw_numerics_report said = { .ranks = NULL };
 	struct cw_arena arena = { 0 };
-	struct cw_looks_source *sources;
+	struct cw_tensor_samples_source *sources;
 	struct cw_numerics_job job;
 	struct cw_err err = { "" };
 	json_t *again;
 
-	if (cw_looks_doc_read(summaries, &arena, &job, &sources, &err) < 0) {
+	if (cw_tensor_samples_doc_read(summaries, &arena, &job, &sources, &err) < 0) {
 		FUZZ_CHECK(err.text[0]);
 	} else {
-		again = cw_looks_doc(&(struct cw_looks_head){ .node = "" }, &job, sources);
-		FUZZ_CHECK(json_array_size(json_object_get(again, "looks")) == job.n_looks);
+		again = cw_tensor_samples_doc(&(struct cw_tensor_samples_head){ .node = "" }, &job,
+					      sources);
+		FUZZ_CHECK(json_array_size(json_object_get(again, "samples")) == job.n_samples);
 		json_decref(again);
 		FUZZ_CHECK(cw_numerics_judge(&job, &said) == 0);
 		cw_numerics_report_fini(&said);
@@ -223,7 +224,7 @@ static json_int_t places_of(const json_t *snapshot)
 }
 
 /* By its bytes: an input does the same each time. */
-static bool is_left_out(const json_t *snapshot, const uint8_t *data, size_t size)
+static bool is_omitted(const json_t *snapshot, const uint8_t *data, size_t size)
 {
 	unsigned sum = 0;
 
@@ -371,12 +372,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	show(&bundle);
-	if (bundle.snapshot && !is_left_out(bundle.snapshot, data, size))
+	if (bundle.snapshot && !is_omitted(bundle.snapshot, data, size))
 		decide_again(&bundle);
 	if (bundle.summaries)
 		judge_again(bundle.summaries);
-	if (bundle.elsewhere)
-		judge_again(json_array_get(bundle.elsewhere, 0));
+	if (bundle.remote_summaries)
+		judge_again(json_array_get(bundle.remote_summaries, 0));
 	cw_bundle_fini(&bundle);
 	return 0;
 }

@@ -133,19 +133,19 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 
 /* ---- steps ---- */
 
-static void on_job(const struct cw_route *route, const struct cw_job *job, void *user)
+static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	FUZZ_CHECK(memchr(job->view.summary, '\0', sizeof(job->view.summary)));
 	((struct world *)user)->jobs++;
 }
 
-/* In whole seconds, where a daemon takes quarters: each look costs. */
+/* In whole seconds, where a daemon takes quarters: each evaluation costs. */
 static void pass_time(struct world *w, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
 		w->now_ns += CW_NS_PER_S;
 		for (unsigned p = 0; p < N_PEERS; p++)
-			cw_transport_heard(w->transport, p);
+			cw_transport_peer_seen(w->transport, p);
 		cw_transport_run(w->transport);
 		(void)cw_leader_tick(w->leader);
 		cw_leader_jobs(w->leader, on_job, w);
@@ -203,10 +203,10 @@ static void start(struct world *w, struct cw_clock *clock)
 		.self = "a",
 		.effects = &effects,
 		.thresholds = cw_thresholds_default(),
-		.turn_members = 4, /* larger looks are parted: messages come in between */
+		.iteration_members = 4, /* larger evaluations are split: messages come in between */
 	};
 
-	leader.thresholds.no_headway_ns = 5 * CW_NS_PER_S;
+	leader.thresholds.no_progress_after_ns = 5 * CW_NS_PER_S;
 	FUZZ_CHECK(cw_transport_new(&transport, &w->transport) == 0);
 	cw_transport_set_backend(w->transport, &ops, w);
 	for (unsigned p = 0; p < N_PEERS; p++)

@@ -78,7 +78,8 @@ static void read_everything(struct cw_record *rec)
 	(void)cw_record_each_returned(rec, &cursor, &lost, on_op, NULL);
 	cursor = 0;
 	cw_record_each_time(rec, &cursor, on_time, NULL);
-	FUZZ_CHECK(cw_record_fed_bad(rec, bad, CW_REC_SUMMARY_FIRSTS) <= CW_REC_SUMMARY_FIRSTS);
+	FUZZ_CHECK(cw_record_nonfinite_inputs(rec, bad, CW_REC_SUMMARY_FIRSTS) <=
+		   CW_REC_SUMMARY_FIRSTS);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -256,16 +256,16 @@ static bool say_digest(struct script *s, unsigned who, enum hang hang, uint64_t 
 		.liveness = is_dead ? CW_LIVE_KILLED : CW_LIVE_ALIVE,
 		.term_signal = is_dead ? 9 : 0,
 		.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
-		.headway_age_ns = age_ns,
+		.host_activity_age_ns = age_ns,
 		.command = "train",
-		.headway_by = "cpu",
+		.host_activity_by = "cpu",
 		.cause = "",
-		.fed = "",
+		.nonfinite_input = "",
 		.members = &member,
 		.n_members = 1,
 	};
 	struct cw_message msg = { .type = CW_MSG_DIGEST,
-				  .digest = { .route = 3,
+				  .digest = { .job_hash = 3,
 					      .label = "job",
 					      .uid = 1000,
 					      .node = "b",
@@ -291,7 +291,7 @@ static bool say_windows(struct script *s, unsigned who, enum hang hang, int64_t 
 					.lost = 39 };
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY,
 				  .window_reply = {
-					  .route = 3, .windows = &window, .n_windows = 1 } };
+					  .job_hash = 3, .windows = &window, .n_windows = 1 } };
 
 	return say(s, who | ANSWERS, who, &msg);
 }

@@ -95,7 +95,7 @@ static int run_case(const struct sums_case *c, const void *data, const sums_engi
 		};
 		int r = engines[i](c, &args, &result);
 
-		if (r == SUMS_LEFT_OUT)
+		if (r == SUMS_NOT_COLLECTED)
 			result.out.publish = UINT64_MAX;
 		else if (r != 0) {
 			fprintf(stderr, "case %llu: the driver answers %d\n",

@@ -26,14 +26,15 @@ struct sums_case {
 struct sums_result {
 	/* first.publish 0 = nothing was not finite; out.publish UINT64_MAX = left out. */
 	struct cw_rec_summary out, first;
-	struct cw_sum_numbers numbers; /* of a second launch */
+	struct cw_sum_tensor_stats tensor_stats; /* of a second launch */
 };
 
 /* An engine that has no room for the tensor. */
-#define SUMS_LEFT_OUT (-1)
+#define SUMS_NOT_COLLECTED (-1)
 
 /*
- * args is filled in except for out and first_out; returns 0, SUMS_LEFT_OUT, or the driver's error.
+ * args is filled in except for out and first_out; returns 0, SUMS_NOT_COLLECTED, or the driver's
+ * error.
  */
 typedef int (*sums_engine_fn)(const struct sums_case *c, struct cw_summary_args *args,
 			      struct sums_result *ret);

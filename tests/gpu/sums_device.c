@@ -127,19 +127,19 @@ static int on_device(const struct sums_case *c, struct cw_summary_args *args,
 	int r;
 
 	if (bytes > device.most)
-		return SUMS_LEFT_OUT;
+		return SUMS_NOT_COLLECTED;
 	r = device.memory_alloc(&memory, bytes + 16);
 	if (r)
-		return r == OUT_OF_MEMORY ? SUMS_LEFT_OUT : r;
+		return r == OUT_OF_MEMORY ? SUMS_NOT_COLLECTED : r;
 	memset(device.result, 0, sizeof(*device.result));
 	args->data = memory + aside;
-	args->numbers = 0;
+	args->tensor_stats = 0;
 	args->out = device.result_device + offsetof(struct sums_result, out);
 	args->first_out = device.result_device + offsetof(struct sums_result, first);
 	r = copy_in(args->data, data, bytes);
 	r = r ? r : run(args, c->blocks);
 	args->out = args->first_out = 0;
-	args->numbers = device.result_device + offsetof(struct sums_result, numbers);
+	args->tensor_stats = device.result_device + offsetof(struct sums_result, tensor_stats);
 	r = r ? r : run(args, c->blocks);
 	*ret = *device.result;
 	if (r == 0 && ret->first.publish)

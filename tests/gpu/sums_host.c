@@ -8,13 +8,13 @@ static void point_out(struct cw_summary_args *args, struct sums_result *ret)
 {
 	args->out = (uint64_t)(uintptr_t)&ret->out;
 	args->first_out = (uint64_t)(uintptr_t)&ret->first;
-	args->numbers = 0;
+	args->tensor_stats = 0;
 }
 
-static void point_numbers(struct cw_summary_args *args, struct sums_result *ret)
+static void point_tensor_stats(struct cw_summary_args *args, struct sums_result *ret)
 {
 	args->out = args->first_out = 0;
-	args->numbers = (uint64_t)(uintptr_t)&ret->numbers;
+	args->tensor_stats = (uint64_t)(uintptr_t)&ret->tensor_stats;
 }
 
 static int reference(const struct sums_case *c, struct cw_summary_args *args,
@@ -22,7 +22,7 @@ static int reference(const struct sums_case *c, struct cw_summary_args *args,
 {
 	point_out(args, ret);
 	cw_summary_run(args);
-	point_numbers(args, ret);
+	point_tensor_stats(args, ret);
 	cw_summary_run(args);
 	return 0;
 }
@@ -32,7 +32,7 @@ static int kernel(const struct sums_case *c, struct cw_summary_args *args, struc
 	point_out(args, ret);
 	kernel_host_reset();
 	kernel_host_run(args, c->blocks, false);
-	point_numbers(args, ret);
+	point_tensor_stats(args, ret);
 	kernel_host_run(args, c->blocks, false);
 	return 0;
 }
@@ -43,7 +43,7 @@ static int kernel_backwards(const struct sums_case *c, struct cw_summary_args *a
 	point_out(args, ret);
 	kernel_host_reset();
 	kernel_host_run(args, c->blocks, true);
-	point_numbers(args, ret);
+	point_tensor_stats(args, ret);
 	kernel_host_run(args, c->blocks, true);
 	return 0;
 }

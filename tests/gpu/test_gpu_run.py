@@ -47,7 +47,7 @@ def a_simulated_device_passes_and_proves_nothing():
     status, doc = run(SIM)
     expect(status == 0 and doc["passed"], doc)
     expect(doc["simulated"] and not doc["proven"], doc)
-    expect(doc["checked"] > 400 and len(doc["left_out"]) == 7, doc)
+    expect(doc["checked"] > 400 and len(doc["not_collected"]) == 7, doc)
 
 
 # In the place of the program that asks the device: it knows how long cases and answers are.

@@ -101,7 +101,7 @@ class Cluster(contextlib.ExitStack):
                           "another one leads")
 
 
-class ApartNode(Node):
+class IsolatedNode(Node):
     """A daemon in a namespace whose only link goes to the hub."""
 
     def __init__(self, cluster, number, **more):
@@ -142,7 +142,7 @@ class ApartNode(Node):
             call("ip", "netns", "del", self.netns, check=False)
 
 
-class ApartCluster(Cluster):
+class IsolatedCluster(Cluster):
     """Its nodes have networks of their own. options: of init-cluster."""
 
     def __init__(self, n=2, options=(), config=""):
@@ -162,7 +162,7 @@ class ApartCluster(Cluster):
         call("ip", "-n", self.hub, "address", "add", HUB + "/24", "dev", "bridge")
         call("ip", "-n", self.hub, "link", "set", "bridge", "up")
         for i in range(self.n):
-            node = self.enter_context(ApartNode(self, i, config=self.config))
+            node = self.enter_context(IsolatedNode(self, i, config=self.config))
             self.nodes.append(node)
             node.link()
 

@@ -16,7 +16,7 @@ from open_copy import open_copy
 from waiting import DEADLINE_S, expect, wait_until
 
 # Short where the default makes a test wait.
-PATIENCE = 'no_headway_after = "5s"\n'
+PATIENCE = 'no_progress_after = "5s"\n'
 # The answer of an ended daemon.
 NOTHING = {"jobs": [], "notes": [], "peers": [], "incidents": []}
 

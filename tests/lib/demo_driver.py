@@ -30,7 +30,7 @@ class Expected:
     is_node: bool = False  # all ranks of the culprit's node are named
     needs_freezing: bool = False  # of a file system
     lasts_s: int = 0  # duration of the seeming hang, if longer than usual
-    is_epitaph: bool = False  # the job fails, and its epitaph has the verdict
+    is_postmortem: bool = False  # the job fails, and its post-mortem has the verdict
     needs_looking: bool = False  # a daemon must see in what a rank sleeps
 
 
@@ -55,8 +55,8 @@ EXPECTED = {
     "dead-node": Expected("node_unreachable", None, 4, 2, 25, is_node=True),
     "network-stall": Expected("in_collective", None, 3, 2, 30, is_nobody=True),
     "gpu-dies": Expected("in_collective", "unfinished", 2, 1, 25),
-    "cascade": Expected("process_dead", "exited", 2, 1, 12, is_epitaph=True),
-    "watchdog-abort": Expected("never_entered", "outside_nccl", 2, 1, 30, is_epitaph=True),
+    "cascade": Expected("process_dead", "exited", 2, 1, 12, is_postmortem=True),
+    "watchdog-abort": Expected("never_entered", "outside_nccl", 2, 1, 30, is_postmortem=True),
     "healthy": Expected(),
     "idle-root": Expected(needs_looking=True),
     "slow-checkpoint": Expected(needs_freezing=True, lasts_s=40),
@@ -101,7 +101,7 @@ def why_not(scenario):
 
 
 NODE_NAME = re.compile(r"node-[a-z]+$")
-DELAY = re.compile(r"(?:alert received|epitaph written) after ([0-9.]+) s")
+DELAY = re.compile(r"(?:alert received|post-mortem written) after ([0-9.]+) s")
 
 
 @dataclasses.dataclass
@@ -155,7 +155,7 @@ class Result:
 
     @property
     def culprits(self):
-        """Their ranks: an epitaph lists these, an incident more about each."""
+        """Their ranks: a post-mortem lists these, an incident more about each."""
         return [c.get("rank") if isinstance(c, dict) else c
                 for c in self.document.get("culprits", [])]
 
@@ -174,8 +174,8 @@ class Result:
         expected = EXPECTED[self.draw.scenario]
         if expected.verdict is None:
             return self.status == EXIT_HEALTHY and self.verdict == "healthy"
-        is_epitaph = self.document.get("schema") == "collwatch.epitaph/1"
-        return (self.status == EXIT_HANG and is_epitaph == expected.is_epitaph
+        is_postmortem = self.document.get("schema") == "collwatch.postmortem/1"
+        return (self.status == EXIT_HANG and is_postmortem == expected.is_postmortem
                 and self.document.get("class") == expected.verdict
                 and expected.detail in (None, self.document.get("detail"))
                 and (sorted(self.culprits) == self.draw.blamed() or self.names_the_unfinished()))

@@ -2,7 +2,7 @@
 """The promises of docs/schemas.md on all other documents, written as incident_contract.py is:
 CONTRACTS has them by the name that their schema has there, and in docs/schemas."""
 
-from epitaph_contract import EPITAPH
+from postmortem_contract import POSTMORTEM
 from incident_contract import (CLASSES, ID, INCIDENT, SET, TIME, Named, count, differences, matches,
                                number, share, text)
 
@@ -49,13 +49,15 @@ SNAPSHOT = {
     "policy?": number, "ranks_expected?": number, "untracked?": number,
     "thresholds": {name + "?": number for name in (
         "stall_min_ns stall_max_ns stall_factor first_op_ns first_op_per_rank_ns proof_ns confirm_ns "
-        "window_after_ns no_headway_ns headway_alert_ns in_collective_ns node_silent_ns bytes_per_s").split()},
+        "window_after_ns no_progress_after_ns host_activity_alert_ns "
+        "in_collective_ns node_silent_ns bytes_per_s").split()},
     "nodes": [{"name?": str, "state?": number, "last_digest_ns?": number}],
     "ranks": [{**{name + "?": kind for names, kind in (
-        ("rank node pid device liveness flags exit_code term_signal ended_ns sampled_ns headway_ns nccl_version "
-         "end_by end_sender fed_ns host_wait job_timeout_ns net_retry_ns own_pid", number),
+        ("rank node pid device liveness flags exit_code term_signal ended_ns sampled_ns host_activity_ns nccl_version "
+         "end_by end_sender nonfinite_input_ns host_wait job_timeout_ns net_retry_ns own_pid", number),
         ("start_ticks dropped", count), ("env_hash host_call_comm_id", ID),
-        ("headway_by command cause fed pod pod_namespace container job_timeout_source", str)) for name in names.split()},
+        ("host_activity_by command cause nonfinite_input pod pod_namespace container job_timeout_source", str))
+        for name in names.split()},
         "host_call?": SNAPSHOT_OP}],
     "comms": [{**{name + "?": kind for names, kind in (
         ("instance split_ordinal split_color nranks uneven_member", number),
@@ -95,7 +97,7 @@ FRAME = Named("frame", {"name": (None, str), "file": (None, str), "line": (None,
 FRAME.contract["calls"] = [FRAME]
 STACKS = {
     "schema": ("collwatch.stacks/1",), "processes": number, "seen": number, "awaited": number, "ranks": SET,
-    "left_out": [{"ranks": SET, "n": number, "why": str}], "cut": number,
+    "not_collected": [{"ranks": SET, "n": number, "why": str}], "cut": number,
     "trees": [{"kind": ("python", "native"), "thread": str, "n": number, "ranks": SET, "roots": [FRAME]}],
     # The answer of the verb `stacks`.
     "job?": str, "note?": str, "evidence?": [EVIDENCE],
@@ -126,7 +128,7 @@ STATUS = {
     "tensors": [{"job": str, "uid": number, "pid": number, "rank": number, "kind": str, "dtype": str, "comm": ID,
                  "summary": str, "seq": number, "op_index": number, "nans": number, "infs": number,
                  "elements": number, "ago_s": SECONDS}],
-    "numbers?": [{"job": str, "uid": number, "what": ("nonfinite", "headroom"), "summary": str, "ago_s": SECONDS}],
+    "tensor_stats?": [{"job": str, "uid": number, "what": ("nonfinite", "headroom"), "summary": str, "ago_s": SECONDS}],
     "untracked": [{"what": ("rank_processes", "jobs"), "uid": number, "count": number, "summary": str}],
     "shared_communicators?": [{
         "comm": ID, "nranks": number, "jobs": [{"job": text, "uid": number}],
@@ -136,7 +138,7 @@ STATUS = {
 }
 
 OPS = {
-    "schema": ("collwatch.ops/1",), "node": str, "left_out": number, "lost": number,
+    "schema": ("collwatch.ops/1",), "node": str, "omitted": number, "lost": number,
     "rows": [{"job": str, "uid": number, "kind": str, "comm": matches("(0x[0-9a-f]+)?"), "comm_name": str,
               "nranks": number, "size": str, "processes": number, "ops": number, "bytes": number,
               "call_us": (None, int, float),
@@ -147,13 +149,13 @@ OPS = {
 }
 
 SUMMARIES = {
-    "schema": ("collwatch.summaries/1",), "node": str, "taken": TIME, "ranks_left_out": number,
+    "schema": ("collwatch.summaries/1",), "node": str, "taken": TIME, "ranks_omitted": number,
     "ranks": [{"rank": (-1, number), "pid": number, "world_size": (-1, number), "calls": count, "tensors": count,
-               "kept": count, "left_out": count, "whole": bool, "lives": bool, "created_ns": number,
+               "kept": count, "not_collected": count, "whole": bool, "lives": bool, "created_ns": number,
                "ended_ns": number, "device_model": str, "cuda_driver_version": number, "nccl_version": number}],
     "comms": [{"id": ID, "instance": number, "name": str, "nranks": number, "counted": bool}],
-    # Of each look its rank, …, its site: as columns say.
-    "columns": [text], "looks": [[(None, int, float, str)]],
+    # Of each sample its rank, …, its site: as columns say.
+    "columns": [text], "samples": [[(None, int, float, str)]],
     # Of a bundle: the nodes that have sent nothing.
     "silent?": [str], "silent_count?": number, "why?": ("asking", "too much"),
 }
@@ -168,7 +170,7 @@ INCIDENTS = {
     "incidents": [{"id": text, "uid?": (None, number), "job?": (None, str), "class?": (None, str),
                    "time?": (None, TIME), "summary?": (None, str), "closed_as?": (None, str),
                    "severity?": str, "suppressed?": str, "host": str, "path?": (None, str), "hosts?": [(None, str)]}],
-    "silent?": [str], "silent_count?": number, "not_asked?": number, "left_out?": number,
+    "silent?": [str], "silent_count?": number, "not_asked?": number, "omitted?": number,
 }
 
 DOCTOR = {
@@ -178,7 +180,7 @@ DOCTOR = {
 
 RECORD = {
     "schema": ("collwatch.record/1",), "job": str, "rank": number, "world_size": number, "pid": number,
-    "nccl_version": number, "recording": bool, "calls": count, "progress_left_out": count, "beat": (None, TIME),
+    "nccl_version": number, "recording": bool, "calls": count, "progress_untracked": count, "beat": (None, TIME),
     "comms": [{"id": ID, "name": str, "state": text, "comm_rank": number, "nranks": number, "entered": count,
                "returned": count, "completed": (None, count), "sends": count, "recvs": count,
                "source": ("wrappers", "profiler"), "async_error": number, "async_error_name": (None, text),
@@ -202,10 +204,10 @@ DIVERGENCE = {
     "unlike": {"device_model?": MEMBERS, "cuda_driver?": MEMBERS, "nccl?": MEMBERS}, "text": text,
 }
 NUMERICS = {
-    "schema": ("collwatch.numerics/1",), "alarm": bool, "coverage": text, "ranks_left_out": number,
+    "schema": ("collwatch.numerics/1",), "alarm": bool, "coverage": text, "ranks_omitted": number,
     "ranks_set_aside": number, "silent": (None, text), "nonfinite": count,
     "loss_scaling_explains_all": bool, "first_by_clock": bool,
-    "firsts": [{**TENSOR, "origin": ("fed", "operation", "received"), "text": text}],
+    "firsts": [{**TENSOR, "origin": ("rank", "operation", "received"), "text": text}],
     "rows": [{"comm": ID, "comm_name": str, "step": count, "steps": count, "tensors": number, "ratio": REAL,
               "loss_scaling": bool, "text": text}],
     "headroom": [{**TENSOR, "value": REAL, "limit": REAL, "summed": bool, "growth": REAL, "steps_left": REAL,
@@ -215,9 +217,9 @@ NUMERICS = {
     "suspects": [{"rank": (None, number), "divergences": number, "communicators": number, "text": text}],
     "imbalances": [{**TENSOR, "sum_in": REAL, "sum_out": REAL, "bound": REAL, "text": text}],
     "ranks": [{"rank": (None, number), "record": (None, str), "calls": count, "tensors": count, "kept": count,
-               "left_out": count, "nonfinite": number, "first?": TENSOR, "before": [TENSOR]}],
+               "not_collected": count, "nonfinite": number, "first?": TENSOR, "before": [TENSOR]}],
     "checked": {"replicas": count, "sums": count},
-    "left_out": {"rows": number, "headroom": number, "ranges": number, "divergences": number, "roundings": number,
+    "over_limit": {"rows": number, "headroom": number, "ranges": number, "divergences": number, "roundings": number,
                  "imbalances": number},
 }
 
@@ -230,26 +232,26 @@ BASELINE_OP = {
 }
 BASELINE_FIRST = (None, {
     "rank": (None, number),
-    "what": ("missing", "extra", "unlike", "dtype", "count", "redop", "root", "site", "nonfinite", "numbers"),
+    "what": ("missing", "extra", "unlike", "dtype", "count", "redop", "root", "site", "nonfinite", "tensor_stats"),
     "side": (None, "input", "output"), "value": (None, "absmax", "mean", "l2"), "allowed": REAL,
     "baseline": (None, BASELINE_OP), "check": (None, BASELINE_OP), "text": text,
 })
 BASELINE_PART = (None, {
     "finished": bool, "lost_ops": count, "lost_tensors": count, "partial": count, "unseen": count,
-    "refused": count, "left_out": count, "tensors": count,
+    "refused": count, "not_collected": count, "tensors": count,
 })
 BASELINE_COUNTS = {
-    "ops_baseline": count, "ops_check": count, "paired": count, "checked": count, "left_out": count,
+    "ops_baseline": count, "ops_check": count, "paired": count, "checked": count, "omitted": count,
     "skipped_baseline": count, "skipped_check": count, "unrecorded_baseline": count, "unrecorded_check": count,
-    "missing": count, "extra": count, "unlike": count, "called_otherwise": count, "numbers": count,
+    "missing": count, "extra": count, "unlike": count, "called_otherwise": count, "tensor_stats": count,
     "paired_by": ("step", "call", "site", "kind"),
 }
 BASELINE_CHECK = {
     "schema": ("collwatch.baseline_check/1",), "outcome": ("equal", "differs", "incomparable"), "why": (None, text),
     "coverage": text, **BASELINE_COUNTS, "first": BASELINE_FIRST, "ranks_compared": number,
     "ranks_that_differ": number,
-    "together": (None, {"ranks_baseline": number, "ranks_check": number, "own": count, "left_out_baseline": count,
-                        "left_out_check": count}), "tolerances": [{"dtype": text, "rtol": REAL, "atol": REAL}],
+    "together": (None, {"ranks_baseline": number, "ranks_check": number, "own": count, "omitted_baseline": count,
+                        "omitted_check": count}), "tolerances": [{"dtype": text, "rtol": REAL, "atol": REAL}],
     "denied_baseline": str, "denied_check": str,
     "ranks": [{"rank": (None, number), "part": ("collectives", "operators"), **BASELINE_COUNTS, "first": BASELINE_FIRST, "baseline": BASELINE_PART,
                "check": BASELINE_PART}],
@@ -279,7 +281,7 @@ TENSORS = {
     "pid?": number, "torch?": text, "every?": number, "frames?": number, "ops?": bool, "denied?": [text],
     "denied_modules?": [text], "traced?": number, "stop_at?": text, "lines?": WAY,
     "nonfinite?": number, "nonfinite_gradients?": number, "loss_scale?": REAL,
-    "members?": number, "different?": [DIFFERENT], "left_out?": number, "text?": text,
+    "members?": number, "different?": [DIFFERENT], "over_limit?": number, "text?": text,
     "dropped?": number, "unread?": number,
     "operator?": number, "dtype?": text, "inputs?": number, "outputs?": number, "calls?": [[REAL]], "lost?": number,
     "counts?": [{"op": COMM, "calls": number, "launched": number}],
@@ -296,9 +298,9 @@ MODULES = {
     "bad_steps": count, "scaling_steps": count,
     "rows": [{"rank": (None, number), "step": number, "steps": number, "scale_before": REAL, "scale_after": REAL,
               "text": text}],
-    "rows_left_out": number, "replicas": [{**DIFFERENT, "step": number, "text": text}],
+    "rows_over_limit": number, "replicas": [{**DIFFERENT, "step": number, "text": text}],
     "stops": [{**STOP, "rank": (None, number), "text": text}],
-    "trace": [{**FRAME, "rank": (None, number)}], "trace_left_out": count,
+    "trace": [{**FRAME, "rank": (None, number)}], "trace_over_limit": count,
     "ranks": [{"rank": (None, number), "file": text, "steps": count, "frames": count, "bad_steps": count,
                "bad_gradient_steps": count, "dropped": count, "unread": count, "ended": bool,
                "replicas_compared": count, "notes": [text], "denied_modules": [text],
@@ -308,7 +310,7 @@ MODULES = {
 NUMERICS["modules?"] = MODULES
 
 CONTRACTS = {
-    "incident": INCIDENT, "epitaph": EPITAPH, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,
+    "incident": INCIDENT, "postmortem": POSTMORTEM, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,
     "evidence": EVIDENCE, "stacks": STACKS, "status": STATUS, "ops": OPS, "mute": MUTE, "incidents": INCIDENTS,
     "doctor": DOCTOR, "record": RECORD, "numerics": NUMERICS, "summaries": SUMMARIES,
     "baseline_check": BASELINE_CHECK, "tensors": TENSORS, "modules": MODULES,

@@ -83,7 +83,7 @@ class Job:
         statuses = [r.wait(seconds) for r in self.ranks]
         return [(s, self.output(i), self.output(i, "err")) for i, s in enumerate(statuses)]
 
-    def tell(self, rank, text):
+    def write_line(self, rank, text):
         """A line on its standard input, which is a pipe then."""
         self.ranks[rank].stdin.write(text.encode() + b"\n")
         self.ranks[rank].stdin.flush()

@@ -6,7 +6,7 @@ import re
 # Names of classes and details, and of states of peers and jobs; "all_reduce" is NCCL's own word.
 NAMES = ("process_dead", "oom_killed", "node_unreachable", "node_silent", "never_entered", "outside_nccl",
          "unknown_call", "p2p_unmatched", "init_stuck", "device_stalled", "in_collective", "not_visible",
-         "left_out", "not_posted", "inside_other_call", "progress_unknown", "daemon_restarting", "host_call",
+         "progress_untracked", "not_posted", "inside_other_call", "progress_unknown", "daemon_restarting", "host_call",
          "never_seen", "said_goodbye", "led_elsewhere", "job_ended")
 # Of the rules that label a job.
 LABELS = ("job", "name", "slurm", "pbs", "lsf", "torchelastic", "pmix", "ompi", "master")

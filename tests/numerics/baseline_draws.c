@@ -133,8 +133,8 @@ static void store(void *data, uint32_t i, double v, unsigned dtype)
 	}
 }
 
-static void look(const double *values, uint32_t n, unsigned dtype, struct cw_baseline_row *row,
-		 enum cw_baseline_side side)
+static void sample(const double *values, uint32_t n, unsigned dtype, struct cw_baseline_row *row,
+		   enum cw_baseline_side side)
 {
 	static union {
 		uint16_t halves[ELEMENTS_MAX];
@@ -180,8 +180,9 @@ static void write_row(struct run *r, uint32_t rank, uint32_t step, unsigned dtyp
 					 .step_plus_1 = r->has_marks ? step + 1 : 0,
 					 .root_or_peer = -1 };
 	cw_baseline_row_set_count(row, part);
-	look(in, n, dtype, row, CW_BASELINE_IN);
-	look(r->is_scattered ? out + (size_t)rank * part : out, part, dtype, row, CW_BASELINE_OUT);
+	sample(in, n, dtype, row, CW_BASELINE_IN);
+	sample(r->is_scattered ? out + (size_t)rank * part : out, part, dtype, row,
+	       CW_BASELINE_OUT);
 }
 
 /* One bucket of one step on all ranks; stream tells ops apart that are of one place. */
@@ -328,7 +329,7 @@ static int compare_worlds(struct cw_baseline_first *ret, struct cw_baseline_said
 	struct cw_baseline_group_run *b = cw_baseline_group_run_new();
 	struct cw_baseline_options options;
 	struct cw_baseline_run x, y;
-	uint64_t left_out;
+	uint64_t omitted;
 	int r = -1;
 
 	cw_baseline_options_init(&options);
@@ -338,8 +339,8 @@ static int compare_worlds(struct cw_baseline_first *ret, struct cw_baseline_said
 	    cw_baseline_group_runs_choose(a, b) == 0 &&
 	    each_rank(a, &first, cw_baseline_group_run_add) == 0 &&
 	    each_rank(b, &second, cw_baseline_group_run_add) == 0 &&
-	    cw_baseline_group_run_finish(a, &x, &left_out) == 0 &&
-	    cw_baseline_group_run_finish(b, &y, &left_out) == 0)
+	    cw_baseline_group_run_finish(a, &x, &omitted) == 0 &&
+	    cw_baseline_group_run_finish(b, &y, &omitted) == 0)
 		r = cw_baseline_compare(&x, &y, &options, sum);
 	ret->difference = sum->first;
 	(void)cw_baseline_group_run_free(a);
@@ -394,7 +395,7 @@ static bool is_right(enum change change, const struct cw_baseline_first *f,
 	case WORLDS:
 		return d->what == CW_BASELINE_EQUAL && sum->n_checked == first.n_rows;
 	case WORLDS_SCALE:
-		return d->what == CW_BASELINE_NUMBERS && d->row_b == second.scaled_from;
+		return d->what == CW_BASELINE_TENSOR_STATS && d->row_b == second.scaled_from;
 	case SAME:
 	case ROUNDING:
 		return d->what == CW_BASELINE_EQUAL &&
@@ -404,15 +405,15 @@ static bool is_right(enum change change, const struct cw_baseline_first *f,
 		       sum->n_checked == (uint64_t)RANKS * second.n_rows &&
 		       sum->n_skipped_a == (uint64_t)RANKS * (first.n_rows - second.n_rows);
 	case SEED:
-		return d->what == CW_BASELINE_NUMBERS && d->row_a == 0 && d->row_b == 0;
+		return d->what == CW_BASELINE_TENSOR_STATS && d->row_a == 0 && d->row_b == 0;
 	case SCALE:
-		return d->what == CW_BASELINE_NUMBERS && d->side == CW_BASELINE_IN &&
+		return d->what == CW_BASELINE_TENSOR_STATS && d->side == CW_BASELINE_IN &&
 		       f->rank == (int32_t)second.scaled_rank && d->row_b == second.scaled_from;
 	case MORE:
-		return (d->what == CW_BASELINE_EXTRA || d->what == CW_BASELINE_NUMBERS) &&
+		return (d->what == CW_BASELINE_EXTRA || d->what == CW_BASELINE_TENSOR_STATS) &&
 		       d->row_b == second.more_at;
 	case LESS:
-		return (d->what == CW_BASELINE_MISSING || d->what == CW_BASELINE_NUMBERS) &&
+		return (d->what == CW_BASELINE_MISSING || d->what == CW_BASELINE_TENSOR_STATS) &&
 		       d->row_a == second.less_at;
 	case TYPE:
 	default:

@@ -28,14 +28,24 @@
 #define STEPS 24u
 #define STEPS_MAX 64u
 #define ELEMENTS 4096u
-#define LOOKS (RANKS * BUCKETS * STEPS_MAX * 2)
+#define SAMPLES (RANKS * BUCKETS * STEPS_MAX * 2)
 #define GROWTH_FROM 2u
 
 /* A bit of an input may flip before it is looked at, or behind that, and then be summed. */
-enum fault { CLEAN, FED_NAN, FED_INF, GROWTH, FLIP, FLIP_SAMPLED, FLIP_FED, FLIP_SUMMED, FAULTS };
+enum fault {
+	CLEAN,
+	NAN_INPUT,
+	INF_INPUT,
+	GROWTH,
+	FLIP,
+	FLIP_SAMPLED,
+	FLIP_INPUT,
+	FLIP_SUMMED,
+	FAULTS
+};
 
-static const char *const names[FAULTS] = { "clean", "fed-nan",      "fed-inf",  "growth",
-					   "flip",  "flip-sampled", "flip-fed", "flip-summed" };
+static const char *const names[FAULTS] = { "clean", "nan-input",    "inf-input",  "growth",
+					   "flip",  "flip-sampled", "flip-input", "flip-summed" };
 
 #define BITS 16u
 
@@ -48,8 +58,8 @@ struct draw {
 };
 
 static uint64_t state;
-static struct cw_numerics_look looks[LOOKS];
-static uint32_t n_looks, orders[RANKS];
+static struct cw_numerics_sample samples[SAMPLES];
+static uint32_t n_samples, orders[RANKS];
 static uint16_t inputs[RANKS][ELEMENTS], outputs[RANKS][ELEMENTS];
 static float values[RANKS][ELEMENTS];
 
@@ -105,8 +115,8 @@ static bool is_none(uint16_t h)
 	return (h & 0x7c00) == 0x7c00;
 }
 
-static void look(const struct draw *d, uint32_t rank, uint32_t step, uint32_t bucket,
-		 bool is_output, const uint16_t *data)
+static void sample(const struct draw *d, uint32_t rank, uint32_t step, uint32_t bucket,
+		   bool is_output, const uint16_t *data)
 {
 	uint64_t seq = step * BUCKETS + bucket + 1;
 	struct cw_rec_summary s = { 0 };
@@ -118,7 +128,7 @@ static void look(const struct draw *d, uint32_t rank, uint32_t step, uint32_t bu
 				ELEMENTS * sizeof(*data), ELEMENTS * sizeof(*data) >> d->log2,
 				&args);
 	cw_summary_compute(&args, &s);
-	looks[n_looks++] = (struct cw_numerics_look){
+	samples[n_samples++] = (struct cw_numerics_sample){
 		.rank = rank,
 		.order = ++orders[rank],
 		.seq = seq,
@@ -149,7 +159,7 @@ static double size_of(const struct draw *d, uint32_t step, uint32_t bucket)
 	return d->scale * (1 + bucket * 0.2) * (0.9 + 0.2 * uniform());
 }
 
-/* A bucket of a step: its inputs, its outputs, and the looks at both. */
+/* A bucket of a step: its inputs, its outputs, and the samples at both. */
 static void reduce(struct draw *d, uint32_t step, uint32_t bucket, bool was_bad)
 {
 	double size = size_of(d, step, bucket);
@@ -171,15 +181,15 @@ static void reduce(struct draw *d, uint32_t step, uint32_t bucket, bool was_bad)
 					       : v;
 		}
 	}
-	if (strikes && (d->fault == FED_NAN || d->fault == FED_INF)) {
-		inputs[d->rank][d->element] = d->fault == FED_NAN ? 0x7d01 : 0xfc00;
-		values[d->rank][d->element] = d->fault == FED_NAN ? NAN : -INFINITY;
+	if (strikes && (d->fault == NAN_INPUT || d->fault == INF_INPUT)) {
+		inputs[d->rank][d->element] = d->fault == NAN_INPUT ? 0x7d01 : 0xfc00;
+		values[d->rank][d->element] = d->fault == NAN_INPUT ? NAN : -INFINITY;
 	}
-	if (strikes && d->fault == FLIP_FED)
+	if (strikes && d->fault == FLIP_INPUT)
 		inputs[d->rank][d->element] ^= (uint16_t)(1u << d->bit);
-	if (strikes && (d->fault == FLIP_FED || d->fault == FLIP_SUMMED))
+	if (strikes && (d->fault == FLIP_INPUT || d->fault == FLIP_SUMMED))
 		values[d->rank][d->element] =
-			value_of(d->fault == FLIP_FED
+			value_of(d->fault == FLIP_INPUT
 					 ? inputs[d->rank][d->element]
 					 : (uint16_t)(inputs[d->rank][d->element] ^ 1u << d->bit));
 	for (uint32_t i = 0; i < ELEMENTS; i++) {
@@ -195,8 +205,8 @@ static void reduce(struct draw *d, uint32_t step, uint32_t bucket, bool was_bad)
 	if (strikes && (d->fault == FLIP || d->fault == FLIP_SAMPLED))
 		outputs[d->rank][d->element] ^= (uint16_t)(1u << d->bit);
 	for (uint32_t r = 0; r < RANKS; r++) {
-		look(d, r, step, bucket, false, inputs[r]);
-		look(d, r, step, bucket, true, outputs[r]);
+		sample(d, r, step, bucket, false, inputs[r]);
+		sample(d, r, step, bucket, true, outputs[r]);
 	}
 }
 
@@ -206,7 +216,7 @@ static uint32_t train(struct draw *d)
 	bool is_lost = false;
 	uint32_t step = 0, since = 0;
 
-	n_looks = 0;
+	n_samples = 0;
 	memset(orders, 0, sizeof(orders));
 	for (; step < STEPS || (d->fault == CLEAN && d->is_bad && step < STEPS_MAX); step++) {
 		d->is_bad = false;
@@ -252,17 +262,17 @@ static struct draw draw_one(enum fault fault)
 
 static bool is_there(const struct draw *d, uint32_t i)
 {
-	return looks[i].seq == d->step * BUCKETS + d->bucket + 1;
+	return samples[i].seq == d->step * BUCKETS + d->bucket + 1;
 }
 
 /* The report names the call, with any finding. */
 static bool is_noticed(const struct draw *d, const struct cw_numerics_report *said)
 {
 	for (uint32_t i = 0; i < said->n_firsts; i++)
-		if (is_there(d, said->firsts[i].look))
+		if (is_there(d, said->firsts[i].sample))
 			return true;
 	for (uint32_t i = 0; i < said->n_imbalances; i++)
-		if (is_there(d, said->imbalances[i].look))
+		if (is_there(d, said->imbalances[i].sample))
 			return true;
 	return false;
 }
@@ -275,20 +285,20 @@ static bool is_right(const struct draw *d, const struct cw_numerics_report *said
 	switch (d->fault) {
 	case CLEAN:
 		return !cw_numerics_is_alarming(said);
-	case FED_NAN:
-	case FED_INF:
-		return said->n_firsts == 1 && f->origin == CW_NUMERICS_FED &&
-		       is_there(d, f->look) && looks[f->look].rank == d->rank;
+	case NAN_INPUT:
+	case INF_INPUT:
+		return said->n_firsts == 1 && f->origin == CW_NUMERICS_BY_RANK &&
+		       is_there(d, f->sample) && samples[f->sample].rank == d->rank;
 	case GROWTH:
 		return said->n_firsts == 1 && said->n_headroom == 1 &&
-		       looks[f->look].seq == end * BUCKETS + d->bucket + 1 &&
+		       samples[f->sample].seq == end * BUCKETS + d->bucket + 1 &&
 		       said->headroom[0].warned_step < end;
-	case FLIP_FED:
+	case FLIP_INPUT:
 	case FLIP_SUMMED:
 		return is_noticed(d, said);
 	default:
-		return said->n_divergences == 1 && is_there(d, said->divergences[0].look) &&
-		       looks[said->divergences[0].look].rank == d->rank &&
+		return said->n_divergences == 1 && is_there(d, said->divergences[0].sample) &&
+		       samples[said->divergences[0].sample].rank == d->rank &&
 		       said->divergences[0].n_odd == 1;
 	}
 }
@@ -308,8 +318,8 @@ static int try(enum fault fault, uint32_t n, bool *ret_ok)
 	for (uint32_t i = 0; i < n; i++) {
 		struct draw d = draw_one(fault);
 		uint32_t end = train(&d);
-		struct cw_numerics_job job = { .looks = looks,
-					       .n_looks = n_looks,
+		struct cw_numerics_job job = { .samples = samples,
+					       .n_samples = n_samples,
 					       .comms = &comm,
 					       .n_comms = 1,
 					       .ranks = ranks,
@@ -333,13 +343,13 @@ static int try(enum fault fault, uint32_t n, bool *ret_ok)
 	printf("%-13s %u of %u right", names[fault], n_right, n);
 	if (fault == FLIP_SAMPLED)
 		printf(", share read %.1f, three sigmas %.1f", wanted, 3 * sqrt(spread));
-	if (fault == FLIP_FED || fault == FLIP_SUMMED) {
+	if (fault == FLIP_INPUT || fault == FLIP_SUMMED) {
 		printf("; of bits 0 to %u:", BITS - 1);
 		for (uint32_t b = 0; b < BITS; b++)
 			printf(" %u/%u", right_of_bit[b], of_bit[b]);
 	}
 	putchar('\n');
-	if (fault == FLIP_FED || fault == FLIP_SUMMED) {
+	if (fault == FLIP_INPUT || fault == FLIP_SUMMED) {
 		*ret_ok = true;
 		return 0;
 	}

@@ -8,7 +8,7 @@ import unittest
 
 from torch_lib import PROGRAMS, Job, tap
 # After torch_lib, which says where the build is.
-from cluster import ApartCluster
+from cluster import IsolatedCluster
 
 NODES = 2
 RENDEZVOUS_PORT = 29400
@@ -19,7 +19,7 @@ RESTARTS = 2
 def two_nodes(patience):
     """With daemons that have met; skipped where namespaces cannot be made."""
     try:
-        with ApartCluster(NODES) as cluster:
+        with IsolatedCluster(NODES) as cluster:
             for node in cluster.nodes:
                 node.patience = patience
                 node.configure("")

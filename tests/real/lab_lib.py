@@ -16,7 +16,7 @@ sys.path[1:1] = (os.path.join(SOURCE, *p) for p in (("tests", "lib"), ("lab", "n
 import tap  # noqa: E402 pylint: disable=wrong-import-position
 
 # Short where the defaults make a test wait, as in the demo.
-PATIENCE = 'no_headway_after = "5s"\nfirst_op_after = "30s"\n'
+PATIENCE = 'no_progress_after = "5s"\nfirst_op_after = "30s"\n'
 OFFLINE = 3
 # tools/test --offline sets this: we fetch nothing, and skip the missing parts.
 IS_OFFLINE = bool(os.environ.get("COLLWATCH_TESTS_OFFLINE"))

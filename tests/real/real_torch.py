@@ -51,7 +51,7 @@ import torch_build  # noqa: E402 pylint: disable=wrong-import-position
 from waiting import said  # noqa: E402 pylint: disable=wrong-import-position
 
 # A healthy job on a machine that is too busy is slow, not hung: only a proof may alert.
-UNHURRIED = "" if ARGS.shipped else 'no_headway_after = "1h"\nfirst_op_after = "1h"\n'
+UNHURRIED = "" if ARGS.shipped else 'no_progress_after = "1h"\nfirst_op_after = "1h"\n'
 
 # Of the default run's eight minutes: to fetch half a gigabyte, and to have all built. The rest is for
 # the jobs.
@@ -206,11 +206,12 @@ def groups_have_torchs_names_and_times_where_it_is_watched():
             job.close()
 
 
-def numbers_on_the_device_are_the_kernels():
+def tensor_stats_on_the_device_are_the_kernels():
     """Where there is the agent; and modules have hooks in steps alone that are looked at."""
     with Daemon(patience=UNHURRIED) as daemon:
         daemon.start()
-        job = Job(daemon.dir, os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_numbers"), daemon=daemon,
+        job = Job(daemon.dir, os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_tensor_stats"),
+                  daemon=daemon,
                   has_module=True)
         try:
             lines = job.results()
@@ -254,7 +255,7 @@ def the_same_batch_on_more_ranks_is_compared(*sharded):
         check(doc["outcome"] == "equal" and doc["checked"] >= 12, doc["coverage"])
         first = compared("wrong")["first"]
         check(first and first["rank"] is None and first["check"]["step"] == 6, first)
-        check((first["what"], first["side"]) == ("numbers", "output"), first)
+        check((first["what"], first["side"]) == ("tensor_stats", "output"), first)
 
 
 def the_gradients_of_a_call_are_told(*sharded):
@@ -329,7 +330,7 @@ def tests():
                                           elastic_is_left_in_peace)]) +
             [named(f"{program}_{fault}_is_told", goes_wrong, program, fault)
              for program, fault in faults] +
-            [numbers_on_the_device_are_the_kernels] +
+            [tensor_stats_on_the_device_are_the_kernels] +
             ([] if ARGS.brief else [named(f"{name}_{what}", function, *arguments)
                                     for what, function in (
                                         ("on_more_ranks_is_compared", the_same_batch_on_more_ranks_is_compared),

@@ -28,8 +28,8 @@ FILES = ["tests/suite/alike.scn", "tests/suite/messages.scn", "tests/suite/seldo
 # Told of before so many calls: then hashes are compared in any case.
 COMPARED_AT = {"an operator differs where a call takes a second and a half": 16}
 HANGS = {"small calls of a group come in another order"}
-# Jobs that end well, and their epitaphs; in virtual time no test requests an epitaph.
-EPITAPHS = {"a receive is left out, and all end": "p2p_unmatched"}
+# Jobs that end well, and their post-mortems; in virtual time no test requests a post-mortem.
+POSTMORTEMS = {"a receive is left out, and all end": "p2p_unmatched"}
 # The simulated NCCL runs the calls of a group one after the other, as they come.
 NOT_PLAYED = {("simulated", "the calls of a group come in another order")}
 # The simulated NCCL takes what NVIDIA's takes.
@@ -96,10 +96,10 @@ def ends_in_silence(daemon, scenario, job):
     # When the daemon forgets it, the lines on its end are in the log.
     wait_until(lambda: f"{job.name}: ended after" in daemon.log(), lambda: f"its end: {daemon.log()}")
     expect(not documents(daemon, job), documents(daemon, job))
-    left = EPITAPHS.get(scenario.name)
+    left = POSTMORTEMS.get(scenario.name)
     if left:
-        wait_until(lambda: documents(daemon, job, "epitaph"), lambda: f"an epitaph: {daemon.log()}")
-    told = documents(daemon, job, "epitaph")
+        wait_until(lambda: documents(daemon, job, "postmortem"), lambda: f"a post-mortem: {daemon.log()}")
+    told = documents(daemon, job, "postmortem")
     expect([c for c, _ in told] == ([left] if left else []), told)
 
 

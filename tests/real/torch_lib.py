@@ -86,7 +86,7 @@ class Job(jobs.Job):
         return sorted(lines)
 
 
-PATIENT = 'no_headway_after = "20s"\nfirst_op_after = "1h"\n'
+PATIENT = 'no_progress_after = "20s"\nfirst_op_after = "1h"\n'
 
 
 def told(daemon, program):
@@ -97,9 +97,9 @@ def told(daemon, program):
 
 
 def told_of_ends(nodes, program):
-    """As told(), for the job's epitaphs: of a job that ended before a page was due."""
+    """As told(), for the job's post-mortems: of a job that ended before a page was due."""
     return {(d["class"], tuple(d["culprits"]), said(COLLWATCH, "report", n.bundles()[d["id"]]))
-            for n in nodes for d in n.documents(program, "epitaph")}
+            for n in nodes for d in n.documents(program, "postmortem")}
 
 
 def ask_for_dumps(at):

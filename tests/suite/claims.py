@@ -879,13 +879,13 @@ def disagree(t, said, comm, seq, some, theirs, others, its):
 
 
 @sentence(rf"({WHO}) skipped ({OP}) on ({COMM}), which ({OTHERS}) called, and went on with ({OP})")
-def skipped(t, said, who, left_out, comm, most, its):
+def skipped(t, said, who, skipped_call, comm, most, its):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
-    seq = number_of(left_out)
+    seq = number_of(skipped_call)
     others = most_of(t, said, most, comm)
-    made(t, comm, others, seq, lambda op: op.reads(left_out), left_out)
+    made(t, comm, others, seq, lambda op: op.reads(skipped_call), skipped_call)
     made(t, comm, said["who"], number_of(its), lambda op: op.reads(its), its)
-    made(t, comm, said["who"], seq, lambda op: not op.reads(left_out), "another")
+    made(t, comm, said["who"], seq, lambda op: not op.reads(skipped_call), "another")
     # What it goes on with, the others call next.
     after = t.at(comm, min(said["who"]), seq)
     for r in others if after else ():
@@ -1004,7 +1004,7 @@ LAST = (
     rf"(?:; its last call on {COMM}, (?P<last>{CALL}|[a-z_]+), (?P<end>returned|failed) (?P<ago>{TIME}) ago(?:, but its device had only done #(?P<done>\d+))?"
     rf"|; it (?:is|was) inside (?P<inside>{CALL}|[a-z_]+) on {COMM})?"
 )
-HEADWAY = (
+HOST_ACTIVITY = (
     rf"(?:; (?P<shared>its process )?(?:last (?P<did>used CPU|did I/O|called NCCL|worked|had a child that worked)"
     rf" (?P<when>less than 1 s|{TIME}) ago|has not worked for (?P<idle>less than 1 s|{TIME})))?"
 )
@@ -1032,7 +1032,7 @@ def last_call(t, rank, m):
         expect(ops and not ops[-1].is_returned, f"it is not inside {m['inside']}")
 
 
-def headway(t, rank, m):
+def host_activity(t, rank, m):
     pid = (t.ranks[rank]["node"], t.ranks[rank]["pid"])
     of = [r["active_ago"] for r in t.ranks if (r["node"], r["pid"]) == pid]
     expect((len(of) > 1) == bool(m["shared"]) or not (m["idle"] or m["when"]), f"{len(of)} ranks are its process")
@@ -1043,7 +1043,7 @@ def headway(t, rank, m):
         t.time(m["when"], min(of), "it worked")
 
 
-@reason(rf"(?P<call>ncclComm\w+) failed (?:(?P<ago>{TIME}) ago )?with {ERROR}(?:; alive, (?P<state>outside NCCL|inside [^;]+|stopped by a signal|held by a debugger))?{HEADWAY}{WAIT}")
+@reason(rf"(?P<call>ncclComm\w+) failed (?:(?P<ago>{TIME}) ago )?with {ERROR}(?:; alive, (?P<state>outside NCCL|inside [^;]+|stopped by a signal|held by a debugger))?{HOST_ACTIVITY}{WAIT}")
 def reason_failed(t, rank, m):
     op = error_of(t, t.comm_said, rank, m["call"], m["error"])
     expect(not t.is_dead(rank), f"it is {t.ranks[rank]['life']}")
@@ -1051,7 +1051,7 @@ def reason_failed(t, rank, m):
         t.time(m["ago"], op.returned_ago, "it failed")
     if m["state"] == "outside NCCL":
         expect(t.ranks[rank]["host"] not in ("launch", "barrier"), f"it is inside NCCL: {t.ranks[rank]['host']}")
-    headway(t, rank, m)
+    host_activity(t, rank, m)
 
 
 @reason(rf"(?P<how>exited with status \d+,?|killed by SIG\w+|killed by signal \d+|OOM-killed)(?: (?P<since>{TIME}) ago)?; (?P<call>ncclComm\w+) had failed (?:(?P<ago>{TIME}) ago )?with {ERROR}")
@@ -1070,32 +1070,32 @@ def reason_dead(t, rank, m):
     last_call(t, rank, m)
 
 
-@reason(rf"(?P<state>alive, outside NCCL|outside NCCL|stopped by a signal|held by a debugger|frozen with its control group)(?P<d>, in uninterruptible sleep \(state D\))?{LAST}{HEADWAY}{WAIT}")
+@reason(rf"(?P<state>alive, outside NCCL|outside NCCL|stopped by a signal|held by a debugger|frozen with its control group)(?P<d>, in uninterruptible sleep \(state D\))?{LAST}{HOST_ACTIVITY}{WAIT}")
 def reason_outside(t, rank, m):
     halted(t, rank, m["state"])
     expect(not t.is_dead(rank), f"it is {t.ranks[rank]['life']}")
     if "outside NCCL" in m["state"]:
         expect(t.ranks[rank]["host"] not in ("launch", "barrier"), f"it is inside NCCL: {t.ranks[rank]['host']}")
     last_call(t, rank, m)
-    headway(t, rank, m)
+    host_activity(t, rank, m)
     if m["wait"]:
         expect(t.ranks[rank]["host"] == "busy" and not t.ranks[rank]["by"], f"it is {t.ranks[rank]['host']}")
         expect(t.ranks[rank]["wait"] == 1 + WAITS.index(m["wait"]), f"it waits in {t.ranks[rank]['wait']}")
 
 
-@reason(rf"inside (?P<call>{CALL}) on (?P<comm>{COMM}), which waits for no other rank{LAST}{HEADWAY}")
+@reason(rf"inside (?P<call>{CALL}) on (?P<comm>{COMM}), which waits for no other rank{LAST}{HOST_ACTIVITY}")
 def reason_elsewhere(t, rank, m):
     expect(t.is_in(m["comm"], rank, m["call"]), f"it is not in {m['call']} on {m['comm']}")
     last_call(t, rank, m)
 
 
-@reason(rf"inside (?P<call>{CALL}){LAST}{HEADWAY}")
+@reason(rf"inside (?P<call>{CALL}){LAST}{HOST_ACTIVITY}")
 def reason_other_call(t, rank, m):
     expect(any(op.is_called(m["call"]) for _, op in t.open_ops(rank)), f"it is not in {m['call']}")
     last_call(t, rank, m)
 
 
-@reason(rf"alive; it has (?P<what>aborted|destroyed) the communicator{LAST}{HEADWAY}")
+@reason(rf"alive; it has (?P<what>aborted|destroyed) the communicator{LAST}{HOST_ACTIVITY}")
 def reason_destroyed(t, rank, m):
     expect(t.member(t.comm_said, rank)["state"] == "over", "it has not")
     last_call(t, rank, m)
@@ -1128,19 +1128,19 @@ def reason_waits(t, rank, m):
     expect(t.is_in(m["comm"], rank, m["call"]), f"it is not in {m['call']} on {m['comm']}")
 
 
-@reason(rf"did not finish (?P<call>{CALL}|the call), which others have completed{HEADWAY}")
+@reason(rf"did not finish (?P<call>{CALL}|the call), which others have completed{HOST_ACTIVITY}")
 def reason_unfinished(t, rank, m):
     if m["call"] == "the call":
         return
     expect(t.is_in(t.comm_said, rank, m["call"]), f"it is not in {m['call']}")
     seq = number_of(m["call"])
     expect(any(o["completed"] >= seq for o in t.comm(t.comm_said)["members"]), "nobody has completed it")
-    headway(t, rank, m)
+    host_activity(t, rank, m)
 
 
-@reason(rf"enqueued the call, but its stream is stuck in earlier work{HEADWAY}")
+@reason(rf"enqueued the call, but its stream is stuck in earlier work{HOST_ACTIVITY}")
 def reason_stuck(t, rank, m):
-    headway(t, rank, m)
+    host_activity(t, rank, m)
 
 
 @reason(r"left no recording, and others wait in a call of its group")
@@ -1159,7 +1159,7 @@ def reason_size(t, rank, m):
 
 
 @reason(r"left out (?:calls|sends|receives) that others posted the counterpart of")
-def reason_left_out(t, rank, m):
+def reason_not_posted(t, rank, m):
     mine = {peer: (s, r) for peer, s, r in t.member(t.comm_said, rank)["messages"]}
     theirs = {m["rank"]: (r, s) for m in t.comm(t.comm_said)["members"] for peer, s, r in m["messages"] if peer == rank}
     expect(any(mine.get(p, (0, 0))[d] < both[d] for p, both in theirs.items() for d in (0, 1)), "it has not")
@@ -1602,7 +1602,7 @@ def main():
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as lab_run:
         for text in lab_run.stdout:
             line = json.loads(text)
-            is_postmortem = line["incident"]["schema"] == "collwatch.epitaph/1"
+            is_postmortem = line["incident"]["schema"] == "collwatch.postmortem/1"
             if scenario != (line["file"], line["line"], line["name"]):
                 scenario, told = (line["file"], line["line"], line["name"]), []
             if not is_postmortem:

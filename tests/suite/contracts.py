@@ -17,7 +17,7 @@ FAILED = []
 # Of collwatch.incident/1, as docs/design/incident.md#document and docs/schemas.md have it.
 INCIDENT = ("schema id job group class detail confidence blind_spots hang severity culprits victims "
             "where alternatives coverage times summary ruled_out chain leader bundle nccl_errors "
-            "fed_tensors").split()
+            "nonfinite_inputs").split()
 COVERAGE = "ranks_expected ranks_seen untracked last_known missing notes".split()
 TIMES = "last_progress stall confirmed".split()
 

@@ -39,7 +39,7 @@ struct view {
 	int64_t hidden;   /* label of a rank not seen; -1 = none */
 	bool has_company; /* healthy ranks beside it … */
 	unsigned company_node;
-	uint64_t n_told;    /* … which has spoken so often */
+	uint64_t n_digests; /* … which has spoken so often */
 	uint32_t n_unnamed; /* pages and notices whose coverage does not name who is hidden */
 };
 
@@ -138,8 +138,9 @@ static int join_company(const struct view *view, struct cw_arena *arena, struct 
 		return -ENOMEM;
 	for (uint32_t i = 0; i < rank->n_members; i++)
 		members[i] = rank->members[i];
-	members[rank->n_members] = quiet_member(COMPANY_COMM + rank->start_ticks, view->n + COMPANY,
-						(uint32_t)rank->rank, 3, (int64_t)view->n_told * S);
+	members[rank->n_members] =
+		quiet_member(COMPANY_COMM + rank->start_ticks, view->n + COMPANY,
+			     (uint32_t)rank->rank, 3, (int64_t)view->n_digests * S);
 	rank->world_size += (int32_t)COMPANY;
 	rank->members = members;
 	rank->n_members++;
@@ -153,17 +154,18 @@ static int fill_company(const struct view *view, struct cw_arena *arena, uint32_
 
 	if (!members)
 		return -ENOMEM;
-	members[0] = quiet_member(~(COMPANY_COMM + rank->start_ticks), COMPANY, i, view->n_told, 0);
+	members[0] =
+		quiet_member(~(COMPANY_COMM + rank->start_ticks), COMPANY, i, view->n_digests, 0);
 	members[1] = quiet_member(COMPANY_COMM + rank->start_ticks, view->n + COMPANY, view->n + i,
-				  3, (int64_t)view->n_told * S);
+				  3, (int64_t)view->n_digests * S);
 	rank->rank = (int32_t)(view->n + i);
 	rank->pid = (int32_t)(9000 + i);
 	rank->liveness = CW_LIVE_ALIVE;
 	rank->exit_code = rank->term_signal = 0;
 	rank->end_by = rank->end_sender = 0;
 	rank->flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING;
-	rank->ended_age_ns = rank->headway_age_ns = rank->sampled_age_ns = 0;
-	rank->headway_by = "cpu";
+	rank->ended_age_ns = rank->host_activity_age_ns = rank->sampled_age_ns = 0;
+	rank->host_activity_by = "cpu";
 	rank->host_wait = CW_HOST_WAIT_UNKNOWN;
 	rank->host_call = NULL;
 	rank->members = members;
@@ -189,7 +191,7 @@ static int add_company(struct view *view, unsigned node, struct cw_arena *arena,
 		r = fill_company(view, arena, i, &ranks[n + i]);
 		d->n_ranks++;
 	}
-	view->n_told += node == view->company_node;
+	view->n_digests += node == view->company_node;
 	d->ranks = ranks;
 	return r;
 }

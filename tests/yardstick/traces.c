@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories of a cluster, and the actions of its daemons in each, byte for byte as in
+ * Test cases of a cluster, and the actions of its daemons in each, byte for byte as in
  * tests/data/yardstick/traces: a change of the leader that should change nothing must match them.
  *
  * CW_TRACES_OUT=DIRECTORY writes this build's traces there instead of comparing; CW_TRACES_FULL=1
@@ -15,7 +15,7 @@
 #include "tests/support/cluster/cluster.h"
 #include "tests/support/cluster/effect_trace.h"
 
-/* One story is a few KiB. */
+/* One test case is a few KiB. */
 #define FILE_MAX (256u << 10)
 
 static struct cluster c, guest;
@@ -90,15 +90,15 @@ static void end(const char *name)
 }
 
 /* A test of that name; its trace has the same name. */
-#define STORY(name, n_nodes, n_ranks)                                                              \
-	static void tell_##name(void);                                                             \
+#define TEST_CASE(name, n_nodes, n_ranks)                                                          \
+	static void run_##name(void);                                                              \
 	Test(traces, name)                                                                         \
 	{                                                                                          \
 		begin(n_nodes, n_ranks);                                                           \
-		tell_##name();                                                                     \
+		run_##name();                                                                      \
 		end(#name);                                                                        \
 	}                                                                                          \
-	static void tell_##name(void)
+	static void run_##name(void)
 
 /* ---- roles ---- */
 
@@ -128,19 +128,19 @@ static void hang_away_from(unsigned node)
 
 /* ---- the job ---- */
 
-STORY(healthy, 3, 9)
+TEST_CASE(healthy, 3, 9)
 {
 	cluster_run(&c, 60);
 }
 
-STORY(never_entered, 3, 9)
+TEST_CASE(never_entered, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
 	cluster_run(&c, 90);
 }
 
-STORY(mismatch, 3, 9)
+TEST_CASE(mismatch, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_MISMATCH, 4);
@@ -148,7 +148,7 @@ STORY(mismatch, 3, 9)
 }
 
 /* It holds up no rank, and shows in the hashes. */
-STORY(wrong_operator, 3, 9)
+TEST_CASE(wrong_operator, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_WRONG_REDOP, 4);
@@ -156,7 +156,7 @@ STORY(wrong_operator, 3, 9)
 }
 
 /* The call is seen, and leaves the records afterwards: it stays the same trouble. */
-STORY(wrong_operator_leaves_records, 3, 9)
+TEST_CASE(wrong_operator_leaves_records, 3, 9)
 {
 	c.step_every_ns = 2 * CW_NS_PER_MS;
 	cluster_run(&c, 5);
@@ -165,7 +165,7 @@ STORY(wrong_operator_leaves_records, 3, 9)
 }
 
 /* The same where no record holds the call any more. */
-STORY(wrong_operator_long_ago, 3, 9)
+TEST_CASE(wrong_operator_long_ago, 3, 9)
 {
 	c.step_every_ns = CW_NS_PER_MS;
 	c.ops_recorded = 100;
@@ -174,21 +174,21 @@ STORY(wrong_operator_long_ago, 3, 9)
 	cluster_run(&c, 60);
 }
 
-STORY(killed_rank, 3, 9)
+TEST_CASE(killed_rank, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_KILLED, 2);
 	cluster_run(&c, 90);
 }
 
-STORY(never_called, 3, 9)
+TEST_CASE(never_called, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_NEVER_CALLED, 7);
 	cluster_run(&c, 150);
 }
 
-STORY(slow_rank, 3, 9)
+TEST_CASE(slow_rank, 3, 9)
 {
 	cluster_run(&c, 5);
 	for (unsigned i = 0; i < 2; i++) {
@@ -199,7 +199,7 @@ STORY(slow_rank, 3, 9)
 	}
 }
 
-STORY(resolved, 3, 9)
+TEST_CASE(resolved, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
@@ -208,7 +208,7 @@ STORY(resolved, 3, 9)
 	cluster_run(&c, 60);
 }
 
-STORY(two_hangs, 3, 9)
+TEST_CASE(two_hangs, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
@@ -220,7 +220,7 @@ STORY(two_hangs, 3, 9)
 }
 
 /* Its data are wrong, and it hangs besides. */
-STORY(two_troubles, 3, 9)
+TEST_CASE(two_troubles, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_WRONG_REDOP, 4);
@@ -229,7 +229,7 @@ STORY(two_troubles, 3, 9)
 	cluster_run(&c, 90);
 }
 
-STORY(job_ends, 3, 9)
+TEST_CASE(job_ends, 3, 9)
 {
 	cluster_run(&c, 5);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
@@ -238,7 +238,7 @@ STORY(job_ends, 3, 9)
 	cluster_run(&c, 30);
 }
 
-STORY(two_users_of_one_label, 3, 9)
+TEST_CASE(two_users_of_one_label, 3, 9)
 {
 	cluster_add_guest(&c, &guest, 2000);
 	cluster_run(&c, 5);
@@ -250,7 +250,7 @@ STORY(two_users_of_one_label, 3, 9)
 
 /* ---- the nodes ---- */
 
-STORY(lost_node, 3, 9)
+TEST_CASE(lost_node, 3, 9)
 {
 	unsigned lost;
 
@@ -261,7 +261,7 @@ STORY(lost_node, 3, 9)
 	cluster_run(&c, 90);
 }
 
-STORY(lost_with_its_leader, 3, 9)
+TEST_CASE(lost_with_its_leader, 3, 9)
 {
 	unsigned lost;
 
@@ -272,7 +272,7 @@ STORY(lost_with_its_leader, 3, 9)
 	cluster_run(&c, 90);
 }
 
-STORY(leader_lost_in_a_hang, 3, 9)
+TEST_CASE(leader_lost_in_a_hang, 3, 9)
 {
 	unsigned first;
 
@@ -284,7 +284,7 @@ STORY(leader_lost_in_a_hang, 3, 9)
 	cluster_run(&c, 90);
 }
 
-STORY(leader_lost_after_its_alert, 3, 9)
+TEST_CASE(leader_lost_after_its_alert, 3, 9)
 {
 	unsigned first;
 
@@ -298,7 +298,7 @@ STORY(leader_lost_after_its_alert, 3, 9)
 	cluster_run(&c, 30);
 }
 
-STORY(link_cut_and_back, 3, 9)
+TEST_CASE(link_cut_and_back, 3, 9)
 {
 	unsigned first;
 
@@ -312,7 +312,7 @@ STORY(link_cut_and_back, 3, 9)
 	cluster_run(&c, 40);
 }
 
-STORY(leader_cut_off, 3, 9)
+TEST_CASE(leader_cut_off, 3, 9)
 {
 	unsigned first;
 
@@ -328,7 +328,7 @@ STORY(leader_cut_off, 3, 9)
 }
 
 /* The daemon of a leader is killed, and started again at once. */
-STORY(daemon_restarted, 3, 9)
+TEST_CASE(daemon_restarted, 3, 9)
 {
 	unsigned first;
 
@@ -341,7 +341,7 @@ STORY(daemon_restarted, 3, 9)
 	cluster_run(&c, 60);
 }
 
-STORY(leader_held_60_s, 3, 9)
+TEST_CASE(leader_held_60_s, 3, 9)
 {
 	unsigned first;
 
@@ -355,7 +355,7 @@ STORY(leader_held_60_s, 3, 9)
 	cluster_run(&c, 60);
 }
 
-STORY(node_held_60_s, 3, 9)
+TEST_CASE(node_held_60_s, 3, 9)
 {
 	unsigned held;
 
@@ -369,7 +369,7 @@ STORY(node_held_60_s, 3, 9)
 	cluster_run(&c, 60);
 }
 
-STORY(sixteen_nodes, 16, 32)
+TEST_CASE(sixteen_nodes, 16, 32)
 {
 	cluster_run(&c, 3);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 21);
@@ -387,18 +387,18 @@ static void hang_over_a_bad_way(struct network_digests link)
 	cluster_run(&c, 60);
 }
 
-STORY(digests_late, 3, 9)
+TEST_CASE(digests_late, 3, 9)
 {
 	hang_over_a_bad_way(
 		(struct network_digests){ .late_every = 1, .late_ns = 3 * CW_NS_PER_S });
 }
 
-STORY(digests_twice, 3, 9)
+TEST_CASE(digests_twice, 3, 9)
 {
 	hang_over_a_bad_way((struct network_digests){ .twice_every = 2 });
 }
 
-STORY(digests_out_of_order, 3, 9)
+TEST_CASE(digests_out_of_order, 3, 9)
 {
 	hang_over_a_bad_way((struct network_digests){
 		.late_every = 3, .twice_every = 4, .late_ns = 2500 * CW_NS_PER_MS });
@@ -406,7 +406,7 @@ STORY(digests_out_of_order, 3, 9)
 
 /* ---- words from users and other nodes ---- */
 
-STORY(muted, 3, 9)
+TEST_CASE(muted, 3, 9)
 {
 	c.suppress_reason = "muted";
 	cluster_run(&c, 5);
@@ -414,7 +414,7 @@ STORY(muted, 3, 9)
 	cluster_run(&c, 60);
 }
 
-STORY(alert_refused, 3, 9)
+TEST_CASE(alert_refused, 3, 9)
 {
 	c.alerts_fail = true;
 	cluster_run(&c, 5);
@@ -424,7 +424,7 @@ STORY(alert_refused, 3, 9)
 	cluster_run(&c, 60);
 }
 
-STORY(no_evidence, 3, 9)
+TEST_CASE(no_evidence, 3, 9)
 {
 	c.evidence_mute = true;
 	cluster_run(&c, 5);
@@ -457,13 +457,13 @@ static void hang_while_one_objects(unsigned from, unsigned rank)
 	}
 }
 
-STORY(objection_of_one, 3, 9)
+TEST_CASE(objection_of_one, 3, 9)
 {
 	cluster_run(&c, 5);
 	hang_while_one_objects(another(leader()), 8);
 }
 
-STORY(objection_of_the_other, 3, 9)
+TEST_CASE(objection_of_the_other, 3, 9)
 {
 	cluster_run(&c, 5);
 	hang_while_one_objects(another(another(leader())), 8);
@@ -471,7 +471,7 @@ STORY(objection_of_the_other, 3, 9)
 
 /* ---- the version before ---- */
 
-STORY(older_peers, 4, 8)
+TEST_CASE(older_peers, 4, 8)
 {
 	c.nodes[1].is_old = c.nodes[2].is_old = true;
 	cluster_run(&c, 22);
@@ -479,7 +479,7 @@ STORY(older_peers, 4, 8)
 	cluster_run(&c, 60);
 }
 
-STORY(upgraded_one_by_one, 4, 8)
+TEST_CASE(upgraded_one_by_one, 4, 8)
 {
 	for (unsigned i = 0; i < 4; i++)
 		c.nodes[i].is_old = true;

@@ -50,8 +50,9 @@ static void run_summary(const void *param)
 
 	memcpy(&args, param, sizeof(args));
 	must_be_visible(args.data, args.elements * cw_sum_bytes(args.dtype), "cw_summary");
-	if (args.numbers)
-		must_be_visible(args.numbers, sizeof(struct cw_sum_numbers), "cw_summary");
+	if (args.tensor_stats)
+		must_be_visible(args.tensor_stats, sizeof(struct cw_sum_tensor_stats),
+				"cw_summary");
 	else
 		must_be_visible(args.out, sizeof(struct cw_rec_summary), "cw_summary");
 	if (args.first_out)

@@ -296,30 +296,30 @@ static int read_launcher(struct reader *r)
 	return 0;
 }
 
-/* leader-turn N */
-static int read_leader_turn(struct reader *r)
+/* leader-iteration N */
+static int read_leader_iteration(struct reader *r)
 {
 	uint64_t n;
 
 	if (read_u64(r, UINT32_MAX, &n) < 0 || n == 0)
 		return read_fail(r, "how many memberships?", NULL);
-	r->s->turn_members = (uint32_t)n;
+	r->s->iteration_members = (uint32_t)n;
 	return read_end(r);
 }
 
-/* leap, or leap waits */
-static int read_leap(struct reader *r)
+/* fast-forward, or fast-forward waits */
+static int read_fast_forward(struct reader *r)
 {
 	const char *w;
 
 	if (r->at == r->words->n) {
-		r->s->is_leaping = true;
+		r->s->is_fast_forwarding = true;
 		return 0;
 	}
 	w = read_word(r);
 	if (strcmp(w, "waits"))
-		return read_fail(r, "leap, or leap waits, not leap", w);
-	r->s->is_leaping_waits = true;
+		return read_fail(r, "fast-forward, or fast-forward waits, not fast-forward", w);
+	r->s->is_fast_forwarding_waits = true;
 	return read_end(r);
 }
 
@@ -381,8 +381,8 @@ static int read_head(struct reader *r, const char *w)
 		r->s->has_no_progress = true;
 		return read_end(r);
 	}
-	if (strcmp(w, "leader-turn") == 0)
-		return read_leader_turn(r);
+	if (strcmp(w, "leader-iteration") == 0)
+		return read_leader_iteration(r);
 	if (strcmp(w, "job-timeout") == 0)
 		return read_job_timeout(r);
 	if (strcmp(w, "watchdog") == 0)
@@ -405,12 +405,12 @@ static int read_head(struct reader *r, const char *w)
 		r->s->is_recorded = true;
 		return read_end(r);
 	}
-	if (strcmp(w, "leap") == 0)
-		return read_leap(r);
+	if (strcmp(w, "fast-forward") == 0)
+		return read_fast_forward(r);
 	return read_fail(r, "no such line in a scenario:", w);
 }
 
-static int on_line(void *user, const struct words *words)
+static int on_line(void *user, const struct lexer_line *words)
 {
 	struct reader *r = user;
 	const char *w;
@@ -434,7 +434,7 @@ int cw_suite_read_text(const char *text, size_t len, const char *file, uint64_t 
 		       suite_scenario_fn fn, void *user, struct cw_err *err)
 {
 	struct reader r = { .file = file, .fn = fn, .user = user, .err = err };
-	int res = words_read(text, len, file, max_lines, on_line, &r, err);
+	int res = lexer_read(text, len, file, max_lines, on_line, &r, err);
 
 	if (res == 0 && r.s)
 		res = cw_err_set(err, EINVAL, "%s:%u: this scenario does not end", file, r.s->line);

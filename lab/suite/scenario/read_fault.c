@@ -230,21 +230,21 @@ static int read_answer(struct reader *r, uint32_t incident, struct suite_answer 
 	return 0;
 }
 
-/* epitaph nothing; epitaph CLASS [DETAIL] [RANKS|nobody] [or …] */
-static int read_epitaph(struct reader *r)
+/* postmortem nothing; postmortem CLASS [DETAIL] [RANKS|nobody] [or …] */
+static int read_postmortem(struct reader *r)
 {
 	struct suite_scenario *s = r->s;
 
-	if (suite_expects_epitaph(s))
-		return read_fail(r, "a job has one epitaph", NULL);
+	if (suite_expects_postmortem(s))
+		return read_fail(r, "a job has one post-mortem", NULL);
 	if (read_is(r, "nothing")) {
-		s->has_no_epitaph = true;
+		s->has_no_postmortem = true;
 		return read_end(r);
 	}
 	do {
-		if (read_answer(r, 0, s->epitaphs, &s->n_epitaphs) < 0)
+		if (read_answer(r, 0, s->postmortems, &s->n_postmortems) < 0)
 			return -EINVAL;
-		if (s->epitaphs[s->n_epitaphs - 1].verdict_class == CW_CLASS_SLOW)
+		if (s->postmortems[s->n_postmortems - 1].verdict_class == CW_CLASS_SLOW)
 			return read_fail(r, "nobody dies of coming late", NULL);
 	} while (read_is(r, "or"));
 	return read_end(r);
@@ -261,8 +261,8 @@ static int read_nobody_slow(struct reader *r)
 /* expect silence [or …]; expect [notice] CLASS [DETAIL] [RANKS|nobody] [or …] */
 int read_expect(struct reader *r)
 {
-	if (read_is(r, "epitaph"))
-		return read_epitaph(r);
+	if (read_is(r, "postmortem"))
+		return read_postmortem(r);
 	r->has_expect = true;
 	if (read_is(r, "silence")) {
 		if (r->s->n_answers)

@@ -153,7 +153,7 @@ static int read_block(struct reader *r, const char *w, struct suite_insn *insn, 
 		if (read_u64(r, 100000000, &n) < 0)
 			return -EINVAL;
 		if (n == 0)
-			return read_fail(r, "every how many turns?", NULL);
+			return read_fail(r, "every how many iterations?", NULL);
 	} else if (strcmp(w, "only") == 0) {
 		insn->kind = SUITE_ONLY;
 		if (read_set(r, &insn->set) < 0)

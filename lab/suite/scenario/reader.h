@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "lab/suite/scenario/lexer.h"
 #include "lab/suite/scenario/scenario.h"
-#include "lab/suite/scenario/words.h"
 
 struct reader {
 	const char *file;
@@ -19,7 +19,7 @@ struct reader {
 	uint32_t n_open;
 	bool has_layout, has_ranks, has_expect;
 	/* The line at hand. */
-	const struct words *words;
+	const struct lexer_line *words;
 	uint32_t at;
 };
 

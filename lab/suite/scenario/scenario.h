@@ -106,7 +106,7 @@ enum suite_insn_kind {
 	SUITE_SYNC,    /* host spins until its device, or a stream of it, is idle */
 	SUITE_WAIT,    /* the same, asleep */
 	SUITE_LOOP,    /* n times; 0 = for ever */
-	SUITE_EVERY,   /* in each n-th turn of the innermost loop */
+	SUITE_EVERY,   /* in each n-th iteration of the innermost loop */
 	SUITE_ONLY,    /* on these ranks */
 	SUITE_GROUP,
 	SUITE_GRAPH, /* a CUDA graph of what is in it, launched on stream n */
@@ -118,7 +118,7 @@ enum suite_insn_kind {
 struct suite_insn {
 	uint8_t kind;   /* enum suite_insn_kind */
 	uint32_t other; /* of a block: its end, and the other way round */
-	/* Turns, exit code, stream (SUITE_NONE: all); of SUITE_SLEEP: enum cw_host_wait. */
+	/* Iterations, exit code, stream (SUITE_NONE: all); of SUITE_SLEEP: enum cw_host_wait. */
 	uint32_t n;
 	int64_t ns;
 	union {
@@ -298,17 +298,17 @@ struct suite_scenario {
 	unsigned line;
 	uint32_t layout; /* enum suite_layout */
 	uint32_t n_ranks, per_node;
-	uint32_t per_process;  /* ranks that a process is: one for each device that it drives */
-	uint32_t policy;       /* enum cw_policy */
-	bool has_no_progress;  /* no progress words */
-	bool is_recorded;      /* by agents' own code, where the pipeline goes through digests */
-	bool is_usual_wait;    /* its rank waits as those of healthy jobs may; counted only */
-	bool is_whole;         /* watched to its end, whatever is told meanwhile */
-	bool is_leaping;       /* stretches in which all is well are shown in part, then left out */
-	bool is_leaping_waits; /* … and those of a wait in which nothing happens */
-	uint8_t completion;    /* enum suite_completion */
-	int64_t run_ns;        /* how long it is watched */
-	uint32_t seed;         /* of the instants at which ranks are looked at */
+	uint32_t per_process;    /* ranks that a process is: one for each device that it drives */
+	uint32_t policy;         /* enum cw_policy */
+	bool has_no_progress;    /* no progress words */
+	bool is_recorded;        /* by agents' own code, where the pipeline goes through digests */
+	bool is_usual_wait;      /* its rank waits as those of healthy jobs may; counted only */
+	bool is_whole;           /* watched to its end, whatever is told meanwhile */
+	bool is_fast_forwarding; /* healthy stretches are shown in part, then left out */
+	bool is_fast_forwarding_waits; /* … and those of a wait in which nothing happens */
+	uint8_t completion;            /* enum suite_completion */
+	int64_t run_ns;                /* how long it is watched */
+	uint32_t seed;                 /* of the instants at which ranks are looked at */
 	uint32_t n_families, n_programs, n_faults, n_answers, n_traits;
 	bool is_alone; /* watched beyond the first alert: nothing else may be said */
 	uint32_t n_machines;
@@ -319,24 +319,24 @@ struct suite_scenario {
 	struct suite_fault faults[SUITE_MAX_FAULTS];
 	struct suite_answer answers[SUITE_MAX_ANSWERS]; /* the first of each incident is the
 							 * expected one; 0 = silence */
-	bool nobody_is_slow;    /* silence, and nobody comes late at the end */
-	bool may_be_silent;     /* … or nothing at all: "expect silence or …" */
-	bool has_no_notices;    /* as with notices = false */
-	uint32_t turn_members;  /* a leader looks at so many memberships a turn; 0 = as it does */
+	bool nobody_is_slow;        /* silence, and nobody comes late at the end */
+	bool may_be_silent;         /* … or nothing at all: "expect silence or …" */
+	bool has_no_notices;        /* as with notices = false */
+	uint32_t iteration_members; /* memberships that a leader evaluates at once; 0 = default */
 	int64_t job_timeout_ns; /* the job's own watchdog ends it after so long; 0 = it has none */
 	/* What is said of the job when it has died; of each, any one of them. 0 = anything. */
-	uint32_t n_epitaphs;
-	struct suite_answer epitaphs[SUITE_MAX_ANSWERS];
-	bool has_no_epitaph; /* … nothing */
+	uint32_t n_postmortems;
+	struct suite_answer postmortems[SUITE_MAX_ANSWERS];
+	bool has_no_postmortem; /* … nothing */
 	/* How jobs end that nobody ends from outside; all 0 = they do not. */
 	uint32_t n_watchdogs;
 	struct suite_watchdog watchdogs[SUITE_MAX_WATCHDOGS];
 	struct suite_launcher launcher;
 };
 
-static inline bool suite_expects_epitaph(const struct suite_scenario *s)
+static inline bool suite_expects_postmortem(const struct suite_scenario *s)
 {
-	return s->n_epitaphs || s->has_no_epitaph;
+	return s->n_postmortems || s->has_no_postmortem;
 }
 
 /* How many are expected; several are watched for beyond the first alert. */
@@ -348,9 +348,9 @@ static inline uint32_t suite_n_incidents(const struct suite_scenario *s)
 /* A rank keeps others waiting for ever, by itself: it is alive, and does not come. */
 static inline bool suite_is_hanging_wait(const struct suite_scenario *s)
 {
-	const struct suite_answer *a = s->n_answers    ? s->answers
-				       : s->n_epitaphs ? s->epitaphs
-						       : NULL;
+	const struct suite_answer *a = s->n_answers       ? s->answers
+				       : s->n_postmortems ? s->postmortems
+							  : NULL;
 
 	return a && (a->verdict_class == CW_CLASS_NEVER_ENTERED ||
 		     (a->verdict_class == CW_CLASS_P2P_UNMATCHED && a->detail != CW_DETAIL_SIZE) ||

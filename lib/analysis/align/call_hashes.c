@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether histories differ is asked of every comm at every look, so that pass is cheap: all points
- * go into a hash table by coll_seq, and the lowest at which two members disagree is kept. Who
- * stands against whom is asked only where they do: members that share a point are joined into one
- * group, and the largest is what the others differ from.
+ * Whether histories differ is asked of every comm at every evaluation, so that pass is cheap: all
+ * points go into a hash table by coll_seq, and the lowest at which two members disagree is kept.
+ * Who stands against whom is asked only where they do: members that share a point are joined into
+ * one group, and the largest is what the others differ from.
  */
 #include "analysis/align/call_hashes.h"
 

@@ -124,7 +124,7 @@ static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 		return;
 	p->op = m->last;
 	p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
-	if (m->last->flags & CW_OPF_LEFT_OUT)
+	if (m->last->flags & CW_OPF_UNTRACKED)
 		p->flags |= POS_UNOBSERVED;
 }
 

@@ -20,7 +20,7 @@ static bool is_alternative(const struct diagnosis *diag, const struct finding *f
 	const struct finding *m = diag->main;
 
 	if (f->verdict_class == m->verdict_class || f->verdict_class == CW_CLASS_UNKNOWN ||
-	    scene_explains(diag->s, m, f))
+	    engine_context_explains(diag->s, m, f))
 		return false;
 	if (f->rank != CW_SNAP_NONE && diag->is_culprit[f->rank])
 		return false;

@@ -41,7 +41,8 @@ static enum call_order order_of(int64_t a_ns, int64_t b_ns)
 }
 
 /* Per rank, when it made the gate's call, in this comm or in one that is its counterpart. */
-static int note_times(struct scene *s, const struct gate *gate, int64_t **ret_ns, bool **ret_own)
+static int note_times(struct engine_context *s, const struct gate *gate, int64_t **ret_ns,
+		      bool **ret_own)
 {
 	const struct cw_snapshot *snap = s->snap;
 	int64_t *ns = cw_arena_new_array(&s->arena, int64_t, snap->n_ranks);
@@ -68,7 +69,7 @@ static int note_times(struct scene *s, const struct gate *gate, int64_t **ret_ns
 	return 0;
 }
 
-int call_order_ask(struct scene *s, uint32_t a, uint32_t b, struct call_order_vote *ret)
+int call_order_ask(struct engine_context *s, uint32_t a, uint32_t b, struct call_order_vote *ret)
 {
 	int64_t *a_ns, *b_ns;
 	bool *of_a, *of_b;
@@ -93,7 +94,7 @@ int call_order_ask(struct scene *s, uint32_t a, uint32_t b, struct call_order_vo
 	return 0;
 }
 
-bool call_order_is_rooted(const struct scene *s, uint32_t component)
+bool call_order_is_rooted(const struct engine_context *s, uint32_t component)
 {
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
@@ -103,7 +104,7 @@ bool call_order_is_rooted(const struct scene *s, uint32_t component)
 }
 
 /* A send or a receive is the business of two: that the others are elsewhere says nothing. */
-bool *call_order_electors(struct scene *s, uint32_t component)
+bool *call_order_electors(struct engine_context *s, uint32_t component)
 {
 	const struct waitgraph *g = &s->g;
 	uint32_t *memberships = cw_arena_new_array(&s->arena, uint32_t, g->n_ranks);
@@ -144,10 +145,10 @@ static bool has_counterpart(const struct cw_snap_comm *c, uint32_t me, const str
 	       waitgraph_counterpart(c, me, op, &peer);
 }
 
-static bool gate_is_posted(const struct scene *s, const struct gate *gate)
+static bool gate_is_posted(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
-	uint32_t me = scene_comm_rank(s, gate->comm, gate->oldest);
+	uint32_t me = engine_context_comm_rank(s, gate->comm, gate->oldest);
 
 	if (me == CW_SNAP_NONE || !gate->op || !has_counterpart(c, me, gate->op))
 		return false;
@@ -160,7 +161,7 @@ static bool gate_is_posted(const struct scene *s, const struct gate *gate)
 	return true;
 }
 
-bool call_order_is_posted(const struct scene *s, uint32_t component)
+bool call_order_is_posted(const struct engine_context *s, uint32_t component)
 {
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.gates[i].kind == GATE_P2P &&
@@ -218,7 +219,7 @@ static bool frees_all(struct cycle *c, uint32_t rank)
 	return n_free == c->n_nodes;
 }
 
-static int list_cycle(struct scene *s, uint32_t component, struct cycle *c)
+static int list_cycle(struct engine_context *s, uint32_t component, struct cycle *c)
 {
 	uint32_t total = s->g.n_ranks + s->g.n_gates;
 
@@ -233,7 +234,7 @@ static int list_cycle(struct scene *s, uint32_t component, struct cycle *c)
 	return 0;
 }
 
-int call_order_pivots(struct scene *s, uint32_t component, uint32_t **ret, uint32_t *ret_n)
+int call_order_pivots(struct engine_context *s, uint32_t component, uint32_t **ret, uint32_t *ret_n)
 {
 	struct cycle c;
 	uint32_t *pivots;

@@ -11,7 +11,7 @@
 
 #include "analysis/align/position.h"
 #include "analysis/culprit/call_order.h"
-#include "analysis/culprit/process_mates.h"
+#include "analysis/culprit/same_process.h"
 #include "model/death.h"
 
 /* One communicator is asked about for so long; stall.c asks once in it. */
@@ -44,12 +44,12 @@ static bool hides_its_wait(const struct cw_snap_rank *r, enum cw_detail detail)
 	       r->host_wait != CW_HOST_WAIT_TTY && r->host_wait != CW_HOST_WAIT_STORAGE;
 }
 
-static bool is_missing_from_outside(const struct scene *s, uint32_t rank)
+static bool is_missing_from_outside(const struct engine_context *s, uint32_t rank)
 {
 	return waitgraph_is_missing(&s->g, rank) && !waitgraph_waits(&s->g, rank);
 }
 
-static enum cw_detail detail_of(const struct scene *s, uint32_t rank)
+static enum cw_detail detail_of(const struct engine_context *s, uint32_t rank)
 {
 	for (uint32_t i = 0; i < s->n_findings; i++)
 		if (s->findings[i].rank == rank)
@@ -57,7 +57,7 @@ static enum cw_detail detail_of(const struct scene *s, uint32_t rank)
 	return CW_DETAIL_NONE;
 }
 
-static uint32_t blind_spots_of_ranks(const struct scene *s)
+static uint32_t blind_spots_of_ranks(const struct engine_context *s)
 {
 	const struct cw_snapshot *snap = s->snap;
 	uint32_t spots = snap->n_ranks < snap->ranks_expected ? 1u << CW_BLIND_RANK : 0;
@@ -86,7 +86,7 @@ static bool has_unseen_member(const struct cw_snap_comm *c)
 	return false;
 }
 
-static uint32_t find_blind_spots(const struct scene *s)
+static uint32_t find_blind_spots(const struct engine_context *s)
 {
 	uint32_t spots = blind_spots_of_ranks(s);
 
@@ -139,7 +139,7 @@ static enum cw_confidence gate_allows(const struct diagnosis *diag)
 /* Members whose calls nobody has seen could turn a majority round. */
 static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 {
-	const struct alignment *al = scene_sides(diag->s, diag->main);
+	const struct alignment *al = engine_context_sides(diag->s, diag->main);
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 
 	/* NCCL refuses some versions side by side, and chooses algorithms by its variables. */
@@ -188,7 +188,7 @@ static enum cw_confidence majority_allows(const struct diagnosis *diag)
 				   diag->main->detail))
 			return CW_CONFIDENCE_LIKELY;
 	if (diag->main->detail == CW_DETAIL_INSIDE_OTHER_CALL || is_held_by_device(diag) ||
-	    process_mates_may_be_others(diag->s, diag->main->rank, diag->is_culprit))
+	    same_process_may_be_others(diag->s, diag->main->rank, diag->is_culprit))
 		return CW_CONFIDENCE_LIKELY;
 	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
@@ -311,7 +311,7 @@ static enum cw_confidence unobserved_allows(const struct diagnosis *diag)
 	if (diag->main->is_proof)
 		return CW_CONFIDENCE_CERTAIN;
 	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
-		if (scene_unobserved(diag->s, diag->v->culprits[i].rank) != CW_SNAP_NONE)
+		if (engine_context_unobserved(diag->s, diag->v->culprits[i].rank) != CW_SNAP_NONE)
 			return CW_CONFIDENCE_POSSIBLE;
 	return CW_CONFIDENCE_CERTAIN;
 }
@@ -418,7 +418,7 @@ static bool has_uneven_messages(const struct cw_snapshot *snap, uint32_t comm)
 }
 
 /* Whoever waits in a launch of which only some ops are known may wait for anybody. */
-static void want_whole_launches(const struct scene *s, bool *wanted)
+static void want_whole_launches(const struct engine_context *s, bool *wanted)
 {
 	for (uint32_t i = 0; i < s->g.n_gates; i++) {
 		const struct gate *gate = &s->g.gates[i];
@@ -437,15 +437,15 @@ static void want_whole_launches(const struct scene *s, bool *wanted)
  */
 static uint32_t wanted_for_messages(const struct cw_snapshot *snap)
 {
-	uint32_t n = 0, turn;
+	uint32_t n = 0, nth;
 
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		n += has_uneven_messages(snap, c);
 	if (!n)
 		return CW_SNAP_NONE;
-	turn = (uint32_t)(snap->now_ns / MESSAGES_EVERY_NS % n);
+	nth = (uint32_t)(snap->now_ns / MESSAGES_EVERY_NS % n);
 	for (uint32_t c = 0;; c++)
-		if (has_uneven_messages(snap, c) && !turn--)
+		if (has_uneven_messages(snap, c) && !nth--)
 			return c;
 }
 

@@ -9,7 +9,7 @@
 /* A longer chain explains nothing more: the waits next to the culprit are kept. */
 #define MAX_CHAIN 16
 
-int chain_mark_downstream(struct scene *s, const uint32_t *ranks, uint32_t n, bool *seen)
+int chain_mark_downstream(struct engine_context *s, const uint32_t *ranks, uint32_t n, bool *seen)
 {
 	const struct waitgraph *g = &s->g;
 	uint32_t *queue = cw_arena_new_array(&s->arena, uint32_t, (size_t)g->n_ranks + g->n_gates);
@@ -34,9 +34,9 @@ int chain_mark_downstream(struct scene *s, const uint32_t *ranks, uint32_t n, bo
 }
 
 /* The rank's own op at the gate; the gate's oldest one where the record has none. */
-static struct cw_op op_at(const struct scene *s, const struct gate *gate, uint32_t rank)
+static struct cw_op op_at(const struct engine_context *s, const struct gate *gate, uint32_t rank)
 {
-	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
 	const struct cw_snap_member *member;
 
 	if (m != CW_SNAP_NONE) {
@@ -55,7 +55,7 @@ static struct cw_op op_at(const struct scene *s, const struct gate *gate, uint32
 }
 
 /* One step from rank towards the start of the search: the gate, and the rank behind it. */
-static uint32_t step(const struct scene *s, uint32_t rank, struct cw_wait *ret)
+static uint32_t step(const struct engine_context *s, uint32_t rank, struct cw_wait *ret)
 {
 	const struct waitgraph *g = &s->g;
 	uint32_t node = s->up.next[rank];
@@ -75,7 +75,7 @@ static uint32_t step(const struct scene *s, uint32_t rank, struct cw_wait *ret)
 static int follow(struct diagnosis *diag, uint32_t start)
 {
 	struct cw_verdict *v = diag->v;
-	const struct scene *s = diag->s;
+	const struct engine_context *s = diag->s;
 	struct cw_wait wait;
 	uint32_t n = 0, at = start;
 
@@ -98,7 +98,7 @@ static int follow(struct diagnosis *diag, uint32_t start)
 	return 0;
 }
 
-static bool lower_label(const struct scene *s, uint32_t a, uint32_t b)
+static bool lower_label(const struct engine_context *s, uint32_t a, uint32_t b)
 {
 	return s->snap->ranks[a].rank < s->snap->ranks[b].rank;
 }
@@ -106,7 +106,7 @@ static bool lower_label(const struct scene *s, uint32_t a, uint32_t b)
 /* Once around: search upstream of one rank of the cycle, then walk from what it waits for. */
 static int go_around(struct diagnosis *diag)
 {
-	struct scene *s = diag->s;
+	struct engine_context *s = diag->s;
 	const struct waitgraph *g = &s->g;
 	uint32_t component = g->component[diag->main->node];
 	uint32_t first = CW_SNAP_NONE, best = CW_SNAP_NONE, via = CW_SNAP_NONE;

@@ -14,9 +14,9 @@
 #include <signal.h>
 
 #include "analysis/align/position.h"
-#include "analysis/culprit/aftermath.h"
+#include "analysis/culprit/blocked_collective.h"
+#include "analysis/culprit/consequence.h"
 #include "analysis/culprit/death_order.h"
-#include "analysis/culprit/shut_gate.h"
 #include "analysis/culprit/wait_cycle.h"
 #include "model/death.h"
 #include "record/record_layout.h"
@@ -25,8 +25,8 @@
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
 /* What differed so long ago and held up nobody since is not why a call does not open now. */
 #define DISPLACES_FOR_NS (INT64_C(60) * 1000000000)
-/* A call that does not open shows that after so long at the earliest: of shorter ones two looks may
- * see the same. */
+/* A call that does not open shows that after so long at the earliest: of shorter ones two
+ * evaluations may see the same. */
 #define DISPLACED_SEEN_NS (INT64_C(2) * 1000000000)
 /* After this time every record of a dead rank has been read once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
@@ -48,7 +48,7 @@ static bool has_failed(const struct cw_snap_rank *r)
 	       r->term_signal == SIGILL || r->term_signal == SIGSYS;
 }
 
-static void count_ended(struct scene *s)
+static void count_ended(struct engine_context *s)
 {
 	const struct cw_snap_rank *one = NULL;
 
@@ -79,7 +79,7 @@ static bool has_aborted(const struct cw_snap_rank *r)
  * Those that aborted in a call that they had long waited in. That is what a job's own watchdog does
  * to whoever waits, never to whom it waits for: others that miss them wait for the same.
  */
-static int find_who_gave_up(struct scene *s)
+static int find_who_gave_up(struct engine_context *s)
 {
 	const struct cw_snapshot *snap = s->snap;
 	bool has_some = false;
@@ -105,7 +105,7 @@ static int find_who_gave_up(struct scene *s)
 }
 
 /* Of several failures at once any may be the first. */
-static bool failed_with_first(const struct scene *s, uint32_t rank)
+static bool failed_with_first(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 
@@ -119,7 +119,7 @@ static bool failed_with_first(const struct scene *s, uint32_t rank)
  * It seems to have failed by itself, and nobody has seen that nothing asked it to: an exit with an
  * error without the kernel's word, or an abort, which a job that is cancelled may end with as well.
  */
-static bool seems_failed(const struct scene *s, uint32_t rank)
+static bool seems_failed(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	const struct cw_ending end = { .liveness = r->liveness,
@@ -132,7 +132,7 @@ static bool seems_failed(const struct scene *s, uint32_t rank)
 	       r->end_by == CW_END_BY_UNKNOWN && !cw_ending_is_asked(&end);
 }
 
-static uint32_t find_earliest(const struct scene *s, bool is_known)
+static uint32_t find_earliest(const struct engine_context *s, bool is_known)
 {
 	const struct cw_snapshot *snap = s->snap;
 	uint32_t first = CW_SNAP_NONE;
@@ -149,7 +149,7 @@ static uint32_t find_earliest(const struct scene *s, bool is_known)
 }
 
 /* Nobody ended surely before it; of those that failed with it, it need not be the first. */
-static bool is_failure_first(const struct scene *s, uint32_t first)
+static bool is_failure_first(const struct engine_context *s, uint32_t first)
 {
 	const struct cw_snapshot *snap = s->snap;
 
@@ -161,7 +161,7 @@ static bool is_failure_first(const struct scene *s, uint32_t first)
 }
 
 /* It ended alone before all others, and no launcher is gone: nobody was asking for an end. */
-static bool is_surely_first(const struct scene *s, uint32_t first)
+static bool is_surely_first(const struct engine_context *s, uint32_t first)
 {
 	const struct cw_snapshot *snap = s->snap;
 
@@ -182,7 +182,7 @@ static bool is_surely_first(const struct scene *s, uint32_t first)
  * One rank fails, and its launcher ends the others of its node: that is no shutdown, for those on
  * other nodes hear of it late, or never.
  */
-static void find_failed_first(struct scene *s)
+static void find_failed_first(struct engine_context *s)
 {
 	uint32_t known = find_earliest(s, true), seeming = find_earliest(s, false);
 
@@ -215,21 +215,22 @@ static enum cw_detail how_it_ended(const struct cw_snap_rank *r)
 }
 
 /* A second death within half a minute may be a shutdown: then time must tell. */
-static bool died_alone(const struct scene *s)
+static bool died_alone(const struct engine_context *s)
 {
 	return s->has_one_ended || s->last_end_ns - s->first_end_ns > ENDING_TOGETHER_NS;
 }
 
 /* Its record was read after its death, so nothing can have been added to it. */
-static bool record_is_final(const struct scene *s, const struct cw_snap_rank *r)
+static bool record_is_final(const struct engine_context *s, const struct cw_snap_rank *r)
 {
 	return r->sampled_ns >= r->ended_ns || s->snap->now_ns - r->ended_ns > RECORD_SETTLED_NS;
 }
 
 /* It certainly had not completed what the gate waits for. */
-static bool had_not_completed(const struct scene *s, uint32_t rank, const struct gate *gate)
+static bool had_not_completed(const struct engine_context *s, uint32_t rank,
+			      const struct gate *gate)
 {
-	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
 	const struct cw_snap_member *member;
 
 	if (m == CW_SNAP_NONE)
@@ -243,7 +244,7 @@ static bool had_not_completed(const struct scene *s, uint32_t rank, const struct
 }
 
 /* However many ended with it: nobody who takes a job down makes its ranks end like that. */
-static bool ended_by_itself(const struct scene *s, uint32_t rank)
+static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 
@@ -254,7 +255,7 @@ static bool ended_by_itself(const struct scene *s, uint32_t rank)
  * Another of its node had given up before: its launcher asks the others to end, and kills who has
  * not within a time that it grants them, to save what they have.
  */
-static bool ended_after_who_gave_up(const struct scene *s, uint32_t rank)
+static bool ended_after_who_gave_up(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 
@@ -277,13 +278,13 @@ static bool ended_after_who_gave_up(const struct scene *s, uint32_t rank)
  * come, and no later act of the rank changes that. An error that may follow from a peer's loss
  * proves nothing: is_late.
  */
-static void note_failed(const struct scene *s, uint32_t rank, struct finding *f)
+static void note_failed(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
 	uint32_t at = s->failed_at[rank];
 	struct failed_call call;
 	const struct gate *gate;
 
-	if (at == CW_SNAP_NONE || !scene_failed_call(s, at, rank, &call))
+	if (at == CW_SNAP_NONE || !engine_context_failed_call(s, at, rank, &call))
 		return;
 	gate = &s->g.gates[at];
 	f->gate = at;
@@ -295,7 +296,7 @@ static void note_failed(const struct scene *s, uint32_t rank, struct finding *f)
 	f->is_late = !death_order_is_own_failure(s, at, rank, &call);
 }
 
-static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *f)
+static bool classify_dead(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	bool has_own_failure = f->has_failed && !f->is_late;
@@ -304,8 +305,8 @@ static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *
 			 (s->has_given_up && s->has_given_up[rank]) ||
 			 ended_after_who_gave_up(s, rank);
 
-	if (!is_first && ((was_asked && scene_may_be_ending(s)) ||
-			  (!ended_by_itself(s, rank) && scene_is_ending(s))))
+	if (!is_first && ((was_asked && engine_context_may_be_ending(s)) ||
+			  (!ended_by_itself(s, rank) && engine_context_is_ending(s))))
 		return false;
 	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
@@ -319,10 +320,10 @@ static bool classify_dead(const struct scene *s, uint32_t rank, struct finding *
 	return true;
 }
 
-static bool left_comm(const struct scene *s, uint32_t rank, const struct gate *gate,
+static bool left_comm(const struct engine_context *s, uint32_t rank, const struct gate *gate,
 		      enum cw_detail *ret_how)
 {
-	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
 	uint32_t state =
 		m == CW_SNAP_NONE ? CW_COMM_READY : s->snap->comms[gate->comm].members[m].state;
 
@@ -330,9 +331,9 @@ static bool left_comm(const struct scene *s, uint32_t rank, const struct gate *g
 	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_REVOKED;
 }
 
-static bool is_behind(const struct scene *s, uint32_t rank, const struct gate *gate)
+static bool is_behind(const struct engine_context *s, uint32_t rank, const struct gate *gate)
 {
-	uint32_t m = scene_comm_rank(s, gate->comm, rank);
+	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
 	struct position p;
 
 	if (m == CW_SNAP_NONE)
@@ -348,7 +349,7 @@ static bool is_behind(const struct scene *s, uint32_t rank, const struct gate *g
  * Somebody waits for an op of the rank that its device does not come to, on whatever comm: the host
  * may be outside all the others because it waits for that device.
  */
-static bool find_behind(const struct scene *s, uint32_t rank, uint32_t *ret_gate)
+static bool find_behind(const struct engine_context *s, uint32_t rank, uint32_t *ret_gate)
 {
 	for (uint32_t i = s->g.miss_start[rank]; i < s->g.miss_start[rank + 1]; i++)
 		if (is_behind(s, rank, &s->g.gates[s->g.misses[i]])) {
@@ -362,7 +363,7 @@ static bool find_behind(const struct scene *s, uint32_t rank, uint32_t *ret_gate
  * Its device has long not come to some op of the rank, in whatever comm: others may have completed
  * that one without it (the root of a broadcast does), and wait for it behind.
  */
-static bool is_held_by_device(const struct scene *s, uint32_t rank)
+static bool is_held_by_device(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_op *op = s->g.behind[rank];
 
@@ -370,7 +371,7 @@ static bool is_held_by_device(const struct scene *s, uint32_t rank)
 	       s->snap->now_ns - op->enter_ns >= s->snap->thresholds.stall_min_ns;
 }
 
-static void note_held(const struct scene *s, uint32_t rank, struct finding *f)
+static void note_held(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
 	const struct gate *gate = &s->g.gates[f->gate];
 	uint32_t comm = s->g.behind_comm[rank];
@@ -382,7 +383,7 @@ static void note_held(const struct scene *s, uint32_t rank, struct finding *f)
 	f->held_comm = comm;
 }
 
-static void classify_alive(const struct scene *s, uint32_t rank, struct finding *f)
+static void classify_alive(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	const struct gate *gate = &s->g.gates[f->gate];
@@ -403,7 +404,7 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 	} else if (left_comm(s, rank, gate, &f->detail)) {
 		;
 	} else if (f->verdict_class == CW_CLASS_INIT_STUCK) {
-		f->detail = shut_gate_host_detail(gate->op_kind);
+		f->detail = blocked_collective_host_detail(gate->op_kind);
 	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate) ||
 		   is_held_by_device(s, rank)) {
 		gate = &s->g.gates[f->gate];
@@ -421,9 +422,9 @@ static void classify_alive(const struct scene *s, uint32_t rank, struct finding 
 }
 
 /* That would be why the host has not come, or the stream not got there. */
-static bool may_be_held_unseen(const struct scene *s, const struct finding *f)
+static bool may_be_held_unseen(const struct engine_context *s, const struct finding *f)
 {
-	uint32_t unobserved = scene_unobserved(s, f->rank);
+	uint32_t unobserved = engine_context_unobserved(s, f->rank);
 
 	return unobserved != CW_SNAP_NONE && !f->has_failed &&
 	       (f->verdict_class == CW_CLASS_DEVICE_STALLED || unobserved != f->comm);
@@ -433,16 +434,16 @@ static bool may_be_held_unseen(const struct scene *s, const struct finding *f)
  * Others of the comm have completed calls that the rank entered after its node was last heard, and
  * long after: it is the node's daemon that cannot be reached, its ranks worked on.
  */
-static bool has_outlived_its_daemon(const struct scene *s, const struct finding *f)
+static bool has_outlived_its_daemon(const struct engine_context *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
-	int64_t heard_ns = snap->nodes[snap->ranks[f->rank].node].last_digest_ns;
-	uint32_t place =
-		f->comm < snap->n_comms ? scene_comm_rank(s, f->comm, f->rank) : CW_SNAP_NONE;
+	int64_t last_seen_ns = snap->nodes[snap->ranks[f->rank].node].last_digest_ns;
+	uint32_t place = f->comm < snap->n_comms ? engine_context_comm_rank(s, f->comm, f->rank)
+						 : CW_SNAP_NONE;
 	const struct cw_snap_comm *c;
 	const struct cw_snap_member *own;
 
-	if (place == CW_SNAP_NONE || !heard_ns)
+	if (place == CW_SNAP_NONE || !last_seen_ns)
 		return false;
 	c = &snap->comms[f->comm];
 	own = &c->members[place];
@@ -452,21 +453,21 @@ static bool has_outlived_its_daemon(const struct scene *s, const struct finding 
 		if (other->rank != CW_SNAP_NONE && own->known & CW_KNOWN_ENTERED &&
 		    other->known & CW_KNOWN_COMPLETED &&
 		    other->coll_completed > own->coll_entered &&
-		    other->progress_ns - heard_ns > snap->thresholds.node_silent_ns)
+		    other->progress_ns - last_seen_ns > snap->thresholds.node_silent_ns)
 			return true;
 	}
 	return false;
 }
 
 /* False: it is no culprit after all. */
-static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *f)
+static bool classify_rank(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	uint32_t node_state =
 		r->node < s->snap->n_nodes ? s->snap->nodes[r->node].state : CW_NODE_REPORTING;
 	const struct gate *gate;
 
-	f->gate = scene_gate_of(s, rank);
+	f->gate = engine_context_gate_of(s, rank);
 	gate = &s->g.gates[f->gate];
 	*f = (struct finding){ .node = rank,
 			       .rank = rank,
@@ -502,7 +503,7 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 		classify_alive(s, rank, f);
 		if (may_be_held_unseen(s, f)) {
 			f->verdict_class = CW_CLASS_UNKNOWN;
-			f->detail = CW_DETAIL_LEFT_OUT;
+			f->detail = CW_DETAIL_PROGRESS_UNTRACKED;
 		}
 		return true;
 	}
@@ -511,7 +512,7 @@ static bool classify_rank(const struct scene *s, uint32_t rank, struct finding *
 /* ---- comms whose members made different calls ---- */
 
 /* All members are known to be beyond the call: whatever they wait for now, it is not that. */
-static bool all_completed(const struct scene *s, uint32_t comm, uint64_t seq)
+static bool all_completed(const struct engine_context *s, uint32_t comm, uint64_t seq)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[comm];
 
@@ -527,7 +528,7 @@ static bool all_completed(const struct scene *s, uint32_t comm, uint64_t seq)
  * Seen from the host only, a rank stands in its newest call whenever one looks: it waits there only
  * if that lasts.
  */
-static bool is_waited_at(const struct scene *s, const struct gate *gate)
+static bool is_waited_at(const struct engine_context *s, const struct gate *gate)
 {
 	return gate->n_soft < gate->n_waiters ||
 	       (gate->since_ns &&
@@ -550,7 +551,7 @@ static const struct cw_op *lone_call(const struct cw_snap_member *m, uint64_t se
  * Those who have come there made calls of different kinds. After a call that one of them left out,
  * the next few may still go through, each taking the data of another.
  */
-static bool differs_there(const struct scene *s, const struct gate *gate)
+static bool differs_there(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
 	const struct cw_op *first = NULL;
@@ -573,7 +574,7 @@ static bool moves_alike(const struct cw_op *a, const struct cw_op *b)
 }
 
 /* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits because of it. */
-static uint32_t *oldest_gates(struct scene *s)
+static uint32_t *oldest_gates(struct engine_context *s)
 {
 	uint32_t *oldest = cw_arena_new_array(&s->arena, uint32_t, s->snap->n_comms);
 
@@ -600,7 +601,7 @@ static uint32_t *oldest_gates(struct scene *s)
  * still, or CW_SNAP_NONE. It need not be the oldest of all: by a call that was made twice the
  * histories are apart from there on, and calls of one kind in between meet and go through.
  */
-static uint32_t differing_gate(const struct scene *s, uint32_t comm)
+static uint32_t differing_gate(const struct engine_context *s, uint32_t comm)
 {
 	uint32_t oldest = CW_SNAP_NONE;
 
@@ -660,7 +661,7 @@ static int64_t displaced_after_ns(const struct cw_snapshot *snap, uint32_t comm)
  * That it does not open takes time to see, and what has gone on for long has got over it. The
  * oldest such wait, or CW_SNAP_NONE.
  */
-static uint32_t displaced_gate(const struct scene *s, uint32_t comm)
+static uint32_t displaced_gate(const struct engine_context *s, uint32_t comm)
 {
 	const struct alignment *al = &s->alignments[comm];
 	int64_t differed = differed_ns(al);
@@ -688,14 +689,14 @@ static uint32_t displaced_gate(const struct scene *s, uint32_t comm)
 }
 
 /* Of a call that all are through: the wait that comes of it, or CW_SNAP_NONE. */
-static uint32_t gate_behind(const struct scene *s, uint32_t comm)
+static uint32_t gate_behind(const struct engine_context *s, uint32_t comm)
 {
 	uint32_t gate = differing_gate(s, comm);
 
 	return gate != CW_SNAP_NONE ? gate : displaced_gate(s, comm);
 }
 
-static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gate,
+static void classify_mismatch(const struct engine_context *s, uint32_t comm, uint32_t gate,
 			      struct finding *f)
 {
 	const struct alignment *al = &s->alignments[comm];
@@ -718,7 +719,8 @@ static void classify_mismatch(const struct scene *s, uint32_t comm, uint32_t gat
  * A proof of what is wrong with the data where sizes differ. What was left over at the end is
  * known, and is no more than that: nobody is the worse for it.
  */
-static int find_messages(struct scene *s, uint32_t comm, struct finding *f, bool *ret_found)
+static int find_messages(struct engine_context *s, uint32_t comm, struct finding *f,
+			 bool *ret_found)
 {
 	struct message_fault *fault = cw_arena_new(&s->arena, struct message_fault);
 	int r = fault ? messages_compare(s->snap, comm, &s->arena, fault) : -ENOMEM;
@@ -754,7 +756,7 @@ static bool is_passed_over(const struct cw_snapshot *snap, const struct cw_snap_
  * What is not reported any more shows how a rank stood. That it was in a call to which everybody
  * has come says nothing: it will have left it long ago.
  */
-static bool is_seen_shut(const struct scene *s, const struct gate *gate)
+static bool is_seen_shut(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = s->snap;
 
@@ -774,7 +776,7 @@ static int64_t max_ns(int64_t a, int64_t b)
 }
 
 /* Nothing moves there, as long as somebody waits. */
-static bool is_stuck(const struct scene *s, const struct finding *f)
+static bool is_stuck(const struct engine_context *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
 
@@ -784,11 +786,11 @@ static bool is_stuck(const struct scene *s, const struct finding *f)
 	if (f->rank == CW_SNAP_NONE || f->verdict_class == CW_CLASS_PROCESS_DEAD ||
 	    f->verdict_class == CW_CLASS_NODE_UNREACHABLE)
 		return true;
-	return snap->now_ns - max_ns(snap->ranks[f->rank].headway_ns, f->since_ns) >=
-	       snap->thresholds.no_headway_ns;
+	return snap->now_ns - max_ns(snap->ranks[f->rank].host_activity_ns, f->since_ns) >=
+	       snap->thresholds.no_progress_after_ns;
 }
 
-static uint32_t tier_of(const struct scene *s, const struct finding *f)
+static uint32_t tier_of(const struct engine_context *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
 	int64_t patience = f->verdict_class == CW_CLASS_IN_COLLECTIVE
@@ -805,7 +807,7 @@ static uint32_t tier_of(const struct scene *s, const struct finding *f)
 	return is_stuck(s, f) ? TIER_STUCK : TIER_OLD;
 }
 
-static void keep(struct scene *s, struct finding *f)
+static void keep(struct engine_context *s, struct finding *f)
 {
 	f->tier = tier_of(s, f);
 	s->findings[s->n_findings++] = *f;
@@ -815,7 +817,7 @@ static void keep(struct scene *s, struct finding *f)
  * Ranks whose calls failed. Such a rank holds up the others even where it waits itself: it waits
  * for them in its next call, and they wait for it in the call that failed.
  */
-static int find_failed_calls(struct scene *s)
+static int find_failed_calls(struct engine_context *s)
 {
 	struct failed_call call;
 
@@ -826,7 +828,7 @@ static int find_failed_calls(struct scene *s)
 		s->failed_at[r] = CW_SNAP_NONE;
 		for (uint32_t i = s->g.miss_start[r]; i < s->g.miss_start[r + 1]; i++)
 			if (s->failed_at[r] == CW_SNAP_NONE &&
-			    scene_failed_call(s, s->g.misses[i], r, &call))
+			    engine_context_failed_call(s, s->g.misses[i], r, &call))
 				s->failed_at[r] = s->g.misses[i];
 	}
 	return 0;
@@ -836,7 +838,7 @@ static int find_failed_calls(struct scene *s)
  * By component: its circle closes by a wait for a call that failed, so none of its waits can end by
  * another. NULL = out of memory.
  */
-static bool *cycles_closed_by_failure(struct scene *s)
+static bool *cycles_closed_by_failure(struct engine_context *s)
 {
 	const struct waitgraph *g = &s->g;
 	bool *is_closed = cw_arena_new_array(&s->arena, bool, (size_t)g->n_components + 1);
@@ -851,7 +853,7 @@ static bool *cycles_closed_by_failure(struct scene *s)
 	return is_closed;
 }
 
-int culprit_find_all(struct scene *s)
+int culprit_find_all(struct engine_context *s)
 {
 	const struct waitgraph *g = &s->g;
 	size_t most =
@@ -895,8 +897,8 @@ int culprit_find_all(struct scene *s)
 			keep(s, &f);
 	for (uint32_t i = 0; i < g->n_gates; i++)
 		if (!g->gates[i].n_missing_all && is_seen_shut(s, &g->gates[i])) {
-			shut_gate_classify(s, i, &f);
-			if (shut_gate_compare_setup(s, i, &f) < 0)
+			blocked_collective_classify(s, i, &f);
+			if (blocked_collective_compare_setup(s, i, &f) < 0)
 				return -ENOMEM;
 			keep(s, &f);
 		}
@@ -908,5 +910,5 @@ int culprit_find_all(struct scene *s)
 		if (found)
 			keep(s, &f);
 	}
-	return aftermath_join(s);
+	return consequence_join(s);
 }

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analysis/culprit/scene.h"
+#include "analysis/culprit/engine_context.h"
 
 /* Fills s->findings. Returns 0 or -ENOMEM. */
-int culprit_find_all(struct scene *s);
+int culprit_find_all(struct engine_context *s);

@@ -67,7 +67,7 @@ struct first_death {
 	uint32_t rank; /* CW_SNAP_NONE = none ended */
 };
 
-static uint32_t first_death(const struct scene *s, const struct gate *gate)
+static uint32_t first_death(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = s->snap;
 	const struct cw_snap_comm *c = &snap->comms[gate->comm];
@@ -97,7 +97,7 @@ static bool is_own_result(int32_t result)
 	       result == CW_NCCL_UNHANDLED_CUDA_ERROR;
 }
 
-bool death_order_is_own_failure(const struct scene *s, uint32_t gate, uint32_t rank,
+bool death_order_is_own_failure(const struct engine_context *s, uint32_t gate, uint32_t rank,
 				const struct failed_call *call)
 {
 	uint32_t dead;
@@ -116,7 +116,7 @@ static bool is_end(const struct finding *f)
 	       f->rank != CW_SNAP_NONE;
 }
 
-static struct end end_of(const struct scene *s, const struct finding *f)
+static struct end end_of(const struct engine_context *s, const struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[f->rank];
 
@@ -125,11 +125,13 @@ static struct end end_of(const struct scene *s, const struct finding *f)
 
 /* The part of the job that the end matters to; CW_SNAP_NONE = it is none, or its instant is not
  * known. */
-static uint32_t part_of(const struct scene *s, const struct apart *apart, const struct finding *f)
+static uint32_t part_of(const struct engine_context *s,
+			const struct independent_groups *independent_groups,
+			const struct finding *f)
 {
 	if (!is_end(f) || !end_of(s, f).ns)
 		return CW_SNAP_NONE;
-	return apart_of(apart, &s->g, f);
+	return independent_groups_find(independent_groups, &s->g, f);
 }
 
 /* Somebody's signal ended it, and that one ended as well: what it died of came after. */
@@ -139,7 +141,8 @@ static bool was_sent_by(const struct cw_snap_rank *r, const struct cw_snap_rank 
 	       r->end_sender == sender->pid;
 }
 
-static bool has_sender_among(const struct scene *s, const struct apart *apart,
+static bool has_sender_among(const struct engine_context *s,
+			     const struct independent_groups *independent_groups,
 			     const struct finding *f)
 {
 	const struct cw_snap_rank *ranks = s->snap->ranks;
@@ -148,7 +151,7 @@ static bool has_sender_among(const struct scene *s, const struct apart *apart,
 		const struct finding *o = &s->findings[i];
 		struct end own, other;
 
-		if (part_of(s, apart, o) != part_of(s, apart, f) ||
+		if (part_of(s, independent_groups, o) != part_of(s, independent_groups, f) ||
 		    !was_sent_by(&ranks[f->rank], &ranks[o->rank]))
 			continue;
 		own = end_of(s, f);
@@ -163,7 +166,7 @@ static bool has_sender_among(const struct scene *s, const struct apart *apart,
  * NCCL had told it that a peer is gone, on a communicator that it still had. A system error of a
  * call may be its own: no descriptor, no shared memory.
  */
-static bool is_told_of_loss(const struct cw_snap_member *m)
+static bool knows_of_loss(const struct cw_snap_member *m)
 {
 	if (m->state == CW_COMM_ABORTED || m->state == CW_COMM_DESTROYED ||
 	    m->state == CW_COMM_REVOKED || m->state == CW_COMM_FAILED)
@@ -196,7 +199,7 @@ static void share_losses(const struct cw_snapshot *snap, bool *has_lost_peer)
 }
 
 /* Who had lost a peer need not have ended by its own fault. */
-int death_order_note_losses(struct scene *s)
+int death_order_note_losses(struct engine_context *s)
 {
 	const struct cw_snapshot *snap = s->snap;
 
@@ -208,7 +211,7 @@ int death_order_note_losses(struct scene *s)
 		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
 			const struct cw_snap_member *member = &snap->comms[c].members[m];
 
-			if (member->rank != CW_SNAP_NONE && is_told_of_loss(member) &&
+			if (member->rank != CW_SNAP_NONE && knows_of_loss(member) &&
 			    !is_own_fault(&snap->ranks[member->rank]))
 				s->has_lost_peer[member->rank] = true;
 		}
@@ -217,7 +220,7 @@ int death_order_note_losses(struct scene *s)
 }
 
 /* It may have followed from a loss: so NCCL had told the rank, or so its call's error reads. */
-static bool may_follow(const struct scene *s, const struct finding *f)
+static bool may_follow(const struct engine_context *s, const struct finding *f)
 {
 	return s->has_lost_peer[f->rank] || (f->has_failed && f->is_late);
 }
@@ -226,12 +229,13 @@ static bool may_follow(const struct scene *s, const struct finding *f)
  * Of each part the first to end, or with `earliest`, of those that time does not tell from it, the
  * first that knew of no lost peer. Findings by part; NULL = none.
  */
-static void find_first(const struct scene *s, const struct apart *apart,
+static void find_first(const struct engine_context *s,
+		       const struct independent_groups *independent_groups,
 		       const struct finding **earliest, const struct finding **first)
 {
 	for (uint32_t i = 0; i < s->n_findings; i++) {
 		const struct finding *f = &s->findings[i];
-		uint32_t part = part_of(s, apart, f);
+		uint32_t part = part_of(s, independent_groups, f);
 		struct end end, other;
 
 		if (part == CW_SNAP_NONE)
@@ -249,7 +253,7 @@ static void find_first(const struct scene *s, const struct apart *apart,
 	}
 }
 
-int death_order_mark(struct scene *s, const struct apart *apart)
+int death_order_mark(struct engine_context *s, const struct independent_groups *independent_groups)
 {
 	size_t n_parts = (size_t)s->g.n_ranks + s->g.n_gates;
 	const struct finding **earliest =
@@ -258,11 +262,11 @@ int death_order_mark(struct scene *s, const struct apart *apart)
 
 	if (!earliest || !own)
 		return -ENOMEM;
-	find_first(s, apart, NULL, earliest);
-	find_first(s, apart, earliest, own);
+	find_first(s, independent_groups, NULL, earliest);
+	find_first(s, independent_groups, earliest, own);
 	for (uint32_t i = 0; i < s->n_findings; i++) {
 		struct finding *f = &s->findings[i];
-		uint32_t part = part_of(s, apart, f);
+		uint32_t part = part_of(s, independent_groups, f);
 		const struct finding *first;
 		const struct cw_snap_rank *r;
 		struct end end, other;
@@ -275,7 +279,7 @@ int death_order_mark(struct scene *s, const struct apart *apart)
 		other = end_of(s, first);
 		f->is_late = f->is_late || is_before(&other, &end) || was_sent_by(r, other.r) ||
 			     (may_follow(s, f) && own[part]) ||
-			     (f == first && has_sender_among(s, apart, f));
+			     (f == first && has_sender_among(s, independent_groups, f));
 	}
 	return 0;
 }

@@ -13,12 +13,12 @@
 #include <string.h>
 
 #include "analysis/align/position.h"
-#include "analysis/culprit/aftermath.h"
 #include "analysis/culprit/alternatives.h"
+#include "analysis/culprit/blocked_collective.h"
 #include "analysis/culprit/call_order.h"
 #include "analysis/culprit/chain.h"
-#include "analysis/culprit/process_mates.h"
-#include "analysis/culprit/shut_gate.h"
+#include "analysis/culprit/consequence.h"
+#include "analysis/culprit/same_process.h"
 
 /* Waits this much younger than the oldest are of the same event. */
 #define SAME_EVENT_NS (INT64_C(1) * 1000000000)
@@ -50,7 +50,7 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 			    (g->gates[i].kind == GATE_COLLECTIVE || g->gates[i].kind == GATE_ROOT))
 				nodes[n++] = waitgraph_gate_node(g, i);
 		for (uint32_t r = 0; f->ended && r < g->n_ranks; r++)
-			if (aftermath_is_of(diag->s, f, r))
+			if (consequence_is_of(diag->s, f, r))
 				nodes[n++] = r;
 	} else if (f->verdict_class == CW_CLASS_DEADLOCK) {
 		for (uint32_t i = 0; i < total; i++)
@@ -134,7 +134,7 @@ uint32_t diagnosis_list_minority(const struct alignment *al, uint32_t *ranks)
 
 static int blame_minority(struct diagnosis *diag)
 {
-	const struct alignment *al = scene_sides(diag->s, diag->main);
+	const struct alignment *al = engine_context_sides(diag->s, diag->main);
 	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, al->n_compared);
 
 	return ranks ? set_culprits(diag, ranks, diagnosis_list_minority(al, ranks)) : -ENOMEM;
@@ -308,7 +308,7 @@ static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 static bool is_natural_end(const struct diagnosis *diag, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
-	uint32_t m = scene_comm_rank(diag->s, gate->comm, gate->waiters[0]);
+	uint32_t m = engine_context_comm_rank(diag->s, gate->comm, gate->waiters[0]);
 
 	return m == CW_SNAP_NONE || m >= snap->comms[gate->comm].nranks || !gate->op ||
 	       gate->op->root == (int32_t)m;
@@ -320,7 +320,7 @@ static bool is_natural_end(const struct diagnosis *diag, const struct gate *gate
  */
 static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *n)
 {
-	struct scene *s = diag->s;
+	struct engine_context *s = diag->s;
 	uint32_t *seen = cw_arena_new_array(&s->arena, uint32_t, s->snap->n_ranks);
 
 	if (!seen)
@@ -383,7 +383,7 @@ static bool is_of_process(const struct finding *f)
  */
 static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *ranks)
 {
-	const struct scene *s = diag->s;
+	const struct engine_context *s = diag->s;
 	const struct cw_snap_rank *culprit = &s->snap->ranks[diag->main->rank];
 	bool is_whole = is_of_process(diag->main);
 	uint32_t n = 0;
@@ -399,13 +399,13 @@ static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *r
 			ranks[n++] = f->rank;
 	}
 	if (diag->main->detail == CW_DETAIL_OUTSIDE_NCCL && diag->main->since_ns)
-		n += process_mates_list_idle(s, diag->main->rank, &ranks[n]);
+		n += same_process_list_idle(s, diag->main->rank, &ranks[n]);
 	return n;
 }
 
 static int blame_missing(struct diagnosis *diag)
 {
-	const struct scene *s = diag->s;
+	const struct engine_context *s = diag->s;
 	uint32_t *ranks = cw_arena_new_array(
 		&diag->s->arena, uint32_t,
 		(size_t)diag->n_related + 2 * (size_t)s->snap->n_ranks + s->n_findings + 2);
@@ -415,7 +415,7 @@ static int blame_missing(struct diagnosis *diag)
 		return -ENOMEM;
 	if (diag->main->verdict_class == CW_CLASS_P2P_UNMATCHED &&
 	    diag->main->detail == CW_DETAIL_SIZE) {
-		common = shut_gate_common_party(diag->s, diag->main->comm);
+		common = blocked_collective_common_party(diag->s, diag->main->comm);
 		if (common != CW_SNAP_NONE)
 			return set_culprits(diag, &common, 1);
 	}
@@ -507,7 +507,7 @@ static int name_culprits(struct diagnosis *diag)
 /* Marks what the victims depend on, then picks the findings that lie in there. */
 static int find_related(struct diagnosis *diag)
 {
-	struct scene *s = diag->s;
+	struct engine_context *s = diag->s;
 	bool *seen;
 	int r;
 
@@ -542,7 +542,7 @@ static int copy_side(struct diagnosis *diag, const struct cw_side *from, struct 
 
 static int sides_of_mismatch(struct diagnosis *diag)
 {
-	const struct alignment *al = scene_sides(diag->s, diag->main);
+	const struct alignment *al = engine_context_sides(diag->s, diag->main);
 	struct cw_verdict *v = diag->v;
 
 	v->after_seq = al->after_seq;
@@ -641,8 +641,8 @@ static void note_failed_calls(struct diagnosis *diag)
 
 	v->has_failed_call = diag->main->has_failed && v->n_culprits;
 	for (uint32_t i = 0; v->has_failed_call && i < v->n_culprits; i++)
-		v->has_failed_call =
-			scene_failed_call(diag->s, diag->main->gate, v->culprits[i].rank, &call);
+		v->has_failed_call = engine_context_failed_call(diag->s, diag->main->gate,
+								v->culprits[i].rank, &call);
 }
 
 static void note_times(struct diagnosis *diag)

@@ -5,13 +5,13 @@
  */
 #pragma once
 
-#include "analysis/culprit/scene.h"
+#include "analysis/culprit/engine_context.h"
 #include "model/arena.h"
 #include "model/verdict_types.h"
 
 /* A verdict under construction; its arrays come from `arena`. */
 struct diagnosis {
-	struct scene *s;
+	struct engine_context *s;
 	const struct finding *main;
 	struct cw_arena *arena;
 	struct cw_verdict *v;

@@ -11,12 +11,12 @@
 
 /*
  * Snapshots are not taken everywhere at once. A cycle is real if there was an instant at which all
- * its ranks were waiting: each since it last moved, each still when it was looked at.
+ * its ranks were waiting: each since it last moved, each still when it was sampled.
  */
-static bool waited_at_once(const struct scene *s, uint32_t component)
+static bool waited_at_once(const struct engine_context *s, uint32_t component)
 {
 	const struct cw_snapshot *snap = s->snap;
-	int64_t latest_start = INT64_MIN, earliest_look = INT64_MAX;
+	int64_t latest_start = INT64_MIN, earliest_sample = INT64_MAX;
 
 	for (uint32_t i = 0; i < s->g.n_gates; i++) {
 		const struct gate *gate = &s->g.gates[i];
@@ -27,24 +27,24 @@ static bool waited_at_once(const struct scene *s, uint32_t component)
 			return false;
 		for (uint32_t m = 0; m < snap->comms[gate->comm].nranks; m++) {
 			const struct cw_snap_member *member = &snap->comms[gate->comm].members[m];
-			int64_t look;
+			int64_t sampled_ns;
 
 			if (member->rank >= snap->n_ranks ||
 			    s->g.component[member->rank] != component)
 				continue;
-			look = snap->ranks[member->rank].sampled_ns;
-			if (look && look < earliest_look)
-				earliest_look = look;
+			sampled_ns = snap->ranks[member->rank].sampled_ns;
+			if (sampled_ns && sampled_ns < earliest_sample)
+				earliest_sample = sampled_ns;
 			if (member->progress_ns > latest_start)
 				latest_start = member->progress_ns;
 			if (member->pending && member->pending->enter_ns > latest_start)
 				latest_start = member->pending->enter_ns;
 		}
 	}
-	return earliest_look != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_look;
+	return earliest_sample != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_sample;
 }
 
-uint32_t *wait_cycle_names(struct scene *s)
+uint32_t *wait_cycle_names(struct engine_context *s)
 {
 	const struct waitgraph *g = &s->g;
 	uint32_t *names = cw_arena_new_array(&s->arena, uint32_t, g->n_components);
@@ -55,14 +55,15 @@ uint32_t *wait_cycle_names(struct scene *s)
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		uint32_t *n = &names[g->component[waitgraph_gate_node(g, i)]];
 
-		if (*n == CW_SNAP_NONE || scene_gate_before(s, &g->gates[i], &g->gates[*n]))
+		if (*n == CW_SNAP_NONE ||
+		    engine_context_gate_before(s, &g->gates[i], &g->gates[*n]))
 			*n = i;
 	}
 	return names;
 }
 
 /* 0: of none of its waits it is known. */
-static int64_t since_of(const struct scene *s, uint32_t component)
+static int64_t since_of(const struct engine_context *s, uint32_t component)
 {
 	int64_t since = 0;
 
@@ -77,7 +78,7 @@ static int64_t since_of(const struct scene *s, uint32_t component)
 }
 
 /* Somebody who has not come to the gate, or to one below it, is not of the cycle. */
-static bool misses_others(const struct scene *s, uint32_t gate, uint32_t component)
+static bool misses_others(const struct engine_context *s, uint32_t gate, uint32_t component)
 {
 	for (; gate != CW_SNAP_NONE; gate = s->g.gates[gate].lower)
 		for (uint32_t i = 0; i < s->g.gates[gate].n_missing; i++)
@@ -86,7 +87,7 @@ static bool misses_others(const struct scene *s, uint32_t gate, uint32_t compone
 	return false;
 }
 
-static bool is_closed(const struct scene *s, uint32_t component)
+static bool is_closed(const struct engine_context *s, uint32_t component)
 {
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
@@ -105,9 +106,10 @@ static bool is_closed(const struct scene *s, uint32_t component)
  * such a call all that the rank waits for counts.
  */
 
-static const struct cw_snap_member *member_at(const struct scene *s, uint32_t gate, uint32_t rank)
+static const struct cw_snap_member *member_at(const struct engine_context *s, uint32_t gate,
+					      uint32_t rank)
 {
-	uint32_t comm = s->g.gates[gate].comm, m = scene_comm_rank(s, comm, rank);
+	uint32_t comm = s->g.gates[gate].comm, m = engine_context_comm_rank(s, comm, rank);
 
 	return m == CW_SNAP_NONE ? NULL : &s->snap->comms[comm].members[m];
 }
@@ -127,8 +129,8 @@ static uint64_t stream_of_call(const struct gate *gate, const struct cw_snap_mem
 	return 0;
 }
 
-static bool is_before(const struct scene *s, uint32_t waits_at, uint32_t gate, uint32_t rank,
-		      uint64_t stream)
+static bool is_before(const struct engine_context *s, uint32_t waits_at, uint32_t gate,
+		      uint32_t rank, uint64_t stream)
 {
 	const struct cw_snap_member *m = member_at(s, waits_at, rank);
 	struct position p;
@@ -142,7 +144,8 @@ static bool is_before(const struct scene *s, uint32_t waits_at, uint32_t gate, u
 }
 
 /* Whether that the rank waits at the one gate is why it is missing at the other. */
-static bool holds_up(const struct scene *s, uint32_t waits_at, uint32_t gate, uint32_t rank)
+static bool holds_up(const struct engine_context *s, uint32_t waits_at, uint32_t gate,
+		     uint32_t rank)
 {
 	const struct waitgraph *g = &s->g;
 	const struct cw_snap_member *m = member_at(s, gate, rank);
@@ -166,7 +169,7 @@ struct step {
 };
 
 /* The next gate that holds this one shut; CW_SNAP_NONE = no more. */
-static uint32_t next_gate(const struct scene *s, struct step *at)
+static uint32_t next_gate(const struct engine_context *s, struct step *at)
 {
 	const struct waitgraph *g = &s->g;
 	const struct gate *gate = &g->gates[at->gate];
@@ -191,7 +194,7 @@ static uint32_t next_gate(const struct scene *s, struct step *at)
 
 enum mark { NOT_SEEN, ON_THE_WAY, LEFT };
 
-static bool goes_round_from(const struct scene *s, uint32_t start, uint32_t component,
+static bool goes_round_from(const struct engine_context *s, uint32_t start, uint32_t component,
 			    struct step *way, unsigned char *marks)
 {
 	uint32_t n = 1, next;
@@ -217,7 +220,7 @@ static bool goes_round_from(const struct scene *s, uint32_t start, uint32_t comp
 }
 
 /* 1 = there is a circle in it of what holds up what, 0 = none, -ENOMEM. */
-static int goes_round(struct scene *s, uint32_t component)
+static int goes_round(struct engine_context *s, uint32_t component)
 {
 	struct step *way = cw_arena_new_array(&s->arena, struct step, s->g.n_gates);
 	unsigned char *marks = cw_arena_new_array(&s->arena, unsigned char, s->g.n_gates);
@@ -232,7 +235,7 @@ static int goes_round(struct scene *s, uint32_t component)
 }
 
 /* Somebody in it waits for somebody outside, too, whom that may wait for alone. */
-static bool is_held_from_outside(const struct scene *s, uint32_t component)
+static bool is_held_from_outside(const struct engine_context *s, uint32_t component)
 {
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
@@ -241,7 +244,7 @@ static bool is_held_from_outside(const struct scene *s, uint32_t component)
 	return false;
 }
 
-int wait_cycle_judge(struct scene *s, uint32_t component)
+int wait_cycle_judge(struct engine_context *s, uint32_t component)
 {
 	int r;
 
@@ -283,7 +286,7 @@ static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
  * there for the very rank that waits for the other half: a cycle, as if the order were wrong. In a
  * comm in which everybody posts the same number, the one that has posted fewer is to blame.
  */
-static uint32_t gate_left_out(const struct scene *s, uint32_t component)
+static uint32_t gate_not_posted(const struct engine_context *s, uint32_t component)
 {
 	uint32_t found = CW_SNAP_NONE, m;
 
@@ -297,13 +300,13 @@ static uint32_t gate_left_out(const struct scene *s, uint32_t component)
 	}
 	if (found == CW_SNAP_NONE || s->g.gates[found].n_missing != 1)
 		return CW_SNAP_NONE;
-	m = scene_comm_rank(s, s->g.gates[found].comm, s->g.gates[found].missing[0]);
+	m = engine_context_comm_rank(s, s->g.gates[found].comm, s->g.gates[found].missing[0]);
 	return m != CW_SNAP_NONE && has_posted_fewer(&s->snap->comms[s->g.gates[found].comm], m)
 		       ? found
 		       : CW_SNAP_NONE;
 }
 
-static void classify_left_out(const struct scene *s, uint32_t g, struct finding *f)
+static void classify_not_posted(const struct engine_context *s, uint32_t g, struct finding *f)
 {
 	const struct gate *gate = &s->g.gates[g];
 
@@ -316,9 +319,10 @@ static void classify_left_out(const struct scene *s, uint32_t g, struct finding 
 	f->since_ns = gate->since_ns;
 }
 
-void wait_cycle_classify(const struct scene *s, uint32_t name, bool is_real, struct finding *f)
+void wait_cycle_classify(const struct engine_context *s, uint32_t name, bool is_real,
+			 struct finding *f)
 {
-	uint32_t left_out;
+	uint32_t not_posted;
 	const struct gate *gate = &s->g.gates[name];
 
 	*f = (struct finding){ .verdict_class = CW_CLASS_DEADLOCK,
@@ -332,7 +336,7 @@ void wait_cycle_classify(const struct scene *s, uint32_t name, bool is_real, str
 			       .since_ns = since_of(
 				       s, s->g.component[waitgraph_gate_node(&s->g, name)]) };
 	f->is_proof = is_real && waited_at_once(s, s->g.component[f->node]);
-	left_out = gate_left_out(s, s->g.component[f->node]);
-	if (left_out != CW_SNAP_NONE)
-		classify_left_out(s, left_out, f);
+	not_posted = gate_not_posted(s, s->g.component[f->node]);
+	if (not_posted != CW_SNAP_NONE)
+		classify_not_posted(s, not_posted, f);
 }

@@ -45,9 +45,9 @@ struct arrival {
 
 struct lateness {
 	uint32_t n_late;
-	uint32_t n_turns; /* collectives in which it was late, or since the one before elsewhere */
-	bool is_late, was_late; /* in the one that is looked at, in the one before */
-	bool is_late_elsewhere; /* between these two */
+	uint32_t n_delays; /* collectives in which it was late, or since the one before elsewhere */
+	bool is_late, was_late;     /* in the one that is looked at, in the one before */
+	bool is_late_on_other_comm; /* between these two */
 	int64_t sum_ns;
 	/*
 	 * How much longer than most it took by itself, without what it waited for others, since
@@ -77,10 +77,10 @@ struct race {
 	bool has_before;
 	struct lateness *late; /* per member */
 	int64_t *sorted;
-	uint32_t n_ops, n_late_turns;
+	uint32_t n_ops, n_delayed_ops;
 	int64_t first_ns, last_ns;
-	struct late_arrivals *note;            /* of this comm, to be filled; or NULL */
-	const struct late_arrivals *elsewhere; /* of all comms; or NULL */
+	struct late_arrivals *note;                 /* of this comm, to be filled; or NULL */
+	const struct late_arrivals *other_arrivals; /* of all comms; or NULL */
 };
 
 static int compare_ns(const void *a, const void *b)
@@ -239,16 +239,16 @@ static bool has_same_members(const struct cw_snap_comm *a, const struct cw_snap_
 
 /*
  * By the clock of whoever was late: since its call before this one. To that it may have been late,
- * too, and is so still: one delay takes one turn.
+ * too, and is so still: one delay counts once.
  */
-static void look_elsewhere(struct race *r)
+static void note_other_arrivals(struct race *r)
 {
-	for (size_t i = 0; r->has_before && i < r->elsewhere->n; i++) {
-		const struct late_arrival *l = &r->elsewhere->v[i];
+	for (size_t i = 0; r->has_before && i < r->other_arrivals->n; i++) {
+		const struct late_arrival *l = &r->other_arrivals->v[i];
 
 		if (!r->late[l->member].was_late && l->at_ns > r->before[l->member].at_ns &&
 		    l->at_ns <= r->arrivals[l->member].at_ns)
-			r->late[l->member].is_late_elsewhere = true;
+			r->late[l->member].is_late_on_other_comm = true;
 	}
 }
 
@@ -269,20 +269,20 @@ static int note_late(struct late_arrivals *all, struct late_arrival late)
 	return 0;
 }
 
-/* Whoever is late takes a turn. */
-static void count_turns(struct race *r)
+/* Counts the delays of one collective. */
+static void count_delays(struct race *r)
 {
-	bool is_late_turn = false;
+	bool is_delayed = false;
 
 	for (uint32_t m = 0; m < r->c->nranks; m++) {
 		struct lateness *l = &r->late[m];
 
-		l->n_turns += l->is_late || l->is_late_elsewhere;
-		is_late_turn = is_late_turn || l->is_late || l->is_late_elsewhere;
+		l->n_delays += l->is_late || l->is_late_on_other_comm;
+		is_delayed = is_delayed || l->is_late || l->is_late_on_other_comm;
 		l->was_late = l->is_late;
-		l->is_late = l->is_late_elsewhere = false;
+		l->is_late = l->is_late_on_other_comm = false;
 	}
-	r->n_late_turns += is_late_turn;
+	r->n_delayed_ops += is_delayed;
 }
 
 static int compare_arrivals(struct race *r)
@@ -307,9 +307,9 @@ static int compare_arrivals(struct race *r)
 			err = note_late(r->note,
 					(struct late_arrival){ r->comm, m, r->arrivals[m].at_ns });
 	}
-	if (r->elsewhere)
-		look_elsewhere(r);
-	count_turns(r);
+	if (r->other_arrivals)
+		note_other_arrivals(r);
+	count_delays(r);
 	return err;
 }
 
@@ -344,7 +344,7 @@ static bool can_run(const struct cw_snap_comm *c)
 
 static bool is_often_late(const struct race *r, uint32_t m)
 {
-	return r->late[m].n_turns * 100 >= r->n_late_turns * ALWAYS_PERCENT;
+	return r->late[m].n_delays * 100 >= r->n_delayed_ops * ALWAYS_PERCENT;
 }
 
 /* Somebody with the same clock is on time. */
@@ -394,7 +394,7 @@ static void judge(const struct race *r, struct cw_slow_list *list)
 	int64_t span_ns = r->last_ns - r->first_ns;
 	uint32_t n_slow = 0;
 
-	if (r->n_late_turns < OPS_MIN || span_ns <= 0)
+	if (r->n_delayed_ops < OPS_MIN || span_ns <= 0)
 		return;
 	for (uint32_t m = 0; m < r->c->nranks; m++)
 		n_slow += is_often_late(r, m);
@@ -448,8 +448,8 @@ static void end_race(struct race *r)
 }
 
 /* Who came late to a comm of the same members. */
-static int list_elsewhere(const struct race *r, const struct late_arrivals *all,
-			  struct late_arrivals *ret)
+static int list_other_arrivals(const struct race *r, const struct late_arrivals *all,
+			       struct late_arrivals *ret)
 {
 	uint32_t seen = CW_SNAP_NONE;
 	bool is_same = false;
@@ -481,20 +481,20 @@ static int note_comm(const struct cw_snapshot *snap, uint32_t comm, const struct
 static int judge_comm(const struct cw_snapshot *snap, uint32_t comm, const struct slow_wait *waits,
 		      const struct late_arrivals *all, struct cw_slow_list *list)
 {
-	struct late_arrivals elsewhere = { 0 };
+	struct late_arrivals other_arrivals = { 0 };
 	struct race r = { .snap = snap,
 			  .c = &snap->comms[comm],
 			  .waits = waits,
 			  .comm = comm,
-			  .elsewhere = &elsewhere };
-	int err = list_elsewhere(&r, all, &elsewhere);
+			  .other_arrivals = &other_arrivals };
+	int err = list_other_arrivals(&r, all, &other_arrivals);
 
 	if (err == 0)
 		err = run(&r);
 	if (err == 0)
 		judge(&r, list);
 	end_race(&r);
-	free(elsewhere.v);
+	free(other_arrivals.v);
 	return err;
 }
 

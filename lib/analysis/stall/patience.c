@@ -134,14 +134,14 @@ static bool *who_moved_elsewhere(const struct cw_snapshot *snap, uint32_t comm, 
 /*
  * Those who wait in the call have long waited, and all of them still get on with other comms: the
  * call stands on a stream of its own, as a receive does that is posted long before its send. Nobody
- * is held up. Who hangs has at most enqueued some more before the first look. Out of memory: they
- * are held up.
+ * is held up. Who hangs has at most enqueued some more before the first evaluation. Out of
+ * memory: they are held up.
  */
 static bool nobody_is_held_up(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			      int64_t limit_ns)
 {
 	int64_t since = max_ns(v->waiting_since_ns + limit_ns,
-			       snap->now_ns - snap->thresholds.no_headway_ns);
+			       snap->now_ns - snap->thresholds.no_progress_after_ns);
 	bool *has_moved, all;
 
 	if (!v->waiting_since_ns || since > snap->now_ns || !v->n_sides || !v->sides[0].n_ranks ||
@@ -177,14 +177,16 @@ struct matter {
 /* Since when it is needed and has shown no life. */
 static int64_t quiet_since(const struct matter *m)
 {
-	return m->w ? max_ns(m->w->headway_ns, m->v->waiting_since_ns) : m->v->waiting_since_ns;
+	return m->w ? max_ns(m->w->host_activity_ns, m->v->waiting_since_ns)
+		    : m->v->waiting_since_ns;
 }
 
-/* What it did before it was needed, nobody minded. Unknown headway is no evidence of idleness. */
+/* What it did before it was needed, nobody minded. Unknown host activity is no evidence of
+ * idleness. */
 static bool is_quiet(const struct matter *m)
 {
-	return m->w && m->w->headway_ns &&
-	       m->snap->now_ns - quiet_since(m) >= m->snap->thresholds.no_headway_ns;
+	return m->w && m->w->host_activity_ns &&
+	       m->snap->now_ns - quiet_since(m) >= m->snap->thresholds.no_progress_after_ns;
 }
 
 static bool is_outside(const struct matter *m)
@@ -259,7 +261,8 @@ static bool fits_stopped(const struct matter *m)
 
 static bool fits_closed_wait(const struct matter *m)
 {
-	return is_outside(m) && m->w && m->w->headway_ns && cw_host_wait_is_closed(m->w->host_wait);
+	return is_outside(m) && m->w && m->w->host_activity_ns &&
+	       cw_host_wait_is_closed(m->w->host_wait);
 }
 
 static bool fits_all_inside(const struct matter *m)
@@ -389,7 +392,7 @@ static bool fits_unknown(const struct matter *m)
 }
 
 /* Within one digest and the time that it may take. */
-static bool is_heard(const struct cw_snapshot *snap, uint32_t rank)
+static bool was_seen_lately(const struct cw_snapshot *snap, uint32_t rank)
 {
 	uint32_t node = rank < snap->n_ranks ? snap->ranks[rank].node : CW_SNAP_NONE;
 
@@ -401,18 +404,18 @@ static bool is_heard(const struct cw_snapshot *snap, uint32_t rank)
  * A cycle that is none by proof, part of which was seen only once: what the node has told since, or
  * would tell of its calls if it could be asked, may open it.
  */
-static bool fits_unheard_cycle(const struct matter *m)
+static bool fits_unseen_cycle(const struct matter *m)
 {
 	const struct cw_verdict *v = m->v;
 
 	if (v->verdict_class != CW_CLASS_DEADLOCK || v->is_proof)
 		return false;
 	for (uint32_t i = 0; i < v->n_culprits; i++)
-		if (!is_heard(m->snap, v->culprits[i].rank))
+		if (!was_seen_lately(m->snap, v->culprits[i].rank))
 			return true;
 	for (uint32_t i = 0; i < v->n_sides; i++)
 		for (uint32_t k = 0; k < v->sides[i].n_ranks; k++)
-			if (!is_heard(m->snap, v->sides[i].ranks[k]))
+			if (!was_seen_lately(m->snap, v->sides[i].ranks[k]))
 				return true;
 	return false;
 }
@@ -498,7 +501,7 @@ static bool has_watchdog(const struct matter *m)
 /* no_progress_after is 60 s, and the times of some rows are as long as it is against that. */
 static int64_t scaled(const struct matter *m, int64_t ns)
 {
-	return (int64_t)((double)ns / (60 * S) * (double)m->snap->thresholds.no_headway_ns);
+	return (int64_t)((double)ns / (60 * S) * (double)m->snap->thresholds.no_progress_after_ns);
 }
 
 static int64_t at_limit(const struct matter *m)
@@ -601,7 +604,7 @@ static int64_t idle_notice(const struct matter *m)
 
 static int64_t unknown_notice(const struct matter *m)
 {
-	return max_ns(m->limit_ns, m->snap->thresholds.headway_alert_ns);
+	return max_ns(m->limit_ns, m->snap->thresholds.host_activity_alert_ns);
 }
 
 /* ---- the table ---- */
@@ -621,7 +624,7 @@ struct row {
 	bool is_scaled;   /* the times, with no_progress_after */
 	bool is_training; /* pages with COLLWATCH_POLICY=training only */
 	bool is_no_proof, is_source, is_held;
-	bool is_headway, is_idle;
+	bool is_busy, is_idle;
 };
 
 /*
@@ -658,9 +661,9 @@ static const struct row rows[] = {
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 75 * S, .page = device_page, .is_scaled = true,
 	  .is_training = true },
 	/* Evaluation, checkpoint, compilation: the job's own watchdog knows best how long. */
-	{ "it makes headway", fits_busy, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
+	{ "it shows host activity", fits_busy, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_LIKELY, .notice = busy_notice, .page = busy_page, .is_training = true,
-	  .is_headway = true },
+	  .is_busy = true },
 	/* A server that is away comes back, or does not. */
 	{ "in storage", fits_storage, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 60 * S, .page = storage_page, .is_training = true },
@@ -680,8 +683,8 @@ static const struct row rows[] = {
 	/* No page on what cannot be seen. */
 	{ "not visible", fits_unknown, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_POSSIBLE, .notice = unknown_notice },
-	/* Its node is heard again, or counts as lost soon. */
-	{ "a cycle with a node that is not heard", fits_unheard_cycle, SINCE_WAITING,
+	/* Its node is seen again, or counts as lost soon. */
+	{ "a cycle with a node that was not seen lately", fits_unseen_cycle, SINCE_WAITING,
 	  CW_HANG_POSSIBLE, CW_HANG_POSSIBLE, CW_CONFIDENCE_POSSIBLE },
 	/* If it is one, nothing will move in it. */
 	{ "a cycle of which not all calls are seen", fits_guessed_cycle, SINCE_WAITING,
@@ -719,7 +722,7 @@ static int64_t since_of(const struct matter *m, const struct row *row)
 	int64_t since_ns = quiet_since(m);
 
 	if (may_wait_its_turn(m, row) &&
-	    m->last_come_ns - m->v->waiting_since_ns >= m->snap->thresholds.no_headway_ns)
+	    m->last_come_ns - m->v->waiting_since_ns >= m->snap->thresholds.no_progress_after_ns)
 		since_ns = max_ns(since_ns, m->last_come_ns);
 	if (row->since == SINCE_QUIET)
 		return since_ns;
@@ -770,7 +773,7 @@ static bool somebody_is_busy(struct matter *m)
 	for (uint32_t i = 0; i < m->v->n_culprits; i++) {
 		m->w_index = m->v->culprits[i].rank;
 		m->w = &m->snap->ranks[m->w_index];
-		if (row_for(m)->is_headway)
+		if (row_for(m)->is_busy)
 			return true;
 	}
 	return false;

@@ -8,9 +8,9 @@
  * own time-out, and without one gets four hours.
  *
  * One entry per matter (cw_verdict_key()), because two matters may take turns in being the worst.
- * Only time in which somebody looked wears patience out. A leader that was held up for five minutes
- * (cw_snapshot.held_ns) has seen nobody stand still for five minutes; instants that are told remain
- * what they were.
+ * Time counts against patience only while the leader evaluates the job. A leader that was held up
+ * for five minutes (cw_snapshot.held_ns) has not seen any rank stand still for five minutes. The
+ * instants in our documents do not move.
  *
  * How long, says the table in patience.c: first for those who look (a notice), then for those who
  * sleep (a hang, from which on a decision stands).
@@ -34,16 +34,16 @@
 #define MAX_ENTRIES (2 * CW_VERDICT_LIST_MAX)
 #define WINDOW_EVERY_NS (1 * S)
 #define MESSAGES_EVERY_NS (10 * S)
-/* Windows are asked for once a second, and come with the next turn of a loaded node's loop. */
+/* Windows are asked for once a second, and come with the next iteration of a loaded node's loop. */
 #define CALL_AWAITED_NS (1 * S)
-#define LOOK_EVERY_NS (1 * S)
-#define LOOK_SOONEST_NS (S / 10)
+#define EVALUATE_EVERY_NS (1 * S)
+#define EVALUATE_SOONEST_NS (S / 10)
 /* How often samples come: for a cycle to be proven, some more of its ranks are waited for. */
 #define SAMPLE_EVERY_NS (S / 4)
 #define UNPROVEN_FOR_NS (5 * S)
-/* Looks may come so much later than they should. */
+/* An evaluation may come this much later than it should. */
 #define READ_AGAIN_NS (10 * S)
-/* A proof that nobody waits for is not seen at every look: points to compare come and go. */
+/* A proof that nobody waits for is not seen at every evaluation: points to compare come and go. */
 #define SILENT_FOR_NS (30 * S)
 /* Times held up that are remembered one by one; of more, the two oldest count as one. */
 #define MAX_HOLDS 8u
@@ -89,7 +89,7 @@ struct entry {
 	int64_t paused_ns;       /* … seen so last; 0 = never */
 	bool is_idle;            /* who gives the work had none for WAIT_SITES_IDLE_NS */
 	bool proposes_serving;   /* its notice does */
-	struct who who[MAX_WHO]; /* they are waited for, as of the last look */
+	struct who who[MAX_WHO]; /* they are waited for, as of the last evaluation */
 	uint32_t n_who;
 	int64_t left_ns; /* since when nobody is seen in it any more; 0 = somebody is */
 	struct wait_site site;
@@ -140,8 +140,8 @@ static void note_hold(struct cw_stall *s, const struct cw_snapshot *snap)
 	s->holds[s->n_holds++] = (struct hold){ .at_ns = snap->now_ns, .ns = ns };
 }
 
-/* The instant, moved so that until now only the time counts in which somebody looked. */
-static int64_t looked_since(const struct cw_stall *s, int64_t since_ns)
+/* The instant, moved so that only time in which we evaluated the job counts until now. */
+static int64_t evaluated_since(const struct cw_stall *s, int64_t since_ns)
 {
 	int64_t ns = since_ns;
 
@@ -190,7 +190,7 @@ static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
 		return false;
 	if (e->is_silent)
 		return e->confirmed_ns ||
-		       snap->now_ns - looked_since(s, e->seen_ns) < SILENT_FOR_NS;
+		       snap->now_ns - evaluated_since(s, e->seen_ns) < SILENT_FOR_NS;
 	for (uint32_t i = 0; i < snap->comms[comm].nranks; i++) {
 		const struct cw_snap_member *m = &snap->comms[comm].members[i];
 
@@ -442,14 +442,14 @@ static bool read_evidence(const struct cw_stall *s, struct entry *e, const struc
 {
 	uint64_t reading = stall_evidence_hash(snap, v);
 
-	/* What was not looked at for a while, because another matter was worse, is read anew. */
+	/* If a worse matter kept us from evaluating this one for a while, we read it anew. */
 	if (!e->reading_ns || e->reading != reading ||
 	    snap->now_ns - e->read_ns > READ_AGAIN_NS + snap->thresholds.confirm_ns) {
 		e->reading = reading;
 		e->reading_ns = snap->now_ns;
 	}
 	e->read_ns = snap->now_ns;
-	return snap->now_ns - looked_since(s, e->reading_ns) >= snap->thresholds.confirm_ns;
+	return snap->now_ns - evaluated_since(s, e->reading_ns) >= snap->thresholds.confirm_ns;
 }
 
 static void note_proof(struct entry *e, const struct cw_snapshot *snap, bool is_proof)
@@ -473,8 +473,8 @@ static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_ve
 }
 
 /*
- * How long nothing has happened, of the time in which somebody looked. Whoever was held and is let
- * go has only begun to keep the others waiting.
+ * How long nothing has happened, of the time in which we evaluated the job. A rank that was held
+ * and is released has only begun to keep the others waiting.
  */
 static int64_t age_of(const struct cw_stall *s, const struct entry *e, const struct patience *p)
 {
@@ -482,7 +482,7 @@ static int64_t age_of(const struct cw_stall *s, const struct entry *e, const str
 
 	if (!p->is_pause && e->paused_ns > since_ns)
 		since_ns = e->paused_ns;
-	return s->now_ns - looked_since(s, since_ns);
+	return s->now_ns - evaluated_since(s, since_ns);
 }
 
 static bool is_proof(const struct cw_verdict *v, const struct patience *p)
@@ -518,7 +518,7 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 		      const struct cw_verdict *v, struct patience *p)
 {
 	const struct cw_thresholds *t = &snap->thresholds;
-	int64_t waited = snap->now_ns - looked_since(s, e->since_ns), age;
+	int64_t waited = snap->now_ns - evaluated_since(s, e->since_ns), age;
 	bool confirmed = false;
 
 	*p = cw_patience(snap, v, &s->sites);
@@ -538,7 +538,8 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 		e->stall_ns = snap->now_ns;
 	if (e->confirmed_ns)
 		return CW_STALL_HANG; /* until it resolves, whatever else is learned */
-	if (e->proof_ns && snap->now_ns - looked_since(s, e->proof_ns) >= proof_patience(snap, v)) {
+	if (e->proof_ns &&
+	    snap->now_ns - evaluated_since(s, e->proof_ns) >= proof_patience(snap, v)) {
 		confirm(e, snap, v->confidence);
 		return CW_STALL_HANG;
 	}
@@ -594,13 +595,13 @@ static bool awaits_proof(const struct entry *e, const struct cw_snapshot *snap,
 	       snap->now_ns - e->since_ns < UNPROVEN_FOR_NS;
 }
 
-static int64_t next_look(const struct cw_stall *s, const struct entry *e,
-			 const struct cw_snapshot *snap, const struct cw_verdict *v,
-			 const struct patience *p)
+static int64_t next_evaluation(const struct cw_stall *s, const struct entry *e,
+			       const struct cw_snapshot *snap, const struct cw_verdict *v,
+			       const struct patience *p)
 {
 	const struct cw_thresholds *t = &snap->thresholds;
-	int64_t now = snap->now_ns, next = now + LOOK_EVERY_NS;
-	int64_t waiting = looked_since(s, e->since_ns), quiet = now - age_of(s, e, p);
+	int64_t now = snap->now_ns, next = now + EVALUATE_EVERY_NS;
+	int64_t waiting = evaluated_since(s, e->since_ns), quiet = now - age_of(s, e, p);
 
 	sooner(&next, waiting, t->window_after_ns, now);
 	sooner(&next, waiting, p->stall_ns, now);
@@ -608,12 +609,12 @@ static int64_t next_look(const struct cw_stall *s, const struct entry *e,
 	sooner(&next, quiet, p->notice_ns, now);
 	sooner(&next, quiet, p->page_ns, now);
 	if (e->reading_ns)
-		sooner(&next, looked_since(s, e->reading_ns), t->confirm_ns, now);
+		sooner(&next, evaluated_since(s, e->reading_ns), t->confirm_ns, now);
 	if (e->proof_ns)
-		sooner(&next, looked_since(s, e->proof_ns), proof_patience(snap, v), now);
+		sooner(&next, evaluated_since(s, e->proof_ns), proof_patience(snap, v), now);
 	if (awaits_proof(e, snap, v))
 		next = now + SAMPLE_EVERY_NS;
-	return next > now + LOOK_SOONEST_NS ? next : now + LOOK_SOONEST_NS;
+	return next > now + EVALUATE_SOONEST_NS ? next : now + EVALUATE_SOONEST_NS;
 }
 
 static void say_why(const struct entry *e, const struct cw_snapshot *snap,
@@ -672,9 +673,9 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->is_noticed = e->noticed_ns != 0;
 	ret->proposes_serving = e->proposes_serving && !e->confirmed_ns;
 	ret->hang = hang_of(v, &p, e->confirmed_ns != 0);
-	ret->next_ns = next_look(s, e, snap, v, &p);
+	ret->next_ns = next_evaluation(s, e, snap, v, &p);
 	if (ret->phase == CW_STALL_QUIET) {
-		/* In a busy job somebody waits for a moment at nearly every look. */
+		/* In a busy job somebody waits for a moment at nearly every evaluation. */
 		ret->want_windows = wants_quiet_windows(s, snap, v);
 		return;
 	}
@@ -720,7 +721,7 @@ void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 	note_hold(s, snap);
 	for (uint32_t i = 0; i < n; i++) {
 		keys[i] = cw_verdict_key(snap, &v[i]);
-		ret[i] = (struct cw_stall_decision){ .next_ns = snap->now_ns + LOOK_EVERY_NS,
+		ret[i] = (struct cw_stall_decision){ .next_ns = snap->now_ns + EVALUATE_EVERY_NS,
 						     .confidence = v[i].confidence };
 	}
 	if (snap->policy == CW_POLICY_OFF) {

@@ -30,7 +30,7 @@ struct cw_stall_decision {
 	int64_t since_ns;          /* when the waiting began */
 	int64_t stall_ns;          /* when it became a stall; 0 = not yet */
 	int64_t confirmed_ns;      /* 0 = not yet */
-	int64_t next_ns;           /* look again at this time at the latest */
+	int64_t next_ns;           /* time of the next evaluation, at the latest */
 	bool want_windows;         /* of verdict.wanted */
 	/* A stall that is told of already, but not to people who sleep: see enum cw_severity. */
 	bool is_noticed;

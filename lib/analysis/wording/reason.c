@@ -24,7 +24,7 @@ static const struct cw_snap_member *member_at(const struct diagnosis *diag, uint
 
 	if (diag->v->comm == CW_SNAP_NONE)
 		return NULL;
-	m = scene_comm_rank(diag->s, diag->v->comm, rank);
+	m = engine_context_comm_rank(diag->s, diag->v->comm, rank);
 	return m == CW_SNAP_NONE ? NULL : &diag->s->snap->comms[diag->v->comm].members[m];
 }
 
@@ -102,7 +102,8 @@ static bool add_failed_call(const struct diagnosis *diag, uint32_t rank, const c
 	struct phrase error, time;
 	struct failed_call call;
 
-	if (!diag->main->has_failed || !scene_failed_call(diag->s, diag->main->gate, rank, &call))
+	if (!diag->main->has_failed ||
+	    !engine_context_failed_call(diag->s, diag->main->gate, rank, &call))
 		return false;
 	cw_text_append(buf, len, "%s %sfailed ", phrase_kind(call.kind), had);
 	if (call.ns)
@@ -120,16 +121,16 @@ static bool is_one_of_several(const struct cw_snapshot *snap, uint32_t rank)
 	return false;
 }
 
-static void add_headway(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void add_host_activity(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
-	const char *by = r->headway_by ? r->headway_by : "";
+	const char *by = r->host_activity_by ? r->host_activity_by : "";
 	struct phrase time;
 
-	if (!r->headway_ns)
+	if (!r->host_activity_ns)
 		return;
-	(void)phrase_since(diag->s->snap, r->headway_ns, &time);
-	if (diag->s->snap->now_ns - r->headway_ns < JUST_NOW_NS)
+	(void)phrase_since(diag->s->snap, r->host_activity_ns, &time);
+	if (diag->s->snap->now_ns - r->host_activity_ns < JUST_NOW_NS)
 		(void)snprintf(time.text, sizeof(time.text), "less than 1 s");
 	cw_text_append(buf, len, is_one_of_several(diag->s->snap, rank) ? "; its process " : "; ");
 	if (strcmp(by, "cpu") == 0)
@@ -160,7 +161,7 @@ static void add_host_wait(const struct diagnosis *diag, uint32_t rank, char *buf
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
 
 	if (r->liveness == CW_LIVE_ALIVE && r->host_wait < CW_HOST_WAIT__MAX &&
-	    waits[r->host_wait] && diag->s->snap->now_ns - r->headway_ns >= JUST_NOW_NS)
+	    waits[r->host_wait] && diag->s->snap->now_ns - r->host_activity_ns >= JUST_NOW_NS)
 		cw_text_append(buf, len, "; it waits for %s", waits[r->host_wait]);
 }
 
@@ -182,7 +183,7 @@ const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
 	return buf;
 }
 
-static void say_death(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void format_death(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
 	bool needs_comma =
@@ -286,7 +287,7 @@ static void say_failed(const struct diagnosis *diag, uint32_t rank, char *buf, s
 	(void)add_failed_call(diag, rank, "", buf, len);
 	if (*reason_of_place(diag, rank, place, sizeof(place)))
 		cw_text_append(buf, len, "; alive, %s", place);
-	add_headway(diag, rank, buf, len);
+	add_host_activity(diag, rank, buf, len);
 	add_host_wait(diag, rank, buf, len);
 }
 
@@ -309,7 +310,7 @@ static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, si
 	if (diag->s->snap->ranks[rank].flags & CW_RANKF_D_STATE)
 		cw_text_append(buf, len, ", in uninterruptible sleep (state D)");
 	add_last_call(diag, rank, buf, len);
-	add_headway(diag, rank, buf, len);
+	add_host_activity(diag, rank, buf, len);
 	if (detail == CW_DETAIL_OUTSIDE_NCCL)
 		add_host_wait(diag, rank, buf, len);
 }
@@ -425,7 +426,7 @@ static void say_unfinished(const struct diagnosis *diag, uint32_t rank, char *bu
 		       m && m->pending
 			       ? phrase_call(diag->s->snap, diag->v->comm, m->pending, &call)
 			       : "the call");
-	add_headway(diag, rank, buf, len);
+	add_host_activity(diag, rank, buf, len);
 }
 
 /* Sizes that differ do not say which of the two is wrong. */
@@ -459,7 +460,7 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 
 	switch (diag->v->verdict_class) {
 	case CW_CLASS_PROCESS_DEAD:
-		say_death(diag, c->rank, buf, len);
+		format_death(diag, c->rank, buf, len);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
 		cw_text_append(buf, len, "its node %.64s has stopped reporting", node ? node : "");
@@ -498,7 +499,7 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 	case CW_CLASS_DEVICE_STALLED:
 		cw_text_append(buf, len,
 			       "enqueued the call, but its stream is stuck in earlier work");
-		add_headway(diag, c->rank, buf, len);
+		add_host_activity(diag, c->rank, buf, len);
 		break;
 	default:
 		if (diag->v->detail == CW_DETAIL_FAILED)

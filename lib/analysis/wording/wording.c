@@ -207,7 +207,7 @@ static const char *say_between(const struct cw_verdict *v, struct phrase *p)
 }
 
 /* The call has left all windows; who differs from whom has not. */
-static void sum_up_histories(const struct diagnosis *diag, struct words *w)
+static void summarize_histories(const struct diagnosis *diag, struct words *w)
 {
 	const struct alignment *al = &diag->s->alignments[diag->main->comm];
 	struct cw_verdict *v = diag->v;
@@ -235,7 +235,7 @@ static void sum_up_histories(const struct diagnosis *diag, struct words *w)
 }
 
 /* "rank 3 loaded NCCL 2.21.5, ranks 0-2 loaded NCCL 2.28.9; …" */
-static void sum_up_setup(const struct diagnosis *diag, const struct words *w)
+static void summarize_setup(const struct diagnosis *diag, const struct words *w)
 {
 	const struct alignment *al = diag->main->setup;
 	const struct cw_side *usual = &al->sides[0], *odd = &al->sides[1];
@@ -275,8 +275,8 @@ static bool say_argument(enum cw_detail detail, const struct cw_op *op, struct p
 	return true;
 }
 
-static void sum_up_sides(const struct diagnosis *diag, const struct words *w,
-			 const struct phrase *most)
+static void summarize_sides(const struct diagnosis *diag, const struct words *w,
+			    const struct phrase *most)
 {
 	struct cw_verdict *v = diag->v;
 	const struct cw_op *odd = &v->sides[1].op, *usual = &v->sides[0].op;
@@ -338,19 +338,19 @@ static void say_ended(const struct diagnosis *diag, const struct words *w)
 	cw_text_append(v->summary, sizeof(v->summary), ".");
 }
 
-static void sum_up_mismatch(const struct diagnosis *diag, struct words *w)
+static void summarize_mismatch(const struct diagnosis *diag, struct words *w)
 {
 	const struct cw_verdict *v = diag->v;
-	const struct alignment *al = scene_sides(diag->s, diag->main);
+	const struct alignment *al = engine_context_sides(diag->s, diag->main);
 	char usual[96], odd[96];
 	struct phrase most, other;
 
 	if (diag->main->setup) {
-		sum_up_setup(diag, w);
+		summarize_setup(diag, w);
 		return;
 	}
 	if (!al->knows_call) {
-		sum_up_histories(diag, w);
+		summarize_histories(diag, w);
 		return;
 	}
 	find_waiting(diag, w, "");
@@ -381,10 +381,10 @@ static void sum_up_mismatch(const struct diagnosis *diag, struct words *w)
 			       most.text, cw_op_format(&v->sides[0].op, usual, sizeof(usual)),
 			       w->waiting);
 	else
-		sum_up_sides(diag, w, &most);
+		summarize_sides(diag, w, &most);
 }
 
-static void sum_up_cycle(const struct diagnosis *diag)
+static void summarize_cycle(const struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
 
@@ -458,8 +458,8 @@ static bool is_inside(const struct gate *gate, uint32_t rank)
 }
 
 /* It stands still, and with it the threads that move the data of the others. */
-static void sum_up_halted(const struct diagnosis *diag, struct words *w, const char *how,
-			  const struct phrase *inside)
+static void summarize_halted(const struct diagnosis *diag, struct words *w, const char *how,
+			     const struct phrase *inside)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	struct cw_verdict *v = diag->v;
@@ -482,18 +482,18 @@ static void sum_up_halted(const struct diagnosis *diag, struct words *w, const c
 			       n_behind, n_behind == 1 ? "rank waits" : "ranks wait");
 }
 
-static void sum_up_full_call(const struct diagnosis *diag, struct words *w)
+static void summarize_full_call(const struct diagnosis *diag, struct words *w)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	struct cw_verdict *v = diag->v;
-	uint32_t n_completed = scene_n_completed(diag->s, gate);
+	uint32_t n_completed = engine_context_n_completed(diag->s, gate);
 	uint32_t nranks = diag->s->snap->comms[v->comm].nranks;
 	struct phrase inside;
 	char how[192];
 
 	(void)phrase_ranks(diag->s->snap, gate->waiters, gate->n_waiters, &inside);
 	if (v->n_culprits == 1 && *reason_of_halt(diag, v->culprits[0].rank, how, sizeof(how))) {
-		sum_up_halted(diag, w, how, &inside);
+		summarize_halted(diag, w, how, &inside);
 		return;
 	}
 	if (n_completed)
@@ -554,7 +554,7 @@ static bool are_unseen_recorded(const struct diagnosis *diag, const struct gate 
 	return n > 0;
 }
 
-static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
+static void summarize_unknown(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
@@ -562,7 +562,7 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 	struct phrase since;
 
 	say_where(diag, w, where, sizeof(where));
-	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN && scene_n_completed(diag->s, gate)) {
+	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN && engine_context_n_completed(diag->s, gate)) {
 		cw_text_append(
 			v->summary, sizeof(v->summary),
 			"%s entered %s on %s %s ago, and others have completed it; the progress "
@@ -607,7 +607,7 @@ static void sum_up_unknown(const struct diagnosis *diag, const struct words *w)
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "; %" PRIu32 " of its ranks %s not visible and may be missing.",
 			       gate->n_unseen, gate->n_unseen == 1 ? "is" : "are");
-	else if (v->detail == CW_DETAIL_LEFT_OUT)
+	else if (v->detail == CW_DETAIL_PROGRESS_UNTRACKED)
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "; the missing rank may be stuck in an earlier call whose device "
 			       "progress was not recorded.");
@@ -649,8 +649,8 @@ static void say_crossed(const struct diagnosis *diag)
 }
 
 /* Members that nobody has seen: by name, where their numbers are the job's. */
-static void sum_up_unseen(const struct diagnosis *diag, const struct words *w,
-			  const struct gate *gate)
+static void summarize_unseen(const struct diagnosis *diag, const struct words *w,
+			     const struct gate *gate)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
 	struct cw_verdict *v = diag->v;
@@ -693,9 +693,10 @@ static void say_failed_call(const struct diagnosis *diag, const struct words *w)
 	bool is_one_result = true, is_one_text = true;
 	struct phrase error;
 
-	(void)scene_failed_call(diag->s, diag->main->gate, v->culprits[0].rank, &call);
+	(void)engine_context_failed_call(diag->s, diag->main->gate, v->culprits[0].rank, &call);
 	for (uint32_t i = 1; i < v->n_culprits; i++) {
-		(void)scene_failed_call(diag->s, diag->main->gate, v->culprits[i].rank, &other);
+		(void)engine_context_failed_call(diag->s, diag->main->gate, v->culprits[i].rank,
+						 &other);
 		is_one_result = is_one_result && other.result == call.result;
 		is_one_text = is_one_text &&
 			      strcmp(other.text ? other.text : "", call.text ? call.text : "") == 0;
@@ -724,7 +725,7 @@ static void say_where_they_are(const struct diagnosis *diag)
 			       place);
 }
 
-static void sum_up_failed(const struct diagnosis *diag, const struct words *w)
+static void summarize_failed(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 
@@ -740,14 +741,14 @@ static bool has_given_up_making(const struct diagnosis *diag)
 	       (diag->v->detail == CW_DETAIL_ABORTED || diag->v->detail == CW_DETAIL_DESTROYED);
 }
 
-static void sum_up_init(const struct diagnosis *diag, struct words *w)
+static void summarize_init(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	char how[192];
 
 	if (v->detail == CW_DETAIL_FAILED && v->n_culprits) {
-		sum_up_failed(diag, w);
+		summarize_failed(diag, w);
 	} else if (v->n_culprits && has_given_up_making(diag)) {
 		cw_text_append(v->summary, sizeof(v->summary), "%s %s %s before %s had finished%s",
 			       w->who.text, cw_detail_name(v->detail), w->comm.text, w->call.text,
@@ -769,7 +770,7 @@ static void sum_up_init(const struct diagnosis *diag, struct words *w)
 			       w->who.text, v->n_culprits == 1 ? "has" : "have", w->call.text,
 			       w->comm.text, w->waiting);
 	} else if (gate->n_unseen) {
-		sum_up_unseen(diag, w, gate);
+		summarize_unseen(diag, w, gate);
 	} else if (gate->n_waiters == diag->s->snap->comms[v->comm].nranks) {
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "all ranks of %s are inside %s, which has not finished for %s.",
@@ -851,7 +852,7 @@ static const char *what_they_could_not(const struct diagnosis *diag)
 	return has_entered_any(diag) ? "finish" : "enter";
 }
 
-static void sum_up_dead(const struct diagnosis *diag, const struct words *w)
+static void summarize_dead(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	char how[192];
@@ -894,7 +895,7 @@ static bool is_waited_for_elsewhere(const struct diagnosis *diag)
 }
 
 /* "node-1 (ranks 4-7) has not been heard from for 18 s", or "the nodes of ranks 4-11 have not …" */
-static void sum_up_nodes(const struct diagnosis *diag, struct words *w)
+static void summarize_nodes(const struct diagnosis *diag, struct words *w)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
 	struct cw_verdict *v = diag->v;
@@ -931,7 +932,7 @@ static void sum_up_nodes(const struct diagnosis *diag, struct words *w)
 }
 
 /* What the device does not come to is not the call that the others wait in. */
-static void sum_up_held(const struct diagnosis *diag, struct words *w)
+static void summarize_held(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	struct phrase call, comm;
@@ -948,7 +949,7 @@ static void sum_up_held(const struct diagnosis *diag, struct words *w)
 }
 
 /* "rank 2 has been sending to rank 3 on pp (#31) for 2 s, but rank 3 never posted the recv." */
-static void sum_up_unposted(const struct diagnosis *diag, const struct words *w)
+static void summarize_unposted(const struct diagnosis *diag, const struct words *w)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
 	const struct cw_op *op;
@@ -965,7 +966,7 @@ static void sum_up_unposted(const struct diagnosis *diag, const struct words *w)
 			       w->call.text, w->comm.text, w->waiting);
 		return;
 	}
-	op = scene_call_with(diag->s, diag->v->comm, side, v->culprits[0].rank);
+	op = engine_context_call_with(diag->s, diag->v->comm, side, v->culprits[0].rank);
 	if (!op) {
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "%s never posted the counterpart of a call on %s%s", w->who.text,
@@ -1000,7 +1001,7 @@ static void sum_up_unposted(const struct diagnosis *diag, const struct words *w)
  * "rank 1 sent a message to rank 2 on pp that rank 2 never received (31 sent, 30 received)."
  * "rank 1 sent 1024 bytes to rank 2 on pp as message #31, and rank 2 received 512."
  */
-static void sum_up_messages(const struct diagnosis *diag, const struct words *w)
+static void summarize_messages(const struct diagnosis *diag, const struct words *w)
 {
 	const struct message_fault *f = diag->main->messages;
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -1043,7 +1044,7 @@ static void sum_up_messages(const struct diagnosis *diag, const struct words *w)
  * "rank 1 and the others disagree on the size of all_to_all #22 on experts: what they send and what
  * they expect do not add up. Ranks 0,2 have been waiting in it for 90 s."
  */
-static void sum_up_uneven(const struct diagnosis *diag, struct words *w)
+static void summarize_uneven(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 
@@ -1058,7 +1059,7 @@ static void sum_up_uneven(const struct diagnosis *diag, struct words *w)
 }
 
 /* Two ranks whose halves are of two sizes, or the one that several others do not fit. */
-static void sum_up_sizes(const struct diagnosis *diag, struct words *w)
+static void summarize_sizes(const struct diagnosis *diag, struct words *w)
 {
 	const struct finding *f = diag->main;
 	struct cw_verdict *v = diag->v;
@@ -1081,7 +1082,7 @@ static void sum_up_sizes(const struct diagnosis *diag, struct words *w)
 }
 
 /* What holds a rank up is worth more than that it is missing. */
-static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
+static void summarize_absent(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_verdict *v = diag->v;
 	char how[192];
@@ -1097,7 +1098,7 @@ static void sum_up_absent(const struct diagnosis *diag, const struct words *w)
 	cw_text_append(v->summary, sizeof(v->summary), "%s", w->waiting);
 }
 
-static void sum_up(const struct diagnosis *diag)
+static void summarize(const struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
 	struct words w = { 0 };
@@ -1105,43 +1106,43 @@ static void sum_up(const struct diagnosis *diag)
 	find_words(diag, &w);
 	switch (v->verdict_class) {
 	case CW_CLASS_PROCESS_DEAD:
-		sum_up_dead(diag, &w);
+		summarize_dead(diag, &w);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
-		sum_up_nodes(diag, &w);
+		summarize_nodes(diag, &w);
 		break;
 	case CW_CLASS_NEVER_ENTERED:
-		sum_up_absent(diag, &w);
+		summarize_absent(diag, &w);
 		break;
 	case CW_CLASS_MISMATCH:
-		sum_up_mismatch(diag, &w);
+		summarize_mismatch(diag, &w);
 		if (diag->main->ended)
 			say_ended(diag, &w);
 		break;
 	case CW_CLASS_DEADLOCK:
-		sum_up_cycle(diag);
+		summarize_cycle(diag);
 		break;
 	case CW_CLASS_P2P_UNMATCHED:
 		if (diag->main->messages) {
-			sum_up_messages(diag, &w);
+			summarize_messages(diag, &w);
 			break;
 		}
 		if (diag->main->is_uneven) {
-			sum_up_uneven(diag, &w);
+			summarize_uneven(diag, &w);
 			break;
 		}
 		if (diag->main->partner == CW_SNAP_NONE) {
-			sum_up_unposted(diag, &w);
+			summarize_unposted(diag, &w);
 			break;
 		}
-		sum_up_sizes(diag, &w);
+		summarize_sizes(diag, &w);
 		break;
 	case CW_CLASS_INIT_STUCK:
-		sum_up_init(diag, &w);
+		summarize_init(diag, &w);
 		break;
 	case CW_CLASS_DEVICE_STALLED:
 		if (diag->main->held) {
-			sum_up_held(diag, &w);
+			summarize_held(diag, &w);
 			break;
 		}
 		cw_text_append(v->summary, sizeof(v->summary),
@@ -1150,10 +1151,10 @@ static void sum_up(const struct diagnosis *diag)
 			       v->n_culprits == 1 ? "its" : "their", w.waiting);
 		break;
 	case CW_CLASS_IN_COLLECTIVE:
-		sum_up_full_call(diag, &w);
+		summarize_full_call(diag, &w);
 		break;
 	default:
-		sum_up_unknown(diag, &w);
+		summarize_unknown(diag, &w);
 		break;
 	}
 }
@@ -1195,6 +1196,6 @@ int wording_of_verdict(struct diagnosis *diag)
 		reason_of_culprit(diag, &v->culprits[i]);
 	for (uint32_t i = 0; i < v->n_alternatives; i++)
 		wording_of_alternative(diag, &v->alternatives[i]);
-	sum_up(diag);
+	summarize(diag);
 	return ruled_out_list(diag);
 }

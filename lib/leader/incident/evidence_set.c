@@ -99,7 +99,7 @@ static int request_from(struct cw_evidence_set *set, unsigned first, uint32_t wh
 		};
 		slot->is_awaited = true;
 	}
-	msg.evidence_request.route = cw_job_id_route(job);
+	msg.evidence_request.job_hash = cw_job_id_hash(job);
 	msg.evidence_request.job_key = job->key;
 	msg.evidence_request.uid = job->uid;
 	msg.evidence_request.label = job->label;

@@ -21,7 +21,7 @@
 #include "leader/incident/evidence_set.h"
 #include "leader/incident/incident_journal.h"
 #include "leader/incident/incident_part.h"
-#include "leader/incident/survey.h"
+#include "leader/incident/stack_collection.h"
 #include "proto/messages.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_text.h"
@@ -30,10 +30,10 @@
  * A bundle with the snapshot of a large job takes some MiB: do not write it for each answer of
  * a rank.
  */
-#define SURVEY_WRITE_NS (5 * CW_NS_PER_S)
+#define COLLECTION_WRITE_NS (5 * CW_NS_PER_S)
 
 /* Ranks and memberships that we convert to text in one iteration of the loop: 7 us each. */
-#define TURN_PIECES 2048u
+#define ITERATION_PIECES 2048u
 
 /* If wrong data blocks a rank, it does so within this time. */
 #define WRONG_DATA_HOLDS_NS (60 * CW_NS_PER_S)
@@ -72,9 +72,9 @@ struct cw_incident {
 	struct cw_objector objectors[CW_INCIDENT_MAX_OBJECTORS];
 	unsigned n_objectors;
 	struct cw_evidence_set evidence;
-	struct cw_survey *survey; /* NULL = none, or out of memory */
-	uint32_t survey_written;  /* number of answers in the bundle */
-	int64_t survey_due_ns;    /* awake; next write, not before */
+	struct cw_stack_collection *collection; /* NULL = none, or out of memory */
+	uint32_t collection_written;            /* number of answers in the bundle */
+	int64_t collection_due_ns;              /* awake; next write, not before */
 };
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
@@ -97,9 +97,9 @@ int cw_incident_new(const struct cw_incident_config *config, struct cw_incident 
 /* Clears all facts; the caller sets the state. */
 static void forget(struct cw_incident *inc)
 {
-	inc->config.effects->forget(inc->config.effects->user, inc);
+	inc->config.effects->cancel(inc->config.effects->user, inc);
 	cw_evidence_set_fini(&inc->evidence);
-	inc->survey = cw_survey_free(inc->survey);
+	inc->collection = cw_stack_collection_free(inc->collection);
 	json_decref(inc->doc);
 	json_decref(inc->snapshot);
 	json_decref(inc->times);
@@ -231,7 +231,7 @@ static struct cw_incident_matter death_of(const struct cw_incident *inc,
 	};
 }
 
-static bool was_told(const struct cw_incident *inc, const char *id)
+static bool was_alerted(const struct cw_incident *inc, const char *id)
 {
 	const struct cw_incident_due due = {
 		.id = id, .job = inc->config.job, .old_id = inc->old_id, .uid = inc->config.uid
@@ -241,12 +241,12 @@ static bool was_told(const struct cw_incident *inc, const char *id)
 }
 
 /* Takes the id of that matter if an alert with that id went out. 0 or -ENOMEM. */
-static int take_told_id(struct cw_incident *inc, const struct cw_incident_matter *matter)
+static int take_alerted_id(struct cw_incident *inc, const struct cw_incident_matter *matter)
 {
 	char id[CW_INCIDENT_ID_LEN];
 	int r = cw_incident_id_make(matter, id);
 
-	if (r == 0 && was_told(inc, id))
+	if (r == 0 && was_alerted(inc, id))
 		memcpy(inc->id, id, sizeof(id));
 	return r;
 }
@@ -267,7 +267,7 @@ static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v
 					     .uid = inc->config.uid };
 	const struct cw_leader_effects *e = inc->config.effects;
 	bool is_whole;
-	json_t *doc = e->before ? e->before(e->user, &due, &is_whole) : NULL;
+	json_t *doc = e->load_incident ? e->load_incident(e->user, &due, &is_whole) : NULL;
 	const json_t *seq = json_object_get(json_object_get(doc, "where"), "coll_seq");
 	bool is_same = !json_is_integer(seq) || !json_integer_value(seq) ||
 		       (uint64_t)json_integer_value(seq) == v->coll_seq;
@@ -280,8 +280,8 @@ static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v
  * A mismatch has two keys: one while no rank waits, one with its call while ranks do. The daemon
  * may have died between the two. 0 or -ENOMEM.
  */
-static int take_told_mismatch(struct cw_incident *inc, const struct cw_verdict *v,
-			      const struct cw_incident_matter *by_call)
+static int take_alerted_mismatch(struct cw_incident *inc, const struct cw_verdict *v,
+				 const struct cw_incident_matter *by_call)
 {
 	struct cw_incident_matter other = *by_call;
 	char id[CW_INCIDENT_ID_LEN];
@@ -292,7 +292,7 @@ static int take_told_mismatch(struct cw_incident *inc, const struct cw_verdict *
 	other.key.is_waited = cw_verdict_is_silent(v);
 	other.key.seq = other.key.is_waited ? v->coll_seq : 0;
 	memcpy(id, inc->id, sizeof(id));
-	r = take_told_id(inc, &other);
+	r = take_alerted_id(inc, &other);
 	if (r == 0 && !other.key.is_waited && !is_of_call(inc, v))
 		memcpy(inc->id, id, sizeof(id));
 	return r;
@@ -304,27 +304,27 @@ static int take_told_mismatch(struct cw_incident *inc, const struct cw_verdict *
  * - messages of different sizes, before any rank waited;
  * - a mismatched call, before a rank waited in it, or while a rank waited that has moved on since.
  */
-static int find_told_id(struct cw_incident *inc, const struct cw_snapshot *snap,
-			const struct cw_verdict *v, const struct cw_incident_matter *by_call)
+static int find_alerted_id(struct cw_incident *inc, const struct cw_snapshot *snap,
+			   const struct cw_verdict *v, const struct cw_incident_matter *by_call)
 {
 	struct cw_incident_matter other = *by_call;
 	int r = 0;
 
-	if (was_told(inc, inc->id))
+	if (was_alerted(inc, inc->id))
 		return 0;
 	if (is_wrong_size(v)) {
 		other.key = cw_verdict_key_left_behind(&by_call->key);
-		return take_told_id(inc, &other);
+		return take_alerted_id(inc, &other);
 	}
 	if (v->verdict_class == CW_CLASS_MISMATCH)
-		return take_told_mismatch(inc, v, by_call);
+		return take_alerted_mismatch(inc, v, by_call);
 	if (v->verdict_class != CW_CLASS_PROCESS_DEAD)
 		return 0;
 	for (uint32_t i = 0; r == 0 && i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++) {
 		other = death_of(inc, snap, v->culprits[i].rank);
-		r = take_told_id(inc, &other);
+		r = take_alerted_id(inc, &other);
 	}
-	return r == 0 ? take_told_id(inc, by_call) : r;
+	return r == 0 ? take_alerted_id(inc, by_call) : r;
 }
 
 /* Sets the ids and key for this verdict. 0 or -ENOMEM. */
@@ -349,7 +349,7 @@ static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		r = cw_incident_id_make(&matter, inc->id);
 	}
 	if (r == 0)
-		r = find_told_id(inc, snap, v, &matter);
+		r = find_alerted_id(inc, snap, v, &matter);
 	if (r < 0)
 		return r;
 	inc->key = *key;
@@ -362,7 +362,7 @@ bool cw_incident_was_alerted(const struct cw_incident_config *config,
 {
 	struct cw_incident probe = { .config = *config };
 
-	if (make_id(&probe, snap, v, key) < 0 || !was_told(&probe, probe.id))
+	if (make_id(&probe, snap, v, key) < 0 || !was_alerted(&probe, probe.id))
 		return false;
 	memcpy(ret_id, probe.id, sizeof(probe.id));
 	return true;
@@ -396,9 +396,9 @@ static void name_user(const struct cw_incident *inc)
 	cw_leader_effects_name_user(inc->config.effects, inc->config.uid, inc->doc);
 }
 
-static void amend_bundle(struct cw_incident *inc)
+static void update_bundle(struct cw_incident *inc)
 {
-	int r = inc->config.effects->amend(inc->config.effects->user, inc->doc);
+	int r = inc->config.effects->update_incident(inc->config.effects->user, inc->doc);
 
 	if (r < 0)
 		leader_log(inc->config.effects, CW_LOG_WARN,
@@ -427,16 +427,16 @@ static void write_bundle(struct cw_incident *inc)
 		return;
 	name_user(inc);
 	if (inc->is_kept) {
-		amend_bundle(inc);
+		update_bundle(inc);
 		return;
 	}
 	bundle.evidence = cw_evidence_set_array(&inc->evidence);
-	if (inc->survey) {
-		cw_survey_take(inc->survey, &inc->evidence);
-		bundle.stacks = cw_survey_doc(inc->survey);
-		inc->survey_written = cw_survey_answers(inc->survey);
+	if (inc->collection) {
+		cw_stack_collection_take(inc->collection, &inc->evidence);
+		bundle.stacks = cw_stack_collection_doc(inc->collection);
+		inc->collection_written = cw_stack_collection_answers(inc->collection);
 		if (bundle.evidence) /* out of memory: the tree has the stacks */
-			(void)cw_survey_add_evidence(inc->survey, bundle.evidence);
+			(void)cw_stack_collection_add_evidence(inc->collection, bundle.evidence);
 	}
 	(void)cw_incident_doc_add_positions(inc->doc,
 					    bundle.evidence); /* on failure: fewer details */
@@ -449,9 +449,9 @@ static void write_bundle(struct cw_incident *inc)
 	json_decref(bundle.stacks);
 }
 
-static uint64_t turn_pieces(const struct cw_incident *inc)
+static uint64_t iteration_pieces(const struct cw_incident *inc)
 {
-	return inc->config.turn_pieces ? inc->config.turn_pieces : TURN_PIECES;
+	return inc->config.iteration_pieces ? inc->config.iteration_pieces : ITERATION_PIECES;
 }
 
 bool cw_incident_is_writing(const struct cw_incident *inc)
@@ -466,7 +466,7 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 
 	if (!inc->text)
 		return;
-	r = cw_snapshot_text_step(inc->text, snap, turn_pieces(inc));
+	r = cw_snapshot_text_step(inc->text, snap, iteration_pieces(inc));
 	if (r == 0)
 		return;
 	if (r > 0)
@@ -528,7 +528,7 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 					     .uid = inc->config.uid };
 	const struct cw_leader_effects *e = inc->config.effects;
 	bool is_whole = false;
-	json_t *doc = e->before ? e->before(e->user, &due, &is_whole) : NULL;
+	json_t *doc = e->load_incident ? e->load_incident(e->user, &due, &is_whole) : NULL;
 	int verdict_class =
 		cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
 	bool was_notice = cw_incident_doc_is_notice(doc);
@@ -607,7 +607,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		v->verdict_class == CW_CLASS_MISMATCH && v->confidence == CW_CONFIDENCE_POSSIBLE;
 	inc->is_waited = v->waiting_since_ns != 0;
 	inc->coll_seq = v->coll_seq;
-	if (cw_snapshot_text_left(text) <= turn_pieces(inc))
+	if (cw_snapshot_text_left(text) <= iteration_pieces(inc))
 		cw_incident_write_on(inc, snap);
 }
 
@@ -650,7 +650,7 @@ static void announce(struct cw_incident *inc)
 	struct cw_message msg = {
 		.type = CW_MSG_INCIDENT_ANNOUNCE,
 		.incident_announce = { .id = inc->id,
-				       .route = inc->config.route,
+				       .job_hash = inc->config.job_hash,
 				       .job_key = inc->job.key,
 				       .uid = inc->job.uid,
 				       .label = inc->job.label,
@@ -669,27 +669,27 @@ static void announce(struct cw_incident *inc)
 static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *snap,
 			     const struct cw_verdict *v)
 {
-	inc->config.effects->forget(inc->config.effects->user, inc);
+	inc->config.effects->cancel(inc->config.effects->user, inc);
 	(void)cw_evidence_set_request(&inc->evidence, inc->config.effects, &inc->job, snap, v,
 				      CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
 	inc->evidence_ns = cw_clock_awake_ns(inc->config.clock) +
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
 }
 
-/* If a refined verdict adds culprits, the survey still covers those without a close request. */
-static void plan_survey(struct cw_incident *inc, const struct cw_snapshot *snap)
+/* If a refined verdict adds culprits, the collection covers those without a close request. */
+static void plan_stack_collection(struct cw_incident *inc, const struct cw_snapshot *snap)
 {
-	struct cw_survey_config config = {
+	struct cw_stack_collection_config config = {
 		.clock = inc->config.clock,
 		.effects = inc->config.effects,
 		.job = inc->job,
 		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON,
 	};
 
-	if (inc->survey)
+	if (inc->collection)
 		return;
-	inc->survey_written = 0;
-	if (cw_survey_new(&config, snap, &inc->evidence, &inc->survey) < 0)
+	inc->collection_written = 0;
+	if (cw_stack_collection_new(&config, snap, &inc->evidence, &inc->collection) < 0)
 		leader_log(inc->config.effects, CW_LOG_ERR,
 			   "inc=%s: out of memory, stacks of the other ranks are not taken",
 			   inc->id);
@@ -740,7 +740,7 @@ static void add_objectors(struct cw_incident *inc)
 /*
  * The alert is due: writes the bundle and the journal, and sends the alert unless it is suppressed.
  */
-static void tell(struct cw_incident *inc)
+static void alert(struct cw_incident *inc)
 {
 	const struct cw_incident_due due = due_of(inc);
 	char what[64] = "";
@@ -790,8 +790,8 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 	if (inc->lasted_ns)
 		(void)json_object_set_new(inc->doc, "lasted_s",
 					  json_real((double)inc->lasted_ns / CW_NS_PER_S));
-	if (inc->survey)
-		cw_survey_stop(inc->survey, "the hang ended before");
+	if (inc->collection)
+		cw_stack_collection_stop(inc->collection, "the hang ended before");
 	write_bundle(inc);
 	if (inc->lasted_ns)
 		(void)snprintf(what, sizeof(what),
@@ -815,7 +815,7 @@ static void enter(struct cw_incident *inc, unsigned from)
 			inc->evidence_ns = inc->clear_ns;
 		break;
 	case CW_INCIDENT_ALERTED:
-		tell(inc);
+		alert(inc);
 		inc->python_ns = cw_clock_awake_ns(inc->config.clock) + CW_INCIDENT_PYTHON_AGAIN_NS;
 		break;
 	case CW_INCIDENT_OBJECTED:
@@ -914,7 +914,7 @@ static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
 		return; /* out of memory, logged: the next evaluation tries again */
 	request_evidence(inc, snap, v);
 	if (needs_stacks(v)) /* for a notice, too: the report may never have more */
-		plan_survey(inc, snap);
+		plan_stack_collection(inc, snap);
 	handle(inc,
 	       inc->severity == CW_SEVERITY_PAGE ? CW_INCIDENT_EV_HANG : CW_INCIDENT_EV_NOTICE);
 }
@@ -930,7 +930,7 @@ void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *sna
 	leader_log(inc->config.effects, CW_LOG_INFO,
 		   "inc=%s: ranks now wait because of this wrong data; no second alert", inc->id);
 	request_evidence(inc, snap, v);
-	plan_survey(inc, snap);
+	plan_stack_collection(inc, snap);
 	if (may_write(inc))
 		write_bundle(inc);
 }
@@ -964,13 +964,13 @@ bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_sn
 static void escalate(struct cw_incident *inc, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
-	bool was_told = inc->is_kept && inc->severity == CW_SEVERITY_PAGE;
+	bool was_alerted = inc->is_kept && inc->severity == CW_SEVERITY_PAGE;
 
 	/* A page has stacks from its own time, not from the notice. */
-	inc->survey = cw_survey_free(inc->survey);
+	inc->collection = cw_stack_collection_free(inc->collection);
 	inc->confirmed_ns = snap->now_ns;
 	inc->severity = CW_SEVERITY_PAGE;
-	if (was_told) /* before a restart of this daemon */
+	if (was_alerted) /* before a restart of this daemon */
 		handle(inc, CW_INCIDENT_EV_HANG);
 	else
 		decide(inc, snap, v, d);
@@ -1054,20 +1054,22 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 		write_bundle(inc); /* too late for the alert, in time for the report */
 }
 
-/* Surveys the other ranks once the evidence for the alert is complete, or overdue. */
-static void survey(struct cw_incident *inc, int64_t now)
+/* Takes the other ranks' stacks once the evidence for the alert is complete, or overdue. */
+static void collect_stacks(struct cw_incident *inc, int64_t now)
 {
 	bool is_written = inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED;
 
-	if (!inc->survey || inc->evidence_ns || (!is_written && inc->state != CW_INCIDENT_PREPARED))
+	if (!inc->collection || inc->evidence_ns ||
+	    (!is_written && inc->state != CW_INCIDENT_PREPARED))
 		return;
-	cw_survey_take(inc->survey, &inc->evidence);
-	cw_survey_start(inc->survey);
-	cw_survey_tick(inc->survey);
-	if (!is_written || cw_survey_answers(inc->survey) == inc->survey_written ||
-	    (now < inc->survey_due_ns && !cw_survey_is_complete(inc->survey)))
+	cw_stack_collection_take(inc->collection, &inc->evidence);
+	cw_stack_collection_start(inc->collection);
+	cw_stack_collection_tick(inc->collection);
+	if (!is_written ||
+	    cw_stack_collection_answers(inc->collection) == inc->collection_written ||
+	    (now < inc->collection_due_ns && !cw_stack_collection_is_complete(inc->collection)))
 		return;
-	inc->survey_due_ns = now + SURVEY_WRITE_NS;
+	inc->collection_due_ns = now + COLLECTION_WRITE_NS;
 	write_bundle(inc);
 }
 
@@ -1107,7 +1109,7 @@ void cw_incident_tick(struct cw_incident *inc)
 		handle(inc, CW_INCIDENT_EV_EVIDENCE);
 	if (is_due(&inc->clear_ns, now))
 		handle(inc, CW_INCIDENT_EV_CLEAR);
-	survey(inc, now);
+	collect_stacks(inc, now);
 	if (is_due(&inc->python_ns, now) && inc->state == CW_INCIDENT_ALERTED)
 		cw_evidence_set_ask_python(&inc->evidence, inc->config.effects, &inc->job,
 					   CW_INCIDENT_EVIDENCE_MS, on_evidence, inc);

@@ -60,7 +60,7 @@ struct cw_incident;
  * rightful leader, others may know what that leader alerted about. Then the limit is ten minutes.
  */
 #define CW_INCIDENT_MAX_DEFERRED 3u
-#define CW_INCIDENT_MAX_DEFERRED_APART 20u
+#define CW_INCIDENT_MAX_DEFERRED_PARTITIONED 20u
 /* Limit on the objectors in an incident's documents. */
 #define CW_INCIDENT_MAX_OBJECTORS 4u
 /*
@@ -72,14 +72,14 @@ struct cw_incident;
 struct cw_incident_config {
 	const struct cw_clock *clock;
 	const struct cw_leader_effects *effects; /* borrowed */
-	uint64_t route;
+	uint64_t job_hash;
 	uint32_t uid;
 	const char *job;  /* label; borrowed for the incident's life */
 	const char *self; /* this node */
 	/*
 	 * Ranks and memberships that we convert to text in one iteration; 0 = the default, 2,048.
 	 */
-	uint64_t turn_pieces;
+	uint64_t iteration_pieces;
 };
 
 /* 0 or -ENOMEM. */

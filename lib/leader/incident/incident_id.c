@@ -72,7 +72,7 @@ void cw_incident_id_make_old(const struct cw_incident_matter *m, char ret[CW_INC
 		key = cw_hash_step(key, m->key.op_kind);
 		key = cw_hash_step(key, m->key.p2p_seq);
 	}
-	h = cw_hash_step(CW_HASH_INIT, cw_job_route(m->job, m->uid));
+	h = cw_hash_step(CW_HASH_INIT, cw_job_hash(m->job, m->uid));
 	h = cw_hash_step(h, key ? key : 1);
 	h = cw_hash_step(h, m->start_ticks);
 	(void)snprintf(ret, CW_INCIDENT_OLD_ID_LEN, "%016" PRIx64, h);

@@ -64,15 +64,15 @@ struct cw_leader_effects {
 	int (*ask)(void *user, const char *node, struct cw_message *msg, uint32_t deadline_ms,
 		   cw_leader_answer_fn fn, void *asker);
 	/* Cancels all answers for this asker. */
-	void (*forget)(void *user, const void *asker);
+	void (*cancel)(void *user, const void *asker);
 	/* All peers without this node; *ret_n 0 = none. Borrowed until the leader returns. */
 	const struct cw_peer *(*peers)(void *user, unsigned *ret_n);
 
 	/* ---- bundles ---- */
 
 	/*
-	 * The directory that put() will use for this id. before and amend: either both are set or
-	 * both are NULL.
+	 * The directory that put() will use for this id. load_incident and update_incident: either
+	 * both are set or both are NULL.
 	 */
 	void (*path)(void *user, const char *id, char *buf, size_t len);
 	int (*put)(void *user, const struct cw_bundle *bundle);
@@ -81,9 +81,9 @@ struct cw_leader_effects {
 	 * before it took the job for ended. NULL = no bundle. New reference. *ret_is_whole: the
 	 * bundle has the stacks of all ranks, or the reasons for missing ones.
 	 */
-	json_t *(*before)(void *user, const struct cw_incident_due *due, bool *ret_is_whole);
+	json_t *(*load_incident)(void *user, const struct cw_incident_due *due, bool *ret_is_whole);
 	/* Replaces the incident of that bundle and keeps the rest of it. 0 or -errno. */
-	int (*amend)(void *user, json_t *incident);
+	int (*update_incident)(void *user, json_t *incident);
 
 	/* ---- alerts ---- */
 
@@ -116,12 +116,13 @@ struct cw_leader_effects {
 	void (*notice)(void *user, const struct cw_incident_due *due, const json_t *doc);
 
 	/*
-	 * Stores the epitaph of a job, doc: collwatch.epitaph/1, beside the bundle with its id if
-	 * there is one. may_tell: users who subscribe to epitaphs get it; false = it belongs to an
-	 * alert that went out. 0; -EEXIST: the existing epitaph stays; other -errno: not stored.
-	 * NULL = the driver stores none.
+	 * Stores the post-mortem of a job, doc: collwatch.postmortem/1, beside the bundle with its
+	 * id if there is one. may_alert: users who subscribe to post-mortems get it; false = it
+	 * belongs to an alert that went out. 0; -EEXIST: the existing post-mortem stays; other
+	 * -errno: not stored. NULL = the driver stores none.
 	 */
-	int (*bury)(void *user, const struct cw_incident_due *due, json_t *doc, bool may_tell);
+	int (*put_postmortem)(void *user, const struct cw_incident_due *due, json_t *doc,
+			      bool may_alert);
 
 	/*
 	 * The machine's name for this user; NULL = unknown, or not known yet. Borrowed until the

@@ -16,7 +16,7 @@ ROOMS = ["daemon", "lib/analysis", "lib/common", "lib/identity", "lib/import", "
 # Here every identifier is the name of a field.
 FIELDS = ["lib/model/fact_list.h"]
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-LEFT_OUT = re.compile(r"^[ \t]*#[ \t]*include[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
+OMITTED = re.compile(r"^[ \t]*#[ \t]*include[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 SPEC = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]*)?(?:hh|h|ll|l|j|z|t)?[a-zA-Z%]|\\(?:x[0-9a-fA-F]+|.)")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")  # as is_letter() of anonymise.c, ASCII only
 
@@ -36,7 +36,7 @@ def main():
         text = path.read_text(encoding="utf-8")
         if str(path.relative_to(source)) in FIELDS:
             words.update(words_of(text))
-        for literal in LITERAL.findall(LEFT_OUT.sub("", text)):
+        for literal in LITERAL.findall(OMITTED.sub("", text)):
             words.update(words_of(SPEC.sub(" ", literal)))
     output.write_text("/* Made by own_words.py. */\nstatic const char *const own_words[] = {\n" +
                       "".join(f'\t"{word}",\n' for word in sorted(words)) + "};\n", encoding="ascii")

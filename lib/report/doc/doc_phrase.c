@@ -359,7 +359,7 @@ char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, siz
 	return buf;
 }
 
-size_t doc_waits_left_out(size_t n, size_t i)
+size_t doc_waits_omitted(size_t n, size_t i)
 {
 	return n > WAITS_FIRST + WAITS_LAST + 1 && i == WAITS_FIRST ? n - WAITS_FIRST - WAITS_LAST
 								    : 0;

@@ -84,7 +84,7 @@ const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
 char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len);
 
 /* Number of waits that we omit from the i-th on, of n in all; 0 = the i-th is shown. */
-size_t doc_waits_left_out(size_t n, size_t i);
+size_t doc_waits_omitted(size_t n, size_t i);
 
 /*
  * Number of consecutive culprits from this one on with the same host and reason, and without

@@ -11,9 +11,9 @@
 #include "common/clock.h"
 #include "model/rankset.h"
 #include "report/doc/nccl_errors.h"
-#include "report/fed_tensors.h"
 #include "report/frames.h"
 #include "report/json_util.h"
+#include "report/nonfinite_inputs.h"
 #include "report/process_doc.h"
 
 /*
@@ -392,7 +392,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "ruled_out",
 				   text_list((const char *const *)v->ruled_out, v->n_ruled_out));
 	bad |= json_object_set_new(doc, "nccl_errors", cw_nccl_errors_doc(snap));
-	bad |= json_object_set_new(doc, "fed_tensors", cw_fed_tensors_doc(snap));
+	bad |= json_object_set_new(doc, "nonfinite_inputs", cw_nonfinite_inputs_doc(snap));
 	bad |= json_object_set_new(doc, "coverage", coverage_doc(snap));
 	bad |= json_object_set_new(doc, "times", times_doc(info));
 	bad |= add_timeout(doc, snap);
@@ -561,10 +561,10 @@ const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t l
 
 /* A message delivered later than this states its age. */
 #define LATE_NS (60 * CW_NS_PER_S)
-#define TOLD_BYTES 2048
+#define SUMMARY_BYTES 2048
 
 /* The summary is in the present tense of the moment of its making. */
-static bool say_told(const json_t *incident, int64_t wall_ns, char *buf, size_t len)
+static bool format_as_of(const json_t *incident, int64_t wall_ns, char *buf, size_t len)
 {
 	const char *summary = cw_json_str(incident, "summary", "");
 	int64_t found_ns =
@@ -587,19 +587,19 @@ static bool say_told(const json_t *incident, int64_t wall_ns, char *buf, size_t 
 	return true;
 }
 
-json_t *cw_incident_doc_told_at(const json_t *incident, int64_t wall_ns)
+json_t *cw_incident_doc_as_of(const json_t *incident, int64_t wall_ns)
 {
-	json_t *told = json_copy((json_t *)incident); /* json_copy() only reads it */
-	char summary[TOLD_BYTES];
-	int bad = told ? 0 : -1;
+	json_t *doc = json_copy((json_t *)incident); /* json_copy() only reads it */
+	char summary[SUMMARY_BYTES];
+	int bad = doc ? 0 : -1;
 
-	if (!told || !say_told(incident, wall_ns, summary, sizeof(summary)))
-		return told;
-	bad |= json_object_set_new(told, "summary", cw_json_text(summary));
+	if (!doc || !format_as_of(incident, wall_ns, summary, sizeof(summary)))
+		return doc;
+	bad |= json_object_set_new(doc, "summary", cw_json_text(summary));
 	if (cw_incident_doc_is_over(incident))
-		bad |= json_object_set_new(told, "severity",
+		bad |= json_object_set_new(doc, "severity",
 					   json_string(cw_severity_name(CW_SEVERITY_NOTICE)));
-	return cw_json_finish(told, bad);
+	return cw_json_finish(doc, bad);
 }
 
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns)

@@ -60,7 +60,7 @@ const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t l
  * past tense; if we found it a minute ago or more, it states its age. New reference; NULL = out
  * of memory.
  */
-json_t *cw_incident_doc_told_at(const json_t *incident, int64_t wall_ns);
+json_t *cw_incident_doc_as_of(const json_t *incident, int64_t wall_ns);
 
 /* collwatch.healthy/1: the observed job and the duration of the observation. */
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns);

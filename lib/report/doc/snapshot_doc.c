@@ -82,7 +82,7 @@ static const struct cw_field threshold_fields[] = {
 	F(cw_thresholds, U32, stall_factor),         F(cw_thresholds, I64, first_op_ns),
 	F(cw_thresholds, I64, first_op_per_rank_ns), F(cw_thresholds, I64, proof_ns),
 	F(cw_thresholds, I64, confirm_ns),           F(cw_thresholds, I64, window_after_ns),
-	F(cw_thresholds, I64, no_headway_ns),        F(cw_thresholds, I64, headway_alert_ns),
+	F(cw_thresholds, I64, no_progress_after_ns), F(cw_thresholds, I64, host_activity_alert_ns),
 	F(cw_thresholds, I64, in_collective_ns),     F(cw_thresholds, I64, node_silent_ns),
 	F(cw_thresholds, U64, bytes_per_s),          { NULL },
 };

@@ -103,34 +103,34 @@ static const char *meaning_of(const char *setting)
 }
 
 /* A setting, and the ranks that have it. */
-struct told {
+struct entry {
 	const char *setting; /* borrowed from the evidence */
 	int32_t *ranks;
 	size_t n_ranks;
 };
 
-struct all_told {
-	struct told v[CW_TORCH_SETTINGS_TOLD];
+struct all_entries {
+	struct entry v[CW_TORCH_SETTINGS_MAX];
 	size_t n;
 };
 
-static void all_told_fini(struct all_told *all)
+static void all_entries_fini(struct all_entries *all)
 {
 	for (size_t i = 0; i < all->n; i++)
 		free(all->v[i].ranks);
 }
 
 /* Adds a rank, n_ranks at most. Omits settings beyond the limit. 0 or -1: out of memory. */
-static int add(struct all_told *all, const char *setting, int32_t rank, size_t n_ranks)
+static int add(struct all_entries *all, const char *setting, int32_t rank, size_t n_ranks)
 {
 	size_t i = 0;
 
 	while (i < all->n && strcmp(all->v[i].setting, setting) != 0)
 		i++;
-	if (i == CW_TORCH_SETTINGS_TOLD)
+	if (i == CW_TORCH_SETTINGS_MAX)
 		return 0;
 	if (i == all->n) {
-		all->v[i] = (struct told){ .setting = setting };
+		all->v[i] = (struct entry){ .setting = setting };
 		all->v[i].ranks = calloc(n_ranks, sizeof(int32_t));
 		if (!all->v[i].ranks)
 			return -1;
@@ -142,7 +142,7 @@ static int add(struct all_told *all, const char *setting, int32_t rank, size_t n
 	return 0;
 }
 
-static int collect(const json_t *evidence, struct all_told *all)
+static int collect(const json_t *evidence, struct all_entries *all)
 {
 	json_t *process, *setting;
 	size_t i, k;
@@ -161,15 +161,15 @@ static int collect(const json_t *evidence, struct all_told *all)
 	return 0;
 }
 
-static json_t *sentence(const struct told *told)
+static json_t *sentence(const struct entry *entry)
 {
-	_cleanup_(freep) char *set = cw_rankset_format_alloc(told->ranks, told->n_ranks);
-	const char *what = meaning_of(told->setting);
+	_cleanup_(freep) char *set = cw_rankset_format_alloc(entry->ranks, entry->n_ranks);
+	const char *what = meaning_of(entry->setting);
 	char text[1024];
 
 	if (!set)
 		return NULL;
-	(void)snprintf(text, sizeof(text), "%.200s (%s %.400s)%s%s", told->setting,
+	(void)snprintf(text, sizeof(text), "%.200s (%s %.400s)%s%s", entry->setting,
 		       phrase_is_many(set) ? "ranks" : "rank", set, what ? ": " : "",
 		       what ? what : "");
 	return cw_json_text(text);
@@ -177,7 +177,7 @@ static json_t *sentence(const struct told *told)
 
 json_t *cw_torch_setting_sentences(const json_t *evidence)
 {
-	_cleanup_(all_told_fini) struct all_told all = { 0 };
+	_cleanup_(all_entries_fini) struct all_entries all = { 0 };
 	json_t *list = json_array();
 	int bad = collect(evidence, &all);
 

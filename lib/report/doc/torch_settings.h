@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 /* Number of different settings that we list; of many ranks most have the same. */
-#define CW_TORCH_SETTINGS_TOLD 24u
+#define CW_TORCH_SETTINGS_MAX 24u
 
 /*
  * evidence: an array of collwatch.evidence/1, or any JSON value. New reference: an array of

@@ -132,7 +132,7 @@ static void put_table_head(FILE *out)
 
 static void put_explanation(FILE *out, const json_t *ops)
 {
-	json_int_t left_out = cw_json_int(ops, "left_out", 0), lost = cw_json_int(ops, "lost", 0);
+	json_int_t omitted = cw_json_int(ops, "omitted", 0), lost = cw_json_int(ops, "lost", 0);
 	size_t n = json_array_size(json_object_get(ops, "rows"));
 
 	fputs("<p class=\"dim\">Of the ranks on ", out);
@@ -143,10 +143,10 @@ static void put_explanation(FILE *out, const json_t *ops)
 	      "ops are timed.",
 	      out);
 	if (n > MAX_ROWS)
-		left_out += (json_int_t)(n - MAX_ROWS);
-	if (left_out > 0)
-		fprintf(out, " %" JSON_INTEGER_FORMAT " row%s left out.", left_out,
-			left_out == 1 ? " is" : "s are");
+		omitted += (json_int_t)(n - MAX_ROWS);
+	if (omitted > 0)
+		fprintf(out, " %" JSON_INTEGER_FORMAT " row%s left out.", omitted,
+			omitted == 1 ? " is" : "s are");
 	if (lost > 0)
 		fprintf(out, " %" JSON_INTEGER_FORMAT " call%s not counted.", lost,
 			lost == 1 ? " was" : "s were");

@@ -323,9 +323,9 @@ static int put_tree(FILE *out, const json_t *tree)
 	return r;
 }
 
-static void put_left_out(FILE *out, const json_t *stacks)
+static void put_not_collected(FILE *out, const json_t *stacks)
 {
-	const json_t *list = json_object_get(stacks, "left_out"), *each;
+	const json_t *list = json_object_get(stacks, "not_collected"), *each;
 	json_int_t seen = cw_json_int(stacks, "seen", 0);
 	json_int_t processes = cw_json_int(stacks, "processes", 0);
 	size_t i;
@@ -354,7 +354,7 @@ int html_put_stack_tree(FILE *out, const json_t *stacks)
 
 	if (strcmp(cw_json_str(stacks, "schema", ""), "collwatch.stacks/1") != 0)
 		return 0;
-	put_left_out(out, stacks);
+	put_not_collected(out, stacks);
 	/* Users look for their own lines first. */
 	for (int python = 1; python >= 0; python--)
 		json_array_foreach (trees, i, tree)

@@ -437,7 +437,7 @@ static void put_legend(FILE *out, const struct chart *c)
 
 static void put_chart(FILE *out, struct chart *c)
 {
-	uint32_t left_out = c->d->sets.n_sets - c->n_rows;
+	uint32_t omitted = c->d->sets.n_sets - c->n_rows;
 
 	fprintf(out,
 		"<div class=\"scroll\"><svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
@@ -453,9 +453,9 @@ static void put_chart(FILE *out, struct chart *c)
 	      "communicator, a mark a call. Light bars are calls that have not completed. Left of "
 	      "the line the time is stretched.",
 	      out);
-	if (left_out)
-		fprintf(out, " %" PRIu32 " more position%s are not drawn.", left_out,
-			left_out == 1 ? "" : "s");
+	if (omitted)
+		fprintf(out, " %" PRIu32 " more position%s are not drawn.", omitted,
+			omitted == 1 ? "" : "s");
 	fputs("</p>\n", out);
 }
 

@@ -34,9 +34,9 @@ struct picture {
 	const struct drawing *d;
 	struct box boxes[(MAX_LAYERS + 1) * MAX_COLUMNS];
 	uint32_t n_boxes;
-	uint32_t n_layers;                 /* of sets */
-	uint32_t columns[MAX_LAYERS + 1];  /* boxes in the layer */
-	uint32_t left_out_ranks, left_out; /* waiting sets without a box */
+	uint32_t n_layers;                /* of sets */
+	uint32_t columns[MAX_LAYERS + 1]; /* boxes in the layer */
+	uint32_t omitted_ranks, omitted;  /* waiting sets without a box */
 	bool has_end;
 	int width;
 };
@@ -62,8 +62,8 @@ static void choose_boxes(struct picture *p)
 		if (layer == CW_SNAP_NONE)
 			continue;
 		if (layer >= MAX_LAYERS || p->columns[layer] == MAX_COLUMNS) {
-			p->left_out++;
-			p->left_out_ranks += set->n_ranks;
+			p->omitted++;
+			p->omitted_ranks += set->n_ranks;
 			continue;
 		}
 		p->columns[layer]++;
@@ -279,12 +279,12 @@ void html_put_waits(FILE *out, const struct drawing *d)
 	fputs("<p class=\"dim\">Arrows lead to whom a rank waits for. Ranks in the same position "
 	      "share a box.",
 	      out);
-	if (p.left_out)
+	if (p.omitted)
 		fprintf(out,
 			" %" PRIu32 " more rank%s in %" PRIu32
 			" other position%s wait as well; the list below and the snapshot have "
 			"them.",
-			p.left_out_ranks, p.left_out_ranks == 1 ? "" : "s", p.left_out,
-			p.left_out == 1 ? "" : "s");
+			p.omitted_ranks, p.omitted_ranks == 1 ? "" : "s", p.omitted,
+			p.omitted == 1 ? "" : "s");
 	fputs("</p>\n", out);
 }

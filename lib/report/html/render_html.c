@@ -23,15 +23,15 @@
 #include "report/doc/nccl_errors.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/doc/torch_settings.h"
-#include "report/fed_tensors.h"
 #include "report/frames.h"
 #include "report/html/html.h"
 #include "report/html/html_drawing.h"
-#include "report/html/html_epitaph.h"
 #include "report/html/html_ops.h"
 #include "report/html/html_page.h"
+#include "report/html/html_postmortem.h"
 #include "report/html/html_stacks.h"
 #include "report/json_util.h"
+#include "report/nonfinite_inputs.h"
 
 #define MAX_CULPRITS 16u
 #define MAX_WITNESSES 8u
@@ -213,11 +213,11 @@ static void put_wait_list(FILE *out, const json_t *incident, const json_t *waits
 
 	fputs("<ul>\n", out);
 	for (size_t i = 0; i < n; i++) {
-		size_t left_out = doc_waits_left_out(n, i);
+		size_t omitted = doc_waits_omitted(n, i);
 
-		if (left_out) {
-			fprintf(out, "<li>… %zu more …</li>\n", left_out);
-			i += left_out - 1;
+		if (omitted) {
+			fprintf(out, "<li>… %zu more …</li>\n", omitted);
+			i += omitted - 1;
 			continue;
 		}
 		fputs("<li>", out);
@@ -416,11 +416,11 @@ static int put_torch_settings(FILE *out, const json_t *evidence)
 	return sentences ? 0 : -ENOMEM;
 }
 
-static int put_fed_tensors(FILE *out, const json_t *incident)
+static int put_nonfinite_inputs(FILE *out, const json_t *incident)
 {
-	json_t *sentences = cw_fed_tensor_sentences(incident);
+	json_t *sentences = cw_nonfinite_inputs_sentences(incident);
 
-	html_put_list(out, "fed-tensors", "NaN and infinity fed in, the first of each rank",
+	html_put_list(out, "nonfinite-inputs", "NaN and infinity fed in, the first of each rank",
 		      sentences);
 	json_decref(sentences);
 	return sentences ? 0 : -ENOMEM;
@@ -442,27 +442,27 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *
 	r |= put_stacks(out, b);
 	r |= put_nccl_errors(out, b->incident);
 	r |= put_torch_settings(out, b->evidence);
-	r |= put_fed_tensors(out, b->incident);
+	r |= put_nonfinite_inputs(out, b->incident);
 	html_put_ops(out, b->ops);
 	html_put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
 	put_alternatives(out, b->incident);
 	put_coverage(out, b->incident, no_pictures);
 	put_times(out, b->incident);
-	if (b->epitaph)
-		html_put_epitaph(out, b->epitaph, false);
+	if (b->postmortem)
+		html_put_postmortem(out, b->postmortem, false);
 	put_bundle(out, b->incident);
 	e = html_page_end(out);
 	return r < 0 ? r : e;
 }
 
 /* For a bundle without alert: the post-mortem is all it has. */
-static int render_epitaph(FILE *out, const json_t *epitaph, const json_t *ops)
+static int render_postmortem(FILE *out, const json_t *postmortem, const json_t *ops)
 {
-	if (!json_is_string(json_object_get(epitaph, "class")) ||
-	    !json_is_string(json_object_get(epitaph, "summary")))
+	if (!json_is_string(json_object_get(postmortem, "class")) ||
+	    !json_is_string(json_object_get(postmortem, "summary")))
 		return -EBADMSG;
-	put_head(out, epitaph);
-	html_put_epitaph(out, epitaph, true);
+	put_head(out, postmortem);
+	html_put_postmortem(out, postmortem, true);
 	html_put_ops(out, ops);
 	return html_page_end(out);
 }
@@ -475,8 +475,8 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 	bool has_drawing = false;
 	int r;
 
-	if (!b->incident && b->epitaph)
-		return render_epitaph(out, b->epitaph, b->ops);
+	if (!b->incident && b->postmortem)
+		return render_postmortem(out, b->postmortem, b->ops);
 	if (!json_is_string(json_object_get(b->incident, "class")) ||
 	    !json_is_string(json_object_get(b->incident, "summary")) ||
 	    !json_is_array(json_object_get(b->incident, "culprits")))

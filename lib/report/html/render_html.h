@@ -7,7 +7,7 @@
 #include "report/bundle.h"
 
 /*
- * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG if the incident, or the epitaph of a bundle
+ * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG if the incident, or the post-mortem of a bundle
  * without incident, lacks required fields). With an unreadable snapshot the page has no pictures
  * and says so.
  */

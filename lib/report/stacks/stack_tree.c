@@ -18,7 +18,7 @@
 #define MAX_REASONS 16u
 
 /* Ranks omitted for one reason. */
-struct left_out {
+struct not_collected {
 	char *why;
 	struct cw_stack_ranks ranks;
 };
@@ -31,8 +31,8 @@ struct tree {
 
 struct cw_stack_tree {
 	struct tree trees[CW_STACK_TREE_MAX_TREES];
-	struct left_out left_out[MAX_REASONS];
-	unsigned n_trees, n_left_out;
+	struct not_collected not_collected[MAX_REASONS];
+	unsigned n_trees, n_not_collected;
 	uint32_t n_nodes;
 	uint32_t seen;
 	struct cw_stack_ranks ranks; /* ranks with stacks */
@@ -52,9 +52,9 @@ struct cw_stack_tree *cw_stack_tree_free(struct cw_stack_tree *tree)
 		free(tree->trees[i].thread);
 		cw_stack_node_fini(&tree->trees[i].root);
 	}
-	for (unsigned i = 0; i < tree->n_left_out; i++) {
-		free(tree->left_out[i].why);
-		cw_stack_ranks_fini(&tree->left_out[i].ranks);
+	for (unsigned i = 0; i < tree->n_not_collected; i++) {
+		free(tree->not_collected[i].why);
+		cw_stack_ranks_fini(&tree->not_collected[i].ranks);
 	}
 	cw_stack_ranks_fini(&tree->ranks);
 	free(tree);
@@ -227,39 +227,39 @@ int cw_stack_tree_add(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 	if (r == 0 && stacks == native)
 		r = add_kernel(t, rank, evidence, &stacks);
 	if (r == 0 && stacks == 0)
-		return cw_stack_tree_leave_out(t, rank, why_nothing(evidence));
+		return cw_stack_tree_not_collected(t, rank, why_nothing(evidence));
 	t->seen++;
 	return r < 0 ? r : cw_stack_ranks_add(&t->ranks, rank);
 }
 
-int cw_stack_tree_leave_out(struct cw_stack_tree *t, int32_t rank, const char *why)
+int cw_stack_tree_not_collected(struct cw_stack_tree *t, int32_t rank, const char *why)
 {
-	struct left_out *l = t->left_out;
+	struct not_collected *l = t->not_collected;
 	unsigned i;
 
-	for (i = 0; i < t->n_left_out; i++)
+	for (i = 0; i < t->n_not_collected; i++)
 		if (strcmp(l[i].why, why) == 0)
 			break;
 	if (i == MAX_REASONS) /* full: the reason matters less than the rank */
 		i--;
-	if (i == t->n_left_out) {
+	if (i == t->n_not_collected) {
 		l[i].why = strdup(why);
 		if (!l[i].why)
 			return -ENOMEM;
-		t->n_left_out++;
+		t->n_not_collected++;
 	}
 	return cw_stack_ranks_add(&l[i].ranks, rank);
 }
 
 /* ---- writing ---- */
 
-static json_t *left_out_doc(const struct cw_stack_tree *t, uint32_t *n)
+static json_t *not_collected_doc(const struct cw_stack_tree *t, uint32_t *n)
 {
 	json_t *list = json_array();
 	int bad = 0;
 
-	for (unsigned i = 0; i < t->n_left_out; i++) {
-		const struct left_out *l = &t->left_out[i];
+	for (unsigned i = 0; i < t->n_not_collected; i++) {
+		const struct not_collected *l = &t->not_collected[i];
 
 		*n += l->ranks.n_all;
 		bad |= json_array_append_new(list, json_pack("{s:o, s:I, s:o}", "ranks",
@@ -290,12 +290,12 @@ static json_t *trees_doc(const struct cw_stack_tree *t)
 
 json_t *cw_stack_tree_doc(const struct cw_stack_tree *t, uint32_t awaited)
 {
-	uint32_t n_left_out = 0;
-	json_t *left_out = left_out_doc(t, &n_left_out);
+	uint32_t n_not_collected = 0;
+	json_t *not_collected = not_collected_doc(t, &n_not_collected);
 
 	return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:o}", "schema", "collwatch.stacks/1",
-			 "processes", (json_int_t)(t->seen + n_left_out + awaited), "seen",
+			 "processes", (json_int_t)(t->seen + n_not_collected + awaited), "seen",
 			 (json_int_t)t->seen, "awaited", (json_int_t)awaited, "ranks",
-			 cw_stack_ranks_text(&t->ranks), "left_out", left_out, "cut",
+			 cw_stack_ranks_text(&t->ranks), "not_collected", not_collected, "cut",
 			 (json_int_t)t->cut, "trees", trees_doc(t));
 }

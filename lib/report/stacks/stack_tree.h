@@ -36,7 +36,7 @@ struct cw_stack_tree *cw_stack_tree_free(struct cw_stack_tree *tree);
 int cw_stack_tree_add(struct cw_stack_tree *tree, int32_t rank, const json_t *evidence);
 
 /* Adds a process that we did not inspect, and the reason. 0 or -ENOMEM. */
-int cw_stack_tree_leave_out(struct cw_stack_tree *tree, int32_t rank, const char *why);
+int cw_stack_tree_not_collected(struct cw_stack_tree *tree, int32_t rank, const char *why);
 
 /*
  * collwatch.stacks/1; awaited: number of processes that may still follow. Among sibling nodes, the

@@ -93,12 +93,12 @@ static const json_t *chain_text(const struct view *v, const json_t *node, char *
 
 	for (size_t i = 0;; i++) {
 		const json_t *next = only_call(node);
-		bool is_left_out = !v->all && n > CHAIN_FIRST + CHAIN_LAST + 1 &&
-				   i >= CHAIN_FIRST && i < n - CHAIN_LAST;
+		bool is_omitted = !v->all && n > CHAIN_FIRST + CHAIN_LAST + 1 && i >= CHAIN_FIRST &&
+				  i < n - CHAIN_LAST;
 
-		if (out && i > 0 && (!is_left_out || i == CHAIN_FIRST))
+		if (out && i > 0 && (!is_omitted || i == CHAIN_FIRST))
 			fputs(" > ", out);
-		if (out && !is_left_out)
+		if (out && !is_omitted)
 			write_frame(out, node);
 		else if (out && i == CHAIN_FIRST)
 			fprintf(out, "… %zu frames …", n - CHAIN_FIRST - CHAIN_LAST);
@@ -162,7 +162,7 @@ static void put_tree(const struct cw_text *t, const json_t *tree, bool all)
 
 static void put_coverage(const struct cw_text *t, const json_t *stacks)
 {
-	const json_t *list = json_object_get(stacks, "left_out"), *left_out;
+	const json_t *list = json_object_get(stacks, "not_collected"), *not_collected;
 	json_int_t seen = cw_json_int(stacks, "seen", 0),
 		   awaited = cw_json_int(stacks, "awaited", 0);
 	json_int_t processes = cw_json_int(stacks, "processes", 0);
@@ -175,11 +175,11 @@ static void put_coverage(const struct cw_text *t, const json_t *stacks)
 	if (awaited > 0)
 		fprintf(t->out, ", %" JSON_INTEGER_FORMAT " still awaited", awaited);
 	fputc('\n', t->out);
-	json_array_foreach (list, i, left_out) {
+	json_array_foreach (list, i, not_collected) {
 		fputs("    ", t->out);
-		put_ranks(t, CW_TEXT_YELLOW, left_out);
+		put_ranks(t, CW_TEXT_YELLOW, not_collected);
 		fputs(": ", t->out);
-		cw_text_wrap(t, 24, 8, cw_json_str(left_out, "why", "?"));
+		cw_text_wrap(t, 24, 8, cw_json_str(not_collected, "why", "?"));
 	}
 }
 

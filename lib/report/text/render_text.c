@@ -18,11 +18,11 @@
 #include "report/doc/incident_doc.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/torch_settings.h"
-#include "report/fed_tensors.h"
 #include "report/frames.h"
 #include "report/json_util.h"
+#include "report/nonfinite_inputs.h"
 #include "report/text.h"
-#include "report/text/render_epitaph.h"
+#include "report/text/render_postmortem.h"
 #include "report/text/render_stack.h"
 #include "report/text/render_stack_tree.h"
 
@@ -187,11 +187,11 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 		return;
 	cw_text_title(t, title);
 	for (i = 0; i < n; i++) {
-		size_t left_out = doc_waits_left_out(n, i);
+		size_t omitted = doc_waits_omitted(n, i);
 
-		if (left_out) {
-			fprintf(t->out, "  … %zu more …\n", left_out);
-			i += left_out - 1;
+		if (omitted) {
+			fprintf(t->out, "  … %zu more …\n", omitted);
+			i += omitted - 1;
 			continue;
 		}
 		fputs("  ", t->out);
@@ -260,9 +260,9 @@ static void put_torch_settings(const struct cw_text *t, const json_t *evidence)
 	json_decref(sentences);
 }
 
-static void put_fed_tensors(const struct cw_text *t, const json_t *incident)
+static void put_nonfinite_inputs(const struct cw_text *t, const json_t *incident)
 {
-	json_t *sentences = cw_fed_tensor_sentences(incident);
+	json_t *sentences = cw_nonfinite_inputs_sentences(incident);
 
 	if (!sentences)
 		cw_text_set_short(t);
@@ -429,8 +429,8 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	};
 	const json_t *incident = bundle->incident;
 
-	if (!incident && json_is_string(json_object_get(bundle->epitaph, "summary"))) {
-		cw_render_epitaph(&t, bundle->epitaph, true);
+	if (!incident && json_is_string(json_object_get(bundle->postmortem, "summary"))) {
+		cw_render_postmortem(&t, bundle->postmortem, true);
 		return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 	}
 	if (!json_is_string(json_object_get(incident, "class")) ||
@@ -446,13 +446,13 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	cw_render_stack_tree(&t, bundle->stacks, opts->all_frames);
 	put_nccl_errors(&t, incident);
 	put_torch_settings(&t, bundle->evidence);
-	put_fed_tensors(&t, incident);
+	put_nonfinite_inputs(&t, incident);
 	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
 	put_alternatives(&t, incident);
 	put_coverage(&t, incident);
 	put_times(&t, incident);
-	if (bundle->epitaph)
-		cw_render_epitaph(&t, bundle->epitaph, false);
+	if (bundle->postmortem)
+		cw_render_postmortem(&t, bundle->postmortem, false);
 	put_advice(&t, incident);
 	put_bundle(&t, incident);
 	if (is_short)

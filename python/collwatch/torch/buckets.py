@@ -26,7 +26,7 @@ class Buckets:
 
     def __init__(self):
         self.is_due = False
-        self._told, self._n, self._steps, self._is_looking = {}, 0, 0, False
+        self._written, self._n, self._steps, self._is_looking = {}, 0, 0, False
         self._odd, self._seen, self._moved = weakref.WeakSet(), set(), set()
 
     def stop(self):
@@ -65,9 +65,9 @@ class Buckets:
 
     def _is_new(self, line):
         key = line["comm"], line["op"]
-        is_new = self._told.get(key) != line["buckets"] and _NAMES_MAX > sum(
+        is_new = self._written.get(key) != line["buckets"] and _NAMES_MAX > sum(
             len(name) + 4 for bucket in line["buckets"] for name in bucket["parameters"])
-        self._told[key] = line["buckets"]
+        self._written[key] = line["buckets"]
         self._n += is_new
         return is_new
 

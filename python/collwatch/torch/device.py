@@ -14,7 +14,7 @@ import collwatch
 from collwatch.torch import stats
 
 _ROWS = 1024
-_FIELDS = 5  # struct cw_sum_numbers: low, high, least, mean, norm; as stats.FIELDS
+_FIELDS = 5  # struct cw_sum_tensor_stats: low, high, least, mean, norm; as stats.FIELDS
 _ROW_BYTES = 8 * _FIELDS
 # ncclDataType_t
 _TYPES = {name: number for name, number in (("float16", 6), ("float32", 7), ("float64", 8), ("bfloat16", 9),
@@ -50,9 +50,9 @@ class Kernel:
     """Finds the kernel; without it, of() returns None."""
 
     def __init__(self):
-        self._take = collwatch._agent("collwatch_numbers", ctypes.c_bool, ctypes.c_uint64, ctypes.c_uint64,
+        self._take = collwatch._agent("collwatch_tensor_stats", ctypes.c_bool, ctypes.c_uint64, ctypes.c_uint64,
                                       ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64)
-        self._load = collwatch._agent("collwatch_numbers_load", ctypes.c_bool)
+        self._load = collwatch._agent("collwatch_tensor_stats_load", ctypes.c_bool)
         self._stream = _raw_stream() if self._take else None
         self._blocks, self._full, self._lock = {}, [], threading.Lock()
 

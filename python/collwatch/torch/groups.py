@@ -15,32 +15,32 @@ class Groups:
     """The groups of this process."""
 
     def __init__(self):
-        self._told = set()
+        self._named = set()
         self._timeout = None
         self._is_over = not collwatch.has_agent()
 
-    def tell(self):
+    def name_comms(self):
         """Reports changes since the last call. Cheap if there are none."""
         try:
             if not self._is_over and dist.is_available() and dist.is_initialized():
-                self._tell()
+                self._name_comms()
         except Exception:  # pylint: disable=broad-except ; torch's internals may change
             self._is_over = True
 
-    def _tell(self):
+    def _name_comms(self):
         timeouts = []
         for group, name in list(_names().items()):
             backend = _backend(group)
             if backend is None:
                 continue
-            if name not in self._told and collwatch.name_comm(_comm(backend), _label(group, name)):
-                self._told.add(name)
-            if name in self._told:  # the group is in use
+            if name not in self._named and collwatch.name_comm(_comm(backend), _label(group, name)):
+                self._named.add(name)
+            if name in self._named:  # the group is in use
                 timeouts.append(_timeout_ns(backend))
         shortest = min((ns for ns in timeouts if ns), default=None)
         if shortest and shortest != self._timeout:
             self._timeout = shortest
-            collwatch.tell_timeout(shortest)
+            collwatch.set_job_timeout(shortest)
 
 
 def _names():

@@ -117,7 +117,7 @@ class Ops(TorchDispatchMode):
             self.watch.forget()
         if not self.watch.is_looking() or name in self.deny or self.watch.denies_modules():
             return func(*args, **kwargs)
-        before = self.watch.look(arguments(func, args, kwargs), "input")
+        before = self.watch.sample(arguments(func, args, kwargs), "input")
         result = func(*args, **kwargs)
         if operator.is_late:
             self.watch.add_op(name, before, [], name in MAKES_MASKS)
@@ -125,7 +125,7 @@ class Ops(TorchDispatchMode):
         after = tensors_in(result, [])
         seen = {id(t) for _, t in after}
         after += [(n, t) for n, t in written_arguments(func, args, kwargs) if id(t) not in seen]
-        self.watch.add_op(name, before, self.watch.look(after, "output", is_written=True), name in MAKES_MASKS)
+        self.watch.add_op(name, before, self.watch.sample(after, "output", is_written=True), name in MAKES_MASKS)
         return result
 
 

@@ -90,7 +90,7 @@ class Replicas:
             different.append({"tensor": " or ".join(here) or "one that is not here",
                               "groups": groups_of(table[:, slot].tolist())})
         return {"step": step, "members": len(rows), "tensors": len(names), "different": different[:64],
-                "left_out": max(0, len(different) - 64)}
+                "over_limit": max(0, len(different) - 64)}
 
 
 def groups_of(column):

@@ -24,13 +24,13 @@ import weakref
 import torch
 
 import collwatch
-from collwatch.torch import StoppedAfterStep, buckets, device, lines, looked, ops as operators, stats, stops
+from collwatch.torch import StoppedAfterStep, buckets, device, lines, ops as operators, sampled, stats, stops
 from collwatch.torch.groups import Groups
 from collwatch.torch.steps import Steps
 
 # Limits: frames of one step, and first bad frames of a file. We count the rest.
 FRAMES_MAX = 100000
-TOLD_MAX = 8
+BAD_WRITTEN_MAX = 8
 # Steps whose numbers have not arrived from the device yet; we leave out and count those beyond.
 BATCHES_MAX = 4
 SITE_FRAMES = 6
@@ -112,7 +112,7 @@ class _Frame:
         shown = {"frame": self.number, "step": self.step, "phase": self.phase, "module": self.module,
                  "class": self.kind, "op": self.op, "call": self.call, "site": self.site, "tensors": []}
         for t in self.tensors:
-            low, high, least, mean = t["numbers"][:4]
+            low, high, least, mean = t["tensor_stats"][:4]
             most = max(abs(low), abs(high)) if low == low and high == high else math.nan
             shown["tensors"].append({
                 "side": t["side"], "what": t["what"], "dtype": t["dtype"], "shape": t["shape"],
@@ -128,7 +128,7 @@ def _side(tensors):
         return [-1, None, None, None]
     bad = most = total = count = squares = 0
     for t in tensors:
-        low, high, _, mean, norm = t["numbers"]
+        low, high, _, mean, norm = t["tensor_stats"]
         if not math.isfinite(low) or not math.isfinite(high):
             bad += 1
             continue
@@ -142,9 +142,9 @@ def _elements(tensors):
     return sum(math.prod(t["shape"]) for t in tensors)
 
 
-def _kinds(numbers):
+def _kinds(tensor_stats):
     """Which of NaN, Inf and -Inf occur; NaN hides the other two."""
-    low, high = numbers[0], numbers[1]
+    low, high = tensor_stats[0], tensor_stats[1]
     if math.isnan(low) or math.isnan(high):
         return {"NaN"}
     return {name for name, there in (("Inf", high == math.inf), ("-Inf", low == -math.inf)) if there}
@@ -155,9 +155,9 @@ def _bad_tensor(frame):
     came = set()
     for t in frame.tensors:
         if t["side"] in ("input", "weight"):
-            came |= _kinds(t["numbers"])
+            came |= _kinds(t["tensor_stats"])
     for i, t in enumerate(frame.tensors):
-        kinds = _kinds(t["numbers"])
+        kinds = _kinds(t["tensor_stats"])
         if t["side"] == "input" and not frame.op:
             kinds -= {"-Inf"}
         elif t["side"] == "output":
@@ -215,15 +215,15 @@ class Watch:
         self._last = collections.deque(maxlen=frames)
         self._lock = threading.RLock()  # several threads may call models
         self._is_due = self._needs_ops = False
-        self._n_left_out = 0
+        self._n_over_limit = 0
         self._frames, self._pending, self._batches = [], [], collections.deque()
         self._names, self._roots, self._handles = weakref.WeakKeyDictionary(), weakref.WeakSet(), []
         self._inner = []  # handles of modules inside a model, while we look at them
         self._is_of_all = self._calls_inner = self._is_closing = False
         self._here, self._calls = threading.local(), {}
-        self._step, self._n_frames, self._told, self._marked = -1, 0, 0, False
+        self._step, self._n_frames, self._n_bad_written, self._marked = -1, 0, 0, False
         self._dropped = self._unread = 0
-        self._looked, self._kernel = looked.Looked(), device.Kernel()
+        self._sampled, self._kernel = sampled.Sampled(), device.Kernel()
         self._ops, self._has_all_ops, self._backward = None, False, None
         self._was_bad = {"forward": False, "backward": False}
         self._replicas, self._scale, self._groups = [], None, Groups()
@@ -375,7 +375,7 @@ class Watch:
             self._comms.close()
         if self._backward and torch.autograd.backward is self._ours:
             torch.autograd.backward = self._backward
-        self._tell_of_what_was_not_there()
+        self._note_what_was_not_there()
         if self._trail:
             self._trail.close()
         self._lines.write("end", step=self._step, frames=self._n_frames, dropped=self._dropped,
@@ -387,7 +387,7 @@ class Watch:
         if self in _WATCHES:
             _WATCHES.remove(self)
 
-    def _tell_of_what_was_not_there(self):
+    def _note_what_was_not_there(self):
         for pattern in self._deny_modules:
             if self._names and pattern not in self._denying:
                 self._lines.write("note", text="no module is called like %r, which deny_modules has" % pattern)
@@ -428,7 +428,7 @@ class Watch:
                 number % self.every == 0 or number in self._traced)
             self._needs_ops = self._is_due or self._stops.wants_ops(number)
             self._attach_inner(self._is_due or bool(self._stops.waiting()) or self._calls_inner)
-            self._looked.forget()
+            self._sampled.forget()
             self._calls = {}
         collwatch.mark_step(number)
         self._groups.tell()
@@ -478,7 +478,7 @@ class Watch:
                                       "the device" % (self._step, len(self._batches)))
             else:
                 self._batches.append(self._copy())
-            self._frames, self._pending, self._n_left_out = [], [], 0
+            self._frames, self._pending, self._n_over_limit = [], [], 0
             self._kernel.take_blocks()  # of lost steps
         for r in self._replicas:
             self._compare(r, is_last)
@@ -500,14 +500,14 @@ class Watch:
             self._lines.write("note", text="replicas were not compared at step %d: %s" % (self._step, error))
 
     def _copy(self):
-        """Starts the copies of this step's numbers. Returns (step, frames, copies, events of their arrival,
+        """Starts the copies of this step's tensor_stats. Returns (step, frames, copies, events of their arrival,
         scale, counts, frames left out)."""
         scale, by_device, by_block = self._scale, {}, {}
-        for row, numbers in enumerate(self._pending):
-            if isinstance(numbers, tuple):
-                by_block.setdefault(numbers[0], []).append((row, numbers[1]))
+        for row, tensor_stats in enumerate(self._pending):
+            if isinstance(tensor_stats, tuple):
+                by_block.setdefault(tensor_stats[0], []).append((row, tensor_stats[1]))
             else:
-                by_device.setdefault((numbers.device, numbers.dtype), []).append((row, numbers))
+                by_device.setdefault((tensor_stats.device, tensor_stats.dtype), []).append((row, tensor_stats))
         if isinstance(scale, torch.Tensor):
             by_device.setdefault((scale.device, scale.dtype), []).append((-1, scale.expand(len(stats.FIELDS))))
         copies, events = [], []
@@ -524,41 +524,41 @@ class Watch:
             events.append(event)
         counts = self._comms.take_counts() if self._comms else None
         return (self._step, self._frames, copies, events, scale if isinstance(scale, float) else None, counts,
-                self._n_left_out)
+                self._n_over_limit)
 
     def _read(self, wait=False):
         while self._batches:
-            step, frames, copies, events, scale, counts, n_left_out = self._batches[0]
+            step, frames, copies, events, scale, counts, n_over_limit = self._batches[0]
             if wait:
                 for e in events:
                     e.synchronize()
             elif not all(e.query() for e in events):
                 return
             self._batches.popleft()
-            numbers = {}
+            tensor_stats = {}
             try:
                 for rows, values in copies:
                     values = values.tolist()
-                    numbers.update((row, values[at]) for at, row in rows)
+                    tensor_stats.update((row, values[at]) for at, row in rows)
             except RuntimeError:  # tensors without numbers, as torch.func and fake tensors have
                 self._lose(len(frames))
                 continue
-            if -1 in numbers:
-                scale = numbers[-1][0]
-            self._judge(step, frames, numbers, scale, counts, n_left_out)
+            if -1 in tensor_stats:
+                scale = tensor_stats[-1][0]
+            self._judge(step, frames, tensor_stats, scale, counts, n_over_limit)
 
-    def _judge(self, step, frames, numbers, scale, counts, n_left_out):
+    def _judge(self, step, frames, tensor_stats, scale, counts, n_over_limit):
         n_bad = {"forward": 0, "backward": 0}
         for frame in frames:
             for t in frame.tensors:
-                t["numbers"] = numbers[t["row"]]
+                t["tensor_stats"] = tensor_stats[t["row"]]
         if self._declared is not None:
             self._write_calls(step, [f for f in frames if f.op and not f.is_comm])
         if counts:
             self._write_comms(step, [f for f in frames if f.is_comm], counts)
         traced = {}
         if step in self._traced:
-            traced = {"traced": len(frames), "lost": n_left_out}
+            traced = {"traced": len(frames), "lost": n_over_limit}
             for frame in frames:
                 self._lines.write("trace", **frame.line())
         for frame in frames:
@@ -569,9 +569,9 @@ class Watch:
             phase = "backward" if frame.phase == "backward" else "forward"
             n_bad[phase] += 1
             # Only the first after a good step: numbers that follow from it are no news.
-            if n_bad[phase] == 1 and not self._was_bad[phase] and self._told < TOLD_MAX:
-                self._told += 1
-                self._tell(frame, *bad)
+            if n_bad[phase] == 1 and not self._was_bad[phase] and self._n_bad_written < BAD_WRITTEN_MAX:
+                self._n_bad_written += 1
+                self._write_bad(frame, *bad)
         self._was_bad = {phase: n > 0 for phase, n in n_bad.items()}
         self._lines.write("step", step=step, frames=len(frames), nonfinite=n_bad["forward"],
                           nonfinite_gradients=n_bad["backward"], loss_scale=scale, **traced)
@@ -579,7 +579,7 @@ class Watch:
     def _write_comms(self, step, frames, counts):
         found = [{"op": f.op, "phase": f.phase, "module": f.module, "tensors": [
             {"side": t["side"], "what": t["what"], "dtype": t["dtype"], "shape": t["shape"],
-             "mean": lines.number(t["numbers"][3])} for t in f.tensors]} for f in frames]
+             "mean": lines.number(t["tensor_stats"][3])} for t in f.tensors]} for f in frames]
         self._lines.write("comms", step=step, counts=counts, comms=found)
 
     def _declare(self, frame, inputs, outputs):
@@ -604,7 +604,7 @@ class Watch:
         if lost:
             self._lines.write("calls", step=step, calls=[], lost=lost)
 
-    def _tell(self, frame, tensor, kind, was_finite):
+    def _write_bad(self, frame, tensor, kind, was_finite):
         for each in self._last:
             if each is not frame:
                 self._lines.write("frame", **each.line())
@@ -615,14 +615,14 @@ class Watch:
 
     def forget(self):
         """Call it after writes that torch does not count."""
-        self._looked.forget()
+        self._sampled.forget()
 
-    def _numbers(self, p):
+    def _tensor_stats(self, p):
         """Returns a tensor of numbers, or the place where the agent's kernel writes them."""
         found = self._kernel.of(p)
         return stats.of(p, self._declared is not None) if found is None else found
 
-    def look(self, tensors, side, is_written=False):
+    def sample(self, tensors, side, is_written=False):
         """Returns the numbers of tensors, on their device. Counts tensors that we cannot read.
 
         is_written: the call that just ended wrote them."""
@@ -632,22 +632,22 @@ class Watch:
                 if not isinstance(x, torch.Tensor):
                     continue
                 try:
-                    numbers, shape = self._numbers_of(x, is_written), [int(n) for n in x.shape]
+                    tensor_stats, shape = self._tensor_stats_of(x, is_written), [int(n) for n in x.shape]
                 except (RuntimeError, NotImplementedError, TypeError, AttributeError):
                     self._unread += 1
                     continue
-                if numbers is None:
+                if tensor_stats is None:
                     continue
                 found.append({"side": side, "what": what or side, "dtype": _name_of_dtype(x.dtype),
-                              "shape": shape, "numbers": numbers})
+                              "shape": shape, "tensor_stats": tensor_stats})
         return found
 
-    def _numbers_of(self, x, is_written):
+    def _tensor_stats_of(self, x, is_written):
         """None if the tensor has none. While modules' hooks run, our own operations would be dispatched to
         us, so we turn this off for ordinary tensors; other types need their own dispatch."""
         with _UNDISPATCHED() if type(x) in _ORDINARY else torch.no_grad():
             p = stats.plain(x)
-            return None if p is None else self._looked.get(p, self._numbers, is_written)
+            return None if p is None else self._sampled.get(p, self._tensor_stats, is_written)
 
     def _add(self, phase, module, kind, op, tensors, site, makes_masks=False, is_comm=False):
         if not tensors and not is_comm:
@@ -658,7 +658,7 @@ class Watch:
     def _add_frame(self, phase, module, kind, op, tensors, site, makes_masks, is_comm):
         if len(self._frames) >= FRAMES_MAX:
             self._lose(1)
-            self._n_left_out += 1
+            self._n_over_limit += 1
             return None
         self._n_frames += 1
         key = (phase, module, op)
@@ -673,7 +673,7 @@ class Watch:
     def _take_rows(self, tensors):
         for t in tensors:
             t["row"] = len(self._pending)
-            self._pending.append(t.pop("numbers"))
+            self._pending.append(t.pop("tensor_stats"))
 
     def _stack(self):
         if not hasattr(self._here, "modules"):
@@ -700,14 +700,14 @@ class Watch:
         or None."""
         module, kind = self._module()
         phase = "backward" if self._is_in_backward() else "forward"
-        return self._add(phase, module, kind, name, self.look(tensors, "input"), _site(), is_comm=True)
+        return self._add(phase, module, kind, name, self.sample(tensors, "input"), _site(), is_comm=True)
 
     def extend_comm(self, frame, tensors):
         """Adds the outputs, if the step is not over."""
         self.forget()  # torch has not counted these writes
         if frame is None or self._lines is None or frame.step != self._step or not self.is_looking():
             return
-        found = self.look(tensors, "output")
+        found = self.sample(tensors, "output")
         with self._lock:
             if frame.step == self._step:
                 self._take_rows(found)
@@ -716,7 +716,7 @@ class Watch:
     def check(self, tensor, name):
         if self.is_looking():
             module, kind = self._module()
-            self._add("forward", module, kind, "", self.look([(name, tensor)], "output"), _site())
+            self._add("forward", module, kind, "", self.sample([(name, tensor)], "output"), _site())
 
     def before_call(self, module, inputs):
         if self._lines is None or _is_compiling() or getattr(self._here, "is_quiet", False):  # from on_stop
@@ -788,9 +788,9 @@ class Watch:
         if output is None or not self.is_looking() or name in self._denied:
             return
         site = _site()
-        tensors = self.look(list(module.named_parameters(recurse=False)), "weight")
-        tensors += self.look(operators.tensors_in(inputs, []), "input")
-        tensors += self.look(operators.tensors_in(output, []), "output")
+        tensors = self.sample(list(module.named_parameters(recurse=False)), "weight")
+        tensors += self.sample(operators.tensors_in(inputs, []), "input")
+        tensors += self.sample(operators.tensors_in(output, []), "output")
         self._add("recomputed" if self._is_in_backward() else "forward", name, kind, "", tensors, site)
         self._follow_gradients(name, kind, inputs, output, site, not stack)
 
@@ -809,5 +809,5 @@ class Watch:
 
         def on_gradient(gradient):
             if self.is_looking() and step == self._step:
-                self._add("backward", name, kind, "", self.look([(what, gradient)], "output"), site)
+                self._add("backward", name, kind, "", self.sample([(what, gradient)], "output"), site)
         return on_gradient

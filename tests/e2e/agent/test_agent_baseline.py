@@ -81,7 +81,7 @@ def test_another_seed_differs_from_the_first_op_on(baseline):
     doc = check_run(baseline, "--seed", "1")
     check(doc["outcome"] == "differs" and doc["ranks_that_differ"] == 3, doc["coverage"])
     check(call(doc)[1:] == ("all_reduce", 1), doc["first"])
-    check(doc["first"]["what"] == "numbers" and doc["first"]["side"] == "input", doc["first"])
+    check(doc["first"]["what"] == "tensor_stats" and doc["first"]["side"] == "input", doc["first"])
     check(doc["skipped_check"] == doc["skipped_baseline"] == 0, doc["coverage"])
 
 
@@ -104,7 +104,7 @@ def test_one_op_more_is_named_and_the_rest_compared(baseline):
     doc = check_run(baseline, "--more-in-step", "6")
     check(doc["first"]["what"] == "extra" and doc["first"]["baseline"] is None, doc["first"])
     check(call(doc)[1:] == ("all_reduce", 6 * 3 + 3), doc["first"])
-    check(doc["extra"] == RANKS and doc["missing"] == doc["numbers"] == 0, doc["coverage"])
+    check(doc["extra"] == RANKS and doc["missing"] == doc["tensor_stats"] == 0, doc["coverage"])
     check(doc["checked"] == OPS, doc["coverage"])
 
 
@@ -112,7 +112,7 @@ def test_one_type_is_named(baseline):
     doc = check_run(baseline, "--other-type-in-step", "7")
     check(doc["first"]["what"] == "dtype" and call(doc)[1:] == ("all_reduce", 7 * 3 + 2), doc["first"])
     check(doc["first"]["baseline"]["dtype"] == "fp32" and doc["first"]["check"]["dtype"] == "int32", doc["first"])
-    check(doc["called_otherwise"] == RANKS and doc["numbers"] == 0, doc["coverage"])
+    check(doc["called_otherwise"] == RANKS and doc["tensor_stats"] == 0, doc["coverage"])
 
 
 def test_a_skipped_warm_up_is_no_difference(baseline, room):
@@ -155,12 +155,12 @@ def test_the_same_batch_on_twice_as_many_ranks_is_equal(room):
     at = record(room + "/a", "--ranks", "2", "--parts", "4")
     doc = check_run(at, "--ranks", "4", "--parts", "4")
     check(doc["outcome"] == "equal" and doc["checked"] == doc["ops_baseline"] == STEPS * 3, doc)
-    check(doc["together"] == {"ranks_baseline": 2, "ranks_check": 4, "own": 0, "left_out_baseline": 0, "left_out_check": 0}, doc)
+    check(doc["together"] == {"ranks_baseline": 2, "ranks_check": 4, "own": 0, "omitted_baseline": 0, "omitted_check": 0}, doc)
     check([r["rank"] for r in doc["ranks"]] == [None] and doc["ranks"][0]["baseline"]["finished"], doc["ranks"])
     check("ranks together, 2 of 2 in the baseline and 4 of 4 here" in doc["coverage"], doc["coverage"])
     doc = check_run(at, "--ranks", "4", "--parts", "4", "--scale", "1.1", "--scale-rank", "3", "--scale-step", "5")
     first = doc["first"]
-    check(doc["outcome"] == "differs" and first["rank"] is None and first["what"] == "numbers", doc)
+    check(doc["outcome"] == "differs" and first["rank"] is None and first["what"] == "tensor_stats", doc)
     check((first["side"], first["check"]["kind"], first["check"]["seq"]) == ("output", "all_reduce", 16), first)
     check(first["text"].startswith("all ranks together: all_reduce #16 on world"), first["text"])
     # The gathered tensor is as long in both.
@@ -243,7 +243,7 @@ def test_what_comes_out_of_groups_is_compared(room):
         for r in doc["ranks"]:
             check(r["check"]["tensors"] >= 3 * (3 + 4 + 2 * 3), r["check"])
     # Three sends of rank 1, and the three receives of them.
-    check(doc["numbers"] == 6, doc["coverage"])
+    check(doc["tensor_stats"] == 6, doc["coverage"])
 
 
 def test_refuses_what_it_does_not_understand(baseline):

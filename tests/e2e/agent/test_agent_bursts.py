@@ -12,7 +12,7 @@ from built import COLLWATCH, PROGRAM
 
 STEPS, BURST = 40, 300  # of agent_program
 STEP = BURST + 1
-LEFT_OUT = 1 << 8
+UNTRACKED = 1 << 8
 # agent/cuda/progress_budget.h
 PAIRS_PER_S, IN_HAND_S, FIRST_OPS = 652, 1, 64
 
@@ -52,7 +52,7 @@ class Bursts:
         self.dir.cleanup()
 
 
-def left_out(record):
+def untracked(record):
     return struct.unpack_from("=Q", record.raw, 1144)[0]
 
 
@@ -66,16 +66,16 @@ def test_writes_within_its_budget():
             seconds = (c.last_enter - c.ready) / 1e9
             # One in 16, and as many because of marks; the first and the last of each step.
             allowed = ((seconds + IN_HAND_S) * PAIRS_PER_S + FIRST_OPS + STEPS * STEP / 8 + 2 * STEPS)
-            written = STEPS * STEP - left_out(r)
+            written = STEPS * STEP - untracked(r)
             print("# %d of %d pairs in %.1f s" % (written, STEPS * STEP, seconds))
             check(written <= allowed, "%d pairs, %d in %.1f s are allowed" %
                   (written, allowed, seconds))
             if seconds < STEPS * STEP / PAIRS_PER_S / 4:
-                check(left_out(r) > STEPS * STEP / 4, "so many in so short a time")
+                check(untracked(r) > STEPS * STEP / 4, "so many in so short a time")
             ends = [o for o in r.ring() if o.count == 1 and o.seq > STEP]
             check(len(ends) > 20, "ends of steps in the ring")
-            check(not any(o.flags & LEFT_OUT for o in ends), "who ends a step is written")
-            check(all(bool(o.flags & LEFT_OUT) == (o.slot >= 0x8000) for o in r.ring()), "marks")
+            check(not any(o.flags & UNTRACKED for o in ends), "who ends a step is written")
+            check(all(bool(o.flags & UNTRACKED) == (o.slot >= 0x8000) for o in r.ring()), "marks")
             check(not any(r.drops), "nothing is lost: %r" % (r.drops,))
             wait_until(lambda: a.record().progress(ends[-1].slot) == (ends[-1].op_index,) * 2,
                        "all have completed")
@@ -94,7 +94,7 @@ def verdict(progress):
                    "copies of the records", 120)
         # A wait of ten seconds counts as a hang.
         doc = wait_until(lambda: analyzed(job.dir.name), "a verdict")
-        skipped = sum(left_out(a.record()) for a in job.agents)
+        skipped = sum(untracked(a.record()) for a in job.agents)
         print("# %s: %d left out, %s" % (progress, skipped, doc["summary"]))
         check(progress == "auto" or skipped == 0, "with on, nothing is left out")
         return (doc["class"], doc["detail"], doc["confidence"], doc["where"]["coll_seq"],

@@ -58,7 +58,7 @@ def test_names_who_fed_the_first_nan():
         check(not deviations(doc), deviations(doc))
         check(len(doc["firsts"]) == 1, doc["firsts"])
         first = doc["firsts"][0]
-        check((first["rank"], first["kind"], first["side"], first["origin"]) == (2, "all_reduce", "input", "fed"),
+        check((first["rank"], first["kind"], first["side"], first["origin"]) == (2, "all_reduce", "input", "rank"),
               first)
         check(first["nans"] == 1 and first["elements"] == first["looked_at"] == 256, first)
         check(0 <= first["at_limit"] <= 1 and first["denormal"] == 0, first)
@@ -174,7 +174,7 @@ def test_outputs_of_groups_are_compared_and_added_up():
         for r in doc["ranks"]:
             # Its root alone feeds into a broadcast.
             check(r["tensors"] == 3 * (per_step + (r["rank"] == 0)), r["tensors"])
-            check(r["left_out"] == 0, r)
+            check(r["not_collected"] == 0, r)
         check(doc["checked"]["replicas"] == 3 * 4, doc["checked"])
         check(doc["checked"]["sums"] == 3 * 3, doc["checked"])
 
@@ -185,7 +185,7 @@ def test_names_who_fed_nan_into_a_group():
         check(status == 2 and len(doc["firsts"]) == 1, doc["firsts"])
         first = doc["firsts"][0]
         check((first["rank"], first["kind"], first["comm_name"], first["side"], first["origin"]) ==
-              (2, "all_reduce", "other", "input", "fed"), first)
+              (2, "all_reduce", "other", "input", "rank"), first)
         for r in doc["ranks"]:
             side = "input" if r["rank"] == 2 else "output"
             check((r["first"]["side"], r["first"]["seq"]) == (side, first["seq"]), r["first"])
@@ -265,7 +265,7 @@ def test_of_a_large_group_all_ranks_look_at_the_same_outputs():
         check(status == 0, doc["coverage"])
         check("left out for want of a place" in doc["coverage"], doc["coverage"])
         for r in doc["ranks"]:
-            check(r["left_out"] >= 300 - 60, r["left_out"])
+            check(r["not_collected"] >= 300 - 60, r["not_collected"])
         # The last 60 of each rank's 120 summaries are of the same 60 calls.
         check(doc["checked"]["replicas"] >= 60, doc["checked"])
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrin
 MEMCHECK = ["valgrind", f"--suppressions={SOURCE}/tests/lib/valgrind.supp", "--leak-check=full",
             "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite", "--num-callers=30"]
 # A slow rank is no hang.
-PATIENCE = 'no_headway_after = "1h"\nfirst_op_after = "1h"\n'
+PATIENCE = 'no_progress_after = "1h"\nfirst_op_after = "1h"\n'
 JOB_S = 300
 
 

@@ -116,7 +116,7 @@ def secrets_in(text):
 def plant(path, secrets):
     """Plants secrets in the two documents with a schema, and in those with an example or from a
     real job."""
-    for name in "incident", "epitaph":
+    for name in "incident", "postmortem":
         write(f"{path}/{name}.json", secrets.in_schema(read(f"{DOCS}/schemas/{name}.json")))
     evidence = example_of("collwatch.evidence/1")
     write(path + "/evidence.json", [secrets.in_example(evidence) for _ in SHAPES])
@@ -145,7 +145,7 @@ def test_no_secret_of_any_field_is_shown():
         assert next(secrets.numbers) > 1000, "hardly any field was found"
         plain, _ = shown_of(path, tmp)
         assert all(secrets_in(text) for text in plain.values()), {k: len(secrets_in(v)) for k, v in plain.items()}
-        for only in "incident", "epitaph":
+        for only in "incident", "postmortem":
             for name, text in shown_of(path, tmp, "--anonymise")[0].items():
                 assert not secrets_in(text), (name, re.findall(".{60}planted.{60}", text, re.I | re.S)[:5])
             if only == "incident":

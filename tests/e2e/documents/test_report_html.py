@@ -185,7 +185,7 @@ def test_hostile_text_stays_text():
         node = {"name": next(evil), "file": next(evil), "line": 1, "module": next(evil), "n": 2,
                 "ranks": next(evil), "ends": 1, "fold": False, "calls": []}
         return {"schema": "collwatch.stacks/1", "processes": 3, "seen": 2, "awaited": 0, "cut": 1,
-                "left_out": [{"ranks": next(evil), "n": 1, "why": next(evil)}],
+                "not_collected": [{"ranks": next(evil), "n": 1, "why": next(evil)}],
                 "trees": [{"kind": "python", "thread": next(evil), "n": 2, "ranks": "0",
                            "roots": [node]}]}
 

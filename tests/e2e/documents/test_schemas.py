@@ -105,7 +105,7 @@ def test_what_daemon_and_command_say_is_as_the_schemas_promise(daemon, receiver)
             # A crash: a job whose ranks are killed from outside was cancelled, and has no post-mortem.
             for rank in jobs[1].ranks:
                 rank.send_signal(signal.SIGSEGV)
-            wait_until(lambda: os.path.exists(bundle + "/epitaph.json"), lambda: f"an epitaph: {daemon.log()}")
+            wait_until(lambda: os.path.exists(bundle + "/postmortem.json"), lambda: f"a post-mortem: {daemon.log()}")
         finally:
             for job in jobs:
                 job.close()

@@ -31,7 +31,6 @@ share/bash-completion/completions/collwatch.bash
 share/bash-completion/completions/collwatch-lab.bash
 share/collwatch/schemas/baseline_check.json
 share/collwatch/schemas/doctor.json
-share/collwatch/schemas/epitaph.json
 share/collwatch/schemas/evidence.json
 share/collwatch/schemas/folded.json
 share/collwatch/schemas/healthy.json
@@ -41,6 +40,7 @@ share/collwatch/schemas/modules.json
 share/collwatch/schemas/mute.json
 share/collwatch/schemas/numerics.json
 share/collwatch/schemas/ops.json
+share/collwatch/schemas/postmortem.json
 share/collwatch/schemas/record.json
 share/collwatch/schemas/snapshot.json
 share/collwatch/schemas/stacks.json

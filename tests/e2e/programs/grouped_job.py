@@ -42,7 +42,7 @@ class Rank:
         self.world = Communicator.create(self.nccl, "world", arg.ranks,
                                          UniqueId.from_buffer_copy(bytes.fromhex(arg.uid)), arg.rank)
         self.other = self.world.split("other", 0, arg.rank)
-        self.fed = [Tensor(self.device, self.n) for _ in range(2)]
+        self.inputs = [Tensor(self.device, self.n) for _ in range(2)]
         self.sums = [Tensor(self.device, self.n) for _ in range(2)]
         self.all = Tensor(self.device, self.n * arg.ranks)
         self.one = Tensor(self.device, 1)
@@ -57,25 +57,25 @@ class Rank:
                        self.device.stream)
 
     def collectives(self, step, strikes):
-        for i, tensor in enumerate(self.fed):
+        for i, tensor in enumerate(self.inputs):
             self.draw(tensor, step, i)
         self.draw(self.one, step)
         if strikes == "nan":
-            self.fed[1].upload([float("nan"), *self.fed[1].host[1:]])
+            self.inputs[1].upload([float("nan"), *self.inputs[1].host[1:]])
         if self.arg.fault == "round":  # the sum sent below instead is next to nothing, too
-            self.fed[0].upload([1e-30, *self.fed[0].host[1:]])
-            self.fed[1].upload([2e-30, *self.fed[1].host[1:]])
+            self.inputs[0].upload([1e-30, *self.inputs[0].host[1:]])
+            self.inputs[1].upload([2e-30, *self.inputs[1].host[1:]])
         self.nccl.call("ncclGroupStart")
-        self.all_reduce(self.world, self.fed[0], self.sums[0])
+        self.all_reduce(self.world, self.inputs[0], self.sums[0])
         self.nccl.call("ncclGroupStart")
-        self.all_reduce(self.other, self.fed[1], self.sums[1])
+        self.all_reduce(self.other, self.inputs[1], self.sums[1])
         self.nccl.call("ncclGroupEnd")
-        self.world.all_gather(self.fed[0], self.all)
+        self.world.all_gather(self.inputs[0], self.all)
         self.other.broadcast(self.one, root=0)
         if strikes in ("flip", "round", "flip-gathered"):
             # On one rank something else comes into a copy before it is looked at.
             copy = self.all if strikes == "flip-gathered" else self.sums[0]
-            self.nccl.call("ncclSend", self.fed[1].dev, 1, NCCL_FLOAT, self.arg.rank, self.world.handle,
+            self.nccl.call("ncclSend", self.inputs[1].dev, 1, NCCL_FLOAT, self.arg.rank, self.world.handle,
                            self.device.stream)
             self.nccl.call("ncclRecv", copy.dev, 1, NCCL_FLOAT, self.arg.rank, self.world.handle,
                            self.device.stream)
@@ -105,7 +105,7 @@ class Rank:
     def many(self):
         self.nccl.call("ncclGroupStart")
         for i in range(self.arg.many):
-            self.all_reduce(self.world, self.fed[0], self.sums[i % 2])
+            self.all_reduce(self.world, self.inputs[0], self.sums[i % 2])
         self.nccl.call("ncclGroupEnd")
         self.device.synchronize()
 

@@ -361,7 +361,7 @@ def unknown_dtype_and_one_stops():
 
 
 @case(Expect(3))
-def a_call_left_out():
+def a_call_omitted():
     """Rank 3 skips a broadcast, and is one call ahead of the others ever after."""
     job = Job(4)
     for r in job:
@@ -444,7 +444,7 @@ def the_root_of_a_scatter_does_not_come():
 
 
 @case(Expect(2, classes=("p2p_unmatched", "never_entered")))
-def a_send_left_out():
+def a_send_omitted():
     """Stage 2 of a pipeline stops before its fourth send."""
     job = Job(4, version="2.4")
     pp = job.group("9", range(4), "pp")

@@ -40,11 +40,11 @@ static void answer_windows(void *user, struct network_node *n, const char *from,
 	cluster_job_answer_windows(user, n, from, q);
 }
 
-static bool job_of_route(void *user, uint64_t route, uint32_t *ret_uid, const char **ret_label)
+static bool job_of_hash(void *user, uint64_t job_hash, uint32_t *ret_uid, const char **ret_label)
 {
 	*ret_uid = CLUSTER_UID;
 	*ret_label = CLUSTER_LABEL;
-	return route == CLUSTER_ROUTE;
+	return job_hash == CLUSTER_JOB_HASH;
 }
 
 static int on_alert(void *user, struct network_node *n, const struct cw_incident_due *due,
@@ -77,12 +77,12 @@ static const char *suppress_reason(void *user, struct network_node *n,
 	return ((struct cluster *)user)->suppress_reason;
 }
 
-/* Asked before and after each look, or each part of one. */
+/* Asked before and after each evaluation, or each part of one. */
 static int64_t on_cpu(void *user)
 {
 	struct cluster *c = user;
 
-	return c->cpu_ns += c->look_cost_ns;
+	return c->cpu_ns += c->evaluation_cost_ns;
 }
 
 /* ---- life ---- */
@@ -107,13 +107,13 @@ void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 	cr_assert_leq(n_ranks, CLUSTER_MAX_RANKS);
 	thresholds = cw_thresholds_default();
 	/* A rank that idles is a hang after four times that. */
-	thresholds.no_headway_ns = 5 * CW_NS_PER_S / 2;
+	thresholds.no_progress_after_ns = 5 * CW_NS_PER_S / 2;
 	*c = (struct cluster){ .n_nodes = n_nodes,
 			       .n_ranks = n_ranks,
 			       .ranks = { .advance = advance,
 					  .publish = publish,
 					  .windows = answer_windows,
-					  .job_of_route = job_of_route,
+					  .job_of_hash = job_of_hash,
 					  .alert = on_alert,
 					  .suppress_reason = suppress_reason },
 			       .uid = CLUSTER_UID,
@@ -165,7 +165,7 @@ void cluster_kill(struct cluster *c, unsigned node)
 
 void cluster_revive(struct cluster *c, unsigned node)
 {
-	c->net->turn_members = c->turn_members;
+	c->net->iteration_members = c->iteration_members;
 	network_start(c->net, node);
 }
 
@@ -198,11 +198,12 @@ void cluster_join(struct cluster *c, unsigned a, unsigned b)
 
 void cluster_restart(struct cluster *c, unsigned node)
 {
-	c->net->turn_members = c->turn_members;
+	c->net->iteration_members = c->iteration_members;
 	network_restart_leader(c->net, node);
 }
 
-const struct network_bundle *cluster_bundle(const struct cluster *c, unsigned node, const char *id)
+const struct fake_store_bundle *cluster_bundle(const struct cluster *c, unsigned node,
+					       const char *id)
 {
 	return network_bundle(c->net, node, id);
 }

@@ -15,13 +15,13 @@
 #define CLUSTER_MAX_NODES 24u
 #define CLUSTER_MAX_ALERTS 16u
 #define CLUSTER_MAX_RANKS 64u
-#define CLUSTER_ROUTE UINT64_C(0x7e57)
+#define CLUSTER_JOB_HASH UINT64_C(0x7e57)
 #define CLUSTER_LABEL "job-1"
 #define CLUSTER_UID 1000u
 
 enum cluster_fault {
 	FAULT_NONE = 0,
-	FAULT_NEVER_ENTERED, /* the culprit stays outside; makes no headway */
+	FAULT_NEVER_ENTERED, /* the culprit stays outside; shows no host activity */
 	FAULT_MISMATCH,      /* the culprit calls with another count */
 	FAULT_KILLED,        /* the culprit died before entering */
 	FAULT_WRONG_REDOP,   /* the culprit calls with another operator once; all go on */
@@ -60,9 +60,9 @@ struct cluster {
 	struct cw_rec_checkpoint checkpoints[2][CW_REC_CHECKPOINTS];
 	enum cluster_fault fault;
 	unsigned culprit;
-	int64_t cpu_ns, look_cost_ns; /* CPU time used, and the time that each look takes */
-	uint32_t turn_members;        /* of leaders started from now on */
-	bool is_gone;                 /* the job has ended */
+	int64_t cpu_ns, evaluation_cost_ns; /* CPU time used, and the time that each look takes */
+	uint32_t iteration_members;         /* of leaders started from now on */
+	bool is_gone;                       /* the job has ended */
 	/* Ranks that end, beside the fault: sets what their node tells of it. NULL = none do. */
 	void (*end)(const struct cluster *c, unsigned rank, struct cw_msg_rank *r);
 	bool alerts_fail;            /* no receiver takes them */
@@ -106,6 +106,7 @@ const char *cluster_elected(const struct cluster *c, unsigned node);
 /* The node that leads the job by its own account; -1 = no node, -2 = more than one. */
 int cluster_leader(const struct cluster *c);
 /* The bundle of an incident on the node's disk; NULL = none. */
-const struct network_bundle *cluster_bundle(const struct cluster *c, unsigned node, const char *id);
+const struct fake_store_bundle *cluster_bundle(const struct cluster *c, unsigned node,
+					       const char *id);
 /* The one job a node leads; NULL = none. */
 const struct cw_job *cluster_job(const struct cluster *c, unsigned node);

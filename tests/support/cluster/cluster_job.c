@@ -188,11 +188,11 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		.term_signal = is_dead ? 9 : 0,
 		.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
 		.ended_age_ns = is_dead ? c->now_ns - c->fault_ns : 0,
-		.headway_age_ns = is_idle ? c->now_ns - c->fault_ns : 0,
+		.host_activity_age_ns = is_idle ? c->now_ns - c->fault_ns : 0,
 		.command = "train",
-		.headway_by = "cpu",
+		.host_activity_by = "cpu",
 		.cause = "",
-		.fed = "",
+		.nonfinite_input = "",
 		.members = member,
 		.n_members = 1,
 	};
@@ -211,9 +211,9 @@ static bool is_seen(const struct network_node *n, const struct cluster *c, unsig
 	       (c->fault != FAULT_NEVER_CALLED || rank != c->culprit || n->searches);
 }
 
-static uint64_t route_of(const struct cluster *c)
+static uint64_t job_hash_of(const struct cluster *c)
 {
-	return c->uid == CLUSTER_UID ? CLUSTER_ROUTE : cw_job_route(CLUSTER_LABEL, c->uid);
+	return c->uid == CLUSTER_UID ? CLUSTER_JOB_HASH : cw_job_hash(CLUSTER_LABEL, c->uid);
 }
 
 static void publish(struct network_node *n, const struct cluster *c)
@@ -222,7 +222,7 @@ static void publish(struct network_node *n, const struct cluster *c)
 	struct cw_msg_rank ranks[64];
 	struct cw_msg_op ops[64];
 	struct cw_checkpoint checkpoints[64][CW_SNAP_CHECKPOINTS];
-	struct cw_msg_digest d = { .route = route_of(c),
+	struct cw_msg_digest d = { .job_hash = job_hash_of(c),
 				   .label = CLUSTER_LABEL,
 				   .uid = c->uid,
 				   .policy = "training",
@@ -257,9 +257,10 @@ void cluster_job_answer_windows(struct cluster *host, struct network_node *n, co
 	uint64_t oldest = c->seq > c->ops_recorded ? c->seq - c->ops_recorded + 1 : 1;
 	uint64_t first = q->to_seq ? q->from_seq : c->seq > 3 ? c->seq - 2 : 1;
 	uint64_t last = q->to_seq ? q->to_seq : c->seq;
-	struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY,
-				  .window_reply = {
-					  .id = q->id, .route = q->route, .windows = windows } };
+	struct cw_message msg = {
+		.type = CW_MSG_WINDOW_REPLY,
+		.window_reply = { .id = q->id, .job_hash = q->job_hash, .windows = windows }
+	};
 	unsigned n_windows = 0;
 
 	for (unsigned r = 0; r < c->n_ranks; r++) {

@@ -453,12 +453,12 @@ static void on_put(void *user, const struct network_node *n, const struct cw_bun
 	line(user, n->name, "store %s", text);
 }
 
-static void on_amend(void *user, const struct network_node *n, const json_t *incident)
+static void on_update_incident(void *user, const struct network_node *n, const json_t *incident)
 {
 	char text[TEXT_MAX] = "";
 
 	say_incident(text, incident);
-	line(user, n->name, "amend %s", text);
+	line(user, n->name, "update %s", text);
 }
 
 static void on_alert(void *user, const struct network_node *n, const struct cw_incident_due *due,
@@ -536,7 +536,7 @@ struct effect_trace *effect_trace_new(struct cluster *c, bool is_full)
 	cr_assert_not_null(t->out);
 	t->observer = (struct network_observer){ .on_message = on_message,
 						 .on_put = on_put,
-						 .on_amend = on_amend,
+						 .on_update_incident = on_update_incident,
 						 .on_alert = on_alert,
 						 .on_event = on_event,
 						 .user = t };

@@ -30,7 +30,7 @@ static inline int transport_effects_ask(void *user, const char *node, struct cw_
 	return cw_transport_request(user, node, msg, deadline_ms, fn, asker, NULL);
 }
 
-static inline void transport_effects_forget(void *user, const void *asker)
+static inline void transport_effects_cancel(void *user, const void *asker)
 {
 	cw_transport_cancel(user, asker);
 }
@@ -48,6 +48,6 @@ static inline void transport_effects_init(struct cw_leader_effects *e, struct cw
 	e->send_digest = transport_effects_send_digest;
 	e->announce = transport_effects_announce;
 	e->ask = transport_effects_ask;
-	e->forget = transport_effects_forget;
+	e->cancel = transport_effects_cancel;
 	e->peers = transport_effects_peers;
 }

@@ -44,7 +44,7 @@ pid_t start_target(int (*run)(void), uid_t uid);
 void wait_until_in(pid_t tid, long number, unsigned n);
 char state_of(pid_t pid);
 void wait_for_state(pid_t pid, char state);
-/* It makes headway and no process traces it. */
+/* It shows host activity and no process traces it. */
 void expect_alive(void);
 /* Lets a reader read; it must end well, and no call of it may have been interrupted. */
 void finish_reader(void);

@@ -48,7 +48,7 @@ static struct {
 	unsigned n_blocks;
 	void *frames[MAX_FRAMES]; /* where the first failed */
 	int n_frames;
-	unsigned tell_number; /* once more, to tell where this block was allocated; 0 = none */
+	unsigned stack_number; /* once more, to tell where this block was allocated; 0 = none */
 } run;
 
 static unsigned slot_of(const void *p)
@@ -61,7 +61,7 @@ static unsigned slot_of(const void *p)
  * We print as a failed check does, because Criterion drops a test's own output. Frames are for
  * addr2line -fe PROGRAM.
  */
-static void tell_stack(const char *what, void **frames, int n)
+static void fail_with_stack(const char *what, void **frames, int n)
 {
 	bool was_armed = is_armed, was_watching = is_watching;
 	char text[MAX_FRAMES * 96];
@@ -80,11 +80,11 @@ static void tell_stack(const char *what, void **frames, int n)
 	is_watching = was_watching;
 }
 
-static void tell_this_stack(const char *what)
+static void fail_with_this_stack(const char *what)
 {
 	void *frames[MAX_FRAMES];
 
-	tell_stack(what, frames, backtrace(frames, MAX_FRAMES));
+	fail_with_stack(what, frames, backtrace(frames, MAX_FRAMES));
 }
 
 /*
@@ -119,8 +119,8 @@ static void note(void *p, void *caller)
 	if ((uintptr_t)caller >= libcrypto.begin && (uintptr_t)caller < libcrypto.end)
 		return;
 	run.number++;
-	if (run.number == run.tell_number)
-		tell_this_stack("left behind");
+	if (run.number == run.stack_number)
+		fail_with_this_stack("left behind");
 	if (run.n_blocks >= MAX_BLOCKS / 2) {
 		is_armed = is_watching = false;
 		cr_assert_fail("%s: too many blocks", run.scenario);
@@ -297,14 +297,14 @@ static unsigned oldest_left(void)
 
 /* A walk that does not come to its end, because of a crash or of a check that failed: at what was
  * it? */
-static void tell_run(void)
+static void fail_run(void)
 {
 	if (!is_walking || getpid() != walker)
 		return;
 	is_walking = false;
 	is_armed = is_watching = false;
 	if (run.has_failed)
-		tell_stack("it failed", run.frames, run.n_frames);
+		fail_with_stack("it failed", run.frames, run.n_frames);
 }
 
 /* A check that failed ends the test by this. */
@@ -312,15 +312,15 @@ void __real_criterion_abort_test(void) __attribute__((noreturn));
 void __wrap_criterion_abort_test(void) __attribute__((noreturn));
 void __wrap_criterion_abort_test(void)
 {
-	tell_run();
+	fail_run();
 	__real_criterion_abort_test();
 }
 
 static void on_crash(int sig)
 {
 	signal(sig, SIG_DFL);
-	tell_this_stack("crashed");
-	tell_run();
+	fail_with_this_stack("crashed");
+	fail_run();
 	raise(sig);
 }
 
@@ -334,7 +334,7 @@ static void walk_one_way(bool is_rest, void (*scenario)(void *userdata), void *u
 		if (run.n_blocks > 0) {
 			unsigned left = run.n_blocks;
 
-			run.tell_number = oldest_left();
+			run.stack_number = oldest_left();
 			run_once(scenario, userdata);
 			cr_assert_fail("%s: %u left behind", run.scenario, left);
 		}

@@ -109,7 +109,7 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 	f->digests++;
 	cr_assert_eq(cw_job_id_read(&digest->job_key, digest->uid, digest->label, &f->job), 0);
 	cr_assert(cw_job_key_is_set(&digest->job_key));
-	cr_assert_eq(digest->route, cw_job_route(digest->label, digest->uid));
+	cr_assert_eq(digest->job_hash, cw_job_hash(digest->label, digest->uid));
 	snprintf(f->label, sizeof(f->label), "%s", digest->label);
 	f->n_seen = 0;
 	if (digest->untracked) {

@@ -48,8 +48,8 @@ static void add_rank(struct cw_snapshot *snap, uint32_t label)
 		.liveness = CW_LIVE_ALIVE,
 		.flags = CW_RANKF_HAS_RECORD | CW_RANKF_PYTHON,
 		.sampled_ns = 5000,
-		.headway_ns = 4000,
-		.headway_by = "cpu",
+		.host_activity_ns = 4000,
+		.host_activity_by = "cpu",
 		.command = "python3 train_loop.py",
 	};
 	uint32_t index;

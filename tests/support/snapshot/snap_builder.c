@@ -32,7 +32,7 @@ struct sb *sb_new(uint32_t n_ranks, uint32_t n_nodes)
 			.liveness = CW_LIVE_ALIVE,
 			.flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
 			.sampled_ns = SB_NOW,
-			.headway_ns = SB_NOW,
+			.host_activity_ns = SB_NOW,
 		};
 	return b;
 }
@@ -131,7 +131,7 @@ void sb_leave_out(struct sb_comm *c, uint32_t member, uint64_t to, uint64_t ente
 {
 	struct sb_member *m = &c->members[member];
 
-	m->left_out_to = to;
+	m->untracked_to = to;
 	m->entered = m->returned = entered;
 	m->age_ns = age_ns;
 }
@@ -157,11 +157,11 @@ struct cw_op sb_op(const struct sb_comm *c, uint32_t member, uint64_t seq)
 		op.progress = seq <= m->completed ? CW_PROGRESS_COMPLETED
 			      : seq <= m->reached ? CW_PROGRESS_REACHED
 						  : CW_PROGRESS_ENQUEUED;
-	if (m->left_out_to && seq > m->completed) {
-		bool is_left_out = seq <= m->left_out_to;
+	if (m->untracked_to && seq > m->completed) {
+		bool is_untracked = seq <= m->untracked_to;
 
-		op.progress = is_left_out ? CW_PROGRESS_UNKNOWN : CW_PROGRESS_ENQUEUED;
-		op.flags |= is_left_out ? CW_OPF_LEFT_OUT : 0;
+		op.progress = is_untracked ? CW_PROGRESS_UNKNOWN : CW_PROGRESS_ENQUEUED;
+		op.flags |= is_untracked ? CW_OPF_UNTRACKED : 0;
 	}
 	if (seq <= m->returned) {
 		op.flags |= CW_OPF_RETURNED;
@@ -186,61 +186,61 @@ static uint64_t hash_at(const struct sb_comm *c, uint32_t member, uint64_t seq)
 
 static void add_member(const struct sb_comm *c, uint32_t m, uint32_t comm, struct cw_snapshot *snap)
 {
-	const struct sb_member *draft = &c->members[m];
+	const struct sb_member *spec = &c->members[m];
 	struct cw_op window[WINDOW], pending, last;
-	bool on_device = draft->known & CW_KNOWN_COMPLETED;
-	uint64_t oldest = (draft->left_out_to ? draft->left_out_to
-			   : on_device        ? draft->completed
-					      : draft->returned) +
+	bool on_device = spec->known & CW_KNOWN_COMPLETED;
+	uint64_t oldest = (spec->untracked_to ? spec->untracked_to
+			   : on_device        ? spec->completed
+					      : spec->returned) +
 			  1;
 	struct cw_snap_member member = {
-		.rank = draft->rank,
-		.state = draft->state,
-		.known = draft->known,
-		.coll_entered = draft->entered,
-		.coll_returned = draft->returned,
-		.coll_reached = draft->reached,
-		.coll_completed = draft->completed,
-		.op_index = draft->entered,
-		.hash_seq = draft->returned,
-		.hash = hash_at(c, m, draft->returned),
-		.progress_ns = moved_ns(draft),
-		.interval_ns = draft->interval_ns,
-		.p2p = draft->n_p2p ? (struct cw_p2p_peer *)draft->p2p : NULL,
-		.n_p2p = draft->n_p2p,
-		.sends = draft->sends,
-		.recvs = draft->recvs,
-		.last_result = draft->last_result,
+		.rank = spec->rank,
+		.state = spec->state,
+		.known = spec->known,
+		.coll_entered = spec->entered,
+		.coll_returned = spec->returned,
+		.coll_reached = spec->reached,
+		.coll_completed = spec->completed,
+		.op_index = spec->entered,
+		.hash_seq = spec->returned,
+		.hash = hash_at(c, m, spec->returned),
+		.progress_ns = moved_ns(spec),
+		.interval_ns = spec->interval_ns,
+		.p2p = spec->n_p2p ? (struct cw_p2p_peer *)spec->p2p : NULL,
+		.n_p2p = spec->n_p2p,
+		.sends = spec->sends,
+		.recvs = spec->recvs,
+		.last_result = spec->last_result,
 	};
 
-	if (draft->rank == CW_SNAP_NONE)
+	if (spec->rank == CW_SNAP_NONE)
 		return;
-	if (draft->left_out_to) {
+	if (spec->untracked_to) {
 		member.known &= ~(unsigned)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
 		member.coll_reached = member.coll_completed = 0;
 	}
-	if (draft->call.kind != CW_OP_NONE)
-		pending = draft->call;
-	else if (draft->entered >= oldest)
+	if (spec->call.kind != CW_OP_NONE)
+		pending = spec->call;
+	else if (spec->entered >= oldest)
 		pending = sb_op(c, m, oldest);
-	if (draft->call.kind != CW_OP_NONE || draft->entered >= oldest)
+	if (spec->call.kind != CW_OP_NONE || spec->entered >= oldest)
 		member.pending = &pending;
-	if (draft->entered) {
-		last = sb_op(c, m, draft->entered);
+	if (spec->entered) {
+		last = sb_op(c, m, spec->entered);
 		member.last = &last;
 	}
-	if (draft->newest.kind != CW_OP_NONE) {
-		last = draft->newest;
+	if (spec->newest.kind != CW_OP_NONE) {
+		last = spec->newest;
 		member.last = &last;
 		member.op_index = last.op_index;
 	}
-	if (draft->has_window) {
-		uint64_t from = draft->entered > WINDOW ? draft->entered - WINDOW + 1 : 1;
+	if (spec->has_window) {
+		uint64_t from = spec->entered > WINDOW ? spec->entered - WINDOW + 1 : 1;
 
-		for (uint64_t s = from; s <= draft->entered; s++)
+		for (uint64_t s = from; s <= spec->entered; s++)
 			window[member.n_window++] = sb_op(c, m, s);
-		if (draft->call.kind != CW_OP_NONE && member.n_window < WINDOW)
-			window[member.n_window++] = draft->call;
+		if (spec->call.kind != CW_OP_NONE && member.n_window < WINDOW)
+			window[member.n_window++] = spec->call;
 		member.window = window;
 		member.window_lost = from - 1;
 		member.window_ns = SB_NOW;

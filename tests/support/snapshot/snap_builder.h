@@ -19,9 +19,9 @@ struct sb_member {
 	uint32_t rank; /* CW_SNAP_NONE = not visible */
 	uint32_t state, known;
 	uint64_t entered, returned, reached, completed;
-	uint64_t left_out_to; /* those between completed and this one got no writes; 0 = none */
-	int64_t age_ns;       /* since the oldest op that has not completed was entered */
-	int64_t interval_ns;  /* its rhythm; 0 = unknown */
+	uint64_t untracked_to; /* those between completed and this one got no writes; 0 = none */
+	int64_t age_ns;        /* since the oldest op that has not completed was entered */
+	int64_t interval_ns;   /* its rhythm; 0 = unknown */
 	bool has_window;
 	struct cw_op odd[SB_MAX_ODD]; /* ops that differ from the comm's usual one, by coll_seq */
 	uint32_t n_odd;
@@ -53,7 +53,7 @@ struct sb {
 	int64_t now_ns;
 };
 
-/* All alive, on nodes in equal blocks, with headway right now. Freed by sb_free(). */
+/* All alive, on nodes in equal blocks, with host activity right now. Freed by sb_free(). */
 struct sb *sb_new(uint32_t n_ranks, uint32_t n_nodes);
 void sb_free(struct sb *b);
 /* Takes all comms away again. */
@@ -80,7 +80,7 @@ struct cw_op *sb_call(struct sb_comm *c, uint32_t member, unsigned kind, int64_t
 /* The op the member calls as coll_seq `seq`. */
 struct cw_op sb_op(const struct sb_comm *c, uint32_t member, uint64_t seq);
 
-/* Turns the draft into a snapshot. */
+/* Turns the builder into a snapshot. */
 struct cw_snapshot *sb_snapshot(const struct sb *b);
 /* … and asks for the verdict on it; both are the caller's. */
 struct cw_verdict sb_verdict(const struct sb *b, struct cw_snapshot **ret_snap);

@@ -17,7 +17,7 @@ void stall_job_setup(void)
 				.known = UINT32_MAX };
 	cr_assert(j.tracker);
 	/* The demo's patience with a rank that does nothing. */
-	j.t.no_headway_ns = 5 * SB_S;
+	j.t.no_progress_after_ns = 5 * SB_S;
 }
 
 void stall_job_teardown(void)
@@ -25,7 +25,7 @@ void stall_job_teardown(void)
 	j.tracker = cw_stall_free(j.tracker);
 }
 
-struct sb *stall_job_draft(void)
+struct sb *stall_job_builder(void)
 {
 	struct sb *b = sb_new(j.n_ranks, 2);
 	struct sb_comm *c = sb_comm(b, "world", 0, j.n_ranks, 1, j.done);
@@ -48,8 +48,8 @@ struct sb *stall_job_draft(void)
 		r->host_wait = j.host_wait;
 		r->flags |= j.flags;
 		r->job_timeout_ns = j.job_timeout_ns;
-		if (j.headway_until_ns && j.headway_until_ns < j.now_ns)
-			r->headway_ns = SB_NOW - (j.now_ns - j.headway_until_ns);
+		if (j.active_until_ns && j.active_until_ns < j.now_ns)
+			r->host_activity_ns = SB_NOW - (j.now_ns - j.active_until_ns);
 		if (j.ended_ns)
 			r->ended_ns = SB_NOW - (j.now_ns - j.ended_ns);
 		b->node_state[r->node] = j.culprit_node_state;
@@ -68,7 +68,7 @@ static void shift_times(struct cw_snapshot *snap, int64_t by_ns)
 {
 	snap->now_ns += by_ns;
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
-		shift(&snap->ranks[i].headway_ns, by_ns);
+		shift(&snap->ranks[i].host_activity_ns, by_ns);
 		shift(&snap->ranks[i].sampled_ns, by_ns);
 		shift(&snap->ranks[i].ended_ns, by_ns);
 	}
@@ -84,7 +84,7 @@ static void shift_times(struct cw_snapshot *snap, int64_t by_ns)
 		}
 }
 
-void stall_job_look(struct sb *b, struct cw_snapshot *snap)
+void stall_job_evaluate(struct sb *b, struct cw_snapshot *snap)
 {
 	struct cw_verdict v;
 
@@ -99,14 +99,14 @@ void stall_job_look(struct sb *b, struct cw_snapshot *snap)
 
 void stall_job_step(void)
 {
-	struct sb *b = stall_job_draft();
+	struct sb *b = stall_job_builder();
 	struct cw_snapshot *snap = sb_snapshot(b);
 
 	snap->thresholds = j.t;
 	snap->policy = j.policy;
 	for (uint32_t m = 0; m < j.n_movers; m++)
 		snap->comms[1].members[m].progress_ns = SB_NOW;
-	stall_job_look(b, snap);
+	stall_job_evaluate(b, snap);
 }
 
 int64_t stall_job_run_until(uint32_t phase, int64_t limit_ns)
@@ -126,5 +126,5 @@ int64_t stall_job_run_until(uint32_t phase, int64_t limit_ns)
 void stall_job_fault(void)
 {
 	j.fault_ns = j.now_ns;
-	j.headway_until_ns = j.now_ns;
+	j.active_until_ns = j.now_ns;
 }

@@ -16,13 +16,13 @@ struct stall_job {
 	uint32_t n_ranks;
 	int64_t now_ns;
 	/* The job's activity. */
-	uint64_t done;            /* collectives completed by all */
-	int64_t fault_ns;         /* start of the wait for the culprit; 0 = no rank waits */
-	uint32_t culprit;         /* SB_MAX_RANKS = all are inside */
-	int64_t headway_until_ns; /* the culprit's last sign of work */
-	uint32_t liveness;        /* the culprit's */
-	uint32_t host_wait;       /* likewise: enum cw_host_wait */
-	uint32_t flags;           /* and more of its CW_RANKF_* */
+	uint64_t done;           /* collectives completed by all */
+	int64_t fault_ns;        /* start of the wait for the culprit; 0 = no rank waits */
+	uint32_t culprit;        /* SB_MAX_RANKS = all are inside */
+	int64_t active_until_ns; /* the culprit's last sign of work */
+	uint32_t liveness;       /* the culprit's */
+	uint32_t host_wait;      /* likewise: enum cw_host_wait */
+	uint32_t flags;          /* and more of its CW_RANKF_* */
 	int64_t job_timeout_ns;
 	int64_t ended_ns;
 	int32_t exit_code;
@@ -50,8 +50,8 @@ void stall_job_step(void);
 int64_t stall_job_run_until(uint32_t phase, int64_t limit_ns);
 
 /*
- * The same for a job with more to it: its draft, to be changed, with times relative to SB_NOW; and
- * one look at the snapshot made of it. Takes both; thresholds and policy are the snapshot's.
+ * The same for a job with more to it: its builder, to be changed, with times relative to SB_NOW;
+ * and one look at the snapshot made of it. Takes both; thresholds and policy are the snapshot's.
  */
-struct sb *stall_job_draft(void);
-void stall_job_look(struct sb *b, struct cw_snapshot *snap);
+struct sb *stall_job_builder(void);
+void stall_job_evaluate(struct sb *b, struct cw_snapshot *snap);

@@ -140,18 +140,18 @@ Test(agent, takes_the_time_out_of_the_frameworks_groups)
 {
 	const struct cw_rec_header *h;
 
-	collwatch_tell_timeout(1); /* nothing to write to yet */
+	collwatch_set_job_timeout(1); /* nothing to write to yet */
 	(void)init(1);
 	h = cw_record.header;
 	cr_expect_eq(h->job_timeout_ns, 0);
-	collwatch_tell_timeout(-1);
+	collwatch_set_job_timeout(-1);
 	cr_expect_str_eq(h->job_timeout_source, "");
-	collwatch_tell_timeout(INT64_C(1800000000000));
+	collwatch_set_job_timeout(INT64_C(1800000000000));
 	cr_expect_eq(h->job_timeout_ns, UINT64_C(1800000000000));
 	cr_expect_str_eq(h->job_timeout_source, "timeout of its process groups");
-	collwatch_tell_timeout(INT64_C(60000000000));
+	collwatch_set_job_timeout(INT64_C(60000000000));
 	cr_expect_eq(h->job_timeout_ns, UINT64_C(60000000000), "set anew");
-	collwatch_tell_timeout(INT64_MAX);
+	collwatch_set_job_timeout(INT64_MAX);
 	cr_expect_eq(h->job_timeout_ns, 0, "never");
 	cr_expect_str_neq(h->job_timeout_source, "", "and none is assumed");
 }
@@ -160,7 +160,7 @@ Test(agent, leaves_the_time_out_that_a_person_gave_collwatch)
 {
 	(void)setenv("COLLWATCH_JOB_TIMEOUT", "10min", 1);
 	(void)init(1);
-	collwatch_tell_timeout(INT64_C(60000000000));
+	collwatch_set_job_timeout(INT64_C(60000000000));
 	cr_expect_eq(cw_record.header->job_timeout_ns, UINT64_C(600000000000));
 }
 

@@ -90,8 +90,8 @@ Test(sentences, of_a_stopped_rank)
 Test(sentences, of_what_a_rank_last_did)
 {
 	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 10 * SB_S);
-	b->ranks[3].headway_ns = SB_NOW - 98 * SB_S / 10;
-	b->ranks[3].headway_by = "cpu";
+	b->ranks[3].host_activity_ns = SB_NOW - 98 * SB_S / 10;
+	b->ranks[3].host_activity_by = "cpu";
 	judge();
 	cr_expect_not_null(strstr(v.culprits[0].reason, "; last used CPU 9.8 s ago"), "%s",
 			   v.culprits[0].reason);
@@ -102,8 +102,8 @@ Test(sentences, of_what_a_rank_last_did)
 Test(sentences, of_a_rank_that_was_never_seen_at_work)
 {
 	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 84 * SB_S);
-	b->ranks[3].headway_ns = SB_NOW - 60 * SB_S;
-	b->ranks[3].headway_by = "";
+	b->ranks[3].host_activity_ns = SB_NOW - 60 * SB_S;
+	b->ranks[3].host_activity_by = "";
 	judge();
 	cr_expect_not_null(strstr(v.culprits[0].reason, "; has not worked for 60 s"), "%s",
 			   v.culprits[0].reason);
@@ -127,8 +127,8 @@ Test(sentences, of_what_a_rank_sleeps_in)
 	};
 
 	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 84 * SB_S);
-	b->ranks[3].headway_ns = SB_NOW - 60 * SB_S;
-	b->ranks[3].headway_by = "";
+	b->ranks[3].host_activity_ns = SB_NOW - 60 * SB_S;
+	b->ranks[3].host_activity_by = "";
 	judge();
 	cr_expect_null(strstr(v.culprits[0].reason, "waits for"), "%s", v.culprits[0].reason);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -138,8 +138,8 @@ Test(sentences, of_what_a_rank_sleeps_in)
 				   v.culprits[0].reason);
 		for_people(v.culprits[0].reason);
 	}
-	b->ranks[3].headway_ns = SB_NOW;
-	b->ranks[3].headway_by = "cpu";
+	b->ranks[3].host_activity_ns = SB_NOW;
+	b->ranks[3].host_activity_by = "cpu";
 	judge();
 	cr_expect_null(strstr(v.culprits[0].reason, "waits for"), "it works: %s",
 		       v.culprits[0].reason);

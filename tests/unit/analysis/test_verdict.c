@@ -257,7 +257,7 @@ Test(verdict, is_not_certain_of_a_rank_in_a_wait_that_is_not_seen_into)
 
 		sb_all_wait_but(c, 3, 300 * SB_S);
 		b->ranks[3].host_wait = waits[i];
-		b->ranks[3].headway_ns = SB_NOW - 290 * SB_S;
+		b->ranks[3].host_activity_ns = SB_NOW - 290 * SB_S;
 		expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
 		cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 		cr_expect(!rules_out("no deadlock"), "%zu", i);

@@ -115,7 +115,7 @@ static void full_group(uint32_t odd, uint64_t first_bytes, uint64_t second_bytes
 	for (uint32_t m = 0; m < 8; m++) {
 		c->members[m].entered = c->members[m].returned = c->members[m].reached = 43;
 		c->members[m].has_window = true;
-		c->members[m].known &= ~(unsigned)CW_KNOWN_HASH; /* the draft's knows no groups */
+		c->members[m].known &= ~(unsigned)CW_KNOWN_HASH; /* the builder's knows no groups */
 		for (uint64_t i = 0; i < 2; i++) {
 			struct cw_op *op = sb_odd(c, m, 42 + i);
 			bool is_first = (i == 0) != (m == odd);

@@ -146,7 +146,7 @@ Test(verdict_messages, asks_for_nothing_where_all_that_was_sent_was_received)
 	cr_expect_not(v.wants_windows);
 }
 
-Test(verdict_messages, finds_the_message_that_took_the_place_of_one_left_out)
+Test(verdict_messages, finds_the_message_that_took_the_place_of_one_omitted)
 {
 	static const uint64_t sent[] = { 512, 4096, 512, 4096 }, taken[] = { 512, 4096, 4096 };
 
@@ -209,7 +209,7 @@ Test(verdict_messages, says_nothing_of_a_pipeline_under_way)
 	expect_quiet();
 }
 
-Test(verdict_messages, tells_of_a_receive_that_was_left_out_when_both_are_done)
+Test(verdict_messages, tells_of_a_receive_that_was_omitted_when_both_are_done)
 {
 	message(1, 2, 4096, 7);
 	sends(1, 2, 4096);
@@ -222,7 +222,7 @@ Test(verdict_messages, tells_of_a_receive_that_was_left_out_when_both_are_done)
 			 "7 received). No rank waits for it.");
 }
 
-Test(verdict_messages, tells_of_a_send_that_was_left_out_when_both_are_done)
+Test(verdict_messages, tells_of_a_send_that_was_omitted_when_both_are_done)
 {
 	message(1, 2, 4096, 7);
 	receives(2, 1, 4096);

@@ -187,7 +187,7 @@ static struct sb *simulate(const struct scenario *s)
 	for (uint32_t c = 0; c < b->n_comms; c++)
 		for (uint32_t m = 0; m < b->comms[c]->nranks; m++)
 			b->comms[c]->members[m].has_window = true;
-	culprit->headway_ns = SB_NOW - 20 * SB_S;
+	culprit->host_activity_ns = SB_NOW - 20 * SB_S;
 	if (s->fault == KILL) {
 		culprit->liveness = CW_LIVE_KILLED;
 		culprit->ended_ns = SB_NOW - 20 * SB_S;
@@ -434,7 +434,7 @@ static struct cw_snapshot *random_snapshot(void)
 					     .flags = random_below(128),
 					     .host_call = some_op(),
 					     .ended_ns = (int64_t)some_number(),
-					     .headway_ns = (int64_t)some_number() };
+					     .host_activity_ns = (int64_t)some_number() };
 
 		cr_assert_eq(cw_snapshot_add_rank(snap, &rank, &index), 0);
 	}

@@ -536,8 +536,8 @@ Test(verdict_waits, does_not_blame_a_node_whose_ranks_outlived_its_daemon)
 	snap->nodes[1].last_digest_ns = SB_NOW - 70 * SB_S;
 	for (uint32_t m = 0; m < 4; m++)
 		snap->comms[0].members[m].progress_ns = SB_NOW - 12 * SB_S;
-	snap->ranks[2].headway_ns = SB_NOW - 12 * SB_S;
-	snap->thresholds.no_headway_ns = 5 * SB_S;
+	snap->ranks[2].host_activity_ns = SB_NOW - 12 * SB_S;
+	snap->thresholds.no_progress_after_ns = 5 * SB_S;
 	judge_again();
 	cr_expect_eq(v.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", v.summary);
 	cr_expect_str_eq(sb_culprits(snap, &v), "2", "%s", v.summary);

@@ -210,7 +210,7 @@ static int64_t fake_now(void *user)
 	return now_ns;
 }
 
-Test(log, says_how_many_lines_it_left_out, .init = capture_stderr)
+Test(log, says_how_many_lines_it_omitted, .init = capture_stderr)
 {
 	const struct cw_clock fake = { .monotonic_ns = fake_now };
 

@@ -46,22 +46,22 @@ static unsigned n_asked, n_pages, n_lists;
 static unsigned n_ranks[N_PEERS + 1];    /* 0: none of this job */
 static const char *page_of[N_PEERS + 1]; /* replaces its real page */
 static bool is_silent[N_PEERS + 1];
-static unsigned n_unheard;  /* lists of the first, before one is given */
-static unsigned n_refusals; /* of pages of the first, before one is given */
-static size_t padding;      /* bytes of a page that say nothing */
+static unsigned n_unanswered; /* lists of the first, before one is given */
+static unsigned n_refusals;   /* of pages of the first, before one is given */
+static size_t padding;        /* bytes of a page that say nothing */
 static bool is_endless;
 static bool refuses_second_list; /* the first one; and the second one the first */
 static bool goes_away;           /* the first one, at its first request for a page */
 
 /* The owners of the first six requested bundles. */
-static char turns[64];
+static char uids[64];
 
-static void note_turn(unsigned peer, const struct cw_message *msg)
+static void note_uid(unsigned peer, const struct cw_message *msg)
 {
-	size_t len = strlen(turns);
+	size_t len = strlen(uids);
 
 	if (peer == 0 && len < 30 && !strstr(msg->node_request.json, "\"node\""))
-		(void)snprintf(turns + len, sizeof(turns) - len, "%u ", msg->node_request.uid);
+		(void)snprintf(uids + len, sizeof(uids) - len, "%u ", msg->node_request.uid);
 }
 
 static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
@@ -70,7 +70,7 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 
 	cr_assert_eq(msg->type, CW_MSG_NODE_REQUEST);
 	cr_assert_str_eq(msg->node_request.verb, "summaries");
-	note_turn(peer, msg);
+	note_uid(peer, msg);
 	cr_assert_eq(msg->node_request.sees_all, 0, "the job's user may see all that is wanted");
 	cr_assert_lt(n_asked, MAX_ASKED);
 	asked[n_asked++] = (struct asked){ peer, msg->node_request.id,
@@ -150,8 +150,8 @@ static void answer_list(const struct asked *a)
 		answer(a, 1, "");
 		return;
 	}
-	if (a->peer == 0 && n_unheard) {
-		n_unheard--;
+	if (a->peer == 0 && n_unanswered) {
+		n_unanswered--;
 		answer(a, 1, "");
 		return;
 	}
@@ -178,7 +178,7 @@ static void answer_page(const struct asked *a)
 	if (!n_ranks[a->peer]) {
 		(void)snprintf(json, 512,
 			       "{\"schema\":\"collwatch.summaries/1\",\"node\":\"%s\","
-			       "\"ranks_left_out\":0,\"ranks\":[]}",
+			       "\"ranks_omitted\":0,\"ranks\":[]}",
 			       peers[a->peer]);
 		answer(a, 0, json);
 		free(json);
@@ -194,7 +194,7 @@ static void answer_page(const struct asked *a)
 		before = 7;
 	(void)snprintf(
 		json, 512,
-		"{\"schema\":\"collwatch.summaries/1\",\"node\":\"%s\",\"ranks_left_out\":%lld,"
+		"{\"schema\":\"collwatch.summaries/1\",\"node\":\"%s\",\"ranks_omitted\":%lld,"
 		"\"ranks\":[{\"rank\":%lld,\"pid\":%lld,\"created_ns\":%lld}]}",
 		peers[a->peer], (long long)before - 1, (long long)before, (long long)before,
 		(long long)BEGAN_NS(before));
@@ -232,7 +232,7 @@ static double run(void)
 			answer_or_not(&asked[at]);
 		now_ns += CW_NS_PER_S / 4;
 		for (unsigned i = 0; i < N_PEERS; i++)
-			cw_transport_heard(transport, i);
+			cw_transport_peer_seen(transport, i);
 		cw_transport_run(transport);
 	}
 	return (double)(now_ns - start) / CW_NS_PER_S;
@@ -262,15 +262,15 @@ static const char *in_bundle(void)
 
 	*text = '\0';
 	cr_assert_eq(cw_store_get(store, ID, &bundle), 0);
-	for (i = 1; i < json_array_size(bundle.elsewhere); i++) {
-		doc = json_array_get(bundle.elsewhere, i);
+	for (i = 1; i < json_array_size(bundle.remote_summaries); i++) {
+		doc = json_array_get(bundle.remote_summaries, i);
 		len += (size_t)snprintf(
 			text + len, sizeof(text) - len, "%s%s %lld", i > 1 ? ", " : "",
 			cw_json_str(doc, "node", "?"),
 			(long long)cw_json_int(json_array_get(json_object_get(doc, "ranks"), 0),
 					       "rank", -1));
 	}
-	doc = json_array_get(bundle.elsewhere, 0);
+	doc = json_array_get(bundle.remote_summaries, 0);
 	json_array_foreach (json_object_get(doc, "silent"), i, name)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? ", " : "; not ",
 					json_string_value(name));
@@ -354,7 +354,7 @@ Test(bundle_nodes, a_job_of_this_node_alone_leaves_nothing_about_others)
 	want("4711");
 	(void)run();
 	cr_expect_str_eq(in_bundle(), "");
-	n_unheard = 2;
+	n_unanswered = 2;
 	want("4711");
 	(void)run();
 	cr_expect_str_eq(in_bundle(), "; not node-b", "it may have some");
@@ -400,12 +400,12 @@ Test(bundle_nodes, a_node_that_has_too_many_questions_has_a_rest)
 Test(bundle_nodes, who_did_not_say_whether_it_has_the_job_is_asked_once_more)
 {
 	n_ranks[0] = n_ranks[1] = 1;
-	n_unheard = 1;
+	n_unanswered = 1;
 	want("4711");
 	(void)run();
 	cr_expect_str_eq(in_bundle(), "node-c 1, node-b 1");
 	cr_expect_eq(n_lists, 2);
-	n_unheard = 2;
+	n_unanswered = 2;
 	want("4711");
 	(void)run();
 	cr_expect_not_null(strstr(in_bundle(), "node-c 1"));
@@ -438,7 +438,7 @@ Test(bundle_nodes, the_time_for_a_bundle_has_an_end)
 	cw_bundle_nodes_tick(nodes);
 	now_ns += CW_BUNDLE_NODES_WITHIN_NS + CW_NS_PER_S;
 	for (unsigned i = 0; i < N_PEERS; i++)
-		cw_transport_heard(transport, i);
+		cw_transport_peer_seen(transport, i);
 	(void)run();
 	cr_expect_eq(n_pages, 0);
 }
@@ -476,7 +476,7 @@ Test(bundle_nodes, bundles_wait_in_a_row_that_has_an_end_and_users_take_turns)
 	n_ranks[1] = 1;
 	(void)run();
 	cr_expect_eq(n_pages, CW_BUNDLE_NODES_WAITING_OF_USER);
-	cr_expect_str_eq(turns, "1000 2000 1000 2000 1000 1000 ");
+	cr_expect_str_eq(uids, "1000 2000 1000 2000 1000 1000 ");
 	want("4711");
 	cw_bundle_nodes_tick(nodes); /* drops the requests under way */
 	json_decref(other);

@@ -40,15 +40,15 @@ Test(loop_lag, waiting_for_a_processor_is_not_held_against_it)
 	cr_assert_eq(lag.max_ns, 10 * MS);
 }
 
-Test(loop_lag, turn_that_computes_for_long_is_kept)
+Test(loop_lag, iteration_that_computes_for_long_is_kept)
 {
 	struct cw_loop_lag lag;
 
 	cw_loop_lag_init(&lag, 250 * MS);
-	cw_loop_lag_turn(&lag, 5000 * MS); /* of before the loop: not a turn */
-	cw_loop_lag_turn(&lag, 5003 * MS);
-	cw_loop_lag_turn(&lag, 5090 * MS);
-	cw_loop_lag_turn(&lag, 5091 * MS);
+	cw_loop_lag_end_iteration(&lag, 5000 * MS); /* of before the loop: not an iteration */
+	cw_loop_lag_end_iteration(&lag, 5003 * MS);
+	cw_loop_lag_end_iteration(&lag, 5090 * MS);
+	cw_loop_lag_end_iteration(&lag, 5091 * MS);
 	cr_assert_eq(lag.max_ns, 87 * MS);
 }
 

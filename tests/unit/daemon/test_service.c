@@ -116,7 +116,7 @@ Test(service, reload_takes_over_what_it_may_and_names_what_it_may_not)
 	cr_assert_eq(cw_service_new(base, &cw_clock_system, forks, config_with(""), &s, &err), 0,
 		     "%s", err.text);
 	cr_assert_eq(cw_service_reload(s,
-				       config_with("no_headway_after = 5s\n"
+				       config_with("no_progress_after = 5s\n"
 						   "webhook_url = \"http://127.0.0.1:9/\"\n"),
 				       &restart, &err),
 		     0, "%s", err.text);

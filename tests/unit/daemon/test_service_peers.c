@@ -135,7 +135,7 @@ static void on_time(evutil_socket_t fd, short what, void *user)
 {
 }
 
-static void turn(int64_t ms)
+static void run_loop(int64_t ms)
 {
 	int64_t end_ns = cw_clock_now_ns(&cw_clock_system) + ms * CW_NS_PER_MS;
 	struct event *often = event_new(base, -1, EV_PERSIST, on_time, NULL);
@@ -192,7 +192,7 @@ Test(service_peers, what_a_peer_asks_for_goes_through_its_rates)
 	char text[80];
 
 	while (!cw_transport_is_alive(peer, "n") && cw_clock_now_ns(&cw_clock_system) < end_ns)
-		turn(20);
+		run_loop(20);
 	cr_assert(cw_transport_is_alive(peer, "n"));
 	ask_many("mute", 100);
 	send_many(&(struct cw_message){ .type = CW_MSG_EVIDENCE_REQUEST,
@@ -221,10 +221,10 @@ Test(service_peers, what_a_peer_asks_for_goes_through_its_rates)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		(void)snprintf(text, sizeof(text), "b asks for %s more often than", kinds[i]);
 		while (!has_said(text) && cw_clock_now_ns(&cw_clock_system) < end_ns)
-			turn(20);
+			run_loop(20);
 		cr_expect(has_said(text), "%s", kinds[i]);
 	}
-	turn(1000);
+	run_loop(1000);
 	/* 64 mutes; of reports 32 at once, and 8 a second for as long as all this took. */
 	cr_expect_geq(replies, 64 + 32);
 	cr_expect_lt(replies, 100 + 300);

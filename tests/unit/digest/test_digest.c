@@ -22,7 +22,7 @@ struct fake {
 	struct cw_test_record *writer;
 	struct cw_record *record;
 	struct cw_sampler sampler;
-	struct cw_fed_tensor fed;
+	struct cw_nonfinite_input nonfinite_input;
 	struct cw_digest_rank rank;
 	char label[CW_JOB_LABEL_BYTES];
 };
@@ -68,7 +68,7 @@ static struct cw_digest_rank *ranks_of(struct fake *fakes, uint32_t n)
 		v[i] = fakes[i].rank;
 		v[i].record = fakes[i].record;
 		v[i].sampler = &fakes[i].sampler;
-		v[i].fed = &fakes[i].fed;
+		v[i].nonfinite_input = &fakes[i].nonfinite_input;
 	}
 	return v;
 }
@@ -148,19 +148,20 @@ Test(digest, says_what_a_rank_fed_in_also_when_it_is_dead)
 		(void)cw_test_record_comm(f[i].writer, 0x11, 8, i);
 		fake_sample(&f[i]);
 	}
-	f[1].fed = (struct cw_fed_tensor){ .seen_ns = NOW_NS - 14 * CW_NS_PER_S,
-					   .comm_name = "dp",
-					   .numbers = { .kind = CW_OP_ALL_REDUCE,
-							.dtype = CW_DTYPE_FP32,
-							.seq = 812,
-							.elements = 4096,
-							.nans = 3 } };
+	f[1].nonfinite_input =
+		(struct cw_nonfinite_input){ .seen_ns = NOW_NS - 14 * CW_NS_PER_S,
+					     .comm_name = "dp",
+					     .tensor_stats = { .kind = CW_OP_ALL_REDUCE,
+							       .dtype = CW_DTYPE_FP32,
+							       .seq = 812,
+							       .elements = 4096,
+							       .nans = 3 } };
 	f[1].rank.liveness = CW_LIVE_KILLED;
 	make(f, 2, &digest);
-	cr_expect_str_eq(digest.msg.ranks[0].fed, "");
-	cr_expect_str_eq(digest.msg.ranks[1].fed,
+	cr_expect_str_eq(digest.msg.ranks[0].nonfinite_input, "");
+	cr_expect_str_eq(digest.msg.ranks[1].nonfinite_input,
 			 "rank 1 fed 3 NaN and 0 Inf among 4096 fp32 into all_reduce #812 on dp");
-	cr_expect_eq(digest.msg.ranks[1].fed_age_ns, 14 * CW_NS_PER_S);
+	cr_expect_eq(digest.msg.ranks[1].nonfinite_input_age_ns, 14 * CW_NS_PER_S);
 	cw_digest_fini(&digest);
 	fake_stop(&f[0]);
 	fake_stop(&f[1]);
@@ -614,9 +615,9 @@ Test(digest, label_comes_from_environment_then_master_then_comm)
 	cr_assert(cw_job_label(&header, comms, 2, label));
 	cr_assert_str_eq(label, "comm:0x0000000000000002", "children have other ids on each side");
 	cr_assert_not(cw_job_label(&header, comms, 1, label));
-	cr_assert_neq(cw_job_route("a", 1), cw_job_route("a", 2), "users are apart");
-	cr_assert_neq(cw_job_route("a", 1), cw_job_route("b", 1));
-	cr_assert_eq(cw_job_route("a", 1), cw_job_route("a", 1));
+	cr_assert_neq(cw_job_hash("a", 1), cw_job_hash("a", 2), "users are apart");
+	cr_assert_neq(cw_job_hash("a", 1), cw_job_hash("b", 1));
+	cr_assert_eq(cw_job_hash("a", 1), cw_job_hash("a", 1));
 }
 
 /* Two processes that issue calls from the same lines, which their records number differently. */

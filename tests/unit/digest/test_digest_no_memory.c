@@ -58,7 +58,7 @@ TestSuite(digest_no_memory, .init = set_up, .fini = tear_down);
 struct fake {
 	struct cw_record *record;
 	struct cw_sampler sampler;
-	struct cw_fed_tensor fed;
+	struct cw_nonfinite_input nonfinite_input;
 	struct cw_digest_rank rank;
 };
 
@@ -80,7 +80,7 @@ static int open_and_sample(struct fake *f, int i)
 		r = cw_sampler_sample(&f->sampler, f->record, NOW_NS - CW_NS_PER_S);
 	f->rank.record = f->record;
 	f->rank.sampler = &f->sampler;
-	f->rank.fed = &f->fed;
+	f->rank.nonfinite_input = &f->nonfinite_input;
 	return r;
 }
 

@@ -36,12 +36,12 @@ Test(job_id, users_and_labels_have_keys_of_their_own)
 }
 
 /* Found by tests/attack/label_collision.c. */
-Test(job_id, labels_made_to_have_one_route_are_two_jobs)
+Test(job_id, labels_made_to_have_one_hash_are_two_jobs)
 {
 	struct cw_job_id victim = job_of(4242, "name:llama-70b-pretrain"),
 			 attacker = job_of(4243, "name:VwCoIZYcquNrjKFsDu7gbE");
 
-	cr_assert_eq(cw_job_id_route(&victim), cw_job_id_route(&attacker));
+	cr_assert_eq(cw_job_id_hash(&victim), cw_job_id_hash(&attacker));
 	cr_assert_not(cw_job_key_is_equal(&victim.key, &attacker.key));
 	cr_assert_not(cw_job_id_is_equal(&victim, &attacker));
 }

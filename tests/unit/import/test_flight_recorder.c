@@ -1283,7 +1283,7 @@ Test(flight_recorder, a_call_has_the_lines_it_was_made_from)
 	cr_assert_eq(snap->n_stacks, 2, "the same is there once: %u", snap->n_stacks);
 }
 
-Test(flight_recorder, frames_that_are_none_are_left_out)
+Test(flight_recorder, frames_that_are_none_are_omitted)
 {
 	add_rank(0, "[0,1]",
 		 MADE_AT("all_reduce", "7,{},{\"name\":\"a\",\"filename\":\"b\"},"

@@ -142,7 +142,7 @@ Test(fr_export, nothing_is_written_over)
 	(void)cw_snapshot_free(snap);
 }
 
-Test(fr_export, what_has_no_number_is_counted_and_left_out)
+Test(fr_export, what_has_no_number_is_counted_and_omitted)
 {
 	struct cw_snapshot *snap = run(LOOP, "");
 	struct cw_fr_export done;

@@ -35,7 +35,7 @@ static struct rank {
 	int world, pair;
 	struct cw_record *record;
 	struct cw_sampler sampler;
-	struct cw_fed_tensor fed;
+	struct cw_nonfinite_input nonfinite_input;
 } ranks[RANKS];
 
 static int64_t now_ns;
@@ -146,7 +146,7 @@ static void sample(int64_t at_ns)
 {
 	for (int i = 0; i < RANKS; i++) {
 		cr_assert_eq(cw_sampler_sample(&ranks[i].sampler, ranks[i].record, at_ns), 0);
-		(void)cw_fed_tensor_look(&ranks[i].fed, ranks[i].record, at_ns);
+		(void)cw_nonfinite_input_find(&ranks[i].nonfinite_input, ranks[i].record, at_ns);
 	}
 }
 
@@ -162,13 +162,13 @@ static json_t *incident_of_daemons(void)
 	struct cw_message digest_msg = { .type = CW_MSG_DIGEST };
 	struct cw_digest_rank v[RANKS];
 	struct cw_rank_ref refs[RANKS];
-	struct cw_route route;
+	struct cw_job_digests digests;
 	struct cw_job_id id;
 	struct cw_job *job;
 	struct cw_digest_source source = {
 		.node = NODE, .job = &id, .ranks = v, .n_ranks = RANKS, .is_sent = true
 	};
-	struct cw_build build = { .route = &route,
+	struct cw_build build = { .digests = &digests,
 				  .refs = refs,
 				  .n_refs = RANKS,
 				  .thresholds = cw_thresholds_default(),
@@ -184,7 +184,7 @@ static json_t *incident_of_daemons(void)
 		refs[i] = (struct cw_rank_ref){ .rank = (uint32_t)i };
 		v[i] = (struct cw_digest_rank){ .record = ranks[i].record,
 						.sampler = &ranks[i].sampler,
-						.fed = &ranks[i].fed,
+						.nonfinite_input = &ranks[i].nonfinite_input,
 						.now_ns = at_ns,
 						.pid = 100 + i,
 						.start_ticks = 1000 };
@@ -198,8 +198,8 @@ static json_t *incident_of_daemons(void)
 	reply = over_the_wire(&windows);
 	cw_window_fini(&windows.window_reply);
 
-	cr_assert_eq(cw_route_init(&route, &msg->digest), 0);
-	cr_assert_eq(cw_route_put(&route, NODE, &msg, &clock, &is_urgent), 0);
+	cr_assert_eq(cw_job_digests_init(&digests, &msg->digest), 0);
+	cr_assert_eq(cw_job_digests_put(&digests, NODE, &msg, &clock, &is_urgent), 0);
 	cr_assert_eq(cw_job_new(1, at_ns, &job), 0);
 	cr_assert_eq(cw_job_window_add(job, NODE, &reply->window_reply, CW_WINDOW_LAST, at_ns), 0);
 	(void)cw_message_free(reply);
@@ -208,7 +208,7 @@ static json_t *incident_of_daemons(void)
 	doc = incident_of(snap);
 	(void)cw_snapshot_free(snap);
 	(void)cw_job_free(job);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 	return doc;
 }
 
@@ -373,8 +373,8 @@ Test(record_files, what_a_rank_fed_in_is_told)
 					 .elements = 256,
 					 .nans = 12 };
 	snap = snapshot_of_files();
-	cr_assert_not_null(snap->ranks[1].fed);
-	cr_assert_not_null(strstr(snap->ranks[1].fed, "rank 1 fed 12 NaN"), "%s",
-			   snap->ranks[1].fed);
+	cr_assert_not_null(snap->ranks[1].nonfinite_input);
+	cr_assert_not_null(strstr(snap->ranks[1].nonfinite_input, "rank 1 fed 12 NaN"), "%s",
+			   snap->ranks[1].nonfinite_input);
 	(void)cw_snapshot_free(snap);
 }

@@ -7,17 +7,17 @@
 
 TestSuite(members);
 
-Test(election, weights_spread_routes_over_nodes_evenly)
+Test(election, weights_spread_jobs_over_nodes_evenly)
 {
 	static const char *const names[] = { "node-a", "node-b", "node-c", "node-d" };
 	unsigned won[4] = { 0 };
 
-	for (uint64_t route = 1; route <= 4000; route++) {
+	for (uint64_t job_hash = 1; job_hash <= 4000; job_hash++) {
 		unsigned best = 0;
 
 		for (unsigned i = 1; i < 4; i++)
-			if (cw_election_weight(route, names[i]) >
-			    cw_election_weight(route, names[best]))
+			if (cw_election_weight(job_hash, names[i]) >
+			    cw_election_weight(job_hash, names[best]))
 				best = i;
 		won[best]++;
 	}
@@ -47,9 +47,9 @@ Test(election, followers_learn_how_many_nodes_the_job_has)
 	cluster_fini(&c);
 }
 
-static void note_nodes(const struct cw_election_route *route, void *user)
+static void note_nodes(const struct cw_election_job *job, void *user)
 {
-	*(uint32_t *)user = route->nodes;
+	*(uint32_t *)user = job->nodes;
 }
 
 /* Names of nodes go out only where they are few; their number always. */
@@ -90,7 +90,7 @@ Test(election, whoever_leads_next_gets_a_copy_and_nobody_else)
 	cluster_run(&c, 5);
 	for (unsigned i = 0; i < 4; i++) {
 		cw_leader_stats(c.nodes[i].leader, &stats);
-		holders += stats.routes;
+		holders += stats.job_keys;
 		cr_assert_eq(stats.jobs, (int)i == cluster_leader(&c));
 	}
 	cr_assert_eq(holders, 2, "%u", holders);
@@ -136,14 +136,14 @@ Test(election, leader_that_never_answers_is_passed_over_though_it_beats)
 	cr_assert_eq(cw_transport_new(&config, &t), 0);
 	transport_effects_init(&effects, t);
 	cr_assert_eq(cw_election_new(&clock, "self", &effects, &m), 0);
-	while (cw_election_weight(d.route, "peer") <= cw_election_weight(d.route, "self"))
-		d.route++;
+	while (cw_election_weight(d.job_hash, "peer") <= cw_election_weight(d.job_hash, "self"))
+		d.job_hash++;
 	cw_transport_set_backend(t, &ops, &at_peer);
 	cw_transport_peer_up(t, 0, 1);
 	for (unsigned s = 0; s < 10; s++) {
 		cr_assert_eq(cw_election_publish(m, &d), 0);
 		now += CW_NS_PER_S;
-		cw_transport_heard(t, 0);
+		cw_transport_peer_seen(t, 0);
 	}
 	cr_assert_eq(at_peer, 10);
 	cr_assert_str_eq(leader_of(m, d.label, d.uid), "peer");
@@ -154,7 +154,7 @@ Test(election, leader_that_never_answers_is_passed_over_though_it_beats)
 	cr_assert_str_eq(leader_of(m, d.label, d.uid), "self");
 	/* Later it gets another chance. */
 	now += CW_LEADER_BAR_NS;
-	cw_transport_heard(t, 0);
+	cw_transport_peer_seen(t, 0);
 	cr_assert_eq(cw_election_publish(m, &d), 0);
 	cr_assert_eq(at_peer, 11);
 	cw_election_free(m);

@@ -9,7 +9,7 @@
 TestSuite(history, .init = verdict_setup, .fini = verdict_teardown);
 
 /* Eight ranks that train on; no rank waits, no window is there, no newest hash stands still. */
-static struct cw_snap_member *draft(uint64_t done)
+static struct cw_snap_member *build_job(uint64_t done)
 {
 	struct cw_snap_member *members;
 
@@ -26,20 +26,20 @@ static void set(struct cw_snap_member *m, unsigned i, uint64_t seq, uint64_t has
 	m->checkpoints[i] = (struct cw_checkpoint){ seq, hash };
 }
 
-static void judge_draft(void)
+static void judge_built(void)
 {
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
 }
 
 Test(history, mismatch_is_told_without_knowing_the_call)
 {
-	struct cw_snap_member *m = draft(300);
+	struct cw_snap_member *m = build_job(300);
 
 	for (uint32_t i = 0; i < 8; i++) {
 		set(&m[i], 0, 256, i == 6 ? 1 : 2);
 		set(&m[i], 1, 192, 3);
 	}
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_eq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect(v.is_proof);
@@ -55,11 +55,11 @@ Test(history, mismatch_is_told_without_knowing_the_call)
 
 Test(history, all_sides_are_named_when_none_is_larger)
 {
-	struct cw_snap_member *m = draft(300);
+	struct cw_snap_member *m = build_job(300);
 
 	for (uint32_t i = 0; i < 8; i++)
 		set(&m[i], 0, 256, i < 4);
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_str_eq(sb_culprits(snap, &v), "0-7");
 }
@@ -67,7 +67,7 @@ Test(history, all_sides_are_named_when_none_is_larger)
 /* Ranks are looked at some calls apart: each pair shares some points, not all share one. */
 Test(history, sides_are_joined_over_points_that_only_some_share)
 {
-	struct cw_snap_member *m = draft(300);
+	struct cw_snap_member *m = build_job(300);
 
 	for (uint32_t i = 0; i < 8; i++) {
 		uint64_t newest = 256 + 8 * (uint64_t)(i / 2);
@@ -75,7 +75,7 @@ Test(history, sides_are_joined_over_points_that_only_some_share)
 		set(&m[i], 0, newest, newest * (i == 3 ? 5 : 7));
 		set(&m[i], 1, newest - 8, (newest - 8) * (i == 3 ? 5 : 7));
 	}
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_str_eq(sb_culprits(snap, &v), "3");
 	cr_expect_eq(v.after_seq, 0);
@@ -83,25 +83,25 @@ Test(history, sides_are_joined_over_points_that_only_some_share)
 
 Test(history, rank_that_shares_no_point_is_on_no_side)
 {
-	struct cw_snap_member *m = draft(300);
+	struct cw_snap_member *m = build_job(300);
 
 	for (uint32_t i = 0; i < 8; i++)
 		set(&m[i], 0, 256, i == 6 ? 1 : 2);
 	set(&m[1], 0, 1000, 9);
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_str_eq(sb_culprits(snap, &v), "6");
 }
 
 Test(history, same_histories_at_different_points_are_healthy)
 {
-	struct cw_snap_member *m = draft(300);
+	struct cw_snap_member *m = build_job(300);
 
 	for (uint32_t i = 0; i < 8; i++) {
 		set(&m[i], 0, 256 + 8 * i, 100 + i);
 		set(&m[i], 1, 192, 3);
 	}
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY);
 }
 
@@ -120,7 +120,7 @@ Test(history, windows_that_begin_too_late_do_not_name_the_call)
 		m[i].known &= ~(unsigned)CW_KNOWN_HASH;
 		set(&m[i], 0, 256, i == 2 ? 1 : 2);
 	}
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_eq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect_str_eq(sb_culprits(snap, &v), "2");
@@ -154,7 +154,7 @@ Test(history, another_grouping_explains_another_hash)
 			op->count = op->coll_seq == 298 ? 5 : m[0].window[0].count;
 		}
 	}
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_neq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect(!v.is_proof);
@@ -175,31 +175,31 @@ static void forget(void)
 TestSuite(history_leader, .init = verdict_setup, .fini = forget);
 
 /* One look where rank r shows only the point `seqs[r]`. */
-static void look(const uint64_t seqs[8], uint32_t odd, uint64_t odd_from)
+static void evaluate(const uint64_t seqs[8], uint32_t odd, uint64_t odd_from)
 {
 	struct cw_snap_member *m;
 
 	snap = cw_snapshot_free(snap);
 	sb_clear_comms(b);
-	m = draft(300);
+	m = build_job(300);
 	for (uint32_t i = 0; i < 8; i++)
 		set(&m[i], 0, seqs[i], i == odd && seqs[i] >= odd_from ? 1 : seqs[i] + 7);
 	cr_assert_eq(cw_history_update(&leader, snap), 0);
 }
 
-Test(history_leader, compares_points_shown_at_different_looks)
+Test(history_leader, compares_points_shown_at_different_evaluations)
 {
 	static const uint64_t first[8] = { 64, 64, 64, 64, 0, 0, 0, 0 };
 	static const uint64_t second[8] = { 72, 72, 72, 72, 64, 64, 64, 64 };
 	static const uint64_t third[8] = { 80, 80, 80, 80, 72, 72, 72, 72 };
 	struct cw_history_range range;
 
-	look(first, 6, 72);
+	evaluate(first, 6, 72);
 	cr_expect_eq(snap->comms[0].differ_seq, 0);
-	look(second, 6, 72);
+	evaluate(second, 6, 72);
 	cr_expect_eq(snap->comms[0].differ_seq, 0);
 	cr_expect(!cw_history_should_ask(&leader, &snap->comms[0], 100, SB_NOW, &range));
-	look(third, 6, 72);
+	evaluate(third, 6, 72);
 	cr_expect_eq(snap->comms[0].differ_seq, 72);
 	cr_expect(cw_history_should_ask(&leader, &snap->comms[0], 100, SB_NOW, &range));
 	cr_expect_eq(range.to_seq, 72);
@@ -212,14 +212,14 @@ Test(history_leader, compares_points_shown_at_different_looks)
 }
 
 /* Rank r shows the hashes after the calls up to last[r], at most three, and no checkpoint. */
-static void look_at_last(const uint64_t last[8], uint32_t odd, uint64_t odd_from)
+static void evaluate_last(const uint64_t last[8], uint32_t odd, uint64_t odd_from)
 {
 	static struct cw_checkpoint points[8][3];
 	struct cw_snap_member *m;
 
 	snap = cw_snapshot_free(snap);
 	sb_clear_comms(b);
-	m = draft(300);
+	m = build_job(300);
 	for (uint32_t i = 0; i < 8; i++) {
 		m[i].last_hashes = points[i];
 		m[i].n_last_hashes = last[i] < 3 ? (uint32_t)last[i] : 3;
@@ -245,17 +245,17 @@ Test(history_leader, compares_the_hashes_after_last_calls)
 	static const uint64_t third[8] = { 12, 12, 12, 12, 12, 12, 5, 12 };
 	struct cw_history_range range;
 
-	look_at_last(first, 6, 5);
+	evaluate_last(first, 6, 5);
 	cr_expect_eq(snap->comms[0].differ_seq, 0);
-	look_at_last(second, 6, 5);
+	evaluate_last(second, 6, 5);
 	cr_expect_eq(snap->comms[0].differ_seq, 0);
-	look_at_last(third, 6, 5);
+	evaluate_last(third, 6, 5);
 	cr_expect_eq(snap->comms[0].differ_seq, 5);
 	cr_expect_eq(snap->comms[0].agreed_seq, 4);
 	cr_expect(cw_history_should_ask(&leader, &snap->comms[0], 100, SB_NOW, &range));
 	cr_expect_eq(range.from_seq, 5);
 	cr_expect_eq(range.to_seq, 5);
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY, "no side has a point in common now");
 }
 
@@ -264,7 +264,7 @@ Test(history_leader, asks_for_a_long_range_part_by_part)
 	static const uint64_t seqs[8] = { 4096, 4096, 4096, 4096, 4096, 4096, 4096, 4096 };
 	struct cw_history_range range;
 
-	look(seqs, 6, 4096);
+	evaluate(seqs, 6, 4096);
 	for (uint64_t from = 1; from < 4096; from += 1500) {
 		cr_assert(cw_history_should_ask(&leader, &snap->comms[0], 1500, SB_NOW, &range));
 		cr_expect_eq(range.from_seq, from);
@@ -280,11 +280,11 @@ Test(history_leader, remembers_where_histories_parted)
 	static const uint64_t first[8] = { 64, 64, 64, 64, 64, 64, 64, 64 };
 	static const uint64_t later[8] = { 800, 800, 800, 800, 800, 800, 800, 800 };
 
-	look(first, 1, 64);
+	evaluate(first, 1, 64);
 	cr_expect_eq(snap->comms[0].differ_seq, 64);
-	look(later, 1, 64);
+	evaluate(later, 1, 64);
 	cr_expect_eq(snap->comms[0].differ_seq, 64);
-	judge_draft();
+	judge_built();
 	cr_expect_eq(v.coll_seq, 64);
 	cr_expect_str_eq(sb_culprits(snap, &v), "1");
 }
@@ -294,7 +294,7 @@ Test(history_leader, late_point_is_not_compared_with_a_newer_one_in_its_place)
 	static const uint64_t ahead[8] = { 8 + 8 * 128, 0, 0, 0, 0, 0, 0, 0 };
 	static const uint64_t behind[8] = { 0, 8, 0, 0, 0, 0, 0, 0 };
 
-	look(ahead, 8, 0);
-	look(behind, 1, 8);
+	evaluate(ahead, 8, 0);
+	evaluate(behind, 1, 8);
 	cr_expect_eq(snap->comms[0].differ_seq, 0);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "leader/job.h"
-#include "leader/route.h"
+#include "leader/job_digests.h"
 #include "leader/snapshot_build.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
@@ -34,11 +34,11 @@ static uint64_t epoch = 1;            /* of the node that sends */
 static uint32_t type = CW_MSG_DIGEST; /* it sends this type */
 static const char *policy = "";       /* … and says of the job */
 
-static int put_sent(struct cw_route *route, const char *node, uint64_t number, uint64_t sent_ns,
-		    struct cw_msg_rank *ranks, uint32_t n_ranks, bool *ret_urgent)
+static int put_sent(struct cw_job_digests *digests, const char *node, uint64_t number,
+		    uint64_t sent_ns, struct cw_msg_rank *ranks, uint32_t n_ranks, bool *ret_urgent)
 {
 	struct cw_message msg = { .type = type,
-				  .digest = { .route = 1,
+				  .digest = { .job_hash = 1,
 					      .label = "job",
 					      .node = node,
 					      .epoch = epoch,
@@ -57,18 +57,18 @@ static int put_sent(struct cw_route *route, const char *node, uint64_t number, u
 						len - CW_FRAME_HEADER_BYTES, &decoded),
 		     0);
 	free(frame);
-	if (!route->label)
-		cr_assert_eq(cw_route_init(route, &decoded->digest), 0);
-	r = cw_route_put(route, node, &decoded, &clock, ret_urgent);
+	if (!digests->label)
+		cr_assert_eq(cw_job_digests_init(digests, &decoded->digest), 0);
+	r = cw_job_digests_put(digests, node, &decoded, &clock, ret_urgent);
 	cw_message_free(decoded);
 	return r;
 }
 
-/* The way of a digest: encoded, decoded, put into the route. */
-static int put(struct cw_route *route, const char *node, uint64_t number, struct cw_msg_rank *ranks,
-	       uint32_t n_ranks, bool *ret_urgent)
+/* The way of a digest: encoded, decoded, put into the job's digests. */
+static int put(struct cw_job_digests *digests, const char *node, uint64_t number,
+	       struct cw_msg_rank *ranks, uint32_t n_ranks, bool *ret_urgent)
 {
-	return put_sent(route, node, number, 0, ranks, n_ranks, ret_urgent);
+	return put_sent(digests, node, number, 0, ranks, n_ranks, ret_urgent);
 }
 
 static struct cw_msg_member member(uint64_t comm, uint32_t nranks, int32_t comm_rank)
@@ -94,25 +94,25 @@ static struct cw_msg_rank rank_of(int32_t pid, struct cw_msg_member *members, ui
 				 .pid = pid,
 				 .start_ticks = 1,
 				 .liveness = CW_LIVE_ALIVE,
-				 .headway_age_ns = -1,
+				 .host_activity_age_ns = -1,
 				 .command = "",
-				 .headway_by = "",
+				 .host_activity_by = "",
 				 .cause = "",
-				 .fed = "",
+				 .nonfinite_input = "",
 				 .members = members,
 				 .n_members = n };
 
 	return r;
 }
 
-static struct cw_snapshot *build(const struct cw_route *route, struct cw_job *job)
+static struct cw_snapshot *build(const struct cw_job_digests *digests, struct cw_job *job)
 {
 	struct cw_rank_ref *refs = NULL;
-	struct cw_build in = { .route = route, .job = job, .now_ns = NOW, .wall_ns = NOW };
+	struct cw_build in = { .digests = digests, .job = job, .now_ns = NOW, .wall_ns = NOW };
 	struct cw_snapshot *snap = NULL;
 	unsigned n;
 
-	cr_assert_eq(cw_job_components(route, &refs, &in.n_refs, &n), 0);
+	cr_assert_eq(cw_job_components(digests, &refs, &in.n_refs, &n), 0);
 	in.refs = refs;
 	cr_assert_eq(cw_snapshot_build(&in, &snap), 0);
 	free(refs);
@@ -127,7 +127,7 @@ static uint32_t policy_beside_training(const char *said, uint32_t flags)
 {
 	struct cw_msg_member one = member(10, 2, 0), two = member(10, 2, 1);
 	struct cw_msg_rank first = rank_of(1, &one, 1), second = rank_of(2, &two, 1);
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_snapshot *snap;
 	uint32_t found;
 	bool urgent;
@@ -135,13 +135,13 @@ static uint32_t policy_beside_training(const char *said, uint32_t flags)
 	first.flags = flags;
 	second.flags = CW_RANKF_HAS_RECORD;
 	policy = said;
-	cr_assert_eq(put(&route, "a", 1, &first, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "a", 1, &first, 1, &urgent), 0);
 	policy = "training";
-	cr_assert_eq(put(&route, "z", 1, &second, 1, &urgent), 0);
-	snap = build(&route, NULL);
+	cr_assert_eq(put(&digests, "z", 1, &second, 1, &urgent), 0);
+	snap = build(&digests, NULL);
 	found = snap->policy;
 	cw_snapshot_free(snap);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 	return found;
 }
 
@@ -156,60 +156,60 @@ Test(job, who_only_misses_ranks_does_not_know_the_policy)
 {
 	struct cw_msg_member one = member(10, 2, 0), two = member(10, 2, 1);
 	struct cw_msg_rank missed = rank_of(1, &one, 1), seen = rank_of(2, &two, 1);
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_snapshot *snap;
 	bool urgent;
 
 	seen.flags = CW_RANKF_HAS_RECORD;
-	cr_assert_eq(put(&route, "a", 1, &missed, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "a", 1, &missed, 1, &urgent), 0);
 	policy = "serving";
-	cr_assert_eq(put(&route, "z", 1, &seen, 1, &urgent), 0);
-	snap = build(&route, NULL);
+	cr_assert_eq(put(&digests, "z", 1, &seen, 1, &urgent), 0);
+	snap = build(&digests, NULL);
 	cr_expect_eq(snap->policy, CW_POLICY_SERVING);
 	cw_snapshot_free(snap);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 /* A leader keeps the components while it stays: it must never stay when there are others. */
-Test(job, a_route_has_another_shape_when_ranks_or_their_communicators_are_others)
+Test(job, have_another_shape_when_ranks_or_their_communicators_are_others)
 {
 	struct cw_msg_member one = member(10, 2, 0), other = member(11, 2, 0);
 	struct cw_msg_rank same[] = { rank_of(1, &one, 1), rank_of(2, &one, 1) };
 	struct cw_msg_rank moved[] = { rank_of(1, &one, 1), rank_of(2, &other, 1) };
 	struct cw_msg_rank unborn[] = { rank_of(1, &one, 1), rank_of(2, NULL, 0) };
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	uint64_t shape;
 	bool urgent;
 
-	cr_assert_eq(put(&route, "y", 1, same, 2, &urgent), 0);
-	shape = route.shape;
+	cr_assert_eq(put(&digests, "y", 1, same, 2, &urgent), 0);
+	shape = digests.shape;
 	one.coll_entered = 7;
-	cr_assert_eq(put(&route, "y", 2, same, 2, &urgent), 0);
-	cr_expect_eq(route.shape, shape, "the same ranks, further on");
-	cr_assert_eq(put(&route, "y", 3, moved, 2, &urgent), 0);
-	cr_expect_neq(route.shape, shape, "another communicator");
-	shape = route.shape;
-	cr_assert_eq(put(&route, "y", 4, unborn, 2, &urgent), 0);
-	cr_expect_neq(route.shape, shape, "no communicator");
-	shape = route.shape;
+	cr_assert_eq(put(&digests, "y", 2, same, 2, &urgent), 0);
+	cr_expect_eq(digests.shape, shape, "the same ranks, further on");
+	cr_assert_eq(put(&digests, "y", 3, moved, 2, &urgent), 0);
+	cr_expect_neq(digests.shape, shape, "another communicator");
+	shape = digests.shape;
+	cr_assert_eq(put(&digests, "y", 4, unborn, 2, &urgent), 0);
+	cr_expect_neq(digests.shape, shape, "no communicator");
+	shape = digests.shape;
 	unborn[1].start_ticks++;
-	cr_assert_eq(put(&route, "y", 5, unborn, 2, &urgent), 0);
-	cr_expect_neq(route.shape, shape, "another process");
-	shape = route.shape;
+	cr_assert_eq(put(&digests, "y", 5, unborn, 2, &urgent), 0);
+	cr_expect_neq(digests.shape, shape, "another process");
+	shape = digests.shape;
 	unborn[0].liveness = CW_LIVE_KILLED;
-	cr_assert_eq(put(&route, "y", 6, unborn, 2, &urgent), 0);
-	cr_expect_neq(route.shape, shape, "a death");
-	shape = route.shape;
-	cr_assert_eq(put(&route, "y", 7, unborn, 1, &urgent), 0);
-	cr_expect_neq(route.shape, shape, "a rank less");
-	shape = route.shape;
-	cr_assert_eq(put(&route, "x", 1, same, 2, &urgent), 0);
-	cr_expect_neq(route.shape, shape, "another node");
-	cr_expect_eq(route.n_ranks, 3);
-	cr_expect_str_eq(route.nodes[0].name, "x");
-	cr_expect_eq(put(&route, "x", 1, same, 2, &urgent), -EEXIST);
-	cr_expect_eq(route.n_ranks, 3);
-	cw_route_fini(&route);
+	cr_assert_eq(put(&digests, "y", 6, unborn, 2, &urgent), 0);
+	cr_expect_neq(digests.shape, shape, "a death");
+	shape = digests.shape;
+	cr_assert_eq(put(&digests, "y", 7, unborn, 1, &urgent), 0);
+	cr_expect_neq(digests.shape, shape, "a rank less");
+	shape = digests.shape;
+	cr_assert_eq(put(&digests, "x", 1, same, 2, &urgent), 0);
+	cr_expect_neq(digests.shape, shape, "another node");
+	cr_expect_eq(digests.n_ranks, 3);
+	cr_expect_str_eq(digests.nodes[0].name, "x");
+	cr_expect_eq(put(&digests, "x", 1, same, 2, &urgent), -EEXIST);
+	cr_expect_eq(digests.n_ranks, 3);
+	cw_job_digests_fini(&digests);
 }
 
 /*
@@ -221,45 +221,45 @@ Test(job, ranks_of_copies_are_read_when_they_are_needed)
 	struct cw_msg_member m = member(10, 2, 0);
 	struct cw_msg_rank ranks[] = { rank_of(1, &m, 1), rank_of(2, &m, 1) };
 	struct cw_rank_ref *refs = NULL;
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	unsigned n, n_components;
 	uint64_t shape;
 	bool urgent;
 
 	type = CW_MSG_DIGEST_COPY;
-	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
-	cr_assert_eq(put(&route, "y", 1, ranks, 2, &urgent), 0);
-	cr_assert_eq(put(&route, "z", 1, ranks, 1, &urgent), 0);
-	cr_expect_eq(route.n_ranks, 5);
-	cr_expect_null(route.nodes[2].digest->digest.ranks);
+	cr_assert_eq(put(&digests, "x", 1, ranks, 2, &urgent), 0);
+	cr_assert_eq(put(&digests, "y", 1, ranks, 2, &urgent), 0);
+	cr_assert_eq(put(&digests, "z", 1, ranks, 1, &urgent), 0);
+	cr_expect_eq(digests.n_ranks, 5);
+	cr_expect_null(digests.nodes[2].digest->digest.ranks);
 	type = CW_MSG_DIGEST;
-	cr_assert_eq(put(&route, "z", 2, ranks, 2, &urgent), 0);
-	cr_expect_eq(route.n_ranks, 6);
-	shape = route.shape;
-	cr_expect_not(cw_route_read(&route, 1), "one is left");
-	cr_expect(cw_route_read(&route, 1));
-	cr_expect_neq(route.shape, shape, "their communicators are known now");
-	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(put(&digests, "z", 2, ranks, 2, &urgent), 0);
+	cr_expect_eq(digests.n_ranks, 6);
+	shape = digests.shape;
+	cr_expect_not(cw_job_digests_read(&digests, 1), "one is left");
+	cr_expect(cw_job_digests_read(&digests, 1));
+	cr_expect_neq(digests.shape, shape, "their communicators are known now");
+	cr_assert_eq(cw_job_components(&digests, &refs, &n, &n_components), 0);
 	cr_expect_eq(n, 6);
 	cr_expect_eq(n_components, 1);
-	cr_expect_eq(cw_route_rank(&route, &refs[3])->pid, 2);
+	cr_expect_eq(cw_job_digests_rank(&digests, &refs[3])->pid, 2);
 	free(refs);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, a_death_that_the_copy_before_told_of_is_not_urgent)
 {
 	struct cw_msg_rank dead = rank_of(1, NULL, 0);
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	bool urgent;
 
 	dead.liveness = CW_LIVE_EXITED;
 	type = CW_MSG_DIGEST_COPY;
-	cr_assert_eq(put(&route, "x", 1, &dead, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "x", 1, &dead, 1, &urgent), 0);
 	type = CW_MSG_DIGEST;
-	cr_assert_eq(put(&route, "x", 2, &dead, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "x", 2, &dead, 1, &urgent), 0);
 	cr_expect_not(urgent);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, ranks_that_share_communicators_in_a_chain_are_one_job_others_are_not)
@@ -269,20 +269,20 @@ Test(job, ranks_that_share_communicators_in_a_chain_are_one_job_others_are_not)
 	struct cw_msg_rank here[] = { rank_of(1, ab, 2), rank_of(2, &b, 1) };
 	struct cw_msg_rank there[] = { rank_of(1, &c, 1), rank_of(3, &d, 1) };
 	struct cw_rank_ref *refs = NULL;
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	unsigned n, n_components;
 	bool urgent;
 
-	cr_assert_eq(put(&route, "x", 1, here, 2, &urgent), 0);
-	cr_assert_eq(put(&route, "y", 1, there, 2, &urgent), 0);
-	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(put(&digests, "x", 1, here, 2, &urgent), 0);
+	cr_assert_eq(put(&digests, "y", 1, there, 2, &urgent), 0);
+	cr_assert_eq(cw_job_components(&digests, &refs, &n, &n_components), 0);
 	cr_assert_eq(n, 4);
 	cr_assert_eq(n_components, 2);
 	cr_assert_eq(refs[2].component, 0);
-	cr_assert_eq(cw_route_rank(&route, &refs[2])->pid, 1);
-	cr_assert_eq(cw_route_rank(&route, &refs[3])->pid, 3);
+	cr_assert_eq(cw_job_digests_rank(&digests, &refs[2])->pid, 1);
+	cr_assert_eq(cw_job_digests_rank(&digests, &refs[3])->pid, 3);
 	free(refs);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, same_id_with_another_instance_is_another_communicator)
@@ -290,16 +290,16 @@ Test(job, same_id_with_another_instance_is_another_communicator)
 	struct cw_msg_member a = member(10, 2, 0), b = member(10, 2, 1);
 	struct cw_msg_rank ranks[] = { rank_of(1, &a, 1), rank_of(2, &b, 1) };
 	struct cw_rank_ref *refs = NULL;
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	unsigned n, n_components;
 	bool urgent;
 
 	b.instance = 1;
-	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
-	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(put(&digests, "x", 1, ranks, 2, &urgent), 0);
+	cr_assert_eq(cw_job_components(&digests, &refs, &n, &n_components), 0);
 	cr_assert_eq(n_components, 2);
 	free(refs);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, rank_without_communicator_goes_with_the_only_job_there_is)
@@ -307,19 +307,19 @@ Test(job, rank_without_communicator_goes_with_the_only_job_there_is)
 	struct cw_msg_member a = member(10, 2, 0), b = member(11, 2, 0);
 	struct cw_msg_rank ranks[] = { rank_of(1, &a, 1), rank_of(2, NULL, 0), rank_of(3, &b, 1) };
 	struct cw_rank_ref *refs = NULL;
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	unsigned n, n_components;
 	bool urgent;
 
-	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
-	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(put(&digests, "x", 1, ranks, 2, &urgent), 0);
+	cr_assert_eq(cw_job_components(&digests, &refs, &n, &n_components), 0);
 	cr_assert_eq(n_components, 1);
 	free(refs);
-	cr_assert_eq(put(&route, "x", 2, ranks, 3, &urgent), 0);
-	cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+	cr_assert_eq(put(&digests, "x", 2, ranks, 3, &urgent), 0);
+	cr_assert_eq(cw_job_components(&digests, &refs, &n, &n_components), 0);
 	cr_assert_eq(n_components, 3);
 	free(refs);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 /* A launcher starts all ranks again under the same label; some fail before their first call. */
@@ -337,7 +337,7 @@ Test(job, rank_that_began_after_all_had_ended_is_of_a_later_try)
 		{ CW_LIVE_EXITED, 20, 19, 2 },
 	};
 	struct cw_rank_ref *refs = NULL;
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	unsigned n, n_components;
 	bool urgent;
 
@@ -345,12 +345,12 @@ Test(job, rank_that_began_after_all_had_ended_is_of_a_later_try)
 		ranks[0].liveness = cases[i].liveness;
 		ranks[0].ended_age_ns = cases[i].ended_s * CW_NS_PER_S;
 		ranks[1].started_age_ns = (uint64_t)(cases[i].began_s * CW_NS_PER_S);
-		cr_assert_eq(put(&route, "x", i + 1, ranks, 2, &urgent), 0);
-		cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+		cr_assert_eq(put(&digests, "x", i + 1, ranks, 2, &urgent), 0);
+		cr_assert_eq(cw_job_components(&digests, &refs, &n, &n_components), 0);
 		cr_expect_eq(n_components, cases[i].wanted, "case %u: %u", i, n_components);
 		free(refs);
 	}
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 /*
@@ -370,7 +370,7 @@ Test(job, rank_without_communicator_is_of_the_try_that_it_lived_in)
 		{ { 10, 50, 90 }, 40, 0 },
 	};
 	struct cw_rank_ref *refs = NULL;
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	unsigned n, n_components;
 	bool urgent;
 
@@ -383,8 +383,8 @@ Test(job, rank_without_communicator_is_of_the_try_that_it_lived_in)
 			ranks[k].ended_age_ns = cases[i].ended_s[k] * CW_NS_PER_S;
 		}
 		ranks[3].started_age_ns = (uint64_t)(cases[i].began_s * CW_NS_PER_S);
-		cr_assert_eq(put(&route, "x", i + 1, ranks, 4, &urgent), 0);
-		cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+		cr_assert_eq(put(&digests, "x", i + 1, ranks, 4, &urgent), 0);
+		cr_assert_eq(cw_job_components(&digests, &refs, &n, &n_components), 0);
 		for (unsigned k = 0; k < n; k++)
 			if (refs[k].rank == 3)
 				of = refs[k].component;
@@ -394,7 +394,7 @@ Test(job, rank_without_communicator_is_of_the_try_that_it_lived_in)
 		cr_expect_eq(with, cases[i].with, "case %u: %d", i, with);
 		free(refs);
 	}
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 /* Three ranks that ended without a communicator, or with one whose making failed: of one try, or of
@@ -419,7 +419,7 @@ Test(job, ranks_that_ended_without_a_communicator_are_of_one_try_if_they_ended_t
 		{ "without numbers", { 10, 11, 12 }, { 20, 20, 20 }, { -1, -1, -1 }, 1 },
 	};
 	struct cw_rank_ref *refs = NULL;
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	unsigned n, n_components;
 	bool urgent;
 
@@ -435,33 +435,33 @@ Test(job, ranks_that_ended_without_a_communicator_are_of_one_try_if_they_ended_t
 			ranks[k].ended_age_ns = cases[at].ended_s[k] * CW_NS_PER_S;
 			ranks[k].started_age_ns = (uint64_t)(cases[at].began_s[k] * CW_NS_PER_S);
 		}
-		cr_assert_eq(put(&route, "x", i + 1, ranks, 3, &urgent), 0);
-		cr_assert_eq(cw_job_components(&route, &refs, &n, &n_components), 0);
+		cr_assert_eq(put(&digests, "x", i + 1, ranks, 3, &urgent), 0);
+		cr_assert_eq(cw_job_components(&digests, &refs, &n, &n_components), 0);
 		cr_expect_eq(n_components, cases[at].wanted, "%s%s: %u", cases[at].name,
 			     i % 2 ? ", making one failed" : "", n_components);
 		free(refs);
 	}
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, older_digests_are_refused_and_deaths_are_urgent)
 {
 	struct cw_msg_member a = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &a, 1);
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	bool urgent = true;
 
-	cr_assert_eq(put(&route, "x", 5, &rank, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "x", 5, &rank, 1, &urgent), 0);
 	cr_assert_not(urgent);
-	cr_assert_eq(put(&route, "x", 5, &rank, 1, &urgent), -EEXIST);
-	cr_assert_eq(put(&route, "x", 4, &rank, 1, &urgent), -EEXIST);
+	cr_assert_eq(put(&digests, "x", 5, &rank, 1, &urgent), -EEXIST);
+	cr_assert_eq(put(&digests, "x", 4, &rank, 1, &urgent), -EEXIST);
 	rank.liveness = CW_LIVE_KILLED;
-	cr_assert_eq(put(&route, "x", 6, &rank, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "x", 6, &rank, 1, &urgent), 0);
 	cr_assert(urgent);
-	cr_assert_eq(put(&route, "x", 7, &rank, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "x", 7, &rank, 1, &urgent), 0);
 	cr_assert_not(urgent);
-	cr_assert_eq(route.refused, 2);
-	cw_route_fini(&route);
+	cr_assert_eq(digests.refused, 2);
+	cw_job_digests_fini(&digests);
 }
 
 /* Otherwise one message with it would keep the node's own digests out until we forget the job. */
@@ -469,16 +469,16 @@ Test(job, an_epoch_in_the_future_keeps_no_digest_out)
 {
 	struct cw_msg_member a = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &a, 1);
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	bool urgent;
 
 	epoch = UINT64_MAX;
-	cr_assert_eq(put(&route, "x", UINT64_MAX, &rank, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "x", UINT64_MAX, &rank, 1, &urgent), 0);
 	epoch = 200;
-	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
-	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), -EEXIST);
-	cr_assert_eq(put(&route, "x", 2, &rank, 1, &urgent), 0);
-	cw_route_fini(&route);
+	cr_assert_eq(put(&digests, "x", 1, &rank, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "x", 1, &rank, 1, &urgent), -EEXIST);
+	cr_assert_eq(put(&digests, "x", 2, &rank, 1, &urgent), 0);
+	cw_job_digests_fini(&digests);
 }
 
 static struct cw_job *new_job(void)
@@ -489,24 +489,24 @@ static struct cw_job *new_job(void)
 	return job;
 }
 
-Test(job, communicator_that_claims_to_be_huge_is_left_out_and_said)
+Test(job, communicator_that_claims_to_be_huge_is_omitted_and_said)
 {
 	struct cw_msg_member a[2] = { member(10, UINT32_MAX, 0), member(11, 4, 2) };
 	struct cw_msg_rank rank = rank_of(1, a, 2);
 	struct cw_job *job = new_job();
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_snapshot *snap;
 	bool urgent;
 
-	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
-	snap = build(&route, job);
+	cr_assert_eq(put(&digests, "x", 1, &rank, 1, &urgent), 0);
+	snap = build(&digests, job);
 	cr_assert_eq(snap->n_comms, 1);
 	cr_assert_eq(snap->comms[0].nranks, 4);
 	cr_assert_eq(snap->n_notes, 1);
 	cr_assert_not_null(strstr(snap->notes[0], "left out"));
 	cw_snapshot_free(snap);
 	cw_job_free(job);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, what_only_nccls_profiler_tells_is_said)
@@ -515,23 +515,23 @@ Test(job, what_only_nccls_profiler_tells_is_said)
 	struct cw_msg_member b[2] = { member(10, 2, 1), member(11, 2, 1) };
 	struct cw_msg_rank ranks[2] = { rank_of(1, a, 2), rank_of(2, b, 2) };
 	struct cw_job *job = new_job();
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_snapshot *snap;
 	bool urgent;
 
-	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
-	snap = build(&route, job);
+	cr_assert_eq(put(&digests, "x", 1, ranks, 2, &urgent), 0);
+	snap = build(&digests, job);
 	cr_expect_eq(snap->n_notes, 0);
 	cw_snapshot_free(snap);
 	a[0].by_profiler = a[1].by_profiler = 1;
-	cr_assert_eq(put(&route, "x", 2, ranks, 2, &urgent), 0);
-	snap = build(&route, job);
+	cr_assert_eq(put(&digests, "x", 2, ranks, 2, &urgent), 0);
+	snap = build(&digests, job);
 	cr_assert_eq(snap->n_notes, 1);
 	cr_expect(strstr(snap->notes[0], "what 1 rank calls is known from NCCL's profiler only"),
 		  "%s", snap->notes[0]);
 	cw_snapshot_free(snap);
 	cw_job_free(job);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, many_communicators_cannot_together_be_huge_either)
@@ -539,21 +539,21 @@ Test(job, many_communicators_cannot_together_be_huge_either)
 	struct cw_msg_member many[64];
 	struct cw_msg_rank rank = rank_of(1, many, 64);
 	struct cw_job *job = new_job();
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_snapshot *snap;
 	uint64_t places = 0;
 	bool urgent;
 
 	for (unsigned i = 0; i < 64; i++)
 		many[i] = member(100 + i, CW_BUILD_MAX_NRANKS, 0);
-	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
-	snap = build(&route, job);
+	cr_assert_eq(put(&digests, "x", 1, &rank, 1, &urgent), 0);
+	snap = build(&digests, job);
 	for (uint32_t i = 0; i < snap->n_comms; i++)
 		places += snap->comms[i].nranks;
 	cr_assert_eq(places, 64 * 1024);
 	cw_snapshot_free(snap);
 	cw_job_free(job);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, the_living_get_a_place_that_the_dead_claim_too)
@@ -561,18 +561,18 @@ Test(job, the_living_get_a_place_that_the_dead_claim_too)
 	struct cw_msg_member a = member(10, 2, 0), b = member(10, 2, 0);
 	struct cw_msg_rank ranks[] = { rank_of(1, &a, 1), rank_of(2, &b, 1) };
 	struct cw_job *job = new_job();
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_snapshot *snap;
 	bool urgent;
 
 	ranks[0].liveness = CW_LIVE_EXITED;
-	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
-	snap = build(&route, job);
+	cr_assert_eq(put(&digests, "x", 1, ranks, 2, &urgent), 0);
+	snap = build(&digests, job);
 	cr_assert_eq(snap->ranks[snap->comms[0].members[0].rank].pid, 2);
 	cr_assert_eq(snap->n_notes, 1);
 	cw_snapshot_free(snap);
 	cw_job_free(job);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, ages_become_instants_and_missing_labels_the_largest_comms_rank)
@@ -586,24 +586,24 @@ Test(job, ages_become_instants_and_missing_labels_the_largest_comms_rank)
 	struct cw_msg_member a[2] = { member(10, 2, 1), member(11, 4, 3) };
 	struct cw_msg_rank rank = rank_of(1, a, 2);
 	struct cw_job *job = new_job();
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_snapshot *snap;
 	bool urgent;
 
 	a[1].pending = &op;
 	a[1].progress_age_ns = 9 * CW_NS_PER_S;
-	rank.headway_age_ns = 2 * CW_NS_PER_S;
-	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
-	snap = build(&route, job);
+	rank.host_activity_age_ns = 2 * CW_NS_PER_S;
+	cr_assert_eq(put(&digests, "x", 1, &rank, 1, &urgent), 0);
+	snap = build(&digests, job);
 	cr_assert_eq(snap->ranks[0].rank, 3);
-	cr_assert_eq(snap->ranks[0].headway_ns, NOW - 2 * CW_NS_PER_S);
+	cr_assert_eq(snap->ranks[0].host_activity_ns, NOW - 2 * CW_NS_PER_S);
 	cr_assert_eq(snap->comms[1].members[3].pending->enter_ns, NOW - 7 * CW_NS_PER_S);
 	cr_assert_eq(snap->comms[1].members[3].pending->return_ns, 0);
 	cr_assert_eq(snap->comms[1].members[3].progress_ns, NOW - 9 * CW_NS_PER_S);
 	cr_assert_eq(snap->ranks_expected, 4);
 	cw_snapshot_free(snap);
 	cw_job_free(job);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, window_counts_while_its_member_stands_still)
@@ -676,15 +676,15 @@ Test(job, call_stacks_of_windows_become_the_snapshots)
 	struct cw_msg_rank rank = rank_of(1, &m, 1);
 	struct cw_job *job = new_job();
 	struct cw_msg_op pending = { .op_index = 4, .coll_seq = 4 };
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	const struct cw_snap_member *got;
 	struct cw_snapshot *snap;
 	bool urgent;
 
 	m.pending = &pending;
-	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
+	cr_assert_eq(put(&digests, "x", 1, &rank, 1, &urgent), 0);
 	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
-	snap = build(&route, job);
+	snap = build(&digests, job);
 	got = &snap->comms[0].members[0];
 	cr_assert_eq(got->n_window, 2);
 	cr_expect_str_eq(cw_snapshot_stack(snap, &got->window[0]), "train.py:7 in step");
@@ -695,13 +695,13 @@ Test(job, call_stacks_of_windows_become_the_snapshots)
 	reply.stacks = second;
 	reply.n_stacks = 3;
 	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
-	snap = build(&route, job);
+	snap = build(&digests, job);
 	got = &snap->comms[0].members[0];
 	cr_expect_str_eq(cw_snapshot_stack(snap, &got->window[0]), "train.py:9 in step");
 	cr_expect_str_eq(cw_snapshot_stack(snap, &got->window[1]), "model.py:1 in g");
 	cw_snapshot_free(snap);
 	cw_job_free(job);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 }
 
 Test(job, window_of_where_histories_parted_stays)
@@ -730,22 +730,22 @@ Test(job, window_of_where_histories_parted_stays)
 }
 
 /* Two ranks make one communicator, of two and of three members: the one of three is there, too. */
-Test(job, windows_beyond_the_limit_are_left_out_and_counted)
+Test(job, windows_beyond_the_limit_are_omitted_and_counted)
 {
 	static struct cw_msg_op many[CW_JOB_MAX_WINDOW_OPS / 2];
 	struct cw_msg_window windows[3] = { 0 };
 	struct cw_msg_window_reply reply = { .windows = windows, .n_windows = 3 };
 	struct cw_job *job = new_job();
-	uint64_t left_out = 0;
+	uint64_t over_limit = 0;
 
 	for (uint32_t i = 0; i < 3; i++)
 		windows[i] = (struct cw_msg_window){ .comm_id = 1,
 						     .pid = 10 + (int32_t)i,
 						     .ops = many,
 						     .n_ops = CW_JOB_MAX_WINDOW_OPS / 2 };
-	job->left_out_windows = &left_out;
+	job->windows_over_limit = &over_limit;
 	cr_assert_eq(cw_job_window_add(job, "x", &reply, CW_WINDOW_LAST, NOW), 0);
-	cr_expect_eq(left_out, 1);
+	cr_expect_eq(over_limit, 1);
 	cr_expect_eq(job->n_window_ops, CW_JOB_MAX_WINDOW_OPS);
 	cw_job_free(job);
 }
@@ -754,13 +754,13 @@ Test(job, communicator_is_as_large_as_its_largest_member_says)
 {
 	struct cw_msg_member small = member(10, 2, 0), large = member(10, 3, 2);
 	struct cw_msg_rank ranks[] = { rank_of(1, &small, 1), rank_of(2, &large, 1) };
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_job *job = new_job();
 	struct cw_snapshot *snap;
 	bool urgent;
 
-	cr_assert_eq(put(&route, "x", 1, ranks, 2, &urgent), 0);
-	snap = build(&route, job);
+	cr_assert_eq(put(&digests, "x", 1, ranks, 2, &urgent), 0);
+	snap = build(&digests, job);
 	cr_assert_eq(snap->n_comms, 1);
 	cr_assert_eq(snap->comms[0].nranks, 3);
 	cr_expect_neq(snap->comms[0].members[0].rank, CW_SNAP_NONE);
@@ -769,7 +769,7 @@ Test(job, communicator_is_as_large_as_its_largest_member_says)
 	cr_expect_neq(snap->comms[0].members[2].rank, CW_SNAP_NONE);
 	cr_expect_eq(snap->comms[0].members[2].nranks, 3);
 	cw_snapshot_free(snap);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 	cw_job_free(job);
 }
 
@@ -777,23 +777,23 @@ Test(job, version_environment_and_nan_of_a_rank_reach_the_snapshot)
 {
 	struct cw_msg_member m = member(10, 2, 0);
 	struct cw_msg_rank rank = rank_of(1, &m, 1);
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 	struct cw_job *job = new_job();
 	struct cw_snapshot *snap;
 	bool urgent;
 
 	rank.nccl_version = 22105;
 	rank.env_hash = 0xfeedfacecafe;
-	rank.fed = "rank 1 fed 1 NaN";
-	rank.fed_age_ns = 7;
-	cr_assert_eq(put(&route, "x", 1, &rank, 1, &urgent), 0);
-	snap = build(&route, job);
+	rank.nonfinite_input = "rank 1 fed 1 NaN";
+	rank.nonfinite_input_age_ns = 7;
+	cr_assert_eq(put(&digests, "x", 1, &rank, 1, &urgent), 0);
+	snap = build(&digests, job);
 	cr_expect_eq(snap->ranks[0].nccl_version, 22105);
 	cr_expect_eq(snap->ranks[0].env_hash, 0xfeedfacecafe);
-	cr_expect_str_eq(snap->ranks[0].fed, "rank 1 fed 1 NaN");
-	cr_expect_eq(snap->ranks[0].fed_ns, NOW - 7);
+	cr_expect_str_eq(snap->ranks[0].nonfinite_input, "rank 1 fed 1 NaN");
+	cr_expect_eq(snap->ranks[0].nonfinite_input_ns, NOW - 7);
 	cw_snapshot_free(snap);
-	cw_route_fini(&route);
+	cw_job_digests_fini(&digests);
 	cw_job_free(job);
 }
 
@@ -804,8 +804,8 @@ Test(job, version_environment_and_nan_of_a_rank_reach_the_snapshot)
 #define THERE (7000 * S)
 
 /* Sent and read so many seconds later; this daemon was held up for so long until then. */
-static int64_t dated_s(struct cw_route *route, uint64_t number, int64_t sent_s, int64_t read_s,
-		       int64_t held_s)
+static int64_t dated_s(struct cw_job_digests *digests, uint64_t number, int64_t sent_s,
+		       int64_t read_s, int64_t held_s)
 {
 	struct cw_msg_member m = member(1, 2, 0);
 	struct cw_msg_rank rank = rank_of(10, &m, 1);
@@ -813,24 +813,24 @@ static int64_t dated_s(struct cw_route *route, uint64_t number, int64_t sent_s, 
 
 	later_ns = read_s * S;
 	held_ns = held_s * S;
-	cr_assert_eq(put_sent(route, "node-a", number, (uint64_t)(THERE + sent_s * S), &rank, 1,
+	cr_assert_eq(put_sent(digests, "node-a", number, (uint64_t)(THERE + sent_s * S), &rank, 1,
 			      &is_urgent),
 		     0);
-	return (route->nodes[0].received_ns - NOW) / S;
+	return (digests->nodes[0].received_ns - NOW) / S;
 }
 
 Test(job, digests_that_lay_unread_are_as_old_as_they_are)
 {
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 
-	cr_expect_eq(dated_s(&route, 1, 0, 0, 0), 0);
-	cr_expect_eq(dated_s(&route, 2, 1, 1, 0), 1);
-	cr_expect_eq(dated_s(&route, 3, 2, 300, 298), 2, "the first that was not read");
-	cr_expect_eq(dated_s(&route, 4, 3, 300, 298), 3);
-	cr_expect_eq(dated_s(&route, 5, 10, 300, 298), 10, "the last before it gave this one up");
-	cr_expect_eq(dated_s(&route, 6, 301, 301, 298), 301);
-	cr_expect_eq(dated_s(&route, 7, 302, 302, 298), 302);
-	cw_route_fini(&route);
+	cr_expect_eq(dated_s(&digests, 1, 0, 0, 0), 0);
+	cr_expect_eq(dated_s(&digests, 2, 1, 1, 0), 1);
+	cr_expect_eq(dated_s(&digests, 3, 2, 300, 298), 2, "the first that was not read");
+	cr_expect_eq(dated_s(&digests, 4, 3, 300, 298), 3);
+	cr_expect_eq(dated_s(&digests, 5, 10, 300, 298), 10, "the last before it gave this one up");
+	cr_expect_eq(dated_s(&digests, 6, 301, 301, 298), 301);
+	cr_expect_eq(dated_s(&digests, 7, 302, 302, 298), 302);
+	cw_job_digests_fini(&digests);
 }
 
 /*
@@ -839,12 +839,12 @@ Test(job, digests_that_lay_unread_are_as_old_as_they_are)
  */
 Test(job, digests_are_not_dated_back_where_nobody_was_held_up)
 {
-	struct cw_route route = { 0 };
+	struct cw_job_digests digests = { 0 };
 
-	cr_expect_eq(dated_s(&route, 1, 0, 0, 0), 0);
-	cr_expect_eq(dated_s(&route, 2, 1, 301, 0), 301);
-	cr_expect_eq(dated_s(&route, 3, 5, 320, 10), 310, "by no more than it was held up");
-	cr_expect_eq(dated_s(&route, 4, -6000, 321, 10), 321);
-	cr_expect_eq(dated_s(&route, 5, INT64_C(2000000000), 322, 10), 322);
-	cw_route_fini(&route);
+	cr_expect_eq(dated_s(&digests, 1, 0, 0, 0), 0);
+	cr_expect_eq(dated_s(&digests, 2, 1, 301, 0), 301);
+	cr_expect_eq(dated_s(&digests, 3, 5, 320, 10), 310, "by no more than it was held up");
+	cr_expect_eq(dated_s(&digests, 4, -6000, 321, 10), 321);
+	cr_expect_eq(dated_s(&digests, 5, INT64_C(2000000000), 322, 10), 322);
+	cw_job_digests_fini(&digests);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks of half a minute each, at a job of four ranks on two nodes. */
+/* Samples of half a minute each, at a job of four ranks on two nodes. */
 #include "leader/late_ranks.h"
 
 #include <criterion/criterion.h>
@@ -41,8 +41,8 @@ static void tear_down(void)
 
 TestSuite(late_ranks, .init = set_up, .fini = tear_down);
 
-/* A look that finds these; returns whom to tell of. */
-static const struct cw_late_rank *look(uint32_t n, const uint32_t *ranks, uint32_t *ret_n_over)
+/* A sample that finds these; returns whom to tell of. */
+static const struct cw_late_rank *sample(uint32_t n, const uint32_t *ranks, uint32_t *ret_n_over)
 {
 	struct cw_slow_list list = { .n = n };
 
@@ -54,8 +54,8 @@ static const struct cw_late_rank *look(uint32_t n, const uint32_t *ranks, uint32
 					      .late_ns = 140 * CW_NS_PER_MS,
 					      .percent = 20 - ranks[i] };
 	snap->now_ns += LATE_RANKS_EVERY_NS;
-	*ret_n_over = late_ranks_look(&late, snap, &list, over);
-	return late_ranks_tell(&late, snap->now_ns);
+	*ret_n_over = late_ranks_add_sample(&late, snap, &list, over);
+	return late_ranks_next_notice(&late, snap->now_ns);
 }
 
 /* On another host, so its clock may be the reason. */
@@ -66,33 +66,33 @@ Test(late_ranks, who_is_only_possibly_late_is_shown_and_not_told_of)
 
 	confidence = CW_CONFIDENCE_POSSIBLE;
 	for (unsigned i = 0; i < 4; i++)
-		cr_expect_null(look(1, &two, &n_over));
+		cr_expect_null(sample(1, &two, &n_over));
 	cr_expect(cw_late_rank_is_confirmed(&late.v[0]));
 	confidence = CW_CONFIDENCE_LIKELY;
-	cr_expect_not_null(look(1, &two, &n_over));
+	cr_expect_not_null(sample(1, &two, &n_over));
 }
 
-Test(late_ranks, is_told_once_after_the_second_look)
+Test(late_ranks, is_told_once_after_the_second_sample)
 {
 	const uint32_t three[] = { 3 };
-	const struct cw_late_rank *told;
+	const struct cw_late_rank *noticed;
 	char text[512];
 	uint32_t n;
 
-	cr_assert_null(look(1, three, &n));
+	cr_assert_null(sample(1, three, &n));
 	snap->wall_ns += 30 * CW_NS_PER_S;
-	told = look(1, three, &n);
-	cr_assert_not_null(told);
-	late_ranks_format(&late, told, text, sizeof(text));
+	noticed = sample(1, three, &n);
+	cr_assert_not_null(noticed);
+	late_ranks_format(&late, noticed, text, sizeof(text));
 	cr_assert_str_eq(text, "rank 3 (node-b, pid 73) comes late: 140 ms on average in 96 % of "
 			       "the collectives on dp since 14:02 UTC; the others wait for it 17 % "
 			       "of the time (likely)");
 	for (unsigned i = 0; i < 100; i++)
-		cr_assert_null(look(1, three, &n));
+		cr_assert_null(sample(1, three, &n));
 	cr_assert_eq(n, 0);
 }
 
-/* By chance another rank is late at each look. */
+/* By chance another rank is late at each sample. */
 Test(late_ranks, by_turns_nobody_is)
 {
 	uint32_t n;
@@ -100,23 +100,23 @@ Test(late_ranks, by_turns_nobody_is)
 	for (uint32_t i = 0; i < 100; i++) {
 		const uint32_t one[] = { i % 4 };
 
-		cr_assert_null(look(1, one, &n));
+		cr_assert_null(sample(1, one, &n));
 		cr_assert_eq(n, 0);
 		cr_assert_eq(late.n, 1);
 	}
 }
 
-Test(late_ranks, is_over_after_two_looks_without)
+Test(late_ranks, is_over_after_two_samples_without)
 {
 	const uint32_t one[] = { 1 };
 	uint32_t n;
 
-	(void)look(1, one, &n);
-	cr_assert_not_null(look(1, one, &n));
-	(void)look(0, NULL, &n);
+	(void)sample(1, one, &n);
+	cr_assert_not_null(sample(1, one, &n));
+	(void)sample(0, NULL, &n);
 	cr_assert_eq(n, 0);
 	cr_assert(cw_late_rank_is_confirmed(&late.v[0]));
-	(void)look(0, NULL, &n);
+	(void)sample(0, NULL, &n);
 	cr_assert_eq(n, 1);
 	cr_assert_eq(over[0].rank, 1);
 	cr_assert_eq(late.n, 0);
@@ -125,33 +125,33 @@ Test(late_ranks, is_over_after_two_looks_without)
 Test(late_ranks, of_several_the_costliest_is_told_and_the_rest_counted)
 {
 	const uint32_t two[] = { 0, 2 };
-	const struct cw_late_rank *told;
+	const struct cw_late_rank *noticed;
 	char text[512];
 	uint32_t n;
 
-	(void)look(2, two, &n);
-	told = look(2, two, &n);
-	cr_assert_not_null(told);
-	cr_assert_eq(told->rank, 0);
-	late_ranks_format(&late, told, text, sizeof(text));
+	(void)sample(2, two, &n);
+	noticed = sample(2, two, &n);
+	cr_assert_not_null(noticed);
+	cr_assert_eq(noticed->rank, 0);
+	late_ranks_format(&late, noticed, text, sizeof(text));
 	cr_assert_not_null(strstr(text, "; 1 other rank is late, too"));
-	cr_assert_null(look(2, two, &n));
+	cr_assert_null(sample(2, two, &n));
 }
 
 /* On for a minute, off for a minute, for an hour. */
 Test(late_ranks, notices_of_a_job_are_ten_minutes_apart)
 {
 	const uint32_t one[] = { 1 };
-	unsigned n_told = 0;
+	unsigned n_noticed = 0;
 	uint32_t n;
 
 	for (unsigned i = 0; i < 120; i++)
-		n_told += look(i / 2 % 2 == 0, one, &n) != NULL;
-	cr_assert_geq(n_told, 4);
-	cr_assert_leq(n_told, 6);
+		n_noticed += sample(i / 2 % 2 == 0, one, &n) != NULL;
+	cr_assert_geq(n_noticed, 4);
+	cr_assert_leq(n_noticed, 6);
 }
 
-Test(late_ranks, nothing_new_is_not_looked_at)
+Test(late_ranks, nothing_new_is_not_sampled)
 {
 	late.asked_ns = SB_NOW;
 	cr_assert_not(
@@ -163,7 +163,7 @@ Test(late_ranks, nothing_new_is_not_looked_at)
 	cr_assert_not(late_ranks_is_due(&late, SB_NOW + 10 * LATE_RANKS_EVERY_NS, 101));
 }
 
-Test(late_ranks, more_than_there_is_room_for_are_left_out)
+Test(late_ranks, more_than_there_is_room_for_are_omitted)
 {
 	struct cw_slow_list list = { .n = CW_SLOW_MAX };
 
@@ -172,7 +172,7 @@ Test(late_ranks, more_than_there_is_room_for_are_left_out)
 			list.v[i].rank = i % 4;
 		for (uint32_t i = 0; i < 4; i++)
 			snap->ranks[i].pid += 100;
-		cr_assert_leq(late_ranks_look(&late, snap, &list, over), CW_SLOW_MAX);
+		cr_assert_leq(late_ranks_add_sample(&late, snap, &list, over), CW_SLOW_MAX);
 		cr_assert_eq(late.n, 4);
 	}
 }

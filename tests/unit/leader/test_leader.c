@@ -22,7 +22,7 @@ Test(leader, healthy_training_raises_nothing)
 	cluster_run(&c, 120);
 	cr_assert_eq(c.n_alerts, 0);
 	for (unsigned i = 0; i < 3; i++)
-		cr_assert_eq(c.nodes[i].shelf.puts, 0);
+		cr_assert_eq(c.nodes[i].store.puts, 0);
 }
 
 Test(leader, rank_that_never_enters_is_named_once_within_15_s)
@@ -234,15 +234,15 @@ Test(leader, hang_that_resolves_after_the_alert_closes_as_slow)
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cr_assert(cluster_run_until_alert(&c, 20));
 	n = &c.nodes[c.alerts[0].node];
-	cr_assert_null(json_object_get(n->shelf.last_put, "closed_as"));
+	cr_assert_null(json_object_get(n->store.last_put, "closed_as"));
 	cluster_heal(&c);
 	cluster_run(&c, 10);
-	cr_assert_str_eq(json_string_value(json_object_get(n->shelf.last_put, "closed_as")),
+	cr_assert_str_eq(json_string_value(json_object_get(n->store.last_put, "closed_as")),
 			 "slow");
-	cr_assert_geq(json_real_value(json_object_get(n->shelf.last_put, "lasted_s")), 10);
+	cr_assert_geq(json_real_value(json_object_get(n->store.last_put, "lasted_s")), 10);
 	cr_assert(json_is_string(
-		json_object_get(json_object_get(n->shelf.last_put, "times"), "resolved")));
-	cr_assert_str_eq(json_string_value(json_object_get(n->shelf.last_put, "id")),
+		json_object_get(json_object_get(n->store.last_put, "times"), "resolved")));
+	cr_assert_str_eq(json_string_value(json_object_get(n->store.last_put, "id")),
 			 c.alerts[0].id);
 	cr_assert_eq(c.n_alerts, 1);
 }
@@ -270,14 +270,14 @@ Test(leader, restarted_leader_does_not_alert_again)
 	cr_assert_eq(c.n_alerts, 1);
 	/* It did find the same incident again: the bundle is written under the same id. */
 	cr_assert_str_eq(
-		json_string_value(json_object_get(c.nodes[c.alerts[0].node].shelf.last_put, "id")),
+		json_string_value(json_object_get(c.nodes[c.alerts[0].node].store.last_put, "id")),
 		c.alerts[0].id);
 }
 
 /* Its leader was away for long, and the bundle was closed for that. */
 Test(leader, an_unseen_incident_that_is_found_again_is_open_again)
 {
-	const struct network_bundle *bundle;
+	const struct fake_store_bundle *bundle;
 
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cr_assert(cluster_run_until_alert(&c, 20));
@@ -319,30 +319,30 @@ Test(leader, end_of_the_job_ends_what_is_watched)
 	cluster_run(&c, 10);
 	cr_assert_null(cluster_job(&c, leader));
 	cr_assert_str_eq(
-		json_string_value(json_object_get(c.nodes[leader].shelf.last_put, "closed_as")),
+		json_string_value(json_object_get(c.nodes[leader].store.last_put, "closed_as")),
 		"job_ended");
 	cr_assert_eq(c.n_alerts, 1);
 }
 
-static uint64_t looks_in(struct cluster *one, double seconds)
+static uint64_t evaluations_in(struct cluster *one, double seconds)
 {
 	struct cw_leader_stats before, after;
 
 	cw_leader_stats(one->nodes[0].leader, &before);
 	cluster_run(one, seconds);
 	cw_leader_stats(one->nodes[0].leader, &after);
-	return after.looks - before.looks;
+	return after.evaluations - before.evaluations;
 }
 
-Test(leader, jobs_that_are_costly_to_look_at_are_looked_at_less_often)
+Test(leader, jobs_that_are_costly_to_evaluate_are_evaluated_less_often)
 {
 	struct cluster one;
 
 	cluster_init(&one, 1, 4);
-	cr_assert_geq(looks_in(&one, 40), 35);
-	one.look_cost_ns = CW_NS_PER_S; /* followed by three seconds without */
-	cr_assert_leq(looks_in(&one, 42), 15);
-	cr_assert_geq(looks_in(&one, 42), 13);
+	cr_assert_geq(evaluations_in(&one, 40), 35);
+	one.evaluation_cost_ns = CW_NS_PER_S; /* followed by three seconds without */
+	cr_assert_leq(evaluations_in(&one, 42), 15);
+	cr_assert_geq(evaluations_in(&one, 42), 13);
 	/* Late, but not never. */
 	cluster_fault(&one, FAULT_NEVER_ENTERED, 3);
 	cr_assert(cluster_run_until_alert(&one, 60));

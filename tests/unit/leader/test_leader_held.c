@@ -48,7 +48,7 @@ static void expect_same_times(const json_t *a, const json_t *b)
 /* The hang that was alerted goes on being that one, on the node that told of it. */
 static void expect_kept(unsigned node, unsigned puts, const json_t *first)
 {
-	const struct network_bundle *b = cluster_bundle(&c, node, c.alerts[0].id);
+	const struct fake_store_bundle *b = cluster_bundle(&c, node, c.alerts[0].id);
 	const struct cw_job *job = cluster_job(&c, node);
 
 	cr_assert_eq(c.n_alerts, 1, "%u alerts", c.n_alerts);
@@ -58,13 +58,13 @@ static void expect_kept(unsigned node, unsigned puts, const json_t *first)
 	cr_assert_not_null(job);
 	cr_expect_str_eq(cw_job_incidents_id(&job->incidents), b->id);
 	for (unsigned i = 0; i < c.n_nodes; i++)
-		for (unsigned k = 0; k < c.nodes[i].shelf.n_bundles; k++)
-			cr_expect_str_eq(c.nodes[i].shelf.bundles[k].id, b->id);
+		for (unsigned k = 0; k < c.nodes[i].store.n_bundles; k++)
+			cr_expect_str_eq(c.nodes[i].store.bundles[k].id, b->id);
 }
 
 static void expect_closed_once(unsigned node, const json_t *first, double hung_s)
 {
-	const struct network_bundle *b = cluster_bundle(&c, node, c.alerts[0].id);
+	const struct fake_store_bundle *b = cluster_bundle(&c, node, c.alerts[0].id);
 
 	cluster_heal(&c);
 	cluster_run(&c, 10);
@@ -190,7 +190,7 @@ Test(leader_held, killed_node_that_does_not_lead_changes_nothing)
 /* The first statement stays, also where the stacks had not come and the daemon takes them anew. */
 Test(leader_held, killed_daemon_completes_its_bundle)
 {
-	const struct network_bundle *b;
+	const struct fake_store_bundle *b;
 	unsigned puts;
 	json_t *first;
 
@@ -227,7 +227,7 @@ Test(leader_held, second_hang_after_a_restart_is_another_incident)
 	cr_assert(cluster_run_until_alert(&c, 1200));
 	cluster_run(&c, 100);
 	cr_assert_eq(c.n_alerts, 2);
-	cr_assert_eq(c.nodes[0].shelf.n_bundles, 2);
+	cr_assert_eq(c.nodes[0].store.n_bundles, 2);
 	cr_expect_str_neq(c.alerts[0].id, c.alerts[1].id);
 	cr_expect_str_neq(time_of(c.alerts[0].doc, "confirmed"),
 			  time_of(c.alerts[1].doc, "confirmed"));
@@ -238,8 +238,8 @@ static void expect_one_alert(unsigned hold_s)
 	cluster_run(&c, 200 + hold_s);
 	cr_assert_eq(c.n_alerts, 1, "%u alerts", c.n_alerts);
 	for (unsigned i = 0; i < c.n_nodes; i++)
-		for (unsigned k = 0; k < c.nodes[i].shelf.n_bundles; k++)
-			cr_expect_str_eq(c.nodes[i].shelf.bundles[k].id, c.alerts[0].id);
+		for (unsigned k = 0; k < c.nodes[i].store.n_bundles; k++)
+			cr_expect_str_eq(c.nodes[i].store.bundles[k].id, c.alerts[0].id);
 }
 
 /* In the middle of patience, of the period for objections, of evidence, beside the alert itself. */
@@ -273,7 +273,7 @@ static void expect_nothing(unsigned held, unsigned hold_s)
 	cluster_run(&c, 100);
 	cr_assert_eq(c.n_alerts, 0);
 	for (unsigned k = 0; k < c.n_nodes; k++)
-		cr_assert_eq(c.nodes[k].shelf.n_bundles, 0);
+		cr_assert_eq(c.nodes[k].store.n_bundles, 0);
 }
 
 Test(leader_held, healthy_job_raises_nothing)
@@ -293,7 +293,7 @@ Test(leader_held, healthy_job_raises_nothing)
  * The culprit came to a call just before the daemon was held up. After the pause its wait is no
  * longer than the observed time. During the pause we cannot know which rank stood still.
  */
-Test(leader_held, patience_does_not_run_out_while_nobody_looks)
+Test(leader_held, patience_does_not_run_out_while_nobody_evaluates)
 {
 	for (unsigned i = 0; i < N_HOLDS; i++) {
 		start(1);
@@ -305,7 +305,7 @@ Test(leader_held, patience_does_not_run_out_while_nobody_looks)
 		cluster_heal(&c);
 		cluster_run(&c, 60);
 		cr_expect_eq(c.n_alerts, 0);
-		cr_expect_eq(c.nodes[0].shelf.n_bundles, 0);
+		cr_expect_eq(c.nodes[0].store.n_bundles, 0);
 	}
 }
 

@@ -11,8 +11,8 @@
 #include "identity/job_label.h"
 #include "tests/support/cluster/leader_fixture.h"
 
-#define JOBS (CW_LEADER_MAX_JOBS_PER_ROUTE + 3)
-#define ROUTE 4711u
+#define JOBS (CW_LEADER_MAX_JOBS_PER_JOB_KEY + 3)
+#define JOB_HASH 4711u
 
 /* Of the digests that tests make up. */
 static uint64_t digest_number;
@@ -36,12 +36,12 @@ static struct cw_leader_stats stats_of(const struct network_node *n)
 }
 
 /* Another user's ranks, each alone in a communicator of so many ranks. */
-static void tell(struct network_node *n, uint32_t n_ranks, uint32_t nranks)
+static void send_digest(struct network_node *n, uint32_t n_ranks, uint32_t nranks)
 {
 	static struct cw_msg_member members[JOBS];
 	static struct cw_msg_rank ranks[JOBS];
 	struct cw_message sent = { .type = CW_MSG_DIGEST,
-				   .digest = { .route = ROUTE,
+				   .digest = { .job_hash = JOB_HASH,
 					       .label = "many",
 					       .uid = 2000,
 					       .node = n->name,
@@ -62,7 +62,7 @@ static void tell(struct network_node *n, uint32_t n_ranks, uint32_t nranks)
 						 .liveness = CW_LIVE_ALIVE,
 						 .flags = CW_RANKF_HAS_RECORD,
 						 .command = "",
-						 .headway_by = "",
+						 .host_activity_by = "",
 						 .cause = "",
 						 .members = &members[i],
 						 .n_members = 1 };
@@ -71,21 +71,21 @@ static void tell(struct network_node *n, uint32_t n_ranks, uint32_t nranks)
 	(void)cw_leader_tick(n->leader);
 }
 
-Test(leader_limits, jobs_of_a_route_beyond_the_limit_are_counted)
+Test(leader_limits, jobs_of_a_key_beyond_the_limit_are_counted)
 {
 	struct network_node *n = leading();
 
-	tell(n, JOBS, 1);
+	send_digest(n, JOBS, 1);
 	cr_expect_eq(stats_of(n).refused_jobs, 3);
-	cr_expect_eq(stats_of(n).jobs, 1 + CW_LEADER_MAX_JOBS_PER_ROUTE);
+	cr_expect_eq(stats_of(n).jobs, 1 + CW_LEADER_MAX_JOBS_PER_JOB_KEY);
 }
 
 Test(leader_limits, communicators_that_claim_to_be_huge_are_counted)
 {
 	struct network_node *n = leading();
 
-	tell(n, 2, UINT32_MAX);
-	cr_expect_eq(stats_of(n).left_out_comms, 2);
+	send_digest(n, 2, UINT32_MAX);
+	cr_expect_eq(stats_of(n).comms_over_limit, 2);
 	cr_expect_eq(stats_of(n).jobs, 3);
 }
 
@@ -96,17 +96,17 @@ Test(leader_limits, nothing_is_counted_of_an_ordinary_job)
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cr_assert(cluster_run_until_alert(&c, 30));
 	cr_expect_eq(stats_of(n).refused_jobs, 0);
-	cr_expect_eq(stats_of(n).left_out_comms, 0);
-	cr_expect_eq(stats_of(n).left_out_windows, 0);
+	cr_expect_eq(stats_of(n).comms_over_limit, 0);
+	cr_expect_eq(stats_of(n).windows_over_limit, 0);
 }
 
 /* ---- places that users compete for ---- */
 
 #define USERS 4u
-#define JOBS_EACH (CW_LEADER_MAX_ROUTES / USERS)
+#define JOBS_EACH (CW_LEADER_MAX_JOB_KEYS / USERS)
 
 /* A job of one rank; only its label, its user and its number matter. */
-static void tell_of_job(struct network_node *n, uint32_t uid, unsigned number)
+static void send_digest_of(struct network_node *n, uint32_t uid, unsigned number)
 {
 	struct cw_msg_member member = {
 		.comm_id = 1 + uid, .nranks = 1, .name = "", .last_error = ""
@@ -119,16 +119,16 @@ static void tell_of_job(struct network_node *n, uint32_t uid, unsigned number)
 				    .liveness = CW_LIVE_ALIVE,
 				    .flags = CW_RANKF_HAS_RECORD,
 				    .command = "",
-				    .headway_by = "",
+				    .host_activity_by = "",
 				    .cause = "",
-				    .fed = "",
+				    .nonfinite_input = "",
 				    .members = &member,
 				    .n_members = 1 };
 	char label[64];
 	struct cw_message sent = { .type = CW_MSG_DIGEST };
 
 	(void)snprintf(label, sizeof(label), "job-%u-of-%u", number, uid);
-	sent.digest = (struct cw_msg_digest){ .route = cw_job_route(label, uid),
+	sent.digest = (struct cw_msg_digest){ .job_hash = cw_job_hash(label, uid),
 					      .label = label,
 					      .uid = uid,
 					      .node = n->name,
@@ -146,11 +146,11 @@ struct led {
 	unsigned n;
 };
 
-static void count_led(const struct cw_route *route, const struct cw_job *job, void *user)
+static void count_led(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	struct led *led = user;
 
-	led->n += route->uid == led->uid && (!led->label || !strcmp(route->label, led->label));
+	led->n += digests->uid == led->uid && (!led->label || !strcmp(digests->label, led->label));
 }
 
 static unsigned n_led(const struct network_node *n, uint32_t uid, const char *label)
@@ -165,7 +165,7 @@ static void fill_with_users(struct network_node *n)
 {
 	for (uint32_t uid = 1; uid <= USERS; uid++)
 		for (unsigned i = 0; i < JOBS_EACH; i++)
-			tell_of_job(n, 2000 + uid, i);
+			send_digest_of(n, 2000 + uid, i);
 	(void)cw_leader_tick(n->leader);
 }
 
@@ -174,23 +174,23 @@ Test(leader_limits, four_users_of_256_jobs_leave_a_place_for_a_fifth)
 	struct network_node *n = leading();
 
 	fill_with_users(n);
-	tell_of_job(n, 3000, 0);
+	send_digest_of(n, 3000, 0);
 	(void)cw_leader_tick(n->leader);
 	cr_expect_eq(n_led(n, 3000, NULL), 1);
-	cr_expect_leq(stats_of(n).routes, CW_LEADER_MAX_ROUTES);
+	cr_expect_leq(stats_of(n).job_keys, CW_LEADER_MAX_JOB_KEYS);
 }
 
-Test(leader_limits, a_late_user_gets_a_fair_share)
+Test(leader_limits, a_late_user_gets_its_quota)
 {
 	struct network_node *n = leading();
 
 	fill_with_users(n);
 	for (unsigned i = 0; i < JOBS_EACH; i++)
-		tell_of_job(n, 3000, i);
+		send_digest_of(n, 3000, i);
 	(void)cw_leader_tick(n->leader);
 	/* Six users: the fixture's job has one of its own. */
-	cr_expect_geq(n_led(n, 3000, NULL), CW_LEADER_MAX_ROUTES / 6);
-	cr_expect_leq(stats_of(n).routes, CW_LEADER_MAX_ROUTES);
+	cr_expect_geq(n_led(n, 3000, NULL), CW_LEADER_MAX_JOB_KEYS / 6);
+	cr_expect_leq(stats_of(n).job_keys, CW_LEADER_MAX_JOB_KEYS);
 	cr_expect_eq(n_led(n, 1000, NULL), 1, "the fixture's job is still led");
 }
 
@@ -201,10 +201,10 @@ Test(leader_limits, a_hang_that_is_told_keeps_its_place)
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cr_assert(cluster_run_until_alert(&c, 30));
 	/* Its user becomes the greediest; all other jobs of theirs are older than nothing. */
-	for (unsigned i = 0; i < CW_LEADER_MAX_ROUTES; i++)
-		tell_of_job(n, 1000, i);
+	for (unsigned i = 0; i < CW_LEADER_MAX_JOB_KEYS; i++)
+		send_digest_of(n, 1000, i);
 	for (uint32_t uid = 1; uid <= 600; uid++)
-		tell_of_job(n, 2000 + uid, 0);
+		send_digest_of(n, 2000 + uid, 0);
 	(void)cw_leader_tick(n->leader);
 	cr_expect_eq(n_led(n, 1000, "job-1"), 1);
 	cr_expect_eq(n_led(n, 2600, NULL), 1);

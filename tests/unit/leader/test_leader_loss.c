@@ -225,7 +225,7 @@ Test(leader_loss, two_leaders_behind_a_cut_link_alert_once)
 }
 
 /* Longer than a lost node is remembered. */
-#define FORGOTTEN_S ((double)CW_ROUTE_FORGET_NS / 1e9 + 100)
+#define FORGOTTEN_S ((double)CW_JOB_DIGESTS_FORGET_NS / 1e9 + 100)
 
 static unsigned not_leading(void)
 {
@@ -337,7 +337,7 @@ Test(leader_loss, job_of_one_node_that_was_forgotten_is_watched_when_it_comes_ba
 
 static const char *closed_as(unsigned node, const char *id)
 {
-	const struct network_bundle *b = cluster_bundle(&c, node, id);
+	const struct fake_store_bundle *b = cluster_bundle(&c, node, id);
 
 	cr_assert_not_null(b);
 	return json_string_value(json_object_get(b->incident, "closed_as"));

@@ -95,14 +95,14 @@ static void make_up_label(const struct network_node *node, bool as_deputy, char 
 	struct cw_job_id id;
 
 	for (unsigned i = 0; i < 10000; i++) {
-		uint64_t route;
+		uint64_t job_hash;
 
 		(void)snprintf(ret, len, "made-up-%u", i);
 		cr_assert_eq(cw_job_id_make(CLUSTER_UID, ret, &id), 0);
-		route = cw_job_id_route(&id);
+		job_hash = cw_job_id_hash(&id);
 		if (as_deputy ? cw_election_is_deputy(leader->election, &id, node->name)
-			      : cw_election_weight(route, node->name) >
-					cw_election_weight(route, leader->name))
+			      : cw_election_weight(job_hash, node->name) >
+					cw_election_weight(job_hash, leader->name))
 			return;
 	}
 	cr_assert_fail("there is none");
@@ -132,13 +132,15 @@ Test(leader_lost_node, a_delivery_counts_for_the_job_that_it_names)
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 8);
 	cluster_run(&c, 120);
 	id = cw_job_incidents_id(&cluster_job(&c, leader->index)->incidents);
-	cr_assert_not(cw_leader_doubts(leader->leader, liar->name, CLUSTER_UID, label, "0"));
-	cr_assert(cw_leader_doubts(leader->leader, liar->name, CLUSTER_UID, label, id));
 	cr_assert_not(
-		cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, CLUSTER_LABEL, id));
+		cw_leader_is_unconfirmed(leader->leader, liar->name, CLUSTER_UID, label, "0"));
+	cr_assert(cw_leader_is_unconfirmed(leader->leader, liar->name, CLUSTER_UID, label, id));
+	cr_assert_not(cw_leader_is_unconfirmed(leader->leader, deputy()->name, CLUSTER_UID,
+					       CLUSTER_LABEL, id));
 	memset(too_long, 'x', sizeof(too_long) - 1);
 	too_long[sizeof(too_long) - 1] = '\0';
-	cr_assert(cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, too_long, "0"));
+	cr_assert(cw_leader_is_unconfirmed(leader->leader, deputy()->name, CLUSTER_UID, too_long,
+					   "0"));
 }
 
 /*
@@ -155,11 +157,12 @@ Test(leader_lost_node, deliveries_are_believed_of_who_has_a_part_in_leading)
 {
 	struct network_node *leader = &c.nodes[led_by()];
 
-	cr_assert(cw_leader_doubts(leader->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL,
-				   "0"));
-	cr_assert(cw_leader_doubts(leader->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL, "0"));
-	cr_assert_not(
-		cw_leader_doubts(leader->leader, deputy()->name, CLUSTER_UID, CLUSTER_LABEL, "0"));
+	cr_assert(cw_leader_is_unconfirmed(leader->leader, bystander()->name, CLUSTER_UID,
+					   CLUSTER_LABEL, "0"));
+	cr_assert(cw_leader_is_unconfirmed(leader->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL,
+					   "0"));
+	cr_assert_not(cw_leader_is_unconfirmed(leader->leader, deputy()->name, CLUSTER_UID,
+					       CLUSTER_LABEL, "0"));
 }
 
 /* It may lead later: a delivery that it believes now keeps it from sending that alert then. */
@@ -167,11 +170,12 @@ Test(leader_lost_node, who_does_not_lead_believes_deliveries_of_who_has_ranks)
 {
 	struct network_node *other = deputy();
 
-	cr_assert_not(cw_leader_doubts(other->leader, c.nodes[led_by()].name, CLUSTER_UID,
-				       CLUSTER_LABEL, "0"));
-	cr_assert_not(cw_leader_doubts(other->leader, bystander()->name, CLUSTER_UID, CLUSTER_LABEL,
-				       "0"));
-	cr_assert(cw_leader_doubts(other->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL, "0"));
+	cr_assert_not(cw_leader_is_unconfirmed(other->leader, c.nodes[led_by()].name, CLUSTER_UID,
+					       CLUSTER_LABEL, "0"));
+	cr_assert_not(cw_leader_is_unconfirmed(other->leader, bystander()->name, CLUSTER_UID,
+					       CLUSTER_LABEL, "0"));
+	cr_assert(cw_leader_is_unconfirmed(other->leader, "unheard of", CLUSTER_UID, CLUSTER_LABEL,
+					   "0"));
 }
 
 Test(leader_lost_node, of_an_unknown_job_deliveries_are_believed_of_who_would_lead_it_sooner)
@@ -182,13 +186,13 @@ Test(leader_lost_node, of_an_unknown_job_deliveries_are_believed_of_who_would_le
 	cr_assert_eq(cw_job_id_make(CLUSTER_UID, "another", &id), 0);
 	for (unsigned i = 0; i < c.n_nodes; i++)
 		for (unsigned k = 0; k < c.n_nodes; k++) {
-			uint64_t route = cw_job_id_route(&id);
-			bool is_sooner = cw_election_weight(route, c.nodes[k].name) >
-					 cw_election_weight(route, c.nodes[i].name);
+			uint64_t job_hash = cw_job_id_hash(&id);
+			bool is_sooner = cw_election_weight(job_hash, c.nodes[k].name) >
+					 cw_election_weight(job_hash, c.nodes[i].name);
 
 			believed += is_sooner;
-			cr_assert_eq(cw_leader_doubts(c.nodes[i].leader, c.nodes[k].name,
-						      CLUSTER_UID, "another", "0"),
+			cr_assert_eq(cw_leader_is_unconfirmed(c.nodes[i].leader, c.nodes[k].name,
+							      CLUSTER_UID, "another", "0"),
 				     !is_sooner);
 		}
 	cr_assert_eq(believed, 3);
@@ -202,7 +206,7 @@ Test(leader_lost_node, announcing_first_does_not_silence_an_alert)
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_ANNOUNCE,
 				  .incident_announce = {
 					  .id = "0123456789abcdef0123456789abcdef",
-					  .route = cw_job_id_route(&id),
+					  .job_hash = cw_job_id_hash(&id),
 					  .job_key = id.key,
 					  .uid = CLUSTER_UID,
 					  .label = CLUSTER_LABEL,
@@ -278,12 +282,12 @@ Test(leader_lost_node_large, deliveries_are_believed_of_who_may_have_led_it)
 
 	for (unsigned at = 0; at < LARGE_RANK_NODES; at++) {
 		const struct network_node *n = &c.nodes[at];
-		bool is_sooner = cw_election_weight(cw_job_id_route(&id), liar->name) >
-				 cw_election_weight(cw_job_id_route(&id), n->name);
+		bool is_sooner = cw_election_weight(cw_job_id_hash(&id), liar->name) >
+				 cw_election_weight(cw_job_id_hash(&id), n->name);
 
-		cr_assert_eq(
-			cw_leader_doubts(n->leader, liar->name, CLUSTER_UID, CLUSTER_LABEL, "0"),
-			at == led_by() || !is_sooner, "at %s", n->name);
+		cr_assert_eq(cw_leader_is_unconfirmed(n->leader, liar->name, CLUSTER_UID,
+						      CLUSTER_LABEL, "0"),
+			     at == led_by() || !is_sooner, "at %s", n->name);
 	}
 }
 
@@ -295,7 +299,7 @@ static void send_muted(const struct network_node *from, const char *in_the_name_
 	struct cw_job_id id = job();
 	struct cw_message msg = { .type = CW_MSG_DIGEST,
 				  .digest = {
-					  .route = cw_job_id_route(&id),
+					  .job_hash = cw_job_id_hash(&id),
 					  .job_key = *key,
 					  .uid = CLUSTER_UID,
 					  .label = CLUSTER_LABEL,

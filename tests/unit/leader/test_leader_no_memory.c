@@ -17,7 +17,7 @@ static struct cluster c;
 
 /* ---- only in the leader's own code ---- */
 
-static bool is_its_turn;
+static bool is_iterating;
 static bool is_walked; /* the part of the run where memory may run out */
 
 static void leave(void)
@@ -27,7 +27,7 @@ static void leave(void)
 
 static void come_back(void)
 {
-	if (is_its_turn && is_walked)
+	if (is_iterating && is_walked)
 		no_memory_begin();
 }
 
@@ -74,22 +74,22 @@ static int put(void *user, const struct cw_bundle *bundle)
 	return r;
 }
 
-static json_t *before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+static json_t *load_incident(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
 {
 	json_t *doc;
 
 	leave();
-	doc = driver.before(user, due, ret_is_whole);
+	doc = driver.load_incident(user, due, ret_is_whole);
 	come_back();
 	return doc;
 }
 
-static int amend(void *user, json_t *incident)
+static int update_incident(void *user, json_t *incident)
 {
 	int r;
 
 	leave();
-	r = driver.amend(user, incident);
+	r = driver.update_incident(user, incident);
 	come_back();
 	return r;
 }
@@ -104,12 +104,13 @@ static int alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return r;
 }
 
-static int bury(void *user, const struct cw_incident_due *due, json_t *doc, bool may_tell)
+static int put_postmortem(void *user, const struct cw_incident_due *due, json_t *doc,
+			  bool may_alert)
 {
 	int r;
 
 	leave();
-	r = driver.bury(user, due, doc, may_tell);
+	r = driver.put_postmortem(user, due, doc, may_alert);
 	come_back();
 	return r;
 }
@@ -140,16 +141,16 @@ static void windows(void *user, struct network_node *n, const char *from,
 	come_back();
 }
 
-static void on_turn(void *user, const struct network_node *n, bool is_end)
+static void on_iteration(void *user, const struct network_node *n, bool is_end)
 {
-	is_its_turn = !is_end;
+	is_iterating = !is_end;
 	if (is_end)
 		leave();
 	else
 		come_back();
 }
 
-static const struct network_observer observer = { .on_turn = on_turn };
+static const struct network_observer observer = { .on_iteration = on_iteration };
 
 static void start(void)
 {
@@ -162,10 +163,10 @@ static void start(void)
 		e->announce = announce;
 		e->ask = ask;
 		e->put = put;
-		e->before = before;
-		e->amend = amend;
+		e->load_incident = load_incident;
+		e->update_incident = update_incident;
 		e->alert = alert;
-		e->bury = bury;
+		e->put_postmortem = put_postmortem;
 		e->log = log_line;
 		e->event = log_event;
 	}
@@ -190,7 +191,7 @@ static void walk_for(double seconds)
 
 static void expect_alert(const char *verdict_class)
 {
-	const struct network_bundle *bundle;
+	const struct fake_store_bundle *bundle;
 	double waited_s = 0;
 
 	while (c.n_alerts == 0 && waited_s++ < 60)
@@ -228,7 +229,7 @@ Test(leader_no_memory, a_job_is_led_all_the_same)
 	no_memory_walk("first digests", first_digests, NULL);
 }
 
-/* From the fault to the alert: looks, windows, evidence, the bundle. */
+/* From the fault to the alert: evaluations, windows, evidence, the bundle. */
 static void to_the_alert(void *userdata)
 {
 	start();
@@ -246,7 +247,7 @@ Test(leader_no_memory, a_hang_is_told_of_once_all_the_same)
 	no_memory_walk("to the alert", to_the_alert, NULL);
 }
 
-/* A rank inside no call: with the last look before the alert, and stacks. */
+/* A rank inside no call: with the last evaluation before the alert, and stacks. */
 static void to_the_late_alert(void *userdata)
 {
 	start();
@@ -286,7 +287,7 @@ Test(leader_no_memory, what_is_over_is_closed_all_the_same)
 	no_memory_walk("to the end", to_the_end, NULL);
 }
 
-/* All die: an epitaph, once, whole. */
+/* All die: a post-mortem, once, whole. */
 static void everybody_dies(void *userdata)
 {
 	start();

@@ -57,10 +57,10 @@ static struct cw_message digest_of(struct network_node *n, uint32_t uid, const c
 				      .liveness = CW_LIVE_ALIVE,
 				      .flags = CW_RANKF_HAS_RECORD,
 				      .command = "",
-				      .headway_by = "",
+				      .host_activity_by = "",
 				      .cause = "" };
 	return (struct cw_message){ .type = CW_MSG_DIGEST,
-				    .digest = { .route = 1,
+				    .digest = { .job_hash = 1,
 						.label = label,
 						.uid = uid,
 						.node = n->name,
@@ -71,11 +71,11 @@ static struct cw_message digest_of(struct network_node *n, uint32_t uid, const c
 						.n_ranks = 1 } };
 }
 
-static void count_jobs(const struct cw_route *route, const struct cw_job *job, void *user)
+static void count_jobs(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
-	if (route->uid == VICTIM || route->uid == ATTACKER) {
-		cr_expect_str_eq(route->label,
-				 route->uid == VICTIM ? LABEL_OF_VICTIM : LABEL_OF_ATTACKER);
+	if (digests->uid == VICTIM || digests->uid == ATTACKER) {
+		cr_expect_str_eq(digests->label,
+				 digests->uid == VICTIM ? LABEL_OF_VICTIM : LABEL_OF_ATTACKER);
 		cr_expect_eq(job->view.ranks, 1);
 		++*(unsigned *)user;
 	}
@@ -96,7 +96,7 @@ Test(same_key, leader_keeps_two_jobs)
 	cr_assert_eq(jobs, 2);
 }
 
-static void note_nodes(const struct cw_election_route *r, void *user)
+static void note_nodes(const struct cw_election_job *r, void *user)
 {
 	uint32_t *nodes = user;
 
@@ -126,7 +126,7 @@ Test(same_key, answers_come_to_the_job_they_are_about)
 	cr_expect_eq(nodes[1], 0);
 	/* By a peer of the version before: to the digest of this number. */
 	answer = (struct cw_msg_members){
-		.route = 1, .label = "", .number = ATTACKER, .n_nodes_in_all = 9
+		.job_hash = 1, .label = "", .number = ATTACKER, .n_nodes_in_all = 9
 	};
 	cw_election_answer(m, cw_election_leader(m, &job), &answer);
 	cw_election_each(m, note_nodes, nodes);

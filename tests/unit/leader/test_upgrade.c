@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cluster whose daemons are replaced one after the other, by ones that name a job by uid, label
- * and key instead of its route: one job, one leader, one incident, whichever of them leads.
+ * and key instead of its hash: one job, one leader, one incident, whichever of them leads.
  */
 #include <criterion/criterion.h>
 #include <string.h>

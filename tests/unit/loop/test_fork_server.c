@@ -42,7 +42,7 @@ static int descriptors(void)
 }
 
 /* Says its number of descriptors and its name, and waits for the end. */
-static int tell(int fd)
+static int answer_and_wait(int fd)
 {
 	char text[64], name[16] = "", byte;
 	int len;
@@ -75,7 +75,7 @@ static int unknown(int fd)
 	return 0;
 }
 
-static const cw_fork_child_fn jobs[] = { tell, end_at_once, stay, end_the_server };
+static const cw_fork_child_fn jobs[] = { answer_and_wait, end_at_once, stay, end_the_server };
 
 static struct cw_fork_server_config config = {
 	.clock = &cw_clock_system,
@@ -164,7 +164,7 @@ static void expect_it_serves(void)
 	struct answer a;
 	char text[64];
 
-	ask(tell, &a);
+	ask(answer_and_wait, &a);
 	wait_for(&a);
 	cr_assert_eq(a.r, 0);
 	listen_to(&a, text, sizeof(text));
@@ -191,7 +191,7 @@ Test(fork_server, a_child_has_its_end_of_the_pair_and_nothing_else)
 	for (unsigned i = 0; i < 3;
 	     i++) /* not inherited, as they came later; nor are earlier ones */
 		more[i] = open("/dev/null", O_RDONLY);
-	ask(tell, &a);
+	ask(answer_and_wait, &a);
 	wait_for(&a);
 	cr_assert_eq(a.r, 0);
 	listen_to(&a, text, sizeof(text));
@@ -267,7 +267,8 @@ Test(fork_server, refuses_more_requests_than_it_has_places_for)
 
 	for (unsigned i = 0; i < CW_FORK_REQUESTS; i++)
 		ask(end_at_once, &a[i]);
-	cr_assert_eq(cw_fork_server_ask(server, tell, on_forked, &more, &request), -EAGAIN);
+	cr_assert_eq(cw_fork_server_ask(server, answer_and_wait, on_forked, &more, &request),
+		     -EAGAIN);
 	for (unsigned i = 0; i < CW_FORK_REQUESTS; i++) {
 		wait_for(&a[i]);
 		cr_assert_eq(a[i].r, 0);
@@ -315,7 +316,7 @@ Test(fork_server, requests_under_way_are_made_of_the_next_one)
 	expect_it_serves();
 	old = stats().pid;
 	cr_assert_eq(kill(old, SIGSTOP), 0);
-	ask(tell, &a);
+	ask(answer_and_wait, &a);
 	cr_assert_eq(kill(old, SIGKILL), 0);
 	wait_for(&a);
 	cr_assert_eq(a.r, 0);
@@ -331,7 +332,7 @@ Test(fork_server, one_that_is_stopped_is_killed_and_nobody_blocks)
 	expect_it_serves();
 	old = stats().pid;
 	cr_assert_eq(kill(old, SIGSTOP), 0);
-	ask(tell, &a);
+	ask(answer_and_wait, &a);
 	wait_for(&a); /* the deadline passes, another one is started */
 	cr_assert_eq(a.r, 0);
 	cr_assert_eq(stats().lost, 1);
@@ -346,7 +347,7 @@ Test(fork_server, an_answer_that_this_process_was_late_for_counts)
 	struct answer a;
 
 	expect_it_serves();
-	ask(tell, &a);
+	ask(answer_and_wait, &a);
 	nanosleep(&deadline, NULL); /* the loop does not turn: longer than a server may take */
 	wait_for(&a);
 	cr_assert_eq(a.r, 0);
@@ -411,7 +412,7 @@ Test(fork_server, where_the_program_cannot_be_executed_it_is_a_fork)
 	struct answer a;
 
 	start_with("/nonexistent/collwatchd");
-	cr_assert_eq(cw_fork_server_ask(server, tell, on_forked, &a, &request), -EAGAIN);
+	cr_assert_eq(cw_fork_server_ask(server, answer_and_wait, on_forked, &a, &request), -EAGAIN);
 	while (stats().pid == 0)
 		cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0);
 	expect_it_serves();

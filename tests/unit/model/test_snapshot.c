@@ -42,7 +42,7 @@ Test(snapshot, starts_empty_with_the_documented_thresholds)
 {
 	cr_expect_eq(snap->n_ranks + snap->n_comms + snap->n_nodes + snap->n_notes, 0);
 	cr_expect_eq(snap->thresholds.stall_min_ns, INT64_C(10000000000));
-	cr_expect_eq(snap->thresholds.no_headway_ns, INT64_C(60000000000));
+	cr_expect_eq(snap->thresholds.no_progress_after_ns, INT64_C(60000000000));
 	cr_expect_eq(cw_snapshot_find_comm(snap, 1, 0), CW_SNAP_NONE);
 }
 
@@ -50,7 +50,7 @@ Test(snapshot, copies_the_strings_it_is_given)
 {
 	char text[] = "train";
 	char by[] = "cpu";
-	struct cw_snap_rank rank = { .rank = 0, .headway_by = by };
+	struct cw_snap_rank rank = { .rank = 0, .host_activity_by = by };
 	uint32_t index;
 
 	cr_assert_eq(cw_snapshot_set_job(snap, text, NULL), 0);
@@ -63,7 +63,7 @@ Test(snapshot, copies_the_strings_it_is_given)
 	cr_expect_null(snap->group);
 	cr_expect_str_eq(snap->notes[0], "train");
 	cr_expect_str_eq(snap->nodes[0].name, "train");
-	cr_expect_str_eq(snap->ranks[0].headway_by, "cpu");
+	cr_expect_str_eq(snap->ranks[0].host_activity_by, "cpu");
 	cr_expect_null(snap->ranks[0].command);
 }
 

@@ -280,7 +280,7 @@ static int decode_without_job_key(unsigned type, struct cw_message **ret)
 	return decode_frame(golden, len, ret);
 }
 
-/* Messages of daemons that named a job by its route: never made anew. */
+/* Messages of daemons that named a job by its hash: never made anew. */
 Test(codec, messages_of_daemons_without_job_keys_are_read)
 {
 	static const unsigned types[] = { CW_MSG_DIGEST,           CW_MSG_DIGEST_COPY,
@@ -333,7 +333,7 @@ Test(codec, decodes_fields_into_their_places)
 	cr_assert_eq(msg->type, CW_MSG_DIGEST);
 	cr_expect_str_eq(msg->digest.node, "node-b");
 	cr_assert_eq(msg->digest.n_ranks, 1u);
-	cr_expect_eq(msg->digest.ranks[0].headway_age_ns, -1);
+	cr_expect_eq(msg->digest.ranks[0].host_activity_age_ns, -1);
 	cr_assert_eq(msg->digest.ranks[0].n_members, 2u);
 	m = &msg->digest.ranks[0].members[0];
 	cr_expect_eq(m->split_color, -4);

@@ -82,7 +82,7 @@ Test(codec_bytes, malformed_bytes_are_refused)
 /* Or taking one from the time of day could overflow. */
 Test(codec_bytes, ages_are_kept_within_what_can_be_computed_with)
 {
-	/* Digest { ranks { ended_age, headway_age, sampled_age } } */
+	/* Digest { ranks { ended_age, host_activity_age, sampled_age } } */
 	static const uint8_t ages[] = { 0xb2, 0x01, 26,   0x3a, 24,   0x68, 0xff, 0xff, 0xff, 0xff,
 					0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x70, 1,    0x78, 0xfe,
 					0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01 };
@@ -90,7 +90,7 @@ Test(codec_bytes, ages_are_kept_within_what_can_be_computed_with)
 
 	cr_assert_eq(cw_message_decode(ages, sizeof(ages), &msg), 0);
 	cr_expect_eq(msg->digest.ranks[0].ended_age_ns, -CW_BOUND_NS);
-	cr_expect_eq(msg->digest.ranks[0].headway_age_ns, -1);
+	cr_expect_eq(msg->digest.ranks[0].host_activity_age_ns, -1);
 	cr_expect_eq(msg->digest.ranks[0].sampled_age_ns, CW_BOUND_NS);
 	msg = cw_message_free(msg);
 }

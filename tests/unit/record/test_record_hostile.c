@@ -153,7 +153,7 @@ static void read_everything(struct cw_record *r)
 	cr_assert_leq(counted, CW_REC_RING_OPS);
 	cursor = 0;
 	cw_record_each_time(r, &cursor, check_time, NULL);
-	n = cw_record_fed_bad(r, bad, CW_REC_SUMMARY_FIRSTS);
+	n = cw_record_nonfinite_inputs(r, bad, CW_REC_SUMMARY_FIRSTS);
 	for (size_t i = 0; i < n; i++)
 		cr_assert(bad[i].abs_max == bad[i].abs_max && bad[i].l2 == bad[i].l2);
 }

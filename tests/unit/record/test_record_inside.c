@@ -143,7 +143,7 @@ Test(record_inside, takes_nccls_own_word_for_no_return)
 	cr_expect_eq(inside(), 0u);
 }
 
-Test(record_inside, more_threads_than_there_is_room_for_are_left_out)
+Test(record_inside, more_threads_than_there_is_room_for_are_omitted)
 {
 	for (uint32_t tid = 1; tid <= 3 * MAX; tid++)
 		(void)enter_by(tid, 0, 0, 5000);

@@ -232,7 +232,7 @@ Test(record_reader, a_host_call_has_a_time_as_ops_have)
 	cr_expect_eq(cw_record_host_call(r).kind, CW_OP_NONE, "no kind that there is");
 }
 
-Test(record_reader, slots_that_lie_wrong_are_left_out)
+Test(record_reader, slots_that_lie_wrong_are_omitted)
 {
 	_cleanup_(record_closep) struct cw_record *r = NULL;
 	struct cw_record_op ops[16];

@@ -304,9 +304,9 @@ Test(record_state, what_both_rings_have_lost_is_unknown_where_words_do_not_numbe
 	rec->comms[0].flags |= CW_REC_COMM_PROGRESS_LOST;
 	expect_unknown("a call had no words");
 	rec->comms[0].flags = 0;
-	rec->header->progress_left_out = 1;
+	rec->header->progress_untracked = 1;
 	expect_unknown("a call's words were left out");
-	rec->header->progress_left_out = 0;
+	rec->header->progress_untracked = 0;
 	rec->header->has |= CW_REC_HAS_REPLAYS;
 	expect_unknown("a replay has many numbers");
 	rec->header->has &= ~(unsigned)CW_REC_HAS_REPLAYS;

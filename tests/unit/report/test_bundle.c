@@ -131,12 +131,12 @@ Test(bundle, ops_and_summaries_stay_when_it_is_written_anew)
 	struct cw_err err = { "" };
 
 	bundle.ops = json_pack("{s:i}", "rows", 1);
-	bundle.summaries = json_string("{\"looks\":2}");
+	bundle.summaries = json_string("{\"samples\":2}");
 	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, &err), 0, "%s", err.text);
 	put(8);
 	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
 	cr_expect(json_equal(back.ops, bundle.ops));
-	cr_expect_eq(json_integer_value(json_object_get(back.summaries, "looks")), 2);
+	cr_expect_eq(json_integer_value(json_object_get(back.summaries, "samples")), 2);
 	cw_bundle_fini(&back);
 	write_text(path_of("inc", "ops.json"), "[]");
 	cr_expect_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), -EBADMSG);
@@ -146,11 +146,11 @@ Test(bundle, ops_and_summaries_stay_when_it_is_written_anew)
 	cw_bundle_fini(&bundle);
 }
 
-static void add_elsewhere(const char *name, unsigned n, const char *text, int want)
+static void add_remote_summaries(const char *name, unsigned n, const char *text, int want)
 {
 	json_t *doc = json_string(text);
 
-	cr_expect_eq(cw_bundle_add_elsewhere(dirfd_, name, n, doc, NULL), want);
+	cr_expect_eq(cw_bundle_add_remote_summaries(dirfd_, name, n, doc, NULL), want);
 	json_decref(doc);
 }
 
@@ -159,26 +159,27 @@ Test(bundle, what_other_nodes_gave_comes_behind_the_rest_and_stays)
 	struct cw_bundle back = { 0 }, copy = { 0 };
 	struct cw_err err = { "" };
 
-	add_elsewhere("inc", 1, "{}", -ENOENT);
+	add_remote_summaries("inc", 1, "{}", -ENOENT);
 	put(7);
-	add_elsewhere("inc", 1, "{\"node\":\"b\"}", 0);
-	add_elsewhere("inc", 2, "{\"node\":\"x\"}", 0);
-	add_elsewhere("inc", 2, "{\"node\":\"c\"}", 0);
-	add_elsewhere("inc", 0, "{}", -EINVAL);
-	add_elsewhere("inc", CW_BUNDLE_MAX_ELSEWHERE + 1, "{}", -EINVAL);
+	add_remote_summaries("inc", 1, "{\"node\":\"b\"}", 0);
+	add_remote_summaries("inc", 2, "{\"node\":\"x\"}", 0);
+	add_remote_summaries("inc", 2, "{\"node\":\"c\"}", 0);
+	add_remote_summaries("inc", 0, "{}", -EINVAL);
+	add_remote_summaries("inc", CW_BUNDLE_MAX_REMOTE_SUMMARIES + 1, "{}", -EINVAL);
 	put(8);
 	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
-	cr_assert_eq(json_array_size(back.elsewhere), 2);
-	cr_expect_str_eq(
-		json_string_value(json_object_get(json_array_get(back.elsewhere, 1), "node")), "c");
+	cr_assert_eq(json_array_size(back.remote_summaries), 2);
+	cr_expect_str_eq(json_string_value(
+				 json_object_get(json_array_get(back.remote_summaries, 1), "node")),
+			 "c");
 	cr_assert_eq(cw_bundle_write(dirfd_, "copy", &back, &err), 0, "%s", err.text);
 	cr_assert_eq(cw_bundle_read(path_of("copy", NULL), &copy, &err), 0, "%s", err.text);
-	cr_expect(json_equal(copy.elsewhere, back.elsewhere));
+	cr_expect(json_equal(copy.remote_summaries, back.remote_summaries));
 	cw_bundle_fini(&copy);
 	cw_bundle_fini(&back);
 	cr_assert_eq(read_up_to(16, &back), 0);
-	cr_expect_null(back.elsewhere, "each is shorter than that, both together are not");
-	cr_expect_eq(back.n_elsewhere_left_out, 2);
+	cr_expect_null(back.remote_summaries, "each is shorter than that, both together are not");
+	cr_expect_eq(back.n_remote_summaries_omitted, 2);
 	cw_bundle_fini(&back);
 }
 
@@ -190,7 +191,7 @@ Test(bundle, what_another_node_gave_and_cannot_be_read_is_named)
 	struct cw_err err = { "" };
 
 	put(7);
-	add_elsewhere("inc", 2, "{\"node\":\"c\"}", 0);
+	add_remote_summaries("inc", 2, "{\"node\":\"c\"}", 0);
 	for (size_t i = 0; i <= sizeof(bad) / sizeof(bad[0]); i++) {
 		(void)unlinkat(dirfd_, "inc/summaries-1.json", 0);
 		if (i < sizeof(bad) / sizeof(bad[0]))
@@ -199,32 +200,33 @@ Test(bundle, what_another_node_gave_and_cannot_be_read_is_named)
 			cr_assert_eq(
 				symlinkat("/proc/self/environ", dirfd_, "inc/summaries-1.json"), 0);
 		cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
-		cr_assert_eq(json_array_size(back.elsewhere), 2);
+		cr_assert_eq(json_array_size(back.remote_summaries), 2);
 		cr_expect_str_eq(json_string_value(json_object_get(
-					 json_array_get(back.elsewhere, 0), "node")),
+					 json_array_get(back.remote_summaries, 0), "node")),
 				 "summaries-1.json");
-		cr_expect_eq(json_object_size(json_array_get(back.elsewhere, 0)), 1);
+		cr_expect_eq(json_object_size(json_array_get(back.remote_summaries, 0)), 1);
 		cw_bundle_fini(&back);
 	}
 }
 
-Test(bundle, more_of_other_nodes_than_can_be_read_is_left_out_and_counted)
+Test(bundle, more_of_other_nodes_than_can_be_read_is_omitted_and_counted)
 {
 	struct cw_bundle back = { 0 };
 	struct cw_err err = { "" };
 
 	put(7);
-	add_elsewhere("inc", 1, "{}", 0);
-	add_elsewhere("inc", 2, "{}", 0);
-	cr_assert_eq(truncate(path_of("inc", "summaries-2.json"), CW_BUNDLE_MAX_ELSEWHERE_BYTES),
-		     0);
+	add_remote_summaries("inc", 1, "{}", 0);
+	add_remote_summaries("inc", 2, "{}", 0);
+	cr_assert_eq(
+		truncate(path_of("inc", "summaries-2.json"), CW_BUNDLE_MAX_REMOTE_SUMMARIES_BYTES),
+		0);
 	cr_assert_eq(cw_bundle_read(path_of("inc", NULL), &back, &err), 0, "%s", err.text);
-	cr_expect_null(back.elsewhere);
-	cr_expect_eq(back.n_elsewhere_left_out, 2);
+	cr_expect_null(back.remote_summaries);
+	cr_expect_eq(back.n_remote_summaries_omitted, 2);
 	cw_bundle_fini(&back);
 }
 
-Test(bundle, snapshot_above_a_limit_is_left_out)
+Test(bundle, snapshot_above_a_limit_is_omitted)
 {
 	struct cw_bundle back = { 0 };
 
@@ -245,7 +247,7 @@ Test(bundle, is_whole_to_whoever_reads_it_meanwhile)
 	pid_t writer;
 
 	bundle.ops = json_pack("{s:i}", "rows", 1);
-	bundle.summaries = json_string("{\"looks\":2}");
+	bundle.summaries = json_string("{\"samples\":2}");
 	cr_assert_eq(cw_bundle_write(dirfd_, "inc", &bundle, NULL), 0);
 	writer = fork();
 	cr_assert_geq(writer, 0);

@@ -19,9 +19,9 @@
 #include "report/doc/slow_doc.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/doc/snapshot_text.h"
-#include "report/fed_tensors.h"
 #include "report/html/render_html.h"
 #include "report/incident_filter.h"
+#include "report/nonfinite_inputs.h"
 #include "report/rank_sets.h"
 #include "report/stacks/stack_tree.h"
 #include "report/text/render_text.h"
@@ -30,7 +30,7 @@
 
 static struct cw_snapshot *snap;
 static struct cw_verdict verdict;
-static json_t *evidence, *incident, *snapshot, *stacks, *epitaph;
+static json_t *evidence, *incident, *snapshot, *stacks, *postmortem;
 static json_t *few; /* instead of a snapshot, where only files matter */
 static char dir[] = "/tmp/cw-no-memory-XXXXXX";
 static int dir_fd = -1;
@@ -44,19 +44,19 @@ static json_t *make_stacks(void)
 	for (int i = 0; r == 0 && i < 2; i++)
 		r = cw_stack_tree_add(tree, 3 + 2 * i, json_array_get(evidence, (size_t)i));
 	if (r == 0)
-		r = cw_stack_tree_leave_out(tree, 4, "its node does not answer");
+		r = cw_stack_tree_not_collected(tree, 4, "its node does not answer");
 	if (r == 0)
 		doc = cw_stack_tree_doc(tree, 1);
 	cw_stack_tree_free(tree);
 	return doc;
 }
 
-static json_t *make_epitaph(void)
+static json_t *make_postmortem(void)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[i], s:[{s:i, s:s, s:s, s:s, s:b}],"
 			 " s:[{s:s, s:i, s:s}], s:{s:f, s:s}, s:[{s:s, s:s, s:i, s:b, s:s}],"
 			 " s:[{s:i, s:[{s:s, s:s, s:i, s:b}]}], s:[s], s:{s:s, s:s}}",
-			 "schema", "collwatch.epitaph/1", "id", "ab12", "job", "name:train",
+			 "schema", "collwatch.postmortem/1", "id", "ab12", "job", "name:train",
 			 "class", "process_dead", "detail", "exited", "confidence", "certain",
 			 "summary", "rank 4 on node-b was the first to fail", "culprits", 4, "ends",
 			 "rank", 4, "host", "node-b", "how", "was killed by SIGABRT", "cause",
@@ -85,8 +85,8 @@ static void set_up(void)
 	snapshot = cw_snapshot_doc(snap);
 	few = json_pack("{s:s, s:[i,i]}", "schema", "collwatch.snapshot/1", "ranks", 1, 2);
 	stacks = make_stacks();
-	epitaph = make_epitaph();
-	cr_assert(incident && snapshot && stacks && epitaph);
+	postmortem = make_postmortem();
+	cr_assert(incident && snapshot && stacks && postmortem);
 	cr_assert_eq(cw_incident_doc_add_positions(incident, evidence), 0);
 	cr_assert_not_null(mkdtemp(dir));
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -101,7 +101,7 @@ static void tear_down(void)
 	json_decref(snapshot);
 	json_decref(few);
 	json_decref(stacks);
-	json_decref(epitaph);
+	json_decref(postmortem);
 	json_decref(evidence);
 	free(verdict.victims);
 	cw_snapshot_free(snap);
@@ -176,7 +176,7 @@ static json_t *who_is_late(void)
 
 static json_t *what_was_fed(void)
 {
-	return cw_fed_tensors_doc(snap);
+	return cw_nonfinite_inputs_doc(snap);
 }
 
 static json_t *the_hosts(void)
@@ -332,7 +332,7 @@ static struct cw_bundle bundle_of(json_t *inc)
 	};
 }
 
-static bool bundle_is(const char *name, const json_t *inc, const json_t *epi)
+static bool bundle_is(const char *name, const json_t *inc, const json_t *pm)
 {
 	struct cw_bundle back = { 0 };
 	struct cw_err err = { "" };
@@ -343,7 +343,7 @@ static bool bundle_is(const char *name, const json_t *inc, const json_t *epi)
 	cr_assert_eq(cw_bundle_read(path, &back, &err), 0, "%s", err.text);
 	is = json_equal(back.incident, inc) && json_equal(back.snapshot, few) &&
 	     json_equal(back.evidence, evidence) && json_equal(back.stacks, stacks) &&
-	     (epi ? json_equal(back.epitaph, epi) : back.epitaph == NULL);
+	     (pm ? json_equal(back.postmortem, pm) : back.postmortem == NULL);
 	cw_bundle_fini(&back);
 	return is;
 }
@@ -403,23 +403,23 @@ static void replace_bundle(void *userdata)
 	remove_bundle();
 }
 
-static void amend_and_bury(void *userdata)
+static void update_and_put_postmortem(void *userdata)
 {
 	json_t *older = json_pack("{s:s, s:s}", "schema", "collwatch.incident/1", "id", "older");
 	struct cw_bundle before = bundle_of(older);
 	struct cw_err err = { "" };
-	int amended, buried;
+	int updated, added;
 
 	cr_assert_eq(cw_bundle_write(dir_fd, "b", &before, &err), 0, "%s", err.text);
 	no_memory_begin();
-	amended = cw_bundle_amend(dir_fd, "b", incident, &err);
-	buried = cw_bundle_bury(dir_fd, "b", epitaph, &err);
+	updated = cw_bundle_update_incident(dir_fd, "b", incident, &err);
+	added = cw_bundle_put_postmortem(dir_fd, "b", postmortem, &err);
 	no_memory_end();
-	cr_assert((amended == 0 && buried == 0) || no_memory_happened(), "%s", err.text);
-	cr_assert(bundle_is("b", amended == 0 ? incident : older, buried == 0 ? epitaph : NULL));
-	cr_assert_eq(cw_bundle_amend(dir_fd, "b", incident, &err), 0, "%s", err.text);
-	cr_assert_eq(cw_bundle_bury(dir_fd, "b", epitaph, &err), 0, "%s", err.text);
-	cr_assert(bundle_is("b", incident, epitaph));
+	cr_assert((updated == 0 && added == 0) || no_memory_happened(), "%s", err.text);
+	cr_assert(bundle_is("b", updated == 0 ? incident : older, added == 0 ? postmortem : NULL));
+	cr_assert_eq(cw_bundle_update_incident(dir_fd, "b", incident, &err), 0, "%s", err.text);
+	cr_assert_eq(cw_bundle_put_postmortem(dir_fd, "b", postmortem, &err), 0, "%s", err.text);
+	cr_assert(bundle_is("b", incident, postmortem));
 	cw_bundle_fini(&before);
 	json_decref(older);
 	remove_bundle();
@@ -451,7 +451,7 @@ static void read_bundle(void *userdata)
 Test(report_no_memory, a_bundle_on_disk_is_the_old_one_or_the_new_one)
 {
 	no_memory_walk("writing a bundle", replace_bundle, NULL);
-	no_memory_walk("amending a bundle", amend_and_bury, NULL);
+	no_memory_walk("updating a bundle", update_and_put_postmortem, NULL);
 }
 
 Test(report_no_memory, a_bundle_is_read_whole_or_not)
@@ -571,8 +571,8 @@ Test(report_no_memory, a_report_is_whole_or_says_that_it_is_not)
 
 Test(report_no_memory, so_is_one_of_a_job_that_died)
 {
-	struct cw_bundle bundle = { .epitaph = json_incref(epitaph) };
+	struct cw_bundle bundle = { .postmortem = json_incref(postmortem) };
 
-	expect_reports("epitaph", &bundle);
+	expect_reports("postmortem", &bundle);
 	cw_bundle_fini(&bundle);
 }

@@ -49,7 +49,7 @@ Test(peer_rate, one_peer_gets_no_more_than_its_share)
 	cw_peer_rate_free(r);
 }
 
-/* A survey of a node with 64 ranks, of eight incidents, beside windows of a hundred jobs. */
+/* Stacks of a node with 64 ranks, of eight incidents, beside windows of a hundred jobs. */
 Test(peer_rate, no_leader_reaches_it)
 {
 	struct cw_peer_rate *r = new_rate();

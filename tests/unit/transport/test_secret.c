@@ -99,7 +99,7 @@ Test(secret, a_child_finds_zeros_and_may_go_on)
 }
 
 /* "wf": wiped by a fork; "dd": not in a core dump. */
-Test(secret, its_pages_are_left_out_of_core_dumps)
+Test(secret, its_pages_are_kept_out_of_core_dumps)
 {
 	char *p = cw_secret_strdup("a token"), line[512];
 	FILE *f = fopen("/proc/self/smaps", "re");

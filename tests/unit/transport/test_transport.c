@@ -141,7 +141,7 @@ static uint32_t state_of(const struct end *e)
 static struct cw_message digest(const char *node, uint64_t number)
 {
 	struct cw_message m = { .type = CW_MSG_DIGEST,
-				.digest = { .route = 1,
+				.digest = { .job_hash = 1,
 					    .label = "job",
 					    .node = node,
 					    .epoch = 1,
@@ -242,7 +242,7 @@ Test(transport, request_gets_its_reply_or_its_deadline)
 	uint64_t ids[1] = { 5 };
 	struct cw_message q = {
 		.type = CW_MSG_WINDOW_REQUEST,
-		.window_request = { .route = 1, .comm_ids = ids, .n_comm_ids = 1, .max_ops = 8 }
+		.window_request = { .job_hash = 1, .comm_ids = ids, .n_comm_ids = 1, .max_ops = 8 }
 	};
 
 	open_tcp(&a, 10);

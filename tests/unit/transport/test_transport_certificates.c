@@ -87,7 +87,8 @@ TestSuite(transport_certificates, .init = setup, .fini = teardown);
 Test(transport_certificates, nodes_of_one_authority_meet_and_talk)
 {
 	struct cw_message m = { .type = CW_MSG_DIGEST,
-				.digest = { .route = 1, .node = "a", .policy = "", .label = "x" } };
+				.digest = {
+					.job_hash = 1, .node = "a", .policy = "", .label = "x" } };
 
 	open_tcp(&a, &as_a.files);
 	open_tcp(&b, &as_b.files);

@@ -59,7 +59,7 @@ TestSuite(transport_tls, .init = setup, .fini = teardown);
 Test(transport_tls, same_key_connects_and_carries_messages_of_all_sizes)
 {
 	struct cw_message m = { .type = CW_MSG_DIGEST,
-				.digest = { .route = 1, .node = "a", .policy = "" } };
+				.digest = { .job_hash = 1, .node = "a", .policy = "" } };
 	char *label = calloc(1, 700001);
 	uint64_t bytes = 0;
 	unsigned n = 0;

@@ -41,7 +41,7 @@ static void stop_clock(void)
 	(void)cw_clock_calibrate((struct cw_clock_point){ .ticks = 2, .ns = cw_now_ns() });
 	cr_assert_not(cw_clock_calibrate((struct cw_clock_point){ 1, cw_now_ns() + 1000000 * US }));
 	cw_clock.rates[1] = (struct cw_clock_rate){ .ns = cw_now_ns(), .valid = UINT64_MAX };
-	CW_STORE(cw_clock.turn, 1u);
+	CW_STORE(cw_clock.rate_generation, 1u);
 	pass(MS);
 	cr_assert_eq(cw_op_ns(), cw_clock.rates[1].ns);
 }
@@ -100,7 +100,7 @@ static void call_until(bool is_written)
 	cr_assert_fail("none is");
 }
 
-static void call_until_one_is_left_out(void)
+static void call_until_one_is_untracked(void)
 {
 	call_until(false);
 }
@@ -115,9 +115,9 @@ static struct cw_record_state state(void)
 	return s;
 }
 
-static uint64_t left_out(void)
+static uint64_t untracked(void)
 {
-	return cw_record.header->progress_left_out;
+	return cw_record.header->progress_untracked;
 }
 
 Test(agent_progress_budget_calls, writes_every_pair_when_on)
@@ -125,7 +125,7 @@ Test(agent_progress_budget_calls, writes_every_pair_when_on)
 	begin("on");
 	calls(100000, 10 * US);
 	cr_expect_eq(fake_cuda.writes, 200000);
-	cr_expect_eq(left_out(), 0);
+	cr_expect_eq(untracked(), 0);
 }
 
 Test(agent_progress_budget_calls, spends_what_the_stream_has_earned)
@@ -140,8 +140,8 @@ Test(agent_progress_budget_calls, spends_what_the_stream_has_earned)
 	cr_expect_leq((fake_cuda.writes / 2 - CW_PROGRESS_BUDGET_FIRST_OPS) *
 			      CW_PROGRESS_BUDGET_PAIR_NS,
 		      allowed);
-	cr_expect_eq(left_out(), 100000 - fake_cuda.writes / 2);
-	cr_expect_gt(left_out(), 80000);
+	cr_expect_eq(untracked(), 100000 - fake_cuda.writes / 2);
+	cr_expect_gt(untracked(), 80000);
 	cr_expect_eq(cw_record.comms[0].coll_returned, 100000, "all are counted");
 }
 
@@ -151,7 +151,7 @@ Test(agent_progress_budget_calls, writes_the_last_call_of_a_step_from_the_second
 	(void)step();
 	for (unsigned i = 1; i < 300; i++)
 		cr_assert(step(), "step %u", i);
-	cr_expect_gt(left_out(), 300 * STEP_OPS / 2, "%lu", left_out());
+	cr_expect_gt(untracked(), 300 * STEP_OPS / 2, "%lu", untracked());
 	cr_expect(state().completed_known);
 	cr_expect_eq(state().coll_completed, 300 * STEP_OPS);
 }
@@ -180,22 +180,22 @@ static void hang_at_the_end_of_a_step(const char *progress)
 Test(agent_progress_budget_calls, a_hang_at_the_end_of_a_step_is_seen_when_on)
 {
 	hang_at_the_end_of_a_step("on");
-	cr_expect_eq(left_out(), 0);
+	cr_expect_eq(untracked(), 0);
 }
 
 Test(agent_progress_budget_calls, a_hang_at_the_end_of_a_step_is_seen_as_when_on)
 {
 	hang_at_the_end_of_a_step("auto");
-	cr_expect_gt(left_out(), 0);
+	cr_expect_gt(untracked(), 0);
 }
 
-Test(agent_progress_budget_calls, a_call_that_is_left_out_is_unknown_until_a_later_one_is_reached)
+Test(agent_progress_budget_calls, a_call_that_is_untracked_is_unknown_until_a_later_one_is_reached)
 {
 	struct cw_record_state s;
 	uint64_t seq;
 
 	begin("auto");
-	call_until_one_is_left_out();
+	call_until_one_is_untracked();
 	seq = cw_record.comms[0].coll_returned;
 	s = state();
 	cr_expect_not(s.completed_known);
@@ -213,7 +213,7 @@ Test(agent_progress_budget_calls, a_call_that_is_left_out_is_unknown_until_a_lat
 Test(agent_progress_budget_calls, leaves_out_no_group_no_send_and_nothing_that_may_end_early)
 {
 	begin("auto");
-	call_until_one_is_left_out();
+	call_until_one_is_untracked();
 	for (unsigned i = 0; i < 40; i++) {
 		unsigned before = fake_cuda.writes;
 
@@ -242,7 +242,7 @@ Test(agent_progress_budget_calls, writes_the_call_after_one_that_failed)
 {
 	begin("auto");
 	for (unsigned i = 0; i < 20; i++) {
-		call_until_one_is_left_out();
+		call_until_one_is_untracked();
 		answer = 1;
 		call_until(true);
 		answer = ncclSuccess;
@@ -250,10 +250,10 @@ Test(agent_progress_budget_calls, writes_the_call_after_one_that_failed)
 	}
 }
 
-Test(agent_progress_budget_calls, a_call_that_is_left_out_and_fails_is_as_any_that_fails)
+Test(agent_progress_budget_calls, a_call_that_is_untracked_and_fails_is_as_any_that_fails)
 {
 	begin("auto");
-	call_until_one_is_left_out();
+	call_until_one_is_untracked();
 	answer = 1;
 	cr_assert_not(call(8, 1));
 	cr_expect(last_op()->flags & CW_OPF_DROPPED);
@@ -263,7 +263,7 @@ Test(agent_progress_budget_calls, a_call_that_is_left_out_and_fails_is_as_any_th
 Test(agent_progress_budget_calls, every_stream_earns_for_itself)
 {
 	begin("auto");
-	call_until_one_is_left_out();
+	call_until_one_is_untracked();
 	for (unsigned i = 0; i < 500; i++) {
 		pass(10 * US);
 		cr_assert(call(8, 3));

@@ -50,7 +50,7 @@ ParameterizedTestParameters(summary_growth, stops_at_least_a_step_before_it_over
 /* From so far below the end that the ninth step is the first which may say so. */
 ParameterizedTest(struct pace *p, summary_growth, stops_at_least_a_step_before_it_overflows)
 {
-	int left_at = 0, told_at = 0, step = 0;
+	int left_at = 0, seen_at = 0, step = 0;
 
 	for (double v = p->limit / pow(p->factor, 12.5); !left_at; v *= p->factor, step++) {
 		struct cw_rec_summary s = summary(v, (uint32_t)step);
@@ -58,12 +58,12 @@ ParameterizedTest(struct pace *p, summary_growth, stops_at_least_a_step_before_i
 		s.dtype = p->dtype;
 		if (v > p->limit)
 			left_at = step;
-		else if (cw_growth_is_leaving(&growth, &s) && !told_at)
-			told_at = step;
+		else if (cw_growth_is_leaving(&growth, &s) && !seen_at)
+			seen_at = step;
 	}
 	cr_assert_eq(left_at, 13);
-	cr_assert(told_at == left_at - 1 || told_at == left_at - 2 || told_at == left_at - 3,
-		  "of %d at %d", left_at, told_at);
+	cr_assert(seen_at == left_at - 1 || seen_at == left_at - 2 || seen_at == left_at - 3,
+		  "of %d at %d", left_at, seen_at);
 }
 
 Test(summary_growth, far_from_the_end_growth_is_no_matter)
@@ -94,16 +94,16 @@ Test(summary_growth, a_jump_after_slow_growth_is_no_pace)
 Test(summary_growth, calls_of_a_step_are_told_apart)
 {
 	double v = 2000;
-	bool is_told = false;
+	bool is_leaving = false;
 
 	for (uint32_t step = 0; v < 65504; step++, v *= 1.5) {
 		cr_assert_not(take(100 - step, step));
-		is_told |= take(v, step);
+		is_leaving |= take(v, step);
 	}
-	cr_assert(is_told);
+	cr_assert(is_leaving);
 }
 
-Test(summary_growth, what_cannot_be_followed_is_left_out)
+Test(summary_growth, what_cannot_be_followed_is_omitted)
 {
 	for (uint32_t i = 0; i <= CW_GROWTH_SERIES; i++)
 		for (uint32_t step = 0; step < 2; step++) {

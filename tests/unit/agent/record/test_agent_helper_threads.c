@@ -91,7 +91,7 @@ Test(agent_helper_threads, notes_those_that_nccl_started)
 	cr_expect_not(is_noted(other.tid), "a thread of the program's");
 	cr_expect_not(cw_helper_threads_has(other.tid));
 	cr_expect_not(is_noted((uint32_t)getpid()), "the main thread");
-	cr_expect_eq(cw_record.header->helpers_left_out, 0);
+	cr_expect_eq(cw_record.header->helpers_over_limit, 0);
 }
 
 /* libstdc++ starts them all: the object that each thread runs identifies it. */
@@ -131,7 +131,7 @@ Test(agent_helper_threads, counts_those_for_which_there_is_no_room)
 	for (unsigned i = 0; i < CW_REC_HELPERS + 3; i++)
 		start(&threads[i], NCCL, OTHER);
 	look_from_a_thread();
-	cr_expect_eq(cw_record.header->helpers_left_out, 3);
+	cr_expect_eq(cw_record.header->helpers_over_limit, 3);
 	cr_expect_neq(cw_record.header->helper_tids[CW_REC_HELPERS - 1], 0);
 }
 

@@ -15,7 +15,7 @@ Test(stall, is_quiet_when_nobody_waits)
 	cr_expect_not(j.d.key.is_set);
 }
 
-Test(stall, alerts_on_a_rank_without_headway_after_four_times_no_headway_after)
+Test(stall, alerts_on_a_rank_without_host_activity_after_four_times_no_progress_after)
 {
 	int64_t after;
 
@@ -26,16 +26,16 @@ Test(stall, alerts_on_a_rank_without_headway_after_four_times_no_headway_after)
 	cr_expect_eq(j.d.hang, CW_HANG_LIKELY);
 	cr_expect(j.d.is_noticed && j.d.noticed_ns - j.fault_ns < 10 * SB_S);
 	cr_expect(j.d.key.is_set);
-	cr_expect_eq(j.d.since_ns, j.fault_ns - 1); /* the draft's shortest wait is 1 ns */
+	cr_expect_eq(j.d.since_ns, j.fault_ns - 1); /* the builder's shortest wait is 1 ns */
 	cr_expect_eq(j.d.confidence, CW_CONFIDENCE_LIKELY);
 }
 
 Test(stall, counts_idleness_from_when_somebody_waits)
 {
 	/* Twenty minutes of sleep that were no problem before: the rank is late, not stuck. */
-	j.t.no_headway_ns = 60 * SB_S;
+	j.t.no_progress_after_ns = 60 * SB_S;
 	stall_job_fault();
-	j.headway_until_ns = j.fault_ns - 1200 * SB_S;
+	j.active_until_ns = j.fault_ns - 1200 * SB_S;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 235 * SB_S), -1);
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 10 * SB_S), -1);
 }
@@ -44,7 +44,7 @@ Test(stall, passes_through_suspect_and_stalled)
 {
 	int64_t suspect, stalled;
 
-	j.t.no_headway_ns = 60 * SB_S;
+	j.t.no_progress_after_ns = 60 * SB_S;
 	stall_job_fault();
 	suspect = stall_job_run_until(CW_STALL_SUSPECT, 60 * SB_S);
 	cr_expect_eq(suspect, 1 * SB_S);
@@ -82,7 +82,7 @@ Test(stall, gives_who_works_more_than_four_hours)
 	int64_t noticed_ns;
 
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 590 * SB_S), -1);
 	cr_expect_eq(j.d.phase, CW_STALL_STALLED);
 	cr_expect_not(j.d.is_noticed);
@@ -99,7 +99,7 @@ Test(stall, gives_who_works_before_the_first_call_as_long)
 {
 	j.done = 0;
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 4 * 3600 * SB_S), -1);
 	cr_expect(j.d.is_noticed);
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 1000 * SB_S), -1);
@@ -108,11 +108,11 @@ Test(stall, gives_who_works_before_the_first_call_as_long)
 Test(stall, waits_three_times_the_longest_stall_the_job_recovered_from)
 {
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 6000 * SB_S), -1);
 	j.done = 50;
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 17980 * SB_S), -1);
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 40 * SB_S), -1);
 }
@@ -122,7 +122,7 @@ Test(stall, reports_a_resolved_stall_once)
 	struct cw_verdict_key key;
 
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_neq(stall_job_run_until(CW_STALL_STALLED, 60 * SB_S), -1);
 	key = j.d.key;
 	j.now_ns += SB_S;
@@ -141,7 +141,7 @@ Test(stall, keeps_a_hang_until_it_resolves)
 {
 	stall_job_fault();
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 60 * SB_S), -1);
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	j.now_ns += SB_S;
 	stall_job_step();
 	cr_expect_eq(j.d.phase, CW_STALL_HANG);
@@ -217,7 +217,7 @@ Test(stall, ignores_a_clock_that_goes_back)
 	cr_expect_eq(j.d.phase, CW_STALL_HANG);
 }
 
-Test(stall, says_when_to_look_again)
+Test(stall, says_when_to_evaluate_again)
 {
 	stall_job_fault();
 	for (unsigned i = 0; i < 40; i++) {
@@ -242,7 +242,7 @@ Test(stall, raises_nothing_in_a_healthy_day)
 	int64_t end = j.now_ns + 86400 * SB_S, arrive = 0;
 	uint64_t seed = 7, looks = 0;
 
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	while (j.now_ns < end) {
 		if (j.now_ns >= arrive) {
 			j.done++;
@@ -326,7 +326,7 @@ Test(stall, derives_its_limit_from_the_rhythm_of_the_comm)
 
 static int64_t page_after(int64_t limit_ns)
 {
-	j.t.no_headway_ns = 60 * SB_S;
+	j.t.no_progress_after_ns = 60 * SB_S;
 	stall_job_fault();
 	return stall_job_run_until(CW_STALL_HANG, limit_ns);
 }
@@ -398,7 +398,7 @@ Test(stall, leaves_who_is_busy_to_the_job_s_own_watchdog)
 {
 	j.job_timeout_ns = 600 * SB_S;
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 3 * 3600 * SB_S), -1);
 	cr_expect(j.d.is_noticed);
 	cr_expect_geq(j.d.noticed_ns - j.fault_ns, 570 * SB_S);
@@ -411,7 +411,7 @@ Test(stall, pages_for_who_is_busy_where_the_watchdog_has_not_ended_the_job)
 {
 	j.job_timeout_ns = 600 * SB_S;
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 5 * 3600 * SB_S), -1);
 	cr_expect_geq(j.now_ns - j.fault_ns, 4 * 3600 * SB_S);
 }
@@ -421,7 +421,7 @@ Test(stall, leaves_who_is_busy_to_a_watchdog_of_hours_too)
 {
 	j.job_timeout_ns = 6 * 3600 * SB_S;
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 6 * 3600 * SB_S), -1);
 	cr_expect(j.d.is_noticed);
 	cr_expect_leq(j.d.noticed_ns - j.fault_ns, 603 * SB_S);
@@ -435,7 +435,7 @@ Test(stall, pages_for_who_is_idle_before_a_watchdog_of_hours_ends_the_job)
 
 	j.job_timeout_ns = 7200 * SB_S;
 	stall_job_fault();
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 3600 * SB_S), -1);
 	j.done = 50;
 	after = page_after(7200 * SB_S);
@@ -463,7 +463,7 @@ Test(stall, counts_from_when_a_debugger_let_go)
 	cr_expect_eq(page_after(5 * 3600 * SB_S), -1);
 	cr_expect(j.d.is_noticed);
 	j.liveness = CW_LIVE_ALIVE;
-	j.headway_until_ns = INT64_MAX;
+	j.active_until_ns = INT64_MAX;
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 4 * 3600 * SB_S), -1);
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 1000 * SB_S), -1);
 }
@@ -512,7 +512,7 @@ static void look_ahead(uint64_t ahead, bool do_wait, uint64_t of_culprit)
 	}
 	snap = sb_snapshot(b);
 	snap->thresholds = j.t;
-	stall_job_look(b, snap);
+	stall_job_evaluate(b, snap);
 	j.now_ns += SB_S;
 }
 
@@ -572,7 +572,7 @@ static struct cw_op call;
 
 static void step_in_call(void)
 {
-	struct sb *b = stall_job_draft();
+	struct sb *b = stall_job_builder();
 	struct cw_snapshot *snap;
 
 	b->comms[0]->usual.kind = call.kind;
@@ -580,7 +580,7 @@ static void step_in_call(void)
 	snap = sb_snapshot(b);
 	snap->thresholds = j.t;
 	snap->policy = j.policy;
-	stall_job_look(b, snap);
+	stall_job_evaluate(b, snap);
 }
 
 /* They wait for it so long; then it comes, and they get on for a while. Returns proposals. */
@@ -590,7 +590,7 @@ static unsigned wait_and_go_on(int64_t ns)
 	unsigned proposals = 0;
 
 	stall_job_fault();
-	j.now_ns += SB_S / 2; /* no age is that of the draft's own clock: its times would be 0 */
+	j.now_ns += SB_S / 2; /* no age is that of the builder's own clock: its times would be 0 */
 	for (; j.now_ns - j.fault_ns < ns; j.now_ns += SB_S) {
 		bool had = j.d.proposes_serving;
 
@@ -614,7 +614,7 @@ static unsigned wait_and_go_on(int64_t ns)
  */
 static void serve(void)
 {
-	j.t.no_headway_ns = 60 * SB_S;
+	j.t.no_progress_after_ns = 60 * SB_S;
 	j.culprit = 0;
 	j.host_wait = CW_HOST_WAIT_SOCKET;
 	call = (struct cw_op){ .kind = CW_OP_BROADCAST, .root = 0 };
@@ -676,7 +676,7 @@ Test(stall, proposes_nothing_to_a_job_whose_root_evaluates)
 	serve();
 	for (unsigned i = 0; i < 6; i++) {
 		stall_job_fault();
-		j.headway_until_ns = INT64_MAX;
+		j.active_until_ns = INT64_MAX;
 		for (; j.now_ns - j.fault_ns < 900 * SB_S; j.now_ns += SB_S) {
 			step_in_call();
 			cr_assert_not(j.d.proposes_serving);

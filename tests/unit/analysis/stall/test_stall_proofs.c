@@ -30,14 +30,14 @@ Test(stall_proofs, wants_windows_of_differing_histories_at_once)
 	struct sb *b;
 
 	stall_job_fault();
-	b = stall_job_draft();
+	b = stall_job_builder();
 	snap = sb_snapshot(b);
 	for (uint32_t m = 0; m < j.n_ranks; m++) {
 		snap->comms[0].members[m].known |= CW_KNOWN_HASH;
 		snap->comms[0].members[m].checkpoints[0] =
 			(struct cw_checkpoint){ .coll_seq = 64, .hash = m == 5 ? 1 : 2 };
 	}
-	stall_job_look(b, snap);
+	stall_job_evaluate(b, snap);
 	cr_expect_eq(j.verdict_class, CW_CLASS_MISMATCH);
 	cr_expect_eq(j.d.phase, CW_STALL_SUSPECT, "phase %u", j.d.phase);
 	cr_expect(j.d.want_windows);
@@ -47,7 +47,7 @@ Test(stall_proofs, wants_windows_of_differing_histories_at_once)
 static void look_at_histories(uint64_t seq, bool can_compare, bool knows_call)
 {
 	struct cw_snapshot *snap;
-	struct sb *b = stall_job_draft();
+	struct sb *b = stall_job_builder();
 
 	if (knows_call) {
 		for (uint32_t m = 0; m < j.n_ranks; m++)
@@ -63,7 +63,7 @@ static void look_at_histories(uint64_t seq, bool can_compare, bool knows_call)
 	}
 	snap->comms[0].agreed_seq = j.done - 8;
 	snap->comms[0].differ_seq = j.done;
-	stall_job_look(b, snap);
+	stall_job_evaluate(b, snap);
 }
 
 Test(stall_proofs, alerts_3_s_after_histories_were_first_seen_to_differ)
@@ -103,7 +103,7 @@ Test(stall_proofs, waits_a_moment_for_the_call_that_differs)
  */
 static void look_at_displaced(int64_t for_ns)
 {
-	struct sb *b = stall_job_draft();
+	struct sb *b = stall_job_builder();
 	struct sb_comm *c = b->comms[0];
 
 	sb_odd(c, 5, j.done - 2)->kind = CW_OP_BROADCAST;
@@ -113,7 +113,7 @@ static void look_at_displaced(int64_t for_ns)
 	}
 	if (for_ns)
 		sb_all_wait_but(c, SB_MAX_RANKS, for_ns);
-	stall_job_look(b, sb_snapshot(b));
+	stall_job_evaluate(b, sb_snapshot(b));
 }
 
 Test(stall_proofs, a_wait_because_of_known_wrong_data_is_proven_three_seconds_after_it_began)
@@ -150,7 +150,7 @@ Test(stall_proofs, wrong_data_does_not_resolve)
 /* Rank 1 sent more to rank 2 than that received, or of another size; no rank waits. */
 static void look_at_messages(uint64_t recvs, uint64_t recv_hash, uint32_t state)
 {
-	struct sb *b = stall_job_draft();
+	struct sb *b = stall_job_builder();
 	struct sb_member *m = b->comms[0]->members;
 
 	m[1].p2p[m[1].n_p2p++] = (struct cw_p2p_peer){ .peer = 2, .sends = 8, .send_hash = 7 };
@@ -158,7 +158,7 @@ static void look_at_messages(uint64_t recvs, uint64_t recv_hash, uint32_t state)
 		(struct cw_p2p_peer){ .peer = 1, .recvs = recvs, .recv_hash = recv_hash };
 	for (uint32_t i = 0; i < j.n_ranks; i++)
 		m[i].state = state;
-	stall_job_look(b, sb_snapshot(b));
+	stall_job_evaluate(b, sb_snapshot(b));
 }
 
 Test(stall_proofs, pages_for_a_message_of_another_size_after_three_seconds)
@@ -214,7 +214,7 @@ Test(stall_proofs, asks_for_windows_of_uneven_messages_now_and_then)
 static void look_at_grouping(void)
 {
 	struct cw_snapshot *snap;
-	struct sb *b = stall_job_draft();
+	struct sb *b = stall_job_builder();
 
 	for (uint32_t m = 0; m < j.n_ranks; m++)
 		b->comms[0]->members[m].has_window = true;
@@ -230,7 +230,7 @@ static void look_at_grouping(void)
 			op->group_id = 9;
 		}
 	}
-	stall_job_look(b, snap);
+	stall_job_evaluate(b, snap);
 }
 
 Test(stall_proofs, another_grouping_that_nobody_waits_for_never_alerts)
@@ -251,7 +251,7 @@ static bool are_calls_at_hand;
 
 static int64_t look_at_cycle(bool is_seen_at_once)
 {
-	struct sb *b = stall_job_draft();
+	struct sb *b = stall_job_builder();
 	struct sb_comm *side = sb_comm(b, "side", 0, j.n_ranks, 1, 10);
 	struct cw_snapshot *snap;
 
@@ -267,7 +267,7 @@ static int64_t look_at_cycle(bool is_seen_at_once)
 		snap->comms[1].members[m].progress_ns = SB_NOW - (j.now_ns - j.fault_ns);
 	if (!is_seen_at_once)
 		snap->ranks[3].sampled_ns = SB_NOW - (j.now_ns - j.fault_ns);
-	stall_job_look(b, snap);
+	stall_job_evaluate(b, snap);
 	cr_assert_eq(j.verdict_class, CW_CLASS_DEADLOCK);
 	return j.d.next_ns - j.now_ns;
 }

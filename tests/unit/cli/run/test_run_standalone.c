@@ -59,7 +59,7 @@ static void write_bundle(const char *severity, const char *summary, const char *
 }
 
 /* The output of one look. */
-static const char *told(void)
+static const char *printed(void)
 {
 	static char text[4096];
 	int saved = dup(STDERR_FILENO);
@@ -69,7 +69,7 @@ static const char *told(void)
 	cr_assert_not_null(f);
 	(void)fflush(stderr);
 	cr_assert_geq(dup2(fileno(f), STDERR_FILENO), 0);
-	run_standalone_tell(&own);
+	run_standalone_print(&own);
 	(void)fflush(stderr);
 	cr_assert_geq(dup2(saved, STDERR_FILENO), 0);
 	(void)close(saved);
@@ -80,9 +80,9 @@ static const char *told(void)
 	return text;
 }
 
-static void expect_told(const char *summary)
+static void expect_printed(const char *summary)
 {
-	const char *text = told();
+	const char *text = printed();
 
 	cr_expect(strstr(text, summary), "\"%s\" has no \"%s\"", text, summary);
 	cr_expect(strstr(text, "collwatch: more: collwatch report "), "%s", text);
@@ -91,28 +91,28 @@ static void expect_told(const char *summary)
 Test(run_standalone, a_notice_that_becomes_a_page_is_printed_again)
 {
 	write_bundle("notice", "rank 3 is outside NCCL", NULL);
-	expect_told("rank 3 is outside NCCL");
-	cr_expect_str_eq(told(), "");
+	expect_printed("rank 3 is outside NCCL");
+	cr_expect_str_eq(printed(), "");
 	write_bundle("page", "rank 3 is outside NCCL", NULL);
-	expect_told("rank 3 is outside NCCL");
-	cr_expect_str_eq(told(), "");
+	expect_printed("rank 3 is outside NCCL");
+	cr_expect_str_eq(printed(), "");
 }
 
 Test(run_standalone, a_summary_that_changes_is_printed_again)
 {
 	write_bundle("notice", "rank 3 is outside NCCL", NULL);
-	expect_told("rank 3 is outside NCCL");
+	expect_printed("rank 3 is outside NCCL");
 	write_bundle("notice", "rank 3 is stuck in read (train.py:4)", NULL);
-	expect_told("stuck in read (train.py:4)");
+	expect_printed("stuck in read (train.py:4)");
 	write_bundle("notice", "rank 3 is stuck in read (train.py:4)", NULL);
-	cr_expect_str_eq(told(), "", "written anew, and the same");
+	cr_expect_str_eq(printed(), "", "written anew, and the same");
 }
 
 Test(run_standalone, a_job_that_goes_on_is_printed_once)
 {
 	write_bundle("notice", "rank 3 is outside NCCL", NULL);
-	expect_told("rank 3 is outside NCCL");
+	expect_printed("rank 3 is outside NCCL");
 	write_bundle("notice", "rank 3 is outside NCCL", "slow");
-	expect_told("goes on");
-	cr_expect_str_eq(told(), "");
+	expect_printed("goes on");
+	cr_expect_str_eq(printed(), "");
 }

@@ -405,13 +405,13 @@ Test(analyze, shows_how_many_calls_got_no_progress_writes)
 	struct cw_test_record *rec = make_record(2, 5);
 	const char *path;
 
-	rec->header->progress_left_out = 4321;
+	rec->header->progress_untracked = 4321;
 	path = write_record(rec, "thin");
 	cw_test_record_free(rec);
 	cr_assert_eq(RECORD(path), CW_EXIT_OK, "%s", complaints);
 	assert_says("progress writes were left out for 4321 calls");
 	cr_assert_eq(RECORD(path, "--json"), CW_EXIT_OK);
-	assert_says("\"progress_left_out\": 4321");
+	assert_says("\"progress_untracked\": 4321");
 	cr_assert_eq(RECORD(make_file(2, 5)), CW_EXIT_OK);
 	cr_assert_null(strstr(out, "left out"));
 }

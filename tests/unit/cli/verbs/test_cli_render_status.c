@@ -238,13 +238,13 @@ Test(cli_render_status, tells_where_a_mute_holds_and_which_nodes_could_not_be_to
 
 Test(cli_render_status, tells_how_many_incidents_are_not_listed)
 {
-	char *text = text_of(cw_render_incidents, "{\"incidents\":[],\"left_out\":1}");
+	char *text = text_of(cw_render_incidents, "{\"incidents\":[],\"omitted\":1}");
 
 	cr_assert_str_eq(text, "no incidents\n"
 			       "note: 1 older one is not listed: --since, --class, --node or --job "
 			       "make the list shorter\n");
 	free(text);
-	text = text_of(cw_render_incidents, "{\"incidents\":[],\"left_out\":2}");
+	text = text_of(cw_render_incidents, "{\"incidents\":[],\"omitted\":2}");
 	cr_assert_not_null(strstr(text, "note: 2 older ones are not listed"));
 	free(text);
 }

@@ -87,7 +87,7 @@ Test(alert_words, of_what_ended_a_job_are_for_people)
 					"rank 4 on node-b was the first to fail.", "leader",
 					"node-b", "command", "collwatch report ab12");
 
-		is_for_people(cw_alert_slack_epitaph(doc));
+		is_for_people(cw_alert_slack_postmortem(doc));
 		json_decref(doc);
 	}
 }

@@ -367,7 +367,7 @@ static void put_stopped(const char *id, bool is_over)
 	cw_bundle_fini(&b);
 }
 
-static void expect_told_as_over(const char *key)
+static void expect_posted_as_over(const char *key)
 {
 	wait_for_requests(requests + 1);
 	cr_expect_str_eq(last_path, "/hook/quiet", "no page: %s", last_body);
@@ -383,7 +383,7 @@ Test(alerts, incident_that_ended_before_its_alert_was_delivered_is_a_notice_of_t
 	open_all("alert", "generic");
 	put_stopped("c1", true);
 	cw_alerts_resend(alerts);
-	expect_told_as_over("c1-over");
+	expect_posted_as_over("c1-over");
 	cr_expect_not_null(strstr(last_body, "\"severity\":\"notice\""), "%s", last_body);
 	/* Also with another webhook, after a restart. */
 	close_all();
@@ -391,7 +391,7 @@ Test(alerts, incident_that_ended_before_its_alert_was_delivered_is_a_notice_of_t
 	cw_alerts_resend(alerts);
 	put_stopped("c2", true);
 	cw_alerts_resend(alerts);
-	expect_told_as_over("c2-over");
+	expect_posted_as_over("c2-over");
 	cr_expect_not_null(strstr(last_body, "Over: "), "%s", last_body);
 }
 
@@ -408,7 +408,7 @@ Test(alerts, attempt_after_the_end_of_the_incident_is_no_page)
 	wait_for_requests(1);
 	cr_expect_str_eq(last_path, "/hook");
 	put_stopped("c1", true);
-	expect_told_as_over("c1-over");
+	expect_posted_as_over("c1-over");
 	json_decref(open);
 }
 
@@ -421,7 +421,7 @@ Test(alerts, incident_that_is_open_again_pages_although_its_end_was_told)
 	open_all("alert", "generic");
 	put_stopped("c1", true);
 	cw_alerts_resend(alerts);
-	expect_told_as_over("c1-over");
+	expect_posted_as_over("c1-over");
 	cr_expect_not(cw_alerts_was_sent(alerts, &due));
 	put_stopped("c1", false);
 	cr_assert_eq(cw_alerts_send(alerts, &due, open), 0);
@@ -538,7 +538,7 @@ Test(alerts, those_of_one_user_beyond_a_rate_go_out_as_one)
 		cr_expect(is_sent(7, i), "%u", i);
 }
 
-/* Each waits for its bundle to be on disk, 2 s at most: no turn of the loop is made meanwhile. */
+/* Each waits for its bundle to be on disk, 2 s at most: the loop does not run meanwhile. */
 Test(alerts, what_one_user_has_under_way_leaves_places_to_others)
 {
 	char id[16];
@@ -596,8 +596,8 @@ Test(alerts, new_bundles_are_completed_once)
 	const struct cw_incident_due due = { .uid = 7, .id = "fedcba9876543210", .job = "b" };
 	json_t *first = json_pack("{s:s, s:s, s:i, s:s}", "schema", "collwatch.incident/1", "id",
 				  "0123456789abcdef", "uid", 7, "job", "b");
-	json_t *epitaph = json_pack("{s:s, s:s, s:i, s:s}", "schema", "collwatch.epitaph/1", "id",
-				    due.id, "uid", 7, "job", "b");
+	json_t *postmortem = json_pack("{s:s, s:s, s:i, s:s}", "schema", "collwatch.postmortem/1",
+				       "id", due.id, "uid", 7, "job", "b");
 	struct cw_bundle b = { .incident = first };
 
 	open_all("alert", "generic");
@@ -605,11 +605,11 @@ Test(alerts, new_bundles_are_completed_once)
 	cr_assert_eq(cw_alerts_put(alerts, &b), 0);
 	cr_assert_eq(completed, 1);
 	cr_assert_eq(asked_of("0123456789abcdef"), 1, "what was known first stays");
-	cr_assert_eq(cw_alerts_bury(alerts, &due, epitaph, false), 0);
-	cr_assert_eq(asked_of(due.id), 2, "an epitaph alone is a bundle, too");
-	cr_assert_eq(cw_alerts_bury(alerts, &due, epitaph, false), -EEXIST);
+	cr_assert_eq(cw_alerts_put_postmortem(alerts, &due, postmortem, false), 0);
+	cr_assert_eq(asked_of(due.id), 2, "a post-mortem alone is a bundle, too");
+	cr_assert_eq(cw_alerts_put_postmortem(alerts, &due, postmortem, false), -EEXIST);
 	cr_assert_eq(completed, 2);
 	cr_assert_null(b.ops, "the caller's stays its own");
 	json_decref(first);
-	json_decref(epitaph);
+	json_decref(postmortem);
 }

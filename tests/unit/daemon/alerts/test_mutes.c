@@ -79,19 +79,19 @@ Test(mutes, last_over_a_restart_and_end_by_themselves)
 
 Test(mutes, of_other_nodes_hold_while_their_digests_say_so)
 {
-	cw_mutes_heard(m, "node-b", 7, "j", now + 3600 * CW_NS_PER_S);
+	cw_mutes_merge_remote(m, "node-b", 7, "j", now + 3600 * CW_NS_PER_S);
 	cr_assert_neq(cw_mutes_until(m, 7, "j"), 0);
 	cr_assert_eq(cw_mutes_own_until(m, 7, "j"), 0);
 	cr_assert_str_eq(cw_mutes_where(m, 7, "j"), "node-b");
 	reopen(); /* not ours to keep */
 	cr_assert_eq(cw_mutes_until(m, 7, "j"), 0);
-	cw_mutes_heard(m, "node-b", 7, "j", now + 3600 * CW_NS_PER_S);
-	now += CW_MUTES_HEARD_NS + 1;
+	cw_mutes_merge_remote(m, "node-b", 7, "j", now + 3600 * CW_NS_PER_S);
+	now += CW_MUTES_REMOTE_KEEP_NS + 1;
 	cr_assert_eq(cw_mutes_until(m, 7, "j"), 0);
-	cw_mutes_heard(m, "node-b", 7, "j", now + 3600 * CW_NS_PER_S);
-	cw_mutes_heard(m, "node-c", 7, "j", 0);
+	cw_mutes_merge_remote(m, "node-b", 7, "j", now + 3600 * CW_NS_PER_S);
+	cw_mutes_merge_remote(m, "node-c", 7, "j", 0);
 	cr_assert_neq(cw_mutes_until(m, 7, "j"), 0, "node-c's word is about node-c");
-	cw_mutes_heard(m, "node-b", 7, "j", 0);
+	cw_mutes_merge_remote(m, "node-b", 7, "j", 0);
 	cr_assert_eq(cw_mutes_until(m, 7, "j"), 0);
 	cr_assert_null(cw_mutes_where(m, 7, "j"));
 }
@@ -184,7 +184,7 @@ Test(mutes, sixteen_users_at_their_limit_leave_places_for_others)
 		for (unsigned i = 0; i < CW_MUTES_MAX_PER_UID; i++) {
 			(void)snprintf(label, sizeof(label), "name:%u", i);
 			(void)snprintf(node, sizeof(node), "node-%u", uid);
-			cw_mutes_heard(m, node, uid, label, CW_MUTE_FOR_EVER);
+			cw_mutes_merge_remote(m, node, uid, label, CW_MUTE_FOR_EVER);
 		}
 	cr_expect_eq(cw_mutes_set(m, 100, "name:late", CW_MUTE_FOR_EVER), 0);
 	cr_expect_eq(cw_mutes_set(m, 100, "name:later", CW_MUTE_FOR_EVER), 0);
@@ -199,12 +199,12 @@ Test(mutes, one_other_node_mutes_only_so_many)
 
 	for (unsigned i = 0; i < 1000; i++) {
 		(void)snprintf(label, sizeof(label), "job-%u", i);
-		cw_mutes_heard(m, "lost", i, label, now + 3600 * CW_NS_PER_S);
+		cw_mutes_merge_remote(m, "lost", i, label, now + 3600 * CW_NS_PER_S);
 	}
 	cr_assert_gt(cw_mutes_until(m, 63, "job-63"), 0);
 	cr_assert_eq(cw_mutes_until(m, 64, "job-64"), 0);
 	cr_assert_eq(cw_mutes_refused(m), 1000 - CW_MUTES_MAX_PER_UID);
-	cw_mutes_heard(m, "well", 64, "job-64", now + 3600 * CW_NS_PER_S);
+	cw_mutes_merge_remote(m, "well", 64, "job-64", now + 3600 * CW_NS_PER_S);
 	cr_assert_gt(cw_mutes_until(m, 64, "job-64"), 0, "the others' stays theirs");
 	for (unsigned i = 0; i < 100; i++) {
 		(void)snprintf(label, sizeof(label), "own-%u", i);

@@ -44,11 +44,11 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 	return 0;
 }
 
-static bool is_doubted;
+static bool is_claim_unconfirmed;
 
-static bool doubts(const char *from, const struct cw_msg_incident_delivered *d, void *user)
+static bool is_unconfirmed(const char *from, const struct cw_msg_incident_delivered *d, void *user)
 {
-	return is_doubted;
+	return is_claim_unconfirmed;
 }
 
 static void open_all(void)
@@ -63,7 +63,7 @@ static void open_all(void)
 		.clock = &clock_, .self = "node-a", .names = names, .addresses = names, .n_peers = 2
 	};
 	struct cw_alerts_config a = { .base = base, .clock = &clock_, .state_dir = dir };
-	struct cw_old_deliveries_config o = { .clock = &clock_, .doubts = doubts };
+	struct cw_old_deliveries_config o = { .clock = &clock_, .is_unconfirmed = is_unconfirmed };
 
 	cr_assert_eq(cw_store_open(&s, &store, NULL), 0);
 	a.store = o.store = store;
@@ -144,10 +144,10 @@ static bool was_sent(uint32_t uid, const char *job)
 	return cw_alerts_was_sent(alerts, &due);
 }
 
-Test(old_deliveries, count_for_the_user_that_the_teller_names)
+Test(old_deliveries, count_for_the_user_that_the_sender_names)
 {
-	cw_old_deliveries_heard(deliveries, "node-b", ID);
-	cw_old_deliveries_heard(deliveries, "node-b", ID);
+	cw_old_deliveries_add(deliveries, "node-b", ID);
+	cw_old_deliveries_add(deliveries, "node-b", ID);
 	cr_assert_not(was_sent(1000, "slurm:1"), "an id alone settles nothing");
 	for (unsigned i = 0; i < 10; i++)
 		cw_old_deliveries_tick(deliveries);
@@ -163,10 +163,10 @@ Test(old_deliveries, count_for_the_user_that_the_teller_names)
 	cr_assert(was_sent(1000, "slurm:1"), "also after a restart");
 }
 
-Test(old_deliveries, settle_nothing_where_the_teller_is_doubted)
+Test(old_deliveries, settle_nothing_where_the_claim_is_unconfirmed)
 {
-	is_doubted = true;
-	cw_old_deliveries_heard(deliveries, "node-b", ID);
+	is_claim_unconfirmed = true;
+	cw_old_deliveries_add(deliveries, "node-b", ID);
 	cw_old_deliveries_tick(deliveries);
 	answer(0, "[{\"id\":\"" ID "\",\"uid\":1000,\"job\":\"slurm:1\"}]");
 	cr_assert_not(was_sent(1000, "slurm:1"));
@@ -175,7 +175,7 @@ Test(old_deliveries, settle_nothing_where_the_teller_is_doubted)
 /* The attacker's bundle lies under the id of the victim's incident, which was not alerted. */
 Test(old_deliveries, of_an_attacker_silence_nobody_else)
 {
-	cw_old_deliveries_heard(deliveries, "node-b", ID);
+	cw_old_deliveries_add(deliveries, "node-b", ID);
 	cw_old_deliveries_tick(deliveries);
 	answer(0, "[{\"id\":\"" ID "\",\"uid\":1001,\"job\":\"mine\"}]");
 	cr_assert_not(was_sent(1000, "slurm:1"));
@@ -193,14 +193,14 @@ Test(old_deliveries, settle_nothing_where_the_answer_is_none_or_nonsense)
 	};
 
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-		cw_old_deliveries_heard(deliveries, "node-b", ID);
+		cw_old_deliveries_add(deliveries, "node-b", ID);
 		cw_old_deliveries_tick(deliveries);
 		cr_assert_eq(questions, i + 1);
 		answer(0, answers[i]);
 		cr_assert_not(was_sent(1000, "j"), "%s", answers[i]);
 	}
-	cw_old_deliveries_heard(deliveries, "node-b", "../../etc/passwd");
-	cw_old_deliveries_heard(deliveries, "node-c", ID); /* is away by now */
+	cw_old_deliveries_add(deliveries, "node-b", "../../etc/passwd");
+	cw_old_deliveries_add(deliveries, "node-c", ID); /* is away by now */
 	cw_old_deliveries_tick(deliveries);
 	cr_assert_eq(questions, 6);
 }
@@ -211,7 +211,7 @@ Test(old_deliveries, beyond_a_limit_are_counted)
 
 	for (unsigned i = 0; i < CW_OLD_DELIVERIES_MAX + 3; i++) {
 		(void)snprintf(id, sizeof(id), "%016x", i);
-		cw_old_deliveries_heard(deliveries, "node-b", id);
+		cw_old_deliveries_add(deliveries, "node-b", id);
 	}
 	cr_assert_eq(cw_old_deliveries_lost(deliveries), 3);
 }

@@ -284,29 +284,13 @@ Test(config, changes_that_cannot_be_reloaded_are_named)
 	struct cw_err err;
 
 	cr_assert_eq(cw_config_load(NULL, &a, &err), 0);
-	cr_assert_eq(load("log_level = debug\nno_headway_after = 5s\n", &b, &err), 0);
+	cr_assert_eq(load("log_level = debug\nno_progress_after = 5s\n", &b, &err), 0);
 	cr_assert_null(cw_config_needs_restart(a, b));
 	cr_assert_eq(load("state_dir = \"/tmp/x\"\n", &d, &err), 0);
 	cr_assert_str_eq(cw_config_needs_restart(a, d), "state_dir");
 	cw_config_free(a);
 	cw_config_free(b);
 	cw_config_free(d);
-}
-
-Test(config, a_key_is_read_under_its_old_name_and_the_new_one_wins)
-{
-	struct cw_config *c = NULL;
-	struct cw_err err;
-
-	cr_assert_eq(load("no_headway_after = 5s\n", &c, &err), 0, "%s", err.text);
-	cr_expect_eq(c->no_progress_after_ns, 5 * CW_NS_PER_S);
-	c = cw_config_free(c);
-	cr_assert_eq(load("no_progress_after = 7s\nno_headway_after = 5s\n", &c, &err), 0);
-	cr_expect_eq(c->no_progress_after_ns, 7 * CW_NS_PER_S);
-	cw_config_free(c);
-	cr_expect_eq(load("\nno_headway_after = 0s\n", &c, &err), -EINVAL);
-	cr_expect_not_null(strstr(err.text, "conf:2: no_progress_after: '0s' is not between"), "%s",
-			   err.text);
 }
 
 Test(config, a_missing_file_is_not_the_defaults)

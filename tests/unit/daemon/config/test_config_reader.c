@@ -24,7 +24,7 @@ static struct cw_config_reader *reader;
 static struct cw_config *config;
 static struct cw_err err;
 static int result;
-static unsigned answers, turns;
+static unsigned answers, iterations;
 
 static void set_up(void)
 {
@@ -60,14 +60,14 @@ static int start(uint32_t within_ms)
 	return cw_config_reader_start(reader, &source, on_config, NULL, &err);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *user)
+static void on_iteration(evutil_socket_t fd, short what, void *user)
 {
-	turns++;
+	iterations++;
 }
 
 static void wait_for_answer(void)
 {
-	struct event *timer = event_new(base, -1, EV_PERSIST, on_turn, NULL);
+	struct event *timer = event_new(base, -1, EV_PERSIST, on_iteration, NULL);
 	const struct timeval often = { .tv_usec = 20000 };
 
 	event_add(timer, &often);
@@ -92,7 +92,7 @@ Test(config_reader, a_file_that_does_not_come_keeps_nobody_waiting)
 	cr_assert_null(config);
 	cr_expect_not_null(strstr(err.text, "conf: reading it takes longer than 1 s"), "%s",
 			   err.text);
-	cr_expect_gt(turns, 3, "the loop turned meanwhile");
+	cr_expect_gt(iterations, 3, "the loop ran meanwhile");
 	/* And the next time it is there. */
 	answers = 0;
 	cr_assert_eq(unlink(path), 0);
@@ -136,7 +136,7 @@ Test(config_reader, headers_that_do_not_come_keep_nobody_waiting)
 	cr_expect_not_null(
 		strstr(err.text, "conf: reading the webhook_header_file takes longer than 1 s"),
 		"%s", err.text);
-	cr_expect_gt(turns, 3, "the loop turned meanwhile");
+	cr_expect_gt(iterations, 3, "the loop ran meanwhile");
 }
 
 Test(config_reader, headers_come_with_the_configuration)

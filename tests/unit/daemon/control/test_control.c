@@ -153,14 +153,14 @@ Test(control, a_list_that_does_not_fit_a_message_holds_the_newest)
 	list = json_object_get(doc, "incidents");
 	cr_assert_gt(json_array_size(list), 50);
 	cr_assert_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "id")), id);
-	cr_assert_eq(json_integer_value(json_object_get(doc, "left_out")) + json_array_size(list),
+	cr_assert_eq(json_integer_value(json_object_get(doc, "omitted")) + json_array_size(list),
 		     302);
 	json_decref(doc);
 	doc = ask(&root, "incidents", "{\"max\": 256, \"job\": \"j\"}", 0);
-	cr_assert_null(json_object_get(doc, "left_out"), "all that are wanted are there");
+	cr_assert_null(json_object_get(doc, "omitted"), "all that are wanted are there");
 	json_decref(doc);
 	doc = ask(&other, "incidents", "{\"max\": 1}", 0);
-	cr_assert_eq(json_integer_value(json_object_get(doc, "left_out")), 300,
+	cr_assert_eq(json_integer_value(json_object_get(doc, "omitted")), 300,
 		     "nobody else's are counted");
 	json_decref(doc);
 }
@@ -185,23 +185,23 @@ Test(control, a_report_has_tensor_summaries_of_all_nodes_exactly_as_far_as_they_
 	char *many = malloc(300 << 10);
 
 	cr_assert_not_null(many);
-	cr_assert_eq(cw_store_add_elsewhere(source.store, 1000, "j", id, 1, page), 0);
+	cr_assert_eq(cw_store_add_remote_summaries(source.store, 1000, "j", id, 1, page), 0);
 	doc = ask(&owner, "report", "{\"id\":\"00000000000000aa\"}", 0);
-	cr_expect_eq(
-		json_real_value(json_object_get(
-			json_array_get(json_object_get(doc, "summaries_elsewhere"), 0), "sum")),
-		186647.00002560002);
-	cr_expect_eq(json_integer_value(json_object_get(doc, "summaries_left_out")), 0);
+	cr_expect_eq(json_real_value(json_object_get(
+			     json_array_get(json_object_get(doc, "remote_summaries"), 0), "sum")),
+		     186647.00002560002);
+	cr_expect_eq(json_integer_value(json_object_get(doc, "summaries_omitted")), 0);
 	json_decref(doc);
 	(void)memset(many, 'x', (300 << 10) - 1);
 	many[(300 << 10) - 1] = '\0';
 	(void)json_object_set_new(page, "pad", json_string(many));
 	text = json_deep_copy(page);
 	for (unsigned i = 2; i <= 3; i++) {
-		cr_assert_eq(cw_store_add_elsewhere(source.store, 1000, "j", id, i, text), 0);
+		cr_assert_eq(cw_store_add_remote_summaries(source.store, 1000, "j", id, i, text),
+			     0);
 		doc = ask(&owner, "report", "{\"id\":\"00000000000000aa\"}", 0);
-		cr_expect_eq(json_is_array(json_object_get(doc, "summaries_elsewhere")), i == 2);
-		cr_expect_eq(json_integer_value(json_object_get(doc, "summaries_left_out")),
+		cr_expect_eq(json_is_array(json_object_get(doc, "remote_summaries")), i == 2);
+		cr_expect_eq(json_integer_value(json_object_get(doc, "summaries_omitted")),
 			     i == 2 ? 0 : i);
 		cr_expect(json_is_object(json_object_get(doc, "incident")));
 		json_decref(doc);
@@ -389,7 +389,7 @@ static void read_marks(struct event_base *base, int fd, char *marks, unsigned n)
 	marks[n] = '\0';
 }
 
-Test(control, socket_lets_one_user_take_a_share_of_the_places_only)
+Test(control, socket_lets_one_user_take_its_quota_only)
 {
 	struct event_base *base = event_base_new();
 	struct cw_control_socket_stats stats;
@@ -459,7 +459,7 @@ Test(control, seven_users_at_their_limit_leave_places_for_others)
 	event_base_free(base);
 }
 
-Test(control, socket_answers_one_request_a_turn_and_all_of_them_in_the_end)
+Test(control, socket_answers_one_request_an_iteration_and_all_of_them_in_the_end)
 {
 	struct event_base *base = event_base_new();
 	static uint8_t buf[1 << 20];

@@ -103,20 +103,20 @@ Test(control_merge, the_list_fits_a_message_however_many_nodes_there_are)
 	cr_assert_lt(strlen(answer.json), (size_t)CW_MSG_MAX_STRING);
 	cr_assert_gt(json_array_size(json_object_get(doc, "incidents")), 500);
 	cr_assert_str_eq(id_at(0), "fff", "the newest of those that were taken");
-	cr_assert_eq(json_integer_value(json_object_get(doc, "left_out")) +
+	cr_assert_eq(json_integer_value(json_object_get(doc, "omitted")) +
 			     json_array_size(json_object_get(doc, "incidents")),
 		     20 * 256);
 }
 
-Test(control_merge, what_nodes_left_out_is_added_up)
+Test(control_merge, what_nodes_omitted_is_added_up)
 {
-	begin(CW_MERGE_INCIDENTS, 0, "{\"incidents\":[],\"left_out\":5}", "");
-	cr_assert_not(add("b", 0, "{\"incidents\":[],\"left_out\":7}"));
-	cr_assert_not(add("c", 0, "{\"incidents\":[],\"left_out\":-7}"));
-	cr_assert_not(add("d", 0, "{\"incidents\":[],\"left_out\":9223372036854775807}"));
-	cr_assert_not(add("e", 0, "{\"incidents\":[],\"left_out\":\"x\"}"));
+	begin(CW_MERGE_INCIDENTS, 0, "{\"incidents\":[],\"omitted\":5}", "");
+	cr_assert_not(add("b", 0, "{\"incidents\":[],\"omitted\":7}"));
+	cr_assert_not(add("c", 0, "{\"incidents\":[],\"omitted\":-7}"));
+	cr_assert_not(add("d", 0, "{\"incidents\":[],\"omitted\":9223372036854775807}"));
+	cr_assert_not(add("e", 0, "{\"incidents\":[],\"omitted\":\"x\"}"));
 	end();
-	cr_assert_eq(json_integer_value(json_object_get(doc, "left_out")), 12);
+	cr_assert_eq(json_integer_value(json_object_get(doc, "omitted")), 12);
 }
 
 /* {"incidents":[…]} with n ids from `first` on, in steps of `step`. */

@@ -85,7 +85,7 @@ Test(control_mute, a_node_without_ranks_of_the_job_mutes_it_nowhere)
 	for (unsigned at = 0; at < RANK_NODES; at++) {
 		cr_assert_eq(ask(at, liar, "{\"job\": \"" CLUSTER_LABEL "\"}"), 3);
 		cr_assert_not(is_muted(), "at %s", c.nodes[at].name);
-		cr_assert_eq(cw_mutes_doubts(source.mutes), at + 1);
+		cr_assert_eq(cw_mutes_unconfirmed(source.mutes), at + 1);
 	}
 	cr_assert_eq(ask((unsigned)cluster_leader(&c), liar, "{\"job\": \"" CLUSTER_LABEL "\"}"),
 		     3);
@@ -107,7 +107,7 @@ Test(control_mute, nodes_with_ranks_and_the_leader_are_believed_everywhere)
 				ask(at, from, "{\"job\": \"" CLUSTER_LABEL "\", \"unmute\": true}"),
 				0);
 		}
-	cr_assert_eq(cw_mutes_doubts(source.mutes), 0);
+	cr_assert_eq(cw_mutes_unconfirmed(source.mutes), 0);
 }
 
 Test(control_mute, what_is_typed_on_this_node_needs_no_ranks_here)

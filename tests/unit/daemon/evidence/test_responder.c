@@ -71,11 +71,11 @@ static const struct cw_leader_effects effects = { .send = send_nowhere, .peers =
 static void join_job(void)
 {
 	struct cw_msg_digest digest = { .node = "node",
-					.route = cw_job_id_route(&f.job),
+					.job_hash = cw_job_id_hash(&f.job),
 					.job_key = f.job.key,
 					.uid = f.job.uid,
 					.label = f.job.label };
-	uint64_t own = cw_election_weight(digest.route, "node");
+	uint64_t own = cw_election_weight(digest.job_hash, "node");
 	unsigned n = 0;
 
 	cr_assert_eq(cw_election_publish(members, &digest), 0);
@@ -83,7 +83,7 @@ static void join_job(void)
 		char name[16];
 
 		(void)snprintf(name, sizeof(name), "n%u", i);
-		if (cw_election_weight(digest.route, name) < own)
+		if (cw_election_weight(digest.job_hash, name) < own)
 			memcpy(stranger, name, sizeof(name));
 		else if (n < 2)
 			memcpy(heir[n++], name, sizeof(name));
@@ -135,7 +135,7 @@ static struct cw_message windows_of(const struct cw_job_id *job)
 	static uint64_t comm = COMM;
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
 
-	msg.window_request = (struct cw_msg_window_request){ .route = cw_job_id_route(job),
+	msg.window_request = (struct cw_msg_window_request){ .job_hash = cw_job_id_hash(job),
 							     .comm_ids = &comm,
 							     .n_comm_ids = 1,
 							     .max_ops = 8,
@@ -152,16 +152,16 @@ Test(responder, windows_are_those_of_the_job_that_is_named)
 
 	cr_assert(ask(&msg));
 	cr_assert_eq(n_windows, 1);
-	/* The route is right, the job is another user's. */
+	/* The hash is right, the job is another user's. */
 	cr_assert_eq(cw_job_id_make(f.job.uid + 1, f.job.label, &other), 0);
 	msg = windows_of(&other);
-	msg.window_request.route = cw_job_id_route(&f.job);
+	msg.window_request.job_hash = cw_job_id_hash(&f.job);
 	cr_assert(ask(&msg));
 	cr_assert_eq(n_windows, 0);
 	cr_assert_eq(cw_responder_refused(responder), 0);
 }
 
-Test(responder, windows_of_a_route_alone_are_refused_and_counted)
+Test(responder, windows_of_a_job_hash_alone_are_refused_and_counted)
 {
 	struct cw_message msg = windows_of(&f.job);
 

@@ -53,7 +53,7 @@ static void expect_let_go(unsigned step)
 			return;
 		sched_yield();
 	}
-	cr_assert_fail("held by a taker stopped at step %u, or no headway: state %c", step,
+	cr_assert_fail("held by a taker stopped at step %u, or no host activity: state %c", step,
 		       state_of(target));
 }
 

@@ -26,7 +26,7 @@
 #define OOM_LIMIT (UINT64_C(48) << 20)
 #define KILLER_UID 4321
 
-struct scene {
+struct dying_process {
 	struct node_fixture f;
 	struct cw_kernel_events *kernel;
 	struct agent agent;
@@ -34,14 +34,14 @@ struct scene {
 };
 
 /* False: skipped. */
-static bool scene_start(struct scene *s, bool with_bpf, pid_t (*fork_fn)(void))
+static bool dying_process_start(struct dying_process *s, bool with_bpf, pid_t (*fork_fn)(void))
 {
 	struct agent_options options = {
 		.rank = 0, .job = "job-a", .comm_id = 0x11, .fork = fork_fn
 	};
 	struct cw_err err;
 
-	*s = (struct scene){ 0 };
+	*s = (struct dying_process){ 0 };
 	if (with_bpf && cw_kernel_events_new(&s->kernel, &err) < 0) {
 		cr_skip_test("no BPF here: %s", err.text);
 		return false;
@@ -55,7 +55,7 @@ static bool scene_start(struct scene *s, bool with_bpf, pid_t (*fork_fn)(void))
 	return true;
 }
 
-static void scene_stop(struct scene *s)
+static void dying_process_stop(struct dying_process *s)
 {
 	agent_stop(&s->agent);
 	fixture_stop(&s->f);
@@ -78,7 +78,7 @@ static bool is_alive(struct node_fixture *f, void *arg)
 }
 
 /* A process of that name and user sends the signal and ends. */
-static void send_from(struct scene *s, const char *name, uid_t uid, int sig)
+static void send_from(struct dying_process *s, const char *name, uid_t uid, int sig)
 {
 	pid_t target = s->f.seen[0].rank.pid;
 	int status;
@@ -207,43 +207,43 @@ static bool group_make(struct group *g)
 
 /* ---- the table ---- */
 
-static void by_itself(struct scene *s, char command)
+static void by_itself(struct dying_process *s, char command)
 {
 	agent_do(&s->f, &s->agent, command);
 }
 
-static void end_exit_0(struct scene *s)
+static void end_exit_0(struct dying_process *s)
 {
 	by_itself(s, '0');
 }
 
-static void end_exit_1(struct scene *s)
+static void end_exit_1(struct dying_process *s)
 {
 	by_itself(s, '1');
 }
 
-static void end_segv(struct scene *s)
+static void end_segv(struct dying_process *s)
 {
 	by_itself(s, 's');
 }
 
-static void end_abort(struct scene *s)
+static void end_abort(struct dying_process *s)
 {
 	by_itself(s, 'a');
 }
 
-static void end_by_stranger(struct scene *s)
+static void end_by_stranger(struct dying_process *s)
 {
 	send_from(s, "python3", KILLER_UID, SIGKILL);
 }
 
-static void end_by_job_manager(struct scene *s)
+static void end_by_job_manager(struct dying_process *s)
 {
 	send_from(s, "slurmstepd", 0, SIGKILL);
 }
 
 /* The last process above the agent ends; the kernel ends the agent for it. */
-static void end_above(struct scene *s)
+static void end_above(struct dying_process *s)
 {
 	s->killer = parent_of(s->f.seen[0].rank.pid);
 	cr_assert_eq(kill(s->killer, SIGKILL), 0);
@@ -255,7 +255,7 @@ static void end_above(struct scene *s)
 struct death {
 	const char *name;
 	pid_t (*fork)(void);
-	void (*end)(struct scene *s);
+	void (*end)(struct dying_process *s);
 	uint32_t liveness;
 	int code; /* exit status or signal */
 	const char *says;
@@ -278,7 +278,8 @@ static const struct death deaths[] = {
 	  "killed by SIGKILL as pid 1 of its container ended: tini (pid " KILLER ", " OWN_USER },
 };
 
-static const char *expected_text(const struct death *d, const struct scene *s, char buf[160])
+static const char *expected_text(const struct death *d, const struct dying_process *s,
+				 char buf[160])
 {
 	const char *at = strstr(d->says, KILLER);
 	char *own;
@@ -299,9 +300,9 @@ static void check(const struct death *d, bool with_bpf)
 {
 	const struct seen_rank *seen;
 	char expected[160];
-	struct scene s;
+	struct dying_process s;
 
-	if (!scene_start(&s, with_bpf, d->fork))
+	if (!dying_process_start(&s, with_bpf, d->fork))
 		return;
 	d->end(&s);
 	fixture_run_until(&s.f, has_ended, NULL, d->name);
@@ -315,7 +316,7 @@ static void check(const struct death *d, bool with_bpf)
 	}
 	cr_assert_str_eq(seen->cause, with_bpf ? expected_text(d, &s, expected) : "");
 	cr_assert_not(seen->rank.flags & CW_RANKF_OOM_KILLED, "%s", d->name);
-	scene_stop(&s);
+	dying_process_stop(&s);
 }
 
 Test(kernel_events, table_of_deaths, .timeout = 300)
@@ -337,13 +338,13 @@ static void die_for_memory(bool with_bpf)
 {
 	struct group group;
 	char pid[16];
-	struct scene s;
+	struct dying_process s;
 	double rss, limit;
 
-	if (!scene_start(&s, with_bpf, NULL))
+	if (!dying_process_start(&s, with_bpf, NULL))
 		return;
 	if (!group_make(&group)) {
-		scene_stop(&s);
+		dying_process_stop(&s);
 		cr_skip_test("no memory control group can be made here");
 		return;
 	}
@@ -365,7 +366,7 @@ static void die_for_memory(bool with_bpf)
 	} else {
 		cr_assert_str_eq(s.f.seen[0].cause, "");
 	}
-	scene_stop(&s);
+	dying_process_stop(&s);
 	group_remove(&group);
 }
 
@@ -384,9 +385,9 @@ Test(kernel_events, oom_kill_without_bpf, .timeout = 300)
 Test(kernel_events, who_stopped_a_rank, .timeout = 300)
 {
 	char expected[160];
-	struct scene s;
+	struct dying_process s;
 
-	if (!scene_start(&s, true, NULL))
+	if (!dying_process_start(&s, true, NULL))
 		return;
 	send_from(&s, "debug.sh", KILLER_UID, SIGSTOP);
 	fixture_run_until(&s.f, is_stopped, NULL, "the stop");
@@ -396,5 +397,5 @@ Test(kernel_events, who_stopped_a_rank, .timeout = 300)
 	send_from(&s, "debug.sh", KILLER_UID, SIGCONT);
 	fixture_run_until(&s.f, is_alive, NULL, "its going on");
 	cr_assert_str_eq(s.f.seen[0].cause, "");
-	scene_stop(&s);
+	dying_process_stop(&s);
 }

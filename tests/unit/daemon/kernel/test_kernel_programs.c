@@ -120,7 +120,7 @@ static pid_t last_child_of(pid_t pid)
  * after unshare(), a process can start no others once that pid 1 has ended, and the leak
  * checker starts one.
  */
-static int start_inside(const int *out, const int *in, int tell_pid)
+static int start_inside(const int *out, const int *in, int pid_pipe)
 {
 	pid_t daemon;
 	int status;
@@ -131,7 +131,7 @@ static int start_inside(const int *out, const int *in, int tell_pid)
 	if (daemon == 0)
 		_exit(watch_inside(out[1], in[0]));
 	close(out[1]);
-	if (write(tell_pid, &daemon, sizeof(daemon)) != sizeof(daemon) ||
+	if (write(pid_pipe, &daemon, sizeof(daemon)) != sizeof(daemon) ||
 	    waitpid(daemon, &status, 0) != daemon)
 		return 102;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 103;

@@ -415,18 +415,18 @@ Test(node, forgets_the_dead_after_a_while)
 	fixture_stop(&f);
 }
 
-static bool headway_is_older_than_10_s(struct node_fixture *f, void *arg)
+static bool host_activity_is_older_than_10_s(struct node_fixture *f, void *arg)
 {
 	const struct seen_rank *seen = fixture_seen(f, arg);
 
-	return seen && seen->rank.headway_age_ns > 10 * CW_NS_PER_S;
+	return seen && seen->rank.host_activity_age_ns > 10 * CW_NS_PER_S;
 }
 
-static bool headway_is_fresh(struct node_fixture *f, void *arg)
+static bool host_activity_is_fresh(struct node_fixture *f, void *arg)
 {
 	const struct seen_rank *seen = fixture_seen(f, arg);
 
-	return seen && seen->rank.headway_age_ns < 5 * CW_NS_PER_S;
+	return seen && seen->rank.host_activity_age_ns < 5 * CW_NS_PER_S;
 }
 
 /*
@@ -440,11 +440,11 @@ static void work_until_seen(struct node_fixture *f, struct agent *a, char comman
 		agent_do(f, a, command);
 		fixture_hold_clock(false);
 		fixture_next_digest(f);
-	} while (!headway_is_fresh(f, a));
-	cr_assert_str_eq(fixture_seen(f, a)->rank.headway_by, by); /* static text */
+	} while (!host_activity_is_fresh(f, a));
+	cr_assert_str_eq(fixture_seen(f, a)->rank.host_activity_by, by); /* static text */
 }
 
-Test(node, headway_ages_while_a_rank_only_blocks)
+Test(node, host_activity_ages_while_a_rank_only_blocks)
 {
 	struct cw_node_process facts;
 	struct node_fixture f;
@@ -452,11 +452,11 @@ Test(node, headway_ages_while_a_rank_only_blocks)
 
 	fixture_start(&f, 8, 8);
 	a = agent_register(&f, &rank0, 'W');
-	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
+	fixture_run_until(&f, host_activity_is_older_than_10_s, &a, "host activity to age");
 	cr_assert(cw_node_find(f.node, a.pid, a.start_ticks, &facts));
 	cr_assert_gt(facts.idle_ns, 5 * CW_NS_PER_S);
 	work_until_seen(&f, &a, 'b', "cpu");
-	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
+	fixture_run_until(&f, host_activity_is_older_than_10_s, &a, "host activity to age");
 	work_until_seen(&f, &a, 'o', "nccl");
 	agent_stop(&a);
 	fixture_stop(&f);
@@ -471,7 +471,7 @@ static void work_once(struct node_fixture *f, struct agent *a)
 }
 
 /* NCCL spins on the host while it connects to peers that do not come. */
-Test(node, cpu_that_nccl_uses_inside_of_a_call_is_no_headway)
+Test(node, cpu_that_nccl_uses_inside_of_a_call_is_no_host_activity)
 {
 	struct cw_node_process facts;
 	struct node_fixture f;
@@ -480,15 +480,15 @@ Test(node, cpu_that_nccl_uses_inside_of_a_call_is_no_headway)
 	fixture_start(&f, 8, 8);
 	a = agent_register(&f, &rank0, 'W');
 	agent_do(&f, &a, 'o');
-	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
+	fixture_run_until(&f, host_activity_is_older_than_10_s, &a, "host activity to age");
 	do {
 		work_once(&f, &a);
-		cr_assert(headway_is_older_than_10_s(&f, &a));
+		cr_assert(host_activity_is_older_than_10_s(&f, &a));
 		cr_assert(cw_node_find(f.node, a.pid, a.start_ticks, &facts));
 	} while (facts.idle_ns < 3 * CW_NS_PER_S); /* until we may request Python stacks */
 	agent_do(&f, &a, 'r');
-	fixture_run_until(&f, headway_is_fresh, &a, "the return to be seen");
-	fixture_run_until(&f, headway_is_older_than_10_s, &a, "headway to age");
+	fixture_run_until(&f, host_activity_is_fresh, &a, "the return to be seen");
+	fixture_run_until(&f, host_activity_is_older_than_10_s, &a, "host activity to age");
 	work_until_seen(&f, &a, 'b', "cpu");
 	agent_stop(&a);
 	fixture_stop(&f);

@@ -218,14 +218,14 @@ struct socket_alone {
 	struct event_base *base;
 	struct cw_agents *agents;
 	char dir[32], path[40];
-	struct cw_agent_conn *heard; /* its hello has come */
+	struct cw_agent_conn *greeted; /* its hello has come */
 	bool has_time_passed;
 };
 
 static void keep_hello(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello,
 		       size_t frame_len, void *user)
 {
-	((struct socket_alone *)user)->heard = conn;
+	((struct socket_alone *)user)->greeted = conn;
 }
 
 static void socket_start(struct socket_alone *s, struct cw_agents_config config)
@@ -314,10 +314,10 @@ Test(node_hostile, a_hello_that_waits_for_the_daemon_is_not_refused)
 	cr_assert_eq(event_base_once(s.base, -1, EV_TIMEOUT, on_time_passed, &s, &later), 0);
 	while (!s.has_time_passed)
 		cr_assert_geq(event_base_loop(s.base, EVLOOP_ONCE), 0);
-	cr_assert(s.heard);
+	cr_assert(s.greeted);
 	cr_assert_eq(socket_stats(&s).refused, 0);
 	cr_assert_eq(socket_stats(&s).connections, 1);
-	cw_agent_conn_admit(s.heard);
+	cw_agent_conn_admit(s.greeted);
 	close(fd);
 	socket_stop(&s);
 }
@@ -362,10 +362,10 @@ Test(node_hostile, a_flood_displaces_the_flood)
 	while (socket_stats(&s).connections < N)
 		cr_assert_geq(event_base_loop(s.base, EVLOOP_ONCE), 0);
 	pids[N] = stranger(&s, OTHER, true);
-	while (!s.heard && socket_stats(&s).refused == 0)
+	while (!s.greeted && socket_stats(&s).refused == 0)
 		cr_assert_geq(event_base_loop(s.base, EVLOOP_ONCE), 0);
-	cr_assert(s.heard, "it was turned away");
-	cr_assert_eq(cw_agent_conn_cred(s.heard)->uid, OTHER);
+	cr_assert(s.greeted, "it was turned away");
+	cr_assert_eq(cw_agent_conn_cred(s.greeted)->uid, OTHER);
 	cr_assert_eq(socket_stats(&s).connections, N);
 	cr_assert_eq(socket_stats(&s).refused, 0);
 	for (int i = 0; i <= N; i++) {

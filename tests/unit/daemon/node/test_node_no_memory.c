@@ -42,8 +42,8 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 		no_memory_begin();
 }
 
-/* One turn of the loop, with memory that may run out. The node's timers end it in any case. */
-static void turn(void)
+/* One iteration of the loop, with memory that may run out. The node's timers end it in any case. */
+static void iterate(void)
 {
 	if (is_walked)
 		no_memory_begin();
@@ -56,7 +56,7 @@ static void run_until(bool (*done)(void *user), void *user, const char *what)
 	int64_t end_ns = cw_clock_now_ns(&cw_clock_system) + WITHIN_NS;
 
 	while (!done(user)) {
-		turn();
+		iterate();
 		cr_assert_lt(cw_clock_now_ns(&cw_clock_system), end_ns, "waited for %s", what);
 	}
 }
@@ -75,7 +75,7 @@ static bool has_answered(void *user)
 	return n == 1;
 }
 
-static char tell(struct agent *agent, char command)
+static char ask_agent(struct agent *agent, char command)
 {
 	struct answer a = { .agent = agent };
 
@@ -102,7 +102,7 @@ static void register_agent(struct agent *agent, char first)
 	char answer = first;
 
 	for (int i = 0; answer != 'W' && i < 20; i++)
-		answer = tell(agent, 'c');
+		answer = ask_agent(agent, 'c');
 	cr_assert_eq(answer, 'W');
 }
 
@@ -124,7 +124,7 @@ static void registration(void *userdata)
 	start();
 	agent = agent_start(&f, &options);
 	is_walked = true;
-	answer = tell(&agent, 'c');
+	answer = ask_agent(&agent, 'c');
 	is_walked = false;
 	register_agent(&agent, answer);
 	run_until(is_alive, NULL, "a digest with the rank");
@@ -158,13 +158,13 @@ static void digest_rounds(void *userdata)
 
 	start();
 	agent = agent_start(&f, &options);
-	register_agent(&agent, tell(&agent, 'c'));
+	register_agent(&agent, ask_agent(&agent, 'c'));
 	run_until(is_alive, NULL, "a digest with the rank");
-	cr_assert_eq(tell(&agent, 'o'), 'k');
+	cr_assert_eq(ask_agent(&agent, 'o'), 'k');
 	is_walked = true;
 	/* Some of these digests may not come. */
 	for (int i = 0; i < 12; i++)
-		turn();
+		iterate();
 	is_walked = false;
 	wanted = digests + 2;
 	run_until(reach, &wanted, "two digests");
@@ -186,14 +186,14 @@ static void death(void *userdata)
 
 	start();
 	agent = agent_start(&f, &options);
-	register_agent(&agent, tell(&agent, 'c'));
+	register_agent(&agent, ask_agent(&agent, 'c'));
 	run_until(is_alive, NULL, "a digest with the rank");
 	cr_assert_eq(write(agent.to, "1", 1), 1);
 	/* Turns are counted below: none of them may pass before there is a death to see. */
 	cr_assert_eq(waitid(P_PID, (id_t)agent.pid, &end, WEXITED | WNOWAIT), 0);
 	is_walked = true;
 	for (int i = 0; i < 12; i++)
-		turn();
+		iterate();
 	is_walked = false;
 	run_until(is_dead, NULL, "its death");
 	agent_stop(&agent);

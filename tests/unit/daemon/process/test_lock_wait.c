@@ -15,7 +15,7 @@
 
 #include "common/clock.h"
 #include "daemon/kernel/procstat.h"
-#include "daemon/process/headway.h"
+#include "daemon/process/host_activity.h"
 #include "model/facts.h"
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
@@ -255,19 +255,19 @@ struct rank {
 	int proc_fd;
 	int64_t now_ns;
 	struct cw_host_interpreter interpreter;
-	struct cw_headway headway;
+	struct cw_host_activity host_activity;
 };
 
 static void window(struct rank *r)
 {
-	struct cw_headway_process process = { .proc_fd = r->proc_fd,
-					      .pid = r->pid,
-					      .interpreter = r->interpreter };
+	struct cw_host_activity_process process = { .proc_fd = r->proc_fd,
+						    .pid = r->pid,
+						    .interpreter = r->interpreter };
 	struct cw_procstat st;
 
 	r->now_ns += WINDOW_NS;
 	cr_assert_eq(cw_procstat_read(r->proc_fd, &st), 0);
-	cw_headway_step(&r->headway, &process, &st, r->now_ns);
+	cw_host_activity_step(&r->host_activity, &process, &st, r->now_ns);
 }
 
 static bool all_sleep(const struct rank *r)
@@ -307,14 +307,14 @@ static void start(struct rank *r, void (*main)(bool is_helper), bool is_helper)
 	}
 	r->proc_fd = cw_procstat_open(r->pid);
 	cr_assert(r->proc_fd >= 0);
-	cw_headway_init(&r->headway);
+	cw_host_activity_init(&r->host_activity);
 	let_settle(r);
 }
 
 static void begin(struct rank *r, void (*main)(bool is_helper), bool is_helper)
 {
 	start(r, main, is_helper);
-	for (int i = 0; i < TRIES && !r->headway.lock.on.address; i++) {
+	for (int i = 0; i < TRIES && !r->host_activity.lock.on.address; i++) {
 		window(r);
 		(void)usleep(1000);
 	}
@@ -326,14 +326,14 @@ static void end(struct rank *r)
 {
 	cr_assert_eq(kill(r->pid, SIGKILL), 0);
 	cr_assert_eq(waitpid(r->pid, NULL, 0), r->pid);
-	cw_headway_fini(&r->headway);
+	cw_host_activity_fini(&r->host_activity);
 	(void)close(r->proc_fd);
 }
 
 /* As the node does, once that is due. */
 static void find_owner(struct rank *r)
 {
-	struct cw_lock_wait *w = &r->headway.lock;
+	struct cw_lock_wait *w = &r->host_activity.lock;
 
 	cr_assert_not(cw_lock_wait_must_ask(w, w->since_ns + CW_LOCK_WAIT_ASK_NS - 1));
 	cr_assert(cw_lock_wait_must_ask(w, w->since_ns + CW_LOCK_WAIT_ASK_NS));
@@ -374,19 +374,19 @@ Test(lock_wait, a_lock_whose_owner_sleeps_is_closed_once_nobody_has_run, .timeou
 	if (!may_look())
 		cr_skip_test("the kernel does not tell in which call a process is");
 	begin(&r, wait_for_lock, false);
-	cr_assert_neq(r.headway.lock.on.address, 0);
+	cr_assert_neq(r.host_activity.lock.on.address, 0);
 	windows(&r, 2 * CW_LOCK_WAIT_STILL_NS);
-	cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_LOCK, "nobody knows who has it");
+	cr_expect_neq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK, "nobody knows who has it");
 	find_owner(&r);
-	cr_assert_neq(r.headway.lock.owner, 0);
-	cr_expect_neq(r.headway.lock.owner, r.pid);
+	cr_assert_neq(r.host_activity.lock.owner, 0);
+	cr_expect_neq(r.host_activity.lock.owner, r.pid);
 	windows(&r, WINDOW_NS);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	let_run(&r);
 	windows(&r, CW_LOCK_WAIT_STILL_NS);
-	cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_LOCK, "somebody may let it go");
+	cr_expect_neq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK, "somebody may let it go");
 	windows(&r, 2 * WINDOW_NS);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	end(&r);
 }
 
@@ -402,7 +402,7 @@ Test(lock_wait, what_helpers_run_does_not_count, .timeout = 300)
 	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
 	let_run(&r);
 	windows(&r, WINDOW_NS);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	end(&r);
 }
 
@@ -414,9 +414,9 @@ Test(lock_wait, one_may_wait_for_itself, .timeout = 300)
 		cr_skip_test("the kernel does not tell in which call a process is");
 	begin(&r, wait_for_own_lock, false);
 	find_owner(&r);
-	cr_expect_eq(r.headway.lock.owner, r.pid);
+	cr_expect_eq(r.host_activity.lock.owner, r.pid);
 	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	end(&r);
 }
 
@@ -430,9 +430,9 @@ static bool is_closed(void (*main)(bool is_helper), bool is_helper)
 	if (is_helper)
 		let_run(&r); /* it has its name by now */
 	windows(&r, CW_LOCK_WAIT_ASK_NS + CW_LOCK_WAIT_STILL_NS);
-	is_early = r.headway.host_wait == CW_HOST_WAIT_LOCK;
+	is_early = r.host_activity.host_wait == CW_HOST_WAIT_LOCK;
 	windows(&r, 3 * WINDOW_NS);
-	is_closed = r.headway.host_wait == CW_HOST_WAIT_LOCK;
+	is_closed = r.host_activity.host_wait == CW_HOST_WAIT_LOCK;
 	cr_expect_not(is_early);
 	end(&r);
 	return is_closed;
@@ -493,7 +493,7 @@ static void let_all_want_it(const struct rank *r)
 static void until_it_wants(struct rank *r)
 {
 	let_all_want_it(r);
-	for (int i = 0; i < TRIES && !r->headway.lock.on.is_interpreter; i++) {
+	for (int i = 0; i < TRIES && !r->host_activity.lock.on.is_interpreter; i++) {
 		window(r);
 		(void)usleep(1000);
 	}
@@ -508,16 +508,18 @@ Test(lock_wait, who_wants_a_kept_interpreter_is_closed, .timeout = 300)
 	start(&r, want_kept_interpreter, false);
 	until_it_wants(&r);
 	windows(&r, CW_LOCK_WAIT_STILL_NS - WINDOW_NS);
-	cr_expect(r.headway.lock.on.is_interpreter);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_UNKNOWN, "not a queue, and not for long");
-	cr_expect_not(cw_lock_wait_must_ask(&r.headway.lock, r.now_ns), "no word says who has it");
+	cr_expect(r.host_activity.lock.on.is_interpreter);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_UNKNOWN,
+		     "not a queue, and not for long");
+	cr_expect_not(cw_lock_wait_must_ask(&r.host_activity.lock, r.now_ns),
+		      "no word says who has it");
 	windows(&r, 3 * WINDOW_NS);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_GIL);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_GIL);
 	/* The interpreter's address is unknown: then it is a wait with a time-out. */
 	r.interpreter.bytes = 0;
-	for (int i = 0; i < TRIES && r.headway.host_wait != CW_HOST_WAIT_QUEUE; i++)
+	for (int i = 0; i < TRIES && r.host_activity.host_wait != CW_HOST_WAIT_QUEUE; i++)
 		window(&r);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_QUEUE);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_QUEUE);
 	end(&r);
 }
 
@@ -533,13 +535,13 @@ Test(lock_wait, who_wants_an_interpreter_that_is_used_is_not_closed, .timeout = 
 		char c;
 
 		windows(&r, CW_LOCK_WAIT_STILL_NS - 2 * WINDOW_NS);
-		cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_GIL);
+		cr_expect_neq(r.host_activity.host_wait, CW_HOST_WAIT_GIL);
 		cr_assert_eq(write(awake[1], "x", 1), 1);
 		cr_assert_eq(read(ready[0], &c, 1), 1);
 		let_all_want_it(&r);
 	}
 	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_GIL);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_GIL);
 	end(&r);
 }
 
@@ -553,10 +555,10 @@ Test(lock_wait, a_lock_whose_owner_wants_the_interpreter_is_closed, .timeout = 3
 	let_all_want_it(&r);
 	windows(&r, 2 * WINDOW_NS);
 	find_owner(&r);
-	cr_expect_neq(r.headway.lock.owner, 0);
-	cr_expect_neq(r.headway.lock.owner, r.pid);
+	cr_expect_neq(r.host_activity.lock.owner, 0);
+	cr_expect_neq(r.host_activity.lock.owner, r.pid);
 	windows(&r, CW_LOCK_WAIT_STILL_NS + 2 * WINDOW_NS);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	end(&r);
 }
 
@@ -568,15 +570,15 @@ Test(lock_wait, who_runs_now_and_then_is_not_closed, .timeout = 300)
 		cr_skip_test("the kernel does not tell in which call a process is");
 	start(&r, wait_for_each_other, false);
 	windows(&r, CW_LOCK_WAIT_ASK_NS + CW_LOCK_WAIT_STILL_NS + 3 * WINDOW_NS);
-	cr_assert_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	cr_assert_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	/* A signal without effect lets its first thread run. */
 	cr_assert_eq(kill(r.pid, SIGSTOP), 0);
 	cr_assert_eq(kill(r.pid, SIGCONT), 0);
 	let_settle(&r);
 	window(&r);
-	cr_expect_neq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	cr_expect_neq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	windows(&r, CW_LOCK_WAIT_STILL_NS);
-	cr_expect_eq(r.headway.host_wait, CW_HOST_WAIT_LOCK);
+	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	end(&r);
 }
 

@@ -91,7 +91,7 @@ Test(store, lists_no_more_than_is_asked_for_and_counts_the_rest)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
 	struct cw_store_query query = { .uid = 1000, .max = 3 };
-	size_t left_out = 77;
+	size_t omitted = 77;
 	char id[16];
 	json_t *list;
 
@@ -99,25 +99,25 @@ Test(store, lists_no_more_than_is_asked_for_and_counts_the_rest)
 		(void)snprintf(id, sizeof(id), "a%u", i);
 		cr_assert_eq(put_for(i < 8 ? 1000 : 1001, store, id, 10, NULL), 0);
 	}
-	list = cw_store_list(store, &query, &left_out);
+	list = cw_store_list(store, &query, &omitted);
 	cr_expect_eq(json_array_size(list), 3);
 	cr_expect_str_eq(listed_id(list, 0), "a7", "the newest of this user");
-	cr_expect_eq(left_out, 5, "of this user alone");
+	cr_expect_eq(omitted, 5, "of this user alone");
 	query.max = 8;
 	query.max_bytes = json_dumpb(list, NULL, 0, JSON_COMPACT);
 	json_decref(list);
-	list = cw_store_list(store, &query, &left_out);
+	list = cw_store_list(store, &query, &omitted);
 	cr_expect_eq(json_array_size(list), 3, "as many as fit");
-	cr_expect_eq(left_out, 5);
+	cr_expect_eq(omitted, 5);
 	json_decref(list);
 	query.extra_bytes = 1;
-	list = cw_store_list(store, &query, &left_out);
+	list = cw_store_list(store, &query, &omitted);
 	cr_expect_eq(json_array_size(list), 2);
 	json_decref(list);
 	query = (struct cw_store_query){ .is_of_all = true, .filter.job = "4712" };
-	list = cw_store_list(store, &query, &left_out);
+	list = cw_store_list(store, &query, &omitted);
 	cr_expect_eq(json_array_size(list), 0);
-	cr_expect_eq(left_out, 0, "who is not wanted is not left out");
+	cr_expect_eq(omitted, 0, "who is not wanted is not left out");
 	json_decref(list);
 	cw_store_close(store);
 }
@@ -527,9 +527,9 @@ Test(store, an_incident_is_amended_and_all_else_stays)
 	cr_assert_not_null(incident);
 	cr_assert_not(is_whole, "it has no stacks");
 	(void)json_object_set_new(incident, "closed_as", json_string("slow"));
-	cr_assert_eq(cw_store_amend(store, incident), 0);
+	cr_assert_eq(cw_store_update_incident(store, incident), 0);
 	(void)json_object_set_new(incident, "uid", json_integer(1001));
-	cr_assert_eq(cw_store_amend(store, incident), -ENOENT);
+	cr_assert_eq(cw_store_update_incident(store, incident), -ENOENT);
 	json_decref(incident);
 	for (unsigned restart = 0; restart < 2; restart++) {
 		cr_assert_eq(list_len(store), 1);
@@ -692,69 +692,70 @@ Test(store, reads_no_more_lines_of_sent_alerts_than_are_ever_written)
 	cw_store_close(store);
 }
 
-static json_t *epitaph_of(const char *id, int uid, const char *job)
+static json_t *postmortem_of(const char *id, int uid, const char *job)
 {
-	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s}", "schema", "collwatch.epitaph/1", "id",
+	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s}", "schema", "collwatch.postmortem/1", "id",
 			 id, "job", job, "uid", uid, "class", "process_dead", "summary", "rank 4");
 }
 
-static int bury(struct cw_store *store, const char *id, int uid, const char *job)
+static int put_postmortem(struct cw_store *store, const char *id, int uid, const char *job)
 {
-	json_t *doc = epitaph_of(id, uid, job);
-	int r = cw_store_bury(store, doc);
+	json_t *doc = postmortem_of(id, uid, job);
+	int r = cw_store_put_postmortem(store, doc);
 
 	json_decref(doc);
 	return r;
 }
 
-static const char *epitaph_summary(struct cw_store *store, const char *id, bool *ret_has_incident)
+static const char *postmortem_summary(struct cw_store *store, const char *id,
+				      bool *ret_has_incident)
 {
 	static char text[64];
 	struct cw_bundle bundle = { 0 };
 	const char *summary;
 
 	cr_assert_eq(cw_store_get(store, id, &bundle), 0);
-	summary = json_string_value(json_object_get(bundle.epitaph, "summary"));
+	summary = json_string_value(json_object_get(bundle.postmortem, "summary"));
 	(void)snprintf(text, sizeof(text), "%s", summary ? summary : "");
 	*ret_has_incident = bundle.incident != NULL;
 	cw_bundle_fini(&bundle);
 	return text;
 }
 
-Test(store, epitaph_stands_alone_or_beside_its_incident)
+Test(store, postmortem_stands_alone_or_beside_its_incident)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
 	bool has_incident;
 
-	cr_assert_eq(bury(store, "e1", 1000, "4711"), 0);
+	cr_assert_eq(put_postmortem(store, "e1", 1000, "4711"), 0);
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
-	cr_assert_eq(bury(store, "a1", 1000, "4711"), 0);
-	cr_assert_eq(bury(store, "a1", 1000, "4711"), -EEXIST, "the first one stays");
-	cr_assert_eq(bury(store, "a1", 1001, "4711"), -EPERM);
-	cr_assert_eq(bury(store, "a1", 1000, "other"), -EPERM);
-	cr_assert_eq(bury(store, "../a", 1000, "4711"), -EINVAL);
-	/* More is learnt about the incident: the epitaph stays. */
+	cr_assert_eq(put_postmortem(store, "a1", 1000, "4711"), 0);
+	cr_assert_eq(put_postmortem(store, "a1", 1000, "4711"), -EEXIST, "the first one stays");
+	cr_assert_eq(put_postmortem(store, "a1", 1001, "4711"), -EPERM);
+	cr_assert_eq(put_postmortem(store, "a1", 1000, "other"), -EPERM);
+	cr_assert_eq(put_postmortem(store, "../a", 1000, "4711"), -EINVAL);
+	/* More is learnt about the incident: the post-mortem stays. */
 	cr_assert_eq(put(store, "a1", 20, NULL), 0);
 	for (int restart = 0; restart < 2; restart++) {
 		json_t *unsent = cw_store_next_unsent(store);
 
 		cr_expect_str_eq(json_string_value(json_object_get(unsent, "id")), "a1",
-				 "an epitaph alone is no alert");
+				 "a post-mortem alone is no alert");
 		json_decref(unsent);
 		cr_expect_null(cw_store_next_unsent(store));
 		cr_expect_eq(list_len(store), 2);
-		cr_expect_str_eq(epitaph_summary(store, "e1", &has_incident), "rank 4");
+		cr_expect_str_eq(postmortem_summary(store, "e1", &has_incident), "rank 4");
 		cr_expect_not(has_incident);
-		cr_expect_str_eq(epitaph_summary(store, "a1", &has_incident), "rank 4");
+		cr_expect_str_eq(postmortem_summary(store, "a1", &has_incident), "rank 4");
 		cr_expect(has_incident);
-		cr_expect_eq(bury(store, "e1", 1000, "4711"), -EEXIST);
+		cr_expect_eq(put_postmortem(store, "e1", 1000, "4711"), -EEXIST);
 		cw_store_close(store);
 		store = open_store(1 << 30, 30 * DAY_NS);
 	}
 	cw_store_close(store);
 }
 
-Test(store, epitaph_that_the_disk_refuses_is_kept_in_memory)
+Test(store, postmortem_that_the_disk_refuses_is_kept_in_memory)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
 	char dir[256], away[256];
@@ -766,15 +767,15 @@ Test(store, epitaph_that_the_disk_refuses_is_kept_in_memory)
 	cr_assert_eq(rename(dir, away), 0);
 	cr_assert_eq(symlink("/proc/self/nowhere", dir), 0);
 	store = open_store(1 << 30, 30 * DAY_NS);
-	cr_assert_lt(bury(store, "e1", 1000, "4711"), 0);
+	cr_assert_lt(put_postmortem(store, "e1", 1000, "4711"), 0);
 	cr_assert_lt(put(store, "a1", 10, NULL), 0);
-	cr_assert_eq(bury(store, "a1", 1000, "4711"), 0);
-	cr_expect_str_eq(epitaph_summary(store, "a1", &has_incident), "rank 4");
+	cr_assert_eq(put_postmortem(store, "a1", 1000, "4711"), 0);
+	cr_expect_str_eq(postmortem_summary(store, "a1", &has_incident), "rank 4");
 	cr_assert(unlink(dir) == 0 && rename(away, dir) == 0);
 	cr_assert_eq(cw_store_retry(store), 0);
-	cr_expect_str_eq(epitaph_summary(store, "a1", &has_incident), "rank 4");
+	cr_expect_str_eq(postmortem_summary(store, "a1", &has_incident), "rank 4");
 	cr_expect(has_incident);
-	cr_expect_str_eq(epitaph_summary(store, "e1", &has_incident), "rank 4");
+	cr_expect_str_eq(postmortem_summary(store, "e1", &has_incident), "rank 4");
 	cr_expect_not(has_incident);
 	cw_store_close(store);
 }
@@ -786,13 +787,13 @@ Test(store, adds_what_other_nodes_gave_to_the_bundle_of_that_user_and_job)
 	struct cw_bundle bundle = { 0 };
 
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
-	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a2", 1, doc), -ENOENT);
-	cr_expect_eq(cw_store_add_elsewhere(store, 1001, "4711", "a1", 1, doc), -ENOENT);
-	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4712", "a1", 1, doc), -ENOENT);
-	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a1", 1, doc), 0);
+	cr_expect_eq(cw_store_add_remote_summaries(store, 1000, "4711", "a2", 1, doc), -ENOENT);
+	cr_expect_eq(cw_store_add_remote_summaries(store, 1001, "4711", "a1", 1, doc), -ENOENT);
+	cr_expect_eq(cw_store_add_remote_summaries(store, 1000, "4712", "a1", 1, doc), -ENOENT);
+	cr_expect_eq(cw_store_add_remote_summaries(store, 1000, "4711", "a1", 1, doc), 0);
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
 	cr_assert_eq(cw_store_get(store, "a1", &bundle), 0);
-	cr_expect_eq(json_array_size(bundle.elsewhere), 1);
+	cr_expect_eq(json_array_size(bundle.remote_summaries), 1);
 	cw_bundle_fini(&bundle);
 	json_decref(doc);
 	cw_store_close(store);
@@ -818,8 +819,8 @@ Test(store, a_bundle_grows_by_what_other_nodes_gave_to_a_part_of_the_store)
 	}
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
 	for (unsigned i = 1; i <= 3; i++)
-		cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a1", i, doc), 0);
-	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a1", 4, doc), -ENOSPC);
+		cr_expect_eq(cw_store_add_remote_summaries(store, 1000, "4711", "a1", i, doc), 0);
+	cr_expect_eq(cw_store_add_remote_summaries(store, 1000, "4711", "a1", 4, doc), -ENOSPC);
 	cr_expect_geq(list_len(store), 15, "nobody else's had to go");
 	json_decref(doc);
 	free(text);

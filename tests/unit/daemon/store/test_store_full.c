@@ -97,7 +97,7 @@ Test(store_full, keeps_a_bundle_in_memory_until_a_full_disk_has_room)
 	cw_bundle_fini(&bundle);
 	cr_assert_eq(cw_store_mark_sent(store, 1000, "a1", ""), -ENOSPC);
 	add = json_string("{}");
-	cr_expect_eq(cw_store_add_elsewhere(store, 1000, "4711", "a1", 1, add), -EBUSY);
+	cr_expect_eq(cw_store_add_remote_summaries(store, 1000, "4711", "a1", 1, add), -EBUSY);
 	cr_assert(cw_store_was_sent(store, 1000, "a1"));
 	cr_assert_eq(cw_store_retry(store), 1);
 	cr_assert_eq(access(path, F_OK), -1);

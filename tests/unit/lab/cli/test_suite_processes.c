@@ -54,7 +54,7 @@ Test(suite_processes, graphs_can_be_where_their_comms_keep_to_one_stream)
 				       ""));
 }
 
-Test(suite_processes, what_one_machine_cannot_have_is_left_out)
+Test(suite_processes, what_one_machine_cannot_have_is_omitted)
 {
 	cr_expect_not_null(obstacle_of("ranks 32 per-node 8\ncomm world all\n", LOOP, ""));
 	cr_expect_not_null(obstacle_of("ranks 8 per-node 1\ncomm world all\n", LOOP, ""));

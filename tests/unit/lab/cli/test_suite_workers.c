@@ -28,14 +28,14 @@ static struct outcome *new_outcome(int32_t culprit, bool is_notice)
 /* The outcome of scenario i: some silence, some with an alert, another one, and two notices. */
 static struct outcome outcome_of(uint64_t i)
 {
-	struct outcome o = { .looks = (uint32_t)i }, *first;
+	struct outcome o = { .n_checks = (uint32_t)i }, *first;
 
 	if (i % 3 == 0)
 		return o;
 	first = new_outcome((int32_t)i, false);
 	o = *first;
 	free(first);
-	o.looks = (uint32_t)i;
+	o.n_checks = (uint32_t)i;
 	(void)snprintf(o.summary, sizeof(o.summary), "scenario %u", (unsigned)i);
 	if (i % 3 == 1)
 		return o;
@@ -52,7 +52,7 @@ static void is_same(const struct outcome *a, const struct outcome *b)
 		return;
 	cr_expect_eq(a->is_alert, b->is_alert);
 	cr_expect_eq(a->is_notice, b->is_notice);
-	cr_expect_eq(a->looks, b->looks);
+	cr_expect_eq(a->n_checks, b->n_checks);
 	cr_expect_str_eq(a->summary, b->summary);
 	cr_assert_eq(a->n_culprits, b->n_culprits);
 	for (uint32_t i = 0; i < a->n_culprits; i++)

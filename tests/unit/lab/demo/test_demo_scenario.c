@@ -79,14 +79,15 @@ Test(demo_scenario, a_lost_node_is_all_ranks_of_it)
 	cr_assert_not(is_right("dead-node", twice, 2, 4));
 }
 
-Test(demo_scenario, a_job_that_fails_is_judged_by_its_epitaph)
+Test(demo_scenario, a_job_that_fails_is_judged_by_its_postmortem)
 {
-	const char *epitaph = "{\"schema\":\"collwatch.epitaph/1\",\"class\":\"process_dead\","
-			      "\"detail\":\"exited\",\"culprits\":[2]}";
+	const char *postmortem =
+		"{\"schema\":\"collwatch.postmortem/1\",\"class\":\"process_dead\","
+		"\"detail\":\"exited\",\"culprits\":[2]}";
 	const char *alert = "{\"schema\":\"collwatch.incident/1\",\"class\":\"process_dead\","
 			    "\"detail\":\"exited\",\"culprits\":[{\"rank\":2}]}";
 
-	cr_assert(is_right("cascade", epitaph, 2, 4));
-	cr_assert_not(is_right("cascade", epitaph, 1, 4), "another rank");
-	cr_assert_not(is_right("cascade", alert, 2, 4), "an alert is no epitaph");
+	cr_assert(is_right("cascade", postmortem, 2, 4));
+	cr_assert_not(is_right("cascade", postmortem, 1, 4), "another rank");
+	cr_assert_not(is_right("cascade", alert, 2, 4), "an alert is no post-mortem");
 }

@@ -26,7 +26,7 @@ static int count(void *user, const struct suite_scenario *s)
 			continue;
 		if (s->is_usual_wait)
 			drawn->hanging[f->wait]++;
-		else if (!s->n_answers && !s->n_epitaphs)
+		else if (!s->n_answers && !s->n_postmortems)
 			drawn->healthy[f->wait]++;
 	}
 	return 0;

@@ -425,7 +425,7 @@ Test(suite_score, proofs_are_counted_where_somebody_waits)
 {
 	struct outcome o = { .hang = CW_HANG_PROVEN,
 			     .confidence = CW_CONFIDENCE_CERTAIN,
-			     .told_ns = 17 * SECOND,
+			     .alerted_ns = 17 * SECOND,
 			     .proven_ns = 17 * SECOND,
 			     .ranks = what_befell(12, 60),
 			     .n_ranks = 8 };
@@ -450,7 +450,7 @@ Test(suite_score, proofs_are_counted_where_somebody_waits)
 
 Test(suite_score, a_wait_is_one_that_lasts_longer_than_a_page_takes)
 {
-	struct outcome o = { .told_ns = 12 * SECOND, .proven_ns = 12 * SECOND, .n_ranks = 8 };
+	struct outcome o = { .alerted_ns = 12 * SECOND, .proven_ns = 12 * SECOND, .n_ranks = 8 };
 
 	o.ranks = what_befell(11, 5);
 	add_death(SUITE_KILL, 9, &o);
@@ -485,7 +485,7 @@ Test(suite_score, wrong_data_is_told_of_before_anybody_waits_and_proven_once_som
 			     .verdict_class = CW_CLASS_MISMATCH,
 			     .culprits = &one,
 			     .n_culprits = 1,
-			     .told_ns = 14 * SECOND,
+			     .alerted_ns = 14 * SECOND,
 			     .ranks = what_befell(0, 0),
 			     .n_ranks = 8 };
 
@@ -493,12 +493,12 @@ Test(suite_score, wrong_data_is_told_of_before_anybody_waits_and_proven_once_som
 	cr_expect_eq(score.proofs.n, 0);
 	cr_expect_eq(score.proofs.n_wrong_data, 1);
 	cr_expect_eq(score.proofs.n_wrong_data_soon, 1);
-	o.told_ns = 15 * SECOND + 1;
+	o.alerted_ns = 15 * SECOND + 1;
 	add_mismatch(&o);
 	cr_expect_eq(score.proofs.n_wrong_data, 2);
 	cr_expect_eq(score.proofs.n_wrong_data_soon, 1, "too late");
 	/* Told of at 14 s; from 30 s on a rank waits because of it. */
-	o.told_ns = 14 * SECOND;
+	o.alerted_ns = 14 * SECOND;
 	o.ranks = what_befell(30, 60);
 	add_mismatch(&o);
 	cr_expect_eq(score.proofs.n_wrong_data_soon, 2);
@@ -572,27 +572,27 @@ Test(suite_score, pages_are_timed_by_class)
 	cr_expect_eq(cw_score_times_at(t, 100), 20 * SECOND);
 }
 
-/* ---- epitaphs ---- */
+/* ---- post-mortems ---- */
 
-static uint64_t missed_with(struct outcome *epitaphs, bool is_none_due)
+static uint64_t missed_with(struct outcome *postmortems, bool is_none_due)
 {
 	struct suite_scenario s = { .name = "s",
 				    .file = "f",
 				    .n_ranks = 8,
-				    .has_no_epitaph = is_none_due,
-				    .n_epitaphs = !is_none_due };
-	struct outcome o = { .epitaphs = epitaphs };
+				    .has_no_postmortem = is_none_due,
+				    .n_postmortems = !is_none_due };
+	struct outcome o = { .postmortems = postmortems };
 	uint64_t before = score.n_missed;
 
-	s.epitaphs[0] = (struct suite_answer){ .verdict_class = CW_CLASS_PROCESS_DEAD,
-					       .detail = CW_DETAIL_EXITED,
-					       .has_culprits = true };
-	s.epitaphs[0].culprits = (struct suite_set){ .n = 1, .ranges = { { 1, 1 } } };
+	s.postmortems[0] = (struct suite_answer){ .verdict_class = CW_CLASS_PROCESS_DEAD,
+						  .detail = CW_DETAIL_EXITED,
+						  .has_culprits = true };
+	s.postmortems[0].culprits = (struct suite_set){ .n = 1, .ranges = { { 1, 1 } } };
 	cr_assert_eq(cw_score_add(&score, &s, &o), 0);
 	return score.n_missed - before;
 }
 
-Test(suite_score, an_epitaph_is_right_in_class_detail_and_ranks)
+Test(suite_score, a_postmortem_is_right_in_class_detail_and_ranks)
 {
 	int32_t one = 1, two = 2;
 	struct outcome right = { .verdict_class = CW_CLASS_PROCESS_DEAD,
@@ -603,7 +603,7 @@ Test(suite_score, an_epitaph_is_right_in_class_detail_and_ranks)
 
 	cr_expect_eq(missed_with(&right, false), 0);
 	cr_expect_eq(missed_with(NULL, true), 0);
-	cr_expect_eq(score.n_right_epitaphs, 2);
+	cr_expect_eq(score.n_right_postmortems, 2);
 	wrong.culprits = &two;
 	cr_expect_eq(missed_with(&wrong, false), 1, "of another rank");
 	wrong = right;
@@ -616,6 +616,6 @@ Test(suite_score, an_epitaph_is_right_in_class_detail_and_ranks)
 	cr_expect_eq(missed_with(&right, true), 1, "none was due");
 	right.also = &wrong;
 	cr_expect_eq(missed_with(&right, false), 1, "of two, one is wrong");
-	cr_expect_eq(score.n_epitaphs, 8);
-	cr_expect_eq(score.n_right_epitaphs, 2);
+	cr_expect_eq(score.n_postmortems, 8);
+	cr_expect_eq(score.n_right_postmortems, 2);
 }

@@ -46,7 +46,7 @@ static void fini(void)
 
 TestSuite(watch, .fini = fini);
 
-static void is_told(enum cw_class verdict_class, int32_t first, uint32_t n)
+static void expect_alert(enum cw_class verdict_class, int32_t first, uint32_t n)
 {
 	cr_assert(said.is_alert);
 	cr_expect_eq(said.verdict_class, verdict_class, "%s", said.summary);
@@ -65,13 +65,13 @@ Test(watch, a_healthy_job_is_not_told_of)
 Test(watch, a_rank_that_stays_outside_is_told_of_once)
 {
 	run("fault 3 at 20s on world block", "never_entered 3");
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 }
 
 Test(watch, a_death_is_told_of_within_seconds)
 {
 	run("fault 5 at 20s kill 11", "process_dead 5");
-	is_told(CW_CLASS_PROCESS_DEAD, 5, 1);
+	expect_alert(CW_CLASS_PROCESS_DEAD, 5, 1);
 	cr_expect_lt(said.after_ns, INT64_C(10000000000));
 }
 
@@ -83,7 +83,7 @@ Test(watch, whichever_machine_is_lost_its_ranks_are_told)
 	for (int node = 0; node < 4; node++) {
 		(void)snprintf(fault, sizeof(fault), "node %d at 20s lost", node);
 		run(fault, "node_unreachable");
-		is_told(CW_CLASS_NODE_UNREACHABLE, 2 * node, 2);
+		expect_alert(CW_CLASS_NODE_UNREACHABLE, 2 * node, 2);
 	}
 }
 
@@ -108,7 +108,7 @@ Test(watch, a_job_that_was_started_anew_is_watched_as_another)
 Test(watch, a_wrong_operator_is_found_in_the_windows_of_all_nodes)
 {
 	run("fault 6 at 20s on world all_reduce change redop max", "mismatch 6");
-	is_told(CW_CLASS_MISMATCH, 6, 1);
+	expect_alert(CW_CLASS_MISMATCH, 6, 1);
 }
 
 Test(watch, who_cannot_be_seen_is_one_trouble_however_many_wait)
@@ -132,22 +132,22 @@ Test(watch, who_comes_late_is_asked_at_the_end)
 	cr_expect_eq(said.culprits[0], 2);
 }
 
-Test(watch, a_stretch_in_which_all_is_well_is_left_out)
+Test(watch, a_stretch_in_which_all_is_well_is_omitted)
 {
-	run_text("scenario s\nranks 8 per-node 2\ncomm world all\nrun 3d\nleap\n" LOOP
+	run_text("scenario s\nranks 8 per-node 2\ncomm world all\nrun 3d\nfast-forward\n" LOOP
 		 "fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
-	cr_expect_gt(said.leapt_ns, INT64_C(40) * 3600 * 1000000000);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
+	cr_expect_gt(said.fast_forwarded_ns, INT64_C(40) * 3600 * 1000000000);
 }
 
 Test(watch, a_page_after_which_they_got_on_is_known_for_it)
 {
 	run("fault 3 at 20s on world block in lock for 70s", "never_entered 3");
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 	cr_expect(said.went_on);
 	cr_expect_eq(said.n_healthy_waits, 1);
 	run("fault 3 at 20s on world block in lock", "never_entered 3");
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 	cr_expect_not(said.went_on);
 	cr_expect_eq(said.n_healthy_waits, 0);
 }
@@ -164,38 +164,39 @@ Test(watch, a_long_wait_that_ends_by_itself_is_counted)
 }
 
 /* The middle of a wait changes neither its alerts and notices nor its end. */
-static void is_told_the_same(const char *fault, uint32_t pages, uint32_t notices)
+static void expect_same_alerts(const char *fault, uint32_t pages, uint32_t notices)
 {
-	static const char *const leaps[] = { "", "leap waits\n" };
+	static const char *const fast_forwards[] = { "", "fast-forward waits\n" };
 	char text[512];
 
 	for (unsigned i = 0; i < 2; i++) {
 		(void)snprintf(text, sizeof(text), "whole\n%srun 4000s\nfault 3 at 20s on world %s",
-			       leaps[i], fault);
+			       fast_forwards[i], fault);
 		run(text, "silence");
 		cr_assert_eq(said.n_healthy_waits, 1);
 		cr_expect_eq(said.healthy_waits[0].length_ns / 1000000000, 3000);
 		cr_expect_eq(said.healthy_waits[0].pages, pages);
 		cr_expect_eq(said.healthy_waits[0].notices, notices);
-		cr_expect(i ? said.leapt_ns > INT64_C(2500) * 1000000000 : !said.leapt_ns);
+		cr_expect(i ? said.fast_forwarded_ns > INT64_C(2500) * 1000000000
+			    : !said.fast_forwarded_ns);
 	}
 }
 
-Test(watch, a_wait_in_which_nothing_happens_is_left_out)
+Test(watch, a_wait_in_which_nothing_happens_is_omitted)
 {
-	is_told_the_same("spin for 3000s", 0, 1);
-	is_told_the_same("block for 3000s", 1, 1);
-	is_told_the_same("block in tty for 3000s", 0, 1);
+	expect_same_alerts("spin for 3000s", 0, 1);
+	expect_same_alerts("block for 3000s", 1, 1);
+	expect_same_alerts("block in tty for 3000s", 0, 1);
 }
 
 /* The watch shows events in the middle. */
 Test(watch, a_wait_is_shown_where_something_happens)
 {
-	run("whole\nleap waits\nrun 4000s\nfault 3 at 20s on world spin for 3000s\n"
+	run("whole\nfast-forward waits\nrun 4000s\nfault 3 at 20s on world spin for 3000s\n"
 	    "node 2 at 1500s goodbye for 20s\nfault 5 at 2000s stop for 30s\n"
 	    "fault 6 at 2500s kill 9",
 	    "process_dead 6");
-	is_told(CW_CLASS_PROCESS_DEAD, 6, 1);
+	expect_alert(CW_CLASS_PROCESS_DEAD, 6, 1);
 	cr_expect_lt(said.after_ns, INT64_C(2600) * 1000000000);
 }
 
@@ -261,22 +262,22 @@ Test(watch, who_waits_its_turn_is_paged_once_nobody_works)
 	run_text(TURNS STEPS "expect silence\nend\n");
 	cr_expect_not(said.is_alert, "%s", said.summary);
 	run_text(TURNS "only 2\nsleep 4000s\nend\n" STEPS "expect never_entered 2\nend\n");
-	is_told(CW_CLASS_NEVER_ENTERED, 2, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 2, 1);
 	cr_expect_gt(said.after_ns, INT64_C(1230) * 1000000000);
 	cr_expect_lt(said.after_ns, INT64_C(1250) * 1000000000);
 }
 
-/* ---- the epitaph of a job ---- */
+/* ---- the post-mortem of a job ---- */
 
-static const struct outcome *epitaph_of(const char *how)
+static const struct outcome *postmortem_of(const char *how)
 {
 	run(how, "silence or process_dead or never_entered");
-	return said.epitaphs;
+	return said.postmortems;
 }
 
-static void is_buried(enum cw_class verdict_class, int32_t rank)
+static void expect_postmortem(enum cw_class verdict_class, int32_t rank)
 {
-	const struct outcome *e = said.epitaphs;
+	const struct outcome *e = said.postmortems;
 
 	cr_assert_not_null(e);
 	cr_expect_eq(e->verdict_class, verdict_class, "%s", e->summary);
@@ -285,35 +286,35 @@ static void is_buried(enum cw_class verdict_class, int32_t rank)
 	cr_expect_null(e->also, "also said: %s", e->also->summary);
 }
 
-Test(watch, a_failure_after_which_a_launcher_ends_all_has_an_epitaph)
+Test(watch, a_failure_after_which_a_launcher_ends_all_has_a_postmortem)
 {
-	(void)epitaph_of("fault 3 at 20s exit 1\nlauncher grace 5s apart 10s\n"
-			 "expect epitaph process_dead 3");
-	is_buried(CW_CLASS_PROCESS_DEAD, 3);
+	(void)postmortem_of("fault 3 at 20s exit 1\nlauncher grace 5s apart 10s\n"
+			    "expect postmortem process_dead 3");
+	expect_postmortem(CW_CLASS_PROCESS_DEAD, 3);
 }
 
-Test(watch, a_watchdog_that_ends_the_job_leaves_an_epitaph_of_whom_all_waited_for)
+Test(watch, a_watchdog_that_ends_the_job_leaves_a_postmortem_of_whom_all_waited_for)
 {
-	(void)epitaph_of("watchdog 20s\nfault 3 at 20s on world block\nrun 90s\n"
-			 "launcher grace 5s\nexpect epitaph never_entered 3");
-	is_buried(CW_CLASS_NEVER_ENTERED, 3);
+	(void)postmortem_of("watchdog 20s\nfault 3 at 20s on world block\nrun 90s\n"
+			    "launcher grace 5s\nexpect postmortem never_entered 3");
+	expect_postmortem(CW_CLASS_NEVER_ENTERED, 3);
 	cr_expect_not(said.is_alert, "it was quicker than our patience");
 }
 
 Test(watch, who_saves_before_it_ends_and_who_cannot_is_not_to_blame)
 {
-	(void)epitaph_of("fault 3 at 20s exit 1\nlauncher grace 4s saves 20s\n"
-			 "expect epitaph process_dead 3");
-	is_buried(CW_CLASS_PROCESS_DEAD, 3);
-	(void)epitaph_of("fault 3 at 20s exit 1\nlauncher grace 30s saves 5s\n"
-			 "expect epitaph process_dead 3");
-	is_buried(CW_CLASS_PROCESS_DEAD, 3);
+	(void)postmortem_of("fault 3 at 20s exit 1\nlauncher grace 4s saves 20s\n"
+			    "expect postmortem process_dead 3");
+	expect_postmortem(CW_CLASS_PROCESS_DEAD, 3);
+	(void)postmortem_of("fault 3 at 20s exit 1\nlauncher grace 30s saves 5s\n"
+			    "expect postmortem process_dead 3");
+	expect_postmortem(CW_CLASS_PROCESS_DEAD, 3);
 }
 
-Test(watch, a_job_that_goes_on_or_is_cancelled_has_no_epitaph)
+Test(watch, a_job_that_goes_on_or_is_cancelled_has_no_postmortem)
 {
-	cr_expect_null(epitaph_of("expect epitaph nothing"));
-	cr_expect_null(epitaph_of("job at 30s cancel\nexpect epitaph nothing"));
+	cr_expect_null(postmortem_of("expect postmortem nothing"));
+	cr_expect_null(postmortem_of("job at 30s cancel\nexpect postmortem nothing"));
 }
 
 /* The facts are at hand for a caller that checks the alerts. */
@@ -352,18 +353,18 @@ Test(watch, shows_each_incident_with_what_was_so)
 	cr_expect_gt(n_seen, 0);
 }
 
-static unsigned n_looks;
-static int64_t last_look_ns;
+static unsigned n_views;
+static int64_t last_view_ns;
 
 static void on_log(void *user, int64_t ns, const char *node, const char *text)
 {
 	(void)user;
 	if (!strstr(text, ": rank 5 (node-"))
 		return;
-	n_looks++;
+	n_views++;
 	cr_expect_eq(strncmp(node, "node-", 5), 0, "%s", node);
-	cr_expect_geq(ns, last_look_ns);
-	last_look_ns = ns;
+	cr_expect_geq(ns, last_view_ns);
+	last_view_ns = ns;
 }
 
 static int watch_log(void *user, const struct suite_scenario *s)
@@ -376,7 +377,7 @@ static int watch_log(void *user, const struct suite_scenario *s)
 	return 0;
 }
 
-Test(watch, shows_what_leaders_think_at_each_look)
+Test(watch, shows_what_leaders_think_at_each_evaluation)
 {
 	static const char text[] =
 		HEAD LOOP "fault 5 at 20s on world block\nexpect never_entered 5\nend\n";
@@ -385,8 +386,8 @@ Test(watch, shows_what_leaders_think_at_each_look)
 	cw_log_set_level(CW_LOG_ERR);
 	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, watch_log, NULL, &err), 0,
 		     "%s", err.text);
-	cr_expect_gt(n_looks, 60, "%u looks", n_looks);
-	cr_expect_gt(last_look_ns, 100 * INT64_C(1000000000));
+	cr_expect_gt(n_views, 60, "%u views", n_views);
+	cr_expect_gt(last_view_ns, 100 * INT64_C(1000000000));
 }
 
 static unsigned n_late_notices;
@@ -461,11 +462,11 @@ Test(watch, what_agents_record_of_a_healthy_job_is_no_trouble)
 Test(watch, what_agents_record_tells_of_a_hang)
 {
 	run_recorded(LOOP, "fault 3 at 20s on world block", "never_entered 3");
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 	run_recorded(LOOP, "fault 5 at 20s kill 11", "process_dead 5");
-	is_told(CW_CLASS_PROCESS_DEAD, 5, 1);
+	expect_alert(CW_CLASS_PROCESS_DEAD, 5, 1);
 	run_recorded(LOOP, "fault 4 at 20s stop", "never_entered 4");
-	is_told(CW_CLASS_NEVER_ENTERED, 4, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 4, 1);
 }
 
 /* The watch shows a device's progress, too, where members complete one by one. */
@@ -480,9 +481,9 @@ Test(watch, what_agents_record_tells_of_a_call_that_does_not_end)
 Test(watch, what_agents_record_is_found_in_windows)
 {
 	run_recorded(LOOP, "fault 6 at 20s on world all_reduce change redop max", "mismatch 6");
-	is_told(CW_CLASS_MISMATCH, 6, 1);
+	expect_alert(CW_CLASS_MISMATCH, 6, 1);
 	run_recorded(LOOP, "fault 2 at 20s on world broadcast change count 99", "mismatch 2");
-	is_told(CW_CLASS_MISMATCH, 2, 1);
+	expect_alert(CW_CLASS_MISMATCH, 2, 1);
 }
 
 /* Groups of sends and receives, and so many launches that hosts wait for room. */
@@ -504,10 +505,11 @@ Test(watch, what_agents_record_of_groups_counts_for_each_rank)
 
 Test(watch, scenarios_that_cannot_be_recorded_are_told_of_as_ever)
 {
-	run_text("scenario s\nranks 8 per-node 2\ncomm world all\nrun 3d\nleap\nrecorded\n" LOOP
-		 "fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
+	run_text(
+		"scenario s\nranks 8 per-node 2\ncomm world all\nrun 3d\nfast-forward\nrecorded\n" LOOP
+		"fault 3 at 2d on world block\nexpect never_entered 3\nend\n");
 	cr_assert_not(said.is_recorded);
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 }
 
 /* ---- faults of daemons ---- */
@@ -522,7 +524,7 @@ Test(watch, whoever_leads_may_go_in_mid_diagnosis)
 		(void)snprintf(faults, sizeof(faults),
 			       "fault 3 at 20s on world block\nleader at 26s %s", how[i]);
 		run(faults, "never_entered 3");
-		is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+		expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 		cr_expect_not(said.is_fault_missing);
 	}
 }
@@ -531,7 +533,7 @@ Test(watch, a_leader_that_forgets_does_not_tell_again)
 {
 	run("fault 3 at 20s on world block\nleader at 80s anew\nleader at 90s killed for 5s",
 	    "never_entered 3");
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 	cr_expect_not(said.is_fault_missing);
 }
 
@@ -553,17 +555,17 @@ Test(watch, a_fault_of_a_leader_that_never_was_is_missed)
 Test(watch, digests_and_clocks_as_they_come_in_life)
 {
 	run("digests at 5s late 3s every 2 for 100s\nfault 5 at 20s kill 11", "process_dead 5");
-	is_told(CW_CLASS_PROCESS_DEAD, 5, 1);
+	expect_alert(CW_CLASS_PROCESS_DEAD, 5, 1);
 	run("digests at 5s lost every 3\nmachine 1 ahead 20h\nmachine 2 fast 400\n"
 	    "fault 3 at 20s on world block",
 	    "never_entered 3");
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 }
 
 Test(watch, daemons_of_the_version_before_are_understood)
 {
 	run("machine not 1 old\nfault 3 at 20s on world block", "never_entered 3");
-	is_told(CW_CLASS_NEVER_ENTERED, 3, 1);
+	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 	run("machine 0 old\nfault 6 at 20s on world all_reduce change redop max", "mismatch 6");
-	is_told(CW_CLASS_MISMATCH, 6, 1);
+	expect_alert(CW_CLASS_MISMATCH, 6, 1);
 }

@@ -75,8 +75,8 @@ Test(suite_cluster, all_wait_for_the_one_outside)
 		cr_expect_eq(m[i].coll_completed, seq - 1);
 		cr_expect_eq(m[i].pending != NULL, i != 2);
 	}
-	cr_expect_lt(snap->ranks[2].headway_ns, CLUSTER_ORIGIN_NS + 7 * S);
-	cr_expect_gt(snap->ranks[1].headway_ns, CLUSTER_ORIGIN_NS + 18 * S);
+	cr_expect_lt(snap->ranks[2].host_activity_ns, CLUSTER_ORIGIN_NS + 7 * S);
+	cr_expect_gt(snap->ranks[1].host_activity_ns, CLUSTER_ORIGIN_NS + 18 * S);
 }
 
 Test(suite_cluster, who_expects_least_gets_out)
@@ -158,9 +158,9 @@ static int watch_it(void *user, const struct suite_scenario *s)
 	return 0;
 }
 
-static struct cw_member_facts leapt[4];
+static struct cw_member_facts fast_forwarded[4];
 
-static int leap_it(void *user, const struct suite_scenario *s)
+static int fast_forward_it(void *user, const struct suite_scenario *s)
 {
 	struct cluster *c = NULL;
 	struct cw_err err;
@@ -169,7 +169,7 @@ static int leap_it(void *user, const struct suite_scenario *s)
 	cr_assert_eq(cluster_new(s, CLUSTER_ORIGIN_NS, &err, &c), 0);
 	cr_assert_eq(cluster_run(c, CLUSTER_ORIGIN_NS + 100 * S), 0);
 	cr_assert(cluster_is_well(c));
-	cluster_leap(c, 40 * 3600 * S);
+	cluster_fast_forward(c, 40 * 3600 * S);
 	cr_assert_eq(cluster_run(c, CLUSTER_ORIGIN_NS + (40 * 3600 + 200) * S), 0);
 	cr_assert(cluster_is_well(c));
 	for (uint32_t node = 0; node < 2; node++) {
@@ -177,10 +177,10 @@ static int leap_it(void *user, const struct suite_scenario *s)
 		struct cw_msg_rank *ranks;
 		uint32_t n;
 
-		cr_assert_eq(cluster_tell(c, node, &arena, &ranks, &n), 0);
+		cr_assert_eq(cluster_digest_ranks(c, node, &arena, &ranks, &n), 0);
 		cr_assert_eq(n, 2);
 		for (uint32_t i = 0; i < n; i++)
-			leapt[2 * node + i] = ranks[i].members[0].member_facts;
+			fast_forwarded[2 * node + i] = ranks[i].members[0].member_facts;
 		cw_arena_fini(&arena);
 	}
 	(void)cluster_free(c);
@@ -205,8 +205,8 @@ Test(suite_cluster, new_daemons_remember_nothing_and_old_ones_everything)
 	cr_expect_lt(m[0].progress_ns, CLUSTER_ORIGIN_NS + 41 * S);
 	m = run("28", "fault 2 at 5s on world block\ndaemons at 20s restart for 5s");
 	cr_expect_eq(m[0].interval_ns, 0);
-	cr_expect_geq(snap->ranks[2].headway_ns, CLUSTER_ORIGIN_NS + 25 * S,
-		      "a daemon knows no headway from before it began");
+	cr_expect_geq(snap->ranks[2].host_activity_ns, CLUSTER_ORIGIN_NS + 25 * S,
+		      "a daemon knows no host activity from before it began");
 	cr_expect_lt(m[0].pending->enter_ns, CLUSTER_ORIGIN_NS + 6 * S, "the record does");
 }
 
@@ -279,15 +279,15 @@ Test(suite_cluster, rests_while_a_loop_turns)
 		   380, 405);
 }
 
-#define LONG HEAD "leap\n" LOOP "run 50h\n"
+#define LONG HEAD "fast-forward\n" LOOP "run 50h\n"
 
-Test(suite_cluster, a_leap_leaves_out_what_is_well_and_nothing_else)
+Test(suite_cluster, fast_forwarding_leaves_out_what_is_well_and_nothing_else)
 {
 	watch_text(LONG, "fault 2 at 30h on world io for 200s\nexpect silence\nend\n");
 	cr_expect(!watched.is_alert, "%s", watched.summary);
 	cr_expect(!watched.is_fault_missing);
-	cr_expect_gt(watched.leapt_ns, 49 * 3600 * S);
-	cr_expect_gt(watched.looks, 200, "all of the stall is looked at");
+	cr_expect_gt(watched.fast_forwarded_ns, 49 * 3600 * S);
+	cr_expect_gt(watched.n_checks, 200, "all of the stall is looked at");
 	watch_text(LONG, "fault 2 at 30h on world block\nexpect never_entered 2\nend\n");
 	cr_expect(watched.is_alert);
 	cr_expect_lt(watched.after_ns, 250 * S);
@@ -296,14 +296,17 @@ Test(suite_cluster, a_leap_leaves_out_what_is_well_and_nothing_else)
 	cw_outcome_fini(&watched);
 }
 
-Test(suite_cluster, numbers_go_on_during_a_leap_alike_for_all)
+Test(suite_cluster, numbers_go_on_while_fast_forwarding_alike_for_all)
 {
 	static const char text[] = LONG "expect silence\nend\n";
 	struct cw_err err;
 
-	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, leap_it, NULL, &err), 0);
-	cr_expect_gt(leapt[0].coll_completed, 3000000u);
+	cr_assert_eq(cw_suite_read_text(text, strlen(text), "t", 1000, fast_forward_it, NULL, &err),
+		     0);
+	cr_expect_gt(fast_forwarded[0].coll_completed, 3000000u);
 	for (unsigned i = 1; i < 4; i++)
-		cr_expect_leq(leapt[i].coll_completed - leapt[0].coll_completed + 200, 400u);
-	cr_expect_gt(leapt[0].op_index, 3000000u);
+		cr_expect_leq(fast_forwarded[i].coll_completed - fast_forwarded[0].coll_completed +
+				      200,
+			      400u);
+	cr_expect_gt(fast_forwarded[0].op_index, 3000000u);
 }

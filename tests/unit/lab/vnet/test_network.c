@@ -74,11 +74,11 @@ static void fill_rank(const struct job *j, unsigned rank, struct cw_msg_rank *r,
 				   .uid = UID,
 				   .liveness = CW_LIVE_ALIVE,
 				   .flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING,
-				   .headway_age_ns = age_ns,
+				   .host_activity_age_ns = age_ns,
 				   .command = "train",
-				   .headway_by = "cpu",
+				   .host_activity_by = "cpu",
 				   .cause = "",
-				   .fed = "",
+				   .nonfinite_input = "",
 				   .members = m,
 				   .n_members = 1 };
 }
@@ -90,7 +90,7 @@ static void fill_digest(const struct job *j, unsigned node, struct cw_msg_digest
 	static struct cw_msg_op ops[2];
 
 	*d = (struct cw_msg_digest){
-		.route = 7, .label = LABEL, .uid = UID, .policy = "training", .ranks = ranks
+		.job_hash = 7, .label = LABEL, .uid = UID, .policy = "training", .ranks = ranks
 	};
 	for (unsigned i = 0; i < 2 && 2 * node + i < j->n_ranks; i++, d->n_ranks++)
 		fill_rank(j, 2 * node + i, &ranks[i], &members[i], &ops[i]);
@@ -113,7 +113,7 @@ static void answer_windows(void *user, struct network_node *n, const char *from,
 			   const struct cw_msg_window_request *q)
 {
 	struct cw_message reply = { .type = CW_MSG_WINDOW_REPLY,
-				    .window_reply = { .id = q->id, .route = q->route } };
+				    .window_reply = { .id = q->id, .job_hash = q->job_hash } };
 
 	((struct job *)user)->windows++;
 	network_answer(n, from, &reply);
@@ -193,7 +193,7 @@ Test(network, a_hang_is_told_once_and_kept_by_its_leader)
 	cr_assert_not_null(network_bundle(w.net, a->node, a->id));
 	cr_assert_gt(w.job.windows, 0);
 	for (unsigned i = 0; i < 4; i++)
-		cr_assert_eq(network_shelf_was_told(&w.net->nodes[i].shelf, a->id), i != a->node);
+		cr_assert_eq(fake_store_was_delivered(&w.net->nodes[i].store, a->id), i != a->node);
 	end(&w);
 }
 
@@ -425,13 +425,14 @@ Test(network, one_leads_what_many_only_say)
 	(void)network_free(net);
 }
 
-/* Their leader is lost: of the copies it has, it reads so many a turn, and looks at all of them. */
-Test(network, who_takes_over_from_hundreds_reads_their_copies_in_turns)
+/* Their leader is lost: of the copies it has, it reads so many an iteration, and uses all. */
+Test(network, who_takes_over_from_hundreds_reads_their_copies_in_several_iterations)
 {
-	struct network_config config = { .n_nodes = 3 * CW_LEADER_TURN_COPIES, .n_leading = 1 };
+	struct network_config config = { .n_nodes = 3 * CW_LEADER_ITERATION_COPIES,
+					 .n_leading = 1 };
 	struct job job = { .n_ranks = 2 * config.n_nodes };
 	struct network *net;
-	unsigned turns = 0;
+	unsigned iterations = 0;
 
 	cr_assert_eq(network_new(&config, &net), 0);
 	job.start_ns = job.now_ns = net->now_ns;
@@ -441,10 +442,10 @@ Test(network, who_takes_over_from_hundreds_reads_their_copies_in_turns)
 		     0); /* then it has just had its turn */
 	cr_expect_null(network_job(net, 0));
 	say_digest(net, &job, 1, 2, CW_MSG_DIGEST);
-	for (; !network_job(net, 0) && turns < 20; turns++)
+	for (; !network_job(net, 0) && iterations < 20; iterations++)
 		cr_assert_eq(network_run(net, NETWORK_TICK_NS), 0);
 	/* The first turn comes at the leader's next check; two more follow at once. */
-	cr_expect_eq(turns, NETWORK_LEADER_EVERY_NS / NETWORK_TICK_NS + 2);
+	cr_expect_eq(iterations, NETWORK_LEADER_EVERY_NS / NETWORK_TICK_NS + 2);
 	cr_assert_not_null(network_job(net, 0));
 	cr_expect_eq(network_job(net, 0)->view.ranks, job.n_ranks - 2);
 	(void)network_free(net);

@@ -9,7 +9,7 @@
 #include "record/record_layout.h"
 #include "tests/support/cluster/transport_effects.h"
 
-/* One incident on a node without peers, fed with looks made by hand. */
+/* One incident on a node without peers, fed with evaluations made by hand. */
 static int64_t now = 1000 * CW_NS_PER_S;
 static unsigned alerts, bundles, evidence_requests;
 static char sent_id[CW_INCIDENT_ID_LEN];
@@ -18,8 +18,8 @@ static char last_objector[16];
 static char last_class[32], last_closed_as[32], last_severity[16], last_suppressed[16];
 static const char *suppressed;
 static bool was_sent, answers_evidence;
-static char told_id[CW_INCIDENT_ID_LEN]; /* the one id that was sent before; "" = none */
-static uint64_t call_before;             /* of the bundle that lies there; 0 = there is none */
+static char alerted_id[CW_INCIDENT_ID_LEN]; /* the one id that was sent before; "" = none */
+static uint64_t call_before;                /* of the bundle that lies there; 0 = there is none */
 static const char *evidence_answer;
 static uint32_t evidence_asked; /* bits, of the last request */
 static char bundle_python[16];
@@ -70,19 +70,19 @@ static int io_put(void *user, const struct cw_bundle *bundle)
 
 static bool io_was_sent(void *user, const struct cw_incident_due *due)
 {
-	return was_sent || (*told_id && !strcmp(due->id, told_id));
+	return was_sent || (*alerted_id && !strcmp(due->id, alerted_id));
 }
 
-static json_t *io_before(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
+static json_t *io_load_incident(void *user, const struct cw_incident_due *due, bool *ret_is_whole)
 {
 	*ret_is_whole = true;
-	if (!call_before || strcmp(due->id, told_id) != 0)
+	if (!call_before || strcmp(due->id, alerted_id) != 0)
 		return NULL;
 	return json_pack("{s:s, s:s, s:{s:I}}", "id", due->id, "class", "mismatch", "where",
 			 "coll_seq", (json_int_t)call_before);
 }
 
-static int io_amend(void *user, json_t *incident)
+static int io_update_incident(void *user, json_t *incident)
 {
 	return 0;
 }
@@ -177,8 +177,8 @@ static void setup(void)
 	struct cw_transport_config t = { .clock = &clock_, .self = "n", .on_message = on_message };
 	static struct cw_leader_effects effects = { .path = io_path,
 						    .put = io_put,
-						    .before = io_before,
-						    .amend = io_amend,
+						    .load_incident = io_load_incident,
+						    .update_incident = io_update_incident,
 						    .was_sent = io_was_sent,
 						    .suppress_reason = io_suppress_reason,
 						    .alert = io_alert,
@@ -187,7 +187,7 @@ static void setup(void)
 						    .user_name = io_user_name };
 	struct cw_incident_config config = { .clock = &clock_,
 					     .effects = &effects,
-					     .route = 1,
+					     .job_hash = 1,
 					     .uid = 7,
 					     .job = "job",
 					     .self = "n" };
@@ -231,7 +231,7 @@ static struct cw_verdict_key matter(uint64_t n)
 	return (struct cw_verdict_key){ .comm_id = 5, .seq = n, .is_set = n != 0 };
 }
 
-static void look(uint32_t verdict_class, uint32_t phase, uint64_t key, uint64_t resolved)
+static void evaluate(uint32_t verdict_class, uint32_t phase, uint64_t key, uint64_t resolved)
 {
 	struct cw_verdict v = verdict(verdict_class);
 	struct cw_stall_decision d = { .phase = phase,
@@ -295,25 +295,25 @@ Test(incident, only_the_moves_through_announcement_and_evidence_reach_the_alert)
 
 Test(incident, suspicion_and_stall_alone_write_and_send_nothing)
 {
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_SUSPECT, 11, 0);
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_STALLED, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_SUSPECT, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_STALLED, 11, 0);
 	pass(5);
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_STALLED);
-	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	evaluate(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_IDLE);
 	cr_assert_eq(alerts + bundles + evidence_requests, 0);
 }
 
 Test(incident, alert_follows_evidence_and_comes_once)
 {
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	cr_assert_eq(alerts, 0);
 	pass(1);
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(evidence_requests, 1);
 	cr_assert_eq(strlen(sent_id), CW_INCIDENT_ID_LEN - 1);
 	for (unsigned i = 0; i < 50; i++) {
-		look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+		evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 		pass(1);
 	}
 	cr_assert_eq(alerts, 1);
@@ -323,7 +323,7 @@ Test(incident, alert_follows_evidence_and_comes_once)
 Test(incident, the_users_name_is_looked_up_from_the_decision_on_and_in_the_alert)
 {
 	answers_evidence = false; /* the alert waits for its deadline */
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	cr_assert_gt(names_asked, 0);
 	user_name = "alice";
 	pass(15);
@@ -332,14 +332,14 @@ Test(incident, the_users_name_is_looked_up_from_the_decision_on_and_in_the_alert
 	cr_assert_str_eq(last_user, "alice");
 	names_asked = 0;
 	user_name = "bob"; /* the sent alert keeps its name */
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(2);
 	cr_assert_eq(names_asked, 0);
 }
 
-Test(incident, a_name_that_nobody_knows_is_left_out)
+Test(incident, a_name_that_nobody_knows_is_omitted)
 {
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(15);
 	cr_assert_eq(alerts, 1);
 	cr_assert_str_eq(alerted_user, "");
@@ -348,7 +348,7 @@ Test(incident, a_name_that_nobody_knows_is_left_out)
 Test(incident, missing_evidence_holds_the_alert_until_its_deadline)
 {
 	answers_evidence = false;
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(3);
 	cr_assert_eq(alerts, 0);
 	pass(2);
@@ -362,7 +362,7 @@ Test(incident, missing_evidence_holds_the_alert_until_its_deadline)
 Test(incident, python_stacks_that_were_refused_are_asked_for_once_more)
 {
 	evidence_answer = EVIDENCE("refused");
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(1);
 	cr_assert_eq(alerts, 1);
 	cr_assert_str_eq(bundle_python, "refused");
@@ -382,7 +382,7 @@ Test(incident, python_stacks_that_were_refused_are_asked_for_once_more)
 static void expect_asked(const char *answer, unsigned times, const char *python)
 {
 	evidence_answer = answer;
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(60);
 	cr_assert_eq(evidence_requests, times);
 	cr_assert_str_eq(bundle_python, python);
@@ -418,30 +418,30 @@ Test(incident, id_is_about_the_matter_not_about_class_or_culprit)
 {
 	char first[CW_INCIDENT_ID_LEN];
 
-	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
 	(void)snprintf(first, sizeof(first), "%s", cw_incident_id(inc));
-	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	evaluate(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
 	cr_assert_str_eq(cw_incident_id(inc), "");
 	culprit.rank = 0;
-	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
 	cr_assert_str_eq(cw_incident_id(inc), first);
-	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
-	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 12, 0);
+	evaluate(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	evaluate(CW_CLASS_MISMATCH, CW_STALL_HANG, 12, 0);
 	cr_assert_str_neq(cw_incident_id(inc), first);
 }
 
 Test(incident, refinement_changes_the_bundle_not_the_alert)
 {
-	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
 	pass(1);
 	cr_assert_str_eq(last_class, "unknown");
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(1);
 	cr_assert_str_eq(last_class, "never_entered");
-	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
 	pass(1);
 	cr_assert_str_eq(last_class, "mismatch");
-	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0); /* knows less: ignored */
+	evaluate(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0); /* knows less: ignored */
 	pass(1);
 	cr_assert_str_eq(last_class, "mismatch");
 	cr_assert_eq(alerts, 1);
@@ -454,7 +454,7 @@ Test(incident, wrong_data_that_comes_to_hold_somebody_up_is_not_told_twice)
 	struct cw_stall_decision d = { .phase = CW_STALL_HANG, .key = key, .hang = CW_HANG_PROVEN };
 
 	later.coll_seq++;
-	look(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_MISMATCH, CW_STALL_HANG, 11, 0);
 	pass(1);
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(evidence_requests, 0);
@@ -479,7 +479,7 @@ Test(incident, a_wait_for_a_message_of_another_size_is_about_those_that_were_tol
 	struct cw_verdict v = verdict(CW_CLASS_P2P_UNMATCHED);
 	struct cw_verdict_key key = matter(11), other = { .comm_id = 6, .is_set = true };
 
-	look(CW_CLASS_P2P_UNMATCHED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_P2P_UNMATCHED, CW_STALL_HANG, 11, 0);
 	v.detail = CW_DETAIL_SIZE;
 	cr_assert(cw_incident_is_wrong_data(inc, &v, &key));
 	cr_assert_not(cw_incident_is_wrong_data(inc, &v, &other));
@@ -489,18 +489,18 @@ Test(incident, a_wait_for_a_message_of_another_size_is_about_those_that_were_tol
 
 Test(incident, death_after_the_decision_is_a_consequence)
 {
-	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
 	pass(1);
 	snap->ranks[1].liveness = CW_LIVE_KILLED;
 	snap->ranks[1].ended_ns = now;
-	look(CW_CLASS_PROCESS_DEAD, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_PROCESS_DEAD, CW_STALL_HANG, 11, 0);
 	cr_assert_str_eq(last_class, "unknown");
 }
 
 Test(incident, alert_of_an_earlier_life_is_not_repeated)
 {
 	was_sent = true;
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(2);
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
 	cr_assert_eq(alerts, 0);
@@ -508,7 +508,7 @@ Test(incident, alert_of_an_earlier_life_is_not_repeated)
 }
 
 /* The keys of one mismatch: `key` alone, and with its call. */
-static void look_at_call(bool is_waited, uint64_t call)
+static void evaluate_call(bool is_waited, uint64_t call)
 {
 	struct cw_verdict v = verdict(CW_CLASS_MISMATCH);
 	struct cw_stall_decision d = { .phase = CW_STALL_HANG,
@@ -529,43 +529,43 @@ static void look_at_call(bool is_waited, uint64_t call)
 /* As a daemon that starts anew: of its earlier life it knows one id that was sent. */
 static void begin_anew(void)
 {
-	(void)snprintf(told_id, sizeof(told_id), "%s", sent_id);
+	(void)snprintf(alerted_id, sizeof(alerted_id), "%s", sent_id);
 	teardown();
 	setup();
 }
 
 Test(incident, mismatch_alerted_before_a_rank_waited_is_not_alerted_again_after_a_restart)
 {
-	look_at_call(false, 3);
+	evaluate_call(false, 3);
 	cr_assert_eq(alerts, 1);
 	begin_anew();
-	look_at_call(true, 3);
+	evaluate_call(true, 3);
 	cr_expect_eq(alerts, 1);
-	cr_expect_str_eq(cw_incident_id(inc), told_id, "one bundle, one report");
+	cr_expect_str_eq(cw_incident_id(inc), alerted_id, "one bundle, one report");
 }
 
 Test(incident, mismatch_alerted_while_a_rank_waited_is_not_alerted_again_after_a_restart)
 {
-	look_at_call(true, 3);
+	evaluate_call(true, 3);
 	begin_anew();
-	look_at_call(false, 3);
+	evaluate_call(false, 3);
 	cr_expect_eq(alerts, 1);
-	cr_expect_str_eq(cw_incident_id(inc), told_id);
+	cr_expect_str_eq(cw_incident_id(inc), alerted_id);
 }
 
 Test(incident, another_mismatch_of_that_communicator_is_alerted_after_a_restart)
 {
-	look_at_call(false, 3);
+	evaluate_call(false, 3);
 	begin_anew();
 	call_before = 3;
-	look_at_call(true, 9);
+	evaluate_call(true, 9);
 	cr_expect_eq(alerts, 2);
 }
 
 Test(incident, objection_silences_until_asked_again)
 {
 	answers_evidence = false;
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	cr_assert(cw_incident_object(inc, "other", "led here", 0));
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_OBJECTED);
 	pass(29);
@@ -577,7 +577,7 @@ Test(incident, objection_silences_until_asked_again)
 /* One node that was taken over objects to everything. */
 Test(incident, a_node_without_a_part_in_the_job_keeps_an_alert_back_three_times)
 {
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	for (unsigned i = 0; i < 3 * 120; i++) { /* 30 s each */
 		(void)cw_incident_object(inc, "liar", "I know better",
 					 CW_INCIDENT_MAX_DEFERRED); /* or not */
@@ -595,7 +595,7 @@ Test(incident, a_node_without_a_part_in_the_job_keeps_an_alert_back_three_times)
 /* Its leader's deputy has told people, and its webhook is away: no end of patience. */
 Test(incident, who_leads_the_job_is_believed)
 {
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	for (unsigned i = 0; i < 1200; i++) {
 		cr_assert(cw_incident_object(inc, "deputy", "led here", 0));
 		pass(0.25);
@@ -605,7 +605,7 @@ Test(incident, who_leads_the_job_is_believed)
 
 Test(incident, undelivered_alert_is_repeated_until_it_is_known_as_sent)
 {
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(1);
 	cw_incident_undelivered(inc);
 	pass(31);
@@ -619,13 +619,13 @@ Test(incident, undelivered_alert_is_repeated_until_it_is_known_as_sent)
 Test(incident, suppressed_alert_is_in_the_bundle_and_nowhere_else)
 {
 	suppressed = "shadow";
-	look(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_UNKNOWN, CW_STALL_HANG, 11, 0);
 	pass(5);
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
 	cr_assert_str_eq(cw_incident_suppressed(inc), "shadow");
 	cr_assert_str_eq(last_suppressed, "shadow");
 	/* A refinement makes the documents anew. */
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	cr_assert_str_eq(last_class, "never_entered");
 	cr_assert_str_eq(last_suppressed, "shadow");
 	cw_incident_undelivered(inc); /* as after a reload */
@@ -633,8 +633,8 @@ Test(incident, suppressed_alert_is_in_the_bundle_and_nowhere_else)
 	cr_assert_eq(alerts, 0);
 	/* For the next matter we ask anew. */
 	suppressed = NULL;
-	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 12, 0);
+	evaluate(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 12, 0);
 	pass(5);
 	cr_assert_null(cw_incident_suppressed(inc));
 	cr_assert_str_eq(last_suppressed, "");
@@ -643,12 +643,12 @@ Test(incident, suppressed_alert_is_in_the_bundle_and_nowhere_else)
 
 Test(incident, other_matter_taking_its_turn_does_not_end_the_first)
 {
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(1);
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_SUSPECT, 12, 0);
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_QUIET, 0, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_SUSPECT, 12, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_QUIET, 0, 0);
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 12, 11);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 12, 11);
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_CONFIRMED);
 	pass(1);
 	cr_assert_eq(alerts, 2);
@@ -656,7 +656,7 @@ Test(incident, other_matter_taking_its_turn_does_not_end_the_first)
 
 Test(incident, end_of_the_job_closes_the_bundle)
 {
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(1);
 	cw_incident_end(inc);
 	cr_assert_str_eq(last_closed_as, "job_ended");
@@ -664,7 +664,7 @@ Test(incident, end_of_the_job_closes_the_bundle)
 }
 
 /* A stall that only viewers of the status see. */
-static void look_notice(uint64_t key)
+static void evaluate_notice(uint64_t key)
 {
 	struct cw_verdict v = verdict(CW_CLASS_NEVER_ENTERED);
 	struct cw_stall_decision d = { .phase = CW_STALL_STALLED,
@@ -678,17 +678,17 @@ static void look_notice(uint64_t key)
 
 Test(incident, a_notice_has_a_bundle_and_calls_nobody)
 {
-	look_notice(11);
+	evaluate_notice(11);
 	pass(10);
 	cr_assert(cw_incident_is_open(inc));
 	cr_assert(cw_incident_is_noted(inc));
 	cr_assert_eq(notices, 1);
 	cr_assert_eq(alerts, 0);
 	cr_assert_geq(bundles, 1);
-	look_notice(11);
+	evaluate_notice(11);
 	pass(40);
 	cr_assert_eq(notices, 1);
-	look(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	evaluate(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
 	cr_assert_not(cw_incident_is_open(inc));
 	cr_assert_eq(alerts, 0);
 	cr_assert_str_eq(last_closed_as, "slow");
@@ -698,11 +698,11 @@ Test(incident, a_notice_has_stacks_of_all_ranks)
 {
 	evidence_answer = "{\"schema\":\"collwatch.evidence/1\",\"native\":{\"status\":\"ok\","
 			  "\"threads\":[{\"tid\":101,\"frames\":[{\"symbol\":\"f\"}]}]}}";
-	look_notice(11);
+	evaluate_notice(11);
 	pass(10);
 	cr_assert_str_eq(last_severity, "notice");
 	cr_assert_eq(bundle_stacks, 2);
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(10);
 	cr_assert_str_eq(last_severity, "page");
 	cr_assert_eq(bundle_stacks, 2, "taken anew");
@@ -729,10 +729,10 @@ Test(incident, what_was_noted_becomes_one_page_under_the_same_id)
 {
 	char noted[CW_INCIDENT_ID_LEN];
 
-	look_notice(11);
+	evaluate_notice(11);
 	pass(10);
 	(void)snprintf(noted, sizeof(noted), "%s", cw_incident_id(inc));
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(10);
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ALERTED);
 	cr_assert_eq(alerts, 1);
@@ -744,11 +744,11 @@ Test(incident, what_was_noted_becomes_one_page_under_the_same_id)
 /* A page on disk that was not sent is sent as it lies there: by then its evidence must be in it. */
 Test(incident, what_was_noted_is_a_page_on_disk_when_people_are_told)
 {
-	look_notice(11);
+	evaluate_notice(11);
 	pass(1);
 	cr_assert_str_eq(last_severity, "notice");
 	for (unsigned i = 0; i < 80 && !alerts; i++) {
-		look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+		evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 		cr_assert_str_eq(last_severity, "notice", "before the alert");
 		pass(0.25);
 	}
@@ -759,11 +759,11 @@ Test(incident, what_was_noted_is_a_page_on_disk_when_people_are_told)
 Test(incident, without_notices_there_is_nothing_before_the_page)
 {
 	has_notices = false;
-	look_notice(11);
+	evaluate_notice(11);
 	pass(10);
 	cr_assert_not(cw_incident_is_open(inc));
 	cr_assert_eq(bundles, 0);
-	look(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
 	pass(10);
 	cr_assert_eq(alerts, 1);
 	cr_assert_eq(notices, 0);

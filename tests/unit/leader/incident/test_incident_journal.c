@@ -34,7 +34,7 @@ Test(incident_journal, every_class_has_an_id_of_its_own_that_the_manual_page_lis
 	}
 	cr_assert_not_null(strstr(page, CW_MESSAGE_ID_RESOLVED));
 	cr_assert_not_null(strstr(page, CW_MESSAGE_ID_NOTICE));
-	cr_assert_not_null(strstr(page, CW_MESSAGE_ID_EPITAPH));
+	cr_assert_not_null(strstr(page, CW_MESSAGE_ID_POSTMORTEM));
 	cr_assert_not_null(strstr(page, CW_MESSAGE_ID_LATE_RANK));
 	free(page);
 }

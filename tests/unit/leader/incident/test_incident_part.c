@@ -18,8 +18,8 @@ static uint32_t add_comm(uint64_t id, uint32_t nranks)
 	return index;
 }
 
-/* Rank 3 has not entered; other communicators are added to the snapshot, not to the draft. */
-static void draft_hang(void)
+/* Rank 3 has not entered; other communicators are added to the snapshot, not to the builder. */
+static void build_hang(void)
 {
 	sb_all_wait_but(sb_comm(b, "world", 0, 8, 1, 41), 3, 60 * SB_S);
 	(void)sb_comm(b, "tp", 0, 4, 1, 100);
@@ -59,7 +59,7 @@ Test(incident_part, small_job_is_kept_as_it_is)
 {
 	struct cw_snapshot *part;
 
-	draft_hang();
+	build_hang();
 	part = part_of();
 	cr_expect_eq(part->n_comms, 2);
 	cr_expect_not(has_note(part));
@@ -68,17 +68,17 @@ Test(incident_part, small_job_is_kept_as_it_is)
 
 Test(incident_part, what_the_verdict_is_about_is_kept_and_gives_the_same_verdict)
 {
-	uint32_t kept, left_out;
+	uint32_t kept, omitted;
 	struct cw_snapshot *part;
 	struct cw_verdict again;
 
-	draft_hang();
+	build_hang();
 	kept = add_comm(1000, CW_INCIDENT_PART_MAX_MEMBERS / 2);
-	left_out = add_comm(1001, CW_INCIDENT_PART_MAX_MEMBERS / 2);
+	omitted = add_comm(1001, CW_INCIDENT_PART_MAX_MEMBERS / 2);
 	part = part_of();
 	cr_expect_eq(part->n_comms, 3);
 	cr_expect_neq(cw_snapshot_find_comm(part, snap->comms[kept].id, 0), CW_SNAP_NONE);
-	cr_expect_eq(cw_snapshot_find_comm(part, snap->comms[left_out].id, 0), CW_SNAP_NONE);
+	cr_expect_eq(cw_snapshot_find_comm(part, snap->comms[omitted].id, 0), CW_SNAP_NONE);
 	cr_expect(has_note(part));
 	cr_assert_eq(cw_verdict_compute(part, &again), 0);
 	cr_expect_eq(again.verdict_class, v.verdict_class);
@@ -92,7 +92,7 @@ Test(incident_part, communicator_of_the_verdict_is_kept_however_large)
 {
 	struct cw_snapshot *part;
 
-	draft_hang();
+	build_hang();
 	v.comm = add_comm(1000, CW_INCIDENT_PART_MAX_MEMBERS + 1);
 	v.n_chain = 0;
 	part = part_of();

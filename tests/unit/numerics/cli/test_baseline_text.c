@@ -32,7 +32,7 @@ static void setup(void)
 	op(&rank.op_a, 2);
 	op(&rank.op_b, 2.5);
 	rank.said.first = (struct cw_baseline_difference){
-		.what = CW_BASELINE_NUMBERS, .a = 2, .b = 2.5, .allowed = 0.04
+		.what = CW_BASELINE_TENSOR_STATS, .a = 2, .b = 2.5, .allowed = 0.04
 	};
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "numerics/doc/looks_doc.h"
+#include "numerics/doc/tensor_samples_doc.h"
 #include "report/bundle.h"
 
 static char dir[] = "/tmp/test_numerics_bundle.XXXXXX";
@@ -41,27 +41,27 @@ TestSuite(numerics_bundle, .init = set_up, .fini = tear_down);
 
 /* A node's page about one rank, which fed one tensor on the communicator of all ranks. */
 static json_t *page(const char *node, int32_t rank, bool lives, int64_t created_ns,
-		    uint32_t n_left_out)
+		    uint32_t n_omitted)
 {
-	const struct cw_looks_head head = { .node = node,
-					    .n_left_out = n_left_out,
-					    .taken_wall_ns = CW_NS_PER_S };
-	struct cw_numerics_look look = { .at_ns = created_ns };
+	const struct cw_tensor_samples_head head = { .node = node,
+						     .n_omitted = n_omitted,
+						     .taken_wall_ns = CW_NS_PER_S };
+	struct cw_numerics_sample sample = { .at_ns = created_ns };
 	struct cw_numerics_comm comm = { .id = (uint64_t)created_ns / 100, .nranks = 4 };
 	struct cw_numerics_rank r = { .rank = rank };
-	struct cw_looks_source source = {
+	struct cw_tensor_samples_source source = {
 		.rank = rank, .pid = 100, .created_wall_ns = created_ns, .lives = lives
 	};
-	const struct cw_numerics_job job = { &look, 1, &comm, 1, &r, 1 };
+	const struct cw_numerics_job job = { &sample, 1, &comm, 1, &r, 1 };
 
-	return cw_looks_doc(&head, &job, &source);
+	return cw_tensor_samples_doc(&head, &job, &source);
 }
 
 static void give(json_t *doc)
 {
-	if (!bundle.elsewhere)
-		bundle.elsewhere = json_array();
-	cr_assert_eq(json_array_append_new(bundle.elsewhere, doc), 0);
+	if (!bundle.remote_summaries)
+		bundle.remote_summaries = json_array();
+	cr_assert_eq(json_array_append_new(bundle.remote_summaries, doc), 0);
 }
 
 static int read_it(void)
@@ -94,7 +94,7 @@ Test(numerics_bundle, ranks_of_all_nodes_are_those_of_one_job)
 	cr_expect_eq(in.job.n_comms, 1);
 	cr_expect_str_eq(where(0), "process 100 on node-a");
 	cr_expect_str_eq(where(2), "process 100 on node-b");
-	cr_expect_eq(in.n_left_out, 2, "one of node-b's came with the next page");
+	cr_expect_eq(in.n_omitted, 2, "one of node-b's came with the next page");
 	cr_expect_null(in.silent);
 }
 
@@ -117,16 +117,16 @@ Test(numerics_bundle, ended_ranks_of_an_earlier_run_elsewhere_are_set_aside)
 	cr_expect_eq(in.n_set_aside, 1);
 }
 
-/* Adds the rank of another page, with its look and communicator. */
+/* Adds the rank of another page, with its sample and communicator. */
 static void add_rank(json_t *to, json_t *page)
 {
-	json_t *look = json_array_get(json_object_get(page, "looks"), 0);
+	json_t *sample = json_array_get(json_object_get(page, "samples"), 0);
 
-	(void)json_array_set_new(look, 0, json_integer(1)); /* rank */
-	(void)json_array_set_new(look, 1, json_integer(1)); /* comm */
+	(void)json_array_set_new(sample, 0, json_integer(1)); /* rank */
+	(void)json_array_set_new(sample, 1, json_integer(1)); /* comm */
 	(void)json_array_extend(json_object_get(to, "ranks"), json_object_get(page, "ranks"));
 	(void)json_array_extend(json_object_get(to, "comms"), json_object_get(page, "comms"));
-	(void)json_array_extend(json_object_get(to, "looks"), json_object_get(page, "looks"));
+	(void)json_array_extend(json_object_get(to, "samples"), json_object_get(page, "samples"));
 	json_decref(page);
 }
 
@@ -156,15 +156,16 @@ Test(numerics_bundle, of_its_own_node_alone_it_has_no_earlier_run)
 /* Its answer from the common request counts, so that all answers are of one time. */
 Test(numerics_bundle, of_its_own_node_that_is_taken_which_it_said_with_the_others)
 {
-	json_t *again = page("node-a", 0, true, 500, 0), *looks = json_object_get(again, "looks");
+	json_t *again = page("node-a", 0, true, 500, 0),
+	       *samples = json_object_get(again, "samples");
 
-	(void)json_array_append_new(looks, json_deep_copy(json_array_get(looks, 0)));
+	(void)json_array_append_new(samples, json_deep_copy(json_array_get(samples, 0)));
 	bundle.summaries = page("node-a", 0, true, 500, 0);
 	give(again);
 	give(page("node-b", 1, true, 510, 0));
 	cr_assert_eq(read_it(), 0, "%s", err.text);
 	cr_expect_eq(in.job.n_ranks, 2);
-	cr_expect_eq(in.job.n_looks, 3);
+	cr_expect_eq(in.job.n_samples, 3);
 }
 
 /* The others' answers are of another run then. */
@@ -188,15 +189,16 @@ Test(numerics_bundle, pages_of_a_node_may_come_between_those_of_another)
 	give(page("node-b", 2, true, 500, 0));
 	cr_assert_eq(read_it(), 0, "%s", err.text);
 	cr_expect_eq(in.job.n_ranks, 3);
-	cr_expect_eq(in.n_left_out, 0);
+	cr_expect_eq(in.n_omitted, 0);
 }
 
 Test(numerics_bundle, where_there_are_no_ranks_it_says_who_gave_nothing)
 {
-	const struct cw_looks_head head = { .node = "node-a", .taken_wall_ns = CW_NS_PER_S };
+	const struct cw_tensor_samples_head head = { .node = "node-a",
+						     .taken_wall_ns = CW_NS_PER_S };
 	json_t *silent = json_pack("[s]", "node-d");
 
-	give(cw_looks_doc_of_none(&head, silent, 1, CW_LOOKS_DOC_TOO_MUCH));
+	give(cw_tensor_samples_doc_of_none(&head, silent, 1, CW_TENSOR_SAMPLES_DOC_TOO_MUCH));
 	cr_expect_eq(read_it(), -ENODATA);
 	cr_expect_not_null(strstr(err.text, "no answer from node-d, nodes whose tensors were too "
 					    "much for a copy"),
@@ -206,11 +208,12 @@ Test(numerics_bundle, where_there_are_no_ranks_it_says_who_gave_nothing)
 
 Test(numerics_bundle, who_gave_nothing_is_named)
 {
-	const struct cw_looks_head head = { .node = "node-a", .taken_wall_ns = CW_NS_PER_S };
+	const struct cw_tensor_samples_head head = { .node = "node-a",
+						     .taken_wall_ns = CW_NS_PER_S };
 	json_t *silent = json_pack("[s, s]", "node-d", "node-\x1b[31me");
 
 	bundle.summaries = page("node-a", 0, true, 500, 0);
-	give(cw_looks_doc_of_none(&head, silent, 3, CW_LOOKS_DOC_ASKING));
+	give(cw_tensor_samples_doc_of_none(&head, silent, 3, CW_TENSOR_SAMPLES_DOC_ASKING));
 	give(page("node-b", 1, true, 510, 0));
 	cr_assert_eq(read_it(), 0, "%s", err.text);
 	cr_expect_eq(in.job.n_ranks, 2);
@@ -224,7 +227,7 @@ Test(numerics_bundle, of_its_own_node_alone_all_are_taken)
 	bundle.summaries = page("node-a", 0, false, 700, 3);
 	cr_assert_eq(read_it(), 0, "%s", err.text);
 	cr_expect_str_eq(where(0), path);
-	cr_expect_eq(in.n_left_out, 3);
+	cr_expect_eq(in.n_omitted, 3);
 }
 
 Test(numerics_bundle, who_gave_what_is_no_summary_is_named_and_the_rest_is_read)
@@ -232,7 +235,7 @@ Test(numerics_bundle, who_gave_what_is_no_summary_is_named_and_the_rest_is_read)
 	json_t *bad = page("node-\x1b[31mc", 3, true, 510, 0);
 
 	bundle.summaries = page("node-a", 0, true, 500, 0);
-	(void)json_object_set_new(bad, "looks", json_pack("[[s]]", "much"));
+	(void)json_object_set_new(bad, "samples", json_pack("[[s]]", "much"));
 	give(bad);
 	give(json_object());
 	give(page("node-b", 1, true, 510, 0));

@@ -7,8 +7,8 @@
 Test(numerics_coverage, of_how_much_was_looked_at)
 {
 	struct cw_numerics_source sources[] = {
-		{ .n_ops = 1, .n_looks = 1, .n_kept = 1, .n_dropped = 1 },
-		{ .n_ops = 5, .n_looks = 4, .n_kept = 3 }
+		{ .n_ops = 1, .n_samples = 1, .n_kept = 1, .n_dropped = 1 },
+		{ .n_ops = 5, .n_samples = 4, .n_kept = 3 }
 	};
 	struct cw_numerics_input in = { .job = { .n_ranks = 1 }, .sources = sources };
 	struct cw_numerics_report said = { .n_replicas_checked = 1, .n_sums_checked = 1 };
@@ -27,14 +27,14 @@ Test(numerics_coverage, of_how_much_was_looked_at)
 				  "; no answer from node-b; 1 tensor"),
 			   "%s", buf);
 	in.silent = NULL;
-	in.n_left_out = 1;
+	in.n_omitted = 1;
 	in.n_set_aside = 2;
 	cr_expect_not_null(
 		strstr(numerics_coverage_text(&in, &said, buf, sizeof(buf)),
 		       "; 1 rank had no place in the bundle; 2 ranks of an earlier run set "
 		       "aside; 1 tensor"),
 		"%s", buf);
-	in.n_left_out = in.n_set_aside = 0;
+	in.n_omitted = in.n_set_aside = 0;
 	sources[0].world_size = 2;
 	in.job.n_ranks = 2;
 	sources[0].n_dropped = 0;

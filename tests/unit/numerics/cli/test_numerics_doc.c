@@ -9,7 +9,7 @@
 #include "model/op.h"
 #include "report/json_util.h"
 
-static struct cw_numerics_look looks[4];
+static struct cw_numerics_sample samples[4];
 static const struct cw_numerics_comm comms[] = { { .id = 0xabc, .name = "dp", .nranks = 4 } };
 static struct cw_numerics_rank ranks[4];
 static struct cw_numerics_rank_said said_of[4];
@@ -22,20 +22,20 @@ static void setup(void)
 {
 	for (uint32_t i = 0; i < 4; i++) {
 		ranks[i] = (struct cw_numerics_rank){ .rank = (int32_t)i + 4 };
-		looks[i] = (struct cw_numerics_look){ .rank = i,
-						      .seq = 31,
-						      .step = 812,
-						      .offered = 8192,
-						      .elements = 4096,
-						      .kind = CW_OP_ALL_REDUCE,
-						      .dtype = CW_DTYPE_FP16,
-						      .redop = CW_REDOP_SUM,
-						      .checksum = i == 1 ? 7 : 9 };
+		samples[i] = (struct cw_numerics_sample){ .rank = i,
+							  .seq = 31,
+							  .step = 812,
+							  .offered = 8192,
+							  .elements = 4096,
+							  .kind = CW_OP_ALL_REDUCE,
+							  .dtype = CW_DTYPE_FP16,
+							  .redop = CW_REDOP_SUM,
+							  .checksum = i == 1 ? 7 : 9 };
 		said_of[i] = (struct cw_numerics_rank_said){ .first_bad = CW_NUMERICS_NONE };
 		sources[i] =
 			(struct cw_numerics_source){ .path = "/r/1", .n_ops = 40, .n_kept = 1 };
 	}
-	in = (struct cw_numerics_input){ .job = { looks, 4, comms, 1, ranks, 4 },
+	in = (struct cw_numerics_input){ .job = { samples, 4, comms, 1, ranks, 4 },
 					 .sources = sources };
 	said = (struct cw_numerics_report){ .ranks = said_of };
 }
@@ -69,7 +69,7 @@ Test(numerics_doc, of_a_value_that_comes_near_its_types_limit)
 {
 	const json_t *it;
 
-	said.headroom[0] = (struct cw_numerics_headroom){ .look = 2,
+	said.headroom[0] = (struct cw_numerics_headroom){ .sample = 2,
 							  .value = 48000,
 							  .limit = 65504,
 							  .is_sum = true,
@@ -77,7 +77,7 @@ Test(numerics_doc, of_a_value_that_comes_near_its_types_limit)
 							  .steps_left = INFINITY,
 							  .warned_step = 800 };
 	said.n_headroom = 1;
-	said.n_headroom_left_out = 3;
+	said.n_headroom_over_limit = 3;
 	it = only("headroom");
 	cr_expect_eq(cw_json_int(it, "rank", -1), 6);
 	cr_expect_eq(real(it, "value"), 48000);
@@ -90,7 +90,7 @@ Test(numerics_doc, of_a_value_that_comes_near_its_types_limit)
 	cr_expect_eq(cw_json_int(it, "step", -1), 812);
 	cr_expect_eq(cw_json_int(it, "elements", -1), 8192);
 	cr_expect_eq(cw_json_int(it, "looked_at", -1), 4096);
-	cr_expect_eq(cw_json_int(json_object_get(doc, "left_out"), "headroom", -1), 3);
+	cr_expect_eq(cw_json_int(json_object_get(doc, "over_limit"), "headroom", -1), 3);
 }
 
 Test(numerics_doc, of_the_ends_of_a_type)
@@ -98,17 +98,17 @@ Test(numerics_doc, of_the_ends_of_a_type)
 	const json_t *it;
 
 	said.ranges[0] = (struct cw_numerics_range){
-		.look = 1, .n_steps = 3, .share = 0.25, .end = CW_NUMERICS_LOWER, .room = INFINITY
+		.sample = 1, .n_steps = 3, .share = 0.25, .end = CW_NUMERICS_LOWER, .room = INFINITY
 	};
 	said.n_ranges = 1;
-	said.n_ranges_left_out = 2;
+	said.n_ranges_over_limit = 2;
 	it = only("ranges");
 	cr_expect_str_eq(cw_json_str(it, "end", ""), "denormal");
 	cr_expect_eq(real(it, "share"), 0.25);
 	cr_expect(json_is_null(json_object_get(it, "room")));
 	cr_expect_eq(cw_json_int(it, "steps", -1), 3);
 	cr_expect_eq(cw_json_int(it, "rank", -1), 5);
-	cr_expect_eq(cw_json_int(json_object_get(doc, "left_out"), "ranges", -1), 2);
+	cr_expect_eq(cw_json_int(json_object_get(doc, "over_limit"), "ranges", -1), 2);
 	json_decref(doc);
 	said.ranges[0].end = CW_NUMERICS_UPPER;
 	cr_expect_str_eq(cw_json_str(only("ranges"), "end", ""), "at_limit");
@@ -121,7 +121,7 @@ Test(numerics_doc, of_copies_that_differ)
 	const json_t *it, *groups;
 
 	said.divergences[0] = (struct cw_numerics_divergence){
-		.look = 1, .first = 0, .count = 4, .has_majority = true
+		.sample = 1, .first = 0, .count = 4, .has_majority = true
 	};
 	said.n_divergences = 1;
 	said.divergent = divergent;
@@ -146,9 +146,9 @@ Test(numerics_doc, of_sums_that_differ_where_devices_do)
 	uint32_t divergent[] = { 1, 0, 2, 3 };
 	const json_t *it, *unlike, *driver;
 
-	said.roundings[0] = (struct cw_numerics_divergence){ .look = 1, .first = 0, .count = 4 };
+	said.roundings[0] = (struct cw_numerics_divergence){ .sample = 1, .first = 0, .count = 4 };
 	said.n_roundings = 1;
-	said.n_roundings_left_out = 5;
+	said.n_roundings_over_limit = 5;
 	said.divergent = divergent;
 	said.n_divergent = 4;
 	for (uint32_t i = 0; i < 4; i++) {
@@ -159,7 +159,7 @@ Test(numerics_doc, of_sums_that_differ_where_devices_do)
 	it = only("roundings");
 	cr_expect(json_is_false(json_object_get(doc, "alarm")));
 	cr_expect_eq(json_array_size(json_object_get(doc, "divergences")), 0);
-	cr_expect_eq(cw_json_int(json_object_get(doc, "left_out"), "roundings", -1), 5);
+	cr_expect_eq(cw_json_int(json_object_get(doc, "over_limit"), "roundings", -1), 5);
 	cr_expect_eq(json_array_size(json_object_get(it, "groups")), 2);
 	unlike = json_object_get(it, "unlike");
 	cr_expect_eq(json_object_size(unlike), 2, "not NCCL");
@@ -192,9 +192,9 @@ Test(numerics_doc, of_a_sum_that_is_none)
 {
 	const json_t *it;
 
-	looks[0].is_output = true;
+	samples[0].is_output = true;
 	said.imbalances[0] =
-		(struct cw_numerics_imbalance){ .look = 0, .in = 8, .out = 9.5, .bound = 0.25 };
+		(struct cw_numerics_imbalance){ .sample = 0, .in = 8, .out = 9.5, .bound = 0.25 };
 	said.n_imbalances = 1;
 	it = only("imbalances");
 	cr_expect_str_eq(cw_json_str(it, "side", ""), "output");

@@ -58,7 +58,7 @@ static void teardown(void)
 TestSuite(baseline_collect, .init = setup, .fini = teardown);
 
 /* As an agent numbers launches. */
-static struct cw_rec_summary *look(uint64_t op, uint64_t seq, bool is_output, double value)
+static struct cw_rec_summary *sample(uint64_t op, uint64_t seq, bool is_output, double value)
 {
 	uint64_t number = ++launched;
 	struct cw_rec_summary *s =
@@ -126,8 +126,8 @@ Test(baseline_collect, joins_ops_and_their_summaries)
 	uint64_t op = call();
 	struct cw_rec_summary *output;
 
-	look(op, 1, false, 3);
-	output = look(op, 1, true, 12);
+	sample(op, 1, false, 3);
+	output = sample(op, 1, true, 12);
 	output->nans = 300;
 	output->elements = output->offered = 1000;
 	poll_now();
@@ -151,13 +151,13 @@ Test(baseline_collect, joins_ops_and_their_summaries)
 Test(baseline_collect, knows_a_name_that_came_late)
 {
 	rec->comms[comm].name[0] = '\0';
-	look(call(), 1, false, 3);
+	sample(call(), 1, false, 3);
 	poll_now();
-	look(call(), 2, false, 3);
+	sample(call(), 2, false, 3);
 	poll_now();
 	strcpy(rec->comms[comm].name, "tp");
 	poll_now();
-	look(call(), 3, false, 3);
+	sample(call(), 3, false, 3);
 	poll_now();
 	poll_now();
 	finish();
@@ -178,12 +178,12 @@ Test(baseline_collect, waits_for_summaries_and_for_ops)
 							   .root_or_peer = -1,
 							   .summary_id = 1,
 							   .count = 10 });
-	look(second, 2, false, 5);
+	sample(second, 2, false, 5);
 	poll_now();
-	look(first, 1, false, 4);
-	look(first, 1, true, 16);
+	sample(first, 1, false, 4);
+	sample(first, 1, true, 16);
 	cw_test_record_return(rec, comm, second, 0);
-	look(second, 2, true, 20);
+	sample(second, 2, true, 20);
 	poll_now();
 	finish();
 	cr_assert_eq(file.run.n_rows, 2);
@@ -199,7 +199,7 @@ Test(baseline_collect, gives_up_waiting)
 	call();
 	poll_now();
 	now_ns += 3000 * CW_NS_PER_MS;
-	look(call(), 2, false, 1);
+	sample(call(), 2, false, 1);
 	poll_now();
 	finish();
 	cr_assert_eq(file.run.n_rows, 2);
@@ -215,8 +215,8 @@ Test(baseline_collect, gets_everything_out_of_a_record_that_is_read_often_enough
 	for (unsigned i = 0; i < total; i++) {
 		uint64_t op = call();
 
-		look(op, i + 1, false, i);
-		look(op, i + 1, true, 4 * i);
+		sample(op, i + 1, false, i);
+		sample(op, i + 1, true, 4 * i);
 		if (i % 50 == 49)
 			poll_now();
 	}
@@ -239,7 +239,7 @@ Test(baseline_collect, counts_what_was_written_over)
 	for (unsigned i = 0; i < CW_REC_RING_OPS + 100; i++) {
 		uint64_t op = call();
 
-		look(op, i + 1, false, i);
+		sample(op, i + 1, false, i);
 	}
 	poll_now();
 	finish();
@@ -275,7 +275,7 @@ Test(baseline_collect, tells_a_rank_that_waits_what_it_has)
 
 	cr_expect_eq(taken->magic, CW_SUMMARY_TAKEN_MAGIC);
 	for (unsigned i = 0; i < CW_REC_SUMMARY_RING + 2; i++)
-		look(call(), i + 1, false, i);
+		sample(call(), i + 1, false, i);
 	cr_expect_eq(taken->newest[2], 0, "not read yet");
 	poll_now();
 	for (uint64_t i = 3; i < CW_REC_SUMMARY_RING + 3; i++)
@@ -294,11 +294,11 @@ Test(baseline_collect, takes_all_of_a_rank_that_waits)
 	kept_all();
 	rec->header->has |= CW_REC_HAS_READER;
 	launched += 3 * CW_REC_SUMMARY_RING;
-	look(first, 1, false, 3);
+	sample(first, 1, false, 3);
 	poll_now();
 	now_ns += 50000 * CW_NS_PER_MS;
 	poll_now();
-	look(first, 1, true, 12);
+	sample(first, 1, true, 12);
 	poll_now();
 	finish();
 	cr_expect(said.waited);
@@ -314,7 +314,7 @@ Test(baseline_collect, reads_a_busy_record_more_often)
 		poll_now();
 	calm = cw_baseline_collector_pause_ns(collector);
 	for (unsigned i = 0; i < 100; i++)
-		look(call(), i + 1, false, i);
+		sample(call(), i + 1, false, i);
 	poll_now();
 	busy = cw_baseline_collector_pause_ns(collector);
 	cr_expect_eq(calm, 50 * CW_NS_PER_MS);
@@ -326,8 +326,8 @@ Test(baseline_collect, keeps_nothing_of_a_tensor_that_was_sampled)
 {
 	uint64_t op = call();
 
-	look(op, 1, false, 3)->elements = 5;
-	look(op, 1, true, 3)->stride_log2_plus_1 = 2;
+	sample(op, 1, false, 3)->elements = 5;
+	sample(op, 1, true, 3)->stride_log2_plus_1 = 2;
 	poll_now();
 	finish();
 	cr_expect_eq(file.rows[0].unit, CW_BASELINE_UNIT_ROW);
@@ -360,9 +360,9 @@ Test(baseline_collect, waits_for_what_comes_out_of_a_group)
 								.count = 10 });
 
 	cw_test_record_return(rec, comm, op, 0);
-	look(op, 1, false, 3);
+	sample(op, 1, false, 3);
 	poll_now();
-	look(op, 1, true, 12);
+	sample(op, 1, true, 12);
 	poll_now();
 	finish();
 	cr_assert_eq(file.run.n_rows, 1);

@@ -150,11 +150,11 @@ Test(baseline, allows_what_rounding_explains_and_no_more)
 	cr_expect_eq(said.first.what, CW_BASELINE_EQUAL);
 	set(&b.rows[7], CW_BASELINE_IN, drawn(2, 1) * (1 + 1.5e-6));
 	compare();
-	cr_expect_eq(said.first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(said.first.what, CW_BASELINE_TENSOR_STATS);
 	cr_expect_eq(said.first.row_a, 7);
 	cr_expect_eq(said.first.side, CW_BASELINE_IN);
 	cr_expect_eq(said.first.value, CW_BASELINE_ABSMAX);
-	cr_expect_eq(said.n_numbers, 1);
+	cr_expect_eq(said.n_tensor_stats, 1);
 	options.of[CW_DTYPE_FP32].atol = 1e-3;
 	compare();
 	cr_expect_eq(said.first.what, CW_BASELINE_EQUAL);
@@ -223,7 +223,7 @@ Test(baseline, names_an_op_of_another_type)
 	cr_expect_eq(said.first.row_a, 31);
 	cr_expect_eq(said.first.row_b, 31);
 	cr_expect_eq(said.n_called_otherwise, 1);
-	cr_expect_eq(said.n_numbers, 1);
+	cr_expect_eq(said.n_tensor_stats, 1);
 	cr_expect_eq(said.n_missing + said.n_extra, 0);
 }
 
@@ -239,7 +239,7 @@ Test(baseline, names_an_op_more_and_goes_on_behind_it)
 	cr_expect_eq(said.first.row_a, CW_BASELINE_NONE);
 	cr_expect_eq(said.n_extra, 1);
 	cr_expect_eq(said.n_checked, 60);
-	cr_expect_eq(said.n_numbers, 0);
+	cr_expect_eq(said.n_tensor_stats, 0);
 }
 
 Test(baseline, names_an_op_that_is_missing)
@@ -299,7 +299,7 @@ Test(baseline, leaves_a_warm_up_out_by_the_numbers)
 	set(&b.rows[90], CW_BASELINE_IN, 55);
 	compare();
 	cr_expect_eq(said.n_skipped_b, 21);
-	cr_expect_eq(said.first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(said.first.what, CW_BASELINE_TENSOR_STATS);
 	cr_expect_eq(said.first.row_b, 90);
 	cr_expect_eq(said.first.row_a, 69);
 }
@@ -317,7 +317,7 @@ Test(baseline, leaves_a_warm_up_out_by_the_steps)
 	compare();
 	cr_expect_eq(said.way, CW_BASELINE_BY_STEP);
 	cr_expect_eq(said.n_skipped_a, 120);
-	cr_expect_eq(said.first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(said.first.what, CW_BASELINE_TENSOR_STATS);
 	cr_expect_eq(said.first.row_a, 121);
 	cr_expect_eq(said.first.row_b, 1);
 	cr_expect_eq(said.n_missing + said.n_extra, 0);
@@ -331,7 +331,7 @@ Test(baseline, names_the_first_op_of_runs_that_have_nothing_in_common)
 	for (uint32_t i = 2; i < b.run.n_rows; i++)
 		set(&b.rows[i], CW_BASELINE_IN, drawn(i, 7) * 1.7);
 	compare();
-	cr_expect_eq(said.first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(said.first.what, CW_BASELINE_TENSOR_STATS);
 	cr_expect_eq(said.first.row_a, 2);
 	cr_expect_eq(said.n_skipped_a + said.n_skipped_b, 0);
 }
@@ -347,7 +347,7 @@ Test(baseline, does_without_call_sites_where_programs_were_built_anew)
 	set(&b.rows[40], CW_BASELINE_OUT, 55);
 	compare();
 	cr_expect_eq(said.way, CW_BASELINE_BY_KIND);
-	cr_expect_eq(said.first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(said.first.what, CW_BASELINE_TENSOR_STATS);
 	cr_expect_eq(said.first.row_a, 40);
 }
 
@@ -378,7 +378,7 @@ Test(baseline, says_where_sequences_part_for_good)
 		     cw_baseline_what_name(said.first.what));
 	cr_expect_eq(said.first.row_a, 30);
 	cr_expect_gt(said.n_unlike, 5000);
-	cr_expect_eq(said.n_numbers, 0);
+	cr_expect_eq(said.n_tensor_stats, 0);
 }
 
 Test(baseline, keeps_sends_to_each_peer_apart)
@@ -534,7 +534,7 @@ Test(baseline, names_the_first_operator_of_another_kernel_in_each_step)
 	cr_assert_eq(said.n_missing, 50 * 20);
 	cr_assert_eq(said.n_extra, 50 * 40);
 	cr_assert_eq(said.n_checked, 50 * 2);
-	cr_assert_eq(said.n_unlike + said.n_numbers + said.n_called_otherwise, 0);
+	cr_assert_eq(said.n_unlike + said.n_tensor_stats + said.n_called_otherwise, 0);
 	cr_assert_eq(said.way, CW_BASELINE_BY_STEP);
 }
 
@@ -613,7 +613,7 @@ static struct cw_baseline_first first_of(int32_t rank, const struct cw_baseline_
 		.comm = cw_baseline_row_is_operator(row) ? 0 : 7,
 		.a = *row,
 		.b = *row,
-		.difference = { .what = CW_BASELINE_NUMBERS, .side = side },
+		.difference = { .what = CW_BASELINE_TENSOR_STATS, .side = side },
 	};
 }
 

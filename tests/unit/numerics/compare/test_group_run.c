@@ -24,7 +24,7 @@ static struct world a, b;
 /* The resulting pair. */
 static struct {
 	struct cw_baseline_run a, b;
-	uint64_t n_left_out_a, n_left_out_b;
+	uint64_t n_omitted_a, n_omitted_b;
 } pair;
 static char site[] = "train.py:88 in backward";
 static char *sites[] = { site };
@@ -134,8 +134,8 @@ static void make_pair(void)
 	choose();
 	cr_assert_eq(add(&a), 0);
 	cr_assert_eq(add(&b), 0);
-	cr_assert_eq(cw_baseline_group_run_finish(a.together, &pair.a, &pair.n_left_out_a), 0);
-	cr_assert_eq(cw_baseline_group_run_finish(b.together, &pair.b, &pair.n_left_out_b), 0);
+	cr_assert_eq(cw_baseline_group_run_finish(a.together, &pair.a, &pair.n_omitted_a), 0);
+	cr_assert_eq(cw_baseline_group_run_finish(b.together, &pair.b, &pair.n_omitted_b), 0);
 }
 
 static double value(const struct cw_baseline_run *run, uint32_t row, enum cw_baseline_value v)
@@ -165,7 +165,7 @@ Test(baseline_group_run, sums_are_compared_by_what_comes_out)
 	cr_expect_eq(cw_baseline_row_count(pair.a.rows), 64);
 	cr_expect_float_eq(value(&pair.a, 0, CW_BASELINE_MEAN), 0.5, 1e-9);
 	cr_expect_str_eq(pair.a.sites[pair.a.rows[0].site - 1], site);
-	cr_expect_eq(pair.n_left_out_a + pair.n_left_out_b, 0);
+	cr_expect_eq(pair.n_omitted_a + pair.n_omitted_b, 0);
 	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
 	cr_expect_eq(compare().n_checked, 1);
 }
@@ -177,7 +177,7 @@ Test(baseline_group_run, a_sum_that_differs_is_told)
 	for (uint32_t r = 0; r < 4; r++)
 		set(&b.rows[r][0], 3.1, 0.5, 4);
 	make_pair();
-	cr_expect_eq(compare().first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(compare().first.what, CW_BASELINE_TENSOR_STATS);
 	cr_expect_eq(compare().first.value, CW_BASELINE_ABSMAX);
 }
 
@@ -235,7 +235,7 @@ Test(baseline_group_run, a_copy_is_enough)
 	cr_expect_eq(compare().first.b, 2);
 }
 
-Test(baseline_group_run, parts_of_a_replica_are_left_out)
+Test(baseline_group_run, parts_of_a_replica_are_omitted)
 {
 	uint32_t tp = comm(&a, "tp", 2), world = comm(&a, "world", 2);
 
@@ -249,8 +249,8 @@ Test(baseline_group_run, parts_of_a_replica_are_left_out)
 	make_pair();
 	cr_assert_eq(pair.a.n_rows, 1);
 	cr_expect_str_eq(pair.a.comms[pair.a.rows[0].comm].name, "world");
-	cr_expect_eq(pair.n_left_out_a, 1 + 2, "a sum, and what two ranks send");
-	cr_expect_eq(pair.n_left_out_b, 2, "of two replicas");
+	cr_expect_eq(pair.n_omitted_a, 1 + 2, "a sum, and what two ranks send");
+	cr_expect_eq(pair.n_omitted_b, 2, "of two replicas");
 	cr_expect_eq(compare().first.what, CW_BASELINE_EQUAL);
 }
 
@@ -373,7 +373,7 @@ Test(baseline_group_run, the_first_is_that_of_the_lower_step)
 			set(&b.rows[r][1], 5, 0.5, 4);
 	}
 	make_pair();
-	cr_expect_eq(compare().first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(compare().first.what, CW_BASELINE_TENSOR_STATS);
 	cr_expect_eq(pair.b.rows[compare().first.row_b].step_plus_1, 2);
 }
 
@@ -406,5 +406,5 @@ Test(baseline_group_run, a_tensors_tolerance_is_that_of_all_its_elements)
 	cr_expect_eq(said.first.what, CW_BASELINE_EQUAL);
 	options.of[CW_DTYPE_FP32].atol = 0.8e-3;
 	cr_assert_eq(cw_baseline_compare(&pair.a, &pair.b, &options, &said), 0);
-	cr_expect_eq(said.first.what, CW_BASELINE_NUMBERS);
+	cr_expect_eq(said.first.what, CW_BASELINE_TENSOR_STATS);
 }

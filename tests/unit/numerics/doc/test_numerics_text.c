@@ -8,7 +8,7 @@
 #include "model/op.h"
 #include "record/record_layout.h"
 
-static struct cw_numerics_look looks[4];
+static struct cw_numerics_sample samples[4];
 static const struct cw_numerics_comm comms[] = { { .id = 0xabc, .name = "dp", .nranks = 4 },
 						 { .id = 0xdef, .name = "", .nranks = 2 } };
 static struct cw_numerics_rank ranks[4];
@@ -20,7 +20,7 @@ static char buf[600];
 static void setup(void)
 {
 	for (uint32_t i = 0; i < 4; i++)
-		looks[i] = (struct cw_numerics_look){
+		samples[i] = (struct cw_numerics_sample){
 			.rank = i,
 			.seq = 31,
 			.step = -1,
@@ -31,7 +31,7 @@ static void setup(void)
 		};
 	for (int32_t i = 0; i < 4; i++)
 		ranks[i] = (struct cw_numerics_rank){ .rank = i < 3 ? i : -1 };
-	job = (struct cw_numerics_job){ looks, 4, comms, 2, ranks, 4 };
+	job = (struct cw_numerics_job){ samples, 4, comms, 2, ranks, 4 };
 	said = (struct cw_numerics_report){ .ranks = said_of, .n_firsts = 1 };
 	for (uint32_t i = 0; i < 4; i++)
 		said_of[i] = (struct cw_numerics_rank_said){ .is_first_seen = true };
@@ -41,15 +41,15 @@ TestSuite(numerics_text, .init = setup);
 
 Test(numerics_text, of_who_was_first)
 {
-	looks[1].nans = 2;
-	looks[1].infs = 1;
-	said.firsts[0] = (struct cw_numerics_first){ 1, CW_NUMERICS_FED };
+	samples[1].nans = 2;
+	samples[1].infs = 1;
+	said.firsts[0] = (struct cw_numerics_first){ 1, CW_NUMERICS_BY_RANK };
 	cr_expect_str_eq(
 		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 		"rank 1 was the first to feed 2 NaN and 1 Inf among 4096 fp16 into all_reduce "
 		"#31 on dp");
-	looks[1].step = 812;
-	looks[1].site = "backward (train.py:97)";
+	samples[1].step = 812;
+	samples[1].site = "backward (train.py:97)";
 	said.n_firsts = 2;
 	said_of[1].is_first_seen = false;
 	cr_expect_str_eq(
@@ -61,21 +61,21 @@ Test(numerics_text, of_who_was_first)
 
 Test(numerics_text, of_a_call_that_made_it)
 {
-	looks[2].infs = 1;
-	looks[2].comm = 1;
+	samples[2].infs = 1;
+	samples[2].comm = 1;
 	said.firsts[0] = (struct cw_numerics_first){ 2, CW_NUMERICS_SUM };
 	cr_expect_str_eq(
 		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 		"all_reduce #31 on 0xdef itself made 0 NaN and 1 Inf among 4096 fp16: all members "
 		"fed finite numbers, whose sum the type does not hold");
-	looks[2].redop = CW_REDOP_NONE;
+	samples[2].redop = CW_REDOP_NONE;
 	cr_expect_not_null(strstr(cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 				  "whose result the type does not hold"));
 }
 
 Test(numerics_text, of_a_rank_that_got_it)
 {
-	looks[3].nans = 1;
+	samples[3].nans = 1;
 	said.firsts[0] = (struct cw_numerics_first){ 3, CW_NUMERICS_RECEIVED };
 	cr_expect_str_eq(
 		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
@@ -89,11 +89,11 @@ Test(numerics_text, of_a_row_of_calls_names_no_step)
 	struct cw_numerics_report report;
 
 	for (uint32_t i = 0; i < 4; i++) {
-		looks[i].rank = 0;
-		looks[i].order = i + 1;
-		looks[i].seq = 25 + i;
+		samples[i].rank = 0;
+		samples[i].order = i + 1;
+		samples[i].seq = 25 + i;
 	}
-	looks[2].nans = 1;
+	samples[2].nans = 1;
 	cr_assert_eq(cw_numerics_judge(&job, &report), 0);
 	cr_assert_eq(report.n_rows, 1);
 	(void)cw_numerics_text_row(&job, &report.rows[0], buf, sizeof(buf));
@@ -106,14 +106,14 @@ Test(numerics_text, of_a_row_of_calls_names_no_step)
 Test(numerics_text, of_a_row_of_steps)
 {
 	struct cw_numerics_row row = {
-		.step = 7, .n_steps = 1, .n_looks = 1, .is_scaling = true, .ratio = 0.5
+		.step = 7, .n_steps = 1, .n_samples = 1, .is_scaling = true, .ratio = 0.5
 	};
 
 	cr_expect_str_eq(
 		cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
 		"1 step with NaN or Inf on dp (from step 7, 1 tensor): loss scaling, harmless: "
 		"gradients are finite again, 0.50 times as large");
-	row = (struct cw_numerics_row){ .step = 7, .n_steps = 2, .n_looks = 9, .ratio = 2 };
+	row = (struct cw_numerics_row){ .step = 7, .n_steps = 2, .n_samples = 9, .ratio = 2 };
 	cr_expect_str_eq(
 		cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
 		"2 steps with NaN or Inf on dp (from step 7, 9 tensors): no loss scaling: gradients "
@@ -121,7 +121,7 @@ Test(numerics_text, of_a_row_of_steps)
 	row.n_steps = 3;
 	cr_expect_not_null(strstr(cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
 				  ": no loss scaling, which leaves no three steps in a row out"));
-	row = (struct cw_numerics_row){ .step = 7, .n_steps = 1, .n_looks = 2 };
+	row = (struct cw_numerics_row){ .step = 7, .n_steps = 1, .n_samples = 2 };
 	cr_expect_not_null(strstr(cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
 				  ": whether that is loss scaling cannot be told"));
 }
@@ -129,7 +129,7 @@ Test(numerics_text, of_a_row_of_steps)
 Test(numerics_text, of_numbers_that_grow)
 {
 	struct cw_numerics_headroom h = {
-		.look = 1, .value = 60000, .limit = 65504, .growth = 1.05, .steps_left = 2
+		.sample = 1, .value = 60000, .limit = 65504, .growth = 1.05, .steps_left = 2
 	};
 
 	cr_expect_str_eq(
@@ -138,7 +138,7 @@ Test(numerics_text, of_numbers_that_grow)
 		"growing 5 % a step, there in 2");
 	h.is_sum = true;
 	h.steps_left = 0.5;
-	looks[1].site = "step (a.py:1)";
+	samples[1].site = "step (a.py:1)";
 	cr_expect_str_eq(
 		cw_numerics_text_headroom(&job, &h, buf, sizeof(buf)),
 		"all_reduce #31 on dp comes near what fp16 holds: 60000 of 65504 summed up over its "
@@ -149,20 +149,20 @@ Test(numerics_text, of_numbers_that_grow)
 Test(numerics_text, of_the_ends_of_a_type)
 {
 	struct cw_numerics_range r = {
-		.look = 1, .n_steps = 3, .share = 0.0321, .end = CW_NUMERICS_UPPER, .room = 1
+		.sample = 1, .n_steps = 3, .share = 0.0321, .end = CW_NUMERICS_UPPER, .room = 1
 	};
 
-	looks[1].dtype = CW_DTYPE_FP8_E4M3;
-	looks[1].abs_max = 448;
+	samples[1].dtype = CW_DTYPE_FP8_E4M3;
+	samples[1].abs_max = 448;
 	cr_expect_str_eq(
 		cw_numerics_text_range(&job, &r, buf, sizeof(buf)),
 		"all_reduce #31 on dp is cut off at the largest number of fp8_e4m3: 3.21 % "
 		"of the elements of its input are 448, on rank 1, in 3 steps in a row");
 	r = (struct cw_numerics_range){
-		.look = 2, .n_steps = 5, .share = 0.7, .end = CW_NUMERICS_LOWER, .room = 4096
+		.sample = 2, .n_steps = 5, .share = 0.7, .end = CW_NUMERICS_LOWER, .room = 4096
 	};
-	looks[2].is_output = true;
-	looks[2].site = "step (a.py:1)";
+	samples[2].is_output = true;
+	samples[2].site = "step (a.py:1)";
 	cr_expect_str_eq(cw_numerics_text_range(&job, &r, buf, sizeof(buf)),
 			 "all_reduce #31 on dp loses digits at the lower end of fp16: 70 % of what "
 			 "is not zero in its output is denormal, though all could be 4096 times "
@@ -172,9 +172,9 @@ Test(numerics_text, of_the_ends_of_a_type)
 Test(numerics_text, of_copies_that_differ)
 {
 	uint32_t divergent[] = { 1, 0, 2 };
-	struct cw_numerics_divergence d = { .look = 1, .count = 3 };
+	struct cw_numerics_divergence d = { .sample = 1, .count = 3 };
 
-	looks[1].checksum = 7;
+	samples[1].checksum = 7;
 	said.divergent = divergent;
 	cr_expect_str_eq(
 		cw_numerics_text_divergence(&job, &said, &d, buf, sizeof(buf)),
@@ -186,10 +186,10 @@ Test(numerics_text, of_copies_that_differ)
 Test(numerics_text, of_what_members_run_on_where_copies_differ)
 {
 	uint32_t divergent[] = { 1, 0, 2 };
-	struct cw_numerics_divergence d = { .look = 1, .count = 3 };
+	struct cw_numerics_divergence d = { .sample = 1, .count = 3 };
 
-	looks[1].checksum = 7;
-	looks[1].site = "step (a.py:1)";
+	samples[1].checksum = 7;
+	samples[1].site = "step (a.py:1)";
 	said.divergent = divergent;
 	for (uint32_t i = 0; i < 3; i++) {
 		ranks[i].device = i == 1 ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-80GB";
@@ -215,9 +215,9 @@ Test(numerics_text, of_what_members_run_on_where_copies_differ)
 Test(numerics_text, of_sums_that_differ_where_devices_do)
 {
 	uint32_t divergent[] = { 1, 0, 2 };
-	struct cw_numerics_divergence d = { .look = 1, .count = 3 };
+	struct cw_numerics_divergence d = { .sample = 1, .count = 3 };
 
-	looks[1].checksum = 7;
+	samples[1].checksum = 7;
 	said.divergent = divergent;
 	for (uint32_t i = 0; i < 3; i++)
 		ranks[i].device = i == 1 ? "B" : "A";
@@ -245,7 +245,7 @@ Test(numerics_text, of_one_device_that_is_suspect)
 
 Test(numerics_text, of_a_sum_that_is_none)
 {
-	struct cw_numerics_imbalance m = { .look = 0, .in = 8, .out = 9.5, .bound = 0.25 };
+	struct cw_numerics_imbalance m = { .sample = 0, .in = 8, .out = 9.5, .bound = 0.25 };
 
 	cr_expect_str_eq(
 		cw_numerics_text_imbalance(&job, &m, buf, sizeof(buf)),

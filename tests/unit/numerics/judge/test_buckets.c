@@ -9,7 +9,7 @@
 
 #define NONE CW_NUMERICS_NONE
 
-static struct cw_numerics_look looks[64];
+static struct cw_numerics_sample samples[64];
 static const struct cw_numerics_comm comms[] = { { .id = 1, .name = "dp", .nranks = 4 },
 						 { .id = 2, .name = "tp", .nranks = 2 } };
 static const struct cw_numerics_rank ranks[] = { { .rank = 0 } };
@@ -23,7 +23,7 @@ static int64_t step;
 
 static void setup(void)
 {
-	job = (struct cw_numerics_job){ looks, 0, comms, 2, ranks, 1 };
+	job = (struct cw_numerics_job){ samples, 0, comms, 2, ranks, 1 };
 	buckets =
 		(struct cw_numerics_buckets){ .kind = CW_OP_ALL_REDUCE, .elements = sizes, .n = 4 };
 	seq = 0;
@@ -34,12 +34,12 @@ TestSuite(buckets, .init = setup);
 
 static void add(unsigned kind, uint64_t elements, bool is_output)
 {
-	looks[job.n_looks++] = (struct cw_numerics_look){ .seq = seq,
-							  .step = step,
-							  .offered = elements,
-							  .kind = (uint8_t)kind,
-							  .dtype = CW_DTYPE_FP32,
-							  .is_output = is_output };
+	samples[job.n_samples++] = (struct cw_numerics_sample){ .seq = seq,
+								.step = step,
+								.offered = elements,
+								.kind = (uint8_t)kind,
+								.dtype = CW_DTYPE_FP32,
+								.is_output = is_output };
 }
 
 static void call(unsigned kind, uint64_t elements)
@@ -58,7 +58,7 @@ static void train(void)
 
 static void match(void)
 {
-	buckets.last = job.n_looks;
+	buckets.last = job.n_samples;
 	cr_assert_eq(cw_numerics_buckets_match(&job, &buckets, found), 0);
 }
 
@@ -158,9 +158,9 @@ Test(buckets, are_no_whole_numbers_and_no_maxima)
 {
 	train();
 	call(CW_OP_ALL_REDUCE, 96);
-	looks[job.n_looks - 2].dtype = looks[job.n_looks - 1].dtype = CW_DTYPE_INT64;
+	samples[job.n_samples - 2].dtype = samples[job.n_samples - 1].dtype = CW_DTYPE_INT64;
 	call(CW_OP_ALL_REDUCE, 96);
-	looks[job.n_looks - 2].redop = looks[job.n_looks - 1].redop = CW_REDOP_MAX;
+	samples[job.n_samples - 2].redop = samples[job.n_samples - 1].redop = CW_REDOP_MAX;
 	train();
 	match();
 	expect(4, NONE, false);
@@ -263,7 +263,7 @@ Test(buckets, know_what_came_out_by_what_went_in)
 		add(CW_OP_REDUCE_SCATTER, sizes[i] / 4, true);
 	}
 	step++;
-	seq = 0; /* no look at inputs, and no counts */
+	seq = 0; /* no sample at inputs, and no counts */
 	add(CW_OP_REDUCE_SCATTER, 24, true);
 	match();
 	for (unsigned i = 0; i < 4; i++)
@@ -275,8 +275,8 @@ Test(buckets, know_what_came_out_by_what_went_in)
 Test(buckets, of_another_communicator_are_left_alone)
 {
 	train();
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		looks[i].comm = 1;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		samples[i].comm = 1;
 	match();
 	expect(0, NONE, false);
 	buckets.n = 0;

@@ -7,10 +7,10 @@
 
 #define N 5u
 
-static struct cw_numerics_look looks[N];
+static struct cw_numerics_sample samples[N];
 static struct cw_numerics_rank ranks[N];
 static const struct cw_numerics_job job = {
-	.looks = looks, .n_looks = N, .ranks = ranks, .n_ranks = N
+	.samples = samples, .n_samples = N, .ranks = ranks, .n_ranks = N
 };
 static const uint32_t all[N] = { 4, 3, 2, 1, 0 };
 static struct cw_member v[N];
@@ -18,7 +18,7 @@ static struct cw_member v[N];
 static void setup(void)
 {
 	for (uint32_t i = 0; i < N; i++) {
-		looks[i] = (struct cw_numerics_look){ .rank = i };
+		samples[i] = (struct cw_numerics_sample){ .rank = i };
 		ranks[i] = (struct cw_numerics_rank){ .device = "B", .nccl = 22703 };
 	}
 }
@@ -32,8 +32,8 @@ Test(members, those_of_one_model_stand_together_and_unknown_ones_last)
 	ranks[3].device = "A";
 	ranks[4].device = "";
 	cr_assert(cw_members_sort(&job, all, N, CW_MEMBERS_BY_DEVICE, v));
-	cr_expect(v[0].look == 1 && v[1].look == 3 && v[2].look == 0);
-	cr_expect(v[3].look == 2 && v[4].look == 4);
+	cr_expect(v[0].sample == 1 && v[1].sample == 3 && v[2].sample == 0);
+	cr_expect(v[3].sample == 2 && v[4].sample == 4);
 	cr_expect_eq(cw_members_end(v, N, 0), 2);
 	cr_expect_eq(cw_members_end(v, N, 2), 3);
 	cr_expect_eq(cw_members_end(v, N, 3), N);

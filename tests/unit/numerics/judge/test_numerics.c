@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of a job's numbers, on looks that the tests write down. */
+/* The judge of a job's numbers, on samples that the tests write down. */
 #include "numerics/judge/numerics.h"
 
 #include <criterion/criterion.h>
@@ -9,10 +9,10 @@
 #include "model/op.h"
 
 #define RANKS 4u
-#define MAX_LOOKS 8192u
+#define MAX_SAMPLES 8192u
 #define ELEMENTS 1000u
 
-static struct cw_numerics_look looks[MAX_LOOKS];
+static struct cw_numerics_sample samples[MAX_SAMPLES];
 static struct cw_numerics_comm comms[3];
 static struct cw_numerics_rank ranks[RANKS];
 static struct cw_numerics_job job;
@@ -27,7 +27,7 @@ static void setup(void)
 	for (uint32_t i = 0; i < RANKS; i++)
 		ranks[i] = (struct cw_numerics_rank){ .rank = (int32_t)i, .is_whole = true };
 	job = (struct cw_numerics_job){
-		.looks = looks, .comms = comms, .n_comms = 3, .ranks = ranks, .n_ranks = RANKS
+		.samples = samples, .comms = comms, .n_comms = 3, .ranks = ranks, .n_ranks = RANKS
 	};
 }
 
@@ -38,14 +38,14 @@ static void teardown(void)
 
 TestSuite(numerics, .init = setup, .fini = teardown);
 
-/* A look at a gradient: all values are `value`, so all sums are known. */
-static struct cw_numerics_look *add(uint32_t rank, uint32_t comm, uint64_t seq, bool is_output,
-				    double value)
+/* A sample of a gradient: all values are `value`, so all sums are known. */
+static struct cw_numerics_sample *add(uint32_t rank, uint32_t comm, uint64_t seq, bool is_output,
+				      double value)
 {
-	struct cw_numerics_look *l = &looks[job.n_looks++];
+	struct cw_numerics_sample *l = &samples[job.n_samples++];
 
-	cr_assert_leq(job.n_looks, MAX_LOOKS);
-	*l = (struct cw_numerics_look){
+	cr_assert_leq(job.n_samples, MAX_SAMPLES);
+	*l = (struct cw_numerics_sample){
 		.rank = rank,
 		.comm = comm,
 		.order = ++n_launches[rank],
@@ -71,22 +71,22 @@ static struct cw_numerics_look *add(uint32_t rank, uint32_t comm, uint64_t seq, 
 /* An all_reduce of all ranks, each with that value; step -1 = not marked. */
 static void call(uint32_t comm, uint64_t seq, int64_t step, double value)
 {
-	uint32_t from = job.n_looks;
+	uint32_t from = job.n_samples;
 
 	for (uint32_t r = 0; r < RANKS; r++)
 		add(r, comm, seq, false, value);
 	for (uint32_t r = 0; r < RANKS; r++)
 		add(r, comm, seq, true, value * RANKS);
-	for (uint32_t i = from; i < job.n_looks; i++)
-		looks[i].step = step;
+	for (uint32_t i = from; i < job.n_samples; i++)
+		samples[i].step = step;
 }
 
-static void spoil(uint32_t from, bool is_fed)
+static void spoil(uint32_t from, bool is_input)
 {
-	for (uint32_t i = from; i < job.n_looks; i++) {
-		if (!looks[i].is_output && !is_fed)
+	for (uint32_t i = from; i < job.n_samples; i++) {
+		if (!samples[i].is_output && !is_input)
 			continue;
-		looks[i].nans = 1;
+		samples[i].nans = 1;
 	}
 }
 
@@ -96,10 +96,10 @@ static void judge(void)
 	cr_assert_eq(cw_numerics_judge(&job, &said), 0);
 }
 
-static const struct cw_numerics_look *first(uint32_t i)
+static const struct cw_numerics_sample *first(uint32_t i)
 {
 	cr_assert_lt(i, said.n_firsts);
-	return &looks[said.firsts[i].look];
+	return &samples[said.firsts[i].sample];
 }
 
 /* ---- the first ---- */
@@ -126,17 +126,17 @@ Test(numerics, names_the_rank_that_fed_the_first_nan)
 	uint32_t from;
 
 	call(0, 1, -1, 1);
-	from = job.n_looks;
+	from = job.n_samples;
 	call(0, 2, -1, 1);
-	looks[from + 2].nans = 3; /* rank 2's input */
-	for (uint32_t i = from + RANKS; i < job.n_looks; i++)
-		looks[i].nans = 3;
-	from = job.n_looks;
+	samples[from + 2].nans = 3; /* rank 2's input */
+	for (uint32_t i = from + RANKS; i < job.n_samples; i++)
+		samples[i].nans = 3;
+	from = job.n_samples;
 	call(0, 3, -1, 1);
 	spoil(from, true); /* all feed the bad output on */
 	judge();
 	cr_assert_eq(said.n_firsts, 1);
-	cr_assert_eq(said.firsts[0].origin, CW_NUMERICS_FED);
+	cr_assert_eq(said.firsts[0].origin, CW_NUMERICS_BY_RANK);
 	cr_assert_eq(first(0)->rank, 2);
 	cr_assert_eq(first(0)->seq, 2);
 	cr_assert(cw_numerics_is_alarming(&said));
@@ -154,7 +154,7 @@ Test(numerics, of_two_that_feed_it_the_earlier_call_is_first)
 
 Test(numerics, of_two_communicators_the_clock_decides_and_says_so)
 {
-	struct cw_numerics_look *l = add(1, 0, 7, false, 1);
+	struct cw_numerics_sample *l = add(1, 0, 7, false, 1);
 
 	l->infs = 1;
 	l->at_ns = 500;
@@ -167,10 +167,10 @@ Test(numerics, of_two_communicators_the_clock_decides_and_says_so)
 	cr_assert(said.is_first_by_clock);
 }
 
-/* A look has the time of its call's begin, and a receive may have been posted long before. */
+/* A sample has the time of its call's begin, and a receive may have been posted long before. */
 Test(numerics, what_was_received_is_not_earlier_than_what_was_fed)
 {
-	struct cw_numerics_look *l = add(1, 0, 7, false, 1);
+	struct cw_numerics_sample *l = add(1, 0, 7, false, 1);
 
 	l->kind = CW_OP_SEND;
 	l->nans = 1;
@@ -199,12 +199,12 @@ Test(numerics, names_all_that_nothing_orders)
 
 Test(numerics, a_sum_of_finite_numbers_that_overflows_is_the_operations)
 {
-	uint32_t from = job.n_looks;
+	uint32_t from = job.n_samples;
 
 	call(0, 1, -1, 40000);
-	for (uint32_t i = from; i < job.n_looks; i++)
-		if (looks[i].is_output)
-			looks[i].infs = ELEMENTS;
+	for (uint32_t i = from; i < job.n_samples; i++)
+		if (samples[i].is_output)
+			samples[i].infs = ELEMENTS;
 	judge();
 	cr_assert_eq(said.n_firsts, 1, "one call, told once");
 	cr_assert_eq(said.firsts[0].origin, CW_NUMERICS_SUM);
@@ -228,14 +228,15 @@ Test(numerics, what_not_all_inputs_were_seen_of_is_no_ones)
 static void train(unsigned n, const double *scale, uint64_t bad, bool is_marked)
 {
 	for (unsigned s = 0; s < n; s++) {
-		uint32_t from = job.n_looks;
+		uint32_t from = job.n_samples;
 
 		for (unsigned k = 0; k < 2; k++)
 			call(0, s * 2 + k + 1, is_marked ? (int64_t)s : -1,
 			     scale[s] * (1 + k) * (1 + 0.1 * (double)(s * 7 % 3)));
-		for (uint32_t i = from; i < job.n_looks; i++)
+		for (uint32_t i = from; i < job.n_samples; i++)
 			if (!is_marked)
-				looks[i].offered = looks[i].elements = ELEMENTS + looks[i].seq % 2;
+				samples[i].offered = samples[i].elements =
+					ELEMENTS + samples[i].seq % 2;
 		if (bad >> s & 1)
 			spoil(from, true);
 	}
@@ -270,9 +271,9 @@ Test(numerics, finds_where_unmarked_steps_begin)
 	const double scale[] = { 8, 8, 8, 4, 4, 4, 4, 2, 2, 2 };
 
 	train(10, scale, 1 << 2, false);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		if (looks[i].seq == 14)
-			looks[i].infs = 1;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		if (samples[i].seq == 14)
+			samples[i].infs = 1;
 	judge();
 	cr_assert_eq(said.n_rows, 2);
 	cr_assert_eq(said.rows[0].n_steps, 1);
@@ -296,9 +297,9 @@ Test(numerics, holds_it_against_the_step_before_where_all_is_nan)
 	const double scale[] = { 8, 8, 8, 8, 4, 4, 4 };
 
 	train(7, scale, 1 << 3, true);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		if (looks[i].nans)
-			looks[i].nans = ELEMENTS;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		if (samples[i].nans)
+			samples[i].nans = ELEMENTS;
 	judge();
 	cr_assert(said.is_all_scaling);
 }
@@ -343,8 +344,8 @@ Test(numerics, weights_are_no_gradients)
 	const double scale[] = { 8, 8, 8, 8, 4, 4, 4 };
 
 	train(7, scale, 1 << 3, true);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		looks[i].kind = CW_OP_BROADCAST;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		samples[i].kind = CW_OP_BROADCAST;
 	judge();
 	cr_assert_not(said.is_all_scaling);
 }
@@ -352,7 +353,7 @@ Test(numerics, weights_are_no_gradients)
 Test(numerics, bad_numbers_that_were_sent_are_never_explained)
 {
 	const double scale[] = { 8, 8, 8, 8, 4, 4, 4 };
-	struct cw_numerics_look *l = add(0, 1, 1, false, 1);
+	struct cw_numerics_sample *l = add(0, 1, 1, false, 1);
 
 	l->kind = CW_OP_SEND;
 	l->infs = 1;
@@ -374,7 +375,7 @@ Test(numerics, warns_of_growth_before_it_overflows)
 	cr_assert_float_eq(said.headroom[0].growth, 1.3, 1e-6);
 	cr_assert_lt(said.headroom[0].warned_step, 15);
 	cr_assert_lt(said.headroom[0].steps_left, 2);
-	from = job.n_looks;
+	from = job.n_samples;
 	call(0, 21, 20, 65504);
 	spoil(from, false);
 	judge();
@@ -391,7 +392,7 @@ Test(numerics, adds_up_what_the_members_feed_a_sum)
 	judge();
 	cr_assert_eq(said.n_headroom, 1);
 	cr_assert(said.headroom[0].is_sum);
-	cr_assert_eq(looks[said.headroom[0].look].rank, 0, "the largest part is rank 0's");
+	cr_assert_eq(samples[said.headroom[0].sample].rank, 0, "the largest part is rank 0's");
 	cr_assert_float_eq(said.headroom[0].value, 4.5 * v / 1.2, 1);
 }
 
@@ -401,8 +402,8 @@ Test(numerics, growth_of_a_wide_type_is_far_from_its_end)
 
 	for (int s = 0; s < 30; s++, v *= 1.3)
 		call(0, (uint64_t)s + 1, s, v);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		looks[i].dtype = CW_DTYPE_BF16;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		samples[i].dtype = CW_DTYPE_BF16;
 	judge();
 	cr_assert_eq(said.n_headroom, 0);
 }
@@ -438,31 +439,31 @@ Test(numerics, noise_is_no_growth)
 
 /* ---- the ends of a type ---- */
 
-/* So many steps of an all_gather, all looks with those shares. */
+/* So many steps of an all_gather, all samples with those shares. */
 static void steps_at_ends(unsigned n, unsigned dtype, double most, double at_limit, double denormal)
 {
 	for (unsigned s = 0; s < n; s++)
-		call(0, job.n_looks / (2 * RANKS) + 1, s, 1);
-	for (uint32_t i = 0; i < job.n_looks; i++) {
-		looks[i].kind = CW_OP_ALL_GATHER;
-		looks[i].dtype = (uint8_t)dtype;
-		looks[i].redop = CW_REDOP_NONE;
-		looks[i].abs_max = most;
-		looks[i].abs_min = most / 1e6;
-		looks[i].at_limit = (float)at_limit;
-		looks[i].denormal = (float)denormal;
+		call(0, job.n_samples / (2 * RANKS) + 1, s, 1);
+	for (uint32_t i = 0; i < job.n_samples; i++) {
+		samples[i].kind = CW_OP_ALL_GATHER;
+		samples[i].dtype = (uint8_t)dtype;
+		samples[i].redop = CW_REDOP_NONE;
+		samples[i].abs_max = most;
+		samples[i].abs_min = most / 1e6;
+		samples[i].at_limit = (float)at_limit;
+		samples[i].denormal = (float)denormal;
 	}
 }
 
 Test(numerics, eight_bits_that_are_cut_off_are_told)
 {
 	steps_at_ends(3, CW_DTYPE_FP8_E4M3, 448, 0.03, 0);
-	looks[2 * 2 * RANKS + 2].at_limit = 0.07F; /* rank 2's newest input */
+	samples[2 * 2 * RANKS + 2].at_limit = 0.07F; /* rank 2's newest input */
 	judge();
 	cr_assert_eq(said.n_ranges, 1);
 	cr_assert(cw_numerics_is_alarming(&said));
 	cr_assert_eq(said.ranges[0].end, CW_NUMERICS_UPPER);
-	cr_assert_eq(looks[said.ranges[0].look].rank, 2);
+	cr_assert_eq(samples[said.ranges[0].sample].rank, 2);
 	cr_assert_eq(said.ranges[0].n_steps, 3);
 	cr_assert_float_eq(said.ranges[0].share, 0.07, 1e-6);
 }
@@ -478,8 +479,8 @@ Test(numerics, what_a_scale_leaves_at_the_limit_is_healthy)
 	cr_assert_eq(said.n_ranges, 0, "two steps");
 	setup();
 	steps_at_ends(9, CW_DTYPE_FP8_E4M3, 448, 1, 0);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		looks[i].abs_min = 448;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		samples[i].abs_min = 448;
 	judge();
 	cr_assert_eq(said.n_ranges, 0, "a constant");
 	setup();
@@ -491,8 +492,8 @@ Test(numerics, what_a_scale_leaves_at_the_limit_is_healthy)
 Test(numerics, a_share_at_the_limit_must_last_until_now)
 {
 	steps_at_ends(9, CW_DTYPE_FP8_E4M3, 448, 0.5, 0);
-	for (uint32_t i = 8 * 2 * RANKS; i < job.n_looks; i++)
-		looks[i].at_limit = 0;
+	for (uint32_t i = 8 * 2 * RANKS; i < job.n_samples; i++)
+		samples[i].at_limit = 0;
 	judge();
 	cr_assert_eq(said.n_ranges, 0);
 }
@@ -500,13 +501,13 @@ Test(numerics, a_share_at_the_limit_must_last_until_now)
 Test(numerics, numbers_among_the_denormal_ones_are_told)
 {
 	steps_at_ends(5, CW_DTYPE_FP16, 0x1p-10, 0, 0.3);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		looks[i].zeros = 400; /* of a thousand: too few are left to say */
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		samples[i].zeros = 400; /* of a thousand: too few are left to say */
 	judge();
 	cr_assert_eq(said.n_ranges, 0);
-	for (uint32_t i = 0; i < job.n_looks; i++) {
-		looks[i].elements = looks[i].offered = 10000;
-		looks[i].zeros = 4500;
+	for (uint32_t i = 0; i < job.n_samples; i++) {
+		samples[i].elements = samples[i].offered = 10000;
+		samples[i].zeros = 4500;
 	}
 	judge();
 	cr_assert_eq(said.n_ranges, 1);
@@ -524,9 +525,9 @@ Test(numerics, where_no_scale_helps_nothing_is_said_of_denormal_ones)
 	steps_at_ends(5, CW_DTYPE_FP16, 2000, 0, 0.9);
 	judge();
 	cr_assert_eq(said.n_ranges, 1);
-	for (uint32_t i = 0; i < job.n_looks; i++) {
-		looks[i].kind = CW_OP_ALL_REDUCE;
-		looks[i].redop = CW_REDOP_SUM;
+	for (uint32_t i = 0; i < job.n_samples; i++) {
+		samples[i].kind = CW_OP_ALL_REDUCE;
+		samples[i].redop = CW_REDOP_SUM;
 	}
 	judge();
 	cr_assert_eq(said.n_ranges, 0, "four members' sum");
@@ -537,13 +538,13 @@ Test(numerics, where_no_scale_helps_nothing_is_said_of_denormal_ones)
 Test(numerics, says_which_members_agree)
 {
 	call(0, 1, -1, 1);
-	looks[RANKS + 2].checksum ^= 1; /* rank 2's output */
+	samples[RANKS + 2].checksum ^= 1; /* rank 2's output */
 	judge();
 	cr_assert_eq(said.n_divergences, 1);
 	cr_assert_eq(said.divergences[0].n_groups, 2);
 	cr_assert_eq(said.divergences[0].n_odd, 1);
 	cr_assert(said.divergences[0].has_majority);
-	cr_assert_eq(looks[said.divergences[0].look].rank, 2);
+	cr_assert_eq(samples[said.divergences[0].sample].rank, 2);
 	cr_assert_eq(said.divergences[0].count, RANKS);
 	cr_assert_eq(said.n_suspects, 0, "one difference says nothing of a device");
 }
@@ -551,12 +552,12 @@ Test(numerics, says_which_members_agree)
 Test(numerics, suspects_who_is_odd_in_different_groups)
 {
 	for (uint32_t c = 0; c < 2; c++) {
-		uint32_t from = job.n_looks;
+		uint32_t from = job.n_samples;
 
 		call(c, 1, -1, 1);
-		for (uint32_t i = from; i < job.n_looks; i++)
-			if (looks[i].rank == 2 && looks[i].is_output)
-				looks[i].checksum ^= 1;
+		for (uint32_t i = from; i < job.n_samples; i++)
+			if (samples[i].rank == 2 && samples[i].is_output)
+				samples[i].checksum ^= 1;
 	}
 	judge();
 	cr_assert_eq(said.n_suspects, 1);
@@ -579,12 +580,12 @@ Test(numerics, two_have_no_majority)
 Test(numerics, compares_only_what_has_replicas)
 {
 	call(0, 1, -1, 1);
-	for (uint32_t i = 0; i < job.n_looks; i++) {
-		looks[i].kind = CW_OP_REDUCE_SCATTER;
-		looks[i].checksum = i;
-		looks[i].mean = 1;
-		if (looks[i].is_output)
-			looks[i].elements = looks[i].offered = ELEMENTS / RANKS;
+	for (uint32_t i = 0; i < job.n_samples; i++) {
+		samples[i].kind = CW_OP_REDUCE_SCATTER;
+		samples[i].checksum = i;
+		samples[i].mean = 1;
+		if (samples[i].is_output)
+			samples[i].elements = samples[i].offered = ELEMENTS / RANKS;
 	}
 	judge();
 	cr_assert_eq(said.n_divergences, 0);
@@ -594,7 +595,7 @@ Test(numerics, compares_only_what_has_replicas)
 Test(numerics, compares_samples_only_of_the_same_positions)
 {
 	for (uint32_t r = 0; r < RANKS; r++) {
-		struct cw_numerics_look *l = add(r, 0, 1, true, 1);
+		struct cw_numerics_sample *l = add(r, 0, 1, true, 1);
 
 		l->elements /= 2;
 		l->stride = r < 2 ? 2 : 3;
@@ -604,7 +605,7 @@ Test(numerics, compares_samples_only_of_the_same_positions)
 	cr_assert_eq(said.n_replicas_checked, 1);
 	cr_assert_eq(said.n_divergences, 0);
 	for (uint32_t r = 0; r < RANKS; r++)
-		looks[r].stride = 0; /* an older agent does not say */
+		samples[r].stride = 0; /* an older agent does not say */
 	judge();
 	cr_assert_eq(said.n_replicas_checked, 0);
 }
@@ -612,16 +613,16 @@ Test(numerics, compares_samples_only_of_the_same_positions)
 /* A sum on ranks 0 and 1 with one device, 2 and 3 with another, which got another result. */
 static void sum_on_unlike_devices(uint32_t comm, uint64_t seq)
 {
-	uint32_t from = job.n_looks;
+	uint32_t from = job.n_samples;
 
 	call(comm, seq, -1, 1);
 	for (uint32_t r = 0; r < RANKS; r++) {
 		ranks[r].device = r < 2 ? "A" : "B";
 		ranks[r].nccl = 22703;
 	}
-	for (uint32_t i = from; i < job.n_looks; i++)
-		if (looks[i].is_output && looks[i].rank >= 2)
-			looks[i].checksum ^= 1;
+	for (uint32_t i = from; i < job.n_samples; i++)
+		if (samples[i].is_output && samples[i].rank >= 2)
+			samples[i].checksum ^= 1;
 }
 
 Test(numerics, sums_that_differ_where_devices_do_are_no_alarm)
@@ -637,7 +638,7 @@ Test(numerics, sums_that_differ_where_devices_do_are_no_alarm)
 	cr_assert_eq(said.roundings[1].n_groups, 2);
 	cr_assert_eq(said.roundings[1].count, RANKS);
 	for (uint32_t i = 0; i < RANKS; i++) {
-		uint32_t rank = looks[said.divergent[said.roundings[1].first + i]].rank;
+		uint32_t rank = samples[said.divergent[said.roundings[1].first + i]].rank;
 
 		of[i / 2] |= 1u << rank;
 	}
@@ -648,9 +649,9 @@ Test(numerics, who_rounds_otherwise_is_no_suspect)
 {
 	for (uint32_t c = 0; c < 2; c++) {
 		sum_on_unlike_devices(c, 1);
-		for (uint32_t i = c * 2 * RANKS; i < job.n_looks; i++)
-			if (looks[i].is_output)
-				looks[i].checksum = looks[i].rank == 0;
+		for (uint32_t i = c * 2 * RANKS; i < job.n_samples; i++)
+			if (samples[i].is_output)
+				samples[i].checksum = samples[i].rank == 0;
 	}
 	ranks[1].device = "B";
 	judge();
@@ -663,91 +664,91 @@ Test(numerics, who_rounds_otherwise_is_no_suspect)
 	cr_assert_eq(said.n_suspects, 1, "it has the other's device");
 }
 
-static void like_devices_differ(struct cw_numerics_look *l)
+static void like_devices_differ(struct cw_numerics_sample *l)
 {
 	if (l->rank == 1)
 		l->checksum ^= 2;
 }
 
-static void one_device_is_unknown(struct cw_numerics_look *l)
+static void one_device_is_unknown(struct cw_numerics_sample *l)
 {
 	ranks[3].device = "";
 }
 
-static void an_agent_is_older(struct cw_numerics_look *l)
+static void an_agent_is_older(struct cw_numerics_sample *l)
 {
 	ranks[0].device = NULL;
 }
 
-static void devices_are_alike(struct cw_numerics_look *l)
+static void devices_are_alike(struct cw_numerics_sample *l)
 {
 	ranks[l->rank].device = "A";
 }
 
-static void nccl_is_older(struct cw_numerics_look *l)
+static void nccl_is_older(struct cw_numerics_sample *l)
 {
 	ranks[2].nccl = 22605;
 }
 
-static void nccl_is_unknown(struct cw_numerics_look *l)
+static void nccl_is_unknown(struct cw_numerics_sample *l)
 {
 	ranks[2].nccl = 0;
 }
 
-static void is_moved(struct cw_numerics_look *l)
+static void is_moved(struct cw_numerics_sample *l)
 {
 	l->kind = CW_OP_ALL_GATHER;
 	l->redop = CW_REDOP_NONE;
 }
 
-static void is_handed_out(struct cw_numerics_look *l)
+static void is_handed_out(struct cw_numerics_sample *l)
 {
 	l->kind = CW_OP_BROADCAST; /* regardless of its claimed operator */
 }
 
-static void is_of_integers(struct cw_numerics_look *l)
+static void is_of_integers(struct cw_numerics_sample *l)
 {
 	l->dtype = CW_DTYPE_INT32;
 }
 
-static void is_of_doubles(struct cw_numerics_look *l)
+static void is_of_doubles(struct cw_numerics_sample *l)
 {
 	l->dtype = CW_DTYPE_FP64;
 }
 
-static void is_average(struct cw_numerics_look *l)
+static void is_average(struct cw_numerics_sample *l)
 {
 	l->redop = CW_REDOP_AVG;
 }
 
-static void is_maximum(struct cw_numerics_look *l)
+static void is_maximum(struct cw_numerics_sample *l)
 {
 	l->redop = CW_REDOP_MAX;
 }
 
-static void is_forgotten(struct cw_numerics_look *l)
+static void is_forgotten(struct cw_numerics_sample *l)
 {
 	if (l->rank == 2)
 		l->redop = CW_REDOP_NONE;
 }
 
 /* By more than two roundings to the type and four of each sum in fp32. */
-static void one_is_larger(struct cw_numerics_look *l)
+static void one_is_larger(struct cw_numerics_sample *l)
 {
 	l->abs_max = l->rank == 2 ? 1.01 : 1;
 }
 
-static void a_norm_is_larger(struct cw_numerics_look *l)
+static void a_norm_is_larger(struct cw_numerics_sample *l)
 {
 	l->l2 = l->rank == 3 ? 1e30 : 1;
 }
 
-static void one_has_a_nan(struct cw_numerics_look *l)
+static void one_has_a_nan(struct cw_numerics_sample *l)
 {
 	l->nans = l->rank == 2;
 }
 
-static void one_is_infinite(struct cw_numerics_look *l)
+static void one_is_infinite(struct cw_numerics_sample *l)
 {
 	l->infs = l->rank == 2;
 }
@@ -756,7 +757,7 @@ static void one_is_infinite(struct cw_numerics_look *l)
 Test(numerics, whatever_cannot_be_rounding_is_an_alarm)
 {
 	static const struct {
-		void (*change)(struct cw_numerics_look *l);
+		void (*change)(struct cw_numerics_sample *l);
 		const char *name;
 	} cases[] = {
 		{ like_devices_differ, "like devices" },
@@ -781,8 +782,8 @@ Test(numerics, whatever_cannot_be_rounding_is_an_alarm)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		setup();
 		sum_on_unlike_devices(0, 1);
-		for (uint32_t k = 0; k < job.n_looks; k++)
-			cases[i].change(&looks[k]);
+		for (uint32_t k = 0; k < job.n_samples; k++)
+			cases[i].change(&samples[k]);
 		judge();
 		cr_expect_eq(said.n_roundings, 0, "%s", cases[i].name);
 		cr_expect_eq(said.n_divergences, 1, "%s", cases[i].name);
@@ -794,13 +795,13 @@ Test(numerics, roundings_take_no_place_of_what_alarms)
 {
 	for (uint64_t s = 1; s <= 2 * CW_NUMERICS_MAX; s++)
 		sum_on_unlike_devices(0, s);
-	for (uint32_t i = job.n_looks - RANKS; i < job.n_looks; i++)
-		looks[i].redop = CW_REDOP_MAX;
+	for (uint32_t i = job.n_samples - RANKS; i < job.n_samples; i++)
+		samples[i].redop = CW_REDOP_MAX;
 	judge();
 	cr_assert_eq(said.n_divergences, 1);
 	cr_assert_eq(said.divergences[0].seq, 2 * CW_NUMERICS_MAX);
 	cr_assert_eq(said.n_roundings, CW_NUMERICS_MAX);
-	cr_assert_eq(said.n_roundings_left_out, CW_NUMERICS_MAX - 1);
+	cr_assert_eq(said.n_roundings_over_limit, CW_NUMERICS_MAX - 1);
 }
 
 /* ---- conservation ---- */
@@ -808,10 +809,10 @@ Test(numerics, roundings_take_no_place_of_what_alarms)
 Test(numerics, a_sum_that_lost_an_element_is_told)
 {
 	call(0, 1, -1, 1);
-	for (uint32_t i = 0; i < job.n_looks; i++) {
-		looks[i].dtype = CW_DTYPE_FP32;
-		if (looks[i].is_output)
-			looks[i].mean = 3.9; /* 100 of 4,000 are missing, everywhere alike */
+	for (uint32_t i = 0; i < job.n_samples; i++) {
+		samples[i].dtype = CW_DTYPE_FP32;
+		if (samples[i].is_output)
+			samples[i].mean = 3.9; /* 100 of 4,000 are missing, everywhere alike */
 	}
 	judge();
 	cr_assert_eq(said.n_divergences, 0);
@@ -824,9 +825,9 @@ Test(numerics, a_sum_that_lost_an_element_is_told)
 Test(numerics, rounding_is_within_the_bound)
 {
 	call(0, 1, -1, 1);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		if (looks[i].is_output)
-			looks[i].mean = 4 * (1 + 0x1p-11); /* half a unit, each */
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		if (samples[i].is_output)
+			samples[i].mean = 4 * (1 + 0x1p-11); /* half a unit, each */
 	judge();
 	cr_assert_eq(said.n_imbalances, 0);
 	cr_assert_eq(said.n_sums_checked, 1);
@@ -835,17 +836,17 @@ Test(numerics, rounding_is_within_the_bound)
 Test(numerics, integers_are_held_exactly_until_they_wrap)
 {
 	call(0, 1, -1, 3);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		looks[i].dtype = CW_DTYPE_INT32;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		samples[i].dtype = CW_DTYPE_INT32;
 	judge();
 	cr_assert_eq(said.n_imbalances, 0);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		if (looks[i].is_output)
-			looks[i].mean += 1.0 / ELEMENTS;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		if (samples[i].is_output)
+			samples[i].mean += 1.0 / ELEMENTS;
 	judge();
 	cr_assert_eq(said.n_imbalances, 1);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		looks[i].abs_max = 0x1p30;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		samples[i].abs_max = 0x1p30;
 	judge();
 	cr_assert_eq(said.n_sums_checked, 0);
 }
@@ -853,15 +854,15 @@ Test(numerics, integers_are_held_exactly_until_they_wrap)
 Test(numerics, averages_are_divided_and_maxima_left_alone)
 {
 	call(0, 1, -1, 2);
-	for (uint32_t i = 0; i < job.n_looks; i++) {
-		looks[i].redop = CW_REDOP_AVG;
-		looks[i].mean = 2;
+	for (uint32_t i = 0; i < job.n_samples; i++) {
+		samples[i].redop = CW_REDOP_AVG;
+		samples[i].mean = 2;
 	}
 	judge();
 	cr_assert_eq(said.n_imbalances, 0);
 	cr_assert_eq(said.n_sums_checked, 1);
-	for (uint32_t i = 0; i < job.n_looks; i++)
-		looks[i].redop = CW_REDOP_MAX;
+	for (uint32_t i = 0; i < job.n_samples; i++)
+		samples[i].redop = CW_REDOP_MAX;
 	judge();
 	cr_assert_eq(said.n_sums_checked, 0);
 }

@@ -53,7 +53,7 @@ static void teardown(void)
 TestSuite(numerics_files, .init = setup, .fini = teardown);
 
 /* An all_reduce of the rank and its input, in entry `entry`. */
-static struct cw_rec_summary *look(int rank, unsigned entry, uint64_t publish)
+static struct cw_rec_summary *sample(int rank, unsigned entry, uint64_t publish)
 {
 	struct cw_test_record *w = writers[rank];
 	uint64_t op = cw_test_record_collective(w, comms[rank], CW_OP_ALL_REDUCE, 10);
@@ -89,38 +89,38 @@ static int read_all(void)
 
 Test(numerics_files, joins_the_communicators_of_ranks)
 {
-	look(0, CW_REC_SUMMARY_FIRSTS, 1);
-	look(1, CW_REC_SUMMARY_FIRSTS, 1);
+	sample(0, CW_REC_SUMMARY_FIRSTS, 1);
+	sample(1, CW_REC_SUMMARY_FIRSTS, 1);
 	cr_assert_eq(read_all(), 0, "%s", err.text);
 	cr_assert_eq(in.job.n_comms, 1);
 	cr_assert_eq(in.job.comms[0].id, 0x77);
 	cr_assert_eq(in.job.comms[0].nranks, RANKS);
-	cr_assert_eq(in.job.n_looks, 2);
-	cr_assert_eq(in.job.looks[0].comm, in.job.looks[1].comm);
-	cr_assert_eq(in.job.looks[1].rank, 1);
-	cr_assert_eq(in.sources[0].n_looks, 1);
+	cr_assert_eq(in.job.n_samples, 2);
+	cr_assert_eq(in.job.samples[0].comm, in.job.samples[1].comm);
+	cr_assert_eq(in.job.samples[1].rank, 1);
+	cr_assert_eq(in.sources[0].n_samples, 1);
 }
 
 Test(numerics_files, knows_what_the_call_was)
 {
-	struct cw_rec_summary *s = look(0, CW_REC_SUMMARY_FIRSTS, 1);
+	struct cw_rec_summary *s = sample(0, CW_REC_SUMMARY_FIRSTS, 1);
 
 	writers[0]->ring[0].redop = CW_REDOP_AVG;
 	writers[0]->comms[comms[0]].ops[0].redop = CW_REDOP_AVG;
 	s->is_output = 1;
 	cr_assert_eq(read_all(), 0, "%s", err.text);
-	cr_assert_eq(in.job.n_looks, 1);
-	cr_assert_eq(in.job.looks[0].redop, CW_REDOP_AVG);
-	cr_assert_eq(in.job.looks[0].is_output, 1);
-	cr_assert_gt(in.job.looks[0].at_ns, 0);
+	cr_assert_eq(in.job.n_samples, 1);
+	cr_assert_eq(in.job.samples[0].redop, CW_REDOP_AVG);
+	cr_assert_eq(in.job.samples[0].is_output, 1);
+	cr_assert_gt(in.job.samples[0].at_ns, 0);
 }
 
 Test(numerics_files, knows_what_a_rank_runs_on)
 {
 	struct cw_rec_header *h = writers[1]->header;
 
-	look(0, CW_REC_SUMMARY_FIRSTS, 1);
-	look(1, CW_REC_SUMMARY_FIRSTS, 1);
+	sample(0, CW_REC_SUMMARY_FIRSTS, 1);
+	sample(1, CW_REC_SUMMARY_FIRSTS, 1);
 	writers[1]->comms[comms[1]].device = 2;
 	strcpy(h->device_models[0], "of another communicator");
 	memset(h->device_models[2], 'y', sizeof(h->device_models[2]));
@@ -140,10 +140,10 @@ Test(numerics_files, of_a_rank_with_devices_of_two_models_none_is_known)
 	struct cw_test_record *w = writers[0];
 	int first = comms[0];
 
-	look(0, CW_REC_SUMMARY_FIRSTS, 1);
+	sample(0, CW_REC_SUMMARY_FIRSTS, 1);
 	comms[0] = cw_test_record_comm(w, 0x78, RANKS, 0);
 	w->comms[comms[0]].device = 1;
-	look(0, CW_REC_SUMMARY_FIRSTS + 1, 2);
+	sample(0, CW_REC_SUMMARY_FIRSTS + 1, 2);
 	strcpy(w->header->device_models[0], "A");
 	strcpy(w->header->device_models[1], "A");
 	cr_assert_eq(read_all(), 0, "%s", err.text);
@@ -159,13 +159,13 @@ Test(numerics_files, of_a_rank_with_devices_of_two_models_none_is_known)
 
 Test(numerics_files, keeps_the_first_only_once)
 {
-	struct cw_rec_summary *s = look(0, CW_REC_SUMMARY_FIRSTS + 1, 1);
+	struct cw_rec_summary *s = sample(0, CW_REC_SUMMARY_FIRSTS + 1, 1);
 
 	s->nans = 1;
 	writers[0]->summaries[0] = *s;
-	look(0, CW_REC_SUMMARY_FIRSTS + 2, 2);
+	sample(0, CW_REC_SUMMARY_FIRSTS + 2, 2);
 	cr_assert_eq(read_all(), 0, "%s", err.text);
-	cr_assert_eq(in.job.n_looks, 2);
+	cr_assert_eq(in.job.n_samples, 2);
 	cr_assert(in.job.ranks[0].is_whole);
 	writers[0]->summaries[CW_REC_SUMMARY_FIRSTS + 2].publish =
 		122; /* the ring has gone round */
@@ -175,20 +175,20 @@ Test(numerics_files, keeps_the_first_only_once)
 
 Test(numerics_files, believes_no_stranger)
 {
-	struct cw_rec_summary *s = look(0, CW_REC_SUMMARY_FIRSTS, 1);
+	struct cw_rec_summary *s = sample(0, CW_REC_SUMMARY_FIRSTS, 1);
 
 	s->abs_max = NAN;
 	s->abs_min_nonzero = -1;
-	s = look(0, CW_REC_SUMMARY_FIRSTS + 1, 2);
+	s = sample(0, CW_REC_SUMMARY_FIRSTS + 1, 2);
 	s->nans = 11; /* of ten */
-	s = look(0, CW_REC_SUMMARY_FIRSTS + 2, 3);
+	s = sample(0, CW_REC_SUMMARY_FIRSTS + 2, 3);
 	s->comm = 4000000000u;
-	s = look(0, CW_REC_SUMMARY_FIRSTS + 3, 4);
+	s = sample(0, CW_REC_SUMMARY_FIRSTS + 3, 4);
 	s->comm_generation++;
 	cr_assert_eq(read_all(), 0, "%s", err.text);
-	cr_assert_eq(in.job.n_looks, 1);
-	cr_assert_eq(in.job.looks[0].abs_max, 0);
-	cr_assert_eq(in.job.looks[0].abs_min, 0);
+	cr_assert_eq(in.job.n_samples, 1);
+	cr_assert_eq(in.job.samples[0].abs_max, 0);
+	cr_assert_eq(in.job.samples[0].abs_min, 0);
 }
 
 Test(numerics_files, refuses_two_records_of_one_rank)
@@ -225,11 +225,11 @@ Test(numerics_files, finds_the_record_of_a_process)
 {
 	char pid[16];
 
-	look(0, CW_REC_SUMMARY_FIRSTS, 1);
+	sample(0, CW_REC_SUMMARY_FIRSTS, 1);
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	cr_assert_eq(read_one(pid), 0, "%s", err.text);
 	cr_assert_eq(in.job.n_ranks, 1);
-	cr_assert_eq(in.job.n_looks, 1);
+	cr_assert_eq(in.job.n_samples, 1);
 	cr_assert_not_null(strstr(in.sources[0].path, pid), "%s", in.sources[0].path);
 }
 
@@ -240,7 +240,7 @@ Test(numerics_files, finds_all_records_of_a_job_once)
 	int status;
 
 	for (int i = 0; i < RANKS; i++) {
-		look(i, CW_REC_SUMMARY_FIRSTS, 1);
+		sample(i, CW_REC_SUMMARY_FIRSTS, 1);
 		snprintf(writers[i]->header->job_label, sizeof(writers[i]->header->job_label),
 			 "name:numerics-%d", getpid());
 	}
@@ -254,7 +254,7 @@ Test(numerics_files, finds_all_records_of_a_job_once)
 	}
 	cr_expect_eq(read_one(job), 0, "%s", err.text);
 	cr_expect_eq(in.job.n_ranks, RANKS);
-	cr_expect_eq(in.job.n_looks, RANKS);
+	cr_expect_eq(in.job.n_samples, RANKS);
 	cr_assert_eq(kill(child, SIGKILL), 0);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(read_one(writers[0]->header->job_label), 0, "by the whole label, too");

@@ -78,7 +78,7 @@ Test(tensor_baseline, keeps_each_call_with_the_numbers_of_both_sides)
 	read_made();
 	cr_assert_eq(file.head.part, CW_BASELINE_OPERATORS);
 	cr_assert_eq(file.head.world_size, 4);
-	cr_assert_eq(file.counters[CW_BASELINE_N_LEFT_OUT], 5);
+	cr_assert_eq(file.counters[CW_BASELINE_N_NOT_COLLECTED], 5);
 	cr_assert_str_eq(file.denied, "view randn");
 	cr_assert_eq(file.run.n_rows, 2);
 	row = file.run.rows;

@@ -68,7 +68,7 @@ Test(nccl_errors, no_error_and_being_at_it_are_none)
 	cw_snapshot_free(snap);
 }
 
-Test(nccl_errors, different_errors_beyond_the_limit_are_left_out)
+Test(nccl_errors, different_errors_beyond_the_limit_are_omitted)
 {
 	struct cw_snapshot *snap = cw_snapshot_new();
 	struct cw_snap_comm comm = { .id = 7, .nranks = 2 * CW_NCCL_ERRORS_MAX };

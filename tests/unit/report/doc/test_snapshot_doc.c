@@ -56,10 +56,17 @@ static void tame(int64_t *instant)
 
 static void fill_thresholds(struct cw_thresholds *t)
 {
-	int64_t *all[] = { &t->stall_min_ns,         &t->stall_max_ns,  &t->first_op_ns,
-			   &t->first_op_per_rank_ns, &t->proof_ns,      &t->confirm_ns,
-			   &t->window_after_ns,      &t->no_headway_ns, &t->headway_alert_ns,
-			   &t->in_collective_ns,     &t->node_silent_ns };
+	int64_t *all[] = { &t->stall_min_ns,
+			   &t->stall_max_ns,
+			   &t->first_op_ns,
+			   &t->first_op_per_rank_ns,
+			   &t->proof_ns,
+			   &t->confirm_ns,
+			   &t->window_after_ns,
+			   &t->no_progress_after_ns,
+			   &t->host_activity_alert_ns,
+			   &t->in_collective_ns,
+			   &t->node_silent_ns };
 
 	fill(t, sizeof(*t));
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -139,19 +146,19 @@ static struct cw_snapshot *random_snapshot(void)
 		fill(&rank, sizeof(rank));
 		tame(&rank.ended_ns);
 		tame(&rank.sampled_ns);
-		tame(&rank.headway_ns);
+		tame(&rank.host_activity_ns);
 		tame(&rank.host_call.enter_ns);
 		tame(&rank.host_call.return_ns);
 		rank.node = (uint32_t)(any64() % n_nodes);
-		rank.headway_by = any_text();
+		rank.host_activity_by = any_text();
 		rank.command = any_text();
 		rank.cause = any_text();
 		rank.job_timeout_source = any_text();
 		rank.pod = any_text();
 		rank.pod_namespace = any_text();
 		rank.container = any_text();
-		rank.fed = any_text();
-		tame(&rank.fed_ns);
+		rank.nonfinite_input = any_text();
+		tame(&rank.nonfinite_input_ns);
 		if (rank.host_call.kind == CW_OP_NONE)
 			rank.host_call = (struct cw_op){ 0 };
 		cr_assert_eq(cw_snapshot_add_rank(snap, &rank, &index), 0);
@@ -234,20 +241,20 @@ static void assert_same_rank(const struct cw_snap_rank *a, const struct cw_snap_
 	cr_assert(a->liveness == b->liveness && a->flags == b->flags);
 	cr_assert(a->exit_code == b->exit_code && a->term_signal == b->term_signal);
 	cr_assert(a->ended_ns == b->ended_ns && a->sampled_ns == b->sampled_ns);
-	cr_assert(a->headway_ns == b->headway_ns && a->nccl_version == b->nccl_version);
+	cr_assert(a->host_activity_ns == b->host_activity_ns && a->nccl_version == b->nccl_version);
 	cr_assert(a->env_hash == b->env_hash && a->dropped == b->dropped);
 	cr_assert_eq(a->host_call_comm_id, b->host_call_comm_id);
 	assert_same_op(&a->host_call, &b->host_call);
-	assert_same_text(a->headway_by, b->headway_by, "headway_by");
+	assert_same_text(a->host_activity_by, b->host_activity_by, "host_activity_by");
 	assert_same_text(a->command, b->command, "command");
 	assert_same_text(a->cause, b->cause, "cause");
-	assert_same_text(a->fed, b->fed, "fed");
+	assert_same_text(a->nonfinite_input, b->nonfinite_input, "nonfinite_input");
 	assert_same_text(a->job_timeout_source, b->job_timeout_source, "job_timeout_source");
 	assert_same_text(a->pod, b->pod, "pod");
 	assert_same_text(a->pod_namespace, b->pod_namespace, "pod_namespace");
 	assert_same_text(a->container, b->container, "container");
 	cr_assert_eq(a->own_pid, b->own_pid);
-	cr_assert_eq(a->fed_ns, b->fed_ns);
+	cr_assert_eq(a->nonfinite_input_ns, b->nonfinite_input_ns);
 }
 
 static void assert_same(const struct cw_snapshot *a, const struct cw_snapshot *b)

@@ -40,7 +40,7 @@ static json_t *sample_ops(void)
 		"{s:s, s:s, s:i, s:i, s:[{s:s, s:i, s:s, s:s, s:s, s:i, s:s, s:i, s:i, s:I, s:f,"
 		" s:{s:f, s:f, s:f, s:f, s:f}, s:i, s:f, s:f, s:f},"
 		" {s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:n, s:n}]}",
-		"schema", "collwatch.ops/1", "node", "node-a", "left_out", 3, "lost", 1, "rows",
+		"schema", "collwatch.ops/1", "node", "node-a", "omitted", 3, "lost", 1, "rows",
 		"job", "name:train", "uid", 7, "kind", "all_reduce", "comm", "0x77", "comm_name",
 		"dp", "nranks", 8, "size", "<= 1 MiB", "processes", 4, "ops", 4000, "bytes",
 		(json_int_t)1048576000, "call_us", 9.1, "calls_us", "p50", 8.3, "p90", 100.0, "p99",
@@ -50,19 +50,19 @@ static json_t *sample_ops(void)
 		"device_us");
 }
 
-static json_t *sample_epitaph(void)
+static json_t *sample_postmortem(void)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[i],"
 			 " s:[{s:i, s:s, s:s, s:s, s:b, s:f}, {s:i, s:s, s:s, s:n, s:b, s:f}], s:i,"
 			 " s:[{s:s, s:i, s:s}], s:{s:f, s:s}, s:[{s:s, s:s, s:i, s:b, s:s}],"
 			 " s:[{s:i, s:[{s:s, s:s, s:i, s:b}]}], s:[s], s:[s], s:{s:s, s:s}}",
-			 "schema", "collwatch.epitaph/1", "id", "ab12", "job", "name:train",
+			 "schema", "collwatch.postmortem/1", "id", "ab12", "job", "name:train",
 			 "class", "process_dead", "detail", "exited", "confidence", "certain",
 			 "summary", "rank 4 on node-b was the first to fail", "culprits", 4, "ends",
 			 "rank", 4, "host", "node-b", "how", "was killed by SIGABRT", "cause",
 			 "killed itself (SIGABRT sent by its own pid)", "first", 1, "after_s", 0.0,
 			 "rank", 5, "host", "node-b", "how", "was killed by SIGTERM", "cause",
-			 "first", 0, "after_s", 1.25, "ends_left_out", 2, "ended", "ranks", "4",
+			 "first", 0, "after_s", 1.25, "ends_omitted", 2, "ended", "ranks", "4",
 			 "count", 1, "how", "was killed by SIGABRT", "waited_for", "for_s", 9.25,
 			 "summary", "rank 4 never came", "open", "kind", "all_reduce", "comm_name",
 			 "dp", "coll_seq", 31, "done", 0, "ranks", "0-3", "last_calls", "rank", 4,
@@ -223,7 +223,7 @@ Test(render_html, stacks_of_all_ranks_are_a_tree_with_python_first)
 {
 	static const char doc[] =
 		"{\"schema\":\"collwatch.stacks/1\",\"processes\":3,\"seen\":2,\"awaited\":0,"
-		"\"cut\":0,\"left_out\":[{\"ranks\":\"7\",\"n\":1,\"why\":\"no "
+		"\"cut\":0,\"not_collected\":[{\"ranks\":\"7\",\"n\":1,\"why\":\"no "
 		"right\"}],\"trees\":["
 		"{\"kind\":\"native\",\"thread\":\"main\",\"n\":1,\"ranks\":\"0\",\"roots\":["
 		" {\"name\":\"poll\",\"n\":1,\"ranks\":\"0\",\"ends\":1,\"calls\":[]}]},"
@@ -302,13 +302,13 @@ Test(render_html, an_incident_without_its_main_fields_is_refused)
 	cw_bundle_fini(&bundle);
 }
 
-Test(render_html, an_epitaph_alone_has_a_page)
+Test(render_html, a_postmortem_alone_has_a_page)
 {
-	struct cw_bundle bundle = { .epitaph = sample_epitaph() };
+	struct cw_bundle bundle = { .postmortem = sample_postmortem() };
 	char *text;
 	const char *at;
 
-	cr_assert_not_null(bundle.epitaph);
+	cr_assert_not_null(bundle.postmortem);
 	text = render(&bundle);
 	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
 	expect_in_order(
@@ -324,13 +324,13 @@ Test(render_html, an_epitaph_alone_has_a_page)
 	cw_bundle_fini(&bundle);
 }
 
-Test(render_html, an_epitaph_stands_below_its_incident)
+Test(render_html, a_postmortem_stands_below_its_incident)
 {
 	struct cw_bundle bundle = sample();
 	const char *at;
 	char *text;
 
-	bundle.epitaph = sample_epitaph();
+	bundle.postmortem = sample_postmortem();
 	text = render(&bundle);
 	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
 	expect_in_order(text, (const char *[]){ "Ruled out", "What the job died of",
@@ -340,9 +340,9 @@ Test(render_html, an_epitaph_stands_below_its_incident)
 	cw_bundle_fini(&bundle);
 }
 
-Test(render_html, an_epitaph_without_its_main_fields_is_refused)
+Test(render_html, a_postmortem_without_its_main_fields_is_refused)
 {
-	struct cw_bundle bundle = { .epitaph = json_object() };
+	struct cw_bundle bundle = { .postmortem = json_object() };
 	FILE *out = fopen("/dev/null", "w");
 
 	cr_assert_eq(cw_render_html(out, &bundle), -EBADMSG);
@@ -497,8 +497,10 @@ Test(render_html, a_check_against_a_baseline_has_both_runs_side_by_side)
 /* Those of the snapshot that are text: others are ids, and checked as such. */
 static void poison_snapshot(json_t *snapshot, const char *evil)
 {
-	static const char *const keys[] = { "job",     "group", "name", "headway_by",
-					    "command", "cause", "fed",  "last_error" };
+	static const char *const keys[] = {
+		"job",   "group",           "name",      "host_activity_by", "command",
+		"cause", "nonfinite_input", "last_error"
+	};
 	static const char *const lists[] = { "nodes", "ranks", "comms", "members" };
 	json_t *each;
 	size_t i;
@@ -531,8 +533,8 @@ Test(render_html, nothing_in_a_bundle_becomes_markup)
 		poison_snapshot(bundle.snapshot, evils[i]);
 		poison(bundle.evidence, evils[i]);
 		poison(bundle.incident, evils[i]);
-		bundle.epitaph = sample_epitaph();
-		poison(bundle.epitaph, evils[i]);
+		bundle.postmortem = sample_postmortem();
+		poison(bundle.postmortem, evils[i]);
 		bundle.ops = sample_ops();
 		poison(bundle.ops, evils[i]);
 		text = render(&bundle);
@@ -583,8 +585,8 @@ Test(render_html, survives_any_value_of_a_wrong_type)
 	mangle(bundle.incident, substitutes, 6, &bundle);
 	mangle(bundle.evidence, substitutes, 6, &bundle);
 	mangle(bundle.snapshot, substitutes, 6, &bundle);
-	bundle.epitaph = sample_epitaph();
-	mangle(bundle.epitaph, substitutes, 6, &bundle);
+	bundle.postmortem = sample_postmortem();
+	mangle(bundle.postmortem, substitutes, 6, &bundle);
 	bundle.ops = sample_ops();
 	mangle(bundle.ops, substitutes, 6, &bundle);
 	for (size_t i = 0; i < 6; i++)

@@ -273,7 +273,7 @@ Test(stack_tree, shows_where_in_the_kernel_a_thread_sleeps_that_cannot_be_looked
 	json_decref(doc);
 }
 
-Test(stack_tree, says_what_was_left_out_and_why)
+Test(stack_tree, says_what_was_not_collected_and_why)
 {
 	json_t *doc;
 	char *text;
@@ -282,7 +282,8 @@ Test(stack_tree, says_what_was_left_out_and_why)
 	add(1, json_pack("{s:i, s:{s:s, s:s, s:[]}, s:n}", "pid", 7, "native", "status", "refused",
 			 "reason", "no right to trace", "threads", "python"));
 	for (int32_t rank = 8; rank < 4096; rank++)
-		cr_assert_eq(cw_stack_tree_leave_out(tree, rank, "beyond the limit of a node"), 0);
+		cr_assert_eq(cw_stack_tree_not_collected(tree, rank, "beyond the limit of a node"),
+			     0);
 	doc = cw_stack_tree_doc(tree, 3);
 	cr_assert_eq(cw_json_int(doc, "processes", 0), 2 + 4088 + 3);
 	cr_assert_eq(cw_json_int(doc, "seen", 0), 1);
@@ -365,7 +366,7 @@ Test(stack_tree, takes_documents_of_any_shape)
 	static const char *const odd_docs[] = {
 		"{\"schema\":\"collwatch.stacks/1\"}",
 		"{\"schema\":\"collwatch.stacks/1\",\"trees\":[1,{\"roots\":[{\"ranks\":\"9-1,x\","
-		"\"n\":-5,\"calls\":{}}]}],\"left_out\":[2]}",
+		"\"n\":-5,\"calls\":{}}]}],\"not_collected\":[2]}",
 		"{\"schema\":\"collwatch.stacks/1\",\"trees\":[{\"thread\":\"main\",\"roots\":"
 		"[{\"fold\":true,\"ends\":9,\"calls\":[{\"name\":\"\\u001b[2J\"}]}]}]}",
 	};

@@ -249,14 +249,14 @@ Test(suite_read, what_a_job_dies_of)
 	cr_assert_eq(read_lines(HEAD PROGRAM
 				"watchdog 60s\nwatchdog 30s of 0-1 on world\n"
 				"launcher grace 5s apart 20s saves 3s\n"
-				"expect epitaph process_dead exited 3 or in_collective nobody\n"
+				"expect postmortem process_dead exited 3 or in_collective nobody\n"
 				"expect silence or process_dead 3\nend\n",
 				1000),
 		     0, "%s", err.text);
-	cr_expect_eq(got[0].n_epitaphs, 2);
-	cr_expect_eq(got[0].epitaphs[0].detail, CW_DETAIL_EXITED);
-	cr_expect(cw_suite_set_has(&got[0].epitaphs[0].culprits, 3));
-	cr_expect(got[0].epitaphs[1].is_nobody);
+	cr_expect_eq(got[0].n_postmortems, 2);
+	cr_expect_eq(got[0].postmortems[0].detail, CW_DETAIL_EXITED);
+	cr_expect(cw_suite_set_has(&got[0].postmortems[0].culprits, 3));
+	cr_expect(got[0].postmortems[1].is_nobody);
 	cr_expect_eq(got[0].n_answers, 1);
 	cr_expect_eq(got[0].n_watchdogs, 2);
 	cr_expect_eq(got[0].watchdogs[0].after_ns, INT64_C(60000000000));
@@ -268,15 +268,16 @@ Test(suite_read, what_a_job_dies_of)
 	cr_expect_eq(got[0].launcher.grace_ns, INT64_C(5000000000));
 	cr_expect_eq(got[0].launcher.apart_ns, INT64_C(20000000000));
 	cr_expect_eq(got[0].launcher.saves_ns, INT64_C(3000000000));
-	cr_assert_eq(read_lines(HEAD PROGRAM "expect epitaph nothing\nexpect silence\nend\n", 1000),
-		     0, "%s", err.text);
-	cr_expect(got[0].has_no_epitaph && suite_expects_epitaph(&got[0]));
-	expect_error(HEAD PROGRAM "expect epitaph unknown\nend\n", "f.scn:11: ", "expected");
-	expect_error(HEAD PROGRAM "expect epitaph\n", "f.scn:10: ", "class");
-	expect_error(HEAD PROGRAM "expect epitaph notice unknown\n", "f.scn:10: ", "class");
-	expect_error(HEAD PROGRAM "expect epitaph slow 3\n", "f.scn:10: ", "late");
-	expect_error(HEAD PROGRAM "expect epitaph unknown\nexpect epitaph nothing\n",
-		     "f.scn:11: ", "one epitaph");
+	cr_assert_eq(
+		read_lines(HEAD PROGRAM "expect postmortem nothing\nexpect silence\nend\n", 1000),
+		0, "%s", err.text);
+	cr_expect(got[0].has_no_postmortem && suite_expects_postmortem(&got[0]));
+	expect_error(HEAD PROGRAM "expect postmortem unknown\nend\n", "f.scn:11: ", "expected");
+	expect_error(HEAD PROGRAM "expect postmortem\n", "f.scn:10: ", "class");
+	expect_error(HEAD PROGRAM "expect postmortem notice unknown\n", "f.scn:10: ", "class");
+	expect_error(HEAD PROGRAM "expect postmortem slow 3\n", "f.scn:10: ", "late");
+	expect_error(HEAD PROGRAM "expect postmortem unknown\nexpect postmortem nothing\n",
+		     "f.scn:11: ", "one post-mortem");
 	expect_error(HEAD PROGRAM "launcher patience 3s\n", "f.scn:10: ", "patience");
 	expect_error(HEAD PROGRAM "watchdog 0s\n", "f.scn:10: ", "14 days");
 	expect_error(HEAD PROGRAM
@@ -339,12 +340,13 @@ Test(suite_read, daemons_are_killed_and_cut_off)
 Test(suite_read, alerts_get_lost_and_others_have_many_jobs)
 {
 	cr_assert_eq(
-		read_lines(HEAD PROGRAM
-			   "leader-turn 4\nalerts at 5s undelivered for 6s\nalerts at 7s muted\n"
-			   "daemons at 8s reload\ncrowd at 9s 4096 for 3s\n" EXPECT,
-			   1000),
+		read_lines(
+			HEAD PROGRAM
+			"leader-iteration 4\nalerts at 5s undelivered for 6s\nalerts at 7s muted\n"
+			"daemons at 8s reload\ncrowd at 9s 4096 for 3s\n" EXPECT,
+			1000),
 		0, "%s", err.text);
-	cr_expect_eq(got[0].turn_members, 4);
+	cr_expect_eq(got[0].iteration_members, 4);
 	cr_assert_eq(got[0].n_faults, 4);
 	cr_expect_eq(got[0].faults[0].value, SUITE_ALERTS_UNDELIVERED);
 	cr_expect_eq(got[0].faults[0].for_ns, INT64_C(6000000000));
@@ -356,7 +358,7 @@ Test(suite_read, alerts_get_lost_and_others_have_many_jobs)
 		cr_expect(suite_fault_is_between_daemons(&got[0].faults[i]));
 	cr_expect_eq(read_lines(HEAD PROGRAM "crowd at 9s 4097\n" EXPECT, 1000), -EINVAL);
 	cr_expect_eq(read_lines(HEAD PROGRAM "alerts at 9s late\n" EXPECT, 1000), -EINVAL);
-	cr_expect_eq(read_lines(HEAD PROGRAM "leader-turn 0\n" EXPECT, 1000), -EINVAL);
+	cr_expect_eq(read_lines(HEAD PROGRAM "leader-iteration 0\n" EXPECT, 1000), -EINVAL);
 }
 
 Test(suite_read, digests_come_late_twice_or_never)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Summaries of a group's tensors (docs/design/summaries.md#groups). NCCL puts nothing of a group on
+ * a stream before the outermost end returns. So we summarise the inputs right before that end and
+ * the outputs right after it; until then these lists hold the tensors.
+ *
+ * The lists are bounded, and we allocate nothing. Each group belongs to one thread. If summaries
+ * are off, no code touches the lists.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/record/op_call.h"
+#include "agent/record/record.h"
+
+/* The limit for inputs, and for outputs: both together fill the record's ring. */
+#define CW_GROUP_SAMPLES (CW_REC_SUMMARY_RING / 2)
+
+struct cw_group_sample {
+	struct cw_op_desc desc;
+	uint64_t op_index, seq;
+	uint64_t draw; /* for a collective equal on all members, for input and output */
+	uint32_t comm, comm_generation;
+};
+
+/* If there are more tensors than places, we keep the tensors with the lowest draws. */
+struct cw_group_side {
+	uint32_t n; /* all tensors, kept or not */
+	struct cw_group_sample kept[CW_GROUP_SAMPLES];
+	uint8_t by_draw[CW_GROUP_SAMPLES]; /* indexes into kept, lowest draw first */
+};
+
+/* A zeroed struct is empty. */
+struct cw_group_samples {
+	struct cw_group_side in, out;
+	uint32_t is_spoiled;
+};
+
+/* Adds the tensors of an op that NCCL has queued. */
+void cw_group_samples_add(struct cw_group_samples *samples, const struct cw_op_call *call);
+
+/*
+ * NCCL has refused an op, so it will refuse the whole group. The program may free streams and
+ * buffers of the other ops before it ends the group, so we summarise no inputs.
+ */
+void cw_group_samples_spoil(struct cw_group_samples *samples);
+
+/*
+ * Call this right before the outermost end. This function and the next one call CUDA, in the thread
+ * that ends the group and inside that call. They count the tensors that they leave out, and may
+ * change errno.
+ */
+void cw_group_samples_take_inputs(struct cw_group_samples *samples);
+
+/* Call this after the launch, behind the group's "completed" words. */
+void cw_group_samples_take_outputs(struct cw_group_samples *samples);
+
+/* Empties the lists when the group ends. */
+void cw_group_samples_forget(struct cw_group_samples *samples);

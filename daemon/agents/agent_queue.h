@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chooses the next hellos to check. Each user has a queue of hellos, and the users take turns. If a
+ * user has two thousand hellos, they delay only that user. A user with one hello waits at most as
+ * many batches as there are users. A batch is a handful of one user's hellos, and one child checks
+ * them together.
+ *
+ * If we had to kill a user's child, this user and all others like it share a few places. So a user
+ * that makes children hang keeps no well-behaved user from a place.
+ *
+ * Loop thread only; does no input or output.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cw_agent_queue;
+struct cw_agent_queue_user;
+
+/* A member of a queue. */
+struct cw_queue_position {
+	struct cw_queue_position *prev, *next;
+	struct cw_agent_queue_user *user; /* NULL = not queued */
+	bool is_alone;                    /* its batch has no other member */
+};
+
+struct cw_agent_queue_limits {
+	unsigned places;         /* concurrent batches */
+	unsigned per_user;       /* limit of one user while others wait */
+	unsigned per_user_alone; /* limit while no other user waits; leaves room for newcomers */
+	unsigned slow;           /* limit of all slow users together */
+};
+
+/* 0 or -ENOMEM. */
+int cw_agent_queue_new(const struct cw_agent_queue_limits *limits, struct cw_agent_queue **ret);
+/* Takes NULL; returns NULL. Drops the queues, but frees no position. */
+struct cw_agent_queue *cw_agent_queue_free(struct cw_agent_queue *queue);
+
+/* Puts the position at the end of uid's queue or, if is_first, at the head. 0 or -ENOMEM. */
+int cw_agent_queue_wait(struct cw_agent_queue *queue, uid_t uid, struct cw_queue_position *position,
+			bool is_first);
+/* new_position takes the place of old_position in its queue; old_position leaves the queue. */
+void cw_agent_queue_replace(struct cw_agent_queue *queue, struct cw_queue_position *old_position,
+			    struct cw_queue_position *new_position);
+/* Removes the position from its queue. */
+void cw_agent_queue_leave(struct cw_agent_queue *queue, struct cw_queue_position *position);
+
+/*
+ * Removes at most max positions from the head of the next user's queue. Together they occupy a
+ * place until cw_agent_queue_done(). Returns their number; 0 = no user waits, or no waiting user
+ * may have a place.
+ */
+unsigned cw_agent_queue_take(struct cw_agent_queue *queue, struct cw_queue_position **ret,
+			     unsigned max);
+/* Ends a batch of uid; was_slow: it took too long. */
+void cw_agent_queue_done(struct cw_agent_queue *queue, uid_t uid, bool was_slow);
+
+/* The number of queued hellos. */
+uint32_t cw_agent_queue_waiting(const struct cw_agent_queue *queue);

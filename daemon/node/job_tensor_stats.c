@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/job_tensor_stats.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/htable.h"
+#include "common/log.h"
+#include "daemon/node/reading_budget.h"
+#include "daemon/process/process.h"
+#include "loop/sample_throttle.h"
+
+#define MESSAGE_ID_FIRST "5b0d4c1fb0a84c5e8f5d2c9b7a3e6f10"
+#define MESSAGE_ID_HEADROOM "c7e2a9d86f1b4f33a4b8d05e91c6472f"
+
+struct entry {
+	struct cw_job_id job;
+	struct cw_tensor_stats tensor_stats;
+	int64_t next_ns;
+	bool is_here; /* this tick saw a process of the job */
+	bool is_over; /* the last reading found no living process */
+	UT_hash_handle hh;
+};
+
+struct cw_job_tensor_stats {
+	struct cw_process **table;
+	struct cw_reading_budget *budget;
+	struct entry *entries;
+	struct cw_job_tensor_stats_totals stats;
+};
+
+static bool has_summaries(const struct cw_process *p)
+{
+	return p->record && cw_process_has_job(p) &&
+	       cw_record_header(p->record)->has & CW_REC_HAS_SUMMARIES;
+}
+
+/* NULL: out of memory; a later tick tries again. */
+static struct entry *find(struct cw_job_tensor_stats *n, const struct cw_process *p)
+{
+	struct cw_job_id job = cw_process_job_id(p);
+	struct entry *e;
+
+	HASH_FIND_BYHASHVALUE(hh, n->entries, &job, sizeof(job), cw_job_id_bucket(&job), e);
+	if (e)
+		return e;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->job = job;
+	HASH_ADD_BYHASHVALUE(hh, n->entries, job, sizeof(e->job), cw_job_id_bucket(&job), e);
+	if (cw_htable_added(e))
+		return e;
+	free(e);
+	return NULL;
+}
+
+static void find_all(struct cw_job_tensor_stats *n)
+{
+	struct entry *e, *tmp;
+
+	for (e = n->entries; e; e = e->hh.next)
+		e->is_here = false;
+	for (const struct cw_process *p = *n->table; p; p = p->hh.next) {
+		e = has_summaries(p) ? find(n, p) : NULL;
+		if (e)
+			e->is_here = true;
+	}
+	HASH_ITER (hh, n->entries, e, tmp) {
+		if (e->is_here)
+			continue;
+		HASH_DEL(n->entries, e);
+		free(e);
+	}
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+	const int32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/*
+ * The ranks of the job's living processes, sorted, with summaries or without. NULL if we are out
+ * of memory.
+ */
+static int32_t *ranks_that_live(struct cw_process *table, const struct cw_job_id *job,
+				size_t *ret_n)
+{
+	int32_t *ranks = calloc(HASH_COUNT(table) + 1, sizeof(*ranks));
+	size_t n = 0;
+
+	*ret_n = 0;
+	if (!ranks)
+		return NULL;
+	for (const struct cw_process *p = table; p; p = p->hh.next)
+		if (!cw_process_is_dead(p) && p->record && cw_process_is_of(p, job))
+			ranks[n++] = cw_record_header(p->record)->rank_label;
+	qsort(ranks, n, sizeof(*ranks), compare_ranks);
+	*ret_n = n;
+	return ranks;
+}
+
+/* If a living process has the same rank, the dead one's record belongs to an earlier run. */
+static bool is_replaced(const struct cw_process *dead, const int32_t *ranks, size_t n)
+{
+	int32_t rank = cw_record_header(dead->record)->rank_label;
+
+	return rank >= 0 && n && bsearch(&rank, ranks, n, sizeof(*ranks), compare_ranks);
+}
+
+static void add_process(const struct cw_process **v, uint32_t *n, uint32_t *over_limit,
+			const struct cw_process *p)
+{
+	if (*n < CW_JOB_TENSOR_STATS_RANKS)
+		v[(*n)++] = p;
+	else
+		(*over_limit)++;
+}
+
+uint32_t
+cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *n, const struct cw_job_id *job,
+			      const struct cw_process *ret[static CW_JOB_TENSOR_STATS_RANKS],
+			      uint32_t *ret_living, uint32_t *ret_over_limit)
+{
+	uint32_t n_living, all = 0, over_limit = 0;
+	_cleanup_(freep) int32_t *ranks = NULL;
+	size_t n_ranks;
+
+	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
+		if (!cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job))
+			add_process(ret, &all, &over_limit, p);
+	n_living = all;
+	ranks = ranks_that_live(*n->table, job, &n_ranks);
+	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
+		if (cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job) &&
+		    !is_replaced(p, ranks, n_ranks))
+			add_process(ret, &all, &over_limit, p);
+	*ret_living = n_living;
+	if (ret_over_limit)
+		*ret_over_limit = over_limit;
+	return all;
+}
+
+static void say(const struct entry *e, const char *message_id,
+		const struct cw_tensor_stats_finding *finding)
+{
+	char text[sizeof(finding->text) + CW_JOB_LABEL_BYTES + 16], job[192];
+	const char *fields[] = { job, NULL };
+
+	(void)snprintf(text, sizeof(text), "job=%s: %s", e->job.label, finding->text);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", e->job.label);
+	cw_log_event(CW_LOG_WARN, message_id, text, fields);
+}
+
+static void read_job(struct cw_job_tensor_stats *n, struct entry *e, int64_t now_ns)
+{
+	const struct cw_process *processes[CW_JOB_TENSOR_STATS_RANKS];
+	struct cw_record *records[CW_JOB_TENSOR_STATS_RANKS];
+	uint32_t n_living,
+		n_records = cw_job_tensor_stats_processes(n, &e->job, processes, &n_living, NULL);
+	int news;
+
+	if (e->is_over && n_living)
+		e->tensor_stats =
+			(struct cw_tensor_stats){ .n_ops = 0 }; /* the job was restarted */
+	e->is_over = n_living == 0;
+	for (uint32_t i = 0; i < n_records; i++)
+		records[i] = processes[i]->record;
+	news = cw_tensor_stats_update(&e->tensor_stats, records, n_records, now_ns);
+	if (news < 0)
+		return; /* out of memory: the next reading tries again */
+	if (news & CW_TENSOR_STATS_NEWS_FIRST) {
+		n->stats.nonfinite_total++;
+		say(e, MESSAGE_ID_FIRST, &e->tensor_stats.first);
+	}
+	if (news & CW_TENSOR_STATS_NEWS_HEADROOM) {
+		n->stats.headroom_total++;
+		say(e, MESSAGE_ID_HEADROOM, &e->tensor_stats.headroom);
+	}
+}
+
+void cw_job_tensor_stats_tick(struct cw_job_tensor_stats *n, int64_t now_ns)
+{
+	struct entry *due = NULL;
+	int64_t start_ns = cw_clock_cpu_ns(), cost_ns, rest_ns;
+
+	find_all(n);
+	for (struct entry *e = n->entries; e; e = e->hh.next)
+		if (e->next_ns <= now_ns && (!due || e->next_ns < due->next_ns) &&
+		    cw_reading_budget_allows(n->budget, e->job.uid))
+			due = e;
+	if (!due)
+		return;
+	read_job(n, due, now_ns);
+	cost_ns = cw_clock_cpu_ns() - start_ns;
+	cw_reading_budget_charge(n->budget, due->job.uid, cost_ns);
+	rest_ns = cw_sample_throttle_next_ns(now_ns, cost_ns, 1);
+	due->next_ns = rest_ns > now_ns + CW_JOB_TENSOR_STATS_NS ? rest_ns
+								 : now_ns + CW_JOB_TENSOR_STATS_NS;
+}
+
+void cw_job_tensor_stats_totals(const struct cw_job_tensor_stats *n,
+				struct cw_job_tensor_stats_totals *ret)
+{
+	*ret = n->stats;
+}
+
+void cw_job_tensor_stats_each(const struct cw_job_tensor_stats *n, cw_job_tensor_stats_fn fn,
+			      void *user)
+{
+	for (const struct entry *e = n->entries; e; e = e->hh.next)
+		fn(&e->job, &e->tensor_stats, user);
+}
+
+void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *n,
+				     cw_job_tensor_stats_living_fn fn, void *user)
+{
+	for (const struct cw_process *p = *n->table; p; p = p->hh.next) {
+		uint64_t since_ns = p->record ? cw_record_header(p->record)->created_wall_ns : 0;
+		struct cw_job_id job;
+
+		if (!since_ns || since_ns > INT64_MAX || cw_process_is_dead(p) ||
+		    !cw_process_has_job(p))
+			continue;
+		job = cw_process_job_id(p);
+		fn(&job, (int64_t)since_ns, user);
+	}
+}
+
+int cw_job_tensor_stats_new(struct cw_process **table, struct cw_reading_budget *budget,
+			    struct cw_job_tensor_stats **ret)
+{
+	struct cw_job_tensor_stats *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->table = table;
+	n->budget = budget;
+	*ret = n;
+	return 0;
+}
+
+struct cw_job_tensor_stats *cw_job_tensor_stats_free(struct cw_job_tensor_stats *n)
+{
+	struct entry *e, *tmp;
+
+	if (!n)
+		return NULL;
+	HASH_ITER (hh, n->entries, e, tmp) {
+		HASH_DEL(n->entries, e);
+		free(e);
+	}
+	free(n);
+	return NULL;
+}

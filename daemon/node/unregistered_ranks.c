@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * We keep one search per job, as long as a leader asks for it. Scans run in a child, one at a time
+ * for each search. We check each process that the child reports again, by pidfd and start time,
+ * before it counts. A rank that registers after all leaves the search.
+ */
+#include "daemon/node/unregistered_ranks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/pidfd.h"
+#include "daemon/kernel/liveness.h"
+#include "daemon/node/unregistered_scan.h"
+#include "daemon/process/host_activity.h"
+#include "daemon/process/proc_pod.h"
+#include "daemon/process/process.h"
+#include "identity/quota.h"
+#include "loop/children.h"
+#include "model/facts.h"
+
+/* A rank that a scan found. */
+struct unregistered_rank {
+	struct cw_unregistered_scan_found found;
+	char command[CW_PROCESS_COMMAND_BYTES];
+	int pidfd, proc_fd;
+	int32_t own_pid; /* in its own pid namespace; 0 = the same, or unknown */
+	uint32_t liveness;
+	struct cw_host_activity host_activity;
+	bool is_current; /* the last scan found it */
+};
+
+struct search {
+	struct cw_unregistered_ranks *owner;
+	struct cw_job_id job; /* label empty = unused */
+	struct cw_unregistered_scan_query query;
+	int64_t since_ns, asked_ns, scanned_ns;
+	struct cw_child *child; /* NULL = no scan under way */
+	struct unregistered_rank *ranks[CW_UNREGISTERED_SCAN_MAX_RANKS];
+	uint32_t n_ranks;
+	uint32_t n_to_look_at; /* first ranks to refresh in this round; 0 = a new one begins */
+};
+
+/*
+ * CPU time per second for refreshing all ranks. 1,024 ranks with large process trees would hold up
+ * the loop for seconds. The remaining ranks wait for the next second.
+ */
+#define TICK_NS (10 * CW_NS_PER_MS)
+
+struct cw_unregistered_ranks {
+	struct cw_unregistered_ranks_config config;
+	struct cw_children *children;
+	struct search searches[CW_UNREGISTERED_RANKS_MAX_SEARCHES];
+	unsigned first; /* the search to refresh next */
+};
+
+int cw_unregistered_ranks_new(const struct cw_unregistered_ranks_config *config,
+			      struct cw_unregistered_ranks **ret)
+{
+	struct cw_unregistered_ranks *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return -ENOMEM;
+	u->config = *config;
+	r = cw_children_new(config->base, &u->children);
+	if (r < 0) {
+		free(u);
+		return r;
+	}
+	*ret = u;
+	return 0;
+}
+
+/* ---- one rank ---- */
+
+static void rank_free(struct unregistered_rank *r)
+{
+	closep(&r->pidfd);
+	closep(&r->proc_fd);
+	cw_host_activity_fini(&r->host_activity);
+	free(r);
+}
+
+/* False if the process has ended, or another process has reused its pid. */
+static bool look_at(struct unregistered_rank *r, int64_t now_ns)
+{
+	struct cw_host_activity_process process = { .proc_fd = r->proc_fd, .pid = r->found.pid };
+	struct cw_procstat st;
+	int err = cw_pidfd_has_ended(r->pidfd) ? -ESRCH : cw_procstat_read(r->proc_fd, &st);
+
+	if (err == -EBUSY)
+		return true; /* it is in the middle of execve(): try again in a second */
+	if (err < 0 || st.start_ticks != r->found.start_ticks)
+		return false;
+	cw_host_activity_step(&r->host_activity, &process, &st, now_ns);
+	r->liveness = cw_liveness_of_state(st.state);
+	return true;
+}
+
+static struct unregistered_rank *rank_new(const struct cw_unregistered_scan_found *found,
+					  int64_t now_ns)
+{
+	struct unregistered_rank *r = calloc(1, sizeof(*r));
+	struct cw_proc_pod pod;
+
+	if (!r)
+		return NULL;
+	r->found = *found;
+	cw_command_text(found->command, found->command_len, r->command);
+	cw_host_activity_init(&r->host_activity);
+	r->pidfd = (int)syscall(SYS_pidfd_open, found->pid, 0);
+	r->proc_fd = cw_procstat_open(found->pid);
+	if (r->pidfd < 0 || r->proc_fd < 0 || !look_at(r, now_ns)) {
+		rank_free(r);
+		return NULL;
+	}
+	cw_proc_pod_read(r->proc_fd, &pod);
+	cw_pod_complete(&r->found.pod, &pod.ids);
+	r->own_pid = pod.own_pid;
+	return r;
+}
+
+/* ---- a search ---- */
+
+static void drop_rank(struct search *s, uint32_t i)
+{
+	rank_free(s->ranks[i]);
+	s->ranks[i] = s->ranks[--s->n_ranks];
+}
+
+static void forget(struct search *s)
+{
+	if (s->child)
+		cw_child_cancel(s->child);
+	while (s->n_ranks)
+		drop_rank(s, s->n_ranks - 1);
+	*s = (struct search){ .owner = s->owner };
+}
+
+struct cw_unregistered_ranks *cw_unregistered_ranks_free(struct cw_unregistered_ranks *u)
+{
+	if (!u)
+		return NULL;
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++)
+		forget(&u->searches[i]);
+	cw_children_free(u->children);
+	free(u);
+	return NULL;
+}
+
+/* The child has read hostile input, so its output may be anything. */
+static bool is_sound(struct cw_unregistered_scan_found *f)
+{
+	f->source[sizeof(f->source) - 1] = '\0';
+	f->pod.name[sizeof(f->pod.name) - 1] = '\0';
+	f->pod.ns[sizeof(f->pod.ns) - 1] = '\0';
+	f->pod.container[sizeof(f->pod.container) - 1] = '\0';
+	return f->rank >= 0 && f->pid > 1 && f->command_len <= sizeof(f->command);
+}
+
+static void take_found(struct search *s, const struct cw_unregistered_scan_found *found,
+		       int64_t now_ns)
+{
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		if (s->ranks[i]->found.pid == found->pid &&
+		    s->ranks[i]->found.start_ticks == found->start_ticks) {
+			s->ranks[i]->is_current = true;
+			return;
+		}
+	if (s->n_ranks == CW_UNREGISTERED_SCAN_MAX_RANKS)
+		return;
+	s->ranks[s->n_ranks] = rank_new(found, now_ns);
+	if (!s->ranks[s->n_ranks])
+		return; /* it has ended, or the next scan will find it */
+	s->ranks[s->n_ranks++]->is_current = true;
+	log_info("job=%s: rank %d is here, pid %d, and has not called NCCL", s->query.label,
+		 found->rank, found->pid);
+}
+
+static void on_scanned(enum cw_child_end end, const char *output, size_t len, void *user)
+{
+	struct search *s = user;
+	int64_t now = cw_clock_awake_ns(s->owner->config.clock);
+	struct cw_unregistered_scan_found found;
+
+	s->child = NULL;
+	for (uint32_t i = 0; i < s->n_ranks; i++)
+		s->ranks[i]->is_current = end != CW_CHILD_EXITED; /* a partial scan drops none */
+	for (size_t at = 0; at + sizeof(found) <= len; at += sizeof(found)) {
+		memcpy(&found, output + at, sizeof(found));
+		if (is_sound(&found))
+			take_found(s, &found, now);
+	}
+	for (uint32_t i = s->n_ranks; i-- > 0;)
+		if (!s->ranks[i]->is_current)
+			drop_rank(s, i);
+	if (end != CW_CHILD_EXITED)
+		log_info("job=%s: the search for ranks that never called NCCL did not end well",
+			 s->query.label);
+}
+
+static void scan(struct search *s, int64_t now_ns)
+{
+	struct cw_child_config config = {
+		.main = cw_unregistered_scan_main,
+		.arg = &s->query,
+		.deadline_ms = CW_UNREGISTERED_RANKS_SCAN_MS,
+		.max_output =
+			CW_UNREGISTERED_SCAN_MAX_RANKS * sizeof(struct cw_unregistered_scan_found),
+		.fn = on_scanned,
+		.user = s,
+		.uid = s->job.uid,
+	};
+	int r = -EBUSY;
+
+	s->scanned_ns = now_ns;
+	if (cw_children_abandoned_of(s->owner->children, s->job.uid) < CW_CHILD_MAX_ABANDONED)
+		r = cw_child_start(s->owner->children, &config, &s->child);
+	if (r < 0)
+		log_info("job=%s: no search for ranks that never called NCCL: %s", s->query.label,
+			 strerror(-r));
+}
+
+/* ---- all searches ---- */
+
+static bool is_used(const struct search *s)
+{
+	return *s->job.label;
+}
+
+/*
+ * Returns a free search; if there is none, takes one from a user above the quota. NULL = none.
+ */
+static struct search *get_unused(struct cw_unregistered_ranks *u, uint32_t uid)
+{
+	struct cw_quota_charge charges[CW_UNREGISTERED_RANKS_MAX_SEARCHES];
+	struct search *unused = NULL;
+	void *displaced = NULL;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
+		struct search *s = &u->searches[i];
+
+		if (is_used(s))
+			charges[n++] = (struct cw_quota_charge){ .uid = s->job.uid,
+								 .since_ns = s->since_ns,
+								 .holder = s };
+		else
+			unused = s;
+	}
+	switch (cw_quota_charge_for(uid, charges, n, CW_UNREGISTERED_RANKS_MAX_SEARCHES,
+				    &displaced)) {
+	case CW_QUOTA_ADMIT:
+		return unused;
+	case CW_QUOTA_DISPLACE:
+		forget(displaced);
+		return displaced;
+	default:
+		return NULL;
+	}
+}
+
+static struct search *find_or_add(struct cw_unregistered_ranks *u, const struct cw_job_id *job)
+{
+	struct search *unused;
+
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
+		struct search *s = &u->searches[i];
+
+		if (is_used(s) && cw_job_id_is_equal(&s->job, job))
+			return s;
+	}
+	unused = get_unused(u, job->uid);
+	if (unused) {
+		unused->owner = u;
+		unused->since_ns = cw_clock_now_ns(u->config.clock);
+		unused->job = *job;
+		unused->query.uid = job->uid;
+		memcpy(unused->query.label, job->label, sizeof(job->label));
+		(void)snprintf(unused->query.socket, sizeof(unused->query.socket), "%s",
+			       u->config.socket_path); /* a truncated name matches no process */
+	}
+	return unused;
+}
+
+bool cw_unregistered_ranks_search(struct cw_unregistered_ranks *u,
+				  const struct cw_msg_rank_search *q)
+{
+	struct cw_job_id job;
+	struct search *s;
+
+	if (cw_job_id_read(&q->job_key, q->uid, q->label, &job) != 0)
+		return false;
+	s = find_or_add(u, &job);
+	if (s)
+		s->asked_ns = cw_clock_awake_ns(u->config.clock);
+	return s != NULL;
+}
+
+/* False if the time ran out before we refreshed all ranks. */
+static bool look_at_ranks(struct search *s, int64_t now_ns, int64_t end_cpu_ns)
+{
+	const struct cw_unregistered_ranks *u = s->owner;
+
+	if (!s->n_to_look_at || s->n_to_look_at > s->n_ranks)
+		s->n_to_look_at = s->n_ranks;
+	while (s->n_to_look_at) {
+		const struct unregistered_rank *r = s->ranks[s->n_to_look_at - 1];
+
+		if (cw_clock_cpu_ns() >= end_cpu_ns)
+			return false;
+		s->n_to_look_at--;
+		if (!look_at(s->ranks[s->n_to_look_at], now_ns) ||
+		    cw_processes_find(*u->config.table, r->found.pid, r->found.start_ticks))
+			drop_rank(s, s->n_to_look_at);
+	}
+	return true;
+}
+
+static void look_at_searches(struct cw_unregistered_ranks *u, int64_t now_ns)
+{
+	int64_t end_cpu_ns = cw_clock_cpu_ns() + TICK_NS;
+	unsigned first = u->first;
+
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
+		u->first = (first + i) % CW_UNREGISTERED_RANKS_MAX_SEARCHES;
+		if (is_used(&u->searches[u->first]) &&
+		    !look_at_ranks(&u->searches[u->first], now_ns, end_cpu_ns))
+			return;
+	}
+}
+
+void cw_unregistered_ranks_tick(struct cw_unregistered_ranks *u)
+{
+	int64_t now = cw_clock_awake_ns(u->config.clock);
+
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
+		struct search *s = &u->searches[i];
+
+		if (is_used(s) && now - s->asked_ns > CW_UNREGISTERED_RANKS_KEEP_NS)
+			forget(s);
+	}
+	look_at_searches(u, now);
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
+		struct search *s = &u->searches[i];
+
+		if (is_used(s) && !s->child &&
+		    (!s->scanned_ns || now - s->scanned_ns >= CW_UNREGISTERED_RANKS_SCAN_EVERY_NS))
+			scan(s, now);
+	}
+}
+
+/* ---- results ---- */
+
+const struct cw_job_id *cw_unregistered_ranks_job(const struct cw_unregistered_ranks *u, unsigned i)
+{
+	for (unsigned k = 0; k < CW_UNREGISTERED_RANKS_MAX_SEARCHES; k++)
+		if (u->searches[k].n_ranks && i-- == 0)
+			return &u->searches[k].job;
+	return NULL;
+}
+
+static int fill_rank(const struct search *s, const struct unregistered_rank *r, int64_t now_ns,
+		     struct cw_arena *arena, struct cw_msg_rank *ret)
+{
+	*ret = (struct cw_msg_rank){
+		.rank = r->found.rank,
+		.world_size = r->found.world_size,
+		.local_rank = r->found.local_rank,
+		.rank_source = cw_arena_strdup(arena, r->found.source),
+		.pid = r->found.pid,
+		.own_pid = r->own_pid,
+		.start_ticks = r->found.start_ticks,
+		.started_age_ns = (uint64_t)cw_procstat_age_ns(r->found.start_ticks),
+		.device = -1,
+		.uid = s->query.uid,
+		.liveness = r->liveness,
+		.host_activity_age_ns =
+			r->host_activity.has_base
+				? cw_age_ns(now_ns, r->host_activity.host_activity_ns)
+				: -1,
+		.host_activity_by = r->host_activity.by,
+		.command = cw_arena_strdup(arena, r->command),
+		.cause = "",
+		.nonfinite_input = "",
+		.pod = cw_arena_strdup(arena, r->found.pod.name),
+		.pod_namespace = cw_arena_strdup(arena, r->found.pod.ns),
+		.container = cw_arena_strdup(arena, r->found.pod.container),
+	};
+	if (r->host_activity.is_d_state)
+		ret->flags |= CW_RANKF_D_STATE;
+	if (r->host_activity.is_child_busy)
+		ret->flags |= CW_RANKF_BUSY_CHILD;
+	return ret->rank_source && ret->command && ret->pod && ret->pod_namespace && ret->container
+		       ? 0
+		       : -ENOMEM;
+}
+
+int cw_unregistered_ranks_list(const struct cw_unregistered_ranks *u, const struct cw_job_id *job,
+			       struct cw_arena *arena, struct cw_msg_rank *ret, uint32_t max,
+			       uint32_t *ret_n)
+{
+	int64_t now = cw_clock_awake_ns(u->config.clock);
+
+	*ret_n = 0;
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
+		const struct search *s = &u->searches[i];
+
+		if (!is_used(s) || !cw_job_id_is_equal(&s->job, job))
+			continue;
+		for (uint32_t k = 0; k < s->n_ranks && *ret_n < max; k++)
+			if (fill_rank(s, s->ranks[k], now, arena, &ret[(*ret_n)++]) < 0)
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+bool cw_unregistered_ranks_find(const struct cw_unregistered_ranks *u, pid_t pid,
+				uint64_t start_ticks, struct cw_node_process *ret)
+{
+	int64_t now = cw_clock_awake_ns(u->config.clock);
+
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
+		const struct search *s = &u->searches[i];
+
+		for (uint32_t k = 0; k < s->n_ranks; k++) {
+			const struct unregistered_rank *r = s->ranks[k];
+
+			if (r->found.pid != pid || r->found.start_ticks != start_ticks)
+				continue;
+			*ret = (struct cw_node_process){
+				.pid = pid,
+				.start_ticks = start_ticks,
+				.uid = s->query.uid,
+				.gid = r->found.gid,
+				.pidfd = r->pidfd,
+				.rank = r->found.rank,
+				.idle_ns = r->host_activity.has_base
+						   ? cw_age_ns(now, r->host_activity.cpu_change_ns)
+						   : -1,
+			};
+			return true;
+		}
+	}
+	return false;
+}
+
+bool cw_unregistered_ranks_is_of_another(const struct cw_unregistered_ranks *u, pid_t pid,
+					 uint64_t start_ticks, const struct cw_job_id *job)
+{
+	bool is_of_another = false;
+
+	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
+		const struct search *s = &u->searches[i];
+
+		for (uint32_t k = 0; k < s->n_ranks; k++) {
+			if (s->ranks[k]->found.pid != pid ||
+			    s->ranks[k]->found.start_ticks != start_ticks)
+				continue;
+			if (cw_job_id_is_equal(&s->job, job))
+				return false;
+			is_of_another = true;
+		}
+	}
+	return is_of_another;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A node's disk, in memory: the incidents of its stored bundles, and the ids of delivered alerts.
+ * It outlives the daemon.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "leader/incident/incident_id.h"
+
+struct cw_bundle;
+
+struct fake_store_bundle {
+	char id[CW_INCIDENT_ID_LEN];
+	unsigned puts, updates;
+	json_t *incident; /* from the last put or amendment */
+	bool has_stacks;  /* of all requested ranks */
+};
+
+struct fake_store {
+	struct fake_store_bundle *bundles;
+	unsigned n_bundles, cap_bundles;
+	char (*delivered)[CW_INCIDENT_ID_LEN]; /* from other nodes: the alert is out */
+	unsigned n_delivered, cap_delivered;
+	unsigned puts;
+	json_t *last_put; /* incident of the last bundle put, without later amendments */
+};
+
+void fake_store_fini(struct fake_store *s);
+/* Copies what it stores. 0 or -ENOMEM. */
+int fake_store_put(struct fake_store *s, const struct cw_bundle *bundle);
+/* -ENOENT: no bundle of this id. */
+int fake_store_update_incident(struct fake_store *s, const json_t *incident);
+/* NULL = none. Valid until the next put. */
+const struct fake_store_bundle *fake_store_find(const struct fake_store *s, const char *id);
+
+int fake_store_learn(struct fake_store *s, const char *id);
+bool fake_store_was_delivered(const struct fake_store *s, const char *id);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several parts of the engine ask of an engine context. */
+#include "analysis/culprit/engine_context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/*
+ * Whoever still waits this long after the last death is not being shut down, but left behind: the
+ * grace periods between asking and killing are 30 s with Slurm, Kubernetes and torchrun.
+ */
+#define ENDING_LASTS_NS (INT64_C(120) * 1000000000)
+/* Ranks that are held up by one other begin to wait within this time of each other. */
+#define SAME_TIME_NS (INT64_C(1) * 1000000000)
+/* So far apart may instants lie that come from different nodes, or by different ways. */
+#define CLOCKS_APART_NS (INT64_C(250) * 1000000)
+
+/* Of fewer members, looking at each is as quick. */
+#define PLACES_MIN_MEMBERS 32
+
+int engine_context_init_places(struct engine_context *s)
+{
+	s->places = cw_arena_new(&s->arena, struct engine_context_places);
+	if (!s->places)
+		return -ENOMEM;
+	s->places->arena = &s->arena;
+	s->places->of_comm = cw_arena_new_array(&s->arena, uint64_t *, s->snap->n_comms);
+	return s->places->of_comm ? 0 : -ENOMEM;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* NULL = out of memory. */
+static const uint64_t *places_of(const struct engine_context *s, uint32_t comm)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+	uint64_t *places = s->places->of_comm[comm];
+	bool is_sorted = true;
+
+	if (places)
+		return places;
+	places = cw_arena_array_raw(s->places->arena, c->nranks, sizeof(*places));
+	if (!places)
+		return NULL;
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		places[m] = (uint64_t)c->members[m].rank << 32 | m;
+		is_sorted = is_sorted && (!m || places[m - 1] < places[m]);
+	}
+	if (!is_sorted) /* mostly the ranks of a comm are in order */
+		qsort(places, c->nranks, sizeof(*places), compare_places);
+	s->places->of_comm[comm] = places;
+	return places;
+}
+
+/* Everyone of thousands who wait may be asked for. */
+uint32_t engine_context_comm_rank(const struct engine_context *s, uint32_t comm, uint32_t rank)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+	const uint64_t *places = c->nranks < PLACES_MIN_MEMBERS ? NULL : places_of(s, comm);
+	uint32_t low = 0, high = c->nranks;
+
+	for (uint32_t m = 0; !places && m < c->nranks; m++)
+		if (c->members[m].rank == rank)
+			return m;
+	while (places && low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (places[middle] < (uint64_t)rank << 32)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return places && low < c->nranks && places[low] >> 32 == rank ? (uint32_t)places[low]
+								      : CW_SNAP_NONE;
+}
+
+bool engine_context_failed_call(const struct engine_context *s, uint32_t gate, uint32_t rank,
+				struct failed_call *ret)
+{
+	const struct gate *g = gate < s->g.n_gates ? &s->g.gates[gate] : NULL;
+	uint32_t m = g ? engine_context_comm_rank(s, g->comm, rank) : CW_SNAP_NONE;
+
+	return m != CW_SNAP_NONE && failed_call_at(s->snap, g, m, ret);
+}
+
+uint32_t engine_context_n_completed(const struct engine_context *s, const struct gate *gate)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t n = 0;
+
+	if ((gate->kind != GATE_COLLECTIVE && gate->kind != GATE_ROOT) || !gate->seq)
+		return 0;
+	for (uint32_t m = 0; m < c->nranks; m++)
+		n += c->members[m].rank != CW_SNAP_NONE &&
+		     (c->members[m].known & CW_KNOWN_COMPLETED) &&
+		     c->members[m].coll_completed >= gate->seq;
+	return n;
+}
+
+const struct alignment *engine_context_sides(const struct engine_context *s,
+					     const struct finding *f)
+{
+	return f->setup ? f->setup : &s->alignments[f->comm];
+}
+
+bool engine_context_may_be_ending(const struct engine_context *s)
+{
+	return s->snap->now_ns - s->last_end_ns < ENDING_LASTS_NS;
+}
+
+bool engine_context_is_ending(const struct engine_context *s)
+{
+	return !s->has_one_ended && s->n_ended >= s->snap->n_ranks - s->n_ended &&
+	       engine_context_may_be_ending(s);
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+bool engine_context_gate_before(const struct engine_context *s, const struct gate *a,
+				const struct gate *b)
+{
+	const struct cw_snap_comm *ca = &s->snap->comms[a->comm], *cb = &s->snap->comms[b->comm];
+	int order = compare(ca->id, cb->id);
+
+	if (!order)
+		order = compare(ca->instance, cb->instance);
+	return order ? order < 0 : a->seq < b->seq;
+}
+
+/* As clear as another one, a collective tells more: a send may be made long before its receive. */
+static int compare_clearness(const struct gate *a, const struct gate *b)
+{
+	if (a->n_missing_all != b->n_missing_all)
+		return a->n_missing_all < b->n_missing_all ? -1 : 1;
+	return (a->kind == GATE_P2P) - (b->kind == GATE_P2P);
+}
+
+/* Of calls in which others wait for the rank. */
+struct choice {
+	uint32_t clearest; /* CW_SNAP_NONE = none yet */
+	int64_t oldest_ns; /* the first wait in one as clear as that; 0 = not known */
+};
+
+static void note_choice(const struct waitgraph *g, uint32_t i, struct choice *c)
+{
+	const struct gate *gate = &g->gates[i];
+	int order =
+		c->clearest == CW_SNAP_NONE ? -1 : compare_clearness(gate, &g->gates[c->clearest]);
+
+	if (order > 0)
+		return;
+	if (order < 0)
+		*c = (struct choice){ .clearest = i };
+	if (gate->since_ns && (!c->oldest_ns || gate->since_ns < c->oldest_ns))
+		c->oldest_ns = gate->since_ns;
+}
+
+/* Somebody waits there since then, or for as much less. */
+static bool began_by(const struct gate *gate, int64_t since_ns, int64_t slack_ns)
+{
+	return !since_ns || (gate->since_ns && gate->since_ns <= since_ns + slack_ns);
+}
+
+/*
+ * The call that shows best what the rank owes: of those that began to wait at about the same time
+ * as the oldest, the one in which the fewest others are missing. Never a much younger one, however
+ * clear: what the verdict is about must not change while the hang lasts. Where nothing else decides
+ * and their beginnings are no further apart than nodes' clocks may be, it goes by name: another
+ * leader, to which the same digests came otherwise, must know the same trouble by the same call.
+ */
+uint32_t engine_context_gate_of(const struct engine_context *s, uint32_t rank)
+{
+	const struct waitgraph *g = &s->g;
+	struct choice choice = { .clearest = CW_SNAP_NONE };
+	uint32_t best = CW_SNAP_NONE;
+	int64_t oldest_ns = 0;
+
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		int64_t since = g->gates[g->misses[i]].since_ns;
+
+		if (since && (!oldest_ns || since < oldest_ns))
+			oldest_ns = since;
+	}
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++)
+		if (began_by(&g->gates[g->misses[i]], oldest_ns, SAME_TIME_NS))
+			note_choice(g, g->misses[i], &choice);
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		const struct gate *gate = &g->gates[g->misses[i]];
+
+		if (!began_by(gate, choice.oldest_ns, CLOCKS_APART_NS) ||
+		    compare_clearness(gate, &g->gates[choice.clearest]) != 0)
+			continue;
+		if (best == CW_SNAP_NONE || engine_context_gate_before(s, gate, &g->gates[best]))
+			best = g->misses[i];
+	}
+	return best;
+}
+
+static bool is_unfinished_with(const struct cw_op *op, const struct cw_op *pending, uint32_t peer)
+{
+	return op && cw_op_is_p2p(op->kind) && op->peer == (int32_t)peer &&
+	       op->progress != CW_PROGRESS_COMPLETED && waitgraph_same_launch(op, pending);
+}
+
+const struct cw_op *engine_context_call_with(const struct engine_context *s, uint32_t comm,
+					     const struct cw_side *side, uint32_t rank)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+	uint32_t me = engine_context_comm_rank(s, comm, side->ranks[0]);
+	uint32_t peer = engine_context_comm_rank(s, comm, rank);
+	const struct cw_snap_member *m;
+
+	if (me == CW_SNAP_NONE || peer == CW_SNAP_NONE || side->op.peer == (int32_t)peer)
+		return &side->op;
+	m = &c->members[me];
+	for (uint32_t i = 0; i < m->n_window; i++)
+		if (is_unfinished_with(&m->window[i], &side->op, peer))
+			return &m->window[i];
+	return is_unfinished_with(m->last, &side->op, peer) ? m->last : NULL;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first tensor with NaN or infinity that a process fed into an op
+ * (docs/design/summaries.md#first-nan-or-infinity). The daemon looks for it at each sample of the
+ * record; digests, `status` and evidence show it. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/record_reader.h"
+
+struct cw_nonfinite_input {
+	int64_t seen_ns; /* 0 = none yet */
+	uint64_t comm_id;
+	char comm_name[32];
+	struct cw_rec_summary tensor_stats; /* untrusted */
+};
+
+/* Call after a refresh of the record. Returns true the first time it finds such a tensor. */
+bool cw_nonfinite_input_find(struct cw_nonfinite_input *nonfinite_input,
+			     const struct cw_record *record, int64_t now_ns);
+
+/* "rank 3 fed 12 NaN and 0 Inf among 256 fp32 into all_reduce #41 on dp" */
+void cw_nonfinite_input_format(const struct cw_nonfinite_input *nonfinite_input, int32_t rank,
+			       char *buf, size_t len);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collects and merges the stacks of all ranks of a job (report/stacks/stack_tree.h), for an
+ * incident or because a user requests them. No alert waits for them. An incident requests them
+ * after the evidence of culprits and one victim, one rank of each state first. The stacks go into
+ * the bundle as they arrive.
+ *
+ * Limits: CW_STACK_COLLECTION_MAX_PROCESSES in all and CW_STACK_COLLECTION_MAX_PER_NODE on a node;
+ * CW_STACK_COLLECTION_MAX_ASKED nodes at a time, each for CW_STACK_COLLECTION_NODE_MS;
+ * CW_STACK_COLLECTION_NS for the whole collection. The document lists omitted ranks with reasons.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "identity/job_id.h"
+#include "leader/incident/leader_effects.h"
+#include "model/snapshot.h"
+
+struct cw_evidence_set;
+struct cw_stack_collection;
+
+#define CW_STACK_COLLECTION_MAX_PROCESSES 4096u
+#define CW_STACK_COLLECTION_MAX_PER_NODE 64u
+#define CW_STACK_COLLECTION_MAX_ASKED 64u
+#define CW_STACK_COLLECTION_NODE_MS 25000u
+#define CW_STACK_COLLECTION_NS (60 * CW_NS_PER_S)
+/* Ranks that we inspect as closely as culprits: one for each state without a culprit or victim. */
+#define CW_STACK_COLLECTION_MAX_CLOSE 6u
+
+struct cw_stack_collection_config {
+	const struct cw_clock *clock;
+	const struct cw_leader_effects *effects; /* send, ask, cancel, peers */
+	struct cw_job_id job;
+	uint32_t what; /* CW_EVIDENCE_* */
+	bool has_rank; /* inspect only this rank, closely */
+	int32_t only_rank;
+};
+
+/*
+ * Plans the requests; excludes the targets of `taken` (may be NULL), which its owner requests.
+ * Borrows the effects, and copies what it needs of the other arguments. 0 or -ENOMEM.
+ */
+int cw_stack_collection_new(const struct cw_stack_collection_config *config,
+			    const struct cw_snapshot *snap, const struct cw_evidence_set *taken,
+			    struct cw_stack_collection **ret);
+/* Takes NULL; returns NULL. Cancels what is in flight. */
+struct cw_stack_collection *cw_stack_collection_free(struct cw_stack_collection *s);
+
+/* Takes the answers so far to the owner's requests. */
+void cw_stack_collection_take(struct cw_stack_collection *s, const struct cw_evidence_set *taken);
+
+/* Sends the first requests; a second call does nothing. */
+void cw_stack_collection_start(struct cw_stack_collection *s);
+/* Handles deadlines; call it several times a second. */
+void cw_stack_collection_tick(struct cw_stack_collection *s);
+/* Ends all requests: ranks without an answer are omitted for this reason. */
+void cw_stack_collection_stop(struct cw_stack_collection *s, const char *why);
+
+bool cw_stack_collection_is_complete(const struct cw_stack_collection *s);
+/* Number of answers so far: a change means news. */
+uint32_t cw_stack_collection_answers(const struct cw_stack_collection *s);
+/* collwatch.stacks/1; NULL = no stack so far, or out of memory. New reference. */
+json_t *cw_stack_collection_doc(const struct cw_stack_collection *s);
+/* Appends the documents of closely inspected ranks to an array of collwatch.evidence/1. */
+int cw_stack_collection_add_evidence(const struct cw_stack_collection *s, json_t *evidence);

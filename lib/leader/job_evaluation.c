@@ -1,0 +1,870 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each component of the job key's ranks finds the job that one of its processes was in before, or
+ * starts a new job. Its digests become a snapshot, and the snapshot a list of verdicts. With the
+ * job's patience, each verdict becomes a decision, and decisions move incidents.
+ *
+ * We count work in memberships. If one iteration of the loop has no room for a job, we leave it for
+ * the next and set has_deferred.
+ */
+#include "leader/job_evaluation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/cleanup.h"
+#include "leader/incident/incident_journal.h"
+#include "leader/snapshot_build.h"
+#include "leader/window_fetch.h"
+
+#define START_NOTICE_NS (5 * CW_NS_PER_S)
+
+/* One job and its ranks at this evaluation. */
+struct evaluation {
+	struct cw_job_evaluations *l;
+	struct cw_leader_entry *entry;
+	const struct cw_rank_ref *refs;
+	unsigned n_refs;
+	int64_t now_ns;
+};
+
+static void keep_memory(struct cw_job_evaluations *l, struct cw_snapshot *snap)
+{
+	cw_snapshot_reset(snap);
+	(void)cw_snapshot_free(l->spare); /* of an interim evaluation; always NULL */
+	l->spare = snap;
+}
+
+/* ---- start and end ---- */
+
+static void announce_start(const struct evaluation *k, struct cw_job *job)
+{
+	/* Wait a second or two for the digests of the other nodes: one line, with the right sum. */
+	if (job->is_announced || job->view.comms == 0 ||
+	    (job->view.ranks < job->view.ranks_expected &&
+	     k->now_ns - job->started_ns < START_NOTICE_NS))
+		return;
+	job->is_announced = true;
+	leader_log(k->l->config->effects, CW_LOG_NOTICE, "job=%s: watching %u of %u ranks, uid=%u",
+		   k->entry->digests.label, job->view.ranks, job->view.ranks_expected,
+		   k->entry->digests.uid);
+}
+
+void cw_job_evaluation_end_job(struct cw_job_evaluations *l, struct cw_leader_entry *entry,
+			       struct cw_job *job, bool was_led_here)
+{
+	int64_t now = cw_clock_now_ns(l->config->clock);
+
+	if (was_led_here)
+		cw_job_incidents_end(&job->incidents);
+	if (job->is_announced && was_led_here)
+		leader_log(l->config->effects, CW_LOG_NOTICE, "job=%s: ended after %lld s",
+			   entry->digests.label,
+			   (long long)((now - job->started_ns) / CW_NS_PER_S));
+	cw_job_incidents_fini(&job->incidents);
+	l->config->effects->cancel(l->config->effects->user, job);
+	if (l->pending.job == job) {
+		keep_memory(l, l->pending.snap);
+		l->pending = (struct cw_pending_evaluation){ 0 };
+	}
+	DL_DELETE(entry->jobs, job);
+	l->stats->jobs--;
+	cw_job_free(job);
+}
+
+static struct cw_job *new_job(struct evaluation *k)
+{
+	struct cw_job_evaluations *l = k->l;
+	struct cw_incident_config config = {
+		.clock = l->config->clock,
+		.effects = l->config->effects,
+		.job_hash = k->entry->digests.job_hash,
+		.uid = k->entry->digests.uid,
+		.job = k->entry->digests.label,
+		.self = l->config->self,
+		.iteration_pieces =
+			l->config->iteration_members, /* below the default in tests only */
+	};
+	struct cw_job *job;
+	unsigned n;
+
+	DL_COUNT(k->entry->jobs, job, n);
+	if (n >= CW_LEADER_MAX_JOBS_PER_JOB_KEY) {
+		l->stats->refused_jobs++;
+		return NULL;
+	}
+	if (cw_job_new(++l->next_job, k->now_ns, &job) < 0)
+		return NULL;
+	job->incidents.config = config;
+	job->windows_over_limit = &l->stats->windows_over_limit;
+	DL_APPEND(k->entry->jobs, job);
+	l->stats->jobs++;
+	return job;
+}
+
+/* The oldest job that contained one of these processes and that no other component has claimed. */
+static struct cw_job *find_job(const struct evaluation *k)
+{
+	struct cw_job *job, *best = NULL;
+
+	for (unsigned i = 0; i < k->n_refs; i++) {
+		uint64_t number =
+			cw_process_map_job(&k->entry->processes, &k->entry->digests, &k->refs[i]);
+
+		if (!number || (best && number >= best->number))
+			continue;
+		DL_FOREACH (k->entry->jobs, job)
+			if (job->number == number && !job->is_seen)
+				best = job;
+	}
+	return best;
+}
+
+static bool is_all_dead(const struct evaluation *k)
+{
+	for (unsigned i = 0; i < k->n_refs; i++)
+		if (!cw_liveness_is_dead(
+			    cw_job_digests_rank(&k->entry->digests, &k->refs[i])->liveness))
+			return false;
+	return true;
+}
+
+/* ---- ranks without a record ---- */
+
+/* True if a rank is missing, or is present without a record. */
+static bool lacks_records(const struct cw_snapshot *snap)
+{
+	if (snap->n_ranks < snap->ranks_expected)
+		return true;
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (!(snap->ranks[i].flags & CW_RANKF_HAS_RECORD))
+			return true;
+	return false;
+}
+
+/* Asks all nodes: any node may have a missing rank, even without a digest of this job. */
+static void search_for_ranks(struct evaluation *k, struct cw_job *job,
+			     const struct cw_snapshot *snap, const struct cw_verdict *v)
+{
+	const struct cw_leader_config *config = k->l->config;
+	const struct cw_leader_effects *e = config->effects;
+	struct cw_message msg = {
+		.type = CW_MSG_RANK_SEARCH,
+		.rank_search = { .job_hash = k->entry->digests.job_hash,
+				 .job_key = k->entry->digests.job.key,
+				 .label = k->entry->digests.label,
+				 .uid = k->entry->digests.uid },
+	};
+
+	if (v->verdict_class != CW_CLASS_INIT_STUCK || !v->waiting_since_ns ||
+	    k->now_ns - v->waiting_since_ns < CW_LEADER_SEARCH_AFTER_NS || !lacks_records(snap) ||
+	    (job->searched_ns && k->now_ns - job->searched_ns < CW_LEADER_SEARCH_EVERY_NS))
+		return;
+	job->searched_ns = k->now_ns;
+	k->l->stats->searches++;
+	(void)e->send(e->user, config->self, &msg); /* on failure: next time */
+	(void)e->announce(e->user, &msg);
+}
+
+/* ---- evaluation ---- */
+
+static uint64_t count_collectives(const struct cw_snapshot *snap)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < snap->n_comms; i++) {
+		uint64_t most = 0;
+
+		for (uint32_t m = 0; m < snap->comms[i].nranks; m++)
+			if (snap->comms[i].members[m].rank != CW_SNAP_NONE &&
+			    snap->comms[i].members[m].coll_returned > most)
+				most = snap->comms[i].members[m].coll_returned;
+		sum += most;
+	}
+	return sum;
+}
+
+/* Appends "ml/train-3\n" unless it is there already. False: the buffer is full. */
+static bool add_pod(char *pods, size_t len, const struct cw_snap_rank *r)
+{
+	char pod[320];
+	size_t at = strlen(pods), n;
+	const char *found = pods;
+
+	(void)snprintf(pod, sizeof(pod), "%s%s%s\n", r->pod_namespace ? r->pod_namespace : "",
+		       r->pod_namespace ? "/" : "", r->pod);
+	n = strlen(pod);
+	while ((found = strstr(found, pod)) && found > pods && found[-1] != '\n')
+		found++;
+	if (found)
+		return true;
+	if (at + n >= len)
+		return false;
+	memcpy(pods + at, pod, n + 1);
+	return true;
+}
+
+/* Ranks of a pod are adjacent, so we compare few of them with more than one name. */
+static void list_pods(const struct cw_snapshot *snap, char *pods, size_t len)
+{
+	const char *last = NULL;
+
+	pods[0] = '\0';
+	for (uint32_t i = 0; i < snap->n_ranks; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[i];
+
+		if (!r->pod || (last && strcmp(last, r->pod) == 0))
+			continue;
+		last = r->pod;
+		if (!add_pod(pods, len, r))
+			return;
+	}
+}
+
+static uint32_t members_seen(const struct cw_snap_comm *comm)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < comm->nranks; m++)
+		n += comm->members[m].rank != CW_SNAP_NONE;
+	return n;
+}
+
+/* Missing members may be ranks of a job with another label: the user sees both. */
+static void list_partial(const struct cw_snapshot *snap, struct cw_job_view *view)
+{
+	view->n_partial = 0;
+	for (uint32_t i = 0; i < snap->n_comms && view->n_partial < CW_JOB_VIEW_PARTIAL; i++) {
+		const struct cw_snap_comm *comm = &snap->comms[i];
+		uint32_t seen = comm->parent_id ? comm->nranks : members_seen(comm);
+
+		if (seen < comm->nranks)
+			view->partial[view->n_partial++] = (struct cw_job_view_comm){
+				.id = comm->id, .nranks = comm->nranks, .seen = seen
+			};
+	}
+	view->pod_namespace[0] = '\0';
+	for (uint32_t i = 0; i < snap->n_ranks && !view->pod_namespace[0]; i++)
+		if (snap->ranks[i].pod_namespace)
+			(void)snprintf(view->pod_namespace, sizeof(view->pod_namespace), "%s",
+				       snap->ranks[i].pod_namespace);
+}
+
+static void view_timeout(struct cw_job_view *view, const struct cw_snap_rank *of)
+{
+	view->job_timeout_ns = of ? of->job_timeout_ns : 0;
+	view->is_timeout_assumed = of && (of->flags & CW_RANKF_TIMEOUT_ASSUMED);
+	(void)snprintf(view->job_timeout_source, sizeof(view->job_timeout_source), "%s",
+		       of && of->job_timeout_source ? of->job_timeout_source : "");
+}
+
+static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
+			const struct cw_verdict *v, const struct cw_stall_decision *d)
+{
+	struct cw_job_view *view = &job->view;
+
+	view->ranks = snap->n_ranks;
+	view->ranks_expected = snap->ranks_expected;
+	view->comms = snap->n_comms;
+	view->nodes = snap->n_nodes;
+	view->collectives = count_collectives(snap);
+	list_pods(snap, view->pods, sizeof(view->pods));
+	list_partial(snap, view);
+	view_timeout(view, cw_snapshot_job_timeout(snap));
+	if (view->phase != d->phase)
+		view->since_ns = snap->now_ns;
+	view->phase = d->phase;
+	view->verdict_class = v->verdict_class;
+	(void)snprintf(view->summary, sizeof(view->summary), "%s",
+		       d->phase == CW_STALL_QUIET ? "" : v->summary);
+}
+
+static uint32_t ranks_reported(const struct cw_snapshot *snap)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		n += snap->nodes[snap->ranks[i].node].state == CW_NODE_REPORTING;
+	return n;
+}
+
+/* True if its last digest is recent and its connection has not broken since. */
+static bool is_in_touch(const struct cw_leader_config *config, const struct cw_job_digests_node *n)
+{
+	const struct cw_peer *p = cw_leader_effects_peer(config->effects, n->name);
+
+	return n->state == CW_NODE_REPORTING && !(p && p->state == CW_PEER_LOST);
+}
+
+static unsigned nodes_in_touch(const struct evaluation *k)
+{
+	const struct cw_job_digests *digests = &k->entry->digests;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < digests->n_nodes; i++)
+		n += is_in_touch(k->l->config, &digests->nodes[i]);
+	return n;
+}
+
+/*
+ * A leader without contact to most of the job's nodes knows too little to call anything a hang.
+ *
+ * If the leader was cut off before it led, it knows only its own node and the previous leader's,
+ * from copies. Such a leader has lost most of the ranks, and most of the peers that it should have.
+ */
+static bool is_cut_off(const struct evaluation *k, const struct cw_snapshot *snap)
+{
+	const struct cw_leader_config *config = k->l->config;
+	int64_t awake_ns = cw_clock_awake_ns(config->clock);
+	unsigned n_peers, n_alive = 0;
+	const struct cw_peer *peers = config->effects->peers(config->effects->user, &n_peers);
+
+	for (unsigned i = 0; i < n_peers; i++)
+		n_alive += cw_peer_is_alive(&peers[i], awake_ns);
+	if (2 * nodes_in_touch(k) < k->entry->digests.n_nodes)
+		return true;
+	/* A node that has found no peer yet does not know how many there should be. */
+	return (2 * (n_alive + 1) < n_peers + 1 || (n_peers == 0 && config->finds_peers)) &&
+	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
+}
+
+/* The node that would lead the job, if we lost it only just now; NULL = none. */
+static const char *lately_lost_leader(const struct evaluation *k)
+{
+	const struct cw_leader_config *config = k->l->config;
+	int64_t awake_ns = cw_clock_awake_ns(config->clock);
+	uint64_t own = cw_election_weight(k->entry->digests.job_hash, config->self);
+	unsigned n_peers;
+	const struct cw_peer *peers = config->effects->peers(config->effects->user, &n_peers);
+
+	for (unsigned i = 0; i < n_peers; i++)
+		if (peers[i].state == CW_PEER_LOST &&
+		    awake_ns - peers[i].last_seen_ns < CW_LEADER_RETURNS_NS &&
+		    cw_election_weight(k->entry->digests.job_hash, peers[i].name) > own)
+			return peers[i].name;
+	return NULL;
+}
+
+/*
+ * A network cut in two halves has two leaders, and a leader that is cut off alone may still alert
+ * about its announcements. So a stand-in waits in two cases: it sees no more than half of the job's
+ * nodes, or the lost leader had announced an incident. That leader either comes back soon and
+ * reports its alerts, or not at all. NULL = no need to wait.
+ */
+static const char *may_be_alerted_by(const struct evaluation *k)
+{
+	bool is_half = 2 * nodes_in_touch(k) <= k->entry->digests.n_nodes;
+
+	return is_half || k->entry->was_announced_by_lost_peer ? lately_lost_leader(k) : NULL;
+}
+
+/*
+ * True if a node is back in contact but has not sent a digest since. Its old digest would identify
+ * the same hang by another call than the leader of the meantime used.
+ */
+static bool awaits_news(const struct evaluation *k, int64_t partitioned_ns)
+{
+	const struct cw_leader_config *config = k->l->config;
+	const struct cw_job_digests *digests = &k->entry->digests;
+	int64_t awake_ns = cw_clock_awake_ns(config->clock);
+
+	if (!partitioned_ns || awake_ns - partitioned_ns > CW_JOB_DIGESTS_GONE_NS)
+		return false;
+	for (unsigned i = 0; i < digests->n_nodes; i++) {
+		const struct cw_peer *p =
+			cw_leader_effects_peer(config->effects, digests->nodes[i].name);
+
+		if (p && cw_peer_is_alive(p, awake_ns) &&
+		    digests->nodes[i].last_seen_ns < partitioned_ns)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * True if this leader knows too little to alert, or another node may have alerted, regardless of
+ * the verdict.
+ */
+static bool must_be_silent(const struct evaluation *k, struct cw_job *job,
+			   const struct cw_snapshot *snap)
+{
+	struct cw_job_view *view = &job->view;
+	const char *lost;
+
+	if (view->is_cut_off) {
+		(void)snprintf(view->summary, sizeof(view->summary),
+			       "this leader is partitioned: only %u of %u ranks are visible",
+			       ranks_reported(snap), snap->ranks_expected);
+		job->partitioned_ns = cw_clock_awake_ns(k->l->config->clock);
+		return true;
+	}
+	lost = may_be_alerted_by(k);
+	if (lost) {
+		(void)snprintf(view->summary, sizeof(view->summary),
+			       "%s led this job and was lost just now: nothing is told until it is "
+			       "back, or has been away for %d s",
+			       lost, (int)(CW_LEADER_RETURNS_NS / CW_NS_PER_S));
+		job->partitioned_ns = cw_clock_awake_ns(k->l->config->clock);
+		return true;
+	}
+	return awaits_news(k, job->partitioned_ns);
+}
+
+/* A stall that ended by itself: we send no alert, but the status shows it. */
+static void note_slow(const struct evaluation *k, struct cw_job *job,
+		      const struct cw_stall_decision *d)
+{
+	struct cw_job_view *view = &job->view;
+
+	if (!d->resolved_key.is_set)
+		return;
+	view->slow_for_ns = d->resolved_after_ns;
+	view->slow_until_ns = k->now_ns;
+	(void)snprintf(view->slow_what, sizeof(view->slow_what), "%s", d->resolved_what);
+	leader_log(k->l->config->effects, CW_LOG_INFO, "job=%s: slow, went on after %lld s: %s",
+		   k->entry->digests.label, (long long)(d->resolved_after_ns / CW_NS_PER_S),
+		   d->resolved_what);
+}
+
+/* Index of the verdict to show: the worst of those in the latest phase. */
+static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < n; i++)
+		if (d[i].phase > d[best].phase)
+			best = i;
+	return best;
+}
+
+/* ---- late ranks ---- */
+
+static void notice_late(const struct evaluation *k, const struct cw_late_rank *late,
+			const char *what)
+{
+	const struct cw_leader_effects *e = k->l->config->effects;
+	char text[768], job[288], rank[32], uid[32];
+	const char *fields[] = { job, rank, uid, NULL };
+
+	k->l->stats->late_notices++;
+	if (!e->event)
+		return;
+	(void)snprintf(text, sizeof(text), "job=%s: %s", k->entry->digests.label, what);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", k->entry->digests.label);
+	(void)snprintf(rank, sizeof(rank), "COLLWATCH_RANK=%d", late->rank);
+	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%u", k->entry->digests.uid);
+	e->event(e->user, CW_LOG_NOTICE, CW_MESSAGE_ID_LATE_RANK, text, fields);
+}
+
+/* Call it when the requested windows have arrived, or will not come. */
+static void sample_late_ranks(const struct evaluation *k, struct cw_job *job,
+			      const struct cw_snapshot *snap)
+{
+	struct cw_late_rank over[CW_SLOW_MAX];
+	const struct cw_late_rank *late;
+	struct cw_slow_list list;
+	char what[512];
+	uint32_t n_over;
+
+	if (cw_slow_find(snap, &list) < 0)
+		return; /* out of memory: try at the next evaluation */
+	n_over = late_ranks_add_sample(&job->late, snap, &list, over);
+	for (uint32_t i = 0; i < n_over; i++)
+		leader_log(k->l->config->effects, CW_LOG_INFO,
+			   "job=%s: rank %d comes late no more, after %lld s",
+			   k->entry->digests.label, over[i].rank,
+			   (long long)((k->now_ns - over[i].since_ns) / CW_NS_PER_S));
+	late = late_ranks_next_notice(&job->late, k->now_ns);
+	if (!late)
+		return;
+	late_ranks_format(&job->late, late, what, sizeof(what));
+	notice_late(k, late, what);
+}
+
+static bool is_quiet(const struct cw_stall_decision *d, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (d[i].phase != CW_STALL_QUIET)
+			return false;
+	return true;
+}
+
+/* Only in a job without a possible hang: a hanging rank is not late. */
+static void watch_late(const struct evaluation *k, struct cw_job *job,
+		       const struct cw_snapshot *snap, bool quiet)
+{
+	struct cw_late_ranks *late = &job->late;
+	unsigned n_asked;
+
+	if (late->is_asked && job->windows_awaited)
+		return;
+	if (late->is_asked && quiet)
+		sample_late_ranks(k, job, snap);
+	late->is_asked = false;
+	if (!quiet || !late_ranks_is_due(late, k->now_ns, job->view.collectives))
+		return;
+	n_asked = cw_window_fetch_all(k->l->config->effects, &k->entry->digests, job, snap);
+	k->l->stats->window_requests += n_asked;
+	late->is_asked = n_asked > 0;
+	late->asked_ns = k->now_ns;
+	late->calls = job->view.collectives;
+}
+
+static void act_on(struct evaluation *k, struct cw_job *job, const struct cw_snapshot *snap,
+		   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
+{
+	uint32_t shown = furthest(d, list->n);
+
+	update_view(job, snap, &list->v[shown], &d[shown]);
+	note_slow(k, job, &d[0]);
+	job->view.is_cut_off = is_cut_off(k, snap);
+	if (must_be_silent(k, job, snap))
+		return;
+	for (uint32_t i = 0; i < list->n; i++)
+		search_for_ranks(k, job, snap, &list->v[i]);
+	for (uint32_t i = 0; i < list->n; i++)
+		if (d[i].want_windows)
+			k->l->stats->window_requests += cw_window_fetch(
+				k->l->config->effects, &k->entry->digests, job, snap, &list->v[i]);
+	cw_job_incidents_step(&job->incidents, snap, list, d);
+	watch_late(k, job, snap, is_quiet(d, list->n));
+}
+
+/* Logs the verdict of each evaluation in which some rank waits. */
+static void log_verdict(const struct evaluation *k, const struct cw_verdict *v,
+			const struct cw_stall_decision *d)
+{
+	if (v->verdict_class != CW_CLASS_HEALTHY)
+		leader_log(k->l->config->effects, CW_LOG_DEBUG, "job=%s: phase %u: %s: %s [%s]",
+			   k->entry->digests.label, (unsigned)d->phase,
+			   cw_confidence_name(v->confidence), v->summary, d->why);
+}
+
+static void evaluate_job(struct evaluation *k, struct cw_job *job, struct cw_snapshot *snap)
+{
+	struct cw_stall_decision d[CW_VERDICT_LIST_MAX] = { 0 };
+	struct cw_verdict_list list;
+	int r;
+
+	r = cw_history_update(&job->history, snap);
+	if (r >= 0)
+		r = cw_verdict_compute_all(snap, &list);
+	if (r < 0) {
+		leader_log(k->l->config->effects, CW_LOG_WARN, "job=%s: no verdict: %s",
+			   k->entry->digests.label, strerror(-r));
+		return;
+	}
+	cw_postmortem_remember(&job->memory, snap, &list);
+	cw_stall_step_all(job->stall, snap, list.v, list.n, d);
+	k->l->stats->evaluations++;
+	for (uint32_t i = 0; i < list.n; i++)
+		log_verdict(k, &list.v[i], &d[i]);
+	act_on(k, job, snap, &list, d);
+	job->next_ns = d[0].next_ns;
+	for (uint32_t i = 1; i < list.n; i++)
+		if (d[i].next_ns < job->next_ns)
+			job->next_ns = d[i].next_ns;
+	announce_start(k, job);
+	cw_verdict_list_fini(&list);
+}
+
+static uint64_t count_members(const struct evaluation *k)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < k->n_refs; i++)
+		n += cw_job_digests_rank(&k->entry->digests, &k->refs[i])->n_members;
+	return n;
+}
+
+/*
+ * True if this iteration has evaluated enough. Also true for a large job while another large one
+ * holds the snapshot: until it is judged, or until its text is written.
+ */
+static bool must_wait(struct evaluation *k)
+{
+	struct cw_job_evaluations *l = k->l;
+
+	if (l->iteration_members >= cw_job_evaluation_iteration_members(l))
+		l->has_deferred = true;
+	else if (!l->pending.snap || count_members(k) <= cw_job_evaluation_iteration_members(l))
+		return false;
+	k->entry->is_partly_evaluated = true;
+	return true;
+}
+
+/* Takes *snap if the evaluation is so large that its judgement must wait for the next iteration. */
+static bool defer(struct evaluation *k, struct cw_job *job, struct cw_snapshot **snap)
+{
+	struct cw_job_evaluations *l = k->l;
+	uint64_t n = count_members(k);
+
+	l->iteration_members += n;
+	if (n <= cw_job_evaluation_iteration_members(l))
+		return false;
+	l->stats->split_evaluations++;
+	job->next_ns = 0; /* unknown so far */
+	l->pending = (struct cw_pending_evaluation){
+		.snap = steal_ptr(snap), .entry = k->entry, .job = job, .n_members = n
+	};
+	return true;
+}
+
+/* Releases the snapshot, unless an incident continues to write it in the next iteration. */
+static void end_evaluation(struct cw_job_evaluations *l, struct cw_pending_evaluation *evaluation)
+{
+	struct cw_job_incidents *incidents = &evaluation->job->incidents;
+
+	if (cw_job_incidents_are_writing(incidents) && !l->pending.snap) {
+		l->pending = *evaluation;
+		l->pending.is_judged = true;
+		return;
+	}
+	while (cw_job_incidents_write_on(incidents, evaluation->snap))
+		;
+	keep_memory(l, evaluation->snap);
+}
+
+void cw_job_evaluation_finish(struct cw_job_evaluations *l)
+{
+	struct cw_pending_evaluation pending = l->pending;
+	struct evaluation k = { .l = l, .entry = pending.entry };
+
+	if (!pending.snap)
+		return;
+	l->pending = (struct cw_pending_evaluation){ 0 };
+	if (pending.is_judged) {
+		l->iteration_members = cw_job_evaluation_iteration_members(l);
+		(void)cw_job_incidents_write_on(&pending.job->incidents,
+						pending.snap); /* see below */
+	} else {
+		k.now_ns = pending.snap->now_ns;
+		l->iteration_members += pending.n_members;
+		evaluate_job(&k, pending.job, pending.snap);
+		if (pending.job->next_ns && pending.job->next_ns < pending.entry->next_ns)
+			pending.entry->next_ns = pending.job->next_ns;
+	}
+	end_evaluation(l, &pending);
+}
+
+/* ---- dead jobs ---- */
+
+static int build_snapshot(struct evaluation *k, struct cw_job *job, struct cw_snapshot **ret)
+{
+	const struct cw_leader_config *config = k->l->config;
+	struct cw_build build = {
+		.digests = &k->entry->digests,
+		.refs = k->refs,
+		.n_refs = k->n_refs,
+		.thresholds = config->thresholds,
+		.now_ns = k->now_ns,
+		.wall_ns = cw_clock_wall_ns(config->clock),
+		.held_ns = k->l->held_ns,
+		.finds_peers = config->finds_peers,
+		.awake_ns = cw_clock_awake_ns(config->clock),
+		.job = job,
+		.spare = &k->l->spare,
+		.over_limit = &k->l->stats->comms_over_limit,
+	};
+
+	build.peers = config->effects->peers(config->effects->user, &build.n_peers);
+	build.sees_only_itself = build.n_peers == 0;
+	return cw_snapshot_build(&build, ret);
+}
+
+/* The job of these processes, if it still exists. */
+static struct cw_job *last_job(const struct evaluation *k)
+{
+	struct cw_job *job;
+
+	for (unsigned i = 0; i < k->n_refs; i++) {
+		uint64_t number =
+			cw_process_map_job(&k->entry->processes, &k->entry->digests, &k->refs[i]);
+
+		DL_FOREACH (k->entry->jobs, job)
+			if (number && job->number == number)
+				return job;
+	}
+	return NULL;
+}
+
+/*
+ * Returns one bit for each verdict with an alert that is out. *id: id of that alert, unless it is
+ * already set to that of an incident.
+ */
+static uint32_t alerted_verdicts(const struct evaluation *k, const struct cw_job *job,
+				 const struct cw_snapshot *snap, const struct cw_verdict_list *list,
+				 char id[CW_INCIDENT_ID_LEN])
+{
+	const struct cw_incident_config config = { .clock = k->l->config->clock,
+						   .effects = k->l->config->effects,
+						   .uid = k->entry->digests.uid,
+						   .job = k->entry->digests.label,
+						   .self = k->l->config->self };
+	char before[CW_INCIDENT_ID_LEN];
+	uint32_t alerted = 0;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct cw_verdict *v = &list->v[i];
+		const struct cw_verdict_key key = cw_verdict_key(snap, v);
+
+		if (job && cw_job_incidents_has_alerted(&job->incidents, &key)) {
+			alerted |= 1u << i;
+		} else if (key.is_set && cw_incident_was_alerted(&config, snap, v, &key, before)) {
+			alerted |= 1u << i;
+			if (!*id)
+				memcpy(id, before, sizeof(before));
+		}
+	}
+	return alerted;
+}
+
+/* Another node may have led the job, and know more about it. */
+static bool is_partitioned(const struct evaluation *k)
+{
+	return 2 * nodes_in_touch(k) < k->entry->digests.n_nodes || may_be_alerted_by(k);
+}
+
+/* All visible ranks of the job are dead: we write its post-mortem from the known facts. */
+static void evaluate_dead_job(struct evaluation *k)
+{
+	const struct cw_leader_config *config = k->l->config;
+	struct cw_verdict_list list = { 0 };
+	struct cw_postmortem_input input = { .digests = &k->entry->digests,
+					     .refs = k->refs,
+					     .self = config->self,
+					     .uid = k->entry->digests.uid };
+	struct cw_snapshot *snap = NULL;
+	char id[CW_INCIDENT_ID_LEN];
+	struct cw_job *job;
+
+	if (!cw_postmortem_is_due(&k->entry->postmortems, &k->entry->digests, k->refs, k->n_refs,
+				  k->now_ns))
+		return;
+	job = last_job(k);
+	if (build_snapshot(k, job, &snap) < 0) {
+		leader_log(config->effects, CW_LOG_WARN, "job=%s: no snapshot of its end",
+			   k->entry->digests.label);
+		return;
+	}
+	input.snap = snap;
+	input.memory = job ? &job->memory : NULL;
+	input.is_partitioned = is_partitioned(k);
+	(void)snprintf(id, sizeof(id), "%s",
+		       job ? cw_job_incidents_alerted_id(&job->incidents) : "");
+	input.incident = id;
+	if ((!job || cw_history_update(&job->history, snap) >= 0) &&
+	    cw_verdict_compute_all(snap, &list) >= 0) {
+		input.list = &list;
+		input.alerted = alerted_verdicts(k, job, snap, &list, id);
+	}
+	cw_postmortem_evaluate(&k->entry->postmortems, config->effects, &input);
+	if (input.list)
+		cw_verdict_list_fini(&list);
+	keep_memory(k->l, snap);
+}
+
+static void evaluate_component(struct evaluation *k)
+{
+	const struct cw_leader_config *config = k->l->config;
+	struct cw_snapshot *snap = NULL;
+	struct cw_job *job = find_job(k);
+	int r;
+
+	if (cw_postmortem_is_over(&k->entry->digests, k->refs, k->n_refs))
+		evaluate_dead_job(k);
+
+	if (is_all_dead(k)) /* an earlier attempt; its job, if there was one here, ends now */
+		return;
+	if (!job)
+		job = new_job(k);
+	if (!job)
+		return; /* out of memory or over the limit: we do not watch it */
+	job->is_seen = true;
+	for (unsigned i = 0; i < k->n_refs; i++)
+		(void)cw_process_map_set_job(
+			&k->entry->processes, &k->entry->digests, &k->refs[i],
+			job->number); /* on failure another rank finds the job */
+	if (job->pass == k->entry->pass || must_wait(k))
+		return;
+	job->pass = k->entry->pass;
+	r = build_snapshot(k, job, &snap);
+	if (r < 0) {
+		leader_log(config->effects, CW_LOG_WARN, "job=%s: no snapshot: %s",
+			   k->entry->digests.label, strerror(-r));
+		return;
+	}
+	if (defer(k, job, &snap))
+		return;
+	evaluate_job(k, job, snap);
+	end_evaluation(k->l, &(struct cw_pending_evaluation){
+				     .snap = snap, .entry = k->entry, .job = job });
+}
+
+/* Communicators change rarely: we usually reuse the components of the last evaluation. */
+static int find_components(struct cw_leader_entry *entry)
+{
+	struct cw_rank_ref *refs;
+	unsigned n_refs, n_components;
+	int r;
+
+	if (entry->refs && entry->refs_shape == entry->digests.shape)
+		return 0;
+	r = cw_job_components(&entry->digests, &refs, &n_refs, &n_components);
+	if (r < 0)
+		return r;
+	free(entry->refs);
+	entry->refs = refs;
+	entry->n_refs = n_refs;
+	entry->refs_shape = entry->digests.shape;
+	return 0;
+}
+
+void cw_job_evaluation_run(struct cw_job_evaluations *l, struct cw_leader_entry *entry,
+			   int64_t now_ns)
+{
+	const struct cw_rank_ref *refs;
+	struct cw_job *job, *tmp;
+	unsigned n_refs, end;
+
+	if (find_components(entry) < 0) {
+		leader_log(l->config->effects, CW_LOG_WARN, "job=%s: out of memory, not evaluated",
+			   entry->digests.label);
+		return;
+	}
+	refs = entry->refs;
+	n_refs = entry->n_refs;
+	DL_FOREACH (entry->jobs, job)
+		job->is_seen = false;
+	entry->pass += !entry->is_partly_evaluated;
+	entry->is_partly_evaluated = false;
+	for (unsigned i = 0; i < n_refs; i = end) {
+		struct evaluation k = {
+			.l = l, .entry = entry, .refs = &refs[i], .now_ns = now_ns
+		};
+
+		for (end = i; end < n_refs && refs[end].component == refs[i].component;)
+			end++;
+		k.n_refs = end - i;
+		evaluate_component(&k);
+	}
+	if (entry->is_partly_evaluated)
+		entry->next_ns = now_ns;
+	cw_process_map_sweep(&entry->processes);
+	if (!entry->is_partly_evaluated)
+		cw_postmortem_sweep(&entry->postmortems);
+	DL_FOREACH_SAFE (entry->jobs, job, tmp) {
+		/*
+		 * Ranks that their node no longer tracks, or that are out of reach, have not ended.
+		 */
+		if (!job->is_seen)
+			cw_job_evaluation_end_job(l, entry, job,
+						  !cw_job_digests_untracked(&entry->digests) &&
+							  !entry->digests.has_forgotten);
+		else if (job->next_ns && job->next_ns < entry->next_ns)
+			entry->next_ns = job->next_ns;
+	}
+	entry->digests.has_forgotten = false;
+}

@@ -1,0 +1,793 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every list has a limit, independent of the size of the job. We list the earliest ends one by one,
+ * and group all ends by kind. We list open calls by communicator and number, and the last calls of
+ * relevant ranks only. Texts come from foreign processes; the printer escapes them.
+ */
+#include "leader/postmortem_doc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "model/rankset.h"
+#include "report/cause.h"
+#include "report/json_util.h"
+#include "report/process_doc.h"
+
+#define RANKS_BYTES 256
+
+static const struct cw_snap_rank *rank_of(const struct cw_postmortem_facts *f, uint32_t i)
+{
+	return &f->input->snap->ranks[i];
+}
+
+static const char *node_of(const struct cw_postmortem_facts *f, uint32_t i)
+{
+	return f->input->snap->nodes[rank_of(f, i)->node].name;
+}
+
+static int64_t first_ns(const struct cw_postmortem_facts *f)
+{
+	return f->first->n_failed ? f->deaths[f->first->earliest].ended_ns : 0;
+}
+
+/* No rank is to blame for the end of a cancelled job. */
+static bool has_first(const struct cw_postmortem_facts *f)
+{
+	return f->first->n_first && f->first->outcome == CW_POSTMORTEM_FAILED;
+}
+
+static bool is_dead(const struct cw_postmortem_facts *f, uint32_t i)
+{
+	return cw_liveness_is_dead(f->deaths[i].liveness);
+}
+
+static double seconds(int64_t ns)
+{
+	/* Our precision is one millisecond. */
+	return (double)(ns / CW_NS_PER_MS) / 1e3;
+}
+
+/* 0 = unknown. */
+static int64_t wall_ns(const struct cw_postmortem_facts *f, int64_t ns)
+{
+	const struct cw_snapshot *snap = f->input->snap;
+
+	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
+}
+
+static json_t *wall(const struct cw_postmortem_facts *f, int64_t ns)
+{
+	return cw_json_wall(wall_ns(f, ns));
+}
+
+/* ---- sets of ranks ---- */
+
+struct picked {
+	int32_t *v;
+	uint32_t n;
+};
+
+static void free_picked(struct picked *p)
+{
+	free(p->v);
+}
+
+/* Collects the ranks for which is() holds. */
+static struct picked
+pick(const struct cw_postmortem_facts *f,
+     bool (*is)(const struct cw_postmortem_facts *f, uint32_t i, const void *arg), const void *arg)
+{
+	uint32_t n = f->input->snap->n_ranks;
+	struct picked p = { .v = calloc((size_t)n + 1, sizeof(*p.v)) };
+
+	for (uint32_t i = 0; p.v && i < n; i++)
+		if (is(f, i, arg))
+			p.v[p.n++] = rank_of(f, i)->rank;
+	return p;
+}
+
+/* "rank 3", "ranks 0-3,7"; the count if no number is known. */
+static void say_ranks(const int32_t *ranks, uint32_t n, char *buf, size_t len)
+{
+	char set[RANKS_BYTES];
+
+	if (*cw_rankset_format(ranks, n, set, sizeof(set)))
+		(void)snprintf(buf, len, "rank%s %s", n == 1 ? "" : "s", set);
+	else
+		(void)snprintf(buf, len, "%u process%s", n, n == 1 ? "" : "es");
+}
+
+/* ---- ends ---- */
+
+/* Sorts by instant of end; living ranks come last. */
+struct by_time {
+	int64_t ended_ns;
+	uint32_t rank;
+};
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct by_time *a = pa, *b = pb;
+
+	if (a->ended_ns != b->ended_ns)
+		return a->ended_ns < b->ended_ns ? -1 : 1;
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static json_t *end_doc(const struct cw_postmortem_facts *f, uint32_t i)
+{
+	static const char *const kinds[] = {
+		[CW_POSTMORTEM_OWN] = "own",           [CW_POSTMORTEM_KILLED] = "killed",
+		[CW_POSTMORTEM_REACTION] = "reaction", [CW_POSTMORTEM_ASKED] = "asked",
+		[CW_POSTMORTEM_NO_FAILURE] = "none",   [CW_POSTMORTEM_ALIVE] = "alive",
+	};
+	const struct cw_postmortem_death *d = &f->deaths[i];
+	const struct cw_snap_rank *r = rank_of(f, i);
+	json_t *doc = json_object();
+	char how[96];
+	int bad = 0;
+
+	cw_postmortem_format_end(d, how, sizeof(how));
+	bad |= json_object_set_new(doc, "rank", json_integer(r->rank));
+	bad |= json_object_set_new(doc, "host", cw_json_text(node_of(f, i)));
+	bad |= json_object_set_new(doc, "pid", json_integer(r->pid));
+	bad |= cw_process_doc_add_pod(doc, r);
+	bad |= json_object_set_new(doc, "how", json_string(how));
+	bad |= json_object_set_new(doc, "kind", json_string(kinds[cw_postmortem_kind(d)]));
+	bad |= json_object_set_new(doc, "cause",
+				   cw_json_text(r->cause && *r->cause ? r->cause : NULL));
+	bad |= json_object_set_new(doc, "first", json_boolean(f->is_first[i]));
+	bad |= json_object_set_new(doc, "ended", wall(f, d->ended_ns));
+	bad |= json_object_set_new(doc, "ended_ns",
+				   wall_ns(f, d->ended_ns) ? json_integer(wall_ns(f, d->ended_ns))
+							   : json_null());
+	bad |= json_object_set_new(doc, "after_s",
+				   d->ended_ns && f->first->n_failed
+					   ? json_real(seconds(d->ended_ns - first_ns(f)))
+					   : json_null());
+	bad |= json_object_set_new(doc, "unsure_s", json_real(seconds(d->unsure_ns)));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *ends_doc(const struct cw_postmortem_facts *f, uint32_t *ret_omitted)
+{
+	uint32_t n = f->input->snap->n_ranks;
+	_cleanup_(freep) struct by_time *order = calloc((size_t)n + 1, sizeof(*order));
+	json_t *list = json_array();
+	int bad = order ? 0 : -1;
+
+	for (uint32_t i = 0; order && i < n; i++)
+		order[i] = (struct by_time){ is_dead(f, i) ? f->deaths[i].ended_ns : INT64_MAX, i };
+	if (order)
+		qsort(order, n, sizeof(*order), by_time);
+	for (uint32_t i = 0; !bad && i < n && i < CW_POSTMORTEM_DOC_MAX_ENDS; i++)
+		bad |= json_array_append_new(list, end_doc(f, order[i].rank));
+	*ret_omitted = n > CW_POSTMORTEM_DOC_MAX_ENDS ? n - CW_POSTMORTEM_DOC_MAX_ENDS : 0;
+	return cw_json_finish(list, bad);
+}
+
+static bool ended_alike(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+{
+	const struct cw_postmortem_death *a = &f->deaths[i], *b = arg;
+
+	return a->liveness == b->liveness && a->exit_code == b->exit_code &&
+	       a->term_signal == b->term_signal && a->is_oom_killed == b->is_oom_killed;
+}
+
+static json_t *group_doc(const struct cw_postmortem_facts *f, uint32_t i, uint32_t *ret_n)
+{
+	_cleanup_(free_picked) struct picked p = pick(f, ended_alike, &f->deaths[i]);
+	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
+	json_t *doc = json_object();
+	char how[96];
+	int bad = 0;
+
+	cw_postmortem_format_end(&f->deaths[i], how, sizeof(how));
+	bad |= json_object_set_new(doc, "ranks", json_string(set));
+	bad |= json_object_set_new(doc, "count", json_integer(p.n));
+	bad |= json_object_set_new(doc, "how", json_string(how));
+	*ret_n = p.n;
+	return cw_json_finish(doc, bad);
+}
+
+/* False if rank i ended like the head of an earlier group. */
+static bool is_new_group(const struct cw_postmortem_facts *f, const uint32_t *heads, uint32_t n,
+			 uint32_t i)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (ended_alike(f, i, &f->deaths[heads[k]]))
+			return false;
+	return true;
+}
+
+static json_t *groups_doc(const struct cw_postmortem_facts *f, uint32_t *ret_omitted)
+{
+	uint32_t heads[CW_POSTMORTEM_DOC_MAX_GROUPS], n = 0, in = 0, of_one;
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < f->input->snap->n_ranks && n < CW_POSTMORTEM_DOC_MAX_GROUPS; i++) {
+		if (!is_new_group(f, heads, n, i))
+			continue;
+		heads[n++] = i;
+		bad |= json_array_append_new(list, group_doc(f, i, &of_one));
+		in += of_one;
+	}
+	*ret_omitted = f->input->snap->n_ranks - in;
+	return cw_json_finish(list, bad);
+}
+
+/* ---- the first death ---- */
+
+static bool is_first(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* pick() passes it */
+	return f->is_first[i];
+}
+
+static json_t *first_doc(const struct cw_postmortem_facts *f)
+{
+	_cleanup_(free_picked) struct picked p = pick(f, is_first, NULL);
+	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
+	json_t *doc;
+	int bad = 0;
+
+	if (!has_first(f))
+		return json_null();
+	doc = json_object();
+	bad |= json_object_set_new(doc, "ranks", json_string(set));
+	bad |= json_object_set_new(doc, "count", json_integer(p.n));
+	bad |= json_object_set_new(doc, "by",
+				   json_string(cw_postmortem_reason_name(f->first->reason)));
+	bad |= json_object_set_new(doc, "together", json_integer(f->first->n_together));
+	bad |= json_object_set_new(doc, "margin_s",
+				   f->first->margin_ns ? json_real(seconds(f->first->margin_ns))
+						       : json_null());
+	return cw_json_finish(doc, bad);
+}
+
+/* ---- the last wait ---- */
+
+static json_t *wait_doc(const struct cw_postmortem_facts *f)
+{
+	const struct cw_postmortem_memory *m = f->input->memory;
+	const struct cw_postmortem_wait *w = m ? &m->before : NULL;
+	json_t *doc, *ranks;
+	int64_t until;
+	int bad = 0;
+
+	if (!w || !w->since_ns)
+		return json_null();
+	until = f->first->n_failed ? first_ns(f) : f->input->snap->now_ns;
+	doc = json_object();
+	ranks = json_array();
+	for (uint32_t i = 0; i < w->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
+		bad |= json_array_append_new(ranks, json_integer(w->culprits[i]));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(w->verdict_class)));
+	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(w->detail)));
+	bad |= json_object_set_new(doc, "confidence",
+				   json_string(cw_confidence_name(w->confidence)));
+	bad |= json_object_set_new(doc, "ranks", ranks);
+	bad |= json_object_set_new(doc, "count", json_integer(w->n_culprits));
+	bad |= json_object_set_new(
+		doc, "for_s", json_real(until > w->since_ns ? seconds(until - w->since_ns) : 0));
+	bad |= json_object_set_new(doc, "summary", cw_json_text(w->summary));
+	return cw_json_finish(doc, bad);
+}
+
+/* ---- calls ---- */
+
+static json_t *op_doc(const struct cw_postmortem_facts *f, const struct cw_snap_comm *comm,
+		      const struct cw_op *op)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
+	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name ? comm->name : ""));
+	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(op->kind)));
+	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(op->coll_seq));
+	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
+	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
+	bad |= json_object_set_new(doc, "done",
+				   json_boolean(op->progress == CW_PROGRESS_COMPLETED));
+	bad |= json_object_set_new(doc, "entered", wall(f, op->enter_ns));
+	return cw_json_finish(doc, bad);
+}
+
+static bool is_same_call(const struct cw_op *a, const struct cw_op *b)
+{
+	return a->kind == b->kind && a->coll_seq == b->coll_seq && a->p2p_seq == b->p2p_seq;
+}
+
+/* Lists the members of a communicator whose oldest open call equals that of `head`. */
+static json_t *open_doc(const struct cw_postmortem_facts *f, const struct cw_snap_comm *comm,
+			uint32_t head)
+{
+	_cleanup_(freep) int32_t *ranks = calloc((size_t)comm->nranks + 1, sizeof(*ranks));
+	_cleanup_(freep) char *set = NULL;
+	const struct cw_op *op = comm->members[head].pending;
+	json_t *doc;
+	uint32_t n = 0;
+	int bad = 0;
+
+	for (uint32_t m = head; ranks && m < comm->nranks; m++)
+		if (comm->members[m].rank != CW_SNAP_NONE && comm->members[m].pending &&
+		    is_same_call(comm->members[m].pending, op))
+			ranks[n++] = f->input->snap->ranks[comm->members[m].rank].rank;
+	set = ranks ? cw_rankset_format_alloc(ranks, n) : NULL;
+	doc = op_doc(f, comm, op);
+	bad |= json_object_set_new(doc, "ranks", json_string(set));
+	bad |= json_object_set_new(doc, "members", json_integer(n));
+	return cw_json_finish(doc, bad);
+}
+
+static bool is_new_call(const struct cw_snap_comm *comm, uint32_t m)
+{
+	for (uint32_t k = 0; k < m; k++)
+		if (comm->members[k].rank != CW_SNAP_NONE && comm->members[k].pending &&
+		    is_same_call(comm->members[k].pending, comm->members[m].pending))
+			return false;
+	return true;
+}
+
+/*
+ * In a large communicator we only compare the first members with each other: the cost is a square.
+ */
+#define MAX_COMPARED 1024u
+
+static json_t *all_open_doc(const struct cw_postmortem_facts *f)
+{
+	const struct cw_snapshot *snap = f->input->snap;
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		const struct cw_snap_comm *comm = &snap->comms[c];
+
+		for (uint32_t m = 0; m < comm->nranks && m < MAX_COMPARED; m++) {
+			if (comm->members[m].rank == CW_SNAP_NONE || !comm->members[m].pending ||
+			    !is_new_call(comm, m))
+				continue;
+			if (json_array_size(list) == CW_POSTMORTEM_DOC_MAX_OPEN)
+				return cw_json_finish(list, bad);
+			bad |= json_array_append_new(list, open_doc(f, comm, m));
+		}
+	}
+	return cw_json_finish(list, bad);
+}
+
+static bool matters(const struct cw_postmortem_facts *f, uint32_t i)
+{
+	const struct cw_postmortem_memory *m = f->input->memory;
+
+	if (f->is_first[i])
+		return true;
+	for (uint32_t k = 0;
+	     m && m->before.since_ns && k < m->before.n_culprits && k < CW_POSTMORTEM_MAX_CULPRITS;
+	     k++)
+		if (m->before.culprits[k] == rank_of(f, i)->rank)
+			return true;
+	return false;
+}
+
+/*
+ * The newest calls of a rank on one communicator, oldest first; from its window, or the last
+ * call alone.
+ */
+static json_t *calls_doc(const struct cw_postmortem_facts *f, const struct cw_snap_comm *comm,
+			 const struct cw_snap_member *m)
+{
+	uint32_t from = m->n_window > CW_POSTMORTEM_DOC_MAX_OPS
+				? m->n_window - CW_POSTMORTEM_DOC_MAX_OPS
+				: 0;
+	json_t *calls = json_array(), *doc = json_object();
+	int bad = 0;
+
+	for (uint32_t i = from; m->window && i < m->n_window; i++)
+		bad |= json_array_append_new(calls, op_doc(f, comm, &m->window[i]));
+	if (!m->window && m->last)
+		bad |= json_array_append_new(calls, op_doc(f, comm, m->last));
+	bad |= json_object_set_new(doc, "rank", json_integer(f->input->snap->ranks[m->rank].rank));
+	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name ? comm->name : ""));
+	bad |= json_object_set_new(doc, "entered", cw_json_u64(m->coll_entered));
+	bad |= json_object_set_new(doc, "calls", calls);
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *last_doc(const struct cw_postmortem_facts *f)
+{
+	const struct cw_snapshot *snap = f->input->snap;
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
+			const struct cw_snap_member *member = &snap->comms[c].members[m];
+
+			if (member->rank == CW_SNAP_NONE || !matters(f, member->rank) ||
+			    (!member->last && !member->window))
+				continue;
+			if (json_array_size(list) == CW_POSTMORTEM_DOC_MAX_LAST)
+				return cw_json_finish(list, bad);
+			bad |= json_array_append_new(list, calls_doc(f, &snap->comms[c], member));
+		}
+	return cw_json_finish(list, bad);
+}
+
+static json_t *wrong_data_doc(const struct cw_postmortem_facts *f)
+{
+	const struct cw_verdict_list *v = f->input->list;
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; v && i < v->n; i++)
+		if (cw_postmortem_is_wrong_data(&v->v[i]) && !(f->input->alerted & 1u << i))
+			bad |= json_array_append_new(list, cw_json_text(v->v[i].summary));
+	return cw_json_finish(list, bad);
+}
+
+/* ---- unknowns ---- */
+
+static void note(json_t *notes, int *bad, const char *text)
+{
+	if (json_array_size(notes) < CW_POSTMORTEM_DOC_MAX_NOTES)
+		*bad |= json_array_append_new(notes, cw_json_text(text));
+}
+
+static bool lacks_kernel(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* pick() passes it */
+	return is_dead(f, i) && f->deaths[i].end_by == CW_END_BY_UNKNOWN;
+}
+
+static bool has_outside_sender(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* pick() passes it */
+	return is_dead(f, i) && f->deaths[i].end_by == CW_END_BY_OUTSIDE;
+}
+
+static bool has_unknown_clock(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* pick() passes it */
+	return is_dead(f, i) && f->deaths[i].unsure_ns >= CW_POSTMORTEM_UNKNOWN_NS;
+}
+
+static bool is_not_known_dead(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+{
+	(void)arg; /* pick() passes it */
+	return !is_dead(f, i);
+}
+
+static void note_ranks(const struct cw_postmortem_facts *f, json_t *notes, int *bad,
+		       bool (*is)(const struct cw_postmortem_facts *f, uint32_t i, const void *arg),
+		       const char *what)
+{
+	_cleanup_(free_picked) struct picked p = pick(f, is, NULL);
+	char ranks[RANKS_BYTES + 16], text[RANKS_BYTES + 256];
+
+	if (!p.n)
+		return;
+	say_ranks(p.v, p.n, ranks, sizeof(ranks));
+	(void)snprintf(text, sizeof(text), "%s: %s", ranks, what);
+	note(notes, bad, text);
+}
+
+static json_t *notes_doc(const struct cw_postmortem_facts *f)
+{
+	const struct cw_snapshot *snap = f->input->snap;
+	json_t *notes = json_array();
+	int bad = 0;
+
+	note_ranks(f, notes, &bad, is_not_known_dead,
+		   "how they ended is not known, their node does not report");
+	note_ranks(f, notes, &bad, lacks_kernel,
+		   "no kernel evidence (BPF): who sent them a signal, if anybody did, is not "
+		   "known");
+	note_ranks(f, notes, &bad, has_outside_sender,
+		   "the signal came from outside of the daemon's pid namespace: its sender is not "
+		   "known here");
+	note_ranks(f, notes, &bad, has_unknown_clock,
+		   "their node's clock was measured too seldom to order their ends closely");
+	if (!f->input->memory)
+		note(notes, &bad,
+		     "this leader did not see the job just before the deaths: what was waited for "
+		     "is not known");
+	for (uint32_t i = 0; i < snap->n_notes; i++)
+		note(notes, &bad, snap->notes[i]);
+	return cw_json_finish(notes, bad);
+}
+
+/* ---- summary ---- */
+
+/* "it was killed by SIGKILL sent by …"; uses the kernel's facts if there are any. */
+static void add_how(const struct cw_postmortem_facts *f, uint32_t i, char *buf, size_t len)
+{
+	const char *cause = rank_of(f, i)->cause;
+	char how[96];
+
+	cw_postmortem_format_end(&f->deaths[i], how, sizeof(how));
+	cw_text_append(buf, len, "it %s%s", cw_cause_verb(cause), cause && *cause ? cause : how);
+}
+
+static uint32_t n_dead(const struct cw_postmortem_facts *f)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < f->input->snap->n_ranks; i++)
+		n += is_dead(f, i);
+	return n;
+}
+
+static int64_t last_ns(const struct cw_postmortem_facts *f)
+{
+	int64_t last = 0;
+
+	for (uint32_t i = 0; i < f->input->snap->n_ranks; i++)
+		if (is_dead(f, i) && f->deaths[i].ended_ns > last)
+			last = f->deaths[i].ended_ns;
+	return last;
+}
+
+static void add_others(const struct cw_postmortem_facts *f, char *buf, size_t len)
+{
+	uint32_t others = n_dead(f) - f->first->n_first;
+	int64_t within = last_ns(f) - first_ns(f);
+
+	if (others)
+		cw_text_append(buf, len, "; %u other%s ended within %.1f s", others,
+			       others == 1 ? "" : "s", seconds(within > 0 ? within : 0));
+}
+
+/* True if we know all expected ranks of the job, and all have ended. */
+static bool is_all_known(const struct cw_postmortem_facts *f)
+{
+	const struct cw_snapshot *snap = f->input->snap;
+
+	return n_dead(f) == snap->n_ranks && snap->n_ranks >= snap->ranks_expected;
+}
+
+static const char *first_verb(const struct cw_postmortem_facts *f)
+{
+	if (f->first->reason == CW_POSTMORTEM_BY_CAUSE)
+		return "was the first to fail";
+	if (f->blamed)
+		return "ended first";
+	if (f->first->reason == CW_POSTMORTEM_BY_TIME)
+		return "was the first to fail";
+	return is_all_known(f) ? "alone failed" : "failed";
+}
+
+static void say_first(const struct cw_postmortem_facts *f, char *buf, size_t len)
+{
+	_cleanup_(free_picked) struct picked p = pick(f, is_first, NULL);
+	uint32_t i = 0;
+	char ranks[RANKS_BYTES + 16];
+
+	while (!f->is_first[i])
+		i++;
+	say_ranks(p.v, p.n, ranks, sizeof(ranks));
+	if (f->first->reason == CW_POSTMORTEM_TIE)
+		cw_text_append(
+			buf, len,
+			"%s ended too close together to tell who was first; of rank %d on %s: ",
+			ranks, rank_of(f, i)->rank, node_of(f, i));
+	else
+		cw_text_append(buf, len, "%s%s on %s %s: ", p.n > 1 ? "the process of " : "", ranks,
+			       node_of(f, i), first_verb(f));
+	add_how(f, i, buf, len);
+	if (f->first->reason == CW_POSTMORTEM_BY_CAUSE)
+		cw_text_append(buf, len,
+			       ", what %u other%s ended of at the same time can follow from that",
+			       f->first->n_together - f->first->n_first,
+			       f->first->n_together - f->first->n_first == 1 ? "" : "s");
+}
+
+static void say_blamed(const struct cw_postmortem_facts *f, char *buf, size_t len)
+{
+	const struct cw_postmortem_wait *w = f->blamed;
+	int n = (int)strlen(w->summary);
+
+	/* Drop the full stop: the sentence continues. */
+	if (n && w->summary[n - 1] == '.')
+		n--;
+	if (w->since_ns)
+		cw_text_append(buf, len, "the job ended after %.0f s of waiting: ",
+			       seconds(first_ns(f) - w->since_ns));
+	cw_text_append(buf, len, "%.*s; ", n, w->summary);
+	say_first(f, buf, len);
+}
+
+static void say_cancelled(const struct cw_postmortem_facts *f, char *buf, size_t len)
+{
+	uint32_t i = f->first->earliest;
+	const char *cause = rank_of(f, i)->cause;
+	char how[96];
+
+	cw_postmortem_format_end(&f->deaths[i], how, sizeof(how));
+	cw_text_append(buf, len, "the job was cancelled: rank %d on %s %s%s", rank_of(f, i)->rank,
+		       node_of(f, i), cw_cause_verb(cause), cause && *cause ? cause : how);
+}
+
+static enum cw_class class_of(const struct cw_postmortem_facts *f)
+{
+	if (f->blamed)
+		return (enum cw_class)f->blamed->verdict_class;
+	if (has_first(f))
+		return CW_CLASS_PROCESS_DEAD;
+	for (uint32_t i = 0; f->input->list && i < f->input->list->n; i++)
+		if (f->input->list->v[i].verdict_class == CW_CLASS_MISMATCH)
+			return CW_CLASS_MISMATCH;
+	return CW_CLASS_P2P_UNMATCHED;
+}
+
+/* The summary already contains the mismatched calls. */
+static bool is_of_calls(const struct cw_postmortem_facts *f)
+{
+	return f->blamed && f->blamed->verdict_class == CW_CLASS_MISMATCH;
+}
+
+static void summarize(const struct cw_postmortem_facts *f, const json_t *wrong, char *buf,
+		      size_t len)
+{
+	buf[0] = '\0';
+	if (f->blamed)
+		say_blamed(f, buf, len);
+	else if (has_first(f))
+		say_first(f, buf, len);
+	else if (f->first->outcome == CW_POSTMORTEM_CANCELLED)
+		say_cancelled(f, buf, len);
+	else
+		cw_text_append(buf, len, "all ranks ended well, but %s",
+			       class_of(f) == CW_CLASS_MISMATCH
+				       ? "data were wrong"
+				       : "sends and receives did not match");
+	if (has_first(f))
+		add_others(f, buf, len);
+	if (json_array_size(wrong) && !is_of_calls(f))
+		cw_text_append(buf, len, "; not told before: %s",
+			       json_string_value(json_array_get(wrong, 0)));
+}
+
+/* ---- the document ---- */
+
+static enum cw_detail detail_of(const struct cw_postmortem_facts *f)
+{
+	uint32_t i = 0;
+
+	if (f->blamed)
+		return (enum cw_detail)f->blamed->detail;
+	while (i < f->input->snap->n_ranks && !f->is_first[i])
+		i++;
+	if (i == f->input->snap->n_ranks || !has_first(f))
+		return CW_DETAIL_NONE;
+	if (f->deaths[i].is_oom_killed)
+		return CW_DETAIL_OOM_KILLED;
+	return f->deaths[i].liveness == CW_LIVE_EXITED ? CW_DETAIL_EXITED : CW_DETAIL_KILLED;
+}
+
+/* A request to end has a reason, which may be an end that we did not see. */
+static bool was_first_asked(const struct cw_postmortem_facts *f)
+{
+	for (uint32_t i = 0; i < f->input->snap->n_ranks; i++)
+		if (f->is_first[i] && cw_postmortem_kind(&f->deaths[i]) == CW_POSTMORTEM_ASKED)
+			return true;
+	return false;
+}
+
+/*
+ * If time decides and all ends are known, the result is certain. A decision by cause is a
+ * heuristic, and a tie is no decision.
+ */
+static enum cw_confidence confidence_of(const struct cw_postmortem_facts *f)
+{
+	if (f->blamed)
+		return f->blamed->confidence > CW_CONFIDENCE_LIKELY
+			       ? CW_CONFIDENCE_LIKELY
+			       : (enum cw_confidence)f->blamed->confidence;
+	switch (f->first->reason) {
+	case CW_POSTMORTEM_ONLY:
+	case CW_POSTMORTEM_BY_TIME:
+		return is_all_known(f) && !was_first_asked(f) ? CW_CONFIDENCE_CERTAIN
+							      : CW_CONFIDENCE_LIKELY;
+	case CW_POSTMORTEM_BY_CAUSE:
+		return CW_CONFIDENCE_LIKELY;
+	default:
+		return CW_CONFIDENCE_POSSIBLE;
+	}
+}
+
+/* Rank numbers of the culprits. */
+static json_t *culprits_doc(const struct cw_postmortem_facts *f)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0;
+	     f->blamed && i < f->blamed->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
+		bad |= json_array_append_new(list, json_integer(f->blamed->culprits[i]));
+	for (uint32_t i = 0; !f->blamed && has_first(f) && i < f->input->snap->n_ranks &&
+			     json_array_size(list) < CW_POSTMORTEM_MAX_CULPRITS;
+	     i++)
+		if (f->is_first[i])
+			bad |= json_array_append_new(list, json_integer(rank_of(f, i)->rank));
+	return cw_json_finish(list, bad);
+}
+
+static json_t *times_doc(const struct cw_postmortem_facts *f)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "first", wall(f, first_ns(f)));
+	bad |= json_object_set_new(doc, "last", wall(f, last_ns(f)));
+	bad |= json_object_set_new(doc, "confirmed", wall(f, f->input->snap->now_ns));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *coverage_doc(const struct cw_postmortem_facts *f)
+{
+	return json_pack("{s:I, s:I, s:I}", "ranks_expected",
+			 (json_int_t)f->input->snap->ranks_expected, "ranks_seen",
+			 (json_int_t)f->input->snap->n_ranks, "ranks_ended", (json_int_t)n_dead(f));
+}
+
+static int add_calls(const struct cw_postmortem_facts *f, json_t *doc, json_t *wrong)
+{
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "waited_for", wait_doc(f));
+	bad |= json_object_set_new(doc, "open", all_open_doc(f));
+	bad |= json_object_set_new(doc, "last_calls", last_doc(f));
+	bad |= json_object_set(doc, "wrong_data", wrong);
+	return bad;
+}
+
+static int add_ends(const struct cw_postmortem_facts *f, json_t *doc)
+{
+	uint32_t omitted = 0, apart = 0;
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "first", first_doc(f));
+	bad |= json_object_set_new(doc, "ends", ends_doc(f, &omitted));
+	bad |= json_object_set_new(doc, "ends_omitted", json_integer(omitted));
+	bad |= json_object_set_new(doc, "ended", groups_doc(f, &apart));
+	bad |= json_object_set_new(doc, "ended_otherwise", json_integer(apart));
+	return bad;
+}
+
+json_t *cw_postmortem_doc(const struct cw_postmortem_facts *f)
+{
+	const struct cw_postmortem_input *s = f->input;
+	json_t *doc = json_object(), *wrong = wrong_data_doc(f);
+	char summary[1024], command[64 + CW_INCIDENT_ID_MAX];
+	int bad = wrong ? 0 : -1;
+
+	summarize(f, wrong, summary, sizeof(summary));
+	(void)snprintf(command, sizeof(command), "collwatch report %s", f->id);
+	bad |= json_object_set_new(doc, "schema", json_string("collwatch.postmortem/1"));
+	bad |= json_object_set_new(doc, "id", json_string(f->id));
+	bad |= json_object_set_new(doc, "incident", *s->incident ? json_true() : json_false());
+	bad |= json_object_set_new(doc, "job", cw_json_text(s->snap->job ? s->snap->job : ""));
+	bad |= json_object_set_new(doc, "uid", json_integer(s->uid));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(class_of(f))));
+	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(detail_of(f))));
+	bad |= json_object_set_new(doc, "confidence",
+				   json_string(cw_confidence_name(confidence_of(f))));
+	bad |= json_object_set_new(doc, "culprits", culprits_doc(f));
+	bad |= json_object_set_new(doc, "summary", cw_json_text(summary));
+	bad |= add_ends(f, doc);
+	bad |= add_calls(f, doc, wrong);
+	bad |= json_object_set_new(doc, "notes", notes_doc(f));
+	bad |= json_object_set_new(doc, "coverage", coverage_doc(f));
+	bad |= json_object_set_new(doc, "times", times_doc(f));
+	bad |= json_object_set_new(doc, "leader", cw_json_text(s->self));
+	bad |= json_object_set_new(doc, "command", json_string(command));
+	json_decref(wrong);
+	return cw_json_finish(doc, bad);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * We find the earliest failure, then all deaths that time cannot tell from it. Among these the kind
+ * decides, then the sender of a signal. A job counts as cancelled in two cases: no rank failed
+ * before most were asked to end, or SIGKILL ended all ranks at once.
+ */
+#include "leader/postmortem_first.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/death.h"
+
+static bool is_asked(const struct cw_postmortem_death *d)
+{
+	const struct cw_ending end = { .liveness = d->liveness,
+				       .exit_code = d->exit_code,
+				       .term_signal = d->term_signal };
+
+	if (cw_ending_is_asked(&end))
+		return true;
+	if (d->end_by == CW_END_BY_PARENT || d->end_by == CW_END_BY_INIT)
+		return true;
+	/* The kernel records the cause of an exit, and also records if there was none. */
+	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->end_by != CW_END_BY_UNKNOWN &&
+	       d->end_by != CW_END_BY_NOBODY;
+}
+
+static enum cw_postmortem_kind kind_of_signal(const struct cw_postmortem_death *d)
+{
+	switch (d->term_signal) {
+	case SIGKILL:
+		return CW_POSTMORTEM_KILLED;
+	case SIGABRT:
+		return d->is_inside_call || d->has_lost_peer ? CW_POSTMORTEM_REACTION
+							     : CW_POSTMORTEM_OWN;
+	case SIGHUP:
+	case SIGPIPE:
+		return CW_POSTMORTEM_REACTION; /* its terminal or the reader of its pipe is gone */
+	default:
+		return d->end_by == CW_END_BY_PROCESS || d->end_by == CW_END_BY_OUTSIDE
+			       ? CW_POSTMORTEM_KILLED
+			       : CW_POSTMORTEM_OWN;
+	}
+}
+
+enum cw_postmortem_kind cw_postmortem_kind(const struct cw_postmortem_death *d)
+{
+	if (!cw_liveness_is_dead(d->liveness))
+		return CW_POSTMORTEM_ALIVE;
+	if (d->liveness == CW_LIVE_GONE || (d->liveness == CW_LIVE_EXITED && !d->exit_code))
+		return CW_POSTMORTEM_NO_FAILURE;
+	if (d->is_oom_killed)
+		return CW_POSTMORTEM_OWN;
+	if (is_asked(d))
+		return CW_POSTMORTEM_ASKED;
+	if (d->liveness == CW_LIVE_KILLED)
+		return kind_of_signal(d);
+	if (d->has_lost_peer)
+		return CW_POSTMORTEM_REACTION;
+	return d->is_inside_call ? CW_POSTMORTEM_KILLED : CW_POSTMORTEM_OWN;
+}
+
+void cw_postmortem_format_end(const struct cw_postmortem_death *d, char *buf, uint32_t len)
+{
+	const char *name;
+
+	switch (d->liveness) {
+	case CW_LIVE_EXITED:
+		(void)snprintf(buf, len, "exited with status %d", d->exit_code);
+		break;
+	case CW_LIVE_KILLED:
+		name = cw_signal_name(d->term_signal);
+		if (d->is_oom_killed)
+			(void)snprintf(buf, len, "was killed by the OOM killer");
+		else if (name)
+			(void)snprintf(buf, len, "was killed by SIG%s", name);
+		else
+			(void)snprintf(buf, len, "was killed by signal %d", d->term_signal);
+		break;
+	case CW_LIVE_GONE:
+		(void)snprintf(buf, len, "ended, the kernel did not say how");
+		break;
+	default:
+		(void)snprintf(buf, len, "has not ended");
+	}
+}
+
+static bool has_failed(const struct cw_postmortem_death *d)
+{
+	return cw_postmortem_kind(d) < CW_POSTMORTEM_NO_FAILURE;
+}
+
+/* True if b may not be later than a, given the uncertainty. */
+static bool is_together(const struct cw_postmortem_death *a, const struct cw_postmortem_death *b)
+{
+	int64_t apart =
+		b->ended_ns > a->ended_ns ? b->ended_ns - a->ended_ns : a->ended_ns - b->ended_ns;
+
+	if (a->node == b->node)
+		return apart <= 2 * CW_POSTMORTEM_NEAR_NS;
+	return apart <= a->unsure_ns + b->unsure_ns;
+}
+
+/* Ranks of one process end at one instant and from one cause. */
+static bool is_one_process(const struct cw_postmortem_death *a, const struct cw_postmortem_death *b)
+{
+	return a->node == b->node && a->pid > 0 && a->pid == b->pid && a->ended_ns == b->ended_ns;
+}
+
+/* True if all marked ranks belong to one process. */
+static bool are_one_process(const struct cw_postmortem_death *v, uint32_t n, const bool *marked)
+{
+	const struct cw_postmortem_death *one = NULL;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!marked[i])
+			continue;
+		if (one && !is_one_process(one, &v[i]))
+			return false;
+		one = one ? one : &v[i];
+	}
+	return true;
+}
+
+/* True if one of the marked ranks sent the signal to rank i. */
+static bool was_sent_by_one_of(const struct cw_postmortem_death *v, uint32_t n, const bool *marked,
+			       uint32_t i)
+{
+	for (uint32_t k = 0; v[i].end_by == CW_END_BY_PROCESS && v[i].end_sender && k < n; k++)
+		if (k != i && marked[k] && v[k].node == v[i].node && v[k].pid == v[i].end_sender)
+			return true;
+	return false;
+}
+
+static void keep_strongest(const struct cw_postmortem_death *v, uint32_t n, bool *is_first)
+{
+	enum cw_postmortem_kind best = CW_POSTMORTEM_ALIVE;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (is_first[i] && cw_postmortem_kind(&v[i]) < best)
+			best = cw_postmortem_kind(&v[i]);
+	for (uint32_t i = 0; i < n; i++)
+		is_first[i] = is_first[i] && cw_postmortem_kind(&v[i]) == best;
+}
+
+static uint32_t count(const bool *is, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += is[i];
+	return sum;
+}
+
+/* The sender of a signal is to blame before its target, no matter how the sender died. */
+static void drop_receivers(const struct cw_postmortem_death *v, uint32_t n, bool *is_first,
+			   struct cw_postmortem_first *f)
+{
+	uint32_t left = count(is_first, n);
+
+	for (uint32_t i = 0; i < n && left > 1; i++) {
+		if (!is_first[i] || !was_sent_by_one_of(v, n, is_first, i))
+			continue;
+		is_first[i] = false;
+		f->is_sender_known = true;
+		left--;
+	}
+}
+
+/* True if one SIGKILL from outside ended all ranks, and none failed on its own. */
+static bool is_stroke(const struct cw_postmortem_death *v, uint32_t n,
+		      const struct cw_postmortem_first *f)
+{
+	uint32_t killed = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		enum cw_postmortem_kind kind = cw_postmortem_kind(&v[i]);
+
+		if (kind == CW_POSTMORTEM_ALIVE || kind == CW_POSTMORTEM_OWN)
+			return false;
+		if (kind == CW_POSTMORTEM_NO_FAILURE)
+			continue;
+		if (!v[i].is_shutdown || v[i].ended_ns - v[f->earliest].ended_ns >
+						 CW_POSTMORTEM_TOGETHER_NS + v[i].unsure_ns)
+			return false;
+		killed += kind == CW_POSTMORTEM_KILLED && v[i].term_signal == SIGKILL;
+	}
+	return killed >= 2 && killed == f->n_failed;
+}
+
+/* True if the first ranks, and most others, were asked to end: other kinds of death came later. */
+static bool is_cancelled(const struct cw_postmortem_death *v, uint32_t n, const bool *is_first,
+			 const struct cw_postmortem_first *f)
+{
+	uint32_t asked = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		asked += cw_postmortem_kind(&v[i]) == CW_POSTMORTEM_ASKED;
+		if (is_first[i] && cw_postmortem_kind(&v[i]) != CW_POSTMORTEM_ASKED)
+			return is_stroke(v, n, f);
+	}
+	return 2 * asked > f->n_failed;
+}
+
+static void find_earliest(const struct cw_postmortem_death *v, uint32_t n,
+			  struct cw_postmortem_first *f)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (!has_failed(&v[i]))
+			continue;
+		if (!f->n_failed++ || v[i].ended_ns < v[f->earliest].ended_ns)
+			f->earliest = i;
+	}
+}
+
+/* Distance to the next failure that time alone tells apart. */
+static int64_t margin(const struct cw_postmortem_death *v, uint32_t n, uint32_t earliest)
+{
+	int64_t least = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t apart = v[i].ended_ns - v[earliest].ended_ns;
+
+		if (has_failed(&v[i]) && !is_together(&v[earliest], &v[i]) &&
+		    (!least || apart < least))
+			least = apart;
+	}
+	return least;
+}
+
+void cw_postmortem_order(const struct cw_postmortem_death *v, uint32_t n, bool *is_first,
+			 struct cw_postmortem_first *ret)
+{
+	struct cw_postmortem_first f = { 0 };
+	bool is_one;
+
+	for (uint32_t i = 0; i < n; i++)
+		is_first[i] = false;
+	find_earliest(v, n, &f);
+	if (!f.n_failed) {
+		*ret = f;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		is_first[i] = has_failed(&v[i]) && is_together(&v[f.earliest], &v[i]);
+		f.n_together += is_first[i];
+	}
+	f.margin_ns = margin(v, n, f.earliest);
+	is_one = are_one_process(v, n, is_first);
+	if (f.n_failed > 1 && !is_one)
+		f.reason = CW_POSTMORTEM_BY_CAUSE;
+	else if (f.n_failed > f.n_together)
+		f.reason = CW_POSTMORTEM_BY_TIME;
+	drop_receivers(v, n, is_first, &f);
+	keep_strongest(v, n, is_first);
+	f.n_first = count(is_first, n);
+	if (f.n_first > 1 && !are_one_process(v, n, is_first))
+		f.reason = CW_POSTMORTEM_TIE;
+	f.outcome =
+		is_cancelled(v, n, is_first, &f) ? CW_POSTMORTEM_CANCELLED : CW_POSTMORTEM_FAILED;
+	*ret = f;
+}
+
+const char *cw_postmortem_reason_name(unsigned reason)
+{
+	static const char *const names[] = {
+		[CW_POSTMORTEM_ONLY] = "only",
+		[CW_POSTMORTEM_BY_TIME] = "time",
+		[CW_POSTMORTEM_BY_CAUSE] = "cause",
+		[CW_POSTMORTEM_TIE] = "tie",
+	};
+
+	return reason < sizeof(names) / sizeof(*names) ? names[reason] : "?";
+}

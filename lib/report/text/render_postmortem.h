@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The post-mortem of a job, for a terminal. Pure; the document is untrusted. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct cw_text;
+
+/* postmortem: collwatch.postmortem/1. is_alone: no incident precedes it. */
+void cw_render_postmortem(const struct cw_text *t, const json_t *postmortem, bool is_alone);
