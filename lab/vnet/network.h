@@ -13,7 +13,7 @@
  *	struct network_config config = { .n_nodes = 4, .ranks = &ranks, .user = me };
  *	network_new(&config, &net);
  *	network_run(net, 30 * CW_NS_PER_S);      … ranks.publish() calls network_publish()
- *	network_cut(net, 0, 1);
+ *	network_set_link(net, 0, 1, NETWORK_CUT);
  *	network_run_until_alert(net, 60 * CW_NS_PER_S);
  *	net->alerts[0].doc                       … collwatch.incident/1, as a webhook would get it
  *
