@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device progress: the GPU itself writes, in stream order, how far a stream has come on a
- * communicator (docs/design/progress.md). Before an op the stream writes the op's number to the
- * slot's "reached" word, and after the op to "completed". We use cuStreamWriteValue32 on the
- * caller's stream, from the caller's thread. No code here waits, polls or synchronises, and no
- * thread of the agent ever calls CUDA.
+ * communicator (docs/design/agent.md#progress-words). Before an op the stream writes the op's
+ * number to the slot's "reached" word, and after the op to "completed". We use
+ * cuStreamWriteValue32 on the caller's stream, from the caller's thread. No code here waits, polls
+ * or synchronises, and no thread of the agent ever calls CUDA.
  *
  * If the user wants it so, some ops of a busy stream get no writes (agent/cuda/progress_budget.h).
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL ops in CUDA graphs (docs/design/progress.md#cuda-graphs). If a program issues an op while it
+ * NCCL ops in CUDA graphs (docs/design/agent.md#cuda-graphs). If a program issues an op while it
  * captures the op's stream, the op runs each time the program launches the graph. The op becomes
  * part of a template, and only launches advance the counters of its communicator.
  *
