@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The exit status of all verbs: one table for the programs, their help and the manual page.
- * docs/design/control.md#exit-codes repeats it, and a test compares the two.
+ * docs/design/daemon.md#exit-codes repeats it, and a test compares the two.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * This daemon's view of the ranks on its own node. The node holds the registered agents, their
  * flight records, sampled at 4 Hz, and the liveness and host activity of their processes. Once a
- * second it makes one digest per job (uid and label; docs/design/node.md#sampling-and-digests) and
- * passes it to a callback. On demand it returns windows and Python stacks.
+ * second it makes one digest per job (uid and label; docs/design/daemon.md#sampling-and-digests)
+ * and passes it to a callback. On demand it returns windows and Python stacks.
  *
  * The node does not judge, does not know other nodes, and does not write to disk.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Search for ranks without a record (docs/design/node.md#ranks-without-a-record).
+ * Search for ranks without a record (docs/design/daemon.md#ranks-without-a-record).
  *
  * When a communicator's init is stuck and ranks are missing, the job's leader asks every node
  * whether such a rank runs there. As long as the leader keeps asking, the node scans /proc from

@@ -95,7 +95,7 @@ def test_one_table_is_in_help_manual_readme_and_design():
     assert [int(s) for s in table] == [OK, USAGE, HANG, UNKNOWN, NOT_EXECUTABLE, NOT_FOUND], table
     made = call(COLLWATCH, "--scdoc-exits").stdout
     assert dict(re.findall(r"^(\d+)\n\t(.+)$", made, re.M)) == table
-    with open(f"{SOURCE}/docs/design/control.md", encoding="utf-8") as f:
+    with open(f"{SOURCE}/docs/design/daemon.md", encoding="utf-8") as f:
         assert dict(re.findall(r"^\| (\d+) \| (.+) \|$", f.read(), re.M)) == table
     with open(f"{SOURCE}/docs/collwatch.1.scd", encoding="utf-8") as f:
         assert "# EXIT STATUS\n\n@EXITS@\n" in f.read()
