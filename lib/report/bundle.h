@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bundle: everything collwatch keeps about an incident, as a directory that another machine can
- * read without a running daemon (docs/design/incident.md#bundle):
+ * read without a running daemon (docs/design/alerts.md#bundle):
  *
  *	incident.json   collwatch.incident/1, the decision
  *	snapshot.json   collwatch.snapshot/1, the exact input of the decision, with thresholds

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promises of docs/design/incident.md#document and docs/schemas.md on a collwatch.incident/1
+"""The promises of docs/design/alerts.md#document and docs/schemas.md on a collwatch.incident/1
 document.
 
 A contract has the form of its documents. A dictionary has these fields and no others (a field with

@@ -14,7 +14,7 @@ import tempfile
 
 FAILED = []
 
-# Of collwatch.incident/1, as docs/design/incident.md#document and docs/schemas.md have it.
+# Of collwatch.incident/1, as docs/design/alerts.md#document and docs/schemas.md have it.
 INCIDENT = ("schema id job group class detail confidence blind_spots hang severity culprits victims "
             "where alternatives coverage times summary ruled_out chain leader bundle nccl_errors "
             "nonfinite_inputs").split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents of every class are as docs/design/incident.md#document promises, and their texts for
+"""Documents of every class are as docs/design/alerts.md#document promises, and their texts for
 people have no word in them that is for programs."""
 
 import copy
