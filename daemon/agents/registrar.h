@@ -26,7 +26,7 @@ struct cw_fork_server;
 struct cw_registrar;
 struct event_base;
 
-/* Reason sent to an agent without a place; it retries in a minute. */
+/* Reason sent to an agent without a place; it retries later. */
 #define CW_OVER_QUOTA                                                                              \
 	"too many processes: this one is not watched for now, users share the places of a node"
 
