@@ -169,7 +169,8 @@ INCIDENTS = {
     "schema": ("collwatch.incidents/1",),
     "incidents": [{"id": text, "uid?": (None, number), "job?": (None, str), "class?": (None, str),
                    "time?": (None, TIME), "summary?": (None, str), "closed_as?": (None, str),
-                   "severity?": str, "suppressed?": str, "host": str, "path?": (None, str), "hosts?": [(None, str)]}],
+                   "severity?": str, "suppressed?": str, "postmortem?": bool, "host": str,
+                   "path?": (None, str), "hosts?": [(None, str)]}],
     "silent?": [str], "silent_count?": number, "not_asked?": number, "omitted?": number,
 }
 
