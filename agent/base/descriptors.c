@@ -20,7 +20,7 @@
 #define CLOSE_RANGE_UNSHARE_BIT 2u
 
 #define FD_FLOOR 1000
-#define FD_ROOM 16 /* the agent never has as many */
+#define FD_ROOM 16 /* more descriptors than the agent ever holds */
 
 /*
  * Programs rely on getting the lowest free numbers, so we move to FD_FLOOR, or as high as a lower
@@ -85,7 +85,10 @@ bool cw_fd_is(int fd, const struct cw_fd_identity *id)
 
 static bool is_own; /* only the helper thread uses it */
 
-/* /proc/self names the process: its fd directory shows the first thread's table, the program's. */
+/*
+ * /proc/self is the process. Its fd directory shows the table of the first thread, which is the
+ * program's table.
+ */
 static void path_of(int fd, char path[32])
 {
 	(void)snprintf(path, 32, "/proc/self/fd/%d", fd);

@@ -25,10 +25,10 @@ struct cw_fd_identity {
 	ino_t ino;
 };
 
-/* Return: 0 or -errno. */
+/* Stores the identity of the object behind fd in *ret_id. Returns 0 or -errno. */
 int cw_fd_identify(int fd, struct cw_fd_identity *ret_id);
 
-/* True when fd is open and still the same object. */
+/* True if fd is open and still refers to the object in id. */
 bool cw_fd_is(int fd, const struct cw_fd_identity *id);
 
 /*
@@ -48,8 +48,9 @@ int cw_memfd(const char *name);
 
 /*
  * True if the helper thread can reopen the descriptor `needed` from its own table. The thread that
- * starts the helper thread checks this. The helper thread runs later, and by then the program may
- * have closed its descriptors or changed its root. Neither must make the two share a table.
+ * starts the helper thread checks this. By the time the helper thread runs, the program may have
+ * closed its descriptors or changed its root. Even then the helper thread must not share the
+ * program's table.
  */
 bool cw_fd_table_can_unshare(int needed, const struct cw_fd_identity *id);
 
@@ -57,9 +58,10 @@ bool cw_fd_table_can_unshare(int needed, const struct cw_fd_identity *id);
 void cw_fd_table_unshare(void);
 
 /*
- * Lets the helper thread use a descriptor of the program's table. Return: fd itself if both share a
- * table; else a new descriptor, opened with these flags of open(). -EBADF if fd is no longer the
- * object in id. The caller ends its use with cw_fd_release(), which closes only a new descriptor.
+ * Lets the helper thread use a descriptor of the program's table. Returns fd itself if the helper
+ * thread shares the program's table. Otherwise returns a new descriptor, opened with these flags of
+ * open(). Returns -EBADF if fd is no longer the object in id. The caller must pass the result to
+ * cw_fd_release(), which closes only a new descriptor.
  */
 int cw_fd_reopen(int fd, const struct cw_fd_identity *id, int flags);
 void cw_fd_release(int reached);

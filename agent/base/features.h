@@ -11,11 +11,14 @@ struct cw_feature {
 	/* The record exists, but the agent is not armed. Runs in a thread of the application. */
 	void (*start)(void);
 	/*
-	 * A communicator exists. Any thread, including NCCL's own, so the callback must call
-	 * neither NCCL nor CUDA nor the loader.
+	 * A communicator exists. This callback may run in any thread, including NCCL's own. It must
+	 * call neither NCCL nor CUDA nor the loader.
 	 */
 	void (*armed)(void);
-	/* NCCL reported communicator c ready. Comes before armed(). Any thread; may call CUDA. */
+	/*
+	 * NCCL reported communicator c ready. This callback runs before armed(), in any thread. It
+	 * may call CUDA.
+	 */
 	void (*comm_ready)(int c);
 	/* The registry is about to reuse entry c for another communicator and holds its lock. */
 	void (*comm_forget)(int c);
@@ -24,8 +27,8 @@ struct cw_feature {
 };
 
 /*
- * Borrows the table for the life of the process. Called once, before the agent is armed. Without a
- * table the functions below do nothing.
+ * The caller keeps the table for the life of the process. Call this once, before the agent is
+ * armed. Without a table the functions below do nothing.
  */
 void cw_features_set(const struct cw_feature *table, unsigned count);
 

@@ -8,7 +8,8 @@
 
 struct held {
 	sigset_t old_mask;
-	sigset_t programs; /* already pending: these belong to the program */
+	/* Signals that were pending before we blocked them; they belong to the program. */
+	sigset_t programs;
 };
 
 static void hold(struct held *ret)
@@ -24,9 +25,9 @@ static void hold(struct held *ret)
 }
 
 /*
- * The kernel sends the signal to the writing thread, and only together with this error. An
- * unblocked signal cannot have been pending for the thread. It may have been pending for the
- * process; let_go() then leaves it to the program.
+ * Returns the signal that the kernel sends to the writing thread together with this error;
+ * 0 = none. If the program did not block the signal, it cannot have been pending for the thread
+ * before. It may have been pending for the process; let_go() then leaves it to the program.
  */
 static int signal_of(int error)
 {

@@ -58,8 +58,8 @@ static bool is_plain_and_own(int fd)
 
 /*
  * We open the log for each line, because the application may close or reuse a descriptor that we
- * keep. O_NONBLOCK keeps a FIFO without a reader or a stopped terminal from blocking us. Return: a
- * descriptor, -1 if we cannot log.
+ * keep. O_NONBLOCK keeps a FIFO without a reader or a stopped terminal from blocking us. Returns a
+ * descriptor, or -1 if we cannot log.
  */
 static int open_log(const char *path)
 {
@@ -98,7 +98,7 @@ void cw_log(const char *fmt, ...)
 	line[n++] = '\n';
 	fd = open_log(path);
 	if (fd >= 0) {
-		(void)cw_write(fd, line, (size_t)n); /* we may lose a diagnostic line */
+		(void)cw_write(fd, line, (size_t)n); /* losing a diagnostic line does no harm */
 		(void)close(fd);
 	}
 out:

@@ -22,8 +22,8 @@ struct cw_real {
 	uintptr_t code_start, code_end;
 	atomic_int state; /* CW_REAL_READY once the members above are set */
 	/*
-	 * One function's address identifies the copy. Several threads may fill the set for the same
-	 * copy. 0 = free
+	 * The address of one function identifies the copy; 0 = free. Several threads may fill the
+	 * set for the same copy.
 	 */
 	atomic_uintptr_t owner;
 };

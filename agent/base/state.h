@@ -29,7 +29,7 @@ struct cw_tls {
 	uint16_t last_comm;      /* hint: entry of the last op's communicator */
 	uint16_t last_module;    /* module of the last call site, valid if module_bytes is not 0 */
 	uint32_t next_slot;      /* hint: next slot of the bulk ring after the last op */
-	uint32_t next_comm_slot; /* hint: the same for the ring of last_comm */
+	uint32_t next_comm_slot; /* hint: next slot of last_comm's ring */
 	struct cw_group *group;
 	uintptr_t module_start; /* range of last_module */
 	uintptr_t module_bytes;
@@ -38,7 +38,7 @@ struct cw_tls {
 
 extern __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
-/* Points at a zero byte until the record exists. */
+/* The armed byte. Points at a zero byte until the record exists. */
 extern const volatile unsigned char *cw_armed;
 
 static inline bool cw_agent_is_armed(void)
