@@ -21,7 +21,8 @@ static void find_driver(void)
 
 	if (!next)
 		return;
-	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY); /* kept: the pointers need it */
+	/* We keep the handle: the pointers need it. */
+	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 	if (!handle) {
 		(void)dlerror();
 		return;
@@ -41,13 +42,14 @@ static void find_driver(void)
 }
 
 /*
- * We do not look at the agent's start: if NCCL makes the program's first call into CUDA, no driver
- * is loaded before that. One thread looks, and other threads wait for it: dlopen(RTLD_NOLOAD)
- * is short.
+ * We look for the driver only when a caller needs it. If NCCL makes the program's first call into
+ * CUDA, no driver is loaded when the agent starts. One thread looks, and the other threads wait for
+ * it, because dlopen(RTLD_NOLOAD) takes little time.
  */
 bool cw_cuda_ready(void)
 {
-	static int state; /* 0 = not looked, 1 = looking, 2 = looked */
+	/* 0 = no thread has looked, 1 = a thread is looking, 2 = a thread has looked */
+	static int state;
 	int expected = 0;
 
 	if (__atomic_compare_exchange_n(&state, &expected, 1, false, __ATOMIC_ACQ_REL,
@@ -75,7 +77,7 @@ CUcontext cw_cuda_context_of(int ordinal)
 	if (!cw_cuda.primary_retain || !cw_cuda.primary_release ||
 	    cw_cuda.primary_retain(&ctx, device) != CUDA_SUCCESS)
 		return NULL;
-	(void)cw_cuda.primary_release(device); /* NCCL's own reference keeps it */
+	(void)cw_cuda.primary_release(device); /* NCCL's own reference keeps the context */
 	return ctx;
 }
 
@@ -92,8 +94,8 @@ void cw_cuda_note_model(int ordinal)
 		return;
 	name[sizeof(name) - 1] = '\0';
 	/*
-	 * Other threads may read the name, or write the same one. The first byte goes last, so a
-	 * reader that sees it sees the whole name.
+	 * Other threads may read the name, or write the same name. We write the first byte last, so
+	 * a reader that sees it sees the whole name.
 	 */
 	for (size_t i = sizeof(name); i-- > 1;)
 		CW_STORE(model[i], name[i]);

@@ -19,12 +19,15 @@ struct cw_cuda {
 
 extern struct cw_cuda cw_cuda;
 
-/* True if the driver has all the functions that we require. Looks once. Takes the loader's lock. */
+/*
+ * True if the driver has all the functions that we require. We look for them once. The look-up
+ * takes the loader's lock.
+ */
 bool cw_cuda_ready(void);
 
 /*
- * Returns the context to use for a device: the current one if it is on that device, else the
- * device's primary one. ordinal -1: the current one. NULL = none.
+ * Returns the context to use for a device. This is the current context if it is on that device,
+ * else the device's primary context. With ordinal -1 it is the current context. NULL = none.
  */
 CUcontext cw_cuda_context_of(int ordinal);
 
@@ -34,6 +37,6 @@ CUcontext cw_cuda_context_of(int ordinal);
  */
 void cw_cuda_note_model(int ordinal);
 
-/* Makes ctx current if it is not. False: the driver refused. */
+/* Makes ctx the current context, unless it is already. Returns false if the driver refuses. */
 bool cw_cuda_push(CUcontext ctx, bool *ret_pushed);
 void cw_cuda_pop(bool pushed);

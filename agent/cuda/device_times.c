@@ -20,9 +20,11 @@
 CW_HOT_DATA bool cw_times_is_on;
 
 static uint64_t next_ns; /* earliest time of the next sample */
-static uint32_t skip;    /* ops to skip then: the first of a burst would be the same each time */
+/* Ops to skip after next_ns: else we would sample the first op of each burst. */
+static uint32_t skip;
 static uint64_t samples;
-static uint64_t taken[CW_REC_TIMES]; /* the entry's newest sample; 0 = never */
+/* Per entry, the number of its newest sample; 0 = never used. */
+static uint64_t taken[CW_REC_TIMES];
 
 void cw_times_comm_ready(void *context, uint64_t pages)
 {
@@ -39,7 +41,7 @@ void cw_times_comm_ready(void *context, uint64_t pages)
 	__atomic_store_n(&cw_times_is_on, true, __ATOMIC_RELEASE);
 }
 
-/* Returns the device's address of a word of an entry. */
+/* Returns the device's address of a word in an entry of cw_record.times. */
 static uint64_t word_address(const struct cw_kernels *k, uint32_t index, size_t offset)
 {
 	return k->pages +
@@ -65,8 +67,9 @@ static bool stamp(const struct cw_op_call *call, uint32_t index, size_t offset)
 }
 
 /*
- * Finds an entry whose last sample is complete, with the words of both kernels. A kernel that still
- * waits in a stream would write into the next sample. If two threads compete, one gets the entry.
+ * Finds an entry whose last sample is complete, so that both kernels have written their words. A
+ * kernel that still waits in a stream would write into the next sample. If two threads compete,
+ * only one gets the entry.
  */
 static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 {
@@ -87,8 +90,8 @@ static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 	*ret_index = (uint32_t)(number % CW_REC_TIMES);
 	t = &cw_record.times[*ret_index];
 	/*
-	 * We advance even if the entry is not free: if its second kernel never launched, it stays
-	 * that way.
+	 * We advance even if the entry is not free. If the second kernel of its sample never
+	 * launched, the entry stays busy for good.
 	 */
 	CW_STORE(samples, number);
 	if (CW_LOAD(taken[*ret_index]) && !__atomic_load_n(&t->end_ns, __ATOMIC_ACQUIRE))

@@ -14,12 +14,12 @@
 
 extern bool cw_times_is_on;
 
-/* Same contract as cw_summary_comm_ready(). */
+/* Has the same contract as cw_summary_comm_ready(). */
 void cw_times_comm_ready(void *context, uint64_t pages);
 
 /*
- * Call these right before and right after the real call, in the same thread. Both keep errno. The
- * first returns the entry for the second; 0 = this op is not timed.
+ * Call these right before and right after the real call, in the same thread. Both keep errno.
+ * cw_times_begin() returns the `entry` to pass to cw_times_end(); 0 = this op is not timed.
  */
 uint32_t cw_times_begin(const struct cw_op_call *call, uint64_t enter_ns);
 void cw_times_end(const struct cw_op_call *call, uint32_t entry, bool is_good);

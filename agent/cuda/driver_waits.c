@@ -12,8 +12,8 @@ int cw_driver_wait_enter(void)
 		uint32_t seen = CW_LOAD(waits[i].tid);
 
 		/*
-		 * The thread's own older entry also counts: the thread left that wait
-		 * without returning.
+		 * We also reuse an older entry of this thread. The thread left that wait without
+		 * returning from it.
 		 */
 		if (seen != tid &&
 		    (seen || !__atomic_compare_exchange_n(&waits[i].tid, &seen, tid, false,

@@ -3,7 +3,7 @@
  * Threads that wait inside the CUDA driver. The driver polls while it waits, unless the context
  * says otherwise, so a thread that only waits for the device uses a whole core. We record these
  * waits for the daemon, which must not count such a thread as working. The code that collects
- * Python stacks reads them, too: the frames of a thread do not change while it waits there.
+ * Python stacks also reads them, because a thread's frames do not change while it waits there.
  */
 #pragma once
 
@@ -12,7 +12,10 @@
 
 #include "agent/base/state.h"
 
-/* Any thread, lock-free. Returns a place, or -1 if all places are taken: then we record nothing. */
+/*
+ * Any thread, lock-free. Returns a place, or -1 if all places are taken. With -1 the wait is not
+ * recorded.
+ */
 int cw_driver_wait_enter(void);
 void cw_driver_wait_leave(int place);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine's instructions for the kernels, as PTX, so that nvcc and clang agree on their
- * meaning. A test compiles the kernels for the host, and replaces this file by a machine of
- * its own.
+ * The GPU instructions that the kernels need, as PTX, so that nvcc and clang agree on their
+ * meaning. A test compiles the kernels for the host, and replaces this file by a machine of its
+ * own.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 #define KERNEL extern "C" __global__
 
-/* "memory": the compiler must not move a later read before one of these. */
+/* The "memory" clobbers below keep the compiler from moving a later read before the instruction. */
 #define READ_REGISTER(name)                                                                        \
 	static __device__ inline uint32_t name##_get(void)                                         \
 	{                                                                                          \

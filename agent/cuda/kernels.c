@@ -6,13 +6,19 @@
 #include "agent/record/record.h"
 #include "record/summary_math.h"
 
-#define WORDS_PER_THREAD 4   /* a thread does not pay off for fewer */
-#define ONE_BLOCK_WORDS 4096 /* up to here joining several blocks costs more (H200: 2.5 us) */
+#define WORDS_PER_THREAD 4 /* with fewer words a thread is not worth its cost */
+/*
+ * Up to here, several blocks cost more time than they save: joining them takes 2.5 us on an H200.
+ */
+#define ONE_BLOCK_WORDS 4096
 
 static struct cw_kernels table[CW_REC_SUMMARY_FIRSTS];
 static uint32_t used;
 
-/* Also finds a context whose load failed or still runs: we try each context once. */
+/*
+ * Returns also a context whose kernels failed to load or are being loaded, because we try each
+ * context once.
+ */
 static struct cw_kernels *find(const void *context)
 {
 	uint32_t n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
@@ -37,7 +43,7 @@ static bool has_functions(void)
 	       cw_cuda.exchange_capture_mode;
 }
 
-/* The request for a function loads it, even if the driver loads lazily. */
+/* The driver may load lazily, so we also request each function, which loads it. */
 static bool load(struct cw_kernels *k)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent's own kernels (summary_kernel.cu) in the contexts of this process. We load them when a
- * communicator becomes ready, and never later: if a kernel of NCCL waits for its peers, a load
- * behind it can block for good.
+ * communicator becomes ready, and never later. If an NCCL kernel waits for its peers, a load after
+ * it can block for good.
  */
 #pragma once
 
@@ -24,8 +24,8 @@ struct cw_kernels {
 };
 
 /*
- * Loads the kernels, once, into a context that is current. pages: the context's address of the
- * record's device pages, 0 = not known yet. Calls CUDA; any thread, does not wait for another.
+ * Loads the kernels into the current context, once. pages: the context's address of the record's
+ * device pages, 0 = not known yet. Calls CUDA. Any thread; does not wait for another thread.
  */
 void cw_kernels_load(CUcontext context, uint64_t pages);
 
@@ -33,17 +33,20 @@ void cw_kernels_load(CUcontext context, uint64_t pages);
 struct cw_kernels *cw_kernels_of(const void *context);
 
 /*
- * True if we may launch on the stream: it is not in a capture, and the driver can tell. The
- * stream's context is current.
+ * True if we may launch on the stream. The stream is then not in a capture, and the driver can tell
+ * this. The stream's context must be current.
  */
 bool cw_kernels_may_launch(CUstream stream);
 
-/* Launches the summary of a tensor, with a number of blocks that fits its size. False as below. */
+/*
+ * Launches the summary of a tensor, with a number of blocks that fits its size. After an error we
+ * launch nothing in that context any more, and return false.
+ */
 struct cw_summary_args;
 bool cw_kernels_sum(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args);
 /*
- * The same on a stream of the program's choice. is_alone: use one block, which needs no scratch
- * area. False: we launched nothing, and the context may still be fine.
+ * Like cw_kernels_sum(), but on a stream of the program's choice. is_alone: use one block, which
+ * needs no scratch area. False means that we launched nothing; the context may still be fine.
  */
 bool cw_kernels_sum_for_program(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args,
 				bool is_alone);

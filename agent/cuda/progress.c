@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A slot is a pair of words for one communicator on one stream. The communicator's entry caches the
- * slots of its streams; on a miss we search all slots, then claim a free one. Streams get slots in
- * turn, CUDA graphs from the back.
+ * slots of its streams. On a miss we search all slots, then claim a free one. Streams take slots in
+ * ascending order, CUDA graphs take them from the end of the table.
  */
 #include "agent/cuda/progress.h"
 
@@ -24,16 +24,17 @@
 
 #define REGISTER_WAIT_NS UINT64_C(1000000000)
 
-static unsigned char register_once; /* progress pages belong to the driver */
+static unsigned char register_once; /* set once: the driver then owns the progress pages */
 static bool is_registered, is_registering_over;
 static uint32_t slots_used;
 
 /*
- * The thread that makes the first communicator ready reads the environment; others use its answer.
+ * The thread that makes the first communicator ready reads the environment. Other threads use its
+ * result.
  */
 static bool is_wanted(void)
 {
-	static int answer; /* 0 = not asked, 1 = no, 2 = yes */
+	static int answer; /* 0 = not read, 1 = no, 2 = yes */
 	int known = CW_LOAD(answer);
 	const char *value;
 	bool is_on;
@@ -58,7 +59,7 @@ static bool register_pages(void)
 	CUresult r;
 
 	memset(cw_record.device_pages, 0,
-	       cw_record.device_bytes); /* resident before it is pinned */
+	       cw_record.device_bytes); /* pages must be resident before the driver pins them */
 	if (cw_cuda.exchange_capture_mode)
 		(void)cw_cuda.exchange_capture_mode(&mode);
 	r = cw_cuda.host_register(cw_record.device_pages, cw_record.device_bytes,
@@ -74,8 +75,9 @@ static bool register_pages(void)
 }
 
 /*
- * The first thread registers the pages; other threads, each with its own device, wait for it. The
- * wait is bounded: inside the driver, the first thread may itself wait for a launch of one of them.
+ * The first thread registers the pages. Other threads, each with its own device, wait for it. The
+ * wait is bounded, because the first thread may be waiting inside the driver for a launch of one of
+ * the others.
  */
 static bool are_pages_registered(void)
 {
@@ -138,8 +140,8 @@ void cw_progress_comm_forget(int c)
 	struct cw_rec_comm *rc = &cw_record.comms[c];
 
 	/*
-	 * If the program did not shut down the communicator in order, the GPU may still write
-	 * for it.
+	 * If the program did not shut down the communicator properly, the GPU may still write for
+	 * it. We then keep its slots.
 	 */
 	if (rc->state != CW_COMM_DESTROYED)
 		return;
@@ -207,7 +209,7 @@ void cw_progress_give_back(uint16_t slot)
 	CW_STORE(cw_record.progress_info[slot].comm_plus_1, 0u);
 }
 
-/* On a cache miss: searches all slots, then takes a new one. */
+/* Handles a cache miss: searches all slots, then takes a new one. */
 static uint16_t find_slot(int c, cudaStream_t stream, uint64_t op_index)
 {
 	for (uint32_t i = 0; i < CW_REC_PROGRESS_SLOTS; i++) {
@@ -252,7 +254,7 @@ struct cw_progress_at cw_progress_at(int c, cudaStream_t stream, uint64_t op_ind
 
 	if (!__atomic_load_n(&cw_comms[c].context, __ATOMIC_ACQUIRE))
 		return at;
-	/* On an error here, a capture elsewhere forbids work on this stream. */
+	/* An error here means that a capture in another stream forbids work on this stream. */
 	if (cw_cuda.stream_is_capturing &&
 	    cw_cuda.stream_is_capturing(stream, &status) != CUDA_SUCCESS)
 		goto out;

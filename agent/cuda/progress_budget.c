@@ -64,7 +64,7 @@ static uint32_t place_of(uint32_t spot, uint32_t burst)
 	return (spot ^ burst) * UINT32_C(0x9e3779b1) >> 8;
 }
 
-/* The host went quiet after the newest op, so we mark its place and its spot. */
+/* The host went quiet after the newest op, so we mark the place and the spot of that op. */
 static void learn(struct cw_progress_budget *t)
 {
 	uint32_t spot = CW_LOAD(t->spot);
@@ -74,7 +74,7 @@ static void learn(struct cw_progress_budget *t)
 		set_mark(&t->spots, spot);
 }
 
-/* Removes marks that are hit too often: they would defeat the budget. */
+/* Removes marks with too many hits, because they would defeat the budget. */
 static void forget(struct cw_progress_budget *t, uint32_t spot, bool by_spot)
 {
 	CW_STORE(t->looks, 0u);
@@ -88,8 +88,8 @@ static void forget(struct cw_progress_budget *t, uint32_t spot, bool by_spot)
 }
 
 /*
- * If a rare spot happens to pass the limit, other spots caused most of the hits. A frequent spot is
- * usually among the last two.
+ * True if marks caused too many writes. If the limit is passed at a rare spot, other spots caused
+ * most of the hits. So the limit is four times as high, unless the spot is one of the last two.
  */
 static bool has_too_many_hits(struct cw_progress_budget *t, uint32_t by)
 {
@@ -121,7 +121,9 @@ static bool is_marked(struct cw_progress_budget *t, uint32_t spot, uint32_t plac
 
 /* ---- one op ---- */
 
-/* True if for long no call returned to the host and no op was launched. */
+/*
+ * True if no call has returned to the host for CW_PROGRESS_BUDGET_QUIET_NS and no op was launched.
+ */
 static bool is_after_pause(const struct cw_progress_budget *t, uint64_t now_ns)
 {
 	uint64_t returned = CW_LOAD(t->returned_ns);
@@ -148,7 +150,10 @@ unsigned cw_progress_budget_leave_out(struct cw_progress_budget *t, uint32_t spo
 		CW_STORE(t->ops, ops + 1);
 		return 0;
 	}
-	/* We never skip behind a pair that has not ended: the op would seem to be under way. */
+	/*
+	 * We never skip an op behind a pair of writes that has not ended. The op would seem to be
+	 * running.
+	 */
 	if (after_pause || CW_LOAD(t->opened) != closed || op_index <= closed ||
 	    op_index - closed > CW_REC_SLOT_SINCE_MAX || CW_LOAD(t->paid_until_ns) <= now_ns ||
 	    is_marked(t, spot, place))

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COLLWATCH_PROGRESS=auto: which ops get no progress writes, if a pair for each op would cost more
- * than 0.3 % of the stream's time.
+ * COLLWATCH_PROGRESS=auto: chooses the ops that get no progress writes, if a pair for each op would
+ * cost more than 0.3 % of the stream's time.
  *
  * When we skip an op's writes, we do not know whether another op follows. If none follows, we
- * cannot see a hang of that op. So we bound the skips, and learn where not to skip:
+ * cannot see a hang of that op. So we bound the skips, and learn which ops to write for:
  *
- * - Each progress slot earns 0.3 % of the time that passes and pays for each pair, with a second's
- *   earnings in hand. Only a stream that sustains more than a pair each
- *   CW_PROGRESS_BUDGET_PAIR_EARNED_NS skips any.
+ * - Each progress slot earns 0.3 % of the time that passes and pays for each pair of writes. It may
+ *   save up one second's earnings. A slot skips ops only if its stream has more than one pair per
+ *   CW_PROGRESS_BUDGET_PAIR_EARNED_NS for long.
  * - The last op before the host goes quiet matters most. If nothing follows an op for
- *   CW_PROGRESS_BUDGET_QUIET_NS, we remember two things: its kind, count and call site, and these
- *   with its position in the burst. From then on we write for ops that match.
+ *   CW_PROGRESS_BUDGET_QUIET_NS, we store two marks. One has the op's kind, count and call site.
+ *   The other adds the op's position in the burst. From then on we write for ops that match a mark.
  * - We always write for the first ops of a slot, and for the first op after a pause. We also write
  *   for an op that is more than CW_REC_SLOT_SINCE_MAX ops behind the last written one.
  *
- * Candidates are single collectives that no rank leaves before all ranks have entered
+ * We skip only single collectives that no rank leaves before all ranks have entered
  * (agent/ops/ops.c): a missing rank then proves that they cannot have completed. All other uses of
  * the slot always get their writes, and pay for them.
  *
- * Any thread, lock-free, no division. Two threads on one slot may lose each other's updates; then
- * we write for an op more or less.
+ * Any thread, lock-free, no division. Two threads on one slot may lose each other's updates. We
+ * then write for an op more or less.
  */
 #pragma once
 
@@ -29,24 +29,35 @@
 
 #include "record/record_layout.h"
 
-/* The cost of a pair of writes on a stream: an H200 with driver 580 (docs/lab/gpu.md). */
+/*
+ * The cost of a pair of writes on a stream, measured on an H200 with driver 580 (docs/lab/gpu.md).
+ */
 #define CW_PROGRESS_BUDGET_PAIR_NS 4600u
 /* We may spend 3 of every 1,000 ns on writes. */
 #define CW_PROGRESS_BUDGET_EARNED_IN_1000 3u
 #define CW_PROGRESS_BUDGET_PAIR_EARNED_NS                                                          \
 	(CW_PROGRESS_BUDGET_PAIR_NS * UINT64_C(1000) / CW_PROGRESS_BUDGET_EARNED_IN_1000)
-/* The earnings in hand pay for the burst of an ordinary training step. */
+/*
+ * A slot may save up the earnings of at most this time. They pay for the burst of an ordinary
+ * training step.
+ */
 #define CW_PROGRESS_BUDGET_IN_HAND_NS UINT64_C(1000000000)
-/* Longer than the gap between two ops of any stream that skips some. */
+/*
+ * If the host launches nothing for this long, it is quiet. A stream that skips ops has shorter
+ * gaps.
+ */
 #define CW_PROGRESS_BUDGET_QUIET_NS UINT64_C(2000000)
 #define CW_PROGRESS_BUDGET_FIRST_OPS 64u
 /*
- * Marks are bits of a hash. With more than CW_PROGRESS_BUDGET_MARKS of them, chance hits would
+ * Marks are bits in a hash table. With more than CW_PROGRESS_BUDGET_MARKS marks, chance hits would
  * be common.
  */
 #define CW_PROGRESS_BUDGET_MARK_BITS 512u
 #define CW_PROGRESS_BUDGET_MARKS 64u
-/* Of so many ops that the budget cannot pay for, marks may force writes for so many. */
+/*
+ * We look up CW_PROGRESS_BUDGET_LOOKS ops that the budget cannot pay for. At most
+ * CW_PROGRESS_BUDGET_HITS of them may get writes because of marks.
+ */
 #define CW_PROGRESS_BUDGET_LOOKS 1024u
 #define CW_PROGRESS_BUDGET_HITS 64u
 
@@ -57,18 +68,20 @@ struct cw_progress_budget_marks {
 
 /* The state of a slot; all zero at the start. */
 struct cw_progress_budget {
-	uint64_t paid_until_ns; /* in the future: no earnings in hand */
+	uint64_t paid_until_ns; /* if it lies in the future, the slot has no earnings left */
 	uint64_t returned_ns;   /* return of the newest call; 0 = none yet */
 	uint64_t opened;        /* newest op with a "reached" write */
-	uint64_t closed;        /* newest with "completed": before opened if its call failed */
-	uint64_t chosen;        /* newest op of a leave_out() call */
-	uint32_t spot, place;   /* of chosen */
-	uint32_t ops;           /* ops so far, up to CW_PROGRESS_BUDGET_FIRST_OPS */
-	uint32_t burst;         /* ops since the host was quiet */
+	/* Newest op with a "completed" write; older than `opened` if the call of that op failed. */
+	uint64_t closed;
+	uint64_t chosen;      /* newest op passed to cw_progress_budget_leave_out() */
+	uint32_t spot, place; /* of the op in `chosen` */
+	uint32_t ops;         /* ops so far, up to CW_PROGRESS_BUDGET_FIRST_OPS */
+	uint32_t burst;       /* ops since the host was quiet */
 	uint32_t looks, hits;
-	uint32_t hit_by[2];                     /* the last two: a spot, 0 = any place */
-	struct cw_progress_budget_marks spots;  /* kind, count and call site */
-	struct cw_progress_budget_marks places; /* those, and the position in the burst */
+	uint32_t hit_by[2];                    /* the last two hits: a spot, or 0 for a place */
+	struct cw_progress_budget_marks spots; /* kind, count and call site */
+	/* Kind, count, call site and position in the burst. */
+	struct cw_progress_budget_marks places;
 	struct cw_progress_budget_marks common; /* spots too frequent to mean anything */
 } __attribute__((aligned(64)));
 
@@ -87,18 +100,19 @@ static inline uint32_t cw_progress_budget_spot(unsigned kind, uint64_t count, co
 }
 
 /*
- * Decides whether op_index, which the caller is about to launch, gets writes. 0 = write. Otherwise:
- * the distance to the newest op before it that has writes, at most CW_REC_SLOT_SINCE_MAX. Between
- * this call and the writes the caller asks about no other op of the slot.
+ * Decides whether op_index, which the caller is about to launch, gets writes. Returns 0 if it does.
+ * Otherwise returns the distance to the newest op before it that has writes, at most
+ * CW_REC_SLOT_SINCE_MAX. The caller must ask about no other op of the slot before it makes the
+ * writes.
  */
 unsigned cw_progress_budget_leave_out(struct cw_progress_budget *t, uint32_t spot,
 				      uint64_t op_index, uint64_t now_ns);
 
-/* A pair of writes begins, and ends. */
+/* Call these at the begin and at the end of a pair of writes. */
 void cw_progress_budget_open(struct cw_progress_budget *t, uint64_t op_index, uint64_t now_ns);
 void cw_progress_budget_close(struct cw_progress_budget *t, uint64_t op_index, uint64_t now_ns);
 
-/* The call of a skipped op returned. */
+/* Call this when the call of a skipped op has returned. */
 void cw_progress_budget_return(struct cw_progress_budget *t, uint64_t now_ns);
 
 struct cw_progress_budget *cw_progress_budget_of(uint16_t slot);

@@ -20,11 +20,13 @@
 #define POLL_NS 20000000
 
 /*
- * The causes to stop for, as bits 1 << enum cw_rec_stop. Only our thread touches them once it runs.
+ * Bits 1 << enum cw_rec_stop: the causes to stop for. Once our thread runs, only that thread uses
+ * them.
  */
 static unsigned wanted;
 static struct cw_growth growth;
-static uint64_t seen[CW_REC_SUMMARY_RING]; /* per entry, the last number we have seen */
+/* Per entry, the number of the last summary that we have seen. */
+static uint64_t seen[CW_REC_SUMMARY_RING];
 
 static bool has_word(const char *list, const char *word)
 {
@@ -53,8 +55,9 @@ void cw_stop_at_start(void)
 }
 
 /*
- * We send the signal to this thread, which takes it before the call returns: when the call returns,
- * SIGCONT has continued the rank. This thread blocks all other signals, and cannot block this one.
+ * We send SIGSTOP to this thread, which takes it before the system call returns. When the call
+ * returns, SIGCONT has continued the rank. This thread blocks all other signals, but cannot block
+ * SIGSTOP.
  */
 static void stop(enum cw_rec_stop why, uint32_t entry)
 {
@@ -69,7 +72,10 @@ static void stop(enum cw_rec_stop why, uint32_t entry)
 	__atomic_store_n(&h->stopped_at, CW_REC_STOP_NONE, __ATOMIC_RELEASE);
 }
 
-/* False: the device is writing the entry, or we know its summary already. */
+/*
+ * Copies the summary of an entry. False if the device is writing the entry, or if we have seen its
+ * summary.
+ */
 static bool take(uint32_t i, struct cw_rec_summary *ret)
 {
 	const struct cw_rec_summary *s = &cw_record.summaries[CW_REC_SUMMARY_FIRSTS + i];
@@ -93,8 +99,9 @@ static void judge(uint32_t entry, const struct cw_rec_summary *s)
 }
 
 /*
- * Takes summaries in the order of their numbers, as far as the device has written them. A summary
- * that arrives after its successor is of another stream, and so usually of another communicator.
+ * Takes summaries in the order of their numbers, as far as the device has written them. If a
+ * summary arrives after its successor, it belongs to another stream, and so usually to another
+ * communicator.
  */
 static void judge_new(void)
 {

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-/* Call this when the record exists. Reads the environment. */
+/* Reads COLLWATCH_STOP_AT. Call this when the record exists. */
 void cw_stop_at_start(void);
-/* Call this when a communicator exists: the first call starts the thread. Any thread. */
+/* Starts the thread on the first call. Call this when a communicator exists. Any thread. */
 void cw_stop_at_arm(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A launch gets an entry of the ring only after the entry's last launch has published its summary.
- * Until then that kernel may still wait in a blocked stream, and would write into the entry later.
- * So at most as many launches are under way as there are entries, and a process that hangs keeps
- * its summaries.
+ * Until then the last kernel may still wait in a blocked stream, and would write into the entry
+ * later. So at most as many launches are under way as there are entries, and a process that hangs
+ * keeps its summaries.
  */
 #include "agent/cuda/summary.h"
 
@@ -28,7 +28,7 @@
 #include "record/summary_math.h"
 
 #define RANGES_MAX 8
-#define PROBES 8 /* entries that we try before we give up */
+#define PROBES 8 /* we try this many entries before we give up */
 
 enum policy { POLICY_OFF, POLICY_SAMPLED, POLICY_FULL };
 
@@ -43,7 +43,7 @@ static enum policy policy;
 static struct cw_summary_budget budget;
 static struct launched ring[CW_REC_SUMMARY_RING];
 static uint64_t next_number;
-static unsigned char is_busy; /* another thread is choosing: we skip this op */
+static unsigned char is_busy; /* set while a thread is choosing; other threads skip their op */
 
 static enum policy read_policy(bool says_what_is_wrong)
 {
@@ -90,9 +90,9 @@ bool cw_summary_takes_all(void)
 }
 
 /*
- * Returns the number of elements that surely lie in device memory. A kernel that reads anything
- * else ends the whole context, while NCCL may only have refused the call. A tensor may span
- * neighbouring allocations, which are one range to the program.
+ * Returns the number of elements that surely lie in device memory. A kernel that reads other memory
+ * ends the whole context, while NCCL might only refuse the call. A tensor may span neighbouring
+ * allocations, which the program sees as one range.
  */
 static uint64_t readable(const struct cw_tensor *t)
 {
@@ -113,7 +113,7 @@ static uint64_t readable(const struct cw_tensor *t)
 	return (good < end ? good - at : bytes) / t->element_bytes;
 }
 
-/* True if the entry's launch has ended, or if the entry had none yet. */
+/* True if the last launch into this entry has ended, or if the entry had no launch yet. */
 static bool has_ended(uint64_t number)
 {
 	const struct launched *l = &ring[number % CW_REC_SUMMARY_RING];
@@ -138,7 +138,7 @@ static bool is_free(uint64_t number)
 
 /*
  * Finds an entry whose last launch has ended; NULL = none. We pass over an entry whose kernel waits
- * in a blocked stream: other streams must not wait with it.
+ * in a blocked stream, so that other streams need not wait with it.
  */
 static struct launched *free_entry(uint64_t *ret_number)
 {
@@ -153,8 +153,8 @@ static struct launched *free_entry(uint64_t *ret_number)
 }
 
 /*
- * Finds an entry while a reader takes all summaries; waits until one is free. The device may stand
- * still behind an op in which other ranks wait for this one. So after one wait in vain we do not
+ * Finds an entry while a reader takes all summaries. Waits until one is free. The device may stand
+ * still behind an op in which other ranks wait for this rank. So after a wait in vain we do not
  * wait again until an entry is free.
  */
 static struct launched *wait_for_entry(uint64_t *ret_number)
@@ -169,7 +169,9 @@ static struct launched *wait_for_entry(uint64_t *ret_number)
 	return entry;
 }
 
-/* Makes this thread the only one that chooses. False: another thread is still choosing. */
+/*
+ * Makes this thread the only one that chooses an entry. False if another thread is still choosing.
+ */
 static bool claim(void)
 {
 	uint64_t since_ns = 0;
@@ -188,7 +190,7 @@ uint32_t cw_summary_places(void)
 {
 	uint32_t n = 0;
 
-	if (cw_summary_reader_is_there()) /* we wait for busy ones */
+	if (cw_summary_reader_is_there()) /* with a reader we wait until a busy place is free */
 		return CW_REC_SUMMARY_RING;
 	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE))
 		return CW_REC_SUMMARY_RING;
@@ -198,7 +200,7 @@ uint32_t cw_summary_places(void)
 	return n;
 }
 
-/* All ranks get the same draw for an op. */
+/* Returns a random number for an op, which is the same on all ranks. */
 static uint64_t draw_of(const struct cw_op_call *call, bool is_output)
 {
 	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
@@ -219,7 +221,7 @@ static uint64_t wanted(const struct cw_op_call *call, uint64_t bytes, bool is_ou
 				      ret_cost_ns);
 }
 
-/* In the form of cw_rec_summary. */
+/* Returns the program's current step in the form of cw_rec_summary.step_plus_1. */
 static uint32_t step_plus_1(void)
 {
 	int64_t step = CW_LOAD(cw_record.header->step_mark);
@@ -284,7 +286,7 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 	args.out = entry_address(k, CW_REC_SUMMARY_FIRSTS + args.slot);
 	if (!is_output)
 		args.first_out = entry_address(k, k->ordinal);
-	/* On an error the entry stays taken: we do not know whether the kernel runs. */
+	/* After an error the entry stays taken, because we do not know whether the kernel runs. */
 	if (!cw_kernels_sum(k, desc->stream, &args))
 		return 0;
 	return CW_REC_SUMMARY_FIRSTS + args.slot + 1;

@@ -16,24 +16,27 @@
 
 extern bool cw_summary_is_on;
 
-/* True for COLLWATCH_SUMMARY=full: we summarise each op, as long as there is a free place. */
+/*
+ * True for COLLWATCH_SUMMARY=full. We then summarise each op, as long as the ring has a free place.
+ */
 bool cw_summary_takes_all(void);
 
 /*
- * Returns the number of ring places that launches may take now; all, if another thread is choosing.
+ * Returns the number of ring places that launches may take now. If another thread is choosing a
+ * place, returns the number of all places.
  */
 uint32_t cw_summary_places(void);
 
 /*
- * Call this when a communicator is ready in this context, which is current. May load kernels;
- * calls CUDA.
+ * Call this when a communicator is ready. `context` is its context and must be current. May load
+ * kernels; calls CUDA.
  */
 void cw_summary_comm_ready(void *context, uint64_t pages);
 
 /*
- * Summarises the op's input, or with is_output its output; the caller has then launched the op or
- * its group. Call this between cw_enter() and cw_leave(), in the thread that issues the op. Keeps
- * errno. Returns the entry of the summary + 1, 0 = none.
+ * Summarises the op's input, or with is_output its output. For the output, the caller must have
+ * launched the op or its group. Call this between cw_enter() and cw_leave(), in the thread that
+ * issues the op. Keeps errno. Returns the entry of the summary + 1; 0 = none.
  */
 uint32_t cw_summary_take(const struct cw_op_call *call, const struct cw_op_desc *desc,
 			 bool is_output);

@@ -2,8 +2,8 @@
 #include "agent/cuda/summary_budget.h"
 
 /*
- * A launch's overhead: from the end of the previous work to its first instruction, and behind its
- * last one.
+ * The overhead of a launch. It lasts from the end of the previous work to the first instruction of
+ * the kernel, and again after its last instruction.
  */
 #define LAUNCH_NS 4000u
 /*
@@ -12,15 +12,18 @@
 #define START_NS_PER_MIB 2000u
 #define MIN_NS_PER_MIB 100u
 #define MAX_NS_PER_MIB (1u << 24)
-/* The most credit to save up: four seconds' worth. A long pause must not pay for a storm. */
+/*
+ * The most credit to save up: four seconds' worth. After a long pause the credit must not pay for a
+ * flood of launches.
+ */
 #define CREDIT_MAX_NS (4000000000ll / 1000000 * CW_SUMMARY_SHARE_PPM)
 /* A smaller part of a tensor says too little to justify a launch. */
 #define MIN_BYTES (64u << 10)
 #define MIN_SHARE 64
 #define STRIDE_LOG2_MAX 30
 /*
- * If the credit covers less than PLENTY such tensors, we take one op in ONE_IN. Otherwise ops in a
- * fixed rhythm would always find that the same other ops have spent it.
+ * If the credit covers fewer than PLENTY such tensors, we take one op in ONE_IN. Otherwise, in a
+ * program with a fixed rhythm, the same ops would always spend the credit before the others.
  */
 #define PLENTY 8
 #define ONE_IN 4
@@ -42,7 +45,7 @@ static void earn(struct cw_summary_budget *b, uint64_t now_ns)
 	if (passed > 1000000000u)
 		passed = 1000000000u;
 	if (passed * CW_SUMMARY_SHARE_PPM < 1000000u)
-		return; /* less than a whole nanosecond so far */
+		return; /* not yet a whole nanosecond of credit */
 	b->last_ns = now_ns;
 	b->credit_ns += (int64_t)(passed * CW_SUMMARY_SHARE_PPM / 1000000);
 	if (b->credit_ns > CREDIT_MAX_NS)
@@ -78,11 +81,14 @@ void cw_summary_budget_settle(struct cw_summary_budget *b, uint64_t bytes, uint6
 	uint64_t measured;
 
 	b->credit_ns -= (int64_t)(device_ns + LAUNCH_NS) - (int64_t)cost_ns;
-	/* A launch that waited behind other kernels must not blind us for minutes. */
+	/*
+	 * We limit the debt. A launch that waited behind other kernels must not blind us for
+	 * minutes.
+	 */
 	if (b->credit_ns < -CREDIT_MAX_NS)
 		b->credit_ns = -CREDIT_MAX_NS;
 	if (bytes < MIN_BYTES)
-		return; /* overhead dominates this time */
+		return; /* the overhead dominates the time of so few bytes */
 	measured = (uint64_t)(((unsigned __int128)device_ns << 20) / bytes);
 	if (measured < MIN_NS_PER_MIB)
 		measured = MIN_NS_PER_MIB;

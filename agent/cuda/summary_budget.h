@@ -24,22 +24,23 @@ void cw_summary_budget_init(struct cw_summary_budget *b, uint64_t now_ns);
 
 /*
  * Returns the number of a tensor's bytes to summarise; 0 = skip this tensor. draw: a number that
- * differs from op to op and is the same on all ranks. *ret_cost_ns: the credit that this spent.
+ * differs from op to op and is the same on all ranks. *ret_cost_ns: the credit that this call
+ * spent.
  */
 uint64_t cw_summary_budget_take(struct cw_summary_budget *b, uint64_t now_ns, uint64_t bytes,
 				uint64_t draw, uint64_t *ret_cost_ns);
 
 /*
- * Settles a launch over so many bytes: it spent cost_ns of credit, and kept the device busy
- * for device_ns.
+ * Corrects the credit after a launch. The launch summarised `bytes` bytes, spent cost_ns of credit,
+ * and kept the device busy for device_ns.
  */
 void cw_summary_budget_settle(struct cw_summary_budget *b, uint64_t bytes, uint64_t cost_ns,
 			      uint64_t device_ns);
 
 /*
- * Chooses the words of a tensor to summarise, if the budget granted fewer than all its bytes: one
- * chunk in 2^n. The first chunk follows from draw. So members with the same share read the same
- * places, and over time we cover the whole tensor. Fills in args' chunks.
+ * Chooses the words of a tensor to summarise, if the budget granted fewer than all its bytes. We
+ * read one chunk in 2^n. The first chunk follows from draw. So ranks with the same share read the
+ * same places, and over time we cover the whole tensor. Stores the chunks in args.
  */
 void cw_summary_budget_place(uint64_t draw, uint64_t bytes, uint64_t granted,
 			     struct cw_summary_args *args);

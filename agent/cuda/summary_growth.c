@@ -5,15 +5,16 @@
 
 #include "model/op.h"
 
-/* A series is leaving if it exceeds its type within so many further summaries. */
+/* A series is leaving its type if it will exceed it within this many further summaries. */
 #define AHEAD 2.0f
 /* The least and the most growth per summary, relative to the mean growth. */
 #define PACE_MIN 0.25f
 #define PACE_MAX 4.0f
 
 /*
- * log2 of a finite number above 0, to 0.01: the exponent, plus a parabola through the ends of an
- * octave for the rest. Denormal doubles are far from the end of any type.
+ * log2 of a finite number above 0, to 0.01. We take the exponent, and approximate the rest by a
+ * parabola through the ends of an octave. Denormal doubles come out wrong, but they are far from
+ * the end of any type.
  */
 static float log2_of(double v)
 {
@@ -26,7 +27,7 @@ static float log2_of(double v)
 	return exponent + rest + 0.344f * rest * (1 - rest);
 }
 
-/* log2 of the type's largest finite number; 0 = no floating point. */
+/* Returns log2 of the type's largest finite number; 0 if the type is not floating point. */
 static float end_of(unsigned dtype)
 {
 	switch (dtype) {
@@ -54,8 +55,8 @@ static bool is_alike(const struct cw_rec_summary *a, const struct cw_rec_summary
 }
 
 /*
- * Finds the first series of this call without a summary in this step; the program may not mark
- * its steps.
+ * Finds the first series of this call that has no summary in this step. If the program does not
+ * mark its steps, that is the first series of the call.
  */
 static struct cw_growth_series *find(struct cw_growth *g, const struct cw_rec_summary *s)
 {
@@ -73,7 +74,7 @@ static struct cw_growth_series *find(struct cw_growth *g, const struct cw_rec_su
 	return &g->series[g->n++];
 }
 
-/* NaN, Inf or nothing but zeros restarts a series. */
+/* Adds a summary to a series. A NaN, an Inf or a tensor of only zeros restarts the series. */
 static bool extend(struct cw_growth_series *of, const struct cw_rec_summary *s)
 {
 	float value;

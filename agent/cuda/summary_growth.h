@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judges whether one rank's numbers are about to leave their type, as its summaries arrive. This is
+ * Judges from the summaries of one rank whether its numbers are about to leave their type. This is
  * a small part of numerics/judge/headroom.c, which judges all ranks. The agent's stop
  * (agent/cuda/stop_at.h) uses it, so it needs no libm and allocates no memory.
  *
- * A series is the tensors of one call in each step. We tell calls apart by the facts that a summary
- * has about its call. A series is leaving after CW_GROWTH_STEPS summaries in which its largest
- * magnitude grew at an even pace. Two more such steps must also exceed the type. A loss scale that
+ * A series consists of the tensors of one call in each step. We tell calls apart by the facts in
+ * their summaries. A series is leaving its type if its largest magnitude grew at an even pace in
+ * CW_GROWTH_STEPS summaries. Two more such steps must also exceed the type. A loss scale that
  * doubles is one growth, not eight.
  *
  * One thread. The caller passes only published, whole summaries.
@@ -19,11 +19,11 @@
 #include "record/record_layout.h"
 
 #define CW_GROWTH_STEPS 8u
-/* Calls of a step that we can tell apart, inputs and outputs, of all communicators. */
+/* The number of calls of a step that we can tell apart: inputs and outputs of all communicators. */
 #define CW_GROWTH_SERIES 256u
 
 struct cw_growth_series {
-	struct cw_rec_summary last; /* identifies the call and its step */
+	struct cw_rec_summary last; /* identifies the call, and the step of its last summary */
 	float log2[CW_GROWTH_STEPS];
 	uint32_t n;
 };
@@ -32,8 +32,11 @@ struct cw_growth_series {
 struct cw_growth {
 	struct cw_growth_series series[CW_GROWTH_SERIES];
 	uint32_t n;
-	bool is_full; /* we ignore further calls */
+	bool is_full; /* the table is full, so we ignore further calls */
 };
 
-/* Takes the next summary, in the order of their numbers. True: its series is leaving its type. */
+/*
+ * Takes the next summary, in the order of their numbers. True if the numbers of its series are
+ * leaving their type.
+ */
 bool cw_growth_is_leaving(struct cw_growth *g, const struct cw_rec_summary *s);

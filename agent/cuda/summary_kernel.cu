@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor summaries on the GPU, and time stamps. nvcc compiles this for every architecture it
+ * Tensor summaries on the GPU, and time stamps. nvcc compiles this file for every architecture it
  * offers, or clang compiles it to PTX without any of NVIDIA's headers. So we write as PTX
- * everything that differs between the two, and include no header that either of them lacks.
+ * everything that differs between the two compilers, and include no header that either of them
+ * lacks.
  *
  * Each thread adds up words, each block adds up its threads, and the last block to finish adds up
  * the blocks. That block writes the result into host memory and publishes it. The blocks of one
- * launch share a scratch area; the host gives no area to a second launch before the first
- * has published.
+ * launch share a scratch area. The host gives the area to another launch only after the first has
+ * published.
  */
 #ifndef CW_KERNEL_MACHINE
 #define CW_KERNEL_MACHINE "agent/cuda/kernel_machine.h"
@@ -24,8 +25,8 @@
 #define WORDS_AT_ONCE 4
 
 /*
- * An odd multiple of eight bytes, so that the threads of a warp access different banks of
- * shared memory.
+ * The size is an odd multiple of eight bytes, so that the threads of a warp access different banks
+ * of shared memory.
  */
 struct partial {
 	struct cw_summary_sum sum;
@@ -74,8 +75,8 @@ scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct 
 			word[n] = load64(args->data + at[n] * 8);
 		}
 		/*
-		 * This is a loop that shifts words up. Unrolled, the code would be WORDS_AT_ONCE
-		 * times as long.
+		 * This loop shifts the words up instead of using an index. Unrolled, the code would
+		 * be WORDS_AT_ONCE times as long.
 		 */
 #pragma unroll 1
 		for (unsigned n = 0; n < at_once && i < words; n++, i += step) {
@@ -89,7 +90,7 @@ scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct 
 	}
 }
 
-/* Adds up the last word if it is not full and among the chosen words. */
+/* Adds up the last word, which the caller has found to be chosen and not full. */
 static __device__ inline void scan_tail(const struct cw_summary_args *args, uint64_t index,
 					struct cw_summary_sum *sum)
 {
@@ -144,7 +145,7 @@ static __device__ inline void write_out(uint64_t address, const struct cw_rec_su
 	to[0] = s->publish;
 }
 
-/* Writes the statistics in stream order: their reader comes behind the launch. */
+/* Writes the statistics in stream order. Their reader runs later on the same stream. */
 static __device__ inline void finish(const struct cw_summary_args *args,
 				   const struct cw_summary_sum *sum)
 {

@@ -21,7 +21,7 @@
 #define PATIENCE_NS UINT64_C(10000000000)
 #define PAUSE_NS 200000
 
-static const struct cw_summary_taken *taken; /* NULL = we met no reader */
+static const struct cw_summary_taken *taken; /* NULL = no reader */
 
 bool cw_summary_reader_wait(uint64_t since_ns)
 {
@@ -29,14 +29,17 @@ bool cw_summary_reader_wait(uint64_t since_ns)
 
 	if (!cw_agent_is_armed() || cw_now_ns() - since_ns >= PATIENCE_NS)
 		return false;
-	/* We do not call the library: a thread that is cancelled there would keep its locks. */
+	/*
+	 * We make the system call ourselves: a thread that is cancelled inside the library would
+	 * keep its locks.
+	 */
 	(void)syscall(SYS_nanosleep, &pause, NULL);
 	return true;
 }
 
 /*
  * Maps a plain file that the user owns. The file must be long enough, so that the mapping does not
- * pass its end. NULL with errno ENOENT: it is not there yet.
+ * pass its end. Returns NULL on an error. With errno ENOENT the file does not exist yet.
  */
 static const struct cw_summary_taken *map(const char *path)
 {
@@ -47,7 +50,10 @@ static const struct cw_summary_taken *map(const char *path)
 
 	if (fd < 0)
 		return NULL;
-	/* The system call itself: fstat@GLIBC_2.33 would be the newest symbol of the library. */
+	/*
+	 * We make the system call ourselves: fstat@GLIBC_2.33 would be the newest symbol of the
+	 * library.
+	 */
 	if (syscall(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
 	    st.st_size >= (off_t)sizeof(*found))
 		at = mmap(NULL, sizeof(*found), PROT_READ, MAP_SHARED, fd, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * COLLWATCH_COMPLETE=DIRECTORY: a reader (`collwatch baseline --complete`) takes each summary, and
- * marks the ones it has in a file there (record/summary_taken.h). We then overwrite a summary only
+ * marks it in a file in that directory (record/summary_taken.h). We then overwrite a summary only
  * after the reader has taken it, and calls of the program wait for that. No other part of the agent
  * makes calls wait; here the user asked for it. If a wait is in vain, the call goes on and we skip
  * the summary.
  *
- * All functions: any thread; keep no descriptor, are no cancellation point.
+ * All functions may run in any thread. They keep no descriptor and are no cancellation point.
  */
 #pragma once
 
@@ -19,14 +19,14 @@
  */
 void cw_summary_reader_meet(void);
 
-/* True if we met a reader. */
+/* True if a reader has found our record. */
 bool cw_summary_reader_is_there(void);
 
 /* True if the reader has this summary, or if there is no reader. */
 bool cw_summary_reader_has(uint64_t publish);
 
 /*
- * Pauses for a fifth of a millisecond. False: 10 s have passed since `since_ns` (cw_now_ns()), or
- * the agent is disarmed.
+ * Pauses for a fifth of a millisecond. False if 10 s have passed since `since_ns` (cw_now_ns()), or
+ * if the agent is disarmed.
  */
 bool cw_summary_reader_wait(uint64_t since_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory that an op reads and writes on this rank. Pure. */
+/* The memory that an op reads or writes on this rank. The functions are pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,9 +13,9 @@ struct cw_tensor {
 	unsigned element_bytes;
 };
 
-/* False: this rank has no input, or we do not know it. */
+/* False if this rank has no input, or if we do not know the input. */
 bool cw_tensor_input(const struct cw_op_desc *desc, uint32_t nranks, int32_t rank,
 		     struct cw_tensor *ret);
-/* False: this rank has no output. */
+/* False if this rank has no output. */
 bool cw_tensor_output(const struct cw_op_desc *desc, uint32_t nranks, int32_t rank,
 		      struct cw_tensor *ret);

@@ -10,9 +10,9 @@
 #include "record/summary_math.h"
 
 /*
- * Launches on one stream run one after the other, so each stream has a scratch area. When all areas
- * are in use, launches on other streams have a single block, which needs none. If a new stream gets
- * the handle of a destroyed one, it also gets its area.
+ * Launches on one stream run one after the other, so each stream has one scratch area. When all
+ * areas are in use, launches on other streams have a single block, which needs no area. If a new
+ * stream gets the handle of a destroyed one, it also gets the area of that stream.
  */
 static void *streams[CW_SUM_STREAMS];
 
@@ -58,7 +58,7 @@ static uint32_t place_of(void *stream)
 	void *wanted = (char *)stream + 1;
 
 	if (stream == PER_THREAD_STREAM)
-		return CW_SUM_STREAMS; /* one handle, a stream per thread */
+		return CW_SUM_STREAMS; /* this one handle is a different stream in each thread */
 	for (uint32_t i = 0; i < CW_SUM_STREAMS; i++) {
 		void *found = __atomic_load_n(&streams[i], __ATOMIC_ACQUIRE);
 
@@ -67,7 +67,7 @@ static uint32_t place_of(void *stream)
 		if (!found && __atomic_compare_exchange_n(&streams[i], &found, wanted, false,
 							  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return i;
-		if (found == wanted) /* another thread was quicker */
+		if (found == wanted) /* another thread stored the same stream first */
 			return i;
 	}
 	return CW_SUM_STREAMS;
@@ -93,7 +93,10 @@ bool collwatch_tensor_stats(uint64_t data, uint64_t elements, int dtype, void *s
 		return false;
 	k = kernels_here(&context);
 	if (k && cw_kernels_may_launch(stream)) {
-		/* Each context has its own scratch areas, and a stream belongs to one context. */
+		/*
+		 * We need no area per context and stream: each context has its own scratch areas,
+		 * and a stream belongs to one context.
+		 */
 		place = place_of(stream);
 		args.slot = CW_REC_SUMMARY_RING + place;
 		is_launched = cw_kernels_sum_for_program(k, stream, &args, place == CW_SUM_STREAMS);
