@@ -50,7 +50,10 @@ static const struct hook hooks[HOOK__MAX] = {
 static void *reals[HOOK__MAX]; /* the driver's functions; we set each once */
 static void *wrapper_of(unsigned hook);
 
-/* If the program is linked with the driver, the driver follows us in the search order. */
+/*
+ * Finds the driver's function by ourselves. If the program is linked with the driver, the driver
+ * follows us in the search order.
+ */
 static void *resolve(unsigned hook)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();
@@ -228,13 +231,17 @@ static CUresult do_clone(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 	CUresult r = real(a, b, c, d, e, f);
 
 	if (r == CUDA_SUCCESS && a && is_live()) {
-		cw_graph_destroyed(*(void **)a); /* as in do_create() */
+		/* As in do_create(), the handle may be a reused one. */
+		cw_graph_destroyed(*(void **)a);
 		cw_graph_copied(*(void **)a, (void *)b);
 	}
 	return r;
 }
 
-/* We act before the call: after it, another thread's graph may have the same handle. */
+/*
+ * We forget the graph before the call. After it, another thread's new graph may have the same
+ * handle.
+ */
 static CUresult do_destroy(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 {
 	if (is_live())
@@ -316,7 +323,10 @@ static bool is_asked_for(const struct hook *h, const char *name, int version, ui
 {
 	int ptsz = (flags & PER_THREAD_DEFAULT_STREAM) != 0;
 
-	/* The caller may also pass the symbol of one version: cuGraphInstantiateWithFlags. */
+	/*
+	 * The caller may also pass the symbol of one version, for example
+	 * cuGraphInstantiateWithFlags.
+	 */
 	if (strcmp(h->name, name) != 0)
 		return strcmp(h->symbol, name) == 0;
 	return version >= h->since && version < h->until && (h->ptsz < 0 || h->ptsz == ptsz);
@@ -346,7 +356,10 @@ void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name)
 	for (unsigned i = 0; i < HOOK__MAX; i++) {
 		if (strcmp(hooks[i].symbol, name) != 0)
 			continue;
-		/* A caller that passes RTLD_NEXT is a wrapper like us. */
+		/*
+		 * With RTLD_NEXT the caller is a wrapper like us. It must get the function that
+		 * follows itself.
+		 */
 		if (handle == RTLD_NEXT)
 			return NULL;
 		if (handle == RTLD_DEFAULT)
@@ -354,7 +367,7 @@ void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name)
 		found = next(handle, name);
 		if (!found || cw_agent_is_disabled())
 			return NULL;
-		/* The handle's scope contains us, but no driver. */
+		/* The handle's scope contains our wrapper, but no driver. */
 		if (found == wrapper_of(i) && !real_of(i))
 			return CW_ABSENT;
 		/*

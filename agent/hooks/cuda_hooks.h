@@ -18,8 +18,10 @@
 
 /*
  * X(exported name, name for cuGetProcAddress, first CUDA version of the row, first CUDA version
- * after the row, per-thread default stream: 0 no, 1 yes, -1 without such a twin, suffix of the
- * do_…() that handles it)
+ * after the row, per-thread default stream, suffix of the do_…() that handles it)
+ *
+ * The per-thread default stream is 0 = the function does not use it, 1 = it does, -1 = the driver
+ * has only one such function.
  *
  * Each row holds one driver function, and thus one list of parameters. The name cuGraphInstantiate
  * is ambiguous from CUDA 12 on: cuda.h maps it to WithFlags, but cudaTypedefs.h has no such version
@@ -68,8 +70,8 @@
 #define CW_NEVER 1000000
 
 /*
- * Decides the result of dlsym(handle, name) for one of these names; next is the next dlsym. Return:
- * NULL = not ours, the next dlsym must answer; CW_ABSENT = the symbol must look absent; else the
+ * Decides the result of dlsym(handle, name) for one of these names; next is the next dlsym. Returns
+ * NULL if the next dlsym must answer, CW_ABSENT if the symbol must look absent, and otherwise the
  * function to return.
  */
 void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C half of the exported dlsym; dlsym_stub.S is the other half. It decides the result of a
- * look-up of an "nccl…", "cuG…" or "cuS…" name. No other name comes here: for those the stub jumps
- * to the next dlsym and leaves the caller's return address in place. RTLD_NEXT and RTLD_DEFAULT
- * depend on that address.
+ * The C half of the exported dlsym; dlsym_stub.S is the other half. It decides the result for names
+ * that begin with "nccl", "cuG" or "cuS". For all other names the stub jumps to the next dlsym and
+ * leaves the caller's return address in place. RTLD_NEXT and RTLD_DEFAULT depend on that address.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,8 +15,8 @@
 void *cw_dlsym_nccl(void *handle, const char *name);
 
 /*
- * Return: NULL = the next dlsym must answer; CW_ABSENT = the symbol must look absent, and dlerror
- * is set; else the function to return.
+ * Returns NULL if the next dlsym must answer, CW_ABSENT if the symbol must look absent (dlerror is
+ * then set), and otherwise the function to return.
  *
  * We leave RTLD_NEXT alone. Its caller is either a wrapper that looks for the function behind
  * itself, or an application. An application needs the plain search order, and that includes us.
@@ -58,7 +57,7 @@ static void *nccl_symbol(void *handle, const char *name)
 	return set < 0 ? found : cw_wrapper((unsigned)set, (unsigned)index);
 }
 
-/* Decides the same for the driver's functions for CUDA graphs. */
+/* Like nccl_symbol(), but for the driver's functions. */
 static void *cuda_symbol(void *handle, const char *name)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();

@@ -12,9 +12,9 @@
  *
  * From version 5 on NCCL reports a collective when the user calls it, as the wrappers do, and the
  * op returns with its group. NCCL knows the peer of a send or receive only at its launch, so we
- * record it then. We do not record replays of a graph's sends, because NCCL reports them on some
- * ranks only. Version 4 reports only launches. If a communicator replays collectives there, we stop
- * counting its ops; replays of sends are indistinguishable from launches.
+ * record sends and receives then. We do not record replays of a graph's sends, because NCCL reports
+ * them on some ranks only. Version 4 reports only launches. If a communicator replays collectives
+ * under version 4, we stop counting its ops. We cannot tell replays of sends from launches.
  *
  * NCCL calls the plugin from the user's thread, from its own threads, and for replays from a thread
  * of the driver. The code here therefore never calls CUDA or NCCL, waits or allocates.
@@ -39,10 +39,13 @@
 #include "agent/record/labels.h"
 #include "model/signature.h"
 
-/* A context is the address of the entry's byte in this array. It differs from every NCCL handle. */
+/*
+ * NCCL's context for a communicator is the address of one byte in this array. The byte's index is
+ * the communicator's entry. The address differs from every NCCL handle.
+ */
 static char contexts[CW_REC_COMMS];
 
-/* This set has no code range, so we never take a caller for NCCL itself. */
+/* A set of NCCL functions without a code range. With it we never take a caller for NCCL itself. */
 static const struct cw_real nobody;
 
 /* A call into NCCL that has not returned yet, or a group. */
@@ -59,18 +62,18 @@ static struct outer outers[CW_GROUPS];
 static char plain_p2p, captured_p2p;
 
 /*
- * The handle of every other event that can be a parent. We keep no data for it, but it must not be
+ * The handle of every event that can be a parent but whose data we do not keep. It must not be
  * NULL. If a group has no handle, NCCL 2.27 reports none of its collectives, sends and receives
  * (its plugin/profiler.cc, ncclProfilerStartTaskEvents()).
  */
 static char some_parent;
 
-/* Version 4: the number of the next call, for each communicator and function. */
+/* For version 4: the number of the next call of each function, per communicator. */
 static uint64_t next_number[CW_REC_COMMS][CW_OP__MAX];
 
 /* ---- communicators ---- */
 
-/* The id need not resist attacks, as in cw_comm_id_of(). */
+/* Makes the id of a communicator. Like the id from cw_comm_id_of(), it need not resist attacks. */
 static uint64_t id_of(uint64_t comm_hash)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, comm_hash);
@@ -146,7 +149,7 @@ static void open_comm(void **context, const char *name, uint64_t comm_hash, int 
 	cw_features_armed();
 }
 
-/* Always succeeds, because NCCL would print an error into the user's log. */
+/* We always report success: NCCL would print an error into the user's log. */
 static ncclResult_t init(void **context, int *mask, int events, const char *name,
 			 uint64_t comm_hash, int nranks, int rank)
 {
@@ -188,7 +191,7 @@ static bool is_context(const void *context)
 	return (uintptr_t)context - (uintptr_t)contexts < sizeof(contexts);
 }
 
-/* NCCL does not report whether the program destroyed or aborted the communicator. */
+/* The state becomes DESTROYED even after an abort, because NCCL reports the two alike. */
 static ncclResult_t finalize(void *context)
 {
 	int saved_errno = errno;
@@ -247,7 +250,7 @@ static int dtype_of(const char *name)
 	return CW_DTYPE_NONE;
 }
 
-/* NCCL passes a root with every function. We drop it if the function has none. */
+/* NCCL passes a root with every function. We drop the root if the function has none. */
 static int root_of(unsigned kind, int root)
 {
 	switch (kind) {
@@ -299,8 +302,8 @@ static void on_coll_api(struct outer *outer, void *context, const struct cw_nccl
 
 	desc.root_or_peer = root_of(desc.kind, event->coll_api.root);
 	/*
-	 * A single call returns with its outer. A call in a group needs no outer, because the group
-	 * tracks it.
+	 * A single call returns when its `outer` does. A call in a group needs no `outer`, because
+	 * the group tracks it.
 	 */
 	if (outer && !outer->is_group && !outer->has_call)
 		outer->has_call = enter(&outer->call, context, &desc, is_captured);
@@ -309,9 +312,9 @@ static void on_coll_api(struct outer *outer, void *context, const struct cw_nccl
 }
 
 /*
- * NCCL numbers the calls. At each replay of a graph it reports the graph's calls with the number of
- * the next call. It does so only on ranks whose network needs the proxy. From then on the counts of
- * the ranks differ without a fault, so we stop counting.
+ * NCCL numbers the calls. At each replay of a graph it reports the graph's calls again, each with
+ * the number of the next call. It does so only on ranks whose network needs the proxy. From then on
+ * the counts of the ranks differ without a fault, so we stop counting.
  */
 static void watch_for_replays(int c, unsigned kind, uint64_t number)
 {
@@ -359,7 +362,9 @@ static void on_p2p(void *context, const struct cw_nccl_event *event)
 
 /* ---- groups ---- */
 
-/* NULL if CW_GROUPS threads are inside already. We then record each call by itself. */
+/*
+ * Returns NULL if CW_GROUPS threads are already inside a call. We then record each call by itself.
+ */
 static struct outer *open_outer(int depth)
 {
 	for (unsigned i = 0; i < CW_GROUPS; i++) {

@@ -110,10 +110,10 @@ static void find_code(struct cw_real *real, void *addr)
 }
 
 /*
- * Copies the functions found into the set. Return: false if the set belongs to another copy of
- * NCCL. Threads that found the same NCCL copy the same values, so no thread waits here. A signal
- * handler must not wait for the thread that it interrupts, nor a forked child for a thread that
- * only its parent has.
+ * Copies the functions that we found into the set. Returns false if the set belongs to another copy
+ * of NCCL. Threads that found the same NCCL copy the same values, so no thread waits here. A signal
+ * handler must not wait for the thread that it interrupts. A forked child must not wait for a
+ * thread that only its parent has.
  */
 static bool publish(struct cw_real *set, const struct cw_real *found)
 {
@@ -147,7 +147,7 @@ static void publish_linked(const struct cw_real *found)
 		(void)sched_yield();
 }
 
-/* Looks up all functions; false if handle leads to no NCCL. */
+/* Looks up all functions in handle. Returns false if handle leads to no NCCL. */
 static bool fill(struct cw_real *real, void *handle)
 {
 	void *first;
@@ -177,8 +177,8 @@ static void pin(void *addr)
 /* ---- a static NCCL inside some loaded file ---- */
 
 /*
- * Holds the names of a few loaded files at a time. It lives on the stack, because threads, or a
- * parent and its child, must not share a table.
+ * Holds the names of a few loaded files at a time. We keep it on the stack, because threads must
+ * not share it, nor a parent and its child.
  */
 struct file_names {
 	char names[FILES_AT_ONCE][256];
@@ -262,7 +262,7 @@ int cw_real_set_of(void *handle, unsigned index, void *found)
 
 		if (atomic_load_explicit(&set->state, memory_order_acquire) != CW_REAL_READY) {
 			if (i == 0 || !fill(&real, handle) || !publish(set, &real))
-				continue; /* set 0 is only for linked callers */
+				continue; /* set 0 is only for programs that are linked with NCCL */
 			pin(found);
 		}
 		member = cw_real_member(set, index);

@@ -17,7 +17,7 @@
 
 extern struct cw_real cw_real_sets[CW_NCCL_SETS];
 
-#define CW_ABSENT ((void *)-1) /* our dlsym must let the symbol look absent */
+#define CW_ABSENT ((void *)-1) /* our dlsym must make the symbol look absent */
 
 /* Fills set 0 if it is empty and the process contains NCCL. Takes the loader's lock. */
 void cw_real_resolve_linked(void);
@@ -37,17 +37,17 @@ static inline const struct cw_real *cw_real_linked(void)
 }
 
 /*
- * Finds the set for a copy of NCCL. `found` is the address that dlsym gave for the function at
- * index in handle. Return: the set that contains the address, or a free set that we fill from
- * handle. -1 = all sets are taken; we then do not record that copy.
+ * Finds the set for a copy of NCCL. `found` is the address that dlsym returned for the function at
+ * index in handle. Returns the set that contains the address, or a free set that we fill from
+ * handle. Returns -1 if all sets are taken. We then do not record that copy.
  */
 int cw_real_set_of(void *handle, unsigned index, void *found);
 
-/* Returns the position of name in the table, -1 if the table lacks it. */
+/* Returns the position of name in the table of functions; -1 = the table lacks it. */
 int cw_real_index(const char *name);
 
-/* Returns the real function of a set at a table position, NULL if NCCL lacks it. */
+/* Returns the real function at a position of the table of functions; NULL = this NCCL lacks it. */
 void *cw_real_member(const struct cw_real *real, unsigned index);
 
-/* Returns the wrapper of a set at a table position. */
+/* Returns the wrapper of a set at a position of the table of functions. */
 void *cw_wrapper(unsigned set, unsigned index);

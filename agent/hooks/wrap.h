@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each row of the table gives the prototype of one implementation: cw_impl_<name>(set, caller, the
- * function's own parameters). wrappers.c generates the entry points of every set from these rows.
+ * Each row of the table becomes the prototype of one implementation: cw_impl_<name>(set, caller,
+ * the function's own parameters). wrappers.c generates the entry points of every set from these
+ * rows.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wrappers of all ops that run on a stream: collectives, point-to-point and one-sided ops. They
- * differ only in their parameters and in the description of the op. The rest is guard, record,
- * call, record.
+ * differ only in their parameters and in the description of the op. Each checks whether to record,
+ * records the call, calls NCCL, and records the return.
  */
 #include "agent/hooks/wrap.h"
 #include "agent/ops/hot.h"
@@ -10,7 +10,7 @@
 
 #define DESCS_MAX 64 /* bounds the work per call */
 
-/* The peer of a wait; CW_PEER_NONE unless all descriptors name the same. */
+/* Returns the peer of a wait; CW_PEER_NONE unless all descriptors name the same peer. */
 static int only_peer(int count, const ncclWaitSignalDesc_t *descs)
 {
 	if (count < 1 || count > DESCS_MAX || !descs)
@@ -22,7 +22,9 @@ static int only_peer(int count, const ncclWaitSignalDesc_t *descs)
 	return descs[0].peer;
 }
 
-/* The number of signals that a wait expects; 0 = more than DESCS_MAX descriptors. */
+/*
+ * Returns the number of signals that a wait expects; 0 if it has more than DESCS_MAX descriptors.
+ */
 static uint64_t signals(int count, const ncclWaitSignalDesc_t *descs)
 {
 	uint64_t sum = 0;
@@ -34,7 +36,10 @@ static uint64_t signals(int count, const ncclWaitSignalDesc_t *descs)
 	return sum;
 }
 
-/* RECORDED(name, (parameters), (arguments), fields of struct cw_op_desc …) */
+/*
+ * RECORDED(name, (parameters), (arguments), fields of struct cw_op_desc …) defines the wrapper of
+ * one function.
+ */
 #define RECORDED(name, params, args, ...)                                                          \
 	CW_HOT ncclResult_t cw_impl_##name CW_WITH params                                          \
 	{                                                                                          \
@@ -117,7 +122,10 @@ RECORDED(ncclScatter,
 	 .kind = CW_OP_SCATTER, .dtype = datatype, .redop = CW_REDOP_NONE, .root_or_peer = root,
 	 .count = count, .send = sendbuff, .recv = recvbuff)
 
-/* We record these as the same ops, because a configuration is only a hint to NCCL. */
+/*
+ * We record calls with a configuration like those without, because a configuration is only a hint
+ * to NCCL.
+ */
 RECORDED(ncclAllReduceConfig,
 	 (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
 	  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config),

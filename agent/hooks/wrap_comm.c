@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wrappers that query or end a communicator, and the collective host calls on an existing one.
+ * The wrappers of calls that query or end a communicator, and of the collective host calls on an
+ * existing communicator.
  */
 #include <errno.h>
 
@@ -113,8 +114,8 @@ ncclResult_t cw_impl_ncclCommRevoke(const struct cw_real *real, const void *call
 }
 
 /*
- * The creating call returned while NCCL was still creating the communicator. NCCL has now reported
- * that this failed.
+ * Records that NCCL failed to create communicator c. The call that creates it had returned before,
+ * while NCCL was still at work.
  */
 static void fail_making(int c, ncclResult_t result)
 {
@@ -129,7 +130,10 @@ static void fail_making(int c, ncclResult_t result)
 	cw_comm_failed(at, result);
 }
 
-/* NCCL reports the failure of a non-blocking communicator's children through their parent. */
+/*
+ * Fails the communicators that NCCL was still creating from this parent. NCCL reports the failure
+ * of a non-blocking child through its parent.
+ */
 static void fail_children(int parent, ncclResult_t result)
 {
 	uint32_t used = CW_LOAD(cw_record.header->comms_used);
@@ -145,8 +149,8 @@ static void fail_children(int parent, ncclResult_t result)
 }
 
 /*
- * Watchdogs poll this state, so we record only changes. For a blocking communicator this never
- * causes CUDA work.
+ * Watchdogs poll this state, so we record only changes. For a blocking communicator we never cause
+ * CUDA work here.
  */
 static void note_async(ncclComm_t comm, ncclResult_t state)
 {

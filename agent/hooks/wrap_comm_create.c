@@ -38,8 +38,8 @@ static void enter(struct birth_call *call, const struct cw_comm_birth *birth, un
 }
 
 /*
- * NCCL may report a failure after the call has returned. With these fields fail_making() then finds
- * the call and ends it.
+ * Stores the op of a call that creates communicator c. NCCL may report a failure after the call has
+ * returned. fail_making() then finds the op and ends it.
  */
 static void note_making(int c, const struct cw_op_call *op)
 {
@@ -51,7 +51,8 @@ static void note_making(int c, const struct cw_op_call *op)
 }
 
 /*
- * NCCL promises a handle in *where only after success. An init stores it earlier, a split does not.
+ * Ends the creation of communicator c as far as the result allows. NCCL promises a handle in *where
+ * only after success. An init stores it earlier, a split does not.
  */
 static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
 {
@@ -62,15 +63,15 @@ static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
 		cw_comm_set_state(c, CW_COMM_FAILED, true);
 		return;
 	}
-	/* NCCL_COMM_BLOCKING=0 makes a communicator non-blocking without a config. */
+	/* With NCCL_COMM_BLOCKING=0 a communicator is non-blocking even without a config. */
 	if (r == ncclInProgress)
 		(void)__atomic_fetch_or(&cw_record.comms[c].flags, CW_REC_COMM_NONBLOCKING,
 					__ATOMIC_RELAXED);
 	if (is_init || (!group && r == ncclSuccess))
 		cw_comm_bind(c, *where);
 	/*
-	 * We read *where at the end of the group only if NCCL has yet to store the handle. The
-	 * program may have freed it by then.
+	 * We read *where at the end of the group only if NCCL has not stored the handle yet.
+	 * Otherwise we do not touch *where again, because the program may have freed it by then.
 	 */
 	if (group)
 		cw_group_made(group, c, CW_LOAD(cw_comms[c].handle) ? NULL : where);
@@ -167,7 +168,7 @@ ncclResult_t cw_impl_ncclCommInitRankScalable(const struct cw_real *real, const 
 
 /*
  * NCCL does not show us its own id here. All ranks are in this process, so any id that they share
- * suffices. It need not resist attacks, as in cw_comm_id_of().
+ * suffices. Like the id from cw_comm_id_of(), it need not resist attacks.
  */
 static uint64_t local_id(void)
 {
@@ -285,7 +286,10 @@ ncclResult_t cw_impl_ncclCommSplit(const struct cw_real *real, const void *calle
 	return r;
 }
 
-/* The color of a child from a shrink. No split can have it, because colors are >= 0 or NOCOLOR. */
+/*
+ * The color of a child that a shrink creates. No split can have this color, because colors of
+ * splits are >= 0 or NOCOLOR.
+ */
 #define SHRINK_COLOR (-2)
 
 ncclResult_t cw_impl_ncclCommShrink(const struct cw_real *real, const void *caller, ncclComm_t comm,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ncclGroupStart, ncclGroupEnd and ncclGroupSimulateEnd. Groups nest: the outermost end counts. */
+/*
+ * ncclGroupStart, ncclGroupEnd and ncclGroupSimulateEnd. Groups nest: only the outermost end
+ * launches.
+ */
 #include <errno.h>
 
 #include "agent/agent.h"
@@ -24,9 +27,9 @@ ncclResult_t cw_impl_ncclGroupStart(const struct cw_real *real, const void *call
 }
 
 /*
- * The common part of both ends. NCCL simulates a group only if the caller passes a struct for the
- * result. It never simulates non-blocking communicators: its own thread launches their groups, and
- * it does not get the struct.
+ * The common part of ncclGroupEnd and ncclGroupSimulateEnd. NCCL simulates a group only if the
+ * caller passes a struct for the result. It never simulates non-blocking communicators, because its
+ * own thread launches their groups and does not get the struct.
  */
 static ncclResult_t end_group(const struct cw_real *real, ncclSimInfo_t *sim, bool is_sim_end)
 {
