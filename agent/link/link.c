@@ -34,9 +34,9 @@
 #define RETRY_MS 1000     /* a restarted daemon has every agent back within 2 s */
 #define FULL_RETRY_MS 200 /* the daemon's queue is full, but drains as fast as it reads */
 /*
- * We wait this long after a refusal, and twice as long after each further one. The daemon may
- * refuse for a passing reason, so the first retry comes early. If the reason is permanent, rare
- * retries suffice until perhaps another daemon takes over.
+ * The delay after a refusal. It doubles with each further refusal, up to REFUSED_RETRY_MAX_MS. The
+ * daemon may refuse for a passing reason, so the first retry comes early. If the reason is
+ * permanent, rare retries suffice until perhaps another daemon takes over.
  */
 #define REFUSED_RETRY_MS 2000
 #define REFUSED_RETRY_MAX_MS 60000
@@ -46,7 +46,7 @@
  * the daemon exits, we notice it at once.
  */
 #define ANSWER_MS 30000
-#define SEND_MS 5000 /* until we give up if the daemon does not read our reply */
+#define SEND_MS 5000 /* if the daemon does not read our reply for this long, we give up */
 
 enum link_state { LINK_DOWN, LINK_HELLO, LINK_UP };
 
@@ -95,13 +95,16 @@ static void drop(uint64_t retry_ms)
 	lk.deadline_ms = now_ms() + retry_ms;
 }
 
-/* Each agent retries at most once a second; the jitter spreads the ranks of a node. */
+/*
+ * Closes the connection and schedules a retry. Each agent retries at most once a second. The jitter
+ * spreads the ranks of a node.
+ */
 static void retry_soon(void)
 {
 	drop(RETRY_MS + jitter(RETRY_MS / 2));
 }
 
-/* Varies the delay by a quarter, so that ranks refused together do not return together. */
+/* Varies the delay by a quarter. Ranks that were refused together then do not return together. */
 static void retry_after_refusal(void)
 {
 	drop(lk.refused_ms * 3 / 4 + jitter(lk.refused_ms / 2));
@@ -130,7 +133,8 @@ static bool send_hello(void)
 	int record = cw_fd_reopen(cw_record.fd, &cw_record.id, O_RDONLY);
 	ssize_t sent;
 
-	if (record < 0) /* the application closed it; the daemon finds the mapping without us */
+	/* The application closed the record; the daemon finds the mapping without us. */
+	if (record < 0)
 		return false;
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
@@ -178,7 +182,7 @@ static void beat(void)
 	CW_STORE(h->beat_ns, cw_now_ns());
 }
 
-/* Sends all bytes or gives up after SEND_MS. Beats meanwhile. */
+/* Sends all bytes or gives up after SEND_MS. Stores beats meanwhile. */
 static bool send_all(const uint8_t *buf, size_t len)
 {
 	uint64_t until = now_ms() + SEND_MS;
@@ -273,10 +277,10 @@ static void step(void)
 		retry_soon();
 	}
 	if (lk.state != LINK_DOWN && !owns_fd())
-		retry_soon(); /* the application closed it */
+		retry_soon(); /* the application closed the socket */
 	if (lk.state == LINK_DOWN && lk.deadline_ms - now < (uint64_t)wait_ms)
 		wait_ms = lk.deadline_ms > now ? (int)(lk.deadline_ms - now) : 0;
-	p.fd = lk.fd; /* negative: poll ignores it */
+	p.fd = lk.fd; /* poll ignores a negative fd */
 	if (poll(&p, 1, wait_ms) > 0) {
 		if (owns_fd())
 			on_readable();
@@ -285,7 +289,7 @@ static void step(void)
 	}
 }
 
-/* arg: NULL if the thread must stay in the program's descriptor table. */
+/* The helper thread. arg is NULL if the thread must stay in the program's descriptor table. */
 static void *run(void *arg)
 {
 	if (arg)
@@ -301,7 +305,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Sets the daemon's address; leaves addr_len 0 if the path is too long. */
+/* Sets the daemon's address. If the path is too long, addr_len stays 0. */
 static void find_address(void)
 {
 	const char *path = getenv("COLLWATCH_SOCKET");

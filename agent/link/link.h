@@ -11,14 +11,14 @@
 #pragma once
 
 /*
- * Starts the helper thread. If that fails, the record is complete all the same. cw_agent_start()
- * calls it once.
+ * Starts the helper thread. If that fails, this process has no connection to the daemon, but the
+ * record is still complete. cw_agent_start() calls it once.
  */
 void cw_link_start(void);
 
 /*
  * Tells the daemon that this process has no record, and the errno that explains why, so that the
- * daemon can report it. Tries once and never blocks. The caller uses it instead of cw_link_start(),
- * in the same thread. Changes errno.
+ * daemon can report it. Tries once and never blocks. Call this instead of cw_link_start(), in the
+ * same thread. Changes errno.
  */
 void cw_link_report_no_record(int error);

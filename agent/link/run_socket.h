@@ -3,8 +3,8 @@
 #pragma once
 
 /*
- * Reports that the record exists (0), or the errno that prevented it. Sends one datagram without
- * blocking; the datagram is lost if no process receives it. A thread of the application calls it
- * once. Changes errno.
+ * Reports to `collwatch run` that the record exists (0), or the errno that prevented it. Sends one
+ * datagram without blocking. The datagram is lost if no process receives it. A thread of the
+ * application calls this once. Changes errno.
  */
 void cw_run_socket_report(int error);

@@ -23,13 +23,14 @@ void cw_tracer_start(void)
 	bool is_on = true;
 
 	if (value)
-		(void)cw_parse_switch(value, &is_on); /* an invalid value leaves it on */
+		(void)cw_parse_switch(value, &is_on); /* with an invalid value, is_on stays true */
 	is_off = !is_on;
 }
 
 /*
- * True if scope is 1, the only scope in which naming a tracer helps. With 0 every process of the
- * user may trace; with 2 only a process with the capability may, and with 3 none.
+ * True if Yama's scope is 1, the only scope in which naming a tracer helps. With 0 every process of
+ * the user may trace. With 2 only a process with the capability may trace, and with 3 no process
+ * may.
  */
 static bool is_by_descent(const char *scope_path)
 {
@@ -44,7 +45,10 @@ static bool is_by_descent(const char *scope_path)
 	return (n == 1 || (n == 2 && text[1] == '\n')) && text[0] == '1';
 }
 
-/* ptrace() compares the same three ids. If the program has changed its user, we name no tracer. */
+/*
+ * True if our real, effective and saved uid are all equal to uid. ptrace() compares the same three.
+ * If the program has changed its user, we name no tracer.
+ */
 static bool is_all_of_us(uid_t uid)
 {
 	uid_t real, effective, saved;
@@ -60,7 +64,10 @@ pid_t cw_tracer_wanted(int socket, const char *scope_path)
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || len != sizeof(peer))
 		return 0;
-	/* Pid 0: the peer is in another pid namespace. Pid 1: its descendants are all processes. */
+	/*
+	 * With pid 0, the peer is in another pid namespace. We refuse pid 1, because all processes
+	 * are its descendants.
+	 */
 	if (peer.pid <= 1 || peer.pid == getpid() || !is_all_of_us(peer.uid))
 		return 0;
 	return is_by_descent(scope_path) ? peer.pid : 0;

@@ -17,14 +17,14 @@
 void cw_tracer_start(void);
 
 /*
- * Decides whether to name the peer of a connected Unix socket. Return: the peer's pid; 0 = name
- * none. We name the peer if its uid is our real, effective and saved uid, and we can see its pid.
- * The file scope_path must also say 1.
+ * Decides whether to name the peer of a connected Unix socket as tracer. Returns the peer's pid;
+ * 0 = name none. We name the peer if its uid is our real, effective and saved uid, and we can see
+ * its pid. The file scope_path must also say 1.
  */
 pid_t cw_tracer_wanted(int socket, const char *scope_path);
 
 /*
- * Names the daemon behind socket as our tracer, after it has answered. The helper thread only;
- * failures only appear in the log.
+ * Names the daemon behind socket as our tracer. Call this after the daemon has answered. Only the
+ * helper thread calls it. A failure only appears in the log.
  */
 void cw_tracer_name(int socket);

@@ -8,7 +8,10 @@
 
 #define FRAME_HEADER 4u
 
-/* An unpacked message is about as large as its bytes, plus structs and alignment. */
+/*
+ * The arena for unpacked messages. An unpacked message is about as large as its bytes, plus structs
+ * and alignment.
+ */
 static _Alignas(16) uint8_t arena[4 * CW_WIRE_MAX_IN];
 static size_t arena_used;
 
@@ -66,7 +69,7 @@ size_t cw_wire_python_stacks(uint8_t *buf, size_t len, uint64_t id, uint32_t sta
 
 	reply.id = id;
 	reply.status = status;
-	reply.text = (char *)text; /* protobuf-c only reads it */
+	reply.text = (char *)text; /* protobuf-c only reads the text */
 	envelope.version = 1;
 	envelope.body_case = COLLWATCH__ENVELOPE__BODY_PYTHON_STACKS_REPLY;
 	envelope.python_stacks_reply = &reply;
