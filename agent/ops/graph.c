@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a stream's capture to the part of a graph. A program may begin, join and end captures
+ * Finds the part of a graph from a stream's capture. A program may begin, join and end captures
  * anywhere, so we ask the driver about the capture at each op. If we cannot follow a capture, its
  * communicator becomes uncounted.
  */
@@ -18,11 +18,13 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 
-static uintptr_t foreign_graphs[16]; /* the last 16 that the program captured into */
+static uintptr_t foreign_graphs[16]; /* the last 16 graphs that the program captured into */
 static unsigned foreign_count;
 static bool has_seen_captures;
 
-/* cuStreamIsCapturing and cuStreamGetCaptureInfo_v2 of the driver itself: we do not hook them. */
+/*
+ * cuStreamIsCapturing and cuStreamGetCaptureInfo_v2 of the driver itself. We do not hook these two.
+ */
 CW_HOT_DATA cw_is_capturing_fn cw_graph_is_capturing;
 static CUresult (*capture_info)(cudaStream_t stream, CUstreamCaptureStatus *status, uint64_t *id,
 				void **graph, const void **deps, size_t *num_deps);
@@ -35,7 +37,8 @@ void cw_graph_comm_ready(int c)
 
 	if (!next || __atomic_load_n(&capture_info, __ATOMIC_RELAXED))
 		return;
-	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY); /* kept: the pointers need it */
+	/* We keep the handle: the pointers need it. */
+	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 	if (handle) {
 		p = next(handle, "cuStreamIsCapturing");
 		__atomic_store_n((void **)&cw_graph_is_capturing, p, __ATOMIC_RELEASE);
@@ -73,8 +76,8 @@ static bool is_foreign(const void *graph)
 }
 
 /*
- * Finds the stream's capture; false if we cannot follow ops there. A conditional body is a foreign
- * graph, and would reject even a progress write.
+ * Finds the stream's capture. Returns false if we cannot follow ops there. The body of a condition
+ * is a foreign graph, and would reject even a progress write.
  */
 static bool find_capture(cudaStream_t stream, struct capture *ret)
 {
@@ -116,12 +119,15 @@ void cw_graph_captured(void *graph, uint64_t id)
 	cw_graph_unlock();
 }
 
-/* The caller holds the lock. NULL: the tables are full, and we lose the op. */
+/*
+ * Finds or creates the part of the captured graph for communicator c. The caller holds the lock.
+ * Returns NULL if the tables are full. We then lose the op.
+ */
 static struct cw_graph_part *part_for(int c, const struct capture *capture)
 {
 	struct cw_graph_part *part = cw_graph_part_find(capture->graph, c);
 
-	/* A failed capture left this part, and the driver has reused the handle. */
+	/* This part is left over from a failed capture, and the driver has reused its handle. */
 	if (part && part->capture_id != capture->id) {
 		cw_graph_part_left(part);
 		part = NULL;

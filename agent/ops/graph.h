@@ -28,26 +28,34 @@
 /* Looks up the driver's functions when a communicator becomes ready. Takes the loader's lock. */
 void cw_graph_comm_ready(int c);
 
-/* The agent sees the program's captures, so it sees the program's other calls about graphs, too. */
+/*
+ * Call this when the agent sees a capture of the program. It then also sees the program's other
+ * calls about graphs.
+ */
 void cw_graph_capture_seen(void);
 
-/* The program captures into a graph that exists already. We cannot tell how such ops will run. */
+/*
+ * Call this when the program captures into a graph that exists already. We cannot tell how such ops
+ * will run.
+ */
 void cw_graph_capture_into(void *graph);
 
 /* Returns the id of the stream's active capture, or 0 if there is none. Keeps errno. */
 uint64_t cw_graph_capture_id(cudaStream_t stream);
 
 /*
- * This capture produced the graph. A failed capture produces no graph, and the driver may reuse its
- * handle. So we keep the ops known under the handle only if this capture added them.
+ * Call this when a capture has ended: the capture with this id produced the graph. A failed capture
+ * produces no graph, and the driver may reuse its handle. So we keep the ops known under the handle
+ * only if this capture added them.
  */
 void cw_graph_captured(void *graph, uint64_t id);
 
 typedef CUresult (*cw_is_capturing_fn)(cudaStream_t stream, CUstreamCaptureStatus *status);
 
-extern cw_is_capturing_fn cw_graph_is_capturing; /* the driver's; NULL = none */
+/* The driver's function; NULL = the driver has none. */
+extern cw_is_capturing_fn cw_graph_is_capturing;
 
-/* True when an op on this stream would be captured. */
+/* True if an op on this stream would be captured. */
 static inline bool cw_graph_is_captured(cudaStream_t stream)
 {
 	cw_is_capturing_fn ask = __atomic_load_n(&cw_graph_is_capturing, __ATOMIC_ACQUIRE);
@@ -58,28 +66,32 @@ static inline bool cw_graph_is_captured(cudaStream_t stream)
 }
 
 /*
- * Moves a captured op, which has its numbers already, into the template: takes the numbers back and
- * appends the op. Outside a group it also enqueues "reached".
+ * Moves a captured op, which has its numbers already, into the template. Takes back the numbers and
+ * appends the op. Outside a group it also enqueues the "reached" write.
  */
 void cw_graph_op(struct cw_op_call *call, const struct cw_op_desc *desc, struct cw_group *group);
 
-/* The op's call returned. */
+/* Call this when the captured op's call has returned. */
 void cw_graph_op_done(const struct cw_op_call *call, struct cw_group_comm *gc, bool ok);
 
-/* The same two steps for the ops that a group captured on one communicator. */
+/*
+ * Like cw_graph_op() and cw_graph_op_done(), but for all ops that a group captured on one
+ * communicator.
+ */
 void cw_graph_group_launch(const struct cw_group_comm *gc);
 void cw_graph_group_done(struct cw_group_comm *gc, bool ok);
 
-/* The program's successful calls on its graphs. */
+/* Call these after the program's successful calls on its graphs. */
 void cw_graph_instantiated(void *exec, void *graph, bool can_launch_on_device);
 void cw_graph_updated(void *exec, void *graph);
-void cw_graph_copied(void *to, void *from); /* a clone, or a child became part of its parent */
+void cw_graph_copied(void *to, void *from); /* `to` is a clone, or has `from` as a child */
 void cw_graph_destroyed(void *graph);
 void cw_graph_exec_destroyed(void *exec);
 void cw_graph_exec_unknown(void *exec); /* we cannot follow this change */
-void cw_graph_has_condition(void);      /* a conditional body runs without being instantiated */
+/* The body of a condition runs without being instantiated. */
+void cw_graph_has_condition(void);
 
-/* A launch on one of the graph's communicators. */
+/* One launch of a graph, for one of the graph's communicators. */
 struct cw_graph_at {
 	uint16_t part;
 	uint16_t slot;
@@ -93,14 +105,17 @@ struct cw_graph_launch {
 };
 
 /*
- * Call these before and after a launch. Enter returns false if the graph holds no NCCL op; the
- * caller must not call leave then.
+ * Call these before and after a launch. cw_graph_launch_enter() returns false if the graph holds no
+ * NCCL op. The caller must then not call cw_graph_launch_leave().
  */
 bool cw_graph_launch_enter(struct cw_graph_launch *launch, void *exec, cudaStream_t stream);
 void cw_graph_launch_leave(struct cw_graph_launch *launch, cudaStream_t stream, bool ok);
 
-/* The parts of an executable graph; NULL = none. Lock-free. */
+/* Returns the parts of an executable graph; NULL = it has none. Lock-free. */
 const uint16_t *cw_graph_parts_of(void *exec, unsigned *ret_count);
 
-/* Counts the entries of the table of executable graphs that do not stop a search; for tests. */
+/*
+ * Returns the number of entries that do not stop a search in the table of executable graphs. For
+ * tests.
+ */
 unsigned cw_graph_execs_used(void);

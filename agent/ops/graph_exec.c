@@ -8,7 +8,7 @@
 #include "agent/ops/graph_part.h"
 #include "agent/record/comms.h"
 
-#define GONE 1u /* an executable graph was here: the search goes on */
+#define GONE 1u /* an executable graph was here, so a search goes on */
 
 struct exec {
 	uintptr_t exec; /* 0 = never used */
@@ -92,7 +92,10 @@ static void forget_exec(const void *exec)
 	clear_gone((unsigned)(e - execs));
 }
 
-/* Binds all parts of the graph. If a part finds no room, its communicator becomes uncounted. */
+/*
+ * Binds all parts of the graph to the executable graph. If a part finds no room, its communicator
+ * becomes uncounted.
+ */
 static void bind_exec(void *exec, const void *graph)
 {
 	struct exec found = { .count = 0 };
@@ -135,7 +138,7 @@ void cw_graph_instantiated(void *exec, void *graph, bool can_launch_on_device)
 	if ((uintptr_t)exec <= GONE || !graph)
 		return;
 	cw_graph_lock();
-	forget_exec(exec); /* we missed the end of an older one */
+	forget_exec(exec); /* removes an older graph with this handle, whose end we missed */
 	bind_exec(exec, graph);
 	cw_graph_unlock();
 	if (can_launch_on_device)
@@ -153,7 +156,10 @@ static bool copy_part(void *to, const struct cw_graph_part *from)
 	struct cw_graph_part *part = cw_graph_part_find(to, cw_graph_comm_of(from));
 	uint32_t at = replay->first_plus_1;
 
-	/* The communicator's ops would come from two graphs, in an unknown order. */
+	/*
+	 * Without this check the communicator's ops would come from two graphs, in an unknown
+	 * order.
+	 */
 	if (part || CW_LOAD(has_conditions))
 		return false;
 	part = cw_graph_part_new(to, from->capture_id, cw_graph_comm_of(from));
@@ -181,7 +187,10 @@ void cw_graph_copied(void *to, void *from)
 		if (!part->is_used || part->graph != (uintptr_t)from ||
 		    !cw_graph_replay_of(part)->ops)
 			continue;
-		/* The copy writes to the same words as long as it lives, so we give them up. */
+		/*
+		 * The copy writes to the same progress words as long as it lives, so we give them
+		 * up.
+		 */
 		CW_STORE(cw_graph_replay_of(part)->progress_slot, CW_REC_NO_SLOT);
 		part->slot = CW_REC_NO_SLOT;
 		if (!copy_part(to, part))

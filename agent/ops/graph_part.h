@@ -18,20 +18,23 @@
 struct cw_graph_part {
 	uintptr_t graph; /* 0 = destroyed */
 	uint64_t capture_id;
-	uint32_t generation; /* the entry's last one while it is unused */
+	uint32_t generation; /* while the part is unused, the generation of its last use */
 	uint32_t execs;
 	uint32_t last_plus_1; /* newest run */
 	uint16_t slot;        /* its pair of progress words, CW_REC_NO_SLOT = none */
 	bool is_used;
-	/* The last launch; its own progress slot, CW_REC_NO_SLOT = none. */
+	/* Progress slot of the last launch, CW_REC_NO_SLOT = none. */
 	uint16_t launch_slot;
-	uint64_t launch_op; /* 0 = never launched */
+	uint64_t launch_op; /* op_index of the last launch, 0 = never launched */
 	cudaStream_t launch_stream;
 };
 
 extern struct cw_graph_part cw_graph_parts[CW_REC_REPLAYS];
 
-/* Spins while another thread changes tables; no thread holds the lock across a call into CUDA. */
+/*
+ * Takes the lock of all graph tables. Spins while another thread changes them. No thread holds the
+ * lock across a call into CUDA.
+ */
 void cw_graph_lock(void);
 void cw_graph_unlock(void);
 
@@ -45,13 +48,13 @@ static inline int cw_graph_comm_of(const struct cw_graph_part *part)
 	return (int)CW_LOAD(cw_graph_replay_of(part)->comm_plus_1) - 1;
 }
 
-/* Marks the communicator: its numbers mean nothing from now on. */
+/* Marks the communicator as uncounted. From now on its numbers mean nothing. */
 static inline void cw_graph_uncounted(int c)
 {
 	(void)__atomic_fetch_or(&cw_record.comms[c].flags, CW_REC_COMM_UNCOUNTED, __ATOMIC_RELAXED);
 }
 
-/* NULL when all are in use. */
+/* Returns a new part; NULL = all parts are in use. */
 struct cw_graph_part *cw_graph_part_new(void *graph, uint64_t capture_id, int c);
 
 /* The program destroyed the graph, but may still launch executable graphs made from it. */
@@ -61,13 +64,13 @@ static inline void cw_graph_part_left(struct cw_graph_part *part)
 	CW_STORE(cw_graph_replay_of(part)->graph, (uint64_t)0);
 }
 
-/* Finds the part of a graph that still exists; NULL = none. */
+/* Finds the part of communicator c in a graph that still exists; NULL = none. */
 struct cw_graph_part *cw_graph_part_find(const void *graph, int c);
 
-/* Adds op->repeat ops; false when there is no room for them. */
+/* Adds op->repeat ops. Returns false if there is no room for them. */
 bool cw_graph_part_append(struct cw_graph_part *part, const struct cw_rec_template *op);
 
-/* Removes the newest ops. */
+/* Removes the newest `count` ops. */
 void cw_graph_part_take_back(struct cw_graph_part *part, uint32_t count);
 
 /* True if we know that the part's last launch ended on the device, or if there was no launch. */

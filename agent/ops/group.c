@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A group keeps sums, not ops. At launch and at the end we search the rings for the group's number,
- * beginning at the first ticket that the group can have. Ops that others have overwritten meanwhile
- * need no update.
+ * A group keeps sums instead of ops. At launch and at the end we search the rings for the group's
+ * number, beginning at the first ticket that the group can have. If another op has overwritten an
+ * op of the group meanwhile, it needs no update.
  */
 #include "agent/ops/group.h"
 
@@ -31,7 +31,7 @@ void cw_group_begin(void)
 		group->id =
 			__atomic_fetch_add(&cw_record.header->group_ticket, 1, __ATOMIC_RELAXED) +
 			1;
-		if (!(uint32_t)group->id) /* 0 in the rings means ungrouped */
+		if (!(uint32_t)group->id) /* 0 in the rings means that an op is in no group */
 			group->id = __atomic_fetch_add(&cw_record.header->group_ticket, 1,
 						       __ATOMIC_RELAXED) +
 				    1;
@@ -41,7 +41,9 @@ void cw_group_begin(void)
 		cw_tls.group = group;
 		return;
 	}
-	/* We then record each op by itself: the numbers stay right, the group's hash does not. */
+	/*
+	 * We then record each op by itself. The numbers stay right, but the group's hash is wrong.
+	 */
 	cw_record_drop(CW_REC_DROP_GROUP);
 	cw_tls.group = NULL;
 }
@@ -164,7 +166,10 @@ static void settle_made(struct cw_group *group, ncclResult_t result)
 	}
 }
 
-/* False if we cannot track the group's ops on the device. */
+/*
+ * Writes "completed" for all streams of the group. Returns false if we cannot track the group's ops
+ * on the device.
+ */
 static bool complete_pairs(struct cw_group *group, ncclResult_t result)
 {
 	bool tracked = result == ncclSuccess;
@@ -195,8 +200,8 @@ static void settle_comm(struct cw_group_comm *gc, ncclResult_t result, bool comm
 }
 
 /*
- * Output summaries go behind the "completed" words, as for a single op. We skip them if NCCL
- * launches from another thread.
+ * Takes output summaries. They come after the "completed" words on the stream, as for a single op.
+ * We skip them if NCCL launches from another thread.
  */
 static void settle_samples(struct cw_group *group, bool is_on_streams)
 {
@@ -222,7 +227,7 @@ void cw_group_finish(struct cw_group *group, ncclResult_t result, bool launched)
 	mark(group, now, result, set, CW_OPF_QUEUED);
 	for (unsigned i = 0; i < group->comm_count; i++)
 		settle_comm(&group->comms[i], result, commit, now);
-	settle_made(group, result); /* a simulation also creates communicators */
+	settle_made(group, result); /* a simulated group also creates its communicators */
 	cw_tls.group = NULL;
 	__atomic_store_n(&group->is_used, 0, __ATOMIC_RELEASE);
 }

@@ -2,9 +2,9 @@
 /*
  * Groups: the ops that a thread queues between its outermost ncclGroupStart and ncclGroupEnd. The
  * rings hold the ops already. The group keeps only the work for its end: the communicators that
- * advance and by how much, the progress words to write, and the new communicators.
+ * advance and by how much, the progress writes, and the new communicators.
  *
- * There is no list of ops, so no group is too long: the group's number finds its ops in the rings.
+ * There is no list of ops, so no group is too long. The group's number finds its ops in the rings.
  * If summaries are on, the group also keeps a bounded list of tensors to summarise. A fixed pool
  * provides one group per thread.
  */
@@ -17,23 +17,24 @@
 #include "agent/ops/ops.h"
 #include "agent/record/record.h"
 
-#define CW_GROUPS 64 /* threads inside a group at the same time */
+#define CW_GROUPS 64 /* the most threads that are inside a group at the same time */
 #define CW_GROUP_PAIRS 128
 
 struct cw_p2p_pending {
 	uint64_t count[2];
 	uint64_t hash[2]; /* valid where count is not 0 */
-	uint32_t group;   /* low bits of the group that queued these, 0 = none */
-	uint16_t next;    /* + 1, list of the communicator's touched peers */
+	uint32_t group;   /* low bits of the id of the group that queued these ops, 0 = none */
+	/* Index + 1 of the next peer in the communicator's list of touched peers. */
+	uint16_t next;
 };
 
 struct cw_group_comm {
 	uint16_t comm;
-	uint16_t touched; /* + 1, first peer with pending p2p */
+	uint16_t touched; /* index + 1 of the first peer with pending p2p ops */
 	uint64_t colls;
 	uint64_t signature_sum;
-	uint64_t first_ticket; /* of the communicator's own ring */
-	uint16_t part_plus_1;  /* of the CUDA graph that its ops are captured into, 0 = none */
+	uint64_t first_ticket; /* first ticket in the communicator's own ring */
+	uint16_t part_plus_1;  /* part of the CUDA graph that captures its ops, 0 = none */
 	uint32_t captured_ops;
 	cudaStream_t captured_stream;
 };
@@ -42,22 +43,22 @@ struct cw_group_pair {
 	uint16_t comm;
 	uint16_t slot;
 	cudaStream_t stream;
-	uint64_t op_index; /* newest */
+	uint64_t op_index; /* the newest op */
 };
 
 struct cw_group {
 	uint32_t is_used;
 	uint64_t id;
-	uint64_t first_ticket; /* of the bulk ring */
+	uint64_t first_ticket; /* first ticket in the bulk ring */
 	unsigned comm_count, pair_count, made_count;
-	uint8_t place[CW_REC_COMMS]; /* index in comms, + 1 */
+	uint8_t place[CW_REC_COMMS]; /* per communicator, its index in comms + 1 */
 	struct cw_group_comm comms[CW_REC_COMMS];
 	struct cw_group_pair pairs[CW_GROUP_PAIRS];
 	struct {
 		uint16_t comm;
 		ncclComm_t *where;
 	} made[CW_REC_COMMS];
-	struct cw_group_samples samples; /* last: unused if summaries are off */
+	struct cw_group_samples samples; /* comes last, because it is unused if summaries are off */
 };
 
 /* Begins a group in this thread. If the pool is empty, cw_tls.group is NULL afterwards. */
@@ -70,13 +71,16 @@ struct cw_group_comm *cw_group_comm(struct cw_group *group, int c);
 bool cw_group_pair(struct cw_group *group, int c, uint16_t slot, cudaStream_t stream,
 		   uint64_t op_index);
 
-/* The program creates a communicator inside the group; NCCL stores its handle at *where. */
+/*
+ * Call this when the program creates communicator c inside the group. NCCL stores its handle at
+ * *where.
+ */
 void cw_group_made(struct cw_group *group, int c, ncclComm_t *where);
 
 /* Summarises the inputs of the group. Call this right before an outermost end that launches. */
 void cw_group_prepare(struct cw_group *group);
 
-/* Marks the group's ops as launching. */
+/* Marks the group's ops as launching, instead of queued. */
 void cw_group_launch(struct cw_group *group);
 
 /* Ends the group: commits its ops if it launched successfully, drops them otherwise. */

@@ -8,21 +8,21 @@
 #include "agent/record/record.h"
 #include "model/signature.h"
 
-#define FEW 4 /* few inputs crowd out no output: we do not count places */
+#define FEW 4 /* so few inputs crowd out no output, so we do not count places */
 
 _Static_assert(CW_GROUP_SAMPLES <= UINT8_MAX, "places are bytes");
 
 /*
- * All members of a communicator keep the same ops of a group; a member with fewer places keeps a
- * subset. We mix the numbers differently from the choice of words within a tensor, because the two
- * choices must not depend on each other.
+ * Returns a random number that decides which ops of a group we keep. All members of a communicator
+ * keep the same ops. A member with fewer places keeps a subset. We mix the numbers differently from
+ * the choice of words within a tensor, because the two choices must not depend on each other.
  */
 static uint64_t draw_of(const struct cw_op_call *call)
 {
 	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 	bool is_shared = cw_op_is_collective(call->kind) && call->seq;
 
-	/* P2p ops count per peer, so all ops of one all-to-all have the same seq. */
+	/* P2p ops are numbered per peer, so all ops of one all-to-all have the same seq. */
 	return cw_hash_mix64(cw_hash_mix64(CW_LOAD(rc->comm_id)) +
 			     (is_shared ? call->seq : call->op_index));
 }
@@ -74,8 +74,8 @@ void cw_group_samples_add(struct cw_group_samples *samples, const struct cw_op_c
 }
 
 /*
- * Inside the group the program may abort or end the communicator, and another one may take over
- * its entry.
+ * True if the communicator is still the same. Inside the group the program may abort or end it, and
+ * another one may take over its entry.
  */
 static bool is_alive(const struct cw_group_sample *sample)
 {
@@ -102,8 +102,8 @@ static void take(const struct cw_group_sample *sample, bool is_output)
 
 /*
  * If all inputs fit, we take them in the order of the calls, because the first bad one counts.
- * Otherwise we go by draw: the last tensor may find no budget or no place, and this should not hit
- * the same op each time.
+ * Otherwise we go by draw. The last tensor may find no budget or no place, and by draw this does
+ * not hit the same op each time.
  */
 static void take_side(const struct cw_group_side *side, uint32_t most, bool is_output)
 {
@@ -121,7 +121,10 @@ void cw_group_samples_spoil(struct cw_group_samples *samples)
 	samples->is_spoiled = 1;
 }
 
-/* If the device lags behind, the inputs leave a fair share of the places to the outputs. */
+/*
+ * If the device lags behind, there are too few places. The inputs then leave a fair share of them
+ * to the outputs.
+ */
 void cw_group_samples_take_inputs(struct cw_group_samples *samples)
 {
 	uint32_t in = n_kept(&samples->in), out = n_kept(&samples->out), most = in;

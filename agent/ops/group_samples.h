@@ -20,11 +20,14 @@
 struct cw_group_sample {
 	struct cw_op_desc desc;
 	uint64_t op_index, seq;
-	uint64_t draw; /* for a collective equal on all members, for input and output */
+	uint64_t draw; /* random; for a collective the same on all members, for input and output */
 	uint32_t comm, comm_generation;
 };
 
-/* If there are more tensors than places, we keep the tensors with the lowest draws. */
+/*
+ * The tensors on one side of a group: its inputs, or its outputs. If there are more tensors than
+ * places, we keep the tensors with the lowest draws.
+ */
 struct cw_group_side {
 	uint32_t n; /* all tensors, kept or not */
 	struct cw_group_sample kept[CW_GROUP_SAMPLES];
@@ -37,24 +40,24 @@ struct cw_group_samples {
 	uint32_t is_spoiled;
 };
 
-/* Adds the tensors of an op that NCCL has queued. */
+/* Adds the input and output of an op that NCCL has queued. */
 void cw_group_samples_add(struct cw_group_samples *samples, const struct cw_op_call *call);
 
 /*
- * NCCL has refused an op, so it will refuse the whole group. The program may free streams and
- * buffers of the other ops before it ends the group, so we summarise no inputs.
+ * Call this when NCCL has refused an op, because it will refuse the whole group. The program may
+ * free streams and buffers of the other ops before it ends the group, so we summarise no inputs.
  */
 void cw_group_samples_spoil(struct cw_group_samples *samples);
 
 /*
- * Call this right before the outermost end. This function and the next one call CUDA, in the thread
- * that ends the group and inside that call. They count the tensors that they leave out, and may
- * change errno.
+ * Call this right before the outermost end. Like cw_group_samples_take_outputs(), it calls CUDA, in
+ * the thread that ends the group and inside that call. Both count the tensors that they leave out,
+ * and may change errno.
  */
 void cw_group_samples_take_inputs(struct cw_group_samples *samples);
 
-/* Call this after the launch, behind the group's "completed" words. */
+/* Call this after the launch. The "completed" words of the group must come before on the stream. */
 void cw_group_samples_take_outputs(struct cw_group_samples *samples);
 
-/* Empties the lists when the group ends. */
+/* Empties the lists. Call this when the group ends. */
 void cw_group_samples_forget(struct cw_group_samples *samples);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The code and data that all recorded calls share, kept together. Between two calls a training step
- * sweeps the caches and the TLB. A call then costs as many page waits, one after the other, as it
- * touches pages; each wait walks page tables that are cold themselves. So we prefetch all pages
- * that we can name before the call needs them, in two rounds. First the wrapper prefetches code,
- * the agent's own data (one page) and the thread's data. These tell us where a call like the
- * thread's last one writes in the record. All code of the path is in one section, and no code asks
- * the C library for the time.
+ * sweeps the caches and the TLB. A call then waits for each page that it touches, one after the
+ * other. Each wait walks page tables that are cold themselves. So we prefetch all pages that we can
+ * name before the call needs them, in two rounds. First the wrapper prefetches code, the agent's
+ * own data (one page) and the thread's data. These tell us where a call like the thread's last one
+ * writes in the record. All code of the path is in one section, and no code asks the C library for
+ * the time.
  */
 #pragma once
 
@@ -31,7 +31,7 @@
 extern const char __start_cw_hot[] __attribute__((visibility("hidden")));
 
 /*
- * GCC 12 sees no effect in a function that only prefetches, and drops the call. Hence
+ * GCC 12 sees no effect in a function that only prefetches, and drops the call. We therefore use
  * always_inline, and an asm statement as the visible effect.
  */
 #define CW_FETCHER static inline __attribute__((always_inline))
@@ -43,8 +43,9 @@ CW_FETCHER void cw_fetch(const void *at)
 }
 
 /*
- * The first round needs no load to name its addresses: code pages, the agent's data and the
- * thread's data. We prefetch code as data, which fills the second-level TLB and the shared caches.
+ * The first round prefetches addresses that we know without a load: code pages, the agent's data
+ * and the thread's data. We prefetch code as data, which fills the second-level TLB and the shared
+ * caches.
  */
 CW_FETCHER void cw_hot_fetch_first(const void *member)
 {
@@ -54,15 +55,15 @@ CW_FETCHER void cw_hot_fetch_first(const void *member)
 	CW_FETCH_THREAD();
 	cw_fetch(&cw_comms[0]);
 	cw_fetch(member);
-	__asm__ volatile("" ::"r"(&cw_tls)); /* loads the GOT entry of cw_tls */
+	__asm__ volatile("" ::"r"(&cw_tls)); /* loads the GOT entry of cw_tls into the cache */
 #pragma GCC unroll 8
 	for (unsigned page = 0; page < CW_HOT_PAGES; page++)
 		cw_fetch(code + page * 4096);
 }
 
 /*
- * The second round follows pointers in the agent's data and the thread's last op, because a call
- * like the last one writes there. A wrong hint costs one cache line.
+ * The second round follows pointers in the agent's data and the thread's last op, because a similar
+ * call writes to the same places. A wrong hint costs one cache line.
  */
 CW_FETCHER void cw_hot_fetch(void)
 {
@@ -87,7 +88,7 @@ _Static_assert((CW_REC_RING_OPS & (CW_REC_RING_OPS - 1)) == 0 &&
 		       (CW_REC_COMM_OPS & (CW_REC_COMM_OPS - 1)) == 0,
 	       "rings have a power of two slots");
 
-/* An op as eight-byte words; publish is the first. */
+/* The number of eight-byte words in an op; publish is the first word. */
 #define CW_OP_WORDS (sizeof(struct cw_rec_op) / sizeof(uint64_t))
 #define CW_OP_STATUS_WORD (offsetof(struct cw_rec_op, comm) / sizeof(uint64_t))
 
@@ -98,8 +99,9 @@ _Static_assert(offsetof(struct cw_rec_op, comm) % 8 == 0 &&
 	       "comm, result, flags and progress slot share one word");
 
 /*
- * Stores an op, as words, in its ticket's slot. The ring has count slots, a power of two. We ignore
- * words[0]. ticket comes from an atomic add on the ring's counter. Any thread, lock-free.
+ * Stores an op, given as words, in the slot of its ticket. The ring has `count` slots, a power of
+ * two. We ignore words[0]. `ticket` comes from an atomic add on the ring's counter. Any thread,
+ * lock-free.
  *
  * The kernel may preempt a thread in the middle until the others have gone once round the ring. The
  * thread then stores into another op. It notices this at the end, and leaves the slot empty. To
@@ -120,14 +122,14 @@ static inline void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_
 	__atomic_store_n(&to[0], cw_unlikely(is_passed) ? 0 : ticket + 1, __ATOMIC_RELEASE);
 }
 
-/* A flag for cw_record_finish() beside CW_OPF_*: the op's completion will stay unknown. */
+/* A flag for cw_record_finish(), in addition to CW_OPF_*: the op's completion will stay unknown. */
 #define CW_FINISH_UNTRACK (1u << 16)
 
 /*
  * Completes an op in a ring unless another op has overwritten it. Adds flags_set, removes
- * flags_clear, and with return_ns != 0 stores the time and result. The time goes first, then result
- * and flags in one store, so a reader never sees RETURNED with an old result. If another op takes
- * the slot meanwhile, it may contain our words, so we empty the slot.
+ * flags_clear, and with return_ns != 0 stores the time and result. We store the time first, then
+ * result and flags in one store, so a reader never sees RETURNED with an old result. If another op
+ * takes the slot meanwhile, it may contain our words, so we empty the slot.
  */
 static inline void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 				    uint64_t return_ns, int result, unsigned flags_set,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The path that every recorded call pays for. A single collective that succeeds runs straight
- * through; rare cases stand out of line. We assemble an op in registers, and write it as words to
- * its communicator's ring and to the bulk ring.
+ * through, and the code of rare cases is out of line. We assemble an op in registers, and write it
+ * as words to its communicator's ring and to the bulk ring.
  */
 #include "agent/ops/ops.h"
 
@@ -25,7 +25,7 @@
 
 #define STREAM_PER_THREAD ((cudaStream_t)2) /* cudaStreamPerThread, CU_STREAM_PER_THREAD */
 
-/* Bytes of each dtype as powers of two, two bits each: a table would cost one more cache miss. */
+/* log2 of the bytes of each dtype, two bits each. A table would cost one more cache miss. */
 #define DTYPE_SHIFTS                                                                               \
 	(2u << 2 * CW_DTYPE_INT32 | 2u << 2 * CW_DTYPE_UINT32 | 3u << 2 * CW_DTYPE_INT64 |         \
 	 3u << 2 * CW_DTYPE_UINT64 | 1u << 2 * CW_DTYPE_FP16 | 2u << 2 * CW_DTYPE_FP32 |           \
@@ -86,7 +86,10 @@ CW_HOT void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uin
 			 flags_clear);
 }
 
-/* Reserves the op's ticket in its communicator. All ops take one, so it is also the op's number. */
+/*
+ * Reserves the op's ticket in its communicator. All ops take one ticket, so it is also the op's
+ * number.
+ */
 static inline void number(struct cw_op_call *call)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[call->comm];
@@ -103,8 +106,8 @@ static inline uint64_t bytes_of(const struct cw_op_desc *desc)
 }
 
 /*
- * Sets coll_seq and signature, except for an empty call or a communicator of one rank: such a call
- * never reaches a peer.
+ * Sets coll_seq and signature. An empty call, or a call on a communicator of one rank, gets
+ * neither, because it never reaches a peer.
  */
 static inline void number_collective(struct cw_op_call *call, const struct cw_op_desc *desc,
 				     struct cw_group *group)
@@ -208,8 +211,8 @@ static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const v
 }
 
 /*
- * Encodes the op as the words of struct cw_rec_op, in registers: the CPU would stall on loading
- * small stores back as words. Little-endian, as CW_RECORD_MAGIC says.
+ * Encodes the op as the words of struct cw_rec_op, in registers. If we stored small fields and
+ * loaded them back as words, the CPU would stall. Little-endian, as CW_RECORD_MAGIC says.
  */
 static inline void encode_op(uint64_t words[CW_OP_WORDS], const struct cw_op_call *call,
 			     const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
@@ -234,12 +237,13 @@ static inline void encode_op(uint64_t words[CW_OP_WORDS], const struct cw_op_cal
 	words[11] = group_id | (uint64_t)cw_tid() << 32;
 	words[12] = (uint16_t)call->comm | (uint64_t)call->flags << 32 | (uint64_t)call->slot << 48;
 	words[13] = module | (generation & 0xffff) << 16 | (uint64_t)call_offset << 32;
-	words[14] = (uint64_t)call->summary_id << 32; /* and stack_id, see put() */
+	words[14] = (uint64_t)call->summary_id << 32; /* put() adds stack_id */
 	words[15] = 0;                                /* replay, device_ns */
 }
 
 /*
- * Writes the op into both rings and sets the call's ring_ticket. The caller has filled in the rest.
+ * Writes the op into both rings and sets the call's ring_ticket. The caller has filled in all other
+ * fields.
  */
 static inline __attribute__((always_inline)) void
 put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
@@ -283,7 +287,10 @@ static inline void begin(struct cw_op_call *call, const struct cw_op_desc *desc)
 	call->desc = desc;
 }
 
-/* Without progress no later step notices a capture. If NCCL calls us, we must not call CUDA. */
+/*
+ * True if cw_op_enter() must ask whether the stream is captured. Without progress no later step
+ * notices a capture. We do not ask if NCCL itself calls us, because we must then not call CUDA.
+ */
 static inline bool is_asked_first(const struct cw_op_call *call)
 {
 	const struct cw_comm *c = &cw_comms[call->comm];
@@ -302,7 +309,7 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	begin(call, desc);
 	if (call->comm < 0)
 		return true;
-	/* This comes before the first locked instruction, which holds back all code behind it. */
+	/* We ask before the first locked instruction, which holds back all code behind it. */
 	is_captured = is_asked_first(call) && cw_graph_is_captured(call->stream);
 	number(call);
 	if (cw_unlikely(group)) {
@@ -329,7 +336,10 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	return true;
 }
 
-/* A grouped call returned, so NCCL has queued the op. The op itself returns with its group. */
+/*
+ * Handles the return of a grouped call: NCCL has queued the op. The op itself returns with its
+ * group.
+ */
 static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, struct cw_group *group,
 						    ncclResult_t result)
 {
@@ -365,7 +375,8 @@ static inline bool is_shown_by_later(const struct cw_op_call *call, ncclResult_t
 }
 
 /*
- * Summarises the output. If the pool had no place for this group, the op is not on its stream yet.
+ * Summarises the output. If the pool had no place for this group, the op is not on its stream yet,
+ * so we drop the summary.
  */
 static __attribute__((noinline)) void look_at_output(const struct cw_op_call *call)
 {
@@ -383,7 +394,10 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 	uint64_t now = cw_op_ns();
 	bool tracked = cw_rec_slot_is_written(call->slot);
 
-	/* The clock's rate may have changed in between, usually by less than the call takes. */
+	/*
+	 * The clock's rate may have changed in between, usually by less than the time that the call
+	 * takes.
+	 */
 	now = now < call->enter_ns ? call->enter_ns : now;
 	if (cw_unlikely(call->time_entry))
 		cw_times_end(call, call->time_entry, result == ncclSuccess);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records one NCCL call: enter before the real function, leave after it. Between the two the thread
- * counts as inside a wrapper, so we ignore NCCL's calls of its own public functions.
+ * Records one NCCL call: cw_op_enter() before the real function, cw_op_leave() after it. Between
+ * the two the thread counts as inside a wrapper, so we ignore NCCL's calls of its own public
+ * functions.
  *
  *	if (!cw_op_enter(&call, real, caller, &desc))
  *		return real->ncclAllReduce(...);
  *	r = real->ncclAllReduce(...);
  *	cw_op_leave(&call, r);
  *
- * Numbers: at entry an op gets the coll_seq or p2p_seq that it will have if it succeeds. The
- * communicator's own counters and hash advance when the call, or the outermost group end, has
- * succeeded. One-sided ops have an op_index only, because no call of another rank matches them.
+ * At entry an op gets the coll_seq or p2p_seq that it will have if it succeeds. The communicator's
+ * own counters and hash advance only when the call, or the outermost group end, has succeeded.
+ * One-sided ops have only an op_index, because no call of another rank matches them.
  *
- * All functions: any thread, lock-free, no allocation; errno is kept. The only system calls are
- * gettid, once per thread, and the vDSO's clock where agent/record/clock.h has no other.
+ * All functions may run in any thread, are lock-free, do not allocate, and keep errno. The only
+ * system calls are gettid, once per thread, and the vDSO's clock where agent/record/clock.h has no
+ * other.
  */
 #pragma once
 
@@ -24,27 +26,33 @@
 #include "agent/record/op_call.h"
 
 /*
- * False: we do not count this call (nested, disarmed, from inside NCCL), and the caller must not
- * call leave.
+ * cw_op_enter() returns false if we do not count this call (nested, disarmed, from inside NCCL).
+ * The caller must then not call cw_op_leave().
  */
 bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void *caller,
 		 const struct cw_op_desc *desc);
 void cw_op_leave(struct cw_op_call *call, ncclResult_t result);
 
-/* True if this call counts; the thread is inside a wrapper from here on. */
+/*
+ * cw_enter() returns true if this call counts. The thread is then inside a wrapper until
+ * cw_leave().
+ */
 bool cw_enter(const struct cw_real *real, const void *caller);
 void cw_leave(void);
 
 /*
- * Records a call that can block the host until other ranks arrive, in communicator entry c (-1 =
- * none). Call these between cw_enter() and cw_leave(). new_comm_id: the id of the communicator that
- * the call creates, 0 if it exists.
+ * Records a call that can block the host until other ranks arrive. c is the entry of its
+ * communicator, -1 = none. Call these between cw_enter() and cw_leave(). new_comm_id: the id of the
+ * communicator that the call creates, 0 if the communicator exists.
  */
 void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new_comm_id,
 		     const void *caller);
 void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result);
 
-/* The operator as we record it: ranks have different handles for the same user-made operator. */
+/*
+ * Returns the operator as we record it. Ranks have different handles for the same user-made
+ * operator, so all of these become one value.
+ */
 static inline uint8_t cw_op_redop(int redop)
 {
 	if (redop == CW_REDOP_NONE)
@@ -55,6 +63,6 @@ static inline uint8_t cw_op_redop(int redop)
 /* Advances a communicator's history by colls collectives with this sum of signatures. */
 void cw_ops_commit(int c, uint64_t colls, uint64_t signature_sum);
 
-/* Completes an op in both rings. */
+/* Completes an op in its communicator's ring and in the bulk ring. */
 void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uint64_t return_ns,
 		   int result, unsigned flags_set, unsigned flags_clear);

@@ -13,7 +13,7 @@
 
 #define PROBES 16
 
-/* Private twin of the record's blocks. */
+/* The pending counters. The table has one entry for each peer in the record's blocks. */
 struct cw_p2p_pending cw_p2p_pending[CW_REC_P2P_BLOCKS][CW_REC_P2P_PEERS];
 
 static struct cw_rec_p2p_peer *peer_at(int c, uint32_t place)
@@ -31,8 +31,8 @@ static struct cw_p2p_pending *pending_at(int c, uint32_t place)
 }
 
 /*
- * With up to 256 ranks each peer has its own place. Beyond that the first peers to arrive take
- * the places.
+ * If the communicator has up to 256 ranks, each peer has its own place. In a larger one, the first
+ * peers to arrive take the places.
  */
 uint32_t cw_p2p_place(int c, int32_t peer)
 {

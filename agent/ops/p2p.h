@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of point-to-point ops: per communicator, peer and direction, a count and a rolling hash
- * over the sizes. Ops inside a group stay pending, beside the record, until the group succeeds.
+ * Counters of point-to-point ops. Each communicator has a count and a rolling hash over the sizes,
+ * per peer and direction. Ops inside a group stay pending, beside the record, until the group
+ * succeeds.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 /* The pending ops of open groups, which the record's counters do not include yet. */
 extern struct cw_p2p_pending cw_p2p_pending[CW_REC_P2P_BLOCKS][CW_REC_P2P_PEERS];
 
-/* 0 = sends, 1 = receives: index of the pairs in the record. */
+/* Returns the index of the direction in the record's pairs: 0 = sends, 1 = receives. */
 static inline unsigned cw_p2p_direction(unsigned kind)
 {
 	return kind == CW_OP_RECV;
@@ -23,12 +24,12 @@ static inline unsigned cw_p2p_direction(unsigned kind)
 /* Finds the peer's counters, and creates them on first use; CW_P2P_NO_PLACE if there is no room. */
 uint32_t cw_p2p_place(int c, int32_t peer);
 
-/* The seq that the next op would get. group: NULL outside of groups. */
+/* Returns the seq that the next op would get. group: NULL outside of groups. */
 uint64_t cw_p2p_next(int c, uint32_t place, unsigned direction, const struct cw_group *group);
 
-/* Counts an op that succeeded, at once or as pending in the group. */
+/* Counts an op that succeeded. Without a group it counts at once, else as pending in the group. */
 void cw_p2p_count(int c, uint32_t place, unsigned direction, uint64_t bytes,
 		  struct cw_group *group);
 
-/* Ends a group for one communicator: makes its pending counts final, or drops them. */
+/* Ends a group for one communicator: makes the pending counts of the group final, or drops them. */
 void cw_p2p_settle(struct cw_group_comm *gc, bool commit);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launches of CUDA graphs that hold NCCL ops. We record one op of kind graph_launch per
- * communicator, which stands for all ops of the graph there. Lock-free, no allocation. The work
- * grows with the runs of equal ops in the graph, and for the rolling hash with its collectives.
+ * communicator, which stands for all ops of the graph on this communicator. Lock-free, no
+ * allocation. The work grows with the runs of equal ops in the graph, and for the rolling hash with
+ * its collectives.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,7 +26,8 @@ static bool belongs(const struct cw_rec_replay *replay, int c)
 }
 
 /*
- * All replays of a part share one pair of words, which is right as long as replays do not overlap.
+ * Notes a launch that may overlap another one. All replays of a part share one pair of progress
+ * words, which is right only as long as replays do not overlap.
  */
 static void watch_streams(struct cw_graph_part *part, int c, cudaStream_t stream)
 {
@@ -36,7 +38,7 @@ static void watch_streams(struct cw_graph_part *part, int c, cudaStream_t stream
 	part->launch_stream = stream;
 }
 
-/* Puts the op into both rings. */
+/* Stores the op in both rings. */
 static void put(struct cw_graph_at *at, const struct cw_rec_op *op)
 {
 	struct cw_rec_comm *rc = &cw_record.comms[at->comm];
@@ -115,7 +117,8 @@ bool cw_graph_launch_enter(struct cw_graph_launch *launch, void *exec, cudaStrea
 	if (!parts)
 		return false;
 	if (cw_graph_is_captured(stream)) {
-		cw_graph_exec_unknown(exec); /* it becomes a child of the captured graph */
+		/* The launched graph becomes a child of the captured graph. */
+		cw_graph_exec_unknown(exec);
 		errno = saved_errno;
 		return false;
 	}
