@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash identifies a stack: the hash of its Python frames if it has any, else of its native
- * frames. We search for its entry from the place that the hash selects, so each op looks at one or
- * two entries. A thread that finds a free entry claims it in the agent's private memory, describes
- * the stack and publishes it. Meanwhile other threads with the same stack use its number already.
- * We never change or free an entry. If the table is full, we count a new stack, and it gets no
- * number.
+ * A hash identifies a stack: the hash of its Python frames if it has any, else the hash of its
+ * native frames. We search for its entry from the place that the hash selects, so each op looks at
+ * one or two entries. A thread that finds a free entry claims it in the agent's private memory,
+ * describes the stack and publishes it. Meanwhile other threads with the same stack use its number
+ * already. We never change or free an entry. If the table is full, a new stack gets no number, and
+ * we count it as dropped.
  *
  * Native frames come from code with frame pointers. We follow them as long as each frame lies above
  * the last one, is readable, and returns into a file that agent/record/modules.h knows. If code
@@ -26,7 +26,10 @@
 #include "model/signature.h"
 
 #define PROBES 16
-/* The most bytes between two frames: a larger distance means that the value is no frame pointer. */
+/*
+ * The largest distance in bytes between two frames. If the next one is farther away, the value is
+ * no frame pointer.
+ */
 #define FRAME_BYTES_MAX (1u << 20)
 
 CW_HOT_DATA bool cw_call_stacks_is_on;
@@ -131,8 +134,8 @@ static uint64_t key_of(const struct cw_python_place *at)
 /* ---- the table ---- */
 
 /*
- * Returns the index of a hash's entry, at most count - 1; -1 = no room. If *ret_is_new is true, the
- * caller owns the entry, and must fill and publish it.
+ * Returns the index of the entry with this hash, at most count - 1; -1 = no room. If *ret_is_new is
+ * true, the caller owns the entry, and must fill and publish it.
  */
 static int find(uint64_t *claimed, unsigned count, uint64_t hash, bool *ret_is_new)
 {
@@ -152,7 +155,7 @@ static int find(uint64_t *claimed, unsigned count, uint64_t hash, bool *ret_is_n
 	return -1;
 }
 
-/* Returns index + 1; 0 = no room. */
+/* Returns the index + 1 of the frame's entry; 0 = no room. */
 static uint16_t frame_number(const struct cw_python_place *at)
 {
 	uint64_t key = key_of(at);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * If Python functions call each other, their frames lie side by side, the innermost last. So one
- * read of some kilobytes covers many frames, and one system call reads their code objects.
+ * If Python functions call each other, their frames lie side by side, and the innermost frame comes
+ * last. So one read of some kilobytes covers many frames, and one system call reads their code
+ * objects.
  */
 #include "agent/python/call_stack_python.h"
 
@@ -16,11 +17,17 @@
 #include "agent/base/state.h"
 #include "common/parse.h"
 
-/* Frames of Python functions that call each other lie side by side: a read brings several. */
+/*
+ * If Python functions call each other, their frames lie side by side. So a read of this size brings
+ * several frames.
+ */
 #define VIEW_BYTES 4096u
-/* Generators, and C code that calls Python, break this row. We follow no more breaks than this. */
+/*
+ * Generators, and C code that calls Python, break the row of adjacent frames. We follow at most
+ * this many breaks.
+ */
 #define READS_MAX 16
-/* Frames without Python code count, too. */
+/* The limit of frames that we visit. It includes frames without Python code. */
 #define STEPS_MAX (4 * CW_PYTHON_PLACES)
 #define POINTER_TAGS UINT64_C(7)
 
@@ -34,8 +41,8 @@ static struct {
 	int (*add_pending)(int (*fn)(void *), void *arg);
 	void *(*thread_state)(void);
 	/*
-	 * frame() returns a borrowed reference, the other objects are new ones. The caller holds
-	 * the GIL.
+	 * frame() returns a borrowed reference. The other functions that return an object return a
+	 * new reference. The caller holds the GIL.
 	 */
 	void *(*frame)(void);
 	void *(*frame_code)(void *frame);
@@ -53,10 +60,13 @@ struct view {
 	uint64_t end;
 	size_t have;
 	unsigned reads;
-	unsigned char bytes[VIEW_BYTES]; /* the last `have` of them end before `end` */
+	/* The last `have` bytes are valid; they end just before address `end`. */
+	unsigned char bytes[VIEW_BYTES];
 };
 
-/* Returns the frame's bytes; NULL = unreadable, or we have used up READS_MAX. */
+/*
+ * Returns the frame's bytes. Returns NULL if they are unreadable, or if we have used up READS_MAX.
+ */
 static const unsigned char *view_frame(struct view *v, uint64_t frame, size_t len)
 {
 	uint64_t end = frame + len;
@@ -93,7 +103,10 @@ static uint64_t innermost(const struct cw_python_layout *l, uint64_t thread_stat
 	return at;
 }
 
-/* Out of line, so that the buffer leaves the stack before we read other things. */
+/*
+ * We keep this function out of line, so that the buffer leaves the stack before we read other
+ * things.
+ */
 static __attribute__((noinline)) unsigned follow(const struct cw_python_layout *l, uint64_t frame,
 						 struct cw_python_place places[CW_PYTHON_PLACES],
 						 bool *ret_is_cut)
@@ -122,8 +135,8 @@ static __attribute__((noinline)) unsigned follow(const struct cw_python_layout *
 }
 
 /*
- * Reads each code object's own fields: by the next call, the same address could belong to another
- * function. The fields lie side by side.
+ * Reads the fields of each code object, which lie side by side. We do it now: by the next call, the
+ * same address could belong to another function.
  */
 static __attribute__((noinline)) bool read_codes(const struct cw_python_layout *l,
 						 struct cw_python_place places[], unsigned n)
@@ -181,8 +194,8 @@ void cw_python_frame_describe(const struct cw_python_place *at, struct cw_rec_fr
 /* ---- comparison with the interpreter's own stack ---- */
 
 /*
- * True if the text ends with the string that we read, which has '?' for each character that is
- * not ASCII.
+ * True if `text` ends with the string `read`. That string has '?' for each character that is not
+ * ASCII.
  */
 static bool is_end_of(const char *text, const char *read)
 {
@@ -206,7 +219,7 @@ static bool is_text(void *code, const char *attribute, const char *read)
 	bool is_same = text && (*read || !*text) && is_end_of(text, read);
 
 	if (!text)
-		py.clear_error(); /* we cannot compare a text that is no UTF-8 */
+		py.clear_error(); /* a text that is not UTF-8 cannot be compared */
 	if (object)
 		py.dec_ref(object);
 	return is_same;
@@ -229,8 +242,8 @@ static bool is_place(const struct cw_python_layout *l, const struct cw_python_pl
 }
 
 /*
- * Compares all frames, or as many as we ever read. The caller holds the GIL, in a thread that
- * runs Python.
+ * True if walk() finds the interpreter's own frames. Compares all frames, or as many as we ever
+ * read. The caller holds the GIL, in a thread that runs Python.
  */
 static bool is_right(const struct cw_python_layout *l)
 {
@@ -311,7 +324,10 @@ static const struct cw_python_layout *layout_of_running(cw_dlsym_fn next)
 	if (!py.is_initialized())
 		return NULL;
 	version = py.version();
-	/* An interpreter without a GIL numbers its instructions differently, per thread. */
+	/*
+	 * An interpreter without a GIL numbers its instructions differently, for each thread on its
+	 * own.
+	 */
 	if (strncmp(version, "3.", 2) == 0 && !next(RTLD_DEFAULT, "_Py_DecRefShared")) {
 		minor_at = version + 2;
 		if (cw_parse_digits(&minor_at, 10, &minor) == 0 && minor <= UINT_MAX)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calling thread's Python frames, without the interpreter's lock. While the thread is inside a
- * call, its own frames cannot change, no matter which thread holds the lock. We find them with the
- * offsets of the Python version (python_layout.h). We use these offsets only after a check: once,
- * we ask the interpreter's own API for a stack and compare. All reads fail instead of faulting, so
- * a wrong offset or an interpreter in shutdown does no harm.
+ * call, its own frames cannot change, no matter which thread holds the lock. We find the frames
+ * with the offsets of the Python version (python_layout.h). Before we use these offsets, we check
+ * them once: we ask the interpreter's own API for a stack and compare. All reads fail instead of
+ * faulting, so a wrong offset or an interpreter in shutdown does no harm.
  */
 #pragma once
 
@@ -17,17 +17,18 @@
 _Static_assert(CW_PYTHON_PLACES <= CW_OWN_READ_MANY, "their code objects are read at once");
 
 /*
- * If there is an interpreter, queues the check of its offsets, which the interpreter runs later.
- * The first call counts. Any thread; keeps errno.
+ * If the process has an interpreter, queues the check of its offsets, which the interpreter runs
+ * later. Only the first call has an effect. Any thread; keeps errno.
  */
 void cw_python_frames_arm(void);
 
 /*
- * Stores the calling thread's innermost frames, innermost first, and returns their number; 0: none,
- * or not armed. *ret_is_cut: there are more. Some microseconds, three system calls and more; no
- * lock, no allocation; keeps errno.
+ * Stores the calling thread's innermost frames, innermost first, and returns their number. Returns
+ * 0 if the thread has no Python frames, or before the check. *ret_is_cut: the thread has more
+ * frames. Takes some microseconds and at least three system calls. No lock, no allocation; keeps
+ * errno.
  */
 unsigned cw_python_frames(struct cw_python_place places[CW_PYTHON_PLACES], bool *ret_is_cut);
 
-/* Same as cw_python_describe(), with the layout in use. */
+/* Like cw_python_describe(), but with the layout of the running Python. */
 void cw_python_frame_describe(const struct cw_python_place *at, struct cw_rec_frame *ret);

@@ -18,8 +18,8 @@ typedef int (*dladdr1_fn)(const void *address, Dl_info *info, void **extra, int 
 static atomic_flag is_noted = ATOMIC_FLAG_INIT;
 
 /*
- * Returns the size of the symbol. We look up dladdr1 by name, because programs with another glibc
- * have it elsewhere.
+ * Returns the size of the symbol `runtime`; 0 = not known. We look up dladdr1 by name, because
+ * other versions of glibc have it in another library.
  */
 static uint64_t bytes_of(cw_dlsym_fn next, const void *runtime)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of lines (CPython's Objects/locations.md) consists of entries of at least one byte. The
- * first byte of an entry has bit 7 set. Its bits 3 to 6 are the kind, and bits 0 to 2 the number of
- * instructions that the entry covers, less one. For the line we need only the kind, and the signed
- * number at the start of some kinds.
+ * first byte of an entry has bit 7 set. Its bits 3 to 6 are the kind. Its bits 0 to 2 are the
+ * number of instructions that the entry covers, minus one. For the line we need only the kind, and
+ * the signed number at the start of some kinds.
  */
 #include "agent/python/python_code.h"
 
@@ -13,7 +13,7 @@
 #include "agent/record/own_memory.h"
 
 #define INSTRUCTION_BYTES 2
-#define TABLE_MAX (1u << 20) /* no function has a larger one */
+#define TABLE_MAX (1u << 20) /* no function has a larger table of lines */
 #define TEXT_MAX 4096u       /* PATH_MAX */
 #define FRAME_TEXT_MAX sizeof(((struct cw_rec_frame *)0)->file)
 
@@ -33,7 +33,7 @@ struct table {
 	uint32_t used, have;
 };
 
-/* Returns -1 at the end. */
+/* Returns the next byte of the table, -1 at its end. */
 static int next_byte(struct table *t)
 {
 	if (t->used == t->have) {
@@ -51,7 +51,10 @@ static int next_byte(struct table *t)
 	return t->bytes[t->used++];
 }
 
-/* Six bits per byte; bit 6 is set if more bytes follow. The lowest bit is the sign. */
+/*
+ * Decodes a signed number: six bits per byte, and bit 6 is set if more bytes follow. The lowest bit
+ * of the number is the sign.
+ */
 static int64_t signed_number(struct table *t)
 {
 	uint64_t v = 0;
@@ -68,7 +71,7 @@ static int64_t signed_number(struct table *t)
 	return v & 1 ? -(int64_t)(v >> 1) : (int64_t)(v >> 1);
 }
 
-/* Returns the line of the instruction at this byte offset; 0 = none. */
+/* Returns the line of the instruction at byte offset `wanted`; 0 = none. */
 static uint32_t find_line(struct table *t, int64_t line, uint64_t wanted)
 {
 	uint64_t end = 0;
@@ -105,7 +108,7 @@ static uint32_t line_of(const struct cw_python_layout *layout, const struct cw_p
 	return find_line(&t, at->first_line, wanted);
 }
 
-/* Copies n characters of a width; a character that is not ASCII becomes '?'. */
+/* Copies n characters of `width` bytes each. A character that is not ASCII becomes '?'. */
 static bool copy_characters(uint64_t from, unsigned width, char *to, size_t n)
 {
 	unsigned char wide[4 * FRAME_TEXT_MAX];
@@ -122,8 +125,8 @@ static bool copy_characters(uint64_t from, unsigned width, char *to, size_t n)
 }
 
 /*
- * Copies a text, or its end if it is too long; a path then begins at a slash. "" if we cannot
- * read it.
+ * Copies a text. If the text is too long, copies its end, which then begins at a slash if it is a
+ * path. Copies "" if we cannot read the text.
  */
 static void copy_text(const struct cw_python_layout *layout, uint64_t from, char *to, size_t size)
 {

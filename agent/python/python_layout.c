@@ -4,9 +4,9 @@
 #include <stddef.h>
 
 /*
- * We tested these with 3.11.7 and 3.12.3, 3.13.5, 3.14.8 of Debian and Ubuntu: CW_PYTHONS of
- * tests/e2e/agent/test_agent_stacks.py. A minor version does not change them after its
- * first release.
+ * We tested these layouts with 3.11.7 and 3.12.3, 3.13.5, 3.14.8 of Debian and Ubuntu: CW_PYTHONS
+ * of tests/e2e/agent/test_agent_stacks.py. A minor version does not change them after its first
+ * release.
  */
 static const struct cw_python_layout layouts[] = {
 	[11] = { .thread_frame = 56,

@@ -12,22 +12,27 @@
 
 struct cw_python_layout {
 	/*
-	 * In a thread's state: the innermost frame, or a struct on the C stack that points to it.
+	 * Offset in a thread's state: the pointer to the innermost frame, or to a struct on the C
+	 * stack that points to the frame.
 	 */
 	uint16_t thread_frame;
 	bool is_via_cframe;
 	uint16_t cframe_frame;
-	/* In a frame. */
+	/* Offsets in a frame, and its size. */
 	uint16_t frame_bytes; /* without its variables */
 	uint16_t code, previous, instr, owner;
-	/* In a code object. Its first line, its texts and its table of lines lie side by side. */
+	/*
+	 * Offsets in a code object. Its first line, its texts and its table of lines lie side by
+	 * side.
+	 */
 	uint16_t first_line, file, name, line_table, instructions;
-	uint16_t text_data, wide_text_data; /* in a text: its characters if all are ASCII, else */
+	/* Offset of a text's characters: in an ASCII text, and in any other text. */
+	uint16_t text_data, wide_text_data;
 };
 
 /* The most bytes from a code object's first line to the end of its other fields. */
 #define CW_PYTHON_CODE_BYTES 80
-/* In texts and bytes objects, in all of these versions. */
+/* Offsets in texts and bytes objects. They are the same in all of these versions. */
 #define CW_PYTHON_LENGTH 16
 #define CW_PYTHON_TEXT_STATE 32
 #define CW_PYTHON_TEXT_WIDTH(state) ((state) >> 2 & 7) /* bytes of a character */

@@ -38,8 +38,8 @@
 #define DUMP_WAIT_NS 3000000000u
 #define IDLE_WAIT_NS 200000000
 /*
- * The CPU time that threads with Python code may spend within IDLE_WAIT_NS. With more, the process
- * is not waiting.
+ * The CPU time that threads with Python code may spend within IDLE_WAIT_NS. If they spend more, the
+ * process is not waiting.
  */
 #define QUIET_CPU_NS 10000000u
 
@@ -67,7 +67,7 @@ struct linux_dirent64 { /* getdents64(2) */
 
 static uint32_t main_tid; /* the interpreter's main thread */
 static int signal_number;
-static void (*handler)(int); /* faulthandler's */
+static void (*handler)(int); /* faulthandler's signal handler */
 static int text_fd = -1;
 static struct cw_fd_identity text_id;
 
@@ -92,7 +92,9 @@ static bool is_handler_there(void)
 	return sigaction(signal_number, NULL, &sa) == 0 && sa.sa_handler == handler;
 }
 
-/* The only thread that does not block the signal, so the signal interrupts no other thread. */
+/*
+ * Runs in the only thread that does not block the signal, so the signal interrupts no other thread.
+ */
 static void *run(void *arg)
 {
 	sigset_t set;
@@ -110,7 +112,7 @@ static void *run(void *arg)
 			continue;
 		}
 		seen = now;
-		/* The call returns after the handler has run. */
+		/* The system call returns only after the handler has run. */
 		if (is_handler_there())
 			(void)syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid),
 				      signal_number);
@@ -120,7 +122,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Returns an unused real-time signal, from the far end. */
+/* Returns an unused real-time signal, the highest possible; 0 = none. */
 static int free_signal(void)
 {
 	for (int sig = SIGRTMAX - 1; sig > SIGRTMIN; sig--) {
@@ -136,13 +138,13 @@ static int free_signal(void)
 static bool open_text(void)
 {
 	text_fd = cw_memfd("collwatch-python");
-	/* Writes go to the end, even if another descriptor has truncated the file. */
+	/* With O_APPEND writes go to the end, even if another descriptor has truncated the file. */
 	if (text_fd < 0 || fcntl(text_fd, F_SETFL, O_APPEND) < 0)
 		return false;
 	return cw_fd_identify(text_fd, &text_id) == 0;
 }
 
-/* faulthandler.register(sig, file=fd, all_threads=True, chain=False) */
+/* Calls faulthandler.register(sig, file=fd, all_threads=True, chain=False). */
 static bool register_signal(int sig)
 {
 	struct sigaction sa;
@@ -187,8 +189,8 @@ static void *find(cw_dlsym_fn next, const char *name)
 }
 
 /*
- * False if there is no Python, or a Python without a GIL: its threads change the frames during
- * a walk.
+ * Finds the interpreter's functions. False if there is no Python, or a Python without a GIL, whose
+ * threads would change the frames during a walk.
  */
 static bool find_python(void)
 {
@@ -279,7 +281,10 @@ static bool wait_for(unsigned number, void (*idle)(void))
 	return true;
 }
 
-/* CPU time of another thread: the kernel's encoding of per-thread clocks (posix-timers.h). */
+/*
+ * Returns the CPU time of another thread. We build the id of its clock as the kernel does
+ * (posix-timers.h).
+ */
 static uint64_t cpu_ns(uint32_t tid)
 {
 	struct timespec ts = { 0 };
@@ -315,14 +320,16 @@ static bool is_on_cpu(uint32_t tid)
 static struct {
 	uint32_t tids[MAX_THREADS];
 	uint64_t cpu_ns[MAX_THREADS];
-	uint64_t still_in[MAX_THREADS]; /* result of holds_still() */
+	uint64_t still_in[MAX_THREADS]; /* result of holds_still() in list_threads() */
 	unsigned n;
-} others; /* may run Python code, as of list_threads(); the helper thread's alone */
+	/* Threads that may run Python code, as of list_threads(); only the helper thread uses this.
+	 */
+} others;
 
 /*
- * Returns a number for the NCCL call, or else the driver wait, that the thread is in; 0 = none. The
- * thread may poll in either. While the number stays the same, so do the thread's frames. A call of
- * NCCL waits in the driver now and then.
+ * Returns a number for the NCCL call that the thread is in, or else for its driver wait;
+ * 0 = neither. The thread may poll in both. While the number stays the same, the thread's frames do
+ * not change. A call of NCCL waits in the driver now and then.
  */
 static uint64_t holds_still(uint32_t tid)
 {
@@ -347,7 +354,7 @@ static void add_threads(const char *entries, long len)
 /* We avoid opendir(): it allocates, and the allocator has locks. */
 static bool list_threads(void)
 {
-	static uint64_t entries[512]; /* aligned */
+	static uint64_t entries[512]; /* an array of uint64_t, so that the entries are aligned */
 	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	long n = -1;
 
@@ -366,8 +373,8 @@ static bool list_threads(void)
 }
 
 /*
- * Returns the CPU time that the threads have used since. We ignore a thread that has ended: it
- * changes no frames any more.
+ * Returns the CPU time that the threads have used since list_threads(). We ignore a thread that has
+ * ended, because it changes no frames any more.
  */
 static uint64_t used_ns(void)
 {
@@ -377,7 +384,7 @@ static uint64_t used_ns(void)
 	for (unsigned i = 0; i < others.n; i++) {
 		uint64_t now = cpu_ns(others.tids[i]);
 
-		/* Same number as before: its frames have held still. */
+		/* If the number is the same as before, the thread's frames have not changed. */
 		if (others.still_in[i] && others.still_in[i] == holds_still(others.tids[i]))
 			continue;
 		if (now != UINT64_MAX && now > others.cpu_ns[i])
@@ -388,9 +395,9 @@ static uint64_t used_ns(void)
 
 /*
  * The walk reads data that running Python code changes. It has crashed interpreters that did not
- * stand still, also during shutdown. The daemon asks only after two quiet seconds; this check is
+ * stand still, also during shutdown. The daemon asks only after two quiet seconds. This check is
  * the second line of defence. Threads of NCCL and of the driver run no Python code, so they may
- * poll. So may a thread of the program that is inside of either.
+ * poll. A thread of the program may poll while it is inside NCCL or the driver.
  */
 static bool is_quiet(void (*idle)(void))
 {
@@ -403,7 +410,7 @@ static bool is_quiet(void (*idle)(void))
 	return used_ns() < QUIET_CPU_NS && (holds_still(main_tid) || !is_on_cpu(main_tid));
 }
 
-/* fd: the text's descriptor, open in this thread. */
+/* Requests the stacks and reads them. fd: the text's descriptor, open in this thread. */
 static enum cw_python_status dump(int fd, void (*idle)(void))
 {
 	unsigned number;
@@ -414,7 +421,8 @@ static enum cw_python_status dump(int fd, void (*idle)(void))
 	atomic_store(&asked, number);
 	(void)futex(&asked, FUTEX_WAKE, 1, NULL);
 	if (!wait_for(number, idle)) {
-		atomic_store(&state, ARM_BROKEN); /* that thread is stuck in the walk */
+		/* The thread is stuck in the walk, so we ask no more. */
+		atomic_store(&state, ARM_BROKEN);
 		return CW_PYTHON_FAILED;
 	}
 	return read_text(fd);
@@ -433,11 +441,14 @@ enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void)
 		*ret_text = "the interpreter is running";
 		return CW_PYTHON_FAILED;
 	}
-	/* faulthandler writes to text_fd by number, even if it is another file by now. */
+	/*
+	 * faulthandler writes to the number text_fd, even if the number belongs to another file by
+	 * now.
+	 */
 	fd = cw_fd_reopen(text_fd, &text_id, O_RDWR);
 	if (fd < 0)
 		return CW_PYTHON_NOT_ARMED;
-	/* The interpreter writes the text, and we read it. */
+	/* The interpreter writes the text, and we read it, so we announce twice its size. */
 	cw_record_io_begin(2 * (uint64_t)CW_PYTHON_TEXT_MAX);
 	status = dump(fd, idle);
 	cw_record_io_end(2 * (uint64_t)CW_PYTHON_TEXT_MAX);

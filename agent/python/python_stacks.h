@@ -4,11 +4,11 @@
  * release it, so we must not need the GIL. We register faulthandler early for an unused signal. On
  * request, one thread of the agent sends this signal to itself, and interrupts no other thread.
  *
- * COLLWATCH_PYTHON_STACKS=off turns it off; free-threaded builds never turn it on.
+ * COLLWATCH_PYTHON_STACKS=off turns this off. It is always off in free-threaded builds of Python.
  */
 #pragma once
 
-/* We cut longer text. */
+/* The longest text of stacks, in bytes. We cut a longer text. */
 #define CW_PYTHON_TEXT_MAX (256u * 1024)
 
 enum cw_python_status { /* as in PythonStacksReply.status */
@@ -19,15 +19,16 @@ enum cw_python_status { /* as in PythonStacksReply.status */
 };
 
 /*
- * If there is an interpreter, queues the setup for its next opportunity (Py_AddPendingCall). Call
- * this when a communicator became ready; only the first call has an effect. Any thread, does not
- * need or take the GIL.
+ * If the process has an interpreter, queues the setup for the interpreter's next opportunity
+ * (Py_AddPendingCall). Call this when a communicator became ready; only the first call has an
+ * effect. Any thread. Does not need or take the GIL.
  */
 void cw_python_arm(void);
 
 /*
- * Takes the stacks if the program's threads stand still; otherwise CW_PYTHON_FAILED, with the
- * reason as text. Calls idle() while it waits, at least every 200 ms; waits at most four seconds.
- * *ret_text is NUL-terminated, borrowed until the next call. The helper thread only.
+ * Takes the stacks if the program's threads stand still. Otherwise returns CW_PYTHON_FAILED, with
+ * the reason as text. Calls idle() at least every 200 ms while it waits, at most four seconds in
+ * all. *ret_text is NUL-terminated, and valid until the next call. Only the helper thread calls
+ * this.
  */
 enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void));
