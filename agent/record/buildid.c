@@ -13,7 +13,7 @@
 #define PHDRS_MAX 64
 #define NOTES_MAX 2048 /* a file's first notes hold its build-id */
 
-/* The kernel makes the copy, so an unmapped address gives an error and not a signal. */
+/* The kernel makes the copy, so an unmapped address gives an error instead of a signal. */
 static bool copy(void *to, uintptr_t from, size_t len)
 {
 	struct iovec local = { to, len };

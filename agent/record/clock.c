@@ -8,16 +8,19 @@
 #include "agent/base/log.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define APART_MIN_NS (NS_PER_S / 2) /* between two comparisons, for a rate accurate to 1 ppm */
-#define VALID_NS (4 * NS_PER_S)     /* a few beats, because the helper thread may be late */
-#define PARTED_NS 2000000u          /* the kernel slews its clock by less in VALID_NS */
+/* Least time between two comparisons, for a rate accurate to 1 ppm. */
+#define APART_MIN_NS (NS_PER_S / 2)
+/* A rate is valid for a few beats, because the helper thread may be late. */
+#define VALID_NS (4 * NS_PER_S)
+/* Larger difference = drifted apart; the kernel slews its clock by less in VALID_NS. */
+#define PARTED_NS 2000000u
 #define TRIES 5
 
 CW_HOT_DATA struct cw_clock cw_clock;
 
 /* Only the helper thread uses these. */
 static enum { NOT_ASKED, WATCHING, GIVEN_UP } state;
-static struct cw_clock_point last; /* 0 = no comparison yet */
+static struct cw_clock_point last; /* last comparison; 0 = none yet */
 
 /* The kernel checks its clock sources. If it trusts the tsc, we trust it too. */
 static bool kernel_trusts_ticks(void)
@@ -34,7 +37,10 @@ static bool kernel_trusts_ticks(void)
 	return n == 4 && memcmp(name, "tsc\n", 4) == 0;
 }
 
-/* Reads both clocks at the same moment: of TRIES readings we take the tightest. */
+/*
+ * Reads both clocks at the same moment. We take TRIES readings and keep the one that took the least
+ * time.
+ */
 static struct cw_clock_point look(void)
 {
 	struct cw_clock_point best = { 0 };
@@ -70,13 +76,14 @@ static bool holds(const struct cw_clock_rate *r, const struct cw_clock_point *no
 
 static void publish(const struct cw_clock_point *now)
 {
-	uint32_t generation = cw_clock.rate_generation + 1; /* from 1, once a second: never wraps */
+	/* Counts from 1, once a second, so it never wraps. */
+	uint32_t generation = cw_clock.rate_generation + 1;
 	struct cw_clock_rate *r;
 	uint64_t ns = now->ns - last.ns, ticks = now->ticks - last.ticks;
 
 	/*
 	 * A slow reader may still use the rate that we overwrite. The fence makes the reader see
-	 * the last generation before it sees our changes.
+	 * the change of rate_generation before it sees our stores to the rate.
 	 */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	r = &cw_clock.rates[generation % 2];

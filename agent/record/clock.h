@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fast clock for the begin and end of ops. It gives CLOCK_MONOTONIC, as all times in the record,
- * but bypasses the C library if the kernel's own clock is the processor's time stamp counter.
- * Library and vDSO are quick only while their half a dozen pages are in caches and TLB. After a
- * training step they are not, and the two readings of a call then cost two microseconds.
+ * A fast clock for the begin and end of ops. It gives CLOCK_MONOTONIC, like all times in the
+ * record. It bypasses the C library if the kernel's own clock is the processor's time stamp
+ * counter. Library and vDSO are quick only while their half a dozen pages are in caches and TLB.
+ * After a training step they are not, and the two readings of a call then cost two microseconds.
  *
  * The helper thread compares both clocks once a beat and publishes a rate: a moment on both clocks,
  * and the speed of the counter. A reading extrapolates from that moment for a few seconds at most.
- * Meanwhile the kernel may slew its clock (500 ppm at worst); the error stays below 2 ms and is
+ * Meanwhile the kernel may slew its clock (500 ppm at worst). The error stays below 2 ms and is
  * usually below a microsecond.
  *
  * A reading falls back to the library before the first rate, if the helper thread is late, and on
- * other processors. It does so for good once the clocks have drifted apart. They do if the counter
- * was reset, or ran on through a suspend.
+ * other processors. Once the clocks have drifted apart, it falls back for good. They drift apart if
+ * the counter was reset, or ran on through a suspend.
  */
 #pragma once
 
@@ -22,13 +22,13 @@
 #include "agent/base/state.h"
 
 struct cw_clock_rate {
-	uint64_t ticks, ns; /* the same moment on both clocks */
+	uint64_t ticks, ns; /* the same moment on the counter and on CLOCK_MONOTONIC */
 	uint64_t mult;      /* ns per tick, times 2^32 */
-	uint64_t valid;     /* how many ticks after that moment the rate expires */
+	uint64_t valid;     /* the rate expires this many ticks after that moment */
 };
 
 struct cw_clock {
-	uint32_t rate_generation; /* rates[rate_generation % 2] is the valid one; 0 = none */
+	uint32_t rate_generation; /* rates[rate_generation % 2] is the valid rate; 0 = none */
 	struct cw_clock_rate rates[2];
 };
 
@@ -59,13 +59,16 @@ static inline uint64_t cw_op_ns(void)
 	if (cw_unlikely(since >= __atomic_load_n(&r->valid, __ATOMIC_RELAXED)))
 		return cw_now_ns();
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	/* The scheduler delayed us for two beats, and the helper thread overwrote the rate. */
+	/*
+	 * If the scheduler delayed us for two beats, the helper thread may have overwritten the
+	 * rate.
+	 */
 	if (cw_unlikely(__atomic_load_n(&cw_clock.rate_generation, __ATOMIC_RELAXED) != generation))
 		return cw_now_ns();
 	return ns;
 }
 
-/* Compares the clocks. Runs once a beat, only in the helper thread; reads /sys the first time. */
+/* Compares the clocks. Runs once a beat, only in the helper thread. The first call reads /sys. */
 void cw_clock_step(void);
 
 struct cw_clock_point {
@@ -73,7 +76,7 @@ struct cw_clock_point {
 };
 
 /*
- * Takes one comparison, for which the caller has just read both clocks, and publishes a new rate.
- * Return: false if the clocks have drifted apart; we then withdraw the rate and publish no other.
+ * Publishes a new rate from one comparison, for which the caller has just read both clocks. Returns
+ * false if the clocks have drifted apart. We then withdraw the rate and never publish another.
  */
 bool cw_clock_calibrate(struct cw_clock_point now);

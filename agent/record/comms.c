@@ -26,8 +26,8 @@ uint8_t cw_comm_hints[256];
 static unsigned char lock_word;
 
 /*
- * NCCL calls the plugin outside of any wrapper, so we raise the depth here. See cw_graph_lock() for
- * the reason.
+ * NCCL calls the plugin outside of any wrapper, so we raise the depth here. cw_graph_lock()
+ * explains the reason.
  */
 static void lock(void)
 {
@@ -78,7 +78,7 @@ static bool has_ended(const struct cw_rec_comm *rc)
 	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_FAILED;
 }
 
-/* Finds the failed entry that this call repeats: same id, same rank. -1 = none. */
+/* Finds the failed entry that this call repeats, with the same id and the same rank. -1 = none. */
 static int find_failed(const struct cw_comm_birth *birth)
 {
 	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
@@ -93,7 +93,7 @@ static int find_failed(const struct cw_comm_birth *birth)
 
 /*
  * Picks an entry: the failed one that this call repeats, else an unused one, else the one that
- * ended longest ago. -1 = all are alive.
+ * ended longest ago. Returns -1 if all are alive.
  */
 static int pick(const struct cw_comm_birth *birth)
 {
@@ -119,8 +119,8 @@ static int pick(const struct cw_comm_birth *birth)
 }
 
 /*
- * How many communicators of this id this rank had before. A failed one does not count, because it
- * never existed.
+ * Returns how many communicators of this id this rank had before. We ignore failed ones, because
+ * they never existed.
  */
 static uint32_t next_instance(const struct cw_comm_birth *birth)
 {
@@ -208,7 +208,7 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 	copy_name(rc, birth->config);
 	CW_STORE(rc->state, CW_COMM_INIT);
 	write_end(rc);
-	/* We set all fields but the handle: it is 0 already, and other threads may read it. */
+	/* We set all fields except the handle, which is 0 already. Other threads may read it. */
 	cw_comms[c].real = birth->real;
 	cw_comms[c].context = NULL;
 	cw_comms[c].device_words = 0;
@@ -242,7 +242,9 @@ void cw_comm_bind(int c, ncclComm_t comm)
 	if (!handle)
 		return;
 	lock();
-	/* NCCL may have freed a communicator unseen and now gives the same address to another. */
+	/*
+	 * NCCL may have freed a communicator unseen and may now give the same address to another.
+	 */
 	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
 		if ((int)i != c && CW_LOAD(cw_comms[i].handle) == handle) {
 			CW_STORE(cw_comms[i].handle, (uintptr_t)0);
@@ -258,7 +260,8 @@ void cw_comm_bind(int c, ncclComm_t comm)
 }
 
 /*
- * The program's calls of functions newer than the table bypass the agent, and we cannot count them.
+ * If NCCL is newer than our table, its new functions bypass the agent, and we cannot count calls of
+ * these functions.
  */
 static void note_version(int version)
 {
@@ -311,8 +314,8 @@ void cw_comm_defer(int c, ncclComm_t *where, int parent)
 }
 
 /*
- * NCCL may have stored the handle here, but the application may have freed the memory since. We use
- * a read that fails instead of faulting.
+ * Reads the handle that NCCL has stored at *where. The application may have freed the memory since,
+ * so we use a read that fails instead of faulting.
  */
 static ncclComm_t read_handle(ncclComm_t *where)
 {
@@ -335,7 +338,7 @@ int cw_comm_settle_deferred(int parent, ncclComm_t handle)
 		comm = read_handle(where);
 		if (!comm || (handle && comm != handle))
 			continue;
-		/* Only one thread settles the child. */
+		/* With this exchange only one thread settles the child. */
 		if (!__atomic_compare_exchange_n(&cw_comms[i].deferred, &where, NULL, false,
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
@@ -460,8 +463,8 @@ uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count)
 	}
 	/*
 	 * If a site sets NCCL_COMM_ID, all its jobs share one id. We add the uid and the job's
-	 * label to tell them apart. We cannot use the cgroup, because under Slurm each task has a
-	 * different one.
+	 * label to tell the jobs apart. We cannot use the cgroup, because under Slurm each task has
+	 * a different one.
 	 */
 	if (cw_labels_comm_id_is_constant())
 		h = cw_hash_step(h, cw_labels_job_key());

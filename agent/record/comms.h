@@ -18,23 +18,30 @@
 
 #define CW_COMM_STREAMS 8
 
-/* The agent's private data of a communicator, beside its entry in the record. */
+/* The agent's private data of a communicator. Its entry in the record has the rest. */
 struct cw_comm {
 	uintptr_t handle; /* atomic; 0 = none */
 	const struct cw_real *real;
 	void *context;         /* CUcontext, NULL = no device progress */
 	uint64_t device_words; /* CUdeviceptr of the progress section in that context */
-	uint32_t nranks;       /* copies of the record's: they save the hot path a cache line */
+	/* Copies of the record's fields, which save the hot path a cache line. */
+	uint32_t nranks;
 	uint32_t generation;
-	uint32_t made; /* calls so far that create a child of it; gives the next ordinal */
-	/* Caches the progress slot of each stream; a writer stores slot first, then stream. */
+	/*
+	 * Number of calls so far that create a child of this communicator; gives the next ordinal.
+	 */
+	uint32_t made;
+	/* Caches the progress slot of each stream. A writer stores slot before stream_plus_1. */
 	struct {
 		uint64_t stream_plus_1; /* 0 = free */
 		uint32_t slot;
 	} streams[CW_COMM_STREAMS];
-	ncclComm_t *deferred; /* NCCL will store the handle here; NULL = not waiting */
-	int32_t parent;       /* the parent's entry while deferred */
-	/* The creating call: the entry that records it (-1 = unknown), its place in both rings. */
+	ncclComm_t *deferred; /* NCCL will store the handle here; NULL = we wait for none */
+	int32_t parent;       /* entry of the parent while `deferred` is set */
+	/*
+	 * The call that creates it: the entry that records the call (-1 = unknown), and its place
+	 * in both rings.
+	 */
 	int32_t making_at;
 	uint64_t making_ring_ticket, making_comm_ticket;
 } __attribute__((aligned(64)));
@@ -45,7 +52,7 @@ struct cw_comm_birth {
 	const struct cw_real *real;
 	uint64_t comm_id;
 	uint64_t parent_id;
-	int32_t parent; /* entry, -1 = none */
+	int32_t parent; /* the parent's entry, -1 = none */
 	int32_t nranks; /* 0 = not known yet */
 	int32_t rank;   /* -1 = not known yet */
 	uint32_t ordinal;
@@ -54,7 +61,7 @@ struct cw_comm_birth {
 	const ncclConfig_t *config;
 };
 
-extern uint8_t cw_comm_hints[256]; /* hint: an entry for each hash of a handle */
+extern uint8_t cw_comm_hints[256]; /* a guess: the entry for each hash of a handle */
 
 static inline unsigned cw_comm_hint(uintptr_t handle)
 {
@@ -84,9 +91,9 @@ static inline int cw_comm_find(ncclComm_t comm)
 }
 
 /*
- * Reserves an entry in state INIT. If the call repeats a failed one, it gets the failed call's
- * entry, because that communicator never existed. Return: the entry; -1 if all are alive, which the
- * record counts as a drop. Any thread, takes the lock.
+ * Reserves an entry in state INIT. A call that repeats a failed one gets the entry of the failed
+ * call, because that communicator never existed. Returns the entry; -1 if all communicators are
+ * alive, which the record counts as a drop. Any thread, takes the lock.
  */
 int cw_comm_reserve(const struct cw_comm_birth *birth);
 
@@ -107,8 +114,8 @@ void cw_comm_ready(int c);
 void cw_comm_defer(int c, ncclComm_t *where, int parent);
 
 /*
- * Binds deferred children whose handle NCCL has stored: with handle 0 all children of the parent,
- * else the child with this handle. Return: the entry that was bound last, -1 = none.
+ * Binds deferred children whose handle NCCL has stored. With handle 0 these are all children of the
+ * parent, else the child with this handle. Returns the entry that was bound last, -1 = none.
  */
 int cw_comm_settle_deferred(int parent, ncclComm_t handle);
 
@@ -120,20 +127,20 @@ int cw_comm_settle_deferred(int parent, ncclComm_t handle);
 void cw_comm_set_state(int c, enum cw_comm_state state, bool forget_handle);
 
 /*
- * Names a communicator for reports, unless the program gave NCCL one. Return: false if the
- * communicator is unknown. Any thread, takes the lock.
+ * Names a communicator for reports, unless the program gave NCCL a name for it. Returns false if
+ * the communicator is unknown. Any thread, takes the lock.
  */
 bool cw_comm_name(ncclComm_t comm, const char *name);
 
 /* Copies NCCL's last error text of the communicator into the record. */
 void cw_comm_note_error(int c);
 
-/* Records a failed call: its result and NCCL's error text. */
+/* Records the result of a failed call on communicator c, and NCCL's error text. */
 void cw_comm_failed(int c, ncclResult_t result);
 
 /* Returns the p2p block of a communicator and assigns one on first use; NULL if all are taken. */
 struct cw_rec_p2p_block *cw_comm_p2p(int c);
 
-/* Ids for matching the ranks of a communicator across processes. Never 0. */
+/* These return ids that match the ranks of a communicator across processes. An id is never 0. */
 uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count);
 uint64_t cw_comm_child_id(int parent, uint32_t ordinal, int32_t color);

@@ -13,18 +13,20 @@
 #include "agent/record/own_memory.h"
 #include "agent/record/record.h"
 
-/* Ranks have up to a few hundred threads. We take a longer list for a corrupt one. */
+/*
+ * Ranks have up to a few hundred threads. If the list is longer than this, we regard it as corrupt.
+ */
 #define MAX_WALK 4096u
 /* A training process has a few dozen distinct start routines. */
 #define MAX_KNOWN 128u
-/* Each new address costs a pass over the memory map. */
+/* The most new addresses per step. Each costs a pass over the memory map. */
 #define MAX_LOOKUPS 8u
 /* The kernel's PID_MAX_LIMIT. A larger number is no thread id. */
 #define MAX_TID 4194304u
-/* Bounds the offsets into glibc's thread descriptor, which has some 2,300 bytes. */
+/* The largest offset that we accept into glibc's thread descriptor, which has some 2,300 bytes. */
 #define MAX_OFFSET 65536u
 
-/* Threads of files whose names begin like this are helpers. */
+/* If the name of a file begins like this, threads of the file are helpers. */
 static const char *const libraries[] = {
 	"libnccl",     /* NCCL and its network, tuner and profiler plugins */
 	"libcuda.so",  /* the CUDA driver: device events, per-context workers */
@@ -32,11 +34,12 @@ static const char *const libraries[] = {
 	"libcupti",    /* profiling */
 	"libnvidia-",  /* parts of the driver */
 	"libnvperf",   /* profiling */
-	"libcollwatch" /* ours */
+	"libcollwatch" /* our own threads */
 };
 
 static struct {
-	size_t list, tid, start; /* the argument follows the start routine */
+	/* Offsets in the descriptor; the argument follows the start routine. */
+	size_t list, tid, start;
 	bool is_known;
 } layout;
 
@@ -46,7 +49,7 @@ static struct {
 	uint64_t address;
 	enum kind kind;
 } known[MAX_KNOWN];
-static unsigned n_known;   /* counts all ever noted; a new one replaces the oldest */
+static unsigned n_known;   /* counts all addresses ever noted; a new one replaces the oldest */
 static unsigned n_lookups; /* counts look-ups in this step */
 static uint32_t tids[CW_REC_HELPERS];
 static uint32_t n_tids, n_over_limit;
@@ -94,7 +97,10 @@ static enum kind kind_of_file(const char *path)
 	return starts_with(name, "libstdc++.so") ? KIND_STD_THREAD : KIND_OTHER;
 }
 
-/* False: the address is new, and this step has no look-ups left. */
+/*
+ * Finds the kind of the code at an address. Returns false if the address is new, and this step has
+ * no look-ups left.
+ */
 static bool kind_of_address(uint64_t address, enum kind *ret)
 {
 	char path[256];
@@ -114,7 +120,7 @@ static bool kind_of_address(uint64_t address, enum kind *ret)
 	return true;
 }
 
-/* routine holds the start routine and its argument. */
+/* True if a library started the thread. `routine` holds the start routine and its argument. */
 static bool is_helper(const uint64_t routine[2])
 {
 	uint64_t table;
@@ -122,7 +128,7 @@ static bool is_helper(const uint64_t routine[2])
 
 	if (!kind_of_address(routine[0], &kind))
 		return false;
-	/* A std::thread runs an object, and the object begins with its virtual table. */
+	/* A std::thread runs an object, whose first word points to its virtual table. */
 	if (kind == KIND_STD_THREAD &&
 	    (!cw_own_read(routine[1], &table, sizeof(table)) || !kind_of_address(table, &kind)))
 		return false;
@@ -140,9 +146,9 @@ static void note(uint32_t tid)
 }
 
 /*
- * glibc keeps the threads whose stacks it allocated in a ring. The helper thread is in it, so we
+ * glibc keeps a ring of the threads whose stacks it allocated. The helper thread is in it, so we
  * start from ourselves. The ring's head is no thread, and the bytes at its tid offset are no
- * thread's id. Threads start and end during the walk; if we lose the ring, we give up.
+ * thread's id. Threads start and end during the walk. If we lose the ring, we give up.
  */
 static bool walk(void)
 {
@@ -155,7 +161,7 @@ static bool walk(void)
 		uint32_t tid = 0;
 
 		if (cw_own_read_many(from, 3, words, sizeof(words[0])))
-			memcpy(&tid, words[1], sizeof(tid)); /* 0: ended but not joined */
+			memcpy(&tid, words[1], sizeof(tid)); /* 0 = ended, but not joined */
 		else if (!cw_own_read(at, words[0], sizeof(words[0])))
 			return false;
 		if (at == self && tid != cw_tid())
@@ -169,7 +175,7 @@ static bool walk(void)
 	return false;
 }
 
-/* A reader may see half of the new list. It then misjudges a thread once, no more. */
+/* A reader may see half of the new list. It then misjudges a thread only once. */
 static void publish(void)
 {
 	struct cw_rec_header *h = cw_record.header;

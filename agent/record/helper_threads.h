@@ -18,11 +18,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Looks up glibc's offsets through the loader. Called once, before cw_link_start(). */
+/* Looks up glibc's offsets through the loader. Call this once, before cw_link_start(). */
 void cw_helper_threads_start(void);
 
-/* Walks the current threads and stores the helpers in the record. The helper thread only. */
+/*
+ * Walks the current threads and stores the helpers in the record. Only our helper thread calls
+ * this.
+ */
 void cw_helper_threads_step(void);
 
-/* True if the last step found this thread to be a helper. The helper thread only. */
+/* True if the last step found this thread to be a helper. Only our helper thread calls this. */
 bool cw_helper_threads_has(uint32_t tid);

@@ -32,17 +32,21 @@
 #define LONGEST_S (CW_JOB_TIMEOUT_LONGEST_NS / NS_PER_S)
 
 /*
- * One argument may take 128 KiB, a command line megabytes. The options come well before this limit.
+ * We read at most this much of the command line. One argument may take 128 KiB, a command line
+ * megabytes. The options come well before this limit.
  */
 #define ARGUMENTS_BYTES (256u * 1024)
 
 enum unit {
 	UNIT_MINUTES,
 	UNIT_BY_TRAINER, /* seconds if Transformers reads the option, else unknown */
-	UNIT_TWO_TIMES,  /* the job has a second timeout, so we know neither */
+	UNIT_TWO_TIMES,  /* the job has a second timeout, so we know neither of the two */
 };
 
-/* The first option in this order that the command line has counts. We treat '_' as '-' in names. */
+/*
+ * If the command line has several of these options, the first one in this order counts. In names we
+ * treat '_' as '-'.
+ */
 static const struct option {
 	const char *name;
 	enum unit unit;
@@ -114,13 +118,13 @@ void cw_job_arguments_feed(struct cw_job_arguments *args, const char *bytes, siz
 			continue;
 		}
 		if (args->word_bytes == sizeof(args->word))
-			args->word[0] = '\0'; /* too long to be a name or a number */
+			args->word[0] = '\0'; /* the argument is too long for a name or a number */
 		take_word(args);
 		args->word_bytes = 0;
 	}
 }
 
-/* The option's timeout in seconds; 0 = longer than LONGEST_S, or unknown. */
+/* Returns the option's timeout in seconds; 0 = longer than LONGEST_S, or unknown. */
 static uint64_t seconds_of(const struct cw_job_arguments *args, uint32_t option)
 {
 	uint64_t value = args->options[option].value;

@@ -11,11 +11,14 @@
 
 #include "common/job_env.h"
 
-/* A user who sets a longer timeout wants none: many examples have --ddp_timeout 180000000. */
+/*
+ * The longest timeout. Users who set a longer one want none: many examples have --ddp_timeout
+ * 180000000.
+ */
 #define CW_JOB_TIMEOUT_LONGEST_NS (UINT64_C(86400) * 1000000000)
 
 struct cw_job_timeout {
-	uint64_t ns; /* 0 = unknown, or the job has none */
+	uint64_t ns; /* 0 = unknown, or the job has no timeout */
 	/*
 	 * The setting's name and place for reports, like "--distributed-timeout-minutes 30 in its
 	 * arguments". If source is set and ns is 0, a setting exists but gives no timeout, and we
@@ -28,12 +31,15 @@ struct cw_job_timeout {
 #define CW_JOB_ARGUMENT_BYTES 64u
 #define CW_JOB_OPTIONS 5u
 
-/* The state of the argument parser; all 0 at first. */
+/* The state of the argument parser; all 0 at the start. */
 struct cw_job_arguments {
 	char word[CW_JOB_ARGUMENT_BYTES]; /* beginning of the current argument */
-	size_t word_bytes;                /* its length so far, at most sizeof(word) */
-	uint32_t option_plus_1;           /* option that takes the next argument; 0 = none */
-	bool is_transformers; /* seen an option only Transformers' TrainingArguments has */
+	/* Length of the current argument so far, at most sizeof(word). */
+	size_t word_bytes;
+	/* Index + 1 of the option whose value is the next argument; 0 = none. */
+	uint32_t option_plus_1;
+	/* True after an option that only Transformers' TrainingArguments has. */
+	bool is_transformers;
 	struct {
 		bool is_given;
 		uint64_t value; /* the last value given; 0 = not a number */
@@ -42,8 +48,8 @@ struct cw_job_arguments {
 };
 
 /*
- * Parses the next bytes of the arguments. Each argument ends with a NUL; a rest without NUL does
- * not count. The caller may pass any bytes, in any pieces.
+ * Parses the next bytes of the arguments. Each argument ends with a NUL. If the last argument has
+ * no NUL, we ignore it. The caller may pass any bytes, in any pieces.
  */
 void cw_job_arguments_feed(struct cw_job_arguments *args, const char *bytes, size_t n);
 
@@ -55,6 +61,7 @@ void cw_job_timeout_of(const struct cw_env *env, const struct cw_job_arguments *
 		       struct cw_job_timeout *ret);
 
 /*
- * Does the same for this process. Reads at most 256 KiB of /proc/self/cmdline; does not allocate.
+ * Like cw_job_timeout_of(), but for the arguments of this process. Reads at most 256 KiB of
+ * /proc/self/cmdline. Does not allocate.
  */
 void cw_job_timeout_read(const struct cw_env *env, struct cw_job_timeout *ret);

@@ -18,7 +18,7 @@
 
 static bool comm_id_is_constant;
 static uint64_t job_key;
-static bool is_timeout_final; /* the user set it for collwatch itself */
+static bool is_timeout_final; /* the user set COLLWATCH_JOB_TIMEOUT */
 
 static const char *own_variable(const char *name, const void *user)
 {
@@ -155,7 +155,10 @@ void cw_labels_set_job_timeout(uint64_t timeout_ns)
 	if (is_timeout_final)
 		return;
 	if (strcmp(h->job_timeout_source, source) != 0) {
-		/* We clear the time first, so that no reader pairs it with half of the new text. */
+		/*
+		 * We clear the time first, so that no reader pairs the old time with half of the
+		 * new text.
+		 */
 		CW_STORE(h->job_timeout_ns, 0);
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		memcpy(h->job_timeout_source, source, sizeof(source));

@@ -11,24 +11,24 @@
 
 #include "record/record_layout.h"
 
-/* Fills the labels of a record's header. Called once, before the header is valid. */
+/* Fills the labels of a record's header. Call this once, before the header is valid. */
 void cw_labels_read(struct cw_rec_header *header);
 
 /*
- * Sets the job timeout that the framework itself reports. It replaces the one from environment and
- * arguments, but never COLLWATCH_JOB_TIMEOUT. Any thread, once the record exists.
+ * Sets the job timeout that the framework itself reports. It replaces a timeout from environment
+ * and arguments, but never COLLWATCH_JOB_TIMEOUT. Any thread, once the record exists.
  */
 void cw_labels_set_job_timeout(uint64_t timeout_ns);
 
 /*
- * True if NCCL_COMM_ID is set: the unique ids of NCCL are then not unique. Any thread may call it
+ * True if NCCL_COMM_ID is set. NCCL's unique ids are then not unique. Any thread may call this
  * after cw_labels_read().
  */
 bool cw_labels_comm_id_is_constant(void);
 
 /*
- * A hash of the user and the job's label. We mix it into communicator ids if all jobs share one
- * unique id. It need not resist attacks: see cw_comm_id_of(). It is not the key that nodes use to
- * find a job (model/job_key.h).
+ * Returns a hash of the user and the job's label. We mix it into communicator ids if all jobs share
+ * one unique id. It need not resist attacks: see cw_comm_id_of(). It differs from the key that
+ * nodes use to find a job (model/job_key.h).
  */
 uint64_t cw_labels_job_key(void);

@@ -17,8 +17,8 @@
 #include "common/parse.h"
 
 /*
- * PyTorch's default if the program passes init_process_group() no timeout. Its watchdog then ends
- * the job.
+ * PyTorch's default timeout, if the program passes no timeout to init_process_group(). Its watchdog
+ * then ends the job.
  */
 #define TORCH_TIMEOUT_NS (UINT64_C(600) * 1000000000)
 
@@ -53,10 +53,10 @@ void cw_module_find(const void *caller, uint16_t *ret_module, uint32_t *ret_offs
 
 struct mapping {
 	uintptr_t start, end, offset;
-	const char *path; /* "" = anonymous */
+	const char *path; /* "" = an anonymous mapping */
 };
 
-/* "start-end perms offset dev inode   path" */
+/* Parses a line "start-end perms offset dev inode   path". */
 static bool parse(const char *line, struct mapping *m)
 {
 	const char *p = line;
@@ -119,7 +119,8 @@ struct search {
 	uintptr_t file_start, file_end;
 	char file[256];
 	bool hit;
-	bool is_over; /* another file began; later lines of the same file are another mapping */
+	/* Another file has begun; later lines of the first file are another mapping of it. */
+	bool is_over;
 };
 
 static void on_line(struct search *s, char *line)

@@ -13,11 +13,15 @@
 #include "agent/base/state.h"
 
 /*
- * The slow path of cw_module_of(): the address lies outside of the thread's last module. Lock-free.
+ * The slow path of cw_module_of(), for an address that lies outside of the thread's last module.
+ * Lock-free.
  */
 void cw_module_find(const void *caller, uint16_t *ret_module, uint32_t *ret_offset);
 
-/* Gives module index (CW_REC_NO_SLOT while unknown) and offset of a return address. Lock-free. */
+/*
+ * Finds the module and the offset of a return address. *ret_module is CW_REC_NO_SLOT while the
+ * module is unknown. Lock-free.
+ */
 static inline void cw_module_of(const void *caller, uint16_t *ret_module, uint32_t *ret_offset)
 {
 	uintptr_t offset = (uintptr_t)caller - cw_tls.module_start;
@@ -37,7 +41,8 @@ static inline void cw_module_of(const void *caller, uint16_t *ret_module, uint32
 void cw_modules_resolve(void);
 
 /*
- * Copies the kernel's name of the file that is mapped at addr. Return: false if no file is mapped
- * there, or if its name with the NUL is longer than len. The helper thread only; reads /proc.
+ * Copies the kernel's name of the file that is mapped at addr. Returns false if no file is mapped
+ * there, or if its name with the NUL is longer than len. Only the helper thread calls this. Reads
+ * /proc.
  */
 bool cw_module_path(uintptr_t addr, char *ret, size_t len);

@@ -8,9 +8,11 @@
 #include "agent/record/record.h"
 #include "record/inside.h"
 
-/* A call that waits for no other rank returns far sooner. */
+/* A call counts after this time. A call that waits for no other rank returns far sooner. */
 #define OPEN_FOR_NS UINT64_C(2000000000)
-/* One step adds at most this much: if steps are far apart, the process may have been stopped. */
+/*
+ * One step adds at most this much. If steps are further apart, the process may have been stopped.
+ */
 #define STEP_MAX_NS UINT64_C(1100000000)
 
 #define MAX_CALLS 16u
@@ -22,7 +24,7 @@ static struct {
 	size_t n;
 } last;
 
-/* False if a writer is at the slot, or if the slot was never used. */
+/* Returns false if a writer is at the slot, or if the slot was never used. */
 static bool copy_op(const struct cw_rec_op *from, struct cw_rec_op *to)
 {
 	const uint64_t *words = (const uint64_t *)from;

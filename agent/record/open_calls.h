@@ -18,7 +18,7 @@
 void cw_open_calls_step(void);
 
 /*
- *  * Return: a number that no other call of the thread has, if its call was open for two seconds or
- *  more at the last step. 0 = no such call.
+ * Returns a number for the thread's open call, if the call was open for two seconds or more at the
+ * last step. No other call of the thread has this number. 0 = no such call.
  */
 uint64_t cw_open_calls_has(uint32_t tid);

@@ -8,9 +8,13 @@
 
 #include "agent/record/record.h"
 
-#define PAGE 4096u /* the smallest page size; every border of a larger page is one of these */
+/* The smallest page size; each border of a larger page is also a border of these. */
+#define PAGE 4096u
 
-/* Return: bytes read up to the first hole. header->pid is our own pid, as we made the record. */
+/*
+ * Returns the number of bytes read up to the first unmapped page. header->pid is our own pid,
+ * because we made the record.
+ */
 static size_t read_own(const struct iovec *to, unsigned long n_to, const struct iovec *from,
 		       unsigned long n_from)
 {
@@ -35,7 +39,8 @@ bool cw_own_read(uint64_t from, void *to, size_t len)
 }
 
 /*
- * We read the last piece first and then the rest before it, because a read ends at the first hole.
+ * A read ends at the first unmapped page. So we read the last piece first and then the rest before
+ * it.
  */
 size_t cw_own_read_before(uint64_t end, void *buf, size_t len, size_t least)
 {

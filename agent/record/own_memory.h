@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads len bytes. Return: false unless it got all of them. */
+/* Reads len bytes. Returns false unless it read all of them. */
 bool cw_own_read(uint64_t from, void *to, size_t len);
 
 /*
- * Reads the len bytes before `end` to the end of the buffer. If a hole cuts them, reads only the
- * bytes behind the hole. Return: how many; 0 if even the last `least` bytes are not readable. least
- * <= len.
+ * Reads the len bytes before `end` to the end of the buffer. If unmapped memory interrupts them,
+ * reads only the bytes behind it. Returns the number of bytes read; 0 if even the last `least`
+ * bytes are not readable. The caller ensures least <= len.
  */
 size_t cw_own_read_before(uint64_t end, void *buf, size_t len, size_t least);
 
@@ -23,6 +23,6 @@ size_t cw_own_read_before(uint64_t end, void *buf, size_t len, size_t least);
 
 /*
  * Reads len bytes from each of n <= CW_OWN_READ_MANY addresses and stores them back to back.
- * Return: false unless it got all of them.
+ * Returns false unless it read all of them.
  */
 bool cw_own_read_many(const uint64_t from[], unsigned n, void *to, size_t len);

@@ -49,12 +49,12 @@ static uint64_t place(struct plan *plan, uint32_t type, uint32_t entry_bytes, ui
 
 struct offsets {
 	uint64_t comms, ring, p2p, info, progress, modules, summaries, times, replays, templates;
-	uint64_t stacks, frames; /* 0 = none */
+	uint64_t stacks, frames; /* 0 = the record has no call stacks */
 };
 
 /*
- * The sections that the GPU writes come first and share no page with others, because we register
- * their pages with the driver.
+ * Plans the layout. The sections that the GPU writes come first and share no page with others,
+ * because we register their pages with the driver.
  */
 static struct offsets lay_out(struct plan *plan, uint64_t page, bool has_stacks)
 {
@@ -100,7 +100,7 @@ static int map_and_seal(int fd, uint64_t bytes, void **ret_map)
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* Otherwise a forked child would write into its parent's record. */
+	/* Without this a forked child would write into its parent's record. */
 	if (madvise(map, bytes, MADV_DONTFORK) < 0)
 		goto fail;
 	/*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writer's side of the flight record of this process (record/record_layout.h). The agent makes
- * it once and never moves or frees it. It stores every field that others read with the helpers
- * below, as atomics of the field's own size.
+ * the record once and never moves or frees it. If others read a field, the agent stores it with the
+ * helpers below, as an atomic of the field's own size.
  */
 #pragma once
 
@@ -30,7 +30,8 @@ struct cw_record {
 	size_t device_bytes;
 	struct cw_rec_replay *replays;
 	struct cw_rec_template *templates;
-	struct cw_rec_stack *stacks; /* like frames, NULL if the record has no call stacks */
+	/* `stacks` and `frames` are NULL if the record has no call stacks. */
+	struct cw_rec_stack *stacks;
 	struct cw_rec_frame *frames;
 	uint64_t total_bytes;
 	int fd;
@@ -40,22 +41,22 @@ struct cw_record {
 extern struct cw_record cw_record;
 
 /*
- * Makes the memfd, maps and seals it, and writes the header's fixed part; state stays 0.
+ * Makes the memfd, maps and seals it, and writes the fixed part of the header; state stays 0.
  * with_stacks adds room for call stacks, unless the pages are too large for that. Blocks only on
- * page faults. Return: 0, or -errno; on error no resource remains.
+ * page faults. Returns 0 or -errno. On error no resource remains.
  */
 int cw_record_create(bool with_stacks);
 
 /*
- * Lays out a record without call stacks in the caller's memory, which is zeroed and page-aligned.
- * The lab simulates many ranks in one process with it. Return: the bytes that the record needs; if
- * that is more than `bytes`, the function has changed nothing.
+ * Lays out a record without call stacks in the caller's memory, which must be zeroed and
+ * page-aligned. The lab simulates many ranks in one process with it. Returns the bytes that the
+ * record needs. If that is more than `bytes`, the function has changed nothing.
  */
 size_t cw_record_take(void *memory, size_t bytes);
 
 /*
  * The agent calls these two around its own file reads and writes of at most this many bytes. The
- * daemon must not take them as progress of the program. Any thread, lock-free.
+ * daemon can then tell them from progress of the program. Any thread, lock-free.
  */
 static inline void cw_record_io_begin(uint64_t bytes)
 {

@@ -23,12 +23,13 @@
 #include "agent/record/record.h"
 
 #define EVERY_NS 1000000000u
-#define AT_EXIT_WAIT_NS UINT64_C(2000000000) /* until the helper thread ends its own write */
+/* We wait this long until the helper thread has ended its own write. */
+#define AT_EXIT_WAIT_NS UINT64_C(2000000000)
 #define COPIES_OF_A_COMM 3
 
 static struct {
 	char path[PATH_MAX], temporary[PATH_MAX + 8];
-	char *copy; /* NULL: we save no copies */
+	char *copy; /* NULL = we save no copies */
 	uint64_t next_ns;
 	unsigned char is_busy;
 } save;
@@ -74,7 +75,7 @@ static void copy_words(void *to, const void *from, size_t bytes)
 		t[i] = __atomic_load_n(&f[i], __ATOMIC_RELAXED);
 }
 
-/* Translates a pointer into the record to one into the copy. */
+/* Translates a pointer into the record to a pointer into the copy. */
 static void *in_copy(const void *at)
 {
 	return save.copy + ((const char *)at - (const char *)cw_record.header);
@@ -109,7 +110,7 @@ static void take_copy(void)
 	struct cw_rec_header *h = (void *)save.copy;
 
 	copy_words(save.copy, cw_record.header, cw_record.total_bytes);
-	h->ops_total = h->ring_ticket; /* only the helper thread's beat updates the record's */
+	h->ops_total = h->ring_ticket; /* in the record, only the helper thread's beat updates it */
 	drop_changed(cw_record.ring, CW_REC_RING_OPS);
 	for (unsigned i = 0; i < CW_REC_COMMS; i++)
 		settle_comm(&cw_record.comms[i]);
@@ -181,8 +182,8 @@ void cw_save_step(void)
 }
 
 /*
- * Does nothing in a forked child: the child has no mapping of the record, and the kernel has wiped
- * the armed byte there.
+ * Saves a last copy. Does nothing in a forked child: the child has no mapping of the record, and
+ * the kernel has wiped the armed byte there.
  */
 __attribute__((destructor)) static void save_at_exit(void)
 {

@@ -10,6 +10,7 @@
 void cw_save_start(void);
 
 /*
- * Writes a copy if a second has passed since the last. The helper thread only; blocks on the disk.
+ * Writes a copy if a second has passed since the last copy. Only the helper thread calls this.
+ * Blocks on the disk.
  */
 void cw_save_step(void);
