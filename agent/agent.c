@@ -32,7 +32,8 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-enum { START_NOT_YET, START_OVER }; /* -pid: a thread of process pid is starting the agent */
+/* Any other value is -pid: a thread of process pid is starting the agent. */
+enum { START_NOT_YET, START_OVER };
 
 static const struct cw_feature features[] = {
 	{ .beat = cw_clock_step },
@@ -67,7 +68,8 @@ static unsigned char *armed_page(void)
 }
 
 /*
- * We must not write to the program's output. The daemon and `collwatch run` tell the user instead.
+ * Reports that we have no record. We must not write to the program's output, so the daemon and
+ * `collwatch run` tell the user.
  */
 static void report_no_record(int error)
 {
@@ -122,9 +124,9 @@ bool cw_agent_start(void)
 		state = START_OVER;
 	}
 	/*
-	 * We wait for the starting thread only if it is in our process: a child that was forked
-	 * meanwhile lacks it. The wait is bounded, because we may be a signal handler that
-	 * interrupts this very thread. After it we set START_OVER, so no thread waits twice.
+	 * We wait for the starting thread only if it is in our process. A child that was forked
+	 * meanwhile lacks the thread. The wait is bounded, because we may be a signal handler that
+	 * interrupts this very thread. After the wait we set START_OVER, so no thread waits twice.
 	 */
 	until = cw_now_ns() + START_WAIT_NS;
 	while (state == self && cw_now_ns() < until) {

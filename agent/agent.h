@@ -30,19 +30,23 @@ static inline bool cw_agent_live(void)
 	return cw_likely(cw_agent_is_armed()) || cw_agent_start();
 }
 
-/* Exported for programs that want their step number in reports. */
+/*
+ * Exported for programs that want their step number in reports. agent/collwatch.h is its interface
+ * for C programs.
+ */
 CW_EXPORT void collwatch_mark_step(int64_t step);
 
 /*
  * Exported for a framework that does not pass its name of a communicator on to NCCL. The name has
- * torch's form, "DESCRIPTION:NAME", or any other. If the communicator already has a name from NCCL,
- * that name stays. Return: false if we do not record this communicator. Any thread; keeps errno.
+ * torch's form, "DESCRIPTION:NAME", or any other form. If the communicator already has a name from
+ * NCCL, that name stays. Returns false if we do not record this communicator. Any thread; keeps
+ * errno.
  */
 CW_EXPORT bool collwatch_name_comm(const void *comm, const char *name);
 
 /*
  * Exported for a framework whose watchdog ends the job if one call takes too long. timeout_ns is
- * that limit in ns, the smallest of all its groups. We take more than a day for no limit and ignore
- * values <= 0. COLLWATCH_JOB_TIMEOUT takes precedence. Any thread.
+ * the smallest limit of all its groups, in ns. If it is more than a day, we assume that there is no
+ * limit. We ignore values <= 0. COLLWATCH_JOB_TIMEOUT takes precedence. Any thread.
  */
 CW_EXPORT void collwatch_set_job_timeout(int64_t timeout_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For programs that tell collwatch's agent where they are. Needs no library of collwatch's, when it
- * is built or when it runs: without the agent the calls do nothing. C99 and C++11; on glibc
- * before 2.34 link with -ldl (`pkg-config --libs collwatch`).
+ * For programs that tell collwatch's agent which step they are in. The header needs no library of
+ * collwatch, neither to build nor to run: without the agent the calls do nothing. C99 and C++11.
+ * With a glibc before 2.34, link with -ldl (`pkg-config --libs collwatch`).
  */
 #ifndef COLLWATCH_H
 #define COLLWATCH_H
@@ -15,18 +15,18 @@ extern "C" {
 #endif
 
 /*
- * This rank begins with a step of its work; the step of the last call stands in its record, and in
- * what is said of wrong numbers. Steps are counted as the program does, -1 = it is in none. It
- * counts for all threads and communicators of the process.
+ * Tells the agent that this rank begins a step of its work. The record and reports about wrong
+ * numbers contain the step of the last call. The program numbers its steps as it likes; -1 = in no
+ * step. A step applies to all threads and communicators of the process.
  *
- * From any thread, at any time, also before the first communicator, where it is forgotten. Leaves
- * errno alone and cannot fail. The first call looks the agent up with dlsym(); each later one costs
- * a clock's reading, and neither blocks nor allocates. Not from a signal handler.
+ * Any thread may call this, but a signal handler must not. A call before the first communicator has
+ * no effect. Keeps errno and cannot fail. The first call looks up the agent with dlsym(). Each
+ * later call costs one reading of a clock, and neither blocks nor allocates.
  */
 static inline void collwatch_mark_step(int64_t step)
 {
 	typedef void (*mark_step_fn)(int64_t);
-	/* Two threads that look it up at once find the same. */
+	/* If two threads look it up at once, both find the same function. */
 	static mark_step_fn mark;
 	static int is_looked_up;
 	union {
