@@ -7,7 +7,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#define MAX_PID_LEVELS 32 /* MAX_PID_NS_LEVEL */
+#define MAX_PID_LEVELS 32 /* MAX_PID_NS_LEVEL of the kernel */
 
 /* Inode of the daemon's pid namespace; 0 = it is the initial one. */
 const volatile uint32_t own_pid_ns = 0;
@@ -19,7 +19,7 @@ static int upid_number(struct pid *pid, unsigned int level, struct upid *ret)
 	return (int)bpf_probe_read_kernel(ret, sizeof(*ret), at + level * sizeof(*ret));
 }
 
-/* 0 = pid is not in the daemon's namespace. */
+/* Returns the number of pid in the daemon's namespace; 0 = pid is not in it. */
 static uint32_t own_number(struct pid *pid)
 {
 	struct upid upid;
@@ -35,7 +35,7 @@ static uint32_t own_number(struct pid *pid)
 	return 0;
 }
 
-/* The process's pid as the daemon knows it; 0 = not in the daemon's namespace. */
+/* Returns the process's pid in the daemon's namespace; 0 = the process is not in it. */
 static uint32_t pid_of(struct task_struct *task)
 {
 	if (!own_pid_ns)

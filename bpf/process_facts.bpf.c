@@ -8,7 +8,7 @@
  * overflow, and no event wakes the daemon needlessly.
  *
  * We note a signal when it is sent, because only then is the sender known. The daemon decides on
- * the cause at the end: the exit status contains the signal's number.
+ * the cause when the process has ended, because the exit status contains the signal's number.
  */
 #include "bpf/kernel_types.h"
 
@@ -55,8 +55,8 @@ enum {
 };
 
 /*
- * Values in place of a siginfo pointer: sent by the current process as with kill(); sent by
- * the kernel.
+ * A signal may have one of these values in place of a pointer to its siginfo. INFO_OF_USER: the
+ * current process sent it, as with kill(). INFO_OF_KERNEL: the kernel sent it.
  */
 #define INFO_OF_USER 0
 #define INFO_OF_KERNEL 1
@@ -84,7 +84,10 @@ static struct cw_facts_process *find(struct task_struct *task)
 	return pid ? bpf_map_lookup_elem(&processes, &pid) : NULL;
 }
 
-/* User space discards any copy that it reads between begin_change() and end_change(). */
+/*
+ * Between begin_change() and end_change() the number is odd. User space discards a copy that it
+ * reads meanwhile.
+ */
 static void begin_change(struct cw_facts_process *p)
 {
 	__sync_fetch_and_add(&p->changes, 1);
@@ -104,11 +107,12 @@ static bool is_handled(struct task_struct *task, int sig)
 
 	at += bpf_core_field_offset(struct sighand_struct, action);
 	at += (uint32_t)(sig - 1) * bpf_core_type_size(struct k_sigaction);
-	(void)bpf_probe_read_kernel(&handler, sizeof(handler), at); /* stays NULL: no handler */
+	/* If the read fails, handler stays NULL, as without a handler. */
+	(void)bpf_probe_read_kernel(&handler, sizeof(handler), at);
 	return handler != NULL;
 }
 
-/* The field that stores this signal; NULL = we ignore it. */
+/* Returns the field that stores this signal; NULL = we ignore the signal. */
 static struct cw_facts_signal *place_for(struct cw_facts_process *p, struct task_struct *task,
 					 int sig)
 {
@@ -135,7 +139,7 @@ static void note_sender(struct cw_facts_signal *s, struct task_struct *task)
 	}
 	s->sender_pid = pid_of(sender);
 	s->sender_uid = (uint32_t)bpf_get_current_uid_gid();
-	/* The name of the process, not of one of its threads. */
+	/* We store the name of the process instead of the name of one of its threads. */
 	(void)BPF_CORE_READ_STR_INTO(&s->sender_comm, sender, group_leader, comm);
 }
 
@@ -155,8 +159,8 @@ static int64_t rss_pages(struct mm_struct *mm)
 }
 
 /*
- * Notes the usage and limit of the process's memory cgroup with the least room left, whose limit
- * was hit.
+ * Notes the usage and limit of one of the process's memory cgroups. We choose the cgroup with the
+ * least room left, because its limit was hit.
  */
 static void note_group(struct cw_facts_process *p, struct task_struct *task)
 {
@@ -170,16 +174,18 @@ static void note_group(struct cw_facts_process *p, struct task_struct *task)
 		return;
 	id = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	at += bpf_core_field_offset(struct css_set, subsys) + id * sizeof(css);
-	(void)bpf_probe_read_kernel(&css, sizeof(css), at); /* stays NULL: no memory cgroup */
+	/* If the read fails, css stays NULL, as without a memory cgroup. */
+	(void)bpf_probe_read_kernel(&css, sizeof(css), at);
 	for (int i = 0; i < MAX_GROUP_DEPTH && css; i++) {
-		struct mem_cgroup *group = (struct mem_cgroup *)css; /* css is its first member */
+		/* css is the first member of struct mem_cgroup */
+		struct mem_cgroup *group = (struct mem_cgroup *)css;
 		uint64_t limit = BPF_CORE_READ(group, memory.max);
 		int64_t usage = BPF_CORE_READ(group, memory.usage.counter);
 		uint64_t room;
 
 		css = BPF_CORE_READ(css, parent);
 		if (usage < 0 || limit > INT64_MAX / 4096)
-			continue; /* PAGE_COUNTER_MAX, for every page size: no limit */
+			continue; /* no limit: the value is PAGE_COUNTER_MAX, for every page size */
 		room = (uint64_t)usage < limit ? limit - (uint64_t)usage : 0;
 		if (room >= least)
 			continue;
@@ -200,7 +206,8 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info, struct task_struct
 	if (result != SIGNAL_WAS_QUEUED)
 		return 0;
 	p = find(task);
-	if (!p || p->ended_ns) /* ended: another process may have the pid by now */
+	/* If the process has ended, another process may have the pid by now. */
+	if (!p || p->ended_ns)
 		return 0;
 	s = place_for(p, task, sig);
 	if (!s)
@@ -218,11 +225,12 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info, struct task_struct
 			p->rss_pages = rss_pages(BPF_CORE_READ(task, mm));
 			note_group(p, task);
 		}
-		note_sender(s, task); /* current process: counts only if it is exiting */
+		note_sender(s, task); /* the current process is the sender only if it is exiting */
 	} else if (code == SI_USER_CODE || code == SI_QUEUE_CODE || code == SI_TKILL_CODE) {
 		note_sender(s, task);
 	} else {
-		s->flags = CW_FACTS_BY_KERNEL; /* faults, timers, terminals, … */
+		/* The signal comes from a fault, a timer, a terminal, … */
+		s->flags = CW_FACTS_BY_KERNEL;
 	}
 	end_change(p);
 	return 0;
@@ -237,7 +245,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct cw_facts_process *p;
 
 	if (signal->live.counter != 0)
-		return 0; /* a thread; others of the process live */
+		return 0; /* only a thread has ended; other threads of the process live */
 	p = find(task);
 	if (!p || p->ended_ns)
 		return 0;

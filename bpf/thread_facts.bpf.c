@@ -17,8 +17,8 @@ char program_license[] SEC("license") = "GPL";
 #define MAX_FRAMES 24
 
 /*
- * The daemon sets this before each read; kernels before 6.1 iterate over all threads of
- * the machine.
+ * The process whose threads we dump. The daemon sets this before each read. Kernels before 6.1
+ * iterate over all threads of the machine, so we compare each thread with it.
  */
 uint32_t wanted_pid;
 
@@ -32,9 +32,9 @@ static uint32_t state_of(struct task_struct *task)
 }
 
 /*
- * The scheduler notes the time when a thread last got a CPU, and how long it then ran. These times
- * are on the scheduler's own clock. As "now" we take the time when the reader itself last got a
- * CPU, a moment ago.
+ * Returns for how long the thread has not run. The scheduler notes when a thread last got a CPU,
+ * and how long it then ran. These times are on the scheduler's own clock. As "now" we take the time
+ * when the reader itself last got a CPU, a moment ago.
  */
 static uint64_t off_cpu_ns(struct task_struct *task)
 {
