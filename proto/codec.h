@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts messages to bytes and back. Not thread-safe per message; no blocking. Allocates at most
- * CW_CODEC_MAX_MEMORY, regardless of a hostile sender.
+ * Converts messages to bytes and back. Several threads must not use one message. Does not block.
+ * Allocates at most CW_CODEC_MAX_MEMORY, regardless of a hostile sender.
  */
 #pragma once
 
@@ -14,35 +14,36 @@
 #define CW_CODEC_MAX_MEMORY (64u << 20)
 
 /*
- * Encodes msg with its frame header into a fresh buffer (*ret_buf, free()). -EMSGSIZE if it does
- * not fit a frame, -EINVAL if a required string is NULL or the type is unknown, -ENOMEM.
+ * Encodes msg with its frame header into a fresh buffer *ret_buf, which the caller frees with
+ * free(). Returns 0 or an error. -EMSGSIZE: the message does not fit a frame. -EINVAL: a required
+ * string is NULL, or the type is unknown. -ENOMEM: out of memory.
  */
 int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *ret_len);
 
 /*
- * Turns the frame of a digest, from cw_message_encode(), into that of its copy, or back: type is
- * CW_MSG_DIGEST or CW_MSG_DIGEST_COPY. The two differ in one byte.
+ * Turns the frame of a digest, from cw_message_encode(), into the frame of a digest copy, or back.
+ * `type` is CW_MSG_DIGEST or CW_MSG_DIGEST_COPY. The two frames differ only in the tag of the type.
  */
 void cw_message_set_digest_type(uint8_t *frame, uint32_t type);
 
 /*
- * Decodes one frame's payload. A message of an unknown type yields CW_MSG_NONE. -EBADMSG if it is
- * malformed or breaks a limit of proto/messages.h, -ENOMEM.
+ * Decodes one frame's payload. A message of an unknown type yields CW_MSG_NONE. Returns 0 or an
+ * error: -EBADMSG if the payload is malformed or breaks a limit of proto/messages.h, -ENOMEM.
  */
 int cw_message_decode(const uint8_t *payload, size_t len, struct cw_message **ret_msg);
 
 /*
- * The same for a payload from another node. In a digest's copy this only counts the ranks,
- * because the next copy mostly replaces it unused. `ranks` is then NULL until
- * cw_message_make_whole() decodes them: 0, -EBADMSG or -ENOMEM. After an error the message is
- * whole, too, but without ranks.
+ * Like cw_message_decode(), but for a payload from another node. In a digest copy we only count the
+ * ranks, because the next copy usually replaces it unused. Its `ranks` are then NULL until
+ * cw_message_make_whole() decodes them and returns 0, -EBADMSG or -ENOMEM. After an error the
+ * message counts as whole, but has no ranks.
  */
 int cw_message_decode_received(const uint8_t *payload, size_t len, struct cw_message **ret_msg);
 bool cw_message_is_whole(const struct cw_message *msg);
 int cw_message_make_whole(struct cw_message *msg);
 
-/* Takes NULL; returns NULL. */
+/* Frees the message. msg may be NULL. Returns NULL. */
 struct cw_message *cw_message_free(struct cw_message *msg);
 
-/* For logs: "digest", "agent_hello", …; never NULL. */
+/* Returns the type's name for logs: "digest", "agent_hello", …; never NULL. */
 const char *cw_message_name(unsigned type);

@@ -7,7 +7,7 @@
 
 #define FIELD_BYTES(type, field) sizeof(((type *)0)->field)
 
-/* The two types before each file-local table are the types that it maps. */
+/* Before each table in this file, C and PB name the two types that the table maps. */
 #define NUMBER_(kind_, field_, flags_, max_)                                                       \
 	{                                                                                          \
 		.kind = kind_, .flags = flags_, .max = max_, .c_bytes = FIELD_BYTES(C, field_),    \
@@ -122,8 +122,8 @@ MAP(peer_goodbye, C, collwatch__peer_goodbye__descriptor);
 #undef PB
 
 /*
- * Facts: a row's number is its index, in any order of the rows (model/fact_list.h), so their
- * messages have numbers without a gap. The types are those of the .proto.
+ * Facts: the number of a row is its index, whatever the order of the rows (model/fact_list.h). So
+ * the numbers in these messages have no gap. The types are those of the .proto.
  */
 /* clang-format off */
 #define FACT(kind, type, name, number, wire, json, limit, ...) FACT_##kind(name, number, wire, limit)

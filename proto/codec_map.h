@@ -19,22 +19,27 @@ enum cw_field_kind {
 	CW_FIELD_LIST,    /* array of structs */
 	CW_FIELD_STRINGS, /* array of const char * */
 	CW_FIELD_U64S,    /* array of uint64_t */
-	CW_FIELD_JOB_KEY, /* struct cw_job_key; not set = absent */
+	CW_FIELD_JOB_KEY, /* struct cw_job_key; all zero = absent */
 };
 
-enum {                          /* cw_field.flags */
-       CW_FIELD_REQUIRED = 1,   /* string: the encoder refuses NULL (else it sends NULL as "") */
-       CW_FIELD_KNOWN_ONLY = 2, /* number: a later version's value, above max, becomes 0 */
-       CW_FIELD_AGE = 4,        /* number: an age, bounded by the decoder */
+enum { /* cw_field.flags */
+       /* String: the encoder refuses NULL (without the flag it sends NULL as ""). */
+       CW_FIELD_REQUIRED = 1,
+       /* Number: if it is above max, it is a later version's value and becomes 0. */
+       CW_FIELD_KNOWN_ONLY = 2,
+       CW_FIELD_AGE = 4, /* number: an age, bounded by the decoder */
 };
 
 struct cw_field {
 	uint8_t kind; /* enum cw_field_kind */
 	uint8_t flags;
-	uint8_t c_bytes, pb_bytes; /* width of a number on either side */
+	/* Width of a number in our struct, and in the generated struct. */
+	uint8_t c_bytes, pb_bytes;
 	uint16_t c_offset, pb_offset;
-	uint16_t c_n_offset, pb_n_offset; /* of the array's length: uint32_t and size_t */
-	uint32_t max;                     /* most elements of an array; largest known number */
+	/* Offset of the array's length: uint32_t in our struct, size_t in the other. */
+	uint16_t c_n_offset, pb_n_offset;
+	/* The most elements of an array, or the largest known number. */
+	uint32_t max;
 	const struct cw_map *sub;
 };
 
@@ -47,14 +52,14 @@ struct cw_map {
 
 struct cw_body {
 	const char *name;
-	uint32_t number; /* of the envelope's oneof */
+	uint32_t number; /* number in the envelope's oneof */
 	const struct cw_map *map;
 };
 
 /* Index: enum cw_message_type; CW_MSG_NONE has no map. */
 extern const struct cw_body cw_bodies[CW_MSG__MAX];
 
-/* Stores the low bytes; two's complement makes this right for signed numbers as well. */
+/* Stores the low bytes of v. In two's complement this is right for signed numbers, too. */
 static inline void cw_field_store(void *p, size_t bytes, uint64_t v)
 {
 	switch (bytes) {

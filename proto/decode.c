@@ -24,7 +24,7 @@
 #include "proto/codec_map.h"
 #include "proto/message_memory.h"
 
-/* All members of the union have the same offset. */
+/* All members of the union in struct cw_message have the same offset. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define VERSION_FIELD 1u
 /* A digest's structs take three to five times the bytes of its encoding. */
@@ -42,7 +42,7 @@ struct part {
 	uint32_t number;
 	uint32_t type; /* enum wire_type */
 	uint64_t value;
-	struct cursor bytes; /* of WIRE_BYTES */
+	struct cursor bytes; /* the content, if the type is WIRE_BYTES */
 };
 
 static void memory_freep(struct cw_message_memory **memory)
@@ -68,7 +68,10 @@ static bool take_long_varint(struct cursor *c, uint64_t *ret)
 	return false;
 }
 
-/* Tags, lengths and most numbers have one byte: a leader spends half of its time here. */
+/*
+ * Tags, lengths and most numbers have one byte, so this case is inline: a leader spends half of its
+ * time here.
+ */
 static inline bool take_varint(struct cursor *c, uint64_t *ret)
 {
 	if (c->at < c->end && !(*c->at & 0x80)) {
@@ -113,7 +116,10 @@ static inline bool take_bytes(struct cursor *c, struct cursor *ret)
 	return true;
 }
 
-/* Reads the next field; false: malformed. Do not call at the end. */
+/*
+ * Reads the next field. Returns false if it is malformed. The caller ensures that the cursor is not
+ * at its end.
+ */
 static inline __attribute__((always_inline)) bool take_part(struct cursor *c, struct part *ret)
 {
 	uint64_t tag;
@@ -133,7 +139,7 @@ static inline __attribute__((always_inline)) bool take_part(struct cursor *c, st
 		ret->value = 0;
 		return take_bytes(c, &ret->bytes);
 	default:
-		return false; /* groups: no encoder has sent them for ten years */
+		return false; /* the part is a group: no encoder has sent groups for ten years */
 	}
 }
 
@@ -182,7 +188,10 @@ static int decode_int(const struct cw_field *f, ProtobufCType type, const struct
 static int decode_struct(struct cw_message_memory *memory, const struct cw_map *map,
 			 struct cursor from, char *c);
 
-/* The error of a failed allocation: over the cap, or out of memory. */
+/*
+ * Returns the error of a failed allocation: -EBADMSG if the message reached its memory limit, else
+ * -ENOMEM.
+ */
 static int alloc_error(const struct cw_message_memory *memory)
 {
 	return memory->is_exceeded ? -EBADMSG : -ENOMEM;
@@ -207,7 +216,10 @@ static int decode_text(struct cw_message_memory *memory, const struct part *p, c
 	return 0;
 }
 
-/* A key of another length is always wrong: a later version would use another field number. */
+/*
+ * If the key has another length, the message is malformed: a later version would use another field
+ * number.
+ */
 static int decode_job_key(const struct part *p, struct cw_job_key *ret)
 {
 	size_t len = (size_t)(p->bytes.end - p->bytes.at);
@@ -219,7 +231,7 @@ static int decode_job_key(const struct part *p, struct cw_job_key *ret)
 	return 0;
 }
 
-/* Sets the defaults of absent fields in zeroed structs: text is "", not NULL. */
+/* Sets the defaults of absent fields in zeroed structs: a text is "" instead of NULL. */
 static void set_defaults(const struct cw_map *map, char *c, size_t n)
 {
 	for (size_t k = 0; k < map->n_fields; k++) {
@@ -237,7 +249,10 @@ static int decode_message(struct cw_message_memory *memory, const struct cw_fiel
 {
 	if (p->type != WIRE_BYTES)
 		return -EBADMSG;
-	if (*place) /* repeated: reuse the struct, or two bytes of input would cost a new one */
+	/*
+	 * The field is repeated: we reuse the struct, or two bytes of input would cost a new one.
+	 */
+	if (*place)
 		memset(*place, 0, f->sub->c_bytes);
 	else
 		*place = cw_message_memory_alloc(memory, f->sub->c_bytes);
@@ -254,7 +269,10 @@ static size_t n_elements(const struct cw_field *f, const struct part *p)
 	return is_packed ? (size_t)(p->bytes.end - p->bytes.at) / 8 : 1;
 }
 
-/* Counts the elements of an array: this part's and those in the rest. False: malformed. */
+/*
+ * Counts the elements of an array: those in the first part and those in the rest. Returns false if
+ * the input is malformed.
+ */
 static bool count_elements(const struct cw_field *f, const struct part *first, struct cursor rest,
 			   size_t *ret)
 {
@@ -302,8 +320,8 @@ static int decode_element(struct cw_message_memory *memory, const struct cw_fiel
 	size_t total;
 
 	/*
-	 * An empty packed part must not count yet: otherwise each of many such parts would count
-	 * the rest.
+	 * An empty packed part must not count yet. Otherwise, of many such parts, each would count
+	 * the rest again.
 	 */
 	if (!*elements && n_elements(f, p) == 0)
 		return p->bytes.at == p->bytes.end ? 0 : -EBADMSG;
@@ -327,7 +345,7 @@ static int decode_element(struct cw_message_memory *memory, const struct cw_fiel
 
 /* ---- a struct ---- */
 
-/* Inline: a leader spends its time in one of the two callers. */
+/* We inline this function, because a leader spends its time in one of the two callers. */
 static inline __attribute__((always_inline)) int
 decode_field(struct cw_message_memory *memory, const struct cw_field *f, ProtobufCType type,
 	     const struct part *p, struct cursor rest, char *c)
@@ -348,7 +366,10 @@ decode_field(struct cw_message_memory *memory, const struct cw_field *f, Protobu
 	}
 }
 
-/* Tables are in the order of field numbers, mostly without a gap: try the number as index first. */
+/*
+ * Returns the index of the field with this number, or n. Tables are in the order of field numbers,
+ * mostly without a gap, so we try the number as index first.
+ */
 static inline size_t find_field(const ProtobufCFieldDescriptor *fields, size_t n, uint32_t number)
 {
 	if (number <= n && fields[number - 1].id == number)
@@ -359,7 +380,7 @@ static inline size_t find_field(const ProtobufCFieldDescriptor *fields, size_t n
 	return n;
 }
 
-/* c: holds the defaults. */
+/* Decodes a struct into c, which already holds the defaults. */
 static int decode_struct(struct cw_message_memory *memory, const struct cw_map *map,
 			 struct cursor from, char *c)
 {
@@ -375,7 +396,7 @@ static int decode_struct(struct cw_message_memory *memory, const struct cw_map *
 		if (!take_part(&from, &p))
 			return -EBADMSG;
 		i = find_field(pb_fields, n, p.number);
-		if (i < n) /* else from a later version */
+		if (i < n) /* other fields come from a later version */
 			r = decode_field(memory, &fields[i], pb_fields[i].type, &p, from, c);
 	}
 	return r;
@@ -383,15 +404,16 @@ static int decode_struct(struct cw_message_memory *memory, const struct cw_map *
 
 /* ---- decoding in two steps ---- */
 
-/* A decoded message with the codec's own fields. */
+/* A decoded message with private fields of the codec. */
 struct decoded {
 	struct cw_message msg;
-	struct cursor unread; /* its body, with lists that we have only counted; NULL = none */
+	/* The message's body, if it has lists that we have only counted; NULL = none. */
+	struct cursor unread;
 };
 
 /*
- * only_count: counts the elements of lists and decodes all other fields; else decodes only the
- * lists. c: holds the defaults.
+ * Decodes a part of a struct into c, which already holds the defaults. With only_count it counts
+ * the elements of lists and decodes all other fields. Otherwise it decodes only the lists.
  */
 static int decode_lists(struct cw_message_memory *memory, const struct cw_map *map,
 			struct cursor from, char *c, bool only_count)
@@ -467,7 +489,7 @@ static uint32_t type_of(uint32_t number)
 	return CW_MSG_NONE;
 }
 
-/* The last of several bodies counts, as in any oneof. */
+/* If there are several bodies, the last one counts, as in any oneof. */
 static int read_envelope(struct cursor from, struct cw_message *msg, struct cursor *ret_body)
 {
 	while (from.at < from.end) {

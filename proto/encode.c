@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encodes a message: walks over the tables of codec_map.c from struct cw_message to the generated
- * structs (in memory of its own), which protobuf-c packs into bytes. decode.c is the inverse. Both
- * enforce the limits of proto/messages.h, so no sender sends a message that receivers refuse.
+ * Encodes a message. We walk over the tables of codec_map.c from struct cw_message to the generated
+ * structs (in memory of their own), which protobuf-c packs into bytes. decode.c is the inverse.
+ * Both enforce the limits of proto/messages.h, so no sender sends a message that receivers refuse.
  *
  * The walk also adds up the largest possible size. If a frame holds that, we pack without measuring
- * first, because to measure makes protobuf-c visit every field once more.
+ * first, because protobuf-c would visit every field once more to measure.
  */
 #include "proto/codec.h"
 
@@ -19,16 +19,19 @@
 #include "proto/frame.h"
 #include "proto/message_memory.h"
 
-/* All members of either union have the same offset. */
+/* In struct cw_message and in the envelope, all members of the union have the same offset. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define PB_BODY_OFFSET offsetof(Collwatch__Envelope, agent_hello)
-/* A field takes a tag of two bytes at most, and a number or length of ten; then come the bytes. */
+/*
+ * A field takes a tag of at most two bytes, and a number or length of at most ten. The bytes of a
+ * string come on top.
+ */
 #define FIELD_MAX_BYTES 12u
 #define ENVELOPE_MAX_BYTES (2 * FIELD_MAX_BYTES)
 
 struct encoder {
 	struct cw_message_memory *memory;
-	size_t max_bytes; /* largest packed size of the part walked so far */
+	size_t max_bytes; /* largest possible packed size of the part that we have walked so far */
 };
 
 static void memory_freep(struct cw_message_memory **memory)
@@ -37,8 +40,8 @@ static void memory_freep(struct cw_message_memory **memory)
 }
 
 /*
- * The error of a failed allocation: over the cap (the caller's code for "too big"), or out
- * of memory.
+ * Returns the error of a failed allocation: too_big if the message reached its memory limit, else
+ * -ENOMEM.
  */
 static int alloc_error(const struct cw_message_memory *memory, int too_big)
 {
@@ -83,7 +86,7 @@ static int encode_string(struct encoder *e, const struct cw_field *f, const char
 	if (!text && (f->flags & CW_FIELD_REQUIRED))
 		return -EINVAL;
 	if (!text || !*text)
-		return 0; /* keeps the default, the empty string */
+		return 0; /* the field keeps its default, the empty string */
 	len = strnlen(text, CW_MSG_MAX_STRING + 1);
 	if (len > CW_MSG_MAX_STRING)
 		return -EMSGSIZE;
@@ -92,7 +95,7 @@ static int encode_string(struct encoder *e, const struct cw_field *f, const char
 	return 0;
 }
 
-/* An unset key keeps the default, no bytes. */
+/* If the key is not set, the field keeps its default, no bytes. */
 static int encode_job_key(struct encoder *e, const struct cw_job_key *key, ProtobufCBinaryData *ret)
 {
 	if (!cw_job_key_is_set(key))
@@ -158,8 +161,9 @@ static int encode_array(struct encoder *e, const struct cw_field *f, const char 
 		return encode_strings(e, f, elements, n, to);
 	if (f->kind == CW_FIELD_LIST)
 		return encode_list(e, f, elements, n, to);
-	*(void **)to = elements;             /* numbers have the same representation: borrow them */
-	e->max_bytes += n * FIELD_MAX_BYTES; /* packed or not */
+	/* Both structs store numbers alike, so we borrow ours. */
+	*(void **)to = elements;
+	e->max_bytes += n * FIELD_MAX_BYTES; /* enough for packed numbers and for others */
 	return 0;
 }
 
@@ -207,7 +211,7 @@ static int encode_struct(struct encoder *e, const struct cw_map *map, const void
 	return 0;
 }
 
-/* max_bytes: an upper limit of the packed size. */
+/* Packs the envelope into a fresh buffer. max_bytes is an upper limit of the packed size. */
 static int pack(const Collwatch__Envelope *envelope, size_t max_bytes, uint8_t **ret_buf,
 		size_t *ret_len)
 {
@@ -222,7 +226,7 @@ static int pack(const Collwatch__Envelope *envelope, size_t max_bytes, uint8_t *
 	if (!buf)
 		return -ENOMEM;
 	len = collwatch__envelope__pack(envelope, buf + CW_FRAME_HEADER_BYTES);
-	(void)cw_frame_header(len, buf); /* 0 < len <= CW_FRAME_MAX_BYTES */
+	(void)cw_frame_header(len, buf); /* cannot fail: 0 < len <= CW_FRAME_MAX_BYTES */
 	/* The buffer may wait in a queue for long, and the queue counts its real length. */
 	shrunk = realloc(buf, CW_FRAME_HEADER_BYTES + len);
 	if (shrunk)

@@ -10,7 +10,10 @@
 #include <stdint.h>
 
 #define CW_FRAME_HEADER_BYTES 4u
-/* A longer frame is a protocol violation: the receiver closes the connection. */
+/*
+ * The largest payload. If a frame is longer, it is a protocol violation: the receiver closes the
+ * connection.
+ */
 #define CW_FRAME_MAX_BYTES (1u << 20)
 
 enum cw_frame_result {
@@ -18,14 +21,15 @@ enum cw_frame_result {
 };
 
 /*
- * Looks for one frame at the start of buf. 0: *ret_payload (borrowed from buf) and *ret_len are
- * set, and the caller consumes *ret_used bytes. CW_FRAME_NEED_MORE: the frame is incomplete.
- * -EMSGSIZE: length 0 or above CW_FRAME_MAX_BYTES.
+ * Looks for one frame at the start of buf. Returns 0 and sets *ret_payload (borrowed from buf) and
+ * *ret_len; the caller then consumes *ret_used bytes. Returns CW_FRAME_NEED_MORE if the frame is
+ * incomplete. Returns -EMSGSIZE if its length is 0 or above CW_FRAME_MAX_BYTES.
  */
 int cw_frame_parse(const uint8_t *buf, size_t len, const uint8_t **ret_payload, size_t *ret_len,
 		   size_t *ret_used);
 
 /*
- * Writes the header for a payload of len bytes to out[CW_FRAME_HEADER_BYTES]. -EMSGSIZE as above.
+ * Writes the header for a payload of len bytes to out[CW_FRAME_HEADER_BYTES]. Returns 0, or
+ * -EMSGSIZE if len is 0 or above CW_FRAME_MAX_BYTES.
  */
 int cw_frame_header(size_t len, uint8_t *out);

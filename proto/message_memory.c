@@ -61,7 +61,9 @@ struct cw_message_memory *cw_message_memory_free(struct cw_message_memory *memor
 
 static struct cw_message_memory_block *add_block(struct cw_message_memory *memory, size_t at_least)
 {
-	/* Grow by a quarter: a leader holds thousands of these, and unused memory is wasted. */
+	/*
+	 * We grow by a quarter. A leader holds thousands of these, so we keep unused memory small.
+	 */
 	size_t capacity = memory->used_bytes / 4;
 	struct cw_message_memory_block *block;
 

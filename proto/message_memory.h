@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of one message. We allocate it piece by piece, free it all at once, and never exceed a
- * cap, regardless of a hostile sender's bytes. Private to the codec. Not thread-safe.
+ * Memory of one message. We allocate it piece by piece and free it all at once. It never exceeds a
+ * limit, regardless of a hostile sender's bytes. Private to the codec. Not thread-safe.
  */
 #pragma once
 
@@ -11,18 +11,27 @@
 struct cw_message_memory_block;
 
 struct cw_message_memory {
-	struct cw_message_memory_block *blocks; /* newest first */
+	struct cw_message_memory_block *blocks; /* the newest block first */
 	size_t used_bytes, max_bytes;
 	bool is_exceeded;      /* a request failed because of max_bytes */
 	bool is_out_of_memory; /* a request failed because of malloc() */
 };
 
-/* Creates an empty one; first_bytes is a hint for the first block. NULL = out of memory. */
+/*
+ * Creates an empty memory of at most max_bytes; first_bytes is a hint for the first block. Returns
+ * NULL if we are out of memory.
+ */
 struct cw_message_memory *cw_message_memory_new(size_t max_bytes, size_t first_bytes);
-/* Takes NULL; returns NULL. */
+/* Frees all blocks. memory may be NULL. Returns NULL. */
 struct cw_message_memory *cw_message_memory_free(struct cw_message_memory *memory);
 
-/* Zeroed, aligned for any type; NULL = out of memory or cap reached (is_exceeded). */
+/*
+ * Returns zeroed bytes, aligned for any type. Returns NULL if we are out of memory, or if the limit
+ * is reached (is_exceeded).
+ */
 void *cw_message_memory_alloc(struct cw_message_memory *memory, size_t bytes);
-/* The same for n elements, safe against overflow. */
+/*
+ * Like cw_message_memory_alloc(), but for n elements. The product may overflow; this counts as
+ * exceeding the limit.
+ */
 void *cw_message_memory_calloc(struct cw_message_memory *memory, size_t n, size_t bytes);

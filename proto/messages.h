@@ -6,9 +6,9 @@
  *
  * Ownership: an outgoing message borrows everything that it points to. A decoded message (struct
  * cw_message) owns all of it in memory of its own, and cw_message_free() releases it. Strings of
- * decoded messages are never NULL, and are NUL-terminated valid UTF-8 without control characters
- * other than \t and \n. Ages are ns before the sampling of the message's facts; the decoder bounds
- * them (cw_bounded_ns()).
+ * decoded messages are never NULL. They are NUL-terminated valid UTF-8 without control characters
+ * other than \t and \n. An age counts in ns back from the moment when the message's facts were
+ * sampled. The decoder bounds it (cw_bounded_ns()).
  */
 #pragma once
 
@@ -23,7 +23,7 @@
 #endif
 #define CW_WIRE_VERSION_MIN 1u
 
-/* The decoder enforces these limits. It refuses a message with more, and never truncates. */
+/* The decoder enforces these limits. It refuses a message that exceeds one, and never truncates. */
 #define CW_MSG_MAX_RANKS 4096u     /* per digest: processes of one job on one node */
 #define CW_MSG_MAX_MEMBERS 256u    /* per rank */
 #define CW_MSG_MAX_CHECKPOINTS 16u /* per member */
@@ -31,7 +31,7 @@
 #define CW_MSG_MAX_P2P 256u        /* per member */
 #define CW_MSG_MAX_WINDOW_OPS 8192u
 #define CW_MSG_MAX_WINDOWS 4096u
-/* An op takes at most ~133 bytes: this many fill four fifths of a frame. */
+/* An op takes at most ~133 bytes. So this many ops fill four fifths of a frame. */
 #define CW_MSG_MAX_REPLY_OPS 6400u
 #define CW_MSG_MAX_STACKS 1024u /* per reply */
 #define CW_MSG_MAX_TARGETS 4096u
@@ -39,7 +39,8 @@
 #define CW_MSG_MAX_STRING (512u << 10)
 
 enum cw_message_type {
-	CW_MSG_NONE = 0, /* decoded: a message unknown to this version; skip and count */
+	/* From the decoder: this version does not know the message; skip and count it. */
+	CW_MSG_NONE = 0,
 	CW_MSG_AGENT_HELLO,
 	CW_MSG_AGENT_WELCOME,
 	CW_MSG_AGENT_REFUSED,
@@ -57,7 +58,7 @@ enum cw_message_type {
 	CW_MSG_INCIDENT_OBJECTION,
 	CW_MSG_CONTROL_REQUEST,
 	CW_MSG_CONTROL_REPLY,
-	CW_MSG_DIGEST_COPY, /* uses `digest`, too; for the node that leads next */
+	CW_MSG_DIGEST_COPY, /* also uses `digest`; sent to the node that leads next */
 	CW_MSG_RANK_SEARCH,
 	CW_MSG_INCIDENT_DELIVERED,
 	CW_MSG_NODE_REQUEST,
@@ -86,8 +87,9 @@ struct cw_msg_python_stacks_request {
 
 enum cw_python_status {
 	CW_PYTHON_OK = 0,
-	CW_PYTHON_ABSENT = 1,    /* no interpreter in the process */
-	CW_PYTHON_NOT_ARMED = 2, /* switched off, no free signal, interpreter too old, … */
+	CW_PYTHON_ABSENT = 1, /* no interpreter in the process */
+	/* Switched off, no free signal, or the interpreter is too old, … */
+	CW_PYTHON_NOT_ARMED = 2,
 	CW_PYTHON_FAILED = 3,
 };
 
@@ -139,26 +141,26 @@ struct cw_msg_rank {
 };
 
 /*
- * Messages about a job name it by job_key, uid and label (identity/job_id.h reads and compares
- * them). A peer of the previous version sends no key, and no label unless the field's comment
+ * A job in a message has a job_key, uid and label (identity/job_id.h reads and compares them). A
+ * peer of the previous version sends no key. It sends no label either, unless the field's comment
  * says otherwise.
  */
 struct cw_msg_digest {
 	uint64_t job_hash;
 	struct cw_job_key job_key;
-	const char *label; /* sent by every version */
+	const char *label; /* also sent by the previous version */
 	uint32_t uid;
 	const char *node;
 	uint64_t epoch, number;
 	const char *policy;
 	struct cw_msg_rank *ranks;
 	uint32_t n_ranks;
-	uint64_t muted_until_ns; /* wall; 0 = this node has not muted the job */
+	uint64_t muted_until_ns; /* wall clock; 0 = this node has not muted the job */
 	uint64_t sent_ns;        /* on the sender's monotonic clock; 0 = not sent */
 	uint32_t untracked;      /* rank processes beyond the node's limit */
 };
 
-/* A job's standing with its leader. */
+/* Whether the job's leader watches the job. */
 enum cw_standing {
 	CW_STANDING_WATCHED = 0,
 	CW_STANDING_INCIDENT = 1,   /* the job has an open incident: no other job may displace it */
@@ -168,9 +170,9 @@ enum cw_standing {
 struct cw_msg_members {
 	uint64_t job_hash, number;
 	const char *leader;
-	const char **nodes; /* names; empty if there are many */
+	const char **nodes; /* names; empty if the job has too many nodes */
 	uint32_t n_nodes;
-	uint32_t n_nodes_in_all; /* 0 = as many as nodes lists */
+	uint32_t n_nodes_in_all; /* 0 = `nodes` lists all */
 	uint32_t standing;       /* enum cw_standing */
 	struct cw_job_key job_key;
 	uint32_t uid;
@@ -180,7 +182,7 @@ struct cw_msg_members {
 struct cw_msg_rank_search {
 	uint64_t job_hash;
 	struct cw_job_key job_key;
-	const char *label; /* sent by every version */
+	const char *label; /* also sent by the previous version */
 	uint32_t uid;
 };
 
@@ -189,7 +191,10 @@ struct cw_msg_window_request {
 	uint64_t *comm_ids;
 	uint32_t n_comm_ids;
 	uint32_t max_ops; /* per window */
-	/* 0: the last ops; else the collectives of these coll_seqs, with their whole groups */
+	/*
+	 * With 0: the last ops. Otherwise: the collectives of these coll_seqs, with their whole
+	 * groups.
+	 */
 	uint64_t from_seq, to_seq;
 	struct cw_job_key job_key;
 	uint32_t uid;
@@ -211,15 +216,16 @@ struct cw_msg_window_reply {
 	uint64_t id, job_hash;
 	struct cw_msg_window *windows;
 	uint32_t n_windows;
-	const char **stacks; /* of the ops; an op's stack number n is stacks[n - 1] */
+	const char **stacks; /* stacks of the ops; an op's stack number n is stacks[n - 1] */
 	uint32_t n_stacks;
 };
 
-enum { /* cw_msg_evidence_target.what */
+enum { /* bits of cw_msg_evidence_target.what */
        CW_EVIDENCE_PROC = 1 << 0,
        CW_EVIDENCE_NATIVE = 1 << 1,
        CW_EVIDENCE_PYTHON = 1 << 2,
-       CW_EVIDENCE_BRIEF = 1 << 3, /* only main threads and threads inside NCCL; not urgent */
+       /* Collect only main threads and threads inside NCCL; not urgent. */
+       CW_EVIDENCE_BRIEF = 1 << 3,
 };
 
 struct cw_msg_evidence_target {
@@ -261,13 +267,13 @@ struct cw_msg_incident_objection {
 	const char *node;
 	const char *reason;
 	uint32_t uid;
-	const char *label; /* as in an announcement */
+	const char *label; /* "" = from an older version, which sends no uid */
 };
 
 struct cw_msg_incident_delivered {
 	const char *id;
 	uint32_t uid;
-	const char *label; /* as in an announcement */
+	const char *label; /* "" = from an older version, which sends no uid */
 };
 
 struct cw_msg_node_request {
@@ -298,7 +304,7 @@ struct cw_msg_control_reply {
 
 struct cw_message {
 	uint32_t type;    /* enum cw_message_type */
-	uint32_t version; /* of the sender; the encoder sets it */
+	uint32_t version; /* version of the sender; the encoder sets it */
 	union {
 		struct cw_msg_agent_hello agent_hello;
 		struct cw_msg_agent_welcome agent_welcome;

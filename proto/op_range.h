@@ -8,8 +8,9 @@
 #include "proto/messages.h"
 
 /*
- * Moves the collectives from from_seq to to_seq, with their whole groups, to the front. At most max
- * ops, and never half a group, because half a group does not compare. Returns how many.
+ * Moves the collectives from from_seq to to_seq, with their whole groups, to the front. Returns
+ * their number, which is at most max. We never take half a group, because the receiver could not
+ * compare it.
  */
 size_t cw_op_range_select(struct cw_msg_op *ops, size_t n, uint64_t from_seq, uint64_t to_seq,
 			  size_t max);

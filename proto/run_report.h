@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report of an agent to the `collwatch run` above it: the process has called NCCL, and a
- * record exists, or does not exist for this reason. The agent sends a datagram to an abstract UNIX
- * socket, and the environment contains the socket's name. The agent itself never writes to the
- * program's output.
+ * The report of an agent to the `collwatch run` above it: the process has called NCCL. It also says
+ * whether a record exists, and if not, why. The agent sends a datagram to an abstract UNIX socket,
+ * and the environment contains the socket's name. The agent itself never writes to the program's
+ * output.
  */
 #pragma once
 
@@ -14,16 +14,16 @@
 #include <sys/un.h>
 
 #define CW_RUN_VARIABLE "COLLWATCH_RUN"
-/* "collwatch-run-" and 16 hexadecimal digits. */
+/* Limit of the socket's name, which is "collwatch-run-" and 16 hexadecimal digits. */
 #define CW_RUN_NAME_MAX 48u
 #define CW_RUN_MAGIC UINT32_C(0x6e757263)
 
 struct cw_run_report {
 	uint32_t magic;
-	int32_t error; /* 0: a record exists; else the errno that explains why not */
+	int32_t error; /* 0 = a record exists; else the errno that explains why it does not */
 };
 
-/* Fills in the socket's address. Returns its length, or 0 if name is invalid. */
+/* Makes the socket's address. Returns its length, or 0 if name is invalid. */
 static inline socklen_t cw_run_address(const char *name, struct sockaddr_un *ret)
 {
 	size_t len = strlen(name);
@@ -31,6 +31,7 @@ static inline socklen_t cw_run_address(const char *name, struct sockaddr_un *ret
 	if (!len || len > CW_RUN_NAME_MAX)
 		return 0;
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	memcpy(ret->sun_path + 1, name, len); /* abstract: the path begins with a zero */
+	/* An abstract socket: its path begins with a zero byte. */
+	memcpy(ret->sun_path + 1, name, len);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
