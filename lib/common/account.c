@@ -21,12 +21,15 @@
 
 /*
  * The child runs foreign code (the modules of the name service) that may wait for anything. So we
- * kill it with a deadline, as loop/children.h does.
+ * kill it after a deadline, as loop/children.h does.
  */
 #define KILL_WAIT_MS 500
 #define OUT_FD 3
 
-/* The child writes it with one write(). It arrives whole, because it is smaller than PIPE_BUF. */
+/*
+ * The child writes this struct with one write(). It arrives whole, because it is smaller than
+ * PIPE_BUF.
+ */
 struct answer {
 	bool is_known;
 	gid_t gid;
@@ -54,7 +57,10 @@ static void find_user(uid_t uid, struct answer *ret)
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", pw->pw_name);
 }
 
-/* The name service's modules keep only our memory and user: no descriptor, no capability. */
+/*
+ * Drops what the modules of the name service need not have. They keep only our memory and user: no
+ * descriptor, no capability.
+ */
 static int let_go(int out_fd)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -64,12 +70,13 @@ static int let_go(int out_fd)
 		return -1;
 	if (cw_close_from(OUT_FD + 1) < 0)
 		return -1;
-	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); /* kernels before 4.3 */
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);                   /* never fails */
+	/* Fails on kernels before 4.3. */
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* never fails */
 	return (int)syscall(SYS_capset, &header, none);
 }
 
-/* group: NULL = look up the user's name. */
+/* Runs the query and exits. With group NULL it looks up the name of the user uid. */
 static _Noreturn void cw_run_child(int out_fd, const char *group, uid_t uid)
 {
 	struct answer answer;
@@ -77,8 +84,8 @@ static _Noreturn void cw_run_child(int out_fd, const char *group, uid_t uid)
 	memset(&answer, 0, sizeof(answer)); /* we write its padding, too */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/*
-	 * Without capabilities any process of our user could read the child, and its memory is a
-	 * copy of ours.
+	 * We drop capabilities next. Without them any process of our user could read the child,
+	 * whose memory is a copy of ours.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (let_go(out_fd) < 0)

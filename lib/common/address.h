@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parse "host:port" and check the names of nodes. Pure: we check only the form of a host name and
+ * Parses "host:port" and checks the names of nodes. Pure: we check only the form of a host name and
  * never look it up.
  */
 #pragma once
@@ -12,27 +12,36 @@
 
 #include "common/err.h"
 
-/* RFC 1035: 253 characters. */
+/* The size of a host name with its NUL. RFC 1035 allows 253 characters. */
 #define CW_ADDRESS_MAX_HOST 254u
 #define CW_NODE_NAME_MAX 64u
 
 struct cw_address {
 	char host[CW_ADDRESS_MAX_HOST]; /* without brackets */
 	uint16_t port;
-	struct sockaddr_storage numeric; /* with the port */
-	socklen_t len;                   /* of numeric; 0 = host is a name */
+	struct sockaddr_storage numeric; /* the host's address, with the port */
+	socklen_t len;                   /* length of `numeric`; 0 = the host is a name */
 };
 
-/* "10.0.0.1:7411", "[fd00::1]:7411", "node-a.example.org:7411". -EINVAL with err set. */
+/*
+ * Parses "10.0.0.1:7411", "[fd00::1]:7411" or "node-a.example.org:7411". Returns 0, or -EINVAL with
+ * err set.
+ */
 int cw_address_parse(const char *text, struct cw_address *ret, struct cw_err *err);
-/* 127.0.0.0/8 and ::1; a host name never is. */
+/* True for 127.0.0.0/8 and ::1. Always false for a host name. */
 bool cw_address_is_loopback(const struct cw_address *address);
-/* 0.0.0.0 or ::. A server can listen on it, but a client cannot connect to it. */
+/*
+ * True for 0.0.0.0 and ::. A server can listen on such an address, but a client cannot connect to
+ * it.
+ */
 bool cw_address_is_any(const struct cw_address *address);
 
 bool cw_sockaddr_is_loopback(const struct sockaddr *address);
-/* The size of the sockaddr of its family; 0 for families other than AF_INET and AF_INET6. */
+/* Returns the size of an address by its family; 0 for families other than AF_INET and AF_INET6. */
 socklen_t cw_sockaddr_len(const struct sockaddr *address);
 
-/* Names consist of letters, digits and ".-_", and have fewer than CW_NODE_NAME_MAX bytes. */
+/*
+ * True if the name consists of letters, digits and ".-_", and has fewer than CW_NODE_NAME_MAX
+ * bytes.
+ */
 bool cw_node_name_is_valid(const char *name, size_t len);

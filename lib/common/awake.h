@@ -10,8 +10,8 @@
  *
  * A running loop reads the clock several times a second. If the gap between two readings is longer,
  * we count only CW_AWAKE_STEP_NS of it. So no caller has to report the gap, and all modules see the
- * same time, no matter which event comes first after it. CLOCK_MONOTONIC stands still while the
- * machine is suspended: then neither clock has a gap to leave out.
+ * same time, no matter which event comes first after the gap. CLOCK_MONOTONIC stands still while
+ * the machine is suspended. A suspend is therefore no gap on either clock.
  *
  * Not thread-safe.
  */
@@ -28,11 +28,11 @@
 #define CW_AWAKE_STEP_NS CW_NS_PER_S
 
 struct cw_awake {
-	struct cw_clock clock; /* for other modules: all three times */
+	struct cw_clock clock; /* for other modules; gives all three times */
 	const struct cw_clock *of;
 	int64_t looked_ns;
-	int64_t held_ns; /* sum of the time that we did not count */
+	int64_t held_ns; /* sum of the times that we did not count */
 };
 
-/* of: borrowed. *a must not move afterwards. */
+/* The caller keeps `of` alive, and must not move *a afterwards. */
 void cw_awake_init(struct cw_awake *a, const struct cw_clock *of);

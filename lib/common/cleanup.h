@@ -15,7 +15,7 @@
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
-/* Moves a pointer out of a cleanup variable. */
+/* Moves a pointer out of a cleanup variable, which becomes NULL. */
 #define steal_ptr(p)                                                                               \
 	({                                                                                         \
 		typeof(p) _steal_p = (p);                                                          \
@@ -40,5 +40,5 @@ static inline void freep(void *p)
 static inline void closep(int *fd)
 {
 	if (*fd >= 0)
-		(void)close(*fd); /* nothing useful can be done about a failing close */
+		(void)close(*fd); /* we can do nothing about a failing close */
 }

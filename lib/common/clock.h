@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time, injected: modules take a clock and tests pass a fake one. now_ns gives the time of an
- * event, and wall_ns the time that a document shows to people. awake_ns measures silence and the
- * deadlines of answers.
+ * A source of time. Modules take it as an argument, so tests can pass a fake one. now_ns gives the
+ * time of an event, and wall_ns the time that a document shows to people. awake_ns measures silence
+ * and the deadlines of answers.
  */
 #pragma once
 
@@ -12,11 +12,11 @@ struct cw_clock {
 	int64_t (*monotonic_ns)(void *user);
 	int64_t (*wall_ns)(void *user);
 	void *user;
-	/* How long this process has been awake (awake.h); NULL = always. */
+	/* How long this process has been awake (awake.h). NULL = it is always awake. */
 	int64_t (*awake_ns)(void *user);
 };
 
-/* CLOCK_MONOTONIC and CLOCK_REALTIME. */
+/* The system's CLOCK_MONOTONIC and CLOCK_REALTIME. */
 extern const struct cw_clock cw_clock_system;
 
 static inline int64_t cw_clock_now_ns(const struct cw_clock *c)
@@ -51,7 +51,7 @@ static inline int64_t cw_bounded_ns(int64_t ns)
 	return ns < -CW_BOUND_NS ? -CW_BOUND_NS : ns;
 }
 
-/* now - then, never negative, for instants from the memory of another process. */
+/* Returns now - then, never negative. Meant for instants from the memory of another process. */
 static inline int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
 {
 	if (then_ns < 0)
@@ -59,13 +59,14 @@ static inline int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
 	return then_ns < now_ns ? now_ns - then_ns : 0;
 }
 
-/* "2026-11-21T07:53:33.123Z" into buf[32]; returns buf. */
+/* Writes a time like "2026-11-21T07:53:33.123Z" into buf[32] and returns buf. */
 char *cw_wall_format(int64_t wall_ns, char *buf);
-/* -1 if text does not have this form. */
+/* Parses the form that cw_wall_format() writes. Returns -1 if text does not have this form. */
 int64_t cw_wall_parse(const char *text);
 
 /*
- * CPU time of the calling thread, to measure the cost of a piece of work. On a node whose cores are
- * all busy we wait for our turn, and that wait must not count as work. Any thread; does not block.
+ * Returns the CPU time of the calling thread, to measure the cost of a piece of work. On a node
+ * whose cores are all busy we wait for our turn, and that wait must not count as work. Any thread;
+ * does not block.
  */
 int64_t cw_clock_cpu_ns(void);

@@ -12,7 +12,8 @@
 
 /*
  * Reads the directory once and closes all listed descriptors from first on. Each close may move
- * entries that we have not read yet. Returns the number of closed descriptors, or -errno.
+ * entries that we have not read yet, so the caller repeats this. Returns the number of closed
+ * descriptors, or -errno.
  */
 static int close_listed(int dir_fd, int first)
 {
@@ -43,7 +44,10 @@ int cw_close_from(int first)
 	_cleanup_(closep) int dir_fd = -1;
 	int r;
 
-	/* EPERM: sandboxes that are older than this call refuse all calls unknown to them. */
+	/*
+	 * EPERM comes from sandboxes that are older than this call: they refuse all calls unknown
+	 * to them.
+	 */
 	if (syscall(SYS_close_range, (unsigned)first, ~0U, 0) == 0)
 		return 0;
 	if (errno != ENOSYS && errno != EPERM)

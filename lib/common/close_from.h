@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Close the descriptors of the parent in a forked child. Allocates nothing. */
+/* Closes inherited descriptors in a forked child. Allocates nothing. */
 #pragma once
 
 #include <sys/syscall.h>
@@ -10,6 +10,7 @@
 
 /*
  * Closes every descriptor from first on. If the kernel has no close_range() (Linux before 5.9), or
- * a sandbox forbids it, we read /proc/self/fd. 0 or -errno: then some may still be open.
+ * a sandbox forbids it, we read /proc/self/fd. Returns 0 or -errno. After an error some descriptors
+ * may still be open.
  */
 int cw_close_from(int first);

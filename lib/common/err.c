@@ -12,9 +12,9 @@ int cw_err_set(struct cw_err *err, int errno_value, const char *fmt, ...)
 
 	if (err) {
 		va_start(ap, fmt);
-		(void)vsnprintf(err->text, sizeof(err->text), fmt, ap); /* it truncates */
+		(void)vsnprintf(err->text, sizeof(err->text), fmt, ap); /* vsnprintf() truncates */
 		va_end(ap);
-		cw_text_sanitise(err->text); /* it may quote untrusted files and messages */
+		cw_text_sanitise(err->text); /* the text may quote untrusted files and messages */
 	}
 	return -errno_value;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uthash, made safe for a daemon: out of memory does not call exit(-1). After HASH_ADD the caller
- * checks that the element's hh.tbl is not NULL (cw_htable_added()).
+ * uthash, made safe for a daemon: it does not call exit(-1) if we are out of memory. After HASH_ADD
+ * the caller checks with cw_htable_added() that the element's hh.tbl is not NULL.
  */
 #pragma once
 

@@ -15,7 +15,10 @@ const char *cw_env_get(const struct cw_env *env, const char *name)
 	return value && value[0] ? value : NULL;
 }
 
-/* The first variable of the list with a number in [0, 2^31); leading spaces are allowed. */
+/*
+ * Returns the number in the first variable of the list that has one in [0, 2^31); -1 = none.
+ * Leading spaces are allowed.
+ */
 static int32_t first_number(const struct cw_env *env, const char *const *vars,
 			    const char **ret_name)
 {
@@ -39,7 +42,7 @@ static const char *const size_vars[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COM
 static const char *const local_vars[] = { "LOCAL_RANK", "SLURM_LOCALID",
 					  "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
 
-/* RFC 1123: the API server demands this form of a namespace. */
+/* The longest namespace. RFC 1123, whose form of a name the API server demands. */
 #define NAMESPACE_BYTES 63u
 
 static bool is_namespace(const char *text)
@@ -62,10 +65,13 @@ const char *cw_job_env_namespace(const struct cw_env *env)
 /* FNV-1a, 64 bits. It only tells two truncated labels apart; we never use it as a key of a job. */
 #define FNV_START 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
-/* "~" and 16 digits */
+/* The bytes of "~" and 16 digits. */
 #define CUT_MARK_BYTES 17u
 
-/* n counts all bytes of the label, even those beyond the end of the buffer. */
+/*
+ * A label while we write it. n counts all bytes of the label, even those beyond the end of the
+ * buffer.
+ */
 struct label {
 	char *to;
 	size_t len, n;
@@ -82,7 +88,10 @@ static void append(struct label *l, const char *text)
 	}
 }
 
-/* A long namespace must not push out the end of the name, which tells two jobs apart. */
+/*
+ * Ends the label. If we have truncated it, its end becomes a hash. A long namespace would otherwise
+ * push out the end of the name, which tells two jobs apart.
+ */
 static void finish(struct label *l)
 {
 	size_t end = l->n < l->len ? l->n : l->len - 1;
@@ -93,7 +102,7 @@ static void finish(struct label *l)
 			       l->hash);
 }
 
-/* A name that is unique in the whole cluster already begins with the namespace. */
+/* True if the name already begins with the namespace, because it is unique in the whole cluster. */
 static bool begins_with(const char *name, const char *ns)
 {
 	size_t n = strlen(ns);
@@ -101,7 +110,7 @@ static bool begins_with(const char *name, const char *ns)
 	return strncmp(name, ns, n) == 0 && name[n] == '/';
 }
 
-/* "rule:", the pod's namespace where there is one, and the parts up to NULL. */
+/* Writes "rule:", the pod's namespace if there is one, and the parts up to NULL. */
 static void make(struct label *l, const struct cw_env *env, const char *rule,
 		 const char *const *parts)
 {
@@ -125,7 +134,7 @@ static const char *or_else(const struct cw_env *env, const char *name, const cha
 
 #define MAKE(rule, ...) make(&l, env, rule, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* The scheduler's own job id comes first: operators type this one. */
+/* A scheduler's own job id precedes ids of launchers, because operators type it. */
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len)
 {
 	struct label l = { .to = to, .len = len, .hash = FNV_START };
@@ -183,7 +192,7 @@ bool cw_job_env_is_of_one_host(const char *label)
 
 	if (strncmp(label, rule, strlen(rule)) != 0)
 		return false;
-	/* A label with "::1" has more colons; the port follows the last one. */
+	/* In a label with "::1" there are more colons. The port follows the last colon. */
 	host = label + strlen(rule);
 	port = strrchr(host, '/'); /* the host follows a pod's namespace */
 	host = port ? port + 1 : host;

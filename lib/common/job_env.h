@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Schedulers and launchers describe a process in its environment: the job it belongs to and its
- * rank. The agent reads its own environment, and the daemon that of processes without a flight
+ * rank. The agent reads its own environment. The daemon reads that of processes without a flight
  * record. Both must derive the same label, so the rules are here.
  *
  * Pure; no allocation.
@@ -16,17 +16,17 @@
 #define CW_DEFAULT_AGENT_SOCKET "/run/collwatch/agent.sock"
 
 struct cw_env {
-	/* The value of a variable, NULL = not set. */
+	/* Returns the value of a variable, NULL = not set. */
 	const char *(*get)(const char *name, const void *user);
 	const void *user;
 };
 
-/* NULL also if the variable is empty. */
+/* Returns the value of a variable; NULL if it is not set or empty. */
 const char *cw_env_get(const struct cw_env *env, const char *name);
 
 /*
- * The namespace of the process's pod, from its environment. NULL: the process is in no namespace,
- * or Kubernetes does not allow the name. Borrowed from the environment.
+ * Returns the namespace of the process's pod, borrowed from the environment. NULL if the process is
+ * in no namespace, or if Kubernetes does not allow the name.
  */
 const char *cw_job_env_namespace(const struct cw_env *env);
 
@@ -36,23 +36,24 @@ const char *cw_job_env_namespace(const struct cw_env *env);
  * if no variable gives one. A label of more than len - 1 bytes ends in "~" and a hash of the
  * whole label.
  */
-#define CW_JOB_ENV_LABEL_BYTES 128 /* as in flight records, so all programs cut alike */
+/* As in flight records, so that all programs truncate a label alike. */
+#define CW_JOB_ENV_LABEL_BYTES 128
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len);
 
 /*
- * A label as people know their job: "4711.0" for "slurm:4711.0", and the value of COLLWATCH_JOB for
- * "name:…". Commands accept it as the name of a job, too. Borrowed from label. If no rule made the
- * label, returns all of it.
+ * Returns the part of a label that people know as their job. It is "4711.0" for "slurm:4711.0", and
+ * the value of COLLWATCH_JOB for "name:…". Commands accept it as the name of a job, too. Borrowed
+ * from label. If no rule made the label, returns all of it.
  */
 const char *cw_job_env_shown(const char *label);
-/* True if COLLWATCH_JOB gave the label, and not a scheduler or a launcher. */
+/* True if the label is from COLLWATCH_JOB, instead of a scheduler or a launcher. */
 bool cw_job_env_is_given(const char *label);
 /*
  * True if the ranks of the job rendezvous on loopback, as torchrun does on a single machine. Jobs
  * on different hosts can then have the same label.
  */
 bool cw_job_env_is_of_one_host(const char *label);
-/* True if name is the label, or the part of it that cw_job_env_shown() returns. */
+/* True if name is the label, or the part of the label that cw_job_env_shown() returns. */
 bool cw_job_env_is_named(const char *label, const char *name);
 
 struct cw_job_env_rank {

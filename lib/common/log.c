@@ -18,24 +18,29 @@
 
 #include "common/text.h"
 
-/* The journal truncates at 48 KiB, but no person reads a line that is longer than this. */
+/*
+ * The longest line. The journal truncates at 48 KiB, but people do not read lines that are longer
+ * than this.
+ */
 #define LINE_MAX_BYTES 4096
 _Static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a pipe takes a line whole or not at all");
 /*
- * MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID and the callers' fields. We drop further ones.
+ * The most fields of an event: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID and the caller's
+ * fields. We drop further ones.
  */
 #define FIELDS_MAX 32
 /* Space for the callers' fields (labels and numbers). We drop a field that does not fit. */
 #define FIELDS_MAX_BYTES 16384
 
 /*
- * Call sites, identified by their format. We have far fewer than this; further ones have no limit.
+ * The most call sites, identified by their format. We have far fewer. If there were more, the
+ * others would have no limit.
  */
 #define SITES_MAX 512u
 
 struct site {
 	const char *fmt;
-	int64_t since_ns; /* `lines` is current as of this time */
+	int64_t since_ns; /* `lines` is valid for this time */
 	uint32_t lines;   /* tokens in use, at most CW_LOG_BURST */
 	uint64_t omitted;
 };
@@ -45,13 +50,13 @@ static const struct cw_clock *log_clock = &cw_clock_system;
 static cw_log_journal_fn journal_fn;
 static struct site sites[SITES_MAX];
 
-/* Lost lines: all since the start, and those that we have not reported yet. */
+/* All lines lost since the start, and the lost lines that we have not reported yet. */
 static uint64_t n_lost, n_unreported;
-/* The stream holds part of a line. The next line begins with '\n' to end it. */
+/* True if the stream holds part of a line. The next line then begins with '\n' to end it. */
 static bool is_torn;
 /*
- * We open stderr a second time, because O_NONBLOCK on descriptor 2 would affect all programs that
- * share it.
+ * Our own descriptor of stderr. We open stderr a second time, because O_NONBLOCK on descriptor 2
+ * would affect all programs that share it.
  */
 static struct {
 	int fd;
@@ -93,9 +98,9 @@ int cw_log_level_from_name(const char *name)
 
 /*
  * $JOURNAL_STREAM names the device and inode of the journal's end of stdout/stderr. A shell may
- * inherit the variable but redirect stderr to a file; that file must not get prefixes. We check it
- * for each line, because a test or a daemonising parent may replace descriptor 2. An fstat() is
- * cheap compared to a log line.
+ * inherit the variable but redirect stderr to a file, and that file must not get prefixes. We check
+ * stderr for each line, because a test or a daemonising parent may replace descriptor 2. An fstat()
+ * is cheap compared to a log line.
  */
 static bool stderr_is_journal(void)
 {
@@ -134,8 +139,8 @@ static bool is_file(int fd, dev_t dev, ino_t ino)
 }
 
 /*
- * Opens the pipe or terminal behind stderr a second time; we keep that descriptor. -1 = we cannot
- * open it.
+ * Opens the pipe or terminal behind stderr a second time, and keeps that descriptor in `own`.
+ * Returns -1 if we cannot open it.
  */
 static int open_own(const struct stat *st)
 {
@@ -153,7 +158,7 @@ static int open_own(const struct stat *st)
 	return own.fd;
 }
 
-/* Like write(2), but fails with EAGAIN instead of waiting. */
+/* Like write(2), but fails with EAGAIN instead of waiting for the reader. */
 static ssize_t write_some(const char *buf, size_t len)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -162,21 +167,24 @@ static ssize_t write_some(const char *buf, size_t len)
 
 	if (fstat(STDERR_FILENO, &st) < 0)
 		return -1;
-	if (S_ISSOCK(st.st_mode)) /* the journal's stream */
+	if (S_ISSOCK(st.st_mode)) /* the journal's stream is a socket */
 		return send(STDERR_FILENO, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
 		return write(STDERR_FILENO, buf, len);
 	fd = open_own(&st);
 	if (fd >= 0)
 		return write(fd, buf, len);
-	/* We cannot open it. But a pipe with a free page takes a whole line at once. */
+	/*
+	 * We cannot open stderr ourselves. But if its pipe has a free page, it takes a whole line
+	 * at once.
+	 */
 	if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
 		return write(STDERR_FILENO, buf, len);
 	errno = EAGAIN;
 	return -1;
 }
 
-/* False: the stream did not take all of it. */
+/* Returns false if the stream did not take all bytes. */
 static bool write_all(const char *buf, size_t len)
 {
 	size_t done = 0;
@@ -228,7 +236,7 @@ static bool report_lost(bool journal)
 	return true;
 }
 
-/* False: the line is lost, and we have counted it. */
+/* Returns false if the line is lost. We have then counted it. */
 static bool write_line(int level, const char *text, bool journal)
 {
 	if ((!n_unreported || report_lost(journal)) && put_line(level, text, journal))
@@ -248,7 +256,7 @@ void cw_log_tick(void)
 	int saved_errno = errno;
 
 	if (n_unreported)
-		(void)report_lost(stderr_is_journal()); /* or at the next tick */
+		(void)report_lost(stderr_is_journal()); /* on failure we report at the next tick */
 	errno = saved_errno;
 }
 
@@ -267,7 +275,7 @@ static struct site *find_site(const char *fmt)
 	return NULL;
 }
 
-/* False: the caller drops this line. */
+/* Applies the limit of a call site. Returns false if the caller must drop this line. */
 static bool is_within_limit(int level, const char *fmt)
 {
 	int64_t now = cw_clock_now_ns(log_clock), step = CW_NS_PER_S / CW_LOG_PER_S, back;
@@ -308,7 +316,7 @@ void cw_log_v(int level, const char *fmt, va_list ap)
 		return;
 	errno = saved_errno;
 	if (vsnprintf(text, sizeof(text), fmt, ap) >= 0)
-		(void)write_line(level, text, stderr_is_journal()); /* it counts what is lost */
+		(void)write_line(level, text, stderr_is_journal()); /* counts a lost line */
 	errno = saved_errno;
 }
 
@@ -326,7 +334,7 @@ static struct iovec iov_of(char *text)
 	return (struct iovec){ .iov_base = text, .iov_len = strlen(text) };
 }
 
-/* False: the journal refused it. */
+/* Returns false if the journal refused the event. */
 static bool send_to_journal(int level, const char *message_id, const char *text,
 			    const char *const *fields)
 {
@@ -365,6 +373,6 @@ void cw_log_event(int level, const char *message_id, const char *text, const cha
 
 	if (level <= max_level &&
 	    !(journal && journal_fn && send_to_journal(level, message_id, text, fields)))
-		(void)write_line(level, text, journal); /* it counts what is lost */
+		(void)write_line(level, text, journal); /* counts a lost line */
 	errno = saved_errno;
 }

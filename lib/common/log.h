@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logging for daemon and CLI (never the agent). Each call writes one line to stderr. If stderr is
- * the journal's stream, the line begins with its priority, "<N>". Thread: main thread only.
+ * the journal's stream, the line begins with its priority, "<N>". Only the main thread may log.
  *
  * Logging does not wait for the reader of stderr, unless stderr is a file. If there is no room for
  * a line, we drop and count it. Before the next line that fits we report the number of lost lines.
  *
- * Callers say what failed and on which object. If they go on, they add "…, ignoring". Ids have the
- * form job= comm= rank= inc=.
+ * A message says what failed and on which object. If the program goes on, the message ends in "…,
+ * ignoring". Ids have the form job= comm= rank= inc=.
  */
 #pragma once
 
@@ -18,10 +18,10 @@
 #include "common/clock.h"
 
 /*
- * Limits per call site: a burst of CW_LOG_BURST lines, then CW_LOG_PER_S lines per second. We drop
- * and count the rest, and report the number before the next line that we write. Users and peers can
- * trigger most lines as often as they like, and a flooded journal drops lines of other services.
- * Debug lines and events have no limit.
+ * Each call site may write a burst of CW_LOG_BURST lines, and then CW_LOG_PER_S lines per second.
+ * We drop and count further lines, and report their number before the next line that we write.
+ * Users and peers can trigger most lines as often as they like, and a flooded journal drops lines
+ * of other services. Debug lines and events have no limit.
  */
 #define CW_LOG_BURST 256u
 #define CW_LOG_PER_S 10u
@@ -38,21 +38,24 @@ enum cw_log_level {
 void cw_log_set_level(int level);
 /* For tests; the default is cw_clock_system. */
 void cw_log_set_clock(const struct cw_clock *clock);
-/* Takes n fields of an event, each "NAME=value". 0, or -errno: then we write a plain line. */
+/*
+ * Takes n fields of an event, each "NAME=value". Returns 0 or -errno. After an error we write a
+ * plain line.
+ */
 typedef int (*cw_log_journal_fn)(const struct iovec *fields, unsigned n);
-/* By default there is no journal. */
+/* Sets the function that sends events to the journal. By default there is none. */
 void cw_log_set_journal(cw_log_journal_fn fn);
-/* Lines lost since the start. */
+/* Returns the number of lines lost since the start. */
 uint64_t cw_log_lost(void);
 /*
  * Reports lost lines as soon as stderr accepts output again, even if no other line follows. Call it
  * about once a second.
  */
 void cw_log_tick(void);
-int cw_log_level_from_name(const char *name); /* -1 = unknown */
+int cw_log_level_from_name(const char *name); /* returns -1 if the name is unknown */
 
 void cw_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* fmt identifies the call site by its address, so it must be the format string of the caller. */
+/* The address of fmt identifies the call site, so fmt must be the format string of the caller. */
 void cw_log_v(int level, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
 #define log_err(...) cw_log(CW_LOG_ERR, __VA_ARGS__)

@@ -35,7 +35,7 @@ static const struct unit byte_units[] = {
 	{ NULL, 0 },
 };
 
-/* The value of a digit in this base; base if c is no digit. */
+/* Returns the value of a digit in this base. Returns base if c is no digit. */
 static unsigned value_of(char c, unsigned base)
 {
 	unsigned v = base;
@@ -141,7 +141,7 @@ int cw_parse_bytes(const char *text, uint64_t *ret)
 	return parse_with_unit(text, byte_units, UINT64_MAX, ret);
 }
 
-/* "2 min 5 s": the two largest units, the smaller one left out when it is zero. */
+/* Writes the two largest units, as in "2 min 5 s". If the smaller one is zero, leaves it out. */
 static void format_two(uint64_t major, const char *major_unit, uint64_t minor,
 		       const char *minor_unit, const char *sign, char *buf, unsigned len)
 {

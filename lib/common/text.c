@@ -18,7 +18,7 @@ size_t cw_text_decode(const char *text, uint32_t *ret)
 	if (!len || p[0] > 0xf4)
 		return 0;
 	for (size_t i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80) /* also the end of the text */
+		if ((p[i] & 0xc0) != 0x80) /* the end of the text fails here, too */
 			return 0;
 		c = c << 6 | (p[i] & 0x3fu);
 	}
@@ -44,7 +44,7 @@ void cw_text_sanitise(char *text)
 
 		if (n == 0 || (cw_text_is_treacherous(c) && c != '\t' && c != '\n')) {
 			*text = '?';
-			n = 1; /* the rest of the sequence is no UTF-8 any more */
+			n = 1; /* the rest of the sequence is not UTF-8 any more */
 		}
 		text += n;
 	}

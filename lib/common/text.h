@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sanitise text from other processes before we print it to terminals, logs, JSON or shells. Also
- * helpers that assemble text. Pure functions.
+ * Sanitises text from other processes before we print it to terminals, logs, JSON or shells. Also
+ * contains helpers that assemble text. Pure functions.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 /*
- * Decodes the code point at the start of a NUL-terminated text. Returns its length in bytes (NUL:
- * 1). 0 = not UTF-8 (Unicode 15, table 3-7): overlong forms, surrogates and numbers above U+10FFFF
- * are not UTF-8 either.
+ * Decodes the code point at the start of a NUL-terminated text. Returns its length in bytes (1 for
+ * the NUL). Returns 0 if it is not UTF-8 (Unicode 15, table 3-7). Overlong forms, surrogates and
+ * numbers above U+10FFFF are not UTF-8 either.
  */
 size_t cw_text_decode(const char *text, uint32_t *ret);
 
@@ -28,22 +28,29 @@ bool cw_text_is_treacherous(uint32_t c);
  */
 void cw_text_sanitise(char *text);
 
-/* The same for names and labels, which must stay on one line: also replaces \t and \n. */
+/*
+ * Like cw_text_sanitise(), but for names and labels, which must stay on one line: also replaces \t
+ * and \n.
+ */
 void cw_text_sanitise_line(char *text);
 
 /*
- * Quotes a path as one argument of a command that people paste into a shell. A path stays as it is
- * if a POSIX shell takes it literally. A path that begins with '-' becomes "./-…". Treacherous
- * characters stay: the caller replaces them when it prints the text. NULL: out of memory.
+ * Quotes a path as one argument of a command that people paste into a shell. If a POSIX shell takes
+ * the path literally, it stays as it is. If the path begins with '-', it becomes "./-…".
+ * Treacherous characters stay, and the caller replaces them when it prints the text. The caller
+ * releases the result with free(); NULL = out of memory.
  */
 char *cw_text_argument(const char *path);
 
-/* Returns "command ARGUMENT", path being the argument. NULL: out of memory. */
+/*
+ * Returns "command ARGUMENT", where ARGUMENT is the quoted path. The caller releases it with
+ * free(); NULL = out of memory.
+ */
 char *cw_text_command(const char *command, const char *path);
 
 /* Appends to a NUL-terminated text in a buffer of len bytes. Truncates if there is no room. */
 void cw_text_append(char *text, size_t len, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The part of a path after its last slash; borrowed. */
+/* Returns the part of a path after its last slash, borrowed from path. */
 const char *cw_text_base_name(const char *path);

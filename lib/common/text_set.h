@@ -9,12 +9,15 @@
 #include <stdint.h>
 
 struct cw_text_set {
-	const char **texts; /* index: number - 1; owned */
-	uint32_t n, max;    /* max: limit of n */
+	const char **texts; /* the set owns the texts; index = number - 1 */
+	uint32_t n, max;    /* max is the limit of n */
 	size_t bytes, max_bytes;
 };
 
-/* Finds or adds a text and returns its number; 0 = the set is full. 0 or -ENOMEM. */
+/*
+ * Finds or adds a text and stores its number. *ret_number is 0 if the set is full. Returns 0 or
+ * -ENOMEM.
+ */
 int cw_text_set_add(struct cw_text_set *set, const char *text, uint32_t *ret_number);
 
 /* Frees all texts; the limits stay. */

@@ -49,7 +49,10 @@ static int make_parents(const char *path)
 	return 0;
 }
 
-/* 0: the path is free now. We remove a socket only if it refuses our connection. */
+/*
+ * Makes the path free for a new socket. Returns 0 if it is free now. We remove a socket only if it
+ * refuses our connection.
+ */
 static int remove_stale(const char *path, const struct sockaddr_un *addr)
 {
 	_cleanup_(closep) int fd = -1;
@@ -63,7 +66,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *addr)
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN)
-		return -EADDRINUSE; /* EAGAIN: it has a listener with a full backlog */
+		return -EADDRINUSE; /* EAGAIN: the listener's backlog is full */
 	if (errno != ECONNREFUSED)
 		return -errno;
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
@@ -91,7 +94,7 @@ int cw_unix_listen(const char *path, mode_t mode, gid_t group, struct cw_err *er
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot make a socket: %s", strerror(errno));
 	/*
-	 * No client can connect between bind() and listen(). In between we set the final owner and
+	 * No client can connect between bind() and listen(). In between we set the final group and
 	 * mode of the file. A file mode for bind() would pass through umask.
 	 */
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, mode) < 0 ||
@@ -221,7 +224,8 @@ ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd)
 		return -errno;
 	*ret_fd = take_first_fd(&msg);
 	/*
-	 * Our buffer holds several descriptors, so the kernel had no free number for the first one.
+	 * Our buffer has room for several descriptors. So the kernel had no free number for the
+	 * first one.
 	 */
 	if (*ret_fd < 0 && msg.msg_flags & MSG_CTRUNC)
 		return -EMFILE;
@@ -267,7 +271,10 @@ ssize_t cw_unix_recv_bytes(int fd, void *buf, size_t len)
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
-	/* Without a control buffer the kernel only reports that descriptors exist (MSG_CTRUNC). */
+	/*
+	 * We pass no control buffer, so the kernel only reports whether descriptors exist
+	 * (MSG_CTRUNC).
+	 */
 	n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
 	if (n > 0 && (msg.msg_flags & MSG_CTRUNC))
 		return -EBADMSG;
@@ -282,7 +289,7 @@ bool cw_unix_has_descriptors(int fd)
 	char buf[16384];
 	ssize_t n;
 
-	(void)shutdown(fd, SHUT_RD); /* fails if fd is no socket, which holds no descriptors */
+	(void)shutdown(fd, SHUT_RD); /* fails if fd is no socket; it then holds no descriptors */
 	do
 		n = cw_unix_recv_bytes(fd, buf, sizeof(buf));
 	while (n > 0 || n == -EINTR);

@@ -29,8 +29,8 @@ static __thread struct {
 } memory;
 
 /*
- * Serves requests of the buffer's sizes. Some other requests have the same size and may use the
- * reserve, too.
+ * Serves requests that have a size of jansson's buffer. Some other requests have the same size and
+ * may use the reserve, too.
  */
 static void *from_reserve(size_t bytes)
 {
@@ -62,8 +62,8 @@ static void counted_free(void *p)
 }
 
 /*
- * We never restore jansson's own functions. Ours behave the same, so blocks may come from
- * either pair.
+ * Also installs our allocation functions in jansson. We never restore jansson's own functions. Ours
+ * behave the same, so a block may come from either pair.
  */
 unsigned cw_json_failures(void)
 {
@@ -72,8 +72,8 @@ unsigned cw_json_failures(void)
 }
 
 /*
- * Length in bytes of the longest text, with its quotes, or of the longest run between two of
- * ",: \n[]{}".
+ * Returns an upper limit of the longest token in bytes. It is the length of the longest text with
+ * its quotes, or of the longest run between two of ",: \n[]{}".
  */
 static size_t longest_token(const char *text, size_t len)
 {
@@ -98,8 +98,8 @@ static bool set_reserve(const char *text, size_t len)
 	size_t longest = longest_token(text, len), last = 2 * TOKEN_BYTES;
 
 	/*
-	 * One byte more than the token, one to end it, and all smaller sizes of the buffer
-	 * before that.
+	 * The buffer needs one byte more than the token, and one to end it. The reserve also holds
+	 * all smaller sizes of the buffer before that.
 	 */
 	while (last < longest + 2)
 		last *= 2;
@@ -157,7 +157,7 @@ json_t *cw_json_parse_text(const char *text, size_t flags)
 	return cw_json_parse(text, strlen(text), flags, NULL);
 }
 
-/* The caller releases *ret_text with free(). 0 or -errno. */
+/* Reads fd up to its end. The caller releases *ret_text with free(). Returns 0 or -errno. */
 static int read_all(int fd, char **ret_text, size_t *ret_len)
 {
 	_cleanup_(freep) char *text = NULL;
