@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accept() returns the lowest free number. So the number itself tells us how many descriptors
- * are left.
+ * accept() returns the lowest free number. So the number itself tells us how many descriptors are
+ * left.
  *
  * A listener pauses when accept() fails, or when it returns a number that we keep back. After
- * CW_ACCEPT_PAUSE_MS a timer tests whether such a number is free again, and resumes the listener.
- * The reason for a pause may last: then the timer is armed again.
+ * CW_ACCEPT_PAUSE_MS a timer tests whether a lower number is free again. If so, it resumes the
+ * listener. Otherwise we arm the timer again.
  */
 #include "loop/accept_pause.h"
 
@@ -23,7 +23,7 @@
 
 struct cw_accept_pause {
 	struct cw_accept_pause *next, **link;
-	struct evconnlistener *listener; /* NULL = fn pauses and resumes */
+	struct evconnlistener *listener; /* NULL = `fn` pauses and resumes the listener */
 	cw_accept_switch_fn fn;
 	void *user;
 	const struct cw_clock *clock;
@@ -39,9 +39,9 @@ struct cw_accept_pause {
 static struct cw_accept_pause *all;
 static struct cw_accept_pause_stats stats;
 static uint64_t unsaid;
-static int64_t say_ns; /* no line in the log before this time */
+static int64_t say_ns; /* until this time we write no further line to the log */
 
-/* Connections get only descriptors below this number. */
+/* Returns the first number that we keep back. Connections get only descriptors below it. */
 static int first_kept_back(enum cw_listener which)
 {
 	struct rlimit limit;
@@ -57,7 +57,7 @@ static int first_kept_back(enum cw_listener which)
 	return (int)(limit.rlim_cur - reserve);
 }
 
-/* We open a file to learn the lowest free number. */
+/* True if a connection can get a descriptor. We open a file to learn the lowest free number. */
 static bool has_descriptor(enum cw_listener which)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), kept = first_kept_back(which);
@@ -116,7 +116,10 @@ static const char *name_of(enum cw_listener which)
 	return names[which];
 }
 
-/* One line for all listeners: they share the descriptors and the memory that ran out. */
+/*
+ * Writes one line for all listeners, because they share the descriptors and the memory that ran
+ * out.
+ */
 static void say(const struct cw_accept_pause *p, int error)
 {
 	int64_t now = cw_clock_now_ns(p->clock);

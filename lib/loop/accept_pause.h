@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listeners pause when the process runs out of descriptors or memory. New connections wait in the
- * kernel's queue. A listener that is ready but cannot accept would make the loop spin. We do not
- * keep a spare descriptor to accept and close connections: a flood would only come back sooner. An
- * agent that waits in the queue is served as soon as there is room.
+ * Listeners pause when the process runs out of descriptors or memory. New connections then wait in
+ * the kernel's queue. A listener that is ready but cannot accept would make the loop spin. We do
+ * not keep a spare descriptor to accept and close connections: a flood would only come back sooner.
+ * An agent that waits in the queue is served as soon as there is room.
  *
  * Connections do not get the last descriptors. We need those for our own work: records, /proc,
  * children that take evidence, bundles, the webhook. Half of them are also open to the control
@@ -37,30 +37,33 @@ enum cw_listener {
 /* We keep back an eighth of RLIMIT_NOFILE, but at most this many descriptors. */
 #define CW_ACCEPT_RESERVE_MAX 256u
 
-/* on: true = accept again, false = stop accepting. */
+/* Resumes (on = true) or pauses (on = false) a listener. */
 typedef void (*cw_accept_switch_fn)(bool on, void *user);
 
-/* 0 or -ENOMEM. */
+/* Makes the pause of a listener that fn pauses and resumes. Returns 0 or -ENOMEM. */
 int cw_accept_pause_new(struct event_base *base, const struct cw_clock *clock,
 			enum cw_listener which, cw_accept_switch_fn fn, void *user,
 			struct cw_accept_pause **ret);
-/* The same for a listener of libevent. Borrows the listener and sets its error callback. */
+/*
+ * Like cw_accept_pause_new(), but for a listener of libevent. Borrows the listener and sets its
+ * error callback.
+ */
 int cw_accept_pause_watch(struct event_base *base, const struct cw_clock *clock,
 			  enum cw_listener which, struct evconnlistener *listener,
 			  struct cw_accept_pause **ret);
-/* Call it before the listener is freed. Takes NULL; returns NULL. */
+/* Frees the pause. Call this before the listener is freed. p may be NULL. Returns NULL. */
 struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p);
 
-/* The caller's accept() failed with this errno: pauses. */
+/* Call this when accept() failed with this errno. Pauses the listener. */
 void cw_accept_pause_failed(struct cw_accept_pause *p, int error);
 /*
- * The caller's accept() returned fd, which stays the caller's. True: fd was the last one for now,
- * and p pauses.
+ * Call this when accept() returned fd. The caller still owns fd. Returns true if fd was the last
+ * one for now. The listener is then paused.
  */
 bool cw_accept_pause_took(struct cw_accept_pause *p, int fd);
 /*
- * True if n more descriptors would reach into those that we keep back from agents' connections. The
- * other descriptors of a rank must leave them free, too.
+ * True if n more descriptors would reach into those that we keep back from agents' connections. A
+ * rank's other descriptors must leave those free, too.
  */
 bool cw_accept_pause_is_scarce(unsigned n);
 /*
@@ -71,6 +74,6 @@ bool cw_accept_pause_is_last(const struct cw_accept_pause *p, int fd);
 
 struct cw_accept_pause_stats {
 	uint64_t pauses[CW_LISTENER__MAX];
-	int64_t last_ns; /* when a listener last paused, on its clock; 0 = never */
+	int64_t last_ns; /* the last time when a listener was paused, on its clock; 0 = never */
 };
 void cw_accept_pause_stats(struct cw_accept_pause_stats *ret);

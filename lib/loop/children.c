@@ -2,14 +2,15 @@
 /*
  * The life of a child:
  *
- * 1. It runs: we collect its output, and the deadline runs. On time-out or overflow we kill it and
+ * 1. It runs. We collect its output, and the deadline runs. On time-out or overflow we kill it and
  * start the grace timer.
  *
  * 2. Its pidfd becomes readable and we reap it.
  *
- * 3. Its output ends, because no process of it is left. We report the result and free the child.
+ * 3. Its output ends, because none of its processes is left. We report the result and free the
+ * child.
  *
- * A child that survives the grace timer is abandoned. An abandoned or cancelled child has no
+ * If a child survives the grace timer, we abandon it. An abandoned or cancelled child has no
  * callback any more. It only waits for its pidfd and for the end of its output.
  */
 #include "loop/children.h"
@@ -32,7 +33,10 @@
 #include "common/log.h"
 #include "loop/events.h"
 
-/* A killed process ends within a scheduling round unless it sleeps uninterruptibly. */
+/*
+ * After this time we abandon a killed child. It ends within a scheduling round unless it sleeps
+ * uninterruptibly.
+ */
 #define KILL_GRACE_MS 500u
 #define FREE_WAIT_MS 200
 #define READ_CHUNK 16384u
@@ -82,7 +86,7 @@ static void kill_child(struct cw_child *c)
 	 * We also kill its process group, because the child may have children. It is not reaped
 	 * yet, so no other process has its pid.
 	 */
-	(void)kill(-c->pid, SIGKILL); /* fails before the child has made the group */
+	(void)kill(-c->pid, SIGKILL); /* fails if the child has not made the group yet */
 	(void)kill(c->pid, SIGKILL);  /* fails only for a zombie */
 	c->is_killed = true;
 }
@@ -129,8 +133,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * Reads the pipe until it is empty. False: there is no more for now; true: all its writers
- * are gone.
+ * Reads the pipe until it is empty. Returns true if all its writers are gone, and false if more
+ * output may come.
  */
 static bool drain(struct cw_child *c, bool *ret_is_too_much)
 {
@@ -152,7 +156,7 @@ static bool drain(struct cw_child *c, bool *ret_is_too_much)
 		memcpy(c->output + c->len, chunk, (size_t)n < room ? (size_t)n : room);
 		c->len += (size_t)n < room ? (size_t)n : room;
 		if (*ret_is_too_much)
-			return false; /* a child may write faster than we read */
+			return false; /* we stop, because a child may write faster than we read */
 	}
 }
 
@@ -190,7 +194,7 @@ static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 		return;
 	c->is_reaped = true;
 	event_freep(&c->on_exit);
-	/* The output that arrived between the last event and the end. */
+	/* Reads the output that arrived between the last event and the end. */
 	if (c->on_output && drain(c, &is_too_much))
 		event_freep(&c->on_output);
 	if (!c->is_killed)
@@ -201,7 +205,10 @@ static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 		finish(c);
 		return;
 	}
-	/* A child of the child still has the pipe. It dies at once, or it hangs. */
+	/*
+	 * A child of the child still holds the pipe. We have killed it, so it dies at once, or it
+	 * hangs.
+	 */
 	c->is_killed = true;
 	if (!c->is_abandoned)
 		start_timer(c, KILL_GRACE_MS);
@@ -216,18 +223,18 @@ static void limit(int resource, rlim_t value)
 	(void)setrlimit(resource, &rl); /* lowering does not fail */
 }
 
-/* The setup of all children. A child keeps only the memory and the credentials of the daemon. */
+/* Sets up a child: it keeps only the memory and the credentials of the daemon. */
 static int enter_child(int out_fd, pid_t parent)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	int null_fd, r;
 	sigset_t none;
 
-	(void)setpgid(0, 0); /* fails for a session leader, which a fork is not */
+	(void)setpgid(0, 0); /* cannot fail: only a session leader cannot do this */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		return -ESRCH;
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &dfl, NULL); /* SIGKILL and SIGSTOP cannot be set */
+		(void)sigaction(sig, &dfl, NULL); /* fails for SIGKILL and SIGSTOP */
 	sigemptyset(&none);
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return -errno;
@@ -235,7 +242,8 @@ static int enter_child(int out_fd, pid_t parent)
 	if (null_fd < 0)
 		return -errno;
 	/*
-	 * We first move the pipe out of the range 0 to 2, then put all descriptors in their places.
+	 * We first move the pipe out of the range 0 to 2, then put all descriptors in their final
+	 * places.
 	 */
 	out_fd = fcntl(out_fd, F_DUPFD_CLOEXEC, 16);
 	if (out_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(out_fd, OUT_FD) < 0)
@@ -290,12 +298,12 @@ static int spawn(struct cw_child *c)
 		return -errno;
 	if (c->pid == 0)
 		cw_run_child(out_fd, parent, &c->config);
-	(void)setpgid(c->pid, c->pid); /* either may run first */
+	(void)setpgid(c->pid, c->pid); /* also here: parent or child may run first */
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	r = c->pidfd < 0 ? -errno : watch(c);
 	if (r < 0) {
 		kill_child(c);
-		(void)waitpid(c->pid, NULL, 0); /* it has only just begun and dies at once */
+		(void)waitpid(c->pid, NULL, 0); /* the child has only just begun and dies at once */
 	}
 	return r;
 }
@@ -364,15 +372,15 @@ struct cw_children *cw_children_free(struct cw_children *pool)
 	if (!pool)
 		return NULL;
 	for (struct cw_child *c = pool->list; c; c = c->next)
-		if (!c->is_reaped) /* else another process may have the pid */
+		if (!c->is_reaped) /* otherwise another process may have the pid by now */
 			kill_child(c);
 	while (pool->list) {
 		struct cw_child *c = pool->list;
 		struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
 
-		/* We leave a child that does not die to init. */
+		/* If a child does not die, we leave it to init. */
 		if (!c->is_reaped && poll(&p, 1, c->is_abandoned ? 0 : FREE_WAIT_MS) > 0)
-			(void)waitpid(c->pid, NULL, WNOHANG); /* poll() says it is ready */
+			(void)waitpid(c->pid, NULL, WNOHANG); /* poll() says that it has ended */
 		child_free(c);
 	}
 	free(pool);

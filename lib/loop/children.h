@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Short-lived children for work that can hang or crash. A function runs in a fork that has closed
- * all descriptors except its output pipe. The pool returns the output of the child, up to a limit
+ * all descriptors except its output pipe. The pool collects the output of the child, up to a limit
  * and before a deadline.
  *
  * We kill a child that does not end. Some children survive SIGKILL: they sleep uninterruptibly on a
@@ -21,46 +21,53 @@ struct cw_children;
 struct cw_child;
 
 enum cw_child_end {
-	CW_CHILD_EXITED,    /* status 0 */
-	CW_CHILD_CRASHED,   /* a signal or another status */
-	CW_CHILD_TIMED_OUT, /* killed at its deadline */
-	CW_CHILD_OVERFLOW,  /* killed for writing more than max_output */
-	CW_CHILD_ABANDONED, /* killed, but a process of it survived */
+	CW_CHILD_EXITED,    /* with status 0 */
+	CW_CHILD_CRASHED,   /* by a signal, or with another status */
+	CW_CHILD_TIMED_OUT, /* we killed it at its deadline */
+	CW_CHILD_OVERFLOW,  /* we killed it because it wrote more than max_output */
+	CW_CHILD_ABANDONED, /* we killed it, but one of its processes survived */
 };
 
-/* Runs in the child. Its return value is the exit status. out_fd is blocking. */
+/* Runs in the child. Returns the exit status. out_fd is blocking. */
 typedef int (*cw_child_main_fn)(int out_fd, const void *arg);
 
-/* output: the output of the child, also after a failure; borrowed until the callback returns. */
+/* output: the output of the child, even after a failure. It is valid until the callback returns. */
 typedef void (*cw_child_done_fn)(enum cw_child_end end, const char *output, size_t len, void *user);
 
 struct cw_child_config {
 	cw_child_main_fn main;
-	const void *arg; /* borrowed until cw_child_start() returns: the child has its own copy */
+	/* The caller may free it after cw_child_start(): the child has its own copy. */
+	const void *arg;
 	uint32_t deadline_ms;
 	size_t max_output;
 	cw_child_done_fn fn;
 	void *user;
-	uid_t uid; /* owner of the processes that it inspects; 0 = no particular user */
+	uid_t uid; /* owner of the processes that the child inspects; 0 = no particular user */
 };
 
 /*
  * Limit of abandoned children per user. Each is a task of the daemon's unit, which may have 64
- * (TasksMax=). So callers start no further child for that user.
+ * (TasksMax=). At the limit, callers start no further child for that user.
  */
 #define CW_CHILD_MAX_ABANDONED 2u
 
 int cw_children_new(struct event_base *base, struct cw_children **ret);
-/* Kills and reaps all; waits at most 200 ms for each. No callbacks. Takes NULL; returns NULL. */
+/*
+ * Kills and reaps all children, waits at most 200 ms for each, and frees the pool. Calls no
+ * callback. pool may be NULL. Returns NULL.
+ */
 struct cw_children *cw_children_free(struct cw_children *pool);
 
-/* 0 or -errno. The callback comes once, from the loop; *ret_child is valid until then. */
+/*
+ * Starts a child. Returns 0 or -errno. The loop later calls the callback once; *ret_child is valid
+ * until then.
+ */
 int cw_child_start(struct cw_children *pool, const struct cw_child_config *config,
 		   struct cw_child **ret_child);
-/* Kills it; no callback comes. */
+/* Kills the child. Its callback is not called. */
 void cw_child_cancel(struct cw_child *child);
 
-/* Abandoned children that still exist. */
+/* Returns the number of abandoned children that still exist. */
 uint32_t cw_children_abandoned(const struct cw_children *pool);
-/* The abandoned children that were started for this user. */
+/* Returns how many of the abandoned children were started for this user. */
 uint32_t cw_children_abandoned_of(const struct cw_children *pool, uid_t uid);

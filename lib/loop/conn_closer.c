@@ -2,11 +2,11 @@
 /*
  * A child of the fork server closes the connections. It gets copies of their descriptors in one
  * message and confirms them with a byte. Then we close our own copies and our end of the socket.
- * The child sees the end of the socket and exits, so its copies are the last ones. Without this
- * order ours could be the last, and our close() could linger.
+ * The child sees the end of the socket and exits, so its copies are the last ones. With another
+ * order our copies could be the last, and our close() could linger.
  *
  * We give connections to one child at a time. If that child does not confirm within TAKE_S, we kill
- * it and give its connections to another one.
+ * it and give its connections to another child.
  */
 #include "loop/conn_closer.h"
 
@@ -36,15 +36,16 @@
  * would make this process wait for its search for cycles of sockets.
  */
 #define BATCH 253
-/* Deadline of the child to confirm the connections. */
+/* The child must confirm the connections within this many seconds. */
 #define TAKE_S 3
 
 struct child {
 	struct cw_conn_closer *closer;
-	struct cw_fork_request *request; /* NULL = the child exists, or this place is free */
-	int fd, pidfd;                   /* fd: -1 = we want it to end */
+	/* The running request for this child; NULL = the child exists, or this place is free. */
+	struct cw_fork_request *request;
+	int fd, pidfd; /* fd = -1 tells the child to end */
 	struct event *taken, *ended;
-	unsigned n; /* connections that it has not confirmed */
+	unsigned n; /* connections that the child has not confirmed */
 	int fds[BATCH];
 };
 
@@ -53,13 +54,13 @@ struct cw_conn_closer {
 	struct cw_fork_server *forks;
 	struct event *timer;
 	/*
-	 * This list has no limit of its own. Each entry is a descriptor of this process, and
-	 * listeners pause before those run out.
+	 * This list of connections has no limit of its own. Each entry is a descriptor of this
+	 * process, and listeners pause before those run out.
 	 */
 	int *fds;
 	size_t n, cap;
 	struct child children[CW_CONN_CLOSER_CHILDREN];
-	struct child *giving; /* NULL = no child is taking connections */
+	struct child *giving; /* the child that is taking connections; NULL = none */
 	uint64_t total;
 };
 
@@ -86,10 +87,10 @@ int cw_conn_closer_child(int fd)
 		return 1;
 	c = CMSG_FIRSTHDR(&msg);
 	if (!c || c->cmsg_len != CMSG_LEN(n * sizeof(int)))
-		return 1; /* the child had no free number for some of them */
+		return 1; /* this process had no free number for some of the descriptors */
 	if (send(fd, "t", 1, MSG_NOSIGNAL) != 1)
 		return 1;
-	return (int)recv(fd, &byte, 1, 0); /* our parent closed its end */
+	return (int)recv(fd, &byte, 1, 0); /* returns when our parent has closed its end */
 }
 
 static void start_timer(struct cw_conn_closer *c)
@@ -119,11 +120,11 @@ static void wait_for_child(struct cw_conn_closer *c, int fd)
 {
 	if (grow(c))
 		c->fds[c->n++] = fd;
-	else /* it stays open, because a blocking close() would be worse */
+	else /* we leave the connection open, because a blocking close() would be worse */
 		log_err("a connection cannot be closed: out of memory");
 }
 
-/* The child gets no more connections. Those that it did not confirm go to another child. */
+/* Gives no more connections to the child. If it did not confirm some, they go to another child. */
 static void end_giving(struct child *child)
 {
 	struct cw_conn_closer *c = child->closer;
@@ -167,10 +168,10 @@ static void on_taken(evutil_socket_t fd, short what, void *arg)
 		for (; child->n > 0; child->n--)
 			(void)close(child->fds[child->n - 1]); /* the child has the last copy */
 	end_giving(child);
-	release(child->closer); /* connections that came meanwhile */
+	release(child->closer); /* now gives away connections that came meanwhile */
 }
 
-/* Sends the newest connections to the child: all of a batch or none. */
+/* Sends the newest connections to the child, at most BATCH. The child gets all of these or none. */
 static int give(struct child *child)
 {
 	struct cw_conn_closer *c = child->closer;
@@ -235,7 +236,7 @@ static void release(struct cw_conn_closer *c)
 	struct child *child = c->n && !c->giving ? free_child(c) : NULL;
 
 	if (!child)
-		return; /* we try again when a child confirms or ends */
+		return; /* we try again when a child has confirmed or ended */
 	if (cw_fork_server_ask(c->forks, cw_conn_closer_child, on_forked, child, &child->request) ==
 	    0)
 		c->giving = child;
@@ -253,10 +254,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 void cw_conn_closer_close(struct cw_conn_closer *c, int fd)
 {
 	if (!cw_unix_has_descriptors(fd)) {
-		(void)close(fd); /* we cannot handle a failing close */
+		(void)close(fd); /* if close() fails, we can do nothing */
 		return;
 	}
-	(void)shutdown(fd, SHUT_RDWR); /* the peer sees the end now */
+	(void)shutdown(fd, SHUT_RDWR); /* the peer sees the end of the connection now */
 	c->total++;
 	wait_for_child(c, fd);
 	if (!c->giving)
@@ -295,7 +296,7 @@ int cw_conn_closer_new(struct event_base *base, struct cw_fork_server *forks,
 
 /* ---- the end ---- */
 
-/* After a bare clone this may only make calls that are async-signal-safe. */
+/* Runs in the last child. After a bare clone it may only make calls that are async-signal-safe. */
 static void run_last_child(const int go[2])
 {
 	char c;
@@ -307,8 +308,8 @@ static void run_last_child(const int go[2])
 }
 
 /*
- * The loop has ended, so a fork of this process closes the last connections. It has copies of
- * them, too.
+ * Closes the last connections. The loop has ended, so we cannot use the fork server. A fork of this
+ * process, which has copies of the connections, closes them.
  */
 static void release_last(struct cw_conn_closer *c)
 {
@@ -317,7 +318,7 @@ static void release_last(struct cw_conn_closer *c)
 	pid_t pid;
 
 	if (!c->n || pipe2(go, O_CLOEXEC) < 0)
-		return; /* the end of this process closes them and does not linger */
+		return; /* the end of this process closes the connections and does not linger */
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (pid == 0)
 		run_last_child(go);
@@ -328,7 +329,7 @@ static void release_last(struct cw_conn_closer *c)
 	if (pid < 0)
 		return;
 	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	(void)poll(&ended, 1, FREE_WAIT_MS); /* we leave a child that hangs to init */
+	(void)poll(&ended, 1, FREE_WAIT_MS); /* if the child hangs, we leave it to init */
 	closep(&ended.fd);
 	(void)waitpid(pid, NULL, WNOHANG);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Close untrusted connections on UNIX sockets. A client can put descriptors into its connection.
+ * Closes untrusted connections on UNIX sockets. A client can put descriptors into its connection.
  * When the last process closes the connection, the kernel closes those descriptors in that process.
- * Some block as long as their owner likes: for example a TCP socket with SO_LINGER whose peer does
- * not read. So a child closes each connection that holds descriptors: at the end of a process no
- * close lingers.
+ * Some block as long as their owner likes, for example a TCP socket with SO_LINGER whose peer does
+ * not read. At the end of a process such a close does not linger. So a child closes each connection
+ * that holds descriptors.
  *
  * We must not read the descriptors out of the connection either: see cw_unix_recv_bytes().
  *
@@ -19,29 +19,34 @@ struct cw_fork_server;
 struct event_base;
 
 /*
- * We collect connections for this long and give them to one child, so that a flood of connections
+ * We collect connections for this many ms and give them to one child. A flood of connections thus
  * does not become a flood of forks.
  */
 #define CW_CONN_CLOSER_EVERY_MS 20
-/*
- * Limit of children. All but the first of them hang in a close that even the end of a process
- * waits for.
- */
+/* Limit of children. More than one exists only if a close hangs even at the end of a process. */
 #define CW_CONN_CLOSER_CHILDREN 8u
 
-/* A job of the fork server. */
+/* The job for the fork server: runs in a child. fd is its end of the pair of sockets. */
 int cw_conn_closer_child(int fd);
 
-/* forks must have that job; we borrow it for life. 0 or -ENOMEM. */
+/*
+ * Creates the closer. The fork server `forks` must have cw_conn_closer_child() among its jobs, and
+ * must outlive the closer. Returns 0 or -ENOMEM.
+ */
 int cw_conn_closer_new(struct event_base *base, struct cw_fork_server *forks,
 		       struct cw_conn_closer **ret);
 /*
- * Takes NULL; returns NULL. Forks a last child for the remaining connections, and waits at most
- * 200 ms for it.
+ * Frees the closer. Forks a last child for the remaining connections, and waits at most 200 ms for
+ * it. c may be NULL. Returns NULL.
  */
 struct cw_conn_closer *cw_conn_closer_free(struct cw_conn_closer *c);
-/* Takes ownership of fd. The caller no longer reads from it or writes to it. */
+/*
+ * Closes a connection. Takes ownership of fd: the caller no longer reads from it or writes to it.
+ */
 void cw_conn_closer_close(struct cw_conn_closer *c, int fd);
-/* Connections that wait for a child now, and the total of those since the start. */
+/*
+ * The number of connections that wait for a child now, and of all connections that ever waited for
+ * one.
+ */
 uint32_t cw_conn_closer_waiting(const struct cw_conn_closer *c);
 uint64_t cw_conn_closer_total(const struct cw_conn_closer *c);

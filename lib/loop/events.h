@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ownership of libevent's events. For rooms with an event loop only. */
+/* Frees libevent's events. Only for rooms with an event loop. */
 #pragma once
 
 #include <event2/event.h>
 
 /*
- * Frees an event and sets *ev to NULL; *ev may be NULL. For _cleanup_() as well. Loop thread only.
+ * Frees an event and sets *ev to NULL. *ev may be NULL. Also works in _cleanup_(). Loop thread
+ * only.
  */
 static inline void event_freep(struct event **ev)
 {

@@ -4,7 +4,7 @@
  * carries one end of another pair, for the child. The server forks and answers with the pidfd of
  * the child. The server keeps no other state.
  *
- * A new server first sends a packet by itself: from then on it serves. We treat a server as lost if
+ * A new server first sends a packet without a request: from then on it serves. A server is lost if
  * it has ended, sends nonsense, or is silent while requests wait. We kill and replace it, and send
  * its requests once more. If servers fail before they serve, we wait longer before each start, and
  * sometimes fork instead of executing the program.
@@ -40,7 +40,7 @@
 #define CLONE_PIDFD 0x1000 /* Linux 5.2 */
 #endif
 
-/* The name in ps; 15 characters at most. */
+/* The server's name in ps, at most 15 characters. */
 #define NAME "collwatchd-fork"
 /*
  * The server's end of the pair: the first number above stdin, stdout and stderr, which
@@ -48,20 +48,23 @@
  */
 #define CONTROL_FD 3
 /*
- * Deadline of an answer. A fork takes a fraction of a millisecond. Only a stopped server, or a
- * machine with hundreds of runnable tasks, takes this long.
+ * Deadline of an answer. A fork takes a fraction of a millisecond. This much time passes only if
+ * the server is stopped, or if the machine has hundreds of runnable tasks.
  */
 #define ANSWER_MS 3000
 /* Deadline of the first packet, which the server sends after the loader has done its work. */
 #define START_MS 10000
-/* We replace a server that lived for less only after a pause. */
+/* If a server lived less than SHORT_LIFE_NS, we replace it only after PAUSE_MS. */
 #define SHORT_LIFE_NS (10 * CW_NS_PER_S)
 #define PAUSE_MS 1000
-/* The pause doubles after each server that never served, up to this. */
+/* The longest pause. It doubles after each server that never served. */
 #define MAX_PAUSE_MS 60000
-/* After this many servers that never served we fork one instead of executing it, and so on. */
+/*
+ * After this many servers in a row that never served, we fork one server instead of executing it.
+ * Then we execute again.
+ */
 #define TRIES 2
-/* A request fails if it loses this many servers. */
+/* A request fails if this many servers were lost while it waited. */
 #define MAX_ATTEMPTS 2
 #define ANSWERS_PER_ITERATION 16
 #define FREE_WAIT_MS 200
@@ -72,18 +75,18 @@ struct request_packet {
 	uint32_t reserved;
 };
 
-/* id 0: the server is ready. */
+/* An answer of the server. Its first packet has id 0: the server is ready. */
 struct answer_packet {
 	uint64_t id;
 	int32_t error; /* 0 = the packet carries the pidfd; else an errno */
 	uint32_t reserved;
 };
 
-/* A server process that we have not reaped yet. */
+/* A server process that we have not reaped yet, whether current or lost. */
 struct process {
 	struct cw_fork_server *owner;
 	pid_t pid;
-	int pidfd, fd; /* fd: -1 = lost */
+	int pidfd, fd; /* fd = -1: the server is lost */
 	struct event *answer, *ended;
 	bool has_served;
 	int64_t started_ns;
@@ -92,10 +95,10 @@ struct process {
 
 struct cw_fork_request {
 	struct cw_fork_server *server;
-	uint64_t id; /* 0 = not sent */
+	uint64_t id; /* 0 = we have not sent the request */
 	uint32_t job;
 	unsigned attempts;
-	int fd, child_fd; /* child_fd: -1 = sent */
+	int fd, child_fd; /* child_fd = -1: we have sent the child's end */
 	cw_forked_fn fn;
 	void *user;
 	struct cw_fork_request *prev, *next;
@@ -103,18 +106,18 @@ struct cw_fork_request {
 
 struct cw_fork_server {
 	struct cw_fork_server_config config;
-	struct process *processes; /* the current one and the dying ones */
+	struct process *processes; /* the current server and the dying ones */
 	struct process *current;   /* NULL = none */
 	struct cw_fork_request *requests;
 	unsigned n_requests;
 	uint64_t last_id, lost;
-	unsigned failures;      /* servers in a row that never served */
-	uint32_t pause_ms;      /* before the next start, after a server that never served */
-	struct event *deadline; /* of the next answer */
+	unsigned failures;      /* number of servers in a row that never served */
+	uint32_t pause_ms;      /* pause before the next start, after a server that never served */
+	struct event *deadline; /* timer for the next answer */
 	struct event *restart;
 };
 
-/* ---- the server ---- */
+/* ---- the server's own code ---- */
 
 static void on_sigchld(int sig)
 {
@@ -122,8 +125,8 @@ static void on_sigchld(int sig)
 }
 
 /*
- * We unblock SIGCHLD only in ppoll(). The server ignores the signals that end the daemon: it ends
- * when the daemon does.
+ * Sets the server's signals. We unblock SIGCHLD only in ppoll(). The server ignores the signals
+ * that end the daemon, because it ends when the daemon does.
  */
 static void set_signals(sigset_t *ret_waiting)
 {
@@ -132,7 +135,7 @@ static void set_signals(sigset_t *ret_waiting)
 	sigset_t chld;
 
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &sa, NULL); /* not all can be set */
+		(void)sigaction(sig, &sa, NULL); /* fails for some signals, which cannot be set */
 	sa.sa_handler = SIG_IGN;
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		(void)sigaction(ignored[i], &sa, NULL);
@@ -144,14 +147,14 @@ static void set_signals(sigset_t *ret_waiting)
 	(void)sigprocmask(SIG_SETMASK, &chld, NULL);
 }
 
-/* Runs in a child of the server. */
+/* Undoes set_signals() in a child of the server. */
 static void reset_signals(void)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &dfl, NULL); /* not all can be set */
+		(void)sigaction(sig, &dfl, NULL); /* fails for some signals, which cannot be set */
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -234,15 +237,16 @@ static _Noreturn void serve(const cw_fork_child_fn *jobs, unsigned n_jobs, const
 	}
 }
 
-/* fd: the server's end of the pair. */
+/* Runs the server in this process. fd is the server's end of the pair. */
 static _Noreturn void run_server(int fd, const cw_fork_child_fn *jobs, unsigned n_jobs)
 {
 	static const struct rlimit no_core = { 0, 0 };
 	sigset_t waiting;
 
 	(void)prctl(PR_SET_NAME, NAME);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the socket's end also ends it */
-	(void)setrlimit(RLIMIT_CORE, &no_core); /* the unit sets it, too */
+	/* If the daemon ends, the end of the socket also ends the server. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)setrlimit(RLIMIT_CORE, &no_core); /* the systemd unit sets this limit, too */
 	set_signals(&waiting);
 	if (keep_only(fd) < 0)
 		_exit(1);
@@ -267,7 +271,7 @@ int cw_fork_server_main(const cw_fork_child_fn *jobs, unsigned n_jobs)
 	run_server(CONTROL_FD, jobs, n_jobs);
 }
 
-/* ---- starting it ---- */
+/* ---- starting a server ---- */
 
 /*
  * Executes the server. posix_spawn() copies no page tables, but we wait until the other process has
@@ -297,7 +301,7 @@ static pid_t spawn(const char *program, int fd)
 	r = posix_spawn_file_actions_adddup2(&actions, fd, CONTROL_FD);
 	if (r == 0)
 		r = posix_spawn(&pid, program, &actions, &attr, argv, environ);
-	(void)posix_spawn_file_actions_destroy(&actions); /* neither can fail */
+	(void)posix_spawn_file_actions_destroy(&actions); /* neither of these two can fail */
 	(void)posix_spawnattr_destroy(&attr);
 	return r == 0 ? pid : -r;
 }
@@ -307,7 +311,7 @@ static pid_t fork_server(struct cw_fork_server *s, int fd)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		(void)setsid(); /* a session of its own */
+		(void)setsid(); /* a session of its own, as in spawn() */
 		run_server(fd, s->config.jobs, s->config.n_jobs);
 	}
 	return pid < 0 ? -errno : pid;
@@ -315,12 +319,13 @@ static pid_t fork_server(struct cw_fork_server *s, int fd)
 
 static void kill_process(const struct process *p)
 {
-	(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0u); /* it may be dead */
+	/* Fails if the process is dead. */
+	(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0u);
 }
 
 /*
- * CPU time of a process and its reaped children, in seconds; 0 = unknown. A read of its /proc file
- * waits for no process.
+ * Returns the CPU time of a process and its reaped children, in seconds; 0 = unknown. Reading its
+ * /proc file waits for no process.
  */
 static double cpu_s(pid_t pid)
 {
@@ -336,7 +341,7 @@ static double cpu_s(pid_t pid)
 		return 0;
 	text[n] = '\0';
 	p = strrchr(text, ')');
-	/* utime is the twelfth field after the name; in ticks. */
+	/* The field utime, in ticks, is the twelfth after the name. */
 	for (unsigned i = 0; p && i < 12; i++)
 		p = strchr(p + 1, ' ');
 	for (unsigned i = 0; p && i < 4; i++)
@@ -348,7 +353,7 @@ static void process_free(struct process *p)
 {
 	struct cw_fork_server *s = p->owner;
 
-	(void)waitpid(p->pid, NULL, WNOHANG); /* it has ended, or we leave it to init */
+	(void)waitpid(p->pid, NULL, WNOHANG); /* the process has ended, or we leave it to init */
 	DL_DELETE(s->processes, p);
 	event_freep(&p->answer);
 	event_freep(&p->ended);
@@ -375,7 +380,7 @@ static int watch_process(struct process *p)
 	return 0;
 }
 
-/* Starts a server and makes it the current one. 0 or -errno. */
+/* Starts a server and makes it the current one. Returns 0 or -errno. */
 static int start_process(struct cw_fork_server *s)
 {
 	_cleanup_(closep) int server_fd = -1;
@@ -405,7 +410,8 @@ static int start_process(struct cw_fork_server *s)
 		return 0;
 	}
 	if (p->pid > 0) {
-		(void)kill(p->pid, SIGKILL); /* it is new and not reaped */
+		/* Safe: we have not reaped it, so no other process has its pid. */
+		(void)kill(p->pid, SIGKILL);
 		(void)waitpid(p->pid, NULL, 0);
 	}
 	process_free(p);
@@ -433,7 +439,7 @@ static void report(struct cw_fork_request *q, int r, int pidfd)
 	fn(r, fd, pidfd, user);
 }
 
-/* Fails the requests with at least min_attempts attempts. */
+/* Fails all requests that have lost at least min_attempts servers. */
 static void fail_requests(struct cw_fork_server *s, unsigned min_attempts)
 {
 	struct cw_fork_request *q;
@@ -469,12 +475,12 @@ static void set_deadline(struct cw_fork_server *s)
 	struct timeval tv = { .tv_sec = ms / 1000 };
 
 	if (!s->current || (!s->requests && s->current->has_served))
-		(void)event_del(s->deadline); /* cannot fail, the event is set up */
+		(void)event_del(s->deadline); /* cannot fail */
 	else if (event_add(s->deadline, &tv) < 0)
 		log_err("fork server: no timer");
 }
 
-/* Sends as many requests as the socket takes. The next answer triggers the rest. */
+/* Sends as many requests as the socket takes. The next answer triggers the others. */
 static void send_requests(struct cw_fork_server *s)
 {
 	struct cw_fork_request *q;
@@ -488,14 +494,14 @@ static void send_requests(struct cw_fork_server *s)
 			continue;
 		if (cw_unix_send_fd(s->current->fd, &packet, sizeof(packet), q->child_fd) !=
 		    sizeof(packet))
-			return; /* events report a server that has ended */
+			return; /* if the server has ended, its events report it */
 		q->id = ++s->last_id;
 		closep(&q->child_fd);
 		q->child_fd = -1;
 	}
 }
 
-/* ---- losing one ---- */
+/* ---- losing a server ---- */
 
 static void start_again(struct cw_fork_server *s, uint32_t ms)
 {
@@ -505,7 +511,10 @@ static void start_again(struct cw_fork_server *s, uint32_t ms)
 		log_err("fork server: no timer");
 }
 
-/* The last server never served. */
+/*
+ * Called when the last server never served, or could not start. Starts the next one after a pause,
+ * and fails the requests.
+ */
 static void start_later(struct cw_fork_server *s)
 {
 	uint32_t ms = s->pause_ms ? 2 * s->pause_ms : PAUSE_MS;
@@ -546,7 +555,7 @@ static void lose(struct process *p, const char *why)
 	event_freep(&p->answer);
 	closep(&p->fd);
 	p->fd = -1;
-	kill_process(p); /* we reap it when it has ended */
+	kill_process(p); /* on_process_ended() reaps the process */
 	DL_FOREACH (s->requests, q) {
 		q->attempts++;
 		if (q->id && make_pair(q) < 0)
@@ -582,7 +591,7 @@ static struct cw_fork_request *find_request(const struct cw_fork_server *s, uint
 	return NULL;
 }
 
-/* False: the answer is nonsense. Takes ownership of pidfd. */
+/* Handles one answer. Returns false if it is nonsense. Takes ownership of pidfd. */
 static bool take_answer(struct process *p, const struct answer_packet *answer, int pidfd)
 {
 	_cleanup_(closep) int fd = pidfd;
@@ -600,10 +609,13 @@ static bool take_answer(struct process *p, const struct answer_packet *answer, i
 	q = find_request(s, answer->id);
 	if (q)
 		report(q, -answer->error, answer->error ? -1 : steal_fd(&fd));
-	return true; /* or the caller cancelled it, and its child sees a closed socket */
+	return true; /* q is NULL if the caller has cancelled it; its child sees a closed socket */
 }
 
-/* 1: processed an answer; 0: there is none; -errno: the server is lost. */
+/*
+ * Reads and handles one answer. Returns 1 if it did, 0 if there is none, -errno if the server is
+ * lost.
+ */
 static int read_answer(struct process *p)
 {
 	struct answer_packet answer;
@@ -612,13 +624,14 @@ static int read_answer(struct process *p)
 
 	if (n == -EAGAIN)
 		return 0;
-	if (n == -EMFILE) { /* no room for the pidfd: the child ends when its socket closes */
+	/* We had no number for the pidfd; the child ends when its socket closes. */
+	if (n == -EMFILE) {
 		answer.error = EMFILE;
 		n = sizeof(answer);
 	}
 	if (n == sizeof(answer) && take_answer(p, &answer, pidfd))
 		return 1;
-	return n <= 0 ? -ESRCH : -EBADMSG; /* ECONNRESET: it ended with unread requests */
+	return n <= 0 ? -ESRCH : -EBADMSG; /* ECONNRESET: the server ended with unread requests */
 }
 
 static void on_answer(evutil_socket_t fd, short what, void *arg)
@@ -643,7 +656,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	int r = p ? read_answer(p) : 1;
 
 	if (r > 0)
-		set_deadline(s); /* an answer was there: this process was late */
+		set_deadline(s); /* the answer was there, but this process was late */
 	else
 		lose(p, r == 0 ? "does not answer" : "has ended");
 }
@@ -709,7 +722,7 @@ int cw_fork_server_new(const struct cw_fork_server_config *config, struct cw_for
 	s->deadline = evtimer_new(config->base, on_deadline, s);
 	s->restart = evtimer_new(config->base, on_restart, s);
 	if (!s->deadline || !s->restart) {
-		(void)cw_fork_server_free(s); /* always NULL */
+		(void)cw_fork_server_free(s); /* returns NULL */
 		return -ENOMEM;
 	}
 	start(s);
@@ -731,7 +744,7 @@ struct cw_fork_server *cw_fork_server_free(struct cw_fork_server *s)
 		closep(&p->fd);
 		p->fd = -1;
 		if (poll(&ended, 1, FREE_WAIT_MS) == 0)
-			kill_process(p); /* it is stopped, or very late */
+			kill_process(p); /* the server is stopped, or very late */
 		(void)poll(&ended, 1, FREE_WAIT_MS);
 		process_free(p);
 	}

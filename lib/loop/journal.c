@@ -10,7 +10,10 @@
 
 #include "common/cleanup.h"
 
-/* Enough for a log line with all its fields. A longer datagram would need a memfd. */
+/*
+ * The largest entry: enough for a log line with all its fields. A longer datagram would need a
+ * memfd.
+ */
 #define ENTRY_MAX_BYTES 65536u
 
 struct entry {
@@ -28,8 +31,8 @@ static int append(struct entry *e, const void *bytes, size_t len)
 }
 
 /*
- * A field is "NAME=value\n". If the value has several lines, the field is "NAME\n", the length of
- * the value as a 64-bit number, the value, and "\n".
+ * Appends "NAME=value\n". If the value has several lines, appends "NAME\n", the length of the value
+ * as a 64-bit number, the value, and "\n".
  */
 static int append_field(struct entry *e, const char *field, size_t len)
 {

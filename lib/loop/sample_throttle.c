@@ -6,8 +6,8 @@
 #include "common/clock.h"
 
 /*
- * We read a record that takes t again after at least COST_FACTOR × t. For many records the factor
- * rises, so that all reads together take at most a quarter of a core.
+ * If reading a record takes the time t, we read it again after at least COST_FACTOR × t. For many
+ * records the factor rises, so that all reads together take at most a quarter of a core.
  */
 #define COST_FACTOR 100
 #define COST_SHARE 4

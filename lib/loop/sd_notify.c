@@ -19,17 +19,17 @@
 
 /* SD_LISTEN_FDS_START of sd_listen_fds(3): the first descriptor that the manager passes. */
 #define FIRST_PASSED_FD 3
-/* For a rank: its record and its pidfd. */
+/* The most descriptors per message. A rank has two: its record and its pidfd. */
 #define MAX_FDS 2u
 #define SEND_LIMIT_MS 50
 /*
- * For start, reload and stop. These are rare, and a manager that misses one of them kills
- * the daemon.
+ * The longest wait for start, reload and stop. These are rare, and if the manager misses one of
+ * them, it kills the daemon.
  */
 #define PHASE_LIMIT_MS 1000
 #define SILENCE_NS (10 * CW_NS_PER_S)
 
-/* Returns the address of the manager. 0 or -errno. */
+/* Stores the address of the manager in *ret. Returns 0 or -errno. */
 static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -48,9 +48,9 @@ static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
 }
 
 /*
- * limit_ms: how long we wait for a manager that does not read; 0 = not at all. clock: after such a
- * time-out we send the manager nothing for SILENCE_NS; NULL = always send. Ranks store their
- * descriptors one by one, a thousand at a time, and must not each wait.
+ * limit_ms: how long we wait for a manager that does not read; 0 = not at all. After such a
+ * time-out we send nothing to the manager for SILENCE_NS by `clock`; NULL = always send. Ranks
+ * store their descriptors one by one, a thousand at a time, and must not each wait.
  */
 struct patience {
 	unsigned limit_ms;
@@ -106,7 +106,10 @@ static int send_to_manager(struct patience patience, const char *text, const int
 	return send_msg(&msg, patience);
 }
 
-/* This fails only if there is no manager or it does not read. Then there is nothing to do. */
+/*
+ * Sends a text to the manager. This fails only if there is no manager or it does not read. We can
+ * then do nothing.
+ */
 static void say(const char *text, unsigned limit_ms)
 {
 	(void)send_to_manager((struct patience){ .limit_ms = limit_ms }, text, NULL, 0);
@@ -144,9 +147,7 @@ void cw_notify_status(const char *status)
 	say_status("", status, 0);
 }
 
-/*
- * True if the manager set the variables for this process. They may also be inherited from a parent.
- */
+/* True if the manager set the variables for this process. They may also come from a parent. */
 static bool is_for_us(const char *pid_name)
 {
 	const char *text = getenv(pid_name);
@@ -174,8 +175,8 @@ void cw_notify_alive(void)
 }
 
 /*
- * Sets CLOEXEC on the passed descriptors and returns their number. 0: there is no manager, or its
- * variables are invalid.
+ * Sets CLOEXEC on the passed descriptors and returns their number. Returns 0 if there is no
+ * manager, or if its variables are invalid.
  */
 static unsigned passed(void)
 {
@@ -191,7 +192,7 @@ static unsigned passed(void)
 	return (unsigned)n;
 }
 
-/* The next name of the list. Colons separate the names, and no name contains a colon. */
+/* Returns the next name of the list. Colons separate the names, and no name contains a colon. */
 static const char *next_name(const char **names, size_t *ret_len)
 {
 	const char *name = *names;
@@ -260,8 +261,8 @@ int cw_notify_store_fds(const struct cw_clock *clock, const char *name, const in
 	char text[256];
 
 	/*
-	 * FDPOLL=0: a pidfd hangs up when its process is reaped. We need it most at that moment, so
-	 * the manager must keep it.
+	 * A pidfd hangs up when its process is reaped. We need it most at that moment, so with
+	 * FDPOLL=0 the manager keeps it.
 	 */
 	(void)snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
 	return send_to_manager((struct patience){ SEND_LIMIT_MS, clock }, text, fds, n);

@@ -10,9 +10,9 @@
 #include "common/account.h"
 #include "loop/children.h"
 
-/* Longer than CW_ACCOUNT_MS. */
+/* Deadline of a child, in ms. It is longer than CW_ACCOUNT_MS. */
 #define LOOK_UP_MS 10000
-/* Limit of parallel look-ups. A service that hangs holds this many children. */
+/* Limit of parallel look-ups. If the service hangs, it holds up at most this many children. */
 #define MAX_LOOK_UPS 2u
 
 struct entry {
@@ -20,8 +20,8 @@ struct entry {
 	uint32_t uid;
 	int64_t asked_ns, known_ns;
 	bool is_known;
-	struct cw_child *child;         /* NULL = no look-up is running */
-	char name[CW_ACCOUNT_NAME_MAX]; /* "" = none */
+	struct cw_child *child;         /* NULL = no look-up is running for this entry */
+	char name[CW_ACCOUNT_NAME_MAX]; /* "" = the user has no name */
 };
 
 struct cw_user_names {
@@ -36,7 +36,7 @@ struct question {
 };
 
 /*
- * Runs in the child. cw_account_user() starts a child of its own for the name
+ * Looks up one name. Runs in the child. cw_account_user() starts a child of its own for the name
  * service: common/account.h.
  */
 static int look_up(int out_fd, const void *arg)
@@ -85,7 +85,7 @@ static void start(struct cw_user_names *names, struct entry *e)
 	for (size_t i = 0; i < CW_USER_NAMES_MAX; i++)
 		n += names->entries[i].child != NULL;
 	if (n < MAX_LOOK_UPS)
-		(void)cw_child_start(names->children, &config, &e->child); /* or the next time */
+		(void)cw_child_start(names->children, &config, &e->child); /* else next time */
 }
 
 static struct entry *find(struct cw_user_names *names, uint32_t uid)
@@ -97,7 +97,8 @@ static struct entry *find(struct cw_user_names *names, uint32_t uid)
 }
 
 /*
- * Takes a free entry, or else the one with the oldest query. Skips entries with a running look-up.
+ * Takes a free entry, or else the entry with the oldest query. Skips entries with a running
+ * look-up.
  */
 static struct entry *make(struct cw_user_names *names, uint32_t uid)
 {
@@ -111,7 +112,10 @@ static struct entry *make(struct cw_user_names *names, uint32_t uid)
 		if (!oldest || (oldest->owner && (!e->owner || e->asked_ns < oldest->asked_ns)))
 			oldest = e;
 	}
-	/* MAX_LOOK_UPS < CW_USER_NAMES_MAX, so there always is one. */
+	/*
+	 * At most MAX_LOOK_UPS entries have a child. This is less than CW_USER_NAMES_MAX, so we
+	 * always find an entry.
+	 */
 	*oldest = (struct entry){ .owner = names, .uid = uid };
 	return oldest;
 }

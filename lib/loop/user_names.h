@@ -16,9 +16,9 @@
 struct event_base;
 struct cw_user_names;
 
-/* Size of the cache; the entry with the oldest query makes room. */
+/* Size of the cache. A new entry replaces the entry with the oldest query. */
 #define CW_USER_NAMES_MAX 64u
-/* A name, or the fact that there is none, is valid for this time. */
+/* A name is valid for this time. If a user has no name, we also keep that result so long. */
 #define CW_USER_NAME_NS (3600 * CW_NS_PER_S)
 
 /* Runs in the child; has the contract of cw_account_user(). */
@@ -27,16 +27,16 @@ typedef int (*cw_user_look_up_fn)(uid_t uid, char *buf);
 struct cw_user_names_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
-	cw_user_look_up_fn look_up; /* NULL = the system's */
+	cw_user_look_up_fn look_up; /* NULL = the system's function */
 };
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 int cw_user_names_new(const struct cw_user_names_config *config, struct cw_user_names **ret);
-/* Takes NULL; returns NULL. */
+/* Frees the cache. names may be NULL. Returns NULL. */
 struct cw_user_names *cw_user_names_free(struct cw_user_names *names);
 
 /*
- * The user's name. NULL: there is none, the look-up is still running, or it timed out. Borrowed
- * until the next call.
+ * Returns the user's name, borrowed until the next call. Returns NULL if the user has none, or if
+ * the look-up is still running or timed out.
  */
 const char *cw_user_names_get(struct cw_user_names *names, uint32_t uid);
