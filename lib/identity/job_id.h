@@ -4,8 +4,8 @@
  * matches a process, a digest or a message with a job compares the whole identity. The key alone is
  * never enough: we only use it to search a table.
  *
- * A job id is one block of memory without padding, and zeros fill its label. So memcmp() and uthash
- * compare all of it: HASH_FIND_BYHASHVALUE() with cw_job_id_bucket().
+ * A job id is one block of memory without padding, and zeros fill its label to the end. So memcmp()
+ * and uthash can compare all of it: HASH_FIND_BYHASHVALUE() with cw_job_id_bucket().
  *
  * Pure; any thread.
  */
@@ -19,9 +19,9 @@
 #include "model/job_key.h"
 
 struct cw_job_id {
-	struct cw_job_key key;          /* for the search */
-	uint32_t uid;                   /* these two decide */
-	char label[CW_JOB_LABEL_BYTES]; /* zeros to its end */
+	struct cw_job_key key;          /* only for the search */
+	uint32_t uid;                   /* uid and label decide */
+	char label[CW_JOB_LABEL_BYTES]; /* filled with zeros to its end */
 };
 
 _Static_assert(sizeof(struct cw_job_id) == CW_JOB_KEY_BYTES + 4 + CW_JOB_LABEL_BYTES,
@@ -30,20 +30,22 @@ _Static_assert(sizeof(struct cw_job_id) == CW_JOB_KEY_BYTES + 4 + CW_JOB_LABEL_B
 /* cw_job_id_read() returns this for a message of the previous version, which names no job. */
 #define CW_JOB_ID_ABSENT 1
 
-/* 0; -EINVAL: the label is missing or too long; -ENOMEM. */
+/*
+ * Makes the identity of a job. Returns 0, -EINVAL if the label is missing or too long, or -ENOMEM.
+ */
 int cw_job_id_make(uint32_t uid, const char *label, struct cw_job_id *ret);
 
 /*
  * Reads the job of a message from its job_key, uid and label. Peers of the previous version send no
- * key; then uid and label are enough. Returns 0; CW_JOB_ID_ABSENT: no label; -EBADMSG: the key does
- * not match the label; or an error of cw_job_id_make().
+ * key. For them uid and label are enough. Returns 0, CW_JOB_ID_ABSENT if there is no label,
+ * -EBADMSG if the key does not match the label, or an error of cw_job_id_make().
  */
 int cw_job_id_read(const struct cw_job_key *key, uint32_t uid, const char *label,
 		   struct cw_job_id *ret);
 
 /*
- * Takes the identity from a message without a check of its key, and so without a hash of the
- * label. Use it only to search jobs whose keys we have checked. False: the message names no job,
+ * Takes the identity from a message without a check of its key, and so without a hash of the label.
+ * Use it only to search jobs whose keys we have checked. Returns false if the message names no job,
  * or has no key.
  */
 bool cw_job_id_claimed(const struct cw_job_key *key, uint32_t uid, const char *label,
@@ -54,7 +56,7 @@ static inline bool cw_job_id_is_equal(const struct cw_job_id *a, const struct cw
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* For uthash. */
+/* Returns the hash value for uthash. */
 static inline unsigned cw_job_id_bucket(const struct cw_job_id *job)
 {
 	unsigned h;
@@ -64,8 +66,8 @@ static inline unsigned cw_job_id_bucket(const struct cw_job_id *job)
 }
 
 /*
- * The job hash is the job's name for peers of the previous version, and a weight in the
- * election of its leaders. Two jobs may share it.
+ * Returns the job hash. It is the job's name for peers of the previous version, and a weight in the
+ * election of its leaders. Two jobs may have the same hash.
  */
 static inline uint64_t cw_job_id_hash(const struct cw_job_id *job)
 {

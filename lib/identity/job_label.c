@@ -72,7 +72,7 @@ int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret)
 	return 0;
 }
 
-/* An attacker can make collisions: the header says which uses are safe. */
+/* An attacker can make collisions. identity/job_label.h says which uses are safe. */
 uint64_t cw_job_hash(const char *label, uid_t uid)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, uid);

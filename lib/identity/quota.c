@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We sort the charges by user. The charges of each user that may be taken away come first, and
- * the youngest of them is at the head. One pass then counts the users and finds the user with
- * most charges.
+ * We sort the charges by user. For each user, the charges that we may displace come first,
+ * beginning with the youngest. One pass then counts the users and finds the user with most charges.
  */
 #include "identity/quota.h"
 
@@ -29,8 +28,8 @@ enum cw_quota_answer cw_quota_ask(const struct cw_quota_count *count)
 }
 
 /*
- * Groups the charges by user. In each group, charges that may be taken away come first, the
- * youngest of them at the head.
+ * Orders charges by user. For each user, the charges that we may displace come first, beginning
+ * with the youngest.
  */
 static int by_user(const void *pa, const void *pb)
 {
@@ -69,7 +68,7 @@ enum cw_quota_answer cw_quota_charge_for(uint32_t uid, struct cw_quota_charge *c
 	struct cw_quota_count count = { .capacity = capacity, .taken = (uint32_t)n, .users = 1 };
 	enum cw_quota_answer answer;
 
-	/* Outside the reserve we need no counts. */
+	/* Before the reserve is touched we need no counts. */
 	if (n < capacity - capacity / CW_QUOTA_RESERVE)
 		return CW_QUOTA_ADMIT;
 	qsort(charges, n, sizeof(*charges), by_user);

@@ -3,12 +3,12 @@
  * Quotas: users compete for a fixed number of places. A charge is a place that a user has taken.
  *
  * While there is plenty of room, each user gets all requested places. The last eighth of the places
- * is a reserve. Only users who would be below the quota if one more user came may take from it.
- * So a new user finds a place even if we cannot displace any charge.
+ * is a reserve. A user may take from it only if the user would be below the quota even with one
+ * more user. So a new user finds a place even if we cannot displace any charge.
  *
- * If neither rule admits a user below the quota (capacity ÷ present users), we displace the
- * youngest charge of the user with most charges. That user must be above the quota. We never
- * displace pinned charges (of a job with an open incident).
+ * A user may be below the quota (capacity ÷ present users) but find no place by these rules. We
+ * then displace the youngest charge of the user with most charges. That user must be above the
+ * quota. We never displace pinned charges (of a job with an open incident).
  *
  * So no user at or below the quota loses a charge, and two users never displace each other in
  * turns. Pure: no clock, no memory of its own.
@@ -21,7 +21,7 @@
 
 enum cw_quota_answer {
 	CW_QUOTA_ADMIT = 0,
-	CW_QUOTA_DISPLACE = 1, /* admit, after the caller has taken a charge from another user */
+	CW_QUOTA_DISPLACE = 1, /* admit, once the caller has displaced a charge of another user */
 	CW_QUOTA_REFUSE = 2,
 };
 
@@ -35,33 +35,33 @@ struct cw_quota_count {
 	uint32_t own;   /* charges of the requesting user */
 };
 
-/* capacity ÷ users, at least 1. */
+/* Returns capacity ÷ users, at least 1. */
 uint32_t cw_quota_per_user(uint32_t capacity, uint32_t users);
 
 /*
- * The answer from counts alone, for callers that keep them. After CW_QUOTA_DISPLACE the caller
- * still needs a charge to displace: cw_quota_displaced().
+ * Decides from counts alone, for callers that keep counts. After CW_QUOTA_DISPLACE the caller still
+ * needs a charge to displace: cw_quota_displaced().
  */
 enum cw_quota_answer cw_quota_ask(const struct cw_quota_count *count);
 
 /* A place that a user has taken. */
 struct cw_quota_charge {
 	uint32_t uid;
-	bool is_pinned;   /* we count it, but never displace it */
+	bool is_pinned;   /* counts, but we never displace it */
 	int64_t since_ns; /* we displace the youngest first */
 	void *holder;
 };
 
 /*
- * Returns the holder of the charge to displace for one of `users` users; NULL = none. Sorts
- * the charges.
+ * Returns the holder of the charge that we displace when there are `users` users; NULL = none.
+ * Sorts the charges.
  */
 void *cw_quota_displaced(struct cw_quota_charge *charges, size_t n, uint32_t capacity,
 			 uint32_t users);
 
 /*
- * Both steps in one, from an array of all charges: sorts them. With CW_QUOTA_DISPLACE
- * *ret_displaced is set.
+ * Does cw_quota_ask() and cw_quota_displaced() in one step, from an array of all charges, which it
+ * sorts. With CW_QUOTA_DISPLACE it sets *ret_displaced.
  */
 enum cw_quota_answer cw_quota_charge_for(uint32_t uid, struct cw_quota_charge *charges, size_t n,
 					 uint32_t capacity, void **ret_displaced);

@@ -10,11 +10,14 @@
 
 struct cw_uid_count;
 
-/* An empty table is NULL. It becomes NULL again when all objects have been removed. */
+/*
+ * Returns the number of a user's objects. An empty table is NULL. It becomes NULL again when all
+ * objects have been removed.
+ */
 uint32_t cw_uid_count_get(struct cw_uid_count *table, uid_t uid);
-/* 0 or -ENOMEM. */
+/* Adds one object of the user. Returns 0 or -ENOMEM. */
 int cw_uid_count_add(struct cw_uid_count **table, uid_t uid);
-/* Number of users with at least one object; counts uid in any case. */
+/* Returns the number of users with at least one object. uid counts as a user in any case. */
 uint32_t cw_uid_count_users(struct cw_uid_count *table, uid_t uid);
-/* Removes one object that was added before. */
+/* Removes one object that the caller has added before. */
 void cw_uid_count_remove(struct cw_uid_count **table, uid_t uid);

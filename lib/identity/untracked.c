@@ -22,7 +22,7 @@
 #include "identity/job_label.h"
 #include "identity/quota.h"
 
-/* "UID PID START LABEL". The label comes last, so the text is unique. */
+/* The key is "UID PID START LABEL". The label comes last, so the text is unique. */
 #define KEY_BYTES (CW_JOB_LABEL_BYTES + 64)
 /* A sentence names at most this many jobs. */
 #define MAX_NAMED 4u
@@ -38,7 +38,10 @@ struct entry {
 	UT_hash_handle hh;
 };
 
-/* What we have logged about a user. Lives as long as the user has entries, and a while longer. */
+/*
+ * The facts that we have logged about a user. It lives as long as the user has entries, and a while
+ * longer.
+ */
 struct user {
 	uint32_t uid;
 	uint32_t n, said_n;
@@ -115,7 +118,7 @@ static struct entry *find(const struct cw_untracked *u, const struct cw_untracke
 	return e;
 }
 
-/* False: there is no room. */
+/* Makes room for one more entry of the user. Returns false if there is none. */
 static bool make_room(struct cw_untracked *u, uint32_t uid)
 {
 	uint32_t n = HASH_COUNT(u->entries);
@@ -212,7 +215,7 @@ void cw_untracked_forget(struct cw_untracked *u, const struct cw_untracked_item 
 
 /* ---- sentences ---- */
 
-/* "a, b and others", of the jobs of one user. */
+/* Writes "a, b and others": the jobs of one user. Returns its length. */
 static size_t put_jobs(const struct cw_untracked *u, uint32_t uid, char *buf, size_t len)
 {
 	const char *named[MAX_NAMED];
@@ -250,8 +253,8 @@ static void make_sentence(const struct cw_untracked *u, const struct user *user,
 }
 
 /*
- * A first entry is worth a line at once, then each doubling. Other changes are worth one
- * after CW_UNTRACKED_SAY_AGAIN_NS.
+ * True if we log the user's number now. We log the first entry at once, and then each doubling. We
+ * log other changes after CW_UNTRACKED_SAY_AGAIN_NS.
  */
 static bool is_worth_a_line(const struct user *user, int64_t now_ns)
 {
