@@ -17,11 +17,14 @@ struct cw_arena_chunk {
 	struct cw_arena_chunk *next;
 	unsigned unused_rounds;
 	bool is_dirty;
-	size_t bytes; /* of data */
+	size_t bytes; /* bytes in `data` */
 	_Alignas(max_align_t) unsigned char data[];
 };
 
-/* Takes the spare chunk that fits best. We skip chunks of more than about twice the size. */
+/*
+ * Takes the spare chunk that fits best. We skip a chunk of more than about twice the size. Returns
+ * NULL if none fits.
+ */
 static struct cw_arena_chunk *take_spare(struct cw_arena *a, size_t bytes)
 {
 	struct cw_arena_chunk **link, **best = NULL, *c;
@@ -41,8 +44,8 @@ static struct cw_arena_chunk *take_spare(struct cw_arena *a, size_t bytes)
 }
 
 /*
- * The sizes have changed since earlier rounds. We free as many bytes of spare chunks as we are
- * about to allocate.
+ * Frees as many bytes of spare chunks as we are about to allocate, because the sizes have changed
+ * since earlier rounds.
  */
 static void drop_spares(struct cw_arena *a, size_t bytes)
 {
@@ -66,7 +69,10 @@ static struct cw_arena_chunk *chunk_new(struct cw_arena *a, size_t bytes)
 	if (bytes > SIZE_MAX - sizeof(*c))
 		return NULL;
 	drop_spares(a, bytes);
-	/* calloc(): the kernel zeroes fresh pages, and pages that we never touch cost nothing. */
+	/*
+	 * We use calloc(): the kernel zeroes fresh pages, and pages that we never touch cost
+	 * nothing.
+	 */
 	c = calloc(1, sizeof(*c) + bytes);
 	if (c)
 		c->bytes = bytes;
@@ -74,8 +80,8 @@ static struct cw_arena_chunk *chunk_new(struct cw_arena *a, size_t bytes)
 }
 
 /*
- * A large block gets a chunk of its own. We link it behind the newest chunk, so that the free rest
- * of that one stays in use.
+ * Gives a large block a chunk of its own. We link it behind the newest chunk, so that the free rest
+ * of the newest chunk stays in use.
  */
 static void *alloc_separately(struct cw_arena *a, size_t bytes, bool *ret_is_dirty)
 {
@@ -138,7 +144,8 @@ void *cw_arena_array(struct cw_arena *a, size_t n, size_t size)
 	void *p = alloc(a, n, size, &is_dirty);
 
 	if (p && is_dirty)
-		memset(p, 0, n * size); /* block by block, while it is in the cache anyway */
+		/* We zero block by block, while a block is in the cache anyway. */
+		memset(p, 0, n * size);
 	return p;
 }
 

@@ -14,32 +14,32 @@
 struct cw_arena_chunk;
 
 struct cw_arena {
-	struct cw_arena_chunk *chunks; /* newest first */
+	struct cw_arena_chunk *chunks; /* the newest chunk first */
 	struct cw_arena_chunk *spare;  /* chunks of earlier rounds; see cw_arena_reset() */
-	size_t free_bytes;             /* free bytes in the newest chunk */
+	size_t free_bytes;             /* free bytes at the end of the newest chunk */
 	size_t chunk_bytes;            /* size of the next chunk */
 };
 
 /*
- * NULL = out of memory, or n * size overflows. For n = 0 the caller must not dereference
- * the pointer.
+ * Returns zeroed memory for n elements. NULL = out of memory, or n * size overflows. For n = 0 the
+ * caller must not dereference the pointer.
  */
 void *cw_arena_array(struct cw_arena *a, size_t n, size_t size);
-/* The same, not zeroed: for a block that the caller writes completely. */
+/* Like cw_arena_array(), but not zeroed. Meant for a block that the caller writes completely. */
 void *cw_arena_array_raw(struct cw_arena *a, size_t n, size_t size);
 
-/* Copies of `text`, or of n * size bytes; returns NULL for NULL. */
+/* These return a copy of `text`, or of n * size bytes. For NULL they return NULL. */
 char *cw_arena_strdup(struct cw_arena *a, const char *text);
 void *cw_arena_memdup(struct cw_arena *a, const void *from, size_t n, size_t size);
 
 /*
- * Empties the arena and keeps its memory, because the next round mostly needs as much. To return
- * pages to the kernel and fetch them again costs more than our work on them. We free chunks that
- * several rounds did not need.
+ * Empties the arena and keeps its memory, because the next round usually needs as much. Returning
+ * pages to the kernel and fetching them again costs more than our work on them. If several rounds
+ * did not need a chunk, we free it.
  */
 void cw_arena_reset(struct cw_arena *a);
 
-/* Frees all memory and leaves the arena zeroed. Takes a zeroed arena, too. */
+/* Frees all memory and leaves the arena zeroed. The arena may already be zeroed. */
 void cw_arena_fini(struct cw_arena *a);
 
 #define cw_arena_new(a, type) ((type *)cw_arena_array((a), 1, sizeof(type)))

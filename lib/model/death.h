@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * A rank that aborts after this time in a call gave up waiting: no watchdog of a job ends a
- * call sooner.
+ * If a rank aborts after this time in a call, it gave up waiting. No watchdog of a job ends a call
+ * sooner.
  */
 #define CW_GIVES_UP_AFTER_NS INT64_C(5000000000)
 
@@ -17,7 +17,7 @@ struct cw_ending {
 };
 
 /*
- * "KILL" for SIGKILL, like sigabbrev_np(3) of glibc 2.32. NULL = no such signal, or a
+ * Returns "KILL" for SIGKILL, like sigabbrev_np(3) of glibc 2.32. NULL = no such signal, or a
  * real-time signal.
  */
 const char *cw_signal_name(int sig);
@@ -28,29 +28,30 @@ const char *cw_signal_name(int sig);
  */
 bool cw_ending_is_asked(const struct cw_ending *end);
 
-/* True if a signal ended the process that a program causes itself: a fault, or abort(). */
+/* True if the process ended by a signal that a program causes itself: a fault, or abort(). */
 bool cw_ending_is_fault(const struct cw_ending *end);
 
 /*
- * Was the death of one rank part of an orderly stop of its job on its node?
+ * cw_death_is_shutdown() tells whether the death of one rank was part of an orderly stop of its job
+ * on its node.
  *
- * Yes in each of these cases:
+ * It was in each of these cases:
  *
- *  - The rank ended on request (see above).
- *  - Its launcher ended within 10 s before or after it. An older loss of the launcher means that
- *    the user left the job running on purpose: nohup, disown.
+ *  - The rank ended on request (cw_ending_is_asked()).
+ *  - Its launcher ended within 10 s before or after it. If the launcher was lost earlier, the user
+ *    left the job running on purpose: nohup, disown.
  *  - Another rank of the job on this node ended on request within 2 s of it. The kind of its own
  *    end does not matter: handlers call exit(1), and launchers send SIGKILL last.
  *  - No rank of the job is left on this node, and at least two ended within 2 s of each other: a
  *    job manager sent SIGKILL to the step. Exception: the rank failed by itself (a fault, an abort,
  *    or is_own).
  *
- * Two ranks that crash by themselves at the same time, with others alive, are not a shutdown.
+ * Two ranks that crash by themselves at the same time, while others live, are not a shutdown.
  */
 struct cw_death {
 	struct cw_ending end;
 	bool is_own; /* the kernel knows that no process sent a signal, or that memory ran out */
 	int64_t ended_ns;         /* 0 = alive */
-	int64_t launcher_gone_ns; /* 0 = we have not seen it end */
+	int64_t launcher_gone_ns; /* 0 = the launcher has not ended, as far as we know */
 };
 bool cw_death_is_shutdown(const struct cw_death *self, const struct cw_death *all, unsigned n);

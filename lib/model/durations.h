@@ -11,7 +11,10 @@
 
 #include <stdint.h>
 
-/* From 64 ns on four classes per doubling; the last class holds all durations from 70 s on. */
+/*
+ * The number of classes. From 64 ns on there are four per doubling. The last class holds all
+ * durations from 70 s on.
+ */
 #define CW_DURATIONS_CLASSES 122u
 
 struct cw_durations {
@@ -23,7 +26,7 @@ void cw_durations_add(struct cw_durations *d, uint64_t ns);
 /* Adds all durations of `from` to d. */
 void cw_durations_join(struct cw_durations *d, const struct cw_durations *from);
 /*
- * The quantile: percent of 100 durations do not exceed it. Never above the longest; 0 if d
- * is empty.
+ * Returns the quantile: `percent` of 100 durations do not exceed it. It is never above the longest
+ * duration. 0 if d is empty.
  */
 uint64_t cw_durations_quantile_ns(const struct cw_durations *d, unsigned percent);

@@ -23,14 +23,15 @@
  *   KEPT  in snapshots only
  *   PART  a message inside the message; the structs have pointers or arrays for it
  *
- * number, wire: the number and type of the field in the message; 0 and none if no message has it.
+ * number, wire: the number and type of the field in the message. If no message has the field, they
+ * are 0 and none.
  *
- * json: its form in a snapshot's document (report/fields.h). The key there is the fact's name, and
- * the document has the order of the rows.
+ * json: the form of the fact in a snapshot's document (report/fields.h). Its key there is the
+ * fact's name, and the document has the order of the rows.
  *
  * limit: for an enum its largest number; we read a larger number, which is "of a later version", as
  * 0. For a PART the maximum count if there may be several. For a TIME a condition on a message
- * `from`: true if the time is known. Else 0.
+ * `from`: true if the time is known. For other facts 0.
  *
  * since: the version of collwatch that introduced the fact.
  *
@@ -163,8 +164,8 @@
 
 /*
  * The fields of structs. CW_SAME_FACTS() declares the fields that messages and snapshots share.
- * Each is an ordinary field, and all together are one struct that we copy at once. The other two
- * macros declare the further fields: CW_SENT_FIELD of messages, CW_KEPT_FIELD of snapshots.
+ * Each is an ordinary field, and all together are one struct that we copy at once. CW_SENT_FIELD
+ * declares the further fields of messages, and CW_KEPT_FIELD those of snapshots.
  */
 /* clang-format off */
 #define CW_SAME_FACTS(together, FACTS) \
@@ -218,7 +219,7 @@ struct cw_rank_facts {
 	CW_RANK_FACTS(CW_SAME_FIELD)
 };
 
-/* These two structs are the same everywhere except in a flight record. */
+/* All code uses these two structs, except that a flight record has its own. */
 struct cw_checkpoint {
 	CW_CHECKPOINT_FACTS(CW_SAME_FIELD)
 };

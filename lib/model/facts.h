@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vocabulary of facts about a rank and its communicators. The daemon collects them, messages carry
- * them (proto/), and the engine judges by them (analysis/). The numbers go over the wire and into
- * bundles: append only.
+ * Vocabulary of facts about a rank and its communicators. The daemon collects the facts, messages
+ * carry them (proto/), and the engine judges by them (analysis/). The numbers go over the wire and
+ * into bundles: append only.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ enum cw_liveness {
 	CW_LIVE_STOPPED = 2, /* state T, no tracer */
 	CW_LIVE_TRACED = 3,  /* stopped by a debugger */
 	CW_LIVE_EXITED = 4,  /* exit(exit_code) */
-	CW_LIVE_KILLED = 5,  /* by term_signal */
+	CW_LIVE_KILLED = 5,  /* by the signal term_signal */
 	CW_LIVE_GONE = 6,    /* ended in an unknown way: the kernel did not report it */
 	CW_LIVE__MAX,
 };
@@ -30,8 +30,8 @@ static inline bool cw_liveness_is_dead(unsigned l)
  */
 enum cw_end_by {
 	CW_END_BY_UNKNOWN = 0, /* the kernel reported nothing */
-	CW_END_BY_NOBODY = 1,  /* it exited, and no signal requested that */
-	CW_END_BY_ITSELF = 2,  /* it sent the signal itself */
+	CW_END_BY_NOBODY = 1,  /* the process exited, and no signal requested that */
+	CW_END_BY_ITSELF = 2,  /* the process sent the signal to itself */
 	CW_END_BY_PROCESS = 3, /* another process sent the signal, and has a pid here */
 	CW_END_BY_OUTSIDE = 4, /* the signal came from outside the daemon's pid namespace */
 	CW_END_BY_KERNEL = 5,  /* a fault, or the OOM killer */
@@ -40,8 +40,9 @@ enum cw_end_by {
 	CW_END_BY__MAX,
 };
 
-enum {                               /* flags of a rank */
-       CW_RANKF_HAS_RECORD = 1 << 0, /* it has a flight record: its counters are reliable */
+enum { /* flags of a rank */
+       /* The rank has a flight record, so its counters are reliable. */
+       CW_RANKF_HAS_RECORD = 1 << 0,
        CW_RANKF_SHUTDOWN =
 	       1 << 1, /* ended or ending in an orderly stop (SIGTERM/SIGINT, launcher gone) */
        CW_RANKF_OOM_KILLED = 1 << 2,
@@ -50,21 +51,22 @@ enum {                               /* flags of a rank */
        CW_RANKF_BUSY_CHILD = 1 << 5,      /* a descendant is active */
        CW_RANKF_BEATING = 1 << 6,         /* the agent's thread beats */
        CW_RANKF_FROZEN = 1 << 7,          /* its cgroup is frozen */
-       CW_RANKF_TIMEOUT_ASSUMED = 1 << 8, /* job_timeout_ns is PyTorch's default: no user set it */
+       CW_RANKF_TIMEOUT_ASSUMED = 1 << 8, /* no user set job_timeout_ns; it is PyTorch's default */
 };
 
 /*
- * The wait of the thread that must make the next call. An open wait may end at any time by an event
- * outside the process. Only another thread of the same process can end a closed wait.
+ * What the thread that must make the next call waits for. An open wait may end at any time by an
+ * event outside the process. Only another thread of the same process can end a closed wait.
  */
 enum cw_host_wait {
 	CW_HOST_WAIT_UNKNOWN = 0,
-	CW_HOST_WAIT_LOCK,    /* closed: held by a thread of its own; none runs */
+	/* Closed: another thread of the process holds the lock, and none runs. */
+	CW_HOST_WAIT_LOCK,
 	CW_HOST_WAIT_GIL,     /* closed: Python's interpreter lock */
 	CW_HOST_WAIT_QUEUE,   /* open: a queue, a condition, or a time */
 	CW_HOST_WAIT_SOCKET,  /* open */
-	CW_HOST_WAIT_TTY,     /* open: a person */
-	CW_HOST_WAIT_STORAGE, /* uninterruptible, and no byte moves */
+	CW_HOST_WAIT_TTY,     /* open: input of a person */
+	CW_HOST_WAIT_STORAGE, /* uninterruptible sleep, and no byte moves */
 	CW_HOST_WAIT__MAX,
 };
 

@@ -37,7 +37,7 @@ static char *say(const char *desc, size_t desc_len, const char *name, char *ret,
 		(void)snprintf(ret, len, "%s (%s)", DEFAULT_DESCRIPTION, name);
 	else if (!has_desc)
 		(void)snprintf(ret, len, "%s%.*s", is_hash(name) ? "group " : "", (int)shown, name);
-	else /* only the name is unique */
+	else /* we truncate the description, because only the name is unique */
 		(void)snprintf(ret, len, "%.*s (%.*s)", (int)(desc_len < room ? desc_len : room),
 			       desc, (int)shown, name);
 	return ret;

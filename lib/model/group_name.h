@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The name of a torch process group in reports: "DESCRIPTION (NAME)", or "NAME" for a group without
- * a description. NAME is a number. A group without a number has a hash of its ranks in 40 digits
- * instead, and we show eight of them ("group 1a2b3c4d"). Pure.
+ * a description. NAME is usually a number. Otherwise it is a hash of the group's ranks in 40
+ * digits, and we show eight of them ("group 1a2b3c4d"). Pure.
  */
 #pragma once
 
 #include <stddef.h>
 
-/* torch writes "undefined" if there is no description. Returns ret, truncated to len bytes. */
+/*
+ * Writes the name to ret, truncated to len bytes, and returns ret. torch uses "undefined" if there
+ * is no description.
+ */
 char *cw_group_name(const char *desc, const char *name, char *ret, size_t len);
 
 /*
- * The same for the name that torch gives a group's communicator, "DESCRIPTION:NAME"
- * (pytorch/pytorch#192487). Names from other sources stay as they are.
+ * Like cw_group_name(), but for the name that torch gives a group's communicator,
+ * "DESCRIPTION:NAME" (pytorch/pytorch#192487). A name from another source stays as it is.
  */
 char *cw_group_name_of_comm(const char *comm_name, char *ret, size_t len);

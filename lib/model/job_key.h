@@ -12,7 +12,7 @@
 
 #define CW_JOB_KEY_BYTES 16
 
-/* All bytes zero: there is no key. */
+/* If all bytes are zero, there is no key. */
 struct cw_job_key {
 	uint8_t bytes[CW_JOB_KEY_BYTES];
 };

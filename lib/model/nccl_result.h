@@ -9,22 +9,25 @@
 enum cw_nccl_result {
 	CW_NCCL_SUCCESS = 0,
 	CW_NCCL_UNHANDLED_CUDA_ERROR = 1,
-	CW_NCCL_SYSTEM_ERROR = 2, /* a system call failed: a socket was reset */
+	CW_NCCL_SYSTEM_ERROR = 2, /* a system call failed, for example because a socket was reset */
 	CW_NCCL_INTERNAL_ERROR = 3,
 	CW_NCCL_INVALID_ARGUMENT = 4,
 	CW_NCCL_INVALID_USAGE = 5,
 	CW_NCCL_REMOTE_ERROR = 6,
-	CW_NCCL_IN_PROGRESS = 7, /* no error: NCCL is still at it */
+	CW_NCCL_IN_PROGRESS = 7, /* no error: NCCL is still working on the call */
 };
 
-/* NCCL returns these results to a rank that has lost its peer (src/misc/socket.cc). */
+/* True for results that NCCL returns to a rank that has lost its peer (src/misc/socket.cc). */
 static inline bool cw_result_is_lost_peer(int result)
 {
 	return result == CW_NCCL_SYSTEM_ERROR || result == CW_NCCL_REMOTE_ERROR;
 }
 
-/* Room for the number of a result without a name. */
+/* Size of a buffer for the name of a result. */
 #define CW_NCCL_RESULT_NAME_MAX 40u
 
-/* "ncclSystemError"; "ncclResult_t N" for a number without a name. Returns a constant or buf. */
+/*
+ * Returns a name like "ncclSystemError", or "ncclResult_t N" for a number without a name. The
+ * result is a constant or buf.
+ */
 const char *cw_nccl_result_name(int64_t result, char *buf, size_t len);

@@ -36,7 +36,10 @@ static const char *const kind_names[CW_OP__MAX] = {
 	[CW_OP_GRAPH_LAUNCH] = "graph_launch",
 };
 
-/* "op-0" … "op-259": constants, so that unknown kinds need no buffer and no thread-local state. */
+/*
+ * "op-0" … "op-259". As constants, the names of unknown kinds need no buffer and no thread-local
+ * state.
+ */
 #define OP_TEN(d)                                                                                  \
 	"op-" #d "0", "op-" #d "1", "op-" #d "2", "op-" #d "3", "op-" #d "4", "op-" #d "5",        \
 		"op-" #d "6", "op-" #d "7", "op-" #d "8", "op-" #d "9"
@@ -87,7 +90,7 @@ const char *cw_op_kind_name(unsigned kind)
 	return "op-?";
 }
 
-/* NULL = unknown type */
+/* Returns NULL if the type is unknown. */
 static const struct dtype *dtype_of(unsigned dtype)
 {
 	if (dtype < CW_DTYPE__MAX)

@@ -69,16 +69,16 @@ enum cw_dtype {
 	CW_DTYPE_FP8_E4M3 = 10,
 	CW_DTYPE_FP8_E5M2 = 11,
 	CW_DTYPE__MAX,
-	/* PyTorch's types that NCCL lacks. Only dumps have them; no agent records them. */
+	/* PyTorch's types that NCCL lacks. They occur only in dumps; no agent records them. */
 	CW_DTYPE_FOREIGN = 64,
 	CW_DTYPE_INT16 = CW_DTYPE_FOREIGN,
 	CW_DTYPE_UINT16,
 	CW_DTYPE_FP8_E4M3FNUZ,
 	CW_DTYPE_FP8_E5M2FNUZ,
 	CW_DTYPE_FP8_E8M0FNU,
-	CW_DTYPE_FP4_E2M1X2, /* two in a byte, which counts as one */
+	CW_DTYPE_FP4_E2M1X2, /* two elements in a byte, which counts as one */
 	CW_DTYPE_FOREIGN__MAX,
-	CW_DTYPE_OTHER = 254, /* in a dump, with a name unknown to us */
+	CW_DTYPE_OTHER = 254, /* in a dump: a type whose name we do not know */
 	CW_DTYPE_NONE = 255,
 };
 
@@ -96,48 +96,53 @@ enum cw_redop {
 
 /* How far an op has come on the device. */
 enum cw_progress {
-	CW_PROGRESS_UNKNOWN = 0, /* not tracked: never read as "not completed" */
+	CW_PROGRESS_UNKNOWN = 0, /* not tracked; this does not mean "not completed" */
 	CW_PROGRESS_ENQUEUED = 1,
-	CW_PROGRESS_REACHED = 2, /* the stream has reached it */
+	CW_PROGRESS_REACHED = 2, /* the stream has reached the op */
 	CW_PROGRESS_COMPLETED = 3,
 };
 
 /* Bits of cw_op.flags. */
 enum {
-	CW_OPF_RETURNED = 1 << 0, /* the host call came back */
+	CW_OPF_RETURNED = 1 << 0, /* the call has returned to the host */
 	CW_OPF_GROUPED = 1 << 1,  /* inside ncclGroupStart/End */
 	CW_OPF_QUEUED = 1 << 2,   /* in a group that has not reached its outermost end */
-	CW_OPF_DROPPED = 1 << 3,  /* its group was simulated or failed: never launched */
-	CW_OPF_CAPTURED = 1 << 4, /* into a CUDA graph: a template, not a launch */
+	CW_OPF_DROPPED = 1 << 3,  /* its group was simulated or failed, so it was never launched */
+	/* Captured into a CUDA graph: part of a template, so the call itself launched nothing. */
+	CW_OPF_CAPTURED = 1 << 4,
 	CW_OPF_IN_PLACE = 1 << 5,
-	CW_OPF_NO_COUNT = 1 << 6,    /* rank-local or empty: has no coll_seq */
+	CW_OPF_NO_COUNT = 1 << 6,    /* local to the rank, or empty; such an op has no coll_seq */
 	CW_OPF_IN_PROGRESS = 1 << 7, /* returned ncclInProgress (non-blocking comm) */
-	CW_OPF_UNTRACKED = 1 << 8,   /* no progress writes of its own; later ops' cover it */
+	/* No progress writes of its own; the writes of later ops cover it. */
+	CW_OPF_UNTRACKED = 1 << 8,
 };
 
 #define CW_PEER_NONE (-1)
 
-/* Instants are on the timeline of the container: a record's reader, or a snapshot. */
+/* One op. Its times are on the timeline of its container: a record's reader, or a snapshot. */
 struct cw_op {
 	CW_SAME_FACTS(op_facts, CW_OP_FACTS);
 	CW_OP_FACTS(CW_KEPT_FIELD)
 };
 
-/* "all_reduce", "send", "comm_init", …; "op-N" for an unknown number, never NULL. Any thread. */
+/*
+ * Returns "all_reduce", "send", "comm_init", …; "op-N" for an unknown number, never NULL. Any
+ * thread.
+ */
 const char *cw_op_kind_name(unsigned kind);
 
-/* "bf16", "fp32", "int64", …; "none" for CW_DTYPE_NONE, "dtype-?" when unknown. */
+/* Returns "bf16", "fp32", "int64", …; "none" for CW_DTYPE_NONE, "dtype-?" for an unknown type. */
 const char *cw_dtype_name(unsigned dtype);
 
-/* "sum", "premulsum", …; "none" for CW_REDOP_NONE. */
+/* Returns "sum", "premulsum", …; "none" for CW_REDOP_NONE. */
 const char *cw_redop_name(unsigned redop);
 
-/* Reverse look-ups; -1 for an unknown name. */
+/* These return the number of a name; -1 if the name is unknown. */
 int cw_op_kind_from_name(const char *name);
 int cw_dtype_from_name(const char *name);
 int cw_redop_from_name(const char *name);
 
-/* Size of one element in bytes, 0 when unknown. */
+/* Returns the size of one element in bytes; 0 if the type is unknown. */
 size_t cw_dtype_bytes(unsigned dtype);
 
 static inline bool cw_op_is_collective(unsigned kind)
@@ -150,7 +155,7 @@ static inline bool cw_op_is_p2p(unsigned kind)
 	return kind == CW_OP_SEND || kind == CW_OP_RECV;
 }
 
-/* Collectives with a root: all others send to it, or receive from it. */
+/* True for collectives with a root. All other ranks send to the root, or receive from it. */
 static inline bool cw_op_has_root(unsigned kind)
 {
 	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
@@ -162,14 +167,15 @@ static inline bool cw_op_has_redop(unsigned kind)
 	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER;
 }
 
-/* Init, split, finalize and the like block the host until other ranks arrive. */
+/* True for init, split, finalize and the like, which block the host until other ranks arrive. */
 static inline bool cw_op_blocks_host(unsigned kind)
 {
 	return kind >= CW_OP_COMM_INIT && kind <= CW_OP_GROUP_END;
 }
 
 /*
- * One line for people: "all_reduce #40213 bf16 x 1048576 sum", "broadcast #7 fp32 x 12 root 3",
- * "send #4 int64 x 10 to 2". Writes at most len bytes including the NUL; returns buf.
+ * Formats an op as one line for people. Examples: "all_reduce #40213 bf16 x 1048576 sum",
+ * "broadcast #7 fp32 x 12 root 3", "send #4 int64 x 10 to 2". Writes at most len bytes including
+ * the NUL. Returns buf.
  */
 char *cw_op_format(const struct cw_op *op, char *buf, size_t len);

@@ -7,14 +7,14 @@
 
 #include "common/clock.h"
 
-/* A peer without a frame for this long is silent, even if its connection looks healthy. */
+/* If a peer has sent no frame for this long, it is silent, even if its connection looks healthy. */
 #define CW_PEER_SILENT_NS (10 * CW_NS_PER_S)
 
 enum cw_peer_state {
 	CW_PEER_NEVER = 0, /* not connected since this daemon started */
 	CW_PEER_CONNECTED = 1,
 	CW_PEER_LOST = 2,    /* was connected; the connection ended without a goodbye */
-	CW_PEER_GOODBYE = 3, /* orderly stop: wait for it */
+	CW_PEER_GOODBYE = 3, /* its daemon stopped in order: wait for it */
 	CW_PEER__MAX,
 };
 
@@ -24,14 +24,16 @@ struct cw_peer {
 	uint32_t state; /* enum cw_peer_state */
 	uint64_t epoch;
 	int64_t last_seen_ns; /* last frame, on the awake clock; 0 = never */
-	/* Since this time no two frames were CW_PEER_GAP_NS or more apart. */
+	/* Since this time, the gap between two frames was always less than CW_PEER_GAP_NS. */
 	int64_t seen_since_ns;
-	uint64_t dropped; /* frames not sent: output cap, or not connected */
-	/* A few words on why we refuse it, or it refuses us; NULL = not refused. Static. */
+	uint64_t dropped; /* frames that we did not send: output limit reached, or not connected */
+	/*
+	 * A few words on why we refuse the peer, or it refuses us. NULL = neither refuses. Static.
+	 */
 	const char *refused;
 };
 
-/* Connected, and its last frame is less than CW_PEER_SILENT_NS old. */
+/* True if the peer is connected and its last frame is less than CW_PEER_SILENT_NS old. */
 static inline bool cw_peer_is_alive(const struct cw_peer *p, int64_t awake_ns)
 {
 	return p->state == CW_PEER_CONNECTED && awake_ns - p->last_seen_ns < CW_PEER_SILENT_NS;

@@ -11,7 +11,10 @@
 #include "common/cleanup.h"
 
 #define MORE ",…"
-/* "-2147483648-2147483647," is longer than any item: numbers are never negative here. */
+/*
+ * Room for one item. "-2147483648-2147483647," is longer than any item, because numbers are never
+ * negative here.
+ */
 #define ITEM_MAX 32
 
 static int compare_i32(const void *a, const void *b)
@@ -21,7 +24,9 @@ static int compare_i32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Most sets are already sorted, and those of a large job are long. */
+/*
+ * True if the numbers ascend. Most sets are already sorted, and the sets of a large job are long.
+ */
 static bool is_sorted(const int32_t *v, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -42,7 +47,7 @@ static size_t sort_unique(int32_t *v, size_t n)
 	return out;
 }
 
-/* A sorted copy of the non-negative numbers; NULL = out of memory. */
+/* Returns a sorted copy of the non-negative numbers without duplicates; NULL = out of memory. */
 static int32_t *sorted_copy(const int32_t *ranks, size_t n, size_t *ret_n)
 {
 	int32_t *v = calloc(n + 1, sizeof(*v));
@@ -93,7 +98,8 @@ char *cw_rankset_format(const int32_t *ranks, size_t n, char *buf, size_t len)
 		item_len = strlen(item);
 		reserve = next < n_v ? strlen(MORE) : 0;
 		if (used + item_len + reserve + 1 > len) {
-			const char *more = used ? MORE : &MORE[1]; /* no comma in front */
+			/* At the start of the text there is no comma. */
+			const char *more = used ? MORE : &MORE[1];
 
 			if (used + strlen(more) + 1 <= len)
 				memcpy(buf + used, more, strlen(more) + 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The signature of a collective and the rolling hash over a communicator's history
- * (docs/design/record.md#signature). The agent computes it on the hot path, and the tests and the
- * engine recompute it. So all share this inline code.
+ * (docs/design/record.md#signature). The agent computes them on the hot path, and the tests and the
+ * engine recompute them. So all share this inline code.
  *
- * The signature covers kind, redop, root, and (dtype, count). For calls where NCCL itself only
- * moves bytes (all_gather, broadcast, all-to-all, gather, scatter) it covers the number of bytes
- * instead of dtype, count and redop. It must never differ for equal calls: we would raise a false
- * alarm and call it "certain".
+ * The signature covers kind, redop, root, and (dtype, count). For some calls NCCL itself only moves
+ * bytes: all_gather, broadcast, all-to-all, gather, scatter. For these it covers the number of
+ * bytes instead of dtype, count and redop. It must never differ for equal calls: we would raise a
+ * false alarm and call it "certain".
  */
 #pragma once
 
@@ -98,8 +98,9 @@ static inline bool cw_signature_is_bytewise(unsigned kind)
 }
 
 /*
- * kind, dtype, redop: the enums of model/op.h. root: CW_PEER_NONE if the kind has none. count: in
- * elements. bytes: of one rank's contribution. We ignore fields that the kind does not have.
+ * Returns the signature of a call. kind, dtype, redop: the enums of model/op.h. root: CW_PEER_NONE
+ * if the kind has no root. count: in elements. bytes: of one rank's contribution. We ignore fields
+ * that the kind does not have.
  */
 static inline uint64_t cw_signature(unsigned kind, unsigned dtype, unsigned redop, int32_t root,
 				    uint64_t count, uint64_t bytes)
@@ -114,7 +115,10 @@ static inline uint64_t cw_signature(unsigned kind, unsigned dtype, unsigned redo
 	return cw_hash_step(cw_hash_mix64(what), shape);
 }
 
-/* The slot for the checkpoint of a commit from coll_seq `old` to `now`; -1 = it makes none. */
+/*
+ * Returns the slot for the checkpoint of a commit from coll_seq `old` to `now`. -1 = this commit
+ * makes no checkpoint.
+ */
 static inline int cw_checkpoint_slot(uint64_t old, uint64_t now)
 {
 	for (int level = CW_CHECKPOINT_LEVELS - 1; level >= 0; level--) {
@@ -128,15 +132,17 @@ static inline int cw_checkpoint_slot(uint64_t old, uint64_t now)
 }
 
 /*
- * Selects from all CW_CHECKPOINTS_KEPT slots of cw_checkpoint_slot() the newest two of each level
- * and the levels above it. Each is returned once, so there are at most 2 * CW_CHECKPOINT_LEVELS.
- * Slots with coll_seq 0 are empty. Returns the number of checkpoints in ret.
+ * Selects checkpoints from all CW_CHECKPOINTS_KEPT slots of cw_checkpoint_slot(). For each level,
+ * these are the newest two of this level and the levels above it. Each is returned once, so there
+ * are at most 2 * CW_CHECKPOINT_LEVELS. Slots with coll_seq 0 are empty. Returns the number of
+ * checkpoints in ret.
  */
 size_t cw_checkpoints_newest(const struct cw_checkpoint *kept, struct cw_checkpoint *ret);
 
 /*
- * A group is one step: we add up its signatures, so that their order inside the group does not
- * matter, and mix in the sum. A group of one op has the same hash as the op without a group.
+ * Adds one step to the rolling hash. A group is one step: we add up its signatures, so that their
+ * order inside the group does not matter, and mix in the sum. A group of one op has the same hash
+ * as the op without a group.
  */
 static inline uint64_t cw_hash_commit(uint64_t h, uint64_t signature_sum)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Build a snapshot. The arrays of nodes, ranks, comms and notes grow by doubling: their indices are
- * stable, but their addresses are not. Members, ops and strings live in an arena.
+ * Builds a snapshot. The arrays of nodes, ranks, comms and notes grow by doubling, so their indices
+ * are stable, but their addresses are not. Members, ops and strings live in an arena.
  */
 #include "model/snapshot.h"
 
@@ -14,12 +14,13 @@
 #include "model/signature.h"
 
 /*
- * A job has fewer nodes than ranks. It has far fewer notes than this limit; more would go unread.
+ * Limits of nodes and notes. A job has fewer nodes than ranks. It has far fewer notes than this
+ * limit, and more notes would go unread.
  */
 #define MAX_NODES CW_SNAP_MAX_RANKS
 #define MAX_NOTES 1024u
 /*
- * Limits per member: the capacity of a record for one rank, with room for recordings of
+ * Limits per member. A record has so much room for one rank, and we add room for recordings of
  * other tools.
  */
 #define MAX_WINDOW_OPS (1u << 16)
@@ -48,7 +49,10 @@ struct cw_snap_store {
 	struct cw_arena arena;
 	size_t cap_nodes, cap_ranks, cap_comms, cap_notes;
 	uint64_t n_members;
-	/* (id, instance) → index + 1 into comms; open addressing, a power of two, half full. */
+	/*
+	 * Hash table from (id, instance) to index + 1 into comms. Open addressing, a power of two,
+	 * at most half full.
+	 */
 	uint32_t *comm_slots;
 	uint32_t n_comm_slots;
 };
@@ -125,7 +129,7 @@ static void *grow(void *array, size_t n, size_t *cap, size_t size)
 	return more;
 }
 
-/* Copies a text to the arena; NULL stays NULL. False = out of memory. */
+/* Copies a text to the arena; NULL stays NULL. Returns false if out of memory. */
 static bool copy_text(struct cw_snapshot *snap, const char *text, const char **ret)
 {
 	*ret = cw_arena_strdup(&snap->store->arena, text);
@@ -133,8 +137,8 @@ static bool copy_text(struct cw_snapshot *snap, const char *text, const char **r
 }
 
 /*
- * CW_RANK_FACTS(OWN) and the like copy the texts of *to and bound its times. They set `ok`, a bool
- * of the caller, to false when out of memory.
+ * CW_RANK_FACTS(OWN) and the like copy the texts of *to and bound its times. If out of memory, they
+ * set `ok`, a bool of the caller, to false.
  */
 /* clang-format off */
 #define OWN(kind, type, name, ...) OWN_##kind(name)
@@ -319,7 +323,7 @@ int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm
 static void clear_unclaimed(struct cw_snap_comm *c)
 {
 	if (c->n_claimed == c->nranks)
-		return; /* the common case: we wrote each place only once */
+		return; /* the common case: the caller has filled all places */
 	for (uint32_t m = 0; m < c->nranks; m++)
 		if (c->members[m].rank == CW_SNAP_NONE)
 			c->members[m] = (struct cw_snap_member){ .rank = CW_SNAP_NONE };
@@ -360,7 +364,7 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
 		members[m].rank = CW_SNAP_NONE;
 	st->n_members += nranks;
 	c->members = members;
-	c->last_ops = NULL; /* the arena keeps the old ones */
+	c->last_ops = NULL; /* the arena keeps the old ops */
 	c->nranks = nranks;
 	return 0;
 }
@@ -434,7 +438,7 @@ int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	return 0;
 }
 
-/* Copies a part; NULL stays NULL. *ok becomes false when out of memory. */
+/* Copies a part of a member; NULL stays NULL. If out of memory, sets *ok to false. */
 static void *own(struct cw_arena *a, const void *part, size_t n, size_t size, bool *ok)
 {
 	void *copy = cw_arena_memdup(a, part, n, size);
@@ -502,7 +506,7 @@ int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	return r;
 }
 
-/* A window has the call stack of an op; the other copies of the op may lack it. */
+/* Copies the call stack of an op from the window. Other copies of the op may lack it. */
 static void copy_stack(struct cw_op *to, const struct cw_op *window, uint32_t n)
 {
 	for (uint32_t i = n; to && !to->stack && i-- > 0;)

@@ -4,9 +4,9 @@
  *
  * Plain data: no clock, no descriptors, no callbacks. The daemon fills it from digests and windows,
  * the CLI from a bundle, the suite from scenario files, the benchmark from a generator. The engine
- * cannot tell the difference. All times are in ns on one timeline, that of the snapshot's maker;
- * `now_ns` is the described instant. Inside a snapshot we refer to ranks by index into `ranks`; the
- * user knows a rank by the number `ranks[i].rank`.
+ * cannot tell the difference. All times are in ns on one timeline, which the snapshot's maker
+ * chooses. `now_ns` is the described instant. Inside a snapshot we refer to ranks by index into
+ * `ranks`. The user knows a rank by the number `ranks[i].rank`.
  *
  * Absence is explicit. A counter without its CW_KNOWN_ bit, a window that is NULL, and a member
  * without a rank mean "not visible". The engine must treat them so, and never as zero.
@@ -38,9 +38,11 @@
 
 enum cw_node_state {
 	CW_NODE_REPORTING = 0,
-	CW_NODE_SILENT = 1,       /* no digest for longer than the limit; perhaps it is only slow */
+	/* It sent no digest for longer than the limit; perhaps it is only slow. */
+	CW_NODE_SILENT = 1,
 	CW_NODE_SAID_GOODBYE = 2, /* its daemon restarts: wait for it */
-	CW_NODE_UNREACHABLE = 3,  /* was reporting, stopped without goodbye, reconnect refused */
+	/* It was reporting, stopped without a goodbye, and refuses to reconnect. */
+	CW_NODE_UNREACHABLE = 3,
 };
 
 struct cw_snap_node {
@@ -52,10 +54,13 @@ struct cw_snap_node {
 struct cw_snap_rank {
 	CW_SAME_FACTS(rank_facts, CW_RANK_FACTS);
 	CW_RANK_FACTS(CW_KEPT_FIELD)
-	struct cw_op host_call; /* kind CW_OP_NONE = none */
+	struct cw_op host_call; /* CW_OP_NONE as its kind = no such call */
 };
 
-/* A process that drives several devices counts as several ranks, which live and die together. */
+/*
+ * True if both ranks are in one process. A process that drives several devices counts as several
+ * ranks, which live and die together.
+ */
 static inline bool cw_snap_rank_shares_process(const struct cw_snap_rank *a,
 					       const struct cw_snap_rank *b)
 {
@@ -76,7 +81,10 @@ struct cw_snap_member {
 	uint32_t n_last_hashes;
 	struct cw_op *pending; /* owned, NULL = none */
 	struct cw_op *last;    /* owned, NULL = none */
-	/* Owned. The last ops, oldest first, perhaps after a few older ones; NULL = not fetched. */
+	/*
+	 * The last ops, the oldest first, perhaps after a few older ones. Owned; NULL = not
+	 * fetched.
+	 */
 	struct cw_op *window;
 	uint32_t n_window;
 	uint32_t n_p2p;
@@ -86,51 +94,55 @@ struct cw_snap_member {
 struct cw_snap_comm {
 	CW_SAME_FACTS(comm_facts, CW_COMM_FACTS);
 	CW_COMM_FACTS(CW_KEPT_FIELD)
-	struct cw_snap_member *members; /* owned; nranks of them */
+	struct cw_snap_member *members; /* array of nranks members; owned */
 	/*
-	 * Private: the `last` ops of the members, side by side, because we read them in sequence.
+	 * Private: the `last` ops of all members, side by side, because we read them in sequence.
 	 */
 	struct cw_op *last_ops;
-	uint32_t n_claimed; /* private: members with a rank */
+	uint32_t n_claimed; /* private: number of members with a rank */
 };
 
-/* cw_thresholds_default() has the defaults of docs/design/patience.md#patience. All times in ns. */
+/*
+ * Time limits in ns. cw_thresholds_default() has the defaults of docs/design/patience.md#patience.
+ */
 struct cw_thresholds {
-	int64_t stall_min_ns, stall_max_ns; /* bounds of T */
+	int64_t stall_min_ns, stall_max_ns; /* bounds of T, the patience with a collective */
 	uint32_t stall_factor;              /* T = factor × median interval */
 	int64_t first_op_ns, first_op_per_rank_ns;
-	int64_t proof_ns;             /* we alert this long after we first see a proof */
+	int64_t proof_ns;             /* we alert this long after we have first seen a proof */
 	int64_t confirm_ns;           /* time between two equal readings */
 	int64_t window_after_ns;      /* fetch windows if a comm's oldest pending op is this old */
-	int64_t no_progress_after_ns; /* no_progress_after */
-	int64_t host_activity_alert_ns; /* for an active rank: max(this, 3 × longest) */
-	int64_t in_collective_ns;       /* for unchanged progress words */
+	int64_t no_progress_after_ns; /* the setting no_progress_after */
+	/* Least time until we report a wait whose culprit is unknown. */
+	int64_t host_activity_alert_ns;
+	int64_t in_collective_ns; /* limit for progress words that do not change */
 	int64_t node_silent_ns;
-	uint64_t bytes_per_s; /* assumed worst bandwidth of large ops; 0 = not used */
+	uint64_t bytes_per_s; /* assumed worst bandwidth of large ops; 0 = no such assumption */
 };
 
 enum cw_policy { CW_POLICY_TRAINING = 0, CW_POLICY_SERVING = 1, CW_POLICY_OFF = 2 };
 
 struct cw_snapshot {
-	int64_t now_ns;  /* the instant described */
-	int64_t wall_ns; /* the same instant as wall time, for people; 0 = unknown */
+	int64_t now_ns;  /* the instant that the snapshot describes */
+	int64_t wall_ns; /* wall time of now_ns, for people; 0 = unknown */
 	/*
 	 * The total time until now_ns in which the snapshot's maker was held up and evaluated
 	 * nothing. Documents do not contain it.
 	 */
 	int64_t held_ns;
-	const char *job;         /* label; owned */
-	const char *group;       /* the source of rank numbers, e.g. "RANK"; owned */
+	const char *job;         /* label of the job; owned */
+	const char *group;       /* the source of the rank numbers, for example "RANK"; owned */
 	uint32_t policy;         /* enum cw_policy */
 	uint32_t ranks_expected; /* 0 = unknown */
-	uint32_t untracked;      /* rank processes without a place: they are not in `ranks` */
+	/* Rank processes that the node does not watch, so they are not in `ranks`. */
+	uint32_t untracked;
 	/*
 	 * For imported dumps: the number of incomplete calls, whether or not a member shows them.
 	 * Documents do not contain it.
 	 */
 	uint32_t open_calls;
-	uint64_t listed_calls; /* calls that the dumps list or count, also omitted ones. Not in
-				  documents. */
+	/* Number of calls that the dumps list or count, even omitted ones. Not in documents. */
+	uint64_t listed_calls;
 	struct cw_thresholds thresholds;
 	struct cw_snap_node *nodes;
 	struct cw_snap_rank *ranks;
@@ -145,19 +157,19 @@ struct cw_snapshot {
 
 struct cw_thresholds cw_thresholds_default(void);
 
-/* NULL = out of memory. */
+/* Returns an empty snapshot; NULL = out of memory. */
 struct cw_snapshot *cw_snapshot_new(void);
-/* Returns the snapshot to the state of a new one, but keeps its memory for reuse. */
+/* Empties the snapshot, but keeps its memory for reuse. */
 void cw_snapshot_reset(struct cw_snapshot *snap);
-/* Takes NULL; returns NULL. */
+/* Frees the snapshot. snap may be NULL. Returns NULL. */
 struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap);
 
-/* Each function copies its strings (NULL allowed) and returns 0, -ENOMEM or -E2BIG. */
+/* Each function copies its strings, which may be NULL, and returns 0, -ENOMEM or -E2BIG. */
 int cw_snapshot_set_job(struct cw_snapshot *snap, const char *job, const char *group);
 int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note);
 /*
- * Adds a call stack and returns its number, which ops refer to. The same text has the same number.
- * 0 = the snapshot already has CW_SNAP_MAX_STACKS others.
+ * Adds a call stack and stores its number, which ops refer to. The same text gets the same number.
+ * *ret_number is 0 if the snapshot already has CW_SNAP_MAX_STACKS others.
  */
 int cw_snapshot_add_stack(struct cw_snapshot *snap, const char *text, uint32_t *ret_number);
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index);
@@ -166,30 +178,34 @@ int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *ra
 			 uint32_t *ret_index);
 /*
  * Copies the scalars and the name of *comm, and makes nranks members with rank CW_SNAP_NONE. A
- * pointer to the comm is valid until the next add_comm.
+ * pointer to the comm is valid until the next cw_snapshot_add_comm().
  */
 int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
 			 uint32_t *ret_index);
 /*
- * The same for callers that fill nearly all of many members. Members without a rank are not zeroed:
- * only their rank may be read before cw_snapshot_clear_unclaimed() zeroes them.
+ * Like cw_snapshot_add_comm(), but for callers that fill nearly all of many members. It does not
+ * zero the members without a rank. Until cw_snapshot_clear_unclaimed() zeroes them, the caller may
+ * read only their rank.
  */
 int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
 			     uint32_t *ret_index);
 void cw_snapshot_clear_unclaimed(struct cw_snapshot *snap);
-/* Gives the comm more members, because some ranks report a larger size. Never fewer. */
+/*
+ * Gives the comm more members, because some ranks report a larger size. Never takes members away.
+ */
 int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nranks);
 /*
  * Fills member comm_rank of comm `comm` with a copy of *member (including pending, last, window,
- * p2p and last_error). -EINVAL: comm or comm_rank is out of range, or the place is taken.
+ * p2p and last_error). Returns -EINVAL if comm or comm_rank is out of range, or the place is taken.
  */
 int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_snap_member *member);
 /*
- * The same in steps, without copies of a whole member. claim_member takes the place for `rank` and
- * returns the zeroed member. The caller fills it, except for its two ops. copy_pending and
- * copy_last copy those. own_member then copies the remaining referenced data into the snapshot.
- * After a failure of one of these, the caller may only free or reset the snapshot.
+ * These do the work of cw_snapshot_set_member() in steps, without copies of a whole member.
+ * cw_snapshot_claim_member() takes the place for `rank` and returns the zeroed member. The caller
+ * fills it, except for its two ops, which cw_snapshot_copy_pending() and cw_snapshot_copy_last()
+ * copy. cw_snapshot_own_member() then copies the remaining referenced data into the snapshot. If
+ * one of these fails, the caller may only free or reset the snapshot.
  */
 int cw_snapshot_claim_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			     uint32_t rank, struct cw_snap_member **ret);
@@ -198,18 +214,18 @@ int cw_snapshot_copy_pending(struct cw_snapshot *snap, struct cw_snap_member *me
 int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			  const struct cw_op *op);
 int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *member);
-/* Copies a window into a member that is already set, and replaces an earlier window. */
+/* Copies a window into a member that is already set. An earlier window is replaced. */
 int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_op *ops, uint32_t n_ops, uint64_t lost, int64_t read_ns);
 
-/* The call stack of an op; NULL = unknown. */
+/* Returns the call stack of an op; NULL = unknown. */
 const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op *op);
 
 /*
- * The rank with the smallest time-out of the job's own watchdog. Its job_timeout_ns, and the source
- * of it, are those of the job. NULL = no rank has one.
+ * Returns the rank with the smallest time-out of the job's own watchdog. The job_timeout_ns of this
+ * rank, and its source, apply to the job. NULL = no rank has a time-out.
  */
 const struct cw_snap_rank *cw_snapshot_job_timeout(const struct cw_snapshot *snap);
 
-/* Look-up by (id, instance); CW_SNAP_NONE = not found. O(1). */
+/* Finds a comm by (id, instance) and returns its index; CW_SNAP_NONE = not found. O(1). */
 uint32_t cw_snapshot_find_comm(const struct cw_snapshot *snap, uint64_t id, uint32_t instance);

@@ -6,7 +6,7 @@
 
 #include "model/arena.h"
 
-/* The names in incidents, bundles and on terminals. */
+/* The names of classes in incidents, in bundles and on terminals. */
 static const char *const class_names[CW_CLASS__MAX] = {
 	[CW_CLASS_HEALTHY] = "healthy",
 	[CW_CLASS_PROCESS_DEAD] = "process_dead",
@@ -185,15 +185,16 @@ bool cw_detail_is_hold(unsigned detail)
 	       detail == CW_DETAIL_STOPPED;
 }
 
-/* A verdict on a mismatch or a lost message that blocks no rank. */
+/* True for a mismatch or a lost message that blocks no rank. */
 bool cw_verdict_is_silent(const struct cw_verdict *v)
 {
 	return v->is_left_behind || (v->verdict_class == CW_CLASS_MISMATCH && !v->waiting_since_ns);
 }
 
 /*
- * Point-to-point and host calls have no coll_seq, so we distinguish them by the awaited op. We
- * leave out its local numbers (op_index, group), which differ between ranks.
+ * Makes the key of a verdict. Point-to-point and host calls have no coll_seq, so we distinguish
+ * them by the awaited op. We leave out its local numbers (op_index, group), which differ between
+ * ranks.
  */
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -221,10 +222,7 @@ struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struc
 
 struct cw_verdict_key cw_verdict_key_left_behind(const struct cw_verdict_key *of)
 {
-	/*
-	 * The first message that we find is an arbitrary one, so its p2p_seq is not part of
-	 * the key.
-	 */
+	/* We find an arbitrary message first, so its p2p_seq is not part of the key. */
 	return (struct cw_verdict_key){ .comm_id = of->comm_id,
 					.instance = of->instance,
 					.op_kind = CW_OP_SEND,

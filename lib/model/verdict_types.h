@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of the engine: a verdict, its names, and the key that distinguishes verdicts. For code
- * that keeps, sends or prints verdicts; analysis/verdict.h makes them.
+ * The result of the engine: a verdict, its names, and the key that distinguishes verdicts. Meant
+ * for code that keeps, sends or prints verdicts. analysis/verdict.h makes verdicts.
  *
  * Pure; any thread; nothing blocks.
  */
@@ -76,8 +76,8 @@ enum cw_detail {
 	CW_DETAIL_MEMBERSHIP,
 	CW_DETAIL_VERSION,
 	CW_DETAIL_ENVIRONMENT,
-	/* in_collective */
-	CW_DETAIL_UNFINISHED, /* other ranks have completed it, but the culprits have not */
+	/* Only for the class in_collective. */
+	CW_DETAIL_UNFINISHED, /* other ranks have completed the op, but the culprits have not */
 	CW_DETAIL__MAX,
 };
 
@@ -88,8 +88,8 @@ enum cw_confidence {
 };
 
 /*
- * Blind spots: places where a cause may hide. We call a verdict certain, and rule a cause out, only
- * if we could have seen the cause.
+ * Blind spots: places where a cause may hide from us. We call a verdict certain, and rule a cause
+ * out, only if we could have seen the cause.
  */
 enum cw_blind_spot {
 	/*
@@ -97,31 +97,33 @@ enum cw_blind_spot {
 	 */
 	CW_BLIND_WAIT = 0,
 	CW_BLIND_RANK,     /* a rank is not visible, or its node does not report */
-	CW_BLIND_CALLS,    /* a record lost calls, or a part of a launch is missing */
+	CW_BLIND_CALLS,    /* a record lost calls, or a part of a graph launch is missing */
 	CW_BLIND_PROGRESS, /* the progress of the device is not recorded */
 	CW_BLIND__MAX,
 };
 
 /*
- * All ranks seem to be inside a call: in these places the program could still hide another cause.
+ * The blind spots that matter if all ranks seem to be inside a call: there the program could still
+ * hide another cause.
  */
 #define CW_BLIND_OF_CALL (1u << CW_BLIND_RANK | 1u << CW_BLIND_CALLS)
 
 /*
- * Is it a hang? This does not depend on a verdict's confidence, which is about the culprit: the
- * other ranks certainly wait for a rank 0 that evaluates, and that is no hang.
+ * Whether the job hangs. This does not depend on a verdict's confidence, which is about the
+ * culprit. For example, if rank 0 evaluates, the other ranks certainly wait for it, but the job
+ * does not hang.
  */
 enum cw_hang {
-	CW_HANG_NONE = 0, /* no rank is blocked for good: calls differed and completed */
+	CW_HANG_NONE = 0, /* no rank is blocked for good; calls differed, but completed */
 	CW_HANG_POSSIBLE,
 	CW_HANG_LIKELY,
 	CW_HANG_PROVEN, /* a longer wait cannot change it */
 };
 
-/* The reaction to a verdict. */
+/* How we react to a verdict. */
 enum cw_severity {
-	CW_SEVERITY_NOTICE = 0, /* journal, status, metrics, bundle */
-	CW_SEVERITY_PAGE,       /* also alert people */
+	CW_SEVERITY_NOTICE = 0, /* goes to journal, status, metrics and bundle */
+	CW_SEVERITY_PAGE,       /* also alerts people */
 };
 
 struct cw_culprit {
@@ -131,13 +133,13 @@ struct cw_culprit {
 
 /* Ranks that behaved alike at the call in question. */
 struct cw_side {
-	uint32_t *ranks; /* indices, ascending by label */
+	uint32_t *ranks; /* indices of ranks, ascending by label */
 	uint32_t n_ranks;
-	bool has_op; /* false: these ranks have not entered it */
+	bool has_op; /* false: these ranks have not entered the call */
 	struct cw_op op;
 };
 
-/* `rank` waits for `waits_for`, inside `op` on `comm`. */
+/* The rank `rank` waits for `waits_for`, inside `op` on `comm`. */
 struct cw_wait {
 	uint32_t rank;
 	uint32_t comm;
@@ -159,16 +161,14 @@ struct cw_verdict {
 	enum cw_confidence confidence;
 	uint32_t blind_spots; /* a bit for each enum cw_blind_spot */
 	/*
-	 * True if a longer wait cannot change it: mismatching signatures, a wait cycle, or a dead
-	 * rank that other ranks wait for (docs/design/patience.md#patience, first row).
+	 * True if a longer wait cannot change the verdict. This holds for mismatching signatures, a
+	 * wait cycle, or a dead rank that other ranks wait for (docs/design/patience.md#patience,
+	 * first row).
 	 */
 	bool is_proof;
 	/* True if more evidence would help: the windows of `wanted` have not been fetched. */
 	bool wants_windows;
-	/*
-	 * True if the reason for that is a difference between rolling hashes, even if no
-	 * rank waits.
-	 */
+	/* True if wants_windows is set because rolling hashes differ, even if no rank waits. */
 	bool histories_differ;
 	/*
 	 * True if NCCL returned an error to the culprits in the call that the other ranks wait in.
@@ -178,20 +178,25 @@ struct cw_verdict {
 	/* True for a p2p_unmatched that we found in the record: no rank waits for the message. */
 	bool is_left_behind;
 	/*
-	 * For a mismatch: `ended` (a rank index) was the first rank to end, by itself, soon
-	 * after it.
+	 * For a mismatch: true if `ended` (a rank index) was the first rank to end, by itself, soon
+	 * after the mismatch.
 	 */
 	bool has_ended;
 	uint32_t ended;
 	/*
-	 * For init_stuck: all ranks of the job wait, in this many calls that make communicators.
-	 * None of these calls has all its members or can get them. 0 = a rank may still come.
+	 * For init_stuck: all ranks of the job wait in calls that make communicators, and this is
+	 * the number of these calls. None of them has all its members or can get them. 0 = a rank
+	 * may still come.
 	 */
 	uint32_t n_crossed;
-	/* Some ranks wait in other calls, behind these: their hosts may still be active. */
+	/*
+	 * True if some ranks wait in other calls, behind the calls that n_crossed counts. The hosts
+	 * of these ranks may still be active.
+	 */
 	bool is_crossed_behind;
 	/*
-	 * True if a rank has sent more than another received, or less. Windows may show the reason.
+	 * True if a rank has sent more, or less, than another rank received. Windows may show the
+	 * reason.
 	 */
 	bool messages_are_uneven;
 
@@ -203,13 +208,14 @@ struct cw_verdict {
 	uint32_t comm; /* index into snapshot.comms; CW_SNAP_NONE = no particular comm */
 	uint64_t coll_seq;
 	/*
-	 * For a mismatch that we know only by hash: the call is after this one, up to coll_seq; 0
-	 * = any.
+	 * For a mismatch that we know only by hash: the call that differs is after this one, at
+	 * most coll_seq. 0 = it may be any call up to coll_seq.
 	 */
 	uint64_t after_seq;
 	struct cw_side *sides;
 	uint32_t n_sides;
-	struct cw_wait *chain; /* from a victim to the culprit, or a deadlock's cycle */
+	/* The waits from a victim to the culprit, or the cycle of a deadlock. */
+	struct cw_wait *chain;
 	uint32_t n_chain;
 	struct cw_alternative *alternatives;
 	uint32_t n_alternatives;
@@ -218,30 +224,31 @@ struct cw_verdict {
 	uint32_t *wanted; /* indices of comms whose windows we want */
 	uint32_t n_wanted;
 
-	int64_t waiting_since_ns; /* enter time of the oldest op in which a rank waits; 0 = none */
+	/* Enter time of the oldest op in which a rank waits; 0 = no rank waits. */
+	int64_t waiting_since_ns;
 	int64_t last_progress_ns; /* newest progress on the affected comms; 0 = unknown */
 	char summary[512];        /* one line for people */
 	void *owner;              /* private: owns all of the above */
 };
 
 /*
- * The hold that keeps all threads of the rank's process from running: CW_DETAIL_FROZEN, _TRACED or
- * _STOPPED. CW_DETAIL_NONE = no known hold. Of two holds we return the one to lift first: a
- * debugger and SIGCONT reach a frozen process only after the thaw.
+ * Returns the hold that keeps all threads of the rank's process from running: CW_DETAIL_FROZEN,
+ * _TRACED or _STOPPED. CW_DETAIL_NONE = no known hold. If there are two holds, we return the one to
+ * lift first. A debugger and SIGCONT reach a frozen process only after the thaw.
  */
 enum cw_detail cw_rank_held_by(const struct cw_snap_rank *r);
 bool cw_detail_is_hold(unsigned detail);
 
-/* True if the verdict is a fault, but no rank waits because of it. */
+/* True if the verdict is a fault, but no rank waits because of the fault. */
 bool cw_verdict_is_silent(const struct cw_verdict *v);
 
-/* Frees the verdict's memory and zeroes it. Takes a zeroed verdict, too. */
+/* Frees the verdict's memory and zeroes it. The verdict may already be zeroed. */
 void cw_verdict_fini(struct cw_verdict *v);
 
-/* Limit of simultaneous verdicts. Further ones add nothing: the job stands still. */
+/* Limit of simultaneous verdicts. Further verdicts add nothing, because the job stands still. */
 #define CW_VERDICT_LIST_MAX 8u
 
-/* At least one verdict, which may be "healthy"; the worst comes first. */
+/* The list has at least one verdict, which may be "healthy". The worst verdict comes first. */
 struct cw_verdict_list {
 	struct cw_verdict v[CW_VERDICT_LIST_MAX];
 	uint32_t n;
@@ -250,8 +257,9 @@ struct cw_verdict_list {
 void cw_verdict_list_fini(struct cw_verdict_list *list);
 
 /*
- * Names: "never_entered" …, "outside_nccl" … ("" = none), "certain" …, "wait" …, "proven" …, "page"
- * …; never NULL. From names: -1 for an unknown name, which an incident of a newer version may have.
+ * The first six functions return names: "never_entered" …, "outside_nccl" … ("" = none), "certain"
+ * …, "wait" …, "proven" …, "page" …. They never return NULL. The others return the number of a
+ * name. They return -1 for an unknown name, which an incident of a newer version may have.
  */
 const char *cw_class_name(unsigned verdict_class);
 const char *cw_detail_name(unsigned detail);
@@ -269,23 +277,24 @@ int cw_hang_from_name(const char *name);
  * same while we refine the class. We compare all fields: a program chooses the ids of its
  * communicators, and must not be able to make two subjects look equal.
  *
- * The subject of a mismatch that blocks no rank is its communicator alone. After the first
- * difference the histories stay different, and a new leader sees the difference later than
- * its predecessor.
+ * If a mismatch blocks no rank, its subject is its communicator alone. After the first difference
+ * the histories stay different, and a new leader sees the difference later than its predecessor.
  */
 struct cw_verdict_key {
 	uint64_t comm_id;
 	uint64_t seq;     /* coll_seq; 0 = no rank waits for it */
-	uint64_t p2p_seq; /* with has_op */
+	uint64_t p2p_seq; /* valid if has_op is true */
 	uint32_t instance;
-	uint32_t op_kind; /* with has_op */
-	bool is_set;      /* false: no subject, the verdict is healthy */
+	uint32_t op_kind; /* valid if has_op is true */
+	bool is_set;      /* false = the verdict is healthy and has no subject */
 	bool is_waited;
-	bool has_op; /* there is no coll_seq: the awaited op distinguishes subjects */
+	bool has_op; /* true if there is no coll_seq; the awaited op then distinguishes subjects */
 };
 
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
-/* The key of unmatched messages on that communicator while no rank waits for them. */
+/*
+ * Returns the key of unmatched messages on the communicator of `of` while no rank waits for them.
+ */
 struct cw_verdict_key cw_verdict_key_left_behind(const struct cw_verdict_key *of);
-/* True if both keys have the same subject. Two keys without a subject differ. */
+/* True if both keys have the same subject. If neither has a subject, they differ. */
 bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b);
