@@ -2,21 +2,21 @@
 /*
  * From a snapshot to one sentence about one rank.
  *
- * 1. Did everybody make the same calls? Each comm is aligned by coll_seq, and the first call in
- *    which two members differ is noted (align.h). That is true for ever, however long anybody
- * waits.
- * 2. Who waits for whom? Ranks wait at gates, held shut by the members that have not come
- *    (waitgraph.h). The majority of a hang's ranks are in there, and none of them is to blame.
- * 3. Where does the waiting end? At a rank that waits for nobody, at a gate that does not open
- *    though everybody has come, or in a cycle. Each end gets a class by what is known about it
- *    (culprit.c).
- * 4. Which end matters? Proof before patience, stuck before slow, old before young. In a healthy
- *    job there are ends too: a straggler is one for some milliseconds.
- * 5. Who is concerned? Everybody upstream of the end is a victim. Other ends that the same victims
- *    wait for are accomplices, if of the same class, else other possible answers (diagnosis.c).
- * 6. How sure is that (certainty.c), and how would one say it (wording.c)?
- * 7. Is that all? Ends in which nobody concerned so far has a part are another trouble
- * (independent_groups.c), with a verdict of its own.
+ * 1. Did all members make the same calls? Each comm is aligned by coll_seq, and the first call in
+ *    which two members differ is noted (align.h). This stays true however long the ranks wait.
+ * 2. Which rank waits for which? Ranks wait at gates, which the members that have not entered hold
+ *    shut (waitgraph.h). Most ranks of a hang wait there, and none of them is to blame.
+ * 3. Where does the waiting end? At a rank that waits for no other, at a gate that does not open
+ *    although all members have entered, or in a cycle. Each end gets a class from the facts known
+ *    about it (culprit.c).
+ * 4. Which end matters? Proof before patience, stuck before slow, old before young. A healthy job
+ *    has ends too: a straggler is one for some milliseconds.
+ * 5. Which ranks are concerned? All ranks upstream of the end are victims. Other ends that the same
+ *    victims wait for are accomplices if they have the same class. Otherwise they are other
+ *    possible answers (diagnosis.c).
+ * 6. How sure is the answer (certainty.c), and in which words do we say it (wording.c)?
+ * 7. Is that all? Ends in which no rank concerned so far has a part are separate troubles
+ *    (independent_groups.c), each with its own verdict.
  */
 #include "analysis/verdict.h"
 
@@ -47,13 +47,13 @@ static int align_all(struct engine_context *s)
 	return r;
 }
 
-/* The rank's part is over: its process ended, or its call failed. */
+/* True if the rank can do nothing more: its process ended, or its call failed. */
 static bool is_end(const struct finding *f)
 {
 	return f->verdict_class == CW_CLASS_PROCESS_DEAD || f->has_failed;
 }
 
-/* True where a matters more than b. */
+/* True if a matters more than b. */
 static bool outranks(const struct engine_context *s, const struct finding *a,
 		     const struct finding *b)
 {
@@ -61,8 +61,9 @@ static bool outranks(const struct engine_context *s, const struct finding *a,
 		return a->tier > b->tier;
 	if (engine_context_explains(s, a, b) || engine_context_explains(s, b, a))
 		return engine_context_explains(s, a, b);
-	/* Where all have come nothing is seen to be wrong; of whom nothing is seen, anything may
-	 * be.
+	/*
+	 * Prefer an invisible rank over a collective that every rank entered. The latter shows
+	 * no fault.
 	 */
 	if (a->verdict_class == CW_CLASS_UNKNOWN && b->verdict_class == CW_CLASS_UNKNOWN &&
 	    a->detail != b->detail &&
@@ -74,7 +75,7 @@ static bool outranks(const struct engine_context *s, const struct finding *a,
 		if (a->is_first != b->is_first)
 			return a->is_first;
 	}
-	/* 0 means unknown, and may be anything. */
+	/* 0 means unknown. */
 	if (a->since_ns != b->since_ns)
 		return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
 	if (a->verdict_class != b->verdict_class)
@@ -84,18 +85,18 @@ static bool outranks(const struct engine_context *s, const struct finding *a,
 	return false;
 }
 
-/* ---- one trouble after the other ---- */
+/* ---- one independent trouble after the other ---- */
 
 struct selection {
 	struct engine_context s;
 	struct independent_groups independent_groups;
-	bool *is_part_selected;    /* per node that stands for a part */
+	bool *is_part_selected;    /* per node of the graph that represents a part */
 	bool *is_finding_selected; /* per finding */
 	bool *is_blamed;           /* per rank */
 	struct cw_verdict_list *list;
 };
 
-/* A further trouble is worth a verdict once it would be looked at closely by itself. */
+/* A further trouble gets a verdict only if we would look at it closely on its own. */
 static bool is_worth_a_verdict(const struct selection *t, const struct finding *f)
 {
 	const struct cw_snapshot *snap = t->s.snap;
@@ -104,7 +105,10 @@ static bool is_worth_a_verdict(const struct selection *t, const struct finding *
 	       (f->since_ns && snap->now_ns - f->since_ns >= snap->thresholds.window_after_ns);
 }
 
-/* Seen to be stopped, and waited for: not by a loss of another node, whatever follows from one. */
+/*
+ * True if the finding blames a rank that we saw stopped. Stopped members inside a collective do
+ * not count.
+ */
 static bool is_seen_stopped(const struct finding *f)
 {
 	return f->rank != CW_SNAP_NONE && f->verdict_class != CW_CLASS_IN_COLLECTIVE &&
@@ -112,10 +116,10 @@ static bool is_seen_stopped(const struct finding *f)
 }
 
 /*
- * Of a node that cannot be reached nothing is known: its ranks may wait like all others. Where the
- * same waiting ends at a rank that is seen to be stopped, too, that one is known to hold them up,
- * whichever of the two has been waited for a moment longer or has the shorter patience. The node
- * is the other possible answer.
+ * Of an unreachable node we know nothing: its ranks may wait like all others. If the same waiting
+ * also ends at a stopped rank, that rank is known to block the others. Then we blame the rank, and
+ * the node becomes the other possible answer. It does not matter which of the two others waited for
+ * longer, or which has the shorter patience.
  */
 static const struct finding *seen_instead(const struct selection *t, const struct finding *lost)
 {
@@ -138,7 +142,7 @@ static const struct finding *seen_instead(const struct selection *t, const struc
 	return best ? best : lost;
 }
 
-/* The worst of what nothing has been said about; NULL = nothing is left. */
+/* Returns the worst finding that no verdict covers yet; NULL = none is left. */
 static const struct finding *next_worst(const struct selection *t)
 {
 	const struct engine_context *s = &t->s;
@@ -167,7 +171,10 @@ static void mark_selected(struct selection *t, const struct finding *f)
 		t->is_part_selected[part] = true;
 }
 
-/* The same culprit again: one wrong rank makes wrong calls in all its comms. */
+/*
+ * True if an earlier verdict blames one of these culprits. One wrong rank makes wrong calls in all
+ * its comms.
+ */
 static bool is_blamed_already(const struct selection *t, const struct cw_verdict *v)
 {
 	for (uint32_t i = 0; i < v->n_culprits; i++)
@@ -198,7 +205,10 @@ static int describe(struct selection *t, const struct finding *f, struct cw_aren
 	return r < 0 ? r : wording_of_verdict(&diag);
 }
 
-/* Appends the verdict on f (NULL: all is well), unless its culprits have been named. */
+/*
+ * Appends the verdict on f (NULL = all is well), unless an earlier verdict blames one of
+ * its culprits.
+ */
 static int add_verdict(struct selection *t, const struct finding *f)
 {
 	struct cw_verdict v = { .verdict_class = CW_CLASS_HEALTHY,
@@ -250,7 +260,10 @@ static int investigate(struct selection *t, uint32_t most)
 	t->is_blamed = cw_arena_new_array(&s->arena, bool, s->snap->n_ranks);
 	if (!t->is_part_selected || !t->is_finding_selected || !t->is_blamed)
 		return -ENOMEM;
-	/* Findings that turn out to be told already count, too: the cost stays linear. */
+	/*
+	 * The limit includes findings that turn out to be covered already, so that the cost
+	 * stays linear.
+	 */
 	for (unsigned i = 0; r == 0 && i < 2 * CW_VERDICT_LIST_MAX && t->list->n < most; i++) {
 		const struct finding *f = next_worst(t);
 

@@ -18,8 +18,8 @@
 int cw_verdict_compute(const struct cw_snapshot *snap, struct cw_verdict *ret);
 
 /*
- * The same for all troubles of the job that have nothing to do with each other: no rank is a
- * culprit of two, and nobody waits, however indirectly, for the culprits of two. Its first verdict
- * is that of cw_verdict_compute().
+ * Like cw_verdict_compute(), but returns one verdict for each independent trouble of the job. No
+ * rank is a culprit of two troubles, and no rank waits, even indirectly, for the culprits of two.
+ * The first verdict equals that of cw_verdict_compute().
  */
 int cw_verdict_compute_all(const struct cw_snapshot *snap, struct cw_verdict_list *ret);

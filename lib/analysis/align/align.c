@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes over what is known of a comm's ops. The first puts every (coll_seq, signature) into a
- * hash table keyed by coll_seq and remembers the lowest coll_seq at which two of them disagree; the
- * second sorts the members into sides at that one.
+ * We pass twice over the known ops of a comm. The first pass puts every (coll_seq, signature) into
+ * a hash table keyed by coll_seq. It remembers the lowest coll_seq at which two signatures
+ * disagree. The second pass sorts the members into sides at that coll_seq.
  */
 #include "analysis/align/align.h"
 
@@ -14,11 +14,11 @@
 #include "analysis/align/skipped_call.h"
 #include "model/signature.h"
 
-/* More sides than this are not an explanation; the members beyond are left out. */
+/* More sides than this explain nothing, so we leave the members of further sides out. */
 #define MAX_SIDES 64
 
 struct align_slot {
-	uint32_t epoch; /* of the comm it was filled for; others are empty */
+	uint32_t epoch; /* epoch of the comm that filled it; else the slot is empty */
 	struct call_step step;
 };
 
@@ -121,7 +121,7 @@ static int find_dispute(const struct cw_snap_comm *c, struct dispute *d)
 	return 0;
 }
 
-/* ---- second pass: who stands where at that coll_seq ---- */
+/* ---- second pass: sort the members by their call at that coll_seq ---- */
 
 struct sorting {
 	uint64_t seq;
@@ -180,7 +180,10 @@ static bool has_not_entered(const struct cw_snap_member *m, uint64_t seq)
 	return m->rank != CW_SNAP_NONE && (m->known & CW_KNOWN_ENTERED) && m->coll_entered < seq;
 }
 
-/* Fills one side with the members for which side_of is `which`, or who have not entered yet. */
+/*
+ * Fills one side with the members whose side_of is `which`, or with the members that have not
+ * entered yet.
+ */
 static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
 		     const struct sorting *s, uint32_t which, struct cw_arena *a,
 		     struct cw_side *ret)
@@ -215,8 +218,9 @@ bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 }
 
 /*
- * The first field in which b is not a, in the words of docs/design/verdict.md#classes; where NCCL
- * compares bytes, so does this. The order, where no field differs.
+ * Returns the first field in which b differs from a, in the order of
+ * docs/design/verdict.md#classes. Calls that NCCL compares by bytes are compared by bytes here. If
+ * no field differs, the order of the calls does.
  */
 static enum cw_detail differing_field(const struct cw_op *a, const struct cw_op *b)
 {
@@ -284,8 +288,8 @@ static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm 
 }
 
 /*
- * The side of those whose history has this number and whose call is known; ALIGN_NO_SIDE = none is,
- * or they are on several.
+ * Returns the side of the members that have this history and whose call is known. Returns
+ * ALIGN_NO_SIDE if there is no such member, or if they are on several sides.
  */
 static uint32_t side_of_history(const struct cw_snap_comm *c, const struct sorting *s,
 				const uint32_t *history_of, uint32_t number)
@@ -304,9 +308,9 @@ static uint32_t side_of_history(const struct cw_snap_comm *c, const struct sorti
 }
 
 /*
- * Who has the same history as somebody whose call is at hand made the same call, though its own is
- * not: its window has not come, or does not reach back so far. Else the few whose windows have come
- * would be all that are asked.
+ * A member's window may not have arrived, or may not reach back to the call. If its history equals
+ * the history of a member whose call is known, both made the same call. Without this step we would
+ * compare only the few members whose windows have arrived.
  */
 static int join_by_history(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 			   const struct alignment *al, struct sorting *s)
@@ -364,7 +368,10 @@ static int sort_into_sides(const struct cw_snapshot *snap, uint32_t comm, struct
 			return r;
 	}
 	if (s->n_sides < 2) {
-		/* Only a grouping that is not transitive can bring us here: nothing to show. */
+		/*
+		 * We get here only if the grouping is not transitive. Then there is no difference
+		 * to report.
+		 */
 		ret->seq = 0;
 		return 0;
 	}
@@ -383,7 +390,10 @@ static uint32_t count_ranks(const struct cw_side *sides, uint32_t n)
 	return sum;
 }
 
-/* Positive: the histories tell who differs from whom. */
+/*
+ * A new epoch empties the table without touching it. Once in 2^32 comms the epoch wraps and we wipe
+ * the table.
+ */
 static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 			    struct alignment *ret)
 {
@@ -410,8 +420,9 @@ static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struc
 }
 
 /*
- * What windows show to differ first is the first difference only if the histories agreed until
- * then: windows begin somewhere. Groups of other extent explain differing hashes.
+ * The first difference in the windows is the first difference at all only if the histories agreed
+ * before it, because windows do not reach back to the start. Groups of different extent also
+ * explain hashes that differ.
  */
 static bool began_earlier(const struct dispute *d, const struct call_hashes *h)
 {

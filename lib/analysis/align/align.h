@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Alignment: did all members of a comm make the same calls in the same order? Members are aligned
- * by coll_seq, the only number that is comparable between ranks, and compared by signature
- * (model/signature.h). The first coll_seq at which two signatures differ is what everything after
- * it follows from, so only that one is reported.
+ * Alignment: did all members of a comm make the same calls in the same order? We align members by
+ * coll_seq, the only number that is comparable between ranks, and compare their signatures
+ * (model/signature.h). Everything after the first coll_seq with different signatures follows from
+ * that difference, so we report only this one.
  *
- * Signatures at the same coll_seq are timeless: a difference seen once stays true, whenever the two
- * ranks were sampled.
+ * A difference at one coll_seq is permanent: once seen it stays true, even if the two ranks were
+ * sampled at different times.
  */
 #pragma once
 
@@ -22,19 +22,21 @@
 
 struct alignment {
 	uint64_t seq;       /* first coll_seq where the calls differ; 0 = none seen to differ */
-	uint64_t after_seq; /* 0 < after_seq: it is one of those after this, up to seq */
+	uint64_t after_seq; /* if not 0, the difference lies after after_seq and at or before seq */
 	/*
-	 * Whoever waits at this or later may wait because of it: a group waits as one, at the first
-	 * of its collectives, wherever in it the calls differ.
+	 * A rank that waits at this coll_seq or later may wait because of the difference. A
+	 * group of calls waits as a whole at its first collective, so this is the first coll_seq
+	 * of the group.
 	 */
 	uint64_t from_seq;
 	/*
-	 * False: only the rolling hashes tell; then the calls differ by seq at the latest, the
-	 * sides have no op, and a different grouping of the same calls would look the same.
+	 * False if only the rolling hashes show the difference. Then the calls differ at seq or
+	 * earlier, and the sides have no op. A different grouping of the same calls would look
+	 * the same.
 	 */
 	bool knows_call;
 	enum cw_detail detail; /* how they differ */
-	bool is_proof;         /* false: seen inside groups whose full extent is not known */
+	bool is_proof;         /* false: inside groups whose full extent is not known */
 	struct cw_side *sides; /* largest first; ranks ascending by label */
 	uint32_t n_sides;
 	uint32_t majority;   /* index of the side that is larger than any other, or ALIGN_NO_SIDE */
@@ -52,7 +54,7 @@ struct align_scratch {
 };
 
 /*
- * Compares what is known of comm `comm`; sides are allocated in `a`. O(members + ops known).
+ * Compares the known ops of comm `comm`; sides are allocated in `a`. O(members + ops known).
  * Returns 0 or -ENOMEM.
  */
 int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
@@ -63,6 +65,9 @@ void align_scratch_fini(struct align_scratch *scratch);
 /* Sorts rank indices by label, then index. */
 void align_sort_ranks(const struct cw_snapshot *snap, uint32_t *ranks, uint32_t n);
 
-/* Largest first; equal ones by their lowest label, so that the order does not depend on indices. */
+/*
+ * True if x comes before y: larger sides come first. Sides of equal size are ordered by their
+ * lowest label, so that the order does not depend on indices.
+ */
 bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 		       const struct cw_side *y);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether histories differ is asked of every comm at every evaluation, so that pass is cheap: all
- * points go into a hash table by coll_seq, and the lowest at which two members disagree is kept.
- * Who stands against whom is asked only where they do: members that share a point are joined into
- * one group, and the largest is what the others differ from.
+ * We check every comm for differing histories at every evaluation, so this check is cheap. It puts
+ * all points into a hash table by coll_seq and keeps the lowest coll_seq at which two members
+ * disagree. Only after a disagreement do we sort the members: members that share a point join one
+ * group, and the other groups differ from the largest one.
  */
 #include "analysis/align/call_hashes.h"
 
@@ -15,14 +15,14 @@
 #include "model/signature.h"
 
 struct call_hashes_slot {
-	uint32_t epoch;  /* of the comm it was filled for; others are empty */
-	uint32_t member; /* the first that has it */
+	uint32_t epoch;  /* epoch of the comm that filled it; else the slot is empty */
+	uint32_t member; /* the first member that has it */
 	uint64_t seq, hash;
 };
 
 /*
- * All points known of a member: the newest, where it stands still, its checkpoints, and those after
- * its last calls.
+ * Lists all known points of a member: the newest, the one where it stands still, its checkpoints,
+ * and those after its last calls.
  */
 #define MAX_POINTS (CW_SNAP_CHECKPOINTS + CW_SNAP_MAX_LAST_HASHES + 1)
 
@@ -43,7 +43,7 @@ static uint32_t list_points(const struct cw_snap_member *m, struct cw_checkpoint
 	return n;
 }
 
-/* ---- do they differ? ---- */
+/* ---- do the histories differ? ---- */
 
 static int grow(struct call_hashes_scratch *s)
 {
@@ -67,7 +67,7 @@ static int grow(struct call_hashes_scratch *s)
 	return 0;
 }
 
-/* Two members at the lowest point at which they differ; seq 0 = none do. */
+/* Two members at the lowest point at which they differ. seq 0 = no two members differ. */
 struct parting {
 	uint64_t seq;
 	uint32_t one, other;
@@ -99,7 +99,10 @@ static int note_point(struct call_hashes_scratch *s, const struct cw_checkpoint 
 static void start_over(struct call_hashes_scratch *s)
 {
 	s->used = 0;
-	/* A new epoch empties the table without touching it; once in 2^32 comms it is wiped. */
+	/*
+	 * A new epoch empties the table without touching it. Once in 2^32 comms the epoch wraps and
+	 * we wipe the table.
+	 */
 	if (++s->epoch == 0) {
 		if (s->slots)
 			memset(s->slots, 0, s->n_slots * sizeof(*s->slots));
@@ -107,7 +110,10 @@ static void start_over(struct call_hashes_scratch *s)
 	}
 }
 
-/* The last point at which those two agreed. That others did says nothing about them. */
+/*
+ * Returns the last point at which these two members agreed. Agreement between other members says
+ * nothing about these two.
+ */
 static uint64_t last_agreed(const struct cw_snap_comm *c, const struct parting *parting)
 {
 	struct cw_checkpoint a[MAX_POINTS], b[MAX_POINTS];
@@ -123,7 +129,10 @@ static uint64_t last_agreed(const struct cw_snap_comm *c, const struct parting *
 	return best;
 }
 
-/* What was learnt earlier may lie further back than the points at hand. */
+/*
+ * An earlier evaluation may have found a point that lies further back than the points in
+ * this snapshot.
+ */
 static void conclude(const struct cw_snap_comm *c, const struct parting *parting,
 		     struct call_hashes *ret)
 {
@@ -139,7 +148,10 @@ static void conclude(const struct cw_snap_comm *c, const struct parting *parting
 	}
 }
 
-/* Mostly neighbours do: what one has shown, the other need not show again. */
+/*
+ * True if both members have the same points, as neighbours mostly do. Then we need not
+ * compare both.
+ */
 static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
 {
 	return a->rank != CW_SNAP_NONE && b->rank != CW_SNAP_NONE && a->known == b->known &&
@@ -179,7 +191,7 @@ void call_hashes_scratch_fini(struct call_hashes_scratch *scratch)
 	*scratch = (struct call_hashes_scratch){ 0 };
 }
 
-/* ---- who has which? ---- */
+/* ---- which member has which history? ---- */
 
 struct point {
 	uint64_t seq, hash;
@@ -187,13 +199,13 @@ struct point {
 };
 
 struct sorting {
-	struct point *points; /* of all members, from the difference on, by seq and hash */
+	struct point *points; /* of all members from the first difference on, by seq and hash */
 	uint32_t n_points;
 	bool *has_point;  /* per member */
-	uint32_t *group;  /* per member: another of its group, or itself */
-	uint32_t *n_in;   /* per member that stands for its group: how many */
-	bool *against;    /* per member that stands for its group: differs from the largest */
-	uint32_t largest; /* the member that stands for the largest group */
+	uint32_t *group;  /* per member: another member of its group, or itself */
+	uint32_t *n_in;   /* per group's representative: size of the group */
+	bool *against;    /* per group's representative: differs from the largest group */
+	uint32_t largest; /* representative of the largest group */
 };
 
 static int compare_points(const void *x, const void *y)
@@ -245,7 +257,10 @@ static int collect(struct sorting *s, const struct cw_snap_comm *c, uint64_t fro
 	return 0;
 }
 
-/* Who shares a point has one history. The lower member stands for both: independent of order. */
+/*
+ * Members that share a point have the same history. The lower member represents both, so the result
+ * does not depend on the order.
+ */
 static void join_equals(struct sorting *s)
 {
 	for (uint32_t i = 1; i < s->n_points; i++) {
@@ -275,7 +290,7 @@ static void count_groups(struct sorting *s, uint32_t nranks)
 	}
 }
 
-/* Groups that have another hash than the largest one at the same coll_seq. */
+/* Marks the groups whose hash differs from that of the largest group at the same coll_seq. */
 static uint32_t mark_others(struct sorting *s)
 {
 	uint32_t n = 0, end;

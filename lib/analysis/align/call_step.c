@@ -4,7 +4,10 @@
 #include "analysis/align/position.h"
 #include "model/signature.h"
 
-/* Longer groups are not searched for calls that others of another extent lack. */
+/*
+ * We do not search groups that are longer than this for calls that are missing in a group of
+ * another extent.
+ */
 #define MAX_SEARCHED 16
 
 static uint64_t signature_of(const struct cw_op *op)
@@ -26,7 +29,7 @@ static struct call_step lone_step(const struct cw_op *op)
 				   .n_all = 1 };
 }
 
-/* The op before m->window[i] is not in the window, and may be of the same group. */
+/* True if the op before m->window[i] is not in the window. That op may belong to the same group. */
 static bool follows_gap(const struct cw_snap_member *m, uint32_t i)
 {
 	if (i == 0)
@@ -87,7 +90,7 @@ int call_step_visit_all(const struct cw_snap_member *m, uint32_t member, call_st
 	uint32_t end;
 	int r;
 
-	/* Whose calls are not all seen numbers the others wrongly. */
+	/* If some calls of a member were not seen, the numbers of its other calls are wrong. */
 	if (!(m->known & CW_KNOWN_ENTERED))
 		return 0;
 	for (uint32_t i = 0; i < m->n_window; i = end) {
@@ -116,8 +119,8 @@ static uint32_t count_of(const struct call_step *s, uint64_t signature)
 }
 
 /*
- * Both begin at the same coll_seq. Were they the same calls, grouped otherwise, the longer would
- * have each call of the shorter, and have it as often.
+ * Both groups begin at the same coll_seq. If they held the same calls in a different grouping, the
+ * longer group would contain each call of the shorter one at least as often.
  */
 static bool lacks_a_call(const struct call_step *longer, const struct call_step *shorter)
 {

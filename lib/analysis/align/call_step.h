@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps: a member's calls as they are compared with other members'.
+ * Steps: a member's calls in the form in which we compare them with other members' calls.
  *
- * Ops of one NCCL group are one step whose inner order does not matter (NCCL sorts them itself), so
- * inside a group the whole group's sum is compared. A group of which only a part is in the window
- * is not compared at all. Two groups of different extent are no proof of different calls, unless
- * the shorter has one that the longer lacks.
+ * The ops of one NCCL group are one step. Their order inside the group does not matter, because
+ * NCCL sorts them itself, so we compare the sum of the whole group. A group of which only a part is
+ * in the window is not compared at all. Two groups of different extent prove different calls only
+ * if the shorter group has a call that the longer group lacks.
  *
  * Pure; the pointers borrow from the snapshot.
  */
@@ -18,27 +18,27 @@
 struct call_step {
 	uint64_t seq;
 	uint64_t signature;           /* of the op alone */
-	uint64_t first_seq, last_seq; /* of its group; both `seq` when not grouped */
+	uint64_t first_seq, last_seq; /* of its group; both `seq` if not grouped */
 	uint64_t sum;                 /* of the group's signatures */
 	const struct cw_op *op;
-	const struct cw_op *all; /* ops of its group, or op */
+	const struct cw_op *all; /* ops of its group, or the op alone */
 	uint32_t n_all;
 };
 
 typedef int (*call_step_fn)(void *userdata, uint32_t member, const struct call_step *step);
 
 /*
- * Calls fn for every step known of the member, once per op; some may come twice. Returns 0, or the
- * first negative value fn returned.
+ * Calls fn for every known step of the member, once per op. Some steps may come twice. Returns 0 or
+ * the first negative result of fn.
  */
 int call_step_visit_all(const struct cw_snap_member *m, uint32_t member, call_step_fn fn,
 			void *userdata);
 
 enum call_step_agreement {
 	CALL_STEP_AGREES,
-	CALL_STEP_DIFFERS,           /* these were different calls, for certain */
-	CALL_STEP_GROUPED_OTHERWISE, /* different, which grouping alone may explain */
+	CALL_STEP_DIFFERS,           /* the calls are different for certain */
+	CALL_STEP_GROUPED_OTHERWISE, /* they differ, but grouping alone may explain it */
 };
 
-/* Of two members' steps with the same seq. */
+/* Compares two members' steps that have the same seq. */
 enum call_step_agreement call_step_compare(const struct call_step *a, const struct call_step *b);

@@ -20,7 +20,7 @@ const struct cw_p2p_peer *messages_with(const struct cw_snap_member *m, uint32_t
 	return m->n_p2p ? bsearch(&peer, m->p2p, m->n_p2p, sizeof(*m->p2p), compare_peer) : NULL;
 }
 
-/* One direction between two members. */
+/* One direction of the messages between two members. */
 struct pair {
 	const struct cw_snap_member *from, *to;
 	uint32_t sender, receiver;
@@ -53,8 +53,8 @@ static struct pair pair_of(const struct cw_snap_comm *c, uint32_t sender, uint32
 }
 
 /*
- * Calls fn for each direction between two members whose counters are both known; it goes on while
- * fn returns 0.
+ * Calls fn for each direction between two members if the counters of both are known. Stops when fn
+ * does not return 0.
  */
 static int visit_pairs(const struct cw_snap_comm *c,
 		       int (*fn)(void *userdata, const struct pair *p), void *userdata)
@@ -70,7 +70,10 @@ static int visit_pairs(const struct cw_snap_comm *c,
 
 			if (peer >= c->nranks || peer == m || !is_counted(&c->members[peer]))
 				continue;
-			/* Each pair once: by the lower one, or by the only one that knows of it. */
+			/*
+			 * We visit each pair once: from its lower member, or from the only member
+			 * that knows of the pair.
+			 */
 			back = messages_with(&c->members[peer], m);
 			if (back && peer < m)
 				continue;
@@ -88,7 +91,10 @@ static int visit_pairs(const struct cw_snap_comm *c,
 
 /* ---- sizes ---- */
 
-/* The newest such call in the window before place *at that is among the first n of the pair. */
+/*
+ * Returns the newest op before index *at of the window that has this kind, this peer and a message
+ * number of at most n. Moves *at to that op.
+ */
 static const struct cw_op *next_back(const struct cw_snap_member *m, uint32_t *at, unsigned kind,
 				     uint32_t peer, uint64_t n)
 {
@@ -103,9 +109,9 @@ static const struct cw_op *next_back(const struct cw_snap_member *m, uint32_t *a
 }
 
 /*
- * The oldest message at hand of which both halves are, and have different sizes. Both windows are
- * walked from their ends. A number that comes twice is of a group that was given up first: the
- * later call counts.
+ * Finds the oldest message of which both halves are in the windows and differ in size. We walk both
+ * windows from their ends. A number that occurs twice belongs to a group that was given up first,
+ * so the later call counts.
  */
 static bool find_size(const struct pair *p, struct message_fault *f)
 {
@@ -127,7 +133,7 @@ static bool find_size(const struct pair *p, struct message_fault *f)
 	return found;
 }
 
-/* Hash 0: the counters moved while they were read. */
+/* Hash 0 means that the counters moved while they were read. */
 static bool sizes_differ(const struct pair *p, struct message_fault *f)
 {
 	bool are_even = p->sends == p->recvs && p->send_hash && p->recv_hash;
@@ -137,7 +143,7 @@ static bool sizes_differ(const struct pair *p, struct message_fault *f)
 	return find_size(p, f) || are_even;
 }
 
-/* ---- halves that were not posted ---- */
+/* ---- halves that were never posted ---- */
 
 static bool has_ended_well(const struct cw_snap_rank *r)
 {
@@ -145,8 +151,8 @@ static bool has_ended_well(const struct cw_snap_rank *r)
 }
 
 /*
- * It will post no more there, and was not kept from it. That all of a node ended together says
- * nothing here: who is told to end and ends with 0 has had its say.
+ * True if the member posts no more messages on this comm and nothing prevented it from doing so. If
+ * all ranks of a node ended together, a rank that ended with status 0 still counts as done.
  */
 static bool is_done(const struct cw_snapshot *snap, const struct cw_snap_member *m)
 {
@@ -159,7 +165,7 @@ static bool is_done(const struct cw_snapshot *snap, const struct cw_snap_member 
 	return m->state == CW_COMM_READY && has_ended_well(r) && r->sampled_ns >= r->ended_ns;
 }
 
-/* Whoever fails, or gives up a communicator, lets go of messages under way. */
+/* A rank that fails or gives up a communicator drops its messages in flight. */
 static bool has_failed(const struct cw_snapshot *snap)
 {
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
@@ -183,8 +189,8 @@ static bool has_failed(const struct cw_snapshot *snap)
 struct comparison {
 	const struct cw_snapshot *snap;
 	struct message_fault size, left;
-	bool *owes;      /* per member; NULL = nobody does so far */
-	uint32_t *pairs; /* of sizes that differ, per member; NULL = none do so far */
+	bool *owes;      /* per member; NULL = no member owes a message so far */
+	uint32_t *pairs; /* per member: pairs whose sizes differ; NULL = none so far */
 	uint32_t nranks;
 	struct cw_arena *a;
 };
@@ -230,7 +236,10 @@ static int compare_pair(void *userdata, const struct pair *p)
 	return 0;
 }
 
-/* The only one that is in all of several pairs, else both of the first. */
+/*
+ * If exactly one member is in all of the faulty pairs, it alone is a party. Otherwise both members
+ * of the first pair are.
+ */
 static bool is_party(const struct comparison *c, uint32_t m)
 {
 	uint32_t in_all = 0;

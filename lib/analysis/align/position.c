@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a member's counters and its pending op. What has no progress writes is seen on the host only
- * (POS_SOFT); what has returned and was not reached is behind earlier work of its stream
- * (POS_BEHIND). Of the dead only what their device had completed counts.
+ * A position follows from a member's counters and its pending op. Ops without progress writes are
+ * seen on the host only (POS_SOFT). An op that returned and was not reached is behind earlier work
+ * of its stream (POS_BEHIND). For a dead rank only the ops that its device had completed count.
  */
 #include "analysis/align/position.h"
 
@@ -24,7 +24,7 @@ static bool has_left(uint32_t state)
 	       state == CW_COMM_FAILED;
 }
 
-/* It made no call on the comm, and NCCL never told it that the comm is ready. */
+/* True if the member made no call on the comm and NCCL never reported the comm as ready. */
 static bool left_unmade(const struct cw_snap_member *m)
 {
 	if (m->state == CW_COMM_FAILED)
@@ -33,8 +33,9 @@ static bool left_unmade(const struct cw_snap_member *m)
 }
 
 /*
- * A dead rank's part ends with what its device had completed: whatever it had merely entered is of
- * no use to the others. Without progress words an op that it had entered may have completed or not.
+ * The part of a dead rank ends with the ops that its device had completed. The other ranks cannot
+ * use an op that it had only entered. Without progress words, an op that it had entered may have
+ * completed or not.
  */
 static struct position position_of_dead(const struct cw_snap_member *m)
 {
@@ -61,7 +62,10 @@ static void read_collective(const struct cw_snap_member *m, const struct cw_op *
 	if (reached) {
 		p->flags |= POS_WAITS;
 	} else if (!returned) {
-		/* The host itself sits in the call, connecting to peers that must enter it too. */
+		/*
+		 * The host itself is blocked in the call: it connects to peers that must enter the
+		 * call too.
+		 */
 		p->flags |= POS_WAITS;
 	} else if (tracked) {
 		p->flags |= POS_BEHIND;
@@ -76,7 +80,9 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 {
 	const struct cw_op *op = m->pending;
 
-	/* What waits on the host has no place in the device's order: agents mark it NO_COUNT. */
+	/*
+	 * An op that blocks the host has no place in the device's order. Agents mark it NO_COUNT.
+	 */
 	if (cw_op_blocks_host(op->kind)) {
 		if (!(op->flags & (CW_OPF_RETURNED | CW_OPF_QUEUED | CW_OPF_DROPPED))) {
 			p->op = op;
@@ -99,9 +105,9 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 }
 
 /*
- * The oldest op known to be pending has not been reached, and those between it and the newest that
- * is known to have completed had no writes (COLLWATCH_PROGRESS=auto). In which of all these it is
- * nobody knows; if a member is missing in the pending one, it waits for that member.
+ * The device has not reached the oldest pending op. The ops between it and the newest completed op
+ * had no progress writes (COLLWATCH_PROGRESS=auto). The device may be in any of these ops. If a
+ * member is missing in the pending op, this member waits for it.
  */
 static void guess_from_unobserved(const struct cw_snap_member *m, struct position *p)
 {
@@ -113,8 +119,8 @@ static void guess_from_unobserved(const struct cw_snap_member *m, struct positio
 }
 
 /*
- * Without progress words nobody says that the newest op has not completed; if a member is missing
- * in it, it cannot have.
+ * Without progress words we do not see whether the newest op has completed. If a member is missing
+ * in that op, the op cannot have completed.
  */
 static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 {
@@ -128,7 +134,10 @@ static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 		p->flags |= POS_UNOBSERVED;
 }
 
-/* A comm's calls run one after the other: it is not beyond the oldest that has not completed. */
+/*
+ * The calls of a comm run one after the other, so the member is not beyond the oldest call that has
+ * not completed.
+ */
 static uint64_t furthest_entered(const struct cw_snap_member *m)
 {
 	const struct cw_op *op = m->pending;
@@ -166,7 +175,10 @@ struct position position_of(const struct cw_snapshot *snap, const struct cw_snap
 		p.flags |= POS_INIT;
 	if (!node_reports(snap, rank->node)) {
 		p.flags |= POS_STALE;
-		/* What it had reached, it may have taken along: others wait in that. */
+		/*
+		 * If the node was lost, an op that the rank had reached but not completed may be
+		 * lost too, and other ranks wait in it. So we count completed ops only.
+		 */
 		if (m->known & CW_KNOWN_COMPLETED)
 			p.arrived = m->coll_completed;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signatures that follow the disputed call, of one member of each side, are laid over each
- * other: shifted by one they agree where a call was left out or added, crosswise where two were
- * swapped. Where the usual side has not gone on, what comes next is taken from the last time it
- * made the same two calls: training loops repeat themselves.
+ * We compare the signatures that follow the disputed call, of one member of each side. If a call
+ * was skipped or added, the two runs agree when one is shifted by one. If two calls were swapped,
+ * they agree crosswise. If the usual side has not gone on, we predict its next call: training loops
+ * repeat, so we look up the last time it made the same two calls.
  */
 #include "analysis/align/skipped_call.h"
 
@@ -12,7 +12,7 @@
 #include "analysis/align/position.h"
 #include "model/signature.h"
 
-/* Signatures of consecutive coll_seqs; more than a window of the record holds is not needed. */
+/* Signatures of consecutive coll_seqs. The record's window does not hold more than RUN_MAX. */
 #define RUN_MAX 64
 
 struct run {
@@ -20,7 +20,7 @@ struct run {
 	uint32_t n;
 };
 
-/* From coll_seq `from` on, as far as the window is without gaps. */
+/* Reads the signatures from coll_seq `from` on, up to the first gap in the window. */
 static void read_run(const struct cw_snap_member *m, uint64_t from, struct run *run)
 {
 	run->n = 0;
@@ -34,7 +34,10 @@ static void read_run(const struct cw_snap_member *m, uint64_t from, struct run *
 	}
 }
 
-/* True where a[i + da] == b[i + db] wherever both are known, and at least once. */
+/*
+ * True if a[i + da] == b[i + db] for every i at which both are known, and if there is at least one
+ * such i.
+ */
 static bool runs_match(const struct run *a, uint32_t da, const struct run *b, uint32_t db)
 {
 	uint32_t i = 0;
@@ -46,8 +49,8 @@ static bool runs_match(const struct run *a, uint32_t da, const struct run *b, ui
 }
 
 /*
- * What `usual` would call after coll_seq `seq`, going by the last time it made the same two calls
- * in a row: training loops repeat themselves. False when the window does not tell.
+ * Predicts the call of `usual` after coll_seq `seq` from the last time it made the same two calls
+ * in a row. Training loops repeat themselves. Returns false if the window does not show it.
  */
 static bool predict_next(const struct cw_snap_member *usual, uint64_t seq, uint64_t *ret)
 {
@@ -79,10 +82,13 @@ enum cw_detail skipped_call_name(const struct cw_snap_member *usual,
 	read_run(odd, seq, &b);
 	if (!a.n || !b.n)
 		return CW_DETAIL_NONE;
-	/* The others stand in the disputed call and have not shown what comes after it. */
+	/* The other members wait in the disputed call, so we have not seen their next call. */
 	if (a.n == 1 && predict_next(usual, seq, &a.sig[1]))
 		a.n = 2;
-	/* One wrong call in its right place: what follows agrees, or has not been seen. */
+	/*
+	 * If the calls after the disputed one agree or were not seen, one call is wrong but none is
+	 * missing or extra.
+	 */
 	if (a.n == 1 || runs_match(&a, 1, &b, 1))
 		return CW_DETAIL_NONE;
 	if (a.n >= 2 && b.n >= 2 && a.sig[0] == b.sig[1] && a.sig[1] == b.sig[0] &&

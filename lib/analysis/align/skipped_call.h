@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A difference that is not one wrong field but one call too many or too few: from there on
- * everything the odd rank does is shifted, and nothing of it is wrong in itself.
+ * Recognises a difference that is one call too many or too few instead of one wrong field. All
+ * later calls of the odd rank are shifted by one, although none of them is wrong in itself.
  *
  * Pure, O(window).
  */
@@ -13,9 +13,9 @@
 #include "model/verdict_types.h"
 
 /*
- * How the calls of `odd` differ from those of `usual` from coll_seq `seq` on, where they first
- * differ: CW_DETAIL_MISSING (odd skipped one), _EXTRA (odd added one), _ORDER (odd swapped two), or
- * _NONE when the windows do not say so.
+ * Names how the calls of `odd` differ from those of `usual`, starting at coll_seq `seq`, the first
+ * difference. CW_DETAIL_MISSING: odd skipped a call. _EXTRA: odd added one. _ORDER: odd swapped
+ * two. _NONE: the windows show none of these.
  */
 enum cw_detail skipped_call_name(const struct cw_snap_member *usual,
 				 const struct cw_snap_member *odd, uint64_t seq);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A race per comm over the newest collectives of its windows. In each, the median arrival is what
- * is usual, and a member is late by how much it comes after that, but by no more than it took by
- * itself: what it waited for others in between (slow_wait.h) is not its own. It counts only if
- * most others entered nothing more before it came. Who is late in nearly all collectives in which
- * anybody is, and costs enough of the time, is slow; a half or more of the members are never.
+ * For each comm we look at the newest collectives of its windows. In each collective the median
+ * arrival is the usual one. The delay of a member is the time between the median and its own
+ * arrival. It is never more than the time that the member took by itself: time spent waiting for
+ * others (slow_wait.h) does not count. A delay counts only if most other members entered no
+ * further call before the member arrived. A member is slow if it is late in nearly all collectives
+ * in which any member is late, and if that costs enough of the time. Half of the members or more
+ * are never slow.
  *
- * Comms of the same members are told of together: of a call that few wait for (a reduce), who is
- * late holds up most only in the next one, or not at all, so that one of several who are late by
- * turns may be the only one in each comm. Who was late in another comm since the collective before
- * counts in this one.
+ * We join comms that have the same members. Few members wait for a call such as a reduce, so a late
+ * member holds up most others only in the next call, or never. If several members are late by
+ * turns, each comm may show only one of them. So a member that was late on another comm since the
+ * previous collective counts as late in this one.
  */
 #include "analysis/slow/slow.h"
 
@@ -23,40 +25,43 @@
 #include "model/verdict_types.h"
 
 #define LATE_NS (INT64_C(10) * 1000000)
-/* Where nobody with the same clock is on time. */
+/* Used instead of LATE_NS if no rank with the same clock is on time. */
 #define LATE_BY_CLOCK_NS SLOW_CLOCK_NS
-/* So many collectives say something; more are not needed. */
+/* We need at least OPS_MIN collectives and look at no more than OPS_MAX. */
 #define OPS_MIN 8u
 #define OPS_MAX 64u
-/* Of the collectives in which somebody is late, it is this one in at least so many of a hundred. */
+/*
+ * Of the collectives in which some member is late, a slow member is late in at least
+ * this percentage.
+ */
 #define ALWAYS_PERCENT 80u
-/* What costs less of the time is not worth a person's. */
+/* A delay that costs a smaller share of the time is not worth reporting. */
 #define COST_PERCENT 10u
-/* One late, one early: nobody says which of the two is usual. */
+/* With two members, one is late and one early, and we cannot say which is usual. */
 #define MEMBERS_MIN 3u
 
 struct arrival {
 	int64_t at_ns;
-	int64_t next_ns;   /* when it entered its next call; INT64_MAX = it has not */
-	int64_t waited_ns; /* what it had waited for others until then */
+	int64_t next_ns;   /* when it entered its next call; INT64_MAX = not yet */
+	int64_t waited_ns; /* how long it had waited for others until then */
 	bool has_come;
-	bool is_held; /* in the call itself: the device's queue was full */
+	bool is_held; /* blocked in the call itself because the device's queue was full */
 };
 
 struct lateness {
 	uint32_t n_late;
-	uint32_t n_delays; /* collectives in which it was late, or since the one before elsewhere */
-	bool is_late, was_late;     /* in the one that is looked at, in the one before */
-	bool is_late_on_other_comm; /* between these two */
+	uint32_t n_delays;          /* collectives with a delay, here or on another comm */
+	bool is_late, was_late;     /* in the current collective, in the previous one */
+	bool is_late_on_other_comm; /* between the previous collective and the current one */
 	int64_t sum_ns;
 	/*
-	 * How much longer than most it took by itself, without what it waited for others, since
-	 * the members last waited for each other.
+	 * Excess over the median of the time that the member took by itself, in ns. It excludes
+	 * waits for others and counts from the last time that the members waited for each other.
 	 */
 	int64_t own_ns;
 };
 
-/* Somebody came late to a collective. */
+/* A member came late to a collective. */
 struct late_arrival {
 	uint32_t comm, member;
 	int64_t at_ns;
@@ -73,14 +78,14 @@ struct race {
 	const struct slow_wait *waits;
 	uint32_t comm;
 	struct arrival *arrivals; /* per member */
-	struct arrival *before;   /* per member: of the collective before */
+	struct arrival *before;   /* per member: its arrival at the previous collective */
 	bool has_before;
 	struct lateness *late; /* per member */
 	int64_t *sorted;
 	uint32_t n_ops, n_delayed_ops;
 	int64_t first_ns, last_ns;
-	struct late_arrivals *note;                 /* of this comm, to be filled; or NULL */
-	const struct late_arrivals *other_arrivals; /* of all comms; or NULL */
+	struct late_arrivals *note;                 /* out: late arrivals on this comm; or NULL */
+	const struct late_arrivals *other_arrivals; /* late arrivals on all comms; may be NULL */
 };
 
 static int compare_ns(const void *a, const void *b)
@@ -112,7 +117,7 @@ static struct arrival arrival_of(const struct race *r, uint32_t member, uint64_t
 		a.is_held = (op->flags & CW_OPF_RETURNED) && op->return_ns >= a.at_ns + LATE_NS;
 		a.waited_ns = slow_wait_before_ns(r->waits, r->comm, member, i);
 		for (uint32_t k = i + 1; k < m->n_window; k++)
-			/* Calls of one group are entered together. */
+			/* All calls of one group are entered together. */
 			if (!op->group_id || m->window[k].group_id != op->group_id) {
 				a.next_ns = slow_within_ns(m->window[k].enter_ns, SLOW_TIME_MAX_NS);
 				break;
@@ -122,7 +127,10 @@ static struct arrival arrival_of(const struct race *r, uint32_t member, uint64_t
 	return a;
 }
 
-/* Of the others, most entered nothing more before this instant, and have gone on since. */
+/*
+ * True if most other members entered no further call before this member arrived and have gone
+ * on since.
+ */
 static bool held_up(struct race *r, uint32_t late)
 {
 	uint32_t n = 0;
@@ -152,7 +160,10 @@ static void add_own(struct race *r)
 		r->late[m].own_ns += own_ns(r, m) - usual;
 }
 
-/* Most entered nothing more until all had come: they begin anew together. */
+/*
+ * If most members entered no further call until all had arrived, they start again together, and
+ * own_ns starts from 0.
+ */
 static void forget_own(struct race *r)
 {
 	int64_t last = INT64_MIN;
@@ -169,8 +180,8 @@ static void forget_own(struct race *r)
 }
 
 /*
- * Late as it may be, a rank is so only as far as it has not itself waited for others. Of the first
- * collective nobody knows what came before.
+ * A rank's delay is at most the time that it took by itself, without its waits for others. For the
+ * first collective this time is unknown, so the whole delay counts.
  */
 static int64_t late_by(const struct race *r, uint32_t m, int64_t usual)
 {
@@ -191,8 +202,8 @@ static bool has_punctual_neighbour(const struct race *r, uint32_t late, int64_t 
 }
 
 /*
- * Half of it at least is its own: whoever waited for the message of another one knows when that
- * host had sent it, not when its device came to that.
+ * A member is late only if at least half of the delay is its own. If it waited for a message, we
+ * know when the sender's host sent it, but not when the sender's device did.
  */
 static bool is_late(const struct race *r, uint32_t m, int64_t usual)
 {
@@ -200,7 +211,7 @@ static bool is_late(const struct race *r, uint32_t m, int64_t usual)
 
 	if (2 * by < in_all)
 		return false;
-	/* How long it waited for others is known no better than their clocks. */
+	/* The waiting time is only as exact as the clocks of the ranks that it waited for. */
 	return by >= LATE_BY_CLOCK_NS || (by >= LATE_NS && has_punctual_neighbour(r, m, usual));
 }
 
@@ -215,8 +226,8 @@ static bool meet(struct race *r, uint64_t seq)
 }
 
 /*
- * Most hosts are as far ahead of their devices as can be, and enter when there is room: when that
- * is says nothing of who is late.
+ * True if most hosts have filled their device queues. They enter a call when there is room in the
+ * queue, so the time of entry does not show which member is late.
  */
 static bool are_held(const struct race *r)
 {
@@ -238,8 +249,9 @@ static bool has_same_members(const struct cw_snap_comm *a, const struct cw_snap_
 }
 
 /*
- * By the clock of whoever was late: since its call before this one. To that it may have been late,
- * too, and is so still: one delay counts once.
+ * Notes members that were late on another comm since their previous call on this one, by their own
+ * clocks. A member that was already late at that previous call is skipped, because one delay
+ * counts once.
  */
 static void note_other_arrivals(struct race *r)
 {
@@ -347,7 +359,10 @@ static bool is_often_late(const struct race *r, uint32_t m)
 	return r->late[m].n_delays * 100 >= r->n_delayed_ops * ALWAYS_PERCENT;
 }
 
-/* Somebody with the same clock is on time. */
+/*
+ * Returns LIKELY if another rank with the same clock is not often late, so that a wrong clock
+ * cannot explain the delay. Otherwise returns POSSIBLE.
+ */
 static uint32_t confidence_of(const struct race *r, uint32_t late)
 {
 	uint32_t node = r->snap->ranks[r->c->members[late].rank].node;
@@ -366,7 +381,7 @@ static bool costs_more(const struct cw_snapshot *snap, const struct cw_slow *a,
 	return snap->ranks[a->rank].rank < snap->ranks[b->rank].rank;
 }
 
-/* One entry for a rank: that of the comm in which it costs most. */
+/* Keeps one entry per rank: the comm in which the rank costs most. */
 static void keep(const struct cw_snapshot *snap, struct cw_slow_list *list, struct cw_slow slow)
 {
 	uint32_t at;
@@ -418,7 +433,7 @@ static void judge(const struct race *r, struct cw_slow_list *list)
 	}
 }
 
-/* The newest collectives that the first member's window holds. */
+/* Walks the newest collectives in the first member's window. */
 static int run(struct race *r)
 {
 	const struct cw_snap_member *first = &r->c->members[0];
@@ -447,7 +462,7 @@ static void end_race(struct race *r)
 	free(r->sorted);
 }
 
-/* Who came late to a comm of the same members. */
+/* Lists the late arrivals on other comms that have the same members. */
 static int list_other_arrivals(const struct race *r, const struct late_arrivals *all,
 			       struct late_arrivals *ret)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All entries of all windows, sorted twice: by meeting, to know when the last of each had come;
- * then by rank and time, to add up how long each host cannot have gone on before that. A host may
- * run ahead: meetings that were complete only after its next call it did not wait for.
+ * We sort all entries of all windows twice. The first sort is by meeting (one collective or
+ * message) and gives the time at which its last member entered. The second sort is by rank and
+ * time, and adds up how long each host must have waited for others. A host may run ahead of its
+ * device: it did not wait for a meeting that became complete only after its next call.
  */
 #include "analysis/slow/slow_wait.h"
 
@@ -12,19 +13,19 @@
 
 #include "analysis/align/position.h"
 
-/* Calls that a host has made ahead of others and may yet have to wait in. */
+/* Calls that a host has made ahead of the others, and in which it may still have to wait. */
 #define AHEAD_MAX 256u
 
-/* One entry into a call. Those of one meeting have its key in common. */
+/* One entry into a call. All entries of one meeting have the same key. */
 struct entry {
 	uint64_t seq;
-	uint32_t comm, from, to; /* from, to: comm ranks of a send; CW_SNAP_NONE of a collective */
+	uint32_t comm, from, to; /* from, to: comm ranks of a send; CW_SNAP_NONE for a collective */
 	uint32_t rank;
-	size_t slot, pair; /* pair: the same number for all sends from one to another in a comm */
+	size_t slot, pair; /* pair: one number for all sends from one rank to another in a comm */
 	uint32_t node;
 	bool is_send;
 	int64_t at_ns;
-	int64_t free_ns, free_at_most_ns; /* when the last of the meeting has come */
+	int64_t free_ns, free_at_most_ns; /* when the last member of the meeting entered */
 };
 
 struct entries {
@@ -33,14 +34,17 @@ struct entries {
 };
 
 /*
- * From when on is known what all members of a comm, and a rank in all its comms, did: a window that
- * holds more ops for each step than another reaches less far back.
+ * The time from which on we know the calls of all members of a comm, and of a rank in all its
+ * comms. A window with more ops per step reaches less far back than one with fewer.
  */
 struct reach {
 	int64_t *of_comm, *of_rank;
 };
 
-/* INT64_MIN: it holds all that there ever was; INT64_MAX: nothing. */
+/*
+ * Returns when the window begins. INT64_MIN: it holds all ops of the member. INT64_MAX: it
+ * is empty.
+ */
 static int64_t begin_ns(const struct cw_snap_member *m)
 {
 	if (!m->n_window)
@@ -54,7 +58,7 @@ static int64_t later_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* 0 or -ENOMEM; reach_fini() in any case. */
+/* Returns 0 or -ENOMEM; call reach_fini() in either case. */
 static int reach_init(const struct cw_snapshot *snap, struct reach *ret)
 {
 	*ret = (struct reach){ .of_comm = calloc(snap->n_comms + 1u, sizeof(int64_t)),
@@ -147,7 +151,7 @@ static bool is_of_pair(const struct entry *a, const struct entry *b)
 	return a->comm == b->comm && a->from == b->from && a->to == b->to;
 }
 
-/* Who else was to come, and when, is recorded no more. */
+/* True if the windows no longer show which other members entered this meeting, and when. */
 static bool is_half_known(const struct reach *reach, const struct cw_snapshot *snap,
 			  const struct entry *e, size_t n)
 {
@@ -156,7 +160,10 @@ static bool is_half_known(const struct reach *reach, const struct cw_snapshot *s
 	return n < most && e->at_ns < reach->of_comm[e->comm];
 }
 
-/* Of a meeting that is half known: the rank may have waited for the others all the time. */
+/*
+ * If a meeting is only half known, we assume that the rank may have waited for the others all
+ * the time.
+ */
 static void find_last_to_come(const struct cw_snapshot *snap, const struct reach *reach,
 			      struct entries *e)
 {
@@ -184,18 +191,18 @@ static void find_last_to_come(const struct cw_snapshot *snap, const struct reach
 	}
 }
 
-/* What a rank has entered and may yet have to wait in, oldest first. */
+/* The calls that a rank has entered and may still have to wait in, oldest first. */
 struct ahead {
 	const struct entry *v[AHEAD_MAX];
 	uint32_t n;
 	/*
-	 * How many sends of each pair may be under way without holding their sender up: so many as
-	 * were when it went on all the same. Buffers have room for them.
+	 * How many sends of each pair may be in flight without blocking the sender. We take the
+	 * highest number with which the sender went on anyway: the buffers have room for that many.
 	 */
 	uint32_t *room;
 };
 
-/* Of the sends of its pair that are under way, this one included, how many are not older. */
+/* Counts the sends of the same pair in flight, from entry `at` to the newest. */
 static uint32_t sends_since(const struct ahead *a, uint32_t at)
 {
 	uint32_t n = 0;
@@ -211,8 +218,8 @@ static bool may_hold_up(const struct ahead *a, uint32_t at)
 }
 
 /*
- * Takes the meetings out that were complete when the rank entered its next call; of those that
- * became so later it cannot have waited for any. Returns until when it waited.
+ * Removes the meetings that were complete when the rank entered its next call. The rank cannot have
+ * waited for meetings that became complete later. Returns the time until which it waited.
  */
 static int64_t wait_until(struct ahead *a, int64_t next_ns)
 {
@@ -241,8 +248,8 @@ static void note_room(struct ahead *a)
 }
 
 /*
- * before_ns: NULL = only notes how much room there is. What a rank did between two calls as long as
- * one of its windows did not reach back so far is not known: it may have waited.
+ * If before_ns is NULL, only notes the room for sends. If one of the rank's windows does not reach
+ * back to a call, the rank may have waited until its next call.
  */
 static void go_through(const struct entries *e, const struct reach *reach, struct ahead *a,
 		       int64_t *before_ns)
@@ -284,7 +291,7 @@ static int add_up(struct entries *e, const struct reach *reach, int64_t *before_
 	return 0;
 }
 
-/* Numbers all ops of all windows; returns how many there are. */
+/* Numbers all ops of all windows and returns their count. */
 static size_t number_ops(const struct cw_snapshot *snap, struct slow_wait *w)
 {
 	size_t members = 0, ops = 0;

@@ -12,7 +12,7 @@ static int64_t max_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* ---- T ---- */
+/* ---- T, the stall limit of an op ---- */
 
 static bool is_first_or_init(const struct cw_snap_member *m)
 {
@@ -24,7 +24,7 @@ static bool is_first_or_init(const struct cw_snap_member *m)
 	       m->pending->op_index == 1;
 }
 
-/* 4 × bytes over the worst bandwidth; 0 where no bandwidth is given. */
+/* Returns 4 × bytes divided by the worst bandwidth, or 0 if no bandwidth is configured. */
 static int64_t transfer_ns(const struct cw_thresholds *t, const struct cw_op *op)
 {
 	double ns;
@@ -49,7 +49,10 @@ int64_t cw_stall_limit_ns(const struct cw_snapshot *snap, uint32_t comm, uint32_
 	if (is_first_or_init(m)) {
 		limit = t->first_op_ns + t->first_op_per_rank_ns * (int64_t)c->nranks;
 	} else {
-		/* Divided, not multiplied: the interval is untrusted and may be enormous. */
+		/*
+		 * We divide instead of multiplying because the interval is untrusted and may
+		 * be enormous.
+		 */
 		limit = t->stall_factor && m->interval_ns > t->stall_max_ns / t->stall_factor
 				? t->stall_max_ns
 				: m->interval_ns * t->stall_factor;
@@ -58,7 +61,7 @@ int64_t cw_stall_limit_ns(const struct cw_snapshot *snap, uint32_t comm, uint32_
 	return max_ns(limit, transfer_ns(t, m->pending));
 }
 
-/* T of whoever waits for the culprit directly. */
+/* Returns the limit T of a rank that waits directly for the culprit. */
 static int64_t limit_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	uint32_t first = CW_SNAP_NONE, waiter = CW_SNAP_NONE;
@@ -74,18 +77,23 @@ static int64_t limit_of(const struct cw_snapshot *snap, const struct cw_verdict 
 		    member->pending->coll_seq == v->coll_seq)
 			waiter = m;
 	}
-	/* That one may be through already: whoever is still in the call tells more. */
+	/*
+	 * The first rank may already be through the call. A rank that is still in it tells us more.
+	 */
 	if (waiter != CW_SNAP_NONE)
 		first = waiter;
 	return first == CW_SNAP_NONE ? snap->thresholds.stall_max_ns
 				     : cw_stall_limit_ns(snap, v->comm, first);
 }
 
-/* ---- what is seen of those who are waited for ---- */
+/* ---- what we see of the ranks that others wait for ---- */
 
 #define S INT64_C(1000000000)
 
-/* A person who attaches a debugger or freezes a group knows of it; a stop may be an accident. */
+/*
+ * A user who attaches a debugger or freezes a group knows about it. A stop by a signal may be
+ * an accident.
+ */
 static bool is_held_knowingly(const struct cw_snap_rank *r)
 {
 	enum cw_detail by = cw_rank_held_by(r);
@@ -94,7 +102,7 @@ static bool is_held_knowingly(const struct cw_snap_rank *r)
 }
 
 /*
- * Whoever stands still in a collective holds up the others, inside or with its own part done: its
+ * A stopped member of a collective blocks the others even if its own part is done, because its
  * proxy thread moves their data.
  */
 static bool is_member_held(const struct cw_snapshot *snap, uint32_t comm)
@@ -116,7 +124,10 @@ static bool is_held(const struct cw_snapshot *snap, const struct cw_verdict *v)
 	return v->verdict_class == CW_CLASS_IN_COLLECTIVE && is_member_held(snap, v->comm);
 }
 
-/* Marks the ranks that moved on another comm at this time or later; owned. NULL = out of memory. */
+/*
+ * Marks the ranks that moved on another comm at or after since_ns. The caller frees the array.
+ * NULL = out of memory.
+ */
 static bool *who_moved_elsewhere(const struct cw_snapshot *snap, uint32_t comm, int64_t since_ns)
 {
 	bool *has_moved = calloc(snap->n_ranks + 1u, sizeof(*has_moved));
@@ -132,10 +143,10 @@ static bool *who_moved_elsewhere(const struct cw_snapshot *snap, uint32_t comm, 
 }
 
 /*
- * Those who wait in the call have long waited, and all of them still get on with other comms: the
- * call stands on a stream of its own, as a receive does that is posted long before its send. Nobody
- * is held up. Who hangs has at most enqueued some more before the first evaluation. Out of
- * memory: they are held up.
+ * True if all ranks that have long waited in the call still make progress on other comms. Then the
+ * call has a stream of its own, like a receive that is posted long before its send. A hung rank has
+ * at most enqueued a few more calls before the first evaluation. If memory is short, we assume that
+ * the ranks are held up.
  */
 static bool nobody_is_held_up(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			      int64_t limit_ns)
@@ -155,34 +166,39 @@ static bool nobody_is_held_up(const struct cw_snapshot *snap, const struct cw_ve
 	return all;
 }
 
-/* All that a row may ask. */
+/* All facts that the condition of a row may use. */
 struct matter {
 	const struct cw_snapshot *snap;
 	const struct cw_verdict *v;
-	const struct cw_snap_rank *w; /* who is waited for: one of the culprits; NULL = nobody */
+	const struct cw_snap_rank *w; /* the rank waited for, one of the culprits; or NULL */
 	uint32_t w_index;
 	int64_t limit_ns;    /* T */
 	int64_t longest_ns;  /* L; 0 = none */
 	int64_t timeout_ns;  /* J; 0 = none */
-	int64_t retry_ns;    /* of the network */
-	uint32_t notices;    /* at this place, of a source of work */
-	bool is_like_server; /* at this place, and nobody was told yet */
-	/* Of all culprits together: found once, because each of thousands may ask. */
-	bool is_held;          /* some are, by a debugger or freezer */
+	int64_t retry_ns;    /* the network's own retry time */
+	uint32_t notices;    /* notices so far at this place about a source of work */
+	bool is_like_server; /* looks like a server at this place, and no notice has said so yet */
+	/*
+	 * These describe all culprits together. We compute them once, because each of thousands of
+	 * culprits may use them.
+	 */
+	bool is_held;          /* some are held by a debugger or freezer */
 	bool is_clean_exit;    /* all have ended without fault */
-	int64_t last_come_ns;  /* when the last of those who wait came; 0 = unknown */
-	int64_t last_ended_ns; /* the end of the last of them; 0 = none has ended */
+	int64_t last_come_ns;  /* when the last waiting rank arrived; 0 = unknown */
+	int64_t last_ended_ns; /* when the last of them ended; 0 = none has ended */
 };
 
-/* Since when it is needed and has shown no life. */
+/* Returns the time since which the rank is needed and has shown no activity. */
 static int64_t quiet_since(const struct matter *m)
 {
 	return m->w ? max_ns(m->w->host_activity_ns, m->v->waiting_since_ns)
 		    : m->v->waiting_since_ns;
 }
 
-/* What it did before it was needed, nobody minded. Unknown host activity is no evidence of
- * idleness. */
+/*
+ * True if the rank has shown no activity since other ranks need it. What it did before does not
+ * matter. Unknown host activity is no evidence of idleness.
+ */
 static bool is_quiet(const struct matter *m)
 {
 	return m->w && m->w->host_activity_ns &&
@@ -198,8 +214,7 @@ static bool is_outside(const struct matter *m)
 
 static bool all_ended_cleanly(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	/* A program that ends without fault after an error of NCCL's leaves the others all the
-	 * same. */
+	/* A program that exits without fault after an NCCL error still abandons the other ranks. */
 	if (v->verdict_class != CW_CLASS_PROCESS_DEAD || !v->n_culprits || v->has_failed_call)
 		return false;
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
@@ -229,7 +244,10 @@ static int64_t last_come(const struct cw_snapshot *snap, const struct cw_verdict
 	for (uint32_t i = 0; i < snap->comms[v->comm].nranks; i++) {
 		const struct cw_snap_member *m = &snap->comms[v->comm].members[i];
 
-		/* Of a rooted call some parts are done at once: those then wait in a later one. */
+		/*
+		 * In a rooted call some members finish their part at once and then wait in a
+		 * later call.
+		 */
 		if (m->rank != CW_SNAP_NONE && (m->known & CW_KNOWN_ENTERED) &&
 		    m->coll_entered >= v->coll_seq && m->pending)
 			last = max_ns(last, m->pending->enter_ns);
@@ -242,7 +260,10 @@ static bool fits_clean_exit(const struct matter *m)
 	return m->is_clean_exit;
 }
 
-/* Its node was ended with it: it may have been the reason, or one of many that were asked to. */
+/*
+ * True if the rank ended together with its node. It may be the cause, or only one of many ranks
+ * that were stopped.
+ */
 static bool fits_ended_with_node(const struct matter *m)
 {
 	return m->v->verdict_class == CW_CLASS_PROCESS_DEAD && !m->v->is_proof && m->w &&
@@ -288,20 +309,27 @@ static bool fits_storage(const struct matter *m)
 	       (m->w->host_wait == CW_HOST_WAIT_STORAGE || m->w->flags & CW_RANKF_D_STATE);
 }
 
-/* It, or another rank of its process: one thread, and one that waits. */
+/*
+ * True for this rank and for other ranks of its process: while one rank waits, its thread cannot
+ * serve another.
+ */
 static bool is_its_process(const struct matter *m, uint32_t rank)
 {
 	return rank < m->snap->n_ranks && cw_snap_rank_shares_process(&m->snap->ranks[rank], m->w);
 }
 
-/* What its process, the root, gives the others to do: no member has it before that has come. */
+/*
+ * True if the rank's process is the root of this op and hands out data that no member has before.
+ */
 static bool gives(const struct matter *m, const struct cw_snap_comm *c, const struct cw_op *op)
 {
 	return (op->kind == CW_OP_BROADCAST || op->kind == CW_OP_SCATTER) && op->root >= 0 &&
 	       (uint32_t)op->root < c->nranks && is_its_process(m, c->members[op->root].rank);
 }
 
-/* The root that others wait for: its is what they are to do next. */
+/*
+ * True if the others wait for the rank as the root of a call, because it decides what they do next.
+ */
 static bool is_root(const struct matter *m)
 {
 	const struct cw_snap_comm *c =
@@ -313,15 +341,16 @@ static bool is_root(const struct matter *m)
 	return false;
 }
 
-/* The device waits in it, or the host does. */
+/* True if the device or the host waits in this op. */
 static bool is_waited_in(const struct cw_op *op)
 {
 	return op && (op->progress == CW_PROGRESS_REACHED || !(op->flags & CW_OPF_RETURNED));
 }
 
 /*
- * A collective of others that this member has not come to, and that is no work it would give them:
- * they wait in it, or are through with their part, as the leaves of a gather are at once.
+ * True if other members are in a collective that this member has not entered, and this collective
+ * is not work that this member hands out. The others wait in it or have finished their part, as the
+ * leaves of a gather do at once.
  */
 static bool is_missed_in(const struct matter *m, const struct cw_snap_comm *c, uint32_t own)
 {
@@ -342,7 +371,9 @@ static bool is_missed_in(const struct matter *m, const struct cw_snap_comm *c, u
 	return false;
 }
 
-/* With those it had to do something, idle or not. */
+/*
+ * True if other members miss this process in a call that it owes them, whether it is idle or not.
+ */
 static bool is_missed_elsewhere(const struct matter *m)
 {
 	for (uint32_t i = 0; i < m->snap->n_comms; i++) {
@@ -356,14 +387,17 @@ static bool is_missed_elsewhere(const struct matter *m)
 	return false;
 }
 
-/* It gives the others work by the very call that they wait in, and has none. */
+/* True if the rank hands out work by the very call that the others wait in, and has none. */
 static bool has_no_work(const struct matter *m)
 {
 	return m->v->verdict_class == CW_CLASS_NEVER_ENTERED &&
 	       cw_host_wait_is_open(m->w->host_wait) && is_root(m) && !is_missed_elsewhere(m);
 }
 
-/* Who sits at a terminal gives work, too, and a person types as slowly whatever the call is. */
+/*
+ * A rank that waits at a terminal is a source of work too. A person types slowly, whatever the
+ * call is.
+ */
 static bool fits_source(const struct matter *m)
 {
 	return is_outside(m) && m->w && m->v->comm < m->snap->n_comms &&
@@ -391,7 +425,10 @@ static bool fits_unknown(const struct matter *m)
 	return m->v->verdict_class == CW_CLASS_UNKNOWN;
 }
 
-/* Within one digest and the time that it may take. */
+/*
+ * True if the rank's last digest is no older than one digest interval plus the time that a digest
+ * may take.
+ */
 static bool was_seen_lately(const struct cw_snapshot *snap, uint32_t rank)
 {
 	uint32_t node = rank < snap->n_ranks ? snap->ranks[rank].node : CW_SNAP_NONE;
@@ -401,8 +438,8 @@ static bool was_seen_lately(const struct cw_snapshot *snap, uint32_t rank)
 }
 
 /*
- * A cycle that is none by proof, part of which was seen only once: what the node has told since, or
- * would tell of its calls if it could be asked, may open it.
+ * True for a cycle without proof if the node of some rank in it has not reported lately. A newer
+ * digest, or an answer about its calls, may break the cycle.
  */
 static bool fits_unseen_cycle(const struct matter *m)
 {
@@ -421,9 +458,9 @@ static bool fits_unseen_cycle(const struct matter *m)
 }
 
 /*
- * A cycle that is none by proof, and the calls of some who wait are not at hand: that a message
- * is behind what they wait in is inferred from their counters, and need not be so. A leader of the
- * version before is refused the calls of newer nodes for as long as an upgrade takes.
+ * True for a cycle without proof if the calls of some waiting ranks are not known. We infer from
+ * counters that a message is behind the call they wait in, and this may be wrong. During an
+ * upgrade, newer nodes refuse a leader of the previous version their calls.
  */
 static bool fits_guessed_cycle(const struct matter *m)
 {
@@ -440,13 +477,13 @@ static bool fits_guessed_cycle(const struct matter *m)
 	return false;
 }
 
-/* Found in the record, and nobody has waited for it. */
+/* True if the record shows the fault, but no rank has waited for it. */
 static bool fits_left_behind(const struct matter *m)
 {
 	return m->v->is_left_behind;
 }
 
-/* For a time that is not known: dumps need not tell. */
+/* True if some rank waits and we do not know since when. Dumps need not contain the time. */
 static bool somebody_waits(const struct matter *m)
 {
 	const struct cw_snap_comm *c;
@@ -472,33 +509,39 @@ static bool fits_anything(const struct matter *m)
 	return true;
 }
 
-/* ---- times that are more than a number ---- */
+/* ---- times that are computed ---- */
 
-/* So long before the job ends itself; of a short patience two thirds. */
+/*
+ * Returns when to report a wait before the job's time-out ends the job: 30 s before it, or after
+ * two thirds of a time-out below 90 s.
+ */
 static int64_t before_timeout(const struct matter *m)
 {
 	return m->timeout_ns < 90 * S ? m->timeout_ns / 3 * 2 : m->timeout_ns - 30 * S;
 }
 
 /*
- * Who works is given as long as a wait may be that a job is known to have got over, and somewhat
- * more: what is meant to take four hours takes a little longer.
+ * A working rank gets as long as the longest wait that a job may be known to have survived, plus
+ * 900 s. An operation that is meant to take four hours takes a little longer.
  */
 #define BUSY_PAGE_NS (WAIT_SITES_LONGEST_NS + 900 * S)
-/* Of a longer time-out the end is too late to be told first. */
+/* With a longer time-out, a notice shortly before its end would come too late. */
 #define SHORT_TIMEOUT_NS (3600 * S)
-/* A longer one is meant to be none. */
+/* A longer time-out is meant as none. */
 #define LONGEST_TIMEOUT_NS (24 * 3600 * S)
-/* It looks once in a while, writes what it knows, and aborts; all of it may take minutes. */
+/*
+ * The watchdog checks only once in a while, writes what it knows, and aborts. All this may
+ * take minutes.
+ */
 #define TIMEOUT_LATE_NS (900 * S)
 
-/* Its own watchdog will end the job. */
+/* True if the job's own watchdog will end the job. */
 static bool has_watchdog(const struct matter *m)
 {
 	return m->timeout_ns > 0;
 }
 
-/* no_progress_after is 60 s, and the times of some rows are as long as it is against that. */
+/* Scales a time of the table, which assumes the default of 60 s for no_progress_after. */
 static int64_t scaled(const struct matter *m, int64_t ns)
 {
 	return (int64_t)((double)ns / (60 * S) * (double)m->snap->thresholds.no_progress_after_ns);
@@ -514,7 +557,10 @@ static int64_t still_notice(const struct matter *m)
 	return max_ns(m->limit_ns, m->snap->thresholds.in_collective_ns);
 }
 
-/* A network that tries again by itself is let try; 4.096 us x 2^20 x 8 is NCCL's own 34 s. */
+/*
+ * We let a network that retries by itself finish its retries. 4.096 us x 2^20 x 8 is NCCL's own
+ * 34 s.
+ */
 static int64_t still_page(const struct matter *m)
 {
 	return max_ns(max_ns(still_notice(m), scaled(m, 60 * S)), m->retry_ns / 2 * 3);
@@ -531,14 +577,16 @@ static int64_t busy_notice(const struct matter *m)
 }
 
 /*
- * That it works says nothing of whether it will end; who knows how long it may take is the job. Its
- * watchdog ends it in time, and where it has not, there is none for this call.
+ * Activity does not show whether the rank will ever finish; only the job knows how long that may
+ * take. If the job's watchdog has not ended the job in time, it does not watch this call.
  */
 static int64_t busy_page(const struct matter *m)
 {
 	int64_t ns = max_ns(BUSY_PAGE_NS, 3 * m->longest_ns);
 
-	/* A server's time-out is set in its code to more than is assumed, and its nights are long.
+	/*
+	 * A server may set a longer time-out in its code than we assume, and it may be idle
+	 * all night.
 	 */
 	if (has_watchdog(m) && is_root(m))
 		return PATIENCE_NEVER;
@@ -553,8 +601,8 @@ static int64_t storage_page(const struct matter *m)
 }
 
 /*
- * Once soon; who waits for work again and again is told of ever more rarely, but once more soon,
- * when there is something to say about that.
+ * The first notice comes soon. Notices on a rank that waits for work again and again become ever
+ * rarer. One more comes soon if it can say that the job looks like a server.
  */
 static int64_t source_notice(const struct matter *m)
 {
@@ -565,7 +613,10 @@ static int64_t source_notice(const struct matter *m)
 	return after_ns[m->notices < 2 ? m->notices : 2];
 }
 
-/* Nobody is named who has not come up: nothing is known of it, not even its rank. */
+/*
+ * True if some member has not come. An unregistered member is no culprit, because we know nothing
+ * of it, not even its rank.
+ */
 static bool is_somebody_absent(const struct matter *m)
 {
 	const struct cw_snap_comm *c =
@@ -577,7 +628,7 @@ static bool is_somebody_absent(const struct matter *m)
 	return m->v->n_culprits != 0;
 }
 
-/* Where nobody is left to come, nothing is to be waited for beyond what a making may take. */
+/* If all members have come, we wait no longer than it takes to make a communicator. */
 static int64_t init_page(const struct matter *m)
 {
 	int64_t ns = is_somebody_absent(m) ? 600 * S : 300 * S;
@@ -616,81 +667,90 @@ struct row {
 	bool (*fits)(const struct matter *m);
 	enum since since;
 	enum cw_hang hang, at_page;
-	enum cw_confidence confidence; /* at most */
-	/* A time, else a function of it; 0 without a function: never. */
+	enum cw_confidence confidence; /* upper limit */
+	/* A fixed time, or a function that computes it. 0 without a function: never. */
 	int64_t notice_ns, page_ns;
 	int64_t (*notice)(const struct matter *m);
 	int64_t (*page)(const struct matter *m);
-	bool is_scaled;   /* the times, with no_progress_after */
+	bool is_scaled;   /* the times scale with no_progress_after */
 	bool is_training; /* pages with COLLWATCH_POLICY=training only */
 	bool is_no_proof, is_source, is_held;
 	bool is_busy, is_idle;
 };
 
 /*
- * The first that fits. Proofs and nodes that are gone stand before them (analysis/stall/stall.c,
- * patience_with_node()).
+ * The first row that fits is used. Proofs and lost nodes are handled before the table
+ * (analysis/stall/stall.c, patience_with_node()).
  */
 static const struct row rows[] = {
-	/* A message that nobody will ask for any more is worth a look, and nobody's sleep. */
+	/* A message that no rank will ever receive is worth a notice, but no page. */
 	{ "left behind", fits_left_behind, SINCE_WAITING, CW_HANG_NONE, CW_HANG_NONE,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 5 * S },
-	/* Nobody is held up. */
+	/* No rank is held up. */
 	{ "it moves", fits_slow, SINCE_WAITING, CW_HANG_NONE, CW_HANG_NONE, CW_CONFIDENCE_CERTAIN },
-	/* It ended as it meant to; maybe the others still have something to do. */
+	/* The rank ended as intended. The other ranks may still have work to do. */
 	{ "ended without fault", fits_clean_exit, SINCE_ENDED, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 10 * S, .page_ns = 60 * S, .is_no_proof = true },
-	/* Those who end a job that is cancelled give it half a minute. */
+	/* A scheduler that cancels a job gives it half a minute to end. */
 	{ "ended with others of its node", fits_ended_with_node, SINCE_ENDED, CW_HANG_LIKELY,
 	  CW_HANG_LIKELY, CW_CONFIDENCE_LIKELY, .notice_ns = 10 * S, .page_ns = 60 * S },
-	/* Somebody holds it, and knows it. */
+	/* A person holds the rank and knows it. */
 	{ "held by a debugger or freezer", fits_held, SINCE_WAITING, CW_HANG_POSSIBLE,
 	  CW_HANG_POSSIBLE, CW_CONFIDENCE_CERTAIN, .notice_ns = 75 * S, .is_held = true },
-	/* Stopped by a signal, and nobody is there who would let it go on. */
+	/* The rank is stopped by a signal, and we know of no person who will continue it. */
 	{ "stopped", fits_stopped, SINCE_QUIET, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 30 * S, .page_ns = 60 * S, .is_scaled = true,
 	  .is_held = true },
-	/* What it waits for only its own process can give, and that does nothing. */
+	/*
+	 * Only the rank's own process can release the lock it waits for, and that process
+	 * does nothing.
+	 */
 	{ "in a lock", fits_closed_wait, SINCE_QUIET, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 30 * S, .page_ns = 60 * S, .is_scaled = true },
-	/* All have come, or some are through, and the words do not move. */
+	/* All members have entered or some have finished, and the progress words do not move. */
 	{ "nothing moves", fits_all_inside, SINCE_WAITING, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = still_notice, .page = still_page },
-	/* Whether a kernel of the program's own runs there is not known. */
+	/* We do not know whether one of the program's own kernels is running on the device. */
 	{ "the device stands", fits_device, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 75 * S, .page = device_page, .is_scaled = true,
 	  .is_training = true },
-	/* Evaluation, checkpoint, compilation: the job's own watchdog knows best how long. */
+	/*
+	 * Evaluation, checkpoint or compilation. The job's own watchdog knows best how long it
+	 * may take.
+	 */
 	{ "it shows host activity", fits_busy, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_LIKELY, .notice = busy_notice, .page = busy_page, .is_training = true,
 	  .is_busy = true },
-	/* A server that is away comes back, or does not. */
+	/* The rank waits for storage. A server that is down may come back or not. */
 	{ "in storage", fits_storage, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 60 * S, .page = storage_page, .is_training = true },
-	/* An idle server looks like this, all night. */
+	/* An idle server looks like this all night. */
 	{ "source of work", fits_source, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_CERTAIN, .notice = source_notice, .is_source = true },
-	/* Processes come up minutes apart. */
+	/* The processes of a job may start minutes apart. */
 	{ "making a communicator", fits_init, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = init_page, .is_training = true },
-	/* A data loader that died, a rank that left the step. A server is idle by trade. */
+	/*
+	 * For example a data loader that died, or a rank that left the step. An idle rank of a
+	 * server is normal.
+	 */
 	{ "idle", fits_outside, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = idle_notice, .is_training = true, .page = idle_page,
 	  .is_idle = true },
-	/* It said goodbye: it comes back, or its node becomes unreachable. */
+	/* The daemon announced its restart. It comes back, or its node becomes unreachable. */
 	{ "a daemon restarts", fits_restarting, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_POSSIBLE },
-	/* No page on what cannot be seen. */
+	/* We do not page for a rank that we cannot see. */
 	{ "not visible", fits_unknown, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_POSSIBLE, .notice = unknown_notice },
-	/* Its node is seen again, or counts as lost soon. */
+	/* The node will soon be seen again or count as lost. */
 	{ "a cycle with a node that was not seen lately", fits_unseen_cycle, SINCE_WAITING,
 	  CW_HANG_POSSIBLE, CW_HANG_POSSIBLE, CW_CONFIDENCE_POSSIBLE },
-	/* If it is one, nothing will move in it. */
+	/* If this is a real cycle, nothing will move in it. */
 	{ "a cycle of which not all calls are seen", fits_guessed_cycle, SINCE_WAITING,
 	  CW_HANG_POSSIBLE, CW_HANG_LIKELY, CW_CONFIDENCE_LIKELY, .notice = still_notice,
 	  .page = still_page },
-	/* A death among several, a cycle that is none by proof. */
+	/* For example one dead rank among several, or a cycle without proof. */
 	{ "waiting", fits_anything, SINCE_WAITING, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = at_limit },
 };
@@ -705,10 +765,10 @@ static const struct row *row_for(const struct matter *m)
 }
 
 /*
- * It sleeps and looks again: while others are at work that have not come either, or have come long
- * after the first, they may take turns, as with a file that only one may write, or stand in a
- * barrier of a store that all of them come to. Where it waits is not known of one that may not be
- * looked into, nor of a lock of a file.
+ * True if the rank may wait for its turn. It sleeps and checks again, while other missing ranks
+ * still work or arrived long after the first. They may share a file that only one may write, or
+ * stand in a store barrier that all of them enter. If we may not inspect a process, or if it waits
+ * for a file lock, we do not know where it waits.
  */
 static bool may_wait_its_turn(const struct matter *m, const struct row *row)
 {
@@ -762,7 +822,10 @@ static struct patience patience_of(const struct matter *m)
 	};
 
 	p.may_page = is_served && p.page_ns != PATIENCE_NEVER;
-	/* A person at a debugger's prompt is a source, and the job no server. */
+	/*
+	 * A person at a debugger's prompt is a source of work too, but that does not make the job
+	 * a server.
+	 */
 	p.gives_work = row->is_source && has_no_work(m);
 	p.proposes_serving = p.gives_work && m->is_like_server;
 	return p;
@@ -779,7 +842,7 @@ static bool somebody_is_busy(struct matter *m)
 	return false;
 }
 
-/* Of several who are waited for, the one that is to be told of first. */
+/* Of several ranks that others wait for, true if `a` is to be reported before `b`. */
 static bool is_sooner(const struct patience *a, const struct patience *b)
 {
 	int64_t pa = a->may_page ? a->page_ns : PATIENCE_NEVER;
@@ -789,9 +852,9 @@ static bool is_sooner(const struct patience *a, const struct patience *b)
 }
 
 /*
- * Whoever else has not come, on a node that reports, has been looked at since somebody waited: it
- * may be stopped or dead, and then it is the better answer. A node from which nothing comes for so
- * long that it counts as silent is not waited for.
+ * True if every other missing rank on a reporting node has been sampled since the waiting began.
+ * One of them may be stopped or dead, and then it is the better answer. We do not wait for a node
+ * that has been quiet long enough to count as silent.
  */
 static bool others_were_looked_at(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -809,7 +872,7 @@ static bool others_were_looked_at(const struct cw_snapshot *snap, const struct c
 	return true;
 }
 
-/* The leader has already waited, and tried to reconnect. */
+/* The leader has already waited for the node and tried to reconnect. */
 static struct patience patience_with_node(const struct matter *m)
 {
 	const struct cw_snapshot *snap = m->snap;
@@ -831,7 +894,7 @@ static struct patience patience_with_node(const struct matter *m)
 	};
 }
 
-/* InfiniBand has numbers for 20 hours; more is nobody's. */
+/* InfiniBand's settings allow up to 20 hours. Larger values are not plausible. */
 #define RETRY_MAX_NS (24 * 3600 * S)
 
 static void note_members(struct matter *m)
@@ -913,18 +976,18 @@ struct patience cw_patience(const struct cw_snapshot *snap, const struct cw_verd
 static uint64_t hash_progress(uint64_t h, const struct cw_snap_member *m)
 {
 	h = cw_hash_step(cw_hash_step(h, m->coll_reached), m->coll_completed);
-	/* Sends and receives complete without moving those. */
+	/* Sends and receives complete without moving these counters. */
 	return cw_hash_step(h, m->pending ? m->pending->op_index : 0);
 }
 
-/* By what stays the same from snapshot to snapshot: indices need not. */
+/* Hashes only what stays the same from snapshot to snapshot. Indices may change. */
 static uint64_t hash_rank(uint64_t h, const struct cw_snap_rank *r)
 {
 	h = cw_hash_step(h, (uint64_t)(uint32_t)r->rank << 32 | (uint32_t)r->pid);
 	return cw_hash_step(h, r->start_ticks);
 }
 
-/* A lone culprit must not have entered anything in between either. */
+/* A single culprit must not have entered any other call between the two readings either. */
 static uint64_t hash_culprits(uint64_t h, const struct cw_snapshot *snap,
 			      const struct cw_verdict *v)
 {

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Patience. A verdict says where the waiting would end if nothing moved any more; this file decides
- * how long nothing must have moved before somebody is called. What can never resolve (a proof)
- * needs no patience but three seconds against a picture taken in motion. Everything else must be
- * old, must read the same twice, and the rank it comes down to must have shown no sign of work;
- * what does show signs of work (a checkpoint, an evaluation, a compilation) is left to the job's
- * own time-out, and without one gets four hours.
+ * Patience. A verdict says where the waiting would end if nothing moved any more. This file decides
+ * how long nothing must have moved before we alert a person. A proof can never resolve, so it needs
+ * only three seconds, in case the snapshot was taken in motion. Any other wait must be old and must
+ * read the same twice, and the rank at its end must have shown no activity. If that rank does show
+ * activity (a checkpoint, an evaluation, a compilation), we leave it to the job's own time-out. A
+ * job without a time-out gets four hours.
  *
- * One entry per matter (cw_verdict_key()), because two matters may take turns in being the worst.
- * Time counts against patience only while the leader evaluates the job. A leader that was held up
- * for five minutes (cw_snapshot.held_ns) has not seen any rank stand still for five minutes. The
- * instants in our documents do not move.
+ * There is one entry per matter (cw_verdict_key()), because two matters may take turns as the
+ * worst. Time counts against patience only while the leader evaluates the job. A leader that was
+ * held up for five minutes (cw_snapshot.held_ns) has not seen any rank stand still for five
+ * minutes. The instants in our documents do not move.
  *
- * How long, says the table in patience.c: first for those who look (a notice), then for those who
- * sleep (a hang, from which on a decision stands).
+ * The table in patience.c gives the times: first for a notice, then for a hang. A hang is a
+ * decision that stands until it resolves, and it may page.
  *
- * An entry lives until its op is pending no more; then, if it was a stall, that is reported once,
- * and its length is remembered: a job that recovered from a stall of half an hour there is given an
- * hour and a half.
+ * An entry lives until its op is no longer pending. If the entry was a stall, we then report once
+ * that it has resolved, and remember its length. A job that recovered from a stall of half an hour
+ * at some place gets an hour and a half there.
  */
 #include "analysis/stall/stall.h"
 
@@ -30,34 +30,43 @@
 #include "model/signature.h"
 
 #define S INT64_C(1000000000)
-/* Twice what is told at once: matters take turns. */
+/* Room for twice as many entries as an evaluation has verdicts, because matters take turns. */
 #define MAX_ENTRIES (2 * CW_VERDICT_LIST_MAX)
 #define WINDOW_EVERY_NS (1 * S)
 #define MESSAGES_EVERY_NS (10 * S)
-/* Windows are asked for once a second, and come with the next iteration of a loaded node's loop. */
+/*
+ * We request windows once a second, and a loaded node sends them with the next iteration of
+ * its loop.
+ */
 #define CALL_AWAITED_NS (1 * S)
 #define EVALUATE_EVERY_NS (1 * S)
 #define EVALUATE_SOONEST_NS (S / 10)
-/* How often samples come: for a cycle to be proven, some more of its ranks are waited for. */
+/* The interval of samples. To prove a cycle we wait for samples of more of its ranks. */
 #define SAMPLE_EVERY_NS (S / 4)
 #define UNPROVEN_FOR_NS (5 * S)
 /* An evaluation may come this much later than it should. */
 #define READ_AGAIN_NS (10 * S)
-/* A proof that nobody waits for is not seen at every evaluation: points to compare come and go. */
+/*
+ * A proof that blocks no rank is not visible at every evaluation, because the points to compare
+ * come and go.
+ */
 #define SILENT_FOR_NS (30 * S)
-/* Times held up that are remembered one by one; of more, the two oldest count as one. */
+/*
+ * How many hold-ups of the leader we remember separately. When there are more, we merge the
+ * two oldest.
+ */
 #define MAX_HOLDS 8u
 
-/* Of those who are waited for, so many are known again. */
+/* At most this many of the ranks that others wait for are remembered. */
 #define MAX_WHO 8u
 
-/* By what stays the same from snapshot to snapshot. */
+/* Identifies a rank by facts that stay the same from snapshot to snapshot. */
 struct who {
 	uint64_t start_ticks;
 	int32_t rank, pid;
 };
 
-/* A time held up, which ended at or before at_ns. */
+/* A time in which the leader was held up, and which ended at or before at_ns. */
 struct hold {
 	int64_t at_ns, ns;
 };
@@ -66,45 +75,45 @@ struct entry {
 	struct cw_verdict_key key; /* not set = free */
 	uint64_t comm_id;
 	uint32_t comm_instance;
-	uint32_t op_kind; /* of the op waited in; compared where there is no coll_seq */
+	uint32_t op_kind; /* of the op that ranks wait in; compared if there is no coll_seq */
 	uint64_t coll_seq, p2p_seq;
 	int64_t since_ns;
-	int64_t seen_ns;      /* last step that was about it */
-	int64_t proof_ns;     /* since when it is a proof, 0 = is none */
+	int64_t seen_ns;      /* last step that concerned this entry */
+	int64_t proof_ns;     /* since when it has been a proof; 0 = it is none */
 	int64_t reading_ns;   /* since when the evidence reads the same, 0 = not read yet */
 	uint64_t reading;     /* hash of that evidence */
 	int64_t read_ns;      /* last time it was read */
 	int64_t stall_ns;     /* when it became a stall, 0 = has not */
-	int64_t noticed_ns;   /* when it was told of, 0 = was not */
+	int64_t noticed_ns;   /* when its notice was sent; 0 = not yet */
 	int64_t confirmed_ns; /* when it became a hang, 0 = has not */
-	uint32_t confidence;  /* at that time */
-	int64_t windows_ns;   /* last time windows were asked for */
+	uint32_t confidence;  /* when it was confirmed */
+	int64_t windows_ns;   /* when we last requested windows */
 	/*
-	 * What is wrong though nobody waits for it: wrong data stays wrong, so it ends with its
-	 * comm only.
+	 * A fault for which no rank waits. Wrong data stays wrong, so the entry ends only with
+	 * its comm.
 	 */
 	bool is_silent;
 	bool is_over;            /* resolved, to be reported */
-	bool is_held;            /* somebody held who was waited for: no habit of the job's */
-	int64_t paused_ns;       /* … seen so last; 0 = never */
-	bool is_idle;            /* who gives the work had none for WAIT_SITES_IDLE_NS */
-	bool proposes_serving;   /* its notice does */
-	struct who who[MAX_WHO]; /* they are waited for, as of the last evaluation */
+	bool is_held;            /* a person held a culprit: nothing to learn */
+	int64_t paused_ns;       /* when a culprit was last seen held; 0 = never */
+	bool is_idle;            /* the source of work was idle for WAIT_SITES_IDLE_NS */
+	bool proposes_serving;   /* its notice proposes serving */
+	struct who who[MAX_WHO]; /* the ranks that others wait for, as of the last evaluation */
 	uint32_t n_who;
-	int64_t left_ns; /* since when nobody is seen in it any more; 0 = somebody is */
+	int64_t left_ns; /* since when no rank is seen in the call; 0 = some rank is */
 	struct wait_site site;
-	char what[256]; /* of a stall, for people: the verdict as it was seen last */
+	char what[256]; /* summary of the verdict on a stall, as last seen */
 	int64_t over_after_ns;
 };
 
 struct cw_stall {
 	struct entry entries[MAX_ENTRIES];
 	int64_t now_ns;
-	int64_t held_ns;              /* of the last snapshot; -1 = there was none */
+	int64_t held_ns;              /* held_ns of the last snapshot; -1 = there was none */
 	struct hold holds[MAX_HOLDS]; /* ascending */
 	unsigned n_holds;
 	struct wait_sites sites;
-	int64_t healthy_windows_ns; /* asked for while nobody waits: histories differ */
+	int64_t healthy_windows_ns; /* when we last requested windows while no rank was waiting */
 	struct cw_stall_decision last[CW_VERDICT_LIST_MAX];
 };
 
@@ -140,7 +149,9 @@ static void note_hold(struct cw_stall *s, const struct cw_snapshot *snap)
 	s->holds[s->n_holds++] = (struct hold){ .at_ns = snap->now_ns, .ns = ns };
 }
 
-/* The instant, moved so that only time in which we evaluated the job counts until now. */
+/*
+ * Returns since_ns, moved later so that only time in which we evaluated the job counts until now.
+ */
 static int64_t evaluated_since(const struct cw_stall *s, int64_t since_ns)
 {
 	int64_t ns = since_ns;
@@ -180,7 +191,7 @@ static bool is_among(const struct entry *e, struct who w)
 	return false;
 }
 
-/* Somebody is still in it. */
+/* True if some rank is still in the entry's op. */
 static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
 		       const struct entry *e, bool is_healthy)
 {
@@ -205,7 +216,7 @@ static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
 	return false;
 }
 
-/* is_learnt: it ended because it went on, not because its communicator is gone. */
+/* is_learnt: the wait ended because the call went on, not because its communicator is gone. */
 static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns, bool is_learnt)
 {
 	bool is_habit = is_learnt && !e->is_held;
@@ -230,7 +241,7 @@ static bool is_about(const struct entry *e, const struct cw_verdict_key *keys, u
 	return false;
 }
 
-/* Some of those who were waited for have not come to the call. */
+/* True if some of the ranks that others waited for have still not entered the call. */
 static bool is_still_missed(const struct entry *e, const struct cw_snapshot *snap, uint32_t comm)
 {
 	for (uint32_t i = 0; i < snap->comms[comm].nranks; i++) {
@@ -244,8 +255,8 @@ static bool is_still_missed(const struct entry *e, const struct cw_snapshot *sna
 }
 
 /*
- * Nobody is in it, but whoever was waited for has not come to it: those who waited are in the next
- * call, which their node tells within a second.
+ * True if no rank is in the call, but a rank that others waited for has not entered it. The waiting
+ * ranks are then in the next call, and their nodes report it within a second.
  */
 static bool may_go_on(struct entry *e, const struct cw_snapshot *snap)
 {
@@ -289,7 +300,7 @@ static void report_resolved(struct cw_stall *s, struct cw_stall_decision *ret)
 		ret->resolved_after_ns = e->over_after_ns;
 		memcpy(ret->resolved_what, e->what, sizeof(e->what));
 		*e = (struct entry){ 0 };
-		return; /* one a step; the others have time */
+		return; /* one per step; the other entries follow in later steps */
 	}
 }
 
@@ -301,7 +312,10 @@ static struct entry *find_entry(struct cw_stall *s, const struct cw_verdict_key 
 	return NULL;
 }
 
-/* A free one, else the one that matters least: no stall, seen longest ago. */
+/*
+ * Returns a free entry, or the one that matters least: not a stall if possible, and seen
+ * longest ago.
+ */
 static struct entry *take_entry(struct cw_stall *s)
 {
 	struct entry *best = &s->entries[0];
@@ -349,9 +363,9 @@ static bool shares_who(const struct entry *e, const struct cw_snapshot *snap,
 }
 
 /*
- * A member's part of a rooted call is done before all have come to the call, and it waits in the
- * next one for the same rank: who was in that already when the earlier one was seen last has been
- * in one wait all the time.
+ * In a rooted call, a member may finish its part before all members have entered, and then waits in
+ * the next call for the same rank. If it was already in the next call when we last saw this entry,
+ * both are one wait.
  */
 static bool goes_on_in(const struct cw_stall *s, const struct cw_snapshot *snap,
 		       const struct entry *e, const struct cw_verdict *v,
@@ -377,7 +391,7 @@ static void follow_wait(struct cw_stall *s, const struct cw_snapshot *snap,
 
 		if (!goes_on_in(s, snap, e, v, key))
 			continue;
-		if (new) /* seen before the others' nodes told that they are in it, too */
+		if (new) /* opened before the other ranks were reported to be in it */
 			*new = (struct entry){ 0 };
 		ret->moved_from = e->key;
 		e->key = *key;
@@ -386,15 +400,15 @@ static void follow_wait(struct cw_stall *s, const struct cw_snapshot *snap,
 	}
 }
 
-/* A split that follows a split has the same key; the time tells them apart. */
+/* A split that follows another split has the same key. The time distinguishes them. */
 static bool is_another(const struct entry *e, const struct cw_verdict *v)
 {
 	return !e->coll_seq && v->waiting_since_ns > e->since_ns + 1 * S;
 }
 
 /*
- * Since when it is proven that the calls differ and somebody waits because of it: that they differ
- * may have been known before. 0 = it was not.
+ * Returns since when we have proof that the calls differ and that some rank waits because of it.
+ * The difference may have been known before any rank waited. 0 = no such proof.
  */
 static int64_t proven_before_ns(const struct cw_stall *s, const struct cw_snapshot *snap,
 				const struct cw_verdict *v, const struct cw_verdict_key *key)
@@ -436,7 +450,7 @@ static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *sna
 
 /* ---- one step ---- */
 
-/* Reads the evidence; true once two equal readings lie far enough apart. */
+/* Reads the evidence. True if it has read the same for at least confirm_ns. */
 static bool read_evidence(const struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v)
 {
@@ -461,8 +475,8 @@ static void note_proof(struct entry *e, const struct cw_snapshot *snap, bool is_
 }
 
 /*
- * Proven by the hashes of the calls, while the calls themselves are on their way: for a moment it
- * is worth more to say which call it was than to say it at once.
+ * If only the hashes of the calls prove a mismatch, the calls themselves are still on their way.
+ * Naming the call is worth a short delay.
  */
 static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -473,8 +487,8 @@ static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_ve
 }
 
 /*
- * How long nothing has happened, of the time in which we evaluated the job. A rank that was held
- * and is released has only begun to keep the others waiting.
+ * Returns how long nothing has happened, counting only time in which we evaluated the job. A rank
+ * that was held blocks the others only from its release on.
  */
 static int64_t age_of(const struct cw_stall *s, const struct entry *e, const struct patience *p)
 {
@@ -507,13 +521,13 @@ static void notice(struct cw_stall *s, struct entry *e, const struct patience *p
 	s->sites.has_proposed |= p->proposes_serving;
 }
 
-/* What will be said at the page is not said with more confidence before. */
+/* A notice is never more confident than the page that may follow it. */
 static enum cw_confidence confidence_of(const struct cw_verdict *v, const struct patience *p)
 {
 	return is_proof(v, p) || v->confidence < p->confidence ? v->confidence : p->confidence;
 }
 
-/* The phase of an entry, and why. */
+/* Updates the entry from the verdict and returns its phase. *p is the patience that applies. */
 static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
 		      const struct cw_verdict *v, struct patience *p)
 {
@@ -564,8 +578,9 @@ static bool wants_windows(int64_t *last_ns, const struct cw_snapshot *snap,
 }
 
 /*
- * While nobody waits for long: what differs is looked into at once, and that one has posted more
- * than another now and then, as it is so in any pipeline.
+ * While no rank waits for long: if histories differ, we request windows at once. If only the
+ * message counts are uneven, we do so every MESSAGES_EVERY_NS, because every pipeline has uneven
+ * counts now and then.
  */
 static bool wants_quiet_windows(struct cw_stall *s, const struct cw_snapshot *snap,
 				const struct cw_verdict *v)
@@ -584,9 +599,9 @@ static void sooner(int64_t *next_ns, int64_t since_ns, int64_t after_ns, int64_t
 }
 
 /*
- * The circle is there, and with the next digest of each of its nodes it may be a proof: that is to
- * be seen when the last of them has come, not up to a second later. For a while only; who does not
- * tell within that time is not about to.
+ * True if a cycle exists and may become a proof with the next digest of each of its nodes. We want
+ * to see that when the last digest arrives, not up to a second later. We stop after
+ * UNPROVEN_FOR_NS: a node that has not reported by then is unlikely to.
  */
 static bool awaits_proof(const struct entry *e, const struct cw_snapshot *snap,
 			 const struct cw_verdict *v)
@@ -630,7 +645,7 @@ static void say_why(const struct entry *e, const struct cw_snapshot *snap,
 		e->reading_ns ? ", read again" : "", p->name, e->confirmed_ns ? ", confirmed" : "");
 }
 
-/* p: of the same verdict; is_page: its time has come. */
+/* p: patience for this verdict. is_page: the time to page has come. */
 static enum cw_hang hang_of(const struct cw_verdict *v, const struct patience *p, bool is_page)
 {
 	if (cw_verdict_is_silent(v))
@@ -675,7 +690,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->hang = hang_of(v, &p, e->confirmed_ns != 0);
 	ret->next_ns = next_evaluation(s, e, snap, v, &p);
 	if (ret->phase == CW_STALL_QUIET) {
-		/* In a busy job somebody waits for a moment at nearly every evaluation. */
+		/* In a busy job some rank waits for a moment at nearly every evaluation. */
 		ret->want_windows = wants_quiet_windows(s, snap, v);
 		return;
 	}
@@ -685,8 +700,9 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 }
 
 /*
- * A worse matter has this key already. Of a send only its number in its pair is in it, and those of
- * two pairs of a communicator may both be the 233rd: by turns they would begin each other anew.
+ * True if a worse matter already has this key. The key of a send contains only its number in its
+ * pair, and two pairs of a communicator may both be at send 233. Their entries would restart each
+ * other in turn.
  */
 static bool is_about_the_same(const struct cw_verdict_key *keys, uint32_t i)
 {

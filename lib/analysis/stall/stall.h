@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stall or hang: proof first, patience second (docs/design/patience.md#patience). Watches the
- * verdicts on one job over time and says when to look closer, when it is a stall, and when to raise
- * an alert.
+ * Stall or hang: proof first, patience second (docs/design/patience.md#patience). The tracker
+ * watches the verdicts on one job over time. It decides when to look closer, when a wait is a
+ * stall, and when to raise an alert.
  *
- * Pure like the rest of analysis/: time comes from snapshot.now_ns. One tracker per job, owned by
- * whoever drives it; not thread-safe; never blocks.
+ * Pure like the rest of analysis/: time comes from snapshot.now_ns. The caller owns one tracker per
+ * job. Not thread-safe; never blocks.
  */
 #pragma once
 
@@ -26,31 +26,35 @@ enum cw_stall_phase {
 
 struct cw_stall_decision {
 	enum cw_stall_phase phase;
-	struct cw_verdict_key key; /* what it is about; not set when quiet */
+	struct cw_verdict_key key; /* the matter of this decision; not set when quiet */
 	int64_t since_ns;          /* when the waiting began */
 	int64_t stall_ns;          /* when it became a stall; 0 = not yet */
 	int64_t confirmed_ns;      /* 0 = not yet */
 	int64_t next_ns;           /* time of the next evaluation, at the latest */
-	bool want_windows;         /* of verdict.wanted */
-	/* A stall that is told of already, but not to people who sleep: see enum cw_severity. */
+	bool want_windows;         /* request the windows of verdict.wanted */
+	/* A notice on this stall was sent, but no page: see enum cw_severity. */
 	bool is_noticed;
 	int64_t noticed_ns; /* 0 = not yet */
-	/* Its notice tells that the job looks like a server: COLLWATCH_POLICY=serving. */
+	/*
+	 * The notice says that the job looks like a server and proposes COLLWATCH_POLICY=serving.
+	 */
 	bool proposes_serving;
-	/* With a stall or more. What it says of a page was known when it was confirmed. */
+	/* Set for a stall or more. The value for a page was fixed when the hang was confirmed. */
 	enum cw_hang hang;
 	/* Confidence after patience: may be lower than the verdict's. */
 	enum cw_confidence confidence;
-	/* The stall that was open has resolved: its key and how long it lasted. Not set = none. */
-	/* The matter `key` goes on with what was told of this one; not set = it is no other's. */
+	/* The key of an open stall that has resolved, and how long it lasted. Not set = none. */
+	/*
+	 * The matter `key` continues this older matter, including its notices. Not set = it is new.
+	 */
 	struct cw_verdict_key moved_from;
 	struct cw_verdict_key resolved_key;
 	int64_t resolved_after_ns;
-	char resolved_what[256]; /* the verdict on it, as it was seen last */
+	char resolved_what[256]; /* summary of the verdict on it, as last seen */
 	char why[160];           /* for logs: "pending 12 s on tp_group, confirmed twice" */
 };
 
-/* NULL = out of memory. Takes NULL in free; returns NULL. */
+/* cw_stall_new() returns NULL if out of memory. cw_stall_free() accepts NULL and returns NULL. */
 struct cw_stall *cw_stall_new(void);
 struct cw_stall *cw_stall_free(struct cw_stall *s);
 
@@ -59,21 +63,22 @@ void cw_stall_step(struct cw_stall *s, const struct cw_snapshot *snap, const str
 		   struct cw_stall_decision *ret);
 
 /*
- * The same for n verdicts on one snapshot (at most CW_VERDICT_LIST_MAX), with a decision on each.
- * What has resolved is told in the first.
+ * Like cw_stall_step(), but takes n verdicts on one snapshot (at most CW_VERDICT_LIST_MAX) and
+ * fills one decision for each. A resolved stall is reported in the first decision.
  */
 void cw_stall_step_all(struct cw_stall *s, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v, uint32_t n, struct cw_stall_decision *ret);
 
-/* Some notice on this job has proposed COLLWATCH_POLICY=serving. */
+/* True if a notice on this job has proposed COLLWATCH_POLICY=serving. */
 bool cw_stall_has_proposed_serving(const struct cw_stall *s);
 
-/* What it is by this one snapshot alone: as if it had read the same for long enough. */
+/* Returns the severity by this one snapshot alone, as if it had read the same for long enough. */
 enum cw_severity cw_stall_severity(const struct cw_snapshot *snap, const struct cw_verdict *v,
 				   enum cw_hang *ret_hang);
 
 /*
- * T of one member of one comm: clamp(factor × median interval, min, max), at least 4 × bytes over
- * the worst bandwidth; first op and initialisation: first_op + per_rank × nranks.
+ * Returns T, the stall limit of one member of one comm, in ns: clamp(factor × median interval, min,
+ * max), and at least 4 × bytes over the worst bandwidth. For the first op and initialisation:
+ * first_op + per_rank × nranks.
  */
 int64_t cw_stall_limit_ns(const struct cw_snapshot *snap, uint32_t comm, uint32_t member);

@@ -40,7 +40,7 @@ const struct wait_site *wait_sites_find(const struct wait_sites *s, const struct
 	return NULL;
 }
 
-/* Its place, or a new one. */
+/* Returns the site that equals `like`, or a new one in a free or the oldest place. */
 static struct wait_site *meet(struct wait_sites *s, const struct wait_site *like, int64_t now_ns)
 {
 	struct wait_site *best = &s->v[0];

@@ -18,9 +18,9 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* Names that people give are shorter; what is longer is cut, and whole in the document. */
+/* Pod names are usually shorter. Longer ones are cut here and complete in the document. */
 #define POD_BYTES 224
-/* The length of last_error in record/record_layout.h; another node may send more. */
+/* The length of last_error in record/record_layout.h. Another node may send a longer text. */
 #define ERROR_BYTES 95
 
 /* "pod ml/train-3, pid 17 there; ", or nothing */
@@ -52,7 +52,7 @@ const char *phrase_rank(const struct cw_snapshot *snap, uint32_t rank, struct ph
 
 	if (r->rank >= 0)
 		(void)snprintf(label, sizeof(label), "rank %" PRId32, r->rank);
-	/* Recordings do not tell the host, and dumps not even the process. */
+	/* Recordings do not name the host, and dumps do not even contain the pid. */
 	if (r->pid > 0)
 		(void)snprintf(p->text, sizeof(p->text), "%s (%s%s%spid %" PRId32 ")", label,
 			       phrase_pod(r, pod, sizeof(pod)), node, *node ? ", " : "", r->pid);
@@ -77,7 +77,7 @@ const char *phrase_ranks(const struct cw_snapshot *snap, const uint32_t *ranks, 
 {
 	int32_t *labels = calloc(n ? n : 1, sizeof(*labels));
 
-	/* Out of memory: their number is still worth saying. */
+	/* Out of memory: we still give the number of ranks. */
 	if (!labels || !n) {
 		(void)snprintf(p->text, sizeof(p->text), "%" PRIu32 " rank%s", n,
 			       n == 1 ? "" : "s");
@@ -95,7 +95,7 @@ const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct ph
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 
-	/* PyTorch's groups may be called by number alone: "on 4" would say nothing. */
+	/* PyTorch may name a group by a number alone, and "on 4" would be unclear. */
 	if (c->name && c->name[0])
 		(void)snprintf(p->text, sizeof(p->text), "%s%.64s",
 			       c->name[strspn(c->name, "0123456789")] ? "" : "comm ", c->name);
@@ -107,7 +107,7 @@ const char *phrase_comm(const struct cw_snapshot *snap, uint32_t comm, struct ph
 const char *phrase_kind(unsigned kind)
 {
 	switch (kind) {
-	case CW_OP_NONE: /* the record has lost the call and still has its number */
+	case CW_OP_NONE: /* the record has lost the call but still has its number */
 		return "collective";
 	case CW_OP_COMM_INIT:
 		return "ncclCommInitRank";
@@ -130,7 +130,7 @@ const char *phrase_kind(unsigned kind)
 	}
 }
 
-/* The peer's rank, else -1. */
+/* Returns the rank number of this peer, or -1 if it is not visible. */
 static int32_t label_of_peer(const struct cw_snapshot *snap, uint32_t comm, int32_t peer)
 {
 	const struct cw_snap_comm *c = comm < snap->n_comms ? &snap->comms[comm] : NULL;
@@ -195,7 +195,7 @@ const char *phrase_since(const struct cw_snapshot *snap, int64_t then_ns, struct
 	return p->text;
 }
 
-/* ncclGetVersion: 2804 is 2.8.4, 22809 is 2.28.9. */
+/* v is the result of ncclGetVersion: 2804 is 2.8.4, 22809 is 2.28.9. */
 static void say_version(uint32_t v, char *text, size_t len)
 {
 	uint32_t unit = v < 10000 ? 1000 : 10000;

@@ -10,12 +10,12 @@
 #include "common/text.h"
 #include "model/death.h"
 
-/* Nobody cares for the milliseconds between two looks at a process. */
+/* We do not report the milliseconds between two samples of a process. */
 #define JUST_NOW_NS INT64_C(1000000000)
 
-/* What the kernel said is shorter; what a peer says it said may not be. */
+/* Our own kernel facts are shorter, but a text from a peer may be longer. */
 #define CAUSE_BYTES 160
-/* So many wrong colours are no slip of one rank. */
+/* With more culprits than this, the cause is not a wrong colour given by one rank. */
 #define COLOURS_MAX 8
 
 static const struct cw_snap_member *member_at(const struct diagnosis *diag, uint32_t rank)
@@ -28,7 +28,7 @@ static const struct cw_snap_member *member_at(const struct diagnosis *diag, uint
 	return m == CW_SNAP_NONE ? NULL : &diag->s->snap->comms[diag->v->comm].members[m];
 }
 
-/* Of the dead, where they were is told. */
+/* For dead ranks the sentence says where they were instead. */
 static bool is_dead(const struct diagnosis *diag, uint32_t rank)
 {
 	return cw_liveness_is_dead(diag->s->snap->ranks[rank].liveness);
@@ -76,7 +76,7 @@ static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf
 		return;
 	(void)phrase_comm(diag->s->snap, diag->v->comm, &comm);
 	if (position_has_failed(m->last)) {
-		/* NCCL knows nothing of it: it has no number, and no device does any of it. */
+		/* NCCL did not accept the call: it has no number, and no device runs it. */
 		cw_text_append(buf, len, "; its last call on %s, %s, failed %s ago", comm.text,
 			       cw_op_kind_name(m->last->kind),
 			       phrase_since(diag->s->snap, m->last->return_ns, &time));
@@ -84,7 +84,10 @@ static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf
 		cw_text_append(buf, len, "; its last call on %s, %s, returned %s ago", comm.text,
 			       phrase_call(diag->s->snap, diag->v->comm, m->last, &call),
 			       phrase_since(diag->s->snap, m->last->return_ns, &time));
-		/* Else it reads as if it had done what the others wait for. */
+		/*
+		 * Without this, the sentence would read as if the rank had done the call that the
+		 * others wait in.
+		 */
 		if (m->last->coll_seq >= diag->v->coll_seq && is_behind_on_device(diag, m))
 			cw_text_append(buf, len, ", but its device had only done #%" PRIu64,
 				       m->coll_completed);
@@ -112,7 +115,10 @@ static bool add_failed_call(const struct diagnosis *diag, uint32_t rank, const c
 	return true;
 }
 
-/* What is known is the process's: of which of its ranks, is not. */
+/*
+ * True if other ranks share the process. Then we know facts about the process, but not which of its
+ * ranks they concern.
+ */
 static bool is_one_of_several(const struct cw_snapshot *snap, uint32_t rank)
 {
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
@@ -143,11 +149,11 @@ static void add_host_activity(const struct diagnosis *diag, uint32_t rank, char 
 		cw_text_append(buf, len, "last called NCCL %s ago", time.text);
 	else if (*by)
 		cw_text_append(buf, len, "last worked %s ago", time.text);
-	else /* it counts from when it was first looked at: when it worked before is not known */
+	else /* we count from the first sample: when it last worked is not known */
 		cw_text_append(buf, len, "has not worked for %s", time.text);
 }
 
-/* In what it sleeps decides who is called at night: whoever is called is told, too. */
+/* The kind of wait decides whether a person is paged, so the sentence names it. */
 static void add_host_wait(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	static const char *const waits[CW_HOST_WAIT__MAX] = {
@@ -171,7 +177,7 @@ const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
 
 	buf[0] = '\0';
 	if (r->cause)
-		(void)snprintf(buf, len, "%s", r->cause); /* what does not fit is not needed */
+		(void)snprintf(buf, len, "%s", r->cause); /* the rest is not needed */
 	else if (r->flags & CW_RANKF_OOM_KILLED)
 		(void)snprintf(buf, len, "OOM-killed");
 	else if (r->liveness == CW_LIVE_KILLED && signal)
@@ -208,7 +214,7 @@ static void format_death(const struct diagnosis *diag, uint32_t rank, char *buf,
 	add_last_call(diag, rank, buf, len);
 }
 
-/* The comm it is inside of while others wait elsewhere, as far as the findings know. */
+/* Names the call that the rank is inside of while others wait for it elsewhere. */
 static void say_other_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	const struct waitgraph *g = &diag->s->g;
@@ -246,7 +252,7 @@ const char *reason_of_halt(const struct diagnosis *diag, uint32_t rank, char *bu
 	default:
 		break;
 	}
-	/* Its node knows the sender of the signal, the debugger, or the group. */
+	/* The rank's node knows the sender of the signal, the debugger or the cgroup. */
 	(void)snprintf(buf, len, "%.*s", CAUSE_BYTES,
 		       *what && r->cause && *r->cause ? r->cause : what);
 	return buf;
@@ -295,7 +301,7 @@ static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, si
 {
 	enum cw_detail detail = diag->v->detail;
 	char halt[CAUSE_BYTES + 1];
-	/* Recordings do not tell. */
+	/* Recordings do not show whether a process is alive. */
 	const char *alive = diag->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
 
 	if (*reason_of_halt(diag, rank, halt, sizeof(halt)))
@@ -316,11 +322,11 @@ static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, si
 }
 
 /*
- * How many members the comm would have if its parent had been split evenly, where it has more; 0 =
- * it has not, it is no child, or not all groups of that split are known. NCCL takes any colour: a
- * rank that gives the wrong one is in another group than its program believes, and that group and
- * the one it should be in are of other sizes. Uneven splits are legal, so this proves nothing;
- * beside calls that differ it tells where to look.
+ * Returns the size that the comm would have if its parent had been split evenly, if the comm is
+ * larger. Returns 0 if it is not larger, has no parent, or if some group of that split is unknown.
+ * NCCL accepts any colour. A rank that gives a wrong one joins another group than its program
+ * believes, and both groups then have unexpected sizes. Uneven splits are legal, so this proves
+ * nothing. Together with calls that differ it shows where to look.
  */
 static uint32_t evenly_split_size(const struct cw_snapshot *snap, uint32_t comm)
 {
@@ -345,7 +351,10 @@ static uint32_t evenly_split_size(const struct cw_snapshot *snap, uint32_t comm)
 	return (uint32_t)(members / groups);
 }
 
-/* As many are in the group that do not belong there as make other calls in it. */
+/*
+ * The group exceeds an even split by as many members as make other calls in it. These members may
+ * have passed a wrong colour.
+ */
 static void add_colour(const struct diagnosis *diag, char *buf, size_t len)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -416,7 +425,10 @@ static void say_wait(const struct diagnosis *diag, uint32_t rank, char *buf, siz
 		       phrase_comm(diag->s->snap, gate->comm, &comm));
 }
 
-/* That is all that is known: it may as well wait for data of another that did not finish. */
+/*
+ * We know only that the rank did not finish. It may also wait for data of another rank that did
+ * not finish.
+ */
 static void say_unfinished(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	const struct cw_snap_member *m = member_at(diag, rank);
@@ -429,7 +441,7 @@ static void say_unfinished(const struct diagnosis *diag, uint32_t rank, char *bu
 	add_host_activity(diag, rank, buf, len);
 }
 
-/* Sizes that differ do not say which of the two is wrong. */
+/* Sizes that differ do not show which of the two ranks is wrong. */
 static void say_messages(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
 {
 	const struct message_fault *f = diag->main->messages;

@@ -39,7 +39,7 @@ static bool knows_call(const struct cw_snap_member *m, uint64_t seq)
 	return false;
 }
 
-/* Its call is at hand, or it has not come to it. */
+/* True if we know this member's call, or if the member has not entered it. */
 static bool is_compared(const struct cw_snap_member *m, uint64_t seq)
 {
 	return knows_call(m, seq) ||
@@ -69,7 +69,7 @@ static int rule_out_mismatch(struct diagnosis *diag)
 			phrase_comm(diag->s->snap, diag->v->comm, &comm));
 }
 
-/* Where nobody can be blamed for a call that does not end, people ask for this first. */
+/* If no rank can be blamed for a call that does not end, users ask for a differing setup first. */
 static int rule_out_setup(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -142,7 +142,7 @@ static int rule_out_node(struct diagnosis *diag)
 			n);
 }
 
-/* A cause is ruled out where it was looked for and could have been seen, and nowhere else. */
+/* A cause is ruled out only if we looked for it and could have seen it. */
 int ruled_out_list(struct diagnosis *diag)
 {
 	uint32_t spots = diag->v->blind_spots;

@@ -9,16 +9,18 @@
 #include "analysis/wording/ruled_out.h"
 #include "common/text.h"
 
-/* ---- what an alert says: sentences, the first of which names the culprit ---- */
+/* ---- the text of an alert: the first of its sentences names the culprit ---- */
 
-/* Nodes that the summary lists; of more, the number. */
+/* The summary lists at most this many nodes. If there are more, it gives their number. */
 #define NODES_LISTED 3u
 
 struct words {
 	struct phrase who, victims, call, comm, since;
-	const char *they; /* the culprits, once they are named */
-	/* Those of them that are in the comm, and those for whom some wait in another one: the rest
-	 * are only of the same process. */
+	const char *they; /* refers to the culprits after they are named */
+	/*
+	 * The culprits that are in the comm, and the culprits that some ranks wait for on another
+	 * comm. All other culprits only share a process with these.
+	 */
 	struct phrase there, elsewhere;
 	uint32_t n_there, one_there, n_elsewhere;
 	char waiting[448]; /* ". Ranks 0-2 have been waiting for it for 12 s.", or "." */
@@ -29,7 +31,7 @@ static uint32_t job_size(const struct cw_snapshot *snap)
 	return snap->n_ranks > snap->ranks_expected ? snap->n_ranks : snap->ranks_expected;
 }
 
-/* "the other 7 ranks" where with those named that is all there are, else "ranks 0-2" */
+/* "the other 7 ranks" if these and the named ones are all ranks, else "ranks 0-2" */
 static void say_others(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n,
 		       uint32_t n_named, uint32_t n_all, struct phrase *p)
 {
@@ -42,7 +44,7 @@ static void say_others(const struct cw_snapshot *snap, const uint32_t *ranks, ui
 		cw_text_append(p->text, sizeof(p->text), "the other %" PRIu32 " ranks", n);
 }
 
-/* A sentence of its own begins with a capital. */
+/* Appends a sentence with a capital letter at its beginning. */
 static void say_sentence(char *text, size_t len, const char *sentence)
 {
 	size_t at = strlen(text);
@@ -52,7 +54,7 @@ static void say_sentence(char *text, size_t len, const char *sentence)
 		text[at] = (char)(text[at] - 'a' + 'A');
 }
 
-/* "have been waiting for 12 s", "has been waiting in it for 12 s" */
+/* Writes "have been waiting for 12 s" or, with `what`, "has been waiting in it for 12 s". */
 static const char *say_waiting(const struct cw_verdict *v, const struct words *w, const char *what,
 			       struct phrase *p)
 {
@@ -66,7 +68,7 @@ static const char *say_waiting(const struct cw_verdict *v, const struct words *w
 	return p->text;
 }
 
-/* Each of them waits in the call itself, not in another one behind it. */
+/* True if each victim waits in the call itself, and none in another call behind it. */
 static bool all_wait_in(const struct diagnosis *diag)
 {
 	const struct gate *gate;
@@ -75,27 +77,27 @@ static bool all_wait_in(const struct diagnosis *diag)
 	if (diag->main->gate == CW_SNAP_NONE)
 		return false;
 	gate = &diag->s->g.gates[diag->main->gate];
-	/* All of these are among the victims, where they are not to blame. */
+	/* All waiters of the gate are victims, except those that are culprits. */
 	for (uint32_t i = 0; i < gate->n_waiters; i++)
 		n += !diag->is_culprit[gate->waiters[i]];
 	return n >= diag->v->n_victims;
 }
 
-/* " in all_reduce #133 on world", and " or behind it" where some wait elsewhere for those. */
+/* " in all_reduce #133 on world", with " or behind it" if some ranks wait in other calls. */
 static void say_where(const struct diagnosis *diag, const struct words *w, char *text, size_t len)
 {
 	cw_text_append(text, len, " in %s on %s%s", w->call.text, w->comm.text,
 		       all_wait_in(diag) ? "" : " or behind it");
 }
 
-/* Culprits that the sentence before is about. */
+/* Returns how many culprits the previous sentence names. */
 static uint32_t n_named(const struct cw_verdict *v, const struct words *w)
 {
 	return v->verdict_class == CW_CLASS_NEVER_ENTERED ? w->n_there + w->n_elsewhere
 							  : v->n_culprits;
 }
 
-/* Ends the first sentence, and tells for whom others wait, and since when. */
+/* Ends the first sentence and says which ranks wait, for which rank, and since when. */
 static void find_waiting(const struct diagnosis *diag, struct words *w, const char *what)
 {
 	const struct cw_verdict *v = diag->v;
@@ -103,7 +105,7 @@ static void find_waiting(const struct diagnosis *diag, struct words *w, const ch
 	char sentence[400] = "";
 
 	w->waiting[0] = '\0';
-	if (!v->n_victims || diag->main->ended) { /* of whom: say_ended() */
+	if (!v->n_victims || diag->main->ended) { /* say_ended() names the waiting ranks */
 		cw_text_append(w->waiting, sizeof(w->waiting), ".");
 		return;
 	}
@@ -192,7 +194,7 @@ static void find_words(const struct diagnosis *diag, struct words *w)
 	find_waiting(diag, w, n == 1 ? " for it" : n ? " for them" : "");
 }
 
-/* "between collective #128 and #192", or as far as that is known */
+/* "between collective #128 and #192", or "before collective #192" if the lower end is not known */
 static const char *say_between(const struct cw_verdict *v, struct phrase *p)
 {
 	p->text[0] = '\0';
@@ -206,7 +208,7 @@ static const char *say_between(const struct cw_verdict *v, struct phrase *p)
 	return p->text;
 }
 
-/* The call has left all windows; who differs from whom has not. */
+/* The differing call has left all windows. We still know which ranks differ from which. */
 static void summarize_histories(const struct diagnosis *diag, struct words *w)
 {
 	const struct alignment *al = &diag->s->alignments[diag->main->comm];
@@ -258,7 +260,10 @@ static void summarize_setup(const struct diagnosis *diag, const struct words *w)
 		       w->since.text);
 }
 
-/* The one argument that differs: "count 512"; false where it reads the same on both sides. */
+/*
+ * Names the one argument that differs: "count 512". Returns false if its text is equal on
+ * both sides.
+ */
 static bool say_argument(enum cw_detail detail, const struct cw_op *op, struct phrase *p)
 {
 	p->text[0] = '\0';
@@ -303,7 +308,9 @@ static void summarize_sides(const struct diagnosis *diag, const struct words *w,
 	}
 }
 
-/* "was killed by SIGKILL sent by …", with were: "was " or "were "; "ended" where it is not known.
+/*
+ * "was killed by SIGKILL sent by …", beginning with `were` ("was " or "were "). "ended" if the
+ * cause is not known.
  */
 static const char *how_it_ended(const struct cw_snap_rank *r, const char *were, char *buf,
 				size_t len)
@@ -311,7 +318,7 @@ static const char *how_it_ended(const struct cw_snap_rank *r, const char *were, 
 	*buf = '\0';
 	if (!*reason_of_death(r, buf, len))
 		return "ended";
-	/* "killed itself" and "exited" have a subject. */
+	/* "killed itself" and "exited" need no "was" or "were". */
 	if (r->liveness == CW_LIVE_KILLED && strncmp(buf, "killed itself", 13) != 0) {
 		memmove(buf + strlen(were), buf, len - strlen(were));
 		memcpy(buf, were, strlen(were));
@@ -394,7 +401,7 @@ static void summarize_cycle(const struct diagnosis *diag)
 		uint32_t rank = v->chain[i].rank;
 		uint32_t next = v->chain[(i + 1) % v->n_chain].rank;
 
-		/* Past four the circle is told by its numbers. */
+		/* After four ranks of the cycle, the text gives only their number. */
 		if (i == 4) {
 			cw_text_append(v->summary, sizeof(v->summary),
 				       ", and so on around a cycle of %" PRIu32 " ranks.",
@@ -457,7 +464,7 @@ static bool is_inside(const struct gate *gate, uint32_t rank)
 	return false;
 }
 
-/* It stands still, and with it the threads that move the data of the others. */
+/* A stopped process also stops the threads that move the data of the other ranks. */
 static void summarize_halted(const struct diagnosis *diag, struct words *w, const char *how,
 			     const struct phrase *inside)
 {
@@ -525,7 +532,7 @@ static void summarize_full_call(const struct diagnosis *diag, struct words *w)
 										   : "ranks wait");
 }
 
-/* Of all culprits. */
+/* True if all culprits left recordings without a call. */
 static bool have_empty_recordings(const struct diagnosis *diag)
 {
 	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
@@ -534,7 +541,7 @@ static bool have_empty_recordings(const struct diagnosis *diag)
 	return true;
 }
 
-/* The members whose place is not known have all left recordings, which do not tell it. */
+/* True if all members with an unknown place left recordings, which do not contain the place. */
 static bool are_unseen_recorded(const struct diagnosis *diag, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -571,7 +578,10 @@ static void summarize_unknown(const struct diagnosis *diag, const struct words *
 		return;
 	}
 	if (v->detail == CW_DETAIL_PROGRESS_UNKNOWN && gate->kind != GATE_COLLECTIVE) {
-		/* A message has two ends, and a root's data need not all members. */
+		/*
+		 * A message has two ends, and a rooted call may not need all members, so we name
+		 * no member.
+		 */
 		cw_text_append(v->summary, sizeof(v->summary),
 			       "%s %s; no rank is seen to be missing there, and the progress of "
 			       "their devices is not known.",
@@ -619,7 +629,7 @@ static void summarize_unknown(const struct diagnosis *diag, const struct words *
 			       "; which rank they wait for is not recorded.");
 }
 
-/* All ranks of the job wait, some in makings that nobody is left to come to. */
+/* All ranks of the job wait, and some of them wait in a comm_init that no rank is left to enter. */
 static void say_crossed(const struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -648,7 +658,9 @@ static void say_crossed(const struct diagnosis *diag)
 	cw_text_append(v->summary, sizeof(v->summary), " and nobody is left to come to any.");
 }
 
-/* Members that nobody has seen: by name, where their numbers are the job's. */
+/*
+ * Members that no node has reported. We name them if the comm's ranks are numbered like the job's.
+ */
 static void summarize_unseen(const struct diagnosis *diag, const struct words *w,
 			     const struct gate *gate)
 {
@@ -684,7 +696,9 @@ static void summarize_unseen(const struct diagnosis *diag, const struct words *w
 		say_crossed(diag);
 }
 
-/* "failed in ncclCommInitRank on world with ncclSystemError (…)"; the error, if it is one for all.
+/*
+ * "failed in ncclCommInitRank on world with ncclSystemError (…)". The error is named if all
+ * culprits share it.
  */
 static void say_failed_call(const struct diagnosis *diag, const struct words *w)
 {
@@ -708,7 +722,7 @@ static void say_failed_call(const struct diagnosis *diag, const struct words *w)
 			       : "different errors of NCCL");
 }
 
-/* " Its process is now outside NCCL.", of several where that is the same. */
+/* " Its process is now outside NCCL." For several culprits, only if all are in the same place. */
 static void say_where_they_are(const struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
@@ -734,7 +748,7 @@ static void summarize_failed(const struct diagnosis *diag, const struct words *w
 	say_where_they_are(diag);
 }
 
-/* It was in the call, and gave up what the call was to make. */
+/* True if the rank was in the call and gave up the communicator that the call was to make. */
 static bool has_given_up_making(const struct diagnosis *diag)
 {
 	return diag->s->g.gates[diag->main->gate].kind == GATE_INIT &&
@@ -786,7 +800,9 @@ static void summarize_init(const struct diagnosis *diag, struct words *w)
 	}
 }
 
-/* What is known of the end by no code or signal, the same for both; nobody is "itself" of several.
+/*
+ * True if both texts on a death are equal and may be said of several ranks. "killed itself"
+ * may not.
  */
 static bool have_one_cause(const char *a, const char *b)
 {
@@ -795,7 +811,9 @@ static bool have_one_cause(const char *a, const char *b)
 	return strcmp(a, b) == 0 && strncmp(a, "killed itself", 13) != 0;
 }
 
-/* All of them ended in one way, of which the kernel tells nothing that is one rank's alone. */
+/*
+ * True if all culprits ended in the same way, and the kernel's facts do not concern one rank alone.
+ */
 static bool have_ended_alike(const struct diagnosis *diag)
 {
 	const struct cw_verdict *v = diag->v;
@@ -813,7 +831,7 @@ static bool have_ended_alike(const struct diagnosis *diag)
 	return true;
 }
 
-/* As far as it is known and the same for all; else "ended". */
+/* Says how the culprits ended, if this is known and the same for all; else "ended". */
 static const char *how_they_ended(const struct diagnosis *diag, char *buf, size_t len)
 {
 	const struct cw_verdict *v = diag->v;
@@ -824,7 +842,7 @@ static const char *how_they_ended(const struct diagnosis *diag, char *buf, size_
 			    v->n_culprits == 1 ? "was " : "were ", buf, len);
 }
 
-/* Where: before the call the others wait in, or inside it. */
+/* True if all culprits ended inside the call that the others wait in, not before it. */
 static bool ended_inside(const struct diagnosis *diag)
 {
 	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
@@ -833,7 +851,7 @@ static bool ended_inside(const struct diagnosis *diag)
 	return true;
 }
 
-/* Some made the call, which came back before their devices had done it. */
+/* True if some culprit made the call and the call returned before the device had run it. */
 static bool has_entered_any(const struct diagnosis *diag)
 {
 	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
@@ -842,7 +860,9 @@ static bool has_entered_any(const struct diagnosis *diag)
 	return false;
 }
 
-/* " before it could enter": what that is depends on the call, and on how far they came. */
+/*
+ * The verb in " before it could enter …". It depends on the call and on how far the culprits came.
+ */
 static const char *what_they_could_not(const struct diagnosis *diag)
 {
 	const struct cw_verdict *v = diag->v;
@@ -875,7 +895,7 @@ static void summarize_dead(const struct diagnosis *diag, const struct words *w)
 		       w->waiting);
 }
 
-/* Somebody waits for them in another comm, too. */
+/* True if some rank also waits for them on another comm. */
 static bool is_waited_for_elsewhere(const struct diagnosis *diag)
 {
 	const struct waitgraph *g = &diag->s->g;
@@ -931,7 +951,7 @@ static void summarize_nodes(const struct diagnosis *diag, struct words *w)
 	cw_text_append(v->summary, sizeof(v->summary), "%s", w->waiting);
 }
 
-/* What the device does not come to is not the call that the others wait in. */
+/* The call that the device has not reached differs from the call that the others wait in. */
 static void summarize_held(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
@@ -1058,7 +1078,9 @@ static void summarize_uneven(const struct diagnosis *diag, struct words *w)
 		       w->waiting);
 }
 
-/* Two ranks whose halves are of two sizes, or the one that several others do not fit. */
+/*
+ * Two ranks that disagree on the size of a message, or one rank that disagrees with several others.
+ */
 static void summarize_sizes(const struct diagnosis *diag, struct words *w)
 {
 	const struct finding *f = diag->main;
@@ -1081,7 +1103,7 @@ static void summarize_sizes(const struct diagnosis *diag, struct words *w)
 			       w->comm.text, w->waiting);
 }
 
-/* What holds a rank up is worth more than that it is missing. */
+/* If something keeps the rank from running, we say that rather than that the rank is missing. */
 static void summarize_absent(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_verdict *v = diag->v;

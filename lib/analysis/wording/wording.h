@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verdict in words, for someone who was woken up by it: v->summary, the culprits' and the
- * alternatives' reasons, and what was ruled out.
+ * The verdict in words, for a person who was woken up by it. Fills v->summary, the reasons of the
+ * culprits and of the alternatives, and the list of what was ruled out.
  */
 #pragma once
 
