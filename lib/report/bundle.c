@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We write a bundle beside its place and rename it into it, so that no reader meets half of one. A
- * later change replaces one document in the same way. A bundle may come from anywhere: the reader
- * limits sizes before it parses a file, and checks types after that.
+ * We write a bundle beside its final place and rename it into place, so that no reader sees half a
+ * bundle. A later change replaces one document in the same way. A bundle may come from anywhere.
+ * The reader limits sizes before it parses a file, and then checks types.
  */
 #include "report/bundle.h"
 
@@ -29,7 +29,7 @@
 #define SUMMARIES_FILE "summaries.json"
 #define REMOTE_SUMMARIES_FILE "summaries-%u.json"
 #define REMOTE_SUMMARIES_BYTES 32
-/* Attempts to read a bundle that its writer keeps replacing. */
+/* How often we try to read a bundle that its writer keeps replacing. */
 #define MAX_READS 16
 
 void cw_bundle_fini(struct cw_bundle *bundle)
@@ -142,7 +142,7 @@ static int write_remote_summaries(int dirfd, const json_t *docs, struct cw_err *
 	return r;
 }
 
-/* Removes a bundle directory, which contains only files. A missing one is no error. */
+/* Removes a bundle directory, which contains only files. A missing directory is no error. */
 static void remove_bundle(int dirfd, const char *name)
 {
 	static const char *const ours[] = { INCIDENT_FILE, SNAPSHOT_FILE,   EVIDENCE_FILE,
@@ -195,8 +195,8 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 }
 
 /*
- * Links a file of the older bundle into the new one: learning more about a hang must not lose the
- * post-mortem. Usually there is no such file, and the answer is false.
+ * Links a file of the older bundle into the new one, so that an update of the bundle does not lose
+ * the post-mortem. Returns false if there is no such file, as is usual.
  */
 static bool keep_file(int dirfd, const char *name, const char *beside, const char *file)
 {
@@ -233,12 +233,12 @@ static void keep_older(int dirfd, const char *name, const char *beside,
 static int move_into_place(int dirfd, const char *beside, const char *name, struct cw_err *err)
 {
 	if (renameat2(dirfd, beside, dirfd, name, RENAME_EXCHANGE) == 0) {
-		remove_bundle(dirfd, beside); /* now the older one */
+		remove_bundle(dirfd, beside); /* now contains the older bundle */
 		return 0;
 	}
 	/*
-	 * ENOENT: no bundle has this name yet. Otherwise the file system cannot exchange: take
-	 * two steps.
+	 * ENOENT means that no bundle has this name yet. Other errors mean that the file system
+	 * cannot exchange directories, so we take two steps.
 	 */
 	if (errno != ENOENT)
 		remove_bundle(dirfd, name);
@@ -342,7 +342,7 @@ static int read_file(int dirfd, const char *name, json_t **ret, struct cw_err *e
 	return 0;
 }
 
-/* A missing file leaves *ret NULL. */
+/* Like read_file(), but a missing file leaves *ret NULL and is no error. */
 static int read_optional(int dirfd, const char *name, json_t **ret, struct cw_err *err)
 {
 	int r = read_file(dirfd, name, ret, err);
@@ -358,7 +358,7 @@ static bool is_larger(int dirfd, const char *name, size_t max_bytes)
 	       (uint64_t)st.st_size > max_bytes;
 }
 
-/* Bytes and number of the files that other nodes delivered. */
+/* Returns the total bytes of the files that other nodes delivered, and their number in *ret_n. */
 static uint64_t size_of_remote_summaries(int dirfd, unsigned *ret_n)
 {
 	char name[REMOTE_SUMMARIES_BYTES];
@@ -376,7 +376,10 @@ static uint64_t size_of_remote_summaries(int dirfd, unsigned *ret_n)
 	return bytes;
 }
 
-/* A file that is unreadable or incomplete does not spoil the other parts of the bundle. */
+/*
+ * Reads file n of the other nodes' summaries. An unreadable or incomplete file does not spoil the
+ * other parts of the bundle.
+ */
 static json_t *read_page(int dirfd, unsigned n)
 {
 	char name[REMOTE_SUMMARIES_BYTES];
@@ -479,7 +482,8 @@ static int read_parts(int fd, const struct cw_bundle_limits *limits, struct cw_b
 }
 
 /*
- * True if another bundle is at this path by now; files of this one may have gone while we read it.
+ * True if the path now names another bundle. Files of this bundle may have disappeared while we
+ * read it.
  */
 static bool is_replaced(int fd, const char *path)
 {
@@ -500,7 +504,7 @@ static int name_path(const char *path, int error, struct cw_err *err)
 	return cw_err_set(err, error, "cannot open %s: %s", path, strerror(error));
 }
 
-/* r: the result of read_parts(); why: its explanation. */
+/* Sets err for a failed read. r: the result of read_parts(). why: its explanation. */
 static int name_bundle(const char *path, int r, const struct cw_err *why, struct cw_err *err)
 {
 	if (r == -ENOENT)

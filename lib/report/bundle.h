@@ -25,9 +25,9 @@
 #include "common/err.h"
 
 #define CW_BUNDLE_MAX_FILE (256u << 20)
-/* Limit of a post-mortem; all its lists are bounded. */
+/* Size limit of a post-mortem, in bytes. All its lists are bounded. */
 #define CW_BUNDLE_MAX_POSTMORTEM (1u << 20)
-/* Limits of other nodes' summaries: the number of files, and the bytes of all of them together. */
+/* Limits on the summaries of other nodes: the number of files, and their total bytes. */
 #define CW_BUNDLE_MAX_REMOTE_SUMMARIES 1024u
 #define CW_BUNDLE_MAX_REMOTE_SUMMARIES_BYTES (64u << 20)
 
@@ -48,52 +48,59 @@ struct cw_bundle {
 void cw_bundle_fini(struct cw_bundle *bundle);
 
 /*
- * Writes the bundle as directory `name` under the directory dirfd. It replaces an older bundle of
- * that name atomically enough that a reader finds either (write beside, rename). If this bundle
- * lacks a post-mortem, ops or summaries, of this or other nodes, the older ones stay. 0 or -errno.
+ * Writes the bundle as directory `name` under the directory dirfd. An older bundle of that name is
+ * replaced by rename, so that a reader finds either the old or the new bundle. Post-mortem, ops and
+ * summaries (also those of other nodes) of the older bundle stay if this bundle has none.
+ * Returns 0 or -errno.
  */
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		    struct cw_err *err);
 
 /*
- * Replaces the incident of the bundle `name` under dirfd, which must exist. Nothing else in it
- * changes. 0 or -errno.
+ * Replaces the incident of the existing bundle `name` under dirfd and changes nothing else in it.
+ * Returns 0 or -errno.
  */
 int cw_bundle_update_incident(int dirfd, const char *name, const json_t *incident,
 			      struct cw_err *err);
 
-/* Adds or replaces the post-mortem in the same way. 0 or -errno. */
+/*
+ * Adds or replaces the post-mortem of the existing bundle `name` under dirfd. Returns 0 or -errno.
+ */
 int cw_bundle_put_postmortem(int dirfd, const char *name, const json_t *postmortem,
 			     struct cw_err *err);
 
 /*
- * Adds or replaces file n of other nodes' summaries, n from 1 to CW_BUNDLE_MAX_REMOTE_SUMMARIES.
- * doc is an object, or its text. 0 or -errno.
+ * Adds or replaces file n of the other nodes' summaries, n from 1 to
+ * CW_BUNDLE_MAX_REMOTE_SUMMARIES. doc is an object or its text. Returns 0 or -errno.
  */
 int cw_bundle_add_remote_summaries(int dirfd, const char *name, unsigned n, const json_t *doc,
 				   struct cw_err *err);
 
-/* The incident, or without one the post-mortem: both have id, job, uid, class and summary. */
+/*
+ * Returns the incident or, without an incident, the post-mortem. Both have id, job, uid, class and
+ * summary. Borrowed.
+ */
 json_t *cw_bundle_head(const struct cw_bundle *bundle);
 
 /*
- * Parses snapshot and summaries into objects if they are texts. 0 or -errno; a text that fails to
- * parse stays a text.
+ * Parses snapshot and summaries into objects if they are texts. Returns 0 or -errno. A text that
+ * fails to parse stays a text.
  */
 int cw_bundle_parse_texts(struct cw_bundle *bundle);
 
 /*
  * Reads the bundle directory at path. Only the incident or the post-mortem must exist. An
- * unreadable file of another node becomes an object with only a `node`, the name of that file.
- * -EAGAIN: the writer replaces the bundle so often that no attempt read a whole one.
+ * unreadable file of another node becomes an object whose only member `node` is the name of that
+ * file. Returns 0 or -errno. -EAGAIN: the writer replaced the bundle during every attempt to
+ * read it.
  */
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err);
-/* Parts with more bytes than these are omitted; SIZE_MAX: no limit. */
+/* Size limits in bytes. Larger parts are omitted. SIZE_MAX: no limit. */
 struct cw_bundle_limits {
-	size_t document;         /* the snapshot; its own node's summaries */
+	size_t document;         /* the snapshot; the summaries of the leader's node */
 	size_t remote_summaries; /* all summaries of other nodes together */
 };
 
-/* The same, but omits parts beyond the limits. */
+/* Like cw_bundle_read(), but omits parts beyond the limits. */
 int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits,
 			 struct cw_bundle *ret, struct cw_err *err);

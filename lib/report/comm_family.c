@@ -10,7 +10,7 @@
 #include "common/htable.h"
 #include "model/signature.h"
 
-/* Members that we inspect to learn the distance between members. */
+/* At most this many members are inspected to find the distance between members. */
 #define MAX_LOOKED_AT 64u
 
 struct entry {
@@ -19,7 +19,10 @@ struct entry {
 	UT_hash_handle hh;
 };
 
-/* Length of the name without the number at its end, so that "tp_12", "tp[3]" and "tp" are alike. */
+/*
+ * Returns the length of the name without the number at its end, so that "tp_12", "tp[3]" and "tp"
+ * are alike.
+ */
 static size_t stem_of(const char *name)
 {
 	size_t n = strlen(name);
@@ -30,8 +33,8 @@ static size_t stem_of(const char *name)
 }
 
 /*
- * Difference between the labels of the first two known members, divided by their distance in
- * the comm.
+ * Returns the difference between the labels of the first two known members, divided by their
+ * distance in the comm.
  */
 static uint64_t distance_of(const struct cw_snapshot *snap, const struct cw_snap_comm *comm)
 {

@@ -24,6 +24,6 @@ struct comm_families {
 	uint32_t n;
 };
 
-/* Allocates from the caller's arena; O(comms). 0 or -ENOMEM. */
+/* Allocates from the caller's arena. O(comms). Returns 0 or -ENOMEM. */
 int comm_families_find(const struct cw_snapshot *snap, struct cw_arena *arena,
 		       struct comm_families *ret);

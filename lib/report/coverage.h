@@ -9,11 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Number of ranks that were visible when the incident was confirmed; coverage may be NULL. */
+/*
+ * Returns the number of ranks that were visible when the incident was confirmed. coverage may
+ * be NULL.
+ */
 json_int_t cw_coverage_seen_now(const json_t *coverage);
 
 /*
- * "ranks 0-3 last heard from 18 s earlier" into buf. False if there are no such ranks; buf
- * is untouched.
+ * Writes "ranks 0-3 last heard from 18 s earlier" into buf. Returns false and leaves buf untouched
+ * if there are no such ranks.
  */
 bool cw_coverage_last_known(const json_t *coverage, char *buf, size_t len);

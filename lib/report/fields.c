@@ -8,7 +8,8 @@
 #include "report/json_util.h"
 
 /*
- * We subtract instants from each other; in this range no difference overflows. It reaches to 2116.
+ * We subtract instants from each other. In this range, which reaches to 2116, no
+ * difference overflows.
  */
 #define MAX_INSTANT_NS (INT64_C(1) << 62)
 
@@ -38,7 +39,10 @@ static uint64_t load_unsigned(const struct cw_field *f, const void *at)
 	}
 }
 
-/* A new reference; or sets *ret_skip if the value is the default that an absent key stands for. */
+/*
+ * Returns a new reference to the field's value. Sets *ret_skip instead if the value is the default,
+ * which we omit from the document.
+ */
 static json_t *field_value(const struct cw_field *f, const void *at, bool *ret_skip)
 {
 	*ret_skip = false;
@@ -156,7 +160,7 @@ int cw_fields_read(const struct cw_field *fields, const json_t *doc, void *to, c
 	return 0;
 }
 
-/* Reads an array of plain structs into fresh memory; an absent key is an empty array. */
+/* Reads an array of plain structs into fresh memory. A missing key is read as an empty array. */
 int cw_fields_read_array(const struct cw_field *fields, const json_t *doc, const char *key,
 			 size_t size, size_t max, void **ret, uint32_t *ret_n, struct cw_err *err)
 {

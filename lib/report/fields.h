@@ -22,8 +22,8 @@ enum cw_field_type {
 	CW_FIELD_I16,
 	CW_FIELD_I32,
 	CW_FIELD_I64, /* ns: an instant or a duration */
-	CW_FIELD_U64, /* a count */
-	CW_FIELD_ID,  /* a name: "0x…" */
+	CW_FIELD_U64, /* a number, such as a count */
+	CW_FIELD_ID,  /* an id, written as a string: "0x…" */
 	CW_FIELD_TEXT,
 };
 
@@ -33,18 +33,19 @@ struct cw_field {
 	size_t offset;
 };
 
-/* New references; NULL = out of memory. fields ends with a NULL name. */
+/* fields ends with a NULL name. The functions return a new reference; NULL = out of memory. */
 json_t *cw_fields_write(const struct cw_field *fields, const void *from);
 json_t *cw_fields_write_array(const struct cw_field *fields, const void *items, size_t n,
 			      size_t size);
 
-/* Fills *to; its texts then borrow from doc. -EBADMSG; err then names `what` and the field. */
+/* Fills *to. Its texts borrow from doc. Returns 0, or -EBADMSG with `what` and the field in err. */
 int cw_fields_read(const struct cw_field *fields, const json_t *doc, void *to, const char *what,
 		   struct cw_err *err);
 
 /*
- * Reads the array of at most max objects at doc[key] into fresh zeroed memory, which the caller
- * releases with free(). A missing key is an empty array (*ret NULL). -EBADMSG, -E2BIG, -ENOMEM.
+ * Reads the array of at most max objects at doc[key] into fresh zeroed memory. The caller
+ * releases *ret with free(). A missing key is an empty array (*ret is NULL). Returns 0, -EBADMSG,
+ * -E2BIG or -ENOMEM.
  */
 int cw_fields_read_array(const struct cw_field *fields, const json_t *doc, const char *key,
 			 size_t size, size_t max, void **ret, uint32_t *ret_n, struct cw_err *err);

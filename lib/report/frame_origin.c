@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Below a root of packages (site-packages, a wheel that pex unpacked, an archive) the next part of
- * the path is the package. Elsewhere (pip install --target, Bazel's runfiles, a tree built in
- * place) any part may be. There we accept distinctive names only, and torch only together with a
- * part that it contains: users have directories called "datasets", "ray" and "torch", too.
+ * Below a package root (site-packages, a wheel that pex unpacked, an archive) the next part of the
+ * path is the package. Without a package root (pip install --target, Bazel's runfiles, a tree built
+ * in place) any part of the path may be the package. There we accept only distinctive names. We
+ * accept torch only together with a part that it contains, because users have directories called
+ * "datasets", "ray" and "torch" too.
  *
  * Names are written without quotes, because own_words.py takes string literals for words of ours.
  */
@@ -39,7 +40,9 @@
 	X(optax) X(peft) X(PIL) X(pip) X(ray) X(requests) X(streaming) X(tensorboard) X(timm) \
 	X(tornado) X(traitlets) X(triton) X(typer) X(wrapt) X(yaml) X(zmq)
 
-/* What a directory of torch itself contains, besides names that begin with an underscore. */
+/*
+ * Names that a directory of torch itself contains. Names that begin with an underscore also count.
+ */
 #define PARTS_OF_TORCH(X) \
 	X(accelerator) X(amp) X(ao) X(autograd) X(backends) X(compiler) X(cuda) X(distributed) \
 	X(distributions) X(export) X(fft) X(func) X(functional) X(futures) X(fx) X(hub) X(jit) \
@@ -47,7 +50,10 @@
 	X(nn) X(onnx) X(optim) X(overrides) X(package) X(profiler) X(quantization) X(random) \
 	X(serialization) X(signal) X(sparse) X(special) X(storage) X(testing) X(utils) X(xpu)
 
-/* A repository is often called like its package, and these beside the package are not of it. */
+/*
+ * A repository is often named like its package. These directories beside the package do not belong
+ * to it.
+ */
 #define PARTS_OF_REPOSITORY(X) \
 	X(benchmarks) X(docs) X(examples) X(experiments) X(projects) X(recipes) X(scripts) \
 	X(src) X(tests) X(tools) X(tutorials)
@@ -67,7 +73,10 @@ struct part {
 	size_t len;
 };
 
-/* The part at p without a slash before it; of a text such as "/u/x.py:7 in f" only its path. */
+/*
+ * Returns the part of the path that begins at p, without a slash. In a text such as "/u/x.py:7 in
+ * f", only the path counts.
+ */
 static struct part part_at(const char *p)
 {
 	return (struct part){ p, strcspn(p, "/:\n") };
@@ -95,7 +104,10 @@ static bool ends_in(struct part part, const char *ending)
 	return part.len > n && strncmp(part.text + part.len - n, ending, n) == 0;
 }
 
-/* A package, or a module of one file: "six.py". */
+/*
+ * Returns the name of a package without ".py" or ".pyc", because a module may be one
+ * file: "six.py".
+ */
 static struct part stem_of(struct part part)
 {
 	if (ends_in(part, ".py"))
@@ -115,7 +127,7 @@ static bool is_among(struct part part, const char *const *names, size_t n)
 	return false;
 }
 
-/* "python3.11", also "python3.13t" of a free-threaded one, and "pypy3.10". */
+/* True for "python3.11", for free-threaded builds such as "python3.13t", and for "pypy3.10". */
 static bool is_versioned_python(struct part part)
 {
 	size_t at = part.len > 7 && strncmp(part.text, "python3", 7) == 0 ? 7
@@ -130,7 +142,7 @@ static bool is_versioned_python(struct part part)
 	return at == part.len || (at + 1 == part.len && part.text[at] == 't');
 }
 
-/* "python311.zip" */
+/* True for "python311.zip". */
 static bool is_zipped_python(struct part part)
 {
 	return part.len > 7 && strncmp(part.text, "python3", 7) == 0 && ends_in(part, ".zip");
@@ -152,7 +164,10 @@ static bool is_package_root(struct part part)
 	return false;
 }
 
-/* Our package contains the demo's programs, too, and they are the user's there. */
+/*
+ * True for our hooks. Our package also contains the demo's programs, which count as the
+ * user's code.
+ */
 static bool is_own_hook(struct part part)
 {
 	return is(part, "collwatch") && next_part(&part) &&
@@ -169,7 +184,7 @@ static enum frame_origin installed(struct part package)
 		       : FRAME_OWN;
 }
 
-/* A part of a path that no root of packages precedes. */
+/* Classifies a part of a path with no package root before it. */
 static enum frame_origin anywhere(struct part part)
 {
 	struct part inside = part;
@@ -187,7 +202,7 @@ static enum frame_origin anywhere(struct part part)
 		       : FRAME_OWN;
 }
 
-/* Code that was made, and lies in no file. */
+/* Classifies generated code, which lies in no file. */
 static enum frame_origin made(const char *file)
 {
 	static const struct {

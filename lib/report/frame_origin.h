@@ -5,12 +5,14 @@
  */
 #pragma once
 
-/* In order of interest. */
+/* Origins in order of interest. */
 enum frame_origin {
 	FRAME_OWN,     /* the user's */
 	FRAME_LIBRARY, /* a well-known package, such as numpy or transformers */
 	FRAME_RUNTIME, /* the standard library, torch, NCCL's bindings, our own hooks */
 };
 
-/* file: as CPython names it, a path or "<frozen runpy>"; text may follow it after a colon. */
+/*
+ * file: the name that CPython gives, a path or "<frozen runpy>". Text may follow it after a colon.
+ */
 enum frame_origin frame_origin(const char *file);

@@ -62,9 +62,7 @@ size_t frame_innermost_python(const json_t *frames)
 	return found;
 }
 
-/*
- * For a thread that waits in the C library, the library's caller says more than the frame itself.
- */
+/* True for the C library. If a thread waits there, the caller says more than the frame itself. */
 static bool is_c_library(const json_t *frame)
 {
 	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
@@ -80,7 +78,7 @@ bool frame_is_folded_native(const json_t *frame)
 	       frame_is_startup(frame) || frame_is_interpreter(frame);
 }
 
-/* NCCL, the driver or its runtime, or our wrappers of them. */
+/* True for a frame in NCCL, in the driver or its runtime, or in our wrappers of them. */
 static bool is_below_calls(const json_t *frame)
 {
 	static const char *const modules[] = { "libcollwatch", "libcuda.so", "libcudart",
@@ -93,7 +91,10 @@ static bool is_below_calls(const json_t *frame)
 	return false;
 }
 
-/* Their inner frames are not the program's: of a whole call we show only its outermost frame. */
+/*
+ * True for an inner frame of such a call. We show only the call's outermost frame, because the
+ * others are not the program's.
+ */
 static bool is_inside_call(const json_t *frames, size_t i)
 {
 	return is_below_calls(json_array_get(frames, i)) &&
@@ -129,7 +130,7 @@ const json_t *frame_proc_main(const json_t *evidence)
 	return frame_proc_thread(evidence, cw_json_int(evidence, "pid", 0));
 }
 
-/* Native frames of the main thread. */
+/* Returns the native frames of the main thread. */
 static const json_t *native_frames(const json_t *evidence)
 {
 	const json_t *threads = json_object_get(json_object_get(evidence, "native"), "threads");
@@ -142,9 +143,12 @@ static const json_t *native_frames(const json_t *evidence)
 	return NULL;
 }
 
-/* ---- the one line ---- */
+/* ---- the one-line position ---- */
 
-/* The language calls functions such as "__next__" and "<module>"; their names say little. */
+/*
+ * True for functions such as "__next__" and "<module>", which the language calls itself. Their
+ * names say little.
+ */
 static bool is_implicit(const char *name)
 {
 	size_t len = strlen(name);
@@ -153,7 +157,7 @@ static bool is_implicit(const char *name)
 	       (len > 4 && strncmp(name, "__", 2) == 0 && strcmp(name + len - 2, "__") == 0);
 }
 
-/* The most informative caller of frame i; NULL = none. */
+/* Returns the most informative caller of frame i; NULL = none. */
 static const json_t *python_caller(const json_t *frames, size_t i)
 {
 	enum frame_origin origin = origin_of(json_array_get(frames, i));
@@ -172,7 +176,7 @@ static const json_t *python_caller(const json_t *frames, size_t i)
 	return implicit;
 }
 
-/* True for PyTorch's libraries and for C10's. */
+/* True for a library of PyTorch or C10. */
 static bool is_torch(const json_t *frame)
 {
 	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
@@ -209,7 +213,10 @@ static const json_t *native_caller(const json_t *frames, size_t i)
 	return torch;
 }
 
-/* "read_sample (train_loop.py:88)"; only the line if the sentence named that file before. */
+/*
+ * Appends "read_sample (train_loop.py:88)", or only the line if the sentence has already named
+ * that file.
+ */
 static void append_frame(char *buf, size_t len, const json_t *frame, const char *name_key,
 			 const char *file_before)
 {
@@ -279,7 +286,8 @@ static void append_waits_for(char *buf, size_t len, const json_t *waits_for)
 }
 
 /*
- * "folio_wait_bit ← ext4_sync_file": the kernel stack, else the function that the thread waits in.
+ * Appends "folio_wait_bit ← ext4_sync_file": the kernel stack or, without one, the function that
+ * the thread waits in.
  */
 static void append_place(char *buf, size_t len, const json_t *thread)
 {
@@ -289,7 +297,8 @@ static void append_place(char *buf, size_t len, const json_t *thread)
 	size_t i;
 
 	/*
-	 * Usually wchan belongs to the thread's own stack in the text, and a stuck thread has none.
+	 * The wchan value usually repeats the thread's own stack. We print it only for a stuck
+	 * thread that has no stack.
 	 */
 	if (json_array_size(stack) == 0 && is_stuck && *wchan)
 		cw_text_append(buf, len, "%sin the kernel in %s", *buf ? "; " : "", wchan);

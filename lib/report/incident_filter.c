@@ -45,8 +45,8 @@ static bool is_job(const char *label, const char *wanted)
 }
 
 /*
- * True also if the list is incomplete, or its daemon keeps no list: one incident too many does
- * no harm.
+ * True if the host is in the list. Also true if the list is incomplete or missing: to show one
+ * incident too many does no harm.
  */
 static bool is_on(const json_t *hosts, const char *node)
 {
@@ -80,7 +80,10 @@ bool cw_incident_filter_matches(const struct cw_incident_filter *f, const json_t
 		cw_json_str(entry, "job", ""), json_object_get(entry, "hosts"));
 }
 
-/* 0, also if the host is in the list already or the list is full; -1: out of memory. */
+/*
+ * Adds the host of `of`, unless the list already contains it or is full. Returns 0, or -1 if out
+ * of memory.
+ */
 static int add_host(json_t *hosts, const json_t *of)
 {
 	const char *name = cw_json_str(of, "host", "");
@@ -97,8 +100,8 @@ static int add_host(json_t *hosts, const json_t *of)
 }
 
 /*
- * A post-mortem's culprits are ranks, and their ends name the hosts. Without culprits, the first
- * end counts.
+ * True if this end of a rank is blamed in the post-mortem. Culprits are ranks, and only the ends
+ * name their hosts. Without culprits, the first end is blamed.
  */
 static bool is_blamed_end(const json_t *postmortem, const json_t *end)
 {

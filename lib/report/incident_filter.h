@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Selects incidents of a list. The daemon filters its list before it cuts the list to the size
- * of a message; the command line filters again, because older daemons send the whole list. Pure;
+ * Selects incidents from a list. The daemon filters its list before it cuts it to the size of
+ * a message. The command line filters again, because older daemons send the whole list. Pure;
  * any thread.
  */
 #pragma once
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /*
- * Hosts kept per incident: an incident with more concerns a whole network, and the summary
- * counts them.
+ * At most this many hosts are kept per incident. An incident with more of them concerns a whole
+ * network, and the summary gives their number.
  */
 #define CW_INCIDENT_HOSTS_MAX 64u
 
@@ -21,22 +21,28 @@ struct cw_incident_filter {
 	int64_t since_wall_ns; /* confirmed then or later; 0 = any time */
 	const char *class;     /* as in model/verdict_types.c; NULL = any */
 	const char *node;      /* a culprit ran on it; NULL = any */
-	const char *job;       /* its label, or the part of it after the colon; NULL = any */
+	const char *job;       /* the job's label, or the part after its colon; NULL = any */
 };
 
 /* Writes the arguments of the control verb "incidents"; NULL = out of memory. */
 json_t *cw_incident_filter_write(const struct cw_incident_filter *filter);
-/* Reads them; strings are borrowed from arguments, which are untrusted. */
+/*
+ * Reads the arguments that cw_incident_filter_write() wrote. They are untrusted, and strings are
+ * borrowed from them.
+ */
 void cw_incident_filter_read(const json_t *arguments, struct cw_incident_filter *ret);
 
-/* entry: an entry of collwatch.incidents/1 (docs/schemas.md). */
+/* True if entry, an element of collwatch.incidents/1 (docs/schemas.md), fits the filter. */
 bool cw_incident_filter_matches(const struct cw_incident_filter *filter, const json_t *entry);
-/* The same, from the values of an entry that does not exist yet. */
+/*
+ * Like cw_incident_filter_matches(), but takes the values of an entry that has not been made yet.
+ */
 bool cw_incident_filter_wants(const struct cw_incident_filter *filter, const char *time,
 			      const char *class, const char *job, const json_t *hosts);
 
 /*
- * The hosts of an incident's or a post-mortem's culprits, each once: an array of strings. A final
- * null means that there are more than CW_INCIDENT_HOSTS_MAX. NULL = out of memory.
+ * Returns the hosts of the culprits of an incident or a post-mortem, each once, as an array of
+ * strings. A final null means that there are more than CW_INCIDENT_HOSTS_MAX. New reference;
+ * NULL = out of memory.
  */
 json_t *cw_incident_filter_hosts(const json_t *head);

@@ -29,7 +29,7 @@ json_t *cw_json_text(const char *text)
 	value = json_string(text);
 	if (value || errno == ENOMEM)
 		return value;
-	/* Not UTF-8. */
+	/* The text is not UTF-8. */
 	ascii = strdup(text);
 	if (!ascii)
 		return NULL;

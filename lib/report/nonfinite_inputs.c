@@ -7,7 +7,10 @@
 #include "common/parse.h"
 #include "report/json_util.h"
 
-/* Ranks in order of time; at equal times the lower rank comes first, as in the snapshot. */
+/*
+ * Collects the ranks in order of time. At equal times the lower rank comes first, as in
+ * the snapshot.
+ */
 static uint32_t collect(const struct cw_snapshot *snap,
 			const struct cw_snap_rank *v[static CW_NONFINITE_INPUTS_MAX])
 {

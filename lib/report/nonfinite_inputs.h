@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that fed NaN or infinity into an op before the trouble, if their tensor summaries were
- * requested. This alone is not a cause: with loss scaling it happens in a healthy job.
+ * Ranks that passed NaN or infinity into an op before the trouble. Known only if tensor
+ * summaries were requested. Such an input alone is not a cause: with loss scaling it happens in
+ * a healthy job.
  */
 #pragma once
 
@@ -10,15 +11,19 @@
 #include "model/snapshot.h"
 
 /*
- * Ranks that we list, the earliest first: a bad value from one rank soon comes out at all of them.
+ * We list at most this many ranks, the earliest first. A bad value from one rank soon reaches all
+ * of them.
  */
 #define CW_NONFINITE_INPUTS_MAX 16u
 
-/* New reference: an array, empty if no rank fed one; NULL = out of memory. */
+/*
+ * Returns an array, which is empty if no rank had such an input. New reference; NULL = out
+ * of memory.
+ */
 json_t *cw_nonfinite_inputs_doc(const struct cw_snapshot *snap);
 
 /*
- * The same list as sentences, from an incident: "rank 5 fed 3 NaN … into all_reduce #812 on dp, 14
+ * Formats the list of an incident as sentences: "rank 5 fed 3 NaN … into all_reduce #812 on dp, 14
  * s before the trouble was confirmed". incident may be any JSON value. New reference; NULL = out
  * of memory.
  */

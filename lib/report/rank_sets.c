@@ -12,10 +12,13 @@
 
 #include "model/signature.h"
 
-/* We refine until a picture would become crowded. */
+/*
+ * We refine the colours until there are more sets than this, because a picture would
+ * become crowded.
+ */
 #define READABLE_SETS 12u
 #define MAX_ROUNDS 4u
-/* Gates per rank that we hash; only hostile snapshots have more. */
+/* At most this many gates per rank are hashed. Only hostile snapshots have more. */
 #define MAX_GATES 64u
 
 enum detail { DETAIL_NONE, DETAIL_KIND, DETAIL_FAMILY, DETAIL_CALL };
@@ -59,7 +62,7 @@ static uint64_t color_of_rank(const struct maker *m, uint32_t rank, enum detail 
 	h = cw_hash_step(h, cw_liveness_is_dead(r->liveness));
 	if (detail >= DETAIL_FAMILY)
 		h = cw_hash_step(h, r->host_call.kind);
-	/* A sum, because two ranks may list their gates in different orders. */
+	/* We add the hashes, because two ranks may list their gates in different orders. */
 	for (uint32_t i = g->wait_start[rank];
 	     i < g->wait_start[rank + 1] && i - g->wait_start[rank] < MAX_GATES; i++)
 		gates += color_of_gate(m, &g->gates[g->waits[i]], detail);
@@ -87,7 +90,7 @@ static int compare_colored(const void *a, const void *b)
 	return (ca->rank > cb->rank) - (ca->rank < cb->rank);
 }
 
-/* Sorts ranks by colour; returns the number of colours, or -ENOMEM. */
+/* Sorts ranks by colour. Returns the number of colours, or -ENOMEM. */
 static int sort_by_color(struct maker *m)
 {
 	uint32_t n = m->snap->n_ranks;
@@ -107,7 +110,9 @@ static int sort_by_color(struct maker *m)
 	return colors;
 }
 
-/* Makes the sets from the result of sort_by_color(); at most RANK_SETS_MAX colours. */
+/*
+ * Makes the sets from the result of sort_by_color(), which must have at most RANK_SETS_MAX colours.
+ */
 static void fill_sets(struct maker *m)
 {
 	struct rank_sets *out = m->out;
@@ -188,8 +193,8 @@ static void fill_waits(struct maker *m)
 }
 
 /*
- * Distance to a culprit. Without culprits, distance to a set that waits in a call with all or
- * invisible members.
+ * Sets each set's distance to a culprit. Without culprits, it is the distance to a set that waits
+ * in a call whose members are all present or not visible.
  */
 static void fill_hops(struct rank_sets *out)
 {
@@ -260,9 +265,9 @@ static void sort_sets(struct maker *m)
 		out->set_of[r] = place[out->set_of[r]];
 }
 
-/* ---- the whole ---- */
+/* ---- the whole procedure ---- */
 
-/* Finds the finest colours that are few enough. */
+/* Chooses the finest colours that give few enough sets. */
 static int color_ranks(struct maker *m)
 {
 	int colors = -1;

@@ -8,7 +8,7 @@
 #include "common/text.h"
 #include "report/json_util.h"
 
-/* Jobs listed per communicator, and communicators listed in all. */
+/* Limits on the jobs listed per communicator, and on the communicators listed in all. */
 #define MAX_JOBS 8u
 #define MAX_SHARED 16u
 
@@ -38,7 +38,7 @@ bool cw_shared_comms_may_be(const json_t *status)
 	return false;
 }
 
-/* ---- which ---- */
+/* ---- which jobs share a communicator ---- */
 
 static bool is_same_job(const json_t *a, const json_t *b)
 {
@@ -108,7 +108,7 @@ static enum cw_split_cause cause_of(const json_t *entries)
 							: CW_SPLIT_JOB_DIFFERS;
 }
 
-/* entries: those of several jobs with this communicator. */
+/* Describes a shared communicator. entries: its entries in several jobs. */
 static json_t *describe(const char *comm, const json_t *entries)
 {
 	enum cw_split_cause cause = cause_of(entries);
@@ -129,7 +129,10 @@ static json_t *describe(const char *comm, const json_t *entries)
 			 "missing_in", missing_in);
 }
 
-/* The same jobs usually share several communicators, and we list one of these. */
+/*
+ * True if a listed communicator already has the same jobs. Jobs usually share several
+ * communicators, and we list only one.
+ */
 static bool is_listed(const json_t *list, const json_t *entries)
 {
 	const json_t *shared;

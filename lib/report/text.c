@@ -15,7 +15,10 @@ static const char *const style_codes[] = {
 	[CW_TEXT_RED] = "\033[1;31m", [CW_TEXT_YELLOW] = "\033[33m", [CW_TEXT_GREEN] = "\033[32m",
 };
 
-/* Bytes of value that form one printable unit; *ret_print is the safe text for it. */
+/*
+ * Returns the number of bytes of value that form one printable unit. *ret_print is the safe text
+ * for it.
+ */
 static size_t next_piece(const char *value, const char **ret_print)
 {
 	uint32_t c;
@@ -27,7 +30,7 @@ static size_t next_piece(const char *value, const char **ret_print)
 	return n ? n : 1;
 }
 
-/* Prints len bytes of value safely; returns the columns they take (one per code point). */
+/* Prints len bytes of value safely. Returns the number of columns they take, one per code point. */
 static int put_safely(FILE *out, const char *value, size_t len)
 {
 	int columns = 0;
@@ -45,7 +48,7 @@ static int put_safely(FILE *out, const char *value, size_t len)
 	return columns;
 }
 
-/* See https://no-colour.org; also respects terminals without colour. */
+/* See https://no-color.org. A terminal that cannot show colours gets none either. */
 bool cw_text_wants_color(FILE *out)
 {
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");

@@ -21,7 +21,7 @@ struct cw_text {
 	FILE *out;
 	bool color;
 	int width;      /* columns, > 0 */
-	bool *is_short; /* set when part of it is missing for want of memory; NULL = not needed */
+	bool *is_short; /* set if a part is missing because memory ran out; NULL = not needed */
 };
 
 /* Records that memory ran out: the printed text is incomplete. */
@@ -46,7 +46,7 @@ void cw_text_put_argument(const struct cw_text *t, const char *path);
 void cw_text_title(const struct cw_text *t, const char *title);
 
 /*
- * Prints value word by word, broken at the width. Every line but the first begins with `indent`
- * blanks; the first continues at column `column`. Ends the line.
+ * Prints value word by word, with line breaks at the width. The first line continues at column
+ * `column`. Every further line begins with `indent` blanks. Ends the last line.
  */
 void cw_text_wrap(const struct cw_text *t, int column, int indent, const char *value);

@@ -30,14 +30,14 @@
 #define MAX_DEPTH 4096u
 
 struct anonymiser {
-	json_t *names;  /* placeholder by name */
-	json_t *public; /* names that stay, as keys */
+	json_t *names;  /* maps each name to its placeholder */
+	json_t *public; /* keys: public names, which stay */
 	/*
 	 * names of hosts, users, jobs and pods, as keys: we remove them even if they are our
 	 * own words
 	 */
 	json_t *masked;
-	json_t *counts; /* of placeholders, by kind */
+	json_t *counts; /* number of placeholders of each kind */
 	bool is_reading;
 	int bad;
 };
@@ -89,7 +89,10 @@ static bool is_plain_word(const char *word)
 	return is_own_word(word);
 }
 
-/* Bytes of the letter at p, 0 = none: Unicode arrows, dashes and blanks separate words. */
+/*
+ * Returns the bytes of the letter at p, or 0 if there is no letter. Unicode arrows, dashes and
+ * blanks separate words.
+ */
 static size_t letter(const char *p)
 {
 	uint32_t c;
@@ -137,8 +140,9 @@ static bool is_ipv4(const char *word)
 }
 
 /*
- * Length of an IPv6 or Ethernet address at the start of text; 0 = none. If there is none, none
- * begins before *ret_end either: a later start meets the same end, or too few colons.
+ * Returns the length of an IPv6 or Ethernet address at the start of text, or 0 if there is none. If
+ * there is none, no address begins before *ret_end either, because it would end at the same place
+ * with fewer colons.
  */
 static size_t colon_address(const char *text, const char **ret_end)
 {
@@ -157,7 +161,7 @@ static size_t colon_address(const char *text, const char **ret_end)
 /* ---- names ---- */
 
 /*
- * The placeholder of a name; allocates the next one of its kind for a new name. "?" = out
+ * Returns the placeholder of a name. A new name gets the next placeholder of its kind. "?" = out
  * of memory.
  */
 static const char *placeholder(struct anonymiser *a, const char *kind, const char *name,
@@ -241,7 +245,9 @@ static void each_word(struct anonymiser *a, const char *text, word_fn fn, FILE *
 	}
 }
 
-/* Removes hyphens before the word ("--option") and the full stop after it. */
+/*
+ * Finds the bare word: without hyphens before it ("--option") and without the full stop after it.
+ */
 static char *trim(const char *word, size_t *ret_before, size_t *ret_len)
 {
 	size_t before = strspn(word, "-."), len = strlen(word);
@@ -286,7 +292,7 @@ static const char *const endings[] = { ".py", ".so",   ".c",    ".cc",   ".cpp",
 				       ".h",  ".cuh",  ".json", ".yaml", ".txt", ".log",
 				       ".pt", ".ckpt", ".sh",   ".bin",  ".pth" };
 
-/* The ending of a file's name if it shows the file's type; "" = an unknown ending. */
+/* Returns the ending of a file name if it shows the file's type, or "" for an unknown ending. */
 static const char *ending_of(const char *base)
 {
 	size_t len = strlen(base);
@@ -300,7 +306,10 @@ static const char *ending_of(const char *base)
 	return "";
 }
 
-/* "train.py", "libtorch.so": the name, or its placeholder. */
+/*
+ * Returns the name of a file such as "train.py" or "libtorch.so" if it is public, or a placeholder
+ * for it.
+ */
 static const char *base_name(struct anonymiser *a, const char *base)
 {
 	const char *ending = ending_of(base);
@@ -342,7 +351,10 @@ static void put_word(struct anonymiser *a, const char *word, const char *before,
 
 /* ---- paths and frames ---- */
 
-/* Public installation paths: neither the location nor the contents identify a user. */
+/*
+ * Returns the public part of an installation path. Neither its location nor its contents identify
+ * a user.
+ */
 static const char *public_part(const char *path)
 {
 	static const char *const packages[] = {
@@ -426,9 +438,9 @@ static void read_frame(struct anonymiser *a, const json_t *object)
 enum rule {
 	RULE_TEXT,
 	RULE_NAME,  /* the whole string is a name */
-	RULE_LABEL, /* the same, except that a label made of our words stays: "world" */
+	RULE_LABEL, /* a name, but a label made of our own words stays: "world" */
 	RULE_JOB,   /* "slurm:4711": the part before the colon is ours */
-	RULE_LINE,  /* a command line; one of our own stays */
+	RULE_LINE,  /* a command line; our own command lines stay */
 	RULE_PATH,
 	RULE_KERNEL, /* symbols of the kernel */
 	RULE_MODEL,  /* model of a device */
@@ -485,7 +497,7 @@ static const struct field *field_of(const char *key, const char *under)
 	return &any;
 }
 
-/* True if one of its words is a name, or no word of ours. */
+/* True if a word of the text is a name or is not one of our own words. */
 static bool has_stranger(const struct anonymiser *a, const char *text)
 {
 	char word[64];
@@ -509,7 +521,10 @@ static bool has_stranger(const struct anonymiser *a, const char *text)
 	}
 }
 
-/* A kernel name or an incident id of any other form is not trusted. */
+/*
+ * True if the text consists of these letters only. We do not trust a kernel name or incident id of
+ * another form.
+ */
 static bool is_of_letters(const char *text, const char *letters)
 {
 	return *text && !text[strspn(text, letters)];
@@ -517,7 +532,7 @@ static bool is_of_letters(const char *text, const char *letters)
 
 #define MODEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .-"
 
-/* True if one of its words is the name of another thing. */
+/* True if some word of the text is the known name of another thing. */
 static bool has_name(const struct anonymiser *a, const char *text)
 {
 	char word[64];
@@ -551,9 +566,9 @@ static bool is_model(const struct anonymiser *a, const char *text)
 #define KERNEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
 
 /*
- * We also remove these names from sentences, where a host called "leader" would pass for our word.
- * Labels of communicators and groups are exempt: "world" and "data" stand in many sentences, and
- * identify no machine and no person. So is root: every machine has that user.
+ * Removes this name from sentences too: a host called "leader" would otherwise pass for our own
+ * word. Labels of communicators and groups are exempt: "world" and "data" occur in many sentences
+ * and identify no machine and no person. So is root, because every machine has that user.
  */
 static void mask(struct anonymiser *a, const char *name)
 {
@@ -596,7 +611,10 @@ static void read_text(struct anonymiser *a, const struct field *field, const cha
 	}
 }
 
-/* "incident/1": a word of ours and a number, even if a host has the same name. */
+/*
+ * True for a schema name such as "incident/1", one of our words and a number, even if a host has
+ * the same name.
+ */
 static bool is_schema(const char *text)
 {
 	char word[24];
@@ -659,8 +677,8 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 		break;
 	case RULE_TEXT:
 		/*
-		 * A single word of ours is an enumerator that readers of the document
-		 * need: "unknown".
+		 * We keep a text that is one of our own words. It is an enumerator such as
+		 * "unknown", which readers of the document need.
 		 */
 		if (is_plain_word(text)) {
 			fputs(text, out);
@@ -695,7 +713,7 @@ static json_t *new_text(struct anonymiser *a, const struct field *field, const c
 	return value;
 }
 
-/* Returns a new reference to the replacement of value; in the reading pass, to value itself. */
+/* Returns a new reference to the replacement of value. The reading pass returns value itself. */
 static json_t *visit(struct anonymiser *a, json_t *value, const char *key, const char *under,
 		     unsigned depth);
 

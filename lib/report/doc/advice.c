@@ -65,10 +65,10 @@ enum when {
  * incident's path. ANY_CLASS: the obstacle of a rank does not depend on the call that the others
  * wait in.
  */
-#define ANY_CLASS CW_CLASS_HEALTHY /* needs no advice of its own */
+#define ANY_CLASS CW_CLASS_HEALTHY /* a class that needs no advice of its own */
 #define ANY_DETAIL CW_DETAIL_NONE
 struct row {
-	const char *id; /* docs/design/advice.md lists it, with its condition and its test */
+	const char *id; /* the row in docs/design/advice.md, with its condition and test */
 	enum cw_class verdict_class;
 	enum cw_detail detail;
 	const char *text, *command;
@@ -355,7 +355,7 @@ static const struct row rows[] = {
 	  "collwatch stacks {job}", LIVE },
 };
 
-/* True if users can paste the text into a shell without quoting. */
+/* True if users can paste the text into a shell without quotes. */
 static bool is_harmless(const char *text)
 {
 	return *text && *text != '-' &&
@@ -369,7 +369,7 @@ static bool is_recorded(const json_t *incident)
 	return strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) == 0;
 }
 
-/* The value of {name}; consists of harmless characters only. */
+/* Writes the value of {name} into buf. It consists of harmless characters only. */
 static void value_of(const json_t *incident, const char *name, char *buf, size_t len)
 {
 	const json_t *who = json_array_get(json_object_get(incident, "culprits"), 0);
@@ -431,7 +431,10 @@ static bool is_failed(const json_t *incident)
 	return cw_detail_from_name(cw_json_str(incident, "detail", "")) == CW_DETAIL_FAILED;
 }
 
-/* Older incidents lack the list of blind spots: they count as not all seen. */
+/*
+ * True if the incident has no blind spot. Older incidents lack the list of blind spots, so they
+ * count as not all seen.
+ */
 static bool is_all_seen(const json_t *incident)
 {
 	const json_t *spots = json_object_get(incident, "blind_spots"), *one;
@@ -480,7 +483,7 @@ static const char *first_reason(const json_t *incident)
 	return cw_json_str(json_array_get(json_object_get(incident, "culprits"), 0), "reason", "");
 }
 
-/* Decides by the wording of the first culprit's reason: "; it waits for a socket". */
+/* Decides by the wording of the first culprit's reason, for example "; it waits for a socket". */
 static enum when what_it_sleeps_in(const json_t *incident)
 {
 	static const struct {
@@ -502,8 +505,8 @@ static enum when what_it_sleeps_in(const json_t *incident)
 }
 
 /*
- * Decides by the wording of the first culprit's reason: "killed by SIGKILL sent by bash (pid
- * 31224, root)".
+ * Decides by the wording of the first culprit's reason, for example "killed by SIGKILL sent by bash
+ * (pid 31224, root)".
  */
 static enum when how_killed(const json_t *incident)
 {

@@ -13,13 +13,17 @@
 #include "report/frame_origin.h"
 #include "report/json_util.h"
 
-/* Of a longer chain we show the first and last waits: its beginning, and the rank at its end. */
+/*
+ * Of a longer chain we show only the first and the last waits, which include the rank at its end.
+ */
 #define WAITS_FIRST 3u
 #define WAITS_LAST 6u
 #define MAX_ALIKE 1024u
-/* A longer duration in a document is nonsense: a century. */
+/* A century. A longer duration in a document is nonsense. */
 #define MAX_LASTED_S 3.2e9
-/* Frames per call stack: a few helpers common to all calls, and their callers. */
+/*
+ * At most this many frames per call stack: a few helpers that all calls share, and their callers.
+ */
 #define FRAMES_MAX 3u
 
 static void say_op(const json_t *op, bool has_peer, char *buf, size_t len)
@@ -29,7 +33,7 @@ static void say_op(const json_t *op, bool has_peer, char *buf, size_t len)
 	const char *kind = cw_json_str(op, "kind", "?");
 	uint64_t count = 0;
 
-	/* The records have lost the call and still have its number. */
+	/* The records have lost the call but still have its number. */
 	(void)snprintf(buf, len, "%s",
 		       strcmp(kind, "none") == 0 ? "a collective of unknown kind" : kind);
 	if (strcmp(dtype, "none") != 0) {
@@ -87,7 +91,9 @@ static bool is_same_file(const struct issued_frame *a, const struct issued_frame
 	return a->file_len == b->file_len && !strncmp(a->file, b->file, (size_t)a->file_len);
 }
 
-/* "issued in step (train.py:41), called by main (:9)"; before: the previous frame, or NULL. */
+/*
+ * Appends "issued in step (train.py:41), called by main (:9)". before: the previous frame, or NULL.
+ */
 static void add_frame(char *buf, size_t len, const struct issued_frame *f,
 		      const struct issued_frame *before)
 {
@@ -123,7 +129,7 @@ static size_t add_frames_of(char *buf, size_t len, const json_t *stack, enum fra
 	return n;
 }
 
-/* The list has native frames first, and then the Python frames that called them. */
+/* The list begins with native frames. The Python frames that called them follow. */
 char *phrase_doc_issued(const json_t *op, char *buf, size_t len)
 {
 	const json_t *stack = json_object_get(op, "stack"), *frame;
@@ -324,8 +330,8 @@ const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
 }
 
 /*
- * The awaited rank or event: the last rank of a chain may wait in a call that no rank is
- * missing at.
+ * Names the rank or event that is awaited. The last rank of a chain may wait in a call that every
+ * rank has entered.
  */
 static void add_awaited(const json_t *incident, const json_t *wait, char *buf, size_t len)
 {

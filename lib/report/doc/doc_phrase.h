@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "HANG", "MISMATCH" for an incident without victims, "RESOLVED", "UNSEEN". */
+/* Returns "HANG", "RESOLVED" or "UNSEEN", or "MISMATCH" for an incident without victims. */
 const char *phrase_doc_flag(const json_t *incident);
-/* No leader tracked it any more, and we do not know when it ended. */
+/* True if no leader tracks the incident any more and we do not know when it ended. */
 bool phrase_doc_is_unseen(const json_t *incident);
 
 /* Turns a name for programs into words: "outside_nccl" into "outside NCCL". Returns buf. */
@@ -22,20 +22,22 @@ char *cw_doc_words(const char *name, char *buf, size_t len);
 char *cw_doc_class(const json_t *incident, char *buf, size_t len);
 
 /*
- * The user's name for the document's job, without the prefix of the naming rule; fallback if it has
- * no job.
+ * Returns the user's name for the document's job, without the prefix of the naming rule. Returns
+ * fallback if the document has no job.
  */
 const char *cw_doc_job(const json_t *doc, const char *fallback);
 
 #define CW_DOC_USER_BYTES 320
 
 /*
- * The user of the document's job: "alice (uid 1000)", "uid 1000"; "" if the document names none.
- * Returns buf.
+ * Writes the user of the document's job: "alice (uid 1000)" or "uid 1000"; "" if the document names
+ * no user. Returns buf.
  */
 char *cw_doc_user(const json_t *doc, char *buf, size_t len);
 
-/* The summary; that of a finished incident begins with "after 17 s: ". Returns buf. */
+/*
+ * Writes the summary. The summary of a finished incident begins with "after 17 s: ". Returns buf.
+ */
 char *phrase_doc_summary(const json_t *incident, char *buf, size_t len);
 
 /* "all_reduce bf16 x 1048576 sum", without the number of the call. Returns buf. */
@@ -43,12 +45,12 @@ char *phrase_doc_op(const json_t *op, char *buf, size_t len);
 
 /*
  * "issued in Comm.call (comm.py:12), called by step (train.py:41)": the innermost frames of the
- * op's call stack in the user's own code, else in a library, else the innermost of all; "" without
- * a call stack. Returns buf.
+ * op's call stack. We prefer the user's own code to libraries, and libraries to all other frames.
+ * "" if the op has no call stack. Returns buf.
  */
 char *phrase_doc_issued(const json_t *op, char *buf, size_t len);
 
-/* "tp", or "communicator 0x…", from the members comm_name and comm. Returns buf. */
+/* "tp" or "communicator 0x…", from the members comm_name and comm of `at`. Returns buf. */
 char *phrase_doc_comm(const json_t *at, char *buf, size_t len);
 
 /* "rank 3", or "a process without rank number". Returns buf. */
@@ -61,20 +63,22 @@ char *cw_doc_where(const json_t *who, bool with_pid, char *buf, size_t len);
 /* Enough for the longest names in Kubernetes. */
 #define CW_DOC_POD_BYTES 480
 /*
- * ", pod ml/train-3, container trainer, pid 17 there"; "" for a process outside pods. Returns buf.
+ * ", pod ml/train-3, container trainer, pid 17 there", or "" for a process outside pods.
+ * Returns buf.
  */
 char *cw_doc_pod(const json_t *who, char *buf, size_t len);
 
 /*
- * ", collective #42" of where. For a call that the record has already overwritten, its bounds: ", a
- * collective after #128, #192 at the latest". Empty for a call without number. Returns buf.
+ * ", collective #42" for the call in `where`. If the record no longer contains the call, we give
+ * its bounds: ", a collective after #128, #192 at the latest". "" for a call without a number.
+ * Returns buf.
  */
 char *phrase_doc_seq(const json_t *where, char *buf, size_t len);
 
 /* True if the set contains more than one rank. */
 bool phrase_is_many(const char *rank_set);
 
-/* Describes a side of the call without an op: it never came, or it had ended. */
+/* Describes the ranks of a side without an op: they never entered the call, or they had ended. */
 const char *phrase_doc_absence(const json_t *incident);
 
 /* Explains why a culprit has no stacks. */
@@ -83,17 +87,17 @@ const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
 /* "rank 0 waits in all_reduce bf16 x 64 sum on tp for rank 3", an element of chain or cycle. */
 char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len);
 
-/* Number of waits that we omit from the i-th on, of n in all; 0 = the i-th is shown. */
+/* Returns how many waits we omit at index i of a chain of n waits. 0 means that wait i is shown. */
 size_t doc_waits_omitted(size_t n, size_t i);
 
 /*
- * Number of consecutive culprits from this one on with the same host and reason, and without
- * stacks; >= 1.
+ * Returns how many consecutive culprits, starting at index `from`, share host and reason and have
+ * no stacks. The result is >= 1.
  */
 size_t doc_culprits_alike(const json_t *culprits, size_t from, const json_t *evidence);
 
 /* "ranks 8-15" for n culprits. Returns buf. */
 char *phrase_doc_ranks(const json_t *culprits, size_t from, size_t n, char *buf, size_t len);
 
-/* True if the evidence is about one of the incident's culprits. */
+/* True if the evidence describes one of the incident's culprits. */
 bool doc_is_culprit(const json_t *incident, const json_t *evidence);

@@ -17,12 +17,12 @@
 #include "report/process_doc.h"
 
 /*
- * Limit for sides and waits with call stacks: a chain may have thousands, and the document is
- * an alert.
+ * At most this many sides and waits get call stacks. A chain may have thousands of waits, and the
+ * document is sent as an alert.
  */
 #define STACKS_MAX 8u
 
-/* The user's number of the rank; -1 without a number, or if the index is out of range. */
+/* Returns the user's number of the rank, or -1 if it has none or if the index is out of range. */
 static int32_t label_of(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return rank < snap->n_ranks ? snap->ranks[rank].rank : -1;
@@ -149,7 +149,10 @@ static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wa
 	return cw_json_finish(doc, bad);
 }
 
-/* The engine makes one list: a deadlock's is a cycle, any other leads to the culprit. */
+/*
+ * The engine makes one list: a cycle for a deadlock, otherwise the chain to the culprit. `cycle`
+ * selects one of the two members, and the other one is an empty list.
+ */
 static json_t *waits_doc(const struct cw_snapshot *snap, const struct cw_verdict *v, bool cycle)
 {
 	json_t *list = json_array();
@@ -215,7 +218,7 @@ static uint32_t ranks_seen(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* The ranks of 0..ranks_expected-1 that no process claims. */
+/* Returns the set of ranks 0..ranks_expected-1 that no process claims. */
 static json_t *missing_ranks(const struct cw_snapshot *snap)
 {
 	uint32_t n = snap->ranks_expected, n_missing = 0;
@@ -242,7 +245,10 @@ static json_t *missing_ranks(const struct cw_snapshot *snap)
 	return text ? json_string(text) : NULL;
 }
 
-/* Ranks known only from the past, because their node does not report now. null: there are none. */
+/*
+ * Returns the ranks that we know only from the past, because their node has stopped reporting.
+ * null: there are none.
+ */
 static json_t *last_known(const struct cw_snapshot *snap)
 {
 	_cleanup_(freep) uint32_t *ranks = calloc((size_t)snap->n_ranks + 1, sizeof(*ranks));
@@ -316,7 +322,7 @@ static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
 	return json_object_set_new(doc, "job_timeout", cw_json_finish(timeout, bad));
 }
 
-/* Appends a sentence to the summary, and before it the missing full stop. */
+/* Appends a sentence to the summary, after adding a missing full stop. */
 static int add_sentence(json_t *incident, const char *sentence)
 {
 	const char *before = cw_json_str(incident, "summary", "");
@@ -328,7 +334,9 @@ static int add_sentence(json_t *incident, const char *sentence)
 	return json_object_set_new(incident, "summary", cw_json_text(summary));
 }
 
-/* The advice has it as well; we add it to the summary for readers of the summary alone. */
+/*
+ * The advice contains the proposal too. We repeat it in the summary for readers who see only that.
+ */
 static int add_proposal(json_t *doc, const struct cw_incident_info *info)
 {
 	if (!info->proposes_serving)
@@ -354,7 +362,10 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* The names of blind spots: other places that may hide the cause. */
+/*
+ * Returns the names of the blind spots, that is of places we cannot see and that may hide
+ * the cause.
+ */
 static json_t *blind_spots_doc(const struct cw_verdict *v)
 {
 	json_t *list = json_array();
@@ -426,7 +437,7 @@ static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, c
 		return 0;
 	if (json_object_set_new(culprit, "stopped", json_true()) < 0)
 		return -1;
-	/* The verdict may have said so already. */
+	/* The summary may say so already. */
 	if (strstr(cw_json_str(incident, "summary", ""), " is stopped by "))
 		return 0;
 	snprintf(sentence, sizeof(sentence), "%s is stopped by a signal.", who);
@@ -437,8 +448,8 @@ static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, c
 }
 
 /*
- * States the culprit's position. A rank that never reached a call is stuck there, so the position
- * goes into the sentence that says "never reached".
+ * Adds the culprit's position to the summary. A rank that never reached a call is stuck at that
+ * position, so the position goes into the sentence with "never reached".
  */
 static int say_position(json_t *incident, const json_t *seen, const char *where, const char *who)
 {
@@ -448,7 +459,10 @@ static int say_position(json_t *incident, const json_t *seen, const char *where,
 	at = strcmp(cw_json_str(incident, "class", ""), "never_entered") == 0
 		     ? strstr(before, " never reached ")
 		     : NULL;
-	/* "is stopped by SIGSTOP and never reached": the stop is the reason, not the position. */
+	/*
+	 * In "is stopped by SIGSTOP and never reached" the reason is the stop, so the position gets
+	 * its own sentence.
+	 */
 	if (!at || (at - before >= 4 && strncmp(at - 4, " and", 4) == 0)) {
 		snprintf(summary, sizeof(summary), "%s is in %s.", who, where);
 		return add_sentence(incident, summary);
@@ -458,7 +472,10 @@ static int say_position(json_t *incident, const json_t *seen, const char *where,
 	return json_object_set_new(incident, "summary", cw_json_text(summary));
 }
 
-/* Adds both or neither: with "sits_in" present, a later call does not add the sentence. */
+/*
+ * Adds both "sits_in" and the sentence, or neither of them. If "sits_in" is present, a later call
+ * does not add the sentence again.
+ */
 static int note_position(json_t *incident, bool is_said, json_t *culprit, const json_t *seen,
 			 const char *who)
 {
@@ -498,9 +515,9 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 }
 
 /*
- * Collectives that all known members have completed, summed over the comms. The slowest member
- * counts, because a collective completes only when every member has completed it. Without visible
- * completion, the return of the host call counts.
+ * Counts the collectives that all known members have completed, summed over the comms. The slowest
+ * member counts, because a collective is complete only when every member has completed it. If
+ * completion is not visible, the return of the host call counts.
  */
 static uint64_t collectives_done(const struct cw_snapshot *snap)
 {
@@ -559,11 +576,14 @@ const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t l
 	return buf;
 }
 
-/* A message delivered later than this states its age. */
+/* A message that is delivered later than this states its age. */
 #define LATE_NS (60 * CW_NS_PER_S)
 #define SUMMARY_BYTES 2048
 
-/* The summary is in the present tense of the moment of its making. */
+/*
+ * The summary uses the present tense of the moment when it was made. For a later message we say how
+ * old it is.
+ */
 static bool format_as_of(const json_t *incident, int64_t wall_ns, char *buf, size_t len)
 {
 	const char *summary = cw_json_str(incident, "summary", "");

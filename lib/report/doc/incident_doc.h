@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The documents made from a verdict: collwatch.incident/1 and collwatch.healthy/1
- * (docs/schemas.md). Ranks appear under the user's numbers, not as indices.
+ * Documents made from a verdict: collwatch.incident/1 and collwatch.healthy/1 (docs/schemas.md).
+ * Ranks appear under the user's numbers, not as indices.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
-/* The leader of incidents decided from recordings, in place of a node. */
+/* Stands for the leader in incidents that were decided from recordings. */
 #define CW_LEADER_ANALYZE "collwatch analyze"
 
 struct cw_incident_info {
@@ -33,34 +33,35 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 			const struct cw_incident_info *info);
 
 /*
- * Adds the positions of the culprits to the document, from the evidence about them (an array of
- * collwatch.evidence/1): "sits_in" of each culprit and, for a single one, the end of the summary.
- * Existing positions stay. Loop thread or any; does not block. 0 or -ENOMEM.
+ * Adds the positions of the culprits to the document, from `evidence` (an array of
+ * collwatch.evidence/1). Each culprit gets "sits_in". If there is only one culprit, the summary
+ * also ends with its position. Existing positions stay. Loop thread or any; does not block.
+ * Returns 0 or -ENOMEM.
  */
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence);
 
-/* The evidence about one culprit, by host and pid; borrowed, NULL = none. */
+/* Returns the evidence about this culprit, found by host and pid. Borrowed; NULL = none. */
 const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence);
 
 /* True if the incident is a notice, which alerts no user. */
 bool cw_incident_doc_is_notice(const json_t *incident);
 
 /*
- * True if its trouble is over: the job continued, the job ended, or no node has seen it for
- * ten minutes.
+ * True if the incident is over: the job continued, the job ended, or no node has seen the incident
+ * for ten minutes.
  */
 bool cw_incident_doc_is_over(const json_t *incident);
 /*
- * How the trouble ended, in the past tense: "resolved after 17 s". Bounded; returns buf.
- * Meaningless for an incident that is not over.
+ * Says in the past tense how the incident ended: "resolved after 17 s". Returns buf. Call it only
+ * for an incident that is over.
  */
 const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t len);
 /*
- * The document for a message delivered at wall_ns. If the trouble is over, it is a notice in the
- * past tense; if we found it a minute ago or more, it states its age. New reference; NULL = out
- * of memory.
+ * Returns the document for a message that is delivered at wall_ns. If the incident is over, it is a
+ * notice in the past tense. If we found it a minute ago or more, it states its age. New reference;
+ * NULL = out of memory.
  */
 json_t *cw_incident_doc_as_of(const json_t *incident, int64_t wall_ns);
 
-/* collwatch.healthy/1: the observed job and the duration of the observation. */
+/* Makes a collwatch.healthy/1: the observed job and the duration of the observation, watched_ns. */
 json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns);

@@ -43,7 +43,7 @@ static bool is_same(const struct error *a, const struct error *b)
 	       strcmp(a->text, b->text) == 0;
 }
 
-/* Omits errors beyond the limit. 0 or -1: out of memory. */
+/* Adds the rank to its error. Omits errors beyond the limit. Returns 0, or -1 if out of memory. */
 static int add(const struct cw_snapshot *snap, struct errors *all, const struct error *e,
 	       uint32_t rank)
 {

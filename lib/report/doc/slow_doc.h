@@ -8,7 +8,7 @@
 
 #include "analysis/slow/slow.h"
 
-/* An array of one object per rank; new reference. NULL = out of memory. */
+/* Returns an array with one object per rank. New reference; NULL = out of memory. */
 json_t *cw_slow_doc(const struct cw_snapshot *snap, const struct cw_slow_list *list);
 
 /* Prints a sentence and a hint for each late rank; prints nothing if no rank is late. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table per struct drives both directions (report/fields.h). The writer omits a field
- * whose value is 0; the snapshot's own bits (CW_KNOWN_*) state the absence of *knowledge*, not
- * the document.
+ * One table per struct drives both directions (report/fields.h). The writer omits a field whose
+ * value is 0. The snapshot's own bits (CW_KNOWN_*) say which values are *unknown*; the document
+ * does not.
  *
- * The reader checks every index against the part that it has read already. The document's own size
- * bounds the memory that it can claim (MEMBERS_PER_DESCRIBED).
+ * The reader checks every index against the part that it has already read. It limits the memory
+ * that a document can claim by the document's own size (MEMBERS_PER_DESCRIBED).
  */
 #include "report/doc/snapshot_doc.h"
 
@@ -221,7 +221,7 @@ json_t *cw_snapshot_doc(const struct cw_snapshot *snap)
 
 /* ---- reading ---- */
 
-/* *ret_op points at store, or is NULL if the document has no such op. */
+/* Reads the op at key into store. *ret_op becomes store, or NULL if the document has no such op. */
 static int read_op(const json_t *doc, const char *key, struct cw_op *store, struct cw_op **ret_op,
 		   struct cw_err *err)
 {
@@ -354,7 +354,10 @@ static int read_rank(struct cw_snapshot *snap, const json_t *doc, struct cw_err 
 	return r < 0 ? cw_err_set(err, -r, "rank: %s", strerror(-r)) : 0;
 }
 
-/* Keeps the numbers of the stacks unless a text occurs twice; in our own documents none does. */
+/*
+ * Adds the stacks to the snapshot and requires that each keeps its number. If a text occurs twice,
+ * it would not, so the document is refused. Our own documents contain no text twice.
+ */
 static int read_stacks(struct cw_snapshot *snap, const json_t *stacks, struct cw_err *err)
 {
 	const json_t *entry;

@@ -10,5 +10,5 @@
 /* New reference; NULL = out of memory. 64-bit ids are strings "0x…". */
 json_t *cw_snapshot_doc(const struct cw_snapshot *snap);
 
-/* Untrusted input: -EBADMSG with the field in err, -ENOMEM, -E2BIG. */
+/* The input is untrusted. Returns 0, -ENOMEM, -E2BIG, or -EBADMSG with the field in err. */
 int cw_snapshot_from_doc(const json_t *doc, struct cw_snapshot **ret, struct cw_err *err);

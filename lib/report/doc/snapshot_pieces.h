@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pieces of a collwatch.snapshot/1. snapshot_doc.c joins them to one document, and
- * snapshot_text.c writes them one by one as text. All functions return a new reference, NULL = out
+ * snapshot_text.c writes them one by one as text. All functions return a new reference; NULL = out
  * of memory.
  */
 #pragma once
@@ -11,11 +11,11 @@
 #include "model/snapshot.h"
 
 /*
- * All except "ranks" and "comms". n_comms: the number of comms kept; if some are omitted, a note
- * says so.
+ * Returns all parts except "ranks" and "comms". n_comms: the number of comms that are kept. If some
+ * are omitted, a note says so.
  */
 json_t *cw_snapshot_doc_head(const struct cw_snapshot *snap, size_t n_comms);
 json_t *cw_snapshot_doc_rank(const struct cw_snap_rank *rank);
-/* Without "members". */
+/* Returns the comm without its "members". */
 json_t *cw_snapshot_doc_comm(const struct cw_snap_comm *comm);
 json_t *cw_snapshot_doc_member(const struct cw_snap_member *m, uint32_t comm_rank);

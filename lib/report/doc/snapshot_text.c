@@ -8,7 +8,7 @@
 #include "common/cleanup.h"
 #include "report/doc/snapshot_pieces.h"
 
-/* The flags of report/bundle.c, except for the line breaks. */
+/* The same flags as in report/bundle.c, but without line breaks. */
 #define PIECE_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(17))
 
 enum stage { STAGE_HEAD, STAGE_RANKS, STAGE_COMMS, STAGE_MEMBERS, STAGE_COMPLETE };
@@ -20,7 +20,7 @@ struct cw_snapshot_text {
 	bool *is_in; /* per comm: whether to write it; NULL = all */
 	enum stage stage;
 	uint32_t rank, comm, member; /* position of the next piece */
-	/* the current list has an element already: the next needs a comma */
+	/* the current list already has an element, so the next one needs a comma */
 	bool has_element;
 	uint64_t left;
 };
@@ -107,7 +107,7 @@ static void add_text(struct cw_snapshot_text *t, const char *text)
 	(void)add(text, strlen(text), t); /* add() records a failure itself */
 }
 
-/* Consumes the reference. */
+/* Appends a value to the text. Takes ownership of the reference. */
 static void add_json(struct cw_snapshot_text *t, json_t *json, size_t flags)
 {
 	if (!json || json_dump_callback(json, add, t, PIECE_FLAGS | flags) < 0)
@@ -144,7 +144,7 @@ static void add_head(struct cw_snapshot_text *t, const struct cw_snapshot *snap)
 	t->stage = STAGE_RANKS;
 }
 
-/* True if it wrote a piece. */
+/* Writes the next rank. False if no rank is left. */
 static bool add_rank(struct cw_snapshot_text *t, const struct cw_snapshot *snap)
 {
 	if (t->rank < snap->n_ranks) {
@@ -173,7 +173,7 @@ static void open_comm(struct cw_snapshot_text *t, const struct cw_snapshot *snap
 	t->stage = STAGE_MEMBERS;
 }
 
-/* True if it wrote a piece. */
+/* Writes the next member of the current comm. False if no member is left. */
 static bool add_member(struct cw_snapshot_text *t, const struct cw_snapshot *snap)
 {
 	const struct cw_snap_comm *comm = &snap->comms[t->comm];

@@ -77,7 +77,10 @@ static const struct meaning {
 	  "a rank whose watchdog is stuck itself is not ended" },
 	{ "TORCH_NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
 	{ "NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
-	/* Many public scripts set it, but the watchdog ends their jobs after 600 s all the same. */
+	/*
+	 * Many public scripts set these variables, but PyTorch does not read them: the watchdog
+	 * still ends their jobs after 600 s.
+	 */
 	{ "NCCL_TIMEOUT", is_any, NOT_READ },
 	{ "TORCH_DISTRIBUTED_TIMEOUT", is_any, NOT_READ },
 	{ "TORCH_NCCL_TIMEOUT", is_any, NOT_READ },
@@ -89,7 +92,7 @@ static const struct meaning {
 	  "for so many seconds a watchdog may be stuck before its rank is ended" },
 };
 
-/* NULL = we know no explanation. */
+/* Returns an explanation of the setting, or NULL if we have none. */
 static const char *meaning_of(const char *setting)
 {
 	size_t len = strcspn(setting, "=");
@@ -120,7 +123,10 @@ static void all_entries_fini(struct all_entries *all)
 		free(all->v[i].ranks);
 }
 
-/* Adds a rank, n_ranks at most. Omits settings beyond the limit. 0 or -1: out of memory. */
+/*
+ * Adds a rank to the setting, at most n_ranks in all. Omits settings beyond the limit. Returns 0,
+ * or -1 if out of memory.
+ */
 static int add(struct all_entries *all, const char *setting, int32_t rank, size_t n_ranks)
 {
 	size_t i = 0;

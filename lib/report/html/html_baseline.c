@@ -8,7 +8,7 @@
 #include "report/html/html_page.h"
 #include "report/json_util.h"
 
-/* Enough ranks for a reader; the page counts the others. */
+/* The page shows at most this many ranks and only counts the others. */
 #define MAX_RANKS 256u
 
 static void put_value(FILE *out, const json_t *v)
@@ -23,7 +23,7 @@ static void put_value(FILE *out, const json_t *v)
 		fputs("–", out);
 }
 
-/* Writes one property of both runs; nothing if neither has it. what is a constant. */
+/* Writes one property of both runs, or nothing if neither run has it. what is a constant. */
 static void put_row(FILE *out, const char *what, const json_t *a, const json_t *b)
 {
 	bool is_other = !json_equal(a ? a : json_null(), b ? b : json_null());

@@ -8,5 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Writes the first difference of each rank, with the values of both runs there. 0 or -EIO. */
+/*
+ * Writes the first difference of each rank, with the values of both runs there. Returns 0 or -EIO.
+ */
 int cw_render_baseline_page(FILE *out, const json_t *check);

@@ -44,7 +44,10 @@ static uint32_t find_culprits(const json_t *incident, const struct cw_snapshot *
 	return n;
 }
 
-/* When the job last made progress: the time in the document, else the start of the oldest wait. */
+/*
+ * Returns when the job last made progress: the time in the document or, without it, the start of
+ * the oldest wait.
+ */
 static int64_t find_since(const struct drawing *d)
 {
 	const char *text = cw_json_str(json_object_get(d->incident, "times"), "last_progress", "");
@@ -93,7 +96,7 @@ char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char
 			labels[i] = d->snap->ranks[set->ranks[i]].rank;
 	if (labels)
 		(void)cw_rankset_format(labels, set->n_ranks, list, sizeof(list));
-	/* Without memory or numbers, the count is still useful. */
+	/* If memory or rank numbers are missing, we still give the number of processes. */
 	if (!labels || !*list)
 		(void)snprintf(buf, len, "%" PRIu32 " process%s without rank number", set->n_ranks,
 			       set->n_ranks == 1 ? "" : "es");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pictures of a page: waits between ranks, and the ranks' calls around the hang. We draw inline
- * SVG from the bundle's snapshot and fold ranks in equal positions into sets (report/rank_sets.h).
- * So a picture has the same size for 8 ranks and for 65,536.
+ * The pictures of a page: the waits between ranks, and the ranks' calls around the hang. We draw
+ * inline SVG from the bundle's snapshot. Ranks in equal positions form one set
+ * (report/rank_sets.h), so a picture has the same size for 8 ranks and for 65,536.
  */
 #pragma once
 
@@ -19,18 +19,20 @@ struct drawing {
 	int64_t since_ns; /* when the job stopped, on the snapshot's timeline */
 };
 
-/* Borrows incident and snap. 0 or -ENOMEM; the caller calls drawing_fini() in both cases. */
+/*
+ * Borrows incident and snap. Returns 0 or -ENOMEM. The caller calls drawing_fini() in both cases.
+ */
 int drawing_init(const json_t *incident, const struct cw_snapshot *snap, struct drawing *ret);
 void drawing_fini(struct drawing *d);
 
-/* "rank 3", "ranks 0-2,4", "1016 ranks: 0-2,4,…"; cut to the room in a box. Returns buf. */
+/*
+ * Writes "rank 3", "ranks 0-2,4" or "1016 ranks: 0-2,4,…", cut to the room in a box. Returns buf.
+ */
 char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char *buf, size_t len);
 
-/*
- * The document's entry of the culprit in this set, or of its first one; NULL = it has no culprit.
- */
+/* Returns the document's entry of the first culprit in this set; NULL = the set has no culprit. */
 const json_t *drawing_culprit(const struct drawing *d, const struct rank_set *set);
 
-/* Writes nothing if no rank waits. */
+/* html_put_waits() writes nothing if no rank waits. */
 void html_put_waits(FILE *out, const struct drawing *d);
 void html_put_timeline(FILE *out, const struct drawing *d);

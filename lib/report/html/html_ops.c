@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row is a kind of call on one communicator, in one class of sizes. Its picture has a logarithmic
- * scale that all rows share, from a microsecond to 100 seconds: a box from the tenth to the
- * ninetieth of 100 calls, a line in it at the fiftieth, a mark at the ninety-ninth, and a dot at
- * the longest.
+ * A table of calls with a picture in each row. A row is one kind of call on one communicator, in
+ * one class of sizes. All pictures share a logarithmic scale from a microsecond to 100 seconds. A
+ * box spans the 10th to the 90th percentile of the durations, with a line at the 50th. A mark shows
+ * the 99th percentile and a dot the longest call.
  */
 #include "report/html/html_ops.h"
 
@@ -16,7 +16,7 @@
 #include "report/html/html_page.h"
 #include "report/json_util.h"
 
-/* The limit of a daemon's document (daemon/control/ops_doc.h). */
+/* The same limit as in a daemon's document (daemon/control/ops_doc.h). */
 #define MAX_ROWS 400u
 #define MAX_LATE 8u
 #define PICTURE_WIDTH 160.0
@@ -24,7 +24,9 @@
 
 /* ---- numbers ---- */
 
-/* Writes nothing for a missing or implausible number. */
+/*
+ * Writes a table cell with v / divisor. The cell is empty if the number is missing or implausible.
+ */
 static void put_cell(FILE *out, const json_t *v, double divisor)
 {
 	double n = json_number_value(v) / divisor;
@@ -53,7 +55,7 @@ static void put_bytes(FILE *out, const json_t *v)
 
 /* ---- the picture ---- */
 
-/* The x coordinate of a duration in microseconds. */
+/* Returns the x coordinate of a duration in microseconds. */
 static double x_of(double us)
 {
 	double x = us > 1 ? log10(us) / DECADES * PICTURE_WIDTH : 0;
@@ -63,7 +65,7 @@ static double x_of(double us)
 
 static double us_of(const json_t *calls, const char *key)
 {
-	return json_number_value(json_object_get(calls, key)); /* 0: not a number */
+	return json_number_value(json_object_get(calls, key)); /* 0 if it is not a number */
 }
 
 static void put_line(FILE *out, const char *class, double x, int top, int bottom)

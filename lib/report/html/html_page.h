@@ -9,5 +9,5 @@
 
 void html_page_begin(FILE *out);
 void html_page_body(FILE *out);
-/* 0 or -EIO: a part of the page could not be written. */
+/* Returns 0, or -EIO if a part of the page could not be written. */
 int html_page_end(FILE *out);

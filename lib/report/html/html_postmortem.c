@@ -9,7 +9,7 @@
 #include "report/html/html.h"
 #include "report/json_util.h"
 
-/* A leader lists no more, but a bundle is untrusted. */
+/* A leader writes no more rows than this, but a bundle is untrusted. */
 #define MAX_ROWS 64u
 
 static void put_headline(FILE *out, const json_t *e)

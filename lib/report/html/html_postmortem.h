@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The post-mortem of a job on a page, with the contents of the text
+ * The post-mortem of a job as part of a page. It has the contents of the text
  * report (report/text/render_postmortem.h).
  */
 #pragma once
@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 /*
- * postmortem: collwatch.postmortem/1, hostile input like all of a bundle. Writes sections of a
- * page; is_alone: no incident precedes them, so they begin with the facts that an incident's top
- * would show.
+ * Writes the sections of postmortem, a collwatch.postmortem/1, which is as hostile as the rest of a
+ * bundle. is_alone: no incident precedes them, so they begin with the facts that an incident would
+ * show at the top.
  */
 void html_put_postmortem(FILE *out, const json_t *postmortem, bool is_alone);

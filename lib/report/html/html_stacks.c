@@ -15,7 +15,7 @@
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
 
-/* A larger page, from a hostile document, is useless. */
+/* A page with more than this is useless, and only a hostile document asks for it. */
 #define MAX_FRAMES 256u
 #define MAX_THREADS 64u
 #define MAX_NODES 400u
@@ -54,7 +54,10 @@ static void put_frame(FILE *out, const json_t *frame, const char *name_key, bool
 	fputs("</td></tr>\n", out);
 }
 
-/* Writes the folded frames, or the others, as one table; returns their number. */
+/*
+ * Writes either the folded or the other frames as one table, as want_folded says. Returns
+ * their number.
+ */
 static size_t put_frames(FILE *out, const json_t *frames, const char *name_key,
 			 bool (*is_folded)(const json_t *), bool want_folded)
 {
@@ -93,7 +96,7 @@ static void put_stack(FILE *out, const json_t *frames, const char *name_key,
 	fputs("</table></details>\n", out);
 }
 
-/* False if the part is missing; then it writes the reason. */
+/* True if the part of the evidence is present. Otherwise writes the reason why it is missing. */
 static bool part_is_there(FILE *out, const json_t *part, const char *what)
 {
 	const char *status = cw_json_str(part, "status", ""), *reason;
@@ -226,7 +229,10 @@ void html_put_evidence(FILE *out, const json_t *evidence)
 
 /* ---- all ranks ---- */
 
-/* The only child that all stacks of the node share; NULL if they branch or end here. */
+/*
+ * Returns the only child of the node if all its stacks continue there. NULL if they branch or end
+ * at the node.
+ */
 static const json_t *only_call(const json_t *node)
 {
 	const json_t *calls = json_object_get(node, "calls");
@@ -267,7 +273,10 @@ static void put_node_ranks(FILE *out, const json_t *node)
 		fprintf(out, " (%" JSON_INTEGER_FORMAT ")", n);
 }
 
-/* Each item is a branch: the common frames of its stacks, then its own branches. */
+/*
+ * Writes one list item per branch: first the frames that all its stacks share, then its
+ * own branches.
+ */
 static void put_nodes(FILE *out, const json_t *nodes, unsigned depth, unsigned *left)
 {
 	const json_t *node;

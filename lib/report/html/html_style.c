@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/html/html_style.h"
 
-/* Readers with red-green blindness can distinguish the colours c0 … c6, too (Okabe and Ito). */
+/* The colours c0 … c6 are distinguishable even with red-green blindness (Okabe and Ito). */
 const char html_style[] =
 	":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#5b6470;--line:#d0d7de;"
 	"--panel:#f6f8fa;--bad:#b42318;--bad-bg:#fdeceb;--ok:#1a7f37;--warn:#8a5a00;"

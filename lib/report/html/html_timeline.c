@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranks' calls around the hang. A row stands for a set of ranks in the same position and shows
- * the calls of one of them; it has a lane per family of communicators. Before the job's stop, the
- * time axis is stretched to the last few dozen calls; after it comes the wait, compressed to fit.
- * So a hang of ten seconds and one of ten minutes both show their prelude.
+ * The ranks' calls around the hang. A row represents a set of ranks in the same position and shows
+ * the calls of one of them. It has a lane per family of communicators. Before the job stopped, the
+ * time axis shows the last few dozen calls in detail. The wait after the stop is compressed to fit.
+ * So a hang of ten seconds and a hang of ten minutes both show the calls that led to it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,8 +21,8 @@
 #define MAX_ROWS 16u
 #define MAX_LANES 5u
 #define MAX_OPS 1024u    /* per rank: a picture cannot resolve more */
-#define OPS_IN_FOCUS 40u /* before the hang, of the busiest rank */
-#define N_COLORS 8u      /* in the style sheet: c0 … c7; the last is for all others */
+#define OPS_IN_FOCUS 40u /* calls of the busiest rank to show before the hang */
+#define N_COLORS 8u /* the style sheet's c0 … c7; the last colour is for all other families */
 #define LABEL_WIDTH 196.0
 #define BEFORE_WIDTH 350.0
 #define AFTER_WIDTH 430.0
@@ -43,9 +43,9 @@ struct row {
 	uint32_t rank; /* the rank that the row shows */
 	struct mark *marks;
 	uint32_t n_marks, n_lanes, lane_family[MAX_LANES];
-	int64_t last_ns; /* return of its last call */
-	int64_t end_ns;  /* our knowledge of it ends here */
-	bool is_lost;    /* its node does not report */
+	int64_t last_ns; /* when its last call returned */
+	int64_t end_ns;  /* time of its last known state */
+	bool is_lost;    /* its node has stopped reporting */
 	double y, height;
 };
 
@@ -60,7 +60,10 @@ struct chart {
 
 /* ---- selection of ranks and calls ---- */
 
-/* Number of calls per rank that the snapshot contains. NULL = out of memory. */
+/*
+ * Returns the number of calls per rank that the snapshot contains. The caller frees it. NULL = out
+ * of memory.
+ */
 static uint32_t *count_ops(const struct cw_snapshot *snap)
 {
 	uint32_t *n = calloc((size_t)snap->n_ranks + 1, sizeof(*n));
@@ -97,7 +100,8 @@ static void add_mark(struct row *row, const struct cw_op *op, uint32_t family, b
 }
 
 /*
- * Adds the member's newest ops, as far as there is room; a member without a window has at most two.
+ * Adds the member's newest ops, as many as there is room for. A member without a window has at
+ * most two.
  */
 static void add_member(struct row *row, const struct cw_snap_member *m, uint32_t family,
 		       uint32_t room)
@@ -147,7 +151,10 @@ static void finish_row(struct row *row)
 	}
 }
 
-/* One pass over all members: rows are few, but comms may be many. */
+/*
+ * Collects the marks of all rows in one pass over all members, because there are few rows but may
+ * be many comms.
+ */
 static int collect_marks(struct chart *c)
 {
 	const struct cw_snapshot *snap = c->d->snap;
@@ -207,7 +214,9 @@ static int choose_rows(struct chart *c)
 
 /* ---- axes ---- */
 
-/* The axis begins OPS_IN_FOCUS calls of the busiest rank before the hang. */
+/*
+ * Lets the axis begin early enough before the hang to show OPS_IN_FOCUS calls of the busiest rank.
+ */
 static void find_start(struct chart *c)
 {
 	int64_t first_ns = 0, focus_ns = 0;
@@ -368,7 +377,8 @@ static void put_pending_names(FILE *out, const struct chart *c, const struct row
 }
 
 /*
- * Marks a rank that is gone, or alive and in no call: if other ranks wait for it, that is the hang.
+ * Marks a rank that is gone, or that is alive but in no call. If other ranks wait for it, it is the
+ * cause of the hang.
  */
 static void put_absence(FILE *out, const struct chart *c, const struct row *row)
 {
@@ -418,7 +428,7 @@ static void put_row(FILE *out, struct chart *c, const struct row *row)
 	put_pending_names(out, c, row);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole chart ---- */
 
 static void put_legend(FILE *out, const struct chart *c)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The waits between ranks, in layers: the culprits at the bottom, above them the ranks that wait
- * for them, and so on. A box is a set of ranks. Arrows lead one layer down. A culprit that waits
- * too (a circle) has an arrow back to its own culprit. More arrows would make a hairball.
+ * The waits between ranks, in layers: the culprits are at the bottom, the ranks that wait for them
+ * above, and so on. A box is a set of ranks. Each arrow leads one layer down. A culprit that waits
+ * too (in a circle) has an arrow back to the culprit it waits for. More arrows would be unreadable.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@
 
 struct box {
 	const struct rank_set *set; /* NULL = the end of the chain is not a rank */
-	uint32_t index;             /* of the set */
+	uint32_t index;             /* index of the set */
 	uint32_t layer;
 	int x, y;
 };
@@ -34,9 +34,9 @@ struct picture {
 	const struct drawing *d;
 	struct box boxes[(MAX_LAYERS + 1) * MAX_COLUMNS];
 	uint32_t n_boxes;
-	uint32_t n_layers;                /* of sets */
+	uint32_t n_layers;                /* layers of sets */
 	uint32_t columns[MAX_LAYERS + 1]; /* boxes in the layer */
-	uint32_t omitted_ranks, omitted;  /* waiting sets without a box */
+	uint32_t omitted_ranks, omitted;  /* waiting ranks and sets without a box */
 	bool has_end;
 	int width;
 };
@@ -49,7 +49,7 @@ static bool ends_in_ranks(const struct drawing *d)
 	return false;
 }
 
-/* Sets are sorted by layer. */
+/* Chooses the boxes of the picture. The sets are already sorted by layer. */
 static void choose_boxes(struct picture *p)
 {
 	const struct rank_sets *sets = &p->d->sets;
@@ -101,7 +101,7 @@ static void place_boxes(struct picture *p)
 static void put_call(FILE *out, const struct drawing *d, const struct gate *g)
 {
 	const struct comm_family *f = &d->sets.comms.families[d->sets.comms.of[g->comm]];
-	/* Where the records have lost the call, only its number is known. */
+	/* If the records have lost the call, only its number is known. */
 	const char *kind = g->op_kind == CW_OP_NONE ? "collective" : cw_op_kind_name(g->op_kind);
 	char text[160];
 
@@ -209,7 +209,10 @@ static void put_arrow_down(FILE *out, const struct box *from, const struct box *
 		x1, y1, x1, y1 + GAP_Y / 2, x2, y2 - GAP_Y / 2, x2, y2);
 }
 
-/* Draws an arrow back, past the side of the boxes; within a layer, from box to box. */
+/*
+ * Draws an arrow back past the side of the boxes. Within one layer, the arrow leads from box
+ * to box.
+ */
 static void put_arrow_back(FILE *out, const struct picture *p, const struct box *from,
 			   const struct box *to)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page has the contents of the text report, in the order of urgency: the sentence, the culprit
- * and what to do, then the reasons. It reads like the text and adds pictures and all frames.
+ * The page has the contents of the text report, in the order of urgency: first the sentence,
+ * the culprit and the advice, then the reasons. It uses the same words and adds pictures and
+ * all frames.
  *
- * The bundle is hostile input that a browser shows: every string goes through html_put(), there is
- * no script at all, and the policy in the head forbids the browser to run or fetch anything should
- * that ever be wrong.
+ * The bundle is hostile input that a browser shows. Every string goes through html_put(), and there
+ * is no script at all. Should a string ever slip through, the policy in the head still forbids the
+ * browser to run or fetch anything.
  */
 #include "report/html/render_html.h"
 
@@ -91,7 +92,7 @@ static void put_process(FILE *out, const json_t *who)
 	html_put(out, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
-/* Facts common to several processes appear once. */
+/* Writes several culprits as one entry, so that facts they share appear once. */
 static void put_processes(FILE *out, const json_t *culprits, size_t from, size_t n)
 {
 	const json_t *first = json_array_get(culprits, from);
@@ -254,7 +255,7 @@ static void put_timeline(FILE *out, const struct drawing *d)
 	html_section_end(out);
 }
 
-/* Waiting ranks that we inspected: a line for each, its stacks on demand. */
+/* Writes a line for each waiting rank that we inspected. Its stacks open on demand. */
 static void put_witnesses(FILE *out, const struct cw_bundle *b)
 {
 	const json_t *evidence;
@@ -426,7 +427,7 @@ static int put_nonfinite_inputs(FILE *out, const json_t *incident)
 	return sentences ? 0 : -ENOMEM;
 }
 
-/* 0; -ENOMEM: the page is incomplete; -EIO. */
+/* Returns 0, -EIO, or -ENOMEM (then the page is incomplete). */
 static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
 		    const char *no_pictures)
 {
@@ -455,7 +456,7 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *
 	return r < 0 ? r : e;
 }
 
-/* For a bundle without alert: the post-mortem is all it has. */
+/* Writes the page of a bundle that has only a post-mortem, because there was no alert. */
 static int render_postmortem(FILE *out, const json_t *postmortem, const json_t *ops)
 {
 	if (!json_is_string(json_object_get(postmortem, "class")) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bundle as one self-contained page: no network, no script, any browser. */
+/* Writes a bundle as one self-contained page: no network, no script, any browser. */
 #pragma once
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include "report/bundle.h"
 
 /*
- * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG if the incident, or the post-mortem of a bundle
- * without incident, lacks required fields). With an unreadable snapshot the page has no pictures
- * and says so.
+ * Returns 0 or -errno: that of the stream, -ENOMEM, or -EBADMSG if required fields are missing.
+ * Required are fields of the incident or, in a bundle without one, of the post-mortem. If the
+ * snapshot is unreadable, the page has no pictures and says so.
  */
 int cw_render_html(FILE *out, const struct cw_bundle *bundle);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removing a frame may make brothers of cousins: two branches that differ only in a C library frame
+ * Removing a frame may make siblings of cousins: two branches that differ only in a C library frame
  * become one. So we build the tree anew and join the sets of ranks.
  *
- * "0-1048575" is short in a file and long in memory, and we compare each frame with its
- * brothers. A malicious tree could take gigabytes, or hours. So we count the work and return
- * such a tree unchanged.
+ * "0-1048575" is short in a file and long in memory, and we compare each frame with its siblings. A
+ * malicious tree could take gigabytes of memory, or hours. So we count the work, and return such a
+ * tree unchanged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
 
-/* The limit of a snapshot. */
+/* The same limit as for a snapshot. */
 #define MAX_RANKS (1u << 20)
 /*
- * Units of work: each rank that we read and each comparison of a frame with its brothers. The
- * largest number of brothers in our own trees takes half of it. 128 MiB at most.
+ * Units of work: one for each rank that we read and each comparison of a frame with a sibling. Our
+ * own trees, at their largest number of siblings, take half of it. It allows 128 MiB at most.
  */
 #define MAX_WORK (1u << 24)
-/* Comparisons that cost as much as reading and noting one rank. */
+/* This many comparisons cost as much as reading and noting one rank. */
 #define COMPARED 16u
 
 struct fold {

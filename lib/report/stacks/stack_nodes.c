@@ -15,7 +15,7 @@
 
 int cw_stack_ranks_add(struct cw_stack_ranks *r, int32_t rank)
 {
-	/* Grown by doubling from 4: most nodes have few. */
+	/* The array grows by doubling from 4, because most nodes have few ranks. */
 	if (r->n >= 4 ? (r->n & (r->n - 1)) == 0 : r->n == 0) {
 		int32_t *list = realloc(r->list, (r->n ? 2 * r->n : 4) * sizeof(*list));
 
@@ -24,7 +24,10 @@ int cw_stack_ranks_add(struct cw_stack_ranks *r, int32_t rank)
 		r->list = list;
 	}
 	r->n_all++;
-	/* Threads of one process are adjacent. */
+	/*
+	 * Threads of one process are adjacent, so a comparison with the last rank
+	 * avoids duplicates.
+	 */
 	if (rank >= 0 && (r->n == 0 || r->list[r->n - 1] != rank))
 		r->list[r->n++] = rank;
 	return 0;
@@ -96,7 +99,7 @@ struct cw_stack_node *cw_stack_node_append(struct cw_stack_node *node,
 	uint32_t n = node->n_calls;
 	struct cw_stack_node *new;
 
-	if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, … are full */
+	if ((n & (n - 1)) == 0) { /* the array is full at 0, 1, 2, 4, … */
 		struct cw_stack_node **calls =
 			realloc(node->calls, (n ? 2 * n : 1) * sizeof(*calls));
 

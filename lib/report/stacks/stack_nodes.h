@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Replaces a thread's name for the thread that the process began with. */
+/* Stands for the name of the thread that the process began with. */
 #define CW_STACK_MAIN "main"
-/* The module of a frame in the kernel. */
+/* Stands for the module of a frame in the kernel. */
 #define CW_STACK_KERNEL "[kernel]"
 
 struct cw_stack_ranks {
-	int32_t *list;     /* in the order of arrival */
+	int32_t *list;     /* in order of arrival */
 	uint32_t n, n_all; /* n_all: includes ranks without number */
 };
 
@@ -28,7 +28,10 @@ struct cw_stack_frame {
 	bool is_folded;
 };
 
-/* kind: "python" or "native". Accepts any document; values of another shape count as unknown. */
+/*
+ * Reads a frame of kind "python" or "native". Accepts any document. Values of another type count
+ * as unknown.
+ */
 struct cw_stack_frame cw_stack_frame_read(const json_t *frame, const char *kind);
 
 struct cw_stack_node {
@@ -44,11 +47,14 @@ struct cw_stack_node {
 /* Releases the node's contents and all nodes below; not the node itself. */
 void cw_stack_node_fini(struct cw_stack_node *node);
 int cw_stack_node_enter(struct cw_stack_node *node, int32_t rank);
-/* NULL = not there. */
+/* Returns the child with this frame; NULL = there is none. */
 struct cw_stack_node *cw_stack_node_find(const struct cw_stack_node *node,
 					 const struct cw_stack_frame *frame);
-/* NULL = out of memory. */
+/* Appends a child with this frame; NULL = out of memory. */
 struct cw_stack_node *cw_stack_node_append(struct cw_stack_node *node,
 					   const struct cw_stack_frame *frame);
-/* The array of the node's calls, the fewest stacks first. New reference; NULL = out of memory. */
+/*
+ * Returns the array of the node's calls, those with the fewest stacks first. New reference;
+ * NULL = out of memory.
+ */
 json_t *cw_stack_nodes_doc(const struct cw_stack_node *node);

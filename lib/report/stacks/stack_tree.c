@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We walk each stack of a rank's evidence, outermost frame first, down the tree of its kind and
- * thread. Missing nodes are created, and each node on the way notes the rank. We count the stacks
+ * Each stack of a rank's evidence leads down the tree of its kind and thread, outermost frame
+ * first. We create missing nodes and note the rank in each node on the way. We count the stacks
  * that exceed a limit. A rank without a readable stack goes to the list of omitted ranks, with
  * the reason.
  */
@@ -172,8 +172,8 @@ static int add_native(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 }
 
 /*
- * We do not unwind a main thread in uninterruptible sleep, so it has no frames of its own. Its
- * sleep, and its place in the kernel, distinguish it.
+ * We do not unwind a main thread in uninterruptible sleep, so it has no frames of its own. We add a
+ * frame for its sleep and its place in the kernel instead.
  */
 static int add_kernel(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
 		      unsigned *stacks)
@@ -200,7 +200,7 @@ static int add_kernel(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 	return r;
 }
 
-/* The reason given by the first part without data. */
+/* Returns the reason of the first part of the evidence that has no data. */
 static const char *why_nothing(const json_t *evidence)
 {
 	static const char *const parts[] = { "native", "python", "proc" };
@@ -240,7 +240,7 @@ int cw_stack_tree_not_collected(struct cw_stack_tree *t, int32_t rank, const cha
 	for (i = 0; i < t->n_not_collected; i++)
 		if (strcmp(l[i].why, why) == 0)
 			break;
-	if (i == MAX_REASONS) /* full: the reason matters less than the rank */
+	if (i == MAX_REASONS) /* full: a reason matters less than the rank */
 		i--;
 	if (i == t->n_not_collected) {
 		l[i].why = strdup(why);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of many ranks merged into prefix trees, outermost frame first, each node with its set of
- * ranks. The positions of 4,096 ranks become a few lines, and the odd rank is a branch of its own
- * (STAT's idea). One tree per kind and thread: Python and native main thread, and native threads by
- * their name.
+ * Stacks of many ranks merged into prefix trees, outermost frame first. Each node has its set of
+ * ranks. The positions of 4,096 ranks become a few lines, and an odd rank forms a branch of its own
+ * (STAT's idea). There is one tree per kind and thread: Python main thread, native main thread, and
+ * native threads by name.
  *
- * Built from collwatch.evidence/1, written as collwatch.stacks/1 (docs/schemas.md). Documents may
- * be hostile; we skip parts of an unexpected shape. Pure: no clock, no I/O.
+ * The input is collwatch.evidence/1, the output collwatch.stacks/1 (docs/schemas.md). Documents may
+ * be hostile, so we skip parts of an unexpected type. Pure: no clock, no I/O.
  */
 #pragma once
 
@@ -14,11 +14,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Threads have few names; a program that invents many does not need a tree for each. */
+/*
+ * Threads have few different names. A program that invents many names does not need a tree
+ * for each.
+ */
 #define CW_STACK_TREE_MAX_TREES 24u
-/* In all trees together: 1,024 ranks in 3 groups have some 100; this is 4 MiB of JSON. */
+/*
+ * Limit for all trees together. 1,024 ranks in 3 groups have some 100 nodes; this limit is 4 MiB
+ * of JSON.
+ */
 #define CW_STACK_TREE_MAX_NODES 16384u
-/* Further stacks of one process are omitted. */
+/* We omit the stacks of one process beyond this number. */
 #define CW_STACK_TREE_MAX_STACKS 64u
 #define CW_STACK_TREE_MAX_FRAMES 128u
 
@@ -26,28 +32,29 @@ struct cw_stack_tree;
 
 /* NULL = out of memory. */
 struct cw_stack_tree *cw_stack_tree_new(void);
-/* Takes NULL; returns NULL. */
+/* Accepts NULL and returns NULL. */
 struct cw_stack_tree *cw_stack_tree_free(struct cw_stack_tree *tree);
 
 /*
- * Adds the stacks of one process; the caller states its rank (-1 = unknown). A process without
- * stacks is omitted, with the reason in its evidence. 0 or -ENOMEM.
+ * Adds the stacks of one process. The caller states its rank (-1 = unknown). A process without
+ * stacks goes to the list of omitted ranks, with the reason from its evidence.
+ * Returns 0 or -ENOMEM.
  */
 int cw_stack_tree_add(struct cw_stack_tree *tree, int32_t rank, const json_t *evidence);
 
-/* Adds a process that we did not inspect, and the reason. 0 or -ENOMEM. */
+/* Adds a process that we did not inspect, and the reason. Returns 0 or -ENOMEM. */
 int cw_stack_tree_not_collected(struct cw_stack_tree *tree, int32_t rank, const char *why);
 
 /*
- * collwatch.stacks/1; awaited: number of processes that may still follow. Among sibling nodes, the
- * node with the fewest stacks comes first. New reference; NULL = out of memory.
+ * Returns a collwatch.stacks/1. awaited: the number of processes that may still follow. Siblings
+ * with the fewest stacks come first. New reference; NULL = out of memory.
  */
 json_t *cw_stack_tree_doc(const struct cw_stack_tree *tree, uint32_t awaited);
 
 /*
- * The nodes of roots ("roots" or "calls" of a collwatch.stacks/1) without the foldable frames:
- * interpreter, libraries, the C library, the start of a thread. The last frame of a stack always
- * stays. A tree that takes more work than any of ours comes back unchanged. New reference; NULL =
- * out of memory.
+ * Returns the nodes of roots ("roots" or "calls" of a collwatch.stacks/1) without the foldable
+ * frames: interpreter, libraries, the C library, the start of a thread. The last frame of a stack
+ * always stays. If a tree needs more work than any of our own, it is returned unchanged. New
+ * reference; NULL = out of memory.
  */
 json_t *cw_stack_tree_fold(const json_t *roots);

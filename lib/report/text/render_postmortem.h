@@ -7,5 +7,5 @@
 
 struct cw_text;
 
-/* postmortem: collwatch.postmortem/1. is_alone: no incident precedes it. */
+/* Prints postmortem, a collwatch.postmortem/1. is_alone: no incident precedes it. */
 void cw_render_postmortem(const struct cw_text *t, const json_t *postmortem, bool is_alone);

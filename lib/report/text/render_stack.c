@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Users look for *their* line: Python frames come first, innermost first. In native stacks we fold
- * into one line the dozens of frames that only say "here runs an interpreter" or "here a thread
- * began". We never fold the innermost native frame: the thread waits in it.
+ * Users look for *their* line, so Python frames come first, innermost first. Native stacks contain
+ * dozens of frames that only say "here runs an interpreter" or "here a thread began". We fold these
+ * into one line, but never the innermost frame, because the thread waits in it.
  */
 #include "report/text/render_stack.h"
 
@@ -14,7 +14,7 @@
 #include "report/frames.h"
 #include "report/json_util.h"
 
-/* Usually reaches past a framework's internals; --all-frames shows the rest. */
+/* This many frames usually reach past a framework's internals. --all-frames shows the rest. */
 #define MAX_PYTHON_FRAMES 10
 #define MAX_NATIVE_FRAMES 12
 #define INDENT 6
@@ -181,7 +181,7 @@ static void put_native_thread(const struct cw_text *t, const json_t *evidence, c
 	put_native_frames(t, json_object_get(thread, "frames"), all);
 }
 
-/* True if the part is there; else it prints why not. */
+/* True if the part of the evidence is present. Otherwise prints the reason why it is missing. */
 static bool part_is_there(const struct cw_text *t, const json_t *part, const char *what)
 {
 	const char *status = cw_json_str(part, "status", "");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The common frames of a branch form one line, "main (train.py:90) > step (train.py:44)"; its own
- * branches follow below it, further right. Branches with the fewest ranks come first: among 1,024
- * ranks, the user looks for the odd one.
+ * The frames that all stacks of a branch share form one line: "main (train.py:90) > step
+ * (train.py:44)". The sub-branches follow below it, indented. Branches with the fewest ranks come
+ * first: among 1,024 ranks, the user looks for the odd one.
  */
 #include "report/text/render_stack_tree.h"
 
@@ -17,9 +17,11 @@
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
 
-/* Per tree, unless the user asks for all frames. */
+/* Line limit per tree, unless the user asks for all frames. */
 #define MAX_LINES 12u
-/* The shown frames of a chain; the frames between them say less. */
+/*
+ * How many frames we show at the start and at the end of a chain. The frames in between say less.
+ */
 #define CHAIN_FIRST 1u
 #define CHAIN_LAST 4u
 #define MAX_RANKS_COLUMNS 40u
@@ -31,7 +33,7 @@ struct view {
 	unsigned lines_left;
 };
 
-/* "rank 3", "ranks 0-2,4-7", "ranks 0,2,4,… (512)", "2 processes without rank number". */
+/* Prints "rank 3", "ranks 0-2,4-7", "ranks 0,2,4,… (512)" or "2 processes without rank number". */
 static void put_ranks(const struct cw_text *t, enum cw_text_style style, const json_t *node)
 {
 	const char *ranks = cw_json_str(node, "ranks", "");
@@ -67,7 +69,10 @@ static void write_frame(FILE *out, const json_t *node)
 		fprintf(out, " (%s)", cw_text_base_name(*file ? file : module));
 }
 
-/* The only child that all stacks of the node share; NULL if they branch or end here. */
+/*
+ * Returns the only child of the node if all its stacks continue there. NULL if they branch or end
+ * at the node.
+ */
 static const json_t *only_call(const json_t *node)
 {
 	const json_t *calls = json_object_get(node, "calls");
@@ -85,7 +90,10 @@ static size_t chain_length(const json_t *node)
 	return n;
 }
 
-/* Returns the last node of the chain. *ret_text: free(); NULL = out of memory. */
+/*
+ * Writes the text of the chain that begins at node, and returns its last node. The caller releases
+ * *ret_text with free(); NULL = out of memory.
+ */
 static const json_t *chain_text(const struct view *v, const json_t *node, char **ret_text)
 {
 	size_t n = chain_length(node), size;

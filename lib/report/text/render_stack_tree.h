@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A collwatch.stacks/1 as text: the positions of all ranks, the odd ones first. */
+/* A collwatch.stacks/1 as text: the positions of all ranks, with the odd ranks first. */
 #pragma once
 
 #include <jansson.h>
@@ -8,7 +8,7 @@
 #include "report/text.h"
 
 /*
- * Without all_frames: only the main threads, interpreter and libraries folded, a few lines each.
- * Prints nothing for NULL or another document. Accepts hostile documents.
+ * Without all_frames, prints only the main threads, a few lines each, and folds interpreter and
+ * libraries. Prints nothing for NULL or another document. Accepts hostile documents.
  */
 void cw_render_stack_tree(const struct cw_text *t, const json_t *stacks, bool all_frames);

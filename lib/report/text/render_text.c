@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The report for an on-call engineer at 3 a.m.: first the sentence, then the culprit and its
- * activity, then the reasons, then what to do. The output does not depend on the time or the place
- * of printing, so a bundle copied elsewhere reads the same.
+ * activity, then the reasons, then the advice. The output does not depend on when and where it is
+ * printed, so a bundle copied elsewhere reads the same.
  */
 #include "report/text/render_text.h"
 
@@ -68,7 +68,7 @@ static void put_headline(const struct cw_text *t, const json_t *incident)
 	fputc('\n', t->out);
 }
 
-/* "rank 3 on node-a, pid 812", and its pod; for culprits and evidence alike. */
+/* Prints "rank 3 on node-a, pid 812", and the pod. Used for culprits and evidence alike. */
 static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
 {
 	char text[64], where[CW_DOC_WHERE_BYTES], pod[CW_DOC_POD_BYTES];
@@ -78,7 +78,7 @@ static void put_process(const struct cw_text *t, enum cw_text_style style, const
 	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
-/* "ranks 8-15 on node-b": facts common to all of them appear once. */
+/* Prints "ranks 8-15 on node-b" for n culprits, so that facts they share appear once. */
 static void put_processes(const struct cw_text *t, const json_t *culprits, size_t from, size_t n)
 {
 	const json_t *first = json_array_get(culprits, from);
@@ -182,7 +182,7 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 	size_t i, n = json_array_size(waits);
 	char text[512];
 
-	/* A chain of one repeats the sides above. */
+	/* A chain with one wait would only repeat the sides above. */
 	if (n < 2)
 		return;
 	cw_text_title(t, title);
@@ -201,7 +201,7 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 	}
 }
 
-/* One line per inspected witness, with its position. */
+/* Prints one line with the position of each waiting rank that we inspected. */
 static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
 {
 	const json_t *evidence;
@@ -328,7 +328,10 @@ static int64_t put_time(const struct cw_text *t, const char *label, const char *
 	return at;
 }
 
-/* Documents use UTC, an engineer on call reads local time: prints it if the two differ. */
+/*
+ * Prints the local time if it differs from UTC. Documents use UTC, but an engineer on call reads
+ * local time.
+ */
 static void put_local(const struct cw_text *t, const char *text)
 {
 	int64_t at = *text ? cw_wall_parse(text) : -1;
@@ -395,7 +398,7 @@ static void put_advice(const struct cw_text *t, const json_t *incident)
 		cw_text_wrap(t, 5, 5, advice.steps[i].text);
 		if (!*advice.steps[i].command)
 			continue;
-		/* On a line of its own, however long: users copy it. */
+		/* The command gets a line of its own, however long it is, because users copy it. */
 		fputs("       ", t->out);
 		cw_text_put(t, CW_TEXT_BOLD, advice.steps[i].command);
 		fputc('\n', t->out);

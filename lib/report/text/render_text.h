@@ -10,11 +10,11 @@
 struct cw_render_opts {
 	bool color;
 	bool all_frames; /* do not fold interpreter and libc frames */
-	int width;       /* columns; 0 = 100 */
+	int width;       /* columns; 0 = the default of 100 */
 };
 
 /*
- * 0 or -errno (of the stream, -ENOMEM, or -EBADMSG if the incident lacks required fields); after an
- * error the output is incomplete.
+ * Returns 0 or -errno: that of the stream, -ENOMEM, or -EBADMSG if the incident lacks required
+ * fields. After an error the output is incomplete.
  */
 int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts);
