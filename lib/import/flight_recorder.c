@@ -17,9 +17,9 @@
 #include "common/text.h"
 
 #define MAX_SOURCES 65536u
-/* No job has more ranks, and times of day have six digits. */
+/* No job has more ranks than this, and a time of day has six digits. */
 #define LAST_RANK_AT_END 99999
-/* A user reads no more. */
+/* No user reads more notes than this. */
 #define MAX_NOTES 64u
 
 int cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
@@ -44,7 +44,7 @@ int cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
 	return 0;
 }
 
-/* The value of the digits text[0..n). CW_FR_NONE: no digits, or too many. */
+/* Returns the value of the digits text[0..n), or CW_FR_NONE if there are no digits or too many. */
 static int32_t number_of(const char *text, size_t n)
 {
 	int32_t number = 0;
@@ -67,7 +67,7 @@ static const char *extension_of(const char *name)
 	return name + strlen(name);
 }
 
-/* "trace_12.json": 12. */
+/* Returns the number at the end of a name without its extension: 12 for "trace_12.json". */
 static int32_t number_at_end(const char *name)
 {
 	size_t end = (size_t)(extension_of(name) - name), start = end;
@@ -77,7 +77,7 @@ static int32_t number_at_end(const char *name)
 	return number_of(name + start, end - start);
 }
 
-/* "rank_12_of_day_3": 12. */
+/* Returns the first number after `what`: 12 for "rank_12_of_day_3" and "rank". */
 static int32_t number_behind(const char *name, const char *what)
 {
 	const char *word = strstr(name, what);
@@ -94,9 +94,10 @@ static int32_t number_behind(const char *name, const char *what)
 }
 
 /*
- * PyTorch appends the rank to TORCH_FR_DUMP_TEMP_FILE, which may be any path. So the number at the
- * end comes first: a number after "rank" before it may be a node's. A longer number at the end is a
- * time of day: "rank_3_142501". CW_FR_NONE: the name contains no rank.
+ * Returns the rank in a file name, or CW_FR_NONE if the name contains no rank. PyTorch appends
+ * the rank to TORCH_FR_DUMP_TEMP_FILE, which may be any path. So we prefer the number at the
+ * end, because a number after "rank" may be a node's. A longer number at the end is a time of
+ * day: "rank_3_142501".
  */
 static int32_t rank_of_name(const char *name)
 {
@@ -133,8 +134,8 @@ static int keep(struct cw_fr_set *set, int32_t rank, const char *file_name, int6
 }
 
 /*
- * An unreadable file is evidence if it was meant to be a dump, but logs often lie in the
- * same directory.
+ * True if the file was meant to be a dump. An unreadable dump is evidence, but logs often lie in
+ * the same directory.
  */
 static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, int32_t rank)
 {
@@ -150,9 +151,9 @@ static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, 
 }
 
 /*
- * *rank is the number in the file's name, and we prefer it. PyTorch (2.4 to 2.10) writes the rank
- * into the name and nowhere in the dump. Another tool must have added a rank in the dump, and may
- * have meant another number.
+ * Chooses the rank. *rank is the number in the file's name, and we prefer it. PyTorch (2.4 to 2.10)
+ * writes the rank into the name and not into the dump. Another tool must have added a rank to the
+ * dump, and may have meant another number.
  */
 static int settle_rank(struct cw_fr_set *set, const char *file_name, const struct cw_fr_dump *dump,
 		       int32_t *rank)
@@ -224,7 +225,7 @@ static int read_all(int fd, uint8_t *data, size_t size)
 	return 0;
 }
 
-/* 0 = no plausible time: a tool can give a file any time. */
+/* Returns the file's time, or 0 if it is not plausible: a tool can give a file any time. */
 static int64_t file_time_ns(const struct stat *st)
 {
 	if (st->st_mtim.tv_sec < 0 || st->st_mtim.tv_sec >= INT64_MAX / CW_NS_PER_S)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * We read the groups first, because entries refer to them by name. Each entry then becomes an op of
- * its group. Next comes pg_status: entries connect its ids to groups, and for the remaining ids we
- * compare the order of creation. Finally we sort the ops by group; each group's stay in the order
- * of recording.
+ * its group. Next comes pg_status, whose ids need a group. Entries connect some ids to groups, and
+ * for the others we compare the order of creation. Finally we sort the ops by group. Within a group
+ * they stay in the order of recording.
  */
 #include "import/fr_dump.h"
 
@@ -22,19 +22,19 @@
 #define MAX_ENTRIES (1u << 17)
 #define MAX_NAME 64
 /*
- * Group names are numbers or hashes of 20 to 40 letters. A pickle can repeat a long name for
- * two bytes.
+ * Group names are numbers or hashes of 20 to 40 letters. In a pickle, two bytes can repeat a
+ * long name.
  */
 #define MAX_WHOLE_NAME 1024u
-/* Groups that occur in entries but not in pg_config. */
+/* Limit for groups that occur in entries but not in pg_config. */
 #define MAX_UNLISTED 256u
 /*
  * An extent takes two bytes of a file, and we read each list up to three times. In a small file,
- * entries may share a list.
+ * several entries may share one list, so a fixed number is free.
  */
 #define EXTENTS_PER_BYTE 2u
 #define EXTENTS_FREE 65536u
-/* In all groups together: 16 MiB, more than a snapshot has places for. */
+/* Limit for all groups together: 16 MiB. A snapshot has room for fewer. */
 #define MAX_MEMBERS (1u << 22)
 /* A dump of 126 MiB with stacks took 1.5 GiB as JSON. */
 #define MAX_JSON_MEMORY ((size_t)3 << 29)
@@ -43,7 +43,7 @@ struct reader {
 	struct cw_fr_dump *dump;
 	const struct cw_value *root;
 	struct cw_fr_group **by_name;               /* sorted */
-	uint32_t n_config;                          /* number of them from pg_config */
+	uint32_t n_config;                          /* the first ones, which are from pg_config */
 	struct cw_fr_group *unlisted[MAX_UNLISTED]; /* sorted */
 	uint32_t n_unlisted;
 	uint32_t n_members; /* in all groups */
@@ -75,7 +75,10 @@ static const char *copy_name(struct cw_fr_dump *dump, const struct cw_value *val
 	return cw_arena_strdup(&dump->arena, cw_value_copy_text(value, text, sizeof(text)));
 }
 
-/* Reads both names from the group's key. */
+/*
+ * Reads the group's names: the whole name and a short copy of it from the key, and the description
+ * from desc.
+ */
 static bool take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const struct cw_value *desc)
 {
 	char *whole = cw_arena_new_array(&dump->arena, char, (size_t)g->key->len + 1);
@@ -89,7 +92,10 @@ static bool take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const str
 	return whole && g->name && g->desc;
 }
 
-/* "[0, 1, 2]", or a list of integers. Any other value counts as not recorded. */
+/*
+ * Reads the members: a text "[0, 1, 2]", or a list of integers. Any other value counts as
+ * not recorded.
+ */
 static int read_ranks(struct reader *r, const struct cw_value *value, struct cw_fr_group *g)
 {
 	struct cw_fr_dump *dump = r->dump;
@@ -152,7 +158,7 @@ static void note_group(struct reader *r, const struct cw_value *key, const struc
 								     .has_config = true };
 }
 
-/* Sorts groups of one name by their place in the file. */
+/* Sorts groups by name. Groups of the same name stay in the order of the file. */
 static int compare_places(const void *a, const void *b)
 {
 	const struct cw_fr_group *const *ga = a, *const *gb = b;
@@ -170,7 +176,7 @@ static void sort_groups(struct reader *r)
 		qsort(r->by_name, r->n_config, sizeof(*r->by_name), compare_places);
 }
 
-/* Of several groups with one name the last counts, as in Python. */
+/* If several groups have the same name, keeps only the last, as Python does. */
 static void drop_repeated_groups(struct reader *r)
 {
 	struct cw_fr_dump *dump = r->dump;
@@ -198,7 +204,7 @@ static int read_groups(struct reader *r)
 	const struct cw_value *config = cw_value_get(r->root, "pg_config");
 	uint32_t n = config && config->type == CW_VALUE_DICT ? config->n / 2 : 0;
 	const struct cw_value *entries = cw_value_get(r->root, "entries");
-	/* Some groups occur in entries only. */
+	/* Some groups occur only in entries, so we allow for one group per entry. */
 	uint64_t most = (uint64_t)n + cw_value_count(entries);
 	int e;
 
@@ -225,7 +231,10 @@ static int read_groups(struct reader *r)
 	return 0;
 }
 
-/* The place of the key among the groups outside pg_config, or the place to insert it. */
+/*
+ * Returns the index of the key among the groups outside pg_config, or the index at which to
+ * insert it.
+ */
 static uint32_t find_unlisted(const struct reader *r, const struct cw_value *key,
 			      bool *ret_is_there)
 {
@@ -248,7 +257,10 @@ static uint32_t find_unlisted(const struct reader *r, const struct cw_value *key
 	return low;
 }
 
-/* process_group is (name, description); before 2.1 it is the name alone. */
+/*
+ * Returns the group of an entry. Its process_group is (name, description), or before 2.1 the
+ * name alone.
+ */
 static struct cw_fr_group *find_group(struct reader *r, const struct cw_value *entry)
 {
 	const struct cw_value *pg = cw_value_get(entry, "process_group"), *desc = NULL;
@@ -314,9 +326,9 @@ static bool is_number(const char *text)
 }
 
 /*
- * PyTorch numbers groups in the order of creation: names (decimal unless the user chose one) and
- * ids both grow. So the i-th name belongs to the i-th id, if both are equal in number and the
- * entries do not contradict. The first group, of all ranks, has no status until its first call.
+ * PyTorch numbers groups in the order of creation. Names (decimal unless the user chose one) and
+ * ids both grow. So the i-th name belongs to the i-th id, if there are as many names as ids and no
+ * entry contradicts. The first group, of all ranks, has no status until its first call.
  */
 static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 {
@@ -342,7 +354,8 @@ static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 }
 
 /*
- * Counts open calls on groups without any entry: the buffer may have lost them all. 0 or -ENOMEM.
+ * Counts open calls on groups without any entry. The buffer may have lost their entries.
+ * Returns 0 or -ENOMEM.
  */
 static int count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *status)
 {
@@ -391,7 +404,10 @@ struct status_row {
 	const struct cw_value *status;
 };
 
-/* Sorts the rows of one id by their place in the file: the last counts. */
+/*
+ * Sorts status rows by id. Rows of the same id stay in the order of the file, because the last
+ * row counts.
+ */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct status_row *ra = a, *rb = b;
@@ -469,9 +485,9 @@ static int read_status(struct reader *r)
 }
 
 /*
- * JSON omits an empty list of entries. A dump of active calls has an empty one if its rank waits
- * nowhere. A dump requested without entries looks the same, and its rank may have an open call; the
- * numbers in pg_status tell the two apart.
+ * True if the dump has an empty list of entries, which JSON omits. A dump of active calls has an
+ * empty list if its rank waits nowhere. A dump requested without entries looks the same, and its
+ * rank may have an open call. The numbers in pg_status distinguish the two.
  */
 static bool has_empty_list(const struct reader *r)
 {
@@ -489,7 +505,7 @@ static bool has_empty_list(const struct reader *r)
 	return true;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole dump ---- */
 
 static void note_time(struct cw_fr_dump *dump, int64_t t_ns)
 {
@@ -498,8 +514,8 @@ static void note_time(struct cw_fr_dump *dump, int64_t t_ns)
 }
 
 /*
- * An entry with a higher id than before belongs to a group that was created anew under its name.
- * False: a lower id after a higher one, which belongs to neither.
+ * An entry with a higher id than the earlier ones belongs to a group that was created anew under
+ * the same name. Returns false for a lower id after a higher one, which is inconsistent.
  */
 static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_t order)
 {
@@ -520,9 +536,9 @@ static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_
 }
 
 /*
- * Another recorder than PyTorch's (torchcomms: hooks/fr/FlightRecorder.cpp) numbers all calls of
- * all groups and kinds with one counter, from 0 on. We recognise it by a collective with number 0,
- * or by numbers of all groups that form one sequence.
+ * True if one counter, starting at 0, numbers all calls of all groups and kinds. A recorder other
+ * than PyTorch's does so (torchcomms: hooks/fr/FlightRecorder.cpp). We recognise it by a collective
+ * with number 0, or by numbers of all groups that form one sequence.
  */
 static bool is_numbered_together(const struct cw_fr_dump *dump)
 {
@@ -561,7 +577,10 @@ static void number_by_group(struct cw_fr_dump *dump)
 	}
 }
 
-/* Removes the calls on destroyed groups: they belong to the past, open or not. */
+/*
+ * Removes the calls on groups that were destroyed. Such calls are over, whether they look open
+ * or not.
+ */
 static void drop_past(struct cw_fr_dump *dump)
 {
 	uint32_t n = 0;
@@ -619,7 +638,7 @@ static int read_entries(struct reader *r)
 	return 0;
 }
 
-/* "2.9"; PyTorch's JSON contains text as well. */
+/* Reads the dump's version, "2.9". PyTorch's JSON may contain it as text. */
 static int read_version(struct reader *r)
 {
 	char text[16], *end;
@@ -638,7 +657,7 @@ static int read_version(struct reader *r)
 	return 0;
 }
 
-/* "2.27.3" becomes 22703. */
+/* Reads NCCL's version. "2.27.3" becomes 22703. */
 static void read_nccl_version(struct reader *r)
 {
 	const struct cw_value *v = cw_value_get(r->root, "nccl_version");
@@ -665,7 +684,7 @@ static void read_rank(struct reader *r)
 			r->dump->rank = (int32_t)rank;
 }
 
-/* A stable counting sort. */
+/* Sorts the ops by group with a stable counting sort. */
 static int sort_ops(struct cw_fr_dump *dump)
 {
 	struct cw_fr_op *sorted = cw_arena_new_array(&dump->arena, struct cw_fr_op, dump->n_ops);
@@ -768,7 +787,10 @@ static int read_json(struct reader *r, const void *data, size_t size, struct cw_
 	return e;
 }
 
-/* Judges by the beginning. A pickle of protocol 0 is text, too, and ends with its STOP. */
+/*
+ * True if the beginning looks like JSON. A pickle of protocol 0 is text too, but it ends with the
+ * character of its STOP instruction.
+ */
 static bool is_text(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < size && i < 512; i++)

@@ -9,9 +9,9 @@
 #include "model/op.h"
 #include "model/signature.h"
 
-/* How far back we search for the members of a coalesced group. */
+/* We search at most this many entries back for the members of a coalesced group. */
 #define MAX_COALESCED 4096u
-/* The list of sizes that shows the contribution of one rank. */
+/* Which list of sizes shows the contribution of one rank. */
 enum sizes_of { SIZES_INPUT, SIZES_OUTPUT, SIZES_DIFFER, SIZES_NONE };
 
 struct op_name {
@@ -21,9 +21,9 @@ struct op_name {
 };
 
 /*
- * profiling_name without its "nccl:". SIZES_DIFFER: ranks may pass different sizes, so we only
- * display them. SIZES_NONE: the call has no sizes. The names come from ProcessGroupNCCL.cpp and
- * ProcessGroupGloo.cpp, those with _single and _v from torchcomms' backends.
+ * Names are a profiling_name without its "nccl:". SIZES_DIFFER: ranks may pass different sizes, so
+ * we only display them. SIZES_NONE: the call has no sizes. The names come from ProcessGroupNCCL.cpp
+ * and ProcessGroupGloo.cpp, and the names with _single and _v from the backends of torchcomms.
  */
 static const struct op_name op_names[] = {
 	{ "all_reduce", CW_OP_ALL_REDUCE, SIZES_INPUT },
@@ -109,7 +109,10 @@ static void check_backend(struct cw_fr_dump *dump, const char *name)
 		     &dump->n_unknown_backends);
 }
 
-/* "send 0->1", "recv 0<-1": the first number is the caller. Numbers are positions in the group. */
+/*
+ * Returns the peer in "send 0->1" or "recv 0<-1". The first number is the caller. Numbers are
+ * positions in the group.
+ */
 static int32_t peer_of(const char *text)
 {
 	const char *arrow = strstr(text, "->");
@@ -124,7 +127,10 @@ static int32_t peer_of(const char *text)
 	return *end == '\0' && v < INT32_MAX ? (int32_t)v : CW_FR_NONE;
 }
 
-/* "coalesced" since 2.5, before that "ALLGATHER_coalesced" and the like. */
+/*
+ * True for the entry that ends a coalesced group: "coalesced" since 2.5, and "ALLGATHER_coalesced"
+ * and similar names before.
+ */
 static bool ends_group(const char *name)
 {
 	const char *suffix = strstr(name, "_coalesced");
@@ -169,9 +175,9 @@ static void read_name(struct cw_fr_dump *dump, const struct cw_value *value, str
 /* ---- sizes ---- */
 
 /*
- * Counts the elements of all tensors in a list of shapes; false: not such a list, or an absurd
- * one. A pickle can repeat one long list in each of its entries: max_extents limits all of
- * them together.
+ * Counts the elements of all tensors in a list of shapes. Returns false if it is not such a list,
+ * or if the count is absurd. A pickle can repeat one long list in each of its entries, so
+ * max_extents limits all lists together.
  */
 static bool count_elements(struct cw_fr_dump *dump, const struct cw_value *shapes, uint64_t *ret)
 {
@@ -256,7 +262,7 @@ static void read_sizes(struct cw_fr_dump *dump, const struct cw_value *entry, en
 		return;
 	}
 	if (!dtype) {
-		op->bytes = op->count; /* for comparison with calls of the same type */
+		op->bytes = op->count; /* comparable with calls of the same type */
 		return;
 	}
 	if (__builtin_mul_overflow(op->count, dtype->per_element, &op->count) ||
@@ -273,7 +279,7 @@ static int64_t int_at(const struct cw_value *entry, const char *key, int64_t fal
 	return cw_value_int(cw_value_get(entry, key), &v) ? v : fallback;
 }
 
-/* Wall time; 0 = unknown. An implausible time counts as unknown. */
+/* Returns a wall time; 0 = unknown. An implausible time counts as unknown. */
 static int64_t time_at(const struct cw_value *entry, const char *key)
 {
 	int64_t t = int_at(entry, key, 0);
@@ -282,10 +288,10 @@ static int64_t time_at(const struct cw_value *entry, const char *key)
 }
 
 /*
- * ProcessGroupGloo records calls without events, so none of them ever appears as started or
- * completed. It retires each call at the end of its work (runLoop() in ProcessGroupGloo.cpp). The
- * call then succeeded or failed, and CW_FR_ENDED records this doubt. NCCL's watchdog also retires
- * the calls that it gives up.
+ * True if Gloo retired the call. ProcessGroupGloo records calls without events, so no call ever
+ * appears as started or completed. It retires each call at the end of its work (runLoop() in
+ * ProcessGroupGloo.cpp). The call then succeeded or failed, and CW_FR_ENDED records this doubt.
+ * NCCL's watchdog also retires the calls that it gives up.
  */
 static bool is_retired_by_gloo(const struct cw_value *entry)
 {
@@ -328,7 +334,7 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 	if (int_at(entry, "is_p2p", cw_op_is_p2p(op->kind)))
 		op->flags |= CW_FR_P2P;
 	/*
-	 * A collective that claims to be point-to-point: we cannot tell which calls its
+	 * A collective that claims to be point-to-point is refused: we cannot tell which calls its
 	 * number counts.
 	 */
 	if (op->flags & CW_FR_P2P && cw_op_is_collective(op->kind))
@@ -352,7 +358,7 @@ static bool is_same_launch(const struct cw_fr_op *a, const struct cw_fr_op *b)
 	return a->flags & CW_FR_P2P ? a->p2p_seq == b->p2p_seq : a->coll_seq == b->coll_seq;
 }
 
-/* Adds a further member of a group of collectives to the first one. */
+/* Adds another member of a group of collectives to the group's first op. */
 static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
 {
 	if (first->kind != member->kind || first->dtype != member->dtype ||
@@ -364,8 +370,9 @@ static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
 }
 
 /*
- * In torch 2.4 to 2.13, the entry that ends a batch of sends and receives claims to be no
- * point-to-point call. Like its members it has both numbers, and no collective has both.
+ * True if op belongs to the launch that `end` closes. In torch 2.4 to 2.13, the entry that ends a
+ * batch of sends and receives claims not to be point-to-point. Like its members it has both
+ * numbers, and no collective has both.
  */
 static bool is_member(const struct cw_fr_op *op, const struct cw_fr_op *end)
 {
@@ -375,16 +382,19 @@ static bool is_member(const struct cw_fr_op *op, const struct cw_fr_op *end)
 }
 
 /*
- * True if the buffer may have lost members of a launch before its first listed entry, which is the
- * first one of its group. Dumps of active entries omit entries for another reason. After a reset, a
- * recorder counts its entries from 0 again, but the group's numbers continue.
+ * True if the buffer may have lost members of a launch before `first`, the first listed entry of
+ * its group. Dumps of active entries omit entries for another reason. After a reset, a recorder
+ * counts its entries from 0 again, but the group's numbers continue.
  */
 static bool may_be_rest(const struct cw_fr_dump *dump, const struct cw_fr_op *first)
 {
 	return dump->is_cut ? dump->has_completed : first->coll_seq > 1;
 }
 
-/* ops[end] ends a coalesced group; its members are the entries with the same number before it. */
+/*
+ * Settles the coalesced group that ops[end] ends. Its members are the entries with the same number
+ * before it.
+ */
 static void settle(struct cw_fr_dump *dump, uint32_t end)
 {
 	struct cw_fr_op *last = &dump->ops[end], *first = NULL;
@@ -410,18 +420,18 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 	if (first && !has_earlier && may_be_rest(dump, first))
 		first->flags |= CW_FR_NO_SHAPE;
 	/*
-	 * Without members, the end is all that we know of collectives; the end of a p2p batch
-	 * tells nothing.
+	 * We drop the end entry if members are listed, or if it ends a p2p batch, because it then
+	 * tells us nothing new. Without listed members, it is all that we know of the collectives.
 	 */
 	if (first || (last->flags & CW_FR_P2P))
 		last->group = UINT32_MAX;
 }
 
 /*
- * Two calls with one number, and no end entry. A dump of active entries only omits the last entry
- * of a completed coalesced group. It lists the members, but these have no state of their own. A
- * dump with completed calls contains the end too, unless the launch is still in progress. A member
- * that completed by itself is no member, and its number is unknown.
+ * Examines two calls with the same number and no end entry. A dump of active entries omits the last
+ * entry of a coalesced group once it is completed. It lists the members, but these have no state of
+ * their own. A dump with completed calls contains the end too, unless the launch is still in
+ * progress. A call that completed by itself is no member of a group, and its number is unknown.
  */
 static void look_at_pair(const struct cw_fr_dump *dump, struct cw_fr_op *before,
 			 struct cw_fr_op *op, bool *before_is_bad, bool *is_bad)
@@ -466,8 +476,8 @@ static int mark_orphans(struct cw_fr_dump *dump)
 }
 
 /*
- * For a send or receive that was alone in its group, we use pg_status: a number above those of the
- * collectives can only count point-to-point calls.
+ * True if a send or receive that is alone in its group has completed. We use pg_status: a number
+ * above those of the collectives can only count point-to-point calls.
  */
 static bool has_completed(const struct cw_fr_dump *dump, const struct cw_fr_op *op)
 {
@@ -484,7 +494,10 @@ static bool has_completed(const struct cw_fr_dump *dump, const struct cw_fr_op *
 	       g->last_completed >= (int64_t)op->p2p_seq;
 }
 
-/* Of orphaned collectives with one number, the first represents all. */
+/*
+ * True if an earlier op already represents this orphan. The first of several orphaned collectives
+ * with the same number represents all.
+ */
 static bool is_repeated(const struct cw_fr_dump *dump, uint32_t n, const struct cw_fr_op *op)
 {
 	if (!(op->flags & CW_FR_ORPHAN) || op->flags & CW_FR_P2P)

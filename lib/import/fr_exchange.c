@@ -3,16 +3,22 @@
 
 #include <errno.h>
 
-/* Since 2.4, dumps contain both sizes (torch/distributed/flight_recorder, error_analysis()). */
+/*
+ * Since 2.4, dumps contain both the input and the output sizes
+ * (torch/distributed/flight_recorder, error_analysis()).
+ */
 #define HAS_SIZES_SINCE 4u
 
-/* The size that a member sends, or receives. */
+/* Returns the size that a member receives (is_taken), or else the size that it sends. */
 static uint64_t size_of(const struct cw_fr_op *op, bool is_taken)
 {
 	return is_taken ? op->taken : op->sent;
 }
 
-/* The member's call with that number. NULL = none, or its sizes are unknown. */
+/*
+ * Returns the member's call with number seq. NULL = it lists no such call, or the sizes of the call
+ * are unknown.
+ */
 static const struct cw_fr_op *exchange_of(const struct fr_place *place, uint64_t seq)
 {
 	const struct cw_fr_op *ops;
@@ -31,14 +37,17 @@ static const struct cw_fr_op *exchange_of(const struct fr_place *place, uint64_t
 	return NULL;
 }
 
-/* Finds the one member whose size differs from all others'; -1 = there is no such member. */
+/*
+ * Returns the one member whose size differs from that of all others, or -1 if there is no
+ * such member.
+ */
 static int32_t odd_one_out(const struct cw_fr_op *const *ops, uint32_t n, bool is_taken,
 			   uint64_t *ret_common)
 {
 	uint64_t first = size_of(ops[0], is_taken);
 	int32_t odd = -1;
 
-	/* If two of the first three agree, their size is the common one. */
+	/* If two of the first three sizes agree, theirs is the common size. */
 	if (n < 3)
 		return -1;
 	if (first != size_of(ops[1], is_taken) &&
@@ -55,7 +64,10 @@ static int32_t odd_one_out(const struct cw_fr_op *const *ops, uint32_t n, bool i
 	return odd;
 }
 
-/* The odd member, if with the common size the totals sent and received would match; else -1. */
+/*
+ * Returns the odd member if, with the common size, the totals sent and received would match.
+ * Otherwise returns -1.
+ */
 static int32_t who_would_mend_it(const struct cw_fr_op *const *ops, uint32_t n, bool is_taken,
 				 uint64_t sent, uint64_t taken)
 {
@@ -69,7 +81,10 @@ static int32_t who_would_mend_it(const struct cw_fr_op *const *ops, uint32_t n, 
 	return sent - ops[odd]->sent + common == taken ? odd : -1;
 }
 
-/* The only completed member, while at least two others still wait for data. */
+/*
+ * Returns the only completed member, if at least two others still wait for data. Otherwise
+ * returns -1.
+ */
 static int32_t who_left_others_short(const struct cw_fr_op *const *ops, uint32_t n)
 {
 	int32_t done = -1;

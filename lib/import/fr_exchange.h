@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An all_to_all with sizes that each rank chooses. Dumps contain the totals that each rank sends
- * and receives, but not the amount per peer. torch's own analyser adds up both totals and names
- * no rank.
+ * An all_to_all in which each rank chooses its sizes. Dumps contain the total that each rank sends
+ * and receives, but not the amount per peer. The analyser of torch only adds up both totals and
+ * names no rank.
  *
- * A mismatch is usually the fault of one member whose size differs from the others' common one.
- * Normally all ranks have the same number of tokens, and only the router deals them out unevenly.
- * Without such a member, we look at completion. A member that sends too little completes, and the
- * members that it leaves short do not. If only one member waits, any of the others may have left
- * it short.
+ * If the totals do not match, usually one member is at fault, and its size differs from the others'
+ * common size. Normally all ranks have the same number of tokens, and only the router distributes
+ * them unevenly. If no size stands out, we look at completion. A member that sends too little
+ * completes, but the members that get too little from it do not. If only one member waits, any of
+ * the others may have sent too little.
  */
 #pragma once
 
 #include "import/fr_member.h"
 
 /*
- * Sets uneven_seq and uneven_member; call it after fr_comm_prepare() has set all other fields. 0
- * or -ENOMEM.
+ * Sets uneven_seq and uneven_member of comm. Call it after fr_comm_prepare() has set all other
+ * fields. Returns 0 or -ENOMEM.
  */
 int fr_exchange_compare(struct fr_comm *comm, struct cw_arena *arena);

@@ -4,12 +4,13 @@
  * to 2.10), and how we meet them:
  *
  * - It compares record_id across ranks and drops entries below the largest first one. So each dump
- *   numbers from 0, and we omit old entries that some members no longer have.
- * - It identifies a group by its name and the set of its ranks: our name is the communicator's id.
- * - It takes places in a group as indices into its sorted ranks: we renumber peers accordingly.
- * - Sends and receives of one group launch are entries with one p2p_seq_id. An entry
- *   "nccl:coalesced" with their state closes them; otherwise the analyser pairs them wrongly.
- * - It compares all versions with the first: every dump has the same.
+ *   numbers its entries from 0, and we omit old entries that some members no longer have.
+ * - It identifies a group by its name and the set of its ranks. We use the communicator's id as the
+ *   name.
+ * - It takes positions in a group as indices into the sorted ranks. We renumber peers accordingly.
+ * - Sends and receives of one group launch are entries with the same p2p_seq_id. An entry
+ *   "nccl:coalesced" with their state must close them, or the analyser pairs them wrongly.
+ * - It compares all versions with the first one, so every dump has the same version.
  */
 #include "import/fr_export.h"
 
@@ -25,7 +26,7 @@
 #include "import/fr_dump.h"
 #include "import/fr_export_doc.h"
 
-/* Peers per rank that we track separately; the record has room for 256. */
+/* Number of peers per rank that we track separately. The record has room for 256. */
 #define MAX_PAIRS 1024u
 #define FILE_PREFIX "nccl_trace_rank_"
 
@@ -38,13 +39,19 @@ static int compare_places(const void *a, const void *b)
 	return (pa->label > pb->label) - (pa->label < pb->label);
 }
 
-/* CW_FR_NONE also for a number that no reader accepts, from a rank that lies or is damaged. */
+/*
+ * Returns the rank's number. CW_FR_NONE if it has none, or if no reader accepts it because the rank
+ * lies or is damaged.
+ */
 static int32_t number_of(const struct cw_snap_rank *rank)
 {
 	return rank->rank >= 0 && (uint32_t)rank->rank < CW_FR_MAX_RANKS ? rank->rank : CW_FR_NONE;
 }
 
-/* The next rank of the job that no member has; for communicators with unreported members. */
+/*
+ * Returns the next rank of the job that no member has. We use such ranks for members that are
+ * not reported.
+ */
 static int32_t next_missing(const struct cw_snapshot *snap, const bool *is_seen, uint32_t *at)
 {
 	while (*at < snap->ranks_expected && is_seen[*at])
@@ -91,7 +98,7 @@ static bool is_p2p(const struct cw_op *op)
 	       !(op->flags & (CW_OPF_DROPPED | CW_OPF_CAPTURED | CW_OPF_QUEUED));
 }
 
-/* The oldest collective of a member in the snapshot; 0 = none. */
+/* Returns the number of the member's oldest collective in the snapshot; 0 = none. */
 static uint64_t first_seq_of(const struct cw_snap_member *m)
 {
 	for (uint32_t i = 0; i < m->n_window; i++)
@@ -155,7 +162,9 @@ static int note_pairs(struct fr_out *x, struct fr_out_comm *c)
 	return 0;
 }
 
-/* Sends (receives) that a member has ever posted for the peer, as far as we know. */
+/*
+ * Returns how many sends (or receives) the member has ever posted for the peer, as far as we know.
+ */
 static uint64_t posted(const struct cw_snap_member *m, uint32_t peer, bool sends)
 {
 	for (uint32_t i = 0; i < m->n_p2p; i++)
@@ -165,8 +174,8 @@ static uint64_t posted(const struct cw_snap_member *m, uint32_t peer, bool sends
 }
 
 /*
- * Sends and receives have no number common to both ranks; readers count them. So we omit a call
- * whose counterpart the other side no longer has.
+ * True if the other side still has the counterpart of this call. We omit other calls: sends and
+ * receives have no number common to both ranks, so readers pair them by counting.
  */
 static bool has_counterpart_at_hand(const struct fr_out_comm *c, uint32_t me,
 				    const struct cw_op *op)
@@ -261,7 +270,7 @@ static int add(struct fr_out_dump *d, const struct fr_out_entry *e)
 struct numbers {
 	uint64_t p2p_seq, last_coll;
 	struct fr_out_entry
-		open; /* the last of an open group launch of sends and receives; op NULL = none */
+		open; /* the entry of an open group launch of sends and receives; op NULL = none */
 };
 
 /* Writes the entry that ends a coalesced launch and carries its state. */
@@ -274,7 +283,7 @@ static int close_launch(struct fr_out_dump *d, struct numbers *n)
 	return e.op ? add(d, &e) : 0;
 }
 
-/* Sends and receives of one group launch share a number. */
+/* Adds a send or receive. Those of one group launch share a number. */
 static int add_p2p(struct fr_out_dump *d, struct fr_out_entry *e, struct numbers *n)
 {
 	const struct cw_op *op = e->op;
@@ -345,7 +354,10 @@ static int compare_entries(const void *a, const void *b)
 
 /* ---- files ---- */
 
-/* Gives the file the time of its contents: readers take it as the time of the dump. */
+/*
+ * Writes the file and gives it the time of its contents, because readers take it as the time of
+ * the dump.
+ */
 static int write_file(int dirfd, const struct fr_out_dump *d, struct cw_err *err)
 {
 	int64_t wall = d->x->snap->wall_ns;

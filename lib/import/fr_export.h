@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a snapshot as dumps of PyTorch's Flight Recorder, one file per rank, so that its viewers
- * open collwatch's recordings (torchfrtrace, torch.distributed.flight_recorder).
+ * Writes a snapshot as dumps of PyTorch's Flight Recorder, one file per rank, so that the
+ * recorder's viewers open collwatch's recordings (torchfrtrace, torch.distributed.flight_recorder).
  *
  * The format has no place for liveness, roots and reduction operators, nor for communicators in
- * creation: after a round trip, a dead rank appears as one that never entered. Calls have host
- * times; device times are unknown. One thread; blocks on files.
+ * creation. After a round trip, a dead rank appears as a rank that never entered its call. Calls
+ * have host times; device times are unknown. One thread; blocks on files.
  */
 #pragma once
 
@@ -16,8 +16,8 @@
 
 struct cw_fr_export {
 	uint32_t n_dumps;
-	uint32_t n_unnumbered; /* without a record, or a number that readers accept: no dump */
-	uint32_t n_unnamed;    /* communicators with unknown members: omitted */
+	uint32_t n_unnumbered; /* no dump: no record, or no number that readers accept */
+	uint32_t n_unnamed;    /* communicators that are omitted because members are unknown */
 };
 
 /*

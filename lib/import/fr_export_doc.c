@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import/fr_export.c lists the analyser's requirements. */
+/* The newest dump version that we write. import/fr_export.c lists the analyser's requirements. */
 #include "import/fr_export_doc.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "import/pickle/pickle_write.h"
 
 #define VERSION "2.10"
-/* PyTorch's own default. */
+/* PyTorch's default time-out. */
 #define TIMEOUT_MS 600000
 
 /* ---- an entry ---- */
@@ -62,7 +62,10 @@ static void put_profiling_name(FILE *out, const struct fr_out_dump *d, const str
 	pickle_text(out, text);
 }
 
-/* One tensor with this number of elements; the closing entry of a launch has none. */
+/*
+ * Writes the sizes of one tensor with this number of elements. The closing entry of a launch
+ * has none.
+ */
 static void put_sizes(FILE *out, const struct fr_out_entry *e, uint64_t count)
 {
 	pickle_open_list(out);
@@ -132,7 +135,10 @@ static void put_state(FILE *out, const struct fr_out_dump *d, const struct fr_ou
 	const struct cw_snapshot *snap = d->x->snap;
 	const char *state = state_of(e);
 	bool is_done = strcmp(state, "completed") == 0;
-	/* PyTorch times a call only if it tracks the device's progress; so do we. */
+	/*
+	 * PyTorch gives a call a start time only if it tracks the device's progress, so we do
+	 * the same.
+	 */
 	bool is_timed =
 		strcmp(state, "scheduled") != 0 && (e->member->snap->known & CW_KNOWN_REACHED);
 	int64_t enter = to_wall(snap, e->op->enter_ns), end = to_wall(snap, e->op->return_ns);
@@ -184,7 +190,7 @@ static void put_entry(FILE *out, const struct fr_out_dump *d, uint32_t i)
 	put_state(out, d, e);
 	pickle_text(out, "is_p2p");
 	pickle_bool(out, p2p);
-	/* We do not record the call's origin. */
+	/* We do not record where the program made the call, so the list of frames is empty. */
 	pickle_text(out, "frames");
 	pickle_open_list(out);
 	pickle_close_list(out);
@@ -275,7 +281,7 @@ static void put_head(FILE *out, const struct fr_out_dump *d)
 		       rank->nccl_version % 100);
 	pickle_text(out, "version");
 	pickle_text(out, VERSION);
-	/* Both names: PyTorch renamed this key. */
+	/* We write both keys because PyTorch renamed this one. */
 	pickle_text(out, "nccl_version");
 	pickle_text(out, version);
 	pickle_text(out, "comm_lib_version");

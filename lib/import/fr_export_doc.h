@@ -17,8 +17,8 @@ struct fr_out_place {
 };
 
 /*
- * A member's sends to and receives from one peer: the numbers of the oldest in the snapshot; 0
- * = none.
+ * A member's sends to and receives from one peer. The numbers are those of the oldest ones in the
+ * snapshot; 0 = none.
  */
 struct fr_out_pair {
 	uint32_t peer;
@@ -32,10 +32,10 @@ struct fr_out_pairs {
 
 struct fr_out_comm {
 	const struct cw_snap_comm *snap;
-	/* members by label; NULL = some members are unknown: omitted */
+	/* members by label; NULL = some members are unknown, so the comm is omitted */
 	struct fr_out_place *sorted;
 	uint32_t *place_of;         /* per comm rank */
-	uint64_t first_seq;         /* of collectives: some members lack earlier ones */
+	uint64_t first_seq;         /* first collective to write: some members lack earlier ones */
 	struct fr_out_pairs *pairs; /* per comm rank */
 	char name[40];
 };
@@ -48,10 +48,10 @@ struct fr_out_member {
 struct fr_out_entry {
 	const struct cw_op *op;
 	const struct fr_out_member *member;
-	uint32_t pg_id; /* index of the member among the rank's */
+	uint32_t pg_id; /* index of the member among the members of its rank */
 	uint64_t p2p_seq;
 	uint64_t last_coll; /* the collective number that a send or receive carries */
-	bool ends_group;    /* the entry that closes a coalesced launch, after op */
+	bool ends_group;    /* the entry closes a coalesced launch and follows op */
 	bool is_coalesced;
 };
 
@@ -59,7 +59,7 @@ struct fr_out {
 	const struct cw_snapshot *snap;
 	struct fr_out_comm *comms;
 	struct fr_out_member *members; /* by rank */
-	uint32_t *start; /* of rank r: members[start[r]] … members[start[r + 1] - 1] */
+	uint32_t *start; /* members of rank r: members[start[r]] … members[start[r + 1] - 1] */
 	struct cw_arena arena;
 };
 
@@ -70,5 +70,5 @@ struct fr_out_dump {
 	uint32_t n, room;
 };
 
-/* The whole pickle of one rank; errors are the stream's. */
+/* Writes the whole pickle of one rank. The stream records errors. */
 void fr_out_put_dump(FILE *out, const struct fr_out_dump *d);

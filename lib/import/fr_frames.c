@@ -8,18 +8,20 @@
 #include "common/htable.h"
 #include "model/snapshot.h"
 
-/* The limit of a flight record for a Python stack (docs/design/record.md#call-stacks). */
+/* The same limit as for a Python stack in a flight record (docs/design/record.md#call-stacks). */
 #define MAX_FRAMES 40u
 #define MAX_FILE 192
 #define MAX_FUNCTION 96
 
 struct fr_stack {
-	const char *text; /* the key */
+	const char *text; /* the key of the table */
 	uint32_t number;
 	UT_hash_handle hh;
 };
 
-/* "file:line in function", cut to fit; 0 = not a frame. */
+/*
+ * Writes "file:line in function", cut to fit. Returns its length, or 0 if the value is not a frame.
+ */
 static size_t put_frame(const struct cw_value *frame, char *buf, size_t len)
 {
 	char file[MAX_FILE], function[MAX_FUNCTION];

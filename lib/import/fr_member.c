@@ -11,7 +11,10 @@
 
 /* Completed calls kept per member: enough to show where two histories diverge. */
 #define WINDOW_OPS 256u
-/* A number in pg_status this far above the other members' counts other calls. */
+/*
+ * A number in pg_status that exceeds the other members' numbers by more than this does not
+ * count collectives.
+ */
 #define STATUS_AHEAD 64
 
 static bool is_collective(const struct cw_fr_op *op)
@@ -20,10 +23,10 @@ static bool is_collective(const struct cw_fr_op *op)
 }
 
 /*
- * If the dumps contain all sends and receives, we number them from the first one ever, else only
- * those that have not completed.
+ * If the dumps contain all sends and receives, we number them from the first one ever. Otherwise we
+ * number only those that have not completed.
  */
-/* A receive from the first sender to arrive, or a call whose name shows no peer. */
+/* True for an open receive that accepts any sender, or for a call whose name shows no peer. */
 static bool is_for_anybody(const struct cw_fr_op *op)
 {
 	return cw_op_is_p2p(op->kind) && op->peer == CW_FR_NONE && op->state != CW_FR_COMPLETED;
@@ -44,7 +47,7 @@ static int vagueness(const struct cw_fr_op *op)
 	return op->flags & CW_FR_NO_SHAPE ? 2 : !!(op->flags & CW_FR_ODD_DTYPE);
 }
 
-/* Sorts by number; of one number, the best known call comes first. */
+/* Sorts calls by number. Of several calls with the same number, the best known comes first. */
 static int compare_calls(const void *a, const void *b)
 {
 	const struct cw_fr_op *const *oa = a, *const *ob = b;
@@ -101,13 +104,15 @@ static bool has_all_p2p(const struct fr_place *place)
 			return false;
 		highest = ops[i].p2p_seq;
 	}
-	/* A collective carries the number of the last p2p call before it: 0 = none. */
+	/*
+	 * A collective carries the number of the last p2p call before it. 0 means there was none.
+	 */
 	return highest || ops[0].coll_seq == 1 || ops[place->group->n_ops - 1].p2p_seq == 0;
 }
 
 /*
- * Number of completed calls before the oldest pending one in the list. The buffer may have lost
- * those calls; then pg_status tells, if it counts collectives alone.
+ * Returns the number of completed calls before the oldest pending call in the list. The buffer may
+ * have lost those calls. Then we use pg_status, if it counts only collectives.
  */
 static uint64_t completed_before(const struct fr_comm *comm, const struct fr_place *place,
 				 uint64_t lowest_pending)
@@ -144,8 +149,8 @@ static uint64_t last_completed(const struct fr_comm *comm, const struct fr_place
 }
 
 /*
- * True if a member's part ends only after all members have entered. In an all_to_all, a member
- * without data for another may be missing.
+ * True if no member can finish the call before all members have entered it. In an all_to_all, a
+ * member may finish although another member with no data for it is missing.
  */
 static bool needs_all(const struct cw_fr_op *op)
 {
@@ -154,7 +159,7 @@ static bool needs_all(const struct cw_fr_op *op)
 		op->kind == CW_OP_REDUCE_SCATTER);
 }
 
-/* The position of the slowest members that list calls. */
+/* The position of the slowest members among those that list calls. */
 struct last {
 	uint64_t coll_seq;
 	int64_t taken_ns; /* the youngest dump at this position; INT64_MAX = unknown */
@@ -182,8 +187,8 @@ static struct last find_last(const struct fr_comm *comm)
 }
 
 /*
- * The call needs all members, and not all had entered it at the time of their dumps: it may have
- * ended by its time-out.
+ * True if the call needs all members, and not all of them had entered it when their dumps were
+ * taken. It may have ended by its time-out.
  */
 static bool may_have_failed(const struct cw_fr_op *op, const struct last *last)
 {
@@ -191,7 +196,7 @@ static bool may_have_failed(const struct cw_fr_op *op, const struct last *last)
 	       op->created_ns <= last->taken_ns && needs_all(op);
 }
 
-/* Needs sorted calls. */
+/* Finds the calls that all members entered. The calls must be sorted. */
 static void find_what_all_came_to(struct fr_comm *comm)
 {
 	struct last last = find_last(comm);
@@ -237,7 +242,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 				look_at_call(comm, op);
 			else
 				look_at_p2p(comm, op);
-			/* The dump may have lost an earlier p2p call. */
+			/* p2p_seq shows an earlier p2p call, which the dump may have lost. */
 			if (!is_collective(op) || op->p2p_seq)
 				comm->has_p2p = true;
 			if (op->coll_seq > comm->highest)
@@ -254,7 +259,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	return fr_exchange_compare(comm, arena);
 }
 
-/* The best known call with that number; `op` itself is one of them. */
+/* Returns the best known call with the number of `op`, which may be `op` itself. */
 static const struct cw_fr_op *best_call(const struct fr_comm *comm, const struct cw_fr_op *op)
 {
 	uint32_t low = 0, high = comm->n_calls;
@@ -310,12 +315,15 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 		const struct cw_fr_op *best = best_call(comm, op);
 
 		/*
-		 * Only this member's version of the call is known; or others used a known type, so
-		 * this unknown type differs from theirs.
+		 * Either only this member's version of the call is known. Or others used a known
+		 * type, so this unknown type differs from theirs.
 		 */
 		if (!(op->flags & CW_FR_NO_SHAPE))
 			return out;
-		/* The kind counts even without sizes: we know that the member made another call. */
+		/*
+		 * A different kind counts even if the sizes are unknown, because the member
+		 * certainly made another call.
+		 */
 		if (op->kind != CW_OP_NONE && op->kind != best->kind &&
 		    !(op->flags & CW_FR_COALESCED))
 			return out;
@@ -360,8 +368,9 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 	out.peer = op->peer;
 	out.p2p_seq = count_p2p(comm, m, op);
 	/*
-	 * A send may complete before its receive does (NCCL buffers small ones). The pairs are then
-	 * one off, which does not change who waits, but we must not compare sizes.
+	 * A send may complete before its receive does, because NCCL buffers small ones. Then our
+	 * pairs are shifted by one. This does not change which ranks wait, but we must not
+	 * compare sizes.
 	 */
 	if (!comm->is_p2p_whole)
 		out.bytes = 0;
@@ -369,8 +378,8 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 		out.flags |= CW_OPF_GROUPED;
 		out.group_id = op->p2p_seq;
 		/*
-		 * In an open batch, this half may be done while the list lacks its other half; or
-		 * the batch waits for a rank without a dump.
+		 * This half of an open batch may be done while the list lacks its other half. Or
+		 * the batch waits for a rank that has no dump.
 		 */
 		if ((!comm->is_p2p_whole || comm->lacks_dump) &&
 		    out.progress == CW_PROGRESS_REACHED)
@@ -417,8 +426,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 	uint64_t lowest_pending = 0;
 
 	/*
-	 * op_index counts this rank alone; but 1 means the first call ever, which gets
-	 * more patience.
+	 * op_index counts only this rank's calls. But the value 1 means the first call ever, which
+	 * gets more patience.
 	 */
 	if (ops[0].coll_seq > 1)
 		m->op_index = ops[0].coll_seq - 1;
@@ -451,8 +460,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 	m->coll_completed =
 		lowest_pending ? completed_before(comm, place, lowest_pending) : m->coll_entered;
 	/*
-	 * A call before the oldest listed one has not completed either; the rank may be in
-	 * that one.
+	 * A call before the oldest listed one has not completed either, and the rank may be in
+	 * that call.
 	 */
 	if (lowest_pending > m->coll_completed + 1)
 		forget_progress(m);
@@ -470,9 +479,9 @@ static bool all_take_part(unsigned kind)
 }
 
 /*
- * For a member that lists no call on the group. If dumps list open calls alone, it is in none.
- * Otherwise the buffer may have lost its current call, or the recorder was reset, if it must have
- * made calls before.
+ * True if the dump may lack the current call of a member that lists no call on the group. If dumps
+ * list only open calls, it is in none. Otherwise, the buffer may have lost the call. Or the
+ * recorder was reset, if the member must have made calls before.
  */
 static bool may_have_lost_calls(const struct fr_comm *comm, const struct fr_place *place)
 {
@@ -487,7 +496,7 @@ static void infer_position(const struct fr_comm *comm, const struct fr_place *pl
 	bool has_status = g && g->has_status;
 	uint64_t enqueued = has_status && g->last_enqueued > 0 ? (uint64_t)g->last_enqueued : 0;
 
-	/* No rank waits in a collective: any number will do, but sends and receives are known. */
+	/* No rank waits in a collective, so any number will do. Sends and receives are known. */
 	if (!comm->lowest_pending)
 		m->coll_entered = comm->highest;
 	else if (!g || (has_status && g->last_enqueued < 0))
@@ -502,7 +511,7 @@ static void infer_position(const struct fr_comm *comm, const struct fr_place *pl
 	m->known |= CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_COMPLETED | CW_KNOWN_REACHED;
 }
 
-/* States that the device has reached none of the pending calls. */
+/* Records that the device has reached none of the pending calls. */
 static void put_behind(struct cw_snap_member *m)
 {
 	for (uint32_t i = 0; i < m->n_window; i++)
@@ -541,8 +550,9 @@ static void choose_ops(struct cw_snap_member *m)
 }
 
 /*
- * True if others completed calls that this member must have entered since its dump. We allow one
- * call of margin: if calls differ, NCCL may let some ranks leave a call that needed all.
+ * True if others completed calls that this member must have entered after its dump was taken. We
+ * allow a margin of one call: if calls differ, NCCL may let some ranks leave a call that needs
+ * all members.
  */
 static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_member *m)
 {
@@ -550,7 +560,10 @@ static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_
 	       (m->known & CW_KNOWN_COMPLETED && m->coll_completed + 2 < comm->had_all);
 }
 
-/* True if it may have made the awaited call after its dump; assumes that all clocks agree. */
+/*
+ * True if the member may have made the awaited call after its dump was taken. Assumes that all
+ * clocks agree.
+ */
 static bool was_dumped_before(const struct fr_comm *comm, uint32_t at,
 			      const struct cw_snap_member *m)
 {

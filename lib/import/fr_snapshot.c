@@ -2,17 +2,17 @@
 /*
  * Merges a set of dumps into a snapshot.
  *
- * Groups are the same communicator if they have the same name and member ranks. We align members by
- * collective_seq_id, the only number that is comparable between ranks.
+ * Groups are the same communicator if they have the same name and the same member ranks. We align
+ * members by collective_seq_id, the only number that is comparable between ranks.
  *
- * Point-to-point calls have no such number. If the dumps contain all of them, counting gives one.
- * Otherwise we use that sends and receives complete in pairs and in order. So the calls of a pair
- * of ranks that have *not* completed correspond one to one; we number these and omit the
- * completed ones.
+ * Point-to-point calls have no such number. If the dumps contain all of them, we get one by
+ * counting. Otherwise we use the fact that the sends and receives of a pair of ranks complete in
+ * order and in pairs. So the calls of a pair that have *not* completed correspond one to one. We
+ * number these calls and omit the completed ones.
  *
- * If a rank lists no call on a group while others wait there, it is not in that call: otherwise its
- * dump would contain it. Its number comes from pg_status if that is distinguishable from a count of
- * point-to-point calls, and else from the other members.
+ * If a rank lists no call on a group while others wait there, it is not in that call: its dump
+ * would contain it. Its number comes from pg_status, if we can tell that this does not count
+ * point-to-point calls. Otherwise it comes from the other members.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@
 #include "model/signature.h"
 #include "record/record_layout.h"
 
-/* A communicator's places cost memory even if no dump describes them. */
+/* The members of a communicator take memory even if no dump describes them, so we limit them. */
 #define PLACES_FREE 65536u
 #define PLACES_PER_GROUP 1024u
 #define PLACES_MAX (1u << 22)
@@ -40,7 +40,7 @@
 struct comm_entry {
 	uint64_t id;
 	struct fr_comm comm;
-	uint32_t name; /* number of the group's whole name, from index_members() */
+	uint32_t name; /* number of the group's name, from index_members() */
 	UT_hash_handle hh;
 };
 
@@ -55,7 +55,7 @@ struct merger {
 	struct cw_snapshot *snap;
 	struct cw_arena arena;
 	int32_t *ranks;   /* every rank that some dump mentions, ascending */
-	uint32_t *silent; /* … for ranks without a dump: their indices in the snapshot */
+	uint32_t *silent; /* for ranks without a dump: their indices in the snapshot */
 	uint32_t n_ranks;
 	struct comm_entry *comms;    /* hash table, in order of appearance */
 	struct comm_entry **by_name; /* sorted */
@@ -71,7 +71,7 @@ struct merger {
 
 /* ---- ranks ---- */
 
-/* Notes the rank, which must be below CW_FR_MAX_RANKS. */
+/* Notes that the rank exists. It must be below CW_FR_MAX_RANKS. */
 static void mention(struct merger *m, bool *is_there, int32_t rank)
 {
 	m->n_ranks += !is_there[rank];
@@ -102,7 +102,10 @@ static int collect_ranks(struct merger *m)
 	return 0;
 }
 
-/* Index of the rank's dump, which is its index in the snapshot; CW_SNAP_NONE = it has no dump. */
+/*
+ * Returns the index of the rank's dump, which is also its index in the snapshot. CW_SNAP_NONE = it
+ * has no dump.
+ */
 static uint32_t rank_index(const struct merger *m, int32_t rank)
 {
 	uint32_t low = 0, high = m->set->n_sources;
@@ -119,8 +122,9 @@ static uint32_t rank_index(const struct merger *m, int32_t rank)
 }
 
 /*
- * Of a rank without a dump we only know the number. A rank that holds the interpreter lock, or that
- * stopped its watchdog, writes none (pytorch/pytorch#196968): it is a rank to inspect.
+ * Adds the ranks without a dump. We know only their numbers. A rank that holds the interpreter
+ * lock, or that stopped its watchdog, writes no dump (pytorch/pytorch#196968): the user should
+ * inspect it.
  */
 static int add_silent_ranks(struct merger *m, uint32_t node)
 {
@@ -140,7 +144,7 @@ static int add_silent_ranks(struct merger *m, uint32_t node)
 	return r;
 }
 
-/* The snapshot's index of a rank without a dump. */
+/* Returns the snapshot's index of a rank without a dump. */
 static uint32_t silent_index(const struct merger *m, int32_t rank)
 {
 	uint32_t low = 0, high = m->n_ranks;
@@ -170,9 +174,9 @@ static int add_ranks(struct merger *m)
 			.device = -1,
 			.flags = dump->has_entries ? CW_RANKF_HAS_RECORD : 0,
 			/*
-			 * We count its later calls as lost, too. If the time of the dumps is
-			 * unknown, the calls of a healthy job look as if they had been open
-			 * for long.
+			 * Calls that the rank made after its dump count as lost too. If the time of
+			 * the dumps is unknown, the calls of a healthy job would look as if they
+			 * had been open for long.
 			 */
 			.dropped = dump->n_bad_entries + dump->is_early + dump->is_undated,
 			.nccl_version = dump->nccl_version,
@@ -224,7 +228,10 @@ static int compare_members(const void *a, const void *b)
 	return (ma->comm > mb->comm) - (ma->comm < mb->comm);
 }
 
-/* For find_members(): searching all communicators for each group would take quadratic time. */
+/*
+ * Builds an index for find_members(). Searching all communicators for each group would take
+ * quadratic time.
+ */
 static int index_members(struct merger *m)
 {
 	m->by_name = cw_arena_new_array(&m->arena, struct comm_entry *, HASH_COUNT(m->comms));
@@ -249,7 +256,7 @@ static int index_members(struct merger *m)
 	return 0;
 }
 
-/* Number of sorted members before the first with this name and rank. */
+/* Returns the number of sorted members before the first member with this name and rank. */
 static size_t members_before(const struct merger *m, uint32_t name, int32_t rank)
 {
 	const struct named_member wanted = { .name = name, .rank = rank };
@@ -311,7 +318,7 @@ static void borrow_ranks(struct cw_fr_group *g, const int32_t *ranks, uint32_t n
 	g->has_borrowed_ranks = true;
 }
 
-/* Removes the borrowed lists, which are the merger's. */
+/* Removes the member lists that groups borrowed, because the merger owns them. */
 static void return_ranks(struct cw_fr_set *set)
 {
 	for (uint32_t s = 0; s < set->n_sources; s++) {
@@ -353,7 +360,10 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 		return false;
 	first = members_before(m, (*found)->name, rank);
 	end = members_before(m, (*found)->name, rank + 1);
-	/* A list may contain a rank twice, but with two communicators the answer is unclear. */
+	/*
+	 * A list may contain a rank twice. But if the rank is in two communicators, the answer
+	 * is unclear.
+	 */
 	if (first == end || m->members[first].comm != m->members[end - 1].comm)
 		return false;
 	e = m->members[first].comm;
@@ -361,7 +371,7 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 	return true;
 }
 
-/* Compares by time; at equal or unknown times, by the order of recording. */
+/* True if a was made before b. If times are equal or unknown, the order of recording decides. */
 static bool was_made_before(const struct cw_fr_op *a, const struct cw_fr_op *b)
 {
 	if (a->created_ns && b->created_ns && a->created_ns != b->created_ns)
@@ -369,7 +379,7 @@ static bool was_made_before(const struct cw_fr_op *a, const struct cw_fr_op *b)
 	return a->order < b->order;
 }
 
-/* The group of the rank's oldest call that has not completed. */
+/* Returns the group of the rank's oldest call that has not completed. */
 static const struct cw_fr_group *group_in_front(const struct cw_fr_dump *dump)
 {
 	const struct cw_fr_op *front = NULL;
@@ -403,8 +413,8 @@ static int place_group(struct merger *m, const struct cw_fr_source *src, struct 
 }
 
 /*
- * PyTorch lists a group after its first use, and gives it the same name on all ranks. A rank whose
- * dump does not list the group has made no call on it.
+ * PyTorch lists a group after its first use, and gives it the same name on all ranks. So a rank
+ * whose dump does not list the group has made no call on it.
  */
 static void place_unused(const struct merger *m, struct comm_entry *e)
 {
@@ -424,9 +434,10 @@ static bool was_made_anew(const struct fr_place *place)
 }
 
 /*
- * In a group created anew, calls before and after have the same numbers and must not be compared.
- * If some dump mentions both groups, a dump that mentions one may mean either. For the default
- * group, ids are mostly equal on all ranks, so the same id means the new group.
+ * Omits members of an older group. After a group was created anew, its calls have the same numbers
+ * as those before and must not be compared with them. If some dump mentions both groups, a dump
+ * that mentions only one may mean either. The default group mostly has the same id on all ranks, so
+ * the same id means the new group.
  */
 static void leave_out_old(struct merger *m, struct comm_entry *e)
 {
@@ -467,7 +478,10 @@ static int collect_comms(struct merger *m)
 		m->places_max += PLACES_PER_GROUP * (uint64_t)m->set->sources[s].dump.n_groups;
 	if (m->places_max > PLACES_MAX)
 		m->places_max = PLACES_MAX;
-	/* Lists with members first: groups without a list look for theirs among them. */
+	/*
+	 * We take groups with a list of members first. Groups without a list look for theirs
+	 * among them.
+	 */
 	for (int listed = 1; listed >= 0; listed--) {
 		if (r == 0 && !listed)
 			r = index_members(m);
@@ -619,8 +633,8 @@ static int note_dumps(struct merger *m)
 }
 
 /*
- * Users collect dumps if they believe that a job hangs. Recorders without an open call are no sign
- * of health: the hang may be outside of their view.
+ * Users collect dumps if they believe that a job hangs. If the recorders show no open call, that
+ * does not mean that the job is healthy: the hang may be outside of their view.
  */
 static int note_silence(struct merger *m)
 {
@@ -711,7 +725,7 @@ static int add_notes(struct merger *m)
 	return r;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole merge ---- */
 
 static int compare_sources(const void *a, const void *b)
 {
@@ -720,7 +734,8 @@ static int compare_sources(const void *a, const void *b)
 	if (sa->rank != sb->rank)
 		return sa->rank > sb->rank ? 1 : -1;
 	/*
-	 * Of two dumps of one rank the newer counts; at equal call times, the files' times decide.
+	 * Of two dumps of one rank the newer one counts. If their call times are equal, the times
+	 * of the files decide.
 	 */
 	if (sa->dump.newest_ns != sb->dump.newest_ns)
 		return sa->dump.newest_ns < sb->dump.newest_ns ? 1 : -1;
@@ -735,8 +750,8 @@ static int compare_named(const void *a, const void *b)
 }
 
 /*
- * A user who chooses file names may put another number after the rank: "rank_3_attempt_1.json". All
- * names then end alike, and the numbers after "rank" distinguish them.
+ * Users who choose file names may put another number after the rank: "rank_3_attempt_1.json". Then
+ * several names end with the same number, and the numbers after "rank" distinguish them.
  */
 static void settle_names(struct cw_fr_set *set)
 {
@@ -792,7 +807,10 @@ static int mark_open_stacks(struct merger *m, struct cw_fr_dump *dump)
 	return 0;
 }
 
-/* The snapshot may have fewer places than the dumps need: stacks of open calls come first. */
+/*
+ * The snapshot may have room for fewer stacks than the dumps contain, so stacks of open calls
+ * come first.
+ */
 static int number_stacks(struct merger *m)
 {
 	int r = 0;
@@ -812,8 +830,8 @@ static int number_stacks(struct merger *m)
 }
 
 /*
- * According to pg_status the group has an open call, but newer entries of other groups displaced it
- * from the buffer.
+ * True if the group has an open call according to pg_status, but newer entries of other groups
+ * displaced it from the buffer.
  */
 static bool has_unlisted_open(const struct cw_fr_dump *dump, const struct cw_fr_group *g)
 {
@@ -824,14 +842,14 @@ static bool has_unlisted_open(const struct cw_fr_dump *dump, const struct cw_fr_
 
 		if (op->coll_seq >= (uint64_t)g->last_enqueued ||
 		    op->p2p_seq >= (uint64_t)g->last_enqueued)
-			return false; /* it is listed, with its state */
+			return false; /* the call is listed, with its state */
 	}
 	return true;
 }
 
 /*
- * Counts all open calls, even those that no member will show. A dump with an open call is no sign
- * of health, even if its member, name or group is unknown.
+ * Counts all open calls, including those that no member will show. A dump with an open call does
+ * not show a healthy job, even if the member, name or group of the call is unknown.
  */
 static uint32_t count_open(const struct cw_fr_set *set)
 {
@@ -858,7 +876,10 @@ static uint64_t count_listed(const struct cw_fr_set *set)
 	return n;
 }
 
-/* Either all ranks record times or none; a rank without started calls may show none. */
+/*
+ * Either all ranks record times or none does. A rank that has started no call may show no time, so
+ * we look at all dumps.
+ */
 static void note_timing(struct cw_fr_set *set)
 {
 	bool is_timed = false;
@@ -877,7 +898,7 @@ static void forget_ops(struct cw_fr_dump *dump)
 		dump->groups[g].n_ops = 0;
 }
 
-/* If one recorder numbers the calls of all groups together, the others do, too. */
+/* If one recorder numbers the calls of all groups together, all of them do. */
 static void settle_numbers(struct merger *m)
 {
 	struct cw_fr_set *set = m->set;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hanging run leaves a file per rank, and the next run overwrites them. The files of ranks that
- * write none this time, or that no longer exist, stay. We would compare their calls with current
- * calls of the same numbers. The time gives such a file away: it is older than every call in the
- * younger dumps.
+ * A hung run leaves a file per rank, and the next run overwrites these files. The file of a rank
+ * stays if the rank writes none this time or no longer exists. We would compare its calls with
+ * current calls of the same numbers. Such a file is recognisable by its time: it is older than
+ * every call in the younger dumps.
  */
 #include "import/fr_stale.h"
 
@@ -14,12 +14,12 @@
 #include "common/clock.h"
 #include "model/rankset.h"
 
-/* More than the difference between the clocks of a job's nodes. */
+/* The clocks of a job's nodes differ by less than this. */
 #define STALE_NS (600 * CW_NS_PER_S)
 
 struct span {
 	int64_t file_ns;
-	int64_t oldest_ns; /* of its oldest call */
+	int64_t oldest_ns; /* time of its oldest call */
 	uint32_t source;
 };
 
@@ -44,7 +44,10 @@ static int compare_spans(const void *a, const void *b)
 	return (sa->file_ns < sb->file_ns) - (sa->file_ns > sb->file_ns);
 }
 
-/* Uses only dumps whose calls and file have consistent times; others' clocks are unreliable. */
+/*
+ * Returns the spans of the dumps whose calls and file have consistent times. The clocks of other
+ * dumps are unreliable.
+ */
 static uint32_t find_spans(const struct cw_fr_set *set, struct span *spans)
 {
 	uint32_t n = 0;
@@ -62,8 +65,8 @@ static uint32_t find_spans(const struct cw_fr_set *set, struct span *spans)
 }
 
 /*
- * Marks the stale sources; *ret_ns is the distance from the youngest of them to the calls of
- * the others.
+ * Marks the stale sources. *ret_ns is the time from the youngest stale file to the oldest call in
+ * the other dumps.
  */
 static uint32_t mark_stale(const struct span *spans, uint32_t n, bool *is_stale, int64_t *ret_ns)
 {

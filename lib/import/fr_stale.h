@@ -5,7 +5,7 @@
 #include "import/flight_recorder.h"
 
 /*
- * Removes them from the set, and adds a note with their ranks: a rank without another dump is
- * invisible. 0 or -ENOMEM.
+ * Removes these dumps from the set and adds a note with their ranks. A rank without another dump
+ * becomes invisible. Returns 0 or -ENOMEM.
  */
 int fr_drop_stale(struct cw_fr_set *set);

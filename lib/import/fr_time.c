@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dumps are not of one instant, and nodes' clocks differ. Only its own dump shows how long a
- * call had been open: from the call to the time of the file. A call made a moment before its dump
- * must not look older because another rank's dump is a minute younger. So we shift each dump on the
- * clock until all of them end now.
+ * The dumps of a set are not taken at the same instant, and nodes' clocks differ. How long a call
+ * has been open is the time from the call to its own dump, which is the file's time. A call made
+ * just before its dump must not look older because another rank's dump was taken a minute later. So
+ * we shift the times of each dump until all dumps end now.
  */
 #include "import/fr_time.h"
 
 #include "common/clock.h"
 
-/* An older dump file is a copy, and its time is meaningless. */
+/*
+ * If a file's time is later than the last call in its dump by more than this, the file is a copy
+ * and its time is meaningless.
+ */
 #define FILE_TIME_LIMIT_NS (24 * 3600 * CW_NS_PER_S)
-/* PyTorch's own default. */
+/* PyTorch's default time-out. */
 #define DEFAULT_TIMEOUT_NS (600 * CW_NS_PER_S)
 /*
- * PyTorch ends a process whose call has timed out, and writes its dump before: at the latest after
- * the watchdog itself has been silent for 8 minutes. An even older file is a copy, too.
+ * PyTorch ends a process whose call has timed out, and writes its dump before. It does so at the
+ * latest after the watchdog itself has been silent for 8 minutes. If the file's time is later than
+ * that, the file is a copy too.
  */
 #define TIMEOUT_SLACK_NS (600 * CW_NS_PER_S)
 
-/* Tolerance for a file server's clock, which may differ from the node's. */
+/* Tolerance for the clock of a file server, which may differ from the node's clock. */
 #define CLOCK_SLACK_NS (60 * CW_NS_PER_S)
 
 /*
- * The dumps of a hang appear within seconds: the first rank to time out makes all others write
- * theirs. If a dump is older than that, we do not know what its rank has done since.
+ * The dumps of a hang appear within seconds, because the first rank that times out makes all others
+ * write theirs. If a dump is older than this, we do not know what its rank has done since.
  */
 #define EARLY_NS (60 * CW_NS_PER_S)
 
 struct pending {
 	bool is_any;
-	int64_t expires_ns;  /* when the first of them times out */
+	int64_t expires_ns;  /* when the first of these calls times out */
 	int64_t shortest_ns; /* the shortest timeout */
 	int64_t longest_ns;
 };
@@ -101,8 +105,9 @@ static void mark_early(struct cw_fr_set *set, int64_t last_waiting_ns)
 }
 
 /*
- * We cannot shift a dump without times. Without an open call we shift none: the times then show
- * late ranks, on clocks that agree better than the files' times.
+ * Shifts the times of all dumps so that they end now. We cannot shift a dump without times. If no
+ * call is open, we shift none: then the times show late ranks, and these clocks agree better than
+ * the times of the files.
  */
 static void move_to(struct cw_fr_set *set, int64_t now_ns, bool has_open)
 {
@@ -127,7 +132,10 @@ static void mark_undated(struct cw_fr_set *set)
 		set->sources[s].dump.is_undated = true;
 }
 
-/* Collects facts from all dumps. False: the time of some file cannot be that of its dump. */
+/*
+ * Collects facts from all dumps. Returns false if the time of some file cannot be the time of
+ * its dump.
+ */
 static bool look_at_set(const struct cw_fr_set *set, struct pending *ret_all,
 			int64_t *ret_newest_ns, int64_t *ret_taken_ns)
 {

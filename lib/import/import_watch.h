@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 struct cw_import_watch {
-	/* Called after each file; total may be exact only at the end, and is at least `done`. */
+	/* Called after each file. total is at least `done`, and may be exact only at the end. */
 	void (*on_file)(void *user, uint32_t done, uint32_t total);
 	void *user;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We open files one after the other, never all at once, in three passes. The first finds the latest
- * end of a record, which all ages refer to. The second makes each file a rank of one digest, and
- * the leader's code makes the snapshot from it. The third reads the windows of all communicators.
+ * We read the files in three passes and open one file at a time. The first pass finds the latest
+ * end of a record, which all ages refer to. The second pass makes each file a rank of one
+ * digest, from which the leader's code makes the snapshot. The third pass reads the windows of
+ * all communicators.
  */
 #include "import/record_files.h"
 
@@ -23,12 +24,15 @@
 
 /* Records do not name the host. */
 #define NODE ""
-/* For a job without a name in any record. */
+/* Name for a job that no record names. */
 #define NAMELESS "records"
 #define MAX_RECORDS CW_JOB_DIGESTS_MAX_RANKS
-/* Even a single record of a job with this many ranks is useful. */
+/* This many ranks are always allowed, because even a single record of a large job is useful. */
 #define PLACES_FREE 65536u
-/* Agents beat several times a second: records that end further apart show different instants. */
+/*
+ * Agents update their records several times a second. Records that end further apart than this show
+ * different instants.
+ */
 #define APART_NS (10 * CW_NS_PER_S)
 
 struct loader {
@@ -38,12 +42,12 @@ struct loader {
 	uint32_t n_opened; /* in all passes */
 	struct cw_err *err;
 
-	int64_t now_ns; /* wall */
+	int64_t now_ns; /* wall time, ns */
 	int64_t earliest_end_ns;
 	uint32_t earliest; /* index of the earliest record */
 	char label[CW_JOB_LABEL_BYTES];
 
-	struct cw_digest *digests; /* n, with one rank each */
+	struct cw_digest *digests; /* n digests, with one rank each */
 	struct cw_msg_rank *ranks; /* in all digests */
 	struct cw_snapshot *snap;
 };
@@ -92,7 +96,7 @@ static int file_open(struct loader *l, uint32_t i, struct file *ret)
 	if (r < 0)
 		return cw_err_set(l->err, -r, "%s: %s", path,
 				  why.text[0] ? why.text : strerror(-r));
-	/* The tracks lack the parts that we could not read. */
+	/* Other errors only mean that the tracks lack the parts that we could not read. */
 	if (cw_sampler_read_past(&ret->sampler, ret->record) == -ENOMEM)
 		return cw_err_set(l->err, ENOMEM, "%s: out of memory", path);
 	date(ret);
@@ -145,7 +149,7 @@ static int note_end(struct loader *l, uint32_t i, struct file *f)
 
 	comms = cw_record_comms(f->record, &n);
 	if (!l->label[0])
-		/* a record without label is fine */
+		/* a record may have no label */
 		(void)cw_job_label(cw_record_header(f->record), comms, n, l->label);
 	if (!f->end_ns)
 		return 0;
@@ -231,7 +235,7 @@ static int add_windows(struct loader *l, uint32_t i, struct file *f)
 	return r;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole snapshot ---- */
 
 static int64_t now_of(void *user)
 {
@@ -286,7 +290,7 @@ static int build_snapshot(struct loader *l)
 		r = cw_job_digests_put(&digests, NODE, &put, &clock, &is_urgent);
 	if (r == 0)
 		r = cw_snapshot_build(&build, &l->snap);
-	/* No node reports, so none omitted a rank: each record ends at its own time. */
+	/* No node reports, so no node omitted a rank. Each record ends at its own time. */
 	if (r == 0)
 		l->snap->nodes[0].last_digest_ns = 0;
 	return r;

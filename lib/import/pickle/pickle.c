@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches instructions and their arguments; one table describes each instruction. */
+/* Fetches instructions and their arguments. One table describes all instructions. */
 #include "import/pickle/pickle.h"
 
 #include <errno.h>

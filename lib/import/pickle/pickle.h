@@ -20,14 +20,14 @@
 
 /* A dump of 2,000 entries with stacks is a few MiB, and takes about ten times that as values. */
 #define CW_PICKLE_MAX_MEMORY ((size_t)1 << 30)
-/* Number of containers open at once. */
+/* At most this many containers are open at once. */
 #define CW_PICKLE_MAX_MARKS 64
 
 /*
- * The value lies in `arena`, its texts in `data`: both must outlive it. We ignore bytes after the
- * pickle's end. -EPERM an instruction that imports, calls or is not plain data, -ENODATA the pickle
- * is cut short, -EBADMSG not a pickle or inconsistent, -E2BIG beyond a limit, -ENOMEM; err names
- * the instruction and its offset.
+ * Reads one pickle. The value lies in `arena` and its texts in `data`, so both must outlive it. We
+ * ignore bytes after the pickle's end. Errors: -EPERM an instruction that imports, calls or is not
+ * plain data, -ENODATA the pickle is cut short, -EBADMSG not a pickle or inconsistent, -E2BIG
+ * beyond a limit, -ENOMEM. err names the instruction and its offset.
  */
 int cw_pickle_read(const void *data, size_t size, struct cw_arena *arena,
 		   const struct cw_value **ret, struct cw_err *err);

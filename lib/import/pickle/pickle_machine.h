@@ -8,10 +8,10 @@
 
 #include "import/pickle/pickle.h"
 
-/* The argument after an opcode. */
+/* The argument that follows an opcode. */
 enum argument {
 	ARG_NONE,
-	ARG_1, /* bytes of a little-endian number */
+	ARG_1, /* a little-endian number of this many bytes */
 	ARG_2,
 	ARG_4,
 	ARG_8,
@@ -50,22 +50,22 @@ struct opcode {
 	int (*run)(struct machine *m, const struct argument_value *arg);
 };
 
-/* By opcode; `run` is NULL for an unknown opcode. */
+/* Indexed by opcode. `run` is NULL for an unknown opcode. */
 extern const struct opcode pickle_opcodes[256];
 
-/* Describes the error in the current instruction; returns -errno_value. */
+/* Describes the error in the current instruction. Returns -errno_value. */
 int pickle_fail(const struct machine *m, int errno_value, const char *what);
 
-/* pickle_stack.c. Each returns 0, or -errno with err filled. */
+/* The functions below are in pickle_stack.c. Each returns 0, or -errno with err filled. */
 
-/* Makes room for at least `wanted` pointers; new ones are NULL. */
+/* Makes room for at least `wanted` pointers. New pointers are NULL. */
 int pickle_grow(struct machine *m, struct cw_value ***array, size_t *room, size_t wanted);
 int pickle_push(struct machine *m, struct cw_value *v);
-/* Pushes a new value of that type; ret may be NULL. */
+/* Pushes a new value of that type. ret may be NULL. */
 int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value **ret);
-/* Number of values above the newest mark. */
+/* Returns the number of values above the newest mark. */
 size_t pickle_height(const struct machine *m);
-/* -EBADMSG unless n values lie above the newest mark. */
+/* Returns 0, or -EBADMSG if fewer than n values lie above the newest mark. */
 int pickle_need(const struct machine *m, size_t n);
 /* Moves the values at stack index `from` and above into `to`. */
 int pickle_take_above(struct machine *m, size_t from, struct cw_value *to);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effect of each instruction on the stack of values, the stack of marks (heights of the first)
- * and the memo.
+ * What each instruction does to the stack of values, to the stack of marks and to the memo. A mark
+ * is the height of the value stack when it was set.
  *
- * We refuse to fill a container after it became part of another one. Picklers write in this order,
- * and it makes cycles impossible, so code that walks the result needs no check for them.
+ * We refuse to fill a container after it has become part of another one. Picklers write in this
+ * order, and it makes cycles impossible, so code that walks the result needs no check for cycles.
  */
 #include <errno.h>
 #include <string.h>
@@ -74,7 +74,10 @@ static int run_double(struct machine *m, const struct argument_value *arg)
 	return r;
 }
 
-/* Two's complement, little-endian, any length. Beyond 64 bits we keep only the magnitude. */
+/*
+ * A number in two's complement, little-endian, of any length. Beyond 64 bits we keep only
+ * the magnitude.
+ */
 static int run_long(struct machine *m, const struct argument_value *arg)
 {
 	const uint8_t *bytes = (const uint8_t *)arg->text;
@@ -187,7 +190,10 @@ static int put(struct machine *m, uint64_t place)
 
 	if (r < 0)
 		return r;
-	/* Each write costs at least one byte of input, and picklers use places in order. */
+	/*
+	 * Each write to the memo costs at least one byte of input, and picklers use places in
+	 * order. So no pickle needs more places than it has bytes.
+	 */
 	if (place >= m->size)
 		return pickle_fail(m, E2BIG, "a memo place beyond the size of the input");
 	if (place >= m->memo_room) {
@@ -350,7 +356,7 @@ static int run_not_plain(struct machine *m, const struct argument_value *arg)
 	return pickle_fail(m, EPERM, "is not plain data of protocols 2 to 5: refused");
 }
 
-/* ---- the table ---- */
+/* ---- the table of instructions ---- */
 
 const struct opcode pickle_opcodes[256] = {
 	['('] = { "MARK", ARG_NONE, run_mark },

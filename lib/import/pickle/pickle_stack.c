@@ -67,7 +67,7 @@ int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value 
 	return r;
 }
 
-/* Number of values above the newest mark. */
+/* Returns the number of values above the newest mark. */
 size_t pickle_height(const struct machine *m)
 {
 	return m->n_stack - (m->n_marks ? m->marks[m->n_marks - 1] : 0);

@@ -25,7 +25,7 @@ void pickle_open_list(FILE *out);
 void pickle_close_list(FILE *out);
 /* Combines the last two values into a pair. */
 void pickle_pair(FILE *out);
-/* UTF-8. */
+/* text must be UTF-8. */
 void pickle_text(FILE *out, const char *text);
 void pickle_int(FILE *out, int64_t value);
 void pickle_bool(FILE *out, bool value);

@@ -23,7 +23,7 @@ uint32_t cw_value_count(const struct cw_value *list)
 	return list->n;
 }
 
-/* Decimal, optional minus sign, nothing else. */
+/* Reads a decimal number with an optional minus sign and nothing else. */
 static bool parse_int(const char *text, size_t len, int64_t *ret)
 {
 	bool negative = len && text[0] == '-';

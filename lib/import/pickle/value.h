@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plain data from other programs' recordings: the contents of a pickle or a JSON file. Values live
- * in an arena and are never freed one by one; text is borrowed from the input and is neither
- * NUL-terminated nor known to be UTF-8.
+ * in an arena and are never freed one by one. Text is borrowed from the input. It is not
+ * NUL-terminated, and it may not be UTF-8.
  *
- * Values form no cycles and are at most CW_VALUE_MAX_HEIGHT deep (the readers ensure that), but
- * may be shared: a walk through all of a hostile value can take hours, a look-up cannot. One
+ * Values form no cycles and are at most CW_VALUE_MAX_HEIGHT deep; the readers ensure that. But
+ * values may be shared. A walk through all of a hostile value can take hours, a look-up cannot. One
  * thread; no blocking.
  */
 #pragma once
@@ -18,7 +18,7 @@
 #include "common/err.h"
 #include "model/arena.h"
 
-/* A dump of the Flight Recorder is 5 deep. */
+/* A dump of the Flight Recorder is 5 levels deep. */
 #define CW_VALUE_MAX_HEIGHT 32
 /* Limit of fields in a record's dict: an entry of the Flight Recorder has 22 fields. */
 #define CW_VALUE_MAX_FIELDS 64u
@@ -51,32 +51,39 @@ struct cw_value {
 };
 
 /*
- * The value at a text key; of several, the last. NULL = no dict, no such key, or more than
- * CW_VALUE_MAX_FIELDS keys. A pickle of a megabyte can put one large dict in the place of each of
- * 100,000 records, so a look-up has a fixed bound. Readers iterate over dicts that are tables.
+ * Returns the value at a text key. If the key occurs several times, the last one counts. NULL = no
+ * dict, no such key, or more than CW_VALUE_MAX_FIELDS keys. A pickle of a megabyte can put one
+ * large dict in the place of each of 100,000 records, so the cost of a look-up has a fixed bound.
+ * For a dict that is a table, readers iterate instead.
  */
 const struct cw_value *cw_value_get(const struct cw_value *dict, const char *key);
 
-/* Number of items of a list or tuple, 0 for anything else (NULL too). */
+/* Returns the number of items of a list or tuple, and 0 for anything else (NULL too). */
 uint32_t cw_value_count(const struct cw_value *list);
 
-/* Reads an integer, or its text form (JSON dumps write numbers so). False for all other values. */
+/*
+ * Reads an integer, or an integer written as text, as in JSON dumps. Returns false for all
+ * other values.
+ */
 bool cw_value_int(const struct cw_value *value, int64_t *ret);
 
 bool cw_value_is_text(const struct cw_value *value, const char *text);
 
 /*
- * Copies text into buf, cut to len - 1 bytes, with '?' for characters outside printable ASCII;
+ * Copies text into buf, cut to len - 1 bytes. Characters outside printable ASCII become '?'. buf is
  * empty if value is not text. Returns buf.
  */
 char *cw_value_copy_text(const struct cw_value *value, char *buf, size_t len);
 
 /*
- * Appends item to a list, tuple or dict that is not held. -E2BIG too high or too many items, -ELOOP
- * `to` is held or is item itself, -ENOMEM. Adds the allocated bytes to *spent.
+ * Appends item to a list, tuple or dict that is not held, and adds the allocated bytes to *spent.
+ * Errors: -E2BIG too high or too many items, -ELOOP `to` is held or is item itself, -ENOMEM.
  */
 int cw_value_append(struct cw_arena *arena, struct cw_value *to, struct cw_value *item,
 		    size_t *spent);
 
-/* Strings are borrowed from doc. -E2BIG deeper than the limit, -ENOMEM. */
+/*
+ * Converts a JSON document. Strings are borrowed from doc. Errors: -E2BIG deeper than the
+ * limit, -ENOMEM.
+ */
 int cw_value_from_json(const json_t *doc, struct cw_arena *arena, struct cw_value **ret);
