@@ -53,7 +53,10 @@ static bool is_denied(const struct baseline_request *request, enum baseline_key 
 	return has_allowed && !is_allowed;
 }
 
-/* Matches texts from outside against the patterns once each, not once per op. */
+/*
+ * Finds the communicators and call sites that the user excluded. It matches each text from outside
+ * against the patterns once, not once per op.
+ */
 static int deny(const struct baseline_request *request, struct cw_baseline_run *run)
 {
 	bool *comms = calloc((size_t)run->n_comms + 1, sizeof(*comms));
@@ -181,8 +184,7 @@ static struct cw_baseline_first first_of(const struct baseline_rank *r)
 	return (struct cw_baseline_first){
 		.rank = r->rank,
 		/*
-		 * Ids of baseline and check are never equal: communicators at the same
-		 * index correspond.
+		 * Ids of baseline and check are never equal, so we compare communicators by index.
 		 */
 		.comm = r->op_a.is_there ? r->op_a.comm.id : r->op_b.comm.id,
 		.difference = r->said.first,
@@ -196,7 +198,7 @@ static bool is_compared(const struct baseline_rank *r)
 	return r->a.is_there && r->b.is_there;
 }
 
-/* Parts of one rank are adjacent. */
+/* Counts ranks, not parts: the parts of one rank are adjacent. */
 static void count_ranks(struct baseline_job *job)
 {
 	bool is_compared_one = false, differs = false;
@@ -236,7 +238,7 @@ static const char *name_of_part(enum cw_baseline_file_part part)
 	return part == CW_BASELINE_OPERATORS ? "the operators of " : "";
 }
 
-/* For runs with different numbers of ranks: true if all ranks are there. */
+/* True if all ranks of both runs are present. For runs with different numbers of ranks. */
 static bool is_whole(const struct baseline_job *job)
 {
 	return job->parts[0].a.n_ranks >= (uint32_t)job->world_size_a &&
@@ -289,7 +291,7 @@ static void judge(struct baseline_job *job)
 
 /* ---- different numbers of ranks ---- */
 
-/* If the numbers of ranks are known and differ, each rank has different work. */
+/* True if the numbers of ranks are known and differ. Then each rank has different work. */
 static bool are_other_worlds(const struct baseline_listing *a, const struct baseline_listing *b)
 {
 	int32_t x = a->files[0].world_size, y = b->files[0].world_size;
@@ -305,8 +307,8 @@ static void free_group_run(struct cw_baseline_group_run **g)
 typedef int (*take_rank_fn)(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
 
 /*
- * Calls take for each rank's collectives, one file at a time. We read each file twice, so that
- * memory holds only the calls that count.
+ * Calls `take` for each rank's collectives, one file at a time. The callers read each file twice,
+ * so that memory holds only the calls that count.
  */
 static int each_rank(const struct baseline_listing *from, take_rank_fn take,
 		     struct cw_baseline_group_run *g, struct baseline_part *part,

@@ -17,8 +17,8 @@
 enum baseline_key { BASELINE_KIND, BASELINE_COMM, BASELINE_SITE, BASELINE_KEYS };
 
 /*
- * Selects the ops to compare: an op must match a keep pattern of each key that has any, and no skip
- * pattern. Shell patterns (fnmatch(3)).
+ * A filter of the ops to compare. For each key with keep patterns, an op must match one of them. It
+ * must match no skip pattern. Patterns are shell patterns (fnmatch(3)).
  */
 struct baseline_filter {
 	enum baseline_key key;
@@ -32,10 +32,10 @@ struct baseline_request {
 	uint32_t n_filters;
 };
 
-/* The contents of one directory about a rank. */
+/* What one directory contains about a rank. */
 struct baseline_part {
 	bool is_there, is_finished;
-	uint32_t n_ranks; /* for all ranks together: the number of ranks in it */
+	uint32_t n_ranks; /* number of ranks included, if this is about all ranks together */
 	char *denied;     /* operators that the run did not sample; NULL or "" = none */
 	uint64_t counters[CW_BASELINE_COUNTERS];
 };
@@ -46,15 +46,15 @@ struct baseline_op {
 	struct cw_baseline_row row;
 	struct cw_baseline_comm comm;
 	char site[CW_BASELINE_SITE_BYTES + 1];
-	uint32_t call; /* for an operator: which of its module's calls of it in the step, from 1 */
+	uint32_t call; /* for an operator: which call of it by its module in this step, from 1 */
 };
 
-/* A rank's collectives, or its operators; or the common calls of all ranks. */
+/* A rank's collectives or a rank's operators, or the common calls of all ranks. */
 struct baseline_rank {
 	int32_t rank; /* BASELINE_ALL_RANKS = all */
 	enum cw_baseline_file_part part;
 	struct baseline_part a, b;
-	struct cw_baseline_said said;  /* if both runs have it */
+	struct cw_baseline_said said;  /* valid if both runs have this part */
 	struct baseline_op op_a, op_b; /* the ops of its first difference */
 };
 
@@ -63,26 +63,35 @@ struct baseline_rank {
 enum baseline_outcome { BASELINE_OUTCOME_EQUAL, BASELINE_OUTCOME_DIFFERS, BASELINE_OUTCOME_NONE };
 
 struct baseline_job {
-	/* by rank, collectives first; one part for different numbers of ranks */
+	/* by rank, collectives first; only one part if the numbers of ranks differ */
 	struct baseline_rank *parts;
 	uint32_t n_parts;
-	int32_t world_size_a, world_size_b; /* different numbers of ranks, or 0 */
-	uint64_t n_unlike_a, n_unlike_b; /* … calls on communicators that are then not compared */
-	/* Ranks in all; ranks with ops common to both runs; ranks with a difference. */
+	int32_t world_size_a, world_size_b; /* the numbers of ranks if they differ, else 0 */
+	uint64_t n_unlike_a, n_unlike_b;    /* calls on communicators that are not compared then */
+	/*
+	 * The number of ranks in all, of ranks with ops common to both runs, and of ranks with
+	 * a difference.
+	 */
 	uint32_t n_ranks, n_compared, n_differ;
 	uint32_t first;              /* index of the part with the first difference */
-	struct cw_baseline_said sum; /* of all parts; without first */
+	struct cw_baseline_said sum; /* the sum of all parts, without `first` */
 	enum baseline_outcome outcome;
 	char why[256]; /* why the runs are not comparable, or not known to be equal */
 };
 
-/* Borrows the pattern. -EINVAL: not KEY=PATTERN; -E2BIG: too many. */
+/*
+ * Adds a filter. Borrows the pattern. Returns 0, -EINVAL if text is not KEY=PATTERN, or -E2BIG if
+ * there are too many.
+ */
 int baseline_request_filter(struct baseline_request *request, const char *text, bool skips);
 
-/* "all_reduce", or "operator" */
+/* Returns the name of a kind of op: "all_reduce", …, or "operator". */
 const char *baseline_kind_name(unsigned kind);
 
-/* 0, or -errno and err names the file. Blocks on the disk. */
+/*
+ * Compares the baselines in directories a and b. Returns 0, or -errno and err names the file.
+ * Blocks on the disk. The caller calls baseline_job_fini() on *ret.
+ */
 int baseline_job_compare(const char *a, const char *b, const struct baseline_request *request,
 			 struct baseline_job *ret, struct cw_err *err);
 void baseline_job_fini(struct baseline_job *job);

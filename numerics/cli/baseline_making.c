@@ -87,7 +87,7 @@ static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool i
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (ends[i].error < 0 || ends[i].said.has_several)
-			return; /* an error explains it, or processes are not ranks */
+			return; /* an error explains it, or the processes are not ranks */
 		if (ends[i].said.nranks > nranks)
 			nranks = ends[i].said.nranks;
 	}
@@ -122,7 +122,7 @@ static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_co
 	return status;
 }
 
-/* Reads the operators of a rank from a file of collwatch.torch. */
+/* Reads the operators of a rank from a file of collwatch.torch and makes a baseline of them. */
 static int read_lines(const char *path, const char *dir, uint64_t *n_operators)
 {
 	struct cw_tensor_baseline_said said;
@@ -151,8 +151,8 @@ static int is_of_lines(const struct dirent *entry)
 }
 
 /*
- * Reads the files that the program's ranks left in the directory, and makes baselines, which are
- * faster to read.
+ * Reads the files that the program's ranks left in the directory, and makes baselines of them,
+ * which are faster to read.
  */
 static int read_left(const char *dir, uint64_t *n_operators)
 {
@@ -178,8 +178,8 @@ static int read_left(const char *dir, uint64_t *n_operators)
 }
 
 /*
- * complete: the directory that tells ranks how far we have read, or NULL. Returns the exit status;
- * *ret_program is 0 if the program succeeded.
+ * Runs the program and records its baseline. complete: the directory in which we tell ranks how far
+ * we have read, or NULL. Returns the exit status. *ret_program is 0 if the program succeeded.
  */
 static int run_program(const struct baseline_making *m, const char *dir, const char *complete,
 		       int *ret_program)
@@ -193,7 +193,7 @@ static int run_program(const struct baseline_making *m, const char *dir, const c
 	uint32_t n = 0;
 	int wait_status, status, r;
 
-	/* The program may change its directory. */
+	/* The program may change its working directory, so we pass an absolute path. */
 	if (!realpath(dir, lines)) {
 		fprintf(stderr, "collwatch: %s: %m\n", dir);
 		return BASELINE_EXIT_USAGE;

@@ -22,8 +22,8 @@
 
 #define PIDS (4u << 20) /* no kernel's pid_max is higher */
 /*
- * The interval of scans for processes. It is short while ranks may be starting: a record found late
- * has already overwritten its oldest entries.
+ * Intervals of scans for processes. The interval is short while ranks may be starting, because a
+ * record found late has already overwritten its oldest entries.
  */
 #define SCAN_EAGER_NS (10 * CW_NS_PER_MS)
 #define SCAN_CALM_NS (250 * CW_NS_PER_MS)
@@ -44,9 +44,9 @@ struct baseline_ranks {
 	pthread_t thread;
 	bool stop;
 	int error;
-	char *dir, *complete; /* complete may be NULL: ranks do not wait */
+	char *dir, *complete; /* complete: NULL = ranks do not wait */
 	unsigned char
-		/* a bit for each process that is outside the program, or that we have read */
+		/* one bit per pid: the process is not part of the program, or we have read it */
 		*foreign;
 	int64_t next_scan_ns, eager_until_ns, forget_ns;
 	struct watched watched[BASELINE_RANKS_MAX];
@@ -68,9 +68,9 @@ static void set_foreign(struct baseline_ranks *r, uint64_t pid)
 	r->foreign[pid / 8] |= (unsigned char)(1u << pid % 8);
 }
 
-/* ---- finding ---- */
+/* ---- finding records ---- */
 
-/* 0 = the process is gone */
+/* Returns the pid of the parent, or 0 if the process is gone. */
 static uint64_t parent_of(uint64_t pid)
 {
 	char path[64], text[512], *at;
@@ -84,7 +84,7 @@ static uint64_t parent_of(uint64_t pid)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	/* "PID (any name at all) S PARENT …" */
+	/* The text is "PID (any name at all) S PARENT …". */
 	at = strrchr(text, ')');
 	if (!at || strlen(at) < 4)
 		return 0;
@@ -105,7 +105,7 @@ static bool is_descendant(uint64_t pid)
 	return false;
 }
 
-/* Takes fd. */
+/* Starts to watch a record that a process has open. Takes ownership of fd. */
 static int on_record(pid_t pid, int fd, void *user)
 {
 	struct baseline_ranks *r = user;
@@ -120,7 +120,7 @@ static int on_record(pid_t pid, int fd, void *user)
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->watched[i].dev == st.st_dev && r->watched[i].ino == st.st_ino)
 			return 0;
-	/* We retry a record that is still being set up. */
+	/* The record may not be complete yet. We try again at the next scan. */
 	if (cw_record_open(steal_fd(&own), true, &record, NULL) < 0)
 		return 0;
 	*w = (struct watched){ .dev = st.st_dev, .ino = st.st_ino };
@@ -152,7 +152,7 @@ static void scan(struct baseline_ranks *r, int64_t at_ns)
 		if (cw_parse_u64(entry->d_name, 1, PIDS, &pid) < 0 || is_foreign(r, pid))
 			continue;
 		if (is_descendant(pid))
-			/* The process may have ended meanwhile. */
+			/* This does nothing if the process has ended meanwhile. */
 			(void)cw_record_process_each_of((pid_t)pid, on_record, r);
 		else
 			set_foreign(r, pid);
@@ -222,7 +222,9 @@ int baseline_ranks_start(const char *dir, const char *complete, struct baseline_
 	r->eager_until_ns = now() + EAGER_FOR_NS;
 	error = r->dir && r->foreign && !complete == !r->complete ? 0 : ENOMEM;
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* otherwise we miss orphans */
-	/* The main thread handles signals. */
+	/*
+	 * The thread inherits a mask that blocks all signals, because the main thread handles them.
+	 */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (!error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentences of `baseline check`: each function writes one into buf, on one line. */
+/* The sentences of `baseline check`. Each function writes one of them into buf, on one line. */
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +15,7 @@ char *baseline_text_first(const struct baseline_rank *rank, char *buf, size_t le
 char *baseline_text_op(const struct baseline_op *op, char *buf, size_t len);
 /* "checked 398 of 400 ops of 4 ranks, …" */
 char *baseline_text_coverage(const struct baseline_job *job, char *buf, size_t len);
-/* Operators of one side that were not sampled, by name; "" = none. Borrowed. */
+/* Returns the names of operators that one side did not sample; "" = none. Borrowed. */
 const char *baseline_text_denied(const struct baseline_job *job, bool is_check);
-/* The losses in one side's files, for all ranks together; "" without losses. */
+/* Says what one side's files have lost, for all ranks together; "" without losses. */
 char *baseline_text_lost(const struct baseline_job *job, bool is_check, char *buf, size_t len);

@@ -18,7 +18,10 @@
 
 /* ---- wording ---- */
 
-/* Length of "blocks.1.up" in "blocks.1.up.weight". */
+/*
+ * Returns the length of the module's name in a parameter's name: "blocks.1.up"
+ * in "blocks.1.up.weight".
+ */
 static size_t module_len(const char *parameter)
 {
 	const char *dot = strrchr(parameter, '.');
@@ -33,7 +36,7 @@ static bool is_of_module(const char *parameter, const char *other)
 	return module_len(parameter) == len && strncmp(parameter, other, len) == 0;
 }
 
-/* Parameters of one module are adjacent. */
+/* Lists parameters in words. Parameters of one module are adjacent. */
 static const char *say(const json_t *parameters, bool is_certain, char *buf, size_t len)
 {
 	const char *before = NULL;
@@ -61,7 +64,9 @@ static const char *say(const json_t *parameters, bool is_certain, char *buf, siz
 
 /* ---- one line ---- */
 
-/* A communicator without a name is not one of torch's groups. */
+/*
+ * Returns the rank's communicator of this name. Only torch's groups count, and these have a name.
+ */
 static uint32_t comm_called(const struct cw_numerics_job *job,
 			    const struct cw_numerics_rank_said *rank, const char *name)
 {
@@ -76,7 +81,7 @@ static uint32_t comm_called(const struct cw_numerics_job *job,
 	return CW_NUMERICS_NONE;
 }
 
-/* The texts of one line, each made once. */
+/* The texts of one line, each of which is made once. */
 struct line_texts {
 	struct cw_arena *arena;
 	const json_t *buckets;
@@ -110,7 +115,7 @@ static int fill(struct cw_numerics_input *in, const struct cw_numerics_buckets *
 		struct cw_numerics_sample *sample = &in->job.samples[i];
 
 		/*
-		 * The newest line counts, but its guesses do not replace certainty about
+		 * The newest line wins, but a guess does not replace a certain answer about
 		 * earlier steps.
 		 */
 		if (f->bucket == CW_NUMERICS_NONE || sample->step >= t->until ||

@@ -27,7 +27,7 @@ static const char *node_of(const json_t *doc)
 	return cw_json_str(doc, "node", "");
 }
 
-/* Of one node's pages, the last says how many ranks are missing. */
+/* True for the last page of a node. It says how many ranks of the node are missing. */
 static bool is_last_page(const json_t *docs, size_t i)
 {
 	for (size_t k = i + 1; k < json_array_size(docs); k++)
@@ -36,7 +36,7 @@ static bool is_last_page(const json_t *docs, size_t i)
 	return true;
 }
 
-/* Adds a document like a node's answer, about processes that were alive or dead at that time. */
+/* Adds a document as if it were a node's answer. Its processes were alive or dead at that time. */
 static int add_doc(struct numerics_gather *g, const json_t *doc, struct numerics_page *ret,
 		   struct cw_err *err)
 {
@@ -64,7 +64,7 @@ static void name_silent(const json_t *doc, char *silent)
 		numerics_gather_silent(silent, "nodes whose tensors were too much for a copy");
 }
 
-/* Adds other nodes' documents; an error in one does not affect the others. */
+/* Adds other nodes' documents. An error in one document does not affect the others. */
 static int add_pages(struct numerics_gather *g, const json_t *docs, struct cw_numerics_input *in,
 		     char *silent)
 {
@@ -107,12 +107,13 @@ enum pages {
 	PAGES_NONE,     /* no page with ranks */
 	PAGES_OTHERS,   /* pages of other nodes only */
 	PAGES_ALL,      /* also of the bundle's own node */
-	PAGES_ANOTHERS, /* of its own node, but with none of the bundle's ranks */
+	PAGES_ANOTHERS, /* pages of its own node, but none contains the bundle's ranks */
 };
 
 /*
- * The own node's summaries date from the bundle's creation. Afterwards the leader asked all nodes,
- * its own included, so that all answers are of one time. By then the job may have been restarted.
+ * Classifies the pages in the bundle. The summaries of the bundle's own node date from the bundle's
+ * creation. Afterwards the leader asked all nodes including its own, so that all answers are from
+ * one time. By then the job may have been restarted.
  */
 static enum pages whose_pages(const struct cw_bundle *bundle)
 {

@@ -13,8 +13,8 @@
 /* True for a directory, which cannot be a record. */
 bool numerics_bundle_is(const char *path);
 /*
- * 0; ret->silent names the nodes with an unreadable answer. -ENODATA: the bundle has no summaries;
- * other -errno with err set, which names the path. The caller calls cw_numerics_input_fini() in any
- * case. Borrows path.
+ * Reads the summaries in a bundle. Returns 0, and ret->silent names the nodes with an unreadable
+ * answer. -ENODATA: the bundle has no summaries. Other -errno: err is set and names the path. The
+ * caller calls cw_numerics_input_fini() in any case. Borrows path.
  */
 int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct cw_err *err);

@@ -206,7 +206,7 @@ static json_t *groups_doc(const struct cw_numerics_job *job, const uint32_t *sam
 	return cw_json_finish(list, bad);
 }
 
-/* v: members, sorted by the property. */
+/* Lists the members by their value of one property. v: members, sorted by this property. */
 static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_member *v, uint32_t n,
 			   enum cw_members_by by)
 {
@@ -228,7 +228,7 @@ static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_me
 	return cw_json_finish(list, bad);
 }
 
-/* The members' platforms; omits properties that are equal on all. */
+/* Lists the members' platforms. Omits properties that are equal on all members. */
 static json_t *unlike_doc(const struct cw_numerics_job *job, const uint32_t *samples, uint32_t n)
 {
 	static const char *const names[] = { [CW_MEMBERS_BY_DEVICE] = "device_model",
@@ -259,7 +259,7 @@ static json_t *divergence_doc(const struct cw_numerics_job *job,
 	return cw_json_finish(doc, bad);
 }
 
-/* The report's divergences, or its roundings. */
+/* Makes the list of the report's divergences, or of its roundings. */
 static json_t *divergences_doc(const struct cw_numerics_job *job,
 			       const struct cw_numerics_report *said,
 			       const struct cw_numerics_divergence *v, uint32_t n,

@@ -6,6 +6,9 @@
 
 #include "numerics/read/numerics_files.h"
 
-/* last: number of summaries before a rank's first bad one. New reference; NULL = out of memory. */
+/*
+ * Makes the document. last: how many summaries to show before a rank's first bad one. New
+ * reference; NULL = out of memory.
+ */
 json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numerics_report *said,
 		     uint32_t last);

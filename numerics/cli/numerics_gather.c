@@ -85,8 +85,8 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 	if (r < 0)
 		return r;
 	/*
-	 * A bundle's document contains all ranks at once. A node's pages are short, and contain no
-	 * more than its records.
+	 * A bundle's document contains all ranks at once. A page of a node is short, and contains
+	 * no more than the records of its ranks.
 	 */
 	if (!path && (part->job.n_ranks > CW_TENSOR_SAMPLES_DOC_PAGE_RANKS ||
 		      part->job.n_samples > part->job.n_ranks * CW_REC_SUMMARIES ||
@@ -122,9 +122,9 @@ int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char
 
 struct candidate {
 	struct numerics_part *part;
-	uint32_t rank; /* rank's index in the part */
+	uint32_t rank; /* its index in the part */
 	uint32_t order;
-	int64_t ended_wall_ns; /* as reported by its source */
+	int64_t ended_wall_ns; /* as its source reports it; 0 = unknown, or it lives */
 };
 
 static const struct cw_numerics_source *source_of(const struct candidate *c)
@@ -133,8 +133,8 @@ static const struct cw_numerics_source *source_of(const struct candidate *c)
 }
 
 /*
- * Groups candidates of one rank, the best one first; candidates without a rank number are grouped
- * by record.
+ * Sorts candidates so that those of one rank are adjacent, the best one first. Candidates without a
+ * rank number are grouped by record.
  */
 static int compare_candidates(const void *a, const void *b)
 {
@@ -159,7 +159,9 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
 	return s->rank >= 0 || (s->created_wall_ns && s->created_wall_ns == t->created_wall_ns);
 }
 
-/* Adds a daemon's knowledge of the end to a process that we found in another way, too. */
+/*
+ * Adds a daemon's knowledge of the process's end, even if we also found the process in another way.
+ */
 static void add_end(struct candidate *to, const struct candidate *same)
 {
 	if (!to->ended_wall_ns)
@@ -183,13 +185,13 @@ static uint32_t drop_doubles(struct candidate *v, uint32_t n)
 
 /* ---- selection of the run ---- */
 
-/* From rank to rank, through shared communicators: groups of groups of groups. */
+/* We go from rank to rank through shared communicators, at most this many times. */
 #define MAX_ROUNDS 16u
 
 struct run {
 	struct cw_numerics_comm *comms; /* of the run's candidates, sorted */
 	size_t n;
-	int64_t since_ns; /* start of the run's oldest certain process */
+	int64_t since_ns; /* start of the oldest process that certainly belongs to the run */
 };
 
 static int compare_comms(const void *a, const void *b)
@@ -215,7 +217,10 @@ static void add_comms(struct run *run, const struct candidate *c)
 	}
 }
 
-/* Time of its last call. A process that ended before the others began belongs to an earlier run. */
+/*
+ * Returns the time of the candidate's last call; 0 = unknown. It identifies processes that ended
+ * before the others began, because these belong to an earlier run.
+ */
 static int64_t last_ns(const struct candidate *c)
 {
 	const struct cw_numerics_job *job = &c->part->job;
@@ -227,7 +232,10 @@ static int64_t last_ns(const struct candidate *c)
 	return last ? last : source_of(c)->created_wall_ns;
 }
 
-/* A run that hangs makes no calls for long before the user ends it. */
+/*
+ * Returns when the process ended. The last call is only a lower bound: a hung run makes no calls
+ * for long before the user ends it.
+ */
 static int64_t end_ns(const struct candidate *c)
 {
 	int64_t last = last_ns(c);
@@ -249,7 +257,7 @@ static bool is_of_run(const struct run *run, const struct candidate *c)
 	return false;
 }
 
-/* 0: unknown. */
+/* Returns the earlier time. 0 stands for an unknown time. */
 static int64_t earliest(int64_t a_ns, int64_t b_ns)
 {
 	if (!a_ns || !b_ns)
@@ -263,10 +271,10 @@ static bool *wanted(const struct candidate *c)
 }
 
 /*
- * Selects the living ranks; if none lives, the rank with the newest record. Also sets the start of
- * their run. Processes without summaries belong to some run, too. If the newest rank ended before
- * the first of them began, it belongs to an earlier run. Otherwise they prove nothing: they may be
- * older than many runs.
+ * Selects the live ranks or, if no rank is alive, the rank with the newest record. Also sets the
+ * start of their run. Live processes without summaries also belong to a run. If the newest rank
+ * ended before the first of these processes began, it belongs to an earlier run. Otherwise these
+ * processes prove nothing, because they may be older than many runs.
  */
 static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns, struct run *run)
 {
@@ -300,7 +308,8 @@ static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns,
 }
 
 /*
- * One round: adds the candidates that belong to the run as known so far. True if the run has grown.
+ * Does one round: adds the candidates that belong to the run as known so far. Returns true if the
+ * run has grown.
  */
 static bool want_more(struct candidate *v, uint32_t n, struct run *run)
 {
@@ -330,7 +339,7 @@ static bool has_bad(const struct candidate *c)
 	return false;
 }
 
-/* Selects the run's ranks and counts the rejected ones. 0 or -ENOMEM. */
+/* Selects the run's ranks and counts the rejected ones. Returns 0 or -ENOMEM. */
 static int want(struct candidate *v, uint32_t n, uint32_t n_samples, int64_t living_since_ns,
 		struct cw_numerics_input *in)
 {
@@ -374,7 +383,7 @@ static int choose(struct numerics_part *parts, int64_t living_since_ns,
 	return r;
 }
 
-/* ---- the union ---- */
+/* ---- the union of all parts ---- */
 
 static int join(const struct numerics_part *parts, struct cw_tensor_samples *samples,
 		struct cw_arena *arena, struct cw_numerics_source **ret)
@@ -440,7 +449,7 @@ void numerics_gather_fini(struct numerics_gather *g)
 	g->parts = NULL;
 }
 
-/* ---- silent nodes ---- */
+/* ---- nodes without an answer ---- */
 
 void numerics_gather_silent(char silent[static NUMERICS_GATHER_SILENT], const char *name)
 {

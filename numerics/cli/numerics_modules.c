@@ -237,7 +237,7 @@ bool numerics_modules_has_looked(const struct cw_tensor_lines *in)
 	return false;
 }
 
-/* ---- text ---- */
+/* ---- report as text ---- */
 
 static const char *number(const json_t *tensor, const char *key, char *buf, size_t len)
 {
@@ -340,7 +340,7 @@ void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 	if (said->n_rows_over_limit)
 		fprintf(out, "  … and more of such rows: %u\n", said->n_rows_over_limit);
 	for (uint32_t f = 0; f < in->n; f++) {
-		/* All members agree, so we show the first answer. */
+		/* All members found the same differences, so we show the first answer. */
 		const json_t *line = json_array_get(in->files[f].replicas, 0);
 		size_t n = json_array_size(json_object_get(line, "different"));
 
@@ -363,7 +363,7 @@ void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 	fprintf(out, "%s\n", numerics_modules_coverage(in, text, sizeof(text)));
 }
 
-/* ---- document ---- */
+/* ---- report as a document ---- */
 
 static json_t *rank_of(const struct cw_tensor_lines_file *f)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We first ask the local daemon for the nodes with a job of that name; it asks all nodes. Then we
- * ask each of these nodes for its ranks, page by page: all ranks of a node do not fit one answer.
+ * We first ask the local daemon which nodes have a job of that name, and it asks all nodes. Then we
+ * ask each of these nodes for its ranks, page by page, because all ranks of a node do not fit into
+ * one answer.
  */
 #include "numerics/cli/numerics_nodes.h"
 
@@ -20,16 +21,16 @@
 #include "report/json_util.h"
 
 #define VERB "summaries"
-/* The daemon's own time-out is shorter. */
+/* Longer than the daemon's own time-out. */
 #define TIMEOUT_MS 10000
 /*
- * A daemon rejects a client that asks too often. We retry after this pause, then after twice
- * this, …
+ * A daemon rejects a client that asks too often. We retry after PAUSE_MS, then after twice that,
+ * and so on.
  */
 #define TRIES 8
 #define PAUSE_MS 200
 #define NODE_BYTES 128
-/* More than the clock difference between well-kept machines. */
+/* Well-kept machines' clocks differ by less than this. */
 #define CLOCKS_DIFFER_NS (60 * CW_NS_PER_S)
 
 static void wait_a_while(unsigned n)
@@ -54,9 +55,9 @@ static int ask(const struct numerics_nodes *nodes, const json_t *args, json_t **
 	return r;
 }
 
-/* ---- one node ---- */
+/* ---- the ranks of one node ---- */
 
-/* Arguments for the page after `before`; NULL: the first page. */
+/* Makes the arguments for the page after `before`. NULL: the first page. */
 static json_t *page_args(const json_t *job, const struct numerics_page *before)
 {
 	json_t *args = json_pack("{s:O, s:O, s:O}", "node", json_object_get(job, "node"), "job",
@@ -70,7 +71,10 @@ static json_t *page_args(const json_t *job, const struct numerics_page *before)
 	return cw_json_finish(args, bad);
 }
 
-/* page: in, the previous page; out, this one. *ret_n: ranks so far. */
+/*
+ * Asks for a page and adds it. page: the previous page on entry, this page on return. *ret_n:
+ * number of ranks so far.
+ */
 static int add_page(const struct numerics_nodes *nodes, const json_t *job, const char *node,
 		    struct numerics_gather *g, struct numerics_page *page, uint32_t *ret_n,
 		    struct cw_err *err)
@@ -90,8 +94,8 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
 }
 
 /*
- * Adds a node's ranks. If its answer is missing or invalid, silent names the node, and the others
- * still count.
+ * Adds a node's ranks. If its answer is missing or invalid, we add its name to silent and still use
+ * the other nodes.
  */
 static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 		    struct numerics_gather *g, struct cw_numerics_input *in, char *silent)
@@ -127,7 +131,10 @@ static const char *label_of(const json_t *job)
 	return cw_json_str(job, "job", "");
 }
 
-/* True for a job of the wanted name, once per node: a node that repeats an entry gains nothing. */
+/*
+ * True for a job of the wanted name, but only once per node, so that a node gains nothing by
+ * repeating an entry.
+ */
 static bool is_meant(const struct numerics_nodes *nodes, const json_t *jobs, size_t i)
 {
 	const json_t *job = json_array_get(jobs, i);
@@ -141,8 +148,8 @@ static bool is_meant(const struct numerics_nodes *nodes, const json_t *jobs, siz
 }
 
 /*
- * Determines the job's user and full name: from local records or options, else from the first
- * listed job.
+ * Determines the job's user and full name from local records or options. Without these, the first
+ * listed job decides.
  */
 static int choose_job(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		      const json_t *jobs, int64_t *ret_uid, const char **ret_label,
@@ -184,8 +191,8 @@ static bool is_of(const json_t *job, int64_t uid, const char *label)
 }
 
 /*
- * Start of the oldest living process without summaries: ranks that ended before it are no answer.
- * The nodes' clocks count, as they do for calls; we ignore a time in the future.
+ * Returns the start of the oldest live process without summaries: ranks that ended before it belong
+ * to an earlier run. We use the nodes' clocks, as for calls, and ignore a time in the future.
  */
 static int64_t living_since(const json_t *living, int64_t uid, const char *label)
 {
@@ -212,8 +219,8 @@ static bool is_on(const json_t *job, const char *node)
 }
 
 /*
- * Jobs on different hosts may have the same label. Chooses the local one, or the only one. Sets
- * *ret_node, borrowed from jobs or here; "": the job spans all nodes.
+ * Chooses one of several jobs with the same label on different hosts: the local job, or the only
+ * one. Sets *ret_node, which is borrowed from jobs or here. "": the job spans all nodes.
  */
 static int choose_node(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		       const json_t *jobs, const char *here, int64_t uid, const char *label,
@@ -244,7 +251,7 @@ static int choose_node(const struct numerics_nodes *nodes, const struct cw_numer
 	return 0;
 }
 
-/* here: the name of the node of the daemon that we asked. */
+/* Adds the ranks of all nodes. here: the name of the node whose daemon we asked. */
 static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const char *here,
 		   struct cw_numerics_input *in, struct numerics_gather *g, char *silent,
 		   struct cw_err *err)
@@ -260,7 +267,10 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const 
 		r = choose_node(nodes, in, jobs, here, uid, label, &node, err);
 	if (r < 0)
 		return r;
-	/* The time covers all nodes; for a single-host job it may come from another job. */
+	/*
+	 * living_since() covers all nodes. For a job on a single host it might return the time of
+	 * another job, so we do not use it then.
+	 */
 	if (!*node)
 		g->living_since_ns = living_since(json_object_get(doc, "living"), uid, label);
 	cw_progress_bar_begin(&bar, "nodes", json_array_size(jobs), nodes->is_quiet);
@@ -276,7 +286,7 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const 
 	return r;
 }
 
-/* ---- the list of them ---- */
+/* ---- the list of jobs ---- */
 
 static void name_silent(const json_t *doc, char *silent)
 {
@@ -293,7 +303,10 @@ static void name_silent(const json_t *doc, char *silent)
 		numerics_gather_silent(silent, "those that had no turn");
 }
 
-/* Asks again if some node was silent: it may have had too many questions. */
+/*
+ * Asks for the list. Asks again if some node did not answer, because it may have had too
+ * many questions.
+ */
 static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err *err)
 {
 	json_t *args = json_pack("{s:s}", "job", nodes->job), *again = NULL;

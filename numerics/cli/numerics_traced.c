@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A traced step of a large model has 100,000 calls of a kilobyte each. So we do not keep them with
- * a file, but read it again when the user asks for them. As text, only one call is in memory at a
- * time; a document contains a limited number.
+ * A traced step of a large model has 100,000 calls of a kilobyte each. So we do not keep the calls
+ * of a file, but read the file again when the user asks for them. For text output, only one call is
+ * in memory at a time. A document contains a limited number of calls.
  */
 #include "numerics/cli/numerics_traced.h"
 
@@ -16,10 +16,10 @@
 #include "numerics/read/tensor_file.h"
 #include "report/json_util.h"
 
-/* 5 KiB each, in memory. */
+/* Each call takes 5 KiB in memory. */
 #define DOC_CALLS_MAX 50000u
 #define STEPS_TEXT_BYTES 512
-#define STEP_BYTES 21 /* for the longest one, and a comma or hyphen */
+#define STEP_BYTES 21 /* the longest number, and a comma or hyphen */
 
 static int parse_step(const char **text, int64_t *ret)
 {
@@ -66,7 +66,7 @@ bool numerics_steps_has(const struct numerics_steps *steps, int64_t step)
 	return false;
 }
 
-/* ---- text ---- */
+/* ---- traces as text ---- */
 
 static void name_rank(const struct cw_tensor_lines_file *f, char *buf, size_t len)
 {
@@ -81,13 +81,16 @@ struct showing {
 	FILE *out;
 	const struct cw_tensor_lines_file *file;
 	const struct numerics_steps *asked;
-	int64_t step; /* the step with the latest heading */
+	int64_t step; /* the step of the last heading */
 	bool has_heading;
-	/* traces already passed; the file has them in the order of its lines */
+	/* traces already passed; they are in the order of the file's lines */
 	uint32_t n_traces_behind;
 };
 
-/* Number of the step's calls without room; callers ask once per step, in the file's order. */
+/*
+ * Returns how many calls of the step the file had no room for. Callers ask once per step, in the
+ * file's order.
+ */
 static uint64_t lost_of(struct showing *s, int64_t step)
 {
 	const struct cw_tensor_lines_file *f = s->file;
@@ -131,7 +134,7 @@ static int on_show(const char *kind, json_t *line, void *user)
 }
 
 /*
- * Lists steps as "1,3,10-20", the format of --trace-steps; stops at the limit. True: all
+ * Lists the file's steps as "1,3,10-20", the format of --trace-steps, up to the limit. True if all
  * are listed.
  */
 static bool name_steps(const struct cw_tensor_lines_file *f, char *buf, size_t len)
@@ -153,7 +156,7 @@ static bool name_steps(const struct cw_tensor_lines_file *f, char *buf, size_t l
 	return true;
 }
 
-/* Lists the available steps of the first rank that has some. */
+/* Lists the available steps of the first rank that has any. */
 static void show_there(FILE *out, const struct cw_tensor_lines *in)
 {
 	const struct cw_tensor_lines_file *first = NULL;
@@ -201,7 +204,7 @@ void numerics_traced_show(FILE *out, const struct cw_tensor_lines *in,
 		show_there(out, in);
 }
 
-/* ---- document ---- */
+/* ---- traces as a document ---- */
 
 struct collecting {
 	const struct numerics_steps *asked;
@@ -241,7 +244,7 @@ int numerics_traced_doc(const struct cw_tensor_lines *in, const struct numerics_
 
 		c.rank = in->files[i].rank;
 		r = cw_tensor_file_each(in->files[i].path, on_collect, &c, &err);
-		if (r < 0 && r != -ENOMEM) { /* the file was complete before; show what is there */
+		if (r < 0 && r != -ENOMEM) { /* it was complete before: show what is there now */
 			fprintf(stderr, "collwatch: %s\n", err.text);
 			r = 0;
 		}

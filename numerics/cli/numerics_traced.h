@@ -19,16 +19,22 @@ struct numerics_steps {
 	uint32_t n;
 };
 
-/* Adds "1,3,10-20" or "all" to the steps. -EINVAL otherwise, -E2BIG too many of them. */
+/*
+ * Adds "1,3,10-20" or "all" to the steps. Returns 0, -EINVAL for other text, or -E2BIG for too
+ * many steps.
+ */
 int numerics_steps_parse(const char *text, struct numerics_steps *steps);
 bool numerics_steps_has(const struct numerics_steps *steps, int64_t step);
 
-/* Prints the requested steps, and a list of the others. Reads the files once more; blocks. */
+/*
+ * Prints the requested steps, and lists the other available steps. Reads the files once
+ * more; blocks.
+ */
 void numerics_traced_show(FILE *out, const struct cw_tensor_lines *in,
 			  const struct numerics_steps *asked);
 /*
- * Adds to a collwatch.modules/1: `trace`, the calls of the requested steps, and `trace_over_limit`,
- * the number of further calls. 0 or -errno.
+ * Adds two members to doc, a collwatch.modules/1: `trace`, the calls of the requested steps, and
+ * `trace_over_limit`, the number of further calls. Returns 0 or -errno.
  */
 int numerics_traced_doc(const struct cw_tensor_lines *in, const struct numerics_steps *asked,
 			json_t *doc);

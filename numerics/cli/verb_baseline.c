@@ -278,10 +278,10 @@ static int show_page(const struct args *args, const json_t *doc)
 
 	if (r < 0)
 		fprintf(stderr, "collwatch: cannot write the page: %s\n", strerror(-r));
-	return out ? r : -EIO; /* the function printed the error */
+	return out ? r : -EIO; /* show() has printed the error */
 }
 
-/* 0, or -errno after printing the error. */
+/* Prints the result. Returns 0, or -errno after printing the error. */
 static int show(const struct args *args, const struct baseline_job *job)
 {
 	json_t *doc;
@@ -316,7 +316,7 @@ static int compare(const struct args *args, const char *dir, int program)
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return BASELINE_EXIT_USAGE;
 	}
-	/* The failed program might have differed later. */
+	/* The runs might have differed later if the program had not failed. */
 	if (program && job.outcome == BASELINE_OUTCOME_EQUAL) {
 		job.outcome = BASELINE_OUTCOME_NONE;
 		(void)snprintf(job.why, sizeof(job.why),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `numerics`: reports on a job's numbers from the tensor summaries in flight records, of files or
- * of living processes. It finds the rank that fed the first NaN or infinity, values near infinity,
- * and results that differ but should be equal.
+ * `numerics`: reports on a job's numbers from the tensor summaries in flight records, which are
+ * files or belong to live processes. It finds the rank that fed the first NaN or infinity, values
+ * near infinity, and results that differ but should be equal.
  */
 #include <argp.h>
 #include <errno.h>
@@ -34,13 +34,13 @@
 #define TEXT_BYTES 1024
 #define LAST_MAX 1024u
 #define LAST_DEFAULT 8u
-/* Limit for a running job. */
+/* A running job is read at most this often. */
 #define MOST_READINGS 5u
 
 enum { OPT_UID = 256, OPT_TRACE_STEPS };
 
 struct numerics_args {
-	char **paths; /* files of collwatch.torch about modules and operators come last */
+	char **paths; /* files of collwatch.torch come last */
 	uint32_t n_paths, n_records;
 	uint64_t last;
 	int64_t uid; /* -1 = any user with that job */
@@ -235,11 +235,11 @@ static void on_file(void *user, uint32_t done, uint32_t total)
 {
 	struct cw_progress_bar *bar = user;
 
-	bar->total = total; /* a job has several */
+	bar->total = total; /* a job has several files */
 	cw_progress_bar_at(bar, done, NULL);
 }
 
-/* Explains that there is no answer although ranks of an earlier run had summaries. */
+/* Explains why there is no answer although ranks of an earlier run had summaries. */
 static void explain_set_aside(const struct numerics_args *args, const struct cw_numerics_input *in,
 			      struct cw_err *err)
 {
@@ -253,7 +253,7 @@ static void explain_set_aside(const struct numerics_args *args, const struct cw_
 			 in->silent ? "; no answer from " : "", in->silent ? in->silent : "");
 }
 
-/* No such job was found: appends advice to the error about this host. */
+/* Appends advice to the error about this host, because no such job was found. */
 static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		   bool is_asked, int r, struct cw_err *err)
 {
@@ -274,8 +274,7 @@ static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_
 }
 
 /*
- * r: the result of the search on this host. If the user asked for a job, other nodes may have
- * more ranks.
+ * Adds ranks of other nodes if the user asked for a job. r: the result of the search on this host.
  */
 static int gather(const struct numerics_args *args, int r, struct cw_numerics_input *in,
 		  struct cw_err *err)
@@ -365,9 +364,9 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 }
 
 /*
- * We read running ranks one after the other. A rank read later may show the result of a NaN whose
- * origin we missed on a rank read earlier. If two readings name the same first rank, the second one
- * read all ranks after that NaN.
+ * Reads running ranks until the result is stable. We read one rank after the other. A rank read
+ * later may show the result of a NaN whose origin we missed on a rank read earlier. If two readings
+ * name the same first rank, the second one read all ranks after that NaN.
  */
 static int read_until_settled(const struct numerics_args *args, struct cw_numerics_input *in,
 			      struct cw_numerics_report *said)
@@ -460,7 +459,7 @@ static int say_of_modules(const struct numerics_args *args)
 	return status_of_modules(&m);
 }
 
-/* ---- records, and such files beside them ---- */
+/* ---- records, with such files beside them ---- */
 
 static json_t *whole_doc(const struct numerics_args *args, const struct cw_numerics_input *in,
 			 const struct cw_numerics_report *said, const struct modules *m)
@@ -500,8 +499,8 @@ static int say_of_records(const struct numerics_args *args)
 }
 
 /*
- * Sorts records first; the order within both kinds stays. We inspect each file once, because it
- * may change.
+ * Sorts paths so that records come first. The order within both kinds stays. We inspect each file
+ * once, because it may change.
  */
 static int sort_paths(struct numerics_args *args)
 {

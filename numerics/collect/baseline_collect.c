@@ -15,16 +15,22 @@
 #include "model/op.h"
 #include "numerics/collect/summary_taking.h"
 
-/* Ops that wait for summaries: the capacity of the record's ring. */
+/* Limit of ops that wait for summaries. It equals the capacity of the record's ring. */
 #define PENDING CW_REC_RING_OPS
 #define CHAINS 4096u
-/* A summary that is later was never made, or was lost. */
+/* A summary that is later than this was never made, or was lost. */
 #define WAIT_NS (2000 * CW_NS_PER_MS)
-/* If the rank waits for us, the summary arrives when the device gets there. */
+/*
+ * Used instead of WAIT_NS if the rank waits for us: then the summary certainly arrives when the
+ * device gets there.
+ */
 #define WAIT_KEPT_NS (60000 * CW_NS_PER_MS)
-/* Summaries whose op has not settled yet. */
+/* Limit of summaries whose op has not settled yet. */
 #define LOOSE 1024u
-/* Of the ring's 120, we aim to find a third at a time, because the next ones may come faster. */
+/*
+ * We aim to find a third of the ring's 120 summaries at each poll, because the next ones may
+ * come faster.
+ */
 #define WANTED_SUMMARIES (CW_REC_SUMMARY_RING / 3)
 #define WANTED_OPS (CW_REC_RING_OPS / 8)
 #define PAUSE_MIN_NS (CW_NS_PER_MS / 4)
@@ -35,7 +41,7 @@ struct pending {
 	struct cw_baseline_row row;
 	uint64_t op_index;
 	int64_t since_ns;
-	uint32_t comm, next; /* entry of the record; next in its chain */
+	uint32_t comm, next; /* comm: entry of the record; next: next in its chain */
 	uint16_t generation;
 	bool expects[CW_BASELINE_SIDES], has[CW_BASELINE_SIDES];
 };
@@ -49,7 +55,7 @@ struct comm {
 	bool has_name;
 };
 
-/* Call sites by the record's identifier. */
+/* A call site, by the record's identifier. */
 struct site {
 	UT_hash_handle hh;
 	uint64_t key;
@@ -118,7 +124,9 @@ static bool is_waited_for(const struct cw_baseline_collector *c)
 
 /* ---- the file ---- */
 
-/* Its rank in the largest communicator, if the launcher set none. */
+/*
+ * Returns the rank's number. If the launcher set none, it is the rank in the largest communicator.
+ */
 static int32_t rank_of(const struct cw_record *rec)
 {
 	const struct cw_record_comm *comms;
@@ -184,7 +192,10 @@ static const struct cw_rec_comm *entry_of(const struct cw_record *rec, const str
 	return NULL;
 }
 
-/* True if the process has other members of the communicator, too: ncclCommInitAll(), or threads. */
+/*
+ * True if the process has another member of the same communicator, because of ncclCommInitAll()
+ * or threads.
+ */
 static bool has_another(const struct cw_record *rec, const struct cw_rec_comm *entry)
 {
 	const struct cw_record_comm *comms;
@@ -210,7 +221,7 @@ static struct cw_baseline_comm say_comm(const struct cw_rec_comm *entry)
 	return to;
 }
 
-/* The program may name a communicator after its first use. */
+/* Updates the names of communicators. The program may set a name after the first use. */
 static void name_comms(struct cw_baseline_collector *c)
 {
 	const struct cw_record_comm *comms;
@@ -233,7 +244,10 @@ static void name_comms(struct cw_baseline_collector *c)
 	}
 }
 
-/* NULL: the record has overwritten it, or there are too many. */
+/*
+ * Returns the communicator of an op. NULL: the record has overwritten it, or there are too
+ * many communicators.
+ */
 static const struct comm *comm_of(struct cw_baseline_collector *c, const struct cw_rec_op *op)
 {
 	struct cw_baseline_comm to;
@@ -266,8 +280,9 @@ static bool is_python(const char *frame)
 }
 
 /*
- * The innermost Python lines of the call's stack, as many as a site may have, else the code that
- * made the call. We omit native code between lines, because at first we do not know its library.
+ * Writes the innermost Python lines of the call's stack, as many as a site may have. Without Python
+ * lines, writes the code that made the call. We omit native code between lines, because at first we
+ * do not know its library.
  */
 static bool site_text(const struct cw_record *rec, const struct cw_rec_op *op, char *text,
 		      size_t len)
@@ -303,7 +318,10 @@ static uint16_t site_of(struct cw_baseline_collector *c, const struct cw_rec_op 
 	HASH_FIND(hh, c->sites, &key, sizeof(key), site);
 	if (site)
 		return site->number;
-	/* A site that is unknown now may become known later, and asking again costs little. */
+	/*
+	 * The site may become known later, and asking again costs little, so we do not remember
+	 * the failure.
+	 */
 	if (!site_text(c->record, op, text, sizeof(text)))
 		return 0;
 	number = cw_baseline_writer_site(c->writer, text);
@@ -320,7 +338,10 @@ static uint16_t site_of(struct cw_baseline_collector *c, const struct cw_rec_op 
 	return (uint16_t)number;
 }
 
-/* The agent samples a group's inputs at its launch, so the op does not refer to them. */
+/*
+ * True if a summary of the op's input will come. The agent samples a group's inputs at the launch
+ * of the group, so these ops do not refer to their summaries.
+ */
 static bool expects_input(const struct cw_rec_op *op, int32_t comm_rank)
 {
 	if (!(op->flags & CW_OPF_GROUPED) || op->result != 0)
@@ -337,8 +358,8 @@ static bool expects_input(const struct cw_rec_op *op, int32_t comm_rank)
 }
 
 /*
- * For successful calls (docs/design/summaries.md); agent/cuda/tensor.c decides which ranks have
- * an output.
+ * True if a summary of the op's output will come, which only successful calls have
+ * (docs/design/summaries.md). agent/cuda/tensor.c decides which ranks have an output.
  */
 static bool expects_output(const struct cw_rec_op *op, int32_t comm_rank)
 {
@@ -356,7 +377,7 @@ static bool expects_output(const struct cw_rec_op *op, int32_t comm_rank)
 	}
 }
 
-/* ---- waiting ---- */
+/* ---- ops that wait for summaries ---- */
 
 static uint32_t *chain_of(struct cw_baseline_collector *c, uint32_t comm, uint64_t op_index)
 {
@@ -456,7 +477,7 @@ static void put_summary(struct cw_baseline_collector *c, struct pending *p,
 	cw_baseline_row_set_value(row, side, CW_BASELINE_L2, s->l2);
 }
 
-/* False: its op has not settled yet, or is gone. */
+/* Gives the summary to its op. False: the op has not settled yet, or is gone. */
 static bool match(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
 	uint32_t at = *chain_of(c, s->comm, s->op_index);
@@ -477,8 +498,9 @@ static bool match(struct cw_baseline_collector *c, const struct cw_rec_summary *
 /* ---- reading ---- */
 
 /*
- * A slot of the ring gets every 120th number. We count the skipped numbers as lost. Some of them
- * may never have been assigned, because their slot's launch had not ended.
+ * True if we have not seen the summary yet. A slot of the ring gets every 120th number. We count
+ * the skipped numbers as lost. Some of them may never have been assigned, because the launch in
+ * their slot had not ended.
  */
 static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
@@ -496,7 +518,7 @@ static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary 
 	return true;
 }
 
-/* Keeps a summary without an op; the oldest one is dropped if there is no room. */
+/* Keeps a summary whose op has not settled. If there is no room, the oldest one is dropped. */
 static void keep_loose(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
 	if (c->n_loose == LOOSE) {
@@ -539,7 +561,7 @@ static void set_pause(struct cw_baseline_collector *c)
 	int64_t by_summaries = c->pause_ns * WANTED_SUMMARIES / (c->n_new_summaries + 1);
 	int64_t pause = by_ops < by_summaries ? by_ops : by_summaries;
 
-	/* At most twice as long: after a pause, a program resumes at full speed. */
+	/* The pause at most doubles, because a program may resume at full speed after a pause. */
 	if (pause > 2 * c->pause_ns)
 		pause = 2 * c->pause_ns;
 	c->pause_ns = pause < PAUSE_MIN_NS   ? PAUSE_MIN_NS
@@ -558,7 +580,7 @@ int cw_baseline_collector_poll(struct cw_baseline_collector *c, int64_t now_ns)
 	c->n_new_ops = c->n_new_summaries = 0;
 	r = cw_record_refresh(c->record);
 	if (r < 0)
-		return 0; /* the agent is writing, or the file is short: nothing new */
+		return 0; /* the agent is writing, or the file is short, so nothing is new */
 	read_summaries(c);
 	r = cw_record_each_settled(c->record, &c->op_cursor, &lost, on_op, c);
 	*counter(c, CW_BASELINE_N_LOST_OPS) += lost;

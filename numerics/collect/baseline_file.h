@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank's baseline in a file: units of 64 bytes, written one after the other while the program
- * runs, so that a file is readable wherever it ends. Version 1, in the byte order of the machine
- * that wrote it; the first eight bytes show the order.
+ * A rank's baseline in a file. The file consists of units of 64 bytes, written one after the other
+ * while the program runs, so that it is readable wherever it ends. Version 1, in the byte order of
+ * the machine that wrote it; the first eight bytes show the order.
  *
  *	head, then in any order:
  *	communicator   before the first row that names it; numbered in order, from 0. A second
@@ -12,7 +12,7 @@
  *	row            one op (numerics/compare/baseline_row.h)
  *	end            the counters; once, the last unit. Missing: the file is unfinished
  *
- * A file is untrusted: the reader refuses any other content, makes texts printable, and keeps a
+ * A file is untrusted. The reader refuses any other content, makes texts printable, and keeps a
  * limited number of rows, communicators and call sites.
  */
 #pragma once
@@ -38,7 +38,7 @@ enum cw_baseline_file_part { CW_BASELINE_COLLECTIVES, CW_BASELINE_OPERATORS, CW_
 
 enum cw_baseline_counter {
 	CW_BASELINE_N_LOST_OPS,      /* overwritten before we read them */
-	CW_BASELINE_N_LOST_TENSORS,  /* an upper bound for sampled tensors that we did not read */
+	CW_BASELINE_N_LOST_TENSORS,  /* sampled tensors that we did not read, at most */
 	CW_BASELINE_N_PARTIAL,       /* tensors that the agent sampled in part */
 	CW_BASELINE_N_UNSEEN,        /* launches of graphs and calls without a number */
 	CW_BASELINE_N_REFUSED,       /* ops beyond the limit of a file */
@@ -58,22 +58,35 @@ struct cw_baseline_head {
 
 struct cw_baseline_writer;
 
-/* -EEXIST: never overwrites a file. Blocks on the disk, like all of these. */
+/*
+ * Creates the file. Returns 0 or -errno; -EEXIST, because it never overwrites a file. Blocks on the
+ * disk, like all functions of this file.
+ */
 int cw_baseline_writer_new(const char *path, const struct cw_baseline_head *head,
 			   struct cw_baseline_writer **ret);
-/* Return numbers for rows; -ENOSPC: too many, or -ENOMEM. Texts beyond their limit are cut. */
+/*
+ * Add a communicator or a call site, and return its number for rows. -ENOSPC: too many, or -ENOMEM.
+ * Texts beyond their limit are cut.
+ */
 int cw_baseline_writer_comm(struct cw_baseline_writer *w, const struct cw_baseline_comm *comm);
 /* Gives a communicator the name that the program set later. */
 void cw_baseline_writer_comm_name(struct cw_baseline_writer *w, int number,
 				  const struct cw_baseline_comm *comm);
 int cw_baseline_writer_site(struct cw_baseline_writer *w, const char *text);
 /*
- * Writes the names of operators that were not sampled, cut at their limit. Call it at most once. 0.
+ * Writes the names of operators that were not sampled, cut at their limit. Call it at most once.
+ * Returns 0.
  */
 int cw_baseline_writer_denied(struct cw_baseline_writer *w, const char *names);
-/* -ENOSPC: too many rows. Disk errors appear at the end. */
+/*
+ * Writes a row. Returns 0, or -ENOSPC if there are too many rows. Disk errors are returned when the
+ * writer is freed.
+ */
 int cw_baseline_writer_row(struct cw_baseline_writer *w, const struct cw_baseline_row *row);
-/* counters NULL: write no end. Takes NULL; 0 or the -errno of the first failure. */
+/*
+ * Finishes and closes the file. If counters is NULL, writes no end. Accepts a NULL writer. Returns
+ * 0 or the -errno of the first failure.
+ */
 int cw_baseline_writer_free(struct cw_baseline_writer *w,
 			    const uint64_t counters[CW_BASELINE_COUNTERS]);
 
@@ -83,7 +96,7 @@ struct cw_baseline_file {
 	struct cw_baseline_head head;
 	bool is_finished;
 	uint64_t counters[CW_BASELINE_COUNTERS]; /* valid in a finished file */
-	struct cw_baseline_run run;              /* points into: */
+	struct cw_baseline_run run;              /* points into the following fields */
 	struct cw_baseline_row *rows;
 	struct cw_baseline_comm *comms;
 	char **sites;
@@ -91,9 +104,10 @@ struct cw_baseline_file {
 };
 
 /*
- * Reads from the beginning of fd. -EBADMSG: not a baseline, or a broken one; err contains no path.
+ * Reads a baseline from the beginning of fd. Returns 0 or -errno; -EBADMSG if it is no baseline, or
+ * a broken one. err contains no path.
  */
 int cw_baseline_file_read(int fd, struct cw_baseline_file *ret, struct cw_err *err);
-/* Reads only the head. */
+/* Reads only the head of the file. */
 int cw_baseline_file_head(int fd, struct cw_baseline_head *ret, struct cw_err *err);
 void cw_baseline_file_fini(struct cw_baseline_file *file);

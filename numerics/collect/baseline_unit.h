@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The units of a baseline other than rows, byte by byte (baseline_file.h). */
+/* The binary layout of a baseline's units, except for rows (baseline_file.h). */
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include "numerics/collect/baseline_file.h"
 #include "numerics/compare/baseline_row.h"
 
-/* "CWBASEL1" as a little-endian number: in another byte order it does not match. */
+/* "CWBASEL1" as a little-endian number. It does not match in another byte order. */
 #define BASELINE_MAGIC UINT64_C(0x314c455341425743)
 #define BASELINE_VERSION 1u
 

@@ -63,7 +63,7 @@ int cw_baseline_writer_new(const char *path, const struct cw_baseline_head *head
 		free(w);
 		return -ENOMEM;
 	}
-	/* on failure stdio uses a smaller one */
+	/* if this fails, stdio uses a smaller buffer */
 	(void)setvbuf(w->file, NULL, _IOFBF, BUFFER_BYTES);
 	write_unit(w, &unit);
 	*ret = w;

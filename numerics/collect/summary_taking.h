@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader's half of record/summary_taken.h: tells a rank which summaries we have read, so that
- * it overwrites no others.
+ * The reader's half of record/summary_taken.h. It tells a rank which summaries we have read, so
+ * that the rank does not overwrite the others.
  *
  * Not thread-safe; does not wait for the rank.
  */
@@ -13,8 +13,8 @@
 #include "record/summary_taken.h"
 
 /*
- * Creates the file in dir for the record with this header; the file is complete from its first
- * moment. 0 or -errno.
+ * Creates the file in dir for the record with this header. It is complete as soon as it exists.
+ * Returns 0 or -errno.
  */
 int cw_summary_taking_start(const char *dir, const struct cw_rec_header *header,
 			    struct cw_summary_taken **ret);
@@ -22,5 +22,5 @@ int cw_summary_taking_start(const char *dir, const struct cw_rec_header *header,
 /* Marks all summaries up to newest[CW_REC_SUMMARY_RING] as read. */
 void cw_summary_taking_update(struct cw_summary_taken *taken, const uint64_t newest[]);
 
-/* The rank stops waiting. The file stays, because the rank may still open it. Takes NULL. */
+/* Makes the rank stop waiting. The file stays, because the rank may still open it. Accepts NULL. */
 void cw_summary_taking_end(struct cw_summary_taken *taken);

@@ -11,26 +11,26 @@
 
 #include "numerics/compare/pairing.h"
 
-/* Lost ops per run; lanes with more of them are not compared. */
+/* Limit of lost ops per run. We do not compare lanes that have lost more. */
 #define LOST_MAX (1u << 20)
 
 /* The sort key of ops; equal keys form a lane. */
 struct lane {
-	uint32_t comm; /* the baseline's, or n_comms + the check's */
+	uint32_t comm; /* index in the baseline, or n_comms + index in the check */
 	uint32_t kind; /* 0 = all collectives */
 	int32_t peer;
 };
 
 struct sorted {
 	const struct cw_baseline_run *run;
-	uint32_t *comms; /* per communicator of the run: its index in a lane */
-	uint32_t *sites; /* by number, in the form that a pairing takes */
-	uint32_t *order; /* rows, by lane and number */
-	uint32_t next;   /* the first row of the next lane */
-	uint32_t *lane;  /* the current lane, including lost ops */
+	uint32_t *comms; /* per communicator of the run: its number in a lane */
+	uint32_t *sites; /* per site number: the number to use in a pairing */
+	uint32_t *order; /* row indices, sorted by lane and number */
+	uint32_t next;   /* position in order of the first row of the next lane */
+	uint32_t *lane;  /* row indices of the current lane, with gaps for lost ops */
 	uint32_t n_lane, room_lane;
 	uint64_t lost;
-	bool is_lossy; /* … in the lane */
+	bool is_lossy; /* ops of the current lane are lost */
 };
 
 struct comparison {
@@ -56,8 +56,8 @@ static bool is_same_comm(const struct cw_baseline_comm *x, const struct cw_basel
 }
 
 /*
- * Matches by name, size and the rank's place; the n-th such communicator of both runs. Ids differ
- * in each run.
+ * Matches communicators by name, size and the rank's position. Of several equal ones, the n-th in
+ * one run matches the n-th in the other. Ids differ in each run.
  */
 static int match_comms(struct sorted *a, struct sorted *b, bool are_groups)
 {
@@ -156,8 +156,8 @@ static int compare_rows(const void *x, const void *y, void *user)
 }
 
 /*
- * Rows are nearly in order. A counting sort by communicator comes first; a lane that is then in
- * order, as collectives are, needs no further sort.
+ * Sorts the rows, which are nearly in order. We first do a counting sort by communicator. A lane
+ * that is then in order, as collectives are, needs no further sort.
  */
 static int sort(struct sorted *s, uint32_t n_lanes)
 {
@@ -174,7 +174,7 @@ static int sort(struct sorted *s, uint32_t n_lanes)
 		starts[i + 1] += starts[i];
 	for (uint32_t i = 0; i < n; i++)
 		s->order[starts[s->comms[s->run->rows[i].comm]]++] = i;
-	/* Each start has advanced to the next one's. */
+	/* By now each start has advanced to the start of the next lane. */
 	for (uint32_t c = 0, from = 0; c < n_lanes; from = starts[c++]) {
 		uint32_t i = from + 1;
 
@@ -203,7 +203,7 @@ static int put(struct sorted *s, uint32_t row)
 	return 0;
 }
 
-/* Takes the rows of that lane, with gaps for lost ops. */
+/* Takes the rows of this lane, with gaps for lost ops. */
 static int take_lane(struct sorted *s, const struct lane *lane)
 {
 	int r = 0;
@@ -223,7 +223,7 @@ static int take_lane(struct sorted *s, const struct lane *lane)
 			s->lost += gap;
 		while (!s->is_lossy && s->n_lane + 1u < seq && r == 0)
 			r = put(s, CW_BASELINE_NONE);
-		/* Two ops with one number come from a damaged record: the first counts. */
+		/* Two ops with the same number come from a damaged record. We use the first one. */
 		if (r == 0 && (s->is_lossy || s->n_lane < seq))
 			r = put(s, s->order[s->next]);
 	}
@@ -258,7 +258,7 @@ static void note_what(struct comparison *c, enum cw_baseline_what what, uint32_t
 	note(c, (struct cw_baseline_difference){ .what = what }, row_a, row_b);
 }
 
-/* Counts an op of one run alone. */
+/* Counts an op that only one run has. */
 static void lonely(struct comparison *c, struct sorted *s, uint32_t row, enum cw_baseline_what what)
 {
 	if (is_denied(c, s, &s->run->rows[row]))
@@ -315,8 +315,8 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 		return;
 	}
 	/*
-	 * A part with equal length in a group of another size is not a part of one tensor. Likewise
-	 * a copy with another length is not a copy of the same tensor.
+	 * In a group of another size, a part of equal length is not a part of one tensor. Likewise,
+	 * a copy of another length is not a copy of the same tensor.
 	 */
 	if (c->options->are_groups && has_other_count(x, y) != cw_baseline_is_in_parts(x)) {
 		c->said.n_own++;
@@ -331,7 +331,10 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 	note(c, d, row_a, row_b);
 }
 
-/* Compares a position that exists in both lanes. */
+/*
+ * Compares the ops at position i of one lane and position k of the other, or counts the op that
+ * only one of them has.
+ */
 static void pair_places(struct comparison *c, enum cw_baseline_way way, uint32_t i, uint32_t k)
 {
 	uint32_t a = c->a.lane[i], b = c->b.lane[k];
@@ -354,8 +357,8 @@ static uint32_t count_rows(const struct sorted *s, uint32_t from, uint32_t to)
 }
 
 /*
- * Handles the ops between two runs of pairs. We pair them in order: if their kinds agree, they are
- * the same op with other arguments. The rest belongs to one run alone.
+ * Handles the ops between two runs of pairs. We pair these ops in order if their kinds agree: then
+ * they are the same op with other arguments. The remaining ops belong to one run alone.
  */
 static void hunk(struct comparison *c, enum cw_baseline_way way, const struct pairing_run *from,
 		 uint32_t a_end, uint32_t b_end)
@@ -390,7 +393,7 @@ static bool is_marked(const struct sorted *s, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* After this point, the lanes have too little in common. */
+/* Counts all ops from here on as unlike, because the lanes have too little in common. */
 static void unlike(struct comparison *c, uint32_t i, uint32_t k)
 {
 	for (; i < c->a.n_lane; i++)
@@ -401,7 +404,10 @@ static void unlike(struct comparison *c, uint32_t i, uint32_t k)
 			lonely(c, &c->b, c->b.lane[k], CW_BASELINE_UNLIKE);
 }
 
-/* The step of the last op before `at`; *ret_earlier: the different step before that. 0 = none. */
+/*
+ * Returns the step of the last op before `at`. *ret_earlier is the different step before that one.
+ * 0 = none.
+ */
 static uint32_t step_before(const struct sorted *s, uint32_t at, uint32_t *ret_earlier)
 {
 	uint32_t step = 0;
@@ -420,8 +426,8 @@ static uint32_t step_before(const struct sorted *s, uint32_t at, uint32_t *ret_e
 }
 
 /*
- * Of operators, a run samples only every n-th step. True if [from, to) of one run belong to steps
- * between two that the other sampled, or before its next sampled step.
+ * A run samples operators only in every n-th step. True if the steps of ops [from, to) of one run
+ * lie between two steps that the other run sampled, or between its last sampled step and the next.
  */
 static bool is_unseen(const struct sorted *s, uint32_t from, uint32_t to,
 		      const struct sorted *other, uint32_t at)
@@ -465,7 +471,7 @@ static void walk(struct comparison *c, const struct pairing *p)
 			unlike(c, at.a, at.b);
 			break;
 		}
-		/* Steps before the first one of the other run. */
+		/* The ops before the first step of the other run are skipped. */
 		if (!b_began && at.b == next.b && next.b < c->b.n_lane) {
 			c->said.n_skipped_a += count_rows(&c->a, at.a, next.a);
 			at.a = next.a;
@@ -570,7 +576,10 @@ static const struct cw_baseline_row *row_of(const struct cw_baseline_first *f)
 	return f->difference.row_a != CW_BASELINE_NONE ? &f->a : &f->b;
 }
 
-/* With equal inputs, this rank's operators did not cause the difference in the output. */
+/*
+ * True if only the output differs. With equal inputs, this rank's operators did not cause
+ * the difference.
+ */
 static bool is_only_out(const struct cw_baseline_first *f)
 {
 	return f->difference.what == CW_BASELINE_TENSOR_STATS &&

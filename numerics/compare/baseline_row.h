@@ -4,10 +4,10 @@
  * baseline contains one row per op, in memory and in files alike (numerics/collect/baseline_file.h
  * describes the other units).
  *
- * A statistic is the upper 48 bits of a double, rounded. It keeps the whole range, with an error of
+ * A statistic is the upper 48 bits of a double, rounded. It keeps the whole range with an error of
  * 2^-37, which is far below the tolerance of a comparison. Only completely sampled tensors have
- * statistics: the communicator's id selects the sampled share of a tensor, and no two runs have
- * equal ids.
+ * statistics. For other tensors, the sampled share depends on the communicator's id, and no two
+ * runs have equal ids.
  */
 #pragma once
 
@@ -27,30 +27,30 @@ enum cw_baseline_value {
 
 #define CW_BASELINE_UNIT_ROW 1u
 #define CW_BASELINE_UNIT_MASK 0x0fu
-/* The agent sampled the whole tensor. */
+/* The flag is set if the agent sampled the whole tensor. */
 #define CW_BASELINE_HAS_IN 0x10u
 #define CW_BASELINE_HAS_OUT 0x20u
 
 /*
  * A call of a torch operator, which enum cw_op_kind does not contain. Its call site is the module
  * and the operator. Its root is the number of input elements, at most INT32_MAX, and its count the
- * number of output elements. Its numbers cover all tensors of a side together. nonfinite is the
- * number of tensors with a NaN or infinity: these are in no other number.
+ * number of output elements. Its statistics cover all tensors of a side together. nonfinite is the
+ * number of tensors with a NaN or infinity, which no other number includes.
  */
 #define CW_BASELINE_KIND_OPERATOR 0u
 
-#define CW_BASELINE_NONFINITE_MAX 255u /* this many, or more */
+#define CW_BASELINE_NONFINITE_MAX 255u /* this many or more */
 #define CW_BASELINE_COUNT_MAX ((UINT64_C(1) << 48) - 1)
 
 struct cw_baseline_row {
-	uint8_t unit; /* CW_BASELINE_UNIT_ROW, and the sides that it has */
+	uint8_t unit; /* CW_BASELINE_UNIT_ROW, with a flag for each side that has statistics */
 	uint8_t kind, dtype, redop;
 	uint32_t seq;         /* coll_seq, or p2p_seq; from 1 */
 	uint32_t step_plus_1; /* the program's step number; 0 = unknown */
-	uint16_t comm;        /* index into its side's communicators */
-	uint16_t site;        /* index + 1 into its side's call sites; 0 = unknown */
+	uint16_t comm;        /* index into the communicators of its run */
+	uint16_t site;        /* index + 1 into the call sites of its run; 0 = unknown */
 	int32_t root_or_peer; /* -1 = none */
-	uint16_t count[3];    /* elements, in NCCL's sense; low part first */
+	uint16_t count[3];    /* elements as NCCL counts them; low part first */
 	uint8_t nonfinite[CW_BASELINE_SIDES];
 	uint16_t values[CW_BASELINE_SIDES][CW_BASELINE_VALUES][3]; /* low part first */
 };
@@ -96,7 +96,7 @@ static inline void cw_baseline_row_set_value(struct cw_baseline_row *row,
 	uint64_t bits;
 
 	if (isnan(v))
-		v = NAN; /* its payload is not in the bits that we cut off */
+		v = NAN; /* its payload must not be in the bits that we cut off */
 	memcpy(&bits, &v, sizeof(bits));
 	if ((bits & INT64_MAX) < UINT64_C(0x7fefffffffff8000)) /* larger ones round to infinity */
 		bits += 0x8000;

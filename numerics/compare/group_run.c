@@ -8,10 +8,10 @@
 #define COMMS_MAX 65535u
 #define SITES_MAX 65535u
 #define NOT_THERE UINT32_MAX
-/* Limit of call numbers; a sound run uses one number per call. */
+/* Limit of call numbers. A sound run uses one number per call. */
 #define NUMBERS_MAX (4ull * CW_BASELINE_ROWS)
 
-/* A call, and how many members its output covers. */
+/* A call, and the number of members whose output it covers. */
 struct call {
 	struct cw_baseline_row row;
 	uint32_t n_parts; /* members whose part is included */
@@ -21,15 +21,15 @@ struct call {
 
 struct group {
 	struct cw_baseline_comm comm;
-	uint32_t *calls; /* by number: index, or NOT_THERE */
+	uint32_t *calls; /* per call number: index of the call, or NOT_THERE */
 	uint32_t room;
-	uint32_t order;     /* its place in the ranks' order of mention */
-	uint32_t n_omitted; /* its omitted calls, counted as one member has them */
-	uint32_t pair;      /* its index common to both runs; NOT_THERE = only this run has it */
+	uint32_t order;     /* its place in the order in which ranks mention groups */
+	uint32_t n_omitted; /* its omitted calls, each counted once and not per member */
+	uint32_t pair;      /* its index in both runs; NOT_THERE = only this run has the group */
 };
 
 struct cw_baseline_group_run {
-	struct group *groups; /* by id, after the choice */
+	struct group *groups; /* sorted by id after the choice */
 	uint32_t n_groups, room_groups, n_met;
 	struct call *calls;
 	uint32_t n_calls, room_calls;
@@ -37,17 +37,17 @@ struct cw_baseline_group_run {
 	uint32_t n_sites, room_sites;
 	uint32_t n_pairs;
 	uint64_t n_between_two, n_numbers;
-	/* The result. */
+	/* The result of cw_baseline_group_run_finish(). */
 	struct cw_baseline_row *rows;
 	struct cw_baseline_comm *comms;
 };
 
-/* The rank that we are adding. */
+/* The rank whose calls we are adding. */
 struct adding {
 	struct cw_baseline_group_run *g;
 	const struct cw_baseline_run *rank;
-	uint32_t *groups; /* by the rank's number of a communicator; NOT_THERE = unknown */
-	uint16_t *sites;  /* by the rank's number of a call site: our number, 0 = none yet */
+	uint32_t *groups; /* by the rank's communicator number; NOT_THERE = unknown */
+	uint16_t *sites;  /* our number, by the rank's number of a call site; 0 = none yet */
 };
 
 struct cw_baseline_group_run *cw_baseline_group_run_new(void)
@@ -89,7 +89,7 @@ static int grow(void **array, uint32_t *room, uint32_t wanted, size_t size)
 	return 0;
 }
 
-/* ---- combination of members ---- */
+/* ---- combining the members of a call ---- */
 
 static bool is_copied(unsigned kind)
 {
@@ -125,7 +125,7 @@ static void take_member(struct call *call, const struct cw_baseline_row *row)
 		       sizeof(row->values[CW_BASELINE_OUT]));
 }
 
-/* Makes the row of a call after the last member. */
+/* Makes the row of a call after its last member was added. */
 static void finish(struct call *call, uint32_t nranks)
 {
 	struct cw_baseline_row *row = &call->row;
@@ -155,7 +155,7 @@ static int compare_ids(const void *x, const void *y)
 	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Keeps each communicator once, with the name that any member has for it. */
+/* Keeps each communicator once, with a name that some member has for it. */
 static void join(struct cw_baseline_group_run *g)
 {
 	uint32_t n = 0;
@@ -189,7 +189,7 @@ int cw_baseline_group_run_meet(struct cw_baseline_group_run *g, const struct cw_
 	return g->n_groups > COMMS_MAX ? -E2BIG : 0;
 }
 
-/* Length of the significant part of a name; 0 = the name is meaningless. */
+/* Returns the length of the meaningful part of a name; 0 = the name has no meaning. */
 static size_t known_part(const char *name)
 {
 	size_t len = strnlen(name, CW_BASELINE_NAME);
@@ -221,7 +221,10 @@ static int compare_groups(const void *x, const void *y)
 	return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* Known groups, sorted by name, and within a name by the ranks' order of mention. */
+/*
+ * Returns the known groups, sorted by name, and within a name by the order in which ranks
+ * mention them.
+ */
 static struct group **by_name(struct cw_baseline_group_run *g, uint32_t *ret_n)
 {
 	struct group **sorted = malloc(((size_t)g->n_groups + 1) * sizeof(*sorted));
@@ -244,7 +247,7 @@ static uint32_t end_of_name(struct group *const *groups, uint32_t from, uint32_t
 	return end;
 }
 
-/* Returns the number of pairs. */
+/* Pairs the groups of both runs by name. Returns the number of pairs. */
 static uint32_t choose(struct group *const *a, uint32_t n, struct group *const *b, uint32_t m)
 {
 	uint32_t n_pairs = 0;
@@ -375,7 +378,10 @@ static int add_chosen(struct adding *a, const struct cw_baseline_row *row, uint3
 	if (r < 0)
 		return r;
 	call = &g->calls[group->calls[row->seq]];
-	/* Members with different calls would hang, so we never see them here. */
+	/*
+	 * Members with different calls would have hung, so such calls do not occur in a
+	 * finished run.
+	 */
 	if (call->row.kind == row->kind)
 		take_member(call, row);
 	return 0;
@@ -418,7 +424,7 @@ int cw_baseline_group_run_add(struct cw_baseline_group_run *g, const struct cw_b
 
 /* ---- the result ---- */
 
-/* Sorts in the job's order: by step, and within a step by number. */
+/* Sorts calls in the job's order: by step, and within a step by number. */
 static int compare_calls(const void *x, const void *y)
 {
 	const struct cw_baseline_row *a = x, *b = y;

@@ -7,16 +7,18 @@
 
 #include "model/op.h"
 
-/* Unpaired ops per side before we try the next way: the search takes D^2 / 2 words. */
+/*
+ * Limit of unpaired ops per side, after which we try the next way. The search takes D^2 / 2 words.
+ */
 #define DISTANCE_MAX 1024u
 /*
- * A stretch of calls whose numbers distinguish one iteration of a loop from the others, and the
- * least number of calls that must have numbers. Nine of ten must agree, because a job's first steps
- * may differ by more than rounding.
+ * How many calls we compare to tell one iteration of a loop from the others, and how many of them
+ * at least must have numbers. Nine of ten numbers must agree, because a job's first steps may
+ * differ by more than rounding.
  */
 #define STRETCH 64u
 #define STRETCH_LEAST 4u
-/* Warm-up is shorter than this, in ops of a lane. */
+/* Limit of skipped ops of a lane. A warm-up is shorter than this. */
 #define SKIPPED_MAX 100000u
 
 struct search {
@@ -76,7 +78,7 @@ static bool is_same(const struct search *s, uint32_t i, uint32_t j)
 	return is_same_op(s, s->a, i, s->b, j);
 }
 
-/* ---- runs ---- */
+/* ---- runs of pairs ---- */
 
 static int add_run(struct search *s, uint32_t a, uint32_t b, uint32_t n)
 {
@@ -102,11 +104,11 @@ static int add_run(struct search *s, uint32_t a, uint32_t b, uint32_t n)
 	return 0;
 }
 
-/* ---- Myers ---- */
+/* ---- Myers' algorithm ---- */
 
 /*
- * The position of each diagonal after d unpaired ops: reach[d * (d + 1) / 2 + (k + d) / 2] for k =
- * -d, -d + 2, …, d; as an index into a.
+ * Returns the position of diagonal k after d unpaired ops, as an index into a. It is stored at
+ * reach[d * (d + 1) / 2 + (k + d) / 2] for k = -d, -d + 2, …, d.
  */
 static uint32_t *reach_of(uint32_t *reach, uint32_t d, int64_t k)
 {
@@ -117,14 +119,16 @@ static uint32_t step(uint32_t *reach, uint32_t d, int64_t k)
 {
 	if (d == 0)
 		return 0;
-	/* Down from k + 1 (an op of b alone), or right from k - 1 (an op of a alone). */
+	/* We come down from k + 1 (an op of b alone), or right from k - 1 (an op of a alone). */
 	if (k == -(int64_t)d ||
 	    (k != (int64_t)d && *reach_of(reach, d - 1, k - 1) < *reach_of(reach, d - 1, k + 1)))
 		return *reach_of(reach, d - 1, k + 1);
 	return *reach_of(reach, d - 1, k - 1) + 1;
 }
 
-/* Walks back from the end; the runs on the diagonals come out in reverse order. */
+/*
+ * Walks back from the end and collects the runs on the diagonals, which come out in reverse order.
+ */
 static int trace(struct search *s, uint32_t *reach, uint32_t d, uint32_t a0, uint32_t b0,
 		 uint32_t n, uint32_t m)
 {
@@ -157,7 +161,7 @@ static int trace(struct search *s, uint32_t *reach, uint32_t d, uint32_t a0, uin
 	return r;
 }
 
-/* Pairs the middle, between the common beginning and end. 0, 1 = too far apart, or -ENOMEM. */
+/* Pairs the part between the common beginning and end. Returns 0, 1 = too far apart, or -ENOMEM. */
 static int difference(struct search *s, uint32_t a0, uint32_t b0, uint32_t n, uint32_t m)
 {
 	uint32_t most = n + m < DISTANCE_MAX ? n + m : DISTANCE_MAX, room = 0;
@@ -197,7 +201,7 @@ static int difference(struct search *s, uint32_t a0, uint32_t b0, uint32_t n, ui
 	return r;
 }
 
-/* ---- one way ---- */
+/* ---- pairing in one way ---- */
 
 static void begin(struct search *s, enum cw_baseline_way way)
 {
@@ -209,8 +213,8 @@ static void begin(struct search *s, enum cw_baseline_way way)
 }
 
 /*
- * If both runs mark their steps and one is ahead, it skipped the steps between: we pass the
- * other's. True if we passed any.
+ * If both runs mark their steps and one run is at a later step, it has skipped the steps in
+ * between. Then we pass these steps in the other run. Returns true if we passed any.
  */
 static bool pass_steps(const struct search *s, uint32_t *a, uint32_t *b)
 {
@@ -234,7 +238,8 @@ static bool pass_steps(const struct search *s, uint32_t *a, uint32_t *b)
 }
 
 /*
- * Pairs [a, a_end) with [b, b_end): common beginning, common end, then the middle; 0, 1 or -ENOMEM.
+ * Pairs [a, a_end) with [b, b_end): first the common beginning and end, then the part between them.
+ * Returns 0, 1 = too far apart, or -ENOMEM.
  */
 static int pair_between(struct search *s, uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end)
 {
@@ -257,7 +262,7 @@ static int pair_between(struct search *s, uint32_t a, uint32_t a_end, uint32_t b
 	return r < 0 ? r : differ;
 }
 
-/* 0, 1 = too far apart, or -ENOMEM */
+/* Pairs both runs from a and b on. Returns 0, 1 = too far apart, or -ENOMEM. */
 static int pair_from(struct search *s, uint32_t a, uint32_t b)
 {
 	uint32_t n = s->a->n, m = s->b->n, end = 0;
@@ -293,15 +298,15 @@ static uint64_t paired(const struct pairing *p)
 /* ---- the beginning of the other run ---- */
 
 /*
- * Compares the stretch from there on: 1 = it agrees, 0 = its calls agree but its numbers do not, -1
- * = other calls, or too few numbers.
+ * Compares the runs from positions a and b on. Returns 1 if calls and numbers agree, 0 if only the
+ * calls agree, and -1 if the calls differ or too few have numbers.
  */
 static int agrees(const struct search *s, uint32_t a, uint32_t b)
 {
 	uint32_t n = s->a->n - a < s->b->n - b ? s->a->n - a : s->b->n - b, compared = 0, close = 0;
 	uint32_t shorter = s->a->n < s->b->n ? s->a->n : s->b->n;
 
-	/* A few ops at the end agree by chance. */
+	/* Near the end, a few ops may agree by chance. */
 	if (n < STRETCH && n < shorter / 2)
 		return -1;
 	for (uint32_t i = 0; i < n && i < 4 * STRETCH && compared < STRETCH; i++) {
@@ -317,7 +322,7 @@ static int agrees(const struct search *s, uint32_t a, uint32_t b)
 			continue;
 		compared++;
 		close += cw_baseline_close(x, y, s->nranks, s->options, &d);
-		/* We do not move to a place where the first compared op differs. */
+		/* We do not accept a position at which the first compared op differs. */
 		if (close == 0)
 			return 0;
 		if (compared - close > STRETCH / 10)
@@ -326,7 +331,9 @@ static int agrees(const struct search *s, uint32_t a, uint32_t b)
 	return compared < STRETCH_LEAST ? -1 : close * 10 >= compared * 9;
 }
 
-/* True if this many ops are whole iterations of a loop: the next ops repeat the same calls. */
+/*
+ * True if the first `skip` ops are whole iterations of a loop: the next ops repeat the same calls.
+ */
 static bool is_whole_iterations(const struct search *s, const struct pairing_ops *ops,
 				uint32_t skip)
 {
@@ -336,7 +343,10 @@ static bool is_whole_iterations(const struct search *s, const struct pairing_ops
 	return true;
 }
 
-/* Without step marks: finds the least number of ops to skip, on one side, so that numbers agree. */
+/*
+ * Finds the least number of ops to skip in one run so that the numbers agree. Used if steps are
+ * not marked.
+ */
 static void find_beginning(struct search *s)
 {
 	uint32_t most = s->a->n > s->b->n ? s->a->n : s->b->n;
@@ -368,9 +378,9 @@ static bool has_steps(const struct pairing_ops *ops)
 	return false;
 }
 
-/* ---- operators ---- */
+/* ---- pairing operators ---- */
 
-/* The end of the step that begins at `from`. */
+/* Returns the end of the step that begins at `from`. */
 static uint32_t step_end(const struct pairing_ops *ops, uint32_t from, uint32_t *ret_step)
 {
 	const struct cw_baseline_row *row = NULL;
@@ -387,9 +397,9 @@ static uint32_t step_end(const struct pairing_ops *ops, uint32_t from, uint32_t 
 }
 
 /*
- * A step has thousands of operators, and another kernel makes each of them differ. If we pair step
- * by step, two runs may have any number of differences. In a step that is too different, we pair
- * only its beginning and its end.
+ * Pairs operators step by step. A step has thousands of operators, and another kernel makes each of
+ * them differ. This way, two runs may have any number of differences. If a step differs too much,
+ * we pair only its beginning and its end.
  */
 static int pair_steps(struct search *s)
 {
@@ -439,8 +449,8 @@ int pairing_find(const struct pairing_ops *a, const struct pairing_ops *b, uint3
 	for (; way <= CW_BASELINE_BY_KIND; way++) {
 		r = try(&s, way);
 		/*
-		 * Hunks of operators pair calls of the same module, and steps without common ops
-		 * are rare.
+		 * For operators we stop here: hunks pair calls of the same module, and steps
+		 * without common ops are rare.
 		 */
 		if (r == 0 && way == CW_BASELINE_BY_STEP && is_of_operators(a))
 			break;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs the ops of two runs. The library numbers the ops of one lane (a communicator's collectives,
- * or its sends or receives with one peer), so each run has a sequence. We search for the longest
- * common subsequence of both (Myers, "An O(ND) difference algorithm and its variations", 1986); the
- * ops between its parts are hunks.
+ * Pairs the ops of two runs. A lane is a communicator's collectives, or its sends or receives with
+ * one peer. The library numbers the ops of a lane, so each run has a sequence. We search for the
+ * longest common subsequence of both (Myers, "An O(ND) difference algorithm and its variations",
+ * 1986). The ops between its parts are hunks.
  *
- * There are several ways to recognise an op (enum cw_baseline_way). We try them from the strictest
- * on, until the two runs share at least half of the shorter sequence. An unknown call site in one
- * run matches any site, and native code matches a line of Python in the other run: a rank's first
+ * There are several ways to recognise an op (enum cw_baseline_way). We begin with the strictest way
+ * and stop when the two runs share at least half of the shorter sequence. An unknown call site in
+ * one run matches any site, and native code matches a Python line in the other run. A rank's first
  * calls come before the agent can read its stack.
  *
- * A loop makes every sequence periodic, so a run without the warm-up matches the other from many
- * places on. If the program marks its steps, they decide. Otherwise the numbers do: if those at the
- * beginning differ, we search for the place after which calls and numbers of a stretch agree.
+ * A loop makes every sequence periodic, so a run without the warm-up matches the other run from
+ * many positions on. If the program marks its steps, they decide. Otherwise the numbers do: if
+ * those at the beginning differ, we search for a position from which calls and numbers of a
+ * stretch agree.
  */
 #pragma once
 
@@ -30,40 +31,40 @@ struct pairing_ops {
 	const uint32_t *order;
 	uint32_t n;
 	/*
-	 * Per site number, a number with the same meaning in both runs; odd: native code, not
-	 * a line.
+	 * For each site number, a number with the same meaning in both runs. Odd numbers are native
+	 * code, even numbers are lines.
 	 */
 	const uint32_t *sites;
 };
 
 /*
- * True if one op may be the other with different arguments: for operators, one of the same module.
+ * True if y may be x with different arguments. For operators, both must belong to the same module.
  */
 bool pairing_is_same_kind(const struct pairing_ops *a, const struct cw_baseline_row *x,
 			  const struct pairing_ops *b, const struct cw_baseline_row *y);
 
-/* True if both sites are known, of one kind, and different. */
+/* True if both sites are known, of the same kind (line or native code), and different. */
 bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline_row *x,
 			   const struct pairing_ops *b, const struct cw_baseline_row *y);
 
-/* Ops [a, a + n) of one are ops [b, b + n) of the other. */
+/* Ops [a, a + n) of one run are paired with ops [b, b + n) of the other. */
 struct pairing_run {
 	uint32_t a, b, n;
 };
 
 struct pairing {
 	enum cw_baseline_way way;
-	struct pairing_run *runs; /* in order; ops outside of the runs have no counterpart */
+	struct pairing_run *runs; /* in order; ops outside of all runs have no counterpart */
 	uint32_t n_runs;
-	/* Ops at the beginning of one run that the other lacks. */
+	/* Ops at the beginning of one run that the other run lacks. */
 	uint32_t skipped_a, skipped_b;
-	bool is_cut; /* they have too little in common: the ops after the last run are undecided */
+	bool is_cut; /* too little in common: the ops after the last run are undecided */
 };
 
-/* NULL = lost */
+/* Returns op i of the lane; NULL = the op was lost. */
 const struct cw_baseline_row *pairing_at(const struct pairing_ops *ops, uint32_t i);
 
-/* 0 or -ENOMEM */
+/* Pairs a and b. Returns 0 or -ENOMEM. The caller calls pairing_fini() on *ret. */
 int pairing_find(const struct pairing_ops *a, const struct pairing_ops *b, uint32_t nranks,
 		 const struct cw_baseline_options *options, struct pairing *ret);
 void pairing_fini(struct pairing *pairing);

@@ -17,15 +17,15 @@
 
 #include "numerics/compare/baseline.h"
 
-/* The rounding of rows (2^-37 of each), and the possible error of sums of doubles. */
+/* The rounding of rows (2^-37 each), plus the possible error of sums of doubles. */
 #define OWN 3e-11
 
 void cw_baseline_options_init(struct cw_baseline_options *options)
 {
 	/*
-	 * torch.testing.assert_close's rtol, with exceptions: it allows fp16 one unit in the last
-	 * place (1e-3) and bf16 two. We allow fp16 two units, because both the inputs and the
-	 * output of a sum are rounded. For 8-bit floats we allow one.
+	 * These are torch.testing.assert_close's rtol, with exceptions. assert_close allows fp16
+	 * one unit in the last place (1e-3) and bf16 two. We allow fp16 two units, because both the
+	 * inputs and the output of a sum are rounded. For 8-bit floats we allow one.
 	 */
 	static const struct cw_baseline_tolerance of[CW_DTYPE__MAX] = {
 		[CW_DTYPE_FP16] = { .rtol = 2e-3 },      [CW_DTYPE_FP32] = { .rtol = 1.3e-6 },
@@ -37,7 +37,10 @@ void cw_baseline_options_init(struct cw_baseline_options *options)
 	memcpy(options->of, of, sizeof(of));
 }
 
-/* NCCL counts one rank's part, a summary the whole buffer (agent/cuda/tensor.c). */
+/*
+ * Returns the number of elements of one side. NCCL counts one rank's part, but a summary covers the
+ * whole buffer (agent/cuda/tensor.c).
+ */
 static double elements(const struct cw_baseline_row *row, enum cw_baseline_side side,
 		       uint32_t nranks, bool are_groups)
 {
@@ -48,7 +51,7 @@ static double elements(const struct cw_baseline_row *row, enum cw_baseline_side 
 		return side == CW_BASELINE_IN ? (double)row->root_or_peer : n;
 	case CW_OP_ALL_TO_ALL:
 		return n * parts;
-	case CW_OP_REDUCE_SCATTER: /* in a group run, all its members' parts */
+	case CW_OP_REDUCE_SCATTER: /* a group run contains the parts of all members */
 		return side == CW_BASELINE_IN || are_groups ? n * parts : n;
 	case CW_OP_SCATTER:
 		return side == CW_BASELINE_IN ? n * parts : n;
@@ -60,7 +63,7 @@ static double elements(const struct cw_baseline_row *row, enum cw_baseline_side 
 	}
 }
 
-/* The bound of one value, by the formulas above. */
+/* Returns the allowed difference of one value, by the formulas above. */
 static double allowed_of(const struct cw_baseline_row *a, const struct cw_baseline_row *b,
 			 enum cw_baseline_side side, enum cw_baseline_value value, double n,
 			 const struct cw_baseline_tolerance *t)
@@ -75,7 +78,7 @@ static double allowed_of(const struct cw_baseline_row *a, const struct cw_baseli
 		return t->atol + rtol * absmax;
 	if (value == CW_BASELINE_L2)
 		return t->atol * root + rtol * l2;
-	/* The norm may be out of range. */
+	/* The norm may be out of range. Then we use absmax. */
 	return t->atol + rtol * (isfinite(l2) ? l2 / root : absmax);
 }
 
@@ -95,7 +98,7 @@ static bool is_side_close(const struct cw_baseline_row *a, const struct cw_basel
 		double x = cw_baseline_row_value(a, side, v), y = cw_baseline_row_value(b, side, v);
 		double allowed = allowed_of(a, b, side, v, n, t);
 
-		/* NaN means out of a double's range, on both sides or on one. */
+		/* NaN means that the value is out of a double's range, on one side or on both. */
 		if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= allowed)
 			continue;
 		*ret = (struct cw_baseline_difference){ .what = CW_BASELINE_TENSOR_STATS,

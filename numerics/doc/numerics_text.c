@@ -93,7 +93,7 @@ static void add_place(struct line *l, const struct cw_numerics_sample *k)
 	add_site(l, k);
 }
 
-/* The user's numbers of the summaries' ranks. */
+/* Appends the user's numbers of the ranks of these summaries. */
 static void add_ranks(struct line *l, const struct cw_numerics_job *job, const uint32_t *samples,
 		      uint32_t n)
 {
@@ -221,7 +221,7 @@ char *cw_numerics_text_row(const struct cw_numerics_job *job, const struct cw_nu
 	add_comm(&l, job, row->comm);
 	if (row->step_by == CW_NUMERICS_BY_PROGRAM)
 		add(&l, " (from step %" PRIu64, row->step);
-	else /* a step that we counted has no number that the user knows */
+	else /* we counted the step ourselves, so the user does not know its number */
 		add(&l, " (from call #%" PRIu64, row->seq);
 	add(&l, ", %u tensor%s): ", row->n_samples, plural(row->n_samples));
 	if (row->is_scaling)
@@ -289,7 +289,7 @@ char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_
 	return end(&l);
 }
 
-/* what: describes the results; so: their consequence. */
+/* Formats a divergence. what: describes the results. so: their consequence. */
 static char *format_groups(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
 			   const struct cw_numerics_divergence *d, const char *what, const char *so,
 			   char *buf, size_t len)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The findings of the judge of a job's numbers, as sentences, for the command line and for the
- * journal: each function writes one into buf, on one line, and returns it. Pure.
+ * The judge's findings on a job's numbers as sentences, for the command line and for the journal.
+ * Each function writes one sentence into buf, on one line, and returns buf. Pure.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
 				const struct cw_numerics_headroom *h, char *buf, size_t len);
 char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
 			     char *buf, size_t len);
-/* Formats one of the report's divergences, or of its roundings. */
+/* A function that formats a divergence or a rounding of the report. */
 typedef char *cw_numerics_text_divergence_fn(const struct cw_numerics_job *job,
 					     const struct cw_numerics_report *said,
 					     const struct cw_numerics_divergence *d, char *buf,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table of a summary's fields, in order, drives both writing and reading. A bundle may contain
- * thousands of summaries: they are arrays, with the names of the columns once.
+ * thousands of summaries. So each summary is an array of values, and the names of the columns
+ * appear once.
  */
 #include "numerics/doc/tensor_samples_doc.h"
 
@@ -37,7 +38,10 @@ struct column {
 #field, type, offsetof(struct cw_numerics_sample, field)                           \
 	}
 
-/* The site follows, a text or null. We add columns at the end and never change them. */
+/*
+ * The call site, a text or null, follows these columns. We add columns at the end and never change
+ * existing ones.
+ */
 static const struct column columns[] = {
 	COLUMN(TYPE_U32, rank),     COLUMN(TYPE_U32, comm),         COLUMN(TYPE_U32, order),
 	COLUMN(TYPE_U8, kind),      COLUMN(TYPE_U8, dtype),         COLUMN(TYPE_U8, redop),
@@ -53,7 +57,10 @@ static const struct column columns[] = {
 
 /* ---- writing ---- */
 
-/* null: NaN or infinity, which JSON does not have. */
+/*
+ * Makes a JSON value. JSON has neither NaN nor infinity, so NaN becomes null, and infinities
+ * become texts.
+ */
 static json_t *real_doc(double v)
 {
 	if (isfinite(v))
@@ -200,7 +207,7 @@ static int bad_doc(struct cw_err *err, const char *what)
 	return cw_err_set(err, EBADMSG, "the tensor summaries have %s", what);
 }
 
-/* False: not an integer from min to max. */
+/* Reads an integer from min to max. Returns false for any other value. */
 static bool read_int(const json_t *v, json_int_t min, json_int_t max, json_int_t *ret)
 {
 	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
@@ -330,7 +337,10 @@ static int read_comms(const json_t *list, struct cw_arena *arena, struct cw_nume
 		    !read_int(json_object_get(doc, "nranks"), 0, UINT32_MAX, &n))
 			return bad_doc(err, "a communicator that is none");
 		comms[i].nranks = (uint32_t)n;
-		/* Older documents have no instance; in those, all entries are different. */
+		/*
+		 * Older documents have no instance. In those, all entries are
+		 * different communicators.
+		 */
 		comms[i].instance = read_int(json_object_get(doc, "instance"), 0, UINT32_MAX, &n)
 					    ? (uint32_t)n
 					    : (uint32_t)i;
@@ -355,7 +365,7 @@ static bool read_source(const json_t *doc, struct cw_tensor_samples_source *ret)
 	ret->rank = (int32_t)rank;
 	ret->pid = (int32_t)pid;
 	ret->world_size = (int32_t)world_size;
-	/* Older documents have none of these. */
+	/* Older documents have none of these members. */
 	ret->lives = !json_is_false(json_object_get(doc, "lives"));
 	ret->created_wall_ns =
 		read_int(json_object_get(doc, "created_ns"), 0, INT64_MAX, &created) ? created : 0;
@@ -367,7 +377,9 @@ static bool read_source(const json_t *doc, struct cw_tensor_samples_source *ret)
 	       cw_json_read_u64(json_object_get(doc, "not_collected"), &ret->n_dropped);
 }
 
-/* Reads the rank's platform; older documents have none. False: out of memory. */
+/*
+ * Reads the rank's platform, which older documents do not contain. Returns false if out of memory.
+ */
 static bool read_rank(const json_t *doc, struct cw_arena *arena, struct cw_numerics_rank *ret)
 {
 	char model[CW_TENSOR_SAMPLES_DOC_MODEL_BYTES];

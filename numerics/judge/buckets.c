@@ -6,26 +6,28 @@
 
 #include "model/op.h"
 
-/* How far back a call's inputs may be: in a group, 60 inputs precede the outputs. */
+/*
+ * We look this many summaries back for a call's inputs. In a group, 60 inputs precede the outputs.
+ */
 #define INPUTS_BEFORE 256u
 
 struct sized {
 	uint64_t elements;
-	uint32_t bucket; /* CW_NUMERICS_NONE = several have that size */
+	uint32_t bucket; /* CW_NUMERICS_NONE = several buckets have this size */
 };
 
 struct matcher {
 	const struct cw_numerics_job *job;
 	const struct cw_numerics_buckets *buckets;
 	struct cw_numerics_bucket *ret;
-	struct sized *sizes; /* sorted */
-	uint64_t seq;        /* the newest call on the communicator with a visible input */
-	/* The current step, up to the current summary. */
+	struct sized *sizes; /* sorted by size */
+	uint64_t seq;        /* newest call on the communicator with a visible input */
+	/* The current step, as far as we have read it. */
 	int64_t step;
 	uint32_t first; /* its first summary */
 	uint32_t n_calls;
 	bool is_as_expected;
-	bool was_as_expected; /* the previous step */
+	bool was_as_expected; /* the previous step was as expected */
 };
 
 static int compare_sizes(const void *a, const void *b)
@@ -59,7 +61,7 @@ static const struct sized *size_of(const struct matcher *m, uint64_t elements)
 	return bsearch(&wanted, m->sizes, m->buckets->n, sizeof(wanted), compare_sizes);
 }
 
-/* Gradients are floating point, and the call adds them up. */
+/* True if the call may carry gradients: it adds up floating point numbers. */
 static bool may_be_gradients(const struct matcher *m, const struct cw_numerics_sample *l)
 {
 	bool is_float = l->dtype >= CW_DTYPE_FP16 && l->dtype <= CW_DTYPE_FP8_E5M2;
@@ -90,7 +92,7 @@ static struct cw_numerics_bucket by_size(const struct matcher *m, uint64_t eleme
 	return (struct cw_numerics_bucket){ found ? found->bucket : CW_NUMERICS_NONE, false };
 }
 
-/* True if the place of a call in the step identifies its bucket. */
+/* True if the place of a call in the step tells its bucket for certain. */
 static bool is_certain_step(const struct matcher *m, bool is_last)
 {
 	if (!m->is_as_expected || m->step < m->buckets->step)
@@ -116,7 +118,9 @@ static void end_step(struct matcher *m, uint32_t end, bool is_last)
 	m->n_calls = 0;
 }
 
-/* A missing call before this one may have been a bucket's. */
+/*
+ * Follows the next call. If a call is missing before it, the missing call may have been a bucket's.
+ */
 static void follow(struct matcher *m, const struct cw_numerics_sample *l)
 {
 	if (l->seq > m->seq + 1 || !l->seq)
@@ -144,7 +148,7 @@ static void match_inputs(struct matcher *m)
 			m->is_as_expected = l->step >= 0;
 		}
 		/*
-		 * In other kinds of calls, such as a broadcast, a member may have no input. A
+		 * In calls of other kinds, such as a broadcast, a member may have no input. A
 		 * bucket's call without a visible input has an unknown size.
 		 */
 		if (l->comm == b->comm && !cw_op_is_p2p(l->kind) &&
@@ -154,7 +158,7 @@ static void match_inputs(struct matcher *m)
 	end_step(m, b->last, true);
 }
 
-/* A call's output belongs to the bucket of its input. */
+/* Returns the bucket of an output, which is the bucket of the same call's input. */
 static struct cw_numerics_bucket bucket_of_input(const struct matcher *m, uint32_t output)
 {
 	const struct cw_numerics_sample *out = &m->job->samples[output];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the parameters whose gradients a collective carried, if the program states the order of its
- * buckets' calls (collwatch.torch: DistributedDataParallel, fully_shard). A call itself contains no
- * such information: we compare the calls of a step with the buckets' sizes, in order.
+ * Finds the parameters whose gradients a collective carried, if the program states the order of
+ * its buckets' calls (collwatch.torch: DistributedDataParallel, fully_shard). A call itself does
+ * not contain this information. So we compare the calls of a step with the sizes of the buckets,
+ * in order.
  *
  * A step is as expected under two conditions. Its calls of a bucket's size are the buckets, each
- * once and in order, and the sampled calls on the communicator have no gap. In such a step we
- * know for certain which call is which. In the last step, which may be unfinished, we know it for
- * the calls so far if the step before was as expected. Otherwise the only bucket of a call's size
- * is a guess.
+ * once and in order. And the sampled calls on the communicator have no gap. In such a step we know
+ * for certain which call carries which bucket. The last step may be unfinished. If the step before
+ * was as expected, we are also certain about the calls of the last step so far. Otherwise, if only
+ * one bucket has the size of a call, this bucket is a guess.
  *
  * Pure.
  */
@@ -19,14 +20,17 @@
 
 #include "numerics/judge/numerics.h"
 
-/* For one rank and communicator: the input of each of a step's calls of this kind. Borrowed. */
+/*
+ * What we know of one rank and communicator: the input of each call of this kind in a step. All
+ * pointers are borrowed.
+ */
 struct cw_numerics_buckets {
-	uint32_t first, last; /* the rank's summaries, in the job's: [first, last) */
-	uint32_t comm;        /* index into the job's */
+	uint32_t first, last; /* the rank's summaries among the job's: [first, last) */
+	uint32_t comm;        /* index into the job's communicators */
 	uint8_t kind;
-	const uint64_t *elements; /* in the input; in the order of the calls */
+	const uint64_t *elements; /* number of elements of each input, in the order of the calls */
 	uint32_t n;
-	int64_t step; /* valid from this step on; about earlier steps nothing is certain */
+	int64_t step; /* first step for which this holds; we are not certain about earlier steps */
 };
 
 struct cw_numerics_bucket {
@@ -35,8 +39,8 @@ struct cw_numerics_bucket {
 };
 
 /*
- * Finds a bucket for each of these summaries, of a judged job; ret has last - first
- * entries. -ENOMEM.
+ * Finds a bucket for each summary [first, last) of a judged job. ret has last - first entries.
+ * Returns 0 or -ENOMEM.
  */
 int cw_numerics_buckets_match(const struct cw_numerics_job *job,
 			      const struct cw_numerics_buckets *buckets,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sum preserves the total of its inputs. We compare the total of all members' inputs with the
- * total of the output (for a reduce_scatter, of all members' outputs). Every member's tensors must
- * be completely sampled and finite. All_gather copies: there the two totals differ only by the
- * arithmetic of the summaries.
+ * total of the output. For a reduce_scatter, we take the outputs of all members. Every member's
+ * tensors must be completely sampled and finite. All_gather copies, so there the two totals differ
+ * only by the arithmetic of the summaries.
  *
  * The bound. Each of n - 1 additions of an element rounds by at most u times the sum of the
- * absolute values (u: half a unit in the last place of the type), and an average or a factor rounds
+ * absolute values (u: half a unit in the last place of the type). An average or a factor rounds
  * once more. So all elements together err by at most (n + 1) u S, where S is the sum of all
- * absolute values. We know that S is at most sqrt(N) times the norm. Below the normal numbers a
+ * absolute values. We know that S is at most sqrt(N) times the norm. Below the normal numbers, a
  * rounding error is at most half the smallest number, N n times. A summary's mean is accurate to
- * 1e-12 of sqrt(N) and the norm. Integers are exact while a double holds their sum; we do not
+ * 1e-12 of sqrt(N) and the norm. Integers are exact while a double holds their sum. We do not
  * compare sums that wrap.
  */
 #include <math.h>
@@ -22,7 +22,7 @@
 #define EXACT 0x1p52
 
 struct type_error {
-	double unit;     /* of rounding, relative */
+	double unit;     /* relative rounding error */
 	double smallest; /* half the smallest number */
 };
 
@@ -62,7 +62,7 @@ static bool is_integer(unsigned dtype)
 	return dtype <= CW_DTYPE_UINT64;
 }
 
-/* The range that a sum of integers must not leave, or it may have wrapped. */
+/* Returns the limit of the type. A sum of integers beyond it may have wrapped. */
 static double wraps_at(unsigned dtype)
 {
 	switch (dtype) {
@@ -89,8 +89,8 @@ static bool is_summed(const struct cw_numerics_sample *l)
 
 struct flow {
 	double sum, sizes; /* sizes: an upper bound for the sum of absolute values */
-	double most;       /* the sum of the largest */
-	uint64_t n;        /* elements in all */
+	double most;       /* the sum of the largest magnitudes */
+	uint64_t n;        /* number of elements in all */
 	uint32_t members;
 };
 
@@ -109,7 +109,7 @@ static bool add_sample(struct flow *to, const struct cw_numerics_sample *l)
 	return true;
 }
 
-/* The totals to compare; false if a part is missing. */
+/* Computes the two totals of a call. Returns false if a part is missing. */
 static bool flows_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		     struct flow *ret_in, struct flow *ret_out, uint32_t *ret_sample)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the rank that was first. A NaN or infinity spreads: one rank feeds it into a sum, and all
- * ranks get it back and feed it on. So on each rank only the first bad tensor counts. If the rank
- * fed it without having received one before, it is a candidate. If it came out of a call, we sample
- * at the call's inputs: if all of them were completely sampled and are finite, the operation itself
- * left the range of its type.
+ * Finds the rank that had the first NaN or infinity. A bad number spreads: one rank feeds it into a
+ * sum, and all ranks get it back and feed it on. So only the first bad tensor of each rank counts.
+ * If the rank fed it without having received one before, it is a candidate. If it came out of a
+ * call, we look at the call's inputs. If all inputs were completely sampled and are finite, the
+ * operation itself left the range of its type.
  *
- * Of two candidates on the same communicator, the lower call number is earlier. Otherwise the
- * earlier wall time decides, which is as good as the hosts' clocks. We name all candidates without
- * an order.
+ * Of two candidates on the same communicator, the one with the lower call number is earlier.
+ * Otherwise the earlier wall time decides, which is as good as the hosts' clocks. If candidates
+ * have no order, we name all of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,9 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 	/* In one call, the input comes before the output. */
 	if (is_same_comm)
 		return x->is_output < y->is_output ? EARLIER_BY_CALL : NOT_EARLIER;
-	/* A received number may come from the other rank: a summary has the time of its call. */
+	/*
+	 * A number that rank a received may come from rank b: a summary has the time of its call.
+	 */
 	if (a->origin == CW_NUMERICS_RECEIVED && b->origin == CW_NUMERICS_BY_RANK)
 		return NOT_EARLIER;
 	if (x->at_ns && y->at_ns && x->at_ns != y->at_ns)
@@ -40,7 +42,10 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 	return NOT_EARLIER;
 }
 
-/* The first entry of the summary's call in by_call; p->n if it is not a numbered collective. */
+/*
+ * Returns the first entry of the summary's call in by_call, or p->n if it is not a
+ * numbered collective.
+ */
 static uint32_t find_call(const struct numerics_parts *p, const struct cw_numerics_sample *l)
 {
 	uint32_t low = 0, high = p->n;
@@ -78,14 +83,17 @@ static enum cw_numerics_origin origin_of_output(const struct numerics_parts *p,
 	for (; i < end; i++) {
 		const struct cw_numerics_sample *m = &p->job->samples[p->by_call[i]];
 
-		/* The unsampled part may contain a NaN or infinity. */
+		/*
+		 * The unsampled part may contain a NaN or infinity, so we count only completely
+		 * sampled inputs.
+		 */
 		if (!m->is_output && !cw_numerics_is_bad(m) && m->elements == m->offered)
 			n_finite++;
 	}
 	return n_finite >= inputs_wanted(p->job, l) ? CW_NUMERICS_SUM : CW_NUMERICS_RECEIVED;
 }
 
-/* True if some member visibly fed a bad number into the call with this output. */
+/* True if we saw some member feed a bad number into the call with this output. */
 static bool is_explained(const struct numerics_parts *p, const struct cw_numerics_sample *l)
 {
 	uint32_t i = find_call(p, l), end;
@@ -102,7 +110,9 @@ static bool is_explained(const struct numerics_parts *p, const struct cw_numeric
 	return false;
 }
 
-/* One member's output represents the call. */
+/*
+ * True if another member's output of the same call is in the list: one output represents the call.
+ */
 static bool is_listed(const struct cw_numerics_job *job, const struct cw_numerics_first *v,
 		      uint32_t n, const struct cw_numerics_sample *l)
 {
@@ -151,7 +161,7 @@ int numerics_find_first(const struct numerics_parts *p, struct cw_numerics_repor
 			ret->firsts[ret->n_firsts++] = v[i];
 	}
 	/*
-	 * If clocks contradict the order of calls, the order has a cycle: then no rank is first,
+	 * If clocks contradict the order of calls, the order has a cycle. Then no rank is first,
 	 * and we name all.
 	 */
 	for (uint32_t i = 0; ret->n_firsts == 0 && i < n && i < CW_NUMERICS_FIRSTS; i++)

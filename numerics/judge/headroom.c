@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How far the numbers of a call are from the limit of their type, and whether they approach it. A
- * call's value is the largest of its inputs and outputs. For a sum, it is the sum of its members'
- * largest inputs if we sampled all: an upper bound of the output. The value alone means little:
- * loss scaling keeps gradients within a factor of two of infinity, on purpose. So an alarm is a
- * trend: values that grow from step to step, too steadily for noise, and would leave the type
- * within some steps.
+ * call's value is the largest magnitude of its inputs and outputs. For a sum, it is the sum of its
+ * members' largest inputs if we sampled all: an upper bound of the output. The value alone means
+ * little, because loss scaling deliberately keeps gradients within a factor of two of infinity. So
+ * an alarm requires a trend. The values grow from step to step, too steadily for noise, and would
+ * leave the type within some steps.
  *
  * When a loss scale changes, all calls of a communicator jump together by its factor, after steps
  * with little change in most calls. We remove such jumps before we look for a trend.
@@ -17,19 +17,22 @@
 #include "model/op.h"
 #include "numerics/judge/numerics_parts.h"
 
-/* Maximum distance of a trend from the limit, in steps from now. */
+/* A trend must reach the limit within this many steps from now. */
 #define HORIZON 16.0
 /*
- * A short series must grow with every step and at an even pace; a long one may have noise. Noise
+ * A short series must grow with every step and at an even pace. A long series may have noise. Noise
  * exceeds this many standard errors less than once in 10^8 windows (Student's t with 6 and 30
- * degrees of freedom; the short series' order and pace come on top).
+ * degrees of freedom). The conditions on order and pace of a short series make it rarer still.
  */
 #define SHORT_STEPS 8u
 #define SHORT_ERRORS 10.0
 #define SHORT_PACE 0.25 /* the least growth of a step, relative to the mean growth */
 #define LONG_STEPS 32u
 #define LONG_ERRORS 9.0
-/* A change of scale: log2 of its factor, and the largest change that counts as none before it. */
+/*
+ * What counts as a change of scale: log2 of its factor, and how still the calls must have been
+ * before it.
+ */
 #define JUMP 1.0
 #define JUMP_SLACK 0.25
 #define STILL 0.25
@@ -38,9 +41,9 @@
 struct point {
 	uint32_t comm, slot, sample;
 	uint64_t step;
-	double value;    /* log2; infinite: it has left the type */
-	double raw;      /* unchanged */
-	double adjusted; /* without changes of scale */
+	double value;    /* log2; infinite: the number has left the type */
+	double raw;      /* log2, not adjusted */
+	double adjusted; /* log2, without changes of scale */
 	bool is_sum;
 };
 
@@ -54,7 +57,7 @@ static double largest(const struct cw_numerics_sample *l)
 	return cw_numerics_is_bad(l) ? INFINITY : l->abs_max;
 }
 
-/* The point of one call; false if it has no value. */
+/* Computes the point of one call. Returns false if the call has no value. */
 static bool point_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		     struct point *ret)
 {
@@ -125,7 +128,7 @@ static uint32_t step_end(const struct points *ps, uint32_t i)
 }
 
 /*
- * The median change from the points [a, b) to [b, c), which are sorted by slot; uses v as
+ * Returns the median change from the points [a, b) to [b, c), both sorted by slot. Uses v as
  * scratch space.
  */
 static double change_of(const struct points *ps, uint32_t a, uint32_t b, uint32_t c, double *v)
@@ -176,7 +179,7 @@ static int adjust(struct points *ps)
 }
 
 /*
- * Fits a line through finite points; returns its slope, and the slope in units of its
+ * Fits a line through finite points and returns its slope. *ret_errors is the slope in units of its
  * standard error.
  */
 static double slope_of(const struct point *v, uint32_t n, double *ret_errors)
@@ -204,7 +207,10 @@ static double slope_of(const struct point *v, uint32_t n, double *ret_errors)
 
 		rest += off * off;
 	}
-	/* Values exactly on a line have no error, but formats round to some digits. */
+	/*
+	 * Values exactly on a line have no error. We add a little, because formats round to
+	 * some digits.
+	 */
 	rest = rest / (n - 2) + 1e-12;
 	*ret_errors = slope / sqrt(rest / xx);
 	return slope;
@@ -220,7 +226,7 @@ static bool is_even(const struct point *v, uint32_t n)
 	return mean > 0;
 }
 
-/* True if the last n points up to this one lead out of the type; *ret_slope: their growth. */
+/* True if the n points that end with `last` lead out of the type. *ret_slope is their growth. */
 static bool is_leaving(const struct point *last, uint32_t n, double limit, double *ret_slope)
 {
 	double errors, slope;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loss scaling makes gradients overflow on purpose: it multiplies them by a factor that grows
- * until they do, then skips the step and backs off. A row of bad steps is harmless scaling if all
- * of this holds. The bad numbers are in gradients (inputs of sums, or their results). There are
- * no three steps in a row. The step after them is here, and finite. Its magnitudes are those of
- * the last bad step, as far as that was finite, times the back-off factor. (We do not compare
- * with the step before: the scale has usually just grown when it is too large, and then returns
- * to its old value.)
+ * Loss scaling makes gradients overflow on purpose. It multiplies them by a factor that grows until
+ * they overflow, then skips the step and backs off. A row of bad steps is harmless scaling under
+ * four conditions:
  *
- * If the bad step has no finite part, we can only compare with the step before, times that factor
- * for each bad step. We report any other row.
+ * - The bad numbers are in gradients (inputs of sums, or their results).
+ * - There are no three bad steps in a row.
+ * - We have the step after them, and it is finite.
+ * - The magnitudes of that step are those of the last bad step, as far as that was finite, times
+ *   the back-off factor.
  *
- * Between two steps gradients change by themselves, too. So the median over all series decides, and
+ * We do not compare with the step before the row: the scale has usually just grown when it is too
+ * large, and then returns to its old value. Only if the bad step has no finite part, we must
+ * compare with the step before, times that factor for each bad step. We report any other row.
+ *
+ * Between two steps gradients also change by themselves. So the median over all series decides, and
  * the limit lies halfway (in logarithms) to "has not changed".
  */
 #include <errno.h>
@@ -22,9 +25,9 @@
 #include "numerics/judge/numerics_parts.h"
 
 #define ROW_MAX 2u
-/* The default factor of torch.cuda.amp.GradScaler, apex, DeepSpeed and Megatron. */
+/* The default back-off factor of torch.cuda.amp.GradScaler, apex, DeepSpeed and Megatron. */
 #define BACKOFF 0.5
-/* The halfway mark on the other side of it. */
+/* The lower limit of the ratio, for a wanted ratio of BACKOFF. */
 #define RATIO_MIN 0.25
 
 struct step_said {
@@ -49,7 +52,7 @@ static bool is_gradient(const struct cw_numerics_sample *l)
 }
 
 /*
- * Lists all sampled steps of all communicators, in order; calls of one step are adjacent
+ * Lists all sampled steps of all communicators, in order. The calls of one step are adjacent
  * in by_call.
  */
 static int list_steps(const struct numerics_parts *p, struct steps *ret)
@@ -85,14 +88,14 @@ static bool is_in(const struct numerics_parts *p, uint32_t i, uint32_t comm, uin
 	return p->job->samples[i].comm == comm && p->at[i].step == step;
 }
 
-/* We can measure the finite part of a bad tensor if it is most of the tensor. */
+/* True if we can measure the finite part of a bad tensor: it must be most of the tensor. */
 static bool is_measured(const struct cw_numerics_sample *l)
 {
 	return (l->nans + l->infs) * 2 < l->elements && is_gradient(l) && isfinite(l->l2) &&
 	       l->l2 > 0;
 }
 
-/* The median ratio between the norms of both steps; 0 = unknown. */
+/* Computes the median ratio between the norms of two steps; 0 = unknown. */
 static int ratio_of(const struct numerics_parts *p, const struct step_said *before,
 		    const struct step_said *after, double *ret)
 {
@@ -122,7 +125,7 @@ static int ratio_of(const struct numerics_parts *p, const struct step_said *befo
 	return 0;
 }
 
-/* Judges consecutive sampled steps. */
+/* Judges a row of consecutive sampled steps with bad numbers. */
 static int judge_row(const struct numerics_parts *p, const struct steps *s, uint32_t first,
 		     uint32_t end, struct cw_numerics_row *ret)
 {
@@ -160,7 +163,9 @@ static int judge_row(const struct numerics_parts *p, const struct steps *s, uint
 	return 0;
 }
 
-/* Counts NaN and infinities outside of steps: in sends, or in calls without a number. */
+/*
+ * Counts summaries with NaN or infinity outside of steps: in sends, or in calls without a number.
+ */
 static uint64_t bad_outside(const struct numerics_parts *p, const struct cw_numerics_report *said)
 {
 	uint64_t n = 0;
@@ -191,7 +196,7 @@ int numerics_find_rows(const struct numerics_parts *p, struct cw_numerics_report
 			end++;
 		if (ret->n_rows == CW_NUMERICS_ROWS) {
 			ret->n_rows_over_limit++;
-			ret->is_all_scaling = false; /* loss scaling does not overflow that often */
+			ret->is_all_scaling = false; /* loss scaling does not overflow this often */
 		} else {
 			r = judge_row(p, &s, i, end, &row);
 			if (r == 0) {

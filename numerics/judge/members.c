@@ -75,7 +75,7 @@ char *cw_members_text(const struct cw_member *m, enum cw_members_by by, char *bu
 		(void)snprintf(buf, len, "%s", m->device);
 	else if (by == CW_MEMBERS_BY_CUDA_DRIVER)
 		(void)snprintf(buf, len, "%u.%u", v / 1000, v % 1000 / 10);
-	else if (v < 10000) /* up to 2.8 */
+	else if (v < 10000) /* the format of versions up to 2.8 */
 		(void)snprintf(buf, len, "%u.%u.%u", v / 1000, v / 100 % 10, v % 100);
 	else
 		(void)snprintf(buf, len, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);

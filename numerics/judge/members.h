@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the platforms of a call's members: models of devices, versions of driver and NCCL.
+ * Compares the platforms of a call's members: the models of devices, and the versions of driver
+ * and NCCL.
  *
  * Pure.
  */
@@ -22,18 +23,19 @@ enum cw_members_by {
 struct cw_member {
 	uint32_t sample;
 	const char *device; /* never NULL */
-	uint32_t version;   /* the requested version */
+	uint32_t version;   /* version of the property that we sort by */
 };
 
 /*
- * Sorts the members of these summaries into v, which has room for n. Members with equal properties
- * are adjacent, and those with unknown ones come last. True if some known properties differ.
+ * Sorts the members of these n summaries into v, which has room for n. Members with equal
+ * properties are adjacent. Members with an unknown property come last. Returns true if some known
+ * properties differ.
  */
 bool cw_members_sort(const struct cw_numerics_job *job, const uint32_t *samples, uint32_t n,
 		     enum cw_members_by by, struct cw_member *v);
 
-/* The end of the members with the same property as v[i]. */
+/* Returns the end of the members with the same property as v[i]. */
 uint32_t cw_members_end(const struct cw_member *v, uint32_t n, uint32_t i);
 
-/* "NVIDIA H100 80GB HBM3", "12.4", "2.27.3"; "" = unknown. Returns buf. */
+/* Writes "NVIDIA H100 80GB HBM3", "12.4" or "2.27.3"; "" = unknown. Returns buf. */
 char *cw_members_text(const struct cw_member *m, enum cw_members_by by, char *buf, size_t len);

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-/* A scale that has grown too large does not back off more often in a row (docs/numerics.md). */
+/*
+ * A loss scale that has grown too large backs off at most this often in a row (docs/numerics.md).
+ */
 #define ROW_MAX 2u
 
 static bool is_bad(const struct cw_modules_step *s)
@@ -11,13 +13,13 @@ static bool is_bad(const struct cw_modules_step *s)
 	return s->n_bad || s->n_bad_gradients;
 }
 
-/* True if the bad steps [first, end) are loss scaling. */
+/* True if loss scaling explains the bad steps [first, end). */
 static bool is_scaling(const struct cw_modules_rank *k, uint32_t first, uint32_t end)
 {
 	if (end - first > ROW_MAX || end == k->n_steps)
 		return false;
 	for (uint32_t i = first; i < end; i++)
-		/* Comparisons with NaN are false. */
+		/* Comparisons with NaN are false, so an unknown scale explains nothing. */
 		if (k->steps[i].n_bad || !(k->steps[i + 1].scale < k->steps[i].scale))
 			return false;
 	return true;
@@ -41,7 +43,8 @@ static void note_row(struct cw_modules_report *ret, uint32_t rank, const struct 
 }
 
 /*
- * Compares events of one step. A received number comes after its sender's; otherwise clocks decide.
+ * True if a comes before b in the same step. A rank that received a number comes after its sender.
+ * Otherwise clocks decide.
  */
 static bool is_before(const struct cw_modules_event *a, const struct cw_modules_event *b)
 {
@@ -50,7 +53,7 @@ static bool is_before(const struct cw_modules_event *a, const struct cw_modules_
 	return strcmp(a->at, b->at) < 0;
 }
 
-/* Notes the first event in steps [from, end) of a rank, if it is not later than the known one. */
+/* Notes the first event in steps [from, end) of a rank, unless the known first event is earlier. */
 static void note_first(struct cw_modules_report *ret, const struct cw_modules_rank *ranks,
 		       uint32_t rank, uint32_t from, uint32_t end)
 {

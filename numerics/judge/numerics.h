@@ -4,7 +4,7 @@
  * fed a NaN or infinity, and decides whether loss scaling caused it. It also finds sums near the
  * limit of their type, and different copies of one result.
  *
- * Pure. The input is the summaries of all ranks; the output is a report with pointers into them.
+ * Pure. The input is the summaries of all ranks. The output is a report with indices into them.
  */
 #pragma once
 
@@ -15,42 +15,42 @@
 
 /* One rank's summary of one tensor. */
 struct cw_numerics_sample {
-	uint32_t rank, comm; /* indices into the job's */
-	uint32_t order;      /* within the rank: the earlier launch has the lower number */
+	uint32_t rank, comm; /* indices into the job's ranks and comms */
+	uint32_t order;      /* order of launches within the rank */
 	int32_t root_or_peer;
 	uint64_t seq;               /* coll_seq, or p2p_seq; 0 = not counted */
-	int64_t step;               /* the program's number; -1 = unknown */
+	int64_t step;               /* the program's step number; -1 = unknown */
 	int64_t at_ns;              /* wall time of the call; 0 = unknown */
-	uint64_t elements, offered; /* sampled elements, of how many */
+	uint64_t elements, offered; /* number of sampled elements, and of all elements */
 	uint64_t nans, infs, zeros;
-	double abs_max, abs_min, mean, l2; /* of the finite ones; mean, l2: NaN = out of range */
+	double abs_max, abs_min, mean, l2; /* of the finite ones; mean and l2: NaN = out of range */
 	uint64_t checksum;
 	float at_limit, denormal; /* shares of the sampled elements */
-	/* the agent sampled one block in this many; 0 = unknown, but the same on all ranks */
+	/* the agent sampled one block out of this many; 0 = unknown, but the same on all ranks */
 	uint32_t stride;
 	uint8_t kind, dtype, redop, is_output;
 	const char *site;    /* call site, or NULL; borrowed */
-	const char *carried; /* the parameters of its gradients if known, or NULL; borrowed */
+	const char *carried; /* parameters of its gradients, or NULL = unknown; borrowed */
 	bool is_carried_certain;
 };
 
 struct cw_numerics_comm {
 	uint64_t id;
-	uint32_t instance; /* distinguishes communicators with one id, equally on all members */
+	uint32_t instance; /* distinguishes communicators with one id; equal on all members */
 	const char *name;  /* may be empty; borrowed */
 	uint32_t nranks;
-	bool is_uncounted; /* its calls have no numbers common to the members */
+	bool is_uncounted; /* its members have no common numbers for its calls */
 };
 
 struct cw_numerics_rank {
-	int32_t rank;  /* the user's number; -1 = unknown */
-	bool is_whole; /* no earlier summary of it is missing */
-	/* The model of its devices; "" or NULL = unknown, or several models; borrowed. */
+	int32_t rank;  /* the user's number of the rank; -1 = unknown */
+	bool is_whole; /* no earlier summary of this rank is missing */
+	/* The model of the rank's devices. "" or NULL = unknown, or several models; borrowed. */
 	const char *device;
-	uint32_t cuda_driver, nccl; /* 13000; like ncclGetVersion; 0 = unknown */
+	uint32_t cuda_driver, nccl; /* 13000 = CUDA 13.0; like ncclGetVersion(); 0 = unknown */
 };
 
-/* Borrowed. cw_numerics_judge() sorts the samples: by rank, then by order. */
+/* All pointers are borrowed. cw_numerics_judge() sorts the samples by rank, then by order. */
 struct cw_numerics_job {
 	struct cw_numerics_sample *samples;
 	uint32_t n_samples;
@@ -60,11 +60,11 @@ struct cw_numerics_job {
 	uint32_t n_ranks;
 };
 
-/* How the first NaN or infinity came into a call. */
+/* How the first NaN or infinity got into a call. */
 enum cw_numerics_origin {
-	CW_NUMERICS_BY_RANK,  /* the rank fed it, and had not received it before */
-	CW_NUMERICS_SUM,      /* all members fed finite numbers: the operation made it */
-	CW_NUMERICS_RECEIVED, /* it came out of a call whose inputs we know only in part */
+	CW_NUMERICS_BY_RANK,  /* the rank fed the number and had not received it before */
+	CW_NUMERICS_SUM,      /* all members fed finite numbers, so the operation made it */
+	CW_NUMERICS_RECEIVED, /* the number came out of a call whose inputs we know only in part */
 };
 
 struct cw_numerics_first {
@@ -73,72 +73,72 @@ struct cw_numerics_first {
 };
 
 struct cw_numerics_rank_said {
-	uint32_t first, last; /* its summaries: [first, last) */
+	uint32_t first, last; /* its summaries among the job's: [first, last) */
 	uint32_t first_bad;   /* CW_NUMERICS_NONE = none */
 	uint32_t n_bad;
-	bool is_first_seen; /* all summaries before it are here */
+	bool is_first_seen; /* no summary before first_bad is missing */
 };
 
-/* The source of step numbers. */
+/* Where step numbers come from. */
 enum cw_numerics_step_by {
 	CW_NUMERICS_BY_PROGRAM, /* the program states it */
-	CW_NUMERICS_BY_PERIOD,  /* we count, by the period of the communicator's calls */
-	CW_NUMERICS_BY_CALL,    /* each call is a step, by its number: we see no longer period */
+	CW_NUMERICS_BY_PERIOD,  /* we count steps, by the period of the communicator's calls */
+	CW_NUMERICS_BY_CALL,    /* there is no period, so each call is a step */
 };
 
-/* Consecutive steps with NaN or infinity, on one communicator. */
+/* Consecutive steps with NaN or infinity on one communicator. */
 struct cw_numerics_row {
 	uint32_t comm;
 	enum cw_numerics_step_by step_by;
 	uint64_t step, n_steps;
-	uint64_t seq; /* its first call with a NaN or infinity */
+	uint64_t seq; /* number of its first call with a NaN or infinity */
 	uint32_t n_samples;
 	bool is_scaling; /* loss scaling explains it */
-	double ratio;    /* magnitudes after it, relative to those in it; 0 = unknown */
+	double ratio;    /* magnitudes after the row, relative to those in it; 0 = unknown */
 };
 
 struct cw_numerics_headroom {
 	uint32_t sample;             /* the newest; for a sum over members, the largest part */
-	bool is_sum;                 /* value is the sum of the members' largest */
+	bool is_sum;                 /* value is the sum of the members' largest magnitudes */
 	double value, limit, growth; /* growth: a factor per step */
 	double steps_left;
 	uint64_t warned_step; /* the first step that allowed this warning */
 };
 
 enum cw_numerics_end {
-	CW_NUMERICS_UPPER, /* saturated at the largest number of the type */
-	CW_NUMERICS_LOWER, /* among its denormal numbers */
+	CW_NUMERICS_UPPER, /* saturated at the type's largest number */
+	CW_NUMERICS_LOWER, /* among the type's denormal numbers */
 };
 
 /* Too many numbers at one end of their type's range, step after step. */
 struct cw_numerics_range {
-	uint32_t sample; /* the newest of the rank with the largest share */
+	uint32_t sample; /* the newest summary of the rank with the largest share */
 	uint32_t n_steps;
 	enum cw_numerics_end end;
-	double share; /* of the sampled elements; at the lower end, of the nonzero ones */
-	double room;  /* all could grow by this factor and stay finite */
+	double share; /* share of the sampled elements; at the lower end, of the nonzero ones */
+	double room;  /* all elements could grow by this factor and stay finite */
 };
 
-/* Different copies that should be equal, bit for bit. */
+/* Copies of one result that should be equal, bit for bit, but differ. */
 struct cw_numerics_divergence {
-	uint32_t comm, n_groups, n_members; /* members with comparable copies */
+	uint32_t comm, n_groups, n_members; /* n_members: members with comparable copies */
 	uint64_t seq;
-	uint32_t sample;       /* of one member of the smallest group */
-	uint32_t other;        /* … of the largest */
-	uint32_t n_odd;        /* members of the smaller groups, together */
-	bool has_majority;     /* more than half agree */
-	uint32_t first, count; /* its summaries in the report's list of them, group by group */
+	uint32_t sample;       /* a summary of the smallest group of equal copies */
+	uint32_t other;        /* a summary of the largest group */
+	uint32_t n_odd;        /* number of members in the smaller groups together */
+	bool has_majority;     /* more than half of the members agree */
+	uint32_t first, count; /* its summaries in the report's list `divergent`, group by group */
 };
 
-/* The total of the inputs differs from the total of the outputs. */
+/* A call whose total of inputs differs from its total of outputs. */
 struct cw_numerics_imbalance {
-	uint32_t sample; /* an output */
+	uint32_t sample; /* one of its outputs */
 	double in, out, bound;
 };
 
 struct cw_numerics_suspect {
 	uint32_t rank;
-	uint32_t n_divergences, n_comms; /* communicators with it as the odd one */
+	uint32_t n_divergences, n_comms; /* n_comms: where this rank was the odd one */
 };
 
 #define CW_NUMERICS_FIRSTS 16u
@@ -146,14 +146,14 @@ struct cw_numerics_suspect {
 #define CW_NUMERICS_MAX 64u
 
 struct cw_numerics_report {
-	struct cw_numerics_rank_said *ranks; /* n_ranks of the job */
+	struct cw_numerics_rank_said *ranks; /* n_ranks of the job, one each */
 	struct cw_numerics_first firsts[CW_NUMERICS_FIRSTS];
-	uint32_t n_firsts;      /* several: we do not know which one came first */
-	bool is_first_by_clock; /* the hosts' clocks decided */
+	uint32_t n_firsts;      /* if several, we do not know which rank was first */
+	bool is_first_by_clock; /* only the hosts' clocks show that it was first */
 	uint64_t n_bad;         /* summaries with a NaN or infinity */
 	struct cw_numerics_row rows[CW_NUMERICS_ROWS];
 	uint32_t n_rows, n_rows_over_limit;
-	bool is_all_scaling; /* there are bad ones, and loss scaling explains each */
+	bool is_all_scaling; /* there are bad summaries, and loss scaling explains all of them */
 	struct cw_numerics_headroom headroom[CW_NUMERICS_MAX];
 	uint32_t n_headroom, n_headroom_over_limit;
 	struct cw_numerics_range ranges[CW_NUMERICS_MAX];
@@ -161,30 +161,30 @@ struct cw_numerics_report {
 	struct cw_numerics_divergence divergences[CW_NUMERICS_MAX];
 	uint32_t n_divergences, n_divergences_over_limit;
 	/*
-	 * Divergences that raise no alarm: NCCL may have computed these sums on each member, and
+	 * Divergences that raise no alarm. NCCL may have computed these sums on each member, and
 	 * members with equal devices agree (replicas.c).
 	 */
 	struct cw_numerics_divergence roundings[CW_NUMERICS_MAX];
 	uint32_t n_roundings, n_roundings_over_limit;
-	uint32_t *divergent; /* summaries of divergences and roundings */
+	uint32_t *divergent; /* samples of divergences and roundings */
 	uint32_t n_divergent;
 	struct cw_numerics_imbalance imbalances[CW_NUMERICS_MAX];
 	uint32_t n_imbalances, n_imbalances_over_limit;
 	struct cw_numerics_suspect suspects[CW_NUMERICS_FIRSTS];
 	uint32_t n_suspects;
-	/* Calls with compared copies, and with compared sums. */
+	/* The number of calls with compared copies, and with compared sums. */
 	uint64_t n_replicas_checked, n_sums_checked;
 };
 
-/* O(n log n). 0 or -ENOMEM. */
+/* Judges the job. O(n log n). Returns 0 or -ENOMEM. */
 int cw_numerics_judge(struct cw_numerics_job *job, struct cw_numerics_report *ret);
-/* Releases the report's contents; takes NULL. */
+/* Releases the report's contents. Accepts NULL. */
 void cw_numerics_report_fini(struct cw_numerics_report *report);
 
-/* True if the user should sample at it. */
+/* True if the user should look at the report. */
 bool cw_numerics_is_alarming(const struct cw_numerics_report *report);
 
-/* The largest finite number of a type; 0 = not a floating point type. */
+/* Returns the largest finite number of a type; 0 = not a floating point type. */
 double cw_numerics_limit(unsigned dtype);
 
 static inline bool cw_numerics_is_bad(const struct cw_numerics_sample *l)

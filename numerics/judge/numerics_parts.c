@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Determines steps. If the program marks them, we use its marks. Otherwise we derive them from the
- * calls of a communicator, which repeat: the shortest period after which every sampled call is the
- * same again. Without a period, each call is a step.
+ * Determines the steps of a job. If the program marks its steps, we use these marks. Otherwise we
+ * use the fact that the calls of a communicator repeat. A step is then the shortest period after
+ * which every sampled call is the same again. If there is no period, each call is a step.
  *
- * A call's slot is its place in its step. Summaries of one slot, step after step, are a series.
+ * A call's slot is its place in its step. The summaries of one slot, step after step, are a series.
  */
 #include "numerics/judge/numerics_parts.h"
 
@@ -14,10 +14,10 @@
 
 #include "model/op.h"
 
-/* We search the newest calls of a communicator, this many, for a period up to PERIOD_MAX. */
+/* We search the newest PERIOD_CALLS calls of a communicator for a period of at most PERIOD_MAX. */
 #define PERIOD_CALLS 4096u
 #define PERIOD_MAX 1024u
-/* The first calls with bad numbers, this many, show where in the period steps begin. */
+/* The first PHASE_CALLS calls with bad numbers show where in the period steps begin. */
 #define PHASE_CALLS 1024u
 
 static bool has_call(const struct cw_numerics_job *job, uint32_t i)
@@ -97,7 +97,7 @@ double numerics_median(double *v, size_t n)
 /* A call of one communicator, represented by its first summary. */
 struct call {
 	uint64_t seq;
-	uint32_t first, last; /* in by_call */
+	uint32_t first, last; /* indices into by_call: [first, last) */
 	const struct cw_numerics_sample *sample;
 	bool has_step;
 };
@@ -123,7 +123,7 @@ static const struct call *find_call(const struct call *calls, uint32_t n, uint64
 	return low < n && calls[low].seq == seq ? &calls[low] : NULL;
 }
 
-/* 0 = no period. */
+/* Returns the period of the calls; 0 = no period. */
 static uint64_t period_of(const struct call *calls, uint32_t n)
 {
 	uint64_t span;
@@ -162,8 +162,8 @@ static bool is_call_bad(const struct numerics_parts *p, const struct call *call)
 }
 
 /*
- * The beginning of a step within the period. Bad calls of one step are adjacent: we choose the
- * beginning that separates the fewest of them, which is accurate enough.
+ * Returns where in the period a step begins. Bad calls of one step are adjacent, so we choose the
+ * beginning that separates the fewest of them. That is accurate enough.
  */
 static uint64_t phase_of(const struct numerics_parts *p, const struct call *calls, uint32_t n,
 			 uint64_t period)
@@ -223,7 +223,7 @@ static void set_steps(struct numerics_parts *p, const struct call *calls, uint32
 	}
 }
 
-/* Processes the calls of the communicator whose summaries begin at i; returns their end. */
+/* Sets the steps of one communicator's calls, whose summaries begin at i. Returns their end. */
 static uint32_t set_steps_of_comm(struct numerics_parts *p, struct call *calls, uint32_t i)
 {
 	uint32_t comm = p->job->samples[p->by_call[i]].comm, n = 0;

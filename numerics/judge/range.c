@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds numbers that a type can no longer distinguish, though none of them is infinite. At its
- * upper end the 8-bit types saturate instead of becoming infinite (e4m3 has no infinity; casts to
- * e5m2 saturate, too). At its lower end, numbers that should differ by a factor have few digits or
- * none. One summary proves nothing: most tensors have some elements at either end. We report a
- * property of most consecutive steps, up to the newest one.
+ * Finds numbers that a type can no longer distinguish, although none of them is infinite. At the
+ * upper end of their range, the 8-bit types saturate instead of becoming infinite (e4m3 has no
+ * infinity; casts to e5m2 saturate, too). At the lower end, numbers that should differ by a factor
+ * have few digits or none. One summary proves nothing, because most tensors have some elements at
+ * either end. We report only what holds in several consecutive steps, up to the newest one.
  *
- * At the upper end. A scale that follows a tensor's largest number leaves one element there; a
- * scale that follows its history leaves the elements that have grown since. One element in a
- * hundred is more: for normally distributed numbers it means a scale that is too large by a factor
- * of two. We ignore tensors of one value, because the scale may fit that value.
+ * At the upper end, a scale that follows a tensor's largest number leaves one element at the limit.
+ * A scale that follows the tensor's history leaves the elements that have grown since. One element
+ * in a hundred is too many: for normally distributed numbers it means a scale that is too large by
+ * a factor of two. We ignore tensors of one value, because the scale may fit that value.
  *
- * At the lower end. Half of the nonzero elements lie there, although all could be larger by a
- * factor, and fit. If they would not fit, the type is too narrow for the tensor with any scale, and
- * we report nothing.
+ * At the lower end, we report a tensor if half of its nonzero elements lie there, although all
+ * elements could be larger by a factor and still fit. If they would not fit, the type is too narrow
+ * for the tensor with any scale, and we report nothing.
  */
 #include <math.h>
 
 #include "model/op.h"
 #include "numerics/judge/numerics_parts.h"
 
-/* Consecutive steps. */
+/* How many consecutive steps must show the property. */
 #define STEPS 3u
-/* A share of fewer elements is noise. */
+/* A share of fewer elements than this is noise. */
 #define ELEMENTS_MIN 1000u
 #define LIMIT_SHARE 0.01
 #define DENORMAL_SHARE 0.5
-/* The growth of a loss scale in four of its steps; a tensor needs less room for its own growth. */
+/*
+ * We report a tensor only if its numbers could grow by this factor. A loss scale grows so much in
+ * four of its steps, and a tensor needs less room for its own growth.
+ */
 #define ROOM_MIN 16.0
 
 static double share_at_limit(const struct cw_numerics_sample *l)
@@ -38,7 +41,7 @@ static double share_at_limit(const struct cw_numerics_sample *l)
 	return (double)l->at_limit;
 }
 
-/* Relative to the nonzero elements. */
+/* Returns the share of denormal numbers among the nonzero elements. */
 static double share_denormal(const struct cw_numerics_sample *l)
 {
 	uint64_t n = l->elements - l->zeros;
@@ -48,7 +51,10 @@ static double share_denormal(const struct cw_numerics_sample *l)
 	return (double)l->denormal * (double)l->elements / (double)n;
 }
 
-/* How much all could grow before a sampled value, or a sum of them, becomes infinite: a factor. */
+/*
+ * Returns the factor by which all values could grow before a sampled value, or a sum of them,
+ * becomes infinite.
+ */
 static double room_of(const struct cw_numerics_job *job, const struct cw_numerics_sample *l)
 {
 	bool is_summed = !l->is_output && l->redop == CW_REDOP_SUM;
@@ -59,7 +65,7 @@ static double room_of(const struct cw_numerics_job *job, const struct cw_numeric
 	return most > 0 ? cw_numerics_limit(l->dtype) / most : INFINITY;
 }
 
-/* The share if it is too large, else 0. */
+/* Returns the share at this end if it is too large, else 0. */
 static double share_of(const struct cw_numerics_sample *l, enum cw_numerics_end end)
 {
 	double share, least = end == CW_NUMERICS_UPPER ? LIMIT_SHARE : DENORMAL_SHARE;
@@ -72,8 +78,8 @@ static double share_of(const struct cw_numerics_sample *l, enum cw_numerics_end 
 }
 
 /*
- * The number of newest steps with too large a share. Summaries [first, end) of by_series belong to
- * one rank, in order of steps.
+ * Returns the number of newest steps with too large a share. Summaries [first, end) of by_series
+ * belong to one rank and are sorted by step.
  */
 static uint32_t steps_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 			 enum cw_numerics_end which)
@@ -108,7 +114,7 @@ static uint32_t series_end(const struct numerics_parts *p, uint32_t first)
 }
 
 /*
- * Judges the summaries of all ranks of one call in the step, [first, end) of by_series; reports at
+ * Judges the summaries of one call in the step, of all ranks: [first, end) of by_series. Reports at
  * most one range.
  */
 static void judge_slot(const struct numerics_parts *p, uint32_t first, uint32_t end,

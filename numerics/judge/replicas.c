@@ -5,19 +5,21 @@
  * (docs/numerics.md#replicas has the sources). We compare two copies if the agent sampled the same
  * positions of both.
  *
- * One difference does not show which rank is wrong: two copies have no majority, and in a ring all
+ * One difference does not show which rank is wrong. Two copies have no majority, and in a ring all
  * ranks after the broken link get the same wrong bytes. We suspect a rank only if it is the odd one
  * again, in another communicator, with other members.
  *
- * One sort of kernel computes the whole sum on every member: AllReduce_AGxLL_R and _AGxLLMC_R, of
- * NCCL's symmetric ones (src/device/symmetric/all_reduce.cuh of 2.28.3: each member sends all its
- * input, adds up its peers' data, and stores into its own output; RSxLD_AGxST and RSxLDMC_AGxSTMC
- * compute each part once and store it to all). All add in the order of ranks, with equal
- * accumulators, so that equal devices give equal bytes. Different devices have different code, and
- * no document promises equal bytes. There a difference is a rounding as long as members with equal
- * devices agree, and their values differ by no more than rounding explains. Members outside of one
- * NVLink domain never use such a kernel, but NCCL does not tell us which one it used. For any other
- * kind of call, and for unknown properties of a member, a difference counts as usual.
+ * There is an exception: some kernels compute the whole sum on every member. These are
+ * AllReduce_AGxLL_R and _AGxLLMC_R, of NCCL's symmetric kernels
+ * (src/device/symmetric/all_reduce.cuh of 2.28.3). Each member sends all its input, adds up its
+ * peers' data, and stores into its own output. By contrast, RSxLD_AGxST and RSxLDMC_AGxSTMC compute
+ * each part once and store it to all. In the former kernels, all members add in the order of ranks,
+ * with equal accumulators, so that equal devices give equal bytes. Different devices have different
+ * code, and no document promises equal bytes. Between them, a difference counts as rounding under
+ * two conditions. Members with equal devices agree, and the values differ by no more than rounding
+ * explains. Members outside of one NVLink domain never use such a kernel, but NCCL does not tell us
+ * which kernel it used. For any other kind of call, and for unknown properties of a member, a
+ * difference counts as usual.
  */
 #include <errno.h>
 #include <math.h>
@@ -27,7 +29,7 @@
 #include "model/op.h"
 #include "numerics/judge/numerics_parts.h"
 
-/* The first version with symmetric kernels. */
+/* The first NCCL version with symmetric kernels. */
 #define NCCL_SYMMETRIC 22700u
 
 struct copy {
@@ -73,13 +75,16 @@ static int compare_devices(const void *a, const void *b)
 	return r ? r : compare_copies(a, b);
 }
 
-/* Needs nonnegative values. False for NaN. */
+/* True if two nonnegative values are near each other. False for NaN. */
 static bool is_near(double a, double b, double tolerance)
 {
 	return fabs(a - b) <= tolerance * (a > b ? a : b);
 }
 
-/* NCCL adds halves in fp32 (ncclSymkAccumType) and rounds once. */
+/*
+ * True if the summaries differ by no more than rounding. NCCL adds halves in fp32
+ * (ncclSymkAccumType) and rounds once.
+ */
 static bool is_as_large(const struct cw_numerics_sample *a, const struct cw_numerics_sample *b,
 			uint32_t nranks)
 {
@@ -91,7 +96,8 @@ static bool is_as_large(const struct cw_numerics_sample *a, const struct cw_nume
 }
 
 /*
- * These kernels add floating point numbers except fp64 (ncclSymImplemented(), 2.27), of any size.
+ * True if a kernel may have summed on each member. These kernels add floating point numbers except
+ * fp64 (ncclSymImplemented(), 2.27), of any size.
  */
 static bool may_be_summed_on_each(const struct cw_numerics_sample *l,
 				  const struct cw_numerics_rank *rank)
@@ -101,7 +107,7 @@ static bool may_be_summed_on_each(const struct cw_numerics_sample *l,
 	       rank->nccl >= NCCL_SYMMETRIC;
 }
 
-/* For copies that differ. Sorts them by device. */
+/* True if rounding may explain the differences between copies. Sorts the copies by device. */
 static bool is_rounding(const struct cw_numerics_job *job, struct copy *v, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -127,7 +133,9 @@ static uint32_t group_end(const struct copy *v, uint32_t n, uint32_t i)
 	return k;
 }
 
-/* How often a rank was the odd one, on how many communicators, and the last of these. */
+/*
+ * How often a rank was the odd one, on how many communicators, and the last of these communicators.
+ */
 struct odd {
 	uint32_t n, n_comms, last_comm;
 };
@@ -147,7 +155,10 @@ static void count_odd(const struct copy *v, uint32_t n, uint64_t right,
 	}
 }
 
-/* v is sorted; the caller fills in samples and their places in the report's list. */
+/*
+ * Describes the groups in v, which must be sorted. The caller fills in samples and their places in
+ * the report's list.
+ */
 static struct cw_numerics_divergence describe(const struct copy *v, uint32_t n,
 					      const struct cw_numerics_sample *l)
 {
@@ -227,7 +238,8 @@ static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t e
 		    (!l && !is_comparable(m, m)))
 			continue;
 		/*
-		 * Two summaries of one rank in a communicator are one tensor's: call numbers wrap.
+		 * Two summaries of the same rank in a call are of different tensors, because call
+		 * numbers wrap. We use the first one.
 		 */
 		if (m->rank == last_rank)
 			continue;

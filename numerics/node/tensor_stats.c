@@ -5,10 +5,10 @@
 #include "numerics/doc/numerics_text.h"
 #include "numerics/read/tensor_samples.h"
 
-/* The input of one evaluation. */
+/* What one evaluation reads. */
 struct reading {
 	struct cw_tensor_samples samples;
-	int32_t world_size; /* the largest that a rank states; -1 = unknown */
+	int32_t world_size; /* the largest that any rank states; -1 = unknown */
 	int64_t now_ns;
 };
 
@@ -17,7 +17,9 @@ static bool is_partial(const struct reading *k)
 	return k->world_size > 0 && (uint32_t)k->world_size > k->samples.n_ranks;
 }
 
-/* True if the rank that fed it may be on another node, and then that node's daemon reports it. */
+/*
+ * True if the rank that fed the number may be on another node. Then that node's daemon reports it.
+ */
 static bool is_known_by_peer(const struct reading *k, const struct cw_numerics_report *said)
 {
 	return is_partial(k) && said->firsts[0].origin == CW_NUMERICS_RECEIVED;

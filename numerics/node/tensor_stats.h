@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches a job's numbers while it runs, and detects news. It runs the judge of `collwatch
- * numerics` (numerics/judge/numerics.h) repeatedly over the ranks whose records are on this node
+ * Watches a job's numbers while it runs, and detects news. It repeatedly runs the judge of
+ * `collwatch numerics` (numerics/judge/numerics.h) over the ranks whose records are on this node
  * (docs/design/summaries.md#while-the-job-runs). Pure.
  *
- * There are two kinds of news. The first rank to feed NaN or infinity: once per job, after its
- * ranks have had time to note theirs, and if loss scaling, which the next step reveals, does not
- * explain it. And numbers that will soon leave their type, when the trend begins.
+ * There are two kinds of news. The first kind is the first rank to feed NaN or infinity. We report
+ * it once per job, unless loss scaling explains it. We wait until all ranks have had time to note
+ * their first bad number, and the next step shows the scaling. The second kind is numbers that will
+ * soon leave their type. We report it when the trend begins.
  */
 #pragma once
 
@@ -16,11 +17,11 @@
 #include "record/record_reader.h"
 
 /*
- * Delay between the first bad number and the report. Ranks note theirs when their devices get
- * there, and a step of most jobs is over by then.
+ * Delay between the first bad number and the report, in ns. A rank notes its first bad number when
+ * its device gets there, and by then a step of most jobs is over.
  */
 #define CW_TENSOR_STATS_SETTLE_NS INT64_C(5000000000)
-/* Minimum interval of reports about numbers that stopped growing and began again. */
+/* Minimum interval, in ns, of reports about numbers that stopped growing and began again. */
 #define CW_TENSOR_STATS_AGAIN_NS INT64_C(600000000000)
 
 struct cw_tensor_stats_finding {
@@ -28,13 +29,13 @@ struct cw_tensor_stats_finding {
 	char text[512];
 };
 
-/* State of one job; zeroed at its start. */
+/* The state of one job. Zeroed when the job starts. */
 struct cw_tensor_stats {
 	struct cw_tensor_stats_finding first, headroom;
 	bool is_near;   /* at the last evaluation, numbers were about to leave their type */
-	int64_t bad_ns; /* since when there are unreported bad ones; 0 = none */
+	int64_t bad_ns; /* since when there are bad numbers that we have not reported; 0 = none */
 	uint64_t n_ops; /* calls of all ranks, at the last evaluation */
-	bool is_still;  /* … and at the one before */
+	bool is_still;  /* no call was made between the last two evaluations */
 };
 
 enum {
@@ -43,8 +44,9 @@ enum {
 };
 
 /*
- * records: those of the job's ranks on this node, refreshed. If no rank made a call since the
- * evaluation before last, we read nothing. Returns the news as CW_TENSOR_STATS_NEWS_*; -ENOMEM.
+ * Evaluates the job. records: the refreshed records of the job's ranks on this node. If no rank has
+ * made a call since the evaluation before last, we read nothing. Returns the news as
+ * CW_TENSOR_STATS_NEWS_*, or -ENOMEM.
  */
 int cw_tensor_stats_update(struct cw_tensor_stats *n, struct cw_record *const *records,
 			   uint32_t n_records, int64_t now_ns);

@@ -23,7 +23,7 @@
 struct found {
 	const char *path;
 	int fd; /* -1 = already used */
-	/* For records of a job: */
+	/* Only for records of a job: */
 	dev_t dev;
 	ino_t file;
 	int64_t own_pid; /* the rank's own view of its pid */
@@ -64,7 +64,7 @@ static int read_record(struct loader *l, uint32_t rank, const struct found *from
 	return 0;
 }
 
-/* Takes its descriptor. */
+/* Adds a record to the job. Takes ownership of from->fd. */
 static int load(struct loader *l, uint32_t rank, struct found *from, struct cw_err *err)
 {
 	struct cw_record *record;
@@ -87,10 +87,10 @@ static int load(struct loader *l, uint32_t rank, struct found *from, struct cw_e
 
 struct finder {
 	struct cw_arena *arena;
-	struct found *v; /* MAX_FILES of them */
+	struct found *v; /* array of MAX_FILES */
 	uint32_t n;
 	const char *job;                /* the job whose processes we look for */
-	char label[CW_JOB_LABEL_BYTES]; /* … in full; empty = not known yet */
+	char label[CW_JOB_LABEL_BYTES]; /* its full name; empty = not known yet */
 	char other_label[CW_JOB_LABEL_BYTES];
 	int64_t uid;   /* its user, -1 = not known yet */
 	int64_t other; /* another user with a job of that name, -1 = none */
@@ -129,7 +129,10 @@ static int find_process(struct finder *f, pid_t pid, int fd)
 	return find(f, name_of(f, pid), fd);
 }
 
-/* Fills label[CW_JOB_LABEL_BYTES] with the record's job, and ret with the identity of its rank. */
+/*
+ * True if the record belongs to the job. Fills label[CW_JOB_LABEL_BYTES] with the record's job, and
+ * ret with the identity of its rank.
+ */
 static bool is_of_job(int fd, const char *job, char *label, struct found *ret)
 {
 	const struct cw_record_comm *comms;
@@ -150,8 +153,8 @@ static bool is_of_job(int fd, const char *job, char *label, struct found *ret)
 }
 
 /*
- * Names the rank's own process, even if other processes have its record open. If it is gone, names
- * its old pid.
+ * Names the rank's own process, even if other processes have its record open. If that process is
+ * gone, uses its old pid.
  */
 static int name_found(const struct finder *f, struct found *found, pid_t pid)
 {
@@ -161,7 +164,7 @@ static int name_found(const struct finder *f, struct found *found, pid_t pid)
 	return found->path ? 0 : -ENOMEM;
 }
 
-/* Takes fd. */
+/* Adds the record of a rank of the job. Takes ownership of fd. */
 static int find_of_job(struct finder *f, pid_t pid, int fd, const struct stat *st,
 		       const struct found *rank)
 {
@@ -179,7 +182,10 @@ static int find_of_job(struct finder *f, pid_t pid, int fd, const struct stat *s
 	return name_found(f, found, pid);
 }
 
-/* Takes fd. The file's owner created the record, whichever process has it open. */
+/*
+ * Adds the record if it belongs to the job. Takes ownership of fd. The user is the owner of the
+ * file, who created the record, whichever process has it open.
+ */
 static int take_if_of_job(struct finder *f, pid_t pid, int fd, const struct stat *st)
 {
 	char label[CW_JOB_LABEL_BYTES] = "";
@@ -266,7 +272,7 @@ static int find_what(struct finder *f, const char *what, struct cw_err *err)
 	return find_all_of_job(f, what, err);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole job ---- */
 
 static int refuse_doubles(const struct loader *l, uint32_t n, struct cw_err *err)
 {

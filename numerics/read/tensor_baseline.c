@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call is a row on a communicator of its own rank: the operator, its module and the phase form
+ * A call becomes a row on a communicator that has only its rank. Operator, module and phase form
  * the call site. The writer has already combined the tensors on one side of a call into one set
  * of numbers.
  */
@@ -19,9 +19,9 @@
 #include "numerics/read/tensor_file.h"
 
 #define OPERATORS_MAX 1048576u
-#define NUMBERS 9u /* per call: its operator, and four per side */
+#define NUMBERS 9u /* per call: the operator, and four per side */
 
-/* As in the declaration, once. */
+/* An operator, as the file declares it once. */
 struct operator
 {
 	uint64_t n_in, n_out;
@@ -60,7 +60,7 @@ static uint8_t dtype_of(const char *name)
 	return CW_DTYPE_NONE;
 }
 
-/* Appends ["ones_like", …] as "ones_like …". */
+/* Appends a list ["ones_like", …] as text "ones_like …". */
 static void add_denied(char *text, size_t len, const char *prefix, const json_t *list)
 {
 	size_t used = strlen(text), i;
@@ -79,7 +79,10 @@ static void add_denied(char *text, size_t len, const char *prefix, const json_t 
 	}
 }
 
-/* Modules first: there are few, and operators fill the remaining room. */
+/*
+ * Writes the names of what was not sampled. Modules come first because there are few, and operators
+ * fill the remaining room.
+ */
 static int write_denied(struct maker *m, const json_t *head)
 {
 	char text[CW_BASELINE_DENIED_BYTES + 1] = "";
@@ -101,7 +104,7 @@ static int on_head(struct maker *m, const json_t *line)
 	struct cw_baseline_comm comm = { .nranks = 1, .name = "operators" };
 	int r;
 
-	/* A program without ranks has one rank. */
+	/* A program without ranks counts as rank 0. */
 	if (rank < 0 && world <= 1)
 		rank = 0;
 	if (rank < 0 || rank > INT32_MAX)
@@ -152,8 +155,8 @@ static int on_operator(struct maker *m, const json_t *line)
 }
 
 /*
- * The number of tensors with a NaN or infinity; below 0: none was sampled. Then come
- * the statistics.
+ * Sets the numbers of one side of a call. The first number is how many tensors have a NaN or
+ * infinity; below 0, none was sampled. The statistics follow.
  */
 static void set_side(struct maker *m, struct cw_baseline_row *row, enum cw_baseline_side side,
 		     const json_t *call)
@@ -213,7 +216,7 @@ static int on_calls(struct maker *m, const json_t *line)
 	uint32_t step_plus_1 = step >= 0 && step < UINT32_MAX ? (uint32_t)step + 1 : 0;
 	int r = 0;
 
-	/* Their numbers stay reserved, like those of overwritten collectives. */
+	/* Lost calls keep their numbers, as overwritten collectives do. */
 	if (m->seq + lost + json_array_size(calls) >= UINT32_MAX)
 		return -E2BIG;
 	m->seq += (uint32_t)lost;

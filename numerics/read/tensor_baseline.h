@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts collwatch.torch's file about the operator calls of one rank, with statistics of inputs
- * and outputs (docs/schemas.md: collwatch.tensors/1), into a baseline of that rank.
+ * Converts collwatch.torch's file about the operator calls of one rank into a baseline of that
+ * rank. The file contains statistics of inputs and outputs (docs/schemas.md: collwatch.tensors/1).
  *
  * Hostile input. Reads and writes block.
  */
@@ -17,9 +17,9 @@ struct cw_tensor_baseline_said {
 };
 
 /*
- * Makes DIR/rank-N.operators.baseline from the lines in path. 0, or err explains the error:
- * -ENODATA the file has no operator calls, or its rank is unknown; -EEXIST the baseline exists;
- * else like cw_tensor_file_each() and cw_baseline_writer_new().
+ * Makes DIR/rank-N.operators.baseline from the lines in path. Returns 0, or -errno with an
+ * explanation in err. -ENODATA: the file has no operator calls, or its rank is unknown. -EEXIST:
+ * the baseline exists. Others are those of cw_tensor_file_each() and cw_baseline_writer_new().
  */
 int cw_tensor_baseline_make(const char *path, const char *dir, struct cw_tensor_baseline_said *ret,
 			    struct cw_err *err);

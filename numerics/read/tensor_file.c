@@ -11,7 +11,7 @@
 #include "common/json/json_whole.h"
 
 #define SCHEMA "collwatch.tensors/1"
-/* A module's frame with a hundred tensors takes 30 KiB, like 256 operator calls. */
+/* A frame of a module with a hundred tensors takes 30 KiB, as do 256 operator calls. */
 #define LINE_MAX_BYTES (1u << 20)
 
 const char *cw_tensor_line_text(const json_t *line, const char *key)
@@ -43,8 +43,8 @@ static int take_line(const char *text, size_t n, bool *has_head, cw_tensor_line_
 	int r = 0;
 
 	/*
-	 * The first byte distinguishes such a file from a record, although JSON alone would allow
-	 * a space.
+	 * The first byte must be '{', because it distinguishes such a file from a record. JSON
+	 * alone would allow a space before it.
 	 */
 	if (!json_is_object(line) || (!*has_head && (text[0] != '{' || strcmp(kind, "head") != 0)))
 		r = -EBADMSG;
@@ -69,7 +69,7 @@ static int read_lines(FILE *f, cw_tensor_line_fn on_line, void *user, uint64_t *
 		if (!fgets(text, LINE_MAX_BYTES, f))
 			return ferror(f) ? -EIO : has_head ? 0 : -EBADMSG;
 		n = strlen(text);
-		/* A partial line: still being written, with a NUL, or too long. */
+		/* The line is still being written, contains a NUL, or is too long. */
 		if (n == 0 || text[n - 1] != '\n')
 			return feof(f) && has_head ? 0 : -EBADMSG;
 		r = take_line(text, n, &has_head, on_line, user);

@@ -13,12 +13,12 @@
 #include "numerics/read/tensor_file.h"
 
 #define STEPS_MAX 10000000u
-/* The writer emits at most 8 events of 21 frames. */
+/* The writer makes at most 8 events of 21 frames. */
 #define EVENTS_MAX 64u
 #define FRAMES_MAX 1024u
 #define DIFFERENT_MAX 64u
 #define DENIED_MAX 256u
-/* The writer emits at most 16, and a line has a megabyte. */
+/* The writer makes at most 16 lines, and a line has at most a megabyte. */
 #define BUCKET_LINES_MAX 32u
 
 /*
@@ -29,15 +29,15 @@
 
 struct reader {
 	struct cw_tensor_lines_file *to;
-	json_t *frames;        /* since the last event */
-	size_t frames_bytes;   /* in memory; part of *kept_bytes */
-	size_t *kept_bytes;    /* in all files */
-	uint64_t n_over_limit; /* frames without room */
+	json_t *frames;        /* frames since the last event */
+	size_t frames_bytes;   /* their memory in bytes; part of *kept_bytes */
+	size_t *kept_bytes;    /* memory in bytes, of all files */
+	uint64_t n_over_limit; /* number of frames without room */
 };
 
 /*
- * Estimates the memory of the value, rounded up: jansson's structs, the heap's headers,
- * half-full arrays.
+ * Estimates the memory of the value and rounds up. It includes jansson's structs, the heap's
+ * headers and half-full arrays.
  */
 static size_t memory_of(const json_t *value)
 {
@@ -48,7 +48,7 @@ static size_t memory_of(const json_t *value)
 	switch (json_typeof(value)) {
 	case JSON_OBJECT:
 		bytes = 512;
-		/* The macro takes no pointer to const. */
+		/* The macro takes no pointer to const, but changes nothing. */
 		json_object_foreach ((json_t *)value, key, each)
 			bytes += 96 + strlen(key) + memory_of(each);
 		return bytes;
@@ -64,7 +64,7 @@ static size_t memory_of(const json_t *value)
 	}
 }
 
-/* Appends the line to a permanent array. -E2BIG: no room. */
+/* Appends the line to an array that stays. Returns 0 or -errno; -E2BIG: no room. */
 static int keep(struct reader *r, json_t *array, json_t *line)
 {
 	size_t bytes = memory_of(line);
@@ -100,7 +100,9 @@ static int on_head(struct reader *r, const json_t *line)
 	return 0;
 }
 
-/* The trace of the step if it is the last one; else a new one. NULL = out of memory. */
+/*
+ * Returns the trace of the step if it is the last trace, or else a new one. NULL = out of memory.
+ */
 static struct cw_tensor_lines_trace *trace_of(struct cw_tensor_lines_file *to, int64_t step)
 {
 	uint32_t n = to->n_traces;
@@ -189,7 +191,7 @@ static int on_frame(struct reader *r, json_t *line)
 	if (json_array_size(r->frames) == FRAMES_MAX)
 		drop_first_frame(r);
 	bytes = memory_of(line);
-	/* The frames right before an event are the most informative. */
+	/* The frames right before an event are the most informative, so we drop the oldest ones. */
 	while (*r->kept_bytes + bytes > KEPT_BYTES_MAX && json_array_size(r->frames)) {
 		drop_first_frame(r);
 		r->n_over_limit++;
@@ -202,7 +204,7 @@ static int on_frame(struct reader *r, json_t *line)
 	return keep(r, r->frames, line);
 }
 
-/* NaN and infinity are texts in JSON. */
+/* NaN and infinity are texts in JSON, so a number is finite. */
 static bool is_received(const json_t *line, size_t bad)
 {
 	const json_t *tensors = json_object_get(line, "tensors"), *each;
@@ -383,7 +385,7 @@ bool cw_tensor_lines_is(const char *path)
 	struct stat st;
 	char first;
 
-	/* We cannot put back the first byte of a pipe. */
+	/* We do not inspect pipes, because we cannot put the first byte back. */
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, &first, 1) == 1 &&
 	       first == '{';
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads collwatch.torch's files about each rank's modules and operators, one JSON object per line
- * (docs/schemas.md: collwatch.tensors/1), for the judge (numerics/judge/modules.h). While the
- * program still writes a file, its last line may be incomplete; we skip it.
+ * Reads collwatch.torch's files about each rank's modules and operators, for the judge
+ * (numerics/judge/modules.h). They have one JSON object per line (docs/schemas.md:
+ * collwatch.tensors/1). While the program still writes a file, its last line may be incomplete. We
+ * skip it.
  *
- * Hostile input: all files together have a memory limit; we omit frames beyond it, and a note says
+ * Hostile input. All files together have a memory limit. We omit frames beyond it, and a note says
  * so. Reading blocks.
  */
 #pragma once
@@ -18,18 +19,18 @@
 
 #define CW_TENSOR_LINES_RANKS 16384u
 
-/* A step with each of its calls in the file. */
+/* A step of which the file contains each call. */
 struct cw_tensor_lines_trace {
 	int64_t step;
-	uint64_t n_calls, n_lost; /* in the file; beyond the writer's limit for a step */
+	uint64_t n_calls, n_lost; /* calls in the file, and beyond the writer's limit */
 };
 
 struct cw_tensor_lines_file {
 	const char *path;         /* borrowed */
 	int64_t rank, world_size; /* -1 = unknown */
-	uint64_t n_frames;        /* sampled; from whole steps only */
-	uint64_t dropped, unread; /* frames; tensors that were not readable */
-	bool is_ended;            /* the program ended the watch: the end of the file is complete */
+	uint64_t n_frames;        /* sampled frames, of whole steps only */
+	uint64_t dropped, unread; /* dropped frames, and tensors that were not readable */
+	bool is_ended;            /* the program ended the watch: the end is complete */
 	struct cw_modules_step *steps;
 	struct cw_modules_event *events;
 	uint32_t n_steps, n_events, room_steps;
@@ -42,27 +43,28 @@ struct cw_tensor_lines_file {
 	json_t *notes;       /* array of texts */
 	json_t *denied; /* array of texts: modules that were not sampled, or patterns of them */
 	json_t *stops;  /* array: lines about places where the program stopped by itself */
-	/* array: lines about the contents of a step's collectives, the newest last */
+	/* array: lines about the contents of a step's collectives, newest last */
 	json_t *buckets;
 };
 
 struct cw_tensor_lines {
 	struct cw_tensor_lines_file *files;
-	struct cw_modules_rank *ranks; /* per file, for the judge */
+	struct cw_modules_rank *ranks; /* one per file, for the judge */
 	uint32_t n;
 };
 
 /*
- * True if the file's beginning samples right; the contents are not checked. False also if it
- * is missing.
+ * True if the file begins like a file of collwatch.torch. The contents are not checked. False also
+ * if the file is missing.
  */
 bool cw_tensor_lines_is(const char *path);
 
 /*
- * err names file and line. -ENOENT …, -EBADMSG an invalid line, -ENOTSUP another schema, -E2BIG too
- * many files or lines, or too much to keep, -EEXIST two files of one rank.
+ * Reads n files. Returns 0 or -errno, and err names file and line: -ENOENT …, -EBADMSG an invalid
+ * line, -ENOTSUP another schema, -E2BIG too many files or lines, or too much to keep, -EEXIST two
+ * files of one rank.
  */
 int cw_tensor_lines_read(char *const *paths, uint32_t n, struct cw_tensor_lines *ret,
 			 struct cw_err *err);
-/* Takes zeroed lines, too. */
+/* Accepts zeroed lines. */
 void cw_tensor_lines_fini(struct cw_tensor_lines *lines);

@@ -8,7 +8,7 @@
 #include "model/op.h"
 
 #define SITE_BYTES 256
-/* Limit for the whole job. */
+/* Limit of summaries for the whole job. */
 #define SAMPLES_MAX (1u << 24)
 
 /* The summaries of a record, grouped by op. */
@@ -17,7 +17,7 @@ struct source {
 	struct cw_record *record;
 	struct cw_rec_summary summaries[CW_REC_SUMMARIES];
 	struct cw_numerics_sample samples[CW_REC_SUMMARIES];
-	bool has_met[CW_REC_SUMMARIES]; /* we have found the summary's op */
+	bool has_met[CW_REC_SUMMARIES]; /* we have found the op of this summary */
 	size_t n;
 };
 
@@ -38,7 +38,7 @@ static int grow(void **array, uint32_t *room, uint32_t wanted, size_t size)
 	return 0;
 }
 
-/* ---- communicators: joined by id and instance ---- */
+/* ---- communicators, joined by id and instance ---- */
 
 static int find_comm(struct cw_tensor_samples *l, const struct cw_numerics_comm *c, uint32_t *ret)
 {
@@ -102,7 +102,7 @@ static int compare_summaries(const void *a, const void *b)
 	return (x->publish > y->publish) - (x->publish < y->publish);
 }
 
-/* For a while, the first one of each device is in the ring, too. */
+/* For a while, the ring also contains the first summary of each device. We drop the copy. */
 static void drop_doubles(struct source *f)
 {
 	size_t n = 0;
@@ -128,7 +128,9 @@ static int64_t wall_of(const struct cw_record *rec, uint64_t at)
 	return wall > 0 ? wall : 0;
 }
 
-/* The innermost frame of the call's stack, else the code that made the call. */
+/*
+ * Returns the innermost frame of the call's stack or, without a stack, the code that made the call.
+ */
 static const char *site_of(struct source *f, const struct cw_rec_op *op)
 {
 	char stack[CW_RECORD_STACK_BYTES], site[SITE_BYTES];
@@ -181,7 +183,7 @@ static uint32_t stride_of(const struct cw_rec_summary *s)
 	return log2_plus_1 && log2_plus_1 <= 32 ? UINT32_C(1) << (log2_plus_1 - 1) : 0;
 }
 
-/* The upper half of a single-precision number. */
+/* Converts the upper half of a single-precision number into a share. */
 static float share_of(uint16_t bits)
 {
 	uint32_t whole = (uint32_t)bits << 16;
@@ -226,7 +228,9 @@ static int make_sample(struct source *f, size_t i)
 	return r;
 }
 
-/* The model of the devices of its communicators; "" = unknown, or several models. */
+/*
+ * Returns the model of the devices of the record's communicators. "" = unknown, or several models.
+ */
 static const char *device_of(const struct source *f)
 {
 	const struct cw_rec_header *h = cw_record_header(f->record);
@@ -262,11 +266,16 @@ static int keep(struct source *f, uint64_t newest)
 	for (size_t i = 0; i < f->n; i++) {
 		if (f->summaries[i].publish < oldest)
 			oldest = f->summaries[i].publish;
-		/* The record has overwritten its communicator. */
+		/*
+		 * If the record has overwritten the communicator of a summary, we omit the summary.
+		 */
 		if (f->samples[i].comm != CW_NUMERICS_NONE)
 			l->samples[l->n_samples++] = f->samples[i];
 	}
-	/* Agents assign ticket numbers one by one, but skip a slot that they probed in vain. */
+	/*
+	 * is_whole: agents assign ticket numbers one by one, but skip a number if its slot was
+	 * not free.
+	 */
 	l->ranks[l->n_ranks++] = (struct cw_numerics_rank){
 		.rank = h->rank_label,
 		.is_whole = oldest == 1 && newest <= f->n,
@@ -327,7 +336,10 @@ static int join_rank(struct cw_tensor_samples *l, const struct cw_numerics_rank 
 	return 0;
 }
 
-/* places: for each of its ranks the index here, CW_NUMERICS_NONE = not wanted. */
+/*
+ * Adds the wanted ranks of `more`. places: for each rank of `more`, its index here;
+ * CW_NUMERICS_NONE = not wanted.
+ */
 static int join_ranks(struct cw_tensor_samples *l, const struct cw_numerics_job *more,
 		      const bool *wanted, uint32_t *places)
 {
@@ -342,7 +354,10 @@ static int join_ranks(struct cw_tensor_samples *l, const struct cw_numerics_job 
 	return r;
 }
 
-/* comms: for each of its communicators the index here plus 1, 0 = new. */
+/*
+ * Adds one summary of `more`. comms: for each communicator of `more`, its index here plus 1;
+ * 0 = not added yet.
+ */
 static int join_sample(struct cw_tensor_samples *l, const struct cw_numerics_job *more,
 		       const struct cw_numerics_sample *sample, uint32_t *comms)
 {

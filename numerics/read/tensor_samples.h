@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collects the tensor summaries of one job's ranks for the judge of its numbers
- * (numerics/judge/numerics.h). Callers add flight records one by one, and other nodes' summaries;
- * ranks that share a communicator then share it here, too.
+ * (numerics/judge/numerics.h). Callers add flight records one by one, and other nodes' summaries.
+ * If added ranks share a communicator, they share it here, too.
  *
  * A record keeps the last summaries of its rank and, for each device, the first tensor with NaN or
  * infinity. We know the operator, time and call site of a summary's call as long as the record
- * keeps the call. The record of a living process shows the moment of its last refresh. Pure.
+ * keeps the call. The record of a live process shows the moment of its last refresh. Pure.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "numerics/judge/numerics.h"
 #include "record/record_reader.h"
 
-/* A zeroed one is empty. */
+/* Summaries of several ranks. A zeroed struct is empty. */
 struct cw_tensor_samples {
 	struct cw_numerics_sample *samples;
 	struct cw_numerics_comm *comms;
@@ -26,27 +26,27 @@ struct cw_tensor_samples {
 	struct cw_arena texts;
 };
 
-/* For one record. */
+/* The numbers of one record. */
 struct cw_tensor_samples_count {
-	uint64_t newest; /* tensors that the rank has sampled */
-	uint64_t kept;   /* … of them in this record */
+	uint64_t newest; /* tensors that the rank has sampled so far */
+	uint64_t kept;   /* how many of them the record still contains */
 };
 
 /*
- * Adds a rank, whose index is the number of ranks before it. Borrows the record until it returns. 0
- * or -errno; after an error only cw_tensor_samples_fini() may follow.
+ * Adds a rank, whose index is the number of ranks before it. Does not keep the record.
+ * Returns 0 or -errno. After an error, call only cw_tensor_samples_fini().
  */
 int cw_tensor_samples_add(struct cw_tensor_samples *l, struct cw_record *record,
 			  struct cw_tensor_samples_count *ret);
 
 /*
- * Adds the wanted ranks of `more` (NULL = all) and copies their texts. 0, -E2BIG or -ENOMEM; after
- * an error only cw_tensor_samples_fini() may follow.
+ * Adds the wanted ranks of `more` (NULL = all) and copies their texts. Returns 0, -E2BIG or
+ * -ENOMEM. After an error, call only cw_tensor_samples_fini().
  */
 int cw_tensor_samples_join(struct cw_tensor_samples *l, const struct cw_numerics_job *more,
 			   const bool *wanted);
 
-/* All added ranks; borrowed until the next addition. */
+/* Returns the job of all added ranks, which is borrowed until the next addition. */
 struct cw_numerics_job cw_tensor_samples_job(const struct cw_tensor_samples *l);
 
 /* Releases everything and leaves l empty. */
