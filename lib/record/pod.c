@@ -67,7 +67,8 @@ void cw_pod_of_environment(const struct cw_env *env, struct cw_pod *ret)
 }
 
 /*
- * Accepts 8-4-4-4-12 digits with '-', or '_' in a slice's name; or digits alone. False: not a uid.
+ * Accepts 8-4-4-4-12 digits with '-', or with '_' in a slice's name, or 32 digits alone. Returns
+ * false if the text is not a uid.
  */
 static bool read_uid(const char *text, size_t len, char *to)
 {
@@ -94,7 +95,7 @@ static bool read_uid(const char *text, size_t len, char *to)
 	return true;
 }
 
-/* "pod<uid>", or "kubepods-<class>-pod<uid>.slice" */
+/* Accepts "pod<uid>" or "kubepods-<class>-pod<uid>.slice". */
 static bool read_pod(const char *part, size_t len, char *to)
 {
 	static const char slice[] = ".slice", *const before[] = { "kubepods-burstable-pod",
@@ -112,7 +113,7 @@ static bool read_pod(const char *part, size_t len, char *to)
 	return false;
 }
 
-/* "<id>", or "<runtime>-<id>.scope" */
+/* Accepts "<id>" or "<runtime>-<id>.scope". */
 static void read_container(const char *part, size_t len, char *to)
 {
 	static const char scope[] = ".scope";
@@ -157,7 +158,7 @@ bool cw_pod_of_groups(const char *groups, struct cw_pod *ret)
 		const char *path = memchr(groups, '/', (size_t)(end - groups));
 		char line[512];
 
-		/* kubelet never makes a path of this length. */
+		/* Skip a longer line: kubelet never makes such a path. */
 		if (path && (size_t)(end - path) < sizeof(line)) {
 			memcpy(line, path, (size_t)(end - path));
 			line[end - path] = '\0';

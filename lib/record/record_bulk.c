@@ -3,13 +3,13 @@
  * An index over the bulk ring.
  *
  * A training job's host runs hundreds of ops ahead of the device. The oldest incomplete op is
- * therefore often older than the 32 ops that a comm keeps of its own. Each sample searches that op
- * for each comm, and scanning the ring (1 MiB) each time would cost the daemon several percent of a
+ * therefore often older than the 32 ops in the comm's own ring. Each sample searches for that op in
+ * each comm. Scanning the bulk ring (1 MiB) each time would cost the daemon several percent of a
  * core. Instead we read every slot once, when it is new, and chain the ops of one comm from newest
  * to oldest.
  *
- * The index stores only facts that do not change. Flags do change: an op returns, its group is
- * launched or dropped. We read flags again as long as they are not final.
+ * The index stores only facts that do not change. Flags do change, when an op returns or when its
+ * group is launched or dropped. We read flags again as long as they are not final.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -98,8 +98,9 @@ static int catch_up(struct cw_record *rec)
 			return r;
 		for (uint64_t i = 0; i < n; i++) {
 			/*
-			 * A ticket without a published op waits for the next call, unless so many
-			 * ops follow it that its thread must have died.
+			 * A ticket without a published op waits for the next call. If more than
+			 * CW_RECORD_CHUNK ops follow the ticket, its thread must have died, and we
+			 * go on.
 			 */
 			if (chunk[i].publish != rec->bulk_next + 1 &&
 			    end - rec->bulk_next <= CW_RECORD_CHUNK)
@@ -117,8 +118,8 @@ static bool is_settled(const struct cw_record_bulk_op *op)
 }
 
 /*
- * Updates the op's flags. False: the budget is used up, or the op is gone, so our copy may
- * be outdated.
+ * Updates the op's flags. Returns false if our copy may be outdated: the op is gone, or the budget
+ * for reads is used up.
  */
 static bool settle(struct cw_record *rec, uint64_t ticket, struct cw_record_bulk_op *op)
 {
@@ -151,7 +152,7 @@ int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm
 		r = catch_up(rec);
 	if (r < 0)
 		return r;
-	/* Tickets decrease along the chain, and a reused slot has another ticket. */
+	/* Tickets decrease along the chain. If a slot has been reused, it holds another ticket. */
 	for (at = rec->bulk_last_plus_1[comm->index]; at;) {
 		struct cw_record_bulk_op *op = &rec->bulk[(at - 1) % s->count];
 

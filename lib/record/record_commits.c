@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rolling hash after each of a communicator's last calls. The agent stores the hash after every
- * eighth call. We compute the ones in between from the calls in the communicator's own ring.
+ * eighth call. We compute the hashes in between from the calls in the communicator's own ring.
  *
  * We accept the result only if it ends at the hash in the communicator's entry. An overwritten
- * call, a failed call or a call from a graph leads to another hash. So does a pair that changed
- * while we read it.
+ * call, a failed call or a call from a graph leads to another hash. A checkpoint that changed while
+ * we read it does so, too.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ static bool is_counted(const struct cw_rec_op *op)
 	       !(op->flags & never);
 }
 
-/* All calls of a group form one step. */
+/* All calls of a group form one step of the hash. */
 static bool is_of_step(const struct cw_rec_op *first, const struct cw_rec_op *op)
 {
 	return op == first || (first->group_id && op->group_id == first->group_id);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record's contents beside progress: ops in the order of the bulk ring, for statistics; tensors
- * with NaN or infinity; device times. The rank writes all of them while we read. We accept a copy
- * if its number was the same before and after the read.
+ * Reads the parts of a record that are not about progress: ops in the order of the bulk ring, for
+ * statistics; tensors with NaN or infinity; device times. The rank writes all of them while we
+ * read. Each entry has a number. We accept a copy of an entry if the number was the same before and
+ * after the read.
  */
 #include <math.h>
 #include <stddef.h>
@@ -10,13 +11,16 @@
 
 #include "record/record_internal.h"
 
-/* An unreturned op stops the walk until this many ops follow it. */
+/* A walk over the ring stops at an op that has not returned, until this many ops follow it. */
 #define PATIENCE_OPS 4096u
-/* No op takes longer; a device clock with such a difference was set, or is not a clock. */
+/*
+ * No op takes longer than a day. A larger difference means that the clock was set, or that the
+ * field holds no time.
+ */
 #define MAX_DEVICE_NS (86400ull * 1000000000u)
 _Static_assert(CW_RECORD_CHUNK >= CW_REC_COMM_OPS, "a chunk holds a comm's ring");
 
-/* Calls fn for ops with all wanted flags and none of the unwanted ones. */
+/* Calls fn for each op that has all wanted flags and none of the unwanted ones. */
 static int each_op(const struct cw_record *rec, unsigned wanted, unsigned unwanted,
 		   uint64_t *cursor, uint64_t *ret_lost, cw_record_op_fn fn, void *user)
 {
@@ -28,7 +32,7 @@ static int each_op(const struct cw_record *rec, unsigned wanted, unsigned unwant
 	if (s->count == 0)
 		end = 0;
 	if (end < *cursor)
-		*cursor = end; /* no agent counts backwards: trust none of it */
+		*cursor = end; /* no agent counts backwards: trust none of the ring */
 	if (end - *cursor > s->count) {
 		lost = end - *cursor - s->count;
 		*cursor = end - s->count;
@@ -145,7 +149,7 @@ static void take_summary(const unsigned char *before, const unsigned char *after
 			 struct cw_rec_summary *to, size_t *n)
 {
 	memcpy(to, before, sizeof(*to));
-	/* The device sets the number to 0 before it writes, and to a new one at the end. */
+	/* The device sets `publish` to 0 before it writes, and to a new number at the end. */
 	if (!to->publish || memcmp(before, after, sizeof(*to)) != 0 || !is_sound(to))
 		return;
 	to->abs_max = magnitude_or_zero(to->abs_max);
@@ -153,7 +157,10 @@ static void take_summary(const unsigned char *before, const unsigned char *after
 	++*n;
 }
 
-/* Reads many entries at once, twice: a caller that polls a running process has little time. */
+/*
+ * Reads many entries with one read, because a caller that polls a running process has little time.
+ * Reads them twice to notice changes.
+ */
 size_t cw_record_summaries(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max)
 {
 	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_SUMMARIES];

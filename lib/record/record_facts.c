@@ -11,7 +11,10 @@ static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_sta
 {
 	uint32_t known = CW_KNOWN_ENTERED | CW_KNOWN_RETURNED;
 
-	/* The agent does not see launches of its graphs: no number shows its progress. */
+	/*
+	 * The agent does not see the launches of this comm's CUDA graphs, so no number shows its
+	 * progress.
+	 */
 	if (e->flags & CW_REC_COMM_UNCOUNTED)
 		return 0;
 	if (state->reached_known)
@@ -23,7 +26,10 @@ static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_sta
 	return known;
 }
 
-/* 0 for NCCL's profiler interface, which reports a communicator only after its creation. */
+/*
+ * Time that the creation of the communicator took. 0 for NCCL's profiler interface, which reports a
+ * communicator only after its creation.
+ */
 static uint64_t making_ns(const struct cw_rec_comm *e)
 {
 	return e->flags & CW_REC_COMM_PROFILER || e->ready_ns < e->created_ns
@@ -72,7 +78,10 @@ uint64_t cw_record_dropped(const struct cw_rec_header *h)
 	       h->drops[CW_REC_DROP_UNKNOWN_CALLS];
 }
 
-/* No job waits longer than a month. Network: 4.096 us x 2^31 x 8 are 20 hours. */
+/*
+ * Upper limits of plausible values. No job waits longer than a month. The network's longest retry
+ * is 4.096 us x 2^31 x 8, which is 20 hours.
+ */
 #define MAX_JOB_TIMEOUT_NS (UINT64_C(30) * 86400 * 1000000000)
 #define MAX_NET_RETRY_NS (UINT64_C(86400) * 1000000000)
 

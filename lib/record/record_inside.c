@@ -3,13 +3,14 @@
 #include "record/record_internal.h"
 
 /*
- * The number in an agent's record. A record with more is foreign, and would cost the daemon time.
+ * Most rings that we read: the number in an agent's record. A record with more is foreign, and
+ * would cost the daemon time.
  */
 #define MAX_RINGS CW_REC_COMMS
 
 /*
- * As long as nothing hangs, the counters of the last refresh rule out most communicators. We do not
- * read the ops of those.
+ * If nothing hangs, the counters of the last refresh rule out most communicators, and we do not
+ * read their ops.
  */
 size_t cw_record_inside(const struct cw_record *rec, struct cw_rec_wait *ret, size_t max)
 {

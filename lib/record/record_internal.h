@@ -20,20 +20,21 @@
 
 struct cw_record_section {
 	uint64_t offset;
-	uint32_t entry_bytes; /* stride; >= the size we know */
-	uint32_t count;       /* 0 = no such section */
+	uint32_t entry_bytes; /* stride; not smaller than the size that we know */
+	uint32_t count;       /* 0 = the record has no such section */
 };
 
-/* A progress slot, as of the last refresh, in full op_index values. */
+/* A progress slot as of the last refresh. All counts are full op_index values. */
 struct cw_record_slot {
 	uint32_t comm_plus_1; /* 0 = free */
 	uint32_t comm_generation;
-	uint64_t base; /* op_index before the slot's first op */
+	uint64_t base; /* op_index before the first op of the slot */
 	uint64_t reached, completed;
 };
 
 /*
- * The runs of ops in CUDA graphs, and how many of them we may still visit before the next refresh.
+ * The runs of ops in CUDA graphs. looks_left: how many runs we may still visit before the next
+ * refresh.
  */
 struct cw_record_templates {
 	uint32_t looks_left;
@@ -41,13 +42,16 @@ struct cw_record_templates {
 	struct cw_rec_template runs[];
 };
 
-/* A limit as for rereads: enough for any job, a fraction of a millisecond. */
+/*
+ * Enough for any job, and costs a fraction of a millisecond. Like CW_RECORD_REREADS, it limits a
+ * refresh.
+ */
 #define CW_RECORD_TEMPLATE_LOOKS 65536u
 
-/* One op of the bulk ring: the fields that decide whether we read the op itself. */
+/* One op of the bulk ring. We index only the fields that decide whether we read the op itself. */
 struct cw_record_bulk_op {
 	uint64_t ticket_plus_1; /* 0 = we have not read this slot */
-	uint64_t prev_plus_1;   /* ticket + 1 of the comm's previous op, 0 = none known */
+	uint64_t prev_plus_1;   /* ticket + 1 of the previous op on the same comm, 0 = none known */
 	uint64_t op_index, seq;
 	uint64_t count;       /* for a graph launch: number of its collectives */
 	int32_t root_or_peer; /* for a graph launch: its replay entry */
@@ -63,7 +67,8 @@ struct cw_record {
 	struct cw_record_section sections[CW_REC_SECTION__MAX];
 
 	/*
-	 * The last stable copy of each entry, as laid out in the record; then the entries in use.
+	 * `identities` has the last stable copy of each entry, as laid out in the record. `comms`
+	 * has the entries in use.
 	 */
 	unsigned char *identities;
 	struct cw_record_comm *comms;
@@ -73,7 +78,8 @@ struct cw_record {
 	uint32_t n_slots;
 
 	/*
-	 * As of the last refresh, or NULL; an entry that changed while we read it counts as free.
+	 * The graphs' tables as of the last refresh, or NULL. An entry that changed while we read
+	 * it counts as free.
 	 */
 	struct cw_rec_replay *replays;
 	uint32_t n_replays;
@@ -81,17 +87,17 @@ struct cw_record {
 
 	/* Index over the bulk ring; the first walk creates it. */
 	struct cw_record_bulk_op *bulk;
-	uint64_t *bulk_last_plus_1; /* per comm entry: ticket + 1 of its newest op */
+	uint64_t *bulk_last_plus_1; /* for each comm entry: ticket + 1 of its newest op */
 	uint64_t bulk_next;         /* the next ticket to read */
-	uint32_t rereads_left;      /* until the next refresh; see record_bulk.c */
+	uint32_t rereads_left;      /* budget until the next refresh; see record_bulk.c */
 };
 
-/* Reads exactly len bytes. 0, -EIO if the record is shorter, or -errno. */
+/* Reads exactly len bytes. Returns 0, -EIO if the record is shorter, or -errno. */
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset);
 
 /*
- * Copies n entries of a table, starting at `first`, and `size` bytes of each. One read fetches many
- * of them. 0 or -errno.
+ * Copies n entries of a table, starting at `first`, and `size` bytes of each. Fetches many entries
+ * with one read. Returns 0 or -errno.
  */
 int cw_record_read_table(const struct cw_record *rec, const struct cw_record_section *s,
 			 uint32_t first, uint32_t n, size_t size, void *ret);
@@ -111,19 +117,25 @@ void cw_record_make_line(char *text, size_t size);
 #define CW_RECORD_CHUNK 64u
 
 /*
- * Copies n <= CW_RECORD_CHUNK slots, starting with slot first, of a ring with ring_count slots. The
- * copy has publish 0 if the slot is empty, was being written, or holds a ticket of another slot.
+ * Copies n <= CW_RECORD_CHUNK slots, starting with slot `first`, of a ring with ring_count slots.
+ * The copy has publish 0 if the slot is empty, was being written, or holds a ticket of another
+ * slot.
  */
 int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
 			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret);
 
 bool cw_record_op_is_of(const struct cw_record_comm *comm, const struct cw_rec_op *op);
 
-/* The comm's own ring: at most CW_REC_COMM_OPS ops by ascending op_index, without duplicates. */
+/*
+ * Reads the comm's own ring: at most CW_REC_COMM_OPS ops by ascending op_index, without duplicates.
+ */
 int cw_record_read_comm_ring(const struct cw_record *rec, const struct cw_record_comm *comm,
 			     struct cw_rec_op *ops, size_t *ret_n);
 
-/* The progress of an op according to the progress words, whether or not its call has returned. */
+/*
+ * Returns the progress of an op according to the progress words, whether or not its call has
+ * returned.
+ */
 enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 				       const struct cw_record_comm *comm, uint16_t slot,
 				       uint16_t flags, uint64_t op_index);
@@ -131,41 +143,45 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm *comm,
 		       const struct cw_rec_op *from, struct cw_record_op *to);
 
-/* Reads the op with this ticket of the bulk ring. False = overwritten or unreadable. */
+/*
+ * Reads the op with this ticket from the bulk ring. Returns false if the op is overwritten or
+ * unreadable.
+ */
 bool cw_record_bulk_read(const struct cw_record *rec, uint64_t ticket, struct cw_rec_op *ret);
 
 typedef bool (*cw_record_bulk_fn)(void *user, uint64_t ticket, const struct cw_record_bulk_op *op);
 
 /*
- * Calls fn for the comm's ops with an op_index below before, newest first, until it returns false.
- * Re-reads the flags of ops that were not settled when last seen; the walk ends early after too
- * many such reads. 0 or -errno.
+ * Calls fn for the comm's ops whose op_index is below `before`, newest first, until fn returns
+ * false. Re-reads the flags of ops that were not settled when last seen, and ends early after too
+ * many such reads. Returns 0 or -errno.
  */
 int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t before,
 			cw_record_bulk_fn fn, void *user);
 
-/* Progress of one launch of a CUDA graph; all counts are of this communicator. */
+/* Progress of one launch of a CUDA graph. All counts concern one communicator. */
 struct cw_record_replay {
-	const struct cw_rec_replay *entry; /* NULL: we do not know the graph's ops */
+	const struct cw_rec_replay *entry; /* NULL = we do not know the graph's ops */
 	bool is_known;                     /* the counts below are right */
 	uint64_t reached_ops, completed_ops;
 	uint64_t reached_colls, completed_colls;
 };
 
-/* Reads the table of replays. 0 or -errno. */
+/* Reads the table of CUDA graphs (cw_rec_replay). Returns 0 or -errno. */
 int cw_record_read_replays(struct cw_record *rec, uint32_t has);
 
 void cw_record_replay_of(const struct cw_record *rec, const struct cw_record_comm *comm,
 			 int32_t ref, enum cw_progress launch, struct cw_record_replay *ret);
 
 /*
- * Expands a launch into its ops, starting with the first-th, at most max. Each is a converted copy
- * of the launch with its own signature, coll_seq and progress. Returns how many.
+ * Expands a graph launch into its ops. Writes at most max ops, starting with op number `first`.
+ * Each op is a converted copy of the launch with its own signature, coll_seq and progress. Returns
+ * the number of ops written.
  */
 size_t cw_record_replay_expand(const struct cw_record *rec, const struct cw_record_comm *comm,
 			       const struct cw_rec_op *launch, uint64_t first,
 			       struct cw_record_op *ops, size_t max);
 
-/* The number of ops in the launch; at least 1. */
+/* Returns the number of ops in the graph launch; at least 1. */
 uint64_t cw_record_replay_count(const struct cw_record *rec, const struct cw_record_comm *comm,
 				const struct cw_rec_op *launch);

@@ -3,8 +3,8 @@
  * The flight record, byte by byte. The agent of each rank writes one record into a memfd. The
  * daemon reads it with pread(2), and the CLI reads it from a file. Version 9.
  *
- * The reader trusts nothing in a record: it copies first and checks the
- * copy (record/record_reader.h).
+ * The reader trusts nothing in a record: it copies first and checks the copy
+ * (record/record_reader.h).
  *
  * Concurrency: all words are naturally aligned. The agent writes them as relaxed atomics of their
  * own size, in native byte order. A record is read on the machine that wrote it or on one of the
@@ -13,12 +13,13 @@
  * slot and accepts it only if publish held the same non-zero value before and after. Comm entries
  * use a sequence number in the same way (even = stable). The agent never waits for a reader.
  *
- * A field that this version of the agent does not fill in holds 0, unless its comment names another
- * value for "absent". CW_REC_HAS_* in the header says which optional parts are filled at all.
+ * If this version of the agent does not fill in a field, the field holds 0, unless its comment
+ * names another value for "absent". CW_REC_HAS_* in the header says which optional parts the agent
+ * fills in.
  *
- * The header holds the offsets, so a reader of version N can read N-1 and skip sections it does not
- * know: entry_bytes may grow, fields never move. A writer of N+1 stores in readable_from the oldest
- * version that may read its record. Readers refuse and count all other records.
+ * The header holds the offsets, so a reader of version N can read N-1 and skip sections that it
+ * does not know. entry_bytes may grow; fields never move. A writer of N+1 stores in readable_from
+ * the oldest version that may read its record. Readers refuse and count all other records.
  */
 #pragma once
 
@@ -26,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "CWRECRD1" as a little-endian number: another byte order does not match. */
+/* "CWRECRD1" as a little-endian number. On a machine with another byte order it does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next version */
 #define CW_RECORD_VERSION 9u
@@ -40,39 +41,39 @@
 #define CW_RECORD_NAME "collwatch-record" /* name of the memfd */
 
 /*
- * We promise this in docs/design/budgets.md#budgets; the reader refuses a record of more than twice
- * the size.
+ * docs/design/budgets.md#budgets promises this size. The reader refuses a record that is more than
+ * twice as large.
  */
 #define CW_RECORD_MAX_BYTES (2u << 20)
 
 /* Capacity of this agent's records. A reader takes the counts from the section table. */
 #define CW_REC_COMMS 96
-#define CW_REC_COMM_OPS 32 /* each comm keeps these, even after the bulk ring loses them */
+#define CW_REC_COMM_OPS 32 /* each comm keeps its last ops, even if the bulk ring loses them */
 #define CW_REC_CHECKPOINTS 16
 #define CW_REC_RING_OPS 8192
 #define CW_REC_P2P_BLOCKS 32 /* comms with point-to-point traffic */
-#define CW_REC_P2P_PEERS 256 /* peers per such comm; the agent only counts further ones */
+#define CW_REC_P2P_PEERS 256 /* peers per such comm; the agent only counts further peers */
 #define CW_REC_PROGRESS_SLOTS 512
 #define CW_REC_MODULES 32
 #define CW_REC_STACKS 128
-#define CW_REC_STACK_PYTHON 40 /* frames of a stack, the innermost */
+#define CW_REC_STACK_PYTHON 40 /* we keep the innermost frames of a stack */
 #define CW_REC_STACK_NATIVE 8
-#define CW_REC_FRAMES 360 /* Python frames of all stacks; most stacks share theirs */
+#define CW_REC_FRAMES 360 /* Python frames of all stacks; most stacks share frames */
 #define CW_REC_REPLAYS 256
 #define CW_REC_TEMPLATES 4096
 /*
- * Summaries: the first entries hold, for each device of the process, the first tensor with NaN or
- * infinity that an op read. The other entries are a ring.
+ * Entries of the summaries table. For each device of the process, one of the first entries holds
+ * the first tensor with NaN or infinity that an op read. The other entries are a ring.
  */
 #define CW_REC_SUMMARY_FIRSTS 8
 #define CW_REC_SUMMARY_RING 120
 #define CW_REC_SUMMARIES (CW_REC_SUMMARY_FIRSTS + CW_REC_SUMMARY_RING)
 #define CW_REC_TIMES 64
-/* NCCL has up to three threads per communicator, the driver a few per context. */
+/* Enough for NCCL's threads (up to three per communicator) and the driver's (a few per context). */
 #define CW_REC_HELPERS 128
-#define CW_REC_WAITS 16       /* threads inside of the driver at the same time */
-#define CW_REC_DEVICES 8      /* devices with a model name; as many as have a first bad tensor */
-#define CW_REC_MODEL_BYTES 64 /* NVIDIA's longest name today has 55 bytes and its NUL */
+#define CW_REC_WAITS 16  /* threads inside the driver at the same time */
+#define CW_REC_DEVICES 8 /* devices with a model name; the same number as CW_REC_SUMMARY_FIRSTS */
+#define CW_REC_MODEL_BYTES 64 /* NVIDIA's longest name today has 55 bytes with its NUL */
 
 enum cw_rec_section_type {
 	CW_REC_SECTION_COMMS = 1,         /* cw_rec_comm */
@@ -80,7 +81,7 @@ enum cw_rec_section_type {
 	CW_REC_SECTION_P2P = 3,           /* cw_rec_p2p_block */
 	CW_REC_SECTION_PROGRESS_INFO = 4, /* cw_rec_progress_info */
 	CW_REC_SECTION_PROGRESS =
-		5, /* cw_rec_progress; page-aligned, whole pages: the GPU writes here */
+		5, /* cw_rec_progress; page-aligned, whole pages, because the GPU writes here */
 	CW_REC_SECTION_MODULES = 6,    /* cw_rec_module */
 	CW_REC_SECTION_STACKS = 7,     /* cw_rec_stack; only if the user asks for it */
 	CW_REC_SECTION_REPLAYS = 8,    /* cw_rec_replay */
@@ -93,11 +94,11 @@ enum cw_rec_section_type {
 
 struct cw_rec_section {
 	uint32_t type;        /* enum cw_rec_section_type, 0 = unused entry */
-	uint32_t entry_bytes; /* stride; readers ignore a section whose stride is below the size
-				 they know */
+	uint32_t entry_bytes; /* stride; a reader ignores a section whose stride is below the size
+				 it knows */
 	uint32_t count;
 	uint32_t reserved;
-	uint64_t offset; /* from the start of the record, multiple of 64 */
+	uint64_t offset; /* from the start of the record, a multiple of 64 */
 	uint64_t reserved2;
 };
 
@@ -117,7 +118,7 @@ enum {                             /* cw_rec_header.clock */
        CW_REC_CLOCK_TSC = 2,       /* ns = base_ns + ((tsc - tsc_base) * tsc_mult >> tsc_shift) */
 };
 
-/* Why the agent has stopped its rank, at the user's request. */
+/* The reason why the agent has stopped its rank. It does so only at the user's request. */
 enum cw_rec_stop {
 	CW_REC_STOP_NONE = 0,
 	CW_REC_STOP_NONFINITE = 1, /* a tensor had NaN or infinity */
@@ -131,7 +132,7 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 		   CW_REC_DROP_PROGRESS = 2, /* ops without a progress slot: completion unknown */
 		   CW_REC_DROP_P2P = 3,      /* p2p ops without a per-peer counter */
 		   CW_REC_DROP_GROUP =
-			   4, /* ops past the group list's capacity: seq numbers are still right */
+			   4, /* ops that did not fit a group's list; seq numbers are right */
 		   CW_REC_DROP_MODULES = 5,
 		   CW_REC_DROP_UNKNOWN_CALLS = 6, /* calls of functions newer than the table */
 		   CW_REC_DROP_SUMMARIES = 7,     /* tensors not summarized: no free entry */
@@ -139,7 +140,7 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 		   CW_REC_DROP__MAX = 16,
 };
 
-/* 16 bytes: a thread that waits inside the CUDA driver. The driver may poll during the wait. */
+/* A thread that waits inside the CUDA driver. The driver may poll during the wait. 16 bytes. */
 struct cw_rec_wait {
 	uint32_t tid; /* in the rank's own pid namespace, 0 = unused */
 	uint32_t reserved;
@@ -166,21 +167,22 @@ struct cw_rec_header {
 	int32_t rank_label; /* RANK, SLURM_PROCID, …; -1 = none */
 	int32_t world_size_label; /* -1 = none */
 	int32_t local_rank_label; /* -1 = none */
-	uint32_t nccl_version;    /* as ncclGetVersion: 22809; 0 = unknown */
+	uint32_t nccl_version;    /* in the format of ncclGetVersion: 22809; 0 = unknown */
 	uint32_t cuda_driver_version;
 	uint32_t comms_used; /* entries [0, comms_used) have been used at least once */
 	uint64_t env_hash; /* over the communication-relevant NCCL_* variables, sorted; 0 = none set
 			    */
-	uint64_t ring_ticket; /* ops ever written into the ring; slot = ticket % count */
-	uint64_t ops_total;   /* ring_ticket as of the last beat: saves a store per op */
+	uint64_t ring_ticket; /* number of ops ever written into the ring; slot = ticket % count */
+	uint64_t ops_total;   /* ring_ticket as of the last beat, which saves a store per op */
 	uint64_t group_ticket;
 	int64_t step_mark; /* collwatch_mark_step(n); -1 = never called */
 	uint64_t step_mark_ns;
 	uint64_t drops[CW_REC_DROP__MAX];
 	/*
-	 * The host-blocking call in progress outside any known comm (ncclCommInitRank before the
-	 * comm exists …): kind of the op, enter time, comm id. 0 = none. If several threads make
-	 * such calls at once, the last writer wins.
+	 * A call in progress that blocks the host and belongs to no known comm, such as
+	 * ncclCommInitRank before the comm exists. The fields are the kind of the op, its enter
+	 * time and the comm id. 0 = there is no such call. If several threads make such calls at
+	 * once, the last writer wins.
 	 */
 	uint64_t host_call_kind, host_call_enter_ns, host_call_comm_id;
 	char job_label[128];        /* from the environment, NUL-terminated, may be empty:
@@ -190,67 +192,73 @@ struct cw_rec_header {
 	char job_policy[16];        /* COLLWATCH_POLICY or empty */
 	struct cw_rec_section sections[CW_REC_SECTION__MAX];
 	/*
-	 * The oldest reader version that can read this record; 0 = only the record's own. An older
-	 * daemon thereby keeps watching ranks that run a newer agent.
+	 * The oldest reader version that can read this record; 0 = only readers of the record's own
+	 * version. An older daemon can thereby watch ranks that run a newer agent.
 	 */
 	uint32_t readable_from;
 	uint32_t reserved0;
 	uint64_t progress_untracked; /* ops without progress writes, COLLWATCH_PROGRESS=auto */
 	/*
-	 * Threads of NCCL, the driver or the agent, whose activity shows nothing about the program.
-	 * As of the last beat or so; numbers in the rank's own pid namespace, 0 = unused.
+	 * Threads of NCCL, the driver or the agent. Their activity shows nothing about the program.
+	 * Updated about once per beat. The numbers are those of the rank's own pid namespace;
+	 * 0 = unused.
 	 */
 	uint32_t helper_tids[CW_REC_HELPERS];
 	uint32_t helpers_over_limit; /* further threads without an entry */
 	uint32_t stopped_at; /* enum cw_rec_stop, while the agent has stopped the rank. Version 8 */
 	struct cw_rec_wait waits[CW_REC_WAITS];
 	/*
-	 * The job's watchdog ends the job when a call takes this long; 0 = none known. Version 5.
+	 * The job's watchdog ends the job when a call takes longer than this; 0 = not known.
+	 * Version 5.
 	 */
 	uint64_t job_timeout_ns;
-	/* For this long the job's network retries before it gives up; 0 = not set. Version 5. */
+	/* The job's network retries for this long before it gives up; 0 = not set. Version 5. */
 	uint64_t net_retry_ns;
-	/* The job does not set job_timeout_ns; the value is PyTorch's default. Version 5. */
+	/*
+	 * True if the job does not set job_timeout_ns. The value is then PyTorch's default.
+	 * Version 5.
+	 */
 	uint32_t is_timeout_assumed;
-	uint32_t stopped_by; /* entry + 1 of the summary that made the agent stop. Version 8 */
+	uint32_t stopped_by; /* summary that made the agent stop: entry + 1. Version 8 */
 	/* Names of the rank's Kubernetes pod, namespace and container, or empty. Version 6. */
 	char pod[256];
 	char pod_namespace[64];
 	char container[64];
 	/*
-	 * Origin of job_timeout_ns, for people ("COLLWATCH_JOB_TIMEOUT in its environment"). A
-	 * source that sets no time is named here too; the agent then assumes no timeout. Empty =
-	 * there is no source, or the agent is older than this field. Version 7.
+	 * Where job_timeout_ns comes from, for people ("COLLWATCH_JOB_TIMEOUT in its environment").
+	 * We also name a source that sets no time; the agent then assumes no timeout. Empty = there
+	 * is no source, or the agent is older than this field. Version 7.
 	 */
 	char job_timeout_source[64];
 	/*
-	 * Memory of the Python interpreter that contains its lock. A thread that sleeps on a word
-	 * in there waits for the lock. The agent writes the address last. 0 bytes = not known, or
-	 * no interpreter. Version 7.
+	 * The memory of the Python interpreter that contains its lock. If a thread sleeps on a word
+	 * in this memory, it waits for the lock. The agent writes the address last. 0 bytes = not
+	 * known, or there is no interpreter. Version 7.
 	 */
 	uint64_t interpreter_address, interpreter_bytes;
 	/*
-	 * Bytes of the agent's own file reads and writes, which the kernel counts as the process's:
-	 * those the agent has begun, and those it has finished. Version 8.
+	 * Bytes that the agent itself reads from files and writes to files. The kernel counts them
+	 * as the process's. First the bytes that the agent has begun to transfer, then those that
+	 * it has finished. Version 8.
 	 */
 	uint64_t own_io_begun, own_io_done;
 	/*
-	 * The driver's name for the device of each CUDA ordinal of this process ("NVIDIA H100 80GB
-	 * HBM3"). NUL-terminated, cut if longer; the agent writes the first byte last. Empty = not
-	 * known, or no communicator uses the device. Version 9.
+	 * The driver's name for each device of the process, by CUDA ordinal ("NVIDIA H100 80GB
+	 * HBM3"). NUL-terminated, and cut if longer. The agent writes the first byte last.
+	 * Empty = not known, or no communicator uses the device. Version 9.
 	 */
 	char device_models[CW_REC_DEVICES][CW_REC_MODEL_BYTES];
 	uint8_t reserved[1152];
 };
 _Static_assert(sizeof(struct cw_rec_header) == 4096, "header layout");
 
-/* 128 bytes: one op. Each field means the same as in struct cw_op. */
+/* One op; 128 bytes. Each field means the same as in struct cw_op. */
 struct cw_rec_op {
-	uint64_t publish; /* 0 = empty or being written; else ticket + 1 of the slot's ring */
+	uint64_t publish; /* 0 = empty or being written; otherwise ticket + 1 in this slot's ring */
 	uint64_t op_index;
 	uint64_t seq;       /* coll_seq of a collective, p2p_seq of send/recv, 0 = not counted */
 	uint64_t enter_ns;  /* record clock */
-	uint64_t return_ns; /* 0 = has not returned */
+	uint64_t return_ns; /* 0 = the call has not returned */
 	uint64_t count;
 	uint64_t bytes;
 	uint64_t send_addr;
@@ -258,31 +266,32 @@ struct cw_rec_op {
 	uint64_t stream;
 	uint8_t kind, dtype, redop, reserved0;
 	int32_t root_or_peer;
-	uint32_t group_id; /* low 32 bits of the group number, 0 = none */
+	uint32_t group_id; /* low 32 bits of the group's number, 0 = none */
 	uint32_t tid;
 	uint16_t comm;            /* index of the comm entry */
 	int16_t result;           /* ncclResult_t */
 	uint16_t flags;           /* CW_OPF_* */
-	uint16_t progress_slot;   /* CW_REC_NO_SLOT = completion unknown; with CW_OPF_UNTRACKED
-				     see cw_rec_slot_untracked() */
-	uint16_t module;          /* caller's module, CW_REC_NO_SLOT = unknown */
+	uint16_t progress_slot;   /* CW_REC_NO_SLOT = we do not know when the op completes; for
+				     CW_OPF_UNTRACKED see cw_rec_slot_untracked() */
+	uint16_t module;          /* the caller's module, CW_REC_NO_SLOT = unknown */
 	uint16_t comm_generation; /* low bits of cw_rec_comm.generation: guards against a reused
 				     entry */
-	uint32_t call_offset;     /* of the return address in the module, in bytes */
-	uint32_t stack_id;        /* 0 = none; index + 1 of a cw_rec_stack */
-	uint32_t summary_id;      /* summary of a single op's input; index + 1, 0 = none */
-	uint32_t replay;          /* replay number of a graph launch, 0 = none */
-	uint32_t device_ns;       /* device duration where a timing source exists, 0 = unknown */
+	uint32_t call_offset; /* the return address relative to the start of the module, in bytes */
+	uint32_t stack_id;    /* index of a cw_rec_stack + 1; 0 = none */
+	uint32_t summary_id;  /* index of the summary of a single op's input + 1; 0 = none */
+	uint32_t replay;      /* replay number of a graph launch, 0 = none */
+	uint32_t device_ns;   /* duration on the device if there is a timing source, 0 = unknown */
 };
 _Static_assert(sizeof(struct cw_rec_op) == 128, "op layout");
 
 #define CW_REC_NO_SLOT 0xffffu
 
 /*
- * An op without progress writes (CW_OPF_UNTRACKED) names the slot that would have held them. It
- * also holds the distance, 1 to 15, from the communicator's newest earlier op with writes in that
- * slot: the difference of their op_index. From that op's progress the reader derives this op's
- * progress: completed, not begun, or unknown. Readers of version 2 see no slot here.
+ * The progress_slot of an op without progress writes (CW_OPF_UNTRACKED). It names the slot that
+ * would have held the writes. It also holds a distance, 1 to 15: how far the op_index is above that
+ * of the newest earlier op that the communicator wrote to this slot. From that op's progress the
+ * reader derives the progress of this op: completed, not begun, or unknown. Readers of version 2
+ * see no slot here.
  */
 #define CW_REC_SLOT_UNTRACKED 0x8000u
 #define CW_REC_SLOT_SINCE_MAX 15u
@@ -320,21 +329,21 @@ enum cw_comm_state {
 	CW_COMM_INIT = 1, /* init/split entered, not returned */
 	CW_COMM_READY = 2,
 	CW_COMM_FINALIZING = 3,
-	CW_COMM_DESTROYED = 4, /* destroyed by the application: makes no more calls */
+	CW_COMM_DESTROYED = 4, /* the application destroyed it, and it makes no more calls */
 	CW_COMM_ABORTED = 5,
 	CW_COMM_FAILED = 6, /* init/split returned an error */
 	CW_COMM_REVOKED = 7,
 	CW_COMM__MAX,
 };
 
-/* 5056 bytes: 960 of identity, counters and checkpoints, then the last ops. */
+/* A communicator; 5056 bytes: 960 of identity, counters and checkpoints, then the last ops. */
 struct cw_rec_comm {
 	uint64_t seqlock; /* odd while identity fields change; counters and ops need no lock */
 	uint64_t comm_id;
 	uint64_t parent_id;  /* 0 = none */
-	uint64_t nccl_hash;  /* NCCL's own comm hash where known; a label, not an identity */
-	uint32_t instance;   /* tells comms of the same id apart */
-	uint32_t generation; /* of this entry; each reuse adds 1 */
+	uint64_t nccl_hash;  /* NCCL's own hash of the comm where known; a label, not an identity */
+	uint32_t instance;   /* tells comms with the same id apart */
+	uint32_t generation; /* generation of this entry; each reuse adds 1 */
 	uint32_t state;      /* enum cw_comm_state */
 	uint32_t nranks;
 	int32_t comm_rank;      /* -1 = not known yet */
@@ -344,24 +353,25 @@ struct cw_rec_comm {
 	uint64_t coll_entered;  /* highest coll_seq that the rank has entered */
 	uint64_t coll_returned; /* highest coll_seq whose call returned ncclSuccess or
 				   ncclInProgress */
-	uint64_t hash;          /* rolling hash after coll_returned; see model/signature.h */
-	uint64_t op_index;      /* ops entered */
-	uint64_t op_returned;   /* ops that returned */
+	uint64_t hash;          /* rolling hash after call coll_returned; see model/signature.h */
+	uint64_t op_index;      /* number of ops entered */
+	uint64_t op_returned;   /* number of ops that returned */
 	uint64_t ring_ticket;   /* ops ever written into ops[]; slot = ticket % CW_REC_COMM_OPS */
 	uint64_t p2p_total[2];  /* sends, receives */
 	uint64_t p2p_dropped;
 	uint32_t p2p_block;  /* index + 1, 0 = none */
 	uint32_t flags;      /* CW_REC_COMM_* */
-	int32_t async_error; /* last result of ncclCommGetAsyncError seen, 0 = none */
-	int32_t last_result; /* last non-success result of a call on this comm */
+	int32_t async_error; /* last result that ncclCommGetAsyncError returned, 0 = none seen */
+	int32_t last_result; /* result of the last call on this comm that failed */
 	uint64_t created_ns;
 	uint64_t ready_ns;
 	uint64_t last_enter_ns;
 	uint64_t last_return_ns;
 	uint64_t ended_ns;
-	uint64_t checkpoint_ticket; /* checkpoints ever stored */
+	uint64_t checkpoint_ticket; /* number of checkpoints ever stored */
 	/*
-	 * cw_checkpoint_slot() gives the slot. A reader accepts a pair that reads the same twice.
+	 * cw_checkpoint_slot() gives the slot. A reader accepts a checkpoint if two reads of it
+	 * agree.
 	 */
 	struct cw_rec_checkpoint checkpoints[CW_REC_CHECKPOINTS];
 	char name[32];       /* ncclConfig_t.commName, NUL-terminated */
@@ -375,25 +385,26 @@ _Static_assert(offsetof(struct cw_rec_comm, ops) == 960, "comm layout");
 enum { /* cw_rec_comm.flags */
        CW_REC_COMM_NONBLOCKING = 1 << 0,
        CW_REC_COMM_SCALABLE = 1 << 1,
-       CW_REC_COMM_PROGRESS_LOST = 1 << 2, /* some op on it has no progress slot */
+       CW_REC_COMM_PROGRESS_LOST = 1 << 2, /* some op on the comm has no progress slot */
        /*
-	* The agent learned of its calls through NCCL's profiler interface; agent/hooks/profiler.c
-	* lists the facts that this interface lacks. comm_id then comes from NCCL's own hash.
+	* The agent learned of this communicator's calls through NCCL's profiler interface.
+	* agent/hooks/profiler.c lists the facts that this interface lacks. comm_id then comes from
+	* NCCL's own hash.
 	*/
        CW_REC_COMM_PROFILER = 1 << 3,
        /*
-	* A CUDA graph holds ops of this comm, and the agent does not see the graph's launches. From
-	* then on the comm's numbers mean nothing.
+	* A CUDA graph holds ops of this comm, and the agent does not see the launches of the graph.
+	* From then on the comm's numbers mean nothing.
 	*/
        CW_REC_COMM_UNCOUNTED = 1 << 4,
 };
 
-/* 40 bytes: traffic with one peer. */
+/* Traffic with one peer; 40 bytes. */
 struct cw_rec_p2p_peer {
 	uint32_t peer_plus_1; /* comm rank + 1, 0 = unused */
 	uint32_t reserved;
 	uint64_t count[2]; /* sends to, receives from */
-	uint64_t hash[2];  /* rolling over bytes, same mix as collectives */
+	uint64_t hash[2];  /* rolling hash over the sizes in bytes, mixed as for collectives */
 };
 _Static_assert(sizeof(struct cw_rec_p2p_peer) == 40, "p2p layout");
 
@@ -413,27 +424,29 @@ struct cw_rec_progress_info {
 	uint32_t comm_generation;
 	uint64_t context;
 	uint64_t stream;
-	uint64_t base; /* op_index the words count from: full value = base + (uint32_t)(word - base)
-			*/
+	uint64_t base; /* the words count from here: full value = base + (uint32_t)(word - base) */
 };
 
-/* 16 bytes. The GPU writes the low 32 bits of the op_index that the stream has reached. */
+/*
+ * The progress words of a stream; 16 bytes. The GPU writes the low 32 bits of the op_index that the
+ * stream has reached.
+ */
 struct cw_rec_progress {
 	uint32_t reached;
 	uint32_t completed;
 	uint32_t reserved[2];
 };
 
-/* 64 bytes: one loaded file that calls NCCL. */
+/* A loaded file that calls NCCL; 64 bytes. */
 struct cw_rec_module {
-	uint64_t start; /* load bias as an address of the process */
+	uint64_t start; /* load bias, an address in the process */
 	uint8_t build_id[20];
 	uint8_t build_id_bytes; /* 0 = none */
 	char name[35];          /* end of the path */
 };
 _Static_assert(sizeof(struct cw_rec_module) == 64, "module layout");
 
-/* The caller of an op outside of Python: a return address. 8 bytes. */
+/* The code outside of Python that called an op, as a return address. 8 bytes. */
 struct cw_rec_native_frame {
 	uint32_t offset; /* in the module */
 	uint16_t module; /* as in cw_rec_op */
@@ -441,7 +454,7 @@ struct cw_rec_native_frame {
 };
 
 /*
- * 160 bytes: a call stack that issued ops, innermost frame first. The agent writes it once, then
+ * A call stack that issued ops, innermost frame first; 160 bytes. The agent fills it in once, then
  * publishes it and never changes it.
  */
 struct cw_rec_stack {
@@ -449,16 +462,19 @@ struct cw_rec_stack {
 	uint8_t n_python, n_native;
 	uint8_t flags; /* CW_REC_STACK_* */
 	uint8_t reserved[5];
-	uint16_t python[CW_REC_STACK_PYTHON]; /* cw_rec_frame, index + 1; 0 = no entry */
+	uint16_t python[CW_REC_STACK_PYTHON]; /* index of a cw_rec_frame + 1; 0 = no entry */
 	struct cw_rec_native_frame native[CW_REC_STACK_NATIVE];
 };
 _Static_assert(sizeof(struct cw_rec_stack) == 160, "stack layout");
 
 enum {                            /* cw_rec_stack.flags */
-       CW_REC_STACK_CUT = 1 << 0, /* further Python frames follow outwards */
+       CW_REC_STACK_CUT = 1 << 0, /* the real stack has more Python frames, further out */
 };
 
-/* 128 bytes: a line of Python code that makes a call. Written as cw_rec_stack is. */
+/*
+ * A line of Python code that makes a call; 128 bytes. The agent writes it like a cw_rec_stack,
+ * once.
+ */
 struct cw_rec_frame {
 	uint64_t publish;
 	uint32_t line; /* 0 = unknown */
@@ -469,27 +485,28 @@ struct cw_rec_frame {
 _Static_assert(sizeof(struct cw_rec_frame) == 128, "frame layout");
 
 /*
- * 64 bytes: the ops of one communicator in one CUDA graph. An op of kind CW_OP_GRAPH_LAUNCH
- * stands for one replay of them. Its seq is the coll_seq of the first collective, its count
- * the number of collectives, its replay the number of the launch. Its root_or_peer names this
- * entry (cw_rec_replay_ref).
+ * The ops of one communicator in one CUDA graph; 64 bytes. An op of kind CW_OP_GRAPH_LAUNCH stands
+ * for one replay of them. The launch's seq is the coll_seq of the first collective. Its count is
+ * the number of collectives, and its replay is the number of the launch. Its root_or_peer names
+ * this entry (cw_rec_replay_ref).
  *
  * The launch's own progress words say when the stream reached the graph and when the graph
- * completed. In between, this entry's own pair of words says how many of the graph's ops on this
- * communicator the stream has reached and completed. The graph itself writes that pair. Each launch
- * first sets it to 0, in stream order before the launch's own "reached".
+ * completed. In between, this entry has a pair of words of its own. They say how many of the
+ * graph's ops on this communicator the stream has reached and completed. The graph itself writes
+ * that pair. Each launch first sets the pair to 0, in stream order before the launch's own
+ * "reached".
  */
 struct cw_rec_replay {
 	uint32_t generation; /* of this entry, from 1; 0 = free or being changed */
 	uint32_t comm_plus_1;
 	uint32_t comm_generation;
 	uint32_t flags;         /* CW_REC_REPLAY_* */
-	uint32_t ops;           /* ops on the communicator, collectives among them */
-	uint32_t colls;         /* counted by coll_seq */
-	uint32_t first_plus_1;  /* cw_rec_template of the first ops */
+	uint32_t ops;           /* number of ops on the communicator, including collectives */
+	uint32_t colls;         /* number of collectives that coll_seq counts */
+	uint32_t first_plus_1;  /* index + 1 of the cw_rec_template of the first ops */
 	uint16_t progress_slot; /* CW_REC_NO_SLOT = the progress of a replay is unknown */
 	uint16_t reserved0;
-	uint64_t graph; /* the handle as a number; 0 = the graph is destroyed */
+	uint64_t graph; /* the graph's handle as a number; 0 = the graph is destroyed */
 	uint64_t launches;
 	uint64_t last_launch_ns;
 	uint64_t reserved;
@@ -497,81 +514,87 @@ struct cw_rec_replay {
 _Static_assert(sizeof(struct cw_rec_replay) == 64, "replay layout");
 
 enum { /* cw_rec_replay.flags */
-       /* Replays may have overlapped: the pair of words means nothing. */
+       /* Replays may have overlapped, so the pair of words means nothing. */
        CW_REC_REPLAY_MIXED = 1 << 0,
 };
 
-/* The root_or_peer of a launch; entry < 65536. Never negative. */
+/* Returns the root_or_peer of a launch, which is never negative. entry < 65536. */
 static inline int32_t cw_rec_replay_ref(uint32_t entry, uint32_t generation)
 {
 	return (int32_t)((generation & 0x7fff) << 16 | entry);
 }
 
 /*
- * A progress slot with this bit in comm_plus_1 belongs to a graph: its words count the graph's ops.
+ * If a progress slot has this bit in comm_plus_1, it belongs to a graph, and its words count the
+ * graph's ops.
  */
 #define CW_REC_SLOT_OF_GRAPH 0x80000000u
 
-/* 24 bytes: consecutive equal ops of a graph, in the order of their capture. */
+/* Consecutive equal ops of a graph, in the order of their capture; 24 bytes. */
 struct cw_rec_template {
-	uint64_t count; /* elements of each */
+	uint64_t count; /* number of elements of each op */
 	int32_t root_or_peer;
 	uint8_t kind, dtype, redop;
 	uint8_t flags;        /* CW_REC_TEMPLATE_* */
 	uint32_t repeat;      /* number of ops; 0 = free */
-	uint32_t next_plus_1; /* 0 = the last run */
+	uint32_t next_plus_1; /* index + 1 of the next run; 0 = this is the last run */
 };
 _Static_assert(sizeof(struct cw_rec_template) == 24, "template layout");
 
 enum {                                     /* cw_rec_template.flags */
-       CW_REC_TEMPLATE_GROUPED = 1 << 0,   /* one step with the runs up to GROUP_END */
+       CW_REC_TEMPLATE_GROUPED = 1 << 0,   /* forms one step with the runs up to GROUP_END */
        CW_REC_TEMPLATE_GROUP_END = 1 << 1, /* the last run of a group */
 };
 
 /*
- * 128 bytes: statistics of one tensor (docs/design/summaries.md). Only the device writes it: first
- * publish = 0, then the rest, then publish, each after a fence that the host observes.
+ * Statistics of one tensor (docs/design/summaries.md); 128 bytes. Only the device writes them:
+ * first publish = 0, then the rest, then publish. A fence that the host observes follows each
+ * write.
  */
 struct cw_rec_summary {
-	uint64_t publish; /* 0 = empty or being written; else the summary's number, from 1 */
+	uint64_t publish; /* 0 = empty or being written; otherwise the summary's number, from 1 */
 	uint64_t op_index;
 	uint64_t seq; /* coll_seq or p2p_seq of the op, 0 = not counted */
 	uint32_t comm;
 	uint32_t comm_generation;
 	uint8_t kind, dtype, is_output;
 	/*
-	 * The device read one chunk in 2^(this - 1); 0 = not known. Version 7, like the
-	 * sampling itself.
+	 * The device read one chunk in 2^(stride_log2_plus_1 - 1); 0 = not known. Version 7, like
+	 * the sampling itself.
 	 */
 	uint8_t stride_log2_plus_1;
-	uint32_t device_ns; /* device time of the summary itself */
-	uint64_t elements;  /* elements that the device read */
-	uint64_t offered;   /* elements of the tensor */
+	uint32_t device_ns; /* time that the device took for this summary */
+	uint64_t elements;  /* number of elements that the device read */
+	uint64_t offered;   /* number of elements of the tensor */
 	uint64_t nans, infs, zeros;
-	/* Of the finite elements; 0 = there are none. mean, l2: NaN = out of a double's range. */
+	/*
+	 * Computed from the finite elements only; 0 = the tensor has none. mean, l2: NaN = the
+	 * value exceeds the range of a double.
+	 */
 	double abs_max, abs_min_nonzero, mean, l2;
 	uint64_t checksum;
 	uint32_t step_plus_1; /* low bits of step_mark at the call, + 1; 0 = none. Version 7 */
 	/*
-	 * Shares of the elements read: those with the largest finite magnitude of their type, and
-	 * the denormal ones. Each is the upper half of an IEEE single, truncated, so a small share
-	 * does not become 0. 0 = none, and always for integers. Version 7.
+	 * Shares of the elements read. at_limit: elements with the largest finite magnitude of
+	 * their type. denormal: denormal elements. Each share is the upper half of an IEEE single,
+	 * truncated, so a small share does not become 0. 0 = none, and always for integers.
+	 * Version 7.
 	 */
 	uint16_t at_limit, denormal;
 };
 _Static_assert(sizeof(struct cw_rec_summary) == 128, "summary layout");
 
 /*
- * 64 bytes: begin and end of one sampled op on the device. The host writes the op's identity.
- * The device writes the times, in nanoseconds of its own clock; only their differences have a
- * meaning here.
+ * Begin and end of one sampled op on the device; 64 bytes. The host writes the op's identity. The
+ * device writes the times, in nanoseconds of its own clock. Only their differences have a meaning
+ * here.
  */
 struct cw_rec_time {
-	uint64_t publish; /* 0 = empty or being written; else the sample's number, from 1 */
+	uint64_t publish; /* 0 = empty or being written; otherwise the sample's number, from 1 */
 	uint64_t op_index;
 	uint64_t enter_ns; /* enter time of the call, record clock */
 	uint64_t bytes;
-	uint64_t begin_ns, end_ns; /* 0 = not yet */
+	uint64_t begin_ns, end_ns; /* 0 = has not happened yet */
 	uint32_t comm;
 	uint32_t comm_generation;
 	uint8_t kind, reserved[7];

@@ -22,15 +22,15 @@
 
 #define SEALS_NEEDED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 #define MAX_BYTES (2ull * CW_RECORD_MAX_BYTES)
-/* We give up an entry that its writer keeps changing after this many tries. */
+/* If the writer still changes an entry after this many tries, we give up on the entry. */
 #define SEQLOCK_TRIES 4
 #define CHUNK_BYTES 16384u
 
 /*
- * The most entries per table. For tables that cost time at each read this is twice what this
- * version's agents write. For the others it is four times as much; they have grown by such factors
- * from one version to the next. We need the limit because any program may write a record, and each
- * read takes all of it.
+ * The size of an entry that we know, and the most entries per table. Some tables cost time at each
+ * read. Their limit is twice what this version's agents write. For the other tables it is four
+ * times as much, because they have grown by such factors from one version to the next. We need the
+ * limit because any program may write a record, and each read takes all of it.
  */
 static const struct {
 	uint32_t entry_bytes, most;
@@ -91,7 +91,7 @@ int cw_record_read_table(const struct cw_record *rec, const struct cw_record_sec
 		uint64_t offset = s->offset + (uint64_t)first * s->entry_bytes;
 
 		here = n < at_once ? n : at_once;
-		if (!here) { /* entries longer than a chunk: one at a time, only the beginning */
+		if (!here) { /* entries exceed a chunk: read the beginning of each */
 			here = 1;
 			r = cw_record_pread(rec, to, size, offset);
 		} else {
@@ -116,9 +116,9 @@ int64_t cw_record_time(const struct cw_record *rec, uint64_t t)
 }
 
 /*
- * Requires FUTURE_WRITE and the size seals. Only the process that mapped the memfd first can then
- * write to it, and no pread fails because of a truncated file. Only tmpfs: a hugetlb memfd looks
- * like a memfd, too.
+ * Requires FUTURE_WRITE and the size seals. Then only the process that mapped the memfd first can
+ * write to it, and no pread fails because of a truncated file. We accept only tmpfs, because a
+ * hugetlb memfd looks like a memfd, too.
  */
 static int check_seals(int fd, struct cw_err *err)
 {
@@ -167,7 +167,10 @@ static bool overlaps(const struct cw_rec_section *a, const struct cw_rec_section
 	return a->offset < b_end && b->offset < a_end;
 }
 
-/* 32 bits times 32 bits fit in 64; we compare the sum without adding. */
+/*
+ * The product of two 32-bit numbers fits in 64 bits. We subtract instead of adding, so nothing
+ * overflows.
+ */
 static bool lies_inside(const struct cw_rec_section *s, const struct cw_rec_header *h)
 {
 	uint64_t bytes = (uint64_t)s->entry_bytes * s->count;
@@ -193,7 +196,9 @@ static int read_sections(struct cw_record *rec, struct cw_err *err)
 			if (table[j].type == s->type || overlaps(s, &table[j]))
 				return cw_err_set(err, EBADMSG, "sections %u and %u collide", j, i);
 		}
-		/* from a later version, or smaller than our struct: ignore */
+		/*
+		 * Ignore a section from a later version, or with entries smaller than our struct.
+		 */
 		if (s->type >= N_KNOWN || s->entry_bytes < known[s->type].entry_bytes)
 			continue;
 		if (s->count > known[s->type].most)
@@ -368,10 +373,10 @@ static int read_header(const struct cw_record *rec, struct cw_rec_header *h)
 }
 
 /*
- * The seqlock must be even and unchanged around the copy. A pread copies in no promised order, so
- * the number inside the copy proves nothing. The number before comes from an earlier read: that of
- * the last refresh if nothing changed since, which saves one of three preads. The number after has
- * a read of its own.
+ * The seqlock must be even and the same before and after the copy. A pread copies in no promised
+ * order, so the number inside the copy proves nothing. The number before the copy comes from an
+ * earlier read. If nothing has changed since the last refresh, that is the number of the refresh,
+ * which saves one of three preads. The number after the copy has a read of its own.
  */
 static int read_identity(const struct cw_record *rec, uint32_t index, unsigned char *kept)
 {
@@ -395,7 +400,7 @@ static int read_identity(const struct cw_record *rec, uint32_t index, unsigned c
 		}
 		before = after;
 	}
-	return 0; /* the writer died inside or is still writing: keep the last stable copy */
+	return 0; /* the writer is still writing, or died meanwhile: keep the last stable copy */
 }
 
 static int read_identities(struct cw_record *rec, uint32_t used)
@@ -470,7 +475,7 @@ static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const 
 
 		memcpy(&in, info + (size_t)i * info_stride, sizeof(in));
 		if (!in.comm_plus_1 && !slot->comm_plus_1)
-			continue; /* nearly all of them */
+			continue; /* nearly all slots take this path */
 		memcpy(&word, words + (size_t)i * words_stride, sizeof(word));
 		if (only_graphs && !(in.comm_plus_1 & CW_REC_SLOT_OF_GRAPH))
 			continue;
@@ -482,14 +487,15 @@ static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const 
 			.completed = full_value(in.base, word.completed),
 		};
 		/*
-		 * We read between the stream's two writes, or out of order: the later value wins.
+		 * If we read between the stream's two writes, or out of order, the later value
+		 * wins.
 		 */
 		if (slot->reached < slot->completed)
 			slot->reached = slot->completed;
 	}
 }
 
-/* only_graphs: update only the slots of graphs and leave all others. */
+/* only_graphs: update only the slots of CUDA graphs. Otherwise update all slots. */
 static int read_progress(struct cw_record *rec, uint32_t has, bool only_graphs)
 {
 	const struct cw_record_section *is = &rec->sections[CW_REC_SECTION_PROGRESS_INFO];
@@ -538,8 +544,8 @@ int cw_record_refresh(struct cw_record *rec)
 	if (r == 0)
 		r = cw_record_read_replays(rec, h.has);
 	/*
-	 * Read a graph's words after those of its launches, so they never belong to a
-	 * finished replay.
+	 * Read a graph's words after the words of its launches, so they never belong to a finished
+	 * replay.
 	 */
 	if (r == 0 && rec->n_replays)
 		r = read_progress(rec, h.has, true);

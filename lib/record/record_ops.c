@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads ops from rings while their writer keeps writing, without a lock. An op that reads the same
- * twice, and is published, is whole (cw_record_read_slots()). Each comm has a small ring in its own
- * entry for its newest ops. All comms share the large ring, where we look for older ops.
+ * Reads ops from rings while their writer keeps writing, without a lock. If an op reads the same
+ * twice and is published, our copy is whole (cw_record_read_slots()). Each comm has a small ring in
+ * its own entry for its newest ops. All comms share the large ring, where we look for older ops.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,9 @@
 #include "common/cleanup.h"
 #include "record/record_internal.h"
 
-/* We give up a slot that changes in this many pairs of reads: the writer is overwriting it. */
+/*
+ * Pairs of reads. If a slot changes in each of them, the writer is overwriting it, and we give up.
+ */
 #define SLOT_TRIES 3
 
 static bool lies_right(const struct cw_rec_op *op, uint32_t ring_count, uint32_t slot)
@@ -19,7 +21,7 @@ static bool lies_right(const struct cw_rec_op *op, uint32_t ring_count, uint32_t
 	return op->publish != 0 && (op->publish - 1) % ring_count == slot;
 }
 
-/* Reads one slot until two copies agree. Sets publish to 0 if they never do. */
+/* Reads one slot until two copies agree. If they never agree, sets publish to 0. */
 static int read_slot_again(const struct cw_record *rec, uint64_t offset, struct cw_rec_op *op)
 {
 	struct cw_rec_op again;
@@ -42,9 +44,9 @@ static int read_slot_again(const struct cw_record *rec, uint64_t offset, struct 
  * writer clears publish before it touches a slot, but a pread copies in no promised order, so
  * publish inside one copy would prove nothing.
  *
- * Two equal copies of the whole slot are proof if the second begins after the first has ended. Any
- * half-written state in the first is finished, reverted or different in the second. This also
- * catches an op that returns in between.
+ * Two equal copies of the whole slot are proof if the second read begins after the first has ended.
+ * If the first copy is half-written, the second one differs from it. An op that returns between the
+ * two reads makes them differ, too.
  */
 int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
 			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret)
@@ -132,7 +134,10 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 	if (slot >= rec->n_slots)
 		return CW_PROGRESS_UNKNOWN;
 	s = &rec->slots[slot];
-	/* The slot belongs to another comm now, or its word is ahead of all ops of the rank. */
+	/*
+	 * The progress is unknown if the slot belongs to another comm now, or if its word is ahead
+	 * of all ops of the rank.
+	 */
 	if (s->comm_plus_1 != comm->index + 1 || s->comm_generation != comm->entry.generation ||
 	    s->reached > comm->entry.op_index)
 		return CW_PROGRESS_UNKNOWN;
@@ -201,7 +206,7 @@ bool cw_record_bulk_read(const struct cw_record *rec, uint64_t ticket, struct cw
 	       ret->publish == ticket + 1;
 }
 
-/* Appends the comm's ops of the bulk ring that are older than `before`, in the order of slots. */
+/* Appends the comm's ops in the bulk ring that are older than `before`, in the order of slots. */
 static int read_bulk_ring(const struct cw_record *rec, const struct cw_record_comm *comm,
 			  uint64_t before, struct cw_rec_op *ops, size_t *n)
 {
@@ -222,7 +227,7 @@ static int read_bulk_ring(const struct cw_record *rec, const struct cw_record_co
 	return 0;
 }
 
-/* Converts the newest max ops. A graph launch expands to many. */
+/* Converts the newest max ops. A graph launch expands to many ops. */
 static void convert_newest(const struct cw_record *rec, const struct cw_record_comm *comm,
 			   const struct cw_rec_op *found, size_t n, struct cw_record_op *ops,
 			   size_t max, size_t *ret_n, size_t *ret_first)
@@ -265,7 +270,7 @@ int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm,
 	return 0;
 }
 
-/* Reads the identity part of the comm's entry as of now. */
+/* Reads the current identity part of the comm's entry. */
 static int read_entry(const struct cw_record *rec, const struct cw_record_comm *comm,
 		      struct cw_rec_comm *ret)
 {
@@ -282,9 +287,10 @@ static int read_entry(const struct cw_record *rec, const struct cw_record_comm *
 }
 
 /*
- * The agent clears coll_seq before it changes a hash and sets it afterwards. Memory therefore never
- * holds an old number with a new hash. A single read may still combine the two, but a second read
- * cannot produce the same combination.
+ * Returns whether the checkpoint is the same in two reads, and in use. The agent clears coll_seq
+ * before it changes a hash and sets it afterwards. Memory therefore never holds an old number with
+ * a new hash. A single read may still combine the two, but a second read cannot produce the same
+ * combination.
  */
 static bool is_whole(const struct cw_rec_checkpoint *a, const struct cw_rec_checkpoint *b)
 {
@@ -321,7 +327,7 @@ static bool is_block_of(const struct cw_record_comm *comm, const struct cw_rec_p
 	       block->comm_generation == comm->entry.generation;
 }
 
-/* Returns whether the counts add up to the entry's totals. */
+/* Returns whether the counts of all peers add up to the totals in the entry. */
 static bool sums_up(const struct cw_rec_comm *entry, const struct cw_rec_p2p_block *block)
 {
 	uint64_t sum[2] = { 0 };
@@ -333,9 +339,9 @@ static bool sums_up(const struct cw_rec_comm *entry, const struct cw_rec_p2p_blo
 }
 
 /*
- * The agent stores a count, its hash and the communicator's total one after the other. If the
- * counts add up to a total that we read earlier, and read the same twice, then their hashes
- * match them.
+ * Reads the block twice. The agent stores a count, its hash and the communicator's total one after
+ * the other. We read the total first. If the counts then add up to it, and both reads agree, the
+ * hashes match the counts.
  */
 static int read_block(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t offset,
 		      struct cw_rec_p2p_block two[2], bool *ret_is_whole)
@@ -380,7 +386,10 @@ int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 				.send_hash = is_whole ? block->peers[i].hash[0] : 0,
 				.recv_hash = is_whole ? block->peers[i].hash[1] : 0
 			};
-	/* Check the block's owner after the copy: it may have changed to another comm meanwhile. */
+	/*
+	 * Check the owner of the block after the copy, because another comm may have taken the
+	 * block meanwhile.
+	 */
 	r = cw_record_pread(rec, block, offsetof(struct cw_rec_p2p_block, peers), offset);
 	if (r < 0)
 		return r;

@@ -91,13 +91,16 @@ int cw_record_process_each(cw_record_process_fn fn, void *user)
 
 		if (cw_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0)
 			continue;
-		/* It may have ended meanwhile, or belong to another user. */
+		/*
+		 * Ignore errors: the process may have ended meanwhile, or may belong to another
+		 * user.
+		 */
 		(void)cw_record_process_each_of((pid_t)pid, on_record, &search);
 	}
 	return search.r;
 }
 
-/* The pid in the process's own PID namespace; 0 = not known. */
+/* Returns the pid in the process's own PID namespace; 0 = not known. */
 static uint64_t own_pid_of(pid_t pid)
 {
 	char path[64], line[512];
@@ -122,7 +125,7 @@ static uint64_t own_pid_of(pid_t pid)
 	return own;
 }
 
-/* 0 = not known. */
+/* Returns the start time of the process in clock ticks; 0 = not known. */
 static uint64_t start_ticks_of(pid_t pid)
 {
 	char path[64], line[1024] = "", *at, *rest = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A launch of a CUDA graph is one op in the rings. It stands for all ops of the graph on its
- * communicator. While the graph runs, its own pair of progress words counts the reached and the
- * completed ones among them.
+ * communicator. While the graph runs, the graph's own pair of progress words counts how many of
+ * these ops are reached and completed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "record/record_internal.h"
 
-/* Entries per read. */
+/* Number of entries per read. */
 #define REPLAYS_AT_ONCE 128u
 
 static int read_templates(struct cw_record *rec)
@@ -31,7 +31,7 @@ static int read_templates(struct cw_record *rec)
 				    rec->templates->runs);
 }
 
-/* The agent fills the table from the front. Returns how many of n entries are used. */
+/* Returns how many of n entries are used. The agent fills the table from the front. */
 static uint32_t used_of(const struct cw_rec_replay *entries, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -95,7 +95,10 @@ static const struct cw_rec_replay *entry_of(const struct cw_record *rec,
 
 typedef void (*run_fn)(void *user, uint64_t first, const struct cw_rec_template *run);
 
-/* Calls fn for each run, with the number of ops before it. False: the chain is invalid. */
+/*
+ * Calls fn for each run of ops, with the number of ops before the run. Returns false if the chain
+ * is invalid.
+ */
 static bool each_run(const struct cw_record *rec, const struct cw_rec_replay *entry, run_fn fn,
 		     void *user)
 {
@@ -187,10 +190,10 @@ struct expansion {
 	const struct cw_record_replay *replay;
 	const struct cw_record_op *launch;
 	uint64_t first_seq;
-	uint64_t from, to;        /* ops wanted, to exclusive */
-	uint64_t colls;           /* before the current run */
-	uint64_t groups;          /* that ended before the current run */
-	struct cw_record_op *ops; /* output; ops[0] is `from` */
+	uint64_t from, to;        /* range of ops wanted; `to` is exclusive */
+	uint64_t colls;           /* number of collectives before the current run */
+	uint64_t groups;          /* number of groups that ended before the current run */
+	struct cw_record_op *ops; /* output; ops[0] is op number `from` */
 };
 
 static uint8_t progress_at(const struct expansion *e, uint64_t at)

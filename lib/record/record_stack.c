@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks as text. The agent publishes an entry once and never changes it. A hostile record may
- * do otherwise, so we copy first and check every number and every text of the copy.
+ * Formats call stacks as text. The agent publishes an entry once and never changes it. A hostile
+ * record may change it, so we copy first and check every number and every text of the copy.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ struct writer {
 	size_t len, used;
 };
 
-/* Writes a line per frame. The first frame that does not fit ends the text. */
+/* Appends a line for a frame. If a line does not fit, the text ends before it. */
 __attribute__((format(printf, 2, 3))) static void put(struct writer *w, const char *format, ...)
 {
 	size_t left = w->len - w->used;

@@ -6,10 +6,10 @@
  * The comm's own ring holds its last 32 ops. If one of them has completed, so have all older ones,
  * because NCCL runs the ops of one communicator in launch order, on any streams. (Source: "Using
  * multiple streams within the same group", NCCL user guide, and one launch order per communicator.)
- * If none has, we search further back in the bulk ring. If the bulk ring has lost the answer as
- * well, the words alone give it for a communicator that makes nothing but collectives. Otherwise
- * the result is "unknown". To say "completed" too early would turn the culprit of a hang into its
- * victim.
+ * If none has completed, we search further back in the bulk ring. If the bulk ring has lost the
+ * answer as well, the progress words alone give it, but only for a communicator that makes nothing
+ * but collectives. Otherwise the result is "unknown". To say "completed" too early would turn the
+ * culprit of a hang into its victim.
  */
 #include <errno.h>
 
@@ -24,11 +24,11 @@ struct tally {
 	bool has_first; /* oldest pending op */
 	uint64_t first_ticket;
 	uint32_t n_pending, n_unreturned;
-	uint64_t incomplete_seq, unreached_seq; /* lowest coll_seq, UINT64_MAX = none */
-	uint64_t complete_seq, reached_seq;     /* highest coll_seq, 0 = none */
-	uint64_t oldest_index, oldest_seq;      /* of the oldest collective seen, 0 = none */
-	bool is_grounded; /* everything older has completed, or there is nothing older */
-	bool is_blind;    /* one collective has unknown progress, and so has everything after it */
+	uint64_t incomplete_seq, unreached_seq; /* lowest coll_seq of its kind, UINT64_MAX = none */
+	uint64_t complete_seq, reached_seq;     /* highest coll_seq of its kind, 0 = none */
+	uint64_t oldest_index, oldest_seq; /* numbers of the oldest collective seen, 0 = none */
+	bool is_grounded;                  /* all older ops have completed, or there are none */
+	bool is_blind; /* one collective has unknown progress, and so have all later ones */
 };
 
 static bool has_failed(uint16_t flags, int16_t result)
@@ -51,10 +51,12 @@ static bool is_pending(unsigned kind, uint16_t flags, enum cw_progress progress)
 	return progress != CW_PROGRESS_COMPLETED;
 }
 
-/* Takes ops newest first, so it has seen every later op already. */
+/*
+ * Counts a collective. The caller passes ops newest first, so we have seen every later op already.
+ */
 static void count_collective(struct tally *t, uint64_t seq, enum cw_progress progress)
 {
-	/* Its progress is unknown, but a later op has completed, so it has too. */
+	/* The op's progress is unknown. If a later op has completed, this op has completed, too. */
 	if (progress == CW_PROGRESS_UNKNOWN && t->is_grounded)
 		progress = CW_PROGRESS_COMPLETED;
 	switch (progress) {
@@ -81,8 +83,8 @@ static void count_collective(struct tally *t, uint64_t seq, enum cw_progress pro
 }
 
 /*
- * A graph launch stands for count collectives from seq on. Returns whether all its ops on this comm
- * have completed; other work of the graph does not concern this comm.
+ * Counts a graph launch as `count` collectives from seq on. Returns whether all ops of the graph on
+ * this comm have completed. Other work of the graph does not concern this comm.
  */
 static bool count_replay(struct tally *t, const struct cw_record_bulk_op *op,
 			 enum cw_progress progress)
@@ -113,7 +115,7 @@ static bool count_replay(struct tally *t, const struct cw_record_bulk_op *op,
 	return replay.entry->colls == op->count && replay.completed_ops >= replay.entry->ops;
 }
 
-/* Returns whether the op is pending. */
+/* Counts the op, and returns whether it is pending. */
 static bool count_op(struct tally *t, const struct cw_record_bulk_op *op, uint16_t flags)
 {
 	enum cw_progress progress =
@@ -149,9 +151,9 @@ static bool on_bulk_op(void *user, uint64_t ticket, const struct cw_record_bulk_
 }
 
 /*
- * Returns whether the bulk ring can add anything. It cannot if progress is unknown anyway and the
- * comm's own ring holds all unreturned calls. A comm without progress words would otherwise walk
- * the whole bulk ring at each sample, for nothing.
+ * Returns whether a walk over the bulk ring can add facts. It cannot if the progress is unknown
+ * anyway and the comm's own ring holds all unreturned calls. Otherwise, for a comm without progress
+ * words, we would walk the whole bulk ring at each sample in vain.
  */
 static bool is_more_to_learn(const struct tally *t)
 {
@@ -160,7 +162,10 @@ static bool is_more_to_learn(const struct tally *t)
 	return !t->is_grounded && (!t->is_blind || e->op_index - e->op_returned > t->n_unreturned);
 }
 
-/* Converts the oldest incomplete op of a graph launch; the launch itself if that op is unknown. */
+/*
+ * Converts the oldest incomplete op of a graph launch. If that op is unknown, converts the launch
+ * itself.
+ */
 static void convert_pending(const struct cw_record *rec, const struct cw_record_comm *comm,
 			    const struct cw_rec_op *op, struct cw_record_op *to)
 {
@@ -181,7 +186,7 @@ static void convert_last(const struct cw_record *rec, const struct cw_record_com
 				      1);
 }
 
-/* Walks the ops before `before` until one has completed. */
+/* Walks the ops that are older than `before` until one of them has completed. */
 static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t before,
 			       struct cw_record_state *state)
 {
@@ -198,7 +203,10 @@ static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t 
 	return 0;
 }
 
-/* The comm's only slot. NULL if it has none or several: then a word covers only some of its ops. */
+/*
+ * Returns the comm's only slot. Returns NULL if the comm has none or several, because a word then
+ * covers only some of its ops.
+ */
 static const struct cw_record_slot *only_slot(const struct cw_record *rec,
 					      const struct cw_record_comm *comm)
 {
@@ -218,12 +226,12 @@ static const struct cw_record_slot *only_slot(const struct cw_record *rec,
 }
 
 /*
- * Returns the slot whose words alone give the number of the collective that the device is at: the
- * number is the op_index less slot->base. NULL if there is none.
+ * Returns the slot whose words alone number the collectives: coll_seq is op_index - slot->base.
+ * NULL if there is none.
  *
- * The oldest collective seen proves this if its own numbers differ by slot->base. A message, a host
- * call, an empty call or a failed one in between would have moved op_index alone. Launches of
- * graphs move the other number, so they could hide such a call.
+ * The oldest collective that we have seen proves this if its op_index and coll_seq differ by
+ * slot->base. A message, a host call, an empty call or a failed one in between would have increased
+ * op_index alone. Graph launches increase coll_seq, so they could hide such a call.
  */
 static const struct cw_record_slot *slot_that_numbers(const struct tally *t)
 {
@@ -243,8 +251,9 @@ static const struct cw_record_slot *slot_that_numbers(const struct tally *t)
 }
 
 /*
- * Both rings have lost the oldest pending op, but the words number it. Its kind and size are gone.
- * Its call began before that of the oldest op that we have, which stands in state->pending.
+ * Handles the case that both rings have lost the oldest pending op, but the progress words give its
+ * number. Its kind and size are lost. Its call began before the call of the oldest op that we have,
+ * which is in state->pending.
  */
 static void number_lost_op(struct tally *t, struct cw_record_state *state)
 {
@@ -281,7 +290,7 @@ static uint64_t highest_done(uint64_t lowest_open, uint64_t highest_seen, uint64
 {
 	if (lowest_open != UINT64_MAX)
 		return lowest_open - 1;
-	/* We have seen no collective, so all of them lie further back. */
+	/* If we have seen no collective, all of them lie further back. */
 	return highest_seen ? highest_seen : returned;
 }
 
@@ -300,7 +309,10 @@ static void conclude(const struct tally *t, struct cw_record_state *state)
 	state->reached_known = known;
 	if (!known)
 		return;
-	/* The counters are from the last refresh, the ops from now: never exceed the counters. */
+	/*
+	 * The counters are from the last refresh, and the ops are from now. The result must not
+	 * exceed the counters.
+	 */
 	state->coll_completed =
 		at_most(highest_done(t->incomplete_seq, t->complete_seq, e->coll_returned),
 			e->coll_entered);
@@ -331,7 +343,7 @@ int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		convert_last(rec, comm, &ops[n - 1], &state.last);
 	}
 	for (size_t i = n; i-- > 0;) {
-		/* A failed call counts as dropped: it never reached the device. */
+		/* We treat a failed call as dropped, because it never reached the device. */
 		uint16_t flags = has_failed(ops[i].flags, ops[i].result)
 					 ? ops[i].flags | CW_OPF_DROPPED
 					 : ops[i].flags;

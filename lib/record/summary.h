@@ -12,10 +12,10 @@
 
 /*
  * Does the work of the kernel: reads args->data and writes args->out. Also writes args->first_out
- * if this is the first tensor with NaN or infinity there. Addresses are those of this process.
+ * if this tensor is the first there with NaN or infinity. Addresses are those of this process.
  * device_ns comes from the monotonic clock.
  */
 void cw_summary_run(const struct cw_summary_args *args);
 
-/* Computes only the statistics, into their fields of ret. */
+/* Computes only the statistics and stores them in their fields of ret. */
 void cw_summary_compute(const struct cw_summary_args *args, struct cw_rec_summary *ret);

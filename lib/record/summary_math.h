@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arithmetic of tensor summaries, once for the CPU and once for the GPU: this header is
- * compiled as C into the reference and as CUDA into the kernel. It therefore uses no library calls,
- * and no types that one of the two lacks.
+ * The arithmetic of tensor summaries for the CPU and the GPU. We compile this header as C into the
+ * reference and as CUDA into the kernel. It therefore uses no library calls, and only types that
+ * both have.
  *
  * We read a buffer as little-endian 64-bit words and fill up the last word with zeros. The checksum
  * is the sum of all words, each mixed with its position, so the order of the additions does not
- * matter. For sums of doubles it does: mean and L2 norm of two runs may differ in the last digits.
- * The difference is 1e-12 times the square root of the number of elements, relative to the mean of
- * the absolute values and to the norm.
+ * matter. For sums of doubles the order does matter: mean and L2 norm of two runs may differ in the
+ * last digits. The difference is 1e-12 times the square root of the number of elements. It is
+ * relative to the mean of the absolute values and to the norm.
  */
 #pragma once
 
@@ -18,32 +18,32 @@
 #define CW_SUMMARY_FN static inline
 #endif
 
-/* Threads per block of a launch, a power of two, and the most blocks. */
+/* Threads per block of a launch, which is a power of two, and the largest number of blocks. */
 #define CW_SUM_THREADS 256
 #define CW_SUM_BLOCKS 512
 
 /*
- * Scratch areas for the streams on which programs request statistics; they follow those of the
- * ring's entries.
+ * Number of streams on which programs may request statistics. Each stream has a scratch area, after
+ * the scratch areas of the ring's entries.
  */
 #define CW_SUM_STREAMS 16
 
-#define CW_SUM_CHUNK_WORDS 512u /* 4 KiB: the gaps between chunks cost no bandwidth */
+#define CW_SUM_CHUNK_WORDS 512u /* 4 KiB: the gaps between such chunks cost no bandwidth */
 
 /* The arguments of one launch; passed to the kernel by value. */
 struct cw_summary_args {
 	uint64_t data;         /* address on the device */
 	uint64_t elements;     /* number of elements there */
 	uint64_t offered;      /* elements of the whole tensor; only copied to the output */
-	uint64_t stride_words; /* of each such stretch the kernel reads one chunk; a multiple of
-				  CW_SUM_CHUNK_WORDS */
-	uint64_t first_word;   /* where the chunk starts in it; also such a multiple, below
-				  stride_words */
-	uint64_t out;          /* struct cw_rec_summary */
-	uint64_t first_out;    /* another one, for the first tensor with NaN or infinity; 0 = not
-				  wanted */
-	uint64_t tensor_stats; /* struct cw_sum_tensor_stats, instead of the two above; 0 = not
-				  wanted */
+	uint64_t stride_words; /* the kernel reads one chunk of each stretch of this many words; a
+				  multiple of CW_SUM_CHUNK_WORDS */
+	uint64_t first_word; /* offset of the chunk in its stretch; a multiple of CW_SUM_CHUNK_WORDS
+				below stride_words */
+	uint64_t out;        /* address of a struct cw_rec_summary */
+	uint64_t first_out;  /* address of another summary, for the first tensor with NaN or
+				infinity; 0 = not wanted */
+	uint64_t tensor_stats; /* address of a struct cw_sum_tensor_stats, which replaces out and
+				  first_out; 0 = not wanted */
 	uint64_t publish;
 	uint64_t op_index, seq;
 	uint32_t comm, comm_generation;
@@ -56,27 +56,27 @@ struct cw_summary_args {
 /*
  * Statistics of a tensor for the program itself (agent/cuda/tensor_stats.h).
  *
- * low, high: NaN if the tensor has a NaN. Else infinity on each side that has one, and the largest
- * magnitude, negated in low, on a side without. least: the smallest non-zero finite magnitude,
- * infinity = there is none.
+ * low, high: NaN if the tensor has a NaN. Otherwise infinity if the tensor has an infinity of this
+ * sign. Otherwise the largest magnitude, negated in low. least: the smallest non-zero finite
+ * magnitude, or infinity if there is none.
  */
 struct cw_sum_tensor_stats {
 	double low, high, least, mean, norm;
 };
 
 /*
- * A magnitude is a number without its sign, in the form its type has: the bits of a floating-point
- * number, the value of an integer.
+ * Running totals of a tensor. A magnitude is a number without its sign. For a floating-point type
+ * it is the bits of the number, for an integer type the value.
  */
 struct cw_summary_sum {
 	uint64_t elements, nans, infs, zeros, checksum;
-	uint64_t negative_infs; /* those among infs */
+	uint64_t negative_infs; /* how many of infs are negative */
 	uint64_t at_limit, denormals;
-	uint64_t most, least; /* magnitudes; least: 0 = none yet */
+	uint64_t most, least; /* magnitudes; least 0 = none yet */
 	double total, squares;
 };
 
-/* Copies the values of enum cw_dtype (model/op.h), which kernels cannot include. */
+/* The values equal those of enum cw_dtype (model/op.h), which kernels cannot include. */
 enum {
 	CW_SUM_INT8,
 	CW_SUM_UINT8,
@@ -165,9 +165,9 @@ CW_SUMMARY_FN unsigned cw_sum_mantissa_bits(unsigned dtype)
 }
 
 /*
- * The smallest magnitude that is not finite: infinity, with NaN above it. E4M3 as in NCCL
- * and PyTorch ("fn") has no infinity, and one NaN of each sign. 0 for integers, which are
- * always finite.
+ * Returns the smallest magnitude that is not finite. It is infinity; NaNs have larger magnitudes.
+ * E4M3 as in NCCL and PyTorch ("fn") has no infinity, and one NaN of each sign. Returns 0 for
+ * integers, which are always finite.
  */
 CW_SUMMARY_FN uint64_t cw_sum_special(unsigned dtype)
 {
@@ -189,7 +189,7 @@ CW_SUMMARY_FN uint64_t cw_sum_special(unsigned dtype)
 	}
 }
 
-/* The exponent bits of the number 1: 127 for fp32 and bf16. */
+/* Returns the exponent bits of the number 1: 127 for fp32 and bf16. */
 CW_SUMMARY_FN unsigned cw_sum_bias(unsigned dtype)
 {
 	switch (dtype) {
@@ -203,7 +203,10 @@ CW_SUMMARY_FN unsigned cw_sum_bias(unsigned dtype)
 	}
 }
 
-/* Magnitude of an element of four bytes or less; the upper bits are zeros. */
+/*
+ * Returns the magnitude of an element of four bytes or less. The upper bits of the result are
+ * zeros.
+ */
 CW_SUMMARY_FN uint32_t cw_sum_magnitude(uint32_t bits, unsigned dtype)
 {
 	switch (dtype) {
@@ -220,7 +223,8 @@ CW_SUMMARY_FN uint32_t cw_sum_magnitude(uint32_t bits, unsigned dtype)
 }
 
 /*
- * Value of a finite element that is not a denormal float. A double has the same bits, further up.
+ * Returns the value of a finite element that is not a denormal float. A double has the same bits as
+ * the element, further up.
  */
 CW_SUMMARY_FN double cw_sum_normal(uint32_t bits, uint32_t magnitude, unsigned dtype)
 {
@@ -237,7 +241,7 @@ CW_SUMMARY_FN double cw_sum_normal(uint32_t bits, uint32_t magnitude, unsigned d
 			     (uint64_t)(bits >> (width - 1)) << 63);
 }
 
-/* The same for any finite element. */
+/* Returns the value of any finite element, including denormal floats. */
 CW_SUMMARY_FN double cw_sum_value(uint32_t bits, uint32_t magnitude, unsigned dtype)
 {
 	unsigned mantissa = cw_sum_mantissa_bits(dtype);
@@ -250,7 +254,7 @@ CW_SUMMARY_FN double cw_sum_value(uint32_t bits, uint32_t magnitude, unsigned dt
 	return bits == magnitude ? v : -v;
 }
 
-/* The same as cw_sum_magnitude() for fp64 and the integers of its size. */
+/* Like cw_sum_magnitude(), but for fp64 and 64-bit integers. */
 CW_SUMMARY_FN uint64_t cw_sum_magnitude64(uint64_t bits, unsigned dtype)
 {
 	if (dtype == CW_SUM_FP64)
@@ -297,8 +301,9 @@ CW_SUMMARY_FN int cw_sum_note(struct cw_summary_sum *s, uint64_t bits, uint64_t 
 }
 
 /*
- * Nearly all numbers are ordinary: not zero, denormal, the largest, infinite or NaN. One comparison
- * suffices, because an unsigned difference below zero is a large number.
+ * Returns whether the number is ordinary, as nearly all numbers are. Zero, denormal, the largest,
+ * infinite and NaN are not ordinary. One comparison suffices, because an unsigned difference below
+ * zero is a large number.
  */
 CW_SUMMARY_FN int cw_sum_is_ordinary(uint32_t magnitude, unsigned dtype)
 {
@@ -309,8 +314,8 @@ CW_SUMMARY_FN int cw_sum_is_ordinary(uint32_t magnitude, unsigned dtype)
 }
 
 /*
- * Takes magnitudes. before_least is one less than the smallest, so 0 for "none" becomes
- * the largest.
+ * Adds a range of magnitudes. before_least is the smallest magnitude minus 1, so the 0 for "none"
+ * becomes the largest number.
  */
 CW_SUMMARY_FN void cw_sum_add_range(struct cw_summary_sum *s, uint64_t most, uint64_t before_least)
 {
@@ -332,7 +337,7 @@ CW_SUMMARY_FN void cw_sum_add_number64(struct cw_summary_sum *s, uint64_t bits, 
 	s->squares += v * v;
 }
 
-/* n elements of four bytes or less. */
+/* Adds n elements of four bytes or less. */
 CW_SUMMARY_FN void cw_sum_add_numbers(struct cw_summary_sum *s, uint64_t word, unsigned dtype,
 				      unsigned n)
 {
@@ -360,7 +365,7 @@ CW_SUMMARY_FN void cw_sum_add_numbers(struct cw_summary_sum *s, uint64_t word, u
 	cw_sum_add_range(s, most, before_least == UINT32_MAX ? UINT64_MAX : before_least);
 }
 
-/* Adds a word of the buffer with n elements; its unused bytes are 0. */
+/* Adds a word of the buffer with n elements. Unused bytes of the word are 0. */
 CW_SUMMARY_FN void cw_sum_add_word(struct cw_summary_sum *s, uint64_t word, uint64_t position,
 				   unsigned dtype, unsigned n)
 {
@@ -387,16 +392,19 @@ CW_SUMMARY_FN void cw_sum_join(struct cw_summary_sum *to, const struct cw_summar
 	to->squares += from->squares;
 }
 
-/* Below this, 2^-500, squares lose digits, and finally all of them. */
+/* Below this number, 2^-500, squares lose digits, and finally all of them. */
 #define CW_SUM_SQUARES_FROM 0x1p-500
 
-/* NaN if the value has left the range of a double. */
+/* Returns v, or NaN if the sum has left the range of a double. */
 CW_SUMMARY_FN double cw_sum_in_range(double v)
 {
 	return v - v == 0 ? v : cw_sum_double(UINT64_C(0x7ff8000000000000));
 }
 
-/* Mean of the finite numbers. Only in fp64 can their sum exceed a double: the mean is then NaN. */
+/*
+ * Returns the mean of the finite numbers. Their sum can exceed a double only in fp64, and the mean
+ * is then NaN.
+ */
 CW_SUMMARY_FN double cw_sum_mean(const struct cw_summary_sum *s)
 {
 	uint64_t finite = s->elements - s->nans - s->infs;
@@ -404,7 +412,10 @@ CW_SUMMARY_FN double cw_sum_mean(const struct cw_summary_sum *s)
 	return finite ? cw_sum_in_range(s->total / (double)finite) : 0;
 }
 
-/* The square of the L2 norm. NaN if it is too large or too small, which only happens with fp64. */
+/*
+ * Returns the square of the L2 norm. NaN if the square is too large or too small, which happens
+ * only with fp64.
+ */
 CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dtype)
 {
 	if (dtype == CW_SUM_FP64 && s->most && cw_sum_double(s->most) < CW_SUM_SQUARES_FROM)
@@ -412,7 +423,7 @@ CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dty
 	return cw_sum_in_range(s->squares);
 }
 
-/* norm: the square root of cw_sum_squares(), which host and device compute in different ways. */
+/* norm: the square root of cw_sum_squares(). Host and device compute it in different ways. */
 CW_SUMMARY_FN void cw_sum_finish(const struct cw_summary_sum *s, unsigned dtype, double norm,
 				 struct cw_sum_tensor_stats *ret)
 {
@@ -434,7 +445,9 @@ CW_SUMMARY_FN void cw_sum_finish(const struct cw_summary_sum *s, unsigned dtype,
 		ret->norm = nan;
 }
 
-/* n / elements in the format of the shares in cw_rec_summary. */
+/*
+ * Returns n / elements in the format of cw_rec_summary.at_limit: the upper half of an IEEE single.
+ */
 CW_SUMMARY_FN uint16_t cw_sum_share(uint64_t n, uint64_t elements)
 {
 	union {
@@ -446,7 +459,7 @@ CW_SUMMARY_FN uint16_t cw_sum_share(uint64_t n, uint64_t elements)
 	return (uint16_t)(u.bits >> 16);
 }
 
-/* Words of the buffer; the last one may be partly filled. */
+/* Returns the number of words in the buffer. The last word may be partly filled. */
 CW_SUMMARY_FN uint64_t cw_sum_words(const struct cw_summary_args *args)
 {
 	unsigned per_word = 8 / cw_sum_bytes(args->dtype);
@@ -454,7 +467,10 @@ CW_SUMMARY_FN uint64_t cw_sum_words(const struct cw_summary_args *args)
 	return (args->elements + per_word - 1) / per_word;
 }
 
-/* The number of words to read, and the position of the i-th of them. */
+/*
+ * Returns the number of words that the kernel reads. cw_sum_position() gives the position of the
+ * i-th of them.
+ */
 CW_SUMMARY_FN uint64_t cw_sum_chosen(const struct cw_summary_args *args)
 {
 	uint64_t words = cw_sum_words(args), rest;
@@ -474,7 +490,7 @@ CW_SUMMARY_FN uint64_t cw_sum_position(const struct cw_summary_args *args, uint6
 	       i % CW_SUM_CHUNK_WORDS;
 }
 
-/* Elements in the word at a position. */
+/* Returns the number of elements in the word at this position. */
 CW_SUMMARY_FN unsigned cw_sum_in_word(const struct cw_summary_args *args, uint64_t position)
 {
 	unsigned per_word = 8 / cw_sum_bytes(args->dtype);

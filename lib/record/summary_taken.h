@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reader of all of a rank's summaries (COLLWATCH_COMPLETE) confirms to the rank which ones it has
- * read. It does so in a file in that directory, which both processes map. Only the rank writes the
- * record itself.
+ * A reader may request to read all summaries of a rank (COLLWATCH_COMPLETE). It then confirms to
+ * the rank which summaries it has read. It does so in a file in the directory of that variable,
+ * which both processes map. Only the rank writes the record itself.
  */
 #pragma once
 
@@ -18,7 +18,8 @@
 struct cw_summary_taken {
 	uint64_t magic;
 	/*
-	 * For each entry of the ring, the `publish` of the last summary read; only grows. Atomic.
+	 * For each entry of the ring, the `publish` of the last summary that the reader has read.
+	 * It only grows. Atomic.
 	 */
 	uint64_t newest[CW_REC_SUMMARY_RING];
 };
