@@ -16,14 +16,14 @@
 #include "proto/frame.h"
 #include "record/pod.h"
 
-/* An agent beats every second; after this long without a beat it is not running. */
+/* An agent beats every second. If its last beat is older than this, the agent is not running. */
 #define BEAT_LIMIT_NS (5 * CW_NS_PER_S)
-/* A rank whose launcher ended this recently is about to end too. */
+/* If a rank's launcher ended this recently, the rank is about to end, too. */
 #define LAUNCHER_GONE_NS (10 * CW_NS_PER_S)
 
 /*
- * Upper limits for parts of a digest on the wire, and the part of a frame that we fill. Varints of
- * 64 bits take 10 bytes; an op has 18 fields.
+ * We fill a frame up to this limit, and estimate each part of a digest by its largest size on the
+ * wire. Varints of 64 bits take 10 bytes; an op has 18 fields.
  */
 #define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
 #define RANK_BYTES 1280u
@@ -35,7 +35,7 @@
 
 struct maker {
 	struct cw_arena *arena;
-	size_t bytes, max_bytes; /* estimated size so far; limit */
+	size_t bytes, max_bytes; /* estimated size so far, and its limit */
 };
 
 static bool takes(struct maker *m, size_t bytes)
@@ -51,7 +51,7 @@ static const struct cw_msg_op *copy_op(struct maker *m, const struct cw_digest_r
 {
 	struct cw_msg_op copy = cw_ages_of_op(op, p->now_ns);
 
-	copy.stack = 0; /* a number of the record; windows carry the texts */
+	copy.stack = 0; /* this number is valid in the record only; windows carry the texts */
 	return cw_arena_memdup(m->arena, &copy, 1, sizeof(copy));
 }
 
@@ -72,11 +72,11 @@ static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw
 }
 
 /*
- * A difference shows in the next checkpoint, which comes after eight calls. If a communicator takes
- * longer than this for them, we also send the hash after each call, …
+ * A difference between ranks shows in the next checkpoint, after at most eight calls. If a
+ * communicator takes longer than SELDOM_NS for them, we also send the hash after each call.
  */
 #define SELDOM_NS CW_NS_PER_S
-/* … for this long after the last call: by then the page is out. */
+/* We send these hashes for this long after the last call. By then the alert has been sent. */
 #define LAST_HASHES_NS (15 * CW_NS_PER_S)
 
 static int add_last_hashes(struct maker *m, struct cw_msg_member *out,
@@ -130,7 +130,7 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		.interval_ns = cw_sampler_interval_ns(t),
 		.last_error = cw_arena_strdup(m->arena, e->last_error),
 	};
-	/* The track's counters match its ops: the sampler read them together. */
+	/* The sampler read the track's counters and its ops together, so they match. */
 	out->coll_entered = t->last.coll_entered;
 	out->coll_returned = t->last.coll_returned;
 	out->coll_reached = t->last.coll_reached;
@@ -232,8 +232,9 @@ static int32_t device_of(const struct cw_digest_rank *p)
 }
 
 /*
- * A rank that enters NCCL calls makes progress even without CPU time: waiting for a GPU with
- * blocking synchronisation takes none. Otherwise its patience would run out before it ever stalls.
+ * If a rank enters NCCL calls, it makes progress even without CPU time. With blocking
+ * synchronisation, waiting for a GPU takes no CPU time. Otherwise the rank's patience would run out
+ * before it stalls at all.
  */
 static void add_host_activity(const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
@@ -249,7 +250,7 @@ static void add_host_activity(const struct cw_digest_rank *p, struct cw_msg_rank
 	out->host_activity_age_ns = age_ns;
 }
 
-/* Index of the process's rank that fed the tensor. */
+/* Returns the index of the process's rank that used the tensor with NaN or infinity as input. */
 static uint32_t rank_of_input(const struct process_ranks *of)
 {
 	const struct cw_nonfinite_input *nonfinite_input = of->process->nonfinite_input;
@@ -280,7 +281,10 @@ static int add_nonfinite_input(struct maker *m, const struct process_ranks *of, 
 	return out->nonfinite_input ? 0 : -ENOMEM;
 }
 
-/* Always sent, like the rank itself. Few jobs are in pods, so we count the actual bytes. */
+/*
+ * Adds the pod's names. We always send them, like the rank itself. Few jobs are in pods, so we
+ * count the actual bytes.
+ */
 static int add_pod(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
 	struct cw_pod pod = cw_record_pod(cw_record_header(p->record));
@@ -313,7 +317,7 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 	bool is_dead = cw_digest_rank_is_dead(p);
 	size_t n_comms;
 
-	(void)cw_record_comms(p->record, &n_comms); /* for n_comms */
+	(void)cw_record_comms(p->record, &n_comms); /* we only need n_comms */
 	*out = (struct cw_msg_rank){
 		.rank = process_ranks_number(of, nth, h->rank_label, h->world_size_label),
 		.world_size = process_ranks_count(of, h->world_size_label),
@@ -356,7 +360,7 @@ static bool is_own_end(const struct cw_digest_rank *p)
 	       p->end_by == CW_END_BY_KERNEL;
 }
 
-/* Judges all deaths together, because a shutdown shows only in comparison with the others. */
+/* Judges all deaths together, because only a comparison with the other deaths shows a shutdown. */
 static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source,
 			  const struct process_ranks *of, struct cw_msg_rank *ranks)
 {
@@ -378,8 +382,8 @@ static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source
 }
 
 /*
- * Receivers refuse a digest with more ranks than the limit. A process past the limit counts as
- * one rank.
+ * Gives each process its range of ranks in the digest, and returns the number of ranks. Receivers
+ * refuse a digest with more ranks than the limit. A process past the limit counts as one rank.
  */
 static uint32_t share_out(const struct cw_digest_source *source, struct process_ranks *of)
 {
@@ -401,7 +405,7 @@ static int make_ranks_of(struct maker *m, const struct process_ranks *of, struct
 	int r = 0;
 
 	for (uint32_t k = 0; k < of->n && r == 0; k++) {
-		(void)takes(m, RANK_BYTES); /* we never omit a rank; 4,096 do not fit */
+		(void)takes(m, RANK_BYTES); /* we never omit a rank, although 4,096 do not fit */
 		r = make_rank(m, of, k, &ranks[of->first + k]);
 	}
 	return r;
@@ -429,7 +433,7 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 		r = add_members(m, &of[i], false, msg->ranks);
 	if (r == 0)
 		r = mark_shutdowns(m, source, of, msg->ranks);
-	/* Ranks that have not called NCCL: they are in no communicator. */
+	/* Add the ranks that have not called NCCL. They are in no communicator. */
 	for (uint32_t i = 0; i < source->n_unregistered; i++)
 		msg->ranks[n + i] = source->unregistered[i];
 	msg->n_ranks = n + source->n_unregistered;

@@ -27,8 +27,8 @@ void cw_nonfinite_input_format(const struct cw_nonfinite_input *nonfinite_input,
 }
 
 /*
- * Picks, among several devices, the tensor whose op has the lowest op_index; op_index of different
- * communicators does not compare.
+ * Picks, among several devices, the tensor whose op has the lowest op_index. This is a guess,
+ * because the op_index of different communicators does not compare.
  */
 static const struct cw_rec_summary *earliest(const struct cw_rec_summary *v, size_t n)
 {

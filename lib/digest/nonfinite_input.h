@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first tensor with NaN or infinity that a process fed into an op
- * (docs/design/summaries.md#first-nan-or-infinity). The daemon looks for it at each sample of the
- * record; digests, `status` and evidence show it. Pure.
+ * (docs/design/summaries.md#first-nan-or-infinity). The daemon looks for such a tensor at each
+ * sample of the record. Digests, `status` and evidence show it. Pure.
  */
 #pragma once
 
@@ -22,6 +22,6 @@ struct cw_nonfinite_input {
 bool cw_nonfinite_input_find(struct cw_nonfinite_input *nonfinite_input,
 			     const struct cw_record *record, int64_t now_ns);
 
-/* "rank 3 fed 12 NaN and 0 Inf among 256 fp32 into all_reduce #41 on dp" */
+/* Formats "rank 3 fed 12 NaN and 0 Inf among 256 fp32 into all_reduce #41 on dp". */
 void cw_nonfinite_input_format(const struct cw_nonfinite_input *nonfinite_input, int32_t rank,
 			       char *buf, size_t len);

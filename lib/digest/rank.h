@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One process of a job from its node's view: its flight record, the sampler's results, and facts
- * about the process that the record lacks. The caller fills it in and states in now_ns how late it
- * is. Nothing here reads a clock or refreshes a record.
+ * about the process that the record lacks. The caller fills it in, with the current time in now_ns.
+ * Nothing here reads a clock or refreshes a record.
  *
  * Plain data, all borrowed.
  */
@@ -23,8 +23,9 @@ struct cw_digest_rank {
 	const struct cw_sampler *sampler;
 	const struct cw_nonfinite_input *nonfinite_input; /* NULL = not checked */
 	/*
-	 * The moment of the digest, on the clock of all times here and in the record. It is the
-	 * same moment for all ranks, but a different number for a record of another host.
+	 * The moment of the digest, on the clock of this file's times and of the record. All ranks
+	 * share the moment. If a record is from another host, the same moment is another number on
+	 * its clock.
 	 */
 	int64_t now_ns;
 

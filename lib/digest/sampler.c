@@ -51,7 +51,7 @@ static struct cw_track *track_of(struct cw_sampler *s, const struct cw_record_co
 	}
 	t = &s->tracks[s->n++];
 	if (s->sampled_ns)
-		s->host_ns = now_ns; /* it made a communicator */
+		s->host_ns = now_ns; /* the process made a communicator */
 	*t = (struct cw_track){ .index = comm->index,
 				.generation = comm->entry.generation,
 				.progress_ns = now_ns };
@@ -86,11 +86,11 @@ static bool needs_state(const struct cw_track *t, const struct cw_rec_comm *e)
 	       t->last.state != e->state;
 }
 
-/* Counts completions on the device if visible, else returns of the host calls. */
+/* Counts completions on the device if they are visible, and otherwise returns of the host calls. */
 static uint64_t done_of(const struct cw_track *t, const struct cw_rec_comm *e)
 {
 	if (e->coll_entered == 0)
-		return e->op_returned; /* point-to-point only */
+		return e->op_returned; /* the communicator has only point-to-point calls */
 	return t->state.completed_known ? t->state.coll_completed : e->coll_returned;
 }
 
@@ -104,7 +104,7 @@ static void update_rhythm(struct cw_track *t, const struct cw_rec_comm *e, int64
 				(uint64_t)(now_ns - t->done_ns) / (done - t->done);
 		t->done_ns = now_ns;
 	}
-	t->done = done; /* may step back when completion becomes visible late */
+	t->done = done; /* `done` may step back when completion becomes visible late */
 }
 
 static void add_commit(struct cw_track *t, const struct cw_checkpoint *point, int64_t now_ns)
@@ -117,7 +117,7 @@ static void add_commit(struct cw_track *t, const struct cw_checkpoint *point, in
 
 /*
  * Follows the hash call by call from the last known point. If calls come too fast or from graphs,
- * the next known point is a pair that two samples share.
+ * we continue from the next hash that two samples share.
  */
 static int follow_hash(struct cw_track *t, const struct cw_record *record,
 		       const struct cw_record_comm *comm, int64_t now_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the windows before reading them, and divides the reply's capacity among them. An
- * unreadable window stays in the reply, empty: that is more informative than no window.
+ * unreadable window stays in the reply, but empty. That tells the leader more than no window.
  */
 #include "digest/window.h"
 
@@ -14,7 +14,7 @@
 #include "proto/ages.h"
 #include "proto/op_range.h"
 
-/* Fewer ops say too little; we then prefer fewer windows. */
+/* Fewer ops per window would say too little. We then prefer fewer windows. */
 #define MIN_WINDOW_OPS 8u
 
 static bool is_wanted(const struct cw_msg_window_request *request, uint64_t comm_id)
@@ -41,7 +41,7 @@ static uint32_t count_windows(const struct cw_digest_rank *ranks, uint32_t n_ran
 	return n;
 }
 
-/* Returns unused memory; on failure the array is still valid. */
+/* Returns unused memory to the allocator. If that fails, the array is still valid. */
 static void shrink(struct cw_msg_op **ops, size_t n)
 {
 	struct cw_msg_op *v = realloc(*ops, (n ? n : 1) * sizeof(*v));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows on demand: the last ops of given communicators, or the ops between two coll_seq, for
- * every process of a job on a node. The leader requests them when a job looks stuck. A window may
- * therefore cost more than a sample, but never more than one frame.
+ * Collects windows on request. A window has the last ops of a communicator, or its ops between two
+ * coll_seq. The reply has windows of every process of the job on this node. The leader requests
+ * them when a job looks stuck. A window may therefore cost more than a sample, but never more than
+ * one frame.
  *
- * Pure but for reading records.
+ * Pure except for reading records.
  */
 #pragma once
 
@@ -21,8 +22,8 @@
 int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
 		      const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret);
 /*
- * The same with a deadline. We call is_over before each window; once it returns true, the remaining
- * windows are empty.
+ * A deadline for cw_window_collect_within(). We call is_over before each window. Once it returns
+ * true, the remaining windows are empty.
  */
 struct cw_window_time {
 	bool (*is_over)(void *user);

@@ -24,7 +24,7 @@ static int number_of(struct cw_window_stacks *s, uint32_t of_record, uint32_t *r
 	if (!*known) {
 		if (!s->looks_left)
 			return 0;
-		s->looks_left--; /* a stack that cannot be read costs as much */
+		s->looks_left--; /* an unreadable stack costs as much as a readable one */
 		if (cw_record_stack(s->record, of_record, text, sizeof(text)) < 0)
 			return 0;
 		r = cw_text_set_add(&s->texts, text, ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks of the ops in a reply. Ranks of a job mostly issue the same calls from the same
- * lines. The reply therefore contains each text once for all processes of the node.
+ * Collects the call stacks of the ops in a reply. Ranks of a job mostly issue the same calls from
+ * the same lines. The reply therefore contains each text once for all processes of the node.
  */
 #pragma once
 
@@ -9,9 +9,14 @@
 #include "proto/messages.h"
 #include "record/record_reader.h"
 
-/* The part of a frame that a reply's largest number of ops leaves free. */
+/*
+ * Most bytes of stacks in a reply. Even the largest number of ops leaves this part of a frame free.
+ */
 #define CW_WINDOW_MAX_STACK_BYTES (128u << 10)
-/* A stack takes some hundred reads of a record, and the reads must not block the loop. */
+/*
+ * Most stacks that we read for a reply. Each takes some hundred reads of a record, which must not
+ * block the loop.
+ */
 #define CW_WINDOW_MAX_STACK_LOOKS 256u
 
 struct cw_window_stacks {
@@ -22,12 +27,12 @@ struct cw_window_stacks {
 					  yet */
 };
 
-/* The caller finally owns the texts. */
+/* The caller finally owns stacks->texts. */
 void cw_window_stacks_init(struct cw_window_stacks *stacks);
 
 /*
- * Replaces the stack numbers of a record's ops by numbers of texts; 0 if there is no room.
- * 0, -ENOMEM.
+ * Replaces the stack numbers of a record's ops by numbers of texts, or by 0 if there is no room.
+ * Returns 0 or -ENOMEM.
  */
 int cw_window_stacks_of(struct cw_window_stacks *stacks, const struct cw_record *record,
 			struct cw_msg_op *ops, size_t n);
