@@ -2,8 +2,8 @@
 /*
  * Both sides say hello first. Before the hello we accept only hello and goodbye. At the hello we
  * decide on the identity, first by key or certificate and then by name. A repeated hello is a beat.
- * We read frames from the input as long as it holds whole ones, because libevent makes one call for
- * everything that has arrived.
+ * libevent makes one call for everything that has arrived, so we read frames until the input holds
+ * no complete one.
  */
 #include "transport/conn.h"
 
@@ -88,7 +88,9 @@ const char *cw_conn_peer_name(const struct cw_tcp *tcp, uint32_t peer)
 	return cw_transport_peers(tcp->config.transport, &n)[peer].name;
 }
 
-/* Checks that need no list of peers. NULL = accepted; else the reason of the refusal. */
+/*
+ * Checks a hello without a list of peers. Returns NULL if accepted, or the reason of the refusal.
+ */
 static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 {
 	if (!strcmp(hello->node, cw_transport_self(c->tcp->config.transport)))
@@ -98,8 +100,8 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 	if (c->tcp->tls && !cw_tls_may_be(c->bev, hello->node))
 		return "its certificate does not name that node";
 	/*
-	 * Check a dialed listener here: before its owner has accepted, the kernel shows the
-	 * connection as root's. An owner who speaks has accepted.
+	 * Check a listener that we dialed only now. Before its owner has accepted, the kernel shows
+	 * the connection as root's. A hello proves that the owner has accepted.
 	 */
 	if (!c->tcp->tls && c->is_dialed && !c->is_up &&
 	    !cw_tcp_is_trusted(bufferevent_getfd(c->bev), (const struct sockaddr *)&c->from))
@@ -107,7 +109,10 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 	return NULL;
 }
 
-/* 0: unknown. Any known epoch beats it, and of two unknown ones the newest connection wins. */
+/*
+ * Returns the epoch of the hello, or 0 if it is in the future. Any known epoch beats 0. Of two
+ * connections with epoch 0, the newest wins.
+ */
 static uint64_t believable_epoch(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 {
 	uint64_t now = (uint64_t)cw_clock_wall_ns(c->tcp->config.clock);
@@ -136,7 +141,10 @@ static bool is_myself(const struct cw_conn *c, const struct cw_msg_peer_hello *h
 	       !strcmp(hello->node, cw_transport_self(c->tcp->config.transport));
 }
 
-/* Both sides have dialed. Either connection would do, but both sides must keep the same one. */
+/*
+ * Returns whether this connection is the one to drop after both sides have dialed. Either
+ * connection would do, but both sides must keep the same one.
+ */
 static bool is_spare(const struct cw_conn *c, const struct cw_msg_peer_hello *hello, uint32_t peer)
 {
 	const struct cw_conn *other = c->tcp->links[peer].conn;
@@ -188,7 +196,7 @@ static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 	if (!why)
 		why = refuse_peer(c, hello, peer);
 	if (!why && c->is_up && peer == c->peer)
-		return; /* a beat has no purpose but to arrive */
+		return; /* a beat only has to arrive */
 	if (why || c->is_up) {
 		why = why ? why : "it changed its name";
 		cw_conn_log_refusal(hello->node, ++c->tcp->stats.refused, why);
@@ -204,7 +212,7 @@ static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 
 /* ---- input ---- */
 
-/* -EPROTO: close this connection. */
+/* Handles one frame. Returns -EPROTO if the connection must be closed. */
 static int on_frame(struct cw_conn *c, const uint8_t *payload, size_t len)
 {
 	struct cw_message *msg = NULL;
@@ -220,7 +228,7 @@ static int on_frame(struct cw_conn *c, const uint8_t *payload, size_t len)
 	else if (msg->type == CW_MSG_PEER_GOODBYE)
 		c->said_goodbye = true;
 	else if (!c->is_up)
-		r = -EPROTO; /* anything before a hello */
+		r = -EPROTO; /* a message came before the hello */
 	if (c->is_refused)
 		r = -EPROTO;
 	else if (r == 0 && c->is_up)
@@ -241,7 +249,7 @@ static void on_read(struct bufferevent *bev, void *user)
 	size_t have, len, used;
 	int r = 0;
 
-	/* Several frames may have arrived at once, and libevent makes no further call for them. */
+	/* Read all frames that have arrived, because libevent makes no further call for them. */
 	while (r == 0 && (have = evbuffer_get_length(in)) > 0) {
 		uint8_t head[CW_FRAME_HEADER_BYTES];
 		const uint8_t *all;
@@ -354,7 +362,9 @@ void cw_conn_close(struct cw_conn *c)
 	free(c);
 }
 
-/* Between machines, a vanished host must not leave a connection behind. Errors do no harm here. */
+/*
+ * Sets options so that the connection to a vanished host does not stay forever. Errors do no harm.
+ */
 static void tune_socket(const struct cw_tcp *tcp, int fd)
 {
 	const unsigned unacked_ms = CW_TCP_UNACKED_MS;
@@ -384,7 +394,7 @@ struct cw_conn *cw_conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
 	c->is_dialed = fd < 0;
 	c->opened_ns = cw_clock_awake_ns(tcp->config.clock);
 	bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
-	/* A peer that sends faster than we read waits in its own kernel. */
+	/* If a peer sends faster than we read, its data waits in its own kernel. */
 	bufferevent_setwatermark(c->bev, EV_READ, 0,
 				 2 * (CW_FRAME_MAX_BYTES + CW_FRAME_HEADER_BYTES));
 	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
@@ -424,7 +434,10 @@ void cw_conn_say_goodbye(struct cw_conn *c)
 	_cleanup_(freep) uint8_t *frame = NULL;
 	size_t len;
 
-	/* We cannot flush the queue now, and a goodbye must not land inside a frame. */
+	/*
+	 * If the output is not empty, we cannot flush it now, and a goodbye must not land inside a
+	 * frame.
+	 */
 	if (evbuffer_get_length(bufferevent_get_output(c->bev)) > 0)
 		return;
 	if (cw_message_encode(&msg, &frame, &len) < 0)

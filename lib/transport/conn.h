@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection to a peer, from creation to close: the hello that identifies the peer, beats,
- * frames, goodbye. With or without TLS it differs only in the creation of its bufferevent and in
- * the explanation of a failure.
+ * One connection to a peer, from creation to close: the hello that identifies the peer, then beats
+ * and frames, finally goodbye. A connection with TLS differs only in how we create its bufferevent
+ * and how we explain a failure.
  *
  * Part of tcp.c; loop thread only, nothing blocks.
  */
@@ -31,15 +31,15 @@ struct cw_conn {
 	struct cw_conn *next, *prev;
 	struct cw_tcp *tcp;
 	struct bufferevent *bev;
-	uint32_t peer; /* the peer we dialed, or the sender of the hello; CW_NO_PEER before */
+	uint32_t peer; /* the peer that we dialed, or that sent the hello; CW_NO_PEER before */
 	bool is_dialed, is_up, said_goodbye, is_refused;
-	bool is_authentic; /* TLS: the handshake is over, and the other side has proved its key */
+	bool is_authentic; /* TLS: the handshake is over, and the other side proved its key */
 	uint64_t epoch;    /* of the other side */
 	int64_t opened_ns;
 	struct sockaddr_storage from;   /* the other side */
-	struct cw_candidate *candidate; /* dialed by discovery.c */
-	bool is_identified;             /* the other side has said its name */
-	bool is_replaced;               /* by another connection to the same peer */
+	struct cw_candidate *candidate; /* set if discovery.c dialed */
+	bool is_identified;             /* the other side has sent its name */
+	bool is_replaced;               /* another connection to the same peer replaces this one */
 };
 
 /* All connections, their links, and everything that creates both. */
@@ -62,31 +62,34 @@ struct cw_tcp {
 
 /*
  * Returns whether the other end of fd is on this machine and belongs to root or the daemon's own
- * user, who opened or accepted it. Without authentication, no other user of the node may pose as
- * a peer.
+ * user. Without authentication, this check keeps other users of the node from posing as a peer.
  */
 bool cw_tcp_is_trusted(int fd, const struct sockaddr *other_end);
 
 /* Sends frames to peers through connections. */
 extern const struct cw_transport_ops cw_conn_ops;
-/* -ENOBUFS: the output is full; -ENOMEM. */
+/* Sends the hello. Returns 0, -ENOBUFS if the output is full, or -ENOMEM. */
 int cw_conn_send_hello(struct cw_conn *c);
 /* Sends as much as the socket accepts at once. The caller closes the connection next. */
 void cw_conn_say_goodbye(struct cw_conn *c);
-/* The name of the peer with this index, "node-b". */
+/* Returns the name of the peer with this index, "node-b". */
 const char *cw_conn_peer_name(const struct cw_tcp *tcp, uint32_t peer);
 /*
- * Logs a refusal, ever more rarely as the count n grows: strangers may return ten times a second.
+ * Logs a refusal. As the count n grows, we log less often, because strangers may return ten times a
+ * second.
  */
 void cw_conn_log_refusal(const char *name, uint64_t n, const char *why);
 
 /*
- * fd: an accepted socket, which we take over; -1 = we will dial. NULL = out of memory; fd then
- * stays the caller's.
+ * Creates a connection. fd is an accepted socket, which we take over, or -1 if we will dial.
+ * Returns NULL if out of memory; fd then stays the caller's.
  */
 struct cw_conn *cw_conn_new(struct cw_tcp *tcp, int fd, uint32_t peer);
 /* Removes the connection from all lists and links, and frees it. */
 void cw_conn_close(struct cw_conn *c);
-/* peer: the expected peer, or CW_NO_PEER for a candidate's connection; NULL = try again later. */
+/*
+ * Dials an address. peer: the expected peer, or CW_NO_PEER for a candidate's connection. Returns
+ * NULL if the caller should try again later.
+ */
 struct cw_conn *cw_conn_dial(struct cw_tcp *tcp, const struct sockaddr *address, uint32_t peer,
 			     struct cw_candidate *candidate);

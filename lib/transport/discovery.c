@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An address of the name is a candidate. After a hello from there the candidate knows its peer,
- * which has a link like a listed peer. We wait ever longer between dials of a failing candidate. We
- * forget peers and candidates by the age of the last good answer that contained them, so a failing
- * resolver makes us forget none.
+ * which has a link like a listed peer. If dials of a candidate fail, we wait ever longer between
+ * them. We forget a peer or candidate if the last good answers did not contain it. A failing
+ * resolver therefore makes us forget none.
  */
 #include "transport/discovery.h"
 
@@ -20,16 +20,16 @@
 
 struct cw_candidate {
 	UT_hash_handle hh;
-	uint8_t key[16]; /* IPv4 mapped */
+	uint8_t key[16]; /* the address as IPv6, with IPv4 mapped */
 	struct sockaddr_storage address;
 	uint32_t peer; /* the last peer at this address; CW_NO_PEER = none yet */
 	bool is_self;
 	struct cw_conn *conn; /* the connection that we dialed */
 	uint32_t backoff_ms;
 	int64_t dial_ns; /* next try */
-	int64_t seen_ns; /* time of the last answer with it */
+	int64_t seen_ns; /* time of the last answer with this address */
 	unsigned failures;
-	const char *refused; /* static; NULL = no daemon answered */
+	const char *refused; /* static text; NULL = no daemon answered */
 };
 
 struct cw_discovery {
@@ -40,10 +40,10 @@ struct cw_discovery {
 	unsigned n_dialing;
 	struct cw_resolve *resolve;
 	int64_t next_ns;     /* next lookup */
-	unsigned alone;      /* consecutive lookups without a living peer */
+	unsigned alone;      /* consecutive lookups during which no peer was alive */
 	int64_t answered_ns; /* time of the last answer with an address; 0 = none */
-	bool has_answer;     /* in the current round */
-	uint64_t failures;   /* consecutive */
+	bool has_answer;     /* the current round has an answer */
+	uint64_t failures;   /* number of consecutive failures */
 	char error[96];
 	uint64_t too_many;
 };
@@ -83,7 +83,7 @@ static void add_candidate(struct cw_discovery *f, const struct sockaddr *address
 	}
 	k = calloc(1, sizeof(*k));
 	if (!k)
-		return; /* the next round tries again */
+		return; /* retry in the next round */
 	memcpy(k->key, key, sizeof(k->key));
 	memcpy(&k->address, address, cw_sockaddr_len(address));
 	k->peer = CW_NO_PEER;
@@ -113,7 +113,10 @@ static void on_address(uint32_t tag, const struct sockaddr *address, const char 
 		add_candidate(f, address, key);
 }
 
-/* At the start of a cluster, daemons run before DNS lists their addresses. */
+/*
+ * Returns the time to the next lookup. When a cluster starts, daemons run before DNS lists their
+ * addresses, so we look up more often.
+ */
 static int64_t wait_ns(struct cw_discovery *f)
 {
 	unsigned n = f->alone < 4 ? f->alone : 4;
@@ -177,7 +180,7 @@ static void dial_all(struct cw_discovery *f, int64_t now_ns)
 
 	HASH_ITER (hh, f->candidates, k, tmp) {
 		if (f->n_dialing >= CW_DISCOVERY_MAX_DIALS)
-			return; /* due candidates stay due */
+			return; /* due candidates stay due until the next call */
 		if (k->conn || k->is_self || now_ns < k->dial_ns || is_connected(f, k))
 			continue;
 		(void)cw_conn_dial(f->tcp, (const struct sockaddr *)&k->address, CW_NO_PEER, k);
@@ -242,7 +245,7 @@ uint32_t cw_discovery_add_peer(struct cw_discovery *f, const struct cw_conn *c, 
 		return CW_NO_PEER;
 	link = &tcp->links[peer];
 	*link = (struct cw_link){ .is_found = true, .n_addresses = 1 };
-	memcpy(&link->addresses[0], &c->from, sizeof(c->from)); /* its port does not matter */
+	memcpy(&link->addresses[0], &c->from, sizeof(c->from)); /* we ignore the port */
 	tcp->n_links = peer + 1;
 	return peer;
 }
@@ -254,7 +257,10 @@ bool cw_discovery_is_preferred(const struct cw_conn *c, const char *name)
 
 /* ---- forgetting ---- */
 
-/* The answers lack it; a missing answer does not count. */
+/*
+ * Returns whether the good answers of the last ten minutes lacked the address. A missing answer
+ * does not count.
+ */
 static bool is_stale(const struct cw_discovery *f, int64_t since_ns)
 {
 	return f->answered_ns - since_ns > CW_DISCOVERY_FORGET_NS;
@@ -286,7 +292,7 @@ static bool is_wanted(const struct cw_discovery *f, uint32_t peer)
 	return false;
 }
 
-/* The last peer takes its index, so we correct every reference to the last one. */
+/* Removes a peer. The last peer takes its index, so we correct every reference to the last peer. */
 static void remove_peer(struct cw_discovery *f, uint32_t peer)
 {
 	struct cw_tcp *tcp = f->tcp;

@@ -29,23 +29,23 @@ struct cw_conn;
 struct cw_discovery;
 struct cw_tcp;
 
-/* The usual time to live of a service's DNS record. */
+/* Interval of lookups: the usual time to live of a service's DNS record. */
 #define CW_DISCOVERY_LOOK_UP_NS (30 * CW_NS_PER_S)
 #define CW_DISCOVERY_FORGET_NS (600 * CW_NS_PER_S)
 /* Most addresses of the name that we store. */
 #define CW_DISCOVERY_MAX_ADDRESSES 4096u
-/* Most dials at once, not counting connected addresses. */
+/* Most dials at once. Connected addresses do not count. */
 #define CW_DISCOVERY_MAX_DIALS 64u
-/* We try an address without a known peer ever more rarely, up to this interval. */
+/* If an address has no known peer, we dial it ever more rarely, up to this interval. */
 #define CW_DISCOVERY_BACKOFF_MAX_MS 10000u
 
-/* name: "host:port". 0, -EINVAL, -EACCES (no key), -ENOMEM, with err set. */
+/* name: "host:port". Returns 0, -EINVAL, -EACCES (no key) or -ENOMEM, with err set. */
 int cw_discovery_new(struct cw_tcp *tcp, const char *name, struct cw_discovery **ret,
 		     struct cw_err *err);
-/* Call once all connections are closed. Takes NULL; returns NULL. */
+/* Call this when all connections are closed. Takes NULL; returns NULL. */
 struct cw_discovery *cw_discovery_free(struct cw_discovery *f);
 
-/* Looks up, dials and forgets everything that is due. */
+/* Starts lookups, dials addresses and forgets peers, as far as they are due. */
 void cw_discovery_tick(struct cw_discovery *f, int64_t now_ns);
 
 /*
@@ -53,16 +53,22 @@ void cw_discovery_tick(struct cw_discovery *f, int64_t now_ns);
  * no room.
  */
 uint32_t cw_discovery_add_peer(struct cw_discovery *f, const struct cw_conn *c, const char *name);
-/* A connection for one of our candidates begins; we ignore other connections here and below. */
+/*
+ * Call this when a connection begins. Like the functions below, it ignores connections that do not
+ * belong to a candidate.
+ */
 void cw_discovery_dialed(struct cw_conn *c);
-/* The connection's other end is the peer; CW_NO_PEER: this daemon itself. */
+/*
+ * Call this when the other end of the connection is known to be the peer. CW_NO_PEER: it is this
+ * daemon itself.
+ */
 void cw_discovery_identified(struct cw_conn *c, uint32_t peer);
-/* Returns whether we keep this one of two connections to the peer. */
+/* Returns whether we keep this connection if there are two to the same peer. */
 bool cw_discovery_is_preferred(const struct cw_conn *c, const char *name);
-/* Stores the reason of a refusal, a static text. */
+/* Stores the reason of a refusal, a text with static lifetime. */
 void cw_discovery_refused(struct cw_conn *c, const char *why);
-/* The connection is about to close. */
+/* Call this when the connection is about to close. */
 void cw_discovery_closed(struct cw_conn *c);
 
-/* A note for people about problems; "" = no problem. Returns buf. */
+/* Writes a note for people about problems; "" = there is no problem. Returns buf. */
 const char *cw_discovery_note(const struct cw_discovery *f, char *buf, size_t len);

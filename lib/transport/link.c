@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each peer's addresses, which we dial in turn, and the time of the next dial. One child per round
- * looks up the names. A round begins with the link after the last answered one, so one slow name
- * does not starve the others.
+ * Each link has the peer's addresses, which we dial in turn, and the time of the next dial. One
+ * child per round looks up the names. A round begins with the link after the last one that was
+ * answered, so one slow name does not starve the others.
  */
 #include "transport/link.h"
 
@@ -25,7 +25,7 @@ int cw_link_init_all(struct cw_tcp *tcp, struct cw_err *err)
 	int r;
 
 	peers = cw_transport_peers(tcp->config.transport, &tcp->n_links);
-	/* Untouched pages of this array cost nothing. */
+	/* An array of the largest size costs nothing as long as its pages are untouched. */
 	tcp->links = calloc(tcp->config.find_under ? CW_TRANSPORT_MAX_PEERS : tcp->n_links + 1,
 			    sizeof(*tcp->links));
 	if (!tcp->links)
@@ -77,7 +77,7 @@ static void on_address(uint32_t tag, const struct sockaddr *address, const char 
 	link = &tcp->links[tag];
 	tcp->resolve_next = tag + 1;
 	if (!address) {
-		n = ++link->unresolved; /* keep the earlier addresses */
+		n = ++link->unresolved; /* the earlier addresses stay */
 		if ((n & (n - 1)) == 0)
 			log_warn("peer %s: host name %s: %s (%llu time%s so far)",
 				 cw_conn_peer_name(tcp, tag), link->address.host, error,
@@ -96,7 +96,10 @@ static void on_round_done(void *user)
 {
 	struct cw_tcp *tcp = user;
 
-	/* A name whose lookup outlasts a round must not block those behind it forever. */
+	/*
+	 * Skip the name whose lookup outlasted the round. It must not block the names behind it
+	 * forever.
+	 */
 	tcp->resolve_next++;
 	tcp->resolve = cw_resolve_free(tcp->resolve);
 	tcp->resolve_ns = cw_clock_awake_ns(tcp->config.clock) + CW_TCP_LOOK_UP_NS;
@@ -133,7 +136,10 @@ void cw_link_look_up_all(struct cw_tcp *tcp, int64_t now_ns)
 
 /* ---- addresses ---- */
 
-/* IPv4 addresses appear mapped into IPv6 if one socket listens for both. */
+/*
+ * Returns the bytes of an address. If one socket listens for both families, IPv4 addresses appear
+ * mapped into IPv6.
+ */
 static const uint8_t *bytes_of(const struct sockaddr *a, size_t *ret_len)
 {
 	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)a)->sin6_addr;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests now everything that would make a handshake fail later: files and their modes, dates,
- * whether key and certificate belong together, whether the authority signed the certificate,
- * whether it names this node. Each error message names the file and the remedy.
+ * Checks now what would make a handshake fail later. Files and their modes must be right, and dates
+ * valid. Key and certificate must belong together. The authority must have signed the certificate,
+ * and it must name this node. Each error message names the file and the remedy.
  */
 #include "transport/peer_cert.h"
 
@@ -22,9 +22,9 @@
 #include "transport/secret_file.h"
 #include "transport/secret_heap.h"
 
-/* With fewer days left, the daemon warns at every start. */
+/* If the certificate has fewer days left, the daemon warns at every start. */
 #define WARN_DAYS 30
-/* A certificate is valid only for the subjectAltNames that it states in full. */
+/* A certificate is valid only for the names that it lists in full as subjectAltName. */
 #define HOST_FLAGS (X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 static void x509_freep(X509 **cert)
@@ -74,7 +74,7 @@ static FILE *open_file(const char *path, bool is_secret, int *ret, struct cw_err
 	return f;
 }
 
-/* Checks a file that OpenSSL opens itself, and would block on. */
+/* Checks a file that OpenSSL opens itself. We do it because OpenSSL would block on a FIFO. */
 static int check_file(const char *path, struct cw_err *err)
 {
 	int r;
@@ -97,7 +97,7 @@ static int load_cert(const char *path, X509 **ret, struct cw_err *err)
 	return *ret ? 0 : refuse(err, EINVAL, path, "no certificate in PEM form");
 }
 
-/* A daemon has no user to type a pass phrase. */
+/* Refuses a private key with a pass phrase: a daemon has no user to type it. */
 static int no_password(char *buf, int size, int is_writing, void *user)
 {
 	return -1;

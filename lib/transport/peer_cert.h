@@ -6,7 +6,7 @@
  * we can exclude a compromised node by renewing the others' certificates.
  *
  * We check everything when the daemon starts, and report the reason and the remedy. Otherwise a
- * mistake would appear hours later as a failed handshake. Reads files; else does not block.
+ * mistake would appear hours later as a failed handshake. Reads files; otherwise it does not block.
  */
 #pragma once
 
@@ -21,15 +21,23 @@ struct cw_peer_cert_files {
 
 /*
  * Sets up both contexts to show our certificate, and to request and verify the other side's.
- * -EACCES: other users can read the private key; -EKEYREJECTED: the files do not match each other
- * or this node; -EINVAL: not PEM; or the errno of reading. err says which and what to do.
+ * Returns 0 or -errno. -EACCES: other users can read the private key. -EKEYREJECTED: the files do
+ * not match each other or this node. -EINVAL: not PEM. Other errors are those of reading. err has
+ * the reason and the remedy.
  */
 int cw_peer_cert_use(SSL_CTX *const ctx[2], const struct cw_peer_cert_files *of,
 		     const char *node_name, struct cw_err *err);
 
-/* Days until the certificate expires. 0, or -errno: we cannot read it. */
+/*
+ * Stores the days until the certificate expires. Returns 0, or -errno if we cannot read the file.
+ */
 int cw_peer_cert_days_left(const char *path, int *ret);
-/* After the handshake: true if the other side has a certificate of our authority. */
+/*
+ * Call this after the handshake. Returns true if the other side has a certificate of our authority.
+ */
 bool cw_peer_cert_is_good(SSL *ssl);
-/* The same, and the other side's certificate also names `node`. No wildcards. */
+/*
+ * Like cw_peer_cert_is_good(), but the other side's certificate must also name `node`. Wildcards do
+ * not count.
+ */
 bool cw_peer_cert_names(SSL *ssl, const char *node);

@@ -51,7 +51,7 @@ static struct cw_peer_key *alloc_key(void)
 		(void)munmap(page, sizeof(struct cw_peer_key));
 		return NULL;
 	}
-	/* Optional: a low limit on locked memory is no reason to refuse to start. */
+	/* Both calls may fail. A low limit on locked memory is no reason to refuse to start. */
 	(void)madvise(page, sizeof(struct cw_peer_key), MADV_DONTDUMP);
 	(void)mlock(page, sizeof(struct cw_peer_key));
 	return page;

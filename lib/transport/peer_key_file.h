@@ -5,7 +5,7 @@
  * the daemon's children read hostile programs under other users' ids. If the kernel permits, the
  * page is neither swapped nor dumped.
  *
- * Reads one file; else does not block.
+ * Reads one file; otherwise it does not block.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct cw_peer_key {
 	uint8_t bytes[CW_PEER_KEY_MAX_BYTES];
 };
 
-/* Errors as cw_secret_file_check(), or the errno of reading, with err set. */
+/* Loads the key. Errors are those of cw_secret_file_check() or of reading, with err set. */
 int cw_peer_key_load(const char *file, struct cw_peer_key **ret, struct cw_err *err);
 /* Wipes the key. Takes NULL; returns NULL. */
 struct cw_peer_key *cw_peer_key_free(struct cw_peer_key *key);

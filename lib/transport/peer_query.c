@@ -55,7 +55,7 @@ int cw_peer_query_new(const struct cw_peer_query_config *config, struct cw_peer_
 		(void)cw_peer_query_free(a); /* always NULL */
 		return -ENOMEM;
 	}
-	a->config.node = NULL; /* the caller only lent us these */
+	a->config.node = NULL; /* these were only lent to us */
 	a->config.nodes = NULL;
 	*ret = a;
 	return 0;
@@ -81,7 +81,7 @@ static void take(struct cw_peer_query *a, const char *node, const struct cw_msg_
 		a->has_enough = a->config.on_answer(node, answer, a->config.user);
 }
 
-/* The next tick ends the question, so its owner never frees it from inside the transport. */
+/* Only the next tick ends the question, so its owner never frees it from inside the transport. */
 static void on_reply(const char *node, const struct cw_message *reply, void *user)
 {
 	struct cw_peer_query *a = user;
@@ -113,10 +113,10 @@ void cw_peer_query_tick(struct cw_peer_query *a)
 	       a->in_flight < CW_PEER_QUERY_IN_FLIGHT)
 		ask(a, a->nodes[a->next++], left_ns);
 	while (!a->has_enough && left_ns <= 0 && a->next < a->n_nodes)
-		take(a, a->nodes[a->next++], NULL); /* the time was up before we asked them */
+		take(a, a->nodes[a->next++], NULL); /* the time was up before we asked this node */
 	/*
-	 * Requests in flight have the same deadline: the transport reports each node that
-	 * missed it.
+	 * Requests in flight have the same deadline as the question, and the transport reports each
+	 * node that missed it.
 	 */
 	if (!a->has_enough && (a->next < a->n_nodes || a->in_flight))
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A question to other nodes (NodeRequest) and their answers as they arrive. It goes to one, to
- * several or to all living peers, some at a time. It ends when the caller has enough, all
- * peers have answered, or the time is up. A node that leaves or is too slow counts as having
- * given no answer.
+ * Sends a question (NodeRequest) to one, several or all living peers, some at a time, and passes on
+ * their answers as they arrive. The question ends when the caller has enough, all peers have
+ * answered, or the time is up. If a node leaves or is too slow, it counts as a node without an
+ * answer.
  *
  * Loop thread only; does not block.
  */
@@ -17,16 +17,18 @@
 
 struct cw_peer_query;
 
-/* Requests of one question in flight; evidence and windows need room beside them. */
+/*
+ * Most requests of one question in flight. Requests for evidence and windows need room beside them.
+ */
 #define CW_PEER_QUERY_IN_FLIGHT 32u
 /* Most questions at once. */
 #define CW_PEER_QUERY_MAX 8u
 
-/* answer NULL: the node did not answer. Returns true if the caller needs no further answer. */
+/* answer: NULL = the node did not answer. Returns true if the caller needs no further answer. */
 typedef bool (*cw_peer_query_fn)(const char *node, const struct cw_msg_node_reply *answer,
 				 void *user);
 /*
- * No answer will follow; the owner then frees the question. We never call this from
+ * Called when no answer will follow. The owner then frees the question. We never call this from
  * inside cw_peer_query_new().
  */
 typedef void (*cw_peer_query_done_fn)(void *user);
@@ -34,8 +36,8 @@ typedef void (*cw_peer_query_done_fn)(void *user);
 struct cw_peer_query_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
-	const char *node;         /* NULL = use nodes */
-	const char *const *nodes; /* n_nodes of them, may be 0; NULL = all living peers */
+	const char *node;         /* the only node to ask; NULL = use `nodes` */
+	const char *const *nodes; /* n_nodes names, possibly 0; NULL = all living peers */
 	unsigned n_nodes;
 	const char *verb, *json;
 	uint32_t uid;
@@ -48,7 +50,7 @@ struct cw_peer_query_config {
 
 /* Copies the configuration and sends nothing before cw_peer_query_tick(). 0 or -ENOMEM. */
 int cw_peer_query_new(const struct cw_peer_query_config *config, struct cw_peer_query **ret);
-/* Takes NULL; returns NULL. No callback follows. */
+/* Takes NULL; returns NULL. Calls no callback afterwards. */
 struct cw_peer_query *cw_peer_query_free(struct cw_peer_query *a);
-/* Call it several times a second. May call on_done. */
+/* Call this several times a second. It may call on_done. */
 void cw_peer_query_tick(struct cw_peer_query *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket for each peer and kind, which fills over time up to a burst. Peers beyond the table's
- * size share one entry, so a peer gains nothing by using many names.
+ * Each peer has a bucket for each kind of request, which fills over time up to a burst. Peers
+ * beyond the table's size share one entry, so a peer gains nothing by using many names.
  */
 #include "transport/peer_rate.h"
 
@@ -14,7 +14,7 @@
 
 #define SAID_EVERY_NS (600 * CW_NS_PER_S)
 
-/* Burst, and the interval after which one more request is admitted. */
+/* Size of the burst, and the interval after which we admit one more request. */
 static const struct limit {
 	const char *what;
 	double burst;

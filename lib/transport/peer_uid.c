@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The kernel's format: address words in host order, then the port. */
+/* Formats an end as in /proc/net/tcp: address words in host order, then the port. */
 static void format_end(const struct sockaddr_storage *a, char *buf, size_t len)
 {
 	const struct sockaddr_in *in4 = (const struct sockaddr_in *)a;
@@ -39,15 +39,16 @@ int cw_peer_uid(int fd, uid_t *ret_uid)
 		return -errno;
 	format_end(&there, from, sizeof(from));
 	format_end(&here, to, sizeof(to));
-	(void)snprintf(pair, sizeof(pair), " %s %s ", from, to); /* the row of the other end */
+	(void)snprintf(pair, sizeof(pair), " %s %s ", from, to); /* the other end's row */
 	f = fopen(there.ss_family == AF_INET ? "/proc/net/tcp" : "/proc/net/tcp6", "re");
 	if (!f)
 		return -errno;
 	while (r < 0 && fgets(line, sizeof(line), f)) {
 		found = strstr(line, pair);
 		/*
-		 * State, queues, timer, retransmits, uid. The kernel shows a closed socket as
-		 * root's, regardless of its owner.
+		 * The fields are state, queues, timer, retransmits and uid. The kernel shows a
+		 * closed socket as root's, regardless of its owner, so we accept only established
+		 * ones.
 		 */
 		if (found && sscanf(found + strlen(pair), "%x %*s %*s %*s %u", &state, &uid) == 2 &&
 		    state == TCP_ESTABLISHED) {
@@ -55,6 +56,6 @@ int cw_peer_uid(int fd, uid_t *ret_uid)
 			r = 0;
 		}
 	}
-	(void)fclose(f); /* only read */
+	(void)fclose(f); /* we only read the file */
 	return r;
 }

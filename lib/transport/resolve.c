@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The child writes one record per address into a pipe. Each is smaller than PIPE_BUF, so a read
- * returns whole records. At its deadline we kill the child and wait briefly for it. A child that
- * does not die goes into a small table; while the table is full we start no further child.
+ * returns whole records. At its deadline we kill the child and wait briefly for it. If a child does
+ * not die, we put it into a small table. While the table is full, we start no further child.
  */
 #include "transport/resolve.h"
 
@@ -25,14 +25,17 @@
 #include "common/close_from.h"
 #include "loop/events.h"
 
-/* Per host: two address families, and perhaps two network interfaces. */
+/* Most addresses per host: two address families, and perhaps two network interfaces. */
 #define MAX_ADDRESSES 4u
-/* A resolver in poll() dies at once; one that waits for a dead file system does not. */
+/* A resolver in poll() dies at once. A resolver that waits for a dead file system does not. */
 #define KILL_WAIT_MS 50
-/* We leave such children alone and reap them later; with this many we start no further ones. */
+/*
+ * We leave children that do not die alone and reap them later. With this many, we start no further
+ * ones.
+ */
 #define MAX_LEFT 4u
 
-/* The child's record, written in one piece: it is smaller than PIPE_BUF. */
+/* The child's record. It is smaller than PIPE_BUF, so the child writes it in one piece. */
 struct answer {
 	uint32_t tag;
 	int32_t error; /* of getaddrinfo() */
@@ -48,7 +51,10 @@ struct cw_resolve {
 	void *user;
 };
 
-/* Killed but not yet dead. Global, because children belong to the process. 0 = free. */
+/*
+ * Children that we killed but that are not dead yet; 0 = free. Global, because children belong to
+ * the process.
+ */
 static pid_t left[MAX_LEFT];
 
 /* ---- the child ---- */
@@ -75,7 +81,7 @@ static void answer_one(int fd, const struct cw_resolve_name *name)
 		if (!cw_sockaddr_len(i->ai_addr) || i->ai_addrlen > sizeof(a.address))
 			continue;
 		memcpy(&a.address, i->ai_addr, i->ai_addrlen);
-		/* Both families have the port at the same offset. */
+		/* In both families, the port is at the same offset. */
 		((struct sockaddr_in *)&a.address)->sin_port = htons(name->port);
 		put(fd, &a);
 		n++;
@@ -94,17 +100,22 @@ static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, 
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/*
-	 * Without capabilities, any process of its user could inspect it, and its memory is a copy
-	 * of ours.
+	 * Make the child undumpable. Without capabilities, any process of its user could otherwise
+	 * inspect it, and its memory is a copy of ours.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	for (size_t i = 0; i < sizeof(to_default) / sizeof(to_default[0]); i++)
 		(void)signal(to_default[i], SIG_DFL);
-	/* Do not hold the daemon's sockets open after the daemon has ended. */
+	/*
+	 * Close the daemon's sockets, so that the child does not hold them open after the daemon
+	 * has ended.
+	 */
 	if (dup2(fd, 3) < 0)
 		_exit(1);
-	(void)cw_close_from(4); /* without /proc it holds them during its lookups */
-	/* The child needs no capability. If libcap-ng fails, it continues with all of them. */
+	(void)cw_close_from(4); /* without /proc, the child keeps them open until it ends */
+	/*
+	 * The child needs no capability. If libcap-ng fails, the child continues with all of them.
+	 */
 	capng_clear(CAPNG_SELECT_CAPS);
 	(void)capng_apply(CAPNG_SELECT_CAPS);
 	for (unsigned i = 0; i < n; i++)
@@ -147,7 +158,7 @@ static void end_child(struct cw_resolve *r)
 		return;
 	(void)kill(r->child, SIGKILL);
 	p.fd = (int)syscall(SYS_pidfd_open, r->child, 0);
-	/* Without a pidfd we cannot wait, and treat the child as one that does not die. */
+	/* Without a pidfd we cannot wait for the child, and treat it as one that does not die. */
 	if (p.fd >= 0)
 		(void)poll(&p, 1, KILL_WAIT_MS);
 	closep(&p.fd);

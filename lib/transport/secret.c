@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks have sizes of powers of two, a header that states the size, and come from larger chunks.
- * Freed blocks go to a list for their size. We map and unmap larger blocks individually.
+ * We cut blocks from larger chunks. A block's size is a power of two, and its header states the
+ * size. Freed blocks go to a list for their size. We map and unmap larger blocks individually.
  * MADV_WIPEONFORK is a property of the mapping (Linux 4.14). Without it we return no memory,
  * because children could read it unnoticed.
  */
@@ -15,9 +15,9 @@
 #define LARGEST_LOG 16u
 #define CHUNK_BYTES ((size_t)256 << 10)
 
-/* malloc()'s alignment. */
+/* The alignment is that of malloc(). */
 struct header {
-	_Alignas(16) size_t bytes; /* with the header; 0 = a fork wiped it */
+	_Alignas(16) size_t bytes; /* size with the header; 0 = a fork wiped it */
 };
 
 static struct header *free_blocks[LARGEST_LOG + 1];
@@ -52,7 +52,7 @@ static struct header *cut(size_t bytes)
 	struct header *h;
 
 	if (chunk_left < bytes) {
-		chunk = map(CHUNK_BYTES); /* wastes less than a block of the old chunk */
+		chunk = map(CHUNK_BYTES); /* wastes less than one block of the old chunk */
 		chunk_left = chunk ? CHUNK_BYTES : 0;
 	}
 	if (!chunk)
@@ -95,7 +95,7 @@ void *cw_secret_malloc(size_t size)
 	return h + 1;
 }
 
-/* Unused memory here is always zero. */
+/* Needs no memset(), because unused memory of this allocator is always zero. */
 void *cw_secret_calloc(size_t n, size_t size)
 {
 	size_t bytes;
@@ -137,8 +137,8 @@ void *cw_secret_realloc(void *p, size_t size)
 }
 
 /*
- * Copies byte by byte. strlen() and memcpy() leave the text in vector registers. The loader's next
- * symbol lookup, or a signal, spills these to the stack, which children inherit.
+ * Copies byte by byte. strlen() and memcpy() would leave the text in vector registers. The loader's
+ * next symbol lookup, or a signal, spills these to the stack, which children inherit.
  */
 char *cw_secret_strdup(const char *text)
 {

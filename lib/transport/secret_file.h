@@ -11,25 +11,26 @@
 #define CW_SECRET_FILE_PATH_BYTES 4096u
 
 enum cw_secret_file_kind {
-	CW_SECRET_FILE_KEY,    /* a reader can speak as a node: only the owner may read it */
-	CW_SECRET_FILE_HEADER, /* the group that reads the configuration and its URL may read it */
+	CW_SECRET_FILE_KEY,    /* gives the right to speak as a node: only its owner may read it */
+	CW_SECRET_FILE_HEADER, /* the group of the configuration, with its URL, may read it */
 };
 
-/* The mode grants access to users other than the owner and the permitted group. */
+/* Returns whether the mode grants access to users other than the owner and the permitted group. */
 bool cw_secret_file_is_open(enum cw_secret_file_kind kind, mode_t mode);
 
 /*
- * The path to open: path itself, or the credential of this name in $CREDENTIALS_DIRECTORY if this
- * process does not see it at path. systemd 252 shows credentials only to a unit's main process, and
- * the check before a reload runs beside that process. Returns path or buf.
+ * Returns the path to open: `path` itself, or buf with the path of the credential of this name in
+ * $CREDENTIALS_DIRECTORY. We use the credential if this process does not see it at `path`. systemd
+ * 252 shows credentials only to a unit's main process, and the check before a reload runs beside
+ * that process.
  */
 const char *cw_secret_file_where(const char *path, char buf[CW_SECRET_FILE_PATH_BYTES]);
 
 /*
  * Checks that other users cannot read the open file. It must belong to root or to the daemon's
  * user, and its mode must not be open. A group with read access must be root's or the daemon's own,
- * except below $CREDENTIALS_DIRECTORY, which systemd protects itself. 0, -EACCES, -EINVAL or the
- * errno of fstat(), with err set to the command that fixes it.
+ * except below $CREDENTIALS_DIRECTORY, which systemd protects itself. Returns 0, -EACCES, -EINVAL
+ * or the errno of fstat(), with err set to the command that fixes it.
  */
 int cw_secret_file_check(int fd, const char *path, enum cw_secret_file_kind kind,
 			 struct cw_err *err);

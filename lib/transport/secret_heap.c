@@ -9,13 +9,16 @@
 #include <sys/mman.h>
 
 /*
- * Every handshake, the webhook's too, takes some hundred bytes for its ephemeral key. This suffices
- * for all of a peer list at once. A power of two.
+ * Every handshake, the webhook's too, takes some hundred bytes for its ephemeral key. This size
+ * suffices for all peers of a list at once. It must be a power of two.
  */
 #define HEAP_BYTES (1u << 20)
 #define SMALLEST_BYTES 32u
 
-/* OpenSSL does not reveal its heap's address, but the heap lies alone, between two guard pages. */
+/*
+ * Finds the mapping of OpenSSL's heap. OpenSSL does not reveal the heap's address, but the heap
+ * lies alone, between two guard pages.
+ */
 static int find_mapping(const void *address, uintptr_t *ret_start, uintptr_t *ret_end)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -63,7 +66,10 @@ int cw_secret_heap_open(struct cw_err *err)
 	static int result = 1; /* 1 = not tried yet */
 
 	if (result > 0) {
-		/* 2 = without mlock. Acceptable: a low limit is no reason to refuse to start. */
+		/*
+		 * A result of 2 means that the heap is not locked in memory. We accept this: a low
+		 * limit is no reason to refuse to start.
+		 */
 		if (!CRYPTO_secure_malloc_initialized() &&
 		    CRYPTO_secure_malloc_init(HEAP_BYTES, SMALLEST_BYTES) == 0)
 			return cw_err_set(err, ENOMEM, "no memory for private keys");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One listener and one timer. A stranger gets a connection while there is room for strangers, and
- * loses it if it sends no hello (conn.h). The timer sends beats on the connections that are up. It
- * also starts lookups and dials the peers that this side has to dial (link.h). discovery.h finds
- * unlisted peers.
+ * One listener and one timer. A stranger gets a connection if there is room for strangers. If it
+ * sends no hello, it loses the connection (conn.h). The timer sends beats on the connections that
+ * are up. It also starts lookups and dials the peers that this side has to dial (link.h).
+ * discovery.h finds unlisted peers.
  */
 #include "transport/tcp.h"
 
@@ -104,7 +104,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 	if (now >= tcp->beat_ns) {
 		tcp->beat_ns = now + CW_PEER_BEAT_NS;
 		DL_FOREACH_SAFE (tcp->conns, c, tmp)
-			if (c->is_up) /* a full output shows as the peer's silence */
+			if (c->is_up) /* if the output is full, the peer appears silent */
 				(void)cw_conn_send_hello(c);
 	}
 	cw_link_look_up_all(tcp, now);
@@ -144,7 +144,7 @@ static int start_listening(struct cw_tcp *tcp, struct cw_err *err)
 				  tcp->config.listen);
 	tcp->listener = listen_on(tcp, &address);
 	if (!tcp->listener && errno == EAFNOSUPPORT && cw_address_is_any(&address)) {
-		any4.sin_port = htons(address.port); /* a kernel without IPv6 */
+		any4.sin_port = htons(address.port); /* a kernel without IPv6 needs this */
 		memcpy(&address.numeric, &any4, sizeof(any4));
 		address.len = sizeof(any4);
 		tcp->listener = listen_on(tcp, &address);

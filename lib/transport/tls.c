@@ -21,7 +21,10 @@
 #include "transport/peer_cert.h"
 #include "transport/peer_key_file.h"
 
-/* RFC 8446, 4.2.11 assigns this suite's hash to an external key without a stated hash. */
+/*
+ * The hash of this suite is the one that RFC 8446, 4.2.11 assigns to an external key without a
+ * stated hash.
+ */
 #define SUITE "TLS_AES_128_GCM_SHA256"
 static const unsigned char suite_id[] = { 0x13, 0x01 };
 static const unsigned char identity[] = "collwatch";
@@ -61,7 +64,10 @@ static int on_dial(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, siz
 static int on_accept(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **ret)
 {
 	*ret = NULL;
-	/* Another identity gets no session, so without certificates the handshake ends here. */
+	/*
+	 * A client with another identity gets no session. Without certificates the handshake then
+	 * ends.
+	 */
 	if (id_len != IDENTITY_LEN || memcmp(id, identity, IDENTITY_LEN) != 0)
 		return 1;
 	*ret = make_session(ssl);
@@ -107,7 +113,8 @@ static int use_key(struct cw_tls *tls, const char *file, struct cw_err *err)
 	    !SSL_CTX_set_ciphersuites(tls->accept, SUITE))
 		return out_of_memory(err);
 	/*
-	 * We trust no authority, so an impostor with a certificate instead of the key fails here.
+	 * We trust no authority here. If an impostor shows a certificate instead of the key, the
+	 * handshake fails.
 	 */
 	SSL_CTX_set_verify(tls->dial, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_psk_use_session_callback(tls->dial, on_dial);
@@ -177,7 +184,10 @@ struct bufferevent *cw_tls_bufferevent(struct cw_tls *tls, struct event_base *ba
 		SSL_free(ssl);
 		return NULL;
 	}
-	/* The goodbye message, which is authentic, marks the end of a connection. */
+	/*
+	 * Ignore a missing end of TLS: the goodbye message, which is authentic, marks the end of a
+	 * connection.
+	 */
 	bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
 	return bev;
 }
@@ -204,10 +214,12 @@ bool cw_tls_is_authentic(struct bufferevent *bev)
 
 	if (!has_key(ssl))
 		return SSL_version(ssl) == TLS1_3_VERSION && cw_peer_cert_is_good(ssl);
-	/* OpenSSL calls a session "reused" if it came from the callbacks above. */
+	/* OpenSSL calls a session "reused" if it came from our PSK callbacks. */
 	if (!session || !SSL_session_reused(ssl) || SSL_version(ssl) != TLS1_3_VERSION)
 		return false;
-	/* Only tickets need the key from here on, and children inherit this memory. */
+	/*
+	 * Wipe the key. From here on only tickets would need it, and children inherit this memory.
+	 */
 	return SSL_SESSION_set1_master_key(session, nothing, sizeof(nothing)) == 1;
 }
 
@@ -218,7 +230,8 @@ static enum cw_tls_failure classify(unsigned long e)
 	switch (ERR_GET_REASON(e)) {
 	case SSL_R_BINDER_DOES_NOT_VERIFY:
 	/*
-	 * The other side's OpenSSL reports the same error in this way; the RFC names decrypt_error.
+	 * The RFC names decrypt_error for this case, but the other side's OpenSSL reports
+	 * illegal_parameter.
 	 */
 	case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
 	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
@@ -267,7 +280,10 @@ void cw_tls_write_last(struct bufferevent *bev, const uint8_t *data, size_t len)
 {
 	SSL *ssl = bufferevent_openssl_get_ssl(bev);
 
-	/* A sender without encryption does not learn either whether the message arrived. */
+	/*
+	 * Ignore errors: without encryption, too, a sender does not learn whether its last message
+	 * arrived.
+	 */
 	if (len <= INT32_MAX && SSL_write(ssl, data, (int)len) > 0)
 		(void)SSL_shutdown(ssl);
 	ERR_clear_error();

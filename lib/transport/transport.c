@@ -23,7 +23,7 @@ struct request {
 	uint32_t reply_type;
 	int64_t deadline_ns;
 	char *node;
-	unsigned peer; /* index among the peers: a guess, since indexes may change */
+	unsigned peer; /* index among the peers; only a guess, since indexes may change */
 	cw_transport_reply_fn fn;
 	void *user;
 };
@@ -32,7 +32,7 @@ struct request {
 struct local_frame {
 	struct local_frame *next, *prev;
 	size_t len;
-	uint8_t frame[]; /* with its header */
+	uint8_t frame[]; /* the frame with its header */
 };
 
 struct local_queue {
@@ -60,7 +60,10 @@ struct cw_transport {
 
 /* ---- to our own node ---- */
 
-/* Copies the frame. -ENOBUFS above CW_TRANSPORT_MAX_LOCAL_BYTES, -ENOMEM. */
+/*
+ * Copies the frame into the queue. Returns 0, -ENOBUFS above CW_TRANSPORT_MAX_LOCAL_BYTES, or
+ * -ENOMEM.
+ */
 static int local_push(struct local_queue *q, const uint8_t *frame, size_t len)
 {
 	struct local_frame *f;
@@ -77,7 +80,7 @@ static int local_push(struct local_queue *q, const uint8_t *frame, size_t len)
 	return 0;
 }
 
-/* Oldest frame, NULL = empty. */
+/* Returns the oldest frame; NULL = the queue is empty. */
 static struct local_frame *local_pop(struct local_queue *q)
 {
 	struct local_frame *f = q->frames;
@@ -115,11 +118,17 @@ int cw_transport_new(const struct cw_transport_config *config, struct cw_transpo
 	t->on_message = config->on_message;
 	t->on_wake = config->on_wake;
 	t->user = config->user;
-	/* Ids of the daemon's previous run must not match requests of this one. */
+	/*
+	 * Start from the time, so that ids of the daemon's previous run do not match requests of
+	 * this run.
+	 */
 	t->next_id = (uint64_t)cw_clock_wall_ns(t->clock);
 	t->self = strdup(config->self);
 	t->finds_peers = config->finds_peers;
-	/* The array never moves: others hold pointers into it. */
+	/*
+	 * Allocate the largest size at once. The array must never move, because others hold
+	 * pointers into it.
+	 */
 	t->peers = calloc(t->finds_peers ? CW_TRANSPORT_MAX_PEERS : config->n_peers + 1,
 			  sizeof(*t->peers));
 	if (!t->self || !t->peers) {
@@ -429,7 +438,7 @@ static void deliver(struct cw_transport *t, const char *from, struct cw_message 
 
 			if (q->id != id || q->reply_type != msg->type || strcmp(q->node, from) != 0)
 				continue;
-			if (is_last) /* before the callback, which may cancel by user */
+			if (is_last) /* drop it first: fn may cancel all requests of its user */
 				drop_request(t, q);
 			fn(from, msg, user);
 			break; /* late replies match nothing and end here */
@@ -494,8 +503,9 @@ void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, const char
 }
 
 /*
- * With CW_TRANSPORT_MAX_REQUESTS requests, each checked four times a second, we avoid a search
- * among as many peers.
+ * Returns whether the node can still answer. q->peer saves a search among the peers. There may be
+ * CW_TRANSPORT_MAX_REQUESTS requests and as many peers, and we check each request four times a
+ * second.
  */
 static bool can_answer(const struct cw_transport *t, struct request *q)
 {
@@ -512,7 +522,7 @@ static bool can_answer(const struct cw_transport *t, struct request *q)
 	return cw_transport_peer_is_alive(t, &t->peers[q->peer]);
 }
 
-/* Calls back at most once per round: a callback may cancel any other request. */
+/* Ends at most one request per call, because its callback may cancel any other request. */
 static bool expire_one(struct cw_transport *t, int64_t now)
 {
 	struct request *q;
@@ -539,7 +549,9 @@ void cw_transport_run(struct cw_transport *t)
 	struct local_frame *f, *batch = t->local.frames;
 	int64_t now = cw_clock_awake_ns(t->clock);
 
-	/* Messages that handlers send to our own node meanwhile wait for the next iteration. */
+	/*
+	 * If handlers send messages to our own node meanwhile, these wait for the next iteration.
+	 */
 	t->local.frames = NULL;
 	t->local.bytes = 0;
 	while ((f = batch)) {
