@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is an entry for each job with ranks on this node. Each digest elects anew: the living node
- * with the highest weight leads, and the next one gets a copy. We bar a living leader for a while
- * if it does not answer or is at its limit, and try the next node by weight. We skip a leader that
- * is silent altogether, as long as it is silent.
+ * There is an entry for each job with ranks on this node. We elect again with each digest: the
+ * living node with the highest weight leads, and the next node by weight gets a copy. If a living
+ * leader does not answer or is at its limit, we bar it for a while and try the next node by weight.
+ * If a leader is silent altogether, we skip it as long as it is silent.
  *
  * An answer names its job. An answer of the previous version only names the number of the digest.
  */
@@ -22,15 +22,15 @@ struct entry {
 	UT_hash_handle hh;
 	struct cw_job_id job;
 	uint64_t job_hash;     /* the weight */
-	char *leader, *barred; /* names; we skip barred until barred_until_ns */
+	char *leader, *barred; /* node names; we skip `barred` until barred_until_ns */
 	int64_t barred_until_ns;
-	int64_t unanswered_ns; /* first digest the leader has not answered; 0 = none */
+	int64_t unanswered_ns; /* time of the first digest without an answer; 0 = none */
 	int64_t since_ns, published_ns;
 	uint32_t ranks_here, nodes, standing;
-	char **names; /* of the nodes with ranks of the job, from the leader's last answer */
+	char **names; /* nodes with ranks of the job, from the leader's last answer */
 	uint32_t n_names;
-	uint64_t numbers[CW_ELECTION_MAX_NUMBERS]; /* of the last digests, a ring */
-	uint64_t n_numbers;                        /* in total */
+	uint64_t numbers[CW_ELECTION_MAX_NUMBERS]; /* numbers of the last digests, a ring */
+	uint64_t n_numbers;                        /* number of digests in total */
 };
 
 struct cw_election {
@@ -112,7 +112,7 @@ static void forget_old(struct cw_election *m, int64_t now)
 			drop(m, e);
 }
 
-/* False: the limit is reached and no entry yields. */
+/* Makes room for an entry. Returns false if the limit is reached and no entry yields. */
 static bool make_room(struct cw_election *m, uint32_t uid)
 {
 	_cleanup_(freep) struct cw_quota_charge *charges = NULL;
@@ -144,7 +144,7 @@ static bool make_room(struct cw_election *m, uint32_t uid)
 	}
 }
 
-/* now: awake, like all times of entries except since_ns. */
+/* now: on the awake clock, like all times of entries except since_ns. */
 static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_digest *d, int64_t now)
 {
 	struct cw_job_id job;
@@ -199,8 +199,8 @@ static bool is_barred(const struct entry *e, const char *name, int64_t now)
 }
 
 /*
- * Never returns the barred node while there is another; returns this node if there is none.
- * *ret_next: leads if the chosen node is lost; NULL = none.
+ * Returns the node that leads. Returns the barred node only if there is no other, and this node if
+ * there is none at all. *ret_next: the node that leads if the chosen node is lost; NULL = none.
  */
 static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now,
 			  const char **ret_next)
@@ -241,7 +241,7 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	char *copy;
 
 	/*
-	 * We do not bar a leader that is silent altogether: choose() skips it as long as it
+	 * We do not bar a leader that is silent altogether, because choose() skips it as long as it
 	 * is silent.
 	 */
 	bool is_mute = e->leader && e->unanswered_ns &&
@@ -260,7 +260,10 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	copy = strdup(best);
 	if (!copy)
 		return -ENOMEM;
-	/* A job without a place tries all nodes in turn, every second: do not log that at INFO. */
+	/*
+	 * If no leader has room for a job, the job tries all nodes in turn, every second. Do not
+	 * log that at INFO.
+	 */
 	if (is_over_quota)
 		leader_log(m->effects, CW_LOG_DEBUG, "job=%s: %s is asked to lead", e->job.label,
 			   copy);
@@ -278,7 +281,8 @@ static int send_to(const struct cw_election *m, const char *node, const struct c
 }
 
 /*
- * If the leader is lost, its knowledge of its own ranks is lost, too: the next leader has a copy.
+ * Sends the digest to the leader and a copy to the next leader. If the leader is lost, its
+ * knowledge of its own ranks is lost, too, and the next leader needs the copy.
  */
 static int send_to_both(const struct cw_election *m, const char *leader, const char *next,
 			const struct cw_message *digest)
@@ -299,7 +303,7 @@ int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *diges
 	const char *next = NULL;
 
 	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(m->clock);
-	if (!e || elect(m, e, now, &next) < 0) /* no memory: still watch this node's ranks */
+	if (!e || elect(m, e, now, &next) < 0) /* out of memory: still watch this node's ranks */
 		return send_to(m, m->self, &msg);
 	e->numbers[e->n_numbers++ % CW_ELECTION_MAX_NUMBERS] = digest->number;
 	e->published_ns = now;
@@ -318,8 +322,8 @@ static bool is_about(const struct entry *e, uint64_t number)
 }
 
 /*
- * Finds the entry by the digest's number. This node used that number once, even if hashes
- * are equal.
+ * Finds the entry by the number of the digest. This node uses each number once, so the entry is
+ * right even if two jobs have the same hash.
  */
 static struct entry *find_answered(const struct cw_election *m, uint64_t number)
 {
@@ -341,7 +345,7 @@ static bool has_same_names(const struct entry *e, const struct cw_msg_members *m
 	return true;
 }
 
-/* Out of memory: we believe fewer nodes. */
+/* Notes the nodes that the leader names. If memory runs out, we believe fewer nodes. */
 static void note_names(struct entry *e, const struct cw_msg_members *msg)
 {
 	if (has_same_names(e, msg))
@@ -380,7 +384,7 @@ void cw_election_answer(struct cw_election *m, const char *from, const struct cw
 }
 
 /*
- * Considers peers in any state: a node that led while this node did not answer may be gone again.
+ * We consider peers in any state. A node that led while this node did not answer may be gone again.
  */
 bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
 			   const char *node)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chooses the leader of a job, from the view of a node that has ranks of it. We use rendezvous
- * hashing of the job hash over the living nodes. The hash is a weight, not a name: two jobs may
- * have the same one. Every node computes the same leader without asking. When the leader is silent
- * for 10 s, the node with the next weight takes over everywhere. That node gets a copy of each
- * digest beforehand, so it knows the ranks of a node that is lost together with the leader.
+ * hashing of the job hash over the living nodes. The hash is only a weight and never a name,
+ * because two jobs may have the same hash. Every node computes the same leader without asking. When
+ * the leader is silent for 10 s, the node with the next weight takes over everywhere. That node
+ * gets a copy of each digest beforehand, so it knows the ranks of a node that is lost together with
+ * the leader.
  *
- * Publishes this node's digests to their leaders and takes their answers (Members). Loop thread
- * only; does not block.
+ * Publishes this node's digests to their leaders and takes the leaders' answers (Members). Loop
+ * thread only; does not block.
  */
 #pragma once
 
@@ -21,46 +22,51 @@
 
 struct cw_election;
 
-/* We bar a leader that leaves digests unanswered for this long, … */
+/* If a leader leaves digests unanswered for this long, we bar it for CW_LEADER_BAR_NS. */
 #define CW_LEADER_SILENT_NS (10 * CW_NS_PER_S)
-/* … for this long; then we try it again. */
+/* A barred leader stays barred for this long. Then we try it again. */
 #define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
 /*
- * Jobs published by this node: as many as it could have processes. Users share the limit
+ * Most jobs that this node publishes: as many as it could have processes. Users share the limit
  * (identity/quota.h). Digests of jobs over the limit go to this node itself.
  */
 #define CW_ELECTION_MAX_JOBS 4096u
 /*
- * Digests of a job that an answer from a peer of the previous version may refer to. Such an answer
+ * Number of sent digests of a job that we remember. An answer from a peer of the previous version
  * names no job, only the number of the digest. The limit covers the digests sent until that peer
  * counts as silent, and a few urgent ones.
  */
 #define CW_ELECTION_MAX_NUMBERS 16u
 /* A leader names at most this many nodes of a job, and we remember no more. */
 #define CW_ELECTION_MAX_NAMES 16u
-/* We forget a job that has had no digest for this long. */
+/* If a job has had no digest for this long, we forget it. */
 #define CW_ELECTION_FORGET_NS (60 * CW_NS_PER_S)
 
-/* Weight of a node for a job hash: the living node with the highest weight leads. Pure. */
+/*
+ * Returns the weight of a node for a job hash. The living node with the highest weight leads. Pure.
+ */
 uint64_t cw_election_weight(uint64_t job_hash, const char *node);
 
-/* self: this node. Uses only send and peers of the effects. All borrowed. 0 or -ENOMEM. */
+/*
+ * self: this node. Uses only `send` and `peers` of the effects. Borrows all arguments. Returns 0 or
+ * -ENOMEM.
+ */
 int cw_election_new(const struct cw_clock *clock, const char *self,
 		    const struct cw_leader_effects *effects, struct cw_election **ret);
 /* Takes NULL; returns NULL. */
 struct cw_election *cw_election_free(struct cw_election *m);
 
 /*
- * Sends the digest to its leader, and a copy to the next leader. Errors as of sending to
+ * Sends the digest to its leader, and a copy to the next leader. Returns the error of sending it to
  * the leader.
  */
 int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest);
-/* Takes the leader's answer; ignores it unless the sender is the leader that this node asked. */
+/* Takes the leader's answer. Ignores it unless the sender is the leader that this node asked. */
 void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg);
 
 /*
- * True if, among all peers, alive or not, the node would lead the job in this node's absence. We
- * believe its claims about the job's alerts.
+ * True if the node is a peer and no other peer, alive or not, has a higher weight for the job. The
+ * node then leads when this node is away, and we believe its claims about the job's alerts.
  */
 bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
 			   const char *node);
@@ -72,44 +78,44 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
 bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job);
 
 /*
- * True if the node leads the job or would lead it before the current leader. This node must have
- * ranks of the job, and decides by its own knowledge. This node may not have noticed yet that the
- * other is back, or gone.
+ * True if the node leads the job, or would lead it before the current leader. This node must have
+ * ranks of the job, and decides by its own knowledge. It may not have noticed yet that the node is
+ * back, or gone.
  */
 bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *job,
 			  const char *node);
 
 /*
- * True if the node leads the job, or if its leader names the node among those with ranks of the
- * job. Then a mute typed there is meant for this job. False if this node has no ranks of the job.
- * Also false for a node that does not lead, if the job has too many nodes to name.
+ * True if the node leads the job, or if the leader names the node as one with ranks of the job. A
+ * mute that a user types there is then meant for this job. False if this node has no ranks of the
+ * job. If the job has too many nodes to name, also false for a node that does not lead.
  */
 bool cw_election_has_part(const struct cw_election *m, const struct cw_job_id *job,
 			  const char *node);
 
-/* True if the node is a peer that leads the job rather than this node when both are alive. */
+/* True if the node is a peer that leads the job instead of this node when both are alive. */
 bool cw_election_leads_before(const struct cw_election *m, const struct cw_job_id *job,
 			      const char *node);
 
 /* True if the node is alive. Always true for this node. */
 bool cw_election_is_alive(const struct cw_election *m, const char *node);
 
-/* True if the job's leader has an open incident of it. */
+/* True if the job's leader has an open incident of this job. */
 bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job);
-/* Number of answers so far that named neither a job nor a digest of this node. */
+/* Returns the number of answers so far that named neither a job nor a digest of this node. */
 uint64_t cw_election_unnamed(const struct cw_election *m);
 
-/* The job's leader as far as this node knows; NULL = this node has no ranks of the job. */
+/* Returns the job's leader as far as this node knows. NULL = this node has no ranks of the job. */
 const char *cw_election_leader(const struct cw_election *m, const struct cw_job_id *job);
 
-/* Jobs of ranks on this node. Strings borrowed until the callback returns. */
+/* A job with ranks on this node. Strings are borrowed until the callback returns. */
 struct cw_election_job {
 	const struct cw_job_id *job;
 	const char *label;
 	uint32_t uid;
 	const char *leader;
 	uint32_t ranks_here, nodes;
-	uint32_t standing; /* enum cw_standing, as the leader said last */
+	uint32_t standing; /* enum cw_standing, from the leader's last answer */
 	int64_t since_ns;  /* monotonic */
 };
 typedef void (*cw_election_fn)(const struct cw_election_job *job, void *user);

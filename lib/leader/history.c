@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each communicator we keep checkpoints at several levels: the lowest level reaches 128
- * calls back, the highest 65,536. We compare each checkpoint that a member shows with the stored
- * one of the same call. If the hashes differ, the two members diverged between their last
- * agreement and this call. We keep the lowest of all such ranges, and request its calls in
- * parts, each a few times.
+ * For each communicator we keep checkpoints at several levels: the lowest level reaches 128 calls
+ * back, the highest 65,536. We compare each checkpoint that a member shows with the stored one of
+ * the same call. If the hashes differ, the two members diverged between their last agreement and
+ * this call. We keep the lowest of all such ranges, and request its calls in parts, each a few
+ * times.
  *
- * Some members show the hash after each of their last calls. For these we keep and compare the
- * hashes of the last 32 calls in the same way.
+ * Some members show the hash after each of their last calls. For these members we keep and compare
+ * the hashes of the last 32 calls in the same way.
  */
 #include "leader/history.h"
 
@@ -18,19 +18,25 @@
 #include "common/htable.h"
 #include "model/signature.h"
 
-/* Points per level of cw_checkpoint_slot(): 128 calls back on the lowest, 65,536 in all. */
+/*
+ * Points that we keep per level of cw_checkpoint_slot(). They reach 128 calls back on the lowest
+ * level, and 65,536 in all.
+ */
 #define KEPT_PER_LEVEL 16
-/* Last hashes to keep: enough for those that members show, and for members some calls behind. */
+/*
+ * Number of last hashes that we keep. They suffice for the hashes that members show, and for
+ * members that are some calls behind.
+ */
 #define LAST_KEPT 32
 
 struct point {
 	uint64_t seq, hash; /* seq 0 = none */
-	uint32_t member;    /* first to show it */
+	uint32_t member;    /* the member that first showed the point */
 };
 
 struct key {
 	uint64_t id;
-	uint64_t instance; /* 64 bits like the id: no padding in a key */
+	uint64_t instance; /* 64 bits like the id, so that the key has no padding */
 };
 
 struct cw_history_comm {
@@ -42,7 +48,7 @@ struct cw_history_comm {
 	uint64_t asked_to_seq; /* end of the parts requested in this try; 0 = none */
 	unsigned tries;
 	int64_t asked_ns;
-	bool is_seen; /* in the current update */
+	bool is_seen; /* true if the current update saw it */
 };
 
 static struct key key_of(const struct cw_snap_comm *comm)
@@ -75,8 +81,8 @@ static struct cw_history_comm *add(struct cw_history *h, const struct cw_snap_co
 }
 
 /*
- * Slot of a checkpoint: its number gives the level. The checkpoint of a long group may be a little
- * behind its number.
+ * Returns the slot of a checkpoint. seq / CW_CHECKPOINT_EVERY gives the level. After a long group,
+ * a checkpoint may come a few calls later than its slot says.
  */
 static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
 {
@@ -88,7 +94,7 @@ static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
 	return &c->points[level][n % KEPT_PER_LEVEL];
 }
 
-/* A member shows its checkpoints, then its last hashes. */
+/* Number of points that a member shows: first its checkpoints, then its last hashes. */
 static uint32_t n_shown(const struct cw_snap_member *m)
 {
 	return CW_SNAP_CHECKPOINTS + m->n_last_hashes;
@@ -112,8 +118,8 @@ struct parting {
 };
 
 /*
- * A newer point replaces an older one. A member that still shows the older point is late, and we
- * can no longer compare it.
+ * Stores a point, or compares it with the stored one. A newer point replaces an older one. If a
+ * member still shows the older point, it is late, and we can no longer compare it.
  */
 static void note(struct point *place, const struct cw_checkpoint *p, uint32_t member,
 		 struct parting *parting)
@@ -139,8 +145,8 @@ static bool is_of(const struct point *place, uint32_t member, const struct cw_ch
 }
 
 /*
- * The last point at which these two members agreed. Agreement of other members says nothing
- * about them.
+ * Returns the last point at which these two members agreed. Agreement of other members says nothing
+ * about these two.
  */
 static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm *comm,
 			    const struct parting *parting)
@@ -159,7 +165,10 @@ static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm
 	return best;
 }
 
-/* Usually true for neighbours: then the second one adds nothing. */
+/*
+ * True if both members show the same points. This is usual for neighbours, and the second member
+ * then adds nothing.
+ */
 static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
 {
 	return a->rank != CW_SNAP_NONE &&

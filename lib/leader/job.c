@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * We find components by union-find over ranks: two ranks join when they name the same communicator.
- * A rank without a communicator joins the only component it can belong to. It cannot belong to a
- * component that ended before the rank began: a launcher restarts all ranks under the same label.
- * Ranks that ended without a communicator at about the same time are one component.
+ * A rank without a communicator joins the only component that it can belong to. If a component
+ * ended before the rank began, the rank cannot belong to it, because a launcher restarts all ranks
+ * under the same label. Ranks that ended without a communicator at about the same time are one
+ * component.
  */
 #include "leader/job.h"
 
@@ -16,8 +17,9 @@
 #include "record/record_layout.h"
 
 /*
- * Ranks of one try that end before they have a communicator begin and end within this time of each
- * other. A launcher that restarts them makes another try, which a repeated rank number shows.
+ * Ranks may end before they have a communicator. If they begin and end within this time of each
+ * other, they belong to one try. When a launcher restarts them, that is another try, which a
+ * repeated rank number shows.
  */
 #define TOGETHER_NS (2 * CW_NS_PER_S)
 
@@ -25,13 +27,13 @@
 
 struct comm_key {
 	uint64_t id;
-	uint64_t instance; /* as 64 bits: no padding in a hashed key */
+	uint64_t instance; /* 64 bits, so that the hashed key has no padding */
 };
 
 struct comm_entry {
 	UT_hash_handle hh;
 	struct comm_key key;
-	uint32_t first; /* rank that named it first */
+	uint32_t first; /* the rank that named it first */
 };
 
 static uint32_t find_root(uint32_t *parent, uint32_t i)
@@ -99,7 +101,7 @@ static int join_all(const struct cw_job_digests *digests, const struct cw_rank_r
 		for (unsigned k = 0; k < rank->n_members && r >= 0; k++)
 			r = name_comm(&comms, parent, rank->members[k].comm_id,
 				      rank->members[k].instance, i);
-		/* The rank waits in its first init: it is not a member yet, but will be. */
+		/* The rank waits in its first init. It is not a member yet, but will be. */
 		if (r >= 0 && rank->host_call && rank->host_call_comm_id)
 			r = name_comm(&comms, parent, rank->host_call_comm_id, 0, i);
 	}
@@ -124,7 +126,7 @@ static void fill_refs(const struct cw_job_digests *digests, struct cw_rank_ref *
 			refs[n++] = (struct cw_rank_ref){ .node = i, .rank = k };
 }
 
-/* 0 = the rank lives. */
+/* Returns when the rank ended; 0 = it lives. */
 static int64_t ended_ns(const struct cw_job_digests *digests, const struct cw_rank_ref *ref)
 {
 	const struct cw_msg_rank *r = cw_job_digests_rank(digests, ref);
@@ -136,7 +138,10 @@ static int64_t ended_ns(const struct cw_job_digests *digests, const struct cw_ra
 	return end_ns > 0 ? end_ns : 1;
 }
 
-/* Daemons of the previous version do not report when a process began: we assume that it is old. */
+/*
+ * Returns whether the process began after end_ns. Daemons of the previous version do not report
+ * when a process began. We then assume that it is old.
+ */
 static bool began_after(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
 			int64_t end_ns)
 {
@@ -146,10 +151,13 @@ static bool began_after(const struct cw_job_digests *digests, const struct cw_ra
 	return end_ns && age_ns > 0 && digests->nodes[ref->node].received_ns - age_ns > end_ns;
 }
 
-/* Components of ranks with communicators, as candidates for ranks without. */
+/* The components of ranks with communicators. Ranks without a communicator may join one of them. */
 struct tries {
-	uint32_t n_living, living; /* their number, and the root of the last one */
-	/* Ended components: the last one and its end, and the end of the one before; 0 = none. */
+	uint32_t n_living, living; /* number of living components, and the root of the last one */
+	/*
+	 * Of the ended components, `last` is the one that ended last, and last_ns is its end.
+	 * before_ns is the end of the component before it. 0 = none.
+	 */
 	uint32_t last;
 	int64_t last_ns, before_ns;
 };
@@ -165,7 +173,7 @@ static void add_ended(struct tries *t, uint32_t root, int64_t ended_ns)
 	}
 }
 
-/* last_ns: the last end for each root. */
+/* last_ns: for each root, when its last rank ended. */
 static void find_tries(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 		       unsigned n, uint32_t *parent, int64_t *last_ns, struct tries *ret)
 {
@@ -190,7 +198,7 @@ static void find_tries(const struct cw_job_digests *digests, const struct cw_ran
 	}
 }
 
-/* The only component that the rank can belong to; UINT32_MAX = none, or several. */
+/* Returns the only component that the rank can belong to; UINT32_MAX = none, or several. */
 static uint32_t only_try_of(const struct tries *t, const struct cw_job_digests *digests,
 			    const struct cw_rank_ref *ref)
 {
@@ -204,7 +212,7 @@ static uint32_t only_try_of(const struct tries *t, const struct cw_job_digests *
 	return UINT32_MAX;
 }
 
-/* Ranks without a communicator so far belong to the only job with their label. */
+/* Joins ranks that have no communicator yet to the only job with their label. */
 static int adopt_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 			    unsigned n, uint32_t *parent)
 {
@@ -230,7 +238,7 @@ static int adopt_the_unborn(const struct cw_job_digests *digests, const struct c
 
 struct unborn {
 	int64_t began_ns, ended_ns;
-	uint32_t i; /* of refs */
+	uint32_t i; /* index into refs */
 	int32_t rank;
 };
 
@@ -250,12 +258,12 @@ struct number {
 
 static void free_numbers(struct number **numbers)
 {
-	HASH_CLEAR(hh, *numbers); /* the elements are in an array */
+	HASH_CLEAR(hh, *numbers); /* the elements are in an array of the caller */
 }
 
 /*
- * Daemons of the previous version do not report when a process began: we assume that it began when
- * it ended.
+ * Makes an entry for a rank without a communicator. Daemons of the previous version do not report
+ * when a process began. We then assume that it began when it ended.
  */
 static struct unborn unborn_of(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
 			       uint32_t i)
@@ -269,7 +277,10 @@ static struct unborn unborn_of(const struct cw_job_digests *digests, const struc
 	return u;
 }
 
-/* True if the rank had a usable communicator, not only one in init or failed. */
+/*
+ * True if the rank had a usable communicator. A communicator that is in init or failed does not
+ * count.
+ */
 static bool had_communicator(const struct cw_msg_rank *r)
 {
 	for (uint32_t k = 0; k < r->n_members; k++)
@@ -278,7 +289,7 @@ static bool had_communicator(const struct cw_msg_rank *r)
 	return false;
 }
 
-/* is_shut: for each root, some rank of it lives or had a communicator. */
+/* is_shut: for each root, true if one of its ranks lives or had a communicator. */
 static void find_shut(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 		      unsigned n, uint32_t *parent, bool *is_shut)
 {
@@ -288,7 +299,10 @@ static void find_shut(const struct cw_job_digests *digests, const struct cw_rank
 			is_shut[find_root(parent, i)] = true;
 }
 
-/* These ends are one end: alone, each would look like a job with one failed rank. */
+/*
+ * Joins ranks that ended together before they had a communicator. Otherwise each rank alone would
+ * look like a job with one failed rank.
+ */
 static int join_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 			   unsigned n, uint32_t *parent)
 {

@@ -4,8 +4,8 @@
  * (docs/design/leader.md#what-a-job-is). Labels only help to find the leader. Ranks that share a
  * communicator belong together, because only members know its unique id.
  *
- * We compute components afresh from each set of digests. The job is what stays the same between
- * sets: it owns the patience (stall tracker), the incidents and the fetched windows.
+ * We compute components afresh from each set of digests. The job outlives the sets: it owns the
+ * patience (stall tracker), the incidents and the fetched windows.
  *
  * Loop thread only.
  */
@@ -24,20 +24,21 @@
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
-/* Ops of all windows of a job: 256 suspects with 1,024 ops each. */
+/* Most ops in all windows of a job: 256 suspects with 1,024 ops each. */
 #define CW_JOB_MAX_WINDOW_OPS (1u << 18)
-/* Limit for the windows that last as long as the job; the other windows need room, too. */
+/* Most ops in windows that last as long as the job. The other windows need room, too. */
 #define CW_JOB_MAX_PAST_OPS (CW_JOB_MAX_WINDOW_OPS / 2)
 /*
- * Limit for the call stacks of these ops: ranks of a job make the same calls from the same lines.
+ * Most bytes of call stacks of these ops. Ranks of a job make the same calls from the same lines,
+ * so this suffices.
  */
 #define CW_JOB_MAX_STACK_BYTES (256u << 10)
-/* A window becomes history after this long, if its member has moved on. */
+/* If its member has moved on, a window becomes invalid after this time. */
 #define CW_JOB_WINDOW_FRESH_NS (5 * CW_NS_PER_S)
 
 enum cw_window_kind {
-	CW_WINDOW_LAST = 0, /* the last ops: valid until the member moves on */
-	CW_WINDOW_PAST = 1, /* ops from where histories diverged: always valid */
+	CW_WINDOW_LAST = 0, /* the last ops; valid until the member moves on */
+	CW_WINDOW_PAST = 1, /* ops from where histories diverged; always valid */
 };
 
 struct cw_job_window {
@@ -62,22 +63,25 @@ struct cw_job_view_comm {
 	uint64_t id;
 	uint32_t nranks, seen;
 };
-/* If a job's label does not cover all of its ranks, it usually has one such communicator. */
+/*
+ * Most such communicators of a job that we list. If a job's label does not cover all of its ranks,
+ * it usually has one.
+ */
 #define CW_JOB_VIEW_PARTIAL 4u
 
-/* Result of the last evaluation of the job; for status. */
+/* The result of the job's last evaluation, for the status. */
 struct cw_job_view {
 	uint32_t ranks, ranks_expected, comms, nodes, phase, verdict_class;
 	uint64_t collectives;
-	int64_t since_ns;            /* when `phase` began */
-	int64_t job_timeout_ns;      /* of its own watchdog; 0 = unknown */
-	char job_timeout_source[64]; /* its source in words; "" = unknown */
+	int64_t since_ns;            /* time when `phase` began */
+	int64_t job_timeout_ns;      /* timeout of the job's own watchdog; 0 = unknown */
+	char job_timeout_source[64]; /* source of the timeout in words; "" = unknown */
 	bool is_timeout_assumed;
 	bool is_cut_off;
 	char summary[512];
-	/* The job's pods as "namespace/name", each with a line feed after it, as many as fit. */
+	/* The job's pods as "namespace/name", as many as fit, with a line feed after each. */
 	char pods[1024];
-	char pod_namespace[64]; /* of the first rank in a pod; "" = unknown */
+	char pod_namespace[64]; /* namespace of the first rank in a pod; "" = unknown */
 	struct cw_job_view_comm partial[CW_JOB_VIEW_PARTIAL];
 	uint32_t n_partial;
 	/* The last stall that ended by itself; slow_for_ns 0 = none so far. */
@@ -101,31 +105,34 @@ struct cw_job {
 	int64_t windows_asked_ns;
 	int64_t searched_ns; /* last search for ranks without a record; 0 = never */
 	int64_t started_ns, next_ns;
-	int64_t partitioned_ns; /* awake; when we last stayed silent for want of contact */
-	uint64_t pass;          /* the job key's last evaluation pass that reached this job */
+	int64_t partitioned_ns; /* awake; when we last stayed silent because of lost contact */
+	uint64_t pass;          /* number of the last evaluation pass that reached this job */
 	bool is_due;            /* windows arrived: evaluate at once */
-	bool is_announced;      /* we have logged its start */
-	bool is_seen;           /* in the current pass */
+	bool is_announced;      /* we have logged the start of the job */
+	bool is_seen;           /* the current pass has seen it */
 	struct cw_job_view view;
 };
 
 /*
- * Lists all ranks of the digests with their component (0 … n-1), grouped by component. A rank
- * without a communicator joins the only component there is; otherwise it is a component by itself.
- * *ret_refs: free(). 0 or -ENOMEM.
+ * Lists all ranks of the digests with their component (0 … n-1), sorted by component. If a rank has
+ * no communicator and there is only one component, the rank joins it. Otherwise the rank is a
+ * component by itself. *ret_refs: free(). Returns 0 or -ENOMEM.
  */
 int cw_job_components(const struct cw_job_digests *digests, struct cw_rank_ref **ret_refs,
 		      unsigned *ret_n_refs, unsigned *ret_n_components);
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int cw_job_new(uint64_t number, int64_t now_ns, struct cw_job **ret);
-/* Takes NULL; returns NULL. The incidents must be gone. */
+/* Takes NULL; returns NULL. The owner must have freed the incidents. */
 struct cw_job *cw_job_free(struct cw_job *job);
 
-/* Copies the windows of a reply, replacing older ones; omits windows over the limit. */
+/* Copies the windows of a reply, which replace older ones. Omits windows over the limit. */
 int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_window_reply *reply,
 		      enum cw_window_kind kind, int64_t now_ns);
-/* The window of this member; NULL if it no longer says anything about the member. */
+/*
+ * Returns the window of this member. NULL = there is none, or it no longer says anything about the
+ * member.
+ */
 const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
 					  const struct cw_msg_rank *rank,
 					  const struct cw_msg_member *member,

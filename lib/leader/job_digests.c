@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The nodes are sorted by name, each with its newest digest as received. If this daemon was held up
- * and read a digest late, we date it back. The sender's clock says by how much; the limit is the
- * time that the daemon was held up. `shape` counts changes of ranks and memberships, so that we
- * recompute derived results only then.
+ * and read a digest late, we date it back. The sender's clock says by how much, and the limit is
+ * the time that this daemon was held up. `shape` counts changes of ranks and memberships, so that
+ * we recompute derived results only then.
  */
 #include "leader/job_digests.h"
 
@@ -43,7 +43,7 @@ void cw_job_digests_fini(struct cw_job_digests *digests)
 	*digests = (struct cw_job_digests){ 0 };
 }
 
-/* Index of the node, or its insertion point. */
+/* Returns the index of the node, or the index where it should be inserted. */
 static unsigned place_of(const struct cw_job_digests *digests, const char *name)
 {
 	unsigned low = 0, high = digests->n_nodes;
@@ -97,7 +97,7 @@ static unsigned count_dead(const struct cw_message *m)
 
 /*
  * Hashes the input of cw_job_components(). Two different inputs may collide, by chance or on
- * purpose. Then we use the previous components, which contain only this job's own ranks.
+ * purpose. We then use the previous components, which contain only this job's own ranks.
  */
 static uint64_t shape_of(const struct cw_msg_digest *d)
 {
@@ -119,8 +119,8 @@ static uint64_t shape_of(const struct cw_msg_digest *d)
 }
 
 /*
- * We compare the number of ranks itself, so that no collision makes an index point outside. For
- * unread ranks, we assume a changed shape.
+ * Counts a change of ranks or memberships. We compare the number of ranks itself, so that no
+ * collision makes an index point outside. If the ranks are unread, we assume a change.
  */
 static void note_shape(struct cw_job_digests *digests, struct cw_job_digests_node *n,
 		       const struct cw_message *m)
@@ -141,9 +141,9 @@ static void note_shape(struct cw_job_digests *digests, struct cw_job_digests_nod
 }
 
 /*
- * How long the digest was unread: the time between two digests here, less the same time by the
- * sender's clock. It is never more than this daemon was held up. So a stopped clock there, or a
- * lie, has no other effect.
+ * Returns how long the digest was unread. This is the time between two digests here, minus the same
+ * time by the sender's clock. We limit it to the time that this daemon was held up. A stopped or
+ * lying clock of the sender therefore does no other harm.
  */
 static int64_t lateness(const struct cw_job_digests_node *n, const struct cw_msg_digest *d,
 			int64_t now_ns, int64_t held_ns)
@@ -159,7 +159,7 @@ static int64_t lateness(const struct cw_job_digests_node *n, const struct cw_msg
 	return late > 0 ? late : 0;
 }
 
-/* Dates the digest; call it before the digest replaces the previous one. */
+/* Sets the times of the digest. Call this before the digest replaces the previous one. */
 static void date(struct cw_job_digests_node *n, const struct cw_msg_digest *d,
 		 const struct cw_clock *clock)
 {
@@ -170,7 +170,7 @@ static void date(struct cw_job_digests_node *n, const struct cw_msg_digest *d,
 	n->received_ns = now_ns - n->late_ns;
 	n->last_seen_ns = awake_ns;
 	if (n->digest && n->digest->digest.epoch != d->epoch)
-		n->n_ahead = 0; /* another daemon, perhaps another boot */
+		n->n_ahead = 0; /* the digest is from another daemon, perhaps after a boot */
 	if (d->sent_ns)
 		n->ahead_ns[n->n_ahead++ % CW_JOB_DIGESTS_CLOCKS] =
 			n->received_ns - cw_bounded_ns((int64_t)d->sent_ns);
@@ -201,7 +201,7 @@ void cw_job_digests_node_clock(const struct cw_job_digests_node *n, int64_t *ret
 	*ret_spread_ns = second - least;
 }
 
-/* A digest that we cannot decode has no ranks. */
+/* Reads the ranks of the node's digest. A digest that we cannot decode has no ranks. */
 static void read_node(struct cw_job_digests *digests, struct cw_job_digests_node *n)
 {
 	uint32_t n_ranks = n->digest->digest.n_ranks;
@@ -245,9 +245,9 @@ int cw_job_digests_put(struct cw_job_digests *digests, const char *node, struct 
 		return -ENOMEM;
 	old = n->digest ? &n->digest->digest : NULL;
 	/*
-	 * Digests of one start are numbered. Between two starts, the last received digest counts,
-	 * regardless of its epoch. The transport has one connection per name, so no digest arrives
-	 * late from another.
+	 * The digests of one daemon start are numbered. If the starts differ, the digest that
+	 * arrived last counts, regardless of its epoch. The transport has one connection per name,
+	 * so no older digest arrives late through another connection.
 	 */
 	if (old && d->epoch == old->epoch && d->number <= old->number) {
 		digests->refused++;
@@ -290,15 +290,15 @@ static bool has_left(const struct cw_job_digests_node *n, const struct cw_leader
 	int64_t since_ns;
 
 	if (age <= CW_JOB_DIGESTS_GONE_NS)
-		return false; /* nearly all nodes, four times a second: avoid the search for
-			       * the peer */
+		return false; /* nearly all nodes, four times a second: avoid the search for the
+				 peer */
 	if (age > CW_JOB_DIGESTS_FORGET_NS || !strcmp(n->name, self))
 		return true;
 	/*
-	 * Has the node lived on without a digest? "Alive now" would not do. A node that froze or
-	 * lost its power may have sent one heartbeat after its last digest, and looks healthy for a
-	 * while. A node that was held up sends heartbeats first when it resumes: it gets the same
-	 * time for its digest.
+	 * Has the node lived on without a digest? That it is alive now is not enough. If a node
+	 * froze or lost its power, it may have sent a heartbeat after its last digest, and looks
+	 * healthy for a while. If a node was held up, it sends heartbeats first when it resumes, so
+	 * we grant it the same time for its digest.
 	 */
 	p = cw_leader_effects_peer(e, n->name);
 	if (!p || p->state != CW_PEER_CONNECTED)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The digests of one job id on its leader: the newest from each node. The next leader stores
- * copies of the same digests. Once it has read them, it knows the ranks that are lost together
- * with the leader.
+ * The digests of one job id on its leader: the newest from each node. The next leader stores copies
+ * of the same digests. If the leader is lost together with its ranks, the next leader reads the
+ * copies and knows these ranks.
  *
  * Digests hold ages. We convert these to instants on this daemon's timeline by the time of receipt,
- * so clocks need not agree. Digests that arrive while this daemon is held up wait in the kernel. We
- * date them back by the sender's clock, each by no more than the daemon was held up.
+ * so clocks need not agree. If digests arrive while this daemon is held up, they wait in the
+ * kernel. We date each of them back by the sender's clock, but by no more than this daemon was held
+ * up.
  *
  * Loop thread only; pure bookkeeping, no callbacks.
  */
@@ -21,15 +22,16 @@
 #include "proto/messages.h"
 
 /*
- * Nodes of one job id, and ranks of all of them that we evaluate (docs/design/budgets.md: 65,536).
+ * Most nodes of one job id, and most ranks of all its nodes that we evaluate
+ * (docs/design/budgets.md: 65,536).
  */
 #define CW_JOB_DIGESTS_MAX_NODES 8192u
 #define CW_JOB_DIGESTS_MAX_RANKS 65536u
-/* A healthy node without a digest for this long has no more ranks of the job. */
+/* If a healthy node sends no digest for this long, it has no more ranks of the job. */
 #define CW_JOB_DIGESTS_GONE_NS (5 * CW_NS_PER_S)
 /*
- * We keep an unreachable node for this long, and then drop it, even if it alone has ranks of the
- * job. The silence is a finding in itself, and the node's daemon may only be held up.
+ * We keep an unreachable node for this long, and then drop it, even if all of the job's ranks are
+ * there. The silence is a finding in itself, and the node's daemon may only be held up.
  */
 #define CW_JOB_DIGESTS_FORGET_NS (600 * CW_NS_PER_S)
 
@@ -39,20 +41,20 @@
 struct cw_job_digests_node {
 	char *name;
 	uint32_t state;       /* enum cw_node_state */
-	int64_t received_ns;  /* receipt of the digest, monotonic: its ages count from here */
-	int64_t last_seen_ns; /* the same instant on the awake clock: silence counts from here */
+	int64_t received_ns;  /* when we received the digest, monotonic; its ages count from here */
+	int64_t last_seen_ns; /* the same instant on the awake clock; silence counts from here */
 	/*
 	 * late_ns: how long the digest may have been unread before received_ns. held_ns: how long
-	 * this daemon had been held up in total at the time of reading.
+	 * this daemon had been held up in total when it read the digest.
 	 */
 	int64_t late_ns, held_ns;
 	/*
-	 * Offset of this daemon's clock ahead of the sender's, one for each of its last digests.
-	 * Each offset includes the travel time, so the least is nearest to the truth.
+	 * How far this daemon's clock is ahead of the sender's, measured with each of the last
+	 * digests. Each value includes the travel time, so the smallest is nearest to the truth.
 	 */
 	int64_t ahead_ns[CW_JOB_DIGESTS_CLOCKS];
 	uint64_t n_ahead;
-	struct cw_message *digest; /* owned; type copy if another node leads */
+	struct cw_message *digest; /* owned; has type copy if another node leads */
 	uint64_t shape;            /* hash of the digest's ranks and their communicators */
 };
 
@@ -60,24 +62,23 @@ struct cw_job_digests {
 	uint64_t job_hash; /* from the first digest; for peers of the previous version */
 	struct cw_job_id job;
 	uint32_t uid;
-	const char *label;                 /* the job's; NULL = not initialized */
+	const char *label;                 /* the job's label; NULL = not initialized */
 	struct cw_job_digests_node *nodes; /* sorted by name, ascending */
 	unsigned n_nodes;
-	uint32_t n_ranks; /* sum over all stored digests */
-	bool has_unread;  /* some digests are copies with ranks that we have not read yet */
+	uint32_t n_ranks; /* number of ranks in all stored digests */
+	bool has_unread;  /* some digests are copies whose ranks we have not read yet */
 	/*
-	 * Changes whenever nodes, ranks or memberships change. Computed components and the
-	 * positions of ranks stay valid while it is the same.
+	 * Changes whenever nodes, ranks or memberships change. As long as it stays the same,
+	 * computed components and the positions of ranks stay valid.
 	 */
 	uint64_t shape;
-	uint64_t refused; /* digests over a limit, or not newer */
+	uint64_t refused; /* digests that were over a limit, or not newer */
 	/*
-	 * Times on the awake clock; 0 = never. left_ns: when the last node left that lived
-	 * on without ranks of the job. forgotten_ns: the last sign of life from a node that
-	 * we dropped.
+	 * Times on the awake clock; 0 = never. left_ns: when a node last left that lived on without
+	 * ranks of the job. forgotten_ns: the last sign of life from a node that we dropped.
 	 */
 	int64_t left_ns, forgotten_ns;
-	bool has_forgotten; /* we dropped a node since a caller last cleared this */
+	bool has_forgotten; /* true if we dropped a node since a caller last cleared this */
 };
 
 /* One rank of the job id: nodes[node].digest->digest.ranks[rank]. */
@@ -92,13 +93,14 @@ static inline const struct cw_msg_rank *cw_job_digests_rank(const struct cw_job_
 	return &digests->nodes[ref->node].digest->digest.ranks[ref->rank];
 }
 
-/* 0, or as cw_job_id_read(). Must not be moved afterwards. */
+/* Returns 0, or as cw_job_id_read(). The struct must not be moved afterwards. */
 int cw_job_digests_init(struct cw_job_digests *digests, const struct cw_msg_digest *first);
 void cw_job_digests_fini(struct cw_job_digests *digests);
 
 /*
- * Takes *msg (sets it to NULL) if it is newer than the stored digest. *ret_urgent: it reports a
- * death that the previous digest did not. 0, -EEXIST (not newer), -E2BIG, -ENOMEM.
+ * Takes *msg, and sets it to NULL, if it is newer than the stored digest. *ret_urgent: the digest
+ * reports a death that the previous digest did not. Returns 0, -EEXIST (not newer), -E2BIG or
+ * -ENOMEM.
  */
 int cw_job_digests_put(struct cw_job_digests *digests, const char *node, struct cw_message **msg,
 		       const struct cw_clock *clock, bool *ret_urgent);
@@ -112,30 +114,33 @@ static inline bool cw_job_digests_is_lost(const struct cw_job_digests *digests)
 }
 
 /*
- * Reads the ranks of copies, from at most this many nodes. False: some copies are still unread, and
- * callers must not use ranks yet.
+ * Reads the ranks of copies, from at most `most` nodes. Returns false if some copies are still
+ * unread. Callers must not use ranks yet.
  */
 bool cw_job_digests_read(struct cw_job_digests *digests, unsigned most);
 
 /* Updates the nodes' states and drops nodes that have left. self: this node. */
 void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_leader_effects *e,
 			    const char *self, const struct cw_clock *clock, int64_t silent_ns);
-/* True if some reporting node has sent no digest since then. since_awake_ns: on the awake clock. */
+/*
+ * True if some reporting node has sent no digest since since_awake_ns, a time of the awake clock.
+ */
 bool cw_job_digests_awaits(const struct cw_job_digests *digests, int64_t since_awake_ns);
 /* True if the node's last digest, or a copy of it, has ranks. */
 bool cw_job_digests_has_ranks_of(const struct cw_job_digests *digests, const char *node);
 /*
- * True if at least one reporting node takes this node for the leader; the other nodes send copies.
+ * True if at least one reporting node regards this node as the leader. The other nodes send copies.
  */
 bool cw_job_digests_is_led_here(const struct cw_job_digests *digests);
 /*
- * Instants in the node's last digest appear *ret_late_ns too late here, because that digest
- * travelled so much longer than the quickest one. *ret_spread_ns: distance between the two quickest
- * digests, a measure of the certainty; -1 = too few digests.
+ * Compares the travel time of the node's last digest with that of its quickest digest.
+ * *ret_late_ns: the difference. Instants in the last digest appear so much too late here.
+ * *ret_spread_ns: distance between the two quickest digests, a measure of the certainty; -1 = too
+ * few digests.
  */
 void cw_job_digests_node_clock(const struct cw_job_digests_node *n, int64_t *ret_late_ns,
 			       int64_t *ret_spread_ns);
-/* Rank processes over the limit of their own nodes. */
+/* Returns the number of rank processes over the limit of their own nodes. */
 uint64_t cw_job_digests_untracked(const struct cw_job_digests *digests);
-/* Number of nodes that report right now. */
+/* Returns the number of nodes that report right now. */
 unsigned cw_job_digests_n_reporting(const struct cw_job_digests *digests);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each component of the job key's ranks finds the job that one of its processes was in before, or
- * starts a new job. Its digests become a snapshot, and the snapshot a list of verdicts. With the
- * job's patience, each verdict becomes a decision, and decisions move incidents.
+ * For each component of the job key's ranks, we find the job that one of its processes was in
+ * before, or start a new job. From the digests we build a snapshot, and from the snapshot a list of
+ * verdicts. Each verdict and the job's patience give a decision, and decisions move incidents.
  *
  * We count work in memberships. If one iteration of the loop has no room for a job, we leave it for
  * the next and set has_deferred.
@@ -33,7 +33,7 @@ struct evaluation {
 static void keep_memory(struct cw_job_evaluations *l, struct cw_snapshot *snap)
 {
 	cw_snapshot_reset(snap);
-	(void)cw_snapshot_free(l->spare); /* of an interim evaluation; always NULL */
+	(void)cw_snapshot_free(l->spare); /* from an interim evaluation; always NULL */
 	l->spare = snap;
 }
 
@@ -41,7 +41,10 @@ static void keep_memory(struct cw_job_evaluations *l, struct cw_snapshot *snap)
 
 static void announce_start(const struct evaluation *k, struct cw_job *job)
 {
-	/* Wait a second or two for the digests of the other nodes: one line, with the right sum. */
+	/*
+	 * Wait a second or two for the digests of the other nodes, so that one line has the right
+	 * sum.
+	 */
 	if (job->is_announced || job->view.comms == 0 ||
 	    (job->view.ranks < job->view.ranks_expected &&
 	     k->now_ns - job->started_ns < START_NOTICE_NS))
@@ -104,7 +107,10 @@ static struct cw_job *new_job(struct evaluation *k)
 	return job;
 }
 
-/* The oldest job that contained one of these processes and that no other component has claimed. */
+/*
+ * Returns the oldest job that contained one of these processes and that no other component has
+ * claimed.
+ */
 static struct cw_job *find_job(const struct evaluation *k)
 {
 	struct cw_job *job, *best = NULL;
@@ -144,7 +150,7 @@ static bool lacks_records(const struct cw_snapshot *snap)
 	return false;
 }
 
-/* Asks all nodes: any node may have a missing rank, even without a digest of this job. */
+/* Asks all nodes, because any node may have a missing rank, even without a digest of this job. */
 static void search_for_ranks(struct evaluation *k, struct cw_job *job,
 			     const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -164,7 +170,7 @@ static void search_for_ranks(struct evaluation *k, struct cw_job *job,
 		return;
 	job->searched_ns = k->now_ns;
 	k->l->stats->searches++;
-	(void)e->send(e->user, config->self, &msg); /* on failure: next time */
+	(void)e->send(e->user, config->self, &msg); /* if it fails: next time */
 	(void)e->announce(e->user, &msg);
 }
 
@@ -186,7 +192,7 @@ static uint64_t count_collectives(const struct cw_snapshot *snap)
 	return sum;
 }
 
-/* Appends "ml/train-3\n" unless it is there already. False: the buffer is full. */
+/* Appends "ml/train-3\n" unless it is there already. Returns false if the buffer is full. */
 static bool add_pod(char *pods, size_t len, const struct cw_snap_rank *r)
 {
 	char pod[320];
@@ -206,7 +212,10 @@ static bool add_pod(char *pods, size_t len, const struct cw_snap_rank *r)
 	return true;
 }
 
-/* Ranks of a pod are adjacent, so we compare few of them with more than one name. */
+/*
+ * Lists the pods of the job. Ranks of a pod are adjacent, so we compare most ranks with one name
+ * only.
+ */
 static void list_pods(const struct cw_snapshot *snap, char *pods, size_t len)
 {
 	const char *last = NULL;
@@ -232,7 +241,10 @@ static uint32_t members_seen(const struct cw_snap_comm *comm)
 	return n;
 }
 
-/* Missing members may be ranks of a job with another label: the user sees both. */
+/*
+ * Lists communicators with missing members. These may be ranks of a job with another label, and the
+ * user then sees both.
+ */
 static void list_partial(const struct cw_snapshot *snap, struct cw_job_view *view)
 {
 	view->n_partial = 0;
@@ -290,7 +302,7 @@ static uint32_t ranks_reported(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* True if its last digest is recent and its connection has not broken since. */
+/* True if the node's last digest is recent and its connection has not broken since. */
 static bool is_in_touch(const struct cw_leader_config *config, const struct cw_job_digests_node *n)
 {
 	const struct cw_peer *p = cw_leader_effects_peer(config->effects, n->name);
@@ -309,10 +321,12 @@ static unsigned nodes_in_touch(const struct evaluation *k)
 }
 
 /*
- * A leader without contact to most of the job's nodes knows too little to call anything a hang.
+ * True if this leader has no contact to most of the job's nodes. It then knows too little to call
+ * anything a hang.
  *
- * If the leader was cut off before it led, it knows only its own node and the previous leader's,
- * from copies. Such a leader has lost most of the ranks, and most of the peers that it should have.
+ * If the leader was cut off before it led, it has digests only of its own node, and copies of the
+ * previous leader's. Such a leader has lost most of the ranks, and most of the peers that it should
+ * have.
  */
 static bool is_cut_off(const struct evaluation *k, const struct cw_snapshot *snap)
 {
@@ -325,12 +339,12 @@ static bool is_cut_off(const struct evaluation *k, const struct cw_snapshot *sna
 		n_alive += cw_peer_is_alive(&peers[i], awake_ns);
 	if (2 * nodes_in_touch(k) < k->entry->digests.n_nodes)
 		return true;
-	/* A node that has found no peer yet does not know how many there should be. */
+	/* If a node has found no peer yet, it does not know how many there should be. */
 	return (2 * (n_alive + 1) < n_peers + 1 || (n_peers == 0 && config->finds_peers)) &&
 	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
 }
 
-/* The node that would lead the job, if we lost it only just now; NULL = none. */
+/* Returns the node that would lead the job, if we lost this node only just now; NULL = none. */
 static const char *lately_lost_leader(const struct evaluation *k)
 {
 	const struct cw_leader_config *config = k->l->config;
@@ -348,10 +362,10 @@ static const char *lately_lost_leader(const struct evaluation *k)
 }
 
 /*
- * A network cut in two halves has two leaders, and a leader that is cut off alone may still alert
- * about its announcements. So a stand-in waits in two cases: it sees no more than half of the job's
- * nodes, or the lost leader had announced an incident. That leader either comes back soon and
- * reports its alerts, or not at all. NULL = no need to wait.
+ * If the network is cut in two halves, it has two leaders. A leader that is cut off alone may still
+ * alert about its announcements. So a stand-in waits in two cases: it sees no more than half of the
+ * job's nodes, or the lost leader had announced an incident. That leader either comes back soon and
+ * reports its alerts, or not at all. Returns NULL if there is no need to wait.
  */
 static const char *may_be_alerted_by(const struct evaluation *k)
 {
@@ -361,8 +375,9 @@ static const char *may_be_alerted_by(const struct evaluation *k)
 }
 
 /*
- * True if a node is back in contact but has not sent a digest since. Its old digest would identify
- * the same hang by another call than the leader of the meantime used.
+ * True if a node is back in contact but has not sent a digest since. The leader of the meantime may
+ * have alerted about the same hang. The node's old digest would give the hang another call, and so
+ * another id.
  */
 static bool awaits_news(const struct evaluation *k, int64_t partitioned_ns)
 {
@@ -412,7 +427,7 @@ static bool must_be_silent(const struct evaluation *k, struct cw_job *job,
 	return awaits_news(k, job->partitioned_ns);
 }
 
-/* A stall that ended by itself: we send no alert, but the status shows it. */
+/* Notes a stall that ended by itself. We send no alert, but the status shows the stall. */
 static void note_slow(const struct evaluation *k, struct cw_job *job,
 		      const struct cw_stall_decision *d)
 {
@@ -428,7 +443,7 @@ static void note_slow(const struct evaluation *k, struct cw_job *job,
 		   d->resolved_what);
 }
 
-/* Index of the verdict to show: the worst of those in the latest phase. */
+/* Returns the index of the verdict to show: of the verdicts in the latest phase, the worst. */
 static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
 {
 	uint32_t best = 0;
@@ -458,7 +473,7 @@ static void notice_late(const struct evaluation *k, const struct cw_late_rank *l
 	e->event(e->user, CW_LOG_NOTICE, CW_MESSAGE_ID_LATE_RANK, text, fields);
 }
 
-/* Call it when the requested windows have arrived, or will not come. */
+/* Looks for late ranks. Call this when the requested windows have arrived, or will not come. */
 static void sample_late_ranks(const struct evaluation *k, struct cw_job *job,
 			      const struct cw_snapshot *snap)
 {
@@ -469,7 +484,7 @@ static void sample_late_ranks(const struct evaluation *k, struct cw_job *job,
 	uint32_t n_over;
 
 	if (cw_slow_find(snap, &list) < 0)
-		return; /* out of memory: try at the next evaluation */
+		return; /* out of memory: the next evaluation tries again */
 	n_over = late_ranks_add_sample(&job->late, snap, &list, over);
 	for (uint32_t i = 0; i < n_over; i++)
 		leader_log(k->l->config->effects, CW_LOG_INFO,
@@ -491,7 +506,10 @@ static bool is_quiet(const struct cw_stall_decision *d, uint32_t n)
 	return true;
 }
 
-/* Only in a job without a possible hang: a hanging rank is not late. */
+/*
+ * Watches for late ranks, but only in a job without a possible hang, because a hanging rank is not
+ * late.
+ */
 static void watch_late(const struct evaluation *k, struct cw_job *job,
 		       const struct cw_snapshot *snap, bool quiet)
 {
@@ -532,7 +550,7 @@ static void act_on(struct evaluation *k, struct cw_job *job, const struct cw_sna
 	watch_late(k, job, snap, is_quiet(d, list->n));
 }
 
-/* Logs the verdict of each evaluation in which some rank waits. */
+/* Logs the verdict of an evaluation if some rank waits. */
 static void log_verdict(const struct evaluation *k, const struct cw_verdict *v,
 			const struct cw_stall_decision *d)
 {
@@ -580,8 +598,8 @@ static uint64_t count_members(const struct evaluation *k)
 }
 
 /*
- * True if this iteration has evaluated enough. Also true for a large job while another large one
- * holds the snapshot: until it is judged, or until its text is written.
+ * True if this iteration has evaluated enough. Also true for a large job while another large job
+ * uses the snapshot: until the snapshot is judged, or its text is written.
  */
 static bool must_wait(struct evaluation *k)
 {
@@ -595,7 +613,7 @@ static bool must_wait(struct evaluation *k)
 	return true;
 }
 
-/* Takes *snap if the evaluation is so large that its judgement must wait for the next iteration. */
+/* Postpones a large evaluation, and takes *snap. Its judgement must wait for the next iteration. */
 static bool defer(struct evaluation *k, struct cw_job *job, struct cw_snapshot **snap)
 {
 	struct cw_job_evaluations *l = k->l;
@@ -605,7 +623,7 @@ static bool defer(struct evaluation *k, struct cw_job *job, struct cw_snapshot *
 	if (n <= cw_job_evaluation_iteration_members(l))
 		return false;
 	l->stats->split_evaluations++;
-	job->next_ns = 0; /* unknown so far */
+	job->next_ns = 0; /* we do not know it yet */
 	l->pending = (struct cw_pending_evaluation){
 		.snap = steal_ptr(snap), .entry = k->entry, .job = job, .n_members = n
 	};
@@ -674,7 +692,7 @@ static int build_snapshot(struct evaluation *k, struct cw_job *job, struct cw_sn
 	return cw_snapshot_build(&build, ret);
 }
 
-/* The job of these processes, if it still exists. */
+/* Returns the job of these processes, if it still exists. */
 static struct cw_job *last_job(const struct evaluation *k)
 {
 	struct cw_job *job;
@@ -691,8 +709,8 @@ static struct cw_job *last_job(const struct evaluation *k)
 }
 
 /*
- * Returns one bit for each verdict with an alert that is out. *id: id of that alert, unless it is
- * already set to that of an incident.
+ * Returns one bit for each verdict about which we have sent an alert. *id: if empty, becomes the id
+ * of such an alert.
  */
 static uint32_t alerted_verdicts(const struct evaluation *k, const struct cw_job *job,
 				 const struct cw_snapshot *snap, const struct cw_verdict_list *list,
@@ -721,13 +739,13 @@ static uint32_t alerted_verdicts(const struct evaluation *k, const struct cw_job
 	return alerted;
 }
 
-/* Another node may have led the job, and know more about it. */
+/* True if another node may have led the job, and knows more about it. */
 static bool is_partitioned(const struct evaluation *k)
 {
 	return 2 * nodes_in_touch(k) < k->entry->digests.n_nodes || may_be_alerted_by(k);
 }
 
-/* All visible ranks of the job are dead: we write its post-mortem from the known facts. */
+/* Handles a job whose visible ranks are all dead. We write its post-mortem from the known facts. */
 static void evaluate_dead_job(struct evaluation *k)
 {
 	const struct cw_leader_config *config = k->l->config;
@@ -776,17 +794,17 @@ static void evaluate_component(struct evaluation *k)
 	if (cw_postmortem_is_over(&k->entry->digests, k->refs, k->n_refs))
 		evaluate_dead_job(k);
 
-	if (is_all_dead(k)) /* an earlier attempt; its job, if there was one here, ends now */
+	if (is_all_dead(k)) /* dead since an earlier attempt; a job of these ranks ends now */
 		return;
 	if (!job)
 		job = new_job(k);
 	if (!job)
-		return; /* out of memory or over the limit: we do not watch it */
+		return; /* out of memory or over the limit: we do not watch the job */
 	job->is_seen = true;
 	for (unsigned i = 0; i < k->n_refs; i++)
 		(void)cw_process_map_set_job(
 			&k->entry->processes, &k->entry->digests, &k->refs[i],
-			job->number); /* on failure another rank finds the job */
+			job->number); /* if this fails, another rank finds the job */
 	if (job->pass == k->entry->pass || must_wait(k))
 		return;
 	job->pass = k->entry->pass;
@@ -803,7 +821,10 @@ static void evaluate_component(struct evaluation *k)
 				     .snap = snap, .entry = k->entry, .job = job });
 }
 
-/* Communicators change rarely: we usually reuse the components of the last evaluation. */
+/*
+ * Finds the components of the ranks. Communicators change rarely, so we usually reuse the
+ * components of the last evaluation.
+ */
 static int find_components(struct cw_leader_entry *entry)
 {
 	struct cw_rank_ref *refs;
@@ -857,7 +878,8 @@ void cw_job_evaluation_run(struct cw_job_evaluations *l, struct cw_leader_entry 
 		cw_postmortem_sweep(&entry->postmortems);
 	DL_FOREACH_SAFE (entry->jobs, job, tmp) {
 		/*
-		 * Ranks that their node no longer tracks, or that are out of reach, have not ended.
+		 * If ranks are out of reach, or their node no longer tracks them, they have not
+		 * ended.
 		 */
 		if (!job->is_seen)
 			cw_job_evaluation_end_job(l, entry, job,

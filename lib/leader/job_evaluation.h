@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Evaluates each job of a job key that this node leads: snapshot, verdict, patience, incidents.
- * This file also starts and ends jobs, as their ranks' communicators come and go.
+ * This file also starts and ends jobs when their ranks' communicators come and go.
  *
  * We split the evaluation of a large job. One iteration of the loop builds the snapshot and the
  * next judges it. The snapshot's text for an incident takes as many iterations as it needs. Only
@@ -18,8 +18,8 @@
 #include "leader/leader_entry.h"
 
 /*
- * An evaluation with a finished snapshot whose judgement, or text for an incident, is still
- * pending. Later digests do not affect it.
+ * An evaluation that has a finished snapshot, but still needs its judgement or its text for an
+ * incident. Later digests do not affect it.
  */
 struct cw_pending_evaluation {
 	struct cw_snapshot *snap; /* NULL = none */
@@ -34,13 +34,13 @@ struct cw_job_evaluations {
 	const struct cw_leader_config *config;
 	struct cw_leader_stats *stats;
 	/*
-	 * Memory of the last snapshot, which the next one reuses; NULL = none. All jobs share one:
-	 * one for each job could exceed the machine's memory.
+	 * Memory of the last snapshot, which the next one reuses; NULL = none. All jobs share it,
+	 * because one for each job could exceed the machine's memory.
 	 */
 	struct cw_snapshot *spare;
 	struct cw_pending_evaluation pending;
-	uint64_t iteration_members; /* evaluated in this iteration of the loop */
-	int64_t held_ns;            /* how long this daemon has been held up so far */
+	uint64_t iteration_members; /* memberships evaluated in this iteration of the loop */
+	int64_t held_ns;            /* how long this daemon has been held up so far, in total */
 	bool has_deferred;
 	uint64_t next_job;
 };
@@ -56,6 +56,6 @@ void cw_job_evaluation_run(struct cw_job_evaluations *l, struct cw_leader_entry 
 			   int64_t now_ns);
 /* Continues the pending evaluation, if there is one. */
 void cw_job_evaluation_finish(struct cw_job_evaluations *l);
-/* was_led_here: false when another node took over; then we do not report an end. */
+/* was_led_here: false if another node took over. We then do not report an end. */
 void cw_job_evaluation_end_job(struct cw_job_evaluations *l, struct cw_leader_entry *entry,
 			       struct cw_job *job, bool was_led_here);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decision finds its incident by the key of its verdict. We identify the ranks of an incident by
+ * The key of its verdict leads a decision to its incident. We identify the ranks of an incident by
  * rank, pid and start, because indices change from snapshot to snapshot. A verdict about any rank
  * of an open incident is a consequence and raises nothing. Before the hang phase, we only track the
  * worst verdict.
@@ -34,8 +34,9 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /*
- * Out of memory: the incident has no ranks, and a second alert may follow. A verdict that blocks no
- * rank has none either: the same ranks may well hang for another reason.
+ * Notes the ranks of the incident. If memory runs out, the incident has no ranks, and a second
+ * alert may follow. If the verdict blocks no rank, we note none, because the same ranks may well
+ * hang for another reason.
  */
 static void note_ranks(struct cw_job_incident *i, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
@@ -67,8 +68,8 @@ static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *
 }
 
 /*
- * Two such verdicts may be about the same rank, but we cannot tell: their communicators have only
- * invisible ranks in common.
+ * True if the verdict is about invisible ranks. Two such verdicts may be about the same rank, but
+ * we cannot tell. Their communicators have only invisible ranks in common.
  */
 static bool is_about_unseen(const struct cw_verdict *v)
 {
@@ -114,7 +115,7 @@ static struct cw_job_incident *find_open(struct cw_job_incidents *all,
 	return NULL;
 }
 
-/* The incident that alerted about wrong data, if its mismatch now blocks a rank. */
+/* Returns the incident that alerted about wrong data, if its mismatch now blocks a rank. */
 static struct cw_job_incident *find_wrong_data(struct cw_job_incidents *all,
 					       const struct cw_verdict *v,
 					       const struct cw_verdict_key *key)
@@ -127,7 +128,7 @@ static struct cw_job_incident *find_wrong_data(struct cw_job_incidents *all,
 	return NULL;
 }
 
-/* A closed or new incident; NULL = too many are open, or out of memory. */
+/* Returns a closed or new incident; NULL = too many are open, or out of memory. */
 static struct cw_job_incident *find_free(struct cw_job_incidents *all)
 {
 	for (uint32_t i = 0; i < all->n; i++)

@@ -20,7 +20,10 @@ static void drop(struct cw_job *job, struct cw_job_window *w)
 	free(w);
 }
 
-/* Identifies a window's member: a process with several devices has several ranks in a comm. */
+/*
+ * Identifies the member that a window belongs to. A process with several devices has several ranks
+ * in a comm.
+ */
 struct whose {
 	const char *node;
 	int32_t pid, comm_rank;
@@ -40,7 +43,10 @@ static uint32_t number(const uint32_t *numbers, uint32_t n, uint32_t of_reply)
 	return of_reply && of_reply <= n ? numbers[of_reply - 1] : 0;
 }
 
-/* Numbers of call stacks are valid as long as there is a window. */
+/*
+ * Adds the reply's call stacks to the job's. Their numbers stay valid as long as the job has a
+ * window.
+ */
 static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *reply,
 		       uint32_t **ret_numbers)
 {
@@ -56,7 +62,7 @@ static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *rep
 	return r;
 }
 
-/* numbers: maps the reply's call stacks to the job's. */
+/* numbers: for each call stack of the reply, its number in the job. */
 static int add(struct cw_job *job, const char *node, const struct cw_msg_window *from,
 	       const uint32_t *numbers, uint32_t n_numbers, enum cw_window_kind kind,
 	       int64_t now_ns)

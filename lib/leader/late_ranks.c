@@ -6,7 +6,7 @@
 
 #include "model/verdict_types.h"
 
-/* In a row. */
+/* A rank counts as late after this many samples in a row. */
 #define CONFIRMED_SAMPLES 2u
 
 bool cw_late_rank_is_confirmed(const struct cw_late_rank *late)
@@ -16,7 +16,7 @@ bool cw_late_rank_is_confirmed(const struct cw_late_rank *late)
 
 bool late_ranks_is_due(const struct cw_late_ranks *l, int64_t now_ns, uint64_t calls)
 {
-	/* A lower count means that communicators are gone. */
+	/* If the count is lower than before, communicators are gone. */
 	return (calls < l->calls || calls - l->calls >= LATE_RANKS_CALLS_MIN) &&
 	       now_ns - l->asked_ns >= LATE_RANKS_EVERY_NS;
 }
@@ -88,7 +88,10 @@ uint32_t late_ranks_add_sample(struct cw_late_ranks *l, const struct cw_snapshot
 			late->n_found = 0;
 			late->n_missed++;
 		}
-		/* We drop a rank at once if only one sample found it, by chance. */
+		/*
+		 * If only one sample found a rank late, that was by chance, and we drop the rank at
+		 * once.
+		 */
 		if (late->n_missed < (late->is_noticed ? CONFIRMED_SAMPLES : 1))
 			l->v[left++] = *late;
 		else if (late->is_noticed)
@@ -113,7 +116,7 @@ const struct cw_late_rank *late_ranks_next_notice(struct cw_late_ranks *l, int64
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct cw_late_rank *late = &l->v[i];
 
-		/* A result that clock error may explain only shows in the status. */
+		/* If clock error may explain a result, only the status shows it. */
 		if (late->is_noticed || !cw_late_rank_is_confirmed(late) ||
 		    late->said.confidence < CW_CONFIDENCE_LIKELY)
 			continue;
@@ -126,7 +129,7 @@ const struct cw_late_rank *late_ranks_next_notice(struct cw_late_ranks *l, int64
 	return worst;
 }
 
-/* "14:02 UTC" */
+/* Formats "14:02 UTC". */
 static const char *since(int64_t wall_ns, char buf[32])
 {
 	char whole[32];

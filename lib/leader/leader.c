@@ -3,10 +3,10 @@
  * Admission of jobs, messages between leaders, and scheduling of evaluations. The evaluation of a
  * job is in job_evaluation.c.
  *
- * A digest creates or renews the entry of its job key, and its sender gets an answer. If the leader
- * is at its limit, the sender asks the next node. We do not read copies until their leader is lost.
- * If two nodes both think they lead, a third node lets the first one speak. We charge the CPU time
- * of evaluations to the user of the jobs.
+ * A digest creates or renews the entry of its job key, and its sender gets an answer. If this
+ * leader is at its limit, the sender asks the next node. We do not read copies until their leader
+ * is lost. If two nodes both think that they lead, a third node lets the first of them speak. We
+ * charge the CPU time of evaluations to the user of the jobs.
  */
 #include "leader/leader.h"
 
@@ -25,27 +25,27 @@
 #include "leader/job_evaluation.h"
 #include "leader/snapshot_build.h"
 
-/* Reason in an objection; the announcing node recognizes it by this text. */
+/* The reason in an objection. The announcing node recognizes the case by this text. */
 #define ANNOUNCED_FIRST "another node announced it first"
 
-/* A node that announced an incident of a job; remembered for CW_LEADER_ANNOUNCED_NS. */
+/* A node that announced an incident of a job. We remember it for CW_LEADER_ANNOUNCED_NS. */
 struct cw_announced {
 	struct cw_job_id job;
 	int64_t at_ns; /* awake; 0 = unused */
 	char node[64];
-	bool led_here; /* this node reported to it at that time */
+	bool led_here; /* this node reported to that node at that time */
 };
 
 struct cw_leader {
 	struct cw_leader_config config;
 	struct cw_leader_entry *entries;
-	struct cw_uid_count *held; /* job keys of each user */
+	struct cw_uid_count *held; /* number of job keys of each user */
 	struct cw_untracked *untracked;
-	int64_t untracked_ns; /* time of its last tick */
+	int64_t untracked_ns; /* time of the last tick of `untracked` */
 	struct cw_job_evaluations evaluations;
 	/*
-	 * CPU time of evaluations and text since spent_since_ns: beyond CW_LEADER_TEXT_NS we write
-	 * no more text.
+	 * CPU time that evaluations and text have used since spent_since_ns. Beyond
+	 * CW_LEADER_TEXT_NS we write no more text.
 	 */
 	int64_t spent_ns, spent_since_ns;
 	int64_t woke_ns; /* end of this daemon's last hold-up, on the awake clock */
@@ -154,7 +154,10 @@ static void forget_untracked(struct cw_leader *l, const struct cw_job_digests *d
 	cw_untracked_forget(l->untracked, &item);
 }
 
-/* Copies yield to entries that this node leads, and displace other copies only. */
+/*
+ * Finds an entry that must make room for another. A new copy displaces only copies, and never an
+ * entry that this node leads.
+ */
 static struct cw_leader_entry *find_displaced(const struct cw_leader *l, uint32_t users,
 					      bool for_copy)
 {
@@ -175,7 +178,7 @@ static struct cw_leader_entry *find_displaced(const struct cw_leader *l, uint32_
 	return cw_quota_displaced(charges, n, CW_LEADER_MAX_JOB_KEYS, users);
 }
 
-/* False: the limit is reached and no entry yields. */
+/* Makes room for a new entry. Returns false if the limit is reached and no entry yields. */
 static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
 {
 	const struct cw_quota_count count = {
@@ -199,7 +202,10 @@ static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
 	return true;
 }
 
-/* All entries of a user share one budget; a new entry brings none of its own. */
+/*
+ * Returns when a new entry of this user may be evaluated. All entries of a user share one budget,
+ * so a new entry brings none of its own.
+ */
 static int64_t not_before_of(const struct cw_leader *l, uint32_t uid)
 {
 	struct cw_leader_entry *entry, *tmp;
@@ -251,7 +257,10 @@ static void send_members(struct cw_leader *l, const char *to, const struct cw_jo
 			   to, strerror(-r));
 }
 
-/* job_hash: the number by which `to` knows the job, perhaps its only name for it. */
+/*
+ * Answers a digest. job_hash is the number by which `to` knows the job, and perhaps its only name
+ * for the job.
+ */
 static void answer(struct cw_leader *l, const struct cw_leader_entry *entry, const char *to,
 		   uint64_t number, uint64_t job_hash)
 {
@@ -272,7 +281,7 @@ static void answer(struct cw_leader *l, const struct cw_leader_entry *entry, con
 								   : CW_STANDING_WATCHED });
 }
 
-/* The refused node shows this in its status, and tries the next leader. */
+/* Refuses a digest. The refused node shows this in its status, and tries the next leader. */
 static void refuse_digest(struct cw_leader *l, const struct cw_job_id *job,
 			  const struct cw_msg_digest *d, const char *to)
 {
@@ -286,8 +295,9 @@ static void refuse_digest(struct cw_leader *l, const struct cw_job_id *job,
 }
 
 /*
- * Passes on a mute that a user typed on another node. We ignore the mute in a refused digest: its
- * sender appears nowhere as a node of the job, and would silence the job unseen.
+ * Passes on a mute that a user typed on another node. We ignore the mute in a refused digest. Its
+ * sender appears nowhere as a node of the job, so the job would become silent without a visible
+ * reason.
  */
 static void pass_on_mute(const struct cw_leader *l, const char *from, const struct cw_msg_digest *d)
 {
@@ -297,7 +307,10 @@ static void pass_on_mute(const struct cw_leader *l, const char *from, const stru
 		e->muted(e->user, from, d->uid, d->label, d->muted_until_ns);
 }
 
-/* *ret NULL: this node does not lead the job yet. Otherwise as cw_job_id_read(). */
+/*
+ * Finds the entry of a digest. *ret NULL: this node does not lead the job yet. Returns the same as
+ * cw_job_id_read().
+ */
 static int find_entry_of_digest(const struct cw_leader *l, const struct cw_msg_digest *d,
 				struct cw_job_id *ret_job, struct cw_leader_entry **ret)
 {
@@ -310,7 +323,7 @@ static int find_entry_of_digest(const struct cw_leader *l, const struct cw_msg_d
 		return 0;
 	r = cw_job_id_read(&d->job_key, d->uid, d->label, ret_job);
 	if (r == 0)
-		*ret = find_entry(l, ret_job); /* from the previous version: without a key */
+		*ret = find_entry(l, ret_job); /* a digest of the previous version has no key */
 	return r;
 }
 
@@ -330,7 +343,7 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	}
 	if (!entry && d->n_ranks == 0) {
 		/*
-		 * There is nothing to watch, but without an answer the node would look for
+		 * There is nothing to watch, but if the node got no answer, it would look for
 		 * another leader.
 		 */
 		if (d->untracked && !is_copy)
@@ -355,8 +368,8 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	}
 	if (is_copy) {
 		/*
-		 * We use no ranks of job keys that we do not lead. One that we lead has few
-		 * copies: digests of nodes with another leader.
+		 * We use no ranks of job keys that we do not lead. A job key that we lead has few
+		 * copies: digests of nodes that follow another leader.
 		 */
 		if (entry->is_led)
 			(void)cw_job_digests_read(&entry->digests, CW_LEADER_ITERATION_COPIES);
@@ -371,8 +384,8 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	answer(l, entry, from, number, job_hash);
 }
 
-/* Searches this user's incidents only: an id alone belongs to no user. */
-/* label: of the incident's job; NULL = any job of this user. */
+/* Searches only this user's incidents, because an id alone belongs to no user. */
+/* Finds an incident. label: the label of its job; NULL = any job of this user. */
 static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *label,
 					 const char *id)
 {
@@ -399,13 +412,13 @@ static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_
 	const struct cw_incident *inc;
 
 	if (!*a->label)
-		return false; /* the owner is missing: an id alone belongs to no user */
+		return false; /* without the owner, an id belongs to no user */
 	inc = find_incident(l, a->uid, a->label, a->id);
 	return (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
 	       l->config.effects->was_sent_here(l->config.effects->user, &due);
 }
 
-/* This node leads the job and gets digests of more nodes than its own. */
+/* True if this node leads the job and the announcing node reports to it. */
 static bool leads_better(const struct cw_leader *l, const struct cw_job_id *job, const char *from)
 {
 	const char *self = l->config.self;
@@ -417,7 +430,7 @@ static bool leads_better(const struct cw_leader *l, const struct cw_job_id *job,
 		return false;
 	for (unsigned i = 0; i < entry->digests.n_nodes; i++)
 		if (!strcmp(entry->digests.nodes[i].name, from))
-			return true; /* the announcer reports to this node */
+			return true; /* `from` reports to this node */
 	return false;
 }
 
@@ -429,14 +442,14 @@ static bool is_led_by(const struct cw_leader *l, const struct cw_job_id *job, co
 }
 
 /*
- * Where some links are cut, two nodes may each think they lead. A third node that has contact with
- * both lets the first one speak, as long as that one is alive.
+ * If some links are cut, two nodes may each think that they lead. A third node that has contact
+ * with both lets the first announcer speak, as long as that node is alive.
  *
- * There are two exceptions, both only if this node now reports to the second one. If this node
- * reported to the first when that announced, the first stood in for a daemon that was held up. It
- * no longer leads, and will not speak. Otherwise the first was giving way while it announced: this
- * node already reported to the second. If the first has not alerted after CW_LEADER_SPEAKS_NS, it
- * never will.
+ * There are two exceptions, both only if this node now reports to the second announcer. First, this
+ * node reported to the first announcer when that announced. The first announcer then stood in for a
+ * daemon that was held up. It no longer leads, and will not speak. Second, CW_LEADER_SPEAKS_NS have
+ * passed. This node already reported to the second announcer, so the first was giving way while it
+ * announced. If it has not alerted by now, it never will.
  */
 static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id *job,
 				     const char *from)
@@ -518,8 +531,8 @@ static void take_announcement(struct cw_leader *l, const char *from,
 }
 
 /*
- * Objections of older versions do not name the job. But those nodes only know ids that this
- * node announced.
+ * Finds the incident of an objection. Objections of older versions do not name the job. But nodes
+ * of these versions only know ids that this node announced.
  */
 static struct cw_incident *find_objected(const struct cw_leader *l,
 					 const struct cw_msg_incident_objection *o)
@@ -536,15 +549,15 @@ static struct cw_incident *find_objected(const struct cw_leader *l,
 	return inc;
 }
 
-/* The node leads the job as far as this node knows, or did so while this node was away. */
+/* True if the node leads the job as far as this node knows, or did so while this node was away. */
 static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
 {
 	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
 }
 
 /*
- * How often an objection may defer an incident; 0 = without limit. "Another node announced it" is
- * no knowledge of the objecting node: any node can announce.
+ * Returns how often an objection may defer an incident; 0 = without limit. The objection "another
+ * node announced it" shows no knowledge of the objecting node, because any node can announce.
  */
 static unsigned believed_times(const struct cw_leader *l, const char *from,
 			       const struct cw_msg_incident_objection *o)
@@ -594,8 +607,8 @@ bool cw_leader_is_unconfirmed(struct cw_leader *l, const char *from, uint32_t ui
 	bool is_believed;
 
 	/*
-	 * We believe a claim for the job that it names, but not if we know that the id is
-	 * another job's.
+	 * We believe a claim about the job that it names. But we do not believe it if we know that
+	 * the id belongs to another job.
 	 */
 	if (cw_job_id_make(uid, label, &job) < 0 ||
 	    (inc && inc != find_incident(l, uid, label, id))) {
@@ -637,7 +650,7 @@ static int64_t cpu_ns(const struct cw_leader *l)
 	return l->config.cpu_ns ? l->config.cpu_ns(l->config.cpu_user) : 0;
 }
 
-/* Charges CPU time since `start` to all entries of the user. */
+/* Charges the CPU time since `start` to all entries of the user. */
 static void charge(struct cw_leader *l, uint32_t uid, int64_t start, int64_t now)
 {
 	int64_t cost = cpu_ns(l) - start;
@@ -703,7 +716,10 @@ static bool is_led_elsewhere(const struct cw_leader *l, const struct cw_job_id *
 	return leader && strcmp(leader, l->config.self) != 0;
 }
 
-/* The job's nodes have another leader now. We keep the digests in case that leader is lost. */
+/*
+ * Notices that the job's nodes have another leader now. We keep the digests in case that leader is
+ * lost.
+ */
 static void update_leadership(struct cw_leader *l, struct cw_leader_entry *entry)
 {
 	if (!entry->is_led || cw_job_digests_is_led_here(&entry->digests) ||
@@ -713,7 +729,7 @@ static void update_leadership(struct cw_leader *l, struct cw_leader_entry *entry
 	entry->is_led = false;
 }
 
-/* Notes when this daemon resumes after a hold-up. Returns the time. */
+/* Notes when this daemon resumes after a hold-up. Returns the current time. */
 static int64_t note_time(struct cw_leader *l)
 {
 	int64_t now = cw_clock_now_ns(l->config.clock);
@@ -726,8 +742,8 @@ static int64_t note_time(struct cw_leader *l)
 }
 
 /*
- * After a hold-up, this daemon's digests are old. The evaluation waits until the job's nodes have
- * sent new ones, or are late with them.
+ * True if this daemon's digests are old because it was held up. The evaluation waits until the
+ * job's nodes have sent new ones, or are late with them.
  */
 static bool is_out_of_date(const struct cw_leader *l, const struct cw_leader_entry *entry)
 {
@@ -757,8 +773,8 @@ static void evaluate_if_due(struct cw_leader *l, struct cw_leader_entry *entry, 
 }
 
 /*
- * The entry has no nodes left. Ranks of an unreachable node may still be waiting. In that case its
- * jobs have not ended, and a leader that sees the node again continues its incidents.
+ * Ends an entry that has no nodes left. Ranks of an unreachable node may still be waiting. If so,
+ * the jobs have not ended, and a leader that sees the node again continues their incidents.
  */
 static void end_entry(struct cw_leader *l, struct cw_leader_entry *entry)
 {

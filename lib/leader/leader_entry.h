@@ -18,18 +18,18 @@ struct cw_leader_entry {
 	struct cw_job_digests digests; /* hashed by its job */
 	struct cw_process_map processes;
 	struct cw_job *jobs;
-	struct cw_postmortems postmortems; /* of jobs that ended */
-	/* The ranks by component, as of refs_shape; NULL = not computed yet. */
+	struct cw_postmortems postmortems; /* post-mortems of jobs that ended */
+	/* The ranks sorted by component, valid for refs_shape; NULL = not computed yet. */
 	struct cw_rank_ref *refs;
 	unsigned n_refs;
 	uint64_t refs_shape;
-	bool is_led; /* false: we only store copies, in case its leader is lost */
+	bool is_led; /* false = we only store copies, in case the leader is lost */
 	/* A node that is now unreachable announced an incident of this job. */
 	bool was_announced_by_lost_peer;
-	int64_t since_ns;         /* when we admitted it */
-	uint64_t pass;            /* counts passes; jobs with this number were evaluated */
+	int64_t since_ns;         /* time when we admitted the entry */
+	uint64_t pass;            /* number of the current pass; a job with this number is done */
 	bool is_partly_evaluated; /* some jobs wait for another iteration of the loop */
 	int64_t next_ns;
 	int64_t evaluated_ns;  /* time of the last evaluation */
-	int64_t not_before_ns; /* its user has used up its share until then */
+	int64_t not_before_ns; /* the user has used up the share of CPU time until then */
 };

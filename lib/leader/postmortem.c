@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every evaluation sees a component of dead ranks for as long as its nodes remember them: ten
- * minutes. The first of these evaluations still has the job, with its windows and its last known
- * wait. So we build the document then, and rebuild it when we learn of more deaths. When it has
- * settled, we write it, and only remember that we did.
+ * As long as its nodes remember the dead ranks of a component, ten minutes, every evaluation sees
+ * the component. Only the first of these evaluations still has the job, with its windows and its
+ * last known wait. So we build the document then, and rebuild it when we learn of more deaths. When
+ * it has settled, we write it, and only remember that we did.
  */
 #include "leader/postmortem.h"
 
@@ -21,28 +21,29 @@
 #include "model/nccl_result.h"
 #include "report/cause.h"
 
-/* Replaces the number of calls in the id: no real count gets this high. */
+/* Stands in place of the number of calls in the id. No real count gets this high. */
 #define POSTMORTEM_SEQ UINT64_MAX
 
 struct cw_postmortem {
 	struct cw_postmortem *next, *prev;
 	/*
-	 * Identifies the component: its largest communicator, and the start of its first process.
+	 * These fields identify the component: its largest communicator, and the start of its first
+	 * process.
 	 */
 	uint64_t comm_id, start_ticks;
 	uint32_t instance;
 	int32_t pid;  /* pid of that process */
-	bool is_seen; /* since the last sweep */
+	bool is_seen; /* true if seen since the last sweep */
 	bool is_done;
 	bool has_memory;
 	int64_t over_ns, changed_ns; /* first seen as over; last new death */
 	unsigned n_dead;
 	struct cw_postmortem_memory memory;
 	struct cw_postmortem_wait
-		odd_call; /* for blamed_call(): a mismatched call without a waiting rank */
+		odd_call; /* for blamed_call(): a mismatched call on which no rank waits */
 	char incident[CW_INCIDENT_ID_MAX + 1];
 	struct cw_postmortem_first first;
-	json_t *doc; /* as of the last evaluation; NULL = none, or none due */
+	json_t *doc; /* from the last evaluation; NULL = none, or none is due */
 	char cancelled[256];
 	char job[256];
 	uint32_t uid, verdict_class;
@@ -200,7 +201,7 @@ static struct cw_postmortem *find(const struct cw_postmortems *all,
 	return NULL;
 }
 
-/* NULL: out of memory, or over the limit; then we write nothing. */
+/* Returns NULL if out of memory, or over the limit. We then write nothing. */
 static struct cw_postmortem *find_or_add(struct cw_postmortems *all,
 					 const struct cw_job_digests *digests,
 					 const struct cw_rank_ref *refs, unsigned n, int64_t now_ns)
@@ -300,7 +301,8 @@ static struct cw_postmortem_death death_of(const struct cw_postmortem_input *s, 
 }
 
 /*
- * Copies facts between ranks of one process: they share calls and errors. Such ranks are adjacent.
+ * Copies facts between the ranks of one process, because these share calls and errors. Such ranks
+ * are adjacent.
  */
 static void share_facts(const struct cw_postmortem_input *s, struct cw_postmortem_death *v)
 {
@@ -353,7 +355,7 @@ static bool was_ended_by_waiting(const struct cw_postmortem_wait *w,
 	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->is_inside_call;
 }
 
-/* True if some rank died inside the very call of the remembered wait. */
+/* True if some rank died inside the same call that the remembered wait was for. */
 static bool lasted_until_the_end(const struct cw_postmortem_wait *w, const struct cw_snapshot *snap)
 {
 	for (uint32_t c = 0; w->since_ns && c < snap->n_comms; c++) {
@@ -374,8 +376,8 @@ static bool lasted_until_the_end(const struct cw_postmortem_wait *w, const struc
 }
 
 /*
- * True if we know the wait: the last evaluation was shortly before the first death, or the wait
- * lasted until then.
+ * True if we know the last wait of the job. Either the last evaluation was shortly before the first
+ * death, or the wait lasted until then.
  */
 static bool is_remembered(const struct cw_postmortem *e, const struct cw_postmortem_input *s,
 			  const struct cw_postmortem_death *v)
@@ -387,8 +389,8 @@ static bool is_remembered(const struct cw_postmortem *e, const struct cw_postmor
 }
 
 /*
- * The mismatched call, if the first rank to end got wrong data from it, as in the alert. NULL
- * = none.
+ * Returns the mismatched call, if the first rank to end got wrong data from it. The alert blames
+ * the same call. NULL = none.
  */
 static const struct cw_postmortem_wait *
 blamed_call(struct cw_postmortem *e, const struct cw_postmortem_input *s, const bool *is_first)
@@ -461,7 +463,10 @@ static void put_postmortem(struct cw_postmortem *pm, const struct cw_leader_effe
 	};
 	int r = 0;
 
-	/* If an alert of the job is out, the user finds this with it: we send none. */
+	/*
+	 * If an alert of the job was sent, the user finds the post-mortem with it, and we send no
+	 * other.
+	 */
 	if (e->put_postmortem)
 		r = e->put_postmortem(e->user, &due, pm->doc, !*pm->incident);
 	if (r == -EEXIST) {
@@ -507,7 +512,10 @@ static bool has_unalerted_wrong_data(const struct cw_postmortem_input *s)
 	return false;
 }
 
-/* A single process is no job: its parent sees how it ended. */
+/*
+ * True if the ranks are of several processes. A single process is no job, because its parent sees
+ * how it ended.
+ */
 static bool is_a_job(const struct cw_snapshot *snap)
 {
 	for (uint32_t i = 1; i < snap->n_ranks; i++)
@@ -516,7 +524,7 @@ static bool is_a_job(const struct cw_snapshot *snap)
 	return snap->ranks_expected > 1 && snap->ranks_expected > snap->n_ranks;
 }
 
-/* Copies facts that only the first evaluation has, unless this one contradicts them. */
+/* Copies the facts that only the first evaluation has, unless the new document contradicts them. */
 static void take_over(json_t *doc, const json_t *old)
 {
 	if (old && json_equal(json_object_get(doc, "first"), json_object_get(old, "first")))
@@ -648,7 +656,10 @@ void cw_postmortem_sweep(struct cw_postmortems *all)
 	struct cw_postmortem *e, *tmp;
 
 	DL_FOREACH_SAFE (all->list, e, tmp) {
-		/* Keep a pending one: its ranks may now be in one component with new ranks. */
+		/*
+		 * Keep a pending post-mortem, because its ranks may now be in one component with
+		 * new ranks.
+		 */
 		if (!e->is_seen && e->is_done)
 			forget(all, e);
 		else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every list has a limit, independent of the size of the job. We list the earliest ends one by one,
- * and group all ends by kind. We list open calls by communicator and number, and the last calls of
- * relevant ranks only. Texts come from foreign processes; the printer escapes them.
+ * and group all ends by kind. We list open calls by communicator and number. We list the last calls
+ * only of relevant ranks. Texts come from foreign processes, and the printer escapes them.
  */
 #include "leader/postmortem_doc.h"
 
@@ -35,7 +35,7 @@ static int64_t first_ns(const struct cw_postmortem_facts *f)
 	return f->first->n_failed ? f->deaths[f->first->earliest].ended_ns : 0;
 }
 
-/* No rank is to blame for the end of a cancelled job. */
+/* True if the document names a first death. For a cancelled job no rank is to blame. */
 static bool has_first(const struct cw_postmortem_facts *f)
 {
 	return f->first->n_first && f->first->outcome == CW_POSTMORTEM_FAILED;
@@ -48,11 +48,11 @@ static bool is_dead(const struct cw_postmortem_facts *f, uint32_t i)
 
 static double seconds(int64_t ns)
 {
-	/* Our precision is one millisecond. */
+	/* We state times to one millisecond. */
 	return (double)(ns / CW_NS_PER_MS) / 1e3;
 }
 
-/* 0 = unknown. */
+/* Converts an instant to wall time; 0 = unknown. */
 static int64_t wall_ns(const struct cw_postmortem_facts *f, int64_t ns)
 {
 	const struct cw_snapshot *snap = f->input->snap;
@@ -77,7 +77,7 @@ static void free_picked(struct picked *p)
 	free(p->v);
 }
 
-/* Collects the ranks for which is() holds. */
+/* Collects the ranks for which is() returns true. */
 static struct picked
 pick(const struct cw_postmortem_facts *f,
      bool (*is)(const struct cw_postmortem_facts *f, uint32_t i, const void *arg), const void *arg)
@@ -91,7 +91,7 @@ pick(const struct cw_postmortem_facts *f,
 	return p;
 }
 
-/* "rank 3", "ranks 0-3,7"; the count if no number is known. */
+/* Formats "rank 3" or "ranks 0-3,7". If no number is known, formats the count. */
 static void say_ranks(const int32_t *ranks, uint32_t n, char *buf, size_t len)
 {
 	char set[RANKS_BYTES];
@@ -104,7 +104,7 @@ static void say_ranks(const int32_t *ranks, uint32_t n, char *buf, size_t len)
 
 /* ---- ends ---- */
 
-/* Sorts by instant of end; living ranks come last. */
+/* For sorting ranks by the instant of their end. Living ranks come last. */
 struct by_time {
 	int64_t ended_ns;
 	uint32_t rank;
@@ -195,7 +195,7 @@ static json_t *group_doc(const struct cw_postmortem_facts *f, uint32_t i, uint32
 	return cw_json_finish(doc, bad);
 }
 
-/* False if rank i ended like the head of an earlier group. */
+/* Returns false if rank i ended in the same way as the head of an earlier group. */
 static bool is_new_group(const struct cw_postmortem_facts *f, const uint32_t *heads, uint32_t n,
 			 uint32_t i)
 {
@@ -305,7 +305,7 @@ static bool is_same_call(const struct cw_op *a, const struct cw_op *b)
 	return a->kind == b->kind && a->coll_seq == b->coll_seq && a->p2p_seq == b->p2p_seq;
 }
 
-/* Lists the members of a communicator whose oldest open call equals that of `head`. */
+/* Lists the members of a communicator whose oldest open call equals the one of `head`. */
 static json_t *open_doc(const struct cw_postmortem_facts *f, const struct cw_snap_comm *comm,
 			uint32_t head)
 {
@@ -337,7 +337,8 @@ static bool is_new_call(const struct cw_snap_comm *comm, uint32_t m)
 }
 
 /*
- * In a large communicator we only compare the first members with each other: the cost is a square.
+ * In a large communicator we compare only the first members with each other, because the cost grows
+ * with the square of their number.
  */
 #define MAX_COMPARED 1024u
 
@@ -377,8 +378,8 @@ static bool matters(const struct cw_postmortem_facts *f, uint32_t i)
 }
 
 /*
- * The newest calls of a rank on one communicator, oldest first; from its window, or the last
- * call alone.
+ * Lists the newest calls of a rank on one communicator, oldest first. They come from the rank's
+ * window; without a window, we list only the last call.
  */
 static json_t *calls_doc(const struct cw_postmortem_facts *f, const struct cw_snap_comm *comm,
 			 const struct cw_snap_member *m)
@@ -505,7 +506,7 @@ static json_t *notes_doc(const struct cw_postmortem_facts *f)
 
 /* ---- summary ---- */
 
-/* "it was killed by SIGKILL sent by …"; uses the kernel's facts if there are any. */
+/* Appends "it was killed by SIGKILL sent by …". Uses the kernel's facts if there are any. */
 static void add_how(const struct cw_postmortem_facts *f, uint32_t i, char *buf, size_t len)
 {
 	const char *cause = rank_of(f, i)->cause;
@@ -593,7 +594,7 @@ static void say_blamed(const struct cw_postmortem_facts *f, char *buf, size_t le
 	const struct cw_postmortem_wait *w = f->blamed;
 	int n = (int)strlen(w->summary);
 
-	/* Drop the full stop: the sentence continues. */
+	/* Drop the full stop, because the sentence continues. */
 	if (n && w->summary[n - 1] == '.')
 		n--;
 	if (w->since_ns)
@@ -626,7 +627,7 @@ static enum cw_class class_of(const struct cw_postmortem_facts *f)
 	return CW_CLASS_P2P_UNMATCHED;
 }
 
-/* The summary already contains the mismatched calls. */
+/* True if the blame is for mismatched calls. The summary already contains these. */
 static bool is_of_calls(const struct cw_postmortem_facts *f)
 {
 	return f->blamed && f->blamed->verdict_class == CW_CLASS_MISMATCH;
@@ -671,7 +672,10 @@ static enum cw_detail detail_of(const struct cw_postmortem_facts *f)
 	return f->deaths[i].liveness == CW_LIVE_EXITED ? CW_DETAIL_EXITED : CW_DETAIL_KILLED;
 }
 
-/* A request to end has a reason, which may be an end that we did not see. */
+/*
+ * True if a request ended one of the first ranks. A request has a reason, which may be an end that
+ * we did not see.
+ */
 static bool was_first_asked(const struct cw_postmortem_facts *f)
 {
 	for (uint32_t i = 0; i < f->input->snap->n_ranks; i++)
@@ -681,8 +685,8 @@ static bool was_first_asked(const struct cw_postmortem_facts *f)
 }
 
 /*
- * If time decides and all ends are known, the result is certain. A decision by cause is a
- * heuristic, and a tie is no decision.
+ * If the times of the ends decide and we know all ends, the result is certain. A decision by cause
+ * is a heuristic, and a tie is no decision.
  */
 static enum cw_confidence confidence_of(const struct cw_postmortem_facts *f)
 {
@@ -702,7 +706,7 @@ static enum cw_confidence confidence_of(const struct cw_postmortem_facts *f)
 	}
 }
 
-/* Rank numbers of the culprits. */
+/* Lists the rank numbers of the culprits. */
 static json_t *culprits_doc(const struct cw_postmortem_facts *f)
 {
 	json_t *list = json_array();

@@ -6,7 +6,9 @@
 
 #include "leader/postmortem.h"
 
-/* Limits on the items that we list for a job of thousands; we only count the rest. */
+/*
+ * Limits on the items that we list for a job of thousands of ranks. We only count the other items.
+ */
 #define CW_POSTMORTEM_DOC_MAX_ENDS 64u
 #define CW_POSTMORTEM_DOC_MAX_GROUPS 32u
 #define CW_POSTMORTEM_DOC_MAX_OPEN 32u
@@ -21,11 +23,11 @@ struct cw_postmortem_facts {
 	const bool *is_first;
 	const struct cw_postmortem_first *first;
 	/*
-	 * Set if the job's own watchdog ended it: then we blame the ranks it waited for, not the
-	 * first death.
+	 * Set if the job's own watchdog ended the job. We then blame the ranks that the job waited
+	 * for, not the first death.
 	 */
 	const struct cw_postmortem_wait *blamed;
 };
 
-/* NULL = out of memory. */
+/* Builds the document. Returns NULL if out of memory. */
 json_t *cw_postmortem_doc(const struct cw_postmortem_facts *f);

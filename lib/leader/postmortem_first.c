@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We find the earliest failure, then all deaths that time cannot tell from it. Among these the kind
- * decides, then the sender of a signal. A job counts as cancelled in two cases: no rank failed
- * before most were asked to end, or SIGKILL ended all ranks at once.
+ * We find the earliest failure, then all deaths whose times are too close to tell apart. Among
+ * these the kind of death decides, then the sender of a signal. A job counts as cancelled in two
+ * cases: no rank failed before most were asked to end, or SIGKILL ended all ranks at once.
  */
 #include "leader/postmortem_first.h"
 
@@ -22,7 +22,10 @@ static bool is_asked(const struct cw_postmortem_death *d)
 		return true;
 	if (d->end_by == CW_END_BY_PARENT || d->end_by == CW_END_BY_INIT)
 		return true;
-	/* The kernel records the cause of an exit, and also records if there was none. */
+	/*
+	 * An exit with an error counts as requested if the kernel recorded its cause. The kernel
+	 * also records if there was none.
+	 */
 	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->end_by != CW_END_BY_UNKNOWN &&
 	       d->end_by != CW_END_BY_NOBODY;
 }
@@ -92,7 +95,7 @@ static bool has_failed(const struct cw_postmortem_death *d)
 	return cw_postmortem_kind(d) < CW_POSTMORTEM_NO_FAILURE;
 }
 
-/* True if b may not be later than a, given the uncertainty. */
+/* True if, given the uncertainty, both deaths may be simultaneous. */
 static bool is_together(const struct cw_postmortem_death *a, const struct cw_postmortem_death *b)
 {
 	int64_t apart =
@@ -103,7 +106,7 @@ static bool is_together(const struct cw_postmortem_death *a, const struct cw_pos
 	return apart <= a->unsure_ns + b->unsure_ns;
 }
 
-/* Ranks of one process end at one instant and from one cause. */
+/* True if both ranks are of one process. They then end at one instant and from one cause. */
 static bool is_one_process(const struct cw_postmortem_death *a, const struct cw_postmortem_death *b)
 {
 	return a->node == b->node && a->pid > 0 && a->pid == b->pid && a->ended_ns == b->ended_ns;
@@ -154,7 +157,10 @@ static uint32_t count(const bool *is, uint32_t n)
 	return sum;
 }
 
-/* The sender of a signal is to blame before its target, no matter how the sender died. */
+/*
+ * Drops each rank whose signal came from another of the first ranks. The sender is to blame before
+ * its target, no matter how the sender died.
+ */
 static void drop_receivers(const struct cw_postmortem_death *v, uint32_t n, bool *is_first,
 			   struct cw_postmortem_first *f)
 {
@@ -169,7 +175,7 @@ static void drop_receivers(const struct cw_postmortem_death *v, uint32_t n, bool
 	}
 }
 
-/* True if one SIGKILL from outside ended all ranks, and none failed on its own. */
+/* True if one SIGKILL from outside ended all ranks, and no rank failed on its own. */
 static bool is_stroke(const struct cw_postmortem_death *v, uint32_t n,
 		      const struct cw_postmortem_first *f)
 {
@@ -190,7 +196,7 @@ static bool is_stroke(const struct cw_postmortem_death *v, uint32_t n,
 	return killed >= 2 && killed == f->n_failed;
 }
 
-/* True if the first ranks, and most others, were asked to end: other kinds of death came later. */
+/* True if the first ranks, and most others, were asked to end. Other kinds of death came later. */
 static bool is_cancelled(const struct cw_postmortem_death *v, uint32_t n, const bool *is_first,
 			 const struct cw_postmortem_first *f)
 {
@@ -215,7 +221,7 @@ static void find_earliest(const struct cw_postmortem_death *v, uint32_t n,
 	}
 }
 
-/* Distance to the next failure that time alone tells apart. */
+/* Returns the time from the earliest failure to the next one that is clearly later. */
 static int64_t margin(const struct cw_postmortem_death *v, uint32_t n, uint32_t earliest)
 {
 	int64_t least = 0;

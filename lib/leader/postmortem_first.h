@@ -2,8 +2,8 @@
 /*
  * Finds the first of a job's deaths. Deaths come in cascades. A rank fails, and its launcher sends
  * SIGTERM to the other ranks of its node. Ranks on other nodes lose their peer and abort. If two
- * deaths are further apart than their uncertainty, time decides. Otherwise the cause decides: a
- * rank's own fault precedes a death inflicted by other ranks, and a sender of a signal precedes its
+ * deaths are further apart than their uncertainty, time decides. Otherwise the cause decides. A
+ * rank's own fault precedes a death that other ranks inflicted. The sender of a signal precedes its
  * target. If neither decides, the deaths are a tie.
  *
  * Pure; any thread.
@@ -15,26 +15,34 @@
 
 #include "model/facts.h"
 
-/* Uncertainty of the instant of a death, between ranks of one clock and of two. */
+/*
+ * Uncertainty of the instant of a death: NEAR between ranks with the same clock, FAR between ranks
+ * with different clocks.
+ */
 #define CW_POSTMORTEM_NEAR_NS INT64_C(50000000)
 #define CW_POSTMORTEM_FAR_NS INT64_C(250000000)
-/* Uncertainty for a node with too few digests to estimate its clock. */
+/* Uncertainty if a node sent too few digests to estimate its clock. */
 #define CW_POSTMORTEM_UNKNOWN_NS INT64_C(1000000000)
-/* Deaths within this time may have one sender: SIGKILL to all ranks of a job. */
+/*
+ * If deaths are within this time, they may have one sender, such as SIGKILL to all ranks of a job.
+ */
 #define CW_POSTMORTEM_TOGETHER_NS INT64_C(2000000000)
 
-/* Evidence that a death is the first, the strongest kind first. */
+/*
+ * Kinds of death, ordered by how likely a death of this kind is the first. The strongest evidence
+ * comes first.
+ */
 enum cw_postmortem_kind {
-	CW_POSTMORTEM_OWN = 0,    /* a fault, an exit or abort outside of any call, out of memory */
-	CW_POSTMORTEM_KILLED,     /* SIGKILL by another process; an exit with an error in a call */
-	CW_POSTMORTEM_REACTION,   /* aborted inside a call, or after NCCL reported a lost peer */
-	CW_POSTMORTEM_ASKED,      /* SIGTERM, SIGINT, and exits after those; its parent ended */
-	CW_POSTMORTEM_NO_FAILURE, /* exit 0; or an unknown end */
+	CW_POSTMORTEM_OWN = 0,  /* a fault, out of memory, or an exit or abort outside any call */
+	CW_POSTMORTEM_KILLED,   /* SIGKILL by another process, or an exit with an error in a call */
+	CW_POSTMORTEM_REACTION, /* aborted inside a call, or after NCCL reported a lost peer */
+	CW_POSTMORTEM_ASKED,    /* SIGTERM, SIGINT or an exit after these; its parent ended */
+	CW_POSTMORTEM_NO_FAILURE, /* exit 0, or an unknown end */
 	CW_POSTMORTEM_ALIVE,
 };
 
 struct cw_postmortem_death {
-	uint32_t node; /* any number, the same for ranks of one clock */
+	uint32_t node; /* any number that ranks with the same clock share */
 	int32_t pid;
 	uint32_t liveness; /* enum cw_liveness */
 	int32_t exit_code, term_signal;
@@ -42,15 +50,15 @@ struct cw_postmortem_death {
 	int32_t end_sender;
 	bool is_oom_killed;
 	bool is_shutdown;    /* CW_RANKF_SHUTDOWN */
-	bool is_inside_call; /* it had a call that had not completed */
+	bool is_inside_call; /* it had a call that was not complete */
 	bool has_lost_peer;  /* NCCL had reported a remote or system error to it */
 	int64_t ended_ns;
-	int64_t unsure_ns; /* relative to other nodes' instants */
+	int64_t unsure_ns; /* uncertainty relative to instants of other nodes */
 };
 
 enum cw_postmortem_outcome {
 	CW_POSTMORTEM_HEALTHY = 0, /* all exited with 0 */
-	CW_POSTMORTEM_CANCELLED,   /* a user ended all of it on purpose */
+	CW_POSTMORTEM_CANCELLED,   /* a user ended the whole job on purpose */
 	CW_POSTMORTEM_FAILED,
 };
 
@@ -64,18 +72,18 @@ enum cw_postmortem_reason {
 struct cw_postmortem_first {
 	enum cw_postmortem_outcome outcome;
 	enum cw_postmortem_reason reason;
-	uint32_t earliest;    /* of the failed ranks; its instant is that of the failure */
-	uint32_t n_first;     /* more than one: a tie, or the ranks of one process */
-	uint32_t n_failed;    /* in total */
-	uint32_t n_together;  /* ranks too close to the earliest to be told apart */
-	int64_t margin_ns;    /* from the first to the next that time tells apart; 0 = none */
-	bool is_sender_known; /* one of these n_together sent the signal that ended another */
+	uint32_t earliest;    /* the earliest of the failed ranks; the job failed at that instant */
+	uint32_t n_first;     /* more than one = a tie, or the ranks of one process */
+	uint32_t n_failed;    /* number of failed ranks in total */
+	uint32_t n_together;  /* ranks that ended too close to the earliest to be told apart */
+	int64_t margin_ns;    /* from the first to the next end that is clearly later; 0 = none */
+	bool is_sender_known; /* one of the n_together ranks sent the signal that ended another */
 };
 
 enum cw_postmortem_kind cw_postmortem_kind(const struct cw_postmortem_death *d);
-/* "exited with status 1", "was killed by SIGTERM"; without the sender. */
+/* Formats "exited with status 1" or "was killed by SIGTERM", without the sender. */
 void cw_postmortem_format_end(const struct cw_postmortem_death *d, char *buf, uint32_t len);
-/* Sets is_first, one for each death. n may be 0. */
+/* Finds the first deaths. Sets is_first, which has an element for each death. n may be 0. */
 void cw_postmortem_order(const struct cw_postmortem_death *v, uint32_t n, bool *is_first,
 			 struct cw_postmortem_first *ret);
 const char *cw_postmortem_reason_name(unsigned reason);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mark and sweep: an evaluation sets the job of each process it sees. The sweep after it drops the
- * entries that were not set since the last sweep.
+ * This is mark and sweep. An evaluation sets the job of each process that it sees. The sweep after
+ * it drops the entries that were not set since the last sweep.
  */
 #include "leader/process_map.h"
 
@@ -13,7 +13,9 @@
 #include "common/address.h"
 #include "common/htable.h"
 
-/* We hash and compare the whole struct: no padding, and zeros after the name. */
+/*
+ * We hash and compare the whole struct. It has no padding, and the bytes behind the name are zeros.
+ */
 struct process_key {
 	uint64_t pid, start_ticks;
 	char node[CW_NODE_NAME_MAX];

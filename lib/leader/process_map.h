@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Maps each process of a job key to its job. We compute components afresh from every set of
- * digests; this map finds the job of a component again. Loop thread only.
+ * digests. With this map, we find the job that a component had before. Loop thread only.
  */
 #pragma once
 
@@ -15,10 +15,10 @@ struct cw_process_map { /* all zeros = empty */
 	struct cw_process_map_entry *entries;
 };
 
-/* The job's number; 0 = none. */
+/* Returns the number of the process's job; 0 = none. */
 uint64_t cw_process_map_job(const struct cw_process_map *map, const struct cw_job_digests *digests,
 			    const struct cw_rank_ref *ref);
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int cw_process_map_set_job(struct cw_process_map *map, const struct cw_job_digests *digests,
 			   const struct cw_rank_ref *ref, uint64_t job);
 /* Forgets entries that were not set since the last call. */

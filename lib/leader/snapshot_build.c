@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order matters. First come the ranks. Next comes the limit on places, which grows with the
- * number of reported memberships. Then come the members, living ranks before dead ones: if two
- * claim one place, the dead one is from an earlier attempt. Last come the job's identity, and
- * notes about omissions. For each kind of object, one function copies it and converts its ages
- * to instants.
+ * number of reported memberships. Then come the members, living ranks before dead ones. If a living
+ * and a dead rank claim the same place, the dead one is from an earlier attempt. Last come the
+ * job's identity, and notes about omissions. For each kind of object, one function copies it and
+ * converts its ages to instants.
  */
 #include "leader/snapshot_build.h"
 
@@ -19,12 +19,11 @@
 struct builder {
 	const struct cw_build *in;
 	struct cw_snapshot *snap;
-	uint32_t *node_index; /* by node of the digests: index in the snapshot, +1; 0 = not added
-				 yet */
+	uint32_t *node_index; /* per node of the digests: index in the snapshot + 1; 0 = none yet */
 	uint64_t places;      /* in the communicators added so far */
 	uint64_t places_max;
 	uint32_t over_limit; /* communicators over a limit */
-	uint32_t doubles;    /* members that claim a taken place */
+	uint32_t doubles;    /* members that claim a place that is taken */
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
@@ -43,7 +42,10 @@ static enum cw_policy policy_of(const char *name)
 
 #define POLICY_NONE (CW_POLICY_OFF + 1u)
 
-/* The policy with the most alerts among nodes with ranks of these flags, or POLICY_NONE. */
+/*
+ * Of the nodes with ranks that have these flags, returns the policy with the most alerts.
+ * POLICY_NONE = no node has a policy.
+ */
 static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 {
 	unsigned least = POLICY_NONE;
@@ -60,8 +62,9 @@ static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 }
 
 /*
- * No single node, of any name, can silence a job or make it more patient. A node whose ranks
- * have no record does not know their policy variable, so we prefer nodes with records.
+ * Returns the policy of the job. No single node, whatever its name, can silence a job or make it
+ * more patient. If a node's ranks have no record, the node does not know their policy variable. So
+ * we prefer nodes with records.
  */
 static unsigned policy_of_all(const struct cw_build *in)
 {
@@ -89,7 +92,8 @@ static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
 }
 
 /*
- * The rank number that the user knows: the label, otherwise the rank in the largest communicator.
+ * Returns the rank number that the user knows: the label, or else the rank in the largest
+ * communicator.
  */
 static int32_t label_of(const struct cw_msg_rank *rank)
 {
@@ -123,7 +127,9 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 	return r < 0 ? r : cw_snapshot_add_rank(b->snap, &rank, &index);
 }
 
-/* CW_SNAP_NONE in *ret_index: over a limit, omitted. */
+/*
+ * Finds or adds a communicator. If it is over a limit, we omit it, and *ret_index is CW_SNAP_NONE.
+ */
 static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, uint32_t *ret_index)
 {
 	struct cw_snap_comm comm = {
@@ -142,13 +148,13 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, ui
 		return 0;
 	}
 	b->places += m->nranks;
-	/* Members report different sizes: make a place for each claimed rank. */
+	/* Members may report different sizes, so make a place for each claimed rank. */
 	if (*ret_index != CW_SNAP_NONE)
 		return cw_snapshot_grow_comm(b->snap, *ret_index, m->nranks);
 	return cw_snapshot_add_comm_raw(b->snap, &comm, ret_index);
 }
 
-/* The p2p counters and last hashes are borrowed. */
+/* Copies the member's facts. The p2p counters and last hashes are borrowed. */
 static void copy_facts(struct cw_snap_member *to, const struct cw_msg_member *from, int64_t at_ns)
 {
 	uint32_t n = from->n_checkpoints < CW_SNAP_CHECKPOINTS ? from->n_checkpoints
@@ -164,7 +170,7 @@ static void copy_facts(struct cw_snap_member *to, const struct cw_msg_member *fr
 	to->n_p2p = from->n_p2p;
 }
 
-/* Joins both windows, oldest op first; an op in both windows appears once. */
+/* Joins both windows, oldest op first. If an op is in both windows, it appears once. */
 static int attach_joined(struct builder *b, uint32_t comm, uint32_t comm_rank,
 			 const struct cw_job_window *past, const struct cw_job_window *last)
 {
@@ -241,7 +247,7 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 	r = find_or_add_comm(b, m, &comm);
 	if (r < 0 || comm == CW_SNAP_NONE)
 		return r;
-	/* Not ready: the rank is still inside the init call, and has no place yet. */
+	/* Skip a rank that is still inside the init call. It has no place yet. */
 	if (m->comm_rank < 0 || (uint32_t)m->comm_rank >= b->snap->comms[comm].nranks)
 		return 0;
 	r = cw_snapshot_claim_member(b->snap, comm, (uint32_t)m->comm_rank, rank_index, &member);
@@ -257,7 +263,8 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 }
 
 /*
- * Call it for living ranks first: if two claim one place, the dead one is from an earlier attempt.
+ * Adds the members of living or of dead ranks. Call this for living ranks first. If a living and a
+ * dead rank claim the same place, the dead one is from an earlier attempt.
  */
 static int add_members(struct builder *b, bool dead)
 {
@@ -278,8 +285,9 @@ static int add_members(struct builder *b, bool dead)
 }
 
 /*
- * A communicator costs memory for each rank of its claimed size. So the bound grows with the number
- * of reported memberships: one node of a job of 16,384 ranks needs a thousandfold.
+ * Sets the limit on places. A communicator costs memory for each rank of its claimed size, so the
+ * limit grows with the number of reported memberships. The factor is a thousand, because a leader
+ * that sees one node of a job of 16,384 ranks needs that much.
  */
 static void limit_places(struct builder *b)
 {
@@ -321,9 +329,7 @@ static bool has_reported(const struct cw_job_digests *digests, const char *node)
 	return false;
 }
 
-/*
- * If ranks are missing and daemons are unreachable, the second is the likely reason for the first.
- */
+/* Notes unreachable daemons if ranks are missing, because they are the likely reason. */
 static int note_unseen(struct builder *b)
 {
 	const struct cw_peer *peers = b->in->peers;
@@ -347,7 +353,7 @@ static int note_unseen(struct builder *b)
 	return cw_snapshot_add_note(b->snap, text);
 }
 
-/* These ranks exist, but their node is over its limit and does not read their records. */
+/* Notes ranks that exist, but whose node is over its limit and does not read their records. */
 static int note_untracked(struct builder *b)
 {
 	const struct cw_job_digests *digests = b->in->digests;
@@ -377,7 +383,10 @@ static bool is_by_profiler(const struct cw_msg_rank *rank)
 	return false;
 }
 
-/* For these ranks we cannot detect a wrong operator, or the device progress of a call. */
+/*
+ * Notes ranks that use the profiler interface. For these we cannot detect a wrong operator, or the
+ * device progress of a call.
+ */
 static int note_profiler(struct builder *b)
 {
 	unsigned n = 0;
@@ -436,7 +445,7 @@ static int add_notes(struct builder *b)
 	return r;
 }
 
-/* Keeps their numbers. */
+/* Adds the call stacks, which keep their numbers. */
 static int add_stacks(struct builder *b)
 {
 	const struct cw_text_set *stacks = b->in->job ? &b->in->job->stacks : NULL;
@@ -461,7 +470,7 @@ static int fill(struct builder *b)
 		r = add_members(b, true);
 	cw_snapshot_clear_unclaimed(b->snap);
 	if (r >= 0)
-		r = set_identity(b); /* last: it needs the communicators */
+		r = set_identity(b); /* call this last: it needs the communicators */
 	return r < 0 ? r : add_notes(b);
 }
 

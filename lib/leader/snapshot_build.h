@@ -15,28 +15,31 @@
 #include "leader/job_digests.h"
 #include "model/snapshot.h"
 
-/* Members of one communicator, and members of all communicators of a job: 300 bytes each. */
+/*
+ * Most members of one communicator, and most members of all communicators of a job. A member takes
+ * 300 bytes.
+ */
 #define CW_BUILD_MAX_NRANKS 65536u
 #define CW_BUILD_MAX_PLACES (1u << 19)
 
 struct cw_build {
 	const struct cw_job_digests *digests;
-	const struct cw_rank_ref *refs; /* of this job */
+	const struct cw_rank_ref *refs; /* the ranks of this job */
 	unsigned n_refs;
-	struct cw_job *job; /* source of windows; NULL = attach none */
+	struct cw_job *job; /* the windows come from here; NULL = attach none */
 	struct cw_thresholds thresholds;
 	int64_t now_ns, wall_ns, held_ns;
-	/* Memory of an earlier snapshot, reused if there is one; NULL = allocate. */
+	/* Memory of an earlier snapshot, which we reuse if there is one; NULL = allocate. */
 	struct cw_snapshot **spare;
 	uint64_t places_free;  /* places left for members that no rank has reported */
 	uint64_t *over_limit;  /* counts communicators over a limit; NULL = no counter */
-	bool sees_only_itself; /* this node has no peers … */
-	bool finds_peers;      /* … yet: they come and go */
-	/* Peers. A peer that never reported may have the missing ranks. */
+	bool sees_only_itself; /* this node has no peers */
+	bool finds_peers;      /* peers come and go, so zero peers may mean none yet */
+	/* The peers. If a peer never reported, it may have the missing ranks. */
 	const struct cw_peer *peers;
 	unsigned n_peers;
 	int64_t awake_ns;
 };
 
-/* 0, -ENOMEM or -E2BIG. */
+/* Builds the snapshot. Returns 0, -ENOMEM or -E2BIG. */
 int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret);

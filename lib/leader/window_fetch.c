@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window costs the nodes reads of records, and the leader memory. So we only request
- * communicators that the verdict wants, only from nodes with members of them, and only while no
- * reply is outstanding.
+ * A window costs the nodes reads of records, and the leader memory. So we request only
+ * communicators that the verdict wants. We request them only from nodes with members of them, and
+ * only while no reply is outstanding.
  */
 #include "leader/window_fetch.h"
 
@@ -16,8 +16,8 @@ static void take_windows(struct cw_job *job, const char *node, const struct cw_m
 	if (!reply)
 		return;
 	/*
-	 * We count ages from the request. A slow reply was read at an unknown moment in between,
-	 * and an op must not look younger than it is. Out of memory: we decide without the windows.
+	 * We count ages from the request. A slow reply was read at some moment in between, and an
+	 * op must not look younger than it is. If memory runs out, we decide without the windows.
 	 */
 	if (cw_job_window_add(job, node, &reply->window_reply, kind, job->windows_asked_ns) < 0)
 		leader_log(job->incidents.config.effects, CW_LOG_WARN,
@@ -79,7 +79,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The largest number of members of the communicator on one node. */
+/* Returns the largest number of members that the communicator has on one node. */
 static uint32_t most_on_a_node(const struct cw_job_digests *digests, uint64_t id)
 {
 	uint32_t most = 1;
@@ -101,7 +101,7 @@ static unsigned ask_for_past(const struct cw_leader_effects *e,
 			     const struct cw_job_digests *digests, struct cw_job *job,
 			     const struct cw_snap_comm *comm, int64_t now)
 {
-	/* Limits: the size of one reply, and the job's memory. */
+	/* The size of one reply and the job's memory limit the number of calls. */
 	uint32_t max_calls = min_u32(CW_MSG_MAX_REPLY_OPS / most_on_a_node(digests, comm->id),
 				     CW_JOB_MAX_PAST_OPS / (comm->nranks ? comm->nranks : 1));
 	struct cw_msg_window_request request = { .n_comm_ids = 1 };
@@ -117,7 +117,7 @@ static unsigned ask_for_past(const struct cw_leader_effects *e,
 	return query_peers(e, digests, job, &request, on_past_windows);
 }
 
-/* True if a rank waits there now. If not, only the past is of interest. */
+/* True if a rank waits in the communicator now. If not, only the past is of interest. */
 static bool is_waited_on(const struct cw_verdict *v, uint32_t comm)
 {
 	if (!v->waiting_since_ns)
@@ -166,7 +166,10 @@ unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_job_
 	return n_asked;
 }
 
-/* The late rank may itself have waited in any of its communicators, so we fetch all or none. */
+/*
+ * True if the ops of all communicators fit the limit. The late rank may itself have waited in any
+ * communicator, so we fetch all or none.
+ */
 static bool are_few_enough(const struct cw_job_digests *digests, const struct cw_snapshot *snap,
 			   uint32_t max_ops)
 {

@@ -7,10 +7,13 @@
 #include "report/frames.h"
 #include "report/json_util.h"
 
-/* For example a backward pass on its own thread, or the thread of a second communicator. */
+/*
+ * Most threads inside an NCCL call that we keep: for example, a backward pass on its own thread, or
+ * the thread of a second communicator.
+ */
 #define MAX_INSIDE 3u
 
-/* A thread inside a NCCL call has our wrapper on its stack. */
+/* Returns whether the thread is inside an NCCL call. Such a thread has our wrapper on its stack. */
 static bool is_inside_nccl(const json_t *thread)
 {
 	const json_t *frames = json_object_get(thread, "frames"), *frame;

@@ -26,7 +26,7 @@ void cw_evidence_set_fini(struct cw_evidence_set *set)
 	*set = (struct cw_evidence_set){ 0 };
 }
 
-/* We request a process with several ranks once. */
+/* True if the process is a target already. We request a process with several ranks only once. */
 static bool is_target(const struct cw_evidence_set *set, const char *node,
 		      const struct cw_snap_rank *r)
 {
@@ -58,7 +58,8 @@ static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot
 			   const struct cw_verdict *v)
 {
 	/*
-	 * The call is over and the ranks have moved on: their current stacks say nothing about it.
+	 * If the call is over, the ranks have moved on, and their current stacks say nothing about
+	 * it.
 	 */
 	if (cw_verdict_is_silent(v))
 		return;
@@ -174,13 +175,14 @@ json_t *cw_evidence_set_parse(const char *text)
 }
 
 /*
- * Takes only the Python stacks: the rest of this answer is from a later moment than the document.
+ * Takes only the Python stacks, because the rest of this answer is from a later moment than the
+ * document.
  */
 static void take_python(struct cw_evidence_slot *slot, const char *text)
 {
 	json_t *doc = cw_evidence_set_parse(text);
 
-	if (!strcmp(python_status(doc), "ok")) /* out of memory: status stays "refused" */
+	if (!strcmp(python_status(doc), "ok")) /* if memory runs out, the status stays "refused" */
 		(void)json_object_set(slot->doc, "python", json_object_get(doc, "python"));
 	json_decref(doc);
 }

@@ -21,7 +21,7 @@ struct cw_evidence_slot {
 	int32_t pid;
 	uint64_t start_ticks;
 	bool is_awaited;
-	bool wants_python; /* second request, for Python stacks only: the first was refused */
+	bool wants_python; /* second request, for Python only: the first was refused */
 	json_t *doc;       /* collwatch.evidence/1; NULL = no answer yet */
 };
 
@@ -30,10 +30,12 @@ struct cw_evidence_set {
 	unsigned n_slots;
 };
 
-/* Drops all documents; the owner cancels requests in flight. */
+/* Drops all documents. The owner must cancel requests in flight. */
 void cw_evidence_set_fini(struct cw_evidence_set *set);
 
-/* Chooses targets and sends one request to each of their nodes; callbacks get fn_user. */
+/*
+ * Chooses targets and sends one request to each of their nodes. Each answer calls fn with fn_user.
+ */
 int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *e,
 			    const struct cw_job_id *job, const struct cw_snapshot *snap,
 			    const struct cw_verdict *v, uint32_t deadline_ms,
@@ -41,18 +43,18 @@ int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_
 
 /*
  * Requests the Python stacks again from processes whose interpreter seemed to run at the first
- * request. The interpreter of a hanging rank is idle by now. Callbacks as above; sends nothing if
- * no process refused.
+ * request. If the rank hangs, its interpreter is idle by now. fn and fn_user are as in
+ * cw_evidence_set_request(). Sends nothing if no process refused.
  */
 void cw_evidence_set_ask_python(struct cw_evidence_set *set, const struct cw_leader_effects *e,
 				const struct cw_job_id *job, uint32_t deadline_ms,
 				cw_leader_answer_fn fn, void *fn_user);
 
-/* Takes one reply (NULL: the node sends no more). */
+/* Takes one reply. reply NULL: the node sends no more. */
 void cw_evidence_set_take(struct cw_evidence_set *set, const char *node,
 			  const struct cw_message *reply);
-/* Parses a collwatch.evidence/1; NULL = the text is not one. New reference. */
+/* Parses a collwatch.evidence/1. Returns a new reference, or NULL if the text is not one. */
 json_t *cw_evidence_set_parse(const char *text);
 bool cw_evidence_set_is_complete(const struct cw_evidence_set *set);
-/* New reference to an array, culprits first. NULL = out of memory. */
+/* Returns a new reference to an array of the evidence, culprits first. NULL = out of memory. */
 json_t *cw_evidence_set_array(const struct cw_evidence_set *set);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events move an incident through the states of incident_state.h; entering a state triggers
- * the actions. Evaluations bring verdicts, messages bring evidence and objections, ticks bring
- * the deadlines.
+ * Events move an incident through the states of incident_state.h; entering a state triggers the
+ * actions. Evaluations bring verdicts, messages bring evidence and objections, ticks bring the
+ * deadlines.
  *
- * The confirming evaluation creates the documents, and only an evaluation that knows more replaces
- * them. We write the bundle when we alert, and again whenever we know more: more stacks, a complete
- * snapshot text, an end.
+ * The evaluation that confirms the incident creates the documents. Only an evaluation that knows
+ * more replaces them. We write the bundle when we alert, and again whenever we have more stacks, a
+ * complete snapshot text, or an end.
  */
 #include "leader/incident/incident.h"
 
@@ -27,12 +27,14 @@
 #include "report/doc/snapshot_text.h"
 
 /*
- * A bundle with the snapshot of a large job takes some MiB: do not write it for each answer of
- * a rank.
+ * Interval between writes of a bundle while stacks arrive. With the snapshot of a large job a
+ * bundle takes some MiB, so we do not write it for each rank's answer.
  */
 #define COLLECTION_WRITE_NS (5 * CW_NS_PER_S)
 
-/* Ranks and memberships that we convert to text in one iteration of the loop: 7 us each. */
+/*
+ * Most ranks and memberships that we convert to text in one iteration of the loop. Each takes 7 us.
+ */
 #define ITERATION_PIECES 2048u
 
 /* If wrong data blocks a rank, it does so within this time. */
@@ -47,34 +49,34 @@ struct cw_incident {
 	struct cw_incident_config config;
 	struct cw_job_id job;
 	uint32_t state;
-	struct cw_verdict_key key; /* of its verdict */
+	struct cw_verdict_key key; /* key of the incident's verdict */
 	char id[CW_INCIDENT_ID_LEN];
 	char old_id[CW_INCIDENT_OLD_ID_LEN];
-	json_t *doc, *snapshot;        /* of the decision, or its refinement; snapshot: as text */
-	struct cw_snapshot_text *text; /* of a snapshot that is not complete; else NULL */
+	json_t *doc, *snapshot;        /* about the decision, or a refined one; snapshot is text */
+	struct cw_snapshot_text *text; /* of a snapshot that is incomplete; otherwise NULL */
 	uint32_t verdict_class;
-	enum cw_severity severity; /* of the documents */
+	enum cw_severity severity; /* severity in the documents */
 	bool is_proof;
-	bool lacks_call;        /* a mismatch of an unknown call */
-	bool is_tie;            /* a mismatch whose odd side is unknown */
+	bool lacks_call;        /* true for a mismatch whose call is unknown */
+	bool is_tie;            /* true for a mismatch whose odd side is unknown */
 	bool is_waited;         /* some rank waits because of it */
-	uint64_t coll_seq;      /* of the documents; key has none if no rank waits */
+	uint64_t coll_seq;      /* call in the documents; if no rank waits, `key` has no call */
 	int64_t lasted_ns;      /* duration from the first wait to its end; 0 = ongoing */
-	const char *suppressed; /* static; NULL = not suppressed */
-	json_t *times;          /* the first ones found; NULL = none yet */
-	bool is_kept;           /* has an earlier bundle: we only change its incident */
-	bool was_closed;        /* … which said that it is over */
+	const char *suppressed; /* static text; NULL = not suppressed */
+	json_t *times;          /* the times that we found first; NULL = none yet */
+	bool is_kept;           /* we continue an earlier bundle, and only change its incident */
+	bool was_closed;        /* the earlier bundle said that its incident is over */
 	int64_t confirmed_ns;
 	int64_t clear_ns, evidence_ns, retry_ns, python_ns; /* deadlines, awake; 0 = not running */
 	int64_t announced_held_ns; /* how long this daemon had been held up at the announcement */
-	unsigned n_deferred;       /* by nodes without a part in leading the job */
+	unsigned n_deferred;       /* objections of nodes without a part in leading the job */
 	bool is_overruling;
 	struct cw_objector objectors[CW_INCIDENT_MAX_OBJECTORS];
 	unsigned n_objectors;
 	struct cw_evidence_set evidence;
 	struct cw_stack_collection *collection; /* NULL = none, or out of memory */
 	uint32_t collection_written;            /* number of answers in the bundle */
-	int64_t collection_due_ns;              /* awake; next write, not before */
+	int64_t collection_due_ns;              /* awake; no write before this time */
 };
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
@@ -176,7 +178,10 @@ static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)
 	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
 }
 
-/* Start of the first member's process: distinguishes two runs with one constant unique id. */
+/*
+ * Returns the start of the first member's process. It distinguishes two runs with one constant
+ * unique id.
+ */
 static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
 	const struct cw_snap_comm *comm;
@@ -191,9 +196,9 @@ static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict
 }
 
 /*
- * The first call that a missing rank has not made. The waiting ranks may be in a later call, and in
- * a still later one when their parts are done. It is the same hang in each case, also for a leader
- * that starts in between.
+ * Returns the first call that a missing rank has not made. The waiting ranks may be in a later
+ * call. When their parts of that call are done, they may be in a still later one. It is the same
+ * hang in each case, also for a leader that starts in between.
  */
 static uint64_t first_missed(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -212,8 +217,9 @@ static uint64_t first_missed(const struct cw_snapshot *snap, const struct cw_ver
 }
 
 /*
- * A death is one incident, no matter how many calls wait for it: a new leader may first see the
- * ranks that wait elsewhere. The dead process distinguishes it from other incidents.
+ * Makes the subject of a death. A death is one incident, no matter how many calls wait for the
+ * rank. A new leader may first see the ranks that wait in another call. The dead process
+ * distinguishes a death from other incidents.
  */
 static struct cw_incident_matter death_of(const struct cw_incident *inc,
 					  const struct cw_snapshot *snap, uint32_t rank)
@@ -240,7 +246,7 @@ static bool was_alerted(const struct cw_incident *inc, const char *id)
 	return inc->config.effects->was_sent(inc->config.effects->user, &due);
 }
 
-/* Takes the id of that matter if an alert with that id went out. 0 or -ENOMEM. */
+/* If we sent an alert with the id of that matter, takes that id. Returns 0 or -ENOMEM. */
 static int take_alerted_id(struct cw_incident *inc, const struct cw_incident_matter *matter)
 {
 	char id[CW_INCIDENT_ID_LEN];
@@ -257,8 +263,8 @@ static bool is_wrong_size(const struct cw_verdict *v)
 }
 
 /*
- * False for another mismatched call on that communicator. The bundle of the silent mismatch names
- * the call, if it is on this node. It is on the node that alerted; on other nodes the id decides.
+ * Returns false if the earlier incident was about another mismatched call on that communicator. Its
+ * bundle names the call. The bundle is on the node that alerted; on other nodes the id decides.
  */
 static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v)
 {
@@ -277,8 +283,9 @@ static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v
 }
 
 /*
- * A mismatch has two keys: one while no rank waits, one with its call while ranks do. The daemon
- * may have died between the two. 0 or -ENOMEM.
+ * Takes the id of an alert about this mismatch. A mismatch has two keys: one while no rank waits,
+ * and one with its call while ranks wait. The daemon may have died between the two. Returns 0 or
+ * -ENOMEM.
  */
 static int take_alerted_mismatch(struct cw_incident *inc, const struct cw_verdict *v,
 				 const struct cw_incident_matter *by_call)
@@ -327,7 +334,7 @@ static int find_alerted_id(struct cw_incident *inc, const struct cw_snapshot *sn
 	return r == 0 ? take_alerted_id(inc, by_call) : r;
 }
 
-/* Sets the ids and key for this verdict. 0 or -ENOMEM. */
+/* Sets the ids and the key for this verdict. Returns 0 or -ENOMEM. */
 static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_verdict_key *key)
 {
@@ -368,7 +375,10 @@ bool cw_incident_was_alerted(const struct cw_incident_config *config,
 	return true;
 }
 
-/* Also adds the old field name, for one release. */
+/*
+ * Says in the document that the alert is suppressed. For one release, we also add the old field
+ * name.
+ */
 static int add_suppressed(const struct cw_incident *inc, json_t *doc)
 {
 	if (!inc->suppressed)
@@ -390,7 +400,10 @@ static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
 }
 
-/* The lookup starts with the first document, so we have the name when the alert is due. */
+/*
+ * Adds the user's name. The lookup starts with the first document, so that we have the name when
+ * the alert is due.
+ */
 static void name_user(const struct cw_incident *inc)
 {
 	cw_leader_effects_name_user(inc->config.effects, inc->config.uid, inc->doc);
@@ -407,9 +420,9 @@ static void update_bundle(struct cw_incident *inc)
 }
 
 /*
- * True if the bundle may contain the current documents. The store may send any unsent page in a
- * bundle, as it is, at any time. So when a notice becomes a page, we write it only when its alert
- * is due.
+ * True if the bundle may contain the current documents. If a bundle has an unsent page, the store
+ * may send it, as it is, at any time. So when a notice becomes a page, we write the page only when
+ * its alert is due.
  */
 static bool may_write(const struct cw_incident *inc)
 {
@@ -435,7 +448,7 @@ static void write_bundle(struct cw_incident *inc)
 		cw_stack_collection_take(inc->collection, &inc->evidence);
 		bundle.stacks = cw_stack_collection_doc(inc->collection);
 		inc->collection_written = cw_stack_collection_answers(inc->collection);
-		if (bundle.evidence) /* out of memory: the tree has the stacks */
+		if (bundle.evidence) /* if memory runs out, the tree has the stacks */
 			(void)cw_stack_collection_add_evidence(inc->collection, bundle.evidence);
 	}
 	(void)cw_incident_doc_add_positions(inc->doc,
@@ -485,7 +498,10 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 		write_bundle(inc);
 }
 
-/* Out of memory: uses the times of this evaluation. A notice has no time of confirmation. */
+/*
+ * Keeps the times that we found first. If memory runs out, uses the times of this evaluation. A
+ * notice has no time of confirmation.
+ */
 static void keep_first_times(struct cw_incident *inc, json_t *doc)
 {
 	json_t *confirmed = json_object_get(json_object_get(doc, "times"), "confirmed");
@@ -499,7 +515,9 @@ static void keep_first_times(struct cw_incident *inc, json_t *doc)
 	(void)json_object_set_new(doc, "times", json_deep_copy(inc->times));
 }
 
-/* False if the earlier hang ended by itself: a new hang in the same place is another incident. */
+/*
+ * False if the earlier hang ended by itself. A new hang in the same place is then another incident.
+ */
 static bool is_the_same(const json_t *doc)
 {
 	const char *closed_as = json_string_value(json_object_get(doc, "closed_as"));
@@ -518,8 +536,8 @@ static void reopen(struct cw_incident *inc, json_t *doc)
 }
 
 /*
- * Continues with an earlier bundle, if there is one. False: there is none, or it is incomplete, and
- * the caller must create documents and evidence anew. We keep its times in any case.
+ * Continues with an earlier bundle, and keeps its times. Returns false if there is none, or if it
+ * is incomplete. The caller must then create documents and evidence anew.
  */
 static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs_stacks)
 {
@@ -547,7 +565,7 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 	inc->severity = was_notice ? CW_SEVERITY_NOTICE : CW_SEVERITY_PAGE;
 	inc->is_kept = true;
 	inc->verdict_class = (uint32_t)verdict_class;
-	/* The earlier decision stands, unless it was UNKNOWN. */
+	/* Let the earlier decision stand, unless it was UNKNOWN. */
 	inc->is_proof = true;
 	inc->is_tie = false;
 	inc->lacks_call = verdict_class == CW_CLASS_MISMATCH &&
@@ -556,18 +574,21 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 }
 
 /*
- * Replaces the documents by those of this evaluation; on failure the old ones stay. The snapshot's
- * text may need more calls of cw_incident_write_on().
+ * Replaces the documents by those of this evaluation. If that fails, the old ones stay. The
+ * snapshot's text may need more calls of cw_incident_write_on().
  */
 static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	char path[512] = "";
-	/* A proof may come before the stall: then the hang began with the wait. */
+	/* A proof may come before the stall. The hang then began with the wait. */
 	int64_t stall_ns = d->stall_ns ? d->stall_ns : d->since_ns;
 	struct cw_incident_info info = {
 		.id = inc->id,
-		/* Patience applied to the earlier facts; a later proof needs none. */
+		/*
+		 * The confidence of d comes from patience about earlier facts. A later proof needs
+		 * no patience.
+		 */
 		.confidence = v->is_proof ? v->confidence : d->confidence,
 		.hang = d->hang,
 		.severity = inc->severity,
@@ -639,7 +660,7 @@ static void log_alert(const struct cw_incident *inc, const char *message_id, int
 	e->event(e->user, level, message_id, text, fields);
 }
 
-/* How long this daemon has been held up so far. */
+/* Returns how long this daemon has been held up so far. */
 static int64_t held_ns(const struct cw_incident *inc)
 {
 	return cw_clock_now_ns(inc->config.clock) - cw_clock_awake_ns(inc->config.clock);
@@ -660,7 +681,7 @@ static void announce(struct cw_incident *inc)
 	int64_t now = cw_clock_awake_ns(inc->config.clock);
 
 	inc->announced_held_ns = held_ns(inc);
-	/* Without other nodes there is no objection: the next tick clears it. */
+	/* Without other nodes no node can object, and the next tick clears the incident. */
 	inc->clear_ns = now;
 	if (inc->config.effects->announce(inc->config.effects->user, &msg) > 0)
 		inc->clear_ns = now + CW_INCIDENT_OBJECTION_NS;
@@ -676,7 +697,10 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
 }
 
-/* If a refined verdict adds culprits, the collection covers those without a close request. */
+/*
+ * Plans the collection of stacks. If a refined verdict adds culprits, this collection covers them,
+ * but without a close request.
+ */
 static void plan_stack_collection(struct cw_incident *inc, const struct cw_snapshot *snap)
 {
 	struct cw_stack_collection_config config = {
@@ -733,12 +757,13 @@ static void add_objectors(struct cw_incident *inc)
 		(void)json_array_append_new(list,
 					    json_pack("{s:s, s:s}", "node", inc->objectors[i].node,
 						      "reason", inc->objectors[i].reason));
-	if (list) /* out of memory: the journal has it */
+	if (list) /* if memory runs out, only the journal has it */
 		(void)json_object_set_new(inc->doc, "objections", list);
 }
 
 /*
- * The alert is due: writes the bundle and the journal, and sends the alert unless it is suppressed.
+ * Sends the alert when it is due. Writes the bundle and the journal, and sends the alert unless it
+ * is suppressed.
  */
 static void alert(struct cw_incident *inc)
 {
@@ -749,7 +774,7 @@ static void alert(struct cw_incident *inc)
 	inc->suppressed = inc->config.effects->suppress_reason(inc->config.effects->user, &due);
 	if (inc->suppressed) {
 		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->suppressed);
-		/* Out of memory: the bundle does not say that the alert was suppressed. */
+		/* If memory runs out, the bundle does not say that the alert was suppressed. */
 		(void)add_suppressed(inc, inc->doc);
 	}
 	if (inc->is_kept && !inc->was_closed) {
@@ -762,7 +787,10 @@ static void alert(struct cw_incident *inc)
 	send_alert(inc);
 }
 
-/* Writes a notice into bundle and journal, and pages no user. Once per id, as far as we know. */
+/*
+ * Writes a notice into bundle and journal, and pages no user. Does so once per id, as far as we
+ * know.
+ */
 static void note(struct cw_incident *inc)
 {
 	const struct cw_incident_due due = due_of(inc);
@@ -784,7 +812,7 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 	char wall[32], what[96];
 
 	(void)cw_wall_format(cw_clock_wall_ns(inc->config.clock), wall);
-	/* Out of memory: the bundle has no end, which is harmless. */
+	/* If memory runs out, the bundle has no end, which is harmless. */
 	(void)json_object_set_new(times, "resolved", json_string(wall));
 	(void)json_object_set_new(inc->doc, "closed_as", json_string(closed_as));
 	if (inc->lasted_ns)
@@ -811,7 +839,7 @@ static void enter(struct cw_incident *inc, unsigned from)
 	case CW_INCIDENT_CONFIRMED:
 		inc->retry_ns = 0;
 		announce(inc);
-		if (!inc->evidence_ns) /* after an objection: we have it already */
+		if (!inc->evidence_ns) /* after an objection we have the evidence already */
 			inc->evidence_ns = inc->clear_ns;
 		break;
 	case CW_INCIDENT_ALERTED:
@@ -862,7 +890,8 @@ static void handle(struct cw_incident *inc, unsigned event)
 
 /*
  * True if this evaluation knows more than the decision, and may replace it. If a process died after
- * the decision, its death is a consequence (a user killed the hanging job), not the cause.
+ * the decision, its death is a consequence and not the cause. For example, a user killed the
+ * hanging job.
  */
 static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
@@ -875,8 +904,8 @@ static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *
 	if (inc->lacks_call && v->verdict_class == CW_CLASS_MISMATCH)
 		return v->n_sides > 0;
 	/*
-	 * The sides were equal in size, and more calls have arrived since: now one side is the
-	 * odd one.
+	 * The sides were equal in size. More calls have arrived since, and now one side is the odd
+	 * one.
 	 */
 	if (inc->is_tie && v->verdict_class == inc->verdict_class &&
 	    v->confidence > CW_CONFIDENCE_POSSIBLE)
@@ -894,7 +923,7 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 	remember(inc, snap, v, d);
 	leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: refined from %s to %s", inc->id,
 		   cw_class_name(old), cw_class_name(inc->verdict_class));
-	if (old == CW_CLASS_UNKNOWN) /* culprits found: get their evidence */
+	if (old == CW_CLASS_UNKNOWN) /* we found culprits: get their evidence */
 		request_evidence(inc, snap, v);
 	if (may_write(inc))
 		write_bundle(inc);
@@ -905,7 +934,7 @@ static bool needs_stacks(const struct cw_verdict *v)
 	return !cw_verdict_is_silent(v);
 }
 
-/* Creates documents and evidence anew and starts the alert; the first times stay. */
+/* Creates documents and evidence anew and starts the alert. The first times stay. */
 static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
@@ -913,7 +942,7 @@ static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
 	if (!inc->doc)
 		return; /* out of memory, logged: the next evaluation tries again */
 	request_evidence(inc, snap, v);
-	if (needs_stacks(v)) /* for a notice, too: the report may never have more */
+	if (needs_stacks(v)) /* also for a notice, because the report may never get more */
 		plan_stack_collection(inc, snap);
 	handle(inc,
 	       inc->severity == CW_SEVERITY_PAGE ? CW_INCIDENT_EV_HANG : CW_INCIDENT_EV_NOTICE);
@@ -960,13 +989,13 @@ bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_sn
 	       apart_ns < WRONG_DATA_HOLDS_NS && apart_ns > -WRONG_DATA_HOLDS_NS;
 }
 
-/* A noted stall is now a hang. */
+/* Turns a noted stall into a hang. */
 static void escalate(struct cw_incident *inc, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	bool was_alerted = inc->is_kept && inc->severity == CW_SEVERITY_PAGE;
 
-	/* A page has stacks from its own time, not from the notice. */
+	/* A page needs stacks from its own time, not from the time of the notice. */
 	inc->collection = cw_stack_collection_free(inc->collection);
 	inc->confirmed_ns = snap->now_ns;
 	inc->severity = CW_SEVERITY_PAGE;
@@ -1005,7 +1034,10 @@ static bool wants_notices(const struct cw_incident *inc)
 	return e->wants_notices && e->wants_notices(e->user);
 }
 
-/* Do not test for "another key, or quiet": two verdicts may alternate as the worst. */
+/*
+ * Returns whether the decision resolves this incident. Do not test for "another key, or quiet",
+ * because two verdicts may alternate as the worst.
+ */
 static bool is_gone(const struct cw_incident *inc, const struct cw_stall_decision *d)
 {
 	return cw_verdict_key_is_same(&d->resolved_key, &inc->key);
@@ -1054,7 +1086,7 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 		write_bundle(inc); /* too late for the alert, in time for the report */
 }
 
-/* Takes the other ranks' stacks once the evidence for the alert is complete, or overdue. */
+/* Collects the other ranks' stacks when the evidence for the alert is complete, or overdue. */
 static void collect_stacks(struct cw_incident *inc, int64_t now)
 {
 	bool is_written = inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED;
@@ -1074,8 +1106,8 @@ static void collect_stacks(struct cw_incident *inc, int64_t now)
 }
 
 /*
- * If this daemon was held up before its alert went out, others may have thought it lost, and
- * another node may have alerted. So we announce again.
+ * Announces again if this daemon was held up before it sent its alert. Other nodes may have thought
+ * it lost, and another node may have alerted.
  */
 static void ask_again_if_held(struct cw_incident *inc)
 {
@@ -1145,7 +1177,7 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 			unsigned most)
 {
 	if (!cw_incident_is_open(inc) || inc->state == CW_INCIDENT_NOTED)
-		return true; /* there was no announcement */
+		return true; /* there was no announcement to object to */
 	if (!most) {
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
 			   node, reason);

@@ -39,32 +39,38 @@
 struct cw_incident;
 
 #define CW_INCIDENT_OBJECTION_NS (2 * CW_NS_PER_S)
-/* The nodes' own deadline, and the time after which we alert without the missing evidence. */
+/* Deadline of the nodes, and the time after which we alert even if evidence is missing. */
 #define CW_INCIDENT_EVIDENCE_MS 4000u
 #define CW_INCIDENT_EVIDENCE_NS (4500 * CW_NS_PER_MS)
-/* A proof needs no evidence: it gets only the time for objections. */
+/*
+ * If the verdict is a proof, we alert without evidence. Evidence then only has the time for
+ * objections.
+ */
 #define CW_INCIDENT_PROOF_EVIDENCE_NS CW_INCIDENT_OBJECTION_NS
 /*
- * The alert of a proof may go out before the interpreters of its ranks are known to be idle.
- * Then their Python stacks are refused. This long after the alert we request them once more, for
+ * We may send the alert of a proof before we know that the interpreters of its ranks are idle.
+ * Their Python stacks are then refused. This long after the alert we request them once more, for
  * the report.
  */
 #define CW_INCIDENT_PYTHON_AGAIN_NS (5 * CW_NS_PER_S)
-/* Culprits that we inspect, plus one representative of the waiting ranks. */
+/*
+ * Most culprits that we inspect. In addition, we inspect one representative of the waiting ranks.
+ */
 #define CW_INCIDENT_MAX_CULPRITS 8u
-/* We retry an alert this long after a failed delivery or an objection. */
+/* After a failed delivery or an objection, we retry an alert after this time. */
 #define CW_INCIDENT_RETRY_NS (30 * CW_NS_PER_S)
 /*
- * How often nodes without a part in leading the job may defer its incident, for 30 s each. So one
- * lost node delays an alert by at most 90 s. If this node leads only because it cannot reach the
- * rightful leader, others may know what that leader alerted about. Then the limit is ten minutes.
+ * If a node has no part in leading the job, it may defer an incident of the job only so often, for
+ * 30 s each. So one lost node delays an alert by at most 90 s. If this node leads only because it
+ * cannot reach the rightful leader, other nodes may know that leader's alerts. The limit is then
+ * ten minutes.
  */
 #define CW_INCIDENT_MAX_DEFERRED 3u
 #define CW_INCIDENT_MAX_DEFERRED_PARTITIONED 20u
-/* Limit on the objectors in an incident's documents. */
+/* Most objectors that we name in an incident's documents. */
 #define CW_INCIDENT_MAX_OBJECTORS 4u
 /*
- * A leader that was held up for this long before its alert went out announces the alert again.
+ * If a leader was held up for this long before it sent its alert, it announces the alert again.
  * Other nodes take over after CW_LEADER_SILENT_NS, counted from a heartbeat before the hold-up.
  */
 #define CW_INCIDENT_HELD_NS (5 * CW_NS_PER_S)
@@ -74,86 +80,92 @@ struct cw_incident_config {
 	const struct cw_leader_effects *effects; /* borrowed */
 	uint64_t job_hash;
 	uint32_t uid;
-	const char *job;  /* label; borrowed for the incident's life */
+	const char *job;  /* the job's label; borrowed for the incident's life */
 	const char *self; /* this node */
 	/*
-	 * Ranks and memberships that we convert to text in one iteration; 0 = the default, 2,048.
+	 * Number of ranks and memberships that we convert to text in one iteration; 0 = the
+	 * default, 2,048.
 	 */
 	uint64_t iteration_pieces;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int cw_incident_new(const struct cw_incident_config *config, struct cw_incident **ret);
-/* Takes NULL; returns NULL. Cancels what is in flight. */
+/* Takes NULL; returns NULL. Cancels all requests in flight. */
 struct cw_incident *cw_incident_free(struct cw_incident *inc);
 
 /*
- * Takes one evaluation of the job: moves the state and, from confirmation on, keeps the
- * documents current.
+ * Takes one evaluation of the job and moves the state. Once the incident is confirmed, it also
+ * keeps the documents current.
  */
 void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 		      const struct cw_verdict *v, const struct cw_stall_decision *d);
 /*
- * An incident about wrong data (cw_incident_is_wrong_data()) now blocks a rank, as v says. It stays
- * the same incident, with new documents and evidence, and without a second alert.
+ * Call this when an incident about wrong data (cw_incident_is_wrong_data()) now blocks a rank, as v
+ * says. It stays the same incident, with new documents and evidence, and without a second alert.
  */
 void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v, const struct cw_stall_decision *d);
 /*
- * True if the incident is open and about the subject of v, since before any rank waited for it. The
+ * True if the incident is open and about the subject of v, and was so before any rank waited. The
  * subject is that call on its communicator, or messages there with different sizes.
  */
 bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict *v,
 			       const struct cw_verdict_key *key);
 /*
- * True if the incident is open and about mismatched calls that blocked no rank. In addition, v must
- * have all ranks inside a call of that communicator since about then. In a shift of calls, the
- * first one may have left the records. Then the call with the known mismatch comes after the call
- * that does not complete.
+ * True if the wait of v is a consequence of this incident. The incident must be open and about
+ * mismatched calls that blocked no rank. In v, all ranks must be inside a call of the same
+ * communicator since about the time of the incident. If calls are shifted, the records may have
+ * lost the first shifted call. The known mismatch is then in a later call than the one that does
+ * not complete.
  */
 bool cw_incident_explains_wait(const struct cw_incident *inc, const struct cw_snapshot *snap,
 			       const struct cw_verdict *v);
 /*
- * We write the text of a large snapshot in several iterations of the loop. While this is true,
- * the snapshot of the last step must not change, and the caller must call cw_incident_write_on()
- * with it.
+ * True while the incident writes the text of a large snapshot, which takes several iterations of
+ * the loop. Until then the snapshot of the last step must not change. The caller must call
+ * cw_incident_write_on() with it.
  */
 bool cw_incident_is_writing(const struct cw_incident *inc);
 void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *snap);
-/* Handles deadlines; call it several times a second. */
+/* Handles deadlines. Call this several times a second. */
 void cw_incident_tick(struct cw_incident *inc);
-/* The job is over. */
+/* Call this when the job is over. */
 void cw_incident_end(struct cw_incident *inc);
 /*
- * A node objects. We believe it until the incident has been deferred `most` times in total; 0 =
- * always, because the node has a part in leading the job. After that the alert goes out and names
- * the objectors. False: we did not believe the objection.
+ * Takes the objection of a node. We believe it and defer the incident, up to `most` times in total.
+ * If most is 0, we always believe it, because the node has a part in leading the job. After the
+ * last deferral we send the alert, which names the objectors. Returns false if we did not believe
+ * the objection.
  */
 bool cw_incident_object(struct cw_incident *inc, const char *node, const char *reason,
 			unsigned most);
-/* Delivery of the alert failed: retries while the incident lasts. */
+/* Call this when delivery of the alert failed. Retries while the incident lasts. */
 void cw_incident_undelivered(struct cw_incident *inc);
 
 /*
- * True if any leader alerted about this verdict, under any id of the same hang; *ret_id is that id.
- * Needs no open incident: it may be over, or from before a restart.
+ * True if any leader alerted about this verdict, under any id of the same hang. *ret_id is that id.
+ * No incident needs to be open: it may be over, or from before a restart.
  */
 bool cw_incident_was_alerted(const struct cw_incident_config *config,
 			     const struct cw_snapshot *snap, const struct cw_verdict *v,
 			     const struct cw_verdict_key *key, char ret_id[CW_INCIDENT_ID_LEN]);
 
-/* True if noted or confirmed, and not over; its key is cw_incident_key(). */
+/* True if the incident is noted or confirmed, and not over. Its key is then cw_incident_key(). */
 bool cw_incident_is_open(const struct cw_incident *inc);
-/* True if open, but only a notice. */
+/* True if the incident is open, but only as a notice. */
 bool cw_incident_is_noted(const struct cw_incident *inc);
 const struct cw_verdict_key *cw_incident_key(const struct cw_incident *inc);
-/* The same ranks now wait for the same culprits in a later call: the incident follows. */
+/*
+ * Call this when the same ranks wait for the same culprits in a later call. The incident then has
+ * the new key.
+ */
 void cw_incident_move(struct cw_incident *inc, const struct cw_verdict_key *key);
 unsigned cw_incident_state(const struct cw_incident *inc);
 enum cw_severity cw_incident_severity(const struct cw_incident *inc);
-/* The reason in one word if the alert is suppressed; NULL = it went out, or will. */
+/* Returns in one word why the alert is suppressed. NULL = we sent it, or will send it. */
 const char *cw_incident_suppressed(const struct cw_incident *inc);
-/* "" before confirmation. */
+/* Returns the id, or "" before confirmation. */
 const char *cw_incident_id(const struct cw_incident *inc);
-/* The id in the format of older versions. */
+/* Returns the id in the format of older versions. */
 const char *cw_incident_old_id(const struct cw_incident *inc);

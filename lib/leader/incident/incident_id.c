@@ -11,7 +11,7 @@
 #include "identity/job_label.h"
 #include "model/signature.h"
 
-/* Separates these hashes from all other kinds, and from a later version of this one. */
+/* Separates these hashes from all other kinds, and from those of a later version. */
 #define DOMAIN "collwatch incident 1"
 
 static int add(EVP_MD_CTX *ctx, const void *field, size_t len)

@@ -2,7 +2,7 @@
 /*
  * An incident's id: 128 bits of SHA-256 over all facts that distinguish one incident from another,
  * each field with its length before it. A user can choose a label, a communicator's id or a number
- * of calls. That creates any id of their own, but none of another user's.
+ * of calls. In this way a user can create ids of their own incidents, but never of another user's.
  *
  * Every leader of the job derives the same id, also after a restart. The inputs are the user, the
  * label, and facts from the processes' own records: communicator, instance, call, and whether any
@@ -22,28 +22,31 @@
 
 #define CW_INCIDENT_ID_LEN 33     /* 32 hex digits */
 #define CW_INCIDENT_OLD_ID_LEN 17 /* 16 hex digits */
-#define CW_INCIDENT_ID_MAX 64     /* of any version, without the NUL */
+#define CW_INCIDENT_ID_MAX 64     /* of an id of any version, without the NUL */
 
-/* Replaces the number of calls in the key of a dead process. */
+/* Stands in place of the number of calls in the key of a dead process. */
 #define CW_INCIDENT_DEATH_SEQ (UINT64_MAX - 1)
 
 struct cw_incident_matter {
 	uint32_t uid;
-	const char *job; /* label */
+	const char *job; /* the job's label */
 	struct cw_verdict_key key;
 	uint64_t start_ticks; /* 0 = no member is visible */
 };
 
-/* 0 or -ENOMEM. */
+/* Derives the id of an incident. Returns 0 or -ENOMEM. */
 int cw_incident_id_make(const struct cw_incident_matter *m, char ret[CW_INCIDENT_ID_LEN]);
 
 /*
- * The id in the format of older versions: 64 bits that any user could choose. It no longer names
- * anything. It only finds the notes of such a version, and these only count for their own user and
- * job (cw_store_sent_before()).
+ * Makes the id in the format of older versions: 64 bits that any user could choose. The old id no
+ * longer names anything. We only use it to find notes that an older version left. Such a note
+ * counts only for its own user and job (cw_store_sent_before()).
  */
 void cw_incident_id_make_old(const struct cw_incident_matter *m, char ret[CW_INCIDENT_OLD_ID_LEN]);
-/* True for 1 to 64 of [0-9a-f-], not starting with '-'. A valid id cannot name another file. */
+/*
+ * True for 1 to 64 characters of [0-9a-f-] that do not start with '-'. A valid id cannot name
+ * another file.
+ */
 bool cw_incident_id_is_valid(const char *id);
-/* Decides by length. */
+/* Decides by the length of the id. */
 bool cw_incident_id_is_old(const char *id);

@@ -6,11 +6,11 @@
 #pragma once
 
 #define CW_MESSAGE_ID_NOTICE "5f0d7c62be1a4f3c9a8e21d4b7603e95"
-/* The post-mortem of a failed job (leader/postmortem.h). */
+/* For the post-mortem of a failed job (leader/postmortem.h). */
 #define CW_MESSAGE_ID_POSTMORTEM "5f0e2c7b8d1a4d3c9a61e07b3c94d2f8"
-/* A rank that is late while its job makes progress (leader/late_ranks.h). */
+/* For a rank that is late while its job makes progress (leader/late_ranks.h). */
 #define CW_MESSAGE_ID_LATE_RANK "b83b64cfe4164e5a9a05949efe3cfd06"
 #define CW_MESSAGE_ID_RESOLVED "b2a4c1d97e634f58a0c35de9174f86ab"
 
-/* For an enum cw_class; 32 hex digits. */
+/* Returns the message id for an enum cw_class: 32 hex digits. */
 const char *cw_incident_journal_id(unsigned verdict_class);

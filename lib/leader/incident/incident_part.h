@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chooses the part of a snapshot for an incident's bundle: all of it, unless the job is large. For
- * a large job, we take the verdict's communicator, those on its chain, then others, up to the
- * limit. The part gives the same verdict again. Pure; any thread.
+ * a large job, we take the verdict's communicator, then the communicators on its chain, then
+ * others, up to the limit. The part gives the same verdict again. Pure; any thread.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 #include "report/doc/snapshot_text.h"
 
 /*
- * Memberships in a bundle's snapshot, unless the verdict's one communicator has more: a leader of
- * 300,000 has neither memory nor time for the full text.
+ * Most memberships in a bundle's snapshot, unless the verdict's one communicator has more. A leader
+ * of 300,000 memberships has neither memory nor time for the full text.
  */
 #define CW_INCIDENT_PART_MAX_MEMBERS 8192u
 

@@ -9,7 +9,7 @@
 
 struct move {
 	uint32_t from;
-	uint32_t events; /* any of these */
+	uint32_t events; /* any of these events causes the move */
 	uint32_t to;
 };
 
@@ -25,7 +25,7 @@ static const struct move moves[] = {
 	{ S(IDLE), ON(END), S(ENDED) },
 
 	{ S(SUSPECT), ON(SUSPECT), S(SUSPECT) },
-	/* It made progress after all. */
+	/* The suspect made progress after all. */
 	{ S(SUSPECT), ON(QUIET), S(IDLE) },
 	{ S(SUSPECT), ON(STALL), S(STALLED) },
 	{ S(SUSPECT), ON(NOTICE), S(NOTED) },
@@ -34,27 +34,33 @@ static const struct move moves[] = {
 	{ S(SUSPECT), ON(END), S(ENDED) },
 
 	{ S(STALLED), ON(STALL), S(STALLED) },
-	/* Part of it made progress: the oldest pending op is younger now. */
+	/* Part of the job made progress, so the oldest pending op is younger now. */
 	{ S(STALLED), ON(SUSPECT), S(SUSPECT) },
 	/* The stall ended before we alerted. */
 	{ S(STALLED), ON(QUIET), S(IDLE) },
-	/* The same evidence twice, or the time of docs/design/patience.md#patience: alert. */
+	/*
+	 * Alert: the evidence was the same twice, or the time of docs/design/patience.md#patience
+	 * is over.
+	 */
 	{ S(STALLED), ON(HANG), S(CONFIRMED) },
-	/* Long enough for a notice in the journal. */
+	/* The stall is long enough for a notice in the journal. */
 	{ S(STALLED), ON(NOTICE), S(NOTED) },
 	{ S(STALLED), ON(END), S(ENDED) },
 
 	/* Stacks that arrive now go into the bundle. */
 	{ S(NOTED), ON(SUSPECT) | ON(STALL) | ON(NOTICE) | ON(EVIDENCE), S(NOTED) },
-	/* It is worse now: the same incident, and the first page. */
+	/* The stall is worse now. It stays the same incident, and this is the first page. */
 	{ S(NOTED), ON(HANG), S(CONFIRMED) },
 	/* The stall ended by itself, and we paged no user. */
 	{ S(NOTED), ON(QUIET), S(RESOLVED) },
 	{ S(NOTED), ON(END), S(ENDED) },
 
-	/* Announced: the decision stands until it is quiet, even if the next verdict differs. */
+	/*
+	 * The incident is announced. The decision stands until the job is quiet, even if the next
+	 * verdict differs.
+	 */
 	{ S(CONFIRMED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CONFIRMED) },
-	/* It ended within the seconds before the alert: no user needs to know. */
+	/* The stall ended within the seconds before the alert, and no user needs to know. */
 	{ S(CONFIRMED), ON(QUIET), S(IDLE) },
 	/* No node objected; the evidence is incomplete. */
 	{ S(CONFIRMED), ON(CLEAR), S(CLEARED) },
@@ -66,7 +72,7 @@ static const struct move moves[] = {
 	{ S(CLEARED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CLEARED) },
 	{ S(CLEARED), ON(QUIET), S(IDLE) },
 	{ S(CLEARED), ON(EVIDENCE), S(ALERTED) },
-	/* Another node may have alerted meanwhile: announce again. */
+	/* Announce again, because another node may have alerted meanwhile. */
 	{ S(CLEARED), ON(HELD), S(CONFIRMED) },
 	{ S(CLEARED), ON(OBJECTION), S(OBJECTED) },
 	{ S(CLEARED), ON(END), S(ENDED) },
@@ -83,7 +89,7 @@ static const struct move moves[] = {
 	 */
 	{ S(ALERTED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(OBJECTION) | ON(EVIDENCE) | ON(RETRY),
 	  S(ALERTED) },
-	/* Progress resumed: it was slow, not hanging. */
+	/* Progress resumed, so the job was slow, not hanging. */
 	{ S(ALERTED), ON(QUIET), S(RESOLVED) },
 	{ S(ALERTED), ON(END), S(ENDED) },
 
@@ -91,11 +97,11 @@ static const struct move moves[] = {
 	{ S(OBJECTED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(OBJECTION) | ON(EVIDENCE),
 	  S(OBJECTED) },
 	{ S(OBJECTED), ON(QUIET), S(IDLE) },
-	/* It still hangs: announce again, as the objector may be gone. */
+	/* The job still hangs. Announce again, because the objector may be gone. */
 	{ S(OBJECTED), ON(RETRY), S(CONFIRMED) },
 	{ S(OBJECTED), ON(END), S(ENDED) },
 
-	/* Over; the next hang of this job is another incident. */
+	/* The incident is over. The next hang of this job is another incident. */
 	{ S(RESOLVED), ON(QUIET), S(IDLE) },
 	{ S(RESOLVED), ON(SUSPECT), S(SUSPECT) },
 	{ S(RESOLVED), ON(STALL), S(STALLED) },

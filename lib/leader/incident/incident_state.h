@@ -15,7 +15,7 @@ enum cw_incident_state {
 	CW_INCIDENT_PREPARED,  /* evidence is complete; waits for objections */
 	CW_INCIDENT_ALERTED,
 	CW_INCIDENT_OBJECTED,
-	CW_INCIDENT_RESOLVED, /* progress resumed after the alert: it was slow */
+	CW_INCIDENT_RESOLVED, /* progress resumed after the alert: the job was slow */
 	CW_INCIDENT_ENDED,    /* the job is over */
 	CW_INCIDENT__MAX,
 };
@@ -28,13 +28,13 @@ enum cw_incident_event {
 	CW_INCIDENT_EV_HANG,
 	CW_INCIDENT_EV_CLEAR, /* the objection period is over */
 	CW_INCIDENT_EV_OBJECTION,
-	CW_INCIDENT_EV_EVIDENCE, /* all of it, or its deadline */
+	CW_INCIDENT_EV_EVIDENCE, /* all evidence has come, or its deadline */
 	CW_INCIDENT_EV_RETRY,
 	CW_INCIDENT_EV_HELD, /* this daemon was held up, and other nodes may think it is lost */
 	CW_INCIDENT_EV_END,
 	CW_INCIDENT_EV__MAX,
 };
 
-/* Next state, or -1 for a move that must not happen. */
+/* Returns the next state, or -1 for a move that must not happen. */
 int cw_incident_state_next(unsigned state, unsigned event);
 const char *cw_incident_state_name(unsigned state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We send one request per node. While it is open, the node captures two processes at a time.
- * When it ends, we ask the next node, so that neither the network nor this daemon gets all
+ * We send one request per node. While the request is open, the node captures two processes at a
+ * time. When it ends, we ask the next node, so that neither the network nor this daemon gets all
  * stacks at once.
  */
 #include "leader/incident/stack_collection.h"
@@ -29,8 +29,8 @@ struct member {
 	int32_t pid, rank;
 	uint64_t start_ticks;
 	uint64_t state;  /* equal for ranks in the same state */
-	bool is_close;   /* a representative */
-	bool is_foreign; /* its owner requests it */
+	bool is_close;   /* a representative of its state */
+	bool is_foreign; /* the owner of `taken` requests it */
 	bool is_done;
 };
 
@@ -41,9 +41,9 @@ struct node {
 
 struct cw_stack_collection {
 	struct cw_stack_collection_config config;
-	struct member *members; /* by node, representatives first */
+	struct member *members; /* sorted by node, representatives first */
 	uint32_t n_members;
-	struct node *nodes; /* those with representatives first */
+	struct node *nodes; /* nodes with representatives come first */
 	uint32_t n_nodes, n_asked, next_node;
 	uint32_t answers;
 	int64_t end_ns; /* 0 = not started */
@@ -69,9 +69,9 @@ struct cw_stack_collection *cw_stack_collection_free(struct cw_stack_collection 
 /* ---- the plan ---- */
 
 /*
- * Hashes the calls that each rank waits in, so that we can inspect one rank of each state; the comm
- * does not matter. If two states collide, we inspect only one of them. The harm is small: we take
- * the stacks of all ranks anyway.
+ * Hashes the calls in which each rank waits, but not their comm. We then inspect one rank of each
+ * state. If two states collide, we inspect only one of them. The harm is small, because we take the
+ * stacks of all ranks anyway.
  */
 static void find_states(const struct cw_snapshot *snap, uint64_t *states)
 {
@@ -144,7 +144,7 @@ static int by_importance(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Nodes with a representative come first: renumbers all nodes. */
+/* Renumbers the nodes, so that nodes with a representative come first. */
 static int order_nodes(struct cw_stack_collection *s)
 {
 	_cleanup_(freep) struct node *ordered = calloc(s->n_nodes + 1, sizeof(*ordered));
@@ -172,7 +172,7 @@ static int order_nodes(struct cw_stack_collection *s)
 	return 0;
 }
 
-/* Records ranks over the limits as omitted at once. */
+/* Records the ranks that are over the limits as omitted. */
 static int keep_to_limits(struct cw_stack_collection *s)
 {
 	uint32_t kept = 0, on_node = 0, node = UINT32_MAX;
@@ -256,7 +256,7 @@ int cw_stack_collection_new(const struct cw_stack_collection_config *config,
 
 /* ---- answers ---- */
 
-/* Out of memory: one rank is missing. */
+/* Notes the answer of one rank. If memory runs out, the rank is missing. */
 static void member_done(struct cw_stack_collection *s, struct member *m, const json_t *doc,
 			const char *why)
 {
@@ -270,7 +270,7 @@ static void member_done(struct cw_stack_collection *s, struct member *m, const j
 		(void)cw_stack_tree_not_collected(s->tree, m->rank, why);
 }
 
-/* Applies to all ranks of the process. */
+/* Takes an answer, which applies to all ranks of the process. */
 static void take(struct cw_stack_collection *s, const char *node, int32_t pid, uint64_t start_ticks,
 		 const json_t *doc, bool is_foreign)
 {
@@ -335,7 +335,10 @@ static void on_reply(const char *name, const struct cw_message *reply, void *use
 
 /* ---- requests ---- */
 
-/* We request a process with several ranks once, with the most detail that any of them needs. */
+/*
+ * True if the process is a target already. We request a process with several ranks once, with the
+ * most detail that any of them needs.
+ */
 static bool is_asked(struct cw_msg_evidence_target *targets, uint32_t n, const struct member *m)
 {
 	for (uint32_t i = 0; i < n; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collects and merges the stacks of all ranks of a job (report/stacks/stack_tree.h), for an
- * incident or because a user requests them. No alert waits for them. An incident requests them
- * after the evidence of culprits and one victim, one rank of each state first. The stacks go into
- * the bundle as they arrive.
+ * incident or because a user requests them. No alert waits for them. An incident first requests the
+ * evidence of culprits and one victim. After that it requests these stacks, beginning with one rank
+ * of each state. The stacks go into the bundle as they arrive.
  *
  * Limits: CW_STACK_COLLECTION_MAX_PROCESSES in all and CW_STACK_COLLECTION_MAX_PER_NODE on a node;
  * CW_STACK_COLLECTION_MAX_ASKED nodes at a time, each for CW_STACK_COLLECTION_NODE_MS;
@@ -30,12 +30,15 @@ struct cw_stack_collection;
 #define CW_STACK_COLLECTION_MAX_ASKED 64u
 #define CW_STACK_COLLECTION_NODE_MS 25000u
 #define CW_STACK_COLLECTION_NS (60 * CW_NS_PER_S)
-/* Ranks that we inspect as closely as culprits: one for each state without a culprit or victim. */
+/*
+ * Most ranks that we inspect as closely as culprits. We take one for each state that no culprit or
+ * victim has.
+ */
 #define CW_STACK_COLLECTION_MAX_CLOSE 6u
 
 struct cw_stack_collection_config {
 	const struct cw_clock *clock;
-	const struct cw_leader_effects *effects; /* send, ask, cancel, peers */
+	const struct cw_leader_effects *effects; /* uses send, ask, cancel and peers */
 	struct cw_job_id job;
 	uint32_t what; /* CW_EVIDENCE_* */
 	bool has_rank; /* inspect only this rank, closely */
@@ -43,29 +46,30 @@ struct cw_stack_collection_config {
 };
 
 /*
- * Plans the requests; excludes the targets of `taken` (may be NULL), which its owner requests.
- * Borrows the effects, and copies what it needs of the other arguments. 0 or -ENOMEM.
+ * Plans the requests. Excludes the targets of `taken` (may be NULL), because the owner of `taken`
+ * requests them. Borrows the effects, and copies the parts that it needs of the other arguments.
+ * Returns 0 or -ENOMEM.
  */
 int cw_stack_collection_new(const struct cw_stack_collection_config *config,
 			    const struct cw_snapshot *snap, const struct cw_evidence_set *taken,
 			    struct cw_stack_collection **ret);
-/* Takes NULL; returns NULL. Cancels what is in flight. */
+/* Takes NULL; returns NULL. Cancels all requests in flight. */
 struct cw_stack_collection *cw_stack_collection_free(struct cw_stack_collection *s);
 
-/* Takes the answers so far to the owner's requests. */
+/* Takes the answers that the owner's requests have got so far. */
 void cw_stack_collection_take(struct cw_stack_collection *s, const struct cw_evidence_set *taken);
 
 /* Sends the first requests; a second call does nothing. */
 void cw_stack_collection_start(struct cw_stack_collection *s);
-/* Handles deadlines; call it several times a second. */
+/* Handles deadlines. Call this several times a second. */
 void cw_stack_collection_tick(struct cw_stack_collection *s);
-/* Ends all requests: ranks without an answer are omitted for this reason. */
+/* Ends all requests. Ranks without an answer are omitted, with `why` as the reason. */
 void cw_stack_collection_stop(struct cw_stack_collection *s, const char *why);
 
 bool cw_stack_collection_is_complete(const struct cw_stack_collection *s);
-/* Number of answers so far: a change means news. */
+/* Returns the number of answers so far. If it changes, the document has news. */
 uint32_t cw_stack_collection_answers(const struct cw_stack_collection *s);
-/* collwatch.stacks/1; NULL = no stack so far, or out of memory. New reference. */
+/* Returns a new reference to a collwatch.stacks/1. NULL = no stack so far, or out of memory. */
 json_t *cw_stack_collection_doc(const struct cw_stack_collection *s);
 /* Appends the documents of closely inspected ranks to an array of collwatch.evidence/1. */
 int cw_stack_collection_add_evidence(const struct cw_stack_collection *s, json_t *evidence);
