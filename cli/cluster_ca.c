@@ -21,9 +21,12 @@
 
 #define CA_CERT "ca.crt"
 #define CA_KEY "ca.key"
-/* At most 20 bytes, positive (RFC 5280, 4.1.2.2): with 127 random bits, serials never collide. */
+/*
+ * RFC 5280, 4.1.2.2 demands at most 20 bytes and a positive number. With 127 random bits, serials
+ * never collide.
+ */
 #define SERIAL_BYTES 16
-/* The nodes' clocks may differ. */
+/* Certificates begin an hour in the past, because the nodes' clocks may differ. */
 #define BACKDATE_S (-3600L)
 
 struct cw_cluster_ca {
@@ -65,7 +68,7 @@ static FILE *create(const char *dir, int dir_fd, const char *name, mode_t mode)
 	return f;
 }
 
-/* Closes f. It may be NULL: the error was printed. */
+/* Closes f. If f is NULL, the error was printed already. */
 static int finish(FILE *f, bool is_written, const char *dir, const char *name)
 {
 	if (!f)
@@ -130,7 +133,10 @@ static bool add_extension(X509 *cert, X509 *issuer, const struct extension *e)
 	return ok;
 }
 
-/* ca NULL: signs itself. extensions end with nid 0. NULL = failed. */
+/*
+ * Makes a certificate. ca NULL: it signs itself. `extensions` end with nid 0. Returns NULL if it
+ * failed.
+ */
 static X509 *make_cert(const struct cw_cluster_ca *ca, EVP_PKEY *key, const char *name, int days,
 		       const struct extension *extensions)
 {
@@ -193,7 +199,7 @@ struct cw_cluster_ca *cw_cluster_ca_make(const char *dir, int dir_fd, int days)
 	return cw_cluster_ca_free(ca);
 }
 
-/* NULL: errno has the reason. Does not wait for the other end of a FIFO. */
+/* Returns NULL with the reason in errno. Does not wait for the other end of a FIFO. */
 static FILE *open_file(int dir_fd, const char *name)
 {
 	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -3,9 +3,12 @@
 #pragma once
 
 #define CW_CLUSTER_KEY_BYTES 32
-/* Hexadecimal digits, the end of the line, and 0. */
+/* Size of the key's text: hexadecimal digits, a line feed and a NUL. */
 #define CW_CLUSTER_KEY_TEXT (2 * CW_CLUSTER_KEY_BYTES + 2)
 
-/* 0, or -EIO if there are no random numbers. The caller wipes the key when it is done. */
+/*
+ * Makes a key. Returns 0, or -EIO if there are no random numbers. The caller wipes the key after
+ * use.
+ */
 int cw_cluster_key_make(char text[CW_CLUSTER_KEY_TEXT]);
 void cw_cluster_key_wipe(char text[CW_CLUSTER_KEY_TEXT]);

@@ -14,16 +14,16 @@
 #include "cli/verb.h"
 #include "common/text.h"
 
-/* The user waits for it at the keyboard. */
+/* Kept short, because the user waits for completions at the keyboard. */
 #define TIMEOUT_MS 1000
 #define MAX_ABOUT 72
 #define MAX_WORDS 256
-/* Longer than any label or host name. */
+/* The buffer for a word: longer than any label or host name. */
 #define MAX_WORD 1024
 
 /* ---- scripts ---- */
 
-/* %n is the command's name, %i the same as an identifier. */
+/* In a script, %n stands for the command's name, and %i for the name as an identifier. */
 static const struct shell {
 	const char *name;
 	const char *script;
@@ -160,14 +160,14 @@ int cw_completion_script(const struct cw_command *command, int argc, char **argv
 
 struct typing {
 	const struct cw_verb *verb;
-	const char *current; /* the word as typed so far; of "--option=value" only the value */
-	const char *control; /* of --control; NULL = not given */
+	const char *current; /* the word as typed so far; for "--option=value" only the value */
+	const char *control; /* value of --control; NULL = not given */
 };
 
 /*
- * Labels and hosts come from jobs and from other nodes, and the shell writes them to the terminal.
- * We do not offer a word with characters that could control the terminal: without these it would
- * name nothing.
+ * Returns whether we may offer the word. Labels and hosts come from jobs and from other nodes, and
+ * the shell writes them to the terminal. We do not offer a word that contains control characters.
+ * Without these characters, the word would name nothing.
  */
 static bool is_harmless(const char *word)
 {
@@ -180,7 +180,7 @@ static bool is_harmless(const char *word)
 	return strcmp(copy, word) == 0;
 }
 
-/* Prints a line of the completions; the description is cut to one line. */
+/* Prints one completion. The description is cut to one line. */
 static void offer(const struct typing *t, const char *word, const char *about)
 {
 	size_t len = about ? strcspn(about, "\n\t\v") : 0;
@@ -211,7 +211,7 @@ static json_t *ask(const struct typing *t, const char *verb)
 
 	if (cw_control_ask(cw_control_path(t->control), verb, NULL, TIMEOUT_MS, &doc, &code, &err) <
 	    0)
-		return NULL; /* completion has no place for errors */
+		return NULL; /* completion has no place for error messages */
 	return doc;
 }
 
@@ -229,7 +229,7 @@ static void offer_incidents(const struct typing *t)
 	json_decref(doc);
 }
 
-/* Offers the part of a label that users see. */
+/* Offers the jobs, each with the part of its label that users see. */
 static void offer_jobs(const struct typing *t)
 {
 	json_t *doc = ask(t, "status"), *one;
@@ -271,7 +271,7 @@ static void offer_times(const struct typing *t)
 
 static const struct argument {
 	const char *name;
-	const char *kind; /* the shell completes these */
+	const char *kind; /* kind of word that the shell completes itself */
 	void (*offer)(const struct typing *t);
 } arguments[] = {
 	{ "FILE", "files", NULL },         { "SOCKET", "files", NULL },
@@ -299,8 +299,8 @@ static void offer_argument(const struct typing *t, const char *name)
 }
 
 /*
- * Offers the values of all words in a usage such as "[ID | DIRECTORY]" or "show FILE": they may
- * come in any order.
+ * Offers the values of all words in a usage such as "[ID | DIRECTORY]" or "show FILE". The words
+ * may come in any order.
  */
 static void offer_arguments(const struct typing *t, const char *doc)
 {
@@ -317,7 +317,7 @@ static void offer_arguments(const struct typing *t, const char *doc)
 		(void)snprintf(seen + used - 1, sizeof(seen) - used + 1, "%s", word);
 		word[len + 1] = '\0';
 		if (word[1] >= 'a')
-			offer(t, word + 1, NULL); /* a literal word */
+			offer(t, word + 1, NULL); /* the usage has this word literally */
 		else
 			offer_argument(t, word + 1);
 	}
@@ -373,7 +373,7 @@ static void offer_all(struct typing *t, const struct argp *argp, int n, char **w
 		offer_arguments(t, argp->args_doc);
 }
 
-/* bash splits "--option=value" into three words. */
+/* Joins "--option=value", which bash splits into three words. */
 static int join_equals(int n, char **words, char **ret)
 {
 	static char nothing[] = "";

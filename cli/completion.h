@@ -12,8 +12,9 @@ struct cw_command;
 int cw_completion_script(const struct cw_command *command, int argc, char **argv);
 
 /*
- * words: the words behind the command, up to the word being typed. Prints each completion in a line
- * "word\tWORD\tDESCRIPTION", or the kind that the shell completes itself: "files", "directories",
- * "programs". It may query the daemon, for 1 s at most. Returns an exit status.
+ * Prints completions. `words` are the words after the command, up to the word that the user is
+ * typing. Each completion is a line "word\tWORD\tDESCRIPTION". If the shell can complete the word
+ * itself, prints the kind: "files", "directories" or "programs". May query the daemon, for 1 s at
+ * most. Returns an exit status.
  */
 int cw_completion_words(const struct cw_command *command, int n, char **words);

@@ -72,7 +72,7 @@ static int send_request(int fd, const char *verb, const json_t *args, int64_t de
 	return r;
 }
 
-/* Reads one frame into a new message. */
+/* Reads one frame and decodes it into a new message. */
 static int receive_reply(int fd, int64_t deadline_ns, struct cw_message **ret)
 {
 	size_t size = CW_FRAME_HEADER_BYTES + CW_FRAME_MAX_BYTES, len = 0;
@@ -126,7 +126,10 @@ static int read_reply(const struct cw_message *msg, json_t **ret_json, uint32_t 
 	return 0;
 }
 
-/* doctor also needs the path of a socket in another place. */
+/*
+ * Makes the error for a missing daemon. If the socket is in another place, doctor needs its path,
+ * too.
+ */
 static int no_daemon(const char *path, int error, struct cw_err *err)
 {
 	_cleanup_(freep) char *command =
@@ -150,7 +153,10 @@ int cw_control_ask(const char *path, const char *verb, const json_t *args, int t
 	if (fd < 0)
 		return no_daemon(path, -fd, err);
 	r = send_request(fd, verb, args, deadline_ns);
-	/* A daemon without room for us hangs up, but sends the reason first. */
+	/*
+	 * If a daemon has no room for us, it sends the reason and then hangs up. So read a reply
+	 * also after EPIPE.
+	 */
 	if (r == 0 || r == -EPIPE)
 		r = receive_reply(fd, deadline_ns, &msg);
 	if (r < 0)

@@ -69,7 +69,10 @@ static void print_supported(const struct cw_command *command)
 		printf("  %-7s %s\n", command->supported[i].what, command->supported[i].versions);
 }
 
-/* A result that could not be written is no success. */
+/*
+ * Flushes the output and returns the exit status. If we could not write the result, that is no
+ * success.
+ */
 static int finish(const struct cw_command *command, int status)
 {
 	int r = cw_pager_close();
@@ -89,7 +92,10 @@ const struct cw_verb *cw_dispatch_find(const struct cw_command *command, const c
 	return NULL;
 }
 
-/* After a typing error a suggestion is enough; the list of verbs is not needed. */
+/*
+ * Complains about an unknown verb. If the user mistyped a verb, a suggestion is enough, and we do
+ * not print the list.
+ */
 static int complain(const struct cw_command *command, const char *typed)
 {
 	struct cw_nearest nearest = { .typed = typed };
@@ -121,7 +127,7 @@ static int run_verb(const struct cw_command *command, int argc, char **argv)
 	return verb ? verb->run(argc, argv) : cw_completion_script(command, argc, argv);
 }
 
-/* "help", "help VERB"; help and version have no options to show. */
+/* Runs "help" or "help VERB". The verbs help and version have no options to show. */
 static int help(const struct cw_command *command, int argc, char **argv)
 {
 	char option[] = "--help", *words[] = { argc > 1 ? argv[1] : NULL, option, NULL };

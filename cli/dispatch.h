@@ -10,14 +10,20 @@ struct cw_verb {
 	const char *name;
 	int (*run)(int argc, char **argv); /* as in cli/verb.h */
 	const char *summary;
-	const struct argp *argp; /* its options; NULL = complete() knows these */
-	/* For shells: the i-th value of an argument of that name. NULL = no further one. */
+	const struct argp *argp; /* the verb's options; NULL = complete() knows them */
+	/*
+	 * For shells: returns the i-th value of the argument called `name`. NULL = there are no
+	 * more.
+	 */
 	const char *(*value)(const char *name, unsigned i);
-	/* Replaces the two above, as cw_completion_words() does; argv[0] is the verb. */
+	/*
+	 * If set, completes words instead of argp and value(), like cw_completion_words(). argv[0]
+	 * is the verb.
+	 */
 	int (*complete)(int argc, char **argv);
 };
 
-/* A row of the supported versions, for users. */
+/* A row in the table of supported versions, for users. */
 struct cw_supported {
 	const char *what;
 	const char *versions;
@@ -33,11 +39,17 @@ struct cw_command {
 	size_t n_supported;
 };
 
-/* The i-th verb that every command has (completion, help, version); NULL = no more. */
+/*
+ * Returns the i-th verb that every command has (completion, help, version). NULL = there are no
+ * more.
+ */
 const char *cw_dispatch_own_verb(unsigned i, const char **ret_summary);
 
-/* NULL = no such verb. */
+/* Returns the verb with this name; NULL = there is none. */
 const struct cw_verb *cw_dispatch_find(const struct cw_command *command, const char *name);
 
-/* Runs argv[1] and returns main()'s exit status; does not return from verbs that exec. */
+/*
+ * Runs the verb in argv[1] and returns main()'s exit status. Does not return if the verb calls
+ * exec.
+ */
 int cw_dispatch(const struct cw_command *command, int argc, char **argv);

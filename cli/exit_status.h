@@ -11,7 +11,7 @@
 enum cw_exit {
 	CW_EXIT_OK = 0,
 	CW_EXIT_ERROR = 1,
-	CW_EXIT_HANG = 2, /* a hang, or the verb's other finding */
+	CW_EXIT_HANG = 2, /* a hang, or another finding of the verb */
 	CW_EXIT_NO_DATA = 3,
 	CW_EXIT_NOT_EXECUTABLE = 126,
 	CW_EXIT_NOT_FOUND = 127,
@@ -27,7 +27,7 @@ extern const size_t cw_exit_count;
 
 /* Prints a heading and one line per status. */
 void cw_exit_print(FILE *out);
-/* The rows of the manual page. */
+/* Prints the rows of the table in the manual page. */
 void cw_exit_print_scdoc(FILE *out);
-/* The shells' status for a program that exec() refused with that errno. */
+/* Returns the status that shells use if exec() refuses a program with this errno. */
 enum cw_exit cw_exit_of_exec(int error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names are made from left to right. A buffer holds the part of the name that is fixed. At a
- * bracket we make the rest of the name once for each of its numbers.
+ * We make names from left to right. A buffer holds the part of the name that is fixed. For each
+ * number of a bracket, we append the number and make the rest of the name.
  */
 #include "cli/hostlist.h"
 
@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest name of a node. */
+/* The length of the longest name of a node. */
 #define MAX_NAME 255u
-/* More digits are useless, and 64 bits hold these. */
+/* Most digits of a number. More digits are useless, and 64 bits hold these. */
 #define MAX_DIGITS 9u
 
 struct maker {
-	char **names; /* with room for one more than max: the NULL */
+	char **names; /* has room for max names and the NULL */
 	unsigned n, max;
 	char name[MAX_NAME + 1];
 	struct cw_err *err;
@@ -50,7 +50,7 @@ static int append(struct maker *m, const char *text, size_t len)
 	return 0;
 }
 
-/* Digits at *p; *ret_width: how many. */
+/* Reads the digits at *p. *ret_width: number of digits. */
 static int take_number(struct maker *m, const char **p, uint64_t *ret, unsigned *ret_width)
 {
 	const char *digits = *p;
@@ -68,7 +68,10 @@ static int take_number(struct maker *m, const char **p, uint64_t *ret, unsigned 
 
 static int make(struct maker *m, const char *entry, const char *rest, const char *end);
 
-/* Expands "1-4": appends each number to the name so far, and then the text behind the bracket. */
+/*
+ * Expands a range such as "1-4". Appends each number to the name so far, and then the text after
+ * the bracket.
+ */
 static int make_range(struct maker *m, const char *entry, const char **p, const char *rest,
 		      const char *end)
 {
@@ -96,7 +99,7 @@ static int make_range(struct maker *m, const char *entry, const char **p, const 
 	return r;
 }
 
-/* The rest of an entry that ends before end. */
+/* Makes the names for `rest`, the rest of an entry that ends before `end`. */
 static int make(struct maker *m, const char *entry, const char *rest, const char *end)
 {
 	size_t len = strcspn(rest, "[]"), before = strlen(m->name);

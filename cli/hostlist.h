@@ -9,8 +9,9 @@
 #include "common/err.h"
 
 /*
- * At most max names, in the order of the text. *ret: free each and the array, which ends with NULL.
- * 0; -EINVAL: err describes the error and its position; -E2BIG: more than max; -ENOMEM.
+ * Expands to at most max names, in the order of the text. *ret is an array that ends with NULL;
+ * free each name and the array. Returns 0 or -errno. -EINVAL: err describes the error and its
+ * position. -E2BIG: there are more than max names. -ENOMEM.
  */
 int cw_hostlist_expand(const char *text, unsigned max, char ***ret, unsigned *ret_n,
 		       struct cw_err *err);

@@ -43,9 +43,9 @@ static const struct cw_verb verbs[] = {
 };
 
 /*
- * README.md and collwatch(1) have the same rows (tests/e2e/test_manual.py compares them). They
- * follow from agent/base/nccl_functions.h, agent/base/cuda_abi.h, agent/python/, agent/check-abi.sh
- * and daemon/kernel/.
+ * README.md and collwatch(1) have the same rows, and tests/e2e/test_manual.py compares them. The
+ * rows follow from agent/base/nccl_functions.h, agent/base/cuda_abi.h, agent/python/,
+ * agent/check-abi.sh and daemon/kernel/.
  */
 static const struct cw_supported supported[] = {
 	{ "NCCL", "2.14 to 2.32; AMD's RCCL is not supported" },
@@ -55,7 +55,7 @@ static const struct cw_supported supported[] = {
 	{ "kernel", "Linux 5.3 and newer; who ended a process: 5.8 with BTF" },
 };
 
-/* For the manual page; a hidden option. */
+/* Prints the environment variables for the manual page. The option for it is hidden. */
 static void print_environment(void)
 {
 	for (size_t i = 0; i < cw_environment_count; i++)

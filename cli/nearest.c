@@ -9,7 +9,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Optimal string alignment; keeps three rows. */
+/* Computes the optimal string alignment distance. Three rows of the table suffice. */
 unsigned cw_nearest_distance(const char *a, const char *b)
 {
 	unsigned rows[3][CW_NEAREST_MAX + 1];
@@ -35,7 +35,10 @@ unsigned cw_nearest_distance(const char *a, const char *b)
 	return above[m];
 }
 
-/* One error in a word of three letters, two in one of six: with more it would be another word. */
+/*
+ * Returns the most typing errors for a word: one error for three letters, two for six. With more
+ * errors it would be another word.
+ */
 static unsigned limit(const char *typed)
 {
 	size_t n = strnlen(typed, CW_NEAREST_MAX);

@@ -4,21 +4,21 @@
 
 #include <stddef.h>
 
-/* We compare longer words up to this length. */
+/* Of longer words, we compare this many characters. */
 #define CW_NEAREST_MAX 32u
 
 /*
- * Counts typing errors: a letter missing, one too many, one for another, or two neighbours swapped.
- * The whole length means that the words differ completely.
+ * Counts typing errors: a missing letter, an extra letter, a wrong letter, or two swapped
+ * neighbours. If the result is the whole length, the words differ completely.
  */
 unsigned cw_nearest_distance(const char *a, const char *b);
 
-/* The closest word so far. Starts as { .typed = … }. */
+/* The closest word so far. Initialize it with { .typed = … }. */
 struct cw_nearest {
 	const char *typed;
 	const char *word; /* NULL = none is close enough; borrowed */
 	unsigned distance;
 };
 
-/* Offers a known word; of two equally close words the first stays. */
+/* Offers a known word. Of two equally close words we keep the first. */
 void cw_nearest_offer(struct cw_nearest *n, const char *word);

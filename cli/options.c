@@ -12,7 +12,7 @@
 
 #include "cli/nearest.h"
 
-/* Options of argp itself. */
+/* Options that argp itself adds. */
 static const struct argp_option own[] = {
 	{ "help", '?', NULL, 0, "Say what it does (also -h)", 0 },
 	{ "usage", 0, NULL, 0, "Say what there is to type", 0 },
@@ -42,10 +42,10 @@ void cw_options_each(const struct argp *argp, cw_option_fn fn, void *user)
 
 /* One word of the command line, and the option that it matches. */
 struct word {
-	const char *name; /* a long option, up to its end or its '=' */
+	const char *name; /* name of a long option, up to its end or its '=' */
 	size_t len;
-	char letter;                     /* a short option; name is NULL then */
-	const struct argp_option *found; /* NULL = none */
+	char letter;                     /* a short option; `name` is then NULL */
+	const struct argp_option *found; /* the option in the table; NULL = none */
 	struct cw_nearest nearest;
 };
 
@@ -67,7 +67,10 @@ static bool takes_next(const struct argp_option *o)
 	return o && o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
 }
 
-/* For "-vo": returns the option that takes the next word. Text behind a letter may be its value. */
+/*
+ * Returns the option of letters such as "-vo" that takes the next word. Text after a letter may be
+ * its value.
+ */
 static const struct argp_option *short_takes_next(const struct argp *argp, const char *letters)
 {
 	for (; *letters; letters++) {
@@ -123,7 +126,7 @@ static void suggest(const struct argp *argp, const char *verb, const struct word
 {
 	fprintf(stderr, "%s: there is no option \"--%.*s\"; did you mean \"--%s\"?\n", verb,
 		(int)w->len, w->name, w->nearest.word);
-	argp_help(argp, stderr, ARGP_HELP_SEE, (char *)verb); /* only read */
+	argp_help(argp, stderr, ARGP_HELP_SEE, (char *)verb); /* argp only reads it */
 	exit(argp_err_exit_status);
 }
 

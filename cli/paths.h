@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the other parts: next to this executable in a build tree, else in the installed places. The
- * simulated device and the demo's programs exist only if the tests were built.
+ * Finds the other parts of collwatch: next to this executable in a build tree, otherwise in the
+ * installed places. The simulated device and the demo's programs exist only if the tests were
+ * built.
  */
 #pragma once
 
@@ -14,7 +15,7 @@ enum cw_part {
 	CW_PART_DAEMON,   /* collwatchd */
 	CW_PART_SIM,      /* directory of the simulated libcuda.so.1 and libnccl.so.2 */
 	CW_PART_TRAIN_C,  /* the demo's training loop */
-	CW_PART_TRAIN_PY, /* the same in Python */
+	CW_PART_TRAIN_PY, /* the demo's training loop in Python */
 	CW_PART_SCENARIO, /* a rank of a labelled scenario */
 	CW_PART_LAB,      /* collwatch-lab */
 	CW_PART_TORCH,    /* lab/real-torch of the source tree; never installed */
@@ -22,11 +23,14 @@ enum cw_part {
 	CW_PART__MAX,
 };
 
-/* Fills path; -ENOENT with err naming the missing part and the places searched. */
+/*
+ * Fills path. Returns 0, or -ENOENT with err naming the missing part and the places that we
+ * searched.
+ */
 int cw_paths_find(enum cw_part part, char path[PATH_MAX], struct cw_err *err);
 
 /*
- * Finds `program` as execvp() would: unchanged if it has a slash, else in PATH. Fills path;
- * -ENOENT. Does not run the program.
+ * Finds `program` as execvp() would. If it has a slash, we leave it unchanged; otherwise we search
+ * PATH. Fills path. Returns 0 or -ENOENT. Does not run the program.
  */
 int cw_paths_find_program(const char *program, char path[PATH_MAX]);

@@ -12,10 +12,16 @@
 #include "cli/paths.h"
 #include "common/cleanup.h"
 
-/* A script's interpreter may be a script; a longer chain is a loop. */
+/*
+ * A script's interpreter may itself be a script. If there are more scripts than this, we assume a
+ * loop and give up.
+ */
 #define MAX_SCRIPTS 4
 
-/* Finds the interpreter that runs for "#!/usr/bin/env python3" and such. False: not a script. */
+/*
+ * Finds the interpreter of a script, also for "#!/usr/bin/env python3". Returns false if the file
+ * is not a script.
+ */
 static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -80,7 +86,10 @@ void cw_program_loader_of(const char *path, char loader[CW_LOADER_LEN])
 	(void)elf_end(elf); /* takes NULL; a read-only handle has nothing to lose */
 }
 
-/* A loader that is run directly names no loader and preloads nevertheless; it has a DT_SONAME. */
+/*
+ * Returns whether the file is a loader that can run directly. It names no loader, but preloads
+ * nevertheless; it has a DT_SONAME.
+ */
 static bool has_soname(Elf *elf)
 {
 	Elf_Scn *section = NULL;

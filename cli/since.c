@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/parse.h"
 
-/* Fields that a form lacks are those of today, at midnight. */
+/* If a form lacks a field, the value is that of today at midnight. */
 static const struct form {
 	const char *format;
 	bool is_utc;
@@ -22,7 +22,7 @@ static const struct form {
 	{ "%H:%M:%S", false },
 };
 
-/* Today at midnight, in local time. */
+/* Returns today at midnight, in local time. */
 static struct tm today(int64_t now_wall_ns)
 {
 	time_t now = (time_t)(now_wall_ns / CW_NS_PER_S);
@@ -39,7 +39,7 @@ static int to_wall(struct tm tm, bool is_utc, int64_t *ret_wall_ns)
 	time_t s = timegm(&normal);
 
 	if (normal.tm_mday != tm.tm_mday || normal.tm_mon != tm.tm_mon)
-		return -EINVAL; /* such as 31 February, which has become March */
+		return -EINVAL; /* for example 31 February, which has become March */
 	tm.tm_isdst = -1;
 	if (!is_utc)
 		s = mktime(&tm);
@@ -80,7 +80,7 @@ int cw_since_parse(const char *text, int64_t now_wall_ns, int64_t *ret_wall_ns)
 	int r;
 
 	if (cw_parse_duration_ns(text, &ago_ns) == 0)
-		ns = ago_ns < now_wall_ns ? now_wall_ns - ago_ns : 1; /* before 1970 */
+		ns = ago_ns < now_wall_ns ? now_wall_ns - ago_ns : 1; /* at the earliest 1970 */
 	else if ((r = parse_date(text, now_wall_ns, &ns)) < 0)
 		return r;
 	if (ns > now_wall_ns)

@@ -17,9 +17,12 @@
 #include "common/clock.h"
 #include "common/text.h"
 
-/* For the loader's output; a program has a few hundred libraries. */
+/* Most output of the loader that we read. A program has a few hundred libraries. */
 #define OUTPUT_LEN 65536
-/* For both trials. The program would read its libraries from a slow network anyway. */
+/*
+ * Time for both trials together. If its libraries are on a slow network, the program would wait for
+ * them anyway.
+ */
 #define PATIENCE_NS (10 * CW_NS_PER_S)
 #define TRUE "/bin/true"
 
@@ -36,14 +39,14 @@ static void become_trial(int out, const char *preload, const char *const argv[])
 	(void)dup2(null, STDIN_FILENO);
 	(void)dup2(out, STDOUT_FILENO);
 	(void)dup2(out, STDERR_FILENO);
-	(void)unsetenv("LD_DEBUG"); /* it would print every library to standard error */
+	(void)unsetenv("LD_DEBUG"); /* it would print all libraries to standard error */
 	if (preload ? setenv("LD_PRELOAD", preload, 1) : unsetenv("LD_PRELOAD"))
 		_exit(126);
 	(void)execv(argv[0], (char *const *)argv);
 	_exit(126);
 }
 
-/* Reads until the end of the output; false: not by until_ns. */
+/* Reads until the output ends. Returns false if it has not ended by until_ns. */
 static bool read_output(int from, int64_t until_ns, char *output)
 {
 	size_t len = 0;
@@ -93,7 +96,7 @@ static int try_loader(struct trial *t, int64_t until_ns, const char *preload,
 	return 0;
 }
 
-/* Finds the first line that names the agent in a complaint. */
+/* Finds the first line with a complaint that names the agent. */
 static const char *complaint(char *output, const char *agent)
 {
 	char *rest = output, *line;
@@ -121,7 +124,7 @@ static int decline(char why[CW_TEST_LOAD_WHY], const char *what, const char *wor
 	return -ENOEXEC;
 }
 
-/* Runs one trial. If it fails without the agent too, the agent is not to blame. */
+/* Runs one trial. If the program also fails without the agent, the agent is not to blame. */
 static int judge(struct trial *t, int64_t until_ns, const char *preload, const char *agent,
 		 const char *const argv[], char why[CW_TEST_LOAD_WHY])
 {

@@ -12,9 +12,10 @@
 #include "common/cleanup.h"
 
 /*
- * Images of virtual machines are made from containers and may still have their mark. The initial
- * namespaces of a machine have fixed numbers (include/uapi/linux/nsfs.h; in the kernel since 3.8),
- * and a container has at least one of these namespaces of its own.
+ * True if this process has namespaces of its own, as in a container. Images of virtual machines are
+ * made from containers and may still have a container's mark. The initial namespaces of a machine
+ * have fixed numbers (include/uapi/linux/nsfs.h; in the kernel since 3.8). A container has at least
+ * one of these namespaces of its own.
  */
 static bool has_own_namespaces(void)
 {
@@ -46,8 +47,8 @@ bool doctor_is_container(void)
 }
 
 /*
- * Reads a variable of another process, as it was at the start. NULL = unset or unreadable. The
- * caller frees it.
+ * Returns the value that a variable had when the process started. The caller frees it. NULL = unset
+ * or unreadable.
  */
 static char *variable_of(int32_t pid, const char *name)
 {
@@ -61,12 +62,15 @@ static char *variable_of(int32_t pid, const char *name)
 		if (!strncmp(entry, name, len) && entry[len] == '=')
 			value = strdup(entry + len + 1);
 	if (f)
-		(void)fclose(f); /* only read */
+		(void)fclose(f); /* we only read the file */
 	free(entry);
 	return value;
 }
 
-/* Tests the path in the file system of the process; false also if we have no right to look. */
+/*
+ * Tests whether the path exists in the file system of the process. *ret_known is false if we have
+ * no right to look.
+ */
 static bool is_there(int32_t pid, const char *path, mode_t type, bool *ret_known)
 {
 	char inside[2 * PATH_MAX];
@@ -87,7 +91,7 @@ static void check_socket(struct doctor *d, int32_t pid)
 	struct stat st;
 
 	if (stat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return; /* the socket is missing here too */
+		return; /* the socket is missing outside, too */
 	if (!is_there(pid, path, S_IFSOCK, &is_known) && is_known)
 		doctor_find(d, "socket-not-visible", NULL,
 			    "process %d has a file system of its own, in which the agent's socket "
@@ -96,7 +100,10 @@ static void check_socket(struct doctor *d, int32_t pid)
 			    pid, path);
 }
 
-/* The loader prints one line about it on the program's standard error, and continues. */
+/*
+ * Checks whether the process sees its agent. If not, the loader prints one line about it on the
+ * program's standard error, and continues.
+ */
 static void check_agent(struct doctor *d, int32_t pid)
 {
 	_cleanup_(freep) char *list = variable_of(pid, "LD_PRELOAD");

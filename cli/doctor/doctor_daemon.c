@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon seen from outside: its sockets, its configuration, and its own reports. */
+/* Checks the daemon from outside: its sockets, its configuration, and its own reports. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +23,15 @@
 
 #define TIMEOUT_MS 5000
 #define CONNECT_MS 1000
-/* Time for the query to get its turn among queries to other nodes, and for their answers. */
+/* The query waits for its turn among queries to other nodes, and then for their answers. */
 #define COMMS_TIMEOUT_MS 8000
 #define SYSTEMD_RUNS "/run/systemd/system"
-/* With debugging information the library has 2 MiB. The text is near its start. */
+/*
+ * We read this much of the agent's library. With debugging information the library has 2 MiB, and
+ * the text is near its start.
+ */
 #define AGENT_MAX_BYTES ((size_t)8 << 20)
-/* The mark in the agent's file; agent/base/meson.build makes it. */
+/* This mark in the agent's file precedes the commit. agent/base/meson.build makes it. */
 #define AGENT_COMMIT "collwatch-agent-commit:"
 
 /* True if systemd can start a daemon here, or a package or an administrator has configured one. */
@@ -63,7 +66,7 @@ bool doctor_check_workstation(struct doctor *d)
 	return true;
 }
 
-/* The command that starts the daemon on this machine. */
+/* Returns the command that starts the daemon on this machine. */
 static char *start_command(const struct doctor *d)
 {
 	char path[PATH_MAX];
@@ -80,7 +83,7 @@ static char *start_command(const struct doctor *d)
 	return cw_text_command(with_option, d->config);
 }
 
-/* Runs `collwatchd --findings`; NULL if it has no answer. */
+/* Runs `collwatchd --findings`. Returns NULL if it gives no answer. */
 static json_t *ask_daemon_program(const struct doctor *d)
 {
 	char program[PATH_MAX], text[65536];
@@ -111,7 +114,10 @@ static json_t *ask_daemon_program(const struct doctor *d)
 	return json_loadb(text, have, 0, NULL);
 }
 
-/* Checks keys, certificates, space and webhook. True: no daemon starts with these findings. */
+/*
+ * Lets the daemon's program check keys, certificates, space and webhook. Returns true if a finding
+ * keeps the daemon from starting.
+ */
 static bool check_configuration(struct doctor *d)
 {
 	json_t *list = ask_daemon_program(d), *entry;
@@ -142,7 +148,10 @@ static void find_down(struct doctor *d, const char *why)
 	doctor_find(d, "daemon-down", fix, "no daemon answers on %s: %s", d->control, why);
 }
 
-/* The commit in the agent's file, at most len - 1 bytes; false = no file, or an older agent. */
+/*
+ * Reads the commit from the agent's file, at most len - 1 bytes. Returns false if there is no file,
+ * or the agent is older.
+ */
 static bool read_agent_commit(char *buf, size_t len)
 {
 	_cleanup_(freep) char *data = malloc(AGENT_MAX_BYTES);
@@ -170,7 +179,10 @@ static bool is_commit(const char *text)
 	return *text && strcmp(text, "unknown") != 0;
 }
 
-/* Until a release, all builds have the same version, so we compare commits too. */
+/*
+ * Compares the versions of agent and daemon. Until a release, all builds have the same version, so
+ * we compare commits, too.
+ */
 static void check_version(struct doctor *d, const json_t *status)
 {
 	const char *version = cw_json_str(status, "version", "?");
@@ -314,7 +326,10 @@ void doctor_check_daemon(struct doctor *d)
 	uint32_t code;
 	int r;
 
-	/* The control socket belongs to the node; a job's container has the agents' socket only. */
+	/*
+	 * A job's container has only the agents' socket, because the control socket belongs to the
+	 * node.
+	 */
 	if (doctor_is_container() && is_missing_directory(d->control))
 		return;
 	doctor_checked(d, "daemon");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds programs that the loader does not load the agent into, and programs with an NCCL that the
+ * Finds programs into which the loader does not load the agent, and programs with an NCCL that the
  * agent cannot intercept.
  */
 #include <elf.h>
@@ -141,8 +141,8 @@ static void check_file(struct doctor *d, const char *path)
 }
 
 /*
- * We run the program's loader, which maps the program's libraries. root does not do this with
- * programs that other users own or can write.
+ * Returns whether we may run the program's loader, which maps the program's libraries. As root, we
+ * do not do this with programs that other users own or can write.
  */
 static bool is_harmless(const char *path)
 {
@@ -184,7 +184,10 @@ void doctor_check_program(struct doctor *d, const char *program)
 
 /* ---- a process ---- */
 
-/* True if a line of /proc/PID/NAME contains the needle. False also if unreadable: *ret_error. */
+/*
+ * True if a line of /proc/PID/NAME contains the needle. If the file is unreadable, returns false
+ * and sets *ret_error.
+ */
 static bool proc_contains(int32_t pid, const char *name, const char *needle, int *ret_error)
 {
 	char path[64];
@@ -199,7 +202,7 @@ static bool proc_contains(int32_t pid, const char *name, const char *needle, int
 	while (f && !found && getdelim(&line, &size, *name == 'e' ? '\0' : '\n', f) >= 0)
 		found = strstr(line, needle) != NULL;
 	if (f)
-		(void)fclose(f); /* only read */
+		(void)fclose(f); /* we only read the file */
 	return found;
 }
 

@@ -18,7 +18,7 @@
 #include "cli/test_load.h"
 #include "common/cleanup.h"
 
-/* Returns [libasan:]existing:agent; the caller frees it. */
+/* Returns "[libasan:]existing:agent" as the value of LD_PRELOAD; the caller frees it. */
 static char *preload_list(const char *agent, const char *program)
 {
 	const char *existing = getenv("LD_PRELOAD");
@@ -34,7 +34,10 @@ static char *preload_list(const char *agent, const char *program)
 	return n < 0 ? NULL : list;
 }
 
-/* Fills agent, or err with the reason. The loader splits its list at blanks and colons. */
+/*
+ * Fills `agent`, or err with the reason. The loader splits LD_PRELOAD at blanks and colons, so a
+ * path must not contain them.
+ */
 static int find_agent(const char *wanted, char agent[PATH_MAX], struct cw_err *err)
 {
 	if (!wanted) {
@@ -55,9 +58,10 @@ static int find_agent(const char *wanted, char agent[PATH_MAX], struct cw_err *e
 }
 
 /*
- * The kernel tells the loader if a program has more rights than its caller (AT_SECURE). The loader
- * then ignores LD_PRELOAD and takes it out of the environment. root gains no rights, and a file
- * system or process that forbids such gains prevents it for every user.
+ * Returns the reason if the program gains rights, or NULL. If a program has more rights than its
+ * caller, the kernel tells the loader (AT_SECURE). The loader then ignores LD_PRELOAD and takes it
+ * out of the environment. root gains no rights. A file system or process that forbids such gains
+ * prevents them for every user.
  */
 static const char *gained_rights(const char *path)
 {

@@ -6,13 +6,14 @@
 
 #include "common/err.h"
 
-/* Only the children of the program get the agent. */
+/* Result: the program itself cannot load the agent, but its children can. */
 #define RUN_AGENT_STATIC 1
 
 /*
- * Changes LD_PRELOAD of this process, after testing it with program. wanted: a path, NULL = the
- * agent of this installation. Fills agent. 0; RUN_AGENT_STATIC with err set: the program itself is
- * linked statically; -errno with err set: nothing was changed. Blocks.
+ * Adds the agent to LD_PRELOAD of this process, after testing it with the program. wanted: a path,
+ * NULL = the agent of this installation. Fills `agent`. Returns 0, RUN_AGENT_STATIC or -errno; err
+ * is set unless 0. RUN_AGENT_STATIC: the program itself is linked statically. -errno: nothing was
+ * changed. Blocks.
  */
 int cw_run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
 		      struct cw_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * AddressSanitizer's runtime refuses to start unless it is the first library, and a preloaded agent
- * would precede it. So we preload the runtime too, ahead of the agent.
+ * would precede it. So we also preload the runtime, ahead of the agent.
  */
 #include "cli/run/run_asan.h"
 

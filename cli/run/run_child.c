@@ -20,8 +20,8 @@
 #include "common/clock.h"
 
 /*
- * Children that the program left behind may hold its pipes indefinitely. After the program's end we
- * therefore wait for output only until there is none for this long.
+ * When the program has ended, its children may still hold its pipes, and for an indefinite time. We
+ * then wait for output only until there is none for this long.
  */
 #define SILENCE_MS 5000
 #define SECOND_MS 1000
@@ -87,7 +87,10 @@ static int start(struct run *r)
 	return r->pid < 0 ? -errno : 0;
 }
 
-/* The terminal sends Ctrl-C to the program itself: the program is in our process group. */
+/*
+ * True if the terminal sent the signal. It sends Ctrl-C to the program, too, because the program is
+ * in our process group.
+ */
 static bool is_from_terminal(const struct signalfd_siginfo *info)
 {
 	return (info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT) && info->ssi_code > 0;
@@ -164,7 +167,7 @@ void run_end_like(int wait_status)
 
 	if (WIFEXITED(wait_status))
 		exit(WEXITSTATUS(wait_status));
-	/* The core file is the program's; ours would overwrite it. */
+	/* Only the program writes a core file. Ours would overwrite it. */
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	(void)signal(WTERMSIG(wait_status), SIG_DFL);
 	(void)sigemptyset(&mask);

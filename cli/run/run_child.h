@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a program as a child: passes signals on, prefixes its output, and ends as it does.
- * `collwatch run` needs it when it cannot simply become the program.
+ * `collwatch run` needs this when it cannot replace itself by the program.
  */
 #pragma once
 
@@ -10,17 +10,20 @@
 struct run_child {
 	char **command;
 	const char
-		*prefix; /* put before each line of both streams; NULL = streams are left alone */
+		*prefix; /* text before each line of both streams; NULL = leave the streams alone */
 	/* Called about once a second while the program runs; may be NULL. */
 	void (*on_second)(void *user);
 	void *user;
 };
 
 /*
- * Blocks until the program has ended. Returns its wait status, or -errno if it could not be
- * started. If exec fails, the child prints the reason and ends with 127.
+ * Runs the program and blocks until it has ended. Returns its wait status, or -errno if it could
+ * not be started. If exec fails, the child prints the reason and ends with 127.
  */
 int cw_run_child(const struct run_child *child);
 
-/* Ends this process as that status says: with the same exit status, or by the same signal. */
+/*
+ * Ends this process in the same way as the program: with the same exit status, or by the same
+ * signal.
+ */
 void run_end_like(int wait_status) __attribute__((noreturn));

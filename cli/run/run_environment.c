@@ -18,7 +18,7 @@
 
 enum kind {
 	KIND_SOCKET,
-	KIND_DIRECTORY, /* absolute */
+	KIND_DIRECTORY, /* an absolute path */
 	KIND_TIME,
 	KIND_SWITCH, /* on or off, or one of the words */
 	KIND_OFF,    /* off, or one of the words */
@@ -26,7 +26,7 @@ enum kind {
 	KIND_WORDS,  /* several of the words, separated by commas */
 };
 
-/* The variables that are restricted; all others take any value. */
+/* The variables whose values are restricted. All other variables take any value. */
 static const struct rule {
 	const char *name;
 	enum kind kind;
@@ -149,7 +149,7 @@ static bool is_known(const char *name)
 	return false;
 }
 
-/* Kubernetes makes these for a service named collwatch. */
+/* True for the variables that Kubernetes makes for a service named collwatch. */
 static bool is_of_kubernetes(const char *name)
 {
 	name += strlen(PREFIX);
@@ -158,7 +158,7 @@ static bool is_of_kubernetes(const char *name)
 	       strstr(name, "_PORT_");
 }
 
-/* We compare without the common prefix, which cannot be mistyped. */
+/* Checks a name that begins with the common prefix. We compare only the rest of the name. */
 static int check_name(const char *name, struct cw_err *err)
 {
 	struct cw_nearest near = { .typed = name + strlen(PREFIX) };

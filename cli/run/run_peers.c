@@ -16,15 +16,18 @@
 #include "common/cleanup.h"
 
 #define MAX_NODES 4096u
-/* Below the ports that systems assign (ip_local_port_range), above well-known services. */
+/*
+ * Range of our ports: below the ports that systems assign (ip_local_port_range), and above
+ * well-known services.
+ */
 #define PORTS_FROM 16384u
 #define N_PORTS 16384u
-/* Hex digits: 32 to 64 bytes, the daemon's limits. */
+/* Limits for a key in hex digits. They are the daemon's limits of 32 to 64 bytes. */
 #define MIN_KEY 64u
 #define MAX_KEY 128u
 
 struct peers {
-	char **entries; /* NAME=ADDRESS:PORT */
+	char **entries; /* each is NAME=ADDRESS:PORT */
 	unsigned n;
 };
 
@@ -45,7 +48,10 @@ static bool is_key(const char *text)
 	return len >= MIN_KEY && len <= MAX_KEY && len % 2 == 0;
 }
 
-/* Each job gets a port of its own, so jobs of two users do not collide on a node. */
+/*
+ * Returns the port for a key. Each job thus gets a port of its own, and jobs of two users do not
+ * collide on a node.
+ */
 static unsigned port_of(const char *key)
 {
 	char digits[5] = { 0 };
@@ -74,7 +80,7 @@ static void peers_fini(struct peers *p)
 	p->entries = cw_hostlist_free(p->entries);
 }
 
-/* "a=10.0.0.1:7411,b=10.0.0.2:7411" */
+/* Reads "a=10.0.0.1:7411,b=10.0.0.2:7411". */
 static int read_entries(char *list, struct peers *p, struct cw_err *err)
 {
 	char *rest = list, *entry;
@@ -95,7 +101,7 @@ static int read_entries(char *list, struct peers *p, struct cw_err *err)
 	return 0;
 }
 
-/* "gpu[1-4]" or "gpu[1-4]:7500": without a port we take the key's. */
+/* Reads "gpu[1-4]" or "gpu[1-4]:7500". Without a port, we take the port that belongs to the key. */
 static int read_hosts(char *list, const char *key, struct peers *p, struct cw_err *err)
 {
 	char *port = strrchr(list, ':'), by_key[16];
@@ -120,7 +126,10 @@ static int read_hosts(char *list, const char *key, struct peers *p, struct cw_er
 	return 0;
 }
 
-/* The entries stand in quotes in a configuration, where some characters have a meaning. */
+/*
+ * Reads either form of the list. We refuse characters that have a meaning in a configuration,
+ * because the entries stand there in quotes.
+ */
 static int read_list(const char *list, const char *key, struct peers *p, struct cw_err *err)
 {
 	_cleanup_(freep) char *copy = strdup(list);
@@ -134,7 +143,7 @@ static int read_list(const char *list, const char *key, struct peers *p, struct 
 
 /* ---- this node ---- */
 
-/* "gpu1" and "gpu1.example.org" are the same host. */
+/* True if the entry names the host. "gpu1" and "gpu1.example.org" are the same host. */
 static bool is_host(const char *entry, const char *host)
 {
 	size_t len = name_len(entry), host_len = strlen(host);
@@ -147,7 +156,7 @@ static bool is_host(const char *entry, const char *host)
 	return len == strcspn(host, ".") && !strncmp(entry, host, len);
 }
 
-/* NULL: this node is not in the list. */
+/* Returns this node's entry; NULL = the list does not have it. */
 static const char *own_entry(const struct peers *p, const char *node_name)
 {
 	char host[HOST_NAME_MAX + 1] = "";

@@ -30,7 +30,7 @@
 #define READY_WITHIN_NS (10 * CW_NS_PER_S)
 #define POLL_NS (20 * CW_NS_PER_MS)
 #define BUNDLES "state/incidents"
-/* The daemon's exit status for a configuration that it rejects. */
+/* The daemon ends with this status if it rejects its configuration. */
 #define DAEMON_REFUSES 1
 
 static int make_dir(struct run_standalone *s, struct cw_err *err)
@@ -39,7 +39,10 @@ static int make_dir(struct run_standalone *s, struct cw_err *err)
 	char socket[PATH_MAX + 16];
 	int r;
 
-	/* Not $XDG_RUNTIME_DIR: it is removed when the user logs out, and the report with it. */
+	/*
+	 * Do not use $XDG_RUNTIME_DIR. When the user logs out, the system removes that directory,
+	 * and the report with it.
+	 */
 	if (snprintf(s->dir, sizeof(s->dir), "%s/collwatch-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
 	    (int)sizeof(s->dir))
 		return cw_err_set(err, EINVAL, "TMPDIR is too long");
@@ -59,7 +62,7 @@ static int make_dir(struct run_standalone *s, struct cw_err *err)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)remove(path); /* a leftover is visible in the temporary directory */
+	(void)remove(path); /* if it stays, the user sees it in the temporary directory */
 	return 0;
 }
 
@@ -72,7 +75,7 @@ static void remove_dir(const struct run_standalone *s)
 
 int run_setting_check(const char *setting, struct cw_err *err)
 {
-	/* Settings that run itself makes: the places of the daemon's files, and its peers. */
+	/* Settings that `run` itself makes: the paths of the daemon's files, and its peers. */
 	static const char *const own[] = { "agent_socket", "control_socket", "state_dir",
 					   "peers",        "peers_from",     "peer_key_file" };
 	size_t len = strspn(setting, "abcdefghijklmnopqrstuvwxyz_");
@@ -82,14 +85,14 @@ int run_setting_check(const char *setting, struct cw_err *err)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (strlen(own[i]) == len && !strncmp(setting, own[i], len))
 			return cw_err_set(err, EINVAL, "%s is set by run itself", own[i]);
-	/* The value stands in quotes in the file. */
+	/* The value will stand in quotes in the file. */
 	if (strpbrk(setting + len, "\"\\\n") || strstr(setting + len, "${"))
 		return cw_err_set(err, EINVAL, "\"%s\": no quote, backslash or ${ in a value",
 				  setting);
 	return 0;
 }
 
-/* NULL: the host's. */
+/* Returns the node name that the user set; NULL = use the host's. */
 static const char *node_name(const struct run_standalone_options *options)
 {
 	static const char key[] = "node_name=";
@@ -126,7 +129,9 @@ static int write_config(const struct run_standalone *s, struct cw_err *err)
 	return r;
 }
 
-/* Runs the daemon's program, reads its output up to a limit, returns its exit status; -1: none. */
+/*
+ * Runs the daemon's program and reads its output up to a limit. Returns its exit status; -1 = none.
+ */
 static int ask_daemon(const char *program, const char *const argv[], char *text, size_t len)
 {
 	_cleanup_(closep) int from = -1;
@@ -143,7 +148,7 @@ static int ask_daemon(const char *program, const char *const argv[], char *text,
 	if (pid == 0) {
 		if (dup2(ends[1], STDOUT_FILENO) < 0 || dup2(ends[1], STDERR_FILENO) < 0)
 			_exit(127);
-		(void)unsetenv("JOURNAL_STREAM"); /* its words are for us */
+		(void)unsetenv("JOURNAL_STREAM"); /* so that its output comes to us */
 		(void)execv(program, (char *const *)argv);
 		_exit(127);
 	}
@@ -160,7 +165,7 @@ static int ask_daemon(const char *program, const char *const argv[], char *text,
 	return WEXITSTATUS(status);
 }
 
-/* Suggests a known key if --set has an unknown one that is close to it. */
+/* Suggests a known key if the key of --set is unknown, but close to it. */
 static int suggest_key(const struct run_standalone *s, const char *program, struct cw_err *err)
 {
 	const char *const argv[] = { "collwatchd", "--keys", NULL };
@@ -188,7 +193,9 @@ static int suggest_key(const struct run_standalone *s, const char *program, stru
 	return 0;
 }
 
-/* Returns the daemon's message without "<3>", its name and the path of a temporary file. */
+/*
+ * Returns the daemon's message without "<3>", the daemon's name and the path of a temporary file.
+ */
 static const char *words_of(char *text, const char *path)
 {
 	char *at = strstr(text, path);
@@ -204,7 +211,10 @@ static const char *words_of(char *text, const char *path)
 	return text;
 }
 
-/* Lets the daemon check the configuration before we start it: the daemon has the table of keys. */
+/*
+ * Lets the daemon check the configuration before we start it, because the daemon has the table of
+ * keys.
+ */
 static int check_config(const struct run_standalone *s, const char *program, struct cw_err *err)
 {
 	char path[PATH_MAX + 16], text[1024];
@@ -213,7 +223,7 @@ static int check_config(const struct run_standalone *s, const char *program, str
 
 	snprintf(path, sizeof(path), "%s/conf", s->dir);
 	if (ask_daemon(program, argv, text, sizeof(text)) != DAEMON_REFUSES)
-		return 0; /* also if the daemon cannot run: its start then fails too */
+		return 0; /* also if the daemon cannot run, because its start then fails, too */
 	r = suggest_key(s, program, err);
 	return r < 0 ? r : cw_err_set(err, EINVAL, "--set: %.400s", words_of(text, path));
 }
@@ -223,7 +233,7 @@ static void become_daemon(const struct run_standalone *s, const char *program, p
 	char path[PATH_MAX + 16];
 	int fd;
 
-	/* The daemon ends with us, however we end; and Ctrl-C is for the program only. */
+	/* Make the daemon end with us, however we end. Ctrl-C is for the program only. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent || setpgid(0, 0) < 0)
 		_exit(1);
@@ -326,7 +336,7 @@ static void print_found(const char *what, const char *summary, const char *path)
 		command ? command : path);
 }
 
-/* t: its state when it was last printed. */
+/* Prints an incident that is new or has changed. t: its state when it was last printed. */
 static void print_change(const struct run_printed *t, bool is_new, enum run_standing standing,
 			 const char *summary, const char *path)
 {
@@ -342,7 +352,7 @@ static void print_change(const struct run_printed *t, bool is_new, enum run_stan
 		if (is_new || t->standing != standing)
 			print_found("the job goes on; before: ", summary, path);
 		break;
-	case RUN_ENDED: /* the program ends too: print only changes */
+	case RUN_ENDED: /* the program ends, too: print only changes */
 		if (!is_same)
 			print_found("", summary, path);
 		break;
@@ -357,7 +367,7 @@ static void note_printed(struct run_printed *t, const json_t *head, const char *
 	t->was_page |= !is_notice(head);
 }
 
-/* False: we have read this file before. */
+/* Returns false if we have read this file before. */
 static bool is_another_file(struct run_printed *t, const char *bundle)
 {
 	static const char *const names[] = { "incident.json", "postmortem.json" };
@@ -415,7 +425,9 @@ static void print_one(struct run_standalone *s, const char *name)
 	cw_bundle_fini(&bundle);
 }
 
-/* Bundles appear whole, by rename; no other process writes here. */
+/*
+ * Prints changed incidents. A bundle appears complete, by rename, and no other process writes here.
+ */
 void run_standalone_print(struct run_standalone *s)
 {
 	char dir[PATH_MAX + 32];
@@ -454,7 +466,10 @@ static int write_page(const struct run_standalone *s, const char *name, const ch
 	return r;
 }
 
-/* Opens it with the desktop's program, which outlives us and is not a rank: no agent in it. */
+/*
+ * Opens the page with the desktop's program. That program outlives us and is not a rank, so it gets
+ * no agent.
+ */
 static void open_page(char *page)
 {
 	char program[] = "xdg-open", *argv[] = { program, page, NULL };

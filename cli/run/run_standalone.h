@@ -15,26 +15,26 @@
 #include "common/err.h"
 
 #define RUN_MAX_SETTINGS 64u
-#define RUN_MAX_PRINTED 64u /* a user knows a job that hangs so often */
+#define RUN_MAX_PRINTED 64u /* limit; after so many hangs the user knows that the job hangs */
 
-/* The options of the user. */
+/* The options that the user gave. */
 struct run_standalone_options {
-	const char *settings[RUN_MAX_SETTINGS]; /* KEY=VALUE, accepted by run_setting_check() */
+	const char *settings[RUN_MAX_SETTINGS]; /* KEY=VALUE, checked by run_setting_check() */
 	unsigned n_settings;
-	bool has_pages; /* also write each hang as a page at the end */
+	bool has_pages; /* also write a page for each hang at the end */
 	bool opens;     /* open the first page */
 };
 
-/* In the order of an incident's life. */
+/* States of a printed incident, in the order of its life. */
 enum run_standing { RUN_NOTICE, RUN_PAGE, RUN_GOES_ON, RUN_ENDED };
 
-/* A printed bundle, as it was when we printed it. */
+/* A bundle as it was when we printed it. */
 struct run_printed {
 	char name[64];
 	enum run_standing standing;
 	bool was_page;
-	char *summary;   /* NULL: out of memory */
-	struct stat doc; /* of the document's file: a new file means new content */
+	char *summary;   /* NULL = out of memory */
+	struct stat doc; /* of the document's file; another file has new content */
 };
 
 struct run_standalone {
@@ -46,22 +46,25 @@ struct run_standalone {
 };
 
 /*
- * Checks a setting for the daemon's configuration: the key must not be one that run sets itself,
- * and the value must not break out of its quotes. The daemon judges the value. 0, or -EINVAL with
- * err set.
+ * Checks a setting for the daemon's configuration. The key must not be one that `run` sets itself,
+ * and the value must not break out of its quotes. The daemon checks the value later. Returns 0, or
+ * -EINVAL with err set.
  */
 int run_setting_check(const char *setting, struct cw_err *err);
 /*
- * Starts the daemon and waits until it answers. Copies options, borrows their texts. 0, or -errno
- * with err set: then nothing is left behind. -EINVAL: the user made a mistake (a setting, the
- * peers, TMPDIR).
+ * Starts the daemon and waits until it answers. Copies `options`, but borrows their texts. Returns
+ * 0 or -errno with err set. After an error nothing is left behind. -EINVAL: the user made a mistake
+ * (a setting, the peers, TMPDIR).
  */
 int run_standalone_start(struct run_standalone *s, const struct run_standalone_options *options,
 			 struct cw_err *err);
 /*
- * Prints the incidents found since the last call, on standard error. An incident is printed again
- * if its severity or summary changed, and when the job goes on.
+ * Prints on standard error the incidents found since the last call. If an incident's severity or
+ * summary changed, or its job goes on, prints the incident again.
  */
 void run_standalone_print(struct run_standalone *s);
-/* Stops the daemon. Writes and opens pages; prints where bundles are, or removes the directory. */
+/*
+ * Stops the daemon. Writes and opens pages. Prints where the bundles are; if there are none,
+ * removes the directory.
+ */
 void run_standalone_stop(struct run_standalone *s);

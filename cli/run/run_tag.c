@@ -33,7 +33,7 @@ static void close_stream(struct run_tag *t)
 	t->from = -1;
 }
 
-/* Prefix and line go out in one write, so that lines of several ranks do not mix. */
+/* Writes prefix and line at once, so that lines of several ranks do not mix. */
 static void put(struct run_tag *t, size_t len, bool is_whole)
 {
 	size_t prefix_len = t->is_continued ? 0 : strlen(t->prefix);
@@ -53,10 +53,13 @@ static void put(struct run_tag *t, size_t len, bool is_whole)
 	t->len -= len;
 	t->is_continued = !is_whole;
 	if (!ok)
-		close_stream(t); /* the program gets SIGPIPE, as it would without us */
+		close_stream(t); /* the program then gets SIGPIPE, as it would without us */
 }
 
-/* Length of the first whole line, 0 = none. A '\r' at the very end may be half of "\r\n". */
+/*
+ * Returns the length of the first whole line, or 0 if there is none. A '\r' at the very end may be
+ * half of "\r\n".
+ */
 static size_t first_line(const struct run_tag *t)
 {
 	for (size_t i = 0; i < t->len; i++) {

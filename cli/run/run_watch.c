@@ -26,7 +26,7 @@
 
 /* ---- reports of agents ---- */
 
-/* True if a `run` above this one, on this host, receives under that name. */
+/* True if a `run` above this one, on the same host, receives datagrams under that name. */
 static bool is_received(const char *name)
 {
 	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -61,7 +61,7 @@ void run_watch_open(struct run_watch *w)
 	w->fd = steal_fd(&fd);
 }
 
-/* False: there is no further report. */
+/* Reads one report. Returns false if there is no further report. */
 static bool read_one(struct run_watch *w)
 {
 	union {
@@ -86,7 +86,9 @@ static bool read_one(struct run_watch *w)
 	if (n != sizeof(report) || report.magic != CW_RUN_MAGIC)
 		return true;
 	w->has_called = true;
-	/* The names of such sockets are public: another user could make us print a false line. */
+	/*
+	 * The names of such sockets are public, so another user could make us print a false line.
+	 */
 	if (report.error > 0 && (cred.uid == geteuid() || cred.uid == 0)) {
 		w->n_failed++;
 		w->failed = cred.pid;
@@ -148,8 +150,8 @@ void run_watch_fini(struct run_watch *w)
 /* ---- the process that stays behind ---- */
 
 /*
- * Keeps standard error, the socket and the pidfd, and closes all others: a pipe's reader waits for
- * its end.
+ * Keeps standard error, the socket and the pidfd, and closes all other descriptors. Otherwise the
+ * reader of a pipe would wait for us.
  */
 static void keep_descriptors(struct run_watch *w, int *from_exec)
 {
@@ -184,7 +186,7 @@ __attribute__((noreturn)) static void stay(struct run_watch *w, int from_exec)
 {
 	sigset_t all;
 
-	(void)setsid(); /* signals of the terminal are for the program */
+	(void)setsid(); /* the terminal's signals are for the program */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 	(void)chdir("/"); /* so that the program's directory can be unmounted */
@@ -209,7 +211,7 @@ int run_watch_stay_behind(struct run_watch *w)
 	int ends[2];
 	pid_t pid;
 
-	/* In a container, the first process adopts orphans: the program would get our child. */
+	/* In a container, the first process adopts orphans, so the program would get our child. */
 	if (w->fd < 0 || getpid() == 1)
 		return -1;
 	w->program = (int)syscall(SYS_pidfd_open, getpid(), 0);

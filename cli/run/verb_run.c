@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program runs even if agent or daemon are missing: a watchdog that keeps a job from starting
- * does more harm than the hang it would have found. One line says what is missing. A mistake in the
- * options or the environment is different: we refuse, because the user is there to fix it.
+ * If agent or daemon are missing, we still run the program. A watchdog that keeps a job from
+ * starting does more harm than the hang that it would have found. One line says what is missing. If
+ * the user made a mistake in the options or the environment, we refuse, because the user is there
+ * to fix it.
  *
  * Without --standalone and --tag-output this process becomes the program. With one of them it runs
  * the program as its child (run_child.c).
@@ -60,7 +61,7 @@ static void add_setting(struct run_args *args, const char *arg, struct argp_stat
 	args->own.settings[args->own.n_settings++] = arg;
 }
 
-/* Rejects options that mean nothing without a private daemon. */
+/* Rejects options that have no meaning without a private daemon. */
 static void check_all(const struct run_args *args, struct argp_state *state)
 {
 	if (!args->command)
@@ -186,7 +187,7 @@ static void say_what_is_there(const char *agent, const char *socket)
 			agent, socket, strerror(-fd));
 }
 
-/* "host:3| ", or "host| " if the program is a launcher that starts the ranks itself. */
+/* Makes "host:3| ", or "host| " if the program is a launcher that starts the ranks itself. */
 static void make_prefix(char *buf, size_t len)
 {
 	static const char *const names[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
@@ -204,9 +205,9 @@ static void make_prefix(char *buf, size_t len)
 		(void)snprintf(buf, len, "%s| ", host);
 }
 
-/* What we do while the program runs. */
+/* What we look after while the program runs. */
 struct beside {
-	struct run_standalone *own; /* NULL = none */
+	struct run_standalone *own; /* private daemon; NULL = none */
 	struct run_watch *watch;
 };
 
@@ -245,14 +246,16 @@ static int stay_beside(const struct run_args *args, struct run_standalone *own,
 	return CW_EXIT_ERROR;
 }
 
-/* The user made a mistake. We do not start the program: it would run unwatched. */
+/*
+ * Refuses to start the program, because the user made a mistake. The program would run unwatched.
+ */
 __attribute__((noreturn)) static void refuse(const char *what, const struct cw_err *err)
 {
 	fprintf(stderr, "collwatch run: %s%s; the program was not started\n", what, err->text);
 	exit(CW_EXIT_ERROR);
 }
 
-/* False: the program runs without a private daemon. */
+/* Starts a private daemon. Returns false if the program runs without one. */
 static bool start_own_daemon(struct run_standalone *own, const struct run_args *args)
 {
 	char path[PATH_MAX + 16];
@@ -274,7 +277,7 @@ static bool start_own_daemon(struct run_standalone *own, const struct run_args *
 	return true;
 }
 
-/* True: the agent is in the program, and active. */
+/* Puts the agent into the program. Returns true if the agent will be active. */
 static bool load_agent(const struct run_args *args, const char *socket)
 {
 	char agent[PATH_MAX];
@@ -298,7 +301,7 @@ static int execute(const struct run_args *args, struct run_watch *watch)
 	execvp(args->command[0], args->command);
 	error = errno;
 	if (failed >= 0)
-		(void)write(failed, "", 1); /* if there is no such process, the write is harmless */
+		(void)write(failed, "", 1); /* if no process stayed behind, the write is harmless */
 	fprintf(stderr, "collwatch: cannot run %s: %s\n", args->command[0], strerror(error));
 	return cw_exit_of_exec(error);
 }
@@ -314,7 +317,7 @@ int cw_verb_run(int argc, char **argv)
 
 	(void)cw_options_parse(&cw_argp_run, argc, argv, ARGP_IN_ORDER, &args);
 	if (args.socket)
-		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* unset: the default */
+		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* if unset: the default */
 	if (run_environment_check(&err) < 0)
 		refuse("", &err);
 	if (args.peers && run_peers_hand_on(args.peers, &err) < 0)
@@ -325,7 +328,7 @@ int cw_verb_run(int argc, char **argv)
 	}
 	has_own = args.standalone && start_own_daemon(&own, &args);
 	socket = getenv("COLLWATCH_SOCKET");
-	/* If a launcher starts ranks on other hosts, the `run` on those hosts prints the line. */
+	/* If a launcher starts ranks on other hosts, the `run` there prints the line. */
 	if (load_agent(&args, socket && *socket ? socket : AGENT_SOCKET) &&
 	    (!args.peers || args.standalone))
 		run_watch_open(&watch);

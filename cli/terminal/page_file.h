@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens the destination of a page of --html: standard output, or the file of --output. Only its
- * user and group can read the file: it has the contents of bundles and status.
+ * Opens the destination of a page of --html: standard output, or the file of --output. Only the
+ * file's user and group can read it, because it has the contents of bundles and status.
  */
 #pragma once
 
 #include <stdio.h>
 
-/* path NULL: standard output. NULL = it cannot be written; the error was printed. */
+/* path NULL: standard output. Returns NULL if the page cannot be written, and prints the error. */
 FILE *cw_page_file_open(const char *path);
-/* r: 0 or -errno of the writer. Returns it, or else the error of closing; prints nothing. */
+/*
+ * Closes the page. r: 0 or -errno of the writer. Returns r, or the error of closing if r is 0.
+ * Prints nothing.
+ */
 int cw_page_file_close(FILE *out, int r);

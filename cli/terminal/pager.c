@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We collect all output in memory before we show it. Then we know whether it is long, and a reader
- * that quits the pager early makes no write fail. This process waits for the pager: otherwise the
- * shell would take the terminal back, and the exit status is ours in any case.
+ * We collect all output in memory before we show it. Then we know whether it is long. A user who
+ * quits the pager early makes no write fail. This process waits for the pager, because otherwise
+ * the shell would take the terminal back. The exit status is ours in any case.
  *
  * `less` can start a shell and write files. If a user may run this command as another user (sudo),
- * we start only less in its secure mode, and ignore the pager in the environment.
+ * we start only `less` in its secure mode, and ignore the pager in the environment.
  */
 #include "cli/terminal/pager.h"
 
@@ -57,14 +57,19 @@ static struct {
 
 /* ---- choice of the pager ---- */
 
-/* True if a user may run this command as another user, and perhaps no other command. */
+/*
+ * True if the user runs this command with the rights of another user, and perhaps may run no other
+ * command.
+ */
 static bool is_lent(void)
 {
 	return getuid() != geteuid() || getenv("SUDO_UID") || getenv("DOAS_USER") ||
 	       getenv("PKEXEC_UID");
 }
 
-/* NULL: no variable is set; "" = the user wants no pager. */
+/*
+ * Returns the pager that the user names. NULL = no variable is set; "" = the user wants no pager.
+ */
 static const char *named_pager(void)
 {
 	const char *own = getenv("COLLWATCH_PAGER");
@@ -83,7 +88,7 @@ static bool is_wanted(void)
 
 /* ---- length of the text ---- */
 
-/* True inside a sequence such as "\033[1;31m", which a letter ends. */
+/* True if c belongs to an escape sequence such as "\033[1;31m", which a letter ends. */
 static bool is_in_escape(struct cw_pager_rows *r, unsigned char c)
 {
 	if (r->escape == 0 && c != '\033')
@@ -104,7 +109,7 @@ void cw_pager_rows_add(struct cw_pager_rows *r, const char *text, size_t len)
 
 		if (is_in_escape(r, c) || (c & 0xc0) == 0x80)
 			continue;
-		/* A full row ends when the next character arrives. */
+		/* If a row is full, it ends when the next character arrives. */
 		if (!r->rows || r->column > r->columns || (r->column == r->columns && c != '\n')) {
 			r->rows++;
 			r->column = 0;
@@ -114,8 +119,8 @@ void cw_pager_rows_add(struct cw_pager_rows *r, const char *text, size_t len)
 }
 
 /*
- * The shell's prompt needs the last row. A terminal that reports no size is driven by a program,
- * without a human at the keys.
+ * Returns whether the text fits the terminal. The shell's prompt needs the last row. If a terminal
+ * reports no size, a program drives it, without a human at the keys.
  */
 static bool fits(int fd, int terminal)
 {
@@ -149,8 +154,8 @@ static int copy(int from, int to)
 /* ---- the pager's process ---- */
 
 /*
- * R: always show colours. We default to F and X too: do not wait if all fits the screen, and leave
- * the text on it. The user's own options override all but R.
+ * Sets the options of `less`. R: always show colours. We default to F and X, too: do not wait if
+ * the text fits the screen, and leave the text on it. The user's own options override all but R.
  */
 static void set_environment(bool is_secure)
 {
@@ -167,7 +172,10 @@ static void set_environment(bool is_secure)
 	(void)setenv("LESSCHARSET", "utf-8", 0);
 }
 
-/* Splits the command like a shell, without running substitutions. Returns only if exec fails. */
+/*
+ * Runs the command that the user named. Splits it like a shell, but runs no substitutions. Returns
+ * only if exec fails.
+ */
 static void try_named(const char *named)
 {
 	wordexp_t words;
@@ -185,11 +193,11 @@ static void become_pager(int from, pid_t parent)
 	const char *named = named_pager();
 	bool is_secure = is_lent();
 
-	/* The pager controls the terminal: it must give it back once we stop waiting. */
+	/* The pager controls the terminal. When we stop waiting, it must give the terminal back. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	(void)signal(SIGINT, SIG_DFL);
 	if (getppid() != parent || dup2(from, STDIN_FILENO) < 0 ||
-	    fcntl(STDIN_FILENO, F_SETFD, 0) < 0) /* this is stdin itself if it was closed */
+	    fcntl(STDIN_FILENO, F_SETFD, 0) < 0) /* if stdin was closed, this is stdin itself */
 		_exit(1);
 	set_environment(is_secure);
 	if (is_secure)
@@ -198,7 +206,7 @@ static void become_pager(int from, pid_t parent)
 		try_named(named);
 	for (size_t i = 0; !is_secure && i < sizeof(usual) / sizeof(usual[0]); i++)
 		(void)execlp(usual[i], usual[i], (char *)NULL);
-	_exit(copy(STDIN_FILENO, STDOUT_FILENO) < 0); /* no pager is installed */
+	_exit(copy(STDIN_FILENO, STDOUT_FILENO) < 0); /* if no pager is installed */
 }
 
 static int show(int fd)
@@ -207,7 +215,7 @@ static int show(int fd)
 
 	if (fits(fd, STDOUT_FILENO))
 		return copy(fd, STDOUT_FILENO);
-	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C is for the pager, from its first moment on */
+	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C is for the pager from the start */
 	pid = fork();
 	if (pid == 0)
 		become_pager(fd, self);
@@ -243,7 +251,7 @@ int cw_pager_close(void)
 
 	if (!pager.is_open)
 		return 0;
-	(void)fflush(stdout); /* the stream remembers errors */
+	(void)fflush(stdout); /* `stdout` remembers errors */
 	kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (kept < 0 || lseek(kept, 0, SEEK_SET) < 0 || dup2(pager.terminal, STDOUT_FILENO) < 0)
 		return -errno;

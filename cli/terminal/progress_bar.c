@@ -10,10 +10,10 @@
 
 #include "common/clock.h"
 
-/* A shorter operation needs no line. */
+/* If an operation is shorter than this, it needs no line. */
 #define PATIENCE_NS (CW_NS_PER_S / 2)
 #define EVERY_NS (CW_NS_PER_S / 10)
-/* Before this, an estimate of the remaining time means nothing. */
+/* Before this time, an estimate of the remaining time means nothing. */
 #define ESTIMATE_AFTER_NS (2 * CW_NS_PER_S)
 
 #define BAR_MAX 30u
@@ -38,7 +38,7 @@ void cw_progress_bar_begin(struct cw_progress_bar *p, const char *what, uint64_t
 				       .is_on = !is_off && is_terminal() };
 }
 
-/* ", 12 s left": assumes that the rest takes as long per item as before. */
+/* Formats ", 12 s left". Assumes that each of the remaining items takes as long as before. */
 static void print_left(const struct cw_progress_bar *p, uint64_t done, int64_t elapsed_ns,
 		       char *text, size_t len)
 {
@@ -56,7 +56,10 @@ static void print_left(const struct cw_progress_bar *p, uint64_t done, int64_t e
 		(void)snprintf(text, len, ", %.0f h left", s / 3600);
 }
 
-/* "[####----] ", as wide as the room allows, up to a limit; empty if the room is too small. */
+/*
+ * Formats "[####----] ", as wide as the room allows, up to a limit. If the room is too small, the
+ * text is empty.
+ */
 static void print_bar(const struct cw_progress_bar *p, uint64_t done, size_t room, char *text)
 {
 	size_t n = room < BAR_MAX + 3 ? room - (room < 3 ? room : 3) : BAR_MAX, full;
@@ -111,7 +114,7 @@ void cw_progress_bar_at(struct cw_progress_bar *p, uint64_t done, const char *no
 	p->drawn_ns = now;
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col)
 		size.ws_col = 80;
-	/* Leave the last column free: some terminals wrap there. */
+	/* Leave the last column free, because some terminals wrap there. */
 	cw_progress_bar_line(p, done, note, now - p->begun_ns, size.ws_col - 1u, line,
 			     sizeof(line));
 	fprintf(stderr, "\r%s\033[K", line);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows the progress of a long operation in one line on standard error, redrawn in place. The line
- * appears only on a terminal, and only if the operation takes a while; we erase it at the end. It
- * has no colours.
+ * Shows the progress of a long operation in one line on standard error, which we redraw in place.
+ * The line appears only on a terminal, and only if the operation takes a while. We erase it at the
+ * end. It has no colours.
  */
 #pragma once
 
@@ -17,12 +17,18 @@ struct cw_progress_bar {
 	bool is_on, is_drawn;
 };
 
-/* is_off: the user wants documents, or other lines go to the terminal. */
+/*
+ * Begins an operation. is_off: show nothing, because the user wants documents, or because other
+ * lines go to the terminal.
+ */
 void cw_progress_bar_begin(struct cw_progress_bar *p, const char *what, uint64_t total,
 			   bool is_off);
-/* `done` of total are finished; the note, of few words, may be NULL. Cheap unless it draws. */
+/*
+ * Call this when `done` items of the total are finished. The note has few words and may be NULL.
+ * Cheap unless it draws.
+ */
 void cw_progress_bar_at(struct cw_progress_bar *p, uint64_t done, const char *note);
-/* Erases the line. */
+/* Ends the operation and erases the line. */
 void cw_progress_bar_end(struct cw_progress_bar *p);
 
 /* Formats the line for this elapsed time, at most `columns` wide, into text of len bytes. */

@@ -9,7 +9,7 @@
 
 #define WIDTH 140
 
-/* Formats "1.5 GB": decimal units, the custom for bandwidths. */
+/* Formats "1.5 GB". Units are decimal, as is the custom for bandwidths. */
 static void put_bytes(FILE *out, double v)
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
@@ -31,7 +31,7 @@ static void put_number(FILE *out, const json_t *v, int width, int digits)
 		fprintf(out, " %*s", width, "-");
 }
 
-/* Times of the calls on the host. */
+/* Quantiles of the time that calls took on the host. */
 static const char *const quantiles[] = { "p50", "p90", "p99", "max" };
 
 static void put_row(const struct cw_text *t, const json_t *row)

@@ -15,10 +15,10 @@
 #include "report/text.h"
 
 #define WIDTH 100
-/* We list at most this many peers and count the others. */
+/* Most peers that we list. We count the others. */
 #define MAX_PEERS 8u
 #define MAX_URGENCY 6u
-/* Most pods of one job: more would hide the other jobs. */
+/* Most pods that we list for one job. More would hide the other jobs. */
 #define MAX_PODS 3u
 
 static enum cw_text_style style_of(const char *state)
@@ -44,7 +44,7 @@ static void put_count(const struct cw_text *t, json_int_t n, const char *noun)
 	fprintf(t->out, "%" JSON_INTEGER_FORMAT " %s%s", n, noun, n == 1 ? "" : "s");
 }
 
-/* The ranks that this node knows of a job that another node leads. */
+/* Prints how many ranks this node knows of a job that another node leads. */
 static void put_ranks_here(const struct cw_text *t, const json_t *job)
 {
 	put_count(t, cw_json_int(job, "ranks", 0), "rank");
@@ -79,7 +79,10 @@ static void put_muted(const struct cw_text *t, const json_t *muted)
 	fputc('\n', t->out);
 }
 
-/* A daemon of the previous version has the old name only. */
+/*
+ * Prints why alerts are suppressed. A daemon of the previous version has only the old name of the
+ * field.
+ */
 static void put_suppressed(const struct cw_text *t, const json_t *job)
 {
 	const char *why = cw_json_str(job, "suppressed", cw_json_str(job, "withheld", ""));
@@ -157,7 +160,7 @@ void cw_render_late(FILE *out, const json_t *status)
 	}
 }
 
-/* True if the jobs have several users: only callers that may see all get such a list. */
+/* True if the jobs belong to several users. Only callers that may see all jobs get such a list. */
 static bool has_several_users(const json_t *jobs)
 {
 	json_int_t first = cw_json_int(json_array_get(jobs, 0), "uid", -1);
@@ -171,7 +174,10 @@ static bool has_several_users(const json_t *jobs)
 	return false;
 }
 
-/* Prints the user's name on this machine; the daemon's machine may have another name, or none. */
+/*
+ * Prints the name that the user has on this machine. On the daemon's machine the user may have
+ * another name, or none.
+ */
 static void put_user(const struct cw_text *t, const json_t *job)
 {
 	json_int_t uid = cw_json_int(job, "uid", -1);
@@ -228,8 +234,8 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 }
 
 /*
- * Numerics findings. "tensor": for each rank of this node, the first value that is not a number.
- * "numbers": the first such rank of a job, and values that grow.
+ * Prints findings of numerics. what "tensor": for each rank of this node, the first value that is
+ * not a number. what "numbers": the first such rank of a job, and values that grow.
  */
 static void put_tensor_stats(const struct cw_text *t, const char *what, const json_t *list,
 			     bool with_user)
@@ -256,7 +262,10 @@ static void put_tensor_stats(const struct cw_text *t, const char *what, const js
 	}
 }
 
-/* Counts healthy peers and names the others: a fleet has hundreds of peers. Returns lines. */
+/*
+ * Counts healthy peers and names the others, because a fleet has hundreds of peers. Returns the
+ * number of lines.
+ */
 static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 {
 	const json_t *entry;
@@ -296,7 +305,10 @@ static unsigned urgency(const json_t *job)
 	return i;
 }
 
-/* Lines of the terminal that put_job() takes, including the lines that the terminal wraps. */
+/*
+ * Returns the number of terminal lines that put_job() takes, including lines that the terminal
+ * wraps.
+ */
 static unsigned lines_of(const struct cw_text *t, const json_t *job, bool with_user)
 {
 	struct cw_text measure = { .width = t->width };
@@ -320,7 +332,7 @@ static unsigned lines_of(const struct cw_text *t, const json_t *job, bool with_u
 	return lines;
 }
 
-/* lines: 0 = no limit; used: lines of the head. */
+/* Prints the jobs. lines: 0 = no limit. used: number of lines above the jobs. */
 static void put_jobs(const struct cw_text *t, const json_t *jobs, unsigned lines, unsigned used)
 {
 	bool with_user = has_several_users(jobs);
@@ -362,7 +374,10 @@ void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigne
 		cw_json_int(agents, "processes", 0),
 		cw_json_int(agents, "processes", 0) == 1 ? "" : "es",
 		cw_json_int(agents, "connected", 0));
-	/* The first line, and the last one that counts omitted jobs; notes take up to two. */
+	/*
+	 * Counts the first line, and the last one with the number of omitted jobs. A note takes up
+	 * to two lines.
+	 */
 	used = 2 + put_peers(&t, json_object_get(status, "peers")) +
 	       2 * (unsigned)json_array_size(json_object_get(status, "notes")) +
 	       2 * (unsigned)json_array_size(json_object_get(status, "untracked"));
@@ -401,7 +416,7 @@ void cw_render_status(FILE *out, const json_t *status, bool color)
 	cw_render_status_lines(out, status, color, 0, WIDTH);
 }
 
-/* Notes that we did not query other nodes, and the consequence for the reader. */
+/* Says that we did not query other nodes, and what that means for the reader. */
 static void show_not_asked(struct cw_text *t, const json_t *doc, const char *so)
 {
 	json_int_t n = cw_json_int(doc, "not_asked", 0);
@@ -415,7 +430,7 @@ static void show_not_asked(struct cw_text *t, const json_t *doc, const char *so)
 		n == 1 ? "node was" : "nodes were", so);
 }
 
-/* Names the nodes that did not answer, and the consequence for the reader. */
+/* Names the nodes that did not answer, and says what that means for the reader. */
 static void show_silent(struct cw_text *t, const json_t *doc, const char *so)
 {
 	const json_t *silent = json_object_get(doc, "silent"), *name;

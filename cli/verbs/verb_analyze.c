@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides from recordings, without a daemon. The input is a bundle (we decide again, from its
- * snapshot), the flight records of ended processes, or the Flight Recorder dumps of a job. It
- * prints the same as `report`, and the exit status gives the result.
+ * Decides from recordings, without a daemon. The input is a bundle, the flight records of ended
+ * processes, or the Flight Recorder dumps of a job. From a bundle's snapshot we decide again. The
+ * verb prints the same as `report`, and the exit status gives the result.
  */
 #include <argp.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER, OPT_EXPORT };
 
 struct analyze_args {
-	const char *flight_recorder; /* directory */
+	const char *flight_recorder; /* directory of the dumps */
 	const char *export_to;       /* directory for dumps; NULL = none */
 	char **paths;                /* a bundle's directory, or records */
 	uint32_t n_paths;
@@ -104,7 +104,7 @@ static void free_snapshot(struct cw_snapshot **snap)
 
 /*
  * True if no rank waits, or no rank has waited longer than a healthy job may. Records say how long
- * a rank has waited. Dumps may not, and an unknown wait is not a short one.
+ * a rank has waited. Dumps may not say it, and an unknown wait does not count as a short one.
  */
 static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
@@ -132,7 +132,9 @@ static uint32_t n_pending(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* Counts incomplete calls in dumps, including calls of unknown position, which no member shows. */
+/*
+ * Counts incomplete calls in dumps. This includes calls of unknown position, which no member shows.
+ */
 static uint32_t n_open(const struct cw_snapshot *snap)
 {
 	uint32_t n = n_pending(snap);
@@ -140,7 +142,7 @@ static uint32_t n_open(const struct cw_snapshot *snap)
 	return snap->open_calls > n ? snap->open_calls : n;
 }
 
-/* Counts unreadable entries of dumps: each may belong to an open call. */
+/* Counts the unreadable entries of dumps. Each may belong to an open call. */
 static uint64_t n_unread(const struct cw_snapshot *snap)
 {
 	uint64_t n = 0;
@@ -150,7 +152,7 @@ static uint64_t n_unread(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* True if a rank that we would have to ask left no recording. */
+/* True if a rank left no recording, although we would need it. */
 static bool has_unseen_rank(const struct cw_snapshot *snap)
 {
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
@@ -159,7 +161,10 @@ static bool has_unseen_rank(const struct cw_snapshot *snap)
 	return snap->n_ranks < snap->ranks_expected;
 }
 
-/* The rule of a leader (docs/design/leader.md#partition): we see less than half of the job. */
+/*
+ * True if we see less than half of the job. A leader has the same rule
+ * (docs/design/leader.md#partition).
+ */
 static bool sees_too_little(const struct cw_snapshot *snap)
 {
 	uint32_t seen = 0;
@@ -201,7 +206,9 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 	return cw_json_finish(doc, bad);
 }
 
-/* The text for dumps with a call that is open, or may be, if no rank is visibly the reason. */
+/*
+ * Writes the text for dumps in which a call is open, or may be, but no visible rank is the reason.
+ */
 static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t len)
 {
 	unsigned long long unread = n_unread(snap);
@@ -220,7 +227,7 @@ static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t
 		       snap->n_ranks == 1 ? "" : "s", snap->n_comms, snap->n_comms == 1 ? "" : "s");
 }
 
-/* Dumps without any call, readable or not, say nothing about the job. */
+/* True for dumps without any call, readable or not. They say nothing about the job. */
 static bool is_without_calls(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	return args->flight_recorder && !snap->listed_calls && !snap->open_calls && !n_unread(snap);
@@ -245,7 +252,10 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 	char open_text[200];
 	json_t *doc;
 
-	/* With open calls the times of dumps are shifted, each dump's alone (import/fr_time.c). */
+	/*
+	 * If calls are open, we have shifted the times of each dump separately (import/fr_time.c),
+	 * so we look for no late ranks.
+	 */
 	if (!is_open && cw_slow_find(snap, &slow) < 0)
 		return out_of_memory();
 	doc = healthy_doc(snap, &slow);
@@ -315,7 +325,7 @@ static json_t *incident_of(const struct cw_snapshot *snap, const struct cw_verdi
 	return cw_incident_doc(snap, v, &info);
 }
 
-/* Prints the verdict on a snapshot; the evidence belongs to it, or is NULL. */
+/* Prints the verdict on a snapshot. `evidence` belongs to it, or is NULL. */
 static int report(const struct analyze_args *args, const struct cw_snapshot *snap,
 		  const struct cw_verdict *v, json_t *incident, json_t *evidence)
 {
@@ -335,7 +345,10 @@ static int report(const struct analyze_args *args, const struct cw_snapshot *sna
 									     : CW_EXIT_HANG;
 }
 
-/* Reports on standard error what it wrote: standard output holds the verdict and nothing else. */
+/*
+ * Writes the dumps. Reports about it on standard error, because standard output holds only the
+ * verdict.
+ */
 static int export_dumps(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	struct cw_fr_export done;
@@ -358,7 +371,7 @@ static int export_dumps(const struct analyze_args *args, const struct cw_snapsho
 	return CW_EXIT_OK;
 }
 
-/* One document describes one problem. It mentions that unrelated ones exist. */
+/* Adds a note about unrelated problems, because one document describes one problem. */
 static int note_others(const struct analyze_args *args, struct cw_snapshot *snap,
 		       const struct cw_verdict_list *list)
 {
@@ -437,7 +450,10 @@ static int analyze_records(const struct analyze_args *args)
 
 /* ---- bundles ---- */
 
-/* Compares the decisions: not their wording, and not the confidence that patience gave. */
+/*
+ * True if both incidents have the same decision. We ignore their wording, and the confidence, which
+ * patience gave.
+ */
 static bool is_same_decision(const json_t *a, const json_t *b)
 {
 	static const char *const keys[] = { "class", "detail", "victims", "where" };
@@ -455,7 +471,10 @@ static bool is_same_decision(const json_t *a, const json_t *b)
 	return true;
 }
 
-/* Prints to standard error: standard output holds the verdict and nothing else. */
+/*
+ * Compares the verdict with that of the bundle. Prints to standard error, because standard output
+ * holds only the verdict.
+ */
 static void compare(const json_t *then, const json_t *now)
 {
 	const struct cw_text t = { .out = stderr };
@@ -469,7 +488,10 @@ static void compare(const json_t *then, const json_t *now)
 	fputc('\n', stderr);
 }
 
-/* The replayed verdict keeps the id and the times of the incident: it is the same event. */
+/*
+ * Copies the id and the times of the bundle's incident into the new verdict, because it is the same
+ * event.
+ */
 static int adopt_event(json_t *incident, const json_t *then)
 {
 	static const char *const keys[] = { "id", "times", "leader", "bundle" };
@@ -482,8 +504,8 @@ static int adopt_event(json_t *incident, const json_t *then)
 }
 
 /*
- * Finds the bundle's incident if the job had several problems at a time, else the worst present
- * one. *ret_v points into the list. NULL = out of memory.
+ * Finds the bundle's incident if the job had several problems at a time. Otherwise finds the worst
+ * problem that is present. *ret_v points into the list. Returns NULL if out of memory.
  */
 static json_t *find_event(const struct cw_bundle *bundle, const struct cw_snapshot *snap,
 			  const struct cw_verdict_list *list, const struct cw_verdict **ret_v)

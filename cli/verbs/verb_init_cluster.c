@@ -2,7 +2,7 @@
 /*
  * Writes the files of a new cluster's daemons into one directory and nowhere else: their key, or an
  * authority and a certificate per node, and the lines of configuration that name the other nodes.
- * It checks the whole request before it writes the first file, and overwrites no file.
+ * The verb checks the whole request before it writes the first file, and overwrites no file.
  */
 #include <argp.h>
 #include <errno.h>
@@ -26,10 +26,13 @@
 
 #define KEY_NAME "peer.key"
 #define KEY_PATH "/etc/collwatch/" KEY_NAME
-/* The limit of a daemon's peer list. */
+/* Most nodes: the limit of a daemon's peer list. */
 #define MAX_NODES 4096u
 
-/* Long enough that renewal is rare, short enough that lost certificates expire some day. */
+/*
+ * Life of a certificate. It is long enough that renewal is rare, and short enough that lost
+ * certificates expire some day.
+ */
 #define DEFAULT_DAYS 1825
 #define MAX_DAYS 36500
 
@@ -47,7 +50,7 @@ struct init_args {
 	const char *dir, *key_path, *ca_dir;
 	bool has_certificates;
 	int64_t days;
-	const char *peers_from; /* "host:port"; NULL = the nodes are listed */
+	const char *peers_from; /* "host:port"; NULL = the configuration lists the nodes */
 	char **nodes;           /* "name=address:port", or "name" with peers_from; borrowed */
 	unsigned n_nodes;
 	const char *hosts; /* "gpu[001-500]" or "gpu[001-500]:7411"; NULL = none */
@@ -58,7 +61,10 @@ struct init_args {
 /* The daemons' default port. */
 #define DEFAULT_PORT "7411"
 
-/* True if the nodes differ in their hosts' names only, or not at all: they share one file. */
+/*
+ * True if one configuration serves all nodes. This holds if the nodes differ only in their host
+ * names, or not at all.
+ */
 static bool has_one_config(const struct init_args *args)
 {
 	return args->n_nodes == args->n_named && !args->has_certificates;
@@ -113,7 +119,10 @@ static void check_peers_from(struct argp_state *state, const char *text)
 			   text);
 }
 
-/* "gpu001=gpu001:7411", or the name alone if addresses are discovered. NULL = out of memory. */
+/*
+ * Makes "gpu001=gpu001:7411", or the name alone if addresses are discovered. Returns NULL if out of
+ * memory.
+ */
 static char *make_node(const struct init_args *args, const char *name, const char *port)
 {
 	char *node;
@@ -123,7 +132,7 @@ static char *make_node(const struct init_args *args, const char *name, const cha
 	return asprintf(&node, "%s=%s:%s", name, name, port) < 0 ? NULL : node;
 }
 
-/* Adds the nodes of --hosts, once we know how nodes are discovered. */
+/* Adds the nodes of --hosts. Call this when we know how nodes are discovered. */
 static void add_hosts(struct argp_state *state, struct init_args *args)
 {
 	char *list = strdup(args->hosts), *port = list ? strrchr(list, ':') : NULL, **names = NULL;
@@ -296,13 +305,16 @@ static int write_key(const char *dir, int dir_fd)
 	return r;
 }
 
-/* Certificates lie in the directory of the private key: the length of that part of its path. */
+/*
+ * Returns the length of the private key's directory in key_path. The certificates are in the same
+ * directory.
+ */
 static int cert_dir_len(const struct init_args *args)
 {
-	return (int)(strrchr(args->key_path, '/') - args->key_path) + 1; /* it is absolute */
+	return (int)(strrchr(args->key_path, '/') - args->key_path) + 1; /* the path is absolute */
 }
 
-/* Prints the lines by which this node proves its identity. */
+/* Prints the lines of configuration with which this node proves its identity. */
 static void print_secrets(FILE *f, const struct init_args *args)
 {
 	int len = cert_dir_len(args);
@@ -342,7 +354,10 @@ static void print_peers(FILE *f, const struct init_args *args)
 	fputs("}\n\n", f);
 }
 
-/* node NULL: one configuration for all nodes. NULL = out of memory. */
+/*
+ * Makes the configuration of a node. node NULL: one configuration for all nodes. Returns NULL if
+ * out of memory.
+ */
 static char *make_config(const struct init_args *args, const char *node)
 {
 	char *text = NULL;

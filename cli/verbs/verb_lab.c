@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* demo and suite belong to the laboratory, which is a package of its own. */
+/* `demo` and `suite` belong to the laboratory, which is a package of its own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,10 @@
 #include "cli/verb.h"
 #include "common/cleanup.h"
 
-/* Replaces this process by it, with a word before the words of argv; on failure says why. */
+/*
+ * Replaces this process by the program, with `word` before the words of argv. If that fails, says
+ * why.
+ */
 static int become(char *program, char *word, int argc, char **argv)
 {
 	_cleanup_(freep) char **words = calloc((size_t)argc + 3, sizeof(*words));
@@ -30,13 +33,13 @@ int cw_verb_lab_complete(int argc, char **argv)
 	char program[PATH_MAX], word[] = "--complete";
 
 	if (cw_paths_find(CW_PART_LAB, program, NULL) < 0)
-		return CW_EXIT_OK; /* without it there is nothing to complete */
+		return CW_EXIT_OK; /* without the laboratory there is nothing to complete */
 	return become(program, word, argc, argv);
 }
 
 int cw_verb_lab(int argc, char **argv)
 {
-	char *verb = strchr(argv[0], ' ') + 1; /* "collwatch VERB" */
+	char *verb = strchr(argv[0], ' ') + 1; /* argv[0] is "collwatch VERB" */
 	char program[PATH_MAX];
 	struct cw_err err;
 

@@ -13,7 +13,7 @@
 #include "common/parse.h"
 #include "report/text.h"
 
-/* The daemon gives the other nodes of the job 5 s. */
+/* The daemon waits 5 s for the other nodes of the job. */
 #define TIMEOUT_MS 10000
 
 enum { OPT_FOR = 256, OPT_UNMUTE, OPT_UID };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `record show`: prints one rank's flight record, from a file or from a living process, which holds
+ * `record show` prints one rank's flight record, from a file or from a living process, which holds
  * its record as a descriptor. It prints the contents and draws no conclusions.
  */
 #include <argp.h>
@@ -30,9 +30,9 @@
 enum { OPT_JSON = 256 };
 
 struct record_args {
-	const char *verb, *what; /* "show"; a file or a process id */
+	const char *verb, *what; /* "show", and a file or process id */
 	bool json, no_pager;
-	uint64_t ops; /* how many of the last ops per communicator */
+	uint64_t ops; /* number of last ops that we show per communicator */
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -146,7 +146,7 @@ static int64_t wall_of(const struct cw_rec_header *h, int64_t at_ns)
 
 /* ---- text ---- */
 
-/* Prints one frame per line. */
+/* Prints the call stack of an op, one frame per line. */
 static void show_stack(const struct cw_record *rec, const struct cw_record_op *op)
 {
 	char stack[CW_RECORD_STACK_BYTES], *at = stack, *frame;

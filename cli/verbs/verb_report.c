@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without an argument: the list. With a path: a bundle directory, no daemon needed. With an id: we
- * ask the daemon, and look into this node's default state directory if no daemon answers.
+ * Without an argument, `report` shows the list of incidents. With a path, it shows a bundle
+ * directory and needs no daemon. With an id, we ask the daemon. If no daemon answers, we look into
+ * this node's default state directory.
  */
 #include <argp.h>
 #include <errno.h>
@@ -75,7 +76,10 @@ static void read_since(struct report_args *args, const char *arg, struct argp_st
 			   arg);
 }
 
-/* The list writes classes with blanks, documents with underscores. */
+/*
+ * Reads a class. The list of incidents writes classes with blanks, and documents write them with
+ * underscores.
+ */
 static void read_class(struct report_args *args, const char *arg, struct argp_state *state)
 {
 	struct cw_nearest nearest = { .typed = arg };
@@ -201,7 +205,7 @@ static int out_of_memory(void)
 	return CW_EXIT_ERROR;
 }
 
-/* Filters again: a daemon of an older version does not, and sends a longer list. */
+/* Filters the list again, because a daemon of an older version does not filter. */
 static void filter_list(const struct cw_incident_filter *filter, json_t *list)
 {
 	for (size_t i = json_array_size(list); i > 0; i--)
@@ -249,7 +253,7 @@ static bool is_path(const char *what)
 	return strchr(what, '/') || strcmp(what, ".") == 0 || strcmp(what, "..") == 0;
 }
 
-/* Takes other nodes' summaries, or their number. */
+/* Takes the summaries of other nodes, or their number if they are omitted. */
 static int take_remote_summaries(const json_t *reply, struct cw_bundle *ret)
 {
 	json_t *docs = json_object_get(reply, "remote_summaries"), *doc;
@@ -266,7 +270,7 @@ static int take_remote_summaries(const json_t *reply, struct cw_bundle *ret)
 	return bad ? -ENOMEM : 0;
 }
 
-/* The daemon's answer is the bundle without its directory. */
+/* Gets a bundle from the daemon. The answer is the bundle without its directory. */
 static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret, struct cw_err *err)
 {
 	json_t *request = json_pack("{s:s}", "id", args->what), *reply = NULL;
@@ -329,7 +333,7 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 	return CW_EXIT_ERROR;
 }
 
-/* The copy also lists its missing parts. */
+/* Lists the missing parts in the copy, too. */
 static int note_omitted(struct cw_bundle *bundle)
 {
 	const struct cw_tensor_samples_head head = { .node = "",
@@ -345,7 +349,10 @@ static int note_omitted(struct cw_bundle *bundle)
 		cw_tensor_samples_doc_of_none(&head, NULL, 0, CW_TENSOR_SAMPLES_DOC_TOO_MUCH));
 }
 
-/* Never writes into an existing directory: files of an older bundle would remain in it. */
+/*
+ * Writes the copy of a bundle. Never writes into an existing directory, because files of an older
+ * bundle would remain in it.
+ */
 static int write_copy(const struct report_args *args, struct cw_bundle *bundle)
 {
 	_cleanup_(freep) char *path = strdup(args->copy), *command = NULL;
@@ -401,7 +408,7 @@ static int show(const struct report_args *args)
 	if (args->copy)
 		return write_copy(args, &bundle);
 	if (args->ask.json) {
-		if (bundle.incident && bundle.postmortem) /* out of memory: without */
+		if (bundle.incident && bundle.postmortem) /* if memory runs out, it is missing */
 			(void)json_object_set(bundle.incident, "postmortem", bundle.postmortem);
 		cw_print_json(cw_bundle_head(&bundle));
 		return CW_EXIT_OK;

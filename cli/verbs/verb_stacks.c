@@ -17,7 +17,7 @@
 #include "report/text/render_stack.h"
 #include "report/text/render_stack_tree.h"
 
-/* The leader has 32 s; if it does not answer, this node's daemon takes 30 s more. */
+/* The leader has 32 s. If it does not answer, this node's daemon takes 30 s more. */
 #define TIMEOUT_MS 70000
 #define WIDTH 100
 
@@ -68,7 +68,10 @@ const struct argp cw_argp_stacks = {
 	       "such job. Exit status: 0 done, 1 no answer, 3 nothing could be seen.",
 };
 
-/* A number alone may also name a job (Slurm), so we first ask the daemon for such a job. */
+/*
+ * Asks the daemon for the stacks. A number alone may also name a job (Slurm), so we first ask for a
+ * job with this number.
+ */
 static int ask(const struct stacks_args *args, const char *job, const char *rank, json_t **ret,
 	       uint32_t *ret_code, struct cw_err *err)
 {

@@ -86,7 +86,7 @@ const struct argp cw_argp_status = {
 	       "or its leader did not answer.",
 };
 
-/* The size of the terminal; a file has no limit. */
+/* Returns the size of the terminal. A file has no limit. */
 static struct winsize terminal_size(bool is_terminal)
 {
 	struct winsize size = { 0 };
@@ -94,7 +94,7 @@ static struct winsize terminal_size(bool is_terminal)
 	if (!is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
 		size.ws_row = 0;
 	else if (size.ws_row > 1)
-		size.ws_row--; /* the last line break would scroll */
+		size.ws_row--; /* a line break in the last row would scroll */
 	if (size.ws_col < 40)
 		size.ws_col = 100;
 	return size;
@@ -116,12 +116,12 @@ static int watch(const struct status_args *args)
 		if (is_terminal)
 			fputs("\033[H\033[J", stdout);
 		if (r < 0)
-			printf("%s\n", err.text); /* it may come back */
+			printf("%s\n", err.text); /* go on: the daemon may come back */
 		else
 			cw_render_status_lines(stdout, status, cw_text_wants_color(stdout),
 					       size.ws_row, size.ws_col);
 		json_decref(status);
-		/* A terminal's stream is line-buffered: an earlier write may have failed. */
+		/* A terminal's stream is line-buffered, so an earlier write may have failed. */
 		if (fflush(stdout) != 0 || ferror(stdout))
 			return CW_EXIT_ERROR;
 		(void)sleep(WATCH_EVERY_S);
@@ -139,7 +139,7 @@ static void show(const struct status_args *args, const json_t *status)
 		cw_render_status(stdout, status, has_color);
 }
 
-/* Late ranks come from the status; without a status the page has none. */
+/* Writes the page. Late ranks come from the status. Without a status the page has none. */
 static int show_page(const struct status_args *args, const json_t *ops)
 {
 	FILE *out = cw_page_file_open(args->output);
@@ -160,7 +160,7 @@ static int show_page(const struct status_args *args, const json_t *ops)
 	return CW_EXIT_ERROR;
 }
 
-/* Adds shared communicators of all nodes. A late or older daemon adds nothing. */
+/* Adds the shared communicators of all nodes. If the daemon is late or older, adds nothing. */
 static void add_shared_comms(const struct status_args *args, json_t *status)
 {
 	json_t *doc = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shows what this node's ranks call right now. We fetch the daemon's totals of ops
- * (collwatch.ops/1) repeatedly and print the growth between two fetches. Above that are the ranks
- * that come late.
+ * (collwatch.ops/1) repeatedly and print by how much they grew between two fetches. The ranks that
+ * come late stand above these lines.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include "report/json_util.h"
 
 #define TIMEOUT_MS 5000
-/* The daemon updates its totals once a second. */
+/* Longer than a second, because the daemon updates its totals once a second. */
 #define EVERY_S 2
 
 enum { OPT_ONCE = 256 };
@@ -32,7 +32,7 @@ struct top_args {
 	bool once;
 };
 
-/* The answers at one moment. */
+/* The daemon's answers at one moment. */
 struct sample {
 	json_t *ops, *status;
 	int64_t at_ns;
@@ -95,7 +95,7 @@ static bool is_same_row(const json_t *a, const json_t *b)
 	return cw_json_int(a, "uid", 0) == cw_json_int(b, "uid", 0);
 }
 
-/* Finds the same row in the previous answer; NULL = it is new. */
+/* Finds the same row in the previous answer; NULL = the row is new. */
 static const json_t *find(const json_t *rows, const json_t *row)
 {
 	const json_t *before;
@@ -107,7 +107,10 @@ static const json_t *find(const json_t *rows, const json_t *row)
 	return NULL;
 }
 
-/* If the daemon forgot a process, the total is smaller: count no growth. */
+/*
+ * Returns the growth per second. If the daemon forgot a process, the total is smaller, and we count
+ * no growth.
+ */
 static json_t *rate(const json_t *row, const json_t *before, const char *name, double seconds)
 {
 	json_int_t grown = cw_json_int(row, name, 0) - cw_json_int(before, name, 0);
@@ -132,7 +135,7 @@ static int add_rates(struct sample *now, const struct sample *before)
 	return bad;
 }
 
-/* Prints as many lines as fit the terminal; prints all if it is none. */
+/* Prints as many lines as fit the terminal. If the output is no terminal, prints all. */
 static void put_screen(const char *text)
 {
 	struct winsize size = { 0 };
