@@ -431,7 +431,7 @@ class Watch:
             self._sampled.forget()
             self._calls = {}
         collwatch.mark_step(number)
-        self._groups.tell()
+        self._groups.name_comms()
         if self._lines is not None:
             self._write_buckets(self._buckets.begin_step(self._roots, self._is_due))
 
