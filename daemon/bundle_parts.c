@@ -21,10 +21,13 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
 						      cw_json_str(head, "job", ""), ret) == 0;
 }
 
-/* The loop has time for this many; nodes with more GPUs are rare. */
+/* The loop has time for the summaries of this many ranks. Nodes with more GPUs are rare. */
 #define RANKS_MAX 16u
 
-/* Returned as text, twice as fast as a document. NULL: no summaries, or out of memory. */
+/*
+ * Returns the summaries as one JSON text, because we write it twice as fast as a document. NULL:
+ * the job has no summaries, or we are out of memory.
+ */
 static json_t *summaries_of(const struct cw_node *node, const char *node_name,
 			    const struct cw_clock *clock, const struct cw_job_id *job)
 {
@@ -50,7 +53,7 @@ void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,
 		return;
 	bundle->ops = cw_ops_doc_of_job(node, node_name, &job);
 	if (bundle->ops && !json_array_size(json_object_get(bundle->ops, "rows"))) {
-		json_decref(bundle->ops); /* its ranks are on other nodes */
+		json_decref(bundle->ops); /* the ranks of this document are on other nodes */
 		bundle->ops = NULL;
 	}
 	bundle->summaries = summaries_of(node, node_name, clock, &job);

@@ -19,8 +19,8 @@
 struct cw_node;
 
 /*
- * head: the bundle's incident or post-mortem, which names the job and its user. Out of memory: the
- * bundle gets no such document.
+ * head is the bundle's incident or post-mortem, which names the job and its user. If we are out of
+ * memory, the bundle does not get the document.
  */
 void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,
 			 const struct cw_clock *clock, const json_t *head,

@@ -18,6 +18,6 @@ struct cw_leader_driver {
 	struct cw_leader_effects effects;
 };
 
-/* All borrowed. Must not be moved afterwards. */
+/* Borrows all arguments. The caller must not move d afterwards. */
 void cw_leader_driver_init(struct cw_leader_driver *d, struct cw_transport *transport,
 			   struct cw_alerts *alerts, struct cw_user_names *user_names);

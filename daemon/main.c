@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collwatchd: options, signals, the service manager. service.c has all the rest. */
+/*
+ * collwatchd: reads the options, handles signals, and talks to the service manager. All the rest is
+ * in service.c.
+ */
 #include <argp.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -25,12 +28,15 @@
 #include "transport/peer_key_file.h"
 #include "transport/tls.h"
 
-/* 1: usage or configuration; 2 is taken by the command line's "a hang was found". */
+/*
+ * Code 1 means a usage or configuration error. We skip 2: for the command line it means "a hang was
+ * found".
+ */
 enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };
 
 const char *argp_program_version = "collwatchd " CW_VERSION ", commit " CW_COMMIT;
 
-/* Also in the unit file. */
+/* The unit file has the same limit. */
 #define MAX_DESCRIPTORS 65536u
 
 static const char *arg_config;
@@ -109,7 +115,7 @@ struct daemon {
 	struct cw_fork_server *forks;
 	struct cw_service *service;
 	struct cw_config_reader *reader;
-	bool is_reading, wants_again; /* the file is being read; read it again */
+	bool is_reading, wants_again; /* reading the file; read it once more afterwards */
 };
 
 static const char *config_path(void)
@@ -137,7 +143,7 @@ static void on_stop(evutil_socket_t sig, short what, void *user)
 
 static void start_reload(struct daemon *d);
 
-/* r, restart: from cw_service_reload(); why: the error. */
+/* Logs a reload. r and restart come from cw_service_reload(); why is the text of the error. */
 static void note_reload(struct daemon *d, int r, const char *restart, const char *why)
 {
 	if (r < 0) {
@@ -152,7 +158,7 @@ static void note_reload(struct daemon *d, int r, const char *restart, const char
 	}
 }
 
-/* Takes config; NULL: loading failed. */
+/* Called when the configuration is read. Takes config, which is NULL if loading failed. */
 static void on_config(struct cw_config *config, int r, const struct cw_err *why, void *user)
 {
 	const char *restart = NULL;
@@ -191,7 +197,7 @@ static void start_reload(struct daemon *d)
 	}
 }
 
-/* The file may have changed since we read it, so we read it again. */
+/* If a reading is under way, we read the file again after it, because the file may have changed. */
 static void on_reload(evutil_socket_t sig, short what, void *user)
 {
 	struct daemon *d = user;
@@ -215,8 +221,8 @@ static void on_watchdog(evutil_socket_t fd, short what, void *user)
 }
 
 /*
- * A rank takes up to six descriptors (CW_NODE_PROCESS_FDS), so 100 ranks of one user would reach
- * the usual soft limit of 1,024.
+ * A rank takes up to six descriptors (CW_NODE_PROCESS_FDS). With the usual soft limit of 1,024, one
+ * user could not have 100 ranks, because one user gets half of the places.
  */
 static void raise_descriptor_limit(void)
 {
@@ -287,7 +293,7 @@ static int check_certificates(const struct cw_config *config)
 	return EXIT_OK;
 }
 
-/* Checks the files that the configuration names, as the daemon will load them. */
+/* Loads the files that the configuration names in the way the daemon loads them. */
 static int check_files(const struct cw_config *config)
 {
 	struct cw_peer_key *key = NULL;
@@ -317,7 +323,7 @@ static int start_fork_server(struct daemon *d)
 		.clock = &cw_clock_system,
 		.jobs = cw_service_jobs,
 		.n_jobs = CW_SERVICE_JOBS,
-		.program = "/proc/self/exe", /* also after an upgrade has replaced the file */
+		.program = "/proc/self/exe", /* works after an upgrade, too */
 	};
 
 	return cw_fork_server_new(&config, &d->forks);

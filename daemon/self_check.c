@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One function per item that the configuration names. Each looks at its item as the daemon would,
- * and adds findings with a fixed name and, if there is one, the command that fixes it.
+ * One function per item that the configuration names. Each function checks its item as the daemon
+ * would. It adds findings with a fixed name and, if a command fixes the fault, that command.
  */
 #include "daemon/self_check.h"
 
@@ -28,9 +28,9 @@
 #define EXPIRES_SOON_DAYS 30
 
 struct finding {
-	const char *name, *fix; /* fix NULL = an administrator has to decide */
+	const char *name, *fix; /* fix: the command; NULL = an administrator has to decide */
 	bool stops;
-	bool is_note; /* no fault, but the administrator should know it */
+	bool is_note; /* not a fault, but the administrator should know it */
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -42,7 +42,7 @@ add(json_t *list, const struct finding *f, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	/* Out of memory: we lose this finding. */
+	/* If we are out of memory, we lose this finding. */
 	(void)json_array_append_new(list,
 				    json_pack("{s:s, s:o, s:o, s:b, s:b}", "name", f->name, "what",
 					      cw_json_text(what), "fix", cw_json_text(f->fix),
@@ -51,7 +51,10 @@ add(json_t *list, const struct finding *f, const char *fmt, ...)
 
 /* ---- keys ---- */
 
-/* Reports a missing file, or one open to others. True: the caller can read it and check more. */
+/*
+ * Reports a file that is missing or that other users can read. True if the caller can read the file
+ * and check more.
+ */
 static bool check_secret(json_t *list, const char *key, const char *path)
 {
 	struct finding f = { .name = "key-missing", .stops = true };
@@ -59,7 +62,7 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 	struct stat st;
 
 	if (stat(path, &st) < 0) {
-		if (errno != EACCES) /* EACCES: it may exist */
+		if (errno != EACCES) /* EACCES: the file may exist */
 			add(list, &f,
 			    "%s: %s: %m. Copy it from another node (mode 0600, owner root or the "
 			    "daemon's user), or make new ones for all with `collwatch "
@@ -67,7 +70,10 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 			    key, path);
 		return false;
 	}
-	/* The group may read a credential, but only the daemon can tell which file is one. */
+	/*
+	 * A credential of the service manager may be readable by its group. Only the daemon can
+	 * tell whether this file is one.
+	 */
 	if (cw_secret_file_is_open(CW_SECRET_FILE_KEY, st.st_mode & ~S_IRGRP)) {
 		fix = cw_text_command("chmod 600", path);
 		f = (struct finding){ .name = "key-permissions", .fix = fix, .stops = true };
@@ -77,7 +83,10 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 		    path, st.st_mode & 07777);
 		return false;
 	}
-	/* root does not know the daemon's user, and other users cannot read the file. */
+	/*
+	 * Other users cannot read the file. root can, but does not know the daemon's user, so it
+	 * can check only files of root.
+	 */
 	return access(path, R_OK) == 0 && (st.st_uid == 0 || st.st_uid == geteuid());
 }
 
@@ -133,7 +142,7 @@ static void check_space(json_t *list, const struct cw_config *c)
 	uint64_t left;
 
 	if (statvfs(c->state_dir, &fs) < 0)
-		return; /* the daemon makes it at its first start */
+		return; /* the daemon makes the directory at its first start */
 	left = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (left < LOW_SPACE_BYTES)
 		add(list, &f,
@@ -151,7 +160,7 @@ static void check_header_file(json_t *list, const char *path)
 	struct stat st;
 
 	if (stat(path, &st) < 0) {
-		if (errno != EACCES || geteuid() == 0) /* EACCES: it may exist */
+		if (errno != EACCES || geteuid() == 0) /* EACCES: the file may exist */
 			add(list, &f,
 			    "webhook_header_file: %s: %m: the daemon does not start without it",
 			    path);

@@ -13,7 +13,8 @@
 #include "daemon/config/config.h"
 
 /*
- * New reference: [{"name","what","fix" or null,"stops": it keeps the daemon from starting}]. config
- * NULL: the configuration is unreadable, and err says why. NULL = out of memory.
+ * Returns a new reference to [{"name","what","fix" or null,"stops","note"}], or NULL if out of
+ * memory. "stops": the finding keeps the daemon from starting. If config is NULL, the configuration
+ * is unreadable, and err says why.
  */
 json_t *cw_self_check(const struct cw_config *config, const struct cw_err *err);

@@ -45,17 +45,20 @@
 #include "transport/peer_rate.h"
 #include "transport/tcp.h"
 
-/* We check deadlines four times a second: the shortest promise is 2 s. */
+/* We check deadlines four times a second, because the shortest deadline that we promise is 2 s. */
 #define TICK_MS 250
-/* How often we retry writing bundles that are held back. */
+/* The interval at which we retry writing bundles that are not on disk yet. */
 #define STORE_RETRY_NS (5 * CW_NS_PER_S)
-/* Processes registered on one node, of which one user gets half: far above the GPUs of a node. */
+/*
+ * The most processes registered on one node; one user gets half. This is far above the GPUs of a
+ * node.
+ */
 #define MAX_PROCESSES 4096u
-/* docs/design/evidence.md#native-stacks: at most two captures at once on a node. */
+/* At most two captures run at once on a node (docs/design/evidence.md#native-stacks). */
 #define MAX_CAPTURES 2u
 /*
- * Room for all ranks of a full node, of one user. Beside them there is room for the ranks that an
- * alert waits for and for other users: identity/quota.h.
+ * One user can queue captures for all ranks of a full node. The queue has further room for the
+ * ranks that an alert waits for and for other users (identity/quota.h).
  */
 #define MAX_CAPTURES_QUEUED 112u
 
@@ -78,7 +81,7 @@ struct cw_service {
 	struct cw_leader_driver driver; /* used by leader and members */
 	struct cw_leader *leader;
 	struct cw_node *node;
-	struct cw_kernel_events *kernel; /* NULL = unavailable, see kernel_err */
+	struct cw_kernel_events *kernel; /* NULL = unavailable; kernel_err says why */
 	struct cw_err kernel_err;
 	struct cw_capture *capture;
 	struct cw_responder *responder;
@@ -91,7 +94,7 @@ struct cw_service {
 	struct cw_old_deliveries *old_deliveries;
 	struct cw_control_socket *control;
 	struct cw_metrics_output *metrics;
-	struct cw_lateness lateness; /* of the tick */
+	struct cw_lateness lateness; /* lateness of the tick */
 	int64_t ticked_ns;
 	struct event *tick;
 	struct event *wake; /* delivers messages of this node to itself */
@@ -100,7 +103,10 @@ struct cw_service {
 	uint64_t digests_lost;
 };
 
-/* Also announces the id that older versions use; newer nodes ignore that one. */
+/*
+ * Tells the other nodes that the alert was delivered. We also send the id that older versions use;
+ * newer nodes ignore it.
+ */
 static void announce_delivered(struct cw_service *s, const struct cw_incident_due *due)
 {
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
@@ -135,7 +141,7 @@ static void on_posted(const struct cw_incident_due *due, bool delivered, void *u
 
 /* ---- messages ---- */
 
-/* Limits, per peer, the requests that cost this node work. */
+/* True if the peer exceeds its limit of requests that cost this node work. */
 static bool is_too_often(struct cw_service *s, const char *from, const struct cw_message *msg)
 {
 	enum cw_peer_ask kind;
@@ -170,7 +176,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	struct cw_service *s = user;
 
 	if (is_too_often(s, from, *msg))
-		return; /* the peer's deadline reports it */
+		return; /* the deadline of the peer's request reports the failure */
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
 		hear_delivered(s, from, &(*msg)->incident_delivered);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
@@ -188,7 +194,8 @@ static void on_wake_wanted(void *user)
 	const struct timeval now = { 0 };
 
 	if (s->wake)
-		(void)event_add(s->wake, &now); /* on failure the tick delivers it */
+		/* If this fails, the next tick delivers the message. */
+		(void)event_add(s->wake, &now);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *user)
@@ -211,15 +218,17 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 	if (r == 0)
 		return;
 	s->digests_lost++;
-	/* It fails once a second per job while it lasts, so we log it at growing intervals. */
+	/*
+	 * While the failure lasts, each job fails once a second. So we log it at growing intervals.
+	 */
 	if ((s->digests_lost & (s->digests_lost - 1)) == 0)
 		log_warn("job=%s: digest not sent: %s (%llu so far)", digest->label, strerror(-r),
 			 (unsigned long long)s->digests_lost);
 }
 
 /*
- * True if this node has the incident open, or another node leads the job: we cannot know that
- * node's open incidents.
+ * True if this node has the incident open. Also true if another node leads the job and reports an
+ * incident, because we cannot know which one that node has open.
  */
 static bool is_open_somewhere(uint32_t uid, const char *label, const char *id, void *user)
 {
@@ -252,13 +261,16 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	if (now < s->store_retry_ns)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
-	(void)cw_store_retry(s->store); /* status and metrics show what remains */
+	(void)cw_store_retry(s->store); /* status and metrics show the bundles that remain */
 	(void)cw_store_close_unseen(s->store, is_open_somewhere, s); /* logs its own errors */
 	cw_mutes_retry(s->mutes);
 	cw_alerts_resend(s->alerts);
 }
 
-/* Messages of peers of the previous version, which name a job by its hash alone. */
+/*
+ * Returns the number of messages from peers of the previous version, which name a job by its hash
+ * alone.
+ */
 static uint64_t messages_without_job(const struct cw_service *s)
 {
 	struct cw_leader_stats leader;
@@ -338,8 +350,8 @@ static void complete_bundle(const json_t *head, struct cw_bundle *bundle, void *
 		return;
 	cw_bundle_parts_add(s->node, s->config->node_name, &s->awake.clock, head, bundle);
 	/*
-	 * Ranks of a job all make summaries, or none does. If this node's make none, we ask no
-	 * other node.
+	 * Either all ranks of a job make summaries, or none of them makes any. If the ranks of this
+	 * node make none, we ask no other node.
 	 */
 	if (bundle->summaries || !bundle->ops)
 		cw_bundle_nodes_want(s->bundle_nodes, head);
@@ -423,7 +435,7 @@ static bool has_incident(const struct cw_job_id *job, void *user)
 	return s->members && cw_election_has_incident(s->members, job);
 }
 
-/* Fewer than MAX_PROCESSES if the limit of descriptors is too low for these. */
+/* Returns MAX_PROCESSES, or fewer if the limit of descriptors is too low for them. */
 static uint32_t process_capacity(void)
 {
 	struct rlimit limit;
@@ -677,17 +689,20 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 
 	*ret_restart = cw_config_needs_restart(s->config, config);
 	if (*ret_restart) {
-		cw_config_free(config); /* half a change is worse than none */
+		cw_config_free(config); /* no setting changes: half a change is worse than none */
 		return 0;
 	}
-	/* Do first what can fail. */
+	/* Reload the alerts first, because this step can fail. */
 	r = cw_alerts_reload(s->alerts, s->config, config, err);
 	if (r < 0)
 		return r;
 	cw_leader_retry_alerts(s->leader); /* retries alerts that the old webhook did not deliver */
 	cw_leader_set_thresholds(s->leader, &thresholds);
 	cw_log_set_level((int)config->log_level);
-	/* Parts borrow strings of the old config: those keys are equal, so we keep it. */
+	/*
+	 * Parts borrow strings of the old config, so we keep it. It takes only the reloadable
+	 * settings.
+	 */
 	cw_config_take_reloadable(s->config, config);
 	cw_config_free(config);
 	return 0;

@@ -18,8 +18,8 @@ struct event_base;
 struct cw_service;
 
 /*
- * clock: the machine's, or a test's; forks has the jobs below; both borrowed for life. Takes the
- * config on success. 0, or -errno with err set.
+ * clock is the machine's or a test's. forks has the jobs of cw_service_jobs. The service borrows
+ * both for life. It takes config on success. Returns 0, or -errno with err set.
  */
 int cw_service_new(struct event_base *base, const struct cw_clock *clock,
 		   struct cw_fork_server *forks, struct cw_config *config, struct cw_service **ret,
@@ -28,25 +28,25 @@ int cw_service_new(struct event_base *base, const struct cw_clock *clock,
 struct cw_service *cw_service_free(struct cw_service *s);
 
 /*
- * Applies the settings that may change while running (log level, thresholds, webhook) and takes the
- * config, except on failure. *ret_restart: the name of a changed key that needs a restart, or NULL.
- * If it is set, and on failure, all settings stay.
+ * Applies the settings that may change while running (log level, thresholds, webhook). Takes the
+ * config, except on failure. *ret_restart is the name of a changed key that needs a restart, or
+ * NULL. If it is set, or on failure, all settings stay.
  */
 int cw_service_reload(struct cw_service *s, struct cw_config *config, const char **ret_restart,
 		      struct cw_err *err);
 
 /*
- * Records the result of a reload for status and metrics. why: the key that needs a restart, or the
- * error; copied.
+ * Records the result of a reload for status and metrics. why is the key that needs a restart, or
+ * the error. We copy it.
  */
 void cw_service_note_reload(struct cw_service *s, enum cw_reload_result result, const char *why);
 
-/* The jobs that the service gives to the fork server. */
+/* The jobs that the fork server runs for the service. */
 #define CW_SERVICE_JOBS 3u
 extern const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS];
 
 /* Call it after each iteration of the loop. */
 void cw_service_end_iteration(struct cw_service *s);
 
-/* Writes one line for the service manager. */
+/* Writes a status of one line for the service manager. */
 void cw_service_status(const struct cw_service *s, char *buf, unsigned len);
