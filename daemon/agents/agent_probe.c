@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fork server makes the child (loop/fork_server.h). Once we hold its pidfd and can kill it, we
- * send it one message with the connections and the facts about them. It answers in packets, one or
- * two per agent, in order. So if we kill it, we know which agents it has not touched.
+ * send it one message with the connections and the facts about them. It answers in order, with one
+ * or two packets per agent. If we kill it, we therefore know which agents it has not touched.
  */
 #include "daemon/agents/agent_probe.h"
 
@@ -31,32 +31,33 @@
 #include "record/record_layout.h"
 
 #define COMMAND_BYTES 512
-/* Ranks with CUDA have some thousand mappings; 64 MiB of text would be half a million. */
+/* Ranks with CUDA have some thousand mappings. 64 MiB of text would hold half a million. */
 #define MAX_MAPS_BYTES (64u << 20)
 #define CHILD_CPU_S 2
 /* A killed child ends within a millisecond, because each of its waits is killable. */
 #define KILL_WAIT_MS 20
 #define MAX_FRAME_BYTES 512
 /*
- * Two packets per agent make six registrations of half a millisecond, CW_PROBE_MAX times that in
- * all. With fewer, a flood of the socket would get in more often than the agents that wait.
+ * An agent sends two packets, so 12 packets are six registrations of half a millisecond each. At
+ * most CW_PROBE_MAX children send that many. With fewer packets, connections of a flood would get
+ * in more often than the agents that wait.
  */
 #define PACKETS_PER_ITERATION 12
 
 struct cw_agent_probe {
 	struct event_base *base;
-	struct cw_fork_request *request; /* NULL = the child exists */
+	struct cw_fork_request *request; /* NULL = the fork server has made the child */
 	uid_t uid;
-	int pidfd, pair_fd; /* our end of the pair */
+	int pidfd, pair_fd; /* our end of the socket pair */
 	bool was_killed, is_abandoned;
-	unsigned n, next; /* agents; the first one without a result */
+	unsigned n, next; /* n: number of agents; next: the first agent without a result */
 	struct {
 		int conn_fd, record_fd;
 		size_t frame_len;
 		pid_t pid;
 	} agents[CW_PROBE_MAX_AGENTS];
 	struct timeval timeout;
-	struct event *event;      /* the child's end, and the deadline */
+	struct event *event;      /* end of the child, or the deadline */
 	struct event *pair_event; /* results */
 	cw_agent_probe_fn fn;     /* NULL = cancelled or abandoned */
 	cw_agent_probe_done_fn done;
@@ -65,12 +66,12 @@ struct cw_agent_probe {
 };
 
 enum packet_type {
-	PACKET_RECORD, /* with the descriptor */
+	PACKET_RECORD, /* carries the descriptor */
 	PACKET_NO_RECORD,
 	PACKET_REPORT,
 };
 
-/* The child sends these. */
+/* A packet that the child sends. */
 struct packet {
 	uint32_t type, agent;
 	uint32_t answer;
@@ -78,7 +79,7 @@ struct packet {
 	char command[COMMAND_BYTES];
 };
 
-/* The child gets this, with the connections in the same order. */
+/* The message that the child gets, with the connections in the same order. */
 struct order {
 	uint32_t n, reserved;
 	struct {
@@ -92,10 +93,10 @@ union descriptors {
 	char bytes[CMSG_SPACE(CW_PROBE_MAX_AGENTS * sizeof(int))];
 };
 
-/* Children at work, without abandoned ones. */
+/* Number of children at work. Abandoned children do not count. */
 static unsigned n_probes;
 
-/* Children of this process that survived SIGKILL. The caller limits them per user. */
+/* Children of this process that survived SIGKILL. The caller limits their number per user. */
 static struct cw_agent_probe *abandoned;
 
 /* ---- in the child ---- */
@@ -116,7 +117,9 @@ static uint64_t parse_number(const char **text, unsigned base)
 	}
 }
 
-/* "start-end perms offset maj:min inode   path" */
+/*
+ * Parses a line "start-end perms offset maj:min inode   path" of maps. True if it maps the record.
+ */
 static bool line_is_record(const char *line, dev_t dev, ino_t ino)
 {
 	const char *p = line;
@@ -164,7 +167,7 @@ static enum cw_agent_probe_answer scan_maps(int proc_fd, dev_t dev, ino_t ino)
 		have -= (size_t)(line - buf);
 		memmove(buf, line, have);
 		if (have == sizeof(buf) - 1)
-			have = 0; /* longer than any path: not our record */
+			have = 0; /* the line is longer than any path, so it is not our record */
 		if (total > MAX_MAPS_BYTES) {
 			n = -1;
 			break;
@@ -186,7 +189,7 @@ static int take_descriptor(int conn_fd, size_t frame_len)
 	return fd;
 }
 
-/* False if the order is incomplete; the rest will not come. */
+/* Receives the order. False if it is incomplete: the rest will not come. */
 static bool take_order(int fd, struct order *order, int *conns)
 {
 	union descriptors control;
@@ -213,8 +216,8 @@ static bool send_packet(int out_fd, struct packet *packet, uint32_t type, int fd
 }
 
 /*
- * Probes one agent. False if we cannot close the descriptor without asking its file system: then
- * the child must end.
+ * Probes one agent. False if closing the descriptor could block, because its file system has to
+ * answer. The child must then end.
  */
 static bool probe_agent(int out_fd, int conn_fd, size_t frame_len, pid_t pid, uint32_t agent)
 {
@@ -226,7 +229,8 @@ static bool probe_agent(int out_fd, int conn_fd, size_t frame_len, pid_t pid, ui
 	if (record_fd < 0)
 		return send_packet(out_fd, &packet, PACKET_NO_RECORD, -1);
 	if (fcntl(record_fd, F_GET_SEALS) < 0 || fstat(record_fd, &st) < 0) {
-		(void)send_packet(out_fd, &packet, PACKET_NO_RECORD, -1); /* it ends anyway */
+		/* An error changes nothing, because the child ends. */
+		(void)send_packet(out_fd, &packet, PACKET_NO_RECORD, -1);
 		return false;
 	}
 	if (!send_packet(out_fd, &packet, PACKET_RECORD, record_fd))
@@ -249,8 +253,8 @@ int cw_agent_probe_child(int fd)
 	int conns[CW_PROBE_MAX_AGENTS];
 	struct order order;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child must not outlive its server */
-	(void)setrlimit(RLIMIT_CPU, &cpu);      /* the deadline stands without it */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* The child must not outlive its server. */
+	(void)setrlimit(RLIMIT_CPU, &cpu);      /* If this fails, the deadline still holds. */
 	if (!take_order(fd, &order, conns))
 		return 1;
 	for (uint32_t i = 0; i < order.n; i++)
@@ -287,13 +291,16 @@ static void probe_free(struct cw_agent_probe *probe)
 	free(probe);
 }
 
-/* By pidfd, so it never hits another process, even if ours was reaped. */
+/*
+ * Kills the child by its pidfd. The signal never hits another process, even if the child was
+ * reaped.
+ */
 static void kill_child(const struct cw_agent_probe *probe)
 {
 	(void)syscall(SYS_pidfd_send_signal, probe->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
 }
 
-/* True also if there is no child and will be none. */
+/* True if the child has ended, or if we never got a child. */
 static bool has_ended(const struct cw_agent_probe *probe)
 {
 	struct pollfd ended = { .fd = probe->pidfd, .events = POLLIN };
@@ -301,20 +308,20 @@ static bool has_ended(const struct cw_agent_probe *probe)
 	return probe->pidfd < 0 || poll(&ended, 1, 0) == 1;
 }
 
-/* Gives up on the child: frees its place; its event reports the end. */
+/* Gives up on the child and frees its place. The child's event reports its end later. */
 static void abandon(struct cw_agent_probe *probe)
 {
 	probe->fn = NULL;
 	probe->is_abandoned = true;
 	n_probes--;
 	DL_APPEND2(abandoned, probe, prev_abandoned, next_abandoned);
-	(void)event_del(probe->pair_event); /* it is set up */
+	(void)event_del(probe->pair_event); /* cannot fail: the event is set up */
 	closep(&probe->pair_fd);
 	probe->pair_fd = -1;
-	(void)event_add(probe->event, NULL); /* has memory already */
+	(void)event_add(probe->event, NULL); /* cannot fail: the event has its memory */
 }
 
-/* Reports the result of the next agent. */
+/* Reports the result of the next agent to the caller. */
 static void deliver(struct cw_agent_probe *probe, struct cw_agent_probe_result *result)
 {
 	unsigned agent = probe->next++;
@@ -323,7 +330,7 @@ static void deliver(struct cw_agent_probe *probe, struct cw_agent_probe_result *
 	probe->fn(agent, result, probe->user);
 }
 
-/* Handles the next agent's packet. False: there is none. */
+/* Handles the packet of the next agent. False if there is no packet. */
 static bool take_packet(struct cw_agent_probe *probe)
 {
 	struct cw_agent_probe_result result = { .record_fd = -1 };
@@ -334,14 +341,15 @@ static bool take_packet(struct cw_agent_probe *probe)
 	if (probe->next == probe->n)
 		return false;
 	n = cw_unix_recv_fd(probe->pair_fd, &packet, sizeof(packet), &fd);
-	if (n == 0) /* it has ended, or is about to: the pidfd will show */
+	if (n == 0) /* the child has ended or is about to, as the pidfd will show */
 		(void)event_del(probe->pair_event);
 	if (n != sizeof(packet) || packet.agent != probe->next ||
 	    packet.len > sizeof(packet.command))
 		return false;
 	/* Each agent has its own deadline, so restart it. */
 	if (!probe->was_killed)
-		(void)event_add(probe->event, &probe->timeout); /* has memory already */
+		/* Cannot fail: the event has its memory. */
+		(void)event_add(probe->event, &probe->timeout);
 	switch (packet.type) {
 	case PACKET_RECORD:
 		closep(&probe->agents[probe->next].record_fd);
@@ -350,7 +358,7 @@ static bool take_packet(struct cw_agent_probe *probe)
 	case PACKET_REPORT:
 		result.answer = (enum cw_agent_probe_answer)packet.answer;
 		if (probe->agents[probe->next].record_fd < 0)
-			result.answer = CW_PROBE_LOST; /* we got no descriptor */
+			result.answer = CW_PROBE_LOST; /* the descriptor did not arrive */
 		result.command = packet.command;
 		result.command_len = packet.len;
 		deliver(probe, &result);
@@ -370,7 +378,10 @@ static bool is_untouched(const struct cw_agent_probe *probe, unsigned agent)
 	       (ssize_t)probe->agents[agent].frame_len;
 }
 
-/* The child does no more, and we have read all its packets. Decides the agents that are left. */
+/*
+ * Call it when the child does nothing more and we have read all its packets. Decides about the
+ * agents that are left.
+ */
 static void finish(struct cw_agent_probe *probe)
 {
 	cw_agent_probe_done_fn done = probe->done;
@@ -407,18 +418,19 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
 	struct timeval kill_wait = { .tv_usec = KILL_WAIT_MS * 1000 };
 	struct cw_agent_probe *probe = arg;
 
-	if (!probe->fn) { /* abandoned or cancelled, and now it has ended */
+	if (!probe->fn) { /* the child was abandoned or cancelled, and may have ended now */
 		if (has_ended(probe))
 			probe_free(probe);
 		return;
 	}
-	/* Its packets are readable whether or not it lives, and however late we are. */
+	/* We can read the child's packets even if it has ended, or if we are late. */
 	if (!probe->was_killed && take_packet(probe))
 		return;
 	if (!has_ended(probe) && !probe->was_killed) {
 		kill_child(probe);
 		probe->was_killed = true;
-		(void)event_add(probe->event, &kill_wait); /* has memory already */
+		/* Cannot fail: the event has its memory. */
+		(void)event_add(probe->event, &kill_wait);
 		return;
 	}
 	while (take_packet(probe))
@@ -474,7 +486,7 @@ static void on_forked(int r, int fd, int pidfd, void *user)
 		r = send_order(probe);
 	if (r == 0)
 		return;
-	/* A child without an order touches nothing and exits; we need not wait for it. */
+	/* A child without an order touches nothing and exits, so we need not wait for it. */
 	closep(&probe->pidfd);
 	probe->pidfd = -1;
 	finish(probe);
@@ -526,7 +538,8 @@ struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe)
 	kill_child(probe);
 	ended.fd = probe->pidfd;
 	if (probe->pidfd >= 0)
-		(void)poll(&ended, 1, KILL_WAIT_MS); /* if it does not end in time, we abandon it */
+		/* If the child does not end in time, we abandon it. */
+		(void)poll(&ended, 1, KILL_WAIT_MS);
 	if (has_ended(probe))
 		probe_free(probe);
 	else

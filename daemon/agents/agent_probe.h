@@ -33,17 +33,17 @@ struct cw_agent_probe;
 struct cw_fork_server;
 struct event_base;
 
-/* Concurrent children. */
+/* The limit of concurrent children. */
 #define CW_PROBE_MAX 8u
-/* Agents for one child: all ranks of a large node's job. */
+/* The limit of agents for one child. All ranks of a large node's job fit. */
 #define CW_PROBE_MAX_AGENTS 32u
 
 enum cw_agent_probe_answer {
 	CW_PROBE_UNKNOWN = 0,
 	CW_PROBE_MAPPED,
 	CW_PROBE_NOT_MAPPED,
-	CW_PROBE_NOT_TAKEN, /* untouched: the descriptor is still in the connection */
-	CW_PROBE_LOST,      /* the child took the descriptor, and we did not get it */
+	CW_PROBE_NOT_TAKEN, /* the descriptor is still in the connection */
+	CW_PROBE_LOST,      /* the child took the descriptor, but we did not get it */
 };
 
 struct cw_agent_probe_result {
@@ -54,16 +54,19 @@ struct cw_agent_probe_result {
 };
 
 /*
- * Comes once for each agent, by its number in the request, in order. While the child lives, a few
- * results come per iteration of the loop.
+ * Called once for each agent, in order. agent is its index in the request. While the child lives, a
+ * few results come per iteration of the loop.
  */
 typedef void (*cw_agent_probe_fn)(unsigned agent, const struct cw_agent_probe_result *result,
 				  void *user);
-/* Comes after the last result; the probe no longer exists. was_killed: at the deadline. */
+/*
+ * Called after the last result, when the probe no longer exists. was_killed: we killed the child at
+ * the deadline.
+ */
 typedef void (*cw_agent_probe_done_fn)(bool was_killed, void *user);
 
 struct cw_agent_probe_agent {
-	int conn_fd;      /* borrowed until its result: the child gets a duplicate */
+	int conn_fd;      /* borrowed until the agent's result: the child gets a duplicate */
 	size_t frame_len; /* bytes of the hello, at most 512 */
 	pid_t pid;
 };
@@ -80,16 +83,19 @@ struct cw_agent_probe_request {
 	void *user;
 };
 
-/* Entry point of the child, called by the fork server. */
+/* The entry point of the child. The fork server calls it. */
 int cw_agent_probe_child(int fd);
 
-/* 0, or -errno (-EAGAIN: no process available, or CW_PROBE_MAX are at work): no callback comes. */
+/*
+ * Starts a child. On -errno no callback comes. -EAGAIN: no process is available, or CW_PROBE_MAX
+ * children are at work.
+ */
 int cw_agent_probe_start(const struct cw_agent_probe_request *request, struct cw_agent_probe **ret);
 /*
- * Kills the child and waits 20 ms at most for its end; no callback comes any more. Takes NULL;
- * returns NULL.
+ * Kills the child and waits at most 20 ms for its end. No callback comes after this call. Takes
+ * NULL; returns NULL.
  */
 struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe);
 
-/* Number of abandoned children that checked agents of uid and have not ended. */
+/* Returns the number of abandoned children that checked agents of uid and have not ended. */
 unsigned cw_agent_probe_abandoned(uid_t uid);

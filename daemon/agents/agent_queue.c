@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring holds the users whose queue is not empty; its head is next. A served user moves to the end
- * of the ring. Users without a child at work go before users with one.
+ * The users whose queue is not empty form a ring. We serve the user at its head, and then move this
+ * user to the end. Users without a child at work go before users with one.
  */
 #include "daemon/agents/agent_queue.h"
 
@@ -24,7 +24,7 @@ struct cw_agent_queue_user {
 struct cw_agent_queue {
 	struct cw_agent_queue_limits limits;
 	struct cw_agent_queue_user *users;
-	struct cw_agent_queue_user *ring; /* its head is next */
+	struct cw_agent_queue_user *ring; /* its head is the next user */
 	unsigned n_ring, taken, taken_by_slow;
 	uint32_t waiting;
 };
@@ -75,7 +75,10 @@ static void leave_ring(struct cw_agent_queue *queue, struct cw_agent_queue_user 
 	queue->n_ring--;
 }
 
-/* The caller must check afterwards whether the user has become idle. */
+/*
+ * Removes the position from its queue. The caller must check afterwards whether the user has become
+ * idle.
+ */
 static void leave_line(struct cw_agent_queue *queue, struct cw_queue_position *position)
 {
 	struct cw_agent_queue_user *u = position->user;
@@ -137,7 +140,10 @@ static unsigned take_from(struct cw_agent_queue *queue, struct cw_agent_queue_us
 {
 	unsigned n = 0;
 
-	/* Move the user behind all others first, because its queue may become empty. */
+	/*
+	 * Move the user behind all others now: taking its last position removes the user from the
+	 * ring.
+	 */
 	DL_DELETE(queue->ring, u);
 	DL_APPEND(queue->ring, u);
 	while (n < max && u->line && (n == 0 || !u->line->is_alone)) {
@@ -157,7 +163,7 @@ unsigned cw_agent_queue_take(struct cw_agent_queue *queue, struct cw_queue_posit
 {
 	struct cw_agent_queue_user *u;
 
-	/* Users without a place go before users with one. */
+	/* Users that hold no place go before users that hold one. */
 	DL_FOREACH (queue->ring, u)
 		if (!u->taken && has_place(queue, u))
 			return take_from(queue, u, ret, max);
@@ -176,7 +182,7 @@ void cw_agent_queue_done(struct cw_agent_queue *queue, uid_t uid, bool was_slow)
 	queue->taken_by_slow -= u->is_slow;
 	if (was_slow && !u->is_slow) {
 		u->is_slow = true;
-		queue->taken_by_slow += u->taken; /* its batches still at work */
+		queue->taken_by_slow += u->taken; /* the user's batches that are still at work */
 		queue->taken_by_slow--;
 	}
 	u->taken--;

@@ -5,8 +5,8 @@
  * many batches as there are users. A batch is a handful of one user's hellos, and one child checks
  * them together.
  *
- * If we had to kill a user's child, this user and all others like it share a few places. So a user
- * that makes children hang keeps no well-behaved user from a place.
+ * A user is slow if we had to kill one of its children. All slow users share a few places, so they
+ * keep no well-behaved user from a place.
  *
  * Loop thread only; does no input or output.
  */
@@ -20,7 +20,7 @@
 struct cw_agent_queue;
 struct cw_agent_queue_user;
 
-/* A member of a queue. */
+/* One hello in the queue of its user. */
 struct cw_queue_position {
 	struct cw_queue_position *prev, *next;
 	struct cw_agent_queue_user *user; /* NULL = not queued */
@@ -42,21 +42,21 @@ struct cw_agent_queue *cw_agent_queue_free(struct cw_agent_queue *queue);
 /* Puts the position at the end of uid's queue or, if is_first, at the head. 0 or -ENOMEM. */
 int cw_agent_queue_wait(struct cw_agent_queue *queue, uid_t uid, struct cw_queue_position *position,
 			bool is_first);
-/* new_position takes the place of old_position in its queue; old_position leaves the queue. */
+/* Puts new_position where old_position is in its queue. old_position leaves the queue. */
 void cw_agent_queue_replace(struct cw_agent_queue *queue, struct cw_queue_position *old_position,
 			    struct cw_queue_position *new_position);
 /* Removes the position from its queue. */
 void cw_agent_queue_leave(struct cw_agent_queue *queue, struct cw_queue_position *position);
 
 /*
- * Removes at most max positions from the head of the next user's queue. Together they occupy a
- * place until cw_agent_queue_done(). Returns their number; 0 = no user waits, or no waiting user
+ * Removes at most max positions from the head of the next user's queue. Together they occupy one
+ * place until cw_agent_queue_done(). Returns their number. 0 = no user waits, or no waiting user
  * may have a place.
  */
 unsigned cw_agent_queue_take(struct cw_agent_queue *queue, struct cw_queue_position **ret,
 			     unsigned max);
-/* Ends a batch of uid; was_slow: it took too long. */
+/* Ends a batch of uid. was_slow: the batch took too long. */
 void cw_agent_queue_done(struct cw_agent_queue *queue, uid_t uid, bool was_slow);
 
-/* The number of queued hellos. */
+/* Returns the number of queued hellos. */
 uint32_t cw_agent_queue_waiting(const struct cw_agent_queue *queue);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection from accept to close: admission, which turns most of a flood away before it costs
- * anything, then its messages, then its end.
+ * A connection from accept to close. Admission turns most of a flood away before it costs anything.
+ * Then come the messages and the end of the connection.
  *
  * A process needs one connection. If it makes another before it has sent a hello, we close the
  * older one. A stranger is a connection that we have not admitted yet. If all places are taken, a
@@ -34,14 +34,14 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 
-/* One read per iteration: big enough for any message but a page of Python stacks. */
+/* We read once per iteration. This is big enough for any message but a page of Python stacks. */
 #define READ_BYTES (16u << 10)
 #define MAX_HELLO_BYTES 256u
-/* An agent's unrequested messages are never longer. */
+/* Messages that an agent sends without a request are never longer. */
 #define SHORT_FRAME_BYTES 4096u
-/* Requests are ~20 bytes each: an agent with this much unread has stopped reading. */
+/* A request has about 20 bytes. An agent with this much unread has stopped reading. */
 #define MAX_UNSENT_BYTES (64u << 10)
-/* Newer agents may send messages that we do not know; an attacker gets no more than this. */
+/* Newer agents may send messages that we do not know. An attacker gets no more than this many. */
 #define MAX_BAD_MESSAGES 64
 /*
  * A flood fills the queue of the socket, and no other client gets in until we empty it. We must
@@ -52,11 +52,11 @@
 
 enum conn_state {
 	CONN_HELLO,    /* no complete hello yet */
-	CONN_CHECKING, /* hello passed on, no answer yet */
+	CONN_CHECKING, /* hello passed on to the owner, which has not answered yet */
 	CONN_ADMITTED,
 };
 
-/* A user with connections. */
+/* A user that has connections. */
 struct cw_agent_user {
 	UT_hash_handle hh;
 	uid_t uid;
@@ -70,9 +70,9 @@ struct cw_agent_conn {
 	struct cw_peer_cred cred;
 	enum conn_state state;
 	bool is_busy, is_closed; /* we free it only when no callback of ours is on the stack */
-	unsigned awaited;        /* requested answers that have not come */
-	bool may_be_long;        /* one of them may be long, until the deadline */
-	size_t skip;             /* bytes still to come of a frame that is too late */
+	unsigned awaited;        /* number of requested answers that have not come */
+	bool may_be_long;        /* true until the deadline: one of these answers may be long */
+	size_t skip;             /* bytes still to come of a long frame that we drop */
 	unsigned bad_messages;
 	struct event *read_event, *write_event, *deadline_event;
 	struct evbuffer *in, *out;
@@ -81,7 +81,8 @@ struct cw_agent_conn {
 	struct cw_agent_user *user;
 	bool is_stranger;                                    /* not admitted yet */
 	struct cw_agent_conn *prev_stranger, *next_stranger; /* in the user's list */
-	bool is_fresh;                                       /* of this iteration: no events yet */
+	/* Made in this iteration, so it has no events yet. */
+	bool is_fresh;
 	struct cw_agent_conn *prev_fresh, *next_fresh;
 	bool is_silent;    /* no hello yet */
 	UT_hash_handle hh; /* by cred.pid, while is_silent */
@@ -196,7 +197,7 @@ void cw_agent_conn_close(struct cw_agent_conn *conn)
 	conn_free(conn);
 }
 
-/* Closes and tells the owner. */
+/* Closes the connection and tells its owner. */
 static void conn_drop(struct cw_agent_conn *conn)
 {
 	const struct cw_agents_config *config = &conn->agents->config;
@@ -231,7 +232,7 @@ static void flush(struct cw_agent_conn *conn)
 		n = send(conn->fd, data, evbuffer_get_length(conn->out),
 			 MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0)
-			break; /* full, or gone: then the read side sees the end */
+			break; /* full, or gone: the read side sees the end */
 		(void)evbuffer_drain(conn->out, (size_t)n); /* n is at most its length */
 	}
 	if (evbuffer_get_length(conn->out) > 0)
@@ -312,11 +313,11 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 	if (event_add(conn->read_event, NULL) == 0 && cw_agent_conn_send(conn, &msg) == 0)
 		return;
 	/*
-	 * Without a welcome the agent would wait. So we shut the connection down; the agent
-	 * reconnects, and we see its end, too.
+	 * Without a welcome the agent would wait. So we shut the connection down. The agent then
+	 * reconnects, and we see the end of this connection.
 	 */
 	log_warn("agent pid=%d: cannot be welcomed, it is to come again", (int)conn->cred.pid);
-	(void)shutdown(conn->fd, SHUT_RDWR); /* or it has gone */
+	(void)shutdown(conn->fd, SHUT_RDWR); /* if this fails, the agent has gone */
 }
 
 void cw_agent_conn_defer(struct cw_agent_conn *conn, const char *reason)
@@ -356,7 +357,10 @@ static void skip_some(struct cw_agent_conn *conn)
 	conn->skip -= n;
 }
 
-/* The deadline has passed: drops what has come of a long frame, and the rest as it comes. */
+/*
+ * Call it at the deadline. We drop what has arrived of a long frame, and later the rest as it
+ * arrives.
+ */
 static void expect_nothing_long(struct cw_agent_conn *conn)
 {
 	uint32_t claimed = claimed_bytes(conn);
@@ -383,11 +387,11 @@ void cw_agent_conn_expect_answer(struct cw_agent_conn *conn, uint32_t ms)
 	conn->may_be_long = true;
 	(void)evutil_gettimeofday(&now, NULL); /* cannot fail */
 	evutil_timeradd(&now, &deadline, &until);
-	/* If several requests are open, the last deadline counts. */
+	/* If several requests are open, the latest deadline counts. */
 	if (event_pending(conn->deadline_event, EV_TIMEOUT, &pending) && is_later(&pending, &until))
 		return;
 	if (event_add(conn->deadline_event, &deadline) < 0)
-		conn->may_be_long = false; /* out of memory: only a short answer is read */
+		conn->may_be_long = false; /* out of memory: we read only a short answer */
 }
 
 void cw_agent_conn_bad_message(struct cw_agent_conn *conn)
@@ -414,11 +418,13 @@ static void take_hello(struct cw_agent_conn *conn, const struct cw_message *msg,
 		return;
 	}
 	conn->state = CONN_CHECKING;
-	/* The agent had the time until now; from here on it waits for us. */
-	(void)event_del(conn->deadline_event); /* it is set up */
+	/* The deadline limits only the agent. From here on the agent waits for us. */
+	(void)event_del(conn->deadline_event); /* cannot fail: the event is set up */
 	leave_silent(conn);
-	/* We only peeked, so the socket stays readable: without this the loop would spin on it. */
-	(void)event_del(conn->read_event); /* it is set up */
+	/*
+	 * The socket stays readable because we only peeked. Without this call the loop would spin.
+	 */
+	(void)event_del(conn->read_event); /* cannot fail: the event is set up */
 	config->on_hello(conn, hello, frame_len, config->user);
 }
 
@@ -456,7 +462,10 @@ static void peek_hello(struct cw_agent_conn *conn)
 
 /* ---- messages of admitted agents ---- */
 
-/* Handles the first frame in conn->in. 0, CW_FRAME_NEED_MORE, or -EMSGSIZE/-EBADMSG/-ENOMEM. */
+/*
+ * Handles the first frame in conn->in. Returns 0, CW_FRAME_NEED_MORE, -EMSGSIZE, -EBADMSG or
+ * -ENOMEM.
+ */
 static int take_frame(struct cw_agent_conn *conn)
 {
 	const struct cw_agents_config *config = &conn->agents->config;
@@ -482,7 +491,8 @@ static int take_frame(struct cw_agent_conn *conn)
 		return 0;
 	}
 	if (len < CW_FRAME_HEADER_BYTES + claimed)
-		return CW_FRAME_NEED_MORE; /* do not join the pieces at every read */
+		/* Wait for the whole frame, so that we join its pieces only once. */
+		return CW_FRAME_NEED_MORE;
 	data = evbuffer_pullup(conn->in, (ssize_t)(CW_FRAME_HEADER_BYTES + claimed));
 	if (!data)
 		return -ENOMEM;
@@ -497,7 +507,7 @@ static int take_frame(struct cw_agent_conn *conn)
 		if (--conn->awaited == 0)
 			conn->may_be_long = false;
 		config->on_message(conn, msg, config->user);
-	} else { /* unrequested, or of a newer version */
+	} else { /* no request was open, or the message is of a newer version */
 		cw_agent_conn_bad_message(conn);
 	}
 	(void)cw_message_free(msg); /* always NULL */
@@ -547,7 +557,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	conn_enter(conn);
-	peek_hello(conn); /* the hello may have come, and we are late */
+	peek_hello(conn); /* we may be late, and the hello may have come */
 	if (!conn->is_closed && conn->state == CONN_HELLO)
 		cw_agent_conn_refuse(conn, "no hello in time");
 	conn_leave(conn);
@@ -557,7 +567,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 /*
  * Makes a connection without buffers and events, because most of a flood ends before it needs them.
- * NULL: turned away.
+ * NULL: we turned the peer away.
  */
 static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 {
@@ -583,7 +593,7 @@ static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 	return conn;
 }
 
-/* Adds buffers and events. -ENOMEM: unusable. */
+/* Adds buffers and events. After -ENOMEM the connection is unusable. */
 static int conn_start(struct cw_agent_conn *conn)
 {
 	const struct cw_agents_config *config = &conn->agents->config;
@@ -605,7 +615,7 @@ static int conn_start(struct cw_agent_conn *conn)
 	return 0;
 }
 
-/* Puts conn into the lists. -ENOMEM: it is in none. */
+/* Puts conn into the lists. After -ENOMEM it is in no list. */
 static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
 {
 	struct cw_agent_user *u = find_or_add_user(agents, conn->cred.uid);
@@ -614,7 +624,7 @@ static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
 	if (!u)
 		return -ENOMEM;
 	HASH_FIND(hh, agents->silent, &conn->cred.pid, sizeof(conn->cred.pid), other);
-	u->connections++; /* first: closing the last connection frees its user */
+	u->connections++; /* first, because closing a user's last connection frees the user */
 	if (other)
 		cw_agent_conn_defer(other, "its process has made another connection");
 	HASH_ADD(hh, agents->silent, cred.pid, sizeof(conn->cred.pid), conn);
@@ -645,7 +655,7 @@ static void displace_one_for(struct cw_agent_conn *newcomer)
 	for (const struct cw_agent_user *u = newcomer->agents->users; u; u = u->hh.next)
 		if (u->strangers > most->strangers)
 			most = u;
-	youngest = most->stranger_list->prev_stranger; /* utlist: the head's is the tail */
+	youngest = most->stranger_list->prev_stranger; /* utlist: prev of the head is the tail */
 	if (youngest->state != CONN_HELLO)
 		config->on_closed(youngest, config->user);
 	cw_agent_conn_defer(youngest, "too many connections, most of them this user's");
@@ -712,7 +722,7 @@ int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret)
 	struct cw_agents *agents = calloc(1, sizeof(*agents));
 
 	if (!agents) {
-		(void)close(config->listen_fd); /* taken */
+		(void)close(config->listen_fd); /* we took it */
 		return -ENOMEM;
 	}
 	agents->config = *config;

@@ -45,19 +45,22 @@ struct cw_agents_config {
 	/*
 	 * A hello arrived. We only peeked at it: its bytes, frame_len in all, and its descriptor
 	 * are still in the socket. A child receives them, because that may hang
-	 * (daemon/agents/agent_probe.h). Answer now or later, by cw_agent_conn_admit() or one of
-	 * the other two.
+	 * (daemon/agents/agent_probe.h). The callee answers now or later with
+	 * cw_agent_conn_admit(), cw_agent_conn_refuse() or cw_agent_conn_defer().
 	 */
 	void (*on_hello)(struct cw_agent_conn *conn, const struct cw_msg_agent_hello *hello,
 			 size_t frame_len, void *user);
-	/* An admitted agent's Python stacks, on our request; msg is borrowed. */
+	/* An admitted agent sent the Python stacks that we requested. msg is borrowed. */
 	void (*on_message)(struct cw_agent_conn *conn, const struct cw_message *msg, void *user);
-	/* The connection is about to close by itself (not by _refuse() or _close()). */
+	/*
+	 * Called before the connection closes by itself, but not for cw_agent_conn_refuse() or
+	 * cw_agent_conn_close().
+	 */
 	void (*on_closed)(struct cw_agent_conn *conn, void *user);
 	void *user;
 };
 
-/* 0 or -ENOMEM; listen_fd is taken in either case. */
+/* Takes listen_fd in either case. 0 or -ENOMEM. */
 int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret);
 /* Takes NULL; returns NULL. Closes all connections without on_closed. */
 struct cw_agents *cw_agents_free(struct cw_agents *agents);
@@ -69,43 +72,43 @@ struct cw_agents_stats {
 void cw_agents_stats(const struct cw_agents *agents, struct cw_agents_stats *ret);
 
 int cw_agent_conn_fd(const struct cw_agent_conn *conn);
-/* The peer's identity from the kernel. The caller may take the pidfd (and set it to -1). */
+/* Returns the peer's identity from the kernel. The caller may take the pidfd and set it to -1. */
 struct cw_peer_cred *cw_agent_conn_cred(struct cw_agent_conn *conn);
 void cw_agent_conn_set_owner(struct cw_agent_conn *conn, void *owner);
 void *cw_agent_conn_owner(const struct cw_agent_conn *conn);
-/* The same for the registration that handles its hello. */
+/* Sets the registration that handles the hello of this connection. */
 void cw_agent_conn_set_registration(struct cw_agent_conn *conn, void *registration);
 void *cw_agent_conn_registration(const struct cw_agent_conn *conn);
 /*
- * True if the peer has closed the connection. For connections with a queued hello: we do not read
- * from those.
+ * True if the peer has closed the connection. Use it for connections with a queued hello, because
+ * we do not read from those.
  */
 bool cw_agent_conn_is_gone(const struct cw_agent_conn *conn);
 
-/* Sends the welcome; from now on we deliver its messages. */
+/* Sends the welcome. From now on we deliver the agent's messages. */
 void cw_agent_conn_admit(struct cw_agent_conn *conn);
 /*
- * Sends the reason, counts, closes. Agents of version 0.1 then stay away for a minute; later
- * versions wait longer after each refusal, up to a minute.
+ * Sends the reason, counts the refusal, and closes the connection. Agents of version 0.1 then stay
+ * away for a minute. Later versions wait longer after each refusal, up to a minute.
  */
 void cw_agent_conn_refuse(struct cw_agent_conn *conn, const char *reason);
 /*
- * For reasons that lie with the daemon and will pass (no memory, no place at present). Counts, and
- * closes without an answer, so that the agent tries again within two seconds.
+ * Use it for reasons that lie with the daemon and will pass, such as no memory or no place. Counts,
+ * and closes without an answer, so that the agent tries again within two seconds.
  */
 void cw_agent_conn_defer(struct cw_agent_conn *conn, const char *reason);
 void cw_agent_conn_close(struct cw_agent_conn *conn);
 
-/* 0, -EAGAIN if the peer does not read its messages, or another -errno. */
+/* Returns 0, -EAGAIN if the peer does not read its messages, or another -errno. */
 int cw_agent_conn_send(struct cw_agent_conn *conn, const struct cw_message *msg);
 
 /*
- * We asked the peer for Python stacks. One more answer may come, and for `ms` milliseconds it may
- * be a frame of up to CW_FRAME_MAX_BYTES. All other messages of an agent take a few dozen bytes at
- * most, and a thousand connections must not hold a thousand MiB. So we read and drop a long frame
- * that comes too late. An answer beyond those asked for is a bad message.
+ * Call it after a request for Python stacks. One more answer may come, and for `ms` milliseconds it
+ * may be a frame of up to CW_FRAME_MAX_BYTES. All other messages of an agent take a few dozen bytes
+ * at most, and a thousand connections must not hold a thousand MiB. So we read and drop a long
+ * frame that comes too late. An answer without a request is a bad message.
  */
 void cw_agent_conn_expect_answer(struct cw_agent_conn *conn, uint32_t ms);
 
-/* Counts a message that made no sense here; too many close the connection. */
+/* Counts a message that makes no sense here. Too many of them close the connection. */
 void cw_agent_conn_bad_message(struct cw_agent_conn *conn);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A registration is in its user's queue, or in a probe, or judged. It ends in one of three ways: in
- * the table with a welcome, by a refusal with a reason, or by a deferral without an answer.
+ * A registration is in its user's queue, or in a probe, or judged. It ends in one of three ways.
+ * The process enters the table and gets a welcome, we refuse it with a reason, or we defer it
+ * without an answer.
  */
 #include "daemon/agents/registrar.h"
 
@@ -20,25 +21,31 @@
 #include "daemon/agents/agent_queue.h"
 #include "loop/accept_pause.h"
 
-/* For each agent: long for reading a few thousand lines, short against the agent's patience. */
+/*
+ * Deadline for each agent. It is long enough to read a few thousand lines, and short compared with
+ * the agent's patience.
+ */
 #define PROBE_TIMEOUT_MS 1500
-/* Concurrent children of one user while others wait: if two hang, six are left. */
+/* Concurrent children of one user while others wait. If two of them hang, six places are left. */
 #define MAX_PROBES_PER_USER 2
-/* The same while no other user waits; a newcomer finds two. */
+/* Concurrent children of one user while no other user waits. A newcomer still finds two places. */
 #define MAX_PROBES_ALONE (CW_PROBE_MAX - 2)
 /* Concurrent children of all users whose children we had to kill before. */
 #define MAX_PROBES_SLOW (CW_PROBE_MAX / 2)
 /*
- * How often a child may end before it gets to an agent, as on an overloaded machine. Then the agent
- * must reconnect.
+ * A child may end this often before it gets to the agent, as on an overloaded machine. Then the
+ * agent must reconnect.
  */
 #define MAX_ATTEMPTS 4
-/* Children of one user that survived SIGKILL; until they end, we do not serve their user. */
+/*
+ * The limit of one user's children that survived SIGKILL. At the limit we do not serve the user
+ * until one of them ends.
+ */
 #define MAX_ABANDONED_PER_UID 2
-/* the kernel's limit */
+/* The kernel's limit of error numbers. */
 #define MAX_ERRNO 4096u
 
-/* Descriptors of a process besides its connection and its record, see CW_NODE_PROCESS_FDS. */
+/* Descriptors of a process besides its connection and its record; see CW_NODE_PROCESS_FDS. */
 #define PROCESS_FDS 4u
 
 struct probe;
@@ -49,15 +56,15 @@ struct registration {
 	struct cw_agent_conn *conn;
 	size_t frame_len;
 	unsigned attempts;
-	struct cw_process *process; /* once the probe has brought the record */
+	struct cw_process *process; /* NULL until the probe has brought the record */
 	struct probe *probe;        /* NULL = queued */
-	unsigned agent;             /* its number there */
+	unsigned agent;             /* its index in the probe */
 	UT_hash_handle hh;          /* by pid, while it is queued */
 	pid_t pid;
 	struct registration *prev, *next; /* all registrations */
 };
 
-/* A child at work for some of one user's agents. */
+/* A child that checks some agents of one user. */
 struct probe {
 	struct cw_registrar *registrar;
 	struct cw_agent_probe *child;
@@ -74,10 +81,10 @@ struct cw_registrar {
 	struct cw_agent_queue *queue;
 	struct probe *probes;
 	uint64_t total, unreadable, repeated, no_record;
-	int no_record_error; /* of the last one */
+	int no_record_error; /* errno of the last agent without a record */
 };
 
-/* Leaves the connection open. */
+/* Frees the registration. The connection stays open. */
 static void registration_free(struct registration *reg)
 {
 	struct cw_registrar *r = reg->registrar;
@@ -111,9 +118,9 @@ static void refuse(struct registration *reg, const char *reason)
 }
 
 /*
- * Queues reg. If the process has a queued registration already, reg takes its place, and we
- * defer the older one: its connection has gone, or the process makes very many. -ENOMEM: reg is
- * not queued.
+ * Queues reg. If the process already has a queued registration, reg takes its place. We then defer
+ * the older one: its connection has gone, or the process makes very many. After -ENOMEM reg is not
+ * queued.
  */
 static int wait_in_line(struct registration *reg, bool is_first)
 {
@@ -136,7 +143,7 @@ static int wait_in_line(struct registration *reg, bool is_first)
 	return -ENOMEM;
 }
 
-/* A known process has a new connection, and perhaps a new record. */
+/* Gives a known process its new connection, and its new record if it has made one. */
 static void welcome_back(struct cw_registrar *r, struct registration *reg, struct cw_process *p)
 {
 	if (p->conn)
@@ -150,7 +157,7 @@ static void welcome_back(struct cw_registrar *r, struct registration *reg, struc
 	r->config.on_returned(p, r->config.user);
 }
 
-/* 0, -EDQUOT, or a negative errno for a reason that will pass. */
+/* Returns 0, -EDQUOT, or another -errno for a reason that will pass. */
 static int enter_table(struct cw_registrar *r, struct registration *reg)
 {
 	const struct cw_registrar_config *config = &r->config;
@@ -213,7 +220,7 @@ static void complete(struct registration *reg)
 		cw_agent_conn_defer(conn, strerror(-err));
 }
 
-/* Judges the registration. 0, or -errno with err explaining to the agent what is wrong. */
+/* Judges the registration. Returns 0, or -errno; err then tells the agent what is wrong. */
 static int judge(struct registration *reg, const struct cw_agent_probe_result *result,
 		 struct cw_err *err)
 {
@@ -243,7 +250,10 @@ static void count_unreadable(struct registration *reg, const struct cw_err *err)
 			 (int)cw_agent_conn_cred(reg->conn)->pid, err->text, (unsigned long long)n);
 }
 
-/* The child did not get to this agent: an earlier agent held it up, or it had no time. */
+/*
+ * Queues the agent again. The child did not get to it: an earlier agent held the child up, or time
+ * ran out.
+ */
 static void try_again(struct registration *reg)
 {
 	reg->registrar->repeated++;
@@ -284,7 +294,7 @@ static void on_result(unsigned agent, const struct cw_agent_probe_result *result
 	struct cw_err err;
 	int bad;
 
-	if (!reg) { /* its connection has gone meanwhile */
+	if (!reg) { /* the agent's connection has gone meanwhile */
 		int fd = result->record_fd;
 
 		closep(&fd);
@@ -414,14 +424,17 @@ static void start_probes(struct cw_registrar *r)
 	}
 }
 
-/* Without a record we can read nothing of the process, and its agent does not come again. */
+/*
+ * Counts and refuses an agent that could make no record. We can read nothing of its process, and
+ * the agent does not come again.
+ */
 static void note_no_record(struct cw_registrar *r, struct cw_agent_conn *conn, int error)
 {
 	const struct cw_peer_cred *cred = cw_agent_conn_cred(conn);
 	uint64_t n = ++r->no_record;
 
 	r->no_record_error = error;
-	if ((n & (n - 1)) == 0) /* any process can send many of them */
+	if ((n & (n - 1)) == 0) /* any process can send many such hellos */
 		log_warn("rank process pid=%d uid=%u is not watched: its agent could make no "
 			 "flight record: %s (%llu so far)",
 			 (int)cred->pid, (unsigned)cred->uid, strerror(error),

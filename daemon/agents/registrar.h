@@ -26,7 +26,7 @@ struct cw_fork_server;
 struct cw_registrar;
 struct event_base;
 
-/* Reason sent to an agent without a place; it retries later. */
+/* The reason that we send to an agent without a place. The agent retries later. */
 #define CW_OVER_QUOTA                                                                              \
 	"too many processes: this one is not watched for now, users share the places of a node"
 
@@ -35,41 +35,49 @@ struct cw_registrar_config {
 	struct cw_fork_server *forks; /* borrowed for life */
 	struct cw_process **table;    /* borrowed; entries are added and, for quotas, removed */
 	struct cw_process_quota quota;
-	/* A new process is in the table. A negative errno refuses it. */
+	/* A new process is in the table. If the callee returns -errno, we refuse the process. */
 	int (*on_registered)(struct cw_process *p, void *user);
-	/* Remove and free this process to make room. If it lives, we no longer watch it. */
+	/*
+	 * The callee removes and frees this process to make room. If it lives, we no longer watch
+	 * it.
+	 */
 	void (*on_evict)(struct cw_process *p, void *user);
-	/* A living process changed its user: remove and free all that we know of it. */
+	/*
+	 * A living process changed its user. The callee removes and frees all that we know of it.
+	 */
 	void (*on_other_user)(struct cw_process *p, void *user);
-	/* The process got no place; we free it afterwards. */
+	/* The process got no place. We free it after this call. */
 	void (*on_over_quota)(struct cw_process *p, void *user);
-	/* A known process came back, on a new connection; its old one is closed already. */
+	/* A known process came back on a new connection. We have already closed its old one. */
 	void (*on_returned)(struct cw_process *p, void *user);
-	/* True if we may open a record of this user now; otherwise its agent must retry. */
+	/* True if we may now open a record of this user. Otherwise the agent must retry. */
 	bool (*may_read)(uid_t uid, void *user);
-	/* Reports the cost of opening it; never negative. */
+	/* Reports the cost of opening a record. cpu_ns is never negative. */
 	void (*on_read)(uid_t uid, int64_t cpu_ns, void *user);
 	void *user;
 };
 
 /* 0 or -ENOMEM. */
 int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registrar **ret);
-/* Takes NULL; returns NULL. Call it before you free the agents; drops open registrations. */
+/* Drops open registrations. Call it before you free the agents. Takes NULL; returns NULL. */
 struct cw_registrar *cw_registrar_free(struct cw_registrar *r);
 
-/* For cw_agents_config.on_hello. */
+/* The function for cw_agents_config.on_hello. */
 void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 			const struct cw_msg_agent_hello *hello, size_t frame_len);
-/* The connection closed. False if it had no open registration. */
+/* Call it when the connection closed. False if it had no open registration. */
 bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn);
 
-/* Records refused because this daemon cannot read their version. */
+/* Returns the number of records that we refused because this daemon cannot read their version. */
 uint64_t cw_registrar_unreadable(const struct cw_registrar *r);
-/* Agents that failed to make a record; *ret_error: the errno of the last one. */
+/*
+ * Returns the number of agents that failed to make a record. *ret_error is the errno of the last
+ * one.
+ */
 uint64_t cw_registrar_no_record(const struct cw_registrar *r, int *ret_error);
-/* The number of queued hellos. */
+/* Returns the number of queued hellos. */
 uint32_t cw_registrar_waiting(const struct cw_registrar *r);
-/* How often a child ended before it got to an agent, so that we checked the agent again. */
+/* Returns how often a child ended before it got to an agent, so that we checked the agent again. */
 uint64_t cw_registrar_repeated(const struct cw_registrar *r);
-/* Completed registrations since the start, returns included. */
+/* Returns the number of completed registrations since the start, returns included. */
 uint64_t cw_registrar_total(const struct cw_registrar *r);
