@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each user has a token bucket. An alert that finds the bucket empty is collected as a brief of its
- * document. Alerts under way are the first n_under_way of the collected items, so later arrivals
- * wait for the next folded alert.
+ * Each user has a token bucket. If an alert finds the bucket empty, we collect a brief of its
+ * document. The first n_under_way of the collected items are under way in a folded alert. Later
+ * arrivals wait for the next one.
  */
 #include "daemon/alerts/alert_fold.h"
 
@@ -19,7 +19,7 @@
 #include "identity/quota.h"
 #include "report/json_util.h"
 
-/* Jobs that the document counts, and jobs that its sentence names. */
+/* MAX_JOBS jobs are counted in the document, and MAX_NAMED jobs are named in its sentence. */
 #define MAX_JOBS 32u
 #define MAX_NAMED 4u
 #define SENTENCE_BYTES 1024u
@@ -31,7 +31,8 @@ struct user {
 	int64_t since_ns;      /* when the first item was collected; 0 = no item */
 	size_t n, n_under_way; /* the first n_under_way items are in the alert under way */
 	json_t *items[CW_FOLD_MAX_PER_USER];
-	const char *ids[CW_FOLD_MAX_PER_USER], *jobs[CW_FOLD_MAX_PER_USER]; /* of each item */
+	/* The id and the job of each item. */
+	const char *ids[CW_FOLD_MAX_PER_USER], *jobs[CW_FOLD_MAX_PER_USER];
 	json_t *first; /* the whole document of the first item */
 	json_t *doc;   /* the folded document; set while under way */
 	UT_hash_handle hh;
@@ -61,7 +62,7 @@ void cw_alert_fold_limit(struct cw_alert_fold *f, uint32_t burst, int64_t every_
 	f->every_ns = every_ns;
 }
 
-/* Drops the first n collected items. */
+/* Drops the first n collected items of the user. */
 static void drop_items(struct cw_alert_fold *f, struct user *u, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -111,7 +112,7 @@ static struct user *find(const struct cw_alert_fold *f, uint32_t uid)
 	return u;
 }
 
-/* A user with a full bucket and no collected alert is like a user never seen, and is dropped. */
+/* Drops users with a full bucket and no collected alert: they are like users never seen. */
 static void forget_idle(struct cw_alert_fold *f, int64_t now_ns)
 {
 	struct user *u, *tmp;
@@ -128,7 +129,7 @@ static struct user *get(struct cw_alert_fold *f, uint32_t uid, int64_t now_ns)
 	struct user *u = find(f, uid);
 
 	if (u) {
-		if (u->tokens > f->burst) /* the burst was lowered since */
+		if (u->tokens > f->burst) /* the limit `burst` was lowered since */
 			u->tokens = f->burst;
 		refill(f, u, now_ns);
 		return u;
@@ -174,7 +175,7 @@ static bool has_room(const struct cw_alert_fold *f, const struct user *u)
 	return u->n < CW_FOLD_MAX_PER_USER && cw_quota_ask(&count) == CW_QUOTA_ADMIT;
 }
 
-/* The entry of one incident in the folded document. */
+/* Returns the entry of one incident in the folded document. */
 static json_t *brief(const char *id, const json_t *doc)
 {
 	json_t *item = json_object();
@@ -216,7 +217,7 @@ enum cw_fold_answer cw_alert_fold_ask(struct cw_alert_fold *f, uint32_t uid, con
 	struct user *u = get(f, uid, now_ns);
 
 	if (!u)
-		return CW_FOLD_SEND; /* out of memory: an alert too many is better */
+		return CW_FOLD_SEND; /* out of memory: we prefer one alert too many */
 	if (is_collected(u, id))
 		return CW_FOLD_COLLECTED;
 	if (u->n || !u->tokens)
@@ -360,7 +361,10 @@ bool cw_alert_fold_next(struct cw_alert_fold *f, int64_t now_ns, int64_t wall_ns
 	return cw_alert_fold_under_way(f, u->uid, ret);
 }
 
-/* Only the first item keeps its whole document: if a single item is left, it goes out unfolded. */
+/*
+ * Drops item i. Only the first item has its whole document. If a single item is left, it goes out
+ * unfolded.
+ */
 static void drop_item(struct cw_alert_fold *f, struct user *u, size_t i)
 {
 	json_decref(u->items[i]);

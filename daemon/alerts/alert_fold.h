@@ -23,10 +23,13 @@
 
 struct cw_alert_fold;
 
-/* Limits of collected alerts: shared by all users (identity/quota.h), and of one user. */
+/*
+ * The limits of collected alerts: CW_FOLD_MAX for all users together (identity/quota.h), and
+ * CW_FOLD_MAX_PER_USER for one user.
+ */
 #define CW_FOLD_MAX 4096u
 #define CW_FOLD_MAX_PER_USER 512u
-/* A folded alert lists this many incidents with their summary, and counts the others. */
+/* A folded alert lists this many incidents with their summary. It only counts the others. */
 #define CW_FOLD_LISTED 50u
 
 /* 0 or -ENOMEM. */
@@ -37,16 +40,19 @@ void cw_alert_fold_limit(struct cw_alert_fold *f, uint32_t burst, int64_t every_
 
 enum cw_fold_answer {
 	CW_FOLD_SEND = 0,      /* send it now; it counts against the user's rate */
-	CW_FOLD_COLLECTED = 1, /* it goes out, or is going out, in a folded alert */
+	CW_FOLD_COLLECTED = 1, /* the alert goes out, or is going out, in a folded alert */
 	CW_FOLD_FULL = 2,      /* try again later */
 };
 
-/* doc: collwatch.incident/1. A second call with the same id returns the same answer. */
+/*
+ * Decides about an alert. doc is a collwatch.incident/1. A second call with the same id returns the
+ * same answer.
+ */
 enum cw_fold_answer cw_alert_fold_ask(struct cw_alert_fold *f, uint32_t uid, const char *id,
 				      json_t *doc, int64_t now_ns);
 /* Counts an alert that another node sent about a job of this user. */
 void cw_alert_fold_charge(struct cw_alert_fold *f, uint32_t uid, int64_t now_ns);
-/* Returns the token of an alert that was answered with CW_FOLD_SEND but did not get out. */
+/* Returns the token of an alert that got CW_FOLD_SEND but was not sent. */
 void cw_alert_fold_refund(struct cw_alert_fold *f, uint32_t uid);
 
 /* A folded alert to send. Borrowed until cw_alert_fold_done(). */
@@ -54,25 +60,27 @@ struct cw_folded {
 	uint32_t uid;
 	size_t n;
 	const char *const *ids, *const *jobs;
-	json_t *only; /* the incident, if n is 1: it goes out unfolded */
+	json_t *only; /* the incident if n is 1, because it goes out unfolded */
 	json_t *doc;  /* collwatch.folded/1; NULL if n is 1 */
 };
 
 /*
- * Returns the alert of the next user that is due. It stays under way until cw_alert_fold_done().
- * False: no user is due.
+ * Returns the folded alert of the next user that is due. It stays under way until
+ * cw_alert_fold_done(). False if no user is due.
  */
 bool cw_alert_fold_next(struct cw_alert_fold *f, int64_t now_ns, int64_t wall_ns,
 			struct cw_folded *ret);
 /* Drops collected alerts whose incident is over. Alerts under way stay. */
 typedef bool (*cw_alert_fold_over_fn)(uint32_t uid, const char *id, void *user);
 void cw_alert_fold_drop_over(struct cw_alert_fold *f, cw_alert_fold_over_fn is_over, void *user);
-/* Returns the alert that is under way; false if there is none. */
+/* Returns the user's alert that is under way. False if there is none. */
 bool cw_alert_fold_under_way(const struct cw_alert_fold *f, uint32_t uid, struct cw_folded *ret);
-/* Forgets all alerts, collected and under way. The callers ask again for each. */
+/* Forgets all alerts, collected and under way. The callers ask for each alert again. */
 void cw_alert_fold_clear(struct cw_alert_fold *f);
-/* Ends an alert that was under way. If it was not delivered, its incidents wait for another. */
+/*
+ * Ends an alert that was under way. If it was not delivered, its incidents wait for another alert.
+ */
 void cw_alert_fold_done(struct cw_alert_fold *f, uint32_t uid, bool was_delivered, int64_t now_ns);
 
-/* The number of alerts collected or under way. */
+/* Returns the number of alerts that are collected or under way. */
 uint32_t cw_alert_fold_count(const struct cw_alert_fold *f);

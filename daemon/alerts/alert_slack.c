@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each block has a limit of bytes of its own and is cut at a character with an ellipsis. The sum
- * therefore stays below Slack's limit for every label.
+ * We limit each block to a number of bytes and cut it between two characters with an ellipsis. The
+ * sum therefore stays below Slack's limit for every label.
  */
 #include "daemon/alerts/alert_slack.h"
 
@@ -28,16 +28,16 @@
 #define MAX_COMMAND 600
 #define MAX_STEP 1200
 #define MAX_TEXT 3000
-/* Incidents that a folded alert lists, in a section of MAX_TEXT. */
+/* A folded alert lists this many incidents in a section of MAX_TEXT. */
 #define MAX_LISTED 10u
-/* We list at most this many culprits and count the others: the report has all. */
+/* We list at most this many culprits and count the others. The report has all of them. */
 #define MAX_CULPRITS 4u
 
 #define ELLIPSIS "…"
 
 struct text {
 	char *buf;
-	size_t len, limit; /* limit: with the end marker and the final NUL */
+	size_t len, limit; /* limit: includes the end marker and the final NUL */
 	bool is_full;
 };
 
@@ -66,7 +66,7 @@ static void put(struct text *t, const char *piece)
 	put_raw(t, piece, strlen(piece));
 }
 
-/* Escapes mrkdwn: three characters because Slack wants it, the others because they format text. */
+/* Escapes mrkdwn. Slack requires it for &, < and >; the other characters would format text. */
 static void put_escaped(struct text *t, const char *value)
 {
 	for (const char *p = value; *p;) {
@@ -164,7 +164,7 @@ static json_t *field(const char *title, const char *value, const char *more)
 	return text_block("mrkdwn", buf);
 }
 
-/* Slack formats the date in the reader's time zone; the last part is its fallback. */
+/* Slack formats the date in the reader's time zone. The last part of the field is the fallback. */
 static json_t *time_field(const char *title, const char *wall)
 {
 	int64_t at_ns = cw_wall_parse(wall);
@@ -212,7 +212,7 @@ static json_t *summary(const json_t *incident)
 	return section(buf);
 }
 
-/* The reader was just paged and should not have to look up the first step. */
+/* Returns the block with the first step, so that the paged reader need not look it up. */
 static json_t *first_step(const json_t *incident)
 {
 	char buf[MAX_STEP];
@@ -234,7 +234,7 @@ static json_t *first_step(const json_t *incident)
 	return section(buf);
 }
 
-/* The command to type, and the node to type it on. */
+/* Returns the block with the command to type and the node to type it on. */
 static json_t *command(const json_t *incident)
 {
 	char buf[MAX_COMMAND];
@@ -255,7 +255,7 @@ static void put_job_and_summary(struct text *t, const json_t *doc)
 	put_escaped(t, cw_json_str(doc, "summary", "?"));
 }
 
-/* Builds the message; a notification shows its "text". Takes blocks. */
+/* Builds the message. Slack shows its "text" in the notification. Takes blocks. */
 static json_t *message(const json_t *doc, json_t *blocks)
 {
 	char buf[MAX_TEXT];
@@ -295,7 +295,7 @@ json_t *cw_alert_slack_postmortem(const json_t *postmortem)
 				 summary(postmortem), command(postmortem)));
 }
 
-/* One line for each of the first incidents: the report has all of them. */
+/* Returns one line for each of the first incidents. The report has all of them. */
 static json_t *folded_incidents(const json_t *folded)
 {
 	const json_t *list = json_object_get(folded, "incidents"), *one;

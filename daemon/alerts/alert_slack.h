@@ -10,9 +10,9 @@
 
 #include <jansson.h>
 
-/* incident: collwatch.incident/1. New reference; NULL = out of memory. */
+/* incident is a collwatch.incident/1. Returns a new reference; NULL = out of memory. */
 json_t *cw_alert_slack(const json_t *incident);
-/* postmortem: collwatch.postmortem/1. */
+/* Like cw_alert_slack(), but postmortem is a collwatch.postmortem/1. */
 json_t *cw_alert_slack_postmortem(const json_t *postmortem);
-/* folded: collwatch.folded/1. */
+/* Like cw_alert_slack(), but folded is a collwatch.folded/1. */
 json_t *cw_alert_slack_folded(const json_t *folded);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path of an alert has four steps. We suppress it or not; skip it if it was sent before; fold
- * it with others or leave it alone; then sync its bundles and post it. A word that says how the
- * alert was settled is written beside its id, and every function here asks that file first. Alerts
- * neither posted nor settled are found in the store and tried again.
+ * An alert takes four steps. We decide whether to suppress it, and skip it if it was sent before.
+ * We fold it with others or leave it alone. Then we sync its bundles and post it. A word beside its
+ * id says how the alert was settled. Every function here reads this word first. An alert that is
+ * neither posted nor settled is found in the store and tried again.
  */
 #include "daemon/alerts/alerts.h"
 
@@ -31,12 +31,18 @@
 #define WEBHOOK_ATTEMPTS 8u
 #define WEBHOOK_PENDING 64u
 
-/* The word in the file of ids for an alert that went out in a folded alert. */
+/* The file of ids has this word for an alert that went out in a folded alert. */
 #define FOLDED "folded"
-/* Notices have keys of their own: a receiver of both kinds must not mistake one for the other. */
+/*
+ * The keys of notices end in these, so that a receiver of both kinds does not mistake one for the
+ * other.
+ */
 #define NOTICE_KEY "-notice"
 #define OVER_KEY "-over"
-/* Each learnt alert is a disk write. If more jobs hang at once, receivers still have the keys. */
+/*
+ * Each learnt alert is a disk write. If more jobs hang at once, receivers can still compare the
+ * keys.
+ */
 #define LEARN_MAX 16u
 #define LEARN_EVERY_NS (10 * CW_NS_PER_S)
 
@@ -46,7 +52,7 @@ struct outgoing {
 	struct cw_alerts *owner;
 	uint32_t uid;
 	bool is_notice;
-	bool is_displaced; /* its place went to another user: do not post it */
+	bool is_displaced; /* another user got its place: do not post it */
 	char *id, *text, *key;
 	cw_webhook_render_fn render;
 	cw_webhook_fn fn;
@@ -60,7 +66,7 @@ struct cw_alerts {
 	struct cw_webhook *notices; /* the webhook of notices; NULL = none configured */
 	bool is_shadow, is_slack, wants_notices, wants_postmortems;
 	struct cw_alert_fold *fold;
-	uint32_t learners[LEARN_MAX]; /* the users of the alerts learnt since learn_ns */
+	uint32_t learners[LEARN_MAX]; /* users of the alerts learnt since learn_ns */
 	unsigned learned;
 	int64_t learn_ns;
 	struct cw_webhook_stats past; /* totals of replaced webhooks */
@@ -102,7 +108,10 @@ static bool is_new(struct cw_alerts *a, const json_t *head)
 	       !cw_store_job(a->config.store, (uint32_t)json_integer_value(uid), id);
 }
 
-/* A job's ops and tensors keep changing; the bundle keeps those of its first write. */
+/*
+ * Writes the first bundle of an id. The ops and tensors of a job keep changing, but the bundle
+ * keeps those of its first write.
+ */
 static int put_new(struct cw_alerts *a, const struct cw_bundle *bundle)
 {
 	struct cw_bundle whole = *bundle;
@@ -129,8 +138,9 @@ int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle)
 }
 
 /*
- * Returns the word that the alert was settled with, also under its id of before an upgrade; NULL =
- * it is not settled. An incident that was over and is open again has paged no human.
+ * Returns the word that the alert was settled with, or NULL if it is not settled. The word may be
+ * beside the id of an older version. An incident that was over and is open again has paged no
+ * human, so it counts as not settled.
  */
 static const char *settled(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
@@ -156,7 +166,10 @@ bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident
 	return how && strcmp(how, CW_STORE_DELIVERED_BY_PEER) != 0;
 }
 
-/* Maps a word decided before a restart to the static string of this run. */
+/*
+ * Returns the static string for a word that we read from the disk, or NULL if it is no reason to
+ * suppress.
+ */
 static const char *decided_before(const char *how)
 {
 	for (unsigned why = 0; why < CW_SUPPRESSED__MAX; why++)
@@ -210,8 +223,8 @@ static void on_posted(uint32_t uid, const char *id, bool delivered, long status,
 	else
 		cw_alert_fold_refund(a->fold, uid);
 	/*
-	 * A server that is away may come back at any time, so we start over every minute or so. A
-	 * server that refuses will refuse again: its retry comes after five minutes.
+	 * A server that is away may come back at any time, so we start over about every minute. A
+	 * server that refuses will refuse again, so its retry comes after five minutes.
 	 */
 	if (!delivered && (status == 0 || status >= 500))
 		cw_store_resend_soon(a->config.store);
@@ -249,7 +262,10 @@ static bool is_outgoing(const struct cw_alerts *a, uint32_t uid, const char *id)
 	return cw_webhook_is_pending(a->webhook, uid, id);
 }
 
-/* A message that the webhook cannot take now fails as if the server had refused it. */
+/*
+ * Posts a message whose bundles are synced. If the webhook cannot take it now, it fails as if the
+ * server had refused it.
+ */
 static void on_synced(bool is_on_disk, void *user)
 {
 	struct outgoing *o = user;
@@ -318,9 +334,9 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 }
 
 /*
- * A slow disk takes two seconds for a bundle, and alerts, notices and post-mortems of one user must
- * not take all places meanwhile. A displaced message fails as if the server had refused it. It
- * fails when its bundle is synced, not from inside this call.
+ * Makes room for a message of uid. A slow disk takes two seconds for a bundle. Meanwhile the
+ * alerts, notices and post-mortems of one user must not take all places. A displaced message fails
+ * as if the server had refused it. It fails when its bundle is synced, not from inside this call.
  */
 static bool make_room(const struct cw_alerts *a, uint32_t uid)
 {
@@ -354,12 +370,15 @@ static bool make_room(const struct cw_alerts *a, uint32_t uid)
 
 /* ---- the text of an attempt ---- */
 
-/* Extracts the incident's own id. False: the key is not one of ours. */
+/* Extracts the incident's own id from a key. False if the key is not ours. */
 static bool id_of_key(const char *key, char id[CW_INCIDENT_ID_MAX + 1])
 {
 	size_t len = strcspn(key, "-");
 
-	/* Ids of other versions may contain a hyphen: these have no suffix. */
+	/*
+	 * Ids of other versions may contain a hyphen. If we find no suffix of ours, the whole key
+	 * is the id.
+	 */
 	if (strcmp(key + len, NOTICE_KEY) != 0 && strcmp(key + len, OVER_KEY) != 0)
 		len = strlen(key);
 	if (len > CW_INCIDENT_ID_MAX)
@@ -369,7 +388,7 @@ static bool id_of_key(const char *key, char id[CW_INCIDENT_ID_MAX + 1])
 	return true;
 }
 
-/* The incident as its bundle has it now; NULL = no readable bundle. New reference. */
+/* Returns the incident as its bundle has it now; NULL = no readable bundle. New reference. */
 static json_t *incident_now(const struct cw_alerts *a, uint32_t uid, const char *id)
 {
 	const char *job = cw_store_job(a->config.store, uid, id);
@@ -394,7 +413,7 @@ static char *render_notice(uint32_t uid, const char *key, void *user, bool *ret_
 	json_t *doc = id_of_key(key, id) ? incident_now(a, uid, id) : NULL;
 	char *text = doc && cw_incident_doc_is_notice(doc) ? text_now(a, doc) : NULL;
 
-	(void)ret_is_withdrawn; /* a notice wakes no human: it goes out in either tense */
+	(void)ret_is_withdrawn; /* a notice wakes no human, so it goes out in either tense */
 	json_decref(doc);
 	return text;
 }
@@ -408,7 +427,7 @@ static void on_over_posted(uint32_t uid, const char *key, bool delivered, long s
 			 (int)strcspn(key, "-"), key, status);
 }
 
-/* Reports an ended incident once per id. False: not now; the spool retries. */
+/* Reports an ended incident once per id. False if we cannot do it now; the spool retries. */
 static bool post_over(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
 {
 	static const struct way way = { .suffix = OVER_KEY, .fn = on_over_posted };
@@ -445,7 +464,7 @@ static char *render_alert(uint32_t uid, const char *id, void *user, bool *ret_is
 	char *text = NULL;
 
 	if (doc && cw_incident_doc_is_over(doc)) {
-		(void)post_over(a, &due, doc); /* if it fails, the spool retries */
+		(void)post_over(a, &due, doc); /* if this fails, the spool retries */
 		cw_alert_fold_refund(a->fold, uid);
 		*ret_is_withdrawn = true;
 	} else if (doc && !cw_incident_doc_is_notice(doc)) {
@@ -485,7 +504,10 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 	return r;
 }
 
-/* Daemons of other nodes hear of a post-mortem as of an alert, so none of them posts it again. */
+/*
+ * We announce a delivered post-mortem to other daemons like an alert, so that they do not post it
+ * again.
+ */
 static void on_postmortem_posted(uint32_t uid, const char *id, bool delivered, long status,
 				 void *user)
 {
@@ -562,7 +584,10 @@ int cw_alerts_update_incident(struct cw_alerts *a, json_t *incident)
 	return cw_store_update_incident(a->config.store, incident);
 }
 
-/* Shares the limit of learnt alerts among users, because each is a disk write. */
+/*
+ * True if we may note a learnt alert of uid. Users share the limit, because each note is a disk
+ * write.
+ */
 static bool may_learn(struct cw_alerts *a, uint32_t uid, int64_t now)
 {
 	struct cw_quota_charge charges[LEARN_MAX];
@@ -614,7 +639,7 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 			log_warn("inc=%s and others: cannot be noted as sent: %s; after a restart "
 				 "they may go out again",
 				 id, strerror(-r));
-		/* Other nodes note no more than LEARN_MAX. */
+		/* The other nodes note at most LEARN_MAX alerts. */
 		for (size_t i = 0; i < folded.n && i < LEARN_MAX; i++) {
 			const struct cw_incident_due due = { .id = folded.ids[i],
 							     .uid = uid,
@@ -630,7 +655,7 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 	cw_alert_fold_done(a->fold, uid, delivered, cw_clock_now_ns(a->config.clock));
 }
 
-/* A collected incident that is over leaves the fold: the spool sends its notice. */
+/* True if a collected incident is over. It then leaves the fold, and the spool sends its notice. */
 static bool is_over(uint32_t uid, const char *id, void *user)
 {
 	const struct cw_alerts *a = user;
@@ -638,13 +663,16 @@ static bool is_over(uint32_t uid, const char *id, void *user)
 	return cw_store_is_over(a->config.store, uid, id);
 }
 
-/* If one of the incidents is over, we withdraw the alert and collect the others anew. */
+/*
+ * Renders a folded alert. If one of its incidents is over, we withdraw the alert and collect the
+ * others anew.
+ */
 static char *render_folded(uint32_t uid, const char *id, void *user, bool *ret_is_withdrawn)
 {
 	struct cw_alerts *a = user;
 	struct cw_folded folded;
 
-	(void)id; /* the id of the first of them */
+	(void)id; /* the id of the first incident */
 	if (!cw_alert_fold_under_way(a->fold, uid, &folded))
 		return NULL;
 	for (size_t i = 0; i < folded.n && !*ret_is_withdrawn; i++)
@@ -670,7 +698,7 @@ static void post_folded(struct cw_alerts *a)
 	}
 }
 
-/* An incident retries its own alert while its job lives; this retries the ones of ended jobs. */
+/* Retries one alert of an ended job. While a job lives, its incident retries the alert itself. */
 static void resend_one(struct cw_alerts *a)
 {
 	json_t *doc = cw_store_next_unsent(a->config.store);
@@ -746,7 +774,7 @@ static void add_webhook_stats(struct cw_webhook_stats *to, const struct cw_webho
 	to->pending = of.pending;
 }
 
-/* The header file may hold another token under the same name, so we treat it as another webhook. */
+/* False if one of them has a header file: the file may hold another token under the same name. */
 static bool same_webhook(const struct cw_config *a, const struct cw_config *b)
 {
 	return !strcmp(a->webhook_url, b->webhook_url) && !*a->webhook_header_file &&

@@ -19,9 +19,9 @@
 #include "common/log.h"
 #include "transport/secret.h"
 
-/* If the process runs out of descriptors, a transfer gets kept_fd. */
+/* If the process runs out of descriptors, we close kept_fd so that a transfer can use its place. */
 struct cw_curl_loop {
-	int kept_fd; /* -1 = in use */
+	int kept_fd; /* -1 = a transfer uses the place */
 	struct event_base *base;
 	CURLM *multi;
 	struct event *timer;
@@ -41,7 +41,8 @@ static void collect(struct cw_curl_loop *loop)
 
 		if (msg->msg != CURLMSG_DONE)
 			continue;
-		(void)curl_multi_remove_handle(loop->multi, easy); /* it is in: cannot fail */
+		/* Cannot fail: the handle is in the list. */
+		(void)curl_multi_remove_handle(loop->multi, easy);
 		loop->fn(easy, result, loop->user);
 	}
 }
@@ -53,7 +54,8 @@ static void on_socket_ready(evutil_socket_t fd, short what, void *arg)
 		(what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
 	int running;
 
-	(void)curl_multi_socket_action(loop->multi, fd, flags, &running); /* seen per transfer */
+	/* Each transfer reports its own error. */
+	(void)curl_multi_socket_action(loop->multi, fd, flags, &running);
 	collect(loop);
 }
 
@@ -66,7 +68,10 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
 	collect(loop);
 }
 
-/* curl asks us to watch this descriptor. socket_data is our event for it; NULL the first time. */
+/*
+ * curl calls it to watch a descriptor. socket_data is our event for the descriptor, NULL the first
+ * time.
+ */
 static int on_watch(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_data)
 {
 	struct cw_curl_loop *loop = user;
@@ -87,11 +92,14 @@ static int on_watch(CURL *easy, curl_socket_t fd, int what, void *user, void *so
 			ev = NULL;
 		}
 	}
-	(void)curl_multi_assign(loop->multi, fd, ev); /* fails only for sockets curl forgot */
+	(void)curl_multi_assign(loop->multi, fd, ev); /* fails only for sockets that curl forgot */
 	return 0;
 }
 
-/* curl asks for a call in timeout_ms; -1 = cancel. A direct call from here would recurse. */
+/*
+ * curl asks for a call in timeout_ms; -1 = cancel. We use a timer because a direct call would
+ * recurse.
+ */
 static int on_want_timer(CURLM *multi, long timeout_ms, void *user)
 {
 	struct cw_curl_loop *loop = user;
@@ -105,7 +113,8 @@ static int on_want_timer(CURLM *multi, long timeout_ms, void *user)
 static void keep_descriptor(struct cw_curl_loop *loop)
 {
 	if (loop->kept_fd < 0)
-		loop->kept_fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* retried next time */
+		/* If this fails, the next call retries. */
+		loop->kept_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
@@ -145,7 +154,7 @@ struct cw_curl_loop *cw_curl_loop_free(struct cw_curl_loop *loop)
 		return NULL;
 	if (loop->multi)
 		(void)curl_multi_cleanup(
-			loop->multi); /* calls on_watch(REMOVE) for kept-alive ones */
+			loop->multi); /* calls on_watch(REMOVE) for kept-alive connections */
 	if (loop->timer)
 		event_free(loop->timer);
 	curl_global_cleanup();
@@ -191,5 +200,6 @@ int cw_curl_loop_add(struct cw_curl_loop *loop, CURL *easy)
 
 void cw_curl_loop_remove(struct cw_curl_loop *loop, CURL *easy)
 {
-	(void)curl_multi_remove_handle(loop->multi, easy); /* harmless if it was never added */
+	/* Harmless if the handle was never added. */
+	(void)curl_multi_remove_handle(loop->multi, easy);
 }

@@ -12,7 +12,7 @@
 struct event_base;
 struct cw_curl_loop;
 
-/* A transfer ended. easy has left the multi handle and belongs to the callee. */
+/* A transfer has ended. The handle easy has left the multi handle and belongs to the callee. */
 typedef void (*cw_curl_done_fn)(CURL *easy, CURLcode result, void *user);
 
 /* 0, -ENOMEM or -EIO (curl cannot start). */
@@ -21,7 +21,7 @@ int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
 /* All transfers must have been removed. Takes NULL; returns NULL. */
 struct cw_curl_loop *cw_curl_loop_free(struct cw_curl_loop *loop);
 
-/* -1 while a transfer uses it */
+/* Starts a transfer. 0 or -EIO. */
 int cw_curl_loop_add(struct cw_curl_loop *loop, CURL *easy);
-/* Abandons one. No callback. */
+/* Abandons a transfer. fn is not called. */
 void cw_curl_loop_remove(struct cw_curl_loop *loop, CURL *easy);

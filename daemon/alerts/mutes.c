@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mutes of this node live in the file. Mutes of other nodes live in memory for as long as digests
- * report them. If a job has several, the longest counts. Each change writes a whole new file and
- * renames it; if this fails, we retry later.
+ * The file has the mutes of this node. Mutes of other nodes live in memory for as long as digests
+ * report them. If a job has several mutes, the longest counts. For each change we write a whole new
+ * file and rename it. If this fails, we retry later.
  */
 #include "daemon/alerts/mutes.h"
 
@@ -22,16 +22,16 @@
 
 #define FILE_NAME "mutes"
 #define TEMP_NAME ".mutes.new"
-/* The limit of a label on the wire. */
+/* The limit of a job label in messages. */
 #define MAX_LABEL 1024
 
 struct mute {
 	struct mute *next, *prev;
-	char *node; /* NULL = this one */
+	char *node; /* NULL = this node */
 	char *label;
 	uint32_t uid;
 	int64_t until_wall_ns;
-	int64_t last_seen_ns; /* awake time of the last report; of remote mutes only */
+	int64_t last_seen_ns; /* awake time of the last report; for remote mutes only */
 };
 
 struct cw_mutes {
@@ -74,7 +74,7 @@ static struct mute *find(const struct cw_mutes *m, const char *node, uint32_t ui
 	return NULL;
 }
 
-/* False: there is no room, and no mute to displace. */
+/* Makes room for a mute of uid. False if all places are taken and no mute may be displaced. */
 static bool make_room(struct cw_mutes *m, uint32_t uid)
 {
 	static struct cw_quota_charge charges[CW_MUTES_MAX];
@@ -83,7 +83,7 @@ static bool make_room(struct cw_mutes *m, uint32_t uid)
 	size_t n = 0;
 
 	DL_FOREACH (m->list, mute) {
-		/* The list is in order of arrival. */
+		/* The list is in order of arrival, so n serves as the time. */
 		charges[n] = (struct cw_quota_charge){ .uid = mute->uid,
 						       .since_ns = (int64_t)n,
 						       .holder = mute };
@@ -109,7 +109,7 @@ static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *l
 	unsigned same = 0;
 	struct mute *mute;
 
-	/* A node takes no places from other nodes by its reports. */
+	/* A limit per node keeps a node's reports from taking the places of other nodes. */
 	DL_FOREACH (m->list, mute) {
 		if (node)
 			same += mute->node && !strcmp(mute->node, node);
@@ -137,7 +137,7 @@ static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *l
 	return 0;
 }
 
-/* ---- the file: "uid until_wall_ns label", the label to the end of the line ---- */
+/* ---- the file: each line is "uid until_wall_ns label"; the label ends with the line ---- */
 
 static void load(struct cw_mutes *m, FILE *f)
 {
@@ -184,12 +184,16 @@ static int save(struct cw_mutes *m)
 	if (r == 0 && renameat(m->dir_fd, TEMP_NAME, m->dir_fd, FILE_NAME) < 0)
 		r = -errno;
 	if (r < 0 && fd >= 0)
-		(void)unlinkat(m->dir_fd, TEMP_NAME, 0); /* the next save replaces it anyway */
+		/* The next save replaces the file anyway. */
+		(void)unlinkat(m->dir_fd, TEMP_NAME, 0);
 	m->is_dirty = r < 0;
 	return r;
 }
 
-/* Mutes set in the meantime stay: they are newer than the file. */
+/*
+ * Opens the directory and loads the file. Mutes set in the meantime stay: they are newer than the
+ * file.
+ */
 static void attach(struct cw_mutes *m)
 {
 	FILE *f = NULL;
@@ -203,9 +207,9 @@ static void attach(struct cw_mutes *m)
 		f = fdopen(fd, "re");
 	if (f) {
 		load(m, f);
-		(void)fclose(f); /* only read */
+		(void)fclose(f); /* harmless: we only read the file */
 	} else if (fd >= 0) {
-		(void)close(fd); /* only opened */
+		(void)close(fd); /* harmless: we only opened it */
 	}
 	drop_old(m);
 }
@@ -232,7 +236,7 @@ void cw_mutes_retry(struct cw_mutes *m)
 	if (m->dir_fd < 0)
 		attach(m);
 	if (m->is_dirty && m->dir_fd >= 0)
-		(void)save(m); /* retried later */
+		(void)save(m); /* if this fails, we retry later */
 }
 
 struct cw_mutes *cw_mutes_close(struct cw_mutes *m)
@@ -272,7 +276,9 @@ int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label)
 	drop_old(m);
 	if (!find(m, NULL, uid, label))
 		return -ENOENT;
-	/* Earlier reports are out of date. A node that still mutes the job repeats it within 1 s.
+	/*
+	 * Forget earlier reports of other nodes. A node that still mutes the job repeats it within
+	 * 1 s.
 	 */
 	DL_FOREACH_SAFE (m->list, mute, tmp)
 		if (mute->uid == uid && !strcmp(mute->label, label))

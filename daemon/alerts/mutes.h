@@ -19,8 +19,8 @@
 struct cw_mutes;
 
 /*
- * The limit of one user: with more mutes than this, jobs should not be watched at all. We also take
- * no more than this from one other node, for all users together.
+ * The limit of mutes of one user. A user with more should not have these jobs watched at all. We
+ * also take at most this many from one other node, for all its users together.
  */
 #define CW_MUTES_MAX_PER_UID 64u
 /* The limit that all users share (identity/quota.h). */
@@ -30,45 +30,51 @@ struct cw_mutes;
 #define CW_MUTE_FOR_EVER INT64_MAX
 
 /*
- * Reads <dir>/mutes. A missing file means no mutes. We skip unreadable lines, and refuse, count and
- * log lines beyond the number that we ever write. While the directory is unavailable, mutes stay in
- * memory. 0 or -ENOMEM.
+ * Reads <dir>/mutes. A missing file means no mutes. We skip unreadable lines. If the file has more
+ * lines than we ever write, we refuse, count and log the rest. While the directory is unavailable,
+ * mutes stay in memory. 0 or -ENOMEM.
  */
 int cw_mutes_open(const char *dir, const struct cw_clock *clock, struct cw_mutes **ret);
 /* Takes NULL; returns NULL. */
 struct cw_mutes *cw_mutes_close(struct cw_mutes *m);
 
 /*
- * Mutes the job until that wall time and replaces an earlier mute. -EDQUOT: this user has too many;
- * -ENOSPC: all users together have too many; -EINVAL: the label is not a label of one line. Another
- * -errno: the mute holds but could not be written, so a restart ends it.
+ * Mutes the job until the given wall time and replaces an earlier mute. -EDQUOT: this user has too
+ * many. -ENOSPC: all users together have too many. -EINVAL: the label is not a valid label of one
+ * line. After another -errno the mute holds, but we could not write it, so a restart ends it.
  */
 int cw_mutes_set(struct cw_mutes *m, uint32_t uid, const char *label, int64_t until_wall_ns);
 /*
  * Removes the mute, including mutes that other nodes reported. -ENOENT: the job was not muted on
- * this node. Another -errno: as for cw_mutes_set().
+ * this node. Another -errno: the change holds, but we could not write it.
  */
 int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label);
 
-/* A digest of the node reported a mute of the job until this wall time; 0 = no mute. */
+/* Records that a digest of `node` reported a mute of the job until this wall time; 0 = no mute. */
 void cw_mutes_merge_remote(struct cw_mutes *m, const char *node, uint32_t uid, const char *label,
 			   int64_t until_wall_ns);
 
-/* Counts and logs a node that wants to mute a job which it neither runs nor leads. */
+/* Counts and logs a mute by a node that neither runs nor leads the job. */
 void cw_mutes_note_unconfirmed(struct cw_mutes *m, const char *node, uint32_t uid,
 			       const char *label);
 uint64_t cw_mutes_unconfirmed(const struct cw_mutes *m);
 
-/* Wall time; 0 = not muted. own: mutes of this node only, else of all nodes. */
+/*
+ * Returns the wall time at which the mute ends; 0 = not muted. cw_mutes_own_until() counts mutes of
+ * this node only, cw_mutes_until() those of all nodes.
+ */
 int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label);
 int64_t cw_mutes_until(struct cw_mutes *m, uint32_t uid, const char *label);
-/* A node that has muted the job, for messages; "" = this one, NULL = the job is not muted. */
+/*
+ * Returns the name of a node that has muted the job, for messages. "" = this node, NULL = not
+ * muted.
+ */
 const char *cw_mutes_where(struct cw_mutes *m, uint32_t uid, const char *label);
 
 /* Writes pending changes as soon as the directory exists. Call it every few seconds. */
 void cw_mutes_retry(struct cw_mutes *m);
 
-/* The number of mutes beyond a limit so far. */
+/* Returns the number of mutes refused so far because of a limit. */
 uint64_t cw_mutes_refused(const struct cw_mutes *m);
 
 typedef void (*cw_mutes_fn)(uint32_t uid, const char *label, int64_t until_wall_ns, void *user);

@@ -11,7 +11,7 @@
 #include "common/parse.h"
 
 #define SEPARATORS ", \t"
-/* The longest address with its network length; a longer entry is a name. */
+/* The longest address with its prefix length. A longer entry of no_proxy is a name. */
 #define NETWORK_MAX (INET6_ADDRSTRLEN + sizeof("/128"))
 
 struct number {
@@ -91,7 +91,7 @@ bool cw_proxy_is_bypassed(const char *no_proxy, const char *host)
 	return false;
 }
 
-/* NULL also for an empty variable: curl treats it as unset. */
+/* Returns the variable, or NULL if it is unset or empty: curl treats both alike. */
 static const char *variable(const char *name)
 {
 	const char *value = getenv(name);

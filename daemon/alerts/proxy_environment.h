@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
-/* host: without brackets. Borrowed from the environment; "" = none. */
+/* Returns the proxy's URL, borrowed from the environment; "" = none. host has no brackets. */
 const char *cw_proxy_for(const char *scheme, const char *host);
 
-/* Matches one list against one host; for cw_proxy_for() and tests. */
+/* Matches the list no_proxy against one host. For cw_proxy_for() and tests. */
 bool cw_proxy_is_bypassed(const char *no_proxy, const char *host);

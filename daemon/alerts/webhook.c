@@ -33,11 +33,14 @@
 
 #define RETRY_MIN_MS 1000u
 #define RETRY_MAX_MS (5u * 60 * 1000)
-/* We keep the beginning of the answer, and cut off a server that never stops sending. */
+/* We keep the beginning of the answer. If the server never stops sending, we cut it off here. */
 #define MAX_RESPONSE_BYTES (64u << 10)
-/* How much of a refusing server's answer goes to the journal. */
+/* The journal gets this much of the answer of a server that refuses. */
 #define MAX_REASON_BYTES 200u
-/* Shorter pieces of URL and headers are not secrets: an answer may contain such words by itself. */
+/*
+ * Shorter pieces of the URL and the headers are not secrets: an answer may contain such words
+ * anyway.
+ */
 #define MIN_SECRET_BYTES 6u
 
 struct alert {
@@ -50,9 +53,10 @@ struct alert {
 	void *user;
 	uint32_t attempts;
 	long status;
-	uint64_t retry_after_ms; /* from the server; 0 = none */
+	uint64_t retry_after_ms; /* wait that the server asked for; 0 = none */
 	size_t response_bytes;
-	char *reason; /* the answer's first bytes; secret: a server may repeat what we sent */
+	/* First bytes of the answer; secret, because a server may repeat what we sent. */
+	char *reason;
 	bool needs_addresses;
 	CURL *easy;
 	struct curl_slist *headers, *addresses;
@@ -63,9 +67,9 @@ struct cw_webhook {
 	struct cw_webhook_config config;
 	struct cw_curl_loop *loop;
 	struct cw_webhook_hosts *hosts;
-	const char *host;           /* the server's name, of hosts */
+	const char *host;           /* name of the server; belongs to hosts */
 	char *url;                  /* secret */
-	struct curl_slist *headers; /* of the header file; curl's memory, as all its lists */
+	struct curl_slist *headers; /* lines of the header file; the list is curl's memory */
 	bool is_looking_up;
 	struct alert *alerts;
 	struct cw_webhook_stats stats;
@@ -118,7 +122,7 @@ static void mask(char *text, const char *secret, size_t len)
 	}
 }
 
-/* Masks each piece between these characters. */
+/* Masks each piece of `secrets`. The characters of `between` separate the pieces. */
 static void mask_pieces(char *text, const char *secrets, const char *between)
 {
 	while (*(secrets += strspn(secrets, between))) {
@@ -129,7 +133,7 @@ static void mask_pieces(char *text, const char *secrets, const char *between)
 	}
 }
 
-/* The answer as one printable line without our secrets; NULL = it was empty. */
+/* Returns the answer as one printable line without our secrets; NULL = the answer was empty. */
 static const char *reason_of(struct alert *a)
 {
 	const struct cw_webhook *w = a->owner;
@@ -139,7 +143,7 @@ static const char *reason_of(struct alert *a)
 		return NULL;
 	path = behind_scheme ? behind_scheme + 3 + strcspn(behind_scheme + 3, "/?#") : "";
 	mask_pieces(a->reason, path, "/?&=#");
-	/* "user:password@host" */
+	/* mask the user and password of "user:password@host" */
 	if (behind_scheme && memchr(behind_scheme + 3, '@', (size_t)(path - behind_scheme - 3)))
 		mask(a->reason, behind_scheme + 3, strcspn(behind_scheme + 3, "@"));
 	for (const struct curl_slist *h = w->headers; h; h = h->next)
@@ -173,11 +177,15 @@ static uint32_t random_bits(struct cw_webhook *w)
 
 	if (w->config.random)
 		return w->config.random(w->config.random_user);
-	(void)getrandom(&bits, sizeof(bits), GRND_NONBLOCK); /* on failure 0: no jitter this time */
+	/* If this fails, bits is 0: no jitter this time. */
+	(void)getrandom(&bits, sizeof(bits), GRND_NONBLOCK);
 	return bits;
 }
 
-/* 50 to 100 % of min × 2^(attempts - 1): a fleet of daemons must not retry in step. */
+/*
+ * Returns 50 to 100 % of min × 2^(attempts - 1). The jitter keeps a fleet of daemons from retrying
+ * in step.
+ */
 static uint64_t retry_wait_ms(struct alert *a)
 {
 	const struct cw_webhook_config *c = &a->owner->config;
@@ -226,7 +234,7 @@ static void on_transfer_done(CURL *easy, CURLcode result, void *user)
 		retry_after_s > 0 && retry_after_s < 86400 ? (uint64_t)retry_after_s * 1000 : 0;
 	a->status = status;
 	stop_transfer(a);
-	/* A complete status line counts, also when the rest of the answer was cut off. */
+	/* A complete status line counts even if the rest of the answer was cut off. */
 	if (status >= 200 && status < 300) {
 		finish(a, true);
 	} else if (is_final(status)) {
@@ -284,7 +292,7 @@ static int set_options(struct alert *a)
 	CURL *e = a->easy;
 	CURLcode r = CURLE_OK;
 
-	/* curl_easy_setopt() fails for lack of memory or of a compiled-in feature. */
+	/* curl_easy_setopt() fails if memory or a compiled-in feature is missing. */
 	r |= cw_webhook_only_http(e);
 	r |= curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
 	r |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
@@ -301,7 +309,7 @@ static int set_options(struct alert *a)
 	return r == CURLE_OK ? cw_webhook_hosts_apply(a->owner->hosts, e, &a->addresses) : -EIO;
 }
 
-/* Renders the text anew. False: the alert is withdrawn, and freed. */
+/* Renders the text anew. False if the alert is withdrawn; it is then freed. */
 static bool renew(struct alert *a)
 {
 	bool is_withdrawn = false;
@@ -338,7 +346,7 @@ static void on_addresses(const char *error, void *user)
 	struct alert *a = w->alerts;
 
 	w->is_looking_up = false;
-	/* Start over after each attempt: the alert's owner may have posted others. */
+	/* Start over after each attempt, because the owner of the alert may have posted others. */
 	while (a) {
 		if (!a->needs_addresses) {
 			a = a->next;
@@ -365,7 +373,8 @@ static void on_attempt(evutil_socket_t fd, short what, void *arg)
 	a->status = 0;
 	a->response_bytes = 0;
 	if (!a->reason)
-		a->reason = cw_secret_malloc(MAX_REASON_BYTES + 1); /* if NULL, we log no reason */
+		/* If this is NULL, we log no reason. */
+		a->reason = cw_secret_malloc(MAX_REASON_BYTES + 1);
 	if (a->reason)
 		*a->reason = '\0';
 	if (w->is_looking_up) {
@@ -391,7 +400,10 @@ bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char 
 	return false;
 }
 
-/* While the server is slow or away, one user's alerts must not take all places. */
+/*
+ * True if uid may post another alert. While the server is slow or away, one user's alerts must not
+ * take all places.
+ */
 static bool has_room(const struct cw_webhook *w, uint32_t uid)
 {
 	struct cw_quota_count count = { .capacity = w->config.max_pending,
@@ -404,7 +416,7 @@ static bool has_room(const struct cw_webhook *w, uint32_t uid)
 		count.own += a->uid == uid;
 		while (other && other->uid != a->uid)
 			other = other->next;
-		count.users += a->uid != uid && !other; /* a counts as the last alert of its user */
+		count.users += a->uid != uid && !other; /* count a user at its last alert */
 	}
 	return count.own < (w->config.max_pending + 1) / 2 &&
 	       cw_quota_ask(&count) == CW_QUOTA_ADMIT;
@@ -437,7 +449,9 @@ int cw_webhook_post_rendered(struct cw_webhook *w, uint32_t uid, const char *id,
 	a->id = strdup(id);
 	a->json = strdup(json);
 	a->timer = evtimer_new(w->config.base, on_attempt, a);
-	/* The first attempt comes from the loop as well: no callback from inside this call. */
+	/*
+	 * The loop makes the first attempt, too, so that no callback comes from inside this call.
+	 */
 	if (!a->id || !a->json || !a->timer || evtimer_add(a->timer, &at_once) < 0) {
 		alert_free(a);
 		return -ENOMEM;
@@ -467,7 +481,9 @@ static char *trim(char *line)
 	return line;
 }
 
-/* "Name: value" of printable characters, so that no line can smuggle in a second header. */
+/*
+ * True for "Name: value" of printable characters, so that no line can smuggle in a second header.
+ */
 static bool is_header(const char *line)
 {
 	const char *colon = strchr(line, ':');
@@ -488,7 +504,7 @@ static void secret_freep(char **p)
 	cw_secret_free(*p);
 }
 
-/* from: the text of the file at this path */
+/* Takes the headers from the text `from` of the file at this path. */
 static int take_headers(struct cw_webhook *w, const char *from, const char *path,
 			struct cw_err *err)
 {

@@ -22,15 +22,19 @@ struct cw_webhook;
 struct cw_webhook_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
-	const char *url;         /* https://…, http://… */
-	const char *headers;     /* more headers ("Authorization: …"), one a line; NULL = none */
-	const char *header_file; /* the file of these headers, for messages */
-	uint32_t timeout_ms;     /* of one attempt */
+	const char *url; /* https://…, http://… */
+	/* Further headers ("Authorization: …"), one per line; NULL = none. */
+	const char *headers;
+	const char *header_file; /* path of the file that has them, for messages */
+	uint32_t timeout_ms;     /* for one attempt */
 	uint32_t max_attempts;
 	uint32_t max_pending;
-	uint32_t retry_min_ms; /* before the second attempt, then doubled; 0 = 1 s */
+	/* Wait before the second attempt, doubled for each further one; 0 = 1 s. */
+	uint32_t retry_min_ms;
 	uint32_t retry_max_ms; /* 0 = 5 min */
-	/* Source of the jitter's 32 bits: a wait is 50 to 100 % of its length. NULL = getrandom().
+	/*
+	 * Source of the jitter's 32 bits; NULL = getrandom(). With jitter, a wait is 50 to 100 % of
+	 * its length.
 	 */
 	uint32_t (*random)(void *user);
 	void *random_user;
@@ -40,25 +44,28 @@ int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **r
 		   struct cw_err *err);
 struct cw_webhook *cw_webhook_free(struct cw_webhook *w);
 
-/* status: HTTP status of the last attempt, 0 = none; delivered: the server answered 2xx. */
+/*
+ * Called when the alert is settled. delivered: the server answered 2xx. status is the HTTP status
+ * of the last attempt; 0 = none.
+ */
 typedef void (*cw_webhook_fn)(uint32_t uid, const char *id, bool delivered, long status,
 			      void *user);
 
 /*
- * Copies id and json. -EAGAIN: too many alerts are pending, or this user already holds half of the
- * places. The loop calls fn once.
+ * Posts an alert. Copies id and json. -EAGAIN: too many alerts are pending, or this user already
+ * holds half of the places. After 0 the loop calls fn once.
  */
 int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
 		    cw_webhook_fn fn, void *user);
 
 /*
  * Called right before each attempt. Returns the text to post, on the heap and owned by the webhook;
- * NULL = post the previous text. Setting *ret_is_withdrawn cancels the alert without a call of fn.
- * The callback may post other alerts.
+ * NULL = post the previous text. If the callback sets *ret_is_withdrawn, the alert is cancelled
+ * without a call of fn. The callback may post other alerts.
  */
 typedef char *(*cw_webhook_render_fn)(uint32_t uid, const char *id, void *user,
 				      bool *ret_is_withdrawn);
-/* As cw_webhook_post(), for a text that may change until it is delivered. */
+/* Like cw_webhook_post(), but for a text that may change until it is delivered. */
 int cw_webhook_post_rendered(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
 			     cw_webhook_render_fn render, cw_webhook_fn fn, void *user);
 

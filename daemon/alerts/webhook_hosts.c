@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl finds the addresses in its cache: CURLOPT_RESOLVE puts them there, and each transfer
+ * libcurl finds the addresses in its cache. CURLOPT_RESOLVE puts them there, and each transfer
  * replaces the entries of an earlier one. If this file and libcurl disagree about the hosts to
- * resolve, a name is missing from the cache; on_own_lookup() then fails the transfer, so it does
+ * resolve, a name is missing from the cache. on_own_lookup() then fails the transfer, so it does
  * not block.
  */
 #include "daemon/alerts/webhook_hosts.h"
@@ -22,24 +22,25 @@
 #include "transport/resolve.h"
 #include "transport/secret.h"
 
-/* The server, and a proxy that needs the server's address. */
+/* We resolve the server and a proxy that needs the server's address. */
 #define MAX_HOSTS 2u
-/* libcurl tries them in turn within the time of one attempt, so more are useless. */
+/* libcurl tries the addresses in turn within the time of one attempt, so more are useless. */
 #define MAX_ADDRESSES 16u
 /* curl's default ports of a proxy. */
 #define PROXY_PORT 1080u
 #define PROXY_PORT_TLS 443u
 
 struct host {
-	char name[CW_ADDRESS_MAX_HOST]; /* as in the URL; without brackets */
+	char name[CW_ADDRESS_MAX_HOST]; /* as in the URL, but without brackets */
 	uint16_t port;
-	int family;                                         /* of a literal address; 0 = a name */
+	/* Address family if name is an address; 0 = a host name. */
+	int family;
 	char found[MAX_ADDRESSES * (INET6_ADDRSTRLEN + 3)]; /* "10.0.0.1,[fd00::1]" */
 };
 
 struct cw_webhook_hosts {
 	struct event_base *base;
-	char *url, *proxy; /* both secret; proxy: from the environment, "" = none */
+	char *url, *proxy; /* both secret; proxy is from the environment, "" = none */
 	char *server;
 	struct host hosts[MAX_HOSTS];
 	unsigned n;
@@ -86,7 +87,7 @@ static void url_parts_fini(struct url_parts *parts)
 	curl_free(parts->port);
 }
 
-/* port stays NULL where none is given. */
+/* Splits the URL into its parts. port stays NULL if the URL has no port. */
 static int take_apart(const char *url, unsigned flags, struct url_parts *ret)
 {
 	CURLU *u = curl_url();
@@ -124,7 +125,9 @@ static int add_proxy(struct cw_webhook_hosts *h, struct cw_err *err)
 	int r = take_apart(h->proxy, CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME, &p);
 
 	needs_server = r == 0 && wants_address(p.scheme);
-	/* The server becomes the second host, or is dropped. */
+	/*
+	 * Move the server to the second place. If the proxy does not need its address, n drops it.
+	 */
 	h->hosts[1] = h->hosts[0];
 	memset(&h->hosts[0], 0, sizeof(h->hosts[0]));
 	if (r == 0)
@@ -132,7 +135,7 @@ static int add_proxy(struct cw_webhook_hosts *h, struct cw_err *err)
 			     strcasecmp(p.scheme, "https") == 0 ? PROXY_PORT_TLS : PROXY_PORT);
 	url_parts_fini(&p);
 	h->n = needs_server ? 2 : 1;
-	/* The error does not quote it: it may hold a password. */
+	/* The error does not quote the proxy's URL, because it may hold a password. */
 	return r < 0 ? cw_err_set(err, -r, "the proxy in the environment is malformed") : 0;
 }
 
@@ -146,7 +149,7 @@ static int add_server(struct cw_webhook_hosts *h, struct cw_err *err)
 	} else if (strcmp(u.scheme, "http") != 0 && strcmp(u.scheme, "https") != 0) {
 		r = cw_err_set(err, EINVAL, "webhook URL must be http or https, not %s", u.scheme);
 	} else if (!is_ascii(u.host)) {
-		/* libcurl converts it by the locale, and a daemon has none. */
+		/* libcurl would convert the name by the locale, but a daemon has none. */
 		r = cw_err_set(err, EINVAL,
 			       "webhook URL: write the host name in its ASCII form (xn--…)");
 	} else if (set_host(&h->hosts[0], u.host, u.port,
@@ -283,7 +286,10 @@ static bool append(struct curl_slist **list, const char *name, size_t len, const
 	return longer != NULL;
 }
 
-/* Versions of libcurl differ in whether they resolve a name with or without its final dot. */
+/*
+ * Appends the name with and without its final dot, because versions of libcurl differ in what they
+ * resolve.
+ */
 static bool append_host(struct curl_slist **list, const struct host *host)
 {
 	size_t len = strlen(host->name);
@@ -301,7 +307,9 @@ int cw_webhook_hosts_apply(const struct cw_webhook_hosts *h, CURL *easy,
 	CURLcode r = CURLE_OK;
 
 	for (unsigned i = 0; i < h->n && ok; i++) {
-		/* An entry cannot have an IPv6 address as key, yet libcurl calls the hook for it.
+		/*
+		 * An entry cannot have an IPv6 address as its key. libcurl calls the hook for it
+		 * anyway.
 		 */
 		if (h->hosts[i].family == AF_INET6)
 			can_deny = false;

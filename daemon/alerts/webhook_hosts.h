@@ -19,23 +19,29 @@
 struct event_base;
 struct cw_webhook_hosts;
 
-/* The system's resolver tries a second name server after 5 s, and a third after 10 s. */
+/*
+ * We wait this long for a look-up. The system's resolver tries a second name server after 5 s, and
+ * a third after 10 s.
+ */
 #define CW_WEBHOOK_LOOK_UP_NS (15 * CW_NS_PER_S)
 
-/* Reads the environment. 0; -EINVAL or -ENOMEM with err set, which names no more than the host. */
+/*
+ * Reads the environment. Returns 0, -EINVAL or -ENOMEM. The error text names no more of the URL
+ * than the host.
+ */
 int cw_webhook_hosts_new(struct event_base *base, const char *url, struct cw_webhook_hosts **ret,
 			 struct cw_err *err);
 /* Cancels a look-up without calling its fn. Takes NULL; returns NULL. */
 struct cw_webhook_hosts *cw_webhook_hosts_free(struct cw_webhook_hosts *h);
 
-/* The server's name, for messages. */
+/* Returns the name of the server, for messages. */
 const char *cw_webhook_hosts_server(const struct cw_webhook_hosts *h);
 
-/* error: why no transfer can begin; NULL = all hosts have addresses. */
+/* Ends a look-up. error says why no transfer can begin; NULL = all hosts have addresses. */
 typedef void (*cw_webhook_hosts_fn)(const char *error, void *user);
 /*
- * Resolves all names anew. 0: the loop calls fn once, and until then no second look-up may start.
- * 1: no host needs a look-up, and fn is not called. -errno: no child could be started.
+ * Resolves all names anew. 0: the loop calls fn once, and the caller starts no second look-up
+ * before. 1: no host needs a look-up, and fn is not called. -errno: no child could be started.
  */
 int cw_webhook_hosts_look_up(struct cw_webhook_hosts *h, int64_t limit_ns, cw_webhook_hosts_fn fn,
 			     void *user);
@@ -47,7 +53,7 @@ int cw_webhook_hosts_look_up(struct cw_webhook_hosts *h, int64_t limit_ns, cw_we
 int cw_webhook_hosts_apply(const struct cw_webhook_hosts *h, CURL *easy,
 			   struct curl_slist **ret_addresses);
 
-/* Denies every other protocol, also in the URL. libcurl before 7.85 takes them as bits. */
+/* Allows only HTTP and HTTPS, also in the URL. libcurl before 7.85 takes the protocols as bits. */
 static inline CURLcode cw_webhook_only_http(CURL *easy)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500

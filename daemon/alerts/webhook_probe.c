@@ -27,7 +27,7 @@ static enum cw_webhook_probe explain(CURLcode code, const char *text, struct cw_
 }
 
 struct look_up {
-	char why[384]; /* "" = every host has addresses */
+	char why[384]; /* why a host has no address; "" = all have one */
 };
 
 static void on_addresses(const char *error, void *user)
@@ -37,7 +37,7 @@ static void on_addresses(const char *error, void *user)
 	(void)snprintf(l->why, sizeof(l->why), "%s", error ? error : "");
 }
 
-/* 0, or -errno with the reason in err. */
+/* Resolves the hosts. Returns 0, or -errno with the reason in err. */
 static int look_up(struct event_base *base, struct cw_webhook_hosts *hosts, struct cw_err *err)
 {
 	struct look_up l = { "" };
@@ -61,7 +61,7 @@ static enum cw_webhook_probe shake_hands(const struct cw_webhook_hosts *hosts, s
 	int failed = 0;
 
 	if (e) {
-		/* The options of daemon/alerts/webhook.c without a request. */
+		/* Set the options of daemon/alerts/webhook.c that do not concern a request. */
 		failed |= cw_webhook_hosts_apply(hosts, e, &addresses);
 		failed |= cw_webhook_only_http(e);
 		failed |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);

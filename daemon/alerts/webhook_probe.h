@@ -13,8 +13,8 @@ enum cw_webhook_probe {
 };
 
 /*
- * Resolves the server's name, connects, and performs the TLS handshake for https. Blocks for
- * CW_RESOLVE_NS and CW_WEBHOOK_PROBE_MS at most. err: the reason. It runs a loop of its own: never
- * call it from the daemon's loop.
+ * Resolves the server's name, connects, and performs the TLS handshake for https. It blocks for at
+ * most CW_RESOLVE_NS and CW_WEBHOOK_PROBE_MS. err gets the reason of a failure. It runs a loop of
+ * its own, so never call it from the daemon's loop.
  */
 enum cw_webhook_probe cw_webhook_probe(const char *url, struct cw_err *err);
