@@ -16,8 +16,9 @@
 #include "transport/secret.h"
 
 /*
- * libconfuse passes no user pointer to its error function, and has one lexer per process anyway. So
- * this variable receives the first error of the current parse. Only cw_config_parse() sets it.
+ * libconfuse passes no user pointer to its error function, and a process has only one libconfuse
+ * lexer anyway. So this variable receives the first error of the current parse. Only
+ * cw_config_parse() sets it.
  */
 static struct cw_err *parse_err;
 static const char *parse_path;
@@ -28,7 +29,7 @@ __attribute__((format(printf, 2, 0))) static void on_parse_error(cfg_t *cfg, con
 	char text[400];
 
 	if (!parse_err || parse_err->text[0])
-		return; /* the first error is the cause of the rest */
+		return; /* later errors follow from the first one */
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	(void)cw_err_set(parse_err, EINVAL, "%s:%d: %s", parse_path, cfg->line, text);
 }
@@ -41,7 +42,7 @@ static const struct cw_config_key *find_key(const char *name)
 	return NULL;
 }
 
-/* ---- one value: converts text to a field, and finds all of its errors ---- */
+/* ---- one value: converts text to a field, and reports all errors of the text ---- */
 
 static int64_t parse_bound(const struct cw_config_key *key, const char *text)
 {
@@ -110,7 +111,7 @@ static int check_string(const struct cw_config_key *key, const char *text, struc
 	int r;
 
 	if (!*text && key->type != CW_CONFIG_CHOICE)
-		return 0; /* the same as absent */
+		return 0; /* the empty text means the same as no value */
 	switch (key->type) {
 	case CW_CONFIG_NAME:
 		if (!cw_node_name_is_valid(text, strlen(text)))
@@ -251,8 +252,8 @@ static int add_peer(struct cw_config *c, const char *text, struct cw_err *err)
 }
 
 /*
- * This node's name may resolve differently here than on the others (127.0.1.1): listen on
- * all addresses.
+ * This node's name may resolve to another address here than on the other nodes (127.0.1.1). So we
+ * listen on all addresses.
  */
 static int listen_as(struct cw_config *c, const char *text)
 {
@@ -265,7 +266,7 @@ static int listen_as(struct cw_config *c, const char *text)
 	return set_string(&c->listen, any);
 }
 
-/* This node's own entry is the address to listen on, not a peer. */
+/* Takes this node's own entry out of the list of peers. Its address is the address to listen on. */
 static int take_own_entry(struct cw_config *c)
 {
 	for (unsigned i = 0; i < c->n_peers; i++) {
@@ -288,7 +289,7 @@ static int take_own_entry(struct cw_config *c)
 
 /* ---- the file ---- */
 
-/* The parser calls this after each value, while it still knows the line. */
+/* Checks one value. The parser calls this after each value, while it still knows the line. */
 static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const struct cw_config_key *key = find_key(cfg_opt_name(opt));
@@ -316,8 +317,8 @@ static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 }
 
 /*
- * True for the bracket of "peers = [", which opens the value of a list key. An address may contain
- * one, too.
+ * True for the bracket of "peers = [", which opens the value of a list key. An address may also
+ * contain a bracket.
  */
 static bool opens_list(const char *text, const char *bracket)
 {
@@ -391,7 +392,7 @@ static int slurp(const char *path, char **ret_text, struct cw_err *err)
 	}
 	n = fread(text, 1, CW_CONFIG_MAX_FILE_BYTES + 1, f);
 	e = ferror(f) ? errno : 0;
-	(void)fclose(f); /* only read */
+	(void)fclose(f); /* harmless: we only read the file */
 	if (e)
 		return cw_err_set(err, e, "%s: %s", path, strerror(e));
 	if (n <= CW_CONFIG_MAX_FILE_BYTES)
@@ -433,7 +434,7 @@ static int put_text(struct cw_config_values *v, const char *text)
 	return 0;
 }
 
-/* The value in the file; otherwise the default. */
+/* Returns the key's value in the file, or the default. */
 static const char *value_of(cfg_t *cfg, const struct cw_config_key *key)
 {
 	const char *text = cfg_getstr(cfg, key->name);
@@ -552,7 +553,10 @@ void cw_config_parse(const char *path, struct cw_config_values *v)
 	v->is_done = true;
 }
 
-/* The file with the webhook's headers may be wrong, although the configuration is right. */
+/*
+ * Takes the headers that the child has read. Reading their file may fail although the configuration
+ * is right.
+ */
 static int take_headers(struct cw_config *c, const struct cw_config_value_file *from,
 			struct cw_err *err)
 {

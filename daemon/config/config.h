@@ -19,7 +19,7 @@
 #include "transport/tls.h"
 
 #define CW_CONFIG_DEFAULT_PATH "/etc/collwatch/collwatchd.conf"
-/* Administrators write the peer list by hand in this version; a longer list is a mistake. */
+/* In this version administrators write the peer list by hand. A longer list is a mistake. */
 #define CW_CONFIG_MAX_PEERS 4096u
 #define CW_CONFIG_MAX_NAME CW_NODE_NAME_MAX
 
@@ -31,8 +31,8 @@ struct cw_config_peer {
 /* Contents of a file that the configuration names. */
 struct cw_config_text {
 	char *text;        /* in memory hidden from children; NULL = unreadable */
-	int r;             /* then the reason as -errno */
-	struct cw_err err; /* the same as text */
+	int r;             /* -errno if the file was unreadable */
+	struct cw_err err; /* the same error as text */
 };
 
 struct cw_config {
@@ -41,12 +41,12 @@ struct cw_config {
 	char *control_socket;
 	char *control_group;
 	char *state_dir;
-	char *peers_from;    /* "collwatch.example.org:7411"; "" = uses the list of peers */
+	char *peers_from;    /* "collwatch.example.org:7411"; "" = the list of peers is used */
 	char *listen;        /* "" = no peers */
 	char *peer_key_file; /* "" = none */
 	char *peer_ca_file, *peer_cert_file, *peer_private_key_file; /* all set or none */
 	char *webhook_url;        /* "" = none; in memory hidden from children */
-	char *notice_webhook_url; /* likewise, for notices */
+	char *notice_webhook_url; /* the same for notices */
 	char *webhook_header_file;
 	char *webhook_format;      /* "generic" or "slack" */
 	char *webhook_postmortems; /* "true" or "false" */
@@ -54,7 +54,7 @@ struct cw_config {
 	char *metrics_textfile;    /* "" = none */
 	char *mode;                /* "alert" or "shadow" */
 	char *notices;             /* "true" or "false" */
-	int64_t alert_burst;       /* per user, at once */
+	int64_t alert_burst;       /* alerts of one user that go out at once */
 	int64_t alert_fold_ns;
 	int64_t log_level; /* enum cw_log_level */
 	int64_t state_max_bytes;
@@ -65,19 +65,20 @@ struct cw_config {
 	int64_t first_op_after_ns;
 	struct cw_config_peer *peers; /* without this node */
 	unsigned n_peers;
-	struct cw_config_text webhook_headers; /* of webhook_header_file, if webhook_url is set */
+	/* Contents of webhook_header_file, if webhook_url is set. */
+	struct cw_config_text webhook_headers;
 };
 
 enum cw_config_type {
 	CW_CONFIG_STRING,
-	CW_CONFIG_NAME,     /* of a node: letters, digits, ".-_" */
+	CW_CONFIG_NAME,     /* name of a node: letters, digits, ".-_" */
 	CW_CONFIG_PATH,     /* absolute */
 	CW_CONFIG_DURATION, /* "90s" */
 	CW_CONFIG_BYTES,    /* "1GiB" */
 	CW_CONFIG_COUNT,    /* "5" */
 	CW_CONFIG_LEVEL,    /* err, warn, … */
 	CW_CONFIG_ADDRESS,  /* "127.0.0.1:7411", "[::1]:7411" */
-	CW_CONFIG_HOST,     /* "collwatch.example.org:7411": no address */
+	CW_CONFIG_HOST,     /* "collwatch.example.org:7411"; not a numeric address */
 	CW_CONFIG_URL,      /* http:// or https:// */
 	CW_CONFIG_CHOICE,   /* one of a few words */
 	CW_CONFIG_PEERS,    /* list of "name=address" */
@@ -100,45 +101,47 @@ extern const struct cw_config_key cw_config_keys[];
 extern const unsigned cw_config_n_keys;
 
 /*
- * Reads path (NULL: defaults only) into a new configuration. -EINVAL with "file:line: …" in err,
- * -ENOENT, or another -errno of reading. A child reads the file (daemon/config/config_reader.h);
- * this function waits for the child, for CW_CONFIG_READ_MS at most (-ETIMEDOUT).
+ * Reads the file at path into a new configuration; path NULL = defaults only. -EINVAL: err has
+ * "file:line: …". -ENOENT or another -errno: we could not read the file. A child reads it
+ * (daemon/config/config_reader.h), and this function waits for the child. After CW_CONFIG_READ_MS
+ * it returns -ETIMEDOUT.
  */
 int cw_config_load(const char *path, struct cw_config **ret, struct cw_err *err);
-/* The same; may_be_missing: returns the defaults if there is no such file. */
+/* Like cw_config_load(). With may_be_missing, a missing file means the defaults. */
 int cw_config_load_from(const char *path, bool may_be_missing, struct cw_config **ret,
 			struct cw_err *err);
 /*
- * The same without a child: for a process without secrets in memory, or without later children.
- * Does not read the files that the configuration names: webhook_headers.text is NULL.
+ * Like cw_config_load(), but without a child. Use it in a process without secrets in memory, or
+ * without later children. Does not read the files that the configuration names:
+ * webhook_headers.text is NULL.
  */
 int cw_config_load_here(const char *path, struct cw_config **ret, struct cw_err *err);
 /* Frees the field of a string key. */
 void cw_config_free_string(const struct cw_config_key *key, char **field);
-/* Part of loading: checks that the keys about peers are consistent. 0 or -EINVAL. */
+/* Checks that the keys about peers are consistent; part of loading. 0 or -EINVAL. */
 int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw_err *err);
 /* True if there are, or may be, other daemons. */
 bool cw_config_has_peers(const struct cw_config *c);
-/* The files that authenticate peers; borrows from the config. */
+/* Returns the files that authenticate peers. They are borrowed from the config. */
 struct cw_tls_files cw_config_tls_files(const struct cw_config *c);
 /* Takes NULL; returns NULL. */
 struct cw_config *cw_config_free(struct cw_config *config);
 
 /*
- * Name of the first key that differs and cannot be reloaded; NULL = every difference can
- * be reloaded.
+ * Returns the name of the first key that differs and that we cannot reload. NULL = we can reload
+ * all differences.
  */
 const char *cw_config_needs_restart(const struct cw_config *a, const struct cw_config *b);
 
 /*
- * Moves the values of all reloadable keys; use `from` for cw_config_free() only. Never moves a
- * list: no list is reloadable.
+ * Moves the values of all reloadable keys from `from` to `to`. Afterwards use `from` only for
+ * cw_config_free(). Never moves a list, because no list is reloadable.
  */
 void cw_config_take_reloadable(struct cw_config *to, struct cw_config *from);
-/* True if the value is an int64_t; otherwise it is a string, or the list of peers. */
+/* True if the key's value is an int64_t. Otherwise it is a string or the list of peers. */
 bool cw_config_key_is_number(const struct cw_config_key *key);
 
-/* Prints all keys for users: name, unit, default, range, help. */
+/* Prints all keys for users, each with its name, unit, default, range and help. */
 void cw_config_print_help(FILE *out);
-/* The same as the key section of collwatchd.conf(5), in scdoc. */
+/* Prints the keys as the key section of collwatchd.conf(5), in scdoc. */
 void cw_config_print_scdoc(FILE *out);

@@ -21,7 +21,7 @@ static int check_reach(const char *text, const char *path, struct cw_err *err)
 			  path, text);
 }
 
-/* Without authentication we do not communicate with other machines. */
+/* Rejects addresses of other machines, because without authentication we do not talk to them. */
 static int check_loopback(const struct cw_config *c, const char *path, struct cw_err *err)
 {
 	int r = 0;

@@ -40,11 +40,15 @@ static struct cw_config_values *map_values(void)
 static void unmap_values(struct cw_config_reader *r)
 {
 	if (r->values)
-		(void)munmap(r->values, sizeof(*r->values)); /* v is a valid mapping */
+		/* Cannot fail: this is a valid mapping. */
+		(void)munmap(r->values, sizeof(*r->values));
 	r->values = NULL;
 }
 
-/* Without a valid configuration, read no headers: the daemon finds the same error. */
+/*
+ * Reads the webhook's headers. If the configuration is invalid, we read none; the daemon reports
+ * the same error.
+ */
 static void read_headers(const char *path, struct cw_config_values *v)
 {
 	struct cw_config_value_file *to = &v->headers;

@@ -13,7 +13,7 @@
 #include "daemon/config/header_file.h"
 
 #define CW_CONFIG_MAX_FILE_BYTES (1u << 20)
-/* All values as text; "${NAME}" may make them longer than the file. */
+/* Size of all values as text. "${NAME}" may make them longer than the file. */
 #define CW_CONFIG_MAX_VALUES_BYTES (CW_CONFIG_MAX_FILE_BYTES * 2)
 
 /* Contents of another file, and the progress of reading it. */
@@ -30,18 +30,21 @@ struct cw_config_values {
 	bool is_done;
 	size_t len;
 	/*
-	 * In the order of the keys. Each text ends with '\0'. A list ends with an empty text, and
-	 * contains none.
+	 * The texts of all values, in the order of the keys. Each text ends with '\0'. A list ends
+	 * with an empty text, and contains no empty text.
 	 */
 	char text[CW_CONFIG_MAX_VALUES_BYTES];
 	struct cw_config_value_file headers;
 };
 
-/* The caller zeroes v. path NULL: the defaults. Blocks as the file system does. */
+/*
+ * Parses the file at path into v, which the caller has zeroed; path NULL = the defaults. Blocks as
+ * long as the file system does.
+ */
 void cw_config_parse(const char *path, struct cw_config_values *v);
 /*
- * Converts the texts to a configuration; path is only for messages in *err. Errors as
- * in cw_config_load().
+ * Converts the texts to a configuration. path is only for messages in *err. The errors are those of
+ * cw_config_load().
  */
 int cw_config_make(const char *path, const struct cw_config_values *v, struct cw_config **ret,
 		   struct cw_err *err);

@@ -22,7 +22,7 @@ int cw_header_file_read(const char *file, char *buf, size_t len, struct cw_err *
 	r = cw_secret_file_check(fd, path, CW_SECRET_FILE_HEADER, err);
 	if (r < 0)
 		return r;
-	/* A file system in user space, or over a network, may return less than requested. */
+	/* A file system in user space or on a server may return less than we request. */
 	do {
 		n = read(fd, buf + have, len - have);
 		if (n < 0 && errno != EINTR)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file that webhook_header_file names: checks its permissions and its size.
+ * Reads the file that webhook_header_file names, and checks its permissions and its size.
  * daemon/alerts/webhook.c parses its lines.
  */
 #pragma once
@@ -13,7 +13,8 @@
 #define CW_HEADER_FILE_MAX (64u << 10)
 
 /*
- * Fills buf with the text. 0, or -errno with err set: as cw_secret_file_check(), an error of
- * reading, or -EFBIG. Blocks as the file system does: call it in a child with a deadline.
+ * Fills buf with the text of the file. 0, or -errno with err set: an error of
+ * cw_secret_file_check(), an error of reading, or -EFBIG. Blocks as long as the file system does,
+ * so call it in a child with a deadline.
  */
 int cw_header_file_read(const char *file, char *buf, size_t len, struct cw_err *err);
