@@ -15,11 +15,11 @@
 #include "proto/messages.h"
 #include "report/incident_filter.h"
 
-/* Room for the other fields and the envelope in a message's longest string. */
+/* The longest string of a message, less room for the other fields and the envelope. */
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 #define MAX_LIST (MAX_JSON - 1024)
 #define MAX_LISTED 4096
-/* Most ranks of a page: the loop has time for these. */
+/* The most ranks of a page. The loop has time for this many. */
 #define SUMMARIES_RANKS 8u
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
@@ -30,7 +30,7 @@ static void fail(struct cw_control_answer *a, uint32_t code, const char *text)
 	(void)snprintf(a->error, sizeof(a->error), "%s", text);
 }
 
-/* Takes doc; writes its numbers with this many digits. */
+/* Takes doc. Writes its numbers with this many digits. */
 static void succeed_with(struct cw_control_answer *a, json_t *doc, int digits)
 {
 	a->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
@@ -78,8 +78,8 @@ static void do_ops(const struct cw_control_source *s, const struct cw_caller *ca
 }
 
 /*
- * Compares the uid that the incident was recorded with. Without a uid, only callers that see all
- * may see it.
+ * True if the caller may see the incident, by the uid that was recorded with it. If no uid was
+ * recorded, only callers that see all may see it.
  */
 static bool may_see_incident(const struct cw_caller *caller, const json_t *incident)
 {
@@ -90,7 +90,7 @@ static bool may_see_incident(const struct cw_caller *caller, const json_t *incid
 	return json_is_integer(uid) && json_integer_value(uid) == (json_int_t)caller->uid;
 }
 
-/* Lists the newest incidents first: thousands of them do not fit into a message. */
+/* Lists the newest incidents first, because thousands of them do not fit into a message. */
 static void do_incidents(const struct cw_control_source *s, const struct cw_caller *caller,
 			 const json_t *arguments, struct cw_control_answer *a)
 {
@@ -116,9 +116,9 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 }
 
 /*
- * The parts of a bundle that we send, tried in this order until they fit into a message. Stacks say
- * more than the snapshot, and the snapshot more than tensors; tensors of other nodes are the first
- * to go.
+ * The parts of a bundle that we send. We try these rows in order until the parts fit into a
+ * message. Stacks say more than the snapshot, and the snapshot says more than tensors. We omit the
+ * tensors of other nodes first.
  */
 static const struct report_size {
 	bool has_stacks, has_snapshot, has_summaries, has_remote_summaries;
@@ -168,7 +168,10 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 	}
 	r = cw_store_get(s->store, id, &bundle);
 	if (r < 0 || !may_see_incident(caller, cw_bundle_head(&bundle))) {
-		/* One answer for both: an id must not reveal another user's incident. */
+		/*
+		 * Give the same answer in both cases: an id must not reveal another user's
+		 * incident.
+		 */
 		fail(a, r < 0 && r != -ENOENT ? CODE_ERROR : CODE_NO_DATA,
 		     r < 0 && r != -ENOENT ? strerror(-r) : "no incident with this id here");
 		cw_bundle_fini(&bundle);
@@ -176,7 +179,9 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 	}
 	for (size_t i = 0; i < sizeof(report_sizes) / sizeof(report_sizes[0]); i++) {
 		cw_control_answer_fini(a);
-		/* Keep every bit: a reader of a copy may compare its sums to the last digit. */
+		/*
+		 * Write numbers exactly: a reader of a copy may compare its sums to the last digit.
+		 */
 		succeed_with(a, report_doc(s, &bundle, &report_sizes[i]), CW_CONTROL_EXACT);
 		if (!a->json || a->code == CODE_OK)
 			break;
@@ -198,7 +203,9 @@ static void do_mute(const struct cw_control_source *s, const struct cw_caller *c
 		fail(a, answer.code, answer.error);
 }
 
-/* Lists the jobs of that name that have summaries here; the caller then asks for a page of one. */
+/*
+ * Lists the jobs of that name that have summaries here. The caller then asks for a page of one job.
+ */
 static void do_summaries_jobs(const struct cw_control_source *s, const struct cw_caller *caller,
 			      const char *name, struct cw_control_answer *a)
 {
@@ -212,7 +219,10 @@ static void do_summaries_jobs(const struct cw_control_source *s, const struct cw
 			     s->node_name, "jobs", jobs, "living", living));
 }
 
-/* As many ranks as fit into a message, behind the rank that `after_ns` and `after_pid` name. */
+/*
+ * Lists as many ranks as fit into a message. The list starts after the rank that `after_ns` and
+ * `after_pid` name.
+ */
 static void do_summaries_page(const struct cw_control_source *s, const struct cw_job_id *job,
 			      const json_t *arguments, struct cw_control_answer *a)
 {
@@ -294,7 +304,7 @@ void cw_control_handle(const struct cw_control_source *s, const struct cw_caller
 		}
 	}
 	json_decref(args);
-	/* Out of memory: the document may lack parts without saying so. */
+	/* If we ran out of memory, the document may lack parts without a note about it. */
 	if (cw_json_failures() != failures)
 		fail(ret, CODE_ERROR, "the daemon is out of memory");
 	if (ret->code == CODE_OK)

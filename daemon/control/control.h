@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers the verbs of the control socket: status, ops, incidents, report, mute, summaries
- * (docs/schemas.md). It maps a request to a reply; control_socket.c owns the socket. A caller sees
- * its own jobs; root, the daemon's own user and the control group see all.
+ * (docs/schemas.md). This file maps a request to a reply; control_socket.c owns the socket. A
+ * caller sees its own jobs. Root, the daemon's own user and the control group see all jobs.
  *
  * Loop thread only; reads bundles from local disk.
  */
@@ -23,16 +23,16 @@ struct cw_control_source {
 	void *user;
 };
 
-/* With this many digits a double is read back with the same bits. */
+/* A double that we write with this many digits is read back with the same bits. */
 #define CW_CONTROL_EXACT 17
 
 struct cw_control_answer {
-	uint32_t code; /* exit status of the command line: 0, 1 error, 3 not found */
+	uint32_t code; /* exit status of the command line: 0, 1 = error, 3 = not found */
 	char *json;    /* owned; "" = no document */
 	char error[256];
 };
 
-/* Always fills *ret; cw_control_answer_fini() it. */
+/* Always fills *ret. Free it with cw_control_answer_fini(). */
 void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,
 		       const char *verb, const char *arguments, struct cw_control_answer *ret);
 void cw_control_answer_fini(struct cw_control_answer *a);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first answer with content becomes the document. We join lists of incidents and sort them by
- * time, and append lists of jobs. For everything else the first node that knows it wins. The result
- * names the nodes that did not answer. Out of memory is an error: an answer that lacks a part would
- * look complete.
+ * time, and we append lists of jobs. For everything else the answer of the first node that knows it
+ * counts. The result names the nodes that did not answer. If we run out of memory, we report an
+ * error, because an answer that lacks a part would look complete.
  */
 #include "daemon/control/control_merge.h"
 
@@ -18,13 +18,15 @@
 #include "identity/job_label.h"
 #include "report/json_util.h"
 
-/* As for one node's list: as many as fit into a message, and no more than a user would read. */
+/*
+ * The limits of one node's list: as many as fit into a message, and no more than a user would read.
+ */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
 #define MAX_INCIDENTS 4096u
 /* An entry has at most some 500 bytes. */
 #define MAX_JOBS 900u
 #define MAX_JOBS_OF_NODE 16u
-/* The most that a job grows by when its leader does not answer. */
+/* If its leader does not answer, a job's entry grows by at most this many bytes. */
 #define MAX_EXPLANATION 256u
 /* We add up the counts of omitted entries that nodes report, unless they are nonsense. */
 #define MAX_OMITTED 1000000000
@@ -39,8 +41,8 @@ static json_t *parse(const char *json)
 /* ---- incidents ---- */
 
 /*
- * True the first time. An id without its user is not unique: with older versions, incidents of two
- * users may have the same id.
+ * True if we see the incident for the first time. The id alone is not unique: with older versions,
+ * incidents of two users may have the same id.
  */
 static bool is_new(struct cw_merge *m, const json_t *entry)
 {
@@ -75,7 +77,10 @@ static void add_omitted(struct cw_merge *m, json_int_t n)
 		(void)json_object_set_new(m->doc, "omitted", json_integer(before + n));
 }
 
-/* A job that changed its leader has a bundle on both nodes: we list the nearest. */
+/*
+ * Adds a node's incidents. If a job changed its leader, both nodes have a bundle, and we list the
+ * one from the nearest node.
+ */
 static void add_incidents(struct cw_merge *m, const json_t *doc)
 {
 	json_t *list = json_object_get(m->doc, "incidents"), *entry;
@@ -175,7 +180,8 @@ static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 		const char *job = json_string_value(json_object_get(entry, "job"));
 
 		if (i == MAX_JOBS_OF_NODE || json_array_size(list) == MAX_JOBS) {
-			note_silent(m, node); /* the list omits jobs, so we name the node */
+			/* The list omits jobs of this node, so we name the node. */
+			note_silent(m, node);
 			break;
 		}
 		if (!job || strlen(job) >= CW_JOB_LABEL_BYTES || !json_is_integer(uid) ||
@@ -186,7 +192,7 @@ static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 	}
 }
 
-/* Notes since when jobs of that name live on any node. */
+/* Notes the time since when jobs of that name live on any node. */
 static void add_living(struct cw_merge *m, const json_t *more)
 {
 	json_t *list = json_object_get(m->doc, "living"), *entry;
@@ -207,7 +213,7 @@ static void add_living(struct cw_merge *m, const json_t *more)
 	}
 }
 
-/* Fields that a job's leader knows better, with their types. */
+/* The fields that the leader of a job knows better than other nodes, with their types. */
 static const struct {
 	const char *name;
 	json_type type;
@@ -236,7 +242,10 @@ static bool is_led_state(const char *state)
 	return false;
 }
 
-/* A mute that this node knows stays: the leader may not know it yet. */
+/*
+ * Takes a field of the leader's answer. If this node knows a mute, we keep it, because the leader
+ * may not know it yet.
+ */
 static void take_field(json_t *job, const json_t *led, size_t i)
 {
 	json_t *value = json_object_get(led, led_fields[i].name);
@@ -254,7 +263,7 @@ static void take_led_job(struct cw_merge *m, json_t *job, const json_t *led)
 	size_t bytes = json_dumpb(led, NULL, 0, JSON_COMPACT);
 
 	if (!is_led_state(cw_json_str(led, "state", "")))
-		return; /* as good as no answer */
+		return; /* we treat it like a missing answer */
 	if (bytes > m->room) {
 		set_leader_answer(job, "no_room");
 		return;
@@ -265,7 +274,7 @@ static void take_led_job(struct cw_merge *m, json_t *job, const json_t *led)
 	set_leader_answer(job, "taken");
 }
 
-/* Fills in the jobs of this node that the other node leads, from its answer. */
+/* Fills in the jobs that the other node leads, from that node's answer. */
 static void add_led_jobs(struct cw_merge *m, const char *node, const json_t *led)
 {
 	json_t *by_key = json_object(), *job, *one;
@@ -366,7 +375,9 @@ static void take_first(struct cw_merge *m, json_t *doc)
 	m->answer.error[0] = '\0';
 }
 
-/* Adds a document. For most verbs the first node that knows the answer is enough. */
+/*
+ * Adds a document. True if no further answer is needed: for most verbs the first answer is enough.
+ */
 static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 {
 	json_t *nodes;
@@ -379,7 +390,10 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 		cw_comms_doc_merge(m->doc, doc);
 		return false;
 	case CW_MERGE_SUMMARIES:
-		/* If we asked one node only, this node knew nothing of the job. */
+		/*
+		 * Without a document so far, we asked one node because this node knew nothing of
+		 * the job.
+		 */
 		if (!m->doc) {
 			take_first(m, doc);
 			return true;
@@ -415,7 +429,7 @@ static bool add_reply(struct cw_merge *m, const char *node, const struct cw_msg_
 		note_silent(m, node);
 		return false;
 	}
-	/* The node has nothing to add to this node's answer, or failed. */
+	/* An empty answer has nothing to add to this node's answer, or is a failure. */
 	if (!*reply->json) {
 		if (reply->code == CODE_NO_DATA)
 			return false;
@@ -454,10 +468,7 @@ void cw_control_merge_not_asked(struct cw_merge *m, unsigned n)
 	m->n_not_asked = n;
 }
 
-/*
- * Adds the note to the error. For stacks the note is all there is: this node's part of the job was
- * not the question.
- */
+/* Notes in the document, or else in the error, that we did not ask other nodes. */
 static void add_not_asked(struct cw_merge *m)
 {
 	const char *which = m->n_not_asked == 1 ? "the other node was" : "the other nodes were";
@@ -478,7 +489,7 @@ static void add_not_asked(struct cw_merge *m)
 		       len ? "; " : "", which);
 }
 
-/* Names the silent nodes: without them the answer would look complete. */
+/* Names the silent nodes, because otherwise the answer would look complete. */
 static void name_silent(struct cw_merge *m)
 {
 	const char *first = json_string_value(json_array_get(m->silent, 0));
@@ -505,7 +516,7 @@ void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 		sort_incidents(m);
 	if (m->verb == CW_MERGE_STATUS)
 		explain_all_led_elsewhere(m);
-	if (m->verb != CW_MERGE_STATUS) { /* in a status each job says it */
+	if (m->verb != CW_MERGE_STATUS) { /* in a status each job names its silent leader */
 		if (m->verb != CW_MERGE_REPORT || !m->doc)
 			name_silent(m);
 		add_not_asked(m);

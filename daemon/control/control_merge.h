@@ -8,7 +8,7 @@
 #include "daemon/control/control.h"
 #include "proto/messages.h"
 
-/* Most silent nodes that we name; we count the others. */
+/* We name at most this many silent nodes and count the others. */
 #define CW_MERGE_MAX_SILENT 16u
 
 enum cw_merge_verb {
@@ -34,13 +34,16 @@ struct cw_merge {
 	bool is_short; /* a part is missing: memory ran out */
 };
 
-/* Starts with this node's own answer, local, and takes its content; local may be NULL. */
+/* Starts with this node's own answer, `local`, and takes its content. local may be NULL. */
 void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
 			    struct cw_control_answer *local);
-/* Adds a node's answer; NULL = it did not answer. True: no further answer is needed. */
+/* Adds a node's answer; NULL = the node did not answer. True if no further answer is needed. */
 bool cw_control_merge_add(struct cw_merge *m, const char *node,
 			  const struct cw_msg_node_reply *reply);
-/* Notes that we left out n nodes, because too many queries to other nodes are under way. */
+/* Notes that we did not ask n nodes, because too many queries to other nodes are under way. */
 void cw_control_merge_not_asked(struct cw_merge *m, unsigned n);
-/* Fills *ret with the merged answer; cw_control_answer_fini() it. m is empty afterwards. */
+/*
+ * Fills *ret with the merged answer, which the caller frees with cw_control_answer_fini(). m is
+ * empty afterwards.
+ */
 void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret);

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ten years: a longer mute is meant to be permanent. */
+/* Ten years. A user who mutes a job for longer means for ever. */
 #define MAX_FOR_S (10.0 * 366 * 86400)
 #define MAX_LABEL 1024
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-/* Finds the wanted job by its label, or by the part of it after the colon. */
+/* A search for a job by its label, or by the part of the label after the colon. */
 struct search {
 	const struct cw_caller *caller;
 	const char *name;
@@ -77,8 +77,8 @@ json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *la
 }
 
 /*
- * Another node may mute jobs that concern it. Unmuting silences nothing, and the job may have
- * ended, so we always believe it.
+ * True if the caller may mute the job. We always believe a request to unmute: it silences nothing,
+ * and the job may have ended. Another node may mute only jobs that concern it.
  */
 static bool is_believed(const struct cw_status_source *status, const struct search *s,
 			const json_t *arguments)
@@ -111,7 +111,9 @@ static void explain(struct cw_mute_answer *a, struct cw_mutes *m, const struct s
 {
 	const char *where = cw_mutes_where(m, s->found_uid, s->found);
 
-	/* "Not muted here" is no failure: a caller that asks for another node goes by the code. */
+	/*
+	 * "Not muted here" is not an error, so it has its own code: another node may have the mute.
+	 */
 	a->code = error == ENOENT ? CODE_NO_DATA : CODE_ERROR;
 	if (error == ENOENT && where && *where)
 		(void)snprintf(a->error, sizeof(a->error), "it was muted on %.64s: unmute it there",

@@ -13,7 +13,7 @@
 #include "daemon/control/status_doc.h"
 
 struct cw_mute_answer {
-	uint32_t code; /* 0, 1 error, 3 no such job */
+	uint32_t code; /* 0, 1 = error, 3 = no such job */
 	json_t *doc;   /* new reference on code 0 */
 	char error[256];
 };
@@ -23,8 +23,8 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 		     struct cw_mute_answer *ret);
 
 /*
- * {"until": "…" or null for "for ever", "node": "…"}, or null if the job is not muted. `mute` and
- * `status` show it.
+ * Returns {"until": "…" or null for "for ever", "node": "…"}, or null if the job is not muted. The
+ * verbs `mute` and `status` show it.
  */
 json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *label,
 			    const char *self);

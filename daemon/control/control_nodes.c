@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A verb has a plan. Given this node's own answer, it decides whether to ask other nodes, which
- * ones, and with which arguments. We merge their answers as they arrive (control_merge.h), and the
- * caller gets one. If too many queries are under way, a question waits in the same list for a
- * while. Its caller then gets this node's answer, with a note that we asked no other node. The
- * second half of the file answers such queries of other nodes, a limited number per second.
+ * Each verb has a plan. From this node's own answer, the plan decides whether to ask other nodes,
+ * which nodes, and with which arguments. We merge their answers as they arrive (control_merge.h),
+ * and the caller gets one answer. If too many queries are under way, a question waits in the same
+ * list for a while. If its wait is too long, the caller gets this node's answer, with a note that
+ * we asked no other node. The second half of this file answers the queries of other nodes, a
+ * limited number per second.
  */
 #include "daemon/control/control_nodes.h"
 
@@ -25,7 +26,10 @@
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-/* The newest of each node: users read no more, and the lists of many nodes add up. */
+/*
+ * The limit of incidents from each node, newest first. Users read no more, and the lists of many
+ * nodes add up.
+ */
 #define MAX_LISTED 256
 
 struct plan {
@@ -34,10 +38,11 @@ struct plan {
 	json_t *arguments; /* owned */
 	char node[CW_NODE_NAME_MAX];
 	bool is_for_one;
-	json_t *leaders; /* names, as keys; owned; NULL = the plan asks other nodes than leaders */
+	/* Names of leaders, as keys; owned; NULL = the plan does not ask leaders. */
+	json_t *leaders;
 };
 
-/* A question of a client on this node, waiting for answers. */
+/* A question of a client on this node that waits for answers. */
 struct question {
 	struct question *next, *prev;
 	struct cw_control_nodes *owner;
@@ -50,7 +55,7 @@ struct question {
 	int64_t asked_ns;
 };
 
-/* Another node that waits for stacks. */
+/* A node whose query for stacks waits for the answer. */
 struct guest {
 	struct guest *next, *prev;
 	struct cw_control_nodes *owner;
@@ -62,10 +67,10 @@ struct cw_control_nodes {
 	struct cw_control_nodes_config config;
 	struct question *questions;
 	struct guest *guests;
-	int64_t second_ns; /* start of the second counted below */
+	int64_t second_ns; /* start of the second for which we count answers */
 	unsigned answered;
 	unsigned n_pages;
-	uint32_t pages_of[CW_CONTROL_NODES_PAGES_PER_S]; /* users */
+	uint32_t pages_of[CW_CONTROL_NODES_PAGES_PER_S]; /* uids of the callers */
 };
 
 int cw_control_nodes_new(const struct cw_control_nodes_config *config,
@@ -144,7 +149,10 @@ static bool on_answer(const char *node, const struct cw_msg_node_reply *reply, v
 	return cw_control_merge_add(&q->merge, node, reply);
 }
 
-/* True for stacks that no other node could give: we answer with this node's ranks and say so. */
+/*
+ * True if no other node gave stacks. We then answer with the stacks of this node's ranks and say
+ * so.
+ */
 static bool is_left_to_us(const struct question *q)
 {
 	return q->merge.verb == CW_MERGE_STACKS && !q->merge.doc && !*q->merge.answer.error;
@@ -175,7 +183,10 @@ static void on_done(void *user)
 	finish(q);
 }
 
-/* Each question costs other nodes work, so a user has one at a time. */
+/*
+ * True if the question may start. A user may have only one under way, because it costs other nodes
+ * work.
+ */
 static bool may_ask(const struct question *q)
 {
 	const struct question *other;
@@ -211,7 +222,10 @@ static void note_unreachable(struct question *q)
 			(void)cw_control_merge_add(&q->merge, peers[i].name, NULL);
 }
 
-/* Names the job by its whole label: on other nodes the short name may match another job. */
+/*
+ * Asks the other nodes by the job's whole label, because the short name may match another job
+ * there.
+ */
 static bool plan_mute(struct plan *p, const struct cw_control_answer *local)
 {
 	json_t *doc = local->json ? cw_json_parse_text(local->json, 0) : NULL;
@@ -238,7 +252,7 @@ static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *call
 	}
 }
 
-/* Asks the named node, or else all nodes for the job. */
+/* Asks the node that the caller names, or else asks all nodes for the job. */
 static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_answer *local,
 			   struct plan *p)
 {
@@ -254,7 +268,7 @@ static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_a
 	       cw_transport_is_alive(n->config.transport, p->node);
 }
 
-/* Adds the leader and the key of a job that another node leads. */
+/* If another node leads the job, adds that leader and the job's key to the plan. */
 static void plan_status_of(const struct cw_transport *t, const json_t *job, struct plan *p,
 			   json_t *keys)
 {
@@ -272,7 +286,10 @@ static void plan_status_of(const struct cw_transport *t, const json_t *job, stru
 	(void)json_object_set_new(keys, key, json_true());
 }
 
-/* The leaders get only the names of their jobs, and each answers for the jobs that it leads. */
+/*
+ * Asks leaders for their jobs. A leader gets only the names of jobs, and answers for those that it
+ * leads.
+ */
 static bool plan_status(const struct cw_control_nodes *n, const struct cw_control_answer *local,
 			struct plan *p)
 {
@@ -307,7 +324,7 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 		verb++;
 	p->verb = verb;
 	if (verb < CW_MERGE__MAX)
-		p->name = names[verb]; /* a static string: outlives the request */
+		p->name = names[verb]; /* a static string, so it outlives the request */
 	switch (verb) {
 	case CW_MERGE_COMMUNICATORS:
 		return local->code == CODE_OK;
@@ -343,7 +360,7 @@ static uint32_t deadline_of(enum cw_merge_verb verb)
 	}
 }
 
-/* Lists the plan's leaders that live; the names are borrowed from the plan. */
+/* Lists the leaders of the plan that are alive. The names are borrowed from the plan. */
 static unsigned living_leaders(const struct question *q,
 			       const char *names[CW_CONTROL_NODES_LEADERS])
 {
@@ -388,7 +405,7 @@ static int start(struct question *q)
 	return 0;
 }
 
-/* The question had no turn in time, and its caller has a deadline too. */
+/* Ends a question that got no turn in time, because its caller has a deadline, too. */
 static void give_up(struct question *q)
 {
 	unsigned n = q->plan.leaders ? (unsigned)json_object_size(q->plan.leaders)
@@ -446,7 +463,10 @@ static void on_stacks(struct cw_control_answer *answer, void *user)
 	drop_guest(g);
 }
 
-/* Four stacks run at a time for all users, so one peer must leave some of them to the others. */
+/*
+ * True if the peer may ask for stacks. Four collections run at a time for all users, so one peer
+ * must leave room for others.
+ */
 static bool has_quota(const struct cw_control_nodes *n, const char *from)
 {
 	const struct guest *g;
@@ -457,7 +477,10 @@ static bool has_quota(const struct cw_control_nodes *n, const char *from)
 	return count < CW_STACKS_MAX_RUNNING / 2;
 }
 
-/* Only the leader answers: other nodes would have to ask in turn. */
+/*
+ * Answers a query for stacks, if this node leads the job. Other nodes would have to ask the leader
+ * in turn.
+ */
 static void answer_stacks(struct cw_control_nodes *n, const char *from,
 			  const struct cw_caller *caller, const struct cw_msg_node_request *ask)
 {
@@ -485,7 +508,10 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 	json_decref(arguments);
 }
 
-/* Takes one of this second's pages. A caller that sees all has no share of its own. */
+/*
+ * Takes one of this second's pages. True if there was one for the caller. A user gets at most half
+ * of them; a caller that sees all has no such limit.
+ */
 static bool has_page(struct cw_control_nodes *n, const struct cw_caller *caller)
 {
 	unsigned own = 0;
@@ -548,7 +574,7 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 		return true;
 	}
 	(void)snprintf(answer.error, sizeof(answer.error), "it does not answer that for others");
-	if (strcmp(ask->verb, "mute") == 0) /* the details go only into the reply: log it here */
+	if (strcmp(ask->verb, "mute") == 0) /* the reply has the details: log them */
 		log_notice("%s mutes or unmutes a job for uid=%u: %.256s", from, ask->uid,
 			   ask->json);
 	for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++)

@@ -34,20 +34,26 @@
 
 struct cw_control_nodes;
 
-/* Answers to other nodes per second; beyond it we tell them to try again. */
+/* We send this many answers to other nodes per second. Beyond it we tell the nodes to try again. */
 #define CW_CONTROL_NODES_PER_S 32u
-/* Pages of tensor summaries among these, each some 20 ms of the loop; a user gets half of them. */
+/*
+ * This many of the answers may be pages of tensor summaries. Each takes some 20 ms of the loop, and
+ * a user gets half of them.
+ */
 #define CW_CONTROL_NODES_PAGES_PER_S 8u
-/* How long a query waits for its turn, and for the answers; the command line waits a bit longer. */
+/*
+ * A query waits this long for its turn, and this long for the answers. The command line waits a bit
+ * longer.
+ */
 #define CW_CONTROL_NODES_PLACE_MS 4000u
 #define CW_CONTROL_NODES_WITHIN_MS 5000u
-/* The wait for communicators: `status` does not wait for a late answer. */
+/* The wait for communicators. It is short, because `status` does not wait for a late answer. */
 #define CW_CONTROL_NODES_COMMS_MS 1500u
-/* The wait for a status: a user watches it, and repeats it. */
+/* The wait for a status. A user watches it and repeats it. */
 #define CW_CONTROL_NODES_STATUS_MS 3000u
-/* Most leaders that one status asks. */
+/* We ask at most this many leaders for one status. */
 #define CW_CONTROL_NODES_LEADERS 64u
-/* The wait for stacks: the leader's own limit and the round trip. */
+/* The wait for stacks. It covers the leader's own limit and the round trip. */
 #define CW_CONTROL_NODES_STACKS_MS 32000u
 
 struct cw_control_nodes_config {
@@ -57,23 +63,27 @@ struct cw_control_nodes_config {
 	struct cw_stacks *stacks;
 };
 
-/* All borrowed. 0 or -ENOMEM. */
+/* Borrows all arguments. 0 or -ENOMEM. */
 int cw_control_nodes_new(const struct cw_control_nodes_config *config,
 			 struct cw_control_nodes **ret);
-/* Call it before the stacks are freed. Takes NULL; returns NULL. Calls no fn any more. */
+/*
+ * Open questions end without a call of their fn. Call this before you free the stacks. Takes NULL;
+ * returns NULL.
+ */
 struct cw_control_nodes *cw_control_nodes_free(struct cw_control_nodes *n);
 
 /*
- * local: this node's own answer, taken if the function returns true; NULL for stacks. True: fn gets
- * the answer later, exactly once, but not after cw_control_nodes_cancel(). We ask no peer before
- * cw_control_nodes_tick(). False: other nodes have nothing to add.
+ * Asks other nodes if they have something to add. local is this node's own answer, or NULL for
+ * stacks. True: we take local, and fn gets the answer later, exactly once, unless
+ * cw_control_nodes_cancel() comes first. We ask no peer before cw_control_nodes_tick(). False:
+ * other nodes have nothing to add.
  */
 bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *caller,
 			  const char *verb, const char *json, struct cw_control_answer *local,
 			  cw_stacks_fn fn, void *user);
 void cw_control_nodes_cancel(struct cw_control_nodes *n, const void *user);
 
-/* False: the message is not for this room. */
+/* Handles a message of another node. False if it is neither a query nor an answer to one. */
 bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 			      const struct cw_message *msg);
 

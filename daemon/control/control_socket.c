@@ -35,24 +35,25 @@
 #define NO_GROUP ((gid_t)-1)
 #define MAX_GROUPS 256
 #define READ_BYTES (16u << 10)
-/* Stacks of a job take a second or more. */
+/* The interval of polling for slow answers. Stacks of a job take a second or more. */
 #define POLL_MS 100
 
-/* The cost of answering a user: we read no request of the user before not_before_ns. */
+/* The cost of answering one user. Before not_before_ns we read no request of the user. */
 struct share {
 	uid_t uid;
 	int64_t not_before_ns;
 };
 
-/* If more users come than there are places, we forget the user whose last request is the oldest. */
+/* If more users come than this, we forget the user whose last request is the oldest. */
 #define MAX_SHARES (2 * CW_CONTROL_MAX_CLIENTS)
 
 struct client {
 	struct client *next, *prev;
 	struct cw_control_socket *socket;
-	struct bufferevent *bev; /* for answers only: a read by it loses descriptors sent along */
+	/* Only for answers: if it read, it would lose descriptors sent along. */
+	struct bufferevent *bev;
 	struct evbuffer *in;
-	struct event *readable; /* and the limit of a client's silence */
+	struct event *readable; /* also has the timeout for a silent client */
 	struct timeval idle;
 	struct event *next_request; /* fires when its user's share allows the next request */
 	struct cw_caller caller;
@@ -72,11 +73,11 @@ struct cw_control_socket {
 	gid_t group;
 	struct cw_stacks *stacks;
 	struct cw_control_nodes *nodes;
-	struct event *poll; /* runs while stacks are collected, or other nodes asked */
+	struct event *poll; /* runs while stacks or answers of other nodes are due */
 	char *path;         /* NULL = the descriptor was inherited */
 };
 
-/* Frees all that the client has, and closes its connection last. */
+/* Frees all that the client has. Its connection is closed last. */
 static void client_free(struct client *c)
 {
 	int fd = c->bev ? bufferevent_getfd(c->bev) : -1;
@@ -111,7 +112,7 @@ static bool is_in_group(int fd, gid_t primary, gid_t group)
 	if (primary == group)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
-		return false; /* more groups than a user can have: not a member */
+		return false; /* no user has that many groups, so this is not a member */
 	for (size_t i = 0; i < len / sizeof(gid_t); i++)
 		if (groups[i] == group)
 			return true;
@@ -133,7 +134,7 @@ static int identify(const struct cw_control_socket *s, int fd, struct cw_caller 
 	return 0;
 }
 
-/* Bytes of this user's replies that lie in our memory because its clients do not read them. */
+/* Returns the bytes of this user's replies that its clients have not read yet. */
 static size_t unread_bytes(const struct client *c)
 {
 	const struct client *other;
@@ -162,7 +163,7 @@ static int reply(struct client *c, const struct cw_control_answer *answer)
 	return bufferevent_write(c->bev, frame, len) < 0 ? -ENOMEM : 0;
 }
 
-/* Reads while there is room. */
+/* Continues to read, but only while there is room. */
 static void read_on(struct client *c)
 {
 	if (evbuffer_get_length(c->in) >= CW_CONTROL_MAX_REQUEST)
@@ -192,7 +193,10 @@ static void poll_soon(struct cw_control_socket *s)
 {
 	const struct timeval soon = { .tv_usec = POLL_MS * 1000 };
 
-	/* Never postpone it: a client that comes and goes faster would stall all others. */
+	/*
+	 * Never postpone a pending poll. Otherwise clients that come and go fast would stall all
+	 * others.
+	 */
 	if (event_pending(s->poll, EV_TIMEOUT, NULL))
 		return;
 	if (event_add(s->poll, &soon) < 0)
@@ -209,7 +213,10 @@ static void on_poll(evutil_socket_t fd, short what, void *user)
 		poll_soon(s);
 }
 
-/* A client waits for one such answer, and gets no other meanwhile: answers have no ids. */
+/*
+ * Makes the client wait for a slow answer. It gets no other answer meanwhile, because answers have
+ * no ids.
+ */
 static void await(struct client *c)
 {
 	c->awaits = true;
@@ -300,12 +307,12 @@ static int serve_one(struct client *c, int64_t now_ns)
 	if (r == CW_FRAME_NEED_MORE)
 		return have < CW_CONTROL_MAX_REQUEST ? r : -EMSGSIZE;
 	if (r == 0 && used > CW_CONTROL_MAX_REQUEST)
-		r = -EMSGSIZE; /* it came in pieces, and the last one exceeded the limit */
+		r = -EMSGSIZE; /* the request came in pieces, and the last one exceeded the limit */
 	if (r == 0)
 		r = on_frame(c, payload, len);
 	if (r < 0)
 		return r;
-	(void)evbuffer_drain(c->in, used); /* cannot fail for bytes that are there */
+	(void)evbuffer_drain(c->in, used); /* cannot fail: the bytes are there */
 	read_on(c);
 	share = share_of(c->socket, c->caller.uid);
 	share->not_before_ns = cw_clock_now_ns(c->socket->clock);
@@ -314,7 +321,10 @@ static int serve_one(struct client *c, int64_t now_ns)
 	return 0;
 }
 
-/* One request per iteration: a client that sends a thousand requests delays no other client. */
+/*
+ * Serves one request per iteration, so that a client with a thousand requests delays no other
+ * client.
+ */
 static void serve(struct client *c)
 {
 	int64_t now = cw_clock_now_ns(c->socket->clock), wait_ns;
@@ -366,7 +376,7 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 	client_close(user);
 }
 
-/* Tells a client why we close its connection, before it has asked or before its answer can come. */
+/* Tells a client that we close its connection, before its request or before its answer. */
 static void send_refusal(int fd)
 {
 	static const struct cw_message msg = {
@@ -380,10 +390,14 @@ static void send_refusal(int fd)
 	size_t len;
 
 	if (cw_message_encode(&msg, &frame, &len) == 0)
-		(void)!send(fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL); /* it ends anyway */
+		/* If this fails, the connection ends anyway. */
+		(void)!send(fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Displaces a client by the quotas of all users but root. False: there is no room. */
+/*
+ * Makes room for uid by displacing a client. All users but root share the places by their quotas.
+ * False if there is no room.
+ */
 static bool displace_for(struct cw_control_socket *s, uid_t uid)
 {
 	struct cw_quota_charge charges[CW_CONTROL_MAX_CLIENTS];
@@ -405,7 +419,7 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 		return true;
 	case CW_QUOTA_DISPLACE:
 		displaced = holder;
-		/* Never in the middle of an answer. */
+		/* Send no refusal in the middle of an answer. */
 		if (evbuffer_get_length(bufferevent_get_output(displaced->bev)) == 0)
 			send_refusal(bufferevent_getfd(displaced->bev));
 		client_close(displaced);
@@ -416,7 +430,10 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 	}
 }
 
-/* Root is exempt from the limit of one user: an administrator must be able to look. */
+/*
+ * True if the caller may connect. Root is exempt from the limit of one user, because an
+ * administrator must be able to look.
+ */
 static bool make_room(struct cw_control_socket *s, const struct cw_caller *caller)
 {
 	const struct client *c;
@@ -429,7 +446,7 @@ static bool make_room(struct cw_control_socket *s, const struct cw_caller *calle
 	return own < CW_CONTROL_MAX_CLIENTS_PER_UID && displace_for(s, caller->uid);
 }
 
-/* Takes fd. NULL = out of memory. */
+/* Takes fd. Returns NULL if out of memory. */
 static struct client *client_new(struct cw_control_socket *s, int fd,
 				 const struct cw_caller *caller)
 {
@@ -503,7 +520,7 @@ static int start_listening(struct cw_control_socket *s,
 		s->path = strdup(config->path);
 	}
 	(void)evutil_make_socket_nonblocking(fd);
-	/* 0: the socket listens already, with a backlog that one client does not fill. */
+	/* 0: the socket already listens, with a backlog that one client cannot fill. */
 	s->listener = evconnlistener_new(config->base, on_accept, s,
 					 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	if (!s->listener) {
@@ -565,7 +582,7 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 	cw_stacks_request_free(s->stacks);
 	s->closer = cw_conn_closer_free(s->closer);
 	if (s->path)
-		(void)unlink(s->path); /* the next start replaces a stale one anyway */
+		(void)unlink(s->path); /* if this fails, the next start replaces the stale file */
 	free(s->path);
 	free(s);
 	return NULL;

@@ -10,23 +10,23 @@
 #include "identity/job_label.h"
 
 /*
- * Most rows of all jobs together; we omit the rest. Joining 2,048 processes with 64 rows each, one
- * by one, would take minutes.
+ * The most rows of all jobs together; we omit the rest. Joining 2,048 processes with 64 rows each,
+ * one by one, would take minutes.
  */
 #define MAX_JOINED 4096u
-/* Most tensors: one is worth an alarm, and hundreds are the same alarm. */
+/* The most tensors that we list. One is worth an alarm, and hundreds mean the same alarm. */
 #define MAX_TENSORS 64u
 
 struct joined {
 	char job[CW_JOB_LABEL_BYTES];
 	uid_t uid;
-	uint32_t processes; /* how many processes it sums up */
+	uint32_t processes; /* number of processes that the row sums up */
 	struct cw_op_row row;
 };
 
 struct collector {
 	const struct cw_caller *caller;
-	const struct cw_job_id *job; /* if set, this job alone */
+	const struct cw_job_id *job; /* NULL = all jobs */
 	struct joined *rows;
 	size_t n, omitted;
 	uint64_t lost;
@@ -109,7 +109,7 @@ static int by_job_and_bytes(const void *a, const void *b)
 						       : 0;
 }
 
-/* The divisor of nccl-tests: the sizes that enter or leave one rank. */
+/* Returns the factor from the bytes of one rank to the size that nccl-tests divides by the time. */
 static unsigned parts(const struct cw_op_row *row)
 {
 	switch (row->kind) {
@@ -124,7 +124,10 @@ static unsigned parts(const struct cw_op_row *row)
 	}
 }
 
-/* The factor on algbw in nccl-tests (doc/PERFORMANCE.md; gather.cu and scatter.cu). */
+/*
+ * Returns the factor from algbw to busbw in nccl-tests (doc/PERFORMANCE.md; gather.cu and
+ * scatter.cu).
+ */
 static double bus_factor(const struct cw_op_row *row)
 {
 	double n = row->nranks ? row->nranks : 1;
@@ -153,7 +156,7 @@ static double quantile_us(const struct cw_durations *d, unsigned percent)
 	return (double)cw_durations_quantile_ns(d, percent) / 1000.0;
 }
 
-/* The times within which half of the calls end, nine of ten, 99 of a hundred, and all. */
+/* Returns the times within which half, nine of ten, 99 of a hundred, and all of the calls end. */
 static json_t *calls_doc(const struct cw_durations *d)
 {
 	if (!d->n)

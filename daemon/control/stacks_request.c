@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request finds its job, takes a snapshot of the job's ranks, and hands that to a stack
- * collection (leader/incident/stack_collection.h). We then poll the stack collection until it is
- * complete or its time is over. For a job that another node leads, the answer has the ranks of this
- * node.
+ * A request finds its job, takes a snapshot of the job's ranks, and hands it to a stack collection
+ * (leader/incident/stack_collection.h). We then poll the stack collection until it is complete or
+ * its time is over. If another node leads the job, the answer has only the ranks of this node.
  */
 #include "daemon/control/stacks_request.h"
 
@@ -21,10 +20,10 @@
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-/* Leaves room for the envelope and the error text in a message's longest string. */
+/* The longest string of a message, less room for the envelope and the error text. */
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 
-/* The value of no rank: unknown ranks are -1. */
+/* Stands for "no rank". An unknown rank is -1. */
 #define NO_RANK INT32_MIN
 
 struct request {
@@ -35,7 +34,7 @@ struct request {
 	void *user;
 	int64_t end_ns;
 	struct cw_stack_collection *collection; /* NULL = the answer is an error */
-	char job[200];                          /* its label */
+	char job[200];                          /* label of the job */
 	char note[160];                         /* what the answer lacks; "" = nothing */
 	uint32_t code;
 	char error[256];
@@ -97,7 +96,7 @@ void cw_stacks_request_cancel(struct cw_stacks *s, const void *user)
 
 /* ---- limits ---- */
 
-/* Returns 0 and remembers the request, or how long the user has to wait. */
+/* Returns 0 and remembers the request, or returns how long the user has to wait, in ns. */
 static int64_t wait_ns(struct cw_stacks *s, uid_t uid)
 {
 	int64_t now = cw_clock_now_ns(s->config.clock);
@@ -156,12 +155,12 @@ struct search {
 	bool has_rank;
 	int32_t rank;
 	unsigned n_found;
-	char labels[2][200]; /* of the first two jobs that match */
+	char labels[2][200]; /* labels of the first two jobs that match */
 	struct cw_snapshot *snap;
 	struct cw_job_id id;
 	bool is_led_here, is_hang;
 	char leader[64];
-	const struct cw_election_job *part; /* while the processes of this node are listed */
+	const struct cw_election_job *part; /* set while we list the processes of this node */
 	uint32_t node;
 };
 
@@ -182,7 +181,7 @@ static bool has_rank(const struct cw_snapshot *snap, int32_t rank)
 	return false;
 }
 
-/* Takes snap. */
+/* Notes a job that matches. Takes snap. False if the wanted rank is not in it. */
 static bool note_found(struct search *f, const char *label, struct cw_snapshot *snap)
 {
 	if (f->has_rank && !has_rank(snap, f->rank)) {
@@ -204,7 +203,7 @@ static void on_job(const struct cw_job_digests *digests, const struct cw_job *jo
 	struct search *f = user;
 	struct cw_snapshot *snap;
 
-	/* This reads the job's windows and changes nothing. */
+	/* The call reads the job's windows and changes nothing, in spite of the cast. */
 	if (!is_wanted(f, digests->label, digests->uid) ||
 	    cw_leader_snapshot(f->s->config.leader, digests, (struct cw_job *)job, &snap) < 0)
 		return;
@@ -228,10 +227,11 @@ static void on_process(const struct cw_node_process *p, const char *label, void 
 	uint32_t index;
 
 	if (strcmp(label, f->part->label) == 0 && p->uid == f->part->uid)
-		(void)cw_snapshot_add_rank(f->snap, &rank, &index); /* or one less */
+		/* On failure the snapshot lacks this rank. */
+		(void)cw_snapshot_add_rank(f->snap, &rank, &index);
 }
 
-/* Finds this node's part of a job that another node leads. */
+/* Finds this node's part of a job that another node leads, unless this node leads it. */
 static void on_local_job(const struct cw_election_job *r, void *user)
 {
 	const char *self = cw_transport_self(((struct search *)user)->s->config.transport);
@@ -253,7 +253,7 @@ static void on_local_job(const struct cw_election_job *r, void *user)
 	(void)snprintf(f->leader, sizeof(f->leader), "%s", r->leader);
 }
 
-/* False with q's error set. */
+/* Finds the job. False if there is not exactly one match; q's error is then set. */
 static bool find_job(struct search *f, struct request *q)
 {
 	cw_leader_jobs(f->s->config.leader, on_job, f);
@@ -366,7 +366,7 @@ void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, cons
 	struct search f = search_for(s, caller, arguments);
 
 	if (!q)
-		return; /* the caller's deadline reports it */
+		return; /* the caller's deadline reports the failure */
 	q->owner = s;
 	q->uid = caller->uid;
 	q->fn = fn;
@@ -389,7 +389,7 @@ static void make_answer(const struct request *q, struct cw_control_answer *a)
 	bad |= json_object_set(doc, "evidence", evidence);
 	json_decref(evidence);
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON)
-		(void)json_object_del(doc, "evidence"); /* the trees hold its stacks too */
+		(void)json_object_del(doc, "evidence"); /* the trees contain the same stacks */
 	a->code = cw_json_int(doc, "seen", 0) > 0 ? CODE_OK : CODE_NO_DATA;
 	a->json = bad ? NULL : cw_json_write(doc, JSON_COMPACT);
 	if (!a->json || strlen(a->json) > MAX_JSON) {

@@ -17,9 +17,12 @@
 struct collector {
 	const struct cw_status_source *source;
 	const struct cw_caller *caller;
-	json_t *jobs; /* NULL after running out of memory */
+	json_t *jobs; /* NULL = we ran out of memory */
 	int64_t now_ns;
-	/* For another node: keys of the wanted jobs and the room for them; 0 = all jobs. */
+	/*
+	 * For another node: the keys of the wanted jobs and the room for them in bytes; 0 = all
+	 * jobs.
+	 */
 	const json_t *wanted;
 	size_t bytes, max_bytes;
 };
@@ -29,7 +32,10 @@ static double seconds(int64_t ns)
 	return (double)(ns / CW_NS_PER_MS) / 1000.0;
 }
 
-/* The part of a job that does not depend on its leader. cw_control_handle() sees out of memory. */
+/*
+ * Adds the fields that do not depend on the job's leader. If we run out of memory,
+ * cw_control_handle() notices it.
+ */
 static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
 		       const struct cw_incident *inc)
 {
@@ -40,7 +46,7 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 						      cw_transport_self(c->source->transport)));
 	(void)json_object_set_new(job, "suppressed",
 				  suppressed ? json_string(suppressed) : json_null());
-	/* The old name of the same field, for one release. */
+	/* The old name of the field "suppressed", which we keep for one release. */
 	(void)json_object_set_new(job, "withheld",
 				  suppressed ? json_string(suppressed) : json_null());
 	(void)json_object_set_new(job, "severity",
@@ -48,7 +54,7 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 				      : json_null());
 }
 
-/* The last stall that ended by itself. */
+/* Adds the last stall that ended by itself. */
 static void add_slow(const struct collector *c, json_t *job, const struct cw_job_view *view)
 {
 	json_t *slow = json_null();
@@ -60,7 +66,7 @@ static void add_slow(const struct collector *c, json_t *job, const struct cw_job
 	(void)json_object_set_new(job, "slow", slow);
 }
 
-/* The rank that comes late in a job that makes progress. */
+/* Returns the rank that comes late in a job that makes progress. */
 static json_t *late_doc(const struct cw_late_rank *late, int64_t now_ns)
 {
 	const struct cw_slow *s = &late->said;
@@ -87,7 +93,7 @@ static void add_late(const struct collector *c, json_t *job, const struct cw_lat
 	(void)json_object_set_new(job, "late", list);
 }
 
-/* When the job's own watchdog ends it. */
+/* Adds the time after which the job's own watchdog ends it. */
 static void add_timeout(json_t *job, const struct cw_job_view *view)
 {
 	json_t *timeout = json_null();
@@ -100,14 +106,14 @@ static void add_timeout(json_t *job, const struct cw_job_view *view)
 	(void)json_object_set_new(job, "job_timeout", timeout);
 }
 
-/* Present only while there is a proposal: it is made once. */
+/* Adds the proposal to use the policy "serving", if we made one. We make it only once. */
 static void add_proposal(json_t *doc, const struct cw_job *job)
 {
 	if (cw_stall_has_proposed_serving(job->stall))
 		(void)json_object_set_new(doc, "proposed_policy", json_string("serving"));
 }
 
-/* pods: one a line; "" = the job runs in none. */
+/* Adds the job's pods. `pods` has one per line; "" = the job runs in none. */
 static void add_pods(json_t *job, const char *pods)
 {
 	json_t *list = *pods ? json_array() : json_null();
@@ -202,7 +208,9 @@ static void on_job(const struct cw_job_digests *digests, const struct cw_job *jo
 		append(c, doc);
 }
 
-/* Explains why a job is untracked, or some of its ranks here; false: all are tracked. */
+/*
+ * Explains why the job, or some of its ranks here, are untracked. False if all ranks are tracked.
+ */
 static bool describe_untracked(const struct collector *c, const struct cw_election_job *job,
 			       bool is_led_here, char *buf, size_t len)
 {
@@ -295,7 +303,10 @@ static const char *reload_name(uint32_t result)
 	return result > CW_RELOAD_NONE && result <= CW_RELOAD_REFUSED ? names[result] : NULL;
 }
 
-/* The reason may quote the file, which may hold secrets: only callers that see all get it. */
+/*
+ * Returns the result of the last reload. The reason may quote the file, which may hold secrets, so
+ * only callers that see all get it.
+ */
 static json_t *reload_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	const struct cw_reload_state *reload = s->reload;
@@ -309,7 +320,7 @@ static json_t *reload_doc(const struct cw_status_source *s, const struct cw_call
 							  : json_null());
 }
 
-/* The sentence about a reload that did not take effect. False: there is none. */
+/* Writes a sentence about a reload that did not take effect. False if there is none to report. */
 static bool describe_reload(const struct cw_status_source *s, const struct cw_caller *caller,
 			    char *buf, size_t len)
 {
@@ -407,13 +418,13 @@ static json_t *notes_doc(const struct cw_status_source *s, const struct cw_calle
 	return notes;
 }
 
-/* A user's sentence takes up to 1 KiB, and a status 1 MiB. Users always see their own entry. */
+/* A user's sentence takes up to 1 KiB, and a status has 1 MiB. Users always see their own entry. */
 #define MAX_UNTRACKED_USERS 64u
 
 struct untracked_doc {
 	const struct cw_caller *caller;
 	const char *what;
-	json_t *array; /* NULL after running out of memory */
+	json_t *array; /* NULL = we ran out of memory */
 };
 
 static void on_untracked_user(const struct cw_untracked_user *of, void *user)
@@ -432,7 +443,7 @@ static void on_untracked_user(const struct cw_untracked_user *of, void *user)
 	}
 }
 
-/* Untracked jobs and processes of the users that the caller may see. NULL = out of memory. */
+/* Lists untracked jobs and processes of the users that the caller may see. NULL = out of memory. */
 static json_t *untracked_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	struct untracked_doc doc = { .caller = caller, .what = "jobs", .array = json_array() };
