@@ -17,7 +17,7 @@
 
 #define MAX_PATH_BYTES 256u
 #define MAX_NAME_BYTES 128u
-/* A node with a thousand mounts has some 150 KiB. */
+/* The size limit. A node with a thousand mounts has some 150 KiB. */
 #define MAX_MOUNTINFO (1u << 20)
 
 /* Calls whose first argument is the descriptor they work on. */
@@ -29,7 +29,10 @@ static const long on_descriptor[] = {
 	SYS_fstat,      SYS_lseek,     SYS_fadvise64,       SYS_flock,
 };
 
-/* -1 = the thread is in none of these calls. */
+/*
+ * Returns the descriptor that the thread's system call works on. -1 = the thread is in none of
+ * these calls.
+ */
 static int descriptor_of_call(pid_t pid, pid_t tid)
 {
 	char text[256];
@@ -55,7 +58,9 @@ int cw_blocked_on_mount(const char *mountinfo, int mount_id, json_t *doc)
 		const char *end = line + strcspn(line, "\n");
 		const char *dash = strstr(line, " - ");
 
-		/* "36 35 98:0 /root /mount options … - type source options", proc(5) */
+		/*
+		 * A line is "36 35 98:0 /root /mount options … - type source options"; see proc(5).
+		 */
 		if (sscanf(line, "%d %*d %23s", &id, device) != 2 || id != mount_id)
 			continue;
 		if (!dash || dash > end || sscanf(dash + 3, "%63s %255s", fs, source) != 2)
@@ -84,7 +89,8 @@ static void add_mount(pid_t pid, int fd, json_t *doc)
 	at = strstr(text, "mnt_id:");
 	if (at && sscanf(at, "mnt_id: %d", &id) == 1 &&
 	    cw_procfs_read(pid, "mountinfo", mounts, MAX_MOUNTINFO) > 0)
-		(void)cw_blocked_on_mount(mounts, id, doc); /* fails for a pipe or socket */
+		/* Fails for a pipe or socket, which has no mount. */
+		(void)cw_blocked_on_mount(mounts, id, doc);
 }
 
 json_t *cw_blocked_on(pid_t pid, pid_t tid)

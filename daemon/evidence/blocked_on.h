@@ -9,14 +9,14 @@
 #include <sys/types.h>
 
 /*
- * {"fd":5,"path":"/ckpt/x","device":"8:1","fs":"ext4","source":"/dev/sda1"}, or NULL if the
- * thread's system call uses no open file, or if we cannot read it. New reference. Reads /proc: call
- * it in a child only.
+ * Returns {"fd":5,"path":"/ckpt/x","device":"8:1","fs":"ext4","source":"/dev/sda1"}, a new
+ * reference. NULL if the thread's system call uses no open file, or if we cannot read it. Reads
+ * /proc, so call it in a child only.
  */
 json_t *cw_blocked_on(pid_t pid, pid_t tid);
 
 /*
- * Copies device, fs and source of the entry with this mount id from a mountinfo text into doc. 0 or
- * -ENOENT. Pure.
+ * Finds the entry with this mount id in a mountinfo text, and copies its device, fs and source into
+ * doc. 0 or -ENOENT. Pure.
  */
 int cw_blocked_on_mount(const char *mountinfo, int mount_id, json_t *doc);

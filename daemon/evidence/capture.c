@@ -37,19 +37,19 @@
 #include "loop/children.h"
 #include "loop/events.h"
 
-#define MAX_JSON_BYTES (384u << 10) /* a message carries CW_MSG_MAX_STRING */
-/* Limit for one of many ranks: after this time it gets the parts it has. */
+#define MAX_JSON_BYTES (384u << 10) /* must fit into a message (CW_MSG_MAX_STRING) */
+/* A capture of one of many ranks runs at most this long. Then it ends with the parts it has. */
 #define BRIEF_RUN_MS 8000u
-/* Brief captures leave a quarter of the queue to the others. */
+/* Brief captures may use this part of the queue. They leave a quarter to the others. */
 #define BRIEF_QUEUE_SHARE(max) ((max) - (max) / 4)
-/* The proc part: 256 threads of about 180 bytes, and some kernel stacks. */
+/* The output of the proc part: 256 threads of about 180 bytes, and some kernel stacks. */
 #define MAX_PROC_OUTPUT (96u << 10)
-/* /proc answers in milliseconds or hangs; faulthandler in 50 ms or never. */
+/* /proc answers in milliseconds or hangs. faulthandler answers in 50 ms or never. */
 #define PROC_LIMIT_MS 2000
 #define PYTHON_LIMIT_MS 3000
 /* The interpreter's structures must hold still while faulthandler walks them (cpython#116008). */
 #define PYTHON_MIN_IDLE_NS (2 * CW_NS_PER_S)
-/* If this many children do not even die, the node is sick: start no more. */
+/* If this many children survive SIGKILL, the node is sick, and we start no more. */
 #define MAX_ABANDONED 8u
 _Static_assert(MAX_ABANDONED > CW_CHILD_MAX_ABANDONED, "one user is not the node");
 
@@ -61,7 +61,7 @@ struct cw_capture_job {
 	void *user;
 	int64_t deadline_ns;
 	struct event *timer;
-	unsigned step; /* index of the next one in steps[]; 0 also while queued */
+	unsigned step; /* index of the next part in steps[]; 0 also while queued */
 	bool is_running, is_gone, is_stopped;
 	bool is_displaced; /* lost its place in the queue to another user */
 	int32_t rank;
@@ -80,7 +80,7 @@ struct cw_capture {
 	struct cw_capture_stats stats;
 	uid_t started_uid;                /* user of the last capture that started */
 	struct cw_kernel_threads *kernel; /* NULL = not available here */
-	char *kernel_text;                /* its last text: for the next forked child */
+	char *kernel_text;                /* text of the last read, for the next forked child */
 };
 
 static bool is_brief(const struct cw_capture_job *job)
@@ -132,7 +132,8 @@ static void job_free(struct cw_capture_job *job)
 }
 
 /*
- * The part itself; "no time left" if it was requested and is missing; null if it was not requested.
+ * Returns the part. If it is missing, returns "no time left" if it was requested, or null if it was
+ * not.
  */
 static json_t *take_part(struct cw_capture_job *job, json_t **part, uint32_t what)
 {
@@ -193,7 +194,7 @@ static void finish(struct cw_capture_job *job)
 	else
 		c->stats.done++;
 	json_decref(doc);
-	/* Out of memory: the minimal answer is an empty object. */
+	/* If we are out of memory, an empty object is the minimal answer. */
 	job->fn(&job->target, text ? text : "{}", job->user);
 	job_free(job);
 	pump_soon(c);
@@ -279,7 +280,9 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 	part_done(job);
 }
 
-/* True if this is the requested process and its user may see it. *ret: identifies its program. */
+/*
+ * True if this is the requested process and its user may see it. *ret tells which program it runs.
+ */
 static bool may_read_kernel_side(const struct cw_capture_job *job, int proc_fd,
 				 struct cw_procstat *ret)
 {
@@ -288,9 +291,9 @@ static bool may_read_kernel_side(const struct cw_capture_job *job, int proc_fd,
 }
 
 /*
- * This takes microseconds and cannot hang, so we read it here, where the descriptors of the BPF
- * programs are. We check before and after, as the process may start another program meanwhile. The
- * child has its own check.
+ * Reads the kernel state of the threads. This takes microseconds and cannot hang, so we do it here,
+ * where the descriptors of the BPF programs are. We check the process before and after, because it
+ * may start another program meanwhile. The child has its own check.
  */
 static void read_kernel_side(struct cw_capture *c, const struct cw_capture_job *job)
 {
@@ -328,7 +331,7 @@ static void step_proc(struct cw_capture_job *job)
 	}
 	read_kernel_side(job->owner, job);
 	r = start_child(job, &config);
-	free(job->owner->kernel_text); /* the child has a copy */
+	free(job->owner->kernel_text); /* the child has its own copy */
 	job->owner->kernel_text = NULL;
 	if (r < 0) {
 		job->proc = cw_evidence_part("failed", why_no_child(r));
@@ -347,7 +350,10 @@ static void on_python(uint32_t status, const char *text, void *user)
 	part_done(job);
 }
 
-/* NULL: we may ask. The agent can only answer if the process runs and its interpreter is idle. */
+/*
+ * Returns the part that explains why we cannot ask for Python stacks; NULL = we may ask. The agent
+ * can answer only if the process runs and its interpreter is idle.
+ */
 static json_t *why_not_python(struct cw_capture_job *job)
 {
 	struct cw_node_process p;
@@ -405,7 +411,7 @@ static void on_native_done(enum cw_child_end end, const char *output, size_t len
 
 static void step_native(struct cw_capture_job *job)
 {
-	int64_t ms = left_ms(job) * 9 / 10; /* leaves time to report the result */
+	int64_t ms = left_ms(job) * 9 / 10; /* a tenth of the time remains to report the result */
 	struct cw_stack_target target = { .pid = job->target.pid,
 					  .start_ticks = job->target.start_ticks };
 	struct cw_child_config config = {
@@ -489,7 +495,10 @@ static void start_job(struct cw_capture_job *job)
 	part_done(job);
 }
 
-/* Users take turns, so that a job of many ranks does not delay the captures of others. */
+/*
+ * True if a starts before b. Users take turns, so that a job of many ranks does not delay the
+ * captures of others.
+ */
 static bool comes_before(const struct cw_capture *c, const struct cw_capture_job *a,
 			 const struct cw_capture_job *b)
 {
@@ -499,10 +508,10 @@ static bool comes_before(const struct cw_capture *c, const struct cw_capture_job
 		return is_brief(b);
 	if (a_is_next != b_is_next)
 		return a_is_next;
-	return a->uid < b->uid; /* same user: order of arrival */
+	return a->uid < b->uid; /* captures of the same user start in order of arrival */
 }
 
-/* The next capture to start: brief ones come last. */
+/* Returns the next capture to start. Brief captures come last. */
 static struct cw_capture_job *next_job(struct cw_capture *c)
 {
 	struct cw_capture_job *best = NULL;
@@ -517,7 +526,7 @@ static struct cw_capture_job *next_job(struct cw_capture *c)
 
 /*
  * Starts as many captures as allowed. A job may end within its start, so we search the list anew
- * each time.
+ * for each one.
  */
 static void on_pump(evutil_socket_t fd, short what, void *arg)
 {
@@ -532,7 +541,7 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* False: the queue is full, or this user's share of it is. */
+/* Makes room for a capture. False if the queue is full, or if this user's share of it is full. */
 static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 {
 	_cleanup_(freep) struct cw_quota_charge *charges =
@@ -546,7 +555,7 @@ static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 	for (struct cw_capture_job *job = c->first; job; job = job->next) {
 		if (job->is_running || job->is_displaced)
 			continue;
-		/* In order of arrival; captures that an alert may need stay. */
+		/* Later entries arrived later. We displace no capture that an alert may need. */
 		charges[n] = (struct cw_quota_charge){ .uid = job->uid,
 						       .is_pinned = !is_brief(job),
 						       .since_ns = (int64_t)n,
@@ -569,10 +578,13 @@ static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user)
 {
-	/* Ends a twentieth early, to leave time for the steps up to the callback. */
+	/*
+	 * The capture ends after 95 % of its time, so that the steps up to the callback are in
+	 * time.
+	 */
 	uint32_t ms = deadline_ms - deadline_ms / 20;
 	bool is_one_of_many = target->what & CW_EVIDENCE_BRIEF;
-	uid_t uid = (uid_t)-1; /* the process is already gone */
+	uid_t uid = (uid_t)-1; /* stays -1 if the process is already gone */
 	struct cw_capture_job *job;
 	struct cw_node_process p;
 

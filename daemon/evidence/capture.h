@@ -22,7 +22,7 @@ struct cw_capture_config {
 	const struct cw_clock *clock;
 	struct cw_node *node; /* borrowed: identity, Python stacks */
 	const char *node_name;
-	uint32_t max_running; /* 2 */
+	uint32_t max_running; /* usually 2 */
 	uint32_t max_queued;
 };
 
@@ -31,19 +31,19 @@ int cw_capture_new(const struct cw_capture_config *config, struct cw_capture **r
 struct cw_capture *cw_capture_free(struct cw_capture *capture);
 
 /*
- * json: one collwatch.evidence/1 object (docs/schemas.md), never NULL; it says which parts are
- * missing, and why. Borrowed until the callback returns.
+ * Receives the result. json is one collwatch.evidence/1 object (docs/schemas.md), never NULL. It
+ * says which parts are missing, and why. Borrowed until the callback returns.
  */
 typedef void (*cw_capture_fn)(const struct cw_msg_evidence_target *target, const char *json,
 			      void *user);
 
 /*
- * Queues a capture. The callback comes exactly once, never from inside this call, and at the latest
- * after deadline_ms. -EAGAIN: queue full (counted), no callback.
+ * Queues a capture. The callback comes exactly once, after at most deadline_ms, and never from
+ * inside this call. -EAGAIN: the queue is full; we count this, and no callback comes.
  *
- * A capture with CW_EVIDENCE_BRIEF is one of many. It starts after all other captures, runs for
- * 8 s at most, and may use three quarters of the queue. Its result has only the threads that
- * locate the rank.
+ * A capture with CW_EVIDENCE_BRIEF is one of many. It starts after all other captures, runs for at
+ * most 8 s, and may use three quarters of the queue. Its result has only the threads that locate
+ * the rank.
  */
 int cw_capture_request(struct cw_capture *capture, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user);

@@ -7,7 +7,7 @@
 #pragma once
 
 /*
- * NULL: not a mangled name, or unreadable, or a build without libiberty. The caller frees it.
- * Any thread.
+ * Returns the demangled name, which the caller frees. NULL if it is not a mangled name, is
+ * unreadable, or the build has no libiberty. Any thread.
  */
 char *cw_demangle(const char *symbol);

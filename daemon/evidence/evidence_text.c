@@ -11,7 +11,7 @@
 #define MAX_REASON_BYTES 256u
 #define ELLIPSIS "\xe2\x80\xa6"
 
-/* Length of the printable UTF-8 character at text[0..len), 0 if there is none. */
+/* Returns the length of the printable UTF-8 character at text[0..len), or 0 if there is none. */
 static size_t printable(const unsigned char *text, size_t len)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -33,7 +33,7 @@ static size_t printable(const unsigned char *text, size_t len)
 		c = c << 6 | (text[i] & 0x3f);
 	}
 	/*
-	 * Rejects overlong forms, surrogates, code points beyond Unicode, C1 controls,
+	 * Reject overlong forms, surrogates, code points beyond Unicode, C1 controls, and
 	 * bidirectional overrides.
 	 */
 	if (c < smallest[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff || c < 0xa0 ||
@@ -54,7 +54,7 @@ json_t *cw_evidence_text(const char *text, size_t len, size_t max_bytes)
 		size_t out = n ? n : 1;
 
 		if (used + out > max_bytes) {
-			/* Makes room for the ellipsis without splitting a character. */
+			/* Make room for the ellipsis without splitting a character. */
 			while (used > 0 && (used + 3 > max_bytes || (buf[used] & 0xc0) == 0x80))
 				used--;
 			memcpy(buf + used, ELLIPSIS, 3);

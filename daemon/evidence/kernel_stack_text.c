@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of kernel_threads.h that need no BPF. */
+/* The functions of kernel_threads.h that need no BPF. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,7 +10,10 @@
 
 #define MAX_SYMBOL_BYTES 64u
 
-/* Entry code of the kernel, common to all threads in it; says nothing about this one. */
+/*
+ * True for entry code of the kernel. All threads in the kernel have it, so it says nothing about
+ * this one.
+ */
 static bool is_entry(const char *name, size_t len)
 {
 	static const char *const names[] = {
@@ -37,7 +40,7 @@ json_t *cw_kernel_stack_parse(const char *text, size_t len)
 		size_t line = newline ? (size_t)(newline - text) : len, n;
 		const char *name = text, *space = memchr(text, ' ', line);
 
-		if (line > 0 && *text == '[' && space) /* "[<0>] " of /proc */
+		if (line > 0 && *text == '[' && space) /* skip the "[<0>] " of /proc */
 			name = space + 1;
 		n = (size_t)(text + line - name);
 		for (size_t i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We read facts by pid. They count only if, at the end, the pid is still the same process as at the
- * start, and its user may still see it. Otherwise we only report public facts, or the status.
+ * We read facts by pid. They count only if, at the end, the pid still belongs to the same process,
+ * and its user may still see it. Otherwise we report only public facts, or only the status.
  */
 #include "daemon/evidence/procfacts.h"
 
@@ -45,12 +45,13 @@ struct subject {
 	const char *kernel;
 	const struct cw_procfs_view *view; /* NULL: public facts only */
 	bool is_partial;                   /* some file was unreadable */
-	bool is_start_local;               /* no remote server holds arguments and environment */
+	/* Arguments and environment are not on a remote server. */
+	bool is_start_local;
 };
 
 /*
- * "read", "futex"; "syscall-N" if libseccomp does not know the number; NULL = not in a call,
- * or unknown.
+ * Returns the name of the thread's system call, such as "read" or "futex". "syscall-N" if
+ * libseccomp does not know the number; JSON null if the thread is in no call, or if it is unknown.
  */
 static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
 {
@@ -71,7 +72,10 @@ static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
 	return json;
 }
 
-/* The kernel says "0" for "not waiting", and also without permission. */
+/*
+ * Returns the kernel function in which the thread waits. The kernel shows "0" if it does not wait,
+ * and also if we lack the permission.
+ */
 static json_t *wchan_name(pid_t pid, pid_t tid)
 {
 	char text[128];
@@ -87,7 +91,10 @@ static json_t *or_null(json_t *value)
 	return value ? value : json_null();
 }
 
-/* From BPF; otherwise from /proc, for a thread that hangs in the kernel, with permission. */
+/*
+ * Returns the kernel stack from BPF. Without BPF we read it from /proc for a thread that hangs in
+ * the kernel, if we have the permission.
+ */
 static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel,
 			    int64_t *ret_off_cpu_ns)
 {
@@ -101,7 +108,7 @@ static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel
 	return n > 0 ? cw_kernel_stack_parse(text, (size_t)n) : NULL;
 }
 
-/* For a thread that its user may not see: the public facts of stat. */
+/* Returns the public facts of stat, for a thread that its user may not see. */
 static json_t *public_facts(pid_t tid, const struct cw_procfs_stat *st)
 {
 	return json_pack("{s:i, s:o, s:o, s:n, s:n, s:f, s:n, s:n, s:n}", "tid", (int)tid, "name",
@@ -118,13 +125,14 @@ static json_t *thread_facts(struct subject *s, pid_t tid)
 	json_t *stack;
 
 	if (cw_procfs_stat(pid, tid, &st) < 0)
-		return NULL; /* it ended meanwhile */
+		return NULL; /* the thread ended meanwhile */
 	if (!s->view || !cw_procfs_may_see(s->view->proc_fd, tid, s->view->uid)) {
 		s->is_partial = true;
 		return public_facts(tid, &st);
 	}
 	stack = kernel_stack(pid, tid, st.state, s->kernel, &off_cpu_ns);
-	if (tid != pid && st.state != 'D') { /* for hundreds of idle helpers, wchan is enough */
+	/* Hundreds of threads are idle helpers: for them wchan is enough. */
+	if (tid != pid && st.state != 'D') {
 		json_decref(stack);
 		stack = NULL;
 	}
@@ -148,12 +156,16 @@ static json_t *threads_facts(struct subject *s, unsigned *ret_total)
 		json_t *facts = thread_facts(s, tids[i]);
 
 		if (facts)
-			(void)json_array_append_new(threads, facts); /* a gap when out of memory */
+			/* Out of memory: the list lacks this thread. */
+			(void)json_array_append_new(threads, facts);
 	}
 	return threads;
 }
 
-/* Arguments joined by blanks. A kernel thread or a zombie has none. */
+/*
+ * Returns the arguments, joined by blanks. A kernel thread or a zombie has no arguments, so we
+ * return its name.
+ */
 static json_t *command_line(const struct subject *s, const char *name)
 {
 	char text[MAX_COMMAND_BYTES * 4];
@@ -170,7 +182,7 @@ static json_t *command_line(const struct subject *s, const char *name)
 	return cw_evidence_text(text, (size_t)n, MAX_COMMAND_BYTES);
 }
 
-/* The number after "key" at the start of a line; JSON null if there is none. */
+/* Returns the number after "key" at the start of a line, or JSON null if there is no such line. */
 static json_t *number_after(const char *text, const char *key)
 {
 	const char *line = text;
@@ -186,7 +198,7 @@ static json_t *number_after(const char *text, const char *key)
 	return json_null();
 }
 
-/* The path of the unified hierarchy ("0::/…"); otherwise that of the first line. */
+/* Returns the path of the unified hierarchy ("0::/…"), or else the path of the first line. */
 static json_t *cgroup_path(pid_t pid)
 {
 	char text[4096];
@@ -199,7 +211,10 @@ static json_t *cgroup_path(pid_t pid)
 	return path ? cw_evidence_text(path, strcspn(path, "\n"), MAX_CGROUP_BYTES) : json_null();
 }
 
-/* The environment at the start of the process: later changes by the program are not visible. */
+/*
+ * Reads the environment as of the start of the process. Later changes by the program are not
+ * visible.
+ */
 static json_t *torch_settings(const struct subject *s)
 {
 	_cleanup_(freep) char *text = s->view ? malloc(MAX_ENVIRONMENT_BYTES) : NULL;
@@ -240,7 +255,10 @@ static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 		threads);
 }
 
-/* Checks that it is the same process; it may run another program. */
+/*
+ * Reads stat and checks that the pid belongs to the same process. The process may run another
+ * program.
+ */
 static int read_stat(pid_t pid, uint64_t start_ticks, struct cw_procfs_stat *ret)
 {
 	int r = cw_procfs_stat(pid, 0, ret);
@@ -248,7 +266,10 @@ static int read_stat(pid_t pid, uint64_t start_ticks, struct cw_procfs_stat *ret
 	return r == 0 && ret->start_ticks != start_ticks ? -ENOENT : r;
 }
 
-/* NULL: the facts may be about a program that the user may not see, or about another process. */
+/*
+ * Returns the facts that the user may see. NULL if they may be about another process, or about a
+ * program that the user may not see.
+ */
 static json_t *facts_for_user(struct subject *s, uint64_t start_ticks, uid_t uid,
 			      const struct cw_procfs_stat *st)
 {

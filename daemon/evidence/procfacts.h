@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the facts of /proc about one process, as the "proc" part of collwatch.evidence/1
- * (docs/schemas.md). We only need the right to read, no other right over the process, and do not
- * touch it. Facts without permission (wchan, syscall, io need more rights) are null, and the status
- * is "partial".
+ * (docs/schemas.md). We do not touch the process, and need no right over it but the right to read.
+ * Some facts (wchan, syscall, io) need more rights. Without them they are null, and the status is
+ * "partial".
  *
  * Runs in a capture child: see daemon/kernel/procfs.h.
  */
@@ -14,9 +14,9 @@
 #include <sys/types.h>
 
 /*
- * New reference; NULL only if out of memory. start_ticks: field 22 of stat, identity. kernel:
- * text from cw_kernel_threads_read(); may be NULL. uid: the claimed owner of the process. If this
- * user may not see the program (daemon/kernel/procfs.h), we only report facts that /proc shows to
- * every user.
+ * Returns a new reference; NULL only if out of memory. start_ticks is field 22 of stat and
+ * identifies the process. kernel is the text from cw_kernel_threads_read(), or NULL. uid is the
+ * claimed owner of the process. If this user may not see the program (daemon/kernel/procfs.h), we
+ * report only facts that /proc shows to every user.
  */
 json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, const char *kernel);

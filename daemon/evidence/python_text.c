@@ -59,7 +59,7 @@ static size_t hex_len(const struct line *l)
 	return n;
 }
 
-/* "[name]" before the parenthesis, from 3.14 on. */
+/* Returns the "[name]" before the parenthesis, which exists from 3.14 on, or JSON null. */
 static json_t *thread_name(const struct line *rest)
 {
 	const char *open = memchr(rest->text, '[', rest->len);
@@ -85,7 +85,7 @@ static void parse_thread(struct parser *p, struct line l)
 		return;
 	if (json_array_size(p->threads) >= CW_PYTHON_MAX_THREADS ||
 	    p->bytes + THREAD_OVERHEAD > CW_PYTHON_MAX_BYTES) {
-		p->frames = NULL; /* drop its frames: they are not the last thread's */
+		p->frames = NULL; /* the frames that follow are not those of the last thread */
 		p->is_cut = true;
 		return;
 	}
@@ -100,7 +100,10 @@ static void parse_thread(struct parser *p, struct line l)
 	json_decref(frames); /* the thread owns it now */
 }
 
-/* The last " in " and the last "\", line " are the writer's: names may contain both. */
+/*
+ * Finds the last `what` in the text. The last " in " and the last "\", line " are the writer's,
+ * because names may contain both.
+ */
 static const char *find_last(const char *text, size_t len, const char *what)
 {
 	const char *found = NULL, *from = text;
@@ -131,7 +134,7 @@ static json_t *parse_frame(struct line l)
 	struct line file, function = l;
 	const char *in, *line;
 
-	if (starts_with(&l, "  File ???, line ")) { /* unknown file name */
+	if (starts_with(&l, "  File ???, line ")) { /* the file name is unknown */
 		file = (struct line){ "???", 3 };
 		line = l.text + strlen("  File ???, line ");
 	} else {
@@ -160,9 +163,7 @@ static void add_frame(struct parser *p, struct line l)
 
 	if (!frame)
 		return;
-	/*
-	 * In the worst case, JSON writes every byte of a name as "\u001f": count the written size.
-	 */
+	/* Count the written size, because JSON may write every byte of a name as "\u001f". */
 	bytes = json_dumpb(frame, NULL, 0, JSON_COMPACT) + 1;
 	if (json_array_size(p->frames) >= CW_PYTHON_MAX_FRAMES ||
 	    p->bytes + bytes > CW_PYTHON_MAX_BYTES) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request for evidence lives until we have answered or refused the last of its targets; each
- * target gets a separate reply. If windows do not fit into a frame, we read them again at half
- * the length.
+ * A request for evidence lives until we have answered or refused the last of its targets. Each
+ * target gets a separate reply. If windows do not fit into a frame, we read them again at half the
+ * length.
  */
 #include "daemon/evidence/responder.h"
 
@@ -19,7 +19,7 @@
 #include "identity/job_id.h"
 #include "identity/quota.h"
 
-/* Fewer ops do not show how ranks diverged. */
+/* With fewer ops, a window does not show how ranks diverged. */
 #define MIN_WINDOW_OPS 8u
 
 struct pending {
@@ -70,7 +70,10 @@ struct cw_responder *cw_responder_free(struct cw_responder *r)
 
 /* ---- windows ---- */
 
-/* This node sends itself requests where it leads, and for its own users. */
+/*
+ * True if the sender may ask about the job. This node may always ask itself: it sends requests as
+ * the leader, and for its own users.
+ */
 static bool may_ask(const struct cw_responder *r, const char *from, const struct cw_job_id *job)
 {
 	return !strcmp(from, r->config.node_name) ||
@@ -87,7 +90,7 @@ static void answer_windows(struct cw_responder *r, const char *from,
 	if (e != 0) {
 		*(e == CW_JOB_ID_ABSENT ? &r->unnamed : &r->refused) += 1;
 		log_debug("windows of a job that is not named are not for %s", from);
-		return; /* the requester times out */
+		return; /* the requester's deadline reports it */
 	}
 	if (!may_ask(r, from, &job)) {
 		r->refused++;
@@ -96,8 +99,8 @@ static void answer_windows(struct cw_responder *r, const char *from,
 	e = -EMSGSIZE;
 
 	/*
-	 * Too much for one frame: short windows of all ranks are more useful than long windows
-	 * of some.
+	 * If the windows do not fit into one frame, halve them: short windows of all ranks are more
+	 * useful than long windows of some.
 	 */
 	for (; e == -EMSGSIZE && request.max_ops >= MIN_WINDOW_OPS; request.max_ops /= 2) {
 		struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY };
@@ -143,7 +146,7 @@ static void on_captured(const struct cw_msg_evidence_target *target, const char 
 	answer_evidence(user, target, json);
 }
 
-/* A target that we could not even try still gets an answer: it says so. */
+/* Answers for a target that we could not even try. The answer gives the reason. */
 static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_target *target,
 			    const char *reason)
 {
@@ -162,7 +165,10 @@ static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_targ
 	answer_evidence(p, target, text ? text : "{}");
 }
 
-/* Peers share the places, so that a single peer leaves some to the others. */
+/*
+ * True if the peer may have another request. Peers share the places, so that one peer leaves some
+ * to the others.
+ */
 static bool has_quota(const struct cw_responder *r, const char *from)
 {
 	struct cw_quota_count count = { .capacity = CW_RESPONDER_MAX_PENDING,
@@ -182,8 +188,8 @@ static bool has_quota(const struct cw_responder *r, const char *from)
 }
 
 /*
- * The reason to refuse evidence of this process to the requester; NULL = none. job: as in the
- * request; NULL = absent.
+ * Returns the reason why the requester gets no evidence of this process; NULL = there is none. job
+ * is the job that the request names, or NULL if it names none.
  */
 static const char *refusal(const struct cw_responder *r, const char *from,
 			   const struct cw_job_id *job, const struct cw_msg_evidence_target *t)
@@ -192,7 +198,7 @@ static const char *refusal(const struct cw_responder *r, const char *from,
 
 	if (job && cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, job))
 		return "not a process of that job";
-	/* A peer of an older version only names processes: then it must lead their job. */
+	/* A peer of an older version names only processes. It must then lead their job. */
 	if (!job && cw_node_job(r->config.node, t->pid, t->start_ticks, &own))
 		job = &own;
 	return job && may_ask(r, from, job) ? NULL : "its node takes another one for the leader";
@@ -207,10 +213,10 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	struct pending *p;
 	int e;
 
-	/* A peer of the previous version only names processes, each with pid and start. */
+	/* A peer of the previous version names only processes, each with its pid and start. */
 	if (named != 0 && named != CW_JOB_ID_ABSENT) {
 		r->refused++;
-		return; /* the requester times out */
+		return; /* the requester's deadline reports it */
 	}
 	if (n > CW_RESPONDER_MAX_TARGETS) {
 		r->refused += n - CW_RESPONDER_MAX_TARGETS;
@@ -220,7 +226,7 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 		return;
 	if (!has_quota(r, from)) {
 		r->refused++;
-		return; /* the requester times out */
+		return; /* the requester's deadline reports it */
 	}
 	if (deadline_ms > CW_RESPONDER_MAX_DEADLINE_MS)
 		deadline_ms = CW_RESPONDER_MAX_DEADLINE_MS;

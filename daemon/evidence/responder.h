@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers the leaders' requests to this node: windows of its ranks' records, and evidence about a
- * rank. A node that does not lead a job, as far as this node knows, gets nothing about its ranks.
+ * rank. A node gets nothing about the ranks of a job that it does not lead, as far as this node
+ * knows.
  *
  * Loop thread only; nothing blocks.
  */
@@ -17,8 +18,8 @@
 struct cw_responder;
 
 /*
- * Limits on open evidence requests, and on targets of each. We refuse more requests; the last
- * eighth is for peers below the quota (identity/quota.h).
+ * The limit of open evidence requests, of targets of each, and of a request's deadline. Beyond it
+ * we refuse requests. The last eighth is for peers below the quota (identity/quota.h).
  */
 #define CW_RESPONDER_MAX_PENDING 64u
 #define CW_RESPONDER_MAX_TARGETS 64u
@@ -32,16 +33,19 @@ struct cw_responder_config {
 	const char *node_name;
 };
 
-/* All borrowed. 0 or -ENOMEM. */
+/* Borrows all arguments. 0 or -ENOMEM. */
 int cw_responder_new(const struct cw_responder_config *config, struct cw_responder **ret);
-/* Takes NULL; returns NULL. The caller must stop the captures before (cw_capture_free()). */
+/* The caller must stop the captures first (cw_capture_free()). Takes NULL; returns NULL. */
 struct cw_responder *cw_responder_free(struct cw_responder *r);
 /* True if the message was a request. */
 bool cw_responder_message(struct cw_responder *r, const char *from, const struct cw_message *msg);
 /*
- * Number of window requests so far that named no job, as peers of the previous version send them;
- * all refused.
+ * Returns the number of window requests so far that named no job, as peers of the previous version
+ * send them. We refuse all of them.
  */
 uint64_t cw_responder_unnamed(const struct cw_responder *r);
-/* Number of requests refused for other reasons, and of omitted evidence targets, so far. */
+/*
+ * Returns the number of requests refused so far for other reasons, plus the number of omitted
+ * evidence targets.
+ */
 uint64_t cw_responder_refused(const struct cw_responder *r);

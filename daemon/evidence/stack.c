@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of steps is the protection. We take all stacks, release the process, read its memory
- * map and open its files. We check again that all of this was the same process. Then we give up
- * every right, and only then parse foreign bytes. The result is one JSON object per line, so a
- * crash or the deadline leaves the earlier lines valid.
+ * The order of the steps protects us. We take all stacks, release the process, read its memory map
+ * and open its files. We check again that all of this came from the same process. Then we give up
+ * every right, and only then parse foreign bytes. The result is one JSON object per line, so the
+ * earlier lines stay valid if the child crashes or reaches its deadline.
  */
 #include "daemon/evidence/stack.h"
 
@@ -21,7 +21,7 @@
 #include "daemon/evidence/unwinder.h"
 #include "daemon/kernel/procfs.h"
 
-/* Room that thread lines leave for the last line. */
+/* Thread lines leave this much room for the last line. */
 #define END_ROOM 1024u
 
 struct writer {
@@ -41,12 +41,12 @@ static void write_line(struct writer *w, json_t *line, size_t room)
 		free(text);
 		return;
 	}
-	text[len++] = '\n'; /* replaces the NUL */
+	text[len++] = '\n'; /* the newline replaces the NUL */
 	while (at < len) {
 		ssize_t n = write(w->fd, text + at, len - at);
 
 		if (n < 0 && errno != EINTR)
-			break; /* the reader is gone: harmless */
+			break; /* the reader is gone, which is harmless */
 		at += n > 0 ? (size_t)n : 0;
 	}
 	w->used += len;
@@ -85,7 +85,7 @@ static bool has_stack(const struct cw_stack_thread *t)
 	return t->result == CW_STACK_TAKEN || t->result == CW_STACK_PEEKED;
 }
 
-/* Marks the modules that pcs and stack words point into: we need no others. */
+/* Marks the modules that pcs and words of the stacks point into. We need no other modules. */
 static void want_modules(const struct cw_stack_copy *copy, struct cw_stack_modules *mods)
 {
 	for (uint32_t i = 0; i < copy->n_threads; i++) {
@@ -131,9 +131,9 @@ static void write_threads(struct writer *w, const struct cw_stack_copy *copy, st
 
 struct summary {
 	unsigned taken, not_collected;
-	unsigned remote;        /* program files on a server, not opened */
+	unsigned remote;        /* program files on a server, which we do not open */
 	unsigned first_failure; /* enum cw_stack_result */
-	int64_t held_ns;        /* the longest */
+	int64_t held_ns;        /* the longest hold */
 };
 
 static struct summary summarize(const struct cw_stack_copy *copy)
@@ -168,7 +168,7 @@ static int write_not_visible(struct writer *w, int64_t held_ns)
 	return write_end(w, "refused", CW_PROCFS_NOT_VISIBLE, held_ns);
 }
 
-/* No stack was taken: writes the reason. */
+/* Writes the reason why we took no stack. */
 static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 			 const struct summary *s)
 {
@@ -224,8 +224,8 @@ static int unwind(struct writer *w, const struct cw_stack_target *target,
 	want_modules(copy, &mods);
 	cw_stack_modules_open(target->pid, copy->memory, &mods);
 	/*
-	 * Checks again, by the descriptors opened at the start: neither stacks nor memory map are
-	 * from another process or program. From here on we read nothing from the process.
+	 * Check again, by the descriptors opened at the start, that the stacks and the memory map
+	 * are of the same process and program. From here on we read nothing from the process.
 	 */
 	if (!cw_procfs_view_holds(view))
 		return is_same_process(target)
@@ -241,7 +241,7 @@ static int unwind(struct writer *w, const struct cw_stack_target *target,
 	for (size_t i = 0; i < mods.n; i++)
 		s->remote += mods.list[i].is_remote;
 	write_threads(w, copy, u);
-	return write_summary(w, copy, s); /* memory goes with the process */
+	return write_summary(w, copy, s); /* memory ends with the process */
 }
 
 int cw_stack_child(int out_fd, const struct cw_stack_target *target)

@@ -50,7 +50,7 @@ size_t cw_stack_build_id(cw_elf_read_fn read, void *user, bool is_memory,
 	    e.e_phnum == 0 || e.e_phnum > MAX_PHDRS ||
 	    read(user, e.e_phoff, phdrs, e.e_phnum * sizeof(phdrs[0])) < 0)
 		return 0;
-	/* In memory, addresses count from the first loaded segment. */
+	/* The addresses in memory count from the first loaded segment. */
 	for (unsigned i = 0; i < e.e_phnum; i++) {
 		if (phdrs[i].p_type == PT_LOAD) {
 			base = phdrs[i].p_vaddr - phdrs[i].p_offset;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwinder has no capability and runs as the process's user. It may only call what it needs to
- * read open files and to use memory. Address space, CPU time and output have limits.
+ * The unwinder has no capability and runs as the process's user. It may make only the calls that it
+ * needs to read open files and to use memory. Address space, CPU time and output have limits.
  */
 #include "daemon/evidence/stack_confine.h"
 
@@ -19,18 +19,18 @@
 #include <unistd.h>
 
 /*
- * Address space, not memory: the libraries of a training framework are mapped whole, some GiB of
- * them (libtorch_cuda alone takes 1.5).
+ * This limits address space, not memory. The libraries of a training framework are mapped whole,
+ * some GiB of them (libtorch_cuda alone takes 1.5).
  */
 #define MAX_ADDRESS_SPACE (UINT64_C(16) << 30)
 #define MAX_CPU_S 10
 
 void cw_stack_confine_taker(void)
 {
-	/* Best effort: the taker is correct code and does the same without it. */
+	/* We ignore failures: the taker does the same work without these limits. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* If a busy node preempts the taker, the rank's thread stays held meanwhile. */
+	/* If a busy node preempted the taker, the rank's thread would stay held meanwhile. */
 	(void)setpriority(PRIO_PROCESS, 0, -20);
 	if (capng_get_caps_process() < 0 ||
 	    capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE) == 0)
@@ -38,7 +38,8 @@ void cw_stack_confine_taker(void)
 	capng_clear(CAPNG_SELECT_CAPS);
 	(void)capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_PTRACE,
 			    CAP_DAC_READ_SEARCH, -1);
-	(void)capng_apply(CAPNG_SELECT_CAPS); /* fails for rights not held: then all stay */
+	/* Fails if we lack a right, and then all rights stay. */
+	(void)capng_apply(CAPNG_SELECT_CAPS);
 }
 
 static int become(uid_t uid, gid_t gid)
@@ -63,7 +64,10 @@ static int drop_capabilities(void)
 	return capng_apply(CAPNG_SELECT_CAPS) < 0 ? -EPERM : 0;
 }
 
-/* The sanitizers' shadow memory alone is 20 TiB. */
+/*
+ * Limits the unwinder's resources. With sanitizers we do not limit the address space: their shadow
+ * memory alone is 20 TiB.
+ */
 static int limit_resources(void)
 {
 	struct rlimit cpu = { MAX_CPU_S, MAX_CPU_S }, none = { 0, 0 };
@@ -79,7 +83,10 @@ static int limit_resources(void)
 	return 0;
 }
 
-/* Reading open files, memory, time, exit. The last two lines are for the sanitizers. */
+/*
+ * The calls for reading open files, memory, time and exit. The last two lines are for the
+ * sanitizers.
+ */
 static const int allowed[] = {
 	SCMP_SYS(read),          SCMP_SYS(pread64),      SCMP_SYS(readv),
 	SCMP_SYS(lseek),         SCMP_SYS(fstat),        SCMP_SYS(newfstatat),
@@ -101,17 +108,17 @@ static int add_rules(scmp_filter_ctx ctx)
 		if (r < 0)
 			return r;
 	}
-	/* Never map executable memory. */
+	/* Allow no executable mapping. */
 	r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
 			     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	/* Open for reading, create nothing. */
+	/* Allow opening for reading, without creating a file. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
-	/* libelf checks whether the descriptor is open, and its mode. */
+	/* libelf checks whether the descriptor is open, and reads its mode. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
 				     SCMP_A1(SCMP_CMP_EQ, F_GETFD));
@@ -143,7 +150,7 @@ int cw_stack_confine_unwinder(uid_t uid, gid_t gid)
 		r = drop_capabilities();
 	if (r < 0)
 		return r;
-	/* A change of user clears the parent's death signal. */
+	/* A change of user clears the parent's death signal, so we set it again. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;

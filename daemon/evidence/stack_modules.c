@@ -20,7 +20,7 @@
 #include "daemon/kernel/procfs.h"
 
 #define MAX_MAPS_BYTES (16u << 20)
-/* Two to four pages on every machine that we know. */
+/* The vdso has two to four pages on every machine that we know. */
 #define MAX_VDSO_BYTES (64u << 10)
 
 /* ---- the list ---- */
@@ -31,7 +31,10 @@ struct mapping {
 	const char *path;
 };
 
-/* "start-end perms offset major:minor inode   path" of proc(5). The line is NUL-terminated. */
+/*
+ * Parses a line "start-end perms offset major:minor inode   path" of proc(5). The line is
+ * NUL-terminated.
+ */
 static bool parse_line(const char *line, struct mapping *m)
 {
 	unsigned major, minor;
@@ -52,7 +55,7 @@ static struct cw_stack_module *append(struct cw_stack_modules *mods)
 {
 	struct cw_stack_module *list;
 
-	/* Grown by doubling from 64. */
+	/* The capacity doubles, from 64 on. */
 	if (mods->n >= 64 ? (mods->n & (mods->n - 1)) == 0 : mods->n == 0) {
 		list = realloc(mods->list, (mods->n ? mods->n * 2 : 64) * sizeof(*list));
 		if (!list)
@@ -69,7 +72,7 @@ static int add_mapping(struct cw_stack_modules *mods, const struct mapping *m)
 
 	if (!is_vdso && (m->inode == 0 || m->path[0] != '/'))
 		return 0;
-	/* A file mapped anew from its start is another module (dlmopen). */
+	/* If a file is mapped anew from its start, this is another module (dlmopen). */
 	if (!last || is_vdso || last->is_vdso || last->dev != m->dev || last->inode != m->inode ||
 	    (m->offset == 0 && last->exec_end)) {
 		if (mods->n == CW_STACK_MAX_MODULES) {
@@ -172,8 +175,8 @@ void cw_stack_modules_want(struct cw_stack_modules *mods, uint64_t addr)
 /* ---- the files ---- */
 
 /*
- * Checks the type before it opens the file: opening a device or a FIFO can have effects. -1 = not a
- * regular file.
+ * Opens a regular file. We check the type first, because opening a device or a FIFO can have
+ * effects. -1 = not a regular file.
  */
 static int open_regular(const char *path, struct stat *st)
 {
@@ -217,7 +220,10 @@ static bool has_same_build_id(pid_t pid, const struct cw_stack_module *m, int fd
 	       memcmp(of_file, of_memory, n) == 0;
 }
 
-/* Follows no links: they could lead to another mount than the checked one. */
+/*
+ * Opens a file below the process's root. We follow no links: they could lead to another mount than
+ * the one we checked.
+ */
 static int open_of_root(pid_t pid, const char *path, struct stat *st)
 {
 	const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
@@ -253,7 +259,10 @@ static int open_module(pid_t pid, const struct cw_mapped_memory *memory,
 	fd = open_of_root(pid, m->path, &st);
 	if (fd < 0)
 		return -1;
-	/* maps and stat() disagree about devices on overlayfs and btrfs: the build-id decides. */
+	/*
+	 * On overlayfs and btrfs, maps and stat() disagree about devices. Then the build-id
+	 * decides.
+	 */
 	if ((st.st_dev == m->dev && st.st_ino == m->inode) || has_same_build_id(pid, m, fd))
 		return steal_fd(&fd);
 	return -1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ELF files mapped into a process, as far as the copied stacks point into them. We find them in
- * /proc/<pid>/maps and open them through /proc/<pid>/map_files. That is the mapped file itself,
- * even if it was deleted or is inside a container. Otherwise we use /proc/<pid>/root, if inode or
- * build-id show that it is the same file.
+ * /proc/<pid>/maps and open them through /proc/<pid>/map_files. Such an entry is the mapped file
+ * itself, even if the file was deleted or is inside a container. Otherwise we use /proc/<pid>/root,
+ * if inode or build-id show that it is the same file.
  *
- * Runs in a capture child, as long as that may open them.
+ * Runs in a capture child, while the child may still open files.
  */
 #pragma once
 
@@ -22,18 +22,18 @@ struct cw_mapped_memory;
 struct cw_stack_module {
 	uint64_t start, end;           /* from the file's first mapping to its last */
 	uint64_t exec_start, exec_end; /* exec_end == 0: none */
-	uint64_t first_end;            /* end of the first mapping: part of its map_files name */
+	uint64_t first_end;            /* end of the first mapping; part of the name in map_files */
 	uint64_t dev, inode;
 	char *path; /* "[vdso]" for the vdso */
 	bool is_wanted, is_vdso;
-	bool is_remote; /* on a server: not opened */
+	bool is_remote; /* the file is on a server, so we do not open it */
 	int fd;         /* -1 = not open */
 	uint8_t *image;
-	size_t image_len; /* of the vdso: copied from memory */
+	size_t image_len; /* size of the vdso's copy */
 };
 
 struct cw_stack_modules {
-	struct cw_stack_module *list; /* ascending */
+	struct cw_stack_module *list; /* in ascending order */
 	size_t n;
 	bool is_cut;
 };
@@ -44,20 +44,20 @@ int cw_stack_modules_parse(const char *text, size_t len, struct cw_stack_modules
 int cw_stack_modules_read(pid_t pid, struct cw_stack_modules *ret);
 void cw_stack_modules_fini(struct cw_stack_modules *mods);
 
-/* Marks the module with code at addr, if any. */
+/* Marks the module that has code at addr, if there is one. */
 void cw_stack_modules_want(struct cw_stack_modules *mods, uint64_t addr);
 
 /*
- * Opens all wanted modules. A module stays closed if opening it fails, or if `memory` says that it
- * must not be read. Opens only regular files.
+ * Opens all wanted modules that are regular files. A module stays closed if we cannot open it, or
+ * if `memory` says that we must not read it.
  */
 void cw_stack_modules_open(pid_t pid, const struct cw_mapped_memory *memory,
 			   struct cw_stack_modules *mods);
 
 /*
- * Finds the build-id of an ELF image. The callback reads all of len at an offset into the file, or
- * from the start of the memory image; 0 or -errno. Returns its length, 0 = none or not an ELF
- * file. Pure.
+ * Finds the build-id of an ELF image. Returns its length; 0 = no build-id, or not an ELF file. The
+ * callback reads exactly len bytes at an offset, and returns 0 or -errno. The offset counts from
+ * the start of the file or, with is_memory, of the memory image. Pure.
  */
 typedef int (*cw_elf_read_fn)(void *user, uint64_t offset, void *buf, size_t len);
 size_t cw_stack_build_id(cw_elf_read_fn read, void *user, bool is_memory,

@@ -81,7 +81,8 @@ json_t *cw_stack_output_read(const char *output, size_t len, bool is_whole)
 		if (line && json_is_true(json_object_get(line, "end")))
 			end = json_incref(line);
 		else if (json_is_object(line) && json_array_size(threads) < CW_STACK_MAX_THREADS)
-			(void)add_thread(threads, line); /* a gap if out of memory */
+			/* Out of memory: the list lacks this thread. */
+			(void)add_thread(threads, line);
 		json_decref(line);
 		output += n + 1;
 		len -= n + 1;

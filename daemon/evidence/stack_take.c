@@ -45,24 +45,25 @@
 #include "daemon/kernel/procstat.h"
 
 #define PAGE 4096u
-/* After this time we release a thread, complete or not. */
+/* After this time we release a thread, even if the copy is incomplete. */
 #define HOLD_LIMIT_MS 80u
 /*
- * A running thread stops at its next interrupt or return to user space, within microseconds. On a
- * busy machine it must get a processor first, but we do not hold it during that time.
+ * We wait this long for a stop. A running thread stops at its next interrupt or return to user
+ * space, within microseconds. On a busy machine it must get a processor first, but we do not hold
+ * it during that time.
  */
 #define STOP_LIMIT_MS 250u
 /* While we wait for the stop, we note at this interval that the thread still runs. */
 #define STOP_LOOK_NS (CW_NS_PER_MS / 2)
-/* A killed taker releases the thread at the end of its death, after its memory. */
+/* A killed taker releases the thread only at the end of its death, after its memory is gone. */
 #define DEATH_MS 10u
 #define MAX_TAKERS 4u
 /* Below sp a leaf function may keep data without moving sp (the red zone of the x86-64 ABI). */
 #define RED_ZONE 128u
-/* The prefix of the agent's thread names. */
+/* The agent's thread names begin with this. */
 #define AGENT_THREAD "collwatch"
 
-/* Calls that fail with EINTR after a stop, signal(7). */
+/* Calls that fail with EINTR after a stop; see signal(7). */
 static const long not_restarted[] = {
 #ifdef SYS_epoll_wait
 	SYS_epoll_wait,
@@ -118,7 +119,7 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 		(void)cw_stack_take_free(copy);
 		return r;
 	}
-	if (r < 0) /* may not read the map: a hold fails, too, with a clearer error */
+	if (r < 0) /* we may not read the map; the hold then fails, too, with a clearer error */
 		memory = NULL;
 	copy->memory = memory;
 	copy->budget_ns = (CW_STACK_HOLD_MS - DEATH_MS) * CW_NS_PER_MS;
@@ -129,8 +130,8 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 }
 
 /*
- * Copies page by page, up to the first page that is absent, at the stack's end, or that must not
- * be read.
+ * Copies page by page. We stop at the first page that is absent or that we must not read, and at
+ * the stack's end.
  */
 static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
 {
@@ -148,15 +149,15 @@ static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, ui
 
 		if (len > left)
 			len = left;
-		/* An address of another process: do not dereference. */
+		/* This is an address of another process. Do not dereference it. */
 		remote[n].iov_base = (void *)(uintptr_t)at;
 		remote[n++].iov_len = len;
 		at += len;
 		left -= len;
 	}
 	/*
-	 * Uses the tid: if the thread's process starts another program, it has new memory, and this
-	 * memory is gone.
+	 * We read by tid. If the thread's process starts another program, the old memory is gone
+	 * and the process has new memory.
 	 */
 	got = n ? process_vm_readv(t->tid, &local, 1, remote, n, 0) : 0;
 	t->stack_len = got > 0 ? (uint32_t)got : 0;
@@ -176,7 +177,7 @@ static int copy_registers(struct cw_stack_thread *t)
 	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)(uintptr_t)NT_PRSTATUS, &iov) < 0)
 		return -errno;
 	if (iov.iov_len != sizeof(u))
-		return -ENOTSUP; /* a 32-bit process */
+		return -ENOTSUP; /* this is a 32-bit process */
 #if defined(__x86_64__)
 	const uint64_t regs[] = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp,
 				  u.r8,  u.r9,  u.r10, u.r11, u.r12, u.r13, u.r14, u.r15 };
@@ -193,14 +194,14 @@ static int copy_registers(struct cw_stack_thread *t)
 	return 0;
 }
 
-/* One thread at a time. */
+/* The hold of one thread. */
 struct hold {
 	timer_t killer;
 	int64_t limit_ns;
-	int64_t since_ns; /* certainly not held at this time */
+	int64_t since_ns; /* the thread was certainly not held at this time */
 };
 
-/* Kills this process at that time, in any state. */
+/* Arms the timer that kills this process at at_ns, in any state. */
 static int arm_killer(const struct hold *h, int64_t at_ns)
 {
 	struct itimerspec it = { .it_value = { at_ns / CW_NS_PER_S, at_ns % CW_NS_PER_S } };
@@ -215,10 +216,10 @@ static int not_held_at(struct hold *h, int64_t ns)
 }
 
 /*
- * Waits for the thread's stop. 0 and the signal to pass on at release (0 = none), -ETIMEDOUT,
- * -ESRCH (it ended). The limit of the hold counts from the last check that found the thread
- * running. We do not know the exact time of the stop, least of all if the taker had no
- * processor meanwhile.
+ * Waits until the thread stops. Returns 0, -ETIMEDOUT, or -ESRCH if the thread has ended.
+ * *ret_signal is the signal to pass on at release; 0 = none. The limit of the hold counts from the
+ * last check that found the thread running. We do not know the exact time of the stop, least of all
+ * if the taker had no processor meanwhile.
  */
 static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 {
@@ -237,8 +238,8 @@ static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 			return -ESRCH;
 		if (pid > 0) {
 			/*
-			 * A status with an event is our stop or a group stop; without an event it
-			 * is a signal.
+			 * A status with an event is our stop or a group stop. A status without an
+			 * event is a signal.
 			 */
 			*ret_signal = status >> 16 ? 0 : WSTOPSIG(status);
 			return 0;
@@ -248,7 +249,10 @@ static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 		r = not_held_at(hold, before_ns);
 		if (r < 0)
 			return r;
-		/* cw_stack_take() blocks SIGCHLD; waitpid() has the result. */
+		/*
+		 * cw_stack_take() blocks SIGCHLD, so we wait for it here. waitpid() gets the
+		 * result.
+		 */
 		(void)sigtimedwait(&chld, NULL, &look);
 	}
 }
@@ -282,11 +286,11 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 {
 	int sig = 0, r;
 
-	/* From the seizure on, a signal also stops it. */
+	/* After PTRACE_SEIZE a signal also stops the thread, so the hold may begin now. */
 	r = not_held_at(hold, now_ns());
 	if (r < 0)
 		return r;
-	copy->held_ns += hold->limit_ns; /* in case this process dies */
+	copy->held_ns += hold->limit_ns; /* counts in full if this process dies */
 	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0) {
 		t->error = errno;
 		t->result = seize_failed(errno);
@@ -300,7 +304,7 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 		r = wait_for_stop(t->tid, hold, &sig);
 	if (r == 0)
 		r = copy_held(copy, t, buf);
-	/* Fails if the thread has ended meanwhile, or has not stopped. */
+	/* This fails if the thread has ended meanwhile, or has not stopped. */
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)sig);
 	t->held_ns = now_ns() - hold->since_ns;
 	copy->held_ns += t->held_ns - hold->limit_ns;
@@ -331,8 +335,8 @@ static int read_syscall(struct cw_stack_copy *copy, pid_t tid, struct cw_procfs_
 }
 
 /*
- * True if the thread sleeps in a call that we must not interrupt: then the copy was made without
- * a hold.
+ * Copies the stack of a thread that sleeps in a call that we must not interrupt. We do not hold
+ * such a thread. False if the thread is in another call.
  */
 static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
 {
@@ -377,7 +381,7 @@ static int take_thread(struct cw_stack_copy *copy, uint32_t i, struct hold *hold
 		t->result = CW_STACK_TRACED;
 	else if (strncmp(st.name, AGENT_THREAD, strlen(AGENT_THREAD)) == 0)
 		t->result = CW_STACK_OURS;
-	else if (!may_be_seen(copy, t)) /* do not even hold it */
+	else if (!may_be_seen(copy, t)) /* we do not even hold such a thread */
 		t->result = CW_STACK_OTHER_USER;
 	else if (!take_asleep(copy, t, copy->stacks[i]))
 		return take_held(copy, t, copy->stacks[i], hold);
@@ -397,7 +401,7 @@ static int take_threads(struct cw_stack_copy *copy, struct hold *hold, int64_t l
 			continue;
 		}
 		hold->limit_ns = left_ns < limit_ns ? left_ns : limit_ns;
-		/* Work on a thread that we do not hold may take longer, but not without limit. */
+		/* Work on a thread that we do not hold may take longer, but it has a limit, too. */
 		r = arm_killer(hold, now_ns() + STOP_LIMIT_MS * CW_NS_PER_MS + hold->limit_ns);
 		if (r == 0)
 			r = take_thread(copy, i, hold);

@@ -9,9 +9,10 @@
 #include <stddef.h>
 
 /*
- * environment[len] as in /proc/PID/environ: NAME=VALUE, each with a NUL after it. We omit a last
- * entry without NUL, because it is cut off. New reference: an array of "NAME=VALUE", at most
- * CW_TORCH_SETTINGS_MAX, printable, in the environment's order. NULL = out of memory.
+ * Returns a new reference to an array of "NAME=VALUE", printable, in the environment's order; NULL
+ * = out of memory. It has at most CW_TORCH_SETTINGS_MAX entries. environment[len] is in the form of
+ * /proc/PID/environ: NAME=VALUE, each with a NUL after it. If the last entry has no NUL, it is cut
+ * off, and we omit it.
  */
 #define CW_TORCH_SETTINGS_MAX 24u
 json_t *cw_torch_settings(const char *environment, size_t len);

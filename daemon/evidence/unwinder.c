@@ -42,7 +42,7 @@ struct cw_unwinder {
 
 /* ---- callbacks for libdwfl ---- */
 
-/* Returns the ELF file of this module. libdwfl takes the descriptor. */
+/* Returns the ELF file of this module. libdwfl takes its descriptor. */
 static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 		    char **file_name, Elf **elf)
 {
@@ -59,7 +59,10 @@ static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_A
 	return dup(m->fd);
 }
 
-/* Finds separate debug information by build-id alone: a name from the file could lead anywhere. */
+/*
+ * Finds separate debug information by build-id alone, because a name in the file could lead
+ * anywhere.
+ */
 static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 			  const char *file_name, const char *link, GElf_Word crc, char **ret_name)
 {
@@ -114,14 +117,18 @@ static bool set_registers(Dwfl_Thread *thread, void *thread_arg)
 		return false;
 	}
 #if defined(__x86_64__)
-	return dwfl_thread_state_registers(thread, 16, 1, &pc); /* the return address column */
+	/* Column 16 is the return address. */
+	return dwfl_thread_state_registers(thread, 16, 1, &pc);
 #else
 	dwfl_thread_state_register_pc(thread, pc);
 	return true;
 #endif
 }
 
-/* libdwfl only reads the stack of the current thread, but does not say which one that is. */
+/*
+ * Reads a word of the stacks. libdwfl reads only the stack of the current thread, but does not say
+ * which thread that is, so we search all of them.
+ */
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret, void *arg)
 {
 	struct cw_unwinder *u = arg;
@@ -153,7 +160,10 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 
 /* ---- frames ---- */
 
-/* Drops the version of "name@@VERSION": it says nothing about the position of a rank. */
+/*
+ * Returns the symbol for people. We drop the version of "name@@VERSION", because it says nothing
+ * about the position of a rank.
+ */
 static json_t *symbol_text(const char *symbol)
 {
 	_cleanup_(freep) char *name = symbol ? cw_demangle(symbol) : NULL;
@@ -165,7 +175,7 @@ static json_t *symbol_text(const char *symbol)
 	return cw_evidence_text(symbol, strcspn(symbol, "@"), MAX_SYMBOL_BYTES);
 }
 
-/* at: an address inside the instruction; pc: the address to show. */
+/* Describes one frame. `at` is an address inside the instruction; pc is the address to show. */
 static json_t *describe_frame(struct cw_unwinder *u, Dwarf_Addr pc, Dwarf_Addr at)
 {
 	Dwfl_Module *mod = dwfl_addrmodule(u->dwfl, at);
@@ -201,7 +211,7 @@ struct walk {
 };
 
 #ifndef CW_HAVE_DWFL_FRAME_REG
-/* elfutils before 0.188: only CW_STACK_MAX_FRAMES ends loops. */
+/* elfutils before 0.188 lacks this function. There only CW_STACK_MAX_FRAMES ends loops. */
 static int dwfl_frame_reg(Dwfl_Frame *state, unsigned regno, Dwarf_Word *ret)
 {
 	(void)state;
@@ -222,14 +232,18 @@ static int on_frame(Dwfl_Frame *state, void *arg)
 	if (!dwfl_frame_pc(state, &pc, &is_activation) || pc == 0)
 		return DWARF_CB_ABORT;
 	/*
-	 * Outward frames have growing stack pointers; any other frame is a loop or a forged stack.
+	 * The stack pointer grows with each outer frame. Otherwise this is a loop or a forged
+	 * stack.
 	 */
 	if (dwfl_frame_reg(state, SP_REG, &sp) == 0) {
 		if (n > 1 && sp <= w->last_sp)
 			return DWARF_CB_ABORT;
 		w->last_sp = sp;
 	}
-	/* A return address follows the call, which may be its function's last instruction. */
+	/*
+	 * A return address is behind the call, and the call may be the last instruction of its
+	 * function. So we look up pc - 1.
+	 */
 	if (json_array_append_new(w->frames,
 				  describe_frame(w->u, pc, is_activation ? pc : pc - 1)) < 0)
 		return DWARF_CB_ABORT;
@@ -243,7 +257,7 @@ json_t *cw_unwinder_frames(struct cw_unwinder *u, uint32_t i)
 
 	if (!w.frames)
 		return NULL;
-	/* An error ends the walk, which is the usual end. */
+	/* We ignore the result, because a walk usually ends with an error. */
 	(void)dwfl_getthread_frames(u->dwfl, t->tid, on_frame, &w);
 	if (json_array_size(w.frames) == 0)
 		(void)json_array_append_new(w.frames, describe_frame(u, t->pc, t->pc));
@@ -279,7 +293,7 @@ int cw_unwinder_new(const struct cw_stack_copy *copy, struct cw_stack_modules *m
 		return -ENOMEM;
 	u->copy = copy;
 	u->mods = mods;
-	(void)elf_version(EV_CURRENT); /* known to every libelf since 1993 */
+	(void)elf_version(EV_CURRENT); /* cannot fail: every libelf since 1993 knows this version */
 	u->dwfl = dwfl_begin(&dwfl_callbacks);
 	r = u->dwfl ? report_modules(u) : -ENOMEM;
 	if (r == 0 && !dwfl_attach_state(u->dwfl, NULL, copy->pid, &thread_callbacks, u))

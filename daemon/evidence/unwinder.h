@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns copied stacks into frames, with libdwfl over the copy: it needs no live process. Both the
+ * Turns copied stacks into frames. libdwfl works on the copy, so it needs no live process. Both the
  * stacks and the ELF files are hostile. So this runs in a confined child
  * (daemon/evidence/stack_confine.h), and libdw's leaks and limits end with the child.
  */
@@ -15,13 +15,13 @@
 
 struct cw_unwinder;
 
-/* Borrows both for the unwinder's life. 0 or -errno. */
+/* Borrows copy and mods for the unwinder's life. 0 or -errno. */
 int cw_unwinder_new(const struct cw_stack_copy *copy, struct cw_stack_modules *mods,
 		    struct cw_unwinder **ret);
 struct cw_unwinder *cw_unwinder_free(struct cw_unwinder *u);
 
 /*
- * The frames of copy->threads[i], innermost first, as in docs/schemas.md: at least one, the pc
- * itself. New reference; NULL = out of memory.
+ * Returns the frames of copy->threads[i], innermost first, in the form of docs/schemas.md. There is
+ * at least one frame, the pc itself. New reference; NULL = out of memory.
  */
 json_t *cw_unwinder_frames(struct cw_unwinder *u, uint32_t i);
