@@ -10,7 +10,7 @@
 #include "common/cleanup.h"
 #include "common/text.h"
 
-/* cgroup.events has two lines, freezer.state one word. */
+/* Room for cgroup.events, which has two lines, or freezer.state, which has one word. */
 #define STATE_BYTES 128
 
 /* True if the comma-separated list contains the controller. */
@@ -39,7 +39,10 @@ static int open_unified(const char *group, const char *file)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* One line of /proc/PID/cgroup: "0::/path" in version 2, "4:memory:/path" in version 1. */
+/*
+ * Opens the file in the group of one line of /proc/PID/cgroup. The line is "0::/path" in version 2,
+ * "4:memory:/path" in version 1.
+ */
 static int open_of_line(char *line, const char *controller, const char *file)
 {
 	char path[PATH_MAX + 64], *controllers = strchr(line, ':'), *group;
@@ -49,7 +52,7 @@ static int open_of_line(char *line, const char *controller, const char *file)
 		return -1;
 	*controllers++ = *group++ = '\0';
 	if (*group != '/' || strstr(group, "/.."))
-		return -1; /* outside our cgroup namespace */
+		return -1; /* the group is outside our cgroup namespace */
 	if (strcmp(line, "0") == 0)
 		return controller ? -1 : open_unified(group, file);
 	if (!controller || !has_controller(controllers, controller))
@@ -76,7 +79,7 @@ static int open_in(const char *groups, const char *controller, const char *file)
 	int found = -1;
 
 	(void)snprintf(copy, sizeof(copy), "%s", groups);
-	/* An incomplete last line is not a path to follow. */
+	/* We do not follow an incomplete last line, because its path is cut. */
 	for (; found < 0 && (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
 		found = open_of_line(line, controller, file);
@@ -108,7 +111,7 @@ static bool says(const char *groups, const char *controller, const char *file, c
 	return false;
 }
 
-/* Copies the path of the group whose line open_in() followed. */
+/* Copies the path of the group whose line open_in() uses. */
 static void copy_group(const char *groups, const char *controller, char *buf, size_t len)
 {
 	char copy[PATH_MAX], *line = copy, *end;
@@ -129,7 +132,9 @@ static void copy_group(const char *groups, const char *controller, char *buf, si
 	}
 }
 
-/* The controller of the frozen group: NULL = version 2. False: none is frozen. */
+/*
+ * Finds the frozen group's controller; NULL = the group of version 2. False if no group is frozen.
+ */
 static bool find_frozen(const char *groups, const char **ret_controller)
 {
 	*ret_controller = says(groups, NULL, "cgroup.events", "frozen 1") ? NULL : "freezer";

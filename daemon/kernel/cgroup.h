@@ -12,18 +12,21 @@
 #include <stddef.h>
 
 /*
- * Opens a file in the cgroup of the process whose /proc directory this is. controller: of
- * version 1; NULL = the group of version 2. Returns the descriptor (CLOEXEC), or -1 if there is
- * no such file.
+ * Opens a file in the cgroup of the process whose /proc directory is proc_fd. controller names the
+ * controller of version 1; NULL = the group of version 2. Returns the descriptor (CLOEXEC), or -1
+ * if there is no such file.
  */
 int cw_cgroup_open(int proc_fd, const char *controller, const char *file);
 
 /*
  * True if one of the process's cgroups is frozen ("docker pause", a checkpoint, a suspended
- * container). The process stands still until that group is thawed. False if we cannot see
- * the group.
+ * container). The process stands still until that group is thawed. If we cannot see the group, we
+ * return false.
  */
 bool cw_cgroup_is_frozen(int proc_fd);
 
-/* "frozen with its control group /docker/4f1c"; "" = it is not. Printable ASCII. */
+/*
+ * Writes "frozen with its control group /docker/4f1c", or "" if no group is frozen. Printable
+ * ASCII.
+ */
 void cw_cgroup_say_frozen(int proc_fd, char *buf, size_t len);

@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "daemon/kernel/kernel_bpf.h"
 
-/* A write takes a few hundred ns; if this many reads fail, it is not a single writer. */
+/* A writer needs a few hundred ns. If this many reads fail, a single writer is not the reason. */
 #define READ_ATTEMPTS 8
 
 struct cw_kernel_events {
@@ -80,7 +80,8 @@ void cw_kernel_events_forget(struct cw_kernel_events *k, pid_t pid)
 	uint32_t key = (uint32_t)pid;
 
 	if (k)
-		(void)bpf_map_delete_elem(k->map_fd, &key); /* or it was never in */
+		/* Fails if the process was never in the map. */
+		(void)bpf_map_delete_elem(k->map_fd, &key);
 }
 
 int cw_kernel_events_read(const struct cw_kernel_events *k, pid_t pid, struct cw_facts_process *ret)

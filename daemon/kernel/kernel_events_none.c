@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of kernel_events.c in a build without BPF. */
+/* Replaces kernel_events.c in a build without BPF. */
 #include "daemon/kernel/kernel_events.h"
 
 #include <errno.h>

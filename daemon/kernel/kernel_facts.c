@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules for the blame. The OOM killer's choice explains a SIGKILL before any sender does. We name
- * the sender of a signal only if that signal ended the process. We blame a request to end only if
- * the exit followed soon.
+ * How we find who ended a process. If the OOM killer chose it, this explains a SIGKILL before any
+ * sender does. We name the sender of a signal only if that signal ended the process. We blame a
+ * request to end only if the exit followed soon.
  */
 #include "daemon/kernel/kernel_facts.h"
 
@@ -16,9 +16,9 @@
 #include "model/death.h"
 #include "model/snapshot.h"
 
-/* Longest time from a request to end to the exit that it caused. */
+/* The longest time from a request to end until the exit that it caused. */
 #define ASKED_NS (60 * (uint64_t)CW_NS_PER_S)
-/* Oldest end that we believe: a daemon restarts in less time. */
+/* We believe no end that is older than this, because a daemon restarts in less time. */
 #define ENDS_WITHIN_NS (600 * CW_NS_PER_S)
 
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret)
@@ -66,7 +66,7 @@ static void add_sender(char *buf, size_t len, const struct cw_facts_signal *s)
 		cw_text_append(buf, len, " as pid 1 of its container ended: ");
 		cw_kernel_facts_add_process(s, buf, len);
 	} else if (sender_exits && !(s->flags & CW_FACTS_BY_SELF)) {
-		/* PR_SET_PDEATHSIG, or the hang-up of a session whose leader ends */
+		/* PR_SET_PDEATHSIG, or the hang-up of a session whose leader ended */
 		cw_text_append(buf, len, " as its parent or session leader ended: ");
 		cw_kernel_facts_add_process(s, buf, len);
 	} else if (s->flags & CW_FACTS_BY_KERNEL) {
@@ -133,7 +133,8 @@ static void add_pages(char *buf, size_t len, uint64_t pages, int64_t page_bytes)
 }
 
 /*
- * The kernel kills when it cannot get the last pages, so within a hundredth counts as at the limit.
+ * True if the group was at its limit. The kernel kills when it cannot get the last pages, so we
+ * accept a hundredth less.
  */
 static bool is_at_limit(const struct cw_facts_process *f)
 {

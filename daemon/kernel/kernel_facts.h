@@ -17,27 +17,27 @@
 
 #define CW_CAUSE_BYTES 160
 
-/* Decodes how it ended; CW_LIVENESS_AGAIN if the kernel has not noted an end. */
+/* Decodes how the process ended. CW_LIVENESS_AGAIN: the kernel has not noted an end. */
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret);
 
 /*
- * How long before monotonic_ns (CLOCK_MONOTONIC) it began to end. Its peers notice later, because
- * the kernel closes its sockets after that (do_exit() in kernel/exit.c). -1 = it lives, or the
- * numbers make no sense, as in another time namespace.
+ * Returns how many ns before monotonic_ns (CLOCK_MONOTONIC) the process began to end. Its peers
+ * notice the end later, because the kernel closes its sockets after that (do_exit() in
+ * kernel/exit.c). -1 = it lives, or the numbers make no sense, as in another time namespace.
  */
 int64_t cw_kernel_facts_ended_age_ns(const struct cw_facts_process *facts, int64_t monotonic_ns);
 
-/* Names the party that ended it. *ret_sender: a pid, or 0. */
+/* Names the party that ended the process. *ret_sender is a pid, or 0. */
 enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int32_t *ret_sender);
 
-/* Appends "python3 (pid 4242, uid 1000)". The process chooses the name itself. */
+/* Appends the sender, as in "python3 (pid 4242, uid 1000)". The process itself chooses the name. */
 void cw_kernel_facts_add_process(const struct cw_facts_signal *s, char *buf, size_t len);
 
 /*
  * Explains the process's state in words that continue "rank 4 was": "killed by SIGKILL sent by pid
- * 4242 (python3, uid 1000)", "exited with status 1", "stopped by SIGSTOP …". is_stopped: it lives
- * and is stopped. page_bytes: of this machine. Printable ASCII; empty if there is nothing to say.
- * buf: CW_CAUSE_BYTES.
+ * 4242 (python3, uid 1000)", "exited with status 1", "stopped by SIGSTOP …". is_stopped: the
+ * process lives and is stopped. page_bytes is this machine's page size. buf has CW_CAUSE_BYTES. The
+ * text is printable ASCII, and empty if there is nothing to say.
  */
 void cw_kernel_facts_say(const struct cw_facts_process *facts, bool is_stopped, int64_t page_bytes,
 			 char *buf, size_t len);

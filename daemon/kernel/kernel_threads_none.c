@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of kernel_threads.c in a build without BPF. */
+/* Replaces kernel_threads.c in a build without BPF. */
 #include <errno.h>
 #include <stddef.h>
 

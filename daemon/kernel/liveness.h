@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells whether a process is alive, stopped, traced or ended, and how it ended. The daemon is not
- * the parent of the ranks, so it cannot use wait(2). Sources, best first:
+ * Finds out whether a process is alive, stopped, traced or ended, and how it ended. The daemon is
+ * not the parent of the ranks, so it cannot use wait(2). We use these sources, the best first:
  *
- * 1. PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15): the wait status of a process that its parent
- *    has reaped. The kernel keeps it for pidfds opened before the end.
- * 2. exit_code in /proc/PID/stat while the process is a zombie. The kernel shows 0 to strangers, so
- *    we use it only if the same file showed hidden fields while the process lived.
+ * 1. PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15) returns the wait status of a process that its
+ *    parent has reaped. The kernel keeps it for pidfds opened before the end.
+ * 2. exit_code in /proc/PID/stat, while the process is a zombie. The kernel shows 0 to strangers,
+ *    so we use it only if the same file showed hidden fields while the process lived.
  * 3. Neither: the process is gone and the kernel did not say how.
  *
  * A process has ended once its pidfd is readable. If a thread is still dying, or the parent is slow
@@ -29,12 +29,12 @@ enum cw_liveness_result {
 	CW_LIVENESS_AGAIN = 1,
 };
 
-/* Liveness of a process that has not ended, from its stat state letter. */
+/* Returns the liveness of a process that has not ended, from the state letter in its stat. */
 uint32_t cw_liveness_of_state(char state);
 
 /*
- * Learns how the process ended. was_permitted: cw_procstat.is_permitted of the living process. 0
- * with *ret set, or CW_LIVENESS_AGAIN.
+ * Finds out how the process ended. was_permitted is cw_procstat.is_permitted from when the process
+ * lived. Returns 0 with *ret set, or CW_LIVENESS_AGAIN.
  */
 int cw_liveness_end(int pidfd, int proc_fd, bool was_permitted, struct cw_ending *ret);
 

@@ -16,17 +16,22 @@
 #include "common/cleanup.h"
 #include "daemon/kernel/procfs.h"
 
-/* As daemon/evidence/stack_modules.c: 16 MiB are more than a hundred thousand mappings. */
+/*
+ * The limit of a maps file, as in daemon/evidence/stack_modules.c. 16 MiB are more than a hundred
+ * thousand mappings.
+ */
 #define MAX_MAPS_BYTES (16u << 20)
 /* The mountinfo of a node with a thousand mounts takes some 150 KiB. */
 #define MAX_MOUNTINFO_BYTES (1u << 20)
 #define MAX_SWAPS_BYTES 16384u
-/* Options take up to a page, and so do a mount's root and its point. */
+/* The limit of one line. Options take up to a page each, and so do a mount's root and its point. */
 #define MAX_MOUNT_BYTES 16384u
-/* Limit of cached devices per process; each device costs a walk through the mounts. */
+/*
+ * We cache at most this many devices per process. Each new device costs a walk through the mounts.
+ */
 #define MAX_DEVICES 64u
 #define PAGE 4096u
-/* bit of a pagemap entry */
+/* a bit of a pagemap entry */
 #define PAGEMAP_SWAPPED (UINT64_C(1) << 62)
 
 struct range {
@@ -40,24 +45,26 @@ struct device {
 };
 
 struct cw_mapped_memory {
-	char *own_mounts, *root_mounts, *its_mounts; /* texts; root's may be ours or missing */
-	uint64_t kernel_devs[2]; /* of memory files, which have no mount; 0 = none */
+	/* Texts of mountinfo; root_mounts = of process 1, or NULL. */
+	char *own_mounts, *root_mounts, *its_mounts;
+	uint64_t kernel_devs[2]; /* devices of memory files, which have no mount; 0 = none */
 	struct device devices[MAX_DEVICES];
 	unsigned n_devices;
 	struct range *ranges; /* readable ranges, ascending, merged if they touch */
 	size_t n_ranges;
-	int pagemap_fd; /* -1: swapped pages are as good as others */
+	int pagemap_fd; /* -1 = we need not know which pages are swapped */
 };
 
 /* ---- mounts ---- */
 
-/* "36 35 98:0 /root /mount options … - type source options", proc(5) */
+/* A line of mountinfo, "36 35 98:0 /root /mount options … - type source options"; see proc(5). */
 struct mount {
 	unsigned major, minor;
-	char line[MAX_MOUNT_BYTES]; /* a copy: sscanf() measures the whole text first */
+	/* A copy of the line, because sscanf() measures the whole text first. */
+	char line[MAX_MOUNT_BYTES];
 	char point[PATH_MAX];
 	char type[64];
-	const char *options; /* of the file system, to the end of the line */
+	const char *options; /* options of the file system, up to the end of the line */
 };
 
 static const char *next_line(const char *line)
@@ -101,18 +108,19 @@ static bool holds(const char *point, const char *path, size_t len)
 	size_t n = strlen(point);
 
 	if (n == 1)
-		return true; /* "/" */
+		return true; /* the mount point is "/" */
 	return n <= len && strncmp(point, path, n) == 0 && (n == len || path[n] == '/');
 }
 
-/* Depth limit for overlays on overlays; a deeper one counts as remote. */
+/* The limit of overlays on overlays. A deeper overlay counts as remote. */
 #define MAX_DEPTH 4u
 
 static enum cw_mount_kind kind_of(const char *mountinfo, const struct mount *m, unsigned depth);
 
 /*
- * above: the overlay whose layer the path is, or NULL. No layer lies on its own overlay: in a
- * container whose root is one, the path is the host's, and no line of this table names it.
+ * Returns the kind of the mount that holds the path. `above` is the overlay whose layer the path
+ * is, or NULL. No layer lies on its own overlay, so we skip that mount. In a container whose root
+ * is an overlay, the path is the host's, and no line of this table names it.
  */
 static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, size_t len,
 				       const struct mount *above, unsigned depth)
@@ -124,7 +132,7 @@ static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, 
 	if (!depth)
 		return CW_MOUNT_REMOTE;
 	for (const char *line = mountinfo; line && *line; line = next_line(line)) {
-		/* Of several mounts on one point, the last hides the others. */
+		/* If several mounts have the same point, the last one hides the others. */
 		if (!parse_mount(line, &m) || !holds(m.point, path, len) || strlen(m.point) < best)
 			continue;
 		if (above && m.major == above->major && m.minor == above->minor)
@@ -135,7 +143,10 @@ static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, 
 	return kind;
 }
 
-/* A relative path begins at a directory that no table names. */
+/*
+ * True if the layer is remote. If its path is relative, no table names the directory where it
+ * begins, so we cannot know.
+ */
 static bool is_remote_layer(const char *mountinfo, const struct mount *m, const char *path,
 			    size_t len, unsigned depth)
 {
@@ -143,7 +154,10 @@ static bool is_remote_layer(const char *mountinfo, const struct mount *m, const 
 	       kind_of_path(mountinfo, path, len, m, depth) == CW_MOUNT_REMOTE;
 }
 
-/* "lowerdir=/a:/b", "upperdir=/c", "lowerdir+=/d", "datadir+=/e" */
+/*
+ * True if an option such as "lowerdir=/a:/b", "upperdir=/c", "lowerdir+=/d" or "datadir+=/e" names
+ * a remote layer.
+ */
 static bool has_remote_layer(const char *mountinfo, const struct mount *m, unsigned depth)
 {
 	for (const char *option = m->options; *option;) {
@@ -199,7 +213,7 @@ bool cw_mapped_memory_swaps_remotely(const char *swaps, const char *mountinfo)
 {
 	char path[PATH_MAX], type[16];
 
-	/* The first line holds the column names. A few lines follow at most. */
+	/* Skip the first line: it holds the column names. A few lines follow at most. */
 	for (const char *line = next_line(swaps); line && *line; line = next_line(line))
 		if (sscanf(line, "%4095s %15s", path, type) == 2 && strcmp(type, "file") == 0 &&
 		    cw_mapped_memory_kind_of_path(mountinfo, path) != CW_MOUNT_LOCAL)
@@ -207,7 +221,7 @@ bool cw_mapped_memory_swaps_remotely(const char *swaps, const char *mountinfo)
 	return false;
 }
 
-/* NULL: unreadable, or out of memory. */
+/* Returns the text of the file; NULL = unreadable, or out of memory. */
 static char *read_mounts(const char *path)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -229,8 +243,8 @@ static uint64_t device_of_memfd(unsigned flags)
 static bool find_out(const struct cw_mapped_memory *m, uint64_t dev)
 {
 	/*
-	 * Root made both, and they name the true layers of an overlay: ask them before the
-	 * process's own.
+	 * Ask these two tables before the process's own. Root made the mounts in both, and they
+	 * name the true layers of an overlay.
 	 */
 	const char *const trusted[] = { m->own_mounts, m->root_mounts };
 	enum cw_mount_kind kind;
@@ -244,9 +258,9 @@ static bool find_out(const struct cw_mapped_memory *m, uint64_t dev)
 	}
 	kind = m->its_mounts ? cw_mapped_memory_kind(m->its_mounts, dev, false) : CW_MOUNT_UNKNOWN;
 	/*
-	 * Inside a container, the file system below its overlay is in no list of mounts. FUSE, 9p
-	 * and NFS have no block device, so a file on one is local; only root mounts FUSE on a block
-	 * device.
+	 * Inside a container, no list of mounts has the file system below the container's overlay.
+	 * FUSE, 9p and NFS have no block device, so a file on a block device is local. Only root
+	 * mounts FUSE on a block device.
 	 */
 	return kind == CW_MOUNT_UNKNOWN ? major(dev) != 0 : kind == CW_MOUNT_LOCAL;
 }
@@ -298,12 +312,15 @@ static int add_range(struct cw_mapped_memory *m, const struct range *range)
 	return 0;
 }
 
-/* "start-end perms offset major:minor inode   path" of proc(5) */
+/*
+ * Adds the mappings of a maps file. A line is "start-end perms offset major:minor inode   path";
+ * see proc(5).
+ */
 static int add_mappings(struct cw_mapped_memory *m, const char *text)
 {
 	unsigned major, minor;
 	struct range range;
-	char line[256]; /* cuts the path */
+	char line[256]; /* the path may be cut */
 	uint64_t inode;
 	int r = 0;
 
@@ -381,8 +398,8 @@ struct cw_mapped_memory *cw_mapped_memory_free(struct cw_mapped_memory *m)
 }
 
 /*
- * Cuts len at the first swapped page. pagemap does not show swapped pages of shared memory, so we
- * read no shared page at all.
+ * Shortens len to end before the first swapped page. pagemap does not show swapped pages of shared
+ * memory, so we read no shared page at all.
  */
 static size_t without_swapped(const struct cw_mapped_memory *m, const struct range *range,
 			      uint64_t addr, size_t len)
@@ -434,7 +451,10 @@ size_t cw_mapped_memory_readable(const struct cw_mapped_memory *m, uint64_t addr
 	return done;
 }
 
-/* Fields 48 to 51 of proc(5); the kernel shows zeros to strangers. */
+/*
+ * Reads fields 48 to 51 of stat, the addresses of arguments and environment; see proc(5). The
+ * kernel shows zeros to strangers.
+ */
 static bool read_start(pid_t pid, uint64_t at[4])
 {
 	char text[2048], *field;
@@ -455,8 +475,8 @@ bool cw_mapped_memory_has_local_start(pid_t pid)
 	bool ok = true;
 
 	/*
-	 * If the kernel hides the addresses from us, the arguments are still readable, as for
-	 * any user.
+	 * If the kernel hides the addresses from us, we can still read the arguments, like any
+	 * user.
 	 */
 	if (!read_start(pid, at) || !at[0] || cw_mapped_memory_new(pid, &m) < 0)
 		return true;

@@ -10,10 +10,10 @@
 #include "common/clock.h"
 #include "daemon/kernel/cgroup.h"
 
-/* Longest time from the counted kill to the end of a process that frees 500 GiB. */
+/* The longest time from the counted kill until the end of a process that has to free 500 GiB. */
 #define OOM_WINDOW_NS (30 * CW_NS_PER_S)
 
-/* The line "oom_kill N"; false when there is none. */
+/* Reads the line "oom_kill N". False if there is no such line. */
 static bool read_kills(int fd, uint64_t *ret)
 {
 	char buf[512];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Did the OOM killer kill a rank that died of SIGKILL? The kernel counts such kills per cgroup
- * (memory.events of version 2, memory.oom_control of version 1). We watch the count of the rank's
- * group, and blame the OOM killer for a SIGKILL within OOM_WINDOW_NS (oom.c) of a rise. If two
- * ranks of one group are killed for different reasons in that time, we cannot tell them apart.
+ * Finds out whether the OOM killer killed a rank that died of SIGKILL. The kernel counts such kills
+ * per cgroup (memory.events of version 2, memory.oom_control of version 1). We watch the count of
+ * the rank's group. We blame the OOM killer for a SIGKILL within OOM_WINDOW_NS (oom.c) of a rise.
+ * If two ranks of one group are killed for different reasons in that time, we cannot tell them
+ * apart.
  *
  * If there is no memory controller, or we cannot see it, we claim nothing.
  *
@@ -20,11 +21,11 @@ struct cw_oom {
 	int64_t rise_ns; /* last time we saw the count rise; 0 = never */
 };
 
-/* Opens the count for the process whose /proc directory this is. Never fails: see fd. */
+/* Opens the count for the process whose /proc directory is proc_fd. If this fails, fd is -1. */
 void cw_oom_open(struct cw_oom *oom, int proc_fd);
 void cw_oom_close(struct cw_oom *oom);
 
-/* Call once a second and at the end of the process. */
+/* Reads the count. Call it once a second and at the end of the process. */
 void cw_oom_look(struct cw_oom *oom, int64_t now_ns);
-/* Asks about a process that has just died of SIGKILL; reads the count first. */
+/* True if the OOM killer killed a process that has just died of SIGKILL. Reads the count first. */
 bool cw_oom_has_killed(struct cw_oom *oom, int64_t now_ns);

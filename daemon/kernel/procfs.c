@@ -67,10 +67,10 @@ int cw_procfs_parse_stat(const char *text, struct cw_procfs_stat *ret)
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 	size_t len;
 
-	/* The name may hold any byte, even blanks and parentheses: the last ')' ends it. */
+	/* The name may hold any byte, even blanks and parentheses. The last ')' ends it. */
 	if (!open || !close || close < open)
 		return -EBADMSG;
-	/* Fields 3, 14, 15 and 22 of proc(5). */
+	/* These are fields 3, 14, 15 and 22 of proc(5). */
 	if (sscanf(close + 1,
 		   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64
 		   " %*s %*s %*s %*s %*s %*s %" SCNu64,
@@ -96,7 +96,8 @@ int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret)
 }
 
 /*
- * The first line holds the name. The kernel escapes its newlines, so a program cannot forge a line.
+ * Finds the line with this key, but not the first line, which holds the name. The kernel escapes
+ * the name's newlines, so a program cannot forge a line.
  */
 static const char *find_line(const char *text, const char *key)
 {
@@ -153,12 +154,12 @@ bool cw_procfs_may_see(int proc_fd, pid_t tid, uid_t uid)
 	    read_at(proc_fd, name, text, sizeof(text)) <= 0 ||
 	    cw_procfs_parse_ids(text, &ids) < 0 || !has_ids_of(proc_fd, &ids, uid))
 		return false;
-	/* A process that has ended has no memory, and then root owns its status file. */
+	/* If a process has ended, it has no memory, and root owns its status file. */
 	state = find_line(text, "State:");
 	return st.st_uid == uid || (state && strspn(state, " \tZX") > strspn(state, " \t"));
 }
 
-/* Fields 22 and 28 of proc(5): the start time, and the start of the program's stack. */
+/* Reads fields 22 and 28 of proc(5): the start time of the process, and the start of its stack. */
 static int read_start(int proc_fd, uint64_t *ret_ticks, uint64_t *ret_stack)
 {
 	char text[1024];

@@ -14,7 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* stat lines are ~350 bytes; io 120; a list of children 8 bytes each. */
+/* A stat line has about 350 bytes, io 120, and a list of children 8 bytes per child. */
 #define SMALL_FILE_BYTES 1024
 #define CHILDREN_FILE_BYTES 4096
 #define STATUS_FILE_BYTES 4096
@@ -47,7 +47,7 @@ static int read_small(int dir_fd, const char *name, char *buf, size_t len)
 	return 0;
 }
 
-/* Space-separated numbers, from field `first` (3 = the state letter) on. */
+/* Field numbers of proc(5). From the state letter (3) on, the fields are separated by spaces. */
 enum stat_field {
 	FIELD_STATE = 3,
 	FIELD_PPID = 4,
@@ -84,7 +84,7 @@ static void take_field(struct cw_procstat *st, unsigned field, const char *text)
 		st->start_ticks = v;
 		break;
 	case FIELD_STARTSTACK:
-		/* The kernel shows 0 to strangers; no living user process has its stack at 0. */
+		/* The kernel shows 0 to strangers. No living user process has its stack at 0. */
 		st->is_permitted = v != 0;
 		st->start_stack = v;
 		break;
@@ -98,7 +98,7 @@ static void take_field(struct cw_procstat *st, unsigned field, const char *text)
 
 int cw_procstat_parse(const char *text, struct cw_procstat *ret)
 {
-	/* The program chooses comm, even ") R 1": the last ')' ends it. */
+	/* The program chooses comm, which may even be ") R 1". The last ')' ends it. */
 	const char *open = strchr(text, '(');
 	const char *close = strrchr(text, ')');
 	struct cw_procstat st = { 0 };
@@ -134,10 +134,10 @@ int cw_procstat_open(pid_t pid)
 }
 
 /*
- * True in the middle of execve(). There the kernel gives up the old memory and closes descriptors,
- * and their file systems decide how long that takes. A read of "stat", "io" or "syscall" waits for
- * it; "statm" does not, because the new memory has no program in it yet. If a process has no memory
- * at all, it has ended.
+ * True if the process is in the middle of execve(). Then the kernel gives up the old memory and
+ * closes descriptors, and their file systems decide how long that takes. A read of "stat", "io" or
+ * "syscall" waits for it. A read of "statm" does not wait, and shows new memory without a program
+ * in it. A process without any memory has ended.
  */
 static bool is_in_execve(int proc_fd)
 {
@@ -256,7 +256,7 @@ size_t cw_procstat_children_of(int proc_fd, pid_t tid, pid_t *pids, size_t max)
 
 		if (end == p)
 			break;
-		if (*end == ' ' && pid > 0) /* a number truncated at the end of buf has no blank */
+		if (*end == ' ' && pid > 0) /* a number that the end of buf cuts has no blank */
 			pids[n++] = (pid_t)pid;
 	}
 	return n;
@@ -285,7 +285,7 @@ int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret)
 	r = read_small(proc_fd, name, buf, sizeof(buf));
 	if (r < 0)
 		return r;
-	/* The first line holds the thread's name, with its newlines escaped. */
+	/* Skip the first line: it holds the thread's name, with its newlines escaped. */
 	line = strstr(buf, "\nNSpid:");
 	end = line ? strchr(line + 1, '\n') : NULL;
 	if (!end)

@@ -11,7 +11,7 @@
 #include "daemon/kernel/kernel_facts.h"
 #include "daemon/kernel/procstat.h"
 
-/* False: the tracer has ended meanwhile, or we may not see it. */
+/* Reads the tracer's name and user. False if it has ended meanwhile, or if we may not see it. */
 static bool look_at_tracer(pid_t pid, struct cw_facts_signal *ret)
 {
 	_cleanup_(closep) int proc_fd = cw_procstat_open(pid);
