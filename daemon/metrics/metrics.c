@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row of the table for each sample: name, type, help, and the offset of its value in struct
- * cw_metrics. The text for Prometheus and the manual page are both made from it.
+ * The table has one row for each sample: its name, type, help, and the offset of its value in
+ * struct cw_metrics. Both the text for Prometheus and the manual page come from this table.
  */
 #include "daemon/metrics/metrics.h"
 
@@ -33,21 +33,21 @@ enum value_type {
 	VALUE_U64 = 0,
 	VALUE_U32,
 	VALUE_DOUBLE,
-	VALUE_SECONDS,      /* a double of which less than a millisecond matters */
-	VALUE_VERSION,      /* the value is 1, the label says which */
-	VALUE_CLASSES,      /* an array, one sample for each class of verdicts */
-	VALUE_KINDS,        /* of an array of struct cw_op_sums, one sample for each kind of op */
-	VALUE_KIND_SECONDS, /* the same, of nanoseconds */
-	VALUE_SIZED,       /* of struct cw_op_sized, one sample for each kind and size with calls */
-	VALUE_SIZED_CALLS, /* its histogram of calls */
-	VALUE_SIZED_DEVICE, /* … and of the device's time */
+	VALUE_SECONDS,      /* a double, in which less than a millisecond does not matter */
+	VALUE_VERSION,      /* the value is 1, and the label has the version */
+	VALUE_CLASSES,      /* an array with one sample for each class of verdicts */
+	VALUE_KINDS,        /* an array of struct cw_op_sums with one sample for each kind of op */
+	VALUE_KIND_SECONDS, /* like VALUE_KINDS, but the field is in nanoseconds */
+	VALUE_SIZED,        /* a struct cw_op_sized: a sample for each kind and size with calls */
+	VALUE_SIZED_CALLS,  /* the histogram of its calls */
+	VALUE_SIZED_DEVICE, /* the histogram of the device's time */
 	VALUE_HISTOGRAM,    /* a struct cw_lateness */
 };
 
 struct metric {
 	const char *name;
 	const char *type; /* counter, gauge, histogram */
-	const char *help; /* NULL = another sample of the metric before it */
+	const char *help; /* NULL = a further sample of the metric of the row before */
 	uint32_t value;   /* enum value_type */
 	size_t offset;
 	const char *label, *label_value; /* NULL = none */
@@ -76,7 +76,7 @@ struct metric {
 	{                                                                                          \
 		NULL, NULL, NULL, VALUE_U32, AT(field), label, label_value                         \
 	}
-/* Its samples follow. */
+/* A metric whose samples are in the following rows. */
 #define FAMILY(name, type, help)                                                                   \
 	{                                                                                          \
 		PREFIX name, type, help, VALUE_U64, SIZE_MAX, NULL, NULL                           \
@@ -313,7 +313,7 @@ static const uint8_t kinds[] = {
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* at: a field of the first of the sums. */
+/* Prints one sample for each kind. `at` is the field in the first of the sums. */
 static void print_kinds(FILE *out, const char *name, const struct metric *row, const char *at)
 {
 	for (size_t i = 0; i < N_KINDS; i++) {
@@ -328,7 +328,9 @@ static void print_kinds(FILE *out, const char *name, const struct metric *row, c
 	}
 }
 
-/* collwatch_x_bucket{kind="…",size="…"; what follows closes it. */
+/*
+ * Prints collwatch_x_bucket{kind="…",size="…" without the closing brace, which the caller prints.
+ */
 static void print_sized_name(FILE *out, const char *name, const char *suffix, unsigned kind,
 			     unsigned size)
 {
@@ -364,7 +366,7 @@ static bool has_any(const uint64_t *counts)
 	return false;
 }
 
-/* What was never called, or never timed, has no series. */
+/* Prints one kind and size. If it was never called, or never timed, we print no series. */
 static void print_sized(FILE *out, const char *name, const struct metric *row, unsigned kind,
 			unsigned size, const struct cw_op_sized *s)
 {
@@ -516,7 +518,7 @@ void cw_metrics_print_scdoc(FILE *out)
 			print_scdoc_sizes(out);
 		if (!row->label_value || row->value == VALUE_VERSION)
 			continue;
-		/* The label once, then its values. */
+		/* Print the label once, then its values. */
 		fputs(row[-1].label_value ? ", " : " By _", out);
 		if (!row[-1].label_value) {
 			print_scdoc_text(out, row->label);

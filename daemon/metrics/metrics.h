@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's metrics in Prometheus's text format. Names are fixed and listed in one table, which
- * also makes collwatchd-metrics(7). No label grows with ranks, jobs or users: what is unbounded
- * belongs into reports. Ops are told by kind and size, at most CW_METRICS_OP_SERIES series in all.
+ * The daemon's metrics in Prometheus's text format. Names are fixed and listed in one table, from
+ * which we also make collwatchd-metrics(7). No label grows with ranks, jobs or users: unbounded
+ * data belongs into reports. The labels of ops are kind and size, at most CW_METRICS_OP_SERIES
+ * series in all.
  *
  * Collecting reads counters of the parts; loop thread only, does not block.
  */
@@ -27,22 +28,28 @@
 #include "transport/tcp.h"
 #include "transport/transport.h"
 
-/* How late the loop ran, upper bounds in milliseconds; the last one is all. */
+/*
+ * Buckets for how late the loop ran. cw_lateness_ms has their upper bounds in milliseconds; the
+ * last bucket has no bound.
+ */
 #define CW_LATENESS_BUCKETS 7u
 extern const uint32_t cw_lateness_ms[CW_LATENESS_BUCKETS - 1];
 
 struct cw_lateness {
-	uint64_t counts[CW_LATENESS_BUCKETS]; /* each alone, not summed up */
+	uint64_t counts[CW_LATENESS_BUCKETS]; /* not cumulative: each count is of one bucket */
 	double sum_s;
 };
 
-/* A timer came late_ns after its time; early counts as in time. */
+/* Counts a timer that fired late_ns after its time. If it fired early, it counts as in time. */
 void cw_lateness_add(struct cw_lateness *l, int64_t late_ns);
 
-/* Kinds of ops times sizes, of which each has two histograms and two counters of bytes. */
+/*
+ * The limit of series: kinds of ops times sizes, each with two histograms and two counters of
+ * bytes.
+ */
 #define CW_METRICS_OP_SERIES (10u * CW_OP_SIZES * (2u * (CW_OP_BUCKETS + 2u) + 2u))
 
-/* Where the numbers come from; all borrowed. */
+/* The parts that the numbers come from; all are borrowed. */
 struct cw_metrics_parts {
 	const struct cw_clock *clock;
 	const struct cw_fork_server *forks;
@@ -63,14 +70,14 @@ struct cw_metrics_parts {
 	const struct cw_reload_state *reload; /* NULL = no reload yet */
 };
 
-/* One moment. */
+/* The values of all metrics at one moment. */
 struct cw_metrics {
 	double start_time_s, cpu_s, held_up_max_s;
 	uint64_t rss_bytes, fds;
 	uint64_t is_shadow;
 	uint64_t reload_ok, reload_failures;
 	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected, late_ranks;
-	double late_wait_s, late_share; /* of the rank that costs its job most */
+	double late_wait_s, late_share; /* of the rank that costs its job the most */
 	uint64_t processes_unconnected;
 	uint64_t fork_servers_lost;
 	uint64_t peers, peers_connected;
@@ -90,7 +97,7 @@ struct cw_metrics {
 };
 
 void cw_metrics_collect(const struct cw_metrics_parts *parts, struct cw_metrics *ret);
-/* Pure. */
+/* Prints all metrics. Pure. */
 void cw_metrics_print(const struct cw_metrics *m, FILE *out);
-/* The table as a manual page's section, in scdoc. */
+/* Prints the table as a section of a manual page, in scdoc. */
 void cw_metrics_print_scdoc(FILE *out);

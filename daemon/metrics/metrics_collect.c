@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of all parts at one moment. */
+/* Collects the numbers of all parts at one moment. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "daemon/metrics/metrics.h"
 
-/* The daemon's own /proc files: short, and never waiting for anybody. */
+/* We read the daemon's own /proc files, which are short and never block. */
 static uint64_t rss_bytes(void)
 {
 	unsigned long size = 0, resident = 0;
@@ -19,7 +19,7 @@ static uint64_t rss_bytes(void)
 		return 0;
 	if (fscanf(f, "%lu %lu", &size, &resident) != 2)
 		resident = 0;
-	(void)fclose(f); /* only read */
+	(void)fclose(f); /* harmless: we only read the file */
 	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -32,8 +32,8 @@ static uint64_t count_fds(void)
 	while (dir && (entry = readdir(dir)))
 		n += entry->d_name[0] != '.';
 	if (dir)
-		(void)closedir(dir); /* only read */
-	return n ? n - 1 : 0;        /* without the one that looked */
+		(void)closedir(dir); /* harmless: we only read the directory */
+	return n ? n - 1 : 0;        /* do not count the descriptor of dir */
 }
 
 static double seconds(const struct timeval *tv)
@@ -107,7 +107,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	memset(ret, 0, sizeof(*ret));
 	ret->start_time_s = (double)(cw_clock_wall_ns(p->clock) - up_ns) / CW_NS_PER_S;
 	cw_fork_server_stats(p->forks, &forks);
-	ret->cpu_s = cpu_seconds() + forks.cpu_s; /* of lost ones it is among the children's */
+	ret->cpu_s = cpu_seconds() + forks.cpu_s; /* children's time includes lost fork servers */
 	ret->fork_servers_lost = forks.lost;
 	ret->held_up_max_s = (double)p->held_up_max_ns / CW_NS_PER_S;
 	ret->rss_bytes = rss_bytes();

@@ -21,7 +21,7 @@
 
 #define IDLE_S 5
 #define MAX_HEADERS 8192
-#define TEMP_SUFFIX ".new" /* node_exporter reads *.prom only */
+#define TEMP_SUFFIX ".new" /* node_exporter reads only *.prom */
 
 struct cw_metrics_output {
 	struct cw_metrics_output_config config;
@@ -29,10 +29,10 @@ struct cw_metrics_output {
 	struct cw_accept_pause *pause;
 	struct event *timer;
 	char *socket_path, *file_path, *temp_path;
-	bool has_failed; /* said once, until it works again */
+	bool has_failed; /* we log a failure once, until the output works again */
 };
 
-/* The text in fresh memory; NULL = out of memory. */
+/* Returns the text in fresh memory; NULL = out of memory. */
 static char *text_of(struct cw_metrics_output *o, size_t *ret_len)
 {
 	struct cw_metrics m;
@@ -76,7 +76,7 @@ static void on_request(struct evhttp_request *req, void *user)
 static int open_socket(struct cw_metrics_output *o, struct cw_err *err)
 {
 	struct evhttp_bound_socket *bound = NULL;
-	gid_t gid = (gid_t)-1; /* stays it where there is no such group */
+	gid_t gid = (gid_t)-1; /* stays -1 if there is no such group */
 	int fd;
 
 	if (*o->config.group && geteuid() == 0)
@@ -105,7 +105,9 @@ static int open_socket(struct cw_metrics_output *o, struct cw_err *err)
 
 /* ---- the file ---- */
 
-/* Beside it, then renamed: whoever reads it never sees half. */
+/*
+ * Writes the text to a file beside the real one and renames it, so that no reader sees half of it.
+ */
 static int write_file(struct cw_metrics_output *o)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -115,7 +117,9 @@ static int write_file(struct cw_metrics_output *o)
 	text = text_of(o, &len);
 	if (!text)
 		return -ENOMEM;
-	/* Of a daemon that was killed, or put there by somebody: never written through. */
+	/*
+	 * Remove the file of a daemon that was killed, or of another program. We never write to it.
+	 */
 	if (unlink(o->temp_path) < 0 && errno != ENOENT)
 		return -errno;
 	fd = open(o->temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -128,7 +132,7 @@ static int write_file(struct cw_metrics_output *o)
 			return -errno;
 		done += (size_t)n;
 	}
-	/* Others have to read it, whatever the umask. */
+	/* Other users have to read the file, whatever the umask is. */
 	if (fchmod(fd, 0644) < 0 || rename(o->temp_path, o->file_path) < 0)
 		return -errno;
 	return 0;
@@ -159,7 +163,7 @@ static int open_file(struct cw_metrics_output *o, struct cw_err *err)
 	o->timer = event_new(o->config.base, -1, EV_PERSIST, on_timer, o);
 	if (!o->timer || event_add(o->timer, &period) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	event_active(o->timer, EV_TIMEOUT, 0); /* the first one at once */
+	event_active(o->timer, EV_TIMEOUT, 0); /* write the file at once, then on the timer */
 	return 0;
 }
 
@@ -192,7 +196,10 @@ struct cw_metrics_output *cw_metrics_output_free(struct cw_metrics_output *o)
 	cw_accept_pause_free(o->pause);
 	if (o->http)
 		evhttp_free(o->http);
-	/* Numbers of a daemon that is gone are no facts; what is gone already needs no removing. */
+	/*
+	 * Remove the files, because the numbers of a daemon that is gone are no facts. An error
+	 * means that a file is gone already.
+	 */
 	if (o->socket_path)
 		(void)unlink(o->socket_path);
 	if (o->temp_path)
