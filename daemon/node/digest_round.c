@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We walk the table once per job: the first process that is not yet in a digest names the job, and
- * all processes of this job go with it. Jobs without a registered process follow: those that have
- * only a search, or only untracked processes.
+ * We make one digest per job. We walk the table: the first process that is not yet in a digest
+ * names the job, and we take all processes of this job with it. Then we make digests for jobs
+ * without a registered process: jobs for which we only search for ranks, or that have only
+ * untracked processes.
  */
 #include "daemon/node/digest_round.h"
 
@@ -34,10 +35,10 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 	return n;
 }
 
-/* Limit of digests per round for jobs that have only untracked ranks here. */
+/* The limit of digests per round for jobs that have only untracked ranks here. */
 #define MAX_UNTRACKED_JOBS 256u
 
-/* Adds the job's ranks that never called NCCL; they are in the arena. */
+/* Adds the job's ranks that never called NCCL. Their memory is in the arena. */
 static int collect_unregistered(struct cw_digest_rounds *rounds, struct cw_arena *arena,
 				struct cw_digest_source *source)
 {
@@ -88,7 +89,7 @@ static bool has_job(struct cw_process *table, const struct cw_job_id *job)
 	return false;
 }
 
-/* Digests for jobs that have no registered process here. */
+/* Makes digests for jobs that have no registered process here, but ranks that never called NCCL. */
 static void digest_unregistered(struct cw_digest_rounds *rounds, struct cw_process *table)
 {
 	const struct cw_job_id *job;
@@ -120,7 +121,10 @@ static void add_untracked_job(const struct cw_untracked_entry *entry, void *user
 		jobs->v[jobs->n++] = job;
 }
 
-/* The job's leader sees ranks of other nodes; these digests tell it which ranks it cannot see. */
+/*
+ * Makes digests for jobs that have only untracked ranks here. The job's leader sees ranks of other
+ * nodes, and these digests tell it which ranks it cannot see.
+ */
 static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process *table)
 {
 	struct untracked_jobs jobs = { .table = table };
@@ -147,7 +151,7 @@ void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, 
 		max = CW_MSG_MAX_RANKS;
 	v = calloc(max, sizeof(*v));
 	if (!v)
-		return; /* the next round tries again */
+		return; /* out of memory: the next round tries again */
 	rounds->round++;
 	for (struct cw_process *p = table; p; p = p->hh.next) {
 		struct cw_job_id job;

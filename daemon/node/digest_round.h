@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One round of digests: a digest per job in the table, or only for the jobs that have an urgent
- * event. Loop thread only.
+ * One round of digests. It makes a digest for each job in the table, or only for the jobs that have
+ * an urgent event. Loop thread only.
  */
 #pragma once
 
@@ -20,9 +20,12 @@ struct cw_digest_rounds {
 	const struct cw_untracked *untracked;             /* borrowed; NULL = none */
 	uint64_t round;                                   /* rounds begun */
 	uint64_t number;                                  /* digests made since the start */
-	int64_t held_ns; /* time that the daemon did not run: now_ns less its awake clock */
+	int64_t held_ns; /* time that the daemon did not run: now_ns minus its awake clock */
 };
 
-/* Skips processes that have no label yet. The callback must not change the table. */
+/*
+ * Makes a round of digests. Skips processes that have no label yet. The callback must not change
+ * the table.
+ */
 void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, bool only_urgent,
 		     int64_t now_ns);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any user can have as many ranks waiting for mutexes as he has places. A fork of the daemon would
- * copy its page tables for each of them, so the fork server makes the child. The daemon sends the
- * question once it holds the child's pidfd and can kill it. The child answers with the owner, or
- * exits without an answer.
+ * Any user can have as many ranks that wait for mutexes as he has places. A fork of the daemon
+ * would copy its page tables for each of them, so the fork server makes the child. Once the daemon
+ * holds the child's pidfd and can kill it, it sends the question. The child answers with the owner,
+ * or exits without an answer.
  */
 #include "daemon/node/lock_owners.h"
 
@@ -34,9 +34,10 @@ struct cw_lock_owners {
 	struct cw_fork_server *forks;
 	struct cw_process **table;
 	struct cw_fork_request *request;
-	int fd, pidfd;           /* of the child; -1 = none */
-	struct event *answer;    /* has the deadline */
-	struct event *has_ended; /* after a kill: the child may hang in a process's memory */
+	int fd, pidfd;        /* of the child; -1 = there is none */
+	struct event *answer; /* readable when the answer comes; has the deadline */
+	/* Set after a kill, because the child may hang in a process's memory. */
+	struct event *has_ended;
 	struct question question;
 };
 
@@ -50,13 +51,16 @@ static bool is_there(const struct question *q)
 	return fd >= 0 && cw_procstat_read(fd, &st) == 0 && st.start_ticks == q->start_ticks;
 }
 
-/* If the process is the same before and after the reading, it was so in between. */
+/*
+ * Reads the owner. If the process is the same before and after the reading, it was the same in
+ * between.
+ */
 int cw_lock_owner_child(int fd)
 {
 	struct question q;
 	pid_t owner;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child must not outlive its server */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* The child must not outlive its server. */
 	if (recv(fd, &q, sizeof(q), 0) != sizeof(q))
 		return 0;
 	owner = is_there(&q) ? cw_lock_wait_read(q.pid, q.address, q.is_inherited) : 0;
@@ -81,11 +85,12 @@ static void on_ended(evutil_socket_t fd, short what, void *user)
 	forget_child(user);
 }
 
-/* The next question waits until this child has ended. */
+/* Kills the child. The next question waits until the child has ended. */
 static void kill_child(struct cw_lock_owners *o)
 {
 	event_freep(&o->answer);
-	(void)syscall(SYS_pidfd_send_signal, o->pidfd, SIGKILL, NULL, 0u); /* it may have ended */
+	/* The child may have ended. */
+	(void)syscall(SYS_pidfd_send_signal, o->pidfd, SIGKILL, NULL, 0u);
 	o->has_ended = event_new(o->base, o->pidfd, EV_READ, on_ended, o);
 	if (!o->has_ended || event_add(o->has_ended, NULL) < 0)
 		forget_child(o);
@@ -114,7 +119,7 @@ static void on_forked(int r, int fd, int pidfd, void *user)
 
 	o->request = NULL;
 	if (r < 0)
-		return; /* try again in ten seconds */
+		return; /* no child: we try again in ten seconds */
 	o->fd = fd;
 	o->pidfd = pidfd;
 	o->answer = event_new(o->base, fd, EV_READ, on_answer, o);
@@ -135,7 +140,7 @@ void cw_lock_owners_look(struct cw_lock_owners *o, struct cw_process *p, int64_t
 					 .is_inherited = w->on.is_inherited };
 	w->asked_ns = awake_ns;
 	(void)cw_fork_server_ask(o->forks, cw_lock_owner_child, on_forked, o,
-				 &o->request); /* on failure, try again in ten seconds */
+				 &o->request); /* if this fails, we try again in ten seconds */
 }
 
 int cw_lock_owners_new(struct event_base *base, struct cw_fork_server *forks,

@@ -15,12 +15,12 @@ struct event_base;
 
 #define CW_LOCK_OWNERS_MS 1000u
 
-/* Entry point of the child, called by the fork server. */
+/* The entry point of the child. The fork server calls it. */
 int cw_lock_owner_child(int fd);
 
 /*
- * table: to find the process again when the child has answered. All arguments are borrowed. Returns
- * 0 or -ENOMEM.
+ * Borrows all arguments. We use table to find the process again when the child has answered. 0 or
+ * -ENOMEM.
  */
 int cw_lock_owners_new(struct event_base *base, struct cw_fork_server *forks,
 		       struct cw_process **table, struct cw_lock_owners **ret);

@@ -42,31 +42,37 @@
 #define HELLO_MS 5000
 #define MESSAGE_ID_NONFINITE_INPUT "8e3dfc1a6b6f4a0c9d1f7b0e54a6c2d7"
 /*
- * CPU time of one tick, four times a second, for reading processes. With thousands of processes, we
- * read each less often than wanted, but the loop still answers. The budget is smaller in an
- * iteration that makes digests. It is smallest while agents wait for registration: a new rank
- * matters more than a fresher sample of a known one. A hundred processes still fit into it without
- * delay.
+ * The CPU time of one tick, four times a second, for reading processes. With thousands of
+ * processes, we read each process less often than we want, but the loop still answers. The budget
+ * is smaller in an iteration that makes digests. It is smallest while agents wait for registration,
+ * because a new rank matters more than a fresher sample of a known rank. It still suffices to read
+ * a hundred processes without delay.
  */
 #define TICK_NS (40 * CW_NS_PER_MS)
 #define TICK_WITH_DIGESTS_NS (15 * CW_NS_PER_MS)
 #define TICK_REGISTERING_NS (5 * CW_NS_PER_MS)
-/* The same budget for an iteration with an urgent event; the rest follows in the next one. */
+/* The budget of an iteration with an urgent event. The rest follows in the next iteration. */
 #define URGENT_NS TICK_NS
-/* The same budget for one window request; windows beyond it come back empty. */
+/* The budget of one window request. Beyond it, windows come back empty. */
 #define WINDOWS_NS TICK_NS
-/* An agent may reconnect before we see its old connection close. */
+/*
+ * Connections beyond the number of processes: an agent may reconnect before we see its old
+ * connection close.
+ */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
-/* Agents refused for lack of a place retry every minute. */
+/* We remember an untracked process this long. Agents without a place retry every minute. */
 #define UNTRACKED_KEEP_NS (150 * CW_NS_PER_S)
-/* Interval and number of attempts to learn how a process ended: CW_LIVENESS_PATIENCE_NS in all. */
+/*
+ * The interval and the number of attempts to learn how a process ended. They take
+ * CW_LIVENESS_PATIENCE_NS in all.
+ */
 #define END_RETRY_MS 20
 #define END_ATTEMPTS (CW_LIVENESS_PATIENCE_NS / CW_NS_PER_MS / END_RETRY_MS)
 
 struct cw_node {
 	struct cw_node_config config;
-	char *socket_path; /* removed at exit; NULL = not ours */
+	char *socket_path; /* we remove it at exit; NULL = the socket is not ours */
 	char *node_name;
 	struct cw_conn_closer *closer; /* closes agents' connections */
 	struct cw_agents *agents;
@@ -81,7 +87,7 @@ struct cw_node {
 	struct cw_job_tensor_stats *tensor_stats;
 	struct cw_untracked *untracked;
 	struct cw_reading_budget *budget;
-	int64_t digest_ns; /* last full round */
+	int64_t digest_ns; /* time of the last full round */
 	struct cw_node_stats stats;
 	struct cw_op_totals op_totals;
 };
@@ -91,7 +97,7 @@ static int64_t now_of(const struct cw_node *node)
 	return cw_clock_now_ns(node->config.clock);
 }
 
-/* The total time that this daemon did not run. */
+/* Returns the total time in ns that this daemon did not run. */
 static int64_t held_of(const struct cw_node *node, int64_t now_ns)
 {
 	return now_ns - cw_clock_awake_ns(node->config.clock);
@@ -121,7 +127,7 @@ static void log_nonfinite_input(const struct cw_process *p)
 	cw_log_event(CW_LOG_WARN, MESSAGE_ID_NONFINITE_INPUT, text, fields);
 }
 
-/* These numbers are shown to people only: no verdict depends on them. */
+/* Counts the ops of a process. We show these numbers only to people; no verdict depends on them. */
 static void count_ops(struct cw_node *node, struct cw_process *p)
 {
 	cw_op_stats_sample(&p->ops, p->record, now_of(node), &node->op_totals);
@@ -140,18 +146,20 @@ static void find_label(struct cw_process *p)
 		return;
 	comms = cw_record_comms(p->record, &n);
 	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
-		(void)cw_job_key_make(p->uid, p->label, &p->job_key); /* the next sample retries */
+		/* If this fails, the next sample retries. */
+		(void)cw_job_key_make(p->uid, p->label, &p->job_key);
 }
 
 /*
- * Returns the cost in CPU time. If the user's budget is spent, p owes us a sample and we return 0.
+ * Samples one process and returns the cost in CPU time. If the user's budget is spent, we note that
+ * p owes a sample, and return 0.
  */
 static int64_t sample(struct cw_node *node, struct cw_process *p)
 {
 	int64_t start_ns = cw_clock_cpu_ns(), cost_ns;
 
 	if (cw_process_is_dead(p) && !p->owes_sample)
-		return 0; /* we took its last sample when it ended */
+		return 0; /* we took the last sample when the process ended */
 	p->is_wanted = false;
 	if (!cw_reading_budget_allows(node->budget, p->uid)) {
 		p->owes_sample = true;
@@ -193,12 +201,13 @@ static void remove_process(struct cw_node *node, struct cw_process *p)
 static void keep(struct cw_node *node, struct cw_process *p)
 {
 	if (node->config.keeps_descriptors)
-		(void)cw_fdstore_put(p, node->config.clock); /* keep_all() tries again */
+		/* If this fails, keep_all() tries again. */
+		(void)cw_fdstore_put(p, node->config.clock);
 }
 
 /*
- * Retries the puts that failed because the service manager was busy. At the first failure we stop,
- * so a busy manager gets one request instead of thousands.
+ * Retries the puts that failed because the service manager was busy. We stop at the first failure,
+ * so that a busy manager gets one request instead of thousands.
  */
 static void keep_all(struct cw_node *node)
 {
@@ -228,7 +237,7 @@ static struct cw_untracked_item untracked_item(const struct cw_process *p)
 					   .start_ticks = p->key.start_ticks };
 }
 
-/* The process keeps running, unwatched. We tell its agent, which retries in a minute. */
+/* Stops watching a process that keeps running. We tell its agent, which retries in a minute. */
 static void stop_watching(struct cw_node *node, struct cw_process *p, const char *reason)
 {
 	const struct cw_untracked_item item = untracked_item(p);
@@ -270,8 +279,8 @@ static int compare_jobs(const void *a, const void *b)
 }
 
 /*
- * Marks for sampling every process of each job that had an urgent event. Out of memory, their
- * digests use older samples.
+ * Marks every process of each job that had an urgent event, so that we sample it first. If we are
+ * out of memory, the digests use older samples.
  */
 static void want_urgent(struct cw_node *node)
 {
@@ -295,7 +304,7 @@ static void want_urgent(struct cw_node *node)
 			p->is_wanted = true;
 }
 
-/* False if the time ran out before we sampled all marked processes. */
+/* Samples the marked processes. False if the time ran out before we had sampled all of them. */
 static bool sample_wanted(struct cw_node *node)
 {
 	int64_t end_ns = cw_clock_cpu_ns() + URGENT_NS;
@@ -326,8 +335,8 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 
 	want_urgent(node);
 	/*
-	 * event_active() would run us again before any other event; a timer lets the others
-	 * go first.
+	 * event_active() would call us before all other events. With a timer, the others come
+	 * first.
 	 */
 	if (!sample_wanted(node) && event_add(node->urgent, &next_iteration) == 0)
 		return;
@@ -340,16 +349,16 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 	event_active(node->urgent, EV_TIMEOUT, 0);
 }
 
-/* Log it at once: the leader may take longer to alert. */
+/* Logs the stop at once, because the leader may take longer to alert. */
 static void say_stopped(const struct cw_process *p)
 {
-	/* A stack capture traces a rank for an instant: not worth a line. */
+	/* A stack capture traces a rank for an instant. We do not log that. */
 	if (p->liveness != CW_LIVE_TRACED && *p->cause)
 		log_notice("job=%s pid=%d rank=%d: %s", p->label, (int)cw_process_pid(p),
 			   (int)cw_record_header(p->record)->rank_label, p->cause);
 }
 
-/* Reads as many processes as the budget allows; the next tick continues after them. */
+/* Reads as many processes as the budget allows. The next tick continues after them. */
 static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t now_ns)
 {
 	int64_t half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
@@ -413,8 +422,8 @@ static void end_process(struct cw_node *node, struct cw_process *p, const struct
 {
 	int64_t now_ns = now_of(node);
 
-	p->ops.sampled_ns = 0; /* count all of them */
-	(void)sample(node, p); /* its last ops */
+	p->ops.sampled_ns = 0; /* count all ops now */
+	(void)sample(node, p); /* take the last ops */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
 	keep(node, p);
@@ -435,14 +444,14 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 	if (cw_process_ending(p, now_of(node), cw_clock_now_ns(&cw_clock_system), &end) ==
 		    CW_LIVENESS_AGAIN &&
 	    ++p->end_attempts <= END_ATTEMPTS) {
-		/* The pidfd stays readable, so from now on a timer wakes us. */
+		/* The pidfd stays readable, so from now on we use a timer. */
 		if (p->end_attempts == 1) {
 			event_free(p->end_event);
 			p->end_event = evtimer_new(node->config.base, on_end, p);
 		}
 		if (p->end_event && event_add(p->end_event, &retry) == 0)
 			return;
-		end.liveness = CW_LIVE_GONE; /* out of memory: report only that it is gone */
+		end.liveness = CW_LIVE_GONE; /* out of memory: we report only that it is gone */
 	}
 	end_process(node, p, &end);
 }
@@ -461,7 +470,10 @@ static int on_registered(struct cw_process *p, void *user)
 	if (!cw_pidfd_has_ended(p->pidfd)) /* a restored process may have ended */
 		cw_process_watch(p, node->config.kernel);
 	(void)sample(node, p);
-	/* The first reading has no previous state to differ from. */
+	/*
+	 * We ignore the result, because there is no previous state to compare the first reading
+	 * with.
+	 */
 	(void)cw_process_look(p, is_rank, node, node->config.clock);
 	keep(node, p);
 	cw_untracked_forget(node->untracked, &item);
@@ -505,7 +517,7 @@ static void on_over_quota(struct cw_process *p, void *user)
 	struct cw_untracked_item item;
 
 	node->stats.over_quota_total++;
-	(void)sample(node, p); /* only to learn its job's label */
+	(void)sample(node, p); /* the sample only finds the label of the process's job */
 	item = untracked_item(p);
 	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), now_of(node));
 }
@@ -562,7 +574,8 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 	struct cw_node *node = user;
 
 	if (!p) {
-		(void)cw_registrar_forget(node->registrar, conn); /* or it never got there */
+		/* Does nothing if the hello never came. */
+		(void)cw_registrar_forget(node->registrar, conn);
 		return;
 	}
 	p->conn = NULL;
@@ -588,7 +601,7 @@ int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
 
 	if (!ranks)
 		return -ENOMEM;
-	/* Sample now, for the newest ops and for comms made since the last tick. */
+	/* Sample now to get the newest ops, and the comms made since the last tick. */
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (cw_process_is_of(p, job) && cw_clock_cpu_ns() - start_ns < WINDOWS_NS / 2)
 			(void)sample(node, p);
@@ -901,7 +914,7 @@ struct cw_node *cw_node_free(struct cw_node *node)
 	if (!node)
 		return NULL;
 	if (node->socket_path)
-		(void)unlink(node->socket_path); /* another process may have removed it */
+		(void)unlink(node->socket_path); /* fails if another process has removed it */
 	node->registrar = cw_registrar_free(node->registrar);
 	node->agents = cw_agents_free(node->agents);
 	node->closer = cw_conn_closer_free(node->closer);

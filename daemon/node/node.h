@@ -45,50 +45,51 @@ struct cw_node_config {
 	uint32_t sample_ms; /* 250 */
 	uint32_t digest_ms; /* 1000 */
 	uint32_t max_processes, max_processes_per_uid;
-	bool keeps_descriptors;           /* in the service manager: daemon/process/fdstore.h */
-	struct cw_fdstore_entry *fdstore; /* restored from there; taken, also on failure */
+	bool keeps_descriptors; /* in the service manager: daemon/process/fdstore.h */
+	/* Entries restored from there; we take them, also on failure. */
+	struct cw_fdstore_entry *fdstore;
 	size_t n_fdstore;
 	struct cw_kernel_events *kernel; /* borrowed for the node's life; NULL = none */
-	/* True if the job's leader has an open incident for it. NULL = we never know. */
+	/* True if the job's leader has an open incident for it. NULL = the node never knows. */
 	bool (*has_incident)(const struct cw_job_id *job, void *user);
 	cw_node_digest_fn on_digest;
 	void *user;
 };
 
 /*
- * Descriptors per rank process: its connection, its record, its pidfd and its launcher's, its
- * directory in /proc, its memory cgroup's counter.
+ * The descriptors of a rank process: its connection, its record, its pidfd, its launcher's pidfd,
+ * its directory in /proc, and the counter of its memory cgroup.
  */
 #define CW_NODE_PROCESS_FDS 6u
 /*
- * Descriptors reserved for listeners, peers, evidence children and bundles: a quarter of all, at
- * most this many.
+ * The number of descriptors reserved for listeners, peers, evidence children and bundles. It is a
+ * quarter of all descriptors, but at most this many.
  */
 #define CW_NODE_OTHER_FDS 512u
 
 /*
- * How many of the `wanted` rank processes fit into this many descriptors, at least one. Quotas
- * divide this number. If we promised places without descriptors behind them, the first user to
- * arrive could take them all.
+ * Returns how many of the `wanted` rank processes fit into this many descriptors, at least one.
+ * Quotas divide this number. If we promised places without descriptors for them, the first user to
+ * arrive could take all descriptors.
  */
 uint32_t cw_node_room(uint64_t descriptors, uint32_t wanted);
 
 /* 0, or -errno with err set. Starts listening; the event loop makes the callbacks. */
 int cw_node_new(const struct cw_node_config *config, struct cw_node **ret, struct cw_err *err);
-/* Takes NULL; returns NULL. Closes connections; agents reconnect to the next daemon. */
+/* Closes the connections; the agents reconnect to the next daemon. Takes NULL; returns NULL. */
 struct cw_node *cw_node_free(struct cw_node *node);
 
 /*
  * Reads windows of the requested comms, for all local members of the job. The caller owns the
- * reply's arrays and frees them by cw_node_windows_fini(). 0 or -ENOMEM.
+ * reply's arrays and frees them with cw_node_windows_fini(). 0 or -ENOMEM.
  */
 int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
 		    const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret);
 void cw_node_windows_fini(struct cw_msg_window_reply *reply);
 
 /*
- * Searches for ranks of a job that never called NCCL, for a leader:
- * daemon/node/unregistered_ranks.h. False: refused.
+ * Searches, at the request of a leader, for ranks of a job that never called NCCL
+ * (daemon/node/unregistered_ranks.h). False if we refuse the request.
  */
 bool cw_node_search(struct cw_node *node, const struct cw_msg_rank_search *q);
 
@@ -101,33 +102,36 @@ struct cw_node_process {
 	int pidfd; /* -1 = none; borrowed */
 	int32_t rank;
 	bool is_dead;
-	bool has_python; /* its agent is armed for Python stacks */
-	int64_t idle_ns; /* since the process last used CPU; -1 = unknown */
+	bool has_python; /* the agent of the process can take Python stacks */
+	int64_t idle_ns; /* time since the process last used CPU; -1 = unknown */
 };
 
-/* False if the process is not registered (any more) and no search has found it. */
+/* Finds a process that is registered now, or that a search has found. False if there is none. */
 bool cw_node_find(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 		  struct cw_node_process *ret);
 /*
- * True if we know the process and it belongs to another job: evidence for this job must not use it.
+ * True if we know the process and it belongs to a job other than this one. Evidence for this job
+ * must then not use it.
  */
 bool cw_node_is_of_another(const struct cw_node *node, pid_t pid, uint64_t start_ticks,
 			   const struct cw_job_id *job);
 
-/* The job of a registered process. False: the process is not registered, or has no job yet. */
+/*
+ * Finds the job of a registered process. False if the process is not registered, or has no job yet.
+ */
 bool cw_node_job(const struct cw_node *node, pid_t pid, uint64_t start_ticks,
 		 struct cw_job_id *ret);
 
 /*
- * Calls fn for each registered process, with its job's label ("" = none yet); borrowed until
- * fn returns.
+ * Calls fn for each registered process, with the label of its job ("" = no job yet). Both are
+ * borrowed until fn returns.
  */
 typedef void (*cw_node_process_fn)(const struct cw_node_process *p, const char *label, void *user);
 void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user);
 
 /*
- * Totals of each process's ops and its non-finite input; shown to people only. Borrowed until
- * fn returns.
+ * Calls fn for each process with the totals of its ops and its non-finite input. We show these only
+ * to people. Borrowed until fn returns.
  */
 typedef void (*cw_node_ops_fn)(const struct cw_node_process *p, const char *label,
 			       const struct cw_op_stats *ops,
@@ -135,14 +139,17 @@ typedef void (*cw_node_ops_fn)(const struct cw_node_process *p, const char *labe
 void cw_node_each_ops(const struct cw_node *node, cw_node_ops_fn fn, void *user);
 const struct cw_op_totals *cw_node_op_totals(const struct cw_node *node);
 
-/* status: enum cw_python_status; text borrowed until the callback returns, "" when none. */
+/*
+ * Receives the stacks. status is an enum cw_python_status. text is borrowed until the callback
+ * returns; "" = none.
+ */
 typedef void (*cw_node_python_fn)(uint32_t status, const char *text, void *user);
 
 /*
- * Asks the process's agent for its Python stacks. The callback comes exactly once, at the latest
- * after deadline_ms (then with CW_PYTHON_FAILED), and never from inside this call. -ENOENT: no such
- * process; -ENOTCONN: its agent is not connected. On failure no callback comes. *ret_handle serves
- * cw_node_python_cancel(); after that no callback comes.
+ * Asks the process's agent for its Python stacks. The callback comes exactly once, never from
+ * inside this call, and at the latest after deadline_ms; it then gets CW_PYTHON_FAILED. On failure
+ * no callback comes. -ENOENT: there is no such process. -ENOTCONN: its agent is not connected. With
+ * *ret_handle, cw_node_python_cancel() prevents the callback.
  */
 int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 			  uint32_t deadline_ms, cw_node_python_fn fn, void *user,
@@ -150,14 +157,14 @@ int cw_node_python_stacks(struct cw_node *node, pid_t pid, uint64_t start_ticks,
 void cw_node_python_cancel(struct cw_node *node, uint64_t handle);
 
 /*
- * The node watches the pidfd of each process. When a process ends, its job's digest comes at once
+ * The node watches the pidfd of each process. When a process ends, we make its job's digest at once
  * instead of at the next second. So we report a death within one sampling period.
  */
 
-/* The findings on jobs' tensor summaries. Borrowed. */
+/* Returns the findings on jobs' tensor summaries. Borrowed. */
 const struct cw_job_tensor_stats *cw_node_tensor_stats(const struct cw_node *node);
 
-/* Rank processes that did not get a place on this node. Borrowed. */
+/* Returns the rank processes that did not get a place on this node. Borrowed. */
 const struct cw_untracked *cw_node_untracked(const struct cw_node *node);
 
 struct cw_node_stats {
@@ -168,16 +175,18 @@ struct cw_node_stats {
 	uint64_t probes_repeated_total; /* agent probes that a child did not get to */
 	uint64_t scans_cut_total; /* host activity scans cut short at CW_HOST_ACTIVITY_MAX_FILES */
 	uint64_t digests_total, samples_total;
-	uint64_t too_costly_total;       /* processes dropped: their records took too much memory */
-	uint64_t unreadable_total;       /* records whose version this daemon does not know */
-	uint64_t no_record_total;        /* agents that failed to make a record */
-	int no_record_error;             /* the errno of the last one */
-	uint64_t nonfinite_inputs_total; /* processes that fed NaN or infinity, counted once each */
+	/* Processes dropped because their records took too much memory. */
+	uint64_t too_costly_total;
+	uint64_t unreadable_total; /* records whose version this daemon does not know */
+	uint64_t no_record_total;  /* agents that failed to make a record */
+	int no_record_error;       /* errno of the last such failure */
+	/* Processes that passed NaN or infinity to an op, counted once each. */
+	uint64_t nonfinite_inputs_total;
 	struct cw_job_tensor_stats_totals tensor_stats;
 	uint32_t restored;         /* processes restored from the fdstore at start */
 	uint64_t displaced_total;  /* living processes that lost their place to another user's */
 	uint64_t postponed_total;  /* readings deferred because the user's budget was spent */
 	uint64_t over_quota_total; /* registrations refused because all places were taken */
-	uint32_t untracked;        /* rank processes without a place now */
+	uint32_t untracked;        /* rank processes that have no place now */
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

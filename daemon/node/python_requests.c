@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer repeats the request's id, and we find the request by it. Ids can be guessed, so we
- * compare the process, too. The timer ends every request that gets no answer.
+ * An answer repeats the id of its request, and we find the request by this id. An agent can guess
+ * ids, so we also compare the process. A timer ends a request that gets no answer.
  */
 #include "daemon/node/python_requests.h"
 
@@ -16,7 +16,7 @@
 
 struct request {
 	struct cw_python_requests *reqs;
-	const struct cw_process *process; /* for comparison only; NULL once its agent is gone */
+	const struct cw_process *process; /* only for comparison; NULL = its agent is gone */
 	uint64_t id;
 	cw_node_python_fn fn;
 	void *user;
@@ -140,7 +140,7 @@ bool cw_python_requests_answer(struct cw_python_requests *reqs, const struct cw_
 {
 	struct request *req = request_find(reqs, reply->id);
 
-	/* An agent may guess ids, so only the process we asked may answer. */
+	/* An agent may guess ids, so we accept an answer only from the process that we asked. */
 	if (!req || req->process != p)
 		return false;
 	finish(req, reply->status <= CW_PYTHON_FAILED ? reply->status : CW_PYTHON_FAILED,

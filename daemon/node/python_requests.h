@@ -15,7 +15,7 @@
 struct event_base;
 struct cw_python_requests;
 
-/* Open requests for all processes together; captures run two at a time. */
+/* The limit of open requests of all processes together. Captures run two at a time. */
 #define CW_PYTHON_MAX_REQUESTS 64
 
 /* 0 or -ENOMEM. */
@@ -23,14 +23,14 @@ int cw_python_requests_new(struct event_base *base, struct cw_python_requests **
 /* Takes NULL; returns NULL. Open requests end without a callback. */
 struct cw_python_requests *cw_python_requests_free(struct cw_python_requests *reqs);
 
-/* As cw_node_python_stacks(); also -EAGAIN above CW_PYTHON_MAX_REQUESTS. */
+/* Like cw_node_python_stacks(). Also returns -EAGAIN if CW_PYTHON_MAX_REQUESTS are open. */
 int cw_python_requests_ask(struct cw_python_requests *reqs, struct cw_process *p,
 			   uint32_t deadline_ms, cw_node_python_fn fn, void *user,
 			   uint64_t *ret_handle);
 void cw_python_requests_cancel(struct cw_python_requests *reqs, uint64_t handle);
 
-/* Handles p's answer. False if no request waits for it (any more). */
+/* Handles the answer of p's agent. False if no request waits for it. */
 bool cw_python_requests_answer(struct cw_python_requests *reqs, const struct cw_process *p,
 			       const struct cw_msg_python_stacks_reply *reply);
-/* p's agent has disconnected: its requests fail at the next iteration of the loop. */
+/* Call it when p's agent has disconnected. Its requests fail at the next iteration of the loop. */
 void cw_python_requests_agent_gone(struct cw_python_requests *reqs, const struct cw_process *p);

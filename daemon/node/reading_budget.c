@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each user has a purse that fills over time, up to the burst. We learn the cost of a reading
- * only when it is done, so a purse may become negative. Then its user waits until it is above
- * zero again.
+ * Each user has a purse of CPU time that fills over time, up to the burst. We learn the cost of a
+ * reading only when it is done, so a purse may become negative. The user then waits until it is
+ * above zero again.
  */
 #include "daemon/node/reading_budget.h"
 
@@ -13,8 +13,8 @@
 
 struct purse {
 	uid_t uid;
-	int64_t left_ns;   /* of CPU time */
-	int64_t filled_ns; /* monotonic */
+	int64_t left_ns;   /* CPU time left */
+	int64_t filled_ns; /* time of the last filling, monotonic */
 	UT_hash_handle hh;
 };
 
@@ -52,7 +52,7 @@ static void sweep(struct cw_reading_budget *b, int64_t now_ns)
 	}
 }
 
-/* NULL: out of memory. */
+/* Returns the user's purse; NULL = out of memory. */
 static struct purse *purse_of(struct cw_reading_budget *b, uid_t uid)
 {
 	int64_t now_ns = cw_clock_now_ns(b->clock);

@@ -8,7 +8,7 @@
  * readings share a quarter of a core equally, and each may spend up to a burst at once. If the
  * budget is spent, the reading is deferred.
  *
- * Loop thread only; does not block. Out of memory, every reading is allowed.
+ * Loop thread only; does not block. If we are out of memory, we allow every reading.
  */
 #pragma once
 
@@ -18,9 +18,9 @@
 
 #include "common/clock.h"
 
-/* All users together get one CW_READING_SHARE-th of a core. */
+/* All users together get 1/CW_READING_SHARE of a core. */
 #define CW_READING_SHARE 4
-/* Enough for the last samples of two thousand ranks that end at once. */
+/* This suffices for the last samples of two thousand ranks that end at once. */
 #define CW_READING_BURST_NS (200 * CW_NS_PER_MS)
 
 struct cw_reading_budget;
@@ -29,8 +29,8 @@ int cw_reading_budget_new(const struct cw_clock *clock, struct cw_reading_budget
 /* Takes NULL; returns NULL. */
 struct cw_reading_budget *cw_reading_budget_free(struct cw_reading_budget *b);
 
-/* True if we may read something of this user's now; each false is counted. */
+/* True if we may read something of this user now. We count each false answer. */
 bool cw_reading_budget_allows(struct cw_reading_budget *b, uid_t uid);
 void cw_reading_budget_charge(struct cw_reading_budget *b, uid_t uid, int64_t cpu_ns);
-/* Number of readings deferred because the user's budget was spent. */
+/* Returns the number of readings deferred because the user's budget was spent. */
 uint64_t cw_reading_budget_postponed(const struct cw_reading_budget *b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * We keep one search per job, as long as a leader asks for it. Scans run in a child, one at a time
- * for each search. We check each process that the child reports again, by pidfd and start time,
- * before it counts. A rank that registers after all leaves the search.
+ * for each search. We check each process in the child's result again, by pidfd and start time,
+ * before we count it. If a rank registers after all, it leaves the search.
  */
 #include "daemon/node/unregistered_ranks.h"
 
@@ -30,26 +30,30 @@ struct unregistered_rank {
 	struct cw_unregistered_scan_found found;
 	char command[CW_PROCESS_COMMAND_BYTES];
 	int pidfd, proc_fd;
-	int32_t own_pid; /* in its own pid namespace; 0 = the same, or unknown */
+	int32_t own_pid; /* pid in its own pid namespace; 0 = the same pid, or unknown */
 	uint32_t liveness;
 	struct cw_host_activity host_activity;
-	bool is_current; /* the last scan found it */
+	bool is_current; /* the last scan has found it */
 };
 
 struct search {
 	struct cw_unregistered_ranks *owner;
-	struct cw_job_id job; /* label empty = unused */
+	struct cw_job_id job; /* an empty label = the search is unused */
 	struct cw_unregistered_scan_query query;
 	int64_t since_ns, asked_ns, scanned_ns;
 	struct cw_child *child; /* NULL = no scan under way */
 	struct unregistered_rank *ranks[CW_UNREGISTERED_SCAN_MAX_RANKS];
 	uint32_t n_ranks;
-	uint32_t n_to_look_at; /* first ranks to refresh in this round; 0 = a new one begins */
+	/*
+	 * The first n_to_look_at ranks are still to be refreshed in this round; 0 = a new round
+	 * begins.
+	 */
+	uint32_t n_to_look_at;
 };
 
 /*
- * CPU time per second for refreshing all ranks. 1,024 ranks with large process trees would hold up
- * the loop for seconds. The remaining ranks wait for the next second.
+ * The CPU time per second for refreshing all ranks. Without this limit, 1,024 ranks with large
+ * process trees would hold up the loop for seconds. The remaining ranks wait for the next second.
  */
 #define TICK_NS (10 * CW_NS_PER_MS)
 
@@ -57,7 +61,7 @@ struct cw_unregistered_ranks {
 	struct cw_unregistered_ranks_config config;
 	struct cw_children *children;
 	struct search searches[CW_UNREGISTERED_RANKS_MAX_SEARCHES];
-	unsigned first; /* the search to refresh next */
+	unsigned first; /* index of the search to refresh next */
 };
 
 int cw_unregistered_ranks_new(const struct cw_unregistered_ranks_config *config,
@@ -88,7 +92,7 @@ static void rank_free(struct unregistered_rank *r)
 	free(r);
 }
 
-/* False if the process has ended, or another process has reused its pid. */
+/* Refreshes a rank. False if its process has ended, or if another process has reused its pid. */
 static bool look_at(struct unregistered_rank *r, int64_t now_ns)
 {
 	struct cw_host_activity_process process = { .proc_fd = r->proc_fd, .pid = r->found.pid };
@@ -96,7 +100,7 @@ static bool look_at(struct unregistered_rank *r, int64_t now_ns)
 	int err = cw_pidfd_has_ended(r->pidfd) ? -ESRCH : cw_procstat_read(r->proc_fd, &st);
 
 	if (err == -EBUSY)
-		return true; /* it is in the middle of execve(): try again in a second */
+		return true; /* in the middle of execve(): we try again in a second */
 	if (err < 0 || st.start_ticks != r->found.start_ticks)
 		return false;
 	cw_host_activity_step(&r->host_activity, &process, &st, now_ns);
@@ -155,7 +159,10 @@ struct cw_unregistered_ranks *cw_unregistered_ranks_free(struct cw_unregistered_
 	return NULL;
 }
 
-/* The child has read hostile input, so its output may be anything. */
+/*
+ * Checks a rank in the child's result. The child has read hostile input, so its output may be
+ * anything.
+ */
 static bool is_sound(struct cw_unregistered_scan_found *f)
 {
 	f->source[sizeof(f->source) - 1] = '\0';
@@ -178,7 +185,7 @@ static void take_found(struct search *s, const struct cw_unregistered_scan_found
 		return;
 	s->ranks[s->n_ranks] = rank_new(found, now_ns);
 	if (!s->ranks[s->n_ranks])
-		return; /* it has ended, or the next scan will find it */
+		return; /* the process has ended, or the next scan will find it */
 	s->ranks[s->n_ranks++]->is_current = true;
 	log_info("job=%s: rank %d is here, pid %d, and has not called NCCL", s->query.label,
 		 found->rank, found->pid);
@@ -192,7 +199,8 @@ static void on_scanned(enum cw_child_end end, const char *output, size_t len, vo
 
 	s->child = NULL;
 	for (uint32_t i = 0; i < s->n_ranks; i++)
-		s->ranks[i]->is_current = end != CW_CHILD_EXITED; /* a partial scan drops none */
+		/* After an incomplete scan we keep all ranks. */
+		s->ranks[i]->is_current = end != CW_CHILD_EXITED;
 	for (size_t at = 0; at + sizeof(found) <= len; at += sizeof(found)) {
 		memcpy(&found, output + at, sizeof(found));
 		if (is_sound(&found))
@@ -236,7 +244,8 @@ static bool is_used(const struct search *s)
 }
 
 /*
- * Returns a free search; if there is none, takes one from a user above the quota. NULL = none.
+ * Returns a free search. If all are in use, we take one from a user above the quota. NULL = no
+ * search.
  */
 static struct search *get_unused(struct cw_unregistered_ranks *u, uint32_t uid)
 {
@@ -285,7 +294,7 @@ static struct search *find_or_add(struct cw_unregistered_ranks *u, const struct 
 		unused->query.uid = job->uid;
 		memcpy(unused->query.label, job->label, sizeof(job->label));
 		(void)snprintf(unused->query.socket, sizeof(unused->query.socket), "%s",
-			       u->config.socket_path); /* a truncated name matches no process */
+			       u->config.socket_path); /* a cut name matches no process */
 	}
 	return unused;
 }
@@ -304,7 +313,7 @@ bool cw_unregistered_ranks_search(struct cw_unregistered_ranks *u,
 	return s != NULL;
 }
 
-/* False if the time ran out before we refreshed all ranks. */
+/* Refreshes the ranks. False if the time ran out before we had refreshed all of them. */
 static bool look_at_ranks(struct search *s, int64_t now_ns, int64_t end_cpu_ns)
 {
 	const struct cw_unregistered_ranks *u = s->owner;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Search for ranks without a record (docs/design/daemon.md#ranks-without-a-record).
+ * A search for ranks without a record (docs/design/daemon.md#ranks-without-a-record).
  *
  * When a communicator's init is stuck and ranks are missing, the job's leader asks every node
  * whether such a rank runs there. As long as the leader keeps asking, the node scans /proc from
- * time to time, in a child. The ranks found enter the node's digests as members of no communicator,
- * with the liveness and host activity of their processes.
+ * time to time, in a child. The ranks that it finds enter the node's digests as members of no
+ * communicator, with the liveness and host activity of their processes.
  *
  * Loop thread only; nothing blocks.
  */
@@ -24,20 +24,20 @@ struct cw_unregistered_ranks;
 struct cw_job_id;
 struct cw_process;
 
-/* Concurrent searches, one per job. Users share them fairly (identity/quota.h). */
+/* The limit of concurrent searches, one per job. Users share them fairly (identity/quota.h). */
 #define CW_UNREGISTERED_RANKS_MAX_SEARCHES 16u
 /* A search ends this long after the last request. Leaders ask more often. */
 #define CW_UNREGISTERED_RANKS_KEEP_NS (30 * CW_NS_PER_S)
-/* Minimum time between two scans for one job. */
+/* The minimum time between two scans for one job. */
 #define CW_UNREGISTERED_RANKS_SCAN_EVERY_NS (10 * CW_NS_PER_S)
-/* Deadline of one scan: reading /proc of a process that is stuck in the kernel may hang. */
+/* The deadline of one scan. Reading /proc of a process that is stuck in the kernel may hang. */
 #define CW_UNREGISTERED_RANKS_SCAN_MS 5000u
 
 struct cw_unregistered_ranks_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
 	const char *socket_path;         /* our agent socket; borrowed */
-	struct cw_process *const *table; /* a registered process leaves the search */
+	struct cw_process *const *table; /* we drop a process from a search once it is registered */
 };
 
 int cw_unregistered_ranks_new(const struct cw_unregistered_ranks_config *config,
@@ -46,18 +46,21 @@ int cw_unregistered_ranks_new(const struct cw_unregistered_ranks_config *config,
 struct cw_unregistered_ranks *cw_unregistered_ranks_free(struct cw_unregistered_ranks *u);
 
 /*
- * Starts or prolongs a search for a leader. False: refused (no label, a key that does not match the
- * label, or too many searches).
+ * Starts or prolongs a search for a leader. False if we refuse: the label is missing, the key does
+ * not match the label, or there are too many searches.
  */
 bool cw_unregistered_ranks_search(struct cw_unregistered_ranks *u,
 				  const struct cw_msg_rank_search *q);
 /*
- * Refreshes the ranks found, and scans /proc again for each search that is due. Call it about once
- * a second.
+ * Refreshes the ranks that we have found, and scans /proc again for each search that is due. Call
+ * it about once a second.
  */
 void cw_unregistered_ranks_tick(struct cw_unregistered_ranks *u);
 
-/* The i-th job with at least one rank found; NULL beyond the last. Borrowed until the next tick. */
+/*
+ * Returns the i-th job with at least one rank found; NULL beyond the last. Borrowed until the next
+ * tick.
+ */
 const struct cw_job_id *cw_unregistered_ranks_job(const struct cw_unregistered_ranks *u,
 						  unsigned i);
 /*
@@ -67,7 +70,10 @@ const struct cw_job_id *cw_unregistered_ranks_job(const struct cw_unregistered_r
 int cw_unregistered_ranks_list(const struct cw_unregistered_ranks *u, const struct cw_job_id *job,
 			       struct cw_arena *arena, struct cw_msg_rank *ret, uint32_t max,
 			       uint32_t *ret_n);
-/* Evidence uses these two. They work as cw_node_find() and cw_node_is_of_another() do. */
+/*
+ * Like cw_node_find() and cw_node_is_of_another(), but for the ranks found here. Evidence uses
+ * them.
+ */
 bool cw_unregistered_ranks_find(const struct cw_unregistered_ranks *u, pid_t pid,
 				uint64_t start_ticks, struct cw_node_process *ret);
 bool cw_unregistered_ranks_is_of_another(const struct cw_unregistered_ranks *u, pid_t pid,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The owner of one file rules out most processes, and the environment rules out nearly all others.
+ * We rule out most processes by the owner of one file, and nearly all others by their environment.
  * We read the rest by pid. So we check afterwards that the pid still belongs to that process, and
- * that the user may still see it. If several processes share a rank, we choose the oldest one
- * without a parent among them.
+ * that the user may still see it. If several processes share a rank, we choose the oldest one that
+ * has no parent among them.
  */
 #include "daemon/node/unregistered_scan.h"
 
@@ -24,9 +24,12 @@
 #include "daemon/kernel/procstat.h"
 #include "record/record_layout.h"
 
-/* Environments take a few KiB; the kernel allows 128 KiB for one variable. */
+/*
+ * The limit of an environment. Environments take a few KiB, but the kernel allows 128 KiB for one
+ * variable.
+ */
 #define MAX_ENVIRONMENT_BYTES (256u << 10)
-/* Processes of one job on one node, workers included. */
+/* The limit of one job's processes on one node, workers included. */
 #define MAX_CANDIDATES 1024u
 #define AGENT_FILE "/libcollwatch.so"
 
@@ -37,7 +40,10 @@ struct block {
 	size_t len;
 };
 
-/* cw_unregistered_scan_env_matches() made sure that every string of the block ends within it. */
+/*
+ * Returns the variable's value. Every string of the block ends within it, because
+ * cw_unregistered_scan_env_matches() has checked that.
+ */
 static const char *get_from_block(const char *name, const void *user)
 {
 	const struct block *b = user;
@@ -61,13 +67,14 @@ bool cw_unregistered_scan_env_matches(const char *environment, size_t len,
 	bool is_disabled = false;
 
 	if (len == 0 || environment[len - 1] != '\0')
-		return false; /* truncated, or overwritten by the process */
+		return false; /* the environment is cut, or the process has overwritten it */
 	cw_job_env_label(&env, label, sizeof(label));
 	cw_job_env_rank(&env, &rank);
 	socket = cw_env_get(&env, "COLLWATCH_SOCKET");
 	disabled = cw_env_get(&env, "COLLWATCH_DISABLE");
 	if (disabled)
-		(void)cw_parse_switch(disabled, &is_disabled); /* as the agent does */
+		/* Read the switch as the agent does. */
+		(void)cw_parse_switch(disabled, &is_disabled);
 	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 || is_disabled ||
 	    strcmp(socket ? socket : CW_DEFAULT_AGENT_SOCKET, query->socket) != 0)
 		return false;
@@ -131,7 +138,10 @@ static bool is_shell(const char *name)
 	return false;
 }
 
-/* Most processes of a machine belong to other users: the owner of one file shows it. */
+/*
+ * True if the user owns the process. Most processes of a machine belong to other users, and the
+ * owner of one file shows that.
+ */
 static bool is_of(int proc_fd, uid_t uid, gid_t *ret_gid)
 {
 	struct stat st;
@@ -162,7 +172,10 @@ static bool look_at(pid_t pid, const struct cw_unregistered_scan_query *query, c
 	n = cw_procfs_read(pid, "cmdline", ret->found.command, sizeof(ret->found.command));
 	ret->found.command_len = n > 0 ? (uint32_t)n : 0;
 	read_maps(pid, ret);
-	/* We read by pid: make sure it is still the same process, and the user may still see it. */
+	/*
+	 * We have read by pid, so check that it is still the same process and that the user may
+	 * still see it.
+	 */
 	return is_of(proc_fd, query->uid, &gid);
 }
 
@@ -182,7 +195,7 @@ static bool may_be_rank(const struct cw_unregistered_scan_candidate *c)
 	return c->has_agent && !c->is_shell;
 }
 
-/* True unless c is a worker or other child of a process that may be the rank itself. */
+/* True if c may be the rank. A worker or other child of such a process is not. */
 static bool is_top(const struct cw_unregistered_scan_candidate *v, uint32_t n,
 		   const struct cw_unregistered_scan_candidate *c)
 {
@@ -201,7 +214,10 @@ static bool is_older(const struct cw_unregistered_scan_found *a,
 	return a->start_ticks != b->start_ticks ? a->start_ticks < b->start_ticks : a->pid < b->pid;
 }
 
-/* A worker whose parent has exited is on top, too, but the rank is older than its workers. */
+/*
+ * True if c is the oldest such process. If the parent of a worker has exited, the worker is on top,
+ * too, but the rank is older than its workers.
+ */
 static bool is_oldest_top(const struct cw_unregistered_scan_candidate *v, uint32_t n,
 			  const struct cw_unregistered_scan_candidate *c)
 {
