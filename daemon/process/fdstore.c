@@ -19,7 +19,7 @@
 
 #define PREFIX "rank."
 #define VERSION 1u
-/* VERSION, PID, START, UID, GID; dead processes have four more */
+/* The numbers of a name: VERSION, PID, START, UID, GID. Dead processes have four more. */
 #define N_NUMBERS 5u
 #define N_NUMBERS_DEAD 9u
 
@@ -37,7 +37,9 @@ static void name_of(const struct cw_process *p, char *buf)
 			       p->ended_ns);
 }
 
-/* Parses at most max numbers separated by dots. Returns their count, or -EINVAL, -ERANGE. */
+/*
+ * Parses at most max numbers that are separated by dots. Returns their count, -EINVAL or -ERANGE.
+ */
 static int parse_numbers(const char *text, uint64_t *numbers, unsigned max)
 {
 	char copy[CW_FDSTORE_NAME_BYTES], *rest = copy, *word;
@@ -108,12 +110,18 @@ static bool is_memfd(int fd)
 
 static bool is_pidfd(int fd)
 {
-	/* Signal 0 only probes; ESRCH and EPERM are answers about a process, too. */
+	/*
+	 * True if fd is a pidfd. Signal 0 does nothing, and ESRCH or EPERM are also answers about a
+	 * process.
+	 */
 	return syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0 || errno == ESRCH ||
 	       errno == EPERM;
 }
 
-/* The manager passes descriptors that we stored together one after the other. */
+/*
+ * Returns the entry with this name, or adds one. The manager passes descriptors that we stored
+ * together one after the other.
+ */
 static struct cw_fdstore_entry *entry_for(struct cw_fdstore_entry *list, size_t *n,
 					  const char *name)
 {
@@ -146,7 +154,7 @@ int cw_fdstore_group(struct cw_passed_fd *passed, size_t n_passed, const struct 
 		struct cw_fdstore_entry *to = list ? entry_for(list, &n, passed[i].name) : NULL;
 
 		if (!to || !put_into(to, passed[i].fd))
-			(void)close(passed[i].fd); /* it belongs to no entry */
+			(void)close(passed[i].fd); /* belongs to no entry */
 		if (list && !to)
 			(void)cw_notify_remove_fds(clock,
 						   passed[i].name); /* else retried at next start */
@@ -171,7 +179,8 @@ int cw_fdstore_take(const struct cw_clock *clock, struct cw_fdstore_entry **ret,
 
 void cw_fdstore_give_up(const struct cw_fdstore_entry *entry, const struct cw_clock *clock)
 {
-	(void)cw_notify_remove_fds(clock, entry->name); /* the next start tries again */
+	/* If this fails, the next start tries again. */
+	(void)cw_notify_remove_fds(clock, entry->name);
 }
 
 /* ---- storing ---- */
@@ -185,7 +194,7 @@ int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock)
 	name_of(p, name);
 	if (p->fdstore_ino == p->record_ino && strcmp(name, p->fdstore_name) == 0)
 		return 0;
-	cw_fdstore_remove(p, clock); /* first: the new name may be the old one */
+	cw_fdstore_remove(p, clock); /* first, because the new name may be the old one */
 	r = cw_notify_store_fds(clock, name, fds, p->pidfd >= 0 ? 2 : 1);
 	if (r < 0)
 		return r;
@@ -196,7 +205,10 @@ int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock)
 
 void cw_fdstore_remove(struct cw_process *p, const struct cw_clock *clock)
 {
-	/* If this fails, the manager passes the entry at the next start, and we judge it again. */
+	/*
+	 * If this fails, the manager passes the entry at the next start, and we decide about it
+	 * again.
+	 */
 	if (p->fdstore_name[0])
 		(void)cw_notify_remove_fds(clock, p->fdstore_name);
 	p->fdstore_name[0] = '\0';

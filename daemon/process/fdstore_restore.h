@@ -14,12 +14,15 @@ struct cw_fdstore_restore_config {
 	struct cw_process **table;
 	struct cw_process_quota quota;
 	const struct cw_clock *clock;
-	/* p is in the table. On a negative errno we remove it again. */
+	/* p is in the table. If the callee returns -errno, we remove p again. */
 	int (*on_living)(struct cw_process *p, void *user);
 	void (*on_dead)(struct cw_process *p, const struct cw_ending *end, void *user);
 	void *user;
 };
 
-/* Takes the list. Returns the number of restored processes, and gives up the others. */
+/*
+ * Restores the processes of the list, which it takes. Returns the number of restored processes, and
+ * gives up the others.
+ */
 unsigned cw_fdstore_restore(const struct cw_fdstore_restore_config *config,
 			    struct cw_fdstore_entry *list, size_t n);

@@ -13,15 +13,18 @@
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
 #define MIN_CPU_PERCENT 1
-/* CPU use of helper threads, our own among them, adds up to a tick (10 ms) now and then. */
+/* Helper threads, our own among them, now and then use a tick of CPU time (10 ms) in all. */
 #define QUIET_TICKS 1
 #define MIN_IO_BYTES (64u << 10)
 
-/* Bounds of one scan. Ranks have up to a few hundred threads and a few dozen loader workers. */
+/* The limits of one scan. Ranks have up to a few hundred threads and a few dozen loader workers. */
 #define MAX_THREADS 512
 #define MAX_FAMILY 256
 
-/* Prefixes: the kernel cuts names at 15 bytes, and their owners append numbers. */
+/*
+ * The beginnings of helper threads' names. The kernel cuts names at 15 bytes, and the owners append
+ * numbers.
+ */
 static const struct {
 	const char *prefix, *reason;
 	bool wakes; /* wakes the program's threads when the device finishes */
@@ -82,8 +85,8 @@ static bool is_work(uint64_t ticks, int64_t dt_ns)
 /* ---- one scan ---- */
 
 struct scan {
-	uint64_t ticks, io_bytes; /* since the last scan */
-	bool is_waiting;          /* a descendant runs between uninterruptible sleeps */
+	uint64_t ticks, io_bytes; /* used since the last scan */
+	bool is_waiting;          /* a descendant sleeps uninterruptibly, but runs now and then */
 };
 
 static struct cw_host_activity_cpu *table_find(struct cw_host_activity_table *t, pid_t id,
@@ -95,7 +98,7 @@ static struct cw_host_activity_cpu *table_find(struct cw_host_activity_table *t,
 	return NULL;
 }
 
-/* Out of memory, we drop the entry and miss its work. */
+/* Adds an entry. If we are out of memory, we drop it and miss its work. */
 static struct cw_host_activity_cpu *table_add(struct cw_host_activity_table *t, pid_t id,
 					      uint64_t start)
 {
@@ -113,8 +116,8 @@ static struct cw_host_activity_cpu *table_add(struct cw_host_activity_table *t, 
 }
 
 /*
- * A thread that is new since the last complete scan counts with all its CPU time. NULL: out
- * of memory.
+ * Updates an entry with the thread's current values. If the thread is new since the last complete
+ * scan, all its CPU time counts. NULL = out of memory.
  */
 static struct cw_host_activity_cpu *table_update(struct cw_host_activity_table *t, pid_t id,
 						 const struct cw_procstat *st, uint64_t io_bytes,
@@ -152,7 +155,7 @@ static void table_end(struct cw_host_activity_table *t)
 	t->is_valid = true;
 }
 
-/* If the process has its own pid namespace, we look up each thread's tid there, once. */
+/* Returns the thread's tid in its own pid namespace. We look it up once per thread. */
 static pid_t own_tid(const struct cw_host_activity_process *process, struct cw_host_activity_cpu *e)
 {
 	if (!process->own_pid || process->own_pid == process->pid)
@@ -181,8 +184,8 @@ static pid_t own_first_tid(const struct cw_host_activity_process *process)
 }
 
 /*
- * The first thread is never a helper, because the program itself started it. But it may poll in
- * a wait.
+ * True if the first thread polls in a wait. It is never a helper, because the program itself
+ * started it.
  */
 static bool is_main_waiting(const struct cw_host_activity *h,
 			    const struct cw_host_activity_process *process)
@@ -199,8 +202,8 @@ static bool is_named_helper(const struct cw_host_activity_process *process, pid_
 }
 
 /*
- * If the thread runs during the look, we keep the last answer: it may have woken to ask for the
- * lock again.
+ * True if the thread waits for the interpreter. If it runs while we look, we keep the last answer:
+ * it may have woken to ask for the lock again.
  */
 static bool wants_interpreter(const struct cw_host_activity_process *process,
 			      struct cw_host_activity_cpu *e)
@@ -216,7 +219,7 @@ static bool wants_interpreter(const struct cw_host_activity_process *process,
 	return e->wants_interpreter;
 }
 
-/* True if the thread's CPU time is not work. ticks: its own in the window. */
+/* True if the thread's CPU time is not work. `ticks` is its CPU time in the window. */
 static bool is_idle_whatever_it_uses(const struct cw_host_activity *h,
 				     const struct cw_host_activity_process *process,
 				     struct cw_host_activity_cpu *e, uint64_t ticks)
@@ -259,7 +262,8 @@ static struct scan scan_threads(struct cw_host_activity *h,
 }
 
 /*
- * True if e has run since the last scan, or if we cannot tell: it is new, or there is no schedstat.
+ * True if e has run since the last scan. Also true if we cannot know: e is new, or there is no
+ * schedstat.
  */
 static bool has_run(int proc_fd, struct cw_host_activity_cpu *e)
 {
@@ -273,7 +277,7 @@ static bool has_run(int proc_fd, struct cw_host_activity_cpu *e)
 	return has_run;
 }
 
-/* Descendants in reading order, and the number of files we may still open. */
+/* The descendants in reading order, and the number of files that we may still open. */
 struct family {
 	pid_t pids[MAX_FAMILY];
 	size_t n, n_read, n_followed;
@@ -306,7 +310,7 @@ static void read_descendant(struct cw_host_activity *h, pid_t pid, struct family
 	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
 		return;
 	if (cw_procstat_io_bytes(fd, &io_bytes) < 0)
-		io_bytes = 0; /* we may not read it: CPU and state must suffice */
+		io_bytes = 0; /* we may not read its bytes: CPU and state must suffice */
 	e = table_update(&h->family, pid, &st, io_bytes, &used);
 	if (e) {
 		f->scan.ticks += used.ticks;
@@ -318,7 +322,9 @@ static void read_descendant(struct cw_host_activity *h, pid_t pid, struct family
 }
 #define FILES_OF_DESCENDANT 6u
 
-/* Appends the children of its other threads. False if the limit stopped us. */
+/*
+ * Appends the children of the descendant's other threads. False if the limit of files stopped us.
+ */
 static bool follow_threads(struct cw_host_activity *h, pid_t pid, struct family *f)
 {
 	_cleanup_(closep) int fd = take_files(f, 4) ? cw_procstat_open(pid) : -1;
@@ -327,7 +333,7 @@ static bool follow_threads(struct cw_host_activity *h, pid_t pid, struct family 
 	size_t n;
 
 	if (fd < 0)
-		return f->files_left >= 4; /* it has ended */
+		return f->files_left >= 4; /* true if it has ended */
 	if (cw_procstat_read(fd, &st) < 0 || st.threads < 2 ||
 	    !table_find(&h->family, pid, st.start_ticks) ||
 	    cw_procstat_threads(fd, tids, MAX_THREADS, &n) < 0)
@@ -347,7 +353,7 @@ static bool is_rank_of_its_own(const struct cw_host_activity_process *process, p
 	return process->is_rank && process->is_rank(pid, process->user);
 }
 
-/* Reads the descendants, near ones first. False if the limit stopped us. */
+/* Reads the descendants, the near ones first. False if the limit of files stopped us. */
 static bool read_family(struct cw_host_activity *h, const struct cw_host_activity_process *process,
 			struct family *f)
 {
@@ -400,8 +406,8 @@ static bool main_thread_works(struct cw_host_activity *h, int proc_fd, int64_t d
 }
 
 /*
- * Each answer from storage wakes the thread that waits for it. If a thread has not run since the
- * window began, it waits for a single answer, and we cannot know whether that will come.
+ * True if the main thread waits for storage and runs now and then. Each answer from storage wakes
+ * it. If it has not run since the window began, it waits for a single answer, which may never come.
  */
 static bool main_thread_waits_and_runs(struct cw_host_activity *h, int proc_fd)
 {
@@ -415,8 +421,9 @@ static bool main_thread_waits_and_runs(struct cw_host_activity *h, int proc_fd)
 }
 
 /*
- * Bytes that the process has read and written since the window began, less those of its agent. The
- * agent counts its bytes before it moves them, so bytes in flight never pass for the program's.
+ * Returns the bytes that the process has read and written since the window began, less the bytes of
+ * its agent. The agent counts its bytes before it moves them, so we never take them for the
+ * program's.
  */
 static uint64_t io_of_program(const struct cw_host_activity *h,
 			      const struct cw_host_activity_process *process)
@@ -432,7 +439,7 @@ static uint64_t io_of_program(const struct cw_host_activity *h,
 	return own <= begun && own < bytes ? bytes - own : 0;
 }
 
-/* Cheap evidence, for every step. */
+/* Returns the cheap evidence of activity, which we read at every step. */
 static const char *quick_look(struct cw_host_activity *h,
 			      const struct cw_host_activity_process *process,
 			      const struct cw_procstat *st, int64_t dt_ns)
@@ -456,7 +463,7 @@ static bool has_used_cpu(const struct cw_host_activity *h, const struct cw_procs
 	return st->cpu_ticks > h->quiet_ticks + QUIET_TICKS;
 }
 
-/* Restarts the count from the CPU time used up to now. */
+/* Restarts the count of CPU time from now. */
 static void note_cpu_change(struct cw_host_activity *h, const struct cw_procstat *st,
 			    int64_t now_ns)
 {
@@ -465,7 +472,10 @@ static void note_cpu_change(struct cw_host_activity *h, const struct cw_procstat
 	h->busy_ticks = 0;
 }
 
-/* Helpers used all of the CPU time except `ticks`. We add up the ticks of the other threads. */
+/*
+ * Notes that helpers used all of the CPU time except `ticks`. We add up the ticks of the other
+ * threads.
+ */
 static void note_cpu_of_others(struct cw_host_activity *h, const struct cw_procstat *st,
 			       uint64_t ticks, int64_t now_ns)
 {
@@ -475,7 +485,10 @@ static void note_cpu_of_others(struct cw_host_activity *h, const struct cw_procs
 		note_cpu_change(h, st, now_ns);
 }
 
-/* Costly evidence, at the end of a window in which the process looked quiet. */
+/*
+ * Returns the costly evidence of activity, at the end of a window in which the process looked
+ * quiet.
+ */
 static const char *close_look(struct cw_host_activity *h,
 			      const struct cw_host_activity_process *process,
 			      const struct cw_procstat *st, int64_t now_ns)
@@ -487,7 +500,10 @@ static const char *close_look(struct cw_host_activity *h,
 
 	if (has_used_cpu(h, st) || is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
 		bool had_threads = h->threads.is_valid;
-		/* An older scan attributes the ticks, but cannot place them in this window. */
+		/*
+		 * With an older scan we know which thread used the ticks, but not whether in this
+		 * window.
+		 */
 		bool was_of_base = had_threads && h->threads_ns == h->base_ns;
 
 		scan = scan_threads(h, process);
@@ -497,7 +513,7 @@ static const char *close_look(struct cw_host_activity *h,
 		if (had_threads)
 			note_cpu_of_others(h, st, scan.ticks, now_ns);
 		else
-			note_cpu_change(h, st, now_ns); /* we cannot attribute it */
+			note_cpu_change(h, st, now_ns); /* no scan shows who used it */
 	}
 	scan = scan_family(h, process);
 	h->is_child_busy =
@@ -510,17 +526,17 @@ static const char *close_look(struct cw_host_activity *h,
 
 /* ---- deadlock of threads ---- */
 
-/* Summary of all threads but helpers. */
+/* Summary of all threads except helpers. */
 struct runners {
 	uint64_t runs;     /* hash of their run counts */
-	unsigned n;        /* without the waiters for the interpreter */
-	bool owner_sleeps; /* the owner of the first thread's lock sleeps */
-	bool may_be_woken; /* an outsider or a timeout may wake a thread */
+	unsigned n;        /* number without the threads that wait for the interpreter */
+	bool owner_sleeps; /* the owner of the lock that the first thread waits for sleeps */
+	bool may_be_woken; /* another process or a timeout may wake a thread */
 };
 
 /*
- * False if only the process's own threads can wake tid: it waits, without a timeout, for a
- * private word.
+ * False if only the process's own threads can wake tid: it waits for a private word, without a
+ * timeout.
  */
 static bool may_be_woken(const struct cw_host_activity_process *process, pid_t tid)
 {
@@ -546,7 +562,7 @@ static void look_at_runner(struct cw_host_activity *h,
 		return;
 	e = table_update(&h->runners, id, &st, 0, &used);
 	if (!e) {
-		r->runs += (uint64_t)now_ns; /* out of memory: it may have run */
+		r->runs += (uint64_t)now_ns; /* out of memory: the thread may have run */
 		return;
 	}
 	tid = id == process->pid ? own_first_tid(process) : own_tid(process, e);
@@ -559,8 +575,8 @@ static void look_at_runner(struct cw_host_activity *h,
 	if (helper < N_HELPERS || is_named_helper(process, tid) || wants)
 		return;
 	/*
-	 * We do not count a thread that we have only ever seen awake: it may want the interpreter.
-	 * Once it sleeps elsewhere, it counts as new.
+	 * We do not count a thread that we have only seen awake, because it may want the
+	 * interpreter. Once we see it asleep elsewhere, it counts as new.
 	 */
 	if (process->interpreter.bytes && !e->has_slept)
 		return;
@@ -568,14 +584,14 @@ static void look_at_runner(struct cw_host_activity *h,
 	if (cw_procstat_thread_sched(process->proc_fd, id, &sched) == 0)
 		r->runs = cw_hash_step(cw_hash_step(r->runs, (uint64_t)id), sched.runs);
 	else
-		r->runs += (uint64_t)now_ns; /* unknown: it may have run */
+		r->runs += (uint64_t)now_ns; /* unknown: the thread may have run */
 	r->may_be_woken = r->may_be_woken || may_be_woken(process, id);
 }
 
 /*
- * If we cannot read a thread, it has ended; the hash changes then, and it should. If the first
- * thread waits for no mutex, we stop at the first thread that an outsider may wake. Most processes
- * have one, and need no further check.
+ * Inspects all threads. If we cannot read a thread, it has ended, and the hash changes, as it
+ * should. If the first thread waits for no mutex, we stop at the first thread that an outsider may
+ * wake. Most processes have one, and need no further check.
  */
 static struct runners look_at_runners(struct cw_host_activity *h,
 				      const struct cw_host_activity_process *process,
@@ -594,10 +610,10 @@ static struct runners look_at_runners(struct cw_host_activity *h,
 }
 
 /*
- * Detects that the threads of a process wait for each other, and none has run for long. Case 1: the
- * first thread waits for a mutex whose owner sleeps. Case 2: it waits for the interpreter, and one
- * of the threads that do not wait for it must own it. Case 3: no other process, no descriptor and
- * no timeout can wake any thread.
+ * Detects that the threads of a process wait for each other, and that none has run for long. Case
+ * 1: the first thread waits for a mutex whose owner sleeps. Case 2: it waits for the interpreter,
+ * whose owner must be one of the threads that do not wait for it. Case 3: no other process, no
+ * descriptor and no timeout can wake any thread.
  */
 static unsigned look_at_wait(struct cw_host_activity *h,
 			     const struct cw_host_activity_process *process, int64_t now_ns)
@@ -609,7 +625,7 @@ static unsigned look_at_wait(struct cw_host_activity *h,
 	struct runners r;
 
 	if (cw_host_wait_is_closed(wait))
-		wait = CW_HOST_WAIT_UNKNOWN; /* the previous result must be found again */
+		wait = CW_HOST_WAIT_UNKNOWN; /* we must find the deadlock again */
 	cw_lock_wait_note(&h->lock, lock, now_ns);
 	has_lock = h->lock.on.address;
 	if (!has_lock && now_ns - h->host_activity_ns < CW_LOCK_WAIT_ASK_NS) {
@@ -637,9 +653,9 @@ static void start_window(struct cw_host_activity *h, const struct cw_host_activi
 	h->base_ns = now_ns;
 	h->base_ticks = st->cpu_ticks;
 	h->base_child_ticks = st->child_cpu_ticks;
-	/* Without schedstat the scan of all threads decides. */
+	/* Without schedstat we rely on the scan of all threads. */
 	h->has_base_sched = cw_procstat_main_sched(proc_fd, &h->base_sched) == 0;
-	/* Read it before the kernel's count, so that the kernel's includes all I/O in between. */
+	/* Read the agent's count first, so that the kernel's count includes all I/O in between. */
 	h->base_own_io = 0;
 	if (process->record)
 		(void)cw_record_own_io(process->record, &begun, &h->base_own_io);
@@ -656,7 +672,7 @@ void cw_host_activity_step(struct cw_host_activity *h,
 	h->is_d_state = st->state == 'D';
 	if (!h->has_base) {
 		note_cpu_change(h, st, now_ns);
-		/* It has just registered or reconnected, so it was active. */
+		/* The process has just registered or reconnected, so it was active. */
 		h->host_activity_ns = now_ns;
 		start_window(h, process, st, now_ns);
 		return;
@@ -665,7 +681,7 @@ void cw_host_activity_step(struct cw_host_activity *h,
 	if (by) {
 		if (has_used_cpu(h, st))
 			note_cpu_change(h, st, now_ns);
-		/* A scan of an earlier quiet window must not be the base of the next one. */
+		/* The next window must not begin with a scan of an earlier quiet window. */
 		table_drop(&h->threads);
 		table_drop(&h->family);
 		if (strcmp(by, "child") != 0)

@@ -24,7 +24,7 @@
 static const long calls[] = { SYS_read,    SYS_readv,  SYS_recvfrom,
 			      SYS_recvmsg, SYS_accept, SYS_accept4 };
 
-/* Each waits for any of several descriptors, for a signal, or for a time. */
+/* Each of these calls waits for any of several descriptors, for a signal, or for a time. */
 static const long calls_for_any[] = {
 #ifdef SYS_poll /* newer architectures lack these */
 	SYS_poll,         SYS_epoll_wait,  SYS_pause,
@@ -57,10 +57,15 @@ int cw_host_wait_fd(const char *line)
 	unsigned long first;
 	long call;
 
-	/* The line may also be "running", or "-1 …" for a wait outside of a system call. */
+	/*
+	 * The line may also be "running", or "-1 …" if the thread waits outside of a system call.
+	 */
 	if (sscanf(line, "%ld %lx", &call, &first) != 2 || first > INT_MAX)
 		return -1;
-	/* A select() for descriptors below one covers only descriptor 0: an interactive prompt. */
+	/*
+	 * If the first argument of select() is 1, it covers only descriptor 0, as an interactive
+	 * prompt does.
+	 */
 	if (is_select(call) && first == 1)
 		return 0;
 	return is_one_of(call, calls, sizeof(calls) / sizeof(*calls)) ? (int)first : -1;
@@ -73,7 +78,7 @@ bool cw_host_wait_is_for_any(const char *line)
 
 	if (sscanf(line, "%ld %*x %lx", &call, &op) != 2)
 		return false;
-	/* glibc's semaphores and conditions wait with a bitset, its mutexes without one. */
+	/* In glibc, semaphores and conditions wait with a bitset, but mutexes wait without one. */
 	if (call == SYS_futex)
 		return FUTEX_OF((int)op) == FUTEX_WAIT_BITSET;
 	return is_select(call) ||
@@ -128,8 +133,8 @@ static struct cw_host_lock lock_of(const char *line, const struct cw_host_interp
 	struct cw_host_futex futex = cw_host_wait_futex(line);
 
 	/*
-	 * A condition alternates between its words, so the address of the interpreter stands
-	 * for both.
+	 * A condition alternates between its words, so we use the address of the interpreter for
+	 * both.
 	 */
 	if (cw_host_wait_is_interpreter(interpreter, &futex))
 		return (struct cw_host_lock){ .address = interpreter->address,

@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
-/* glibc's struct __pthread_mutex_s: lock, count, owner, users. */
+/* The indexes of words in glibc's struct __pthread_mutex_s: lock, count, owner, users. */
 #define WORD_LOCK 0
 #define WORD_OWNER 2
 #define WORD_USERS 3
-/* A thread owns the lock, and at least one waits. */
+/* The value of the lock word if a thread owns the lock, and at least one thread waits. */
 #define LOCK_CONTENDED 2u
-/* Limit of owners and waiters: a process has no more threads. */
+/* The limits of owners and waiters, and of tids. A process has no more threads. */
 #define MAX_USERS 65536u
 #define MAX_TID (1 << 22)
 
@@ -70,7 +70,7 @@ pid_t cw_lock_wait_read(pid_t pid, uint64_t address, bool is_inherited)
 {
 	uint32_t words[4];
 	struct iovec local = { .iov_base = words, .iov_len = sizeof(words) };
-	/* This address belongs to the other process, not to ours. */
+	/* The address is in the other process, not in ours. */
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = sizeof(words) };
 
 	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(words))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds completed ops to rows by communicator, kind and size. The number of rows is fixed; the last
- * row takes all ops without a row of their own.
+ * Adds completed ops to rows by communicator, kind and size. The number of rows is fixed. If an op
+ * has no row of its own, the last row takes it.
  */
 #include "daemon/process/op_stats.h"
 
@@ -19,7 +19,7 @@ struct sampling {
 	const struct cw_record_comm *last;
 };
 
-/* From a call that only enqueues to a job's wait for a checkpoint. */
+/* The bounds range from a call that only enqueues to a job's wait for a checkpoint. */
 const uint64_t cw_op_buckets_ns[CW_OP_BUCKETS - 1] = {
 	5000,
 	10000,
@@ -106,7 +106,7 @@ static struct cw_op_row *row_of(struct cw_op_stats *stats, const struct cw_recor
 	return row;
 }
 
-/* A record may hold any value, and our sums must never overflow. */
+/* The limits of what we add up. A record may hold any value, but our sums must never overflow. */
 #define MAX_OP_BYTES (UINT64_C(1) << 50)
 #define MAX_CALL_NS (UINT64_C(7) * 24 * 3600 * CW_NS_PER_S)
 #define MAX_LOST_A_LOOK (UINT64_C(1) << 32)
@@ -203,7 +203,7 @@ void cw_op_stats_sample(struct cw_op_stats *stats, const struct cw_record *recor
 		return;
 	stats->sampled_ns = now_ns;
 	s.comms = cw_record_comms(record, &s.n_comms);
-	/* The sampler of the record counts the read errors. */
+	/* We ignore read errors here: the sampler of the record counts them. */
 	(void)cw_record_each_returned(record, &stats->op_cursor, &lost, on_op, &s);
 	lost = at_most(lost, MAX_LOST_A_LOOK);
 	stats->lost += lost;

@@ -16,15 +16,15 @@
 #include "record/record_reader.h"
 
 /*
- * Rows per process: 20 communicators with three kinds each, of one size. The last row counts all
- * further ops.
+ * The rows per process. They suffice for 20 communicators with three kinds each, of one size. The
+ * last row counts all further ops.
  */
 #define CW_OP_STATS_ROWS 64u
 
-/* Classes of one rank's bytes: up to 4 KiB, 64 KiB, 1 MiB, 16 MiB, 256 MiB, more. */
+/* The classes of one rank's bytes: up to 4 KiB, 64 KiB, 1 MiB, 16 MiB, 256 MiB, more. */
 enum { CW_OP_SIZES = 6 };
 unsigned cw_op_stats_size_class(uint64_t bytes);
-/* "<= 4 KiB", …, "> 256 MiB" */
+/* Returns "<= 4 KiB", …, "> 256 MiB". */
 const char *cw_op_stats_size_name(unsigned size_class);
 
 struct cw_op_sums {
@@ -34,7 +34,7 @@ struct cw_op_sums {
 };
 
 struct cw_op_row {
-	uint64_t comm_id; /* 0 in the last row, the one for further ops */
+	uint64_t comm_id; /* 0 in the last row, which is for further ops */
 	uint32_t nranks;
 	uint8_t kind, size_class;
 	char comm_name[32];
@@ -63,10 +63,10 @@ struct cw_op_sized {
 struct cw_op_totals {
 	struct cw_op_sums kinds[CW_OP__MAX];
 	struct cw_op_sized sized[CW_OP__MAX][CW_OP_SIZES];
-	uint64_t lost; /* overwritten before they were read */
+	uint64_t lost; /* ops overwritten before we read them */
 };
 
 void cw_op_stats_fini(struct cw_op_stats *s);
-/* Call it after each refresh of the record. It does its work at most once a second. */
+/* Call it after each refresh of the record. It works at most once a second. */
 void cw_op_stats_sample(struct cw_op_stats *s, const struct cw_record *record, int64_t now_ns,
 			struct cw_op_totals *totals);

@@ -9,9 +9,12 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-/* With version 1 a process has about 14 lines, each as long as a pod's path. */
+/* Room for /proc/PID/cgroup. In version 1 it has about 14 lines, each as long as a pod's path. */
 #define GROUPS_BYTES 8192
-/* NSpid is within the first half KiB, behind a name and the supplementary groups. */
+/*
+ * Room for the start of /proc/PID/status. NSpid is within the first half KiB, behind a name and the
+ * supplementary groups.
+ */
 #define STATUS_BYTES 8192
 
 static bool read_text(int proc_fd, const char *name, char *buf, size_t size)
@@ -23,7 +26,11 @@ static bool read_text(int proc_fd, const char *name, char *buf, size_t size)
 	return n > 0;
 }
 
-/* "NSpid:\t812\t17\n": first the pid in our namespace, then in each inner one. */
+/*
+ * Finds the last number of a line "NSpid:\t812\t17
+ * ". The first number is the pid in our namespace; each further one is the pid in the next inner
+ * namespace.
+ */
 int32_t cw_proc_pod_own_pid(const char *status)
 {
 	const char *line = strstr(status, "\nNSpid:"), *end, *last;
@@ -37,7 +44,7 @@ int32_t cw_proc_pod_own_pid(const char *status)
 		last--;
 	if ((size_t)(end - last) >= sizeof(number) ||
 	    !memchr(line, '\t', (size_t)(last - 1 - line)))
-		return 0; /* a single number */
+		return 0; /* there is only one number */
 	(void)snprintf(number, sizeof(number), "%.*s", (int)(end - last), last);
 	return cw_parse_u64(number, 1, INT32_MAX, &pid) < 0 ? 0 : (int32_t)pid;
 }

@@ -10,12 +10,18 @@
 #include "record/pod.h"
 
 struct cw_proc_pod {
-	struct cw_pod ids; /* empty: no pod, or unknown */
-	int32_t own_pid;   /* in the innermost pid namespace; 0 = the same, or unknown */
+	struct cw_pod ids; /* empty = no pod, or unknown */
+	int32_t own_pid;   /* pid in the innermost pid namespace; 0 = the same pid, or unknown */
 };
 
-/* proc_fd: of /proc/PID. Leaves empty what it cannot read. */
+/*
+ * Reads the pod of a process. proc_fd is a descriptor of /proc/PID. Leaves empty what it cannot
+ * read.
+ */
 void cw_proc_pod_read(int proc_fd, struct cw_proc_pod *ret);
 
-/* Pure part: the last number of the line NSpid of /proc/PID/status; 0 if there is only one. */
+/*
+ * Returns the last number of the line NSpid of /proc/PID/status; 0 = there is only one number.
+ * Pure.
+ */
 int32_t cw_proc_pod_own_pid(const char *status);

@@ -36,8 +36,8 @@ static void process_freep(struct cw_process **p)
 }
 
 /*
- * Reads the peer's identity. The pidfd shows that the pid has not passed to another
- * process meanwhile.
+ * Reads the peer's identity. The pidfd shows that the pid has not passed to another process
+ * meanwhile.
  */
 static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_err *err)
 {
@@ -57,7 +57,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	p->uid = cred->uid;
 	p->gid = cred->gid;
 	p->stat_permitted = st.is_permitted;
-	if (st.ppid > 1) /* init does not end; 0 is a parent outside our pid namespace */
+	if (st.ppid > 1) /* init does not end; 0 = the parent is outside our pid namespace */
 		p->launcher_pidfd = (int)syscall(SYS_pidfd_open, st.ppid, 0);
 	p->liveness = cw_liveness_of_state(st.state);
 	cw_process_set_command(p, st.comm, strlen(st.comm));
@@ -79,7 +79,7 @@ static struct cw_process *process_alloc(void)
 	return p;
 }
 
-/* Takes record_fd. */
+/* Opens the record. Takes record_fd. */
 static int adopt_record(struct cw_process *p, int record_fd, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = record_fd;
@@ -116,7 +116,7 @@ int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process *
 	return 0;
 }
 
-/* The process has ended, so the stored name is all we have. */
+/* Sets the identity from the stored name, because the process has ended. */
 static void identify_by_name(struct cw_process *p, struct cw_fdstore_entry *entry)
 {
 	closep(&p->proc_fd); /* another process may have the pid now */
@@ -143,7 +143,7 @@ static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entr
 	}
 	if (entry->pidfd < 0)
 		return cw_err_set(err, EBADMSG, "nothing came that tells how it ends");
-	r = identify(p, &cred, err); /* it checks the pidfd last */
+	r = identify(p, &cred, err); /* the pidfd is checked last */
 	if (r == 0) {
 		entry->pidfd = -1;
 		return p->key.start_ticks == entry->start_ticks
@@ -151,7 +151,7 @@ static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entr
 			       : cw_err_set(err, EBADMSG, "it is another process");
 	}
 	if (!cw_pidfd_has_ended(entry->pidfd))
-		return r; /* its agent will reconnect */
+		return r; /* the agent of the process will reconnect */
 	identify_by_name(p, entry);
 	return 0;
 }
@@ -230,7 +230,7 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 		.is_child_busy = p->host_activity.is_child_busy,
 		.is_frozen = p->host_activity.is_frozen,
 		.host_wait = p->host_activity.host_wait,
-		/* awake clock, like all times there */
+		/* The sum converts awake time to the machine's clock. */
 		.host_activity_ns = p->host_activity.host_activity_ns
 					    ? p->host_activity.host_activity_ns + held_ns
 					    : 0,
@@ -306,7 +306,10 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 		return cw_liveness_end(p->pidfd, p->proc_fd, p->stat_permitted, ret);
 	p->has_kernel_end = true;
 	age_ns = cw_kernel_facts_ended_age_ns(&facts, monotonic_ns);
-	/* The clock of a time namespace may be wrong: the process was alive at our last read. */
+	/*
+	 * We accept only an end after our last read, when the process was alive. The clock of a
+	 * time namespace may be wrong.
+	 */
 	if (age_ns >= 0 && now_ns - age_ns < p->ending_ns &&
 	    now_ns - age_ns >= p->stat_ns - ENDS_UNSEEN_NS)
 		p->ending_ns = now_ns - age_ns;
@@ -316,7 +319,10 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 	return 0;
 }
 
-/* Its agent stopped it at the user's request. False: another party stopped it. */
+/*
+ * Describes a stop by the process's own agent, at the user's request. False if another party
+ * stopped the process.
+ */
 static bool say_own_stop(struct cw_process *p)
 {
 	static const char *const what[CW_REC_STOP__MAX] = {
@@ -336,7 +342,10 @@ static bool say_own_stop(struct cw_process *p)
 	return true;
 }
 
-/* In the order of cw_rank_held_by(): of two holds, we name the one to lift first. */
+/*
+ * Describes what holds the process. We ask in the order of cw_rank_held_by(): if there are two
+ * holds, we name the one that the user has to lift first.
+ */
 static void say_hold(struct cw_process *p)
 {
 	struct cw_facts_process facts;
@@ -352,12 +361,15 @@ static void say_hold(struct cw_process *p)
 				    sizeof(p->cause));
 }
 
-/* Limit of threads inside NCCL calls: a rank calls from one or two. */
+/* The limit of threads inside NCCL calls. A rank calls NCCL from one or two threads. */
 #define MAX_INSIDE 16u
 
 #define MAX_INTERPRETER_BYTES (UINT64_C(16) << 20)
 
-/* We ignore a size beyond any real interpreter's. */
+/*
+ * Returns the address range of the interpreter. We ignore a size beyond that of any real
+ * interpreter.
+ */
 static struct cw_host_interpreter interpreter_of(const struct cw_rec_header *h)
 {
 	struct cw_host_interpreter interpreter = { .address = h->interpreter_address,
@@ -397,13 +409,13 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	cw_process_look_at_launcher(p, now_ns);
 	cw_oom_look(&p->oom, now_ns);
 	if (p->ending_ns || p->proc_fd < 0 || cw_procstat_read(p->proc_fd, &st) < 0)
-		return false; /* ending: its pidfd says more */
+		return false; /* the process is ending, and its pidfd says more */
 	cw_host_activity_step(&p->host_activity, &hp, &st, cw_clock_awake_ns(clock));
 	liveness = cw_liveness_of_state(st.state);
 	has_changed = liveness != p->liveness || p->host_activity.is_frozen != was_frozen;
 	p->liveness = liveness;
 	/*
-	 * Name the tracer each time: a stack capture also traces the process for an instant, and
+	 * Name the tracer each time. A stack capture also traces the process for an instant, and
 	 * another tracer may have followed.
 	 */
 	if (has_changed || liveness == CW_LIVE_TRACED)
@@ -426,7 +438,7 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	p->liveness = end->liveness;
 	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
 	if (!p->has_kernel_end) {
-		p->cause[0] = '\0'; /* it described a stop */
+		p->cause[0] = '\0'; /* the cause described a stop */
 		p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
 				   cw_oom_has_killed(&p->oom, now_ns);
 	}
@@ -477,8 +489,8 @@ static struct cw_process *longest_dead_of(struct cw_process *table, uid_t uid,
 }
 
 /*
- * The table is in order of registration. Dead processes count as youngest, the first to end as
- * youngest of all.
+ * Chooses by the quotas. The table is in order of registration. Dead processes count as younger
+ * than living ones, and the first to end counts as youngest of all.
  */
 static int by_quota(struct cw_process *table, uid_t uid, const struct cw_process_quota *quota,
 		    void **ret)

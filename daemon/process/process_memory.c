@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user whose records together take the most memory loses the costliest one first. */
+/*
+ * We choose the user whose records together take the most memory. That user loses the costliest
+ * record first.
+ */
 #include "daemon/process/process_memory.h"
 
 #include <stdlib.h>
